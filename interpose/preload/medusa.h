@@ -1,0 +1,120 @@
+/*
+ * medusa.h: the contract between the interposer and everything that talks to it.
+ *
+ * Three parties include or mirror this file:
+ *   engines    mark what only they know (phases, graph labels, tensors). Every function is looked up with
+ *              dlsym(RTLD_DEFAULT, ...) at run time and may be missing: an engine without Medusa runs unchanged.
+ *   restore/   (Go, same process) reads the allocation and module maps and runs call programs.
+ *   interpose/ (Go, parent process) starts the engine and reads the trace that record mode leaves.
+ *
+ * Adding a function or appending a field behind the last one needs no version change.
+ * Anything else (moving a field, another meaning) bumps MEDUSA_PROTOCOL; the trace carries it in its header.
+ */
+#ifndef MEDUSA_H
+#define MEDUSA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MEDUSA_PROTOCOL 1
+
+/*
+ * Environment, read once at the first hooked driver call:
+ *   MEDUSA_MODE      record: write a trace; replay: keep the maps in memory, write nothing; otherwise inert
+ *   MEDUSA_TRACE     record: the trace file to create
+ *   MEDUSA_GAP_SEED  record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move
+ *                    against each other (two recordings that differ only in where things lie prove pointers)
+ *   MEDUSA_AT_READY  record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
+ */
+
+/* ---- marks, engine -> interposer -------------------------------------------------------------------------- */
+
+/* Phases in the order of a restored start: structure, kv_cache, weights, tokenizer, warmup, capture, ready.
+ * Everything allocated from "warmup" on belongs to the capture phase: the restorer owns it online. */
+void medusa_mark_phase(const char *phase);
+
+/* Names the next graph whose capture ends on the calling thread. batch is the number of sequences it decodes. */
+void medusa_mark_graph(const char *label, int64_t batch);
+
+enum medusa_role { MEDUSA_WEIGHT = 1, MEDUSA_KV = 2, MEDUSA_INPUT = 3, MEDUSA_OUTPUT = 4 };
+enum medusa_dtype { MEDUSA_F32 = 1, MEDUSA_F16 = 2, MEDUSA_BF16 = 3, MEDUSA_I32 = 4, MEDUSA_I64 = 5, MEDUSA_U8 = 6 };
+/* How the verifier may fill an input with values that every graph accepts. */
+enum medusa_fill { MEDUSA_UNIFORM = 0, /* any value in [lo, hi) */ MEDUSA_DISTINCT = 1 /* ... no value twice */ };
+
+struct medusa_tensor {
+	const char *name;
+	uint64_t addr, size; /* bytes */
+	uint32_t role, dtype, fill, ndim;
+	int64_t shape[8];
+	int64_t lo, hi; /* integer inputs only */
+};
+void medusa_mark_tensor(const struct medusa_tensor *t);
+
+/* The framework's own allocator handed out (live = 1) or took back (live = 0) a block inside a driver allocation. */
+void medusa_mark_block(uint64_t addr, uint64_t size, int live);
+
+/* One factor of what the artifact is valid for, e.g. ("model.config", "sha256:..."). See artifacts/README.md. */
+void medusa_mark_identity(const char *key, const char *value);
+
+/* Result of the KV-cache profile: the bytes it leaves for the cache and what that number was derived from. */
+struct medusa_kv_profile {
+	uint64_t kv_bytes, total, free_before, free_after, peak_forward;
+	double utilization;
+	int64_t profile_tokens;
+};
+void medusa_mark_kv_profile(const struct medusa_kv_profile *p);
+
+/* ---- maps, interposer -> restore (modes record and replay) ------------------------------------------------ */
+
+/* The i-th allocation of the process, counted over all kinds in call order, trigger scopes left out. */
+struct medusa_alloc {
+	uint64_t addr, size;
+	uint32_t kind;   /* enum alloc_kind of interpose/trace.spec */
+	uint32_t thread; /* order of first appearance */
+	uint32_t live;
+	uint32_t phase; /* how many phases had been marked */
+};
+size_t medusa_alloc_count(void);
+int medusa_alloc_get(size_t i, struct medusa_alloc *out); /* 0, or -1 where i is out of range */
+
+/* The ordered sequence of allocations and frees: entry >= 0 allocates that index, entry < 0 frees index -entry-1. */
+size_t medusa_sequence(int64_t *out, size_t cap); /* returns the full length */
+
+/* Modules and libraries loaded through the public calls, in load order. */
+struct medusa_module {
+	uint64_t handle;
+	uint32_t is_library;
+	uint32_t unloaded;
+	uint8_t image_sha256[32];
+	uint64_t image_size;
+	char build_id[64]; /* hex, empty where the image lies in no DSO */
+	uint64_t dso_offset;
+};
+size_t medusa_module_count(void);
+int medusa_module_get(size_t i, struct medusa_module *out);
+
+/* While a trigger scope is open on a thread, its launches are counted and their functions kept, and its allocations
+ * stay out of the sequence above: the first layer, run eagerly, may do what the skipped warm-up did. */
+void medusa_trigger_begin(void);
+void medusa_trigger_end(void);
+size_t medusa_trigger_functions(uint64_t *out, size_t cap); /* distinct CUfunctions launched, returns the full count */
+uint64_t medusa_trigger_launches(void);
+
+/* Captured graphs, in capture order: label and the CUgraphExec last instantiated from each (0 while there is none). */
+size_t medusa_graph_count(void);
+int medusa_graph_get(size_t i, char *label, size_t cap, uint64_t *exec);
+
+/* ---- the player, restore -> driver ------------------------------------------------------------------------ */
+
+/* One driver call. Bit i of deref: arg[i] is the address of a 64-bit slot whose value at the time of the call is passed
+ * (handles that an earlier call of the same program stored). Calls are made on the calling thread. */
+struct medusa_call {
+	uint64_t fn;
+	uint32_t nargs; /* at most 8 */
+	uint32_t deref;
+	uint64_t arg[8];
+};
+/* Runs the calls in order. Returns 0, or the first CUresult that is not and its index in *failed. */
+int medusa_play(const struct medusa_call *calls, size_t n, size_t *failed);
+
+#endif
