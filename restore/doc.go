@@ -1,0 +1,23 @@
+// Package restore rebuilds an artifact's CUDA graphs inside the engine's own process.
+//
+// In: an artifact (graphir.Spec, KV profile, identity), the maps that the interposer keeps of this process
+// (interpose/preload/medusa.h) and the live device. Out: executable graphs, and, where verification asks for them,
+// digests of what each graph wrote. What can fail before the first restored launch ends in a *Fallback: the engine
+// then starts natively in the same process. A sticky device error after that ends the process with ExitSticky.
+//
+// An engine uses one Session in the order of its start:
+//
+//	s, err := restore.FromEnv(restore.Hooks{})      // before anything is allocated
+//	s.Identify(factors)                             // once the context exists and the model's configuration is read
+//	bytes, given := s.KVBytes()                     // instead of a profile forward
+//	for _, batch := range s.Triggers() {            // while the weights are copied
+//		s.Trigger(func() error { return firstLayer(batch) })
+//	}
+//	graphs, err := s.Graphs()                       // instead of warm-up and capture; error: capture natively
+//	s.Ready(selfTest)                               // after the mark "ready"
+//	s.Close()
+//
+// All calls are made on one OS thread (runtime.LockOSThread) whose current context is the engine's.
+// A Session of a process without Medusa costs nothing: Run is None, Identify, Trigger and Ready only do what any
+// engine would do without it.
+package restore

@@ -1,0 +1,51 @@
+package restore
+
+import (
+	"fmt"
+	"os"
+)
+
+// Code says why a restore was given up, for programs.
+type Code string
+
+// The reasons to start natively.
+const (
+	ArtifactMissing  Code = "artifact_missing"
+	ArtifactCorrupt  Code = "artifact_corrupt"
+	Incompatible     Code = "incompatible"
+	Memory           Code = "memory"
+	SequenceMismatch Code = "sequence_mismatch"
+	KernelNotFound   Code = "kernel_not_found"
+	DriverError      Code = "driver_error"
+	InterposerAbsent Code = "interposer_absent"
+	Engine           Code = "engine"
+)
+
+// ExitSticky is the exit code of a process whose restored graphs left a sticky device error: its context is lost, and
+// only a new process can start natively.
+const ExitSticky = 86
+
+// exit is replaced by tests.
+var exit = os.Exit
+
+// exit returns the process's exit code under MEDUSA_STRICT (design: 3 incompatible artifact, 5 corrupt artifact).
+func (c Code) exit() int {
+	switch c {
+	case Incompatible, Memory:
+		return 3
+	case ArtifactCorrupt:
+		return 5
+	}
+	return 1
+}
+
+// Fallback says why the engine has to start natively. Nothing of the restore is left behind.
+type Fallback struct {
+	Code   Code
+	Reason error
+}
+
+func (f *Fallback) Error() string { return fmt.Sprintf("%s: %v", f.Code, f.Reason) }
+
+// Unwrap returns the reason.
+func (f *Fallback) Unwrap() error { return f.Reason }

@@ -1,0 +1,155 @@
+package restore
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+)
+
+// Run is what Medusa wants of this start of the engine (docs/architecture.md, "The runs of one medusa materialize").
+type Run int
+
+const (
+	// None: Medusa is absent.
+	None Run = iota
+	// Profile is run 0: a native start with the profile forward.
+	Profile
+	// Record is run A or B: the KV size is given, KV cache before weights, warm-up and capture.
+	Record
+	// Check is run N: as Record; Ready then replays, hashes and exits.
+	Check
+	// Restore is a start from an artifact, and run V, where Ready verifies and exits.
+	Restore
+)
+
+// String returns the run's name as in MEDUSA_RUN.
+func (r Run) String() string {
+	return [...]string{"none", "profile", "record", "check", "restore"}[r]
+}
+
+// Hooks are what the session needs from its engine. The zero value is ready for use.
+type Hooks struct {
+	Warn io.Writer // where the one line about a native start goes; nil: os.Stderr
+}
+
+// Session is Medusa's side of one engine start.
+type Session struct {
+	env      environment
+	warn     io.Writer
+	artifact *artifacts.Artifact
+	spec     *graphir.Spec
+	fallback *Fallback
+	restored *restoration // set by Graphs
+	triggers []TriggerRun
+	spans    spans
+	reported bool
+}
+
+// FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None.
+// It makes no driver call. An artifact that cannot be read is a fallback, not an error; an error means that the
+// environment contradicts itself.
+func FromEnv(h Hooks) (*Session, error) {
+	env, err := readEnvironment()
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{env: env, warn: h.Warn, spans: newSpans()}
+	if env.run == Restore || env.plan != "" {
+		s.open()
+	}
+	return s, nil
+}
+
+// Run returns what this start is for. It does not change when a restore falls back: see Fallback.
+func (s *Session) Run() Run { return s.env.run }
+
+// Fallback returns why a Restore run goes on as a native start, or nil while it does not.
+func (s *Session) Fallback() *Fallback { return s.fallback }
+
+// Restoring reports whether this start still is to be served by restored graphs.
+func (s *Session) Restoring() bool { return s.env.run == Restore && s.fallback == nil }
+
+// Identify states what the artifact is valid for: the engine's factors (engine version, model configuration and
+// checkpoint digest, arguments), to which the session adds those of the device. Recording runs note them; in a Restore
+// run they are compared with the artifact's. It needs the engine's context to be current.
+// A mismatch is returned as a *Fallback with code Incompatible whose reason lists every differing factor; the engine
+// may ignore it and start natively.
+func (s *Session) Identify(factors []artifacts.Factor) error { return s.identify(factors) }
+
+// KVBytes returns the size of the KV cache in bytes where it is known without a profile forward: from run 0 in
+// recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
+// where the engine has to profile.
+func (s *Session) KVBytes() (bytes uint64, given bool) { return s.kvBytes() }
+
+// Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every
+// hidden module is loaded (paper §5.2). Empty unless the session is Restoring.
+func (s *Session) Triggers() []int64 {
+	if !s.Restoring() {
+		return nil
+	}
+	var batches []int64
+	for _, t := range s.spec.Triggers {
+		batches = append(batches, t.Batch)
+	}
+	return batches
+}
+
+// Trigger runs one triggering layer: launches made by run on this thread lead to the modules of their kernels, and its
+// allocations stay out of the allocation sequence. Call it once per batch size of Triggers, in that order.
+// An error of run is returned as a *Fallback.
+func (s *Session) Trigger(run func() error) error { return s.trigger(run) }
+
+// Graphs restores every graph of the artifact and returns them by batch size, uploaded and ready to launch.
+// Any error is a *Fallback; nothing that was made stays behind, and the engine is to warm up and capture natively.
+// Call it in the phase "capture", on the engine's thread.
+func (s *Session) Graphs() (map[int64]*Graph, error) { return s.graphs() }
+
+// Ready ends the start: the status object is written, and in runs N and V selfTest is served, the graphs are replayed
+// and hashed, and the process exits. selfTest returns what the engine generated for its fixed prompts; it may be nil.
+// Call it after the mark "ready".
+func (s *Session) Ready(selfTest func() ([]byte, error)) error { return s.ready(selfTest) }
+
+// Failed tells the session about a driver error that the engine met after ready. Where it is sticky and graphs were
+// restored, the status says so and the process exits with ExitSticky, for the supervising parent to start the engine
+// natively; any other error is returned as it came.
+func (s *Session) Failed(err error) error { return s.failed(err) }
+
+// Close destroys the restored graphs and frees their memory. No graph may be running.
+func (s *Session) Close() error {
+	if s.restored == nil {
+		return nil
+	}
+	r := s.restored
+	s.restored = nil
+	return r.destroy()
+}
+
+// TriggerRun is what one run of the triggering layer did.
+type TriggerRun struct {
+	Batch    int64         `json:"batch"`
+	Launches uint64        `json:"launches"`
+	Took     time.Duration `json:"-"`
+}
+
+// recording reports whether the interposer writes a trace of this process.
+func (s *Session) recording() bool {
+	return s.env.run == Profile || s.env.run == Record || s.env.run == Check
+}
+
+// fall records the first reason to start natively and returns it. Under MEDUSA_STRICT, and in a verifying run, it ends
+// the process instead.
+func (s *Session) fall(f *Fallback) *Fallback {
+	if s.fallback != nil {
+		return s.fallback
+	}
+	s.fallback = f
+	fmt.Fprintf(s.writer(), "medusa: native start: %s\n", f)
+	if s.env.strict || s.env.checkOut != "" {
+		s.report(statusNative)
+		exit(f.Code.exit())
+	}
+	return f
+}
