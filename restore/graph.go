@@ -1,10 +1,12 @@
 package restore
 
+import "medusa/internal/cuda"
+
 // Graph is one restored executable graph. It stays valid until its session is closed.
 type Graph struct {
 	label   string
 	batch   int64
-	exec    uintptr
+	exec    cuda.GraphExec
 	session *Session
 }
 
@@ -15,8 +17,8 @@ func (g *Graph) Label() string { return g.label }
 func (g *Graph) Batch() int64 { return g.batch }
 
 // Exec returns the CUgraphExec, for engines that launch by themselves.
-func (g *Graph) Exec() uintptr { return g.exec }
+func (g *Graph) Exec() cuda.GraphExec { return g.exec }
 
-// Launch enqueues the graph on a CUstream of the current context (cuGraphLaunch). A sticky device error ends the
+// Launch enqueues the graph on a stream of the current context (cuGraphLaunch). A sticky device error ends the
 // process, see Session.Failed.
-func (g *Graph) Launch(stream uintptr) error { return g.launch(stream) }
+func (g *Graph) Launch(stream cuda.Stream) error { return g.launch(stream) }

@@ -57,7 +57,7 @@ func FromEnv(h Hooks) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{env: env, warn: h.Warn, spans: newSpans()}
-	if env.run == Restore || env.plan != "" {
+	if env.run == Restore || env.run == Check {
 		s.open()
 	}
 	return s, nil
@@ -147,7 +147,7 @@ func (s *Session) fall(f *Fallback) *Fallback {
 	}
 	s.fallback = f
 	fmt.Fprintf(s.writer(), "medusa: native start: %s\n", f)
-	if s.env.strict || s.env.checkOut != "" {
+	if s.env.strict || s.env.verifying() {
 		s.report(statusNative)
 		exit(f.Code.exit())
 	}

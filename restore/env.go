@@ -1,0 +1,72 @@
+package restore
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// environment is what the process was told (docs/architecture.md).
+type environment struct {
+	run         Run
+	kvBytes     uint64
+	artifact    string
+	checkOut    string
+	plan        string
+	selfTestOut string
+	strict      bool
+	status      string
+}
+
+// readEnvironment reads the MEDUSA_ variables of this package. MEDUSA_RUN=check together with an artifact is run V,
+// which to the engine is a Restore run.
+func readEnvironment() (environment, error) {
+	env := environment{
+		artifact:    os.Getenv("MEDUSA_ARTIFACT"),
+		checkOut:    os.Getenv("MEDUSA_CHECK_OUT"),
+		plan:        os.Getenv("MEDUSA_CHECK_PLAN"),
+		selfTestOut: os.Getenv("MEDUSA_SELFTEST_OUT"),
+		strict:      os.Getenv("MEDUSA_STRICT") == "1",
+		status:      os.Getenv("MEDUSA_STATUS"),
+	}
+	switch run := os.Getenv("MEDUSA_RUN"); run {
+	case "":
+		return environment{}, nil
+	case "profile":
+		env.run = Profile
+	case "record":
+		env.run = Record
+	case "restore":
+		env.run = Restore
+	case "check":
+		env.run = Check
+		if env.checkOut == "" {
+			return env, fmt.Errorf("read MEDUSA_RUN: check needs MEDUSA_CHECK_OUT")
+		}
+		if env.artifact != "" {
+			env.run = Restore
+		} else if env.plan == "" {
+			return env, fmt.Errorf("read MEDUSA_RUN: check needs MEDUSA_CHECK_PLAN or MEDUSA_ARTIFACT")
+		}
+	default:
+		return env, fmt.Errorf("read MEDUSA_RUN: %q is none of profile, record, check, restore", run)
+	}
+	if env.run == Restore && env.artifact == "" {
+		return env, fmt.Errorf("read MEDUSA_RUN: restore needs MEDUSA_ARTIFACT")
+	}
+	if v := os.Getenv("MEDUSA_KV_BYTES"); v != "" {
+		n, err := strconv.ParseUint(v, 10, 64)
+		if err != nil {
+			return env, fmt.Errorf("read MEDUSA_KV_BYTES: %w", err)
+		}
+		env.kvBytes = n
+	}
+	// The two runs that verify are told apart by Run alone; digests go out in those only.
+	if env.run == Profile || env.run == Record {
+		env.checkOut, env.plan, env.selfTestOut = "", "", ""
+	}
+	return env, nil
+}
+
+// verifying reports whether Ready is to replay, hash and exit.
+func (e environment) verifying() bool { return e.checkOut != "" }
