@@ -1,0 +1,41 @@
+# make          everything below build/
+# make demo     the main job, on the simulated GPU (DEVICE=cuda: on a real one)
+# make test     all tests; needs no GPU
+# make check    formatting, vet, staticcheck, stale generated files
+CC      ?= cc
+CFLAGS  ?= -O2 -g
+DEVICE  ?= simulated
+MODEL   ?= runners/reference/models/tiny
+GO      ?= go
+export CGO_ENABLED ?= 0
+
+.PHONY: all lib bin demo test check generate clean conformance mutants
+all: lib bin
+
+include $(wildcard runners/simgpu/rules.mk interpose/rules.mk runners/reference/rules.mk simulate/rules.mk)
+
+lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/simulated/libcuda.so.1
+
+bin:
+	$(GO) build -o build/ ./cmd/medusa
+	$(GO) build -o build/reference ./runners/reference
+
+demo: all
+	@$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
+
+# C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
+test: all simgpu-test interpose-test blas-test
+	CGO_ENABLED=1 $(GO) test -race ./...
+	scripts/fuzz 3s
+
+check:
+	scripts/check
+
+generate:
+	$(GO) generate ./...
+
+mutants: all
+	$(GO) run ./internal/mutants
+
+clean:
+	rm -rf build
