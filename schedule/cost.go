@@ -1,0 +1,33 @@
+package schedule
+
+import "math"
+
+// Locality says where the artifact of a model is, seen from a node.
+type Locality int
+
+// The places of an artifact.
+const (
+	Absent Locality = iota
+	Remote
+	Local
+)
+
+// Cost is what one (model, GPU type) pair costs to start, in seconds.
+type Cost struct {
+	Native  float64 // a cold start with no artifact
+	Restore float64 // a cold start that restores a local artifact
+	Fetch   float64 // bringing a remote artifact to the node
+	Host    float64 // weights already in host memory; 0 if never kept there
+	Peer    float64 // weights copied from another GPU; 0 if not possible
+}
+
+// Start is the cheapest cold start for an artifact at l. A remote artifact is fetched only if that pays.
+func (c Cost) Start(l Locality) float64 {
+	switch l {
+	case Local:
+		return c.Restore
+	case Remote:
+		return math.Min(c.Native, c.Fetch+c.Restore)
+	}
+	return c.Native
+}

@@ -1,0 +1,67 @@
+package schedule
+
+// Resident is a worker on a GPU that may be evicted: idle, and not the source of a copy.
+type Resident struct {
+	Fn       int
+	Bytes    int64
+	LastUsed float64 // on this GPU
+	Anywhere float64 // last use of the function on any GPU
+	Replicas int     // GPUs that hold the function, this one included
+	Heavy    bool    // swapping it over PCIe slows inference down
+}
+
+// Evictor picks the next worker to evict from a GPU. Evicting never copies back: the host copy of weights stays valid.
+type Evictor interface {
+	// Victim is the index in idle, which is not empty and ordered by function, of the worker to evict.
+	Victim(now float64, idle []Resident) int
+}
+
+// LRU evicts the worker least recently used on the GPU, or with Global the one whose function was least recently used on
+// any GPU (thesis §3.3).
+type LRU struct{ Global bool }
+
+// Victim implements [Evictor].
+func (e LRU) Victim(_ float64, idle []Resident) int {
+	return oldest(idle, func(r Resident) float64 {
+		if e.Global {
+			return r.Anywhere
+		}
+		return r.LastUsed
+	}, func(Resident) bool { return true })
+}
+
+// HeavyLight is Torpor's eviction (§5.3): light models and second replicas first, then the only replica of a heavy model,
+// each by least recent use. The caller leaves out locked workers, so a GPU whose last heavy replicas are all locked has
+// no victim, and the start must wait.
+type HeavyLight struct{}
+
+// Victim implements [Evictor].
+func (HeavyLight) Victim(_ float64, idle []Resident) int {
+	used := func(r Resident) float64 { return r.LastUsed }
+	if i := oldest(idle, used, func(r Resident) bool { return !r.Heavy || r.Replicas > 1 }); i >= 0 {
+		return i
+	}
+	return oldest(idle, used, func(Resident) bool { return true })
+}
+
+// Sticky is MQFQ-Sticky's eviction (§4.3): workers of queues that are not Active first, each by least recent use.
+type Sticky struct{ Queues *MQFQ }
+
+// Victim implements [Evictor].
+func (e Sticky) Victim(now float64, idle []Resident) int {
+	used := func(r Resident) float64 { return r.LastUsed }
+	if i := oldest(idle, used, func(r Resident) bool { return e.Queues.State(now, r.Fn) != Active }); i >= 0 {
+		return i
+	}
+	return oldest(idle, used, func(Resident) bool { return true })
+}
+
+func oldest(idle []Resident, used func(Resident) float64, ok func(Resident) bool) int {
+	best := -1
+	for i, r := range idle {
+		if ok(r) && (best < 0 || used(r) < used(idle[best])) {
+			best = i
+		}
+	}
+	return best
+}

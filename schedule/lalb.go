@@ -1,0 +1,165 @@
+package schedule
+
+import "slices"
+
+// LALB is locality-aware load balancing (thesis §4.4, Algorithms 7 and 8): an idle GPU first takes a waiting request whose
+// model it holds. With Limit > 0 it is LALBO3: a request may be passed over Limit times before it is placed regardless.
+type LALB struct {
+	Limit int
+
+	queue  []visited
+	local  []fifo
+	used   usage
+	round  []int // idle GPUs this round has still to look at
+	queued int
+	fresh  bool // an arrival or completion since the round began
+}
+
+type visited struct {
+	Request
+	visits int
+}
+
+// Name is "lalb" or "lalbo3".
+func (p *LALB) Name() string {
+	if p.Limit > 0 {
+		return "lalbo3"
+	}
+	return "lalb"
+}
+
+// Queued is the number of waiting requests, those bound to a busy GPU included.
+func (p *LALB) Queued() int { return p.queued }
+
+// Arrive queues r.
+func (p *LALB) Arrive(_ float64, r Request) {
+	p.queue = append(p.queue, visited{Request: r})
+	p.queued++
+	p.fresh = true
+}
+
+// Done starts a new round over the idle GPUs.
+func (p *LALB) Done(float64, Completion) { p.fresh = true }
+
+// Next continues the round: each GPU is looked at once after each arrival and completion, as in the thesis, or else the
+// visit counts, which stand for waiting, would run ahead.
+func (p *LALB) Next(_ float64, c Cluster) (Decision, bool) {
+	if p.queued == 0 {
+		return Decision{}, false
+	}
+	p.used.init(c)
+	if p.local == nil {
+		p.local = make([]fifo, c.GPUs())
+	}
+	if p.fresh {
+		p.fresh = false
+		p.round = p.round[:0]
+		for g := range p.used {
+			p.round = append(p.round, g)
+		}
+		slices.SortStableFunc(p.round, func(a, b int) int { return p.used[a] - p.used[b] })
+	}
+	for len(p.round) > 0 {
+		g := p.round[0]
+		if d, ok := p.visit(c, g); ok {
+			p.used[d.GPU]++
+			p.queued--
+			return d, true
+		}
+		p.round = p.round[1:]
+	}
+	return Decision{}, false
+}
+
+// open reports whether g might still take a waiting request.
+func (p *LALB) open(c Cluster, g int) bool {
+	if q := &p.local[g]; q.len() > 0 && c.Accepts(g, q.front().Fn) {
+		return true
+	}
+	for i := range p.queue {
+		if c.Accepts(g, p.queue[i].Fn) {
+			return true
+		}
+	}
+	return false
+}
+
+// visit is Algorithm 7 for one idle GPU.
+func (p *LALB) visit(c Cluster, g int) (Decision, bool) {
+	if q := &p.local[g]; q.len() > 0 {
+		if !c.Accepts(g, q.front().Fn) {
+			return Decision{}, false
+		}
+		return Decision{Request: q.pop(), GPU: g, Peer: Anywhere}, true
+	}
+	if !p.open(c, g) {
+		return Decision{}, false
+	}
+	for i := 0; i < len(p.queue); i++ {
+		r := &p.queue[i]
+		if c.Holds(g, r.Fn) && c.Accepts(g, r.Fn) {
+			return p.take(i, g), true
+		}
+		// The test is strict: with limit 0 a request can still be passed over once.
+		if r.visits <= p.Limit {
+			r.visits++
+			continue
+		}
+		if d, bound, ok := p.balance(c, g, i); ok {
+			return d, true
+		} else if bound {
+			i--
+		}
+	}
+	for i := 0; i < len(p.queue); i++ {
+		if d, bound, ok := p.balance(c, g, i); ok {
+			return d, true
+		} else if bound {
+			i--
+		}
+	}
+	return Decision{}, false
+}
+
+// balance is Algorithm 8: place the i-th request though g does not hold its model. It may go to another idle GPU that
+// does, be bound to a busy one that will be done before g could load the model, or be a miss on g. The thesis prints the
+// miss inside the loop over busy GPUs, which would decide on the first of them; taken: the earliest to finish.
+func (p *LALB) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
+	fn := p.queue[i].Fn
+	busy, wait := -1, 0.0
+	for h := range p.used {
+		if h == g || !c.Holds(h, fn) {
+			continue
+		}
+		if c.Accepts(h, fn) && p.local[h].len() == 0 {
+			return p.take(i, h), false, true
+		}
+		if t := p.finish(c, h); busy < 0 || t < wait {
+			busy, wait = h, t
+		}
+	}
+	if busy >= 0 && wait < c.Start(g, fn) {
+		p.local[busy].push(p.queue[i].Request)
+		p.queue = append(p.queue[:i], p.queue[i+1:]...)
+		return Decision{}, true, false
+	}
+	if !c.Accepts(g, fn) {
+		return Decision{}, false, false
+	}
+	return p.take(i, g), false, true
+}
+
+// finish is the estimated finish time of Algorithm 2: what runs on h, then what is bound to it.
+func (p *LALB) finish(c Cluster, h int) float64 {
+	t := c.FinishTime(h)
+	for i := range p.local[h].len() {
+		t += c.Service(p.local[h].at(i).Fn)
+	}
+	return t
+}
+
+func (p *LALB) take(i, g int) Decision {
+	r := p.queue[i].Request
+	p.queue = append(p.queue[:i], p.queue[i+1:]...)
+	return Decision{Request: r, GPU: g, Peer: Anywhere}
+}

@@ -1,0 +1,57 @@
+package schedule
+
+// ScaleOut is the rule of Medusa's own evaluation: fill a worker up to Max requests, then start one on an empty GPU, and
+// when there is none left overload the worker with the fewest. Requests bind on arrival and wait at their worker.
+type ScaleOut struct {
+	Max   int
+	queue fifo
+}
+
+// Name is "scale-out".
+func (p *ScaleOut) Name() string { return "scale-out" }
+
+// Queued is the number of waiting requests.
+func (p *ScaleOut) Queued() int { return p.queue.len() }
+
+// Arrive queues r.
+func (p *ScaleOut) Arrive(_ float64, r Request) { p.queue.push(r) }
+
+// Next binds the oldest request.
+func (p *ScaleOut) Next(_ float64, c Cluster) (Decision, bool) {
+	if p.queue.len() == 0 {
+		return Decision{}, false
+	}
+	fn := p.queue.front().Fn
+	empty, least := -1, -1
+	for g := range c.GPUs() {
+		if !c.Accepts(g, fn) {
+			continue
+		}
+		if !c.Holds(g, fn) {
+			if empty < 0 {
+				empty = g
+			}
+			continue
+		}
+		if c.InFlight(g) < p.Max {
+			return p.bind(g), true
+		}
+		if least < 0 || c.InFlight(g) < c.InFlight(least) {
+			least = g
+		}
+	}
+	if empty >= 0 {
+		return p.bind(empty), true
+	}
+	if least >= 0 {
+		return p.bind(least), true
+	}
+	return Decision{}, false
+}
+
+func (p *ScaleOut) bind(g int) Decision {
+	return Decision{Request: p.queue.pop(), GPU: g, Peer: Anywhere}
+}
+
+// Done does nothing: the cluster counts what is in flight.
+func (p *ScaleOut) Done(float64, Completion) {}

@@ -1,0 +1,197 @@
+package schedule
+
+import "math/rand/v2"
+
+// Topology is how the GPUs of a node are wired.
+type Topology struct {
+	// Neighbour gives the GPU behind the same PCIe switch, -1 for none.
+	Neighbour []int
+	// NVLink gives the relative bandwidth between two GPUs, 0 for no link.
+	NVLink [][]float64
+}
+
+// Torpor is the SLO-aware scheduler of Torpor §5: requests ordered by required request count in two groups, GPUs bound late
+// by Algorithm 1. One request of a function runs at a time.
+type Torpor struct {
+	Percentile float64   // share of requests that must meet the deadline, 0.98 in the paper
+	Deadline   []float64 // seconds, per function
+	Topology   Topology
+	Tuner      AlphaTuner
+	Regroup    float64 // seconds between regroupings, 2 in the authors' router
+	Retune     float64 // seconds between changes of alpha, 40 there
+
+	FIFO   bool       // ablation: serve in arrival order
+	Random *rand.Rand // ablation: place at random, always from host memory; nil for Algorithm 1
+
+	queues    []fifo
+	stamps    map[int]int
+	clock     int
+	running   []bool
+	served    []int
+	met       []int
+	high      []bool
+	key       []float64
+	grouped   float64
+	tuned     float64
+	queued    int
+	idle      []int
+	anyServed bool
+}
+
+// NewTorpor makes the policy with the paper's parameters for functions with the given deadlines.
+func NewTorpor(deadline []float64, topology Topology) *Torpor {
+	n := len(deadline)
+	p := &Torpor{
+		Percentile: 0.98, Deadline: deadline, Topology: topology,
+		Tuner:   AlphaTuner{Alpha: 1, Step: 2, Threshold: 0.04, Least: 1.0 / 64},
+		Regroup: 2, Retune: 40,
+		queues: make([]fifo, n), stamps: map[int]int{}, running: make([]bool, n), served: make([]int, n), met: make([]int, n),
+		high: make([]bool, n), key: make([]float64, n),
+	}
+	for i := range p.high {
+		p.high[i] = true // a new function starts high, with key 0
+	}
+	return p
+}
+
+// Name is "torpor".
+func (p *Torpor) Name() string { return "torpor" }
+
+// Queued is the number of waiting requests.
+func (p *Torpor) Queued() int { return p.queued }
+
+// Arrive queues r.
+func (p *Torpor) Arrive(_ float64, r Request) {
+	p.queues[r.Fn].push(r)
+	p.clock++
+	p.stamps[r.ID] = p.clock
+	p.queued++
+}
+
+// Done counts the request for or against its function's deadline.
+func (p *Torpor) Done(_ float64, d Completion) {
+	fn := d.Request.Fn
+	p.running[fn] = false
+	p.served[fn]++
+	if d.Latency <= p.Deadline[fn] {
+		p.met[fn]++
+	}
+	p.anyServed = true
+}
+
+// Next serves the high group before the low one: in the high group the function nearest to missing its target, in the
+// low group the one nearest to reaching it (§5.1).
+func (p *Torpor) Next(now float64, c Cluster) (Decision, bool) {
+	if p.queued == 0 {
+		return Decision{}, false
+	}
+	p.refresh(now)
+	best := -1
+	for i := range p.queues {
+		if p.queues[i].len() > 0 && !p.running[i] && (best < 0 || p.before(i, best)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Decision{}, false
+	}
+	g, peer := p.place(c, best)
+	if g < 0 {
+		return Decision{}, false
+	}
+	r := p.queues[best].pop()
+	delete(p.stamps, r.ID)
+	p.running[best] = true
+	p.queued--
+	return Decision{Request: r, GPU: g, Peer: peer}, true
+}
+
+func (p *Torpor) before(i, j int) bool {
+	if !p.FIFO {
+		if p.high[i] != p.high[j] {
+			return p.high[i]
+		}
+		if p.key[i] != p.key[j] {
+			return (p.key[i] > p.key[j]) == p.high[i]
+		}
+	}
+	return p.stamps[p.queues[i].front().ID] < p.stamps[p.queues[j].front().ID]
+}
+
+// refresh regroups the functions and tunes alpha when their periods have passed.
+func (p *Torpor) refresh(now float64) {
+	if now-p.grouped < p.Regroup || !p.anyServed {
+		return
+	}
+	p.grouped = now
+	complying, seen := 0, 0
+	for i := range p.key {
+		p.key[i] = RRC(p.Percentile, p.served[i], p.met[i])
+		if p.served[i] > 0 {
+			seen++
+			if p.key[i] <= 0 {
+				complying++
+			}
+		}
+	}
+	if now-p.tuned >= p.Retune {
+		p.tuned = now
+		p.Tuner.Observe(float64(complying) / float64(seen))
+	}
+	p.high = Split(p.key, p.Tuner.Alpha)
+}
+
+// place is Algorithm 1 over the GPUs that accept fn. It returns -1 if there is none.
+func (p *Torpor) place(c Cluster, fn int) (gpu, peer int) {
+	p.idle = p.idle[:0]
+	held := false
+	for g := range c.GPUs() {
+		if c.Accepts(g, fn) {
+			if c.Holds(g, fn) {
+				return g, Anywhere // no swap needed
+			}
+			p.idle = append(p.idle, g)
+		}
+		held = held || c.Holds(g, fn)
+	}
+	if len(p.idle) == 0 {
+		return -1, Anywhere
+	}
+	if p.Random != nil {
+		return p.idle[p.Random.IntN(len(p.idle))], Anywhere
+	}
+	if held {
+		if g, m := p.fastestPair(c, fn); g >= 0 {
+			return g, m
+		}
+	}
+	// The branch that reads the host: the idle GPU whose neighbour behind the PCIe switch disturbs least.
+	best := p.idle[0]
+	for _, g := range p.idle[1:] {
+		if p.beside(c, g) < p.beside(c, best) {
+			best = g
+		}
+	}
+	return best, Anywhere
+}
+
+// fastestPair is the idle GPU and the holder of fn with the most bandwidth between them; -1 if no link joins any pair.
+func (p *Torpor) fastestPair(c Cluster, fn int) (gpu, holder int) {
+	gpu, holder = -1, -1
+	most := 0.0
+	for _, g := range p.idle {
+		for m := range c.GPUs() {
+			if m != g && c.Holds(m, fn) && g < len(p.Topology.NVLink) && p.Topology.NVLink[g][m] > most {
+				gpu, holder, most = g, m, p.Topology.NVLink[g][m]
+			}
+		}
+	}
+	return gpu, holder
+}
+
+func (p *Torpor) beside(c Cluster, g int) Traffic {
+	if g >= len(p.Topology.Neighbour) || p.Topology.Neighbour[g] < 0 {
+		return Quiet
+	}
+	return c.Traffic(p.Topology.Neighbour[g])
+}
