@@ -1,6 +1,6 @@
 module medusa
 
-go 1.25.0
+go 1.26.0
 
 require (
 	github.com/bufbuild/protocompile v0.14.1 // indirect
