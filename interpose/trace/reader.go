@@ -1,0 +1,225 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+)
+
+const (
+	magic      = "medusaTR"
+	version    = 1
+	headerSize = len(magic) + 4
+	chunkHead  = 4 + 4 // length, CRC-32C
+	recordHead = 4 + 4 // type, length
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Reader returns the records of one trace in order.
+type Reader struct {
+	name   string
+	r      io.Reader
+	closer io.Closer
+	size   int64 // of the whole file
+	off    int64 // of the next chunk
+
+	chunk      []byte // what is left of the current chunk
+	chunkNo    int    // chunks read so far
+	chunkStart int64
+	chunkSize  int
+	records    uint64
+	ended      bool
+	err        error
+}
+
+// Open opens the trace at path and reads its header.
+func Open(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open trace: %w", err)
+	}
+	st, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("open trace: %w", err)
+	}
+	r, err := NewReader(path, bufio.NewReader(f), st.Size())
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	r.closer = f
+	return r, nil
+}
+
+// NewReader reads a trace of size bytes from r; name stands for it in errors.
+func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
+	t := &Reader{name: name, r: r, size: size}
+	head := make([]byte, headerSize)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, t.fail("header", 0, err)
+	}
+	m := min(n, len(magic))
+	switch {
+	case string(head[:m]) != magic[:m]:
+		return nil, t.fail("header", 0, fmt.Errorf("%w: it does not begin with %q", ErrForeign, magic))
+	case n < headerSize:
+		return nil, t.fail("header", 0, fmt.Errorf("%w: %d bytes of %d", ErrIncomplete, n, headerSize))
+	}
+	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != version {
+		return nil, t.fail("header", int64(len(magic)), fmt.Errorf("%w: version %d (this reader knows %d)", ErrVersion, v, version))
+	}
+	t.off = int64(headerSize)
+	return t, nil
+}
+
+// Close closes the file; the records stay valid.
+func (t *Reader) Close() error {
+	if t.closer == nil {
+		return nil
+	}
+	return t.closer.Close()
+}
+
+// Next returns the next record. After the end record it returns io.EOF; any other error is an [*Error] and repeats.
+func (t *Reader) Next() (Record, error) {
+	if t.err != nil {
+		return nil, t.err
+	}
+	rec, err := t.next()
+	if err != nil {
+		t.err = err
+		return nil, err
+	}
+	t.records++
+	_, t.ended = rec.(*End)
+	return rec, nil
+}
+
+func (t *Reader) next() (Record, error) {
+	if len(t.chunk) == 0 {
+		if err := t.readChunk(); err != nil {
+			return nil, err
+		}
+	}
+	at := t.chunkStart + int64(t.chunkSize-len(t.chunk))
+	section := fmt.Sprintf("chunk %d, record %d", t.chunkNo-1, t.records)
+	corrupt := func(format string, args ...any) error {
+		return t.fail(section, at, fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
+	}
+	if t.ended {
+		return nil, corrupt("a record follows the end record")
+	}
+	d := decoder{b: t.chunk}
+	typ, length := Type(d.u32()), d.u32()
+	if d.short || int64(length) > int64(len(d.b)) {
+		return nil, corrupt("it reaches past its chunk")
+	}
+	t.chunk = d.b[length:]
+	d.b = d.b[:length]
+	rec := newRecord(typ)
+	if rec == nil {
+		return nil, t.fail(section, at, fmt.Errorf("%w: record type %d (needs a newer medusa)", ErrVersion, uint32(typ)))
+	}
+	section += fmt.Sprintf(" (%s)", typ)
+	*rec.Header() = Head{Order: d.u64(), Time: d.u64(), Thread: d.u32()}
+	rec.decode(&d)
+	switch {
+	case d.short:
+		return nil, corrupt("a field reaches past the record's %d bytes", length)
+	case rec.Header().Order != t.records:
+		return nil, corrupt("its order is %d", rec.Header().Order)
+	case (t.records == 0) != (typ == TypeProcess):
+		return nil, corrupt("a trace begins with its one process record")
+	}
+	if end, ok := rec.(*End); ok && end.Records != t.records {
+		return nil, corrupt("the end record counts %d records, found %d", end.Records, t.records)
+	}
+	return rec, nil
+}
+
+// readChunk reads and checks the next chunk. What the file has no room for is not allocated.
+func (t *Reader) readChunk() error {
+	section := fmt.Sprintf("chunk %d", t.chunkNo)
+	left := t.size - t.off
+	if left == 0 && t.ended {
+		return io.EOF
+	}
+	incomplete := func(format string, args ...any) error {
+		return t.fail(section, t.off, fmt.Errorf("%w: %s", ErrIncomplete, fmt.Sprintf(format, args...)))
+	}
+	switch {
+	case t.ended:
+		return t.fail(section, t.off, fmt.Errorf("%w: %d bytes follow the end record", ErrCorrupt, left))
+	case left == 0:
+		return incomplete("no end record after %d records", t.records)
+	case left < chunkHead:
+		return incomplete("%d bytes of its head", left)
+	}
+	var head [chunkHead]byte
+	if _, err := io.ReadFull(t.r, head[:]); err != nil {
+		return t.readError(section, err)
+	}
+	length := binary.LittleEndian.Uint32(head[:])
+	if int64(length) > left-chunkHead {
+		return incomplete("%d bytes of %d", left-chunkHead, length)
+	}
+	if length == 0 {
+		return t.fail(section, t.off, fmt.Errorf("%w: it is empty", ErrCorrupt))
+	}
+	b := make([]byte, length)
+	if _, err := io.ReadFull(t.r, b); err != nil {
+		return t.readError(section, err)
+	}
+	sum := crc32.Update(crc32.Checksum(head[:4], castagnoli), castagnoli, b)
+	if want := binary.LittleEndian.Uint32(head[4:]); sum != want {
+		return t.fail(section, t.off, fmt.Errorf("%w: checksum %08x, want %08x", ErrCorrupt, sum, want))
+	}
+	t.chunk, t.chunkSize, t.chunkStart = b, len(b), t.off+chunkHead
+	t.off += chunkHead + int64(length)
+	t.chunkNo++
+	return nil
+}
+
+// readError maps a file that shrank while it was read to ErrIncomplete.
+func (t *Reader) readError(section string, err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: the file ended early", ErrIncomplete)
+	}
+	return t.fail(section, t.off, err)
+}
+
+func (t *Reader) fail(section string, off int64, err error) error {
+	return &Error{File: t.name, Section: section, Offset: off, Err: err}
+}
+
+// ReadAll returns all records of the trace at path. On an error it also returns the records before the bad place: what
+// a process that died has left.
+func ReadAll(path string) ([]Record, error) {
+	r, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return r.all()
+}
+
+func (t *Reader) all() ([]Record, error) {
+	var out []Record
+	for {
+		rec, err := t.Next()
+		if err == io.EOF {
+			return out, nil
+		}
+		if err != nil {
+			return out, err
+		}
+		out = append(out, rec)
+	}
+}

@@ -1,0 +1,34 @@
+// Package trace reads and writes the traces that the interposer records (README.md describes the container).
+//
+// In: a trace file. Out: its records as Go structs, in order. What can fail: an [*Error] that names file, section and
+// offset and wraps [ErrIncomplete], [ErrCorrupt], [ErrForeign] or [ErrVersion], or what the operating system said.
+// Records and both codecs are generated from interpose/trace.spec.
+package trace
+
+import "fmt"
+
+// Type is the number of a record in trace.spec.
+type Type uint32
+
+// Record is one event of a trace; use a type switch over the generated structs.
+type Record interface {
+	// RecordType is the record's number in trace.spec.
+	RecordType() Type
+	// Header returns what all records carry.
+	Header() *Head
+
+	decode(*decoder)
+	encode(*encoder)
+}
+
+// Head is what every record carries besides its own fields.
+type Head struct {
+	Order  uint64 // the records of a trace count from 0
+	Time   uint64 // ns since the first record
+	Thread uint32 // in order of first appearance
+}
+
+// Header returns h.
+func (h *Head) Header() *Head { return h }
+
+func unknown(what string, n uint64) string { return fmt.Sprintf("%s %d", what, n) }
