@@ -1,0 +1,75 @@
+// Command gen turns internal/cuda/driver.spec into everything that has to agree with it.
+//
+// In: driver.spec, found below the module root (the working directory or a parent of it).
+// Out: the C prototypes, the simulated GPU's entry points and their table, the result names for C and for Go.
+// Fails: on a malformed row, naming the line; nothing is written then.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("gen: ")
+	flag.Parse()
+	root, err := moduleRoot()
+	if err != nil {
+		log.Fatal(err)
+	}
+	files, err := Generate(root)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(root, name), text, 0o644); err != nil {
+			log.Fatal(err)
+		}
+	}
+}
+
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("find module root: no go.mod here or above (run inside the repository)")
+		}
+		dir = parent
+	}
+}
+
+// Generate returns the generated files by path below root.
+func Generate(root string) (map[string][]byte, error) {
+	name := filepath.Join("internal", "cuda", "driver.spec")
+	text, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		return nil, err
+	}
+	s, err := parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", name, err)
+	}
+	goResults, err := resultsGo(s)
+	if err != nil {
+		return nil, err
+	}
+	return map[string][]byte{
+		"internal/cuda/include/cuda_procs_gen.h": []byte(prototypes(s)),
+		"internal/cuda/result_gen.go":            goResults,
+		"runners/simgpu/src/procs_gen.h":         []byte(simHeader(s)),
+		"runners/simgpu/src/procs_gen.c":         []byte(simSource(s)),
+		"runners/simgpu/src/results_gen.h":       []byte(resultsC(s)),
+	}, nil
+}
