@@ -1,6 +1,6 @@
 // Command gen writes everything that has two sides and one definition.
 //
-// In: interpose/trace.spec (the records of a trace) and interpose/hooks.spec (the driver functions that are hooked).
+// In: interpose/trace.spec (the records of a trace) and internal/cuda/driver.spec (the driver functions to hook).
 // Out: interpose/preload/trace_gen.h (the C writer), interpose/trace/events_gen.go (the Go reader and writer) and
 // interpose/preload/hooks_gen.h (the table of hooks). It fails with the line number of the first malformed line.
 package main
@@ -43,7 +43,16 @@ func generate(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	procs, err := os.ReadFile(filepath.Join(dir, "..", "internal", "cuda", "driver.spec"))
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := emitHooks(string(procs))
+	if err != nil {
+		return nil, err
+	}
 	return map[string][]byte{
+		"preload/hooks_gen.h": hooks,
 		"preload/trace_gen.h": emitC(s),
 		"trace/events_gen.go": events,
 	}, nil
