@@ -1,0 +1,266 @@
+package materialize
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// RefusedError is a graph that cannot be restored, found offline: nothing is refused for the first time online.
+type RefusedError struct {
+	Graph  string
+	Node   int
+	Type   string
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("materialize graph %q: node %d (%s): %s", e.Graph, e.Node, e.Type, e.Reason)
+}
+
+// graphCompiler compiles one pair of captures of the same graph.
+type graphCompiler struct {
+	a, b    *Recording
+	ga, gb  *capture
+	table   *kernelTable
+	provers map[[2]uint64]*prover // by the moments in the two runs
+	out     *graphir.Graph
+}
+
+func (c *graphCompiler) compile() error {
+	if len(c.ga.nodes) != len(c.gb.nodes) {
+		return fmt.Errorf("compile graph %q: %d nodes in run A, %d in run B", c.out.Label, len(c.ga.nodes), len(c.gb.nodes))
+	}
+	if c.ga.flags != c.gb.flags {
+		return fmt.Errorf("compile graph %q: instantiate flags %#x in run A, %#x in run B", c.out.Label, c.ga.flags, c.gb.flags)
+	}
+	c.out.Nodes = make([]graphir.Node, len(c.ga.nodes))
+	for i := range c.ga.nodes {
+		if err := c.node(i); err != nil {
+			return err
+		}
+	}
+	return c.edges()
+}
+
+// prover returns the one for the moments at which node i has to be resolved in the two runs.
+func (c *graphCompiler) prover(i int) *prover {
+	at := [2]uint64{c.ga.nodeMoment(nodeHandle(c.ga.nodes[i])), c.gb.nodeMoment(nodeHandle(c.gb.nodes[i]))}
+	p := c.provers[at]
+	if p == nil {
+		p = newProver(c.a.liveAt(at[0]), c.b.liveAt(at[1]))
+		c.provers[at] = p
+	}
+	return p
+}
+
+func (c *graphCompiler) node(i int) error {
+	out := &c.out.Nodes[i]
+	var err error
+	switch na := c.ga.nodes[i].(type) {
+	case *trace.Kernel:
+		nb, ok := c.gb.nodes[i].(*trace.Kernel)
+		if !ok {
+			return c.differ(i)
+		}
+		out.Type = graphir.NodeKernel
+		out.Kernel, err = c.kernel(i, na, nb)
+	case *trace.Memset:
+		nb, ok := c.gb.nodes[i].(*trace.Memset)
+		if !ok {
+			return c.differ(i)
+		}
+		out.Type = graphir.NodeMemset
+		out.Memset, err = c.memset(i, na, nb)
+	case *trace.Memcpy:
+		nb, ok := c.gb.nodes[i].(*trace.Memcpy)
+		if !ok {
+			return c.differ(i)
+		}
+		out.Type = graphir.NodeMemcpy
+		out.Memcpy, err = c.memcpy(i, na, nb)
+	case *trace.Empty:
+		if _, ok := c.gb.nodes[i].(*trace.Empty); !ok {
+			return c.differ(i)
+		}
+		out.Type = graphir.NodeEmpty
+	case *trace.Opaque:
+		return &RefusedError{c.out.Label, i, nodeTypeName(na.Type), na.Reason}
+	default:
+		return fmt.Errorf("compile graph %q: node %d: unknown record %T", c.out.Label, i, na)
+	}
+	return err
+}
+
+func (c *graphCompiler) differ(i int) error {
+	return fmt.Errorf("compile graph %q: node %d: %T in run A, %T in run B", c.out.Label, i, c.ga.nodes[i], c.gb.nodes[i])
+}
+
+func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode, error) {
+	fa, fb := c.a.functions[na.Function], c.b.functions[nb.Function]
+	k, err := c.table.kernel(fa, fb)
+	if err != nil {
+		return nil, fmt.Errorf("compile graph %q: node %d: %w", c.out.Label, i, err)
+	}
+	if !slices.Equal(na.Grid, nb.Grid) || !slices.Equal(na.Block, nb.Block) || na.Shared != nb.Shared ||
+		len(na.Params) != len(nb.Params) || len(na.Grid) != 3 || len(na.Block) != 3 {
+		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.out.Label, i, fa.Name)
+	}
+	node := &graphir.KernelNode{
+		Kernel: k, Grid: [3]uint32(na.Grid), Block: [3]uint32(na.Block),
+		SharedBytes: na.Shared, Params: bytes.Clone(na.Params),
+	}
+	if node.Attrs, err = nodeAttrs(na, nb); err != nil {
+		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.out.Label, i, fa.Name, err)
+	}
+	p := c.prover(i)
+	for n, param := range c.table.spec.Kernels[k].Params {
+		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
+			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
+				c.out.Label, i, fa.Name, n, len(na.Params))
+		}
+		var werr *WordError
+		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups)
+		if werr != nil {
+			werr.Where = fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.out.Label, i, fa.Name, n)
+			return nil, werr
+		}
+	}
+	for _, f := range node.Fixups {
+		if err := c.outlives(i, fa.Name, f.Pointer); err != nil {
+			return nil, err
+		}
+	}
+	return node, nil
+}
+
+func nodeAttrs(na, nb *trace.Kernel) ([]graphir.NodeAttr, error) {
+	if len(na.Attrs) != len(nb.Attrs) {
+		return nil, errors.New("node attributes differ between the runs")
+	}
+	var out []graphir.NodeAttr
+	for i, at := range na.Attrs {
+		if at.ID != nb.Attrs[i].ID || !bytes.Equal(at.Value, nb.Attrs[i].Value) || len(at.Value) > 64 {
+			return nil, fmt.Errorf("node attribute %d differs between the runs", at.ID)
+		}
+		v := graphir.NodeAttr{ID: at.ID}
+		copy(v.Value[:], at.Value)
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// pointer decides a word that must be an address.
+func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir.Pointer, error) {
+	ptr, isPointer, werr := c.prover(i).word(a, b)
+	if werr == nil && !isPointer {
+		werr = &WordError{A: a, B: b, Reason: "it must be an address, but leads to no live allocation"}
+	}
+	if werr != nil {
+		werr.Where = fmt.Sprintf("graph %q node %d %s %s", c.out.Label, i, kind, field)
+		return ptr, werr
+	}
+	return ptr, c.outlives(i, kind, ptr)
+}
+
+// outlives refuses a pointer to memory that was gone when the engine was ready: the native graph would fault, too.
+func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error {
+	if c.a.allocs[ptr.Alloc].died < c.a.readyOrder && c.a.readyOrder != noOrder {
+		return &RefusedError{c.out.Label, i, kind, fmt.Sprintf("it refers to alloc#%d, which was freed before the engine was ready", ptr.Alloc)}
+	}
+	return nil
+}
+
+func (c *graphCompiler) memset(i int, na, nb *trace.Memset) (*graphir.MemsetNode, error) {
+	if na.Pitch != nb.Pitch || na.Value != nb.Value || na.ElemSize != nb.ElemSize || na.Width != nb.Width || na.Height != nb.Height {
+		return nil, fmt.Errorf("compile graph %q: node %d (memset): it differs between the runs", c.out.Label, i)
+	}
+	dst, err := c.pointer(i, "memset", "dst", na.Dst, nb.Dst)
+	return &graphir.MemsetNode{
+		Dst: dst, Pitch: na.Pitch, Value: na.Value, ElemSize: na.ElemSize, Width: na.Width, Height: na.Height,
+	}, err
+}
+
+// CUmemorytype values that a copy between device addresses may carry.
+const (
+	memoryDevice  = 2
+	memoryUnified = 4
+)
+
+func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy) (*graphir.MemcpyNode, error) {
+	x, y := *na, *nb
+	x.Head, x.Graph, x.Node, x.Src, x.Dst = y.Head, y.Graph, y.Node, y.Src, y.Dst
+	if x != y {
+		return nil, fmt.Errorf("compile graph %q: node %d (memcpy): it differs between the runs", c.out.Label, i)
+	}
+	for _, t := range [2]uint32{na.SrcType, na.DstType} {
+		if t != memoryDevice && t != memoryUnified {
+			return nil, &RefusedError{c.out.Label, i, "memcpy", fmt.Sprintf("memory type %d (only copies between device addresses are restored)", t)}
+		}
+	}
+	src, err := c.pointer(i, "memcpy", "src", na.Src, nb.Src)
+	if err != nil {
+		return nil, err
+	}
+	dst, err := c.pointer(i, "memcpy", "dst", na.Dst, nb.Dst)
+	return &graphir.MemcpyNode{
+		Src:   graphir.MemcpyEnd{Pointer: src, X: na.SrcX, Y: na.SrcY, Z: na.SrcZ, Pitch: na.SrcPitch, Height: na.SrcHeight},
+		Dst:   graphir.MemcpyEnd{Pointer: dst, X: na.DstX, Y: na.DstY, Z: na.DstZ, Pitch: na.DstPitch, Height: na.DstHeight},
+		Width: na.Width, Height: na.Height, Depth: na.Depth,
+	}, err
+}
+
+func (c *graphCompiler) edges() error {
+	ea, err := edgeIndices(c.ga)
+	if err != nil {
+		return fmt.Errorf("compile graph %q: run A: %w", c.out.Label, err)
+	}
+	eb, err := edgeIndices(c.gb)
+	if err != nil {
+		return fmt.Errorf("compile graph %q: run B: %w", c.out.Label, err)
+	}
+	if !slices.Equal(ea, eb) {
+		return fmt.Errorf("compile graph %q: edges differ between the runs", c.out.Label)
+	}
+	c.out.Edges = ea
+	return nil
+}
+
+// edgeIndices turns a capture's edges from handles to node indices, sorted: drivers list them in no stable order.
+func edgeIndices(g *capture) ([]graphir.Edge, error) {
+	index := make(map[uint64]uint32, len(g.nodes))
+	for i, n := range g.nodes {
+		index[nodeHandle(n)] = uint32(i)
+	}
+	out := make([]graphir.Edge, 0, len(g.edges))
+	for _, e := range g.edges {
+		from, okF := index[e.From]
+		to, okT := index[e.To]
+		if !okF || !okT {
+			return nil, fmt.Errorf("edge %#x -> %#x: %w", e.From, e.To, errDangling)
+		}
+		out = append(out, graphir.Edge{From: from, To: to, FromPort: e.FromPort, ToPort: e.ToPort, Type: e.Type})
+	}
+	slices.SortFunc(out, func(x, y graphir.Edge) int {
+		if x.From != y.From {
+			return int(x.From) - int(y.From)
+		}
+		return int(x.To) - int(y.To)
+	})
+	return out, nil
+}
+
+var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "child graph", "empty", "event wait",
+	"event record", "external semaphore signal", "external semaphore wait", "memory allocation", "memory free",
+	"batch memory operation", "conditional"}
+
+func nodeTypeName(t uint32) string {
+	if int(t) < len(nodeTypeNames) {
+		return nodeTypeNames[t]
+	}
+	return fmt.Sprintf("node type %d", t)
+}

@@ -1,0 +1,77 @@
+package materialize
+
+import (
+	"sort"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// liveSet holds the allocations of one run that were live at one moment, by address.
+//
+// The moment matters (paper §4.1, Figure 6): an address that was freed and handed out again belongs to the second
+// allocation for everything launched after it, and to the first for everything before.
+type liveSet struct{ byAddr []*allocation }
+
+// liveAt returns the allocations live just before the record with the given order.
+func (r *Recording) liveAt(order uint64) *liveSet {
+	s := &liveSet{}
+	for i := range r.allocs {
+		if a := &r.allocs[i]; a.born < order && order <= a.died {
+			s.byAddr = append(s.byAddr, a)
+		}
+	}
+	sort.Slice(s.byAddr, func(i, j int) bool { return s.byAddr[i].addr < s.byAddr[j].addr })
+	return s
+}
+
+// resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
+// two allocations touch.
+func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
+	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr })
+	for _, k := range [2]int{i - 1, i - 2} {
+		if k < 0 {
+			break
+		}
+		if a := s.byAddr[k]; addr-a.addr <= a.size {
+			out[n] = graphir.Pointer{Alloc: a.id, Offset: addr - a.addr}
+			n++
+		}
+	}
+	return out, n
+}
+
+// span returns the lowest and the highest address any live allocation reaches, to rule out most words at once.
+func (s *liveSet) span() (lo, hi uint64) {
+	if len(s.byAddr) == 0 {
+		return 1, 0
+	}
+	last := s.byAddr[len(s.byAddr)-1]
+	return s.byAddr[0].addr, last.addr + last.size
+}
+
+// nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, where memory was freed
+// while that capture was still open, just before the first free that came after the node.
+func (g *capture) nodeMoment(node uint64) uint64 {
+	if at, ok := g.moments[node]; ok {
+		return at
+	}
+	return g.order
+}
+
+// nodeHandle returns the node's handle in the recorded process.
+func nodeHandle(rec trace.Record) uint64 {
+	switch v := rec.(type) {
+	case *trace.Kernel:
+		return v.Node
+	case *trace.Memset:
+		return v.Node
+	case *trace.Memcpy:
+		return v.Node
+	case *trace.Empty:
+		return v.Node
+	case *trace.Opaque:
+		return v.Node
+	}
+	return 0
+}

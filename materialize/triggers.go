@@ -1,0 +1,73 @@
+package materialize
+
+import (
+	"maps"
+	"slices"
+
+	"medusa/graphir"
+)
+
+// chooseTriggers picks the batch sizes whose first layer, run eagerly, makes the driver load every module that a restored
+// process would not load by itself (paper §5.2). It takes the size that adds most modules, the smaller one among equals,
+// until all are covered, and then drops sizes that the later ones made superfluous.
+func chooseTriggers(spec *graphir.Spec, late map[uint32]bool) []graphir.Trigger {
+	type candidate struct {
+		batch   int64
+		modules map[uint32]bool
+		kernels map[uint32]bool
+	}
+	var candidates []candidate
+	for gi := range spec.Graphs {
+		g := &spec.Graphs[gi]
+		c := candidate{g.Batch, map[uint32]bool{}, map[uint32]bool{}}
+		for ni := range g.Nodes {
+			if k := g.Nodes[ni].Kernel; k != nil && late[spec.Kernels[k.Kernel].Module] {
+				c.modules[spec.Kernels[k.Kernel].Module] = true
+				c.kernels[k.Kernel] = true
+			}
+		}
+		candidates = append(candidates, c)
+	}
+	slices.SortStableFunc(candidates, func(x, y candidate) int { return int(x.batch - y.batch) })
+
+	covered := map[uint32]int{}
+	var chosen []candidate
+	for {
+		best, gain := -1, 0
+		for i, c := range candidates {
+			n := 0
+			for m := range c.modules {
+				if covered[m] == 0 {
+					n++
+				}
+			}
+			if n > gain {
+				best, gain = i, n
+			}
+		}
+		if best < 0 {
+			break
+		}
+		for m := range candidates[best].modules {
+			covered[m]++
+		}
+		chosen = append(chosen, candidates[best])
+	}
+
+	var out []graphir.Trigger
+	for _, c := range chosen {
+		needed := false
+		for m := range c.modules {
+			needed = needed || covered[m] == 1
+		}
+		if !needed {
+			for m := range c.modules {
+				covered[m]--
+			}
+			continue
+		}
+		out = append(out, graphir.Trigger{Batch: c.batch, Kernels: slices.Sorted(maps.Keys(c.kernels))})
+	}
+	slices.SortFunc(out, func(x, y graphir.Trigger) int { return int(x.Batch - y.Batch) })
+	return out
+}

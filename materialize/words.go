@@ -1,0 +1,112 @@
+package materialize
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"medusa/graphir"
+)
+
+// WordError is a word that the two runs do not prove to be either a pointer or a constant.
+type WordError struct {
+	Where  string // graph, node, kernel, parameter
+	Offset uint64 // byte offset inside the parameter or the saved buffer
+	A, B   uint64 // its value in the two runs
+	Reason string
+	// Retry says that recording again with other gaps can decide it.
+	Retry bool
+}
+
+func (e *WordError) Error() string {
+	return fmt.Sprintf("prove word: %s: byte %d is %#x in run A and %#x in run B: %s", e.Where, e.Offset, e.A, e.B, e.Reason)
+}
+
+// prover decides words at one moment of both runs.
+type prover struct {
+	a, b   *liveSet
+	lo, hi uint64 // no word outside points into a live allocation of either run
+}
+
+func newProver(a, b *liveSet) *prover {
+	p := &prover{a: a, b: b}
+	alo, ahi := a.span()
+	blo, bhi := b.span()
+	p.lo, p.hi = min(alo, blo), max(ahi, bhi)
+	return p
+}
+
+// word decides one aligned 8-byte word (design: pointers are proven, not guessed).
+//
+//	the same (allocation, offset) in both runs, at different addresses  → pointer
+//	the same bytes in both runs, in no live allocation of either        → constant
+//	the same bytes, yet in a live allocation                            → unproven; record again
+//	different bytes that lead to nothing, or to different things        → error
+func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *WordError) {
+	if a == b && (a < p.lo || a > p.hi) {
+		return ptr, false, nil
+	}
+	ra, na := p.a.resolve(a)
+	rb, nb := p.b.resolve(b)
+	if a == b {
+		if na+nb == 0 {
+			return ptr, false, nil
+		}
+		return ptr, false, &WordError{A: a, B: b, Retry: true,
+			Reason: "the same in both runs, yet inside a live allocation of one: a constant or a pointer that did not move"}
+	}
+	matches := 0
+	for _, x := range ra[:na] {
+		for _, y := range rb[:nb] {
+			if x == y {
+				ptr, matches = x, matches+1
+			}
+		}
+	}
+	switch {
+	case matches == 1:
+		return ptr, true, nil
+	case matches > 1:
+		return ptr, false, &WordError{A: a, B: b, Retry: true,
+			Reason: "the end of one allocation and the start of the next in both runs"}
+	case na+nb == 0:
+		return ptr, false, &WordError{A: a, B: b, Reason: "it differs and leads to no live allocation in either run"}
+	default:
+		return ptr, false, &WordError{A: a, B: b,
+			Reason: fmt.Sprintf("it leads to %s in run A and to %s in run B", describe(ra[:na]), describe(rb[:nb]))}
+	}
+}
+
+func describe(ps []graphir.Pointer) string {
+	if len(ps) == 0 {
+		return "no live allocation"
+	}
+	return fmt.Sprintf("alloc#%d+%d", ps[0].Alloc, ps[0].Offset)
+}
+
+// param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
+// eight, by-value structs included; bytes around whole words must be the same in both runs. Fixups are appended with
+// offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed.
+func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup) ([]graphir.Fixup, *WordError) {
+	end := off + size
+	for o := off; o < end; {
+		if o%8 != 0 || o+8 > end {
+			if a[o] != b[o] {
+				return nil, &WordError{Offset: uint64(o - off), A: uint64(a[o]), B: uint64(b[o]),
+					Reason: "a byte that is part of no aligned word differs"}
+			}
+			o++
+			continue
+		}
+		ptr, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:]))
+		if err != nil {
+			err.Offset = uint64(o - off)
+			return nil, err
+		}
+		if isPointer {
+			fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr})
+			clear(out[o : o+8])
+		}
+		o += 8
+	}
+	return fixups, nil
+}
