@@ -1,0 +1,203 @@
+// Package digest is what a verifying run leaves behind: hashes of all memory before and after each graph was replayed.
+//
+// Run N (native) and run V (restored) each write one Digest, from the same allocation roles, fills and order of ranges;
+// comparing the two says whether a restored graph did what the captured one does. Every graph is replayed twice, with
+// equal inputs and different garbage in its temporaries, so that chunks which natively depend on garbage show up as such.
+//
+// Read fails with a *FormatError on anything that Write did not produce.
+package digest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ChunkBytes is the span of memory that one hash covers; the last chunk of a range may be shorter.
+const ChunkBytes = 64 << 10
+
+// HashBytes is the length of one hash: a SHA-256, cut off.
+const HashBytes = 16
+
+// version changes with the meaning of any field.
+const version = 1
+
+// Class is the part that a range of memory plays. It decides how the range is treated before a replay and how its
+// hashes are to be compared.
+type Class string
+
+const (
+	// Weight memory is the engine's and only read: its hash must never change. Compare it.
+	Weight Class = "weight"
+	// KV, Input and Output memory is filled with the same pseudo-random data before every replay. Compare it.
+	KV     Class = "kv"
+	Input  Class = "input"
+	Output Class = "output"
+	// Permanent memory is given its saved content before every replay. Compare it.
+	Permanent Class = "permanent"
+	// Other memory is the engine's and named by nobody: workspaces, counters. It is put back to what it held at ready
+	// before every replay. Compare it.
+	Other Class = "other"
+	// Temporary memory is the graphs' scratch, filled with other garbage before every replay. Compare a chunk only
+	// where both native replays agree on it: there, the graph overwrote all of it.
+	Temporary Class = "temporary"
+	// Unstable bytes of saved contents differed between recordings and led nowhere; they are treated as Temporary.
+	Unstable Class = "unstable"
+)
+
+// Digest is everything that one verifying run hashed.
+type Digest struct {
+	Version int    `json:"version"`
+	Device  string `json:"device"`
+	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
+	// between N and V was left by skipped work.
+	Ready []Range `json:"ready"`
+	// Graphs stand in the order of graphir.Spec.Graphs.
+	Graphs []Graph `json:"graphs"`
+	// End holds Weight memory after the last replay.
+	End []Range `json:"end"`
+}
+
+// Graph is what two replays of one graph left.
+type Graph struct {
+	Label  string  `json:"label"`
+	Batch  int64   `json:"batch"`
+	Ranges []Range `json:"ranges"`
+}
+
+// Range is a piece of one allocation. Alloc is the index in the allocation sequence; Offset and Size are in bytes.
+type Range struct {
+	Alloc  uint32 `json:"alloc"`
+	Offset uint64 `json:"offset"`
+	Size   uint64 `json:"size"`
+	Class  Class  `json:"class"`
+	Name   string `json:"name,omitempty"` // of the tensor, where one is named
+	// Stride is n where only every n-th chunk was hashed, to bound the time a large KV cache takes.
+	Stride uint64 `json:"stride"`
+	// First and Second hold the hashes of the first and second replay, HashBytes a chunk. Second is empty where it
+	// equals First.
+	First  []byte `json:"first"`
+	Second []byte `json:"second,omitempty"`
+}
+
+// Chunks returns the number of chunks that are hashed of size bytes, which are at least one.
+func Chunks(size, stride uint64) uint64 { return (size-1)/ChunkBytes/stride + 1 }
+
+// Chunks returns the number of hashed chunks.
+func (r *Range) Chunks() int {
+	return len(r.First) / HashBytes
+}
+
+// Span returns the bytes of the allocation that chunk i covers.
+func (r *Range) Span(i int) (offset, size uint64) {
+	from := uint64(i) * r.Stride * ChunkBytes
+	return r.Offset + from, min(ChunkBytes, r.Size-from)
+}
+
+// Hash returns the hash of chunk i after the first (0) or the second (1) replay.
+func (r *Range) Hash(replay, i int) []byte {
+	hashes := r.First
+	if replay == 1 && len(r.Second) != 0 {
+		hashes = r.Second
+	}
+	return hashes[i*HashBytes : (i+1)*HashBytes]
+}
+
+// Stable reports whether both replays left the same bytes in chunk i.
+func (r *Range) Stable(i int) bool { return bytes.Equal(r.Hash(0, i), r.Hash(1, i)) }
+
+// Sum is the hash of one chunk.
+func Sum(chunk []byte) []byte {
+	sum := sha256.Sum256(chunk)
+	return sum[:HashBytes]
+}
+
+// FormatError says that a digest file is not one, and where.
+type FormatError struct {
+	File  string
+	Cause error
+}
+
+func (e *FormatError) Error() string { return fmt.Sprintf("read digest %s: %v", e.File, e.Cause) }
+
+// Unwrap returns the cause.
+func (e *FormatError) Unwrap() error { return e.Cause }
+
+// Read reads what Write wrote.
+func Read(path string) (*Digest, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var d Digest
+	if err := json.Unmarshal(data, &d); err != nil {
+		return nil, &FormatError{path, err}
+	}
+	if err := d.validate(); err != nil {
+		return nil, &FormatError{path, err}
+	}
+	return &d, nil
+}
+
+// Write stores the digest under its name in one step: a killed run leaves nothing there.
+func Write(path string, d *Digest) error {
+	d.Version = version
+	if err := d.validate(); err != nil {
+		return fmt.Errorf("write digest %s: %w", path, err)
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return fmt.Errorf("write digest %s: %w", path, err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // fails where the rename took the name away
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+func (d *Digest) validate() error {
+	if d.Version != version {
+		return fmt.Errorf("version %d, want %d", d.Version, version)
+	}
+	if err := validateRanges("ready", d.Ready); err != nil {
+		return err
+	}
+	for i, g := range d.Graphs {
+		if err := validateRanges(fmt.Sprintf("graph %d (%s)", i, g.Label), g.Ranges); err != nil {
+			return err
+		}
+	}
+	return validateRanges("end", d.End)
+}
+
+func validateRanges(section string, ranges []Range) error {
+	for i := range ranges {
+		r := &ranges[i]
+		if r.Stride == 0 || r.Size == 0 || r.Offset+r.Size < r.Offset {
+			return fmt.Errorf("%s: range %d: size %d at offset %d, stride %d", section, i, r.Size, r.Offset, r.Stride)
+		}
+		chunks := uint64(len(r.First)) / HashBytes
+		if want := Chunks(r.Size, r.Stride); chunks != want || len(r.First)%HashBytes != 0 {
+			return fmt.Errorf("%s: range %d: %d bytes of hashes for %d chunks", section, i, len(r.First), want)
+		}
+		if len(r.Second) != 0 && len(r.Second) != len(r.First) {
+			return fmt.Errorf("%s: range %d: %d bytes of hashes after the second replay, %d after the first", section, i, len(r.Second), len(r.First))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"unsafe"
+
+	"medusa/graphir"
+	"medusa/internal/cuda"
+)
+
+// KernelError says which kernel of the kernel-name table could not be resolved in this process.
+type KernelError struct {
+	Kernel string
+	Module string
+	Cause  error
+}
+
+func (e *KernelError) Error() string {
+	return fmt.Sprintf("resolve kernel %s in %s: %v", e.Kernel, e.Module, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *KernelError) Unwrap() error { return e.Cause }
+
+// CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+var procLibraryGetKernel = cuda.Driver("cuLibraryGetKernel")
+
+// resolver finds kernels by module identity and mangled name. A name alone is not enough: two modules may hold kernels
+// of the same name.
+type resolver struct {
+	spec   *graphir.Spec
+	loaded []liveModule
+	hidden []hiddenModule
+}
+
+// hiddenModule is a module that only a launched function led to.
+type hiddenModule struct {
+	functions map[string]cuda.Function
+	names     []string // sorted
+}
+
+// newResolver reads what the process has loaded by now, triggering layers included.
+func newResolver(spec *graphir.Spec) (*resolver, error) {
+	loaded, err := liveModules()
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := modulesOfTriggers(loaded)
+	if err != nil {
+		return nil, err
+	}
+	return &resolver{spec: spec, loaded: loaded, hidden: hidden}, nil
+}
+
+// modulesOfTriggers enumerates the modules behind the functions launched in trigger scopes (paper §5): one kernel of
+// a module leads to all others.
+func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
+	launched, err := triggerFunctions()
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[cuda.Module]bool)
+	for _, m := range loaded {
+		if m.IsLibrary == 0 {
+			seen[cuda.Module(m.Handle)] = true
+		}
+	}
+	var modules []hiddenModule
+	for _, handle := range launched {
+		f := cuda.Function(handle)
+		// A launch takes a CUkernel in the place of a CUfunction; only its library knows it.
+		if kernel := cuda.Kernel(handle); isLibraryKernel(kernel) {
+			if f, err = kernel.Function(); err != nil {
+				return nil, err
+			}
+		}
+		m, err := f.Module()
+		if err != nil {
+			return nil, err
+		}
+		if seen[m] {
+			continue
+		}
+		seen[m] = true
+		h, err := enumerate(m)
+		if err != nil {
+			return nil, err
+		}
+		modules = append(modules, h)
+	}
+	return modules, nil
+}
+
+func isLibraryKernel(k cuda.Kernel) bool {
+	_, err := k.Library()
+	return err == nil
+}
+
+func enumerate(m cuda.Module) (hiddenModule, error) {
+	functions, err := m.Functions()
+	if err != nil {
+		return hiddenModule{}, err
+	}
+	h := hiddenModule{functions: make(map[string]cuda.Function, len(functions))}
+	for _, f := range functions {
+		name, err := f.Name()
+		if err != nil {
+			return hiddenModule{}, err
+		}
+		h.functions[name] = f
+		h.names = append(h.names, name)
+	}
+	sort.Strings(h.names)
+	return h, nil
+}
+
+// resolve returns the function of every kernel that a graph uses, with the recorded attributes in force; entries of
+// unused kernels are 0.
+func (r *resolver) resolve() ([]cuda.Function, error) {
+	functions := make([]cuda.Function, len(r.spec.Kernels))
+	for _, g := range r.spec.Graphs {
+		for _, n := range g.Nodes {
+			if n.Kernel == nil || functions[n.Kernel.Kernel] != 0 {
+				continue
+			}
+			k := r.spec.Kernels[n.Kernel.Kernel]
+			f, err := r.find(k)
+			if err == nil {
+				err = checkLayout(f, k.Params)
+			}
+			if err == nil {
+				err = applyAttributes(f, k.Attrs)
+			}
+			if err != nil {
+				return nil, &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
+			}
+			functions[n.Kernel.Kernel] = f
+		}
+	}
+	return functions, nil
+}
+
+// find returns the kernel's function from the one module that is its own.
+func (r *resolver) find(k graphir.Kernel) (cuda.Function, error) {
+	module := r.spec.Modules[k.Module]
+	if module.Kind == graphir.ModuleHidden {
+		return r.findHidden(module, k)
+	}
+	for i := range r.loaded {
+		m := &r.loaded[i]
+		if !sameImage(&module, m) {
+			continue
+		}
+		if m.IsLibrary == 0 {
+			return cuda.Module(m.Handle).Function(k.Name)
+		}
+		return libraryFunction(cuda.LibraryHandle(m.Handle), k.Name)
+	}
+	return 0, fmt.Errorf("module is not loaded in this process (%d are)", len(r.loaded))
+}
+
+// findHidden looks for the module by the names of all its functions. Modules with equal names are told apart by the
+// kernel's parameter layout; where that is equal too, nothing tells which one was meant.
+func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (cuda.Function, error) {
+	var found []cuda.Function
+	for _, h := range r.hidden {
+		if f, ok := h.functions[k.Name]; ok && slices.Equal(h.names, module.Functions) && checkLayout(f, k.Params) == nil {
+			found = append(found, f)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return 0, fmt.Errorf("no triggering kernel led to the module (%d hidden modules found)", len(r.hidden))
+	}
+	return 0, fmt.Errorf("%d hidden modules have the same function names", len(found))
+}
+
+// sameImage compares by the image's hash, or, where none was taken, by the place of the image in its shared object.
+func sameImage(want *graphir.Module, got *liveModule) bool {
+	if (got.IsLibrary != 0) != (want.Kind == graphir.ModuleLibrary) {
+		return false
+	}
+	if want.ImageSHA256 != ([32]byte{}) && got.ImageSHA256 != ([32]byte{}) {
+		return want.ImageSHA256 == got.ImageSHA256
+	}
+	return want.BuildID != "" && want.BuildID == got.buildID() && want.DSOOffset == got.DSOOffset
+}
+
+func libraryFunction(lib cuda.LibraryHandle, name string) (cuda.Function, error) {
+	var kernel cuda.Kernel
+	s := append([]byte(name), 0)
+	if err := procLibraryGetKernel.Call(uintptr(unsafe.Pointer(&kernel)), uintptr(lib), uintptr(unsafe.Pointer(&s[0]))); err != nil {
+		return 0, err
+	}
+	return kernel.Function()
+}
+
+// checkLayout compares the kernel's parameters with the recorded ones: a rebuilt library may keep a name and change
+// what the kernel takes.
+func checkLayout(f cuda.Function, params []graphir.Param) error {
+	for i, p := range params {
+		offset, size, err := f.ParamInfo(i)
+		if err != nil {
+			return fmt.Errorf("read parameter %d of %d: %w", i, len(params), err)
+		}
+		if offset != uint64(p.Offset) || size != uint64(p.Size) {
+			return fmt.Errorf("compare parameter %d: %d bytes at offset %d when recorded, %d at %d now", i, p.Size, p.Offset, size, offset)
+		}
+	}
+	if _, _, err := f.ParamInfo(len(params)); !errors.Is(err, cuda.InvalidValue) {
+		return fmt.Errorf("compare parameters: more than the recorded %d (%v)", len(params), err)
+	}
+	return nil
+}
+
+// applyAttributes puts the recorded function attributes in force, such as the dynamic shared memory above 48 KiB that
+// the skipped warm-up would have asked for.
+func applyAttributes(f cuda.Function, attrs []graphir.FuncAttr) error {
+	for _, a := range attrs {
+		id := cuda.FunctionAttribute(a.ID)
+		if now, err := f.Attribute(id); err == nil && int64(now) == a.Value {
+			continue
+		}
+		if err := f.SetAttribute(id, int(a.Value)); err != nil {
+			return fmt.Errorf("set function attribute %d to %d: %w", a.ID, a.Value, err)
+		}
+	}
+	return nil
+}
+
+func (r *resolver) describe(m graphir.Module) string {
+	switch {
+	case m.Kind == graphir.ModuleHidden:
+		return fmt.Sprintf("a hidden module of %d functions", len(m.Functions))
+	case m.DSO != "":
+		return fmt.Sprintf("module %x of %s", m.ImageSHA256[:6], m.DSO)
+	}
+	return fmt.Sprintf("module %x", m.ImageSHA256[:6])
+}

@@ -1,0 +1,94 @@
+package restore
+
+import (
+	"fmt"
+
+	"medusa/graphir"
+)
+
+// SequenceError names the first place where this process's allocation sequence leaves the recorded one.
+type SequenceError struct {
+	Step     int    // index into the sequence of allocations and frees
+	Recorded string // what was recorded there
+	Replayed string // what this process did instead
+}
+
+func (e *SequenceError) Error() string {
+	return fmt.Sprintf("replay allocation sequence: step %d was %s when recorded, is %s now", e.Step, e.Recorded, e.Replayed)
+}
+
+// compareSequence checks that the replayed steps are the recorded ones up to the capture phase, one by one: order,
+// kind and size of allocations, order of frees. Where they are, the i-th allocation offline is the i-th online.
+//
+// The capture phase begins somewhere before the first graph-owned allocation. Frees recorded between the last
+// engine-owned and the first graph-owned allocation may belong to either side, so they may be missing.
+func compareSequence(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error {
+	for i, got := range steps {
+		if i >= len(spec.Sequence) {
+			return &SequenceError{i, "the end", describeReplayed(got, allocs)}
+		}
+		want := spec.Sequence[i]
+		differs := want.Free != (got < 0)
+		if !differs && want.Free {
+			differs = int64(want.Alloc) != -got-1
+		} else if !differs {
+			a := spec.Allocations[want.Alloc]
+			differs = int64(want.Alloc) != got || got >= int64(len(allocs)) || a.Owner != graphir.OwnerEngine ||
+				uint32(a.Kind) != allocs[got].Kind || a.Size != allocs[got].Size
+		}
+		if differs {
+			return &SequenceError{i, describeRecorded(want, spec), describeReplayed(got, allocs)}
+		}
+	}
+	for i := len(steps); i < len(spec.Sequence); i++ {
+		if want := spec.Sequence[i]; !want.Free && spec.Allocations[want.Alloc].Owner == graphir.OwnerEngine {
+			return &SequenceError{i, describeRecorded(want, spec), "missing"}
+		}
+	}
+	return nil
+}
+
+func describeRecorded(s graphir.Step, spec *graphir.Spec) string {
+	if s.Free {
+		return fmt.Sprintf("free of #%d", s.Alloc)
+	}
+	a := spec.Allocations[s.Alloc]
+	owner := ""
+	if a.Owner == graphir.OwnerGraph {
+		owner = ", capture phase"
+	}
+	return fmt.Sprintf("#%d (%s, %d bytes%s)", s.Alloc, kindName(uint32(a.Kind)), a.Size, owner)
+}
+
+func describeReplayed(step int64, allocs []liveAlloc) string {
+	if step < 0 {
+		return fmt.Sprintf("free of #%d", -step-1)
+	}
+	if step >= int64(len(allocs)) {
+		return fmt.Sprintf("#%d, unknown to the allocation map", step)
+	}
+	return fmt.Sprintf("#%d (%s, %d bytes)", step, kindName(allocs[step].Kind), allocs[step].Size)
+}
+
+// kindName is the name of an allocation kind in interpose/trace.spec.
+func kindName(kind uint32) string {
+	switch graphir.AllocKind(kind) {
+	case graphir.AllocDevice:
+		return "device"
+	case graphir.AllocManaged:
+		return "managed"
+	case graphir.AllocPinned:
+		return "pinned"
+	case graphir.AllocRegistered:
+		return "registered"
+	case graphir.AllocAsync:
+		return "async"
+	case graphir.AllocPool:
+		return "pool"
+	case graphir.AllocVMM:
+		return "vmm"
+	case graphir.AllocPitch:
+		return "pitch"
+	}
+	return fmt.Sprintf("kind %d", kind)
+}

@@ -1,0 +1,74 @@
+package restore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"medusa/graphir"
+)
+
+// groupByShape returns the spec's graphs, as indices, grouped by what a template fixes: node types, node attributes and
+// edges with their data. Members of a group differ only in what setting a node's parameters changes. Groups stand in the
+// order of their first members.
+func groupByShape(spec *graphir.Spec) [][]int {
+	var groups [][]int
+	byShape := make(map[string]int)
+	for i := range spec.Graphs {
+		key := shape(&spec.Graphs[i])
+		g, ok := byShape[key]
+		if !ok {
+			g = len(groups)
+			byShape[key] = g
+			groups = append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}
+
+// shape encodes what must be equal for two graphs to share a template.
+func shape(g *graphir.Graph) string {
+	var b []byte
+	b = binary.AppendUvarint(b, uint64(len(g.Nodes)))
+	for _, n := range g.Nodes {
+		b = append(b, byte(n.Type))
+		if n.Kernel == nil {
+			continue
+		}
+		b = binary.AppendUvarint(b, uint64(len(n.Kernel.Attrs)))
+		for _, a := range n.Kernel.Attrs {
+			b = binary.AppendUvarint(b, uint64(a.ID))
+			b = append(b, a.Value[:]...)
+		}
+	}
+	for _, r := range edgeRuns(g.Edges) {
+		for _, e := range r {
+			b = binary.AppendUvarint(b, uint64(e.From))
+			b = binary.AppendUvarint(b, uint64(e.To))
+			b = append(b, e.FromPort, e.ToPort, e.Type)
+		}
+	}
+	return string(b)
+}
+
+// edgeRuns sorts the edges into runs in which both ends advance by one node from edge to edge. The node handles of such
+// a run lie side by side where the driver stored them, so one driver call adds the whole run; a linear chain is one run.
+func edgeRuns(edges []graphir.Edge) [][]graphir.Edge {
+	sorted := slices.Clone(edges)
+	delta := func(e graphir.Edge) int64 { return int64(e.To) - int64(e.From) }
+	slices.SortFunc(sorted, func(a, b graphir.Edge) int {
+		return cmp.Or(cmp.Compare(delta(a), delta(b)), cmp.Compare(a.From, b.From),
+			cmp.Compare(a.FromPort, b.FromPort), cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type))
+	})
+	var runs [][]graphir.Edge
+	start := 0
+	for i := 1; i <= len(sorted); i++ {
+		if i < len(sorted) && sorted[i].From == sorted[i-1].From+1 && sorted[i].To == sorted[i-1].To+1 {
+			continue
+		}
+		runs = append(runs, sorted[start:i])
+		start = i
+	}
+	return runs
+}
