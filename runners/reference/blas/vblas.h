@@ -17,6 +17,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct vblasContext *vblasHandle_t;
 typedef struct CUstream_st *vblasStream_t; /* a CUstream */
@@ -55,6 +56,7 @@ const char *vblasGetStatusString(vblasStatus_t status);
 /* The last failure on the calling thread, e.g. "cuModuleLoadData: CUDA error 218". Never NULL. */
 const char *vblasLastError(void);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,111 @@
+/*
+ * gemm_tile.h: one block's share of C = A * B^T, kept in registers.
+ *
+ * A block owns TM x TN elements of C, a thread MM x MN of them. Operands pass through shared memory, transposed so that a
+ * thread reads its MM and MN values of one k as vectors. Each element is summed over k in ascending order, one fused
+ * multiply-add at a time: all tile sizes give the same bits.
+ */
+#ifndef GEMM_TILE_H
+#define GEMM_TILE_H
+
+#include "device.h"
+
+/* Columns of k that are staged at a time. Every k is a multiple of it, so no load needs a guard. */
+#define TK 8
+
+/* This thread's vectors of an operand's ROWS x TK slice. Rows past the end stand for the last one: what they lead to is
+ * never stored. */
+template <typename T, int ROWS, int THREADS> struct Slice {
+	static const int count = ROWS * TK / 4 / THREADS;
+	const T *from[count];
+
+	__device__ __forceinline__ void start(const T *operand, int ld, int first, int rows, int k)
+	{
+#pragma unroll
+		for (int i = 0; i < count; i++) {
+			int at = i * THREADS + tid_x(), row = first + at / (TK / 4);
+			from[i] = operand + (long)(row < rows ? row : rows - 1) * ld + k + at % (TK / 4) * 4;
+		}
+	}
+
+	__device__ __forceinline__ void stage(float (*shared)[ROWS + 4])
+	{
+#pragma unroll
+		for (int i = 0; i < count; i++) {
+			int at = i * THREADS + tid_x(), r = at / (TK / 4), k = at % (TK / 4) * 4;
+			float4v v = load4(from[i]);
+			from[i] += TK;
+			shared[k][r] = v.x;
+			shared[k + 1][r] = v.y;
+			shared[k + 2][r] = v.z;
+			shared[k + 3][r] = v.w;
+		}
+	}
+};
+
+template <typename T, int TM, int TN, int MM, int MN> struct Tile {
+	static const int threads = (TM / MM) * (TN / MN), across = TN / MN, groups = MN / 4;
+	float4v sum[MM][groups];
+	int row, col; /* of this thread's corner in C */
+
+	__device__ __forceinline__ void multiply(const T *a, const T *b, int m, int n, int lda, int ldb, int from, int to)
+	{
+		alignas(16) static __shared__ float as[TK][TM + 4], bs[TK][TN + 4];
+		int tr = tid_x() / across * MM, tc = tid_x() % across * 4;
+		Slice<T, TM, threads> rows;
+		Slice<T, TN, threads> cols;
+		row = cta_y() * TM + tr;
+		col = cta_x() * TN + tc;
+		rows.start(a, lda, cta_y() * TM, m, from);
+		cols.start(b, ldb, cta_x() * TN, n, from);
+#pragma unroll
+		for (int i = 0; i < MM; i++)
+#pragma unroll
+			for (int g = 0; g < groups; g++)
+				sum[i][g] = (float4v)(0.0f);
+		for (int k0 = from; k0 < to; k0 += TK) {
+			rows.stage(as);
+			cols.stage(bs);
+			barrier();
+#pragma unroll 2
+			for (int k = 0; k < TK; k++) {
+				float x[MM];
+				float4v y[groups];
+#pragma unroll
+				for (int i = 0; i < MM; i += 4)
+					*(float4v *)(x + i) = load4(&as[k][tr + i]);
+#pragma unroll
+				for (int g = 0; g < groups; g++)
+					y[g] = load4(&bs[k][tc + g * across * 4]);
+#pragma unroll
+				for (int i = 0; i < MM; i++)
+#pragma unroll
+					for (int g = 0; g < groups; g++)
+						sum[i][g] += x[i] * y[g];
+			}
+			barrier();
+		}
+	}
+
+	/* Stores four neighbouring elements of group g in row i, as far as they lie inside C. */
+	__device__ __forceinline__ void store(T *c, int ldc, int m, int n, int i, int g, float4v v)
+	{
+		int at = col + g * across * 4;
+		if (row + i >= m || at >= n)
+			return;
+		T *to = c + (long)(row + i) * ldc + at;
+		if (at + 4 <= n && ldc % 4 == 0) {
+			store4(to, v);
+			return;
+		}
+		to[0] = (T)v.x;
+		if (at + 1 < n)
+			to[1] = (T)v.y;
+		if (at + 2 < n)
+			to[2] = (T)v.z;
+		if (at + 3 < n)
+			to[3] = (T)v.w;
+	}
+};
+
+#endif

@@ -1,0 +1,69 @@
+/*
+ * splitk.cu: products of few rows and a long k. Blocks of one tile share the sum over k (grid z); the last of them to
+ * finish adds the partial sums in the order of z, so the result does not depend on who was last.
+ *
+ * Two semaphores of four bytes each hold SEMAPHORE_REST between launches. Every block counts itself in on `entered` and
+ * out on `left`; the last one out puts both back. A block that finds another value than a launch at rest can have led to
+ * answers NaN: a wrong semaphore shows in the result and stays wrong. `counters` [tiles] is zero before the launch.
+ */
+#include "../semaphore.h"
+#include "gemm_tile.h"
+
+__device__ __forceinline__ unsigned count(unsigned *at) { return __atomic_fetch_add(at, 1u, __ATOMIC_RELAXED); }
+
+template <typename T>
+__global__ void __launch_bounds__(32)
+gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc, int k_share, float *partial,
+               unsigned *counters, unsigned *entered, unsigned *left)
+{
+	__shared__ bool sound, last;
+	unsigned blocks = ncta_x() * ncta_y() * ncta_z();
+	bool entry_sound = false;
+	if (tid_x() == 0)
+		entry_sound = count(entered) - SEMAPHORE_REST < blocks;
+
+	int from = cta_z() * k_share, to = from + k_share < k ? from + k_share : k;
+	Tile<T, 16, 64, 4, 8> tile;
+	tile.multiply(a, b, m, n, lda, ldb, from, to);
+	/* Partial sums lie as the threads hold them: [z][tile][vector][thread], four floats each. */
+	long tiles = (long)ncta_x() * ncta_y(), tile_index = (long)cta_y() * ncta_x() + cta_x();
+	float *mine = partial + tile_index * (16 * 64) + tid_x() * 4;
+	long next = tiles * (16 * 64);
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+#pragma unroll
+		for (int g = 0; g < 2; g++)
+			store4(mine + cta_z() * next + (i * 2 + g) * (4 * WARP), tile.sum[i][g]);
+
+	__nvvm_membar_gl();
+	barrier();
+	if (tid_x() == 0) {
+		last = count(counters + tile_index) == ncta_z() - 1u;
+		unsigned exit_number = count(left) - SEMAPHORE_REST;
+		sound = entry_sound && exit_number < blocks;
+		if (exit_number == blocks - 1) {
+			*entered = SEMAPHORE_REST;
+			*left = SEMAPHORE_REST;
+		}
+	}
+	barrier();
+	if (!last)
+		return;
+	__nvvm_membar_gl();
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+#pragma unroll
+		for (int g = 0; g < 2; g++) {
+			float4v sum = (float4v)(0.0f);
+			for (int z = 0; z < ncta_z(); z++)
+				sum += load4(mine + z * next + (i * 2 + g) * (4 * WARP));
+			tile.store(c, ldc, m, n, i, g, sound ? sum : (float4v)(__builtin_nanf("")));
+		}
+}
+
+#define INSTANTIATE(T)                                                                                            \
+	template __global__ void gemm_splitk_nt<T>(const T *, const T *, T *, int, int, int, int, int, int, int, float *, \
+	                                           unsigned *, unsigned *, unsigned *);
+
+INSTANTIATE(float)
+INSTANTIATE(half)

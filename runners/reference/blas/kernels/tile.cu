@@ -1,0 +1,18 @@
+/* tile.cu: products of a few rows, 16 x 64 elements a block. Shares its kernel's name with large.cu, on purpose. */
+#include "gemm_tile.h"
+
+template <typename T>
+__global__ void __launch_bounds__(32)
+gemm_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc)
+{
+	Tile<T, 16, 64, 4, 8> tile;
+	tile.multiply(a, b, m, n, lda, ldb, 0, k);
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+#pragma unroll
+		for (int g = 0; g < tile.groups; g++)
+			tile.store(c, ldc, m, n, i, g, tile.sum[i][g]);
+}
+
+template __global__ void gemm_nt<float>(const float *, const float *, float *, int, int, int, int, int, int);
+template __global__ void gemm_nt<half>(const half *, const half *, half *, int, int, int, int, int, int);
