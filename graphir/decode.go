@@ -1,0 +1,268 @@
+package graphir
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"medusa/graphir/graphpb"
+)
+
+// Decode reads what Encode wrote. The result is valid; it shares no memory with data.
+func Decode(data []byte) (*Spec, error) {
+	return decode(data, func(pb *graphpb.Spec, i int) ([]byte, error) {
+		if len(pb.BlobData) != len(pb.BlobSize) {
+			return nil, fmt.Errorf("%d of %d blobs present", len(pb.BlobData), len(pb.BlobSize))
+		}
+		return pb.BlobData[i], nil
+	})
+}
+
+// DecodeDetached reads what EncodeDetached wrote. blob returns the content with a digest; what it returns is checked
+// against digest and size, and becomes part of the result.
+func DecodeDetached(graph []byte, blob func(sum [32]byte, size uint64) ([]byte, error)) (*Spec, error) {
+	return decode(graph, func(pb *graphpb.Spec, i int) ([]byte, error) {
+		return blob([32]byte(pb.BlobSha256[32*i:]), pb.BlobSize[i])
+	})
+}
+
+// blobSource returns the i-th blob of a section.
+type blobSource func(pb *graphpb.Spec, i int) ([]byte, error)
+
+func decode(data []byte, blob blobSource) (*Spec, error) {
+	budget, err := newBudget(data)
+	if err != nil {
+		return nil, &FormatError{"spec", -1, err}
+	}
+	pb := &graphpb.Spec{}
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, pb); err != nil {
+		return nil, &FormatError{"spec", -1, err}
+	}
+	if pb.Version > Version {
+		return nil, fmt.Errorf("decode graph spec: %w %d (this one reads up to %d; a newer medusa is needed)",
+			ErrVersion, pb.Version, Version)
+	}
+	if pb.Version == 0 || len(pb.Strings) == 0 || pb.Strings[0] != "" {
+		return nil, &FormatError{"spec", -1, errors.New("no graph section")}
+	}
+	d := &decoder{pb: pb, spec: &Spec{}, budget: budget}
+	for _, step := range []func() error{d.allocations, d.modules, d.kernels, d.graphs,
+		func() error { return d.contents(blob) }, d.tensors, d.triggers} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.spec.Validate(); err != nil {
+		return nil, &FormatError{"spec", -1, err}
+	}
+	return d.spec, nil
+}
+
+type decoder struct {
+	pb     *graphpb.Spec
+	spec   *Spec
+	budget *budget
+}
+
+func (d *decoder) text(id uint32) (string, error) {
+	if int64(id) >= int64(len(d.pb.Strings)) {
+		return "", fmt.Errorf("string %d of %d", id, len(d.pb.Strings))
+	}
+	return d.pb.Strings[id], nil
+}
+
+func (d *decoder) allocations() error {
+	pb, count := d.pb, len(d.pb.AllocSize)
+	if len(pb.AllocKind) != count || len(pb.AllocOwner) != count || len(pb.AllocLive) != count {
+		return &FormatError{"allocations", -1, errColumns}
+	}
+	if err := d.budget.take(40 * int64(count)); err != nil {
+		return &FormatError{"allocations", -1, err}
+	}
+	if count > 0 {
+		d.spec.Allocations = make([]Allocation, count)
+	}
+	for i := range d.spec.Allocations {
+		if pb.AllocLive[i] > 1 {
+			return &FormatError{"allocations", i, fmt.Errorf("alloc_live %d", pb.AllocLive[i])}
+		}
+		d.spec.Allocations[i] = Allocation{Kind: AllocKind(pb.AllocKind[i]), Owner: Owner(pb.AllocOwner[i]),
+			Size: pb.AllocSize[i], Live: pb.AllocLive[i] == 1}
+	}
+	return d.sequence(count)
+}
+
+func (d *decoder) sequence(count int) error {
+	pb := d.pb
+	if len(pb.FreeGap) != len(pb.Freed) {
+		return &FormatError{"sequence", -1, errColumns}
+	}
+	if count+len(pb.Freed) == 0 {
+		return nil
+	}
+	steps := make([]Step, 0, count+len(pb.Freed))
+	made := uint32(0)
+	for k, gap := range pb.FreeGap {
+		if int64(made)+int64(gap) > int64(count) {
+			return &FormatError{"sequence", k, fmt.Errorf("%d allocations of %d", int64(made)+int64(gap), count)}
+		}
+		for range gap {
+			steps = append(steps, Step{Alloc: made})
+			made++
+		}
+		steps = append(steps, Step{Free: true, Alloc: pb.Freed[k]})
+	}
+	for ; int64(made) < int64(count); made++ {
+		steps = append(steps, Step{Alloc: made})
+	}
+	d.spec.Sequence = steps
+	return nil
+}
+
+func (d *decoder) modules() error {
+	for i, pb := range d.pb.Modules {
+		m := Module{Kind: ModuleKind(pb.Kind), ImageSize: pb.ImageSize, DSOOffset: pb.DsoOffset}
+		var errs [3]error
+		m.DSO, errs[0] = d.text(pb.Dso)
+		m.BuildID, errs[1] = d.text(pb.BuildId)
+		errs[2] = d.budget.take(16 * int64(len(pb.Functions)))
+		if err := errors.Join(errs[:]...); err != nil {
+			return &FormatError{"modules", i, err}
+		}
+		switch {
+		case pb.Kind > math.MaxUint8:
+			return &FormatError{"modules", i, fmt.Errorf("kind %d", pb.Kind)}
+		case len(pb.ImageSha256) == len(m.ImageSHA256):
+			m.ImageSHA256 = [32]byte(pb.ImageSha256)
+		case len(pb.ImageSha256) != 0:
+			return &FormatError{"modules", i, fmt.Errorf("image_sha256 of %d bytes", len(pb.ImageSha256))}
+		}
+		id := int32(0)
+		for _, delta := range pb.Functions {
+			id += delta
+			name, err := d.text(uint32(id))
+			if err != nil {
+				return &FormatError{"modules", i, err}
+			}
+			m.Functions = append(m.Functions, name)
+		}
+		d.spec.Modules = append(d.spec.Modules, m)
+	}
+	return nil
+}
+
+func (d *decoder) kernels() error {
+	for i, pb := range d.pb.Kernels {
+		name, err := d.text(pb.Name)
+		if err == nil && (len(pb.ParamOffset) != len(pb.ParamSize) || len(pb.AttrId) != len(pb.AttrValue)) {
+			err = errColumns
+		}
+		if err != nil {
+			return &FormatError{"kernels", i, err}
+		}
+		k := Kernel{Name: name, Module: pb.Module}
+		for p, offset := range pb.ParamOffset {
+			k.Params = append(k.Params, Param{Offset: offset, Size: pb.ParamSize[p]})
+		}
+		for a, id := range pb.AttrId {
+			k.Attrs = append(k.Attrs, FuncAttr{ID: id, Value: pb.AttrValue[a]})
+		}
+		d.spec.Kernels = append(d.spec.Kernels, k)
+	}
+	return nil
+}
+
+func (d *decoder) contents(blob blobSource) error {
+	pb := d.pb
+	if len(pb.BlobSha256) != 32*len(pb.BlobSize) {
+		return &FormatError{"blobs", -1, errColumns}
+	}
+	blobs := make([][]byte, len(pb.BlobSize))
+	for i, size := range pb.BlobSize {
+		data, err := blob(pb, i)
+		if err == nil && (uint64(len(data)) != size || sha256.Sum256(data) != [32]byte(pb.BlobSha256[32*i:])) {
+			err = errors.New("content does not match its digest")
+		}
+		if err != nil {
+			return &FormatError{"blobs", i, err}
+		}
+		blobs[i] = data
+	}
+	used := make([]bool, len(blobs))
+	for i, c := range pb.Contents {
+		if len(c.FixupGap) != len(c.FixupAlloc) || len(c.FixupGap) != len(c.FixupOffset) || len(c.UnstableGap) != len(c.UnstableSize) {
+			return &FormatError{"contents", i, errColumns}
+		}
+		if int64(c.Blob) >= int64(len(blobs)) {
+			return &FormatError{"contents", i, fmt.Errorf("blob %d of %d", c.Blob, len(blobs))}
+		}
+		data := blobs[c.Blob]
+		if used[c.Blob] {
+			// Each Content owns its bytes: who patches one must not change another.
+			if err := d.budget.take(int64(len(data))); err != nil {
+				return &FormatError{"contents", i, err}
+			}
+			data = slices.Clone(data)
+		}
+		used[c.Blob] = true
+		content, err := readContent(c, data)
+		if err != nil {
+			return &FormatError{"contents", i, err}
+		}
+		d.spec.Contents = append(d.spec.Contents, content)
+	}
+	if unused := slices.Index(used, false); unused >= 0 {
+		return &FormatError{"blobs", unused, errors.New("no content refers to it")}
+	}
+	return nil
+}
+
+func readContent(pb *graphpb.Content, data []byte) (Content, error) {
+	c := Content{Alloc: pb.Alloc, Offset: pb.Offset}
+	if len(data) > 0 {
+		c.Data = data
+	}
+	size, end := uint64(len(data)), uint64(0)
+	for k, gap := range pb.FixupGap {
+		if gap > size-end || size-end-gap < 8 || end+gap > math.MaxUint32 {
+			return c, fmt.Errorf("fixup %d outside of %d bytes", k, size)
+		}
+		c.Fixups = append(c.Fixups, Fixup{uint32(end + gap), Pointer{pb.FixupAlloc[k], pb.FixupOffset[k]}})
+		end += gap + 8
+	}
+	end = 0
+	for k, gap := range pb.UnstableGap {
+		if gap > size-end || pb.UnstableSize[k] > size-end-gap {
+			return c, fmt.Errorf("unstable range %d outside of %d bytes", k, size)
+		}
+		c.Unstable = append(c.Unstable, Range{end + gap, pb.UnstableSize[k]})
+		end += gap + pb.UnstableSize[k]
+	}
+	return c, nil
+}
+
+func (d *decoder) tensors() error {
+	for i, pb := range d.pb.Tensors {
+		name, err := d.text(pb.Name)
+		if err == nil && (pb.Role > math.MaxUint8 || pb.Dtype > math.MaxUint8) {
+			err = fmt.Errorf("role %d, type %d", pb.Role, pb.Dtype)
+		}
+		if err != nil {
+			return &FormatError{"tensors", i, err}
+		}
+		d.spec.Tensors = append(d.spec.Tensors, Tensor{Name: name, Role: Role(pb.Role), DType: DType(pb.Dtype),
+			At: Pointer{pb.Alloc, pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
+	}
+	return nil
+}
+
+func (d *decoder) triggers() error {
+	for _, pb := range d.pb.Triggers {
+		d.spec.Triggers = append(d.spec.Triggers, Trigger{Batch: pb.Batch, Kernels: pb.Kernels, Launches: pb.Launches})
+	}
+	return nil
+}

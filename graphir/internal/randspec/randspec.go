@@ -1,0 +1,220 @@
+// Package randspec makes valid random Specs for property tests and benchmarks, the same for the same seed.
+package randspec
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"medusa/graphir"
+)
+
+// New returns a small Spec that uses every feature of the IR.
+func New(seed uint64) *graphir.Spec {
+	g := &generator{rand.New(rand.NewPCG(seed, 1)), &graphir.Spec{}}
+	g.allocations(1 + g.IntN(40))
+	g.modules(1 + g.IntN(4))
+	for range g.IntN(6) {
+		g.graph()
+	}
+	g.contents()
+	for i := range g.IntN(8) {
+		at := g.pointer()
+		g.spec.Tensors = append(g.spec.Tensors, graphir.Tensor{Name: fmt.Sprintf("layer.%d.ü", i),
+			Role: graphir.Role(1 + g.IntN(4)), DType: graphir.DType(1 + g.IntN(6)), At: at,
+			Size:  g.Uint64N(g.spec.Allocations[at.Alloc].Size - at.Offset + 1),
+			Shape: []int64{g.Int64N(9), g.Int64()}, Lo: -g.Int64(), Hi: g.Int64(), Distinct: g.IntN(2) == 0})
+	}
+	for _, graph := range g.spec.Graphs {
+		if g.IntN(3) == 0 {
+			g.spec.Triggers = append(g.spec.Triggers, graphir.Trigger{Batch: graph.Batch,
+				Kernels: []uint32{g.kernel(), g.kernel()}, Launches: g.Uint32()})
+		}
+	}
+	return g.spec
+}
+
+type generator struct {
+	*rand.Rand
+	spec *graphir.Spec
+}
+
+func (g *generator) bytes(n int) []byte {
+	out := make([]byte, n)
+	for i := range out {
+		if g.IntN(3) == 0 {
+			out[i] = byte(g.Uint32())
+		}
+	}
+	return out
+}
+
+func (g *generator) allocations(n int) {
+	s := g.spec
+	live := []uint32{}
+	for i := range n {
+		s.Allocations = append(s.Allocations, graphir.Allocation{Kind: graphir.AllocKind(1 + g.IntN(8)),
+			Owner: graphir.Owner(1 + g.IntN(2)), Size: 64 + g.Uint64()>>g.IntN(60), Live: true})
+		s.Sequence = append(s.Sequence, graphir.Step{Alloc: uint32(i)})
+		live = append(live, uint32(i))
+		for len(live) > 0 && g.IntN(3) == 0 {
+			k := g.IntN(len(live))
+			s.Sequence = append(s.Sequence, graphir.Step{Free: true, Alloc: live[k]})
+			s.Allocations[live[k]].Live = false
+			live = slices.Delete(live, k, k+1)
+		}
+	}
+}
+
+func (g *generator) modules(n int) {
+	for i := range n {
+		m := graphir.Module{Kind: graphir.ModuleKind(1 + g.IntN(3)), ImageSize: g.Uint64(), DSOOffset: g.Uint64(),
+			DSO: fmt.Sprintf("lib%d.so", g.IntN(2)), BuildID: fmt.Sprintf("%x", g.Uint64())}
+		copy(m.ImageSHA256[:], g.bytes(32))
+		for k := range 1 + g.IntN(5) {
+			m.Functions = append(m.Functions, fmt.Sprintf("_Z%dkernel%02d", i, k))
+		}
+		for _, name := range m.Functions {
+			g.spec.Kernels = append(g.spec.Kernels, graphir.Kernel{Name: name, Module: uint32(i), Params: g.params(),
+				Attrs: []graphir.FuncAttr{{ID: g.Uint32(), Value: g.Int64() - g.Int64()}}})
+		}
+		g.spec.Modules = append(g.spec.Modules, m)
+	}
+}
+
+func (g *generator) params() []graphir.Param {
+	var out []graphir.Param
+	at := uint32(0)
+	for range g.IntN(5) {
+		p := graphir.Param{Offset: at, Size: []uint32{1, 4, 8, 8, 20}[g.IntN(5)]}
+		out = append(out, p)
+		at = (p.Offset + p.Size + 7) &^ 7
+	}
+	return out
+}
+
+func (g *generator) kernel() uint32 { return g.Uint32N(uint32(len(g.spec.Kernels))) }
+
+func (g *generator) pointer() graphir.Pointer {
+	p := graphir.Pointer{Alloc: g.Uint32N(uint32(len(g.spec.Allocations)))}
+	p.Offset = g.Uint64N(g.spec.Allocations[p.Alloc].Size + 1)
+	return p
+}
+
+// fixups chooses places in data and clears them.
+func (g *generator) fixups(data []byte) []graphir.Fixup {
+	var out []graphir.Fixup
+	for at := g.IntN(9); at+8 <= len(data); at += 8 + g.IntN(3)*4 {
+		if g.IntN(2) == 0 {
+			clear(data[at : at+8])
+			out = append(out, graphir.Fixup{Offset: uint32(at), Pointer: g.pointer()})
+		}
+	}
+	return out
+}
+
+func (g *generator) dim() [3]uint32 {
+	return [3]uint32{1 + g.Uint32N(300), 1 + g.Uint32N(2), 1 + g.Uint32()>>1}
+}
+
+// graph is a new one, or an earlier one with other values: what templates are for.
+func (g *generator) graph() {
+	s := g.spec
+	graph := graphir.Graph{Label: fmt.Sprintf("decode %d", len(s.Graphs)), Batch: g.Int64() - g.Int64(), InstantiateFlags: g.Uint64N(3)}
+	if len(s.Graphs) > 0 && g.IntN(2) == 0 {
+		old := s.Graphs[g.IntN(len(s.Graphs))]
+		graph.Edges = slices.Clone(old.Edges)
+		for _, n := range old.Nodes {
+			graph.Nodes = append(graph.Nodes, g.vary(n))
+		}
+	} else {
+		for range g.IntN(20) {
+			graph.Nodes = append(graph.Nodes, g.node())
+		}
+		order := g.Perm(len(graph.Nodes))
+		for range g.IntN(2*len(graph.Nodes) + 1) {
+			a, b := g.IntN(len(order)), g.IntN(len(order))
+			if a == b {
+				continue
+			}
+			edge := graphir.Edge{From: uint32(order[min(a, b)]), To: uint32(order[max(a, b)])}
+			if g.IntN(4) == 0 {
+				edge.FromPort, edge.ToPort, edge.Type = uint8(g.IntN(3)), uint8(g.IntN(256)), 1
+			}
+			graph.Edges = append(graph.Edges, edge)
+		}
+	}
+	s.Graphs = append(s.Graphs, graph)
+}
+
+func (g *generator) node() graphir.Node {
+	switch g.IntN(6) {
+	case 0:
+		return graphir.Node{Type: graphir.NodeEmpty}
+	case 1:
+		return graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: g.pointer(), Pitch: g.Uint64N(999),
+			Value: g.Uint32(), ElemSize: 1 << g.IntN(3), Width: g.Uint64(), Height: g.Uint64N(5)}}
+	case 2:
+		end := func() graphir.MemcpyEnd {
+			return graphir.MemcpyEnd{Pointer: g.pointer(), X: g.Uint64N(9), Y: g.Uint64(), Z: g.Uint64N(3), Pitch: g.Uint64N(99), Height: 1}
+		}
+		return graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{Src: end(), Dst: end(),
+			Width: g.Uint64N(999), Height: g.Uint64N(9), Depth: g.Uint64()}}
+	}
+	k := &graphir.KernelNode{Kernel: g.kernel(), Grid: g.dim(), Block: g.dim(), SharedBytes: g.Uint32N(9999)}
+	size := g.IntN(8)
+	for _, p := range g.spec.Kernels[k.Kernel].Params {
+		size = max(size, int(p.Offset+p.Size))
+	}
+	k.Params = g.bytes(size)
+	k.Fixups = g.fixups(k.Params)
+	for range g.IntN(3) {
+		k.Attrs = append(k.Attrs, graphir.NodeAttr{ID: g.Uint32N(12), Value: [64]byte(g.bytes(64))})
+	}
+	return graphir.Node{Type: graphir.NodeKernel, Kernel: k}
+}
+
+// vary returns a copy of a node with some values changed.
+func (g *generator) vary(n graphir.Node) graphir.Node {
+	if n.Kernel == nil {
+		return n
+	}
+	k := *n.Kernel
+	k.Params, k.Fixups = slices.Clone(k.Params), slices.Clone(k.Fixups)
+	if g.IntN(2) == 0 {
+		k.Grid[0] = 1 + g.Uint32N(9)
+	}
+	for i := range k.Fixups {
+		if g.IntN(2) == 0 {
+			k.Fixups[i].Pointer = g.pointer()
+		}
+	}
+	if len(k.Params) > 0 && len(k.Fixups) == 0 {
+		k.Params[g.IntN(len(k.Params))] ^= 0xff
+	}
+	n.Kernel = &k
+	return n
+}
+
+// contents saves pieces of some allocations, a few of them equal.
+func (g *generator) contents() {
+	s := g.spec
+	shared := g.bytes(24)
+	for i, a := range s.Allocations {
+		if g.IntN(3) > 0 {
+			continue
+		}
+		c := graphir.Content{Alloc: uint32(i), Offset: g.Uint64N(min(a.Size-64, 1<<20) + 1), Data: slices.Clone(shared)}
+		if g.IntN(2) == 0 {
+			c.Data = g.bytes(g.IntN(65))
+			c.Fixups = g.fixups(c.Data)
+		}
+		if len(c.Data) > 16 && len(c.Fixups) == 0 && g.IntN(2) == 0 {
+			clear(c.Data[3:7])
+			c.Unstable = []graphir.Range{{Offset: 3, Size: 3}, {Offset: 6, Size: 1}}
+		}
+		s.Contents = append(s.Contents, c)
+	}
+	slices.SortStableFunc(s.Contents, func(a, b graphir.Content) int { return cmp.Compare(a.Alloc%3, b.Alloc%3) })
+}

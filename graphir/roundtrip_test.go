@@ -1,0 +1,67 @@
+package graphir_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"medusa/graphir"
+	"medusa/graphir/internal/randspec"
+)
+
+func TestRoundTrip(t *testing.T) {
+	for seed := range uint64(500) {
+		want := randspec.New(seed)
+		data, err := graphir.Encode(want)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		got, err := graphir.Decode(data)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("seed %d: decoded spec differs (-want +got):\n%s", seed, diff)
+		}
+		if !graphir.Equal(want, got) {
+			t.Fatalf("seed %d: Equal disagrees with cmp", seed)
+		}
+		again, err := graphir.Encode(got)
+		if err != nil || !bytes.Equal(data, again) {
+			t.Fatalf("seed %d: encoded again: %d bytes instead of %d, %v", seed, len(again), len(data), err)
+		}
+	}
+}
+
+func TestRoundTripDetached(t *testing.T) {
+	for seed := range uint64(100) {
+		want := randspec.New(seed)
+		graph, blobs, err := graphir.EncodeDetached(want)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		store := map[[32]byte][]byte{}
+		for _, b := range blobs {
+			if store[b.SHA256] != nil {
+				t.Fatalf("seed %d: blob %x twice", seed, b.SHA256)
+			}
+			store[b.SHA256] = b.Data
+		}
+		got, err := graphir.DecodeDetached(graph, func(sum [32]byte, _ uint64) ([]byte, error) { return store[sum], nil })
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if !graphir.Equal(want, got) {
+			t.Fatalf("seed %d: decoded spec differs: %s", seed, cmp.Diff(want, got, cmpopts.EquateEmpty()))
+		}
+		if len(blobs) == 0 {
+			continue
+		}
+		if _, err := graphir.Decode(graph); !errors.Is(err, graphir.ErrCorrupt) {
+			t.Fatalf("seed %d: decoding a detached section without its blobs: %v", seed, err)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package graphir
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
+// maxProblems bounds the memory that a thoroughly damaged Spec can cost.
+const maxProblems = 1000
+
+// Validate checks every reference and every order that the types promise. It returns nil or a *ValidationError that
+// lists all violations by path, such as "graphs[3].nodes[17].fixups[0]: alloc 99 of 42".
+func (s *Spec) Validate() error {
+	v := &validator{spec: s}
+	v.allocations()
+	v.sequence()
+	v.modules()
+	v.kernels()
+	for i := range s.Graphs {
+		v.graph(i)
+	}
+	v.contents()
+	v.tensors()
+	v.triggers()
+	if v.total == 0 {
+		return nil
+	}
+	return &ValidationError{Problems: v.problems, Total: v.total}
+}
+
+type validator struct {
+	spec     *Spec
+	problems []string
+	total    int
+}
+
+func (v *validator) bad(path, format string, args ...any) {
+	v.total++
+	if len(v.problems) < maxProblems {
+		v.problems = append(v.problems, path+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+func (v *validator) text(s string, path func() string) {
+	if !utf8.ValidString(s) {
+		v.bad(path(), "%q is not UTF-8", s)
+	}
+}
+
+// pointer checks that size bytes at p lie inside its allocation; with size 0 it may be one past the end.
+func (v *validator) pointer(p Pointer, size uint64, path func() string) {
+	if int64(p.Alloc) >= int64(len(v.spec.Allocations)) {
+		v.bad(path(), "alloc %d of %d", p.Alloc, len(v.spec.Allocations))
+		return
+	}
+	whole := v.spec.Allocations[p.Alloc].Size
+	if p.Offset > whole || size > whole-p.Offset {
+		v.bad(path(), "bytes %d+%d of alloc %d, which has %d", p.Offset, size, p.Alloc, whole)
+	}
+}
+
+func (v *validator) allocations() {
+	if len(v.spec.Allocations) > math.MaxInt32 {
+		v.bad("allocations", "%d of them", len(v.spec.Allocations))
+	}
+	for i, a := range v.spec.Allocations {
+		if a.Kind < AllocDevice || a.Kind > AllocPitch {
+			v.bad(fmt.Sprintf("allocations[%d].kind", i), "unknown kind %d", a.Kind)
+		}
+		if a.Owner != OwnerEngine && a.Owner != OwnerGraph {
+			v.bad(fmt.Sprintf("allocations[%d].owner", i), "unknown owner %d", a.Owner)
+		}
+	}
+}
+
+func (v *validator) sequence() {
+	const never = -1
+	freed := make([]int, len(v.spec.Allocations))
+	for i := range freed {
+		freed[i] = never
+	}
+	made := 0
+	for i, step := range v.spec.Sequence {
+		path := func() string { return fmt.Sprintf("sequence[%d]", i) }
+		switch {
+		case int64(step.Alloc) >= int64(len(freed)):
+			v.bad(path(), "alloc %d of %d", step.Alloc, len(freed))
+		case !step.Free:
+			if int64(step.Alloc) != int64(made) {
+				v.bad(path(), "allocates %d, next is %d", step.Alloc, made)
+			}
+			made++
+		case int64(step.Alloc) >= int64(made):
+			v.bad(path(), "frees alloc %d before it is allocated", step.Alloc)
+		case freed[step.Alloc] != never:
+			v.bad(path(), "frees alloc %d again, after sequence[%d]", step.Alloc, freed[step.Alloc])
+		default:
+			freed[step.Alloc] = i
+		}
+	}
+	if made != len(freed) {
+		v.bad("sequence", "allocates %d of %d allocations", made, len(freed))
+	}
+	for i, a := range v.spec.Allocations {
+		if a.Live != (freed[i] == never) {
+			v.bad(fmt.Sprintf("allocations[%d].live", i), "%t, against the sequence", a.Live)
+		}
+	}
+}
+
+func (v *validator) modules() {
+	for i := range v.spec.Modules {
+		m := &v.spec.Modules[i]
+		path := func(field string) func() string {
+			return func() string { return fmt.Sprintf("modules[%d].%s", i, field) }
+		}
+		if m.Kind < ModuleLoaded || m.Kind > ModuleHidden {
+			v.bad(path("kind")(), "unknown kind %d", m.Kind)
+		}
+		v.text(m.DSO, path("dso"))
+		v.text(m.BuildID, path("build_id"))
+		for k, name := range m.Functions {
+			v.text(name, path("functions"))
+			if k > 0 && m.Functions[k-1] >= name {
+				v.bad(path("functions")(), "%q behind %q (names are sorted and unique)", name, m.Functions[k-1])
+			}
+		}
+	}
+}
+
+func (v *validator) kernels() {
+	for i := range v.spec.Kernels {
+		k := &v.spec.Kernels[i]
+		path := fmt.Sprintf("kernels[%d]", i)
+		v.text(k.Name, func() string { return path + ".name" })
+		if int64(k.Module) >= int64(len(v.spec.Modules)) {
+			v.bad(path, "module %d of %d", k.Module, len(v.spec.Modules))
+		} else if names := v.spec.Modules[k.Module].Functions; len(names) > 0 {
+			if _, found := slices.BinarySearch(names, k.Name); !found {
+				v.bad(path, "module %d has no function %q", k.Module, k.Name)
+			}
+		}
+		end := uint64(0)
+		for p, param := range k.Params {
+			if uint64(param.Offset) < end {
+				v.bad(fmt.Sprintf("%s.params[%d]", path, p), "offset %d overlaps the one before, which ends at %d",
+					param.Offset, end)
+			}
+			end = max(end, uint64(param.Offset)+uint64(param.Size))
+		}
+	}
+}
+
+func (v *validator) tensors() {
+	for i := range v.spec.Tensors {
+		t := &v.spec.Tensors[i]
+		path := func(field string) func() string {
+			return func() string { return fmt.Sprintf("tensors[%d].%s", i, field) }
+		}
+		v.text(t.Name, path("name"))
+		if t.Role < RoleWeight || t.Role > RoleOutput {
+			v.bad(path("role")(), "unknown role %d", t.Role)
+		}
+		if t.DType < F32 || t.DType > U8 {
+			v.bad(path("dtype")(), "unknown type %d", t.DType)
+		}
+		v.pointer(t.At, t.Size, path("at"))
+		for _, n := range t.Shape {
+			if n < 0 {
+				v.bad(path("shape")(), "negative size %d", n)
+			}
+		}
+	}
+}
+
+func (v *validator) triggers() {
+	batches := make(map[int64]bool, len(v.spec.Graphs))
+	for i := range v.spec.Graphs {
+		batches[v.spec.Graphs[i].Batch] = true
+	}
+	for i := range v.spec.Triggers {
+		t := &v.spec.Triggers[i]
+		if !batches[t.Batch] {
+			v.bad(fmt.Sprintf("triggers[%d].batch", i), "no graph has batch %d", t.Batch)
+		}
+		for k, kernel := range t.Kernels {
+			if int64(kernel) >= int64(len(v.spec.Kernels)) {
+				v.bad(fmt.Sprintf("triggers[%d].kernels[%d]", i, k), "kernel %d of %d", kernel, len(v.spec.Kernels))
+			}
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package graphir
+
+import (
+	"fmt"
+	"slices"
+)
+
+func (v *validator) graph(index int) {
+	g := &v.spec.Graphs[index]
+	v.text(g.Label, func() string { return fmt.Sprintf("graphs[%d].label", index) })
+	for i := range g.Nodes {
+		v.node(&g.Nodes[i], func() string { return fmt.Sprintf("graphs[%d].nodes[%d]", index, i) })
+	}
+	inRange := true
+	for i, e := range g.Edges {
+		if nodes := int64(len(g.Nodes)); int64(e.From) >= nodes || int64(e.To) >= nodes {
+			v.bad(fmt.Sprintf("graphs[%d].edges[%d]", index, i), "%d to %d of %d nodes", e.From, e.To, nodes)
+			inRange = false
+		}
+	}
+	if inRange && cyclic(g) {
+		v.bad(fmt.Sprintf("graphs[%d].edges", index), "they form a cycle")
+	}
+}
+
+func (v *validator) node(n *Node, path func() string) {
+	set := 0
+	for _, is := range []bool{n.Kernel != nil, n.Memset != nil, n.Memcpy != nil} {
+		if is {
+			set++
+		}
+	}
+	switch {
+	case n.Type == NodeKernel && n.Kernel != nil && set == 1:
+		v.kernelNode(n.Kernel, path)
+	case n.Type == NodeMemset && n.Memset != nil && set == 1:
+		v.pointer(n.Memset.Dst, 0, func() string { return path() + ".dst" })
+		if e := n.Memset.ElemSize; e != 1 && e != 2 && e != 4 {
+			v.bad(path()+".elem_size", "%d is not 1, 2 or 4", e)
+		}
+	case n.Type == NodeMemcpy && n.Memcpy != nil && set == 1:
+		v.pointer(n.Memcpy.Src.Pointer, 0, func() string { return path() + ".src" })
+		v.pointer(n.Memcpy.Dst.Pointer, 0, func() string { return path() + ".dst" })
+	case n.Type == NodeEmpty && set == 0:
+	default:
+		v.bad(path(), "type %d does not go with the parameters that are set", n.Type)
+	}
+}
+
+func (v *validator) kernelNode(k *KernelNode, path func() string) {
+	if int64(k.Kernel) >= int64(len(v.spec.Kernels)) {
+		v.bad(path()+".kernel", "kernel %d of %d", k.Kernel, len(v.spec.Kernels))
+	} else if params := v.spec.Kernels[k.Kernel].Params; len(params) > 0 {
+		last := params[len(params)-1]
+		if end := uint64(last.Offset) + uint64(last.Size); end > uint64(len(k.Params)) {
+			v.bad(path()+".params", "%d bytes, kernel %d takes %d", len(k.Params), k.Kernel, end)
+		}
+	}
+	for i := range 3 {
+		if k.Grid[i] == 0 || k.Block[i] == 0 {
+			v.bad(path(), "empty launch of grid %v, block %v", k.Grid, k.Block)
+			break
+		}
+	}
+	v.fixups(k.Fixups, k.Params, path)
+}
+
+var eightZeros [8]byte
+
+// fixups checks the order of fixups, their pointers, and that the bytes they stand for are zero in data.
+func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
+	end := uint64(0)
+	for i := range fixups {
+		f := &fixups[i]
+		at := func() string { return fmt.Sprintf("%s.fixups[%d]", path(), i) }
+		offset := uint64(f.Offset)
+		switch {
+		case offset < end:
+			v.bad(at(), "offset %d overlaps the one before, which ends at %d", offset, end)
+		case offset+8 > uint64(len(data)):
+			v.bad(at(), "bytes %d to %d of %d", offset, offset+8, len(data))
+		case [8]byte(data[offset:]) != eightZeros:
+			v.bad(at(), "the bytes that it stands for are not zero")
+		}
+		end = max(end, offset+8)
+		v.pointer(f.Pointer, 0, at)
+	}
+}
+
+// cyclic needs no search in the common case that every edge leads forward.
+func cyclic(g *Graph) bool {
+	forward := true
+	for _, e := range g.Edges {
+		if e.From >= e.To {
+			forward = false
+			break
+		}
+	}
+	if forward {
+		return false
+	}
+	waits := make([]int, len(g.Nodes))
+	next := make([][]uint32, len(g.Nodes))
+	for _, e := range g.Edges {
+		waits[e.To]++
+		next[e.From] = append(next[e.From], e.To)
+	}
+	var ready []uint32
+	for i, n := range waits {
+		if n == 0 {
+			ready = append(ready, uint32(i))
+		}
+	}
+	done := 0
+	for ; len(ready) > 0; done++ {
+		node := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		for _, to := range next[node] {
+			if waits[to]--; waits[to] == 0 {
+				ready = append(ready, to)
+			}
+		}
+	}
+	return done < len(g.Nodes)
+}
+
+func (v *validator) contents() {
+	for i := range v.spec.Contents {
+		c := &v.spec.Contents[i]
+		path := func() string { return fmt.Sprintf("contents[%d]", i) }
+		v.pointer(Pointer{c.Alloc, c.Offset}, uint64(len(c.Data)), path)
+		v.fixups(c.Fixups, c.Data, path)
+		end := uint64(0)
+		for k, r := range c.Unstable {
+			at := func() string { return fmt.Sprintf("contents[%d].unstable[%d]", i, k) }
+			if r.Offset < end || r.Offset > uint64(len(c.Data)) || r.Size > uint64(len(c.Data))-r.Offset {
+				v.bad(at(), "bytes %d+%d of %d, behind %d", r.Offset, r.Size, len(c.Data), end)
+				continue
+			}
+			end = r.Offset + r.Size
+			if slices.ContainsFunc(c.Data[r.Offset:end], func(b byte) bool { return b != 0 }) {
+				v.bad(at(), "its bytes are not zero")
+			}
+		}
+	}
+	v.contentsApart()
+}
+
+// contentsApart: where two saved pieces overlapped, the order of filling would decide what a buffer holds.
+func (v *validator) contentsApart() {
+	order := make([]int, len(v.spec.Contents))
+	for i := range order {
+		order[i] = i
+	}
+	at := func(i int) *Content { return &v.spec.Contents[i] }
+	slices.SortStableFunc(order, func(a, b int) int {
+		if at(a).Alloc != at(b).Alloc {
+			return int(int64(at(a).Alloc) - int64(at(b).Alloc))
+		}
+		if at(a).Offset < at(b).Offset {
+			return -1
+		}
+		return int(min(at(a).Offset-at(b).Offset, 1))
+	})
+	for k := 1; k < len(order); k++ {
+		a, b := at(order[k-1]), at(order[k])
+		if a.Alloc == b.Alloc && b.Offset-a.Offset < uint64(len(a.Data)) {
+			v.bad(fmt.Sprintf("contents[%d]", order[k]), "overlaps contents[%d]", order[k-1])
+		}
+	}
+}
