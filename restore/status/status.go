@@ -1,0 +1,85 @@
+// Package status is what one start of an engine under medusa says about itself: a JSON object for platforms, and an exit
+// code for the supervising parent. It imports no driver binding: both sides of the process boundary use it.
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// ExitSticky is the exit code of a process whose restored graphs left a sticky device error: its context is lost, and
+// only a new process can start natively.
+const ExitSticky = 86
+
+// The values of Status.Status.
+const (
+	Restored = "restored"
+	Native   = "native"
+	Sticky   = "sticky"
+)
+
+// Status is the JSON object that a start leaves. Fields are only ever added.
+type Status struct {
+	Status       string             `json:"status"`           // restored, native, or sticky
+	Reason       string             `json:"reason,omitempty"` // a restore.Code
+	Detail       string             `json:"detail,omitempty"`
+	Device       string             `json:"device,omitempty"`
+	Milliseconds float64            `json:"milliseconds"` // Medusa's own time, the sum of Spans
+	Spans        map[string]float64 `json:"spans"`        // milliseconds
+	Graphs       int                `json:"graphs"`
+	Nodes        int                `json:"nodes"`
+	Templates    int                `json:"templates"`
+	Kernels      int                `json:"kernels"`
+	Allocations  int                `json:"allocations"` // graph-owned, made by the restorer
+	Triggers     []Trigger          `json:"triggers"`
+	Phases       []Phase            `json:"phases"` // as the engine marked them
+}
+
+// Trigger is what one run of the triggering layer did.
+type Trigger struct {
+	Batch        int64   `json:"batch"`
+	Launches     uint64  `json:"launches"`
+	Milliseconds float64 `json:"milliseconds"` // the engine's time, not in the status's total
+}
+
+// Phase is a phase of the engine's start and when it began, in seconds since the first one.
+type Phase struct {
+	Name  string  `json:"name"`
+	Began float64 `json:"began"`
+}
+
+// Write stores the object under its name in one step: a reader never sees half of it.
+func Write(path string, st *Status) error {
+	data, err := json.MarshalIndent(st, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write status %s: %w", path, err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	defer os.Remove(tmp.Name()) // fails where the rename took the name away
+	_, err = tmp.Write(append(data, '\n'))
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return fmt.Errorf("write status %s: %w", path, err)
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// Read reads what Write wrote.
+func Read(path string) (*Status, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read status: %w", err)
+	}
+	var st Status
+	if err := json.Unmarshal(data, &st); err != nil {
+		return nil, fmt.Errorf("read status %s: %w", path, err)
+	}
+	return &st, nil
+}
