@@ -21,10 +21,6 @@ const (
 	Engine           Code = "engine"
 )
 
-// ExitSticky is the exit code of a process whose restored graphs left a sticky device error: its context is lost, and
-// only a new process can start natively.
-const ExitSticky = 86
-
 // exit is replaced by tests.
 var exit = os.Exit
 

@@ -17,26 +17,18 @@ func (e *SequenceError) Error() string {
 	return fmt.Sprintf("replay allocation sequence: step %d was %s when recorded, is %s now", e.Step, e.Recorded, e.Replayed)
 }
 
-// compareSequence checks that the replayed steps are the recorded ones up to the capture phase, one by one: order,
-// kind and size of allocations, order of frees. Where they are, the i-th allocation offline is the i-th online.
+// comparePrefix checks that the replayed steps are the recorded ones up to the capture phase, one by one: order, kind
+// and size of allocations, order of frees. Where they are, the i-th allocation offline is the i-th online.
 //
 // The capture phase begins somewhere before the first graph-owned allocation. Frees recorded between the last
 // engine-owned and the first graph-owned allocation may belong to either side, so they may be missing.
-func compareSequence(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error {
+func comparePrefix(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error {
 	for i, got := range steps {
 		if i >= len(spec.Sequence) {
 			return &SequenceError{i, "the end", describeReplayed(got, allocs)}
 		}
 		want := spec.Sequence[i]
-		differs := want.Free != (got < 0)
-		if !differs && want.Free {
-			differs = int64(want.Alloc) != -got-1
-		} else if !differs {
-			a := spec.Allocations[want.Alloc]
-			differs = int64(want.Alloc) != got || got >= int64(len(allocs)) || a.Owner != graphir.OwnerEngine ||
-				uint32(a.Kind) != allocs[got].Kind || a.Size != allocs[got].Size
-		}
-		if differs {
+		if !sameStep(spec, want, got, allocs) || (!want.Free && spec.Allocations[want.Alloc].Owner != graphir.OwnerEngine) {
 			return &SequenceError{i, describeRecorded(want, spec), describeReplayed(got, allocs)}
 		}
 	}
@@ -46,6 +38,32 @@ func compareSequence(spec *graphir.Spec, steps []int64, allocs []liveAlloc) erro
 		}
 	}
 	return nil
+}
+
+// compareWhole checks that a native process made all of the recorded steps, the capture phase included. It may have made
+// more since: what the recording saw ends at ready.
+func compareWhole(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error {
+	for i, want := range spec.Sequence {
+		if i >= len(steps) {
+			return &SequenceError{i, describeRecorded(want, spec), "missing"}
+		}
+		if !sameStep(spec, want, steps[i], allocs) {
+			return &SequenceError{i, describeRecorded(want, spec), describeReplayed(steps[i], allocs)}
+		}
+	}
+	return nil
+}
+
+// sameStep compares one step. A replayed step >= 0 allocates that index, one < 0 frees -step-1.
+func sameStep(spec *graphir.Spec, want graphir.Step, got int64, allocs []liveAlloc) bool {
+	if want.Free || got < 0 {
+		return want.Free && int64(want.Alloc) == -got-1
+	}
+	if int64(want.Alloc) != got || got >= int64(len(allocs)) {
+		return false
+	}
+	a := spec.Allocations[want.Alloc]
+	return uint32(a.Kind) == allocs[got].Kind && a.Size == allocs[got].Size
 }
 
 func describeRecorded(s graphir.Step, spec *graphir.Spec) string {

@@ -7,6 +7,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/restore/status"
 )
 
 // Run is what Medusa wants of this start of the engine (docs/architecture.md, "The runs of one medusa materialize").
@@ -37,15 +38,16 @@ type Hooks struct {
 
 // Session is Medusa's side of one engine start.
 type Session struct {
-	env      environment
-	warn     io.Writer
-	artifact *artifacts.Artifact
-	spec     *graphir.Spec
-	fallback *Fallback
-	restored *restoration // set by Graphs
-	triggers []TriggerRun
-	spans    spans
-	reported bool
+	env        environment
+	warn       io.Writer
+	artifact   *artifacts.Artifact
+	spec       *graphir.Spec
+	fallback   *Fallback
+	restored   *restoration // set by Graphs
+	triggers   []status.Trigger
+	timings    timings
+	identified bool // the artifact is meant for this engine and device
+	reported   bool
 }
 
 // FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None.
@@ -56,7 +58,7 @@ func FromEnv(h Hooks) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{env: env, warn: h.Warn, spans: newSpans()}
+	s := &Session{env: env, warn: h.Warn, timings: make(timings)}
 	if env.run == Restore || env.run == Check {
 		s.open()
 	}
@@ -72,12 +74,25 @@ func (s *Session) Fallback() *Fallback { return s.fallback }
 // Restoring reports whether this start still is to be served by restored graphs.
 func (s *Session) Restoring() bool { return s.env.run == Restore && s.fallback == nil }
 
+// Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase.
+func (s *Session) Phase(name string) {
+	if s.env.run == None {
+		return
+	}
+	now := time.Now()
+	if len(s.phases) == 0 {
+		s.began = now
+	}
+	s.phases = append(s.phases, status.Phase{Name: name, Began: now.Sub(s.began).Seconds()})
+}
+
 // Identify states what the artifact is valid for: the engine's factors (engine version, model configuration and
 // checkpoint digest, arguments), to which the session adds those of the device. Recording runs note them; in a Restore
-// run they are compared with the artifact's. It needs the engine's context to be current.
+// run they are compared with the artifact's. It needs the engine's context to be current, and comes before the engine
+// allocates anything: the memory that is free now decides whether the KV profile holds.
 // A mismatch is returned as a *Fallback with code Incompatible whose reason lists every differing factor; the engine
 // may ignore it and start natively.
-func (s *Session) Identify(factors []artifacts.Factor) error { return s.identify(factors) }
+func (s *Session) Identify(factors artifacts.Identity) error { return s.identify(factors) }
 
 // KVBytes returns the size of the KV cache in bytes where it is known without a profile forward: from run 0 in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
@@ -113,7 +128,7 @@ func (s *Session) Graphs() (map[int64]*Graph, error) { return s.graphs() }
 func (s *Session) Ready(selfTest func() ([]byte, error)) error { return s.ready(selfTest) }
 
 // Failed tells the session about a driver error that the engine met after ready. Where it is sticky and graphs were
-// restored, the status says so and the process exits with ExitSticky, for the supervising parent to start the engine
+// restored, the status says so and the process exits with status.ExitSticky, for the supervising parent to start the engine
 // natively; any other error is returned as it came.
 func (s *Session) Failed(err error) error { return s.failed(err) }
 
@@ -124,14 +139,7 @@ func (s *Session) Close() error {
 	}
 	r := s.restored
 	s.restored = nil
-	return r.destroy()
-}
-
-// TriggerRun is what one run of the triggering layer did.
-type TriggerRun struct {
-	Batch    int64         `json:"batch"`
-	Launches uint64        `json:"launches"`
-	Took     time.Duration `json:"-"`
+	return inTrigger(r.destroy)
 }
 
 // recording reports whether the interposer writes a trace of this process.
@@ -148,7 +156,7 @@ func (s *Session) fall(f *Fallback) *Fallback {
 	s.fallback = f
 	fmt.Fprintf(s.writer(), "medusa: native start: %s\n", f)
 	if s.env.strict || s.env.verifying() {
-		s.report(statusNative)
+		s.report(status.Native, nil)
 		exit(f.Code.exit())
 	}
 	return f

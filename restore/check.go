@@ -1,0 +1,254 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"medusa/graphir"
+	"medusa/internal/cuda"
+	"medusa/restore/digest"
+)
+
+// weightsHashedAlways bounds the weights that are hashed after every replay. Bigger ones are hashed at ready and at the
+// end, which still tells that a graph wrote to them, though not which.
+const weightsHashedAlways = 64 << 20
+
+// checker replays graphs on prepared memory and hashes what they leave. It treats a native (N) and a restored process
+// (V) alike: only where addresses and executables come from differs.
+type checker struct {
+	spec     *graphir.Spec
+	memory   *memory
+	execs    []cuda.GraphExec
+	spans    []span
+	hasher   *hasher
+	tensors  [][]byte        // fill of each tensor, nil for weights
+	snapshot map[span][]byte // Other memory at ready
+	contents [][]byte        // resolved
+	stream   cuda.Stream
+}
+
+// verify serves the self test, replays every graph twice, and writes the digest. It is called at ready.
+func (s *Session) verify(selfTest func() ([]byte, error)) error {
+	c, err := s.checker()
+	if err != nil {
+		return err
+	}
+	device, err := deviceName()
+	if err != nil {
+		return err
+	}
+	if err := cuda.Synchronize(); err != nil {
+		return err
+	}
+	d := &digest.Digest{Device: device}
+	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
+		return err
+	}
+	if err := c.takeSnapshot(); err != nil {
+		return err
+	}
+	if err := s.serveSelfTest(selfTest); err != nil {
+		return err
+	}
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	for i := range c.spec.Graphs {
+		g, err := c.replayTwice(i)
+		if err != nil {
+			return fmt.Errorf("replay graph %s: %w", c.spec.Graphs[i].Label, err)
+		}
+		d.Graphs = append(d.Graphs, g)
+	}
+	if d.End, err = c.hashAll(digest.Weight); err != nil {
+		return err
+	}
+	return digest.Write(s.env.checkOut, d)
+}
+
+// checker collects addresses and executables: those of the restored graphs, or those that this process captured itself.
+func (s *Session) checker() (*checker, error) {
+	if s.restored != nil {
+		r := s.restored
+		return newChecker(s.spec, r.memory, r.execs)
+	}
+	if s.spec == nil {
+		return nil, s.fallback
+	}
+	allocs, err := allocations()
+	if err != nil {
+		return nil, err
+	}
+	steps, err := sequence()
+	if err != nil {
+		return nil, err
+	}
+	if err := compareWhole(s.spec, steps, allocs); err != nil {
+		return nil, err
+	}
+	captured, err := capturedGraphs()
+	if err != nil {
+		return nil, err
+	}
+	if len(captured) != len(s.spec.Graphs) {
+		return nil, fmt.Errorf("match captured graphs: %d were captured, the artifact has %d", len(captured), len(s.spec.Graphs))
+	}
+	execs := make([]cuda.GraphExec, len(captured))
+	for i, g := range captured {
+		if g.label != s.spec.Graphs[i].Label || g.exec == 0 {
+			return nil, fmt.Errorf("match captured graph %d: %q (executable %#x), the artifact has %q", i, g.label, uint64(g.exec), s.spec.Graphs[i].Label)
+		}
+		execs[i] = g.exec
+	}
+	return newChecker(s.spec, engineMemory(s.spec, allocs), execs)
+}
+
+func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker, error) {
+	spans := spansOf(spec)
+	for _, s := range spans {
+		if m.base[s.alloc] == 0 {
+			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
+		}
+	}
+	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m, spans), snapshot: make(map[span][]byte)}, nil
+}
+
+// hashAll hashes the spans of some classes.
+func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
+	var ranges []digest.Range
+	for _, s := range c.spans {
+		for _, class := range classes {
+			if s.class != class {
+				continue
+			}
+			r, err := c.hasher.hash(s)
+			if err != nil {
+				return nil, err
+			}
+			ranges = append(ranges, r)
+		}
+	}
+	return ranges, nil
+}
+
+// takeSnapshot keeps what Other memory holds, so that every replay starts from it, whatever ran before.
+func (c *checker) takeSnapshot() error {
+	for _, s := range c.spans {
+		if s.class != digest.Other {
+			continue
+		}
+		data := make([]byte, s.size)
+		if err := cuda.CopyToHost(data, cuda.DevicePtr(c.memory.base[s.alloc]+s.offset)); err != nil {
+			return fmt.Errorf("read allocation %d: %w", s.alloc, err)
+		}
+		c.snapshot[s] = data
+	}
+	return nil
+}
+
+func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
+	if s.env.selfTestOut == "" || selfTest == nil {
+		return nil
+	}
+	out, err := selfTest()
+	if err != nil {
+		return fmt.Errorf("serve self test: %w", err)
+	}
+	return os.WriteFile(s.env.selfTestOut, out, 0o644)
+}
+
+// prepare makes what is equal for every replay: tensor data and resolved contents.
+func (c *checker) prepare() (err error) {
+	c.tensors = make([][]byte, len(c.spec.Tensors))
+	for i := range c.spec.Tensors {
+		t := &c.spec.Tensors[i]
+		if t.Role == graphir.RoleWeight {
+			continue
+		}
+		if c.tensors[i], err = tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, 0)); err != nil {
+			return err
+		}
+	}
+	c.contents = make([][]byte, len(c.spec.Contents))
+	for i := range c.spec.Contents {
+		if c.contents[i], err = c.memory.resolveContent(&c.spec.Contents[i]); err != nil {
+			return err
+		}
+	}
+	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
+	return err
+}
+
+// replayTwice replays one graph on equal inputs and different garbage.
+func (c *checker) replayTwice(graph int) (digest.Graph, error) {
+	g := &c.spec.Graphs[graph]
+	out := digest.Graph{Label: g.Label, Batch: g.Batch}
+	classes := []digest.Class{digest.KV, digest.Input, digest.Output, digest.Permanent, digest.Other, digest.Temporary, digest.Unstable}
+	if total(c.spans, digest.Weight) <= weightsHashedAlways {
+		classes = append(classes, digest.Weight)
+	}
+	for round := range 2 {
+		if err := c.fill(round); err != nil {
+			return out, fmt.Errorf("fill memory: %w", err)
+		}
+		if err := errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize()); err != nil {
+			return out, err
+		}
+		ranges, err := c.hashAll(classes...)
+		if err != nil {
+			return out, err
+		}
+		if round == 0 {
+			out.Ranges = ranges
+			continue
+		}
+		for i := range out.Ranges {
+			second(&out.Ranges[i], ranges[i])
+		}
+	}
+	return out, nil
+}
+
+// fill puts all memory but the weights into the state that a replay starts from. The order matters where ranges
+// overlap: named tensors win over saved contents, as they do in the spans.
+func (c *checker) fill(round int) error {
+	for s, data := range c.snapshot {
+		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
+			return err
+		}
+	}
+	for i := range c.spec.Contents {
+		content := &c.spec.Contents[i]
+		at, err := c.memory.address(graphir.Pointer{Alloc: content.Alloc, Offset: content.Offset})
+		if err != nil {
+			return err
+		}
+		if err := write(at, uint64(len(c.contents[i])), c.contents[i]); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.spans {
+		if s.class != digest.Temporary && s.class != digest.Unstable {
+			continue
+		}
+		data := make([]byte, min(s.size, patternBytes))
+		garbage(data, seedOf(purposeGarbage, s.alloc, s.offset, round))
+		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
+			return err
+		}
+	}
+	for i, t := range c.spec.Tensors {
+		if c.tensors[i] == nil {
+			continue
+		}
+		at, err := c.memory.address(t.At)
+		if err != nil {
+			return err
+		}
+		if err := write(at, t.Size, c.tensors[i]); err != nil {
+			return fmt.Errorf("tensor %s: %w", t.Name, err)
+		}
+	}
+	return cuda.Synchronize()
+}

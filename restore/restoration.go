@@ -1,0 +1,169 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+
+	"medusa/internal/cuda"
+	"medusa/restore/status"
+)
+
+// restoration owns what Graphs made.
+type restoration struct {
+	memory    *memory
+	execs     []cuda.GraphExec // by graph index
+	templates int
+	kernels   int
+}
+
+// destroy gives everything back in reverse order.
+func (r *restoration) destroy() error { return errors.Join(destroyExecs(r.execs), r.memory.free()) }
+
+func (s *Session) trigger(run func() error) error {
+	if !s.Restoring() {
+		return run()
+	}
+	before := triggerLaunches()
+	elapsed := make(timings)
+	stop := elapsed.start("run")
+	err := inTrigger(run)
+	stop()
+	t := status.Trigger{Launches: triggerLaunches() - before, Milliseconds: milliseconds(elapsed["run"])}
+	if n := len(s.triggers); n < len(s.spec.Triggers) {
+		t.Batch = s.spec.Triggers[n].Batch
+	}
+	s.triggers = append(s.triggers, t)
+	if err != nil {
+		return s.fall(&Fallback{Engine, fmt.Errorf("run triggering layer at batch size %d: %w", t.Batch, err)})
+	}
+	return nil
+}
+
+func (s *Session) graphs() (map[int64]*Graph, error) {
+	if s.env.run != Restore {
+		return nil, &Fallback{Engine, fmt.Errorf("restore graphs: this is a %s run", s.env.run)}
+	}
+	if s.fallback != nil {
+		return nil, s.fallback
+	}
+	r, f := s.rebuild()
+	if f != nil {
+		return nil, s.fall(f)
+	}
+	s.restored = r
+	graphs := make(map[int64]*Graph, len(r.execs))
+	for i, g := range s.spec.Graphs {
+		graphs[g.Batch] = &Graph{label: g.Label, batch: g.Batch, exec: r.execs[i], session: s}
+	}
+	return graphs, nil
+}
+
+// rebuild resolves, allocates, fills and builds. On a failure nothing of it is left.
+func (s *Session) rebuild() (*restoration, *Fallback) {
+	done := s.timings.start("sequence")
+	steps, err := sequence()
+	if err != nil {
+		return nil, &Fallback{InterposerAbsent, err}
+	}
+	allocs, err := allocations()
+	if err != nil {
+		return nil, &Fallback{InterposerAbsent, err}
+	}
+	err = comparePrefix(s.spec, steps, allocs)
+	done()
+	if err != nil {
+		return nil, &Fallback{SequenceMismatch, err}
+	}
+
+	done = s.timings.start("resolve")
+	functions, err := s.resolveKernels()
+	done()
+	if err != nil {
+		return nil, &Fallback{codeOf(err, KernelNotFound), err}
+	}
+
+	r := &restoration{memory: engineMemory(s.spec, allocs)}
+	for _, f := range functions {
+		if f != 0 {
+			r.kernels++
+		}
+	}
+	err = inTrigger(func() error {
+		done := s.timings.start("allocate")
+		err := r.memory.allocate()
+		done()
+		if err != nil {
+			return err
+		}
+		defer s.timings.start("contents")()
+		return r.memory.fillContents()
+	})
+	if err == nil {
+		done := s.timings.start("build")
+		err = s.buildInto(r, functions)
+		done()
+	}
+	if err != nil {
+		code := codeOf(err, DriverError)
+		return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}
+	}
+	return r, nil
+}
+
+func (s *Session) resolveKernels() ([]cuda.Function, error) {
+	r, err := newResolver(s.spec)
+	if err != nil {
+		return nil, err
+	}
+	return r.resolve()
+}
+
+func (s *Session) buildInto(r *restoration, functions []cuda.Function) (err error) {
+	b := &builder{spec: s.spec, memory: r.memory, functions: functions}
+	if b.context, err = cuda.CurrentContext(); err != nil {
+		return err
+	}
+	if r.execs, r.templates, err = b.build(); err != nil {
+		return err
+	}
+	// Uploads are asynchronous; an error among them has to show before the decision to restore is final.
+	return cuda.Stream(0).Synchronize()
+}
+
+// codeOf tells running out of memory from other failures of the driver; deflt is the code of the step itself.
+func codeOf(err error, deflt Code) Code {
+	if errors.Is(err, cuda.OutOfMemory) {
+		return Memory
+	}
+	return deflt
+}
+
+func (g *Graph) launch(stream cuda.Stream) error {
+	if err := g.exec.Launch(stream); err != nil {
+		return g.session.failed(err)
+	}
+	return nil
+}
+
+func (s *Session) ready(selfTest func() ([]byte, error)) error {
+	if s.env.run == Restore {
+		if s.fallback == nil && s.restored == nil {
+			s.fall(&Fallback{Engine, errors.New("reach ready: the engine asked for no graphs")})
+		}
+		if s.fallback != nil {
+			s.report(status.Native, nil)
+		} else {
+			s.report(status.Restored, nil)
+		}
+	}
+	if !s.env.verifying() {
+		return nil
+	}
+	if err := s.verify(selfTest); err != nil {
+		fmt.Fprintf(s.writer(), "medusa: verify: %v\n", err)
+		exit(1)
+		return err
+	}
+	exit(0)
+	return nil
+}

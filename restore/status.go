@@ -1,0 +1,73 @@
+package restore
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"medusa/internal/cuda"
+	"medusa/restore/status"
+)
+
+// timings adds up the time of Medusa's own steps by name.
+type timings map[string]time.Duration
+
+// start begins a step; calling the result ends it.
+func (t timings) start(name string) func() {
+	began := time.Now()
+	return func() { t[name] += time.Since(began) }
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func (s *Session) writer() io.Writer {
+	if s.warn != nil {
+		return s.warn
+	}
+	return os.Stderr
+}
+
+// report writes the status object. Only the first report of a process counts, but a sticky error overrides it.
+func (s *Session) report(kind string, cause error) {
+	if s.env.status == "" || (s.reported && kind != status.Sticky) {
+		return
+	}
+	s.reported = true
+	st := status.Status{Status: kind, Spans: make(map[string]float64), Triggers: s.triggers, Phases: s.phases}
+	var sum time.Duration
+	for name, d := range s.timings {
+		sum += d
+		st.Spans[name] = milliseconds(d)
+	}
+	st.Milliseconds = milliseconds(sum)
+	if s.fallback != nil {
+		st.Reason, cause = string(s.fallback.Code), s.fallback.Reason
+	}
+	if cause != nil {
+		st.Detail = cause.Error()
+	}
+	if name, err := deviceName(); err == nil {
+		st.Device = name
+	}
+	if r := s.restored; r != nil {
+		st.Graphs, st.Templates, st.Kernels, st.Allocations = len(r.execs), r.templates, r.kernels, len(r.memory.owned)
+		for _, g := range s.spec.Graphs {
+			st.Nodes += len(g.Nodes)
+		}
+	}
+	if err := status.Write(s.env.status, &st); err != nil {
+		fmt.Fprintf(s.writer(), "medusa: %v\n", err)
+	}
+}
+
+// failed ends the process where a restored graph may have broken the device context for good.
+func (s *Session) failed(err error) error {
+	if err == nil || s.restored == nil || !cuda.Sticky(err) {
+		return err
+	}
+	fmt.Fprintf(s.writer(), "medusa: device error after restored launches: %v\n", err)
+	s.report(status.Sticky, err)
+	exit(status.ExitSticky)
+	return err
+}

@@ -1,0 +1,92 @@
+// Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa where
+// restored graphs cost it its device.
+//
+// In: an artifact and an engine command. Out: the engine's exit code. The engine's own process decides whether it
+// restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
+// and only then is anything done here: the artifact is set aside and the engine is started natively.
+//
+// The package imports no driver binding, so that the tool that uses it runs anywhere.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"medusa/interpose"
+	"medusa/restore/status"
+)
+
+// Options say what to start.
+type Options struct {
+	Artifact string
+	Argv     []string // the engine's command, unchanged
+	Library  string   // libmedusa_interpose.so
+	Strict   bool     // end instead of starting natively
+	Status   string   // file for the JSON status; empty: none
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+}
+
+// Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
+// exit code is passed on as ever.
+func Run(ctx context.Context, o Options) (exitCode int, err error) {
+	artifact, err := filepath.Abs(o.Artifact)
+	if err != nil {
+		return 0, fmt.Errorf("restore %s: %w", o.Artifact, err)
+	}
+	env := []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + artifact}
+	if o.Strict {
+		env = append(env, "MEDUSA_STRICT=1")
+	}
+	if o.Status != "" {
+		path, err := filepath.Abs(o.Status)
+		if err != nil {
+			return 0, fmt.Errorf("restore %s: status file: %w", o.Artifact, err)
+		}
+		env = append(env, "MEDUSA_STATUS="+path)
+	}
+	cmd, err := interpose.Command(ctx, interpose.Config{Library: o.Library, Mode: interpose.ModeReplay, ExtraEnv: env}, o.Argv)
+	if err != nil {
+		return 0, err
+	}
+	code, err := o.wait(cmd)
+	if err != nil || code != status.ExitSticky || o.Strict {
+		return code, err
+	}
+	o.setAside(artifact)
+	return o.wait(exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...))
+}
+
+// wait runs the command with the caller's streams. A process that a signal ended counts as 128 plus its number, as in
+// a shell.
+func (o *Options) wait(cmd *exec.Cmd) (int, error) {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err == nil || !errors.As(err, &exit) {
+		return 0, err
+	}
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal()), nil
+	}
+	return exit.ExitCode(), nil
+}
+
+// setAside renames an artifact that cost an engine its device, so that the next start does not try it again. Where it
+// cannot (an image is read-only), it says so.
+func (o *Options) setAside(artifact string) {
+	aside := artifact + ".aside"
+	if err := os.Rename(artifact, aside); err != nil {
+		fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; set artifact aside: %v\n", err)
+		return
+	}
+	fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; artifact set aside as %s\n", aside)
+}
