@@ -38,16 +38,17 @@ type Hooks struct {
 
 // Session is Medusa's side of one engine start.
 type Session struct {
-	env        environment
-	warn       io.Writer
-	artifact   *artifacts.Artifact
-	spec       *graphir.Spec
-	fallback   *Fallback
-	restored   *restoration // set by Graphs
-	triggers   []status.Trigger
-	timings    timings
-	identified bool // the artifact is meant for this engine and device
-	reported   bool
+	env         environment
+	warn        io.Writer
+	artifact    *artifacts.Artifact
+	spec        *graphir.Spec
+	fallback    *Fallback
+	restored    *restoration // set by Graphs
+	triggers    []status.Trigger
+	timings     timings
+	identified  bool   // the artifact is meant for this engine and device
+	free, total uint64 // device memory at Identify
+	reported    bool
 }
 
 // FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None.
