@@ -45,6 +45,8 @@ type Session struct {
 	fallback    *Fallback
 	restored    *restoration // set by Graphs
 	triggers    []status.Trigger
+	phases      []status.Phase
+	began       time.Time // of the first phase
 	timings     timings
 	identified  bool   // the artifact is meant for this engine and device
 	free, total uint64 // device memory at Identify
