@@ -172,6 +172,9 @@ func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, e
 		return nil, err
 	}
 	for i, p := range table {
+		if uint64(p.Offset) >= uint64(len(buffer)) {
+			return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", i, p.Offset, len(buffer))
+		}
 		pointers[i] = uint64(uintptr(unsafe.Pointer(&buffer[p.Offset])))
 	}
 	nodes, err := place[cuda.KernelNodeParams](&b.arena, 1)

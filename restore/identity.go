@@ -52,11 +52,11 @@ func deviceFactors() (artifacts.Identity, error) {
 		return nil, err
 	}
 	return artifacts.Identity{
-		{Key: "gpu.name", Value: name},
-		{Key: "gpu.compute_capability", Value: fmt.Sprintf("%d.%d", values[0], values[1])},
-		{Key: "gpu.sm_count", Value: strconv.Itoa(values[2])},
-		{Key: "gpu.memory", Value: strconv.FormatUint(memory, 10)},
-		{Key: "driver.version", Value: fmt.Sprintf("%d.%d", driver/1000, driver%1000/10)},
+		{Key: artifacts.KeyGPUName, Value: name},
+		{Key: artifacts.KeyComputeCapability, Value: fmt.Sprintf("%d.%d", values[0], values[1])},
+		{Key: artifacts.KeySMCount, Value: strconv.Itoa(values[2])},
+		{Key: artifacts.KeyGPUMemory, Value: strconv.FormatUint(memory, 10)},
+		{Key: artifacts.KeyDriverVersion, Value: strconv.Itoa(driver)},
 	}, nil
 }
 
