@@ -80,16 +80,3 @@ func (d Device) TotalMem() (uint64, error) {
 	err := procDeviceTotalMem.Call(uintptr(unsafe.Pointer(&n)), uintptr(d))
 	return n, err
 }
-
-// goString is the text before the first NUL.
-func goString(buf []byte) string {
-	for i, b := range buf {
-		if b == 0 {
-			return string(buf[:i])
-		}
-	}
-	return string(buf)
-}
-
-// cString is s with the NUL that C ends strings with.
-func cString(s string) []byte { return append([]byte(s), 0) }

@@ -1,6 +1,9 @@
 package cuda
 
-import "unsafe"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Module is a CUmodule, Function a CUfunction of it.
 type (
@@ -11,9 +14,11 @@ type (
 // CUresult cuModuleLoadData(CUmodule *module, const void *image)
 var procModuleLoadData = Driver("cuModuleLoadData")
 
-// ModuleLoadData loads PTX text, a cubin or a fatbin into the current context. PTX is ended with a NUL here.
+// ModuleLoadData loads PTX text that a zero byte ends, a cubin or a fatbin into the current context.
 func ModuleLoadData(image []byte) (Module, error) {
-	image = append(image[:len(image):len(image)], 0)
+	if len(image) == 0 {
+		return 0, fmt.Errorf("cuModuleLoadData: %w", InvalidImage)
+	}
 	var m Module
 	err := procModuleLoadData.Call(uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])))
 	return m, err
@@ -58,15 +63,11 @@ var procFuncGetName = Driver("cuFuncGetName")
 
 // Name is the function's mangled name. Drivers from 12.3 on have it.
 func (f Function) Name() (string, error) {
-	var p *byte
+	var p uintptr
 	if err := procFuncGetName.Call(uintptr(unsafe.Pointer(&p)), uintptr(f)); err != nil {
 		return "", err
 	}
-	n := 0
-	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {
-		n++
-	}
-	return string(unsafe.Slice(p, n)), nil
+	return StringAt(p), nil
 }
 
 // CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)

@@ -13,6 +13,7 @@ const (
 	Success        Result = 0
 	InvalidValue   Result = 1
 	OutOfMemory    Result = 2
+	InvalidImage   Result = 200
 	InvalidContext Result = 201
 	InvalidHandle  Result = 400
 	NotFound       Result = 500
