@@ -1,0 +1,29 @@
+package artifacts
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrCorrupt is in the chain of every error about a file that Write did not leave: damaged, truncated, foreign.
+	ErrCorrupt = errors.New("corrupt artifact")
+	// ErrVersion is in the chain of an error about an artifact of a newer format.
+	ErrVersion = errors.New("unknown artifact format version")
+	// ErrIncompatible is in the chain of every *Mismatch.
+	ErrIncompatible = errors.New("incompatible artifact")
+)
+
+// CorruptError says where a file is damaged. It wraps ErrCorrupt and its cause.
+type CorruptError struct {
+	File    string
+	Section string // "header", "sections", "manifest", "graph" or "blob"
+	Offset  int64  // of the section in the file
+	Err     error
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("read artifact %s: %s at byte %d: %v", e.File, e.Section, e.Offset, e.Err)
+}
+
+func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }

@@ -1,0 +1,157 @@
+package artifacts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"medusa/graphir"
+	"medusa/kvprofile"
+)
+
+// small is an artifact with one of everything.
+func small() *Artifact {
+	return &Artifact{
+		Identity: Identity{{KeyGPUName, "Simulated GPU"}, {KeyModelConfig, "sha256:00ff"}, {KeyHostKernel, "6.1"}},
+		KV: kvprofile.Profile{KVBytes: 1 << 20, TotalMemory: 8 << 30, FreeBefore: 7 << 30, FreeAfter: 6 << 30,
+			PeakForward: 1 << 16, Utilization: 0.9, ProfileTokens: 2048},
+		Spec: &graphir.Spec{
+			Allocations: []graphir.Allocation{
+				{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 4096, Live: true},
+				{Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 512, Live: true},
+			},
+			Sequence: []graphir.Step{{Alloc: 0}, {Alloc: 1}},
+			Modules:  []graphir.Module{{Kind: graphir.ModuleHidden, Functions: []string{"axpy"}}},
+			Kernels:  []graphir.Kernel{{Name: "axpy", Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 4}}}},
+			Graphs: []graphir.Graph{{Label: "decode 1", Batch: 1, Nodes: []graphir.Node{{Type: graphir.NodeKernel,
+				Kernel: &graphir.KernelNode{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: []byte{11: 7},
+					Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 1, Offset: 16}}}}}}}},
+			Contents: []graphir.Content{
+				{Alloc: 1, Data: bytes.Repeat([]byte("magic"), 40)},
+				{Alloc: 1, Offset: 256, Data: []byte{1, 2, 3, 4}},
+			},
+		},
+		Stages: []StageTimes{{Mode: "native", Device: "simulated", Driver: "0", Date: "2026-01-02",
+			Stages: []Stage{{"weights", 0.5}, {"capture", 1.25}}}},
+		Verification: Verification{Device: "simulated", Driver: "0", Date: "2026-01-02", Tokens: 9, SelfTest: "sha256:11",
+			Graphs: []GraphCheck{{"decode 1", 512, true, "sha256:22"}}},
+		Created: time.Unix(1700000000, 0).UTC(),
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.medusa")
+	want := small()
+	if err := Write(path, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("artifact differs (-want +got):\n%s", diff)
+	}
+}
+
+func TestEveryBitFlip(t *testing.T) {
+	data, err := encode(small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range data {
+		for bit := range 8 {
+			data[at] ^= 1 << bit
+			if _, err := readBytes(data); !isCorrupt(err) {
+				t.Errorf("byte %d bit %d flipped: %v", at, bit, err)
+			}
+			data[at] ^= 1 << bit
+		}
+	}
+	if _, err := readBytes(data); err != nil {
+		t.Fatalf("unharmed: %v", err)
+	}
+}
+
+func TestEveryTruncation(t *testing.T) {
+	data, err := encode(small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range data {
+		_, err := readBytes(data[:n])
+		want := "truncated"
+		if n == 0 {
+			want = "empty"
+		}
+		if !isCorrupt(err) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	if _, err := readBytes(append(data[:len(data):len(data)], 0)); !isCorrupt(err) {
+		t.Errorf("one byte more: %v", err)
+	}
+}
+
+func readBytes(data []byte) (*Artifact, error) {
+	f, err := open("test.medusa", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, err
+	}
+	return f.readAll()
+}
+
+// isCorrupt demands the typed error and that it names file and section.
+func isCorrupt(err error) bool {
+	var c *CorruptError
+	return errors.Is(err, ErrCorrupt) && errors.As(err, &c) && c.File == "test.medusa" && c.Section != "" &&
+		strings.Contains(err.Error(), c.Section)
+}
+
+func TestForeign(t *testing.T) {
+	for _, text := range []string{"MEDUSAX", "\x7fELF", "{}", strings.Repeat("x", 1000)} {
+		if _, err := readBytes([]byte(text)); !isCorrupt(err) || !strings.Contains(err.Error(), "not a Medusa artifact") {
+			t.Errorf("%.10q: %v", text, err)
+		}
+	}
+}
+
+func TestNewerVersion(t *testing.T) {
+	head := appendHeader(nil, Version+1, 0, nil)
+	_, err := readBytes(head)
+	if !errors.Is(err, ErrVersion) || errors.Is(err, ErrCorrupt) {
+		t.Fatalf("version %d: %v", Version+1, err)
+	}
+	if want := fmt.Sprintf("version %d", Version+1); !strings.Contains(err.Error(), want) {
+		t.Fatalf("%q does not say %q", err, want)
+	}
+}
+
+func TestWriteLeavesNothingHalfMade(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.medusa")
+	broken := small()
+	broken.Spec.Graphs[0].Nodes[0].Kernel.Kernel = 9
+	if err := Write(path, broken); err == nil {
+		t.Fatal("an invalid spec was written")
+	}
+	// A directory in the way makes the last step, the rename, fail.
+	if err := os.MkdirAll(filepath.Join(path, "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, small()); err == nil {
+		t.Fatal("a directory was replaced")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Fatalf("left behind: %v %v", entries, err)
+	}
+}

@@ -1,0 +1,126 @@
+package artifacts
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// Version is the format version that Write writes and the newest that Open reads.
+const Version = 1
+
+const (
+	magic      = "MEDUSA\x00\x1a" // the last byte ends the output of "type" and tells text tools to stop
+	headerSize = 24
+	entrySize  = 64
+
+	maxSections   = 1 << 16
+	maxCompressed = 32 << 20 // bytes that may come out of compression in one file, all sections together
+)
+
+// kind is what a section holds. Readers skip kinds they don't know.
+type kind uint16
+
+const (
+	kindManifest kind = 1
+	kindGraph    kind = 2
+	kindBlob     kind = 3
+)
+
+func (k kind) String() string {
+	switch k {
+	case kindManifest:
+		return "manifest"
+	case kindGraph:
+		return "graph"
+	case kindBlob:
+		return "blob"
+	default:
+		return fmt.Sprintf("section of kind %d", uint16(k))
+	}
+}
+
+// compression of a section's stored bytes.
+type compression uint16
+
+const (
+	stored compression = 0
+	zstded compression = 1
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// entry is one line of the section table.
+type entry struct {
+	kind             kind
+	compression      compression
+	crc              uint32 // CRC-32C of the stored bytes
+	offset           uint64
+	size, storedSize uint64
+	sha256           [32]byte // of the bytes before compression
+}
+
+func (e *entry) append(out []byte) []byte {
+	out = binary.LittleEndian.AppendUint16(out, uint16(e.kind))
+	out = binary.LittleEndian.AppendUint16(out, uint16(e.compression))
+	out = binary.LittleEndian.AppendUint32(out, e.crc)
+	out = binary.LittleEndian.AppendUint64(out, e.offset)
+	out = binary.LittleEndian.AppendUint64(out, e.storedSize)
+	out = binary.LittleEndian.AppendUint64(out, e.size)
+	return append(out, e.sha256[:]...)
+}
+
+func parseEntry(b []byte) entry {
+	return entry{
+		kind:        kind(binary.LittleEndian.Uint16(b)),
+		compression: compression(binary.LittleEndian.Uint16(b[2:])),
+		crc:         binary.LittleEndian.Uint32(b[4:]),
+		offset:      binary.LittleEndian.Uint64(b[8:]),
+		storedSize:  binary.LittleEndian.Uint64(b[16:]),
+		size:        binary.LittleEndian.Uint64(b[24:]),
+		sha256:      [32]byte(b[32:64]),
+	}
+}
+
+func appendHeader(out []byte, version, sections int, table []byte) []byte {
+	start := len(out)
+	out = append(out, magic...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(version))
+	out = binary.LittleEndian.AppendUint32(out, uint32(sections))
+	out = binary.LittleEndian.AppendUint32(out, crc32.Checksum(table, castagnoli))
+	return binary.LittleEndian.AppendUint32(out, crc32.Checksum(out[start:], castagnoli))
+}
+
+var (
+	errEmpty     = errors.New("the file is empty")
+	errForeign   = errors.New("not a Medusa artifact (its first bytes are another format's)")
+	errTruncated = errors.New("the file is truncated")
+	errChecksum  = errors.New("checksum does not match")
+)
+
+// parseHeader returns the number of sections and the checksum of their table. b holds the file's first bytes, up to
+// headerSize of them.
+func parseHeader(b []byte) (sections int, tableCRC uint32, err error) {
+	n := min(len(b), len(magic))
+	switch {
+	case len(b) == 0:
+		return 0, 0, errEmpty
+	case string(b[:n]) != magic[:n]:
+		return 0, 0, errForeign
+	case len(b) < headerSize:
+		return 0, 0, fmt.Errorf("%w: %d bytes", errTruncated, len(b))
+	case binary.LittleEndian.Uint32(b[20:]) != crc32.Checksum(b[:20], castagnoli):
+		return 0, 0, errChecksum
+	}
+	if version := binary.LittleEndian.Uint32(b[8:]); version > Version {
+		return 0, 0, fmt.Errorf("%w %d (this medusa reads up to %d; a newer one is needed)", ErrVersion, version, Version)
+	} else if version == 0 {
+		return 0, 0, errors.New("format version 0")
+	}
+	count := binary.LittleEndian.Uint32(b[12:])
+	if count > maxSections {
+		return 0, 0, fmt.Errorf("%d sections (at most %d)", count, maxSections)
+	}
+	return int(count), binary.LittleEndian.Uint32(b[16:]), nil
+}

@@ -1,0 +1,116 @@
+package artifacts
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+
+	"medusa/artifacts/artifactpb"
+	"medusa/kvprofile"
+)
+
+// validate checks what the encoding cannot express: it is run before writing and after reading.
+func (m *Manifest) validate() error {
+	if err := m.Identity.Validate(); err != nil {
+		return err
+	}
+	if err := m.KV.Validate(); err != nil {
+		return err
+	}
+	for i, t := range m.Stages {
+		for _, s := range t.Stages {
+			if math.IsNaN(s.Seconds) || math.IsInf(s.Seconds, 0) || s.Seconds < 0 {
+				return fmt.Errorf("check stage times: %s of entry %d took %v seconds", s.Name, i, s.Seconds)
+			}
+		}
+	}
+	for _, text := range m.texts() {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("check manifest: %q is not UTF-8", text)
+		}
+	}
+	return nil
+}
+
+func (m *Manifest) texts() []string {
+	v := &m.Verification
+	out := []string{v.Device, v.Driver, v.Date, v.SelfTest}
+	for _, g := range v.Graphs {
+		out = append(out, g.Label, g.Digest)
+	}
+	for _, t := range m.Stages {
+		out = append(out, t.Mode, t.Device, t.Driver, t.Date)
+		for _, s := range t.Stages {
+			out = append(out, s.Name)
+		}
+	}
+	return out
+}
+
+func (m *Manifest) encode() ([]byte, error) {
+	if err := m.validate(); err != nil {
+		return nil, err
+	}
+	kv, v := &m.KV, &m.Verification
+	pb := &artifactpb.Manifest{
+		KvProfile: &artifactpb.KVProfile{KvBytes: kv.KVBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
+			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens},
+		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
+			Tokens: v.Tokens},
+	}
+	if !m.Created.IsZero() {
+		pb.Created = m.Created.Unix()
+	}
+	for _, f := range m.Identity {
+		pb.Identity = append(pb.Identity, &artifactpb.Factor{Key: f.Key, Value: f.Value})
+	}
+	for _, t := range m.Stages {
+		times := &artifactpb.StageTimes{Mode: t.Mode, Device: t.Device, Driver: t.Driver, Date: t.Date}
+		for _, s := range t.Stages {
+			times.Stages = append(times.Stages, &artifactpb.Stage{Name: s.Name, Seconds: s.Seconds})
+		}
+		pb.StageTimes = append(pb.StageTimes, times)
+	}
+	for _, g := range v.Graphs {
+		pb.Verification.Graphs = append(pb.Verification.Graphs, &artifactpb.GraphCheck{Label: g.Label,
+			BytesCompared: g.BytesCompared, NativeDeterministic: g.NativeDeterministic, Digest: g.Digest})
+	}
+	return proto.MarshalOptions{Deterministic: true}.Marshal(pb)
+}
+
+func decodeManifest(data []byte) (*Manifest, error) {
+	pb := &artifactpb.Manifest{}
+	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, pb); err != nil {
+		return nil, err
+	}
+	kv, v := pb.KvProfile, pb.Verification
+	if kv == nil || v == nil {
+		return nil, errors.New("KV profile or verification record is missing")
+	}
+	m := &Manifest{
+		KV: kvprofile.Profile{KVBytes: kv.KvBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
+			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens},
+		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens},
+	}
+	if pb.Created != 0 {
+		m.Created = time.Unix(pb.Created, 0).UTC()
+	}
+	for _, f := range pb.Identity {
+		m.Identity = append(m.Identity, Factor{f.Key, f.Value})
+	}
+	for _, t := range pb.StageTimes {
+		times := StageTimes{Mode: t.Mode, Device: t.Device, Driver: t.Driver, Date: t.Date}
+		for _, s := range t.Stages {
+			times.Stages = append(times.Stages, Stage{s.Name, s.Seconds})
+		}
+		m.Stages = append(m.Stages, times)
+	}
+	for _, g := range v.Graphs {
+		m.Verification.Graphs = append(m.Verification.Graphs, GraphCheck{g.Label, g.BytesCompared, g.NativeDeterministic, g.Digest})
+	}
+	return m, m.validate()
+}

@@ -1,0 +1,19 @@
+package artifacts
+
+import (
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// One thread each, so that the bytes depend on nothing but the input, and so that a restoring engine keeps its cores.
+var (
+	zstdEncoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),
+			zstd.WithEncoderCRC(false)) // the section table has checksums
+	})
+	zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+		return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxCompressed),
+			zstd.WithDecoderLowmem(true))
+	})
+)

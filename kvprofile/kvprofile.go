@@ -1,0 +1,93 @@
+// Package kvprofile is the KV-cache memory profile (paper §3): how many bytes are left for the KV cache, with
+// everything that number depends on.
+//
+// In: what the engine measured in its profiling run. Out: the recorded bytes, and the answer whether a device still has
+// room for them. What can fail: a profile that contradicts itself (*InvalidError), and a device whose memory is not
+// what it was (*MemoryError). Measuring is the engine's work, not this package's.
+package kvprofile
+
+import (
+	"fmt"
+	"math"
+)
+
+// Profile is the result of one profiling run; sizes are in bytes. The zero Profile stands for "none was recorded".
+type Profile struct {
+	KVBytes       uint64  // for the KV cache
+	TotalMemory   uint64  // of the device (cuMemGetInfo)
+	FreeBefore    uint64  // free before the engine allocated anything: the moment that Check repeats
+	FreeAfter     uint64  // free after the profile forward, its activations released, before the KV cache is allocated
+	PeakForward   uint64  // what the profile forward held at its peak beyond what stayed allocated
+	Utilization   float64 // share of the memory that the engine was allowed to use, 0 to 1
+	ProfileTokens int64   // tokens in the profile forward
+}
+
+// Required is how much memory must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, what
+// the engine allocated for good (weights, workspaces), and one forward. It is at most FreeBefore, which was enough.
+func (p *Profile) Required() uint64 {
+	return min(p.KVBytes+p.resident()+p.PeakForward, p.FreeBefore)
+}
+
+func (p *Profile) resident() uint64 {
+	return p.FreeBefore - min(p.FreeAfter, p.FreeBefore)
+}
+
+// InvalidError names the field of a profile that cannot be.
+type InvalidError struct {
+	Field  string
+	Reason string
+}
+
+func (e *InvalidError) Error() string { return fmt.Sprintf("check KV profile: %s %s", e.Field, e.Reason) }
+
+// Validate returns nil for the zero Profile, else an *InvalidError for the first contradiction.
+func (p *Profile) Validate() error {
+	if *p == (Profile{}) {
+		return nil
+	}
+	for _, f := range []struct {
+		name  string
+		value uint64
+	}{{"KV bytes", p.KVBytes}, {"free before", p.FreeBefore}, {"free after", p.FreeAfter}, {"forward's peak", p.PeakForward}} {
+		if f.value > p.TotalMemory {
+			return &InvalidError{f.name, fmt.Sprintf("of %d bytes on a device of %d", f.value, p.TotalMemory)}
+		}
+	}
+	switch {
+	case p.KVBytes == 0:
+		return &InvalidError{"KV bytes", "are 0"}
+	case p.KVBytes > p.FreeBefore:
+		return &InvalidError{"KV bytes", fmt.Sprintf("are %d where only %d were free", p.KVBytes, p.FreeBefore)}
+	case math.IsNaN(p.Utilization) || p.Utilization < 0 || p.Utilization > 1:
+		return &InvalidError{"utilization", fmt.Sprintf("%v is not between 0 and 1", p.Utilization)}
+	case p.ProfileTokens < 0:
+		return &InvalidError{"profile tokens", fmt.Sprintf("are %d", p.ProfileTokens)}
+	}
+	return nil
+}
+
+// MemoryError says that a device's memory is not what the profile was made for.
+type MemoryError struct {
+	What      string // "total" or "free"
+	Want, Got uint64 // bytes
+}
+
+func (e *MemoryError) Error() string {
+	if e.What == "total" {
+		return fmt.Sprintf("check KV profile: device has %d bytes of memory, recorded with %d", e.Got, e.Want)
+	}
+	return fmt.Sprintf("check KV profile: %d bytes of device memory are free, at least %d needed (another process may hold the rest)",
+		e.Got, e.Want)
+}
+
+// Check compares the device with the recorded one before the profile is applied: total and free are cuMemGetInfo's
+// numbers before the engine allocates anything. It returns nil or a *MemoryError.
+func (p *Profile) Check(total, free uint64) error {
+	if total != p.TotalMemory {
+		return &MemoryError{"total", p.TotalMemory, total}
+	}
+	if need := p.Required(); free < need {
+		return &MemoryError{"free", need, free}
+	}
+	return nil
+}
