@@ -7,21 +7,10 @@
  */
 #include "vblas.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "modules.h"
+#include "context.h"
 #include "semaphore.h"
-
-struct vblasContext {
-	CUcontext context;
-	CUstream stream;
-	struct vblas_modules modules;
-	CUdeviceptr user_workspace, own_workspace;
-	size_t user_bytes;
-	CUdeviceptr entered, left; /* semaphores, four bytes each */
-	pthread_mutex_t lock;
-};
 
 int vblasGetVersion(void)
 {
@@ -57,7 +46,6 @@ vblasStatus_t vblasCreate(vblasHandle_t *handle)
 	struct vblasContext *h = calloc(1, sizeof *h);
 	if (!h)
 		return VBLAS_STATUS_ALLOC_FAILED;
-	h->context = context;
 	pthread_mutex_init(&h->lock, NULL);
 	*handle = h;
 	return VBLAS_STATUS_SUCCESS;

@@ -1,0 +1,223 @@
+package kernels_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"medusa/internal/cuda"
+	"medusa/runners/reference/kernels"
+)
+
+// The driver is chosen by LD_LIBRARY_PATH, which the loader reads when a process starts: where the simulated GPU has been
+// built and DEVICE does not ask for a real one, the tests start themselves again under it.
+func TestMain(m *testing.M) {
+	const path = "LD_LIBRARY_PATH"
+	simulated, err := filepath.Abs("../../../build/simulated")
+	if err == nil && os.Getenv("DEVICE") != "cuda" && !strings.Contains(os.Getenv(path), simulated) {
+		if _, err := os.Stat(filepath.Join(simulated, "libcuda.so.1")); err == nil {
+			os.Setenv(path, simulated+":"+os.Getenv(path))
+			if self, err := os.Executable(); err == nil {
+				syscall.Exec(self, os.Args, os.Environ())
+			}
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// A device runs kernels of one storage type and takes and gives their data as float64.
+type device struct {
+	t       *testing.T
+	storage kernels.Storage
+	modules map[string]cuda.Module
+}
+
+// onDevice runs the test for both storage types, or skips it where there is no driver.
+func onDevice(t *testing.T, run func(*testing.T, *device)) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cuda.Init(); err != nil {
+		t.Skip("no device:", err)
+	}
+	dev, err := cuda.DeviceGet(0)
+	must(t, err)
+	context, err := dev.RetainPrimary()
+	must(t, err)
+	must(t, context.SetCurrent())
+	loaded := map[string]cuda.Module{}
+	for _, m := range kernels.Modules() {
+		loaded[m.Name], err = cuda.ModuleLoadData(m.PTX)
+		must(t, err)
+	}
+	for storage, name := range []string{kernels.F32: "F32", kernels.F16: "F16"} {
+		t.Run(name, func(t *testing.T) {
+			// Subtests run on a thread of their own.
+			runtime.LockOSThread()
+			must(t, context.SetCurrent())
+			run(t, &device{t, kernels.Storage(storage), loaded})
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d *device) launch(k kernels.Kernel, grid cuda.Dim3, threads uint32, args *cuda.Args) {
+	d.t.Helper()
+	module, name := kernels.Name(k, d.storage)
+	f, err := d.modules[module].Function(name)
+	must(d.t, err)
+	must(d.t, f.Launch(grid, cuda.Dim3{threads, 1, 1}, 0, 0, args))
+	must(d.t, cuda.Synchronize())
+}
+
+func (d *device) bytes(data []byte) cuda.DevicePtr {
+	d.t.Helper()
+	p, err := cuda.MemAlloc(uint64(len(data)))
+	must(d.t, err)
+	d.t.Cleanup(func() { p.Free() })
+	must(d.t, cuda.CopyToDevice(p, data))
+	return p
+}
+
+func encode(data any) []byte {
+	var b bytes.Buffer
+	binary.Write(&b, binary.LittleEndian, data)
+	return b.Bytes()
+}
+
+func (d *device) ints(v ...int32) cuda.DevicePtr      { return d.bytes(encode(v)) }
+func (d *device) float32s(v []float32) cuda.DevicePtr { return d.bytes(encode(v)) }
+func (d *device) elements(v []float64) cuda.DevicePtr { return d.bytes(d.stored(v)) }
+func (d *device) blank(n int) cuda.DevicePtr          { return d.elements(make([]float64, n)) }
+func (d *device) size() int {
+	return map[kernels.Storage]int{kernels.F32: 4, kernels.F16: 2}[d.storage]
+}
+func (d *device) rounded(v []float64) []float64          { return d.loaded(d.stored(v)) }
+func (d *device) read(p cuda.DevicePtr, n int) []float64 { return d.loaded(d.raw(p, n*d.size())) }
+
+func (d *device) readInts(p cuda.DevicePtr, n int) []int32 {
+	out := make([]int32, n)
+	binary.Read(bytes.NewReader(d.raw(p, 4*n)), binary.LittleEndian, out)
+	return out
+}
+
+func (d *device) raw(p cuda.DevicePtr, n int) []byte {
+	d.t.Helper()
+	out := make([]byte, n)
+	must(d.t, cuda.CopyToHost(out, p))
+	return out
+}
+
+func (d *device) stored(v []float64) []byte {
+	if d.storage == kernels.F32 {
+		out := make([]float32, len(v))
+		for i := range v {
+			out[i] = float32(v[i])
+		}
+		return encode(out)
+	}
+	out := make([]uint16, len(v))
+	for i := range v {
+		out[i] = toHalf(v[i])
+	}
+	return encode(out)
+}
+
+func (d *device) loaded(raw []byte) []float64 {
+	out := make([]float64, len(raw)/d.size())
+	for i := range out {
+		if d.storage == kernels.F32 {
+			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
+		} else {
+			out[i] = fromHalf(binary.LittleEndian.Uint16(raw[2*i:]))
+		}
+	}
+	return out
+}
+
+// toHalf rounds to the nearest binary16 number, ties to even.
+func toHalf(v float64) uint16 {
+	sign := uint16(math.Float64bits(v) >> 48 & 0x8000)
+	v = math.Abs(v)
+	switch {
+	case math.IsNaN(v):
+		return 0x7e00
+	case v >= 65520:
+		return sign | 0x7c00
+	case v == 0:
+		return sign
+	}
+	_, exponent := math.Frexp(v)
+	exponent = max(exponent-1, -14)
+	steps := uint16(math.RoundToEven(math.Ldexp(v, 10-exponent))) // 1024 and more for normal numbers
+	return sign | (uint16(exponent+14)<<10 + steps)
+}
+
+func fromHalf(h uint16) float64 {
+	sign := 1 - 2*float64(h>>15)
+	exponent, fraction := int(h>>10&31), float64(h&1023)
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(1024+fraction, exponent-25)
+}
+
+func TestHalf(t *testing.T) {
+	for h := range 0x10000 {
+		if v := fromHalf(uint16(h)); !math.IsNaN(v) && toHalf(v) != uint16(h) {
+			t.Fatalf("half %#04x is %g, which encodes to %#04x", h, v, toHalf(v))
+		}
+	}
+}
+
+// close checks got against want, with a tolerance relative to the largest magnitude: the storage type's rounding, and
+// for float a few roundings on the way.
+func (d *device) close(what string, got, want []float64) {
+	d.t.Helper()
+	largest := 0.0
+	for _, v := range want {
+		largest = math.Max(largest, math.Abs(v))
+	}
+	tolerance := largest * map[kernels.Storage]float64{kernels.F32: 2e-6, kernels.F16: 1e-3}[d.storage]
+	for i := range want {
+		if !(math.Abs(got[i]-want[i]) <= tolerance) {
+			d.t.Errorf("%s: element %d is %g, want %g", what, i, got[i], want[i])
+			return
+		}
+	}
+}
+
+func (d *device) same(what string, got, want []float64) {
+	d.t.Helper()
+	if !slices.Equal(got, want) {
+		d.t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+// noise gives n values in [-1, 1) that both storage types hold exactly.
+func noise(n int, seed uint32) []float64 {
+	out := make([]float64, n)
+	for i := range out {
+		seed = seed*1664525 + 1013904223
+		out[i] = float64(int32(seed)>>22) / 512
+	}
+	return out
+}
