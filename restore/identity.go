@@ -80,8 +80,11 @@ func (s *Session) open() {
 }
 
 func codeOfRead(err error) Code {
-	if errors.Is(err, artifacts.ErrCorrupt) {
+	switch {
+	case errors.Is(err, artifacts.ErrCorrupt):
 		return ArtifactCorrupt
+	case errors.Is(err, artifacts.ErrVersion):
+		return Incompatible
 	}
 	return ArtifactMissing
 }

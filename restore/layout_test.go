@@ -1,0 +1,94 @@
+package restore
+
+import (
+	"encoding/binary"
+	"reflect"
+	"testing"
+
+	"medusa/graphir"
+	"medusa/restore/digest"
+)
+
+func TestSpansOf(t *testing.T) {
+	pointTo := func(allocs ...uint32) []graphir.Node {
+		var fixups []graphir.Fixup
+		for _, a := range allocs {
+			fixups = append(fixups, graphir.Fixup{Pointer: graphir.Pointer{Alloc: a}})
+		}
+		return []graphir.Node{{Kernel: &graphir.KernelNode{Fixups: fixups}}}
+	}
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{
+			0: {Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 100, Live: true},
+			1: {Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 100},             // freed
+			2: {Kind: graphir.AllocPinned, Owner: graphir.OwnerEngine, Size: 100, Live: true}, // no graph reads it
+			3: {Kind: graphir.AllocPinned, Owner: graphir.OwnerEngine, Size: 100, Live: true},
+			4: {Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 100, Live: true}, // no graph reads it
+			5: {Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 100, Live: true},
+			6: {Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 100, Live: true}, // only a saved pointer leads there
+		},
+		Graphs: []graphir.Graph{{Nodes: pointTo(3, 5)}},
+		Tensors: []graphir.Tensor{
+			{Name: "w", Role: graphir.RoleWeight, At: graphir.Pointer{Alloc: 0}, Size: 40},
+			{Name: "kv", Role: graphir.RoleKV, At: graphir.Pointer{Alloc: 0, Offset: 50}, Size: 50},
+			{Name: "in", Role: graphir.RoleInput, At: graphir.Pointer{Alloc: 3}, Size: 10},
+			{Name: "out", Role: graphir.RoleOutput, At: graphir.Pointer{Alloc: 5, Offset: 90}, Size: 10},
+		},
+		Contents: []graphir.Content{{Alloc: 5, Offset: 16, Data: make([]byte, 32),
+			Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 6}}}, Unstable: []graphir.Range{{Offset: 8, Size: 4}}}},
+	}
+	want := []span{
+		{0, 0, 40, digest.Weight, "w"}, {0, 40, 10, digest.Other, ""}, {0, 50, 50, digest.KV, "kv"},
+		{3, 0, 10, digest.Input, "in"}, {3, 10, 90, digest.Other, ""},
+		{5, 0, 16, digest.Temporary, ""}, {5, 16, 8, digest.Permanent, ""}, {5, 24, 4, digest.Unstable, ""},
+		{5, 28, 20, digest.Permanent, ""}, {5, 48, 42, digest.Temporary, ""}, {5, 90, 10, digest.Output, "out"},
+		{6, 0, 100, digest.Temporary, ""},
+	}
+	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("spans\n%+v, want\n%+v", got, want)
+	}
+}
+
+// Words that point into a live allocation hash alike in processes whose addresses differ.
+func TestCanonicalise(t *testing.T) {
+	spec := &graphir.Spec{Allocations: []graphir.Allocation{{Size: 0x100}, {Size: 0x200}, {Size: 0x100}}}
+	words := func(base []uint64, offset uint64, values ...uint64) []byte {
+		h := newHasher(&memory{spec: spec, base: base}, nil)
+		buf := make([]byte, -offset&7+uint64(8*len(values)))
+		for i, v := range values {
+			binary.LittleEndian.PutUint64(buf[-offset&7+uint64(8*i):], v)
+		}
+		h.canonicalise(buf, offset)
+		return buf
+	}
+	for name, row := range map[string]struct {
+		base   [2][]uint64
+		offset uint64
+		words  [2][]uint64
+		equal  bool
+	}{
+		"pointer":                    {[2][]uint64{{0x1000, 0x2000, 0}, {0x9000, 0x4000, 0}}, 0, [2][]uint64{{0x1010, 0x2020}, {0x9010, 0x4020}}, true},
+		"pointer in unaligned piece": {[2][]uint64{{0x1000, 0x2000, 0}, {0x9000, 0x4000, 0}}, 5, [2][]uint64{{0x1010}, {0x9010}}, true},
+		"one past the end":           {[2][]uint64{{0x1000, 0x2000, 0}, {0x9000, 0x4000, 0}}, 0, [2][]uint64{{0x2200}, {0x4200}}, true},
+		"other offset":               {[2][]uint64{{0x1000, 0x2000, 0}, {0x9000, 0x4000, 0}}, 0, [2][]uint64{{0x1010}, {0x9018}}, false},
+		"other allocation":           {[2][]uint64{{0x1000, 0x2000, 0}, {0x9000, 0x4000, 0}}, 0, [2][]uint64{{0x1010}, {0x4010}}, false},
+		"between allocations":        {[2][]uint64{{0x1000, 0x2000, 0}, {0x9000, 0x4000, 0}}, 0, [2][]uint64{{0x1800}, {0x9800}}, false},
+		"missing allocation":         {[2][]uint64{{0x1000, 0x2000, 0x3000}, {0x1000, 0x2000, 0}}, 0, [2][]uint64{{0x3010}, {0x3010}}, false},
+		"plain number":               {[2][]uint64{{0x1000, 0x2000, 0}, {0x9000, 0x4000, 0}}, 0, [2][]uint64{{7}, {7}}, true},
+	} {
+		a, b := words(row.base[0], row.offset, row.words[0]...), words(row.base[1], row.offset, row.words[1]...)
+		if equal := reflect.DeepEqual(a, b); equal != row.equal {
+			t.Errorf("%s: equal is %v, want %v (%x, %x)", name, equal, row.equal, a, b)
+		}
+	}
+}
+
+func TestLargeKVIsSampled(t *testing.T) {
+	m := &memory{spec: &graphir.Spec{}}
+	if h := newHasher(m, []span{{class: digest.KV, size: sampledAbove}}); h.kvStride != 1 {
+		t.Errorf("stride %d at the bound, want 1", h.kvStride)
+	}
+	if h := newHasher(m, []span{{class: digest.KV, size: sampledAbove}, {class: digest.KV, size: sampledAbove + 1}}); h.kvStride != 3 {
+		t.Errorf("stride %d beyond twice the bound, want 3", h.kvStride)
+	}
+}
