@@ -1,0 +1,225 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// FileError is a fault in an input file. Line and Column count from 1.
+type FileError struct {
+	File   string
+	Line   int
+	Column int
+	Err    error
+}
+
+func (e *FileError) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", e.File, e.Line, e.Column, e.Err)
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// FieldError is a fault at a path of a YAML file, before the path is turned into a position.
+type FieldError struct {
+	Path string
+	Err  error
+}
+
+func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// maxYAMLBytes bounds scenario and profile files, which people write by hand.
+const maxYAMLBytes = 1 << 20
+
+// LoadScenario reads a scenario and the files it names, relative to its own folder.
+func LoadScenario(path string) (*Scenario, error) {
+	data, err := readLimited(path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseScenario(path, data)
+}
+
+// ParseScenario is LoadScenario for data already read; name gives the folder and is used in errors.
+func ParseScenario(name string, data []byte) (*Scenario, error) {
+	// The file gives fields their values; this is what absent ones mean.
+	s := &Scenario{Strategy: Native, Cluster: ClusterSpec{Nodes: 1, GPUs: 1}, dir: filepath.Dir(name)}
+	file, err := decode(name, data, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.finish(); err != nil {
+		return nil, locate(name, file, err)
+	}
+	// A variant's fault is the file's fault: find it now, not when its turn comes.
+	for i := range s.Compare {
+		if _, err := s.variant(i); err != nil {
+			return nil, locate(name, file, &FieldError{Path: fmt.Sprintf("$.compare[%d]", i), Err: err})
+		}
+	}
+	return s, nil
+}
+
+// finish fills in defaults, opens the files named, and checks.
+func (s *Scenario) finish() error {
+	if s.Profiles == "" {
+		return &FieldError{Path: "$.profiles", Err: errors.New("check scenario: no profiles file")}
+	}
+	p, err := LoadProfiles(filepath.Join(s.dir, s.Profiles))
+	if err != nil {
+		return &FieldError{Path: "$.profiles", Err: err}
+	}
+	s.profiles = p
+	for i := range s.Functions {
+		if s.Functions[i].Model == "" {
+			s.Functions[i].Model = s.Functions[i].Name
+		}
+	}
+	if err := s.Workload.open(s.dir); err != nil {
+		return &FieldError{Path: "$.workload.file", Err: err}
+	}
+	return s.check()
+}
+
+// variant is the scenario as the i-th entry of compare changes it.
+func (s *Scenario) variant(i int) (*Scenario, error) {
+	v := *s
+	v.Compare, v.Figures = nil, nil
+	// A list in the variant replaces the scenario's; it must not be written into the shared one.
+	v.Functions = append([]Function(nil), s.Functions...)
+	c := s.Compare[i]
+	if c.Name == "" {
+		return nil, errors.New("check scenario: a variant needs a name")
+	}
+	if c.With != nil {
+		err := guard(func() error { return yaml.NodeToValue(c.With, &v, yaml.Strict()) })
+		if err != nil {
+			return nil, fmt.Errorf("read variant %s: %w", c.Name, err)
+		}
+	}
+	if len(v.Compare) > 0 || len(v.Figures) > 0 {
+		return nil, fmt.Errorf("read variant %s: variants do not nest", c.Name)
+	}
+	if err := v.finish(); err != nil {
+		return nil, fmt.Errorf("check variant %s: %w", c.Name, err)
+	}
+	return &v, nil
+}
+
+// LoadProfiles reads a file of cost profiles.
+func LoadProfiles(path string) (*Profiles, error) {
+	data, err := readLimited(path)
+	if err != nil {
+		return nil, err
+	}
+	return ParseProfiles(path, data)
+}
+
+// ParseProfiles is LoadProfiles for data already read.
+func ParseProfiles(name string, data []byte) (*Profiles, error) {
+	p := &Profiles{}
+	file, err := decode(name, data, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Check(); err != nil {
+		return nil, locate(name, file, err)
+	}
+	return p, nil
+}
+
+func readLimited(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	if info.Size() > maxYAMLBytes {
+		return nil, fmt.Errorf("read %s: %d bytes (at most %d)", path, info.Size(), maxYAMLBytes)
+	}
+	return os.ReadFile(path)
+}
+
+// decode reads YAML into v, refusing fields v does not have.
+func decode(name string, data []byte, v any) (*ast.File, error) {
+	var file *ast.File
+	err := guard(func() error {
+		if len(data) > maxYAMLBytes {
+			return fmt.Errorf("%d bytes (at most %d)", len(data), maxYAMLBytes)
+		}
+		var err error
+		if file, err = parser.ParseBytes(data, 0); err != nil {
+			return err
+		}
+		if len(file.Docs) != 1 || file.Docs[0].Body == nil {
+			return errors.New("needs one document")
+		}
+		return yaml.NodeToValue(file.Docs[0].Body, v, yaml.Strict())
+	})
+	if err == nil {
+		return file, nil
+	}
+	e := &FileError{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
+		p := at.GetToken().Position
+		e.Line, e.Column = max(p.Line, 1), max(p.Column, 1)
+		e.Err = fmt.Errorf("read YAML: %s", at.GetMessage())
+	}
+	return nil, e
+}
+
+// guard turns a panic of the YAML library on hostile input into an error.
+func guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("malformed input (%v)", r)
+		}
+	}()
+	return f()
+}
+
+// locate gives a FieldError its position: the field's, or that of the nearest one above it that the file has.
+func locate(name string, file *ast.File, err error) error {
+	var fault *FileError
+	var field *FieldError
+	if errors.As(err, &fault) || !errors.As(err, &field) {
+		return err
+	}
+	e := &FileError{File: name, Line: 1, Column: 1, Err: field.Err}
+	for path := field.Path; path != ""; {
+		if line, column, ok := position(file, path); ok {
+			e.Line, e.Column = line, column
+			break
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut <= 0 {
+			break
+		}
+		path = path[:cut]
+	}
+	return e
+}
+
+func position(file *ast.File, path string) (line, column int, ok bool) {
+	err := guard(func() error {
+		p, err := yaml.PathString(path)
+		if err != nil {
+			return err
+		}
+		node, err := p.FilterFile(file)
+		if err != nil {
+			return err
+		}
+		at := node.GetToken().Position
+		line, column = at.Line, at.Column
+		return nil
+	})
+	return line, column, err == nil && line > 0
+}

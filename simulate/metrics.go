@@ -1,0 +1,292 @@
+package simulate
+
+import (
+	"math"
+	"slices"
+)
+
+// Summary is the outcome of one run. Times are in seconds.
+type Summary struct {
+	Seed     uint64 `json:"seed"`
+	Requests int    `json:"requests"`
+	Served   int    `json:"served"` // less than Requests only if some could never run
+
+	Spread
+	// FairnessGap is the difference in service between the most and the least served of the functions backlogged for
+	// all of a 30 s window: the mean over windows, and the largest. Jain is Jain's index over functions of service rates.
+	FairnessGap    float64 `json:"fairness_gap_s"`
+	FairnessGapMax float64 `json:"fairness_gap_max_s"`
+	Jain           float64 `json:"jain_index"`
+	// LatencyVariance is over requests; FunctionVariance over the functions' mean latencies.
+	LatencyVariance  float64 `json:"latency_variance"`
+	FunctionVariance float64 `json:"function_variance"`
+	// FalseMissRatio is the share of starts made while another GPU had a worker of the function.
+	FalseMissRatio float64 `json:"false_miss_ratio"`
+	// Complying is the number of functions of which at least 98 % of requests met the deadline.
+	Complying      int     `json:"complying_functions"`
+	ComplyingRatio float64 `json:"complying_ratio"`
+	Executed       int     `json:"executed_functions"` // functions with at least one request served
+
+	Functions []FunctionSummary `json:"functions"`
+	Series    []Point           `json:"series"`
+	Quantiles []float64         `json:"ttft_quantiles"` // at 0 %, 1 %, … 100 %
+}
+
+// Spread is the part of a summary that each function has too.
+type Spread struct {
+	TTFTMean    float64 `json:"ttft_mean"`
+	TTFTP50     float64 `json:"ttft_p50"`
+	TTFTP90     float64 `json:"ttft_p90"`
+	TTFTP98     float64 `json:"ttft_p98"`
+	TTFTP99     float64 `json:"ttft_p99"`
+	LatencyMean float64 `json:"latency_mean"`
+	LatencyP99  float64 `json:"latency_p99"`
+	Throughput  float64 `json:"throughput"` // requests per second, first arrival to last completion
+	ColdRatio   float64 `json:"cold_ratio"`
+	MissRatio   float64 `json:"miss_ratio"` // any start: cold, from host memory or from another GPU
+	GPUSeconds  float64 `json:"gpu_seconds"`
+	SLO         float64 `json:"slo_attainment"` // share of requests within their function's deadline; 1 without one
+}
+
+// FunctionSummary is one function's part.
+type FunctionSummary struct {
+	Name     string  `json:"name"`
+	Requests int     `json:"requests"`
+	Service  float64 `json:"service_s"`
+	Spread
+}
+
+// Point is one interval of the time series.
+type Point struct {
+	At      float64 `json:"at"`
+	Arrived int     `json:"arrived"`
+	Served  int     `json:"served"`
+	Cold    int     `json:"cold"`
+	Waiting int     `json:"waiting"` // at the interval's end: arrived and without a first token
+	P99     float64 `json:"ttft_p99"`
+}
+
+// seriesPoints is how finely a run is cut into a time series.
+const seriesPoints = 120
+
+// quantile is the q-th quantile of sorted values with linear interpolation, as numpy has it; 0 of nothing.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	at := q * float64(len(sorted)-1)
+	lo := int(at)
+	hi := min(lo+1, len(sorted)-1)
+	return sorted[lo] + (sorted[hi]-sorted[lo])*(at-float64(lo))
+}
+
+func (s *sim) summarize(seed uint64) *Summary {
+	out := &Summary{Seed: seed, Requests: len(s.requests)}
+	per := make([][]*request, len(s.fns))
+	var all []*request
+	for i := range s.requests {
+		if r := &s.requests[i]; r.done {
+			all = append(all, r)
+			per[r.fn] = append(per[r.fn], r)
+		}
+	}
+	out.Served = len(all)
+	span := 0.0
+	for _, r := range all {
+		span = math.Max(span, r.end)
+	}
+	out.Spread = s.spread(all, span)
+	var starts, stray int
+	var service, means []float64
+	deployed := 0
+	asked := make([]int, len(s.fns))
+	for i := range s.requests {
+		asked[s.requests[i].fn]++
+	}
+	for i, rs := range per {
+		f := &s.fns[i]
+		fs := FunctionSummary{Name: f.Name, Requests: asked[i], Spread: s.spread(rs, span)}
+		fs.GPUSeconds = f.busy + f.loading
+		out.GPUSeconds += fs.GPUSeconds
+		inTime := 0
+		for _, r := range rs {
+			fs.Service += r.end - r.start
+			starts += int(b2u(r.kind != warm))
+			stray += int(b2u(r.stray))
+			inTime += int(b2u(f.SLO == 0 || r.first-r.arrival <= f.SLO))
+		}
+		out.Functions = append(out.Functions, fs)
+		if asked[i] == 0 {
+			continue
+		}
+		deployed++
+		if len(rs) > 0 {
+			out.Executed++
+			means = append(means, fs.LatencyMean)
+		}
+		service = append(service, fs.Service)
+		if float64(inTime) >= 0.98*float64(asked[i]) {
+			out.Complying++
+		}
+	}
+	out.ComplyingRatio = share(out.Complying, deployed)
+	out.FalseMissRatio = share(stray, starts)
+	out.Jain = jain(service)
+	out.LatencyVariance = variance(all, func(r *request) float64 { return r.end - r.arrival })
+	out.FunctionVariance = variance(means, func(v float64) float64 { return v })
+	out.FairnessGap, out.FairnessGapMax = s.gaps(per, span)
+	ttft := make([]float64, len(all))
+	for i, r := range all {
+		ttft[i] = r.first - r.arrival
+	}
+	slices.Sort(ttft)
+	for p := range 101 {
+		out.Quantiles = append(out.Quantiles, quantile(ttft, float64(p)/100))
+	}
+	out.Series = s.series(span)
+	return out
+}
+
+func share(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+func (s *sim) spread(rs []*request, span float64) Spread {
+	out := Spread{SLO: 1}
+	if len(rs) == 0 {
+		return out
+	}
+	ttft, latency := make([]float64, len(rs)), make([]float64, len(rs))
+	var colds, misses, inTime int
+	for i, r := range rs {
+		ttft[i], latency[i] = r.first-r.arrival, r.end-r.arrival
+		out.TTFTMean += ttft[i] / float64(len(rs))
+		out.LatencyMean += latency[i] / float64(len(rs))
+		colds += int(b2u(r.kind == cold))
+		misses += int(b2u(r.kind != warm))
+		if slo := s.fns[r.fn].SLO; slo == 0 || ttft[i] <= slo {
+			inTime++
+		}
+	}
+	slices.Sort(ttft)
+	slices.Sort(latency)
+	out.TTFTP50, out.TTFTP90 = quantile(ttft, 0.5), quantile(ttft, 0.9)
+	out.TTFTP98, out.TTFTP99 = quantile(ttft, 0.98), quantile(ttft, 0.99)
+	out.LatencyP99 = quantile(latency, 0.99)
+	if span > 0 {
+		out.Throughput = float64(len(rs)) / span
+	}
+	out.ColdRatio, out.MissRatio, out.SLO = share(colds, len(rs)), share(misses, len(rs)), share(inTime, len(rs))
+	return out
+}
+
+// jain is Jain's fairness index: 1 if all values are equal, 1/n if one has all.
+func jain(values []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, v := range values {
+		sum += v
+		squares += v * v
+	}
+	if squares == 0 {
+		return 1
+	}
+	return sum * sum / (float64(len(values)) * squares)
+}
+
+func variance[T any](items []T, value func(T) float64) float64 {
+	if len(items) == 0 {
+		return 0
+	}
+	mean, sum := 0.0, 0.0
+	for _, it := range items {
+		mean += value(it) / float64(len(items))
+	}
+	for _, it := range items {
+		d := value(it) - mean
+		sum += d * d
+	}
+	return sum / float64(len(items))
+}
+
+// gapWindow is the length of the windows of MQFQ's Figure 5.
+const gapWindow = 30.0
+
+// gaps measures fairness as MQFQ §6 does: per window, over the functions that wait for service throughout.
+func (s *sim) gaps(per [][]*request, span float64) (mean, most float64) {
+	n := int(span / gapWindow)
+	if n == 0 || n > 1_000_000/max(len(per), 1) {
+		return 0, 0
+	}
+	windows := 0
+	for k := range n {
+		from, to := float64(k)*gapWindow, float64(k+1)*gapWindow
+		least, greatest, count := math.Inf(1), 0.0, 0
+		for _, rs := range per {
+			v, ok := backlogged(rs, from, to)
+			if ok {
+				count++
+				least, greatest = math.Min(least, v), math.Max(greatest, v)
+			}
+		}
+		if count >= 2 {
+			windows++
+			mean += greatest - least
+			most = math.Max(most, greatest-least)
+		}
+	}
+	if windows > 0 {
+		mean /= float64(windows)
+	}
+	return mean, most
+}
+
+// backlogged is the service that requests, in order of arrival, got within a window, and whether one of them waited at
+// every moment of it.
+func backlogged(rs []*request, from, to float64) (service float64, ok bool) {
+	covered := from
+	for _, r := range rs {
+		if r.arrival >= to {
+			break
+		}
+		service += math.Max(0, math.Min(r.end, to)-math.Max(r.start, from))
+		if r.arrival <= covered {
+			covered = math.Max(covered, r.start)
+		}
+	}
+	return service, covered >= to
+}
+
+func (s *sim) series(span float64) []Point {
+	if span == 0 {
+		return nil
+	}
+	step := span / seriesPoints
+	out := make([]Point, seriesPoints)
+	ttft := make([][]float64, seriesPoints)
+	slot := func(t float64) int { return min(int(t/step), seriesPoints-1) }
+	change := make([]int, seriesPoints)
+	for i := range s.requests {
+		r := &s.requests[i]
+		a := slot(r.arrival)
+		out[a].Arrived++
+		change[a]++
+		if !r.done {
+			continue
+		}
+		f := slot(r.first)
+		change[f]--
+		out[f].Served++
+		out[a].Cold += int(b2u(r.kind == cold))
+		ttft[a] = append(ttft[a], r.first-r.arrival)
+	}
+	waiting := 0
+	for i := range out {
+		waiting += change[i]
+		slices.Sort(ttft[i])
+		out[i].At, out[i].Waiting, out[i].P99 = float64(i)*step, waiting, quantile(ttft[i], 0.99)
+	}
+	return out
+}

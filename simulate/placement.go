@@ -1,0 +1,253 @@
+package simulate
+
+import (
+	"math"
+	"slices"
+
+	"medusa/schedule"
+)
+
+// free is fn's worker on g that can take one more request, nil if there is none.
+func (s *sim) free(g, fn int) *worker {
+	for _, w := range s.gpus[g].workers {
+		if w.fn == fn && w.state != stopping && (s.spec.Slots == 0 || w.seen < s.spec.Slots) {
+			return w
+		}
+	}
+	return nil
+}
+
+// begin starts a worker, making room for it first. The caller has asked Accepts.
+func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
+	f := &s.fns[fn]
+	for !s.fits(g, f.bytes) {
+		s.evict(g)
+	}
+	w := &worker{fn: fn, gpu: g, born: s.now, lastUsed: s.now}
+	d, kind := s.source(w, peer)
+	w.ready = s.now + d
+	w.lastUsed = s.now
+	f.loading += d
+	f.holders++
+	s.gpus[g].workers = append(s.gpus[g].workers, w)
+	s.gpus[g].used += f.bytes
+	s.workers++
+	s.agenda.push(event{at: w.ready, kind: loaded, worker: w})
+	return w, kind
+}
+
+// source finds the nearest weights for a new worker and the seconds until it serves.
+func (s *sim) source(w *worker, peer int) (float64, startKind) {
+	f := &s.fns[w.fn]
+	g := &s.gpus[w.gpu]
+	if peer != schedule.Anywhere && f.cost.Peer > 0 {
+		for _, o := range s.gpus[peer].workers {
+			if o.fn == w.fn && o.state == serving {
+				o.locks++
+				w.source = o
+				d := f.cost.Peer
+				s.occupy(g, d, schedule.Peer)
+				return d, fromPeer
+			}
+		}
+	}
+	if s.spec.HostWarm || s.adopt(w) {
+		d := f.cost.Host * s.slowdown(w)
+		s.occupy(g, d, schedule.Light+schedule.Traffic(f.class))
+		return d, fromHost
+	}
+	s.occupy(g, f.first, schedule.Cold)
+	if s.serves(g.node) {
+		return f.later, cold
+	}
+	return f.first, cold
+}
+
+func (s *sim) occupy(g *gpu, d float64, t schedule.Traffic) {
+	g.copying, g.traffic = s.now+d, t
+}
+
+// slowdown is the effect of what the GPU behind the same PCIe switch copies from host memory (Torpor, Table 3).
+func (s *sim) slowdown(w *worker) float64 {
+	if s.spec.Contention == nil || s.spec.Neighbours == nil {
+		return 1
+	}
+	n := s.spec.Neighbours[w.gpu%s.spec.GPUs]
+	if n < 0 {
+		return 1
+	}
+	t := s.Traffic(w.gpu - w.gpu%s.spec.GPUs + n)
+	if t < schedule.Light || t > schedule.Heavy {
+		return 1
+	}
+	return s.spec.Contention[s.fns[w.fn].class][t-schedule.Light]
+}
+
+// adopt reports whether w's weights wait in its node's host memory, and gives w its place there: a container of its function
+// that waits (a process swapped out), or the weights alone. Failing that it makes a new entry, and gives up the least
+// recently used idle ones for it.
+func (s *sim) adopt(w *worker) bool {
+	n := &s.nodes[s.gpus[w.gpu].node]
+	f := &s.fns[w.fn]
+	switch {
+	case s.spec.HostMemoryGB > 0:
+		for _, c := range n.containers {
+			if c.fn == w.fn {
+				c.lastUsed = s.now
+				return f.cost.Host > 0
+			}
+		}
+		if f.profile.WeightsGB > s.spec.HostMemoryGB {
+			return false
+		}
+		for s.hosted(n)+f.profile.WeightsGB > s.spec.HostMemoryGB && s.dropContainer(n) {
+		}
+		n.containers = append(n.containers, &container{fn: w.fn, lastUsed: s.now})
+	case s.spec.Pool > 0:
+		for _, c := range n.containers {
+			if c.fn == w.fn && c.worker == nil {
+				c.worker, w.home, c.lastUsed = w, c, s.now
+				return f.cost.Host > 0
+			}
+		}
+		for len(n.containers) >= s.spec.Pool && s.dropContainer(n) {
+		}
+		w.home = &container{fn: w.fn, lastUsed: s.now, worker: w}
+		n.containers = append(n.containers, w.home)
+	}
+	return false
+}
+
+// hosted is the host memory in use, in GB.
+func (s *sim) hosted(n *node) float64 {
+	total := 0.0
+	for _, c := range n.containers {
+		total += s.fns[c.fn].profile.WeightsGB
+	}
+	return total
+}
+
+// dropContainer gives up an idle container, and its worker with it.
+func (s *sim) dropContainer(n *node) bool {
+	var idle []*container
+	s.scratch = s.scratch[:0]
+	for _, c := range n.containers {
+		if c.worker == nil || c.worker.idle() {
+			idle = append(idle, c)
+			s.scratch = append(s.scratch, schedule.Resident{Fn: c.fn, LastUsed: c.lastUsed, Anywhere: s.fns[c.fn].lastUsed, Replicas: s.fns[c.fn].holders, Heavy: s.fns[c.fn].class > 0})
+		}
+	}
+	if len(idle) == 0 {
+		return false
+	}
+	c := idle[s.evictor.Victim(s.now, s.scratch)]
+	if c.worker != nil {
+		s.remove(c.worker, true)
+		return true
+	}
+	n.containers = slices.DeleteFunc(n.containers, func(x *container) bool { return x == c })
+	return true
+}
+
+// serves reports whether any worker of the node has something to do.
+func (s *sim) serves(node int) bool {
+	for g := range s.gpus {
+		if s.gpus[g].node != node {
+			continue
+		}
+		for _, w := range s.gpus[g].workers {
+			if w.state != loading && w.inFlight > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fits reports whether a worker of the given size has room beside those on g.
+func (s *sim) fits(g int, gb float64) bool {
+	p := &s.gpus[g]
+	if s.spec.WorkersPerGPU > 0 && len(p.workers) >= s.spec.WorkersPerGPU {
+		return false
+	}
+	// Sizes are sums of decimal fractions; a rounding error is not a lack of memory.
+	return s.spec.GPUMemoryGB == 0 || p.used+gb <= s.spec.GPUMemoryGB+1e-9
+}
+
+// canFit is fits after evicting every idle worker.
+func (s *sim) canFit(g int, gb float64) bool {
+	if s.fits(g, gb) {
+		return true
+	}
+	if s.spec.Static {
+		return false
+	}
+	p := &s.gpus[g]
+	left, used := 0, 0.0
+	for _, w := range p.workers {
+		if !w.idle() {
+			left++
+			used += s.fns[w.fn].bytes
+		}
+	}
+	if s.spec.WorkersPerGPU > 0 && left >= s.spec.WorkersPerGPU {
+		return false
+	}
+	return s.spec.GPUMemoryGB == 0 || used+gb <= s.spec.GPUMemoryGB+1e-9
+}
+
+func (s *sim) evict(g int) {
+	s.scratch, s.picked = s.scratch[:0], s.picked[:0]
+	for _, w := range s.gpus[g].workers {
+		if w.idle() {
+			f := &s.fns[w.fn]
+			s.picked = append(s.picked, w)
+			s.scratch = append(s.scratch, schedule.Resident{
+				Fn: w.fn, Bytes: int64(f.bytes * 1e9), LastUsed: w.lastUsed, Anywhere: f.lastUsed, Replicas: f.holders, Heavy: f.class > 0,
+			})
+		}
+	}
+	s.remove(s.picked[s.evictor.Victim(s.now, s.scratch)], false)
+}
+
+// remove takes a worker off its GPU, and with process also out of host memory.
+func (s *sim) remove(w *worker, process bool) {
+	p := &s.gpus[w.gpu]
+	p.workers = slices.DeleteFunc(p.workers, func(x *worker) bool { return x == w })
+	p.used = math.Max(0, p.used-s.fns[w.fn].bytes)
+	if len(p.workers) == 0 {
+		p.used = 0
+	}
+	s.fns[w.fn].holders--
+	s.workers--
+	w.state = gone
+	if c := w.home; c != nil {
+		c.worker, w.home = nil, nil
+		if process {
+			n := &s.nodes[p.node]
+			n.containers = slices.DeleteFunc(n.containers, func(x *container) bool { return x == c })
+		}
+	}
+}
+
+// prefetch copies weights to a GPU with memory to spare for queues that have just become active (MQFQ §4.3).
+func (s *sim) prefetch() {
+	if s.mqfq == nil {
+		return
+	}
+	for _, fn := range s.mqfq.Woken() {
+		if !s.spec.Prefetch || s.fns[fn].holders > 0 {
+			continue
+		}
+		c := slices.IndexFunc(s.nodes[0].containers, func(c *container) bool { return c.fn == fn && c.worker == nil })
+		if c < 0 {
+			continue
+		}
+		for g := range s.gpus {
+			if s.gpus[g].node == 0 && s.fits(g, s.fns[fn].bytes) {
+				s.begin(g, fn, schedule.Anywhere)
+				break
+			}
+		}
+	}
+}

@@ -1,0 +1,336 @@
+package simulate
+
+import (
+	"math"
+
+	"medusa/schedule"
+)
+
+// request is one invocation and what became of it.
+type request struct {
+	arrival float64
+	start   float64 // began to run, its cold start over
+	first   float64 // first token, or the answer where there are no tokens
+	end     float64
+	service float64 // fixed service time; 0: the profile's
+	fn      int32
+	prompt  int32
+	output  int32
+	kind    startKind
+	done    bool
+	stray   bool // its worker was started although another GPU had one
+}
+
+// startKind is what a request met.
+type startKind uint8
+
+const (
+	warm     startKind = iota
+	fromHost           // weights copied from host memory
+	fromPeer           // or from another GPU
+	cold
+)
+
+// function is what the simulation keeps of one deployed model.
+type function struct {
+	Function
+	profile       *Profile
+	engine        *Engine
+	decode        float64
+	decodeRequest float64
+	first, later  float64 // cold start on an idle node, and on one that serves
+	bytes         float64 // on the device, GB
+	class         int
+	cost          schedule.Cost
+	lastUsed      float64
+	busy          float64 // GPU seconds of service
+	loading       float64 // GPU seconds of loading
+	served        int
+	serviceSum    float64
+	holders       int
+}
+
+type gpu struct {
+	node    int
+	workers []*worker
+	used    float64 // GB
+	active  int     // requests with fixed service times that run now
+	flying  int     // requests admitted and not finished
+	copying float64 // until when the host link is in use
+	traffic schedule.Traffic
+}
+
+// container is a worker's place in host memory: it outlives the worker's stay on a GPU.
+type container struct {
+	fn       int
+	lastUsed float64
+	worker   *worker
+}
+
+type node struct {
+	containers []*container
+}
+
+type sim struct {
+	spec     *ClusterSpec
+	policy   schedule.Policy
+	evictor  schedule.Evictor
+	mqfq     *schedule.MQFQ
+	fns      []function
+	gpus     []gpu
+	nodes    []node
+	requests []request
+	agenda   agenda
+	now      float64
+	open     int // requests not yet finished
+	workers  int // alive
+	watching bool
+	progress func(done int)
+	finished int
+	scratch  []schedule.Resident
+	picked   []*worker
+}
+
+func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
+	deployed := sc.deployed()
+	policy, err := schedule.New(sc.Policy.Name, sc.params(deployed, seed))
+	if err != nil {
+		return nil, err
+	}
+	s := &sim{spec: &sc.Cluster, policy: policy, requests: requests, open: len(requests)}
+	s.mqfq, _ = policy.(*schedule.MQFQ)
+	switch sc.Cluster.Eviction {
+	case "global-lru":
+		s.evictor = schedule.LRU{Global: true}
+	case "heavy-light":
+		s.evictor = schedule.HeavyLight{}
+	case "sticky":
+		s.evictor = schedule.Sticky{Queues: s.mqfq}
+	default:
+		s.evictor = schedule.LRU{}
+	}
+	for _, f := range deployed {
+		fn, err := newFunction(sc, f)
+		if err != nil {
+			return nil, err
+		}
+		s.fns = append(s.fns, fn)
+	}
+	s.nodes = make([]node, sc.Cluster.Nodes)
+	s.gpus = make([]gpu, sc.Cluster.Nodes*sc.Cluster.GPUs)
+	for i := range s.gpus {
+		s.gpus[i].node = i / sc.Cluster.GPUs
+	}
+	return s, nil
+}
+
+func newFunction(sc *Scenario, f Function) (function, error) {
+	p := sc.profiles.Models[f.Model]
+	fn := function{Function: f, profile: &p, engine: p.Engine, bytes: p.MemoryGB, class: map[string]int{"medium": 1, "heavy": 2}[p.Class]}
+	native, err := startTimes(sc, &p, Native)
+	if err != nil {
+		native, err = startTimes(sc, &p, sc.Strategy)
+	}
+	if err != nil {
+		return fn, err
+	}
+	own, err := startTimes(sc, &p, sc.Strategy)
+	if err != nil {
+		return fn, err
+	}
+	at := schedule.Absent
+	fn.cost = schedule.Cost{Native: own.First, Restore: own.First, Host: p.Host, Peer: p.Peer}
+	if sc.Strategy == Restored || sc.Strategy == KVOnly {
+		fn.cost.Native = native.First
+		switch sc.Cluster.Artifacts {
+		case "remote":
+			at, fn.cost.Fetch = schedule.Remote, p.ArtifactGB/sc.Cluster.NetworkGBps
+		case "absent":
+			own = native
+		default:
+			at = schedule.Local
+		}
+	}
+	fn.first = fn.cost.Start(at)
+	fn.later = own.Later + (fn.first - own.First)
+	if p.Engine != nil {
+		fn.decode, fn.decodeRequest = p.Engine.Decode, p.Engine.DecodeRequest
+		if sc.Strategy == NoGraphs {
+			fn.decode, fn.decodeRequest = p.Engine.EagerDecode, p.Engine.EagerDecodeRequest
+		}
+	}
+	return fn, nil
+}
+
+// startTimes are the observed times where the scenario wants them and the profile has them, else the sum of stages.
+func startTimes(sc *Scenario, p *Profile, st Strategy) (Observed, error) {
+	if o, ok := p.Observed[st]; ok && sc.Cluster.Observed {
+		return o, nil
+	}
+	t, err := p.load(st, sc.Cluster.Prestarted)
+	return Observed{First: t, Later: t}, err
+}
+
+// run carries out all events. Requests must be in order of arrival.
+func (s *sim) run() {
+	next := 0
+	for next < len(s.requests) || len(s.agenda.heap) > 0 {
+		if next < len(s.requests) && (len(s.agenda.heap) == 0 || s.requests[next].arrival <= s.agenda.heap[0].at) {
+			s.now = s.requests[next].arrival
+			s.watch()
+			s.policy.Arrive(s.now, schedule.Request{ID: next, Fn: int(s.requests[next].fn)})
+			next++
+			s.prefetch()
+		} else {
+			e := s.agenda.pop()
+			s.now = e.at
+			s.handle(e)
+		}
+		for {
+			d, ok := s.policy.Next(s.now, s)
+			if !ok {
+				break
+			}
+			s.admit(d)
+		}
+		if s.open == 0 {
+			return
+		}
+	}
+}
+
+// watch starts the observer: it looks at multiples of its period while there is something to see.
+func (s *sim) watch() {
+	if s.spec.ObserveEvery > 0 && !s.watching {
+		s.watching = true
+		at := math.Ceil(s.now/s.spec.ObserveEvery) * s.spec.ObserveEvery
+		s.agenda.push(event{at: at, kind: observed})
+	}
+}
+
+func (s *sim) handle(e event) {
+	w := e.worker
+	switch e.kind {
+	case observed:
+		s.observe()
+	case loaded:
+		w.state = serving
+		w.lastUsed = s.now
+		if w.source != nil {
+			w.source.locks--
+			w.source = nil
+		}
+		if w.inFlight == 0 {
+			s.rest(w) // prefetched
+			return
+		}
+		s.wake(w)
+	case stepped:
+		if w.phase.busy && e.gen == w.gen {
+			s.endPhase(w)
+		}
+	case finished:
+		s.gpus[w.gpu].active--
+		s.requests[e.req].first = s.now
+		s.finish(w, e.req)
+		if w.inFlight == 0 {
+			s.rest(w)
+		}
+	case expired:
+		if w.gen == e.gen && w.idle() {
+			s.remove(w, true)
+		}
+	}
+}
+
+// admit carries out a decision.
+func (s *sim) admit(d schedule.Decision) {
+	r := &s.requests[d.Request.ID]
+	w := s.free(d.GPU, d.Request.Fn)
+	if w == nil {
+		r.stray = s.fns[d.Request.Fn].holders > 0
+		w, r.kind = s.begin(d.GPU, d.Request.Fn, d.Peer)
+	}
+	w.inFlight++
+	w.seen++
+	w.lastUsed = s.now
+	w.gen += b2u(s.fns[w.fn].engine == nil)
+	s.fns[w.fn].lastUsed = s.now
+	s.gpus[d.GPU].flying++
+	w.waiting = append(w.waiting, int32(d.Request.ID))
+	if w.state != loading {
+		s.wake(w)
+	}
+}
+
+// b2u voids the keep-alive event of a worker without an engine, which has no phases to count.
+func b2u(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// finish takes a request out of its worker.
+func (s *sim) finish(w *worker, req int32) {
+	r := &s.requests[req]
+	r.end = s.now
+	r.done = true
+	w.inFlight--
+	w.lastUsed = s.now
+	if w.home != nil {
+		w.home.lastUsed = s.now
+	}
+	if s.spec.ObserveEvery == 0 {
+		w.seen--
+	}
+	f := &s.fns[w.fn]
+	f.lastUsed = s.now
+	f.served++
+	f.serviceSum += r.end - r.start
+	s.gpus[w.gpu].flying--
+	s.open--
+	s.finished++
+	if s.progress != nil && s.finished%1024 == 0 {
+		s.progress(s.finished)
+	}
+	s.policy.Done(s.now, schedule.Completion{
+		Request: schedule.Request{ID: int(req), Fn: w.fn}, GPU: w.gpu, Service: r.end - r.start, Latency: r.first - r.arrival,
+	})
+}
+
+// rest is called when a worker has run out of work.
+func (s *sim) rest(w *worker) {
+	switch {
+	case w.state != serving:
+	case s.spec.IdleExit && s.spec.ObserveEvery > 0:
+		w.state = exiting
+	case s.spec.IdleExit:
+		s.remove(w, true)
+	case s.spec.Keepalive > 0:
+		w.gen++
+		s.agenda.push(event{at: s.now + s.spec.Keepalive, kind: expired, worker: w, gen: w.gen})
+	}
+}
+
+// observe is one look of the harness at its workers: what has finished, who has gone. A worker that found nothing to do is
+// told to stop at the first look and its GPU is free at the next.
+func (s *sim) observe() {
+	for g := range s.gpus {
+		ws := s.gpus[g].workers
+		for i := len(ws) - 1; i >= 0; i-- {
+			w := ws[i]
+			w.seen = w.inFlight
+			switch {
+			case w.state == exiting:
+				w.state, w.stopped = stopping, s.now
+			case w.state == stopping && w.inFlight == 0 && w.stopped < s.now:
+				s.remove(w, true)
+			}
+		}
+	}
+	s.watching = s.workers > 0
+	if s.watching {
+		s.agenda.push(event{at: s.now + s.spec.ObserveEvery, kind: observed})
+	}
+}
