@@ -29,3 +29,13 @@ ptx:
 	for f in $(wildcard runners/reference/kernels/*.cu $(BLAS_DIR)/kernels/*.cu); do \
 		$(PTX_CLANG) $(PTX_FLAGS) -o $${f%.cu}.ptx $$f || exit 1; \
 	done
+
+# Needs what train/requirements.txt lists. transformers computes norms, angles and softmax in float32 even in float64 models.
+PYTHON ?= python3
+.PHONY: check-hf
+check-hf:
+	@mkdir -p build/test
+	$(GO) build -o build/test/oracle-dump ./runners/reference/oracle/dump
+	for m in tiny tiny-f16; do \
+		$(PYTHON) runners/reference/train/check_hf.py runners/reference/models/$$m "oracle:1e-6:build/test/oracle-dump" || exit 1; \
+	done
