@@ -68,6 +68,14 @@ type decoder struct {
 	budget *budget
 }
 
+// table has room for exactly n entries; an empty table is nil, as in a Spec made by hand.
+func table[T any](n int) []T {
+	if n == 0 {
+		return nil
+	}
+	return make([]T, 0, n)
+}
+
 func (d *decoder) text(id uint32) (string, error) {
 	if int64(id) >= int64(len(d.pb.Strings)) {
 		return "", fmt.Errorf("string %d of %d", id, len(d.pb.Strings))
@@ -124,6 +132,7 @@ func (d *decoder) sequence(count int) error {
 }
 
 func (d *decoder) modules() error {
+	d.spec.Modules = table[Module](len(d.pb.Modules))
 	for i, pb := range d.pb.Modules {
 		m := Module{Kind: ModuleKind(pb.Kind), ImageSize: pb.ImageSize, DSOOffset: pb.DsoOffset}
 		var errs [3]error
@@ -141,6 +150,7 @@ func (d *decoder) modules() error {
 		case len(pb.ImageSha256) != 0:
 			return &FormatError{"modules", i, fmt.Errorf("image_sha256 of %d bytes", len(pb.ImageSha256))}
 		}
+		m.Functions = table[string](len(pb.Functions))
 		id := int32(0)
 		for _, delta := range pb.Functions {
 			id += delta
@@ -156,6 +166,7 @@ func (d *decoder) modules() error {
 }
 
 func (d *decoder) kernels() error {
+	d.spec.Kernels = table[Kernel](len(d.pb.Kernels))
 	for i, pb := range d.pb.Kernels {
 		name, err := d.text(pb.Name)
 		if err == nil && (len(pb.ParamOffset) != len(pb.ParamSize) || len(pb.AttrId) != len(pb.AttrValue)) {
@@ -193,6 +204,7 @@ func (d *decoder) contents(blob blobSource) error {
 		blobs[i] = data
 	}
 	used := make([]bool, len(blobs))
+	d.spec.Contents = table[Content](len(pb.Contents))
 	for i, c := range pb.Contents {
 		if len(c.FixupGap) != len(c.FixupAlloc) || len(c.FixupGap) != len(c.FixupOffset) || len(c.UnstableGap) != len(c.UnstableSize) {
 			return &FormatError{"contents", i, errColumns}
@@ -246,6 +258,7 @@ func readContent(pb *graphpb.Content, data []byte) (Content, error) {
 }
 
 func (d *decoder) tensors() error {
+	d.spec.Tensors = table[Tensor](len(d.pb.Tensors))
 	for i, pb := range d.pb.Tensors {
 		name, err := d.text(pb.Name)
 		if err == nil && (pb.Role > math.MaxUint8 || pb.Dtype > math.MaxUint8) {
@@ -261,6 +274,7 @@ func (d *decoder) tensors() error {
 }
 
 func (d *decoder) triggers() error {
+	d.spec.Triggers = table[Trigger](len(d.pb.Triggers))
 	for _, pb := range d.pb.Triggers {
 		d.spec.Triggers = append(d.spec.Triggers, Trigger{Batch: pb.Batch, Kernels: pb.Kernels, Launches: pb.Launches})
 	}

@@ -14,6 +14,7 @@ func (d *decoder) graphs() error {
 		return err
 	}
 	cols := make([]*columns, len(d.pb.Graphs))
+	d.spec.Graphs = table[Graph](len(d.pb.Graphs))
 	for i, pb := range d.pb.Graphs {
 		label, err := d.text(pb.Label)
 		if err == nil {

@@ -1,0 +1,160 @@
+package graphir_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"medusa/graphir"
+	"medusa/graphir/graphpb"
+)
+
+// message returns handmade in its wire form, to be damaged where the types can't express the damage.
+func message(t testing.TB) *graphpb.Spec {
+	data, err := graphir.Encode(handmade())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pb := &graphpb.Spec{}
+	if err := proto.Unmarshal(data, pb); err != nil {
+		t.Fatal(err)
+	}
+	return pb
+}
+
+func decodeMessage(t *testing.T, pb *graphpb.Spec) error {
+	data, err := proto.Marshal(pb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := graphir.Decode(data)
+	if (s == nil) == (err == nil) {
+		t.Errorf("spec %v with error %v", s, err)
+	}
+	return err
+}
+
+func TestDecodeNamesTheDamage(t *testing.T) {
+	for _, test := range []struct {
+		want  string
+		spoil func(pb *graphpb.Spec)
+	}{
+		{"decode spec: no graph section", func(pb *graphpb.Spec) { pb.Version = 0 }},
+		{"decode spec: no graph section", func(pb *graphpb.Spec) { pb.Strings = nil }},
+		{"decode allocations: columns of unequal length", func(pb *graphpb.Spec) { pb.AllocKind = pb.AllocKind[1:] }},
+		{"decode allocations[0]: alloc_live 2", func(pb *graphpb.Spec) { pb.AllocLive[0] = 2 }},
+		{"decode sequence: columns of unequal length", func(pb *graphpb.Spec) { pb.Freed = nil }},
+		{"decode sequence[0]: 5 allocations of 4", func(pb *graphpb.Spec) { pb.FreeGap[0] = 5 }},
+		{"decode modules[0]: string 99 of", func(pb *graphpb.Spec) { pb.Modules[0].Dso = 99 }},
+		{"decode modules[0]: string 4294967295 of", func(pb *graphpb.Spec) { pb.Modules[0].Functions[0] = -1 }},
+		{"decode modules[0]: kind 258", func(pb *graphpb.Spec) { pb.Modules[0].Kind = 258 }},
+		{"decode modules[0]: image_sha256 of 31 bytes", func(pb *graphpb.Spec) { pb.Modules[0].ImageSha256 = make([]byte, 31) }},
+		{"decode kernels[1]: columns of unequal length", func(pb *graphpb.Spec) { pb.Kernels[1].ParamSize = nil }},
+		{"decode attr_sets[0]: columns of unequal length", func(pb *graphpb.Spec) { pb.AttrSets[0].Value = nil }},
+		{"decode shapes[0]: node type 4", func(pb *graphpb.Spec) { pb.Shapes[0].Type = 4 }},
+		{"decode shapes[0]: node type 256", func(pb *graphpb.Spec) { pb.Shapes[0].Type = 256 }},
+		{"decode shapes[0]: node type 2 with a kernel's fields", func(pb *graphpb.Spec) { pb.Shapes[0].Type = 2 }},
+		{"decode shapes[0]: 4294967295 bytes of parameters", func(pb *graphpb.Spec) { pb.Shapes[0].ParamsSize = 1<<32 - 1 }},
+		{"decode shapes[0]: fixup at byte 4294967295 of 12", func(pb *graphpb.Spec) { pb.Shapes[0].FixupGap[0] = 1<<32 - 1 }},
+		{"decode shapes[0]: attr_set 1 of 1", func(pb *graphpb.Spec) { pb.Shapes[0].AttrSet = 2 }},
+		{"decode templates[0]: node 1: shape 5 of 5", func(pb *graphpb.Spec) { pb.Templates[0].Nodes[1] = 5 }},
+		{"decode templates[0]: columns of unequal length", func(pb *graphpb.Spec) { pb.Templates[0].EdgeTo = nil }},
+		{"decode templates[0]: edge 0: data 0x1000000", func(pb *graphpb.Spec) { pb.Templates[0].EdgeData[0] = 1 << 24 }},
+		{"decode graphs[1]: template 1 of 1", func(pb *graphpb.Spec) { pb.Graphs[1].Template = 1 }},
+		{"decode graphs[1]: base 1 is not an earlier graph", func(pb *graphpb.Spec) { pb.Graphs[1].Base = 2 }},
+		{"decode graphs[1]: base is of another template", func(pb *graphpb.Spec) {
+			pb.Templates = append(pb.Templates, pb.Templates[0])
+			pb.Graphs[1].Template = 1
+		}},
+		{"decode graphs[0]: grid: columns of unequal length", func(pb *graphpb.Spec) { pb.Graphs[0].Grid.Gap = nil }},
+		{"decode graphs[0]: grid: change 0 at entry 6 of 6", func(pb *graphpb.Spec) { pb.Graphs[0].Grid.Gap[0] = 6 }},
+		{"decode graphs[0]: grid: delta beyond 32 bits", func(pb *graphpb.Spec) { pb.Graphs[0].Grid.Delta[0] = 1 << 31 }},
+		{"decode graphs[0]: memset: change 0 at entry 7 of 7", func(pb *graphpb.Spec) { pb.Graphs[0].Memset.Gap[0] = 7 }},
+		{"decode graphs[0]: node 2: value beyond 32 bits", func(pb *graphpb.Spec) { pb.Graphs[0].Memset.Delta[0] = 1 << 32 }},
+		{"decode graphs[0]: node 3: value beyond 32 bits", func(pb *graphpb.Spec) {
+			pb.Graphs[0].Memcpy = &graphpb.Changes{Gap: []uint32{7}, Delta: []int64{1 << 32}}
+		}},
+		{"decode graphs[0]: node 1: padding of a parameter buffer is not zero", func(pb *graphpb.Spec) {
+			pb.Graphs[0].Words = &graphpb.Changes{Gap: []uint32{7}, Delta: []int64{1 << 16}}
+		}},
+		{"decode blobs: columns of unequal length", func(pb *graphpb.Spec) { pb.BlobSize = pb.BlobSize[1:] }},
+		{"decode blobs[0]: 0 of 2 blobs present", func(pb *graphpb.Spec) { pb.BlobData = nil }},
+		{"decode blobs[0]: content does not match its digest", func(pb *graphpb.Spec) { pb.BlobData[0][0]++ }},
+		{"decode blobs[0]: content does not match its digest", func(pb *graphpb.Spec) { pb.BlobSize[0]++ }},
+		{"decode blobs[1]: no content refers to it", func(pb *graphpb.Spec) { pb.Contents = pb.Contents[:1] }},
+		{"decode contents[0]: blob 2 of 2", func(pb *graphpb.Spec) { pb.Contents[0].Blob = 2 }},
+		{"decode contents[0]: columns of unequal length", func(pb *graphpb.Spec) { pb.Contents[0].FixupAlloc = nil }},
+		{"decode contents[0]: fixup 0 outside of 16 bytes", func(pb *graphpb.Spec) { pb.Contents[0].FixupGap[0] = 9 }},
+		{"decode contents[1]: unstable range 0 outside of 4 bytes", func(pb *graphpb.Spec) { pb.Contents[1].UnstableSize[0] = 1<<64 - 1 }},
+		{"decode tensors[1]: string 99 of", func(pb *graphpb.Spec) { pb.Tensors[1].Name = 99 }},
+		{"decode tensors[1]: role 256, type 2", func(pb *graphpb.Spec) { pb.Tensors[1].Role = 256 }},
+		{"decode spec: check graph spec: triggers[0].kernels[0]: kernel 7 of 2", func(pb *graphpb.Spec) { pb.Triggers[0].Kernels[0] = 7 }},
+	} {
+		pb := message(t)
+		test.spoil(pb)
+		err := decodeMessage(t, pb)
+		var format *graphir.FormatError
+		if !errors.Is(err, graphir.ErrCorrupt) || !errors.As(err, &format) || !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("want %q, got %v", test.want, err)
+		}
+	}
+}
+
+func TestDecodeForeign(t *testing.T) {
+	for _, data := range []string{"", "x", "\x7fELF\x02\x01\x01", strings.Repeat("\xff", 100)} {
+		if _, err := graphir.Decode([]byte(data)); !errors.Is(err, graphir.ErrCorrupt) {
+			t.Errorf("%q: %v", data, err)
+		}
+	}
+}
+
+func TestDecodeNewerVersion(t *testing.T) {
+	pb := message(t)
+	pb.Version = graphir.Version + 1
+	if err := decodeMessage(t, pb); !errors.Is(err, graphir.ErrVersion) || errors.Is(err, graphir.ErrCorrupt) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What a newer writer adds without a new version is skipped.
+func TestDecodeSkipsUnknownFields(t *testing.T) {
+	data, err := graphir.Encode(handmade())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := graphir.Decode(append(data, 0xf8, 0x06, 1)) // field 111, varint 1
+	if err != nil || !graphir.Equal(s, handmade()) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A few bytes must not be able to ask for much memory: by entries of two bytes that become structs, or by graphs that
+// name a large template.
+func TestDecodeBoundsMemory(t *testing.T) {
+	large := message(t)
+	large.Templates[0].Nodes = make([]uint32, 1<<16) // shape 0: a kernel node
+	for range 100 {
+		large.Graphs = append(large.Graphs, &graphpb.Graph{Label: 1, Base: 1})
+	}
+	many := message(t)
+	for range 1 << 17 {
+		many.Tensors = append(many.Tensors, &graphpb.Tensor{})
+	}
+	for name, pb := range map[string]*graphpb.Spec{"large template": large, "many entries": many} {
+		data, err := proto.Marshal(pb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got error
+		bytes := testing.Benchmark(func(b *testing.B) {
+			for range b.N {
+				_, got = graphir.Decode(data)
+			}
+		}).AllocedBytesPerOp()
+		if limit := int64(64<<20 + 4*len(data)); !errors.Is(got, graphir.ErrCorrupt) || bytes > limit {
+			t.Errorf("%s: %d bytes of input took %d, limit %d: %v", name, len(data), bytes, limit, got)
+		}
+	}
+}
