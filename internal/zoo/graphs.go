@@ -1,0 +1,297 @@
+package main
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"unsafe"
+
+	"medusa/internal/cuda"
+	"medusa/restore"
+	"medusa/runners/reference/marks"
+)
+
+//go:embed zoo.ptx
+var zooPTX []byte
+
+//go:embed late.ptx
+var latePTX []byte
+
+const (
+	elements = 1024 // floats in every buffer
+	size     = elements * 4
+	magic    = 0x5eedc0de
+	weights  = 4
+)
+
+// zoo holds the engine's device state.
+type zoo struct {
+	session        *restore.Session
+	stream, side   cuda.Stream
+	forked, joined cuda.Event
+	args           *cuda.Args
+
+	axpy, add, gather, guarded, tag, late cuda.Function
+
+	weights                     [weights]cuda.DevicePtr
+	input, output, scratch      cuda.DevicePtr
+	cache                       cuda.DevicePtr
+	arena, table, magic, reused cuda.DevicePtr // graph-owned: allocated in the capture phase
+
+	native   map[int64]cuda.GraphExec
+	restored map[int64]*restore.Graph
+}
+
+func (z *zoo) open() error {
+	if err := cuda.Init(); err != nil {
+		return err
+	}
+	d, err := cuda.DeviceGet(0)
+	if err != nil {
+		return err
+	}
+	ctx, err := d.RetainPrimary()
+	if err != nil {
+		return err
+	}
+	if err := ctx.SetCurrent(); err != nil {
+		return err
+	}
+	for _, s := range []*cuda.Stream{&z.stream, &z.side} {
+		if *s, err = cuda.StreamCreate(cuda.StreamNonBlocking); err != nil {
+			return err
+		}
+	}
+	for _, e := range []*cuda.Event{&z.forked, &z.joined} {
+		if *e, err = cuda.EventCreate(cuda.EventDisableTiming); err != nil {
+			return err
+		}
+	}
+	z.args = cuda.NewArgs()
+	m, err := cuda.ModuleLoadData(zooPTX)
+	if err != nil {
+		return err
+	}
+	for name, f := range map[string]*cuda.Function{"axpy": &z.axpy, "add": &z.add, "gather": &z.gather, "guarded": &z.guarded, "tag": &z.tag} {
+		if *f, err = m.Function(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (z *zoo) loadLate() error {
+	if z.late != 0 {
+		return nil
+	}
+	m, err := cuda.ModuleLoadData(latePTX)
+	if err != nil {
+		return err
+	}
+	z.late, err = m.Function("scale")
+	return err
+}
+
+func (z *zoo) allocate() (err error) {
+	for i := range z.weights {
+		if z.weights[i], err = cuda.MemAlloc(size); err != nil {
+			return err
+		}
+	}
+	for _, p := range []*cuda.DevicePtr{&z.input, &z.output, &z.scratch} {
+		if *p, err = cuda.MemAlloc(size); err != nil {
+			return err
+		}
+	}
+	marks.Named(marks.Tensor{Name: "input", Addr: z.input, Size: size, Role: marks.Input, DType: marks.F32})
+	marks.Named(marks.Tensor{Name: "output", Addr: z.output, Size: size, Role: marks.Output, DType: marks.F32})
+	return nil
+}
+
+func (z *zoo) load() error {
+	for i, w := range z.weights {
+		if err := cuda.CopyToDevice(w, floats(func(k int) float32 { return float32((k*7+i*13)%97) / 97 })); err != nil {
+			return err
+		}
+	}
+	return cuda.CopyToDevice(z.scratch, make([]byte, size))
+}
+
+// captureAll is warm-up and capture: what a restored start skips.
+func (z *zoo) captureAll() (err error) {
+	if err := z.loadLate(); err != nil {
+		return err
+	}
+	// The warm-up's buffer is freed, and the capture's gets its address: the paper's Figure 6.
+	first, err := cuda.MemAlloc(size)
+	if err != nil {
+		return err
+	}
+	if err := z.launch(z.late, z.args.Reset().Ptr(z.scratch).F32(1).I32(elements)); err != nil {
+		return err
+	}
+	if err := z.stream.Synchronize(); err != nil {
+		return err
+	}
+	if err := first.Free(); err != nil {
+		return err
+	}
+	if z.reused, err = cuda.MemAlloc(size); err != nil {
+		return err
+	}
+	if z.arena, err = cuda.MemAlloc(4 * size); err != nil {
+		return err
+	}
+	if z.table, err = cuda.MemAlloc(weights * 8); err != nil {
+		return err
+	}
+	if z.magic, err = cuda.MemAlloc(4); err != nil {
+		return err
+	}
+	var table []byte
+	for _, w := range z.weights {
+		table = binary.LittleEndian.AppendUint64(table, uint64(w))
+	}
+	if err := cuda.CopyToDevice(z.table, table); err != nil {
+		return err
+	}
+	if err := cuda.CopyToDevice(z.magic, binary.LittleEndian.AppendUint32(nil, magic)); err != nil {
+		return err
+	}
+	marks.Begin(marks.Capture)
+	z.native = map[int64]cuda.GraphExec{}
+	for batch, body := range []func() error{z.fork, z.nested} {
+		if err := z.capture(int64(batch+1), body); err != nil {
+			return err
+		}
+	}
+	// The arena's blocks are scratch between replays, as a framework's allocator would say.
+	marks.Block(z.arena, 4*size, true)
+	marks.Block(z.arena, 4*size, false)
+	return nil
+}
+
+func (z *zoo) capture(batch int64, body func() error) error {
+	marks.Graph([]string{"", "fork", "nested"}[batch], int(batch))
+	if err := z.stream.BeginCapture(cuda.CaptureGlobal); err != nil {
+		return err
+	}
+	if err := body(); err != nil {
+		return err
+	}
+	g, err := z.stream.EndCapture()
+	if err != nil {
+		return err
+	}
+	defer g.Destroy()
+	exec, err := g.Instantiate(0)
+	if err != nil {
+		return err
+	}
+	z.native[batch] = exec
+	return exec.Upload(z.stream)
+}
+
+// fork runs two branches whose results do not survive a missing edge: each step of a branch rewrites what the one
+// before it left, and the join reads both.
+func (z *zoo) fork() error {
+	t1, t2, t3 := z.arena, z.arena+size, z.arena+2*size
+	steps := []func() error{
+		func() error {
+			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.input).Ptr(z.weights[0]).Ptr(t1).I32(elements))
+		},
+		func() error { return z.forked.Record(z.stream) },
+		func() error { return z.side.Wait(z.forked) },
+		func() error { return cuda.MemsetAsync(t2, 0, size, z.side) },
+		func() error { return z.on(z.side, z.axpy, z.args.Reset().Struct(axpyArgs(z.weights[1], t2, 2)...)) },
+		func() error { return z.on(z.side, z.axpy, z.args.Reset().Struct(axpyArgs(t1, t2, 3)...)) },
+		func() error { return z.joined.Record(z.side) },
+		func() error { return cuda.CopyOnDeviceAsync(t3, t1, size, z.stream) },
+		func() error { return z.on(z.stream, z.late, z.args.Reset().Ptr(t3).F32(0.5).I32(elements)) },
+		func() error { return z.stream.Wait(z.joined) },
+		func() error { return z.on(z.stream, z.add, z.args.Reset().Ptr(t2).Ptr(t3).Ptr(z.output).I32(elements)) },
+		func() error {
+			return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.output, z.cache+size, 0.125)...))
+		},
+	}
+	return inOrder(steps)
+}
+
+// nested reads a table of pointers in device memory, a permanent buffer, a reused address and a 64-bit constant.
+func (z *zoo) nested() error {
+	return inOrder([]func() error{
+		func() error { return cuda.CopyOnDeviceAsync(z.reused, z.input, size, z.stream) },
+		func() error {
+			return z.on(z.stream, z.gather, z.args.Reset().Ptr(z.table).I32(weights).Ptr(z.reused).I32(elements))
+		},
+		func() error {
+			return z.on(z.stream, z.guarded, z.args.Reset().Ptr(z.magic).Ptr(z.reused).I32(elements))
+		},
+		func() error {
+			return z.on(z.stream, z.tag, z.args.Reset().Ptr(z.reused).U64(0x0123456789abcdef).I32(elements))
+		},
+		func() error {
+			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.reused).Ptr(z.cache+size).Ptr(z.output).I32(elements))
+		},
+	})
+}
+
+func axpyArgs(x, y cuda.DevicePtr, a float32) []uint64 {
+	return []uint64{uint64(x), uint64(y), uint64(math.Float32bits(a)) | elements<<32}
+}
+
+func inOrder(steps []func() error) error {
+	for _, s := range steps {
+		if err := s(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (z *zoo) launch(f cuda.Function, args *cuda.Args) error { return z.on(z.stream, f, args) }
+
+func (z *zoo) on(s cuda.Stream, f cuda.Function, args *cuda.Args) error {
+	return f.Launch(cuda.Dim3{elements / 128, 1, 1}, cuda.Dim3{128, 1, 1}, 0, s, args)
+}
+
+// serve replays both graphs several times on changing input and returns the hash of all outputs.
+func (z *zoo) serve() (string, error) {
+	sum := sha256.New()
+	host := make([]byte, size)
+	for round := range 4 {
+		for batch := int64(1); batch <= 2; batch++ {
+			if err := cuda.CopyToDevice(z.input, floats(func(k int) float32 { return float32((k+round*31)%53) / 53 })); err != nil {
+				return "", err
+			}
+			if err := z.replay(batch); err != nil {
+				return "", err
+			}
+			if err := z.stream.Synchronize(); err != nil {
+				return "", z.session.Failed(err)
+			}
+			if err := cuda.CopyToHost(host, z.output); err != nil {
+				return "", err
+			}
+			sum.Write(host)
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func (z *zoo) replay(batch int64) error {
+	if z.restored != nil {
+		return z.restored[batch].Launch(z.stream)
+	}
+	return z.native[batch].Launch(z.stream)
+}
+
+func floats(f func(k int) float32) []byte {
+	v := make([]float32, elements)
+	for k := range v {
+		v[k] = f(k)
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), size)
+}

@@ -1,0 +1,135 @@
+// Command zoo is a test engine: a few small graphs that hold what the reference engine's do not (forks and joins, memset
+// and memcpy nodes, pointer tables in device memory, reused addresses, a module that loads late), started, restored and
+// verified like any engine.
+//
+// In: the environment that `medusa materialize` and `medusa restore` set. Out: one line of JSON with the outputs of a fixed
+// series of replays, which must not depend on how the graphs came to be. Fails: with the driver's error, exit code 1.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"medusa/artifacts"
+	"medusa/internal/cuda"
+	"medusa/restore"
+	"medusa/runners/reference/marks"
+)
+
+func main() {
+	runtime.LockOSThread()
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "zoo: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	session, err := restore.FromEnv(restore.Hooks{})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	z := &zoo{session: session}
+	if err := z.start(); err != nil {
+		return err
+	}
+	out, err := z.serve()
+	if err != nil {
+		return err
+	}
+	marks.CallLog("served")
+	return json.NewEncoder(os.Stdout).Encode(result{Restored: z.restored != nil, Output: out})
+}
+
+type result struct {
+	Restored bool   `json:"restored"`
+	Output   string `json:"output"` // hex SHA-256 of all outputs in order
+}
+
+// start is a cold start in the order that docs/architecture.md gives.
+func (z *zoo) start() error {
+	if err := z.open(); err != nil {
+		return err
+	}
+	marks.Begin(marks.Structure)
+	factors := []artifacts.Factor{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
+	identified := z.session.Identify(factors)
+	if err := z.allocate(); err != nil {
+		return err
+	}
+	marks.Begin(marks.KVCache)
+	if err := z.sizeCache(identified); err != nil {
+		return err
+	}
+	marks.Begin(marks.Weights)
+	if err := z.load(); err != nil {
+		return err
+	}
+	if err := z.trigger(); err != nil {
+		return err
+	}
+	marks.Begin(marks.WarmUp)
+	graphs, err := z.session.Graphs()
+	var fallback *restore.Fallback
+	switch {
+	case err == nil && graphs != nil:
+		z.restored = graphs
+	case err == nil || errors.As(err, &fallback):
+		if err := z.captureAll(); err != nil {
+			return err
+		}
+	default:
+		return err
+	}
+	marks.CallLog("ready")
+	marks.Begin(marks.Ready)
+	return z.session.Ready(func() ([]byte, error) {
+		out, err := z.serve()
+		return []byte(out), err
+	})
+}
+
+func (z *zoo) sizeCache(identified error) error {
+	bytes, given := z.session.KVBytes()
+	if !given || identified != nil {
+		free, total, err := cuda.MemInfo()
+		if err != nil {
+			return err
+		}
+		bytes = elements * 4 * 16
+		marks.Profiled(marks.KVProfile{KVBytes: bytes, Total: total, FreeBefore: free, FreeAfter: free, Utilization: 0.9, ProfileTokens: elements})
+	}
+	var err error
+	z.cache, err = cuda.MemAlloc(bytes)
+	if err != nil {
+		return err
+	}
+	marks.Named(marks.Tensor{Name: "cache", Addr: z.cache, Size: bytes, Role: marks.KV, DType: marks.F32})
+	return cuda.CopyToDevice(z.cache, make([]byte, bytes))
+}
+
+// trigger loads the late module the way the skipped warm-up would: by launching its kernel.
+func (z *zoo) trigger() error {
+	for range z.session.Triggers() {
+		if err := z.session.Trigger(func() error {
+			if err := z.loadLate(); err != nil {
+				return err
+			}
+			return z.launch(z.late, z.args.Reset().Ptr(z.scratch).F32(1).I32(elements))
+		}); err != nil {
+			return nil // the session has said why and starts natively
+		}
+	}
+	return nil
+}
+
+func envOr(name, def string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return def
+}
