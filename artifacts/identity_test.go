@@ -1,0 +1,74 @@
+package artifacts
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+func TestDocument(t *testing.T) {
+	id := Identity{{KeyModelConfig, "<a&b>"}, {KeyGPUName, `H"200`}, {KeyHostKernel, "6.1"}}
+	want := `{"version":1,"factors":{"gpu.name":"H\"200","model.config":"<a&b>"}}`
+	if got := string(id.Document()); got != want {
+		t.Errorf("document\n%s\ninstead of\n%s", got, want)
+	}
+	const digest = "sha256:9b52e2373f05ea49f3cbedc3120869e010f1aca43e4e81efc3a51c4bb9edce1f"
+	if got := id.Digest(); got != digest {
+		t.Errorf("digest %s", got)
+	}
+	slices.Reverse(id)
+	id[0].Value = "6.12"
+	if got := id.Digest(); got != digest {
+		t.Errorf("order or a noted factor changes the digest: %s", got)
+	}
+	id[1].Value = "H200"
+	if got := id.Digest(); got == digest {
+		t.Error("the GPU's name does not change the digest")
+	}
+}
+
+func TestCompare(t *testing.T) {
+	want := Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}, {KeyHostKernel, "6.1"}, {"engine.flavour", "x"}, {"dso.libblas.so", "00"}}
+	if m := Compare(want, slices.Clone(want)); m != nil {
+		t.Errorf("equal identities: %v", m)
+	}
+	noted := slices.Clone(want)
+	noted[2].Value = "6.12"
+	if m := Compare(want, noted); m != nil {
+		t.Errorf("a noted factor: %v", m)
+	}
+	got := Identity{{KeyDriverVersion, "590"}, {KeyGPUName, "B200"}, {KeyHostKernel, "6.12"}, {"dso.libblas.so", "01"}, {"env.X", "1"}}
+	err := error(Compare(want, got))
+	var m *Mismatch
+	if !errors.Is(err, ErrIncompatible) || !errors.As(err, &m) {
+		t.Fatalf("got %v", err)
+	}
+	wanted := []Difference{
+		{KeyGPUName, "H200", "B200", true, true, Fatal},
+		{KeyDriverVersion, "580", "590", true, true, Relaxable},
+		{KeyHostKernel, "6.1", "6.12", true, true, Noted},
+		{"engine.flavour", "x", "", true, false, Fatal},
+		{"dso.libblas.so", "00", "01", true, true, Relaxable},
+		{"env.X", "", "1", false, true, Fatal},
+	}
+	if !slices.Equal(m.Differences, wanted) {
+		t.Errorf("differences %v", m.Differences)
+	}
+	const text = `check artifact identity: gpu.name: want "H200", got "B200" (fatal); driver.version: want "580", got "590" (relaxable); ` +
+		`host.kernel: want "6.1", got "6.12" (noted); engine.flavour: want "x", got nothing (fatal); ` +
+		`dso.libblas.so: want "00", got "01" (relaxable); env.X: want nothing, got "1" (fatal)`
+	if err.Error() != text {
+		t.Errorf("text\n%s\ninstead of\n%s", err, text)
+	}
+}
+
+func TestIdentityValidate(t *testing.T) {
+	for _, id := range []Identity{{{"", "x"}}, {{"\xff", "x"}}, {{"a", "\xff"}}, {{"a", "1"}, {"a", "1"}}} {
+		if id.Validate() == nil {
+			t.Errorf("%q is accepted", id)
+		}
+	}
+	if err := (Identity{{"a", ""}, {"b", ""}}).Validate(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,67 @@
+package kvprofile
+
+import (
+	"errors"
+	"math"
+	"testing"
+)
+
+const gib = 1 << 30
+
+func recorded() Profile {
+	return Profile{KVBytes: 50 * gib, TotalMemory: 80 * gib, FreeBefore: 79 * gib, FreeAfter: 65 * gib, PeakForward: 6 * gib,
+		Utilization: 0.9, ProfileTokens: 8192}
+}
+
+func TestCheck(t *testing.T) {
+	tight := recorded()
+	tight.KVBytes = 60 * gib // 60 + 14 + 6 exceed what was free; the recorded start was content with that
+	for _, test := range []struct {
+		name        string
+		profile     Profile
+		total, free uint64
+		want        *MemoryError
+	}{
+		{"the same device", recorded(), 80 * gib, 79 * gib, nil},
+		{"just enough", recorded(), 80 * gib, 70 * gib, nil},
+		{"a byte too little", recorded(), 80 * gib, 70*gib - 1, &MemoryError{"free", 70 * gib, 70*gib - 1}},
+		{"a smaller device", recorded(), 40 * gib, 79 * gib, &MemoryError{"total", 80 * gib, 40 * gib}},
+		{"a larger device", recorded(), 96 * gib, 95 * gib, &MemoryError{"total", 80 * gib, 96 * gib}},
+		{"tight, as free as recorded", tight, 80 * gib, 79 * gib, nil},
+		{"tight, less free", tight, 80 * gib, 79*gib - 1, &MemoryError{"free", 79 * gib, 79*gib - 1}},
+	} {
+		err := test.profile.Check(test.total, test.free)
+		var got *MemoryError
+		errors.As(err, &got)
+		if (err == nil) != (test.want == nil) || got != nil && *got != *test.want {
+			t.Errorf("%s: got %v, want %v", test.name, err, test.want)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, test := range []struct {
+		field string
+		spoil func(p *Profile)
+	}{
+		{"", func(*Profile) {}},
+		{"", func(p *Profile) { *p = Profile{} }},
+		{"KV bytes", func(p *Profile) { p.KVBytes = 0 }},
+		{"KV bytes", func(p *Profile) { p.KVBytes = 81 * gib }},
+		{"KV bytes", func(p *Profile) { p.KVBytes = 79*gib + 1 }},
+		{"free before", func(p *Profile) { p.FreeBefore = 81 * gib }},
+		{"free after", func(p *Profile) { p.FreeAfter = 81 * gib }},
+		{"forward's peak", func(p *Profile) { p.PeakForward = 81 * gib }},
+		{"utilization", func(p *Profile) { p.Utilization = math.NaN() }},
+		{"utilization", func(p *Profile) { p.Utilization = 1.01 }},
+		{"profile tokens", func(p *Profile) { p.ProfileTokens = -1 }},
+	} {
+		p := recorded()
+		test.spoil(&p)
+		err := p.Validate()
+		var got *InvalidError
+		if errors.As(err, &got); (test.field == "") != (err == nil) || got != nil && got.Field != test.field {
+			t.Errorf("%+v: got %v, want %q", p, err, test.field)
+		}
+	}
+}
