@@ -1,9 +1,6 @@
 package restore
 
-import (
-	"fmt"
-	"os"
-)
+import "fmt"
 
 // Code says why a restore was given up, for programs.
 type Code string
@@ -20,9 +17,6 @@ const (
 	InterposerAbsent Code = "interposer_absent"
 	Engine           Code = "engine"
 )
-
-// exit is replaced by tests.
-var exit = os.Exit
 
 // exit returns the process's exit code under MEDUSA_STRICT (design: 3 incompatible artifact, 5 corrupt artifact).
 func (c Code) exit() int {

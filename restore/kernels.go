@@ -63,16 +63,23 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 		return nil, err
 	}
 	seen := make(map[cuda.Module]bool)
+	libraries := make(map[cuda.LibraryHandle]bool)
 	for _, m := range loaded {
 		if m.IsLibrary == 0 {
 			seen[cuda.Module(m.Handle)] = true
+		} else {
+			libraries[cuda.LibraryHandle(m.Handle)] = true
 		}
 	}
 	var modules []hiddenModule
 	for _, handle := range launched {
 		f := cuda.Function(handle)
 		// A launch takes a CUkernel in the place of a CUfunction; only its library knows it.
-		if kernel := cuda.Kernel(handle); isLibraryKernel(kernel) {
+		kernel := cuda.Kernel(handle)
+		if library, err := kernel.Library(); err == nil {
+			if libraries[library] {
+				continue
+			}
 			if f, err = kernel.Function(); err != nil {
 				return nil, err
 			}
@@ -92,11 +99,6 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 		modules = append(modules, h)
 	}
 	return modules, nil
-}
-
-func isLibraryKernel(k cuda.Kernel) bool {
-	_, err := k.Library()
-	return err == nil
 }
 
 func enumerate(m cuda.Module) (hiddenModule, error) {

@@ -3,6 +3,7 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"medusa/internal/cuda"
 	"medusa/restore/status"
@@ -53,6 +54,12 @@ func (s *Session) graphs() (map[int64]*Graph, error) {
 	s.restored = r
 	graphs := make(map[int64]*Graph, len(r.execs))
 	for i, g := range s.spec.Graphs {
+		// Graphs are handed out by batch size alone.
+		if other := graphs[g.Batch]; other != nil {
+			s.restored = nil
+			err := fmt.Errorf("index graphs: %s and %s have batch size %d", other.label, g.Label, g.Batch)
+			return nil, s.fall(&Fallback{Engine, errors.Join(err, inTrigger(r.destroy))})
+		}
 		graphs[g.Batch] = &Graph{label: g.Label, batch: g.Batch, exec: r.execs[i], session: s}
 	}
 	return graphs, nil
@@ -161,9 +168,8 @@ func (s *Session) ready(selfTest func() ([]byte, error)) error {
 	}
 	if err := s.verify(selfTest); err != nil {
 		fmt.Fprintf(s.writer(), "medusa: verify: %v\n", err)
-		exit(1)
-		return err
+		os.Exit(1)
 	}
-	exit(0)
+	os.Exit(0)
 	return nil
 }

@@ -3,6 +3,7 @@ package restore
 import (
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"medusa/artifacts"
@@ -160,7 +161,7 @@ func (s *Session) fall(f *Fallback) *Fallback {
 	fmt.Fprintf(s.writer(), "medusa: native start: %s\n", f)
 	if s.env.strict || s.env.verifying() {
 		s.report(status.Native, nil)
-		exit(f.Code.exit())
+		os.Exit(f.Code.exit())
 	}
 	return f
 }

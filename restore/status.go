@@ -68,6 +68,6 @@ func (s *Session) failed(err error) error {
 	}
 	fmt.Fprintf(s.writer(), "medusa: device error after restored launches: %v\n", err)
 	s.report(status.Sticky, err)
-	exit(status.ExitSticky)
+	os.Exit(status.ExitSticky)
 	return err
 }

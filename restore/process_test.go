@@ -1,0 +1,309 @@
+package restore
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+	"medusa/kvprofile"
+	"medusa/restore/digest"
+	"medusa/restore/status"
+)
+
+// Whole-process tests: this test binary, started again as the test engine under the interposer, on the simulated GPU.
+
+func TestMain(m *testing.M) {
+	if how := os.Getenv(engineVariable); how != "" {
+		os.Exit(testEngine(how))
+	}
+	os.Exit(m.Run())
+}
+
+func sha256Of(image []byte) [32]byte { return sha256.Sum256(image) }
+
+// start is one run of the test engine.
+type start struct {
+	deviations string              // of the engine
+	change     func(*graphir.Spec) // of the artifact's graph IR
+	identity   artifacts.Factor    // replaces one factor of the artifact
+	damage     func([]byte) []byte // of the artifact's file
+	kvTotal    uint64              // added to the KV profile's total
+	env        []string
+}
+
+// outcome is what it left.
+type outcome struct {
+	exit           int
+	stdout, stderr string
+	leaks          string // the simulator's line at exit
+	status         *status.Status
+	digest         *digest.Digest
+}
+
+func requireSimulator(t *testing.T) (library, driver string) {
+	t.Helper()
+	library, _ = filepath.Abs("../build/lib/libmedusa_interpose.so")
+	driver, _ = filepath.Abs("../build/simulated")
+	for _, file := range []string{library, filepath.Join(driver, "libcuda.so.1")} {
+		if _, err := os.Stat(file); err != nil {
+			t.Skipf("whole-process tests need the built libraries (make lib): %v", err)
+		}
+	}
+	return library, driver
+}
+
+// thisDevice asks a process of its own what the simulated GPU says about itself.
+var thisDevice = sync.OnceValues(func() (device, error) {
+	driver, _ := filepath.Abs("../build/simulated")
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), engineVariable+"=describe", "LD_LIBRARY_PATH="+driver)
+	out, err := cmd.Output()
+	var d device
+	if err == nil {
+		err = json.Unmarshal(out, &d)
+	}
+	return d, err
+})
+
+// writeArtifact writes the artifact that a start asks for.
+func (s *start) writeArtifact(t *testing.T, path string) {
+	t.Helper()
+	d, err := thisDevice()
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := testSpec()
+	if s.change != nil {
+		s.change(spec)
+	}
+	identity := append(artifacts.Identity{{Key: artifacts.KeyEngineName, Value: "test"}, {Key: artifacts.KeyEngineVersion, Value: "1"}}, d.Identity...)
+	for i := range identity {
+		if identity[i].Key == s.identity.Key {
+			identity[i].Value = s.identity.Value
+		}
+	}
+	a := &artifacts.Artifact{Identity: identity, Spec: spec, KV: kvprofile.Profile{
+		KVBytes: nativeKVBytes, TotalMemory: d.Total + s.kvTotal, FreeBefore: d.Free, FreeAfter: d.Free - 1<<20, Utilization: 0.9, ProfileTokens: 1}}
+	if err := artifacts.Write(path, a); err != nil {
+		t.Fatal(err)
+	}
+	if s.damage != nil {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(path, s.damage(data), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var leaksLine = regexp.MustCompile(`leaks: .*`)
+
+// run starts the engine. env's ARTIFACT and OUT stand for files of this run.
+func (s start) run(t *testing.T) *outcome {
+	t.Helper()
+	library, driver := requireSimulator(t)
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	s.writeArtifact(t, file("artifact"))
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), engineVariable+"=engine,"+s.deviations, "LD_PRELOAD="+library, "LD_LIBRARY_PATH="+driver,
+		"MEDUSA_MODE=replay", "MEDUSA_STATUS="+file("status"), "SIMGPU_LEAKS=1", "SIMGPU_LOG="+file("log"))
+	for _, v := range s.env {
+		cmd.Env = append(cmd.Env, strings.NewReplacer("ARTIFACT.", file("artifact"), "OUT.", file("digest")).Replace(v))
+	}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	o := &outcome{exit: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
+	log, _ := os.ReadFile(file("log"))
+	o.leaks = leaksLine.FindString(string(log))
+	if _, err := os.Stat(file("status")); err == nil {
+		if o.status, err = status.Read(file("status")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(file("digest")); err == nil {
+		if o.digest, err = digest.Read(file("digest")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("exit %d\n%s%s%s", o.exit, o.stdout, o.stderr, log)
+	return o
+}
+
+var restoreEnv = []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=ARTIFACT."}
+
+func TestRestore(t *testing.T) {
+	o := start{env: restoreEnv}.run(t)
+	if o.exit != 0 || !strings.Contains(o.stdout, "served: correct") || strings.Contains(o.stdout, "kv: profiled") {
+		t.Fatalf("exit %d, stdout %q", o.exit, o.stdout)
+	}
+	st := o.status
+	if st == nil || st.Status != status.Restored || st.Graphs != 3 || st.Nodes != 12 || st.Templates != 1 || st.Kernels != 2 || st.Allocations != 2 {
+		t.Errorf("status %+v", st)
+	}
+	if len(st.Triggers) != 1 || st.Triggers[0].Launches != 1 || st.Triggers[0].Batch != 1 {
+		t.Errorf("triggers %+v", st.Triggers)
+	}
+}
+
+// Everything that can go wrong before the first restored launch ends in a native start that says why, serves correctly
+// and leaves nothing of the restore behind.
+func TestFallback(t *testing.T) {
+	native := start{}.run(t)
+	if native.exit != 0 || native.leaks == "" {
+		t.Fatalf("native start: exit %d, leaks %q", native.exit, native.leaks)
+	}
+	for name, row := range map[string]struct {
+		start  start
+		code   Code
+		detail string
+		strict int // exit code
+	}{
+		"artifact missing":   {start{env: []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=/nonexistent"}}, ArtifactMissing, "/nonexistent", 1},
+		"artifact corrupt":   {start{damage: func(b []byte) []byte { b[len(b)-1] ^= 1; return b }}, ArtifactCorrupt, "", 5},
+		"artifact empty":     {start{damage: func([]byte) []byte { return nil }}, ArtifactCorrupt, "", 5},
+		"other GPU":          {start{identity: artifacts.Factor{Key: artifacts.KeyGPUName, Value: "Another GPU"}}, Incompatible, "Another GPU", 3},
+		"other engine":       {start{deviations: "version"}, Incompatible, artifacts.KeyEngineVersion, 3},
+		"other memory":       {start{kvTotal: 4096}, Memory, "device has", 3},
+		"other sequence":     {start{deviations: "size"}, SequenceMismatch, "step 0 was #0 (device, 4096 bytes)", 1},
+		"module not loaded":  {start{deviations: "nomodule"}, KernelNotFound, "resolve kernel mix", 1},
+		"layer not run":      {start{deviations: "notrigger"}, KernelNotFound, "no triggering kernel led to the module", 1},
+		"layer fails":        {start{deviations: "triggerfails"}, Engine, "no such layer", 1},
+		"other parameters":   {start{change: func(s *graphir.Spec) { s.Kernels[1].Params[1].Size = 8 }}, KernelNotFound, "", 1},
+		"other image":        {start{change: func(s *graphir.Spec) { s.Modules[0].ImageSHA256[0]++ }}, KernelNotFound, "module is not loaded", 1},
+		"other hidden names": {start{change: func(s *graphir.Spec) { s.Modules[1].Functions = []string{"more", "some"} }}, KernelNotFound, "hidden", 1},
+		"no room":            {start{change: func(s *graphir.Spec) { s.Allocations[allocTmp].Size = 1 << 50 }}, Memory, "allocate graph-owned allocation 5", 3},
+		"node refused": {start{change: func(s *graphir.Spec) { s.Graphs[2].Nodes[1].Kernel.Block[0] = 5000 }}, DriverError,
+			"build graph decode-16: node 1: cuGraphKernelNodeSetParams_v2", 1},
+		"edge refused": {start{change: func(s *graphir.Spec) { s.Graphs[1].Edges = append(s.Graphs[1].Edges, graphir.Edge{From: 3, To: 1}) }}, DriverError,
+			"build graph decode-4", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if row.start.env == nil {
+				row.start.env = restoreEnv
+			}
+			o := row.start.run(t)
+			if o.exit != 0 || !strings.Contains(o.stdout, "served: correct") {
+				t.Fatalf("exit %d, stdout %q", o.exit, o.stdout)
+			}
+			if o.status == nil || o.status.Status != status.Native || o.status.Reason != string(row.code) || !strings.Contains(o.status.Detail, row.detail) {
+				t.Errorf("status %+v, want reason %s with %q", o.status, row.code, row.detail)
+			}
+			if strings.Count(o.stderr, "medusa: native start: "+string(row.code)) != 1 {
+				t.Errorf("stderr %q, want one line with the reason", o.stderr)
+			}
+			if o.leaks != native.leaks {
+				t.Errorf("left behind %q, a native start leaves %q", o.leaks, native.leaks)
+			}
+			row.start.env = append(row.start.env, "MEDUSA_STRICT=1")
+			if o := row.start.run(t); o.exit != row.strict || o.status == nil || o.status.Status != status.Native {
+				t.Errorf("strict: exit %d with status %+v, want exit %d", o.exit, o.status, row.strict)
+			}
+		})
+	}
+}
+
+func TestStickyError(t *testing.T) {
+	o := start{env: restoreEnv, change: func(s *graphir.Spec) {
+		s.Graphs[0].Nodes[1].Kernel.Fixups[0].Pointer.Offset = 2 * bufferBytes // mix writes behind the end of tmp
+	}}.run(t)
+	if o.exit != status.ExitSticky || o.status == nil || o.status.Status != status.Sticky {
+		t.Errorf("exit %d, status %+v; want %d and sticky", o.exit, o.status, status.ExitSticky)
+	}
+}
+
+func TestAbsentMedusa(t *testing.T) {
+	o := start{}.run(t)
+	if o.exit != 0 || !strings.Contains(o.stdout, "served: correct") || o.status != nil || o.stderr != "" {
+		t.Errorf("exit %d, status %+v, stderr %q", o.exit, o.status, o.stderr)
+	}
+}
+
+var (
+	checkNative   = []string{"MEDUSA_RUN=check", "MEDUSA_KV_BYTES=8192", "MEDUSA_CHECK_OUT=OUT.", "MEDUSA_CHECK_PLAN=ARTIFACT."}
+	checkRestored = []string{"MEDUSA_RUN=check", "MEDUSA_CHECK_OUT=OUT.", "MEDUSA_ARTIFACT=ARTIFACT."}
+)
+
+// differences lists the classes whose chunks two native replays left alike and a restored one did not.
+func differences(native, restored *digest.Digest) map[string]bool {
+	found := make(map[string]bool)
+	compare := func(where string, a, b []digest.Range) {
+		for i := range a {
+			for c := range a[i].Chunks() {
+				if a[i].Stable(c) && (!bytes.Equal(a[i].Hash(0, c), b[i].Hash(0, c)) || !b[i].Stable(c)) {
+					found[where+string(a[i].Class)] = true
+				}
+			}
+		}
+	}
+	compare("ready: ", native.Ready, restored.Ready)
+	for i := range native.Graphs {
+		compare("", native.Graphs[i].Ranges, restored.Graphs[i].Ranges)
+	}
+	return found
+}
+
+// A restored process leaves the same memory as a native one; every deviation of it shows.
+func TestVerification(t *testing.T) {
+	native := start{env: checkNative}.run(t)
+	if native.exit != 0 || native.digest == nil || len(native.digest.Graphs) != 3 {
+		t.Fatalf("run N: exit %d, digest %+v", native.exit, native.digest)
+	}
+	for _, g := range native.digest.Graphs {
+		for i := range g.Ranges {
+			r := &g.Ranges[i]
+			if temporary := r.Class == digest.Temporary; !temporary && !r.Stable(0) {
+				t.Errorf("graph %s: native replays differ in %s memory of allocation %d", g.Label, r.Class, r.Alloc)
+			}
+		}
+	}
+	for name, row := range map[string]struct {
+		start start
+		want  []string // differing classes
+	}{
+		"as captured":         {start{}, nil},
+		"other output buffer": {start{change: func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Dst.Pointer.Offset = 4 }}, []string{"output"}},
+		"other constant":      {start{change: func(s *graphir.Spec) { s.Graphs[1].Nodes[2].Kernel.Params[8]-- }}, []string{"output"}},
+		"kernel of the same name": {start{change: func(s *graphir.Spec) { s.Kernels[1].Module = 0 }},
+			[]string{"output"}},
+		"permanent buffer not saved": {start{change: func(s *graphir.Spec) { s.Contents[0].Data[0]++ }}, []string{"permanent", "output"}},
+		"saved pointer elsewhere":    {start{change: func(s *graphir.Spec) { s.Contents[0].Fixups[0].Pointer.Offset = 8 }}, []string{"permanent"}},
+		"edge missing":               {start{change: func(s *graphir.Spec) { s.Graphs[2].Edges = s.Graphs[2].Edges[:2] }}, []string{"output"}},
+		"left by skipped work":       {start{deviations: "dirty"}, []string{"ready: other", "other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			row.start.env = checkRestored
+			o := row.start.run(t)
+			if o.exit != 0 || o.digest == nil || o.status == nil || o.status.Status != status.Restored {
+				t.Fatalf("run V: exit %d, status %+v", o.exit, o.status)
+			}
+			found := differences(native.digest, o.digest)
+			for _, class := range row.want {
+				if !found[class] {
+					t.Errorf("no difference in %s memory (in %v)", class, found)
+				}
+				delete(found, class)
+			}
+			if row.want == nil && len(found) != 0 {
+				t.Errorf("differences in %v", found)
+			}
+		})
+	}
+}
