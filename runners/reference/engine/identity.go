@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"medusa/artifacts"
+	"medusa/restore"
+)
+
+// Name and Version identify this engine. A change of what graphs look like is a new version.
+const (
+	Name    = "medusa-reference"
+	Version = "1"
+)
+
+// identify states what graphs of this engine are valid for. A mismatch is the session's to report: the start goes on
+// natively.
+func (e *Engine) identify() error {
+	if e.session.Run() == restore.None {
+		return nil // nobody asks, and digesting a checkpoint costs time
+	}
+	checkpoint := "none"
+	if e.checkpoint != nil {
+		var err error
+		if checkpoint, err = e.checkpoint.Digest(); err != nil {
+			return err
+		}
+	}
+	err := e.session.Identify(artifacts.Identity{
+		{Key: artifacts.KeyEngineName, Value: Name},
+		{Key: artifacts.KeyEngineVersion, Value: Version},
+		{Key: artifacts.KeyModelConfig, Value: e.config.Digest},
+		{Key: artifacts.KeyModelCheckpoint, Value: checkpoint},
+		{Key: artifacts.KeyEngineArgs, Value: e.options.args()},
+	})
+	if e.session.Run() == restore.Restore {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+// Package marks tells Medusa's interposer what only the engine knows: phases, graph labels and tensors, through the
+// functions of interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark does
+// nothing, and the engine runs as if Medusa did not exist. Nothing here can fail.
+package marks
+
+import (
+	"runtime"
+	"unsafe"
+
+	"medusa/internal/cuda"
+)
+
+// Phase is a part of the start.
+type Phase string
+
+// The phases, in the order of a restored start.
+const (
+	Structure Phase = "structure"
+	KVCache   Phase = "kv_cache"
+	Weights   Phase = "weights"
+	Tokenizer Phase = "tokenizer"
+	WarmUp    Phase = "warmup"
+	Capture   Phase = "capture"
+	Ready     Phase = "ready"
+)
+
+// Role says who writes a tensor (enum medusa_role).
+type Role uint32
+
+// Roles.
+const (
+	Weight Role = 1 + iota
+	KV
+	Input
+	Output
+)
+
+// DType is an element type (enum medusa_dtype).
+type DType uint32
+
+// Element types that the engine has.
+const (
+	F32 DType = 1
+	F16 DType = 2
+	I32 DType = 4
+)
+
+// Tensor mirrors struct medusa_tensor.
+type Tensor struct {
+	Name  string
+	Addr  cuda.DevicePtr
+	Size  uint64 // bytes
+	Role  Role
+	DType DType
+	Shape []int
+
+	// Integer inputs: values in [Lo, Hi), none twice where Distinct.
+	Lo, Hi   int64
+	Distinct bool
+}
+
+// tensor is Tensor as C sees it.
+type tensor struct {
+	name                    *byte
+	addr, size              uint64
+	role, dtype, fill, ndim uint32
+	shape                   [8]int64
+	lo, hi                  int64
+}
+
+// KVProfile mirrors struct medusa_kv_profile; sizes are in bytes.
+type KVProfile struct {
+	KVBytes, Total, FreeBefore, FreeAfter, PeakForward uint64
+	Utilization                                        float64
+	ProfileTokens                                      int64
+}
+
+var (
+	procPhase     = cuda.Process("medusa_mark_phase")
+	procGraph     = cuda.Process("medusa_mark_graph")
+	procTensor    = cuda.Process("medusa_mark_tensor")
+	procBlock     = cuda.Process("medusa_mark_block")
+	procKVProfile = cuda.Process("medusa_mark_kv_profile")
+	procCallLog   = cuda.Process("calllog_mark")
+)
+
+// invoke calls a function that may be absent.
+//
+//go:uintptrescapes
+func invoke(p *cuda.Proc, args ...uintptr) {
+	if p.Present() {
+		_, _ = p.Invoke(args...)
+	}
+}
+
+func cString(s string) []byte { return append([]byte(s), 0) }
+
+// Begin marks the beginning of a phase.
+func Begin(p Phase) {
+	s := cString(string(p))
+	invoke(procPhase, uintptr(unsafe.Pointer(&s[0])))
+}
+
+// Graph names the graph whose capture ends next on this thread.
+func Graph(label string, batch int) {
+	s := cString(label)
+	invoke(procGraph, uintptr(unsafe.Pointer(&s[0])), uintptr(batch))
+}
+
+// Named marks a tensor.
+func Named(t Tensor) {
+	if !procTensor.Present() {
+		return
+	}
+	name := cString(t.Name)
+	c := &tensor{
+		name: &name[0], addr: uint64(t.Addr), size: t.Size, role: uint32(t.Role), dtype: uint32(t.DType),
+		ndim: uint32(len(t.Shape)), lo: t.Lo, hi: t.Hi,
+	}
+	if t.Distinct {
+		c.fill = 1
+	}
+	for i, d := range t.Shape {
+		c.shape[i] = int64(d)
+	}
+	var pin runtime.Pinner // C follows the pointer to the name
+	pin.Pin(c.name)
+	defer pin.Unpin()
+	invoke(procTensor, uintptr(unsafe.Pointer(c)))
+}
+
+// Block tells that the engine's own allocator handed a block inside of a driver allocation out, or took it back.
+func Block(addr cuda.DevicePtr, size uint64, live bool) {
+	var flag uintptr
+	if live {
+		flag = 1
+	}
+	invoke(procBlock, uintptr(addr), uintptr(size), flag)
+}
+
+// Profiled marks the result of the KV-cache profile.
+func Profiled(p KVProfile) { invoke(procKVProfile, uintptr(unsafe.Pointer(&p))) }
+
+// CallLog writes a line into the call log of a device that keeps one, so that the log can be read section by section.
+func CallLog(text string) {
+	if !procCallLog.Present() {
+		return
+	}
+	s := cString(text)
+	invoke(procCallLog, uintptr(unsafe.Pointer(&s[0])))
+}
