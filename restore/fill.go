@@ -58,17 +58,20 @@ func garbage(buf []byte, r random) {
 }
 
 // tensorData returns what a tensor is filled with: all of it, or one period of a pattern that repeats.
-// Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), each at most once if Distinct.
+// Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), each at most once if Distinct. What
+// an output holds before a replay means nothing, so it gets any bytes.
 func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
-	switch t.DType {
-	case graphir.F32, graphir.F16, graphir.BF16:
-		data := make([]byte, min(t.Size, patternBytes))
+	data := make([]byte, min(t.Size, patternBytes))
+	switch {
+	case t.Role == graphir.RoleOutput:
+		garbage(data, r)
+	case t.DType == graphir.F32 || t.DType == graphir.F16 || t.DType == graphir.BF16:
 		fillFloats(data, t.DType, r)
-		return data, nil
-	}
-	data := make([]byte, t.Size)
-	if err := fillIntegers(data, t, r); err != nil {
-		return nil, fmt.Errorf("fill tensor %s: %w", t.Name, err)
+	default:
+		data = make([]byte, t.Size)
+		if err := fillIntegers(data, t, r); err != nil {
+			return nil, fmt.Errorf("fill tensor %s: %w", t.Name, err)
+		}
 	}
 	return data, nil
 }
