@@ -172,7 +172,7 @@ func tupleName(r record, f field) string {
 }
 
 var initialisms = map[string]string{
-	"id": "ID", "pid": "PID", "dso": "DSO", "kv": "KV", "sha256": "SHA256", "cc": "CC", "sm": "SM", "vmm": "VMM",
+	"id": "ID", "pid": "PID", "dso": "DSO", "kv": "KV", "sha256": "SHA256", "cc": "CC", "sm": "SM", "vmm": "VMM", "ipc": "IPC",
 }
 
 func goName(name string) string {

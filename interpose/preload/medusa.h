@@ -18,10 +18,12 @@
 
 #define MEDUSA_PROTOCOL 1
 
+#pragma GCC visibility push(default)
+
 /*
- * Environment, read once at the first hooked driver call:
+ * Environment, read once at the first hooked driver call or mark:
  *   MEDUSA_MODE      record: write a trace; replay: keep the maps in memory, write nothing; otherwise inert
- *   MEDUSA_TRACE     record: the trace file to create
+ *   MEDUSA_TRACE     record: the trace file to create; where it exists already, the process is not recorded
  *   MEDUSA_GAP_SEED  record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move
  *                    against each other (two recordings that differ only in where things lie prove pointers)
  *   MEDUSA_AT_READY  record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
@@ -116,5 +118,7 @@ struct medusa_call {
 };
 /* Runs the calls in order. Returns 0, or the first CUresult that is not and its index in *failed. */
 int medusa_play(const struct medusa_call *calls, size_t n, size_t *failed);
+
+#pragma GCC visibility pop
 
 #endif

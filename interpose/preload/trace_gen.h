@@ -13,6 +13,7 @@ enum alloc_kind {
 	ALLOC_POOL = 6,
 	ALLOC_VMM = 7,
 	ALLOC_PITCH = 8,
+	ALLOC_IPC = 9,
 };
 
 enum module_kind {

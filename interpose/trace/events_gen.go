@@ -15,6 +15,7 @@ const (
 	AllocPool       AllocKind = 6
 	AllocVMM        AllocKind = 7
 	AllocPitch      AllocKind = 8
+	AllocIPC        AllocKind = 9
 )
 
 func (v AllocKind) String() string {
@@ -35,6 +36,8 @@ func (v AllocKind) String() string {
 		return "vmm"
 	case AllocPitch:
 		return "pitch"
+	case AllocIPC:
+		return "ipc"
 	}
 	return unknown("alloc_kind", uint64(v))
 }

@@ -1,0 +1,155 @@
+/* capture.c: see capture.h. */
+#include "capture.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "core.h"
+#include "driver.h"
+#include "graphs.h"
+#include "table.h"
+
+struct capture {
+	CUstream stream;
+	bool ptsz; /* begun by a per-thread function: the null stream means another one there */
+};
+
+/* Under the lock; count may be read without it. */
+static struct capture *captures;
+static size_t captures_cap;
+static _Atomic size_t n_captures;
+
+bool capture_active(void) { return atomic_load(&n_captures) > 0; }
+
+static void note_begin(CUstream stream, bool ptsz)
+{
+	core_lock();
+	if (table_grow((void **)&captures, &captures_cap, n_captures + 1, sizeof *captures))
+		captures[n_captures++] = (struct capture){stream, ptsz};
+	core_unlock();
+}
+
+static void note_end(CUstream stream, bool ptsz)
+{
+	core_lock();
+	for (size_t i = 0; i < n_captures; i++)
+		if (captures[i].stream == stream && captures[i].ptsz == ptsz) {
+			captures[i] = captures[--n_captures];
+			break;
+		}
+	core_unlock();
+}
+
+/* v3 first: v2 refuses captures whose edges have data. */
+static CUresult graph_of(const struct capture *c, CUstreamCaptureStatus *status, CUgraph *graph)
+{
+	const CUgraphNode *deps;
+	const CUgraphEdgeData *edges;
+	size_t n;
+	uint64_t id;
+	CUresult rc = c->ptsz ? REAL(cuStreamGetCaptureInfo_v3_ptsz)(c->stream, status, &id, graph, &deps, &edges, &n)
+			      : REAL(cuStreamGetCaptureInfo_v3)(c->stream, status, &id, graph, &deps, &edges, &n);
+	if (rc != CUDA_SUCCESS)
+		rc = c->ptsz ? REAL(cuStreamGetCaptureInfo_v2_ptsz)(c->stream, status, &id, graph, &deps, &n)
+			     : REAL(cuStreamGetCaptureInfo_v2)(c->stream, status, &id, graph, &deps, &n);
+	return rc;
+}
+
+static void record_moment(const struct capture *c)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUgraph graph = NULL;
+	CUgraphNode *nodes = NULL;
+	size_t n = 0;
+	struct trace_writer *w;
+	CUresult rc = graph_of(c, &status, &graph);
+	if (rc == CUDA_SUCCESS && status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return;
+	if (rc == CUDA_SUCCESS)
+		rc = REAL(cuGraphGetNodes)(graph, NULL, &n);
+	if (rc == CUDA_SUCCESS && n > 0) {
+		nodes = calloc(n, sizeof *nodes);
+		rc = nodes ? REAL(cuGraphGetNodes)(graph, nodes, &n) : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (rc != CUDA_SUCCESS) {
+		core_fault("cuStreamGetCaptureInfo", "result %d: nodes of an active capture cannot be told from later ones", (int)rc);
+	} else {
+		_Static_assert(sizeof *nodes == sizeof(uint64_t), "handles are recorded as they lie");
+		core_lock();
+		w = core_trace();
+		if (w)
+			trace_moment(w, (uintptr_t)graph, (const uint64_t *)nodes, n);
+		core_unlock();
+	}
+	free(nodes);
+}
+
+void capture_moment(void)
+{
+	struct capture *active;
+	size_t n;
+	if (!capture_active() || core_mode() != MODE_RECORD)
+		return;
+	core_lock();
+	n = n_captures;
+	active = malloc((n + 1) * sizeof *active);
+	for (size_t i = 0; active && i < n; i++)
+		active[i] = captures[i];
+	core_unlock();
+	for (size_t i = 0; active && i < n; i++)
+		record_moment(&active[i]);
+	free(active);
+}
+
+static CUresult ended(CUresult rc, CUstream stream, CUgraph *graph, bool ptsz)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	if (rc != CUDA_SUCCESS) { /* the wrong thread or stream: the capture goes on */
+		if (ptsz)
+			REAL(cuStreamIsCapturing_ptsz)(stream, &status);
+		else
+			REAL(cuStreamIsCapturing)(stream, &status);
+		if (status != CU_STREAM_CAPTURE_STATUS_NONE)
+			return rc;
+	}
+	note_end(stream, ptsz);
+	if (rc == CUDA_SUCCESS && *graph)
+		graphs_captured(*graph);
+	return rc;
+}
+
+#define CAPTURE(suffix, ptsz) \
+	CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuStreamBeginCapture_v2##suffix)(stream, mode); \
+		rc = REAL(cuStreamBeginCapture_v2##suffix)(stream, mode); \
+		if (rc == CUDA_SUCCESS) \
+			note_begin(stream, ptsz); \
+		hook_leave(); \
+		return rc; \
+	} \
+	CUresult cuStreamBeginCaptureToGraph##suffix(CUstream stream, CUgraph graph, const CUgraphNode *deps, \
+						     const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, deps, edges, n, mode); \
+		rc = REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, deps, edges, n, mode); \
+		if (rc == CUDA_SUCCESS) \
+			note_begin(stream, ptsz); \
+		hook_leave(); \
+		return rc; \
+	} \
+	CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph *graph) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuStreamEndCapture##suffix)(stream, graph); \
+		rc = ended(REAL(cuStreamEndCapture##suffix)(stream, graph), stream, graph, ptsz); \
+		hook_leave(); \
+		return rc; \
+	}
+CAPTURE(, false)
+CAPTURE(_ptsz, true)

@@ -1,0 +1,211 @@
+/* driver.c: see driver.h. No lock is held around dl* calls: the loader has its own, and takes ours in the other order. */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "core.h"
+
+static const char *const names[FN_COUNT] = {
+#define X(name) [FN_##name] = #name,
+	MEDUSA_HOOKS(X) MEDUSA_USES(X)
+#undef X
+};
+
+static void *const hooks[FN_HOOKS] = {
+#define X(name) [FN_##name] = (void *)name,
+	MEDUSA_HOOKS(X)
+#undef X
+};
+
+static _Atomic(void *) real[FN_COUNT];
+
+/* Read by the assembly below; set before its first use. */
+__attribute__((visibility("hidden"))) void *medusa_real_dlsym;
+#define real_dlsym ((void *(*)(void *, const char *))__atomic_load_n(&medusa_real_dlsym, __ATOMIC_ACQUIRE))
+
+static void find_real_dlsym(void)
+{
+	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+	for (size_t i = 0; i < sizeof versions / sizeof *versions && !real_dlsym; i++)
+		__atomic_store_n(&medusa_real_dlsym, dlvsym(RTLD_NEXT, "dlsym", versions[i]), __ATOMIC_RELEASE);
+}
+
+static CUresult not_found(void) { return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND; }
+
+/* Only the driver's own functions may stand behind a hook: another library's would lead back to the hook. */
+static bool in_driver(void *p, Dl_info *info)
+{
+	const char *base;
+	if (!dladdr(p, info) || !info->dli_fname)
+		return false;
+	base = strrchr(info->dli_fname, '/');
+	return strncmp(base ? base + 1 : info->dli_fname, "libcuda.so", 10) == 0;
+}
+
+static void *driver_handle(void)
+{
+	static _Atomic(void *) handle;
+	void *h = atomic_load(&handle);
+	Dl_info info;
+	if (h)
+		return h;
+	/* A driver opened by a path need not answer to its soname. */
+	for (int i = 0; i < FN_COUNT && !h; i++) {
+		void *p = atomic_load(&real[i]);
+		if (p && in_driver(p, &info))
+			h = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	}
+	if (!h)
+		h = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+	if (h)
+		atomic_store(&handle, h);
+	return h;
+}
+
+void *driver_real(enum driver_fn fn)
+{
+	void *p = atomic_load_explicit(&real[fn], memory_order_acquire);
+	void *h;
+	if (p)
+		return p;
+	find_real_dlsym();
+	h = driver_handle();
+	if (h && real_dlsym)
+		p = real_dlsym(h, names[fn]);
+	if (!p)
+		return (void *)not_found;
+	atomic_store(&real[fn], p);
+	return p;
+}
+
+void *driver_hook_of(void *p)
+{
+	for (int i = 0; i < FN_HOOKS; i++)
+		if (driver_real((enum driver_fn)i) == p)
+			return hooks[i];
+	return p;
+}
+
+static int hook_index(const char *name)
+{
+	if (!name || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z')
+		return -1;
+	for (int i = 0; i < FN_HOOKS; i++)
+		if (strcmp(name, names[i]) == 0)
+			return i;
+	return -1;
+}
+
+/*
+ * dlsym. glibc learns from the return address who asks for RTLD_NEXT or RTLD_DEFAULT, so whatever is not answered here
+ * is passed on by a jump, not a call: the assembly returns `result` where it is set, else jumps to the real dlsym with
+ * `handle`.
+ */
+struct dlsym_answer {
+	void *result;
+	void *handle;
+};
+
+__attribute__((visibility("hidden"), used)) struct dlsym_answer medusa_dlsym(void *handle, const char *name)
+{
+	struct dlsym_answer pass = {NULL, handle};
+	int i;
+	void *p = NULL;
+	Dl_info info;
+	find_real_dlsym();
+	if (handle == RTLD_NEXT || core_inside || (i = hook_index(name)) < 0 || core_mode() == MODE_INERT || !real_dlsym)
+		return pass;
+	if (handle != RTLD_DEFAULT)
+		p = real_dlsym(handle, name);
+	if (handle == RTLD_DEFAULT || p == hooks[i]) {
+		/* The search found or would find our own export. What lies behind us is what the process would see. */
+		p = real_dlsym(RTLD_NEXT, name);
+		if (!p) {
+			/* libc has no such symbol either: asking it yields NULL and the right dlerror. */
+			pass.handle = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+			return pass;
+		}
+	}
+	if (!p || !in_driver(p, &info))
+		return pass;
+	atomic_store(&real[i], p);
+	return (struct dlsym_answer){hooks[i], NULL};
+}
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+	".globl dlsym\n"
+	".type dlsym, @function\n"
+	"dlsym:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	push %rdi\n	.cfi_adjust_cfa_offset 8\n"
+	"	push %rsi\n	.cfi_adjust_cfa_offset 8\n"
+	"	sub $8, %rsp\n	.cfi_adjust_cfa_offset 8\n"
+	"	call medusa_dlsym\n"
+	"	add $8, %rsp\n	.cfi_adjust_cfa_offset -8\n"
+	"	pop %rsi\n	.cfi_adjust_cfa_offset -8\n"
+	"	pop %rdi\n	.cfi_adjust_cfa_offset -8\n"
+	"	test %rax, %rax\n"
+	"	jne 1f\n"
+	"	mov %rdx, %rdi\n"
+	"	mov medusa_real_dlsym(%rip), %rax\n"
+	"	jmp *%rax\n"
+	"1:	ret\n"
+	"	.cfi_endproc\n"
+	".size dlsym, .-dlsym\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	".globl dlsym\n"
+	".type dlsym, %function\n"
+	"dlsym:\n"
+	"	.cfi_startproc\n"
+	"	stp x29, x30, [sp, #-32]!\n	.cfi_adjust_cfa_offset 32\n"
+	"	stp x0, x1, [sp, #16]\n"
+	"	bl medusa_dlsym\n"
+	"	mov x16, x0\n"
+	"	mov x17, x1\n"
+	"	ldp x0, x1, [sp, #16]\n"
+	"	ldp x29, x30, [sp], #32\n	.cfi_adjust_cfa_offset -32\n"
+	"	cbnz x16, 1f\n"
+	"	mov x0, x17\n"
+	"	adrp x16, medusa_real_dlsym\n"
+	"	ldr x16, [x16, :lo12:medusa_real_dlsym]\n"
+	"	br x16\n"
+	"1:	mov x0, x16\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size dlsym, .-dlsym\n");
+#else
+#error "dlsym needs a tail-jumping wrapper for this machine"
+#endif
+
+/*
+ * cuGetProcAddress. The driver decides which version and stream flavour a name stands for; its answer is then replaced
+ * by address, never by name, since names and versions do not map one to one.
+ */
+static CUresult answered(CUresult rc, void **fn)
+{
+	if (rc == CUDA_SUCCESS && fn && *fn && core_mode() != MODE_INERT)
+		*fn = driver_hook_of(*fn);
+	return rc;
+}
+
+CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags)
+{
+	return answered(REAL(cuGetProcAddress)(symbol, fn, version, flags), fn);
+}
+
+CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	return answered(REAL(cuGetProcAddress_v2)(symbol, fn, version, flags, status), fn);
+}
+
+CUresult cuGetProcAddress_v2_ptsz(const char *symbol, void **fn, int version, uint64_t flags, CUdriverProcAddressQueryResult *status)
+{
+	return answered(REAL(cuGetProcAddress_v2_ptsz)(symbol, fn, version, flags, status), fn);
+}

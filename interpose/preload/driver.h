@@ -1,0 +1,70 @@
+/*
+ * driver.h: the real driver behind the hooks.
+ *
+ * In: the name of an entry point. Out: the driver's own function, found without loading the driver: whoever calls a hook
+ * has it loaded already. What can fail: no driver, or one too old to have the function; REAL then stands for a function
+ * that returns CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, so callers handle a missing function as a failing one.
+ */
+#ifndef MEDUSA_DRIVER_H
+#define MEDUSA_DRIVER_H
+
+#define CUDA_EXACT_SYMBOLS
+#include "cuda.h"
+#include "hooks_gen.h"
+
+/* What the interposer calls on its own account, besides the hooked functions. */
+#define MEDUSA_USES(X) \
+	X(cuCtxGetCurrent) \
+	X(cuCtxGetDevice) \
+	X(cuCtxPopCurrent_v2) \
+	X(cuCtxPushCurrent_v2) \
+	X(cuCtxSynchronize) \
+	X(cuDeviceGetAttribute) \
+	X(cuDeviceGetName) \
+	X(cuDevicePrimaryCtxRelease_v2) \
+	X(cuDevicePrimaryCtxRetain) \
+	X(cuDeviceTotalMem_v2) \
+	X(cuDriverGetVersion) \
+	X(cuFuncGetAttribute) \
+	X(cuFuncGetModule) \
+	X(cuFuncGetName) \
+	X(cuFuncGetParamInfo) \
+	X(cuGraphGetEdges_v2) \
+	X(cuGraphGetNodes) \
+	X(cuGraphKernelNodeGetAttribute) \
+	X(cuGraphKernelNodeGetParams_v2) \
+	X(cuGraphMemcpyNodeGetParams) \
+	X(cuGraphMemsetNodeGetParams) \
+	X(cuGraphNodeGetType) \
+	X(cuKernelGetAttribute) \
+	X(cuKernelGetLibrary) \
+	X(cuKernelGetName) \
+	X(cuKernelGetParamInfo) \
+	X(cuLibraryEnumerateKernels) \
+	X(cuLibraryGetKernelCount) \
+	X(cuMemGetAddressRange_v2) \
+	X(cuMemcpyDtoH_v2) \
+	X(cuModuleEnumerateFunctions) \
+	X(cuModuleGetFunctionCount) \
+	X(cuStreamGetCaptureInfo_v2) \
+	X(cuStreamGetCaptureInfo_v2_ptsz) \
+	X(cuStreamGetCaptureInfo_v3) \
+	X(cuStreamGetCaptureInfo_v3_ptsz) \
+	X(cuStreamIsCapturing) \
+	X(cuStreamIsCapturing_ptsz) \
+	X(cuThreadExchangeStreamCaptureMode)
+
+enum driver_fn {
+#define X(name) FN_##name,
+	MEDUSA_HOOKS(X) FN_HOOKS, FN_BEFORE_USES = FN_HOOKS - 1, MEDUSA_USES(X)
+#undef X
+	FN_COUNT
+};
+
+void *driver_real(enum driver_fn fn);
+#define REAL(name) ((__typeof__(&name))driver_real(FN_##name))
+
+/* The hook that wraps the driver's function p, or p itself. */
+void *driver_hook_of(void *p);
+
+#endif

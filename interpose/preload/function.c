@@ -1,0 +1,284 @@
+/* function.c: see function.h. */
+#include "function.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "module.h"
+#include "table.h"
+
+struct known {
+	struct function public;
+	CUkernel kernel; /* NULL for a function of a plain module */
+	bool forgotten;
+};
+
+struct set_attr {
+	uint64_t handle;
+	uint32_t id;
+};
+
+/* All under the lock; a known function never moves. */
+static struct known **known;
+static size_t n_known, known_cap;
+static struct map at; /* handle in a node -> index */
+static struct set_attr *set_attrs;
+static size_t n_set_attrs, set_attrs_cap;
+static struct map names_written; /* module id + 1 -> 1 */
+
+struct subject { /* what the driver is asked about */
+	CUfunction function;
+	CUkernel kernel;
+	CUdevice device;
+};
+
+static int compare(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* Every function of a module tells it apart from others where its image was never seen. */
+static void record_names(uint64_t handle, bool is_library, uint32_t module)
+{
+	unsigned int n = 0;
+	void **handles;
+	const char **names;
+	struct trace_writer *w;
+	CUresult rc = is_library ? REAL(cuLibraryGetKernelCount)(&n, (CUlibrary)handle)
+				 : REAL(cuModuleGetFunctionCount)(&n, (CUmodule)handle);
+	handles = calloc(n + 1, sizeof *handles);
+	names = calloc(n + 1, sizeof *names);
+	if (handles && names && rc == CUDA_SUCCESS)
+		rc = is_library ? REAL(cuLibraryEnumerateKernels)((CUkernel *)handles, n, (CUlibrary)handle)
+				: REAL(cuModuleEnumerateFunctions)((CUfunction *)handles, n, (CUmodule)handle);
+	for (unsigned int i = 0; handles && names && i < n && rc == CUDA_SUCCESS; i++)
+		rc = is_library ? REAL(cuKernelGetName)(&names[i], handles[i]) : REAL(cuFuncGetName)(&names[i], handles[i]);
+	if (rc != CUDA_SUCCESS) {
+		core_fault("cuModuleEnumerateFunctions", "result %d for module %u", (int)rc, module);
+	} else if (names) {
+		qsort(names, n, sizeof *names, compare);
+		core_lock();
+		w = core_trace();
+		if (w)
+			trace_names(w, module, names, n);
+		core_unlock();
+	}
+	free(handles);
+	free(names);
+}
+
+static CUresult get_attr(const struct subject *s, CUfunction_attribute attr, int *value)
+{
+	return s->kernel ? REAL(cuKernelGetAttribute)(value, attr, s->kernel, s->device)
+			 : REAL(cuFuncGetAttribute)(value, attr, s->function);
+}
+
+static bool was_set(uint64_t handle, CUkernel kernel, uint32_t attr)
+{
+	bool found = false;
+	core_lock();
+	for (size_t i = 0; i < n_set_attrs && !found; i++)
+		found = set_attrs[i].id == attr && (set_attrs[i].handle == handle || set_attrs[i].handle == (uintptr_t)kernel);
+	core_unlock();
+	return found;
+}
+
+/* The attributes that can be set and do not have a fresh function's value, whoever set them: a hidden module's owner
+ * may set them by a path that no hook sees. The required cluster size can also be compiled in, and may then not be
+ * set again, so it counts only where the setting was seen. */
+static size_t collect_attrs(const struct subject *s, uint64_t handle, struct function_attr *out)
+{
+	static const struct {
+		CUfunction_attribute id;
+		bool only_if_set;
+		int fresh;
+	} attrs[] = {
+		{CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, false, 49152},
+		{CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, false, -1},
+		{CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, false, 0},
+		{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, true, 0},
+		{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT, true, 0},
+		{CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH, true, 0},
+		{CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, true, 0},
+	};
+	size_t n = 0;
+	int value, static_shared = 0;
+	get_attr(s, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &static_shared);
+	for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++) {
+		int fresh = attrs[i].fresh;
+		bool set = was_set(handle, s->kernel, attrs[i].id);
+		if (attrs[i].id == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+			fresh -= static_shared;
+		if ((attrs[i].only_if_set && !set) || get_attr(s, attrs[i].id, &value) != CUDA_SUCCESS)
+			continue;
+		if (set || value != fresh)
+			out[n++] = (struct function_attr){attrs[i].id, value};
+	}
+	return n;
+}
+
+static CUresult param_info(const struct subject *s, size_t i, size_t *offset, size_t *size)
+{
+	return s->kernel ? REAL(cuKernelGetParamInfo)(s->kernel, i, offset, size) : REAL(cuFuncGetParamInfo)(s->function, i, offset, size);
+}
+
+/* The driver has no call that counts parameters before 13.2: it answers INVALID_VALUE past the last. */
+static CUresult collect_params(const struct subject *s, struct function *f)
+{
+	size_t offset, size, cap = 0;
+	CUresult rc;
+	while ((rc = param_info(s, f->n_params, &offset, &size)) == CUDA_SUCCESS) {
+		if (!table_grow((void **)&f->params, &cap, f->n_params + 1, sizeof *f->params))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		f->params[f->n_params++] = (struct function_param){(uint32_t)offset, (uint32_t)size};
+		if (offset + size > f->params_size)
+			f->params_size = offset + size;
+	}
+	return rc == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : rc;
+}
+
+static struct known *look_up(uint64_t handle)
+{
+	uint64_t i = map_get(&at, handle, UINT64_MAX);
+	return i == UINT64_MAX ? NULL : known[i];
+}
+
+static bool remember(struct known *k)
+{
+	bool ok;
+	k->public.id = (uint32_t)n_known;
+	ok = table_grow((void **)&known, &known_cap, n_known + 1, sizeof *known);
+	if (ok) {
+		known[n_known] = k;
+		map_put(&at, k->public.handle, n_known++);
+	}
+	return ok;
+}
+
+const struct function *function_record(CUfunction func, CUkernel kern, const char **reason)
+{
+	struct function_attr attrs[8];
+	size_t n_attrs;
+	struct subject s = {func, NULL, 0};
+	uint64_t handle = func ? (uintptr_t)func : (uintptr_t)kern, module_handle = 0;
+	CUlibrary library = NULL;
+	CUmodule module = NULL;
+	const char *name = NULL;
+	struct trace_writer *w;
+	struct known *k;
+	CUresult rc;
+	bool names_due, stale;
+
+	core_lock();
+	k = look_up(handle);
+	stale = k && k->public.stale;
+	core_unlock();
+	if (k && !stale)
+		return &k->public;
+
+	REAL(cuCtxGetDevice)(&s.device);
+	/* Since CUDA 12 a CUfunction may be a CUkernel in disguise. */
+	if (!func)
+		s.kernel = kern;
+	else if (REAL(cuKernelGetLibrary)(&library, (CUkernel)func) == CUDA_SUCCESS)
+		s.kernel = (CUkernel)func;
+	else {
+		core_lock();
+		s.kernel = module_kernel_of(func);
+		core_unlock();
+	}
+	if (s.kernel) {
+		rc = REAL(cuKernelGetLibrary)(&library, s.kernel);
+		module_handle = (uintptr_t)library;
+	} else {
+		rc = REAL(cuFuncGetModule)(&module, func);
+		module_handle = (uintptr_t)module;
+	}
+	*reason = "the driver names no module for its function";
+	if (rc != CUDA_SUCCESS)
+		return NULL;
+	rc = s.kernel ? REAL(cuKernelGetName)(&name, s.kernel) : REAL(cuFuncGetName)(&name, func);
+	*reason = "the driver does not name its function";
+	if (rc != CUDA_SUCCESS || !name)
+		return NULL;
+	k = calloc(1, sizeof *k);
+	*reason = "out of memory";
+	if (!k)
+		return NULL;
+	k->kernel = s.kernel;
+	k->public.handle = handle;
+	*reason = "the driver does not tell the layout of its parameters";
+	if (collect_params(&s, &k->public) != CUDA_SUCCESS) {
+		free(k->public.params);
+		free(k);
+		return NULL;
+	}
+	n_attrs = collect_attrs(&s, handle, attrs);
+
+	core_lock();
+	k->public.module = module_of_handle(module_handle);
+	core_unlock();
+	if (k->public.module == UINT32_MAX)
+		k->public.module = module_hidden(module_handle);
+	core_lock();
+	names_due = !map_get(&names_written, k->public.module + 1, 0);
+	map_put(&names_written, k->public.module + 1, 1);
+	core_unlock();
+	if (names_due)
+		record_names(module_handle, s.kernel != NULL, k->public.module);
+	core_lock();
+	w = core_trace();
+	if (remember(k) && w)
+		trace_function(w, k->public.id, handle, k->public.module, name, k->public.params, k->public.n_params, attrs, n_attrs);
+	core_unlock();
+	return &k->public;
+}
+
+void function_forget_module(uint32_t module)
+{
+	for (size_t i = 0; i < n_known; i++)
+		if (known[i]->public.module == module && !known[i]->forgotten) {
+			known[i]->forgotten = true;
+			if (look_up(known[i]->public.handle) == known[i])
+				map_remove(&at, known[i]->public.handle);
+		}
+}
+
+static void note_attr(uint64_t handle, bool is_kernel, CUfunction_attribute attr, int value)
+{
+	struct trace_writer *w;
+	bool new = true;
+	core_lock();
+	for (size_t i = 0; i < n_set_attrs; i++)
+		new &= set_attrs[i].handle != handle || set_attrs[i].id != (uint32_t)attr;
+	if (new && table_grow((void **)&set_attrs, &set_attrs_cap, n_set_attrs + 1, sizeof *set_attrs))
+		set_attrs[n_set_attrs++] = (struct set_attr){handle, (uint32_t)attr};
+	for (size_t i = 0; i < n_known; i++)
+		if (known[i]->public.handle == handle || (uintptr_t)known[i]->kernel == handle)
+			known[i]->public.stale = true;
+	w = core_trace();
+	if (w)
+		trace_func_attr(w, handle, is_kernel, (uint32_t)attr, value);
+	core_unlock();
+}
+
+CUresult cuFuncSetAttribute(CUfunction func, CUfunction_attribute attr, int value)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuFuncSetAttribute)(func, attr, value);
+	rc = REAL(cuFuncSetAttribute)(func, attr, value);
+	if (rc == CUDA_SUCCESS)
+		note_attr((uintptr_t)func, false, attr, value);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuKernelSetAttribute(CUfunction_attribute attr, int value, CUkernel kernel, CUdevice dev)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuKernelSetAttribute)(attr, value, kernel, dev);
+	rc = REAL(cuKernelSetAttribute)(attr, value, kernel, dev);
+	if (rc == CUDA_SUCCESS)
+		note_attr((uintptr_t)kernel, true, attr, value);
+	hook_leave();
+	return rc;
+}

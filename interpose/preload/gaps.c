@@ -1,0 +1,112 @@
+/*
+ * gaps.c: see gaps.h. Gaps are allocations through the real driver that nobody hears of.
+ *
+ * Big allocations have pages of their own, and 2 MiB gaps move them. Small ones share pages: among them gaps of their own
+ * size are needed. All gaps together stay below a twentieth of the device's memory; when that is used up, some old gaps
+ * are given back at random, which moves what comes next just as well.
+ */
+#include "gaps.h"
+
+#include "capture.h"
+#include "core.h"
+#include "driver.h"
+#include "table.h"
+
+#define PAGE ((size_t)2 << 20)
+
+struct gap {
+	CUdeviceptr addr;
+	size_t size;
+};
+
+/* All under the lock. */
+static struct gap *gaps;
+static size_t n_gaps, gaps_cap, held, budget;
+static uint64_t state;
+
+/* splitmix64 */
+static uint64_t next(void)
+{
+	uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z ^ z >> 31;
+}
+
+/* 1 to limit, or 0 where this process has no gaps. Never 0 otherwise: two allocations without a gap between them would
+ * keep their distance. */
+static unsigned draw(unsigned limit)
+{
+	static enum { UNREAD, OFF, ON } gap_mode;
+	unsigned n = 0;
+	core_lock();
+	if (gap_mode == UNREAD) {
+		state = core_gap_seed();
+		gap_mode = state ? ON : OFF;
+	}
+	if (gap_mode == ON)
+		n = 1 + (unsigned)(next() % limit);
+	core_unlock();
+	return n;
+}
+
+static void read_budget(void)
+{
+	CUdevice dev;
+	size_t total = 0;
+	if (budget == 0 && REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && REAL(cuDeviceTotalMem_v2)(&total, dev) == CUDA_SUCCESS)
+		budget = total / 20;
+}
+
+/* Takes one gap out of the list, or returns a gap of size 0. */
+static struct gap take_random(void)
+{
+	struct gap g = {0};
+	core_lock();
+	if (n_gaps > 0) {
+		size_t i = (size_t)(next() % n_gaps);
+		g = gaps[i];
+		gaps[i] = gaps[--n_gaps];
+		held -= g.size;
+	}
+	core_unlock();
+	return g;
+}
+
+static void make(size_t size)
+{
+	struct gap g = {0, size};
+	while (held + size > budget) {
+		struct gap old = take_random();
+		if (old.size == 0)
+			return;
+		REAL(cuMemFree_v2)(old.addr);
+	}
+	if (REAL(cuMemAlloc_v2)(&g.addr, size) != CUDA_SUCCESS)
+		return;
+	core_lock();
+	if (table_grow((void **)&gaps, &gaps_cap, n_gaps + 1, sizeof *gaps)) {
+		gaps[n_gaps++] = g;
+		held += size;
+	}
+	core_unlock();
+}
+
+void gaps_before(size_t bytes)
+{
+	size_t size = bytes >= PAGE / 2 ? PAGE : bytes;
+	unsigned n = bytes == 0 ? 0 : draw(size == PAGE ? 7 : 3);
+	/* Inside a capture a gap could invalidate what the process itself does not. */
+	if (n == 0 || capture_active())
+		return;
+	read_budget();
+	for (unsigned i = 0; i < n; i++)
+		make(size);
+}
+
+void gaps_before_reserve(void)
+{
+	CUdeviceptr unused;
+	for (unsigned n = draw(7); n > 0; n--)
+		REAL(cuMemAddressReserve)(&unused, PAGE, 0, 0, 0);
+}

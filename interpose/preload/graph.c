@@ -1,0 +1,290 @@
+/* graph.c: see graph.h. */
+#include "graph.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "core.h"
+#include "function.h"
+
+/* One walk at a time: two that meet a function at once would both record it. Taken before the lock of core.h. */
+static pthread_mutex_t walking = PTHREAD_MUTEX_INITIALIZER;
+
+struct kernel_node {
+	CUDA_KERNEL_NODE_PARAMS params;
+	const struct function *function; /* NULL: opaque, for reason */
+	const char *reason;
+};
+
+struct walk {
+	uint32_t id;
+	CUgraph graph;
+	CUgraphNode *nodes;
+	CUgraphNodeType *types;
+	struct kernel_node *kernels; /* by node */
+	size_t n_nodes;
+	CUgraphNode *from, *to;
+	CUgraphEdgeData *edge_data;
+	size_t n_edges;
+};
+
+static bool read_nodes(struct walk *g)
+{
+	CUresult rc = REAL(cuGraphGetNodes)(g->graph, NULL, &g->n_nodes);
+	g->nodes = calloc(g->n_nodes + 1, sizeof *g->nodes);
+	g->types = calloc(g->n_nodes + 1, sizeof *g->types);
+	g->kernels = calloc(g->n_nodes + 1, sizeof *g->kernels);
+	if (!g->nodes || !g->types || !g->kernels) {
+		core_fault("cuGraphGetNodes", "out of memory");
+		return false;
+	}
+	if (rc == CUDA_SUCCESS && g->n_nodes > 0)
+		rc = REAL(cuGraphGetNodes)(g->graph, g->nodes, &g->n_nodes);
+	for (size_t i = 0; i < g->n_nodes && rc == CUDA_SUCCESS; i++)
+		rc = REAL(cuGraphNodeGetType)(g->nodes[i], &g->types[i]);
+	if (rc != CUDA_SUCCESS)
+		core_fault("cuGraphGetNodes", "result %d", (int)rc);
+	return rc == CUDA_SUCCESS;
+}
+
+/* Asks with room for edge data from the start: the call that only counts refuses graphs whose edges have any. */
+static bool read_edges(struct walk *g)
+{
+	CUresult rc = CUDA_SUCCESS;
+	for (size_t cap = 2 * g->n_nodes + 16;; cap *= 2) {
+		free(g->from);
+		free(g->to);
+		free(g->edge_data);
+		g->from = calloc(cap, sizeof *g->from);
+		g->to = calloc(cap, sizeof *g->to);
+		g->edge_data = calloc(cap, sizeof *g->edge_data);
+		g->n_edges = cap;
+		if (!g->from || !g->to || !g->edge_data) {
+			core_fault("cuGraphGetEdges", "out of memory");
+			return false;
+		}
+		rc = REAL(cuGraphGetEdges_v2)(g->graph, g->from, g->to, g->edge_data, &g->n_edges);
+		if (rc != CUDA_SUCCESS || g->n_edges < cap)
+			break;
+	}
+	if (rc != CUDA_SUCCESS)
+		core_fault("cuGraphGetEdges", "result %d", (int)rc);
+	return rc == CUDA_SUCCESS;
+}
+
+static void read_kernels(struct walk *g)
+{
+	for (size_t i = 0; i < g->n_nodes; i++) {
+		struct kernel_node *k = &g->kernels[i];
+		if (g->types[i] != CU_GRAPH_NODE_TYPE_KERNEL)
+			continue;
+		k->reason = "the driver does not tell its parameters";
+		if (REAL(cuGraphKernelNodeGetParams_v2)(g->nodes[i], &k->params) == CUDA_SUCCESS)
+			k->function = function_record(k->params.func, k->params.kern, &k->reason);
+	}
+}
+
+/* The parameters as one buffer: either the caller's own (`extra`), or the single values laid out as the function says. */
+static const char *flatten(const struct kernel_node *k, struct trace_bytes *out, uint8_t **owned)
+{
+	const struct function *f = k->function;
+	void **extra = k->params.extra;
+	*owned = NULL;
+	*out = (struct trace_bytes){NULL, 0};
+	if (!k->params.kernelParams && extra) {
+		for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+			if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+				out->data = extra[1];
+			else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+				out->size = *(size_t *)extra[1];
+			else
+				return "its launch has an unknown extra option";
+		}
+		return out->data || out->size == 0 ? NULL : "its parameter buffer is missing";
+	}
+	if (f->params_size == 0)
+		return NULL;
+	if (!k->params.kernelParams)
+		return "it has no parameters, and its function takes some";
+	*owned = calloc(1, f->params_size);
+	if (!*owned)
+		return "out of memory";
+	for (size_t i = 0; i < f->n_params; i++)
+		memcpy(*owned + f->params[i].offset, k->params.kernelParams[i], f->params[i].size);
+	*out = (struct trace_bytes){*owned, f->params_size};
+	return NULL;
+}
+
+/* What a node without any attribute of its own answers. All zero is a default for all of them. */
+static bool is_default(CUlaunchAttributeID id, const CUlaunchAttributeValue *v)
+{
+	CUlaunchAttributeValue d = {{0}};
+	if (memcmp(v, &d, sizeof d) == 0)
+		return true;
+	if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
+		d.memSyncDomainMap.remote = 1;
+	if (id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+		d.sharedMemCarveout = UINT32_MAX;
+	if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION || id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
+		d.clusterDim.x = d.clusterDim.y = d.clusterDim.z = 1;
+	return memcmp(v, &d, sizeof d) == 0;
+}
+
+static size_t read_attrs(CUgraphNode node, CUlaunchAttributeValue *values, struct kernel_attr *attrs)
+{
+	static const CUlaunchAttributeID ids[] = {
+		CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+		CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PRIORITY,
+		CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN,
+		CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+	};
+	size_t n = 0;
+	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+		memset(&values[n], 0, sizeof values[n]);
+		if (REAL(cuGraphKernelNodeGetAttribute)(node, ids[i], &values[n]) != CUDA_SUCCESS || is_default(ids[i], &values[n]))
+			continue;
+		attrs[n] = (struct kernel_attr){ids[i], {&values[n], sizeof values[n]}};
+		n++;
+	}
+	return n;
+}
+
+static void record_opaque(const struct walk *g, size_t i, const char *reason)
+{
+	struct trace_writer *w;
+	core_lock();
+	w = core_trace();
+	if (w)
+		trace_opaque(w, g->id, (uintptr_t)g->nodes[i], (uint32_t)g->types[i], reason);
+	core_unlock();
+}
+
+static void record_kernel(const struct walk *g, size_t i)
+{
+	const struct kernel_node *k = &g->kernels[i];
+	const CUDA_KERNEL_NODE_PARAMS *p = &k->params;
+	CUlaunchAttributeValue values[8];
+	struct kernel_attr attrs[8];
+	struct trace_bytes params = {0};
+	uint8_t *owned = NULL;
+	const char *reason = k->function ? flatten(k, &params, &owned) : k->reason;
+	if (reason) {
+		record_opaque(g, i, reason);
+	} else {
+		uint32_t grid[] = {p->gridDimX, p->gridDimY, p->gridDimZ}, block[] = {p->blockDimX, p->blockDimY, p->blockDimZ};
+		size_t n = read_attrs(g->nodes[i], values, attrs);
+		struct trace_writer *w;
+		core_lock();
+		w = core_trace();
+		if (w)
+			trace_kernel(w, g->id, (uintptr_t)g->nodes[i], k->function->id, grid, 3, block, 3, p->sharedMemBytes, params, attrs, n);
+		core_unlock();
+	}
+	free(owned);
+}
+
+static void record_memset(const struct walk *g, size_t i)
+{
+	CUDA_MEMSET_NODE_PARAMS p;
+	struct trace_writer *w;
+	if (REAL(cuGraphMemsetNodeGetParams)(g->nodes[i], &p) != CUDA_SUCCESS) {
+		record_opaque(g, i, "the driver does not tell its parameters");
+		return;
+	}
+	core_lock();
+	w = core_trace();
+	if (w)
+		trace_memset(w, g->id, (uintptr_t)g->nodes[i], p.dst, p.pitch, p.value, p.elementSize, p.width, p.height);
+	core_unlock();
+}
+
+static void record_memcpy(const struct walk *g, size_t i)
+{
+	CUDA_MEMCPY3D p;
+	struct trace_writer *w;
+	if (REAL(cuGraphMemcpyNodeGetParams)(g->nodes[i], &p) != CUDA_SUCCESS) {
+		record_opaque(g, i, "the driver does not tell its parameters");
+		return;
+	}
+	if (p.srcMemoryType == CU_MEMORYTYPE_ARRAY || p.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
+		record_opaque(g, i, "it copies an array");
+		return;
+	}
+	if (p.srcMemoryType == CU_MEMORYTYPE_HOST)
+		p.srcDevice = (uintptr_t)p.srcHost;
+	if (p.dstMemoryType == CU_MEMORYTYPE_HOST)
+		p.dstDevice = (uintptr_t)p.dstHost;
+	core_lock();
+	w = core_trace();
+	if (w)
+		trace_memcpy(w, g->id, (uintptr_t)g->nodes[i], p.srcMemoryType, p.srcDevice, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.srcHeight,
+			p.dstMemoryType, p.dstDevice, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch, p.dstHeight, p.WidthInBytes, p.Height, p.Depth);
+	core_unlock();
+}
+
+static void record_node(const struct walk *g, size_t i)
+{
+	struct trace_writer *w;
+	switch (g->types[i]) {
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		record_kernel(g, i);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		record_memset(g, i);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		record_memcpy(g, i);
+		break;
+	case CU_GRAPH_NODE_TYPE_EMPTY:
+		core_lock();
+		w = core_trace();
+		if (w)
+			trace_empty(w, g->id, (uintptr_t)g->nodes[i]);
+		core_unlock();
+		break;
+	default:
+		record_opaque(g, i, "no record describes nodes of this type");
+	}
+}
+
+static void record_edges(const struct walk *g)
+{
+	struct trace_writer *w;
+	core_lock();
+	w = core_trace();
+	for (size_t i = 0; w && i < g->n_edges; i++)
+		trace_edge(w, g->id, (uintptr_t)g->from[i], (uintptr_t)g->to[i], g->edge_data[i].from_port, g->edge_data[i].to_port, g->edge_data[i].type);
+	core_unlock();
+}
+
+uint32_t graph_record(CUgraph graph, const char *label, int64_t batch)
+{
+	static uint32_t next_id; /* under walking */
+	struct walk g = {.graph = graph};
+	struct trace_writer *w;
+	/* Another thread may be capturing in a mode that forbids this one some of the questions asked here. */
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+	pthread_mutex_lock(&walking);
+	g.id = next_id++;
+	if (read_nodes(&g) && read_edges(&g)) {
+		read_kernels(&g);
+		core_lock();
+		w = core_trace();
+		if (w)
+			trace_graph(w, g.id, (uintptr_t)graph, label, batch, (uint32_t)g.n_nodes, (uint32_t)g.n_edges);
+		core_unlock();
+		for (size_t i = 0; i < g.n_nodes; i++)
+			record_node(&g, i);
+		record_edges(&g);
+	}
+	pthread_mutex_unlock(&walking);
+	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+	free(g.nodes);
+	free(g.types);
+	free(g.kernels);
+	free(g.from);
+	free(g.to);
+	free(g.edge_data);
+	return g.id;
+}

@@ -1,0 +1,227 @@
+/* graphs.c: see graphs.h. */
+#include "graphs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core.h"
+#include "graph.h"
+#include "medusa.h"
+#include "table.h"
+
+struct captured {
+	char *label;
+	int64_t batch;
+	uint32_t id;      /* in the trace */
+	uint64_t changes; /* setters called before it was recorded */
+	size_t nodes;
+	uint64_t exec;
+};
+
+/* All under the lock. */
+static struct captured *captured;
+static size_t n_captured, captured_cap;
+static struct map by_graph, by_exec; /* -> index of captured */
+static uint64_t changes;             /* setters called on any node */
+
+static _Thread_local char *pending_label;
+static _Thread_local int64_t pending_batch;
+
+void graphs_label(const char *label, int64_t batch)
+{
+	free(pending_label);
+	pending_label = strdup(label);
+	pending_batch = batch;
+}
+
+static size_t count_nodes(CUgraph graph)
+{
+	size_t n = 0;
+	REAL(cuGraphGetNodes)(graph, NULL, &n);
+	return n;
+}
+
+void graphs_captured(CUgraph graph)
+{
+	struct captured c = {.label = pending_label, .batch = pending_batch, .nodes = count_nodes(graph)};
+	core_lock();
+	c.changes = changes;
+	core_unlock();
+	pending_label = NULL;
+	pending_batch = 0;
+	if (core_mode() == MODE_RECORD)
+		c.id = graph_record(graph, c.label, c.batch);
+	core_lock();
+	if (table_grow((void **)&captured, &captured_cap, n_captured + 1, sizeof *captured)) {
+		captured[n_captured] = c;
+		map_put(&by_graph, (uintptr_t)graph, n_captured++);
+	}
+	core_unlock();
+}
+
+static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
+{
+	struct trace_writer *w;
+	struct captured c = {0};
+	uint64_t i;
+	core_lock();
+	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
+	if (i != UINT64_MAX) {
+		captured[i].exec = (uintptr_t)exec;
+		map_put(&by_exec, (uintptr_t)exec, i);
+		c = captured[i];
+	}
+	core_unlock();
+	if (core_mode() != MODE_RECORD)
+		return;
+	/* Built by hand, or no longer what the capture left. Labels are never freed once a graph has them. */
+	if (i == UINT64_MAX || c.changes != changes || c.nodes != count_nodes(graph)) {
+		c.changes = changes;
+		c.nodes = count_nodes(graph);
+		c.id = graph_record(graph, c.label, c.batch);
+	}
+	core_lock();
+	if (i != UINT64_MAX) {
+		captured[i].id = c.id;
+		captured[i].changes = c.changes;
+		captured[i].nodes = c.nodes;
+	}
+	w = core_trace();
+	if (w)
+		trace_exec(w, c.id, (uintptr_t)exec, flags);
+	core_unlock();
+}
+
+CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size);
+	rc = REAL(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size);
+	if (rc == CUDA_SUCCESS)
+		note_exec(graph, *exec, 0);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuGraphInstantiateWithFlags)(exec, graph, flags);
+	rc = REAL(cuGraphInstantiateWithFlags)(exec, graph, flags);
+	if (rc == CUDA_SUCCESS)
+		note_exec(graph, *exec, flags);
+	hook_leave();
+	return rc;
+}
+
+#define INSTANTIATE_WITH_PARAMS(suffix) \
+	CUresult cuGraphInstantiateWithParams##suffix(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuGraphInstantiateWithParams##suffix)(exec, graph, params); \
+		rc = REAL(cuGraphInstantiateWithParams##suffix)(exec, graph, params); \
+		if (rc == CUDA_SUCCESS) \
+			note_exec(graph, *exec, params->flags); \
+		hook_leave(); \
+		return rc; \
+	}
+INSTANTIATE_WITH_PARAMS()
+INSTANTIATE_WITH_PARAMS(_ptsz)
+
+/* Handles come again: forgotten before the driver can hand them out. */
+CUresult cuGraphDestroy(CUgraph graph)
+{
+	if (hook_enter()) {
+		core_lock();
+		map_remove(&by_graph, (uintptr_t)graph);
+		core_unlock();
+		hook_leave();
+	}
+	return REAL(cuGraphDestroy)(graph);
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+	if (hook_enter()) {
+		uint64_t i;
+		core_lock();
+		i = map_get(&by_exec, (uintptr_t)exec, UINT64_MAX);
+		if (i != UINT64_MAX && captured[i].exec == (uintptr_t)exec)
+			captured[i].exec = 0;
+		map_remove(&by_exec, (uintptr_t)exec);
+		core_unlock();
+		hook_leave();
+	}
+	return REAL(cuGraphExecDestroy)(exec);
+}
+
+/* Setters of nodes. Which graph a node belongs to the driver does not say, so all graphs count as changed. */
+#define NODE_SETTER(name, parameters, arguments) \
+	CUresult name parameters \
+	{ \
+		if (hook_enter()) { \
+			core_lock(); \
+			changes++; \
+			core_unlock(); \
+			hook_leave(); \
+		} \
+		return REAL(name) arguments; \
+	}
+NODE_SETTER(cuGraphKernelNodeSetParams, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (node, p))
+NODE_SETTER(cuGraphKernelNodeSetParams_v2, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p), (node, p))
+NODE_SETTER(cuGraphMemcpyNodeSetParams, (CUgraphNode node, const CUDA_MEMCPY3D *p), (node, p))
+NODE_SETTER(cuGraphMemsetNodeSetParams, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p), (node, p))
+NODE_SETTER(cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams *p), (node, p))
+NODE_SETTER(cuGraphKernelNodeSetAttribute, (CUgraphNode node, CUlaunchAttributeID id, const CUlaunchAttributeValue *v), (node, id, v))
+
+/* Setters of executable graphs: what runs is then not what was recorded. */
+#define EXEC_SETTER(name, parameters, arguments) \
+	CUresult name parameters \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(name) arguments; \
+		rc = REAL(name) arguments; \
+		if (rc == CUDA_SUCCESS) \
+			core_fault(#name, "executable graph %p was changed after it was recorded", (void *)exec); \
+		hook_leave(); \
+		return rc; \
+	}
+EXEC_SETTER(cuGraphExecKernelNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (exec, node, p))
+EXEC_SETTER(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p), (exec, node, p))
+EXEC_SETTER(cuGraphExecMemcpyNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx), (exec, node, p, ctx))
+EXEC_SETTER(cuGraphExecMemsetNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx), (exec, node, p, ctx))
+EXEC_SETTER(cuGraphExecNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p), (exec, node, p))
+EXEC_SETTER(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled), (exec, node, enabled))
+EXEC_SETTER(cuGraphExecUpdate, (CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *result), (exec, graph, error_node, result))
+EXEC_SETTER(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result), (exec, graph, result))
+
+size_t medusa_graph_count(void)
+{
+	size_t n = 0;
+	if (core_mode() != MODE_INERT) {
+		core_lock();
+		n = n_captured;
+		core_unlock();
+	}
+	return n;
+}
+
+int medusa_graph_get(size_t i, char *label, size_t cap, uint64_t *exec)
+{
+	int rc = -1;
+	if (core_mode() == MODE_INERT)
+		return rc;
+	core_lock();
+	if (i < n_captured) {
+		snprintf(label, cap, "%s", captured[i].label ? captured[i].label : "");
+		*exec = captured[i].exec;
+		rc = 0;
+	}
+	core_unlock();
+	return rc;
+}

@@ -1,0 +1,145 @@
+/* maps.c: see maps.h. */
+#include "maps.h"
+
+#include <string.h>
+
+#include "content.h"
+#include "launch.h"
+#include "medusa.h"
+#include "table.h"
+
+struct list {
+	struct alloc *items;
+	size_t n, cap;
+};
+
+static struct list counted, in_triggers;
+static struct map live; /* address -> name_of */
+static int64_t *sequence;
+static size_t steps, steps_cap;
+static uint32_t phases, capture_phase;
+
+static void step(int64_t entry)
+{
+	if (table_grow((void **)&sequence, &steps_cap, steps + 1, sizeof *sequence))
+		sequence[steps++] = entry;
+}
+
+/* 2 * index + trigger names an allocation for good; pointers into a growing list do not. */
+static uint64_t name_of(const struct alloc *a) { return 2 * (uint64_t)a->id + a->trigger; }
+static struct alloc *named(uint64_t name) { return (name & 1 ? in_triggers.items : counted.items) + name / 2; }
+
+void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx)
+{
+	bool trigger = launch_in_trigger();
+	struct list *l = trigger ? &in_triggers : &counted;
+	struct trace_writer *w = core_trace();
+	struct alloc *a;
+	if (!table_grow((void **)&l->items, &l->cap, l->n + 1, sizeof *l->items))
+		return;
+	a = &l->items[l->n];
+	*a = (struct alloc){.addr = addr, .size = size, .ctx = ctx, .id = (uint32_t)l->n, .thread = trace_thread(),
+		.phase = phases, .kind = kind, .live = true, .trigger = trigger};
+	l->n++;
+	map_put(&live, addr, name_of(a));
+	if (!trigger)
+		step(a->id);
+	if (w)
+		trace_alloc(w, a->id, kind, addr, size, flags, trigger);
+}
+
+struct alloc *maps_at(uint64_t addr)
+{
+	uint64_t name = map_get(&live, addr, UINT64_MAX);
+	return name == UINT64_MAX ? NULL : named(name);
+}
+
+uint64_t maps_free(struct alloc *a)
+{
+	struct trace_writer *w = core_trace();
+	a->live = false;
+	map_remove(&live, a->addr);
+	content_forget(a->addr, a->size);
+	if (!a->trigger)
+		step(-(int64_t)a->id - 1);
+	if (w)
+		trace_free(w, a->id, a->kind, a->addr, a->trigger);
+	return name_of(a);
+}
+
+void maps_unfree(uint64_t freed)
+{
+	struct alloc *a = named(freed);
+	a->live = true;
+	map_put(&live, a->addr, name_of(a));
+	if (!a->trigger && steps > 0 && sequence[steps - 1] == -(int64_t)a->id - 1)
+		steps--;
+	else if (!a->trigger)
+		step(a->id);
+}
+
+void maps_free_context(CUcontext ctx)
+{
+	struct list *lists[] = {&counted, &in_triggers};
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; i < lists[k]->n; i++)
+			if (lists[k]->items[i].live && lists[k]->items[i].ctx == ctx && lists[k]->items[i].kind != ALLOC_REGISTERED)
+				maps_free(&lists[k]->items[i]);
+}
+
+struct alloc *maps_nth(size_t n) { return n < counted.n ? &counted.items[n] : NULL; }
+
+void maps_phase(const char *name)
+{
+	struct trace_writer *w = core_trace();
+	phases++;
+	if (strcmp(name, "warmup") == 0)
+		capture_phase = phases;
+	if (w) {
+		trace_phase(w, name);
+		trace_flush(w);
+	}
+}
+
+uint32_t maps_capture_phase(void) { return capture_phase; }
+uint32_t maps_phases(void) { return phases; }
+
+size_t medusa_alloc_count(void)
+{
+	size_t n = 0;
+	if (core_mode() != MODE_INERT) {
+		core_lock();
+		n = counted.n;
+		core_unlock();
+	}
+	return n;
+}
+
+int medusa_alloc_get(size_t i, struct medusa_alloc *out)
+{
+	int rc = -1;
+	if (core_mode() == MODE_INERT)
+		return rc;
+	core_lock();
+	if (i < counted.n) {
+		const struct alloc *a = &counted.items[i];
+		*out = (struct medusa_alloc){.addr = a->addr, .size = a->size, .kind = a->kind, .thread = a->thread,
+			.live = a->live, .phase = a->phase};
+		rc = 0;
+	}
+	core_unlock();
+	return rc;
+}
+
+size_t medusa_sequence(int64_t *out, size_t cap)
+{
+	size_t n = 0;
+	if (core_mode() == MODE_INERT)
+		return n;
+	core_lock();
+	n = steps;
+	if (cap > 0)
+		memcpy(out, sequence, (n < cap ? n : cap) * sizeof *out);
+	core_unlock();
+	return n;
+}

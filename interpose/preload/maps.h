@@ -1,0 +1,39 @@
+/*
+ * maps.h: every allocation of the process, by index and by address.
+ *
+ * In: what the memory hooks saw. Out: the index of an allocation (the i of an indirect index pointer), records in the
+ * trace, and the functions medusa_alloc_* and medusa_sequence. All functions here need the lock of core.h held.
+ */
+#ifndef MEDUSA_MAPS_H
+#define MEDUSA_MAPS_H
+
+#include "core.h"
+#include "driver.h"
+
+struct alloc {
+	uint64_t addr, size;
+	CUcontext ctx;
+	uint32_t id; /* index; counted apart for trigger scopes */
+	uint32_t thread, phase;
+	enum alloc_kind kind;
+	bool live, trigger;
+};
+
+void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx);
+/* The live allocation that begins at addr, or NULL. Valid until the next maps_add. */
+struct alloc *maps_at(uint64_t addr);
+/* Marks a free that is about to be made; maps_unfree takes the result where the driver then refused. */
+uint64_t maps_free(struct alloc *a);
+void maps_unfree(uint64_t freed);
+/* Frees all that lives in ctx. */
+void maps_free_context(CUcontext ctx);
+
+/* The n-th allocation outside trigger scopes, or NULL. */
+struct alloc *maps_nth(size_t n);
+
+/* Phases marked so far, and the count at which the capture phase began (0 while it has not). */
+void maps_phase(const char *name);
+uint32_t maps_capture_phase(void);
+uint32_t maps_phases(void);
+
+#endif

@@ -1,0 +1,73 @@
+/* marks.c: what engines say themselves (medusa.h). Every function may be called from any thread, in any mode. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "content.h"
+#include "core.h"
+#include "graphs.h"
+#include "maps.h"
+#include "medusa.h"
+
+/* Records under the lock, where there is a trace. */
+#define RECORD(...) \
+	do { \
+		struct trace_writer *w; \
+		if (core_mode() != MODE_RECORD) \
+			return; \
+		core_lock(); \
+		w = core_trace(); \
+		if (w) { \
+			__VA_ARGS__; \
+		} \
+		core_unlock(); \
+	} while (0)
+
+static bool trace_is_open(void)
+{
+	bool open;
+	core_lock();
+	open = core_trace() != NULL;
+	core_unlock();
+	return open;
+}
+
+void medusa_mark_phase(const char *phase)
+{
+	if (core_mode() == MODE_INERT)
+		return;
+	core_lock();
+	maps_phase(phase);
+	core_unlock();
+	if (strcmp(phase, "ready") != 0 || !trace_is_open())
+		return;
+	core_inside = 1;
+	content_record();
+	core_inside = 0;
+	core_seal();
+	if (core_exit_at_ready())
+		_exit(0);
+}
+
+void medusa_mark_graph(const char *label, int64_t batch)
+{
+	if (core_mode() != MODE_INERT)
+		graphs_label(label, batch);
+}
+
+void medusa_mark_tensor(const struct medusa_tensor *t)
+{
+	RECORD(trace_tensor(w, t->name, t->addr, t->size, t->role, t->dtype, t->fill, t->shape, t->ndim < 8 ? t->ndim : 8, t->lo, t->hi));
+}
+
+void medusa_mark_block(uint64_t addr, uint64_t size, int live)
+{
+	RECORD(content_block(addr, size, live != 0); trace_block(w, addr, size, live != 0));
+}
+
+void medusa_mark_identity(const char *key, const char *value) { RECORD(trace_identity(w, key, value)); }
+
+void medusa_mark_kv_profile(const struct medusa_kv_profile *p)
+{
+	RECORD(trace_kv(w, p->kv_bytes, p->total, p->free_before, p->free_after, p->peak_forward, p->utilization, p->profile_tokens));
+}

@@ -1,0 +1,318 @@
+/*
+ * memory.c: the hooks of everything that gives or takes memory that a kernel can reach.
+ *
+ * An allocation is noted after the driver made it, a free before: in between nobody else can own the address, so the
+ * order of the trace is one in which every address has one owner.
+ */
+#include "capture.h"
+#include "core.h"
+#include "driver.h"
+#include "gaps.h"
+#include "maps.h"
+
+#define NONE UINT64_MAX
+
+static void note_alloc(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags)
+{
+	CUcontext ctx = NULL;
+	REAL(cuCtxGetCurrent)(&ctx);
+	core_note_device();
+	core_seal_at_exit();
+	capture_moment();
+	core_lock();
+	maps_add(kind, addr, size, flags, ctx);
+	core_unlock();
+}
+
+/* Notes the free of what begins at addr. Unknown addresses (0 among them) are the driver's business alone. */
+static uint64_t note_free(uint64_t addr)
+{
+	uint64_t freed = NONE;
+	struct alloc *a;
+	capture_moment();
+	core_lock();
+	a = maps_at(addr);
+	if (a)
+		freed = maps_free(a);
+	core_unlock();
+	return freed;
+}
+
+static CUresult check_free(uint64_t freed, const char *call, CUresult rc)
+{
+	/* While the driver shuts down it refuses everything, and the memory is gone all the same. */
+	if (freed == NONE || rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED)
+		return rc;
+	core_lock();
+	maps_unfree(freed);
+	core_unlock();
+	core_fault(call, "result %d after its free was recorded", (int)rc);
+	return rc;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemAlloc_v2)(ptr, bytes);
+	gaps_before(bytes);
+	rc = REAL(cuMemAlloc_v2)(ptr, bytes);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_DEVICE, *ptr, bytes, 0);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int elem_size)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
+	gaps_before(width * height);
+	rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_PITCH, *ptr, *pitch * height, 0);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemAllocManaged)(ptr, bytes, flags);
+	gaps_before(bytes);
+	rc = REAL(cuMemAllocManaged)(ptr, bytes, flags);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_MANAGED, *ptr, bytes, flags);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+	CUresult rc;
+	uint64_t freed;
+	if (!hook_enter())
+		return REAL(cuMemFree_v2)(ptr);
+	freed = note_free(ptr);
+	rc = check_free(freed, "cuMemFree", REAL(cuMemFree_v2)(ptr));
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemAllocHost_v2(void **ptr, size_t bytes)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemAllocHost_v2)(ptr, bytes);
+	rc = REAL(cuMemAllocHost_v2)(ptr, bytes);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_PINNED, (uintptr_t)*ptr, bytes, 0);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemHostAlloc)(ptr, bytes, flags);
+	rc = REAL(cuMemHostAlloc)(ptr, bytes, flags);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_PINNED, (uintptr_t)*ptr, bytes, flags);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemFreeHost(void *ptr)
+{
+	CUresult rc;
+	uint64_t freed;
+	if (!hook_enter())
+		return REAL(cuMemFreeHost)(ptr);
+	freed = note_free((uintptr_t)ptr);
+	rc = check_free(freed, "cuMemFreeHost", REAL(cuMemFreeHost)(ptr));
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemHostRegister_v2)(ptr, bytes, flags);
+	rc = REAL(cuMemHostRegister_v2)(ptr, bytes, flags);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_REGISTERED, (uintptr_t)ptr, bytes, flags);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemHostUnregister(void *ptr)
+{
+	CUresult rc;
+	uint64_t freed;
+	if (!hook_enter())
+		return REAL(cuMemHostUnregister)(ptr);
+	freed = note_free((uintptr_t)ptr);
+	rc = check_free(freed, "cuMemHostUnregister", REAL(cuMemHostUnregister)(ptr));
+	hook_leave();
+	return rc;
+}
+
+/* Host memory is known by its host address. Where the device sees it elsewhere, kernels hold addresses that no record
+ * explains. */
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemHostGetDevicePointer_v2)(ptr, host, flags);
+	rc = REAL(cuMemHostGetDevicePointer_v2)(ptr, host, flags);
+	if (rc == CUDA_SUCCESS && *ptr != (uintptr_t)host)
+		core_fault("cuMemHostGetDevicePointer", "host memory %p is mapped at another address, 0x%llx", host, *ptr);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	CUresult rc;
+	size_t size = 0;
+	CUdeviceptr base;
+	if (!hook_enter())
+		return REAL(cuIpcOpenMemHandle_v2)(ptr, handle, flags);
+	rc = REAL(cuIpcOpenMemHandle_v2)(ptr, handle, flags);
+	if (rc == CUDA_SUCCESS) {
+		REAL(cuMemGetAddressRange_v2)(&base, &size, *ptr);
+		note_alloc(ALLOC_IPC, *ptr, size, flags);
+	}
+	hook_leave();
+	return rc;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
+{
+	CUresult rc;
+	uint64_t freed;
+	if (!hook_enter())
+		return REAL(cuIpcCloseMemHandle)(ptr);
+	freed = note_free(ptr);
+	rc = check_free(freed, "cuIpcCloseMemHandle", REAL(cuIpcCloseMemHandle)(ptr));
+	hook_leave();
+	return rc;
+}
+
+/* The stream-ordered calls, each in its legacy and its per-thread form. */
+#define STREAM_ORDERED(suffix) \
+	CUresult cuMemAllocAsync##suffix(CUdeviceptr *ptr, size_t bytes, CUstream stream) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
+		rc = REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
+		if (rc == CUDA_SUCCESS) \
+			note_alloc(ALLOC_ASYNC, *ptr, bytes, 0); \
+		hook_leave(); \
+		return rc; \
+	} \
+	CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream stream) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
+		rc = REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
+		if (rc == CUDA_SUCCESS) \
+			note_alloc(ALLOC_POOL, *ptr, bytes, 0); \
+		hook_leave(); \
+		return rc; \
+	} \
+	CUresult cuMemFreeAsync##suffix(CUdeviceptr ptr, CUstream stream) \
+	{ \
+		CUresult rc; \
+		uint64_t freed; \
+		if (!hook_enter()) \
+			return REAL(cuMemFreeAsync##suffix)(ptr, stream); \
+		freed = note_free(ptr); \
+		rc = check_free(freed, "cuMemFreeAsync", REAL(cuMemFreeAsync##suffix)(ptr, stream)); \
+		hook_leave(); \
+		return rc; \
+	}
+STREAM_ORDERED()
+STREAM_ORDERED(_ptsz)
+
+/* Reserved addresses are no memory yet: a gap in them costs nothing. */
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
+	gaps_before_reserve();
+	rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemMap)(ptr, size, offset, handle, flags);
+	rc = REAL(cuMemMap)(ptr, size, offset, handle, flags);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_VMM, ptr, size, flags);
+	hook_leave();
+	return rc;
+}
+
+/* One call may take back several neighbouring mappings. */
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemUnmap)(ptr, size);
+	capture_moment();
+	core_lock();
+	for (CUdeviceptr p = ptr; p < ptr + size;) {
+		struct alloc *a = maps_at(p);
+		if (!a || a->kind != ALLOC_VMM)
+			break;
+		p += a->size;
+		maps_free(a);
+	}
+	core_unlock();
+	rc = REAL(cuMemUnmap)(ptr, size);
+	if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_DEINITIALIZED)
+		core_fault("cuMemUnmap", "result %d after its frees were recorded", (int)rc);
+	hook_leave();
+	return rc;
+}
+
+static void note_context_gone(CUcontext ctx)
+{
+	core_lock();
+	maps_free_context(ctx);
+	core_unlock();
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	if (hook_enter()) {
+		note_context_gone(ctx);
+		hook_leave();
+	}
+	return REAL(cuCtxDestroy_v2)(ctx);
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+{
+	CUcontext ctx = NULL;
+	if (hook_enter()) {
+		if (REAL(cuDevicePrimaryCtxRetain)(&ctx, dev) == CUDA_SUCCESS) {
+			REAL(cuDevicePrimaryCtxRelease_v2)(dev);
+			note_context_gone(ctx);
+		}
+		hook_leave();
+	}
+	return REAL(cuDevicePrimaryCtxReset_v2)(dev);
+}

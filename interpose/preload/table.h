@@ -1,0 +1,27 @@
+/*
+ * table.h: the two containers of the interposer, a growing array and a map between 64-bit words.
+ *
+ * What can fail: memory runs out; core_give_up is called and the operation has no effect.
+ */
+#ifndef MEDUSA_TABLE_H
+#define MEDUSA_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Makes room for at least n items of the given size at *items. */
+bool table_grow(void **items, size_t *cap, size_t n, size_t size);
+
+/* Handles and addresses are never 0 or UINT64_MAX, which mark empty and deleted places. */
+struct map {
+	uint64_t *keys, *values;
+	size_t cap, used; /* used counts deleted places too */
+};
+
+/* The value of key, or missing. */
+uint64_t map_get(const struct map *m, uint64_t key, uint64_t missing);
+void map_put(struct map *m, uint64_t key, uint64_t value);
+void map_remove(struct map *m, uint64_t key);
+
+#endif

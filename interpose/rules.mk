@@ -1,0 +1,16 @@
+# The interposer: build/lib/libmedusa_interpose.so, the same under sanitizers, and the tests of both.
+INTERPOSE_SRC     := $(filter-out %_test.c,$(wildcard interpose/preload/*.c))
+INTERPOSE_HEADERS := $(wildcard interpose/preload/*.h internal/cuda/include/*.h)
+INTERPOSE_CFLAGS  := -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fPIC -fvisibility=hidden -fno-semantic-interposition \
+                     -ftls-model=initial-exec -pthread -Iinternal/cuda/include -Iinterpose/preload
+INTERPOSE_LDFLAGS := -shared -pthread -Wl,--version-script=interpose/preload/export.map -Wl,-z,defs -Wl,-z,now
+SANITIZE          := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+build/lib/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpose/preload/export.map
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(INTERPOSE_CFLAGS) -o $@ $(INTERPOSE_SRC) $(INTERPOSE_LDFLAGS) -ldl
+
+# Preloaded, it needs the sanitizer's runtime preloaded before it. Symbols of that runtime are undefined here.
+build/asan/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpose/preload/export.map
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(SANITIZE) $(INTERPOSE_CFLAGS) -o $@ $(INTERPOSE_SRC) $(filter-out %defs,$(INTERPOSE_LDFLAGS)) -ldl
