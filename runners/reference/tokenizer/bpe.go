@@ -25,6 +25,7 @@ type bpe struct {
 	byteLevel    bool               // pieces are made of the byte alphabet; otherwise of characters with byte fallback
 	split        func(r []rune) int // byte-level: the length of the first word
 	prefixSpace  bool               // a blank goes in front of the text
+	prefixAll    bool               // ... and in front of what follows an added token
 	whole        bool               // a word that is in the vocabulary needs no merges
 	byteFallback bool
 	unknown      int // -1: none
@@ -68,7 +69,7 @@ func (t *bpe) nextAdded(text string) (int, *added) {
 func (t *bpe) encodePlain(ids []int, text string, first bool) []int {
 	if !t.byteLevel {
 		text = strings.ReplaceAll(text, " ", space)
-		if t.prefixSpace && first {
+		if t.prefixSpace && (first || t.prefixAll) {
 			text = space + text
 		}
 		return t.encodeWord(ids, text)

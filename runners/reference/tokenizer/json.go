@@ -141,7 +141,7 @@ func (t *bpe) splitAs(f *file) error {
 	for _, n := range f.Normalizer.steps() {
 		switch {
 		case n.Type == "Prepend" && n.Prepend == space:
-			t.prefixSpace = true
+			t.prefixSpace, t.prefixAll = true, true
 		case n.Type == "Replace" && n.Pattern.String != nil && *n.Pattern.String == " " && n.Content == space:
 		default:
 			return fmt.Errorf("normalizer %s is not supported", n.Type)
@@ -163,7 +163,7 @@ func (t *bpe) splitAs(f *file) error {
 			if p.Replacement != space || p.Split == nil || *p.Split {
 				return fmt.Errorf("a Metaspace that splits words is not supported")
 			}
-			t.prefixSpace = p.PrependScheme != "never"
+			t.prefixSpace, t.prefixAll = p.PrependScheme != "never", p.PrependScheme == "always"
 		default:
 			return fmt.Errorf("pre_tokenizer %s is not supported", p.Type)
 		}

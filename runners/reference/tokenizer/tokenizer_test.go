@@ -46,6 +46,7 @@ func sentencePieceFile() []byte {
 		vocab[byteName(byte(b))] = 3 + b
 	}
 	data, err := json.Marshal(map[string]any{
+		"added_tokens": []any{map[string]any{"id": 1, "content": "<s>", "special": true}},
 		"normalizer": map[string]any{"type": "Sequence", "normalizers": []any{
 			map[string]any{"type": "Prepend", "prepend": "▁"},
 			map[string]any{"type": "Replace", "pattern": map[string]any{"String": " "}, "content": "▁"}}},
@@ -79,6 +80,7 @@ func TestEncodings(t *testing.T) {
 		{"added token in the text", mustParse(t, byteLevelFile("")), "a<|end|>b", []int{299, 'a', 299, 'b'}},
 		{"Llama 3 pattern", mustParse(t, byteLevelFile(llama3Pattern)), "the 1234", []int{299, 257, ' ', '1', '2', '3', '4'}},
 		{"SentencePiece", mustParse(t, sentencePieceFile()), "ab a", []int{304, 303}},
+		{"blank behind an added token", mustParse(t, sentencePieceFile()), "a<s>a", []int{303, 1, 303}},
 		{"byte fallback", mustParse(t, sentencePieceFile()), "é", []int{300, 3 + 0xc3, 3 + 0xa9}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -155,7 +157,7 @@ func FuzzRoundTrip(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if strings.Contains(text, "<|end|>") || strings.Contains(text, space) || strings.ToValidUTF8(text, "") != text {
+		if strings.Contains(text, "<|end|>") || strings.Contains(text, "<s>") || strings.Contains(text, space) || strings.ToValidUTF8(text, "") != text {
 			t.Skip("special tokens, the blank's stand-in and broken UTF-8 do not come back")
 		}
 		for i, tok := range toks {
