@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		}
 		env = append(env, "MEDUSA_STATUS="+path)
 	}
-	cmd, err := interpose.Command(ctx, interpose.Config{Library: o.Library, Mode: interpose.ModeReplay, ExtraEnv: env}, o.Argv)
+	cmd, err := interpose.Command(ctx, interpose.Config{Library: o.Library, Mode: interpose.Replay, ExtraEnv: env}, o.Argv)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,109 @@
+// Command medusa materializes the CUDA graphs and the KV-cache profile of an LLM engine into an artifact, and starts
+// engines with both restored.
+//
+// In: command lines; files hold no logic, only flags, progress and printing. Out: results on standard output, everything
+// else on standard error. Exit codes: see exitCode.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"medusa/artifacts"
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main without the process: tests call it.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRootCmd()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var child childExit
+	if err != nil && !errors.As(err, &child) {
+		fmt.Fprintf(stderr, "medusa: %v\n", err)
+	}
+	return exitCode(err)
+}
+
+func newRootCmd() *cobra.Command {
+	root := &cobra.Command{
+		Use:               "medusa",
+		Short:             "Materialize an LLM engine's CUDA graphs once, restore them at every start",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd())
+	return root
+}
+
+// The exit codes of medusa. restore otherwise passes the engine's own code on.
+const (
+	exitOK           = 0
+	exitError        = 1
+	exitUsage        = 2
+	exitIncompatible = 3
+	exitCorrupt      = 5
+)
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() + " (see medusa help)" }
+func (e usageError) Unwrap() error { return e.err }
+
+// childExit carries an engine's own exit code.
+type childExit int
+
+func (c childExit) Error() string { return fmt.Sprintf("engine ended with exit code %d", int(c)) }
+
+func exitCode(err error) int {
+	var usage usageError
+	var child childExit
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &child):
+		return int(child)
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, artifacts.ErrIncompatible):
+		return exitIncompatible
+	case errors.Is(err, artifacts.ErrCorrupt):
+		return exitCorrupt
+	}
+	return exitError
+}
+
+// usageArgs makes a cobra argument check report a usage error.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// splitCommand separates what stands before "--" from the engine's command behind it.
+func splitCommand(cmd *cobra.Command, args []string) (own, engine []string) {
+	if n := cmd.ArgsLenAtDash(); n >= 0 {
+		return args[:n], args[n:]
+	}
+	return args, nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"medusa": main})
+}
+
+// Scripts see the built engines and libraries of build/ (make), and run them on the simulated GPU.
+func TestScripts(t *testing.T) {
+	_, file, _, _ := runtime.Caller(0)
+	root := filepath.Join(filepath.Dir(file), "..", "..")
+	build, err := filepath.Abs(filepath.Join(root, "build"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(build, "lib", "libmedusa_interpose.so")); err != nil {
+		t.Fatalf("%v (run make first)", err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", build+string(os.PathListSeparator)+e.Getenv("PATH"))
+			e.Setenv("MEDUSA_LIB", filepath.Join(build, "lib", "libmedusa_interpose.so"))
+			e.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated"))
+			e.Setenv("SIMGPU_SEED", "7")
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+	})
+}
+
+// exits runs a program and checks its exit code: exits 5 medusa verify x.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
+	}
+	got := "0"
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		got = exitStatus(err)
+	}
+	if got != args[0] {
+		ts.Fatalf("%v exits with %s, want %s", args[1:], got, args[0])
+	}
+}
+
+// exitStatus returns the exit code that the error of a finished process carries.
+func exitStatus(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return strconv.Itoa(exit.ExitCode())
+	}
+	return err.Error()
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"medusa/artifacts"
+	"medusa/interpose"
+	"medusa/materialize"
+)
+
+func newVerifyCmd() *cobra.Command {
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:   "verify FILE [-- ENGINE [ARG...]]",
+		Short: "Check an artifact; with an engine, compare its restored graphs with native ones again",
+		Long: `Reads every section of FILE and checks every reference in it. With an engine command it also repeats what
+materialize did before it gave the artifact its name: the engine starts natively and restored, both replay every graph
+on the same data, and all memory written is compared bit by bit.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			own, argv := splitCommand(cmd, args)
+			if len(own) != 1 {
+				return usageError{errors.New("verify needs one artifact")}
+			}
+			art, err := artifacts.Read(own[0])
+			if err != nil {
+				return err
+			}
+			if len(argv) == 0 {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: intact (not replayed: no engine given)\n", own[0])
+				return err
+			}
+			library, err := interpose.FindLibrary()
+			if err != nil {
+				return err
+			}
+			o := materialize.Options{Argv: argv, Library: library}
+			if verbose {
+				o.Log = cmd.ErrOrStderr()
+			}
+			var done func()
+			o.Step, done = progress(cmd.ErrOrStderr(), !verbose)
+			record, err := materialize.Verify(cmd.Context(), o, own[0], art)
+			done()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d graphs verified on %s\n", own[0], len(record.Graphs), record.Device)
+			return err
+		},
+	}
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
+	return cmd
+}

@@ -1,0 +1,99 @@
+package materialize
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"medusa/artifacts"
+	"medusa/restore/digest"
+)
+
+// DigestError is memory that a restored graph left otherwise than the natively captured one.
+type DigestError struct {
+	Graph        string // empty: before any replay, or after the last
+	Alloc        uint32
+	Name         string // of the tensor, where the engine named one
+	Class        digest.Class
+	Offset, Size uint64 // the chunk, in bytes of the allocation
+	Differing    int    // chunks of this graph that differ in all
+}
+
+func (e *DigestError) Error() string {
+	where := e.Graph
+	if where == "" {
+		where = "engine at ready"
+	}
+	return fmt.Sprintf("verify graph %q: %s memory alloc#%d %s bytes %d to %d: restored and native differ (%d chunks in all)",
+		where, e.Class, e.Alloc, e.Name, e.Offset, e.Offset+e.Size, e.Differing)
+}
+
+// compareDigests holds the restored run against the native one. A chunk that two native replays left alike must be left
+// so by both restored ones; a chunk that they did not is judged no further, and outside temporaries it marks its graph
+// as not deterministic.
+func compareDigests(native, restored *digest.Digest) ([]artifacts.GraphCheck, error) {
+	if len(native.Graphs) != len(restored.Graphs) {
+		return nil, fmt.Errorf("verify: %d graphs replayed natively, %d restored", len(native.Graphs), len(restored.Graphs))
+	}
+	for _, part := range [][2][]digest.Range{{native.Ready, restored.Ready}, {native.End, restored.End}} {
+		if _, err := compareRanges("", part[0], part[1]); err != nil {
+			return nil, err
+		}
+	}
+	var out []artifacts.GraphCheck
+	for i := range native.Graphs {
+		n, r := &native.Graphs[i], &restored.Graphs[i]
+		if n.Label != r.Label {
+			return nil, fmt.Errorf("verify graph %d: %q natively, %q restored", i, n.Label, r.Label)
+		}
+		check, err := compareRanges(n.Label, n.Ranges, r.Ranges)
+		if err != nil {
+			return nil, err
+		}
+		if check.BytesCompared == 0 {
+			return nil, fmt.Errorf("verify graph %q: no memory could be compared (did the engine name its outputs?)", n.Label)
+		}
+		check.Label = n.Label
+		out = append(out, check)
+	}
+	return out, nil
+}
+
+func compareRanges(graph string, native, restored []digest.Range) (artifacts.GraphCheck, error) {
+	check := artifacts.GraphCheck{NativeDeterministic: true}
+	if len(native) != len(restored) {
+		return check, fmt.Errorf("verify graph %q: %d memory ranges natively, %d restored", graph, len(native), len(restored))
+	}
+	sum := sha256.New()
+	var first *DigestError
+	for i := range native {
+		n, r := &native[i], &restored[i]
+		if n.Alloc != r.Alloc || n.Offset != r.Offset || n.Size != r.Size || n.Class != r.Class || n.Stride != r.Stride {
+			return check, fmt.Errorf("verify graph %q: memory range %d is alloc#%d+%d natively, alloc#%d+%d restored",
+				graph, i, n.Alloc, n.Offset, r.Alloc, r.Offset)
+		}
+		temporary := n.Class == digest.Temporary || n.Class == digest.Unstable
+		for c := range n.Chunks() {
+			offset, size := n.Span(c)
+			if !n.Stable(c) {
+				check.NativeDeterministic = check.NativeDeterministic && temporary
+				continue
+			}
+			want := n.Hash(0, c)
+			if !bytes.Equal(want, r.Hash(0, c)) || !bytes.Equal(want, r.Hash(1, c)) {
+				if first == nil {
+					first = &DigestError{Graph: graph, Alloc: n.Alloc, Name: n.Name, Class: n.Class, Offset: offset, Size: size}
+				}
+				first.Differing++
+			}
+			check.BytesCompared += size
+			sum.Write(want)
+		}
+	}
+	if first != nil {
+		return check, first
+	}
+	check.Digest = hex.EncodeToString(sum.Sum(nil))
+	return check, nil
+}

@@ -1,0 +1,57 @@
+package materialize
+
+import (
+	"errors"
+	"testing"
+
+	"medusa/restore/digest"
+)
+
+func hashes(chunks ...string) []byte {
+	var out []byte
+	for _, c := range chunks {
+		out = append(out, digest.Sum([]byte(c))...)
+	}
+	return out
+}
+
+func TestCompareDigests(t *testing.T) {
+	const two = digest.ChunkBytes + 1
+	one := func(class digest.Class, first, second []byte) *digest.Digest {
+		return &digest.Digest{Graphs: []digest.Graph{{Label: "g", Ranges: []digest.Range{
+			{Alloc: 1, Size: two, Class: digest.Output, Stride: 1, First: hashes("always", "same")},
+			{Alloc: 3, Offset: 8, Size: two, Class: class, Stride: 1, First: first, Second: second},
+		}}}}
+	}
+	tests := []struct {
+		name             string
+		native, restored *digest.Digest
+		deterministic    bool
+		differ           bool
+	}{
+		{"equal", one(digest.KV, hashes("a", "b"), nil), one(digest.KV, hashes("a", "b"), nil), true, false},
+		{"second chunk differs", one(digest.KV, hashes("a", "b"), nil), one(digest.KV, hashes("a", "x"), nil), false, true},
+		{"second replay differs", one(digest.KV, hashes("a", "b"), nil), one(digest.KV, hashes("a", "b"), hashes("a", "x")), false, true},
+		{"natively unstable", one(digest.KV, hashes("a", "b"), hashes("a", "c")), one(digest.KV, hashes("a", "x"), nil), false, false},
+		{"scratch left as garbage", one(digest.Temporary, hashes("a", "b"), hashes("c", "d")), one(digest.Temporary, hashes("e", "f"), nil), true, false},
+		{"scratch overwritten otherwise", one(digest.Temporary, hashes("a", "b"), nil), one(digest.Temporary, hashes("e", "b"), nil), false, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			checks, err := compareDigests(tt.native, tt.restored)
+			var differ *DigestError
+			if errors.As(err, &differ) != tt.differ {
+				t.Fatalf("error %v, want a difference: %v", err, tt.differ)
+			}
+			if tt.differ {
+				if differ.Alloc != 3 || differ.Differing != 1 {
+					t.Errorf("difference %+v", differ)
+				}
+				return
+			}
+			if checks[0].NativeDeterministic != tt.deterministic || checks[0].BytesCompared == 0 {
+				t.Errorf("check %+v, want deterministic %v", checks[0], tt.deterministic)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package materialize
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"medusa/interpose"
+)
+
+// engine starts the user's engine command for one run of the series.
+type engine struct {
+	argv    []string
+	library string // the interposer
+	dir     string // where traces and digests of this series go
+	env     []string
+	log     io.Writer // the engine's own output; nil: kept, and shown only where a run fails
+}
+
+// EngineError is a run of the engine that did not end as it should. Output holds the end of what it printed.
+type EngineError struct {
+	Run    string
+	Err    error
+	Output string
+}
+
+func (e *EngineError) Error() string {
+	s := fmt.Sprintf("run engine (%s): %v", e.Run, e.Err)
+	if e.Output != "" {
+		s += "\n" + e.Output
+	}
+	return s
+}
+
+func (e *EngineError) Unwrap() error { return e.Err }
+
+// record runs the engine up to `ready` under the recorder and reads the trace it leaves.
+func (e *engine) record(ctx context.Context, name, run string, gapSeed, kvBytes uint64) (*Recording, error) {
+	path := filepath.Join(e.dir, name+".trace")
+	env := []string{"MEDUSA_RUN=" + run}
+	if run != "profile" {
+		env = append(env, "MEDUSA_KV_BYTES="+strconv.FormatUint(kvBytes, 10))
+	}
+	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: gapSeed, ExitAtReady: true, ExtraEnv: env}
+	if err := e.run(ctx, name, cfg); err != nil {
+		return nil, err
+	}
+	r, err := ReadRecording(path)
+	if err != nil {
+		return nil, err
+	}
+	if r.readyOrder == noOrder {
+		return nil, fmt.Errorf("read trace of run %s: the engine never marked phase %q", name, "ready")
+	}
+	return r, nil
+}
+
+func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) error {
+	cfg.ExtraEnv = append(cfg.ExtraEnv, e.env...)
+	cmd, err := interpose.Command(ctx, cfg, e.argv)
+	if err != nil {
+		return err
+	}
+	var tail tailBuffer
+	out := io.Writer(&tail)
+	if e.log != nil {
+		out = io.MultiWriter(e.log, &tail)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &EngineError{Run: name, Err: err, Output: tail.String()}
+	}
+	return nil
+}
+
+// ExitCode returns the engine's own exit code where the error is an engine that ended with one.
+func ExitCode(err error) (int, bool) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode(), true
+	}
+	return 0, false
+}
+
+// tailBuffer keeps the last bytes written to it.
+type tailBuffer struct{ buf []byte }
+
+const tailSize = 4096
+
+func (t *tailBuffer) Write(p []byte) (int, error) {
+	t.buf = append(t.buf, p...)
+	if n := len(t.buf) - tailSize; n > 0 {
+		t.buf = append(t.buf[:0], t.buf[n:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tailBuffer) String() string { return string(bytes.TrimSpace(t.buf)) }
+
+// scratch makes the directory for a series' traces, beside nothing the user sees.
+func scratch() (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp("", "medusa-")
+	return dir, func() { os.RemoveAll(dir) }, err
+}

@@ -1,0 +1,146 @@
+package materialize
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+	"medusa/kvprofile"
+)
+
+// Options say what to materialize.
+type Options struct {
+	Output  string    // the artifact; it appears under this name only once it is verified
+	Argv    []string  // the engine's command, unchanged
+	Library string    // libmedusa_interpose.so
+	Log     io.Writer // the engine's output of every run; nil: shown only where a run fails
+	Now     time.Time
+	// Step is told about each run before it starts: its number, how many there are, and what it does.
+	Step func(i, n int, what string)
+}
+
+// recordAttempts bounds how often runs A and B are repeated where words stay unproven: each attempt moves memory anew,
+// and a second coincidence is already unlikely.
+const recordAttempts = 3
+
+// Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
+// the artifact its name. Whatever fails leaves nothing under that name.
+func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
+	dir, remove, err := scratch()
+	if err != nil {
+		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
+	}
+	defer remove()
+	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
+	const steps = 6
+
+	o.Step(0, steps, "run 0: profile the KV cache")
+	profile, err := e.record(ctx, "0", "profile", 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	kv, err := profile.kvProfile()
+	if err != nil {
+		return nil, err
+	}
+	spec, recorded, err := recordAndCompile(ctx, e, o, kv.KVBytes, steps)
+	if err != nil {
+		return nil, err
+	}
+	art := &artifacts.Artifact{Identity: recorded.identityFactors(), KV: kv, Spec: spec, Created: o.Now}
+
+	candidate := filepath.Join(dir, "candidate.medusa")
+	o.Step(3, steps, "write candidate")
+	if err := artifacts.Write(candidate, art); err != nil {
+		return nil, err
+	}
+	v, err := verify(ctx, e, candidate, art, func(i int, what string) { o.Step(4+i, steps, what) })
+	if err != nil {
+		return nil, err
+	}
+	art.Verification = v.record
+	for i := range spec.Triggers {
+		spec.Triggers[i].Launches = v.launches(spec.Triggers[i].Batch)
+	}
+	art.Stages = []artifacts.StageTimes{
+		profile.stageTimes("native", o.Now),
+		v.restoredStages(v.record.Driver, o.Now),
+	}
+	return art, artifacts.Write(o.Output, art)
+}
+
+// recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven.
+func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes uint64, steps int) (*graphir.Spec, *Recording, error) {
+	for attempt := 1; ; attempt++ {
+		o.Step(1, steps, "run A: record")
+		a, err := e.record(ctx, "A", "record", 0, kvBytes)
+		if err != nil {
+			return nil, nil, err
+		}
+		seed, err := gapSeed()
+		if err != nil {
+			return nil, nil, err
+		}
+		o.Step(2, steps, "run B: record with other gaps")
+		b, err := e.record(ctx, "B", "record", seed, kvBytes)
+		if err != nil {
+			return nil, nil, err
+		}
+		spec, err := Compile(a, b)
+		var word *WordError
+		if errors.As(err, &word) && word.Retry && attempt < recordAttempts {
+			continue
+		}
+		return spec, a, err
+	}
+}
+
+// gapSeed returns a seed that is never zero (zero means no gaps).
+func gapSeed() (uint64, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("draw gap seed: %w", err)
+	}
+	return binary.LittleEndian.Uint64(b[:]) | 1, nil
+}
+
+func (r *Recording) kvProfile() (kvprofile.Profile, error) {
+	if r.kv == nil {
+		return kvprofile.Profile{}, errors.New("profile the KV cache: the engine marked no KV profile in run 0")
+	}
+	p := kvprofile.Profile{
+		KVBytes: r.kv.KVBytes, TotalMemory: r.kv.Total, FreeBefore: r.kv.FreeBefore, FreeAfter: r.kv.FreeAfter,
+		PeakForward: r.kv.PeakForward, Utilization: r.kv.Utilization, ProfileTokens: r.kv.ProfileTokens,
+	}
+	return p, p.Validate()
+}
+
+func (r *Recording) identityFactors() artifacts.Identity {
+	var id artifacts.Identity
+	for _, f := range r.identity {
+		id = append(id, artifacts.Factor{Key: f.Key, Value: f.Value})
+	}
+	return id
+}
+
+// stageTimes returns the seconds between phase marks.
+func (r *Recording) stageTimes(mode string, now time.Time) artifacts.StageTimes {
+	out := artifacts.StageTimes{Mode: mode, Date: now.Format(time.DateOnly)}
+	if r.device != nil {
+		out.Device, out.Driver = r.device.Name, driverVersion(r.device.Driver)
+	}
+	for i := range r.phases[:max(0, len(r.phases)-1)] {
+		out.Stages = appendStage(out.Stages, r.phases[i].name, float64(r.phases[i+1].ns-r.phases[i].ns)/1e9)
+	}
+	return out
+}
+
+// driverVersion spells cuDriverGetVersion's number as NVIDIA does: 12080 is 12.8.
+func driverVersion(v uint32) string { return fmt.Sprintf("%d.%d", v/1000, v%1000/10) }
