@@ -14,3 +14,20 @@ build/lib/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpos
 build/asan/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpose/preload/export.map
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SANITIZE) $(INTERPOSE_CFLAGS) -o $@ $(INTERPOSE_SRC) $(filter-out %defs,$(INTERPOSE_LDFLAGS)) -ldl
+
+# The programs that the tests run, and a driver of twenty functions for those that need no GPU at all.
+INTERPOSE_TEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Iinternal/cuda/include -Iinterpose/preload
+
+build/test/fake/libcuda.so.1: interpose/test/fakecuda.c $(INTERPOSE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(INTERPOSE_TEST_CFLAGS) -fPIC -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o $@ $<
+
+build/test/reach build/test/inert: build/test/%: interpose/test/%.c $(INTERPOSE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< -ldl
+
+build/test/reach-linked: interpose/test/reach.c build/test/fake/libcuda.so.1
+	$(CC) $(INTERPOSE_TEST_CFLAGS) -DLINKED -o $@ $< build/test/fake/libcuda.so.1
+
+build/test/end: interpose/test/end.c build/test/fake/libcuda.so.1
+	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< build/test/fake/libcuda.so.1

@@ -34,6 +34,7 @@ static void child_after_fork(void)
 	atomic_store(&core_mode_now, MODE_INERT);
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	trace_abandon(&writer);
+	trace_state = SEALED;
 }
 
 enum mode core_read_mode(void)

@@ -117,20 +117,21 @@ __attribute__((visibility("hidden"), used)) struct dlsym_answer medusa_dlsym(voi
 	void *p = NULL;
 	Dl_info info;
 	find_real_dlsym();
-	if (handle == RTLD_NEXT || core_inside || (i = hook_index(name)) < 0 || core_mode() == MODE_INERT || !real_dlsym)
+	if (handle == RTLD_NEXT || core_inside || (i = hook_index(name)) < 0 || !real_dlsym)
 		return pass;
 	if (handle != RTLD_DEFAULT)
 		p = real_dlsym(handle, name);
 	if (handle == RTLD_DEFAULT || p == hooks[i]) {
 		/* The search found or would find our own export. What lies behind us is what the process would see. */
 		p = real_dlsym(RTLD_NEXT, name);
-		if (!p) {
+		if (!p || core_mode() == MODE_INERT) {
+			pass.result = p;
 			/* libc has no such symbol either: asking it yields NULL and the right dlerror. */
 			pass.handle = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 			return pass;
 		}
 	}
-	if (!p || !in_driver(p, &info))
+	if (!p || !in_driver(p, &info) || core_mode() == MODE_INERT)
 		return pass;
 	atomic_store(&real[i], p);
 	return (struct dlsym_answer){hooks[i], NULL};

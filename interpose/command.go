@@ -1,0 +1,143 @@
+package interpose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// LibraryName is the file name of the interposer.
+const LibraryName = "libmedusa_interpose.so"
+
+// ErrNoLibrary says that the interposer was found nowhere.
+var ErrNoLibrary = errors.New("no " + LibraryName)
+
+// Mode is what the interposer does in the process (MEDUSA_MODE of preload/medusa.h).
+type Mode string
+
+// The modes.
+const (
+	Record Mode = "record" // write a trace
+	Replay Mode = "replay" // keep the maps in memory, write nothing
+)
+
+// Config says how a process is to be started under the interposer.
+type Config struct {
+	Library     string // path of the interposer; empty: FindLibrary
+	Mode        Mode
+	TracePath   string // Record: the trace to create; it must not exist
+	GapSeed     uint64 // Record: non-zero puts seeded gaps between allocations
+	ExitAtReady bool   // Record: the process ends with status 0 once phase "ready" is marked
+	ExtraEnv    []string
+}
+
+// Command returns the command that runs argv with the current environment, ExtraEnv and the interposer. The interposer
+// comes first in LD_PRELOAD; what the environment preloads already stays behind it.
+func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
+	if len(argv) == 0 {
+		return nil, errors.New("interpose command: it is empty")
+	}
+	if err := c.check(); err != nil {
+		return nil, fmt.Errorf("interpose command %q: %w", argv[0], err)
+	}
+	library := c.Library
+	if library == "" {
+		var err error
+		if library, err = FindLibrary(); err != nil {
+			return nil, err
+		}
+	}
+	library, err := filepath.Abs(library)
+	if err == nil {
+		_, err = os.Stat(library)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("interpose command %q: %w", argv[0], err)
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = c.environ(append(os.Environ(), c.ExtraEnv...), library)
+	return cmd, nil
+}
+
+func (c Config) check() error {
+	switch c.Mode {
+	case Replay:
+		if c.TracePath != "" || c.GapSeed != 0 || c.ExitAtReady {
+			return errors.New("replay mode takes no trace, no gaps and no exit at ready")
+		}
+		return nil
+	case Record:
+		if c.TracePath == "" {
+			return errors.New("record mode needs a trace path")
+		}
+		if _, err := os.Lstat(c.TracePath); err == nil {
+			return fmt.Errorf("trace %q exists (the recorder creates it)", c.TracePath)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown mode %q", c.Mode)
+}
+
+// environ returns base without any setting of the interposer's variables, and with this configuration's.
+func (c Config) environ(base []string, library string) []string {
+	var env []string
+	preload := []string{library}
+	for _, kv := range base {
+		name, value, _ := strings.Cut(kv, "=")
+		switch name {
+		case "MEDUSA_MODE", "MEDUSA_TRACE", "MEDUSA_GAP_SEED", "MEDUSA_AT_READY":
+		case "LD_PRELOAD":
+			if value != "" {
+				preload = append(preload[:1], value)
+			}
+		default:
+			env = append(env, kv)
+		}
+	}
+	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), "MEDUSA_MODE="+string(c.Mode))
+	if c.Mode != Record {
+		return env
+	}
+	path := c.TracePath
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	env = append(env, "MEDUSA_TRACE="+path)
+	if c.GapSeed != 0 {
+		env = append(env, "MEDUSA_GAP_SEED="+strconv.FormatUint(c.GapSeed, 10))
+	}
+	if c.ExitAtReady {
+		env = append(env, "MEDUSA_AT_READY=exit")
+	}
+	return env
+}
+
+// FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or the one in lib/ or ../lib/
+// beside the running executable. Its error wraps ErrNoLibrary.
+func FindLibrary() (string, error) {
+	if lib := os.Getenv("MEDUSA_LIB"); lib != "" {
+		if st, err := os.Stat(lib); err == nil && st.IsDir() {
+			lib = filepath.Join(lib, LibraryName)
+		}
+		if _, err := os.Stat(lib); err != nil {
+			return "", fmt.Errorf("find interposer: %w at MEDUSA_LIB: %w", ErrNoLibrary, err)
+		}
+		return lib, nil
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find interposer: %w", err)
+	}
+	dir := filepath.Dir(exe)
+	for _, p := range []string{filepath.Join(dir, "lib", LibraryName), filepath.Join(dir, "..", "lib", LibraryName)} {
+		if _, err := os.Stat(p); err == nil {
+			return filepath.Clean(p), nil
+		}
+	}
+	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set MEDUSA_LIB)", ErrNoLibrary, exe)
+}

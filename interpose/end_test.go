@@ -1,0 +1,86 @@
+package interpose
+
+import (
+	"bytes"
+	"errors"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"medusa/interpose/trace"
+)
+
+func fakeDir(t *testing.T) string { return filepath.Dir(build(t, "build/test/fake/libcuda.so.1")) }
+
+// However a process ends in order, its trace ends with what its memory held; a C program that marks nothing included.
+func TestOrderlyEndSealsTheTrace(t *testing.T) {
+	for _, c := range []struct {
+		how  string
+		exit int
+	}{{"return", 0}, {"exit", 7}} {
+		recs, _ := record(t, Config{}, c.exit, fakeDir(t), build(t, "build/test/end"), c.how)
+		contents := of[*trace.Content](recs)
+		if len(contents) != 2 || len(contents[0].Data) != 100 || len(contents[1].Data) != 200 || !bytes.Equal(contents[0].Data, make([]byte, 100)) {
+			t.Errorf("%s: contents %v", c.how, contents)
+		}
+		p := recs[0].(*trace.Process)
+		if len(p.Args) != 2 || p.Args[1] != c.how || !strings.HasSuffix(p.Exe, "/end") || p.Protocol != 1 {
+			t.Errorf("%s: process %+v", c.how, p)
+		}
+	}
+}
+
+// A process that dies leaves a trace that says so, and the records up to the last flush.
+func TestDeathLeavesAnIncompleteTrace(t *testing.T) {
+	for _, how := range []string{"kill", "_exit"} {
+		path := filepath.Join(t.TempDir(), "trace")
+		r := run(t, Config{Mode: Record, TracePath: path}, fakeDir(t), build(t, "build/test/end"), how)
+		if how == "kill" && r.signal != syscall.SIGKILL {
+			t.Fatalf("%s: exit %d, signal %v", how, r.exit, r.signal)
+		}
+		recs, err := trace.ReadAll(path)
+		var at *trace.Error
+		if !errors.Is(err, trace.ErrIncomplete) || !errors.As(err, &at) || at.File != path || at.Offset == 0 || at.Section == "" {
+			t.Errorf("%s: error %v, want ErrIncomplete with its place", how, err)
+		}
+		if n := len(of[*trace.Alloc](recs)); how == "kill" && n != 2 {
+			t.Errorf("%s: %d allocations before the last phase mark, want 2", how, n)
+		}
+	}
+}
+
+// "ready" seals the trace: contents are there, later events are not, and the process goes on unless told to exit.
+func TestReadySealsTheTrace(t *testing.T) {
+	for _, exit := range []bool{false, true} {
+		recs, r := record(t, Config{ExitAtReady: exit}, 0, fakeDir(t), build(t, "build/test/end"), "ready")
+		if got, want := r.stdout == "still here\n", !exit; got != want {
+			t.Errorf("exit %v: output %q", exit, r.stdout)
+		}
+		if n := len(of[*trace.Alloc](recs)); n != 2 {
+			t.Errorf("exit %v: %d allocations, want the 2 before ready", exit, n)
+		}
+		if c := of[*trace.Content](recs); len(c) != 1 || c[0].Alloc != 1 || len(c[0].Data) != 200 {
+			t.Errorf("exit %v: contents %v, want those of the live allocation", exit, c)
+		}
+	}
+}
+
+// A forked child leaves the parent's trace alone, whatever it calls.
+func TestForkedChildIsNotRecorded(t *testing.T) {
+	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "fork")
+	if n := len(of[*trace.Alloc](recs)); n != 2 {
+		t.Errorf("%d allocations, want the parent's 2", n)
+	}
+}
+
+// A second process that calls the driver does not write over the first one's trace, and says so.
+func TestOneTraceOneProcess(t *testing.T) {
+	recs, r := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "twice")
+	if n := len(of[*trace.Process](recs)); n != 1 {
+		t.Errorf("%d process records", n)
+	}
+	if !strings.Contains(r.stderr, "is not recorded") {
+		t.Errorf("the second process said nothing: %q", r.stderr)
+	}
+}

@@ -1,0 +1,66 @@
+/*
+ * end.c HOW: allocates twice and ends in the way HOW says: return, exit, _exit, kill (SIGKILL after a flushed phase),
+ * ready, fork (a child that uses what the parent left, then both return), twice (a second process with the same trace).
+ */
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda.h"
+
+static void phase(const char *name)
+{
+	void (*mark)(const char *) = (void (*)(const char *))dlsym(RTLD_DEFAULT, "medusa_mark_phase");
+	if (mark)
+		mark(name);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "return";
+	CUcontext ctx;
+	CUdeviceptr a, b;
+	int status = 0;
+	if (cuInit(0) || cuDevicePrimaryCtxRetain(&ctx, 0) || cuCtxSetCurrent(ctx))
+		return 2;
+	if (strcmp(how, "return") != 0)
+		phase("warmup");
+	if (cuMemAlloc(&a, 100) || cuMemAlloc(&b, 200))
+		return 3;
+	if (strcmp(how, "exit") == 0)
+		exit(7);
+	if (strcmp(how, "_exit") == 0)
+		_exit(7);
+	if (strcmp(how, "kill") == 0) {
+		phase("capture");
+		kill(getpid(), SIGKILL);
+	}
+	if (strcmp(how, "ready") == 0) {
+		cuMemFree(a);
+		phase("ready");
+		puts("still here");
+		return cuMemAlloc(&a, 300) != CUDA_SUCCESS;
+	}
+	if (strcmp(how, "fork") == 0) {
+		pid_t child = fork();
+		if (child == 0) {
+			CUdeviceptr c;
+			return cuMemAlloc(&c, 300) != CUDA_SUCCESS;
+		}
+		waitpid(child, &status, 0);
+	}
+	if (strcmp(how, "twice") == 0) {
+		pid_t child = fork();
+		if (child == 0) {
+			execl(argv[0], argv[0], "exit", (char *)NULL);
+			_exit(9);
+		}
+		waitpid(child, &status, 0);
+		return WEXITSTATUS(status) != 7;
+	}
+	return WEXITSTATUS(status);
+}

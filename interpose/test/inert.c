@@ -1,0 +1,31 @@
+/*
+ * inert.c: a process as LD_PRELOAD meets it everywhere: it never calls the driver. Prints what it can see of it; the
+ * output must not depend on the interposer. With an argument: calls nothing either, but starts itself once without one.
+ */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+	void *self = dlopen(NULL, RTLD_NOW);
+	printf("default %d\n", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") != NULL);
+	printf("error %s\n", dlerror());
+	printf("self %d\n", dlsym(self, "cuInit") != NULL || dlsym(self, "cuMemAlloc_v2") != NULL);
+	printf("cudnn %d\n", dlsym(RTLD_DEFAULT, "cudnnCreate") != NULL);
+	printf("printf %d\n", dlsym(RTLD_DEFAULT, "printf") != NULL);
+	printf("libcuda %d\n", dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD) != NULL);
+	fflush(stdout);
+	if (argc > 1) {
+		pid_t child = fork();
+		int status = 1;
+		if (child == 0) {
+			execl(argv[0], argv[0], (char *)NULL);
+			_exit(9);
+		}
+		waitpid(child, &status, 0);
+		return WEXITSTATUS(status);
+	}
+	return 0;
+}
