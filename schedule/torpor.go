@@ -27,6 +27,7 @@ type Torpor struct {
 	stamps    map[int]int
 	clock     int
 	running   []bool
+	waiting   []int // functions with a request that may start, in no order
 	served    []int
 	met       []int
 	high      []bool
@@ -66,12 +67,18 @@ func (p *Torpor) Arrive(_ float64, r Request) {
 	p.clock++
 	p.stamps[r.ID] = p.clock
 	p.queued++
+	if p.queues[r.Fn].len() == 1 && !p.running[r.Fn] {
+		p.waiting = append(p.waiting, r.Fn)
+	}
 }
 
 // Done counts the request for or against its function's deadline.
 func (p *Torpor) Done(_ float64, d Completion) {
 	fn := d.Request.Fn
 	p.running[fn] = false
+	if p.queues[fn].len() > 0 {
+		p.waiting = append(p.waiting, fn)
+	}
 	p.served[fn]++
 	if d.Latency <= p.Deadline[fn] {
 		p.met[fn]++
@@ -86,19 +93,18 @@ func (p *Torpor) Next(now float64, c Cluster) (Decision, bool) {
 		return Decision{}, false
 	}
 	p.refresh(now)
-	best := -1
-	for i := range p.queues {
-		if p.queues[i].len() > 0 && !p.running[i] && (best < 0 || p.before(i, best)) {
-			best = i
+	best, at := -1, -1
+	for k, i := range p.waiting {
+		if (best < 0 || p.before(i, best)) && accepted(c, i) {
+			best, at = i, k
 		}
 	}
 	if best < 0 {
 		return Decision{}, false
 	}
+	p.waiting[at] = p.waiting[len(p.waiting)-1]
+	p.waiting = p.waiting[:len(p.waiting)-1]
 	g, peer := p.place(c, best)
-	if g < 0 {
-		return Decision{}, false
-	}
 	r := p.queues[best].pop()
 	delete(p.stamps, r.ID)
 	p.running[best] = true
@@ -141,7 +147,18 @@ func (p *Torpor) refresh(now float64) {
 	p.high = Split(p.key, p.Tuner.Alpha)
 }
 
-// place is Algorithm 1 over the GPUs that accept fn. It returns -1 if there is none.
+// accepted reports whether any GPU accepts fn. A function that cannot be placed, all holders of victims being locked, must
+// not hold up the others.
+func accepted(c Cluster, fn int) bool {
+	for g := range c.GPUs() {
+		if c.Accepts(g, fn) {
+			return true
+		}
+	}
+	return false
+}
+
+// place is Algorithm 1 over the GPUs that accept fn, of which there is at least one.
 func (p *Torpor) place(c Cluster, fn int) (gpu, peer int) {
 	p.idle = p.idle[:0]
 	held := false
@@ -153,9 +170,6 @@ func (p *Torpor) place(c Cluster, fn int) (gpu, peer int) {
 			p.idle = append(p.idle, g)
 		}
 		held = held || c.Holds(g, fn)
-	}
-	if len(p.idle) == 0 {
-		return -1, Anywhere
 	}
 	if p.Random != nil {
 		return p.idle[p.Random.IntN(len(p.idle))], Anywhere

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"math"
 	"slices"
 
 	"medusa/schedule"
@@ -9,8 +8,8 @@ import (
 
 // free is fn's worker on g that can take one more request, nil if there is none.
 func (s *sim) free(g, fn int) *worker {
-	for _, w := range s.gpus[g].workers {
-		if w.fn == fn && w.state != stopping && (s.spec.Slots == 0 || w.seen < s.spec.Slots) {
+	for _, w := range s.fns[fn].workers {
+		if w.gpu == g && w.state != stopping && (s.spec.Slots == 0 || w.seen < s.spec.Slots) {
 			return w
 		}
 	}
@@ -28,9 +27,10 @@ func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
 	w.ready = s.now + d
 	w.lastUsed = s.now
 	f.loading += d
-	f.holders++
+	f.workers = append(f.workers, w)
 	s.gpus[g].workers = append(s.gpus[g].workers, w)
 	s.gpus[g].used += f.bytes
+	s.settle(w)
 	s.workers++
 	s.agenda.push(event{at: w.ready, kind: loaded, worker: w})
 	return w, kind
@@ -44,6 +44,7 @@ func (s *sim) source(w *worker, peer int) (float64, startKind) {
 		for _, o := range s.gpus[peer].workers {
 			if o.fn == w.fn && o.state == serving {
 				o.locks++
+				s.settle(o)
 				w.source = o
 				d := f.cost.Peer
 				s.occupy(g, d, schedule.Peer)
@@ -134,7 +135,7 @@ func (s *sim) dropContainer(n *node) bool {
 	for _, c := range n.containers {
 		if c.worker == nil || c.worker.idle() {
 			idle = append(idle, c)
-			s.scratch = append(s.scratch, schedule.Resident{Fn: c.fn, LastUsed: c.lastUsed, Anywhere: s.fns[c.fn].lastUsed, Replicas: s.fns[c.fn].holders, Heavy: s.fns[c.fn].class > 0})
+			s.scratch = append(s.scratch, schedule.Resident{Fn: c.fn, LastUsed: c.lastUsed, Anywhere: s.fns[c.fn].lastUsed, Replicas: len(s.fns[c.fn].workers), Heavy: s.fns[c.fn].class > 0})
 		}
 	}
 	if len(idle) == 0 {
@@ -165,35 +166,38 @@ func (s *sim) serves(node int) bool {
 }
 
 // fits reports whether a worker of the given size has room beside those on g.
-func (s *sim) fits(g int, gb float64) bool {
+func (s *sim) fits(g int, bytes int64) bool {
 	p := &s.gpus[g]
-	if s.spec.WorkersPerGPU > 0 && len(p.workers) >= s.spec.WorkersPerGPU {
-		return false
-	}
-	// Sizes are sums of decimal fractions; a rounding error is not a lack of memory.
-	return s.spec.GPUMemoryGB == 0 || p.used+gb <= s.spec.GPUMemoryGB+1e-9
+	return s.room(len(p.workers), p.used+bytes)
 }
 
 // canFit is fits after evicting every idle worker.
-func (s *sim) canFit(g int, gb float64) bool {
-	if s.fits(g, gb) {
-		return true
-	}
-	if s.spec.Static {
-		return false
-	}
+func (s *sim) canFit(g int, bytes int64) bool {
 	p := &s.gpus[g]
-	left, used := 0, 0.0
-	for _, w := range p.workers {
-		if !w.idle() {
-			left++
-			used += s.fns[w.fn].bytes
-		}
-	}
-	if s.spec.WorkersPerGPU > 0 && left >= s.spec.WorkersPerGPU {
+	return s.fits(g, bytes) || (!s.spec.Static && s.room(p.pinned, p.pinnedBytes+bytes))
+}
+
+// room reports whether a GPU with so many workers can take one more, with so many bytes then in use.
+func (s *sim) room(workers int, bytes int64) bool {
+	if s.spec.WorkersPerGPU > 0 && workers >= s.spec.WorkersPerGPU {
 		return false
 	}
-	return s.spec.GPUMemoryGB == 0 || used+gb <= s.spec.GPUMemoryGB+1e-9
+	return s.memory == 0 || bytes <= s.memory
+}
+
+// settle counts w among those that cannot be evicted, or no longer. It is called after every change to what idle depends on.
+func (s *sim) settle(w *worker) {
+	pinned := w.state != gone && !w.idle()
+	if pinned == w.pinned {
+		return
+	}
+	w.pinned = pinned
+	p, bytes, n := &s.gpus[w.gpu], s.fns[w.fn].bytes, 1
+	if !pinned {
+		bytes, n = -bytes, -1
+	}
+	p.pinned += n
+	p.pinnedBytes += bytes
 }
 
 func (s *sim) evict(g int) {
@@ -203,7 +207,7 @@ func (s *sim) evict(g int) {
 			f := &s.fns[w.fn]
 			s.picked = append(s.picked, w)
 			s.scratch = append(s.scratch, schedule.Resident{
-				Fn: w.fn, Bytes: int64(f.bytes * 1e9), LastUsed: w.lastUsed, Anywhere: f.lastUsed, Replicas: f.holders, Heavy: f.class > 0,
+				Fn: w.fn, Bytes: f.bytes, LastUsed: w.lastUsed, Anywhere: f.lastUsed, Replicas: len(f.workers), Heavy: f.class > 0,
 			})
 		}
 	}
@@ -214,13 +218,12 @@ func (s *sim) evict(g int) {
 func (s *sim) remove(w *worker, process bool) {
 	p := &s.gpus[w.gpu]
 	p.workers = slices.DeleteFunc(p.workers, func(x *worker) bool { return x == w })
-	p.used = math.Max(0, p.used-s.fns[w.fn].bytes)
-	if len(p.workers) == 0 {
-		p.used = 0
-	}
-	s.fns[w.fn].holders--
+	p.used -= s.fns[w.fn].bytes
+	f := &s.fns[w.fn]
+	f.workers = slices.DeleteFunc(f.workers, func(x *worker) bool { return x == w })
 	s.workers--
 	w.state = gone
+	s.settle(w)
 	if c := w.home; c != nil {
 		c.worker, w.home = nil, nil
 		if process {
@@ -236,7 +239,7 @@ func (s *sim) prefetch() {
 		return
 	}
 	for _, fn := range s.mqfq.Woken() {
-		if !s.spec.Prefetch || s.fns[fn].holders > 0 {
+		if !s.spec.Prefetch || len(s.fns[fn].workers) > 0 {
 			continue
 		}
 		c := slices.IndexFunc(s.nodes[0].containers, func(c *container) bool { return c.fn == fn && c.worker == nil })

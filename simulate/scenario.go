@@ -63,6 +63,7 @@ type ClusterSpec struct {
 	Slots         int         `yaml:"slots"`           // batch slots of a worker; 0: no limit
 	GPUSlots      int         `yaml:"gpu_slots"`       // requests a GPU runs at once, over all workers; 0: no limit
 	WorkersPerGPU int         `yaml:"workers_per_gpu"` // 0: as memory allows
+	Replicas      int         `yaml:"replicas"`        // workers a function may have at once; 0: no limit
 	Interference  float64     `yaml:"interference"`    // share by which each further request on a GPU slows one down
 	ObserveEvery  float64     `yaml:"observe_s"`       // completions and exits are seen at multiples of this; 0: at once
 	IdleExit      bool        `yaml:"idle_exit"`       // a worker with nothing to do exits
@@ -86,7 +87,8 @@ type Function struct {
 	Rate   float64 `yaml:"rate"`  // requests per second, or a share where the workload gives the total
 	SLO    float64 `yaml:"slo_s"`
 	Weight float64 `yaml:"weight"`
-	Copies int     `yaml:"copies"` // deploy this many, numbered from 1
+	Start  float64 `yaml:"start_s"` // no requests before this
+	Copies int     `yaml:"copies"`  // deploy this many, numbered from 1
 }
 
 // Variant is the scenario with some fields replaced.
@@ -133,7 +135,7 @@ func (s *Scenario) check() error {
 		return at("$.cluster.pool", "a pool of processes and host memory for weights exclude each other")
 	case len(s.Functions) == 0:
 		return at("$.functions", "no functions")
-	case c.Pool < 0 || c.Slots < 0 || c.GPUSlots < 0 || c.WorkersPerGPU < 0:
+	case c.Pool < 0 || c.Slots < 0 || c.GPUSlots < 0 || c.WorkersPerGPU < 0 || c.Replicas < 0:
 		return at("$.cluster", "counts must not be negative")
 	}
 	for _, v := range []float64{c.GPUMemoryGB, c.HostMemoryGB, c.Interference, c.ObserveEvery, c.Keepalive, c.NetworkGBps} {
@@ -175,8 +177,8 @@ func (s *Scenario) check() error {
 			return at(path, "a function needs a name, and copies of 1 or more")
 		case !ok:
 			return at(path, "no model %q in the profiles", f.Model)
-		case !(f.Rate >= 0 && f.Rate < 1e6 && f.SLO >= 0 && f.SLO < 1e9 && f.Weight >= 0 && f.Weight < 1e9):
-			return at(path, "rate, slo_s or weight is out of range")
+		case !(f.Rate >= 0 && f.Rate < 1e6 && f.SLO >= 0 && f.SLO < 1e9 && f.Weight >= 0 && f.Weight < 1e9 && f.Start >= 0):
+			return at(path, "rate, slo_s, weight or start_s is out of range")
 		case c.GPUMemoryGB > 0 && m.MemoryGB > c.GPUMemoryGB:
 			return at(path, "model %s needs %g GB, a GPU has %g", f.Model, m.MemoryGB, c.GPUMemoryGB)
 		}

@@ -39,7 +39,7 @@ type function struct {
 	decode        float64
 	decodeRequest float64
 	first, later  float64 // cold start on an idle node, and on one that serves
-	bytes         float64 // on the device, GB
+	bytes         int64   // on the device
 	class         int
 	cost          schedule.Cost
 	lastUsed      float64
@@ -47,17 +47,19 @@ type function struct {
 	loading       float64 // GPU seconds of loading
 	served        int
 	serviceSum    float64
-	holders       int
+	workers       []*worker
 }
 
 type gpu struct {
-	node    int
-	workers []*worker
-	used    float64 // GB
-	active  int     // requests with fixed service times that run now
-	flying  int     // requests admitted and not finished
-	copying float64 // until when the host link is in use
-	traffic schedule.Traffic
+	node        int
+	workers     []*worker
+	used        int64
+	pinned      int // workers that cannot be evicted now, and their memory
+	pinnedBytes int64
+	active      int     // requests with fixed service times that run now
+	flying      int     // requests admitted and not finished
+	copying     float64 // until when the host link is in use
+	traffic     schedule.Traffic
 }
 
 // container is a worker's place in host memory: it outlives the worker's stay on a GPU.
@@ -82,8 +84,9 @@ type sim struct {
 	requests []request
 	agenda   agenda
 	now      float64
-	open     int // requests not yet finished
-	workers  int // alive
+	open     int   // requests not yet finished
+	memory   int64 // of a GPU; 0: no limit
+	workers  int   // alive
 	watching bool
 	progress func(done int)
 	finished int
@@ -97,7 +100,7 @@ func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sim{spec: &sc.Cluster, policy: policy, requests: requests, open: len(requests)}
+	s := &sim{spec: &sc.Cluster, policy: policy, requests: requests, open: len(requests), memory: gigabytes(sc.Cluster.GPUMemoryGB)}
 	s.mqfq, _ = policy.(*schedule.MQFQ)
 	switch sc.Cluster.Eviction {
 	case "global-lru":
@@ -124,9 +127,12 @@ func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
 	return s, nil
 }
 
+// gigabytes is whole bytes: sums of them are exact.
+func gigabytes(gb float64) int64 { return int64(math.Round(gb * 1e9)) }
+
 func newFunction(sc *Scenario, f Function) (function, error) {
 	p := sc.profiles.Models[f.Model]
-	fn := function{Function: f, profile: &p, engine: p.Engine, bytes: p.MemoryGB, class: map[string]int{"medium": 1, "heavy": 2}[p.Class]}
+	fn := function{Function: f, profile: &p, engine: p.Engine, bytes: gigabytes(p.MemoryGB), class: map[string]int{"medium": 1, "heavy": 2}[p.Class]}
 	native, err := startTimes(sc, &p, Native)
 	if err != nil {
 		native, err = startTimes(sc, &p, sc.Strategy)
@@ -216,8 +222,10 @@ func (s *sim) handle(e event) {
 	case loaded:
 		w.state = serving
 		w.lastUsed = s.now
+		s.settle(w)
 		if w.source != nil {
 			w.source.locks--
+			s.settle(w.source)
 			w.source = nil
 		}
 		if w.inFlight == 0 {
@@ -248,11 +256,12 @@ func (s *sim) admit(d schedule.Decision) {
 	r := &s.requests[d.Request.ID]
 	w := s.free(d.GPU, d.Request.Fn)
 	if w == nil {
-		r.stray = s.fns[d.Request.Fn].holders > 0
+		r.stray = len(s.fns[d.Request.Fn].workers) > 0
 		w, r.kind = s.begin(d.GPU, d.Request.Fn, d.Peer)
 	}
 	w.inFlight++
 	w.seen++
+	s.settle(w)
 	w.lastUsed = s.now
 	w.gen += b2u(s.fns[w.fn].engine == nil)
 	s.fns[w.fn].lastUsed = s.now
@@ -278,6 +287,7 @@ func (s *sim) finish(w *worker, req int32) {
 	r.done = true
 	w.inFlight--
 	w.lastUsed = s.now
+	s.settle(w)
 	if w.home != nil {
 		w.home.lastUsed = s.now
 	}
@@ -305,6 +315,7 @@ func (s *sim) rest(w *worker) {
 	case w.state != serving:
 	case s.spec.IdleExit && s.spec.ObserveEvery > 0:
 		w.state = exiting
+		s.settle(w)
 	case s.spec.IdleExit:
 		s.remove(w, true)
 	case s.spec.Keepalive > 0:

@@ -20,6 +20,9 @@ func (s *sim) Accepts(g, fn int) bool {
 	if s.free(g, fn) != nil {
 		return true
 	}
+	if s.spec.Replicas > 0 && len(s.fns[fn].workers) >= s.spec.Replicas {
+		return false
+	}
 	return s.canFit(g, s.fns[fn].bytes) && s.canHost(g, fn)
 }
 
@@ -42,11 +45,8 @@ func (s *sim) canHost(g, fn int) bool {
 
 // Holds implements [schedule.Cluster].
 func (s *sim) Holds(g, fn int) bool {
-	if s.fns[fn].holders == 0 {
-		return false
-	}
-	for _, w := range s.gpus[g].workers {
-		if w.fn == fn && w.state != stopping {
+	for _, w := range s.fns[fn].workers {
+		if w.gpu == g && w.state != stopping {
 			return true
 		}
 	}

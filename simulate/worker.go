@@ -11,6 +11,7 @@ type worker struct {
 	lastUsed float64
 	inFlight int // admitted and not finished
 	seen     int // as the observer last saw it
+	pinned   bool
 	locks    int // copies that read this worker's weights
 	source   *worker
 	home     *container

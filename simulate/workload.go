@@ -107,7 +107,7 @@ func (w *Workload) requests(functions []Function, seed uint64) []request {
 		out = w.fromTable(len(functions), arrivals)
 	default:
 		for fn, rate := range w.rates(functions) {
-			out = append(out, w.renewal(fn, rate, arrivals)...)
+			out = append(out, w.renewal(fn, functions[fn].Start, rate, arrivals)...)
 		}
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].arrival < out[j].arrival })
@@ -142,7 +142,7 @@ func (w *Workload) rates(functions []Function) []float64 {
 
 // renewal draws one function's arrivals: exponential gaps, or for azure gamma-distributed gaps, whose coefficient of
 // variation makes bursts, since Azure's functions arrive in bursts (coefficients of 1 to 10 are common there).
-func (w *Workload) renewal(fn int, rate float64, rng *rand.Rand) []request {
+func (w *Workload) renewal(fn int, start, rate float64, rng *rand.Rand) []request {
 	if rate <= 0 {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (w *Workload) renewal(fn int, rate float64, rng *rand.Rand) []request {
 		gap = func() float64 { return gamma(rng, shape) / shape }
 	}
 	var out []request
-	for t := gap() / rate; t < w.Duration; t += gap() / rate {
+	for t := start + gap()/rate; t < w.Duration; t += gap() / rate {
 		out = append(out, request{arrival: t, fn: int32(fn)})
 	}
 	return out
