@@ -11,7 +11,8 @@ import (
 	"medusa/graphir"
 )
 
-// File is an open artifact. Its sections are read when they are asked for.
+// File is an open artifact. Its sections are read when they are asked for. Its methods may be called concurrently, but
+// for Close.
 type File struct {
 	name     string
 	r        io.ReaderAt
@@ -58,7 +59,7 @@ func Read(path string) (*Artifact, error) {
 func open(name string, r io.ReaderAt, size int64) (*File, error) {
 	f := &File{name: name, r: r, close: func() error { return nil }, blobs: map[[32]byte]*entry{}}
 	head := make([]byte, min(size, headerSize))
-	if _, err := r.ReadAt(head, 0); err != nil && err != io.EOF {
+	if err := f.readAt(head, 0); err != nil {
 		return nil, fmt.Errorf("read artifact %s: %w", name, err)
 	}
 	count, tableCRC, err := parseHeader(head)
@@ -83,7 +84,7 @@ func (f *File) readTable(count int, crc uint32, fileSize int64) error {
 		return bad("%w: %d of at least %d bytes", errTruncated, fileSize, end)
 	}
 	table := make([]byte, entrySize*count)
-	if _, err := f.r.ReadAt(table, headerSize); err != nil {
+	if err := f.readAt(table, headerSize); err != nil {
 		return fmt.Errorf("read artifact %s: %w", f.name, err)
 	}
 	if crc32.Checksum(table, castagnoli) != crc {
@@ -110,6 +111,9 @@ func (f *File) readTable(count int, crc uint32, fileSize int64) error {
 			if unpacked += min(s.size, maxCompressed+1); unpacked > maxCompressed {
 				return bad("more than %d bytes are compressed", maxCompressed)
 			}
+		}
+		if s.kind == kindManifest && s.size > maxManifest {
+			return bad("manifest of %d bytes (at most %d)", s.size, maxManifest)
 		}
 		if err := f.assign(s); err != nil {
 			return bad("%w", err)
@@ -148,6 +152,21 @@ func (f *File) assign(s *entry) error {
 		return fmt.Errorf("%s has unknown compression %d", s.kind, s.compression)
 	}
 	return nil
+}
+
+// Section is one line of a file's section table; sizes and the offset are in bytes.
+type Section struct {
+	Kind                     string // "manifest", "graph", "blob", or what a newer medusa added, by number
+	Offset, StoredSize, Size uint64
+}
+
+// Sections lists what the file consists of.
+func (f *File) Sections() []Section {
+	out := make([]Section, len(f.sections))
+	for i, s := range f.sections {
+		out[i] = Section{s.kind.String(), s.offset, s.storedSize, s.size}
+	}
+	return out
 }
 
 // Close closes the file; what was read from it stays valid.
@@ -223,6 +242,15 @@ func (f *File) readAll() (*Artifact, error) {
 	return &Artifact{m.Identity, m.KV, spec, m.Stages, m.Verification, m.Created}, nil
 }
 
+// readAt fills p. A ReaderAt may say io.EOF with the file's last bytes, which is no error.
+func (f *File) readAt(p []byte, offset int64) error {
+	n, err := f.r.ReadAt(p, offset)
+	if n == len(p) {
+		return nil
+	}
+	return err
+}
+
 func (f *File) corrupt(s *entry, err error) error {
 	return &CorruptError{f.name, s.kind.String(), int64(s.offset), err}
 }
@@ -230,7 +258,7 @@ func (f *File) corrupt(s *entry, err error) error {
 // readStored returns a section's bytes as they lie in the file.
 func (f *File) readStored(s *entry) ([]byte, error) {
 	data := make([]byte, s.storedSize)
-	if _, err := f.r.ReadAt(data, int64(s.offset)); err == io.EOF {
+	if err := f.readAt(data, int64(s.offset)); err == io.EOF {
 		return nil, f.corrupt(s, errTruncated)
 	} else if err != nil {
 		return nil, fmt.Errorf("read artifact %s: %w", f.name, err)

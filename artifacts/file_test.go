@@ -3,7 +3,9 @@ package artifacts
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -153,5 +155,101 @@ func TestWriteLeavesNothingHalfMade(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
 		t.Fatalf("left behind: %v %v", entries, err)
+	}
+}
+
+func TestWriteIsDeterministicAndReplaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.medusa")
+	other := small()
+	other.Identity[0].Value = "another"
+	for _, a := range []*Artifact{small(), other, small()} {
+		if err := Write(path, a); err != nil {
+			t.Fatal(err)
+		}
+		want, err := encode(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%d bytes instead of %d, %v", len(got), len(want), err)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("permissions: %v %v", info, err)
+	}
+}
+
+// What an earlier medusa wrote must go on loading: testdata/v1.medusa is written once and never again.
+func TestGolden(t *testing.T) {
+	const path = "testdata/v1.medusa"
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && *update {
+		if err := Write(path, small()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := Read(path)
+	if err != nil {
+		t.Fatalf("version 1 no longer loads: %v", err)
+	}
+	if diff := cmp.Diff(small(), got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("version 1 loads as something else (-want +got):\n%s", diff)
+	}
+}
+
+var update = flag.Bool("update", false, "write missing files of testdata")
+
+// reads notes which bytes of a file were asked for.
+type reads struct {
+	*bytes.Reader
+	end int64
+}
+
+func (r *reads) ReadAt(p []byte, offset int64) (int, error) {
+	r.end = max(r.end, offset+int64(len(p)))
+	return r.Reader.ReadAt(p, offset)
+}
+
+func TestManifestAlone(t *testing.T) {
+	data, err := encode(small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reads{Reader: bytes.NewReader(data)}
+	f, err := open("test.medusa", r, int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Manifest()
+	if err != nil || m.Identity[0] != small().Identity[0] {
+		t.Fatalf("%v %v", m, err)
+	}
+	if graph := int64(f.graph.offset); r.end > graph {
+		t.Errorf("read up to byte %d, the graph starts at %d", r.end, graph)
+	}
+}
+
+func TestSections(t *testing.T) {
+	data, err := encode(small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := open("test.medusa", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kinds []string
+	end := uint64(headerSize + 4*entrySize)
+	for _, s := range f.Sections() {
+		kinds = append(kinds, s.Kind)
+		if s.Offset != end {
+			t.Errorf("%s starts at %d instead of %d", s.Kind, s.Offset, end)
+		}
+		end += s.StoredSize
+	}
+	if diff := cmp.Diff([]string{"manifest", "graph", "blob", "blob"}, kinds); diff != "" || end != uint64(len(data)) {
+		t.Errorf("kinds end at %d of %d:\n%s", end, len(data), diff)
+	}
+	if blob := f.Sections()[2]; blob.Size != 200 || blob.StoredSize >= 100 {
+		t.Errorf("forty times the same five bytes take %d of %d", blob.StoredSize, blob.Size)
 	}
 }

@@ -16,6 +16,7 @@ const (
 	entrySize  = 64
 
 	maxSections   = 1 << 16
+	maxManifest   = 512 << 10
 	maxCompressed = 32 << 20 // bytes that may come out of compression in one file, all sections together
 )
 

@@ -33,6 +33,9 @@ func encode(a *Artifact) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(manifest) > maxManifest {
+		return nil, fmt.Errorf("manifest takes %d bytes (at most %d)", len(manifest), maxManifest)
+	}
 	graph, blobs, err := graphir.EncodeDetached(a.Spec)
 	if err != nil {
 		return nil, err

@@ -4,9 +4,15 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"medusa/graphir"
+	"medusa/graphir/graphpb"
 	"medusa/graphir/internal/randspec"
 )
 
@@ -19,33 +25,129 @@ func FuzzDecode(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := graphir.Decode(data)
-		if (s == nil) == (err == nil) {
-			t.Fatalf("spec %v with error %v", s, err)
+	f.Fuzz(func(t *testing.T, data []byte) { decodeSafely(t, data) })
+}
+
+// decodeSafely says whether data was accepted.
+func decodeSafely(t *testing.T, data []byte) bool {
+	s, err := graphir.Decode(data)
+	if (s == nil) == (err == nil) {
+		t.Fatalf("spec %v with error %v", s, err)
+	}
+	if err != nil {
+		if !errors.Is(err, graphir.ErrCorrupt) && !errors.Is(err, graphir.ErrVersion) {
+			t.Fatalf("untyped error %v", err)
 		}
+		return false
+	}
+	if err := s.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WriteText(io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	once, err := graphir.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := graphir.Decode(once)
+	if err != nil || !graphir.Equal(s, again) {
+		t.Fatalf("not the same after another round: %v", err)
+	}
+	if twice, err := graphir.Encode(again); err != nil || !bytes.Equal(once, twice) {
+		t.Fatalf("encoding depends on its history: %v", err)
+	}
+	return true
+}
+
+// TestDecodeChangedFields changes single values of well-formed messages, which gets further in than changing bytes.
+func TestDecodeChangedFields(t *testing.T) {
+	accepted := 0
+	const rounds = 3000
+	for seed := range uint64(rounds) {
+		data, err := graphir.Encode(randspec.New(seed % 50))
 		if err != nil {
-			if !errors.Is(err, graphir.ErrCorrupt) && !errors.Is(err, graphir.ErrVersion) {
-				t.Fatalf("untyped error %v", err)
+			t.Fatal(err)
+		}
+		pb := &graphpb.Spec{}
+		if err := proto.Unmarshal(data, pb); err != nil {
+			t.Fatal(err)
+		}
+		r := rand.New(rand.NewPCG(seed, 2))
+		var leaves []func()
+		collectLeaves(pb.ProtoReflect(), r, &leaves)
+		for range 1 + r.IntN(2) {
+			leaves[r.IntN(len(leaves))]()
+		}
+		if data, err = proto.Marshal(pb); err != nil {
+			t.Fatal(err)
+		}
+		if decodeSafely(t, data) {
+			accepted++
+		}
+	}
+	if accepted < rounds/10 || accepted > rounds*9/10 {
+		t.Errorf("%d of %d changed messages accepted: the changes test only one outcome", accepted, rounds)
+	}
+}
+
+// collectLeaves gathers one change for every value and every list below m.
+func collectLeaves(m protoreflect.Message, r *rand.Rand, out *[]func()) {
+	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		switch {
+		case field.IsList():
+			list := value.List()
+			*out = append(*out,
+				func() { list.Truncate(r.IntN(list.Len() + 1)) },
+				func() {
+					if list.Len() > 0 {
+						list.Append(list.Get(r.IntN(list.Len())))
+					}
+				})
+			for i := range list.Len() {
+				if field.Message() != nil {
+					collectLeaves(list.Get(i).Message(), r, out)
+				} else {
+					*out = append(*out, func() {
+						if i < list.Len() {
+							list.Set(i, change(field, list.Get(i), r))
+						}
+					})
+				}
 			}
-			return
+		case field.Message() != nil:
+			collectLeaves(value.Message(), r, out)
+		default:
+			*out = append(*out, func() { m.Set(field, change(field, m.Get(field), r)) })
 		}
-		if err := s.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.WriteText(io.Discard); err != nil {
-			t.Fatal(err)
-		}
-		once, err := graphir.Encode(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := graphir.Decode(once)
-		if err != nil || !graphir.Equal(s, again) {
-			t.Fatalf("not the same after another round: %v", err)
-		}
-		if twice, err := graphir.Encode(again); err != nil || !bytes.Equal(once, twice) {
-			t.Fatalf("encoding depends on its history: %v", err)
-		}
+		return true
 	})
+}
+
+func change(field protoreflect.FieldDescriptor, v protoreflect.Value, r *rand.Rand) protoreflect.Value {
+	small := int64(r.IntN(5)) - 2
+	if r.IntN(4) == 0 {
+		small = int64(r.Uint64() >> r.IntN(64))
+	}
+	switch field.Kind() {
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(uint32(int64(v.Uint()) + small))
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(v.Uint() + uint64(small))
+	case protoreflect.Sint32Kind:
+		return protoreflect.ValueOfInt32(int32(v.Int() + small))
+	case protoreflect.Sint64Kind:
+		return protoreflect.ValueOfInt64(v.Int() + small)
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(!v.Bool())
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(v.String() + "x")
+	default:
+		b := slices.Clone(v.Bytes())
+		if len(b) == 0 || r.IntN(2) == 0 {
+			return protoreflect.ValueOfBytes(append(b, byte(small)))
+		}
+		b[r.IntN(len(b))] ^= byte(1 << r.IntN(8))
+		return protoreflect.ValueOfBytes(b)
+	}
 }

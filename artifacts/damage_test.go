@@ -1,0 +1,176 @@
+package artifacts
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"medusa/graphir"
+)
+
+// sections returns a file with the given contents and right checksums, to be damaged where checksums don't look.
+func sections(t testing.TB, change func(p *packer), contents ...[]byte) []byte {
+	p := &packer{}
+	for i, data := range contents {
+		p.add(kind(i+1), data, sha256.Sum256(data))
+	}
+	if change != nil {
+		change(p)
+	}
+	data, err := p.pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// parts returns the contents of small's sections.
+func parts(t testing.TB) (manifest, graph, blob []byte) {
+	a := small()
+	a.Spec.Contents = a.Spec.Contents[:1]
+	data, err := encode(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := open("test.medusa", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out [3][]byte
+	for i := range out {
+		if out[i], err = f.read(&f.sections[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out[0], out[1], out[2]
+}
+
+func TestDamageBehindTheChecksums(t *testing.T) {
+	manifest, graph, blob := parts(t)
+	if _, err := readBytes(sections(t, nil, manifest, graph, blob)); err != nil {
+		t.Fatalf("unharmed: %v", err)
+	}
+	for _, test := range []struct {
+		want     string
+		change   func(p *packer)
+		contents [][]byte
+	}{
+		{"manifest or graph is missing", nil, [][]byte{manifest}},
+		{"manifest or graph is missing", nil, nil},
+		{"there are two of graph", func(p *packer) { p.add(kindGraph, graph, sha256.Sum256(graph)) }, [][]byte{manifest, graph}},
+		{"occurs twice", func(p *packer) { p.add(kindBlob, blob, sha256.Sum256(blob)) }, [][]byte{manifest, graph, blob}},
+		{"is missing", nil, [][]byte{manifest, graph}},
+		{"graphs refer to 1 of 2 blobs", func(p *packer) { p.add(kindBlob, []byte("x"), [32]byte{1}) }, [][]byte{manifest, graph, blob}},
+		{"content does not match its digest", func(p *packer) { p.entries[0].sha256[3]++ }, [][]byte{manifest, graph, blob}},
+		{"content does not match its digest", func(p *packer) { p.entries[2].size-- }, [][]byte{manifest, graph, blob}},
+		{"manifest has unknown compression 2", func(p *packer) { p.entries[0].compression = 2 }, [][]byte{manifest, graph, blob}},
+		{"stored plainly as", func(p *packer) { p.entries[2].compression = stored }, [][]byte{manifest, graph, blob}},
+		{"bytes are compressed", func(p *packer) { p.entries[2].size = math.MaxUint64 }, [][]byte{manifest, graph, blob}},
+		{"bytes are compressed", func(p *packer) { p.entries[2].size = maxCompressed }, [][]byte{manifest, graph, blob}},
+		{"manifest of 524289 bytes", nil, [][]byte{make([]byte, maxManifest+1), graph, blob}},
+		{"KV profile or verification record is missing", nil, [][]byte{{}, graph, blob}},
+		{"manifest at byte", nil, [][]byte{[]byte("\xff"), graph, blob}},
+		{"graph at byte", nil, [][]byte{manifest, []byte("\xff"), blob}},
+		{"section of kind 77 at byte", func(p *packer) {
+			p.add(77, []byte("from the future"), [32]byte{})
+			p.entries[3].crc++
+		}, [][]byte{manifest, graph, blob}},
+	} {
+		if _, err := readBytes(sections(t, test.change, test.contents...)); !isCorrupt(err) || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("want %q, got %v", test.want, err)
+		}
+	}
+}
+
+// A section that a newer medusa added is skipped.
+func TestUnknownSection(t *testing.T) {
+	manifest, graph, blob := parts(t)
+	data := sections(t, func(p *packer) {
+		p.add(77, []byte("from the future"), [32]byte{})
+		p.entries[3].compression = 5
+	}, manifest, graph, blob)
+	if _, err := readBytes(data); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWriteRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(a *Artifact){
+		"no graph spec":                     func(a *Artifact) { a.Spec = nil },
+		"occurs twice":                      func(a *Artifact) { a.Identity = append(a.Identity, a.Identity[0]) },
+		"utilization":                       func(a *Artifact) { a.KV.Utilization = 2 },
+		"weights of entry 0 took NaN":       func(a *Artifact) { a.Stages[0].Stages[0].Seconds = math.NaN() },
+		"is not UTF-8":                      func(a *Artifact) { a.Verification.Graphs[0].Label = "\xff" },
+		"graphs[0].nodes[0].kernel: kernel": func(a *Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Kernel = 5 },
+		"manifest takes":                    func(a *Artifact) { a.Identity[0].Value = strings.Repeat("x", maxManifest) },
+	} {
+		a := small()
+		spoil(a)
+		if _, err := encode(a); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("want %q, got %v", name, err)
+		}
+	}
+}
+
+// What a file may take out of compression is bounded, so what compresses beyond is stored plainly.
+func TestLargeContentsStayBounded(t *testing.T) {
+	a := small()
+	const size = maxCompressed - 100
+	a.Spec.Allocations[1].Size = 1 << 30
+	a.Spec.Contents = []graphir.Content{
+		{Alloc: 1, Data: make([]byte, size)},
+		{Alloc: 1, Offset: size, Data: bytes.Repeat([]byte{1}, 1000)},
+	}
+	data, err := encode(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(data) < size {
+		t.Errorf("%d bytes of zeros were compressed beyond the bound", size)
+	}
+	got, err := readBytes(data)
+	if err != nil || !graphir.Equal(got.Spec, a.Spec) {
+		t.Errorf("not the same after a round: %v", err)
+	}
+	if len(data) > size+1000 {
+		t.Errorf("what fits under the bound was not compressed: %d bytes", len(data))
+	}
+}
+
+// FuzzRead: exactly one of value and error, and errors are typed. Whole files rarely get past the checksums, so
+// sections are fuzzed behind right ones too.
+func FuzzRead(f *testing.F) {
+	data, err := encode(small())
+	if err != nil {
+		f.Fatal(err)
+	}
+	manifest, graph, blob := parts(f)
+	f.Add(data, manifest, graph, blob)
+	f.Fuzz(func(t *testing.T, file, manifest, graph, blob []byte) {
+		p := &packer{}
+		for i, data := range [][]byte{manifest, graph, blob} {
+			p.add(kind(i+1), data, sha256.Sum256(data))
+		}
+		packed, err := p.pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range [][]byte{file, packed} {
+			a, err := readBytes(data)
+			if (a == nil) == (err == nil) {
+				t.Fatalf("artifact %v with error %v", a, err)
+			}
+			if err != nil && !isCorrupt(err) && !errors.Is(err, ErrVersion) {
+				t.Fatalf("untyped error %v", err)
+			}
+			if err == nil {
+				if _, err := encode(a); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
