@@ -38,6 +38,7 @@ type Engine struct {
 
 	checkpoint *safetensors.Checkpoint // nil for a preset, and once the weights are loaded
 	device     *device
+	freeBefore uint64 // bytes of device memory, before anything was allocated
 	blas       *blas
 	program    *program
 	weights    *weights

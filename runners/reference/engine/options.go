@@ -91,6 +91,6 @@ func (o Options) maxBlocks() int { return (o.MaxModelLen + o.PageSize - 1) / o.P
 
 // args is the part of the options that decides what graphs look like.
 func (o Options) args() string {
-	return fmt.Sprintf("batch_sizes=%v max_model_len=%d max_batched_tokens=%d page_size=%d utilization=%v",
-		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization)
+	return fmt.Sprintf("batch_sizes=%v max_model_len=%d max_batched_tokens=%d page_size=%d utilization=%v kv_cache_bytes=%d",
+		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization, o.KVCacheBytes)
 }

@@ -8,34 +8,42 @@ import (
 )
 
 // profile runs the largest forward there will be, over padding, and returns the bytes that it leaves for the KV cache:
-// the share of the device's memory that the engine may use, less what is in use at the forward's peak. The memory
-// comes from the driver and not from bookkeeping, so that whatever libraries allocate behind the engine's back counts too.
+// the share of the device's memory that the engine may use, less what is in use at the forward's peak. The figures come
+// from the driver and not from bookkeeping, so that whatever libraries allocate behind the engine's back counts too.
 func (e *Engine) profile() (uint64, error) {
 	marks.CallLog("profile-forward")
-	p := marks.KVProfile{Utilization: e.options.Utilization, ProfileTokens: int64(e.options.MaxBatchedTokens)}
-	var err error
-	if p.FreeBefore, p.Total, err = cuda.MemInfo(); err != nil {
-		return 0, fmt.Errorf("profile KV cache: %w", err)
-	}
-	atPeak := uint64(0)
-	err = e.eagerPrefill(e.paddedPrefill(), func(prefillOutputs) (err error) {
+	var atPeak, after, total uint64
+	err := e.eagerPrefill(e.paddedPrefill(), func(prefillOutputs) (err error) {
 		atPeak, _, err = cuda.MemInfo()
 		return err
 	})
+	if err == nil {
+		after, total, err = cuda.MemInfo()
+	}
 	if err != nil {
 		return 0, fmt.Errorf("profile KV cache: %w", err)
 	}
-	if p.FreeAfter, _, err = cuda.MemInfo(); err != nil {
-		return 0, fmt.Errorf("profile KV cache: %w", err)
-	}
-	p.PeakForward = p.FreeBefore - min(p.FreeBefore, atPeak)
-	budget, used := uint64(p.Utilization*float64(p.Total)), p.Total-atPeak
+	budget, used := uint64(e.options.Utilization*float64(total)), total-atPeak
 	if used >= budget {
 		return 0, fmt.Errorf("profile KV cache: %d bytes are in use at the forward's peak, %d are allowed (raise --gpu-memory-utilization)", used, budget)
 	}
-	p.KVBytes = budget - used
-	marks.Profiled(p)
-	return p.KVBytes, nil
+	marks.Profiled(marks.KVProfile{
+		KVBytes: budget - used, Total: total, FreeBefore: e.freeBefore, FreeAfter: after, PeakForward: after - min(after, atPeak),
+		Utilization: e.options.Utilization, ProfileTokens: int64(e.options.MaxBatchedTokens),
+	})
+	return budget - used, nil
+}
+
+// markGiven reports a size that the user gave as a profile without a forward: Medusa records it like any other.
+func (e *Engine) markGiven(bytes uint64) error {
+	after, total, err := cuda.MemInfo()
+	if err != nil {
+		return err
+	}
+	marks.Profiled(marks.KVProfile{
+		KVBytes: bytes, Total: total, FreeBefore: e.freeBefore, FreeAfter: after, Utilization: e.options.Utilization,
+	})
+	return nil
 }
 
 // paddedPrefill has as many tokens and sequences as the largest prefill, all of them padding: it runs before there is a
@@ -47,7 +55,7 @@ func (e *Engine) paddedPrefill() *prefill {
 		p.add(0, -1, i%sequences)
 	}
 	for i := range sequences {
-		p.finish(i, make([]int32, 0))
+		p.finish(i, nil)
 	}
 	return p
 }

@@ -37,6 +37,9 @@ func (e *Engine) start(o Options) error {
 	kvBytes, given := e.session.KVBytes()
 	if !given && e.options.KVCacheBytes != 0 {
 		kvBytes, given = e.options.KVCacheBytes, true
+		if err := e.markGiven(kvBytes); err != nil {
+			return err
+		}
 	}
 	if !given && e.options.Start == StartKVOnly {
 		return fmt.Errorf("start %s: the size of the KV cache is not known (pass --kv-cache-bytes)", StartKVOnly)
@@ -126,6 +129,9 @@ func (e *Engine) openModel(o Options) (err error) {
 		}
 	}
 	if e.device, err = openDevice(o.Device); err != nil {
+		return err
+	}
+	if e.freeBefore, _, err = cuda.MemInfo(); err != nil {
 		return err
 	}
 	return e.identify()

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"medusa/runners/reference/config"
+	"medusa/runners/reference/kernels"
+)
+
+func TestDefaultBatchSizes(t *testing.T) {
+	sizes := DefaultBatchSizes()
+	if len(sizes) != 35 || sizes[3] != 8 || sizes[34] != 256 {
+		t.Errorf("got %d sizes %v, want vLLM's 35", len(sizes), sizes)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	c := &config.Config{MaxPositions: 100}
+	o, err := Options{BatchSizes: []int{8, 1}}.complete(c)
+	if err != nil || o.maxBatch() != 8 || o.MaxModelLen != 100 || o.maxBlocks() != 7 || o.MaxBatchedTokens != 100 {
+		t.Errorf("got %+v, %v", o, err)
+	}
+	for _, row := range []struct {
+		name string
+		o    Options
+		want string
+	}{
+		{"twice the same size", Options{BatchSizes: []int{2, 2}}, "batch sizes"},
+		{"no sequence", Options{BatchSizes: []int{0}}, "batch sizes"},
+		{"longer than the model", Options{MaxModelLen: 101}, "maximum length"},
+		{"prefill shorter than a sequence", Options{MaxBatchedTokens: 99}, "prefill"},
+		{"utilization", Options{Utilization: 1.5}, "utilization"},
+		{"page size", Options{PageSize: -1}, "page size"},
+		{"start", Options{Start: "warm"}, "start"},
+	} {
+		if _, err := row.o.complete(c); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v, want an error about %q", row.name, err, row.want)
+		}
+	}
+}
+
+func TestHalf(t *testing.T) {
+	for _, row := range []struct {
+		bits uint16
+		want float64
+	}{{0x3c00, 1}, {0xc000, -2}, {0x0001, 0x1p-24}, {0x83ff, -1023 * 0x1p-24}, {0x7bff, 65504}, {0xfc00, math.Inf(-1)}, {0x0400, 0x1p-14}} {
+		if got := floats([]byte{byte(row.bits), byte(row.bits >> 8)}, kernels.F16)[0]; float64(got) != row.want {
+			t.Errorf("%#04x is %v, want %v", row.bits, got, row.want)
+		}
+	}
+	if !math.IsNaN(float64(half(0x7e00))) {
+		t.Error("0x7e00 is a number")
+	}
+}
+
+// Blocks are handed out once, the null block never, and come back.
+func TestBlocks(t *testing.T) {
+	c := &kvCache{blocks: 4, free: []int32{3, 2, 1}}
+	seen := map[int32]bool{}
+	for range 3 {
+		id, err := c.take()
+		if err != nil || id == nullBlock || seen[id] {
+			t.Fatalf("took %d (%v) of %v", id, err, seen)
+		}
+		seen[id] = true
+	}
+	if _, err := c.take(); err == nil {
+		t.Error("a fourth block was found in a cache of three")
+	}
+	c.give([]int32{2})
+	if id, err := c.take(); err != nil || id != 2 {
+		t.Errorf("took %d, %v; want the block that came back", id, err)
+	}
+}
