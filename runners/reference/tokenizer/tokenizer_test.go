@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -162,7 +161,7 @@ func FuzzRoundTrip(f *testing.F) {
 		}
 		for i, tok := range toks {
 			if got := tok.Decode(tok.Encode(text)); got != text {
-				t.Error(fmt.Sprintf("tokenizer %d: %q came back as %q", i, text, got))
+				t.Errorf("tokenizer %d: %q came back as %q", i, text, got)
 			}
 		}
 	})
