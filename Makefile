@@ -20,6 +20,11 @@ bin:
 	$(GO) build -o build/ ./cmd/medusa
 	$(GO) build -o build/reference ./runners/reference
 
+# The engine of the whole-process tests.
+.PHONY: zoo
+zoo:
+	$(GO) build -o build/zoo ./internal/zoo
+
 demo: all
 	@$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
 
