@@ -65,7 +65,7 @@ const (
 
 // relaxable and noted factors; all others are fatal.
 var (
-	relaxable = map[string]bool{KeyDriverVersion: true, KeyModelCheckpoint: true}
+	relaxable = map[string]bool{KeyDriverVersion: true}
 	noted     = map[string]bool{KeyMedusaVersion: true, KeyHostKernel: true}
 )
 
