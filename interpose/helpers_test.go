@@ -7,39 +7,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"medusa/internal/testenv"
 	"medusa/interpose/trace"
 )
-
-// root is the repository's root; make runs there.
-var root = func() string {
-	dir, err := filepath.Abs("..")
-	if err != nil {
-		panic(err)
-	}
-	return dir
-}()
-
-var made sync.Map // target -> func() error
 
 // build makes a target of the root Makefile once and returns its path.
 func build(t *testing.T, target string) string {
 	t.Helper()
-	f, _ := made.LoadOrStore(target, sync.OnceValue(func() error {
-		out, err := exec.Command("make", "-s", "-C", root, target).CombinedOutput()
-		if err != nil {
-			return errors.New("make " + target + ": " + err.Error() + "\n" + string(out))
-		}
-		return nil
-	}))
-	if err := f.(func() error)(); err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(root, target)
+	testenv.Build(t, target)
+	return testenv.Path(t, target)
 }
 
 // result is what a process left.

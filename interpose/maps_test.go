@@ -1,0 +1,240 @@
+package interpose
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"medusa/interpose/trace"
+)
+
+func addresses(t *testing.T, r result) []int64 {
+	t.Helper()
+	var out []int64
+	for line := range strings.Lines(r.stdout) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), "at "); ok {
+			v, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// With gaps every two neighbours lie at another distance than without, and than with another seed; the recorded
+// sequence stays the same, and no gap appears in it. SIMGPU_SEED holds the simulator's own jitter still.
+func TestGapsMoveAllocationsAgainstEachOther(t *testing.T) {
+	var runs [][]int64
+	for i, seed := range []uint64{0, 0, 1, 2} {
+		recs, r := record(t, Config{GapSeed: seed, ExtraEnv: []string{"SIMGPU_SEED=1"}}, 0, simulated(t), build(t, "build/test/allocs"))
+		at := addresses(t, r)
+		allocs := of[*trace.Alloc](recs)
+		if len(at) != 12 || len(allocs) != 12 {
+			t.Fatalf("run %d: %d addresses, %d records", i, len(at), len(allocs))
+		}
+		for k, a := range allocs {
+			if a.Addr != uint64(at[k]) || a.ID != uint32(k) {
+				t.Errorf("run %d: record %+v, address %d", i, a, at[k])
+			}
+		}
+		if p := recs[0].(*trace.Process); p.GapSeed != seed {
+			t.Errorf("run %d: seed %d recorded, want %d", i, p.GapSeed, seed)
+		}
+		runs = append(runs, at)
+	}
+	if !slices.Equal(runs[0], runs[1]) {
+		t.Fatal("the simulator's addresses jitter although its seed is fixed: this test proves nothing")
+	}
+	for _, pair := range [][2]int{{0, 2}, {0, 3}} {
+		a, b := runs[pair[0]], runs[pair[1]]
+		still := 0
+		for i := 1; i < len(a); i++ {
+			if a[i]-a[i-1] == b[i]-b[i-1] {
+				still++
+				t.Errorf("runs %v: allocations %d and %d keep their distance", pair, i-1, i)
+			}
+		}
+	}
+	if slices.Equal(runs[2], runs[3]) {
+		t.Error("two seeds give the same addresses")
+	}
+}
+
+// Kinds, sizes, liveness and order of every call that gives or takes memory: the same in the trace and in the maps, and
+// in replay mode without any trace.
+func TestAllocationMaps(t *testing.T) {
+	program, driver := build(t, "build/test/allocs"), simulated(t)
+	recs, recorded := record(t, Config{}, 0, driver, program, "maps")
+	replayed := run(t, Config{Mode: Replay}, driver, program, "maps")
+	if replayed.exit != 0 || replayed.stdout != recorded.stdout {
+		t.Errorf("replay mode: exit %d, %q\nrecord mode: %q\n%s", replayed.exit, replayed.stdout, recorded.stdout, replayed.stderr)
+	}
+	pitch := printed(t, recorded)["pitch"]
+	type kindSize struct {
+		kind trace.AllocKind
+		size uint64
+	}
+	want := []kindSize{}
+	for _, size := range []uint64{256, 512, 4096, 4 << 20, 256, 100000, 8 << 20, 64, 2 << 20, 700, 1 << 20, 3 << 20} {
+		want = append(want, kindSize{trace.AllocDevice, size})
+	}
+	want = append(want, kindSize{trace.AllocPitch, 10 * pitch}, kindSize{trace.AllocManaged, 300}, kindSize{trace.AllocPinned, 400},
+		kindSize{trace.AllocPinned, 500}, kindSize{trace.AllocRegistered, 8192}, kindSize{trace.AllocAsync, 600})
+	var got []kindSize
+	live := map[uint32]bool{}
+	var lines []string
+	sequence := "sequence"
+	for _, rec := range recs {
+		switch rec := rec.(type) {
+		case *trace.Alloc:
+			got = append(got, kindSize{rec.Kind, rec.Size})
+			live[rec.ID] = true
+			sequence += fmt.Sprintf(" %d", rec.ID)
+		case *trace.Free:
+			live[rec.ID] = false
+			sequence += fmt.Sprintf(" %d", -int64(rec.ID)-1)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("recorded %v\nwant %v", got, want)
+	}
+	for i, a := range got {
+		alive := 0
+		if live[uint32(i)] {
+			alive = 1
+		}
+		lines = append(lines, fmt.Sprintf("alloc %d kind %d size %d live %d phase 0", i, a.kind, a.size, alive))
+	}
+	if want := "sequence 0 1 2 3 4 5 6 7 8 9 10 11 -2 12 13 14 15 16 17 -18 -17 -15"; sequence != want {
+		t.Errorf("trace: %s, want %s", sequence, want)
+	}
+	for _, line := range append(lines, sequence, "count 18", "out-of-range -1") {
+		if !strings.Contains(replayed.stdout, line+"\n") {
+			t.Errorf("no %q in\n%s", line, replayed.stdout)
+		}
+	}
+}
+
+// Trigger scopes count launches and keep their allocations out of the sequence; modules carry what identifies them; the
+// player runs a program and names the call that fails.
+func TestReplayMode(t *testing.T) {
+	r := run(t, Config{Mode: Replay}, simulated(t), build(t, "build/test/trigger"))
+	if r.exit != 0 {
+		t.Fatalf("exit %d\n%s%s", r.exit, r.stdout, r.stderr)
+	}
+	got := printed(t, r)
+	for name, want := range map[string]uint64{
+		"allocs": 1, "steps": 1, "launches": 2, "functions": 1, "add_one": 1,
+		"modules": 2, "handle": 1, "unloaded": 0, "unloaded-again": 1,
+		"played": 8, "eighth": 1, "rc": 1, "failed": 2, "rc9": 1, "failed9": 0,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %d, want %d", name, got[name], want)
+		}
+	}
+	if got["size"] < 1000 || got["offset"] == 0 || !strings.Contains(r.stdout, "build-id ") || strings.Contains(r.stdout, "build-id \n") {
+		t.Errorf("module identity:\n%s", r.stdout)
+	}
+}
+
+// In record mode trigger scopes are marked, so that a comparison of runs can leave them out.
+func TestTriggerScopesInTheTrace(t *testing.T) {
+	recs, _ := record(t, Config{}, 0, simulated(t), build(t, "build/test/trigger"))
+	var story []string
+	for _, rec := range recs {
+		switch rec := rec.(type) {
+		case *trace.Alloc:
+			story = append(story, fmt.Sprintf("alloc %d/%d", rec.ID, rec.Trigger))
+		case *trace.Free:
+			story = append(story, fmt.Sprintf("free %d/%d", rec.ID, rec.Trigger))
+		}
+	}
+	if want := []string{"alloc 0/0", "alloc 0/1", "free 0/1", "alloc 1/0"}; !slices.Equal(story, want) {
+		t.Errorf("%q, want %q", story, want)
+	}
+	if got := len(of[*trace.Image](recs)); got != 1 {
+		t.Errorf("%d images for one text loaded twice", got)
+	}
+	if got := len(of[*trace.Unload](recs)); got != 1 {
+		t.Errorf("%d unloads", got)
+	}
+}
+
+// What an engine marks, and which bytes are contents at "ready".
+func TestMarksAndContents(t *testing.T) {
+	recs, _ := record(t, Config{ExitAtReady: true}, 0, simulated(t), build(t, "build/test/phases"))
+	var phases []string
+	for _, p := range of[*trace.Phase](recs) {
+		phases = append(phases, p.Name)
+	}
+	if want := []string{"structure", "warmup", "capture", "ready"}; !slices.Equal(phases, want) {
+		t.Errorf("phases %q, want %q", phases, want)
+	}
+	tensors := of[*trace.Tensor](recs)
+	if len(tensors) != 2 {
+		t.Fatalf("%d tensors", len(tensors))
+	}
+	if w := tensors[0]; w.Name != "w" || w.Role != 1 || w.Dtype != 1 || !slices.Equal(w.Shape, []int64{32, 32}) || w.Size != 4096 {
+		t.Errorf("tensor %+v", w)
+	}
+	if in := tensors[1]; in.Addr != tensors[0].Addr+64 || in.Fill != 1 || in.Lo != -1 || in.Hi != 9 || len(in.Shape) != 1 {
+		t.Errorf("tensor %+v", in)
+	}
+	if id := of[*trace.Identity](recs); len(id) != 1 || id[0].Key != "model.config" || id[0].Value != "sha256:12" {
+		t.Errorf("identity %+v", id)
+	}
+	if kv := of[*trace.KV](recs); len(kv) != 1 || kv[0].KVBytes != 1 || kv[0].PeakForward != 5 || kv[0].Utilization != 0.9 || kv[0].ProfileTokens != 6 {
+		t.Errorf("kv %+v", kv)
+	}
+
+	// Allocation 1 is the pool with two live blocks, 2 is unmarked; 0 is the engine's and 3 was freed.
+	var ranges []string
+	sizes := map[uint32]uint64{}
+	for _, c := range of[*trace.Content](recs) {
+		for _, b := range c.Data {
+			if b != byte(c.Alloc) {
+				t.Fatalf("allocation %d holds %d", c.Alloc, b)
+			}
+		}
+		if c.Alloc == 1 {
+			ranges = append(ranges, fmt.Sprintf("%d+%d", c.Offset, len(c.Data)))
+		}
+		if c.Alloc == 2 && c.Offset != sizes[2] {
+			t.Errorf("a piece at %d, want %d", c.Offset, sizes[2])
+		}
+		sizes[c.Alloc] += uint64(len(c.Data))
+	}
+	if want := []string{"512+1024", "8192+2048"}; !slices.Equal(ranges, want) {
+		t.Errorf("contents of the pool %v, want its live blocks %v", ranges, want)
+	}
+	if len(sizes) != 2 || sizes[2] != 3<<20 {
+		t.Errorf("bytes by allocation %v", sizes)
+	}
+
+	functions := of[*trace.Function](recs)
+	if len(functions) != 2 || len(functions[0].Attrs) != 0 || !slices.Equal(functions[1].Attrs, []trace.FunctionAttr{{ID: 8, Value: 65536}}) {
+		t.Errorf("functions %+v, want a second one with the attribute set in between", functions)
+	}
+	if a := of[*trace.FuncAttr](recs); len(a) != 2 || a[0].ID != 8 || a[0].Value != 65536 || a[0].IsKernel != 0 {
+		t.Errorf("func_attr %+v", a)
+	}
+}
+
+// An engine looks the marks up; without Medusa it runs as it always did.
+func TestProgramsRunWithoutMedusa(t *testing.T) {
+	for program, want := range map[string]int{"graph": 0, "phases": 9} {
+		cmd, err := Command(t.Context(), Config{Mode: Replay, Library: build(t, "build/lib/"+LibraryName)}, []string{build(t, "build/test/"+program)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Env = append(slices.DeleteFunc(cmd.Env, func(kv string) bool { return strings.HasPrefix(kv, "LD_PRELOAD=") }), "LD_LIBRARY_PATH="+simulated(t))
+		if r := wait(t, cmd); r.exit != want {
+			t.Errorf("%s: exit %d, want %d: %s", filepath.Base(program), r.exit, want, r.stderr)
+		}
+	}
+}

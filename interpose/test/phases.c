@@ -1,0 +1,46 @@
+/*
+ * phases.c: marks as an engine does: phases, tensors, identity, KV profile, blocks. Memory from before "warmup" is the
+ * engine's; of what follows, live blocks of a marked allocation and the whole of an unmarked one are contents.
+ */
+#include "common.h"
+
+int main(void)
+{
+	CUdeviceptr weights, pool, whole, gone;
+	CUmodule module;
+	CUfunction f;
+	CUstream s;
+	CUgraph graph;
+	MARK(medusa_mark_phase, "structure");
+	start();
+	weights = alloc(4096);
+	MARK(medusa_mark_tensor, &(struct medusa_tensor){.name = "w", .addr = weights, .size = 4096, .role = MEDUSA_WEIGHT, .dtype = MEDUSA_F32, .ndim = 2, .shape = {32, 32}});
+	MARK(medusa_mark_tensor, &(struct medusa_tensor){.name = "ids", .addr = weights + 64, .size = 8, .role = MEDUSA_INPUT, .dtype = MEDUSA_I64, .fill = MEDUSA_DISTINCT, .ndim = 1, .shape = {1}, .lo = -1, .hi = 9});
+	MARK(medusa_mark_identity, "model.config", "sha256:12");
+	MARK(medusa_mark_kv_profile, &(struct medusa_kv_profile){.kv_bytes = 1, .total = 2, .free_before = 3, .free_after = 4, .peak_forward = 5, .utilization = 0.9, .profile_tokens = 6});
+	MARK(medusa_mark_phase, "warmup");
+	pool = alloc(4 << 20);
+	whole = alloc(3 << 20);
+	gone = alloc(4096);
+	CHECK(cuMemsetD8(pool, 1, 4 << 20));
+	CHECK(cuMemsetD8(whole, 2, 3 << 20));
+	MARK(medusa_mark_block, pool + 512, 1024, 1);
+	MARK(medusa_mark_block, pool + 4096, 1024, 1);
+	MARK(medusa_mark_block, pool + 4096, 1024, 0);
+	MARK(medusa_mark_block, pool + 8192, 2048, 1);
+	MARK(medusa_mark_block, gone, 1024, 1);
+	CHECK(cuMemFree(gone));
+	MARK(medusa_mark_phase, "capture");
+	CHECK(cuModuleLoadData(&module, module_ptx));
+	CHECK(cuModuleGetFunction(&f, module, "add_one"));
+	CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 2; i++) {
+		/* Between two captures the function changes: the second graph needs the new state. */
+		CHECK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+		launch_add_one(f, s, whole, 1);
+		CHECK(cuStreamEndCapture(s, &graph));
+		CHECK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 65536));
+	}
+	MARK(medusa_mark_phase, "ready");
+	return 9; /* not reached where ready exits */
+}
