@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -29,10 +30,27 @@ type result struct {
 	signal         syscall.Signal
 }
 
+// underTest sets the library; where INTERPOSE_SANITIZE is set, the one under AddressSanitizer and UBSan.
+func underTest(t *testing.T, c Config) Config {
+	t.Helper()
+	if os.Getenv("INTERPOSE_SANITIZE") == "" {
+		c.Library = build(t, "build/lib/"+LibraryName)
+		return c
+	}
+	c.Library = build(t, "build/asan/"+LibraryName)
+	runtime, err := exec.Command("cc", "-print-file-name=libasan.so").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The programs own memory of their own until they end: leaks are not this library's.
+	c.ExtraEnv = append(c.ExtraEnv, "LD_PRELOAD="+strings.TrimSpace(string(runtime)), "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0")
+	return c
+}
+
 // run starts argv under the interposer with the driver in libDir and waits for it.
 func run(t *testing.T, c Config, libDir string, argv ...string) result {
 	t.Helper()
-	c.Library = build(t, "build/lib/"+LibraryName)
+	c = underTest(t, c)
 	c.ExtraEnv = append(c.ExtraEnv, "LD_LIBRARY_PATH="+libDir, "SIMGPU_MEMORY=1G")
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()

@@ -228,7 +228,7 @@ func TestMarksAndContents(t *testing.T) {
 // An engine looks the marks up; without Medusa it runs as it always did.
 func TestProgramsRunWithoutMedusa(t *testing.T) {
 	for program, want := range map[string]int{"graph": 0, "phases": 9} {
-		cmd, err := Command(t.Context(), Config{Mode: Replay, Library: build(t, "build/lib/"+LibraryName)}, []string{build(t, "build/test/"+program)})
+		cmd, err := Command(t.Context(), underTest(t, Config{Mode: Replay}), []string{build(t, "build/test/"+program)})
 		if err != nil {
 			t.Fatal(err)
 		}

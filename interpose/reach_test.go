@@ -88,7 +88,7 @@ func TestInertMode(t *testing.T) {
 	fake := filepath.Dir(build(t, "build/test/fake/libcuda.so.1"))
 	log := filepath.Join(t.TempDir(), "log")
 	for _, program := range []string{"reach-linked", "reach"} {
-		cmd, err := Command(t.Context(), Config{Mode: Replay, Library: build(t, "build/lib/"+LibraryName)},
+		cmd, err := Command(t.Context(), underTest(t, Config{Mode: Replay}),
 			[]string{build(t, "build/test/"+program), map[string]string{"reach": "default", "reach-linked": "direct"}[program]})
 		if err != nil {
 			t.Fatal(err)

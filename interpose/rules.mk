@@ -36,3 +36,8 @@ build/test/graph build/test/figure6 build/test/hidden build/test/allocs build/te
 		interpose/test/%.c interpose/test/common.h $(INTERPOSE_HEADERS) build/simulated/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -Wl,--build-id -o $@ $< build/simulated/libcuda.so.1 -ldl
+
+# The same tests with the library under sanitizers: a report ends the process, and its test fails.
+.PHONY: interpose-test
+interpose-test: build/asan/libmedusa_interpose.so
+	INTERPOSE_SANITIZE=1 $(GO) test ./interpose

@@ -27,7 +27,10 @@ static _Atomic(void *) real[FN_COUNT];
 __attribute__((visibility("hidden"))) void *medusa_real_dlsym;
 #define real_dlsym ((void *(*)(void *, const char *))__atomic_load_n(&medusa_real_dlsym, __ATOMIC_ACQUIRE))
 
-static void find_real_dlsym(void)
+/* A sanitizer's runtime looks symbols up before it is ready itself. */
+#define NO_SANITIZER __attribute__((no_sanitize("address", "undefined")))
+
+NO_SANITIZER static void find_real_dlsym(void)
 {
 	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
 	for (size_t i = 0; i < sizeof versions / sizeof *versions && !real_dlsym; i++)
@@ -90,7 +93,7 @@ void *driver_hook_of(void *p)
 	return p;
 }
 
-static int hook_index(const char *name)
+NO_SANITIZER static int hook_index(const char *name)
 {
 	if (!name || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z')
 		return -1;
@@ -110,7 +113,7 @@ struct dlsym_answer {
 	void *handle;
 };
 
-__attribute__((visibility("hidden"), used)) struct dlsym_answer medusa_dlsym(void *handle, const char *name)
+__attribute__((visibility("hidden"), used)) NO_SANITIZER struct dlsym_answer medusa_dlsym(void *handle, const char *name)
 {
 	struct dlsym_answer pass = {NULL, handle};
 	int i;
