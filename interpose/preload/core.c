@@ -98,10 +98,10 @@ struct trace_writer *core_trace(void)
 {
 	const char *path;
 	int err;
-	if (trace_state == OPEN)
-		return &writer;
 	if (trace_state == SEALED || core_mode() != MODE_RECORD)
 		return NULL;
+	if (trace_state == OPEN)
+		return &writer;
 	trace_state = SEALED;
 	path = getenv("MEDUSA_TRACE");
 	err = path ? trace_create(&writer, path) : EINVAL;

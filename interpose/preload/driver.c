@@ -168,6 +168,7 @@ __asm__(".text\n"
 	".type dlsym, %function\n"
 	"dlsym:\n"
 	"	.cfi_startproc\n"
+	"	hint #34\n" /* bti c */
 	"	stp x29, x30, [sp, #-32]!\n	.cfi_adjust_cfa_offset 32\n"
 	"	stp x0, x1, [sp, #16]\n"
 	"	bl medusa_dlsym\n"

@@ -54,42 +54,49 @@ static void read_budget(void)
 {
 	CUdevice dev;
 	size_t total = 0;
-	if (budget == 0 && REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && REAL(cuDeviceTotalMem_v2)(&total, dev) == CUDA_SUCCESS)
-		budget = total / 20;
-}
-
-/* Takes one gap out of the list, or returns a gap of size 0. */
-static struct gap take_random(void)
-{
-	struct gap g = {0};
-	core_lock();
-	if (n_gaps > 0) {
-		size_t i = (size_t)(next() % n_gaps);
-		g = gaps[i];
-		gaps[i] = gaps[--n_gaps];
-		held -= g.size;
-	}
-	core_unlock();
-	return g;
-}
-
-static void make(size_t size)
-{
-	struct gap g = {0, size};
-	while (held + size > budget) {
-		struct gap old = take_random();
-		if (old.size == 0)
-			return;
-		REAL(cuMemFree_v2)(old.addr);
-	}
-	if (REAL(cuMemAlloc_v2)(&g.addr, size) != CUDA_SUCCESS)
+	if (REAL(cuCtxGetDevice)(&dev) != CUDA_SUCCESS || REAL(cuDeviceTotalMem_v2)(&total, dev) != CUDA_SUCCESS)
 		return;
+	core_lock();
+	budget = total / 20;
+	core_unlock();
+}
+
+static void add(struct gap g)
+{
 	core_lock();
 	if (table_grow((void **)&gaps, &gaps_cap, n_gaps + 1, sizeof *gaps)) {
 		gaps[n_gaps++] = g;
-		held += size;
+		held += g.size;
 	}
 	core_unlock();
+}
+
+/* Takes one gap other than the newest out of the list while there are too many. */
+static bool take_one_over_budget(struct gap *out)
+{
+	bool over;
+	core_lock();
+	over = held > budget && n_gaps > 1;
+	if (over) {
+		size_t i = (size_t)(next() % (n_gaps - 1));
+		*out = gaps[i];
+		gaps[i] = gaps[n_gaps - 2];
+		gaps[n_gaps - 2] = gaps[n_gaps - 1];
+		n_gaps--;
+		held -= out->size;
+	}
+	core_unlock();
+	return over;
+}
+
+/* The new gap is made before old ones go: it would only fill their place otherwise. */
+static void make(size_t size)
+{
+	struct gap g = {0, size}, old;
+	if (REAL(cuMemAlloc_v2)(&g.addr, size) == CUDA_SUCCESS)
+		add(g);
+	while (take_one_over_budget(&old))
+		REAL(cuMemFree_v2)(old.addr);
 }
 
 void gaps_before(size_t bytes)

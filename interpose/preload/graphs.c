@@ -64,8 +64,9 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 {
 	struct trace_writer *w;
 	struct captured c = {0};
-	uint64_t i;
+	uint64_t i, now;
 	core_lock();
+	now = changes;
 	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
 	if (i != UINT64_MAX) {
 		captured[i].exec = (uintptr_t)exec;
@@ -76,8 +77,8 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 	if (core_mode() != MODE_RECORD)
 		return;
 	/* Built by hand, or no longer what the capture left. Labels are never freed once a graph has them. */
-	if (i == UINT64_MAX || c.changes != changes || c.nodes != count_nodes(graph)) {
-		c.changes = changes;
+	if (i == UINT64_MAX || c.changes != now || c.nodes != count_nodes(graph)) {
+		c.changes = now;
 		c.nodes = count_nodes(graph);
 		c.id = graph_record(graph, c.label, c.batch);
 	}
