@@ -61,6 +61,9 @@ func ParseScenario(name string, data []byte) (*Scenario, error) {
 	// A variant's fault is the file's fault: find it now, not when its turn comes.
 	for i := range s.Compare {
 		if _, err := s.variant(i); err != nil {
+			if at, ok := tokenError(name, err); ok {
+				return nil, at
+			}
 			return nil, locate(name, file, &FieldError{Path: fmt.Sprintf("$.compare[%d]", i), Err: err})
 		}
 	}
@@ -122,12 +125,21 @@ func LoadProfiles(path string) (*Profiles, error) {
 	return ParseProfiles(path, data)
 }
 
-// ParseProfiles is LoadProfiles for data already read.
+// ParseProfiles is LoadProfiles for data already read. Artifacts are looked up beside the file.
 func ParseProfiles(name string, data []byte) (*Profiles, error) {
 	p := &Profiles{}
 	file, err := decode(name, data, p)
 	if err != nil {
 		return nil, err
+	}
+	for model, m := range p.Models {
+		if m.Artifact == "" {
+			continue
+		}
+		if err := m.fromArtifact(filepath.Join(filepath.Dir(name), m.Artifact)); err != nil {
+			return nil, locate(name, file, &FieldError{Path: "$.models." + model + ".artifact", Err: err})
+		}
+		p.Models[model] = m
 	}
 	if err := p.Check(); err != nil {
 		return nil, locate(name, file, err)
@@ -165,14 +177,20 @@ func decode(name string, data []byte, v any) (*ast.File, error) {
 	if err == nil {
 		return file, nil
 	}
-	e := &FileError{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
-	var at yaml.Error
-	if errors.As(err, &at) && at.GetToken() != nil && at.GetToken().Position != nil {
-		p := at.GetToken().Position
-		e.Line, e.Column = max(p.Line, 1), max(p.Column, 1)
-		e.Err = fmt.Errorf("read YAML: %s", at.GetMessage())
+	if at, ok := tokenError(name, err); ok {
+		return nil, at
 	}
-	return nil, e
+	return nil, &FileError{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
+}
+
+// tokenError is an error of the YAML library with the position it knows.
+func tokenError(name string, err error) (*FileError, bool) {
+	var at yaml.Error
+	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
+		return nil, false
+	}
+	p := at.GetToken().Position
+	return &FileError{File: name, Line: max(p.Line, 1), Column: max(p.Column, 1), Err: fmt.Errorf("read YAML: %s", at.GetMessage())}, true
 }
 
 // guard turns a panic of the YAML library on hostile input into an error.

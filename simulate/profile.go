@@ -37,7 +37,8 @@ type Profile struct {
 	ArtifactGB float64                         `yaml:"artifact_gb" json:"artifact_gb"` // moved when the artifact is remote
 	Engine     *Engine                         `yaml:"engine" json:"engine,omitempty"`
 	Service    float64                         `yaml:"service_s" json:"service_s,omitempty"`
-	Stages     map[Strategy]map[string]float64 `yaml:"stages" json:"stages,omitempty"` // of a start on an idle host
+	Artifact   string                          `yaml:"artifact" json:"artifact,omitempty"` // file whose stage times replace stages
+	Stages     map[Strategy]map[string]float64 `yaml:"stages" json:"stages,omitempty"`     // of a start on an idle host
 	Observed   map[Strategy]Observed           `yaml:"observed" json:"observed,omitempty"`
 	Host       float64                         `yaml:"host_s" json:"host_s,omitempty"`           // weights in host memory to the device
 	Peer       float64                         `yaml:"peer_s" json:"peer_s,omitempty"`           // from another GPU
@@ -65,7 +66,7 @@ type Engine struct {
 // Stages of a start. Runtime initialisation is the only one that a pre-started worker has behind it.
 const runtimeStage = "runtime"
 
-var stageNames = []string{runtimeStage, "structure", "tokenizer", "kv_profile", "kv_cache", "weights", "capture"}
+var stageNames = []string{runtimeStage, "structure", "tokenizer", "kv_profile", "kv_cache", "weights", "warmup", "capture", "ready"}
 
 // load is the time from a request for a worker until it serves, on an idle host.
 func (p *Profile) load(s Strategy, prestarted bool) (float64, error) {
@@ -88,13 +89,15 @@ func (p *Profile) load(s Strategy, prestarted bool) (float64, error) {
 	return total, nil
 }
 
-// SimulatedDevice is how the simulated GPU names itself. Its times say nothing about hardware.
-const SimulatedDevice = "Simulated GPU"
+// simulatedDevice recognises the names of the simulated GPU. Its times say nothing about hardware.
+func simulatedDevice(name string) bool {
+	return strings.Contains(strings.ToLower(name), "simulated")
+}
 
 // Check reports the first value that no measurement can have given, as a path into the profile file.
 func (p *Profiles) Check() error {
 	for _, s := range []string{p.GPU, p.Device} {
-		if strings.Contains(strings.ToLower(s), "simulated") {
+		if simulatedDevice(s) {
 			return &FieldError{Path: "$", Err: fmt.Errorf("refuse profile of %q: its times are not those of hardware", s)}
 		}
 	}

@@ -82,9 +82,10 @@ func (w *Workload) check(s *Scenario) error {
 		}
 	}
 	if w.Kind == "table" {
+		n := float64(len(s.deployed()))
 		for _, row := range w.table {
 			for _, v := range row {
-				total = math.Max(total, v/60*float64(len(s.deployed())))
+				total = math.Max(total, v/60*n)
 			}
 		}
 	}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"medusa/simulate"
+)
+
+func newPlanCmd() *cobra.Command {
+	var o simulate.Overrides
+	var format string
+	var budget, miss float64
+	cmd := &cobra.Command{
+		Use:   "plan [SCENARIO]",
+		Short: "Plan which artifacts to bake onto nodes and how many workers to keep warm",
+		Long: `Ranks the artifacts of a scenario's models by requests per second × seconds a restored start saves ÷ size, keeps them while
+they fit the budget of a node, and gives the number of warm workers with which a request finds no free slot with a given
+probability at most.`,
+		Example: "  medusa plan simulate/scenarios/ten-models.yaml --budget 0.05 --miss 0.01",
+		Args:    usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "table" && format != "json" {
+				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			}
+			s, err := loadScenario(args, o)
+			if err != nil {
+				return err
+			}
+			p, err := simulate.MakePlan(s, budget, miss)
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return writeJSON(cmd.OutOrStdout(), p)
+			}
+			return writePlan(cmd.OutOrStdout(), p)
+		},
+	}
+	scenarioFlags(cmd, &o)
+	cmd.Flags().Float64Var(&budget, "budget", 1, "GB for artifacts on each node")
+	cmd.Flags().Float64Var(&miss, "miss", 0.01, "probability that a request finds no free slot of a warm worker")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func writePlan(w io.Writer, p *simulate.Plan) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "artifact\treq/s\tsaves s\tsize GB\tvalue\tkeep\n")
+	for _, c := range p.Choices {
+		keep := c.Comment
+		if c.Keep {
+			keep = "yes"
+		}
+		fmt.Fprintf(t, "%s\t%.4g\t%.3f\t%.4f\t%.4g\t%s\n", c.Model, c.Rate, c.Saved, c.SizeGB, c.Value, keep)
+	}
+	fmt.Fprintf(t, "%.4f of %.4g GB on each node\n\n", p.UsedGB, p.BudgetGB)
+	fmt.Fprintf(t, "function\tmean requests in service\twarm workers\n")
+	for _, x := range p.Warm {
+		fmt.Fprintf(t, "%s\t%.3f\t%d\n", x.Function, x.Load, x.Workers)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"medusa/simulate"
+)
+
+// scenarioFlags are the flags of simulate and plan that stand in for parts of a scenario file.
+func scenarioFlags(cmd *cobra.Command, o *simulate.Overrides) {
+	f := cmd.Flags()
+	f.StringVar(&o.Profiles, "profiles", "", "file of cost profiles")
+	f.StringSliceVar(&o.Models, "models", nil, "models to deploy, one function each")
+	f.StringVar(&o.Strategy, "strategy", "", "cold start: native, async, no-graphs, kv-only or restored")
+	f.StringVar(&o.Trace, "trace", "", "trace to replay (Azure LLM inference, BurstGPT, Mooncake, or arrival_s,prompt_tokens,output_tokens)")
+	f.Float64Var(&o.Rate, "rate", 0, "requests per second over all functions")
+	f.Float64Var(&o.Duration, "duration", 0, "seconds of arrivals")
+	f.IntVar(&o.GPUs, "gpus", 0, "GPUs per node")
+	f.IntVar(&o.Nodes, "nodes", 0, "nodes")
+	f.IntVar(&o.Slots, "slots", 0, "batch slots of a worker")
+}
+
+func newSimulateCmd() *cobra.Command {
+	var o simulate.Overrides
+	var format, html string
+	var functions bool
+	cmd := &cobra.Command{
+		Use:   "simulate [SCENARIO]",
+		Short: "Predict the tail latency of a cluster under a policy, with and without Medusa",
+		Long: `Simulates a cluster that starts workers on demand, at the level of engine steps, from measured stage times, a trace and a
+policy. SCENARIO is a YAML file; flags take its place or override parts of it.`,
+		Example: `  medusa simulate simulate/scenarios/ten-models.yaml --html ten-models.html
+  medusa simulate --profiles simulate/profiles/medusa-a100.yaml --models llama2-7b,yi-6b --gpus 1 --rate 0.2 --compare fcfs+native,lalbo3+restored`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "table" && format != "json" {
+				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			}
+			s, err := loadScenario(args, o)
+			if err != nil {
+				return err
+			}
+			bar, done := simulationBar(cmd.ErrOrStderr())
+			r, err := simulate.Run(s, bar)
+			done()
+			if err != nil {
+				return err
+			}
+			if html != "" {
+				if err := writePage(html, r); err != nil {
+					return err
+				}
+			}
+			if format == "json" {
+				return r.WriteJSON(cmd.OutOrStdout())
+			}
+			if err := r.WriteTable(cmd.OutOrStdout(), functions); err != nil {
+				return err
+			}
+			return writeFindings(cmd.OutOrStdout(), s, r)
+		},
+	}
+	scenarioFlags(cmd, &o)
+	cmd.Flags().StringVar(&o.Policy, "policy", "", "scheduling policy, such as lalbo3, mqfq, torpor or fcfs")
+	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed")
+	cmd.Flags().IntVar(&o.Seeds, "seeds", 0, "number of seeds; more than one gives confidence intervals")
+	cmd.Flags().StringSliceVar(&o.Compare, "compare", nil, "policies, strategies or POLICY+STRATEGY to run side by side")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	cmd.Flags().StringVar(&html, "html", "", "also write one self-contained page to this file")
+	cmd.Flags().BoolVar(&functions, "functions", false, "one more row per function")
+	return cmd
+}
+
+func loadScenario(args []string, o simulate.Overrides) (*simulate.Scenario, error) {
+	path := ""
+	if len(args) > 0 {
+		path = args[0]
+	} else if o.Profiles == "" || len(o.Models) == 0 {
+		return nil, usageError{errors.New("needs a scenario file, or --profiles and --models")}
+	}
+	return simulate.Load(path, o)
+}
+
+// simulationBar shows requests done where standard error is a terminal, and nothing elsewhere.
+func simulationBar(w io.Writer) (step func(done, total int), finish func()) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("requests"),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionClearOnFinish())
+	return func(done, total int) {
+		if bar.GetMax() != total {
+			bar.ChangeMax(total)
+		}
+		_ = bar.Set(done) // a bar that cannot be drawn is no reason to stop
+	}, func() { _ = bar.Finish() }
+}
+
+func writePage(path string, r *simulate.Result) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	if err := r.WriteHTML(f); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("write page: %w", err)
+	}
+	return f.Close()
+}
+
+// writeFindings compares the outcome with the published figures that the scenario names.
+func writeFindings(w io.Writer, s *simulate.Scenario, r *simulate.Result) error {
+	found, err := s.Findings(r)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, f := range found {
+		verdict := "within tolerance"
+		if !f.Within {
+			verdict = "outside"
+		}
+		fmt.Fprintf(w, "%s, %s: published %s, here %s: %s\n", f.Figure.Paper, f.Figure.Claim, f.Published, f.Ours, verdict)
+	}
+	return nil
+}
