@@ -1,0 +1,46 @@
+# The simulated GPU, its tests and the conformance program; included by the root Makefile.
+
+SIMGPU := runners/simgpu
+SIMGPU_SRC := $(sort $(wildcard $(SIMGPU)/src/*.c))
+SIMGPU_DEPS := $(wildcard $(SIMGPU)/src/*.h) $(wildcard internal/cuda/include/*.h)
+SIMGPU_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include
+SIMGPU_LDFLAGS := -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -Wl,-z,defs -lpthread -ldl -lm
+SIMGPU_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+SIMGPU_OBJ := $(patsubst $(SIMGPU)/src/%.c,build/simulated/obj/%.o,$(SIMGPU_SRC))
+SIMGPU_ASAN_OBJ := $(patsubst $(SIMGPU)/src/%.c,build/simulated-asan/obj/%.o,$(SIMGPU_SRC))
+CONFORMANCE_SRC := $(sort $(wildcard $(SIMGPU)/conformance/*.c))
+CONFORMANCE_DEPS := $(wildcard $(SIMGPU)/conformance/*.h) $(wildcard internal/cuda/include/*.h)
+
+build/simulated/obj/%.o: $(SIMGPU)/src/%.c $(SIMGPU_DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_CFLAGS) -c $< -o $@
+
+build/simulated-asan/obj/%.o: $(SIMGPU)/src/%.c $(SIMGPU_DEPS)
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_CFLAGS) $(SIMGPU_SANITIZE) -c $< -o $@
+
+build/simulated/libcuda.so.1: $(SIMGPU_OBJ)
+	$(CC) $^ -o $@ $(SIMGPU_LDFLAGS)
+
+build/simulated-asan/libcuda.so.1: $(SIMGPU_ASAN_OBJ)
+	$(CC) $(SIMGPU_SANITIZE) $^ -o $@ $(SIMGPU_LDFLAGS)
+
+build/conformance: $(CONFORMANCE_SRC) $(CONFORMANCE_DEPS)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
+
+build/conformance-asan: $(CONFORMANCE_SRC) $(CONFORMANCE_DEPS)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror $(SIMGPU_SANITIZE) -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
+
+# DEVICE=simulated (default) or cuda: the driver that the dynamic linker finds.
+DEVICE ?= simulated
+.PHONY: conformance simgpu-test
+ifeq ($(DEVICE),cuda)
+conformance: build/conformance
+	build/conformance
+else
+conformance: build/conformance build/simulated/libcuda.so.1
+	LD_LIBRARY_PATH=build/simulated build/conformance
+endif

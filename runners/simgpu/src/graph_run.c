@@ -1,0 +1,166 @@
+/*
+ * graph_run.c: what an executable graph runs: a frozen copy of a graph.
+ *
+ * In: graphs. Out: bodies, and their effects when launched. Nodes run in a random topological order drawn from the seed, so
+ * that a missing edge shows. Fails: body_new with INVALID_VALUE for a graph with a cycle; run_body as its nodes do.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void body_set_node(struct exec_node *x, const struct node *n)
+{
+	if (x->type == CU_GRAPH_NODE_TYPE_KERNEL && x->launch)
+		launch_free(x->launch);
+	switch (x->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: x->launch = launch_copy(n->launch); break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY: x->copy = n->copy; break;
+	case CU_GRAPH_NODE_TYPE_MEMSET: x->fill = n->fill; break;
+	case CU_GRAPH_NODE_TYPE_HOST: x->host = n->host; break;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: x->event = n->event; break;
+	default: break;
+	}
+}
+
+/* Visits nodes as far as their dependencies allow. pick chooses among the ready ones. False: some are in a cycle. */
+static bool topological(const struct exec_body *b, size_t (*pick)(size_t ready), CUresult (*visit)(struct exec_node *), CUresult *r)
+{
+	size_t *waits = xalloc(b->count * sizeof(*waits)), *ready = xalloc(b->count * sizeof(*ready)), n = 0, done = 0;
+	*r = CUDA_SUCCESS;
+	for (size_t i = 0; i < b->count; i++) {
+		waits[i] = b->nodes[i].waits;
+		if (!waits[i])
+			ready[n++] = i;
+	}
+	while (n && !*r) {
+		size_t k = pick ? pick(n) : n - 1, at = ready[k];
+		ready[k] = ready[--n];
+		done++;
+		struct exec_node *x = &b->nodes[at];
+		if (visit && x->enabled)
+			*r = visit(x);
+		for (size_t i = 0; i < x->next_count; i++)
+			if (--waits[x->next[i]] == 0)
+				ready[n++] = x->next[i];
+	}
+	free(waits);
+	free(ready);
+	return done == b->count;
+}
+
+CUresult body_new(const struct graph *g, struct exec_body **out)
+{
+	struct exec_body *b = xalloc(sizeof(*b));
+	b->refs = 1;
+	b->count = g->node_count;
+	b->nodes = xalloc(b->count * sizeof(*b->nodes));
+	CUresult r = CUDA_SUCCESS;
+	for (size_t i = 0; i < b->count; i++) {
+		const struct node *n = g->nodes[i];
+		struct exec_node *x = &b->nodes[i];
+		x->type = n->type;
+		x->origin = n;
+		x->ctx = n->ctx;
+		x->enabled = true;
+		x->attr_set = n->attr_set;
+		memcpy(x->attrs, n->attrs, sizeof(x->attrs));
+		x->waits = n->in_count;
+		x->next_count = n->out_count;
+		x->next = xalloc(n->out_count * sizeof(*x->next));
+		for (size_t k = 0; k < n->out_count; k++)
+			x->next[k] = n->out[k]->to->slot;
+		if (n->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+			CUresult child = body_new(n->child, &x->child);
+			r = r ? r : child;
+		} else {
+			body_set_node(x, n);
+		}
+	}
+	CUresult unused;
+	if (!r && !topological(b, NULL, NULL, &unused))
+		r = CUDA_ERROR_INVALID_VALUE;
+	if (r) {
+		body_unref(b);
+		b = NULL;
+	}
+	*out = b;
+	return r;
+}
+
+/* A body of its own for whoever wants to change one that is in flight. */
+struct exec_body *body_copy(const struct exec_body *b)
+{
+	struct exec_body *copy = xalloc(sizeof(*copy));
+	copy->refs = 1;
+	copy->count = b->count;
+	copy->nodes = xalloc(b->count * sizeof(*copy->nodes));
+	for (size_t i = 0; i < b->count; i++) {
+		struct exec_node *x = &copy->nodes[i];
+		*x = b->nodes[i];
+		x->next = xalloc(x->next_count * sizeof(*x->next));
+		memcpy(x->next, b->nodes[i].next, x->next_count * sizeof(*x->next));
+		if (x->type == CU_GRAPH_NODE_TYPE_KERNEL)
+			x->launch = launch_copy(x->launch);
+		else if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)
+			x->child->refs++;
+	}
+	return copy;
+}
+
+void body_unref(struct exec_body *b)
+{
+	if (!b || --b->refs)
+		return;
+	for (size_t i = 0; i < b->count; i++) {
+		struct exec_node *x = &b->nodes[i];
+		free(x->next);
+		if (x->type == CU_GRAPH_NODE_TYPE_KERNEL && x->launch)
+			launch_free(x->launch);
+		else if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)
+			body_unref(x->child);
+	}
+	free(b->nodes);
+	free(b);
+}
+
+static size_t random_pick(size_t ready)
+{
+	return (size_t)(random_order() % ready);
+}
+
+static CUresult run_node(struct exec_node *x)
+{
+	switch (x->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: return run_launch(x->launch);
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return run_copy(&x->copy);
+	case CU_GRAPH_NODE_TYPE_MEMSET: return run_fill(&x->fill);
+	case CU_GRAPH_NODE_TYPE_HOST: run_host(&x->host); break;
+	case CU_GRAPH_NODE_TYPE_GRAPH: return run_body(x->child);
+	default: break; /* events were taken care of by body_events */
+	}
+	return CUDA_SUCCESS;
+}
+
+void body_events(const struct exec_body *b, struct op *op)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		const struct exec_node *x = &b->nodes[i];
+		if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)
+			body_events(x->child, op);
+		else if (x->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT && object_live(x->event, OBJECT_EVENT))
+			op_after(op, x->event->record);
+	}
+	/* Only now: a graph may wait for the earlier record of an event that it records again. */
+	for (size_t i = 0; i < b->count; i++)
+		if (b->nodes[i].type == CU_GRAPH_NODE_TYPE_EVENT_RECORD && object_live(b->nodes[i].event, OBJECT_EVENT))
+			event_set(b->nodes[i].event, op);
+}
+
+CUresult run_body(struct exec_body *b)
+{
+	CUresult r;
+	topological(b, random_pick, run_node, &r);
+	return r;
+}

@@ -1,0 +1,246 @@
+/*
+ * module.c: modules and their variables.
+ *
+ * In: images. Out: modules with one function a kernel, variables placed in device memory. Fails: as image.c; NOT_FOUND for
+ * an unknown name; OUT_OF_MEMORY where variables do not fit.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static CUresult place_globals(struct module *m)
+{
+	size_t n = ptx_global_count(m->ptx);
+	m->globals = xalloc(n * sizeof(*m->globals));
+	for (size_t i = 0; i < n; i++) {
+		const struct ptx_global *g = ptx_global_at(m->ptx, i);
+		CUresult r = allocation_new(m->ctx, ALLOC_GLOBAL, g->size ? g->size : 1, 0, &m->globals[i]);
+		if (r)
+			return r;
+		ptx_bind(m->ptx, i, m->globals[i]->base);
+	}
+	for (size_t i = 0; i < n; i++)
+		ptx_init_global(m->ptx, i, (void *)(uintptr_t)m->globals[i]->base);
+	return CUDA_SUCCESS;
+}
+
+static void drop_globals(struct module *m)
+{
+	if (!m->globals)
+		return;
+	for (size_t i = 0; i < ptx_global_count(m->ptx); i++)
+		if (m->globals[i])
+			allocation_end(m->globals[i]);
+	free(m->globals);
+	m->globals = NULL;
+}
+
+/* Takes over ptx, also where it fails. */
+struct module *module_new(struct context *ctx, struct ptx_module *ptx, struct library *lib, CUresult *r)
+{
+	struct module *m = xalloc(sizeof(*m));
+	m->ctx = ctx;
+	m->ptx = ptx;
+	m->library = lib;
+	m->refs = 1;
+	m->function_count = ptx_kernel_count(ptx);
+	m->functions = xalloc(m->function_count * sizeof(*m->functions));
+	for (size_t i = 0; i < m->function_count; i++) {
+		struct function *f = &m->functions[i];
+		f->module = m;
+		f->code = ptx_kernel_at(ptx, i);
+		f->kernel = lib ? &lib->kernels[i] : NULL;
+		attributes_reset(&f->attrs);
+		object_add(f, OBJECT_FUNCTION);
+	}
+	object_add(m, OBJECT_MODULE);
+	*r = place_globals(m);
+	if (*r) {
+		module_unload(m);
+		return NULL;
+	}
+	return m;
+}
+
+/* The handles end now; the code stays until no graph refers to it. */
+void module_unload(struct module *m)
+{
+	if (m->library)
+		for (size_t i = 0; i < m->library->module_count; i++)
+			if (m->library->modules[i] == m)
+				m->library->modules[i] = m->library->modules[--m->library->module_count];
+	for (size_t i = 0; i < m->function_count; i++)
+		object_remove(&m->functions[i]);
+	object_remove(m);
+	m->unloaded = true;
+	drop_globals(m);
+	module_release(m);
+}
+
+void module_release(struct module *m)
+{
+	if (--m->refs)
+		return;
+	ptx_free(m->ptx);
+	free(m->functions);
+	free(m);
+}
+
+CUresult module_global(struct module *m, const char *name, CUdeviceptr *addr, size_t *size)
+{
+	for (size_t i = 0; i < ptx_global_count(m->ptx); i++) {
+		const struct ptx_global *g = ptx_global_at(m->ptx, i);
+		if (strcmp(g->name, name))
+			continue;
+		if (addr)
+			*addr = m->globals[i]->base;
+		if (size)
+			*size = g->size;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult load(struct call *c, CUmodule *module, const void *image, unsigned nopt, const CUjit_option *opt,
+                     void *const *val)
+{
+	CUresult r = call_context(c);
+	if (r)
+		return r;
+	if (!module || !image || (nopt && (!opt || !val)))
+		return CUDA_ERROR_INVALID_VALUE;
+	/* Loading may need to allocate and to wait. */
+	if ((r = capture_unsafe(c)))
+		return r;
+	const char *text;
+	size_t len;
+	struct ptx_module *ptx;
+	if ((r = image_text(c, image, &text, &len)) || (r = image_parse(text, len, (int)nopt, opt, val, &ptx)))
+		return r;
+	struct module *m = module_new(c->ctx, ptx, NULL, &r);
+	if (!m)
+		return r;
+	*module = (CUmodule)m;
+	call_detail(c, "module=%p\tkernels=%zu", (void *)m, m->function_count);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleLoadData(struct call *c, CUmodule *module, const void *image)
+{
+	return load(c, module, image, 0, NULL, NULL);
+}
+
+CUresult sim_cuModuleLoadDataEx(struct call *c, CUmodule *module, const void *image, unsigned int num_options,
+                                CUjit_option *options, void **option_values)
+{
+	return load(c, module, image, num_options, options, option_values);
+}
+
+CUresult sim_cuModuleLoadFatBinary(struct call *c, CUmodule *module, const void *fat_cubin)
+{
+	return load(c, module, fat_cubin, 0, NULL, NULL);
+}
+
+CUresult sim_cuModuleLoad(struct call *c, CUmodule *module, const char *fname)
+{
+	CUresult r = call_context(c);
+	if (r)
+		return r;
+	if (!fname)
+		return CUDA_ERROR_INVALID_VALUE;
+	char *data;
+	if ((r = image_from_file(c, fname, &data)))
+		return r;
+	r = load(c, module, data, 0, NULL, NULL);
+	free(data);
+	return r;
+}
+
+static CUresult enter(struct call *c, CUmodule handle, struct module **m)
+{
+	CUresult r = call_context(c);
+	if (r)
+		return r;
+	if (!object_live(handle, OBJECT_MODULE))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*m = (struct module *)handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleUnload(struct call *c, CUmodule handle)
+{
+	struct module *m;
+	CUresult r = enter(c, handle, &m);
+	if (r)
+		return r;
+	if (m->library) /* a library's module ends with the library */
+		return CUDA_ERROR_NOT_PERMITTED;
+	if ((r = capture_unsafe(c)) || (r = queue_run_all(c->ctx)))
+		return r;
+	module_unload(m);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleGetLoadingMode(struct call *c, CUmoduleLoadingMode *mode)
+{
+	(void)c;
+	if (!mode)
+		return CUDA_ERROR_INVALID_VALUE;
+	const char *v = getenv("CUDA_MODULE_LOADING");
+	*mode = v && strcmp(v, "EAGER") == 0 ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleGetFunction(struct call *c, CUfunction *func, CUmodule handle, const char *name)
+{
+	struct module *m;
+	CUresult r = enter(c, handle, &m);
+	if (r)
+		return r;
+	if (!func || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	call_detail(c, "kernel=%s", name);
+	for (size_t i = 0; i < m->function_count; i++)
+		if (strcmp(function_name(&m->functions[i]), name) == 0) {
+			m->functions[i].loaded = true;
+			*func = (CUfunction)&m->functions[i];
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult sim_cuModuleGetFunctionCount(struct call *c, unsigned int *count, CUmodule handle)
+{
+	struct module *m;
+	CUresult r = enter(c, handle, &m);
+	if (r)
+		return r;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = (unsigned)m->function_count;
+	return CUDA_SUCCESS;
+}
+
+/* As lazily as a driver may: what this hands out is not loaded until it is launched or loaded explicitly. */
+CUresult sim_cuModuleEnumerateFunctions(struct call *c, CUfunction *funcs, unsigned int count, CUmodule handle)
+{
+	struct module *m;
+	CUresult r = enter(c, handle, &m);
+	if (r)
+		return r;
+	if (!funcs)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count && i < m->function_count; i++)
+		funcs[i] = (CUfunction)&m->functions[i];
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuModuleGetGlobal_v2(struct call *c, CUdeviceptr *ptr, size_t *bytes, CUmodule handle, const char *name)
+{
+	struct module *m;
+	CUresult r = enter(c, handle, &m);
+	if (r)
+		return r;
+	return name ? module_global(m, name, ptr, bytes) : CUDA_ERROR_INVALID_VALUE;
+}
