@@ -85,6 +85,24 @@ func TestDamageBehindTheChecksums(t *testing.T) {
 	}
 }
 
+// Sections that overlap, or leave bytes between them, could hide bytes from the checksums.
+func TestSectionsFollowEachOther(t *testing.T) {
+	manifest, graph, blob := parts(t)
+	for _, section := range []int{0, 1, 2} {
+		for _, shift := range []uint64{1, math.MaxUint64, 1 << 63} {
+			data := sections(t, nil, manifest, graph, blob)
+			table := data[headerSize : headerSize+3*entrySize]
+			e := parseEntry(table[section*entrySize:])
+			e.offset += shift
+			copy(table[section*entrySize:], e.append(nil))
+			copy(data, appendHeader(nil, Version, 3, table))
+			if _, err := readBytes(data); !isCorrupt(err) || !strings.Contains(err.Error(), "instead of") {
+				t.Errorf("section %d shifted by %d: %v", section, shift, err)
+			}
+		}
+	}
+}
+
 // A section that a newer medusa added is skipped.
 func TestUnknownSection(t *testing.T) {
 	manifest, graph, blob := parts(t)

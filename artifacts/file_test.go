@@ -69,11 +69,29 @@ func TestEveryBitFlip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f, err := open("test.medusa", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	section := func(at int) string {
+		name := "header"
+		if at >= headerSize {
+			name = "sections"
+		}
+		for _, s := range f.Sections() {
+			if uint64(at) >= s.Offset {
+				name = s.Kind
+			}
+		}
+		return name
+	}
 	for at := range data {
 		for bit := range 8 {
 			data[at] ^= 1 << bit
-			if _, err := readBytes(data); !isCorrupt(err) {
-				t.Errorf("byte %d bit %d flipped: %v", at, bit, err)
+			_, err := readBytes(data)
+			var c *CorruptError
+			if !isCorrupt(err) || !errors.As(err, &c) || c.Section != section(at) {
+				t.Errorf("byte %d bit %d of the %s flipped: %v", at, bit, section(at), err)
 			}
 			data[at] ^= 1 << bit
 		}

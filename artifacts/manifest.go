@@ -84,7 +84,7 @@ func (m *Manifest) encode() ([]byte, error) {
 
 func decodeManifest(data []byte) (*Manifest, error) {
 	pb := &artifactpb.Manifest{}
-	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, pb); err != nil {
+	if err := proto.Unmarshal(data, pb); err != nil {
 		return nil, err
 	}
 	kv, v := pb.KvProfile, pb.Verification

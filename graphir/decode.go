@@ -39,7 +39,7 @@ func decode(data []byte, blob blobSource) (*Spec, error) {
 		return nil, &FormatError{"spec", -1, err}
 	}
 	pb := &graphpb.Spec{}
-	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, pb); err != nil {
+	if err := proto.Unmarshal(data, pb); err != nil {
 		return nil, &FormatError{"spec", -1, err}
 	}
 	if pb.Version > Version {

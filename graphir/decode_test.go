@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
 
 	"medusa/graphir"
@@ -139,11 +141,16 @@ func TestDecodeBoundsMemory(t *testing.T) {
 	for range 100 {
 		large.Graphs = append(large.Graphs, &graphpb.Graph{Label: 1, Base: 1})
 	}
+	for _, g := range large.Graphs {
+		g.Memset, g.Memcpy = nil, nil // there are no such nodes any more
+	}
+	long := message(t)
+	long.Templates = append(long.Templates, &graphpb.Template{Nodes: make([]uint32, 1<<20)})
 	many := message(t)
-	for range 1 << 17 {
+	for range 1 << 18 {
 		many.Tensors = append(many.Tensors, &graphpb.Tensor{})
 	}
-	for name, pb := range map[string]*graphpb.Spec{"large template": large, "many entries": many} {
+	for name, pb := range map[string]*graphpb.Spec{"large template": large, "long template": long, "many entries": many} {
 		data, err := proto.Marshal(pb)
 		if err != nil {
 			t.Fatal(err)
@@ -153,8 +160,38 @@ func TestDecodeBoundsMemory(t *testing.T) {
 		_, got := graphir.Decode(data)
 		runtime.ReadMemStats(&after)
 		bytes := int64(after.TotalAlloc - before.TotalAlloc)
-		if limit := int64(64<<20 + 4*len(data)); !errors.Is(got, graphir.ErrCorrupt) || bytes > limit {
+		if limit := int64(64<<20 + 4*len(data)); !errors.Is(got, graphir.ErrCorrupt) || !strings.Contains(got.Error(), "bytes decoded") || bytes > limit {
 			t.Errorf("%s: %d bytes of input took %d, limit %d: %v", name, len(data), bytes, limit, got)
 		}
+	}
+}
+
+// Graphs come from common templates and columns; whoever changes one graph must not change another.
+func TestDecodedPartsShareNothing(t *testing.T) {
+	want := handmade()
+	want.Graphs[1] = want.Graphs[0]
+	want.Contents[1].Data, want.Contents[1].Unstable = want.Contents[0].Data, nil
+	data, err := graphir.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := graphir.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := &got.Graphs[0]
+	first.Edges[0].To = 4
+	k := first.Nodes[0].Kernel
+	_ = append(k.Params, 0xff, 0xff, 0xff, 0xff)
+	_ = append(k.Fixups, graphir.Fixup{Offset: 77})
+	for i := range k.Params {
+		k.Params[i] = 0xff
+	}
+	k.Fixups[0].Pointer.Alloc = 1
+	got.Contents[0].Data[0] = 0xff
+	first.Edges, first.Nodes[0] = want.Graphs[0].Edges, want.Graphs[0].Nodes[0]
+	want.Contents[0].Data = got.Contents[0].Data
+	if !graphir.Equal(want, got) {
+		t.Errorf("a change in one graph or content shows in another:\n%s", cmp.Diff(want, got, cmpopts.EquateEmpty()))
 	}
 }

@@ -38,7 +38,9 @@ type InvalidError struct {
 	Reason string
 }
 
-func (e *InvalidError) Error() string { return fmt.Sprintf("check KV profile: %s %s", e.Field, e.Reason) }
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("check KV profile: %s %s", e.Field, e.Reason)
+}
 
 // Validate returns nil for the zero Profile, else an *InvalidError for the first contradiction.
 func (p *Profile) Validate() error {

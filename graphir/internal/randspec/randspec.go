@@ -125,6 +125,9 @@ func (g *generator) graph() {
 	if len(s.Graphs) > 0 && g.IntN(2) == 0 {
 		old := s.Graphs[g.IntN(len(s.Graphs))]
 		graph.Edges = slices.Clone(old.Edges)
+		if n := len(graph.Edges); n > 0 && g.IntN(3) == 0 {
+			graph.Edges[g.IntN(n)].Type ^= 1
+		}
 		for _, n := range old.Nodes {
 			graph.Nodes = append(graph.Nodes, g.vary(n))
 		}
