@@ -83,13 +83,15 @@ func TestAttention(t *testing.T) {
 	shapes := []struct{ qHeads, kvHeads, headDim int }{{4, 2, 16}, {1, 1, 4}, {6, 6, 48}, {3, 1, 64}, {2, 1, 128}}
 	onDevice(t, func(t *testing.T, d *device) {
 		for _, s := range shapes {
-			t.Run(fmt.Sprintf("%d heads of %d", s.qHeads, s.headDim), func(t *testing.T) { checkAttention(t, d, s.qHeads, s.kvHeads, s.headDim) })
+			d.sub(fmt.Sprintf("%d heads of %d", s.qHeads, s.headDim), func(t *testing.T, d *device) {
+				checkAttention(t, d, s.qHeads, s.kvHeads, s.headDim)
+			})
 		}
 	})
 }
 
 func checkAttention(t *testing.T, d *device, qHeads, kvHeads, headDim int) {
-	c := newCache(&device{t, d.storage, d.modules}, qHeads, kvHeads, headDim)
+	c := newCache(d, qHeads, kvHeads, headDim)
 	// Two prompts of 45 and 3 tokens, prefilled together in a mixed order, with padding between them.
 	var sequences, positions []int32
 	for p := range int32(45) {

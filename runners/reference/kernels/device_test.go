@@ -37,6 +37,7 @@ type device struct {
 	t       *testing.T
 	storage kernels.Storage
 	modules map[string]cuda.Module
+	context cuda.Context
 }
 
 // onDevice runs the test for both storage types, or skips it where there is no driver.
@@ -56,14 +57,23 @@ func onDevice(t *testing.T, run func(*testing.T, *device)) {
 		loaded[m.Name], err = cuda.ModuleLoadData(m.PTX)
 		must(t, err)
 	}
+	d := &device{t: t, modules: loaded, context: context}
 	for storage, name := range []string{kernels.F32: "F32", kernels.F16: "F16"} {
-		t.Run(name, func(t *testing.T) {
-			// Subtests run on a thread of their own.
-			runtime.LockOSThread()
-			must(t, context.SetCurrent())
-			run(t, &device{t, kernels.Storage(storage), loaded})
-		})
+		d.storage = kernels.Storage(storage)
+		d.sub(name, run)
 	}
+}
+
+// sub runs a subtest, which has a thread of its own, with the context bound to that thread.
+func (d *device) sub(name string, run func(*testing.T, *device)) {
+	d.t.Run(name, func(t *testing.T) {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		must(t, d.context.SetCurrent())
+		own := *d
+		own.t = t
+		run(t, &own)
+	})
 }
 
 func must(t *testing.T, err error) {

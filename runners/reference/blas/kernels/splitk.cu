@@ -41,7 +41,7 @@ gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int l
 		last = count(counters + tile_index) == ncta_z() - 1u;
 		unsigned exit_number = count(left) - SEMAPHORE_REST;
 		sound = entry_sound && exit_number < blocks;
-		if (exit_number == blocks - 1) {
+		if (entry_sound && exit_number == blocks - 1) {
 			*entered = SEMAPHORE_REST;
 			*left = SEMAPHORE_REST;
 		}
