@@ -131,7 +131,7 @@ func TestReplayMode(t *testing.T) {
 	for name, want := range map[string]uint64{
 		"allocs": 1, "steps": 1, "launches": 2, "functions": 1, "add_one": 1,
 		"modules": 2, "handle": 1, "unloaded": 0, "unloaded-again": 1,
-		"played": 8, "eighth": 1, "rc": 1, "failed": 2, "rc9": 1, "failed9": 0,
+		"played": 8, "eighth": 1, "rc": 1, "failed": 3, "rc9": 1, "failed9": 0,
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %d, want %d", name, got[name], want)

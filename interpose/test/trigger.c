@@ -26,6 +26,7 @@ static void play(CUstream s, CUfunction f)
 #define ADDR(x) (uint64_t)(uintptr_t)(x)
 	struct medusa_call program[] = {
 		{ADDR(cuMemsetD32), 3, 0, {p, 7, 5}},
+		{ADDR(cuCtxSynchronize), 0, 0, {0}},
 		{ADDR(cuGraphCreate), 2, 0, {ADDR(&graph), 0}},
 		{ADDR(cuGraphAddKernelNode), 5, 1 << 1, {ADDR(&node), ADDR(&graph), 0, 0, ADDR(&kp)}},
 		{ADDR(cuGraphInstantiateWithFlags), 3, 1 << 1, {ADDR(&exec), ADDR(&graph), 0}},
@@ -38,7 +39,7 @@ static void play(CUstream s, CUfunction f)
 	CHECK(cuMemcpyDtoH(&back, p, 4));
 	PRINT("played", back);
 	PRINT("eighth", seen[7] == exec && exec != 0 && seen[5] == 6);
-	program[2].arg[4] = 0; /* no parameters: the driver refuses */
+	program[3].arg[4] = 0; /* no parameters: the driver refuses */
 	PRINT("rc", MEDUSA(medusa_play)(program, N, &failed));
 	PRINT("failed", failed);
 	program[0].nargs = 9;
