@@ -30,12 +30,14 @@ ptx:
 		$(PTX_CLANG) $(PTX_FLAGS) -o $${f%.cu}.ptx $$f || exit 1; \
 	done
 
-# Needs what train/requirements.txt lists. transformers computes norms, angles and softmax in float32 even in float64 models.
+# Needs what train/requirements.txt lists. DEVICE=cuda compares a real GPU's logits.
 PYTHON ?= python3
+CHECK_HF_LIBRARIES = build/lib$(if $(filter simulated,$(DEVICE)),:build/simulated)
 .PHONY: check-hf
-check-hf:
+check-hf: lib bin
 	@mkdir -p build/test
 	$(GO) build -o build/test/oracle-dump ./runners/reference/oracle/dump
 	for m in tiny tiny-f16; do \
-		$(PYTHON) runners/reference/train/check_hf.py runners/reference/models/$$m "oracle:1e-6:build/test/oracle-dump" || exit 1; \
+		LD_LIBRARY_PATH=$(CHECK_HF_LIBRARIES):$$LD_LIBRARY_PATH \
+			$(PYTHON) runners/reference/train/check_hf.py runners/reference/models/$$m build/test/oracle-dump build/reference || exit 1; \
 	done
