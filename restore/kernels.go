@@ -56,30 +56,26 @@ func newResolver(spec *graphir.Spec) (*resolver, error) {
 }
 
 // modulesOfTriggers enumerates the modules behind the functions launched in trigger scopes (paper §5): one kernel of
-// a module leads to all others.
+// a module leads to all others. Modules whose load was seen are left out.
 func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 	launched, err := triggerFunctions()
 	if err != nil {
 		return nil, err
 	}
 	seen := make(map[cuda.Module]bool)
-	libraries := make(map[cuda.LibraryHandle]bool)
+	var libraries []cuda.LibraryHandle
 	for _, m := range loaded {
 		if m.IsLibrary == 0 {
 			seen[cuda.Module(m.Handle)] = true
 		} else {
-			libraries[cuda.LibraryHandle(m.Handle)] = true
+			libraries = append(libraries, cuda.LibraryHandle(m.Handle))
 		}
 	}
 	var modules []hiddenModule
 	for _, handle := range launched {
 		f := cuda.Function(handle)
 		// A launch takes a CUkernel in the place of a CUfunction; only its library knows it.
-		kernel := cuda.Kernel(handle)
-		if library, err := kernel.Library(); err == nil {
-			if libraries[library] {
-				continue
-			}
+		if kernel := cuda.Kernel(handle); isLibraryKernel(kernel) {
 			if f, err = kernel.Function(); err != nil {
 				return nil, err
 			}
@@ -92,6 +88,13 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 			continue
 		}
 		seen[m] = true
+		name, err := f.Name()
+		if err != nil {
+			return nil, err
+		}
+		if inLibrary(f, name, libraries) {
+			continue
+		}
 		h, err := enumerate(m)
 		if err != nil {
 			return nil, err
@@ -99,6 +102,22 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 		modules = append(modules, h)
 	}
 	return modules, nil
+}
+
+func isLibraryKernel(k cuda.Kernel) bool {
+	_, err := k.Library()
+	return err == nil
+}
+
+// inLibrary reports whether one of the libraries made the function. Asking each for its module would tell as well, and
+// would load every library that is not in use.
+func inLibrary(f cuda.Function, name string, libraries []cuda.LibraryHandle) bool {
+	for _, l := range libraries {
+		if own, err := libraryFunction(l, name); err == nil && own == f {
+			return true
+		}
+	}
+	return false
 }
 
 func enumerate(m cuda.Module) (hiddenModule, error) {

@@ -70,7 +70,7 @@ func (z *zoo) open() error {
 		}
 	}
 	z.args = cuda.NewArgs()
-	m, err := cuda.ModuleLoadData(zooPTX)
+	m, err := cuda.ModuleLoadData(append(zooPTX, 0))
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (z *zoo) loadLate() error {
 	if z.late != 0 {
 		return nil
 	}
-	m, err := cuda.ModuleLoadData(latePTX)
+	m, err := cuda.ModuleLoadData(append(latePTX, 0))
 	if err != nil {
 		return err
 	}
