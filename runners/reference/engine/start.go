@@ -231,6 +231,9 @@ func (e *Engine) loadTokenizer() (err error) {
 // runTriggers runs the first layer eagerly at every batch size that the session asks for. An error that leaves the
 // device usable is the session's fallback to a native start, and no error of the engine's.
 func (e *Engine) runTriggers() error {
+	if e.options.Start != StartNative {
+		return nil // no graph will be restored
+	}
 	for _, batch := range e.session.Triggers() {
 		if batch < 1 || batch > int64(e.MaxBatch()) {
 			return fmt.Errorf("run triggering layer: batch size %d is not between 1 and %d", batch, e.MaxBatch())
