@@ -26,7 +26,6 @@ type checker struct {
 	snapshot map[span][]byte // Other memory at ready
 	contents [][]byte        // resolved
 	stream   cuda.Stream
-	kvFilled bool
 }
 
 // verify serves the self test, replays every graph twice, and writes the digest. It is called at ready.
@@ -112,7 +111,7 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m, spans), snapshot: make(map[span][]byte)}, nil
+	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), snapshot: make(map[span][]byte)}, nil
 }
 
 // hashAll hashes the spans of some classes.
@@ -239,18 +238,32 @@ func (c *checker) fill(round int) error {
 			return err
 		}
 	}
-	for i, t := range c.spec.Tensors {
-		if c.tensors[i] == nil || (t.Role == graphir.RoleKV && c.hasher.kvStride > 1 && c.kvFilled) {
+	for _, s := range c.spans {
+		if s.tensor == noTensor || c.tensors[s.tensor] == nil {
 			continue
 		}
-		at, err := c.memory.address(t.At)
-		if err != nil {
-			return err
-		}
-		if err := write(at, t.Size, c.tensors[i]); err != nil {
-			return fmt.Errorf("tensor %s: %w", t.Name, err)
+		if err := c.fillTensor(s); err != nil {
+			return fmt.Errorf("tensor %s: %w", c.spec.Tensors[s.tensor].Name, err)
 		}
 	}
-	c.kvFilled = true
 	return cuda.Synchronize()
+}
+
+// fillTensor writes the tensor's data into one of its spans, as far as the span is looked at.
+func (c *checker) fillTensor(s span) error {
+	data := c.tensors[s.tensor]
+	first := s.offset - c.spec.Tensors[s.tensor].At.Offset // place of the span in the tensor
+	return s.pieces(s.size+digest.ChunkBytes, func(from, size uint64) error {
+		period := rotate(data, first+from)
+		return write(c.memory.base[s.alloc]+s.offset+from, size, period[:min(size, uint64(len(period)))])
+	})
+}
+
+// rotate returns one period of data, which repeats without end, from a place on.
+func rotate(data []byte, from uint64) []byte {
+	at := from % uint64(len(data))
+	if at == 0 {
+		return data
+	}
+	return append(data[at:len(data):len(data)], data[:at]...)
 }

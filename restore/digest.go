@@ -6,37 +6,28 @@ import (
 	"fmt"
 	"sort"
 
+	"medusa/graphir"
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
 )
 
-// sampledAbove bounds what is read back of KV memory after each replay. A cache of a real GPU's size would take hours
-// to hash 70 times over. Beyond the bound every n-th chunk is hashed, and the digest says so; and the cache is filled
-// once, not before every replay, which then also starts from what the replays before it wrote.
-const sampledAbove = 64 << 20
-
 // hasher hashes spans of this process's memory so that equal contents hash equal in another process: words that hold an
 // address are hashed as the (allocation, offset) they point to.
 type hasher struct {
-	base     []uint64 // by allocation index
-	sizes    []uint64
-	order    []uint32 // indices of existing allocations by ascending base
-	kvStride uint64
-	buf      []byte
+	spec  *graphir.Spec
+	base  []uint64 // by allocation index
+	order []uint32 // indices of existing allocations by ascending base
+	buf   []byte
 }
 
-func newHasher(m *memory, spans []span) *hasher {
-	h := &hasher{base: m.base, sizes: make([]uint64, len(m.base)), kvStride: 1, buf: make([]byte, 128*digest.ChunkBytes)}
-	for i, a := range m.spec.Allocations {
-		h.sizes[i] = a.Size
-		if m.base[i] != 0 {
+func newHasher(m *memory) *hasher {
+	h := &hasher{spec: m.spec, base: m.base, buf: make([]byte, 128*digest.ChunkBytes)}
+	for i, base := range m.base {
+		if base != 0 {
 			h.order = append(h.order, uint32(i))
 		}
 	}
 	sort.Slice(h.order, func(i, j int) bool { return h.base[h.order[i]] < h.base[h.order[j]] })
-	if kv := total(spans, digest.KV); kv > sampledAbove {
-		h.kvStride = (kv + sampledAbove - 1) / sampledAbove
-	}
 	return h
 }
 
@@ -52,23 +43,14 @@ func total(spans []span, class digest.Class) uint64 {
 
 // hash returns the span's range with First filled.
 func (h *hasher) hash(s span) (digest.Range, error) {
-	r := digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Name: s.name, Stride: 1}
-	if s.class == digest.KV {
-		r.Stride = h.kvStride
+	r := digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Stride: s.stride}
+	if s.tensor != noTensor {
+		r.Name = h.spec.Tensors[s.tensor].Name
 	}
-	at := h.base[s.alloc] + s.offset
-	step := uint64(len(h.buf))
-	if r.Stride > 1 {
-		step = r.Stride * digest.ChunkBytes // read only what is hashed
-	}
-	for from := uint64(0); from < s.size; from += step {
-		n := min(uint64(len(h.buf)), s.size-from)
-		if r.Stride > 1 {
-			n = min(digest.ChunkBytes, n)
-		}
-		buf := h.buf[:n]
-		if err := cuda.CopyToHost(buf, cuda.DevicePtr(at+from)); err != nil {
-			return r, fmt.Errorf("read allocation %d + %d: %w", s.alloc, s.offset+from, err)
+	err := s.pieces(uint64(len(h.buf)), func(from, size uint64) error {
+		buf := h.buf[:size]
+		if err := cuda.CopyToHost(buf, cuda.DevicePtr(h.base[s.alloc]+s.offset+from)); err != nil {
+			return fmt.Errorf("read allocation %d + %d: %w", s.alloc, s.offset+from, err)
 		}
 		if s.mayHoldAddresses() {
 			h.canonicalise(buf, s.offset+from)
@@ -78,8 +60,24 @@ func (h *hasher) hash(s span) (digest.Range, error) {
 			r.First = append(r.First, digest.Sum(chunk)...)
 			buf = buf[len(chunk):]
 		}
+		return nil
+	})
+	return r, err
+}
+
+// pieces calls f for each contiguous piece of the span that is looked at, at most limit bytes at a time. limit is a
+// multiple of a chunk.
+func (s *span) pieces(limit uint64, f func(from, size uint64) error) error {
+	step := limit
+	if s.stride > 1 {
+		limit, step = digest.ChunkBytes, s.stride*digest.ChunkBytes
 	}
-	return r, nil
+	for from := uint64(0); from < s.size; from += step {
+		if err := f(from, min(limit, s.size-from)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // mayHoldAddresses says where a word that looks like an address is one: in what kernels keep for themselves, not in
@@ -100,7 +98,7 @@ func (h *hasher) canonicalise(buf []byte, offset uint64) {
 	}
 	low := h.base[h.order[0]]
 	last := h.order[len(h.order)-1]
-	high := h.base[last] + h.sizes[last]
+	high := h.base[last] + h.spec.Allocations[last].Size
 	for i := int(-offset & 7); i+8 <= len(buf); i += 8 {
 		word := binary.LittleEndian.Uint64(buf[i:])
 		if word < low || word > high {
@@ -122,7 +120,7 @@ func (h *hasher) find(addr uint64) (alloc uint32, offset uint64, ok bool) {
 	}
 	alloc = h.order[n-1]
 	offset = addr - h.base[alloc]
-	return alloc, offset, offset <= h.sizes[alloc]
+	return alloc, offset, offset <= h.spec.Allocations[alloc].Size
 }
 
 // second adds the hashes of another replay to a range, unless they are equal.

@@ -58,8 +58,8 @@ func garbage(buf []byte, r random) {
 }
 
 // tensorData returns what a tensor is filled with: all of it, or one period of a pattern that repeats.
-// Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), each at most once if Distinct. What
-// an output holds before a replay means nothing, so it gets any bytes.
+// Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), or the lowest of these in any order,
+// each once, if Distinct. What an output holds before a replay means nothing, so it gets any bytes.
 func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	data := make([]byte, min(t.Size, patternBytes))
 	switch {
@@ -127,7 +127,11 @@ func fillIntegers(data []byte, t *graphir.Tensor, r random) error {
 	if t.Distinct && uint64(count) > span {
 		return fmt.Errorf("%d distinct values do not fit into [%d, %d)", count, t.Lo, t.Hi)
 	}
-	moved := make(map[uint64]uint64) // of a sparse Fisher-Yates shuffle of [0, span)
+	if t.Distinct {
+		// The lowest values that are enough: what they index is then checked without gaps, see checkedKV.
+		span = uint64(count)
+	}
+	moved := make(map[uint64]uint64) // of a Fisher-Yates shuffle of [0, span)
 	for i := range count {
 		v := r.below(span)
 		if t.Distinct {

@@ -130,7 +130,7 @@ func TestIntegersAreInRange(t *testing.T) {
 }
 
 func TestDistinctIntegers(t *testing.T) {
-	for _, hi := range []int64{1000, 1 << 40} { // all of the range, and a sparse part of it
+	for _, hi := range []int64{1000, 1 << 40} { // of a large range, the lowest are taken
 		tensor := &graphir.Tensor{DType: graphir.I64, Size: 8 * 1000, Hi: hi, Distinct: true}
 		data, err := tensorData(tensor, 4)
 		if err != nil {
@@ -141,8 +141,8 @@ func TestDistinctIntegers(t *testing.T) {
 		last := uint64(0)
 		for ; len(data) > 0; data = data[8:] {
 			v := binary.LittleEndian.Uint64(data)
-			if v >= uint64(hi) || seen[v] {
-				t.Fatalf("%d is outside [0, %d) or occurs twice", v, hi)
+			if v >= 1000 || seen[v] {
+				t.Fatalf("%d is outside [0, 1000) or occurs twice", v)
 			}
 			if v > last {
 				ascending++

@@ -13,8 +13,16 @@ type span struct {
 	alloc        uint32
 	offset, size uint64
 	class        digest.Class
-	name         string
+	tensor       int    // index of the named tensor, noTensor where there is none
+	stride       uint64 // only every n-th chunk is looked at
 }
+
+const noTensor = -1
+
+// checkedKV bounds what is filled and read back of the KV cache for each replay: a cache of a real GPU's size would take
+// hours. Beyond the bound, every KV tensor is checked from its beginning on, where the fills of block tables point to,
+// and of the rest evenly spread chunks, a quarter as much.
+const checkedKV = 64 << 20
 
 // spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every
 // graph-owned one that something refers to. Both verifying runs derive it from the artifact alone, so they agree.
@@ -22,47 +30,82 @@ type span struct {
 // Page-locked and registered host memory belongs to it only where a graph refers to it: the engine reads results through
 // it, and what it holds beyond that reaches no graph.
 func spansOf(spec *graphir.Spec) []span {
-	used := referenced(spec)
+	used, kv := referenced(spec), kvBytes(spec)
 	var spans []span
 	for i, a := range spec.Allocations {
 		host := a.Kind == graphir.AllocPinned || a.Kind == graphir.AllocRegistered
 		if !a.Live || a.Size == 0 || (!used[i] && (host || a.Owner == graphir.OwnerGraph)) {
 			continue
 		}
-		spans = append(spans, divide(spec, uint32(i))...)
+		spans = append(spans, divide(spec, uint32(i), kv)...)
 	}
 	return spans
 }
 
-// layer gives a part of an allocation a class; later layers cover earlier ones.
+func kvBytes(spec *graphir.Spec) uint64 {
+	var n uint64
+	for i := range spec.Tensors {
+		if spec.Tensors[i].Role == graphir.RoleKV {
+			n += spec.Tensors[i].Size
+		}
+	}
+	return n
+}
+
+// layer gives a part of an allocation its role; later layers cover earlier ones.
 type layer struct {
 	from, to uint64
-	class    digest.Class
-	name     string
+	role     role
+}
+
+type role struct {
+	class  digest.Class
+	tensor int
+	stride uint64
 }
 
 // divide cuts one allocation into spans: what the engine named comes before what was saved, and that before the default.
-func divide(spec *graphir.Spec, alloc uint32) []span {
+func divide(spec *graphir.Spec, alloc uint32, kv uint64) []span {
 	a := spec.Allocations[alloc]
-	layers := []layer{{0, a.Size, digest.Other, ""}}
+	unnamed := func(from, size uint64, class digest.Class) layer {
+		return layer{from, from + size, role{class, noTensor, 1}}
+	}
+	layers := []layer{unnamed(0, a.Size, digest.Other)}
 	if a.Owner == graphir.OwnerGraph {
-		layers[0].class = digest.Temporary
+		layers[0].role.class = digest.Temporary
 	}
 	for _, c := range spec.Contents {
 		if c.Alloc != alloc {
 			continue
 		}
-		layers = append(layers, layer{c.Offset, c.Offset + uint64(len(c.Data)), digest.Permanent, ""})
+		layers = append(layers, unnamed(c.Offset, uint64(len(c.Data)), digest.Permanent))
 		for _, u := range c.Unstable {
-			layers = append(layers, layer{c.Offset + u.Offset, c.Offset + u.Offset + u.Size, digest.Unstable, ""})
+			layers = append(layers, unnamed(c.Offset+u.Offset, u.Size, digest.Unstable))
 		}
 	}
-	for _, t := range spec.Tensors {
-		if t.At.Alloc == alloc {
-			layers = append(layers, layer{t.At.Offset, t.At.Offset + t.Size, classOf(t.Role), t.Name})
+	for i, t := range spec.Tensors {
+		if t.At.Alloc != alloc {
+			continue
+		}
+		whole := layer{t.At.Offset, t.At.Offset + t.Size, role{classOf(t.Role), i, 1}}
+		layers = append(layers, whole)
+		if head := kvHead(&t, kv); head < t.Size {
+			tail := whole
+			tail.from += head
+			tail.role.stride = (kv-checkedKV)/(checkedKV/4) + 1
+			layers = append(layers, tail)
 		}
 	}
 	return flatten(alloc, layers)
+}
+
+// kvHead returns how much of a tensor is checked without gaps, where the KV cache holds kv bytes in all.
+func kvHead(t *graphir.Tensor, kv uint64) uint64 {
+	if t.Role != graphir.RoleKV || kv <= checkedKV {
+		return t.Size
+	}
+	share := uint64(float64(t.Size) / float64(kv) * checkedKV)
+	return min(t.Size, (share/digest.ChunkBytes+1)*digest.ChunkBytes)
 }
 
 func flatten(alloc uint32, layers []layer) []span {
@@ -73,19 +116,21 @@ func flatten(alloc uint32, layers []layer) []span {
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
 	var spans []span
+	var last role
 	for i := 1; i < len(cuts); i++ {
-		var top layer
+		var top role
 		for _, l := range layers {
 			if l.from <= cuts[i-1] && cuts[i] <= l.to {
-				top = l
+				top = l.role
 			}
 		}
-		next := span{alloc, cuts[i-1], cuts[i] - cuts[i-1], top.class, top.name}
-		if n := len(spans); n > 0 && spans[n-1].class == next.class && spans[n-1].name == next.name {
-			spans[n-1].size += next.size
+		size := cuts[i] - cuts[i-1]
+		if n := len(spans); n > 0 && top == last {
+			spans[n-1].size += size
 			continue
 		}
-		spans = append(spans, next)
+		spans = append(spans, span{alloc, cuts[i-1], size, top.class, top.tensor, top.stride})
+		last = top
 	}
 	return spans
 }

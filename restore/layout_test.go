@@ -38,11 +38,11 @@ func TestSpansOf(t *testing.T) {
 			Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 6}}}, Unstable: []graphir.Range{{Offset: 8, Size: 4}}}},
 	}
 	want := []span{
-		{0, 0, 40, digest.Weight, "w"}, {0, 40, 10, digest.Other, ""}, {0, 50, 50, digest.KV, "kv"},
-		{3, 0, 10, digest.Input, "in"}, {3, 10, 90, digest.Other, ""},
-		{5, 0, 16, digest.Temporary, ""}, {5, 16, 8, digest.Permanent, ""}, {5, 24, 4, digest.Unstable, ""},
-		{5, 28, 20, digest.Permanent, ""}, {5, 48, 42, digest.Temporary, ""}, {5, 90, 10, digest.Output, "out"},
-		{6, 0, 100, digest.Temporary, ""},
+		{0, 0, 40, digest.Weight, 0, 1}, {0, 40, 10, digest.Other, noTensor, 1}, {0, 50, 50, digest.KV, 1, 1},
+		{3, 0, 10, digest.Input, 2, 1}, {3, 10, 90, digest.Other, noTensor, 1},
+		{5, 0, 16, digest.Temporary, noTensor, 1}, {5, 16, 8, digest.Permanent, noTensor, 1}, {5, 24, 4, digest.Unstable, noTensor, 1},
+		{5, 28, 20, digest.Permanent, noTensor, 1}, {5, 48, 42, digest.Temporary, noTensor, 1}, {5, 90, 10, digest.Output, 3, 1},
+		{6, 0, 100, digest.Temporary, noTensor, 1},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -53,7 +53,7 @@ func TestSpansOf(t *testing.T) {
 func TestCanonicalise(t *testing.T) {
 	spec := &graphir.Spec{Allocations: []graphir.Allocation{{Size: 0x100}, {Size: 0x200}, {Size: 0x100}}}
 	words := func(base []uint64, offset uint64, values ...uint64) []byte {
-		h := newHasher(&memory{spec: spec, base: base}, nil)
+		h := newHasher(&memory{spec: spec, base: base})
 		buf := make([]byte, -offset&7+uint64(8*len(values)))
 		for i, v := range values {
 			binary.LittleEndian.PutUint64(buf[-offset&7+uint64(8*i):], v)
@@ -83,12 +83,55 @@ func TestCanonicalise(t *testing.T) {
 	}
 }
 
-func TestLargeKVIsSampled(t *testing.T) {
-	m := &memory{spec: &graphir.Spec{}}
-	if h := newHasher(m, []span{{class: digest.KV, size: sampledAbove}}); h.kvStride != 1 {
-		t.Errorf("stride %d at the bound, want 1", h.kvStride)
+// A large KV cache is checked at the beginning of each tensor and sampled behind; a small one is checked whole.
+func TestLargeKV(t *testing.T) {
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 10 * checkedKV, Live: true}},
+		Tensors: []graphir.Tensor{
+			{Role: graphir.RoleKV, Size: checkedKV},
+			{Role: graphir.RoleKV, At: graphir.Pointer{Offset: checkedKV}, Size: 9 * checkedKV},
+		},
 	}
-	if h := newHasher(m, []span{{class: digest.KV, size: sampledAbove}, {class: digest.KV, size: sampledAbove + 1}}); h.kvStride != 3 {
-		t.Errorf("stride %d beyond twice the bound, want 3", h.kvStride)
+	looked := func(spans []span) (head, tail uint64) {
+		for _, s := range spans {
+			err := s.pieces(1<<30, func(from, size uint64) error {
+				if s.stride == 1 {
+					head += size
+				} else {
+					tail += size
+				}
+				if from+size > s.size {
+					t.Errorf("piece at %d of %d bytes in a span of %d", from, size, s.size)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return head, tail
+	}
+	spans := spansOf(spec)
+	if len(spans) != 4 {
+		t.Fatalf("spans %+v, want a head and a tail of each tensor", spans)
+	}
+	head, tail := looked(spans)
+	if head < checkedKV || head > checkedKV+4*digest.ChunkBytes {
+		t.Errorf("%d bytes checked without gaps, want about %d", head, checkedKV)
+	}
+	if tail < checkedKV/8 || tail > checkedKV/4+4*digest.ChunkBytes {
+		t.Errorf("%d bytes sampled, want about %d", tail, checkedKV/4)
+	}
+	spec.Tensors[1].Role = graphir.RoleInput
+	if head, tail := looked(spansOf(spec)); head != 10*checkedKV || tail != 0 {
+		t.Errorf("small cache: %d bytes checked, %d sampled", head, tail)
+	}
+}
+
+func TestRotate(t *testing.T) {
+	for from, want := range map[uint64]string{0: "abc", 1: "bca", 5: "cab", 6: "abc"} {
+		if got := string(rotate([]byte("abc"), from)); got != want {
+			t.Errorf("from %d: %q, want %q", from, got, want)
+		}
 	}
 }
