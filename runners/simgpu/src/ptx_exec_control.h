@@ -7,7 +7,7 @@ HANDLER(BLOCK)
 	w->lane_instructions += (uint64_t)in->imm * w->active;
 	if (__builtin_expect(in >= w->join || w->fuel < 0, 0))
 		return ptx_block_slow(w, in);
-	return in + 1;
+	NEXT;
 }
 
 /* @p ahead of a guarded operation; imm: distance to its end. sub: 1 for @!p */

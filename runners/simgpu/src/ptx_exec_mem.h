@@ -298,8 +298,36 @@ HANDLER(ISSPACEP)
 	return in + 1;
 }
 
+/* o: d, p, a, b, c, members; sub: enum ptx_shfl. A lane that does not take part gives its stale value, as on a device. */
+HANDLER(SHFL)
+{
+	uint32_t members = ROW(u32a, 5)[__builtin_ctz(w->mask)], valid = 0;
+	const u32a *pb = ROW(u32a, 3), *pc = ROW(u32a, 4);
+	uint32_t src[PTX_LANES] __attribute__((aligned(128))), from[PTX_LANES] __attribute__((aligned(128)));
+	const struct insn *next;
+	u32a *d;
+
+	if (members & ~w->dead & ~w->mask && !ptx_sync(w, in, members, &next))
+		return next;
+	memcpy(src, ROW(u32a, 2), sizeof src);
+	EACH {
+		int32_t lane = i, b = (int32_t)(pb[i] & 31), seg = (int32_t)(pc[i] >> 8 & 31), clamp = (int32_t)(pc[i] & 31);
+		int32_t max = (lane & seg) | (clamp & ~seg), first = lane & seg;
+		int32_t j = in->sub == SHFL_UP ? lane - b : in->sub == SHFL_DOWN ? lane + b : in->sub == SHFL_BFLY ? lane ^ b : first | (b & ~seg);
+		bool ok = in->sub == SHFL_UP ? j >= max : j <= max;
+
+		from[i] = (uint32_t)(ok ? j : lane) & 31;
+		valid |= ok ? 1u << i : 0;
+	}
+	d = OUT(u32a, 0);
+	for (int i = 0; i < PTX_LANES; i++)
+		d[i] = src[from[i]];
+	COMMIT(u32a, 0);
+	PRED(1) = pred_blend(w, PRED(1), valid);
+	return in + 1;
+}
+
 HANDLER(ATOM) { return ptx_atomic(w, in); }
-HANDLER(SHFL) { return ptx_shuffle(w, in); }
 HANDLER(VOTE) { return ptx_vote(w, in); }
 HANDLER(MATCH) { return ptx_vote(w, in); }
 HANDLER(REDUX) { return ptx_vote(w, in); }

@@ -116,8 +116,8 @@ struct ptx_kernel {
 	struct insn *code;
 	uint32_t ncode, reg_bytes, frame_bytes, ncache, nparams;
 	uint32_t shared_bytes, dynamic_base, entry;
-	struct init_row *rows;
-	uint32_t nrows;
+	struct init_row *rows; /* those that depend on the block come first */
+	uint32_t nrows, nblock_rows;
 };
 
 struct global_init { uint64_t offset, value; uint32_t ref; uint8_t size; bool is_ref; };
@@ -184,6 +184,7 @@ struct cta {
 	uint8_t *shared, *regs, *frames;
 	uint64_t executed;
 	struct barrier bar[16];
+	uint32_t pending; /* barriers with arrivals */
 	struct cta *next;
 };
 
@@ -220,7 +221,6 @@ const struct insn *ptx_fault_at(struct warp *w, const struct insn *in, uint32_t 
 /* Host address of n bytes at a lane's address, or NULL after a fault (ptx_memory.c). */
 uint8_t *ptx_resolve(struct warp *w, const struct insn *in, uint32_t lane, uint64_t addr, uint32_t n);
 const struct insn *ptx_atomic(struct warp *w, const struct insn *in);
-const struct insn *ptx_shuffle(struct warp *w, const struct insn *in);
 const struct insn *ptx_vote(struct warp *w, const struct insn *in);
 const struct insn *ptx_convert(struct warp *w, const struct insn *in);
 

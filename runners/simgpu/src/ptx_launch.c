@@ -87,28 +87,21 @@ static uint64_t sreg_value(const struct launch *l, const struct cta *c, const st
 static void fill_rows(const struct launch *l, const struct cta *c, struct warp *w, bool all)
 {
 	const struct ptx_kernel *k = l->k;
+	uint32_t n = all ? k->nrows : k->nblock_rows;
 
-	for (uint32_t i = 0; i < k->nrows; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const struct init_row *r = &k->rows[i];
-		bool of_block = r->kind == V_SREG && r->value >= SR_CTAID_X && r->value <= SR_CTAID_Z;
 		uint32_t p;
 
-		if (!all && !of_block)
-			continue;
 		if (r->cls == CLS_PRED) {
 			p = r->value ? UINT32_MAX : 0;
 			memcpy(w->regs + r->offset, &p, 4);
 			continue;
 		}
-		for (uint32_t lane = 0; lane < PTX_LANES; lane++) {
-			uint64_t v = r->value;
-
-			if (r->kind == V_SREG)
-				v = sreg_value(l, c, w, r->value, lane);
-			else if (r->reloc == REL_GLOBAL)
-				v += k->module->globals[r->ref]->bound;
-			ptx_set_lane(w, r->offset, r->cls, lane, v);
-		}
+		for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+			ptx_set_lane(w, r->offset, r->cls, lane,
+			             r->kind == V_SREG ? sreg_value(l, c, w, r->value, lane)
+			             : r->value + (r->reloc == REL_GLOBAL ? k->module->globals[r->ref]->bound : 0));
 	}
 }
 
@@ -120,6 +113,7 @@ static void cta_start(struct cta *c, uint64_t index, bool fresh)
 	c->ctaid[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
 	c->ctaid[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
 	c->executed = 0;
+	c->pending = 0;
 	for (int i = 0; i < 16; i++)
 		c->bar[i] = (struct barrier){ .acc_and = 1 };
 	/* Shared memory has no value at the start of a block: all ones make a read of it show (NaN, or a wild index). */

@@ -83,6 +83,8 @@ static void visit(struct linker *l, struct func *f, uint32_t depth)
 		l->error = "kernel needs too much local memory";
 }
 
+static bool row_of_block(const struct vreg *v) { return v->kind == V_SREG && v->value >= SR_CTAID_X && v->value <= SR_CTAID_Z; }
+
 static uint64_t shared_offset(struct linker *l, uint32_t ref)
 {
 	const struct svar *v = &l->m->shared[ref];
@@ -104,9 +106,9 @@ static void rows(struct linker *l)
 {
 	struct ptx_kernel *k = l->k;
 
-	for (int pass = 0; pass < 2; pass++) {
+	for (int pass = 0; pass < 3; pass++) {
 		/* First the static variables, which decide where dynamic shared memory starts. */
-		if (pass)
+		if (pass == 1)
 			k->dynamic_base = l->dynamic ? up((uint32_t)l->shared_bytes, l->dynamic_align) : 0;
 		for (uint32_t n = 0; n < l->norder; n++) {
 			struct func *f = l->order[n];
@@ -123,7 +125,8 @@ static void rows(struct linker *l)
 					l->error = "kernel needs more than 1 GiB of shared memory";
 					return;
 				}
-				if (!pass)
+				/* Then the rows to refill for each block, then the others. */
+				if (!pass || (pass == 1) != row_of_block(v))
 					continue;
 				if (at == UINT64_MAX)
 					at = k->dynamic_base;
@@ -134,6 +137,8 @@ static void rows(struct linker *l)
 					r->value += f->base_frame;
 			}
 		}
+		if (pass == 1)
+			k->nblock_rows = k->nrows;
 	}
 	k->shared_bytes = (uint32_t)l->shared_bytes;
 }

@@ -20,17 +20,30 @@
 
 static uint32_t pc_of(const struct warp *w, const struct insn *in) { return (uint32_t)(in - w->code); }
 
-/* Smallest pc of a lane in set that is above floor, or UINT32_MAX. floor + 1 wraps to 0 for "any". */
+/* A table instead of a shift by i lets the loops over lanes vectorise on any host. */
+#define BITS4(b) 1u << (b), 2u << (b), 4u << (b), 8u << (b)
+static const uint32_t bit[PTX_LANES] = { BITS4(0), BITS4(4), BITS4(8), BITS4(12), BITS4(16), BITS4(20), BITS4(24), BITS4(28) };
+
+/* Smallest pc, not below from, of the lanes in set; UINT32_MAX if there is none. */
 static uint32_t lowest_pc(const struct warp *w, uint32_t set, uint32_t from)
 {
 	uint32_t best = UINT32_MAX;
 
 	for (int i = 0; i < PTX_LANES; i++) {
-		uint32_t pc = set >> i & 1 && w->lane_pc[i] >= from ? w->lane_pc[i] : UINT32_MAX;
+		uint32_t pc = (set & bit[i]) && w->lane_pc[i] >= from ? w->lane_pc[i] : UINT32_MAX;
 
 		best = pc < best ? pc : best;
 	}
 	return best;
+}
+
+static uint32_t lanes_at(const struct warp *w, uint32_t pc)
+{
+	uint32_t lanes = 0;
+
+	for (int i = 0; i < PTX_LANES; i++)
+		lanes |= w->lane_pc[i] == pc ? bit[i] : 0;
+	return lanes;
 }
 
 static void park(struct warp *w, uint32_t lanes, const struct insn *at)
@@ -38,12 +51,27 @@ static void park(struct warp *w, uint32_t lanes, const struct insn *at)
 	uint32_t pc = pc_of(w, at);
 
 	for (int i = 0; i < PTX_LANES; i++)
-		w->lane_pc[i] = lanes >> i & 1 ? pc : w->lane_pc[i];
+		w->lane_pc[i] = lanes & bit[i] ? pc : w->lane_pc[i];
+}
+
+/* The group becomes these lanes; join is the lowest pc above its own where others are ready. */
+static void set_group(struct warp *w, uint32_t lanes)
+{
+	w->group = lanes;
+	w->active = (uint32_t)__builtin_popcount(lanes);
+	ptx_set_mask(w, lanes);
+}
+
+static void set_join(struct warp *w, uint32_t pc)
+{
+	uint32_t next = w->ready ? lowest_pc(w, w->ready, pc + 1) : UINT32_MAX;
+
+	w->join = next == UINT32_MAX ? PTX_NO_JOIN : w->code + next;
 }
 
 const struct insn *ptx_regroup(struct warp *w)
 {
-	uint32_t pc, next, group = 0, from = 0;
+	uint32_t pc, group, from = 0;
 	const struct insn *in;
 
 	if (!w->ready) {
@@ -58,20 +86,11 @@ const struct insn *ptx_regroup(struct warp *w)
 	pc = lowest_pc(w, w->ready, from);
 	if (pc == UINT32_MAX)
 		pc = lowest_pc(w, w->ready, 0);
-	for (int i = 0; i < PTX_LANES; i++)
-		group |= w->lane_pc[i] == pc ? 1u << i : 0;
-	group &= w->ready;
+	group = lanes_at(w, pc) & w->ready;
 	w->ready &= ~group;
-	w->group = group;
-	w->active = (uint32_t)__builtin_popcount(group);
+	set_group(w, group);
+	set_join(w, pc);
 	w->last_pc = pc;
-	ptx_set_mask(w, group);
-	w->join = PTX_NO_JOIN;
-	if (w->ready) {
-		next = lowest_pc(w, w->ready, pc + 1);
-		if (next != UINT32_MAX)
-			w->join = w->code + next;
-	}
 	in = w->code + pc;
 	if (in->op != OP_BLOCK)
 		return in;
@@ -84,6 +103,15 @@ const struct insn *ptx_block_slow(struct warp *w, const struct insn *in)
 {
 	bool tired = w->fuel < 0;
 
+	if (in == w->join && !tired) {
+		uint32_t pc = pc_of(w, in), more = lanes_at(w, pc) & w->ready;
+
+		w->ready &= ~more;
+		w->lane_instructions += (uint64_t)in->imm * (uint32_t)__builtin_popcount(more);
+		set_group(w, w->group | more);
+		set_join(w, pc);
+		return in + 1;
+	}
 	/* The block is entered, and counted, when the group that includes these lanes runs it. */
 	w->fuel += in->imm;
 	w->lane_instructions -= (uint64_t)in->imm * w->active;
@@ -99,12 +127,19 @@ const struct insn *ptx_block_slow(struct warp *w, const struct insn *in)
 	return ptx_regroup(w);
 }
 
+/* The side with the lower pc goes on, the other one waits at its block. */
 const struct insn *ptx_diverge(struct warp *w, const struct insn *in, uint32_t taken, const struct insn *target)
 {
-	park(w, taken, target);
-	park(w, w->group & ~taken, in);
-	w->ready |= w->group;
-	return ptx_regroup(w);
+	bool ahead = target > in;
+	uint32_t wait = ahead ? taken : w->group & ~taken;
+	const struct insn *other = ahead ? target : in;
+
+	park(w, wait, other);
+	w->ready |= wait;
+	set_group(w, w->group & ~wait);
+	if (other < w->join)
+		w->join = other;
+	return ahead ? in : target;
 }
 
 const struct insn *ptx_scatter(struct warp *w, const struct insn *in, const uint32_t *target)
@@ -153,17 +188,15 @@ const struct insn *ptx_exit(struct warp *w, const struct insn *in)
 
 bool ptx_sync(struct warp *w, const struct insn *in, uint32_t members, const struct insn **next)
 {
-	uint32_t need = members & ~w->dead, here = 0, pc = pc_of(w, in);
+	uint32_t need = members & ~w->dead, here = lanes_at(w, pc_of(w, in)) & w->syncing;
 
 	if (!(need & ~w->mask))
 		return true;
-	for (int i = 0; i < PTX_LANES; i++)
-		here |= w->syncing >> i & 1 && w->lane_pc[i] == pc ? 1u << i : 0;
 	if (!(need & ~(w->mask | here))) {
 		w->syncing &= ~here;
-		w->group |= here;
-		w->active = (uint32_t)__builtin_popcount(w->group);
-		ptx_set_mask(w, w->mask | here);
+		here |= w->mask;
+		set_group(w, w->group | here);
+		ptx_set_mask(w, here);
 		return true;
 	}
 	wait_here(w, in, in);
@@ -194,41 +227,53 @@ static uint32_t live_threads(const struct cta *c)
 	return n;
 }
 
+static void give_result(struct warp *w, const struct insn *in, const struct barrier *b, uint32_t lanes)
+{
+	uint32_t old;
+
+	if (in->sub == BAR_POPC) {
+		for (uint32_t m = lanes; m; m &= m - 1)
+			ptx_set_lane(w, in->o[0], CLS_W32, (uint32_t)__builtin_ctz(m), b->acc_popc);
+		return;
+	}
+	memcpy(&old, w->regs + in->o[0], 4);
+	old = (in->sub == BAR_AND ? b->acc_and : b->acc_or) ? old | lanes : old & ~lanes;
+	memcpy(w->regs + in->o[0], &old, 4);
+}
+
 static void release(struct cta *c, uint32_t id)
 {
 	struct barrier *b = &c->bar[id];
 
 	for (uint32_t i = 0; i < c->nwarps; i++) {
 		struct warp *w = &c->warps[i];
+		uint32_t lanes = 0;
 
-		for (uint32_t m = w->at_barrier; m; m &= m - 1) {
-			uint32_t lane = (uint32_t)__builtin_ctz(m);
-			const struct insn *in = w->code + w->lane_pc[lane];
-			uint32_t old, bit = 1u << lane;
+		for (int k = 0; k < PTX_LANES; k++)
+			lanes |= w->barrier_id[k] == id ? bit[k] : 0;
+		lanes &= w->at_barrier;
+		w->at_barrier &= ~lanes;
+		w->ready |= lanes;
+		for (uint32_t left = lanes; left;) {
+			uint32_t pc = w->lane_pc[__builtin_ctz(left)], same = lanes_at(w, pc) & left;
 
-			if (w->barrier_id[lane] != id)
-				continue;
-			w->at_barrier &= ~bit;
-			w->ready |= bit;
-			w->lane_pc[lane]++;
-			if (in->sub == BAR_POPC) {
-				ptx_set_lane(w, in->o[0], CLS_W32, lane, b->acc_popc);
-			} else if (in->sub == BAR_AND || in->sub == BAR_OR) {
-				memcpy(&old, w->regs + in->o[0], 4);
-				old = (in->sub == BAR_AND ? b->acc_and : b->acc_or) ? old | bit : old & ~bit;
-				memcpy(w->regs + in->o[0], &old, 4);
-			}
+			if (w->code[pc].sub >= BAR_POPC)
+				give_result(w, &w->code[pc], b, same);
+			park(w, same, &w->code[pc + 1]);
+			left &= ~same;
 		}
 	}
 	*b = (struct barrier){ .acc_and = 1 };
+	c->pending &= ~(1u << id);
 }
 
 void ptx_release_barriers(struct cta *c)
 {
-	for (uint32_t id = 0; id < 16; id++) {
+	for (uint32_t m = c->pending; m; m &= m - 1) {
+		uint32_t id = (uint32_t)__builtin_ctz(m);
 		const struct barrier *b = &c->bar[id];
 
-		if (b->arrived && b->arrived >= (b->expected ? b->expected : live_threads(c)))
+		if (b->arrived >= (b->expected ? b->expected : live_threads(c)))
 			release(c, id);
 	}
 }
@@ -243,7 +288,11 @@ const struct insn *ptx_barrier(struct warp *w, const struct insn *in)
 	b = &w->cta->bar[id];
 	if (in->aux & BAR_HAS_COUNT)
 		b->expected = (uint32_t)ptx_lane(w, in->o[2], CLS_W32, first);
+	/* A block of one warp that is all here has nobody to wait for. */
+	if (w->cta->nwarps == 1 && (w->mask | w->dead) == UINT32_MAX && in->sub == BAR_SYNC && !b->arrived && !b->expected)
+		return in + 1;
 	b->arrived += (uint32_t)__builtin_popcount(w->mask);
+	w->cta->pending |= 1u << id;
 	if (in->sub >= BAR_POPC) {
 		memcpy(&p, w->regs + in->o[3], 4);
 		p = (in->aux & BAR_NOT ? ~p : p) & w->mask;

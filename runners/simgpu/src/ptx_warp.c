@@ -1,5 +1,5 @@
 /*
- * ptx_warp.c: operations in which the lanes of a warp see each other: shfl, vote, match, redux, elect.
+ * ptx_warp.c: operations in which the lanes of a warp see each other, apart from shfl: vote, match, redux, elect.
  *
  * In:  the instruction and the member mask. Out: results in every lane of the mask, once all live members have arrived.
  */
@@ -30,52 +30,22 @@ static void broadcast(struct warp *w, uint32_t offset, uint32_t v)
 		ptx_set_lane(w, offset, CLS_W32, (uint32_t)__builtin_ctz(m), v);
 }
 
-/* o: d, p, a, b, c, members; sub: enum ptx_shfl. Inactive source lanes give their stale value, as on a device. */
-const struct insn *ptx_shuffle(struct warp *w, const struct insn *in)
-{
-	uint32_t src[PTX_LANES], valid = 0;
-	uint32_t members = (uint32_t)ptx_lane(w, in->o[5], CLS_W32, first_lane(w));
-	const struct insn *next;
-
-	if (!ptx_sync(w, in, members, &next))
-		return next;
-	memcpy(src, w->regs + in->o[2], sizeof src);
-	for (uint32_t m = w->mask; m; m &= m - 1) {
-		uint32_t lane = (uint32_t)__builtin_ctz(m);
-		uint32_t b = (uint32_t)ptx_lane(w, in->o[3], CLS_W32, lane) & 31, c = (uint32_t)ptx_lane(w, in->o[4], CLS_W32, lane);
-		uint32_t seg = c >> 8 & 31, clamp = c & 31;
-		int32_t max = (int32_t)((lane & seg) | (clamp & ~seg)), min = (int32_t)(lane & seg), j;
-		bool ok;
-
-		switch (in->sub) {
-		case SHFL_UP: j = (int32_t)lane - (int32_t)b; ok = j >= max; break;
-		case SHFL_DOWN: j = (int32_t)(lane + b); ok = j <= max; break;
-		case SHFL_BFLY: j = (int32_t)(lane ^ b); ok = j <= max; break;
-		default: j = min | (int32_t)(b & ~seg); ok = j <= max; break;
-		}
-		if (!ok)
-			j = (int32_t)lane;
-		valid |= (uint32_t)ok << lane;
-		ptx_set_lane(w, in->o[0], CLS_W32, lane, src[j]);
-	}
-	set_predicate(w, in->o[1], valid);
-	return in + 1;
-}
-
 static void match(struct warp *w, const struct insn *in)
 {
 	uint32_t all = 0, lead = first_lane(w);
-	uint64_t v0 = ptx_lane(w, in->o[2], in->cls, lead);
+	uint64_t v[PTX_LANES] = { 0 };
 
+	/* Read all lanes first: the result may take the operand's row. */
+	for (uint32_t m = w->mask; m; m &= m - 1)
+		v[__builtin_ctz(m)] = ptx_lane(w, in->o[2], in->cls, (uint32_t)__builtin_ctz(m));
 	for (uint32_t m = w->mask; m; m &= m - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(m), same = 0;
-		uint64_t v = ptx_lane(w, in->o[2], in->cls, lane);
 
 		for (uint32_t k = w->mask; k; k &= k - 1)
-			same |= (uint32_t)(ptx_lane(w, in->o[2], in->cls, (uint32_t)__builtin_ctz(k)) == v) << __builtin_ctz(k);
+			same |= (uint32_t)(v[__builtin_ctz(k)] == v[lane]) << __builtin_ctz(k);
 		if (!in->sub)
 			ptx_set_lane(w, in->o[0], CLS_W32, lane, same);
-		all |= (uint32_t)(v == v0) << lane;
+		all |= (uint32_t)(v[lane] == v[lead]) << lane;
 	}
 	if (in->sub) {
 		bool same = !(w->mask & ~all);
