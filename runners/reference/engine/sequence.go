@@ -47,6 +47,14 @@ func (e *Engine) Drop(s *Sequence) {
 	s.blocks, s.cached = nil, 0
 }
 
+// BlocksOf is the number of KV-cache blocks that a sequence of a number of tokens takes.
+func (e *Engine) BlocksOf(tokens int) int {
+	return (min(tokens, e.options.MaxModelLen) + e.options.PageSize - 1) / e.options.PageSize
+}
+
+// FreeBlocks is the number of KV-cache blocks that no sequence has.
+func (e *Engine) FreeBlocks() int { return len(e.kv.free) }
+
 // reserve makes sure that the sequence has a block for the token at a position.
 func (e *Engine) reserve(s *Sequence, position int) error {
 	for len(s.blocks)*e.options.PageSize <= position {

@@ -17,14 +17,16 @@ type Limits struct {
 }
 
 // Generate answers prompts greedily and returns the generated tokens of each, the end-of-text token left out. As many
-// prompts as the engine's largest batch are worked on at a time; one that ends makes room for the next, so the batch size
-// changes on the way.
+// prompts are worked on at a time as the engine's largest batch and its KV cache take at their full length; one that ends
+// makes room for the next, so the batch size changes on the way.
 func Generate(e *engine.Engine, prompts [][]int, limits Limits) ([][]int, error) {
 	answers := make([][]int, len(prompts))
 	type active struct {
 		*engine.Sequence
 		index int
 	}
+	room := e.FreeBlocks() // not promised to a running prompt
+	blocks := func(index int) int { return e.BlocksOf(len(prompts[index]) + limits.MaxTokens) }
 	var running []active
 	defer func() {
 		for _, a := range running {
@@ -34,6 +36,11 @@ func Generate(e *engine.Engine, prompts [][]int, limits Limits) ([][]int, error)
 	for next := 0; next < len(prompts) || len(running) > 0; {
 		var admitted []*engine.Sequence
 		for next < len(prompts) && len(running) < e.MaxBatch() {
+			// The first of a batch is let in whatever it needs: a prompt that the whole cache cannot hold is its own error.
+			if blocks(next) > room && len(running) > 0 {
+				break
+			}
+			room -= blocks(next)
 			s, err := e.NewSequence(prompts[next])
 			if err != nil {
 				return nil, err
@@ -52,6 +59,7 @@ func Generate(e *engine.Engine, prompts [][]int, limits Limits) ([][]int, error)
 			}
 			answers[a.index] = trim(e, slices.Clone(generated), limits)
 			e.Drop(a.Sequence)
+			room += blocks(a.index)
 			return true
 		})
 		if len(running) == 0 {
