@@ -201,3 +201,48 @@ func TestHiddenModuleAndLibrary(t *testing.T) {
 		t.Errorf("%d modules and %d name lists, want 2 each", len(kind), len(names))
 	}
 }
+
+// What graphs can hold besides plain launches, and graphs that are not what their capture left.
+func TestUnusualNodesAndChangedGraphs(t *testing.T) {
+	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/nodes"))
+	p := printed(t, r)
+	graphs, kernels, execs := of[*trace.Graph](recs), of[*trace.Kernel](recs), of[*trace.Exec](recs)
+	if len(graphs) != 3 || len(kernels) != 5 || len(execs) != 2 {
+		t.Fatalf("%d graphs, %d kernels, %d execs; want the captured, the changed and the built graph", len(graphs), len(kernels), len(execs))
+	}
+	for i, want := range []struct {
+		graph, grid uint32
+		params      []byte
+	}{{0, 1, params(p["p"], uint32(3))}, {0, 1, params(p["p"], uint32(7))}, {1, 2, nil}, {1, 2, nil}, {2, 1, params(p["p"], uint32(7))}} {
+		k := kernels[i]
+		if k.Graph != graphs[want.graph].ID || k.Grid[0] != want.grid || want.params != nil && !bytes.Equal(k.Params, want.params) {
+			t.Errorf("kernel %d: %+v, want %+v", i, k, want)
+		}
+	}
+	if a := kernels[0].Attrs; len(a) != 0 {
+		t.Errorf("a plain launch has attributes %+v", a)
+	}
+	if a := kernels[1].Attrs; len(a) != 1 || a[0].ID != 8 || len(a[0].Value) != 64 || !bytes.HasPrefix(a[0].Value, []byte{0xfd, 0xff, 0xff, 0xff, 0}) {
+		t.Errorf("attributes %+v, want the priority -3 alone", a)
+	}
+	if o := of[*trace.Opaque](recs); len(o) != 2 || o[0].Type != 3 || o[0].Reason == "" {
+		t.Errorf("opaque nodes %+v, want the host node of both walks", o)
+	}
+	if e := of[*trace.Edge](recs); len(e) != 5 || e[0].From != kernels[0].Node || e[0].To != kernels[1].Node || e[0].FromPort != 1 || e[0].Type != 1 || e[1].Type != 0 {
+		t.Errorf("edges %+v, want the first programmatic", e)
+	}
+	if execs[0].Graph != graphs[1].ID || execs[1].Graph != graphs[2].ID || graphs[2].Handle != p["built"] || len(of[*trace.Empty](recs)) != 1 {
+		t.Errorf("execs %+v of graphs %+v", execs, graphs)
+	}
+	if g := of[*trace.Global](recs); len(g) != 1 || g[0].Name != "counter" || g[0].Addr != p["counter"] || g[0].Size != 64 || g[0].Module != 1 {
+		t.Errorf("globals %+v", g)
+	}
+}
+
+// An executable graph that changes is no longer what was recorded: the trace says so.
+func TestChangedExecutableGraphIsAFault(t *testing.T) {
+	recs, _ := recordWithFaults(t, Config{}, 0, simulated(t), build(t, "build/test/nodes"), "change")
+	if f := of[*trace.Fault](recs); len(f) != 1 || f[0].Call != "cuGraphExecKernelNodeSetParams_v2" {
+		t.Errorf("faults %+v", f)
+	}
+}

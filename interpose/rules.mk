@@ -15,7 +15,7 @@ build/asan/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpo
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SANITIZE) $(INTERPOSE_CFLAGS) -o $@ $(INTERPOSE_SRC) $(filter-out %defs,$(INTERPOSE_LDFLAGS)) -ldl
 
-# The programs that the tests run, and a driver of twenty functions for those that need no GPU at all.
+# The programs that the tests run, and a driver of a few functions for those that need no GPU at all.
 INTERPOSE_TEST_CFLAGS := -std=c11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Iinternal/cuda/include -Iinterpose/preload
 
 build/test/fake/libcuda.so.1: interpose/test/fakecuda.c $(INTERPOSE_HEADERS)
@@ -29,10 +29,10 @@ build/test/reach build/test/inert: build/test/%: interpose/test/%.c $(INTERPOSE_
 build/test/reach-linked: interpose/test/reach.c build/test/fake/libcuda.so.1
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -DLINKED -o $@ $< build/test/fake/libcuda.so.1
 
-build/test/end: interpose/test/end.c build/test/fake/libcuda.so.1
+build/test/end build/test/plumbing: build/test/%: interpose/test/%.c interpose/test/common.h build/test/fake/libcuda.so.1
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< build/test/fake/libcuda.so.1
 
-build/test/graph build/test/figure6 build/test/hidden build/test/allocs build/test/trigger build/test/phases: build/test/%: \
+build/test/graph build/test/figure6 build/test/hidden build/test/allocs build/test/trigger build/test/phases build/test/nodes: build/test/%: \
 		interpose/test/%.c interpose/test/common.h $(INTERPOSE_HEADERS) build/simulated/libcuda.so.1
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -Wl,--build-id -o $@ $< build/simulated/libcuda.so.1 -ldl

@@ -1,14 +1,16 @@
 /*
- * fakecuda.c: a libcuda.so.1 of twenty functions, for the tests of how the driver is reached.
+ * fakecuda.c: a libcuda.so.1 of some thirty functions, for the tests of how the driver is reached.
  *
  * It does what cuda.h says for one device, one context and host memory, and stands beside the simulated GPU because
- * those tests must also run where a call goes wrong on the way to the driver. FAKE_LOG names a file that gets one line
+ * those tests need what it has not: addresses that never change, refusals on demand, rare calls. Memory comes from one
+ * fixed range by a cursor, small pieces at steps of 512 bytes within pages of 2 MiB, and is never handed out twice. FAKE_LOG names a file that gets one line
  * per call, so that a test can tell a call that passed through from one that was lost.
  */
 #define CUDA_EXACT_SYMBOLS
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cuda.h"
 
@@ -23,6 +25,7 @@ static void called(const char *name)
 }
 
 static CUcontext current;
+static CUdeviceptr refused;
 
 CUresult cuInit(unsigned int flags)
 {
@@ -80,11 +83,37 @@ CUresult cuCtxGetDevice(CUdevice *dev)
 
 CUresult cuCtxSynchronize(void) { return CUDA_SUCCESS; }
 
+#define PAGE ((uintptr_t)2 << 20)
+#define RANGE ((size_t)64 << 30)
+
+static uintptr_t take(uintptr_t *cursor, size_t size, uintptr_t step)
+{
+	uintptr_t at = (*cursor + step - 1) / step * step;
+	*cursor = at + size;
+	return at;
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 {
+	static uintptr_t pages, small, small_end;
 	called(__func__);
-	*ptr = (CUdeviceptr)(uintptr_t)calloc(1, bytes);
-	return *ptr ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!pages) {
+		void *want = (void *)(uintptr_t)0x200000000000;
+		if (mmap(want, RANGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) != want)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		pages = (uintptr_t)want;
+	}
+	if (bytes >= PAGE) {
+		*ptr = take(&pages, bytes, PAGE);
+		return CUDA_SUCCESS;
+	}
+	if (small + bytes + 512 > small_end) {
+		small = take(&pages, PAGE, PAGE);
+		small_end = small + PAGE;
+	}
+	*ptr = take(&small, bytes, 512);
+	refused = bytes == 13 ? *ptr : refused;
+	return CUDA_SUCCESS;
 }
 
 /* The first ABI of the same base name: a wrapper found by name alone would be the wrong one. */
@@ -98,10 +127,60 @@ CUresult cuMemAlloc(unsigned int *ptr, unsigned int bytes)
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	called(__func__);
-	if (ptr == 1)
-		return CUDA_ERROR_INVALID_VALUE;
-	free((void *)(uintptr_t)ptr);
+	return ptr == refused ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
+{
+	static uintptr_t cursor = 0x300000000000;
+	*ptr = take(&cursor, size, PAGE);
+	return alignment || addr || flags ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags)
+{
+	return ptr && size && !offset && handle && !flags ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) { return ptr && size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	*ptr = 0x400000000000 + (unsigned char)handle.reserved[0];
+	return flags == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) { return ptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
+{
+	*base = ptr;
+	*size = 12345;
 	return CUDA_SUCCESS;
+}
+
+CUresult cuCtxDestroy_v2(CUcontext ctx)
+{
+	current = current == ctx ? NULL : current;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+	static uintptr_t handles = 0x1000;
+	*module = (CUmodule)(handles += 16);
+	return image ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image) { return cuModuleLoadData(module, image); }
+CUresult cuModuleLoad(CUmodule *module, const char *path) { return cuModuleLoadData(module, path); }
+
+CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit, void **jit_values, unsigned int n_jit,
+			   CUlibraryOption *options, void **values, unsigned int n)
+{
+	if (jit || jit_values || n_jit || options || values || n)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return cuModuleLoadData((CUmodule *)library, code);
 }
 
 CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)

@@ -6,7 +6,7 @@
 
 int main(void)
 {
-	CUdeviceptr weights, pool, whole, gone;
+	CUdeviceptr weights, pool, whole, gone, again;
 	CUmodule module;
 	CUfunction f;
 	CUstream s;
@@ -30,6 +30,10 @@ int main(void)
 	MARK(medusa_mark_block, pool + 8192, 2048, 1);
 	MARK(medusa_mark_block, gone, 1024, 1);
 	CHECK(cuMemFree(gone));
+	again = alloc(4096); /* where it was: its blocks are gone with it */
+	CHECK(cuMemsetD8(again, 4, 4096));
+	if (again != gone)
+		return 4;
 	MARK(medusa_mark_phase, "capture");
 	CHECK(cuModuleLoadData(&module, module_ptx));
 	CHECK(cuModuleGetFunction(&f, module, "add_one"));

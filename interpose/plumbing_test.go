@@ -1,0 +1,70 @@
+package interpose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"medusa/interpose/trace"
+)
+
+// story is the allocations, frees and faults of a trace as words.
+func story(recs []trace.Record) []string {
+	var out []string
+	for _, rec := range recs {
+		switch rec := rec.(type) {
+		case *trace.Alloc:
+			out = append(out, fmt.Sprintf("alloc %d %s %d", rec.ID, rec.Kind, rec.Size))
+		case *trace.Free:
+			out = append(out, fmt.Sprintf("free %d %s", rec.ID, rec.Kind))
+		case *trace.Fault:
+			out = append(out, "fault "+rec.Call)
+		case *trace.Content:
+			out = append(out, fmt.Sprintf("content %d", rec.Alloc))
+		}
+	}
+	return out
+}
+
+func TestRareMemoryCalls(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		want []string
+	}{
+		{"refused", []string{"alloc 0 device 13", "alloc 1 device 14", "free 0 device", "fault cuMemFree", "free 1 device", "content 0"}},
+		{"unmap", []string{"alloc 0 vmm 2097152", "alloc 1 vmm 4194304", "free 0 vmm", "free 1 vmm"}},
+		{"ipc", []string{"alloc 0 ipc 12345", "free 0 ipc"}},
+		{"context", []string{"alloc 0 device 100", "free 0 device"}},
+	} {
+		recs, _ := recordWithFaults(t, Config{}, 0, fakeDir(t), build(t, "build/test/plumbing"), c.what)
+		if got := story(recs); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// Each container's own header says where its image ends.
+func TestImagesInEveryContainer(t *testing.T) {
+	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/plumbing"), "images")
+	var sizes []int
+	var starts []string
+	for _, im := range of[*trace.Image](recs) {
+		sizes = append(sizes, len(im.Data))
+		starts = append(starts, strings.TrimRight(string(im.Data[:4]), "\x00"))
+	}
+	// The wrapper leads to the same container as the second load: one image.
+	if want := []int{4, 56, 292, 14}; !slices.Equal(sizes, want) {
+		t.Errorf("images of %v bytes, want %v", sizes, want)
+	}
+	if want := []string{"text", "\x50\xed\x55\xba", "\x7fELF", "text"}; !slices.Equal(starts, want) {
+		t.Errorf("images begin with %q", starts)
+	}
+	modules := of[*trace.Module](recs)
+	if len(modules) != 5 || modules[1].ImageSize != 56 || modules[2].Kind != trace.ModuleLibrary || string(modules[2].SHA256) != string(modules[1].SHA256) {
+		t.Fatalf("modules %+v", modules)
+	}
+	if modules[4].DSO != "" || modules[4].BuildID != "" {
+		t.Errorf("a module from a file lies in %q", modules[4].DSO)
+	}
+}
