@@ -22,7 +22,7 @@ type checker struct {
 	execs    []cuda.GraphExec
 	spans    []span
 	hasher   *hasher
-	tensors  [][]byte        // fill of each tensor, nil for weights
+	fills    []*known        // by span; nil where no tensor data goes
 	snapshot map[span][]byte // Other memory at ready
 	contents [][]byte        // resolved
 	stream   cuda.Stream
@@ -111,18 +111,18 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), snapshot: make(map[span][]byte)}, nil
+	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), fills: make([]*known, len(spans)), snapshot: make(map[span][]byte)}, nil
 }
 
 // hashAll hashes the spans of some classes.
 func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
 	var ranges []digest.Range
-	for _, s := range c.spans {
+	for i, s := range c.spans {
 		for _, class := range classes {
 			if s.class != class {
 				continue
 			}
-			r, err := c.hasher.hash(s)
+			r, err := c.hasher.hash(s, c.fills[i])
 			if err != nil {
 				return nil, err
 			}
@@ -160,15 +160,16 @@ func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
 
 // prepare makes what is equal for every replay: tensor data and resolved contents.
 func (c *checker) prepare() (err error) {
-	c.tensors = make([][]byte, len(c.spec.Tensors))
-	for i := range c.spec.Tensors {
-		t := &c.spec.Tensors[i]
-		if t.Role == graphir.RoleWeight {
+	for i, s := range c.spans {
+		if s.tensor == noTensor || s.class == digest.Weight {
 			continue
 		}
-		if c.tensors[i], err = tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, 0)); err != nil {
+		t := &c.spec.Tensors[s.tensor]
+		data, err := tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, 0))
+		if err != nil {
 			return err
 		}
+		c.fills[i] = &known{data: data, first: s.offset - t.At.Offset}
 	}
 	c.contents = make([][]byte, len(c.spec.Contents))
 	for i := range c.spec.Contents {
@@ -238,32 +239,13 @@ func (c *checker) fill(round int) error {
 			return err
 		}
 	}
-	for _, s := range c.spans {
-		if s.tensor == noTensor || c.tensors[s.tensor] == nil {
+	for i, s := range c.spans {
+		if c.fills[i] == nil {
 			continue
 		}
-		if err := c.fillTensor(s); err != nil {
+		if err := c.fills[i].fill(s, c.memory.base[s.alloc]+s.offset); err != nil {
 			return fmt.Errorf("tensor %s: %w", c.spec.Tensors[s.tensor].Name, err)
 		}
 	}
 	return cuda.Synchronize()
-}
-
-// fillTensor writes the tensor's data into one of its spans, as far as the span is looked at.
-func (c *checker) fillTensor(s span) error {
-	data := c.tensors[s.tensor]
-	first := s.offset - c.spec.Tensors[s.tensor].At.Offset // place of the span in the tensor
-	return s.pieces(s.size+digest.ChunkBytes, func(from, size uint64) error {
-		period := rotate(data, first+from)
-		return write(c.memory.base[s.alloc]+s.offset+from, size, period[:min(size, uint64(len(period)))])
-	})
-}
-
-// rotate returns one period of data, which repeats without end, from a place on.
-func rotate(data []byte, from uint64) []byte {
-	at := from % uint64(len(data))
-	if at == 0 {
-		return data
-	}
-	return append(data[at:len(data):len(data)], data[:at]...)
 }

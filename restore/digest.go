@@ -41,8 +41,8 @@ func total(spans []span, class digest.Class) uint64 {
 	return n
 }
 
-// hash returns the span's range with First filled.
-func (h *hasher) hash(s span) (digest.Range, error) {
+// hash returns the span's range with First filled. known, which may be nil, is what the span was filled with.
+func (h *hasher) hash(s span, known *known) (digest.Range, error) {
 	r := digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Stride: s.stride}
 	if s.tensor != noTensor {
 		r.Name = h.spec.Tensors[s.tensor].Name
@@ -55,9 +55,9 @@ func (h *hasher) hash(s span) (digest.Range, error) {
 		if s.mayHoldAddresses() {
 			h.canonicalise(buf, s.offset+from)
 		}
-		for len(buf) > 0 {
+		for at := from; len(buf) > 0; at += digest.ChunkBytes {
 			chunk := buf[:min(digest.ChunkBytes, len(buf))]
-			r.First = append(r.First, digest.Sum(chunk)...)
+			r.First = append(r.First, known.sum(at, chunk)...)
 			buf = buf[len(chunk):]
 		}
 		return nil

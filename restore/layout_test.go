@@ -127,11 +127,3 @@ func TestLargeKV(t *testing.T) {
 		t.Errorf("small cache: %d bytes checked, %d sampled", head, tail)
 	}
 }
-
-func TestRotate(t *testing.T) {
-	for from, want := range map[uint64]string{0: "abc", 1: "bca", 5: "cab", 6: "abc"} {
-		if got := string(rotate([]byte("abc"), from)); got != want {
-			t.Errorf("from %d: %q, want %q", from, got, want)
-		}
-	}
-}

@@ -1,0 +1,73 @@
+package restore
+
+import (
+	"bytes"
+
+	"medusa/internal/cuda"
+	"medusa/restore/digest"
+)
+
+// known is what a span of a tensor is filled with before every replay. Most of a KV cache stays as it was filled, so a
+// chunk that still equals its fill is neither hashed nor filled again.
+type known struct {
+	data   []byte            // repeats without end
+	first  uint64            // place of the span in the tensor
+	sums   map[uint64][]byte // hash of a chunk as filled, by its place in the span; nil before the first fill
+	spoilt map[uint64]uint64 // place and size of the chunks that a replay changed
+}
+
+// fill writes the data to the span, which begins at a device address, as far as the span is looked at.
+func (k *known) fill(s span, addr uint64) error {
+	if k.sums == nil {
+		k.sums, k.spoilt = make(map[uint64][]byte), make(map[uint64]uint64)
+		return s.pieces(s.size+digest.ChunkBytes, func(from, size uint64) error {
+			period := rotate(k.data, k.first+from)
+			return write(addr+from, size, period[:min(size, uint64(len(period)))])
+		})
+	}
+	for from, size := range k.spoilt {
+		if err := cuda.CopyToDevice(cuda.DevicePtr(addr+from), k.bytes(from, size)); err != nil {
+			return err
+		}
+	}
+	clear(k.spoilt)
+	return nil
+}
+
+// sum returns the hash of what is now in the chunk at a place of the span. A nil known knows nothing.
+func (k *known) sum(from uint64, chunk []byte) []byte {
+	if k == nil || k.sums == nil {
+		return digest.Sum(chunk)
+	}
+	if !bytes.Equal(chunk, k.bytes(from, uint64(len(chunk)))) {
+		k.spoilt[from] = uint64(len(chunk))
+		return digest.Sum(chunk)
+	}
+	if k.sums[from] == nil {
+		k.sums[from] = digest.Sum(chunk)
+	}
+	return k.sums[from]
+}
+
+// bytes returns what the span is filled with at a place.
+func (k *known) bytes(from, size uint64) []byte {
+	at := (k.first + from) % uint64(len(k.data))
+	if at+size <= uint64(len(k.data)) {
+		return k.data[at : at+size]
+	}
+	out := make([]byte, 0, size)
+	for uint64(len(out)) < size {
+		out = append(out, k.data[at:min(uint64(len(k.data)), at+size-uint64(len(out)))]...)
+		at = 0
+	}
+	return out
+}
+
+// rotate returns one period of data, which repeats without end, from a place on.
+func rotate(data []byte, from uint64) []byte {
+	at := from % uint64(len(data))
+	if at == 0 {
+		return data
+	}
+	return append(data[at:len(data):len(data)], data[:at]...)
+}
