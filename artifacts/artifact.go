@@ -1,6 +1,7 @@
 package artifacts
 
 import (
+	"io"
 	"time"
 
 	"medusa/graphir"
@@ -15,6 +16,7 @@ type Artifact struct {
 	Stages       []StageTimes
 	Verification Verification
 	Created      time.Time // to the second; the zero time stands for unknown
+	Layers       []Layer
 }
 
 // Manifest is an Artifact without its graphs: what can be read without loading them.
@@ -24,6 +26,18 @@ type Manifest struct {
 	Stages       []StageTimes
 	Verification Verification
 	Created      time.Time
+	Layers       []Layer
+}
+
+// Layer is a directory that travels with an artifact, packed by package artifacts/layer.
+type Layer struct {
+	Name       string
+	Path       string // where the directory was and, unless the user says otherwise, goes; absolute
+	SHA256     [32]byte
+	PackedSize uint64      // bytes
+	Size       uint64      // bytes of all files
+	Files      uint64      // how many entries: files and directories
+	Content    io.ReaderAt // the packed bytes; Write needs them, and reading leaves them out (see File.Layer)
 }
 
 // StageTimes are the measured stages of one cold start.

@@ -20,7 +20,7 @@ func sections(t testing.TB, change func(p *packer), contents ...[]byte) []byte {
 	if change != nil {
 		change(p)
 	}
-	data, err := p.pack()
+	data, err := join(p.pack())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,10 +28,10 @@ func sections(t testing.TB, change func(p *packer), contents ...[]byte) []byte {
 }
 
 // parts returns the contents of small's sections.
-func parts(t testing.TB) (manifest, graph, blob []byte) {
+func parts(t testing.TB) (manifest, graph, buffers, blob []byte) {
 	a := small()
-	a.Spec.Contents = a.Spec.Contents[:1]
-	data, err := encode(a)
+	a.Spec.Contents, a.Layers = a.Spec.Contents[:1], nil
+	data, err := encodeAll(a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,18 +39,22 @@ func parts(t testing.TB) (manifest, graph, blob []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out [3][]byte
+	var out [4][]byte
 	for i := range out {
 		if out[i], err = f.read(&f.sections[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return out[0], out[1], out[2]
+	return out[0], out[1], out[2], out[3]
+}
+
+func addLayer(p *packer, data []byte) {
+	p.err = p.layer(&Layer{Name: "x", SHA256: sha256.Sum256(data), PackedSize: uint64(len(data)), Content: bytes.NewReader(data)})
 }
 
 func TestDamageBehindTheChecksums(t *testing.T) {
-	manifest, graph, blob := parts(t)
-	if _, err := readBytes(sections(t, nil, manifest, graph, blob)); err != nil {
+	manifest, graph, buffers, blob := parts(t)
+	if _, err := readBytes(sections(t, nil, manifest, graph, buffers, blob)); err != nil {
 		t.Fatalf("unharmed: %v", err)
 	}
 	for _, test := range []struct {
@@ -58,26 +62,33 @@ func TestDamageBehindTheChecksums(t *testing.T) {
 		change   func(p *packer)
 		contents [][]byte
 	}{
-		{"manifest or graph is missing", nil, [][]byte{manifest}},
-		{"manifest or graph is missing", nil, nil},
-		{"there are two of graph", func(p *packer) { p.add(kindGraph, graph, sha256.Sum256(graph)) }, [][]byte{manifest, graph}},
-		{"occurs twice", func(p *packer) { p.add(kindBlob, blob, sha256.Sum256(blob)) }, [][]byte{manifest, graph, blob}},
-		{"is missing", nil, [][]byte{manifest, graph}},
-		{"graphs refer to 1 of 2 blobs", func(p *packer) { p.add(kindBlob, []byte("x"), [32]byte{1}) }, [][]byte{manifest, graph, blob}},
-		{"content does not match its digest", func(p *packer) { p.entries[0].sha256[3]++ }, [][]byte{manifest, graph, blob}},
-		{"content does not match its digest", func(p *packer) { p.entries[2].size-- }, [][]byte{manifest, graph, blob}},
-		{"manifest has unknown compression 2", func(p *packer) { p.entries[0].compression = 2 }, [][]byte{manifest, graph, blob}},
-		{"stored plainly as", func(p *packer) { p.entries[2].compression = stored }, [][]byte{manifest, graph, blob}},
-		{"bytes are compressed", func(p *packer) { p.entries[2].size = math.MaxUint64 }, [][]byte{manifest, graph, blob}},
-		{"bytes are compressed", func(p *packer) { p.entries[2].size = maxCompressed }, [][]byte{manifest, graph, blob}},
+		{"manifest, graph or buffers is missing", nil, [][]byte{manifest}},
+		{"manifest, graph or buffers is missing", nil, [][]byte{manifest, graph}},
+		{"manifest, graph or buffers is missing", nil, nil},
+		{"there are two of graph", func(p *packer) { p.add(kindGraph, graph, sha256.Sum256(graph)) }, [][]byte{manifest, graph, buffers}},
+		{"occurs twice", func(p *packer) { p.add(kindBlob, blob, sha256.Sum256(blob)) }, [][]byte{manifest, graph, buffers, blob}},
+		{"is missing", nil, [][]byte{manifest, graph, buffers}},
+		{"buffers refer to 1 of 2 blobs", func(p *packer) { p.add(kindBlob, []byte("x"), [32]byte{1}) }, [][]byte{manifest, graph, buffers, blob}},
+		{"content does not match its digest", func(p *packer) { p.entries[0].sha256[3]++ }, [][]byte{manifest, graph, buffers, blob}},
+		{"content does not match its digest", func(p *packer) { p.entries[3].size-- }, [][]byte{manifest, graph, buffers, blob}},
+		{"manifest has unknown compression 2", func(p *packer) { p.entries[0].compression = 2 }, [][]byte{manifest, graph, buffers, blob}},
+		{"stored plainly as", func(p *packer) { p.entries[3].compression = stored }, [][]byte{manifest, graph, buffers, blob}},
+		{"bytes are compressed", func(p *packer) { p.entries[3].size = math.MaxUint64 }, [][]byte{manifest, graph, buffers, blob}},
+		{"bytes are compressed", func(p *packer) { p.entries[3].size = maxCompressed }, [][]byte{manifest, graph, buffers, blob}},
 		{"manifest of 524289 bytes", nil, [][]byte{make([]byte, maxManifest+1), graph, blob}},
 		{"KV profile or verification record is missing", nil, [][]byte{{}, graph, blob}},
 		{"manifest at byte", nil, [][]byte{[]byte("\xff"), graph, blob}},
 		{"graph at byte", nil, [][]byte{manifest, []byte("\xff"), blob}},
+		{"buffers at byte", nil, [][]byte{manifest, graph, []byte("\xff"), blob}},
+		{"it names 0 of 1 layers", func(p *packer) { addLayer(p, []byte("x")) }, [][]byte{manifest, graph, buffers, blob}},
+		{"is compressed twice", func(p *packer) {
+			addLayer(p, []byte("x"))
+			p.entries[4].compression = zstded
+		}, [][]byte{manifest, graph, buffers, blob}},
 		{"section of kind 77 at byte", func(p *packer) {
 			p.add(77, []byte("from the future"), [32]byte{})
-			p.entries[3].crc++
-		}, [][]byte{manifest, graph, blob}},
+			p.entries[4].crc++
+		}, [][]byte{manifest, graph, buffers, blob}},
 	} {
 		if _, err := readBytes(sections(t, test.change, test.contents...)); !isCorrupt(err) || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("want %q, got %v", test.want, err)
@@ -87,15 +98,15 @@ func TestDamageBehindTheChecksums(t *testing.T) {
 
 // Sections that overlap, or leave bytes between them, could hide bytes from the checksums.
 func TestSectionsFollowEachOther(t *testing.T) {
-	manifest, graph, blob := parts(t)
-	for _, section := range []int{0, 1, 2} {
+	manifest, graph, buffers, blob := parts(t)
+	for _, section := range []int{0, 1, 2, 3} {
 		for _, shift := range []uint64{1, math.MaxUint64, 1 << 63} {
-			data := sections(t, nil, manifest, graph, blob)
-			table := data[headerSize : headerSize+3*entrySize]
+			data := sections(t, nil, manifest, graph, buffers, blob)
+			table := data[headerSize : headerSize+4*entrySize]
 			e := parseEntry(table[section*entrySize:])
 			e.offset += shift
 			copy(table[section*entrySize:], e.append(nil))
-			copy(data, appendHeader(nil, Version, 3, table))
+			copy(data, appendHeader(nil, Version, 4, table))
 			if _, err := readBytes(data); !isCorrupt(err) || !strings.Contains(err.Error(), "instead of") {
 				t.Errorf("section %d shifted by %d: %v", section, shift, err)
 			}
@@ -105,11 +116,11 @@ func TestSectionsFollowEachOther(t *testing.T) {
 
 // A section that a newer medusa added is skipped.
 func TestUnknownSection(t *testing.T) {
-	manifest, graph, blob := parts(t)
+	manifest, graph, buffers, blob := parts(t)
 	data := sections(t, func(p *packer) {
 		p.add(77, []byte("from the future"), [32]byte{})
-		p.entries[3].compression = 5
-	}, manifest, graph, blob)
+		p.entries[4].compression = 5
+	}, manifest, graph, buffers, blob)
 	if _, err := readBytes(data); err != nil {
 		t.Error(err)
 	}
@@ -124,10 +135,17 @@ func TestWriteRefuses(t *testing.T) {
 		"is not UTF-8":                      func(a *Artifact) { a.Verification.Graphs[0].Label = "\xff" },
 		"graphs[0].nodes[0].kernel: kernel": func(a *Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Kernel = 5 },
 		"manifest takes":                    func(a *Artifact) { a.Identity[0].Value = strings.Repeat("x", maxManifest) },
+		"has no content":                    func(a *Artifact) { a.Layers[0].Content = nil },
+		"not as it was packed":              func(a *Artifact) { a.Layers[0].SHA256[0]++ },
+		"not as it was packed: ":            func(a *Artifact) { a.Layers[0].PackedSize++ },
+		"there are two of triton":           func(a *Artifact) { a.Layers = append(a.Layers, a.Layers[0]) },
+		`name "../x"`:                       func(a *Artifact) { a.Layers[0].Name = "../x" },
+		`path "cache"`:                      func(a *Artifact) { a.Layers[0].Path = "cache" },
+		`path "/a/../b"`:                    func(a *Artifact) { a.Layers[0].Path = "/a/../b" },
 	} {
 		a := small()
 		spoil(a)
-		if _, err := encode(a); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := encodeAll(a); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("want %q, got %v", name, err)
 		}
 	}
@@ -142,7 +160,7 @@ func TestLargeContentsStayBounded(t *testing.T) {
 		{Alloc: 1, Data: make([]byte, size)},
 		{Alloc: 1, Offset: size, Data: bytes.Repeat([]byte{1}, 1000)},
 	}
-	data, err := encode(a)
+	data, err := encodeAll(a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,18 +179,18 @@ func TestLargeContentsStayBounded(t *testing.T) {
 // FuzzRead: exactly one of value and error, and errors are typed. Whole files rarely get past the checksums, so
 // sections are fuzzed behind right ones too.
 func FuzzRead(f *testing.F) {
-	data, err := encode(small())
+	data, err := encodeAll(small())
 	if err != nil {
 		f.Fatal(err)
 	}
-	manifest, graph, blob := parts(f)
-	f.Add(data, manifest, graph, blob)
-	f.Fuzz(func(t *testing.T, file, manifest, graph, blob []byte) {
+	manifest, graph, buffers, blob := parts(f)
+	f.Add(data, manifest, graph, buffers, blob)
+	f.Fuzz(func(t *testing.T, file, manifest, graph, buffers, blob []byte) {
 		p := &packer{}
-		for i, data := range [][]byte{manifest, graph, blob} {
+		for i, data := range [][]byte{manifest, graph, buffers, blob} {
 			p.add(kind(i+1), data, sha256.Sum256(data))
 		}
-		packed, err := p.pack()
+		packed, err := join(p.pack())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,8 +202,8 @@ func FuzzRead(f *testing.F) {
 			if err != nil && !isCorrupt(err) && !errors.Is(err, ErrVersion) {
 				t.Fatalf("untyped error %v", err)
 			}
-			if err == nil {
-				if _, err := encode(a); err != nil {
+			if err == nil && len(a.Layers) == 0 {
+				if _, err := encodeAll(a); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 
 	"medusa/graphir"
 )
@@ -20,7 +21,9 @@ type File struct {
 	sections []entry
 	manifest *entry
 	graph    *entry
+	buffers  *entry
 	blobs    map[[32]byte]*entry
+	layers   map[[32]byte]*entry
 }
 
 // Open reads a file's section table, and nothing else of it.
@@ -46,7 +49,7 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// Read reads and checks a whole file.
+// Read reads and checks a file but for its layers, which a starting engine has no use for.
 func Read(path string) (*Artifact, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -56,8 +59,18 @@ func Read(path string) (*Artifact, error) {
 	return f.readAll()
 }
 
+// Check reads a whole file and reports the first byte of it that is not as written.
+func Check(path string) (*Artifact, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.check()
+}
+
 func open(name string, r io.ReaderAt, size int64) (*File, error) {
-	f := &File{name: name, r: r, close: func() error { return nil }, blobs: map[[32]byte]*entry{}}
+	f := &File{name: name, r: r, close: func() error { return nil }, blobs: map[[32]byte]*entry{}, layers: map[[32]byte]*entry{}}
 	head := make([]byte, min(size, headerSize))
 	if err := f.readAt(head, 0); err != nil {
 		return nil, fmt.Errorf("read artifact %s: %w", name, err)
@@ -122,8 +135,8 @@ func (f *File) readTable(count int, crc uint32, fileSize int64) error {
 	if end != uint64(fileSize) {
 		return bad("%d bytes behind the last section", uint64(fileSize)-end)
 	}
-	if f.manifest == nil || f.graph == nil {
-		return bad("manifest or graph is missing")
+	if f.manifest == nil || f.graph == nil || f.buffers == nil {
+		return bad("manifest, graph or buffers is missing")
 	}
 	return nil
 }
@@ -131,22 +144,26 @@ func (f *File) readTable(count int, crc uint32, fileSize int64) error {
 // assign notes where the sections of known kinds are.
 func (f *File) assign(s *entry) error {
 	switch s.kind {
-	case kindManifest, kindGraph:
-		slot := &f.manifest
-		if s.kind == kindGraph {
-			slot = &f.graph
-		}
+	case kindManifest, kindGraph, kindBuffers:
+		slot := map[kind]**entry{kindManifest: &f.manifest, kindGraph: &f.graph, kindBuffers: &f.buffers}[s.kind]
 		if *slot != nil {
 			return fmt.Errorf("there are two of %s", s.kind)
 		}
 		*slot = s
-	case kindBlob:
-		if f.blobs[s.sha256] != nil {
-			return fmt.Errorf("blob %x occurs twice", s.sha256)
+	case kindBlob, kindLayer:
+		table := f.blobs
+		if s.kind == kindLayer {
+			table = f.layers
 		}
-		f.blobs[s.sha256] = s
+		if table[s.sha256] != nil {
+			return fmt.Errorf("%s %x occurs twice", s.kind, s.sha256)
+		}
+		table[s.sha256] = s
 	default:
 		return nil
+	}
+	if s.kind == kindLayer && s.compression != stored {
+		return fmt.Errorf("layer %x is compressed twice", s.sha256)
 	}
 	if s.compression != stored && s.compression != zstded {
 		return fmt.Errorf("%s has unknown compression %d", s.kind, s.compression)
@@ -156,7 +173,7 @@ func (f *File) assign(s *entry) error {
 
 // Section is one line of a file's section table; sizes and the offset are in bytes.
 type Section struct {
-	Kind                     string // "manifest", "graph", "blob", or what a newer medusa added, by number
+	Kind                     string // "manifest", "graph", "buffers", "blob", "layer", or what a newer medusa added, by number
 	Offset, StoredSize, Size uint64
 }
 
@@ -197,8 +214,12 @@ func (f *File) readGraph() (spec *graphir.Spec, blobs int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	buffers, err := f.read(f.buffers)
+	if err != nil {
+		return nil, 0, err
+	}
 	var blobErr error
-	spec, err = graphir.DecodeDetached(data, func(sum [32]byte, _ uint64) ([]byte, error) {
+	spec, err = graphir.DecodeDetached(data, buffers, func(sum [32]byte, _ uint64) ([]byte, error) {
 		blobs++
 		s := f.blobs[sum]
 		if s == nil {
@@ -214,9 +235,18 @@ func (f *File) readGraph() (spec *graphir.Spec, blobs int, err error) {
 	case errors.Is(err, graphir.ErrVersion):
 		return nil, 0, fmt.Errorf("read artifact %s: %w: %w", f.name, ErrVersion, err)
 	case err != nil:
-		return nil, 0, f.corrupt(f.graph, err)
+		return nil, 0, f.corrupt(f.holding(err), err)
 	}
 	return spec, blobs, nil
+}
+
+// holding returns the section that has the table which a decoding error names.
+func (f *File) holding(err error) *entry {
+	var format *graphir.FormatError
+	if errors.As(err, &format) && slices.Contains([]string{"buffers", "blobs", "contents", "tensors"}, format.Section) {
+		return f.buffers
+	}
+	return f.graph
 }
 
 func (f *File) readAll() (*Artifact, error) {
@@ -229,17 +259,65 @@ func (f *File) readAll() (*Artifact, error) {
 		return nil, err
 	}
 	if blobs != len(f.blobs) {
-		return nil, &CorruptError{f.name, "sections", headerSize, fmt.Errorf("graphs refer to %d of %d blobs", blobs, len(f.blobs))}
+		return nil, &CorruptError{f.name, "sections", headerSize, fmt.Errorf("buffers refer to %d of %d blobs", blobs, len(f.blobs))}
+	}
+	named := map[[32]byte]bool{}
+	for _, l := range m.Layers {
+		if s := f.layers[l.SHA256]; s == nil || s.size != l.PackedSize {
+			return nil, f.corrupt(f.manifest, fmt.Errorf("layer %s of %d bytes is missing", l.Name, l.PackedSize))
+		}
+		named[l.SHA256] = true
+	}
+	if len(named) != len(f.layers) {
+		return nil, f.corrupt(f.manifest, fmt.Errorf("it names %d of %d layers", len(named), len(f.layers)))
+	}
+	return &Artifact{m.Identity, m.KV, spec, m.Stages, m.Verification, m.Created, m.Layers}, nil
+}
+
+func (f *File) check() (*Artifact, error) {
+	a, err := f.readAll()
+	if err != nil {
+		return nil, err
 	}
 	for i := range f.sections {
 		s := &f.sections[i]
-		if s.kind != kindManifest && s.kind != kindGraph && s.kind != kindBlob {
-			if _, err := f.readStored(s); err != nil {
-				return nil, err
-			}
+		if s.kind >= kindManifest && s.kind <= kindBlob {
+			continue // read above
+		}
+		if err := f.sum(s); err != nil {
+			return nil, err
 		}
 	}
-	return &Artifact{m.Identity, m.KV, spec, m.Stages, m.Verification, m.Created}, nil
+	return a, nil
+}
+
+// sum checks a section that may be larger than memory.
+func (f *File) sum(s *entry) error {
+	crc, digest := crc32.New(castagnoli), sha256.New()
+	n, err := io.Copy(io.MultiWriter(crc, digest), io.NewSectionReader(f.r, int64(s.offset), int64(s.storedSize)))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read artifact %s: %w", f.name, err)
+	case uint64(n) != s.storedSize:
+		return f.corrupt(s, errTruncated)
+	case crc.Sum32() != s.crc:
+		return f.corrupt(s, errChecksum)
+	case s.kind == kindLayer && [32]byte(digest.Sum(nil)) != s.sha256:
+		return f.corrupt(s, errDigest)
+	}
+	return nil
+}
+
+// Layer checks the packed bytes of one of the manifest's layers and returns them.
+func (f *File) Layer(l Layer) (*io.SectionReader, error) {
+	s := f.layers[l.SHA256]
+	if s == nil {
+		return nil, f.corrupt(f.manifest, fmt.Errorf("layer %s is missing", l.Name))
+	}
+	if err := f.sum(s); err != nil {
+		return nil, err
+	}
+	return io.NewSectionReader(f.r, int64(s.offset), int64(s.size)), nil
 }
 
 // readAt fills p. A ReaderAt may say io.EOF with the file's last bytes, which is no error.
@@ -285,7 +363,7 @@ func (f *File) read(s *entry) ([]byte, error) {
 		}
 	}
 	if uint64(len(data)) != s.size || sha256.Sum256(data) != s.sha256 {
-		return nil, f.corrupt(s, errors.New("content does not match its digest"))
+		return nil, f.corrupt(s, errDigest)
 	}
 	return data, nil
 }

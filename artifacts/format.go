@@ -26,7 +26,9 @@ type kind uint16
 const (
 	kindManifest kind = 1
 	kindGraph    kind = 2
-	kindBlob     kind = 3
+	kindBuffers  kind = 3
+	kindBlob     kind = 4
+	kindLayer    kind = 5
 )
 
 func (k kind) String() string {
@@ -35,8 +37,12 @@ func (k kind) String() string {
 		return "manifest"
 	case kindGraph:
 		return "graph"
+	case kindBuffers:
+		return "buffers"
 	case kindBlob:
 		return "blob"
+	case kindLayer:
+		return "layer"
 	default:
 		return fmt.Sprintf("section of kind %d", uint16(k))
 	}
@@ -98,6 +104,7 @@ var (
 	errForeign   = errors.New("not a Medusa artifact (its first bytes are another format's)")
 	errTruncated = errors.New("the file is truncated")
 	errChecksum  = errors.New("checksum does not match")
+	errDigest    = errors.New("content does not match its digest")
 )
 
 // parseHeader returns the number of sections and the checksum of their table. b holds the file's first bytes, up to

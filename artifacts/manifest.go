@@ -1,9 +1,13 @@
 package artifacts
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -28,10 +32,32 @@ func (m *Manifest) validate() error {
 			}
 		}
 	}
+	if err := checkLayers(m.Layers); err != nil {
+		return err
+	}
 	for _, text := range m.texts() {
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("check manifest: %q is not UTF-8", text)
 		}
+	}
+	return nil
+}
+
+var layerName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// checkLayers: names end up in command lines and annotations, paths on a worker's disk.
+func checkLayers(layers []Layer) error {
+	seen := map[string]bool{}
+	for _, l := range layers {
+		switch {
+		case !layerName.MatchString(l.Name):
+			return fmt.Errorf("check layer: name %q is not of lower-case letters, digits, '.', '_' and '-'", l.Name)
+		case seen[l.Name]:
+			return fmt.Errorf("check layer: there are two of %s", l.Name)
+		case !filepath.IsAbs(l.Path) || filepath.Clean(l.Path) != l.Path || strings.ContainsRune(l.Path, 0):
+			return fmt.Errorf("check layer: path %q of %s is not absolute and clean", l.Path, l.Name)
+		}
+		seen[l.Name] = true
 	}
 	return nil
 }
@@ -41,6 +67,9 @@ func (m *Manifest) texts() []string {
 	out := []string{v.Device, v.Driver, v.Date, v.SelfTest}
 	for _, g := range v.Graphs {
 		out = append(out, g.Label, g.Digest)
+	}
+	for _, l := range m.Layers {
+		out = append(out, l.Path)
 	}
 	for _, t := range m.Stages {
 		out = append(out, t.Mode, t.Device, t.Driver, t.Date)
@@ -79,6 +108,11 @@ func (m *Manifest) encode() ([]byte, error) {
 		pb.Verification.Graphs = append(pb.Verification.Graphs, &artifactpb.GraphCheck{Label: g.Label,
 			BytesCompared: g.BytesCompared, NativeDeterministic: g.NativeDeterministic, Digest: g.Digest})
 	}
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		pb.Layers = append(pb.Layers, &artifactpb.Layer{Name: l.Name, Path: l.Path, Sha256: l.SHA256[:], PackedSize: l.PackedSize,
+			Size: l.Size, Files: l.Files})
+	}
 	return proto.MarshalOptions{Deterministic: true}.Marshal(pb)
 }
 
@@ -111,6 +145,13 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	}
 	for _, g := range v.Graphs {
 		m.Verification.Graphs = append(m.Verification.Graphs, GraphCheck{g.Label, g.BytesCompared, g.NativeDeterministic, g.Digest})
+	}
+	for _, l := range pb.Layers {
+		if len(l.Sha256) != sha256.Size {
+			return nil, fmt.Errorf("layer %s has a digest of %d bytes", l.Name, len(l.Sha256))
+		}
+		m.Layers = append(m.Layers, Layer{Name: l.Name, Path: l.Path, SHA256: [32]byte(l.Sha256), PackedSize: l.PackedSize,
+			Size: l.Size, Files: l.Files})
 	}
 	return m, m.validate()
 }

@@ -1,12 +1,15 @@
 package artifacts
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"medusa/graphir"
 )
@@ -14,37 +17,43 @@ import (
 // Write makes the artifact file at path. The file appears there complete and synced, or not at all: what was there
 // before stays until then. Equal artifacts give equal bytes.
 func Write(path string, a *Artifact) error {
-	data, err := encode(a)
+	parts, err := encode(a)
 	if err != nil {
 		return fmt.Errorf("write artifact %s: %w", path, err)
 	}
-	if err := writeAtomically(path, data); err != nil {
+	if err := writeAtomically(path, parts); err != nil {
 		return fmt.Errorf("write artifact %s: %w", path, err)
 	}
 	return nil
 }
 
-// encode returns the bytes of an artifact file.
-func encode(a *Artifact) ([]byte, error) {
+// encode returns the bytes of an artifact file, in pieces that follow each other.
+func encode(a *Artifact) ([]io.Reader, error) {
 	if a.Spec == nil {
 		return nil, errors.New("it has no graph spec")
 	}
-	manifest, err := (&Manifest{a.Identity, a.KV, a.Stages, a.Verification, a.Created}).encode()
+	manifest, err := (&Manifest{a.Identity, a.KV, a.Stages, a.Verification, a.Created, a.Layers}).encode()
 	if err != nil {
 		return nil, err
 	}
 	if len(manifest) > maxManifest {
 		return nil, fmt.Errorf("manifest takes %d bytes (at most %d)", len(manifest), maxManifest)
 	}
-	graph, blobs, err := graphir.EncodeDetached(a.Spec)
+	sections, err := graphir.EncodeDetached(a.Spec)
 	if err != nil {
 		return nil, err
 	}
 	p := &packer{}
 	p.add(kindManifest, manifest, sha256.Sum256(manifest))
-	p.add(kindGraph, graph, sha256.Sum256(graph))
-	for i := range blobs {
-		p.add(kindBlob, blobs[i].Data, blobs[i].SHA256)
+	p.add(kindGraph, sections.Graph, sha256.Sum256(sections.Graph))
+	p.add(kindBuffers, sections.Buffers, sha256.Sum256(sections.Buffers))
+	for i := range sections.Blobs {
+		p.add(kindBlob, sections.Blobs[i].Data, sections.Blobs[i].SHA256)
+	}
+	for i := range a.Layers {
+		if err := p.layer(&a.Layers[i]); err != nil {
+			return nil, err
+		}
 	}
 	return p.pack()
 }
@@ -52,7 +61,7 @@ func encode(a *Artifact) ([]byte, error) {
 // packer lays sections out behind each other.
 type packer struct {
 	entries []entry
-	bodies  [][]byte
+	bodies  []io.Reader
 	err     error
 	used    uint64 // of maxCompressed
 }
@@ -72,12 +81,33 @@ func (p *packer) add(k kind, data []byte, sum [32]byte) {
 			p.used += size
 		}
 	}
-	p.bodies = append(p.bodies, body)
+	p.bodies = append(p.bodies, bytes.NewReader(body))
 	p.entries = append(p.entries, entry{kind: k, compression: how, crc: crc32.Checksum(body, castagnoli),
 		storedSize: uint64(len(body)), size: uint64(len(data)), sha256: sum})
 }
 
-func (p *packer) pack() ([]byte, error) {
+// layer adds what is packed already, and may be larger than memory. Layers with equal content are stored once.
+func (p *packer) layer(l *Layer) error {
+	if slices.ContainsFunc(p.entries, func(e entry) bool { return e.kind == kindLayer && e.sha256 == l.SHA256 }) {
+		return nil
+	}
+	if l.Content == nil {
+		return fmt.Errorf("layer %s has no content", l.Name)
+	}
+	body := io.NewSectionReader(l.Content, 0, int64(l.PackedSize))
+	crc, digest := crc32.New(castagnoli), sha256.New()
+	if n, err := io.Copy(io.MultiWriter(crc, digest), body); err != nil || uint64(n) != l.PackedSize || [32]byte(digest.Sum(nil)) != l.SHA256 {
+		return fmt.Errorf("layer %s is not as it was packed: %w", l.Name, errors.Join(err, errDigest))
+	}
+	if _, err := body.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	p.bodies = append(p.bodies, body)
+	p.entries = append(p.entries, entry{kind: kindLayer, crc: crc.Sum32(), storedSize: l.PackedSize, size: l.PackedSize, sha256: l.SHA256})
+	return nil
+}
+
+func (p *packer) pack() ([]io.Reader, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -91,16 +121,12 @@ func (p *packer) pack() ([]byte, error) {
 		offset += p.entries[i].storedSize
 		table = p.entries[i].append(table)
 	}
-	out := make([]byte, 0, offset)
-	out = append(appendHeader(out, Version, len(p.entries), table), table...)
-	for _, body := range p.bodies {
-		out = append(out, body...)
-	}
-	return out, nil
+	head := append(appendHeader(nil, Version, len(p.entries), table), table...)
+	return append([]io.Reader{bytes.NewReader(head)}, p.bodies...), nil
 }
 
 // writeAtomically: temporary name in the same directory, sync, rename, sync of the directory.
-func writeAtomically(path string, data []byte) (err error) {
+func writeAtomically(path string, parts []io.Reader) (err error) {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
 	if err != nil {
@@ -112,7 +138,7 @@ func writeAtomically(path string, data []byte) (err error) {
 			_ = os.Remove(f.Name())
 		}
 	}()
-	if _, err = f.Write(data); err != nil {
+	if _, err = io.Copy(f, io.MultiReader(parts...)); err != nil {
 		return err
 	}
 	// CreateTemp makes private files; workers of other users read artifacts.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"medusa/graphir/graphpb"
@@ -14,42 +15,58 @@ import (
 
 // Decode reads what Encode wrote. The result is valid; it shares no memory with data.
 func Decode(data []byte) (*Spec, error) {
-	return decode(data, func(pb *graphpb.Spec, i int) ([]byte, error) {
-		if len(pb.BlobData) != len(pb.BlobSize) {
-			return nil, fmt.Errorf("%d of %d blobs present", len(pb.BlobData), len(pb.BlobSize))
-		}
-		return pb.BlobData[i], nil
-	})
-}
-
-// DecodeDetached reads what EncodeDetached wrote. blob returns the content with a digest; what it returns is checked
-// against digest and size, and becomes part of the result.
-func DecodeDetached(graph []byte, blob func(sum [32]byte, size uint64) ([]byte, error)) (*Spec, error) {
-	return decode(graph, func(pb *graphpb.Spec, i int) ([]byte, error) {
-		return blob([32]byte(pb.BlobSha256[32*i:]), pb.BlobSize[i])
-	})
-}
-
-// blobSource returns the i-th blob of a section.
-type blobSource func(pb *graphpb.Spec, i int) ([]byte, error)
-
-func decode(data []byte, blob blobSource) (*Spec, error) {
-	budget, err := newBudget(data)
-	if err != nil {
+	if err := newBudget().scan(data, map[protowire.Number]int64{blobDataField: 24}, blobDataField); err != nil {
 		return nil, &FormatError{"spec", -1, err}
 	}
 	pb := &graphpb.Spec{}
 	if err := proto.Unmarshal(data, pb); err != nil {
 		return nil, &FormatError{"spec", -1, err}
 	}
-	if pb.Version > Version {
+	used := 0
+	spec, err := decode(pb.Graph, pb.Buffers, func(i int, _ [32]byte, _ uint64) ([]byte, error) {
+		if i >= len(pb.BlobData) {
+			return nil, fmt.Errorf("only %d blobs are present", len(pb.BlobData))
+		}
+		used++
+		return pb.BlobData[i], nil
+	})
+	if err == nil && used != len(pb.BlobData) {
+		return nil, &FormatError{"blobs", used, errors.New("no content refers to it")}
+	}
+	return spec, err
+}
+
+// DecodeDetached reads what EncodeDetached wrote. blob returns the content with a digest; what it returns is checked
+// against digest and size, and becomes part of the result. Without buffers the Spec has its graphs and nothing else.
+func DecodeDetached(graph, buffers []byte, blob func(sum [32]byte, size uint64) ([]byte, error)) (*Spec, error) {
+	return decode(graph, buffers, func(_ int, sum [32]byte, size uint64) ([]byte, error) { return blob(sum, size) })
+}
+
+// blobSource returns the i-th blob that a section names.
+type blobSource func(i int, sum [32]byte, size uint64) ([]byte, error)
+
+func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
+	budget := newBudget()
+	d := &decoder{pb: &graphpb.GraphSection{}, buffers: &graphpb.BufferSection{}, spec: &Spec{}, budget: budget}
+	if err := budget.scan(graph, graphEntryBytes, 0); err != nil {
+		return nil, &FormatError{"graph", -1, err}
+	}
+	if err := proto.Unmarshal(graph, d.pb); err != nil {
+		return nil, &FormatError{"graph", -1, err}
+	}
+	if d.pb.Version > Version {
 		return nil, fmt.Errorf("decode graph spec: %w %d (this one reads up to %d; a newer medusa is needed)",
-			ErrVersion, pb.Version, Version)
+			ErrVersion, d.pb.Version, Version)
 	}
-	if pb.Version == 0 || len(pb.Strings) == 0 || pb.Strings[0] != "" {
-		return nil, &FormatError{"spec", -1, errors.New("no graph section")}
+	if d.pb.Version == 0 || len(d.pb.Strings) == 0 || d.pb.Strings[0] != "" {
+		return nil, &FormatError{"graph", -1, errors.New("no graph section")}
 	}
-	d := &decoder{pb: pb, spec: &Spec{}, budget: budget}
+	if err := budget.scan(buffers, bufferEntryBytes, 0); err != nil {
+		return nil, &FormatError{"buffers", -1, err}
+	}
+	if err := proto.Unmarshal(buffers, d.buffers); err != nil {
+		return nil, &FormatError{"buffers", -1, err}
+	}
 	for _, step := range []func() error{d.allocations, d.modules, d.kernels, d.graphs,
 		func() error { return d.contents(blob) }, d.tensors, d.triggers} {
 		if err := step(); err != nil {
@@ -63,9 +80,10 @@ func decode(data []byte, blob blobSource) (*Spec, error) {
 }
 
 type decoder struct {
-	pb     *graphpb.Spec
-	spec   *Spec
-	budget *budget
+	pb      *graphpb.GraphSection
+	buffers *graphpb.BufferSection
+	spec    *Spec
+	budget  *budget
 }
 
 // table has room for exactly n entries; an empty table is nil, as in a Spec made by hand.
@@ -188,13 +206,13 @@ func (d *decoder) kernels() error {
 }
 
 func (d *decoder) contents(blob blobSource) error {
-	pb := d.pb
+	pb := d.buffers
 	if len(pb.BlobSha256) != 32*len(pb.BlobSize) {
 		return &FormatError{"blobs", -1, errColumns}
 	}
 	blobs := make([][]byte, len(pb.BlobSize))
 	for i, size := range pb.BlobSize {
-		data, err := blob(pb, i)
+		data, err := blob(i, [32]byte(pb.BlobSha256[32*i:]), size)
 		if err == nil && (uint64(len(data)) != size || sha256.Sum256(data) != [32]byte(pb.BlobSha256[32*i:])) {
 			err = errors.New("content does not match its digest")
 		}
@@ -258,16 +276,12 @@ func readContent(pb *graphpb.Content, data []byte) (Content, error) {
 }
 
 func (d *decoder) tensors() error {
-	d.spec.Tensors = table[Tensor](len(d.pb.Tensors))
-	for i, pb := range d.pb.Tensors {
-		name, err := d.text(pb.Name)
-		if err == nil && (pb.Role > math.MaxUint8 || pb.Dtype > math.MaxUint8) {
-			err = fmt.Errorf("role %d, type %d", pb.Role, pb.Dtype)
+	d.spec.Tensors = table[Tensor](len(d.buffers.Tensors))
+	for i, pb := range d.buffers.Tensors {
+		if pb.Role > math.MaxUint8 || pb.Dtype > math.MaxUint8 {
+			return &FormatError{"tensors", i, fmt.Errorf("role %d, type %d", pb.Role, pb.Dtype)}
 		}
-		if err != nil {
-			return &FormatError{"tensors", i, err}
-		}
-		d.spec.Tensors = append(d.spec.Tensors, Tensor{Name: name, Role: Role(pb.Role), DType: DType(pb.Dtype),
+		d.spec.Tensors = append(d.spec.Tensors, Tensor{Name: pb.Name, Role: Role(pb.Role), DType: DType(pb.Dtype),
 			At: Pointer{pb.Alloc, pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
 	}
 	return nil
@@ -275,8 +289,16 @@ func (d *decoder) tensors() error {
 
 func (d *decoder) triggers() error {
 	d.spec.Triggers = table[Trigger](len(d.pb.Triggers))
-	for _, pb := range d.pb.Triggers {
-		d.spec.Triggers = append(d.spec.Triggers, Trigger{Batch: pb.Batch, Kernels: pb.Kernels, Launches: pb.Launches})
+	launches := d.buffers.TriggerLaunches
+	if len(launches) != 0 && len(launches) != len(d.pb.Triggers) {
+		return &FormatError{"triggers", -1, errColumns}
+	}
+	for i, pb := range d.pb.Triggers {
+		t := Trigger{Batch: pb.Batch, Kernels: pb.Kernels}
+		if len(launches) != 0 {
+			t.Launches = launches[i]
+		}
+		d.spec.Triggers = append(d.spec.Triggers, t)
 	}
 	return nil
 }

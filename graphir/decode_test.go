@@ -1,6 +1,7 @@
 package graphir_test
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"strings"
@@ -14,24 +15,49 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// message returns handmade in its wire form, to be damaged where the types can't express the damage.
-func message(t testing.TB) *graphpb.Spec {
-	data, err := graphir.Encode(handmade())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pb := &graphpb.Spec{}
-	if err := proto.Unmarshal(data, pb); err != nil {
-		t.Fatal(err)
-	}
-	return pb
+// wire is a Spec in its wire form, to be damaged where the types can't express the damage.
+type wire struct {
+	*graphpb.GraphSection
+	*graphpb.BufferSection
+	BlobData [][]byte
 }
 
-func decodeMessage(t *testing.T, pb *graphpb.Spec) error {
-	data, err := proto.Marshal(pb)
+// message returns handmade in its wire form.
+func message(t testing.TB) *wire { return open(t, handmade()) }
+
+func open(t testing.TB, s *graphir.Spec) *wire {
+	sections, err := graphir.EncodeDetached(s)
 	if err != nil {
 		t.Fatal(err)
 	}
+	w := &wire{GraphSection: &graphpb.GraphSection{}, BufferSection: &graphpb.BufferSection{}}
+	if err := errors.Join(proto.Unmarshal(sections.Graph, w.GraphSection), proto.Unmarshal(sections.Buffers, w.BufferSection)); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range sections.Blobs {
+		w.BlobData = append(w.BlobData, bytes.Clone(b.Data))
+	}
+	return w
+}
+
+func (w *wire) encode(t testing.TB) []byte {
+	graph, err := proto.Marshal(w.GraphSection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buffers, err := proto.Marshal(w.BufferSection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := proto.Marshal(&graphpb.Spec{Graph: graph, Buffers: buffers, BlobData: w.BlobData})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func decodeMessage(t *testing.T, pb *wire) error {
+	data := pb.encode(t)
 	s, err := graphir.Decode(data)
 	if (s == nil) == (err == nil) {
 		t.Errorf("spec %v with error %v", s, err)
@@ -42,58 +68,59 @@ func decodeMessage(t *testing.T, pb *graphpb.Spec) error {
 func TestDecodeNamesTheDamage(t *testing.T) {
 	for _, test := range []struct {
 		want  string
-		spoil func(pb *graphpb.Spec)
+		spoil func(pb *wire)
 	}{
-		{"decode spec: no graph section", func(pb *graphpb.Spec) { pb.Version = 0 }},
-		{"decode spec: no graph section", func(pb *graphpb.Spec) { pb.Strings = nil }},
-		{"decode allocations: columns of unequal length", func(pb *graphpb.Spec) { pb.AllocKind = pb.AllocKind[1:] }},
-		{"decode allocations[0]: alloc_live 2", func(pb *graphpb.Spec) { pb.AllocLive[0] = 2 }},
-		{"decode sequence: columns of unequal length", func(pb *graphpb.Spec) { pb.Freed = nil }},
-		{"decode sequence[0]: 5 allocations of 4", func(pb *graphpb.Spec) { pb.FreeGap[0] = 5 }},
-		{"decode modules[0]: string 99 of", func(pb *graphpb.Spec) { pb.Modules[0].Dso = 99 }},
-		{"decode modules[0]: string 4294967295 of", func(pb *graphpb.Spec) { pb.Modules[0].Functions[0] = -1 }},
-		{"decode modules[0]: kind 258", func(pb *graphpb.Spec) { pb.Modules[0].Kind = 258 }},
-		{"decode modules[0]: image_sha256 of 31 bytes", func(pb *graphpb.Spec) { pb.Modules[0].ImageSha256 = make([]byte, 31) }},
-		{"decode kernels[1]: columns of unequal length", func(pb *graphpb.Spec) { pb.Kernels[1].ParamSize = nil }},
-		{"decode attr_sets[0]: columns of unequal length", func(pb *graphpb.Spec) { pb.AttrSets[0].Value = nil }},
-		{"decode shapes[0]: node type 4", func(pb *graphpb.Spec) { pb.Shapes[0].Type = 4 }},
-		{"decode shapes[0]: node type 256", func(pb *graphpb.Spec) { pb.Shapes[0].Type = 256 }},
-		{"decode shapes[0]: node type 2 with a kernel's fields", func(pb *graphpb.Spec) { pb.Shapes[0].Type = 2 }},
-		{"decode shapes[0]: 4294967295 bytes of parameters", func(pb *graphpb.Spec) { pb.Shapes[0].ParamsSize = 1<<32 - 1 }},
-		{"decode shapes[0]: fixup at byte 4294967295 of 12", func(pb *graphpb.Spec) { pb.Shapes[0].FixupGap[0] = 1<<32 - 1 }},
-		{"decode shapes[0]: attr_set 1 of 1", func(pb *graphpb.Spec) { pb.Shapes[0].AttrSet = 2 }},
-		{"decode templates[0]: node 1: shape 5 of 5", func(pb *graphpb.Spec) { pb.Templates[0].Nodes[1] = 5 }},
-		{"decode templates[0]: columns of unequal length", func(pb *graphpb.Spec) { pb.Templates[0].EdgeTo = nil }},
-		{"decode templates[0]: edge 0: data 0x1000000", func(pb *graphpb.Spec) { pb.Templates[0].EdgeData[0] = 1 << 24 }},
-		{"decode graphs[1]: template 1 of 1", func(pb *graphpb.Spec) { pb.Graphs[1].Template = 1 }},
-		{"decode graphs[1]: base 1 is not an earlier graph", func(pb *graphpb.Spec) { pb.Graphs[1].Base = 2 }},
-		{"decode graphs[1]: base is of another template", func(pb *graphpb.Spec) {
+		{"decode graph: no graph section", func(pb *wire) { pb.Version = 0 }},
+		{"decode graph: no graph section", func(pb *wire) { pb.Strings = nil }},
+		{"decode allocations: columns of unequal length", func(pb *wire) { pb.AllocKind = pb.AllocKind[1:] }},
+		{"decode allocations[0]: alloc_live 2", func(pb *wire) { pb.AllocLive[0] = 2 }},
+		{"decode sequence: columns of unequal length", func(pb *wire) { pb.Freed = nil }},
+		{"decode sequence[0]: 5 allocations of 4", func(pb *wire) { pb.FreeGap[0] = 5 }},
+		{"decode modules[0]: string 99 of", func(pb *wire) { pb.Modules[0].Dso = 99 }},
+		{"decode modules[0]: string 4294967295 of", func(pb *wire) { pb.Modules[0].Functions[0] = -1 }},
+		{"decode modules[0]: kind 258", func(pb *wire) { pb.Modules[0].Kind = 258 }},
+		{"decode modules[0]: image_sha256 of 31 bytes", func(pb *wire) { pb.Modules[0].ImageSha256 = make([]byte, 31) }},
+		{"decode kernels[1]: columns of unequal length", func(pb *wire) { pb.Kernels[1].ParamSize = nil }},
+		{"decode attr_sets[0]: columns of unequal length", func(pb *wire) { pb.AttrSets[0].Value = nil }},
+		{"decode shapes[0]: node type 4", func(pb *wire) { pb.Shapes[0].Type = 4 }},
+		{"decode shapes[0]: node type 256", func(pb *wire) { pb.Shapes[0].Type = 256 }},
+		{"decode shapes[0]: node type 2 with a kernel's fields", func(pb *wire) { pb.Shapes[0].Type = 2 }},
+		{"decode shapes[0]: 4294967295 bytes of parameters", func(pb *wire) { pb.Shapes[0].ParamsSize = 1<<32 - 1 }},
+		{"decode shapes[0]: fixup at byte 4294967295 of 12", func(pb *wire) { pb.Shapes[0].FixupGap[0] = 1<<32 - 1 }},
+		{"decode shapes[0]: attr_set 1 of 1", func(pb *wire) { pb.Shapes[0].AttrSet = 2 }},
+		{"decode templates[0]: node 1: shape 5 of 5", func(pb *wire) { pb.Templates[0].Nodes[1] = 5 }},
+		{"decode templates[0]: columns of unequal length", func(pb *wire) { pb.Templates[0].EdgeTo = nil }},
+		{"decode templates[0]: edge 0: data 0x1000000", func(pb *wire) { pb.Templates[0].EdgeData[0] = 1 << 24 }},
+		{"decode graphs[1]: template 1 of 1", func(pb *wire) { pb.Graphs[1].Template = 1 }},
+		{"decode graphs[1]: base 1 is not an earlier graph", func(pb *wire) { pb.Graphs[1].Base = 2 }},
+		{"decode graphs[1]: base is of another template", func(pb *wire) {
 			pb.Templates = append(pb.Templates, pb.Templates[0])
 			pb.Graphs[1].Template = 1
 		}},
-		{"decode graphs[0]: grid: columns of unequal length", func(pb *graphpb.Spec) { pb.Graphs[0].Grid.Gap = nil }},
-		{"decode graphs[0]: grid: change 0 at entry 6 of 6", func(pb *graphpb.Spec) { pb.Graphs[0].Grid.Gap[0] = 6 }},
-		{"decode graphs[0]: grid: delta beyond 32 bits", func(pb *graphpb.Spec) { pb.Graphs[0].Grid.Delta[0] = 1 << 31 }},
-		{"decode graphs[0]: memset: change 0 at entry 7 of 7", func(pb *graphpb.Spec) { pb.Graphs[0].Memset.Gap[0] = 7 }},
-		{"decode graphs[0]: node 2: value beyond 32 bits", func(pb *graphpb.Spec) { pb.Graphs[0].Memset.Delta[0] = 1 << 32 }},
-		{"decode graphs[0]: node 3: value beyond 32 bits", func(pb *graphpb.Spec) {
+		{"decode graphs[0]: grid: columns of unequal length", func(pb *wire) { pb.Graphs[0].Grid.Gap = nil }},
+		{"decode graphs[0]: grid: change 0 at entry 6 of 6", func(pb *wire) { pb.Graphs[0].Grid.Gap[0] = 6 }},
+		{"decode graphs[0]: grid: delta beyond 32 bits", func(pb *wire) { pb.Graphs[0].Grid.Delta[0] = 1 << 31 }},
+		{"decode graphs[0]: memset: change 0 at entry 7 of 7", func(pb *wire) { pb.Graphs[0].Memset.Gap[0] = 7 }},
+		{"decode graphs[0]: node 2: value beyond 32 bits", func(pb *wire) { pb.Graphs[0].Memset.Delta[0] = 1 << 32 }},
+		{"decode graphs[0]: node 3: value beyond 32 bits", func(pb *wire) {
 			pb.Graphs[0].Memcpy = &graphpb.Changes{Gap: []uint32{7}, Delta: []int64{1 << 32}}
 		}},
-		{"decode graphs[0]: node 1: padding of a parameter buffer is not zero", func(pb *graphpb.Spec) {
+		{"decode graphs[0]: node 1: padding of a parameter buffer is not zero", func(pb *wire) {
 			pb.Graphs[0].Words = &graphpb.Changes{Gap: []uint32{7}, Delta: []int64{1 << 16}}
 		}},
-		{"decode blobs: columns of unequal length", func(pb *graphpb.Spec) { pb.BlobSize = pb.BlobSize[1:] }},
-		{"decode blobs[0]: 0 of 2 blobs present", func(pb *graphpb.Spec) { pb.BlobData = nil }},
-		{"decode blobs[0]: content does not match its digest", func(pb *graphpb.Spec) { pb.BlobData[0][0]++ }},
-		{"decode blobs[0]: content does not match its digest", func(pb *graphpb.Spec) { pb.BlobSize[0]++ }},
-		{"decode blobs[1]: no content refers to it", func(pb *graphpb.Spec) { pb.Contents = pb.Contents[:1] }},
-		{"decode contents[0]: blob 2 of 2", func(pb *graphpb.Spec) { pb.Contents[0].Blob = 2 }},
-		{"decode contents[0]: columns of unequal length", func(pb *graphpb.Spec) { pb.Contents[0].FixupAlloc = nil }},
-		{"decode contents[0]: fixup 0 outside of 16 bytes", func(pb *graphpb.Spec) { pb.Contents[0].FixupGap[0] = 9 }},
-		{"decode contents[1]: unstable range 0 outside of 4 bytes", func(pb *graphpb.Spec) { pb.Contents[1].UnstableSize[0] = 1<<64 - 1 }},
-		{"decode tensors[1]: string 99 of", func(pb *graphpb.Spec) { pb.Tensors[1].Name = 99 }},
-		{"decode tensors[1]: role 256, type 2", func(pb *graphpb.Spec) { pb.Tensors[1].Role = 256 }},
-		{"decode spec: check graph spec: triggers[0].kernels[0]: kernel 7 of 2", func(pb *graphpb.Spec) { pb.Triggers[0].Kernels[0] = 7 }},
+		{"decode blobs: columns of unequal length", func(pb *wire) { pb.BlobSize = pb.BlobSize[1:] }},
+		{"decode blobs[0]: only 0 blobs are present", func(pb *wire) { pb.BlobData = nil }},
+		{"decode blobs[0]: content does not match its digest", func(pb *wire) { pb.BlobData[0][0]++ }},
+		{"decode blobs[0]: content does not match its digest", func(pb *wire) { pb.BlobSize[0]++ }},
+		{"decode blobs[1]: no content refers to it", func(pb *wire) { pb.Contents = pb.Contents[:1] }},
+		{"decode contents[0]: blob 2 of 2", func(pb *wire) { pb.Contents[0].Blob = 2 }},
+		{"decode contents[0]: columns of unequal length", func(pb *wire) { pb.Contents[0].FixupAlloc = nil }},
+		{"decode contents[0]: fixup 0 outside of 16 bytes", func(pb *wire) { pb.Contents[0].FixupGap[0] = 9 }},
+		{"decode contents[1]: unstable range 0 outside of 4 bytes", func(pb *wire) { pb.Contents[1].UnstableSize[0] = 1<<64 - 1 }},
+		{"decode tensors[1]: role 256, type 2", func(pb *wire) { pb.Tensors[1].Role = 256 }},
+		{"decode blobs[2]: no content refers to it", func(pb *wire) { pb.BlobData = append(pb.BlobData, nil) }},
+		{"decode triggers: columns of unequal length", func(pb *wire) { pb.TriggerLaunches = make([]uint32, 2) }},
+		{"decode spec: check graph spec: triggers[0].kernels[0]: kernel 7 of 2", func(pb *wire) { pb.Triggers[0].Kernels[0] = 7 }},
 	} {
 		pb := message(t)
 		test.spoil(pb)
@@ -123,11 +150,11 @@ func TestDecodeNewerVersion(t *testing.T) {
 
 // What a newer writer adds without a new version is skipped.
 func TestDecodeSkipsUnknownFields(t *testing.T) {
-	data, err := graphir.Encode(handmade())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := graphir.Decode(append(data, 0xf8, 0x06, 1)) // field 111, varint 1
+	unknown := []byte{0xf8, 0x06, 1} // field 111, varint 1
+	w := message(t)
+	w.GraphSection.ProtoReflect().SetUnknown(unknown)
+	w.BufferSection.ProtoReflect().SetUnknown(unknown)
+	s, err := graphir.Decode(append(w.encode(t), unknown...))
 	if err != nil || !graphir.Equal(s, handmade()) {
 		t.Errorf("got %v", err)
 	}
@@ -150,11 +177,8 @@ func TestDecodeBoundsMemory(t *testing.T) {
 	for range 1 << 18 {
 		many.Tensors = append(many.Tensors, &graphpb.Tensor{})
 	}
-	for name, pb := range map[string]*graphpb.Spec{"large template": large, "long template": long, "many entries": many} {
-		data, err := proto.Marshal(pb)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for name, pb := range map[string]*wire{"large template": large, "long template": long, "many entries": many} {
+		data := pb.encode(t)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, got := graphir.Decode(data)

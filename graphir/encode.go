@@ -3,7 +3,9 @@ package graphir
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -23,57 +25,64 @@ type Blob struct {
 	Data   []byte
 }
 
-// Encode returns the graph section with all contents inside. Equal Specs give equal bytes.
+// Sections are a Spec in the form in which a container keeps it.
+type Sections struct {
+	Graph   []byte // what determines the graphs: allocations, modules, kernels, graphs, triggers
+	Buffers []byte // contents without their bytes, tensors, what was measured of triggers
+	Blobs   []Blob // the contents' bytes: each once, in the order in which Buffers names them
+}
+
+// Encode returns both sections and all contents as one piece. Equal Specs give equal bytes.
 func Encode(s *Spec) ([]byte, error) {
-	graph, blobs, err := EncodeDetached(s)
+	sections, err := EncodeDetached(s)
 	if err != nil {
 		return nil, err
 	}
-	tail := &graphpb.Spec{}
-	for i := range blobs {
-		tail.BlobData = append(tail.BlobData, blobs[i].Data)
+	pb := &graphpb.Spec{Graph: sections.Graph, Buffers: sections.Buffers}
+	for i := range sections.Blobs {
+		pb.BlobData = append(pb.BlobData, sections.Blobs[i].Data)
 	}
-	// Two encoded messages behind each other are their merger, and blob_data has the highest field number.
-	out, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(graph, tail)
+	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(pb)
 	if err != nil {
 		return nil, fmt.Errorf("encode graph spec: %w", err)
 	}
 	return out, nil
 }
 
-// EncodeDetached returns the graph section without the contents' bytes, and these apart: each once, in the order in
-// which the section names them. Their Data is that of s, not a copy.
-func EncodeDetached(s *Spec) (graph []byte, blobs []Blob, err error) {
+// EncodeDetached returns the sections apart. The blobs' Data is that of s, not a copy.
+func EncodeDetached(s *Spec) (*Sections, error) {
 	if err := s.Validate(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	e := &encoder{pb: &graphpb.Spec{Version: Version}, strings: map[string]uint32{}}
+	e := &encoder{pb: &graphpb.GraphSection{Version: Version}, buffers: &graphpb.BufferSection{}, strings: map[string]uint32{}}
 	e.text("")
 	e.allocations(s)
 	e.modules(s.Modules)
 	e.kernels(s.Kernels)
 	if err := e.graphs(s.Graphs); err != nil {
-		return nil, nil, fmt.Errorf("encode graph spec: %w", err)
+		return nil, fmt.Errorf("encode graph spec: %w", err)
 	}
 	e.contents(s.Contents)
 	e.tensors(s.Tensors)
-	for _, t := range s.Triggers {
-		e.pb.Triggers = append(e.pb.Triggers, &graphpb.Trigger{Batch: t.Batch, Kernels: t.Kernels, Launches: t.Launches})
-	}
-	graph, err = proto.MarshalOptions{Deterministic: true}.Marshal(e.pb)
-	if err == nil {
+	e.triggers(s.Triggers)
+	out := &Sections{Blobs: e.blobs}
+	var errs [3]error
+	out.Graph, errs[0] = proto.MarshalOptions{Deterministic: true}.Marshal(e.pb)
+	out.Buffers, errs[1] = proto.MarshalOptions{Deterministic: true}.Marshal(e.buffers)
+	if errs[0] == nil && errs[1] == nil {
 		// Nothing is written that Decode would refuse as too large.
-		_, err = decode(graph, func(_ *graphpb.Spec, i int) ([]byte, error) { return e.blobs[i].Data, nil })
+		_, errs[2] = decode(out.Graph, out.Buffers, func(i int, _ [32]byte, _ uint64) ([]byte, error) { return e.blobs[i].Data, nil })
 	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("encode graph spec: %w", err)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, fmt.Errorf("encode graph spec: %w", err)
 	}
-	return graph, e.blobs, nil
+	return out, nil
 }
 
 // encoder fills the tables of the format in the order in which a Spec first needs their entries.
 type encoder struct {
-	pb      *graphpb.Spec
+	pb      *graphpb.GraphSection
+	buffers *graphpb.BufferSection
 	strings map[string]uint32
 	blobs   []Blob
 	plans   []*plan
@@ -156,8 +165,8 @@ func (e *encoder) contents(contents []Content) {
 			id = uint32(len(e.blobs))
 			known[sum] = id
 			e.blobs = append(e.blobs, Blob{SHA256: sum, Data: c.Data})
-			e.pb.BlobSha256 = append(e.pb.BlobSha256, sum[:]...)
-			e.pb.BlobSize = append(e.pb.BlobSize, uint64(len(c.Data)))
+			e.buffers.BlobSha256 = append(e.buffers.BlobSha256, sum[:]...)
+			e.buffers.BlobSize = append(e.buffers.BlobSize, uint64(len(c.Data)))
 		}
 		pb := &graphpb.Content{Alloc: c.Alloc, Offset: c.Offset, Blob: id}
 		end := uint64(0)
@@ -173,15 +182,26 @@ func (e *encoder) contents(contents []Content) {
 			pb.UnstableSize = append(pb.UnstableSize, r.Size)
 			end = r.Offset + r.Size
 		}
-		e.pb.Contents = append(e.pb.Contents, pb)
+		e.buffers.Contents = append(e.buffers.Contents, pb)
 	}
 }
 
 func (e *encoder) tensors(tensors []Tensor) {
 	for i := range tensors {
 		t := &tensors[i]
-		e.pb.Tensors = append(e.pb.Tensors, &graphpb.Tensor{Name: e.text(t.Name), Role: uint32(t.Role), Dtype: uint32(t.DType),
+		e.buffers.Tensors = append(e.buffers.Tensors, &graphpb.Tensor{Name: t.Name, Role: uint32(t.Role), Dtype: uint32(t.DType),
 			Alloc: t.At.Alloc, Offset: t.At.Offset, Size: t.Size, Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Distinct})
+	}
+}
+
+func (e *encoder) triggers(triggers []Trigger) {
+	var launches []uint32
+	for _, t := range triggers {
+		e.pb.Triggers = append(e.pb.Triggers, &graphpb.Trigger{Batch: t.Batch, Kernels: t.Kernels})
+		launches = append(launches, t.Launches)
+	}
+	if slices.ContainsFunc(launches, func(n uint32) bool { return n != 0 }) {
+		e.buffers.TriggerLaunches = launches
 	}
 }
 

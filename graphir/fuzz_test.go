@@ -8,11 +8,9 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"medusa/graphir"
-	"medusa/graphir/graphpb"
 	"medusa/graphir/internal/randspec"
 )
 
@@ -65,23 +63,15 @@ func TestDecodeChangedFields(t *testing.T) {
 	accepted := 0
 	const rounds = 3000
 	for seed := range uint64(rounds) {
-		data, err := graphir.Encode(randspec.New(seed % 50))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pb := &graphpb.Spec{}
-		if err := proto.Unmarshal(data, pb); err != nil {
-			t.Fatal(err)
-		}
+		w := open(t, randspec.New(seed%50))
 		r := rand.New(rand.NewPCG(seed, 2))
 		var leaves []func()
-		collectLeaves(pb.ProtoReflect(), r, &leaves)
+		collectLeaves(w.GraphSection.ProtoReflect(), r, &leaves)
+		collectLeaves(w.BufferSection.ProtoReflect(), r, &leaves)
 		for range 1 + r.IntN(2) {
 			leaves[r.IntN(len(leaves))]()
 		}
-		if data, err = proto.Marshal(pb); err != nil {
-			t.Fatal(err)
-		}
+		data := w.encode(t)
 		if decodeSafely(t, data) {
 			accepted++
 		}

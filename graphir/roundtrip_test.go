@@ -2,7 +2,6 @@ package graphir_test
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,29 +37,56 @@ func TestRoundTrip(t *testing.T) {
 func TestRoundTripDetached(t *testing.T) {
 	for seed := range uint64(100) {
 		want := randspec.New(seed)
-		graph, blobs, err := graphir.EncodeDetached(want)
+		sections, err := graphir.EncodeDetached(want)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		store := map[[32]byte][]byte{}
-		for _, b := range blobs {
+		for _, b := range sections.Blobs {
 			if store[b.SHA256] != nil {
 				t.Fatalf("seed %d: blob %x twice", seed, b.SHA256)
 			}
 			store[b.SHA256] = b.Data
 		}
-		got, err := graphir.DecodeDetached(graph, func(sum [32]byte, _ uint64) ([]byte, error) { return store[sum], nil })
+		got, err := graphir.DecodeDetached(sections.Graph, sections.Buffers, func(sum [32]byte, _ uint64) ([]byte, error) { return store[sum], nil })
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if !graphir.Equal(want, got) {
 			t.Fatalf("seed %d: decoded spec differs: %s", seed, cmp.Diff(want, got, cmpopts.EquateEmpty()))
 		}
-		if len(blobs) == 0 {
-			continue
+		alone, err := graphir.DecodeDetached(sections.Graph, nil, nil)
+		if err != nil || len(alone.Contents)+len(alone.Tensors) != 0 {
+			t.Fatalf("seed %d: graphs alone: %v", seed, err)
 		}
-		if _, err := graphir.Decode(graph); !errors.Is(err, graphir.ErrCorrupt) {
-			t.Fatalf("seed %d: decoding a detached section without its blobs: %v", seed, err)
+		for i := range got.Triggers {
+			got.Triggers[i].Launches = 0
+		}
+		got.Contents, got.Tensors = nil, nil
+		if !graphir.Equal(got, alone) {
+			t.Fatalf("seed %d: graphs alone differ: %s", seed, cmp.Diff(got, alone, cmpopts.EquateEmpty()))
+		}
+	}
+}
+
+// The graph section is what determines the graphs: nothing that engines mark or that verification measures shows in it.
+func TestGraphSectionHoldsGraphsOnly(t *testing.T) {
+	for seed := range uint64(100) {
+		s := randspec.New(seed)
+		all, err := graphir.EncodeDetached(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Contents, s.Tensors = nil, nil
+		for i := range s.Triggers {
+			s.Triggers[i].Launches++
+		}
+		bare, err := graphir.EncodeDetached(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(all.Graph, bare.Graph) {
+			t.Fatalf("seed %d: %d bytes of graph section became %d", seed, len(all.Graph), len(bare.Graph))
 		}
 	}
 }

@@ -30,6 +30,7 @@ type Manifest struct {
 	KvProfile     *KVProfile             `protobuf:"bytes,3,opt,name=kv_profile,json=kvProfile,proto3" json:"kv_profile,omitempty"`
 	StageTimes    []*StageTimes          `protobuf:"bytes,4,rep,name=stage_times,json=stageTimes,proto3" json:"stage_times,omitempty"`
 	Verification  *Verification          `protobuf:"bytes,5,opt,name=verification,proto3" json:"verification,omitempty"`
+	Layers        []*Layer               `protobuf:"bytes,6,rep,name=layers,proto3" json:"layers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -99,6 +100,98 @@ func (x *Manifest) GetVerification() *Verification {
 	return nil
 }
 
+func (x *Manifest) GetLayers() []*Layer {
+	if x != nil {
+		return x.Layers
+	}
+	return nil
+}
+
+// Sizes in bytes.
+type Layer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Sha256        []byte                 `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	PackedSize    uint64                 `protobuf:"varint,4,opt,name=packed_size,json=packedSize,proto3" json:"packed_size,omitempty"`
+	Size          uint64                 `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
+	Files         uint64                 `protobuf:"varint,6,opt,name=files,proto3" json:"files,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Layer) Reset() {
+	*x = Layer{}
+	mi := &file_artifacts_artifact_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Layer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Layer) ProtoMessage() {}
+
+func (x *Layer) ProtoReflect() protoreflect.Message {
+	mi := &file_artifacts_artifact_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Layer.ProtoReflect.Descriptor instead.
+func (*Layer) Descriptor() ([]byte, []int) {
+	return file_artifacts_artifact_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Layer) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Layer) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Layer) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Layer) GetPackedSize() uint64 {
+	if x != nil {
+		return x.PackedSize
+	}
+	return 0
+}
+
+func (x *Layer) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Layer) GetFiles() uint64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
 type Factor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -109,7 +202,7 @@ type Factor struct {
 
 func (x *Factor) Reset() {
 	*x = Factor{}
-	mi := &file_artifacts_artifact_proto_msgTypes[1]
+	mi := &file_artifacts_artifact_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -121,7 +214,7 @@ func (x *Factor) String() string {
 func (*Factor) ProtoMessage() {}
 
 func (x *Factor) ProtoReflect() protoreflect.Message {
-	mi := &file_artifacts_artifact_proto_msgTypes[1]
+	mi := &file_artifacts_artifact_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -134,7 +227,7 @@ func (x *Factor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Factor.ProtoReflect.Descriptor instead.
 func (*Factor) Descriptor() ([]byte, []int) {
-	return file_artifacts_artifact_proto_rawDescGZIP(), []int{1}
+	return file_artifacts_artifact_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Factor) GetKey() string {
@@ -167,7 +260,7 @@ type KVProfile struct {
 
 func (x *KVProfile) Reset() {
 	*x = KVProfile{}
-	mi := &file_artifacts_artifact_proto_msgTypes[2]
+	mi := &file_artifacts_artifact_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -179,7 +272,7 @@ func (x *KVProfile) String() string {
 func (*KVProfile) ProtoMessage() {}
 
 func (x *KVProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_artifacts_artifact_proto_msgTypes[2]
+	mi := &file_artifacts_artifact_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -192,7 +285,7 @@ func (x *KVProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KVProfile.ProtoReflect.Descriptor instead.
 func (*KVProfile) Descriptor() ([]byte, []int) {
-	return file_artifacts_artifact_proto_rawDescGZIP(), []int{2}
+	return file_artifacts_artifact_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *KVProfile) GetKvBytes() uint64 {
@@ -257,7 +350,7 @@ type StageTimes struct {
 
 func (x *StageTimes) Reset() {
 	*x = StageTimes{}
-	mi := &file_artifacts_artifact_proto_msgTypes[3]
+	mi := &file_artifacts_artifact_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -269,7 +362,7 @@ func (x *StageTimes) String() string {
 func (*StageTimes) ProtoMessage() {}
 
 func (x *StageTimes) ProtoReflect() protoreflect.Message {
-	mi := &file_artifacts_artifact_proto_msgTypes[3]
+	mi := &file_artifacts_artifact_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -282,7 +375,7 @@ func (x *StageTimes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StageTimes.ProtoReflect.Descriptor instead.
 func (*StageTimes) Descriptor() ([]byte, []int) {
-	return file_artifacts_artifact_proto_rawDescGZIP(), []int{3}
+	return file_artifacts_artifact_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *StageTimes) GetMode() string {
@@ -330,7 +423,7 @@ type Stage struct {
 
 func (x *Stage) Reset() {
 	*x = Stage{}
-	mi := &file_artifacts_artifact_proto_msgTypes[4]
+	mi := &file_artifacts_artifact_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -342,7 +435,7 @@ func (x *Stage) String() string {
 func (*Stage) ProtoMessage() {}
 
 func (x *Stage) ProtoReflect() protoreflect.Message {
-	mi := &file_artifacts_artifact_proto_msgTypes[4]
+	mi := &file_artifacts_artifact_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -355,7 +448,7 @@ func (x *Stage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stage.ProtoReflect.Descriptor instead.
 func (*Stage) Descriptor() ([]byte, []int) {
-	return file_artifacts_artifact_proto_rawDescGZIP(), []int{4}
+	return file_artifacts_artifact_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Stage) GetName() string {
@@ -386,7 +479,7 @@ type Verification struct {
 
 func (x *Verification) Reset() {
 	*x = Verification{}
-	mi := &file_artifacts_artifact_proto_msgTypes[5]
+	mi := &file_artifacts_artifact_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -398,7 +491,7 @@ func (x *Verification) String() string {
 func (*Verification) ProtoMessage() {}
 
 func (x *Verification) ProtoReflect() protoreflect.Message {
-	mi := &file_artifacts_artifact_proto_msgTypes[5]
+	mi := &file_artifacts_artifact_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -411,7 +504,7 @@ func (x *Verification) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Verification.ProtoReflect.Descriptor instead.
 func (*Verification) Descriptor() ([]byte, []int) {
-	return file_artifacts_artifact_proto_rawDescGZIP(), []int{5}
+	return file_artifacts_artifact_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Verification) GetDevice() string {
@@ -468,7 +561,7 @@ type GraphCheck struct {
 
 func (x *GraphCheck) Reset() {
 	*x = GraphCheck{}
-	mi := &file_artifacts_artifact_proto_msgTypes[6]
+	mi := &file_artifacts_artifact_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -480,7 +573,7 @@ func (x *GraphCheck) String() string {
 func (*GraphCheck) ProtoMessage() {}
 
 func (x *GraphCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_artifacts_artifact_proto_msgTypes[6]
+	mi := &file_artifacts_artifact_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -493,7 +586,7 @@ func (x *GraphCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphCheck.ProtoReflect.Descriptor instead.
 func (*GraphCheck) Descriptor() ([]byte, []int) {
-	return file_artifacts_artifact_proto_rawDescGZIP(), []int{6}
+	return file_artifacts_artifact_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GraphCheck) GetLabel() string {
@@ -528,7 +621,7 @@ var File_artifacts_artifact_proto protoreflect.FileDescriptor
 
 const file_artifacts_artifact_proto_rawDesc = "" +
 	"\n" +
-	"\x18artifacts/artifact.proto\x12\x13medusa.artifacts.v1\"\xa5\x02\n" +
+	"\x18artifacts/artifact.proto\x12\x13medusa.artifacts.v1\"\xd9\x02\n" +
 	"\bManifest\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\x12R\acreated\x127\n" +
 	"\bidentity\x18\x02 \x03(\v2\x1b.medusa.artifacts.v1.FactorR\bidentity\x12=\n" +
@@ -536,7 +629,16 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"kv_profile\x18\x03 \x01(\v2\x1e.medusa.artifacts.v1.KVProfileR\tkvProfile\x12@\n" +
 	"\vstage_times\x18\x04 \x03(\v2\x1f.medusa.artifacts.v1.StageTimesR\n" +
 	"stageTimes\x12E\n" +
-	"\fverification\x18\x05 \x01(\v2!.medusa.artifacts.v1.VerificationR\fverification\"0\n" +
+	"\fverification\x18\x05 \x01(\v2!.medusa.artifacts.v1.VerificationR\fverification\x122\n" +
+	"\x06layers\x18\x06 \x03(\v2\x1a.medusa.artifacts.v1.LayerR\x06layers\"\x92\x01\n" +
+	"\x05Layer\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1f\n" +
+	"\vpacked_size\x18\x04 \x01(\x04R\n" +
+	"packedSize\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x04R\x04size\x12\x14\n" +
+	"\x05files\x18\x06 \x01(\x04R\x05files\"0\n" +
 	"\x06Factor\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\xf5\x01\n" +
@@ -586,28 +688,30 @@ func file_artifacts_artifact_proto_rawDescGZIP() []byte {
 	return file_artifacts_artifact_proto_rawDescData
 }
 
-var file_artifacts_artifact_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_artifacts_artifact_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_artifacts_artifact_proto_goTypes = []any{
 	(*Manifest)(nil),     // 0: medusa.artifacts.v1.Manifest
-	(*Factor)(nil),       // 1: medusa.artifacts.v1.Factor
-	(*KVProfile)(nil),    // 2: medusa.artifacts.v1.KVProfile
-	(*StageTimes)(nil),   // 3: medusa.artifacts.v1.StageTimes
-	(*Stage)(nil),        // 4: medusa.artifacts.v1.Stage
-	(*Verification)(nil), // 5: medusa.artifacts.v1.Verification
-	(*GraphCheck)(nil),   // 6: medusa.artifacts.v1.GraphCheck
+	(*Layer)(nil),        // 1: medusa.artifacts.v1.Layer
+	(*Factor)(nil),       // 2: medusa.artifacts.v1.Factor
+	(*KVProfile)(nil),    // 3: medusa.artifacts.v1.KVProfile
+	(*StageTimes)(nil),   // 4: medusa.artifacts.v1.StageTimes
+	(*Stage)(nil),        // 5: medusa.artifacts.v1.Stage
+	(*Verification)(nil), // 6: medusa.artifacts.v1.Verification
+	(*GraphCheck)(nil),   // 7: medusa.artifacts.v1.GraphCheck
 }
 var file_artifacts_artifact_proto_depIdxs = []int32{
-	1, // 0: medusa.artifacts.v1.Manifest.identity:type_name -> medusa.artifacts.v1.Factor
-	2, // 1: medusa.artifacts.v1.Manifest.kv_profile:type_name -> medusa.artifacts.v1.KVProfile
-	3, // 2: medusa.artifacts.v1.Manifest.stage_times:type_name -> medusa.artifacts.v1.StageTimes
-	5, // 3: medusa.artifacts.v1.Manifest.verification:type_name -> medusa.artifacts.v1.Verification
-	4, // 4: medusa.artifacts.v1.StageTimes.stages:type_name -> medusa.artifacts.v1.Stage
-	6, // 5: medusa.artifacts.v1.Verification.graphs:type_name -> medusa.artifacts.v1.GraphCheck
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	2, // 0: medusa.artifacts.v1.Manifest.identity:type_name -> medusa.artifacts.v1.Factor
+	3, // 1: medusa.artifacts.v1.Manifest.kv_profile:type_name -> medusa.artifacts.v1.KVProfile
+	4, // 2: medusa.artifacts.v1.Manifest.stage_times:type_name -> medusa.artifacts.v1.StageTimes
+	6, // 3: medusa.artifacts.v1.Manifest.verification:type_name -> medusa.artifacts.v1.Verification
+	1, // 4: medusa.artifacts.v1.Manifest.layers:type_name -> medusa.artifacts.v1.Layer
+	5, // 5: medusa.artifacts.v1.StageTimes.stages:type_name -> medusa.artifacts.v1.Stage
+	7, // 6: medusa.artifacts.v1.Verification.graphs:type_name -> medusa.artifacts.v1.GraphCheck
+	7, // [7:7] is the sub-list for method output_type
+	7, // [7:7] is the sub-list for method input_type
+	7, // [7:7] is the sub-list for extension type_name
+	7, // [7:7] is the sub-list for extension extendee
+	0, // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_artifacts_artifact_proto_init() }
@@ -621,7 +725,7 @@ func file_artifacts_artifact_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_artifacts_artifact_proto_rawDesc), len(file_artifacts_artifact_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
