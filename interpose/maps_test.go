@@ -89,7 +89,7 @@ func TestAllocationMaps(t *testing.T) {
 		size uint64
 	}
 	want := []kindSize{}
-	for _, size := range []uint64{256, 512, 4096, 4 << 20, 256, 100000, 8 << 20, 64, 2 << 20, 700, 1 << 20, 3 << 20} {
+	for _, size := range []uint64{256, 512, 4096, 4 << 20, 256, 100000, 8 << 20, 2 << 20, 64, 700, 1 << 20, 3 << 20} {
 		want = append(want, kindSize{trace.AllocDevice, size})
 	}
 	want = append(want, kindSize{trace.AllocPitch, 10 * pitch}, kindSize{trace.AllocManaged, 300}, kindSize{trace.AllocPinned, 400},

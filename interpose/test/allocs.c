@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv)
 {
-	static const size_t sizes[] = {256, 512, 4096, 4 << 20, 256, 100000, 8 << 20, 64, 2 << 20, 700, 1 << 20, 3 << 20};
+	static const size_t sizes[] = {256, 512, 4096, 4 << 20, 256, 100000, 8 << 20, 2 << 20, 64, 700, 1 << 20, 3 << 20};
 	enum { N = sizeof sizes / sizeof *sizes };
 	CUdeviceptr p[N], pitched, managed, pooled;
 	size_t pitch;
