@@ -163,7 +163,7 @@ func TestRestore(t *testing.T) {
 	if st == nil || st.Status != status.Restored || st.Graphs != 3 || st.Nodes != 12 || st.Templates != 1 || st.Kernels != 2 || st.Allocations != 2 {
 		t.Errorf("status %+v", st)
 	}
-	if len(st.Triggers) != 1 || st.Triggers[0].Launches != 1 || st.Triggers[0].Batch != 1 {
+	if len(st.Triggers) != 1 || st.Triggers[0].Launches != 2 || st.Triggers[0].Batch != 1 {
 		t.Errorf("triggers %+v", st.Triggers)
 	}
 }
@@ -229,12 +229,21 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// After a sticky error nothing can be done in the same process.
 func TestStickyError(t *testing.T) {
-	o := start{env: restoreEnv, change: func(s *graphir.Spec) {
-		s.Graphs[0].Nodes[1].Kernel.Fixups[0].Pointer.Offset = 2 * bufferBytes // mix writes behind the end of tmp
-	}}.run(t)
-	if o.exit != status.ExitSticky || o.status == nil || o.status.Status != status.Sticky {
-		t.Errorf("exit %d, status %+v; want %d and sticky", o.exit, o.status, status.ExitSticky)
+	for name, s := range map[string]start{
+		"restored graph": {change: func(s *graphir.Spec) {
+			s.Graphs[0].Nodes[1].Kernel.Fixups[0].Pointer.Offset = 2 * bufferBytes // mix writes behind the end of tmp
+		}},
+		"triggering layer": {deviations: "triggerfaults"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.env = restoreEnv
+			o := s.run(t)
+			if o.exit != status.ExitSticky || o.status == nil || o.status.Status != status.Sticky || !strings.Contains(o.status.Detail, "ILLEGAL_ADDRESS") {
+				t.Errorf("exit %d, status %+v; want %d and sticky", o.exit, o.status, status.ExitSticky)
+			}
+		})
 	}
 }
 
@@ -291,6 +300,8 @@ func TestVerification(t *testing.T) {
 		"other output buffer": {start{change: func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Dst.Pointer.Offset = 4 }}, []string{"output"}},
 		"other constant":      {start{change: func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Kernel.Params[8]-- }}, []string{"output"}},
 		"kernel of the same name": {start{change: func(s *graphir.Spec) { s.Kernels[1].Module = 0 }},
+			[]string{"output"}},
+		"library's kernel of the same name": {start{change: func(s *graphir.Spec) { s.Kernels[1].Module = 2 }},
 			[]string{"output"}},
 		"permanent buffer not saved": {start{change: func(s *graphir.Spec) { s.Contents[0].Data[0]++ }}, []string{"permanent", "output"}},
 		"saved pointer elsewhere":    {start{change: func(s *graphir.Spec) { s.Contents[0].Fixups[0].Pointer.Offset = 8 }}, []string{"permanent"}},

@@ -8,6 +8,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/cuda"
 	"medusa/restore/status"
 )
 
@@ -151,11 +152,14 @@ func (s *Session) recording() bool {
 	return s.env.run == Profile || s.env.run == Record || s.env.run == Check
 }
 
-// fall records the first reason to start natively and returns it. Under MEDUSA_STRICT, and in a verifying run, it ends
-// the process instead.
+// fall records the first reason to start natively and returns it. Under MEDUSA_STRICT, in a verifying run, and where the
+// device context is lost, it ends the process instead.
 func (s *Session) fall(f *Fallback) *Fallback {
 	if s.fallback != nil {
 		return s.fallback
+	}
+	if cuda.Sticky(f.Reason) {
+		s.end(f.Reason)
 	}
 	s.fallback = f
 	fmt.Fprintf(s.writer(), "medusa: native start: %s\n", f)

@@ -63,11 +63,15 @@ func (s *Session) report(kind string, cause error) {
 
 // failed ends the process where a restored graph may have broken the device context for good.
 func (s *Session) failed(err error) error {
-	if err == nil || s.restored == nil || !cuda.Sticky(err) {
-		return err
+	if s.restored != nil && cuda.Sticky(err) {
+		s.end(err)
 	}
-	fmt.Fprintf(s.writer(), "medusa: device error after restored launches: %v\n", err)
-	s.report(status.Sticky, err)
-	os.Exit(status.ExitSticky)
 	return err
+}
+
+// end leaves a process whose context can do no further work: only a new one can start natively.
+func (s *Session) end(cause error) {
+	fmt.Fprintf(s.writer(), "medusa: sticky device error: %v\n", cause)
+	s.report(status.Sticky, cause)
+	os.Exit(status.ExitSticky)
 }

@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"bytes"
 	"debug/elf"
 	_ "embed"
 	"encoding/binary"
@@ -24,7 +25,7 @@ import (
 //	memset(tmp tail) ──────────────────────────────┐
 //	mix(tmp, in, kv, magic, n) ── more(tmp, n) ── memcpy(out, tmp)
 //
-// mix is in a module of its own, more in a hidden one; magic is a permanent buffer of the capture phase that holds the
+// mix is in a module of its own, more in a hidden one; a library has functions of the same names; magic is a permanent buffer of the capture phase that holds the
 // address of the word that mix adds up.
 
 //go:embed testdata/visible.ptx
@@ -68,6 +69,7 @@ type engine struct {
 	deviations       string
 	session          *Session
 	visible, hidden  cuda.Module
+	twin             cuda.LibraryHandle
 	in, kv, out, tmp cuda.DevicePtr
 	magic            cuda.DevicePtr
 	kvBytes          uint64
@@ -211,7 +213,22 @@ func (e *engine) trigger(int64) error {
 	if e.deviates("notrigger") {
 		return nil
 	}
+	if e.deviates("triggerfaults") {
+		mix, err := e.visible.Function("mix")
+		if err != nil {
+			return err
+		}
+		args := cuda.NewArgs().Ptr(0).Ptr(0).Ptr(0).Ptr(0).I32(1)
+		return errors.Join(mix.Launch(cuda.Dim3{1, 1, 1}, cuda.Dim3{1, 1, 1}, 0, e.stream, args), e.stream.Synchronize())
+	}
 	if err := e.loadHidden(); err != nil {
+		return err
+	}
+	other, err := libraryFunction(e.twin, "noop")
+	if err != nil {
+		return err
+	}
+	if err := other.Launch(cuda.Dim3{1, 1, 1}, cuda.Dim3{1, 1, 1}, 0, e.stream, cuda.NewArgs()); err != nil {
 		return err
 	}
 	noop, err := e.hidden.Function("noop")
@@ -360,7 +377,7 @@ func (e *engine) stop() error {
 	}
 	errs = append(errs, e.in.Free(), e.kv.Free(), e.out.Free(), e.stream.Destroy(), e.side.Destroy(), e.visible.Unload())
 	if e.hidden != 0 {
-		errs = append(errs, e.hidden.Unload())
+		errs = append(errs, e.hidden.Unload(), cuda.Driver("cuLibraryUnload").Call(uintptr(e.twin)))
 	}
 	return errors.Join(errs...)
 }
@@ -386,7 +403,13 @@ func (e *engine) loadHidden() error {
 		return fmt.Errorf("load hidden module: result %d, %v", uint32(r), err)
 	}
 	e.hidden = cuda.Module(m)
-	return nil
+	twin := append(twinPTX(), 0)
+	return cuda.Driver("cuLibraryLoadData").Call(uintptr(unsafe.Pointer(&e.twin)), uintptr(unsafe.Pointer(&twin[0])), 0, 0, 0, 0, 0, 0)
+}
+
+// twinPTX is the hidden module's text with another constant: more: x[i] = x[i] + 77.
+func twinPTX() []byte {
+	return bytes.Replace(hiddenPTX, []byte("%r7, %r6, 1;"), []byte("%r7, %r6, 77;"), 1)
 }
 
 func driverSymbol(name string) (uint64, error) {
@@ -441,6 +464,7 @@ func testSpec() *graphir.Spec {
 		Modules: []graphir.Module{
 			{Kind: graphir.ModuleLoaded, ImageSHA256: sha256Of(visiblePTX), ImageSize: uint64(len(visiblePTX)), Functions: []string{"mix", "more"}},
 			{Kind: graphir.ModuleHidden, Functions: []string{"more", "noop"}},
+			{Kind: graphir.ModuleLibrary, ImageSHA256: sha256Of(twinPTX()), ImageSize: uint64(len(twinPTX())), Functions: []string{"more", "noop"}},
 		},
 		Kernels: []graphir.Kernel{
 			{Name: "mix", Module: 0, Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 8}, {Offset: 16, Size: 8}, {Offset: 24, Size: 8}, {Offset: 32, Size: 4}}},
