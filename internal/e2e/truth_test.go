@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/testenv"
-	"medusa/interpose"
 	"medusa/materialize"
 )
 
@@ -104,49 +101,13 @@ func readTruth(t *testing.T, path string) *truth {
 	return out
 }
 
-// recordPair records an engine as runs A and B do, run A with the ground truth beside it.
-func recordPair(t *testing.T, argv ...string) (a, b *materialize.Recording, truthPath string) {
-	t.Helper()
-	testenv.Build(t, "lib", "bin", "zoo")
-	dir := t.TempDir()
-	truthPath = filepath.Join(dir, "truth")
-	record := func(name string, seed uint64, variables ...string) *materialize.Recording {
-		path := filepath.Join(dir, name)
-		cmd, err := interpose.Command(context.Background(), interpose.Config{
-			Library: testenv.Path(t, "build", "lib", interpose.LibraryName), Mode: interpose.Record,
-			TracePath: path, GapSeed: seed, ExitAtReady: true}, argv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		preload := slices.DeleteFunc(cmd.Env, func(v string) bool {
-			return !strings.HasPrefix(v, "LD_PRELOAD=") && !strings.HasPrefix(v, "MEDUSA_")
-		})
-		cmd.Env = append(testenv.Simulated(t, variables...), preload...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("record %s: %v\n%s", name, err, out)
-		}
-		r, err := materialize.ReadRecording(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	given := []string{"MEDUSA_RUN=record", "MEDUSA_KV_BYTES=16777216"}
-	return record("A", 0, append(given, "SIMGPU_TRUTH="+truthPath)...), record("B", 42, given...), truthPath
-}
-
-func engines(t *testing.T) map[string][]string {
-	return map[string][]string{
-		"zoo":       {testenv.Path(t, "build", "zoo")},
-		"reference": {testenv.Path(t, "build", "reference"), "run", "--model", testenv.Path(t, "runners", "reference", "models", "tiny"), "--batches", "1"},
-	}
-}
-
 // Every fixup means what the device's own allocation table says, and no word that the table calls an address was missed.
 func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 	for name, argv := range engines(t) {
 		t.Run(name, func(t *testing.T) {
-			a, b, path := recordPair(t, argv...)
+			path := filepath.Join(t.TempDir(), "truth")
+			a := record(t, recordRun{variables: []string{"SIMGPU_TRUTH=" + path}}, argv...)
+			b := record(t, recordRun{gapSeed: 42}, argv...)
 			spec, err := materialize.Compile(a, b)
 			if err != nil {
 				t.Fatal(err)

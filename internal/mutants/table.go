@@ -1,0 +1,95 @@
+package main
+
+// mutant switches one mechanism off: in File, Old (which must occur exactly once) becomes New. Test is the go test that
+// has to fail for it: a package and a -run pattern.
+type mutant struct {
+	Name          string
+	File          string
+	Old, New      string
+	Package, Test string
+}
+
+// table has one row for each mechanism that stands between a recorded graph and a wrong token.
+var table = []mutant{
+	{
+		"liveness by capture moment (Figure 6)", "materialize/liveness.go",
+		"a.born < order && order <= a.died", "a.born < order",
+		"./materialize", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords",
+	}, {
+		"liveness inside an open capture", "materialize/liveness.go",
+		"if at, ok := g.moments[node]; ok {", "if at, ok := g.moments[node]; ok && at == 0 {",
+		"./materialize", "TestFreeInsideACapture",
+	}, {
+		"seeded gaps", "interpose/preload/gaps.c",
+		"gap_mode = state ? ON : OFF;", "gap_mode = OFF;",
+		"./interpose", "TestGapsMoveAllocationsAgainstEachOther",
+	}, {
+		"pointer inside a by-value struct", "materialize/words.go",
+		"o += 8\n\t}\n\treturn fixups, nil", "o = end\n\t}\n\treturn fixups, nil",
+		"./internal/e2e", "TestFixupsAgreeWithGroundTruth",
+	}, {
+		"pointer into the middle of an allocation", "materialize/liveness.go",
+		"addr-a.addr <= a.size", "addr == a.addr",
+		"./internal/e2e", "TestFixupsAgreeWithGroundTruth",
+	}, {
+		"constant equal to a live address", "materialize/words.go",
+		"if na+nb == 0 {\n\t\t\treturn ptr, false, nil", "if na+nb >= 0 {\n\t\t\treturn ptr, false, nil",
+		"./materialize", "TestUnprovenWords",
+	}, {
+		"address between two allocations", "materialize/words.go",
+		"case matches > 1:", "case matches > 2:",
+		"./materialize", "TestTouchingAllocationsAreAmbiguous",
+	}, {
+		"hidden module", "restore/kernels.go",
+		"modules = append(modules, h)\n", "_ = h\n",
+		"./internal/e2e", "TestReferenceRestores",
+	}, {
+		"module identity beside the kernel's name", "restore/kernels.go",
+		"if !sameImage(&module, m) {", "if module.Kind == 0 {",
+		"./internal/e2e", "TestReferenceRestores",
+	}, {
+		"triggering layer", "materialize/triggers.go",
+		"n > gain", "n > gain+1000",
+		"./internal/e2e", "TestZooRestores|TestReferenceRestores",
+	}, {
+		"permanent buffer", "restore/memory.go",
+		"for i := range m.spec.Contents {\n\t\tc := &m.spec.Contents[i]\n\t\tdata", "for i := range m.spec.Contents[:0] {\n\t\tc := &m.spec.Contents[i]\n\t\tdata",
+		"./internal/e2e", "TestReferenceRestores",
+	}, {
+		"temporary skipped", "interpose/preload/content.c",
+		"if (b->live)\n\t\t\tplan_piece", "if (true)\n\t\t\tplan_piece",
+		"./internal/e2e", "TestZooSavesPermanentBuffersOnly",
+	}, {
+		"pointer in saved contents", "restore/memory.go",
+		"binary.LittleEndian.PutUint64(data[f.Offset:], addr)", "binary.LittleEndian.PutUint64(data[f.Offset:], addr+8)",
+		"./internal/e2e", "TestZooRestores",
+	}, {
+		"pointer discovered in saved contents", "materialize/contents.go",
+		"if isPointer {", "if isPointer && o > 1<<40 {",
+		"./internal/e2e", "TestZooRestores",
+	}, {
+		"size check of the replayed sequence", "restore/sequence.go",
+		"uint32(a.Kind) == allocs[got].Kind && a.Size == allocs[got].Size", "uint32(a.Kind) == allocs[got].Kind",
+		"./restore", "TestComparePrefix",
+	}, {
+		"edges of a fork and join", "restore/build.go",
+		"for _, run := range edgeRuns(edges) {", "for _, run := range edgeRuns(edges[:min(len(edges), 5)]) {",
+		"./internal/e2e", "TestZooRestores",
+	}, {
+		"memset nodes", "restore/build.go",
+		"Value: m.Value,", "Value: m.Value + 1,",
+		"./internal/e2e", "TestZooRestores",
+	}, {
+		"memcpy nodes", "restore/build.go",
+		"WidthInBytes: m.Width", "WidthInBytes: m.Width / 2",
+		"./internal/e2e", "TestZooRestores",
+	}, {
+		"identity check", "restore/identity.go",
+		"artifacts.Compare(s.artifact.Identity, factors); ", "artifacts.Compare(s.artifact.Identity, s.artifact.Identity); ",
+		"./internal/e2e", "TestZooFailsOpen",
+	}, {
+		"verification before the name", "materialize/digests.go",
+		"if !bytes.Equal(want, r.Hash(0, c)) || !bytes.Equal(want, r.Hash(1, c)) {", "if len(want) == 0 {",
+		"./materialize", "TestCompareDigests",
+	},
+}
