@@ -248,3 +248,41 @@ func TestProgramsRunWithoutMedusa(t *testing.T) {
 		}
 	}
 }
+
+// Whatever threads do at once, the trace is one order in which every address has one owner at a time.
+func TestThreadsAreOrdered(t *testing.T) {
+	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/threads"))
+	const allocs = 4 * 400
+	if got := printed(t, r)["allocs"]; got != allocs {
+		t.Errorf("%d allocations in the map, want %d", got, allocs)
+	}
+	owner := map[uint64]uint32{}
+	perThread := map[uint32]int{}
+	reused, next := 0, uint32(0)
+	seen := map[uint64]bool{}
+	for _, rec := range recs {
+		switch rec := rec.(type) {
+		case *trace.Alloc:
+			if o, taken := owner[rec.Addr]; taken {
+				t.Fatalf("record %d: allocation %d lies where %d lives", rec.Order, rec.ID, o)
+			}
+			if rec.ID != next {
+				t.Fatalf("record %d: allocation %d, want %d", rec.Order, rec.ID, next)
+			}
+			next++
+			if seen[rec.Addr] {
+				reused++
+			}
+			owner[rec.Addr], seen[rec.Addr] = rec.ID, true
+			perThread[rec.Thread]++
+		case *trace.Free:
+			if o, taken := owner[rec.Addr]; !taken || o != rec.ID {
+				t.Fatalf("record %d: free of %d, which does not live there", rec.Order, rec.ID)
+			}
+			delete(owner, rec.Addr)
+		}
+	}
+	if next != allocs || len(owner) != 0 || reused == 0 || len(perThread) != 4 {
+		t.Errorf("%d allocations, %d live, %d reused addresses, by thread %v", next, len(owner), reused, perThread)
+	}
+}
