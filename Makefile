@@ -40,6 +40,7 @@ generate:
 	$(GO) generate ./...
 
 mutants: all
+	$(GO) run ./internal/mutants -fixups 100
 	$(GO) run ./internal/mutants
 
 clean:

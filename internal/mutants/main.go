@@ -1,5 +1,6 @@
 // Command mutants switches the mechanisms of table.go off one at a time, in a copy of the tree, and demands that the test
-// named beside each fails.
+// named beside each fails. With -fixups it moves random pointers of an artifact instead, and demands that verification
+// rejects each.
 //
 // In: the tracked files of the repository. Out: one line a mutant, and last "mutants: N caught: N". Fails: where a row
 // no longer matches its file, a mutant does not build, or its test passes.
@@ -7,9 +8,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +21,20 @@ import (
 
 func main() {
 	only := flag.String("run", "", "only mutants whose name contains this")
+	fixups := flag.Int("fixups", 0, "move this many random pointers instead")
+	seed := flag.Uint64("seed", rand.Uint64(), "of the pointers moved")
 	flag.Parse()
+	if *fixups > 0 {
+		build, err := filepath.Abs("build")
+		if err == nil {
+			err = moveFixups(context.Background(), *fixups, *seed, build)
+		}
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "fixups: seed %d: %v\n", *seed, err)
+			os.Exit(1)
+		}
+		return
+	}
 	caught, total, err := run(*only)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "mutants: %v\n", err)

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+	"medusa/interpose"
+	"medusa/materialize"
+)
+
+// moveFixups moves n random pointers of an artifact, one at a time, to the same offset of a neighbouring allocation, and
+// demands that verification rejects each. A pointer that may move unnoticed is listed with the reason: its launch does
+// not follow it (a null pointer in its place passes, too), or what it reads there is the same.
+func moveFixups(ctx context.Context, n int, seed uint64, build string) error {
+	dir, err := os.MkdirTemp("", "fixups-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated")); err != nil {
+		return err
+	}
+	f := &fixups{rng: rand.New(rand.NewPCG(seed, 1)), path: filepath.Join(dir, "x.medusa"), options: materialize.Options{
+		Output:  filepath.Join(dir, "good.medusa"),
+		Library: filepath.Join(build, "lib", interpose.LibraryName),
+		Argv: []string{filepath.Join(build, "reference"), "run", "--model", "runners/reference/models/tiny",
+			"--batch-sizes", "1,8,72", "--batches", "1", "--kv-cache-bytes", "4194304"},
+		Step: func(int, int, string) {},
+	}}
+	if f.good, err = materialize.Run(ctx, f.options); err != nil {
+		return err
+	}
+	caught, idle := 0, 0
+	for range n {
+		what, reason, err := f.one(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", what, err)
+		case reason == "":
+			caught++
+		default:
+			idle++
+			fmt.Printf("no output  %s: %s\n", what, reason)
+		}
+	}
+	fmt.Printf("fixups: seed %d, %d moved, %d rejected, %d influence no output\n", seed, n, caught, idle)
+	return nil
+}
+
+type fixups struct {
+	rng     *rand.Rand
+	good    *artifacts.Artifact
+	path    string
+	options materialize.Options
+}
+
+// one moves a random pointer. An empty reason means that verification rejected it.
+func (f *fixups) one(ctx context.Context) (what, reason string, err error) {
+	gi := f.rng.IntN(len(f.good.Spec.Graphs))
+	g := f.good.Spec.Graphs[gi]
+	var ni int
+	for {
+		ni = f.rng.IntN(len(g.Nodes))
+		if k := g.Nodes[ni].Kernel; k != nil && len(k.Fixups) > 0 {
+			break
+		}
+	}
+	k := g.Nodes[ni].Kernel
+	fi := f.rng.IntN(len(k.Fixups))
+	to, ok := f.neighbour(k.Fixups[fi].Pointer)
+	if !ok {
+		return f.one(ctx)
+	}
+	what = fmt.Sprintf("graph %s node %d %s byte %d: %v -> %v", g.Label, ni, f.good.Spec.Kernels[k.Kernel].Name, k.Fixups[fi].Offset, k.Fixups[fi].Pointer, to)
+	rejected, err := f.verify(ctx, gi, ni, func(k *graphir.KernelNode) { k.Fixups[fi].Pointer = to })
+	if rejected || err != nil {
+		return what, "", err
+	}
+	rejected, err = f.verify(ctx, gi, ni, func(k *graphir.KernelNode) { k.Fixups = slices.Delete(k.Fixups, fi, fi+1) })
+	if rejected {
+		return what, "its kernel follows the pointer, and reads the same there", err
+	}
+	return what, "its kernel does not follow the pointer in this launch", err
+}
+
+// neighbour returns the same offset in the next live allocation that has it, on a random side first.
+func (f *fixups) neighbour(p graphir.Pointer) (graphir.Pointer, bool) {
+	step := []int{1, -1}[f.rng.IntN(2)]
+	for _, step := range []int{step, -step} {
+		for i := int(p.Alloc) + step; i >= 0 && i < len(f.good.Spec.Allocations); i += step {
+			if a := f.good.Spec.Allocations[i]; a.Live && p.Offset < a.Size {
+				return graphir.Pointer{Alloc: uint32(i), Offset: p.Offset}, true
+			}
+		}
+	}
+	return p, false
+}
+
+// verify runs verification on an artifact with one node changed, and reports whether it was rejected.
+func (f *fixups) verify(ctx context.Context, gi, ni int, change func(*graphir.KernelNode)) (rejected bool, err error) {
+	bad := *f.good
+	spec := *bad.Spec
+	bad.Spec = &spec
+	spec.Graphs = slices.Clone(spec.Graphs)
+	spec.Graphs[gi].Nodes = slices.Clone(spec.Graphs[gi].Nodes)
+	k := *spec.Graphs[gi].Nodes[ni].Kernel
+	k.Fixups = slices.Clone(k.Fixups)
+	change(&k)
+	spec.Graphs[gi].Nodes[ni].Kernel = &k
+	if err := artifacts.Write(f.path, &bad); err != nil {
+		return false, err
+	}
+	f.options.Log = io.Discard
+	_, err = materialize.Verify(ctx, f.options, f.path, &bad)
+	var differ *materialize.DigestError
+	var died *materialize.EngineError
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.As(err, &differ):
+		return true, nil
+	case errors.As(err, &died) && died.Run == "V":
+		return true, nil
+	}
+	return false, err
+}
