@@ -85,16 +85,19 @@ func (p *Batch) Next(now float64, c Cluster) (Decision, bool) {
 	if p.queued == 0 {
 		return Decision{}, false
 	}
+	current := p.current
 	if p.left == 0 {
 		for p.served[p.arrivals.front().ID] {
 			delete(p.served, p.arrivals.pop().ID)
 		}
-		p.current = p.arrivals.front().Fn
-		p.left = p.queues[p.current].len()
+		current = p.arrivals.front().Fn
 	}
-	g, ok := p.tokens.place(c, p.current)
+	g, ok := p.tokens.place(c, current)
 	if !ok {
 		return Decision{}, false
+	}
+	if p.left == 0 {
+		p.current, p.left = current, p.queues[current].len()
 	}
 	p.left--
 	d := p.pop(p.current, g)

@@ -122,14 +122,3 @@ func (q *fifo) remove(i int) Request {
 }
 
 func (q *fifo) at(i int) Request { return q.items[q.head+i] }
-
-// leastLoaded is the accepting GPU with the fewest requests in flight, the lowest number winning ties; -1 if none accepts.
-func leastLoaded(c Cluster, fn int) int {
-	best := -1
-	for g := range c.GPUs() {
-		if c.Accepts(g, fn) && (best < 0 || c.InFlight(g) < c.InFlight(best)) {
-			best = g
-		}
-	}
-	return best
-}

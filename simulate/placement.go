@@ -32,6 +32,7 @@ func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
 	s.gpus[g].used += f.bytes
 	s.settle(w)
 	s.workers++
+	s.watch()
 	s.agenda.push(event{at: w.ready, kind: loaded, worker: w})
 	return w, kind
 }

@@ -183,7 +183,6 @@ func (s *sim) run() {
 	for next < len(s.requests) || len(s.agenda.heap) > 0 {
 		if next < len(s.requests) && (len(s.agenda.heap) == 0 || s.requests[next].arrival <= s.agenda.heap[0].at) {
 			s.now = s.requests[next].arrival
-			s.watch()
 			s.policy.Arrive(s.now, schedule.Request{ID: next, Fn: int(s.requests[next].fn)})
 			next++
 			s.prefetch()
@@ -205,11 +204,11 @@ func (s *sim) run() {
 	}
 }
 
-// watch starts the observer: it looks at multiples of its period while there is something to see.
+// watch starts the observer: it looks at multiples of its period while there are workers to see.
 func (s *sim) watch() {
 	if s.spec.ObserveEvery > 0 && !s.watching {
 		s.watching = true
-		at := math.Ceil(s.now/s.spec.ObserveEvery) * s.spec.ObserveEvery
+		at := (math.Floor(s.now/s.spec.ObserveEvery) + 1) * s.spec.ObserveEvery
 		s.agenda.push(event{at: at, kind: observed})
 	}
 }

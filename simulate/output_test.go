@@ -1,0 +1,306 @@
+package simulate
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestQuantile(t *testing.T) {
+	v := []float64{1, 2, 4, 8}
+	// numpy.quantile of the same values.
+	for q, want := range map[float64]float64{0: 1, 0.5: 3, 0.9: 6.8, 0.99: 7.88, 1: 8} {
+		near(t, "quantile", quantile(v, q), want)
+	}
+	near(t, "quantile of nothing", quantile(nil, 0.5), 0)
+}
+
+func TestEstimate(t *testing.T) {
+	o := Outcome{}
+	for _, v := range []float64{1, 2, 3, 4, 5, 6} {
+		o.Runs = append(o.Runs, &Summary{Spread: Spread{TTFTP99: v}})
+	}
+	e := o.Estimate(func(s *Summary) float64 { return s.TTFTP99 })
+	// Standard deviation 1.8708, t(0.975, 5) = 2.5706.
+	if math.Abs(e.Mean-3.5) > 1e-9 || math.Abs(e.Half-1.9634) > 5e-3 {
+		t.Errorf("%+v", e)
+	}
+	o.Runs = o.Runs[:1]
+	if e := o.Estimate(func(s *Summary) float64 { return s.TTFTP99 }); e.Half != 0 {
+		t.Errorf("one run gives an interval: %+v", e)
+	}
+	for df, want := range map[int]float64{1: 12.706, 9: 2.262, 30: 2.042, 1000: 1.962} {
+		if got := student(df); math.Abs(got-want) > 0.01 {
+			t.Errorf("t(0.975, %d) = %.3f, want %.3f", df, got, want)
+		}
+	}
+}
+
+func TestJain(t *testing.T) {
+	near(t, "equal", jain([]float64{2, 2, 2}), 1)
+	near(t, "one has all", jain([]float64{6, 0, 0}), 1.0/3)
+	near(t, "nobody has anything", jain([]float64{0, 0}), 1)
+}
+
+func TestBacklogged(t *testing.T) {
+	rs := []*request{{arrival: 0, start: 12, end: 14}, {arrival: 5, start: 25, end: 31}, {arrival: 20, start: 40, end: 41}}
+	for _, c := range []struct {
+		from, to, service float64
+		ok                bool
+	}{{10, 30, 7, true}, {0, 10, 0, true}, {10, 45, 9, false}, {-5, 5, 0, false}} {
+		service, ok := backlogged(rs, c.from, c.to)
+		if math.Abs(service-c.service) > 1e-9 || ok != c.ok {
+			t.Errorf("window %g to %g: service %g, backlogged %v, want %g, %v", c.from, c.to, service, ok, c.service, c.ok)
+		}
+	}
+}
+
+func TestFiguresJudge(t *testing.T) {
+	p := func(v float64) *float64 { return &v }
+	for _, c := range []struct {
+		name   string
+		f      Figure
+		values []float64
+		want   bool
+	}{
+		{"within five points", Figure{Compare: "change", Published: p(-97)}, []float64{100, 7.9}, true},
+		{"beyond five points", Figure{Compare: "change", Published: p(-97)}, []float64{100, 8.1}, false},
+		{"own tolerance", Figure{Compare: "value", Metric: "ttft_p98", Published: p(0.035), Points: p(0.005)}, []float64{0.041}, false},
+		{"a share in percent", Figure{Compare: "value", Metric: "cold_ratio", Published: p(50)}, []float64{0.46}, true},
+		{"a range", Figure{Compare: "change", Least: p(-55), Most: p(-43)}, []float64{1, 0.58}, false},
+		{"a ratio", Figure{Compare: "ratio", Least: p(2)}, []float64{4.1, 2}, true},
+		{"a ratio too small", Figure{Compare: "ratio", Least: p(2)}, []float64{3.9, 2}, false},
+		{"order", Figure{Compare: "order", Variants: []string{"a", "b"}}, []float64{1, 2}, true},
+		{"a tie is no order", Figure{Compare: "order", Variants: []string{"a", "b"}}, []float64{2, 2}, false},
+		{"a tie allowed", Figure{Compare: "order", OrEqual: true, Variants: []string{"a", "b"}}, []float64{2, 2}, true},
+	} {
+		var got Finding
+		c.f.judge(&got, c.values)
+		if got.Within != c.want || got.Ours == "" || got.Published == "" {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+}
+
+func TestMedianErrorNeedsEveryPoint(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "p.csv"), []byte("variant,ttft_p99\na,2\nb,10\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := &Scenario{dir: dir}
+	point := func(name string, v float64) Outcome {
+		return Outcome{Name: name, Runs: []*Summary{{Spread: Spread{TTFTP99: v}}}}
+	}
+	f := Figure{Metric: "ttft_p99", Against: "p.csv"}
+	got, n, err := s.medianError(f, &Result{Variants: []Outcome{point("a", 2.2), point("b", 7)}})
+	if err != nil || n != 2 || math.Abs(got-0.2) > 1e-9 {
+		t.Errorf("median %g of %d, %v; want 0.2", got, n, err)
+	}
+	if _, _, err := s.medianError(f, &Result{Variants: []Outcome{point("c", 1)}}); err == nil {
+		t.Error("a variant without a published value is passed over")
+	}
+}
+
+func smallResult(t *testing.T) *Result {
+	t.Helper()
+	s, err := LoadScenario(withFiles(t, strings.Replace(testScenario, "name: restored, with", `name: "<restored> & more", with`, 1)[:strings.Index(testScenario, "figures:")+len(`"<restored> & more"`)-len("restored")]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Seeds = 2
+	r, err := Run(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTableAndJSON(t *testing.T) {
+	r := smallResult(t)
+	var table, data bytes.Buffer
+	if err := r.WriteTable(&table, true); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(table.String()), "\n")
+	if len(lines) != 1+2*3 || !strings.Contains(lines[0], "p99") || !strings.Contains(lines[0], "SLO %") || !strings.Contains(lines[1], "native") {
+		t.Errorf("table:\n%s", table.String())
+	}
+	if err := r.WriteJSON(&data); err != nil {
+		t.Fatal(err)
+	}
+	var back Result
+	if err := json.Unmarshal(data.Bytes(), &back); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := back.Variants[1].Runs[0].TTFTP99, r.Variants[1].Runs[0].TTFTP99; got != want || want == 0 {
+		t.Errorf("p99 %g in JSON, %g in the result", got, want)
+	}
+	if len(back.Variants[0].Runs[0].Functions) != 2 {
+		t.Error("the JSON lacks the functions")
+	}
+}
+
+func TestPageIsSelfContained(t *testing.T) {
+	var b bytes.Buffer
+	if err := smallResult(t).WriteHTML(&b); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, bad := range []string{"http:", "https:", "<script", "@import", "url(", "NaN", "Inf", "<restored>", "ZgotmplZ"} {
+		if strings.Contains(text, bad) {
+			t.Errorf("the page contains %q", bad)
+		}
+	}
+	if n := strings.Count(text, "<svg"); n != 5 {
+		t.Errorf("%d charts, want 5", n)
+	}
+	if n := strings.Count(text, "<polyline"); n != 4*2 {
+		t.Errorf("%d curves, want one for each of 2 variants in 4 charts", n)
+	}
+}
+
+// TestTicks: axes carry a readable number of round numbers.
+func TestTicks(t *testing.T) {
+	for _, s := range []scale{{hi: 1}, {hi: 7}, {hi: 0.037}, {hi: 1999}, {hi: 6.1e6}, {lo: 0.001, hi: 1000, log: true}} {
+		s.to = 100
+		n := len(s.ticks())
+		if n < 3 || n > 8 {
+			t.Errorf("axis %g to %g has %d ticks", s.lo, s.hi, n)
+		}
+		for _, k := range s.ticks() {
+			if k.At < -1e-9 || k.At > 100+1e-6 {
+				t.Errorf("axis %g to %g: tick %s at %g", s.lo, s.hi, k.Label, k.At)
+			}
+		}
+	}
+}
+
+func TestErlang(t *testing.T) {
+	near(t, "B(1,1)", erlang(1, 1), 0.5)
+	near(t, "B(2,2)", erlang(2, 2), 0.4)
+	for _, c := range []struct {
+		load  float64
+		slots int
+		want  int
+	}{{0, 1, 0}, {0.001, 1, 1}, {2, 1, 7}, {2, 16, 1}, {30, 16, 3}} {
+		if got := workersFor(c.load, c.slots, 0.01); got != c.want {
+			t.Errorf("load %g on %d slots: %d workers, want %d", c.load, c.slots, got, c.want)
+		}
+	}
+}
+
+// TestPlanIsGreedyOptimum compares the plan with the best subset: greedy loses at most the value of what did not fit first.
+func TestPlanIsGreedyOptimum(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		p := &Profiles{GPU: "g", Models: map[string]Profile{}}
+		s := Scenario{Policy: PolicySpec{Name: "fcfs"}, Strategy: Native, Cluster: ClusterSpec{Nodes: 1, GPUs: 1}, Workload: Workload{Kind: "poisson", Duration: 1}}
+		for i := range 8 {
+			name := string(rune('a' + i))
+			p.Models[name] = Profile{
+				ArtifactGB: 0.1 + rng.Float64(), Service: 1,
+				Stages: map[Strategy]map[string]float64{Native: {"capture": 2 + rng.Float64()*5}, Restored: {"capture": 0.1}},
+			}
+			s.Functions = append(s.Functions, Function{Name: name, Model: name, Rate: 0.1 + rng.Float64()})
+		}
+		s.profiles = p
+		if err := s.check(); err != nil {
+			t.Fatal(err)
+		}
+		const budget = 2.0
+		plan, err := MakePlan(&s, budget, 0.01)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan.UsedGB > budget {
+			t.Fatalf("uses %g of %g GB", plan.UsedGB, budget)
+		}
+		best, largest := 0.0, 0.0
+		for set := range 1 << len(plan.Choices) {
+			size, value := 0.0, 0.0
+			for i, c := range plan.Choices {
+				largest = math.Max(largest, c.Rate*c.Saved)
+				if set>>i&1 == 1 {
+					size += c.SizeGB
+					value += c.Rate * c.Saved
+				}
+			}
+			if size <= budget {
+				best = math.Max(best, value)
+			}
+		}
+		if plan.SavedRate > best+1e-9 || plan.SavedRate < best-largest {
+			t.Errorf("seed %d: saves %g, the best subset %g", seed, plan.SavedRate, best)
+		}
+		for i := 1; i < len(plan.Choices); i++ {
+			if plan.Choices[i].Value > plan.Choices[i-1].Value {
+				t.Error("choices are not in order of value")
+			}
+		}
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	s := build(t, oneGPU("f", "fcfs", Native))
+	if _, err := MakePlan(s, 1, 0.01); err == nil || !strings.Contains(err.Error(), "model f") {
+		t.Errorf("a model without a restored start is planned: %v", err)
+	}
+	for _, c := range [][2]float64{{-1, 0.1}, {1, 0}, {1, 1}, {math.NaN(), 0.1}} {
+		if _, err := MakePlan(s, c[0], c[1]); err == nil {
+			t.Errorf("budget %g and miss %g are accepted", c[0], c[1])
+		}
+	}
+}
+
+// TestWorkloads: each kind brings the requests it promises.
+func TestWorkloads(t *testing.T) {
+	functions := []Function{{Name: "a", Rate: 3}, {Name: "b", Rate: 1, Start: 500}}
+	for _, c := range []struct {
+		name  string
+		w     Workload
+		total float64
+		share float64 // of the first function
+	}{
+		{"poisson", Workload{Kind: "poisson", Duration: 1000}, 3500, 6.0 / 7},
+		{"scaled", Workload{Kind: "poisson", Duration: 1000, Rate: 8}, 7000, 6.0 / 7},
+		{"zipf", Workload{Kind: "zipf", Duration: 1000, Rate: 3, Exponent: 1}, 2500, 0.8},
+		{"azure", Workload{Kind: "azure", Duration: 1000, Burst: 3}, 3500, 6.0 / 7},
+		{"table", Workload{Kind: "table", Duration: 600, table: [][]float64{{60, 120}}, Gaps: "poisson-ms"}, 1800, 0.5},
+	} {
+		rs := c.w.requests(functions, 3)
+		first, last := 0.0, 0.0
+		for _, r := range rs {
+			if r.arrival < last || r.prompt < 1 || r.output < 1 || r.prompt+r.output >= maxTokens {
+				t.Fatalf("%s: request %+v after %g", c.name, r, last)
+			}
+			last = r.arrival
+			if r.fn == 0 {
+				first++
+			}
+		}
+		if n := float64(len(rs)); math.Abs(n/c.total-1) > 0.12 || math.Abs(first/n-c.share) > 0.05 {
+			t.Errorf("%s: %g requests, share of the first %.2f; want %g and %.2f", c.name, n, first/n, c.total, c.share)
+		}
+	}
+}
+
+// TestBurst: gaps of the azure workload vary as much as asked.
+func TestBurst(t *testing.T) {
+	for _, burst := range []float64{0.5, 1, 3} {
+		w := Workload{Kind: "azure", Duration: 20000, Burst: burst}
+		rs := w.renewal(0, 0, 2, rand.New(rand.NewPCG(1, 1)))
+		var gaps []float64
+		for i := 1; i < len(rs); i++ {
+			gaps = append(gaps, rs[i].arrival-rs[i-1].arrival)
+		}
+		mean := rs[len(rs)-1].arrival / float64(len(rs))
+		if cv := math.Sqrt(variance(gaps, func(v float64) float64 { return v })) / mean; math.Abs(cv/burst-1) > 0.1 {
+			t.Errorf("coefficient of variation %.2f, want %.2f", cv, burst)
+		}
+	}
+}
