@@ -6,7 +6,7 @@
 
 #include "common.h"
 
-enum { THREADS = 4, ROUNDS = 400 };
+enum { THREADS = 4, ROUNDS = 10000 };
 
 static CUcontext shared;
 
