@@ -17,15 +17,14 @@ const weightsHashedAlways = 64 << 20
 // checker replays graphs on prepared memory and hashes what they leave. It treats a native (N) and a restored process
 // (V) alike: only where addresses and executables come from differs.
 type checker struct {
-	spec     *graphir.Spec
-	memory   *memory
-	execs    []cuda.GraphExec
-	spans    []span
-	hasher   *hasher
-	fills    []*known        // by span; nil where no tensor data goes
-	snapshot map[span][]byte // Other memory at ready
-	contents [][]byte        // resolved
-	stream   cuda.Stream
+	spec   *graphir.Spec
+	memory *memory
+	execs  []cuda.GraphExec
+	spans  []span
+	hasher *hasher
+	fills  []*known        // by span; nil where no tensor data goes
+	saved  map[span][]byte // what Other memory held at ready, and Permanent memory's saved contents
+	stream cuda.Stream
 }
 
 // verify serves the self test, replays every graph twice, and writes the digest. It is called at ready.
@@ -111,7 +110,7 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), fills: make([]*known, len(spans)), snapshot: make(map[span][]byte)}, nil
+	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), fills: make([]*known, len(spans)), saved: make(map[span][]byte)}, nil
 }
 
 // hashAll hashes the spans of some classes.
@@ -142,7 +141,7 @@ func (c *checker) takeSnapshot() error {
 		if err := cuda.CopyToHost(data, cuda.DevicePtr(c.memory.base[s.alloc]+s.offset)); err != nil {
 			return fmt.Errorf("read allocation %d: %w", s.alloc, err)
 		}
-		c.snapshot[s] = data
+		c.saved[s] = data
 	}
 	return nil
 }
@@ -171,14 +170,32 @@ func (c *checker) prepare() (err error) {
 		}
 		c.fills[i] = &known{data: data, first: s.offset - t.At.Offset}
 	}
-	c.contents = make([][]byte, len(c.spec.Contents))
 	for i := range c.spec.Contents {
-		if c.contents[i], err = c.memory.resolveContent(&c.spec.Contents[i]); err != nil {
+		if err := c.saveContent(&c.spec.Contents[i]); err != nil {
 			return err
 		}
 	}
 	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
 	return err
+}
+
+// saveContent keeps the content's bytes, pointers resolved, for those of its spans that no tensor covers.
+func (c *checker) saveContent(content *graphir.Content) error {
+	data, err := c.memory.resolveContent(content)
+	if err != nil {
+		return err
+	}
+	for _, s := range c.spans {
+		from, to := max(s.offset, content.Offset), min(s.offset+s.size, content.Offset+uint64(len(data)))
+		if s.class != digest.Permanent || s.alloc != content.Alloc || from >= to {
+			continue
+		}
+		if c.saved[s] == nil {
+			c.saved[s] = make([]byte, s.size)
+		}
+		copy(c.saved[s][from-s.offset:], data[from-content.Offset:to-content.Offset])
+	}
+	return nil
 }
 
 // replayTwice replays one graph on equal inputs and different garbage.
@@ -211,21 +228,10 @@ func (c *checker) replayTwice(graph int) (digest.Graph, error) {
 	return out, nil
 }
 
-// fill puts all memory but the weights into the state that a replay starts from. The order matters where ranges
-// overlap: named tensors win over saved contents, as they do in the spans.
+// fill puts all memory but the weights into the state that a replay starts from.
 func (c *checker) fill(round int) error {
-	for s, data := range c.snapshot {
+	for s, data := range c.saved {
 		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
-			return err
-		}
-	}
-	for i := range c.spec.Contents {
-		content := &c.spec.Contents[i]
-		at, err := c.memory.address(graphir.Pointer{Alloc: content.Alloc, Offset: content.Offset})
-		if err != nil {
-			return err
-		}
-		if err := write(at, uint64(len(c.contents[i])), c.contents[i]); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+
+	"medusa/artifacts"
 )
 
 // environment is what the process was told (docs/architecture.md).
@@ -16,6 +18,7 @@ type environment struct {
 	selfTestOut string
 	strict      bool
 	status      string
+	relaxed     artifacts.Relaxed
 }
 
 // readEnvironment reads the MEDUSA_ variables of this package. MEDUSA_RUN=check together with an artifact is run V,
@@ -60,6 +63,10 @@ func readEnvironment() (environment, error) {
 			return env, fmt.Errorf("read MEDUSA_KV_BYTES: %w", err)
 		}
 		env.kvBytes = n
+	}
+	var err error
+	if env.relaxed, err = artifacts.ParseRelaxed(os.Getenv("MEDUSA_RELAX")); err != nil {
+		return env, fmt.Errorf("read MEDUSA_RELAX: %w", err)
 	}
 	// The two runs that verify are told apart by Run alone; digests go out in those only.
 	if env.run == Profile || env.run == Record {

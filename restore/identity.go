@@ -116,7 +116,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 		return s.fall(&Fallback{DriverError, err})
 	}
 	s.identified = true
-	if err := artifacts.Compare(s.artifact.Identity, factors); err != nil {
+	if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil {
 		return s.fall(&Fallback{Incompatible, err})
 	}
 	return nil

@@ -127,3 +127,28 @@ func TestLargeKV(t *testing.T) {
 		t.Errorf("small cache: %d bytes checked, %d sampled", head, tail)
 	}
 }
+
+// Two contents may meet in one span, and a tensor may cover part of one.
+func TestSaveContent(t *testing.T) {
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 64, Live: true}},
+		Contents: []graphir.Content{
+			{Offset: 0, Data: []byte("aaaaaaaaaaaaaaaa")},
+			{Offset: 16, Data: []byte("bbbbbbbb????????"), Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Offset: 1}}}},
+		},
+		Tensors: []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Offset: 0}, Size: 8}},
+	}
+	c, err := newChecker(spec, &memory{spec: spec, base: []uint64{0x6361}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range spec.Contents {
+		if err := c.saveContent(&spec.Contents[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	permanent := span{0, 8, 24, digest.Permanent, noTensor, 1}
+	if got, want := string(c.saved[permanent]), "aaaaaaaabbbbbbbbbc\x00\x00\x00\x00\x00\x00"; len(c.saved) != 1 || got != want {
+		t.Errorf("saved %q in %d spans, want %q in one", got, len(c.saved), want)
+	}
+}
