@@ -57,27 +57,32 @@ func TestOldABIIsNotHooked(t *testing.T) {
 // appears; so does a child that inherits the environment.
 func TestInertWithoutDriverCall(t *testing.T) {
 	program := build(t, "build/test/inert")
-	const want = "default 0\n"
-	for _, arg := range [][]string{nil, {"child"}} {
-		for _, mode := range []Mode{Record, Replay} {
-			c := Config{Mode: mode}
+	for _, argv := range [][]string{{program}, {program, "child"}} {
+		want := ""
+		for _, mode := range []string{"not preloaded", "", "record", "replay"} {
 			path := filepath.Join(t.TempDir(), "trace")
-			if mode == Record {
-				c.TracePath = path
+			cmd, err := Command(t.Context(), underTest(t, Config{Mode: Replay}), argv)
+			if err != nil {
+				t.Fatal(err)
 			}
-			r := run(t, c, t.TempDir(), append([]string{program}, arg...)...)
-			c.ExtraEnv = []string{"MEDUSA_MODE="}
-			lines := strings.Count(r.stdout, "\n")
-			if r.exit != 0 || r.stderr != "" || !strings.HasPrefix(r.stdout, want) || lines != 6*(1+len(arg)) {
-				t.Errorf("%s %v: exit %d\n%s%s", mode, arg, r.exit, r.stdout, r.stderr)
+			cmd.Env = append(cmd.Env, "MEDUSA_MODE="+mode, "MEDUSA_TRACE="+path, "LD_LIBRARY_PATH="+t.TempDir())
+			if mode == "not preloaded" {
+				cmd.Env = append(cmd.Env, "LD_PRELOAD=")
 			}
-			for _, line := range []string{"self 0\n", "cudnn 0\n", "printf 1\n", "libcuda 0\n", "undefined symbol: cuMemAlloc_v2"} {
-				if !strings.Contains(r.stdout, line) {
-					t.Errorf("%s %v: no %q in\n%s", mode, arg, line, r.stdout)
-				}
+			r := wait(t, cmd)
+			if mode == "not preloaded" {
+				want = r.stdout
+			}
+			if r.exit != 0 || r.stderr != "" || r.stdout != want {
+				t.Errorf("%v, mode %q: exit %d\n%s%s\nwant\n%s", argv, mode, r.exit, r.stdout, r.stderr, want)
 			}
 			if readFile(t, path) != "" {
-				t.Errorf("%s %v: a trace appeared", mode, arg)
+				t.Errorf("%v, mode %q: a trace appeared", argv, mode)
+			}
+		}
+		for _, line := range []string{"default 0\n", "self 0\n", "cudnn 0\n", "printf 1\n", "libcuda 0\n", "undefined symbol: cuMemAlloc_v2"} {
+			if strings.Count(want, line) != len(argv) {
+				t.Errorf("%v: no %q in\n%s", argv, line, want)
 			}
 		}
 	}
