@@ -18,7 +18,7 @@ import (
 
 // moveFixups moves n random pointers of an artifact, one at a time, to the same offset of a neighbouring allocation, and
 // demands that verification rejects each. A pointer that may move unnoticed is listed with the reason: its launch does
-// not follow it (a null pointer in its place passes, too), or what it reads there is the same.
+// not follow it (a null pointer in its place passes, too), or it is followed without an effect on anything compared.
 func moveFixups(ctx context.Context, n int, seed uint64, build string) error {
 	dir, err := os.MkdirTemp("", "fixups-")
 	if err != nil {
@@ -86,7 +86,7 @@ func (f *fixups) one(ctx context.Context) (what, reason string, err error) {
 	}
 	rejected, err = f.verify(ctx, gi, ni, func(k *graphir.KernelNode) { k.Fixups = slices.Delete(k.Fixups, fi, fi+1) })
 	if rejected {
-		return what, "its kernel follows the pointer, and reads the same there", err
+		return what, "its kernel follows the pointer, but as scratch or to equal bytes: nothing compared depends on it", err
 	}
 	return what, "its kernel does not follow the pointer in this launch", err
 }

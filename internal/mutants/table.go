@@ -85,7 +85,7 @@ var table = []mutant{
 		"./internal/e2e", "TestZooRestores",
 	}, {
 		"identity check", "restore/identity.go",
-		"artifacts.Compare(s.artifact.Identity, factors); ", "artifacts.Compare(s.artifact.Identity, s.artifact.Identity); ",
+		"artifacts.Compare(s.artifact.Identity, factors, ", "artifacts.Compare(s.artifact.Identity, s.artifact.Identity, ",
 		"./internal/e2e", "TestZooFailsOpen",
 	}, {
 		"verification before the name", "materialize/digests.go",
