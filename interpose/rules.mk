@@ -40,4 +40,4 @@ build/test/graph build/test/figure6 build/test/hidden build/test/allocs build/te
 # The same tests with the library under sanitizers: a report ends the process, and its test fails.
 .PHONY: interpose-test
 interpose-test: build/asan/libmedusa_interpose.so
-	INTERPOSE_SANITIZE=1 $(GO) test ./interpose
+	INTERPOSE_SANITIZE=1 $(GO) test -count=1 ./interpose
