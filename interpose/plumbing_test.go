@@ -2,6 +2,8 @@ package interpose
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +48,11 @@ func TestRareMemoryCalls(t *testing.T) {
 
 // Each container's own header says where its image ends.
 func TestImagesInEveryContainer(t *testing.T) {
-	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/plumbing"), "images")
+	file := filepath.Join(t.TempDir(), "image")
+	if err := os.WriteFile(file, []byte("text in a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/plumbing"), "images", file)
 	var sizes []int
 	var starts []string
 	for _, im := range of[*trace.Image](recs) {
