@@ -31,16 +31,6 @@ func DriverVersion() (int, error) {
 	return int(v), err
 }
 
-// CUresult cuDeviceGetCount(int *count)
-var procDeviceGetCount = Driver("cuDeviceGetCount")
-
-// DeviceCount is the number of devices of compute capability 2.0 and above.
-func DeviceCount() (int, error) {
-	var n int32
-	err := procDeviceGetCount.Call(uintptr(unsafe.Pointer(&n)))
-	return int(n), err
-}
-
 // CUresult cuDeviceGet(CUdevice *device, int ordinal)
 var procDeviceGet = Driver("cuDeviceGet")
 

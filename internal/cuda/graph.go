@@ -2,22 +2,11 @@ package cuda
 
 import "unsafe"
 
-// Graph is a CUgraph, GraphNode a CUgraphNode of it, GraphExec a CUgraphExec made from it.
+// Graph is a CUgraph, GraphExec a CUgraphExec made from it.
 type (
 	Graph     uintptr
-	GraphNode uintptr
 	GraphExec uintptr
 )
-
-// CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
-var procGraphCreate = Driver("cuGraphCreate")
-
-// GraphCreate makes an empty graph.
-func GraphCreate() (Graph, error) {
-	var g Graph
-	err := procGraphCreate.Call(uintptr(unsafe.Pointer(&g)), 0)
-	return g, err
-}
 
 // CUresult cuGraphDestroy(CUgraph hGraph)
 var procGraphDestroy = Driver("cuGraphDestroy")

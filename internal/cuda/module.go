@@ -92,9 +92,6 @@ func (f Function) ParamInfo(index int) (offset, size uint64, err error) {
 // FunctionAttribute is a CUfunction_attribute.
 type FunctionAttribute int32
 
-// MaxDynamicSharedSizeBytes lets a launch use more dynamic shared memory than the 48 KiB every kernel may.
-const MaxDynamicSharedSizeBytes FunctionAttribute = 8
-
 // CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
 var procFuncGetAttribute = Driver("cuFuncGetAttribute")
 

@@ -14,12 +14,7 @@ const (
 	InvalidValue   Result = 1
 	OutOfMemory    Result = 2
 	InvalidImage   Result = 200
-	InvalidContext Result = 201
-	InvalidHandle  Result = 400
-	NotFound       Result = 500
-	NotReady       Result = 600
 	IllegalAddress Result = 700
-	NotSupported   Result = 801
 )
 
 // Error gives the enumerator's name and what it means.
