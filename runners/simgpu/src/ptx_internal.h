@@ -246,4 +246,7 @@ extern const ptx_fn ptx_table_v3[OP_COUNT];
 extern const ptx_fn ptx_table_v4[OP_COUNT];
 #endif
 
+/* For tests: the table to link with instead of the host's best. */
+extern const ptx_fn *ptx_force_table;
+
 #endif

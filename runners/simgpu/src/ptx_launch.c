@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define WARP_SLICE (1 << 15)
-#define BLOCK_SLICE (1ull << 24)
+#define BLOCK_SLICE (1ull << 20)
 #define RESIDENT 64
 
 uint64_t ptx_block_budget = 1ull << 32;

@@ -28,8 +28,12 @@ struct linker {
 	const char *error;
 };
 
+const ptx_fn *ptx_force_table;
+
 static const ptx_fn *handlers(void)
 {
+	if (ptx_force_table)
+		return ptx_force_table;
 #ifdef PTX_X86_VARIANTS
 	__builtin_cpu_init();
 	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&

@@ -16,7 +16,7 @@
 #pragma GCC optimize("O3")
 #endif
 
-#define PATIENCE 8 /* slices */
+#define PATIENCE 2 /* slices */
 
 static uint32_t pc_of(const struct warp *w, const struct insn *in) { return (uint32_t)(in - w->code); }
 
