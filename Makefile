@@ -12,7 +12,7 @@ export CGO_ENABLED ?= 0
 .PHONY: all lib bin demo test check generate clean conformance mutants
 all: lib bin
 
-include $(wildcard runners/simgpu/rules.mk interpose/rules.mk runners/reference/rules.mk simulate/rules.mk)
+include $(wildcard runners/simgpu/rules.mk interpose/rules.mk runners/reference/rules.mk runners/torch/rules.mk simulate/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/simulated/libcuda.so.1
 

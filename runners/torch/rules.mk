@@ -1,0 +1,46 @@
+# Real PyTorch on the simulated GPU: the CUDA build of torch in a virtual environment, a CUDA runtime of the project's own,
+# and stand-ins for the libraries that torch links. Everything lies below build/torch; included by the root Makefile.
+
+TORCH         := runners/torch
+TORCH_VERSION ?= 2.8.0
+TORCH_PYTHON  ?= python3
+TORCH_VENV    := build/torch/venv-$(TORCH_VERSION)
+TORCH_LIB     := build/torch/lib-$(TORCH_VERSION)
+TORCH_CFLAGS  := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(TORCH)/stubs
+TORCH_SO       = -shared -Wl,--build-id -Wl,-z,defs
+
+# The nvidia-* wheels are what the stand-ins replace, hence --no-deps; these are the rest of torch's needs.
+TORCH_NEEDS := typing_extensions sympy mpmath networkx jinja2 MarkupSafe filelock fsspec numpy
+
+$(TORCH_VENV)/installed:
+	@mkdir -p build/torch
+	$(TORCH_PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/pip install --quiet --no-cache-dir --no-deps torch==$(TORCH_VERSION) $(TORCH_NEEDS)
+	touch $@
+
+$(TORCH_LIB)/libcudart.so.12: $(wildcard $(TORCH)/cudart/*) $(wildcard internal/cuda/include/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,$(@F) -Wl,--version-script=$(TORCH)/cudart/export.map -o $@ $(TORCH)/cudart/*.c -ldl -lpthread
+
+# Which symbols torch imports decides what is generated, so the lists are read from the installation.
+$(TORCH_LIB)/stubs/sonames: $(TORCH)/stubs/generate.py $(TORCH_VENV)/installed
+	@mkdir -p $(@D)
+	$(TORCH_PYTHON) $(TORCH)/stubs/generate.py $$(dirname $$(find $(TORCH_VENV) -name libtorch_cuda.so)) $(@D)
+
+# A generated library with what is written by hand for it, if anything.
+$(TORCH_LIB)/built: $(TORCH_LIB)/stubs/sonames $(wildcard $(TORCH)/stubs/*.[ch]) $(wildcard internal/cuda/include/*.h)
+	set -e; for so in $$(cat $<); do \
+		by_hand=; \
+		case $$so in \
+		libcublas.so*) by_hand="$(TORCH)/stubs/cublas.c $(TORCH)/stubs/gemm.c" ;; \
+		libcublasLt.so*) by_hand="$(TORCH)/stubs/cublasLt.c $(TORCH)/stubs/gemm.c" ;; \
+		libcudnn.so*) by_hand=$(TORCH)/stubs/cudnn.c ;; \
+		esac; \
+		$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,$$so -Wl,--version-script=$(@D)/stubs/$$so.map -o $(@D)/$$so \
+			$(@D)/stubs/$$so.c $$by_hand -ldl -lpthread; \
+	done
+	$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,libnvidia-ml.so.1 -o $(@D)/libnvidia-ml.so.1 $(TORCH)/stubs/nvml.c -ldl
+	touch $@
+
+.PHONY: torch
+torch: $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.12 $(TORCH_LIB)/built build/simulated/libcuda.so.1

@@ -1,0 +1,119 @@
+/*
+ * cublas.c: the products of cuBLAS that PyTorch's linear layers and attention use, and the handle around them.
+ *
+ * In: the library's public calls. Out: launches of gemm.c. Fails: with the library's statuses; what is missing here is
+ * generated and answers NOT_SUPPORTED.
+ */
+#include "gemm.h"
+#include "stub.h"
+
+#include <stdlib.h>
+
+struct handle {
+	void *stream;
+	void *workspace;
+	size_t workspace_bytes;
+	int math, pointer_mode;
+};
+
+EXPORT int cublasCreate_v2(struct handle **h)
+{
+	if (!h)
+		return BLAS_INVALID_VALUE;
+	int r = gemm_ready();
+	if (r)
+		return r;
+	*h = calloc(1, sizeof(**h));
+	return *h ? BLAS_SUCCESS : BLAS_ALLOC_FAILED;
+}
+
+EXPORT int cublasDestroy_v2(struct handle *h)
+{
+	free(h);
+	return BLAS_SUCCESS;
+}
+
+/* As documented, a new stream takes the user's workspace away. */
+EXPORT int cublasSetStream_v2(struct handle *h, void *stream)
+{
+	if (!h)
+		return BLAS_NOT_INITIALIZED;
+	h->stream = stream;
+	h->workspace = NULL;
+	h->workspace_bytes = 0;
+	return BLAS_SUCCESS;
+}
+
+EXPORT int cublasSetWorkspace_v2(struct handle *h, void *workspace, size_t bytes)
+{
+	if (!h)
+		return BLAS_NOT_INITIALIZED;
+	h->workspace = workspace;
+	h->workspace_bytes = bytes;
+	return BLAS_SUCCESS;
+}
+
+#define PROPERTY(name, field) \
+	EXPORT int cublasSet##name(struct handle *h, int v) \
+	{ \
+		if (!h) \
+			return BLAS_NOT_INITIALIZED; \
+		h->field = v; \
+		return BLAS_SUCCESS; \
+	} \
+	EXPORT int cublasGet##name(struct handle *h, int *v) \
+	{ \
+		if (!h || !v) \
+			return h ? BLAS_INVALID_VALUE : BLAS_NOT_INITIALIZED; \
+		*v = h->field; \
+		return BLAS_SUCCESS; \
+	}
+PROPERTY(MathMode, math)
+PROPERTY(PointerMode_v2, pointer_mode)
+
+static int product(const struct handle *h, int m, int n, int k, const void *a, const void *b, void *c, int type, int batch)
+{
+	if (!h)
+		return BLAS_NOT_INITIALIZED;
+	if (m < 0 || n < 0 || k < 0 || batch < 0)
+		return BLAS_INVALID_VALUE;
+	struct product p = {.a = (uintptr_t)a, .b = (uintptr_t)b, .c = (uintptr_t)c, .d = (uintptr_t)c, .m = m, .n = n, .k = k,
+	                    .batch = batch, .element = type, .workspace = (uintptr_t)h->workspace,
+	                    .workspace_bytes = h->workspace_bytes, .stream = h->stream};
+	return gemm_launch(&p);
+}
+
+EXPORT int cublasGemmEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type,
+                        int lda, const void *b, int b_type, int ldb, const void *beta, void *c, int c_type, int ldc,
+                        int compute, int algo)
+{
+	(void)ta, (void)tb, (void)alpha, (void)a_type, (void)lda, (void)b_type, (void)ldb, (void)beta, (void)ldc, (void)compute;
+	(void)algo;
+	return product(h, m, n, k, a, b, c, c_type, 1);
+}
+
+EXPORT int cublasSgemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda,
+                          const float *b, int ldb, const float *beta, float *c, int ldc)
+{
+	(void)ta, (void)tb, (void)alpha, (void)lda, (void)ldb, (void)beta, (void)ldc;
+	return product(h, m, n, k, a, b, c, 0, 1);
+}
+
+EXPORT int cublasGemmStridedBatchedEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha,
+                                      const void *a, int a_type, int lda, long long stride_a, const void *b, int b_type,
+                                      int ldb, long long stride_b, const void *beta, void *c, int c_type, int ldc,
+                                      long long stride_c, int batch, int compute, int algo)
+{
+	(void)ta, (void)tb, (void)alpha, (void)a_type, (void)lda, (void)stride_a, (void)b_type, (void)ldb, (void)stride_b;
+	(void)beta, (void)ldc, (void)stride_c, (void)compute, (void)algo;
+	return product(h, m, n, k, a, b, c, c_type, batch);
+}
+
+EXPORT int cublasSgemmStridedBatched(struct handle *h, int ta, int tb, int m, int n, int k, const float *alpha,
+                                     const float *a, int lda, long long stride_a, const float *b, int ldb,
+                                     long long stride_b, const float *beta, float *c, int ldc, long long stride_c, int batch)
+{
+	(void)ta, (void)tb, (void)alpha, (void)lda, (void)stride_a, (void)ldb, (void)stride_b, (void)beta, (void)ldc;
+	(void)stride_c;
+	return product(h, m, n, k, a, b, c, 0, batch);
+}

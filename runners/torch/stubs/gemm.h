@@ -1,0 +1,34 @@
+/*
+ * gemm.h: how the BLAS stand-ins put a matrix product on a stream.
+ */
+#ifndef MEDUSA_STUB_GEMM_H
+#define MEDUSA_STUB_GEMM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Statuses of both libraries. */
+enum {
+	BLAS_SUCCESS = 0,
+	BLAS_NOT_INITIALIZED = 1,
+	BLAS_ALLOC_FAILED = 3,
+	BLAS_INVALID_VALUE = 7,
+	BLAS_EXECUTION_FAILED = 13,
+	BLAS_NOT_SUPPORTED = 15
+};
+
+/* One product: D = A*B (+ C, + bias), batch times. Elements are counted; strides are in elements. */
+struct product {
+	uint64_t a, b, c, d, bias, workspace;
+	uint64_t workspace_bytes;
+	int64_t m, n, k, batch;
+	int element; /* cudaDataType of D */
+	void *stream;
+};
+
+/* Finds the driver and loads the module into the current context. A blas status. */
+int gemm_ready(void);
+/* Launches the kernel that this shape calls for. A blas status. */
+int gemm_launch(const struct product *p);
+
+#endif

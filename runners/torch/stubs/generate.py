@@ -1,0 +1,101 @@
+"""Writes the C sources of stand-ins for the NVIDIA libraries that an installed PyTorch links.
+
+In: the folder of torch's shared objects, the folder for what is generated. Out: one SONAME.c and SONAME.map for each
+library: every symbol that torch imports from it, as a weak function that says its name on standard error and returns the
+library's own "not supported" status. What a library does provide is written by hand beside this file and overrides them.
+Fails: where an import belongs to no library of the table, which a newer torch may bring: add its row.
+
+The lists of symbols are read from the installation each time, so none of them is kept here.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+# soname prefix: (pattern of its symbols, status, the status's name)
+LIBRARIES = {
+    "libcublas.so": (r"cublas(?!Lt)", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
+    "libcublasLt.so": (r"cublasLt", 15, "CUBLAS_STATUS_NOT_SUPPORTED"),
+    "libcudnn.so": (r"cudnn", 3000, "CUDNN_STATUS_NOT_SUPPORTED"),
+    "libcufft.so": (r"cufft", 16, "CUFFT_NOT_SUPPORTED"),
+    "libcufile.so": (r"cuFile", 5001, "CU_FILE_DRIVER_NOT_INITIALIZED"),
+    "libcupti.so": (r"cupti", 15, "CUPTI_ERROR_NOT_INITIALIZED"),
+    "libcurand.so": (r"curand", 101, "CURAND_STATUS_NOT_INITIALIZED"),
+    "libcusolver.so": (r"cusolver", 9, "CUSOLVER_STATUS_NOT_SUPPORTED"),
+    "libcusparse.so": (r"cusparse(?!Lt)", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),
+    "libcusparseLt.so": (r"cusparseLt", 10, "CUSPARSE_STATUS_NOT_SUPPORTED"),
+    "libnccl.so": (r"nccl", 2, "ncclSystemError"),
+    "libnvrtc.so": (r"nvrtc", 11, "NVRTC_ERROR_INTERNAL_ERROR"),
+    "libnvJitLink.so": (r"nvJitLink", 6, "NVJITLINK_ERROR_INTERNAL"),
+    "libnvshmem_host.so": (r"nvshmem", 1, "NVSHMEMX_ERROR_INTERNAL"),
+    "libnvToolsExt.so": (r"nvtx", 0, ""),
+}
+# Provided elsewhere: by the runtime of this folder's neighbour and by the driver.
+ELSEWHERE = ("libcudart.so", "libcuda.so")
+TEXT = re.compile(r"(Error|Result)(Name|String)$|GetLastError(String)?$")
+
+
+def dynamic(path, *args):
+    return subprocess.run([*args, path], capture_output=True, text=True, check=True).stdout
+
+
+def library_of(soname):
+    for prefix, row in LIBRARIES.items():
+        if soname.startswith(prefix):
+            return row
+    return None
+
+
+def survey(folder):
+    """The NVIDIA sonames that torch needs, and for each the symbols imported from it."""
+    needed, imports = set(), set()
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        if ".so" not in name or not os.path.isfile(path):
+            continue
+        needed.update(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic(path, "readelf", "-dW")))
+        imports.update(line.split()[-1] for line in dynamic(path, "nm", "-D", "--undefined-only").splitlines())
+    sonames = {s: set() for s in needed if library_of(s)}
+    for symbol in imports:
+        name, _, version = symbol.partition("@")
+        version = version.lstrip("@")
+        if version in sonames:
+            sonames[version].add(name)
+        elif not version and not name.startswith("_"):
+            for soname in sonames:
+                if re.match(library_of(soname)[0] + "[A-Z]", name):
+                    sonames[soname].add(name)
+        elif library_of(version) or (version.startswith("libcu") and not version.startswith(ELSEWHERE)):
+            sys.exit(f"generate stubs: {symbol} belongs to no needed library (add a row to the table)")
+    return sonames
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
+def source(soname, symbols, status, status_name):
+    out = [f"/* Generated for {soname}. */", '#include "stub.h"', ""]
+    for name in sorted(symbols):
+        if TEXT.search(name):
+            out.append(f'WEAK const char *{name}(void) {{ return "{soname}: a stub without this function"; }}')
+        else:
+            out.append(f'WEAK int {name}(void) {{ return stub_missing("{name}", {status}, "{status_name}"); }}')
+    return "\n".join(out) + "\n"
+
+
+def main(folder, target):
+    os.makedirs(target, exist_ok=True)
+    sonames = survey(folder)
+    for soname, symbols in sonames.items():
+        pattern, status, status_name = library_of(soname)
+        write(os.path.join(target, soname + ".c"), source(soname, symbols, status, status_name))
+        exported = re.sub(r"\(.*?\)", "", pattern)
+        write(os.path.join(target, soname + ".map"), f"{soname} {{\nglobal:\n\t{exported}*;\nlocal:\n\t*;\n}};\n")
+    write(os.path.join(target, "sonames"), "".join(s + "\n" for s in sorted(sonames)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,102 @@
+/*
+ * nvml.c: the ten NVML functions that PyTorch and vLLM look up, answered from the driver.
+ *
+ * In: device indices. Out: what the driver says of the device. Fails: UNINITIALIZED before nvmlInit, NOT_SUPPORTED for what
+ * only a management library knows.
+ */
+#define CUDA_EXACT_SYMBOLS
+#include "cuda.h"
+#include "stub.h"
+
+#include <dlfcn.h>
+
+enum { NVML_SUCCESS = 0, NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_DRIVER_NOT_LOADED = 9 };
+
+static struct {
+	__typeof__(&cuInit) cuInit;
+	__typeof__(&cuDriverGetVersion) cuDriverGetVersion;
+	__typeof__(&cuDeviceGetCount) cuDeviceGetCount;
+	__typeof__(&cuDeviceGetName) cuDeviceGetName;
+	__typeof__(&cuDeviceGetAttribute) cuDeviceGetAttribute;
+} driver;
+static int ready;
+
+EXPORT int nvmlInit_v2(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+	__typeof__(&cuGetProcAddress_v2) get = NULL;
+	if (lib)
+		*(void **)&get = dlsym(lib, "cuGetProcAddress_v2");
+	if (!get)
+		return NVML_DRIVER_NOT_LOADED;
+	CUdriverProcAddressQueryResult status;
+	int bad = 0;
+#define GET(name, version) bad |= get(#name, (void **)&driver.name, version, 0, &status) || !driver.name
+	GET(cuInit, 2000);
+	GET(cuDriverGetVersion, 2020);
+	GET(cuDeviceGetCount, 2000);
+	GET(cuDeviceGetName, 2000);
+	GET(cuDeviceGetAttribute, 2000);
+#undef GET
+	ready = !bad && !driver.cuInit(0);
+	return ready ? NVML_SUCCESS : NVML_DRIVER_NOT_LOADED;
+}
+
+EXPORT int nvmlShutdown(void) { return ready ? NVML_SUCCESS : NVML_UNINITIALIZED; }
+
+EXPORT int nvmlDeviceGetCount_v2(unsigned int *n)
+{
+	if (!ready || !n)
+		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	return driver.cuDeviceGetCount((int *)n) ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+	if (!ready || !version)
+		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	return driver.cuDriverGetVersion(version) ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+/* A handle is the device's ordinal plus one. */
+EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **handle)
+{
+	unsigned int n;
+	int r = nvmlDeviceGetCount_v2(&n);
+	if (r || !handle || index >= n)
+		return r ? r : NVML_INVALID_ARGUMENT;
+	*handle = (void *)(uintptr_t)(index + 1);
+	return NVML_SUCCESS;
+}
+
+EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **handle)
+{
+	(void)id;
+	return nvmlDeviceGetHandleByIndex_v2(0, handle);
+}
+
+static CUdevice device(const void *handle) { return (CUdevice)((uintptr_t)handle - 1); }
+
+EXPORT int nvmlDeviceGetName(void *handle, char *name, unsigned int len)
+{
+	if (!ready || !handle || !name)
+		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	return driver.cuDeviceGetName(name, (int)len, device(handle)) ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+EXPORT int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *minor)
+{
+	if (!ready || !handle || !major || !minor)
+		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
+	return driver.cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device(handle)) ||
+	               driver.cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device(handle))
+	           ? NVML_NOT_SUPPORTED
+	           : NVML_SUCCESS;
+}
+
+/* How much of a device is in use, and by whom, is known to no part of this stand-in. */
+#define UNKNOWN(name) \
+	EXPORT int name(void) { return stub_missing(#name, NVML_NOT_SUPPORTED, "NVML_ERROR_NOT_SUPPORTED"); }
+UNKNOWN(nvmlDeviceGetComputeRunningProcesses)
+UNKNOWN(nvmlDeviceGetNvLinkRemoteDeviceType)
+UNKNOWN(nvmlDeviceGetNvLinkRemotePciInfo_v2)
