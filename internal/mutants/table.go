@@ -89,7 +89,7 @@ var table = []mutant{
 		"./internal/e2e", "TestZooFailsOpen",
 	}, {
 		"verification before the name", "materialize/digests.go",
-		"if !bytes.Equal(want, r.Hash(0, c)) || !bytes.Equal(want, r.Hash(1, c)) {", "if len(want) == 0 {",
+		"if !bytes.Equal(want, r.Hash(0, c)) || !bytes.Equal(want, r.Hash(1, c)) {", "if len(want) == 0 && bytes.Equal(want, nil) {",
 		"./materialize", "TestCompareDigests",
 	},
 }
