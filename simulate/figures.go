@@ -24,7 +24,7 @@ type Figure struct {
 	Paper     string   `yaml:"paper"`     // paper and figure, table or section
 	Claim     string   `yaml:"claim"`     // what the paper says, in short
 	Compare   string   `yaml:"compare"`   // change, value, ratio, order or error
-	Metric    string   `yaml:"metric"`    // a name in the JSON of Summary, or name:function for one function's
+	Metric    string   `yaml:"metric"`    // a name in the JSON of Summary, or name:function for a function's or model's
 	Variants  []string `yaml:"variants"`  // names in compare
 	Published *float64 `yaml:"published"` // for change, value
 	Points    *float64 `yaml:"points"`    // tolerance; default 5
@@ -49,16 +49,17 @@ func metric(s *Summary, name string) (float64, error) {
 	name, fn, ofFunction := strings.Cut(name, ":")
 	var v any = s
 	if ofFunction {
-		i := slices.IndexFunc(s.Functions, func(f FunctionSummary) bool { return f.Name == fn })
+		all := append(slices.Clone(s.Functions), s.Models...)
+		i := slices.IndexFunc(all, func(f FunctionSummary) bool { return f.Name == fn })
 		if i < 0 {
-			return 0, fmt.Errorf("read metric: no function %q", fn)
+			return 0, fmt.Errorf("read metric: no function or model %q", fn)
 		}
-		v = s.Functions[i]
+		v = all[i]
 	}
 	short := *s
 	if !ofFunction {
 		// The lists are no metrics, and encoding them would take long.
-		short.Functions, short.Series, short.Quantiles = nil, nil, nil
+		short.Functions, short.Models, short.Series, short.Quantiles = nil, nil, nil, nil
 		v = short
 	}
 	data, err := json.Marshal(v)

@@ -28,6 +28,7 @@ type Summary struct {
 	Executed       int     `json:"executed_functions"` // functions with at least one request served
 
 	Functions []FunctionSummary `json:"functions"`
+	Models    []FunctionSummary `json:"models"` // over all functions of a model
 	Series    []Point           `json:"series"`
 	Quantiles []float64         `json:"ttft_quantiles"` // at 0 %, 1 %, … 100 %
 }
@@ -129,6 +130,7 @@ func (s *sim) summarize(seed uint64) *Summary {
 			out.Complying++
 		}
 	}
+	out.Models = s.models(per, asked, span)
 	out.ComplyingRatio = share(out.Complying, deployed)
 	out.FalseMissRatio = share(stray, starts)
 	out.Jain = jain(service)
@@ -144,6 +146,35 @@ func (s *sim) summarize(seed uint64) *Summary {
 		out.Quantiles = append(out.Quantiles, quantile(ttft, float64(p)/100))
 	}
 	out.Series = s.series(span)
+	return out
+}
+
+// models summarizes functions that share a model, in the order of their first function.
+func (s *sim) models(per [][]*request, asked []int, span float64) []FunctionSummary {
+	var out []FunctionSummary
+	index := map[string]int{}
+	var requests [][]*request
+	for i := range s.fns {
+		f := &s.fns[i]
+		k, ok := index[f.Model]
+		if !ok {
+			k = len(out)
+			index[f.Model] = k
+			out = append(out, FunctionSummary{Name: f.Model})
+			requests = append(requests, nil)
+		}
+		out[k].Requests += asked[i]
+		requests[k] = append(requests[k], per[i]...)
+	}
+	for k := range out {
+		out[k].Spread = s.spread(requests[k], span)
+		for _, r := range requests[k] {
+			out[k].Service += r.end - r.start
+		}
+	}
+	for i := range s.fns {
+		out[index[s.fns[i].Model]].GPUSeconds += s.fns[i].busy + s.fns[i].loading
+	}
 	return out
 }
 

@@ -41,28 +41,30 @@ func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
 func (s *sim) source(w *worker, peer int) (float64, startKind) {
 	f := &s.fns[w.fn]
 	g := &s.gpus[w.gpu]
-	if peer != schedule.Anywhere && f.cost.Peer > 0 {
+	if peer != schedule.Anywhere && f.profile.Peer > 0 {
 		for _, o := range s.gpus[peer].workers {
 			if o.fn == w.fn && o.state == serving {
 				o.locks++
 				s.settle(o)
 				w.source = o
-				d := f.cost.Peer
+				d := f.profile.Peer
 				s.occupy(g, d, schedule.Peer)
 				return d, fromPeer
 			}
 		}
 	}
 	if s.spec.HostWarm || s.adopt(w) {
-		d := f.cost.Host * s.slowdown(w)
+		d := f.profile.Host * s.slowdown(w)
 		s.occupy(g, d, schedule.Light+schedule.Traffic(f.class))
 		return d, fromHost
 	}
-	s.occupy(g, f.first, schedule.Cold)
+	first, later, fetch := s.coldTimes(g.node, w.fn)
+	s.fetched(g.node, w.fn, fetch)
+	s.occupy(g, first, schedule.Cold)
 	if s.serves(g.node) {
-		return f.later, cold
+		return later, cold
 	}
-	return f.first, cold
+	return first, cold
 }
 
 func (s *sim) occupy(g *gpu, d float64, t schedule.Traffic) {
@@ -96,7 +98,7 @@ func (s *sim) adopt(w *worker) bool {
 		for _, c := range n.containers {
 			if c.fn == w.fn {
 				c.lastUsed = s.now
-				return f.cost.Host > 0
+				return f.profile.Host > 0
 			}
 		}
 		if f.profile.WeightsGB > s.spec.HostMemoryGB {
@@ -109,7 +111,7 @@ func (s *sim) adopt(w *worker) bool {
 		for _, c := range n.containers {
 			if c.fn == w.fn && c.worker == nil {
 				c.worker, w.home, c.lastUsed = w, c, s.now
-				return f.cost.Host > 0
+				return f.profile.Host > 0
 			}
 		}
 		for len(n.containers) >= s.spec.Pool && s.dropContainer(n) {

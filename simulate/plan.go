@@ -7,26 +7,32 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"strings"
 )
 
-// Plan says which artifacts to keep on every node and how many warm workers to keep.
+// Plan says which artifacts to keep on which node and how many warm workers to keep.
 type Plan struct {
-	BudgetGB  float64     `json:"budget_gb"`
-	UsedGB    float64     `json:"used_gb"`
-	SavedRate float64     `json:"seconds_saved_per_second"` // if every request started cold; the order of the choice, not a forecast
-	Choices   []Choice    `json:"artifacts"`
-	Warm      []WarmCount `json:"warm"`
+	BudgetGB float64     `json:"budget_gb"` // of each node
+	Spread   bool        `json:"spread"`
+	Choices  []Choice    `json:"artifacts"`
+	Nodes    []NodePlan  `json:"nodes"`
+	Warm     []WarmCount `json:"warm"`
 }
 
-// Choice is one artifact, best first.
+// Choice is one model, best first.
 type Choice struct {
-	Model   string  `json:"model"`
-	Rate    float64 `json:"rate"`    // requests per second of all its functions
-	Saved   float64 `json:"saved_s"` // seconds a restored start saves
-	SizeGB  float64 `json:"size_gb"`
-	Value   float64 `json:"value"` // Rate × Saved ÷ SizeGB
-	Keep    bool    `json:"keep"`
-	Comment string  `json:"comment,omitempty"`
+	Model  string  `json:"model"`
+	Rate   float64 `json:"rate"`    // requests per second of all its functions
+	Saved  float64 `json:"saved_s"` // seconds a restored start saves
+	SizeGB float64 `json:"size_gb"`
+	Value  float64 `json:"value"` // Rate × Saved ÷ SizeGB
+	Nodes  []int   `json:"nodes"` // that get it
+}
+
+// NodePlan is one node's artifacts, as cluster.prebaked of a scenario takes them.
+type NodePlan struct {
+	Models []string `json:"models"`
+	UsedGB float64  `json:"used_gb"`
 }
 
 // WarmCount is the number of workers of a function to keep warm, cluster-wide.
@@ -36,16 +42,18 @@ type WarmCount struct {
 	Workers  int     `json:"workers"`
 }
 
-// MakePlan plans for a scenario: the artifacts in the order of rate × seconds saved ÷ size while they fit the budget, which is
-// the optimum but for the last one (a fractional knapsack), and for each function the fewest workers with which a request
-// finds no free slot with a probability of at most miss (Erlang's loss formula over batch slots).
+// MakePlan plans for a scenario. Artifacts are taken in the order of rate × seconds saved ÷ size while they fit, which is the
+// optimum but for the last one (a fractional knapsack). A policy that sees where artifacts are starts a model where its
+// artifact is, so a first copy anywhere has the whole value and the k-th its k-th part: copies spread over the nodes. Under
+// any other policy a start lands on any node, and every node gets the same. Warm workers of a function are the fewest with
+// which a request finds no free slot with a probability of at most miss (Erlang's loss formula over batch slots).
 func MakePlan(s *Scenario, budgetGB, miss float64) (*Plan, error) {
 	if !(budgetGB >= 0) || !(miss > 0 && miss < 1) {
 		return nil, errors.New("make plan: the budget must not be negative, and the miss probability lie between 0 and 1")
 	}
 	functions := s.deployed()
 	rates := s.meanRates(functions)
-	p := &Plan{BudgetGB: budgetGB}
+	p := &Plan{BudgetGB: budgetGB, Spread: strings.HasPrefix(s.Policy.Name, "lalb"), Nodes: make([]NodePlan, s.Cluster.Nodes)}
 	perModel := map[string]float64{}
 	for i, f := range functions {
 		perModel[f.Model] += rates[i]
@@ -60,18 +68,7 @@ func MakePlan(s *Scenario, budgetGB, miss float64) (*Plan, error) {
 	slices.SortFunc(p.Choices, func(a, b Choice) int {
 		return cmp.Or(cmp.Compare(b.Value, a.Value), cmp.Compare(a.Model, b.Model))
 	})
-	for i := range p.Choices {
-		c := &p.Choices[i]
-		switch {
-		case c.Saved <= 0:
-			c.Comment = "saves nothing"
-		case p.UsedGB+c.SizeGB > budgetGB:
-			c.Comment = "no room"
-		default:
-			c.Keep = true
-			p.UsedGB += c.SizeGB
-			p.SavedRate += c.Rate * c.Saved
-		}
+	for p.place() {
 	}
 	for i, f := range functions {
 		m := s.profiles.Models[f.Model]
@@ -83,6 +80,42 @@ func MakePlan(s *Scenario, budgetGB, miss float64) (*Plan, error) {
 		p.Warm = append(p.Warm, WarmCount{Function: f.Name, Load: load, Workers: workersFor(load, slots, miss)})
 	}
 	return p, nil
+}
+
+// place adds the best copy that still fits somewhere, on the node with most room.
+func (p *Plan) place() bool {
+	best, at, value := -1, -1, 0.0
+	for i, c := range p.Choices {
+		v := c.Value
+		if p.Spread {
+			v /= float64(len(c.Nodes) + 1)
+		}
+		if v <= value {
+			continue
+		}
+		if n := p.roomiest(c); n >= 0 {
+			best, at, value = i, n, v
+		}
+	}
+	if best < 0 {
+		return false
+	}
+	c, n := &p.Choices[best], &p.Nodes[at]
+	c.Nodes = append(c.Nodes, at)
+	n.Models = append(n.Models, c.Model)
+	n.UsedGB += c.SizeGB
+	return true
+}
+
+// roomiest is the node with most room among those that have room for c and not c itself; -1 if there is none.
+func (p *Plan) roomiest(c Choice) int {
+	at := -1
+	for i, n := range p.Nodes {
+		if n.UsedGB+c.SizeGB <= p.BudgetGB && !slices.Contains(c.Nodes, i) && (at < 0 || n.UsedGB < p.Nodes[at].UsedGB) {
+			at = i
+		}
+	}
+	return at
 }
 
 func choice(s *Scenario, model string, rate float64) (Choice, error) {

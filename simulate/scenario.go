@@ -75,8 +75,12 @@ type ClusterSpec struct {
 	Neighbours    []int       `yaml:"neighbours"`      // per GPU of a node: the GPU behind the same PCIe switch
 	NVLink        [][]float64 `yaml:"nvlink"`          // relative bandwidth within a node
 	Contention    [][]float64 `yaml:"contention"`      // slowdown of a host copy: [own class][neighbour's class], light to heavy
-	NetworkGBps   float64     `yaml:"network_gbps"`    // GB/s from the artifact store
+	NetworkGBps   float64     `yaml:"network_gbps"`    // GB/s of a node's link to the stores, used by one transfer at a time
 	Artifacts     string      `yaml:"artifacts"`       // local (default), remote or absent
+	ArtifactGB    float64     `yaml:"artifact_gb"`     // room for fetched artifacts on a node; 0: no limit
+	Prebaked      [][]string  `yaml:"prebaked"`        // per node, models whose artifacts are there from the start and stay
+	Weights       string      `yaml:"weights"`         // local (default) or remote
+	WeightGB      float64     `yaml:"weight_gb"`       // room for fetched weights on a node's disk; 0: no limit
 	Prefetch      bool        `yaml:"prefetch"`        // copy weights from host memory as soon as a queue becomes active
 }
 
@@ -123,8 +127,14 @@ func (s *Scenario) check() error {
 		return at("$.cluster.eviction", "sticky eviction needs policy mqfq")
 	case !slices.Contains([]string{"", "local", "remote", "absent"}, c.Artifacts):
 		return at("$.cluster.artifacts", "unknown place %q (local, remote or absent)", c.Artifacts)
-	case c.Artifacts == "remote" && !(c.NetworkGBps > 0):
-		return at("$.cluster.artifacts", "remote artifacts need network_gbps")
+	case !slices.Contains([]string{"", "local", "remote"}, c.Weights):
+		return at("$.cluster.weights", "unknown place %q (local or remote)", c.Weights)
+	case (c.Artifacts == "remote" || c.Weights == "remote") && !(c.NetworkGBps > 0):
+		return at("$.cluster", "remote artifacts or weights need network_gbps")
+	case c.NetworkGBps > 0 && c.NetworkGBps < 1e-6:
+		return at("$.cluster.network_gbps", "at least 0.000001")
+	case len(c.Prebaked) > c.Nodes:
+		return at("$.cluster.prebaked", "lists %d nodes of %d", len(c.Prebaked), c.Nodes)
 	case c.Neighbours != nil && len(c.Neighbours) != c.GPUs:
 		return at("$.cluster.neighbours", "needs one entry a GPU")
 	case c.NVLink != nil && len(c.NVLink) != c.GPUs:
@@ -138,7 +148,7 @@ func (s *Scenario) check() error {
 	case c.Pool < 0 || c.Slots < 0 || c.GPUSlots < 0 || c.WorkersPerGPU < 0 || c.Replicas < 0:
 		return at("$.cluster", "counts must not be negative")
 	}
-	for _, v := range []float64{c.GPUMemoryGB, c.HostMemoryGB, c.Interference, c.ObserveEvery, c.Keepalive, c.NetworkGBps} {
+	for _, v := range []float64{c.GPUMemoryGB, c.HostMemoryGB, c.Interference, c.ObserveEvery, c.Keepalive, c.NetworkGBps, c.ArtifactGB, c.WeightGB} {
 		if !(v >= 0 && v < 1e9) {
 			return at("$.cluster", "value %g is out of range", v)
 		}
@@ -168,6 +178,13 @@ func (s *Scenario) check() error {
 			return at("$.cluster.contention", "needs columns light, medium, heavy")
 		}
 	}
+	for _, models := range c.Prebaked {
+		for _, m := range models {
+			if _, ok := s.profiles.Models[m]; !ok {
+				return at("$.cluster.prebaked", "no model %q in the profiles", m)
+			}
+		}
+	}
 	total := 0
 	for i, f := range s.Functions {
 		path := fmt.Sprintf("$.functions[%d]", i)
@@ -184,6 +201,9 @@ func (s *Scenario) check() error {
 		}
 		if _, err := m.load(s.Strategy, c.Prestarted); err != nil {
 			return at(path, "model %s: %v", f.Model, err)
+		}
+		if _, err := m.load(Native, c.Prestarted); err != nil && c.Artifacts == "absent" {
+			return at(path, "model %s without its artifact: %v", f.Model, err)
 		}
 		if total += max(f.Copies, 1); total > maxFunctions {
 			return at("$.functions", "more than %d functions", maxFunctions)

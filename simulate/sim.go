@@ -38,10 +38,10 @@ type function struct {
 	engine        *Engine
 	decode        float64
 	decodeRequest float64
-	first, later  float64 // cold start on an idle node, and on one that serves
-	bytes         int64   // on the device
+	own           Observed  // cold start with the scenario's strategy, the artifact being local
+	native        *Observed // without the artifact, where the strategy needs one
+	bytes         int64     // on the device
 	class         int
-	cost          schedule.Cost
 	lastUsed      float64
 	busy          float64 // GPU seconds of service
 	loading       float64 // GPU seconds of loading
@@ -71,6 +71,9 @@ type container struct {
 
 type node struct {
 	containers []*container
+	artifacts  store
+	weights    store
+	link       float64 // until when the link to the stores is in use
 }
 
 type sim struct {
@@ -120,6 +123,15 @@ func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
 		s.fns = append(s.fns, fn)
 	}
 	s.nodes = make([]node, sc.Cluster.Nodes)
+	for i := range s.nodes {
+		n := &s.nodes[i]
+		n.artifacts.limit, n.weights.limit = sc.Cluster.ArtifactGB, sc.Cluster.WeightGB
+		if i < len(sc.Cluster.Prebaked) {
+			for _, m := range sc.Cluster.Prebaked[i] {
+				n.artifacts.entries = append(n.artifacts.entries, entry{model: m, gb: sc.profiles.Models[m].ArtifactGB, pinned: true})
+			}
+		}
+	}
 	s.gpus = make([]gpu, sc.Cluster.Nodes*sc.Cluster.GPUs)
 	for i := range s.gpus {
 		s.gpus[i].node = i / sc.Cluster.GPUs
@@ -133,32 +145,19 @@ func gigabytes(gb float64) int64 { return int64(math.Round(gb * 1e9)) }
 func newFunction(sc *Scenario, f Function) (function, error) {
 	p := sc.profiles.Models[f.Model]
 	fn := function{Function: f, profile: &p, engine: p.Engine, bytes: gigabytes(p.MemoryGB), class: map[string]int{"medium": 1, "heavy": 2}[p.Class]}
-	native, err := startTimes(sc, &p, Native)
-	if err != nil {
-		native, err = startTimes(sc, &p, sc.Strategy)
-	}
-	if err != nil {
-		return fn, err
-	}
 	own, err := startTimes(sc, &p, sc.Strategy)
 	if err != nil {
 		return fn, err
 	}
-	at := schedule.Absent
-	fn.cost = schedule.Cost{Native: own.First, Restore: own.First, Host: p.Host, Peer: p.Peer}
+	fn.own = own
 	if sc.Strategy == Restored || sc.Strategy == KVOnly {
-		fn.cost.Native = native.First
-		switch sc.Cluster.Artifacts {
-		case "remote":
-			at, fn.cost.Fetch = schedule.Remote, p.ArtifactGB/sc.Cluster.NetworkGBps
-		case "absent":
-			own = native
-		default:
-			at = schedule.Local
+		// A profile may lack the native start; the artifact is then used at any price.
+		if native, err := startTimes(sc, &p, Native); err == nil {
+			fn.native = &native
+		} else {
+			fn.native = &Observed{First: math.Inf(1), Later: math.Inf(1)}
 		}
 	}
-	fn.first = fn.cost.Start(at)
-	fn.later = own.Later + (fn.first - own.First)
 	if p.Engine != nil {
 		fn.decode, fn.decodeRequest = p.Engine.Decode, p.Engine.DecodeRequest
 		if sc.Strategy == NoGraphs {

@@ -68,17 +68,18 @@ func (s *sim) Start(g, fn int) float64 {
 	if s.Holds(g, fn) {
 		return 0
 	}
-	if f.cost.Host > 0 {
+	if f.profile.Host > 0 {
 		if s.spec.HostWarm {
-			return f.cost.Host
+			return f.profile.Host
 		}
 		for _, c := range s.nodes[s.gpus[g].node].containers {
 			if c.fn == fn && c.worker == nil {
-				return f.cost.Host
+				return f.profile.Host
 			}
 		}
 	}
-	return f.first
+	first, _, _ := s.coldTimes(s.gpus[g].node, fn)
+	return first
 }
 
 // Service implements [schedule.Cluster].

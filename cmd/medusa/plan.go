@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -49,18 +50,25 @@ probability at most.`,
 
 func writePlan(w io.Writer, p *simulate.Plan) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "artifact\treq/s\tsaves s\tsize GB\tvalue\tkeep\n")
+	fmt.Fprintf(t, "artifact\treq/s\tsaves s\tsize GB\tvalue\tnodes\n")
 	for _, c := range p.Choices {
-		keep := c.Comment
-		if c.Keep {
-			keep = "yes"
-		}
-		fmt.Fprintf(t, "%s\t%.4g\t%.3f\t%.4f\t%.4g\t%s\n", c.Model, c.Rate, c.Saved, c.SizeGB, c.Value, keep)
+		fmt.Fprintf(t, "%s\t%.4g\t%.3f\t%.4f\t%.4g\t%s\n", c.Model, c.Rate, c.Saved, c.SizeGB, c.Value, nodeList(c.Nodes))
 	}
-	fmt.Fprintf(t, "%.4f of %.4g GB on each node\n\n", p.UsedGB, p.BudgetGB)
+	fmt.Fprintln(t)
+	for i, n := range p.Nodes {
+		fmt.Fprintf(t, "node %d\t%.4f of %.4g GB\t%s\n", i, n.UsedGB, p.BudgetGB, strings.Join(n.Models, " "))
+	}
+	fmt.Fprintln(t)
 	fmt.Fprintf(t, "function\tmean requests in service\twarm workers\n")
 	for _, x := range p.Warm {
 		fmt.Fprintf(t, "%s\t%.3f\t%d\n", x.Function, x.Load, x.Workers)
 	}
 	return t.Flush()
+}
+
+func nodeList(nodes []int) string {
+	if len(nodes) == 0 {
+		return "none"
+	}
+	return strings.Trim(fmt.Sprint(nodes), "[]")
 }

@@ -1,0 +1,67 @@
+package simulate
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestRemoteArtifacts: the first start on a node fetches, later ones find the artifact there; a pre-baked one is there from
+// the start; a store without room for both keeps the one used last.
+func TestRemoteArtifacts(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		limit    float64
+		prebaked [][]string
+		want     string // first tokens of a, b, a, b, each on an empty GPU 20 s apart
+	}{
+		{"no limit", 0, nil, "[3.52 2.51 2.52 1.51]"},
+		{"room for one", 0.6, nil, "[3.52 2.51 3.52 2.51]"},
+		{"a pre-baked", 0.6, [][]string{{"a"}}, "[2.52 2.51 2.52 2.51]"},
+	} {
+		sc := oneGPU("a", "fcfs", Restored)
+		sc.Functions = append(sc.Functions, Function{Name: "b"})
+		sc.Cluster.Artifacts, sc.Cluster.NetworkGBps = "remote", 0.5
+		sc.Cluster.ArtifactGB, sc.Cluster.Prebaked = c.limit, c.prebaked
+		m := play(t, build(t, sc), []request{
+			{prompt: 0, output: 1}, {arrival: 20, fn: 1, output: 1}, {arrival: 40, output: 1}, {arrival: 60, fn: 1, output: 1},
+		})
+		var got []string
+		for _, r := range m.requests {
+			got = append(got, fmt.Sprintf("%.2f", r.first-r.arrival))
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %v, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLinkIsShared: two nodes fetch at once, two GPUs of one node one after the other.
+func TestLinkIsShared(t *testing.T) {
+	for nodes, want := range map[int]float64{1: 10 + 6 + 3, 2: 6 + 3} {
+		sc := oneGPU("a", "lb", Native)
+		sc.Functions = []Function{{Name: "a"}, {Name: "b"}}
+		sc.Cluster = ClusterSpec{Nodes: nodes, GPUs: 2 / nodes, Slots: 1, Weights: "remote", NetworkGBps: 1}
+		m := play(t, build(t, sc), []request{{prompt: 0, output: 1}, {fn: 1, output: 1}})
+		// b: 3 s of stages, 6 GB at 1 GB/s, behind the 10 GB of a where they share the link, and its prefill.
+		near(t, fmt.Sprintf("b's answer with %d nodes", nodes), m.requests[1].first, want+0.01)
+	}
+}
+
+func TestWeightStore(t *testing.T) {
+	sc := oneGPU("a", "fcfs", Native)
+	sc.Functions = append(sc.Functions, Function{Name: "b"})
+	sc.Cluster.Weights, sc.Cluster.NetworkGBps = "remote", 10
+	m := play(t, build(t, sc), []request{{output: 1}, {arrival: 20, fn: 1, output: 1}, {arrival: 40, output: 1}})
+	near(t, "first start with its fetch", m.requests[0].first, 5+1+0.02)
+	near(t, "second start", m.requests[2].first-40, 5+0.02)
+}
+
+func TestStoreKeepsWhatIsPinned(t *testing.T) {
+	s := store{limit: 3, entries: []entry{{model: "p", gb: 2, pinned: true}}}
+	s.put("x", 1, 1)
+	s.put("y", 1, 2)
+	s.put("big", 1.5, 3)
+	if !s.has("p") || s.has("x") || !s.has("y") || s.has("big") {
+		t.Errorf("%+v, want p and y", s.entries)
+	}
+}
