@@ -10,6 +10,9 @@ import (
 // Version is the format version that Write writes and the newest that Open reads.
 const Version = 1
 
+// Suffix ends the names of artifact files in folders that are searched for them.
+const Suffix = ".medusa"
+
 const (
 	magic      = "MEDUSA\x00\x1a" // the last byte ends the output of "type" and tells text tools to stop
 	headerSize = 24

@@ -182,11 +182,39 @@ func (m *Mismatch) Error() string {
 // Unwrap returns ErrIncompatible.
 func (m *Mismatch) Unwrap() error { return ErrIncompatible }
 
+// Relaxed is the set of differences that a user allows: keys, or, ending in "*", what keys start with.
+type Relaxed []string
+
+// ParseRelaxed reads a comma-separated list. Only factors that are relaxable may be named.
+func ParseRelaxed(list string) (Relaxed, error) {
+	var out Relaxed
+	for _, key := range strings.Split(list, ",") {
+		if key = strings.TrimSpace(key); key == "" {
+			continue
+		}
+		if level := LevelOf(strings.TrimSuffix(key, "*")); level != Relaxable {
+			return nil, fmt.Errorf("relax %s: a difference in it is %s (%s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
+		}
+		out = append(out, key)
+	}
+	return out, nil
+}
+
+// String returns the list that ParseRelaxed reads.
+func (r Relaxed) String() string { return strings.Join(r, ",") }
+
+func (r Relaxed) allows(d Difference) bool {
+	return d.Level == Relaxable && slices.ContainsFunc(r, func(key string) bool {
+		prefix, wild := strings.CutSuffix(key, "*")
+		return key == d.Key || wild && strings.HasPrefix(d.Key, prefix)
+	})
+}
+
 // Compare returns nil where a process with the identity got can use an artifact made for want, else every differing
-// factor. Assign the result to an error only after comparing it with nil.
-func Compare(want, got Identity) *Mismatch {
+// factor, allowed or not. Assign the result to an error only after comparing it with nil.
+func Compare(want, got Identity, relaxed Relaxed) *Mismatch {
 	diff := Diff(want, got)
-	if !slices.ContainsFunc(diff, func(d Difference) bool { return d.Level != Noted }) {
+	if !slices.ContainsFunc(diff, func(d Difference) bool { return d.Level != Noted && !relaxed.allows(d) }) {
 		return nil
 	}
 	return &Mismatch{diff}

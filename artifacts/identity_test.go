@@ -29,16 +29,16 @@ func TestDocument(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	want := Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}, {KeyHostKernel, "6.1"}, {"engine.flavour", "x"}, {"dso.libblas.so", "00"}}
-	if m := Compare(want, slices.Clone(want)); m != nil {
+	if m := Compare(want, slices.Clone(want), nil); m != nil {
 		t.Errorf("equal identities: %v", m)
 	}
 	noted := slices.Clone(want)
 	noted[2].Value = "6.12"
-	if m := Compare(want, noted); m != nil {
+	if m := Compare(want, noted, nil); m != nil {
 		t.Errorf("a noted factor: %v", m)
 	}
 	got := Identity{{KeyDriverVersion, "590"}, {KeyGPUName, "B200"}, {KeyHostKernel, "6.12"}, {"dso.libblas.so", "01"}, {"env.X", "1"}}
-	err := error(Compare(want, got))
+	err := error(Compare(want, got, nil))
 	var m *Mismatch
 	if !errors.Is(err, ErrIncompatible) || !errors.As(err, &m) {
 		t.Fatalf("got %v", err)
@@ -59,6 +59,35 @@ func TestCompare(t *testing.T) {
 		`dso.libblas.so: want "00", got "01" (relaxable); env.X: want nothing, got "1" (fatal)`
 	if err.Error() != text {
 		t.Errorf("text\n%s\ninstead of\n%s", err, text)
+	}
+}
+
+func TestRelaxed(t *testing.T) {
+	want := Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}, {"dso.libblas.so", "00"}}
+	for _, row := range []struct {
+		list    string
+		got     Identity
+		allowed bool
+	}{
+		{"", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "00"}}, false},
+		{"driver.version", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "00"}}, true},
+		{"driver.version", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "01"}}, false},
+		{"driver.version, dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "01"}}, true},
+		{"dso.libblas.so", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}}, true},
+		{"dso.*,driver.version", Identity{{KeyGPUName, "B200"}, {KeyDriverVersion, "580"}}, false},
+	} {
+		relaxed, err := ParseRelaxed(row.list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := Compare(want, row.got, relaxed); (m == nil) != row.allowed {
+			t.Errorf("%q against %v: %v", row.list, row.got, m)
+		}
+	}
+	for _, list := range []string{"gpu.name", "*", "host.kernel", "driver.version,model.config"} {
+		if r, err := ParseRelaxed(list); err == nil {
+			t.Errorf("%q may be relaxed: %q", list, r)
+		}
 	}
 }
 

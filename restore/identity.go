@@ -3,6 +3,7 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"unsafe"
 
@@ -71,6 +72,9 @@ func (s *Session) open() {
 		s.fall(&Fallback{InterposerAbsent, errNoInterposer})
 		return
 	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() && s.env.run == Restore {
+		return // Identify chooses
+	}
 	a, err := artifacts.Read(path)
 	if err != nil {
 		s.fall(&Fallback{codeOfRead(err), err})
@@ -116,6 +120,12 @@ func (s *Session) identify(engine artifacts.Identity) error {
 		return s.fall(&Fallback{DriverError, err})
 	}
 	s.identified = true
+	if s.artifact == nil {
+		if f := s.choose(s.env.artifact, factors); f != nil {
+			return s.fall(f)
+		}
+		return nil
+	}
 	if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil {
 		return s.fall(&Fallback{Incompatible, err})
 	}

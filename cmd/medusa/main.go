@@ -48,7 +48,8 @@ func newRootCmd() *cobra.Command {
 		DisableAutoGenTag: true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd(), newSimulateCmd(), newPlanCmd())
+	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd(), newSimulateCmd(), newPlanCmd(),
+		newIdentityCmd())
 	return root
 }
 

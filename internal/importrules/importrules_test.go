@@ -18,11 +18,15 @@ var allowed = map[string][]string{
 	"interpose":          {},
 	"kvprofile":          {"graphir"},
 	"artifacts":          {"graphir", "kvprofile"},
+	"artifacts/layer":    {"artifacts"},
+	"artifacts/store":    {"artifacts"},
+	"artifacts/trust":    {},
+	"artifacts/oci":      {"artifacts", "artifacts/trust"},
 	"restore/digest":     {},
 	"restore/status":     {},
 	"restore/supervisor": {"interpose", "restore/status"},
 	"restore":            {"graphir", "artifacts", "kvprofile", "internal/cuda", "restore/digest", "restore/status"},
-	"materialize":        {"interpose", "graphir", "kvprofile", "artifacts", "restore/digest", "restore/status"},
+	"materialize":        {"interpose", "graphir", "kvprofile", "artifacts", "artifacts/layer", "restore/digest", "restore/status"},
 	"internal/cuda":      {},
 	"runners/simgpu":     {},
 	"runners/reference":  {"internal/cuda", "restore", "artifacts"},
@@ -34,6 +38,7 @@ var allowed = map[string][]string{
 var only = map[string]string{
 	"github.com/ebitengine/purego": "internal/cuda",
 	"github.com/spf13/cobra":       "cmd/medusa runners/reference",
+	"oras.land/oras-go/v2":         "artifacts/oci",
 }
 
 type listed struct {

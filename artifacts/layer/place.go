@@ -1,0 +1,240 @@
+package layer
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"medusa/artifacts"
+)
+
+// Placed says what putting a layer in place did. Sizes count entries.
+type Placed struct {
+	Name, Path string
+	Already    bool // an earlier start had put it there
+	New, Equal uint64
+	Different  uint64 // files that were there with other content, and stayed
+}
+
+// Place puts the layers of an artifact in place, each at the path that places gives for its name, else at the recorded one.
+func Place(f *artifacts.File, places map[string]string) ([]Placed, error) {
+	m, err := f.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, l := range m.Layers {
+		known[l.Name] = true
+	}
+	for name := range places {
+		if !known[name] {
+			return nil, fmt.Errorf("place directory %s: the artifact has none of this name", name)
+		}
+	}
+	var out []Placed
+	for i := range m.Layers {
+		l := &m.Layers[i]
+		dest := l.Path
+		if p, given := places[l.Name]; given {
+			dest = p
+		}
+		placed, err := placeOne(f, l, dest)
+		if err != nil {
+			return out, fmt.Errorf("place directory %s at %s: %w", l.Name, dest, err)
+		}
+		placed.Name, placed.Path = l.Name, dest
+		out = append(out, placed)
+	}
+	return out, nil
+}
+
+func placeOne(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error) {
+	marker := private + "layer-" + hex.EncodeToString(l.SHA256[:8])
+	if _, err := os.Lstat(filepath.Join(dest, marker)); err == nil {
+		return Placed{Already: true}, nil
+	}
+	content, err := f.Layer(*l)
+	if err != nil {
+		return Placed{}, err
+	}
+	return place(content, l, dest, marker)
+}
+
+func place(content io.Reader, l *artifacts.Layer, dest, marker string) (Placed, error) {
+	merge, parent := true, dest
+	if _, err := os.Stat(dest); errors.Is(err, fs.ErrNotExist) {
+		merge, parent = false, filepath.Dir(dest)
+		if err := os.MkdirAll(parent, 0o755); err != nil {
+			return Placed{}, err
+		}
+	} else if err != nil {
+		return Placed{}, err
+	}
+	staging, done, err := stage(parent, filepath.Base(dest))
+	if err != nil {
+		return Placed{}, err
+	}
+	defer done()
+	root, err := os.OpenRoot(staging)
+	if err != nil {
+		return Placed{}, err
+	}
+	defer root.Close()
+	if err := unpack(content, l, root); err != nil {
+		return Placed{}, err
+	}
+	if !merge {
+		if err := root.WriteFile(marker, nil, 0o644); err != nil {
+			return Placed{}, err
+		}
+		err := os.Rename(staging, dest)
+		if err == nil {
+			return Placed{New: l.Files}, nil
+		}
+		// Another start may have made the directory meanwhile.
+		if _, gone := os.Stat(dest); gone != nil {
+			return Placed{}, err
+		}
+		if err := root.Remove(marker); err != nil {
+			return Placed{}, err
+		}
+		inside := filepath.Join(dest, filepath.Base(staging))
+		if err := os.Rename(staging, inside); err != nil {
+			return Placed{}, err
+		}
+		defer os.RemoveAll(inside)
+		staging = inside
+	}
+	return mergeInto(dest, filepath.Base(staging), marker)
+}
+
+// stage makes a directory for unpacking, and removes those that interrupted starts left: nobody holds their lock.
+func stage(parent, base string) (dir string, done func(), err error) {
+	prefix := private + base + "-"
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, e := range entries {
+		if stale := filepath.Join(parent, e.Name()); e.IsDir() && strings.HasPrefix(e.Name(), prefix) && abandoned(stale) {
+			_ = os.RemoveAll(stale) // another start may be at it too
+		}
+	}
+	if dir, err = os.MkdirTemp(parent, prefix); err != nil {
+		return "", nil, err
+	}
+	lock, err := os.Open(dir)
+	if err == nil {
+		err = errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_EX), os.Chmod(dir, 0o755))
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return "", nil, err
+	}
+	return dir, func() {
+		_ = os.RemoveAll(dir)
+		_ = lock.Close()
+	}, nil
+}
+
+// abandoned directories are unlocked, and not just about to be locked.
+func abandoned(dir string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	return err == nil && time.Since(info.ModTime()) > time.Minute && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+// mergeInto links what staging, a directory inside dest, holds into dest. Going through os.Root, no symbolic link in
+// dest leads out of it.
+func mergeInto(dest, staging, marker string) (Placed, error) {
+	var p Placed
+	root, err := os.OpenRoot(dest)
+	if err != nil {
+		return p, err
+	}
+	defer root.Close()
+	tree, err := root.OpenRoot(staging)
+	if err != nil {
+		return p, err
+	}
+	defer tree.Close()
+	err = fs.WalkDir(tree.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || path == "." {
+			return err
+		}
+		if entry.IsDir() {
+			err = root.Mkdir(path, 0o755)
+			if errors.Is(err, fs.ErrExist) {
+				p.Equal++
+				return nil
+			}
+			p.New++
+			return err
+		}
+		err = root.Link(filepath.Join(staging, path), path)
+		if !errors.Is(err, fs.ErrExist) {
+			p.New++
+			return err
+		}
+		same, err := equal(tree, root, path)
+		if same {
+			p.Equal++
+		} else {
+			p.Different++
+		}
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	return p, root.WriteFile(marker, nil, 0o644)
+}
+
+// equal says whether both trees have a regular file of the same content at path.
+func equal(a, b *os.Root, path string) (bool, error) {
+	info, err := b.Lstat(path)
+	if err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() {
+		return false, nil
+	}
+	fa, err := a.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer fa.Close()
+	fb, err := b.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer fb.Close()
+	ba, bb := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		na, ea := io.ReadFull(fa, ba)
+		nb, eb := io.ReadFull(fb, bb)
+		if !bytes.Equal(ba[:na], bb[:nb]) {
+			return false, nil
+		}
+		if ea != nil || eb != nil {
+			end := func(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
+			if end(ea) && end(eb) {
+				return true, nil
+			}
+			return false, errors.Join(ea, eb)
+		}
+	}
+}

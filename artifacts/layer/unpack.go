@@ -1,0 +1,117 @@
+package layer
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sys/unix"
+
+	"medusa/artifacts"
+)
+
+// checkName accepts paths that stay below the directory that they are relative to, on any system.
+func checkName(name string) error {
+	switch {
+	case name == "" || name == "." || name != path.Clean(name) || !filepath.IsLocal(name):
+		return fmt.Errorf("the path %q leads out of its directory", name)
+	case len(name) > maxName || strings.Count(name, "/") >= maxDepth:
+		return fmt.Errorf("the path %.40q... has more than %d bytes or %d elements", name, maxName, maxDepth)
+	case slices.ContainsFunc(strings.Split(name, "/"), func(element string) bool { return len(element) > 255 }):
+		return fmt.Errorf("the path %.40q... has an element of more than 255 bytes", name)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }):
+		return fmt.Errorf("the path %q has characters that are not portable", name)
+	}
+	return nil
+}
+
+// unpack writes an archive's entries below root, which must be empty and nobody else's.
+func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
+	if l.Size > MaxSize || l.Files > MaxFiles {
+		return fmt.Errorf("%w: %d bytes in %d entries (at most %d in %d)", ErrArchive, l.Size, l.Files, int64(MaxSize), MaxFiles)
+	}
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	// An archive's own overhead is bounded too: headers, padding and pax records of each entry.
+	raw := io.LimitReader(z, int64(l.Size+(l.Files+2)*8192))
+	t := tar.NewReader(raw)
+	size, files := uint64(0), uint64(0)
+	for {
+		h, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrArchive, err)
+		}
+		name := strings.TrimSuffix(h.Name, "/")
+		if err := checkName(name); err != nil {
+			return fmt.Errorf("%w: %w", ErrArchive, err)
+		}
+		if files++; files > l.Files || h.Size < 0 || uint64(h.Size) > l.Size-size {
+			return fmt.Errorf("%w: more than the declared %d bytes in %d entries", ErrArchive, l.Size, l.Files)
+		}
+		size += uint64(h.Size)
+		if err := extract(t, h, name, root); err != nil {
+			return err
+		}
+	}
+	if size != l.Size || files != l.Files {
+		return fmt.Errorf("%w: %d bytes in %d entries, declared %d in %d", ErrArchive, size, files, l.Size, l.Files)
+	}
+	// What stands behind the archive's end is read too: the frame's end has its checksum.
+	if n, err := io.Copy(io.Discard, raw); err != nil {
+		return fmt.Errorf("%w: %w", ErrArchive, err)
+	} else if n > 1<<20 {
+		return fmt.Errorf("%w: %d bytes behind its end", ErrArchive, n)
+	}
+	return nil
+}
+
+func extract(t *tar.Reader, h *tar.Header, name string, root *os.Root) error {
+	switch h.Typeflag {
+	case tar.TypeDir:
+		if err := root.Mkdir(name, 0o755); err != nil {
+			return archiveError(err)
+		}
+		return nil
+	case tar.TypeReg:
+	default:
+		return fmt.Errorf("%w: %s is neither a file nor a directory (type %q)", ErrArchive, name, h.Typeflag)
+	}
+	mode := os.FileMode(0o644)
+	if h.Mode&0o111 != 0 {
+		mode = 0o755
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return archiveError(err)
+	}
+	n, err := io.Copy(f, t)
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrHeader) {
+		err = fmt.Errorf("%w: %w", ErrArchive, err)
+	}
+	if err == nil && n != h.Size {
+		err = fmt.Errorf("%w: %s has %d of %d bytes", ErrArchive, name, n, h.Size)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// archiveError: in a directory that was empty, an entry in the way was made by the same archive.
+func archiveError(err error) error {
+	if errors.Is(err, os.ErrExist) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("%w: %w", ErrArchive, err)
+	}
+	return err
+}

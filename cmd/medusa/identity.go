@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"medusa/artifacts"
+	"medusa/interpose"
+	"medusa/materialize"
+)
+
+func newIdentityCmd() *cobra.Command {
+	var against, format, relax string
+	cmd := &cobra.Command{
+		Use:   "identity [--against FILE] -- ENGINE [ARG...]",
+		Short: "Print what an artifact for an engine command would have to match",
+		Long: `Starts the engine once, natively, and prints what it says of itself, its model and its GPU: every factor with the effect
+that a difference has, and the digest of the canonical document. With --against it lists every factor in which FILE
+differs, and exits with 3 where FILE would not be used.`,
+		Example: "  medusa identity -- reference run --model ./llama\n  medusa identity --against llama.medusa -- reference run --model ./llama",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			own, argv := splitCommand(cmd, args)
+			if len(own) > 0 || len(argv) == 0 {
+				return usageError{errors.New("identity needs an engine command behind --")}
+			}
+			if format != "table" && format != "json" {
+				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			}
+			relaxed, err := artifacts.ParseRelaxed(relax)
+			if err != nil {
+				return usageError{err}
+			}
+			var want artifacts.Identity
+			if against != "" {
+				if want, err = readIdentity(against); err != nil {
+					return err
+				}
+			}
+			library, err := interpose.FindLibrary()
+			if err != nil {
+				return err
+			}
+			got, err := materialize.Identify(cmd.Context(), materialize.Options{Argv: argv, Library: library})
+			if err != nil {
+				return err
+			}
+			if against == "" {
+				return writeIdentity(cmd.OutOrStdout(), got, format)
+			}
+			if err := writeDifferences(cmd.OutOrStdout(), artifacts.Diff(want, got), format); err != nil {
+				return err
+			}
+			if m := artifacts.Compare(want, got, relaxed); m != nil {
+				return m
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&against, "against", "", "artifact to compare with")
+	cmd.Flags().StringVar(&relax, "relax", "", "with --against: factors that may differ, as in restore")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func readIdentity(path string) (artifacts.Identity, error) {
+	f, err := artifacts.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := f.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	return m.Identity, nil
+}
+
+func writeIdentity(w io.Writer, id artifacts.Identity, format string) error {
+	if format == "json" {
+		return writeJSON(w, struct {
+			Digest   string          `json:"digest"`
+			Document json.RawMessage `json:"document"`
+		}{id.Digest(), id.Document()})
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "FACTOR\tVALUE\tA DIFFERENCE IS")
+	for _, f := range id {
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Key, f.Value, artifacts.LevelOf(f.Key))
+	}
+	fmt.Fprintf(t, "digest\t%s\t\n", id.Digest())
+	return t.Flush()
+}
+
+func writeDifferences(w io.Writer, diff []artifacts.Difference, format string) error {
+	if format == "json" {
+		type row struct {
+			Key      string  `json:"key"`
+			Artifact *string `json:"artifact"` // null: the side has no such factor
+			Engine   *string `json:"engine"`
+			Level    string  `json:"level"`
+		}
+		rows := []row{}
+		for _, d := range diff {
+			r := row{Key: d.Key, Level: d.Level.String()}
+			if d.WantSet {
+				r.Artifact = &d.Want
+			}
+			if d.GotSet {
+				r.Engine = &d.Got
+			}
+			rows = append(rows, r)
+		}
+		return writeJSON(w, rows)
+	}
+	if len(diff) == 0 {
+		_, err := fmt.Fprintln(w, "no factor differs")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "FACTOR\tARTIFACT\tENGINE\tTHE DIFFERENCE IS")
+	side := func(value string, set bool) string {
+		if !set {
+			return "(none)"
+		}
+		return value
+	}
+	for _, d := range diff {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), d.Level)
+	}
+	return t.Flush()
+}
