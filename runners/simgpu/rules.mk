@@ -44,3 +44,24 @@ else
 conformance: build/conformance build/simulated/libcuda.so.1
 	LD_LIBRARY_PATH=build/simulated build/conformance
 endif
+
+SIMGPU_TEST_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Iinternal/cuda/include $(SIMGPU_SANITIZE)
+PTX_TEST_SRC := $(sort $(wildcard $(SIMGPU)/test/ptx_*.c))
+
+DRIVER_TEST_SRC := $(sort $(wildcard $(SIMGPU)/test/driver_*.c))
+
+build/test/driver_test: $(DRIVER_TEST_SRC) $(SIMGPU)/test/driver_test.h build/simulated-asan/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_TEST_CFLAGS) $(filter-out %.h,$^) -o $@ -ldl -lpthread
+
+build/test/ptx_test: $(PTX_TEST_SRC) $(SIMGPU)/test/ptx_test.h $(filter build/simulated-asan/obj/ptx_%,$(SIMGPU_ASAN_OBJ))
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_TEST_CFLAGS) $(filter-out %.h,$^) -o $@ -lm -lpthread
+
+# All of it under AddressSanitizer and UBSan.
+simgpu-test: build/test/driver_test build/test/ptx_test build/conformance-asan
+	build/test/ptx_test
+	LD_LIBRARY_PATH=build/simulated-asan build/test/driver_test
+	@SIMGPU_LOG=/dev/null LD_LIBRARY_PATH=build/simulated-asan build/conformance-asan > build/test/conformance.txt || \
+		{ grep -v 'passed$$' build/test/conformance.txt; exit 1; }
+	@tail -n 1 build/test/conformance.txt

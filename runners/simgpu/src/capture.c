@@ -36,12 +36,15 @@ void capture_invalidate_id(uint64_t id)
 		capture_invalidate(cap);
 }
 
-bool capture_any(struct context *ctx)
+bool capture_invalidate_all(const struct context *ctx)
 {
+	bool any = false;
 	for (size_t i = 0; i < capture_count; i++)
-		if (captures[i]->origin && captures[i]->origin->ctx == ctx)
-			return true;
-	return false;
+		if (captures[i]->origin->ctx == ctx) {
+			capture_invalidate(captures[i]);
+			any = true;
+		}
+	return any;
 }
 
 CUresult capture_unsafe(struct call *c)
@@ -179,7 +182,8 @@ CUresult capture_wait_event(struct call *c, struct stream *s, struct event *e, u
 	}
 	s->capture = cap;
 	for (size_t i = 0; i < e->dep_count; i++)
-		dependencies_add(&s->deps, &s->dep_count, &s->dep_cap, e->deps[i]);
+		if (object_live(e->deps[i].node, OBJECT_NODE)) /* the application may have destroyed it meanwhile */
+			dependencies_add(&s->deps, &s->dep_count, &s->dep_cap, e->deps[i]);
 	call_detail(c, "capture=%llu", (unsigned long long)cap->id);
 	return CUDA_SUCCESS;
 }
@@ -235,7 +239,7 @@ static void finish(struct capture *cap)
 void captures_end(struct context *ctx)
 {
 	for (size_t i = capture_count; i-- > 0;)
-		if (captures[i]->origin && captures[i]->origin->ctx == ctx) {
+		if (captures[i]->origin->ctx == ctx) {
 			graph_end(captures[i]->graph);
 			finish(captures[i]);
 		}

@@ -61,6 +61,11 @@ const struct config *config_get(void)
 		if (config.compute && strcmp(v, "on") != 0)
 			fprintf(stderr, "simgpu: SIMGPU_COMPUTE=%s is neither on nor off: using on\n", v);
 	}
+	if ((v = env("SIMGPU_MACHINE_CODE"))) {
+		config.machine_code = strcmp(v, "no-op") == 0;
+		if (!config.machine_code && strcmp(v, "refuse") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_MACHINE_CODE=%s is neither refuse nor no-op: using refuse\n", v);
+	}
 	config.cc_major = 9;
 	if ((v = env("SIMGPU_COMPUTE_CAPABILITY")) && sscanf(v, "%d.%d", &config.cc_major, &config.cc_minor) != 2) {
 		fprintf(stderr, "simgpu: SIMGPU_COMPUTE_CAPABILITY=%s is not major.minor: using 9.0\n", v);

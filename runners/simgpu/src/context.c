@@ -76,8 +76,18 @@ static void clear_module(void *handle, void *arg)
 		module_unload(m);
 }
 
+static bool host_function_runs(const struct context *ctx)
+{
+	for (size_t i = 0; i < all_stream_count; i++)
+		if (all_streams[i]->ctx == ctx && all_streams[i]->head && all_streams[i]->head->running)
+			return true;
+	return false;
+}
+
 void context_clear(struct context *ctx)
 {
+	while (host_function_runs(ctx)) /* it comes back to its stream */
+		driver_wait();
 	captures_end(ctx);
 	for (size_t i = 0; i < all_stream_count; i++)
 		if (all_streams[i]->ctx == ctx)
@@ -193,6 +203,18 @@ CUresult sim_cuCtxCreate_v2(struct call *c, CUcontext *ctx, unsigned int flags, 
 	return CUDA_SUCCESS;
 }
 
+/* Execution affinity and graphics contexts are not simulated; without them the later forms are the earlier one. */
+CUresult sim_cuCtxCreate_v3(struct call *c, CUcontext *ctx, void *params_array, int num_params, unsigned int flags, CUdevice dev)
+{
+	(void)params_array;
+	return num_params ? call_unsupported_part(c, "execution affinity") : sim_cuCtxCreate_v2(c, ctx, flags, dev);
+}
+
+CUresult sim_cuCtxCreate_v4(struct call *c, CUcontext *ctx, void *ctx_create_params, unsigned int flags, CUdevice dev)
+{
+	return ctx_create_params ? call_unsupported_part(c, "creation parameters") : sim_cuCtxCreate_v2(c, ctx, flags, dev);
+}
+
 CUresult sim_cuCtxDestroy_v2(struct call *c, CUcontext handle)
 {
 	(void)c;
@@ -306,10 +328,8 @@ CUresult sim_cuCtxSynchronize(struct call *c)
 	CUresult r = call_context(c);
 	if (r)
 		return r;
-	if (capture_any(c->ctx)) { /* the context's handle covers the capturing streams */
-		capture_unsafe(c);
+	if (capture_invalidate_all(c->ctx)) /* the context's handle covers the capturing streams */
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	}
 	return queue_run_all(c->ctx);
 }
 

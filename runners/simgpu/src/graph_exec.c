@@ -149,7 +149,7 @@ CUresult sim_cuGraphLaunch(struct call *c, CUgraphExec exec, CUstream stream)
 
 static struct exec_node *own_node(struct exec *e, const struct node *n)
 {
-	size_t i = 0;
+	size_t i = n->slot < e->body->count && e->body->nodes[n->slot].origin == n ? n->slot : 0;
 	while (i < e->body->count && e->body->nodes[i].origin != n)
 		i++;
 	if (i == e->body->count)

@@ -20,6 +20,9 @@
 #define SMALL_LIMIT MIB
 #define SMALL_STEP 512
 #define WINDOW_SIZE ((uint64_t)1 << 40)
+/* Between the regions that sanitizers keep for themselves (up to 0x4000...) and position-independent programs (0x55...). */
+#define WINDOW_LOW 0x410000000000u
+#define WINDOW_SPREAD 0x110000000000u
 #define UNTOUCHED_LIMIT (64 * MIB) /* from here on a block's old contents are given back to the host */
 #define PATTERN 0xcb               /* what memory holds that nobody has written: nothing useful as int, float or pointer */
 
@@ -43,7 +46,7 @@ static bool open_window(void)
 	if (window)
 		return true;
 	for (int attempt = 0; attempt < 64 && !window; attempt++) {
-		uint64_t hint = 0x300000000000u + random_address() % 0x1f0000000000u / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE;
+		uint64_t hint = WINDOW_LOW + random_address() % WINDOW_SPREAD / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE;
 		void *p = mmap((void *)(uintptr_t)hint, WINDOW_SIZE, PROT_NONE,
 		               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 		if (p == MAP_FAILED)

@@ -1,72 +1,43 @@
 /*
- * image.c: from what a program loads to PTX text.
+ * image.c: from what a program loads to a parsed module.
  *
- * In: PTX text, or a fat binary whose entries hold uncompressed PTX. Out: the text and its parse. Fails:
- * NO_BINARY_FOR_GPU for machine code and for PTX of a newer architecture (this device has no machine code), NOT_SUPPORTED
- * for compressed entries, INVALID_PTX with the parser's message in the error log and the caller's JIT log.
+ * In: PTX text, a cubin, or a fat binary (fatbin.c). Out: the text or machine code, and its parse. Fails:
+ * NO_BINARY_FOR_GPU for PTX of a newer architecture and for machine code unless the environment admits it (its kernels do
+ * nothing here), INVALID_PTX with the parser's message in the error log and the caller's JIT log.
  */
 #include "sim.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WRAPPER_MAGIC 0x466243b1u
 #define CONTAINER_MAGIC 0xba55ed50u
-#define ENTRY_PTX 1
-#define FLAG_LZ4 0x2000u
-#define FLAG_ZSTD 0x8000u
 
 #define CU_JIT_ERROR_LOG_BUFFER 5
 #define CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES 6
 
 struct wrapper { uint32_t magic, version; const void *data; const void *more; };
-struct container { uint32_t magic; uint16_t version, header_size; uint64_t size; };
-struct entry {
-	uint16_t kind, version;
-	uint32_t header_size;
-	uint64_t padded_size;
-	uint32_t compressed_size, options_offset;
-	uint16_t minor, major;
-	uint32_t arch, name_offset, name_size;
-	uint64_t flags, zero, uncompressed_size;
-};
-_Static_assert(sizeof(struct entry) == 64, "layout of a fat binary's entry");
 
-static CUresult container_text(struct call *c, const unsigned char *p, const char **text, size_t *len)
+void image_drop(struct image *image)
 {
-	struct container head;
-	memcpy(&head, p, sizeof(head));
-	uint32_t best = 0, cc = (uint32_t)(config_get()->cc_major * 10 + config_get()->cc_minor);
-	bool compressed = false;
-	*text = NULL;
-	for (uint64_t at = 0; at + sizeof(struct entry) <= head.size;) {
-		const unsigned char *q = p + head.header_size + at;
-		struct entry e;
-		memcpy(&e, q, sizeof(e));
-		if (e.header_size < sizeof(e) || e.header_size > head.size - at || e.padded_size > head.size - at - e.header_size)
-			return CUDA_ERROR_INVALID_IMAGE;
-		if (e.kind == ENTRY_PTX && e.arch <= cc && e.arch >= best) {
-			if (e.flags & (FLAG_LZ4 | FLAG_ZSTD)) {
-				compressed = true;
-			} else {
-				best = e.arch;
-				*text = (const char *)q + e.header_size;
-				*len = strnlen(*text, e.padded_size);
-			}
-		}
-		at += e.header_size + e.padded_size;
-	}
-	if (*text)
-		return CUDA_SUCCESS;
-	if (compressed)
-		return call_unsupported_part(c, "compressed PTX in a fat binary");
-	error_log("%s: the fat binary has no PTX for compute capability %u.%u", c->name, cc / 10, cc % 10);
-	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	free(image->owned);
+	*image = (struct image){0};
 }
 
-CUresult image_text(struct call *c, const void *image, const char **text, size_t *len)
+/* A cubin in memory ends where its section or program headers end, whichever is later: nobody says how long it is. */
+static size_t cubin_size(const void *image)
 {
+	Elf64_Ehdr h;
+	memcpy(&h, image, sizeof(h));
+	uint64_t sections = h.e_shoff + (uint64_t)h.e_shentsize * h.e_shnum, programs = h.e_phoff + (uint64_t)h.e_phentsize * h.e_phnum;
+	return sections > programs ? sections : programs;
+}
+
+CUresult image_find(struct call *c, const void *image, struct image *out)
+{
+	*out = (struct image){0};
 	uint32_t magic;
 	memcpy(&magic, image, sizeof(magic));
 	if (magic == WRAPPER_MAGIC) {
@@ -78,13 +49,14 @@ CUresult image_text(struct call *c, const void *image, const char **text, size_t
 		memcpy(&magic, image, sizeof(magic));
 	}
 	if (magic == CONTAINER_MAGIC)
-		return container_text(c, image, text, len);
-	if (memcmp(image, "\177ELF", 4) == 0) {
-		error_log("%s: the image is machine code, and this device runs PTX only", c->name);
+		return fatbin_pick(c, image, out);
+	bool machine_code = memcmp(image, ELFMAG, SELFMAG) == 0;
+	if (machine_code && !config_get()->machine_code) {
+		error_log("%s: the image is machine code, and this device runs PTX only (SIMGPU_MACHINE_CODE)", c->name);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
-	*text = image;
-	*len = strlen(image);
+	out->data = image;
+	out->len = machine_code ? cubin_size(image) : strlen(image);
 	return CUDA_SUCCESS;
 }
 
@@ -144,6 +116,12 @@ static void jit_log(int nopt, const CUjit_option *opt, void *const *val, const c
 CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out)
 {
 	char err[512] = "";
+	if (len >= SELFMAG && memcmp(text, ELFMAG, SELFMAG) == 0) {
+		*out = cubin_parse(text, len, err, sizeof(err));
+		if (!*out)
+			error_log("load machine code: %s", err);
+		return *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+	}
 	if (target_too_new(text, len)) {
 		error_log("load PTX: its .target is newer than the device");
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;

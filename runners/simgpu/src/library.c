@@ -13,15 +13,18 @@ static CUresult load(struct call *c, CUlibrary *library, const void *code, unsig
 {
 	if (!library || !code || (nopt && (!opt || !val)))
 		return CUDA_ERROR_INVALID_VALUE;
-	const char *text;
-	size_t len;
+	struct image found;
 	struct ptx_module *ptx;
-	CUresult r = image_text(c, code, &text, &len);
-	if (r || (r = image_parse(text, len, (int)nopt, opt, val, &ptx)))
+	CUresult r = image_find(c, code, &found);
+	if (r)
 		return r;
+	if ((r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx))) {
+		image_drop(&found);
+		return r;
+	}
 	struct library *lib = xalloc(sizeof(*lib));
-	lib->text = xdup(text, len);
-	lib->text_len = len;
+	lib->text = found.owned ? found.owned : xdup(found.data, found.len);
+	lib->text_len = found.len;
 	lib->ptx = ptx;
 	lib->kernel_count = ptx_kernel_count(ptx);
 	lib->kernels = xalloc(lib->kernel_count * sizeof(*lib->kernels));

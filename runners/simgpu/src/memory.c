@@ -64,6 +64,11 @@ CUresult sim_cuMemAllocManaged(struct call *c, CUdeviceptr *ptr, size_t bytes, u
 	return r;
 }
 
+static bool freeable(const struct allocation *a, CUdeviceptr ptr)
+{
+	return a && a->base == ptr && a->block && a->kind != ALLOC_GLOBAL && !a->free_queued;
+}
+
 CUresult sim_cuMemFree_v2(struct call *c, CUdeviceptr ptr)
 {
 	CUresult r = call_context(c);
@@ -73,7 +78,7 @@ CUresult sim_cuMemFree_v2(struct call *c, CUdeviceptr ptr)
 	if (!ptr)
 		return CUDA_SUCCESS;
 	struct allocation *a = allocation_at(ptr);
-	if (!a || a->base != ptr || a->kind == ALLOC_PINNED || a->kind == ALLOC_REGISTERED || a->kind == ALLOC_GLOBAL)
+	if (!freeable(a, ptr))
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((r = capture_unsafe(c)))
 		return r;
@@ -187,10 +192,9 @@ CUresult sim_cuMemFreeAsync(struct call *c, CUdeviceptr ptr, CUstream handle)
 		return call_unsupported_part(c, "memory free nodes");
 	}
 	struct allocation *a = allocation_at(ptr);
-	if (!a || a->base != ptr || a->flags & 1u << 31 || a->kind == ALLOC_PINNED || a->kind == ALLOC_REGISTERED ||
-	    a->kind == ALLOC_GLOBAL)
+	if (!freeable(a, ptr))
 		return CUDA_ERROR_INVALID_VALUE;
-	a->flags |= 1u << 31; /* a second free of it is an error from now on */
+	a->free_queued = true;
 	struct op *op = op_new(OP_FREE);
 	op->freed = a;
 	queue_add(s, op);

@@ -113,10 +113,13 @@ static CUresult load(struct call *c, CUmodule *module, const void *image, unsign
 	/* Loading may need to allocate and to wait. */
 	if ((r = capture_unsafe(c)))
 		return r;
-	const char *text;
-	size_t len;
+	struct image found;
 	struct ptx_module *ptx;
-	if ((r = image_text(c, image, &text, &len)) || (r = image_parse(text, len, (int)nopt, opt, val, &ptx)))
+	if ((r = image_find(c, image, &found)))
+		return r;
+	r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx);
+	image_drop(&found);
+	if (r)
 		return r;
 	struct module *m = module_new(c->ctx, ptx, NULL, &r);
 	if (!m)

@@ -50,7 +50,7 @@ char *xdup(const char *text, size_t len);
 
 struct config {
 	uint64_t seed, memory;
-	bool compute, leaks;
+	bool compute, leaks, machine_code;
 	int cc_major, cc_minor;
 	const char *call_log, *truth, *log;
 };
@@ -116,6 +116,7 @@ struct allocation {
 	struct context *ctx;
 	struct pool *pool;
 	struct block *block; /* where it lies in device memory; NULL for host memory */
+	bool free_queued;    /* by cuMemFreeAsync */
 };
 
 /* Device memory. place returns NULL where the device is full. */
@@ -175,7 +176,7 @@ struct kernel {
 };
 
 struct library {
-	char *text; /* PTX, for a module in each context that asks */
+	char *text; /* PTX or machine code, for a module in each context that asks */
 	size_t text_len;
 	struct ptx_module *ptx;
 	struct kernel *kernels;
@@ -184,7 +185,13 @@ struct library {
 	size_t module_count, module_cap;
 };
 
-CUresult image_text(struct call *c, const void *image, const char **text, size_t *len);
+/* PTX text or machine code; owned is set where it had to be decompressed. */
+struct image { const char *data; size_t len; char *owned; };
+CUresult image_find(struct call *c, const void *image, struct image *out);
+void image_drop(struct image *image);
+CUresult fatbin_pick(struct call *c, const void *container, struct image *out);
+bool lz4_decode(const void *src, size_t src_len, void *dst, size_t dst_len);
+struct ptx_module *cubin_parse(const void *image, size_t len, char *err, size_t err_cap); /* as ptx_parse */
 CUresult image_from_file(struct call *c, const char *path, char **data);
 CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out);
 struct module *module_new(struct context *ctx, struct ptx_module *ptx, struct library *lib, CUresult *r);
@@ -326,7 +333,7 @@ CUresult capture_unsafe(struct call *c);
 CUresult capture_check(struct call *c, struct stream *s, bool *capturing);
 void capture_invalidate(struct capture *cap);
 void capture_invalidate_id(uint64_t id);
-bool capture_any(struct context *ctx);
+bool capture_invalidate_all(const struct context *ctx); /* true where there were any */
 /* Adds a node after the stream's dependencies and makes it the next one's only dependency. */
 CUresult capture_node(struct stream *s, struct node *n);
 CUresult capture_wait_event(struct call *c, struct stream *s, struct event *e, unsigned flags);

@@ -1,0 +1,159 @@
+/*
+ * driver_test.c: what only the simulated driver promises, and conformance.c therefore cannot ask of a real one: addresses
+ * that move, work that stays undone, faults that name their place, logs.
+ *
+ * Usage: driver_test [test]. Without an argument each test runs in a process of its own, with the environment it names and
+ * log files in a temporary directory. Exit status 0 if every test passed.
+ */
+#include "driver_test.h"
+
+#include <sys/wait.h>
+
+CUfunction add_kernel;
+
+CUfunction load(const char *ptx, const char *name)
+{
+	CUmodule m;
+	CUfunction f;
+	OK(cuModuleLoadData(&m, ptx));
+	OK(cuModuleGetFunction(&f, m, name));
+	return f;
+}
+
+static void start(void)
+{
+	CUcontext ctx;
+	OK(cuInit(0));
+	OK(cuDevicePrimaryCtxRetain(&ctx, 0));
+	OK(cuCtxSetCurrent(ctx));
+	add_kernel = load(HEADER KERNEL("add", "add.f32"), "add");
+}
+
+CUresult launch(CUfunction f, CUstream s, CUdeviceptr buf, unsigned n, float v)
+{
+	void *params[] = {&buf, &n, &v};
+	return cuLaunchKernel(f, (n + 31) / 32, 1, 1, 32, 1, 1, 0, s, params, NULL);
+}
+
+CUstream new_stream(void)
+{
+	CUstream s;
+	OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	return s;
+}
+
+const char *line_with(const char *path, const char *a, const char *b)
+{
+	static char line[4096];
+	FILE *f = fopen(path, "r");
+	CHECK(f != NULL);
+	bool found = false;
+	while (!found && fgets(line, sizeof(line), f))
+		found = strstr(line, a) && strstr(line, b);
+	fclose(f);
+	return found ? line : NULL;
+}
+
+static const struct { const char *name; void (*run)(void); const char *env; } tests[] = {
+	{"undone", undone, NULL},
+	{"unordered", unordered, NULL},
+	{"missing_edge", missing_edge, NULL},
+	{"print_addresses", print_addresses, NULL},
+	{"reuse", reuse, NULL},
+	{"placement", placement, NULL},
+	{"not_zeroed", not_zeroed, NULL},
+	{"out_of_memory", out_of_memory, "SIMGPU_MEMORY=64M"},
+	{"freed_memory", freed_memory, NULL},
+	{"past_the_end", past_the_end, NULL},
+	{"no_names", no_names, NULL},
+	{"unsupported", unsupported, NULL},
+	{"no_compute", no_compute, "SIMGPU_COMPUTE=off"},
+	{"capability", capability, "SIMGPU_COMPUTE_CAPABILITY=8.6"},
+	{"fat_binary", fat_binary, NULL},
+	{"call_log", call_log, NULL},
+	{"truth", truth, NULL},
+	{"leave_things", leave_things, "SIMGPU_LEAKS=1"},
+	{"host_function_waits", host_function_waits, NULL},
+	{"threads", threads, NULL},
+	{"large_graph", large_graph, NULL},
+};
+
+static char out[4096];
+
+/* Runs a test of this program with its environment; what it printed is in out. */
+static int run(const char *name, const char *env)
+{
+	int fd[2];
+	if (pipe(fd))
+		return -1;
+	fflush(stdout);
+	pid_t pid = fork();
+	if (pid == 0) {
+		char copy[128];
+		dup2(fd[1], 1);
+		close(fd[0]);
+		close(fd[1]);
+		if (env) {
+			snprintf(copy, sizeof(copy), "%s", env);
+			putenv(copy);
+		}
+		execl("/proc/self/exe", "driver_test", name, (char *)NULL);
+		_exit(127);
+	}
+	close(fd[1]);
+	size_t len = 0;
+	ssize_t n;
+	while (len < sizeof(out) - 1 && (n = read(fd[0], out + len, sizeof(out) - 1 - len)) > 0)
+		len += (size_t)n;
+	out[len] = 0;
+	close(fd[0]);
+	int status = -1;
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static int report(const char *name, bool passed)
+{
+	printf("%s %s\n%s", passed ? "ok  " : "FAIL", name, passed ? "" : out);
+	return !passed;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1) {
+		for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+			if (strcmp(tests[i].name, argv[1]) == 0) {
+				start();
+				tests[i].run();
+				return 0;
+			}
+		return 127;
+	}
+	char dir[] = "/tmp/simgpu-test-XXXXXX", path[64], cmd[64];
+	if (!mkdtemp(dir))
+		return 1;
+	static const char *const logs[] = {"SIMGPU_LOG", "SIMGPU_CALL_LOG", "SIMGPU_TRUTH"};
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", dir, logs[i]);
+		setenv(logs[i], path, 1);
+	}
+	int failed = 0;
+	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+		failed += report(tests[i].name, run(tests[i].name, tests[i].env) == 0);
+	run("leave_things", "SIMGPU_LEAKS=1");
+	leaks();
+	char first[sizeof(out)];
+	run("print_addresses", "SIMGPU_SEED=7");
+	memcpy(first, out, sizeof(first));
+	run("print_addresses", "SIMGPU_SEED=7");
+	failed += report("addresses repeat with the seed", strcmp(first, out) == 0);
+	run("print_addresses", NULL);
+	memcpy(first, out, sizeof(first));
+	run("print_addresses", NULL);
+	failed += report("addresses differ without one", strcmp(first, out) != 0);
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	if (system(cmd))
+		failed++;
+	printf("driver_test: %d failed\n", failed);
+	return failed != 0;
+}
