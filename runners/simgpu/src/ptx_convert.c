@@ -37,6 +37,8 @@ void ptx_set_lane(struct warp *w, uint32_t offset, uint8_t cls, uint32_t lane, u
 		memcpy(w->regs + offset + lane * 4, &u, 4);
 }
 
+static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD };
+
 static int bits_of(enum ptx_type t)
 {
 	switch (t) {
@@ -98,11 +100,6 @@ static uint32_t narrow(float f, enum ptx_type t, int mode)
 
 	if (mode == CVT_RN || isnan(f) || back == f)
 		return h;
-	if (mode == CVT_RNA) { /* ties away: only a tie that went toward zero differs */
-		float next = t == TY_F16 ? half_float(h + 1) : bfloat_float(h + 1);
-
-		return fabsf(back) < fabsf(f) && fabs((double)next - f) == fabs((double)f - back) ? h + 1 : h;
-	}
 	up = mode == CVT_RP || (mode == CVT_RZ && f < 0);
 	if (up && back < f)
 		return h == 0x8000 ? 1 : back < 0 ? h - 1 : h + 1;
@@ -113,7 +110,6 @@ static uint32_t narrow(float f, enum ptx_type t, int mode)
 
 static uint64_t from_double(double d, enum ptx_type t, int mode)
 {
-	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST };
 	volatile double v = d;
 	volatile float f;
 
@@ -130,7 +126,6 @@ static uint64_t from_double(double d, enum ptx_type t, int mode)
 
 static uint64_t int_to_float(uint64_t v, bool neg, enum ptx_type t, int mode)
 {
-	static const int modes[] = { FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST };
 	volatile uint64_t u = v;
 	volatile int64_t s = (int64_t)v;
 	volatile float f;

@@ -339,26 +339,24 @@ static void convert(struct parser *p, enum ptx_type from, uint32_t a, enum ptx_t
 
 static bool d_cvt(struct parser *p)
 {
-	static const char *const modes[] = { "rn", "rz", "rm", "rp", "rna", "rni", "rzi", "rmi", "rpi" };
+	static const char *const modes[] = { "rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi" };
 	enum ptx_type from = ptx_last_type(p), to = ptx_last_type(p);
 	int64_t flags = 0;
 	bool fi = ptx_type_float(from), ti = ptx_type_float(to), integral = false, any = false;
 
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 8; i++)
 		if (ptx_mod(p, modes[i])) {
 			if (any)
 				return false;
 			any = true;
-			integral = i >= 5;
-			flags = integral ? i - 5 : i;
+			integral = i >= 4;
+			flags = i % 4;
 		}
 	if (from == TY_NONE || to == TY_NONE || from == TY_PRED || to == TY_PRED)
 		return false;
 	if (integral && !fi)
 		return false;
 	if (fi && !ti && !integral)
-		return false;
-	if (flags == CVT_RNA)
 		return false;
 	if (integral && ti)
 		flags |= CVT_TO_INT;

@@ -82,7 +82,6 @@ BINARY(FCOPYSIGN_F64, u64a, u64a, u64a, (b & 0x7fffffffffffffffull) | (a & 0x800
 UNARY(FLUSH_F32, f32a, f32a, ftz(a))
 UNARY(SATURATE_F32, f32a, f32a, a > 0 ? a < 1 ? a : 1 : 0)
 UNARY(SATURATE_F64, f64a, f64a, a > 0 ? a < 1 ? a : 1 : 0)
-UNARY(RELU_F32, f32a, f32a, a > 0 || a != a ? a : 0)
 
 /* Directed rounding: the loops read and write memory between the two calls, so they cannot move out. sub: fesetround mode
  * index (0 nearest, 1 toward zero, 2 down, 3 up). */

@@ -66,7 +66,7 @@ enum { MEM_ADDR32 = 1, MEM_SIGNED = 2, MEM_SPACE = 2 /* bits from here: enum ptx
 enum ptx_space { SP_GENERIC, SP_GLOBAL, SP_SHARED, SP_LOCAL, SP_PARAM };
 
 enum ptx_vkind { V_REG, V_CONST, V_SREG, V_PINNED };
-enum ptx_reloc { REL_NONE, REL_GLOBAL, REL_SHARED, REL_FRAME, REL_GENERIC_SHARED };
+enum ptx_reloc { REL_NONE, REL_GLOBAL, REL_SHARED, REL_FRAME };
 
 struct vreg {
 	uint64_t value; /* V_CONST: bits or addend; V_SREG: enum ptx_sreg */
@@ -118,9 +118,10 @@ struct ptx_kernel {
 	uint32_t shared_bytes, dynamic_base, entry;
 	struct init_row *rows; /* those that depend on the block come first */
 	uint32_t nrows, nblock_rows;
+	bool machine_code; /* cubin.c: there is nothing to interpret, a launch does nothing */
 };
 
-struct global_init { uint64_t offset, value; uint32_t ref; uint8_t size; bool is_ref; };
+struct global_init { uint64_t offset, value; uint32_t ref; }; /* the address of global ref, plus value, at offset */
 struct gvar {
 	struct ptx_global pub;
 	struct global_init *refs; /* addresses inside the initialiser */
@@ -230,7 +231,7 @@ enum ptx_shfl { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 enum ptx_vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum ptx_redux { RX_ADD, RX_MIN_U, RX_MIN_S, RX_MAX_U, RX_MAX_S, RX_AND, RX_OR, RX_XOR };
 /* struct insn.imm of OP_CVT */
-enum { CVT_RN, CVT_RZ, CVT_RM, CVT_RP, CVT_RNA, CVT_MODE = 7, CVT_TO_INT = 8, CVT_FTZ = 16, CVT_SAT = 32, CVT_RELU = 64 };
+enum { CVT_RN, CVT_RZ, CVT_RM, CVT_RP, CVT_MODE = 3, CVT_TO_INT = 8, CVT_FTZ = 16, CVT_SAT = 32, CVT_RELU = 64 };
 /* struct insn.aux of OP_BAR */
 enum { BAR_HAS_COUNT = 1, BAR_NOT = 2 };
 

@@ -140,7 +140,7 @@ static void put_address(struct parser *p, struct init_state *s)
 {
 	bool generic = ptx_word(p, "generic");
 	struct sym *v;
-	struct global_init gi = { .is_ref = true, .size = (uint8_t)s->d->elem, .offset = s->at };
+	struct global_init gi = { .offset = s->at };
 
 	if (generic) {
 		ptx_next(p);

@@ -154,6 +154,8 @@ uint32_t ptx_in(struct parser *p, uint32_t i, enum ptx_type t);
 uint32_t ptx_out(struct parser *p, uint32_t i, enum ptx_type t);
 uint32_t ptx_pred_in(struct parser *p, uint32_t i);
 uint8_t ptx_class_of(const struct parser *p, uint32_t reg);
+/* Reads one operand. False for forms that only unsupported instructions have. */
+bool ptx_read_operand(struct parser *p, struct operand *o);
 
 /* Decoders by opcode: false when the instruction is not supported. */
 typedef bool (*ptx_decoder)(struct parser *p);
