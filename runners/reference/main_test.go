@@ -164,18 +164,29 @@ func TestCallLog(t *testing.T) {
 	}
 }
 
-func TestGenerateStops(t *testing.T) {
+// More prompts than the batch and the KV cache (four blocks for sequences, one each) hold at a time are answered one after
+// the other, in the blocks of those that ended.
+func TestGenerate(t *testing.T) {
+	args := []string{"generate", "--model", "models/tiny", "--batch-sizes", "1,2,4", "--max-model-len", "32", "--kv-cache-bytes", "61440",
+		"--max-tokens", "5"}
+	prompts := []string{"And the", "In", "Of", "The king", "Then said", "Blessed", "He", "Behold", "I"}
+	for _, p := range prompts {
+		args = append(args, "--prompt", p)
+	}
 	got := result[struct {
 		Answers []answer `json:"answers"`
-	}](t, nil, "generate", "--model", "models/tiny", "--batch-sizes", "1,2", "--kv-cache-bytes", "4000000", "--max-tokens", "5",
-		"--prompt", "And the", "--prompt", "In", "--prompt", "Of")
-	if len(got.Answers) != 3 {
-		t.Fatalf("%d answers to 3 prompts", len(got.Answers))
+	}](t, nil, args...)
+	if len(got.Answers) != len(prompts) {
+		t.Fatalf("%d answers to %d prompts", len(got.Answers), len(prompts))
 	}
-	for _, a := range got.Answers {
-		if len(a.Tokens) == 0 || len(a.Tokens) > 5 || a.Text == "" {
+	for i, a := range got.Answers {
+		if a.Prompt != prompts[i] || len(a.Tokens) == 0 || len(a.Tokens) > 5 || a.Text == "" {
 			t.Errorf("%q is answered with %d tokens: %q", a.Prompt, len(a.Tokens), a.Text)
 		}
+	}
+	long := start(t, nil, append(args, "--max-tokens", "100", "--prompt", strings.Repeat("x ", 40))...)
+	if long.code != 1 || !strings.Contains(long.stderr, "--max-model-len") {
+		t.Errorf("an overlong prompt ends with exit code %d: %s", long.code, long.stderr)
 	}
 }
 
