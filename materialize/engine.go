@@ -43,6 +43,9 @@ func (e *EngineError) Unwrap() error { return e.Err }
 // record runs the engine up to `ready` under the recorder and reads the trace it leaves.
 func (e *engine) record(ctx context.Context, name, run string, gapSeed, kvBytes uint64) (*Recording, error) {
 	path := filepath.Join(e.dir, name+".trace")
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("record run %s: %w", name, err)
+	}
 	env := []string{"MEDUSA_RUN=" + run}
 	if run != "profile" {
 		env = append(env, "MEDUSA_KV_BYTES="+strconv.FormatUint(kvBytes, 10))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -21,6 +22,7 @@ type Options struct {
 	Argv    []string  // the engine's command, unchanged
 	Library string    // libmedusa_interpose.so
 	Log     io.Writer // the engine's output of every run; nil: shown only where a run fails
+	Traces  string    // keep the traces in this directory; empty: they go
 	Now     time.Time
 	// Step is told about each run before it starts: its number, how many there are, and what it does.
 	Step func(i, n int, what string)
@@ -34,6 +36,9 @@ const recordAttempts = 3
 // the artifact its name. Whatever fails leaves nothing under that name.
 func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	dir, remove, err := scratch()
+	if o.Traces != "" {
+		dir, remove, err = o.Traces, func() {}, os.MkdirAll(o.Traces, 0o755)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/interpose/trace"
 )
 
 func newInspectCmd() *cobra.Command {
@@ -18,17 +19,21 @@ func newInspectCmd() *cobra.Command {
 	var text bool
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Show what an artifact holds",
+		Short: "Show what an artifact or a trace holds",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "table" && format != "json" {
+				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			}
+			out := cmd.OutOrStdout()
+			if trace.Is(args[0]) {
+				return inspectTrace(out, args[0], format)
+			}
 			art, err := artifacts.Read(args[0])
 			if err != nil {
 				return err
 			}
-			out := cmd.OutOrStdout()
 			switch {
-			case format != "table" && format != "json":
-				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
 			case text && graph != "":
 				return usageError{errors.New("--text and --graph exclude each other")}
 			case text:

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/interpose/trace"
 )
 
 func main() {
@@ -76,6 +77,7 @@ func (c childExit) Error() string { return fmt.Sprintf("engine ended with exit c
 func exitCode(err error) int {
 	var usage usageError
 	var child childExit
+	var badTrace *trace.Error
 	switch {
 	case err == nil:
 		return exitOK
@@ -85,7 +87,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, artifacts.ErrIncompatible):
 		return exitIncompatible
-	case errors.Is(err, artifacts.ErrCorrupt):
+	case errors.Is(err, artifacts.ErrCorrupt), errors.As(err, &badTrace):
 		return exitCorrupt
 	}
 	return exitError

@@ -5,11 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"medusa/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -18,15 +19,8 @@ func TestMain(m *testing.M) {
 
 // Scripts see the built engines and libraries of build/ (make), and run them on the simulated GPU.
 func TestScripts(t *testing.T) {
-	_, file, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(file), "..", "..")
-	build, err := filepath.Abs(filepath.Join(root, "build"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(build, "lib", "libmedusa_interpose.so")); err != nil {
-		t.Fatalf("%v (run make first)", err)
-	}
+	testenv.Build(t, "lib", "bin", "zoo")
+	build := testenv.Path(t, "build")
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,

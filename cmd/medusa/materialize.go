@@ -16,7 +16,7 @@ import (
 )
 
 func newMaterializeCmd() *cobra.Command {
-	var output string
+	var output, traces string
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:   "materialize -o FILE -- ENGINE [ARG...]",
@@ -33,7 +33,7 @@ places, and twice to compare restored graphs with natively captured ones. FILE a
 			if err != nil {
 				return err
 			}
-			o := materialize.Options{Output: output, Argv: argv, Library: library, Now: time.Now().UTC()}
+			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: traces, Now: time.Now().UTC()}
 			if verbose {
 				o.Log = cmd.ErrOrStderr()
 			}
@@ -48,6 +48,7 @@ places, and twice to compare restored graphs with natively captured ones. FILE a
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
+	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces of the recorded runs")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
 	return cmd
 }

@@ -57,6 +57,18 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
+// Is reports whether the file at path begins as a trace does.
+func Is(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, len(magic))
+	_, err = io.ReadFull(f, head)
+	return err == nil && string(head) == magic
+}
+
 // NewReader reads a trace of size bytes from r; name stands for it in errors.
 func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
 	t := &Reader{name: name, r: r, size: size}

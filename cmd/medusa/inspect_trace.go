@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"medusa/interpose/trace"
+)
+
+// traceSummary is the JSON form of a trace's overview; fields are only ever added.
+type traceSummary struct {
+	File    string         `json:"file"`
+	Process string         `json:"process"`
+	GapSeed uint64         `json:"gap_seed"`
+	Seconds float64        `json:"seconds"`
+	Records map[string]int `json:"records"`
+	Phases  []tracePhase   `json:"phases"`
+	Graphs  []traceGraph   `json:"graphs"`
+	Faults  []string       `json:"faults"`
+}
+
+type tracePhase struct {
+	Name  string  `json:"name"`
+	Began float64 `json:"began"` // seconds since the first record
+}
+
+type traceGraph struct {
+	Label string `json:"label"`
+	Batch int64  `json:"batch"`
+	Nodes uint32 `json:"nodes"`
+	Edges uint32 `json:"edges"`
+}
+
+// summarizeTrace reads a whole trace: only its end record says that it is complete.
+func summarizeTrace(path string) (*traceSummary, error) {
+	r, err := trace.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	s := &traceSummary{File: path, Records: map[string]int{}}
+	for {
+		rec, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return s, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.Records[rec.RecordType().String()]++
+		seconds := float64(rec.Header().Time) / 1e9
+		s.Seconds = seconds
+		switch v := rec.(type) {
+		case *trace.Process:
+			s.Process, s.GapSeed = v.Exe, v.GapSeed
+		case *trace.Phase:
+			s.Phases = append(s.Phases, tracePhase{v.Name, seconds})
+		case *trace.Graph:
+			s.Graphs = append(s.Graphs, traceGraph{v.Label, v.Batch, v.Nodes, v.Edges})
+		case *trace.Fault:
+			s.Faults = append(s.Faults, v.Call+": "+v.Reason)
+		}
+	}
+}
+
+func inspectTrace(w io.Writer, path, format string) error {
+	s, err := summarizeTrace(path)
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		return writeJSON(w, s)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "trace\t%s\n", s.File)
+	fmt.Fprintf(t, "process\t%s, %.3f s\n", s.Process, s.Seconds)
+	for _, p := range s.Phases {
+		fmt.Fprintf(t, "phase\t%s at %.3f s\n", p.Name, p.Began)
+	}
+	for _, g := range s.Graphs {
+		fmt.Fprintf(t, "graph\t%s: %d nodes, %d edges\n", g.Label, g.Nodes, g.Edges)
+	}
+	for _, f := range s.Faults {
+		fmt.Fprintf(t, "fault\t%s\n", f)
+	}
+	fmt.Fprintf(t, "records\t%d allocations, %d frees, %d modules, %d kernel nodes\n",
+		s.Records["alloc"], s.Records["free"], s.Records["module"], s.Records["kernel"])
+	return t.Flush()
+}
