@@ -8,9 +8,9 @@
  * Machine code is never interpreted: launches of these kernels are checked, recorded and captured, and change no memory.
  */
 #include "ptx_internal.h"
-#include "sim.h"
 
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,7 +214,14 @@ static bool add_symbols(struct cubin *c, const Elf64_Shdr *table)
 struct ptx_module *cubin_parse(const void *image, size_t len, char *err, size_t err_cap)
 {
 	struct cubin c = {.data = image, .len = len, .module = calloc(1, sizeof(struct ptx_module))};
-	bool ok = c.module && open_elf(&c);
+	bool ok = c.module;
+	if (ok && (uintptr_t)image % 8) { /* headers are read in place */
+		void *copy = ptx_alloc(&c.module->arena, len, 1);
+		c.data = copy;
+		if ((ok = copy))
+			memcpy(copy, image, len);
+	}
+	ok = ok && open_elf(&c);
 	for (unsigned i = 0; ok && i < c.head->e_shnum; i++)
 		if (c.sections[i].sh_type == SHT_SYMTAB) {
 			ok = add_symbols(&c, &c.sections[i]);

@@ -37,6 +37,8 @@ struct ptx_global {
 
 /* Parses a module. Returns NULL and a message in err ("line 12: unknown opcode foo.b32") on failure. */
 struct ptx_module *ptx_parse(const char *text, size_t len, char *err, size_t err_cap);
+/* The same for machine code (cubin.c): a launch of such a kernel does nothing. */
+struct ptx_module *cubin_parse(const void *image, size_t len, char *err, size_t err_cap);
 void ptx_free(struct ptx_module *m);
 
 size_t ptx_kernel_count(const struct ptx_module *m);

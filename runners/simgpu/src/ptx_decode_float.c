@@ -202,6 +202,8 @@ static bool d_library(struct parser *p)
 	/* ftz matters in float only, except that ex2.ftz.bf16 is the only bfloat16 form */
 	if (ftz && (half == TY_F16))
 		return false;
+	if (op == OP_EX2_F32 && ftz)
+		op = OP_EX2_F32Z;
 	d = ptx_out(p, 0, t);
 	a = ptx_in(p, 1, t);
 	if (t == TY_F32) {

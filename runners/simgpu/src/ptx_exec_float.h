@@ -144,7 +144,8 @@ static inline float exp2_float(float a)
 	p *= bits_double((double_bits(t) + 1023) << 52);
 	return a != a ? a : (float)p;
 }
-UNARY(EX2_F32, f32a, f32a, in->sub ? ftz(exp2_float(ftz(a))) : exp2_float(a))
+UNARY(EX2_F32, f32a, f32a, exp2_float(a))
+UNARY(EX2_F32Z, f32a, f32a, ftz(exp2_float(ftz(a))))
 
 static inline bool testp(double a, bool normal, int test)
 {

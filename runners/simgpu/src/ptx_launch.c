@@ -96,12 +96,18 @@ static void fill_rows(const struct launch *l, const struct cta *c, struct warp *
 		if (r->cls == CLS_PRED) {
 			p = r->value ? UINT32_MAX : 0;
 			memcpy(w->regs + r->offset, &p, 4);
-			continue;
+		} else if (r->kind == V_SREG) {
+			for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+				ptx_set_lane(w, r->offset, r->cls, lane, sreg_value(l, c, w, r->value, lane));
+		} else if (r->cls == CLS_W64) {
+			uint64_t v = r->value + (r->reloc == REL_GLOBAL ? k->module->globals[r->ref]->bound : 0);
+
+			for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+				memcpy(w->regs + r->offset + 8 * lane, &v, 8);
+		} else {
+			for (uint32_t lane = 0; lane < PTX_LANES; lane++)
+				ptx_set_lane(w, r->offset, r->cls, lane, r->value);
 		}
-		for (uint32_t lane = 0; lane < PTX_LANES; lane++)
-			ptx_set_lane(w, r->offset, r->cls, lane,
-			             r->kind == V_SREG ? sreg_value(l, c, w, r->value, lane)
-			             : r->value + (r->reloc == REL_GLOBAL ? k->module->globals[r->ref]->bound : 0));
 	}
 }
 
@@ -326,7 +332,7 @@ int ptx_launch(const struct ptx_kernel *k, const uint32_t grid[3], const uint32_
 	memset(fault, 0, sizeof *fault);
 	memcpy(l.grid, grid, sizeof l.grid);
 	memcpy(l.block, block, sizeof l.block);
-	if (!grid[0] || !grid[1] || !grid[2])
+	if (!grid[0] || !grid[1] || !grid[2] || k->machine_code)
 		return 0;
 	if (block[0] > 1024 || block[1] > 1024 || block[2] > 1024 || threads == 0 || threads > 1024) {
 		fault->kind = PTX_UNSUPPORTED;

@@ -191,7 +191,6 @@ CUresult image_find(struct call *c, const void *image, struct image *out);
 void image_drop(struct image *image);
 CUresult fatbin_pick(struct call *c, const void *container, struct image *out);
 bool lz4_decode(const void *src, size_t src_len, void *dst, size_t dst_len);
-struct ptx_module *cubin_parse(const void *image, size_t len, char *err, size_t err_cap); /* as ptx_parse */
 CUresult image_from_file(struct call *c, const char *path, char **data);
 CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out);
 struct module *module_new(struct context *ctx, struct ptx_module *ptx, struct library *lib, CUresult *r);
