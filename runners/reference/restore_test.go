@@ -34,7 +34,8 @@ func TestRestored(t *testing.T) {
 			dir := t.TempDir()
 			artifact, calls := filepath.Join(dir, "a.medusa"), filepath.Join(dir, "calls")
 			memory := []string{"SIMGPU_MEMORY=512M"}
-			shape := []string{"--model", model, "--batch-sizes", "1,2,8,72", "--max-model-len", "48"}
+			// A small KV cache: verification hashes it many times over.
+			shape := []string{"--model", model, "--batch-sizes", "1,2,8,72", "--max-model-len", "48", "--gpu-memory-utilization", "0.06"}
 			run := append([]string{"run", "--batches", "1:33,2:3,5:3,8:3,72:2", "--seed", "11", "-o", "json"}, shape...)
 			if p := underMedusa(t, memory, []string{"materialize", "-o", artifact}, run...); p.code != 0 {
 				t.Fatalf("materialize ends with exit code %d\n%s", p.code, p.stderr)
