@@ -244,7 +244,6 @@ extern const ptx_fn ptx_table_base[OP_COUNT];
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define PTX_X86_VARIANTS 1
 extern const ptx_fn ptx_table_v3[OP_COUNT];
-extern const ptx_fn ptx_table_v4[OP_COUNT];
 #endif
 
 /* For tests: the table to link with instead of the host's best. */

@@ -36,9 +36,6 @@ static const ptx_fn *handlers(void)
 		return ptx_force_table;
 #ifdef PTX_X86_VARIANTS
 	__builtin_cpu_init();
-	if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd") &&
-	    __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma"))
-		return ptx_table_v4;
 	if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
 		return ptx_table_v3;
 #endif

@@ -347,8 +347,7 @@ void test_ops(void)
 	struct { const char *name; const ptx_fn *table; } tables[] = {
 		{ "base", ptx_table_base },
 #ifdef PTX_X86_VARIANTS
-		{ "v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? ptx_table_v3 : NULL },
-		{ "v4", __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") ? ptx_table_v4 : NULL },
+		{ "v3", __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") ? ptx_table_v3 : NULL },
 #endif
 	};
 
