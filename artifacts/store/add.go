@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"medusa/artifacts"
+)
+
+// Fill writes an artifact's bytes from offset have on, where an earlier attempt ended. It may be called again with 0
+// when the whole turned out wrong.
+type Fill func(ctx context.Context, f *os.File, have int64) error
+
+// attempts bounds how often an artifact that was evicted at once is stored again.
+const attempts = 3
+
+// Add stores the artifact with a digest and a size in bytes, unless it is there already, gives it a name unless that is
+// empty, and pins it. Of several processes that add the same artifact at once one fills it and the others wait.
+func (s *Store) Add(ctx context.Context, digest string, size int64, name string, fill Fill) (*Pin, error) {
+	digits, err := hexOf(digest)
+	if err != nil {
+		return nil, fmt.Errorf("store artifact: %w", err)
+	}
+	if size > s.limit {
+		return nil, fmt.Errorf("store %s: %d bytes are %w, %d bytes (MEDUSA_CACHE_LIMIT)", digest, size, ErrTooLarge, s.limit)
+	}
+	for attempt := 1; ; attempt++ {
+		pin, err := s.Pin(digest)
+		if errors.Is(err, ErrNotFound) {
+			pin, err = s.add(ctx, digits, size, fill)
+		}
+		if errors.Is(err, ErrNotFound) && attempt < attempts {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store %s: %w", digest, s.hint(err, size))
+		}
+		if name != "" {
+			if err := s.name(name, digest); err != nil {
+				_ = pin.Close()
+				return nil, fmt.Errorf("store %s: %w", digest, s.hint(err, size))
+			}
+		}
+		// Others may have added meanwhile.
+		if _, err := s.evict(s.limit, false); err != nil {
+			_ = pin.Close()
+			return nil, err
+		}
+		return pin, nil
+	}
+}
+
+// AddFile stores a file.
+func (s *Store) AddFile(ctx context.Context, path, name string) (*Pin, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("store artifact: %w", err)
+	}
+	defer in.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, in)
+	if err != nil {
+		return nil, fmt.Errorf("store artifact: %w", err)
+	}
+	return s.Add(ctx, digestPrefix+hex.EncodeToString(sum.Sum(nil)), size, name, func(_ context.Context, f *os.File, have int64) error {
+		_, err := io.Copy(f, io.NewSectionReader(in, have, size-have))
+		return err
+	})
+}
+
+func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (*Pin, error) {
+	path := s.partial(digits)
+	f, err := s.claim(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	pinned := false
+	defer func() {
+		if !pinned {
+			_ = f.Close()
+		}
+	}()
+	// The one waited for may have finished.
+	if pin, err := s.Pin(digestPrefix + digits); !errors.Is(err, ErrNotFound) {
+		_ = os.Remove(path)
+		return pin, err
+	}
+	if err := s.fill(ctx, f, path, digits, size, fill); err != nil {
+		return nil, err
+	}
+	final := s.artifact(digits)
+	if err := errors.Join(f.Chmod(0o644), f.Sync()); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	if err := errors.Join(os.Chtimes(path, now, now), os.Rename(path, final), syncDir(filepath.Dir(final))); err != nil {
+		return nil, err
+	}
+	// The exclusive lock becomes a user's. In between it may be evicted, however unlikely that is.
+	if err := lock(f, unix.LOCK_SH); err != nil {
+		return nil, err
+	}
+	if !isAt(f, final) {
+		return nil, ErrNotFound
+	}
+	pinned = true
+	return &Pin{digestPrefix + digits, final, f}, nil
+}
+
+// claim opens the partial file and waits until nobody else writes it.
+func (s *Store) claim(ctx context.Context, path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		err = lock(f, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && isAt(f, path) {
+			return f, nil
+		}
+		_ = f.Close()
+		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, err
+		}
+		if err == nil {
+			continue // renamed or removed before it was locked
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("wait for another download of it: %w", context.Cause(ctx))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// fill completes the partial file and checks it. What an earlier attempt left is tried once; where the whole turns out
+// wrong then, it is fetched from the start.
+func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size int64, fill Fill) error {
+	have, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if have > size {
+		have = 0
+	}
+	for {
+		if err := f.Truncate(have); err != nil {
+			return err
+		}
+		if _, err := f.Seek(have, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := s.evict(s.limit-(size-have), false); err != nil {
+			return err
+		}
+		if err := fill(ctx, f, have); err != nil {
+			if noSpace(err) {
+				_ = os.Remove(path) // rather a longer next attempt than a full disk
+			}
+			return err
+		}
+		wrong := check(f, path, digits, size)
+		if wrong == nil {
+			return nil
+		}
+		if have == 0 {
+			_ = os.Remove(path)
+			return wrong
+		}
+		have = 0
+	}
+}
+
+// check reads the whole partial file back.
+func check(f *os.File, path, digits string, size int64) error {
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.NewSectionReader(f, 0, size+1))
+	if err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); n != size || got != digits {
+		return fmt.Errorf("%w: got %d bytes with sha256:%s, want %d with sha256:%s", ErrDigest, n, got, size, digits)
+	}
+	if _, err := artifacts.Check(path); err != nil {
+		return err
+	}
+	return nil
+}
+
+func noSpace(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG)
+}
+
+func (s *Store) hint(err error, size int64) error {
+	if noSpace(err) {
+		return fmt.Errorf("%w (it needs %d bytes in %s; medusa cache prune frees some)", err, size, s.dir)
+	}
+	return err
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,27 @@
+// Package store is the local cache of artifacts: a directory in which each lies once, under its digest.
+//
+//	artifacts/HEX.medusa  whole artifacts; HEX is the SHA-256 of the file, its modification time the last use
+//	names/NAME            the digest that a name stands for; NAME is escaped as in a URL path
+//	partial/HEX           downloads that are not finished, to be continued
+//	lock                  held while artifacts are evicted
+//
+// In: bytes with their digest. Out: paths of whole, checked artifacts that stay while they are pinned. What can fail:
+// bytes that do not have their digest (ErrDigest), names that stand for nothing (ErrNotFound), artifacts that do not fit
+// the limit (ErrTooLarge), and the disk.
+//
+// Any number of processes may use a store at once, and may be killed at any time. Every lock is an flock, which ends
+// with its process: a writer holds an exclusive one on its partial file, a user a shared one on its artifact, and only
+// what nobody has locked is evicted, the least recently used first. An artifact appears by a rename after its bytes have
+// been synced and checked.
+package store
+
+import "errors"
+
+var (
+	// ErrDigest says that bytes do not have the digest under which they were to be stored.
+	ErrDigest = errors.New("content does not match its digest")
+	// ErrNotFound says that the store has no such artifact.
+	ErrNotFound = errors.New("not in the cache")
+	// ErrTooLarge says that an artifact is larger than the store may grow.
+	ErrTooLarge = errors.New("larger than the cache may grow")
+)

@@ -1,0 +1,255 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"medusa/artifacts"
+)
+
+// DefaultLimit is how many bytes a store may take unless MEDUSA_CACHE_LIMIT says otherwise.
+const DefaultLimit = 20 << 30
+
+// Store is a cache directory. It has no state in memory: copies and processes share it.
+type Store struct {
+	dir   string
+	limit int64
+}
+
+// Open returns the store in dir, which is made where it is missing. limit is in bytes.
+func Open(dir string, limit int64) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open cache: %w", err)
+	}
+	s := &Store{dir, limit}
+	for _, sub := range []string{artifactDir, nameDir, partialDir} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			// A read-only store can still be read from.
+			if _, stat := os.Stat(filepath.Join(dir, artifactDir)); stat != nil {
+				return nil, fmt.Errorf("open cache: %w", err)
+			}
+		}
+	}
+	return s, nil
+}
+
+// FromEnv opens the store in $MEDUSA_CACHE, else in medusa below the user's cache directory, with the limit
+// $MEDUSA_CACHE_LIMIT (bytes, or with a suffix K, M, G, T).
+func FromEnv() (*Store, error) {
+	dir := os.Getenv("MEDUSA_CACHE")
+	if dir == "" {
+		base, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE)", err)
+		}
+		dir = filepath.Join(base, "medusa")
+	}
+	limit := int64(DefaultLimit)
+	if text := os.Getenv("MEDUSA_CACHE_LIMIT"); text != "" {
+		var err error
+		if limit, err = ParseSize(text); err != nil {
+			return nil, fmt.Errorf("read MEDUSA_CACHE_LIMIT: %w", err)
+		}
+	}
+	return Open(dir, limit)
+}
+
+// ParseSize reads a number of bytes, or one with a suffix K, M, G or T (powers of 1024).
+func ParseSize(text string) (int64, error) {
+	number, shift := text, 0
+	for i, suffix := range []string{"K", "M", "G", "T"} {
+		if rest, found := strings.CutSuffix(text, suffix); found {
+			number, shift = rest, 10*(i+1)
+		}
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || n < 0 || n > (1<<62)>>shift {
+		return 0, fmt.Errorf("%q is no size (such as 500M or 20G)", text)
+	}
+	return n << shift, nil
+}
+
+const (
+	artifactDir = "artifacts"
+	nameDir     = "names"
+	partialDir  = "partial"
+)
+
+// Dir returns the folder with the artifacts, for processes that choose among them.
+func (s *Store) Dir() string { return filepath.Join(s.dir, artifactDir) }
+
+// Limit returns how many bytes the store may take.
+func (s *Store) Limit() int64 { return s.limit }
+
+const digestPrefix = "sha256:"
+
+// hexOf returns the 64 digits of a digest.
+func hexOf(digest string) (string, error) {
+	digits, found := strings.CutPrefix(digest, digestPrefix)
+	if !found || len(digits) != 64 || strings.Trim(digits, "0123456789abcdef") != "" {
+		return "", fmt.Errorf("%q is not sha256: and 64 lower-case hexadecimal digits", digest)
+	}
+	return digits, nil
+}
+
+func (s *Store) artifact(digits string) string {
+	return filepath.Join(s.dir, artifactDir, digits+artifacts.Suffix)
+}
+
+func (s *Store) partial(digits string) string { return filepath.Join(s.dir, partialDir, digits) }
+
+// Entry is one artifact of a store.
+type Entry struct {
+	Digest string    `json:"digest"`
+	Size   int64     `json:"size"` // bytes
+	Used   time.Time `json:"used"`
+	Names  []string  `json:"names"`
+	Path   string    `json:"path"`
+}
+
+// List returns the artifacts, the last used first.
+func (s *Store) List() ([]Entry, error) {
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	files, err := os.ReadDir(s.Dir())
+	if err != nil {
+		return nil, fmt.Errorf("list cache: %w", err)
+	}
+	var out []Entry
+	for _, f := range files {
+		digits, found := strings.CutSuffix(f.Name(), artifacts.Suffix)
+		info, err := f.Info()
+		if errors.Is(err, fs.ErrNotExist) || !found {
+			continue // evicted meanwhile, or set aside
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list cache: %w", err)
+		}
+		e := Entry{Digest: digestPrefix + digits, Size: info.Size(), Used: info.ModTime(), Path: filepath.Join(s.Dir(), f.Name())}
+		for name, digest := range names {
+			if digest == e.Digest {
+				e.Names = append(e.Names, name)
+			}
+		}
+		slices.Sort(e.Names)
+		out = append(out, e)
+	}
+	slices.SortStableFunc(out, func(a, b Entry) int { return b.Used.Compare(a.Used) })
+	return out, nil
+}
+
+// Find returns the artifact with a digest, or the beginning of one, or with a name.
+func (s *Store) Find(ref string) (Entry, error) {
+	all, err := s.List()
+	if err != nil {
+		return Entry{}, err
+	}
+	var found []Entry
+	for _, e := range all {
+		if slices.Contains(e.Names, ref) || len(ref) >= len(digestPrefix)+8 && strings.HasPrefix(e.Digest, ref) {
+			found = append(found, e)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return Entry{}, fmt.Errorf("find %s: %w (medusa cache ls shows what is)", ref, ErrNotFound)
+	case 1:
+		return found[0], nil
+	}
+	return Entry{}, fmt.Errorf("find %s: it begins %d digests", ref, len(found))
+}
+
+// Match returns the artifacts whose identity has all the given factors, the last used first.
+func (s *Store) Match(factors []artifacts.Factor) ([]Entry, []artifacts.Identity, error) {
+	all, err := s.List()
+	if err != nil {
+		return nil, nil, err
+	}
+	var found []Entry
+	var identities []artifacts.Identity
+	for _, e := range all {
+		id, err := identity(e.Path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, artifacts.ErrCorrupt) || errors.Is(err, artifacts.ErrVersion) {
+			continue // evicted meanwhile, or for Verify to find
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if !slices.ContainsFunc(factors, func(f artifacts.Factor) bool { value, set := id.Get(f.Key); return !set || value != f.Value }) {
+			found, identities = append(found, e), append(identities, id)
+		}
+	}
+	return found, identities, nil
+}
+
+func identity(path string) (artifacts.Identity, error) {
+	f, err := artifacts.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m, err := f.Manifest()
+	if err != nil {
+		return nil, err
+	}
+	return m.Identity, nil
+}
+
+// names returns the digest of each name.
+func (s *Store) names() (map[string]string, error) {
+	files, err := os.ReadDir(filepath.Join(s.dir, nameDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list cache: %w", err)
+	}
+	out := map[string]string{}
+	for _, f := range files {
+		name, err := url.PathUnescape(f.Name())
+		if err != nil || strings.HasPrefix(f.Name(), ".") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(s.dir, nameDir, f.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list cache: %w", err)
+		}
+		out[name] = strings.TrimSpace(string(data))
+	}
+	return out, nil
+}
+
+// name makes a name stand for a digest.
+func (s *Store) name(name, digest string) error {
+	file := url.PathEscape(name)
+	if file == "" || len(file) > 200 || strings.HasPrefix(file, ".") || strings.HasPrefix(name, digestPrefix) {
+		return fmt.Errorf("name %q: a name is neither empty nor a digest, does not start with a dot and is not longer than 200 bytes", name)
+	}
+	return atomically(filepath.Join(s.dir, nameDir, file), []byte(digest+"\n"))
+}
+
+func atomically(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
