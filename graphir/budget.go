@@ -15,7 +15,8 @@ const blobDataField = 3
 // graphEntryBytes and bufferEntryBytes are about what one entry of a table costs in memory, by field number of the
 // section: an entry of two bytes can become a struct of hundreds.
 var (
-	graphEntryBytes  = map[protowire.Number]int64{2: 16, 9: 400, 10: 400, 11: 200, 12: 250, 13: 300, 14: 1200, 15: 150}
+	graphEntryBytes = map[protowire.Number]int64{2: 16, 9: 400, 10: 400, 11: 200, 12: 250, 13: 300, 14: 1200, 15: 150,
+		16: 1200, 17: 100, 21: 250}
 	bufferEntryBytes = map[protowire.Number]int64{1: 500, 2: 350}
 )
 

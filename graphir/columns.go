@@ -219,6 +219,14 @@ func (c *columns) applyAll(g *graphpb.Graph) error {
 	return nil
 }
 
+// alone fills the columns of a graph without a base.
+func (c *columns) alone(p *plan, g *graphpb.Graph) {
+	reduced := newColumns(p.size)
+	reduced.copyFrom(c)
+	reduced.reduce(p)
+	reduced.changesAgainst(nil, g)
+}
+
 // changesAgainst fills a graph's columns; base nil means that c was reduced.
 func (c *columns) changesAgainst(base *columns, g *graphpb.Graph) {
 	if base == nil {

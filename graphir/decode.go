@@ -67,7 +67,7 @@ func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
 	if err := proto.Unmarshal(buffers, d.buffers); err != nil {
 		return nil, &FormatError{"buffers", -1, err}
 	}
-	for _, step := range []func() error{d.allocations, d.modules, d.kernels, d.graphs,
+	for _, step := range []func() error{d.allocations, d.modules, d.kernels, d.graphs, d.tables,
 		func() error { return d.contents(blob) }, d.tensors, d.triggers} {
 		if err := step(); err != nil {
 			return nil, err
@@ -252,7 +252,13 @@ func (d *decoder) contents(blob blobSource) error {
 }
 
 func readContent(pb *graphpb.Content, data []byte) (Content, error) {
-	c := Content{Alloc: pb.Alloc, Offset: pb.Offset}
+	c := Content{Alloc: pb.Alloc, Offset: pb.Offset, Space: Space(pb.Space)}
+	if err := kindColumns(len(pb.FixupGap), pb.FixupSpace, pb.FixupMap); err != nil {
+		return c, err
+	}
+	if pb.Space > math.MaxUint8 {
+		return c, fmt.Errorf("space %d", pb.Space)
+	}
 	if len(data) > 0 {
 		c.Data = data
 	}
@@ -261,8 +267,14 @@ func readContent(pb *graphpb.Content, data []byte) (Content, error) {
 		if gap > size-end || size-end-gap < 8 || end+gap > math.MaxUint32 {
 			return c, fmt.Errorf("fixup %d outside of %d bytes", k, size)
 		}
-		c.Fixups = append(c.Fixups, Fixup{uint32(end + gap), Pointer{pb.FixupAlloc[k], pb.FixupOffset[k]}})
-		end += gap + 8
+		f := Fixup{Offset: uint32(end + gap), Pointer: Pointer{Alloc: pb.FixupAlloc[k], Offset: pb.FixupOffset[k]}}
+		if err := fixupKind(&f, k, pb.FixupSpace, pb.FixupMap); err != nil {
+			return c, err
+		}
+		if end += gap + uint64(f.Size()); end > size {
+			return c, fmt.Errorf("fixup %d outside of %d bytes", k, size)
+		}
+		c.Fixups = append(c.Fixups, f)
 	}
 	end = 0
 	for k, gap := range pb.UnstableGap {
@@ -282,7 +294,7 @@ func (d *decoder) tensors() error {
 			return &FormatError{"tensors", i, fmt.Errorf("role %d, type %d", pb.Role, pb.Dtype)}
 		}
 		d.spec.Tensors = append(d.spec.Tensors, Tensor{Name: pb.Name, Role: Role(pb.Role), DType: DType(pb.Dtype),
-			At: Pointer{pb.Alloc, pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
+			At: Pointer{Alloc: pb.Alloc, Offset: pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package graphir
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"medusa/graphir/graphpb"
@@ -30,7 +31,36 @@ func (d *decoder) graphs() error {
 		d.spec.Graphs = append(d.spec.Graphs, Graph{Label: label, Batch: pb.Batch, InstantiateFlags: pb.InstantiateFlags,
 			Nodes: nodes, Edges: slices.Clone(plans[pb.Template].edges)})
 	}
+	return d.children(plans)
+}
+
+func (d *decoder) children(plans []*plan) error {
+	d.spec.Children = table[Graph](len(d.pb.Children))
+	for i, pb := range d.pb.Children {
+		label, err := d.text(pb.Label)
+		if err == nil && pb.Base != 0 {
+			err = errors.New("a child graph with a base")
+		}
+		var nodes []Node
+		if err == nil {
+			nodes, err = d.alone(pb, plans)
+		}
+		if err != nil {
+			return &FormatError{"children", i, err}
+		}
+		d.spec.Children = append(d.spec.Children, Graph{Label: label, Batch: pb.Batch, InstantiateFlags: pb.InstantiateFlags,
+			Nodes: nodes, Edges: slices.Clone(plans[pb.Template].edges)})
+	}
 	return nil
+}
+
+// alone builds the nodes of a graph without a base.
+func (d *decoder) alone(pb *graphpb.Graph, plans []*plan) ([]Node, error) {
+	cols := make([]*columns, 1)
+	if err := d.columns(0, pb, plans, cols); err != nil {
+		return nil, err
+	}
+	return plans[pb.Template].build(cols[0])
 }
 
 // columns fills cols[i]: prediction first, then the changes.
@@ -71,6 +101,9 @@ func (d *decoder) plans() ([]*plan, error) {
 		for k, id := range pb.Id {
 			attrSets[i] = append(attrSets[i], NodeAttr{ID: id, Value: [64]byte(pb.Value[64*k:])})
 		}
+		if err := readBases(pb, attrSets[i]); err != nil {
+			return nil, &FormatError{"attr_sets", i, err}
+		}
 	}
 	shapes := make([]*shape, len(d.pb.Shapes))
 	for i, pb := range d.pb.Shapes {
@@ -90,4 +123,17 @@ func (d *decoder) plans() ([]*plan, error) {
 		}
 	}
 	return plans, nil
+}
+
+func readBases(pb *graphpb.AttrSet, attrs []NodeAttr) error {
+	if len(pb.Base) != len(pb.BaseSpace) || len(pb.Base) != len(pb.BaseAlloc) || len(pb.Base) != len(pb.BaseOffset) {
+		return errColumns
+	}
+	for k, at := range pb.Base {
+		if at == 0 || int64(at) > int64(len(attrs)) || pb.BaseSpace[k] > math.MaxUint8 {
+			return fmt.Errorf("base %d of attribute %d in space %d", k, at, pb.BaseSpace[k])
+		}
+		attrs[at-1].Base = &Pointer{Alloc: pb.BaseAlloc[k], Offset: pb.BaseOffset[k], Space: Space(pb.BaseSpace[k])}
+	}
+	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// Version is the format version that Encode writes and the newest that Decode reads.
-const Version = 1
+// Version is the newest format version that Decode reads. Encode writes the oldest one that has all that a Spec uses.
+const Version = 2
 
 // MaxDecoded is the memory in bytes that a decoded Spec may take, contents left out: some 150,000 nodes. It keeps a
 // few damaged bytes from naming a template often enough to exhaust memory. Encode writes nothing that exceeds it.
@@ -54,14 +54,15 @@ func EncodeDetached(s *Spec) (*Sections, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	e := &encoder{pb: &graphpb.GraphSection{Version: Version}, buffers: &graphpb.BufferSection{}, strings: map[string]uint32{}}
+	e := &encoder{pb: &graphpb.GraphSection{Version: versionOf(s)}, buffers: &graphpb.BufferSection{}, strings: map[string]uint32{}}
 	e.text("")
 	e.allocations(s)
 	e.modules(s.Modules)
 	e.kernels(s.Kernels)
-	if err := e.graphs(s.Graphs); err != nil {
+	if err := e.graphs(s); err != nil {
 		return nil, fmt.Errorf("encode graph spec: %w", err)
 	}
+	e.tables(s)
 	e.contents(s.Contents)
 	e.tensors(s.Tensors)
 	e.triggers(s.Triggers)
@@ -168,14 +169,15 @@ func (e *encoder) contents(contents []Content) {
 			e.buffers.BlobSha256 = append(e.buffers.BlobSha256, sum[:]...)
 			e.buffers.BlobSize = append(e.buffers.BlobSize, uint64(len(c.Data)))
 		}
-		pb := &graphpb.Content{Alloc: c.Alloc, Offset: c.Offset, Blob: id}
+		pb := &graphpb.Content{Alloc: c.Alloc, Offset: c.Offset, Blob: id, Space: uint32(c.Space)}
 		end := uint64(0)
 		for _, f := range c.Fixups {
 			pb.FixupGap = append(pb.FixupGap, uint64(f.Offset)-end)
 			pb.FixupAlloc = append(pb.FixupAlloc, f.Pointer.Alloc)
 			pb.FixupOffset = append(pb.FixupOffset, f.Pointer.Offset)
-			end = uint64(f.Offset) + 8
+			end = uint64(f.Offset + f.Size())
 		}
+		pb.FixupSpace, pb.FixupMap = fixupKinds(c.Fixups)
 		end = 0
 		for _, r := range c.Unstable {
 			pb.UnstableGap = append(pb.UnstableGap, r.Offset-end)

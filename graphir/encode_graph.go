@@ -17,29 +17,47 @@ type graphEncoder struct {
 	latest    []int // the latest graph of each template
 }
 
-func (e *encoder) graphs(graphs []Graph) error {
+func (e *encoder) graphs(s *Spec) error {
 	ge := &graphEncoder{encoder: e, attrSets: map[string]uint32{}, shapeIDs: map[string]uint32{}, templates: map[string]uint32{}}
+	if err := ge.topLevel(s.Graphs); err != nil {
+		return err
+	}
+	for i := range s.Children {
+		pb, p, err := ge.graph(&s.Children[i])
+		if err != nil {
+			return fmt.Errorf("children[%d]: %w", i, err)
+		}
+		p.collect(s.Children[i].Nodes).alone(p, pb)
+		e.pb.Children = append(e.pb.Children, pb)
+	}
+	return nil
+}
+
+// graph writes all but the columns.
+func (e *graphEncoder) graph(g *Graph) (*graphpb.Graph, *plan, error) {
+	template, err := e.template(g)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &graphpb.Graph{Label: e.text(g.Label), Batch: g.Batch, InstantiateFlags: g.InstantiateFlags, Template: template}, e.plans[template], nil
+}
+
+func (ge *graphEncoder) topLevel(graphs []Graph) error {
 	cols := make([]*columns, len(graphs))
 	for i := range graphs {
-		g := &graphs[i]
-		template, err := ge.template(g)
+		pb, p, err := ge.graph(&graphs[i])
 		if err != nil {
 			return fmt.Errorf("graphs[%d]: %w", i, err)
 		}
-		pb := &graphpb.Graph{Label: e.text(g.Label), Batch: g.Batch, InstantiateFlags: g.InstantiateFlags, Template: template}
-		p := e.plans[template]
-		cols[i] = p.collect(g.Nodes)
-		if base := ge.latest[template]; base >= 0 {
+		cols[i] = p.collect(graphs[i].Nodes)
+		if base := ge.latest[pb.Template]; base >= 0 {
 			pb.Base = uint32(base) + 1
 			cols[i].changesAgainst(cols[base], pb)
 		} else {
-			reduced := newColumns(p.size)
-			reduced.copyFrom(cols[i])
-			reduced.reduce(p)
-			reduced.changesAgainst(nil, pb)
+			cols[i].alone(p, pb)
 		}
-		ge.latest[template] = i
-		e.pb.Graphs = append(e.pb.Graphs, pb)
+		ge.latest[pb.Template] = i
+		ge.pb.Graphs = append(ge.pb.Graphs, pb)
 	}
 	return nil
 }
@@ -84,17 +102,24 @@ func (e *graphEncoder) template(g *Graph) (uint32, error) {
 }
 
 func (e *graphEncoder) shape(n *Node) (uint32, error) {
-	pb := &graphpb.Shape{Type: uint32(n.Type)}
-	ids := []uint32{uint32(n.Type)}
+	pb := &graphpb.Shape{Type: uint32(n.Type), Target: n.Target}
+	if n.Memcpy != nil {
+		pb.SrcSpace, pb.DstSpace = uint32(n.Memcpy.Src.Pointer.Space), uint32(n.Memcpy.Dst.Pointer.Space)
+	}
+	if n.Memset != nil {
+		pb.DstSpace = uint32(n.Memset.Dst.Space)
+	}
+	ids := []uint32{uint32(n.Type), n.Target, pb.SrcSpace, pb.DstSpace}
 	if k := n.Kernel; k != nil {
 		pb.Kernel, pb.ParamsSize, pb.AttrSet = k.Kernel, uint32(len(k.Params)), e.attrSet(k.Attrs)
 		ids = append(ids, pb.Kernel, pb.ParamsSize, pb.AttrSet)
 		end := uint32(0)
 		for _, f := range k.Fixups {
 			pb.FixupGap = append(pb.FixupGap, f.Offset-end)
-			ids = append(ids, f.Offset)
-			end = f.Offset + 8
+			ids = append(ids, f.Offset, uint32(f.Pointer.Space), f.TensorMap)
+			end = f.Offset + f.Size()
 		}
+		pb.FixupSpace, pb.FixupMap = fixupKinds(k.Fixups)
 	}
 	name := key(ids)
 	id, known := e.shapeIDs[name]
@@ -119,8 +144,14 @@ func (e *graphEncoder) attrSet(attrs []NodeAttr) uint32 {
 	for i := range attrs {
 		pb.Id = append(pb.Id, attrs[i].ID)
 		pb.Value = append(pb.Value, attrs[i].Value[:]...)
+		if base := attrs[i].Base; base != nil {
+			pb.Base = append(pb.Base, uint32(i)+1)
+			pb.BaseSpace = append(pb.BaseSpace, uint32(base.Space))
+			pb.BaseAlloc = append(pb.BaseAlloc, base.Alloc)
+			pb.BaseOffset = append(pb.BaseOffset, base.Offset)
+		}
 	}
-	name := key(pb.Id) + string(pb.Value)
+	name := key(pb.Id) + string(pb.Value) + fmt.Sprint(pb.Base, pb.BaseSpace, pb.BaseAlloc, pb.BaseOffset)
 	id, known := e.attrSets[name]
 	if !known {
 		e.attrs = append(e.attrs, attrs)

@@ -14,7 +14,9 @@ type shape struct {
 	node       NodeType
 	kernel     uint32
 	paramsSize int
-	fixups     []uint32 // offsets in the parameter buffer
+	fixups     []Fixup // all but the pointers' index and offset
+	src, dst   Space   // of memcpy and memset nodes
+	target     uint32
 	attrs      []NodeAttr
 	size       extent
 }
@@ -23,7 +25,8 @@ type shape struct {
 const maxParams = 1 << 20
 
 func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
-	s := &shape{node: NodeType(pb.Type), kernel: pb.Kernel, paramsSize: int(pb.ParamsSize)}
+	s := &shape{node: NodeType(pb.Type), kernel: pb.Kernel, paramsSize: int(pb.ParamsSize),
+		src: Space(pb.SrcSpace), dst: Space(pb.DstSpace), target: pb.Target}
 	if pb.Type > 0xff {
 		return nil, fmt.Errorf("node type %d", pb.Type)
 	}
@@ -34,9 +37,15 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 		s.size.memsets = 1
 	case NodeMemcpy:
 		s.size.memcpys = 1
-	case NodeEmpty:
+	case NodeEmpty, NodeChild, NodeEventWait, NodeEventRecord:
 	default:
 		return nil, fmt.Errorf("node type %d", pb.Type)
+	}
+	if pb.SrcSpace|pb.DstSpace > uint32(SpaceGlobal|SpaceHost) {
+		return nil, fmt.Errorf("spaces %d and %d", pb.SrcSpace, pb.DstSpace)
+	}
+	if err := kindColumns(len(pb.FixupGap), pb.FixupSpace, pb.FixupMap); err != nil {
+		return nil, err
 	}
 	if s.node != NodeKernel && (pb.Kernel != 0 || pb.ParamsSize != 0 || len(pb.FixupGap) != 0 || pb.AttrSet != 0) {
 		return nil, fmt.Errorf("node type %d with a kernel's fields", pb.Type)
@@ -45,13 +54,17 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 		return nil, fmt.Errorf("%d bytes of parameters (at most %d)", pb.ParamsSize, maxParams)
 	}
 	end := uint64(0)
-	for _, gap := range pb.FixupGap {
+	for i, gap := range pb.FixupGap {
 		offset := end + uint64(gap)
-		end = offset + 8
+		f := Fixup{Offset: uint32(offset)}
+		if err := fixupKind(&f, i, pb.FixupSpace, pb.FixupMap); err != nil {
+			return nil, err
+		}
+		end = offset + uint64(f.Size())
 		if end > uint64(s.paramsSize) {
 			return nil, fmt.Errorf("fixup at byte %d of %d", offset, s.paramsSize)
 		}
-		s.fixups = append(s.fixups, uint32(offset))
+		s.fixups = append(s.fixups, f)
 	}
 	if pb.AttrSet > 0 {
 		if int64(pb.AttrSet) > int64(len(attrSets)) {
@@ -151,11 +164,11 @@ func (p *plan) build(c *columns) ([]Node, error) {
 		binary.LittleEndian.PutUint32(params[4*i:], word)
 	}
 	for i := range fixups {
-		fixups[i].Pointer = Pointer{c.fixupAlloc[i], c.fixupOffset[i]}
+		fixups[i].Pointer = Pointer{Alloc: c.fixupAlloc[i], Offset: c.fixupOffset[i]}
 	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		nodes[i].Type = n.shape.node
+		nodes[i].Type, nodes[i].Target = n.shape.node, n.shape.target
 		switch n.shape.node {
 		case NodeKernel:
 			k := &kernels[n.at.launches]
@@ -176,8 +189,10 @@ func (p *plan) build(c *columns) ([]Node, error) {
 			}
 			if count := len(n.shape.fixups); count > 0 {
 				k.Fixups = fixups[n.at.fixups : n.at.fixups+count : n.at.fixups+count]
-				for f, offset := range n.shape.fixups {
-					k.Fixups[f].Offset = offset
+				for f := range n.shape.fixups {
+					like := &n.shape.fixups[f]
+					k.Fixups[f].Offset, k.Fixups[f].TensorMap = like.Offset, like.TensorMap
+					k.Fixups[f].Pointer.Space = like.Pointer.Space
 				}
 			}
 		case NodeMemset:
@@ -185,11 +200,13 @@ func (p *plan) build(c *columns) ([]Node, error) {
 			if !nodes[i].Memset.read([perMemset]uint64(c.memset[perMemset*n.at.memsets:])) {
 				return nil, fmt.Errorf("node %d: %w", i, errWide)
 			}
+			nodes[i].Memset.Dst.Space = n.shape.dst
 		case NodeMemcpy:
 			nodes[i].Memcpy = &memcpys[n.at.memcpys]
 			if !nodes[i].Memcpy.read([perMemcpy]uint64(c.memcpy[perMemcpy*n.at.memcpys:])) {
 				return nil, fmt.Errorf("node %d: %w", i, errWide)
 			}
+			nodes[i].Memcpy.Src.Pointer.Space, nodes[i].Memcpy.Dst.Pointer.Space = n.shape.src, n.shape.dst
 		}
 	}
 	return nodes, nil
@@ -229,7 +246,7 @@ func (m *MemsetNode) values() [perMemset]uint64 {
 }
 
 func (m *MemsetNode) read(v [perMemset]uint64) bool {
-	*m = MemsetNode{Dst: Pointer{uint32(v[0]), v[1]}, Pitch: v[2], Value: uint32(v[3]), ElemSize: uint32(v[4]),
+	*m = MemsetNode{Dst: Pointer{Alloc: uint32(v[0]), Offset: v[1]}, Pitch: v[2], Value: uint32(v[3]), ElemSize: uint32(v[4]),
 		Width: v[5], Height: v[6]}
 	return m.values() == v
 }
@@ -242,7 +259,7 @@ func (m *MemcpyNode) values() [perMemcpy]uint64 {
 
 func (m *MemcpyNode) read(v [perMemcpy]uint64) bool {
 	end := func(v []uint64) MemcpyEnd {
-		return MemcpyEnd{Pointer: Pointer{uint32(v[0]), v[1]}, X: v[2], Y: v[3], Z: v[4], Pitch: v[5], Height: v[6]}
+		return MemcpyEnd{Pointer: Pointer{Alloc: uint32(v[0]), Offset: v[1]}, X: v[2], Y: v[3], Z: v[4], Pitch: v[5], Height: v[6]}
 	}
 	*m = MemcpyNode{Src: end(v[:7]), Dst: end(v[7:14]), Width: v[14], Height: v[15], Depth: v[16]}
 	return m.values() == v

@@ -10,6 +10,11 @@ type Spec struct {
 	Modules     []Module
 	Kernels     []Kernel // the kernel-name table
 	Graphs      []Graph  // in capture order
+	Children    []Graph  // graphs that child graph nodes embed; a child's own children come before it
+	Globals     []Global
+	HostBuffers []HostBuffer
+	Events      []Event
+	TensorMaps  []TensorMap
 	Contents    []Content
 	Tensors     []Tensor
 	Triggers    []Trigger
@@ -27,6 +32,7 @@ const (
 	AllocPool
 	AllocVMM
 	AllocPitch
+	AllocIPC
 )
 
 // Owner says who makes an allocation in a restored process.
@@ -55,11 +61,47 @@ type Step struct {
 	Alloc uint32
 }
 
-// Pointer is an indirect index pointer (paper §4.1): the Offset-th byte of the Alloc-th allocation.
-// Offset may equal the allocation's size: one past the end.
+// Space says which table a pointer's index refers to.
+type Space uint8
+
+const (
+	SpaceAlloc  Space = iota // Allocations
+	SpaceGlobal              // Globals
+	SpaceHost                // HostBuffers
+)
+
+// Pointer is an indirect index pointer (paper §4.1): the Offset-th byte of the Alloc-th allocation, or, in another space,
+// of that entry of its table. Offset may equal the size: one past the end.
 type Pointer struct {
 	Alloc  uint32
 	Offset uint64
+	Space  Space
+}
+
+// Global is a __device__ or __constant__ variable whose address the process asked for (cuModuleGetGlobal,
+// cuLibraryGetGlobal). It is found online by its module and name. Size is in bytes.
+type Global struct {
+	Module uint32
+	Name   string
+	Size   uint64
+}
+
+// HostBuffer is pageable host memory that a memcpy node reads. Its bytes are a Content; the restorer provides the memory.
+type HostBuffer struct{ Size uint64 }
+
+// Event is an event that the engine created in the prefix, by creation order. Step counts the allocations and frees
+// before its creation, so that an engine that creates events in another order is noticed.
+type Event struct {
+	Flags uint32
+	Step  uint32
+}
+
+// TensorMap holds the arguments of cuTensorMapEncodeTiled but the address, in the driver's units. GlobalStrides has one
+// entry less than the others.
+type TensorMap struct {
+	DataType, Interleave, Swizzle, L2Promotion, OOBFill uint32
+	GlobalDim, GlobalStrides                            []uint64
+	BoxDim, ElementStrides                              []uint32
 }
 
 // ModuleKind says how the recorder saw a module come into the process.
@@ -116,18 +158,24 @@ const (
 	NodeKernel NodeType = 0
 	NodeMemcpy NodeType = 1
 	NodeMemset NodeType = 2
+	NodeChild  NodeType = 4
 	NodeEmpty  NodeType = 5
+	// NodeEventWait and NodeEventRecord are about an event outside of the graph.
+	NodeEventWait   NodeType = 6
+	NodeEventRecord NodeType = 7
 )
 
-// Node is one graph node; the pointer that Type names is set, the others are nil (an empty node has none).
+// Node is one graph node; the pointer that Type names is set, the others are nil (an empty node has none). Target is the
+// index of a child graph node's graph in Children, and of an event node's event in Events.
 type Node struct {
 	Type   NodeType
 	Kernel *KernelNode
 	Memset *MemsetNode
 	Memcpy *MemcpyNode
+	Target uint32
 }
 
-// KernelNode is a kernel launch. Params holds the parameter buffer as one piece; the eight bytes at each fixup's offset
+// KernelNode is a kernel launch. Params holds the parameter buffer as one piece; the bytes at each fixup's offset
 // are zero and stand for its pointer.
 type KernelNode struct {
 	Kernel      uint32
@@ -138,16 +186,31 @@ type KernelNode struct {
 	Attrs       []NodeAttr
 }
 
-// Fixup says that the eight bytes at Offset hold an address.
+// Fixup says that the eight bytes at Offset hold an address; or, where TensorMap is not 0, that the 128 bytes at Offset
+// are the tensor map with that number (counted from 1) over the address.
 type Fixup struct {
-	Offset  uint32
-	Pointer Pointer
+	Offset    uint32
+	Pointer   Pointer
+	TensorMap uint32
 }
 
-// NodeAttr is a CUlaunchAttributeID and the 64 bytes of its value.
+// TensorMapBytes is the size of a CUtensorMap.
+const TensorMapBytes = 128
+
+// Size is how many bytes the fixup covers.
+func (f *Fixup) Size() uint32 {
+	if f.TensorMap != 0 {
+		return TensorMapBytes
+	}
+	return 8
+}
+
+// NodeAttr is a CUlaunchAttributeID and the 64 bytes of its value. Where Base is set, it stands for the value's first
+// eight bytes, which are zero: the base of an access-policy window.
 type NodeAttr struct {
 	ID    uint32
 	Value [64]byte
+	Base  *Pointer
 }
 
 // MemsetNode mirrors CUDA_MEMSET_NODE_PARAMS. Width counts elements of ElemSize bytes.
@@ -159,7 +222,7 @@ type MemsetNode struct {
 	Width, Height uint64
 }
 
-// MemcpyNode mirrors CUDA_MEMCPY3D between two device addresses.
+// MemcpyNode mirrors CUDA_MEMCPY3D between two addresses that the device reaches. The source may be a HostBuffer.
 type MemcpyNode struct {
 	Src, Dst             MemcpyEnd
 	Width, Height, Depth uint64
@@ -179,11 +242,12 @@ type Edge struct {
 }
 
 // Content is what a permanent buffer held when the engine was ready (paper §4.3).
-// The eight bytes at each fixup's offset are zero and stand for its pointer.
+// The bytes at each fixup's offset are zero and stand for its pointer. Space is that of Alloc.
 // Bytes in Unstable ranges differed between the recordings and led nowhere: they are stored as zero, and verification
 // runs with random bytes there.
 type Content struct {
 	Alloc    uint32
+	Space    Space
 	Offset   uint64
 	Data     []byte
 	Fixups   []Fixup

@@ -17,7 +17,10 @@ func (s *Spec) WriteText(w io.Writer) error {
 	t := &textWriter{Writer: bufio.NewWriter(w), spec: s}
 	t.tables()
 	for i := range s.Graphs {
-		t.graph(i)
+		t.graph("graph", i, &s.Graphs[i])
+	}
+	for i := range s.Children {
+		t.graph("child", i, &s.Children[i])
 	}
 	t.rest()
 	if err := t.Flush(); err != nil {
@@ -37,7 +40,7 @@ func (t *textWriter) printf(format string, args ...any) { fmt.Fprintf(t, format,
 func (t *textWriter) tables() {
 	s := t.spec
 	t.printf("medusa graph %d: %d allocations, %d steps, %d modules, %d kernels, %d graphs, %d contents, %d tensors, %d triggers\n",
-		Version, len(s.Allocations), len(s.Sequence), len(s.Modules), len(s.Kernels), len(s.Graphs), len(s.Contents),
+		versionOf(s), len(s.Allocations), len(s.Sequence), len(s.Modules), len(s.Kernels), len(s.Graphs), len(s.Contents),
 		len(s.Tensors), len(s.Triggers))
 	for i, a := range s.Allocations {
 		live := ""
@@ -67,6 +70,7 @@ func (t *textWriter) tables() {
 		}
 		t.printf("\n")
 	}
+	t.laterTables()
 }
 
 // sequence writes runs of allocations as +first..last and frees as -index.
@@ -96,9 +100,9 @@ func (t *textWriter) rest() {
 	s := t.spec
 	for i := range s.Contents {
 		c := &s.Contents[i]
-		t.printf("content %d: %s size=%d sha256=%x", i, Pointer{c.Alloc, c.Offset}, len(c.Data), sha256.Sum256(c.Data))
+		t.printf("content %d: %s size=%d sha256=%x", i, Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space}, len(c.Data), sha256.Sum256(c.Data))
 		for _, f := range c.Fixups {
-			t.printf(" %d:%s", f.Offset, f.Pointer)
+			t.printf(" %d:%s", f.Offset, f.String())
 		}
 		for _, r := range c.Unstable {
 			t.printf(" unstable=%d+%d", r.Offset, r.Size)
@@ -120,10 +124,19 @@ func (t *textWriter) rest() {
 }
 
 // String returns alloc#i+offset, as paper §4.1 writes it.
-func (p Pointer) String() string { return fmt.Sprintf("alloc#%d+%d", p.Alloc, p.Offset) }
+func (p Pointer) String() string { return fmt.Sprintf("%s#%d+%d", p.Space, p.Alloc, p.Offset) }
+
+func (s Space) String() string { return name(uint8(s)+1, "alloc", "global", "host") }
+
+func (f *Fixup) String() string {
+	if f.TensorMap != 0 {
+		return fmt.Sprintf("tensormap#%d(%s)", f.TensorMap-1, f.Pointer)
+	}
+	return f.Pointer.String()
+}
 
 func (k AllocKind) String() string {
-	return name(uint8(k), "device", "managed", "pinned", "registered", "async", "pool", "vmm", "pitch")
+	return name(uint8(k), "device", "managed", "pinned", "registered", "async", "pool", "vmm", "pitch", "ipc")
 }
 
 func (o Owner) String() string { return name(uint8(o), "engine", "graph") }

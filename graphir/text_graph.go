@@ -7,9 +7,26 @@ import (
 	"strings"
 )
 
-func (t *textWriter) graph(index int) {
-	g := &t.spec.Graphs[index]
-	t.printf("graph %d: %q batch=%d flags=%#x nodes=%d edges=%d\n", index, g.Label, g.Batch, g.InstantiateFlags,
+// laterTables writes what version 2 added.
+func (t *textWriter) laterTables() {
+	for i, g := range t.spec.Globals {
+		t.printf("global %d: %q module=%d size=%d\n", i, g.Name, g.Module, g.Size)
+	}
+	for i, h := range t.spec.HostBuffers {
+		t.printf("host %d: size=%d\n", i, h.Size)
+	}
+	for i, e := range t.spec.Events {
+		t.printf("event %d: flags=%d step=%d\n", i, e.Flags, e.Step)
+	}
+	for i := range t.spec.TensorMaps {
+		m := &t.spec.TensorMaps[i]
+		t.printf("tensormap %d: type=%d dim=%d strides=%d box=%d steps=%d interleave=%d swizzle=%d l2=%d fill=%d\n", i, m.DataType,
+			m.GlobalDim, m.GlobalStrides, m.BoxDim, m.ElementStrides, m.Interleave, m.Swizzle, m.L2Promotion, m.OOBFill)
+	}
+}
+
+func (t *textWriter) graph(what string, index int, g *Graph) {
+	t.printf(what+" %d: %q batch=%d flags=%#x nodes=%d edges=%d\n", index, g.Label, g.Batch, g.InstantiateFlags,
 		len(g.Nodes), len(g.Edges))
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
@@ -25,6 +42,8 @@ func (t *textWriter) graph(index int) {
 			t.memcpyEnd("src", &m.Src)
 			t.memcpyEnd("dst", &m.Dst)
 			t.printf(" extent=%d,%d,%d", m.Width, m.Height, m.Depth)
+		case NodeChild, NodeEventWait, NodeEventRecord:
+			t.printf(" %d", n.Target)
 		}
 		t.printf("\n")
 	}
@@ -62,6 +81,9 @@ func (t *textWriter) kernelNode(k *KernelNode) {
 	t.printf("]")
 	for _, a := range k.Attrs {
 		t.printf(" attr%d=%x", a.ID, bytes.TrimRight(a.Value[:], "\x00"))
+		if a.Base != nil {
+			t.printf("@%s", a.Base)
+		}
 	}
 }
 
@@ -89,8 +111,8 @@ func (t *textWriter) param(k *KernelNode, fixups []Fixup, start, end uint32) []F
 		t.printf("%s", constant(k.Params[start:end]))
 		return fixups
 	}
-	if inside == 1 && fixups[0].Offset == start && end-start == 8 {
-		t.printf("%s", fixups[0].Pointer)
+	if inside == 1 && fixups[0].Offset == start && end-start == fixups[0].Size() {
+		t.printf("%s", fixups[0].String())
 		return fixups[1:]
 	}
 	var pieces []string
@@ -99,8 +121,8 @@ func (t *textWriter) param(k *KernelNode, fixups []Fixup, start, end uint32) []F
 		if f.Offset > at {
 			pieces = append(pieces, fmt.Sprintf("%x", k.Params[at:f.Offset]))
 		}
-		pieces = append(pieces, f.Pointer.String())
-		at = f.Offset + 8
+		pieces = append(pieces, f.String())
+		at = f.Offset + f.Size()
 	}
 	if at < end {
 		pieces = append(pieces, fmt.Sprintf("%x", k.Params[at:end]))
@@ -133,8 +155,14 @@ func (n NodeType) String() string {
 		return "memcpy"
 	case NodeMemset:
 		return "memset"
+	case NodeChild:
+		return "child"
 	case NodeEmpty:
 		return "empty"
+	case NodeEventWait:
+		return "event_wait"
+	case NodeEventRecord:
+		return "event_record"
 	default:
 		return fmt.Sprintf("unknown(%d)", uint8(n))
 	}

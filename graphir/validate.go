@@ -19,8 +19,12 @@ func (s *Spec) Validate() error {
 	v.modules()
 	v.kernels()
 	for i := range s.Graphs {
-		v.graph(i)
+		v.graph(&s.Graphs[i], func() string { return fmt.Sprintf("graphs[%d]", i) }, uint32(len(s.Children)))
 	}
+	for i := range s.Children {
+		v.graph(&s.Children[i], func() string { return fmt.Sprintf("children[%d]", i) }, uint32(i))
+	}
+	v.tables()
 	v.contents()
 	v.tensors()
 	v.triggers()
@@ -51,13 +55,22 @@ func (v *validator) text(s string, path func() string) {
 
 // pointer checks that size bytes at p lie inside its allocation; with size 0 it may be one past the end.
 func (v *validator) pointer(p Pointer, size uint64, path func() string) {
-	if int64(p.Alloc) >= int64(len(v.spec.Allocations)) {
-		v.bad(path(), "alloc %d of %d", p.Alloc, len(v.spec.Allocations))
+	entries := 0
+	switch p.Space {
+	case SpaceAlloc:
+		entries = len(v.spec.Allocations)
+	case SpaceGlobal:
+		entries = len(v.spec.Globals)
+	case SpaceHost:
+		entries = len(v.spec.HostBuffers)
+	}
+	if int64(p.Alloc) >= int64(entries) {
+		v.bad(path(), "%s %d of %d", p.Space, p.Alloc, entries)
 		return
 	}
-	whole := v.spec.Allocations[p.Alloc].Size
+	whole := v.spec.ObjectSize(v.spec.Target(p))
 	if p.Offset > whole || size > whole-p.Offset {
-		v.bad(path(), "bytes %d+%d of alloc %d, which has %d", p.Offset, size, p.Alloc, whole)
+		v.bad(path(), "bytes %d+%d of %s %d, which has %d", p.Offset, size, p.Space, p.Alloc, whole)
 	}
 }
 
@@ -66,7 +79,7 @@ func (v *validator) allocations() {
 		v.bad("allocations", "%d of them", len(v.spec.Allocations))
 	}
 	for i, a := range v.spec.Allocations {
-		if a.Kind < AllocDevice || a.Kind > AllocPitch {
+		if a.Kind < AllocDevice || a.Kind > AllocIPC {
 			v.bad(fmt.Sprintf("allocations[%d].kind", i), "unknown kind %d", a.Kind)
 		}
 		if a.Owner != OwnerEngine && a.Owner != OwnerGraph {
@@ -167,6 +180,9 @@ func (v *validator) tensors() {
 			v.bad(path("dtype")(), "unknown type %d", t.DType)
 		}
 		v.pointer(t.At, t.Size, path("at"))
+		if t.At.Space != SpaceAlloc {
+			v.bad(path("at")(), "a tensor in a %s", t.At.Space)
+		}
 		for _, n := range t.Shape {
 			if n < 0 {
 				v.bad(path("shape")(), "negative size %d", n)

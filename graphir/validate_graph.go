@@ -5,30 +5,33 @@ import (
 	"slices"
 )
 
-func (v *validator) graph(index int) {
-	g := &v.spec.Graphs[index]
-	v.text(g.Label, func() string { return fmt.Sprintf("graphs[%d].label", index) })
+// graph checks one graph, which may embed the first of Children, as many as it is given.
+func (v *validator) graph(g *Graph, path func() string, children uint32) {
+	v.text(g.Label, func() string { return path() + ".label" })
 	for i := range g.Nodes {
-		v.node(&g.Nodes[i], func() string { return fmt.Sprintf("graphs[%d].nodes[%d]", index, i) })
+		v.node(&g.Nodes[i], func() string { return fmt.Sprintf("%s.nodes[%d]", path(), i) }, children)
 	}
 	inRange := true
 	for i, e := range g.Edges {
 		if nodes := int64(len(g.Nodes)); int64(e.From) >= nodes || int64(e.To) >= nodes {
-			v.bad(fmt.Sprintf("graphs[%d].edges[%d]", index, i), "%d to %d of %d nodes", e.From, e.To, nodes)
+			v.bad(fmt.Sprintf("%s.edges[%d]", path(), i), "%d to %d of %d nodes", e.From, e.To, nodes)
 			inRange = false
 		}
 	}
 	if inRange && cyclic(g) {
-		v.bad(fmt.Sprintf("graphs[%d].edges", index), "they form a cycle")
+		v.bad(path()+".edges", "they form a cycle")
 	}
 }
 
-func (v *validator) node(n *Node, path func() string) {
+func (v *validator) node(n *Node, path func() string, children uint32) {
 	set := 0
 	for _, is := range []bool{n.Kernel != nil, n.Memset != nil, n.Memcpy != nil} {
 		if is {
 			set++
 		}
+	}
+	if n.Target != 0 && n.Type != NodeChild && n.Type != NodeEventWait && n.Type != NodeEventRecord {
+		v.bad(path(), "type %d has no target", n.Type)
 	}
 	switch {
 	case n.Type == NodeKernel && n.Kernel != nil && set == 1:
@@ -42,6 +45,14 @@ func (v *validator) node(n *Node, path func() string) {
 		v.pointer(n.Memcpy.Src.Pointer, 0, func() string { return path() + ".src" })
 		v.pointer(n.Memcpy.Dst.Pointer, 0, func() string { return path() + ".dst" })
 	case n.Type == NodeEmpty && set == 0:
+	case n.Type == NodeChild && set == 0:
+		if n.Target >= children {
+			v.bad(path(), "child graph %d of %d that come before", n.Target, children)
+		}
+	case (n.Type == NodeEventWait || n.Type == NodeEventRecord) && set == 0:
+		if int64(n.Target) >= int64(len(v.spec.Events)) {
+			v.bad(path(), "event %d of %d", n.Target, len(v.spec.Events))
+		}
 	default:
 		v.bad(path(), "type %d does not go with the parameters that are set", n.Type)
 	}
@@ -63,9 +74,35 @@ func (v *validator) kernelNode(k *KernelNode, path func() string) {
 		}
 	}
 	v.fixups(k.Fixups, k.Params, path)
+	for i := range k.Attrs {
+		if base := k.Attrs[i].Base; base != nil {
+			at := func() string { return fmt.Sprintf("%s.attrs[%d]", path(), i) }
+			v.pointer(*base, 0, at)
+			if [8]byte(k.Attrs[i].Value[:8]) != [8]byte{} {
+				v.bad(at(), "the bytes that its base stands for are not zero")
+			}
+		}
+	}
 }
 
-var eightZeros [8]byte
+// tables checks globals and tensor maps; the other tables of version 2 hold nothing that could be wrong.
+func (v *validator) tables() {
+	for i := range v.spec.Globals {
+		g := &v.spec.Globals[i]
+		v.text(g.Name, func() string { return fmt.Sprintf("globals[%d].name", i) })
+		if int64(g.Module) >= int64(len(v.spec.Modules)) {
+			v.bad(fmt.Sprintf("globals[%d]", i), "module %d of %d", g.Module, len(v.spec.Modules))
+		}
+	}
+	for i := range v.spec.TensorMaps {
+		m := &v.spec.TensorMaps[i]
+		if rank := len(m.GlobalDim); rank == 0 || rank > 5 || len(m.GlobalStrides) != rank-1 || len(m.BoxDim) != rank || len(m.ElementStrides) != rank {
+			v.bad(fmt.Sprintf("tensor_maps[%d]", i), "ranks %d, %d, %d, %d", rank, len(m.GlobalStrides), len(m.BoxDim), len(m.ElementStrides))
+		}
+	}
+}
+
+func anySet(b byte) bool { return b != 0 }
 
 // fixups checks the order of fixups, their pointers, and that the bytes they stand for are zero in data.
 func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
@@ -73,16 +110,18 @@ func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
 	for i := range fixups {
 		f := &fixups[i]
 		at := func() string { return fmt.Sprintf("%s.fixups[%d]", path(), i) }
-		offset := uint64(f.Offset)
+		offset, size := uint64(f.Offset), uint64(f.Size())
 		switch {
+		case int64(f.TensorMap) > int64(len(v.spec.TensorMaps)):
+			v.bad(at(), "tensor map %d of %d", f.TensorMap-1, len(v.spec.TensorMaps))
 		case offset < end:
 			v.bad(at(), "offset %d overlaps the one before, which ends at %d", offset, end)
-		case offset+8 > uint64(len(data)):
-			v.bad(at(), "bytes %d to %d of %d", offset, offset+8, len(data))
-		case [8]byte(data[offset:]) != eightZeros:
+		case offset+size > uint64(len(data)):
+			v.bad(at(), "bytes %d to %d of %d", offset, offset+size, len(data))
+		case slices.ContainsFunc(data[offset:offset+size], anySet):
 			v.bad(at(), "the bytes that it stands for are not zero")
 		}
-		end = max(end, offset+8)
+		end = max(end, offset+size)
 		v.pointer(f.Pointer, 0, at)
 	}
 }
@@ -128,7 +167,7 @@ func (v *validator) contents() {
 	for i := range v.spec.Contents {
 		c := &v.spec.Contents[i]
 		path := func() string { return fmt.Sprintf("contents[%d]", i) }
-		v.pointer(Pointer{c.Alloc, c.Offset}, uint64(len(c.Data)), path)
+		v.pointer(Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space}, uint64(len(c.Data)), path)
 		v.fixups(c.Fixups, c.Data, path)
 		end := uint64(0)
 		for k, r := range c.Unstable {
@@ -138,7 +177,7 @@ func (v *validator) contents() {
 				continue
 			}
 			end = r.Offset + r.Size
-			if slices.ContainsFunc(c.Data[r.Offset:end], func(b byte) bool { return b != 0 }) {
+			if slices.ContainsFunc(c.Data[r.Offset:end], anySet) {
 				v.bad(at(), "its bytes are not zero")
 			}
 		}
@@ -154,6 +193,9 @@ func (v *validator) contentsApart() {
 	}
 	at := func(i int) *Content { return &v.spec.Contents[i] }
 	slices.SortStableFunc(order, func(a, b int) int {
+		if at(a).Space != at(b).Space {
+			return int(at(a).Space) - int(at(b).Space)
+		}
 		if at(a).Alloc != at(b).Alloc {
 			return int(int64(at(a).Alloc) - int64(at(b).Alloc))
 		}
@@ -164,7 +206,7 @@ func (v *validator) contentsApart() {
 	})
 	for k := 1; k < len(order); k++ {
 		a, b := at(order[k-1]), at(order[k])
-		if a.Alloc == b.Alloc && b.Offset-a.Offset < uint64(len(a.Data)) {
+		if a.Space == b.Space && a.Alloc == b.Alloc && b.Offset-a.Offset < uint64(len(a.Data)) {
 			v.bad(fmt.Sprintf("contents[%d]", order[k]), "overlaps contents[%d]", order[k-1])
 		}
 	}

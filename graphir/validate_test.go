@@ -14,7 +14,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		want  string
 		spoil func(s *graphir.Spec)
 	}{
-		{"allocations[1].kind: unknown kind 9", func(s *graphir.Spec) { s.Allocations[1].Kind = 9 }},
+		{"allocations[1].kind: unknown kind 10", func(s *graphir.Spec) { s.Allocations[1].Kind = 10 }},
 		{"allocations[1].owner: unknown owner 0", func(s *graphir.Spec) { s.Allocations[1].Owner = 0 }},
 		{"allocations[1].live: true, against the sequence", func(s *graphir.Spec) { s.Allocations[1].Live = true }},
 		{"allocations[0].live: false, against the sequence", func(s *graphir.Spec) { s.Allocations[0].Live = false }},

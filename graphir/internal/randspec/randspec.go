@@ -15,6 +15,9 @@ func New(seed uint64) *graphir.Spec {
 	g := &generator{rand.New(rand.NewPCG(seed, 1)), &graphir.Spec{}}
 	g.allocations(1 + g.IntN(40))
 	g.modules(1 + g.IntN(4))
+	if g.IntN(2) == 0 {
+		g.tables()
+	}
 	for range g.IntN(6) {
 		g.graph()
 	}
@@ -33,6 +36,38 @@ func New(seed uint64) *graphir.Spec {
 		}
 	}
 	return g.spec
+}
+
+// tables fills what version 2 of the format added.
+func (g *generator) tables() {
+	s := g.spec
+	for range g.IntN(4) {
+		s.Globals = append(s.Globals, graphir.Global{Module: uint32(g.IntN(len(s.Modules))), Name: fmt.Sprintf("state%d", g.IntN(3)), Size: 64 + g.Uint64N(99)})
+		s.HostBuffers = append(s.HostBuffers, graphir.HostBuffer{Size: 64 + g.Uint64N(99)})
+		s.Events = append(s.Events, graphir.Event{Flags: g.Uint32N(8), Step: g.Uint32()})
+		rank := 1 + g.IntN(5)
+		m := graphir.TensorMap{DataType: g.Uint32N(12), Interleave: g.Uint32N(3), Swizzle: g.Uint32N(4), L2Promotion: g.Uint32N(4), OOBFill: g.Uint32N(2)}
+		for i := range rank {
+			m.GlobalDim, m.BoxDim, m.ElementStrides = append(m.GlobalDim, g.Uint64()), append(m.BoxDim, g.Uint32()), append(m.ElementStrides, 1)
+			if i > 0 {
+				m.GlobalStrides = append(m.GlobalStrides, g.Uint64())
+			}
+		}
+		s.TensorMaps = append(s.TensorMaps, m)
+		child := graphir.Graph{}
+		for range g.IntN(5) {
+			child.Nodes = append(child.Nodes, g.node())
+		}
+		s.Children = append(s.Children, child)
+	}
+}
+
+// anyPointer is a pointer in any space that has something in it.
+func (g *generator) anyPointer() graphir.Pointer {
+	if n := len(g.spec.Globals); n > 0 && g.IntN(3) == 0 {
+		return graphir.Pointer{Alloc: uint32(g.IntN(n)), Offset: g.Uint64N(64), Space: graphir.Space(1 + g.IntN(2))}
+	}
+	return g.pointer()
 }
 
 type generator struct {
@@ -107,8 +142,13 @@ func (g *generator) fixups(data []byte) []graphir.Fixup {
 	var out []graphir.Fixup
 	for at := g.IntN(9); at+8 <= len(data); at += 8 + g.IntN(3)*4 {
 		if g.IntN(2) == 0 {
-			clear(data[at : at+8])
-			out = append(out, graphir.Fixup{Offset: uint32(at), Pointer: g.pointer()})
+			f := graphir.Fixup{Offset: uint32(at), Pointer: g.anyPointer()}
+			if n := len(g.spec.TensorMaps); n > 0 && at+graphir.TensorMapBytes <= len(data) {
+				f.TensorMap = uint32(g.IntN(n + 1))
+			}
+			clear(data[at : at+int(f.Size())])
+			at += int(f.Size()) - 8
+			out = append(out, f)
 		}
 	}
 	return out
@@ -152,28 +192,42 @@ func (g *generator) graph() {
 }
 
 func (g *generator) node() graphir.Node {
-	switch g.IntN(6) {
+	switch g.IntN(8) {
 	case 0:
 		return graphir.Node{Type: graphir.NodeEmpty}
+	case 6:
+		if n := len(g.spec.Children); n > 0 {
+			return graphir.Node{Type: graphir.NodeChild, Target: uint32(g.IntN(n))}
+		}
+	case 7:
+		if n := len(g.spec.Events); n > 0 {
+			return graphir.Node{Type: graphir.NodeEventWait + graphir.NodeType(g.IntN(2)), Target: uint32(g.IntN(n))}
+		}
 	case 1:
-		return graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: g.pointer(), Pitch: g.Uint64N(999),
+		return graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: g.anyPointer(), Pitch: g.Uint64N(999),
 			Value: g.Uint32(), ElemSize: 1 << g.IntN(3), Width: g.Uint64(), Height: g.Uint64N(5)}}
 	case 2:
 		end := func() graphir.MemcpyEnd {
-			return graphir.MemcpyEnd{Pointer: g.pointer(), X: g.Uint64N(9), Y: g.Uint64(), Z: g.Uint64N(3), Pitch: g.Uint64N(99), Height: 1}
+			return graphir.MemcpyEnd{Pointer: g.anyPointer(), X: g.Uint64N(9), Y: g.Uint64(), Z: g.Uint64N(3), Pitch: g.Uint64N(99), Height: 1}
 		}
 		return graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{Src: end(), Dst: end(),
 			Width: g.Uint64N(999), Height: g.Uint64N(9), Depth: g.Uint64()}}
 	}
 	k := &graphir.KernelNode{Kernel: g.kernel(), Grid: g.dim(), Block: g.dim(), SharedBytes: g.Uint32N(9999)}
-	size := g.IntN(8)
+	size := g.IntN(8) + g.IntN(2)*200
 	for _, p := range g.spec.Kernels[k.Kernel].Params {
 		size = max(size, int(p.Offset+p.Size))
 	}
 	k.Params = g.bytes(size)
 	k.Fixups = g.fixups(k.Params)
 	for range g.IntN(3) {
-		k.Attrs = append(k.Attrs, graphir.NodeAttr{ID: g.Uint32N(12), Value: [64]byte(g.bytes(64))})
+		a := graphir.NodeAttr{ID: g.Uint32N(12), Value: [64]byte(g.bytes(64))}
+		if g.IntN(4) == 0 && len(g.spec.Globals) > 0 {
+			at := g.anyPointer()
+			a.Base = &at
+			clear(a.Value[:8])
+		}
+		k.Attrs = append(k.Attrs, a)
 	}
 	return graphir.Node{Type: graphir.NodeKernel, Kernel: k}
 }
@@ -190,7 +244,7 @@ func (g *generator) vary(n graphir.Node) graphir.Node {
 	}
 	for i := range k.Fixups {
 		if g.IntN(2) == 0 {
-			k.Fixups[i].Pointer = g.pointer()
+			k.Fixups[i].Pointer = g.anyPointer()
 		}
 	}
 	if len(k.Params) > 0 && len(k.Fixups) == 0 {
@@ -217,6 +271,11 @@ func (g *generator) contents() {
 			clear(c.Data[3:7])
 			c.Unstable = []graphir.Range{{Offset: 3, Size: 3}, {Offset: 6, Size: 1}}
 		}
+		s.Contents = append(s.Contents, c)
+	}
+	for i, h := range s.HostBuffers {
+		c := graphir.Content{Alloc: uint32(i), Space: graphir.SpaceHost, Data: g.bytes(int(h.Size))}
+		c.Fixups = g.fixups(c.Data)
 		s.Contents = append(s.Contents, c)
 	}
 	slices.SortStableFunc(s.Contents, func(a, b graphir.Content) int { return cmp.Compare(a.Alloc%3, b.Alloc%3) })

@@ -1,0 +1,59 @@
+package graphir
+
+import (
+	"fmt"
+	"math"
+)
+
+// tables reads the tables of version 2.
+func (d *decoder) tables() error {
+	s := d.spec
+	s.Globals = table[Global](len(d.pb.Globals))
+	for i, pb := range d.pb.Globals {
+		name, err := d.text(pb.Name)
+		if err != nil {
+			return &FormatError{"globals", i, err}
+		}
+		s.Globals = append(s.Globals, Global{Module: pb.Module, Name: name, Size: pb.Size})
+	}
+	s.HostBuffers = table[HostBuffer](len(d.pb.HostSize))
+	for _, size := range d.pb.HostSize {
+		s.HostBuffers = append(s.HostBuffers, HostBuffer{size})
+	}
+	if len(d.pb.EventFlags) != len(d.pb.EventStep) {
+		return &FormatError{"events", -1, errColumns}
+	}
+	s.Events = table[Event](len(d.pb.EventFlags))
+	for i, flags := range d.pb.EventFlags {
+		s.Events = append(s.Events, Event{Flags: flags, Step: d.pb.EventStep[i]})
+	}
+	s.TensorMaps = table[TensorMap](len(d.pb.TensorMaps))
+	for _, pb := range d.pb.TensorMaps {
+		s.TensorMaps = append(s.TensorMaps, TensorMap{DataType: pb.DataType, Interleave: pb.Interleave, Swizzle: pb.Swizzle,
+			L2Promotion: pb.L2Promotion, OOBFill: pb.OobFill, GlobalDim: pb.GlobalDim, GlobalStrides: pb.GlobalStrides,
+			BoxDim: pb.BoxDim, ElementStrides: pb.ElementStrides})
+	}
+	return nil
+}
+
+// fixupKind is the inverse of fixupKinds for one fixup.
+func fixupKind(f *Fixup, i int, spaces, maps []uint32) error {
+	if len(spaces) > 0 {
+		if spaces[i] > math.MaxUint8 {
+			return fmt.Errorf("fixup %d: space %d", i, spaces[i])
+		}
+		f.Pointer.Space = Space(spaces[i])
+	}
+	if len(maps) > 0 {
+		f.TensorMap = maps[i]
+	}
+	return nil
+}
+
+// kindColumns checks that the columns of fixupKinds go with the number of fixups.
+func kindColumns(fixups int, spaces, maps []uint32) error {
+	if len(spaces) != 0 && len(spaces) != fixups || len(maps) != 0 && len(maps) != fixups {
+		return errColumns
+	}
+	return nil
+}

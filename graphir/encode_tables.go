@@ -1,0 +1,67 @@
+package graphir
+
+import (
+	"slices"
+
+	"medusa/graphir/graphpb"
+)
+
+// versionOf is the oldest format version that can say all that a Spec says.
+func versionOf(s *Spec) uint32 {
+	later := len(s.Children)+len(s.Globals)+len(s.HostBuffers)+len(s.Events)+len(s.TensorMaps) > 0
+	for _, a := range s.Allocations {
+		later = later || a.Kind > AllocPitch
+	}
+	s.AllGraphs(func(g *Graph) {
+		for i := range g.Nodes {
+			if k := g.Nodes[i].Kernel; k != nil {
+				later = later || slices.ContainsFunc(k.Attrs, func(a NodeAttr) bool { return a.Base != nil })
+			}
+		}
+	})
+	if later {
+		return 2
+	}
+	return 1
+}
+
+// tables writes the tables of version 2.
+func (e *encoder) tables(s *Spec) {
+	for _, g := range s.Globals {
+		e.pb.Globals = append(e.pb.Globals, &graphpb.Global{Module: g.Module, Name: e.text(g.Name), Size: g.Size})
+	}
+	for _, h := range s.HostBuffers {
+		e.pb.HostSize = append(e.pb.HostSize, h.Size)
+	}
+	for _, v := range s.Events {
+		e.pb.EventFlags = append(e.pb.EventFlags, v.Flags)
+		e.pb.EventStep = append(e.pb.EventStep, v.Step)
+	}
+	for i := range s.TensorMaps {
+		m := &s.TensorMaps[i]
+		e.pb.TensorMaps = append(e.pb.TensorMaps, &graphpb.TensorMap{DataType: m.DataType, Interleave: m.Interleave,
+			Swizzle: m.Swizzle, L2Promotion: m.L2Promotion, OobFill: m.OOBFill, GlobalDim: m.GlobalDim,
+			GlobalStrides: m.GlobalStrides, BoxDim: m.BoxDim, ElementStrides: m.ElementStrides})
+	}
+}
+
+// fixupKinds returns what fixups are besides plain pointers into allocations; nil where they are nothing else.
+func fixupKinds(fixups []Fixup) (spaces, maps []uint32) {
+	for i := range fixups {
+		if fixups[i].Pointer.Space != 0 {
+			spaces = make([]uint32, len(fixups))
+		}
+		if fixups[i].TensorMap != 0 {
+			maps = make([]uint32, len(fixups))
+		}
+	}
+	for i := range fixups {
+		if spaces != nil {
+			spaces[i] = uint32(fixups[i].Pointer.Space)
+		}
+		if maps != nil {
+			maps[i] = fixups[i].TensorMap
+		}
+	}
+	return spaces, maps
+}

@@ -1,0 +1,121 @@
+package graphir_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"medusa/graphir"
+)
+
+// second is handmade with everything that version 2 added. Its encoding is testdata/v2.graph.
+func second() *graphir.Spec {
+	s := handmade()
+	s.Globals = []graphir.Global{{Module: 0, Name: "state", Size: 64}, {Module: 1, Name: "table", Size: 256}}
+	s.HostBuffers = []graphir.HostBuffer{{Size: 24}}
+	s.Events = []graphir.Event{{Flags: 2, Step: 1}, {Step: 3}}
+	s.TensorMaps = []graphir.TensorMap{{DataType: 7, Interleave: 1, Swizzle: 2, L2Promotion: 3, OOBFill: 1,
+		GlobalDim: []uint64{64, 32}, GlobalStrides: []uint64{256}, BoxDim: []uint32{16, 8}, ElementStrides: []uint32{1, 1}}}
+	s.Children = []graphir.Graph{
+		{Nodes: []graphir.Node{{Type: graphir.NodeEventWait, Target: 1}, {Type: graphir.NodeEmpty}}, Edges: []graphir.Edge{{From: 0, To: 1}}},
+		{Nodes: []graphir.Node{{Type: graphir.NodeChild, Target: 0}}},
+	}
+	s.Graphs = append(s.Graphs, graphir.Graph{Label: "later", Batch: 3, Nodes: []graphir.Node{
+		{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+			Kernel: 0, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: make([]byte, 200),
+			Fixups: []graphir.Fixup{
+				{Offset: 0, Pointer: graphir.Pointer{Alloc: 1, Offset: 8, Space: graphir.SpaceGlobal}},
+				{Offset: 64, Pointer: graphir.Pointer{Alloc: 2, Offset: 512}, TensorMap: 1},
+			},
+			Attrs: []graphir.NodeAttr{{ID: 1, Value: [64]byte{8: 16}, Base: &graphir.Pointer{Alloc: 0, Offset: 4}}},
+		}},
+		{Type: graphir.NodeChild, Target: 1},
+		{Type: graphir.NodeEventRecord, Target: 0},
+		{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Space: graphir.SpaceGlobal}, ElemSize: 1, Width: 4, Height: 1}},
+		{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
+			Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Space: graphir.SpaceHost}},
+			Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: 1, Space: graphir.SpaceGlobal}},
+			Width: 24, Height: 1, Depth: 1}},
+	}})
+	s.Contents = append(s.Contents,
+		graphir.Content{Space: graphir.SpaceHost, Data: []byte("twenty-four bytes of it!")},
+		graphir.Content{Space: graphir.SpaceGlobal, Alloc: 1, Data: make([]byte, 136),
+			Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 3, Offset: 1}, TensorMap: 1}, {Offset: 128, Pointer: graphir.Pointer{Space: graphir.SpaceGlobal}}}})
+	return s
+}
+
+func TestGoldenVersion2(t *testing.T) {
+	encoded, err := graphir.Encode(second())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v2 := golden(t, "v2.graph", encoded, false)
+	spec, err := graphir.Decode(v2)
+	if err != nil {
+		t.Fatalf("version 2 no longer loads: %v", err)
+	}
+	if !graphir.Equal(spec, second()) {
+		t.Errorf("version 2 loads as something else:\n%s", dump(t, spec))
+	}
+	if !bytes.Equal(encoded, v2) {
+		t.Errorf("encoding changed: %d bytes instead of %d", len(encoded), len(v2))
+	}
+	text := dump(t, spec)
+	want := golden(t, "v2.txt", []byte(text), true)
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(text, "\n")); diff != "" {
+		t.Errorf("text dump changed (-want +got, -update accepts):\n%s", diff)
+	}
+}
+
+// A reader of version 1 would take a global for an allocation, so whatever it does not know raises the version.
+func TestVersionSaysWhatIsUsed(t *testing.T) {
+	text := func(s *graphir.Spec) string { return strings.SplitN(dump(t, s), ":", 2)[0] }
+	if got := text(handmade()); got != "medusa graph 1" {
+		t.Errorf("plain: %q", got)
+	}
+	if got := text(second()); got != "medusa graph 2" {
+		t.Errorf("with version 2's tables: %q", got)
+	}
+	ipc := handmade()
+	ipc.Allocations[1].Kind = graphir.AllocIPC
+	if got := text(ipc); got != "medusa graph 2" {
+		t.Errorf("with an IPC allocation: %q", got)
+	}
+}
+
+func TestValidateVersion2(t *testing.T) {
+	last := func(s *graphir.Spec) []graphir.Node { return s.Graphs[2].Nodes }
+	for _, test := range []struct {
+		want  string
+		spoil func(s *graphir.Spec)
+	}{
+		{"graphs[2].nodes[0].fixups[0]: global 2 of 2", func(s *graphir.Spec) { last(s)[0].Kernel.Fixups[0].Pointer.Alloc = 2 }},
+		{"graphs[2].nodes[0].fixups[0]: unknown(9) 1 of 0", func(s *graphir.Spec) { last(s)[0].Kernel.Fixups[0].Pointer.Space = 8 }},
+		{"graphs[2].nodes[0].fixups[1]: tensor map 1 of 1", func(s *graphir.Spec) { last(s)[0].Kernel.Fixups[1].TensorMap = 2 }},
+		{"graphs[2].nodes[0].fixups[1]: the bytes that it stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel.Params[191] = 1 }},
+		{"graphs[2].nodes[0].attrs[0]: alloc 9 of 4", func(s *graphir.Spec) { last(s)[0].Kernel.Attrs[0].Base.Alloc = 9 }},
+		{"graphs[2].nodes[0].attrs[0]: the bytes that its base stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel.Attrs[0].Value[7] = 1 }},
+		{"graphs[2].nodes[1]: child graph 2 of 2 that come before", func(s *graphir.Spec) { last(s)[1].Target = 2 }},
+		{"children[1].nodes[0]: child graph 1 of 1 that come before", func(s *graphir.Spec) { s.Children[1].Nodes[0].Target = 1 }},
+		{"graphs[2].nodes[2]: event 2 of 2", func(s *graphir.Spec) { last(s)[2].Target = 2 }},
+		{"graphs[2].nodes[3]: type 2 has no target", func(s *graphir.Spec) { last(s)[3].Target = 1 }},
+		{"graphs[2].nodes[4].src: host 1 of 1", func(s *graphir.Spec) { last(s)[4].Memcpy.Src.Pointer.Alloc = 1 }},
+		{"globals[1]: module 2 of 2", func(s *graphir.Spec) { s.Globals[1].Module = 2 }},
+		{"tensor_maps[0]: ranks 2, 0, 2, 2", func(s *graphir.Spec) { s.TensorMaps[0].GlobalStrides = nil }},
+		{"contents[2]: bytes 1+24 of host 0, which has 24", func(s *graphir.Spec) { s.Contents[2].Offset = 1 }},
+		{"contents[3].fixups[1]: offset 127 overlaps the one before, which ends at 128", func(s *graphir.Spec) { s.Contents[3].Fixups[1].Offset = 127 }},
+		{"tensors[0].at: a tensor in a global", func(s *graphir.Spec) { s.Tensors[0].At.Space, s.Tensors[0].At.Alloc = graphir.SpaceGlobal, 1 }},
+	} {
+		s := second()
+		test.spoil(s)
+		err := s.Validate()
+		var problems *graphir.ValidationError
+		if !errors.As(err, &problems) || !slices.Contains(problems.Problems, test.want) {
+			t.Errorf("want %q, got %v", test.want, err)
+		}
+	}
+}
