@@ -143,10 +143,27 @@ func (p *LALB) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
 		p.queue = append(p.queue[:i], p.queue[i+1:]...)
 		return Decision{}, true, false
 	}
-	if !c.Accepts(g, fn) {
-		return Decision{}, false, false
+	if to := p.cheapest(c, g, fn); to >= 0 {
+		return p.take(i, to), false, true
 	}
-	return p.take(i, g), false, true
+	return Decision{}, false, false
+}
+
+// cheapest is the idle GPU where a miss costs least: g, unless another is nearer to the weights or the artifact. The thesis
+// knows no such difference, and then it is always g. It is -1 if g does not accept fn.
+func (p *LALB) cheapest(c Cluster, g, fn int) int {
+	if !c.Accepts(g, fn) {
+		return -1
+	}
+	best, cost := g, c.Start(g, fn)
+	for h := range p.used {
+		if h != g && p.local[h].len() == 0 && c.Accepts(h, fn) {
+			if t := c.Start(h, fn); t < cost {
+				best, cost = h, t
+			}
+		}
+	}
+	return best
 }
 
 // finish is the estimated finish time of Algorithm 2: what runs on h, then what is bound to it.

@@ -118,6 +118,44 @@ func TestLALBBindsToABusyGPUThatIsSooner(t *testing.T) {
 	}
 }
 
+// nearer is a world where starting on one GPU costs less.
+type nearer struct {
+	*world
+	gpu int
+}
+
+func (n nearer) Start(g, fn int) float64 {
+	if g == n.gpu && !n.Holds(g, fn) {
+		return 1
+	}
+	return n.world.Start(g, fn)
+}
+
+// TestLALBMissesWhereItIsCheapest: with no GPU holding the model, the one nearest to the artifact starts it.
+func TestLALBMissesWhereItIsCheapest(t *testing.T) {
+	for gpu := range 3 {
+		w := newWorld(t, 3, 1, 1, []float64{1})
+		p := &LALB{Limit: 25}
+		p.Arrive(0, Request{ID: 0, Fn: 0})
+		if d, ok := p.Next(0, nearer{w, gpu}); !ok || d.GPU != gpu {
+			t.Errorf("went to GPU %d (%v), want %d", d.GPU, ok, gpu)
+		}
+	}
+}
+
+// TestArrivalOrder: FCFS and LB never let a later request overtake.
+func TestArrivalOrder(t *testing.T) {
+	for _, name := range []string{"fcfs", "lb", "scale-out"} {
+		w := newWorld(t, 3, 2, 2, randomService(3, 6))
+		w.run(mustNew(t, name, Params{Functions: 6}), randomTrace(3, 300, 6, 4), func() {})
+		for i, d := range w.order {
+			if d.Request.ID != i {
+				t.Fatalf("%s: request %d is decided %d-th", name, d.Request.ID, i)
+			}
+		}
+	}
+}
+
 func TestRoundRobinBinds(t *testing.T) {
 	w := boundWorld(t)
 	p := &RoundRobin{}
@@ -246,6 +284,7 @@ func TestTorporPlacement(t *testing.T) {
 	}{
 		{"an idle holder", []int{2}, nil, []Traffic{0, 0, 0, 0}, 2, Anywhere},
 		{"the fastest pair", []int{0}, []int{0}, []Traffic{0, 0, 0, 0}, 3, 0},
+		{"the only pair", []int{0}, []int{0, 2, 3}, []Traffic{0, 0, 0, 0}, 1, 0},
 		{"a quiet neighbour", nil, nil, []Traffic{Heavy, Heavy, Quiet, Heavy}, 3, Anywhere},
 		{"a light neighbour", nil, nil, []Traffic{Heavy, Heavy, Heavy, Light}, 2, Anywhere},
 	} {

@@ -15,6 +15,8 @@ var pageSource string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"color": func(i int) string { return palette[i%len(palette)] },
+	// Beyond the palette's length colours come again, dashed.
+	"dash": func(i int) string { return []string{"none", "6 4", "2 3"}[i/len(palette)%3] },
 }).Parse(pageSource))
 
 // palette is told apart by the colour-blind too (Okabe and Ito).
@@ -30,6 +32,7 @@ func (r *Result) WriteHTML(w io.Writer) error {
 		Title    string
 		Columns  []string
 		Rows     []row
+		Bars     []bar
 		Charts   []chart
 		Sections []functionTable
 	}{Title: r.Title}
@@ -54,8 +57,8 @@ func (r *Result) WriteHTML(w io.Writer) error {
 		r.overTime("Requests without a first token", "requests", false, func(p Point) float64 { return float64(p.Waiting) }),
 		r.overTime("p99 time to first token, by arrival", "seconds", true, func(p Point) float64 { return p.P99 }),
 		r.overTime("Cold starts", "per interval", false, func(p Point) float64 { return float64(p.Cold) }),
-		r.bars(),
 	}
+	data.Bars = r.bars()
 	return page.Execute(w, data)
 }
 
@@ -82,7 +85,6 @@ type chart struct {
 	YLabel string
 	XLabel string
 	Lines  []polyline
-	Bars   []bar
 	XTicks []tick
 	YTicks []tick
 }
@@ -94,9 +96,9 @@ type polyline struct {
 }
 
 type bar struct {
-	Name, Value      string
-	X, Y, W, H, Text float64
-	Index            int
+	Name, Value string
+	Percent     float64 // of the longest
+	Index       int
 }
 
 type tick struct {
@@ -212,19 +214,16 @@ func (r *Result) overTime(title, unit string, log bool, value func(Point) float6
 }
 
 // bars compares the p99 of the variants.
-func (r *Result) bars() chart {
-	hi := 0.0
+func (r *Result) bars() []bar {
+	p99 := func(s *Summary) float64 { return s.TTFTP99 }
+	most := 1e-9
 	for i := range r.Variants {
-		hi = math.Max(hi, r.Variants[i].Estimate(func(s *Summary) float64 { return s.TTFTP99 }).Mean)
+		most = math.Max(most, r.Variants[i].Estimate(p99).Mean)
 	}
-	y := scale{lo: 0, hi: math.Max(hi, 1e-9), from: chartH - bottom, to: top}
-	c := chart{Title: "p99 time to first token", YLabel: "seconds", YTicks: y.ticks()}
-	width := (chartW - left - right) / float64(len(r.Variants))
+	var out []bar
 	for i := range r.Variants {
-		o := &r.Variants[i]
-		v := o.Estimate(func(s *Summary) float64 { return s.TTFTP99 }).Mean
-		x := left + float64(i)*width + width*0.15
-		c.Bars = append(c.Bars, bar{o.Name, fmt.Sprintf("%.3g", v), x, y.at(v), width * 0.7, y.from - y.at(v), x + width*0.35, i})
+		v := r.Variants[i].Estimate(p99).Mean
+		out = append(out, bar{r.Variants[i].Name, fmt.Sprintf("%.3g s", v), 100 * v / most, i})
 	}
-	return c
+	return out
 }

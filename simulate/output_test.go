@@ -157,8 +157,11 @@ func TestPageIsSelfContained(t *testing.T) {
 			t.Errorf("the page contains %q", bad)
 		}
 	}
-	if n := strings.Count(text, "<svg"); n != 5 {
-		t.Errorf("%d charts, want 5", n)
+	if n := strings.Count(text, "<svg"); n != 4 {
+		t.Errorf("%d charts, want 4", n)
+	}
+	if n := strings.Count(text, `class="bar"`); n != 2 {
+		t.Errorf("%d bars, want one a variant", n)
 	}
 	if n := strings.Count(text, "<polyline"); n != 4*2 {
 		t.Errorf("%d curves, want one for each of 2 variants in 4 charts", n)

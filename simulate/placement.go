@@ -236,24 +236,42 @@ func (s *sim) remove(w *worker, process bool) {
 	}
 }
 
-// prefetch copies weights to a GPU with memory to spare for queues that have just become active (MQFQ §4.3).
+// prefetch copies weights for queues that have just become active, to a GPU where they displace no other active queue's
+// (MQFQ §4.3).
 func (s *sim) prefetch() {
-	if s.mqfq == nil {
+	if s.spec.Eviction != "sticky" {
 		return
 	}
 	for _, fn := range s.mqfq.Woken() {
-		if !s.spec.Prefetch || len(s.fns[fn].workers) > 0 {
+		if len(s.fns[fn].workers) > 0 {
 			continue
 		}
-		c := slices.IndexFunc(s.nodes[0].containers, func(c *container) bool { return c.fn == fn && c.worker == nil })
-		if c < 0 {
-			continue
-		}
+		// The least loaded GPU is where a token is free first.
+		best := -1
 		for g := range s.gpus {
-			if s.gpus[g].node == 0 && s.fits(g, s.fns[fn].bytes) {
-				s.begin(g, fn, schedule.Anywhere)
-				break
+			if s.waits(s.gpus[g].node, fn) && s.spare(g, s.fns[fn].bytes) && (best < 0 || s.gpus[g].flying < s.gpus[best].flying) {
+				best = g
 			}
 		}
+		if best >= 0 {
+			s.begin(best, fn, schedule.Anywhere)
+		}
 	}
+}
+
+// waits reports whether a container of fn waits in a node's host memory.
+func (s *sim) waits(node, fn int) bool {
+	return slices.ContainsFunc(s.nodes[node].containers, func(c *container) bool { return c.fn == fn && c.worker == nil })
+}
+
+// spare is canFit without touching the workers of active queues.
+func (s *sim) spare(g int, bytes int64) bool {
+	workers, used := 0, bytes
+	for _, w := range s.gpus[g].workers {
+		if !w.idle() || s.mqfq.State(s.now, w.fn) == schedule.Active {
+			workers++
+			used += s.fns[w.fn].bytes
+		}
+	}
+	return s.room(workers, used)
 }

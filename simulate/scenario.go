@@ -71,7 +71,7 @@ type ClusterSpec struct {
 	Static        bool        `yaml:"static"`          // the first workers stay; nothing is evicted
 	Prestarted    bool        `yaml:"prestarted"`      // the runtime of workers is initialised ahead
 	Observed      bool        `yaml:"observed_loads"`  // use the profile's observed load times, not the sum of stages
-	Eviction      string      `yaml:"eviction"`        // lru, global-lru, heavy-light or sticky
+	Eviction      string      `yaml:"eviction"`        // lru, global-lru, heavy-light, or sticky, which also prefetches (MQFQ-Sticky)
 	Neighbours    []int       `yaml:"neighbours"`      // per GPU of a node: the GPU behind the same PCIe switch
 	NVLink        [][]float64 `yaml:"nvlink"`          // relative bandwidth within a node
 	Contention    [][]float64 `yaml:"contention"`      // slowdown of a host copy: [own class][neighbour's class], light to heavy
@@ -81,7 +81,6 @@ type ClusterSpec struct {
 	Prebaked      [][]string  `yaml:"prebaked"`        // per node, models whose artifacts are there from the start and stay
 	Weights       string      `yaml:"weights"`         // local (default) or remote
 	WeightGB      float64     `yaml:"weight_gb"`       // room for fetched weights on a node's disk; 0: no limit
-	Prefetch      bool        `yaml:"prefetch"`        // copy weights from host memory as soon as a queue becomes active
 }
 
 // Function is one deployed model.

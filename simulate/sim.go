@@ -332,8 +332,8 @@ func (s *sim) observe() {
 			w.seen = w.inFlight
 			switch {
 			case w.state == exiting:
-				w.state, w.stopped = stopping, s.now
-			case w.state == stopping && w.inFlight == 0 && w.stopped < s.now:
+				w.state = stopping
+			case w.state == stopping && w.inFlight == 0:
 				s.remove(w, true)
 			}
 		}

@@ -199,6 +199,60 @@ func TestHarnessLifecycle(t *testing.T) {
 	}
 }
 
+// TestInterference: a request that starts beside others on its GPU runs longer.
+func TestInterference(t *testing.T) {
+	sc := oneGPU("f", "fcfs", Native)
+	sc.Cluster = ClusterSpec{GPUs: 1, Slots: 4, Interference: 0.5}
+	m := play(t, build(t, sc), []request{{}, {arrival: 10}, {arrival: 10.5}, {arrival: 11, service: 1}})
+	near(t, "alone", m.requests[1].end, 12)
+	near(t, "beside one", m.requests[2].end, 10.5+2*1.5)
+	near(t, "beside two, own service time", m.requests[3].end, 11+1*2)
+}
+
+// TestContention: a copy from host memory is slower while the neighbour behind the PCIe switch copies, and only then.
+func TestContention(t *testing.T) {
+	sc := oneGPU("f", "lb", Native)
+	sc.Functions = []Function{{Name: "f", Copies: 3}}
+	sc.Cluster = ClusterSpec{GPUs: 2, Slots: 1, GPUSlots: 1, HostWarm: true, Neighbours: []int{1, 0}, Contention: [][]float64{{1, 1, 1}, {1, 1, 1}, {1, 1, 3}}}
+	m := play(t, build(t, sc), []request{{}, {arrival: 0.1, fn: 1}, {arrival: 10, fn: 2}})
+	near(t, "alone", m.requests[0].end, 2.25)
+	near(t, "beside a copy", m.requests[1].end, 0.1+3*0.25+2)
+	near(t, "later", m.requests[2].end, 12.25)
+}
+
+// TestPeerCopy: Torpor takes weights over NVLink from a GPU that is busy with them.
+func TestPeerCopy(t *testing.T) {
+	sc := oneGPU("f", "torpor", Native)
+	sc.Functions = []Function{{Name: "f", SLO: 1}, {Name: "g", Model: "f", SLO: 1}}
+	sc.Cluster = ClusterSpec{GPUs: 2, Slots: 1, GPUSlots: 1, HostWarm: true, NVLink: [][]float64{{0, 1}, {1, 0}}}
+	// GPU 0 holds f and is busy with g when f comes again.
+	m := play(t, build(t, sc), []request{{fn: 0}, {arrival: 10, fn: 1}, {arrival: 10.1, fn: 0}})
+	if got := m.requests[2].kind; got != fromPeer {
+		t.Errorf("start kind %d, want a copy from the other GPU", got)
+	}
+	near(t, "start after the copy", m.requests[2].start, 10.1+0.1)
+}
+
+// TestPrefetch: when a queue becomes active its weights are copied while the request still waits for a token.
+func TestPrefetch(t *testing.T) {
+	for eviction, want := range map[string]float64{"sticky": 202, "lru": 202.25} {
+		zero := 0.0
+		sc := oneGPU("f", "mqfq", Native)
+		sc.Policy = PolicySpec{Name: "mqfq", D: 1, Alpha: &zero}
+		sc.Functions = []Function{{Name: "f", Copies: 3}}
+		sc.Cluster = ClusterSpec{GPUs: 1, GPUMemoryGB: 8, Slots: 1, Pool: 3, Eviction: eviction}
+		// Function 0 is pushed out to host memory by 1 and 2. While 2 runs again, 0 may take the place of 1.
+		m := play(t, build(t, sc), []request{
+			{fn: 0}, {arrival: 50, fn: 1}, {arrival: 100, fn: 2},
+			{arrival: 198, fn: 2, service: 2}, {arrival: 199, fn: 0},
+		})
+		if m.requests[4].kind == cold {
+			t.Fatal("function 0 has left host memory")
+		}
+		near(t, "answer with eviction "+eviction, m.requests[4].first, want)
+	}
+}
+
 // watched asserts what must hold whenever the policy is asked.
 type watched struct {
 	schedule.Policy
@@ -258,6 +312,7 @@ func TestInvariants(t *testing.T) {
 			NVLink: [][]float64{{0, 1, 1, 2}, {1, 0, 2, 1}, {1, 2, 0, 2}, {2, 1, 2, 0}}, Contention: [][]float64{{1, 1, 1}, {1, 2, 2}, {1, 2, 2}}},
 		{GPUs: 2, GPUMemoryGB: 10, Slots: 4, Keepalive: 3},
 		{GPUs: 2, GPUMemoryGB: 10, WorkersPerGPU: 1, IdleExit: true, ObserveEvery: 1},
+		{GPUs: 2, GPUMemoryGB: 10, Slots: 8, ObserveEvery: 0.5},
 	}
 	for _, name := range schedule.Names() {
 		for i, c := range clusters {
@@ -266,7 +321,6 @@ func TestInvariants(t *testing.T) {
 					continue
 				}
 				c.Eviction = eviction
-				c.Prefetch = name == "mqfq"
 				s := build(t, Scenario{
 					Policy: PolicySpec{Name: name}, Cluster: c,
 					Functions: []Function{{Name: "a", SLO: 9}, {Name: "b", SLO: 9, Copies: 2}, {Name: "f", SLO: 9, Copies: 3}},

@@ -35,15 +35,16 @@ func TestRemoteArtifacts(t *testing.T) {
 	}
 }
 
-// TestLinkIsShared: two nodes fetch at once, two GPUs of one node one after the other.
+// TestLinkIsShared: the transfers of a node queue on its link, those of two nodes do not.
 func TestLinkIsShared(t *testing.T) {
-	for nodes, want := range map[int]float64{1: 10 + 6 + 3, 2: 6 + 3} {
+	for nodes, want := range map[int][3]float64{1: {10, 16, 22}, 3: {10, 6, 6}} {
 		sc := oneGPU("a", "lb", Native)
-		sc.Functions = []Function{{Name: "a"}, {Name: "b"}}
-		sc.Cluster = ClusterSpec{Nodes: nodes, GPUs: 2 / nodes, Slots: 1, Weights: "remote", NetworkGBps: 1}
-		m := play(t, build(t, sc), []request{{prompt: 0, output: 1}, {fn: 1, output: 1}})
-		// b: 3 s of stages, 6 GB at 1 GB/s, behind the 10 GB of a where they share the link, and its prefill.
-		near(t, fmt.Sprintf("b's answer with %d nodes", nodes), m.requests[1].first, want+0.01)
+		sc.Functions = []Function{{Name: "a"}, {Name: "b"}, {Name: "c", Model: "b"}}
+		sc.Cluster = ClusterSpec{Nodes: nodes, GPUs: 3 / nodes, Slots: 1, Weights: "remote", NetworkGBps: 1, WeightGB: 1}
+		m := play(t, build(t, sc), []request{{output: 1}, {fn: 1, output: 1}, {fn: 2, output: 1}})
+		for i, stages := range []float64{5.02, 3.01, 3.01} {
+			near(t, fmt.Sprintf("answer %d with %d nodes", i, nodes), m.requests[i].first, want[i]+stages)
+		}
 	}
 }
 

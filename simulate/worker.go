@@ -15,7 +15,6 @@ type worker struct {
 	locks    int // copies that read this worker's weights
 	source   *worker
 	home     *container
-	stopped  float64
 
 	waiting []int32 // admitted, in order; waiting[head:] is live
 	head    int
