@@ -1,0 +1,24 @@
+"""Medusa's plug-in for engines on PyTorch (2.8 or newer): pure Python over two C libraries, no build step.
+
+An engine that uses it starts in this order, and each line does nothing where Medusa is absent:
+
+    session = medusa.Session()
+    session.identify({"engine.name": ..., "model.config": ...})
+    session.phase("structure"); allocate the weights; session.tensor(name, t, medusa.WEIGHT) for each
+    session.phase("kv_cache");  size = session.kv_bytes() or profile; session.tensor(name, t, medusa.KV)
+    session.phase("weights");   copy; for b in session.triggers(): session.trigger(lambda: first_layer(b))
+    graphs = session.graphs()   and where that is None:
+    with medusa.Capture(session) as capture: capture.warm_up(step); capture.graph(label, batch, step)
+    session.ready(self_test)
+
+docs/architecture.md says what the phases mean.
+"""
+
+from .capture import Capture
+from .marks import DISTINCT, INPUT, KV, OUTPUT, UNIFORM, WEIGHT, kv_profile
+from .session import CHECK, NONE, PROFILE, RECORD, RESTORE, MedusaError, RestoredGraph, Session
+
+__all__ = [
+    "CHECK", "Capture", "DISTINCT", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
+    "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "kv_profile",
+]

@@ -1,0 +1,133 @@
+"""Marks: what only the engine knows, told to Medusa's interposer.
+
+In: phases, graph labels, tensors, the blocks of torch's allocator, the KV-cache profile. Out: calls of the functions of
+interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark does nothing, and the engine
+runs as if Medusa did not exist. Nothing here fails.
+"""
+
+import ctypes
+
+import torch
+
+WEIGHT, KV, INPUT, OUTPUT = 1, 2, 3, 4
+UNIFORM, DISTINCT = 0, 1
+
+_DTYPES = {
+    torch.float32: 1,
+    torch.float16: 2,
+    torch.bfloat16: 3,
+    torch.int32: 4,
+    torch.int64: 5,
+    torch.uint8: 6,
+}
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("addr", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+        ("role", ctypes.c_uint32),
+        ("dtype", ctypes.c_uint32),
+        ("fill", ctypes.c_uint32),
+        ("ndim", ctypes.c_uint32),
+        ("shape", ctypes.c_int64 * 8),
+        ("lo", ctypes.c_int64),
+        ("hi", ctypes.c_int64),
+    ]
+
+
+class _KVProfile(ctypes.Structure):
+    _fields_ = [
+        ("kv_bytes", ctypes.c_uint64),
+        ("total", ctypes.c_uint64),
+        ("free_before", ctypes.c_uint64),
+        ("free_after", ctypes.c_uint64),
+        ("peak_forward", ctypes.c_uint64),
+        ("utilization", ctypes.c_double),
+        ("profile_tokens", ctypes.c_int64),
+    ]
+
+
+_SIGNATURES = {
+    "medusa_mark_phase": (ctypes.c_char_p,),
+    "medusa_mark_graph": (ctypes.c_char_p, ctypes.c_int64),
+    "medusa_mark_tensor": (ctypes.POINTER(_Tensor),),
+    "medusa_mark_block": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
+    "medusa_mark_kv_profile": (ctypes.POINTER(_KVProfile),),
+}
+
+
+def _find(name):
+    function = getattr(ctypes.CDLL(None), name, None)
+    if function is not None:
+        function.restype, function.argtypes = None, _SIGNATURES[name]
+    return function
+
+
+_FUNCTIONS = {name: _find(name) for name in _SIGNATURES}
+
+
+def _call(name, *args):
+    function = _FUNCTIONS[name]
+    if function is not None:
+        function(*args)
+
+
+def phase(name):
+    """The engine enters a phase: structure, kv_cache, weights, tokenizer, warmup, capture, ready."""
+    _call("medusa_mark_phase", name.encode())
+
+
+def graph(label, batch):
+    """Names the graph whose capture ends next on this thread."""
+    _call("medusa_mark_graph", label.encode(), batch)
+
+
+def extent(tensor):
+    """The bytes that a tensor's elements span, from data_ptr on."""
+    if tensor.numel() == 0:
+        return 0
+    last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride()))
+    return (last + 1) * tensor.element_size()
+
+
+def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM):
+    """Names memory. lo and hi bound the values (hi excluded) that verification may put into an integer input.
+
+    A dtype that Medusa has no number for is marked as bytes.
+    """
+    dtype = _DTYPES.get(t.dtype, _DTYPES[torch.uint8])
+    size = extent(t)
+    shape = list(t.shape)[:8] if t.dtype in _DTYPES and t.is_contiguous() else [size // (_width(dtype))]
+    mark = _Tensor(name.encode(), t.data_ptr(), size, role, dtype, fill, len(shape), (ctypes.c_int64 * 8)(*shape), lo, hi)
+    _call("medusa_mark_tensor", ctypes.byref(mark))
+
+
+def _width(dtype):
+    return {1: 4, 2: 2, 3: 2, 4: 4, 5: 8, 6: 1}[dtype]
+
+
+def kv_profile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens):
+    """The result of the KV-cache profile; sizes in bytes."""
+    mark = _KVProfile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens)
+    _call("medusa_mark_kv_profile", ctypes.byref(mark))
+
+
+def blocks(device=None):
+    """Exports the map of torch's caching allocator: each block of each segment, and whether a tensor owns it.
+
+    Without it, a segment counts as one piece. Returns the number of blocks marked.
+    """
+    count = 0
+    if _FUNCTIONS["medusa_mark_block"] is None:
+        return count
+    for segment in torch.cuda.memory_snapshot():
+        if device is not None and segment["device"] != device:
+            continue
+        address = segment["address"]
+        for block in segment["blocks"]:
+            _call("medusa_mark_block", address, block["size"], int(block["state"] != "inactive"))
+            address += block["size"]
+            count += 1
+    return count

@@ -1,0 +1,188 @@
+"""The session: Medusa's side of one engine start, from libmedusa.so (cmd/libmedusa/libmedusa.h).
+
+In: the environment that `medusa materialize` and `medusa restore` set. Out: what this start is for, the size of the KV
+cache, the triggering layers to run, restored graphs. Fails: where anything does not fit, the session says why on
+standard error once and the engine starts natively: methods then answer as if Medusa were absent.
+"""
+
+import ctypes
+import os
+import re
+import sys
+
+import torch
+
+from . import marks
+
+NONE, PROFILE, RECORD, CHECK, RESTORE = range(5)
+_FALLBACK = -2
+
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_SELF_TEST = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+class _Graph(ctypes.Structure):
+    _fields_ = [("batch", ctypes.c_int64), ("exec", ctypes.c_uint64), ("label", ctypes.c_char * 128)]
+
+
+class MedusaError(RuntimeError):
+    """libmedusa.so is missing, or was used in a way that it does not allow."""
+
+
+def _library():
+    """libmedusa.so beside the interposer that this process was started with, or where MEDUSA_SESSION_LIB says."""
+    path = os.environ.get("MEDUSA_SESSION_LIB")
+    if not path:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
+            found = re.search(r"(/\S*)/libmedusa_interpose\.so$", f.read(), re.M)
+        if not found:
+            raise MedusaError("find libmedusa.so: the interposer is not loaded (start the engine with medusa restore)")
+        path = os.path.join(found.group(1), "libmedusa.so")
+    lib = ctypes.CDLL(path)
+    lib.medusa_session_error.restype = ctypes.c_char_p
+    return lib
+
+
+class RestoredGraph:
+    """A graph that Medusa rebuilt. It stays valid until its session is closed."""
+
+    def __init__(self, session, batch, label, handle):
+        self.session, self.batch, self.label, self.handle = session, batch, label, handle
+
+    def replay(self):
+        """Launches the graph on torch's current stream."""
+        stream = torch.cuda.current_stream().cuda_stream
+        result = self.session.launch(ctypes.c_void_p(self.handle), ctypes.c_void_p(stream))
+        if result:
+            self.session.failed(result)
+
+
+class Session:
+    """One engine start. Use it from one thread, after any fork, with torch's CUDA context current."""
+
+    def __init__(self):
+        self.run = NONE
+        self.held = []
+        if not os.environ.get("MEDUSA_RUN"):
+            return
+        self._lib = _library()
+        self.run = self._checked(self._lib.medusa_session_open())
+        self.launch = ctypes.CDLL("libcuda.so.1").cuGraphLaunch
+
+    def _checked(self, code):
+        if code < 0 and code != _FALLBACK:
+            raise MedusaError(self._lib.medusa_session_error().decode())
+        return code
+
+    @property
+    def restoring(self):
+        """Whether this start still is to be served by restored graphs."""
+        return self.run == RESTORE and bool(self._lib.medusa_session_restoring())
+
+    def phase(self, name):
+        """Marks a phase, for the trace and for the stage times in the status."""
+        marks.phase(name)
+        if self.run != NONE:
+            self._checked(self._lib.medusa_session_phase(name.encode()))
+
+    def identify(self, factors):
+        """States what the artifact is valid for: a dict of strings. Comes before the engine allocates anything."""
+        if self.run == NONE:
+            return
+        torch.cuda.init()
+        torch.cuda.current_stream().synchronize()
+        keys = (ctypes.c_char_p * len(factors))(*(k.encode() for k in factors))
+        values = (ctypes.c_char_p * len(factors))(*(str(v).encode() for v in factors.values()))
+        self._checked(self._lib.medusa_session_identify(keys, values, ctypes.c_size_t(len(factors))))
+
+    def kv_bytes(self):
+        """The size of the KV cache in bytes where it is known without a profile forward, else None."""
+        if self.run == NONE:
+            return None
+        value = ctypes.c_uint64()
+        given = self._checked(self._lib.medusa_session_kv_bytes(ctypes.byref(value)))
+        return value.value if given == 1 else None
+
+    def triggers(self):
+        """Batch sizes at which the first layer is to be run eagerly through trigger."""
+        if not self.restoring:
+            return []
+        n = self._checked(self._lib.medusa_session_triggers(None, ctypes.c_size_t(0)))
+        batches = (ctypes.c_int64 * n)()
+        self._checked(self._lib.medusa_session_triggers(batches, ctypes.c_size_t(n)))
+        return list(batches)
+
+    def trigger(self, run):
+        """Runs one triggering layer. Its memory comes from a pool of its own and leaves no trace in torch's allocator."""
+        pool = torch.cuda.MemPool()
+        failure = []
+
+        def call(_):
+            try:
+                with torch.cuda.use_mem_pool(pool):
+                    run()
+                    torch.cuda.synchronize()
+            except Exception as e:  # goes through C, where exceptions cannot
+                failure.append(e)
+                return 1
+            return 0
+
+        callback = _RUN(call)
+        code = self._checked(self._lib.medusa_session_trigger(callback, None))
+        self.held.append(pool)
+        if failure and code != _FALLBACK:
+            raise failure[0]
+
+    def tensor(self, name, t, role, **bounds):
+        """Names a tensor. In a restored start its place is compared with the recorded one: equal sequences of segments
+        do not make equal placements inside them."""
+        marks.tensor(name, t, role, **bounds)
+        self.held.append(t)
+        if self.restoring:
+            self._checked(
+                self._lib.medusa_session_tensor(
+                    name.encode(), ctypes.c_uint64(t.data_ptr()), ctypes.c_uint64(marks.extent(t))
+                )
+            )
+
+    def graphs(self):
+        """Restores every graph of the artifact: a dict by batch size, or None for a native start."""
+        if not self.restoring:
+            return None
+        n = self._checked(self._lib.medusa_session_graphs(None, ctypes.c_size_t(0)))
+        if n == _FALLBACK:
+            return None
+        found = (_Graph * n)()
+        self._checked(self._lib.medusa_session_graphs(found, ctypes.c_size_t(n)))
+        return {g.batch: RestoredGraph(self, g.batch, g.label.decode(), g.exec) for g in found}
+
+    def ready(self, self_test=None):
+        """Ends the start. In runs that verify it does not return; self_test() is the bytes that both must serve."""
+        marks.phase("ready")
+        if self.run == NONE:
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+        def call(_, buffer, capacity):
+            try:
+                out = self_test()
+            except Exception as e:  # as above
+                print(f"medusa: self test: {e}", file=sys.stderr, flush=True)
+                return -1
+            ctypes.memmove(buffer, out, min(len(out), capacity))
+            return len(out)
+
+        callback = _SELF_TEST(call) if self_test else _SELF_TEST()
+        self._checked(self._lib.medusa_session_ready(callback, None))
+
+    def failed(self, result):
+        """A driver error after ready. Where it is sticky the process ends, for its parent to start natively."""
+        self._lib.medusa_session_failed(ctypes.c_int(result))
+        raise MedusaError(f"launch restored graph: driver error {result}")
+
+    def close(self):
+        """Destroys the restored graphs and frees their memory. No graph may be running."""
+        if self.run != NONE:
+            self._lib.medusa_session_close()
+        self.held.clear()
