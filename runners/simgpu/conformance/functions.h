@@ -31,6 +31,9 @@
 	X(cuKernelSetAttribute) X(cuLaunchCooperativeKernel) X(cuLaunchHostFunc) X(cuLaunchKernel) \
 	X(cuLaunchKernelEx) X(cuLaunchKernel_ptsz) X(cuLibraryEnumerateKernels) X(cuLibraryGetKernel) \
 	X(cuLibraryGetKernelCount) X(cuLibraryGetModule) X(cuLibraryLoadData) X(cuLibraryUnload) \
+	X(cuMemAddressFree) X(cuMemAddressReserve) X(cuMemCreate) X(cuMemGetAccess) \
+	X(cuMemGetAllocationGranularity) X(cuMemMap) X(cuMemRelease) X(cuMemRetainAllocationHandle) \
+	X(cuMemSetAccess) X(cuMemUnmap) \
 	X(cuMemAllocAsync) X(cuMemAllocHost_v2) X(cuMemAllocPitch_v2) X(cuMemAlloc_v2) X(cuMemFreeAsync) \
 	X(cuMemFreeHost) X(cuMemFree_v2) X(cuMemGetAddressRange_v2) X(cuMemGetInfo_v2) \
 	X(cuMemHostGetDevicePointer_v2) X(cuMemHostRegister_v2) X(cuMemHostUnregister) X(cuMemcpy) \

@@ -37,27 +37,32 @@ struct allocation *allocation_at(uint64_t addr)
 	return addr - a->base < a->size ? a : NULL;
 }
 
+static bool accessible(const struct allocation *a)
+{
+	return a && (a->kind != ALLOC_VMM || a->accessible);
+}
+
 bool range_live(uint64_t addr, uint64_t size)
 {
 	const struct allocation *a = allocation_at(addr);
-	return a && size <= a->size - (addr - a->base);
+	while (a && a->kind == ALLOC_VMM && a->accessible && size > a->size - (addr - a->base)) {
+		size -= a->base + a->size - addr;
+		addr = a->base + a->size;
+		a = allocation_at(addr);
+	}
+	return accessible(a) && size <= a->size - (addr - a->base);
 }
 
 static struct ptx_range find(void *ctx, uint64_t addr)
 {
 	(void)ctx;
 	const struct allocation *a = allocation_at(addr);
-	return a ? (struct ptx_range){a->base, a->size} : (struct ptx_range){0, 0};
+	return accessible(a) ? (struct ptx_range){a->base, a->size} : (struct ptx_range){0, 0};
 }
 
 const struct ptx_memory device_memory = {find, NULL};
 
-static bool on_host(enum alloc_kind kind)
-{
-	return kind == ALLOC_PINNED || kind == ALLOC_REGISTERED;
-}
-
-static bool overlaps(uint64_t base, uint64_t size)
+bool allocation_within(uint64_t base, uint64_t size)
 {
 	size_t i = above(base);
 	return (i && base - table[i - 1]->base < table[i - 1]->size) || (i < count && table[i]->base - base < size);
@@ -66,7 +71,7 @@ static bool overlaps(uint64_t base, uint64_t size)
 static CUresult locate(struct allocation *a)
 {
 	if (a->kind == ALLOC_REGISTERED)
-		return overlaps(a->base, a->size) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_SUCCESS;
+		return allocation_within(a->base, a->size) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_SUCCESS;
 	if (a->kind == ALLOC_PINNED) {
 		void *p = mmap(NULL, a->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (p == MAP_FAILED)
@@ -79,6 +84,16 @@ static CUresult locate(struct allocation *a)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	a->base = block_address(a->block);
 	return CUDA_SUCCESS;
+}
+
+static void enter(struct allocation *a)
+{
+	table = grow(table, &cap, count + 1, sizeof(*table));
+	size_t i = above(a->base);
+	memmove(table + i + 1, table + i, (count - i) * sizeof(*table));
+	table[i] = a;
+	count++;
+	truth_alloc(a);
 }
 
 /* For ALLOC_REGISTERED *out holds the address on entry, in an allocation that only has a base. */
@@ -96,14 +111,18 @@ CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size
 		return r;
 	}
 	a->index = kind == ALLOC_GLOBAL ? UINT64_MAX : next_index++;
-	table = grow(table, &cap, count + 1, sizeof(*table));
-	size_t i = above(a->base);
-	memmove(table + i + 1, table + i, (count - i) * sizeof(*table));
-	table[i] = a;
-	count++;
-	truth_alloc(a);
+	enter(a);
 	*out = a;
 	return CUDA_SUCCESS;
+}
+
+/* It belongs to no context: mappings outlive those. */
+struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physical *p)
+{
+	struct allocation *a = xalloc(sizeof(*a));
+	*a = (struct allocation){.base = addr, .size = size, .kind = ALLOC_VMM, .physical = p, .index = next_index++};
+	enter(a);
+	return a;
 }
 
 void allocation_end(struct allocation *a)
@@ -114,7 +133,7 @@ void allocation_end(struct allocation *a)
 	memmove(table + i, table + i + 1, (count - i) * sizeof(*table));
 	if (a->kind == ALLOC_PINNED)
 		munmap((void *)(uintptr_t)a->base, a->size);
-	else if (!on_host(a->kind))
+	else if (a->block)
 		heap_return(a->block);
 	if (a->pool)
 		a->pool->used -= a->size;

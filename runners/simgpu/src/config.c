@@ -72,6 +72,11 @@ const struct config *config_get(void)
 		config.cc_major = 9;
 		config.cc_minor = 0;
 	}
+	if ((v = env("SIMGPU_VMM_HINTS"))) {
+		config.vmm_hints = !strcmp(v, "refuse") ? HINTS_REFUSE : !strcmp(v, "fail") ? HINTS_FAIL : HINTS_HONOUR;
+		if (config.vmm_hints == HINTS_HONOUR && strcmp(v, "honour") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse and fail: using honour\n", v);
+	}
 	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
 	config.call_log = env("SIMGPU_CALL_LOG");
 	config.truth = env("SIMGPU_TRUTH");

@@ -24,7 +24,6 @@
 #define WINDOW_LOW 0x410000000000u
 #define WINDOW_SPREAD 0x110000000000u
 #define UNTOUCHED_LIMIT (64 * MIB) /* from here on a block's old contents are given back to the host */
-#define PATTERN 0xcb               /* what memory holds that nobody has written: nothing useful as int, float or pointer */
 
 struct block {
 	uint64_t addr, size; /* size as rounded */
@@ -159,7 +158,7 @@ struct block *heap_place(uint64_t size)
 	} else {
 		b = small ? place_small(rounded) : place_large(rounded);
 		if (b && b->size < UNTOUCHED_LIMIT && config_get()->compute)
-			memset((void *)(uintptr_t)b->addr, PATTERN, b->size);
+			memset((void *)(uintptr_t)b->addr, HEAP_PATTERN, b->size);
 	}
 	return b;
 }
@@ -186,7 +185,20 @@ uint64_t heap_used(void)
 	return used;
 }
 
+bool heap_take(uint64_t size)
+{
+	if (size > config_get()->memory - used)
+		return false;
+	used += size;
+	return true;
+}
+
+void heap_give(uint64_t size)
+{
+	used -= size;
+}
+
 bool range_host(uint64_t addr)
 {
-	return !window || addr < window || addr >= window + WINDOW_SIZE;
+	return (!window || addr < window || addr >= window + WINDOW_SIZE) && !range_reserved(addr);
 }

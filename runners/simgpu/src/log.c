@@ -155,6 +155,9 @@ static void print_leaks(void *unused)
 	size_t len = (size_t)snprintf(text, sizeof(text), "leaks: allocations=%zu", allocation_count());
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, " %s=%zu", kinds[i].name, object_count(kinds[i].type));
+	size_t handles, ranges;
+	vmm_leaks(&handles, &ranges);
+	snprintf(text + len, sizeof(text) - len, " physical=%zu reserved=%zu", handles, ranges);
 	error_log("%s", text);
 }
 

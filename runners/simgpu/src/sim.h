@@ -31,6 +31,7 @@ enum object_type {
 	OBJECT_NODE,
 	OBJECT_EXEC,
 	OBJECT_POOL,
+	OBJECT_PHYSICAL,
 	OBJECT_TYPES
 };
 
@@ -48,10 +49,13 @@ char *xdup(const char *text, size_t len);
 
 /* ---- config.c ------------------------------------------------------------------------------------------------- */
 
+enum vmm_hints { HINTS_HONOUR, HINTS_REFUSE, HINTS_FAIL };
+
 struct config {
 	uint64_t seed, memory;
 	bool compute, leaks, machine_code;
 	int cc_major, cc_minor;
+	enum vmm_hints vmm_hints;
 	const char *call_log, *truth, *log;
 };
 const struct config *config_get(void); /* reads the environment at the first call */
@@ -104,6 +108,7 @@ enum alloc_kind {
 	ALLOC_REGISTERED = 4,
 	ALLOC_ASYNC = 5,
 	ALLOC_POOL = 6,
+	ALLOC_VMM = 7,
 	ALLOC_PITCH = 8,
 	ALLOC_GLOBAL = 100
 };
@@ -115,7 +120,9 @@ struct allocation {
 	unsigned flags;
 	struct context *ctx;
 	struct pool *pool;
-	struct block *block; /* where it lies in device memory; NULL for host memory */
+	struct block *block; /* where it lies in device memory; NULL for host memory and mappings */
+	struct physical *physical; /* of a mapping */
+	bool accessible;           /* ... after cuMemSetAccess */
 	bool free_queued;    /* by cuMemFreeAsync */
 };
 
@@ -124,16 +131,27 @@ struct block *heap_place(uint64_t size);
 void heap_return(struct block *b);
 uint64_t block_address(const struct block *b);
 uint64_t heap_used(void);
+/* Accounts for memory that lies elsewhere; false where the device is full. */
+bool heap_take(uint64_t size);
+void heap_give(uint64_t size);
+#define HEAP_PATTERN 0xcb /* what memory holds that nobody has written: nothing useful as int, float or pointer */
 
 struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
-/* True where [addr, addr+size) lies in one live allocation. */
+/* True where [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */
 bool range_live(uint64_t addr, uint64_t size);
-bool range_host(uint64_t addr); /* addr is outside the window of device addresses */
+bool range_host(uint64_t addr); /* addr is outside the window of device addresses and of reserved ranges */
 CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out);
+/* A mapping, at an address of a reserved range. */
+struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physical *p);
+bool allocation_within(uint64_t addr, uint64_t size); /* any part of it */
 void allocation_end(struct allocation *a);
 void allocations_end(struct context *ctx);
 size_t allocation_count(void);
 extern const struct ptx_memory device_memory; /* how the interpreter asks for live ranges */
+
+/* vmm.c */
+bool range_reserved(uint64_t addr);
+void vmm_leaks(size_t *handles, size_t *ranges);
 
 struct pool {
 	struct context *ctx;

@@ -69,6 +69,7 @@ static const char *kind_name(enum alloc_kind kind)
 	case ALLOC_REGISTERED: return "registered";
 	case ALLOC_ASYNC: return "async";
 	case ALLOC_POOL: return "pool";
+	case ALLOC_VMM: return "vmm";
 	case ALLOC_PITCH: return "pitch";
 	case ALLOC_GLOBAL: return "global";
 	}
