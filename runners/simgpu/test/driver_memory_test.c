@@ -13,6 +13,19 @@ void print_addresses(void)
 	puts("");
 }
 
+/* Large allocations lie at other distances from each other, not only elsewhere. */
+void print_distances(void)
+{
+	CUdeviceptr before = 0, p;
+	for (int i = 0; i < 6; i++) {
+		OK(cuMemAlloc(&p, 4 << 20));
+		if (before)
+			printf("%llx ", p - before);
+		before = p;
+	}
+	puts("");
+}
+
 /* Freed addresses come back to equal sizes, last freed first (what the paper's Figure 6 rests on). */
 void reuse(void)
 {

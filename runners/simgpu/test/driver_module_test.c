@@ -25,8 +25,10 @@ void unsupported(void)
 {
 	CUdeviceptr p;
 	CUstream s = new_stream();
-	WANT(CUDA_ERROR_NOT_SUPPORTED, cuMemAddressReserve(&p, 2 << 20, 0, 0, 0));
-	CHECK(line_with(getenv("SIMGPU_LOG"), "cuMemAddressReserve", "not simulated"));
+	CUipcMemHandle handle;
+	OK(cuMemAlloc(&p, 64));
+	WANT(CUDA_ERROR_NOT_SUPPORTED, cuIpcGetMemHandle(&handle, p));
+	CHECK(line_with(getenv("SIMGPU_LOG"), "cuIpcGetMemHandle", "not simulated"));
 	WANT(CUDA_ERROR_NOT_SUPPORTED, cuStreamWriteValue32(s, 0, 1, 0));
 	CHECK(line_with(getenv("SIMGPU_LOG"), "cuStreamWriteValue32_v2", "not simulated"));
 	const void *table = (void *)1;

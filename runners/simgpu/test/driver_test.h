@@ -54,6 +54,7 @@ void host_function_waits(void);
 void threads(void);
 void large_graph(void);
 void print_addresses(void);
+void print_distances(void);
 void reuse(void);
 void placement(void);
 void not_zeroed(void);
