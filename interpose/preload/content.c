@@ -6,6 +6,7 @@
 
 #include "core.h"
 #include "driver.h"
+#include "globals.h"
 #include "maps.h"
 #include "table.h"
 
@@ -133,15 +134,18 @@ void content_record(void)
 	CUresult rc;
 	bool pushed;
 	make_plan(&plan);
-	if (plan.n == 0 || !buffer)
+	if (!buffer)
 		goto out;
 	REAL(cuCtxGetCurrent)(&ctx);
+	if (!ctx && plan.n == 0)
+		goto out;
 	pushed = !ctx && REAL(cuCtxPushCurrent_v2)(plan.pieces[0].ctx) == CUDA_SUCCESS;
 	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 	rc = REAL(cuCtxSynchronize)();
+	for (size_t i = 0; i < plan.n && rc == CUDA_SUCCESS; i++)
+		record_piece(&plan.pieces[i], buffer);
 	if (rc == CUDA_SUCCESS)
-		for (size_t i = 0; i < plan.n; i++)
-			record_piece(&plan.pieces[i], buffer);
+		globals_record();
 	else
 		core_fault("cuCtxSynchronize", "result %d: contents of device memory are missing", (int)rc);
 	REAL(cuThreadExchangeStreamCaptureMode)(&mode);

@@ -29,6 +29,8 @@
 	X(cuFuncGetModule) \
 	X(cuFuncGetName) \
 	X(cuFuncGetParamInfo) \
+	X(cuGraphEventRecordNodeGetEvent) \
+	X(cuGraphEventWaitNodeGetEvent) \
 	X(cuGraphGetEdges_v2) \
 	X(cuGraphGetNodes) \
 	X(cuGraphKernelNodeGetAttribute) \

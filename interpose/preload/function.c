@@ -64,10 +64,13 @@ static void record_names(uint64_t handle, bool is_library, uint32_t module)
 	free(names);
 }
 
+/* A kernel's function in this context has values of its own where cuFuncSetAttribute set them; those are in force. */
 static CUresult get_attr(const struct subject *s, CUfunction_attribute attr, int *value)
 {
-	return s->kernel ? REAL(cuKernelGetAttribute)(value, attr, s->kernel, s->device)
-			 : REAL(cuFuncGetAttribute)(value, attr, s->function);
+	CUfunction own = s->function;
+	if (s->kernel && REAL(cuKernelGetFunction)(&own, s->kernel) != CUDA_SUCCESS)
+		return REAL(cuKernelGetAttribute)(value, attr, s->kernel, s->device);
+	return REAL(cuFuncGetAttribute)(value, attr, own);
 }
 
 static bool was_set(uint64_t handle, CUkernel kernel, uint32_t attr)

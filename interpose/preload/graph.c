@@ -6,6 +6,7 @@
 
 #include "core.h"
 #include "function.h"
+#include "graph_node.h"
 
 /* One walk at a time: two that meet a function at once would both record it. Taken before the lock of core.h. */
 static pthread_mutex_t walking = PTHREAD_MUTEX_INITIALIZER;
@@ -22,6 +23,7 @@ struct walk {
 	CUgraphNode *nodes;
 	CUgraphNodeType *types;
 	struct kernel_node *kernels; /* by node */
+	uint32_t *children;          /* by node: the trace's id of the embedded graph */
 	size_t n_nodes;
 	CUgraphNode *from, *to;
 	CUgraphEdgeData *edge_data;
@@ -34,7 +36,8 @@ static bool read_nodes(struct walk *g)
 	g->nodes = calloc(g->n_nodes + 1, sizeof *g->nodes);
 	g->types = calloc(g->n_nodes + 1, sizeof *g->types);
 	g->kernels = calloc(g->n_nodes + 1, sizeof *g->kernels);
-	if (!g->nodes || !g->types || !g->kernels) {
+	g->children = calloc(g->n_nodes + 1, sizeof *g->children);
+	if (!g->nodes || !g->types || !g->kernels || !g->children) {
 		core_fault("cuGraphGetNodes", "out of memory");
 		return false;
 	}
@@ -198,33 +201,21 @@ static void record_memset(const struct walk *g, size_t i)
 	core_unlock();
 }
 
-static void record_memcpy(const struct walk *g, size_t i)
+static void record_plain(const struct walk *g, size_t i)
 {
-	CUDA_MEMCPY3D p;
 	struct trace_writer *w;
-	if (REAL(cuGraphMemcpyNodeGetParams)(g->nodes[i], &p) != CUDA_SUCCESS) {
-		record_opaque(g, i, "the driver does not tell its parameters");
-		return;
-	}
-	if (p.srcMemoryType == CU_MEMORYTYPE_ARRAY || p.dstMemoryType == CU_MEMORYTYPE_ARRAY) {
-		record_opaque(g, i, "it copies an array");
-		return;
-	}
-	if (p.srcMemoryType == CU_MEMORYTYPE_HOST)
-		p.srcDevice = (uintptr_t)p.srcHost;
-	if (p.dstMemoryType == CU_MEMORYTYPE_HOST)
-		p.dstDevice = (uintptr_t)p.dstHost;
 	core_lock();
 	w = core_trace();
-	if (w)
-		trace_memcpy(w, g->id, (uintptr_t)g->nodes[i], p.srcMemoryType, p.srcDevice, p.srcXInBytes, p.srcY, p.srcZ, p.srcPitch, p.srcHeight,
-			p.dstMemoryType, p.dstDevice, p.dstXInBytes, p.dstY, p.dstZ, p.dstPitch, p.dstHeight, p.WidthInBytes, p.Height, p.Depth);
+	if (w && g->types[i] == CU_GRAPH_NODE_TYPE_GRAPH)
+		trace_child(w, g->id, (uintptr_t)g->nodes[i], g->children[i]);
+	else if (w)
+		trace_empty(w, g->id, (uintptr_t)g->nodes[i]);
 	core_unlock();
 }
 
 static void record_node(const struct walk *g, size_t i)
 {
-	struct trace_writer *w;
+	const char *reason = NULL;
 	switch (g->types[i]) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		record_kernel(g, i);
@@ -233,18 +224,26 @@ static void record_node(const struct walk *g, size_t i)
 		record_memset(g, i);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
-		record_memcpy(g, i);
+		reason = graph_node_memcpy(g->id, g->nodes[i]);
 		break;
 	case CU_GRAPH_NODE_TYPE_EMPTY:
-		core_lock();
-		w = core_trace();
-		if (w)
-			trace_empty(w, g->id, (uintptr_t)g->nodes[i]);
-		core_unlock();
+		record_plain(g, i);
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		if (g->children[i] != UINT32_MAX)
+			record_plain(g, i);
+		else
+			reason = "the driver does not hand out the graph that it embeds";
+		break;
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		reason = graph_node_event(g->id, g->nodes[i], g->types[i]);
 		break;
 	default:
-		record_opaque(g, i, "no record describes nodes of this type");
+		reason = "nodes of this type cannot be restored";
 	}
+	if (reason)
+		record_opaque(g, i, reason);
 }
 
 static void record_edges(const struct walk *g)
@@ -257,17 +256,29 @@ static void record_edges(const struct walk *g)
 	core_unlock();
 }
 
-uint32_t graph_record(CUgraph graph, const char *label, int64_t batch)
+static uint32_t walk_graph(CUgraph graph, const char *label, int64_t batch);
+
+/* Embedded graphs first: a record refers to those before it. */
+static void walk_children(struct walk *g)
+{
+	for (size_t i = 0; i < g->n_nodes; i++) {
+		CUgraph child;
+		if (g->types[i] != CU_GRAPH_NODE_TYPE_GRAPH)
+			continue;
+		g->children[i] = UINT32_MAX;
+		if (REAL(cuGraphChildGraphNodeGetGraph)(g->nodes[i], &child) == CUDA_SUCCESS)
+			g->children[i] = walk_graph(child, NULL, 0);
+	}
+}
+
+static uint32_t walk_graph(CUgraph graph, const char *label, int64_t batch)
 {
 	static uint32_t next_id; /* under walking */
 	struct walk g = {.graph = graph};
 	struct trace_writer *w;
-	/* Another thread may be capturing in a mode that forbids this one some of the questions asked here. */
-	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
-	pthread_mutex_lock(&walking);
 	g.id = next_id++;
 	if (read_nodes(&g) && read_edges(&g)) {
+		walk_children(&g);
 		read_kernels(&g);
 		core_lock();
 		w = core_trace();
@@ -278,13 +289,25 @@ uint32_t graph_record(CUgraph graph, const char *label, int64_t batch)
 			record_node(&g, i);
 		record_edges(&g);
 	}
-	pthread_mutex_unlock(&walking);
-	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 	free(g.nodes);
 	free(g.types);
 	free(g.kernels);
+	free(g.children);
 	free(g.from);
 	free(g.to);
 	free(g.edge_data);
 	return g.id;
+}
+
+uint32_t graph_record(CUgraph graph, const char *label, int64_t batch)
+{
+	uint32_t id;
+	/* Another thread may be capturing in a mode that forbids this one some of the questions asked here. */
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+	pthread_mutex_lock(&walking);
+	id = walk_graph(graph, label, batch);
+	pthread_mutex_unlock(&walking);
+	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+	return id;
 }

@@ -1,6 +1,7 @@
 /* graphs.c: see graphs.h. */
 #include "graphs.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,7 @@ static struct captured *captured;
 static size_t n_captured, captured_cap;
 static struct map by_graph, by_exec; /* -> index of captured */
 static uint64_t changes;             /* setters called on any node */
+static bool embedded;                /* an embedded graph was handed out: it may change without its node changing */
 
 static _Thread_local char *pending_label;
 static _Thread_local int64_t pending_batch;
@@ -65,8 +67,15 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 	struct trace_writer *w;
 	struct captured c = {0};
 	uint64_t i, now;
+	bool again;
+	core_lock();
+	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
+	core_unlock();
+	if (i == UINT64_MAX && (pending_label || core_mode() == MODE_RECORD))
+		graphs_captured(graph); /* built by hand */
 	core_lock();
 	now = changes;
+	again = embedded;
 	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
 	if (i != UINT64_MAX) {
 		captured[i].exec = (uintptr_t)exec;
@@ -76,8 +85,8 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 	core_unlock();
 	if (core_mode() != MODE_RECORD)
 		return;
-	/* Built by hand, or no longer what the capture left. Labels are never freed once a graph has them. */
-	if (i == UINT64_MAX || c.changes != now || c.nodes != count_nodes(graph)) {
+	/* No longer what the capture left. Labels are never freed once a graph has them. */
+	if (i == UINT64_MAX || again || c.changes != now || c.nodes != count_nodes(graph)) {
 		c.changes = now;
 		c.nodes = count_nodes(graph);
 		c.id = graph_record(graph, c.label, c.batch);
@@ -179,6 +188,27 @@ NODE_SETTER(cuGraphMemsetNodeSetParams, (CUgraphNode node, const CUDA_MEMSET_NOD
 NODE_SETTER(cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams *p), (node, p))
 NODE_SETTER(cuGraphKernelNodeSetAttribute, (CUgraphNode node, CUlaunchAttributeID id, const CUlaunchAttributeValue *v), (node, id, v))
 
+NODE_SETTER(cuGraphHostNodeSetParams, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p), (node, p))
+NODE_SETTER(cuGraphEventRecordNodeSetEvent, (CUgraphNode node, CUevent event), (node, event))
+NODE_SETTER(cuGraphEventWaitNodeSetEvent, (CUgraphNode node, CUevent event), (node, event))
+NODE_SETTER(cuGraphKernelNodeCopyAttributes, (CUgraphNode to, CUgraphNode from), (to, from))
+NODE_SETTER(cuGraphDestroyNode, (CUgraphNode node), (node))
+NODE_SETTER(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n), (graph, from, to, n))
+NODE_SETTER(cuGraphAddDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n), (graph, from, to, data, n))
+NODE_SETTER(cuGraphRemoveDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n), (graph, from, to, n))
+NODE_SETTER(cuGraphRemoveDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n), (graph, from, to, data, n))
+
+CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
+{
+	if (hook_enter()) {
+		core_lock();
+		embedded = true;
+		core_unlock();
+		hook_leave();
+	}
+	return REAL(cuGraphChildGraphNodeGetGraph)(node, graph);
+}
+
 /* Setters of executable graphs: what runs is then not what was recorded. */
 #define EXEC_SETTER(name, parameters, arguments) \
 	CUresult name parameters \
@@ -197,6 +227,10 @@ EXEC_SETTER(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec exec, CUgraphNode no
 EXEC_SETTER(cuGraphExecMemcpyNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx), (exec, node, p, ctx))
 EXEC_SETTER(cuGraphExecMemsetNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx), (exec, node, p, ctx))
 EXEC_SETTER(cuGraphExecNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p), (exec, node, p))
+EXEC_SETTER(cuGraphExecHostNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p), (exec, node, p))
+EXEC_SETTER(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child), (exec, node, child))
+EXEC_SETTER(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
+EXEC_SETTER(cuGraphExecEventWaitNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
 EXEC_SETTER(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled), (exec, node, enabled))
 EXEC_SETTER(cuGraphExecUpdate, (CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *result), (exec, graph, error_node, result))
 EXEC_SETTER(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result), (exec, graph, result))

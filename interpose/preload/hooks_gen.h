@@ -44,6 +44,8 @@
 	X(cuMemAddressReserve) \
 	X(cuMemMap) \
 	X(cuMemUnmap) \
+	X(cuEventCreate) \
+	X(cuEventDestroy_v2) \
 	X(cuLaunchKernel) \
 	X(cuLaunchKernel_ptsz) \
 	X(cuLaunchKernelEx) \
@@ -57,11 +59,21 @@
 	X(cuStreamEndCapture) \
 	X(cuStreamEndCapture_ptsz) \
 	X(cuGraphDestroy) \
+	X(cuGraphDestroyNode) \
 	X(cuGraphKernelNodeSetParams) \
 	X(cuGraphKernelNodeSetParams_v2) \
 	X(cuGraphMemcpyNodeSetParams) \
 	X(cuGraphMemsetNodeSetParams) \
+	X(cuGraphHostNodeSetParams) \
+	X(cuGraphChildGraphNodeGetGraph) \
+	X(cuGraphEventRecordNodeSetEvent) \
+	X(cuGraphEventWaitNodeSetEvent) \
 	X(cuGraphNodeSetParams) \
+	X(cuGraphAddDependencies) \
+	X(cuGraphAddDependencies_v2) \
+	X(cuGraphRemoveDependencies) \
+	X(cuGraphRemoveDependencies_v2) \
+	X(cuGraphKernelNodeCopyAttributes) \
 	X(cuGraphKernelNodeSetAttribute) \
 	X(cuGraphNodeSetEnabled) \
 	X(cuGraphInstantiate_v2) \
@@ -72,9 +84,17 @@
 	X(cuGraphExecKernelNodeSetParams_v2) \
 	X(cuGraphExecMemcpyNodeSetParams) \
 	X(cuGraphExecMemsetNodeSetParams) \
+	X(cuGraphExecHostNodeSetParams) \
+	X(cuGraphExecChildGraphNodeSetParams) \
+	X(cuGraphExecEventRecordNodeSetEvent) \
+	X(cuGraphExecEventWaitNodeSetEvent) \
 	X(cuGraphExecNodeSetParams) \
 	X(cuGraphExecUpdate) \
 	X(cuGraphExecUpdate_v2) \
-	X(cuGraphExecDestroy)
+	X(cuGraphExecDestroy) \
+	X(cuTensorMapEncodeTiled) \
+	X(cuTensorMapEncodeIm2col) \
+	X(cuTensorMapEncodeIm2colWide) \
+	X(cuTensorMapReplaceAddress)
 
 #endif

@@ -82,6 +82,17 @@ int medusa_alloc_get(size_t i, struct medusa_alloc *out); /* 0, or -1 where i is
 /* The ordered sequence of allocations and frees: entry >= 0 allocates that index, entry < 0 frees index -entry-1. */
 size_t medusa_sequence(int64_t *out, size_t cap); /* returns the full length */
 
+/* The i-th event of the process in creation order, trigger scopes left out. */
+struct medusa_event {
+	uint64_t handle;
+	uint32_t flags; /* of cuEventCreate */
+	uint32_t live;
+	uint32_t steps; /* entries of the sequence above when it was created */
+	uint32_t reserved;
+};
+size_t medusa_event_count(void);
+int medusa_event_get(size_t i, struct medusa_event *out); /* 0, or -1 where i is out of range */
+
 /* Modules and libraries loaded through the public calls, in load order. */
 struct medusa_module {
 	uint64_t handle;

@@ -5,6 +5,7 @@
 
 #include "core.h"
 #include "function.h"
+#include "globals.h"
 #include "image.h"
 #include "medusa.h"
 #include "table.h"
@@ -112,6 +113,7 @@ static void note_unload(void *handle)
 			if (by_handle.keys[i] != 0 && by_handle.keys[i] != UINT64_MAX && by_handle.values[i] == id)
 				map_remove(&by_handle, by_handle.keys[i]);
 		function_forget_module(id);
+		globals_forget_module(id);
 		w = core_trace();
 		if (w)
 			trace_unload(w, id);
@@ -243,51 +245,6 @@ CUresult cuKernelGetFunction(CUfunction *func, CUkernel kernel)
 		}
 		core_unlock();
 	}
-	hook_leave();
-	return rc;
-}
-
-static void note_global(CUresult rc, void *handle, const char *name, const CUdeviceptr *ptr, const size_t *bytes)
-{
-	struct trace_writer *w;
-	if (rc != CUDA_SUCCESS)
-		return;
-	core_lock();
-	w = core_trace();
-	if (w)
-		trace_global(w, module_of_handle((uintptr_t)handle), name, ptr ? *ptr : 0, bytes ? *bytes : 0);
-	core_unlock();
-}
-
-CUresult cuModuleGetGlobal_v2(CUdeviceptr *ptr, size_t *bytes, CUmodule module, const char *name)
-{
-	CUresult rc;
-	if (!hook_enter())
-		return REAL(cuModuleGetGlobal_v2)(ptr, bytes, module, name);
-	rc = REAL(cuModuleGetGlobal_v2)(ptr, bytes, module, name);
-	note_global(rc, module, name, ptr, bytes);
-	hook_leave();
-	return rc;
-}
-
-CUresult cuLibraryGetGlobal(CUdeviceptr *ptr, size_t *bytes, CUlibrary library, const char *name)
-{
-	CUresult rc;
-	if (!hook_enter())
-		return REAL(cuLibraryGetGlobal)(ptr, bytes, library, name);
-	rc = REAL(cuLibraryGetGlobal)(ptr, bytes, library, name);
-	note_global(rc, library, name, ptr, bytes);
-	hook_leave();
-	return rc;
-}
-
-CUresult cuLibraryGetManaged(CUdeviceptr *ptr, size_t *bytes, CUlibrary library, const char *name)
-{
-	CUresult rc;
-	if (!hook_enter())
-		return REAL(cuLibraryGetManaged)(ptr, bytes, library, name);
-	rc = REAL(cuLibraryGetManaged)(ptr, bytes, library, name);
-	note_global(rc, library, name, ptr, bytes);
 	hook_leave();
 	return rc;
 }

@@ -245,19 +245,21 @@ static inline void trace_func_attr(struct trace_writer *w, uint64_t handle, uint
 	trace_finish(w);
 }
 
-static inline void trace_global(struct trace_writer *w, uint32_t module, const char *name, uint64_t addr, uint64_t size)
+static inline void trace_global(struct trace_writer *w, uint32_t module, const char *name, uint64_t addr, uint64_t size, uint8_t managed)
 {
 	uint64_t framed = 0;
 	framed += 4;
 	framed += trace_size_str(name);
 	framed += 8;
 	framed += 8;
+	framed += 1;
 	if (!trace_begin(w, 13, framed))
 		return;
 	trace_put_u32(w, module);
 	trace_put_str(w, name);
 	trace_put_u64(w, addr);
 	trace_put_u64(w, size);
+	trace_put_u8(w, managed);
 	trace_finish(w);
 }
 
@@ -564,6 +566,150 @@ static inline void trace_end(struct trace_writer *w, uint64_t records)
 	if (!trace_begin(w, 28, framed))
 		return;
 	trace_put_u64(w, records);
+	trace_finish(w);
+}
+
+static inline void trace_event(struct trace_writer *w, uint32_t id, uint64_t handle, uint32_t flags, uint32_t steps)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	framed += 4;
+	framed += 4;
+	if (!trace_begin(w, 29, framed))
+		return;
+	trace_put_u32(w, id);
+	trace_put_u64(w, handle);
+	trace_put_u32(w, flags);
+	trace_put_u32(w, steps);
+	trace_finish(w);
+}
+
+static inline void trace_event_gone(struct trace_writer *w, uint32_t id)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	if (!trace_begin(w, 30, framed))
+		return;
+	trace_put_u32(w, id);
+	trace_finish(w);
+}
+
+static inline void trace_event_node(struct trace_writer *w, uint32_t graph, uint64_t node, uint8_t record, uint32_t event)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	framed += 1;
+	framed += 4;
+	if (!trace_begin(w, 31, framed))
+		return;
+	trace_put_u32(w, graph);
+	trace_put_u64(w, node);
+	trace_put_u8(w, record);
+	trace_put_u32(w, event);
+	trace_finish(w);
+}
+
+static inline void trace_child(struct trace_writer *w, uint32_t graph, uint64_t node, uint32_t child)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	framed += 4;
+	if (!trace_begin(w, 32, framed))
+		return;
+	trace_put_u32(w, graph);
+	trace_put_u64(w, node);
+	trace_put_u32(w, child);
+	trace_finish(w);
+}
+
+static inline void trace_host_data(struct trace_writer *w, uint32_t graph, uint64_t node, struct trace_bytes data)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	framed += 4 + data.size;
+	if (!trace_begin(w, 33, framed))
+		return;
+	trace_put_u32(w, graph);
+	trace_put_u64(w, node);
+	trace_put_bytes(w, data);
+	trace_finish(w);
+}
+
+static inline void trace_tensor_map(struct trace_writer *w, struct trace_bytes map, uint64_t addr, uint8_t tiled, uint32_t type, uint32_t interleave, uint32_t swizzle, uint32_t l2, uint32_t fill, const uint64_t *dim, size_t n_dim, const uint64_t *strides, size_t n_strides, const uint32_t *box, size_t n_box, const uint32_t *steps, size_t n_steps)
+{
+	uint64_t framed = 0;
+	framed += 4 + map.size;
+	framed += 8;
+	framed += 1;
+	framed += 4;
+	framed += 4;
+	framed += 4;
+	framed += 4;
+	framed += 4;
+	framed += 4 + n_dim * 8;
+	framed += 4 + n_strides * 8;
+	framed += 4 + n_box * 4;
+	framed += 4 + n_steps * 4;
+	if (!trace_begin(w, 34, framed))
+		return;
+	trace_put_bytes(w, map);
+	trace_put_u64(w, addr);
+	trace_put_u8(w, tiled);
+	trace_put_u32(w, type);
+	trace_put_u32(w, interleave);
+	trace_put_u32(w, swizzle);
+	trace_put_u32(w, l2);
+	trace_put_u32(w, fill);
+	trace_put_u32(w, (uint32_t)n_dim);
+	for (size_t i = 0; i < n_dim; i++) {
+		trace_put_u64(w, dim[i]);
+	}
+	trace_put_u32(w, (uint32_t)n_strides);
+	for (size_t i = 0; i < n_strides; i++) {
+		trace_put_u64(w, strides[i]);
+	}
+	trace_put_u32(w, (uint32_t)n_box);
+	for (size_t i = 0; i < n_box; i++) {
+		trace_put_u32(w, box[i]);
+	}
+	trace_put_u32(w, (uint32_t)n_steps);
+	for (size_t i = 0; i < n_steps; i++) {
+		trace_put_u32(w, steps[i]);
+	}
+	trace_finish(w);
+}
+
+static inline void trace_tensor_moved(struct trace_writer *w, struct trace_bytes before, struct trace_bytes after, uint64_t addr)
+{
+	uint64_t framed = 0;
+	framed += 4 + before.size;
+	framed += 4 + after.size;
+	framed += 8;
+	if (!trace_begin(w, 35, framed))
+		return;
+	trace_put_bytes(w, before);
+	trace_put_bytes(w, after);
+	trace_put_u64(w, addr);
+	trace_finish(w);
+}
+
+static inline void trace_global_data(struct trace_writer *w, uint32_t module, const char *name, uint64_t offset, struct trace_bytes data)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += trace_size_str(name);
+	framed += 8;
+	framed += 4 + data.size;
+	if (!trace_begin(w, 36, framed))
+		return;
+	trace_put_u32(w, module);
+	trace_put_str(w, name);
+	trace_put_u64(w, offset);
+	trace_put_bytes(w, data);
 	trace_finish(w);
 }
 

@@ -66,34 +66,42 @@ func (v ModuleKind) String() string {
 
 // The record types.
 const (
-	TypeProcess  Type = 1
-	TypeDevice   Type = 2
-	TypePhase    Type = 3
-	TypeAlloc    Type = 4
-	TypeFree     Type = 5
-	TypeMoment   Type = 6
-	TypeImage    Type = 7
-	TypeModule   Type = 8
-	TypeUnload   Type = 9
-	TypeFunction Type = 10
-	TypeNames    Type = 11
-	TypeFuncAttr Type = 12
-	TypeGlobal   Type = 13
-	TypeGraph    Type = 14
-	TypeKernel   Type = 15
-	TypeMemset   Type = 16
-	TypeMemcpy   Type = 17
-	TypeEmpty    Type = 18
-	TypeOpaque   Type = 19
-	TypeEdge     Type = 20
-	TypeExec     Type = 21
-	TypeTensor   Type = 22
-	TypeBlock    Type = 23
-	TypeIdentity Type = 24
-	TypeKV       Type = 25
-	TypeContent  Type = 26
-	TypeFault    Type = 27
-	TypeEnd      Type = 28
+	TypeProcess     Type = 1
+	TypeDevice      Type = 2
+	TypePhase       Type = 3
+	TypeAlloc       Type = 4
+	TypeFree        Type = 5
+	TypeMoment      Type = 6
+	TypeImage       Type = 7
+	TypeModule      Type = 8
+	TypeUnload      Type = 9
+	TypeFunction    Type = 10
+	TypeNames       Type = 11
+	TypeFuncAttr    Type = 12
+	TypeGlobal      Type = 13
+	TypeGraph       Type = 14
+	TypeKernel      Type = 15
+	TypeMemset      Type = 16
+	TypeMemcpy      Type = 17
+	TypeEmpty       Type = 18
+	TypeOpaque      Type = 19
+	TypeEdge        Type = 20
+	TypeExec        Type = 21
+	TypeTensor      Type = 22
+	TypeBlock       Type = 23
+	TypeIdentity    Type = 24
+	TypeKV          Type = 25
+	TypeContent     Type = 26
+	TypeFault       Type = 27
+	TypeEnd         Type = 28
+	TypeEvent       Type = 29
+	TypeEventGone   Type = 30
+	TypeEventNode   Type = 31
+	TypeChild       Type = 32
+	TypeHostData    Type = 33
+	TypeTensorMap   Type = 34
+	TypeTensorMoved Type = 35
+	TypeGlobalData  Type = 36
 )
 
 func (t Type) String() string {
@@ -154,6 +162,22 @@ func (t Type) String() string {
 		return "fault"
 	case TypeEnd:
 		return "end"
+	case TypeEvent:
+		return "event"
+	case TypeEventGone:
+		return "event_gone"
+	case TypeEventNode:
+		return "event_node"
+	case TypeChild:
+		return "child"
+	case TypeHostData:
+		return "host_data"
+	case TypeTensorMap:
+		return "tensor_map"
+	case TypeTensorMoved:
+		return "tensor_moved"
+	case TypeGlobalData:
+		return "global_data"
 	}
 	return unknown("record", uint64(t))
 }
@@ -217,6 +241,22 @@ func newRecord(t Type) Record {
 		return new(Fault)
 	case TypeEnd:
 		return new(End)
+	case TypeEvent:
+		return new(Event)
+	case TypeEventGone:
+		return new(EventGone)
+	case TypeEventNode:
+		return new(EventNode)
+	case TypeChild:
+		return new(Child)
+	case TypeHostData:
+		return new(HostData)
+	case TypeTensorMap:
+		return new(TensorMap)
+	case TypeTensorMoved:
+		return new(TensorMoved)
+	case TypeGlobalData:
+		return new(GlobalData)
 	}
 	return nil
 }
@@ -621,10 +661,11 @@ func (r *FuncAttr) encode(e *encoder) {
 // A module variable whose address the process asked for.
 type Global struct {
 	Head
-	Module uint32
-	Name   string
-	Addr   uint64
-	Size   uint64
+	Module  uint32
+	Name    string
+	Addr    uint64
+	Size    uint64
+	Managed uint8
 }
 
 // RecordType returns TypeGlobal.
@@ -635,6 +676,7 @@ func (r *Global) decode(d *decoder) {
 	r.Name = d.str()
 	r.Addr = d.u64()
 	r.Size = d.u64()
+	r.Managed = d.u8()
 }
 
 func (r *Global) encode(e *encoder) {
@@ -642,6 +684,7 @@ func (r *Global) encode(e *encoder) {
 	e.str(r.Name)
 	e.u64(r.Addr)
 	e.u64(r.Size)
+	e.u8(r.Managed)
 }
 
 // Graph is a "graph" record.
@@ -1173,4 +1216,266 @@ func (r *End) decode(d *decoder) {
 
 func (r *End) encode(e *encoder) {
 	e.u64(r.Records)
+}
+
+// Event is a "event" record.
+//
+// An event outside trigger scopes was created; id counts them. steps counts the allocations and frees before it.
+type Event struct {
+	Head
+	ID     uint32
+	Handle uint64
+	Flags  uint32
+	Steps  uint32
+}
+
+// RecordType returns TypeEvent.
+func (*Event) RecordType() Type { return TypeEvent }
+
+func (r *Event) decode(d *decoder) {
+	r.ID = d.u32()
+	r.Handle = d.u64()
+	r.Flags = d.u32()
+	r.Steps = d.u32()
+}
+
+func (r *Event) encode(e *encoder) {
+	e.u32(r.ID)
+	e.u64(r.Handle)
+	e.u32(r.Flags)
+	e.u32(r.Steps)
+}
+
+// EventGone is a "event_gone" record.
+//
+// An event is about to be destroyed.
+type EventGone struct {
+	Head
+	ID uint32
+}
+
+// RecordType returns TypeEventGone.
+func (*EventGone) RecordType() Type { return TypeEventGone }
+
+func (r *EventGone) decode(d *decoder) {
+	r.ID = d.u32()
+}
+
+func (r *EventGone) encode(e *encoder) {
+	e.u32(r.ID)
+}
+
+// EventNode is a "event_node" record.
+//
+// A node about an event that the process created: record = 1 records it, else the node waits for it.
+type EventNode struct {
+	Head
+	Graph  uint32
+	Node   uint64
+	Record uint8
+	Event  uint32
+}
+
+// RecordType returns TypeEventNode.
+func (*EventNode) RecordType() Type { return TypeEventNode }
+
+func (r *EventNode) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Node = d.u64()
+	r.Record = d.u8()
+	r.Event = d.u32()
+}
+
+func (r *EventNode) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Node)
+	e.u8(r.Record)
+	e.u32(r.Event)
+}
+
+// Child is a "child" record.
+//
+// A child graph node; child is a graph recorded before, as if on its own, that the node embeds.
+type Child struct {
+	Head
+	Graph uint32
+	Node  uint64
+	Child uint32
+}
+
+// RecordType returns TypeChild.
+func (*Child) RecordType() Type { return TypeChild }
+
+func (r *Child) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Node = d.u64()
+	r.Child = d.u32()
+}
+
+func (r *Child) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Node)
+	e.u32(r.Child)
+}
+
+// HostData is a "host_data" record.
+//
+// What the memcpy node that follows reads from host memory that is no allocation: rows without gaps between them.
+type HostData struct {
+	Head
+	Graph uint32
+	Node  uint64
+	Data  []byte
+}
+
+// RecordType returns TypeHostData.
+func (*HostData) RecordType() Type { return TypeHostData }
+
+func (r *HostData) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Node = d.u64()
+	r.Data = d.bytes()
+}
+
+func (r *HostData) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Node)
+	e.bytes(r.Data)
+}
+
+// TensorMap is a "tensor_map" record.
+//
+// A tensor map that the driver encoded over addr; tiled = 0: one of another form, without the rest.
+type TensorMap struct {
+	Head
+	Map        []byte
+	Addr       uint64
+	Tiled      uint8
+	Type       uint32
+	Interleave uint32
+	Swizzle    uint32
+	L2         uint32
+	Fill       uint32
+	Dim        []uint64
+	Strides    []uint64
+	Box        []uint32
+	Steps      []uint32
+}
+
+// RecordType returns TypeTensorMap.
+func (*TensorMap) RecordType() Type { return TypeTensorMap }
+
+func (r *TensorMap) decode(d *decoder) {
+	r.Map = d.bytes()
+	r.Addr = d.u64()
+	r.Tiled = d.u8()
+	r.Type = d.u32()
+	r.Interleave = d.u32()
+	r.Swizzle = d.u32()
+	r.L2 = d.u32()
+	r.Fill = d.u32()
+	if n := d.count(8); n > 0 {
+		r.Dim = make([]uint64, n)
+		for i := range r.Dim {
+			r.Dim[i] = d.u64()
+		}
+	}
+	if n := d.count(8); n > 0 {
+		r.Strides = make([]uint64, n)
+		for i := range r.Strides {
+			r.Strides[i] = d.u64()
+		}
+	}
+	if n := d.count(4); n > 0 {
+		r.Box = make([]uint32, n)
+		for i := range r.Box {
+			r.Box[i] = d.u32()
+		}
+	}
+	if n := d.count(4); n > 0 {
+		r.Steps = make([]uint32, n)
+		for i := range r.Steps {
+			r.Steps[i] = d.u32()
+		}
+	}
+}
+
+func (r *TensorMap) encode(e *encoder) {
+	e.bytes(r.Map)
+	e.u64(r.Addr)
+	e.u8(r.Tiled)
+	e.u32(r.Type)
+	e.u32(r.Interleave)
+	e.u32(r.Swizzle)
+	e.u32(r.L2)
+	e.u32(r.Fill)
+	e.count(len(r.Dim))
+	for _, v := range r.Dim {
+		e.u64(v)
+	}
+	e.count(len(r.Strides))
+	for _, v := range r.Strides {
+		e.u64(v)
+	}
+	e.count(len(r.Box))
+	for _, v := range r.Box {
+		e.u32(v)
+	}
+	e.count(len(r.Steps))
+	for _, v := range r.Steps {
+		e.u32(v)
+	}
+}
+
+// TensorMoved is a "tensor_moved" record.
+//
+// A tensor map was moved to another address.
+type TensorMoved struct {
+	Head
+	Before []byte
+	After  []byte
+	Addr   uint64
+}
+
+// RecordType returns TypeTensorMoved.
+func (*TensorMoved) RecordType() Type { return TypeTensorMoved }
+
+func (r *TensorMoved) decode(d *decoder) {
+	r.Before = d.bytes()
+	r.After = d.bytes()
+	r.Addr = d.u64()
+}
+
+func (r *TensorMoved) encode(e *encoder) {
+	e.bytes(r.Before)
+	e.bytes(r.After)
+	e.u64(r.Addr)
+}
+
+// GlobalData is a "global_data" record.
+//
+// What a module variable held at `ready`.
+type GlobalData struct {
+	Head
+	Module uint32
+	Name   string
+	Offset uint64
+	Data   []byte
+}
+
+// RecordType returns TypeGlobalData.
+func (*GlobalData) RecordType() Type { return TypeGlobalData }
+
+func (r *GlobalData) decode(d *decoder) {
+	r.Module = d.u32()
+	r.Name = d.str()
+	r.Offset = d.u64()
+	r.Data = d.bytes()
+}
+
+func (r *GlobalData) encode(e *encoder) {
+	e.u32(r.Module)
+	e.str(r.Name)
+	e.u64(r.Offset)
+	e.bytes(r.Data)
 }
