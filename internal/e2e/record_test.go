@@ -72,6 +72,19 @@ func sharedObject(t *testing.T, name string) string {
 	return out
 }
 
+// plainProgram compiles the C program without Medusa, linked with the driver as such programs are.
+func plainProgram(t *testing.T) string {
+	t.Helper()
+	testenv.Build(t, "lib")
+	out := filepath.Join(t.TempDir(), "plain")
+	cmd := exec.Command("cc", "-Wall", "-Werror", "-I", testenv.Path(t, "internal", "cuda", "include"), "-o", out,
+		filepath.Join("testdata", "plain.c"), testenv.Path(t, "build", "simulated", "libcuda.so.1"))
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	return out
+}
+
 // Marks label; they never replace tracing: without any but phases, graph labels, inputs and outputs, the graph section is
 // the same, byte for byte.
 func TestMarksOnlyLabel(t *testing.T) {

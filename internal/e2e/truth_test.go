@@ -138,6 +138,28 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 	}
 }
 
+// A C program that knows nothing of Medusa is recorded as exactly: no mark, no phase, an ordinary end.
+func TestPlainProgramIsRecorded(t *testing.T) {
+	program := plainProgram(t)
+	path := filepath.Join(t.TempDir(), "truth")
+	a := record(t, recordRun{variables: []string{"SIMGPU_TRUTH=" + path}}, program)
+	b := record(t, recordRun{gapSeed: 42}, program)
+	spec, err := materialize.Compile(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := readTruth(t, path).graphs[1]
+	if len(spec.Graphs) != 1 || len(spec.Graphs[0].Nodes) != 2 || len(nodes) != 2 || len(spec.Graphs[0].Edges) != 1 {
+		t.Fatalf("%d graphs, want one of two nodes and an edge", len(spec.Graphs))
+	}
+	for i := range nodes {
+		n, err := compareNode(spec, &spec.Graphs[0].Nodes[i], &nodes[i])
+		if err != nil || n != 1 {
+			t.Errorf("node %d: %d addresses agree, %v", i, n, err)
+		}
+	}
+}
+
 func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared int, err error) {
 	got := map[uint32]graphir.Pointer{}
 	switch {

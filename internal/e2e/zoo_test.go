@@ -3,9 +3,11 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/testenv"
 	"medusa/restore/status"
@@ -55,7 +57,7 @@ func TestZooSavesPermanentBuffersOnly(t *testing.T) {
 // code 3 or 5.
 func TestZooFailsOpen(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
-	path, _ := materialized(t, zoo)
+	path, art := materialized(t, zoo)
 	_, want := zooOutput(t, must(t, nil, "zoo"))
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -64,6 +66,16 @@ func TestZooFailsOpen(t *testing.T) {
 	damaged := filepath.Join(t.TempDir(), "damaged.medusa")
 	data[len(data)/2] ^= 1
 	if err := os.WriteFile(damaged, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	driver := filepath.Join(t.TempDir(), "driver.medusa")
+	art.Identity = slices.Clone(art.Identity)
+	for i, f := range art.Identity {
+		if f.Key == artifacts.KeyDriverVersion {
+			art.Identity[i].Value = "11000"
+		}
+	}
+	if err := artifacts.Write(driver, art); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {
@@ -75,6 +87,7 @@ func TestZooFailsOpen(t *testing.T) {
 		{"another model", path, []string{"ZOO_MODEL=fancy"}, "model.config", 3},
 		{"another GPU", path, []string{"SIMGPU_COMPUTE_CAPABILITY=8.0"}, "gpu.compute_capability", 3},
 		{"less memory", path, []string{"SIMGPU_MEMORY=1G"}, "gpu.memory", 3},
+		{"another driver", driver, nil, "driver.version", 3},
 		{"damaged", damaged, nil, "corrupt", 5},
 	}
 	for _, tt := range tests {
