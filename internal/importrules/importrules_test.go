@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"artifacts/layer":    {"artifacts"},
 	"artifacts/store":    {"artifacts"},
 	"artifacts/trust":    {},
-	"artifacts/oci":      {"artifacts", "artifacts/trust"},
+	"artifacts/oci":      {"artifacts", "artifacts/store", "artifacts/trust"},
 	"restore/digest":     {},
 	"restore/status":     {},
 	"restore/supervisor": {"interpose", "restore/status"},

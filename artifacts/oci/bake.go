@@ -1,0 +1,324 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/registry/remote"
+
+	"medusa/artifacts"
+)
+
+// BakedPath is where a baked image has its artifact; its MEDUSA_ARTIFACT says so.
+const BakedPath = "/opt/medusa/artifact.medusa"
+
+// BakeOptions say what to bake.
+type BakeOptions struct {
+	Base     string // reference to the image
+	Artifact string // path
+	Target   string // reference to the new image
+	Platform string // of a base for several, such as linux/arm64; empty: linux and the architecture of this process
+}
+
+// Bake appends an artifact to an image as a layer of its own and pushes the result. No container engine takes part: the
+// layer, its place in the configuration and the environment variable are all that differs from the base. It returns the
+// new manifest's digest.
+func (c *Client) Bake(ctx context.Context, o BakeOptions) (string, error) {
+	d, err := c.bake(ctx, o)
+	if err != nil {
+		return "", fmt.Errorf("bake %s: %w", o.Target, err)
+	}
+	return d.Digest.String(), nil
+}
+
+func (c *Client) bake(ctx context.Context, o BakeOptions) (ocispec.Descriptor, error) {
+	none := ocispec.Descriptor{}
+	art, err := artifacts.Check(o.Artifact)
+	if err != nil {
+		return none, err
+	}
+	base, err := repository(o.Base)
+	if err != nil {
+		return none, err
+	}
+	target, err := repository(o.Target)
+	if err != nil {
+		return none, err
+	}
+	if target.Reference.ValidateReferenceAsTag() != nil {
+		return none, errors.New("the reference needs a tag")
+	}
+	image, err := readImage(ctx, base, o.Platform)
+	if err != nil {
+		return none, fmt.Errorf("read base %s: %w", o.Base, err)
+	}
+	layer, err := openLayer(o.Artifact, image.layerType())
+	if err != nil {
+		return none, err
+	}
+	defer layer.file.Close()
+	config, manifest, err := image.with(layer.descriptor, art.Identity.Digest(), o.Base)
+	if err != nil {
+		return none, fmt.Errorf("read base %s: %w", o.Base, err)
+	}
+	for _, d := range image.layers {
+		if err := copyLayer(ctx, base, target, d); err != nil {
+			return none, err
+		}
+	}
+	if err := c.upload(ctx, target, layer.descriptor, layer); err != nil {
+		return none, err
+	}
+	if err := c.upload(ctx, target, describe(image.configType, config), bytes.NewReader(config)); err != nil {
+		return none, err
+	}
+	d := describe(image.mediaType, manifest)
+	return d, target.Manifests().PushReference(ctx, d, bytes.NewReader(manifest), target.Reference.Reference)
+}
+
+// copyLayer takes a layer over from the base, inside the registry where that is possible.
+func copyLayer(ctx context.Context, base, target *remote.Repository, d ocispec.Descriptor) error {
+	o := oras.CopyGraphOptions{}
+	if base.Reference.Registry == target.Reference.Registry {
+		o.MountFrom = func(context.Context, ocispec.Descriptor) ([]string, error) {
+			return []string{base.Reference.Repository}, nil
+		}
+	}
+	if err := oras.CopyGraph(ctx, base, target, d, o); err != nil {
+		return fmt.Errorf("copy layer %s: %w", d.Digest, err)
+	}
+	return nil
+}
+
+// image is a base as far as baking has to understand it; all else stays as it is in the two documents.
+type image struct {
+	mediaType, configType string
+	digest                digest.Digest
+	manifest, config      map[string]json.RawMessage
+	layers                []ocispec.Descriptor
+}
+
+func readImage(ctx context.Context, repo *remote.Repository, platform string) (*image, error) {
+	d, err := repo.Resolve(ctx, repo.Reference.ReferenceOrDefault())
+	if err != nil {
+		return nil, err
+	}
+	data, err := fetchAll(ctx, repo.Manifests(), d, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	if d.MediaType == typeIndex || d.MediaType == dockerList {
+		index, err := parseIndex(data)
+		if err != nil {
+			return nil, err
+		}
+		if d, err = choosePlatform(index, platform); err != nil {
+			return nil, err
+		}
+		if data, err = fetchAll(ctx, repo.Manifests(), d, maxManifest); err != nil {
+			return nil, err
+		}
+	}
+	if d.MediaType != typeManifest && d.MediaType != dockerImage {
+		return nil, fmt.Errorf("%s is no image", d.MediaType)
+	}
+	var m ocispec.Manifest
+	i := &image{mediaType: d.MediaType, digest: d.Digest}
+	if err := errors.Join(json.Unmarshal(data, &m), json.Unmarshal(data, &i.manifest)); err != nil {
+		return nil, err
+	}
+	i.configType, i.layers = m.Config.MediaType, m.Layers
+	for _, l := range m.Layers {
+		if err := checkDescriptor(l); err != nil {
+			return nil, err
+		}
+	}
+	if data, err = fetchAll(ctx, repo.Blobs(), m.Config, maxConfig); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &i.config); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+func choosePlatform(index *ocispec.Index, platform string) (ocispec.Descriptor, error) {
+	if platform == "" {
+		platform = "linux/" + runtime.GOARCH
+	}
+	var all []string
+	for _, d := range index.Manifests {
+		if d.Platform == nil {
+			continue
+		}
+		name := d.Platform.OS + "/" + d.Platform.Architecture
+		if name == platform || d.Platform.Variant != "" && name+"/"+d.Platform.Variant == platform {
+			return d, nil
+		}
+		all = append(all, name)
+	}
+	return ocispec.Descriptor{}, fmt.Errorf("the image is not for %s, only for %s (choose with --platform)", platform, strings.Join(all, ", "))
+}
+
+func (i *image) layerType() string {
+	if i.mediaType == dockerImage {
+		return dockerLayer
+	}
+	return typeLayer
+}
+
+// with returns configuration and manifest of the image with one more layer.
+func (i *image) with(layer ocispec.Descriptor, identity, baseName string) (config, manifest []byte, err error) {
+	if err := i.extendConfig(layer, identity); err != nil {
+		return nil, nil, err
+	}
+	if config, err = json.Marshal(i.config); err != nil {
+		return nil, nil, err
+	}
+	notes := map[string]string{}
+	if err := member(i.manifest, "annotations", &notes); err != nil {
+		return nil, nil, err
+	}
+	if i.mediaType == typeManifest { // Docker's manifests have no annotations
+		notes[annotationBase], notes[annotationBaseSum] = baseName, i.digest.String()
+		notes[AnnotationIdentity] = identity
+		if err := setMember(i.manifest, "annotations", notes); err != nil {
+			return nil, nil, err
+		}
+	}
+	layers := append(i.layers[:len(i.layers):len(i.layers)], layer)
+	if err := errors.Join(setMember(i.manifest, "config", describe(i.configType, config)), setMember(i.manifest, "layers", layers)); err != nil {
+		return nil, nil, err
+	}
+	manifest, err = json.Marshal(i.manifest)
+	return config, manifest, err
+}
+
+func (i *image) extendConfig(layer ocispec.Descriptor, identity string) error {
+	run, rootfs := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	var history []json.RawMessage
+	var env []string
+	labels := map[string]string{}
+	var diffIDs []digest.Digest
+	if err := errors.Join(member(i.config, "config", &run), member(i.config, "rootfs", &rootfs), member(i.config, "history", &history),
+		member(run, "Env", &env), member(run, "Labels", &labels), member(rootfs, "diff_ids", &diffIDs)); err != nil {
+		return err
+	}
+	if len(diffIDs) != len(i.layers) {
+		return fmt.Errorf("it has %d layers and %d diff_ids", len(i.layers), len(diffIDs))
+	}
+	const name = "MEDUSA_ARTIFACT="
+	kept := env[:0]
+	for _, v := range env {
+		if !strings.HasPrefix(v, name) {
+			kept = append(kept, v)
+		}
+	}
+	labels[AnnotationIdentity] = identity
+	return errors.Join(
+		setMember(run, "Env", append(kept, name+BakedPath)),
+		setMember(run, "Labels", labels),
+		setMember(i.config, "config", run),
+		// The layer is not compressed, so its digest is its diff_id too.
+		setMember(rootfs, "diff_ids", append(diffIDs, layer.Digest)),
+		setMember(i.config, "rootfs", rootfs),
+		setMember(i.config, "history", append(history, json.RawMessage(`{"created_by":"medusa bake"}`))))
+}
+
+// member reads one member of a JSON object; where it is missing or null, out stays as it is.
+func member[T any](object map[string]json.RawMessage, name string, out *T) error {
+	raw, there := object[name]
+	if !there || string(raw) == "null" {
+		return nil
+	}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func setMember(object map[string]json.RawMessage, name string, value any) error {
+	raw, err := json.Marshal(value)
+	object[name] = raw
+	return err
+}
+
+// layerFile is a tar archive of one file, readable at any place without being anywhere as a whole.
+type layerFile struct {
+	descriptor ocispec.Descriptor
+	file       *os.File
+	size       int64
+	head, tail []byte
+}
+
+// openLayer lays out a layer with the artifact. Directories have no entries: those of the base keep their owners.
+func openLayer(path, mediaType string) (*layerFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	l, err := layOut(f)
+	if err == nil {
+		sum := digest.SHA256.Digester()
+		if l.descriptor.Size, err = io.Copy(sum.Hash(), io.NewSectionReader(l, 0, l.length())); err == nil {
+			l.descriptor.MediaType, l.descriptor.Digest = mediaType, sum.Digest()
+			return l, nil
+		}
+	}
+	_ = f.Close()
+	return nil, err
+}
+
+func layOut(f *os.File) (*layerFile, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var head bytes.Buffer
+	err = tar.NewWriter(&head).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(BakedPath, "/"), Size: info.Size(), Mode: 0o644})
+	if err != nil {
+		return nil, err
+	}
+	const block = 512
+	padding := (block - info.Size()%block) % block
+	return &layerFile{file: f, size: info.Size(), head: head.Bytes(), tail: make([]byte, padding+2*block)}, nil
+}
+
+func (l *layerFile) length() int64 { return int64(len(l.head)) + l.size + int64(len(l.tail)) }
+
+// ReadAt reads from the archive.
+func (l *layerFile) ReadAt(p []byte, at int64) (int, error) {
+	parts := []*io.SectionReader{
+		io.NewSectionReader(bytes.NewReader(l.head), 0, int64(len(l.head))),
+		io.NewSectionReader(l.file, 0, l.size),
+		io.NewSectionReader(bytes.NewReader(l.tail), 0, int64(len(l.tail))),
+	}
+	n := 0
+	for _, part := range parts {
+		if at < part.Size() && n < len(p) {
+			k, err := part.ReadAt(p[n:], at)
+			n += k
+			if err != nil && !errors.Is(err, io.EOF) {
+				return n, err
+			}
+			at = 0
+			continue
+		}
+		at = max(0, at-part.Size())
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}

@@ -1,0 +1,166 @@
+package oci
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"medusa/artifacts"
+)
+
+func describe(mediaType string, data []byte) ocispec.Descriptor {
+	return ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
+}
+
+// annotations returns what a manifest and its entry in an index say of an artifact.
+func annotations(m *artifacts.Manifest) map[string]string {
+	out := map[string]string{AnnotationIdentity: m.Identity.Digest()}
+	for _, f := range m.Identity {
+		if artifacts.LevelOf(f.Key) != artifacts.Noted && len(f.Value) <= maxFactor {
+			out[AnnotationFactor+f.Key] = f.Value
+		}
+	}
+	if !m.Created.IsZero() {
+		out[annotationCreated] = m.Created.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+// artifactManifest returns the manifest of an artifact. Equal artifacts give equal bytes.
+func artifactManifest(m *artifacts.Manifest, config, file ocispec.Descriptor, subject *ocispec.Descriptor) ([]byte, error) {
+	return json.Marshal(ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeManifest, ArtifactType: TypeArtifact,
+		Config: config, Layers: []ocispec.Descriptor{file}, Subject: subject, Annotations: annotations(m)})
+}
+
+// parseManifest reads a manifest of the given artifact type with exactly one layer of the given media type.
+func parseManifest(data []byte, artifactType, layerType string) (*ocispec.Manifest, error) {
+	var m ocispec.Manifest
+	if err := json.Unmarshal(data, &m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotArtifact, err)
+	}
+	switch {
+	case m.SchemaVersion != 2 || m.MediaType != "" && m.MediaType != typeManifest:
+		return nil, fmt.Errorf("%w: a manifest of schema %d and type %q", ErrNotArtifact, m.SchemaVersion, m.MediaType)
+	case m.ArtifactType != artifactType:
+		return nil, fmt.Errorf("%w: its artifact type is %q, not %s", ErrNotArtifact, m.ArtifactType, artifactType)
+	case len(m.Layers) != 1 || m.Layers[0].MediaType != layerType:
+		return nil, fmt.Errorf("%w: it has %d layers instead of one of type %s", ErrNotArtifact, len(m.Layers), layerType)
+	}
+	for _, d := range []ocispec.Descriptor{m.Config, m.Layers[0]} {
+		if err := checkDescriptor(d); err != nil {
+			return nil, err
+		}
+	}
+	return &m, nil
+}
+
+func checkDescriptor(d ocispec.Descriptor) error {
+	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
+		return fmt.Errorf("%w: digest %q is not a SHA-256", ErrNotArtifact, d.Digest)
+	}
+	if d.Size < 0 {
+		return fmt.Errorf("%w: %s has %d bytes", ErrNotArtifact, d.Digest, d.Size)
+	}
+	return nil
+}
+
+// parseIndex reads an image index.
+func parseIndex(data []byte) (*ocispec.Index, error) {
+	var index ocispec.Index
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotArtifact, err)
+	}
+	if index.SchemaVersion != 2 {
+		return nil, fmt.Errorf("%w: an index of schema %d", ErrNotArtifact, index.SchemaVersion)
+	}
+	for _, d := range index.Manifests {
+		if err := checkDescriptor(d); err != nil {
+			return nil, err
+		}
+	}
+	return &index, nil
+}
+
+// AmbiguousError says that a reference leads to several artifacts, or to none, that have the factors asked for.
+type AmbiguousError struct {
+	Match      []artifacts.Factor
+	Candidates []string // what each is for
+	Found      int      // how many of them have the factors
+}
+
+func (e *AmbiguousError) Error() string {
+	asked := "any"
+	if len(e.Match) > 0 {
+		parts := make([]string, len(e.Match))
+		for i, f := range e.Match {
+			parts[i] = f.Key + "=" + f.Value
+		}
+		asked = strings.Join(parts, ", ")
+	}
+	return fmt.Sprintf("choose artifact: %d of %d match %s (choose with --gpu or --match): %s", e.Found, len(e.Candidates), asked,
+		strings.Join(e.Candidates, "; "))
+}
+
+// choose returns the one entry of an index that is an artifact with all the factors.
+func choose(index *ocispec.Index, match []artifacts.Factor) (ocispec.Descriptor, error) {
+	var found []ocispec.Descriptor
+	e := &AmbiguousError{Match: match}
+	for _, d := range index.Manifests {
+		if d.ArtifactType != TypeArtifact {
+			continue
+		}
+		e.Candidates = append(e.Candidates, label(d))
+		if !slices.ContainsFunc(match, func(f artifacts.Factor) bool { return d.Annotations[AnnotationFactor+f.Key] != f.Value }) {
+			found = append(found, d)
+		}
+	}
+	if len(e.Candidates) == 0 {
+		return ocispec.Descriptor{}, fmt.Errorf("%w: an index without any", ErrNotArtifact)
+	}
+	if e.Found = len(found); e.Found != 1 {
+		return ocispec.Descriptor{}, e
+	}
+	return found[0], nil
+}
+
+// label says what an entry of an index is for.
+func label(d ocispec.Descriptor) string {
+	text := d.Annotations[AnnotationFactor+artifacts.KeyGPUName]
+	if text == "" {
+		text = "unknown GPU"
+	}
+	if driver := d.Annotations[AnnotationFactor+artifacts.KeyDriverVersion]; driver != "" {
+		text += ", driver " + driver
+	}
+	return fmt.Sprintf("%q (%s)", text, d.Digest)
+}
+
+// withEntry returns the index with an artifact in the place of the one for the same identity, or behind all others.
+func withEntry(index *ocispec.Index, entry ocispec.Descriptor) ([]byte, error) {
+	out := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeIndex}
+	if index != nil {
+		out.Annotations, out.Manifests = index.Annotations, slices.Clone(index.Manifests)
+	}
+	same := func(d ocispec.Descriptor) bool {
+		return d.Digest == entry.Digest ||
+			d.ArtifactType == TypeArtifact && d.Annotations[AnnotationIdentity] == entry.Annotations[AnnotationIdentity]
+	}
+	if i := slices.IndexFunc(out.Manifests, same); i >= 0 {
+		out.Manifests[i] = entry
+	} else {
+		out.Manifests = append(out.Manifests, entry)
+	}
+	return json.Marshal(out)
+}
+
+// sameBytes says whether an identity has the digest that a manifest gives its config.
+func sameBytes(id artifacts.Identity, config ocispec.Descriptor, fetched []byte) bool {
+	return bytes.Equal(id.Document(), fetched) && digest.FromBytes(fetched) == config.Digest
+}

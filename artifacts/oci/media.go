@@ -1,0 +1,40 @@
+package oci
+
+// The media types. README.md says where each is used.
+const (
+	TypeArtifact  = "application/vnd.medusa.artifact.v1"       // artifactType of a manifest that holds an artifact
+	TypeIdentity  = "application/vnd.medusa.identity.v1+json"  // its config: the canonical identity document
+	TypeFile      = "application/vnd.medusa.artifact.file.v1"  // its one layer: the artifact file
+	TypeSignature = "application/vnd.medusa.signature.v1"      // artifactType of a manifest that signs its subject
+	TypeEd25519   = "application/vnd.medusa.signature.ed25519" // its one layer: the 64 bytes of the signature
+	typeIndex     = "application/vnd.oci.image.index.v1+json"
+	typeManifest  = "application/vnd.oci.image.manifest.v1+json"
+	typeEmpty     = "application/vnd.oci.empty.v1+json"
+	typeLayer     = "application/vnd.oci.image.layer.v1.tar"
+	dockerList    = "application/vnd.docker.distribution.manifest.list.v2+json"
+	dockerImage   = "application/vnd.docker.distribution.manifest.v2+json"
+	dockerLayer   = "application/vnd.docker.image.rootfs.diff.tar"
+)
+
+// The annotations, beside those of the OCI image specification.
+const (
+	AnnotationIdentity = "io.medusa.identity" // digest of the identity document
+	AnnotationFactor   = "io.medusa.factor."  // and a factor's key: its value, on manifests and on entries of an index
+	AnnotationKey      = "io.medusa.key"      // on signatures: the beginning of the key's SHA-256
+
+	annotationTitle   = "org.opencontainers.image.title"
+	annotationCreated = "org.opencontainers.image.created"
+	annotationBase    = "org.opencontainers.image.base.name"
+	annotationBaseSum = "org.opencontainers.image.base.digest"
+)
+
+// Bounds of what a registry may make a reader hold in memory.
+const (
+	maxManifest   = 4 << 20 // bytes of a manifest or an index, the least that registries must accept
+	maxConfig     = 1 << 20
+	maxFactor     = 256 // bytes of a factor's value that becomes an annotation
+	maxSignatures = 16  // that are tried
+)
+
+// emptyJSON is the content of the config that stands for none.
+var emptyJSON = []byte("{}")

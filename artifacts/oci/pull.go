@@ -1,0 +1,199 @@
+package oci
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"medusa/artifacts"
+	"medusa/artifacts/store"
+)
+
+// PullOptions say what to accept.
+type PullOptions struct {
+	Match  []artifacts.Factor // which artifact of an index
+	Verify ed25519.PublicKey  // the key that must have signed; nil: none
+}
+
+// Pull fetches the artifact that a reference names into the store, where it also gets the reference as its name, and
+// pins it. It returns the manifest's digest, which names the artifact with all that is said about it.
+func (c *Client) Pull(ctx context.Context, ref string, into *store.Store, o PullOptions) (*store.Pin, string, error) {
+	pin, d, err := c.pull(ctx, ref, into, o)
+	if err != nil {
+		return nil, "", fmt.Errorf("pull %s: %w", ref, err)
+	}
+	return pin, d.Digest.String(), nil
+}
+
+func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o PullOptions) (*store.Pin, ocispec.Descriptor, error) {
+	none := ocispec.Descriptor{}
+	repo, err := repository(ref)
+	if err != nil {
+		return nil, none, err
+	}
+	if repo.Reference.Reference == "" {
+		return nil, none, errors.New("the reference needs a tag or a digest")
+	}
+	d, err := repo.Resolve(ctx, repo.Reference.Reference)
+	if err != nil {
+		return nil, none, err
+	}
+	d, data, err := single(ctx, repo, d, o.Match)
+	if err != nil {
+		return nil, none, err
+	}
+	// The manifest's bytes have their digest; that the digest is meant is for the signature to say, before more is fetched.
+	if o.Verify != nil {
+		if err := verify(ctx, repo, d, o.Verify); err != nil {
+			return nil, none, err
+		}
+	}
+	m, err := parseManifest(data, TypeArtifact, TypeFile)
+	if err != nil {
+		return nil, none, err
+	}
+	identity, err := fetchAll(ctx, repo.Blobs(), m.Config, maxConfig)
+	if err != nil {
+		return nil, none, err
+	}
+	file := m.Layers[0]
+	pin, err := into.Add(ctx, file.Digest.String(), file.Size, ref, func(ctx context.Context, f *os.File, have int64) error {
+		return c.download(ctx, repo, file, f, have)
+	})
+	if err != nil {
+		return nil, none, err
+	}
+	if err := checkIdentity(pin.Path, m.Config, identity); err != nil {
+		return nil, none, errors.Join(err, pin.Close())
+	}
+	return pin, d, nil
+}
+
+// single leads from what a reference names to one artifact's manifest.
+func single(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, match []artifacts.Factor) (ocispec.Descriptor, []byte, error) {
+	data, err := fetchAll(ctx, repo.Manifests(), d, maxManifest)
+	if err != nil || d.MediaType != typeIndex {
+		return d, data, err
+	}
+	index, err := parseIndex(data)
+	if err != nil {
+		return d, nil, err
+	}
+	if d, err = choose(index, match); err != nil {
+		return d, nil, err
+	}
+	data, err = fetchAll(ctx, repo.Manifests(), d, maxManifest)
+	return d, data, err
+}
+
+// checkIdentity: what the registry shows of an artifact has to be what the artifact says of itself.
+func checkIdentity(path string, config ocispec.Descriptor, fetched []byte) error {
+	f, err := artifacts.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m, err := f.Manifest()
+	if err != nil {
+		return err
+	}
+	if !sameBytes(m.Identity, config, fetched) {
+		return fmt.Errorf("%w: its identity is %s, its config says %s", ErrNotArtifact, m.Identity.Digest(), config.Digest)
+	}
+	return nil
+}
+
+// failures bounds how many connections in a row may end without having brought anything.
+const failures = 6
+
+// download writes a blob from offset have on, over as many connections as it takes. Whether the bytes are right is the
+// store's to check.
+func (c *Client) download(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, f *os.File, have int64) error {
+	for failed := 0; have < d.Size; {
+		c.progress(have, d.Size)
+		n, err := c.receive(ctx, repo, d, f, have)
+		have += n
+		switch {
+		case err == nil:
+			continue
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case n > 0:
+			failed = 0
+		}
+		if failed++; failed >= failures || !transient(err) {
+			return fmt.Errorf("download %s: %d of %d bytes: %w", d.Digest, have, d.Size, err)
+		}
+		if err := pause(ctx, failed); err != nil {
+			return err
+		}
+	}
+	c.progress(d.Size, d.Size)
+	return nil
+}
+
+// diskError is a failure of this side.
+type diskError struct{ error }
+
+func (e diskError) Unwrap() error { return e.error }
+
+// receive reads from one connection. A connection that ends early is an error.
+func (c *Client) receive(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, f *os.File, have int64) (int64, error) {
+	body, err := repo.Blobs().Fetch(ctx, d)
+	if err != nil {
+		return 0, err
+	}
+	defer body.Close()
+	if have > 0 {
+		if s, ok := body.(io.Seeker); ok {
+			_, err = s.Seek(have, io.SeekStart)
+		} else { // a registry that knows no ranges sends everything again
+			_, err = io.CopyN(io.Discard, body, have)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	done := int64(0)
+	buf := make([]byte, 256<<10)
+	for have+done < d.Size {
+		n, err := body.Read(buf[:min(int64(len(buf)), d.Size-have-done)])
+		if w, err := f.Write(buf[:n]); err != nil {
+			return done + int64(w), diskError{err}
+		}
+		done += int64(n)
+		c.progress(have+done, d.Size)
+		if have+done == d.Size {
+			break
+		}
+		if errors.Is(err, io.EOF) {
+			return done, io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// transient says whether trying again may help: not where the registry has answered, nor where the disk has.
+func transient(err error) bool {
+	var disk diskError
+	var answer *errcode.ErrorResponse
+	switch {
+	case errors.As(err, &disk), errors.Is(err, errdef.ErrNotFound), errors.Is(err, ErrNotArtifact):
+		return false
+	case errors.As(err, &answer):
+		return answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusRequestTimeout
+	}
+	return true
+}

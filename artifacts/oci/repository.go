@@ -1,0 +1,147 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/credentials"
+	"oras.land/oras-go/v2/registry/remote/retry"
+)
+
+// silence ends a connection over which nothing came for so long.
+const silence = 30 * time.Second
+
+// Client talks to registries. The zero value is ready for use.
+type Client struct {
+	// Progress is told how much of the transfer in hand is done; it may be nil.
+	Progress func(done, total int64)
+}
+
+func (c *Client) progress(done, total int64) {
+	if c.Progress != nil {
+		c.Progress(done, total)
+	}
+}
+
+// repository opens a reference's repository with the credentials of the docker configuration. Registries on the loopback
+// interface are spoken to over plain HTTP, all others over HTTPS only.
+func repository(ref string) (*remote.Repository, error) {
+	repo, err := remote.NewRepository(ref)
+	if err != nil {
+		return nil, fmt.Errorf("read reference %q: %w (want REGISTRY/REPOSITORY:TAG or ...@sha256:DIGEST)", ref, err)
+	}
+	store, err := credentials.NewStoreFromDocker(credentials.StoreOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read docker configuration: %w", err)
+	}
+	repo.PlainHTTP = loopback(repo.Reference.Host())
+	repo.Client = &auth.Client{
+		Client:     &http.Client{Transport: transport(), CheckRedirect: checkRedirect},
+		Cache:      auth.NewCache(),
+		Credential: credentials.Credential(store),
+		Header:     http.Header{"User-Agent": {"medusa"}},
+	}
+	repo.MaxMetadataBytes = maxManifest
+	repo.ReferrerListMaxPages = 16
+	repo.SkipReferrersGC = true // registries commonly forbid to delete
+	return repo, nil
+}
+
+// loopback says whether host, with or without port, is this machine by number or as localhost.
+func loopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// checkRedirect: a registry may send its clients to a blob store, but not out of encryption.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("more than 10 redirects")
+	}
+	if req.URL.Scheme != "https" && !(loopback(req.URL.Host) && loopback(via[0].URL.Host)) {
+		return fmt.Errorf("redirect to %s is not encrypted", (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host}).String())
+	}
+	return nil
+}
+
+func transport() http.RoundTripper {
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.ResponseHeaderTimeout = silence
+	return &retry.Transport{Base: &impatient{base}, Policy: func() retry.Policy {
+		return &retry.GenericPolicy{Retryable: retryable, Backoff: retry.DefaultBackoff, MinWait: 100 * time.Millisecond,
+			MaxWait: 3 * time.Second, MaxRetry: 4}
+	}}
+}
+
+func retryable(resp *http.Response, err error) (bool, error) {
+	if err != nil {
+		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded), nil
+	}
+	return resp.StatusCode == http.StatusRequestTimeout || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500, nil
+}
+
+// impatient ends bodies that fall silent: HTTP has no timeout for that.
+type impatient struct{ base http.RoundTripper }
+
+func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	resp, err := t.base.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	body := &impatientBody{ReadCloser: resp.Body, cancel: cancel}
+	body.timer = time.AfterFunc(silence, func() { cancel(fmt.Errorf("nothing came for %s", silence)) })
+	resp.Body = body
+	return resp, nil
+}
+
+type impatientBody struct {
+	io.ReadCloser
+	timer  *time.Timer
+	cancel context.CancelCauseFunc
+	once   sync.Once
+}
+
+func (b *impatientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.timer.Reset(silence)
+	if err != nil {
+		b.timer.Stop()
+	}
+	return n, err
+}
+
+func (b *impatientBody) Close() error {
+	b.once.Do(func() {
+		b.timer.Stop()
+		b.cancel(nil)
+	})
+	return b.ReadCloser.Close()
+}
+
+// fetchAll reads and checks small content.
+func fetchAll(ctx context.Context, from content.Fetcher, d ocispec.Descriptor, limit int64) ([]byte, error) {
+	if err := checkDescriptor(d); err != nil {
+		return nil, err
+	}
+	if d.Size > limit {
+		return nil, fmt.Errorf("%s has %d bytes (at most %d)", d.Digest, d.Size, limit)
+	}
+	return content.FetchAll(ctx, from, d)
+}

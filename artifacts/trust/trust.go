@@ -1,0 +1,133 @@
+// Package trust signs and verifies artifacts with Ed25519 keys.
+//
+// In: PEM files as OpenSSL makes them (openssl genpkey -algorithm ed25519, openssl pkey -pubout), or as Generate does,
+// and the digest of what is signed. Out: a signature of 64 bytes. What can fail: keys of another kind or in another
+// form, and signatures that do not fit (ErrSignature).
+//
+// What is signed is a text of two lines, "medusa signature v1" and the digest ("sha256:" and hexadecimal digits) of the
+// OCI manifest, which names everything else by digest. The first line keeps a signature from meaning something elsewhere.
+package trust
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// ErrSignature says that nothing that was found is a valid signature by the given key.
+var ErrSignature = errors.New("no valid signature")
+
+// maxKeyFile bounds what is read as a key: a PEM file of an Ed25519 key has some 120 bytes.
+const maxKeyFile = 64 << 10
+
+func message(digest string) []byte { return []byte("medusa signature v1\n" + digest + "\n") }
+
+// Sign returns the signature of a digest.
+func Sign(key ed25519.PrivateKey, digest string) []byte { return ed25519.Sign(key, message(digest)) }
+
+// Verify returns an error that wraps ErrSignature where the signature is not the key's for this digest.
+func Verify(key ed25519.PublicKey, digest string, signature []byte) error {
+	if !ed25519.Verify(key, message(digest), signature) {
+		return fmt.Errorf("verify %s: %w by key %s", digest, ErrSignature, KeyID(key))
+	}
+	return nil
+}
+
+// KeyID names a key: the beginning of the SHA-256 of its 32 bytes. It helps to find a signature; it proves nothing.
+func KeyID(key ed25519.PublicKey) string {
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:8])
+}
+
+// ReadPrivate reads a PEM file with a PKCS #8 private key.
+func ReadPrivate(path string) (ed25519.PrivateKey, error) {
+	der, err := readPEM(path, "PRIVATE KEY")
+	if err != nil {
+		return nil, fmt.Errorf("read private key %s: %w", path, err)
+	}
+	any, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return nil, fmt.Errorf("read private key %s: %w", path, err)
+	}
+	key, ok := any.(ed25519.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("read private key %s: it is a %T (only Ed25519 is supported)", path, any)
+	}
+	return key, nil
+}
+
+// ReadPublic reads a PEM file with a public key in the form of X.509 (SubjectPublicKeyInfo).
+func ReadPublic(path string) (ed25519.PublicKey, error) {
+	der, err := readPEM(path, "PUBLIC KEY")
+	if err != nil {
+		return nil, fmt.Errorf("read public key %s: %w", path, err)
+	}
+	any, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return nil, fmt.Errorf("read public key %s: %w", path, err)
+	}
+	key, ok := any.(ed25519.PublicKey)
+	if !ok {
+		return nil, fmt.Errorf("read public key %s: it is a %T (only Ed25519 is supported)", path, any)
+	}
+	return key, nil
+}
+
+func readPEM(path, kind string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(data)
+	if block == nil {
+		return nil, errors.New("it is no PEM file")
+	}
+	if block.Type != kind {
+		return nil, fmt.Errorf("it holds a %q, not a %q", block.Type, kind)
+	}
+	return block.Bytes, nil
+}
+
+// Generate makes a key pair: the private key at path, readable by its owner only, the public key at path + ".pub".
+// It replaces no file.
+func Generate(path string) error {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return fmt.Errorf("generate key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return fmt.Errorf("generate key: %w", err)
+	}
+	pub, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return fmt.Errorf("generate key: %w", err)
+	}
+	if err := create(path, "PRIVATE KEY", der, 0o600); err != nil {
+		return fmt.Errorf("generate key: %w", err)
+	}
+	if err := create(path+".pub", "PUBLIC KEY", pub, 0o644); err != nil {
+		return fmt.Errorf("generate key: %w", err)
+	}
+	return nil
+}
+
+func create(path, kind string, der []byte, mode os.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pem.Encode(f, &pem.Block{Type: kind, Bytes: der}), f.Sync(), f.Close())
+}
