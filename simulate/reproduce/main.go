@@ -9,7 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"medusa/simulate"
 )
@@ -74,7 +77,7 @@ type outcome struct {
 	findings []simulate.Finding
 }
 
-// collect runs all scenarios of a folder in the order of their names.
+// collect runs all scenarios of a folder and returns them in the order of their names.
 func collect(dir string) ([]outcome, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
@@ -83,23 +86,32 @@ func collect(dir string) ([]outcome, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("list scenarios: none in %s", dir)
 	}
-	var out []outcome
-	for _, file := range files {
-		s, err := simulate.LoadScenario(file)
-		if err != nil {
-			return nil, err
-		}
-		r, err := simulate.Run(s, nil)
-		if err != nil {
-			return nil, fmt.Errorf("run %s: %w", file, err)
-		}
-		found, err := s.Findings(r)
-		if err != nil {
-			return nil, fmt.Errorf("run %s: %w", file, err)
-		}
-		out = append(out, outcome{filepath.Base(file), s, r, found})
+	out := make([]outcome, len(files))
+	var group errgroup.Group
+	group.SetLimit(runtime.NumCPU())
+	for i, file := range files {
+		group.Go(func() (err error) {
+			out[i], err = play(file)
+			return err
+		})
 	}
-	return out, nil
+	return out, group.Wait()
+}
+
+func play(file string) (outcome, error) {
+	s, err := simulate.LoadScenario(file)
+	if err != nil {
+		return outcome{}, err
+	}
+	r, err := simulate.Run(s, nil)
+	if err != nil {
+		return outcome{}, fmt.Errorf("run %s: %w", file, err)
+	}
+	found, err := s.Findings(r)
+	if err != nil {
+		return outcome{}, fmt.Errorf("run %s: %w", file, err)
+	}
+	return outcome{filepath.Base(file), s, r, found}, nil
 }
 
 const (
