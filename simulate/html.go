@@ -162,7 +162,7 @@ func curve(n int, point func(i int) (x, y float64)) string {
 	return b.String()
 }
 
-// distribution is the complementary distribution on log axes, which shows the tail.
+// distribution is over a logarithmic axis: warm and cold starts differ by orders of magnitude.
 func (r *Result) distribution() chart {
 	lo, hi := math.Inf(1), 0.0
 	for i := range r.Variants {
