@@ -150,6 +150,9 @@ func readImage(ctx context.Context, repo *remote.Repository, platform string) (*
 	if err := json.Unmarshal(data, &i.config); err != nil {
 		return nil, err
 	}
+	if i.manifest == nil || i.config == nil {
+		return nil, errors.New("its manifest or its configuration is null")
+	}
 	return i, nil
 }
 

@@ -11,12 +11,18 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/graphir"
 	"medusa/internal/ocitest"
 )
+
+func TestMain(m *testing.M) {
+	firstPause = time.Millisecond
+	m.Run()
+}
 
 // world is a registry, an artifact and an empty cache.
 type world struct {

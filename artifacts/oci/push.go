@@ -201,12 +201,15 @@ func (r *reporting) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// firstPause is the time before the first further attempt; each pause doubles.
+var firstPause = 100 * time.Millisecond
+
 // pause waits longer from failure to failure.
 func pause(ctx context.Context, failures int) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-time.After(50 * time.Millisecond << min(failures, 6)):
+	case <-time.After(firstPause << min(failures-1, 5)):
 		return nil
 	}
 }

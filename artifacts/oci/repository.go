@@ -83,8 +83,8 @@ func transport() http.RoundTripper {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.ResponseHeaderTimeout = silence
 	return &retry.Transport{Base: &impatient{base}, Policy: func() retry.Policy {
-		return &retry.GenericPolicy{Retryable: retryable, Backoff: retry.DefaultBackoff, MinWait: 100 * time.Millisecond,
-			MaxWait: 3 * time.Second, MaxRetry: 4}
+		return &retry.GenericPolicy{Retryable: retryable, Backoff: retry.ExponentialBackoff(2*firstPause, 2, 0.1), MinWait: firstPause,
+			MaxWait: 5 * time.Second, MaxRetry: 4}
 	}}
 }
 
