@@ -100,7 +100,8 @@ func (s *Scenario) checkFigures() error {
 		case f.Compare == "error" && (f.Against == "" || f.Most == nil):
 			return at("error needs against and most")
 		}
-		if _, err := metric(&Summary{}, strings.Split(f.Metric, ":")[0]); err != nil {
+		_, fn, _ := strings.Cut(f.Metric, ":")
+		if _, err := metric(&Summary{Functions: []FunctionSummary{{Name: fn}}}, f.Metric); err != nil {
 			return at("%v", err)
 		}
 		for _, v := range f.Variants {

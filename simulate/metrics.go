@@ -54,6 +54,7 @@ type FunctionSummary struct {
 	Name     string  `json:"name"`
 	Requests int     `json:"requests"`
 	Service  float64 `json:"service_s"`
+	Replicas float64 `json:"replicas"` // workers on GPUs, mean over the run
 	Spread
 }
 
@@ -108,6 +109,7 @@ func (s *sim) summarize(seed uint64) *Summary {
 		f := &s.fns[i]
 		fs := FunctionSummary{Name: f.Name, Requests: asked[i], Spread: s.spread(rs, span)}
 		fs.GPUSeconds = f.busy + f.loading
+		fs.Replicas = s.replicas(f, span)
 		out.GPUSeconds += fs.GPUSeconds
 		inTime := 0
 		for _, r := range rs {
@@ -173,9 +175,19 @@ func (s *sim) models(per [][]*request, asked []int, span float64) []FunctionSumm
 		}
 	}
 	for i := range s.fns {
-		out[index[s.fns[i].Model]].GPUSeconds += s.fns[i].busy + s.fns[i].loading
+		m := &out[index[s.fns[i].Model]]
+		m.GPUSeconds += s.fns[i].busy + s.fns[i].loading
+		m.Replicas += s.replicas(&s.fns[i], span)
 	}
 	return out
+}
+
+func (s *sim) replicas(f *function, span float64) float64 {
+	held := f.held
+	for _, w := range f.workers {
+		held += span - w.born
+	}
+	return held / math.Max(span, 1e-9)
 }
 
 func share(a, b int) float64 {

@@ -224,6 +224,7 @@ func (s *sim) remove(w *worker, process bool) {
 	p.used -= s.fns[w.fn].bytes
 	f := &s.fns[w.fn]
 	f.workers = slices.DeleteFunc(f.workers, func(x *worker) bool { return x == w })
+	f.held += s.now - w.born
 	s.workers--
 	w.state = gone
 	s.settle(w)

@@ -48,6 +48,7 @@ type function struct {
 	served        int
 	serviceSum    float64
 	workers       []*worker
+	held          float64 // GPU seconds that workers, idle or not, have been there
 }
 
 type gpu struct {
