@@ -33,8 +33,17 @@ type Config struct {
 	TracePath   string // Record: the trace to create; it must not exist
 	GapSeed     uint64 // Record: non-zero puts seeded gaps between allocations
 	ExitAtReady bool   // Record: the process ends with status 0 once phase "ready" is marked
+	Exact       Region // where device memory is to lie; zero: where the driver puts it
 	ExtraEnv    []string
 }
+
+// Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). An eighth of it is reserved for allocations,
+// the rest is for reservations that the process makes itself.
+type Region struct{ Base, Size uint64 }
+
+// DefaultRegion lies where neither programs, their libraries nor the shadow memory of sanitizers lie. Its reserved part
+// holds the memory of any one GPU several times over: freed addresses leave holes.
+var DefaultRegion = Region{Base: 0x1200_0000_0000, Size: 4 << 40}
 
 // Command returns the command that runs argv with the current environment, ExtraEnv and the interposer. The interposer
 // comes first in LD_PRELOAD; what the environment preloads already stays behind it.
@@ -75,6 +84,9 @@ func (c Config) check() error {
 		if c.TracePath == "" {
 			return errors.New("record mode needs a trace path")
 		}
+		if c.GapSeed != 0 && c.Exact != (Region{}) {
+			return errors.New("gaps move what a region keeps in place")
+		}
 		if _, err := os.Lstat(c.TracePath); err == nil {
 			return fmt.Errorf("trace %q exists (the recorder creates it)", c.TracePath)
 		}
@@ -90,7 +102,7 @@ func (c Config) environ(base []string, library string) []string {
 	for _, kv := range base {
 		name, value, _ := strings.Cut(kv, "=")
 		switch name {
-		case "MEDUSA_MODE", "MEDUSA_TRACE", "MEDUSA_GAP_SEED", "MEDUSA_AT_READY":
+		case "MEDUSA_MODE", "MEDUSA_TRACE", "MEDUSA_GAP_SEED", "MEDUSA_AT_READY", "MEDUSA_EXACT":
 		case "LD_PRELOAD":
 			if value != "" {
 				preload = append(preload[:1], value)
@@ -100,6 +112,9 @@ func (c Config) environ(base []string, library string) []string {
 		}
 	}
 	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), "MEDUSA_MODE="+string(c.Mode))
+	if c.Exact != (Region{}) {
+		env = append(env, fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", c.Exact.Base, c.Exact.Size))
+	}
 	if c.Mode != Record {
 		return env
 	}

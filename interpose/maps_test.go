@@ -251,7 +251,14 @@ func TestProgramsRunWithoutMedusa(t *testing.T) {
 
 // Whatever threads do at once, the trace is one order in which every address has one owner at a time.
 func TestThreadsAreOrdered(t *testing.T) {
-	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/threads"))
+	for _, region := range []Region{{}, DefaultRegion} {
+		threadsAreOrdered(t, Config{Exact: region})
+	}
+}
+
+func threadsAreOrdered(t *testing.T, c Config) {
+	t.Helper()
+	recs, r := record(t, c, 0, simulated(t), build(t, "build/test/threads"))
 	const allocs = 4 * 10000
 	if got := printed(t, r)["allocs"]; got != allocs {
 		t.Errorf("%d allocations in the map, want %d", got, allocs)

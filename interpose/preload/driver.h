@@ -44,7 +44,10 @@
 	X(cuKernelGetParamInfo) \
 	X(cuLibraryEnumerateKernels) \
 	X(cuLibraryGetKernelCount) \
-	X(cuMemGetAddressRange_v2) \
+	X(cuMemAddressFree) \
+	X(cuMemCreate) \
+	X(cuMemRelease) \
+	X(cuMemSetAccess) \
 	X(cuMemcpyDtoH_v2) \
 	X(cuModuleEnumerateFunctions) \
 	X(cuModuleGetFunctionCount) \

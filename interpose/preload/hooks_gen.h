@@ -8,6 +8,7 @@
 	X(cuGetProcAddress_v2_ptsz) \
 	X(cuDevicePrimaryCtxReset_v2) \
 	X(cuCtxDestroy_v2) \
+	X(cuCtxEnablePeerAccess) \
 	X(cuModuleLoad) \
 	X(cuModuleLoadData) \
 	X(cuModuleLoadDataEx) \
@@ -26,6 +27,7 @@
 	X(cuMemAlloc_v2) \
 	X(cuMemAllocPitch_v2) \
 	X(cuMemFree_v2) \
+	X(cuMemGetAddressRange_v2) \
 	X(cuMemAllocHost_v2) \
 	X(cuMemFreeHost) \
 	X(cuMemHostAlloc) \
@@ -33,6 +35,9 @@
 	X(cuMemAllocManaged) \
 	X(cuMemHostRegister_v2) \
 	X(cuMemHostUnregister) \
+	X(cuPointerGetAttribute) \
+	X(cuPointerGetAttributes) \
+	X(cuIpcGetMemHandle) \
 	X(cuIpcOpenMemHandle_v2) \
 	X(cuIpcCloseMemHandle) \
 	X(cuMemAllocAsync) \
@@ -44,6 +49,7 @@
 	X(cuMemAddressReserve) \
 	X(cuMemMap) \
 	X(cuMemUnmap) \
+	X(cuMemRetainAllocationHandle) \
 	X(cuEventCreate) \
 	X(cuEventDestroy_v2) \
 	X(cuLaunchKernel) \

@@ -26,6 +26,8 @@
  *   MEDUSA_TRACE     record: the trace file to create; where it exists already, the process is not recorded
  *   MEDUSA_GAP_SEED  record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move
  *                    against each other (two recordings that differ only in where things lie prove pointers)
+ *   MEDUSA_EXACT     base:size, both multiples of 128 MiB: device memory comes from a reserved region at that base, at places
+ *                    that depend on the order of allocations alone; a recording takes another base where this one is taken
  *   MEDUSA_AT_READY  record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
  */
 
@@ -81,6 +83,21 @@ int medusa_alloc_get(size_t i, struct medusa_alloc *out); /* 0, or -1 where i is
 
 /* The ordered sequence of allocations and frees: entry >= 0 allocates that index, entry < 0 frees index -entry-1. */
 size_t medusa_sequence(int64_t *out, size_t cap); /* returns the full length */
+
+/* Device memory at fixed addresses (MEDUSA_EXACT). */
+enum medusa_exact_state {
+	MEDUSA_EXACT_UNASKED = 0, /* or nothing was allocated yet */
+	MEDUSA_EXACT_ON = 1,
+	MEDUSA_EXACT_REFUSED = 2 /* the driver places memory; reason says why */
+};
+struct medusa_exact {
+	uint64_t base, size;
+	uint32_t state;
+	char reason[124];
+};
+void medusa_exact_get(struct medusa_exact *out);
+/* Allocates size bytes at an address of the region, for cuMemFree. Returns a CUresult. */
+int medusa_exact_place(uint64_t addr, uint64_t size);
 
 /* The i-th event of the process in creation order, trigger scopes left out. */
 struct medusa_event {

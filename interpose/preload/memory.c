@@ -7,8 +7,10 @@
 #include "capture.h"
 #include "core.h"
 #include "driver.h"
+#include "exact.h"
 #include "gaps.h"
 #include "maps.h"
+#include "medusa.h"
 
 #define NONE UINT64_MAX
 
@@ -56,7 +58,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 	if (!hook_enter())
 		return REAL(cuMemAlloc_v2)(ptr, bytes);
 	gaps_before(bytes);
-	rc = REAL(cuMemAlloc_v2)(ptr, bytes);
+	if (!exact_alloc(ptr, bytes, &rc))
+		rc = REAL(cuMemAlloc_v2)(ptr, bytes);
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_DEVICE, *ptr, bytes, 0);
 	hook_leave();
@@ -69,7 +72,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 	if (!hook_enter())
 		return REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
 	gaps_before(width * height);
-	rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
+	if (!exact_alloc_pitch(ptr, pitch, width, height, elem_size, &rc))
+		rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PITCH, *ptr, *pitch * height, 0);
 	hook_leave();
@@ -96,7 +100,9 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 	if (!hook_enter())
 		return REAL(cuMemFree_v2)(ptr);
 	freed = note_free(ptr);
-	rc = check_free(freed, "cuMemFree", REAL(cuMemFree_v2)(ptr));
+	if (!exact_free(ptr, &rc))
+		rc = REAL(cuMemFree_v2)(ptr);
+	check_free(freed, "cuMemFree", rc);
 	hook_leave();
 	return rc;
 }
@@ -245,10 +251,14 @@ STREAM_ORDERED(_ptsz)
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
 {
 	CUresult rc;
+	CUdeviceptr hint;
 	if (!hook_enter())
 		return REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
 	gaps_before_reserve();
-	rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
+	hint = addr ? 0 : exact_hint(size, alignment);
+	rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr ? addr : hint, flags);
+	if (rc != CUDA_SUCCESS && hint) /* some drivers fail where they cannot honour a hint */
+		rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
 	hook_leave();
 	return rc;
 }
@@ -288,11 +298,34 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return rc;
 }
 
+/* Restoring puts capture-phase memory where it was recorded. */
+int medusa_exact_place(uint64_t addr, uint64_t size)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return CUDA_ERROR_NOT_SUPPORTED;
+	rc = exact_place(addr, size);
+	if (rc == CUDA_SUCCESS)
+		note_alloc(ALLOC_DEVICE, addr, size, 0);
+	hook_leave();
+	return rc;
+}
+
 static void note_context_gone(CUcontext ctx)
 {
 	core_lock();
 	maps_free_context(ctx);
 	core_unlock();
+}
+
+/* Memory of the region outlives the driver's context; it goes after the work that may use it. */
+static CUresult context_went(CUresult rc, CUcontext ctx)
+{
+	if (rc == CUDA_SUCCESS && ctx && hook_enter()) {
+		exact_context_gone(ctx);
+		hook_leave();
+	}
+	return rc;
 }
 
 CUresult cuCtxDestroy_v2(CUcontext ctx)
@@ -301,7 +334,7 @@ CUresult cuCtxDestroy_v2(CUcontext ctx)
 		note_context_gone(ctx);
 		hook_leave();
 	}
-	return REAL(cuCtxDestroy_v2)(ctx);
+	return context_went(REAL(cuCtxDestroy_v2)(ctx), ctx);
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
@@ -314,5 +347,5 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 		}
 		hook_leave();
 	}
-	return REAL(cuDevicePrimaryCtxReset_v2)(dev);
+	return context_went(REAL(cuDevicePrimaryCtxReset_v2)(dev), ctx);
 }

@@ -713,4 +713,26 @@ static inline void trace_global_data(struct trace_writer *w, uint32_t module, co
 	trace_finish(w);
 }
 
+static inline void trace_exact(struct trace_writer *w, uint64_t base, uint64_t size)
+{
+	uint64_t framed = 0;
+	framed += 8;
+	framed += 8;
+	if (!trace_begin(w, 50, framed))
+		return;
+	trace_put_u64(w, base);
+	trace_put_u64(w, size);
+	trace_finish(w);
+}
+
+static inline void trace_exact_limit(struct trace_writer *w, const char *reason)
+{
+	uint64_t framed = 0;
+	framed += trace_size_str(reason);
+	if (!trace_begin(w, 51, framed))
+		return;
+	trace_put_str(w, reason);
+	trace_finish(w);
+}
+
 #endif

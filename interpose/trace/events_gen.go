@@ -102,6 +102,8 @@ const (
 	TypeTensorMap   Type = 34
 	TypeTensorMoved Type = 35
 	TypeGlobalData  Type = 36
+	TypeExact       Type = 50
+	TypeExactLimit  Type = 51
 )
 
 func (t Type) String() string {
@@ -178,6 +180,10 @@ func (t Type) String() string {
 		return "tensor_moved"
 	case TypeGlobalData:
 		return "global_data"
+	case TypeExact:
+		return "exact"
+	case TypeExactLimit:
+		return "exact_limit"
 	}
 	return unknown("record", uint64(t))
 }
@@ -257,6 +263,10 @@ func newRecord(t Type) Record {
 		return new(TensorMoved)
 	case TypeGlobalData:
 		return new(GlobalData)
+	case TypeExact:
+		return new(Exact)
+	case TypeExactLimit:
+		return new(ExactLimit)
 	}
 	return nil
 }
@@ -1478,4 +1488,45 @@ func (r *GlobalData) encode(e *encoder) {
 	e.str(r.Name)
 	e.u64(r.Offset)
 	e.bytes(r.Data)
+}
+
+// Exact is a "exact" record.
+//
+// The process's device memory lies in a reserved region at a fixed base (MEDUSA_EXACT): [base, base + size).
+type Exact struct {
+	Head
+	Base uint64
+	Size uint64
+}
+
+// RecordType returns TypeExact.
+func (*Exact) RecordType() Type { return TypeExact }
+
+func (r *Exact) decode(d *decoder) {
+	r.Base = d.u64()
+	r.Size = d.u64()
+}
+
+func (r *Exact) encode(e *encoder) {
+	e.u64(r.Base)
+	e.u64(r.Size)
+}
+
+// ExactLimit is a "exact_limit" record.
+//
+// A call that memory in that region cannot serve.
+type ExactLimit struct {
+	Head
+	Reason string
+}
+
+// RecordType returns TypeExactLimit.
+func (*ExactLimit) RecordType() Type { return TypeExactLimit }
+
+func (r *ExactLimit) decode(d *decoder) {
+	r.Reason = d.str()
+}
+
+func (r *ExactLimit) encode(e *encoder) {
+	e.str(r.Reason)
 }

@@ -1,0 +1,122 @@
+package interpose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"medusa/interpose/trace"
+)
+
+// exactRun is what build/test/exact printed: addresses in order, scratch addresses, and answers by name.
+type exactRun struct {
+	at, scratch []uint64
+	answers     map[string]uint64
+}
+
+func exact(t *testing.T, c Config, args ...string) (exactRun, []trace.Record) {
+	t.Helper()
+	argv := append([]string{build(t, "build/test/exact")}, args...)
+	var r result
+	var recs []trace.Record
+	if c.Mode == Record {
+		recs, r = recordWithFaults(t, c, 0, simulated(t), argv...) // it frees where a capture forbids it
+	} else if r = run(t, c, simulated(t), argv...); r.exit != 0 {
+		t.Fatalf("exit %d\n%s%s", r.exit, r.stdout, r.stderr)
+	}
+	out := exactRun{answers: map[string]uint64{}}
+	for _, line := range strings.Split(strings.TrimSpace(r.stdout), "\n") {
+		name, value, _ := strings.Cut(line, " ")
+		n, err := strconv.ParseUint(value, 10, 64)
+		switch {
+		case err != nil:
+			t.Fatalf("line %q: %v", line, err)
+		case name == "at":
+			out.at = append(out.at, n)
+		case name == "scratch":
+			out.scratch = append(out.scratch, n)
+		default:
+			out.answers[name] = n
+		}
+	}
+	return out, recs
+}
+
+// native are the answers of a process without a region: a region must change none of them.
+var native = map[string]uint64{
+	"contents": 1, "kept": 1, "gone": 1, "range": 1, "attributes": 1, "identity": 1, "retain": 1, "free-inside": 1, "free-twice": 1,
+	"zero": 1, "too-much": 2, "waited": 1, "captured-alloc": 900, "relaxed-alloc": 0, "relaxed-free": 0, "captured-free": 900, "reset": 1,
+	"ipc": 801, // on the simulated GPU
+}
+
+func with(more map[string]uint64) map[string]uint64 {
+	all := maps.Clone(native)
+	maps.Copy(all, more)
+	return all
+}
+
+func compareAnswers(t *testing.T, got exactRun, want map[string]uint64) {
+	t.Helper()
+	for name := range with(got.answers) {
+		if v, ok := got.answers[name]; !ok || v != want[name] {
+			t.Errorf("%s is %d (%v), want %d", name, v, ok, want[name])
+		}
+	}
+}
+
+// Equal sequences give equal addresses in every process, recorded or not, whatever trigger scopes allocate between.
+func TestExactAddressesRepeat(t *testing.T) {
+	base := DefaultRegion.Base
+	want := with(map[string]uint64{"state": 1, "base": base, "reason": 0, "placed": 0, "taken": 2, "outside": 801, "placed-again": 0,
+		"placed-mapping": 0, "next": 512})
+	recorded, recs := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1")
+	compareAnswers(t, recorded, want)
+	if e := of[*trace.Exact](recs); len(e) != 1 || e[0].Base != base || e[0].Size != DefaultRegion.Size {
+		t.Errorf("recorded region %+v", e)
+	}
+	if l := of[*trace.ExactLimit](recs); len(l) != 1 || !strings.Contains(l[0].Reason, "cuIpcGetMemHandle") {
+		t.Errorf("recorded limits %+v", l)
+	}
+	for i, a := range slices.Concat(recorded.at, recorded.scratch) {
+		if a < base || a >= base+DefaultRegion.Size {
+			t.Errorf("address %d, %#x, lies outside the region", i, a)
+		}
+	}
+	replayed, _ := exact(t, Config{Mode: Replay, Exact: DefaultRegion}, "2")
+	compareAnswers(t, replayed, want)
+	if !slices.Equal(replayed.at, recorded.at) {
+		t.Errorf("addresses\n%#x, recorded\n%#x", replayed.at, recorded.at)
+	}
+	if slices.ContainsFunc(recorded.scratch, func(a uint64) bool { return slices.Contains(recorded.at, a) }) {
+		t.Error("a trigger scope's memory lies where memory of the sequence does")
+	}
+}
+
+// Where the base is taken a recording moves on, and a replay says so and leaves memory to the driver.
+func TestExactBaseIsTaken(t *testing.T) {
+	base := fmt.Sprintf("%#x", DefaultRegion.Base)
+	recorded, recs := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1", base)
+	next := DefaultRegion.Base + DefaultRegion.Size
+	if e := of[*trace.Exact](recs); len(e) != 1 || e[0].Base != next || recorded.answers["state"] != 1 {
+		t.Errorf("recorded region %+v, want one at %#x", e, next)
+	}
+	replayed, _ := exact(t, Config{Mode: Replay, Exact: DefaultRegion}, "1", base)
+	compareAnswers(t, replayed, with(map[string]uint64{"state": 2, "base": DefaultRegion.Base, "reason": 1}))
+}
+
+// A driver that refuses hints, by another address or by an error, leaves a process as it was.
+func TestExactHintsRefused(t *testing.T) {
+	for _, how := range []string{"refuse", "fail"} {
+		for _, mode := range []Mode{Record, Replay} {
+			got, recs := exact(t, Config{Mode: mode, Exact: DefaultRegion, ExtraEnv: []string{"SIMGPU_VMM_HINTS=" + how}})
+			want := with(map[string]uint64{"state": 2, "base": DefaultRegion.Base, "reason": 1})
+			compareAnswers(t, got, want)
+			if len(of[*trace.Exact](recs)) != 0 {
+				t.Errorf("hints %s: a region was recorded", how)
+			}
+		}
+	}
+}

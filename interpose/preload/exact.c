@@ -1,0 +1,351 @@
+/*
+ * exact.c: see exact.h.
+ *
+ * The region from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
+ * same twice for scratch; this part is reserved in one piece. The rest is left for reservations of the process itself,
+ * which get it as hints.
+ *
+ * A mapping keeps physical memory alive, so handles are given back at once and nothing but page counts is kept.
+ */
+#include "exact.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "capture.h"
+#include "core.h"
+#include "launch.h"
+#include "medusa.h"
+#include "table.h"
+
+#define PAGE ((uint64_t)2 << 20)
+#define SMALL_STEP 512 /* cuMemAlloc aligns to 256 at least; descriptors of textures want 512 */
+#define RESERVED_SHARE 8
+#define RECORD_ATTEMPTS 8
+
+enum { SMALL, LARGE, SCRATCH_SMALL, SCRATCH_LARGE, HINTED, ZONES };
+
+/* Held across calls into the driver, which never calls back from them. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct medusa_exact now;
+static struct zone zones[ZONES];
+static struct map page_users; /* of the small zones: page -> allocations on it */
+static uint64_t next_hint;
+static CUdevice device;
+static pid_t owner_process;
+
+static uint64_t pages(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+static void refuse(const char *why, CUresult rc)
+{
+	now.state = MEDUSA_EXACT_REFUSED;
+	snprintf(now.reason, sizeof now.reason, "%s (result %d)", why, (int)rc);
+}
+
+static void divide(uint64_t base, uint64_t size)
+{
+	uint64_t reserved = size / RESERVED_SHARE, part = reserved / 8;
+	const uint64_t ends[ZONES] = {base + part, base + 6 * part, base + 7 * part, base + reserved, base + size};
+	for (int i = 0; i < ZONES; i++)
+		zones[i] = (struct zone){i ? ends[i - 1] : base, ends[i], i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, NULL, 0, 0};
+	next_hint = base + reserved;
+}
+
+/* A recording may lie anywhere, as it says where; a replay only where the recording lay. */
+static void reserve(uint64_t base, uint64_t size)
+{
+	int attempts = core_mode() == MODE_RECORD ? RECORD_ATTEMPTS : 1;
+	CUresult rc = CUDA_SUCCESS;
+	for (int i = 0; i < attempts; i++, base += size) {
+		CUdeviceptr got = 0;
+		rc = REAL(cuMemAddressReserve)(&got, size / RESERVED_SHARE, 0, base, 0);
+		if (rc == CUDA_SUCCESS && got == base) {
+			now.state = MEDUSA_EXACT_ON;
+			now.base = base;
+			divide(base, size);
+			return;
+		}
+		if (rc == CUDA_SUCCESS)
+			REAL(cuMemAddressFree)(got, size / RESERVED_SHARE);
+	}
+	refuse(rc == CUDA_SUCCESS ? "the base is taken, or the driver places reservations elsewhere" : "the driver refuses a reservation at the base", rc);
+}
+
+/* Once, when a context is current: what the environment asks for. */
+static void open_region(void)
+{
+	const char *text = getenv("MEDUSA_EXACT");
+	char *end = NULL;
+	CUcontext ctx = NULL;
+	if (now.state != MEDUSA_EXACT_UNASKED || !text || !*text || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+		return;
+	now.base = strtoull(text, &end, 0);
+	now.size = *end == ':' ? strtoull(end + 1, &end, 0) : 0;
+	if (*end || now.base % PAGE || now.size % (PAGE * RESERVED_SHARE * 8) || now.size == 0 || now.base + now.size < now.base)
+		refuse("MEDUSA_EXACT is not base:size", CUDA_ERROR_INVALID_VALUE);
+	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
+		reserve(now.base, now.size);
+	owner_process = getpid();
+	if (now.state == MEDUSA_EXACT_ON) {
+		struct trace_writer *w;
+		core_lock();
+		w = core_trace();
+		if (w)
+			trace_exact(w, now.base, now.size);
+		core_unlock();
+	}
+}
+
+/* Whether the calling thread's memory belongs into the region. */
+static bool serves(void)
+{
+	CUcontext ctx = NULL;
+	CUdevice dev;
+	open_region();
+	return now.state == MEDUSA_EXACT_ON && owner_process == getpid() && REAL(cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx &&
+	       REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && dev == device;
+}
+
+/* ---- mapping ---------------------------------------------------------------------------------------------------- */
+
+static CUresult map_range(uint64_t addr, uint64_t size)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle;
+	CUresult rc = REAL(cuMemCreate)(&handle, size, &prop, 0);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuMemMap)(addr, size, 0, handle, 0);
+	REAL(cuMemRelease)(handle);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = REAL(cuMemSetAccess)(addr, size, &access, 1);
+	if (rc != CUDA_SUCCESS)
+		REAL(cuMemUnmap)(addr, size);
+	return rc;
+}
+
+static CUresult drop_pages(uint64_t first, uint64_t end)
+{
+	CUresult rc = CUDA_SUCCESS;
+	for (uint64_t page = first; page < end; page += PAGE) {
+		uint64_t users = map_get(&page_users, page, 0);
+		if (users > 1) {
+			map_put(&page_users, page, users - 1);
+			continue;
+		}
+		map_remove(&page_users, page);
+		if (REAL(cuMemUnmap)(page, PAGE) != CUDA_SUCCESS)
+			rc = CUDA_ERROR_UNKNOWN;
+	}
+	return rc;
+}
+
+static CUresult take_pages(uint64_t first, uint64_t end)
+{
+	for (uint64_t page = first; page < end; page += PAGE) {
+		uint64_t users = map_get(&page_users, page, 0);
+		CUresult rc = users ? CUDA_SUCCESS : map_range(page, PAGE);
+		if (rc != CUDA_SUCCESS) {
+			drop_pages(first, page);
+			return rc;
+		}
+		map_put(&page_users, page, users + 1);
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult map_hinted(uint64_t addr, uint64_t size)
+{
+	CUdeviceptr got = 0;
+	CUresult rc = REAL(cuMemAddressReserve)(&got, size, 0, addr, 0);
+	if (rc != CUDA_SUCCESS)
+		return rc;
+	rc = got == addr ? map_range(addr, size) : CUDA_ERROR_ALREADY_MAPPED;
+	if (rc != CUDA_SUCCESS)
+		REAL(cuMemAddressFree)(got, size);
+	return rc;
+}
+
+static CUresult map_piece(int zone, const struct piece *p)
+{
+	if (zone == HINTED)
+		return map_hinted(p->addr, pages(p->size));
+	if (zones[zone].step == PAGE)
+		return map_range(p->addr, pages(p->size));
+	return take_pages(p->addr / PAGE * PAGE, p->addr + p->size);
+}
+
+static CUresult unmap_piece(int zone, const struct piece *p)
+{
+	CUresult rc;
+	if (zones[zone].step != PAGE)
+		return drop_pages(p->addr / PAGE * PAGE, p->addr + p->size);
+	rc = REAL(cuMemUnmap)(p->addr, pages(p->size));
+	if (zone == HINTED && rc == CUDA_SUCCESS)
+		rc = REAL(cuMemAddressFree)(p->addr, pages(p->size));
+	return rc;
+}
+
+static CUresult take(int zone, uint64_t addr, uint64_t bytes, uint64_t *out)
+{
+	struct zone *z = &zones[zone];
+	CUcontext ctx = NULL;
+	struct piece *p;
+	CUresult rc;
+	REAL(cuCtxGetCurrent)(&ctx);
+	p = zone_take(z, addr, bytes, ctx);
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	rc = map_piece(zone, p);
+	*out = p->addr;
+	if (rc != CUDA_SUCCESS)
+		zone_give(z, p);
+	return rc;
+}
+
+/* ---- calls ------------------------------------------------------------------------------------------------------ */
+
+/* What a capture forbids, the driver decides: a small allocation of its own answers as the one asked for would, and
+ * freeing it waits for what cuMemFree waits for. */
+static CUresult probe(void)
+{
+	CUdeviceptr p;
+	CUresult rc = REAL(cuMemAlloc_v2)(&p, 1);
+	return rc == CUDA_SUCCESS ? REAL(cuMemFree_v2)(p) : rc;
+}
+
+bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc)
+{
+	bool served;
+	uint64_t addr = 0;
+	pthread_mutex_lock(&lock);
+	served = ptr && bytes && serves();
+	if (served) {
+		int zone = (bytes < PAGE ? SMALL : LARGE) + (launch_in_trigger() ? SCRATCH_SMALL : 0);
+		*rc = capture_active() ? probe() : CUDA_SUCCESS;
+		if (*rc == CUDA_SUCCESS)
+			*rc = take(zone, 0, bytes, &addr);
+		if (*rc == CUDA_SUCCESS)
+			*ptr = addr;
+	}
+	pthread_mutex_unlock(&lock);
+	return served;
+}
+
+/* How far rows lie apart is the driver's to say: one row of the same width tells. */
+bool exact_alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int elem_size, CUresult *rc)
+{
+	CUdeviceptr row;
+	size_t apart = 0;
+	bool served;
+	pthread_mutex_lock(&lock);
+	served = ptr && pitch && height && serves();
+	pthread_mutex_unlock(&lock);
+	if (!served)
+		return false;
+	*rc = REAL(cuMemAllocPitch_v2)(&row, &apart, width, 1, elem_size);
+	if (*rc == CUDA_SUCCESS)
+		*rc = REAL(cuMemFree_v2)(row);
+	if (*rc != CUDA_SUCCESS)
+		return true;
+	if (apart > SIZE_MAX / height) {
+		*rc = CUDA_ERROR_INVALID_VALUE;
+		return true;
+	}
+	*pitch = apart;
+	return exact_alloc(ptr, apart * height, rc);
+}
+
+CUresult exact_place(uint64_t addr, uint64_t bytes)
+{
+	CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
+	uint64_t got;
+	pthread_mutex_lock(&lock);
+	if (addr && serves())
+		for (int i = 0; i < ZONES; i++)
+			if (addr >= zones[i].start && addr < zones[i].end)
+				rc = take(i, addr, bytes, &got);
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+static struct piece *find(uint64_t addr, int *zone)
+{
+	struct piece *p = NULL;
+	if (now.state == MEDUSA_EXACT_ON)
+		for (*zone = 0; *zone < ZONES && !(p = zone_find(&zones[*zone], addr)); ++*zone)
+			;
+	return p;
+}
+
+bool exact_find(CUdeviceptr ptr, struct piece *out)
+{
+	const struct piece *p;
+	int zone;
+	pthread_mutex_lock(&lock);
+	p = find(ptr, &zone);
+	if (p)
+		*out = *p;
+	pthread_mutex_unlock(&lock);
+	return p != NULL;
+}
+
+bool exact_free(CUdeviceptr ptr, CUresult *rc)
+{
+	struct piece *p, known;
+	CUcontext ctx = NULL;
+	int zone;
+	if (!exact_find(ptr, &known) || known.addr != ptr || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+		return false; /* the driver's own error, then */
+	*rc = capture_active() ? probe() : REAL(cuCtxSynchronize)();
+	if (*rc != CUDA_SUCCESS)
+		return true;
+	pthread_mutex_lock(&lock);
+	p = find(ptr, &zone);
+	if (p && p->id == known.id) {
+		*rc = unmap_piece(zone, p);
+		zone_give(&zones[zone], p);
+	} else {
+		*rc = CUDA_ERROR_INVALID_VALUE; /* two threads freed it */
+	}
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+uint64_t exact_hint(size_t bytes, size_t alignment)
+{
+	uint64_t at = 0, step = alignment > PAGE ? alignment : PAGE;
+	pthread_mutex_lock(&lock);
+	if (bytes && !(step & (step - 1)) && serves() && !launch_in_trigger()) {
+		uint64_t place = (next_hint + step - 1) & ~(step - 1);
+		if (place < zones[HINTED].end && pages(bytes) <= zones[HINTED].end - place) {
+			at = place;
+			next_hint = place + pages(bytes);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return at;
+}
+
+void exact_context_gone(CUcontext ctx)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < ZONES; i++)
+		for (size_t k = zones[i].n; k-- > 0;)
+			if (zones[i].pieces[k].owner == ctx) {
+				unmap_piece(i, &zones[i].pieces[k]);
+				zone_give(&zones[i], &zones[i].pieces[k]);
+			}
+	pthread_mutex_unlock(&lock);
+}
+
+void medusa_exact_get(struct medusa_exact *out)
+{
+	pthread_mutex_lock(&lock);
+	*out = now;
+	pthread_mutex_unlock(&lock);
+}

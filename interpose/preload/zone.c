@@ -1,0 +1,70 @@
+/* zone.c: see zone.h. First fit from the start: what is freed is used again, and equal sequences give equal places. */
+#include "zone.h"
+
+#include <string.h>
+
+#include "table.h"
+
+static uint64_t rounded(const struct zone *z, uint64_t size) { return (size + z->step - 1) / z->step * z->step; }
+
+/* The index of the first piece above addr. */
+static size_t above(const struct zone *z, uint64_t addr)
+{
+	size_t lo = 0, hi = z->n;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (z->pieces[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Where the free range before piece i begins and ends. */
+static uint64_t gap_start(const struct zone *z, size_t i)
+{
+	return i == 0 ? z->start : z->pieces[i - 1].addr + rounded(z, z->pieces[i - 1].size);
+}
+
+static uint64_t gap_end(const struct zone *z, size_t i) { return i == z->n ? z->end : z->pieces[i].addr; }
+
+struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owner)
+{
+	static uint64_t ids;
+	uint64_t need = rounded(z, size);
+	size_t i = 0;
+	if (size == 0 || need < size)
+		return NULL;
+	if (addr) {
+		i = above(z, addr);
+		if (addr % z->step || addr < gap_start(z, i) || addr > gap_end(z, i) || need > gap_end(z, i) - addr)
+			return NULL;
+	} else {
+		while (i < z->n && need > gap_end(z, i) - gap_start(z, i))
+			i++;
+		addr = gap_start(z, i);
+		if (need > gap_end(z, i) - addr)
+			return NULL;
+	}
+	if (!table_grow((void **)&z->pieces, &z->cap, z->n + 1, sizeof *z->pieces))
+		return NULL;
+	memmove(&z->pieces[i + 1], &z->pieces[i], (z->n - i) * sizeof *z->pieces);
+	z->n++;
+	z->pieces[i] = (struct piece){addr, size, ++ids, owner};
+	return &z->pieces[i];
+}
+
+void zone_give(struct zone *z, struct piece *p)
+{
+	size_t i = (size_t)(p - z->pieces);
+	memmove(p, p + 1, (z->n - i - 1) * sizeof *p);
+	z->n--;
+}
+
+struct piece *zone_find(const struct zone *z, uint64_t addr)
+{
+	size_t i = above(z, addr);
+	struct piece *p = i ? &z->pieces[i - 1] : NULL;
+	return p && addr - p->addr < p->size ? p : NULL;
+}
