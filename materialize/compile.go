@@ -10,9 +10,19 @@ import (
 
 // Compile makes the graph IR from two recordings of the same start. It fails with a *WordError, a *RefusedError or a
 // *SequenceError where the runs do not prove what a restored graph would need.
+// A struct's padding that differs is such a word: only a run can settle it (see Run).
 func Compile(a, b *Recording) (*graphir.Spec, error) {
+	spec, pads, err := compile(a, b)
+	if err == nil && len(pads) > 0 {
+		return nil, pads[0].cause
+	}
+	return spec, err
+}
+
+// compile returns, beside the IR, the bytes that it presumes to be padding.
+func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 	if err := compareSequences(a, b); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	spec := &graphir.Spec{Sequence: a.steps}
 	warmup := a.phaseOrder("warmup", "capture")
@@ -27,11 +37,12 @@ func Compile(a, b *Recording) (*graphir.Spec, error) {
 	}
 	graphsA, graphsB := a.instantiated(), b.instantiated()
 	if len(graphsA) != len(graphsB) {
-		return nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
+		return nil, nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
 	}
 	table := &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{},
 		late: map[uint32]bool{}, deadline: warmup}
 	labels := map[string]bool{}
+	var pads paddings
 	spec.Graphs = make([]graphir.Graph, len(graphsA))
 	for i, ga := range graphsA {
 		gb, out := graphsB[i], &spec.Graphs[i]
@@ -40,23 +51,27 @@ func Compile(a, b *Recording) (*graphir.Spec, error) {
 			out.Label = fmt.Sprintf("graph-%d", i)
 		}
 		if ga.Label != gb.Label || ga.Batch != gb.Batch || labels[out.Label] {
-			return nil, fmt.Errorf("compile graph %d: label %q (batch %d) in run A, %q (batch %d) in run B: labels must agree and be unique",
+			return nil, nil, fmt.Errorf("compile graph %d: label %q (batch %d) in run A, %q (batch %d) in run B: labels must agree and be unique",
 				i, ga.Label, ga.Batch, gb.Label, gb.Batch)
 		}
 		labels[out.Label] = true
-		c := &graphCompiler{a: a, b: b, ga: ga, gb: gb, table: table, out: out, provers: map[[2]uint64]*prover{}}
+		c := &graphCompiler{a: a, b: b, ga: ga, gb: gb, table: table, out: out, index: i, provers: map[[2]uint64]*prover{}}
 		if err := c.compile(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		pads = append(pads, c.padding...)
 	}
 	if err := compileContents(a, b, spec); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := compileTensors(a, b, spec); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if err := checkBlocks(a, spec); err != nil {
+		return nil, nil, err
 	}
 	spec.Triggers = chooseTriggers(spec, table.late)
-	return spec, spec.Validate()
+	return spec, pads, spec.Validate()
 }
 
 // instantiated returns the graphs that can be launched. A capture that was never instantiated (or was changed before it

@@ -29,6 +29,8 @@ type graphCompiler struct {
 	table   *kernelTable
 	provers map[[2]uint64]*prover // by the moments in the two runs
 	out     *graphir.Graph
+	index   int // of out among the graphs
+	padding paddings
 }
 
 func (c *graphCompiler) compile() error {
@@ -124,9 +126,14 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 				c.out.Label, i, fa.Name, n, len(na.Params))
 		}
 		var werr *WordError
-		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups)
+		where := fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.out.Label, i, fa.Name, n)
+		pad := func(off, size uint32, e *WordError) {
+			e.Where = where
+			c.padding = c.padding.add(padding{c.index, i, off, size, e})
+		}
+		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups, pad)
 		if werr != nil {
-			werr.Where = fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.out.Label, i, fa.Name, n)
+			werr.Where = where
 			return nil, werr
 		}
 	}

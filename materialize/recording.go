@@ -25,6 +25,7 @@ type Recording struct {
 	tensors    []*trace.Tensor
 	identity   []*trace.Identity
 	contents   []*trace.Content
+	blocks     []*trace.Block
 	moments    map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	faults     []*trace.Fault
 	readyOrder uint64
@@ -156,6 +157,8 @@ func (r *Recording) add(rec trace.Record) error {
 		r.kv = v
 	case *trace.Content:
 		r.contents = append(r.contents, v)
+	case *trace.Block:
+		r.blocks = append(r.blocks, v)
 	case *trace.Fault:
 		r.faults = append(r.faults, v)
 	default:

@@ -55,10 +55,15 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, recorded, err := recordAndCompile(ctx, e, o, kv.KVBytes, steps)
+	spec, pads, recorded, err := recordAndCompile(ctx, e, o, kv.KVBytes, steps)
 	if err != nil {
 		return nil, err
 	}
+	seed, err := gapSeed()
+	if err != nil {
+		return nil, err
+	}
+	pads.poison(spec, seed)
 	art := &artifacts.Artifact{Identity: recorded.identityFactors(), KV: kv, Spec: spec, Created: o.Now}
 
 	candidate := filepath.Join(dir, "candidate.medusa")
@@ -70,6 +75,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
+	pads.settle(spec)
 	art.Verification = v.record
 	for i := range spec.Triggers {
 		spec.Triggers[i].Launches = v.launches(spec.Triggers[i].Batch)
@@ -82,28 +88,28 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 }
 
 // recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven.
-func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes uint64, steps int) (*graphir.Spec, *Recording, error) {
+func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes uint64, steps int) (*graphir.Spec, paddings, *Recording, error) {
 	for attempt := 1; ; attempt++ {
 		o.Step(1, steps, "run A: record")
 		a, err := e.record(ctx, "A", "record", 0, kvBytes)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		seed, err := gapSeed()
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		o.Step(2, steps, "run B: record with other gaps")
 		b, err := e.record(ctx, "B", "record", seed, kvBytes)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		spec, err := Compile(a, b)
+		spec, pads, err := compile(a, b)
 		var word *WordError
 		if errors.As(err, &word) && word.Retry && attempt < recordAttempts {
 			continue
 		}
-		return spec, a, err
+		return spec, pads, a, err
 	}
 }
 

@@ -15,6 +15,8 @@ type WordError struct {
 	Reason string
 	// Retry says that recording again with other gaps can decide it.
 	Retry bool
+	// Nowhere says that it leads to no live allocation in either run, as the padding of a struct does.
+	Nowhere bool
 }
 
 func (e *WordError) Error() string {
@@ -69,7 +71,7 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 		return ptr, false, &WordError{A: a, B: b, Retry: true,
 			Reason: "the end of one allocation and the start of the next in both runs"}
 	case na+nb == 0:
-		return ptr, false, &WordError{A: a, B: b, Reason: "it differs and leads to no live allocation in either run"}
+		return ptr, false, &WordError{A: a, B: b, Nowhere: true, Reason: "it differs and leads to no live allocation in either run"}
 	default:
 		return ptr, false, &WordError{A: a, B: b,
 			Reason: fmt.Sprintf("it leads to %s in run A and to %s in run B", describe(ra[:na]), describe(rb[:nb]))}
@@ -85,20 +87,38 @@ func describe(ps []graphir.Pointer) string {
 
 // param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
 // eight, by-value structs included; bytes around whole words must be the same in both runs. Fixups are appended with
-// offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed.
-func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup) ([]graphir.Fixup, *WordError) {
+// offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed. What differs and leads nowhere
+// inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad. A struct without members
+// is one such byte.
+func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup, pad func(off, size uint32, e *WordError)) ([]graphir.Fixup, *WordError) {
 	end := off + size
+	presumed := func(o, n uint32, e *WordError) bool {
+		if !e.Nowhere || !p.mayHoldPadding(a, b, off, size) {
+			return false
+		}
+		e.Offset = uint64(o - off)
+		for i := o; i < o+n; i++ {
+			if a[i] != b[i] {
+				out[i] = 0
+				pad(i, 1, e)
+			}
+		}
+		return true
+	}
 	for o := off; o < end; {
 		if o%8 != 0 || o+8 > end {
 			if a[o] != b[o] {
-				return nil, &WordError{Offset: uint64(o - off), A: uint64(a[o]), B: uint64(b[o]),
+				e := &WordError{Offset: uint64(o - off), A: uint64(a[o]), B: uint64(b[o]), Nowhere: true,
 					Reason: "a byte that is part of no aligned word differs"}
+				if !presumed(o, 1, e) {
+					return nil, e
+				}
 			}
 			o++
 			continue
 		}
 		ptr, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:]))
-		if err != nil {
+		if err != nil && !presumed(o, 8, err) {
 			err.Offset = uint64(o - off)
 			return nil, err
 		}
@@ -110,3 +130,20 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 	}
 	return fixups, nil
 }
+
+// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote. Eight bytes can be one of a
+// few small members or an unused capture, unless they may be an address: of device memory that the recorder knows nothing
+// of, which would lie near the memory that it does know.
+func (p *prover) mayHoldPadding(a, b []byte, off, size uint32) bool {
+	switch {
+	case size == 1 || size > 8:
+		return true
+	case size < 8:
+		return false
+	}
+	near := func(v uint64) bool { return v+nearDevice >= p.lo && v <= p.hi+nearDevice }
+	return !near(binary.LittleEndian.Uint64(a[off:])) && !near(binary.LittleEndian.Uint64(b[off:]))
+}
+
+// nearDevice is how far from known device memory an address of unknown device memory is looked for.
+const nearDevice = 1 << 40

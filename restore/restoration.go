@@ -90,6 +90,9 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	}
 
 	r := &restoration{memory: engineMemory(s.spec, allocs)}
+	if err := s.comparePlaces(r.memory); err != nil {
+		return nil, &Fallback{SequenceMismatch, err}
+	}
 	for _, f := range functions {
 		if f != 0 {
 			r.kernels++

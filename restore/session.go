@@ -46,6 +46,7 @@ type Session struct {
 	spec        *graphir.Spec
 	fallback    *Fallback
 	restored    *restoration // set by Graphs
+	places      map[string]tensorPlace
 	triggers    []status.Trigger
 	phases      []status.Phase
 	began       time.Time // of the first phase

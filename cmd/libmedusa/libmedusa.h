@@ -1,0 +1,62 @@
+/*
+ * libmedusa.h: the restore engine for engines that are not written in Go.
+ *
+ * One process has one session, made by medusa_session_open from the environment that `medusa materialize` and
+ * `medusa restore` set (docs/architecture.md). Calls come from one thread, with the engine's CUDA context current, and
+ * never before a fork of the process: a child that calls anything gets MEDUSA_MISUSE. A restored graph is launched with
+ * cuGraphLaunch; no call into this library is needed for that.
+ *
+ * Functions return 0 or a count where they succeed, MEDUSA_FALLBACK where the engine has to start natively (the reason
+ * was printed to standard error), MEDUSA_FAILED or MEDUSA_MISUSE otherwise; medusa_session_error then says why.
+ */
+#ifndef LIBMEDUSA_H
+#define LIBMEDUSA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MEDUSA_FAILED = -1, MEDUSA_FALLBACK = -2, MEDUSA_MISUSE = -3 };
+
+/* What this start is for: the value that medusa_session_open returns. */
+enum { MEDUSA_NONE = 0, MEDUSA_PROFILE = 1, MEDUSA_RECORD = 2, MEDUSA_CHECK = 3, MEDUSA_RESTORE = 4 };
+
+struct medusa_session_graph {
+	int64_t batch;
+	uint64_t exec; /* CUgraphExec, valid until medusa_session_close */
+	char label[128];
+};
+
+/* Runs a triggering layer; 0 where it succeeded. */
+typedef int (*medusa_run)(void *arg);
+/* Serves the fixed prompts of the engine's self test and writes what came out; returns its length, or a negative number.
+ * A length above capacity is an error. */
+typedef int64_t (*medusa_self_test)(void *arg, void *out, size_t capacity);
+
+#ifndef LIBMEDUSA_NO_PROTOTYPES /* cgo declares the functions that it exports itself */
+int medusa_session_open(void);
+/* The last failure's text; valid until the next call. */
+const char *medusa_session_error(void);
+/* 1 while this start still is to be served by restored graphs. */
+int medusa_session_restoring(void);
+/* The engine enters a phase: call it beside medusa_mark_phase. */
+int medusa_session_phase(const char *phase);
+/* What the artifact is valid for; before the engine allocates device memory. */
+int medusa_session_identify(const char **keys, const char **values, size_t n);
+/* 1 and the size of the KV cache in bytes, or 0 where the engine has to profile. */
+int medusa_session_kv_bytes(uint64_t *bytes);
+/* Batch sizes at which the first layer is to be run through medusa_session_trigger, in order. Returns how many there are. */
+int medusa_session_triggers(int64_t *batches, size_t capacity);
+int medusa_session_trigger(medusa_run run, void *arg);
+/* Where a named tensor lies in this process. Graphs are restored only where every tensor named here lies where it lay when
+ * recorded: at the same offset of the same allocation. */
+int medusa_session_tensor(const char *name, uint64_t addr, uint64_t bytes);
+/* Restores every graph at the first call. Returns how many there are and fills the first `capacity` of them. */
+int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity);
+/* Ends the start. Does not return in runs that verify. self_test may be NULL. */
+int medusa_session_ready(medusa_self_test self_test, void *arg);
+/* A CUresult that the engine met after ready. Does not return where it is sticky and graphs were restored. */
+int medusa_session_failed(int result);
+int medusa_session_close(void);
+#endif
+
+#endif

@@ -1,0 +1,223 @@
+// Command libmedusa is package restore as a C library (-buildmode=c-shared), for engines that are not written in Go.
+// libmedusa.h documents it; each function here is a thin shell around the Session method of the same name.
+package main
+
+/*
+#define LIBMEDUSA_NO_PROTOTYPES
+#include "libmedusa.h"
+#include <stdlib.h>
+
+static inline int call_run(medusa_run run, void *arg) { return run(arg); }
+static inline int64_t call_self_test(medusa_self_test test, void *arg, void *out, size_t capacity)
+{
+	return test(arg, out, capacity);
+}
+*/
+import "C"
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"unsafe"
+
+	"medusa/artifacts"
+	"medusa/internal/cuda"
+	"medusa/restore"
+)
+
+func main() {}
+
+// The one session and what the C side reads of it. Calls come from one thread, so nothing here is locked.
+var (
+	session  *restore.Session
+	restored []*restore.Graph // by ascending batch size
+	lastText *C.char
+)
+
+var (
+	errForked = errors.New("call libmedusa: this process was forked after the session was opened (open it in the worker)")
+	errClosed = errors.New("call libmedusa: there is no session (medusa_session_open comes first, once)")
+)
+
+// fail keeps the text of err for medusa_session_error and returns its number.
+func fail(err error) C.int {
+	if lastText != nil {
+		C.free(unsafe.Pointer(lastText))
+	}
+	lastText = C.CString(err.Error())
+	var f *restore.Fallback
+	switch {
+	case errors.Is(err, errForked) || errors.Is(err, errClosed):
+		return C.MEDUSA_MISUSE
+	case errors.As(err, &f):
+		return C.MEDUSA_FALLBACK
+	}
+	return C.MEDUSA_FAILED
+}
+
+// with runs f on the session and turns its error into a number; f returns what to return otherwise.
+func with(f func(s *restore.Session) (int, error)) C.int {
+	if inForkedChild() {
+		return C.MEDUSA_MISUSE
+	}
+	if session == nil {
+		return fail(errClosed)
+	}
+	n, err := f(session)
+	if err != nil {
+		return fail(err)
+	}
+	return C.int(n)
+}
+
+//export medusa_session_open
+func medusa_session_open() C.int {
+	if inForkedChild() {
+		return C.MEDUSA_MISUSE
+	}
+	if session != nil {
+		return fail(errClosed)
+	}
+	watchForks()
+	s, err := restore.FromEnv(restore.Hooks{})
+	if err != nil {
+		return fail(err)
+	}
+	session = s
+	return C.int(s.Run())
+}
+
+//export medusa_session_error
+func medusa_session_error() *C.char { return lastText }
+
+//export medusa_session_restoring
+func medusa_session_restoring() C.int {
+	return with(func(s *restore.Session) (int, error) {
+		if s.Restoring() {
+			return 1, nil
+		}
+		return 0, nil
+	})
+}
+
+//export medusa_session_phase
+func medusa_session_phase(phase *C.char) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		s.Phase(C.GoString(phase))
+		return 0, nil
+	})
+}
+
+//export medusa_session_identify
+func medusa_session_identify(keys, values **C.char, n C.size_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		var id artifacts.Identity
+		v := unsafe.Slice(values, n)
+		for i, k := range unsafe.Slice(keys, n) {
+			id = append(id, artifacts.Factor{Key: C.GoString(k), Value: C.GoString(v[i])})
+		}
+		return 0, s.Identify(id)
+	})
+}
+
+//export medusa_session_kv_bytes
+func medusa_session_kv_bytes(bytes *C.uint64_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		size, given := s.KVBytes()
+		if !given {
+			return 0, nil
+		}
+		*bytes = C.uint64_t(size)
+		return 1, nil
+	})
+}
+
+//export medusa_session_triggers
+func medusa_session_triggers(batches *C.int64_t, capacity C.size_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		all := s.Triggers()
+		for i, b := range all[:min(len(all), int(capacity))] {
+			unsafe.Slice(batches, capacity)[i] = C.int64_t(b)
+		}
+		return len(all), nil
+	})
+}
+
+//export medusa_session_trigger
+func medusa_session_trigger(run C.medusa_run, arg unsafe.Pointer) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		return 0, s.Trigger(func() error {
+			if code := C.call_run(run, arg); code != 0 {
+				return fmt.Errorf("run engine's layer: it returned %d", int(code))
+			}
+			return nil
+		})
+	})
+}
+
+//export medusa_session_tensor
+func medusa_session_tensor(name *C.char, addr, bytes C.uint64_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		s.Place(C.GoString(name), uint64(addr), uint64(bytes))
+		return 0, nil
+	})
+}
+
+//export medusa_session_graphs
+func medusa_session_graphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		if restored == nil {
+			graphs, err := s.Graphs()
+			if err != nil {
+				return 0, err
+			}
+			restored = slices.SortedFunc(maps.Values(graphs), func(x, y *restore.Graph) int { return cmp.Compare(x.Batch(), y.Batch()) })
+		}
+		for i, g := range restored[:min(len(restored), int(capacity))] {
+			to := &unsafe.Slice(out, capacity)[i]
+			to.batch, to.exec = C.int64_t(g.Batch()), C.uint64_t(g.Exec())
+			label := unsafe.Slice((*byte)(unsafe.Pointer(&to.label)), len(to.label))
+			clear(label)
+			copy(label[:len(label)-1], g.Label())
+		}
+		return len(restored), nil
+	})
+}
+
+// selfTestBytes bounds what a self test may serve.
+const selfTestBytes = 16 << 20
+
+//export medusa_session_ready
+func medusa_session_ready(test C.medusa_self_test, arg unsafe.Pointer) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		if test == nil {
+			return 0, s.Ready(nil)
+		}
+		return 0, s.Ready(func() ([]byte, error) {
+			buffer := C.malloc(selfTestBytes)
+			defer C.free(buffer)
+			n := C.call_self_test(test, arg, buffer, selfTestBytes)
+			if n < 0 || n > selfTestBytes {
+				return nil, fmt.Errorf("run engine's self test: it returned %d", int64(n))
+			}
+			return C.GoBytes(buffer, C.int(n)), nil
+		})
+	})
+}
+
+//export medusa_session_failed
+func medusa_session_failed(result C.int) C.int {
+	return with(func(s *restore.Session) (int, error) { return 0, s.Failed(cuda.Result(result)) })
+}
+
+//export medusa_session_close
+func medusa_session_close() C.int {
+	code := with(func(s *restore.Session) (int, error) { return 0, s.Close() })
+	if code == 0 {
+		session, restored = nil, nil
+	}
+	return code
+}
