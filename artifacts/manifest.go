@@ -45,13 +45,22 @@ func (m *Manifest) validate() error {
 
 var layerName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
+// CheckLayerName says whether a layer can have a name: lower-case letters, digits, '.', '_' and '-', 64 at most.
+func CheckLayerName(name string) error {
+	if !layerName.MatchString(name) {
+		return fmt.Errorf("check layer: name %q is not of lower-case letters, digits, '.', '_' and '-'", name)
+	}
+	return nil
+}
+
 // checkLayers: names end up in command lines and annotations, paths on a worker's disk.
 func checkLayers(layers []Layer) error {
 	seen := map[string]bool{}
 	for _, l := range layers {
+		if err := CheckLayerName(l.Name); err != nil {
+			return err
+		}
 		switch {
-		case !layerName.MatchString(l.Name):
-			return fmt.Errorf("check layer: name %q is not of lower-case letters, digits, '.', '_' and '-'", l.Name)
 		case seen[l.Name]:
 			return fmt.Errorf("check layer: there are two of %s", l.Name)
 		case !filepath.IsAbs(l.Path) || filepath.Clean(l.Path) != l.Path || strings.ContainsRune(l.Path, 0):

@@ -24,6 +24,7 @@ type Options struct {
 	Log     io.Writer // the engine's output of every run; nil: shown only where a run fails
 	Traces  string    // keep the traces in this directory; empty: they go
 	Now     time.Time
+	Dirs    []Dir // directories that travel along
 	// Step is told about each run before it starts: its number, how many there are, and what it does.
 	Step func(i, n int, what string)
 }
@@ -84,7 +85,12 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		profile.stageTimes("native", o.Now),
 		v.restoredStages(v.record.Driver, o.Now),
 	}
-	return art, artifacts.Write(o.Output, art)
+	var closing func() error
+	art.Layers, closing, err = packDirs(o.Dirs, dir)
+	if err == nil {
+		err = artifacts.Write(o.Output, art)
+	}
+	return art, errors.Join(err, closing())
 }
 
 // recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven.

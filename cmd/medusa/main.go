@@ -50,7 +50,7 @@ func newRootCmd() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd(), newSimulateCmd(), newPlanCmd(),
-		newIdentityCmd())
+		newIdentityCmd(), newCacheCmd(), newPushCmd(), newPullCmd(), newBakeCmd(), newKeygenCmd())
 	return root
 }
 

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -18,12 +20,17 @@ import (
 func newMaterializeCmd() *cobra.Command {
 	var output, traces string
 	var verbose bool
+	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "materialize -o FILE -- ENGINE [ARG...]",
 		Short: "Record an engine's start, compile its graphs and verify the artifact",
 		Long: `Starts the engine several times: once to profile the KV cache, twice to record its graphs with memory in different
-places, and twice to compare restored graphs with natively captured ones. FILE appears only when they agree.`,
-		Example: "  medusa materialize -o llama.medusa -- reference run --model ./llama",
+places, and twice to compare restored graphs with natively captured ones. FILE appears only when they agree.
+
+Directories given with --dir, such as the caches of JIT compilers, travel along as the runs left them: restore puts them
+where they were, or elsewhere where it is told to.`,
+		Example: `  medusa materialize -o llama.medusa -- reference run --model ./llama
+  medusa materialize -o llama.medusa --dir triton=$HOME/.triton/cache -- vllm serve ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
 			if len(own) > 0 || len(argv) == 0 || output == "" {
@@ -34,6 +41,13 @@ places, and twice to compare restored graphs with natively captured ones. FILE a
 				return err
 			}
 			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: traces, Now: time.Now().UTC()}
+			places, err := readDirs(dirs)
+			if err != nil {
+				return usageError{err}
+			}
+			for _, name := range slices.Sorted(maps.Keys(places)) {
+				o.Dirs = append(o.Dirs, materialize.Dir{Name: name, Path: places[name]})
+			}
 			if verbose {
 				o.Log = cmd.ErrOrStderr()
 			}
@@ -49,6 +63,7 @@ places, and twice to compare restored graphs with natively captured ones. FILE a
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
 	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces of the recorded runs")
+	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory that travels along (NAME=PATH, repeatable)")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
 	return cmd
 }

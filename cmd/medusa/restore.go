@@ -2,34 +2,56 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"medusa/artifacts"
 	"medusa/interpose"
 	"medusa/restore/supervisor"
 )
 
 func newRestoreCmd() *cobra.Command {
 	var o supervisor.Options
+	var match, dirs []string
+	var relax string
 	cmd := &cobra.Command{
-		Use:   "restore FILE -- ENGINE [ARG...]",
+		Use:   "restore [ARTIFACT] -- ENGINE [ARG...]",
 		Short: "Start an engine with its graphs restored",
-		Long: `Starts the engine with the graphs of FILE restored in place of profile forward, warm-up and capture.
+		Long: `Starts the engine with the graphs of an artifact restored in place of profile forward, warm-up and capture.
+
+ARTIFACT is a file, the digest of one in the cache (sha256:...), or a name there, such as the reference it was pulled by;
+without it $MEDUSA_ARTIFACT counts. --match takes the artifact of the cache that has the given factors. --auto leaves the
+choice to the engine's process, which knows its GPU and model; directories are not put in place then.
 
 Whatever stands in the way (another GPU, driver, model or checkpoint, a damaged file, too little memory) is reported in
-one line, and the engine starts natively. With --strict it ends instead: exit code 3 where FILE does not fit, 5 where it
-is damaged. Otherwise the exit code is the engine's own.`,
-		Example: "  medusa restore llama.medusa -- reference run --model ./llama",
+one line, and the engine starts natively. With --strict it ends instead: exit code 3 where the artifact does not fit, 5
+where it is damaged. Otherwise the exit code is the engine's own.`,
+		Example: `  medusa restore llama.medusa -- reference run --model ./llama
+  medusa restore --match model.config=sha256:5e88... --match gpu.name="NVIDIA H200" -- reference run --model ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
-			if len(own) != 1 || len(argv) == 0 {
-				return usageError{errors.New("restore needs one artifact and an engine command behind --")}
+			if err := readChoice(&o.Artifact, own, match); err != nil {
+				return usageError{err}
+			}
+			if len(argv) == 0 {
+				return usageError{errors.New("restore needs an engine command behind --")}
+			}
+			var err error
+			if o.Dirs, err = readDirs(dirs); err != nil {
+				return usageError{err}
+			}
+			if o.Relax, err = artifacts.ParseRelaxed(relax); err != nil {
+				return usageError{err}
 			}
 			library, err := interpose.FindLibrary()
 			if err != nil {
 				return err
 			}
-			o.Artifact, o.Argv, o.Library = own[0], argv, library
+			o.Argv, o.Library = argv, library
 			o.Stdin, o.Stdout, o.Stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			code, err := supervisor.Run(cmd.Context(), o)
 			if err != nil {
@@ -41,7 +63,59 @@ is damaged. Otherwise the exit code is the engine's own.`,
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&o.Artifact.Auto, "auto", false, "let the engine's process choose from the cache")
+	cmd.Flags().StringArrayVar(&match, "match", nil, "choose from the cache by this factor (KEY=VALUE, repeatable)")
+	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "place of one of the artifact's directories (NAME=PATH, repeatable)")
+	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, separated by commas: driver.version, dso.NAME, dso.*")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "end instead of starting natively")
 	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object")
 	return cmd
+}
+
+// readChoice: exactly one way to choose.
+func readChoice(c *supervisor.Choice, own, match []string) error {
+	var err error
+	if c.Match, err = readFactors(match); err != nil {
+		return err
+	}
+	ways := len(own)
+	if c.Auto {
+		ways++
+	}
+	if len(match) > 0 {
+		ways++
+	}
+	if ways == 0 {
+		if c.Ref = os.Getenv("MEDUSA_ARTIFACT"); c.Ref == "" {
+			return errors.New("restore needs an artifact, --match, --auto or $MEDUSA_ARTIFACT")
+		}
+		return nil
+	}
+	if ways > 1 {
+		return errors.New("restore needs one of artifact, --match and --auto")
+	}
+	if len(own) == 1 {
+		c.Ref = own[0]
+	}
+	return nil
+}
+
+// readDirs reads NAME=PATH pairs; paths become absolute.
+func readDirs(list []string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, text := range list {
+		name, path, found := strings.Cut(text, "=")
+		if !found || name == "" || path == "" {
+			return nil, fmt.Errorf("--dir %s: want NAME=PATH", text)
+		}
+		if _, twice := out[name]; twice {
+			return nil, fmt.Errorf("--dir %s: %s is given twice", text, name)
+		}
+		abs, err := filepath.Abs(path)
+		if err != nil {
+			return nil, fmt.Errorf("--dir %s: %w", text, err)
+		}
+		out[name] = abs
+	}
+	return out, nil
 }

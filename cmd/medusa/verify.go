@@ -24,7 +24,7 @@ on the same data, and all memory written is compared bit by bit.`,
 			if len(own) != 1 {
 				return usageError{errors.New("verify needs one artifact")}
 			}
-			art, err := artifacts.Read(own[0])
+			art, err := artifacts.Check(own[0])
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"artifacts/oci":      {"artifacts", "artifacts/store", "artifacts/trust"},
 	"restore/digest":     {},
 	"restore/status":     {},
-	"restore/supervisor": {"interpose", "restore/status"},
+	"restore/supervisor": {"interpose", "restore/status", "artifacts", "artifacts/layer", "artifacts/store"},
 	"restore":            {"graphir", "artifacts", "kvprofile", "internal/cuda", "restore/digest", "restore/status"},
 	"materialize":        {"interpose", "graphir", "kvprofile", "artifacts", "artifacts/layer", "restore/digest", "restore/status"},
 	"internal/cuda":      {},

@@ -1,7 +1,8 @@
 // Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa where
 // restored graphs cost it its device.
 //
-// In: an artifact and an engine command. Out: the engine's exit code. The engine's own process decides whether it
+// In: an artifact, by file, digest, name or identity, and an engine command. Out: the engine's exit code, and before it
+// the artifact's directories in their places. The engine's own process decides whether it
 // restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
 // and only then is anything done here: the artifact is set aside and the engine is started natively.
 //
@@ -18,17 +19,20 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"medusa/artifacts"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
 
 // Options say what to start.
 type Options struct {
-	Artifact string
-	Argv     []string // the engine's command, unchanged
-	Library  string   // libmedusa_interpose.so
-	Strict   bool     // end instead of starting natively
-	Status   string   // file for the JSON status; empty: none
+	Artifact Choice
+	Dirs     map[string]string // where directories of the artifact go, by name; others go where they were
+	Relax    artifacts.Relaxed // differences that are allowed
+	Argv     []string          // the engine's command, unchanged
+	Library  string            // libmedusa_interpose.so
+	Strict   bool              // end instead of starting natively
+	Status   string            // file for the JSON status; empty: none
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
@@ -37,18 +41,26 @@ type Options struct {
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
 // exit code is passed on as ever.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
-	artifact, err := filepath.Abs(o.Artifact)
-	if err != nil {
-		return 0, fmt.Errorf("restore %s: %w", o.Artifact, err)
+	artifact, release, err := o.Artifact.resolve()
+	defer release()
+	if err == nil && !o.Artifact.Auto {
+		err = placeDirs(artifact, o.Dirs, o.Stderr)
 	}
-	env := []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + artifact}
+	if err != nil {
+		if o.Strict {
+			return 0, err
+		}
+		// The engine's process says what follows from it: it starts natively where it has no artifact.
+		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+	}
+	env := []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + artifact, "MEDUSA_RELAX=" + o.Relax.String()}
 	if o.Strict {
 		env = append(env, "MEDUSA_STRICT=1")
 	}
 	if o.Status != "" {
 		path, err := filepath.Abs(o.Status)
 		if err != nil {
-			return 0, fmt.Errorf("restore %s: status file: %w", o.Artifact, err)
+			return 0, fmt.Errorf("restore %s: status file: %w", artifact, err)
 		}
 		env = append(env, "MEDUSA_STATUS="+path)
 	}
@@ -83,6 +95,10 @@ func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 // setAside renames an artifact that cost an engine its device, so that the next start does not try it again. Where it
 // cannot (an image is read-only), it says so.
 func (o *Options) setAside(artifact string) {
+	if o.Artifact.Auto {
+		fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; the artifact stays in %s\n", artifact)
+		return
+	}
 	aside := artifact + ".aside"
 	if err := os.Rename(artifact, aside); err != nil {
 		fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; set artifact aside: %v\n", err)

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"medusa/artifacts"
+	"medusa/artifacts/store"
+)
+
+func newCacheCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cache",
+		Short: "Show, shrink and check the local cache of artifacts",
+		Long: `The cache is the directory $MEDUSA_CACHE, else medusa below the user's cache directory. It holds at most $MEDUSA_CACHE_LIMIT
+bytes (suffixes K, M, G, T; 20G): what was used least recently goes first, what a running engine was started from stays.`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			return usageError{errors.New("cache needs ls, add, prune or verify")}
+		},
+	}
+	cmd.AddCommand(newCacheLsCmd(), newCacheAddCmd(), newCachePruneCmd(), newCacheVerifyCmd())
+	return cmd
+}
+
+func newCacheLsCmd() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the artifacts, the last used first",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if format != "table" && format != "json" {
+				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			}
+			s, err := store.FromEnv()
+			if err != nil {
+				return err
+			}
+			all, err := s.List()
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				return writeJSON(cmd.OutOrStdout(), append([]store.Entry{}, all...))
+			}
+			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+			fmt.Fprintln(t, "DIGEST\tBYTES\tLAST USED\tNAMES")
+			for _, e := range all {
+				fmt.Fprintf(t, "%.19s\t%d\t%s\t%s\n", e.Digest, e.Size, e.Used.UTC().Format(time.RFC3339), strings.Join(e.Names, " "))
+			}
+			return t.Flush()
+		},
+	}
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func newCacheAddCmd() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "add FILE",
+		Short: "Put an artifact file into the cache",
+		Args:  usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := store.FromEnv()
+			if err != nil {
+				return err
+			}
+			pin, err := s.AddFile(cmd.Context(), args[0], name)
+			if err != nil {
+				return err
+			}
+			defer pin.Close()
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), pin.Digest)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name to find it by")
+	return cmd
+}
+
+func newCachePruneCmd() *cobra.Command {
+	var limit string
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove unfinished downloads, and artifacts beyond a limit",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := store.FromEnv()
+			if err != nil {
+				return err
+			}
+			bytes := s.Limit()
+			if limit != "" {
+				if bytes, err = store.ParseSize(limit); err != nil {
+					return usageError{fmt.Errorf("--limit: %w", err)}
+				}
+			}
+			f, err := s.Prune(bytes)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "removed %d artifacts and %d unfinished downloads, %d bytes (%d more are in use)\n", f.Artifacts, f.Partial, f.Bytes, f.InUse)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&limit, "limit", "", "bytes to leave at most, such as 5G or 0 (default: the cache's limit)")
+	return cmd
+}
+
+func newCacheVerifyCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Read every artifact, and remove those that are damaged",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := store.FromEnv()
+			if err != nil {
+				return err
+			}
+			found, err := s.Verify()
+			if err != nil {
+				return err
+			}
+			damaged := 0
+			for _, f := range found {
+				if f.Err != nil {
+					damaged++
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: removed: %v\n", f.Digest, f.Err)
+				}
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%d artifacts are intact\n", len(found)-damaged)
+			if damaged > 0 {
+				return fmt.Errorf("verify cache: %d artifacts were damaged: %w", damaged, artifacts.ErrCorrupt)
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"medusa/artifacts"
+	"medusa/artifacts/oci"
+	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
+)
+
+func newPullCmd() *cobra.Command {
+	var gpu, key, output string
+	var match []string
+	cmd := &cobra.Command{
+		Use:   "pull REGISTRY/REPOSITORY:TAG|@DIGEST [-o FILE]",
+		Short: "Fetch an artifact from an OCI registry into the cache",
+		Long: `Fetches an artifact into the cache and prints the digest of its file; medusa restore takes that digest, or the reference.
+An interrupted pull goes on where it ended. Of an index it takes the artifact that --gpu and --match ask for, or that is for
+the GPU of this machine.`,
+		Example: "  medusa pull registry.example/llm/llama:v1 --verify release.key.pub\n  medusa restore registry.example/llm/llama:v1 -- reference run --model ./llama",
+		Args:    usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var o oci.PullOptions
+			var err error
+			if o.Match, err = readFactors(match); err != nil {
+				return usageError{err}
+			}
+			if gpu != "" {
+				o.Match = append(o.Match, artifacts.Factor{Key: artifacts.KeyGPUName, Value: gpu})
+			}
+			if key != "" {
+				if o.Verify, err = trust.ReadPublic(key); err != nil {
+					return err
+				}
+			}
+			cache, err := store.FromEnv()
+			if err != nil {
+				return err
+			}
+			bar, done := transferBar(cmd.ErrOrStderr(), "pull")
+			client := &oci.Client{Progress: bar}
+			pin, _, err := client.Pull(cmd.Context(), args[0], cache, o)
+			var ambiguous *oci.AmbiguousError
+			if local := localGPU(); errors.As(err, &ambiguous) && ambiguous.Found > 1 && gpu == "" && local != "" {
+				o.Match = append(o.Match, artifacts.Factor{Key: artifacts.KeyGPUName, Value: local})
+				pin, _, err = client.Pull(cmd.Context(), args[0], cache, o)
+			}
+			done()
+			if err != nil {
+				return err
+			}
+			defer pin.Close()
+			if output != "" {
+				if err := copyOut(pin.Path, output); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), pin.Digest)
+			return err
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "also write the artifact to this file")
+	cmd.Flags().StringVar(&gpu, "gpu", "", "of an index, the artifact for the GPU of this name")
+	cmd.Flags().StringArrayVar(&match, "match", nil, "of an index, the artifact with this factor (KEY=VALUE, repeatable)")
+	cmd.Flags().StringVar(&key, "verify", "", "public key that must have signed the artifact (PEM, Ed25519)")
+	return cmd
+}
+
+func readFactors(list []string) ([]artifacts.Factor, error) {
+	var out []artifacts.Factor
+	for _, text := range list {
+		key, value, found := strings.Cut(text, "=")
+		if !found || key == "" {
+			return nil, fmt.Errorf("--match %s: want KEY=VALUE (medusa identity and medusa inspect show them)", text)
+		}
+		out = append(out, artifacts.Factor{Key: key, Value: value})
+	}
+	return out, nil
+}
+
+// localGPU returns the name of this machine's GPU as the driver's files give it, or nothing where there are several kinds.
+func localGPU() string {
+	files, _ := filepath.Glob("/proc/driver/nvidia/gpus/*/information")
+	name := ""
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return ""
+		}
+		for line := range strings.Lines(string(data)) {
+			if model, found := strings.CutPrefix(line, "Model:"); found {
+				model = strings.TrimSpace(model)
+				if name != "" && name != model {
+					return ""
+				}
+				name = model
+			}
+		}
+	}
+	return name
+}
+
+// copyOut writes a copy under its final name only when it is whole.
+func copyOut(from, to string) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", to, err)
+	}
+	defer in.Close()
+	out, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".tmp-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", to, err)
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Chmod(0o644), out.Sync(), out.Close()); err == nil {
+		err = os.Rename(out.Name(), to)
+	}
+	if err != nil {
+		_ = os.Remove(out.Name())
+		return fmt.Errorf("write %s: %w", to, err)
+	}
+	return nil
+}

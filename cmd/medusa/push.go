@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"medusa/artifacts/oci"
+	"medusa/artifacts/trust"
+)
+
+func newPushCmd() *cobra.Command {
+	var o oci.PushOptions
+	var key string
+	cmd := &cobra.Command{
+		Use:   "push FILE REGISTRY/REPOSITORY:TAG",
+		Short: "Upload an artifact to an OCI registry",
+		Long: `Uploads FILE and prints the manifest's digest. Credentials are those of the docker configuration. With --add the tag names an
+index in which each GPU's artifact has its entry. With --sign the manifest is signed, and pull --verify accepts it.`,
+		Example: "  medusa push llama.medusa registry.example/llm/llama:v1 --add --sign release.key",
+		Args:    usageArgs(cobra.ExactArgs(2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if key != "" {
+				var err error
+				if o.Sign, err = trust.ReadPrivate(key); err != nil {
+					return err
+				}
+			}
+			bar, done := transferBar(cmd.ErrOrStderr(), "push")
+			digest, err := (&oci.Client{Progress: bar}).Push(cmd.Context(), args[0], args[1], o)
+			done()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), digest)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&o.Add, "add", false, "add to the index that the tag names")
+	cmd.Flags().StringVar(&key, "sign", "", "private key to sign with (PEM, Ed25519)")
+	cmd.Flags().StringVar(&o.Subject, "subject", "", "reference in the same repository that the artifact belongs to, such as the model's image")
+	return cmd
+}
+
+// transferBar shows bytes where standard error is a terminal, and nothing elsewhere.
+func transferBar(w io.Writer, what string) (step func(done, total int64), finish func()) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish())
+	return func(done, total int64) {
+		if bar.GetMax64() != total {
+			bar.ChangeMax64(total)
+		}
+		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
+	}, func() { _ = bar.Finish() }
+}

@@ -1,0 +1,57 @@
+package materialize
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"medusa/artifacts"
+	"medusa/artifacts/layer"
+)
+
+// Dir is a directory that travels with the artifact, such as the cache of a JIT compiler.
+type Dir struct{ Name, Path string }
+
+// packDirs packs the directories as the runs have left them. The layers' contents are files in scratch; closing ends
+// their use.
+func packDirs(dirs []Dir, scratch string) (layers []artifacts.Layer, closing func() error, err error) {
+	var files []*os.File
+	closing = func() error {
+		var errs []error
+		for _, f := range files {
+			errs = append(errs, f.Close())
+		}
+		return errors.Join(errs...)
+	}
+	for i, d := range dirs {
+		f, err := os.Create(filepath.Join(scratch, fmt.Sprintf("layer-%d.tar.zst", i)))
+		if err != nil {
+			return nil, closing, fmt.Errorf("pack directory %s: %w", d.Name, err)
+		}
+		files = append(files, f)
+		l, err := layer.Pack(d.Name, d.Path, f)
+		if err != nil {
+			return nil, closing, err
+		}
+		layers = append(layers, l)
+	}
+	return layers, closing, nil
+}
+
+// checkDirs finds what would fail after minutes of recording. A directory need not exist yet: the engine may make it.
+func checkDirs(dirs []Dir) error {
+	for i, d := range dirs {
+		if slices.ContainsFunc(dirs[:i], func(e Dir) bool { return e.Name == d.Name }) {
+			return fmt.Errorf("pack directory %s: it is named twice", d.Name)
+		}
+		if info, err := os.Stat(d.Path); err == nil && !info.IsDir() {
+			return fmt.Errorf("pack directory %s: %s is not a directory", d.Name, d.Path)
+		}
+		if err := artifacts.CheckLayerName(d.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
