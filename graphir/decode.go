@@ -68,7 +68,7 @@ func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
 		return nil, &FormatError{"buffers", -1, err}
 	}
 	for _, step := range []func() error{d.allocations, d.modules, d.kernels, d.graphs, d.tables,
-		func() error { return d.contents(blob) }, d.tensors, d.triggers} {
+		func() error { return d.contents(blob) }, d.tensors, d.triggers, d.region} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (d *decoder) allocations() error {
 	if len(pb.AllocKind) != count || len(pb.AllocOwner) != count || len(pb.AllocLive) != count {
 		return &FormatError{"allocations", -1, errColumns}
 	}
-	if err := d.budget.take(40 * int64(count)); err != nil {
+	if err := d.budget.take(48 * int64(count)); err != nil {
 		return &FormatError{"allocations", -1, err}
 	}
 	if count > 0 {
@@ -152,7 +152,7 @@ func (d *decoder) sequence(count int) error {
 func (d *decoder) modules() error {
 	d.spec.Modules = table[Module](len(d.pb.Modules))
 	for i, pb := range d.pb.Modules {
-		m := Module{Kind: ModuleKind(pb.Kind), ImageSize: pb.ImageSize, DSOOffset: pb.DsoOffset}
+		m := Module{Kind: ModuleKind(pb.Kind), ImageSize: pb.ImageSize, DSOOffset: pb.DsoOffset, Reload: pb.Reload}
 		var errs [3]error
 		m.DSO, errs[0] = d.text(pb.Dso)
 		m.BuildID, errs[1] = d.text(pb.BuildId)
@@ -244,6 +244,9 @@ func (d *decoder) contents(blob blobSource) error {
 			return &FormatError{"contents", i, err}
 		}
 		d.spec.Contents = append(d.spec.Contents, content)
+	}
+	if err := d.images(blobs, used); err != nil {
+		return err
 	}
 	if unused := slices.Index(used, false); unused >= 0 {
 		return &FormatError{"blobs", unused, errors.New("no content refers to it")}

@@ -1,7 +1,6 @@
 package graphir
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -54,7 +53,7 @@ func EncodeDetached(s *Spec) (*Sections, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	e := &encoder{pb: &graphpb.GraphSection{Version: versionOf(s)}, buffers: &graphpb.BufferSection{}, strings: map[string]uint32{}}
+	e := &encoder{pb: &graphpb.GraphSection{Version: versionOf(s)}, buffers: &graphpb.BufferSection{}, strings: map[string]uint32{}, blobIDs: map[[32]byte]uint32{}}
 	e.text("")
 	e.allocations(s)
 	e.modules(s.Modules)
@@ -66,6 +65,7 @@ func EncodeDetached(s *Spec) (*Sections, error) {
 	e.contents(s.Contents)
 	e.tensors(s.Tensors)
 	e.triggers(s.Triggers)
+	e.exact(s)
 	out := &Sections{Blobs: e.blobs}
 	var errs [3]error
 	out.Graph, errs[0] = proto.MarshalOptions{Deterministic: true}.Marshal(e.pb)
@@ -86,6 +86,7 @@ type encoder struct {
 	buffers *graphpb.BufferSection
 	strings map[string]uint32
 	blobs   []Blob
+	blobIDs map[[32]byte]uint32
 	plans   []*plan
 }
 
@@ -126,7 +127,7 @@ func (e *encoder) modules(modules []Module) {
 	for i := range modules {
 		m := &modules[i]
 		pb := &graphpb.Module{Kind: uint32(m.Kind), ImageSize: m.ImageSize, Dso: e.text(m.DSO), BuildId: e.text(m.BuildID),
-			DsoOffset: m.DSOOffset}
+			DsoOffset: m.DSOOffset, Reload: m.Reload}
 		if m.ImageSHA256 != [32]byte{} {
 			pb.ImageSha256 = m.ImageSHA256[:]
 		}
@@ -157,18 +158,9 @@ func (e *encoder) kernels(kernels []Kernel) {
 }
 
 func (e *encoder) contents(contents []Content) {
-	known := map[[32]byte]uint32{}
 	for i := range contents {
 		c := &contents[i]
-		sum := sha256.Sum256(c.Data)
-		id, stored := known[sum]
-		if !stored {
-			id = uint32(len(e.blobs))
-			known[sum] = id
-			e.blobs = append(e.blobs, Blob{SHA256: sum, Data: c.Data})
-			e.buffers.BlobSha256 = append(e.buffers.BlobSha256, sum[:]...)
-			e.buffers.BlobSize = append(e.buffers.BlobSize, uint64(len(c.Data)))
-		}
+		id := e.blob(c.Data)
 		pb := &graphpb.Content{Alloc: c.Alloc, Offset: c.Offset, Blob: id, Space: uint32(c.Space)}
 		end := uint64(0)
 		for _, f := range c.Fixups {

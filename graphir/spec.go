@@ -18,6 +18,8 @@ type Spec struct {
 	Contents    []Content
 	Tensors     []Tensor
 	Triggers    []Trigger
+	Region      Region
+	Images      []Image
 }
 
 // AllocKind is the driver call that an allocation came from (enum alloc_kind of interpose/trace.spec).
@@ -53,6 +55,8 @@ type Allocation struct {
 	Owner Owner
 	Size  uint64
 	Live  bool // not freed when the engine was ready
+	// Address is where the allocation lay when it was recorded; 0 where that was not in the Spec's Region.
+	Address uint64
 }
 
 // Step is one event of the allocation sequence.
@@ -123,6 +127,9 @@ type Module struct {
 	BuildID     string
 	DSOOffset   uint64
 	Functions   []string // sorted; all functions of the module
+	// Reload says that a copy loaded from the image alone does what the module does: no load options that change code, no
+	// module variables that a process could have written.
+	Reload bool
 }
 
 // Kernel is one entry of the kernel-name table.

@@ -54,6 +54,9 @@ func (t *textWriter) tables() {
 		m := &s.Modules[i]
 		t.printf("module %d: %s image=%x size=%d dso=%q build_id=%q offset=%d\n", i, m.Kind, m.ImageSHA256, m.ImageSize,
 			m.DSO, m.BuildID, m.DSOOffset)
+		if m.Reload {
+			t.printf("  reload\n")
+		}
 		for _, name := range m.Functions {
 			t.printf("  function %q\n", name)
 		}
@@ -121,6 +124,7 @@ func (t *textWriter) rest() {
 		n := &s.Triggers[i]
 		t.printf("trigger %d: batch=%d launches=%d kernels=%d\n", i, n.Batch, n.Launches, n.Kernels)
 	}
+	t.exact()
 }
 
 // String returns alloc#i+offset, as paper §4.1 writes it.

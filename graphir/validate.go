@@ -28,6 +28,7 @@ func (s *Spec) Validate() error {
 	v.contents()
 	v.tensors()
 	v.triggers()
+	v.exact()
 	if v.total == 0 {
 		return nil
 	}

@@ -471,8 +471,13 @@ type BufferSection struct {
 	BlobSha256      []byte   `protobuf:"bytes,3,opt,name=blob_sha256,json=blobSha256,proto3" json:"blob_sha256,omitempty"` // 32 bytes a blob
 	BlobSize        []uint64 `protobuf:"varint,4,rep,packed,name=blob_size,json=blobSize,proto3" json:"blob_size,omitempty"`
 	TriggerLaunches []uint32 `protobuf:"varint,5,rep,packed,name=trigger_launches,json=triggerLaunches,proto3" json:"trigger_launches,omitempty"` // one a trigger; empty: unknown
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Where memory lay in the recording: addresses minus region_base, plus 1; 0: elsewhere. Empty: nowhere in particular.
+	RegionBase    uint64   `protobuf:"varint,16,opt,name=region_base,json=regionBase,proto3" json:"region_base,omitempty"`
+	RegionSize    uint64   `protobuf:"varint,17,opt,name=region_size,json=regionSize,proto3" json:"region_size,omitempty"`
+	AllocAddress  []uint64 `protobuf:"varint,18,rep,packed,name=alloc_address,json=allocAddress,proto3" json:"alloc_address,omitempty"`
+	ImageBlob     []uint32 `protobuf:"varint,19,rep,packed,name=image_blob,json=imageBlob,proto3" json:"image_blob,omitempty"` // images of modules
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BufferSection) Reset() {
@@ -540,6 +545,34 @@ func (x *BufferSection) GetTriggerLaunches() []uint32 {
 	return nil
 }
 
+func (x *BufferSection) GetRegionBase() uint64 {
+	if x != nil {
+		return x.RegionBase
+	}
+	return 0
+}
+
+func (x *BufferSection) GetRegionSize() uint64 {
+	if x != nil {
+		return x.RegionSize
+	}
+	return 0
+}
+
+func (x *BufferSection) GetAllocAddress() []uint64 {
+	if x != nil {
+		return x.AllocAddress
+	}
+	return nil
+}
+
+func (x *BufferSection) GetImageBlob() []uint32 {
+	if x != nil {
+		return x.ImageBlob
+	}
+	return nil
+}
+
 type Module struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -549,6 +582,7 @@ type Module struct {
 	BuildId       uint32                 `protobuf:"varint,5,opt,name=build_id,json=buildId,proto3" json:"build_id,omitempty"` // string
 	DsoOffset     uint64                 `protobuf:"varint,6,opt,name=dso_offset,json=dsoOffset,proto3" json:"dso_offset,omitempty"`
 	Functions     []int32                `protobuf:"zigzag32,7,rep,packed,name=functions,proto3" json:"functions,omitempty"` // strings, each minus the one before
+	Reload        bool                   `protobuf:"varint,8,opt,name=reload,proto3" json:"reload,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -630,6 +664,13 @@ func (x *Module) GetFunctions() []int32 {
 		return x.Functions
 	}
 	return nil
+}
+
+func (x *Module) GetReload() bool {
+	if x != nil {
+		return x.Reload
+	}
+	return false
 }
 
 type Kernel struct {
@@ -1533,14 +1574,21 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"global_dim\x18\x06 \x03(\x04R\tglobalDim\x12%\n" +
 	"\x0eglobal_strides\x18\a \x03(\x04R\rglobalStrides\x12\x17\n" +
 	"\abox_dim\x18\b \x03(\rR\x06boxDim\x12'\n" +
-	"\x0felement_strides\x18\t \x03(\rR\x0eelementStrides\"\xe5\x01\n" +
+	"\x0felement_strides\x18\t \x03(\rR\x0eelementStrides\"\xeb\x02\n" +
 	"\rBufferSection\x126\n" +
 	"\bcontents\x18\x01 \x03(\v2\x1a.medusa.graphir.v1.ContentR\bcontents\x123\n" +
 	"\atensors\x18\x02 \x03(\v2\x19.medusa.graphir.v1.TensorR\atensors\x12\x1f\n" +
 	"\vblob_sha256\x18\x03 \x01(\fR\n" +
 	"blobSha256\x12\x1b\n" +
 	"\tblob_size\x18\x04 \x03(\x04R\bblobSize\x12)\n" +
-	"\x10trigger_launches\x18\x05 \x03(\rR\x0ftriggerLaunches\"\xc8\x01\n" +
+	"\x10trigger_launches\x18\x05 \x03(\rR\x0ftriggerLaunches\x12\x1f\n" +
+	"\vregion_base\x18\x10 \x01(\x04R\n" +
+	"regionBase\x12\x1f\n" +
+	"\vregion_size\x18\x11 \x01(\x04R\n" +
+	"regionSize\x12#\n" +
+	"\ralloc_address\x18\x12 \x03(\x04R\fallocAddress\x12\x1d\n" +
+	"\n" +
+	"image_blob\x18\x13 \x03(\rR\timageBlob\"\xe0\x01\n" +
 	"\x06Module\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12!\n" +
 	"\fimage_sha256\x18\x02 \x01(\fR\vimageSha256\x12\x1d\n" +
@@ -1550,7 +1598,8 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\bbuild_id\x18\x05 \x01(\rR\abuildId\x12\x1d\n" +
 	"\n" +
 	"dso_offset\x18\x06 \x01(\x04R\tdsoOffset\x12\x1c\n" +
-	"\tfunctions\x18\a \x03(\x11R\tfunctions\"\xae\x01\n" +
+	"\tfunctions\x18\a \x03(\x11R\tfunctions\x12\x16\n" +
+	"\x06reload\x18\b \x01(\bR\x06reload\"\xae\x01\n" +
 	"\x06Kernel\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\rR\x04name\x12\x16\n" +
 	"\x06module\x18\x02 \x01(\rR\x06module\x12!\n" +

@@ -3,6 +3,7 @@ package randspec
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -22,6 +23,7 @@ func New(seed uint64) *graphir.Spec {
 		g.graph()
 	}
 	g.contents()
+	g.exact()
 	for i := range g.IntN(8) {
 		at := g.pointer()
 		g.spec.Tensors = append(g.spec.Tensors, graphir.Tensor{Name: fmt.Sprintf("layer.%d.ü", i),
@@ -36,6 +38,25 @@ func New(seed uint64) *graphir.Spec {
 		}
 	}
 	return g.spec
+}
+
+// exact gives some allocations addresses, and a module its image.
+func (g *generator) exact() {
+	s := g.spec
+	if g.IntN(2) == 0 {
+		s.Region = graphir.Region{Base: 1 + g.Uint64N(1<<47), Size: 1 << 62}
+		for i := range s.Allocations {
+			if g.IntN(3) > 0 && s.Allocations[i].Size < 1<<60 {
+				s.Allocations[i].Address = s.Region.Base + g.Uint64N(1<<40)
+			}
+		}
+	}
+	if g.IntN(3) == 0 {
+		image := g.bytes(1 + g.IntN(99))
+		m := &s.Modules[g.IntN(len(s.Modules))]
+		m.ImageSHA256, m.ImageSize, m.Reload = sha256.Sum256(image), uint64(len(image)), true
+		s.Images = append(s.Images, graphir.Image{Data: image})
+	}
 }
 
 // tables fills what version 2 of the format added.
