@@ -40,7 +40,8 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 		return nil, nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
 	}
 	table := &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{},
-		late: map[uint32]bool{}, deadline: warmup}
+		late: map[uint32]bool{}, deadline: warmup, maps: &tensorMaps{a.tensorMaps, b.tensorMaps, spec}}
+	compileGlobals(table)
 	labels := map[string]bool{}
 	var pads paddings
 	spec.Graphs = make([]graphir.Graph, len(graphsA))
@@ -55,13 +56,16 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 				i, ga.Label, ga.Batch, gb.Label, gb.Batch)
 		}
 		labels[out.Label] = true
-		c := &graphCompiler{a: a, b: b, ga: ga, gb: gb, table: table, out: out, index: i, provers: map[[2]uint64]*prover{}}
+		c := &graphCompiler{a: a, b: b, ga: ga, gb: gb, table: table, out: out, label: out.Label, index: i, provers: map[[2]uint64]*prover{}}
 		if err := c.compile(); err != nil {
 			return nil, nil, err
 		}
 		pads = append(pads, c.padding...)
 	}
-	if err := compileContents(a, b, spec); err != nil {
+	if err := compileEvents(a, b, spec); err != nil {
+		return nil, nil, err
+	}
+	if err := compileContents(a, b, spec, table.maps); err != nil {
 		return nil, nil, err
 	}
 	if err := compileTensors(a, b, spec); err != nil {

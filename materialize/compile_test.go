@@ -214,6 +214,9 @@ func TestContents(t *testing.T) {
 	}
 }
 
+// memoryDevice is CU_MEMORYTYPE_DEVICE.
+const memoryDevice = 2
+
 func TestForkAndJoinEdges(t *testing.T) {
 	spec := mustCompile(t, func(tp *tape, at place) {
 		tp.alloc(at(0), 4096)
@@ -256,7 +259,7 @@ func TestRefusals(t *testing.T) {
 		{"conditional", func(tp *tape, _ place) trace.Record { return &trace.Opaque{Node: 1, Type: 13, Reason: "not described"} }, "(conditional)"},
 		{"copy from host memory", func(tp *tape, at place) trace.Record {
 			return &trace.Memcpy{Node: 1, SrcType: 1, Src: 4096, DstType: memoryDevice, Dst: at(0), Width: 8, Height: 1, Depth: 1}
-		}, "memory type 1"},
+		}, "src is pageable host memory"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 // piece is one contiguous run of saved bytes of an allocation.
 type piece struct {
 	alloc  uint32
+	space  graphir.Space
 	offset uint64
 	data   []byte
 }
@@ -36,8 +37,27 @@ func pieces(r *Recording) []piece {
 			out[n-1].data = append(out[n-1].data, c.Data...)
 			continue
 		}
-		out = append(out, piece{c.Alloc, c.Offset, bytes.Clone(c.Data)})
+		out = append(out, piece{alloc: c.Alloc, offset: c.Offset, data: bytes.Clone(c.Data)})
 	}
+	return append(out, r.globalPieces()...)
+}
+
+// globalPieces is what module variables held. The recorder cuts them as it cuts buffers, in order.
+func (r *Recording) globalPieces() []piece {
+	var out []piece
+	for _, v := range r.globalData {
+		k := slices.IndexFunc(r.globals, func(g global) bool { return g.module == v.Module && g.name == v.Name })
+		if k < 0 {
+			continue
+		}
+		id := r.globals[k].id
+		if n := len(out); n > 0 && out[n-1].alloc == id && uint64(len(out[n-1].data)) == v.Offset {
+			out[n-1].data = append(out[n-1].data, v.Data...)
+			continue
+		}
+		out = append(out, piece{alloc: id, space: graphir.SpaceGlobal, data: bytes.Clone(v.Data)})
+	}
+	slices.SortStableFunc(out, func(x, y piece) int { return int(x.alloc) - int(y.alloc) })
 	return out
 }
 
@@ -52,15 +72,15 @@ func compareU64(x, y uint64) int {
 }
 
 // compileContents saves what the graphs reach, directly or through pointers inside saved buffers.
-func compileContents(a, b *Recording, spec *graphir.Spec) error {
+func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps) error {
 	pa, pb := pieces(a), pieces(b)
 	if len(pa) != len(pb) {
 		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
 	}
-	p := newProver(a.liveAt(a.readyOrder), b.liveAt(b.readyOrder))
+	p := newProver(a.liveAt(a.readyOrder), b.liveAt(b.readyOrder), maps)
 	all := make([]graphir.Content, len(pa))
 	for i := range pa {
-		if pa[i].alloc != pb[i].alloc || pa[i].offset != pb[i].offset || len(pa[i].data) != len(pb[i].data) {
+		if pa[i].alloc != pb[i].alloc || pa[i].space != pb[i].space || pa[i].offset != pb[i].offset || len(pa[i].data) != len(pb[i].data) {
 			return fmt.Errorf("compile contents: saved range %d is alloc#%d+%d of %d bytes in run A, alloc#%d+%d of %d in run B",
 				i, pa[i].alloc, pa[i].offset, len(pa[i].data), pb[i].alloc, pb[i].offset, len(pb[i].data))
 		}
@@ -72,7 +92,10 @@ func compileContents(a, b *Recording, spec *graphir.Spec) error {
 	}
 	reached := reachable(spec, all)
 	for _, c := range all {
-		if reached[c.Alloc] {
+		if reached[target{c.Space, c.Alloc}] {
+			if c.Space == graphir.SpaceGlobal && a.global(c.Alloc).ambiguous {
+				return &RefusedError{"", 0, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.global(c.Alloc).name)}
+			}
 			spec.Contents = append(spec.Contents, c)
 		}
 	}
@@ -83,8 +106,21 @@ func compileContents(a, b *Recording, spec *graphir.Spec) error {
 // (scratch space of a library, say): they are stored as zero and marked, and verification runs with garbage there.
 func (p *prover) content(pa piece, b []byte) (graphir.Content, error) {
 	a := pa.data
-	out := graphir.Content{Alloc: pa.alloc, Offset: pa.offset, Data: bytes.Clone(a)}
+	out := graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset, Data: bytes.Clone(a)}
 	for o := uint64(0); o < uint64(len(a)); {
+		if (pa.offset+o)%tensorMapAlign == 0 {
+			number, ptr, err := p.maps.at(p, a[o:], b[o:])
+			if err != nil {
+				err.Where, err.Offset = pa.String(), pa.offset+o
+				return out, err
+			}
+			if number != 0 {
+				out.Fixups = append(out.Fixups, graphir.Fixup{Offset: uint32(o), Pointer: ptr, TensorMap: number})
+				clear(out.Data[o : o+graphir.TensorMapBytes])
+				o += graphir.TensorMapBytes
+				continue
+			}
+		}
 		n := min(8-(pa.offset+o)%8, uint64(len(a))-o)
 		if bytes.Equal(a[o:o+n], b[o:o+n]) && (n < 8 || p.outside(binary.LittleEndian.Uint64(a[o:]))) {
 			o += n
@@ -93,7 +129,7 @@ func (p *prover) content(pa piece, b []byte) (graphir.Content, error) {
 		if n == 8 {
 			ptr, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:]))
 			if err != nil && err.Retry {
-				err.Where, err.Offset = fmt.Sprintf("saved buffer alloc#%d", pa.alloc), pa.offset+o
+				err.Where, err.Offset = pa.String(), pa.offset+o
 				return out, err
 			}
 			if isPointer {
@@ -121,31 +157,44 @@ func (p *prover) content(pa piece, b []byte) (graphir.Content, error) {
 // outside reports that the word cannot point into a live allocation of either run.
 func (p *prover) outside(v uint64) bool { return v < p.lo || v > p.hi }
 
-// reachable returns the allocations that a graph's pointers lead to, through saved pointers too.
-func reachable(spec *graphir.Spec, contents []graphir.Content) map[uint32]bool {
-	seen := map[uint32]bool{}
-	for gi := range spec.Graphs {
-		for ni := range spec.Graphs[gi].Nodes {
-			n := &spec.Graphs[gi].Nodes[ni]
-			switch n.Type {
-			case graphir.NodeKernel:
-				for _, f := range n.Kernel.Fixups {
-					seen[f.Pointer.Alloc] = true
-				}
-			case graphir.NodeMemset:
-				seen[n.Memset.Dst.Alloc] = true
-			case graphir.NodeMemcpy:
-				seen[n.Memcpy.Src.Pointer.Alloc] = true
-				seen[n.Memcpy.Dst.Pointer.Alloc] = true
+func (p piece) String() string { return fmt.Sprintf("saved buffer %s#%d", p.space, p.alloc) }
+
+// target names what a pointer leads to.
+type target struct {
+	space graphir.Space
+	index uint32
+}
+
+// reachable returns what the graphs' pointers lead to, through saved pointers too, and the variables of modules whose
+// kernels they launch: a kernel needs no pointer to reach those.
+func reachable(spec *graphir.Spec, contents []graphir.Content) map[target]bool {
+	seen := map[target]bool{}
+	modules := map[uint32]bool{}
+	visit := func(p graphir.Pointer) { seen[target{p.Space, p.Alloc}] = true }
+	spec.AllGraphs(func(g *graphir.Graph) {
+		for i := range g.Nodes {
+			g.Nodes[i].Pointers(visit)
+			if k := g.Nodes[i].Kernel; k != nil {
+				modules[spec.Kernels[k.Kernel].Module] = true
 			}
+		}
+	})
+	for i, g := range spec.Globals {
+		if modules[g.Module] {
+			seen[target{graphir.SpaceGlobal, uint32(i)}] = true
+		}
+	}
+	for _, c := range spec.Contents { // what copies read of host memory
+		for _, f := range c.Fixups {
+			visit(f.Pointer)
 		}
 	}
 	for changed := true; changed; {
 		changed = false
 		for _, c := range contents {
 			for _, f := range c.Fixups {
-				if seen[c.Alloc] && !seen[f.Pointer.Alloc] {
-					seen[f.Pointer.Alloc], changed = true, true
+				if to := (target{f.Pointer.Space, f.Pointer.Alloc}); seen[target{c.Space, c.Alloc}] && !seen[to] {
+					seen[to], changed = true, true
 				}
 			}
 		}

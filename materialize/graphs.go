@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,16 +30,17 @@ type graphCompiler struct {
 	table   *kernelTable
 	provers map[[2]uint64]*prover // by the moments in the two runs
 	out     *graphir.Graph
-	index   int // of out among the graphs
+	label   string // for errors
+	index   int    // of out among the graphs
 	padding paddings
 }
 
 func (c *graphCompiler) compile() error {
 	if len(c.ga.nodes) != len(c.gb.nodes) {
-		return fmt.Errorf("compile graph %q: %d nodes in run A, %d in run B", c.out.Label, len(c.ga.nodes), len(c.gb.nodes))
+		return fmt.Errorf("compile graph %q: %d nodes in run A, %d in run B", c.label, len(c.ga.nodes), len(c.gb.nodes))
 	}
 	if c.ga.flags != c.gb.flags {
-		return fmt.Errorf("compile graph %q: instantiate flags %#x in run A, %#x in run B", c.out.Label, c.ga.flags, c.gb.flags)
+		return fmt.Errorf("compile graph %q: instantiate flags %#x in run A, %#x in run B", c.label, c.ga.flags, c.gb.flags)
 	}
 	c.out.Nodes = make([]graphir.Node, len(c.ga.nodes))
 	for i := range c.ga.nodes {
@@ -54,7 +56,7 @@ func (c *graphCompiler) prover(i int) *prover {
 	at := [2]uint64{c.ga.nodeMoment(nodeHandle(c.ga.nodes[i])), c.gb.nodeMoment(nodeHandle(c.gb.nodes[i]))}
 	p := c.provers[at]
 	if p == nil {
-		p = newProver(c.a.liveAt(at[0]), c.b.liveAt(at[1]))
+		p = newProver(c.a.liveAt(at[0]), c.b.liveAt(at[1]), c.table.maps)
 		c.provers[at] = p
 	}
 	return p
@@ -90,43 +92,56 @@ func (c *graphCompiler) node(i int) error {
 			return c.differ(i)
 		}
 		out.Type = graphir.NodeEmpty
+	case *trace.EventNode:
+		nb, ok := c.gb.nodes[i].(*trace.EventNode)
+		if !ok {
+			return c.differ(i)
+		}
+		out.Target, out.Type, err = c.eventNode(i, na, nb)
+	case *trace.Child:
+		nb, ok := c.gb.nodes[i].(*trace.Child)
+		if !ok {
+			return c.differ(i)
+		}
+		out.Type = graphir.NodeChild
+		out.Target, err = c.child(i, na, nb)
 	case *trace.Opaque:
-		return &RefusedError{c.out.Label, i, nodeTypeName(na.Type), na.Reason}
+		return &RefusedError{c.label, i, nodeTypeName(na.Type), na.Reason}
 	default:
-		return fmt.Errorf("compile graph %q: node %d: unknown record %T", c.out.Label, i, na)
+		return fmt.Errorf("compile graph %q: node %d: unknown record %T", c.label, i, na)
 	}
 	return err
 }
 
 func (c *graphCompiler) differ(i int) error {
-	return fmt.Errorf("compile graph %q: node %d: %T in run A, %T in run B", c.out.Label, i, c.ga.nodes[i], c.gb.nodes[i])
+	return fmt.Errorf("compile graph %q: node %d: %T in run A, %T in run B", c.label, i, c.ga.nodes[i], c.gb.nodes[i])
 }
 
 func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode, error) {
 	fa, fb := c.a.functions[na.Function], c.b.functions[nb.Function]
 	k, err := c.table.kernel(fa, fb)
 	if err != nil {
-		return nil, fmt.Errorf("compile graph %q: node %d: %w", c.out.Label, i, err)
+		return nil, fmt.Errorf("compile graph %q: node %d: %w", c.label, i, err)
 	}
 	if !slices.Equal(na.Grid, nb.Grid) || !slices.Equal(na.Block, nb.Block) || na.Shared != nb.Shared ||
 		len(na.Params) != len(nb.Params) || len(na.Grid) != 3 || len(na.Block) != 3 {
-		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.out.Label, i, fa.Name)
+		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.label, i, fa.Name)
 	}
 	node := &graphir.KernelNode{
 		Kernel: k, Grid: [3]uint32(na.Grid), Block: [3]uint32(na.Block),
 		SharedBytes: na.Shared, Params: bytes.Clone(na.Params),
 	}
-	if node.Attrs, err = nodeAttrs(na, nb); err != nil {
-		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.out.Label, i, fa.Name, err)
+	if node.Attrs, err = c.nodeAttrs(i, na, nb); err != nil {
+		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.label, i, fa.Name, err)
 	}
 	p := c.prover(i)
 	for n, param := range c.table.spec.Kernels[k].Params {
 		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
 			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
-				c.out.Label, i, fa.Name, n, len(na.Params))
+				c.label, i, fa.Name, n, len(na.Params))
 		}
 		var werr *WordError
-		where := fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.out.Label, i, fa.Name, n)
+		where := fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n)
 		pad := func(off, size uint32, e *WordError) {
 			e.Where = where
 			c.padding = c.padding.add(padding{c.index, i, off, size, e})
@@ -145,17 +160,29 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 	return node, nil
 }
 
-func nodeAttrs(na, nb *trace.Kernel) ([]graphir.NodeAttr, error) {
+// attrAccessPolicyWindow is CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW; its value begins with an address.
+const attrAccessPolicyWindow = 1
+
+func (c *graphCompiler) nodeAttrs(node int, na, nb *trace.Kernel) ([]graphir.NodeAttr, error) {
 	if len(na.Attrs) != len(nb.Attrs) {
 		return nil, errors.New("node attributes differ between the runs")
 	}
 	var out []graphir.NodeAttr
 	for i, at := range na.Attrs {
-		if at.ID != nb.Attrs[i].ID || !bytes.Equal(at.Value, nb.Attrs[i].Value) || len(at.Value) > 64 {
+		va, vb := at.Value, nb.Attrs[i].Value
+		v := graphir.NodeAttr{ID: at.ID}
+		if at.ID == attrAccessPolicyWindow && len(va) >= 8 && len(vb) >= 8 {
+			base, err := c.pointer(node, "access policy window", "base", binary.LittleEndian.Uint64(va), binary.LittleEndian.Uint64(vb))
+			if err != nil {
+				return nil, err
+			}
+			v.Base = &base
+			va, vb = append(make([]byte, 8), va[8:]...), append(make([]byte, 8), vb[8:]...)
+		}
+		if at.ID != nb.Attrs[i].ID || !bytes.Equal(va, vb) || len(va) > len(v.Value) {
 			return nil, fmt.Errorf("node attribute %d differs between the runs", at.ID)
 		}
-		v := graphir.NodeAttr{ID: at.ID}
-		copy(v.Value[:], at.Value)
+		copy(v.Value[:], va)
 		out = append(out, v)
 	}
 	return out, nil
@@ -168,70 +195,53 @@ func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir
 		werr = &WordError{A: a, B: b, Reason: "it must be an address, but leads to no live allocation"}
 	}
 	if werr != nil {
-		werr.Where = fmt.Sprintf("graph %q node %d %s %s", c.out.Label, i, kind, field)
+		werr.Where = fmt.Sprintf("graph %q node %d %s %s", c.label, i, kind, field)
 		return ptr, werr
 	}
 	return ptr, c.outlives(i, kind, ptr)
 }
 
-// outlives refuses a pointer to memory that was gone when the engine was ready: the native graph would fault, too.
+// outlives refuses a pointer to memory that a restored process does not have: what was gone when the engine was ready (the
+// native graph would fault, too), and kinds that no other process can make alike.
 func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error {
-	if c.a.allocs[ptr.Alloc].died < c.a.readyOrder && c.a.readyOrder != noOrder {
-		return &RefusedError{c.out.Label, i, kind, fmt.Sprintf("it refers to alloc#%d, which was freed before the engine was ready", ptr.Alloc)}
+	refuse := func(format string, args ...any) error {
+		return &RefusedError{c.label, i, kind, "it refers to " + fmt.Sprintf(format, args...)}
+	}
+	if ptr.Space == graphir.SpaceGlobal {
+		switch g := c.a.global(ptr.Alloc); {
+		case g.kind == graphir.AllocManaged:
+			return refuse("the managed variable %s", g.name)
+		case g.ambiguous:
+			return refuse("variable %s of a module whose image was loaded more than once", g.name)
+		case g.died < c.a.readyOrder:
+			return refuse("variable %s, whose module was unloaded before the engine was ready", g.name)
+		}
+		return nil
+	}
+	switch al := &c.a.allocs[ptr.Alloc]; {
+	case al.died < c.a.readyOrder && c.a.readyOrder != noOrder:
+		return refuse("alloc#%d, which was freed before the engine was ready", ptr.Alloc)
+	case al.kind == graphir.AllocManaged:
+		return refuse("managed memory (alloc#%d)", ptr.Alloc)
+	case al.kind == graphir.AllocIPC:
+		return refuse("another process's memory (alloc#%d)", ptr.Alloc)
+	case al.kind == graphir.AllocRegistered && al.born > c.table.deadline:
+		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Alloc)
 	}
 	return nil
-}
-
-func (c *graphCompiler) memset(i int, na, nb *trace.Memset) (*graphir.MemsetNode, error) {
-	if na.Pitch != nb.Pitch || na.Value != nb.Value || na.ElemSize != nb.ElemSize || na.Width != nb.Width || na.Height != nb.Height {
-		return nil, fmt.Errorf("compile graph %q: node %d (memset): it differs between the runs", c.out.Label, i)
-	}
-	dst, err := c.pointer(i, "memset", "dst", na.Dst, nb.Dst)
-	return &graphir.MemsetNode{
-		Dst: dst, Pitch: na.Pitch, Value: na.Value, ElemSize: na.ElemSize, Width: na.Width, Height: na.Height,
-	}, err
-}
-
-// CUmemorytype values that a copy between device addresses may carry.
-const (
-	memoryDevice  = 2
-	memoryUnified = 4
-)
-
-func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy) (*graphir.MemcpyNode, error) {
-	x, y := *na, *nb
-	x.Head, x.Graph, x.Node, x.Src, x.Dst = y.Head, y.Graph, y.Node, y.Src, y.Dst
-	if x != y {
-		return nil, fmt.Errorf("compile graph %q: node %d (memcpy): it differs between the runs", c.out.Label, i)
-	}
-	for _, t := range [2]uint32{na.SrcType, na.DstType} {
-		if t != memoryDevice && t != memoryUnified {
-			return nil, &RefusedError{c.out.Label, i, "memcpy", fmt.Sprintf("memory type %d (only copies between device addresses are restored)", t)}
-		}
-	}
-	src, err := c.pointer(i, "memcpy", "src", na.Src, nb.Src)
-	if err != nil {
-		return nil, err
-	}
-	dst, err := c.pointer(i, "memcpy", "dst", na.Dst, nb.Dst)
-	return &graphir.MemcpyNode{
-		Src:   graphir.MemcpyEnd{Pointer: src, X: na.SrcX, Y: na.SrcY, Z: na.SrcZ, Pitch: na.SrcPitch, Height: na.SrcHeight},
-		Dst:   graphir.MemcpyEnd{Pointer: dst, X: na.DstX, Y: na.DstY, Z: na.DstZ, Pitch: na.DstPitch, Height: na.DstHeight},
-		Width: na.Width, Height: na.Height, Depth: na.Depth,
-	}, err
 }
 
 func (c *graphCompiler) edges() error {
 	ea, err := edgeIndices(c.ga)
 	if err != nil {
-		return fmt.Errorf("compile graph %q: run A: %w", c.out.Label, err)
+		return fmt.Errorf("compile graph %q: run A: %w", c.label, err)
 	}
 	eb, err := edgeIndices(c.gb)
 	if err != nil {
-		return fmt.Errorf("compile graph %q: run B: %w", c.out.Label, err)
+		return fmt.Errorf("compile graph %q: run B: %w", c.label, err)
 	}
 	if !slices.Equal(ea, eb) {
-		return fmt.Errorf("compile graph %q: edges differ between the runs", c.out.Label)
+		return fmt.Errorf("compile graph %q: edges differ between the runs", c.label)
 	}
 	c.out.Edges = ea
 	return nil

@@ -17,7 +17,8 @@ type kernelTable struct {
 	modules  map[string]uint32 // module identity -> index
 	kernels  map[uint32]uint32 // run A's function id -> index
 	late     map[uint32]bool   // modules that a restored process does not load by itself
-	deadline uint64            // run A: what loads after this order is skipped online
+	maps     *tensorMaps
+	deadline uint64 // run A: what loads after this order is skipped online
 }
 
 // identityKey tells modules apart across processes: by image where the load was seen, else by their functions' names.

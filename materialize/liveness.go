@@ -21,6 +21,11 @@ func (r *Recording) liveAt(order uint64) *liveSet {
 			s.byAddr = append(s.byAddr, a)
 		}
 	}
+	for i := range r.globals {
+		if g := &r.globals[i].allocation; g.born < order && order <= g.died {
+			s.byAddr = append(s.byAddr, g)
+		}
+	}
 	sort.Slice(s.byAddr, func(i, j int) bool { return s.byAddr[i].addr < s.byAddr[j].addr })
 	return s
 }
@@ -34,7 +39,7 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 			break
 		}
 		if a := s.byAddr[k]; addr-a.addr <= a.size {
-			out[n] = graphir.Pointer{Alloc: a.id, Offset: addr - a.addr}
+			out[n] = graphir.Pointer{Alloc: a.id, Offset: addr - a.addr, Space: a.space}
 			n++
 		}
 	}
@@ -71,6 +76,10 @@ func nodeHandle(rec trace.Record) uint64 {
 	case *trace.Empty:
 		return v.Node
 	case *trace.Opaque:
+		return v.Node
+	case *trace.EventNode:
+		return v.Node
+	case *trace.Child:
 		return v.Node
 	}
 	return 0

@@ -25,6 +25,10 @@ type Recording struct {
 	tensors    []*trace.Tensor
 	identity   []*trace.Identity
 	contents   []*trace.Content
+	events     []event
+	globals    []global
+	globalData []*trace.GlobalData
+	tensorMaps map[string]*tensorMap // by their bytes
 	blocks     []*trace.Block
 	moments    map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	faults     []*trace.Fault
@@ -43,6 +47,7 @@ type phase struct {
 // allocation lives from record born up to, not including, record died.
 type allocation struct {
 	id         uint32
+	space      graphir.Space // of id: module variables are memory, too
 	kind       graphir.AllocKind
 	addr, size uint64
 	born, died uint64
@@ -51,8 +56,9 @@ type allocation struct {
 
 type module struct {
 	*trace.Module
-	names  []string
-	loaded uint64 // order of the load record
+	names    []string
+	loaded   uint64 // order of the load record
+	unloaded uint64 // order of the unload record
 }
 
 // capture is one finished stream capture with its nodes in driver order.
@@ -61,6 +67,7 @@ type capture struct {
 	order   uint64
 	nodes   []trace.Record
 	edges   []*trace.Edge
+	host    map[uint64][]byte // node -> what it reads from host memory
 	moments map[uint64]uint64 // node -> order of the first free after it inside this capture
 	execs   int               // how often it was instantiated
 	flags   uint64
@@ -88,6 +95,7 @@ func ReadRecording(path string) (*Recording, error) {
 	r := &Recording{
 		path: path, modules: map[uint32]*module{}, functions: map[uint32]*trace.Function{},
 		byID: map[uint32]*capture{}, moments: map[uint64][]*trace.Moment{}, readyOrder: noOrder,
+		tensorMaps: map[string]*tensorMap{},
 	}
 	for {
 		rec, err := f.Next()
@@ -134,10 +142,30 @@ func (r *Recording) add(rec trace.Record) error {
 		return r.addAlloc(v, order)
 	case *trace.Free:
 		return r.addFree(v, order)
+	case *trace.Event:
+		if int(v.ID) != len(r.events) {
+			return fmt.Errorf("event %d after %d others", v.ID, len(r.events))
+		}
+		r.events = append(r.events, event{Event: v, born: order, died: noOrder})
+	case *trace.EventGone:
+		if int(v.ID) >= len(r.events) {
+			return fmt.Errorf("end of event %d: %w", v.ID, errDangling)
+		}
+		r.events[v.ID].died = order
+	case *trace.Global:
+		r.addGlobal(v)
+	case *trace.GlobalData:
+		r.globalData = append(r.globalData, v)
+	case *trace.TensorMap:
+		r.tensorMaps[string(v.Map)] = &tensorMap{TensorMap: v, addr: v.Addr}
+	case *trace.TensorMoved:
+		r.moveTensorMap(v)
+	case *trace.Unload:
+		r.unload(v.ID, order)
 	case *trace.Moment:
 		r.moments[v.Graph] = append(r.moments[v.Graph], v)
 	case *trace.Module:
-		r.modules[v.ID] = &module{Module: v, loaded: order}
+		r.modules[v.ID] = &module{Module: v, loaded: order, unloaded: noOrder}
 	case *trace.Names:
 		m := r.modules[v.Module]
 		if m == nil {
@@ -198,7 +226,7 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 	var id uint32
 	switch v := rec.(type) {
 	case *trace.Graph:
-		g := &capture{Graph: v, order: order, moments: map[uint64]uint64{}}
+		g := &capture{Graph: v, order: order, moments: map[uint64]uint64{}, host: map[uint64][]byte{}}
 		for _, m := range r.moments[v.Handle] {
 			for _, n := range m.Nodes {
 				if _, ok := g.moments[n]; !ok {
@@ -223,6 +251,18 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 		id = v.Graph
 	case *trace.Opaque:
 		id = v.Graph
+	case *trace.EventNode:
+		if int(v.Event) >= len(r.events) {
+			return fmt.Errorf("node of event %d: %w", v.Event, errDangling)
+		}
+		id = v.Graph
+	case *trace.Child:
+		if r.byID[v.Child] == nil {
+			return fmt.Errorf("node of graph %d: %w", v.Child, errDangling)
+		}
+		id = v.Graph
+	case *trace.HostData:
+		id = v.Graph
 	case *trace.Edge:
 		id = v.Graph
 	case *trace.Exec:
@@ -237,6 +277,8 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 	switch v := rec.(type) {
 	case *trace.Edge:
 		g.edges = append(g.edges, v)
+	case *trace.HostData:
+		g.host[v.Node] = v.Data
 	case *trace.Exec:
 		g.execs++
 		g.flags = v.Flags

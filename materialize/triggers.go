@@ -20,12 +20,11 @@ func chooseTriggers(spec *graphir.Spec, late map[uint32]bool) []graphir.Trigger 
 	for gi := range spec.Graphs {
 		g := &spec.Graphs[gi]
 		c := candidate{g.Batch, map[uint32]bool{}, map[uint32]bool{}}
-		for ni := range g.Nodes {
-			if k := g.Nodes[ni].Kernel; k != nil && late[spec.Kernels[k.Kernel].Module] {
-				c.modules[spec.Kernels[k.Kernel].Module] = true
-				c.kernels[k.Kernel] = true
+		eachKernel(spec, g, func(k uint32) {
+			if m := spec.Kernels[k].Module; late[m] {
+				c.modules[m], c.kernels[k] = true, true
 			}
-		}
+		})
 		candidates = append(candidates, c)
 	}
 	slices.SortStableFunc(candidates, func(x, y candidate) int { return int(x.batch - y.batch) })
@@ -70,4 +69,16 @@ func chooseTriggers(spec *graphir.Spec, late map[uint32]bool) []graphir.Trigger 
 	}
 	slices.SortFunc(out, func(x, y graphir.Trigger) int { return int(x.Batch - y.Batch) })
 	return out
+}
+
+// eachKernel visits the kernels that a graph launches, embedded graphs included.
+func eachKernel(spec *graphir.Spec, g *graphir.Graph, visit func(kernel uint32)) {
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; {
+		case n.Kernel != nil:
+			visit(n.Kernel.Kernel)
+		case n.Type == graphir.NodeChild:
+			eachKernel(spec, &spec.Children[n.Target], visit)
+		}
+	}
 }

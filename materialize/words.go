@@ -26,11 +26,12 @@ func (e *WordError) Error() string {
 // prover decides words at one moment of both runs.
 type prover struct {
 	a, b   *liveSet
-	lo, hi uint64 // no word outside points into a live allocation of either run
+	maps   *tensorMaps // nil: there are none
+	lo, hi uint64      // no word outside points into a live allocation of either run
 }
 
-func newProver(a, b *liveSet) *prover {
-	p := &prover{a: a, b: b}
+func newProver(a, b *liveSet, maps *tensorMaps) *prover {
+	p := &prover{a: a, b: b, maps: maps}
 	alo, ahi := a.span()
 	blo, bhi := b.span()
 	p.lo, p.hi = min(alo, blo), max(ahi, bhi)
@@ -82,7 +83,7 @@ func describe(ps []graphir.Pointer) string {
 	if len(ps) == 0 {
 		return "no live allocation"
 	}
-	return fmt.Sprintf("alloc#%d+%d", ps[0].Alloc, ps[0].Offset)
+	return ps[0].String()
 }
 
 // param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
@@ -106,6 +107,19 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 		return true
 	}
 	for o := off; o < end; {
+		if o%tensorMapAlign == 0 {
+			number, ptr, err := p.maps.at(p, a[o:end], b[o:end])
+			if err != nil {
+				err.Offset = uint64(o - off)
+				return nil, err
+			}
+			if number != 0 {
+				fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr, TensorMap: number})
+				clear(out[o : o+graphir.TensorMapBytes])
+				o += graphir.TensorMapBytes
+				continue
+			}
+		}
 		if o%8 != 0 || o+8 > end {
 			if a[o] != b[o] {
 				e := &WordError{Offset: uint64(o - off), A: uint64(a[o]), B: uint64(b[o]), Nowhere: true,

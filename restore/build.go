@@ -15,6 +15,8 @@ type builder struct {
 	spec      *graphir.Spec
 	memory    *memory
 	functions []cuda.Function // by kernel index
+	events    []uint64        // CUevent by event index
+	embedded  []*uint64       // CUgraph slots of graphs that nodes embed a copy of
 	context   cuda.Context
 	arena     arena
 	program   program
@@ -69,9 +71,12 @@ func (b *builder) buildGroup(members []int, execs []cuda.GraphExec) (err error) 
 		for i, m := range members {
 			execs[m] = cuda.GraphExec(made[i])
 		}
-		if *t.graph != 0 {
-			err = errors.Join(err, cuda.Graph(*t.graph).Destroy())
+		for _, graph := range append(b.embedded, t.graph) {
+			if *graph != 0 {
+				err = errors.Join(err, cuda.Graph(*graph).Destroy())
+			}
 		}
+		b.embedded = nil
 	}()
 	for i, m := range members {
 		g := &b.spec.Graphs[m]
@@ -89,21 +94,51 @@ func (b *builder) buildGroup(members []int, execs []cuda.GraphExec) (err error) 
 // lay writes the program of one graph: nodes (or, for a later member, their parameters), edges, instantiate, upload.
 func (b *builder) lay(t *template, g *graphir.Graph, first bool, exec *uint64) error {
 	p := &b.program
+	if err := b.layGraph(t, g, first); err != nil {
+		return err
+	}
+	p.add(instantiate, noNode, ptr(exec), slot(t.graph), val(g.InstantiateFlags))
+	p.add(upload, noNode, slot(exec), val(0))
+	return nil
+}
+
+// layGraph writes the part of the program that leaves the graph as recorded.
+func (b *builder) layGraph(t *template, g *graphir.Graph, first bool) error {
 	if first {
-		p.add(graphCreate, noNode, ptr(t.graph), val(0))
+		b.program.add(graphCreate, noNode, ptr(t.graph), val(0))
 	}
 	for i := range g.Nodes {
 		if err := b.layNode(t, i, &g.Nodes[i], first); err != nil {
 			return fmt.Errorf("node %d: %w", i, err)
 		}
 	}
-	if first {
-		if err := b.layEdges(t, g.Edges); err != nil {
-			return err
-		}
+	if !first {
+		return nil
 	}
-	p.add(instantiate, noNode, ptr(exec), slot(t.graph), val(g.InstantiateFlags))
-	p.add(upload, noNode, slot(exec), val(0))
+	return b.layEdges(t, g.Edges)
+}
+
+// layChild makes the graph that a node embeds; the driver copies it into the node.
+func (b *builder) layChild(t *template, i int, g *graphir.Graph) error {
+	slots, err := place[uint64](&b.arena, 1+len(g.Nodes))
+	if err != nil {
+		return err
+	}
+	child := &template{graph: &slots[0], nodes: slots[1:]}
+	b.embedded = append(b.embedded, child.graph)
+	if err := b.layGraph(child, g, true); err != nil {
+		return fmt.Errorf("embedded graph: %w", err)
+	}
+	b.program.add(addChildGraphNode, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), slot(child.graph))
+	return nil
+}
+
+// layEvent adds a node about an event of the engine's. Members of a template have their events in common.
+func (b *builder) layEvent(t *template, i int, n *graphir.Node, add driverCall) error {
+	if int(n.Target) >= len(b.events) || b.events[n.Target] == 0 {
+		return fmt.Errorf("find event %d: it does not exist in this process", n.Target)
+	}
+	b.program.add(add, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), val(b.events[n.Target]))
 	return nil
 }
 
@@ -145,6 +180,16 @@ func (b *builder) layNode(t *template, i int, n *graphir.Node, first bool) error
 		if first {
 			p.add(addEmptyNode, i, ptr(node), slot(t.graph), val(0), val(0))
 		}
+	case graphir.NodeChild:
+		return b.layChild(t, i, &b.spec.Children[n.Target])
+	case graphir.NodeEventRecord, graphir.NodeEventWait:
+		add := addEventRecordNode
+		if n.Type == graphir.NodeEventWait {
+			add = addEventWaitNode
+		}
+		if first {
+			return b.layEvent(t, i, n, add)
+		}
 	default:
 		return fmt.Errorf("node type %d cannot be built", n.Type)
 	}
@@ -160,12 +205,10 @@ func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, e
 		return nil, err
 	}
 	copy(buffer, k.Params)
-	for _, f := range k.Fixups {
-		addr, err := b.memory.address(f.Pointer)
-		if err != nil {
-			return nil, fmt.Errorf("parameter offset %d: %w", f.Offset, err)
+	for i := range k.Fixups {
+		if err := b.memory.patch(buffer, &k.Fixups[i]); err != nil {
+			return nil, fmt.Errorf("parameter offset %d: %w", k.Fixups[i].Offset, err)
 		}
-		binary.LittleEndian.PutUint64(buffer[f.Offset:], addr)
 	}
 	pointers, err := place[uint64](&b.arena, len(table))
 	if err != nil {
@@ -215,14 +258,31 @@ func (b *builder) memcpyParams(m *graphir.MemcpyNode) (*cuda.Memcpy3D, error) {
 		return nil, err
 	}
 	params[0] = cuda.Memcpy3D{
-		SrcMemoryType: cuda.MemoryTypeDevice, SrcDevice: cuda.DevicePtr(src), SrcXInBytes: m.Src.X, SrcY: m.Src.Y, SrcZ: m.Src.Z,
+		SrcMemoryType: memoryType(b.spec, m.Src.Pointer), SrcHost: uintptr(src), SrcDevice: cuda.DevicePtr(src), SrcXInBytes: m.Src.X, SrcY: m.Src.Y, SrcZ: m.Src.Z,
 		SrcPitch: m.Src.Pitch, SrcHeight: m.Src.Height,
-		DstMemoryType: cuda.MemoryTypeDevice, DstDevice: cuda.DevicePtr(dst), DstXInBytes: m.Dst.X, DstY: m.Dst.Y, DstZ: m.Dst.Z,
+		DstMemoryType: memoryType(b.spec, m.Dst.Pointer), DstHost: uintptr(dst), DstDevice: cuda.DevicePtr(dst), DstXInBytes: m.Dst.X, DstY: m.Dst.Y, DstZ: m.Dst.Z,
 		DstPitch: m.Dst.Pitch, DstHeight: m.Dst.Height,
 		WidthInBytes: m.Width, Height: m.Height, Depth: m.Depth,
 	}
 	return &params[0], nil
 }
+
+// memoryType is the CUmemorytype of what a copy reads or writes. The driver looks at the host or at the device address of an
+// end, as the type says.
+func memoryType(spec *graphir.Spec, p graphir.Pointer) uint32 {
+	if p.Space == graphir.SpaceHost {
+		return memoryTypeHost
+	}
+	if p.Space == graphir.SpaceAlloc {
+		if kind := spec.Allocations[p.Alloc].Kind; kind == graphir.AllocPinned || kind == graphir.AllocRegistered {
+			return memoryTypeHost
+		}
+	}
+	return cuda.MemoryTypeDevice
+}
+
+// memoryTypeHost is CU_MEMORYTYPE_HOST.
+const memoryTypeHost = 1
 
 // layAttributes sets the recorded node attributes, cluster dimensions and priorities among them.
 func (b *builder) layAttributes(i int, node *uint64, attrs []graphir.NodeAttr) error {
@@ -232,6 +292,13 @@ func (b *builder) layAttributes(i int, node *uint64, attrs []graphir.NodeAttr) e
 	}
 	for j, a := range attrs {
 		values[j] = a.Value
+		if a.Base != nil {
+			base, err := b.memory.address(*a.Base)
+			if err != nil {
+				return fmt.Errorf("attribute %d: %w", a.ID, err)
+			}
+			binary.LittleEndian.PutUint64(values[j][:], base)
+		}
 		b.program.add(setKernelAttribute, i, slot(node), val(uint64(a.ID)), ptr(&values[j]))
 	}
 	return nil

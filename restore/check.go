@@ -100,7 +100,15 @@ func (s *Session) checker() (*checker, error) {
 		}
 		execs[i] = g.exec
 	}
-	return newChecker(s.spec, engineMemory(s.spec, allocs), execs)
+	m := engineMemory(s.spec, allocs)
+	r, err := newResolver(s.spec)
+	if err == nil {
+		err = r.globals(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newChecker(s.spec, m, execs)
 }
 
 func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker, error) {
@@ -181,13 +189,17 @@ func (c *checker) prepare() (err error) {
 
 // saveContent keeps the content's bytes, pointers resolved, for those of its spans that no tensor covers.
 func (c *checker) saveContent(content *graphir.Content) error {
+	if content.Space == graphir.SpaceHost {
+		return nil // the native process reads host memory of its own
+	}
 	data, err := c.memory.resolveContent(content)
 	if err != nil {
 		return err
 	}
+	object := c.spec.Object(content.Space, content.Alloc)
 	for _, s := range c.spans {
 		from, to := max(s.offset, content.Offset), min(s.offset+s.size, content.Offset+uint64(len(data)))
-		if s.class != digest.Permanent || s.alloc != content.Alloc || from >= to {
+		if s.class != digest.Permanent || s.alloc != object || from >= to {
 			continue
 		}
 		if c.saved[s] == nil {

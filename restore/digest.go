@@ -15,8 +15,8 @@ import (
 // address are hashed as the (allocation, offset) they point to.
 type hasher struct {
 	spec  *graphir.Spec
-	base  []uint64 // by allocation index
-	order []uint32 // indices of existing allocations by ascending base
+	base  []uint64 // by object
+	order []uint32 // existing objects by ascending base
 	buf   []byte
 }
 
@@ -98,7 +98,7 @@ func (h *hasher) canonicalise(buf []byte, offset uint64) {
 	}
 	low := h.base[h.order[0]]
 	last := h.order[len(h.order)-1]
-	high := h.base[last] + h.spec.Allocations[last].Size
+	high := h.base[last] + h.spec.ObjectSize(last)
 	for i := int(-offset & 7); i+8 <= len(buf); i += 8 {
 		word := binary.LittleEndian.Uint64(buf[i:])
 		if word < low || word > high {
@@ -120,7 +120,7 @@ func (h *hasher) find(addr uint64) (alloc uint32, offset uint64, ok bool) {
 	}
 	alloc = h.order[n-1]
 	offset = addr - h.base[alloc]
-	return alloc, offset, offset <= h.spec.Allocations[alloc].Size
+	return alloc, offset, offset <= h.spec.ObjectSize(alloc)
 }
 
 // second adds the hashes of another replay to a range, unless they are equal.

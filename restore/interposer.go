@@ -14,6 +14,8 @@ var (
 	procAllocCount       = cuda.Process("medusa_alloc_count")
 	procAllocGet         = cuda.Process("medusa_alloc_get")
 	procSequence         = cuda.Process("medusa_sequence")
+	procEventCount       = cuda.Process("medusa_event_count")
+	procEventGet         = cuda.Process("medusa_event_get")
 	procModuleCount      = cuda.Process("medusa_module_count")
 	procModuleGet        = cuda.Process("medusa_module_get")
 	procTriggerBegin     = cuda.Process("medusa_trigger_begin")
@@ -69,6 +71,34 @@ func sequence() ([]int64, error) {
 	steps := make([]int64, n)
 	_, err = procSequence.Invoke(uintptr(unsafe.Pointer(&steps[0])), n)
 	return steps, err
+}
+
+// liveEvent mirrors struct medusa_event.
+type liveEvent struct {
+	Handle uint64
+	Flags  uint32
+	Live   uint32
+	Steps  uint32
+	_      uint32
+}
+
+// liveEvents reads the process's events in creation order.
+func liveEvents() ([]liveEvent, error) {
+	n, err := procEventCount.Invoke()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]liveEvent, n)
+	for i := range all {
+		r, err := procEventGet.Invoke(uintptr(i), uintptr(unsafe.Pointer(&all[i])))
+		if err != nil {
+			return nil, err
+		}
+		if int32(r) != 0 {
+			return nil, fmt.Errorf("read event %d of %d: out of range", i, n)
+		}
+	}
+	return all, nil
 }
 
 // liveModule mirrors struct medusa_module.

@@ -113,7 +113,11 @@ func isLibraryKernel(k cuda.Kernel) bool {
 // would load every library that is not in use.
 func inLibrary(f cuda.Function, name string, libraries []cuda.LibraryHandle) bool {
 	for _, l := range libraries {
-		if own, err := libraryFunction(l, name); err == nil && own == f {
+		kernel, err := libraryKernel(l, name)
+		if err != nil {
+			continue
+		}
+		if own, err := kernel.Function(); err == nil && own == f {
 			return true
 		}
 	}
@@ -142,33 +146,39 @@ func enumerate(m cuda.Module) (hiddenModule, error) {
 // unused kernels are 0.
 func (r *resolver) resolve() ([]cuda.Function, error) {
 	functions := make([]cuda.Function, len(r.spec.Kernels))
-	for _, g := range r.spec.Graphs {
-		for _, n := range g.Nodes {
-			if n.Kernel == nil || functions[n.Kernel.Kernel] != 0 {
+	var first error
+	r.spec.AllGraphs(func(g *graphir.Graph) {
+		for i := range g.Nodes {
+			n := &g.Nodes[i]
+			if first != nil || n.Kernel == nil || functions[n.Kernel.Kernel] != 0 {
 				continue
 			}
 			k := r.spec.Kernels[n.Kernel.Kernel]
-			f, err := r.find(k)
+			f, kernel, err := r.find(k)
 			if err == nil {
 				err = checkLayout(f, k.Params)
 			}
 			if err == nil {
-				err = applyAttributes(f, k.Attrs)
+				err = applyAttributes(f, kernel, k.Attrs)
 			}
 			if err != nil {
-				return nil, &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
+				first = &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
 			}
 			functions[n.Kernel.Kernel] = f
 		}
+	})
+	if first != nil {
+		return nil, first
 	}
 	return functions, nil
 }
 
-// find returns the kernel's function from the one module that is its own.
-func (r *resolver) find(k graphir.Kernel) (cuda.Function, error) {
+// find returns the kernel's function from the one module that is its own, and its kernel where that is a library's.
+func (r *resolver) find(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
 	module := r.spec.Modules[k.Module]
 	if module.Kind == graphir.ModuleHidden {
-		return r.findHidden(module, k)
+		f, err := r.findHidden(module, k)
+		return f, 0, err
 	}
 	for i := range r.loaded {
 		m := &r.loaded[i]
@@ -176,11 +186,17 @@ func (r *resolver) find(k graphir.Kernel) (cuda.Function, error) {
 			continue
 		}
 		if m.IsLibrary == 0 {
-			return cuda.Module(m.Handle).Function(k.Name)
+			f, err := cuda.Module(m.Handle).Function(k.Name)
+			return f, 0, err
 		}
-		return libraryFunction(cuda.LibraryHandle(m.Handle), k.Name)
+		kernel, err := libraryKernel(cuda.LibraryHandle(m.Handle), k.Name)
+		if err != nil {
+			return 0, 0, err
+		}
+		f, err := kernel.Function()
+		return f, kernel, err
 	}
-	return 0, fmt.Errorf("module is not loaded in this process (%d are)", len(r.loaded))
+	return 0, 0, fmt.Errorf("module is not loaded in this process (%d are)", len(r.loaded))
 }
 
 // findHidden looks for the module by the names of all its functions. Modules with equal names are told apart by the
@@ -212,13 +228,11 @@ func sameImage(want *graphir.Module, got *liveModule) bool {
 	return want.BuildID != "" && want.BuildID == got.buildID() && want.DSOOffset == got.DSOOffset
 }
 
-func libraryFunction(lib cuda.LibraryHandle, name string) (cuda.Function, error) {
+func libraryKernel(lib cuda.LibraryHandle, name string) (cuda.Kernel, error) {
 	var kernel cuda.Kernel
 	s := append([]byte(name), 0)
-	if err := procLibraryGetKernel.Call(uintptr(unsafe.Pointer(&kernel)), uintptr(lib), uintptr(unsafe.Pointer(&s[0]))); err != nil {
-		return 0, err
-	}
-	return kernel.Function()
+	err := procLibraryGetKernel.Call(uintptr(unsafe.Pointer(&kernel)), uintptr(lib), uintptr(unsafe.Pointer(&s[0])))
+	return kernel, err
 }
 
 // checkLayout compares the kernel's parameters with the recorded ones: a rebuilt library may keep a name and change
@@ -239,11 +253,23 @@ func checkLayout(f cuda.Function, params []graphir.Param) error {
 	return nil
 }
 
+// CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
+// CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
+var (
+	procKernelGetAttribute = cuda.Driver("cuKernelGetAttribute")
+	procKernelSetAttribute = cuda.Driver("cuKernelSetAttribute")
+)
+
 // applyAttributes puts the recorded function attributes in force, such as the dynamic shared memory above 48 KiB that
-// the skipped warm-up would have asked for.
-func applyAttributes(f cuda.Function, attrs []graphir.FuncAttr) error {
+// the skipped warm-up would have asked for. A library's kernel gets them as well: the engine's later launches name it.
+func applyAttributes(f cuda.Function, kernel cuda.Kernel, attrs []graphir.FuncAttr) error {
 	for _, a := range attrs {
 		id := cuda.FunctionAttribute(a.ID)
+		if kernel != 0 {
+			if err := applyToKernel(kernel, a); err != nil {
+				return fmt.Errorf("set kernel attribute %d to %d: %w", a.ID, a.Value, err)
+			}
+		}
 		if now, err := f.Attribute(id); err == nil && int64(now) == a.Value {
 			continue
 		}
@@ -252,6 +278,18 @@ func applyAttributes(f cuda.Function, attrs []graphir.FuncAttr) error {
 		}
 	}
 	return nil
+}
+
+func applyToKernel(kernel cuda.Kernel, a graphir.FuncAttr) error {
+	device, err := currentDevice()
+	if err != nil {
+		return err
+	}
+	var now int32
+	if err := procKernelGetAttribute.Call(uintptr(unsafe.Pointer(&now)), uintptr(a.ID), uintptr(kernel), uintptr(device)); err == nil && int64(now) == a.Value {
+		return nil
+	}
+	return procKernelSetAttribute.Call(uintptr(a.ID), uintptr(a.Value), uintptr(kernel), uintptr(device))
 }
 
 func (r *resolver) describe(m graphir.Module) string {

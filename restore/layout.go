@@ -10,7 +10,7 @@ import (
 // span is a piece of one allocation with one part to play in verification. Spans of an allocation do not overlap and
 // cover all of it.
 type span struct {
-	alloc        uint32
+	alloc        uint32 // object (graphir.Spec.Object)
 	offset, size uint64
 	class        digest.Class
 	tensor       int    // index of the named tensor, noTensor where there is none
@@ -25,7 +25,7 @@ const noTensor = -1
 const checkedKV = 64 << 20
 
 // spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every
-// graph-owned one that something refers to. Both verifying runs derive it from the artifact alone, so they agree.
+// graph-owned one and every variable of a module that something refers to. Both verifying runs derive it from the artifact alone, so they agree.
 //
 // Page-locked and registered host memory belongs to it only where a graph refers to it: the engine reads results through
 // it, and what it holds beyond that reaches no graph.
@@ -38,6 +38,11 @@ func spansOf(spec *graphir.Spec) []span {
 			continue
 		}
 		spans = append(spans, divide(spec, uint32(i), kv)...)
+	}
+	for i, g := range spec.Globals {
+		if object := spec.Object(graphir.SpaceGlobal, uint32(i)); used[object] && g.Size > 0 {
+			spans = append(spans, divide(spec, object, kv)...)
+		}
 	}
 	return spans
 }
@@ -66,16 +71,16 @@ type role struct {
 
 // divide cuts one allocation into spans: what the engine named comes before what was saved, and that before the default.
 func divide(spec *graphir.Spec, alloc uint32, kv uint64) []span {
-	a := spec.Allocations[alloc]
+	size := spec.ObjectSize(alloc)
 	unnamed := func(from, size uint64, class digest.Class) layer {
 		return layer{from, from + size, role{class, noTensor, 1}}
 	}
-	layers := []layer{unnamed(0, a.Size, digest.Other)}
-	if a.Owner == graphir.OwnerGraph {
+	layers := []layer{unnamed(0, size, digest.Other)}
+	if int(alloc) < len(spec.Allocations) && spec.Allocations[alloc].Owner == graphir.OwnerGraph {
 		layers[0].role.class = digest.Temporary
 	}
 	for _, c := range spec.Contents {
-		if c.Alloc != alloc {
+		if spec.Object(c.Space, c.Alloc) != alloc {
 			continue
 		}
 		layers = append(layers, unnamed(c.Offset, uint64(len(c.Data)), digest.Permanent))

@@ -1,8 +1,8 @@
 package restore
 
 import (
-	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"medusa/graphir"
@@ -12,15 +12,16 @@ import (
 // memory maps allocation indices to this process's addresses, and owns the graph-owned allocations it made.
 type memory struct {
 	spec  *graphir.Spec
-	base  []uint64 // by allocation index; 0 where the allocation does not exist in this process
-	owned []uint32 // indices that were allocated here, in order
+	base  []uint64 // by object (graphir.Spec.Object); 0 where it does not exist in this process
+	owned []uint32 // allocations that were made here, in order
+	host  arena    // host buffers
 }
 
 // engineMemory takes the engine-owned addresses from the replayed sequence.
 func engineMemory(spec *graphir.Spec, allocs []liveAlloc) *memory {
-	m := &memory{spec: spec, base: make([]uint64, len(spec.Allocations))}
+	m := &memory{spec: spec, base: make([]uint64, spec.Objects())}
 	for i, a := range allocs {
-		if i < len(m.base) && a.Live != 0 {
+		if i < len(spec.Allocations) && a.Live != 0 {
 			m.base[i] = a.Addr
 		}
 	}
@@ -29,9 +30,9 @@ func engineMemory(spec *graphir.Spec, allocs []liveAlloc) *memory {
 
 // address resolves an indirect index pointer (paper §4.2).
 func (m *memory) address(p graphir.Pointer) (uint64, error) {
-	base := m.base[p.Alloc]
+	base := m.base[m.spec.Target(p)]
 	if base == 0 {
-		return 0, fmt.Errorf("resolve pointer to allocation %d + %d: it does not exist in this process", p.Alloc, p.Offset)
+		return 0, fmt.Errorf("resolve pointer to %s: it does not exist in this process", p)
 	}
 	return base + p.Offset, nil
 }
@@ -50,37 +51,27 @@ func (m *memory) allocate() error {
 		m.base[i] = addr
 		m.owned = append(m.owned, uint32(i))
 	}
-	return nil
+	return m.allocateHost()
 }
 
-// referenced reports for each allocation whether a graph, a saved content or a named tensor refers to it. What nothing
-// refers to was scratch of the skipped warm-up.
+// referenced reports for each object whether a graph, a saved content or a named tensor refers to it. What nothing refers
+// to was scratch of the skipped warm-up.
 func referenced(spec *graphir.Spec) []bool {
-	used := make([]bool, len(spec.Allocations))
-	fixups := func(fs []graphir.Fixup) {
-		for _, f := range fs {
-			used[f.Pointer.Alloc] = true
+	used := make([]bool, spec.Objects())
+	visit := func(p graphir.Pointer) { used[spec.Target(p)] = true }
+	spec.AllGraphs(func(g *graphir.Graph) {
+		for i := range g.Nodes {
+			g.Nodes[i].Pointers(visit)
 		}
-	}
-	for _, g := range spec.Graphs {
-		for _, n := range g.Nodes {
-			switch {
-			case n.Kernel != nil:
-				fixups(n.Kernel.Fixups)
-			case n.Memset != nil:
-				used[n.Memset.Dst.Alloc] = true
-			case n.Memcpy != nil:
-				used[n.Memcpy.Src.Pointer.Alloc] = true
-				used[n.Memcpy.Dst.Pointer.Alloc] = true
-			}
-		}
-	}
+	})
 	for _, c := range spec.Contents {
-		used[c.Alloc] = true
-		fixups(c.Fixups)
+		used[spec.Object(c.Space, c.Alloc)] = true
+		for _, f := range c.Fixups {
+			visit(f.Pointer)
+		}
 	}
 	for _, t := range spec.Tensors {
-		used[t.At.Alloc] = true
+		visit(t.At)
 	}
 	return used
 }
@@ -136,6 +127,7 @@ func (m *memory) free() error {
 		m.base[index] = 0
 	}
 	m.owned = nil
+	m.host.release()
 	return first
 }
 
@@ -147,13 +139,36 @@ func (m *memory) fillContents() error {
 		if err != nil {
 			return err
 		}
-		at, err := m.address(graphir.Pointer{Alloc: c.Alloc, Offset: c.Offset})
+		at, err := m.address(graphir.Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space})
 		if err != nil {
 			return err
 		}
-		if err := cuda.CopyToDevice(cuda.DevicePtr(at), data); err != nil {
-			return fmt.Errorf("fill allocation %d + %d with %d bytes: %w", c.Alloc, c.Offset, len(data), err)
+		switch c.Space {
+		case graphir.SpaceHost:
+			fillHost(at, data)
+		case graphir.SpaceGlobal:
+			err = fillStable(at, data, c.Unstable)
+		default:
+			err = cuda.CopyToDevice(cuda.DevicePtr(at), data)
 		}
+		if err != nil {
+			return fmt.Errorf("fill %s#%d + %d with %d bytes: %w", c.Space, c.Alloc, c.Offset, len(data), err)
+		}
+	}
+	return nil
+}
+
+// fillStable leaves alone what differed between the recordings: in a variable of the engine's own module that is what the
+// engine put there itself.
+func fillStable(at uint64, data []byte, unstable []graphir.Range) error {
+	from := uint64(0)
+	for _, u := range append(slices.Clone(unstable), graphir.Range{Offset: uint64(len(data))}) {
+		if u.Offset > from {
+			if err := cuda.CopyToDevice(cuda.DevicePtr(at+from), data[from:u.Offset]); err != nil {
+				return err
+			}
+		}
+		from = u.Offset + u.Size
 	}
 	return nil
 }
@@ -165,12 +180,10 @@ func (m *memory) resolveContent(c *graphir.Content) ([]byte, error) {
 		return c.Data, nil
 	}
 	data := append([]byte(nil), c.Data...)
-	for _, f := range c.Fixups {
-		addr, err := m.address(f.Pointer)
-		if err != nil {
+	for i := range c.Fixups {
+		if err := m.patch(data, &c.Fixups[i]); err != nil {
 			return nil, err
 		}
-		binary.LittleEndian.PutUint64(data[f.Offset:], addr)
 	}
 	return data, nil
 }

@@ -25,6 +25,9 @@ const (
 	addMemcpyNode
 	addMemsetNode
 	addEmptyNode
+	addChildGraphNode
+	addEventRecordNode
+	addEventWaitNode
 	setKernelAttribute
 	addDependencies
 	setKernelParams
@@ -41,6 +44,9 @@ const (
 //	CUresult cuGraphAddMemcpyNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, const CUDA_MEMCPY3D *, CUcontext)
 //	CUresult cuGraphAddMemsetNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, const CUDA_MEMSET_NODE_PARAMS *, CUcontext)
 //	CUresult cuGraphAddEmptyNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n)
+//	CUresult cuGraphAddChildGraphNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, CUgraph)
+//	CUresult cuGraphAddEventRecordNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, CUevent)
+//	CUresult cuGraphAddEventWaitNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, CUevent)
 //	CUresult cuGraphKernelNodeSetAttribute(CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue *)
 //	CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t n)
 //	CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *)
@@ -54,6 +60,9 @@ var driverCalls = [...]*cuda.Proc{
 	addMemcpyNode:      cuda.Driver("cuGraphAddMemcpyNode"),
 	addMemsetNode:      cuda.Driver("cuGraphAddMemsetNode"),
 	addEmptyNode:       cuda.Driver("cuGraphAddEmptyNode"),
+	addChildGraphNode:  cuda.Driver("cuGraphAddChildGraphNode"),
+	addEventRecordNode: cuda.Driver("cuGraphAddEventRecordNode"),
+	addEventWaitNode:   cuda.Driver("cuGraphAddEventWaitNode"),
 	setKernelAttribute: cuda.Driver("cuGraphKernelNodeSetAttribute"),
 	addDependencies:    cuda.Driver("cuGraphAddDependencies_v2"),
 	setKernelParams:    cuda.Driver("cuGraphKernelNodeSetParams_v2"),

@@ -83,13 +83,16 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	}
 
 	done = s.timings.start("resolve")
-	functions, err := s.resolveKernels()
+	r := &restoration{memory: engineMemory(s.spec, allocs)}
+	functions, err := s.resolve(r.memory)
 	done()
 	if err != nil {
 		return nil, &Fallback{codeOf(err, KernelNotFound), err}
 	}
-
-	r := &restoration{memory: engineMemory(s.spec, allocs)}
+	events, err := engineEvents(s.spec)
+	if err != nil {
+		return nil, &Fallback{SequenceMismatch, err}
+	}
 	if err := s.comparePlaces(r.memory); err != nil {
 		return nil, &Fallback{SequenceMismatch, err}
 	}
@@ -110,7 +113,7 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	})
 	if err == nil {
 		done := s.timings.start("build")
-		err = s.buildInto(r, functions)
+		err = s.buildInto(r, functions, events)
 		done()
 	}
 	if err != nil {
@@ -120,16 +123,21 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	return r, nil
 }
 
-func (s *Session) resolveKernels() ([]cuda.Function, error) {
+// resolve finds the kernels, and the variables of modules.
+func (s *Session) resolve(m *memory) ([]cuda.Function, error) {
 	r, err := newResolver(s.spec)
 	if err != nil {
 		return nil, err
 	}
-	return r.resolve()
+	functions, err := r.resolve()
+	if err != nil {
+		return nil, err
+	}
+	return functions, r.globals(m)
 }
 
-func (s *Session) buildInto(r *restoration, functions []cuda.Function) (err error) {
-	b := &builder{spec: s.spec, memory: r.memory, functions: functions}
+func (s *Session) buildInto(r *restoration, functions []cuda.Function, events []uint64) (err error) {
+	b := &builder{spec: s.spec, memory: r.memory, functions: functions, events: events}
 	if b.context, err = cuda.CurrentContext(); err != nil {
 		return err
 	}

@@ -8,14 +8,14 @@ import (
 	"medusa/graphir"
 )
 
-// groupByShape returns the spec's graphs, as indices, grouped by what a template fixes: node types, node attributes and
-// edges with their data. Members of a group differ only in what setting a node's parameters changes. Groups stand in the
+// groupByShape returns the spec's graphs, as indices, grouped by what a template fixes: node types, node attributes,
+// events, kinds of memory and edges with their data. Members of a group differ only in what setting a node's parameters changes. Groups stand in the
 // order of their first members.
 func groupByShape(spec *graphir.Spec) [][]int {
 	var groups [][]int
 	byShape := make(map[string]int)
 	for i := range spec.Graphs {
-		key := shape(&spec.Graphs[i])
+		key := shape(spec, i)
 		g, ok := byShape[key]
 		if !ok {
 			g = len(groups)
@@ -27,12 +27,21 @@ func groupByShape(spec *graphir.Spec) [][]int {
 	return groups
 }
 
-// shape encodes what must be equal for two graphs to share a template.
-func shape(g *graphir.Graph) string {
+// shape encodes what must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
+// parameters of a node sets its function, too. Embedded graphs have no setter: a graph with one shares with no other.
+func shape(spec *graphir.Spec, index int) string {
+	g := &spec.Graphs[index]
 	var b []byte
 	b = binary.AppendUvarint(b, uint64(len(g.Nodes)))
 	for _, n := range g.Nodes {
 		b = append(b, byte(n.Type))
+		b = binary.AppendUvarint(b, uint64(n.Target))
+		switch {
+		case n.Type == graphir.NodeChild:
+			b = binary.AppendUvarint(b, uint64(index))
+		case n.Memcpy != nil:
+			b = append(b, byte(memoryType(spec, n.Memcpy.Src.Pointer)), byte(memoryType(spec, n.Memcpy.Dst.Pointer)))
+		}
 		if n.Kernel == nil {
 			continue
 		}
@@ -40,6 +49,10 @@ func shape(g *graphir.Graph) string {
 		for _, a := range n.Kernel.Attrs {
 			b = binary.AppendUvarint(b, uint64(a.ID))
 			b = append(b, a.Value[:]...)
+			if a.Base != nil {
+				b = binary.AppendUvarint(b, 1+uint64(spec.Target(*a.Base)))
+				b = binary.AppendUvarint(b, a.Base.Offset)
+			}
 		}
 	}
 	for _, r := range edgeRuns(g.Edges) {
@@ -52,19 +65,21 @@ func shape(g *graphir.Graph) string {
 	return string(b)
 }
 
-// edgeRuns sorts the edges into runs in which both ends advance by one node from edge to edge. The node handles of such
-// a run lie side by side where the driver stored them, so one driver call adds the whole run; a linear chain is one run.
+// edgeRuns sorts the edges into runs with the same edge data in which both ends advance by one node from edge to edge. The
+// node handles of such a run lie side by side where the driver stored them, so one driver call adds the whole run; a linear
+// chain is one run. Edges with other data take another call: drivers up to 610 give all edges of a call the first one's.
 func edgeRuns(edges []graphir.Edge) [][]graphir.Edge {
 	sorted := slices.Clone(edges)
 	delta := func(e graphir.Edge) int64 { return int64(e.To) - int64(e.From) }
+	data := func(e graphir.Edge) [3]uint8 { return [3]uint8{e.FromPort, e.ToPort, e.Type} }
 	slices.SortFunc(sorted, func(a, b graphir.Edge) int {
-		return cmp.Or(cmp.Compare(delta(a), delta(b)), cmp.Compare(a.From, b.From),
-			cmp.Compare(a.FromPort, b.FromPort), cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type))
+		return cmp.Or(cmp.Compare(a.FromPort, b.FromPort), cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type),
+			cmp.Compare(delta(a), delta(b)), cmp.Compare(a.From, b.From))
 	})
 	var runs [][]graphir.Edge
 	start := 0
 	for i := 1; i <= len(sorted); i++ {
-		if i < len(sorted) && sorted[i].From == sorted[i-1].From+1 && sorted[i].To == sorted[i-1].To+1 {
+		if i < len(sorted) && data(sorted[i]) == data(sorted[i-1]) && sorted[i].From == sorted[i-1].From+1 && sorted[i].To == sorted[i-1].To+1 {
 			continue
 		}
 		runs = append(runs, sorted[start:i])

@@ -60,10 +60,17 @@ func TestEdgeRuns(t *testing.T) {
 	want := [][]graphir.Edge{
 		{{From: 0, To: 1}, {From: 1, To: 2}},
 		{{From: 3, To: 4}, {From: 4, To: 5}},
-		{{From: 1, To: 3, Type: 1}},
 		{{From: 2, To: 5}},
+		{{From: 1, To: 3, Type: 1}},
 	}
 	if got := edgeRuns(edges); !reflect.DeepEqual(got, want) {
+		t.Errorf("runs %v, want %v", got, want)
+	}
+	// Edges with other data in between: drivers give all edges of a call the first one's.
+	mixed := chain(4)
+	mixed[1].Type, mixed[1].FromPort = 1, 1
+	want = [][]graphir.Edge{{{From: 0, To: 1}}, {{From: 2, To: 3}}, {{From: 1, To: 2, FromPort: 1, Type: 1}}}
+	if got := edgeRuns(mixed); !reflect.DeepEqual(got, want) {
 		t.Errorf("runs %v, want %v", got, want)
 	}
 	if got := edgeRuns(nil); len(got) != 0 {

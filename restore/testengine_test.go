@@ -224,7 +224,11 @@ func (e *engine) trigger(int64) error {
 	if err := e.loadHidden(); err != nil {
 		return err
 	}
-	other, err := libraryFunction(e.twin, "noop")
+	kernel, err := libraryKernel(e.twin, "noop")
+	if err != nil {
+		return err
+	}
+	other, err := kernel.Function()
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,208 @@
+package materialize
+
+import (
+	"fmt"
+	"slices"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// event lives from record born up to, not including, record died.
+type event struct {
+	*trace.Event
+	born, died uint64
+}
+
+// global is a module variable whose address the process asked for. As memory it is an allocation in a space of its own.
+type global struct {
+	allocation
+	module    uint32 // the recording's id
+	name      string
+	ambiguous bool // another loaded module has the same identity: nothing tells online which one was meant
+}
+
+// tensorMap is what one encoded tensor map was made from, and the address that it holds now.
+type tensorMap struct {
+	*trace.TensorMap
+	addr uint64
+}
+
+func (r *Recording) addGlobal(v *trace.Global) {
+	if r.modules[v.Module] == nil {
+		return // of a module whose load was not seen: a pointer into it leads nowhere, and is refused as that
+	}
+	g := global{module: v.Module, name: v.Name}
+	g.allocation = allocation{
+		space: graphir.SpaceGlobal, kind: graphir.AllocDevice, addr: v.Addr, size: v.Size, born: r.modules[v.Module].loaded, died: noOrder,
+	}
+	if v.Managed != 0 {
+		g.kind = graphir.AllocManaged
+	}
+	r.globals = append(r.globals, g)
+}
+
+// global returns the variable with an index of the spec; where its module was loaded again, the last of them.
+func (r *Recording) global(id uint32) *global {
+	for i := len(r.globals) - 1; i >= 0; i-- {
+		if r.globals[i].id == id {
+			return &r.globals[i]
+		}
+	}
+	return &global{}
+}
+
+func (r *Recording) unload(module uint32, order uint64) {
+	if m := r.modules[module]; m != nil {
+		m.unloaded = order
+	}
+	for i := range r.globals {
+		if g := &r.globals[i]; g.module == module && g.died == noOrder {
+			g.died = order
+		}
+	}
+}
+
+func (r *Recording) moveTensorMap(v *trace.TensorMoved) {
+	from := &trace.TensorMap{}
+	if m := r.tensorMaps[string(v.Before)]; m != nil {
+		from = m.TensorMap
+	}
+	r.tensorMaps[string(v.After)] = &tensorMap{TensorMap: from, addr: v.Addr}
+}
+
+// compileGlobals numbers the variables of both runs alike, by module and name.
+func compileGlobals(table *kernelTable) {
+	index := map[string]uint32{}
+	for k, r := range []*Recording{table.a, table.b} {
+		loaded := map[string]int{}
+		for _, m := range r.modules {
+			if m.unloaded == noOrder {
+				loaded[m.identityKey()]++
+			}
+		}
+		for i := range r.globals {
+			g := &r.globals[i]
+			m := r.modules[g.module]
+			key := m.identityKey() + "\x00" + g.name
+			id, known := index[key]
+			if !known {
+				id = uint32(len(index))
+				index[key] = id
+			}
+			g.id, g.ambiguous = id, loaded[m.identityKey()] > 1
+			if k == 0 && !known {
+				table.spec.Globals = append(table.spec.Globals, graphir.Global{Module: table.module(m), Name: g.name, Size: g.size})
+			}
+		}
+	}
+}
+
+// compileEvents lists the events of the prefix as far as a graph's nodes refer to them.
+func compileEvents(a, b *Recording, spec *graphir.Spec) error {
+	used := 0
+	spec.AllGraphs(func(g *graphir.Graph) {
+		for _, n := range g.Nodes {
+			if n.Type == graphir.NodeEventWait || n.Type == graphir.NodeEventRecord {
+				used = max(used, int(n.Target)+1)
+			}
+		}
+	})
+	for i := range used {
+		if i >= len(b.events) || a.events[i].Flags != b.events[i].Flags || a.events[i].Steps != b.events[i].Steps {
+			return fmt.Errorf("compile events: event %d was not created alike in both runs", i)
+		}
+		spec.Events = append(spec.Events, graphir.Event{Flags: a.events[i].Flags, Step: a.events[i].Steps})
+	}
+	return nil
+}
+
+// eventNode finds the event of a node. It has to be the engine's own in a restored process, too.
+func (c *graphCompiler) eventNode(i int, na, nb *trace.EventNode) (uint32, graphir.NodeType, error) {
+	kind := graphir.NodeEventWait
+	if na.Record != 0 {
+		kind = graphir.NodeEventRecord
+	}
+	if na.Record != nb.Record || na.Event != nb.Event {
+		return 0, kind, fmt.Errorf("compile graph %q: node %d: event %d in run A, %d in run B", c.label, i, na.Event, nb.Event)
+	}
+	e := c.a.events[na.Event]
+	switch {
+	case e.born > c.table.deadline:
+		return 0, kind, &RefusedError{c.label, i, nodeTypeName(uint32(kind)),
+			"its event was created in the capture phase, which a restored start skips"}
+	case e.died < c.a.readyOrder:
+		return 0, kind, &RefusedError{c.label, i, nodeTypeName(uint32(kind)), "its event was destroyed before the engine was ready"}
+	}
+	return na.Event, kind, nil
+}
+
+// child compiles the graph that a child graph node embeds.
+func (c *graphCompiler) child(i int, na, nb *trace.Child) (uint32, error) {
+	ga, gb := c.a.byID[na.Child], c.b.byID[nb.Child]
+	out := graphir.Graph{}
+	inner := &graphCompiler{a: c.a, b: c.b, ga: ga, gb: gb, table: c.table, out: &out,
+		label: fmt.Sprintf("%s, graph embedded by node %d", c.label, i), provers: map[[2]uint64]*prover{}}
+	if err := inner.compile(); err != nil {
+		return 0, err
+	}
+	if len(inner.padding) > 0 { // bytes are settled in graphs that can be launched on their own
+		return 0, inner.padding[0].cause
+	}
+	c.table.spec.Children = append(c.table.spec.Children, out)
+	return uint32(len(c.table.spec.Children) - 1), nil
+}
+
+// tensorMaps tells tensor maps in recorded bytes from other bytes.
+type tensorMaps struct {
+	a, b map[string]*tensorMap
+	spec *graphir.Spec
+}
+
+// tensorMapAlign is the alignment of a CUtensorMap in bytes.
+const tensorMapAlign = 64
+
+// at decides the 128 bytes at a place of both runs. number is 0 where they are no tensor map in either.
+func (t *tensorMaps) at(p *prover, a, b []byte) (number uint32, ptr graphir.Pointer, err *WordError) {
+	if t == nil || len(a) < graphir.TensorMapBytes {
+		return 0, ptr, nil
+	}
+	ma, mb := t.a[string(a[:graphir.TensorMapBytes])], t.b[string(b[:graphir.TensorMapBytes])]
+	switch {
+	case ma == nil && mb == nil:
+		return 0, ptr, nil
+	case ma == nil || mb == nil:
+		return 0, ptr, &WordError{Reason: "a tensor map in one run only"}
+	case ma.Tiled == 0 || mb.Tiled == 0:
+		return 0, ptr, &WordError{A: ma.addr, B: mb.addr, Reason: "a tensor map that cuTensorMapEncodeTiled did not make: such maps are not restored"}
+	}
+	ptr, isPointer, err := p.word(ma.addr, mb.addr)
+	if err != nil {
+		return 0, ptr, err
+	}
+	if !isPointer {
+		return 0, ptr, &WordError{A: ma.addr, B: mb.addr, Reason: "the address in a tensor map leads to no live allocation"}
+	}
+	args, other := ma.arguments(), mb.arguments()
+	if !equalMaps(&args, &other) {
+		return 0, ptr, &WordError{A: ma.addr, B: mb.addr, Reason: "a tensor map with other extents in the other run"}
+	}
+	for i := range t.spec.TensorMaps {
+		if equalMaps(&t.spec.TensorMaps[i], &args) {
+			return uint32(i) + 1, ptr, nil
+		}
+	}
+	t.spec.TensorMaps = append(t.spec.TensorMaps, args)
+	return uint32(len(t.spec.TensorMaps)), ptr, nil
+}
+
+func (m *tensorMap) arguments() graphir.TensorMap {
+	return graphir.TensorMap{DataType: m.Type, Interleave: m.Interleave, Swizzle: m.Swizzle, L2Promotion: m.L2, OOBFill: m.Fill,
+		GlobalDim: m.Dim, GlobalStrides: m.Strides, BoxDim: m.Box, ElementStrides: m.Steps}
+}
+
+func equalMaps(x, y *graphir.TensorMap) bool {
+	return x.DataType == y.DataType && x.Interleave == y.Interleave && x.Swizzle == y.Swizzle && x.L2Promotion == y.L2Promotion &&
+		x.OOBFill == y.OOBFill && slices.Equal(x.GlobalDim, y.GlobalDim) && slices.Equal(x.GlobalStrides, y.GlobalStrides) &&
+		slices.Equal(x.BoxDim, y.BoxDim) && slices.Equal(x.ElementStrides, y.ElementStrides)
+}
