@@ -44,6 +44,10 @@ static void addresses(void)
 
 	/* A vector access that ends beyond its allocation, a misaligned one, and the lane to blame. */
 	f = run(KERNEL("ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%x1+384];\nld.global.v2.f32 {%f1, %f2}, [%x1+400];"), p, PTX_ILLEGAL_ADDRESS);
+	f = run(KERNEL("ld.global.v2.f32 {%f1, %f2}, [%x1+400];"), dev_alloc(404), PTX_ILLEGAL_ADDRESS);
+	CHECK(strstr(f.text, "outside the allocation it starts in (404 bytes)"), "%s", f.text);
+	f = run(KERNEL("mov.u32 %r1, %tid.x;\nmad.wide.u32 %x2, %r1, 8, %x1;\nld.global.v2.f32 {%f1, %f2}, [%x2];"), dev_alloc(404), PTX_ILLEGAL_ADDRESS);
+	CHECK(f.thread[0] == 50 && strstr(f.text, "outside the allocation it starts in (404 bytes)"), "thread %u %s", f.thread[0], f.text);
 	f = run(KERNEL("ld.global.f32 %f1, [%x1+2];"), p, PTX_MISALIGNED);
 	CHECK(f.addr == (uint64_t)(uintptr_t)p + 2 && f.block[0] == 0 && f.thread[0] == 0, "%s", f.text);
 	f = run(KERNEL("mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nmul.lo.u32 %r2, %r2, 54;\nadd.u32 %r1, %r1, %r2;\nmad.wide.u32 %x2, %r1, 4, %x1;\nst.global.u32 [%x2], %r1;"),

@@ -87,6 +87,36 @@ static void forms(void)
 	dev_free_all();
 }
 
+/* Values that only some lanes replace, or that are needed again around a loop, must keep their rows; lanes that wait for
+ * others in a .sync instruction go on when those exit. */
+static void lanes(void)
+{
+	struct ptx_module *m = load_text(HEAD
+		".visible .entry kept(.param .u64 p)\n{\n.reg .b32 %r<20>;\n.reg .b64 %x<3>;\n.reg .pred %p<3>;\nld.param.u64 %x1, [p];\nmov.u32 %r1, %tid.x;\n"
+		"mad.wide.u32 %x1, %r1, 4, %x1;\nmov.u32 %r2, 100;\nmov.u32 %r3, 0;\nmov.u32 %r4, 0;\n"
+		"L: setp.eq.u32 %p1, %r3, %r1;\n@%p1 mov.u32 %r2, 200;\nadd.u32 %r4, %r4, %r2;\nmul.lo.u32 %r5, %r3, 7;\nmul.lo.u32 %r6, %r5, 5;\nadd.u32 %r7, %r5, %r6;\n"
+		"add.u32 %r4, %r4, %r7;\nadd.u32 %r3, %r3, 1;\nsetp.lt.u32 %p2, %r3, 8;\n@%p2 bra L;\nst.global.u32 [%x1], %r4;\nret;\n}\n"
+		".visible .entry left(.param .u64 p)\n{\n.reg .b32 %r<9>;\n.reg .b64 %x<3>;\n.reg .pred %p<3>;\nld.param.u64 %x1, [p];\nmov.u32 %r1, %tid.x;\n"
+		"mad.wide.u32 %x1, %r1, 4, %x1;\nsetp.lt.u32 %p1, %r1, 20;\n@%p1 bra A;\nadd.u32 %r2, %r1, 1;\nadd.u32 %r2, %r2, 1;\nexit;\n"
+		"A: shfl.sync.idx.b32 %r3, %r1, 3, 31, -1;\nst.global.u32 [%x1], %r3;\nret;\n}\n"
+		".visible .entry leaves(.param .u64 p)\n{\n.reg .b32 %r<9>;\n.reg .b64 %x<3>;\n.reg .pred %p<3>;\nld.param.u64 %x1, [p];\nmov.u32 %r1, %tid.x;\n"
+		"mad.wide.u32 %x1, %r1, 4, %x1;\nsetp.ge.u32 %p1, %r1, 20;\n@%p1 bra B;\nshfl.sync.idx.b32 %r3, %r1, 3, 31, -1;\nst.global.u32 [%x1], %r3;\nret;\nB: exit;\n}\n");
+	uint32_t *o = dev_alloc(128);
+
+	launch_ok(m, "kept", 1, 32, 0, &o);
+	for (uint32_t i = 0; i < 32; i++)
+		CHECK(o[i] == 42 * 28 + 800 + (i < 8 ? (8 - i) * 100 : 0), "kept %u: %u", i, o[i]);
+	for (int k = 0; k < 2; k++) {
+		for (uint32_t i = 0; i < 32; i++)
+			o[i] = 77;
+		launch_ok(m, k ? "left" : "leaves", 1, 32, 0, &o);
+		for (uint32_t i = 0; i < 32; i++)
+			CHECK(o[i] == (i < 20 ? 3 : 77), "%d lane %u: %u", k, i, o[i]);
+	}
+	ptx_free(m);
+	dev_free_all();
+}
+
 static void refused(void)
 {
 	static const struct { const char *text, *message; } bad[] = {
@@ -124,5 +154,6 @@ void test_parser(void)
 	layouts();
 	initialisers();
 	forms();
+	lanes();
 	refused();
 }
