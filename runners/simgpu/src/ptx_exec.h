@@ -21,7 +21,12 @@ typedef double __attribute__((may_alias)) f64a;
 #define ROW(T, n) ((T *)__builtin_assume_aligned(w->regs + in->o[n], 128))
 #define PRED(n) (*(u32a *)(w->regs + in->o[n]))
 /* Lanes never depend on each other; a destination row is either a source row or disjoint from it. */
-#define EACH _Pragma("GCC ivdep") for (int i = 0; i < PTX_LANES; i++)
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+#define EACH INDEPENDENT for (int i = 0; i < PTX_LANES; i++)
 #define HANDLER(NAME) static const struct insn *h_##NAME(struct warp *w, const struct insn *in)
 #define OUT(T, n) (w->full ? ROW(T, n) : (T *)__builtin_assume_aligned(w->scratch, 128))
 #define COMMIT(T, n) \
