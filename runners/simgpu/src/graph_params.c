@@ -243,6 +243,8 @@ CUresult sim_cuGraphKernelNodeSetAttribute(struct call *c, CUgraphNode node, CUl
 	CUresult r = value ? attribute(c, node, attr, value, &n) : CUDA_ERROR_INVALID_VALUE;
 	if (r)
 		return r;
+	if (attr == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && (r = cluster_check(n->launch->function, value)))
+		return r;
 	n->attrs[attr] = *value;
 	n->attr_set |= 1u << attr;
 	if (attr == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)

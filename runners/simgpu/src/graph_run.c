@@ -50,6 +50,19 @@ static bool topological(const struct exec_body *b, size_t (*pick)(size_t ready),
 	return done == b->count;
 }
 
+/* Clusters have to fill the grid. */
+static CUresult clusters_divide(const struct exec_node *x)
+{
+	const CUlaunchAttributeValue *v = &x->attrs[CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION];
+	const unsigned dim[] = {v->clusterDim.x, v->clusterDim.y, v->clusterDim.z};
+	if (!(x->attr_set >> CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION & 1))
+		return CUDA_SUCCESS;
+	for (int i = 0; i < 3; i++)
+		if (dim[i] && x->launch->grid[i] % dim[i])
+			return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return cluster_check(x->launch->function, v);
+}
+
 CUresult body_new(const struct graph *g, struct exec_body **out)
 {
 	struct exec_body *b = xalloc(sizeof(*b));
@@ -69,8 +82,11 @@ CUresult body_new(const struct graph *g, struct exec_body **out)
 		x->waits = n->in_count;
 		x->next_count = n->out_count;
 		x->next = xalloc(n->out_count * sizeof(*x->next));
-		for (size_t k = 0; k < n->out_count; k++)
+		x->next_data = xalloc(n->out_count * sizeof(*x->next_data));
+		for (size_t k = 0; k < n->out_count; k++) {
 			x->next[k] = n->out[k]->to->slot;
+			x->next_data[k] = n->out[k]->data;
+		}
 		if (n->type == CU_GRAPH_NODE_TYPE_GRAPH) {
 			CUresult child = body_new(n->child, &x->child);
 			r = r ? r : child;
@@ -79,6 +95,9 @@ CUresult body_new(const struct graph *g, struct exec_body **out)
 		}
 	}
 	CUresult unused;
+	for (size_t i = 0; i < b->count && !r; i++)
+		if (b->nodes[i].type == CU_GRAPH_NODE_TYPE_KERNEL)
+			r = clusters_divide(&b->nodes[i]);
 	if (!r && !topological(b, NULL, NULL, &unused))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r) {
@@ -101,6 +120,8 @@ struct exec_body *body_copy(const struct exec_body *b)
 		*x = b->nodes[i];
 		x->next = xalloc(x->next_count * sizeof(*x->next));
 		memcpy(x->next, b->nodes[i].next, x->next_count * sizeof(*x->next));
+		x->next_data = xalloc(x->next_count * sizeof(*x->next_data));
+		memcpy(x->next_data, b->nodes[i].next_data, x->next_count * sizeof(*x->next_data));
 		if (x->type == CU_GRAPH_NODE_TYPE_KERNEL)
 			x->launch = launch_copy(x->launch);
 		else if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)
@@ -116,6 +137,7 @@ void body_unref(struct exec_body *b)
 	for (size_t i = 0; i < b->count; i++) {
 		struct exec_node *x = &b->nodes[i];
 		free(x->next);
+		free(x->next_data);
 		if (x->type == CU_GRAPH_NODE_TYPE_KERNEL && x->launch)
 			launch_free(x->launch);
 		else if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)

@@ -126,9 +126,33 @@ void launch_free(struct launch *l)
 
 /* ---- attributes of one launch ------------------------------------------------------------------------------------ */
 
-static bool one_block(unsigned x, unsigned y, unsigned z)
+/* Sizes that every device takes, and those that a function may ask for by an attribute of its own. */
+#define PORTABLE_CLUSTER 8
+#define LARGEST_CLUSTER 16
+
+/* A kernel that uses nothing of its cluster does the same in one of any size; instructions that do are not interpreted. */
+CUresult cluster_check(const struct function *f, const CUlaunchAttributeValue *v)
 {
-	return x <= 1 && y <= 1 && z <= 1;
+	uint64_t size = (v->clusterDim.x ? v->clusterDim.x : 1) * (uint64_t)(v->clusterDim.y ? v->clusterDim.y : 1) *
+	                (v->clusterDim.z ? v->clusterDim.z : 1);
+	int allowed = 0;
+	function_attribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, &allowed);
+	return size > (allowed ? LARGEST_CLUSTER : PORTABLE_CLUSTER) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+}
+
+static CUresult check_clusters(const struct launch *l, const CUlaunchAttribute *attrs, unsigned n)
+{
+	CUresult r = CUDA_SUCCESS;
+	for (unsigned i = 0; i < n && !r; i++) {
+		const CUlaunchAttributeValue *v = &attrs[i].value;
+		if (attrs[i].id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+			continue;
+		r = cluster_check(l->function, v);
+		if ((v->clusterDim.x && l->grid[0] % v->clusterDim.x) || (v->clusterDim.y && l->grid[1] % v->clusterDim.y) ||
+		    (v->clusterDim.z && l->grid[2] % v->clusterDim.z))
+			r = CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	}
+	return r;
 }
 
 /* INVALID_VALUE: no attribute of kernels; NOT_SUPPORTED: one that is not simulated. */
@@ -141,12 +165,9 @@ CUresult node_attribute_check(CUlaunchAttributeID id, const CUlaunchAttributeVal
 	case CU_LAUNCH_ATTRIBUTE_PRIORITY:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
 	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
-	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
 	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-		if (v && !one_block(v->clusterDim.x, v->clusterDim.y, v->clusterDim.z))
-			return CUDA_ERROR_NOT_SUPPORTED;
-		return CUDA_SUCCESS;
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return CUDA_SUCCESS;
 	case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
 		return v && v->deviceUpdatableKernelNode.deviceUpdatable ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 	default: return CUDA_ERROR_INVALID_VALUE;
@@ -167,7 +188,7 @@ static CUresult check_attributes(struct call *c, const CUlaunchAttribute *attrs,
 			return call_unsupported_part(c, "events triggered by kernels");
 		CUresult r = node_attribute_check(id, &attrs[i].value);
 		if (r == CUDA_ERROR_NOT_SUPPORTED)
-			return call_unsupported_part(c, "a launch attribute (clusters or device-side updates)");
+			return call_unsupported_part(c, "a launch attribute (device-side updates)");
 		if (r)
 			return r;
 		if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attrs[i].value.cooperative)
@@ -221,6 +242,10 @@ static CUresult submit(struct call *c, CUfunction handle, const CUlaunchConfig *
 	struct launch *l;
 	if ((r = launch_new(c->ctx, handle, grid, block, cfg->sharedMemBytes, params, extra, cooperative, &l)))
 		return r;
+	if ((r = check_clusters(l, cfg->attrs, cfg->numAttrs))) {
+		launch_free(l);
+		return r;
+	}
 	call_detail(c, "kernel=%s\tgrid=%u,%u,%u\tblock=%u,%u,%u\tshared=%u", function_name(l->function), grid[0], grid[1],
 	            grid[2], block[0], block[1], block[2], cfg->sharedMemBytes);
 	if (!capturing) {

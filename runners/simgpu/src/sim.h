@@ -414,6 +414,8 @@ CUgraphNodeParams params_kernel(const CUDA_KERNEL_NODE_PARAMS *p);
 CUgraphNodeParams params_memcpy(const CUDA_MEMCPY3D *p, CUcontext ctx);
 CUgraphNodeParams params_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx);
 CUresult node_attribute_check(CUlaunchAttributeID id, const CUlaunchAttributeValue *v);
+/* INVALID_CLUSTER_SIZE where f cannot run in clusters of that size. */
+CUresult cluster_check(const struct function *f, const CUlaunchAttributeValue *v);
 
 /* What an executable graph runs: a copy of the graph, shared with launches in flight and copied when it is changed. */
 struct exec_node {
@@ -424,6 +426,7 @@ struct exec_node {
 	unsigned attr_set;
 	CUlaunchAttributeValue attrs[NODE_ATTRIBUTES];
 	size_t *next;
+	CUgraphEdgeData *next_data;
 	size_t next_count, waits; /* nodes after it; number of nodes before it */
 	union {
 		struct launch *launch;
