@@ -1,6 +1,7 @@
 # make          everything below build/
 # make demo     the main job, on the simulated GPU (DEVICE=cuda: on a real one)
 # make test     all tests; needs no GPU
+# make faults   every driver call of a restored start fails once
 # make check    formatting, vet, staticcheck, stale generated files
 CC      ?= cc
 CFLAGS  ?= -O2 -g
@@ -9,7 +10,7 @@ MODEL   ?= runners/reference/models/tiny
 GO      ?= go
 export CGO_ENABLED ?= 0
 
-.PHONY: all lib bin demo test check generate clean conformance mutants
+.PHONY: all lib bin demo test check generate clean conformance mutants faults
 all: lib bin
 
 include $(wildcard runners/simgpu/rules.mk interpose/rules.mk runners/reference/rules.mk runners/torch/rules.mk simulate/rules.mk)
@@ -38,6 +39,10 @@ check:
 
 generate:
 	$(GO) generate ./...
+
+# Every driver call of a restored start fails once, with each error that is documented for it.
+faults: all zoo
+	$(GO) run ./internal/faults
 
 mutants: all
 	$(GO) run ./internal/mutants -fixups 100

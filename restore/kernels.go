@@ -75,7 +75,12 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 	for _, handle := range launched {
 		f := cuda.Function(handle)
 		// A launch takes a CUkernel in the place of a CUfunction; only its library knows it.
-		if kernel := cuda.Kernel(handle); isLibraryKernel(kernel) {
+		kernel := cuda.Kernel(handle)
+		isKernel, err := isLibraryKernel(kernel)
+		if err != nil {
+			return nil, err
+		}
+		if isKernel {
 			if f, err = kernel.Function(); err != nil {
 				return nil, err
 			}
@@ -92,7 +97,11 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 		if err != nil {
 			return nil, err
 		}
-		if inLibrary(f, name, libraries) {
+		known, err := inLibrary(f, name, libraries)
+		if err != nil {
+			return nil, err
+		}
+		if known {
 			continue
 		}
 		h, err := enumerate(m)
@@ -104,24 +113,37 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 	return modules, nil
 }
 
-func isLibraryKernel(k cuda.Kernel) bool {
+// isLibraryKernel tells a CUkernel from a CUfunction. A driver too old for the question has no CUkernel that could be
+// launched in a function's place.
+func isLibraryKernel(k cuda.Kernel) (bool, error) {
 	_, err := k.Library()
-	return err == nil
+	var missing *cuda.MissingError
+	if errors.Is(err, cuda.InvalidHandle) || errors.Is(err, cuda.InvalidValue) || errors.As(err, &missing) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // inLibrary reports whether one of the libraries made the function. Asking each for its module would tell as well, and
 // would load every library that is not in use.
-func inLibrary(f cuda.Function, name string, libraries []cuda.LibraryHandle) bool {
+func inLibrary(f cuda.Function, name string, libraries []cuda.LibraryHandle) (bool, error) {
 	for _, l := range libraries {
 		kernel, err := libraryKernel(l, name)
-		if err != nil {
+		if errors.Is(err, cuda.NotFound) {
 			continue
 		}
-		if own, err := kernel.Function(); err == nil && own == f {
-			return true
+		if err != nil {
+			return false, err
+		}
+		own, err := kernel.Function()
+		if err != nil {
+			return false, err
+		}
+		if own == f {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 func enumerate(m cuda.Module) (hiddenModule, error) {

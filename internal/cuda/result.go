@@ -14,6 +14,8 @@ const (
 	InvalidValue   Result = 1
 	OutOfMemory    Result = 2
 	InvalidImage   Result = 200
+	InvalidHandle  Result = 400
+	NotFound       Result = 500
 	IllegalAddress Result = 700
 )
 

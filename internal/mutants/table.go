@@ -91,5 +91,13 @@ var table = []mutant{
 		"verification before the name", "materialize/digests.go",
 		"if !bytes.Equal(want, r.Hash(0, c)) || !bytes.Equal(want, r.Hash(1, c)) {", "if len(want) == 0 && bytes.Equal(want, nil) {",
 		"./materialize", "TestCompareDigests",
+	}, {
+		"memory given back by a failed restore", "restore/restoration.go",
+		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
+		"./internal/faults", "TestSampleOfFaults",
+	}, {
+		"new process where the context is lost", "restore/session.go",
+		"if cuda.Sticky(f.Reason) {", "if cuda.Sticky(f.Reason) && s.restored != nil {",
+		"./internal/faults", "TestSampleOfFaults",
 	},
 }

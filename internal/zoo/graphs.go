@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"math"
 	"unsafe"
 
@@ -90,8 +91,10 @@ func (z *zoo) loadLate() error {
 	if err != nil {
 		return err
 	}
-	z.late, err = m.Function("scale")
-	return err
+	if z.late, err = m.Function("scale"); err != nil {
+		return errors.Join(err, m.Unload())
+	}
+	return nil
 }
 
 func (z *zoo) allocate() (err error) {
@@ -257,8 +260,17 @@ func (z *zoo) on(s cuda.Stream, f cuda.Function, args *cuda.Args) error {
 	return f.Launch(cuda.Dim3{elements / 128, 1, 1}, cuda.Dim3{128, 1, 1}, 0, s, args)
 }
 
-// serve replays both graphs several times on changing input and returns the hash of all outputs.
+// serve replays both graphs several times on changing input and returns the hash of all outputs. Whatever fails is the
+// session's to judge: a restored graph may have cost the process its device.
 func (z *zoo) serve() (string, error) {
+	out, err := z.replayAll()
+	if err != nil {
+		return "", z.session.Failed(err)
+	}
+	return out, nil
+}
+
+func (z *zoo) replayAll() (string, error) {
 	sum := sha256.New()
 	host := make([]byte, size)
 	for round := range 4 {
@@ -270,7 +282,7 @@ func (z *zoo) serve() (string, error) {
 				return "", err
 			}
 			if err := z.stream.Synchronize(); err != nil {
-				return "", z.session.Failed(err)
+				return "", err
 			}
 			if err := cuda.CopyToHost(host, z.output); err != nil {
 				return "", err

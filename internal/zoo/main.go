@@ -57,7 +57,7 @@ func (z *zoo) start() error {
 	}
 	marks.Begin(marks.Structure)
 	factors := []artifacts.Factor{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
-	identified := z.session.Identify(factors)
+	identified := marks.Medusa(func() error { return z.session.Identify(factors) })
 	if err := z.allocate(); err != nil {
 		return err
 	}
@@ -73,7 +73,11 @@ func (z *zoo) start() error {
 		return err
 	}
 	marks.Begin(marks.WarmUp)
-	graphs, err := z.session.Graphs()
+	var graphs map[int64]*restore.Graph
+	err := marks.Medusa(func() (err error) {
+		graphs, err = z.session.Graphs()
+		return err
+	})
 	var fallback *restore.Fallback
 	switch {
 	case err == nil && graphs != nil:
@@ -115,16 +119,18 @@ func (z *zoo) sizeCache(identified error) error {
 // trigger loads the late module the way the skipped warm-up would: by launching its kernel.
 func (z *zoo) trigger() error {
 	for range z.session.Triggers() {
-		if err := z.session.Trigger(func() error {
-			if err := z.loadLate(); err != nil {
-				return err
-			}
-			return z.launch(z.late, z.args.Reset().Ptr(z.scratch).F32(1).I32(elements))
-		}); err != nil {
+		if err := marks.Medusa(func() error { return z.session.Trigger(z.firstLayer) }); err != nil {
 			return nil // the session has said why and starts natively
 		}
 	}
 	return nil
+}
+
+func (z *zoo) firstLayer() error {
+	if err := z.loadLate(); err != nil {
+		return err
+	}
+	return z.launch(z.late, z.args.Reset().Ptr(z.scratch).F32(1).I32(elements))
 }
 
 func envOr(name, def string) string {

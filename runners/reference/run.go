@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/runners/reference/engine"
+	"medusa/runners/reference/marks"
 	"medusa/runners/reference/serve"
 )
 
@@ -35,6 +36,7 @@ func newRun() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				marks.CallLog("served")
 				if o.output == "json" {
 					return printJSON(cmd.OutOrStdout(), struct {
 						report

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"medusa/internal/cuda"
+	"medusa/restore"
 	"medusa/runners/reference/marks"
 )
 
@@ -16,7 +17,11 @@ func (e *Engine) makeGraphs() error {
 	if e.session.Restoring() && e.options.Start == StartNative {
 		e.begin(marks.Capture)
 		capturing = true
-		graphs, err := e.session.Graphs()
+		var graphs map[int64]*restore.Graph
+		err := marks.Medusa(func() (err error) {
+			graphs, err = e.session.Graphs()
+			return err
+		})
 		if err == nil {
 			for batch, g := range graphs {
 				e.graphs[int(batch)] = g

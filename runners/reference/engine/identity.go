@@ -3,6 +3,7 @@ package engine
 import (
 	"medusa/artifacts"
 	"medusa/restore"
+	"medusa/runners/reference/marks"
 )
 
 // Name and Version identify this engine. A change of what graphs look like is a new version.
@@ -24,13 +25,14 @@ func (e *Engine) identify() error {
 			return err
 		}
 	}
-	err := e.session.Identify(artifacts.Identity{
+	factors := artifacts.Identity{
 		{Key: artifacts.KeyEngineName, Value: Name},
 		{Key: artifacts.KeyEngineVersion, Value: Version},
 		{Key: artifacts.KeyModelConfig, Value: e.config.Digest},
 		{Key: artifacts.KeyModelCheckpoint, Value: checkpoint},
 		{Key: artifacts.KeyEngineArgs, Value: e.options.args()},
-	})
+	}
+	err := marks.Medusa(func() error { return e.session.Identify(factors) })
 	if e.session.Run() == restore.Restore {
 		return nil
 	}

@@ -238,7 +238,9 @@ func (e *Engine) runTriggers() error {
 		if batch < 1 || batch > int64(e.MaxBatch()) {
 			return fmt.Errorf("run triggering layer: batch size %d is not between 1 and %d", batch, e.MaxBatch())
 		}
-		err := e.session.Trigger(func() error { return e.eagerStep(int(batch), 1) })
+		err := marks.Medusa(func() error {
+			return e.session.Trigger(func() error { return e.eagerStep(int(batch), 1) })
+		})
 		if cuda.Sticky(err) {
 			return err
 		}

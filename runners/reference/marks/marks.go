@@ -141,6 +141,20 @@ func Block(addr cuda.DevicePtr, size uint64, live bool) {
 // Profiled marks the result of the KV-cache profile.
 func Profiled(p KVProfile) { invoke(procKVProfile, uintptr(unsafe.Pointer(&p))) }
 
+// Medusa runs one of the session's steps between two lines in the call log, so that Medusa's driver calls can be told from
+// the engine's own.
+func Medusa(step func() error) error {
+	CallLog(MedusaBegin)
+	defer CallLog(MedusaEnd)
+	return step()
+}
+
+// Lines in the call log around the session's steps.
+const (
+	MedusaBegin = "medusa begin"
+	MedusaEnd   = "medusa end"
+)
+
 // CallLog writes a line into the call log of a device that keeps one, so that the log can be read section by section.
 func CallLog(text string) {
 	if !procCallLog.Present() {

@@ -2,7 +2,8 @@
  * call.c: entering and leaving the driver.
  *
  * In: every call of every entry point, through procs_gen.c. Out: the driver's lock, the checks that all calls share, one
- * line in the call log. Fails: before cuInit, and from inside a host function, which must not call the driver.
+ * line in the call log. Fails: before cuInit, from inside a host function, which must not call the driver, and where a
+ * fault is asked for (fault.c).
  */
 #include "sim.h"
 
@@ -42,7 +43,7 @@ CUresult call_enter(struct call *c, const char *name, int per_thread)
 		error_log("%s: called from a host function of a stream", name);
 		return CUDA_ERROR_NOT_PERMITTED;
 	}
-	return CUDA_SUCCESS;
+	return fault_take(name);
 }
 
 CUresult call_leave(struct call *c, CUresult r)

@@ -36,6 +36,9 @@ CUresult call_unsupported_part(struct call *c, const char *what);
 
 __attribute__((format(printf, 2, 3))) void call_detail(struct call *c, const char *format, ...);
 
+/* fault.c: the result that this call is to fail with, or success. Called once for each call of an initialised driver. */
+CUresult fault_take(const char *name);
+
 /* Lets other threads into the driver while a host function runs. */
 void driver_unlock(void);
 void driver_lock(void);

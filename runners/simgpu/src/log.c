@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static void print_live(const char *what);
+
 static int call_fd = -2, error_fd = -2;
 static uint64_t call_sequence;
 
@@ -100,6 +102,11 @@ __attribute__((visibility("default"))) void calllog_mark(const char *text)
 		int n = snprintf(line, sizeof(line), "mark\t%.*s\n", 1000, text ? text : "");
 		put(call_fd, line, (size_t)n);
 	}
+	if (config_get()->leaks) {
+		char what[256];
+		snprintf(what, sizeof(what), "live at %.*s", 200, text ? text : "");
+		print_live(what);
+	}
 	driver_unlock();
 }
 
@@ -144,15 +151,14 @@ const char *result_text(CUresult r)
 	return NULL;
 }
 
-static void print_leaks(void *unused)
+static void print_live(const char *what)
 {
-	(void)unused;
 	static const struct { enum object_type type; const char *name; } kinds[] = {
 		{OBJECT_MODULE, "modules"}, {OBJECT_LIBRARY, "libraries"}, {OBJECT_STREAM, "streams"},
 		{OBJECT_EVENT, "events"},   {OBJECT_GRAPH, "graphs"},      {OBJECT_EXEC, "execs"},
 	};
 	char text[256];
-	size_t len = (size_t)snprintf(text, sizeof(text), "leaks: allocations=%zu", allocation_count());
+	size_t len = (size_t)snprintf(text, sizeof(text), "%s: allocations=%zu", what, allocation_count());
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
 		len += (size_t)snprintf(text + len, sizeof(text) - len, " %s=%zu", kinds[i].name, object_count(kinds[i].type));
 	size_t handles, ranges;
@@ -164,5 +170,5 @@ static void print_leaks(void *unused)
 __attribute__((destructor)) static void at_exit(void)
 {
 	if (config_get()->leaks)
-		print_leaks(NULL);
+		print_live("leaks");
 }

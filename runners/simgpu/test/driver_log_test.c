@@ -1,5 +1,5 @@
 /*
- * driver_log_test.c: the call log, the ground truth and the count of leaks.
+ * driver_log_test.c: the call log, the ground truth, the count of leaks and faults on demand.
  */
 #include "driver_test.h"
 
@@ -74,4 +74,22 @@ void leave_things(void)
 void leaks(void)
 {
 	CHECK(line_with(getenv("SIMGPU_LOG"), "leaks: allocations=1 modules=1 libraries=0 streams=1 events=1", "graphs=0 execs=0"));
+}
+
+void fault_once(void)
+{
+	CUdeviceptr p = 0, q = 0;
+	OK(cuMemAlloc(&p, 100));
+	WANT(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&q, 100));
+	CHECK(q == 0);
+	OK(cuMemAlloc(&q, 100));
+	OK(cuMemFree(p));
+}
+
+void fault_sticky(void)
+{
+	CUdeviceptr p;
+	OK(cuMemAlloc(&p, 100));
+	WANT(CUDA_ERROR_ILLEGAL_ADDRESS, cuStreamSynchronize(NULL));
+	WANT(CUDA_ERROR_ILLEGAL_ADDRESS, cuMemFree(p));
 }

@@ -74,6 +74,8 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"call_log", call_log, NULL},
 	{"truth", truth, NULL},
 	{"leave_things", leave_things, "SIMGPU_LEAKS=1"},
+	{"fault_once", fault_once, "SIMGPU_FAIL=cuMemAlloc_v2:2:CUDA_ERROR_OUT_OF_MEMORY"},
+	{"fault_sticky", fault_sticky, "SIMGPU_FAIL=cuStreamSynchronize:1:CUDA_ERROR_ILLEGAL_ADDRESS"},
 	{"host_function_waits", host_function_waits, NULL},
 	{"threads", threads, NULL},
 	{"large_graph", large_graph, NULL},

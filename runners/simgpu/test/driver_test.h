@@ -70,5 +70,7 @@ void call_log(void);
 void truth(void);
 void leave_things(void);
 void leaks(void);
+void fault_once(void);
+void fault_sticky(void);
 
 #endif

@@ -1,0 +1,98 @@
+// Command faults lets every driver call of a restored start fail once with each error that is documented for it, and
+// demands that the engine serves what a native start serves, natively, with nothing left behind in the driver.
+//
+// In: the built binaries and the simulated GPU; the calls come from the log of a successful restore. Out: a line for
+// each fault that ends otherwise, and last "faults: N wrong: W leaked: L". Fails: where W or L is not 0.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+)
+
+func main() {
+	build := flag.String("build", "build", "directory with the binaries")
+	only := flag.String("engine", "", "zoo or reference; empty: both")
+	verbose := flag.Bool("v", false, "print every fault and how it ended")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var sum tally
+	for name := range engineArgs {
+		if *only != "" && name != *only {
+			continue
+		}
+		if err := all(ctx, *build, name, *verbose, &sum); err != nil {
+			fmt.Fprintf(os.Stderr, "faults: %v\n", err)
+			os.Exit(1)
+		}
+	}
+	fmt.Println(sum.String())
+	if sum.wrong+sum.leaked > 0 {
+		os.Exit(1)
+	}
+}
+
+// engineArgs are the engines by the name of their binary: a few graphs with everything in them, and a small model at few
+// batch sizes, one of which needs a hidden module.
+var engineArgs = map[string][]string{
+	"zoo": nil,
+	"reference": {"run", "--model", "runners/reference/models/tiny", "--batch-sizes", "1,8", "--batches", "1:2,8:2",
+		"--kv-cache-bytes", "4194304", "-o", "json"},
+}
+
+// all tries every fault of one engine.
+func all(ctx context.Context, build, name string, verbose bool, sum *tally) error {
+	dir, err := os.MkdirTemp("", "faults-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	e, err := newEngine(ctx, build, name, dir)
+	if err != nil {
+		return err
+	}
+	list, err := e.faults(documented())
+	if err != nil {
+		return err
+	}
+	for _, f := range list {
+		o, err := e.try(ctx, f)
+		if err != nil {
+			return err
+		}
+		v := e.judge(f, o)
+		sum.add(v)
+		if verbose || v.wrong != "" || v.leaked != "" {
+			fmt.Printf("%-9s %s: %s\n", name, f, v)
+		}
+	}
+	return nil
+}
+
+func newEngine(ctx context.Context, build, name, dir string) (*engine, error) {
+	build, err := filepath.Abs(build)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{name: name, build: build, dir: dir, argv: append([]string{filepath.Join(build, name)}, engineArgs[name]...)}
+	return e, e.prepare(ctx)
+}
+
+// try starts the engine with one fault.
+func (e *engine) try(ctx context.Context, f fault) (*outcome, error) {
+	once := filepath.Join(e.dir, "once")
+	os.Remove(once)
+	o, err := e.restore(ctx, "SIMGPU_FAIL="+f.String(), "SIMGPU_FAIL_ONCE="+once)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(once); err != nil {
+		return nil, fmt.Errorf("%s: let %s fail: the call was not made\n%s", e.name, f, o.stderr)
+	}
+	return o, nil
+}
