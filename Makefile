@@ -10,12 +10,17 @@ MODEL   ?= runners/reference/models/tiny
 GO      ?= go
 export CGO_ENABLED ?= 0
 
+# Commands are shown with V=1.
+ifndef V
+.SILENT:
+endif
+
 .PHONY: all lib bin demo test check generate clean conformance mutants faults
 all: lib bin
 
-include $(wildcard runners/simgpu/rules.mk interpose/rules.mk runners/reference/rules.mk runners/torch/rules.mk simulate/rules.mk)
+include $(wildcard interpose/rules.mk internal/*/rules.mk runners/*/rules.mk simulate/rules.mk)
 
-lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/simulated/libcuda.so.1
+lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 
 bin:
 	$(GO) build -o build/ ./cmd/medusa
@@ -26,8 +31,10 @@ bin:
 zoo:
 	$(GO) build -o build/zoo ./internal/zoo
 
-demo: all
-	@$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
+demo:
+	echo "building (a minute or two the first time)"
+	$(MAKE) all
+	$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
 test: all simgpu-test interpose-test blas-test

@@ -57,6 +57,18 @@ func prototypes(s *spec) string {
 	return b.String()
 }
 
+// symbols lists the exported names, for a library that stands before the driver.
+func symbols(s *spec) string {
+	var b strings.Builder
+	b.WriteString(banner)
+	for _, p := range s.procs {
+		for _, v := range p.variants() {
+			fmt.Fprintf(&b, "SYMBOL(%s%s)\n", p.symbol, v)
+		}
+	}
+	return b.String()
+}
+
 func simHeader(s *spec) string {
 	var b strings.Builder
 	b.WriteString(banner)

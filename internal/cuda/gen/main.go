@@ -68,6 +68,7 @@ func Generate(root string) (map[string][]byte, error) {
 	return map[string][]byte{
 		"internal/cuda/include/cuda_procs_gen.h": []byte(prototypes(s)),
 		"internal/cuda/result_gen.go":            goResults,
+		"internal/calllog/proxy/symbols_gen.h":   []byte(symbols(s)),
 		"runners/simgpu/src/procs_gen.h":         []byte(simHeader(s)),
 		"runners/simgpu/src/procs_gen.c":         []byte(simSource(s)),
 		"runners/simgpu/src/results_gen.h":       []byte(resultsC(s)),
