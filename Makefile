@@ -33,7 +33,7 @@ zoo:
 
 demo:
 	echo "building (a minute or two the first time)"
-	$(MAKE) all
+	$(MAKE) --no-print-directory all
 	$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
