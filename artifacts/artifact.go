@@ -27,6 +27,7 @@ type Manifest struct {
 	Verification Verification
 	Created      time.Time
 	Layers       []Layer
+	Region       graphir.Region // of the Spec: who starts a process has to know it before anything is allocated
 }
 
 // Layer is a directory that travels with an artifact, packed by package artifacts/layer.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"medusa/artifacts/artifactpb"
+	"medusa/graphir"
 	"medusa/kvprofile"
 )
 
@@ -100,6 +101,7 @@ func (m *Manifest) encode() ([]byte, error) {
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
 			Tokens: v.Tokens},
 	}
+	pb.RegionBase, pb.RegionSize = m.Region.Base, m.Region.Size
 	if !m.Created.IsZero() {
 		pb.Created = m.Created.Unix()
 	}
@@ -139,6 +141,7 @@ func decodeManifest(data []byte) (*Manifest, error) {
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens},
 	}
+	m.Region = graphir.Region{Base: pb.RegionBase, Size: pb.RegionSize}
 	if pb.Created != 0 {
 		m.Created = time.Unix(pb.Created, 0).UTC()
 	}

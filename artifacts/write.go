@@ -32,7 +32,7 @@ func encode(a *Artifact) ([]io.Reader, error) {
 	if a.Spec == nil {
 		return nil, errors.New("it has no graph spec")
 	}
-	manifest, err := (&Manifest{a.Identity, a.KV, a.Stages, a.Verification, a.Created, a.Layers}).encode()
+	manifest, err := (&Manifest{a.Identity, a.KV, a.Stages, a.Verification, a.Created, a.Layers, a.Spec.Region}).encode()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 	if err := compareSequences(a, b); err != nil {
 		return nil, nil, err
 	}
-	spec := &graphir.Spec{Sequence: a.steps}
+	spec := &graphir.Spec{Sequence: a.steps, Region: a.region}
 	warmup := a.phaseOrder("warmup", "capture")
 	for _, al := range a.allocs {
 		owner := graphir.OwnerEngine
@@ -32,7 +32,7 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 			owner = graphir.OwnerGraph
 		}
 		spec.Allocations = append(spec.Allocations, graphir.Allocation{
-			Kind: al.kind, Owner: owner, Size: al.size, Live: al.died > a.readyOrder || al.died == noOrder,
+			Kind: al.kind, Owner: owner, Size: al.size, Live: al.died > a.readyOrder || al.died == noOrder, Address: a.placeOf(al),
 		})
 	}
 	graphsA, graphsB := a.instantiated(), b.instantiated()

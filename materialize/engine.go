@@ -40,8 +40,14 @@ func (e *EngineError) Error() string {
 
 func (e *EngineError) Unwrap() error { return e.Err }
 
+// placement says where a recorded run's device memory lies: in a region, or where the driver puts it, with gaps or without.
+type placement struct {
+	region  interpose.Region
+	gapSeed uint64
+}
+
 // record runs the engine up to `ready` under the recorder and reads the trace it leaves.
-func (e *engine) record(ctx context.Context, name, run string, gapSeed, kvBytes uint64) (*Recording, error) {
+func (e *engine) record(ctx context.Context, name, run string, at placement, kvBytes uint64) (*Recording, error) {
 	path := filepath.Join(e.dir, name+".trace")
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("record run %s: %w", name, err)
@@ -50,7 +56,7 @@ func (e *engine) record(ctx context.Context, name, run string, gapSeed, kvBytes 
 	if run != "profile" {
 		env = append(env, "MEDUSA_KV_BYTES="+strconv.FormatUint(kvBytes, 10))
 	}
-	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: gapSeed, ExitAtReady: true, ExtraEnv: env}
+	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: env}
 	if err := e.run(ctx, name, cfg); err != nil {
 		return nil, err
 	}

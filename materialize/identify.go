@@ -16,7 +16,7 @@ func Identify(ctx context.Context, o Options) (artifacts.Identity, error) {
 	}
 	defer remove()
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
-	r, err := e.record(ctx, "identify", "profile", 0, 0)
+	r, err := e.record(ctx, "identify", "profile", placement{}, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type Recording struct {
 	blocks     []*trace.Block
 	moments    map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	faults     []*trace.Fault
+	region     graphir.Region      // where device memory lay
+	limits     []*trace.ExactLimit // why it should not lie there
 	readyOrder uint64
 }
 
@@ -187,6 +189,10 @@ func (r *Recording) add(rec trace.Record) error {
 		r.contents = append(r.contents, v)
 	case *trace.Block:
 		r.blocks = append(r.blocks, v)
+	case *trace.Exact:
+		r.region = graphir.Region{Base: v.Base, Size: v.Size}
+	case *trace.ExactLimit:
+		r.limits = append(r.limits, v)
 	case *trace.Fault:
 		r.faults = append(r.faults, v)
 	default:

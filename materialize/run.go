@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	const steps = 6
 
 	o.Step(0, steps, "run 0: profile the KV cache")
-	profile, err := e.record(ctx, "0", "profile", 0, 0)
+	profile, err := e.record(ctx, "0", "profile", placement{}, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes uint64, steps int) (*graphir.Spec, paddings, *Recording, error) {
 	for attempt := 1; ; attempt++ {
 		o.Step(1, steps, "run A: record")
-		a, err := e.record(ctx, "A", "record", 0, kvBytes)
+		a, err := e.recordPlaced(ctx, attempt, kvBytes)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -106,7 +106,7 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes uint64,
 			return nil, nil, nil, err
 		}
 		o.Step(2, steps, "run B: record with other gaps")
-		b, err := e.record(ctx, "B", "record", seed, kvBytes)
+		b, err := e.record(ctx, "B", "record", placement{gapSeed: seed}, kvBytes)
 		if err != nil {
 			return nil, nil, nil, err
 		}

@@ -44,7 +44,11 @@ func (m *memory) allocate() error {
 		if a.Owner != graphir.OwnerGraph || !wanted[i] {
 			continue
 		}
-		addr, err := allocateKind(a)
+		addr, placed := placeExact(a)
+		var err error
+		if !placed {
+			addr, err = allocateKind(a)
+		}
 		if err != nil {
 			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, kindName(uint32(a.Kind)), a.Size, err)
 		}

@@ -12,6 +12,7 @@ import (
 // restoration owns what Graphs made.
 type restoration struct {
 	memory    *memory
+	addresses addresses
 	execs     []cuda.GraphExec // by graph index
 	templates int
 	kernels   int
@@ -104,6 +105,9 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	err = inTrigger(func() error {
 		done := s.timings.start("allocate")
 		err := r.memory.allocate()
+		if err == nil {
+			r.addresses, err = r.memory.addresses()
+		}
 		done()
 		if err != nil {
 			return err

@@ -51,6 +51,10 @@ func (s *Session) report(kind string, cause error) {
 		st.Device = name
 	}
 	if r := s.restored; r != nil {
+		st.Addresses, st.Relocated = status.Relocated, r.addresses.why
+		if r.addresses.exact {
+			st.Addresses = status.Exact
+		}
 		st.Graphs, st.Templates, st.Kernels, st.Allocations = len(r.execs), r.templates, r.kernels, len(r.memory.owned)
 		for _, g := range s.spec.Graphs {
 			st.Nodes += len(g.Nodes)

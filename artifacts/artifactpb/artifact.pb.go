@@ -31,6 +31,8 @@ type Manifest struct {
 	StageTimes    []*StageTimes          `protobuf:"bytes,4,rep,name=stage_times,json=stageTimes,proto3" json:"stage_times,omitempty"`
 	Verification  *Verification          `protobuf:"bytes,5,opt,name=verification,proto3" json:"verification,omitempty"`
 	Layers        []*Layer               `protobuf:"bytes,6,rep,name=layers,proto3" json:"layers,omitempty"`
+	RegionBase    uint64                 `protobuf:"varint,7,opt,name=region_base,json=regionBase,proto3" json:"region_base,omitempty"` // graphir.Region; both 0: none
+	RegionSize    uint64                 `protobuf:"varint,8,opt,name=region_size,json=regionSize,proto3" json:"region_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -105,6 +107,20 @@ func (x *Manifest) GetLayers() []*Layer {
 		return x.Layers
 	}
 	return nil
+}
+
+func (x *Manifest) GetRegionBase() uint64 {
+	if x != nil {
+		return x.RegionBase
+	}
+	return 0
+}
+
+func (x *Manifest) GetRegionSize() uint64 {
+	if x != nil {
+		return x.RegionSize
+	}
+	return 0
 }
 
 // Sizes in bytes.
@@ -621,7 +637,7 @@ var File_artifacts_artifact_proto protoreflect.FileDescriptor
 
 const file_artifacts_artifact_proto_rawDesc = "" +
 	"\n" +
-	"\x18artifacts/artifact.proto\x12\x13medusa.artifacts.v1\"\xd9\x02\n" +
+	"\x18artifacts/artifact.proto\x12\x13medusa.artifacts.v1\"\x9b\x03\n" +
 	"\bManifest\x12\x18\n" +
 	"\acreated\x18\x01 \x01(\x12R\acreated\x127\n" +
 	"\bidentity\x18\x02 \x03(\v2\x1b.medusa.artifacts.v1.FactorR\bidentity\x12=\n" +
@@ -630,7 +646,11 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\vstage_times\x18\x04 \x03(\v2\x1f.medusa.artifacts.v1.StageTimesR\n" +
 	"stageTimes\x12E\n" +
 	"\fverification\x18\x05 \x01(\v2!.medusa.artifacts.v1.VerificationR\fverification\x122\n" +
-	"\x06layers\x18\x06 \x03(\v2\x1a.medusa.artifacts.v1.LayerR\x06layers\"\x92\x01\n" +
+	"\x06layers\x18\x06 \x03(\v2\x1a.medusa.artifacts.v1.LayerR\x06layers\x12\x1f\n" +
+	"\vregion_base\x18\a \x01(\x04R\n" +
+	"regionBase\x12\x1f\n" +
+	"\vregion_size\x18\b \x01(\x04R\n" +
+	"regionSize\"\x92\x01\n" +
 	"\x05Layer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x16\n" +

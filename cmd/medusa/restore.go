@@ -17,7 +17,7 @@ import (
 func newRestoreCmd() *cobra.Command {
 	var o supervisor.Options
 	var match, dirs []string
-	var relax string
+	var relax, addresses string
 	cmd := &cobra.Command{
 		Use:   "restore [ARTIFACT] -- ENGINE [ARG...]",
 		Short: "Start an engine with its graphs restored",
@@ -47,6 +47,13 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 			if o.Relax, err = artifacts.ParseRelaxed(relax); err != nil {
 				return usageError{err}
 			}
+			switch addresses {
+			case "exact":
+			case "relocate":
+				o.Relocate = true
+			default:
+				return usageError{fmt.Errorf("--addresses=%s: want exact or relocate", addresses)}
+			}
 			library, err := interpose.FindLibrary()
 			if err != nil {
 				return err
@@ -67,6 +74,7 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 	cmd.Flags().StringArrayVar(&match, "match", nil, "choose from the cache by this factor (KEY=VALUE, repeatable)")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "place of one of the artifact's directories (NAME=PATH, repeatable)")
 	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, separated by commas: driver.version, dso.NAME, dso.*")
+	cmd.Flags().StringVar(&addresses, "addresses", "exact", "exact: device memory where the recording had it, else elsewhere; relocate: always elsewhere")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "end instead of starting natively")
 	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object")
 	return cmd

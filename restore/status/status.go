@@ -20,6 +20,12 @@ const (
 	Sticky   = "sticky"
 )
 
+// The values of Status.Addresses.
+const (
+	Exact     = "exact"
+	Relocated = "relocated"
+)
+
 // Status is the JSON object that a start leaves. Fields are only ever added.
 type Status struct {
 	Status       string             `json:"status"`           // restored, native, or sticky
@@ -32,7 +38,9 @@ type Status struct {
 	Nodes        int                `json:"nodes"`
 	Templates    int                `json:"templates"`
 	Kernels      int                `json:"kernels"`
-	Allocations  int                `json:"allocations"` // graph-owned, made by the restorer
+	Allocations  int                `json:"allocations"`         // graph-owned, made by the restorer
+	Addresses    string             `json:"addresses,omitempty"` // of a restored start: exact or relocated
+	Relocated    string             `json:"relocated,omitempty"` // why
 	Triggers     []Trigger          `json:"triggers"`
 	Phases       []Phase            `json:"phases"` // as the engine marked them
 }

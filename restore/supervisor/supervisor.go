@@ -32,6 +32,7 @@ type Options struct {
 	Argv     []string          // the engine's command, unchanged
 	Library  string            // libmedusa_interpose.so
 	Strict   bool              // end instead of starting natively
+	Relocate bool              // leave device memory where the driver puts it
 	Status   string            // file for the JSON status; empty: none
 	Stdin    io.Reader
 	Stdout   io.Writer
@@ -64,7 +65,8 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		}
 		env = append(env, "MEDUSA_STATUS="+path)
 	}
-	cmd, err := interpose.Command(ctx, interpose.Config{Library: o.Library, Mode: interpose.Replay, ExtraEnv: env}, o.Argv)
+	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
+	cmd, err := interpose.Command(ctx, cfg, o.Argv)
 	if err != nil {
 		return 0, err
 	}
@@ -74,6 +76,27 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	}
 	o.setAside(artifact)
 	return o.wait(exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...))
+}
+
+// region is where the engine's device memory is to lie: where the artifact's recording had it. An artifact that only the
+// engine's process chooses has, as a rule, the default one.
+func (o *Options) region(artifact string) interpose.Region {
+	if o.Relocate {
+		return interpose.Region{}
+	}
+	if o.Artifact.Auto {
+		return interpose.DefaultRegion
+	}
+	f, err := artifacts.Open(artifact)
+	if err != nil {
+		return interpose.Region{} // the engine's process says why
+	}
+	defer f.Close()
+	m, err := f.Manifest()
+	if err != nil {
+		return interpose.Region{}
+	}
+	return interpose.Region(m.Region)
 }
 
 // wait runs the command with the caller's streams. A process that a signal ended counts as 128 plus its number, as in

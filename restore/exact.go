@@ -1,0 +1,87 @@
+package restore
+
+import (
+	"bytes"
+	"fmt"
+	"unsafe"
+
+	"medusa/graphir"
+	"medusa/internal/cuda"
+)
+
+var (
+	procExactGet   = cuda.Process("medusa_exact_get")
+	procExactPlace = cuda.Process("medusa_exact_place")
+)
+
+// region mirrors struct medusa_exact.
+type region struct {
+	Base, Size uint64
+	State      uint32
+	Reason     [124]byte
+}
+
+// The states of a region.
+const (
+	regionOn      = 1
+	regionRefused = 2
+)
+
+// currentRegion reads where this process's device memory lies.
+func currentRegion() (region, error) {
+	var r region
+	_, err := procExactGet.Invoke(uintptr(unsafe.Pointer(&r)))
+	return r, err
+}
+
+// placeExact makes a graph-owned allocation where the recording had it. ok is false where that cannot be: another base, or
+// something else lies there; any place is good then, as pointers are relocated one by one.
+func placeExact(a graphir.Allocation) (addr uint64, ok bool) {
+	if a.Address == 0 {
+		return 0, false
+	}
+	r, err := procExactPlace.Invoke(uintptr(a.Address), uintptr(a.Size))
+	return a.Address, err == nil && cuda.Result(uint32(r)) == cuda.Success
+}
+
+// addresses says how this process's memory lies against the recording's.
+type addresses struct {
+	exact bool
+	moved int    // allocations that pointers lead to and that lie elsewhere
+	why   string // where not exact
+}
+
+// addresses compares base addresses. A pointer's word is its allocation's base plus an offset, so where every base equals the
+// recorded one, every word that is written equals the recorded word.
+func (m *memory) addresses() (addresses, error) {
+	if m.spec.Region == (graphir.Region{}) {
+		return addresses{why: "the artifact has no addresses"}, nil
+	}
+	var out addresses
+	wanted := referenced(m.spec)
+	for i, a := range m.spec.Allocations {
+		if wanted[i] && a.Address != 0 && m.base[i] != a.Address {
+			out.moved++
+		}
+	}
+	if out.moved == 0 {
+		out.exact = true
+		return out, nil
+	}
+	r, err := currentRegion()
+	if err != nil {
+		return out, err
+	}
+	text, _, _ := bytes.Cut(r.Reason[:], []byte{0})
+	switch {
+	case r.State == regionRefused:
+		out.why = fmt.Sprintf("base %#x: %s", r.Base, text)
+	case r.State != regionOn:
+		out.why = "not asked for"
+	case r.Base != m.spec.Region.Base:
+		out.why = fmt.Sprintf("base %#x, not %#x", r.Base, m.spec.Region.Base)
+	default:
+		out.why = fmt.Sprintf("%d allocations lie elsewhere", out.moved)
+	}
+	return out, nil
+}
