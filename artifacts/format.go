@@ -20,7 +20,7 @@ const (
 
 	maxSections   = 1 << 16
 	maxManifest   = 512 << 10
-	maxCompressed = 32 << 20 // bytes that may come out of compression in one file, all sections together
+	maxCompressed = 24 << 20 // bytes that may come out of compression in one file, all sections together
 )
 
 // kind is what a section holds. Readers skip kinds they don't know.

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxEncoded bounds both sections together; numbers in columns grow up to eightfold when they are read.
-const maxEncoded = 32 << 20
+// maxEncoded bounds both sections together.
+const maxEncoded = 16 << 20
 
 // blobDataField is the number of Spec.blob_data.
 const blobDataField = 3
@@ -17,6 +17,8 @@ const blobDataField = 3
 var (
 	graphEntryBytes = map[protowire.Number]int64{2: 16, 9: 400, 10: 400, 11: 200, 12: 250, 13: 300, 14: 1200, 15: 150,
 		16: 1200, 17: 100, 21: 250}
+	// graphTexts are the fields of the graph section that take as much decoded as encoded; the others hold packed numbers.
+	graphTexts       = map[protowire.Number]bool{2: true, 3: true, 4: true, 5: true, 11: true}
 	bufferEntryBytes = map[protowire.Number]int64{1: 500, 2: 350}
 )
 
@@ -29,8 +31,8 @@ type budget struct {
 func newBudget() *budget { return &budget{left: MaxDecoded} }
 
 // scan looks over the encoded tables before anything is allocated for them. The bytes of the field named free are not
-// counted.
-func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, free protowire.Number) error {
+// counted; those of texts count once, all others as packed numbers.
+func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, texts map[protowire.Number]bool, free protowire.Number) error {
 	for len(data) > 0 {
 		field, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
@@ -40,11 +42,18 @@ func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, free p
 		if size < 0 {
 			return protowire.ParseError(size)
 		}
-		data = data[n+size:]
-		if field != free {
+		cost := entryBytes[field]
+		switch {
+		case field == free:
+		case texts[field]:
 			b.encoded += n + size
+			cost += int64(size)
+		default:
+			b.encoded += n + size
+			cost += numbers(data[n : n+size])
 		}
-		if err := b.take(entryBytes[field]); err != nil {
+		data = data[n+size:]
+		if err := b.take(cost); err != nil {
 			return err
 		}
 	}
@@ -52,6 +61,15 @@ func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, free p
 		return fmt.Errorf("%d bytes (at most %d)", b.encoded, maxEncoded)
 	}
 	return nil
+}
+
+// numbers returns what the packed numbers of a field take at most: each ends with a byte below 0x80 and may become eight.
+func numbers(field []byte) int64 {
+	n := int64(0)
+	for _, b := range field {
+		n += int64(b>>7 ^ 1)
+	}
+	return 8 * n
 }
 
 func (b *budget) take(n int64) error {

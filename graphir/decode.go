@@ -15,7 +15,7 @@ import (
 
 // Decode reads what Encode wrote. The result is valid; it shares no memory with data.
 func Decode(data []byte) (*Spec, error) {
-	if err := newBudget().scan(data, map[protowire.Number]int64{blobDataField: 24}, blobDataField); err != nil {
+	if err := newBudget().scan(data, map[protowire.Number]int64{blobDataField: 24}, map[protowire.Number]bool{1: true, 2: true}, blobDataField); err != nil {
 		return nil, &FormatError{"spec", -1, err}
 	}
 	pb := &graphpb.Spec{}
@@ -48,7 +48,7 @@ type blobSource func(i int, sum [32]byte, size uint64) ([]byte, error)
 func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
 	budget := newBudget()
 	d := &decoder{pb: &graphpb.GraphSection{}, buffers: &graphpb.BufferSection{}, spec: &Spec{}, budget: budget}
-	if err := budget.scan(graph, graphEntryBytes, 0); err != nil {
+	if err := budget.scan(graph, graphEntryBytes, graphTexts, 0); err != nil {
 		return nil, &FormatError{"graph", -1, err}
 	}
 	if err := proto.Unmarshal(graph, d.pb); err != nil {
@@ -61,7 +61,7 @@ func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
 	if d.pb.Version == 0 || len(d.pb.Strings) == 0 || d.pb.Strings[0] != "" {
 		return nil, &FormatError{"graph", -1, errors.New("no graph section")}
 	}
-	if err := budget.scan(buffers, bufferEntryBytes, 0); err != nil {
+	if err := budget.scan(buffers, bufferEntryBytes, nil, 0); err != nil {
 		return nil, &FormatError{"buffers", -1, err}
 	}
 	if err := proto.Unmarshal(buffers, d.buffers); err != nil {

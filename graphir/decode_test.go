@@ -177,7 +177,11 @@ func TestDecodeBoundsMemory(t *testing.T) {
 	for range 1 << 18 {
 		many.Tensors = append(many.Tensors, &graphpb.Tensor{})
 	}
-	for name, pb := range map[string]*wire{"large template": large, "long template": long, "many entries": many} {
+	numbers := message(t)
+	numbers.AllocSize = make([]uint64, 12<<20)
+	deltas := message(t)
+	deltas.Graphs[0].Words = &graphpb.Changes{Delta: make([]int64, 12<<20)}
+	for name, pb := range map[string]*wire{"large template": large, "long template": long, "many entries": many, "numbers": numbers, "deltas": deltas} {
 		data := pb.encode(t)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -14,9 +14,9 @@ import (
 // Version is the newest format version that Decode reads. Encode writes the oldest one that has all that a Spec uses.
 const Version = 2
 
-// MaxDecoded is the memory in bytes that a decoded Spec may take, contents left out: some 150,000 nodes. It keeps a
+// MaxDecoded is the memory in bytes that a decoded Spec may take, contents left out: some 90,000 nodes. It keeps a
 // few damaged bytes from naming a template often enough to exhaust memory. Encode writes nothing that exceeds it.
-const MaxDecoded = 48 << 20
+const MaxDecoded = 40 << 20
 
 // Blob is a saved buffer's content, stored once however many Contents have it.
 type Blob struct {
