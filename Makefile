@@ -2,6 +2,8 @@
 # make demo     the main job, on the simulated GPU (DEVICE=cuda: on a real one)
 # make test     all tests; needs no GPU
 # make faults   every driver call of a restored start fails once
+# make test-oci artifacts against a real registry (Debian's docker-registry)
+# make fuzz-long  a million inputs for the readers of files and manifests
 # make check    formatting, vet, staticcheck, stale generated files
 CC      ?= cc
 CFLAGS  ?= -O2 -g
@@ -15,7 +17,7 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all lib bin demo test check generate clean conformance mutants faults
+.PHONY: all lib bin demo test check generate clean conformance mutants faults test-oci fuzz-long
 all: lib bin
 
 include $(wildcard interpose/rules.mk internal/*/rules.mk runners/*/rules.mk simulate/rules.mk)
@@ -46,6 +48,13 @@ check:
 
 generate:
 	$(GO) generate ./...
+
+test-oci: all
+	scripts/test-oci
+
+# Readers of what others made: graph IR, artifacts, directories in them, manifests.
+fuzz-long:
+	scripts/fuzz 250000x graphir artifacts
 
 # Every driver call of a restored start fails once, with each error that is documented for it.
 faults: all zoo

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
+	"medusa/internal/testmem"
 )
 
 // sections returns a file with the given contents and right checksums, to be damaged where checksums don't look.
@@ -195,7 +196,9 @@ func FuzzRead(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, data := range [][]byte{file, packed} {
-			a, err := readBytes(data)
+			var a *Artifact
+			var err error
+			testmem.Bounded(t, len(data), func() { a, err = readBytes(data) })
 			if (a == nil) == (err == nil) {
 				t.Fatalf("artifact %v with error %v", a, err)
 			}

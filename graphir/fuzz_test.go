@@ -12,6 +12,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/graphir/internal/randspec"
+	"medusa/internal/testmem"
 )
 
 // FuzzDecode: exactly one of value and error; and what was decoded can be checked, printed and encoded again.
@@ -28,7 +29,9 @@ func FuzzDecode(f *testing.F) {
 
 // decodeSafely says whether data was accepted.
 func decodeSafely(t *testing.T, data []byte) bool {
-	s, err := graphir.Decode(data)
+	var s *graphir.Spec
+	var err error
+	testmem.Bounded(t, len(data), func() { s, err = graphir.Decode(data) })
 	if (s == nil) == (err == nil) {
 		t.Fatalf("spec %v with error %v", s, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"medusa/artifacts"
+	"medusa/internal/testmem"
 )
 
 // tree writes files by path; a path that ends in "/" is a directory, and "!" at the end of a content makes it executable.
@@ -317,7 +318,9 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		_, err = place(bytes.NewReader(data), &artifacts.Layer{Size: 7, Files: 3}, filepath.Join(dir, "d"), private+"layer-1")
+		testmem.Bounded(t, len(data), func() {
+			_, err = place(bytes.NewReader(data), &artifacts.Layer{Size: 7, Files: 3}, filepath.Join(dir, "d"), private+"layer-1")
+		})
 		if err != nil && !errors.Is(err, ErrArchive) {
 			t.Fatalf("untyped error %v", err)
 		}

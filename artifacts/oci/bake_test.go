@@ -14,6 +14,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"medusa/internal/ocitest"
+	"medusa/internal/testmem"
 )
 
 // base puts an image of one layer into the registry.
@@ -155,38 +156,42 @@ func FuzzManifests(f *testing.F) {
 	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"mediaType":"x","digest":"` + ocitest.Digest(nil) + `","size":1,"artifactType":"` + TypeArtifact + `","annotations":{"io.medusa.factor.gpu.name":"H200"},"platform":{"os":"linux","architecture":"amd64"}}]}`))
 	f.Add([]byte(`{"config":{"Env":["A=b"],"Labels":{"a":"b"}},"rootfs":{"type":"layers","diff_ids":["` + ocitest.Digest(nil) + `"]},"history":[{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, kind := range [][2]string{{TypeArtifact, TypeFile}, {TypeSignature, TypeEd25519}} {
-			m, err := parseManifest(data, kind[0], kind[1])
-			if (m == nil) == (err == nil) || err != nil && !errors.Is(err, ErrNotArtifact) {
-				t.Fatalf("%v %v", m, err)
-			}
-		}
-		index, err := parseIndex(data)
-		if (index == nil) == (err == nil) || err != nil && !errors.Is(err, ErrNotArtifact) {
-			t.Fatalf("%v %v", index, err)
-		}
-		if err == nil {
-			if d, err := choose(index, nil); err == nil && checkDescriptor(d) != nil {
-				t.Fatalf("chose %+v", d)
-			}
-			_, _ = choosePlatform(index, "linux/amd64")
-			out, err := withEntry(index, ocispec.Descriptor{MediaType: "x", Digest: "sha256:" + ocispec.DescriptorEmptyJSON.Digest[7:], ArtifactType: TypeArtifact})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := parseIndex(out); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, layers := range []int{0, 1, 2} {
-			i := &image{mediaType: typeManifest, layers: make([]ocispec.Descriptor, layers)}
-			if json.Unmarshal(data, &i.config) != nil || json.Unmarshal(data, &i.manifest) != nil || i.config == nil {
-				continue
-			}
-			config, manifest, err := i.with(describe(typeLayer, nil), "sha256:x", "base")
-			if err == nil && (!json.Valid(config) || !json.Valid(manifest)) {
-				t.Fatalf("%s %s", config, manifest)
-			}
-		}
+		testmem.Bounded(t, len(data), func() { readManifests(t, data) })
 	})
+}
+
+func readManifests(t *testing.T, data []byte) {
+	for _, kind := range [][2]string{{TypeArtifact, TypeFile}, {TypeSignature, TypeEd25519}} {
+		m, err := parseManifest(data, kind[0], kind[1])
+		if (m == nil) == (err == nil) || err != nil && !errors.Is(err, ErrNotArtifact) {
+			t.Fatalf("%v %v", m, err)
+		}
+	}
+	index, err := parseIndex(data)
+	if (index == nil) == (err == nil) || err != nil && !errors.Is(err, ErrNotArtifact) {
+		t.Fatalf("%v %v", index, err)
+	}
+	if err == nil {
+		if d, err := choose(index, nil); err == nil && checkDescriptor(d) != nil {
+			t.Fatalf("chose %+v", d)
+		}
+		_, _ = choosePlatform(index, "linux/amd64")
+		out, err := withEntry(index, ocispec.Descriptor{MediaType: "x", Digest: "sha256:" + ocispec.DescriptorEmptyJSON.Digest[7:], ArtifactType: TypeArtifact})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseIndex(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, layers := range []int{0, 1, 2} {
+		i := &image{mediaType: typeManifest, layers: make([]ocispec.Descriptor, layers)}
+		if json.Unmarshal(data, &i.config) != nil || json.Unmarshal(data, &i.manifest) != nil || i.config == nil {
+			continue
+		}
+		config, manifest, err := i.with(describe(typeLayer, nil), "sha256:x", "base")
+		if err == nil && (!json.Valid(config) || !json.Valid(manifest)) {
+			t.Fatalf("%s %s", config, manifest)
+		}
+	}
 }

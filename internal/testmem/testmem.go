@@ -1,0 +1,27 @@
+// Package testmem bounds the memory of what tests call.
+//
+// In: a function and the size of its input. Out: nothing. What can fail: the function allocates more than a reader of
+// foreign bytes may, 64 MiB and four times its input, which ends the test. All that is allocated counts, freed or not,
+// so nothing depends on when the garbage collector runs.
+package testmem
+
+import (
+	"runtime/metrics"
+	"testing"
+)
+
+// Bounded calls do, which reads input bytes. Nothing else may allocate much meanwhile.
+func Bounded(t testing.TB, input int, do func()) {
+	t.Helper()
+	before := allocated()
+	do()
+	if used, limit := allocated()-before, uint64(64<<20+4*input); used > limit {
+		t.Fatalf("%d bytes of input took %d bytes of memory (at most %d)", input, used, limit)
+	}
+}
+
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
