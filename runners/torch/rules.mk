@@ -42,5 +42,15 @@ $(TORCH_LIB)/built: $(TORCH_LIB)/stubs/sonames $(wildcard $(TORCH)/stubs/*.[ch])
 	$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,libnvidia-ml.so.1 -o $(@D)/libnvidia-ml.so.1 $(TORCH)/stubs/nvml.c -ldl
 	touch $@
 
-.PHONY: torch
-torch: $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.12 $(TORCH_LIB)/built build/simulated/libcuda.so.1
+# The restore engine for engines that are not written in Go. A C library in Go needs cgo.
+build/lib/libmedusa.so: $(wildcard cmd/libmedusa/*) $(wildcard restore/*.go graphir/*.go artifacts/*.go internal/cuda/*.go kvprofile/*.go)
+	@mkdir -p $(@D)
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o $@ ./cmd/libmedusa
+	cp cmd/libmedusa/libmedusa.h $(@D)/
+
+.PHONY: torch test-torch
+torch: all build/lib/libmedusa.so $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.12 $(TORCH_LIB)/built
+
+# Needs no GPU; the first run installs torch (900 MB).
+test-torch: torch
+	$(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test

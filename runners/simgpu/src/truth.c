@@ -1,5 +1,6 @@
 /*
- * truth.c: ground truth for tests: every allocation and free in order, and every node at the moment of its capture.
+ * truth.c: ground truth for tests: every allocation and free in order, every node at the moment of its capture, and every
+ * graph as it was instantiated, however it came to be.
  *
  * In: the driver's own view. Out: the file named by SIMGPU_TRUTH; format in README.md. It shares no code with anything that
  * records or restores graphs, so that a test can hold one against the other. Fails: like the logs.
@@ -108,26 +109,73 @@ static void kernel(struct line *l, const struct launch *k)
 	}
 }
 
-void truth_node(const struct capture *cap, const struct node *n)
+static const char *const names[] = {"kernel", "memcpy", "memset"};
+
+static void node_text(struct line *l, const struct node *n)
 {
-	if (!enabled())
-		return;
-	static const char *const names[] = {"kernel", "memcpy", "memset"};
-	if (n->type > CU_GRAPH_NODE_TYPE_MEMSET)
-		return;
-	struct line l = start_line(names[n->type]);
-	append(&l, "\t%llu\t%zu", (unsigned long long)cap->id, n->slot);
 	if (n->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		kernel(&l, n->launch);
+		kernel(l, n->launch);
 	else if (n->type == CU_GRAPH_NODE_TYPE_MEMSET)
-		append(&l, "\t0x%llx\t%zu\t%u\t%u\t%zu\t%zu", (unsigned long long)n->fill.dst, n->fill.pitch, n->fill.value,
+		append(l, "\t0x%llx\t%zu\t%u\t%u\t%zu\t%zu", (unsigned long long)n->fill.dst, n->fill.pitch, n->fill.value,
 		       n->fill.elementSize, n->fill.width, n->fill.height);
 	else
-		append(&l, "\t0x%llx\t0x%llx\t%zu\t%zu\t%zu",
+		append(l, "\t0x%llx\t0x%llx\t%zu\t%zu\t%zu",
 		       (unsigned long long)(n->copy.dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)n->copy.dstHost
 		                                                                         : n->copy.dstDevice),
 		       (unsigned long long)(n->copy.srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)n->copy.srcHost
 		                                                                         : n->copy.srcDevice),
 		       n->copy.WidthInBytes, n->copy.Height, n->copy.Depth);
+}
+
+void truth_node(const struct capture *cap, const struct node *n)
+{
+	if (!enabled() || n->type > CU_GRAPH_NODE_TYPE_MEMSET)
+		return;
+	struct line l = start_line(names[n->type]);
+	append(&l, "\t%llu\t%zu", (unsigned long long)cap->id, n->slot);
+	node_text(&l, n);
 	end_line(&l);
+}
+
+static void instance_node(unsigned long long number, const struct node *n)
+{
+	struct line l = start_line("instance-node");
+	append(&l, "\t%llu\t%zu", number, n->slot);
+	if (n->type > CU_GRAPH_NODE_TYPE_MEMSET)
+		append(&l, "\ttype %d", (int)n->type);
+	else {
+		append(&l, "\t%s", names[n->type]);
+		node_text(&l, n);
+	}
+	for (unsigned i = 0; n->type == CU_GRAPH_NODE_TYPE_KERNEL && i < NODE_ATTRIBUTES; i++) {
+		if (!(n->attr_set & 1u << i))
+			continue;
+		append(&l, "\tattr %u=", i);
+		for (size_t b = 0; b < sizeof(n->attrs[i]); b++)
+			append(&l, "%02x", (unsigned char)n->attrs[i].pad[b]);
+	}
+	int shared;
+	if (n->type == CU_GRAPH_NODE_TYPE_KERNEL &&
+	    function_attribute(n->launch->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &shared) == 0)
+		append(&l, "\tmax_dynamic_shared=%d", shared);
+	end_line(&l);
+}
+
+void truth_instance(const struct graph *g, uint64_t flags)
+{
+	static unsigned long long number;
+	if (!enabled())
+		return;
+	struct line l = start_line("instance");
+	append(&l, "\t%llu\t%zu\t%zu\t%llu", ++number, g->node_count, g->edge_count, (unsigned long long)flags);
+	end_line(&l);
+	for (size_t i = 0; i < g->node_count; i++)
+		instance_node(number, g->nodes[i]);
+	for (size_t i = 0; i < g->edge_count; i++) {
+		const struct edge *e = g->edges[i];
+		l = start_line("instance-edge");
+		append(&l, "\t%llu\t%zu\t%zu\t%u,%u,%u", number, e->from->slot, e->to->slot, e->data.from_port, e->data.to_port,
+		       e->data.type);
+		end_line(&l);
+	}
 }

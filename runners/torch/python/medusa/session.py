@@ -63,6 +63,7 @@ class Session:
     def __init__(self):
         self.run = NONE
         self.held = []
+        self.named = {}  # tensors by name: address and bytes
         if not os.environ.get("MEDUSA_RUN"):
             return
         self._lib = _library()
@@ -138,6 +139,7 @@ class Session:
         do not make equal placements inside them."""
         marks.tensor(name, t, role, **bounds)
         self.held.append(t)
+        self.named[name] = (t.data_ptr(), marks.extent(t))
         if self.restoring:
             self._checked(
                 self._lib.medusa_session_tensor(

@@ -1,0 +1,189 @@
+"""Compares natively captured graphs with restored ones, from the simulated GPU's own account of both processes.
+
+In: for each process the ground truth that the device wrote (runners/simgpu/README.md) and the places of its named tensors
+as torch reports them. Out: counts and a list of differences. Nothing that Medusa recorded or derived is read here.
+
+Several native processes are given, so that bytes that no code ever wrote can be told from values: they differ between
+processes and lead to no memory in any.
+"""
+
+import bisect
+import dataclasses
+import json
+
+
+@dataclasses.dataclass
+class Node:
+    kind: str
+    facts: list  # what must be equal as it stands
+    params: dict  # offset -> bytes
+
+
+@dataclasses.dataclass
+class Graph:
+    flags: str
+    nodes: list
+    edges: list
+    memory: "Memory"
+
+
+class Memory:
+    """Live allocations of one moment, and the tensors that lie in them."""
+
+    def __init__(self, live, tensors):
+        self.live = sorted(live)
+        self.bases = [base for base, _, _ in self.live]
+        self.tensors = sorted((addr, size, name) for name, (addr, size) in tensors.items())
+        self.starts = [addr for addr, _, _ in self.tensors]
+
+    def place(self, word):
+        """What a word points to: ("tensor", name, offset), ("memory", allocation, offset, size), or None."""
+        i = bisect.bisect_right(self.bases, word) - 1
+        if i < 0:
+            return None
+        base, size, key = self.live[i]
+        if word - base >= size:
+            return None
+        t = bisect.bisect_right(self.starts, word) - 1
+        if t >= 0 and word - self.tensors[t][0] < self.tensors[t][1]:
+            return ("tensor", self.tensors[t][2], word - self.tensors[t][0])
+        return ("memory", key, word - base, size)
+
+
+def read(truth, tensors):
+    """The graphs that one process instantiated, in order."""
+    with open(tensors, encoding="utf-8") as f:
+        named = json.load(f)
+    graphs, live, globals_ = [], {}, 0
+    with open(truth, encoding="utf-8") as f:
+        for line in f:
+            kind, *fields = line.rstrip("\n").split("\t")
+            if kind == "alloc":
+                _, index, what, base, size = fields
+                if what == "global":
+                    globals_ += 1
+                    index = f"global {globals_}"
+                live[int(base, 16)] = (int(size), f"{what} {index}")
+            elif kind == "free":
+                live.pop(int(fields[2], 16), None)
+            elif kind == "instance":
+                memory = Memory([(base, size, key) for base, (size, key) in live.items()], named)
+                graphs.append(Graph(fields[4], [], [], memory))
+            elif kind == "instance-edge":
+                graphs[-1].edges.append((int(fields[2]), int(fields[3]), fields[4]))
+            elif kind == "instance-node":
+                graphs[-1].nodes.append(node(fields[3:]))
+    return graphs
+
+
+def node(fields):
+    kind = fields[0]
+    if kind == "kernel":
+        name, grid, block, shared, params = fields[1:6]
+        values = dict(p.split(":") for p in params.split(",") if p)
+        return Node(kind, [name, grid, block, shared, *fields[6:]], {int(k): bytes.fromhex(v) for k, v in values.items()})
+    if kind == "memset":
+        return Node(kind, fields[2:], {0: int(fields[1], 16).to_bytes(8, "little")})
+    if kind == "memcpy":
+        ends = {8 * i: int(fields[1 + i], 16).to_bytes(8, "little") for i in range(2)}
+        return Node(kind, fields[3:], ends)
+    return Node(kind, fields, {})
+
+
+class Comparison:
+    """natives[0] and natives[1] are the processes that were recorded; any further ones knew nothing of Medusa."""
+
+    def __init__(self):
+        self.differences = []
+        self.graphs = self.nodes = self.third_party = self.pointers = self.constants = self.unwritten = 0
+        self.forward, self.backward = {}, {}  # allocations of the recorded process and of the restored one
+
+    def differ(self, *what):
+        self.differences.append(" ".join(str(w) for w in what))
+
+    def run(self, natives, restored):
+        if any(len(n) != len(restored) for n in natives):
+            self.differ("graphs:", [len(n) for n in natives], "native,", len(restored), "restored")
+            return
+        for i, r in enumerate(restored):
+            self.graph(f"graph {i}", [n[i] for n in natives], r)
+
+    def graph(self, where, natives, r):
+        self.graphs += 1
+        for n in natives:
+            if n.flags != r.flags:
+                self.differ(where, "flags", n.flags, r.flags)
+            if sorted(n.edges) != sorted(r.edges):
+                self.differ(where, "edges", len(n.edges), len(r.edges))
+            if len(n.nodes) != len(r.nodes):
+                self.differ(where, "nodes", len(n.nodes), len(r.nodes))
+                return
+        memories = [n.memory for n in natives]
+        for i, node in enumerate(r.nodes):
+            self.node(f"{where} node {i}", [n.nodes[i] for n in natives], memories, node, r.memory)
+
+    def node(self, where, natives, memories, z, memory):
+        self.nodes += 1
+        self.third_party += z.kind == "kernel" and not z.facts[0].startswith("medusa_")
+        layout = {k: len(v) for k, v in z.params.items()}
+        for x in natives:
+            if (x.kind, x.facts) != (z.kind, z.facts):
+                self.differ(where, x.kind, x.facts, z.kind, z.facts)
+                return
+            if {k: len(v) for k, v in x.params.items()} != layout:
+                self.differ(where, x.facts, "parameter layout")
+                return
+        for offset in z.params:
+            name = f"{where} {z.facts[0][:60] if z.facts else z.kind} parameter at {offset}"
+            self.parameter(name, offset, [x.params[offset] for x in natives], memories, z.params[offset], memory)
+
+    def parameter(self, where, offset, natives, memories, z, memory):
+        at = 0
+        while at < len(z):
+            n = 8 if (offset + at) % 8 == 0 and at + 8 <= len(z) else 1
+            self.piece(f"{where}+{at}", [x[at : at + n] for x in natives], memories, z[at : at + n], memory)
+            at += n
+
+    def piece(self, where, natives, memories, z, memory):
+        """An aligned word, or a byte that is part of none."""
+        places = [m.place(int.from_bytes(x, "little")) if len(x) == 8 else None for x, m in zip(natives, memories)]
+        restored = memory.place(int.from_bytes(z, "little")) if len(z) == 8 else None
+        if restored is None:
+            if places[0] is not None and places[1] is not None:
+                self.differ(where, natives, places, z, "leads nowhere")
+            else:
+                self.plain(where, natives, z)
+            return
+        self.pointers += 1
+        if places[0] is None or places[1] is None:
+            self.differ(where, natives, places, z, restored)
+            return
+        for i, native in enumerate(places):
+            if native is None:
+                self.differ(where, natives, places, z, restored)
+            elif "tensor" in (native[0], restored[0]):
+                if native != restored:
+                    self.differ(where, native, restored)
+            elif i == 0:
+                self.mapped(where, native, restored)
+
+    def mapped(self, where, native, restored):
+        """Memory without a name: the same byte of an allocation of the same size, and always of the same one."""
+        _, a, offset_a, size_a = native
+        _, b, offset_b, size_b = restored
+        if (offset_a, size_a) != (offset_b, size_b):
+            self.differ(where, native, restored)
+        if self.forward.setdefault(a, b) != b or self.backward.setdefault(b, a) != a:
+            self.differ(where, a, "is", self.forward[a], "and", b)
+
+    def plain(self, where, natives, z):
+        """Bytes that are alike in all native processes are constants. Those that are not were never written: what is
+        restored is what the two recorded processes had in common, or zero."""
+        for i, byte in enumerate(z):
+            values = [x[i] for x in natives]
+            if len(set(values)) > 1:
+                self.unwritten += 1
+            else:
+                self.constants += 1
+            if byte != (values[0] if values[0] == values[1] else 0):
+                self.differ(where, f"byte {i}", [f"{v:02x}" for v in values], f"{byte:02x}")

@@ -1,0 +1,23 @@
+"""Starts the engine with the device's ground truth and the tensors' places in files named after the run.
+
+In: a folder, the engine's command. Out: FOLDER/RUN.truth, .tensors and .log, RUN being what Medusa wants of this start.
+`medusa materialize` starts one command several times: without this each run would overwrite the files of the one before.
+"""
+
+import os
+import sys
+
+
+def name():
+    run = os.environ.get("MEDUSA_RUN", "native")
+    if run == "record":
+        return "record-b" if os.environ.get("MEDUSA_GAP_SEED") else "record-a"
+    if run == "check":
+        return "check-restored" if os.environ.get("MEDUSA_ARTIFACT") else "check-native"
+    return run
+
+
+folder, *command = sys.argv[1:]
+path = os.path.join(folder, name())
+os.environ.update(SIMGPU_TRUTH=path + ".truth", SIMGPU_LOG=path + ".log")
+os.execv(command[0], [*command, "--tensors", path + ".tensors"])
