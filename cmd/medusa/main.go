@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/artifacts/layer"
+	"medusa/artifacts/store"
 	"medusa/interpose/trace"
 )
 
@@ -87,7 +89,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, artifacts.ErrIncompatible):
 		return exitIncompatible
-	case errors.Is(err, artifacts.ErrCorrupt), errors.As(err, &badTrace):
+	case errors.Is(err, artifacts.ErrCorrupt), errors.Is(err, layer.ErrArchive), errors.Is(err, store.ErrDigest), errors.As(err, &badTrace):
 		return exitCorrupt
 	}
 	return exitError

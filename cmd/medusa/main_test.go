@@ -30,6 +30,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("MEDUSA_LIB", filepath.Join(build, "lib", "libmedusa_interpose.so"))
 			e.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated"))
 			e.Setenv("SIMGPU_SEED", "7")
+			e.Setenv("GOLDEN", testenv.Path(t, "artifacts", "testdata", "v1.medusa"))
+			e.Setenv("MEDUSA_CACHE", filepath.Join(e.WorkDir, "cache"))
+			e.Setenv("DOCKER_CONFIG", e.WorkDir)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

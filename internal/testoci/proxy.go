@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -29,8 +30,11 @@ func startProxy(to string) (*proxy, error) {
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		ModifyResponse: p.spoil,
 		FlushInterval:  -1,
+		ErrorLog:       log.New(io.Discard, "", 0), // killed clients are what this is about
 	}
-	p.server = httptest.NewServer(forward)
+	p.server = httptest.NewUnstartedServer(forward)
+	p.server.Config.ErrorLog = forward.ErrorLog
+	p.server.Start()
 	p.host = strings.TrimPrefix(p.server.URL, "http://")
 	return p, nil
 }

@@ -67,15 +67,23 @@ func match(cache *store.Store, factors []artifacts.Factor) (store.Entry, error) 
 		return store.Entry{}, err
 	}
 	if len(found) == 0 {
-		return store.Entry{}, fmt.Errorf("find artifact by %d factors: %w", len(factors), store.ErrNotFound)
+		return store.Entry{}, fmt.Errorf("find artifact with %s: %w (medusa cache ls shows what is)", list(factors), store.ErrNotFound)
 	}
 	for i, id := range identities[1:] {
 		if m := artifacts.Compare(identities[0], id, nil); m != nil {
-			return store.Entry{}, fmt.Errorf("find artifact by %d factors: %d have them, and %s differs from %s in %s (ask for it with --match)",
-				len(factors), len(found), found[0].Digest, found[i+1].Digest, m.Differences[0].Key)
+			return store.Entry{}, fmt.Errorf("find artifact with %s: %d have it, and %s differs from %s in %s (ask for that too)",
+				list(factors), len(found), found[0].Digest, found[i+1].Digest, m.Differences[0].Key)
 		}
 	}
 	return found[0], nil
+}
+
+func list(factors []artifacts.Factor) string {
+	var out []string
+	for _, f := range factors {
+		out = append(out, f.Key+"="+f.Value)
+	}
+	return strings.Join(out, ", ")
 }
 
 // placeDirs puts the artifact's directories in place and says what it did. An artifact that cannot be read is for the
