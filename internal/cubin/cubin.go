@@ -1,0 +1,143 @@
+// Package cubin reads device code without a device: fatbins, cubins and PTX.
+//
+// In: the bytes of a module's image, as a load call of the driver takes them (a fat binary without its 24-byte wrapper,
+// whose pointer only means something in its process; a cubin; PTX). Out: the code objects inside, each with its kernels,
+// their parameter layouts and its module variables. What can fail: bytes that are none of these, or damaged; the error is a
+// *FormatError with the offset. Layouts: the CUDA binary utilities, as observed in their output.
+//
+// Every size is checked against the bytes that are there before anything is allocated for it.
+package cubin
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind is the form of a code object.
+type Kind uint8
+
+// The kinds, numbered as in fat binaries.
+const (
+	PTX   Kind = 1
+	Cubin Kind = 2
+)
+
+func (k Kind) String() string {
+	switch k {
+	case PTX:
+		return "ptx"
+	case Cubin:
+		return "cubin"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Object is one piece of device code.
+type Object struct {
+	Kind    Kind
+	Arch    uint32 // compute capability as sm_<number>: 90
+	Name    string // that its fat binary gives it; mostly empty
+	Kernels []Kernel
+	Globals []Global
+}
+
+// Kernel is an entry point. Params are in order; a kernel's parameters lie in one buffer.
+type Kernel struct {
+	Name   string // mangled
+	Params []Param
+}
+
+// Param is the place of a parameter in its kernel's buffer, in bytes.
+type Param struct{ Offset, Size uint32 }
+
+// Global is a module variable.
+type Global struct {
+	Name     string
+	Size     uint64 // bytes
+	Constant bool   // __constant__: only the host can write it
+}
+
+// Stateful reports whether kernels of the object can leave something behind in a module variable.
+func (o *Object) Stateful() bool {
+	return slices.ContainsFunc(o.Globals, func(g Global) bool { return !g.Constant && !g.empty() })
+}
+
+// empty tells the customization points and tags of the C++ standard library and of Thrust, which nearly every module holds:
+// constants of classes without members.
+func (g *Global) empty() bool {
+	return g.Size == 1 && strings.HasPrefix(g.Name, "_ZN") && (strings.Contains(g.Name, "4cuda3std") || strings.Contains(g.Name, "6thrust"))
+}
+
+// Kernel returns the kernel with a name, or nil.
+func (o *Object) Kernel(name string) *Kernel {
+	for i := range o.Kernels {
+		if o.Kernels[i].Name == name {
+			return &o.Kernels[i]
+		}
+	}
+	return nil
+}
+
+// FormatError says where an image cannot be read.
+type FormatError struct {
+	What   string // what was being read
+	Offset uint64 // in the image or, of compressed code, in what it unpacks to
+	Reason string
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("read %s: offset %d: %s", e.What, e.Offset, e.Reason)
+}
+
+func bad(what string, offset uint64, format string, args ...any) error {
+	return &FormatError{what, offset, fmt.Sprintf(format, args...)}
+}
+
+// Parse reads an image. A fat binary may hold several objects: one an architecture, and PTX for later ones.
+func Parse(image []byte) ([]Object, error) {
+	switch {
+	case len(image) >= 4 && binary.LittleEndian.Uint32(image) == containerMagic:
+		return parseFatbin(image)
+	case bytes.HasPrefix(image, []byte(elfMagic)):
+		o, err := parseCubin(image)
+		if err != nil {
+			return nil, err
+		}
+		return []Object{o}, nil
+	case looksLikePTX(image):
+		o, err := parsePTX(image)
+		if err != nil {
+			return nil, err
+		}
+		return []Object{o}, nil
+	}
+	return nil, bad("image", 0, "neither a fat binary, a cubin nor PTX")
+}
+
+// words reads little-endian numbers at offsets that may lie outside.
+type words struct {
+	data []byte
+	what string
+}
+
+func (w words) bytes(at, n uint64) ([]byte, error) {
+	if at > uint64(len(w.data)) || n > uint64(len(w.data))-at {
+		return nil, bad(w.what, at, "%d bytes, of which %d are there", n, uint64(len(w.data))-min(at, uint64(len(w.data))))
+	}
+	return w.data[at : at+n], nil
+}
+
+// text returns the string that begins at an offset and ends with a NUL.
+func (w words) text(at uint64) (string, error) {
+	if at >= uint64(len(w.data)) {
+		return "", bad(w.what, at, "a name outside of %d bytes", len(w.data))
+	}
+	end := bytes.IndexByte(w.data[at:], 0)
+	if end < 0 {
+		return "", bad(w.what, at, "a name without an end")
+	}
+	return string(w.data[at : at+uint64(end)]), nil
+}

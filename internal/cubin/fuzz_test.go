@@ -1,0 +1,31 @@
+package cubin
+
+import (
+	"errors"
+	"testing"
+)
+
+// Whatever the bytes are, parsing ends, in objects or in an error of its own type.
+func FuzzParse(f *testing.F) {
+	plain := sample().bytes()
+	for _, image := range [][]byte{
+		plain, []byte(samplePTX),
+		container(sampleEntry{kind: Cubin, flags: flagLZ4, payload: lz4Pack(plain), unpacked: uint64(len(plain))}, sampleEntry{kind: PTX, payload: []byte(samplePTX)}),
+		container(sampleEntry{kind: Cubin, flags: flagZstd, payload: []byte{0x28, 0xb5, 0x2f, 0xfd, 0}, unpacked: 8}),
+	} {
+		f.Add(image)
+	}
+	f.Fuzz(func(t *testing.T, image []byte) {
+		objects, err := Parse(image)
+		if format := (*FormatError)(nil); err != nil && !errors.As(err, &format) {
+			t.Fatalf("error of type %T: %v", err, err)
+		}
+		for i := range objects {
+			for _, k := range objects[i].Kernels {
+				if objects[i].Kernel(k.Name) == nil {
+					t.Fatalf("kernel %q is not found by its name", k.Name)
+				}
+			}
+		}
+	})
+}
