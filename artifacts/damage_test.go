@@ -3,6 +3,7 @@ package artifacts
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"math"
 	"strings"
@@ -212,4 +213,30 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A small file must not be able to take much memory, wherever it puts what swells.
+func TestReadBoundsMemory(t *testing.T) {
+	manifest, graph, buffers, blob := parts(t)
+	zeros := make([]byte, maxCompressed-1<<20)
+	// alloc_size, packed: each byte becomes eight, just within what the graph section may take.
+	numbers := binary.AppendUvarint([]byte{6<<3 | 2}, 4<<20)
+	numbers = append(numbers, zeros[:4<<20]...)
+	for name, contents := range map[string][][]byte{
+		"blob":    {manifest, graph, buffers, zeros},
+		"graph":   {manifest, zeros, buffers, blob},
+		"numbers": {manifest, append(bytes.Clone(graph), numbers...), buffers, zeros[:len(zeros)-len(numbers)-len(graph)]},
+		"buffers": {manifest, graph, bytes.Repeat([]byte{1<<3 | 2, 0}, len(zeros)/2), blob},
+		"plain":   {manifest, graph, buffers, make([]byte, 4*maxCompressed)},
+	} {
+		data := sections(t, nil, contents...)
+		if name != "plain" && len(data) > 1<<20 {
+			t.Errorf("%s: the file has %d bytes", name, len(data))
+		}
+		testmem.Bounded(t, len(data), func() {
+			if _, err := readBytes(data); !isCorrupt(err) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
 }
