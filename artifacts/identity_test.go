@@ -84,6 +84,9 @@ func TestRelaxed(t *testing.T) {
 			t.Errorf("%q against %v: %v", row.list, row.got, m)
 		}
 	}
+	if Compare(want, Identity{{KeyGPUName, "B200"}, want[1], want[2]}, Relaxed{KeyGPUName}) == nil {
+		t.Error("a fatal difference was relaxed")
+	}
 	for _, list := range []string{"gpu.name", "*", "host.kernel", "driver.version,model.config"} {
 		if r, err := ParseRelaxed(list); err == nil {
 			t.Errorf("%q may be relaxed: %q", list, r)

@@ -134,6 +134,13 @@ func TestLyingRegistry(t *testing.T) {
 			}
 			return false
 		}},
+		"sent out of encryption": {"is not encrypted", func(rw http.ResponseWriter, r *http.Request) bool {
+			if w.isFile(r) {
+				http.Redirect(rw, r, "http://192.0.2.1/blob", http.StatusTemporaryRedirect)
+				return true
+			}
+			return false
+		}},
 		"no such blob": {"not found", func(rw http.ResponseWriter, r *http.Request) bool {
 			if w.isFile(r) {
 				rw.WriteHeader(http.StatusNotFound)

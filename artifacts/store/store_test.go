@@ -236,6 +236,58 @@ func TestPinnedStays(t *testing.T) {
 	}
 }
 
+// What is evicted between being opened and being locked is not pinned.
+func TestPinNoticesEviction(t *testing.T) {
+	data, digest := made(t)
+	s := opened(t, 1<<20)
+	p := add(t, s, data, digest, "")
+	p.Close()
+	evictor, err := os.Open(p.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer evictor.Close()
+	if err := unix.Flock(int(evictor.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error)
+	go func() {
+		p, err := s.Pin(digest)
+		if err == nil {
+			p.Close()
+		}
+		got <- err
+	}()
+	// Until the other has opened the file: its descriptor shows in /proc, beside the evictor's.
+	for deadline := time.Now().Add(10 * time.Second); opens(t, p.Path) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the file is never opened")
+		}
+	}
+	if err := errors.Join(os.Remove(p.Path), evictor.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-got; !errors.Is(err, ErrNotFound) {
+		t.Errorf("pinned what is gone: %v", err)
+	}
+}
+
+// opens counts this process's descriptors of a file.
+func opens(t *testing.T, path string) int {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, fd := range fds {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && to == path {
+			n++
+		}
+	}
+	return n
+}
+
 func TestPruneRemovesUnfinished(t *testing.T) {
 	s := opened(t, 1<<20)
 	for _, path := range []string{s.partial("00"), s.artifact("11") + ".aside"} {
