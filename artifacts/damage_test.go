@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -238,5 +240,50 @@ func TestReadBoundsMemory(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
+	}
+}
+
+// A layer is checked against its digest when it is asked for, and not before: starting an engine does not read it.
+func TestLayer(t *testing.T) {
+	read := func(data []byte) (*File, Layer) {
+		f, err := open("test.medusa", bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := f.Manifest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f, m.Layers[0]
+	}
+	data, err := encodeAll(small())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, l := read(data)
+	r, err := f.Layer(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || string(got) != packed {
+		t.Errorf("%q %v", got, err)
+	}
+	// Another content with the right checksum.
+	n := len(f.sections)
+	e := f.sections[n-1]
+	data[e.offset]++
+	e.crc = crc32.Checksum(data[e.offset:], castagnoli)
+	table := data[headerSize : headerSize+n*entrySize]
+	copy(table[(n-1)*entrySize:], e.append(nil))
+	copy(data, appendHeader(nil, Version, n, table))
+	f, l = read(data)
+	if _, err := f.readAll(); err != nil {
+		t.Errorf("graphs alone: %v", err)
+	}
+	if _, err := f.Layer(l); !isCorrupt(err) || !strings.Contains(err.Error(), "layer at byte") {
+		t.Errorf("its layer: %v", err)
+	}
+	if _, err := readBytes(data); !isCorrupt(err) {
+		t.Errorf("all of it: %v", err)
 	}
 }
