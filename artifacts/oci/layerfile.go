@@ -1,0 +1,82 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// layerFile is a tar archive of one file, readable at any place without being anywhere as a whole.
+type layerFile struct {
+	descriptor ocispec.Descriptor
+	file       *os.File
+	size       int64
+	head, tail []byte
+}
+
+// openLayer lays out a layer with the artifact. Directories have no entries: those of the base keep their owners.
+func openLayer(path, mediaType string) (*layerFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	l, err := layOut(f)
+	if err == nil {
+		sum := digest.SHA256.Digester()
+		if l.descriptor.Size, err = io.Copy(sum.Hash(), io.NewSectionReader(l, 0, l.length())); err == nil {
+			l.descriptor.MediaType, l.descriptor.Digest = mediaType, sum.Digest()
+			return l, nil
+		}
+	}
+	_ = f.Close()
+	return nil, err
+}
+
+func layOut(f *os.File) (*layerFile, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	var head bytes.Buffer
+	err = tar.NewWriter(&head).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(BakedPath, "/"), Size: info.Size(), Mode: 0o644})
+	if err != nil {
+		return nil, err
+	}
+	const block = 512
+	padding := (block - info.Size()%block) % block
+	return &layerFile{file: f, size: info.Size(), head: head.Bytes(), tail: make([]byte, padding+2*block)}, nil
+}
+
+func (l *layerFile) length() int64 { return int64(len(l.head)) + l.size + int64(len(l.tail)) }
+
+// ReadAt reads from the archive.
+func (l *layerFile) ReadAt(p []byte, at int64) (int, error) {
+	parts := []*io.SectionReader{
+		io.NewSectionReader(bytes.NewReader(l.head), 0, int64(len(l.head))),
+		io.NewSectionReader(l.file, 0, l.size),
+		io.NewSectionReader(bytes.NewReader(l.tail), 0, int64(len(l.tail))),
+	}
+	n := 0
+	for _, part := range parts {
+		if at < part.Size() && n < len(p) {
+			k, err := part.ReadAt(p[n:], at)
+			n += k
+			if err != nil && !errors.Is(err, io.EOF) {
+				return n, err
+			}
+			at = 0
+			continue
+		}
+		at = max(0, at-part.Size())
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
