@@ -2,9 +2,7 @@ package graphir
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"strings"
 )
 
 // laterTables writes what version 2 added.
@@ -68,82 +66,19 @@ func (t *textWriter) kernelNode(k *KernelNode) {
 	kernel := &t.spec.Kernels[k.Kernel]
 	t.printf(" %d %q grid=%d,%d,%d block=%d,%d,%d shared=%d params=%d[", k.Kernel, kernel.Name,
 		k.Grid[0], k.Grid[1], k.Grid[2], k.Block[0], k.Block[1], k.Block[2], k.SharedBytes, len(k.Params))
-	fixups, end := k.Fixups, uint32(0)
-	for i, p := range kernel.Params {
-		if p.Offset > end {
-			fixups = t.gap(k, fixups, end, p.Offset)
+	for i, a := range t.spec.Arguments(k) {
+		if a.Gap {
+			t.printf(" gap:%s", a.String())
+		} else {
+			t.printf("%s%s", space(i), a.String())
 		}
-		t.printf("%s", space(i))
-		fixups = t.param(k, fixups, p.Offset, p.Offset+p.Size)
-		end = p.Offset + p.Size
 	}
-	t.gap(k, fixups, end, uint32(len(k.Params)))
 	t.printf("]")
 	for _, a := range k.Attrs {
 		t.printf(" attr%d=%x", a.ID, bytes.TrimRight(a.Value[:], "\x00"))
 		if a.Base != nil {
 			t.printf("@%s", a.Base)
 		}
-	}
-}
-
-// gap writes bytes that belong to no parameter, where there is anything in them: nothing may go missing from the dump.
-func (t *textWriter) gap(k *KernelNode, fixups []Fixup, start, end uint32) []Fixup {
-	plain := len(fixups) == 0 || fixups[0].Offset >= end
-	for _, b := range k.Params[start:end] {
-		plain = plain && b == 0
-	}
-	if plain {
-		return fixups
-	}
-	t.printf(" gap:")
-	return t.param(k, fixups, start, end)
-}
-
-// param writes one parameter: a pointer, a number, or the pieces of a struct passed by value. It returns the fixups
-// behind it.
-func (t *textWriter) param(k *KernelNode, fixups []Fixup, start, end uint32) []Fixup {
-	inside := 0
-	for inside < len(fixups) && fixups[inside].Offset < end {
-		inside++
-	}
-	if inside == 0 {
-		t.printf("%s", constant(k.Params[start:end]))
-		return fixups
-	}
-	if inside == 1 && fixups[0].Offset == start && end-start == fixups[0].Size() {
-		t.printf("%s", fixups[0].String())
-		return fixups[1:]
-	}
-	var pieces []string
-	at := start
-	for _, f := range fixups[:inside] {
-		if f.Offset > at {
-			pieces = append(pieces, fmt.Sprintf("%x", k.Params[at:f.Offset]))
-		}
-		pieces = append(pieces, f.String())
-		at = f.Offset + f.Size()
-	}
-	if at < end {
-		pieces = append(pieces, fmt.Sprintf("%x", k.Params[at:end]))
-	}
-	t.printf("{%s}", strings.Join(pieces, " "))
-	return fixups[inside:]
-}
-
-// constant writes little-endian numbers of the usual sizes as such, anything else as bytes.
-func constant(b []byte) string {
-	switch len(b) {
-	case 1:
-		return fmt.Sprintf("0x%02x", b[0])
-	case 2:
-		return fmt.Sprintf("0x%04x", binary.LittleEndian.Uint16(b))
-	case 4:
-		return fmt.Sprintf("0x%08x", binary.LittleEndian.Uint32(b))
-	case 8:
-		return fmt.Sprintf("0x%016x", binary.LittleEndian.Uint64(b))
-	default:
-		return fmt.Sprintf("{%x}", b)
 	}
 }
 
