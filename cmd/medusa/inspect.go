@@ -5,118 +5,160 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
-	"medusa/graphir"
+	"medusa/inspect"
+	"medusa/inspect/draw"
 	"medusa/interpose/trace"
 )
 
+// inspection is one run of inspect: at most one of the views, or a picture of a graph.
+type inspection struct {
+	format, graph, svg, dot            string
+	kernels, allocations, sizes, whole bool
+}
+
 func newInspectCmd() *cobra.Command {
-	var format, graph string
-	var text bool
+	var o inspection
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
 		Short: "Show what an artifact or a trace holds",
-		Args:  usageArgs(cobra.ExactArgs(1)),
+		Long: `Shows an artifact's overview or one of its parts. Parameters of a graph's nodes are shown by the kernel's layout, as constants
+or as pointers: alloc#3+256 is byte 256 of the third allocation that the engine made, counted from 0.`,
+		Example: `  medusa inspect llama.medusa
+  medusa inspect --graph "decode 8" -o json llama.medusa
+  medusa inspect --graph 0 --svg graph.svg llama.medusa`,
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeArtifacts(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if format != "table" && format != "json" {
-				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			if err := o.check(); err != nil {
+				return usageError{err}
 			}
-			out := cmd.OutOrStdout()
 			if trace.Is(args[0]) {
-				return inspectTrace(out, args[0], format)
+				if o.views() > 0 {
+					return usageError{errors.New("a trace has an overview only")}
+				}
+				return inspectTrace(cmd.OutOrStdout(), args[0], o.format)
 			}
-			art, err := artifacts.Read(args[0])
-			if err != nil {
-				return err
-			}
-			switch {
-			case text && graph != "":
-				return usageError{errors.New("--text and --graph exclude each other")}
-			case text:
-				return art.Spec.WriteText(out)
-			case graph != "":
-				return writeGraph(out, art.Spec, graph, format)
-			case format == "json":
-				return writeJSON(out, summarize(args[0], art))
-			}
-			return writeSummary(out, args[0], art)
+			return o.run(cmd.OutOrStdout(), args[0])
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
-	cmd.Flags().StringVar(&graph, "graph", "", "show the nodes of the graph with this label")
-	cmd.Flags().BoolVar(&text, "text", false, "print the whole graph IR as text")
+	f := cmd.Flags()
+	f.StringVarP(&o.format, "output", "o", "table", "table or json")
+	f.StringVar(&o.graph, "graph", "", "show the nodes of the graph with this label or index")
+	f.BoolVar(&o.kernels, "kernels", false, "show the kernel-name table")
+	f.BoolVar(&o.allocations, "allocs", false, "show the allocation sequence")
+	f.BoolVar(&o.sizes, "sizes", false, "show where the bytes go, and how large graphs are")
+	f.BoolVar(&o.whole, "text", false, "print the whole graph IR as text")
+	f.StringVar(&o.svg, "svg", "", "with --graph: write a picture to this file (- is standard output)")
+	f.StringVar(&o.dot, "dot", "", "with --graph: write the graph for Graphviz to this file (- is standard output)")
+	_ = cmd.RegisterFlagCompletionFunc("graph", completeGraphs)
 	return cmd
 }
 
-// summary is the JSON form of an artifact's overview; fields are only ever added.
-type summary struct {
-	File         string                 `json:"file"`
-	Created      string                 `json:"created"`
-	Identity     map[string]string      `json:"identity"`
-	KVBytes      uint64                 `json:"kv_bytes"`
-	Graphs       int                    `json:"graphs"`
-	Nodes        int                    `json:"nodes"`
-	Pointers     int                    `json:"pointers"`
-	Kernels      int                    `json:"kernels"`
-	Modules      int                    `json:"modules"`
-	Allocations  int                    `json:"allocations"`
-	Contents     int                    `json:"permanent_buffers"`
-	ContentBytes int                    `json:"permanent_bytes"`
-	Triggers     []graphir.Trigger      `json:"triggers"`
-	Stages       []artifacts.StageTimes `json:"stages"`
-	Verification artifacts.Verification `json:"verification"`
-}
-
-func summarize(path string, art *artifacts.Artifact) summary {
-	s := summary{
-		File: path, Created: art.Created.Format("2006-01-02T15:04:05Z07:00"), Identity: map[string]string{},
-		KVBytes: art.KV.KVBytes, Graphs: len(art.Spec.Graphs), Kernels: len(art.Spec.Kernels), Modules: len(art.Spec.Modules),
-		Allocations: len(art.Spec.Allocations), Contents: len(art.Spec.Contents), Triggers: art.Spec.Triggers,
-		Stages: art.Stages, Verification: art.Verification,
-	}
-	for _, f := range art.Identity {
-		s.Identity[f.Key] = f.Value
-	}
-	for i := range art.Spec.Graphs {
-		s.Nodes += len(art.Spec.Graphs[i].Nodes)
-		for _, n := range art.Spec.Graphs[i].Nodes {
-			if n.Kernel != nil {
-				s.Pointers += len(n.Kernel.Fixups)
-			}
+func (o *inspection) views() int {
+	n := 0
+	for _, set := range []bool{o.graph != "", o.kernels, o.allocations, o.sizes, o.whole} {
+		if set {
+			n++
 		}
 	}
-	for _, c := range art.Spec.Contents {
-		s.ContentBytes += len(c.Data)
-	}
-	return s
+	return n
 }
 
-func writeSummary(w io.Writer, path string, art *artifacts.Artifact) error {
-	s := summarize(path, art)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "artifact\t%s\n", s.File)
-	for _, f := range art.Identity {
-		fmt.Fprintf(t, "  %s\t%s\n", f.Key, f.Value)
+func (o *inspection) check() error {
+	switch {
+	case o.format != "table" && o.format != "json":
+		return fmt.Errorf("unknown output %q: table or json", o.format)
+	case o.views() > 1:
+		return errors.New("--graph, --kernels, --allocs, --sizes and --text exclude each other")
+	case (o.svg != "" || o.dot != "") && o.graph == "":
+		return errors.New("--svg and --dot need --graph")
+	case o.svg == "-" && o.dot == "-":
+		return errors.New("--svg and --dot cannot both go to standard output")
 	}
-	fmt.Fprintf(t, "graphs\t%d with %d nodes, %d pointers\n", s.Graphs, s.Nodes, s.Pointers)
-	fmt.Fprintf(t, "kernels\t%d in %d modules\n", s.Kernels, s.Modules)
-	fmt.Fprintf(t, "allocations\t%d, of which %d saved ranges hold %d bytes\n", s.Allocations, s.Contents, s.ContentBytes)
-	fmt.Fprintf(t, "KV cache\t%d bytes\n", s.KVBytes)
-	for _, tr := range s.Triggers {
-		fmt.Fprintf(t, "trigger\tfirst layer at batch %d (%d launches)\n", tr.Batch, tr.Launches)
+	return nil
+}
+
+// view is something that can be shown as a table; its JSON form is its own.
+type view interface{ WriteTable(io.Writer) error }
+
+func (o *inspection) run(out io.Writer, path string) error {
+	art, sections, err := readSections(path)
+	if err != nil {
+		return err
 	}
-	for _, st := range s.Stages {
-		fmt.Fprintf(t, "stages, %s\ton %s, %s\n", st.Mode, st.Device, st.Date)
-		for _, x := range st.Stages {
-			fmt.Fprintf(t, "  %s\t%.3f s\n", x.Name, x.Seconds)
+	var v view
+	switch {
+	case o.whole:
+		return art.Spec.WriteText(out)
+	case o.graph != "":
+		g, err := inspect.FindGraph(art.Spec, o.graph)
+		if err != nil {
+			return err
+		}
+		if o.svg != "" || o.dot != "" {
+			return o.draw(out, g)
+		}
+		v = g
+	case o.kernels:
+		v = inspect.ListKernels(art.Spec)
+	case o.allocations:
+		v = inspect.ListAllocations(art.Spec)
+	case o.sizes:
+		v = inspect.Measure(sections, art.Spec)
+	default:
+		v = inspect.Summarize(path, art)
+	}
+	if o.format == "json" {
+		return writeJSON(out, v)
+	}
+	return v.WriteTable(out)
+}
+
+func (o *inspection) draw(out io.Writer, g *inspect.Graph) error {
+	if o.svg != "" {
+		if err := toFile(out, o.svg, func(w io.Writer) error { return draw.SVG(w, g) }); err != nil {
+			return err
 		}
 	}
-	fmt.Fprintf(t, "verified\t%d graphs on %s, driver %s\n", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
-	return t.Flush()
+	if o.dot != "" {
+		return toFile(out, o.dot, func(w io.Writer) error { return draw.DOT(w, g) })
+	}
+	return nil
+}
+
+// readSections reads an artifact and the sizes of its sections.
+func readSections(path string) (*artifacts.Artifact, []artifacts.Section, error) {
+	art, err := artifacts.Read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, err := artifacts.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	return art, f.Sections(), nil
+}
+
+// toFile writes to a file, or to out where the path is "-".
+func toFile(out io.Writer, path string, write func(io.Writer) error) error {
+	if path == "-" {
+		return write(out)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := write(f); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return f.Close()
 }
 
 func writeJSON(w io.Writer, v any) error {
@@ -125,40 +167,6 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// writeGraph lists one graph's nodes with their kernels and pointers.
-func writeGraph(w io.Writer, spec *graphir.Spec, label, format string) error {
-	for i := range spec.Graphs {
-		g := &spec.Graphs[i]
-		if g.Label != label {
-			continue
-		}
-		if format == "json" {
-			return writeJSON(w, g)
-		}
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "NODE\tKERNEL\tGRID\tBLOCK\tPOINTERS")
-		for n, node := range g.Nodes {
-			switch k := node.Kernel; {
-			case k != nil:
-				fmt.Fprintf(t, "%d\t%s\t%v\t%v\t%s\n", n, spec.Kernels[k.Kernel].Name, k.Grid, k.Block, pointers(k.Fixups))
-			case node.Memset != nil:
-				fmt.Fprintf(t, "%d\tmemset\t\t\talloc#%d+%d\n", n, node.Memset.Dst.Alloc, node.Memset.Dst.Offset)
-			case node.Memcpy != nil:
-				fmt.Fprintf(t, "%d\tmemcpy\t\t\talloc#%d+%d <- alloc#%d+%d\n", n, node.Memcpy.Dst.Pointer.Alloc, node.Memcpy.Dst.Pointer.Offset,
-					node.Memcpy.Src.Pointer.Alloc, node.Memcpy.Src.Pointer.Offset)
-			default:
-				fmt.Fprintf(t, "%d\tempty\t\t\t\n", n)
-			}
-		}
-		return t.Flush()
-	}
-	return fmt.Errorf("inspect graph %q: no graph has this label", label)
-}
-
-func pointers(fixups []graphir.Fixup) string {
-	s := ""
-	for _, f := range fixups {
-		s += fmt.Sprintf("alloc#%d+%d ", f.Pointer.Alloc, f.Pointer.Offset)
-	}
-	return s
+func writeSummary(w io.Writer, path string, art *artifacts.Artifact) error {
+	return inspect.Summarize(path, art).WriteTable(w)
 }

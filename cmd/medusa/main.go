@@ -36,7 +36,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var child childExit
-	if err != nil && !errors.As(err, &child) {
+	if err != nil && !errors.As(err, &child) && !errors.Is(err, errDiffer) {
 		fmt.Fprintf(stderr, "medusa: %v\n", err)
 	}
 	return exitCode(err)
@@ -53,6 +53,7 @@ func newRootCmd() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd(), newSimulateCmd(), newPlanCmd(),
 		newIdentityCmd(), newCacheCmd(), newPushCmd(), newPullCmd(), newBakeCmd(), newKeygenCmd())
+	root.AddCommand(newDiffCmd())
 	return root
 }
 
@@ -91,6 +92,8 @@ func exitCode(err error) int {
 		return exitIncompatible
 	case errors.Is(err, artifacts.ErrCorrupt), errors.Is(err, layer.ErrArchive), errors.Is(err, store.ErrDigest), errors.As(err, &badTrace):
 		return exitCorrupt
+	case errors.As(err, new(trouble)):
+		return exitUsage
 	}
 	return exitError
 }

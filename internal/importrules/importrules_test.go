@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"internal/cubin":     {},
 	"runners/simgpu":     {},
 	"runners/reference":  {"internal/cuda", "restore", "artifacts"},
+	"inspect":            {"graphir", "artifacts"},
 	"schedule":           {},
 	"simulate":           {"schedule", "artifacts"},
 }

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"medusa/artifacts"
+)
+
+// completeArtifacts offers files with the artifacts' suffix for the first n arguments. What follows is an engine's
+// command, which a shell completes by itself.
+func completeArtifacts(n int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= n {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return []string{strings.TrimPrefix(artifacts.Suffix, ".")}, cobra.ShellCompDirectiveFilterFileExt
+	}
+}
+
+// completeGraphs offers the labels of the artifact that the command line already names.
+func completeGraphs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	art, err := artifacts.Read(args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var labels []string
+	for i := range art.Spec.Graphs {
+		labels = append(labels, art.Spec.Graphs[i].Label)
+	}
+	return labels, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,84 @@
+package inspect
+
+import (
+	"io"
+	"strings"
+
+	"medusa/graphir"
+)
+
+// Allocation is one entry of the allocation sequence. Sizes are in bytes.
+type Allocation struct {
+	Index    int      `json:"index"`
+	Kind     string   `json:"kind"`
+	Owner    string   `json:"owner"` // engine: the engine repeats it online; graph: the restorer makes it
+	Size     uint64   `json:"size"`
+	Live     bool     `json:"live"` // when the engine was ready
+	Saved    uint64   `json:"saved"`
+	Pointers int      `json:"pointers"` // of all graphs into it
+	Use      string   `json:"use"`      // what the engine named in it: weight, kv, input, output; else "-"
+	Tensors  []string `json:"tensors"`
+}
+
+// Allocations lists the allocation sequence.
+type Allocations []Allocation
+
+// ListAllocations says of every allocation who makes it and what is in it.
+func ListAllocations(s *graphir.Spec) Allocations {
+	out := make(Allocations, len(s.Allocations))
+	for i, a := range s.Allocations {
+		out[i] = Allocation{Index: i, Kind: a.Kind.String(), Owner: a.Owner.String(), Size: a.Size, Live: a.Live, Use: "-", Tensors: []string{}}
+	}
+	count := func(p graphir.Pointer) {
+		if p.Space == graphir.SpaceAlloc {
+			out[p.Alloc].Pointers++
+		}
+	}
+	for i := range s.Graphs {
+		walk(s, &s.Graphs[i], func(n *graphir.Node) { eachPointer(n, count) })
+	}
+	for i := range s.Contents {
+		if c := &s.Contents[i]; c.Space == graphir.SpaceAlloc {
+			out[c.Alloc].Saved += uint64(len(c.Data))
+		}
+	}
+	for i := range s.Tensors {
+		n := &s.Tensors[i]
+		a := &out[n.At.Alloc]
+		if a.Use == "-" {
+			a.Use = n.Role.String()
+		} else if !strings.Contains(a.Use, n.Role.String()) {
+			a.Use += "+" + n.Role.String()
+		}
+		a.Tensors = append(a.Tensors, n.Name)
+	}
+	return out
+}
+
+func eachPointer(n *graphir.Node, visit func(graphir.Pointer)) {
+	switch {
+	case n.Kernel != nil:
+		for i := range n.Kernel.Fixups {
+			visit(n.Kernel.Fixups[i].Pointer)
+		}
+	case n.Memset != nil:
+		visit(n.Memset.Dst)
+	case n.Memcpy != nil:
+		visit(n.Memcpy.Src.Pointer)
+		visit(n.Memcpy.Dst.Pointer)
+	}
+}
+
+// WriteTable writes one line an allocation.
+func (as Allocations) WriteTable(w io.Writer) error {
+	t := newTable(w)
+	t.row("ALLOC\tKIND\tOWNER\tBYTES\tAT READY\tSAVED\tPOINTERS\tUSE\tTENSORS")
+	for _, a := range as {
+		state := "live"
+		if !a.Live {
+			state = "freed"
+		}
+		t.row("%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%s", a.Index, a.Kind, a.Owner, a.Size, state, a.Saved, a.Pointers, a.Use, some(a.Tensors, 3))
+	}
+	return t.Flush()
+}

@@ -1,0 +1,93 @@
+package inspect
+
+import (
+	"io"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+)
+
+// Summary is an artifact's overview.
+type Summary struct {
+	File         string                 `json:"file"`
+	Created      string                 `json:"created"`
+	Identity     map[string]string      `json:"identity"`
+	KVBytes      uint64                 `json:"kv_bytes"`
+	Graphs       int                    `json:"graphs"`
+	Nodes        int                    `json:"nodes"`
+	Pointers     int                    `json:"pointers"`
+	Kernels      int                    `json:"kernels"`
+	Modules      int                    `json:"modules"`
+	Allocations  int                    `json:"allocations"`
+	Contents     int                    `json:"permanent_buffers"`
+	ContentBytes int                    `json:"permanent_bytes"`
+	Triggers     []graphir.Trigger      `json:"triggers"`
+	Stages       []artifacts.StageTimes `json:"stages"`
+	Verification artifacts.Verification `json:"verification"`
+	Digest       string                 `json:"identity_digest"`
+	Layers       []Layer                `json:"layers"`
+
+	factors artifacts.Identity // in the artifact's order, for the table
+}
+
+// Layer is a directory that travels along. Sizes are in bytes.
+type Layer struct {
+	Name   string `json:"name"`
+	Path   string `json:"path"`
+	Files  uint64 `json:"files"`
+	Size   uint64 `json:"size"`
+	Packed uint64 `json:"packed"`
+}
+
+// Summarize gives the overview of an artifact read from a file of that name.
+func Summarize(file string, art *artifacts.Artifact) *Summary {
+	s := &Summary{
+		File: file, Created: art.Created.Format("2006-01-02T15:04:05Z07:00"), Identity: map[string]string{},
+		KVBytes: art.KV.KVBytes, Graphs: len(art.Spec.Graphs), Kernels: len(art.Spec.Kernels), Modules: len(art.Spec.Modules),
+		Allocations: len(art.Spec.Allocations), Contents: len(art.Spec.Contents), Triggers: art.Spec.Triggers,
+		Stages: art.Stages, Verification: art.Verification, Digest: art.Identity.Digest(), Layers: []Layer{}, factors: art.Identity,
+	}
+	for _, f := range art.Identity {
+		s.Identity[f.Key] = f.Value
+	}
+	for i := range art.Spec.Graphs {
+		size := sizeOf(art.Spec, &art.Spec.Graphs[i])
+		s.Nodes += size.Nodes
+		s.Pointers += size.Pointers
+	}
+	for _, c := range art.Spec.Contents {
+		s.ContentBytes += len(c.Data)
+	}
+	for _, l := range art.Layers {
+		s.Layers = append(s.Layers, Layer{l.Name, l.Path, l.Files, l.Size, l.PackedSize})
+	}
+	return s
+}
+
+// WriteTable writes the overview for people.
+func (s *Summary) WriteTable(w io.Writer) error {
+	t := newTable(w)
+	t.row("artifact\t%s", s.File)
+	for _, f := range s.factors {
+		t.row("  %s\t%s", f.Key, f.Value)
+	}
+	t.row("identity\t%s", s.Digest)
+	t.row("graphs\t%d with %d nodes, %d pointers", s.Graphs, s.Nodes, s.Pointers)
+	t.row("kernels\t%d in %d modules", s.Kernels, s.Modules)
+	t.row("allocations\t%d, of which %d saved ranges hold %d bytes", s.Allocations, s.Contents, s.ContentBytes)
+	t.row("KV cache\t%d bytes", s.KVBytes)
+	for _, l := range s.Layers {
+		t.row("layer %s\t%d entries, %d bytes, goes to %s", l.Name, l.Files, l.Size, l.Path)
+	}
+	for _, tr := range s.Triggers {
+		t.row("trigger\tfirst layer at batch %d (%d launches)", tr.Batch, tr.Launches)
+	}
+	for _, st := range s.Stages {
+		t.row("stages, %s\ton %s, %s", st.Mode, st.Device, st.Date)
+		for _, x := range st.Stages {
+			t.row("  %s\t%.3f s", x.Name, x.Seconds)
+		}
+	}
+	t.row("verified\t%d graphs on %s, driver %s", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
+	return t.Flush()
+}
