@@ -1,0 +1,35 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"medusa/inspect/page"
+)
+
+func newReportCmd() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "report FILE -o PAGE",
+		Short: "Write one HTML page about an artifact",
+		Long: `Writes one self-contained page: the stages of native and restored starts, memory by phase, kernels by count, graph sizes, what
+the file consists of and what it is valid for. It needs no network and runs no script.`,
+		Example:           "  medusa report llama.medusa -o report.html",
+		Args:              usageArgs(cobra.ExactArgs(1)),
+		ValidArgsFunction: completeArtifacts(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if output == "" {
+				return usageError{errors.New("report needs -o PAGE (- is standard output)")}
+			}
+			art, sections, err := readSections(args[0])
+			if err != nil {
+				return err
+			}
+			return toFile(cmd.OutOrStdout(), output, func(w io.Writer) error { return page.Write(w, args[0], art, sections) })
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "page to write")
+	return cmd
+}

@@ -1,0 +1,90 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"medusa/graphir"
+	"medusa/inspect"
+	"medusa/inspect/draw"
+)
+
+// kernels lists them by the number of their nodes.
+type kernels struct {
+	Top  []kernelBar
+	Rest []kernelBar
+}
+
+type kernelBar struct {
+	inspect.Kernel
+	Short string
+	Share float64 // of the most frequent one's nodes
+}
+
+const topKernels = 14
+
+func newKernels(s *graphir.Spec) kernels {
+	list := inspect.ListKernels(s)
+	slices.SortStableFunc(list, func(a, b inspect.Kernel) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	var out kernels
+	for i, k := range list {
+		bar := kernelBar{Kernel: k, Short: draw.ShortName(k.Name), Share: float64(k.Nodes) / float64(max(1, list[0].Nodes))}
+		if i < topKernels {
+			out.Top = append(out.Top, bar)
+		} else {
+			out.Rest = append(out.Rest, bar)
+		}
+	}
+	return out
+}
+
+// graphs shows their sizes by batch.
+type graphs struct {
+	Bars  []graphBar
+	Scale []tick
+	Most  int // nodes
+}
+
+type graphBar struct {
+	inspect.GraphSize
+	X, W, Y, H float64
+	Tick       string
+}
+
+func newGraphs(s *graphir.Spec) graphs {
+	list := inspect.Measure(nil, s).Graphs
+	slices.SortStableFunc(list, func(a, b inspect.GraphSize) int {
+		return cmp.Or(cmp.Compare(a.Batch, b.Batch), strings.Compare(a.Label, b.Label))
+	})
+	var out graphs
+	for _, g := range list {
+		out.Most = max(out.Most, g.Nodes)
+	}
+	if out.Most == 0 {
+		return out
+	}
+	step := max(1, round(float64(out.Most)/4))
+	top := max(float64(out.Most), 1)
+	for v := step; v <= top; v += step {
+		out.Scale = append(out.Scale, tick{chartHeight * (1 - v/top), strconv.Itoa(int(v))})
+	}
+	w := chartWidth / float64(len(list))
+	every := (len(list) + 17) / 18
+	for i, g := range list {
+		h := chartHeight * float64(g.Nodes) / top
+		bar := graphBar{GraphSize: g, X: w*float64(i) + w*0.1, W: min(w*0.8, 40), Y: chartHeight - h, H: h}
+		if i%every == 0 {
+			bar.Tick = strconv.Itoa(int(g.Batch))
+		}
+		out.Bars = append(out.Bars, bar)
+	}
+	return out
+}
+
+// Middle is where the bar's label stands.
+func (b graphBar) Middle() float64 { return b.X + b.W/2 }
+
+// ParamBytesU is ParamBytes as the template's bytes takes it.
+func (b graphBar) ParamBytesU() uint64 { return uint64(b.ParamBytes) }

@@ -1,0 +1,116 @@
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"medusa/artifacts"
+	"medusa/inspect"
+)
+
+//go:embed page.html.tmpl
+var source string
+
+var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
+	"bytes": inspect.Bytes,
+	"pct":   func(v float64) string { return fmt.Sprintf("%.2f%%", 100*v) },
+	"sec":   seconds,
+	"num":   func(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") },
+}).Parse(source))
+
+// view is what the template shows.
+type view struct {
+	Title     string
+	Simulated bool
+	Facts     []fact
+	Tiles     []tile
+	Timeline  timeline
+	Memory    memory
+	Kernels   kernels
+	Graphs    graphs
+	Sizes     *inspect.Sizes
+	Layers    []artifacts.Layer
+	Verified  artifacts.Verification
+	Identity  artifacts.Identity
+	Digest    string
+}
+
+type fact struct{ Name, Value string }
+
+type tile struct{ Value, Name, Note string }
+
+// Write writes the page of an artifact that was read from a file of this name.
+func Write(w io.Writer, file string, art *artifacts.Artifact, sections []artifacts.Section) error {
+	v := &view{
+		Title: filepath.Base(file), Simulated: simulated(art), Timeline: newTimeline(art.Stages), Memory: newMemory(art),
+		Kernels: newKernels(art.Spec), Graphs: newGraphs(art.Spec), Sizes: inspect.Measure(sections, art.Spec), Layers: art.Layers,
+		Verified: art.Verification, Identity: art.Identity, Digest: art.Identity.Digest(),
+	}
+	v.facts(art)
+	v.tiles(art)
+	if err := tmpl.Execute(w, v); err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	return nil
+}
+
+// simulated artifacts say so in large letters: their times are nobody's GPU's.
+func simulated(art *artifacts.Artifact) bool {
+	name, _ := art.Identity.Get(artifacts.KeyGPUName)
+	return strings.Contains(strings.ToLower(name+art.Verification.Device), "simulated")
+}
+
+func (v *view) facts(art *artifacts.Artifact) {
+	add := func(name string, keys ...string) {
+		var values []string
+		for _, key := range keys {
+			if value, ok := art.Identity.Get(key); ok {
+				values = append(values, value)
+			}
+		}
+		if len(values) > 0 {
+			v.Facts = append(v.Facts, fact{name, strings.Join(values, " ")})
+		}
+	}
+	add("GPU", artifacts.KeyGPUName)
+	add("driver", artifacts.KeyDriverVersion)
+	add("engine", artifacts.KeyEngineName, artifacts.KeyEngineVersion)
+	add("framework", artifacts.KeyFramework)
+	if !art.Created.IsZero() {
+		v.Facts = append(v.Facts, fact{"made", art.Created.Format("2006-01-02 15:04 MST")})
+	}
+}
+
+func (v *view) tiles(art *artifacts.Artifact) {
+	native, restored := v.Timeline.total("native"), v.Timeline.total("restored")
+	switch {
+	case native > 0 && restored > 0:
+		v.Tiles = append(v.Tiles, tile{seconds(restored), "restored start", fmt.Sprintf("natively %s: %.1f times as long", seconds(native), native/restored)})
+	case native > 0:
+		v.Tiles = append(v.Tiles, tile{seconds(native), "native start", "no restored start was measured"})
+	}
+	s := inspect.Summarize("", art)
+	v.Tiles = append(v.Tiles,
+		tile{fmt.Sprint(s.Graphs), "graphs", fmt.Sprintf("%d nodes, %d pointers", s.Nodes, s.Pointers)},
+		tile{fmt.Sprint(s.Kernels), "kernels", fmt.Sprintf("in %d modules, %d triggering layers", s.Modules, len(s.Triggers))},
+		tile{inspect.Bytes(s.KVBytes), "KV cache", "without a profile forward"},
+		tile{inspect.Bytes(v.Sizes.File), "artifact", fmt.Sprintf("%s of saved buffers before compression", inspect.Bytes(uint64(s.ContentBytes)))},
+	)
+}
+
+func seconds(s float64) string {
+	switch {
+	case s == 0:
+		return "0 s"
+	case s < 0.999:
+		return strconv.FormatFloat(1000*s, 'g', 3, 64) + " ms"
+	case s < 1000:
+		return strconv.FormatFloat(s, 'g', 3, 64) + " s"
+	}
+	return fmt.Sprintf("%.0f s", s)
+}
