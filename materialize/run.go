@@ -25,6 +25,8 @@ type Options struct {
 	Traces  string    // keep the traces in this directory; empty: they go
 	Now     time.Time
 	Dirs    []Dir // directories that travel along
+	// EmbedImages takes the images of late modules along even where a shared object holds them.
+	EmbedImages bool
 	// Step is told about each run before it starts: its number, how many there are, and what it does.
 	Step func(i, n int, what string)
 }
@@ -63,6 +65,9 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	seed, err := gapSeed()
 	if err != nil {
 		return nil, err
+	}
+	if err := compileImages(recorded, spec, o.EmbedImages); err != nil {
+		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	pads.poison(spec, seed)
 	art := &artifacts.Artifact{Identity: recorded.identityFactors(), KV: kv, Spec: spec, Created: o.Now}

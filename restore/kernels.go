@@ -31,9 +31,10 @@ var procLibraryGetKernel = cuda.Driver("cuLibraryGetKernel")
 // resolver finds kernels by module identity and mangled name. A name alone is not enough: two modules may hold kernels
 // of the same name.
 type resolver struct {
-	spec   *graphir.Spec
-	loaded []liveModule
-	hidden []hiddenModule
+	spec     *graphir.Spec
+	loaded   []liveModule
+	hidden   []hiddenModule
+	reloaded []liveModule // from their images
 }
 
 // hiddenModule is a module that only a launched function led to.
@@ -176,7 +177,7 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 				continue
 			}
 			k := r.spec.Kernels[n.Kernel.Kernel]
-			f, kernel, err := r.find(k)
+			f, kernel, err := r.findOrReload(k)
 			if err == nil {
 				err = checkLayout(f, k.Params)
 			}
@@ -194,6 +195,22 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 	}
 	return functions, nil
 }
+
+// findOrReload looks in the modules that the process has loaded, triggering layers included, and then loads the kernel's own
+// from its image: a module that the engine loaded has the state that the engine gave it.
+func (r *resolver) findOrReload(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
+	f, kernel, err := r.find(k)
+	if module := &r.spec.Modules[k.Module]; errors.Is(err, errNotLoaded) && module.Kind != graphir.ModuleHidden {
+		if reloadErr := r.reload(module); reloadErr != nil {
+			return 0, 0, fmt.Errorf("%w; load it again: %w", err, reloadErr)
+		}
+		return r.find(k)
+	}
+	return f, kernel, err
+}
+
+// errNotLoaded: a module whose load was seen when it was recorded, and was not in this process.
+var errNotLoaded = errors.New("module is not loaded")
 
 // find returns the kernel's function from the one module that is its own, and its kernel where that is a library's.
 func (r *resolver) find(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
@@ -218,7 +235,7 @@ func (r *resolver) find(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
 		f, err := kernel.Function()
 		return f, kernel, err
 	}
-	return 0, 0, fmt.Errorf("module is not loaded in this process (%d are)", len(r.loaded))
+	return 0, 0, fmt.Errorf("%w in this process (%d are)", errNotLoaded, len(r.loaded))
 }
 
 // findHidden looks for the module by the names of all its functions. Modules with equal names are told apart by the

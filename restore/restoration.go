@@ -13,13 +13,16 @@ import (
 type restoration struct {
 	memory    *memory
 	addresses addresses
+	reloaded  []liveModule
 	execs     []cuda.GraphExec // by graph index
 	templates int
 	kernels   int
 }
 
 // destroy gives everything back in reverse order.
-func (r *restoration) destroy() error { return errors.Join(destroyExecs(r.execs), r.memory.free()) }
+func (r *restoration) destroy() error {
+	return errors.Join(destroyExecs(r.execs), r.memory.free(), unload(r.reloaded))
+}
 
 func (s *Session) trigger(run func() error) error {
 	if !s.Restoring() {
@@ -85,17 +88,20 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 
 	done = s.timings.start("resolve")
 	r := &restoration{memory: engineMemory(s.spec, allocs)}
-	functions, err := s.resolve(r.memory)
+	fail := func(code Code, err error) (*restoration, *Fallback) {
+		return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}
+	}
+	functions, err := s.resolve(r)
 	done()
 	if err != nil {
-		return nil, &Fallback{codeOf(err, KernelNotFound), err}
+		return fail(codeOf(err, KernelNotFound), err)
 	}
 	events, err := engineEvents(s.spec)
 	if err != nil {
-		return nil, &Fallback{SequenceMismatch, err}
+		return fail(SequenceMismatch, err)
 	}
 	if err := s.comparePlaces(r.memory); err != nil {
-		return nil, &Fallback{SequenceMismatch, err}
+		return fail(SequenceMismatch, err)
 	}
 	for _, f := range functions {
 		if f != 0 {
@@ -121,23 +127,23 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 		done()
 	}
 	if err != nil {
-		code := codeOf(err, DriverError)
-		return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}
+		return fail(codeOf(err, DriverError), err)
 	}
 	return r, nil
 }
 
 // resolve finds the kernels, and the variables of modules.
-func (s *Session) resolve(m *memory) ([]cuda.Function, error) {
-	r, err := newResolver(s.spec)
+func (s *Session) resolve(r *restoration) ([]cuda.Function, error) {
+	finder, err := newResolver(s.spec)
 	if err != nil {
 		return nil, err
 	}
-	functions, err := r.resolve()
+	functions, err := finder.resolve()
+	r.reloaded = finder.reloaded
 	if err != nil {
 		return nil, err
 	}
-	return functions, r.globals(m)
+	return functions, finder.globals(r.memory)
 }
 
 func (s *Session) buildInto(r *restoration, functions []cuda.Function, events []uint64) (err error) {

@@ -51,6 +51,7 @@ func (s *Session) report(kind string, cause error) {
 		st.Device = name
 	}
 	if r := s.restored; r != nil {
+		st.Reloaded = len(r.reloaded)
 		st.Addresses, st.Relocated = status.Relocated, r.addresses.why
 		if r.addresses.exact {
 			st.Addresses = status.Exact

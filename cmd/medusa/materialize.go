@@ -19,7 +19,7 @@ import (
 
 func newMaterializeCmd() *cobra.Command {
 	var output, traces string
-	var verbose bool
+	var verbose, embed bool
 	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "materialize -o FILE -- ENGINE [ARG...]",
@@ -40,7 +40,7 @@ where they were, or elsewhere where it is told to.`,
 			if err != nil {
 				return err
 			}
-			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: traces, Now: time.Now().UTC()}
+			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: traces, EmbedImages: embed, Now: time.Now().UTC()}
 			places, err := readDirs(dirs)
 			if err != nil {
 				return usageError{err}
@@ -63,6 +63,7 @@ where they were, or elsewhere where it is told to.`,
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
 	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces of the recorded runs")
+	cmd.Flags().BoolVar(&embed, "embed-images", false, "take kernels along even where a shared object of the engine holds them")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory that travels along (NAME=PATH, repeatable)")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
 	return cmd

@@ -12,7 +12,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -60,9 +59,15 @@ type Global struct {
 	Constant bool   // __constant__: only the host can write it
 }
 
-// Stateful reports whether kernels of the object can leave something behind in a module variable.
-func (o *Object) Stateful() bool {
-	return slices.ContainsFunc(o.Globals, func(g Global) bool { return !g.Constant && !g.empty() })
+// State returns the variables in which kernels of the object can leave something behind.
+func (o *Object) State() []Global {
+	var state []Global
+	for _, g := range o.Globals {
+		if !g.Constant && !g.empty() {
+			state = append(state, g)
+		}
+	}
+	return state
 }
 
 // empty tells the customization points and tags of the C++ standard library and of Thrust, which nearly every module holds:

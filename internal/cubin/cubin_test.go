@@ -42,7 +42,7 @@ func TestCubin(t *testing.T) {
 	if d := cmp.Diff(sampleObject, got); d != "" {
 		t.Error(d)
 	}
-	if !got.Stateful() || got.Kernel("_Z3addPfi") == nil || got.Kernel("helper") != nil {
+	if state := got.State(); len(state) != 1 || state[0].Name != "counter" || got.Kernel("_Z3addPfi") == nil || got.Kernel("helper") != nil {
 		t.Error("the counter is state, and a device function no kernel")
 	}
 	newer := sample()
@@ -50,7 +50,7 @@ func TestCubin(t *testing.T) {
 	newer.info = concat(paramV2(1, 8, 4000), paramV2(0, 0, 8), half(infoParamBytes, 4008))
 	newer.variables = newer.variables[1:]
 	got = parseOne(t, newer.bytes())
-	if got.Arch != 100 || !slices.Equal(got.Kernels[0].Params, []Param{{0, 8}, {8, 4000}}) || got.Stateful() {
+	if got.Arch != 100 || !slices.Equal(got.Kernels[0].Params, []Param{{0, 8}, {8, 4000}}) || len(got.State()) != 0 {
 		t.Errorf("ABI version 8: %+v", got)
 	}
 	none := sample()

@@ -99,5 +99,49 @@ var table = []mutant{
 		"new process where the context is lost", "restore/session.go",
 		"if cuda.Sticky(f.Reason) {", "if cuda.Sticky(f.Reason) && s.restored != nil {",
 		"./internal/faults", "TestSampleOfFaults",
+	}, {
+		"first fit in the region", "interpose/preload/zone.c",
+		"while (i < z->n && need > gap_end(z, i) - gap_start(z, i))", "while (i < z->n)",
+		"./interpose", "TestExactAddressesRepeat",
+	}, {
+		"scratch for trigger scopes", "interpose/preload/exact.c",
+		"(launch_in_trigger() ? SCRATCH_SMALL : 0)", "(launch_in_trigger() ? 0 : 0)",
+		"./interpose", "TestExactAddressesRepeat",
+	}, {
+		"the driver's answer to a hint", "interpose/preload/exact.c",
+		"rc == CUDA_SUCCESS && got == base", "rc == CUDA_SUCCESS",
+		"./interpose", "TestExactHintsRefused|TestExactBaseIsTaken",
+	}, {
+		"free waits for work (exact addresses)", "interpose/preload/exact.c",
+		"*rc = capture_active() ? probe() : REAL(cuCtxSynchronize)();", "*rc = capture_active() ? probe() : CUDA_SUCCESS;",
+		"./interpose", "TestExactAddressesRepeat",
+	}, {
+		"pages shared by small allocations", "interpose/preload/exact.c",
+		"if (users > 1) {", "if (users > 1000) {",
+		"./interpose", "TestExactAddressesRepeat",
+	}, {
+		"capture-phase memory at its recorded place", "restore/exact.go",
+		"if a.Address == 0 {", "if a.Address != 0 {",
+		"./internal/e2e", "TestBothWays",
+	}, {
+		"relocation where a base is not honoured", "restore/memory.go",
+		"return base + p.Offset, nil", "if a := p.Alloc; p.Space == 0 && m.spec.Allocations[a].Address != 0 {\n\t\tbase = m.spec.Allocations[a].Address\n\t}\n\treturn base + p.Offset, nil",
+		"./internal/e2e", "TestBothWays",
+	}, {
+		"kernels from images", "restore/kernels.go",
+		"errors.Is(err, errNotLoaded) && module.Kind != graphir.ModuleHidden", "errors.Is(err, errNotLoaded) && module.Kind == graphir.ModuleHidden",
+		"./internal/e2e", "TestKernelsFromImages",
+	}, {
+		"hash of a reloaded image", "restore/images.go",
+		"if sha256.Sum256(image) != m.ImageSHA256 {", "if len(image) == 0 {",
+		"./internal/e2e", "TestKernelsFromImages",
+	}, {
+		"state of a reloaded module", "materialize/images.go",
+		"recorded.Options != 0 || stateful(spec, uint32(i), image) != \"\"", "recorded.Options != 0",
+		"./internal/e2e", "TestKernelsFromImages",
+	}, {
+		"load options of a reloaded module", "materialize/images.go",
+		"recorded.Options != 0 || ", "",
+		"./internal/e2e", "TestKernelsFromImages",
 	},
 }

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"math"
 	"unsafe"
 
@@ -16,9 +15,6 @@ import (
 
 //go:embed zoo.ptx
 var zooPTX []byte
-
-//go:embed late.ptx
-var latePTX []byte
 
 const (
 	elements = 1024 // floats in every buffer
@@ -79,20 +75,6 @@ func (z *zoo) open() error {
 		if *f, err = m.Function(name); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (z *zoo) loadLate() error {
-	if z.late != 0 {
-		return nil
-	}
-	m, err := cuda.ModuleLoadData(append(latePTX, 0))
-	if err != nil {
-		return err
-	}
-	if z.late, err = m.Function("scale"); err != nil {
-		return errors.Join(err, m.Unload())
 	}
 	return nil
 }

@@ -48,12 +48,27 @@ uint32_t module_hidden(uint64_t handle)
 	map_put(&by_handle, handle, id);
 	w = core_trace();
 	if (w)
-		trace_module(w, id, MODULE_HIDDEN, handle, (struct trace_bytes){0}, 0, NULL, NULL, 0);
+		trace_module(w, id, MODULE_HIDDEN, handle, (struct trace_bytes){0}, 0, NULL, NULL, 0, 0);
 	core_unlock();
 	return id;
 }
 
-static void note_load(uint64_t handle, bool is_library, struct image *im)
+/* Counts the options that can change the code: not those that only measure, log, cache or name the target. Library options
+ * say where host tables lie and whether the image stays. */
+static uint32_t changing(unsigned int n, const CUjit_option *options)
+{
+	enum { WALL_TIME = 2, INFO_LOG_BUFFER, INFO_LOG_SIZE, ERROR_LOG_BUFFER, ERROR_LOG_SIZE, TARGET_FROM_CONTEXT = 8, LOG_VERBOSE = 12, LINE_INFO, CACHE_MODE };
+	uint32_t count = 0;
+	for (unsigned int i = 0; i < n && options; i++)
+		switch (options[i]) {
+		case WALL_TIME: case INFO_LOG_BUFFER: case INFO_LOG_SIZE: case ERROR_LOG_BUFFER: case ERROR_LOG_SIZE:
+		case TARGET_FROM_CONTEXT: case LOG_VERBOSE: case LINE_INFO: case CACHE_MODE: break;
+		default: count++;
+		}
+	return count;
+}
+
+static void note_load(uint64_t handle, bool is_library, struct image *im, uint32_t options)
 {
 	struct trace_writer *w;
 	struct loaded *l;
@@ -75,25 +90,26 @@ static void note_load(uint64_t handle, bool is_library, struct image *im)
 		}
 		if (w)
 			trace_module(w, l->id, is_library ? MODULE_LIBRARY : MODULE_MODULE, handle,
-				(struct trace_bytes){im->sha256, 32}, im->size, im->dso, im->build_id, im->dso_offset);
+				(struct trace_bytes){im->sha256, 32}, im->size, im->dso, im->build_id, im->dso_offset,
+				options);
 	}
 	core_unlock();
 	image_unmap(im);
 }
 
-static void note_memory(void *handle, bool is_library, const void *code)
+static void note_memory(void *handle, bool is_library, const void *code, uint32_t options)
 {
 	struct image im;
 	image_in_memory(code, &im);
-	note_load((uintptr_t)handle, is_library, &im);
+	note_load((uintptr_t)handle, is_library, &im, options);
 }
 
-static void note_file(void *handle, bool is_library, const char *path, const char *call)
+static void note_file(void *handle, bool is_library, const char *path, const char *call, uint32_t options)
 {
 	struct image im;
 	if (!image_in_file(path, &im))
 		core_fault(call, "cannot read %s again", path);
-	note_load((uintptr_t)handle, is_library, &im);
+	note_load((uintptr_t)handle, is_library, &im, options);
 }
 
 static void note_unload(void *handle)
@@ -128,7 +144,7 @@ CUresult cuModuleLoad(CUmodule *module, const char *fname)
 		return REAL(cuModuleLoad)(module, fname);
 	rc = REAL(cuModuleLoad)(module, fname);
 	if (rc == CUDA_SUCCESS)
-		note_file(*module, false, fname, "cuModuleLoad");
+		note_file(*module, false, fname, "cuModuleLoad", 0);
 	hook_leave();
 	return rc;
 }
@@ -140,7 +156,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 		return REAL(cuModuleLoadData)(module, image);
 	rc = REAL(cuModuleLoadData)(module, image);
 	if (rc == CUDA_SUCCESS)
-		note_memory(*module, false, image);
+		note_memory(*module, false, image, 0);
 	hook_leave();
 	return rc;
 }
@@ -152,7 +168,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n,
 		return REAL(cuModuleLoadDataEx)(module, image, n, options, values);
 	rc = REAL(cuModuleLoadDataEx)(module, image, n, options, values);
 	if (rc == CUDA_SUCCESS)
-		note_memory(*module, false, image);
+		note_memory(*module, false, image, changing(n, options));
 	hook_leave();
 	return rc;
 }
@@ -164,7 +180,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fat_cubin)
 		return REAL(cuModuleLoadFatBinary)(module, fat_cubin);
 	rc = REAL(cuModuleLoadFatBinary)(module, fat_cubin);
 	if (rc == CUDA_SUCCESS)
-		note_memory(*module, false, fat_cubin);
+		note_memory(*module, false, fat_cubin, 0);
 	hook_leave();
 	return rc;
 }
@@ -186,7 +202,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 		return REAL(cuLibraryLoadData)(library, code, jit_options, jit_values, n_jit, options, values, n);
 	rc = REAL(cuLibraryLoadData)(library, code, jit_options, jit_values, n_jit, options, values, n);
 	if (rc == CUDA_SUCCESS)
-		note_memory(*library, true, code);
+		note_memory(*library, true, code, changing(n_jit, jit_options));
 	hook_leave();
 	return rc;
 }
@@ -199,7 +215,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 		return REAL(cuLibraryLoadFromFile)(library, path, jit_options, jit_values, n_jit, options, values, n);
 	rc = REAL(cuLibraryLoadFromFile)(library, path, jit_options, jit_values, n_jit, options, values, n);
 	if (rc == CUDA_SUCCESS)
-		note_file(*library, true, path, "cuLibraryLoadFromFile");
+		note_file(*library, true, path, "cuLibraryLoadFromFile", changing(n_jit, jit_options));
 	hook_leave();
 	return rc;
 }

@@ -140,7 +140,7 @@ static inline void trace_image(struct trace_writer *w, struct trace_bytes sha256
 	trace_finish(w);
 }
 
-static inline void trace_module(struct trace_writer *w, uint32_t id, enum module_kind kind, uint64_t handle, struct trace_bytes sha256, uint64_t image_size, const char *dso, const char *build_id, uint64_t dso_offset)
+static inline void trace_module(struct trace_writer *w, uint32_t id, enum module_kind kind, uint64_t handle, struct trace_bytes sha256, uint64_t image_size, const char *dso, const char *build_id, uint64_t dso_offset, uint32_t options)
 {
 	uint64_t framed = 0;
 	framed += 4;
@@ -151,6 +151,7 @@ static inline void trace_module(struct trace_writer *w, uint32_t id, enum module
 	framed += trace_size_str(dso);
 	framed += trace_size_str(build_id);
 	framed += 8;
+	framed += 4;
 	if (!trace_begin(w, 8, framed))
 		return;
 	trace_put_u32(w, id);
@@ -161,6 +162,7 @@ static inline void trace_module(struct trace_writer *w, uint32_t id, enum module
 	trace_put_str(w, dso);
 	trace_put_str(w, build_id);
 	trace_put_u64(w, dso_offset);
+	trace_put_u32(w, options);
 	trace_finish(w);
 }
 

@@ -485,6 +485,7 @@ func (r *Image) encode(e *encoder) {
 // Module is a "module" record.
 //
 // A module or library. Of a hidden one only handle and names are known; it is recorded when a graph first needs it.
+// options counts the load options that can change the code.
 type Module struct {
 	Head
 	ID        uint32
@@ -495,6 +496,7 @@ type Module struct {
 	DSO       string
 	BuildID   string
 	DSOOffset uint64
+	Options   uint32
 }
 
 // RecordType returns TypeModule.
@@ -509,6 +511,7 @@ func (r *Module) decode(d *decoder) {
 	r.DSO = d.str()
 	r.BuildID = d.str()
 	r.DSOOffset = d.u64()
+	r.Options = d.u32()
 }
 
 func (r *Module) encode(e *encoder) {
@@ -520,6 +523,7 @@ func (r *Module) encode(e *encoder) {
 	e.str(r.DSO)
 	e.str(r.BuildID)
 	e.u64(r.DSOOffset)
+	e.u32(r.Options)
 }
 
 // Unload is a "unload" record.

@@ -39,6 +39,7 @@ type Status struct {
 	Templates    int                `json:"templates"`
 	Kernels      int                `json:"kernels"`
 	Allocations  int                `json:"allocations"`         // graph-owned, made by the restorer
+	Reloaded     int                `json:"reloaded"`            // modules loaded from their images
 	Addresses    string             `json:"addresses,omitempty"` // of a restored start: exact or relocated
 	Relocated    string             `json:"relocated,omitempty"` // why
 	Triggers     []Trigger          `json:"triggers"`

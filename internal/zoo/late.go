@@ -1,0 +1,91 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"unsafe"
+
+	"medusa/internal/cuda"
+)
+
+//go:embed late.ptx
+var latePTX string
+
+// lateImage is a module image in a shared object that the process may have preloaded, for the same module in a file.
+var lateImage = cuda.Process("zoo_late_image")
+
+// loadLate loads the module of the kernel scale when it is first needed. ZOO_LATE chooses what state it has:
+//
+//	unset    none
+//	written  a variable that the kernel multiplies by, and that the host sets
+//	unknown  the same, which nobody but kernels touches
+//	options  none, but an option of the load that changes code
+func (z *zoo) loadLate() error {
+	if z.late != 0 {
+		return nil
+	}
+	kind := os.Getenv("ZOO_LATE")
+	m, err := z.loadLateImage(kind)
+	if err != nil {
+		return err
+	}
+	if kind == "written" {
+		if err := setFactor(m, 1.5); err != nil {
+			return errors.Join(err, m.Unload())
+		}
+	}
+	if z.late, err = m.Function("scale"); err != nil {
+		return errors.Join(err, m.Unload())
+	}
+	return nil
+}
+
+func (z *zoo) loadLateImage(kind string) (cuda.Module, error) {
+	text := latePTX
+	switch kind {
+	case "options":
+		return loadWithMaxRegisters([]byte(text+"\x00"), 64)
+	case "":
+		if at, err := lateImage.Addr(); err == nil {
+			var m cuda.Module
+			err := procModuleLoadData.Call(uintptr(unsafe.Pointer(&m)), at)
+			return m, err
+		}
+	case "written", "unknown":
+		text = strings.Replace(text, ".visible .entry", ".visible .global .align 4 .f32 factor = 0f3F800000;\n.visible .entry", 1)
+		text = strings.Replace(text, "mul.f32 \t%f3, %f2, %f1;", "mul.f32 \t%f3, %f2, %f1;\n\tld.global.f32 \t%f1, [factor];\n\tmul.f32 \t%f3, %f3, %f1;", 1)
+	default:
+		return 0, fmt.Errorf("ZOO_LATE=%s: want written, unknown or options", kind)
+	}
+	return cuda.ModuleLoadData(append([]byte(text), 0))
+}
+
+// CUresult cuModuleLoadData(CUmodule *module, const void *image)
+// CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, CUjit_option *options, void **values)
+// CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+var (
+	procModuleLoadData   = cuda.Driver("cuModuleLoadData")
+	procModuleLoadDataEx = cuda.Driver("cuModuleLoadDataEx")
+	procModuleGetGlobal  = cuda.Driver("cuModuleGetGlobal_v2")
+)
+
+func loadWithMaxRegisters(image []byte, n uintptr) (cuda.Module, error) {
+	var m cuda.Module
+	option, value := int32(0), n // CU_JIT_MAX_REGISTERS
+	err := procModuleLoadDataEx.Call(uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])), 1, uintptr(unsafe.Pointer(&option)), uintptr(unsafe.Pointer(&value)))
+	return m, err
+}
+
+func setFactor(m cuda.Module, factor float32) error {
+	var at, size uint64
+	name := []byte("factor\x00")
+	if err := procModuleGetGlobal.Call(uintptr(unsafe.Pointer(&at)), uintptr(unsafe.Pointer(&size)), uintptr(m), uintptr(unsafe.Pointer(&name[0]))); err != nil {
+		return err
+	}
+	return cuda.CopyToDevice(cuda.DevicePtr(at), binary.LittleEndian.AppendUint32(nil, math.Float32bits(factor)))
+}
