@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -15,9 +16,9 @@ type WordError struct {
 	Reason string
 	// Retry says that recording again with other gaps can decide it.
 	Retry bool
-	// Nowhere says that it leads to no live allocation in at least one run, as the padding of a struct does: what earlier
-	// calls left on a stack is sometimes an address, and hardly ever the same in both.
-	Nowhere bool
+	// Unwritten says that it can be bytes that nobody wrote, as the padding of a struct is. What earlier calls left on a
+	// stack is sometimes an address, or half of one beside a value of four bytes, and hardly ever the same in both runs.
+	Unwritten bool
 }
 
 func (e *WordError) Error() string {
@@ -73,9 +74,9 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 		return ptr, false, &WordError{A: a, B: b, Retry: true,
 			Reason: "the end of one allocation and the start of the next in both runs"}
 	case na+nb == 0:
-		return ptr, false, &WordError{A: a, B: b, Nowhere: true, Reason: "it differs and leads to no live allocation in either run"}
+		return ptr, false, &WordError{A: a, B: b, Unwritten: true, Reason: "it differs and leads to no live allocation in either run"}
 	default:
-		return ptr, false, &WordError{A: a, B: b, Nowhere: na == 0 || nb == 0,
+		return ptr, false, &WordError{A: a, B: b, Unwritten: na == 0 || nb == 0 || uint32(a) == uint32(b),
 			Reason: fmt.Sprintf("it leads to %s in run A and to %s in run B", describe(ra[:na]), describe(rb[:nb]))}
 	}
 }
@@ -95,7 +96,7 @@ func describe(ps []graphir.Pointer) string {
 func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup, pad func(off, size uint32, e *WordError)) ([]graphir.Fixup, *WordError) {
 	end := off + size
 	presumed := func(o, n uint32, e *WordError) bool {
-		if !e.Nowhere || !p.mayHoldPadding(a, b, off, size) {
+		if !e.Unwritten || !p.mayHoldPadding(a, b, off, size) {
 			return false
 		}
 		e.Offset = uint64(o - off)
@@ -123,7 +124,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 		}
 		if o%8 != 0 || o+8 > end {
 			if a[o] != b[o] {
-				e := &WordError{Offset: uint64(o - off), A: uint64(a[o]), B: uint64(b[o]), Nowhere: true,
+				e := &WordError{Offset: uint64(o - off), A: uint64(a[o]), B: uint64(b[o]), Unwritten: true,
 					Reason: "a byte that is part of no aligned word differs"}
 				if !presumed(o, 1, e) {
 					return nil, e
@@ -136,6 +137,10 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 		if err != nil && !presumed(o, 8, err) {
 			err.Offset = uint64(o - off)
 			return nil, err
+		}
+		if isPointer && size > 8 && bytes.Equal(a[o:o+4], b[o:o+4]) {
+			return nil, &WordError{Offset: uint64(o - off), A: binary.LittleEndian.Uint64(a[o:]), B: binary.LittleEndian.Uint64(b[o:]), Retry: true,
+				Reason: "its lower half is the same in both runs: a pointer, or four bytes beside half of one"}
 		}
 		if isPointer {
 			fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr})
