@@ -22,10 +22,14 @@ func exact(t *testing.T, c Config, args ...string) (exactRun, []trace.Record) {
 	argv := append([]string{build(t, "build/test/exact")}, args...)
 	var r result
 	var recs []trace.Record
+	c.ExtraEnv = append(c.ExtraEnv, "SIMGPU_LEAKS=1")
 	if c.Mode == Record {
 		recs, r = recordWithFaults(t, c, 0, simulated(t), argv...) // it frees where a capture forbids it
 	} else if r = run(t, c, simulated(t), argv...); r.exit != 0 {
 		t.Fatalf("exit %d\n%s%s", r.exit, r.stdout, r.stderr)
+	}
+	if !strings.Contains(r.stderr, "leaks: allocations=0 ") || !strings.Contains(r.stderr, " physical=0 ") {
+		t.Errorf("memory is left after the context was reset: %s", r.stderr)
 	}
 	out := exactRun{answers: map[string]uint64{}}
 	for _, line := range strings.Split(strings.TrimSpace(r.stdout), "\n") {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"medusa/graphir"
 	"medusa/internal/testenv"
 	"medusa/restore/status"
 )
@@ -78,14 +79,18 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// Where drivers refuse hints when the artifact is made, it has no addresses, and restores all the same.
+// Where drivers refuse hints when the artifact is made, or the engine does what memory of a region cannot serve, the
+// artifact has no addresses, and restores all the same.
 func TestArtifactWithoutAddresses(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
-	testenv.Build(t, "lib", "bin", "zoo")
-	path := filepath.Join(t.TempDir(), "x.medusa")
-	must(t, []string{"SIMGPU_VMM_HINTS=refuse"}, "medusa", "materialize", "-o", path, "--", zoo)
-	_, st := started(t, nil, nil, path, []string{zoo})
-	if st.Status != status.Restored || st.Addresses != status.Relocated || st.Relocated != "the artifact has no addresses" {
-		t.Errorf("status %+v", st)
+	for _, variables := range [][]string{{"SIMGPU_VMM_HINTS=refuse"}, {"ZOO_ASKS=ipc"}, {"ZOO_ASKS=peer"}, {"ZOO_ASKS=ipc-or-exit"}} {
+		path, art := zooArtifact(t, variables)
+		if art.Spec.Region != (graphir.Region{}) {
+			t.Errorf("%v: the artifact has region %+v", variables, art.Spec.Region)
+		}
+		_, st := started(t, variables, nil, path, []string{zoo})
+		if st.Status != status.Restored || st.Addresses != status.Relocated || st.Relocated != "the artifact has no addresses" {
+			t.Errorf("%v: status %+v", variables, st)
+		}
 	}
 }

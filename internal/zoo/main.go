@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"unsafe"
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
@@ -59,6 +60,9 @@ func (z *zoo) start() error {
 	factors := []artifacts.Factor{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
 	identified := marks.Medusa(func() error { return z.session.Identify(factors) })
 	if err := z.allocate(); err != nil {
+		return err
+	}
+	if err := z.ask(os.Getenv("ZOO_ASKS")); err != nil {
 		return err
 	}
 	marks.Begin(marks.KVCache)
@@ -141,4 +145,27 @@ func envOr(name, def string) string {
 		return v
 	}
 	return def
+}
+
+// CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+// CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
+var (
+	procIpcGetMemHandle     = cuda.Driver("cuIpcGetMemHandle")
+	procCtxEnablePeerAccess = cuda.Driver("cuCtxEnablePeerAccess")
+)
+
+// ask does what memory at exact addresses cannot serve: "ipc" and "peer" go on without an answer, "ipc-or-exit" does not
+// where the memory is to lie in a region.
+func (z *zoo) ask(what string) error {
+	var handle [64]byte
+	switch what {
+	case "peer":
+		_ = procCtxEnablePeerAccess.Call(0, 0)
+	case "ipc", "ipc-or-exit":
+		err := procIpcGetMemHandle.Call(uintptr(unsafe.Pointer(&handle)), uintptr(z.input))
+		if err != nil && what == "ipc-or-exit" && os.Getenv("MEDUSA_EXACT") != "" {
+			return err
+		}
+	}
+	return nil
 }
