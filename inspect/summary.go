@@ -21,6 +21,9 @@ type Summary struct {
 	Allocations  int                    `json:"allocations"`
 	Contents     int                    `json:"permanent_buffers"`
 	ContentBytes int                    `json:"permanent_bytes"`
+	Region       uint64                 `json:"region,omitempty"` // base of the recorded addresses; 0: none
+	Placed       int                    `json:"placed,omitempty"` // allocations that have one
+	Images       int                    `json:"images,omitempty"` // embedded
 	Triggers     []graphir.Trigger      `json:"triggers"`
 	Stages       []artifacts.StageTimes `json:"stages"`
 	Verification artifacts.Verification `json:"verification"`
@@ -58,6 +61,12 @@ func Summarize(file string, art *artifacts.Artifact) *Summary {
 	for _, c := range art.Spec.Contents {
 		s.ContentBytes += len(c.Data)
 	}
+	s.Region, s.Images = art.Spec.Region.Base, len(art.Spec.Images)
+	for _, a := range art.Spec.Allocations {
+		if a.Address != 0 {
+			s.Placed++
+		}
+	}
 	for _, l := range art.Layers {
 		s.Layers = append(s.Layers, Layer{l.Name, l.Path, l.Files, l.Size, l.PackedSize})
 	}
@@ -75,6 +84,12 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	t.row("graphs\t%d with %d nodes, %d pointers", s.Graphs, s.Nodes, s.Pointers)
 	t.row("kernels\t%d in %d modules", s.Kernels, s.Modules)
 	t.row("allocations\t%d, of which %d saved ranges hold %d bytes", s.Allocations, s.Contents, s.ContentBytes)
+	if s.Region != 0 {
+		t.row("addresses\t%d allocations, region at %#x", s.Placed, s.Region)
+	}
+	if s.Images > 0 {
+		t.row("images\t%d embedded", s.Images)
+	}
 	t.row("KV cache\t%d bytes", s.KVBytes)
 	for _, l := range s.Layers {
 		t.row("layer %s\t%d entries, %d bytes, goes to %s", l.Name, l.Files, l.Size, l.Path)
