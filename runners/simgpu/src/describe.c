@@ -47,14 +47,9 @@ static void kernel(struct text *t, const struct exec_node *x)
 	print(t, "kernel %s grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), l->grid[0], l->grid[1],
 	      l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->cooperative);
 	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
-		int own = 0, kernels = 0;
+		int own = 0;
 		function_attribute(l->function, of[i], &own);
-		kernels = own;
-		if (l->function->kernel) {
-			struct function f = {.code = l->function->code, .attrs = l->function->kernel->attrs};
-			function_attribute(&f, of[i], &kernels);
-		}
-		print(t, " f%d=%d/%d", (int)of[i], own, kernels);
+		print(t, " f%d=%d", (int)of[i], own);
 	}
 	attributes(t, x);
 }

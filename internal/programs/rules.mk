@@ -1,0 +1,10 @@
+# Random programs: `make programs N=10000 SEED=7`.
+N    ?= 300
+SEED ?= 1
+
+.PHONY: programs programs-engine
+programs-engine:
+	$(GO) build -o build/programs-engine ./internal/programs/engine
+
+programs: all programs-engine
+	$(GO) run ./internal/programs/run -n $(N) -seed $(SEED)

@@ -1,0 +1,161 @@
+package programs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"medusa/artifacts"
+	"medusa/materialize"
+)
+
+// Runner materializes, restores and verifies programs.
+type Runner struct {
+	Engine  string // the built engine
+	Library string // the interposer
+	Dir     string // for artifacts; empty when the run is over
+	// Artifact, if set, is called for every artifact that was verified.
+	Artifact func(path string, a *artifacts.Artifact, seeds []uint64) error
+}
+
+// Outcome says what became of programs.
+type Outcome struct {
+	Restored  int // without a difference
+	Refused   int // as they should be
+	Different map[uint64]error
+	Features  map[string]int // of the restored ones, by how many have them
+	Nodes     int
+}
+
+// Add joins two outcomes.
+func (o *Outcome) Add(other *Outcome) {
+	o.Restored += other.Restored
+	o.Refused += other.Refused
+	o.Nodes += other.Nodes
+	for seed, err := range other.Different {
+		o.Different[seed] = err
+	}
+	for f, n := range other.Features {
+		o.Features[f] += n
+	}
+}
+
+// NewOutcome is one of no programs.
+func NewOutcome() *Outcome {
+	return &Outcome{Different: map[uint64]error{}, Features: map[string]int{}}
+}
+
+// Batch runs programs in one engine. Where one is refused, the others run again without it; where anything else goes
+// wrong, halves of the batch tell which program it was.
+func (r *Runner) Batch(ctx context.Context, seeds []uint64) (*Outcome, error) {
+	out := NewOutcome()
+	for len(seeds) > 0 {
+		err := r.once(ctx, seeds, out)
+		if err == nil {
+			return out, nil
+		}
+		if ctx.Err() != nil {
+			return out, context.Cause(ctx)
+		}
+		seed, refused := refusal(err)
+		if !refused {
+			return out, r.blame(ctx, seeds, err, out)
+		}
+		out.judge(seed, err)
+		rest := make([]uint64, 0, len(seeds))
+		for _, s := range seeds {
+			if s != seed {
+				rest = append(rest, s)
+			}
+		}
+		if len(rest) == len(seeds) {
+			return out, fmt.Errorf("refused program %d is not in the batch: %w", seed, err)
+		}
+		seeds = rest
+	}
+	return out, nil
+}
+
+// judge holds a refusal against the plan.
+func (o *Outcome) judge(seed uint64, err error) {
+	want := New(seed).Refused
+	if want == "" || !strings.Contains(err.Error(), want) {
+		o.Different[seed] = fmt.Errorf("refused (expected: %q): %w", want, err)
+		return
+	}
+	o.Refused++
+}
+
+func (r *Runner) blame(ctx context.Context, seeds []uint64, err error, out *Outcome) error {
+	if len(seeds) == 1 {
+		out.Different[seeds[0]] = err
+		return nil
+	}
+	found := len(out.Different)
+	for _, half := range [][]uint64{seeds[:len(seeds)/2], seeds[len(seeds)/2:]} {
+		part, failed := r.Batch(ctx, half)
+		out.Add(part)
+		if failed != nil {
+			return failed
+		}
+	}
+	if len(out.Different) == found { // none of them alone: the batch as a whole did
+		out.Different[seeds[0]] = fmt.Errorf("together with the %d programs after it: %w", len(seeds)-1, err)
+	}
+	return nil
+}
+
+// once materializes and verifies a batch, and counts its programs where that succeeds.
+func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
+	names := make([]string, len(seeds))
+	for i, s := range seeds {
+		names[i] = strconv.FormatUint(s, 10)
+	}
+	path := filepath.Join(r.Dir, "programs-"+names[0]+".medusa")
+	a, err := materialize.Run(ctx, materialize.Options{
+		Output: path, Argv: []string{r.Engine, "-seeds", strings.Join(names, ",")}, Library: r.Library, Now: time.Unix(0, 0),
+		Step: func(int, int, string) {},
+	})
+	if err != nil {
+		return err
+	}
+	for _, seed := range seeds {
+		plan := New(seed)
+		if plan.Refused != "" {
+			out.Different[seed] = errors.New("restored, though it must be refused: " + plan.Refused)
+			continue
+		}
+		out.Restored++
+		for f := range plan.Features {
+			out.Features[f]++
+		}
+	}
+	for i := range a.Spec.Graphs {
+		out.Nodes += len(a.Spec.Graphs[i].Nodes)
+	}
+	if r.Artifact != nil {
+		return r.Artifact(path, a, seeds)
+	}
+	return nil
+}
+
+var label = regexp.MustCompile(`"p(\d+)\.g\d+`)
+
+// refusal finds the program that a graph was refused of.
+func refusal(err error) (seed uint64, ok bool) {
+	var refused *materialize.RefusedError
+	if !errors.As(err, &refused) {
+		return 0, false
+	}
+	m := label.FindStringSubmatch(err.Error())
+	if m == nil {
+		return 0, false
+	}
+	seed, failed := strconv.ParseUint(m[1], 10, 64)
+	return seed, failed == nil
+}
