@@ -65,7 +65,7 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 	if err := compileEvents(a, b, spec); err != nil {
 		return nil, nil, err
 	}
-	if err := compileContents(a, b, spec, table.maps); err != nil {
+	if err := compileContents(a, b, spec, table.maps, table.late); err != nil {
 		return nil, nil, err
 	}
 	if err := compileTensors(a, b, spec); err != nil {

@@ -72,7 +72,7 @@ func compareU64(x, y uint64) int {
 }
 
 // compileContents saves what the graphs reach, directly or through pointers inside saved buffers.
-func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps) error {
+func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, late map[uint32]bool) error {
 	pa, pb := pieces(a), pieces(b)
 	if len(pa) != len(pb) {
 		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
@@ -90,7 +90,7 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps) erro
 		}
 		all[i] = c
 	}
-	reached := reachable(spec, all)
+	reached := reachable(spec, all, late)
 	for _, c := range all {
 		if reached[target{c.Space, c.Alloc}] {
 			if c.Space == graphir.SpaceGlobal && a.global(c.Alloc).ambiguous {
@@ -166,8 +166,9 @@ type target struct {
 }
 
 // reachable returns what the graphs' pointers lead to, through saved pointers too, and the variables of modules whose
-// kernels they launch: a kernel needs no pointer to reach those.
-func reachable(spec *graphir.Spec, contents []graphir.Content) map[target]bool {
+// kernels they launch: a kernel needs no pointer to reach those. Variables of other modules that a restored process loads
+// by itself belong to it as well, since the skipped work may have written them; those of late modules are not there.
+func reachable(spec *graphir.Spec, contents []graphir.Content, late map[uint32]bool) map[target]bool {
 	seen := map[target]bool{}
 	modules := map[uint32]bool{}
 	visit := func(p graphir.Pointer) { seen[target{p.Space, p.Alloc}] = true }
@@ -180,7 +181,7 @@ func reachable(spec *graphir.Spec, contents []graphir.Content) map[target]bool {
 		}
 	})
 	for i, g := range spec.Globals {
-		if modules[g.Module] {
+		if modules[g.Module] || !late[g.Module] {
 			seen[target{graphir.SpaceGlobal, uint32(i)}] = true
 		}
 	}

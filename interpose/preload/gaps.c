@@ -10,6 +10,7 @@
 #include "capture.h"
 #include "core.h"
 #include "driver.h"
+#include "maps.h"
 #include "table.h"
 
 #define PAGE ((size_t)2 << 20)
@@ -109,6 +110,25 @@ void gaps_before(size_t bytes)
 	read_budget();
 	for (unsigned i = 0; i < n; i++)
 		make(size);
+}
+
+static bool touches(uint64_t addr, size_t size)
+{
+	const struct alloc *a;
+	bool found = false;
+	core_lock();
+	for (size_t i = 0; !found && (a = maps_nth(i)); i++)
+		found = a->live && (a->addr + a->size == addr || addr + size == a->addr);
+	core_unlock();
+	return found;
+}
+
+bool gaps_keep(uint64_t addr, size_t size)
+{
+	if (draw(1) == 0 || capture_active() || !touches(addr, size))
+		return false;
+	add((struct gap){addr, size});
+	return true;
 }
 
 void gaps_before_reserve(void)

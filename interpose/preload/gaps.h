@@ -7,10 +7,16 @@
 #ifndef MEDUSA_GAPS_H
 #define MEDUSA_GAPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Before a device allocation of the given size. */
 void gaps_before(size_t bytes);
+/* After an allocation, while it succeeds: whether the caller is to allocate again, because this one begins where another ends
+ * or ends where another begins. An address between the two could belong to either. What touched is a gap from then on. */
+bool gaps_keep(uint64_t addr, size_t size);
+#define GAPS_TRIES 16
 /* Before a reservation of addresses. */
 void gaps_before_reserve(void);
 

@@ -60,6 +60,8 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 	gaps_before(bytes);
 	if (!exact_alloc(ptr, bytes, &rc))
 		rc = REAL(cuMemAlloc_v2)(ptr, bytes);
+	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, bytes); i++)
+		rc = REAL(cuMemAlloc_v2)(ptr, bytes);
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_DEVICE, *ptr, bytes, 0);
 	hook_leave();
@@ -73,6 +75,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 		return REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
 	gaps_before(width * height);
 	if (!exact_alloc_pitch(ptr, pitch, width, height, elem_size, &rc))
+		rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
+	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, *pitch * height); i++)
 		rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PITCH, *ptr, *pitch * height, 0);
@@ -217,6 +221,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		if (!hook_enter()) \
 			return REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
 		rc = REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
+		for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, bytes); i++) \
+			rc = REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
 		if (rc == CUDA_SUCCESS) \
 			note_alloc(ALLOC_ASYNC, *ptr, bytes, 0); \
 		hook_leave(); \
@@ -228,6 +234,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		if (!hook_enter()) \
 			return REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
 		rc = REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
+		for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, bytes); i++) \
+			rc = REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
 		if (rc == CUDA_SUCCESS) \
 			note_alloc(ALLOC_POOL, *ptr, bytes, 0); \
 		hook_leave(); \
