@@ -20,6 +20,7 @@ import (
 // engine is an engine command with its artifact, and what it does where nothing fails.
 type engine struct {
 	name     string
+	exact    bool // memory at exact addresses, whose pages are the interposer's: only what graphs are made of is counted
 	argv     []string
 	build    string // directory with the binaries
 	dir      string // for this engine's files
@@ -72,7 +73,7 @@ func (e *engine) prepare(ctx context.Context) error {
 	if e.outputs, err = outputsOf(out); err != nil {
 		return err
 	}
-	if e.live = liveAt(log); e.live == "" {
+	if e.live = e.liveAt(log); e.live == "" {
 		return fmt.Errorf("start %s natively: the driver counted nothing at %q", e.name, served)
 	}
 	calls := filepath.Join(e.dir, "calls")
@@ -108,12 +109,16 @@ func (e *engine) restore(ctx context.Context, variables ...string) (*outcome, er
 	if err := os.WriteFile(file("artifact.medusa"), e.artifact, 0o644); err != nil {
 		return nil, err
 	}
-	argv := append([]string{filepath.Join(e.build, "medusa"), "restore", "--status", file("status"), file("artifact.medusa"), "--"}, e.argv...)
+	addresses := "relocate"
+	if e.exact {
+		addresses = "exact"
+	}
+	argv := append([]string{filepath.Join(e.build, "medusa"), "restore", "--addresses", addresses, "--status", file("status"), file("artifact.medusa"), "--"}, e.argv...)
 	out, text, err := e.run(ctx, append(variables, "SIMGPU_LOG="+file("log")), argv...)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	o := &outcome{stderr: text, err: err, live: liveAt(file("log"))}
+	o := &outcome{stderr: text, err: err, live: e.liveAt(file("log"))}
 	if err == nil {
 		if o.outputs, err = outputsOf(out); err != nil {
 			o.err = err
@@ -139,11 +144,16 @@ func outputsOf(stdout string) (string, error) {
 
 var liveLine = regexp.MustCompile(`live at ` + served + `: (.*)`)
 
-func liveAt(path string) string {
+var memoryCounts = regexp.MustCompile(`(allocations|physical|reserved)=\d+ ?`)
+
+func (e *engine) liveAt(path string) string {
 	log, _ := os.ReadFile(path)
 	m := liveLine.FindSubmatch(log)
 	if m == nil {
 		return ""
+	}
+	if e.exact {
+		return memoryCounts.ReplaceAllString(string(m[1]), "")
 	}
 	return string(m[1])
 }

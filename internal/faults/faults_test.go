@@ -14,7 +14,7 @@ import (
 // the device usable and one that does not.
 func TestSampleOfFaults(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
-	e, err := newEngine(context.Background(), testenv.Path(t, "build"), "zoo", t.TempDir())
+	e, err := newEngine(context.Background(), testenv.Path(t, "build"), "zoo", false, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,11 @@ import (
 // optional reports whether a restore may go on where the call fails with the result:
 //   - a question whose usual answer is an error,
 //   - "not found" where a function is looked for in several libraries,
-//   - the interposer's questions for the context of new memory and the library of a kernel, which it needs for the
-//     context's end and for traces only.
+//   - the interposer's questions for the context and the device of new memory and for the library of a kernel: it needs
+//     the answers for the context's end, for a place at an exact address, and for traces.
 func optional(e calllog.Entry, result string) bool {
 	switch baseName(e.Name) {
-	case "cuCtxGetCurrent", "cuKernelGetLibrary":
+	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary":
 		return true
 	case "cuLibraryGetKernel", "cuKernelGetFunction":
 		return result == "CUDA_ERROR_NOT_FOUND"

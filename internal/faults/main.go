@@ -22,11 +22,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var sum tally
-	for name := range engineArgs {
-		if *only != "" && name != *only {
+	for _, c := range []struct {
+		name  string
+		exact bool
+	}{{"zoo", false}, {"zoo", true}, {"reference", false}} {
+		if *only != "" && c.name != *only {
 			continue
 		}
-		if err := all(ctx, *build, name, *verbose, &sum); err != nil {
+		if err := all(ctx, *build, c.name, c.exact, *verbose, &sum); err != nil {
 			fmt.Fprintf(os.Stderr, "faults: %v\n", err)
 			os.Exit(1)
 		}
@@ -46,13 +49,13 @@ var engineArgs = map[string][]string{
 }
 
 // all tries every fault of one engine.
-func all(ctx context.Context, build, name string, verbose bool, sum *tally) error {
+func all(ctx context.Context, build, name string, exact, verbose bool, sum *tally) error {
 	dir, err := os.MkdirTemp("", "faults-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	e, err := newEngine(ctx, build, name, dir)
+	e, err := newEngine(ctx, build, name, exact, dir)
 	if err != nil {
 		return err
 	}
@@ -74,12 +77,12 @@ func all(ctx context.Context, build, name string, verbose bool, sum *tally) erro
 	return nil
 }
 
-func newEngine(ctx context.Context, build, name, dir string) (*engine, error) {
+func newEngine(ctx context.Context, build, name string, exact bool, dir string) (*engine, error) {
 	build, err := filepath.Abs(build)
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{name: name, build: build, dir: dir, argv: append([]string{filepath.Join(build, name)}, engineArgs[name]...)}
+	e := &engine{name: name, exact: exact, build: build, dir: dir, argv: append([]string{filepath.Join(build, name)}, engineArgs[name]...)}
 	return e, e.prepare(ctx)
 }
 
