@@ -26,7 +26,7 @@ include $(wildcard interpose/rules.mk internal/*/rules.mk runners/*/rules.mk sim
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 
 bin:
-	$(GO) build -o build/ ./cmd/medusa
+	$(GO) build -o build/ ./cmd/medusa ./cmd/medusa-probe
 	$(GO) build -o build/reference ./runners/reference
 
 # The engine of the whole-process tests.

@@ -10,9 +10,11 @@ import (
 	"os"
 )
 
+// Version is the version of traces that this package reads and writes.
+const Version = 1
+
 const (
 	magic      = "medusaTR"
-	version    = 1
 	headerSize = len(magic) + 4
 	chunkHead  = 4 + 4 // length, CRC-32C
 	recordHead = 4 + 4 // type, length
@@ -84,8 +86,8 @@ func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
 	case n < headerSize:
 		return nil, t.fail("header", 0, fmt.Errorf("%w: %d bytes of %d", ErrIncomplete, n, headerSize))
 	}
-	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != version {
-		return nil, t.fail("header", int64(len(magic)), fmt.Errorf("%w: version %d (this reader knows %d)", ErrVersion, v, version))
+	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != Version {
+		return nil, t.fail("header", int64(len(magic)), fmt.Errorf("%w: version %d (this reader knows %d)", ErrVersion, v, Version))
 	}
 	t.off = int64(headerSize)
 	return t, nil

@@ -21,7 +21,7 @@ type Writer struct {
 // NewWriter starts a trace on w.
 func NewWriter(w io.Writer) *Writer {
 	t := &Writer{w: w}
-	t.write(binary.LittleEndian.AppendUint32([]byte(magic), version))
+	t.write(binary.LittleEndian.AppendUint32([]byte(magic), Version))
 	return t
 }
 

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"medusa/artifacts"
+	"medusa/doctor"
+)
+
+var errUnfit = errors.New("examine: not everything that Medusa needs is here")
+
+func newDoctorCmd() *cobra.Command {
+	var format, relax string
+	cmd := &cobra.Command{
+		Use:   "doctor [FILE...]",
+		Short: "Examine GPU, driver and Medusa's parts, and what would be restored here",
+		Long: `Looks for Medusa's parts, asks the driver in a process of its own what it can do, by doing it, and compares artifacts with this
+machine. A feature is available, not supported, or inconclusive where the driver failed for another reason. What an
+artifact needs of engine and model is not compared here: see medusa identity --against.
+
+The exit code is 1 where a part or a feature that every restore needs is missing, 3 where a given artifact would not be
+restored.`,
+		Example:           "  medusa doctor llama.medusa",
+		ValidArgsFunction: completeArtifacts(1 << 20),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if format != "table" && format != "json" {
+				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			}
+			relaxed, err := artifacts.ParseRelaxed(relax)
+			if err != nil {
+				return usageError{err}
+			}
+			r, err := doctor.Examine(cmd.Context(), doctor.Options{Artifacts: args, Relaxed: relaxed})
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				err = writeJSON(cmd.OutOrStdout(), r)
+			} else {
+				err = r.WriteTable(cmd.OutOrStdout())
+			}
+			if err != nil {
+				return err
+			}
+			if !r.OK() {
+				return errUnfit
+			}
+			for _, v := range r.Artifacts {
+				if v.Restores == doctor.No {
+					return fmt.Errorf("examine %s: %w", v.File, artifacts.ErrIncompatible)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, as in restore")
+	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
+	return cmd
+}

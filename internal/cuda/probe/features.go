@@ -1,0 +1,210 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"medusa/internal/cuda"
+	"medusa/internal/cuda/probe/result"
+)
+
+// feature is one probe. since is the version of the newest driver function that it calls (driver.spec has the same
+// number), so that a driver at least as new that lacks it is worth a report.
+type feature struct {
+	name  string
+	since int
+	need  result.Need
+	try   func(*desk) error
+}
+
+var features = []feature{
+	{"graphs from nodes: build, instantiate, upload, launch", 11040, result.Restore, (*desk).buildGraph},
+	{"kernel nodes by CUDA 12 parameters", 12000, result.Restore, (*desk).kernelNode},
+	{"dependencies with edge data", 12030, result.Restore, (*desk).edgeData},
+	{"kernels of a loaded image by library", 12000, result.Restore, (*desk).library},
+	{"stream capture", 10010, result.Record, (*desk).capture},
+	{"entry points by version", 12000, result.Record, func(*desk) error { return procGetProcAddress.Find() }},
+	{"names of functions", 12030, result.Restore, (*desk).functionName},
+	{"layout of kernel parameters", 12040, result.Record, (*desk).paramInfo},
+	{"functions of a module", 12040, result.Restore, (*desk).enumerate},
+	{"virtual memory management", 10020, result.Artifacts, attribute(102)},
+	{"stream-ordered allocation", 11020, result.Artifacts, attribute(115)},
+	{"tensor maps", 12000, result.Artifacts, (*desk).tensorMap},
+}
+
+var (
+	// CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
+	procGetProcAddress = cuda.Driver("cuGetProcAddress_v2")
+	// CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+	procGraphCreate = cuda.Driver("cuGraphCreate")
+	// CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count)
+	procAddEmpty = cuda.Driver("cuGraphAddEmptyNode")
+	// CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS *params)
+	procAddKernel = cuda.Driver("cuGraphAddKernelNode_v2")
+	// CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)
+	procAddDependencies = cuda.Driver("cuGraphAddDependencies_v2")
+	// CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int)
+	procLibraryLoad = cuda.Driver("cuLibraryLoadData")
+	// CUresult cuLibraryUnload(CUlibrary library)
+	procLibraryUnload = cuda.Driver("cuLibraryUnload")
+	// CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+	procLibraryKernel = cuda.Driver("cuLibraryGetKernel")
+	// CUresult cuTensorMapEncodeTiled(CUtensorMap *map, ...)
+	procTensorMap = cuda.Driver("cuTensorMapEncodeTiled")
+	// CUresult cuDeviceGetCount(int *count)
+	procDeviceCount = cuda.Driver("cuDeviceGetCount")
+)
+
+func deviceCount() (int, error) {
+	var n int32
+	err := procDeviceCount.Call(uintptr(unsafe.Pointer(&n)))
+	return int(n), err
+}
+
+// attribute probes a CUdevice_attribute that is 1 where the device has the feature.
+func attribute(a cuda.DeviceAttribute) func(*desk) error {
+	return func(d *desk) error {
+		v, err := d.device.Attribute(a)
+		if err == nil && v == 0 {
+			err = fmt.Errorf("device attribute %d is 0: %w", a, ErrNotSupported)
+		}
+		return err
+	}
+}
+
+// withGraph makes an empty graph for a probe.
+func withGraph(use func(cuda.Graph) error) error {
+	var g cuda.Graph
+	if err := procGraphCreate.Call(uintptr(unsafe.Pointer(&g)), 0); err != nil {
+		return err
+	}
+	return errors.Join(use(g), g.Destroy())
+}
+
+func addEmpty(g cuda.Graph) (node uintptr, err error) {
+	err = procAddEmpty.Call(uintptr(unsafe.Pointer(&node)), uintptr(g), 0, 0)
+	return node, err
+}
+
+func (d *desk) buildGraph() error {
+	return withGraph(func(g cuda.Graph) error {
+		if _, err := addEmpty(g); err != nil {
+			return err
+		}
+		e, err := g.Instantiate(0)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(e.Upload(d.stream), e.Launch(d.stream), d.stream.Synchronize())
+		return errors.Join(err, e.Destroy())
+	})
+}
+
+func (d *desk) kernelNode() error {
+	f, err := d.function()
+	if err != nil {
+		return err
+	}
+	return withGraph(func(g cuda.Graph) error {
+		var node uintptr
+		value := uint64(7)
+		args := [1]unsafe.Pointer{unsafe.Pointer(&value)}
+		d.pinner.Pin(&value)
+		d.pinner.Pin(&args)
+		p := cuda.KernelNodeParams{Func: f, Grid: cuda.Dim3{1, 1, 1}, Block: cuda.Dim3{1, 1, 1}, Params: uintptr(unsafe.Pointer(&args))}
+		return procAddKernel.Call(uintptr(unsafe.Pointer(&node)), uintptr(g), 0, 0, uintptr(unsafe.Pointer(&p)))
+	})
+}
+
+func (d *desk) edgeData() error {
+	return withGraph(func(g cuda.Graph) error {
+		from, err := addEmpty(g)
+		if err != nil {
+			return err
+		}
+		to, err := addEmpty(g)
+		if err != nil {
+			return err
+		}
+		var data cuda.EdgeData
+		return procAddDependencies.Call(uintptr(g), uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&to)), uintptr(unsafe.Pointer(&data)), 1)
+	})
+}
+
+func (d *desk) library() error {
+	var l cuda.LibraryHandle
+	if err := procLibraryLoad.Call(uintptr(unsafe.Pointer(&l)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0, 0, 0, 0); err != nil {
+		return err
+	}
+	var k cuda.Kernel
+	name := []byte("probe\x00")
+	err := procLibraryKernel.Call(uintptr(unsafe.Pointer(&k)), uintptr(l), uintptr(unsafe.Pointer(&name[0])))
+	return errors.Join(err, procLibraryUnload.Call(uintptr(l)))
+}
+
+func (d *desk) capture() error {
+	f, err := d.function()
+	if err != nil {
+		return err
+	}
+	if err := d.stream.BeginCapture(cuda.CaptureThreadLocal); err != nil {
+		return err
+	}
+	launched := f.Launch(cuda.Dim3{1, 1, 1}, cuda.Dim3{1, 1, 1}, 0, d.stream, cuda.NewArgs().U64(0))
+	g, err := d.stream.EndCapture() // in any case: a stream that captures is of no use
+	if err := errors.Join(launched, err); err != nil {
+		return err
+	}
+	n, err := g.NodeCount()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("captured %d nodes instead of 1", n)
+	}
+	return errors.Join(err, g.Destroy())
+}
+
+func (d *desk) functionName() error {
+	f, err := d.function()
+	if err != nil {
+		return err
+	}
+	name, err := f.Name()
+	if err == nil && name != "probe" {
+		err = fmt.Errorf("function is called %q", name)
+	}
+	return err
+}
+
+func (d *desk) paramInfo() error {
+	f, err := d.function()
+	if err != nil {
+		return err
+	}
+	offset, size, err := f.ParamInfo(0)
+	if err == nil && (offset != 0 || size != 8) {
+		err = fmt.Errorf("parameter is %d bytes at %d", size, offset)
+	}
+	return err
+}
+
+func (d *desk) enumerate() error {
+	if _, err := d.function(); err != nil {
+		return err
+	}
+	fs, err := d.module.Functions()
+	if err == nil && len(fs) != 1 {
+		err = fmt.Errorf("module has %d functions instead of 1", len(fs))
+	}
+	return err
+}
+
+func (d *desk) tensorMap() error {
+	major, err := d.device.Attribute(cuda.ComputeCapabilityMajor)
+	if err != nil {
+		return err
+	}
+	if major < 9 {
+		return fmt.Errorf("compute capability %d.x: %w", major, ErrNotSupported)
+	}
+	return procTensorMap.Find()
+}
