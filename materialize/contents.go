@@ -94,7 +94,11 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, late
 	for _, c := range all {
 		if reached[target{c.Space, c.Alloc}] {
 			if c.Space == graphir.SpaceGlobal && a.global(c.Alloc).ambiguous {
-				return &RefusedError{"", 0, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.global(c.Alloc).name)}
+				label, node, used := firstUse(spec, spec.Globals[c.Alloc].Module)
+				if !used {
+					continue // no graph can tell
+				}
+				return &RefusedError{label, node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.global(c.Alloc).name)}
 			}
 			spec.Contents = append(spec.Contents, c)
 		}
@@ -201,4 +205,19 @@ func reachable(spec *graphir.Spec, contents []graphir.Content, late map[uint32]b
 		}
 	}
 	return seen
+}
+
+// firstUse is the first graph, and its first node, that launches a kernel of the module.
+func firstUse(spec *graphir.Spec, module uint32) (label string, node int, used bool) {
+	for gi := range spec.Graphs {
+		g := &spec.Graphs[gi]
+		for i := range g.Nodes {
+			found := false
+			eachKernel(spec, &graphir.Graph{Nodes: g.Nodes[i : i+1]}, func(k uint32) { found = found || spec.Kernels[k].Module == module })
+			if found {
+				return g.Label, i, true
+			}
+		}
+	}
+	return "", 0, false
 }

@@ -37,6 +37,9 @@ func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy) (*graphir.MemcpyNode
 	if (ha == nil) != (hb == nil) {
 		return nil, fmt.Errorf("compile graph %q: node %d (memcpy): it reads other memory in the other run", c.label, i)
 	}
+	if c.ga.changed[na.Node] {
+		return nil, &RefusedError{c.label, i, "memcpy", "the host memory that it reads changed after the graph was made"}
+	}
 	if ha != nil {
 		out.Src.Pointer, err = c.hostBuffer(i, ha, hb)
 		out.Src = graphir.MemcpyEnd{Pointer: out.Src.Pointer, Pitch: na.Width, Height: na.Height}
@@ -53,7 +56,7 @@ func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy) (*graphir.MemcpyNode
 func (c *graphCompiler) copyEnd(i int, field string, memory uint32, a, b uint64) (graphir.Pointer, error) {
 	ptr, err := c.pointer(i, "memcpy", field, a, b)
 	var word *WordError
-	if memory == memoryHost && errors.As(err, &word) {
+	if memory == memoryHost && errors.As(err, &word) && !word.Retry {
 		return ptr, &RefusedError{c.label, i, "memcpy", field + " is pageable host memory: online there is nothing at its address"}
 	}
 	return ptr, err

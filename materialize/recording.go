@@ -70,6 +70,7 @@ type capture struct {
 	nodes   []trace.Record
 	edges   []*trace.Edge
 	host    map[uint64][]byte // node -> what it reads from host memory
+	changed map[uint64]bool   // nodes whose host memory held something else at `ready`
 	moments map[uint64]uint64 // node -> order of the first free after it inside this capture
 	execs   int               // how often it was instantiated
 	flags   uint64
@@ -232,7 +233,7 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 	var id uint32
 	switch v := rec.(type) {
 	case *trace.Graph:
-		g := &capture{Graph: v, order: order, moments: map[uint64]uint64{}, host: map[uint64][]byte{}}
+		g := &capture{Graph: v, order: order, moments: map[uint64]uint64{}, host: map[uint64][]byte{}, changed: map[uint64]bool{}}
 		for _, m := range r.moments[v.Handle] {
 			for _, n := range m.Nodes {
 				if _, ok := g.moments[n]; !ok {
@@ -269,6 +270,8 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 		id = v.Graph
 	case *trace.HostData:
 		id = v.Graph
+	case *trace.HostChanged:
+		id = v.Graph
 	case *trace.Edge:
 		id = v.Graph
 	case *trace.Exec:
@@ -285,6 +288,8 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 		g.edges = append(g.edges, v)
 	case *trace.HostData:
 		g.host[v.Node] = v.Data
+	case *trace.HostChanged:
+		g.changed[v.Node] = true
 	case *trace.Exec:
 		g.execs++
 		g.flags = v.Flags

@@ -198,7 +198,7 @@ func (g *generator) refuse() {
 		graph.Mode, graph.Split = Changed, len(graph.Ops)
 	}
 	op := Op{Kind: HostCall}
-	switch g.IntN(4) {
+	switch g.IntN(7) {
 	case 0:
 		g.p.Refused = "host function"
 	case 1:
@@ -211,6 +211,18 @@ func (g *generator) refuse() {
 		b := g.add(Buffer{Kind: Managed, Size: bytes, Parent: -1})
 		op = Op{Kind: Fill, Dst: Pointer{b, 0}, Elem: 4, Width: 4, Height: 1}
 		g.p.Refused = "managed memory"
+	case 4:
+		op = Op{Kind: Copy, Host: make([]byte, 16), Dst: Pointer{g.prefix(), 0}, Scribbled: true, Width: 16, Height: 1, Depth: 1}
+		g.p.Refused = "changed after the graph was made"
+	case 5:
+		b := g.add(Buffer{Kind: Device, Size: bytes, Capture: true, Parent: -1})
+		g.p.FreeLate = append(g.p.FreeLate, b)
+		op = Op{Kind: Fill, Dst: Pointer{b, 0}, Elem: 4, Width: 4, Height: 1}
+		g.p.Refused = "freed before the engine was ready"
+	case 6:
+		g.p.Modules[0].Twice = true
+		op = Op{Kind: Kernel, Kernel: "stateful", Grid: 4, Block: 16, Args: []Arg{pointer(g.prefix()), number(Words, 4)}}
+		g.p.Refused = "loaded more than once"
 	}
 	last := len(graph.Ops)
 	graph.Ops = append(graph.Ops, op)

@@ -13,7 +13,7 @@ const (
 type drawer struct {
 	*generator
 	written map[int]bool // temporaries that hold something by now
-	inner   bool         // of an embedded graph
+	depth   int          // how many graphs it is embedded in
 }
 
 func (g *generator) graphs() {
@@ -26,22 +26,22 @@ func (g *generator) graphs() {
 			}
 		}
 		mode := Mode(g.IntN(3))
-		graph := g.graph(mode, false)
+		graph := g.graph(mode, 0)
 		graph.Flags = []uint64{0, 0, 8}[g.IntN(3)]
 		g.p.Graphs = append(g.p.Graphs, graph)
 		g.feature("graph: %s", [...]string{"built", "captured", "captured and changed"}[mode])
 	}
 }
 
-func (g *generator) graph(mode Mode, inner bool) Graph {
-	d := &drawer{g, map[int]bool{}, inner}
+func (g *generator) graph(mode Mode, depth int) Graph {
+	d := &drawer{g, map[int]bool{}, depth}
 	out := Graph{Mode: mode}
 	n := fewestOps + g.IntN(7)
 	out.Split = n
 	if mode == Changed {
 		out.Split = 1 + g.IntN(n-1)
 	}
-	if !inner && g.staged >= 0 && g.chance(2) {
+	if depth == 0 && g.staged >= 0 && g.chance(2) {
 		out.Ops = append(out.Ops, Op{Kind: Wait, Event: g.IntN(g.p.Events), writes: []int{g.staged}})
 		g.feature("node: event wait")
 	}
@@ -49,7 +49,7 @@ func (g *generator) graph(mode Mode, inner bool) Graph {
 		captured := mode == Captured || mode == Changed && len(out.Ops) < out.Split
 		out.Ops = append(out.Ops, d.op(captured, len(out.Ops) > 0))
 	}
-	if !inner && g.fetched >= 0 && g.chance(2) {
+	if depth == 0 && g.fetched >= 0 && g.chance(2) {
 		d.finish(&out)
 	}
 	g.connect(&out)
@@ -101,7 +101,7 @@ func (d *drawer) overwrite() int {
 }
 
 func (d *drawer) op(captured, later bool) Op {
-	switch k := d.IntN(22); {
+	switch k := d.IntN(20); {
 	case k < 3:
 		return d.copy()
 	case k < 5:
@@ -109,9 +109,9 @@ func (d *drawer) op(captured, later bool) Op {
 	case k == 5 && !captured:
 		d.feature("node: empty")
 		return Op{Kind: Empty}
-	case k == 6 && !captured && !d.inner:
+	case (k == 6 || k == 8 || k == 9 && d.depth > 0) && !captured && d.depth < 2:
 		return d.child()
-	case k == 7 && d.staged >= 0 && !d.inner && later: // only behind the wait, which connect sees to
+	case k == 7 && d.staged >= 0 && d.depth == 0 && later: // only behind the wait, which connect sees to
 		return d.kernel("add", d.module(), []int{d.staged, d.read()}, d.overwrite())
 	}
 	return d.anyKernel()
@@ -121,7 +121,10 @@ func (d *drawer) module() int { return d.IntN(len(d.p.Modules)) }
 
 func (d *drawer) child() Op {
 	d.feature("node: child graph")
-	inner := d.graph(Built, true)
+	inner := d.graph(Built, d.depth+1)
+	if d.depth > 0 {
+		d.feature("node: child graph in a child graph")
+	}
 	op := Op{Kind: Child, Child: &inner}
 	for _, o := range inner.Ops {
 		op.reads, op.writes = append(op.reads, o.reads...), append(op.writes, o.writes...)

@@ -18,6 +18,7 @@ type Plan struct {
 	Tables   []Table
 	Maps     []Map
 	Graphs   []Graph
+	FreeLate []int  // buffers that are freed after the graphs are made
 	Refused  string // what must be refused, with this in the error; empty: nothing
 	Features map[string]bool
 }
@@ -57,6 +58,7 @@ type Buffer struct {
 type Module struct {
 	Library  bool
 	Late     bool // loaded in the capture phase
+	Twice    bool // a second copy of the image is loaded
 	ByKernel bool // nodes name a CUkernel
 	Written  int  // variables are written: 0 never, 1 in the prefix, 2 in the capture phase
 	Where    int  // the buffer that the variable `where` points to, or -1
@@ -126,6 +128,7 @@ type Op struct {
 	Host                 []byte // of pageable memory, read instead of Src
 	HostTable            []Pointer
 	ToPageable           bool
+	Scribbled            bool   // Host changes after the graph is made
 	Width, Height, Depth uint64 // bytes (fills: elements), rows, slices
 	SrcPitch, DstPitch   uint64
 	Elem, Value          uint32

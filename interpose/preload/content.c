@@ -7,6 +7,7 @@
 #include "core.h"
 #include "driver.h"
 #include "globals.h"
+#include "graph_node.h"
 #include "maps.h"
 #include "table.h"
 
@@ -133,6 +134,7 @@ void content_record(void)
 	CUcontext ctx = NULL;
 	CUresult rc;
 	bool pushed;
+	graph_node_check_hosts();
 	make_plan(&plan);
 	if (!buffer)
 		goto out;

@@ -123,9 +123,11 @@ static bool touches(uint64_t addr, size_t size)
 	return found;
 }
 
+bool gaps_touching(uint64_t addr, size_t size) { return draw(1) > 0 && !capture_active() && touches(addr, size); }
+
 bool gaps_keep(uint64_t addr, size_t size)
 {
-	if (draw(1) == 0 || capture_active() || !touches(addr, size))
+	if (!gaps_touching(addr, size))
 		return false;
 	add((struct gap){addr, size});
 	return true;

@@ -2,12 +2,14 @@
 #include "graph_node.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "core.h"
 #include "events.h"
 #include "maps.h"
+#include "table.h"
 
 /* Of host memory that one node may read. More is no parameter of a graph but data of the engine's. */
 #define HOST_LIMIT ((uint64_t)64 << 20)
@@ -41,27 +43,76 @@ static bool in_allocation(uint64_t addr)
 	return found;
 }
 
+/* What copies read from host memory, to be looked at again at `ready`. Under the lock. */
+struct source {
+	uint32_t graph;
+	CUgraphNode node;
+	CUDA_MEMCPY3D params;
+	uint8_t *rows;
+	uint64_t size;
+};
+static struct source *sources;
+static size_t n_sources, sources_cap;
+
 /* The rows that the copy reads, one behind the other. The kernel copies them: whether the memory is still mapped is the
  * process's affair, and a wrong address must not end it. */
-static void record_host(uint32_t graph, CUgraphNode node, const CUDA_MEMCPY3D *p)
+static uint8_t *read_rows(const CUDA_MEMCPY3D *p, uint64_t *size)
 {
-	uint64_t width = p->WidthInBytes, rows = p->Height * p->Depth, size = width * rows;
-	uint8_t *rows_out;
-	struct trace_writer *w;
-	bool ok = size > 0 && size / width == rows && size <= HOST_LIMIT;
-	rows_out = ok ? malloc(size) : NULL;
-	for (uint64_t r = 0; rows_out && ok && r < rows; r++) {
+	uint64_t width = p->WidthInBytes, rows = p->Height * p->Depth;
+	uint8_t *out;
+	bool ok;
+	*size = width * rows;
+	ok = *size > 0 && *size / width == rows && *size <= HOST_LIMIT;
+	out = ok ? malloc(*size) : NULL;
+	for (uint64_t r = 0; out && ok && r < rows; r++) {
 		uint64_t y = p->srcY + r % p->Height, z = p->srcZ + r / p->Height;
 		uint64_t from = (uintptr_t)p->srcHost + (z * p->srcHeight + y) * p->srcPitch + p->srcXInBytes;
-		struct iovec local = {rows_out + r * width, width}, remote = {(void *)(uintptr_t)from, width};
+		struct iovec local = {out + r * width, width}, remote = {(void *)(uintptr_t)from, width};
 		ok = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)width;
 	}
+	if (ok)
+		return out;
+	free(out);
+	return NULL;
+}
+
+static void record_host(uint32_t graph, CUgraphNode node, const CUDA_MEMCPY3D *p)
+{
+	struct source s = {graph, node, *p, NULL, 0};
+	struct trace_writer *w;
+	s.rows = read_rows(p, &s.size);
+	if (!s.rows)
+		return;
 	core_lock();
 	w = core_trace();
-	if (w && rows_out && ok)
-		trace_host_data(w, graph, (uintptr_t)node, (struct trace_bytes){rows_out, size});
+	if (w)
+		trace_host_data(w, graph, (uintptr_t)node, (struct trace_bytes){s.rows, s.size});
+	if (table_grow((void **)&sources, &sources_cap, n_sources + 1, sizeof *sources))
+		sources[n_sources++] = s;
 	core_unlock();
-	free(rows_out);
+}
+
+/* A graph reads host memory at every launch. What changes meanwhile is no part of it. */
+void graph_node_check_hosts(void)
+{
+	for (size_t i = 0;; i++) {
+		struct source s;
+		struct trace_writer *w;
+		uint64_t size;
+		uint8_t *now;
+		core_lock();
+		s = i < n_sources ? sources[i] : (struct source){0};
+		core_unlock();
+		if (!s.rows)
+			return;
+		now = read_rows(&s.params, &size);
+		core_lock();
+		w = core_trace();
+		if (w && (!now || memcmp(now, s.rows, size) != 0))
+			trace_host_changed(w, s.graph, (uintptr_t)s.node);
+		core_unlock();
+		free(now);
+	}
 }
 
 const char *graph_node_memcpy(uint32_t graph, CUgraphNode node)

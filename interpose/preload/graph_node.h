@@ -13,5 +13,7 @@
 const char *graph_node_event(uint32_t graph, CUgraphNode node, CUgraphNodeType type);
 /* A memcpy node, and the host memory that it reads. */
 const char *graph_node_memcpy(uint32_t graph, CUgraphNode node);
+/* At `ready`: records which nodes' host memory changed. Takes the lock where it needs it. */
+void graph_node_check_hosts(void);
 
 #endif

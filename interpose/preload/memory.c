@@ -117,6 +117,8 @@ CUresult cuMemAllocHost_v2(void **ptr, size_t bytes)
 	if (!hook_enter())
 		return REAL(cuMemAllocHost_v2)(ptr, bytes);
 	rc = REAL(cuMemAllocHost_v2)(ptr, bytes);
+	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_touching((uintptr_t)*ptr, bytes); i++)
+		rc = REAL(cuMemAllocHost_v2)(ptr, bytes);
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PINNED, (uintptr_t)*ptr, bytes, 0);
 	hook_leave();
@@ -129,6 +131,8 @@ CUresult cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
 	if (!hook_enter())
 		return REAL(cuMemHostAlloc)(ptr, bytes, flags);
 	rc = REAL(cuMemHostAlloc)(ptr, bytes, flags);
+	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_touching((uintptr_t)*ptr, bytes); i++)
+		rc = REAL(cuMemHostAlloc)(ptr, bytes, flags);
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PINNED, (uintptr_t)*ptr, bytes, flags);
 	hook_leave();

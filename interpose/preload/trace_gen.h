@@ -737,4 +737,16 @@ static inline void trace_exact_limit(struct trace_writer *w, const char *reason)
 	trace_finish(w);
 }
 
+static inline void trace_host_changed(struct trace_writer *w, uint32_t graph, uint64_t node)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	if (!trace_begin(w, 52, framed))
+		return;
+	trace_put_u32(w, graph);
+	trace_put_u64(w, node);
+	trace_finish(w);
+}
+
 #endif

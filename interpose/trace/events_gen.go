@@ -104,6 +104,7 @@ const (
 	TypeGlobalData  Type = 36
 	TypeExact       Type = 50
 	TypeExactLimit  Type = 51
+	TypeHostChanged Type = 52
 )
 
 func (t Type) String() string {
@@ -184,6 +185,8 @@ func (t Type) String() string {
 		return "exact"
 	case TypeExactLimit:
 		return "exact_limit"
+	case TypeHostChanged:
+		return "host_changed"
 	}
 	return unknown("record", uint64(t))
 }
@@ -267,6 +270,8 @@ func newRecord(t Type) Record {
 		return new(Exact)
 	case TypeExactLimit:
 		return new(ExactLimit)
+	case TypeHostChanged:
+		return new(HostChanged)
 	}
 	return nil
 }
@@ -1533,4 +1538,26 @@ func (r *ExactLimit) decode(d *decoder) {
 
 func (r *ExactLimit) encode(e *encoder) {
 	e.str(r.Reason)
+}
+
+// HostChanged is a "host_changed" record.
+//
+// At `ready` the host memory of an earlier host_data record no longer held these bytes.
+type HostChanged struct {
+	Head
+	Graph uint32
+	Node  uint64
+}
+
+// RecordType returns TypeHostChanged.
+func (*HostChanged) RecordType() Type { return TypeHostChanged }
+
+func (r *HostChanged) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Node = d.u64()
+}
+
+func (r *HostChanged) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Node)
 }

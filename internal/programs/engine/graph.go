@@ -166,6 +166,9 @@ func (p *program) copyParams(op *programs.Op) (*cuda.Memcpy3D, error) {
 			return nil, err
 		}
 		copy(data, host)
+		if op.Scribbled {
+			p.scribbled = append(p.scribbled, data)
+		}
 		src, c.SrcMemoryType = addr(data), memoryHost
 	}
 	if op.ToPageable {

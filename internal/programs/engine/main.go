@@ -62,6 +62,8 @@ type program struct {
 	modules []module
 	events  []cuda.Event
 	execs   []cuda.GraphExec
+
+	scribbled [][]byte // host memory that changes after the graphs are made
 }
 
 func run(seeds string, verbose bool) error {
@@ -299,6 +301,14 @@ func (p *program) captureAll() error {
 		}
 	}
 	p.events = p.events[:p.plan.Events]
+	for _, data := range p.scribbled {
+		data[0] ^= 1
+	}
+	for _, i := range p.plan.FreeLate {
+		if err := p.release(i); err != nil {
+			return err
+		}
+	}
 	for i := range p.plan.Buffers {
 		if b := &p.plan.Buffers[i]; b.Capture && b.Kind == programs.Block {
 			marks.Block(cuda.DevicePtr(p.addr[i]), b.Size, true)

@@ -117,7 +117,8 @@ func (p *program) make(i int, b *programs.Buffer) error {
 		err = memHostAlloc.Call(out, size, 2)
 	case programs.Registered:
 		var data []byte
-		if data, err = p.e.room.bytes(int(b.Size+4095) &^ 4095); err == nil {
+		// With room behind it: where two registrations touch, nothing tells the end of one from the start of the other.
+		if data, err = p.e.room.bytes(int(b.Size) + 4096); err == nil {
 			got.at = addr(data)
 			err = memHostRegister.Call(uintptr(got.at), size, 2)
 		}

@@ -42,6 +42,11 @@ func (p *program) load(i int) error {
 		return err
 	}
 	copy(text, fmt.Sprintf("%s\n// program %d.%d\n", kernels, p.plan.Seed, i))
+	if m.plan.Twice {
+		if _, err := cuda.ModuleLoadData(text); err != nil {
+			return err
+		}
+	}
 	out := uintptr(unsafe.Pointer(&m.handle))
 	if m.plan.Library {
 		return libraryLoad.Call(out, uintptr(addr(text)), 0, 0, 0, 0, 0, 0)
