@@ -113,7 +113,7 @@ var table = []mutant{
 		"./interpose", "TestExactHintsRefused|TestExactBaseIsTaken",
 	}, {
 		"free waits for work (exact addresses)", "interpose/preload/exact.c",
-		"*rc = capture_active() ? probe() : REAL(cuCtxSynchronize)();", "*rc = capture_active() ? probe() : CUDA_SUCCESS;",
+		"*rc = capture_active() ? probe_free() : REAL(cuCtxSynchronize)();", "*rc = capture_active() ? probe_free() : CUDA_SUCCESS;",
 		"./interpose", "TestExactAddressesRepeat",
 	}, {
 		"pages shared by small allocations", "interpose/preload/exact.c",

@@ -24,6 +24,7 @@
 #define SMALL_STEP 512 /* cuMemAlloc aligns to 256 at least; descriptors of textures want 512 */
 #define RESERVED_SHARE 8
 #define RECORD_ATTEMPTS 8
+#define RDMA_WITH_VMM 110 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 
 enum { SMALL, LARGE, SCRATCH_SMALL, SCRATCH_LARGE, HINTED, ZONES };
 
@@ -34,6 +35,9 @@ static struct zone zones[ZONES];
 static struct map page_users; /* of the small zones: page -> allocations on it */
 static uint64_t next_hint;
 static CUdevice device;
+static int rdma; /* whether memory can be made for it: that of cuMemAlloc is */
+static CUdeviceptr *probes; /* allocations that captures keep from being freed */
+static size_t n_probes, probes_cap;
 static pid_t owner_process;
 
 static uint64_t pages(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
@@ -87,6 +91,7 @@ static void open_region(void)
 		refuse("MEDUSA_EXACT is not base:size", CUDA_ERROR_INVALID_VALUE);
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);
+	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);
 	owner_process = getpid();
 	if (now.state == MEDUSA_EXACT_ON) {
 		struct trace_writer *w;
@@ -112,7 +117,8 @@ static bool serves(void)
 
 static CUresult map_range(uint64_t addr, uint64_t size)
 {
-	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
+		.allocFlags = {.gpuDirectRDMACapable = rdma > 0}};
 	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUmemGenericAllocationHandle handle;
 	CUresult rc = REAL(cuMemCreate)(&handle, size, &prop, 0);
@@ -209,9 +215,26 @@ static CUresult take(int zone, uint64_t addr, uint64_t bytes, uint64_t *out)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-/* What a capture forbids, the driver decides: a small allocation of its own answers as the one asked for would, and
- * freeing it waits for what cuMemFree waits for. */
-static CUresult probe(void)
+/* What a capture forbids, the driver decides: a small allocation of its own answers as the one asked for would. It is freed
+ * when nothing captures any more, since an allocation waits for nothing and a free does. */
+static CUresult probe_alloc(void)
+{
+	CUdeviceptr p;
+	CUresult rc = REAL(cuMemAlloc_v2)(&p, 1);
+	if (rc == CUDA_SUCCESS && table_grow((void **)&probes, &probes_cap, n_probes + 1, sizeof *probes))
+		probes[n_probes++] = p;
+	return rc;
+}
+
+static CUresult free_probes(void)
+{
+	while (n_probes > 0)
+		REAL(cuMemFree_v2)(probes[--n_probes]);
+	return CUDA_SUCCESS;
+}
+
+/* Freeing it is as forbidden as freeing what was asked for, and waits for the same work. */
+static CUresult probe_free(void)
 {
 	CUdeviceptr p;
 	CUresult rc = REAL(cuMemAlloc_v2)(&p, 1);
@@ -226,7 +249,7 @@ bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc)
 	served = ptr && bytes && serves();
 	if (served) {
 		int zone = (bytes < PAGE ? SMALL : LARGE) + (launch_in_trigger() ? SCRATCH_SMALL : 0);
-		*rc = capture_active() ? probe() : CUDA_SUCCESS;
+		*rc = capture_active() ? probe_alloc() : free_probes();
 		if (*rc == CUDA_SUCCESS)
 			*rc = take(zone, 0, bytes, &addr);
 		if (*rc == CUDA_SUCCESS)
@@ -301,7 +324,7 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 	int zone;
 	if (!exact_find(ptr, &known) || known.addr != ptr || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return false; /* the driver's own error, then */
-	*rc = capture_active() ? probe() : REAL(cuCtxSynchronize)();
+	*rc = capture_active() ? probe_free() : REAL(cuCtxSynchronize)();
 	if (*rc != CUDA_SUCCESS)
 		return true;
 	pthread_mutex_lock(&lock);
@@ -334,6 +357,7 @@ uint64_t exact_hint(size_t bytes, size_t alignment)
 void exact_context_gone(CUcontext ctx)
 {
 	pthread_mutex_lock(&lock);
+	n_probes = 0; /* they went with their context; their addresses may be others' by now */
 	for (int i = 0; i < ZONES; i++)
 		for (size_t k = zones[i].n; k-- > 0;)
 			if (zones[i].pieces[k].owner == ctx) {
