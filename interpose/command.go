@@ -46,7 +46,8 @@ type Region struct{ Base, Size uint64 }
 var DefaultRegion = Region{Base: 0x1200_0000_0000, Size: 4 << 40}
 
 // Command returns the command that runs argv with the current environment, ExtraEnv and the interposer. The interposer
-// comes first in LD_PRELOAD; what the environment preloads already stays behind it.
+// comes first in LD_PRELOAD; what the environment preloads already stays behind it. Where the interposer has a folder
+// "python" beside it, that is put in front of PYTHONPATH: the plug-in for engines in Python.
 func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("interpose command: it is empty")
@@ -99,6 +100,7 @@ func (c Config) check() error {
 func (c Config) environ(base []string, library string) []string {
 	var env []string
 	preload := []string{library}
+	python := pluginPath(library)
 	for _, kv := range base {
 		name, value, _ := strings.Cut(kv, "=")
 		switch name {
@@ -107,11 +109,18 @@ func (c Config) environ(base []string, library string) []string {
 			if value != "" {
 				preload = append(preload[:1], value)
 			}
+		case "PYTHONPATH":
+			if value != "" && value != python {
+				python = strings.TrimPrefix(python+":"+value, ":")
+			}
 		default:
 			env = append(env, kv)
 		}
 	}
 	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), "MEDUSA_MODE="+string(c.Mode))
+	if python != "" {
+		env = append(env, "PYTHONPATH="+python)
+	}
 	if c.Exact != (Region{}) {
 		env = append(env, fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", c.Exact.Base, c.Exact.Size))
 	}
@@ -130,6 +139,15 @@ func (c Config) environ(base []string, library string) []string {
 		env = append(env, "MEDUSA_AT_READY=exit")
 	}
 	return env
+}
+
+// pluginPath returns the folder of the Python plug-in that belongs to the interposer, or "".
+func pluginPath(library string) string {
+	dir := filepath.Join(filepath.Dir(library), "python")
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return ""
+	}
+	return dir
 }
 
 // FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or the one in lib/ or ../lib/

@@ -34,6 +34,44 @@ func TestCommandEnvironment(t *testing.T) {
 	}
 }
 
+func TestPythonPath(t *testing.T) {
+	dir := t.TempDir()
+	lib, plugin := filepath.Join(dir, LibraryName), filepath.Join(dir, "python")
+	if err := os.WriteFile(lib, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		present         bool
+		inherited, want string
+	}{
+		{false, "", ""},
+		{false, "/a:/b", "PYTHONPATH=/a:/b"},
+		{true, "", "PYTHONPATH=" + plugin},
+		{true, "/a:/b", "PYTHONPATH=" + plugin + ":/a:/b"},
+		{true, plugin, "PYTHONPATH=" + plugin},
+	} {
+		if c.present {
+			if err := os.MkdirAll(plugin, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Setenv("PYTHONPATH", c.inherited)
+		cmd, err := Command(t.Context(), Config{Library: lib, Mode: Replay}, []string{"true"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, kv := range cmd.Env {
+			if strings.HasPrefix(kv, "PYTHONPATH=") {
+				got = append(got, kv)
+			}
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("plug-in %v, PYTHONPATH %q inherited: %q, want %q", c.present, c.inherited, got, c.want)
+		}
+	}
+}
+
 func TestCommandRefuses(t *testing.T) {
 	dir := t.TempDir()
 	lib := filepath.Join(dir, LibraryName)

@@ -32,7 +32,6 @@ typedef int (*medusa_run)(void *arg);
  * A length above capacity is an error. */
 typedef int64_t (*medusa_self_test)(void *arg, void *out, size_t capacity);
 
-#ifndef LIBMEDUSA_NO_PROTOTYPES /* cgo declares the functions that it exports itself */
 int medusa_session_open(void);
 /* The last failure's text; valid until the next call. */
 const char *medusa_session_error(void);
@@ -57,6 +56,5 @@ int medusa_session_ready(medusa_self_test self_test, void *arg);
 /* A CUresult that the engine met after ready. Does not return where it is sticky and graphs were restored. */
 int medusa_session_failed(int result);
 int medusa_session_close(void);
-#endif
 
 #endif

@@ -1,9 +1,9 @@
 // Command libmedusa is package restore as a C library (-buildmode=c-shared), for engines that are not written in Go.
-// libmedusa.h documents it; each function here is a thin shell around the Session method of the same name.
+// libmedusa.h documents it, abi.c holds its entry points; each function here is a thin shell around the Session method of
+// the same name.
 package main
 
 /*
-#define LIBMEDUSA_NO_PROTOTYPES
 #include "libmedusa.h"
 #include <stdlib.h>
 
@@ -37,10 +37,7 @@ var (
 	lastText *C.char
 )
 
-var (
-	errForked = errors.New("call libmedusa: this process was forked after the session was opened (open it in the worker)")
-	errClosed = errors.New("call libmedusa: there is no session (medusa_session_open comes first, once)")
-)
+var errClosed = errors.New("call libmedusa: there is no session, or there is one already (medusa_session_open comes first, once)")
 
 // fail keeps the text of err for medusa_session_error and returns its number.
 func fail(err error) C.int {
@@ -50,7 +47,7 @@ func fail(err error) C.int {
 	lastText = C.CString(err.Error())
 	var f *restore.Fallback
 	switch {
-	case errors.Is(err, errForked) || errors.Is(err, errClosed):
+	case errors.Is(err, errClosed):
 		return C.MEDUSA_MISUSE
 	case errors.As(err, &f):
 		return C.MEDUSA_FALLBACK
@@ -60,9 +57,6 @@ func fail(err error) C.int {
 
 // with runs f on the session and turns its error into a number; f returns what to return otherwise.
 func with(f func(s *restore.Session) (int, error)) C.int {
-	if inForkedChild() {
-		return C.MEDUSA_MISUSE
-	}
 	if session == nil {
 		return fail(errClosed)
 	}
@@ -73,15 +67,11 @@ func with(f func(s *restore.Session) (int, error)) C.int {
 	return C.int(n)
 }
 
-//export medusa_session_open
-func medusa_session_open() C.int {
-	if inForkedChild() {
-		return C.MEDUSA_MISUSE
-	}
+//export goSessionOpen
+func goSessionOpen() C.int {
 	if session != nil {
 		return fail(errClosed)
 	}
-	watchForks()
 	s, err := restore.FromEnv(restore.Hooks{})
 	if err != nil {
 		return fail(err)
@@ -90,11 +80,11 @@ func medusa_session_open() C.int {
 	return C.int(s.Run())
 }
 
-//export medusa_session_error
-func medusa_session_error() *C.char { return lastText }
+//export goSessionError
+func goSessionError() *C.char { return lastText }
 
-//export medusa_session_restoring
-func medusa_session_restoring() C.int {
+//export goSessionRestoring
+func goSessionRestoring() C.int {
 	return with(func(s *restore.Session) (int, error) {
 		if s.Restoring() {
 			return 1, nil
@@ -103,16 +93,16 @@ func medusa_session_restoring() C.int {
 	})
 }
 
-//export medusa_session_phase
-func medusa_session_phase(phase *C.char) C.int {
+//export goSessionPhase
+func goSessionPhase(phase *C.char) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		s.Phase(C.GoString(phase))
 		return 0, nil
 	})
 }
 
-//export medusa_session_identify
-func medusa_session_identify(keys, values **C.char, n C.size_t) C.int {
+//export goSessionIdentify
+func goSessionIdentify(keys, values **C.char, n C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		var id artifacts.Identity
 		v := unsafe.Slice(values, n)
@@ -123,8 +113,8 @@ func medusa_session_identify(keys, values **C.char, n C.size_t) C.int {
 	})
 }
 
-//export medusa_session_kv_bytes
-func medusa_session_kv_bytes(bytes *C.uint64_t) C.int {
+//export goSessionKVBytes
+func goSessionKVBytes(bytes *C.uint64_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		size, given := s.KVBytes()
 		if !given {
@@ -135,8 +125,8 @@ func medusa_session_kv_bytes(bytes *C.uint64_t) C.int {
 	})
 }
 
-//export medusa_session_triggers
-func medusa_session_triggers(batches *C.int64_t, capacity C.size_t) C.int {
+//export goSessionTriggers
+func goSessionTriggers(batches *C.int64_t, capacity C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		all := s.Triggers()
 		for i, b := range all[:min(len(all), int(capacity))] {
@@ -146,8 +136,8 @@ func medusa_session_triggers(batches *C.int64_t, capacity C.size_t) C.int {
 	})
 }
 
-//export medusa_session_trigger
-func medusa_session_trigger(run C.medusa_run, arg unsafe.Pointer) C.int {
+//export goSessionTrigger
+func goSessionTrigger(run C.medusa_run, arg unsafe.Pointer) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		return 0, s.Trigger(func() error {
 			if code := C.call_run(run, arg); code != 0 {
@@ -158,16 +148,16 @@ func medusa_session_trigger(run C.medusa_run, arg unsafe.Pointer) C.int {
 	})
 }
 
-//export medusa_session_tensor
-func medusa_session_tensor(name *C.char, addr, bytes C.uint64_t) C.int {
+//export goSessionTensor
+func goSessionTensor(name *C.char, addr, bytes C.uint64_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		s.Place(C.GoString(name), uint64(addr), uint64(bytes))
 		return 0, nil
 	})
 }
 
-//export medusa_session_graphs
-func medusa_session_graphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.int {
+//export goSessionGraphs
+func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		if restored == nil {
 			graphs, err := s.Graphs()
@@ -190,8 +180,8 @@ func medusa_session_graphs(out *C.struct_medusa_session_graph, capacity C.size_t
 // selfTestBytes bounds what a self test may serve.
 const selfTestBytes = 16 << 20
 
-//export medusa_session_ready
-func medusa_session_ready(test C.medusa_self_test, arg unsafe.Pointer) C.int {
+//export goSessionReady
+func goSessionReady(test C.medusa_self_test, arg unsafe.Pointer) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		if test == nil {
 			return 0, s.Ready(nil)
@@ -208,13 +198,13 @@ func medusa_session_ready(test C.medusa_self_test, arg unsafe.Pointer) C.int {
 	})
 }
 
-//export medusa_session_failed
-func medusa_session_failed(result C.int) C.int {
+//export goSessionFailed
+func goSessionFailed(result C.int) C.int {
 	return with(func(s *restore.Session) (int, error) { return 0, s.Failed(cuda.Result(result)) })
 }
 
-//export medusa_session_close
-func medusa_session_close() C.int {
+//export goSessionClose
+func goSessionClose() C.int {
 	code := with(func(s *restore.Session) (int, error) { return 0, s.Close() })
 	if code == 0 {
 		session, restored = nil, nil

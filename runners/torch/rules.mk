@@ -48,9 +48,15 @@ build/lib/libmedusa.so: $(wildcard cmd/libmedusa/*) $(wildcard restore/*.go grap
 	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o $@ ./cmd/libmedusa
 	cp cmd/libmedusa/libmedusa.h $(@D)/
 
+# The plug-in, beside the interposer, where medusa finds it for the engines that it starts.
+build/lib/python: $(wildcard $(TORCH)/python/medusa/*.py)
+	@rm -rf $@ && mkdir -p $@/medusa
+	cp $^ $@/medusa/
+
 .PHONY: torch test-torch
-torch: all build/lib/libmedusa.so $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.12 $(TORCH_LIB)/built
+torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.12 $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB).
 test-torch: torch
+	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_library
 	$(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test

@@ -148,24 +148,31 @@ class Comparison:
         """An aligned word, or a byte that is part of none."""
         places = [m.place(int.from_bytes(x, "little")) if len(x) == 8 else None for x, m in zip(natives, memories)]
         restored = memory.place(int.from_bytes(z, "little")) if len(z) == 8 else None
-        if restored is None:
-            if places[0] is not None and places[1] is not None:
-                self.differ(where, natives, places, z, "leads nowhere")
-            else:
+        if not self.agree(places[:2]):
+            # No pointer: one that the engine passes leads to the same in every process.
+            if restored is None:
                 self.plain(where, natives, z)
-            return
-        self.pointers += 1
-        if places[0] is None or places[1] is None:
-            self.differ(where, natives, places, z, restored)
-            return
-        for i, native in enumerate(places):
-            if native is None:
+            else:
                 self.differ(where, natives, places, z, restored)
-            elif "tensor" in (native[0], restored[0]):
-                if native != restored:
-                    self.differ(where, native, restored)
-            elif i == 0:
-                self.mapped(where, native, restored)
+            return
+        if restored is None:
+            self.differ(where, natives, places, z, "leads nowhere")
+            return
+        if not self.agree(places):
+            self.unwritten += len(z)  # left behind alike in the recorded processes: restored as the pointer that it seems to be
+        else:
+            self.pointers += 1
+        if "tensor" not in (places[0][0], restored[0]):
+            self.mapped(where, places[0], restored)
+        elif places[0] != restored:
+            self.differ(where, places[0], restored)
+
+    @staticmethod
+    def agree(places):
+        """Whether a word leads to the same in several native processes. Memory without a name has another number in each."""
+        if any(p is None for p in places):
+            return False
+        return len({p if p[0] == "tensor" else (p[0], *p[2:]) for p in places}) == 1
 
     def mapped(self, where, native, restored):
         """Memory without a name: the same byte of an allocation of the same size, and always of the same one."""

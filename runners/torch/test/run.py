@@ -43,7 +43,7 @@ class Runs:
         env = dict(os.environ)
         env.update(
             LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
-            PYTHONPATH=os.path.join(HERE, "..", "python"),
+            PYTHONPATH=os.path.join(HERE, "..", "python") if name == "native" else "",
             SIMGPU_MACHINE_CODE="no-op",
         )
         env.update(extra)

@@ -1,0 +1,56 @@
+/*
+ * abi.c: the public functions. Each refuses to run in a forked child before anything of Go is entered: a Go runtime whose
+ * other threads are gone may never come back. The rest is in main.go.
+ */
+#include "libmedusa.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "_cgo_export.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static atomic_int forked;
+static pthread_once_t watching = PTHREAD_ONCE_INIT;
+
+static void in_child(void) { atomic_store(&forked, 1); }
+static void watch(void) { pthread_atfork(NULL, NULL, in_child); }
+
+static const char forked_text[] = "call libmedusa: this process was forked after the session was opened (open it in the worker)";
+
+#define UNLESS_FORKED(call) return atomic_load(&forked) ? MEDUSA_MISUSE : (call)
+
+EXPORT int medusa_session_open(void)
+{
+	pthread_once(&watching, watch);
+	UNLESS_FORKED(goSessionOpen());
+}
+
+EXPORT const char *medusa_session_error(void)
+{
+	return atomic_load(&forked) ? forked_text : goSessionError();
+}
+
+EXPORT int medusa_session_restoring(void) { UNLESS_FORKED(goSessionRestoring()); }
+EXPORT int medusa_session_phase(const char *phase) { UNLESS_FORKED(goSessionPhase((char *)phase)); }
+
+EXPORT int medusa_session_identify(const char **keys, const char **values, size_t n)
+{
+	UNLESS_FORKED(goSessionIdentify((char **)keys, (char **)values, n));
+}
+
+EXPORT int medusa_session_kv_bytes(uint64_t *bytes) { UNLESS_FORKED(goSessionKVBytes(bytes)); }
+
+EXPORT int medusa_session_triggers(int64_t *batches, size_t capacity) { UNLESS_FORKED(goSessionTriggers(batches, capacity)); }
+EXPORT int medusa_session_trigger(medusa_run run, void *arg) { UNLESS_FORKED(goSessionTrigger(run, arg)); }
+
+EXPORT int medusa_session_tensor(const char *name, uint64_t addr, uint64_t bytes)
+{
+	UNLESS_FORKED(goSessionTensor((char *)name, addr, bytes));
+}
+
+EXPORT int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity) { UNLESS_FORKED(goSessionGraphs(out, capacity)); }
+EXPORT int medusa_session_ready(medusa_self_test self_test, void *arg) { UNLESS_FORKED(goSessionReady(self_test, arg)); }
+EXPORT int medusa_session_failed(int result) { UNLESS_FORKED(goSessionFailed(result)); }
+EXPORT int medusa_session_close(void) { UNLESS_FORKED(goSessionClose()); }

@@ -1,0 +1,90 @@
+"""The comparison can fail: each kind of difference between a native and a restored graph is found."""
+
+import json
+import os
+import tempfile
+import unittest
+
+from compare import Comparison, read
+
+NATIVE = {"big": 0x7F0010000000, "small": 0x7F0020000000, "pool": 0x7F0030000000}
+AGAIN = {"big": 0x7E0010200000, "small": 0x7E0021000000, "pool": 0x7E0032000000}
+RESTORED = {"big": 0x7D0010400000, "small": 0x7D0022000000, "pool": 0x7D0034000000}
+
+
+def word(v):
+    return v.to_bytes(8, "little").hex()
+
+
+class Process:
+    """One made-up process: two allocations with tensors in them, one without, and a graph of one kernel and one fill."""
+
+    def __init__(self, at, garbage, index=2):
+        self.at = at
+        self.words = [at["big"] + 512, at["pool"] + 64, 42, garbage]
+        self.name, self.grid, self.edge, self.dst = "k", "1,1,1", "0\t1\t0,0,0", at["small"]
+        self.sizes = {"big": 1 << 20, "small": 4096, "pool": 1 << 16}
+        self.index = {"big": 0, "small": 1, "pool": index}
+        self.tensors = {"weights": (at["big"], 1 << 20), "input": (at["small"], 64)}
+
+    def graphs(self):
+        lines = [f"alloc\t0\t{self.index[n]}\tdevice\t{self.at[n]:#x}\t{self.sizes[n]}" for n in self.at]
+        params = ",".join(f"{8 * i}:{word(w)}" for i, w in enumerate(self.words[:2]))
+        struct = "".join(word(w) for w in self.words[2:])
+        lines += [
+            "instance\t0\t1\t2\t1\t0",
+            f"instance-node\t0\t1\t0\tkernel\t{self.name}\t{self.grid}\t32,1,1\t0\t{params},16:{struct}\tmax_dynamic_shared=1",
+            f"instance-node\t0\t1\t1\tmemset\t{self.dst:#x}\t0\t0\t1\t64\t1",
+            f"instance-edge\t0\t1\t{self.edge}",
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            truth, tensors = os.path.join(folder, "truth"), os.path.join(folder, "tensors")
+            with open(truth, "w", encoding="utf-8") as f:
+                f.write("\n".join(lines) + "\n")
+            with open(tensors, "w", encoding="utf-8") as f:
+                json.dump(self.tensors, f)
+            return read(truth, tensors)
+
+
+def compare(change=lambda p: None):
+    restored = Process(RESTORED, 0, index=5)
+    change(restored)
+    c = Comparison()
+    c.run([Process(NATIVE, 0x1111111111111111).graphs(), Process(AGAIN, 0x2222222222222222).graphs()], restored.graphs())
+    return c
+
+
+def set_word(i, v):
+    return lambda p: p.words.__setitem__(i, v(p) if callable(v) else v)
+
+
+class TestComparison(unittest.TestCase):
+    def test_equal(self):
+        c = compare()
+        self.assertEqual(c.differences, [])
+        self.assertEqual((c.graphs, c.nodes, c.third_party, c.pointers), (1, 2, 1, 3))
+
+    def test_differences(self):
+        changes = {
+            "another kernel": lambda p: setattr(p, "name", "k2"),
+            "another grid": lambda p: setattr(p, "grid", "2,1,1"),
+            "another edge": lambda p: setattr(p, "edge", "1\t0\t0,0,0"),
+            "another edge type": lambda p: setattr(p, "edge", "0\t1\t1,0,1"),
+            "another constant": set_word(2, 43),
+            "padding that holds something": set_word(3, 5),
+            "another offset in a tensor": set_word(0, lambda p: p.at["big"] + 520),
+            "another tensor": set_word(0, lambda p: p.at["small"]),
+            "an address of the native process": set_word(0, NATIVE["big"] + 512),
+            "another offset in unnamed memory": set_word(1, lambda p: p.at["pool"] + 128),
+            "unnamed memory of another size": lambda p: p.sizes.__setitem__("pool", 1 << 15),
+            "a constant that became an address": set_word(2, lambda p: p.at["pool"]),
+            "another destination": lambda p: setattr(p, "dst", p.at["small"] + 32),
+            "a tensor that moved": lambda p: p.tensors.__setitem__("weights", (p.at["big"] + 256, 1 << 19)),
+        }
+        for name, change in changes.items():
+            with self.subTest(name):
+                self.assertTrue(compare(change).differences)
+
+
+if __name__ == "__main__":
+    unittest.main()
