@@ -58,30 +58,12 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, pads, recorded, err := recordAndCompile(ctx, e, o, kv.KVBytes, steps)
+	c, err := settle(ctx, e, o, &kv, profile.libraryBytes(), steps)
 	if err != nil {
 		return nil, err
 	}
-	seed, err := gapSeed()
-	if err != nil {
-		return nil, err
-	}
-	if err := compileImages(recorded, spec, o.EmbedImages); err != nil {
-		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
-	}
-	pads.poison(spec, seed)
-	art := &artifacts.Artifact{Identity: recorded.identityFactors(), KV: kv, Spec: spec, Created: o.Now}
-
-	candidate := filepath.Join(dir, "candidate.medusa")
-	o.Step(3, steps, "write candidate")
-	if err := artifacts.Write(candidate, art); err != nil {
-		return nil, err
-	}
-	v, err := verify(ctx, e, candidate, art, func(i int, what string) { o.Step(4+i, steps, what) })
-	if err != nil {
-		return nil, err
-	}
-	pads.settle(spec)
+	art, v, spec := c.art, c.verified, c.art.Spec
+	c.pads.settle(spec)
 	art.Verification = v.record
 	for i := range spec.Triggers {
 		spec.Triggers[i].Launches = v.launches(spec.Triggers[i].Batch)
@@ -96,6 +78,61 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		err = artifacts.Write(o.Output, art)
 	}
 	return art, errors.Join(err, closing())
+}
+
+// candidate is an artifact that is verified but has no name yet.
+type candidate struct {
+	art      *artifacts.Artifact
+	pads     paddings
+	verified *verification
+}
+
+// settle makes candidates with a smaller and smaller KV cache, beginning with reserve bytes less than the profile
+// allows, until a restored start leaves as much memory as a native one.
+func settle(ctx context.Context, e *engine, o Options, kv *kvprofile.Profile, reserve uint64, steps int) (*candidate, error) {
+	profiled := kv.KVBytes
+	for attempt := 1; ; attempt++ {
+		if reserve >= kv.KVBytes {
+			return nil, fmt.Errorf("size KV cache: libraries keep %d bytes of the %d that the profile left", reserve, kv.KVBytes)
+		}
+		kv.KVBytes -= reserve
+		c, err := makeCandidate(ctx, e, o, *kv, steps)
+		if err != nil {
+			return nil, err
+		}
+		reserve = c.verified.missingHeadroom(profiled - kv.KVBytes)
+		if reserve == 0 {
+			return c, nil
+		}
+		if attempt == headroomAttempts {
+			return nil, &HeadroomError{c.verified.nativeFree, c.verified.restoredFree, profiled - kv.KVBytes}
+		}
+	}
+}
+
+// makeCandidate records, compiles and verifies with the given size of the KV cache.
+func makeCandidate(ctx context.Context, e *engine, o Options, kv kvprofile.Profile, steps int) (*candidate, error) {
+	spec, pads, recorded, err := recordAndCompile(ctx, e, o, kv.KVBytes, steps)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := gapSeed()
+	if err != nil {
+		return nil, err
+	}
+	if err := compileImages(recorded, spec, o.EmbedImages); err != nil {
+		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
+	}
+	pads.poison(spec, seed)
+	c := &candidate{pads: pads}
+	c.art = &artifacts.Artifact{Identity: recorded.identityFactors(), KV: kv, Spec: spec, Created: o.Now}
+	path := filepath.Join(e.dir, "candidate.medusa")
+	o.Step(3, steps, "write candidate")
+	if err := artifacts.Write(path, c.art); err != nil {
+		return nil, err
+	}
+	c.verified, err = verify(ctx, e, path, c.art, func(i int, what string) { o.Step(4+i, steps, what) })
+	return c, err
 }
 
 // recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven.

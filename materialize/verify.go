@@ -40,6 +40,8 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 type verification struct {
 	record artifacts.Verification
 	status *status.Status
+	// Device memory left once the self test was served: both runs hold what they keep, temporaries are gone in both.
+	nativeFree, restoredFree uint64
 }
 
 // verify starts the engine natively (N) and restored (V), lets both replay every graph on the same data and serve the
@@ -65,7 +67,7 @@ func verify(ctx context.Context, e *engine, path string, art *artifacts.Artifact
 	if !bytes.Equal(native.selfTest, restored.selfTest) {
 		return nil, errors.New("verify: the engine's self test gave other tokens with restored graphs than natively")
 	}
-	v := &verification{status: restored.status}
+	v := &verification{status: restored.status, nativeFree: native.digest.Free, restoredFree: restored.digest.Free}
 	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs}
 	v.record.Driver, _ = art.Identity.Get(artifacts.KeyDriverVersion)
 	if native.selfTest != nil {

@@ -50,6 +50,9 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if err := s.serveSelfTest(selfTest); err != nil {
 		return err
 	}
+	if d.Free, _, err = cuda.MemInfo(); err != nil {
+		return err
+	}
 	if err := c.prepare(); err != nil {
 		return err
 	}

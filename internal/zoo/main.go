@@ -108,7 +108,7 @@ func (z *zoo) sizeCache(identified error) error {
 		if err != nil {
 			return err
 		}
-		bytes = elements * 4 * 16
+		bytes = 8 << 20
 		marks.Profiled(marks.KVProfile{KVBytes: bytes, Total: total, FreeBefore: free, FreeAfter: free, Utilization: 0.9, ProfileTokens: elements})
 	}
 	var err error

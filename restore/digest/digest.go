@@ -52,6 +52,8 @@ const (
 type Digest struct {
 	Version int    `json:"version"`
 	Device  string `json:"device"`
+	// Free is the device memory left in bytes once the self test was served.
+	Free uint64 `json:"free"`
 	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
 	// between N and V was left by skipped work.
 	Ready []Range `json:"ready"`

@@ -1,0 +1,58 @@
+package materialize
+
+import "fmt"
+
+// A restored start keeps memory that a native one does not: libraries allocate their workspaces during the triggering
+// layers, and the graphs own copies of those that were recorded. The KV cache is made smaller by as much, so that a
+// restored engine has at least the headroom that the profile left a native one.
+
+// headroomAttempts bounds how often the cache is made smaller and everything recorded again. The first estimate is right
+// unless a library allocates otherwise in a triggering layer than it did in the warm-up.
+const headroomAttempts = 3
+
+// headroomGranularity is what devices hand physical memory out in.
+const headroomGranularity = 2 << 20
+
+// libraryBytes estimates that memory from run 0: what the capture phase allocated, kept, and did not divide into blocks of
+// the framework's own.
+func (r *Recording) libraryBytes() uint64 {
+	warmup := r.phaseOrder("warmup", "capture")
+	var sum uint64
+	for i := range r.allocs {
+		a := &r.allocs[i]
+		if a.born > warmup && a.died > r.readyOrder && !r.divided(a) {
+			sum += a.size
+		}
+	}
+	return roundUp(sum)
+}
+
+// divided reports whether the framework's allocator ever marked a block inside the allocation.
+func (r *Recording) divided(a *allocation) bool {
+	for _, b := range r.blocks {
+		if b.Addr-a.addr < a.size {
+			return true
+		}
+	}
+	return false
+}
+
+func roundUp(bytes uint64) uint64 {
+	return (bytes + headroomGranularity - 1) / headroomGranularity * headroomGranularity
+}
+
+// HeadroomError says that a restored start needs more memory each time its KV cache is made smaller.
+type HeadroomError struct{ Native, Restored, Shrunk uint64 }
+
+func (e *HeadroomError) Error() string {
+	return fmt.Sprintf("verify headroom: %d bytes free natively, %d restored with a KV cache smaller by %d", e.Native, e.Restored, e.Shrunk)
+}
+
+// missingHeadroom returns by how much more the KV cache has to shrink for a restored start to leave what a native one
+// with the profile's own size would. Both runs had a cache that was already smaller by shrunk bytes.
+func (v *verification) missingHeadroom(shrunk uint64) uint64 {
+	if v.restoredFree+shrunk >= v.nativeFree {
+		return 0
+	}
+	return roundUp(v.nativeFree - v.restoredFree - shrunk)
+}
