@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -55,10 +56,10 @@ func run(only string) (caught, total int, err error) {
 	if err := copyTree(dir); err != nil {
 		return 0, 0, err
 	}
-	if out, err := command(dir, "make", "-s", "lib", "bin", "zoo").CombinedOutput(); err != nil {
+	if out, err := command(dir, "make", "-s", "lib", "bin", "zoo", "programs-engine").CombinedOutput(); err != nil {
 		return 0, 0, fmt.Errorf("build the copy: %w\n%s", err, out)
 	}
-	for _, m := range table {
+	for _, m := range slices.Concat(table, nodes) {
 		if !strings.Contains(m.Name, only) {
 			continue
 		}
@@ -120,7 +121,7 @@ func (m *mutant) try(dir string) (caught bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, os.WriteFile(path, original, 0o644)) }()
-	if out, err := command(dir, "make", "-s", "lib", "bin", "zoo").CombinedOutput(); err != nil {
+	if out, err := command(dir, "make", "-s", "lib", "bin", "zoo", "programs-engine").CombinedOutput(); err != nil {
 		return false, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	out, err := command(dir, "go", "test", "-count=1", "-run", "^("+m.Test+")$", m.Package).CombinedOutput()

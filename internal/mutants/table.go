@@ -60,7 +60,7 @@ var table = []mutant{
 		"if (b->live)\n\t\t\tplan_piece", "if (true)\n\t\t\tplan_piece",
 		"./internal/e2e", "TestZooSavesPermanentBuffersOnly",
 	}, {
-		"pointer in saved contents", "restore/memory.go",
+		"pointer in saved contents", "restore/objects.go",
 		"binary.LittleEndian.PutUint64(data[f.Offset:], addr)", "binary.LittleEndian.PutUint64(data[f.Offset:], addr+8)",
 		"./internal/e2e", "TestZooRestores",
 	}, {

@@ -18,7 +18,7 @@ type drawer struct {
 
 func (g *generator) graphs() {
 	for i := range 1 + g.IntN(2) {
-		if i > 0 && g.chance(2) {
+		if i > 0 && !g.chance(3) {
 			if like, ok := g.vary(&g.p.Graphs[0]); ok {
 				g.p.Graphs = append(g.p.Graphs, like)
 				g.feature("template: shared")
@@ -162,11 +162,12 @@ func (d *drawer) copy() Op {
 	case 2:
 		op.reads = nil
 		op.Host = make([]byte, bytes)
+		if d.chance(2) { // rows with gaps between them, which the copy does not read
+			op.Width, op.Height, op.SrcPitch, op.DstPitch = bytes/4, 4, bytes/4+16, bytes/4
+			op.Host = make([]byte, 4*op.SrcPitch)
+		}
 		for i := range op.Host {
 			op.Host[i] = byte(d.Uint32())
-		}
-		if d.chance(2) {
-			op.Width, op.Height, op.SrcPitch, op.DstPitch = bytes/4, 4, bytes/4, bytes/4
 		}
 		d.feature("node: memcpy from pageable memory")
 	case 3:

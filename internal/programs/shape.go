@@ -122,7 +122,8 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 	out := *like
 	out.Swapped = true
 	out.Ops = slices.Clone(like.Ops)
-	changed := false
+	out.Edges = slices.Clone(like.Edges)
+	changed := g.chance(2) && g.apart(&out)
 	for i := range out.Ops {
 		op := &out.Ops[i]
 		if op.Kind == Fill {
@@ -151,4 +152,42 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 		}
 	}
 	return out, changed
+}
+
+// apart changes what a template fixes, so that the graph must get one of its own: an attribute's value, an edge's data.
+func (g *generator) apart(out *Graph) bool {
+	if g.chance(2) {
+		return g.otherEdge(out) || g.otherAttribute(out)
+	}
+	return g.otherAttribute(out) || g.otherEdge(out)
+}
+
+func (g *generator) otherAttribute(out *Graph) bool {
+	for i := range out.Ops {
+		op := &out.Ops[i]
+		k := slices.IndexFunc(op.Attrs, func(a Attr) bool { return a.ID == 8 || a.ID == 14 })
+		if k < 0 {
+			continue
+		}
+		op.Attrs = slices.Clone(op.Attrs)
+		if a := &op.Attrs[k]; a.ID == 8 {
+			a.Words[0] = ^a.Words[0]
+		} else {
+			a.Words[0] = 100 - a.Words[0]
+		}
+		g.feature("template: kept apart by an attribute")
+		return true
+	}
+	return false
+}
+
+func (g *generator) otherEdge(out *Graph) bool {
+	for i := range out.Edges {
+		if e := &out.Edges[i]; e.Type != 0 {
+			e.Port, e.Type = 0, 0
+			g.feature("template: kept apart by edge data")
+			return true
+		}
+	}
+	return false
 }

@@ -49,13 +49,14 @@ CUresult sim_cuGraphKernelNodeGetParams_v2(struct call *c, CUgraphNode node, CUD
 		return r;
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
-	const struct launch *l = n->launch;
+	struct launch *l = n->launch;
 	*params = (CUDA_KERNEL_NODE_PARAMS){
 		.func = l->by_kern ? NULL : l->handle,
 		.gridDimX = l->grid[0], .gridDimY = l->grid[1], .gridDimZ = l->grid[2],
 		.blockDimX = l->block[0], .blockDimY = l->block[1], .blockDimZ = l->block[2],
 		.sharedMemBytes = l->shared,
-		.kernelParams = l->pointers,
+		.kernelParams = l->extra_size ? NULL : l->pointers,
+		.extra = l->extra_size ? l->extra : NULL,
 		.kern = l->by_kern ? (CUkernel)l->handle : NULL,
 		.ctx = (CUcontext)n->ctx,
 	};

@@ -44,6 +44,10 @@ static void set_pointers(struct launch *l)
 	l->pointers = xalloc((n + 1) * sizeof(void *));
 	for (size_t i = 0; i < n; i++)
 		l->pointers[i] = l->params + params[i].offset;
+	if (!l->extra_size)
+		return;
+	void *list[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, l->params, CU_LAUNCH_PARAM_BUFFER_SIZE, &l->extra_size, CU_LAUNCH_PARAM_END};
+	memcpy(l->extra, list, sizeof(list));
 }
 
 /* The parameters as one buffer, from an array of pointers or from the `extra` list. */
@@ -67,6 +71,7 @@ static CUresult fill_params(struct launch *l, void **params, void **extra)
 		if (bytes && (!buffer || size < bytes))
 			return CUDA_ERROR_INVALID_VALUE;
 		memcpy(l->params, buffer ? buffer : "", bytes);
+		l->extra_size = bytes;
 		return CUDA_SUCCESS;
 	}
 	if (n && !params)

@@ -236,6 +236,8 @@ struct launch {
 	bool cooperative;
 	unsigned char *params; /* ptx_kernel_param_bytes bytes */
 	void **pointers;       /* one a parameter, into params */
+	void *extra[5];        /* what the caller passed instead of pointers: option list over params; empty: pointers */
+	size_t extra_size;
 };
 
 struct copy {
