@@ -1,0 +1,114 @@
+/* floor.c: the floor that building graphs is measured against (stub.h). Apart from driver.c, so that no call is inlined. */
+#include "stub.h"
+
+#include <stdlib.h>
+
+enum { PARAMS = 10, BUFFER = 96 };
+
+struct node {
+	CUDA_KERNEL_NODE_PARAMS kernel;
+	CUDA_MEMSET_NODE_PARAMS memset;
+	void *pointers[PARAMS];
+	unsigned char buffer[BUFFER];
+};
+
+struct built {
+	const uint8_t *types;
+	uint32_t nodes, shape;
+	struct node *node;
+	CUgraphExec exec;
+};
+
+struct prepared {
+	uint32_t count, most;
+	struct built *graphs;
+	CUgraphNode *handles;
+	CUgraphEdgeData *data;
+};
+
+void *floor_prepare(const struct floor_graph *graphs, uint32_t count)
+{
+	struct prepared *p = calloc(1, sizeof *p);
+	p->count = count;
+	p->graphs = calloc(count, sizeof *p->graphs);
+	for (uint32_t i = 0; i < count; i++) {
+		struct built *g = &p->graphs[i];
+		*g = (struct built){.types = graphs[i].types, .nodes = graphs[i].nodes, .shape = graphs[i].shape};
+		g->node = calloc(g->nodes, sizeof *g->node);
+		p->most = g->nodes > p->most ? g->nodes : p->most;
+		for (uint32_t k = 0; k < g->nodes; k++) {
+			struct node *n = &g->node[k];
+			for (int j = 0; j < PARAMS; j++)
+				n->pointers[j] = n->buffer + 8 * j;
+			n->kernel = (CUDA_KERNEL_NODE_PARAMS){.func = (CUfunction)n, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+							      .blockDimX = 128, .blockDimY = 1, .blockDimZ = 1, .kernelParams = n->pointers};
+			n->memset = (CUDA_MEMSET_NODE_PARAMS){.dst = 4096, .elementSize = 4, .width = 1, .height = 1};
+		}
+	}
+	p->handles = calloc(p->most, sizeof *p->handles);
+	p->data = calloc(p->most, sizeof *p->data);
+	return p;
+}
+
+static int make_template(struct prepared *p, const struct built *g, CUgraph graph, CUcontext ctx)
+{
+	int rc = 0;
+	for (uint32_t k = 0; k < g->nodes && rc == 0; k++) {
+		if (g->types[k] == CU_GRAPH_NODE_TYPE_KERNEL)
+			rc = cuGraphAddKernelNode_v2(&p->handles[k], graph, NULL, 0, &g->node[k].kernel);
+		else
+			rc = cuGraphAddMemsetNode(&p->handles[k], graph, NULL, 0, &g->node[k].memset, ctx);
+	}
+	return rc ? rc : (int)cuGraphAddDependencies_v2(graph, p->handles, p->handles + 1, p->data, g->nodes - 1);
+}
+
+static int set_template(struct prepared *p, const struct built *g)
+{
+	int rc = 0;
+	for (uint32_t k = 0; k < g->nodes && rc == 0; k++) {
+		if (g->types[k] == CU_GRAPH_NODE_TYPE_KERNEL)
+			rc = cuGraphKernelNodeSetParams_v2(p->handles[k], &g->node[k].kernel);
+		else
+			rc = cuGraphMemsetNodeSetParams(p->handles[k], &g->node[k].memset);
+	}
+	return rc;
+}
+
+static int build_shape(struct prepared *p, uint32_t first, CUcontext ctx)
+{
+	CUgraph graph;
+	int rc = cuGraphCreate(&graph, 0);
+	for (uint32_t i = first; i < p->count && rc == 0; i++) {
+		struct built *g = &p->graphs[i];
+		if (g->shape != first)
+			continue;
+		rc = i == first ? make_template(p, g, graph, ctx) : set_template(p, g);
+		if (rc == 0)
+			rc = cuGraphInstantiateWithFlags(&g->exec, graph, 0);
+		if (rc == 0)
+			rc = cuGraphUpload(g->exec, NULL);
+	}
+	return rc ? rc : (int)cuGraphDestroy(graph);
+}
+
+int floor_build(void *prepared)
+{
+	struct prepared *p = prepared;
+	CUcontext ctx;
+	int rc = cuCtxGetCurrent(&ctx);
+	for (uint32_t i = 0; i < p->count && rc == 0; i++)
+		if (p->graphs[i].shape == i)
+			rc = build_shape(p, i, ctx);
+	return rc;
+}
+
+void floor_release(void *prepared)
+{
+	struct prepared *p = prepared;
+	for (uint32_t i = 0; i < p->count; i++)
+		free(p->graphs[i].node);
+	free(p->graphs);
+	free(p->handles);
+	free(p->data);
+	free(p);
+}

@@ -1,0 +1,233 @@
+package restore
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+	"unsafe"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+	"medusa/internal/bench"
+	"medusa/internal/cuda"
+	"medusa/kvprofile"
+	"medusa/materialize"
+)
+
+// The functions of internal/bench/stub, which stands in for the driver.
+var (
+	stubCosts    = cuda.Driver("stub_costs")
+	stubCount    = cuda.Driver("stub_count")
+	floorPrepare = cuda.Driver("floor_prepare")
+	floorBuild   = cuda.Driver("floor_build")
+	floorRelease = cuda.Driver("floor_release")
+)
+
+// Costs of an H100's driver as Foundry publishes them, in nanoseconds; instantiating costs that much a node.
+const addCost, setCost, instantiateCost = 37000, 400, 1000
+
+// stubCounts mirrors struct stub_counts.
+type stubCounts struct{ Added, Set, Instantiated, Dependencies, Uploads uint64 }
+
+// requireStub skips where the process has not been started by make bench.
+func requireStub(b *testing.B) {
+	b.Helper()
+	if !stubCosts.Present() || !interposerPresent() {
+		b.Skip("needs the stub driver and the interposer (make bench)")
+	}
+	runtime.LockOSThread()
+}
+
+// artifactOf materializes a workload as medusa materialize does, verification apart, and returns the artifact's path.
+func artifactOf(b *testing.B, w bench.Workload) string {
+	b.Helper()
+	dir := b.TempDir()
+	var runs [2]*materialize.Recording
+	for i := range runs {
+		path := filepath.Join(dir, "trace")
+		if err := w.WriteTrace(path, i); err != nil {
+			b.Fatal(err)
+		}
+		var err error
+		if runs[i], err = materialize.ReadRecording(path); err != nil {
+			b.Fatal(err)
+		}
+	}
+	spec, err := materialize.Compile(runs[0], runs[1])
+	if err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(dir, "bench.medusa")
+	if err := artifacts.Write(path, &artifacts.Artifact{Spec: spec, KV: kvprofile.Profile{KVBytes: 1 << 30, TotalMemory: 80 << 30, FreeBefore: 2 << 30, FreeAfter: 1 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}}); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// rebuilt is what a restore of an artifact made, in a process whose allocations and functions are given.
+type rebuilt struct {
+	execs []cuda.GraphExec
+	spec  *graphir.Spec
+}
+
+// memoryFor stands for the engine's allocations: addresses alone, as the stub hands them out.
+func memoryFor(spec *graphir.Spec) *memory {
+	m := &memory{spec: spec, base: make([]uint64, spec.Objects())}
+	for i, a := range spec.Allocations {
+		if a.Owner == graphir.OwnerEngine {
+			m.base[i] = 0x7f0000000000 + uint64(i)<<30
+		}
+	}
+	return m
+}
+
+func functionsFor(spec *graphir.Spec) []cuda.Function {
+	functions := make([]cuda.Function, len(spec.Kernels))
+	for i := range functions {
+		functions[i] = cuda.Function(4096 + 16*i)
+	}
+	return functions
+}
+
+// restoreArtifact does what a start does between opening an artifact and having its graphs, but for the work that has to do
+// with the engine's process and not with nodes.
+func restoreArtifact(b *testing.B, path string) rebuilt {
+	a, err := artifacts.Read(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := memoryFor(a.Spec)
+	if err := m.allocate(); err != nil {
+		b.Fatal(err)
+	}
+	r := &restoration{memory: m}
+	builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1}
+	if r.execs, _, err = builder.build(); err != nil {
+		b.Fatal(err)
+	}
+	return rebuilt{r.execs, a.Spec}
+}
+
+// floorOf prepares the floor's arrays for the same graphs.
+type floorGraph struct {
+	types        *byte
+	nodes, shape uint32
+}
+
+func prepareFloor(b *testing.B, spec *graphir.Spec) uintptr {
+	graphs := make([]floorGraph, len(spec.Graphs))
+	for _, group := range groupByShape(spec) {
+		types := make([]byte, len(spec.Graphs[group[0]].Nodes))
+		for i := range types {
+			types[i] = byte(spec.Graphs[group[0]].Nodes[i].Type)
+		}
+		for _, member := range group {
+			graphs[member] = floorGraph{&types[0], uint32(len(types)), uint32(group[0])}
+		}
+	}
+	p, err := floorPrepare.Invoke(uintptr(unsafe.Pointer(&graphs[0])), uintptr(len(graphs)))
+	runtime.KeepAlive(graphs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { floorRelease.Invoke(p) })
+	return p
+}
+
+func costs(add, set, instantiate uintptr) { stubCosts.Invoke(add, set, instantiate) }
+
+func counted() stubCounts {
+	var c stubCounts
+	stubCount.Invoke(uintptr(unsafe.Pointer(&c)))
+	return c
+}
+
+// BenchmarkFloor measures building the graphs of a spec in memory against the floor, with a driver of published cost.
+func BenchmarkFloor(b *testing.B) {
+	requireStub(b)
+	for _, w := range []bench.Workload{bench.Paper()[1], bench.Foundry(128)} {
+		b.Run(w.Name, func(b *testing.B) {
+			a, err := artifacts.Read(artifactOf(b, w))
+			if err != nil {
+				b.Fatal(err)
+			}
+			floor := prepareFloor(b, a.Spec)
+			var ours, theirs stubCounts
+			times := bench.Alternate(7, func() time.Duration {
+				costs(addCost, setCost, instantiateCost)
+				m := memoryFor(a.Spec)
+				if err := m.allocate(); err != nil {
+					b.Fatal(err)
+				}
+				began := time.Now()
+				builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1}
+				if _, _, err := builder.build(); err != nil {
+					b.Fatal(err)
+				}
+				ours = counted()
+				return time.Since(began)
+			}, func() time.Duration {
+				costs(addCost, setCost, instantiateCost)
+				began := time.Now()
+				if r, _ := floorBuild.Invoke(floor); r != 0 {
+					b.Fatalf("floor: %d", r)
+				}
+				theirs = counted()
+				return time.Since(began)
+			})
+			if ours != theirs || ours.Uploads != uint64(len(w.Batches)) {
+				b.Fatalf("other calls than the floor: %+v and %+v", ours, theirs)
+			}
+			for b.Loop() {
+			}
+			bench.Report(b, "restore", times[0])
+			bench.Report(b, "floor", times[1])
+			bench.ReportRatio(b, "over-floor", times[0], times[1])
+		})
+	}
+}
+
+// BenchmarkOwn measures our own time: everything from the artifact to its graphs with a driver that returns at once.
+func BenchmarkOwn(b *testing.B) {
+	requireStub(b)
+	for _, w := range []bench.Workload{bench.Paper()[1], bench.Foundry(128), bench.Foundry(256)} {
+		b.Run(w.Name, func(b *testing.B) {
+			path := artifactOf(b, w)
+			info, err := os.Stat(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			costs(0, 0, 0)
+			var spec *graphir.Spec
+			times := bench.Alternate(9, func() time.Duration {
+				spec = restoreArtifact(b, path).spec
+				return 0
+			}, func() time.Duration {
+				if _, err := artifacts.Read(path); err != nil {
+					b.Fatal(err)
+				}
+				return 0
+			}, func() time.Duration {
+				began := time.Now()
+				m := memoryFor(spec)
+				if err := m.allocate(); err != nil {
+					b.Fatal(err)
+				}
+				builder := &builder{spec: spec, memory: m, functions: functionsFor(spec), context: 1}
+				if _, _, err := builder.build(); err != nil {
+					b.Fatal(err)
+				}
+				return time.Since(began)
+			})
+			for b.Loop() {
+			}
+			b.ReportMetric(float64(times[0].Median())/float64(w.Nodes), "own-ns/node")
+			b.ReportMetric(float64(times[1].Median())/float64(w.Nodes), "read-ns/node")
+			b.ReportMetric(float64(times[2].Median())/float64(w.Nodes), "build-ns/node")
+			b.ReportMetric(100*times[0].Spread(), "own-spread-%")
+			b.ReportMetric(float64(info.Size())/float64(w.Nodes), "bytes/node")
+		})
+	}
+}
