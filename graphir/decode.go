@@ -84,6 +84,7 @@ type decoder struct {
 	buffers *graphpb.BufferSection
 	spec    *Spec
 	budget  *budget
+	lastUse []int // of each graph, as a base
 }
 
 // table has room for exactly n entries; an empty table is nil, as in a Spec made by hand.

@@ -15,6 +15,12 @@ func (d *decoder) graphs() error {
 		return err
 	}
 	cols := make([]*columns, len(d.pb.Graphs))
+	d.lastUse = make([]int, len(d.pb.Graphs))
+	for i, pb := range d.pb.Graphs {
+		if base := int64(pb.Base) - 1; base >= 0 && base < int64(i) {
+			d.lastUse[base] = i
+		}
+	}
 	d.spec.Graphs = table[Graph](len(d.pb.Graphs))
 	for i, pb := range d.pb.Graphs {
 		label, err := d.text(pb.Label)
@@ -72,9 +78,9 @@ func (d *decoder) columns(i int, pb *graphpb.Graph, plans []*plan, cols []*colum
 	if err := d.budget.take(p.bytes); err != nil {
 		return err
 	}
-	c := newColumns(p.size)
-	cols[i] = c
 	if pb.Base == 0 {
+		c := newColumns(p.size)
+		cols[i] = c
 		if err := c.applyAll(pb); err != nil {
 			return err
 		}
@@ -88,8 +94,13 @@ func (d *decoder) columns(i int, pb *graphpb.Graph, plans []*plan, cols []*colum
 	if d.pb.Graphs[base].Template != pb.Template {
 		return errors.New("base is of another template")
 	}
-	c.copyFrom(cols[base])
-	return c.applyAll(pb)
+	if d.lastUse[base] == i { // its nodes are built, and nobody else is predicted by it
+		cols[i], cols[base] = cols[base], nil
+	} else {
+		cols[i] = newColumns(p.size)
+		cols[i].copyFrom(cols[base])
+	}
+	return cols[i].applyAll(pb)
 }
 
 func (d *decoder) plans() ([]*plan, error) {

@@ -163,9 +163,6 @@ func (p *plan) build(c *columns) ([]Node, error) {
 	for i, word := range c.words {
 		binary.LittleEndian.PutUint32(params[4*i:], word)
 	}
-	for i := range fixups {
-		fixups[i].Pointer = Pointer{Alloc: c.fixupAlloc[i], Offset: c.fixupOffset[i]}
-	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		nodes[i].Type, nodes[i].Target = n.shape.node, n.shape.target
@@ -189,10 +186,10 @@ func (p *plan) build(c *columns) ([]Node, error) {
 			}
 			if count := len(n.shape.fixups); count > 0 {
 				k.Fixups = fixups[n.at.fixups : n.at.fixups+count : n.at.fixups+count]
+				allocs, offsets := c.fixupAlloc[n.at.fixups:][:count], c.fixupOffset[n.at.fixups:][:count]
 				for f := range n.shape.fixups {
-					like := &n.shape.fixups[f]
-					k.Fixups[f].Offset, k.Fixups[f].TensorMap = like.Offset, like.TensorMap
-					k.Fixups[f].Pointer.Space = like.Pointer.Space
+					k.Fixups[f] = n.shape.fixups[f]
+					k.Fixups[f].Pointer.Alloc, k.Fixups[f].Pointer.Offset = allocs[f], offsets[f]
 				}
 			}
 		case NodeMemset:

@@ -78,8 +78,8 @@ const (
 // of that entry of its table. Offset may equal the size: one past the end.
 type Pointer struct {
 	Alloc  uint32
-	Offset uint64
 	Space  Space
+	Offset uint64
 }
 
 // Global is a __device__ or __constant__ variable whose address the process asked for (cuModuleGetGlobal,
@@ -197,8 +197,8 @@ type KernelNode struct {
 // are the tensor map with that number (counted from 1) over the address.
 type Fixup struct {
 	Offset    uint32
-	Pointer   Pointer
 	TensorMap uint32
+	Pointer   Pointer
 }
 
 // TensorMapBytes is the size of a CUtensorMap.

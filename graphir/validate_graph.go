@@ -1,6 +1,7 @@
 package graphir
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 )
@@ -25,7 +26,7 @@ func (v *validator) graph(g *Graph, path func() string, children uint32) {
 
 func (v *validator) node(n *Node, path func() string, children uint32) {
 	set := 0
-	for _, is := range []bool{n.Kernel != nil, n.Memset != nil, n.Memcpy != nil} {
+	for _, is := range [...]bool{n.Kernel != nil, n.Memset != nil, n.Memcpy != nil} {
 		if is {
 			set++
 		}
@@ -102,7 +103,19 @@ func (v *validator) tables() {
 	}
 }
 
-func anySet(b byte) bool { return b != 0 }
+func allZero(b []byte) bool {
+	for ; len(b) >= 8; b = b[8:] {
+		if binary.LittleEndian.Uint64(b) != 0 {
+			return false
+		}
+	}
+	for _, x := range b {
+		if x != 0 {
+			return false
+		}
+	}
+	return true
+}
 
 // fixups checks the order of fixups, their pointers, and that the bytes they stand for are zero in data.
 func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
@@ -118,7 +131,7 @@ func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
 			v.bad(at(), "offset %d overlaps the one before, which ends at %d", offset, end)
 		case offset+size > uint64(len(data)):
 			v.bad(at(), "bytes %d to %d of %d", offset, offset+size, len(data))
-		case slices.ContainsFunc(data[offset:offset+size], anySet):
+		case !allZero(data[offset : offset+size]):
 			v.bad(at(), "the bytes that it stands for are not zero")
 		}
 		end = max(end, offset+size)
@@ -177,7 +190,7 @@ func (v *validator) contents() {
 				continue
 			}
 			end = r.Offset + r.Size
-			if slices.ContainsFunc(c.Data[r.Offset:end], anySet) {
+			if !allZero(c.Data[r.Offset:end]) {
 				v.bad(at(), "its bytes are not zero")
 			}
 		}

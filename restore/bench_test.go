@@ -40,18 +40,17 @@ func requireStub(b *testing.B) {
 	runtime.LockOSThread()
 }
 
-// artifactOf materializes a workload as medusa materialize does, verification apart, and returns the artifact's path.
-func artifactOf(b *testing.B, w bench.Workload) string {
+// specOf compiles a workload from its traces.
+func specOf(b *testing.B, w bench.Workload) *graphir.Spec {
 	b.Helper()
-	dir := b.TempDir()
+	path := filepath.Join(b.TempDir(), "trace")
 	var runs [2]*materialize.Recording
 	for i := range runs {
-		path := filepath.Join(dir, "trace")
-		if err := w.WriteTrace(path, i); err != nil {
-			b.Fatal(err)
+		err := w.WriteTrace(path, i)
+		if err == nil {
+			runs[i], err = materialize.ReadRecording(path)
 		}
-		var err error
-		if runs[i], err = materialize.ReadRecording(path); err != nil {
+		if err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -59,17 +58,18 @@ func artifactOf(b *testing.B, w bench.Workload) string {
 	if err != nil {
 		b.Fatal(err)
 	}
-	path := filepath.Join(dir, "bench.medusa")
-	if err := artifacts.Write(path, &artifacts.Artifact{Spec: spec, KV: kvprofile.Profile{KVBytes: 1 << 30, TotalMemory: 80 << 30, FreeBefore: 2 << 30, FreeAfter: 1 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}}); err != nil {
+	return spec
+}
+
+// artifactOf materializes a workload as medusa materialize does, verification apart.
+func artifactOf(b *testing.B, w bench.Workload) string {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "bench.medusa")
+	kv := kvprofile.Profile{KVBytes: 1 << 30, TotalMemory: 80 << 30, FreeBefore: 2 << 30, FreeAfter: 1 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}
+	if err := artifacts.Write(path, &artifacts.Artifact{Spec: specOf(b, w), KV: kv}); err != nil {
 		b.Fatal(err)
 	}
 	return path
-}
-
-// rebuilt is what a restore of an artifact made, in a process whose allocations and functions are given.
-type rebuilt struct {
-	execs []cuda.GraphExec
-	spec  *graphir.Spec
 }
 
 // memoryFor stands for the engine's allocations: addresses alone, as the stub hands them out.
@@ -91,31 +91,35 @@ func functionsFor(spec *graphir.Spec) []cuda.Function {
 	return functions
 }
 
+// buildAll makes the graphs of a spec, memory for them included.
+func buildAll(b *testing.B, spec *graphir.Spec) {
+	m := memoryFor(spec)
+	if err := m.allocate(); err != nil {
+		b.Fatal(err)
+	}
+	builder := &builder{spec: spec, memory: m, functions: functionsFor(spec), context: 1}
+	if _, _, err := builder.build(); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // restoreArtifact does what a start does between opening an artifact and having its graphs, but for the work that has to do
 // with the engine's process and not with nodes.
-func restoreArtifact(b *testing.B, path string) rebuilt {
+func restoreArtifact(b *testing.B, path string) {
 	a, err := artifacts.Read(path)
 	if err != nil {
 		b.Fatal(err)
 	}
-	m := memoryFor(a.Spec)
-	if err := m.allocate(); err != nil {
-		b.Fatal(err)
-	}
-	r := &restoration{memory: m}
-	builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1}
-	if r.execs, _, err = builder.build(); err != nil {
-		b.Fatal(err)
-	}
-	return rebuilt{r.execs, a.Spec}
+	buildAll(b, a.Spec)
 }
 
-// floorOf prepares the floor's arrays for the same graphs.
+// floorGraph mirrors struct floor_graph.
 type floorGraph struct {
 	types        *byte
 	nodes, shape uint32
 }
 
+// prepareFloor makes the floor's arrays for the same graphs.
 func prepareFloor(b *testing.B, spec *graphir.Spec) uintptr {
 	graphs := make([]floorGraph, len(spec.Graphs))
 	for _, group := range groupByShape(spec) {
@@ -149,23 +153,13 @@ func BenchmarkFloor(b *testing.B) {
 	requireStub(b)
 	for _, w := range []bench.Workload{bench.Paper()[1], bench.Foundry(128)} {
 		b.Run(w.Name, func(b *testing.B) {
-			a, err := artifacts.Read(artifactOf(b, w))
-			if err != nil {
-				b.Fatal(err)
-			}
-			floor := prepareFloor(b, a.Spec)
+			spec := specOf(b, w)
+			floor := prepareFloor(b, spec)
 			var ours, theirs stubCounts
 			times := bench.Alternate(7, func() time.Duration {
 				costs(addCost, setCost, instantiateCost)
-				m := memoryFor(a.Spec)
-				if err := m.allocate(); err != nil {
-					b.Fatal(err)
-				}
 				began := time.Now()
-				builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1}
-				if _, _, err := builder.build(); err != nil {
-					b.Fatal(err)
-				}
+				buildAll(b, spec)
 				ours = counted()
 				return time.Since(began)
 			}, func() time.Duration {
@@ -192,7 +186,7 @@ func BenchmarkFloor(b *testing.B) {
 // BenchmarkOwn measures our own time: everything from the artifact to its graphs with a driver that returns at once.
 func BenchmarkOwn(b *testing.B) {
 	requireStub(b)
-	for _, w := range []bench.Workload{bench.Paper()[1], bench.Foundry(128), bench.Foundry(256)} {
+	for _, w := range []bench.Workload{bench.Paper()[1], bench.Foundry(64)} {
 		b.Run(w.Name, func(b *testing.B) {
 			path := artifactOf(b, w)
 			info, err := os.Stat(path)
@@ -202,24 +196,17 @@ func BenchmarkOwn(b *testing.B) {
 			costs(0, 0, 0)
 			var spec *graphir.Spec
 			times := bench.Alternate(9, func() time.Duration {
-				spec = restoreArtifact(b, path).spec
-				return 0
+				return bench.Processor(func() { restoreArtifact(b, path) })
 			}, func() time.Duration {
-				if _, err := artifacts.Read(path); err != nil {
-					b.Fatal(err)
-				}
-				return 0
+				return bench.Processor(func() {
+					a, err := artifacts.Read(path)
+					if err != nil {
+						b.Fatal(err)
+					}
+					spec = a.Spec
+				})
 			}, func() time.Duration {
-				began := time.Now()
-				m := memoryFor(spec)
-				if err := m.allocate(); err != nil {
-					b.Fatal(err)
-				}
-				builder := &builder{spec: spec, memory: m, functions: functionsFor(spec), context: 1}
-				if _, _, err := builder.build(); err != nil {
-					b.Fatal(err)
-				}
-				return time.Since(began)
+				return bench.Processor(func() { buildAll(b, spec) })
 			})
 			for b.Loop() {
 			}

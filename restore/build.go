@@ -16,10 +16,23 @@ type builder struct {
 	memory    *memory
 	functions []cuda.Function // by kernel index
 	events    []uint64        // CUevent by event index
-	embedded  []*uint64       // CUgraph slots of graphs that nodes embed a copy of
 	context   cuda.Context
-	arena     arena
-	program   program
+	slots     arena // handles, zero until the driver stores them
+	*sheet          // what is being written
+}
+
+// sheet holds the program of one graph and what its calls point to. The driver copies all of it in the call, so a sheet is
+// used again for a later graph: it stays in the processor's cache.
+type sheet struct {
+	program  program
+	arena    arena
+	embedded []*uint64 // CUgraph slots of graphs that nodes embed a copy of
+}
+
+func (s *sheet) reset() {
+	s.program.reset()
+	s.arena.reset()
+	s.embedded = nil
 }
 
 // template is one CUgraph that serves every graph of its shape, one after the other: the first member adds nodes and
@@ -30,18 +43,103 @@ type template struct {
 	nodes []uint64 // CUgraphNode slots
 }
 
+// page is a sheet on its way from the goroutine that writes programs to the one that plays them.
+type page struct {
+	*sheet
+	graph    int
+	last     bool // of its template
+	template *template
+	exec     *uint64
+	err      error
+}
+
 // build makes an executable graph of every graph of the spec, in the spec's order. On an error everything that was made
-// is destroyed.
+// is destroyed. The driver takes one thread at a time through its graph calls, so those are made here, while the program
+// of the next graph is written beside.
 func (b *builder) build() ([]cuda.GraphExec, int, error) {
 	groups := groupByShape(b.spec)
 	execs := make([]cuda.GraphExec, len(b.spec.Graphs))
-	defer b.arena.release()
-	for _, members := range groups {
-		if err := b.buildGroup(members, execs); err != nil {
-			return nil, 0, errors.Join(err, destroyExecs(execs))
+	pages, blank, stop := make(chan page), make(chan *sheet, 2), make(chan struct{})
+	var sheets [2]sheet
+	for i := range sheets {
+		blank <- &sheets[i]
+	}
+	go b.write(groups, pages, blank, stop)
+	var err error
+	for p := range pages {
+		if err != nil {
+			continue // the writer is about to stop
 		}
+		if err = p.err; err == nil {
+			err = p.program.play(b.spec.Graphs[p.graph].Label)
+		}
+		execs[p.graph] = cuda.GraphExec(*p.exec)
+		if p.last || err != nil {
+			err = errors.Join(err, destroyGraphs(append(p.embedded, p.template.graph)))
+		}
+		if err != nil {
+			close(stop)
+			continue
+		}
+		blank <- p.sheet
+	}
+	for i := range sheets {
+		sheets[i].arena.release()
+	}
+	b.slots.release()
+	if err != nil {
+		return nil, 0, errors.Join(err, destroyExecs(execs))
 	}
 	return execs, len(groups), nil
+}
+
+// write writes the programs of all graphs, group by group.
+func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, stop <-chan struct{}) {
+	defer close(pages)
+	for _, members := range groups {
+		nodes := len(b.spec.Graphs[members[0]].Nodes)
+		slots, err := place[uint64](&b.slots, 1+nodes+len(members))
+		var t *template
+		if err == nil {
+			t = &template{graph: &slots[0], nodes: slots[1 : 1+nodes]}
+		} else {
+			t, slots = &template{graph: new(uint64)}, make([]uint64, 1+nodes+len(members))
+		}
+		for i, m := range members {
+			select {
+			case b.sheet = <-blank:
+			case <-stop:
+				return
+			}
+			b.sheet.reset()
+			g, exec := &b.spec.Graphs[m], &slots[1+nodes+i]
+			if err == nil {
+				err = b.lay(t, g, i == 0, exec)
+			}
+			if err != nil {
+				err = fmt.Errorf("build graph %s: %w", g.Label, err)
+			}
+			select {
+			case pages <- page{b.sheet, m, i == len(members)-1, t, exec, err}:
+			case <-stop:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// destroyGraphs destroys the graphs in the slots that hold one.
+func destroyGraphs(slots []*uint64) error {
+	var err error
+	for _, graph := range slots {
+		if *graph != 0 {
+			err = errors.Join(err, cuda.Graph(*graph).Destroy())
+		}
+	}
+	return err
 }
 
 // destroyExecs destroys what was instantiated, last first.
@@ -57,38 +155,6 @@ func destroyExecs(execs []cuda.GraphExec) error {
 		execs[i] = 0
 	}
 	return first
-}
-
-func (b *builder) buildGroup(members []int, execs []cuda.GraphExec) (err error) {
-	slots, err := place[uint64](&b.arena, 1+len(b.spec.Graphs[members[0]].Nodes)+len(members))
-	if err != nil {
-		return err
-	}
-	nodes := len(b.spec.Graphs[members[0]].Nodes)
-	t := &template{graph: &slots[0], nodes: slots[1 : 1+nodes]}
-	made := slots[1+nodes:]
-	defer func() {
-		for i, m := range members {
-			execs[m] = cuda.GraphExec(made[i])
-		}
-		for _, graph := range append(b.embedded, t.graph) {
-			if *graph != 0 {
-				err = errors.Join(err, cuda.Graph(*graph).Destroy())
-			}
-		}
-		b.embedded = nil
-	}()
-	for i, m := range members {
-		g := &b.spec.Graphs[m]
-		b.program.reset()
-		if err := b.lay(t, g, i == 0, &made[i]); err != nil {
-			return fmt.Errorf("build graph %s: %w", g.Label, err)
-		}
-		if err := b.program.play(g.Label); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // lay writes the program of one graph: nodes (or, for a later member, their parameters), edges, instantiate, upload.
@@ -120,7 +186,7 @@ func (b *builder) layGraph(t *template, g *graphir.Graph, first bool) error {
 
 // layChild makes the graph that a node embeds; the driver copies it into the node.
 func (b *builder) layChild(t *template, i int, g *graphir.Graph) error {
-	slots, err := place[uint64](&b.arena, 1+len(g.Nodes))
+	slots, err := place[uint64](&b.slots, 1+len(g.Nodes))
 	if err != nil {
 		return err
 	}
@@ -200,35 +266,34 @@ func (b *builder) layNode(t *template, i int, n *graphir.Node, first bool) error
 // of pointers into it that the driver reads.
 func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, error) {
 	table := b.spec.Kernels[k.Kernel].Params
-	buffer, err := place[byte](&b.arena, len(k.Params))
+	pointersAt := (len(k.Params) + 7) &^ 7
+	nodeAt := pointersAt + 8*len(table)
+	room, err := b.arena.bytes(nodeAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
 	if err != nil {
 		return nil, err
 	}
+	buffer := room[:len(k.Params)]
+	pointers := unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
+	node := (*cuda.KernelNodeParams)(unsafe.Pointer(&room[nodeAt]))
 	copy(buffer, k.Params)
 	for i := range k.Fixups {
 		if err := b.memory.patch(buffer, &k.Fixups[i]); err != nil {
 			return nil, fmt.Errorf("parameter offset %d: %w", k.Fixups[i].Offset, err)
 		}
 	}
-	pointers, err := place[uint64](&b.arena, len(table))
-	if err != nil {
-		return nil, err
-	}
-	for i, p := range table {
-		if uint64(p.Offset) >= uint64(len(buffer)) {
-			return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", i, p.Offset, len(buffer))
+	start := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buffer))))
+	for i := range table {
+		offset := uint64(table[i].Offset)
+		if offset >= uint64(len(buffer)) {
+			return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", i, offset, len(buffer))
 		}
-		pointers[i] = uint64(uintptr(unsafe.Pointer(&buffer[p.Offset])))
+		pointers[i] = start + offset
 	}
-	nodes, err := place[cuda.KernelNodeParams](&b.arena, 1)
-	if err != nil {
-		return nil, err
-	}
-	nodes[0] = cuda.KernelNodeParams{
+	*node = cuda.KernelNodeParams{
 		Func: b.functions[k.Kernel], Grid: k.Grid, Block: k.Block, SharedMemBytes: k.SharedBytes,
 		Params: uintptr(unsafe.Pointer(unsafe.SliceData(pointers))),
 	}
-	return &nodes[0], nil
+	return node, nil
 }
 
 func (b *builder) memsetParams(m *graphir.MemsetNode) (*cuda.MemsetNodeParams, error) {

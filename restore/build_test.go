@@ -45,7 +45,7 @@ func forkSpec() *graphir.Spec {
 }
 
 func testBuilder(spec *graphir.Spec) *builder {
-	return &builder{spec: spec, functions: []cuda.Function{0xf0}, context: 0xc0, memory: &memory{spec: spec, base: []uint64{0x1000, 0x2000}}}
+	return &builder{sheet: &sheet{}, spec: spec, functions: []cuda.Function{0xf0}, context: 0xc0, memory: &memory{spec: spec, base: []uint64{0x1000, 0x2000}}}
 }
 
 func TestProgramLayout(t *testing.T) {

@@ -24,12 +24,16 @@ func (e *PlayError) Unwrap() error { return e.Cause }
 // play runs the program in one call of the interposer's player: the cost of entering C is paid once a graph, not once
 // a driver call.
 func (p *program) play(graph string) error {
+	var addrs [len(driverCalls)]uintptr
 	for i := range p.calls {
-		addr, err := driverCalls[p.steps[i].call].Addr()
-		if err != nil {
-			return &PlayError{graph, p.describe(i), err}
+		c := p.steps[i].call
+		if addrs[c] == 0 {
+			var err error
+			if addrs[c], err = driverCalls[c].Addr(); err != nil {
+				return &PlayError{graph, p.describe(i), err}
+			}
 		}
-		p.calls[i].Fn = uint64(addr)
+		p.calls[i].Fn = uint64(addrs[c])
 	}
 	var failed uintptr
 	r, err := procPlay.Invoke(uintptr(unsafe.Pointer(unsafe.SliceData(p.calls))), uintptr(len(p.calls)), uintptr(unsafe.Pointer(&failed)))

@@ -109,20 +109,21 @@ func (s step) String() string {
 
 // add appends a call. The function's address is filled in by play, so a program can be laid out with no driver.
 func (p *program) add(c driverCall, node int, args ...arg) {
-	next := call{NArgs: uint32(len(args))}
+	p.calls = append(p.calls, call{NArgs: uint32(len(args))})
+	next := &p.calls[len(p.calls)-1]
 	for i, a := range args {
 		next.Arg[i] = a.value
 		if a.slot {
 			next.Deref |= 1 << i
 		}
 	}
-	p.calls = append(p.calls, next)
 	p.steps = append(p.steps, step{c, int32(node)})
 }
 
-// arena hands out memory that C may read at any time: outside the Go heap, never moved, zeroed, freed all at once.
+// arena hands out memory that C may read at any time: outside the Go heap, never moved, freed all at once.
 type arena struct {
 	chunks [][]byte
+	next   int // chunk to use after this one
 	free   []byte
 }
 
@@ -131,21 +132,27 @@ const (
 	arenaAlign = 16
 )
 
-// bytes returns size zeroed bytes at an address divisible by 16.
+// bytes returns size bytes at an address divisible by 16. They are zero unless the arena was reset.
 func (a *arena) bytes(size int) ([]byte, error) {
 	rounded := (size + arenaAlign - 1) &^ (arenaAlign - 1)
-	if rounded > len(a.free) {
-		chunk, err := syscall.Mmap(-1, 0, max(rounded, arenaChunk), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-		if err != nil {
-			return nil, fmt.Errorf("map %d bytes for graph parameters: %w", rounded, err)
+	for rounded > len(a.free) {
+		if a.next == len(a.chunks) {
+			chunk, err := syscall.Mmap(-1, 0, max(rounded, arenaChunk), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+			if err != nil {
+				return nil, fmt.Errorf("map %d bytes for graph parameters: %w", rounded, err)
+			}
+			a.chunks = append(a.chunks, chunk)
 		}
-		a.chunks = append(a.chunks, chunk)
-		a.free = chunk
+		a.free = a.chunks[a.next]
+		a.next++
 	}
 	b := a.free[:size:size]
 	a.free = a.free[rounded:]
 	return b, nil
 }
+
+// reset takes everything back, for use again.
+func (a *arena) reset() { a.next, a.free = 0, nil }
 
 // release unmaps everything.
 func (a *arena) release() {
@@ -153,10 +160,10 @@ func (a *arena) release() {
 		// Unmapping a whole mapping of our own cannot fail.
 		_ = syscall.Munmap(c)
 	}
-	a.chunks, a.free = nil, nil
+	*a = arena{}
 }
 
-// place returns n zeroed values of T in the arena. T must hold no Go pointers.
+// place returns n values of T in the arena, zero unless the arena was reset. T must hold no Go pointers.
 func place[T any](a *arena, n int) ([]T, error) {
 	if n == 0 {
 		return nil, nil

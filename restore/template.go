@@ -31,7 +31,7 @@ func groupByShape(spec *graphir.Spec) [][]int {
 // parameters of a node sets its function, too. Embedded graphs have no setter: a graph with one shares with no other.
 func shape(spec *graphir.Spec, index int) string {
 	g := &spec.Graphs[index]
-	var b []byte
+	b := make([]byte, 0, 3*len(g.Nodes)+7*len(g.Edges))
 	b = binary.AppendUvarint(b, uint64(len(g.Nodes)))
 	for _, n := range g.Nodes {
 		b = append(b, byte(n.Type))
@@ -55,14 +55,24 @@ func shape(spec *graphir.Spec, index int) string {
 			}
 		}
 	}
-	for _, r := range edgeRuns(g.Edges) {
-		for _, e := range r {
-			b = binary.AppendUvarint(b, uint64(e.From))
-			b = binary.AppendUvarint(b, uint64(e.To))
-			b = append(b, e.FromPort, e.ToPort, e.Type)
-		}
+	for _, e := range sortedEdges(g.Edges) {
+		b = binary.AppendUvarint(b, uint64(e.From))
+		b = binary.AppendUvarint(b, uint64(e.To))
+		b = append(b, e.FromPort, e.ToPort, e.Type)
 	}
 	return string(b)
+}
+
+// sortedEdges returns the edges by node; compiled graphs have them in that order.
+func sortedEdges(edges []graphir.Edge) []graphir.Edge {
+	byNode := func(a, b graphir.Edge) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.FromPort, b.FromPort),
+			cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type))
+	}
+	if slices.IsSortedFunc(edges, byNode) {
+		return edges
+	}
+	return slices.SortedFunc(slices.Values(edges), byNode)
 }
 
 // edgeRuns sorts the edges into runs with the same edge data in which both ends advance by one node from edge to edge. The

@@ -2,7 +2,9 @@ package bench
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -44,6 +46,22 @@ func Alternate(rounds int, functions ...func() time.Duration) []Times {
 		}
 	}
 	return out
+}
+
+// Processor returns the processor time that f takes, of all threads of the process: garbage collection of what f leaves
+// counts, what other processes do to the machine hardly does.
+func Processor(f func()) time.Duration {
+	runtime.GC()
+	before := processorTime()
+	f()
+	return processorTime() - before
+}
+
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	// It cannot fail for the process itself.
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Ratios divides a by b, round by round, and returns the median and the distance between the quartiles.

@@ -1,5 +1,7 @@
 package bench
 
+import "fmt"
+
 // Workload says how much of everything an engine's captured graphs hold.
 type Workload struct {
 	Name     string
@@ -46,10 +48,7 @@ func VLLM() Workload {
 // Foundry returns a set of graphs with 1,000 nodes each, as Foundry measures itself on. It reports 12 to 37 templates for
 // 256 graphs; here there are 16 to 256.
 func Foundry(graphs int) Workload {
-	w := Workload{Name: "foundry-128", Nodes: 1000 * graphs, Pointers: 3864 * graphs, Shapes: graphs / 16, Layers: 90}
-	if graphs != 128 {
-		w.Name = "foundry-256"
-	}
+	w := Workload{Name: fmt.Sprintf("foundry-%d", graphs), Nodes: 1000 * graphs, Pointers: 3864 * graphs, Shapes: graphs / 16, Layers: 90}
 	for b := graphs; b >= 1; b-- {
 		w.Batches = append(w.Batches, int64(b))
 	}
