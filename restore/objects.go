@@ -124,6 +124,12 @@ func hostPointer(at uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Po
 
 // patch writes the address that a fixup stands for, or the tensor map over it.
 func (m *memory) patch(data []byte, f *graphir.Fixup) error {
+	if f.Pointer.Space == graphir.SpaceAlloc && f.TensorMap == 0 {
+		if base := m.base[f.Pointer.Alloc]; base != 0 {
+			binary.LittleEndian.PutUint64(data[f.Offset:], base+f.Pointer.Offset)
+			return nil // nearly all of them
+		}
+	}
 	addr, err := m.address(f.Pointer)
 	if err != nil {
 		return err
