@@ -8,6 +8,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/klauspost/compress/zstd"
+
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/bench"
@@ -111,6 +113,67 @@ func restoreArtifact(b *testing.B, path string) {
 		b.Fatal(err)
 	}
 	buildAll(b, a.Spec)
+}
+
+// readAndDecompress is the floor of reading: the file's bytes in order, and what comes out of compression.
+func readAndDecompress(b *testing.B, path string) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f, err := artifacts.Open(path) // the section table
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	for _, s := range f.Sections() {
+		stored := data[s.Offset : s.Offset+s.StoredSize]
+		if s.StoredSize == s.Size {
+			continue
+		}
+		if out, err := decompressor.DecodeAll(stored, make([]byte, 0, s.Size)); err != nil || uint64(len(out)) != s.Size {
+			b.Fatalf("section %s: %d bytes: %v", s.Kind, len(out), err)
+		}
+	}
+}
+
+var decompressor, _ = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+
+// BenchmarkFirst measures the time from opening an artifact to the first graph's program, ready to be played; how long the
+// file takes to read and decompress alone is the floor of it.
+func BenchmarkFirst(b *testing.B) {
+	requireStub(b)
+	path := artifactOf(b, bench.Paper()[1])
+	times := bench.Alternate(21, func() time.Duration {
+		return bench.Processor(func() {
+			a, err := artifacts.Read(path)
+			if err != nil {
+				b.Fatal(err)
+			}
+			m := memoryFor(a.Spec)
+			if err := m.allocate(); err != nil {
+				b.Fatal(err)
+			}
+			builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1, sheet: &sheet{}}
+			pages, blank, stop := make(chan page), make(chan *sheet, 1), make(chan struct{})
+			blank <- &sheet{}
+			go builder.write(groupByShape(a.Spec), pages, blank, stop)
+			if p := <-pages; p.err != nil || len(p.program.calls) < 350 {
+				b.Fatalf("%d calls: %v", len(p.program.calls), p.err)
+			}
+			close(stop)
+		})
+	}, func() time.Duration {
+		return bench.Processor(func() {
+			readAndDecompress(b, path)
+		})
+	})
+	for b.Loop() {
+	}
+	b.ReportMetric(float64(times[0].Median())/1e6, "first-ms")
+	b.ReportMetric(100*times[0].Spread(), "first-spread-%")
+	b.ReportMetric(float64(times[1].Median())/1e6, "floor-read-ms")
+	bench.ReportRatio(b, "over-read", times[0], times[1])
 }
 
 // floorGraph mirrors struct floor_graph.

@@ -6,3 +6,6 @@ BENCH_CFLAGS := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -Iinternal/c
 build/stub/libcuda.so.1: $(wildcard $(BENCH)/stub/*.[ch]) $(wildcard internal/cuda/include/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(BENCH_CFLAGS) -fPIC -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o $@ $(BENCH)/stub/driver.c $(BENCH)/stub/floor.c
+
+build/stub/calls: $(BENCH)/stub/calls.c build/stub/libcuda.so.1
+	$(CC) $(BENCH_CFLAGS) -o $@ $< build/stub/libcuda.so.1

@@ -10,6 +10,7 @@
 #include "exact.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,6 +42,9 @@ static size_t n_probes, probes_cap;
 static pid_t owner_process;
 
 static uint64_t pages(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
+
+/* Set for good once nothing was asked for: an allocation then needs neither the lock nor the environment. */
+static _Atomic bool absent;
 
 static void refuse(const char *why, CUresult rc)
 {
@@ -83,7 +87,11 @@ static void open_region(void)
 	const char *text = getenv("MEDUSA_EXACT");
 	char *end = NULL;
 	CUcontext ctx = NULL;
-	if (now.state != MEDUSA_EXACT_UNASKED || !text || !*text || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+	if (!text || !*text) {
+		atomic_store(&absent, true);
+		return;
+	}
+	if (now.state != MEDUSA_EXACT_UNASKED || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return;
 	now.base = strtoull(text, &end, 0);
 	now.size = *end == ':' ? strtoull(end + 1, &end, 0) : 0;
@@ -245,6 +253,8 @@ bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc)
 {
 	bool served;
 	uint64_t addr = 0;
+	if (atomic_load(&absent))
+		return false;
 	pthread_mutex_lock(&lock);
 	served = ptr && bytes && serves();
 	if (served) {
@@ -309,6 +319,8 @@ bool exact_find(CUdeviceptr ptr, struct piece *out)
 {
 	const struct piece *p;
 	int zone;
+	if (atomic_load(&absent))
+		return false;
 	pthread_mutex_lock(&lock);
 	p = find(ptr, &zone);
 	if (p)

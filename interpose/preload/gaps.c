@@ -103,7 +103,7 @@ static void make(size_t size)
 void gaps_before(size_t bytes)
 {
 	size_t size = bytes >= PAGE ? PAGE : bytes;
-	unsigned n = bytes == 0 ? 0 : draw(size == PAGE ? 7 : 3);
+	unsigned n = bytes == 0 || core_mode() != MODE_RECORD ? 0 : draw(size == PAGE ? 7 : 3);
 	/* Inside a capture a gap could invalidate what the process itself does not. */
 	if (n == 0 || capture_active())
 		return;

@@ -169,11 +169,12 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 	return REAL(cuGraphExecDestroy)(exec);
 }
 
-/* Setters of nodes. Which graph a node belongs to the driver does not say, so all graphs count as changed. */
+/* Setters of nodes. Which graph a node belongs to the driver does not say, so all graphs count as changed: a recording walks
+ * them again. The restorer's own calls come here, too. */
 #define NODE_SETTER(name, parameters, arguments) \
 	CUresult name parameters \
 	{ \
-		if (hook_enter()) { \
+		if (core_mode() == MODE_RECORD && hook_enter()) { \
 			core_lock(); \
 			changes++; \
 			core_unlock(); \
