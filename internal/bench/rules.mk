@@ -9,3 +9,16 @@ build/stub/libcuda.so.1: $(wildcard $(BENCH)/stub/*.[ch]) $(wildcard internal/cu
 
 build/stub/calls: $(BENCH)/stub/calls.c build/stub/libcuda.so.1
 	$(CC) $(BENCH_CFLAGS) -o $@ $< build/stub/libcuda.so.1
+
+# Benchmarks of the restorer run in a process that has the stub as its driver, and the interposer before it. Their output is
+# what benchstat reads (build/bench/new.txt); the last lines are the aims.
+BENCH_RESTORE = cd restore && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_interpose.so LD_LIBRARY_PATH=$(CURDIR)/build/stub \
+	MEDUSA_MODE=replay $(CURDIR)/build/bench/restore.test -test.run '^$$' -test.bench . -test.benchtime 1x
+
+.PHONY: bench
+bench: lib build/stub/libcuda.so.1 build/stub/calls
+	@mkdir -p build/bench
+	$(GO) test -c -o build/bench/restore.test ./restore
+	$(BENCH_RESTORE) >$(CURDIR)/build/bench/new.txt
+	$(GO) test -run '^$$' -bench . -benchtime 1x ./materialize ./interpose >>build/bench/new.txt
+	$(GO) run ./internal/bench/aims $(if $(HISTORY),-append docs/results/bench.md) <build/bench/new.txt

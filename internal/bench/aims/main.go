@@ -1,0 +1,159 @@
+// Command aims reads what benchmarks print, passes it on, and ends with one line for each aim:
+//
+//	aim <name>: <measured> (goal <goal>) ok|short
+//
+// In: benchmark output on standard input. Out: the same, then the aims. With -append FILE a section with machine, date and
+// all figures goes to the end of that Markdown file. What can fail: an aim without a measurement, which counts as short; the
+// exit code is 0 nevertheless, since a noisy machine must not break a build (instruction counts guard against regressions).
+package main
+
+import (
+	"bufio"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// aim is one row of the table of aims: a metric of a benchmark and what it is to be at most.
+type aim struct {
+	name, benchmark, metric string
+	goal                    float64
+	unit                    string
+}
+
+var aims = []aim{
+	{"compile of ten models", "Paper", "compile-s", 2, "s"},
+	{"memory of compiling ten models", "Paper", "peak-MB", 300, "MB"},
+	{"restore over floor", "Floor/foundry-128", "over-floor", 1.15, ""},
+	{"own time per node", "Own/foundry-64", "own-ns/node", 300, "ns"},
+	{"artifact to first program", "First", "first-ms", 5, "ms"},
+	{"interposer per call", "ReplayCall", "worst-ns/call", 50, "ns"},
+	{"memory of 1,000,000 nodes over 100,000", "Large", "memory-ratio", 1.5, ""},
+}
+
+// result is a line of benchmark output: its metrics by unit.
+type result struct {
+	name    string
+	metrics map[string]float64
+}
+
+func main() {
+	history := flag.String("append", "", "Markdown `file` that gets a section with this run")
+	command := flag.String("command", "make bench", "what made the figures, for the file")
+	flag.Parse()
+	results, machine, err := read(os.Stdin, os.Stdout)
+	if err == nil {
+		fmt.Print(report(results))
+		if *history != "" {
+			err = appendTo(*history, section(time.Now().UTC(), *command, machine, results))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "aims:", err)
+		os.Exit(1)
+	}
+}
+
+// read parses "BenchmarkName-2  1  12 ns/op  3.4 metric ..." lines and copies everything to out.
+func read(in io.Reader, out io.Writer) (results []result, machine map[string]string, err error) {
+	machine = map[string]string{}
+	s := bufio.NewScanner(in)
+	for s.Scan() {
+		fmt.Fprintln(out, s.Text())
+		if key, value, ok := strings.Cut(s.Text(), ": "); ok && (key == "goos" || key == "goarch" || key == "cpu") {
+			machine[key] = value
+		}
+		words := strings.Fields(s.Text())
+		if len(words) < 4 || !strings.HasPrefix(words[0], "Benchmark") {
+			continue
+		}
+		name := strings.TrimPrefix(words[0], "Benchmark")
+		if cut := strings.LastIndexByte(name, '-'); cut > 0 {
+			if _, err := strconv.Atoi(name[cut+1:]); err == nil {
+				name = name[:cut]
+			}
+		}
+		r := result{name: name, metrics: map[string]float64{}}
+		for i := 2; i+1 < len(words); i += 2 {
+			value, err := strconv.ParseFloat(words[i], 64)
+			if err != nil {
+				return nil, nil, fmt.Errorf("read benchmark %s: %w", name, err)
+			}
+			r.metrics[words[i+1]] = value
+		}
+		results = append(results, r)
+	}
+	return results, machine, s.Err()
+}
+
+func find(results []result, a aim) (float64, bool) {
+	for _, r := range results {
+		if v, ok := r.metrics[a.metric]; ok && r.name == a.benchmark {
+			return v, true
+		}
+	}
+	return 0, false
+}
+
+func report(results []result) string {
+	var b strings.Builder
+	for _, a := range aims {
+		value, ok := find(results, a)
+		verdict, measured := "short", "nothing"
+		if ok {
+			measured = number(value, a.unit)
+			if value <= a.goal {
+				verdict = "ok"
+			}
+		}
+		fmt.Fprintf(&b, "aim %s: %s (goal %s) %s\n", a.name, measured, number(a.goal, a.unit), verdict)
+	}
+	return b.String()
+}
+
+func number(v float64, unit string) string {
+	text := strconv.FormatFloat(v, 'g', 4, 64)
+	if unit == "" {
+		return text
+	}
+	return text + " " + unit
+}
+
+// section is one entry of the history.
+func section(now time.Time, command string, machine map[string]string, results []result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n## %s\n\n`%s` on %s, %s/%s; driver: a stub (internal/bench/stub), no GPU.\n\n", now.Format(time.DateOnly), command,
+		machine["cpu"], machine["goos"], machine["goarch"])
+	fmt.Fprintf(&b, "```\n%s```\n\n| benchmark | metric | value |\n|---|---|---|\n", report(results))
+	for _, r := range results {
+		for _, unit := range units(r) {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", r.name, unit, number(r.metrics[unit], ""))
+		}
+	}
+	return b.String()
+}
+
+func appendTo(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("append to history: %w", err)
+	}
+	_, err = f.WriteString(text)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// units lists a result's metrics in order, but for what the testing package adds of its own.
+func units(r result) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.metrics)), func(unit string) bool {
+		return unit == "ns/op" || unit == "B/op" || unit == "allocs/op"
+	})
+}
