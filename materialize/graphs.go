@@ -141,14 +141,14 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 				c.label, i, fa.Name, n, len(na.Params))
 		}
 		var werr *WordError
-		where := fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n)
+		where := func() string { return fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n) }
 		pad := func(off, size uint32, e *WordError) {
-			e.Where = where
+			e.Where = where()
 			c.padding = c.padding.add(padding{c.index, i, off, size, e})
 		}
 		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups, pad)
 		if werr != nil {
-			werr.Where = where
+			werr.Where = where()
 			return nil, werr
 		}
 	}

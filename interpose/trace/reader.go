@@ -123,25 +123,32 @@ func (t *Reader) next() (Record, error) {
 		}
 	}
 	at := t.chunkStart + int64(t.chunkSize-len(t.chunk))
-	section := fmt.Sprintf("chunk %d, record %d", t.chunkNo-1, t.records)
+	var typ Type
+	section := func() string {
+		text := fmt.Sprintf("chunk %d, record %d", t.chunkNo-1, t.records)
+		if typ != 0 {
+			text += fmt.Sprintf(" (%s)", typ)
+		}
+		return text
+	}
 	corrupt := func(format string, args ...any) error {
-		return t.fail(section, at, fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
+		return t.fail(section(), at, fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
 	}
 	if t.ended {
 		return nil, corrupt("a record follows the end record")
 	}
 	d := decoder{b: t.chunk}
-	typ, length := Type(d.u32()), d.u32()
+	number, length := Type(d.u32()), d.u32()
 	if d.short || int64(length) > int64(len(d.b)) {
 		return nil, corrupt("it reaches past its chunk")
 	}
 	t.chunk = d.b[length:]
 	d.b = d.b[:length]
-	rec := newRecord(typ)
+	rec := newRecord(number)
 	if rec == nil {
-		return nil, t.fail(section, at, fmt.Errorf("%w: record type %d (needs a newer medusa)", ErrVersion, uint32(typ)))
+		return nil, t.fail(section(), at, fmt.Errorf("%w: record type %d (needs a newer medusa)", ErrVersion, uint32(number)))
 	}
-	section += fmt.Sprintf(" (%s)", typ)
+	typ = number
 	*rec.Header() = Head{Order: d.u64(), Time: d.u64(), Thread: d.u32()}
 	rec.decode(&d)
 	switch {
