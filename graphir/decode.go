@@ -114,11 +114,11 @@ func (d *decoder) allocations() error {
 		d.spec.Allocations = make([]Allocation, count)
 	}
 	for i := range d.spec.Allocations {
-		if pb.AllocLive[i] > 1 {
+		if pb.AllocLive[i] > 3 {
 			return &FormatError{"allocations", i, fmt.Errorf("alloc_live %d", pb.AllocLive[i])}
 		}
 		d.spec.Allocations[i] = Allocation{Kind: AllocKind(pb.AllocKind[i]), Owner: Owner(pb.AllocOwner[i]),
-			Size: pb.AllocSize[i], Live: pb.AllocLive[i] == 1}
+			Size: pb.AllocSize[i], Live: pb.AllocLive[i]&1 != 0, Divided: pb.AllocLive[i]&2 != 0}
 	}
 	return d.sequence(count)
 }

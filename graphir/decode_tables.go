@@ -27,6 +27,9 @@ func (d *decoder) tables() error {
 	for i, flags := range d.pb.EventFlags {
 		s.Events = append(s.Events, Event{Flags: flags, Step: d.pb.EventStep[i]})
 	}
+	if len(d.pb.BlockMap) > 0 {
+		s.BlockMap = d.pb.BlockMap
+	}
 	s.TensorMaps = table[TensorMap](len(d.pb.TensorMaps))
 	for _, pb := range d.pb.TensorMaps {
 		s.TensorMaps = append(s.TensorMaps, TensorMap{DataType: pb.DataType, Interleave: pb.Interleave, Swizzle: pb.Swizzle,

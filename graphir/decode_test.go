@@ -73,7 +73,7 @@ func TestDecodeNamesTheDamage(t *testing.T) {
 		{"decode graph: no graph section", func(pb *wire) { pb.Version = 0 }},
 		{"decode graph: no graph section", func(pb *wire) { pb.Strings = nil }},
 		{"decode allocations: columns of unequal length", func(pb *wire) { pb.AllocKind = pb.AllocKind[1:] }},
-		{"decode allocations[0]: alloc_live 2", func(pb *wire) { pb.AllocLive[0] = 2 }},
+		{"decode allocations[0]: alloc_live 4", func(pb *wire) { pb.AllocLive[0] = 4 }},
 		{"decode sequence: columns of unequal length", func(pb *wire) { pb.Freed = nil }},
 		{"decode sequence[0]: 5 allocations of 4", func(pb *wire) { pb.FreeGap[0] = 5 }},
 		{"decode modules[0]: string 99 of", func(pb *wire) { pb.Modules[0].Dso = 99 }},

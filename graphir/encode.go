@@ -106,6 +106,9 @@ func (e *encoder) allocations(s *Spec) {
 		if a.Live {
 			live = 1
 		}
+		if a.Divided {
+			live |= 2
+		}
 		e.pb.AllocKind = append(e.pb.AllocKind, byte(a.Kind))
 		e.pb.AllocOwner = append(e.pb.AllocOwner, byte(a.Owner))
 		e.pb.AllocLive = append(e.pb.AllocLive, live)

@@ -8,9 +8,9 @@ import (
 
 // versionOf is the oldest format version that can say all that a Spec says.
 func versionOf(s *Spec) uint32 {
-	later := len(s.Children)+len(s.Globals)+len(s.HostBuffers)+len(s.Events)+len(s.TensorMaps) > 0
+	later := len(s.Children)+len(s.Globals)+len(s.HostBuffers)+len(s.Events)+len(s.TensorMaps)+len(s.BlockMap) > 0
 	for _, a := range s.Allocations {
-		later = later || a.Kind > AllocPitch
+		later = later || a.Kind > AllocPitch || a.Divided
 	}
 	s.AllGraphs(func(g *Graph) {
 		for i := range g.Nodes {
@@ -27,6 +27,7 @@ func versionOf(s *Spec) uint32 {
 
 // tables writes the tables of version 2.
 func (e *encoder) tables(s *Spec) {
+	e.pb.BlockMap = s.BlockMap
 	for _, g := range s.Globals {
 		e.pb.Globals = append(e.pb.Globals, &graphpb.Global{Module: g.Module, Name: e.text(g.Name), Size: g.Size})
 	}

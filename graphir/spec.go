@@ -19,7 +19,10 @@ type Spec struct {
 	Tensors     []Tensor
 	Triggers    []Trigger
 	Region      Region
-	Images      []Image
+	// BlockMap is the digest of where a framework's allocator had its blocks when the capture phase began, where a pointer
+	// depends on that; else empty.
+	BlockMap []byte
+	Images   []Image
 }
 
 // AllocKind is the driver call that an allocation came from (enum alloc_kind of interpose/trace.spec).
@@ -55,6 +58,8 @@ type Allocation struct {
 	Owner Owner
 	Size  uint64
 	Live  bool // not freed when the engine was ready
+	// Divided says that a framework's allocator hands out parts of it, and may place them otherwise in another process.
+	Divided bool
 	// Address is where the allocation lay when it was recorded; 0 where that was not in the Spec's Region.
 	Address uint64
 }
@@ -72,6 +77,7 @@ const (
 	SpaceAlloc  Space = iota // Allocations
 	SpaceGlobal              // Globals
 	SpaceHost                // HostBuffers
+	SpaceTensor              // Tensors in divided allocations: by name, wherever the engine has placed them
 )
 
 // Pointer is an indirect index pointer (paper §4.1): the Offset-th byte of the Alloc-th allocation, or, in another space,

@@ -47,7 +47,13 @@ func (t *textWriter) tables() {
 		if a.Live {
 			live = " live"
 		}
+		if a.Divided {
+			live += " divided"
+		}
 		t.printf("alloc %d: %s %s size=%d%s\n", i, a.Kind, a.Owner, a.Size, live)
+	}
+	if len(s.BlockMap) > 0 {
+		t.printf("block map: %x\n", s.BlockMap)
 	}
 	t.sequence()
 	for i := range s.Modules {
@@ -130,7 +136,7 @@ func (t *textWriter) rest() {
 // String returns alloc#i+offset, as paper §4.1 writes it.
 func (p Pointer) String() string { return fmt.Sprintf("%s#%d+%d", p.Space, p.Alloc, p.Offset) }
 
-func (s Space) String() string { return name(uint8(s)+1, "alloc", "global", "host") }
+func (s Space) String() string { return name(uint8(s)+1, "alloc", "global", "host", "tensor") }
 
 func (f *Fixup) String() string {
 	if f.TensorMap != 0 {

@@ -69,10 +69,17 @@ func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 		entries = len(v.spec.Globals)
 	case SpaceHost:
 		entries = len(v.spec.HostBuffers)
+	case SpaceTensor:
+		entries = len(v.spec.Tensors)
 	}
 	if int64(p.Alloc) >= int64(entries) {
 		v.bad(path(), "%s %d of %d", p.Space, p.Alloc, entries)
 		return
+	}
+	if p.Space == SpaceTensor {
+		if at := v.spec.Tensors[p.Alloc].At.Alloc; int64(at) < int64(len(v.spec.Allocations)) && !v.spec.Allocations[at].Divided {
+			v.bad(path(), "tensor %d lies in an undivided allocation", p.Alloc)
+		}
 	}
 	whole := v.spec.ObjectSize(v.spec.Target(p))
 	if p.Offset > whole || size > whole-p.Offset {
@@ -81,6 +88,9 @@ func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 }
 
 func (v *validator) allocations() {
+	if n := len(v.spec.BlockMap); n != 0 && n != 32 {
+		v.bad("block_map", "%d bytes", n)
+	}
 	if len(v.spec.Allocations) > math.MaxInt32 {
 		v.bad("allocations", "%d of them", len(v.spec.Allocations))
 	}

@@ -8,15 +8,20 @@ import (
 	"medusa/interpose/trace"
 )
 
-// A framework's allocator places tensors inside of driver allocations, and a restored process that repeats those need not
-// place tensors alike. So a graph's pointer into an engine-owned allocation that such an allocator divides is accepted only
-// where it leads into a tensor that the engine named: the restored engine names it again, and its place is compared. A
-// pointer into a block that was free when the capture phase began is refused: online, something else may own it.
+// A framework's allocator places tensors inside of driver allocations, and a process that repeats those need not place
+// tensors alike (PyTorch breaks ties by address). So a pointer into an allocation that such an allocator divides resolves
+// by the name of the tensor it leads into. Where it leads into none, index and offset hold only if the allocator's block
+// map at the start of the capture phase was the same in both runs, and they hold online only where it is the same again.
+// A pointer into a block that was free when the capture phase began is refused: online, something else may own it.
 
-// blockMap is the framework's allocator at the start of the capture phase: its blocks by ascending address.
-type blockMap []*trace.Block
+// block is one entry of a framework's block map at the start of the capture phase.
+type block struct {
+	graphir.Block
+	addr uint64
+}
 
-func (r *Recording) blocksAtCapture() blockMap {
+// blockMap returns the blocks inside allocations by (allocation, offset).
+func (r *Recording) blockMap() []block {
 	start := r.phaseOrder("warmup", "capture")
 	last := map[uint64]*trace.Block{}
 	for _, b := range r.blocks {
@@ -24,76 +29,127 @@ func (r *Recording) blocksAtCapture() blockMap {
 			last[b.Addr] = b
 		}
 	}
-	var m blockMap
+	live := r.liveAt(start)
+	var m []block
 	for _, b := range last {
-		m = append(m, b)
+		if a := live.holding(b.Addr); a != nil && a.space == graphir.SpaceAlloc {
+			m = append(m, block{graphir.Block{Alloc: a.id, Offset: b.Addr - a.addr, Size: b.Size, Live: b.Live != 0}, b.Addr})
+		}
 	}
-	slices.SortFunc(m, func(x, y *trace.Block) int { return compareU64(x.Addr, y.Addr) })
+	slices.SortFunc(m, func(x, y block) int { return compareU64(x.addr, y.addr) })
 	return m
 }
 
-// at returns the block that holds addr, or nil.
-func (m blockMap) at(addr uint64) *trace.Block {
-	i, found := slices.BinarySearchFunc(m, addr, func(b *trace.Block, a uint64) int { return compareU64(b.Addr, a) })
-	if !found {
-		i--
-	}
-	if i < 0 || addr-m[i].Addr >= m[i].Size {
-		return nil
-	}
-	return m[i]
+// tensorRange is a named tensor that lies in a divided allocation.
+type tensorRange struct {
+	addr, size uint64
+	index      uint32 // in Spec.Tensors
 }
 
-func checkBlocks(a *Recording, spec *graphir.Spec) error {
-	m := a.blocksAtCapture()
-	if len(m) == 0 {
-		return nil
-	}
-	named := func(p graphir.Pointer) bool {
-		for i := range spec.Tensors {
-			t := &spec.Tensors[i]
-			if t.At.Space == p.Space && t.At.Alloc == p.Alloc && p.Offset >= t.At.Offset && p.Offset < t.At.Offset+t.Size {
-				return true
-			}
-		}
-		return false
-	}
-	for gi := range spec.Graphs {
-		g := &spec.Graphs[gi]
-		for ni := range g.Nodes {
-			for _, p := range pointers(&g.Nodes[ni]) {
-				if p.Space != graphir.SpaceAlloc || spec.Allocations[p.Alloc].Owner != graphir.OwnerEngine || named(p) {
-					continue
-				}
-				b := m.at(a.allocs[p.Alloc].addr + p.Offset)
-				switch {
-				case b == nil:
-					continue // the framework's allocator does not divide this allocation
-				case b.Live == 0:
-					return &RefusedError{g.Label, ni, nodeTypeName(uint32(g.Nodes[ni].Type)), fmt.Sprintf(
-						"it refers to alloc#%d+%d, in a block that was free when the capture phase began", p.Alloc, p.Offset)}
-				default:
-					return &RefusedError{g.Label, ni, nodeTypeName(uint32(g.Nodes[ni].Type)), fmt.Sprintf(
-						"it refers to alloc#%d+%d, which lies in no named tensor (a restored start may place it elsewhere)", p.Alloc, p.Offset)}
-				}
-			}
+// nameTensors makes the run resolve addresses inside of named tensors by name, where they lie in divided allocations.
+func (r *Recording) nameTensors(divided map[uint32]bool) {
+	live := r.liveAt(r.readyOrder)
+	for i, t := range r.lastTensors() {
+		if a := live.holding(t.Addr); a != nil && a.space == graphir.SpaceAlloc && divided[a.id] {
+			r.named = append(r.named, tensorRange{t.Addr, t.Size, uint32(i)})
 		}
 	}
-	return nil
+	slices.SortStableFunc(r.named, func(x, y tensorRange) int { return compareU64(x.addr, y.addr) })
 }
 
-// pointers returns every pointer of a node.
-func pointers(n *graphir.Node) []graphir.Pointer {
-	var out []graphir.Pointer
-	switch {
-	case n.Kernel != nil:
-		for _, f := range n.Kernel.Fixups {
-			out = append(out, f.Pointer)
+// lastTensors returns the named tensors in the order in which their names first appeared. A name that was marked twice
+// keeps its last place.
+func (r *Recording) lastTensors() []*trace.Tensor {
+	index := map[string]int{}
+	var out []*trace.Tensor
+	for _, t := range r.tensors {
+		if k, ok := index[t.Name]; ok {
+			out[k] = t
+			continue
 		}
-	case n.Memset != nil:
-		out = append(out, n.Memset.Dst)
-	case n.Memcpy != nil:
-		out = append(out, n.Memcpy.Src.Pointer, n.Memcpy.Dst.Pointer)
+		index[t.Name] = len(out)
+		out = append(out, t)
 	}
 	return out
+}
+
+// blocks is what both runs say about a framework's allocator.
+type blocks struct {
+	a     []block
+	equal bool
+	spec  *graphir.Spec
+}
+
+// divideAllocations marks the allocations that a framework's allocator divides in either run.
+func divideAllocations(a, b *Recording, spec *graphir.Spec) *blocks {
+	m := &blocks{a: a.blockMap(), spec: spec}
+	mb := b.blockMap()
+	m.equal = string(graphir.BlockMapDigest(entries(m.a))) == string(graphir.BlockMapDigest(entries(mb)))
+	divided := map[uint32]bool{}
+	for _, e := range slices.Concat(m.a, mb) {
+		divided[e.Alloc] = true
+		spec.Allocations[e.Alloc].Divided = true
+	}
+	a.nameTensors(divided)
+	b.nameTensors(divided)
+	return m
+}
+
+func entries(m []block) []graphir.Block {
+	var out []graphir.Block
+	for i := range m {
+		out = append(out, m[i].Block)
+	}
+	return out
+}
+
+// check refuses graphs whose pointers would not mean the same online, and notes the block map where one depends on it.
+func (m *blocks) check() error {
+	if len(m.a) == 0 {
+		return nil
+	}
+	var err error
+	m.spec.AllGraphs(func(g *graphir.Graph) {
+		for ni := range g.Nodes {
+			g.Nodes[ni].Pointers(func(p graphir.Pointer) {
+				if reason := m.problem(p); reason != "" && err == nil {
+					err = &RefusedError{g.Label, ni, nodeTypeName(uint32(g.Nodes[ni].Type)), reason}
+				}
+			})
+		}
+	})
+	for _, c := range m.spec.Contents {
+		for _, f := range c.Fixups {
+			if reason := m.problem(f.Pointer); reason != "" && err == nil {
+				err = fmt.Errorf("compile saved contents of %s: %s", graphir.Pointer{Alloc: c.Alloc, Space: c.Space}, reason)
+			}
+		}
+	}
+	return err
+}
+
+// problem says why the pointer cannot be restored, or nothing.
+func (m *blocks) problem(p graphir.Pointer) string {
+	at := p
+	if p.Space == graphir.SpaceTensor {
+		at = m.spec.Tensors[p.Alloc].At
+		at.Offset += p.Offset
+	}
+	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Alloc].Divided {
+		return ""
+	}
+	for i := range m.a {
+		b := &m.a[i]
+		if b.Alloc == at.Alloc && at.Offset-b.Offset < b.Size && !b.Live {
+			return fmt.Sprintf("it refers to %s, in a block that was free when the capture phase began: a restored start may use it for something else", at)
+		}
+	}
+	if p.Space == graphir.SpaceTensor {
+		return ""
+	}
+	if !m.equal {
+		return fmt.Sprintf("it refers to %s, which lies in no named tensor, and the framework's allocator places blocks differently from run to run", at)
+	}
+	m.spec.BlockMap = graphir.BlockMapDigest(entries(m.a))
+	return ""
 }

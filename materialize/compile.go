@@ -35,6 +35,7 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 			Kind: al.kind, Owner: owner, Size: al.size, Live: al.died > a.readyOrder || al.died == noOrder, Address: a.placeOf(al),
 		})
 	}
+	division := divideAllocations(a, b, spec)
 	graphsA, graphsB := a.instantiated(), b.instantiated()
 	if len(graphsA) != len(graphsB) {
 		return nil, nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
@@ -71,7 +72,7 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 	if err := compileTensors(a, b, spec); err != nil {
 		return nil, nil, err
 	}
-	if err := checkBlocks(a, spec); err != nil {
+	if err := division.check(); err != nil {
 		return nil, nil, err
 	}
 	spec.Triggers = chooseTriggers(spec, table.late)
@@ -126,42 +127,40 @@ func (r *Recording) describeStep(i int) string {
 	return fmt.Sprintf("alloc#%d of kind %d, %d bytes", s.Alloc, al.kind, al.size)
 }
 
-// compileTensors turns the engine's named tensors into pointers. A name that was marked twice keeps its last place.
+// compileTensors turns the engine's named tensors into pointers.
 func compileTensors(a, b *Recording, spec *graphir.Spec) error {
-	if len(a.tensors) != len(b.tensors) {
-		return fmt.Errorf("compile tensors: %d marked in run A, %d in run B", len(a.tensors), len(b.tensors))
+	ta, tb := a.lastTensors(), b.lastTensors()
+	if len(ta) != len(tb) {
+		return fmt.Errorf("compile tensors: %d marked in run A, %d in run B", len(ta), len(tb))
 	}
 	la, lb := a.liveAt(a.readyOrder), b.liveAt(b.readyOrder)
-	index := map[string]int{}
-	for i, ta := range a.tensors {
-		tb := b.tensors[i]
-		if ta.Name != tb.Name || ta.Size != tb.Size || ta.Role != tb.Role {
-			return fmt.Errorf("compile tensor %q: it differs between the runs", ta.Name)
+	for i, t := range ta {
+		if t.Name != tb[i].Name || t.Size != tb[i].Size || t.Role != tb[i].Role {
+			return fmt.Errorf("compile tensor %q: it differs between the runs", t.Name)
 		}
-		at, err := tensorPlace(la, lb, ta, tb)
+		at, err := tensorPlace(la, lb, t, tb[i], spec)
 		if err != nil {
-			return fmt.Errorf("compile tensor %q: %w", ta.Name, err)
+			return fmt.Errorf("compile tensor %q: %w", t.Name, err)
 		}
-		t := graphir.Tensor{
-			Name: ta.Name, Role: graphir.Role(ta.Role), DType: graphir.DType(ta.Dtype), At: at, Size: ta.Size,
-			Shape: ta.Shape, Lo: ta.Lo, Hi: ta.Hi, Distinct: ta.Fill == fillDistinct,
-		}
-		if k, ok := index[t.Name]; ok {
-			spec.Tensors[k] = t
-			continue
-		}
-		index[t.Name] = len(spec.Tensors)
-		spec.Tensors = append(spec.Tensors, t)
+		spec.Tensors = append(spec.Tensors, graphir.Tensor{
+			Name: t.Name, Role: graphir.Role(t.Role), DType: graphir.DType(t.Dtype), At: at, Size: t.Size,
+			Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Fill == fillDistinct,
+		})
 	}
 	return nil
 }
 
-// tensorPlace resolves a marked address, which is known to be one, to the allocation that holds all its bytes.
-func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor) (graphir.Pointer, error) {
-	ra, na := la.resolve(ta.Addr)
-	rb, nb := lb.resolve(tb.Addr)
-	if na == 0 || nb == 0 || ra[0] != rb[0] {
-		return graphir.Pointer{}, errors.New("it lies in no allocation, or not in the same in both runs")
+// tensorPlace returns the allocation that holds a marked address, which is known to be one. In a divided allocation the
+// place is that of run A: the name counts.
+func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, spec *graphir.Spec) (graphir.Pointer, error) {
+	a, b := la.holding(ta.Addr), lb.holding(tb.Addr)
+	if a == nil || b == nil {
+		return graphir.Pointer{}, errors.New("it lies in no allocation")
 	}
-	return ra[0], nil
+	at := graphir.Pointer{Alloc: a.id, Offset: ta.Addr - a.addr, Space: a.space}
+	divided := at.Space == graphir.SpaceAlloc && spec.Allocations[at.Alloc].Divided
+	if !divided && at != (graphir.Pointer{Alloc: b.id, Offset: tb.Addr - b.addr, Space: b.space}) {
+		return graphir.Pointer{}, errors.New("it does not lie in the same place in both runs")
+	}
+	return at, nil
 }

@@ -207,6 +207,9 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 	refuse := func(format string, args ...any) error {
 		return &RefusedError{c.label, i, kind, "it refers to " + fmt.Sprintf(format, args...)}
 	}
+	if ptr.Space == graphir.SpaceTensor {
+		return nil // the tensor is live at ready, or naming it fails
+	}
 	if ptr.Space == graphir.SpaceGlobal {
 		switch g := c.a.global(ptr.Alloc); {
 		case g.kind == graphir.AllocManaged:

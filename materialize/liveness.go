@@ -11,11 +11,14 @@ import (
 //
 // The moment matters (paper §4.1, Figure 6): an address that was freed and handed out again belongs to the second
 // allocation for everything launched after it, and to the first for everything before.
-type liveSet struct{ byAddr []*allocation }
+type liveSet struct {
+	byAddr []*allocation
+	named  []tensorRange // by address; what lies in them resolves by name
+}
 
 // liveAt returns the allocations live just before the record with the given order.
 func (r *Recording) liveAt(order uint64) *liveSet {
-	s := &liveSet{}
+	s := &liveSet{named: r.named}
 	for i := range r.allocs {
 		if a := &r.allocs[i]; a.born < order && order <= a.died {
 			s.byAddr = append(s.byAddr, a)
@@ -33,6 +36,9 @@ func (r *Recording) liveAt(order uint64) *liveSet {
 // resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
 // two allocations touch.
 func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
+	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {
+		return [2]graphir.Pointer{{Alloc: s.named[k].index, Offset: addr - s.named[k].addr, Space: graphir.SpaceTensor}}, 1
+	}
 	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr })
 	for _, k := range [2]int{i - 1, i - 2} {
 		if k < 0 {
@@ -44,6 +50,15 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 		}
 	}
 	return out, n
+}
+
+// holding returns the allocation that the byte at addr is in, or nil.
+func (s *liveSet) holding(addr uint64) *allocation {
+	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr }) - 1
+	if i < 0 || addr-s.byAddr[i].addr >= s.byAddr[i].size {
+		return nil
+	}
+	return s.byAddr[i]
 }
 
 // span returns the lowest and the highest address any live allocation reaches, to rule out most words at once.

@@ -35,6 +35,7 @@ type Recording struct {
 	region     graphir.Region      // where device memory lay
 	limits     []*trace.ExactLimit // why it should not lie there
 	readyOrder uint64
+	named      []tensorRange // set while compiling
 }
 
 // noOrder is the order of what never happened.

@@ -104,6 +104,9 @@ func (s *Session) checker() (*checker, error) {
 		execs[i] = g.exec
 	}
 	m := engineMemory(s.spec, allocs)
+	if err := s.placeTensors(m); err != nil {
+		return nil, err
+	}
 	r, err := newResolver(s.spec)
 	if err == nil {
 		err = r.globals(m)
@@ -179,7 +182,11 @@ func (c *checker) prepare() (err error) {
 		if err != nil {
 			return err
 		}
-		c.fills[i] = &known{data: data, first: s.offset - t.At.Offset}
+		first := s.offset
+		if !c.spec.IsTensor(s.alloc) {
+			first -= t.At.Offset
+		}
+		c.fills[i] = &known{data: data, first: first}
 	}
 	for i := range c.spec.Contents {
 		if err := c.saveContent(&c.spec.Contents[i]); err != nil {

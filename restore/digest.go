@@ -23,12 +23,22 @@ type hasher struct {
 func newHasher(m *memory) *hasher {
 	h := &hasher{spec: m.spec, base: m.base, buf: make([]byte, 128*digest.ChunkBytes)}
 	for i, base := range m.base {
-		if base != 0 {
+		if base != 0 && addressable(m.spec, uint32(i)) {
 			h.order = append(h.order, uint32(i))
 		}
 	}
 	sort.Slice(h.order, func(i, j int) bool { return h.base[h.order[i]] < h.base[h.order[j]] })
 	return h
+}
+
+// addressable reports whether an address counts as one inside of the object. In a divided allocation it counts by tensor,
+// unless all blocks are known to be where they were.
+func addressable(spec *graphir.Spec, object uint32) bool {
+	byBlock := len(spec.BlockMap) > 0
+	if spec.IsTensor(object) {
+		return !byBlock && spec.Allocations[spec.Tensors[object-spec.Object(graphir.SpaceTensor, 0)].At.Alloc].Divided
+	}
+	return byBlock || int64(object) >= int64(len(spec.Allocations)) || !spec.Allocations[object].Divided
 }
 
 func total(spans []span, class digest.Class) uint64 {

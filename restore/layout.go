@@ -37,11 +37,35 @@ func spansOf(spec *graphir.Spec) []span {
 		if !a.Live || a.Size == 0 || (!used[i] && (host || a.Owner == graphir.OwnerGraph)) {
 			continue
 		}
+		if a.Divided {
+			spans = append(spans, dividedSpans(spec, uint32(i), kv)...)
+			continue
+		}
 		spans = append(spans, divide(spec, uint32(i), kv)...)
 	}
 	for i, g := range spec.Globals {
 		if object := spec.Object(graphir.SpaceGlobal, uint32(i)); used[object] && g.Size > 0 {
 			spans = append(spans, divide(spec, object, kv)...)
+		}
+	}
+	return spans
+}
+
+// dividedSpans covers an allocation that a framework's allocator divides: its tensors, each wherever it lies, and the rest
+// where the blocks are known to be where they were.
+func dividedSpans(spec *graphir.Spec, alloc uint32, kv uint64) []span {
+	var spans []span
+	for i := range spec.Tensors {
+		if t := &spec.Tensors[i]; t.At.Alloc == alloc && t.At.Space == graphir.SpaceAlloc {
+			spans = append(spans, flatten(spec.Object(graphir.SpaceTensor, uint32(i)), tensorLayers(t, i, 0, kv))...)
+		}
+	}
+	if len(spec.BlockMap) == 0 {
+		return spans
+	}
+	for _, s := range divide(spec, alloc, kv) {
+		if s.tensor == noTensor {
+			spans = append(spans, s)
 		}
 	}
 	return spans
@@ -92,16 +116,21 @@ func divide(spec *graphir.Spec, alloc uint32, kv uint64) []span {
 		if t.At.Alloc != alloc {
 			continue
 		}
-		whole := layer{t.At.Offset, t.At.Offset + t.Size, role{classOf(t.Role), i, 1}}
-		layers = append(layers, whole)
-		if head := kvHead(&t, kv); head < t.Size {
-			tail := whole
-			tail.from += head
-			tail.role.stride = (kv-checkedKV)/(checkedKV/4) + 1
-			layers = append(layers, tail)
-		}
+		layers = append(layers, tensorLayers(&t, i, t.At.Offset, kv)...)
 	}
 	return flatten(alloc, layers)
+}
+
+// tensorLayers is the tensor with the given index at an offset of its object.
+func tensorLayers(t *graphir.Tensor, index int, offset, kv uint64) []layer {
+	layers := []layer{{offset, offset + t.Size, role{classOf(t.Role), index, 1}}}
+	if head := kvHead(t, kv); head < t.Size {
+		tail := layers[0]
+		tail.from += head
+		tail.role.stride = (kv-checkedKV)/(checkedKV/4) + 1
+		layers = append(layers, tail)
+	}
+	return layers
 }
 
 // kvHead returns how much of a tensor is checked without gaps, where the KV cache holds kv bytes in all.

@@ -100,7 +100,7 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	if err != nil {
 		return fail(SequenceMismatch, err)
 	}
-	if err := s.comparePlaces(r.memory); err != nil {
+	if err := s.placeTensors(r.memory); err != nil {
 		return fail(SequenceMismatch, err)
 	}
 	for _, f := range functions {

@@ -1,17 +1,25 @@
 package restore
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"unsafe"
 
 	"medusa/graphir"
+	"medusa/internal/cuda"
+)
+
+var (
+	procTensorGet = cuda.Process("medusa_tensor_get")
+	procBlockMap  = cuda.Process("medusa_block_map")
 )
 
 // tensorPlace is where a named tensor lies in this process.
 type tensorPlace struct{ addr, size uint64 }
 
-// Place states where a named tensor lies, for engines whose own allocator divides driver allocations: equal sequences of
-// those do not make equal places inside them. Graphs then restores only where every engine-owned tensor of the artifact
-// was stated and lies at its recorded offset. Engines that name allocations as a whole need not call it.
+// Place states where a named tensor lies, for engines that do not mark tensors (medusa_mark_tensor) in a restored start.
+// Pointers into allocations that the engine's own allocator divides are resolved by it.
 func (s *Session) Place(name string, addr, size uint64) {
 	if s.places == nil {
 		s.places = make(map[string]tensorPlace)
@@ -19,28 +27,68 @@ func (s *Session) Place(name string, addr, size uint64) {
 	s.places[name] = tensorPlace{addr, size}
 }
 
-// comparePlaces checks what Place stated.
-func (s *Session) comparePlaces(m *memory) error {
-	if s.places == nil {
-		return nil
-	}
+// placeTensors gives the tensors in divided allocations their addresses in this process: equal sequences of driver
+// allocations do not make equal places inside them. Where a pointer depends on places that nobody named, all blocks of
+// the framework's allocator have to be where they were.
+func (s *Session) placeTensors(m *memory) error {
 	for i := range s.spec.Tensors {
 		t := &s.spec.Tensors[i]
-		if t.At.Space != graphir.SpaceAlloc || s.spec.Allocations[t.At.Alloc].Owner != graphir.OwnerEngine {
+		if t.At.Space != graphir.SpaceAlloc || !s.spec.Allocations[t.At.Alloc].Divided {
 			continue
 		}
-		got, ok := s.places[t.Name]
+		place, ok := s.places[t.Name]
 		if !ok {
-			return fmt.Errorf("compare places: the engine did not name tensor %s", t.Name)
+			if place, ok = markedPlace(t.Name); !ok {
+				return fmt.Errorf("place tensor %s: the engine did not name it", t.Name)
+			}
 		}
-		want, err := m.address(t.At)
-		if err != nil {
-			return fmt.Errorf("compare place of tensor %s: %w", t.Name, err)
+		if place.size != t.Size {
+			return fmt.Errorf("place tensor %s: %d bytes, %d when recorded", t.Name, place.size, t.Size)
 		}
-		if got.addr != want || got.size != t.Size {
-			return fmt.Errorf("compare places: tensor %s is %d bytes at %#x, recorded %d bytes at what is %#x here (the framework's allocator placed it elsewhere)",
-				t.Name, got.size, got.addr, t.Size, want)
-		}
+		m.base[s.spec.Object(graphir.SpaceTensor, uint32(i))] = place.addr
+	}
+	if len(s.spec.BlockMap) == 0 {
+		return nil
+	}
+	now, err := blockMap()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(graphir.BlockMapDigest(now), s.spec.BlockMap) {
+		return errors.New("compare block maps: the framework's allocator has placed blocks differently, and a graph points to one that has no name")
 	}
 	return nil
+}
+
+func markedPlace(name string) (p tensorPlace, ok bool) {
+	if !procTensorGet.Present() {
+		return p, false
+	}
+	text := append([]byte(name), 0)
+	var place [2]uint64
+	r, err := procTensorGet.Invoke(uintptr(unsafe.Pointer(&text[0])), uintptr(unsafe.Pointer(&place[0])), uintptr(unsafe.Pointer(&place[1])))
+	return tensorPlace{place[0], place[1]}, err == nil && int32(r) == 0
+}
+
+// markedBlock mirrors struct medusa_block.
+type markedBlock struct {
+	Alloc, Live  uint32
+	Offset, Size uint64
+}
+
+// blockMap reads the framework's blocks as they were when the capture phase began.
+func blockMap() ([]graphir.Block, error) {
+	n, err := procBlockMap.Invoke(0, 0)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	marked := make([]markedBlock, n)
+	if _, err := procBlockMap.Invoke(uintptr(unsafe.Pointer(&marked[0])), n); err != nil {
+		return nil, err
+	}
+	blocks := make([]graphir.Block, n)
+	for i, b := range marked {
+		blocks[i] = graphir.Block{Alloc: b.Alloc, Live: b.Live != 0, Offset: b.Offset, Size: b.Size}
+	}
+	return blocks, nil
 }

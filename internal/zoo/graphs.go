@@ -5,7 +5,9 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math"
+	"os"
 	"unsafe"
 
 	"medusa/internal/cuda"
@@ -36,6 +38,12 @@ type zoo struct {
 	input, output, scratch      cuda.DevicePtr
 	cache                       cuda.DevicePtr
 	arena, table, magic, reused cuda.DevicePtr // graph-owned: allocated in the capture phase
+
+	// ZOO_ALLOCATOR: "" for an allocation a tensor; "caching" for all tensors from caching; "unnamed" for the same without
+	// a name for one of them; "freed" for a graph that uses a block its owner gave back.
+	mode    string
+	caching caching
+	freed   cuda.DevicePtr
 
 	native   map[int64]cuda.GraphExec
 	restored map[int64]*restore.Graph
@@ -80,15 +88,32 @@ func (z *zoo) open() error {
 }
 
 func (z *zoo) allocate() (err error) {
-	for i := range z.weights {
-		if z.weights[i], err = cuda.MemAlloc(size); err != nil {
+	allocate := cuda.MemAlloc
+	if z.mode = os.Getenv("ZOO_ALLOCATOR"); z.mode != "" {
+		z.caching.high = os.Getenv("ZOO_TIES") == "high"
+		allocate = z.caching.allocate
+		if err := z.caching.tie(); err != nil {
 			return err
 		}
 	}
-	for _, p := range []*cuda.DevicePtr{&z.input, &z.output, &z.scratch} {
-		if *p, err = cuda.MemAlloc(size); err != nil {
+	for i := range z.weights {
+		if z.weights[i], err = allocate(size); err != nil {
 			return err
 		}
+		if z.mode != "" && (z.mode != "unnamed" || i != 1) {
+			marks.Named(marks.Tensor{Name: fmt.Sprintf("weight.%d", i), Addr: z.weights[i], Size: size, Role: marks.Weight, DType: marks.F32})
+		}
+	}
+	for _, p := range []*cuda.DevicePtr{&z.input, &z.output, &z.scratch} {
+		if *p, err = allocate(size); err != nil {
+			return err
+		}
+	}
+	if z.mode == "freed" {
+		if z.freed, err = allocate(size); err != nil {
+			return err
+		}
+		z.caching.release(z.freed, size)
 	}
 	marks.Named(marks.Tensor{Name: "input", Addr: z.input, Size: size, Role: marks.Input, DType: marks.F32})
 	marks.Named(marks.Tensor{Name: "output", Addr: z.output, Size: size, Role: marks.Output, DType: marks.F32})
@@ -183,6 +208,9 @@ func (z *zoo) capture(batch int64, body func() error) error {
 // before it left, and the join reads both.
 func (z *zoo) fork() error {
 	t1, t2, t3 := z.arena, z.arena+size, z.arena+2*size
+	if z.freed != 0 {
+		t3 = z.freed
+	}
 	steps := []func() error{
 		func() error {
 			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.input).Ptr(z.weights[0]).Ptr(t1).I32(elements))

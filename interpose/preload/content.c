@@ -34,6 +34,12 @@ void content_block(uint64_t addr, uint64_t size, bool live)
 	blocks[i] = (struct range){addr, size, live};
 }
 
+void content_blocks(void (*visit)(uint64_t addr, uint64_t size, bool live))
+{
+	for (size_t i = 0; i < n_blocks; i++)
+		visit(blocks[i].addr, blocks[i].size, blocks[i].live);
+}
+
 void content_forget(uint64_t addr, uint64_t size)
 {
 	for (size_t i = 0; i < n_blocks;) {

@@ -12,6 +12,7 @@
 
 /* The framework's allocator handed out or took back a block. Needs the lock held. */
 void content_block(uint64_t addr, uint64_t size, bool live);
+void content_blocks(void (*visit)(uint64_t addr, uint64_t size, bool live));
 /* The driver takes a range back, blocks and all. Needs the lock held. */
 void content_forget(uint64_t addr, uint64_t size);
 /* Waits for the device and records. Takes the lock where it needs it. */

@@ -8,6 +8,7 @@
 #include "graphs.h"
 #include "maps.h"
 #include "medusa.h"
+#include "places.h"
 
 /* Records under the lock, where there is a trace. */
 #define RECORD(...) \
@@ -37,6 +38,8 @@ void medusa_mark_phase(const char *phase)
 	if (core_mode() == MODE_INERT)
 		return;
 	core_lock();
+	if (strcmp(phase, "warmup") == 0 || strcmp(phase, "capture") == 0)
+		places_freeze();
 	maps_phase(phase);
 	core_unlock();
 	if (strcmp(phase, "ready") != 0 || !trace_is_open())
@@ -57,12 +60,22 @@ void medusa_mark_graph(const char *label, int64_t batch)
 
 void medusa_mark_tensor(const struct medusa_tensor *t)
 {
+	if (core_mode() == MODE_INERT)
+		return;
+	core_lock();
+	places_tensor(t);
+	core_unlock();
 	RECORD(trace_tensor(w, t->name, t->addr, t->size, t->role, t->dtype, t->fill, t->shape, t->ndim < 8 ? t->ndim : 8, t->lo, t->hi));
 }
 
 void medusa_mark_block(uint64_t addr, uint64_t size, int live)
 {
-	RECORD(content_block(addr, size, live != 0); trace_block(w, addr, size, live != 0));
+	if (core_mode() == MODE_INERT)
+		return;
+	core_lock();
+	content_block(addr, size, live != 0);
+	core_unlock();
+	RECORD(trace_block(w, addr, size, live != 0));
 }
 
 void medusa_mark_identity(const char *key, const char *value) { RECORD(trace_identity(w, key, value)); }

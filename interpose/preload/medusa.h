@@ -127,12 +127,24 @@ int medusa_module_get(size_t i, struct medusa_module *out);
  * stay out of the sequence above: the first layer, run eagerly, may do what the skipped warm-up did. */
 void medusa_trigger_begin(void);
 void medusa_trigger_end(void);
-size_t medusa_trigger_functions(uint64_t *out, size_t cap); /* distinct CUfunctions launched, returns the full count */
+size_t medusa_trigger_functions(uint64_t *out, size_t cap); /* distinct handles launched: a CUfunction, or a CUkernel in its place; returns the full count */
 uint64_t medusa_trigger_launches(void);
 
 /* Captured graphs, in capture order: label and the CUgraphExec last instantiated from each (0 while there is none). */
 size_t medusa_graph_count(void);
 int medusa_graph_get(size_t i, char *label, size_t cap, uint64_t *exec);
+
+/* Where a tensor was last named (medusa_mark_tensor): 0, or -1 where nobody has. */
+int medusa_tensor_get(const char *name, uint64_t *addr, uint64_t *size);
+
+/* The blocks of the framework's allocator when the capture phase began (phase "warmup" or "capture"), in no order. Those
+ * in allocations of trigger scopes are left out. */
+struct medusa_block {
+	uint32_t alloc; /* index */
+	uint32_t live;
+	uint64_t offset, size;
+};
+size_t medusa_block_map(struct medusa_block *out, size_t cap); /* returns the full count */
 
 /* ---- the player, restore -> driver ------------------------------------------------------------------------ */
 
