@@ -119,3 +119,36 @@ func TestValidateVersion2(t *testing.T) {
 		}
 	}
 }
+
+// A framework's allocator: divided allocations, tensors by name, the block map.
+func TestDividedAllocations(t *testing.T) {
+	s := handmade()
+	at := s.Tensors[0].At
+	s.Allocations[at.Alloc].Divided = true
+	s.BlockMap = graphir.BlockMapDigest([]graphir.Block{{Alloc: 1, Offset: 512, Size: 512}, {Alloc: 1, Size: 512, Live: true}})
+	if again := graphir.BlockMapDigest([]graphir.Block{{Alloc: 1, Size: 512, Live: true}, {Alloc: 1, Offset: 512, Size: 512}}); !bytes.Equal(s.BlockMap, again) {
+		t.Error("the digest depends on the order of blocks")
+	}
+	for i := range s.Graphs {
+		for k := range s.Graphs[i].Nodes {
+			if m := s.Graphs[i].Nodes[k].Memset; m != nil {
+				m.Dst = graphir.Pointer{Space: graphir.SpaceTensor, Offset: 1}
+			}
+		}
+	}
+	encoded, err := graphir.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := graphir.Decode(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s, back); diff != "" {
+		t.Error(diff)
+	}
+	back.Allocations[at.Alloc].Divided = false
+	if err := back.Validate(); err == nil || !strings.Contains(err.Error(), "tensor 0 lies in an undivided allocation") {
+		t.Errorf("a tensor by name in an undivided allocation: %v", err)
+	}
+}

@@ -52,6 +52,9 @@ func verify(ctx context.Context, e *engine, path string, art *artifacts.Artifact
 	if err != nil {
 		return nil, err
 	}
+	if err := rewritten(native.digest); err != nil {
+		return nil, err
+	}
 	step(1, "run V: replay restored graphs")
 	restored, err := e.check(ctx, "V", "MEDUSA_ARTIFACT="+path, art.KV.KVBytes)
 	if err != nil {

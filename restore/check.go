@@ -24,6 +24,7 @@ type checker struct {
 	hasher *hasher
 	fills  []*known        // by span; nil where no tensor data goes
 	saved  map[span][]byte // what Other memory held at ready, and Permanent memory's saved contents
+	served map[span][]byte // what Permanent memory held after the self test; run N only
 	stream cuda.Stream
 }
 
@@ -52,6 +53,11 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	}
 	if d.Free, _, err = cuda.MemInfo(); err != nil {
 		return err
+	}
+	if s.restored == nil {
+		if c.served, err = c.read(digest.Permanent); err != nil {
+			return err
+		}
 	}
 	if err := c.prepare(); err != nil {
 		return err
@@ -146,18 +152,25 @@ func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
 }
 
 // takeSnapshot keeps what Other memory holds, so that every replay starts from it, whatever ran before.
-func (c *checker) takeSnapshot() error {
+func (c *checker) takeSnapshot() (err error) {
+	c.saved, err = c.read(digest.Other)
+	return err
+}
+
+// read returns what the spans of a class hold.
+func (c *checker) read(class digest.Class) (map[span][]byte, error) {
+	held := make(map[span][]byte)
 	for _, s := range c.spans {
-		if s.class != digest.Other {
+		if s.class != class {
 			continue
 		}
 		data := make([]byte, s.size)
 		if err := cuda.CopyToHost(data, cuda.DevicePtr(c.memory.base[s.alloc]+s.offset)); err != nil {
-			return fmt.Errorf("read allocation %d: %w", s.alloc, err)
+			return nil, fmt.Errorf("read allocation %d: %w", s.alloc, err)
 		}
-		c.saved[s] = data
+		held[s] = data
 	}
-	return nil
+	return held, nil
 }
 
 func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
@@ -247,7 +260,7 @@ func (c *checker) replayTwice(graph int) (digest.Graph, error) {
 			second(&out.Ranges[i], ranges[i])
 		}
 	}
-	return out, nil
+	return out, c.findStale(graph, &out)
 }
 
 // fill puts all memory but the weights into the state that a replay starts from.

@@ -60,6 +60,27 @@ func (s *Session) placeTensors(m *memory) error {
 	return nil
 }
 
+// Tensor returns where a named tensor of the artifact lies in this process. A restored engine takes the address of what it
+// did not allocate itself from it: tensors of the capture phase that it writes between replays. Call it after Graphs.
+func (s *Session) Tensor(name string) (addr cuda.DevicePtr, ok bool) {
+	if s.restored == nil {
+		return 0, false
+	}
+	for i := range s.spec.Tensors {
+		t := &s.spec.Tensors[i]
+		if t.Name != name {
+			continue
+		}
+		at := t.At
+		if at.Space == graphir.SpaceAlloc && s.spec.Allocations[at.Alloc].Divided {
+			at = graphir.Pointer{Alloc: uint32(i), Space: graphir.SpaceTensor}
+		}
+		a, err := s.restored.memory.address(at)
+		return cuda.DevicePtr(a), err == nil
+	}
+	return 0, false
+}
+
 func markedPlace(name string) (p tensorPlace, ok bool) {
 	if !procTensorGet.Present() {
 		return p, false

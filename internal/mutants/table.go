@@ -92,6 +92,26 @@ var table = []mutant{
 		"if !bytes.Equal(want, r.Hash(0, c)) || !bytes.Equal(want, r.Hash(1, c)) {", "if len(want) == 0 && bytes.Equal(want, nil) {",
 		"./materialize", "TestCompareDigests",
 	}, {
+		"tensors by name in divided allocations", "restore/tensors.go",
+		"m.base[s.spec.Object(graphir.SpaceTensor, uint32(i))] = place.addr", "m.base[s.spec.Object(graphir.SpaceTensor, uint32(i))] = m.base[t.At.Alloc] + t.At.Offset + 0*place.addr",
+		"./internal/e2e", "TestCachingAllocator",
+	}, {
+		"block map, online with offline", "restore/tensors.go",
+		"if !bytes.Equal(graphir.BlockMapDigest(now), s.spec.BlockMap) {", "if len(now) == 1<<30 {",
+		"./internal/e2e", "TestCachingAllocator",
+	}, {
+		"block map, run A with run B", "materialize/blocks.go",
+		"if !m.equal {", "if m.equal {",
+		"./internal/e2e", "TestCachingAllocator",
+	}, {
+		"block that was free at the start of capture", "materialize/blocks.go",
+		"at.Offset-b.Offset < b.Size && !b.Live", "at.Offset-b.Offset < b.Size && !b.Live && b.Size == 0",
+		"./internal/e2e", "TestMemoryOfTwoOwners",
+	}, {
+		"memory that the engine rewrites", "restore/stale.go",
+		"if differs(out.Ranges, results) {", "if differs(out.Ranges[:0], results[:0]) {",
+		"./internal/e2e", "TestMemoryOfTwoOwners",
+	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",

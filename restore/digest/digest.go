@@ -68,6 +68,9 @@ type Graph struct {
 	Label  string  `json:"label"`
 	Batch  int64   `json:"batch"`
 	Ranges []Range `json:"ranges"`
+	// Stale lists Permanent memory that serving the self test changed and that changes what the graph computes (run N):
+	// the engine writes it, and a restored engine does not know where it lies. It holds no hashes.
+	Stale []Range `json:"stale,omitempty"`
 }
 
 // Range is a piece of one allocation. Alloc is the index in the allocation sequence; Offset and Size are in bytes.

@@ -1,0 +1,55 @@
+package restore
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+
+	"medusa/restore/digest"
+)
+
+// findStale replays the graph once more for each piece of saved memory that serving has changed, with what serving left in
+// it. Where the graph then computes something else, the engine keeps data there that it renews between replays.
+// A library's workspace changes, too, but no graph depends on what earlier work left in it.
+func (c *checker) findStale(graph int, out *digest.Graph) error {
+	changed := slices.SortedFunc(maps.Keys(c.served), func(x, y span) int {
+		return cmp.Or(cmp.Compare(x.alloc, y.alloc), cmp.Compare(x.offset, y.offset))
+	})
+	for _, s := range changed {
+		if bytes.Equal(c.served[s], c.saved[s]) {
+			continue
+		}
+		if err := c.fill(0); err != nil {
+			return err
+		}
+		if err := write(c.memory.base[s.alloc]+s.offset, s.size, c.served[s]); err != nil {
+			return err
+		}
+		if err := errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize()); err != nil {
+			return err
+		}
+		results, err := c.hashAll(digest.KV, digest.Input, digest.Output)
+		if err != nil {
+			return err
+		}
+		if differs(out.Ranges, results) {
+			out.Stale = append(out.Stale, digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Stride: s.stride})
+		}
+	}
+	return nil
+}
+
+// differs reports whether some of the results are not what two equal replays left before.
+func differs(before, results []digest.Range) bool {
+	for _, r := range results {
+		i := slices.IndexFunc(before, func(b digest.Range) bool { return b.Alloc == r.Alloc && b.Offset == r.Offset && b.Class == r.Class })
+		for c := range r.Chunks() {
+			if before[i].Stable(c) && !bytes.Equal(before[i].Hash(0, c), r.Hash(0, c)) {
+				return true
+			}
+		}
+	}
+	return false
+}
