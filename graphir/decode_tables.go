@@ -27,6 +27,12 @@ func (d *decoder) tables() error {
 	for i, flags := range d.pb.EventFlags {
 		s.Events = append(s.Events, Event{Flags: flags, Step: d.pb.EventStep[i]})
 	}
+	if n := len(d.pb.AllocThread); n != 0 && n != len(s.Allocations) {
+		return &FormatError{"allocations", -1, errColumns}
+	}
+	for i, thread := range d.pb.AllocThread {
+		s.Allocations[i].Thread = thread
+	}
 	if len(d.pb.BlockMap) > 0 {
 		s.BlockMap = d.pb.BlockMap
 	}

@@ -10,7 +10,7 @@ import (
 func versionOf(s *Spec) uint32 {
 	later := len(s.Children)+len(s.Globals)+len(s.HostBuffers)+len(s.Events)+len(s.TensorMaps)+len(s.BlockMap) > 0
 	for _, a := range s.Allocations {
-		later = later || a.Kind > AllocPitch || a.Divided
+		later = later || a.Kind > AllocPitch || a.Divided || a.Thread != 0
 	}
 	s.AllGraphs(func(g *Graph) {
 		for i := range g.Nodes {
@@ -28,6 +28,11 @@ func versionOf(s *Spec) uint32 {
 // tables writes the tables of version 2.
 func (e *encoder) tables(s *Spec) {
 	e.pb.BlockMap = s.BlockMap
+	if s.Threaded() {
+		for _, a := range s.Allocations {
+			e.pb.AllocThread = append(e.pb.AllocThread, a.Thread)
+		}
+	}
 	for _, g := range s.Globals {
 		e.pb.Globals = append(e.pb.Globals, &graphpb.Global{Module: g.Module, Name: e.text(g.Name), Size: g.Size})
 	}

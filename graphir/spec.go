@@ -58,6 +58,8 @@ type Allocation struct {
 	Owner Owner
 	Size  uint64
 	Live  bool // not freed when the engine was ready
+	// Thread is the role of the thread that made it; 0 for all where the total order of allocations repeats.
+	Thread uint32
 	// Divided says that a framework's allocator hands out parts of it, and may place them otherwise in another process.
 	Divided bool
 	// Address is where the allocation lay when it was recorded; 0 where that was not in the Spec's Region.

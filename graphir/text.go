@@ -50,6 +50,9 @@ func (t *textWriter) tables() {
 		if a.Divided {
 			live += " divided"
 		}
+		if a.Thread != 0 {
+			live += fmt.Sprintf(" thread=%d", a.Thread)
+		}
 		t.printf("alloc %d: %s %s size=%d%s\n", i, a.Kind, a.Owner, a.Size, live)
 	}
 	if len(s.BlockMap) > 0 {

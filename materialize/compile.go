@@ -21,18 +21,24 @@ func Compile(a, b *Recording) (*graphir.Spec, error) {
 
 // compile returns, beside the IR, the bytes that it presumes to be padding.
 func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
-	if err := compareSequences(a, b); err != nil {
-		return nil, nil, err
+	threads := alignThreads(a, b)
+	if threads == nil {
+		if err := compareSequences(a, b); err != nil {
+			return nil, nil, err
+		}
 	}
 	spec := &graphir.Spec{Sequence: a.steps, Region: a.region}
 	warmup := a.phaseOrder("warmup", "capture")
-	for _, al := range a.allocs {
-		owner := graphir.OwnerEngine
+	for i, al := range a.allocs {
+		owner, thread := graphir.OwnerEngine, uint32(0)
+		if threads != nil {
+			thread = threads[i]
+		}
 		if al.born > warmup {
 			owner = graphir.OwnerGraph
 		}
 		spec.Allocations = append(spec.Allocations, graphir.Allocation{
-			Kind: al.kind, Owner: owner, Size: al.size, Live: al.died > a.readyOrder || al.died == noOrder, Address: a.placeOf(al),
+			Kind: al.kind, Owner: owner, Size: al.size, Live: al.died > a.readyOrder || al.died == noOrder, Address: a.placeOf(al), Thread: thread,
 		})
 	}
 	division := divideAllocations(a, b, spec)
@@ -75,6 +81,9 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 	if err := division.check(); err != nil {
 		return nil, nil, err
 	}
+	if err := checkThreads(spec); err != nil {
+		return nil, nil, err
+	}
 	spec.Triggers = chooseTriggers(spec, table.late)
 	return spec, pads, spec.Validate()
 }
@@ -94,14 +103,17 @@ func (r *Recording) instantiated() []*capture {
 // fillDistinct is MEDUSA_DISTINCT of medusa.h.
 const fillDistinct = 1
 
-// SequenceError is the first place where two runs did not allocate and free alike.
+// SequenceError is the first place where two runs did not allocate and free alike, neither in all nor by thread. The
+// stacks are those of the calls (of a free: of its allocation), as far as they were recorded.
 type SequenceError struct {
-	Step int
-	A, B string
+	Step           int
+	A, B           string
+	StackA, StackB string
 }
 
 func (e *SequenceError) Error() string {
-	return fmt.Sprintf("compare allocation sequences: step %d: %s in run A, %s in run B (the engine's control flow must repeat)", e.Step, e.A, e.B)
+	return fmt.Sprintf("compare allocation sequences: step %d: %s in run A (called from %s), %s in run B (called from %s); the engine's control flow must repeat, in all or by thread",
+		e.Step, e.A, e.StackA, e.B, e.StackB)
 }
 
 // compareSequences demands the same allocations and frees in the same order (paper §3: control flow is deterministic).
@@ -109,10 +121,17 @@ func compareSequences(a, b *Recording) error {
 	for i := range max(len(a.steps), len(b.steps)) {
 		sa, sb := a.describeStep(i), b.describeStep(i)
 		if sa != sb {
-			return &SequenceError{i, sa, sb}
+			return &SequenceError{i, sa, sb, a.stackOf(i), b.stackOf(i)}
 		}
 	}
 	return nil
+}
+
+func (r *Recording) stackOf(step int) string {
+	if step >= len(r.steps) || r.allocs[r.steps[step].Alloc].stack == "" {
+		return "nobody knows where"
+	}
+	return r.allocs[r.steps[step].Alloc].stack
 }
 
 func (r *Recording) describeStep(i int) string {

@@ -55,6 +55,7 @@ type allocation struct {
 	addr, size uint64
 	born, died uint64
 	thread     uint32
+	stack      string // of the call
 }
 
 type module struct {
@@ -212,7 +213,7 @@ func (r *Recording) addAlloc(v *trace.Alloc, order uint64) error {
 	}
 	r.allocs = append(r.allocs, allocation{
 		id: v.ID, kind: graphir.AllocKind(v.Kind), addr: v.Addr, size: v.Size,
-		born: order, died: noOrder, thread: v.Header().Thread,
+		born: order, died: noOrder, thread: v.Header().Thread, stack: v.Stack,
 	})
 	r.steps = append(r.steps, graphir.Step{Alloc: v.ID})
 	return nil

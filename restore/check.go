@@ -92,7 +92,7 @@ func (s *Session) checker() (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := compareWhole(s.spec, steps, allocs); err != nil {
+	if allocs, err = s.align(steps, allocs, true); err != nil {
 		return nil, err
 	}
 	captured, err := capturedGraphs()

@@ -80,7 +80,7 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	if err != nil {
 		return nil, &Fallback{InterposerAbsent, err}
 	}
-	err = comparePrefix(s.spec, steps, allocs)
+	allocs, err = s.align(steps, allocs, false)
 	done()
 	if err != nil {
 		return nil, &Fallback{SequenceMismatch, err}

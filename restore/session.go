@@ -47,6 +47,7 @@ type Session struct {
 	fallback    *Fallback
 	restored    *restoration // set by Graphs
 	places      map[string]tensorPlace
+	recorded    map[uint32]uint32 // recorded index of this process's allocations; nil: the same
 	triggers    []status.Trigger
 	phases      []status.Phase
 	began       time.Time // of the first phase

@@ -54,6 +54,11 @@ func (s *Session) placeTensors(m *memory) error {
 	if err != nil {
 		return err
 	}
+	for i := range now {
+		if to, ok := s.recorded[now[i].Alloc]; ok {
+			now[i].Alloc = to
+		}
+	}
 	if !bytes.Equal(graphir.BlockMapDigest(now), s.spec.BlockMap) {
 		return errors.New("compare block maps: the framework's allocator has placed blocks differently, and a graph points to one that has no name")
 	}

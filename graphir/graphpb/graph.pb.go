@@ -111,7 +111,8 @@ type GraphSection struct {
 	EventFlags    []uint32     `protobuf:"varint,19,rep,packed,name=event_flags,json=eventFlags,proto3" json:"event_flags,omitempty"`
 	EventStep     []uint32     `protobuf:"varint,20,rep,packed,name=event_step,json=eventStep,proto3" json:"event_step,omitempty"`
 	TensorMaps    []*TensorMap `protobuf:"bytes,21,rep,name=tensor_maps,json=tensorMaps,proto3" json:"tensor_maps,omitempty"`
-	BlockMap      []byte       `protobuf:"bytes,22,opt,name=block_map,json=blockMap,proto3" json:"block_map,omitempty"` // empty: no pointer depends on it; alloc_live has 2 added where the allocation is divided
+	AllocThread   []uint32     `protobuf:"varint,23,rep,packed,name=alloc_thread,json=allocThread,proto3" json:"alloc_thread,omitempty"` // one an allocation; empty: all 0
+	BlockMap      []byte       `protobuf:"bytes,22,opt,name=block_map,json=blockMap,proto3" json:"block_map,omitempty"`                  // empty: no pointer depends on it; alloc_live has 2 added where the allocation is divided
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -289,6 +290,13 @@ func (x *GraphSection) GetEventStep() []uint32 {
 func (x *GraphSection) GetTensorMaps() []*TensorMap {
 	if x != nil {
 		return x.TensorMaps
+	}
+	return nil
+}
+
+func (x *GraphSection) GetAllocThread() []uint32 {
+	if x != nil {
+		return x.AllocThread
 	}
 	return nil
 }
@@ -1535,7 +1543,7 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\x04Spec\x12\x14\n" +
 	"\x05graph\x18\x01 \x01(\fR\x05graph\x12\x18\n" +
 	"\abuffers\x18\x02 \x01(\fR\abuffers\x12\x1b\n" +
-	"\tblob_data\x18\x03 \x03(\fR\bblobData\"\x8f\a\n" +
+	"\tblob_data\x18\x03 \x03(\fR\bblobData\"\xb2\a\n" +
 	"\fGraphSection\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
 	"\astrings\x18\x02 \x03(\tR\astrings\x12\x1d\n" +
@@ -1565,7 +1573,8 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\n" +
 	"event_step\x18\x14 \x03(\rR\teventStep\x12=\n" +
 	"\vtensor_maps\x18\x15 \x03(\v2\x1c.medusa.graphir.v1.TensorMapR\n" +
-	"tensorMaps\x12\x1b\n" +
+	"tensorMaps\x12!\n" +
+	"\falloc_thread\x18\x17 \x03(\rR\vallocThread\x12\x1b\n" +
 	"\tblock_map\x18\x16 \x01(\fR\bblockMap\"H\n" +
 	"\x06Global\x12\x16\n" +
 	"\x06module\x18\x01 \x01(\rR\x06module\x12\x12\n" +

@@ -112,6 +112,18 @@ var table = []mutant{
 		"if differs(out.Ranges, results) {", "if differs(out.Ranges[:0], results[:0]) {",
 		"./internal/e2e", "TestMemoryOfTwoOwners",
 	}, {
+		"allocations by thread and order, run A with run B", "materialize/threads.go",
+		"if len(sa) < 2 {", "if len(sa) < 2000 {",
+		"./internal/e2e", "TestRecordingsByThread",
+	}, {
+		"allocations by thread and order, online with offline", "restore/threads.go",
+		"out[recorded] = allocs[here]", "out[recorded] = allocs[recorded+0*here]",
+		"./internal/e2e", "TestThreadsInAnyOrder",
+	}, {
+		"threads that cannot be told apart", "materialize/threads.go",
+		"if other, ok := twin[t]; ok {", "if other, ok := twin[t]; ok && other > 1000 {",
+		"./internal/e2e", "TestRecordingsByThread",
+	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",

@@ -102,7 +102,16 @@ func (z *zoo) allocate() (err error) {
 		}
 	}
 	z.metadata = os.Getenv("ZOO_METADATA")
+	schedule, twins := os.Getenv("ZOO_THREADS"), os.Getenv("ZOO_TWINS") != ""
+	if schedule != "" {
+		if err := z.allocateByThreads(schedule, twins); err != nil {
+			return err
+		}
+	}
 	for i := range z.weights {
+		if schedule != "" {
+			break
+		}
 		if z.weights[i], err = allocate(size); err != nil {
 			return err
 		}

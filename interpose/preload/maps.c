@@ -29,7 +29,7 @@ static void step(int64_t entry)
 static uint64_t name_of(const struct alloc *a) { return 2 * (uint64_t)a->id + a->trigger; }
 static struct alloc *named(uint64_t name) { return (name & 1 ? in_triggers.items : counted.items) + name / 2; }
 
-void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx)
+void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack)
 {
 	bool trigger = launch_in_trigger();
 	struct list *l = trigger ? &in_triggers : &counted;
@@ -45,7 +45,7 @@ void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags
 	if (!trigger)
 		step(a->id);
 	if (w)
-		trace_alloc(w, a->id, kind, addr, size, flags, trigger);
+		trace_alloc(w, a->id, kind, addr, size, flags, trigger, stack);
 }
 
 struct alloc *maps_at(uint64_t addr)

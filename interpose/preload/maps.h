@@ -19,7 +19,7 @@ struct alloc {
 	bool live, trigger;
 };
 
-void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx);
+void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack);
 /* The live allocation that begins at addr, or NULL. Valid until the next maps_add. */
 struct alloc *maps_at(uint64_t addr);
 /* Marks a free that is about to be made; maps_unfree takes the result where the driver then refused. */

@@ -77,7 +77,7 @@ static inline void trace_phase(struct trace_writer *w, const char *name)
 	trace_finish(w);
 }
 
-static inline void trace_alloc(struct trace_writer *w, uint32_t id, enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, uint8_t trigger)
+static inline void trace_alloc(struct trace_writer *w, uint32_t id, enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, uint8_t trigger, const char *stack)
 {
 	uint64_t framed = 0;
 	framed += 4;
@@ -86,6 +86,7 @@ static inline void trace_alloc(struct trace_writer *w, uint32_t id, enum alloc_k
 	framed += 8;
 	framed += 8;
 	framed += 1;
+	framed += trace_size_str(stack);
 	if (!trace_begin(w, 4, framed))
 		return;
 	trace_put_u32(w, id);
@@ -94,6 +95,7 @@ static inline void trace_alloc(struct trace_writer *w, uint32_t id, enum alloc_k
 	trace_put_u64(w, size);
 	trace_put_u64(w, flags);
 	trace_put_u8(w, trigger);
+	trace_put_str(w, stack);
 	trace_finish(w);
 }
 

@@ -374,7 +374,8 @@ func (r *Phase) encode(e *encoder) {
 // Alloc is a "alloc" record.
 //
 // An allocation. id counts over all kinds in call order; those of trigger scopes (trigger = 1) count apart.
-// kind vmm is one cuMemMap; flags are those of the call, where it has any.
+// kind vmm is one cuMemMap; flags are those of the call, where it has any. stack is the caller's, innermost first, as
+// "file+0xoffset" separated by blanks; a recorder may leave it empty.
 type Alloc struct {
 	Head
 	ID      uint32
@@ -383,6 +384,7 @@ type Alloc struct {
 	Size    uint64
 	Flags   uint64
 	Trigger uint8
+	Stack   string
 }
 
 // RecordType returns TypeAlloc.
@@ -395,6 +397,7 @@ func (r *Alloc) decode(d *decoder) {
 	r.Size = d.u64()
 	r.Flags = d.u64()
 	r.Trigger = d.u8()
+	r.Stack = d.str()
 }
 
 func (r *Alloc) encode(e *encoder) {
@@ -404,6 +407,7 @@ func (r *Alloc) encode(e *encoder) {
 	e.u64(r.Size)
 	e.u64(r.Flags)
 	e.u8(r.Trigger)
+	e.str(r.Stack)
 }
 
 // Free is a "free" record.
