@@ -14,12 +14,14 @@ func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 		name   string
 		offset uint64
 		mark   bool
+		moved  bool // run B has another block map
 		reason string
 	}{
-		{"named tensor", 512, true, ""},
-		{"no named tensor", 1024, true, "no named tensor"},
-		{"free block", 2048, true, "free when the capture phase began"},
-		{"an engine without an allocator of its own", 1024, false, ""},
+		{"named tensor", 512, true, true, ""},
+		{"no named tensor", 1024, true, false, ""},
+		{"no named tensor, another map", 1024, true, true, "no named tensor"},
+		{"free block", 2048, true, false, "free when the capture phase began"},
+		{"an engine without an allocator of its own", 1024, false, false, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := compilePair(t, func(tp *tape, at place) {
@@ -30,6 +32,9 @@ func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 					for i, live := range []uint8{1, 1, 0} {
 						tp.add(&trace.Block{Addr: at(0) + uint64(i)*1024, Size: 1024, Live: live})
 					}
+				}
+				if tt.moved && tp.seed != 1 {
+					tp.add(&trace.Block{Addr: at(0) + 3072, Size: 1024})
 				}
 				tp.phase("warmup")
 				if tt.mark {
