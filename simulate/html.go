@@ -223,7 +223,15 @@ func (r *Result) bars() []bar {
 	var out []bar
 	for i := range r.Variants {
 		v := r.Variants[i].Estimate(p99).Mean
-		out = append(out, bar{r.Variants[i].Name, fmt.Sprintf("%.3g s", v), 100 * v / most, i})
+		out = append(out, bar{r.Variants[i].Name, seconds(v), 100 * v / most, i})
 	}
 	return out
+}
+
+// seconds spells a time with three digits at least, and never with an exponent.
+func seconds(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f s", v)
+	}
+	return fmt.Sprintf("%.3g s", v)
 }
