@@ -55,6 +55,8 @@ func (g *generator) buffers() {
 			switch {
 			case !capture && g.chance(12):
 				b.Kind = Registered
+			case g.chance(50): // few: a mapping is 2 MiB at least, all of which is compared
+				b.Kind, b.Size = Mapped, 2<<20
 			case g.chance(6):
 				b.Freed = 1 + g.IntN(3)
 				g.add(b)
@@ -94,7 +96,7 @@ func (g *generator) block(arena int) uint64 {
 	return n*(bytes+64) + 128
 }
 
-var kindNames = map[BufferKind]string{Device: "device", Pitch: "pitched", Async: "stream-ordered", Pool: "pool", Pinned: "pinned host", Registered: "registered host", Block: "sub-allocated"}
+var kindNames = map[BufferKind]string{Device: "device", Pitch: "pitched", Async: "stream-ordered", Pool: "pool", Pinned: "pinned host", Registered: "registered host", Mapped: "mapped (VMM)", Block: "sub-allocated"}
 
 // pick is a buffer to compute on. It notes what kind of pointer it makes.
 func (g *generator) pick() int {

@@ -37,6 +37,7 @@ const (
 	Pool
 	Pinned
 	Registered
+	Mapped  // cuMemMap
 	Block   // a piece of the buffer Parent
 	Managed // only in programs that must be refused
 )

@@ -14,7 +14,7 @@ import (
 
 const (
 	wanted = 300
-	batch  = 25
+	batch  = 10
 )
 
 // 300 random programs are recorded, compiled, restored in a new process and compared, refused ones not counted. The test

@@ -55,7 +55,8 @@ func (d *drawer) decorate(op *Op) {
 		cooperative = false
 	}
 	if !cooperative && d.chance(8) {
-		op.Extra = !slices.ContainsFunc(op.Attrs, func(a Attr) bool { return a.ID == 2 })
+		op.Extra = true
+		d.feature("parameter: all in one buffer")
 	}
 }
 
@@ -156,10 +157,10 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 
 // apart changes what a template fixes, so that the graph must get one of its own: an attribute's value, an edge's data.
 func (g *generator) apart(out *Graph) bool {
-	if g.chance(2) {
-		return g.otherEdge(out) || g.otherAttribute(out)
+	if g.chance(4) {
+		return g.otherAttribute(out) || g.otherEdge(out)
 	}
-	return g.otherAttribute(out) || g.otherEdge(out)
+	return g.otherEdge(out) || g.otherAttribute(out)
 }
 
 func (g *generator) otherAttribute(out *Graph) bool {

@@ -166,7 +166,7 @@ func (e *engine) start(seeds string) error {
 		if err != nil {
 			return err
 		}
-		marks.Profiled(marks.KVProfile{KVBytes: 4096, Total: total, FreeBefore: free, FreeAfter: free, Utilization: 0.5, ProfileTokens: 1})
+		marks.Profiled(marks.KVProfile{KVBytes: 1 << 30, Total: total, FreeBefore: free, FreeAfter: free, Utilization: 0.5, ProfileTokens: 1})
 	}
 	marks.Begin(marks.Weights)
 	if err := e.trigger(); err != nil {

@@ -21,6 +21,10 @@ var (
 	memFreeHost      = cuda.Driver("cuMemFreeHost")
 	memHostRegister  = cuda.Driver("cuMemHostRegister_v2")
 	deviceGetPool    = cuda.Driver("cuDeviceGetDefaultMemPool")
+	memReserve       = cuda.Driver("cuMemAddressReserve")
+	memCreate        = cuda.Driver("cuMemCreate")
+	memMap           = cuda.Driver("cuMemMap")
+	memSetAccess     = cuda.Driver("cuMemSetAccess")
 	copyToDevice     = cuda.Driver("cuMemcpyHtoD_v2")
 	copyToHost       = cuda.Driver("cuMemcpyDtoH_v2")
 )
@@ -122,6 +126,8 @@ func (p *program) make(i int, b *programs.Buffer) error {
 			got.at = addr(data)
 			err = memHostRegister.Call(uintptr(got.at), size, 2)
 		}
+	case programs.Mapped:
+		got.at, err = p.e.mapped(b.Size)
 	case programs.Managed:
 		err = memAllocManaged.Call(out, size, 1)
 	case programs.Block:
@@ -129,6 +135,30 @@ func (p *program) make(i int, b *programs.Buffer) error {
 	}
 	p.addr[i] = got.at
 	return err
+}
+
+// mapped reserves addresses and maps memory of the device there.
+func (e *engine) mapped(size uint64) (uint64, error) {
+	c, err := alloc[struct {
+		at, handle uint64
+		prop       [8]uint32 // CUmemAllocationProp: pinned, of device 0
+		access     [3]uint32 // CUmemAccessDesc: device 0, read and write
+	}](&e.room)
+	if err != nil {
+		return 0, err
+	}
+	c.prop[0], c.prop[2] = 1, 1
+	c.access[0], c.access[2] = 1, 3
+	if err := memReserve.Call(uintptr(unsafe.Pointer(&c.at)), uintptr(size), 0, 0, 0); err != nil {
+		return 0, err
+	}
+	if err := memCreate.Call(uintptr(unsafe.Pointer(&c.handle)), uintptr(size), uintptr(unsafe.Pointer(&c.prop)), 0); err != nil {
+		return 0, err
+	}
+	if err := memMap.Call(uintptr(c.at), uintptr(size), 0, uintptr(c.handle), 0); err != nil {
+		return 0, err
+	}
+	return c.at, memSetAccess.Call(uintptr(c.at), uintptr(size), uintptr(unsafe.Pointer(&c.access)), 1)
 }
 
 func (p *program) release(i int) error {

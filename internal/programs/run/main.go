@@ -23,7 +23,7 @@ import (
 func main() {
 	n := flag.Int("n", 100, "programs to restore")
 	seed := flag.Uint64("seed", 1, "first seed")
-	batch := flag.Int("batch", 25, "programs in one process")
+	batch := flag.Int("batch", 10, "programs in one process")
 	build := flag.String("build", "build", "folder with what make built")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
