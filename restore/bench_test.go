@@ -100,7 +100,7 @@ func buildAll(b *testing.B, spec *graphir.Spec) {
 		b.Fatal(err)
 	}
 	builder := &builder{spec: spec, memory: m, functions: functionsFor(spec), context: 1}
-	if _, _, err := builder.build(); err != nil {
+	if _, err := builder.build(groupByShape(spec)); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -53,11 +53,10 @@ type page struct {
 	err      error
 }
 
-// build makes an executable graph of every graph of the spec, in the spec's order. On an error everything that was made
+// build makes an executable graph of every graph in the groups, by index; members of a group have one shape. On an error everything that was made
 // is destroyed. The driver takes one thread at a time through its graph calls, so those are made here, while the program
 // of the next graph is written beside.
-func (b *builder) build() ([]cuda.GraphExec, int, error) {
-	groups := groupByShape(b.spec)
+func (b *builder) build(groups [][]int) ([]cuda.GraphExec, error) {
 	execs := make([]cuda.GraphExec, len(b.spec.Graphs))
 	pages, blank, stop := make(chan page), make(chan *sheet, 2), make(chan struct{})
 	var sheets [2]sheet
@@ -88,9 +87,9 @@ func (b *builder) build() ([]cuda.GraphExec, int, error) {
 	}
 	b.slots.release()
 	if err != nil {
-		return nil, 0, errors.Join(err, destroyExecs(execs))
+		return nil, errors.Join(err, destroyExecs(execs))
 	}
-	return execs, len(groups), nil
+	return execs, nil
 }
 
 // write writes the programs of all graphs, group by group.

@@ -17,6 +17,7 @@ type environment struct {
 	plan        string
 	selfTestOut string
 	strict      bool
+	lazy        bool
 	status      string
 	relaxed     artifacts.Relaxed
 }
@@ -30,6 +31,7 @@ func readEnvironment() (environment, error) {
 		plan:        os.Getenv("MEDUSA_CHECK_PLAN"),
 		selfTestOut: os.Getenv("MEDUSA_SELFTEST_OUT"),
 		strict:      os.Getenv("MEDUSA_STRICT") == "1",
+		lazy:        os.Getenv("MEDUSA_LAZY") == "1",
 		status:      os.Getenv("MEDUSA_STATUS"),
 	}
 	switch run := os.Getenv("MEDUSA_RUN"); run {
@@ -68,6 +70,7 @@ func readEnvironment() (environment, error) {
 	if env.relaxed, err = artifacts.ParseRelaxed(os.Getenv("MEDUSA_RELAX")); err != nil {
 		return env, fmt.Errorf("read MEDUSA_RELAX: %w", err)
 	}
+	env.lazy = env.lazy && env.checkOut == ""
 	// The two runs that verify are told apart by Run alone; digests go out in those only.
 	if env.run == Profile || env.run == Record {
 		env.checkOut, env.plan, env.selfTestOut = "", "", ""

@@ -6,6 +6,7 @@ import "medusa/internal/cuda"
 type Graph struct {
 	label   string
 	batch   int64
+	index   int
 	exec    cuda.GraphExec
 	session *Session
 }
@@ -16,9 +17,16 @@ func (g *Graph) Label() string { return g.label }
 // Batch returns the number of sequences that the graph decodes.
 func (g *Graph) Batch() int64 { return g.batch }
 
-// Exec returns the CUgraphExec, for engines that launch by themselves.
-func (g *Graph) Exec() cuda.GraphExec { return g.exec }
+// Exec returns the CUgraphExec, for engines that launch by themselves and ask Usable before. A lazy graph is built.
+func (g *Graph) Exec() cuda.GraphExec {
+	_ = g.ready() // Usable says why there is none
+	return g.exec
+}
 
-// Launch enqueues the graph on a stream of the current context (cuGraphLaunch). A sticky device error ends the
-// process, see Session.Failed.
+// Usable returns nil, or the *InvalidError that Launch would return.
+func (g *Graph) Usable() error { return g.ready() }
+
+// Launch enqueues the graph on a stream of the current context (cuGraphLaunch); a lazy graph is built at its first launch.
+// An *InvalidError says that the graph is of no use any more, and the engine is to do without. A sticky device error ends
+// the process, see Session.Failed.
 func (g *Graph) Launch(stream cuda.Stream) error { return g.launch(stream) }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"medusa/internal/cuda"
 	"medusa/restore/status"
@@ -17,6 +18,12 @@ type restoration struct {
 	execs     []cuda.GraphExec // by graph index
 	templates int
 	kernels   int
+
+	lazy *builder // makes graphs at their first use; nil where all were made before ready
+
+	invalid     error          // why no graph may be replayed any more
+	frees       *atomic.Uint32 // of memory that graphs refer to
+	freesBefore uint32
 }
 
 // destroy gives everything back in reverse order.
@@ -64,7 +71,7 @@ func (s *Session) graphs() (map[int64]*Graph, error) {
 			err := fmt.Errorf("index graphs: %s and %s have batch size %d", other.label, g.Label, g.Batch)
 			return nil, s.fall(&Fallback{Engine, errors.Join(err, inTrigger(r.destroy))})
 		}
-		graphs[g.Batch] = &Graph{label: g.Label, batch: g.Batch, exec: r.execs[i], session: s}
+		graphs[g.Batch] = &Graph{label: g.Label, batch: g.Batch, index: i, exec: r.execs[i], session: s}
 	}
 	return graphs, nil
 }
@@ -151,7 +158,16 @@ func (s *Session) buildInto(r *restoration, functions []cuda.Function, events []
 	if b.context, err = cuda.CurrentContext(); err != nil {
 		return err
 	}
-	if r.execs, r.templates, err = b.build(); err != nil {
+	if s.env.lazy {
+		r.execs, r.lazy = make([]cuda.GraphExec, len(s.spec.Graphs)), b
+		return r.watch(s.spec)
+	}
+	groups := groupByShape(s.spec)
+	if r.execs, err = b.build(groups); err != nil {
+		return err
+	}
+	r.templates = len(groups)
+	if err := r.watch(s.spec); err != nil {
 		return err
 	}
 	// Uploads are asynchronous; an error among them has to show before the decision to restore is final.
@@ -166,7 +182,34 @@ func codeOf(err error, deflt Code) Code {
 	return deflt
 }
 
+// ready builds the graph where nobody has used it yet.
+func (g *Graph) ready() error {
+	r := g.session.restored
+	if r == nil {
+		return &InvalidError{g.label, errors.New("the session is closed")}
+	}
+	if err := r.usable(); err != nil {
+		return &InvalidError{g.label, err}
+	}
+	if g.exec != 0 {
+		return nil
+	}
+	execs, err := r.lazy.build([][]int{{g.index}})
+	if err == nil {
+		r.execs[g.index] = execs[g.index]
+		err = cuda.Stream(0).Synchronize()
+	}
+	if err != nil {
+		return &InvalidError{g.label, g.session.failed(err)}
+	}
+	g.exec = execs[g.index]
+	return nil
+}
+
 func (g *Graph) launch(stream cuda.Stream) error {
+	if err := g.ready(); err != nil {
+		return err
+	}
 	if err := g.exec.Launch(stream); err != nil {
 		return g.session.failed(err)
 	}

@@ -124,6 +124,10 @@ var table = []mutant{
 		"if other, ok := twin[t]; ok {", "if other, ok := twin[t]; ok && other > 1000 {",
 		"./internal/e2e", "TestRecordingsByThread",
 	}, {
+		"free of memory that graphs refer to", "interpose/preload/maps.c",
+		"if (a->watched)", "if (a->watched && a->trigger)",
+		"./internal/e2e", "TestFreeOfReferencedMemory",
+	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -309,6 +310,11 @@ func (z *zoo) replayAll() (string, error) {
 			if err := z.writeMetadata(round); err != nil {
 				return "", err
 			}
+			if round == 2 && batch == 1 && os.Getenv("ZOO_RELOAD") != "" {
+				if err := z.reload(); err != nil {
+					return "", err
+				}
+			}
 			if err := z.replay(batch); err != nil {
 				return "", err
 			}
@@ -338,9 +344,32 @@ func (z *zoo) writeMetadata(round int) error {
 	return cuda.CopyToDevice(z.magic, binary.LittleEndian.AppendUint32(nil, magic+uint32(round&1)))
 }
 
+// reload puts a weight elsewhere, as an engine does that wakes from sleep. Graphs captured here are captured again.
+func (z *zoo) reload() (err error) {
+	if err := z.weights[0].Free(); err != nil {
+		return err
+	}
+	if z.weights[0], err = cuda.MemAlloc(16 * size); err != nil {
+		return err
+	}
+	if err := z.load(); err != nil || z.restored != nil {
+		return err
+	}
+	return z.captureAll()
+}
+
 func (z *zoo) replay(batch int64) error {
 	if z.restored != nil {
-		return z.restored[batch].Launch(z.stream)
+		err := z.restored[batch].Launch(z.stream)
+		var invalid *restore.InvalidError
+		if !errors.As(err, &invalid) {
+			return err
+		}
+		fmt.Fprintln(os.Stderr, "zoo:", err)
+		z.restored = nil
+		if err := z.captureAll(); err != nil {
+			return err
+		}
 	}
 	return z.native[batch].Launch(z.stream)
 }

@@ -1,6 +1,7 @@
 /* maps.c: see maps.h. */
 #include "maps.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include "content.h"
@@ -18,6 +19,7 @@ static struct map live; /* address -> name_of */
 static int64_t *sequence;
 static size_t steps, steps_cap;
 static uint32_t phases, capture_phase;
+static _Atomic uint32_t watched_frees;
 
 static void step(int64_t entry)
 {
@@ -58,6 +60,8 @@ uint64_t maps_free(struct alloc *a)
 {
 	struct trace_writer *w = core_trace();
 	a->live = false;
+	if (a->watched)
+		atomic_fetch_add(&watched_frees, 1);
 	map_remove(&live, a->addr);
 	content_forget(a->addr, a->size);
 	if (!a->trigger)
@@ -130,6 +134,24 @@ int medusa_alloc_get(size_t i, struct medusa_alloc *out)
 	core_unlock();
 	return rc;
 }
+
+size_t medusa_watch(const uint64_t *addresses, size_t n)
+{
+	size_t found = 0;
+	if (core_mode() == MODE_INERT)
+		return found;
+	core_lock();
+	for (size_t i = 0; i < n; i++) {
+		struct alloc *a = maps_at(addresses[i]);
+		if (a)
+			a->watched = true;
+		found += a != NULL;
+	}
+	core_unlock();
+	return found;
+}
+
+const uint32_t *medusa_watched_frees(void) { return (const uint32_t *)&watched_frees; }
 
 size_t medusa_sequence(int64_t *out, size_t cap)
 {

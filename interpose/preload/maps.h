@@ -16,7 +16,7 @@ struct alloc {
 	uint32_t id; /* index; counted apart for trigger scopes */
 	uint32_t thread, phase;
 	enum alloc_kind kind;
-	bool live, trigger;
+	bool live, trigger, watched;
 };
 
 void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack);

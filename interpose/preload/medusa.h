@@ -110,6 +110,12 @@ struct medusa_event {
 size_t medusa_event_count(void);
 int medusa_event_get(size_t i, struct medusa_event *out); /* 0, or -1 where i is out of range */
 
+/* Watches the live allocations that begin at the addresses; returns how many there are. The counter that
+ * medusa_watched_frees points to (never moved, read atomically) says how often one of them was freed or unmapped since:
+ * what refers to them must not run any more. */
+size_t medusa_watch(const uint64_t *addresses, size_t n);
+const uint32_t *medusa_watched_frees(void);
+
 /* Modules and libraries loaded through the public calls, in load order. */
 struct medusa_module {
 	uint64_t handle;

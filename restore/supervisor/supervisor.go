@@ -32,6 +32,7 @@ type Options struct {
 	Argv     []string          // the engine's command, unchanged
 	Library  string            // libmedusa_interpose.so
 	Strict   bool              // end instead of starting natively
+	Lazy     bool              // build graphs at their first use
 	Relocate bool              // leave device memory where the driver puts it
 	Status   string            // file for the JSON status; empty: none
 	Stdin    io.Reader
@@ -57,6 +58,9 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	env := []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + artifact, "MEDUSA_RELAX=" + o.Relax.String()}
 	if o.Strict {
 		env = append(env, "MEDUSA_STRICT=1")
+	}
+	if o.Lazy {
+		env = append(env, "MEDUSA_LAZY=1")
 	}
 	if o.Status != "" {
 		path, err := filepath.Abs(o.Status)

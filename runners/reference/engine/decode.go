@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"medusa/internal/cuda"
+	"medusa/restore"
 	"medusa/runners/reference/marks"
 )
 
@@ -40,14 +41,22 @@ func (e *Engine) runStep(sequences []*Sequence, batch int) (Step, error) {
 	if err := e.buffers.fill(sequences, batch, e.device.compute); err != nil {
 		return Step{}, err
 	}
-	var err error
-	if g := e.graphs[batch]; g != nil {
-		err = g.Launch(e.device.compute)
-	} else {
-		err = e.eagerStep(batch, e.config.Layers)
+	g := e.graphs[batch]
+	if g != nil {
+		err := g.Launch(e.device.compute)
+		var invalid *restore.InvalidError
+		switch {
+		case errors.As(err, &invalid):
+			delete(e.graphs, batch)
+			g = nil
+		case err != nil:
+			return Step{}, err
+		}
 	}
-	if err != nil {
-		return Step{}, err
+	if g == nil {
+		if err := e.eagerStep(batch, e.config.Layers); err != nil {
+			return Step{}, err
+		}
 	}
 	return e.results(e.buffers.next, e.buffers.logits, len(sequences))
 }
