@@ -61,7 +61,7 @@ var table = []mutant{
 		"./internal/e2e", "TestZooSavesPermanentBuffersOnly",
 	}, {
 		"pointer in saved contents", "restore/objects.go",
-		"binary.LittleEndian.PutUint64(data[f.Offset:], addr)", "binary.LittleEndian.PutUint64(data[f.Offset:], addr+8)",
+		"binary.LittleEndian.PutUint64(data[f.Offset:], base+f.Pointer.Offset)", "binary.LittleEndian.PutUint64(data[f.Offset:], base+f.Pointer.Offset+8)",
 		"./internal/e2e", "TestZooRestores",
 	}, {
 		"pointer discovered in saved contents", "materialize/contents.go",
