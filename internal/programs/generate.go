@@ -55,7 +55,7 @@ func (g *generator) buffers() {
 			switch {
 			case !capture && g.chance(12):
 				b.Kind = Registered
-			case g.chance(50): // few: a mapping is 2 MiB at least, all of which is compared
+			case g.chance(120): // few: a mapping is 2 MiB at least, all of which is compared
 				b.Kind, b.Size = Mapped, 2<<20
 			case g.chance(6):
 				b.Freed = 1 + g.IntN(3)
