@@ -13,6 +13,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/bench"
+	"medusa/internal/testenv"
 	"medusa/materialize"
 )
 
@@ -139,6 +140,36 @@ func BenchmarkPaper(b *testing.B) {
 	b.ReportMetric(100*times[0].Spread(), "compile-spread-%")
 	b.ReportMetric(float64(peak)/1e6, "peak-MB")
 	bench.ReportRatio(b, "over-read", times[0], times[1])
+}
+
+// BenchmarkRecorded compiles what the reference engine leaves: a model of 7B class on the simulated GPU.
+func BenchmarkRecorded(b *testing.B) {
+	testenv.Build(b)
+	dir := b.TempDir()
+	cmd := exec.Command(testenv.Path(b, "build", "medusa"), "materialize", "-o", filepath.Join(dir, "a.medusa"), "--keep-traces", dir, "--",
+		testenv.Path(b, "build", "reference"), "run", "--preset", "llama2-7b", "--batches", "1:2")
+	cmd.Env = testenv.Simulated(b, "SIMGPU_COMPUTE=off", "SIMGPU_MEMORY=40G")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	nodes := 0
+	times := bench.Alternate(7, func() time.Duration {
+		return bench.Processor(func() {
+			spec, err := compilePair(filepath.Join(dir, "A.trace"), filepath.Join(dir, "B.trace"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			nodes = 0
+			for i := range spec.Graphs {
+				nodes += len(spec.Graphs[i].Nodes)
+			}
+		})
+	})
+	for b.Loop() {
+	}
+	b.ReportMetric(float64(nodes), "nodes")
+	b.ReportMetric(float64(times[0].Median())/float64(nodes), "cpu-ns/node")
+	b.ReportMetric(100*times[0].Spread(), "cpu-spread-%")
 }
 
 // BenchmarkLarge tells whether time and memory are linear in nodes: the traces of one model each, compiled but not encoded.

@@ -36,7 +36,7 @@ func readEnvironment() (environment, error) {
 	}
 	switch run := os.Getenv("MEDUSA_RUN"); run {
 	case "":
-		return environment{}, nil
+		return environment{status: env.status}, nil
 	case "profile":
 		env.run = Profile
 	case "record":

@@ -83,7 +83,7 @@ func (s *Session) Restoring() bool { return s.env.run == Restore && s.fallback =
 
 // Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase.
 func (s *Session) Phase(name string) {
-	if s.env.run == None {
+	if s.env.run == None && s.env.status == "" {
 		return
 	}
 	now := time.Now()

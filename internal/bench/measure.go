@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
-	"testing"
 	"time"
 )
 
@@ -73,14 +72,19 @@ func Ratios(a, b Times) (median, spread float64) {
 	return float64(all.Median()) / 1e9, float64(all.quantile(0.75)-all.quantile(0.25)) / 1e9
 }
 
+// Reporter is a *testing.B. This package is part of the command medusa, which is to be free of package testing.
+type Reporter interface {
+	ReportMetric(value float64, unit string)
+}
+
 // Report adds median and spread to a benchmark's line: name-ns and name-spread-%.
-func Report(b *testing.B, name string, t Times) {
+func Report(b Reporter, name string, t Times) {
 	b.ReportMetric(float64(t.Median()), name+"-ns")
 	b.ReportMetric(100*t.Spread(), name+"-spread-%")
 }
 
 // ReportRatio adds the ratio of two medians of one run, and its spread over the rounds.
-func ReportRatio(b *testing.B, name string, x, y Times) {
+func ReportRatio(b Reporter, name string, x, y Times) {
 	median, spread := Ratios(x, y)
 	b.ReportMetric(median, name)
 	b.ReportMetric(spread, name+"-spread")
