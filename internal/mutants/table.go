@@ -169,7 +169,7 @@ var table = []mutant{
 		"./internal/e2e", "TestKernelsFromImages",
 	}, {
 		"hash of a reloaded image", "restore/images.go",
-		"if sha256.Sum256(image) != m.ImageSHA256 {", "if len(image) == 0 {",
+		"if sha256.Sum256(image) != m.ImageSHA256 {", "if sha256.Sum256(image) == m.ImageSHA256 && len(image) == 0 {",
 		"./internal/e2e", "TestKernelsFromImages",
 	}, {
 		"state of a reloaded module", "materialize/images.go",
