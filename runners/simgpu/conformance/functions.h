@@ -46,6 +46,7 @@
 	X(cuStreamCreate) X(cuStreamCreateWithPriority) X(cuStreamDestroy_v2) X(cuStreamEndCapture) \
 	X(cuStreamGetCaptureInfo) X(cuStreamGetCaptureInfo_v2) X(cuStreamGetCtx) X(cuStreamGetFlags) \
 	X(cuStreamGetPriority) X(cuStreamIsCapturing) X(cuStreamQuery) X(cuStreamSynchronize) \
-	X(cuStreamUpdateCaptureDependencies) X(cuStreamWaitEvent) X(cuThreadExchangeStreamCaptureMode)
+	X(cuStreamUpdateCaptureDependencies) X(cuStreamWaitEvent) X(cuTensorMapEncodeTiled) \
+	X(cuTensorMapReplaceAddress) X(cuThreadExchangeStreamCaptureMode)
 
 #endif

@@ -1,0 +1,70 @@
+/* tensormap_cases.c: tensor maps and clusters, as far as they are arguments: what kernels do with them is not asked here. */
+#include "conformance.h"
+
+#include <string.h>
+
+static CUresult encode(CUtensorMap *map, CUdeviceptr at, uint32_t rank)
+{
+	static const uint64_t dim[] = {64, 4}, strides[] = {256};
+	static const uint32_t box[] = {16, 2}, steps[] = {1, 1};
+	return cu.cuTensorMapEncodeTiled(map, 2, rank, (void *)(uintptr_t)at, dim, strides, box, steps, 0, 0, 0, 0);
+}
+
+static const char *replace_address(void)
+{
+	CUdeviceptr p, q;
+	CUtensorMap a, b;
+	OK(cu.cuMemAlloc_v2(&p, 4096));
+	OK(cu.cuMemAlloc_v2(&q, 4096));
+	OK(encode(&a, p, 2));
+	OK(encode(&b, q, 2));
+	CHECK(memcmp(&a, &b, sizeof a) != 0);
+	OK(cu.cuTensorMapReplaceAddress(&a, (void *)(uintptr_t)q));
+	CHECK(memcmp(&a, &b, sizeof a) == 0);
+	OK(cu.cuMemFree_v2(p));
+	OK(cu.cuMemFree_v2(q));
+	return NULL;
+}
+
+static const char *bad_arguments(void)
+{
+	CUdeviceptr p;
+	CUtensorMap a;
+	OK(cu.cuMemAlloc_v2(&p, 4096));
+	WANT(CUDA_ERROR_INVALID_VALUE, encode(&a, p, 0));
+	WANT(CUDA_ERROR_INVALID_VALUE, encode(&a, p, 6));
+	WANT(CUDA_ERROR_INVALID_VALUE, encode(&a, p + 4, 2));
+	WANT(CUDA_ERROR_INVALID_VALUE, encode(NULL, p, 2));
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const char *cluster(void)
+{
+	CUdeviceptr p;
+	float value = 1;
+	unsigned n = 64;
+	void *params[] = {&p, &n, &value};
+	CUlaunchAttribute attr = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {2, 1, 1}};
+	CUlaunchConfig config = {.gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 16, .blockDimY = 1, .blockDimZ = 1,
+		.attrs = &attr, .numAttrs = 1};
+	int major = 0;
+	OK(cu.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+	if (major < 9)
+		return NULL;
+	OK(cu.cuMemAlloc_v2(&p, 4 * n));
+	OK(cu.cuMemsetD32_v2(p, 0, n));
+	OK(cu.cuLaunchKernelEx(&config, add_kernel, params, NULL));
+	OK(cu.cuCtxSynchronize());
+	config.gridDimX = 3;
+	CHECK(cu.cuLaunchKernelEx(&config, add_kernel, params, NULL) != CUDA_SUCCESS);
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const struct conformance_case cases[] = {
+	{"tensormap/replace_address", "cuTensorMapReplaceAddress: the map is as if encoded over the new address", replace_address, SHARED},
+	{"tensormap/bad_arguments", "cuTensorMapEncodeTiled: INVALID_VALUE for bad ranks and alignments", bad_arguments, SHARED},
+	{"launch/cluster", "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: the grid is a multiple of the cluster", cluster, SHARED},
+};
+GROUP(tensormap_cases, cases);
