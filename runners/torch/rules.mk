@@ -4,8 +4,12 @@
 TORCH         := runners/torch
 TORCH_VERSION ?= 2.8.0
 TORCH_PYTHON  ?= python3
-TORCH_VENV    := build/torch/venv-$(TORCH_VERSION)
-TORCH_LIB     := build/torch/lib-$(TORCH_VERSION)
+# The major version of CUDA that this torch is built for.
+TORCH_CUDA    ?= 12
+CUDART_12     := 12080
+CUDART_13     := 13000
+TORCH_VENV    ?= build/torch/venv-$(TORCH_VERSION)
+TORCH_LIB     ?= build/torch/lib-$(TORCH_VERSION)
 TORCH_CFLAGS  := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(TORCH)/stubs
 TORCH_SO       = -shared -Wl,--build-id -Wl,-z,defs
 
@@ -18,9 +22,10 @@ $(TORCH_VENV)/installed:
 	$(TORCH_VENV)/bin/pip install --quiet --no-cache-dir --no-deps torch==$(TORCH_VERSION) $(TORCH_NEEDS)
 	touch $@
 
-$(TORCH_LIB)/libcudart.so.12: $(wildcard $(TORCH)/cudart/*) $(wildcard internal/cuda/include/*.h)
+$(TORCH_LIB)/libcudart.so.$(TORCH_CUDA): $(wildcard $(TORCH)/cudart/*) $(wildcard internal/cuda/include/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,$(@F) -Wl,--version-script=$(TORCH)/cudart/export.map -o $@ $(TORCH)/cudart/*.c -ldl -lpthread
+	sed s/@CUDA@/$(TORCH_CUDA)/ $(TORCH)/cudart/export.map >$(@D)/cudart.map
+	$(CC) $(TORCH_CFLAGS) -DCUDART_VERSION=$(CUDART_$(TORCH_CUDA)) $(TORCH_SO) -Wl,-soname,$(@F) -Wl,--version-script=$(@D)/cudart.map -o $@ $(TORCH)/cudart/*.c -ldl -lpthread
 
 # Which symbols torch imports decides what is generated, so the lists are read from the installation.
 $(TORCH_LIB)/stubs/sonames: $(TORCH)/stubs/generate.py $(TORCH_VENV)/installed
@@ -54,7 +59,7 @@ build/lib/python: $(wildcard $(TORCH)/python/medusa/*.py)
 	cp $^ $@/medusa/
 
 .PHONY: torch test-torch
-torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.12 $(TORCH_LIB)/built
+torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB).
 test-torch: torch

@@ -1,7 +1,7 @@
 /*
  * cudart.h: what the parts of this CUDA runtime share.
  *
- * A thin runtime over the public runtime ABI (CUDA 12, the functions that PyTorch links): every call becomes the driver
+ * A thin runtime over the public runtime ABI (CUDA 12, or 13 where CUDART_VERSION says so; the functions that PyTorch and vLLM link): every call becomes the driver
  * call of the same meaning, reached through cuGetProcAddress as the vendor's runtime reaches it, so that whatever sits in
  * front of the driver sees this process as it would see a production one. It holds no tables of the vendor and asks the
  * driver for none.
@@ -17,7 +17,9 @@
 #include <stdbool.h>
 
 #define EXPORT __attribute__((visibility("default")))
+#ifndef CUDART_VERSION
 #define CUDART_VERSION 12080
+#endif
 
 typedef int cudaError_t;
 enum {
@@ -36,6 +38,15 @@ enum {
 
 typedef struct { unsigned int x, y, z; } dim3;
 enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+
+/* From CUDA 13 on, a capture's edge data is part of the unversioned call. */
+#if CUDART_VERSION < 13000
+#define CAPTURE_INFO cuStreamGetCaptureInfo_v2
+#define CAPTURE_INFO_VERSION 11030
+#else
+#define CAPTURE_INFO cuStreamGetCaptureInfo_v3
+#define CAPTURE_INFO_VERSION 12030
+#endif
 
 /* Driver entry points: base name, the symbol whose ABI is wanted, the version to ask for. */
 #define DRIVER_CALLS(X) \
@@ -61,18 +72,21 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050) \
 	X(cuLibraryLoadData, cuLibraryLoadData, 12000) \
 	X(cuLibraryGetKernel, cuLibraryGetKernel, 12000) \
+	X(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000) \
 	X(cuKernelGetFunction, cuKernelGetFunction, 12000) \
 	X(cuFuncGetAttribute, cuFuncGetAttribute, 2020) \
 	X(cuFuncSetAttribute, cuFuncSetAttribute, 9000) \
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000) \
 	X(cuLaunchKernel, cuLaunchKernel, 4000) \
 	X(cuLaunchKernelEx, cuLaunchKernelEx, 11060) \
+	X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000) \
 	X(cuLaunchHostFunc, cuLaunchHostFunc, 10000) \
 	X(cuMemGetInfo, cuMemGetInfo_v2, 3020) \
 	X(cuMemAlloc, cuMemAlloc_v2, 3020) \
 	X(cuMemFree, cuMemFree_v2, 3020) \
 	X(cuMemHostAlloc, cuMemHostAlloc, 2020) \
 	X(cuMemFreeHost, cuMemFreeHost, 2000) \
+	X(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, 3020) \
 	X(cuMemHostRegister, cuMemHostRegister_v2, 6050) \
 	X(cuMemHostUnregister, cuMemHostUnregister, 4000) \
 	X(cuPointerGetAttributes, cuPointerGetAttributes, 7000) \
@@ -109,7 +123,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuStreamIsCapturing, cuStreamIsCapturing, 10000) \
 	X(cuStreamBeginCapture, cuStreamBeginCapture_v2, 10010) \
 	X(cuStreamEndCapture, cuStreamEndCapture, 10000) \
-	X(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2, 11030) \
+	X(cuStreamGetCaptureInfo, CAPTURE_INFO, CAPTURE_INFO_VERSION) \
 	X(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010) \
 	X(cuEventCreate, cuEventCreate, 2000) \
 	X(cuEventDestroy, cuEventDestroy_v2, 4000) \
@@ -119,6 +133,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuEventSynchronize, cuEventSynchronize, 2000) \
 	X(cuEventElapsedTime, cuEventElapsedTime, 2000) \
 	X(cuGraphGetNodes, cuGraphGetNodes, 10000) \
+	X(cuGraphNodeGetDependencies, cuGraphNodeGetDependencies_v2, 12030) \
 	X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040) \
 	X(cuGraphLaunch, cuGraphLaunch, 10000) \
 	X(cuGraphDestroy, cuGraphDestroy, 10000) \
@@ -149,5 +164,7 @@ cudaError_t result(cudaError_t r);
 
 /* registration.c. The function behind a host stub, loading its fat binary if this is the first use of it. */
 cudaError_t function_of(const void *stub, CUfunction *f);
+/* The memory behind a host variable, in the current context. */
+cudaError_t variable_of(const void *symbol, CUdeviceptr *p, size_t *bytes);
 
 #endif

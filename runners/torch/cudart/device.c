@@ -73,7 +73,12 @@ EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 EXPORT cudaError_t cudaProfilerStart(void) { return result(cudaErrorNotSupported); }
 EXPORT cudaError_t cudaProfilerStop(void) { return result(cudaErrorNotSupported); }
 
-/* cudaDeviceProp of CUDA 12. Sizes of textures and surfaces, which nothing here has, are left 0. */
+/* cudaDeviceProp of CUDA 12; 13 leaves out what ONLY_12 marks. Sizes of textures and surfaces, which nothing here has, are left 0. */
+#if CUDART_VERSION < 13000
+#define ONLY_12(...) __VA_ARGS__
+#else
+#define ONLY_12(...)
+#endif
 struct properties {
 	char name[256];
 	CUuuid uuid;
@@ -82,18 +87,18 @@ struct properties {
 	size_t total_memory, shared_per_block;
 	int registers_per_block, warp_size;
 	size_t pitch;
-	int max_threads, max_block[3], max_grid[3], clock;
+	int max_threads, max_block[3], max_grid[3] ONLY_12(, clock);
 	size_t constant;
 	int major, minor;
 	size_t texture_alignment, texture_pitch_alignment;
-	int overlap, multiprocessors, timeout, integrated, map_host, compute_mode;
-	int textures_and_surfaces[40];
+	int ONLY_12(overlap,) multiprocessors ONLY_12(, timeout), integrated, map_host ONLY_12(, compute_mode);
+	int textures_and_surfaces[39 ONLY_12(+ 1)];
 	size_t surface_alignment;
-	int concurrent_kernels, ecc, pci_bus, pci_device, pci_domain, tcc, async_engines, unified, memory_clock, bus_width,
+	int concurrent_kernels, ecc, pci_bus, pci_device, pci_domain, tcc, async_engines, unified ONLY_12(, memory_clock), bus_width,
 	    l2_size, l2_persisting, threads_per_sm, priorities, l1_global, l1_local;
 	size_t shared_per_sm;
-	int registers_per_sm, managed, multi_gpu, multi_gpu_group, host_atomics, double_ratio, pageable, concurrent_managed,
-	    preemption, registered_host_pointer, cooperative, cooperative_multi;
+	int registers_per_sm, managed, multi_gpu, multi_gpu_group, host_atomics ONLY_12(, double_ratio), pageable, concurrent_managed,
+	    preemption, registered_host_pointer, cooperative ONLY_12(, cooperative_multi);
 	size_t shared_optin;
 	int host_page_tables, direct_managed, blocks_per_sm, policy_window;
 	size_t shared_reserved;
@@ -104,10 +109,17 @@ struct properties {
 	int deferred, ipc_event, cluster, function_pointers;
 	int reserved[63];
 };
+#if CUDART_VERSION < 13000
 _Static_assert(offsetof(struct properties, surface_alignment) == 568, "cudaDeviceProp.surfaceAlignment");
 _Static_assert(offsetof(struct properties, shared_per_sm) == 640, "cudaDeviceProp.sharedMemPerMultiprocessor");
 _Static_assert(offsetof(struct properties, shared_optin) == 696, "cudaDeviceProp.sharedMemPerBlockOptin");
 _Static_assert(sizeof(struct properties) == 1032, "cudaDeviceProp");
+#else
+_Static_assert(offsetof(struct properties, surface_alignment) == 552, "cudaDeviceProp.surfaceAlignment");
+_Static_assert(offsetof(struct properties, shared_per_sm) == 624, "cudaDeviceProp.sharedMemPerMultiprocessor");
+_Static_assert(offsetof(struct properties, shared_optin) == 672, "cudaDeviceProp.sharedMemPerBlockOptin");
+_Static_assert(sizeof(struct properties) == 1008, "cudaDeviceProp");
+#endif
 
 static int attribute(CUdevice d, int id)
 {
@@ -115,6 +127,9 @@ static int attribute(CUdevice d, int id)
 	return driver.cuDeviceGetAttribute(&v, (CUdevice_attribute)id, d) ? 0 : v;
 }
 
+#if CUDART_VERSION >= 13000
+#define cudaGetDeviceProperties_v2 cudaGetDeviceProperties
+#endif
 EXPORT cudaError_t cudaGetDeviceProperties_v2(struct properties *p, int dev)
 {
 	CUdevice d;
@@ -139,17 +154,17 @@ EXPORT cudaError_t cudaGetDeviceProperties_v2(struct properties *p, int dev)
 	GET(max_grid[0], MAX_GRID_DIM_X);
 	GET(max_grid[1], MAX_GRID_DIM_Y);
 	GET(max_grid[2], MAX_GRID_DIM_Z);
-	GET(clock, CLOCK_RATE);
+	ONLY_12(GET(clock, CLOCK_RATE);)
 	GET(constant, TOTAL_CONSTANT_MEMORY);
 	GET(major, COMPUTE_CAPABILITY_MAJOR);
 	GET(minor, COMPUTE_CAPABILITY_MINOR);
 	GET(texture_alignment, TEXTURE_ALIGNMENT);
-	GET(overlap, GPU_OVERLAP);
+	ONLY_12(GET(overlap, GPU_OVERLAP);)
 	GET(multiprocessors, MULTIPROCESSOR_COUNT);
-	GET(timeout, KERNEL_EXEC_TIMEOUT);
+	ONLY_12(GET(timeout, KERNEL_EXEC_TIMEOUT);)
 	GET(integrated, INTEGRATED);
 	GET(map_host, CAN_MAP_HOST_MEMORY);
-	GET(compute_mode, COMPUTE_MODE);
+	ONLY_12(GET(compute_mode, COMPUTE_MODE);)
 	GET(concurrent_kernels, CONCURRENT_KERNELS);
 	GET(ecc, ECC_ENABLED);
 	GET(pci_bus, PCI_BUS_ID);
@@ -158,7 +173,7 @@ EXPORT cudaError_t cudaGetDeviceProperties_v2(struct properties *p, int dev)
 	GET(tcc, TCC_DRIVER);
 	GET(async_engines, ASYNC_ENGINE_COUNT);
 	GET(unified, UNIFIED_ADDRESSING);
-	GET(memory_clock, MEMORY_CLOCK_RATE);
+	ONLY_12(GET(memory_clock, MEMORY_CLOCK_RATE);)
 	GET(bus_width, GLOBAL_MEMORY_BUS_WIDTH);
 	GET(l2_size, L2_CACHE_SIZE);
 	GET(threads_per_sm, MAX_THREADS_PER_MULTIPROCESSOR);

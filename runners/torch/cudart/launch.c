@@ -40,6 +40,32 @@ EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, voi
 	return CALL(cuLaunchKernel, f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream, args, NULL);
 }
 
+EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+                                               CUstream stream)
+{
+	NEED_CONTEXT();
+	CUfunction f;
+	cudaError_t r = function_of(func, &f);
+	if (r)
+		return result(r);
+	return CALL(cuLaunchCooperativeKernel, f, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream,
+	            args);
+}
+
+/* Code that CUDA 13's compiler made asks once per kernel for a handle, which is opaque to it: here, the host function. */
+EXPORT cudaError_t __cudaGetKernel(const void **kernel, const void *func)
+{
+	if (!kernel)
+		return result(cudaErrorInvalidValue);
+	*kernel = func;
+	return cudaSuccess;
+}
+
+EXPORT cudaError_t __cudaLaunchKernel(const void *kernel, dim3 grid, dim3 block, void **args, size_t shared, CUstream stream)
+{
+	return cudaLaunchKernel(kernel, grid, block, args, shared, stream);
+}
+
 struct launch_config {
 	dim3 grid, block;
 	size_t shared;

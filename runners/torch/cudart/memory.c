@@ -40,6 +40,12 @@ EXPORT cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned int flags)
 	return CALL(cuMemHostAlloc, p, bytes, flags);
 }
 
+EXPORT cudaError_t cudaHostGetDevicePointer(void **p, void *host, unsigned int flags)
+{
+	NEED_CONTEXT();
+	return CALL(cuMemHostGetDevicePointer, (CUdeviceptr *)p, host, flags);
+}
+
 EXPORT cudaError_t cudaFreeHost(void *p)
 {
 	NEED_CONTEXT();
@@ -169,6 +175,24 @@ EXPORT cudaError_t cudaMemsetAsync(void *p, int value, size_t count, CUstream st
 {
 	NEED_CONTEXT();
 	return count ? CALL(cuMemsetD8Async, address(p), (unsigned char)value, count, stream) : cudaSuccess;
+}
+
+EXPORT cudaError_t cudaGetSymbolAddress(void **p, const void *symbol)
+{
+	NEED_CONTEXT();
+	size_t bytes;
+	return p ? result(variable_of(symbol, (CUdeviceptr *)p, &bytes)) : result(cudaErrorInvalidValue);
+}
+
+EXPORT cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t count, size_t offset, enum cudaMemcpyKind kind)
+{
+	NEED_CONTEXT();
+	CUdeviceptr p;
+	size_t bytes;
+	cudaError_t r = variable_of(symbol, &p, &bytes);
+	if (!r && (offset > bytes || count > bytes - offset))
+		r = cudaErrorInvalidValue;
+	return r ? result(r) : cudaMemcpy((void *)(uintptr_t)(p + offset), src, count, kind);
 }
 
 struct pointer_attributes { int type, device; void *device_pointer, *host_pointer; };

@@ -1,8 +1,8 @@
 /*
- * registration.c: fat binaries and the host functions that stand for their kernels.
+ * registration.c: fat binaries, the host functions that stand for their kernels, the host variables for their globals.
  *
  * In: what nvcc's start-up code registers. Out: functions of the driver, each fat binary loaded as a library when its
- * first kernel is needed. Fails: INVALID_DEVICE_FUNCTION for a pointer that was never registered, else the driver's
+ * first kernel is needed. Fails: INVALID_DEVICE_FUNCTION or INVALID_SYMBOL for a pointer that was never registered, else the driver's
  * result of loading.
  *
  * A library that was loaded stays loaded when its shared object goes: by then the driver may already be gone.
@@ -26,6 +26,7 @@ struct stub {
 	CUkernel kernel;
 	CUfunction function;
 	int device;
+	bool variable;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -94,18 +95,24 @@ EXPORT void __cudaRegisterFunction(void **handle, const char *host, char *device
 	pthread_mutex_unlock(&lock);
 }
 
-/* No function of this runtime takes a symbol, so nothing ever asks for a variable. */
 EXPORT void __cudaRegisterVar(void **handle, char *host, char *device_address, const char *name, int ext, size_t size,
                               int constant, int global)
 {
-	(void)handle, (void)host, (void)device_address, (void)name, (void)ext, (void)size, (void)constant, (void)global;
+	(void)device_address, (void)ext, (void)size, (void)constant, (void)global;
+	struct stub s = {.host = host, .name = name, .fatbin = (struct fatbin *)handle, .variable = true};
+	pthread_mutex_lock(&lock);
+	add(&s);
+	pthread_mutex_unlock(&lock);
+}
+
+static CUresult load_library(struct fatbin *f)
+{
+	return f->library ? CUDA_SUCCESS : driver.cuLibraryLoadData(&f->library, f->wrapper, NULL, NULL, 0, NULL, NULL, 0);
 }
 
 static cudaError_t load(struct stub *s)
 {
-	CUresult r = CUDA_SUCCESS;
-	if (!s->fatbin->library)
-		r = driver.cuLibraryLoadData(&s->fatbin->library, s->fatbin->wrapper, NULL, NULL, 0, NULL, NULL, 0);
+	CUresult r = load_library(s->fatbin);
 	if (!r && !s->kernel)
 		r = driver.cuLibraryGetKernel(&s->kernel, s->fatbin->library, s->name);
 	if (!r && !(r = driver.cuKernelGetFunction(&s->function, s->kernel)))
@@ -118,10 +125,21 @@ cudaError_t function_of(const void *host, CUfunction *f)
 	cudaError_t r = cudaErrorInvalidDeviceFunction;
 	pthread_mutex_lock(&lock);
 	struct stub *s = capacity ? &stubs[slot(stubs, capacity, host)] : NULL;
-	if (s && s->host) {
+	if (s && s->host && !s->variable) {
 		r = s->function && s->device == device_current() ? cudaSuccess : load(s);
 		*f = s->function;
 	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+cudaError_t variable_of(const void *symbol, CUdeviceptr *p, size_t *bytes)
+{
+	cudaError_t r = cudaErrorInvalidSymbol;
+	pthread_mutex_lock(&lock);
+	struct stub *s = capacity ? &stubs[slot(stubs, capacity, symbol)] : NULL;
+	if (s && s->host && s->variable && !(r = (cudaError_t)load_library(s->fatbin)))
+		r = (cudaError_t)driver.cuLibraryGetGlobal(p, bytes, s->fatbin->library, s->name);
 	pthread_mutex_unlock(&lock);
 	return r;
 }

@@ -75,12 +75,28 @@ EXPORT cudaError_t cudaStreamEndCapture(CUstream stream, CUgraph *graph)
 	return CALL(cuStreamEndCapture, stream, graph);
 }
 
+#if CUDART_VERSION >= 13000
+EXPORT cudaError_t cudaStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id,
+                                            CUgraph *graph, const CUgraphNode **deps, const CUgraphEdgeData **edges,
+                                            size_t *count)
+{
+	NEED_CONTEXT();
+	return CALL(cuStreamGetCaptureInfo, stream, status, (uint64_t *)id, graph, deps, edges, count);
+}
+
+EXPORT cudaError_t cudaGraphNodeGetDependencies(CUgraphNode node, CUgraphNode *deps, CUgraphEdgeData *edges, size_t *count)
+{
+	NEED_CONTEXT();
+	return CALL(cuGraphNodeGetDependencies, node, deps, edges, count);
+}
+#else
 EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, unsigned long long *id,
                                                CUgraph *graph, const CUgraphNode **deps, size_t *count)
 {
 	NEED_CONTEXT();
 	return CALL(cuStreamGetCaptureInfo, stream, status, (uint64_t *)id, graph, deps, count);
 }
+#endif
 
 EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {

@@ -48,27 +48,30 @@ def library_of(soname):
 
 
 def survey(folder):
-    """The NVIDIA sonames that torch needs, and for each the symbols imported from it."""
-    needed, imports = set(), set()
+    """The NVIDIA sonames that torch needs, for each the symbols imported from it, and the name of its symbols' version."""
+    needed, imports, versions = set(), set(), {}
     for name in sorted(os.listdir(folder)):
         path = os.path.join(folder, name)
         if ".so" not in name or not os.path.isfile(path):
             continue
         needed.update(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic(path, "readelf", "-dW")))
+        for soname, names in re.findall(r"File: (\S+)((?:(?!File:).)*)", dynamic(path, "readelf", "-VW"), re.S):
+            if library_of(soname):
+                versions.update((name, soname) for name in re.findall(r"Name: (\S+)", names))
         imports.update(line.split()[-1] for line in dynamic(path, "nm", "-D", "--undefined-only").splitlines())
     sonames = {s: set() for s in needed if library_of(s)}
     for symbol in imports:
         name, _, version = symbol.partition("@")
         version = version.lstrip("@")
-        if version in sonames:
-            sonames[version].add(name)
+        if versions.get(version) in sonames:
+            sonames[versions[version]].add(name)
         elif not version and not name.startswith("_"):
             for soname in sonames:
                 if re.match(library_of(soname)[0] + "[A-Z]", name):
                     sonames[soname].add(name)
         elif library_of(version) or (version.startswith("libcu") and not version.startswith(ELSEWHERE)):
             sys.exit(f"generate stubs: {symbol} belongs to no needed library (add a row to the table)")
-    return sonames
+    return sonames, {soname: name for name, soname in versions.items()}
 
 
 def write(path, text):
@@ -88,12 +91,12 @@ def source(soname, symbols, status, status_name):
 
 def main(folder, target):
     os.makedirs(target, exist_ok=True)
-    sonames = survey(folder)
+    sonames, versions = survey(folder)
     for soname, symbols in sonames.items():
         pattern, status, status_name = library_of(soname)
         write(os.path.join(target, soname + ".c"), source(soname, symbols, status, status_name))
         exported = re.sub(r"\(.*?\)", "", pattern)
-        write(os.path.join(target, soname + ".map"), f"{soname} {{\nglobal:\n\t{exported}*;\nlocal:\n\t*;\n}};\n")
+        write(os.path.join(target, soname + ".map"), f"{versions.get(soname, soname)} {{\nglobal:\n\t{exported}*;\nlocal:\n\t*;\n}};\n")
     write(os.path.join(target, "sonames"), "".join(s + "\n" for s in sorted(sonames)))
 
 
