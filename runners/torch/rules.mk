@@ -13,6 +13,9 @@ TORCH_LIB     ?= build/torch/lib-$(TORCH_VERSION)
 TORCH_CFLAGS  := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(TORCH)/stubs
 TORCH_SO       = -shared -Wl,--build-id -Wl,-z,defs
 
+# One shared object of each folder besides torch's own whose imports the stand-ins have to satisfy.
+TORCH_USERS   ?=
+
 # The nvidia-* wheels are what the stand-ins replace, hence --no-deps; these are the rest of torch's needs.
 TORCH_NEEDS := typing_extensions sympy mpmath networkx jinja2 MarkupSafe filelock fsspec numpy
 
@@ -30,7 +33,7 @@ $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA): $(wildcard $(TORCH)/cudart/*) $(wildcar
 # Which symbols torch imports decides what is generated, so the lists are read from the installation.
 $(TORCH_LIB)/stubs/sonames: $(TORCH)/stubs/generate.py $(TORCH_VENV)/installed
 	@mkdir -p $(@D)
-	$(TORCH_PYTHON) $(TORCH)/stubs/generate.py $$(dirname $$(find $(TORCH_VENV) -name libtorch_cuda.so)) $(@D)
+	$(TORCH_PYTHON) $(TORCH)/stubs/generate.py $(@D) $$(dirname $$(find $(TORCH_VENV) -name libtorch_cuda.so $(addprefix -o -name ,$(TORCH_USERS))))
 
 # A generated library with what is written by hand for it, if anything.
 $(TORCH_LIB)/built: $(TORCH_LIB)/stubs/sonames $(wildcard $(TORCH)/stubs/*.[ch]) $(wildcard internal/cuda/include/*.h)

@@ -1,6 +1,6 @@
 """Writes the C sources of stand-ins for the NVIDIA libraries that an installed PyTorch links.
 
-In: the folder of torch's shared objects, the folder for what is generated. Out: one SONAME.c and SONAME.map for each
+In: the folder for what is generated, the folders of the shared objects (torch's, and those of an engine on it). Out: one SONAME.c and SONAME.map for each
 library: every symbol that torch imports from it, as a weak function that says its name on standard error and returns the
 library's own "not supported" status. What a library does provide is written by hand beside this file and overrides them.
 Fails: where an import belongs to no library of the table, which a newer torch may bring: add its row.
@@ -47,12 +47,11 @@ def library_of(soname):
     return None
 
 
-def survey(folder):
+def survey(folders):
     """The NVIDIA sonames that torch needs, for each the symbols imported from it, and the name of its symbols' version."""
     needed, imports, versions = set(), set(), {}
-    for name in sorted(os.listdir(folder)):
-        path = os.path.join(folder, name)
-        if ".so" not in name or not os.path.isfile(path):
+    for path in sorted(os.path.join(folder, name) for folder in folders for name in os.listdir(folder)):
+        if ".so" not in path or not os.path.isfile(path):
             continue
         needed.update(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic(path, "readelf", "-dW")))
         for soname, names in re.findall(r"File: (\S+)((?:(?!File:).)*)", dynamic(path, "readelf", "-VW"), re.S):
@@ -89,9 +88,9 @@ def source(soname, symbols, status, status_name):
     return "\n".join(out) + "\n"
 
 
-def main(folder, target):
+def main(target, *folders):
     os.makedirs(target, exist_ok=True)
-    sonames, versions = survey(folder)
+    sonames, versions = survey(folders)
     for soname, symbols in sonames.items():
         pattern, status, status_name = library_of(soname)
         write(os.path.join(target, soname + ".c"), source(soname, symbols, status, status_name))

@@ -1,5 +1,5 @@
 /*
- * nvml.c: the ten NVML functions that PyTorch and vLLM look up, answered from the driver.
+ * nvml.c: the NVML functions that PyTorch and vLLM look up, answered from the driver.
  *
  * In: device indices. Out: what the driver says of the device. Fails: UNINITIALIZED before nvmlInit, NOT_SUPPORTED for what
  * only a management library knows.
@@ -40,6 +40,12 @@ EXPORT int nvmlInit_v2(void)
 #undef GET
 	ready = !bad && !driver.cuInit(0);
 	return ready ? NVML_SUCCESS : NVML_DRIVER_NOT_LOADED;
+}
+
+EXPORT int nvmlInitWithFlags(unsigned int flags)
+{
+	(void)flags; /* whether to look for devices: the driver has done so */
+	return nvmlInit_v2();
 }
 
 EXPORT int nvmlShutdown(void) { return ready ? NVML_SUCCESS : NVML_UNINITIALIZED; }
