@@ -1,0 +1,43 @@
+"""Which starts Medusa takes part in.
+
+In: versions, and vLLM's configuration (only attributes are read, so that tests need no vLLM). Out: None, or the reason for
+a native start, in a few words. Nothing here fails.
+"""
+
+VLLM = "0.26.0"
+TORCH = "2.11"
+
+
+def version_reason(vllm, torch):
+    """vLLM moves its modules between releases, so exactly one is supported, with the torch that it pins."""
+    if vllm.split("+")[0] != VLLM:
+        return f"vLLM {vllm} (supported: {VLLM})"
+    if not torch.startswith(TORCH + "."):
+        return f"torch {torch} (supported: {TORCH})"
+    return None
+
+
+def config_reason(config):
+    parallel, compilation = config.parallel_config, config.compilation_config
+    mode = compilation.cudagraph_mode
+    checks = [
+        (not config.use_v2_model_runner, "the V1 model runner"),
+        (parallel.world_size > 1 or parallel.data_parallel_size > 1, "more than one rank"),
+        (config.lora_config is not None, "LoRA"),
+        (config.speculative_config is not None, "speculative decoding"),
+        (config.kv_transfer_config is not None, "a KV connector"),
+        (config.model_config.enforce_eager, "graphs are switched off (enforce_eager)"),
+        (config.model_config.enable_cumem_allocator, "sleep mode's allocator"),
+        (config.model_config.multimodal_config is not None, "a multimodal model"),
+        (config.model_config.runner_type != "generate", "a model that does not generate"),
+        (mode is None or mode.name != "FULL_DECODE_ONLY", f"cudagraph_mode {mode and mode.name} (supported: FULL_DECODE_ONLY)"),
+    ]
+    return next((reason for applies, reason in checks if applies), None)
+
+
+def backend_reason(backends):
+    """Names of the attention backends in use. FlashInfer makes a wrapper for each batch size while it captures, which a
+    start without captures would lack."""
+    supported = {"FLASH_ATTN", "TRITON_ATTN"}
+    other = sorted(set(backends) - supported)
+    return f"attention backend {', '.join(other)} (supported: {', '.join(sorted(supported))})" if other else None

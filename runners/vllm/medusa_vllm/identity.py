@@ -1,0 +1,43 @@
+"""What an artifact is valid for.
+
+In: vLLM's configuration. Out: factors, strings by name. Fails: as reading the checkpoint's folder does.
+"""
+
+import hashlib
+import os
+
+
+def digest(text):
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def checkpoint(model, revision):
+    """A folder counts by its weight files' names and sizes, a name on a hub by its revision."""
+    if not os.path.isdir(model):
+        return f"{model}@{revision}"
+    files = sorted(f for f in os.listdir(model) if f.endswith((".safetensors", ".bin", ".pt", ".gguf")))
+    return digest("\n".join(f"{f} {os.path.getsize(os.path.join(model, f))}" for f in files))
+
+
+def factors(config, vllm, torch, cuda):
+    model, cache, scheduler = config.model_config, config.cache_config, config.scheduler_config
+    arguments = [
+        config.compute_hash(),
+        model.max_model_len,
+        model.dtype,
+        cache.gpu_memory_utilization,
+        cache.block_size,
+        cache.cache_dtype,
+        scheduler.max_num_seqs,
+        scheduler.max_num_batched_tokens,
+        config.compilation_config.cudagraph_capture_sizes,
+    ]
+    return {
+        "engine.name": "vllm",
+        "engine.version": vllm,
+        "engine.framework": "torch " + torch,
+        "cuda.version": cuda,
+        "engine.args": " ".join(str(a) for a in arguments),
+        "model.config": digest(model.hf_config.to_json_string()),
+        "model.checkpoint": f"{config.load_config.load_format} {checkpoint(model.model, model.revision)}",
+    }

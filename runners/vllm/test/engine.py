@@ -1,0 +1,117 @@
+"""Starts vLLM offline and runs decode steps through its worker, as its scheduler would issue them.
+
+In: a folder with config.json, an attention backend. Out: one JSON object: how it started, its graphs, how often a step
+replayed one. Fails: with the exception.
+
+The kernels of vLLM and Triton do nothing on the simulated GPU, the one that says how many tokens were sampled included,
+so vLLM's scheduler would wait for ever. Steps are therefore issued here, to the worker, and tokens are not looked at.
+"""
+
+import argparse
+import json
+import os
+
+import torch
+import vllm
+from vllm import LLM, SamplingParams
+from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
+
+CAPTURE_SIZES = [1, 2, 4, 8]
+PROMPT, STEPS = 4, 3
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("model")
+    p.add_argument("--backend", default="FLASH_ATTN")
+    p.add_argument("--places", help="file that receives the place of every named tensor")
+    return p.parse_args()
+
+
+def start(args):
+    return LLM(
+        model=args.model,
+        load_format="dummy",
+        skip_tokenizer_init=True,
+        max_model_len=256,
+        max_num_seqs=8,
+        max_num_batched_tokens=512,
+        gpu_memory_utilization=0.3,
+        attention_config={"backend": args.backend},
+        compilation_config={"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": CAPTURE_SIZES},
+    )
+
+
+def step(worker, output):
+    worker.execute_model(output)
+    worker.sample_tokens(None)
+
+
+def serve(worker, batch):
+    """A prefill and some decode steps of `batch` requests. Returns how many graphs were launched."""
+    runner = worker.model_runner
+    manager, launches = runner.cudagraph_manager, 0
+    run = manager.run_fullgraph
+
+    def counted(desc):
+        nonlocal launches
+        launches += 1
+        return run(desc)
+
+    manager.run_fullgraph = counted
+    names = [f"request-{i}" for i in range(batch)]
+    groups = len(runner.kv_cache_config.kv_cache_groups)
+    tokens = list(range(PROMPT))
+    prefill = SchedulerOutput.make_empty()
+    prefill.scheduled_new_reqs = [
+        NewRequestData(
+            req_id=name, prompt_token_ids=tokens, mm_features=[], sampling_params=SamplingParams(max_tokens=STEPS, temperature=0),
+            pooling_params=None, block_ids=tuple([1 + i] for _ in range(groups)), num_computed_tokens=0, lora_request=None,
+            prefill_token_ids=tokens,
+        )
+        for i, name in enumerate(names)
+    ]  # fmt: skip
+    prefill.num_scheduled_tokens = {name: PROMPT for name in names}
+    prefill.total_num_scheduled_tokens = PROMPT * batch
+    prefill.num_common_prefix_blocks = [0] * groups
+    step(worker, prefill)
+    for i in range(STEPS):
+        decode, cached = SchedulerOutput.make_empty(), CachedRequestData.make_empty()
+        cached.req_ids = names
+        cached.num_computed_tokens = [PROMPT + i] * batch
+        cached.num_output_tokens = [1 + i] * batch
+        cached.new_block_ids = [None] * batch
+        decode.scheduled_cached_reqs = cached
+        decode.num_scheduled_tokens = {name: 1 for name in names}
+        decode.total_num_scheduled_tokens = batch
+        decode.num_common_prefix_blocks = [0] * groups
+        step(worker, decode)
+    finished = SchedulerOutput.make_empty()
+    finished.finished_req_ids = set(names)
+    worker.execute_model(finished)
+    torch.cuda.synchronize()
+    del manager.run_fullgraph
+    return launches
+
+
+def main():
+    args = arguments()
+    if args.places:
+        os.environ["MEDUSA_VLLM_PLACES"] = args.places
+    llm = start(args)
+    worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
+    manager = worker.model_runner.cudagraph_manager
+    launches = {batch: serve(worker, batch) for batch in (1, 3, 8)}
+    print(json.dumps({
+        "device": torch.cuda.get_device_name(0),
+        "vllm": vllm.__version__,
+        "torch": torch.__version__,
+        "start": "restored" if getattr(manager, "restored", False) else "native",
+        "keys": sorted(str(k) for k in manager.graphs),
+        "steps": {b: STEPS for b in launches},
+        "launches": launches,
+    }))
+
+
+if __name__ == "__main__":
+    main()
