@@ -33,7 +33,7 @@ class Worker(gpu_worker.Worker):
             if reason:
                 self.stay_out(reason)
             else:
-                self.session = medusa.Session()
+                self.session, self.names = medusa.Session(), set()
         if self.session:
             torch.cuda.set_device(self.local_rank)
             self.session.identify(identity.factors(self.vllm_config, vllm.__version__, torch.__version__, torch.version.cuda))
@@ -52,12 +52,11 @@ class Worker(gpu_worker.Worker):
             return super().load_model(load_dummy_weights=load_dummy_weights)
         self.session.phase("weights")
         super().load_model(load_dummy_weights=load_dummy_weights)
-        seen = set()
-        model = self.model_runner.model
-        for name, t in [*model.named_parameters(), *model.named_buffers()]:
-            if t.is_cuda and t.numel() and t.data_ptr() not in seen:
-                seen.add(t.data_ptr())
-                self.session.tensor(name, t.detach(), medusa.WEIGHT)
+        self.name(inputs.weights(self.model_runner.model))
+
+    def name(self, found):
+        for name, t, role, bounds in inputs.once(found, self.names):
+            self.session.tensor(name, t, role, **bounds)
 
     def determine_available_memory(self):
         if not self.session:
@@ -91,10 +90,7 @@ class Worker(gpu_worker.Worker):
             self.stay_out(reason)
             self.session = None
             return
-        for name, t, bounds in inputs.named(runner):
-            self.session.tensor(name, t, medusa.INPUT, **bounds)
-        for i, t in enumerate(runner.kv_caches):
-            self.session.tensor(f"kv_cache.{i}", t, medusa.KV)
+        self.name(inputs.cached(runner))
         runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
 
     def compile_or_warm_up_model(self):

@@ -24,7 +24,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("model")
     p.add_argument("--backend", default="FLASH_ATTN")
-    p.add_argument("--places", help="file that receives the place of every named tensor")
+    p.add_argument("--tensors", help="file that receives the place of every named tensor")
     return p.parse_args()
 
 
@@ -94,13 +94,25 @@ def serve(worker, batch):
     return launches
 
 
+def places(runner):
+    """Where the named tensors of a start without Medusa lie, under the names that its plug-in gives them."""
+    from medusa_vllm import inputs
+    from medusa.marks import extent
+
+    found = [*inputs.weights(runner.model), *inputs.cached(runner), ("hidden_states", runner.cudagraph_manager.hidden_states, 0, {})]
+    return {name: (t.data_ptr(), extent(t)) for name, t, _, _ in inputs.once(found, set())}
+
+
 def main():
     args = arguments()
-    if args.places:
-        os.environ["MEDUSA_VLLM_PLACES"] = args.places
+    if args.tensors:
+        os.environ["MEDUSA_VLLM_PLACES"] = args.tensors
     llm = start(args)
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     manager = worker.model_runner.cudagraph_manager
+    if args.tensors and not os.environ.get("MEDUSA_RUN"):
+        with open(args.tensors, "w", encoding="utf-8") as f:
+            json.dump(places(worker.model_runner), f)
     launches = {batch: serve(worker, batch) for batch in (1, 3, 8)}
     print(json.dumps({
         "device": torch.cuda.get_device_name(0),

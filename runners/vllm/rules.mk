@@ -1,0 +1,27 @@
+# Real vLLM on the simulated GPU: its CUDA build from PyPI in a virtual environment, with the runtime and the stand-ins of
+# runners/torch built for CUDA 13. Everything lies below build/vllm; included by the root Makefile.
+
+VLLM         := runners/vllm
+VLLM_VERSION := 0.26.0
+VLLM_PYTHON  ?= python3
+VLLM_VENV    := build/vllm/venv-$(VLLM_VERSION)
+VLLM_LIB     := build/vllm/lib-$(VLLM_VERSION)
+VLLM_TORCH   := TORCH_CUDA=13 TORCH_VENV=$(VLLM_VENV) TORCH_LIB=$(VLLM_LIB) TORCH_USERS="_C_stable_libtorch.abi3.so _vllm_fa2_C.abi3.so"
+
+$(VLLM_VENV)/installed: $(VLLM)/requirements.txt
+	@mkdir -p build/vllm
+	$(VLLM_PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r $<
+	touch $@
+
+.PHONY: vllm test-vllm vllm-test
+vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
+	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/libcudart.so.13 $(VLLM_LIB)/built
+
+# Needs no GPU; the first run installs vLLM and torch (3 GB).
+test-vllm: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+
+# What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
+vllm-test:
+	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic; fi

@@ -1,0 +1,133 @@
+"""make test-vllm: vLLM's own start on the simulated GPU: natively, materialized, restored in a new process, and compared.
+
+In: the models of models/, and what `make vllm` built. Out: a line about each step, and last the line with the counts.
+Fails: exit code 1 where a step fails, a graph was not restored, or anything differs.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TORCH = os.path.join(HERE, "..", "..", "torch")
+sys.path.insert(0, os.path.join(TORCH, "test"))
+
+from compare import Comparison, read  # noqa: E402
+
+SECONDS = 900  # for each start of the engine, of which materialize makes five
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--python", required=True, help="interpreter of the virtual environment that holds vLLM")
+    p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
+    p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
+    p.add_argument("--work", required=True, help="folder for what the runs leave")
+    p.add_argument("--models", default="llama,qwen3,mistral")
+    p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
+    return p.parse_args()
+
+
+def stop(*what):
+    print("test-vllm: FAIL", *what)
+    sys.exit(1)
+
+
+class Case:
+    """One model with one attention backend."""
+
+    def __init__(self, args, model, backend):
+        self.args, self.model, self.backend = args, model, backend
+        self.name = f"{model} {backend}"
+        self.folder = os.path.join(os.path.abspath(args.work), f"{model}-{backend}")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        self.engine = [
+            sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, os.path.abspath(args.python),
+            os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model), "--backend", backend,
+        ]  # fmt: skip
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, step, command, starts=1):
+        build, work = os.path.abspath(self.args.build), os.path.abspath(self.args.work)
+        plugins = [os.path.join(TORCH, "python"), os.path.join(HERE, "..")]
+        env = dict(os.environ)
+        env.update(
+            LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
+            PYTHONPATH=":".join(plugins),
+            SIMGPU_MACHINE_CODE="no-op",
+            SIMGPU_CALL_LOG=self.path(step + ".calls"),
+            VLLM_ENABLE_V1_MULTIPROCESSING="0",
+            VLLM_USE_FLASHINFER_SAMPLER="0",
+            VLLM_NO_USAGE_STATS="1",
+            VLLM_CACHE_ROOT=os.path.join(work, "cache"),
+            TRITON_CACHE_DIR=os.path.join(work, "triton"),
+            HF_HUB_OFFLINE="1",
+        )
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=starts * SECONDS)
+        except subprocess.TimeoutExpired:
+            stop(f"{self.name}: {step}: no end after {starts * SECONDS} seconds")
+        with open(self.path(step + ".output"), "w", encoding="utf-8") as f:
+            f.write(done.stdout + done.stderr)
+        if done.returncode:
+            stop(f"{self.name}: {step}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        print(f"test-vllm: {self.name}: {step}: done", flush=True)
+        return done.stdout
+
+    def start(self, step, before=()):
+        lines = [line for line in self.run(step, [*before, *self.engine]).splitlines() if line.startswith('{"device"')]
+        return json.loads(lines[-1])
+
+    def graphs(self, name):
+        return read(self.path(name + ".truth"), self.path(name + ".tensors"))
+
+    def calls(self, step, name):
+        with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
+            return sum(name in line for line in f)
+
+    def compare(self, c):
+        medusa, artifact = os.path.join(os.path.abspath(self.args.build), "medusa"), self.path("model.medusa")
+        native = self.start("native")
+        self.run("materialize", [medusa, "materialize", "-o", artifact, "--", *self.engine], starts=5)
+        restored = self.start("restored", [medusa, "restore", "--strict", artifact, "--"])
+        if (native["start"], restored["start"]) != ("native", "restored"):
+            c.differ(self.name, "starts:", native["start"], restored["start"])
+        if native["keys"] != restored["keys"] or not native["keys"]:
+            c.differ(self.name, "graph keys:", native["keys"], restored["keys"])
+        for start in (native, restored):
+            if start["launches"] != start["steps"]:
+                c.differ(self.name, "graph launches:", start["launches"], "decode steps:", start["steps"])
+        if not self.calls("native", "cuStreamBeginCapture") or self.calls("restored", "cuStreamBeginCapture"):
+            c.differ(self.name, "captures:", *(self.calls(s, "cuStreamBeginCapture") for s in ("native", "restored")))
+        c.forward, c.backward = {}, {}
+        c.run([self.graphs(n) for n in ("record-a", "record-b", "native")], self.graphs("restore"))
+        return restored
+
+
+def main():
+    args = arguments()
+    models, backends = args.models.split(","), args.backends.split(",")
+    c = Comparison()
+    for model, backend in [*((models[0], b) for b in backends), *((m, backends[0]) for m in models[1:])]:
+        restored = Case(args, model, backend).compare(c)
+    for d in c.differences[:20]:
+        print("difference:", d)
+    print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten} third_party_kernels={c.third_party}")
+    print("third-party kernels run as no-ops here: what is compared is what was captured, not what it computes")
+    verdict = "FAIL" if c.differences or not c.third_party or not c.pointers else "PASS"
+    device = "simulated" if restored["device"] == "Simulated GPU" else restored["device"]
+    print(
+        f"test-vllm: {verdict} device={device} vllm={restored['vllm']} status={restored['start']} graphs={c.graphs} "
+        f"nodes={c.nodes} differences={len(c.differences)}"
+    )
+    sys.exit(verdict != "PASS")
+
+
+if __name__ == "__main__":
+    main()

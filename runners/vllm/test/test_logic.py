@@ -1,0 +1,187 @@
+"""Tests of what the plug-in decides, with stand-ins for vLLM's objects. They need neither vLLM nor torch."""
+
+import contextlib
+import dataclasses
+import enum
+import io
+import os
+import sys
+import tempfile
+import types
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+from medusa_vllm import gate, identity, labels, platform  # noqa: E402
+
+
+class Mode(enum.Enum):
+    NONE = 0
+    FULL = 2
+    FULL_DECODE_ONLY = (2, 0)
+    FULL_AND_PIECEWISE = (2, 1)
+
+
+def config(**changes):
+    """A configuration that is supported; changes are given as path__to__value=..."""
+    space = types.SimpleNamespace
+    c = space(
+        use_v2_model_runner=True,
+        parallel_config=space(world_size=1, data_parallel_size=1, worker_cls="auto"),
+        compilation_config=space(cudagraph_mode=Mode.FULL_DECODE_ONLY, cudagraph_capture_sizes=[1, 2]),
+        lora_config=None,
+        speculative_config=None,
+        kv_transfer_config=None,
+        model_config=space(
+            enforce_eager=False, enable_cumem_allocator=False, multimodal_config=None, runner_type="generate",
+            max_model_len=256, dtype="bfloat16", model="org/name", revision="abc",
+            hf_config=space(to_json_string=lambda: "{}"),
+        ),
+        cache_config=space(gpu_memory_utilization=0.9, block_size=16, cache_dtype="auto"),
+        scheduler_config=space(max_num_seqs=8, max_num_batched_tokens=512),
+        load_config=space(load_format="dummy"),
+        compute_hash=lambda: "hash",
+    )  # fmt: skip
+    for path, value in changes.items():
+        *owners, last = path.split("__")
+        owner = c
+        for name in owners:
+            owner = getattr(owner, name)
+        setattr(owner, last, value)
+    return c
+
+
+class Gate(unittest.TestCase):
+    def test_versions(self):
+        self.assertIsNone(gate.version_reason("0.26.0", "2.11.0+cu130"))
+        self.assertIsNone(gate.version_reason("0.26.0+cu129", "2.11.1"))
+        self.assertIn("0.27.0", gate.version_reason("0.27.0", "2.13.0"))
+        self.assertIn("2.1.0", gate.version_reason("0.26.0", "2.1.0"))
+
+    def test_supported(self):
+        self.assertIsNone(gate.config_reason(config()))
+
+    def test_each_reason(self):
+        for change, word in [
+            ({"use_v2_model_runner": False}, "V1"),
+            ({"parallel_config__world_size": 2}, "rank"),
+            ({"parallel_config__data_parallel_size": 2}, "rank"),
+            ({"lora_config": object()}, "LoRA"),
+            ({"speculative_config": object()}, "speculative"),
+            ({"kv_transfer_config": object()}, "connector"),
+            ({"model_config__enforce_eager": True}, "eager"),
+            ({"model_config__enable_cumem_allocator": True}, "sleep"),
+            ({"model_config__multimodal_config": object()}, "multimodal"),
+            ({"model_config__runner_type": "pooling"}, "generate"),
+            ({"compilation_config__cudagraph_mode": Mode.FULL_AND_PIECEWISE}, "FULL_AND_PIECEWISE"),
+            ({"compilation_config__cudagraph_mode": None}, "None"),
+        ]:
+            with self.subTest(change):
+                self.assertIn(word, gate.config_reason(config(**change)))
+
+    def test_backends(self):
+        self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN"]))
+        self.assertIn("FLASHINFER", gate.backend_reason(["FLASH_ATTN", "FLASHINFER"]))
+
+
+class Identity(unittest.TestCase):
+    def factors(self, **changes):
+        return identity.factors(config(**changes), "0.26.0", "2.11.0", "13.0")
+
+    def test_what_graphs_depend_on_counts(self):
+        same = self.factors()
+        self.assertEqual(same, self.factors())
+        for change in [
+            {"scheduler_config__max_num_seqs": 9},
+            {"scheduler_config__max_num_batched_tokens": 1024},
+            {"model_config__max_model_len": 512},
+            {"cache_config__gpu_memory_utilization": 0.8},
+            {"compilation_config__cudagraph_capture_sizes": [1, 2, 4]},
+            {"compute_hash": lambda: "other"},
+            {"model_config__revision": "def"},
+            {"load_config__load_format": "auto"},
+        ]:
+            with self.subTest(change):
+                self.assertNotEqual(same, self.factors(**change))
+        self.assertTrue(all(isinstance(v, str) for v in same.values()))
+
+    def test_checkpoint_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            empty = identity.checkpoint(folder, None)
+            with open(os.path.join(folder, "a.safetensors"), "wb") as f:
+                f.write(b"12")
+            two = identity.checkpoint(folder, None)
+            with open(os.path.join(folder, "a.safetensors"), "ab") as f:
+                f.write(b"3")
+            self.assertEqual(len({empty, two, identity.checkpoint(folder, None)}), 3)
+
+
+@dataclasses.dataclass(frozen=True)
+class Desc:
+    cg_mode: Mode
+    num_tokens: int
+    num_reqs: int
+    uniform_token_count: int = 1
+    num_active_loras: int = 0
+
+
+def restored(*descs):
+    return [types.SimpleNamespace(label=labels.label(d)) for d in descs]
+
+
+class Labels(unittest.TestCase):
+    one, two = Desc(Mode.FULL, 1, 1), Desc(Mode.FULL, 2, 2)
+
+    def test_match(self):
+        graphs = restored(self.two, self.one)
+        found = labels.match([self.one, self.two], graphs)
+        self.assertIs(found[self.two], graphs[0])
+        self.assertIs(found[self.one], graphs[1])
+
+    def test_any_difference_is_refused(self):
+        for graphs in (restored(self.one), restored(self.one, self.two, Desc(Mode.FULL, 4, 4)), restored(self.one, Desc(Mode.FULL, 2, 1))):
+            with self.assertRaises(labels.KeysDiffer):
+                labels.match([self.one, self.two], graphs)
+
+
+class Point:
+    def __init__(self, name, answer):
+        self.name, self.answer = name, answer
+
+    def load(self):
+        return lambda: self.answer
+
+
+class Platform(unittest.TestCase):
+    def said(self, run, *args):
+        out = io.StringIO()
+        with contextlib.redirect_stderr(out):
+            run(*args)
+        return out.getvalue()
+
+    def test_auto_takes_the_worker(self):
+        p = types.SimpleNamespace(worker_cls="auto")
+        self.assertEqual(self.said(platform.choose_worker, p), "")
+        self.assertEqual(p.worker_cls, platform.WORKER)
+
+    def test_the_users_worker_stays(self):
+        p = types.SimpleNamespace(worker_cls="their.Worker")
+        self.assertIn("their.Worker", self.said(platform.choose_worker, p))
+        self.assertEqual(p.worker_cls, "their.Worker")
+
+    def test_rival(self):
+        own = Point(platform.NAME, "medusa")
+        self.assertIsNone(platform.rival([own, Point("idle", None)]))
+        self.assertIn("theirs", platform.rival([own, Point("theirs", "x.Y")]))
+
+    def test_absent_without_medusa(self):
+        saved = os.environ.pop("MEDUSA_RUN", None)
+        try:
+            self.assertIsNone(platform.activate())
+        finally:
+            if saved is not None:
+                os.environ["MEDUSA_RUN"] = saved
+
+
+if __name__ == "__main__":
+    unittest.main()
