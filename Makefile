@@ -40,7 +40,7 @@ demo:
 	$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
-test: all simgpu-test interpose-test blas-test
+test: all simgpu-test interpose-test blas-test vllm-test
 	CGO_ENABLED=1 $(GO) test -race ./...
 	scripts/fuzz 3s
 

@@ -56,10 +56,12 @@ build/lib/libmedusa.so: $(wildcard cmd/libmedusa/*) $(wildcard restore/*.go grap
 	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o $@ ./cmd/libmedusa
 	cp cmd/libmedusa/libmedusa.h $(@D)/
 
-# The plug-in, beside the interposer, where medusa finds it for the engines that it starts.
-build/lib/python: $(wildcard $(TORCH)/python/medusa/*.py)
-	@rm -rf $@ && mkdir -p $@/medusa
-	cp $^ $@/medusa/
+# The plug-ins, beside the interposer, where medusa finds them for the engines that it starts.
+PLUGINS := $(TORCH)/python/medusa $(wildcard runners/vllm/medusa_vllm*)
+build/lib/python: $(wildcard $(PLUGINS:%=%/*))
+	@rm -rf $@ && mkdir -p $@
+	cp -r $(PLUGINS) $@/
+	rm -rf $@/*/__pycache__
 
 .PHONY: torch test-torch
 torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built

@@ -55,11 +55,10 @@ class Case:
 
     def run(self, step, command, starts=1):
         build, work = os.path.abspath(self.args.build), os.path.abspath(self.args.work)
-        plugins = [os.path.join(TORCH, "python"), os.path.join(HERE, "..")]
         env = dict(os.environ)
         env.update(
             LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
-            PYTHONPATH=":".join(plugins),
+            PYTHONPATH=os.path.join(build, "lib", "python") if step == "native" else "",
             SIMGPU_MACHINE_CODE="no-op",
             SIMGPU_CALL_LOG=self.path(step + ".calls"),
             VLLM_ENABLE_V1_MULTIPROCESSING="0",
