@@ -1,0 +1,70 @@
+/*
+ * outside.c: nodes and parameters that refer to what lies outside of their graph: events, embedded graphs, host memory,
+ * module variables, tensor maps.
+ */
+#include "common.h"
+
+static const char variable_ptx[] =
+	".version 7.0\n"
+	".target sm_80\n"
+	".address_size 64\n"
+	".visible .global .align 4 .u32 counter[4] = {1, 2, 3, 4};\n";
+
+int main(void)
+{
+	static uint8_t kept[32], scribbled[16];
+	static CUtensorMap map;
+	static const uint64_t dim[] = {64, 2}, strides[] = {256};
+	static const uint32_t box[] = {16, 1}, steps[] = {1, 1};
+	CUmodule variables;
+	CUevent events[3];
+	CUgraph graph, inner;
+	CUgraphNode node, child;
+	CUgraphExec exec;
+	CUdeviceptr p, counter;
+	CUcontext ctx;
+	size_t size;
+	start();
+	CHECK(cuCtxGetCurrent(&ctx));
+	MARK(medusa_mark_phase, "structure");
+	CHECK(cuEventCreate(&events[0], 0));
+	MARK(medusa_trigger_begin);
+	CHECK(cuEventCreate(&events[1], 0)); /* does not count */
+	MARK(medusa_trigger_end);
+	p = alloc(4096);
+	CHECK(cuEventCreate(&events[2], CU_EVENT_DISABLE_TIMING));
+	CHECK(cuEventDestroy_v2(events[0]));
+	CHECK(cuModuleLoadData(&variables, variable_ptx));
+	CHECK(cuModuleGetGlobal_v2(&counter, NULL, variables, "counter")); /* each answer without the other */
+	CHECK(cuModuleGetGlobal_v2(NULL, &size, variables, "counter"));
+	CHECK(cuMemsetD32_v2(counter, 9, 1));
+	CHECK(cuTensorMapEncodeTiled(&map, 2, 2, (void *)(uintptr_t)p, dim, strides, box, steps, 0, 1, 0, 0));
+	CHECK(cuTensorMapReplaceAddress(&map, (void *)(uintptr_t)(p + 1024)));
+	PRINT("p", p);
+	PRINT("counter", counter);
+
+	CHECK(cuGraphCreate(&inner, 0));
+	CHECK(cuGraphAddEmptyNode(&node, inner, NULL, 0));
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddEventWaitNode(&node, graph, NULL, 0, events[2]));
+	CHECK(cuGraphAddEventRecordNode(&node, graph, &node, 1, events[2]));
+	CHECK(cuGraphAddEventRecordNode(&node, graph, &node, 1, events[1])); /* of the trigger scope: opaque */
+	CHECK(cuGraphAddChildGraphNode(&child, graph, &node, 1, inner));
+	for (int i = 0; i < 32; i++)
+		kept[i] = (uint8_t)i;
+	{
+		CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = kept, .srcXInBytes = 1, .srcPitch = 16, .srcHeight = 2,
+			.dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = p, .dstPitch = 4, .dstHeight = 2, .WidthInBytes = 4, .Height = 2, .Depth = 1};
+		CHECK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &c, ctx));
+		c.srcHost = scribbled;
+		c.srcXInBytes = 0;
+		c.Height = 1;
+		CHECK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &c, ctx));
+		PRINT("changed", (uintptr_t)node);
+	}
+	MARK(medusa_mark_graph, "outside", 3);
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	scribbled[0] = 1;
+	MARK(medusa_mark_phase, "ready");
+	return 0;
+}
