@@ -5,6 +5,8 @@
 # make faults   every driver call of a restored start fails once
 # make test-oci artifacts against a real registry (Debian's docker-registry)
 # make fuzz-long  a million inputs for the readers of files and manifests
+# make dist     archives and an image layout for amd64 and arm64; make test-arm64 runs the latter under emulation
+# make test-kubernetes   the manifests of docs/kubernetes against published schemas
 # make check    formatting, vet, staticcheck, stale generated files
 CC      ?= cc
 CFLAGS  ?= -O2 -g
@@ -21,7 +23,7 @@ endif
 .PHONY: all lib bin demo test check generate clean conformance mutants faults test-oci fuzz-long
 all: lib bin
 
-include $(wildcard interpose/rules.mk internal/*/rules.mk runners/*/rules.mk simulate/rules.mk)
+include $(wildcard interpose/rules.mk internal/*/rules.mk runners/*/rules.mk simulate/rules.mk docs/kubernetes/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 

@@ -1,0 +1,34 @@
+# What users install, for both architectures, and the tests of the other one under emulation (Debian: gcc-aarch64-linux-gnu,
+# libc6-dev-arm64-cross, qemu-user). Run on amd64.
+DIST_CC_amd64 ?= x86_64-linux-gnu-gcc
+DIST_CC_arm64 ?= aarch64-linux-gnu-gcc
+DIST_FLAGS    := -O2 -ffile-prefix-map=$(CURDIR)=.
+
+# A tree is made anew each time: a stale file in a release is worse than a slow one.
+.PHONY: dist dist-amd64 dist-arm64
+dist-amd64 dist-arm64: dist-%:
+	@rm -rf build/dist/linux-$* && mkdir -p build/dist/linux-$*/lib
+	GOOS=linux GOARCH=$* CGO_ENABLED=0 $(GO) build -trimpath -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa ./cmd/medusa-probe
+	$(DIST_CC_$*) $(DIST_FLAGS) $(INTERPOSE_CFLAGS) -o build/dist/linux-$*/lib/libmedusa_interpose.so $(INTERPOSE_SRC) $(INTERPOSE_LDFLAGS) -Wl,--build-id -s -ldl
+
+dist: dist-amd64 dist-arm64
+	@rm -f build/dist/*.tar.gz
+	$(GO) run ./internal/dist
+
+QEMU_ARM64  ?= qemu-aarch64 -L /usr/aarch64-linux-gnu
+ARM64       := build/arm64
+# Packages of which no test starts a process that it built itself.
+ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts ./artifacts/layer ./artifacts/trust ./interpose/trace ./inspect ./inspect/draw ./internal/cuda ./schedule/...
+
+$(ARM64)/simulated/libcuda.so.1: $(wildcard runners/simgpu/src/* internal/cuda/include/*.h)
+	@mkdir -p $(@D)
+	$(DIST_CC_arm64) $(SIMGPU_CFLAGS) $(SIMGPU_SRC) -o $@ $(SIMGPU_LDFLAGS)
+
+$(ARM64)/conformance: $(wildcard runners/simgpu/conformance/* internal/cuda/include/*.h)
+	@mkdir -p $(@D)
+	$(DIST_CC_arm64) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
+
+.PHONY: test-arm64
+test-arm64: bin dist-arm64 $(ARM64)/simulated/libcuda.so.1 $(ARM64)/conformance
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o $(ARM64)/ ./internal/zoo
+	scripts/test-arm64 "$(QEMU_ARM64)" $(ARM64) build/dist/linux-arm64 $(ARM64_GO)

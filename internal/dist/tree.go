@@ -1,0 +1,144 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"debug/elf"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// file is a file to pack, by its path in the tree.
+type file struct {
+	name string
+	data []byte
+	mode int64
+}
+
+// installed is what a platform's tree must hold, and nothing else.
+var installed = []string{"lib/libmedusa_interpose.so", "medusa", "medusa-probe"}
+
+func tree(dir, license string) ([]file, error) {
+	var out []file
+	for _, name := range installed {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, fmt.Errorf("read tree: %w", err)
+		}
+		out = append(out, file{name, data, 0o755})
+	}
+	data, err := os.ReadFile(license)
+	if err != nil {
+		return nil, fmt.Errorf("read license: %w", err)
+	}
+	out = append(out, file{"LICENSE", data, 0o644})
+	slices.SortFunc(out, func(a, b file) int { return cmp.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// examine checks that all binaries are for the architecture and that medusa needs no dynamic linker: it runs in images that
+// hold nothing else. It returns the newest glibc version that the interposer needs.
+func examine(files []file, arch string) (glibc string, err error) {
+	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]
+	for _, f := range files {
+		if f.mode != 0o755 {
+			continue
+		}
+		e, err := elf.NewFile(bytes.NewReader(f.data))
+		if err != nil {
+			return "", fmt.Errorf("examine %s: %w", f.name, err)
+		}
+		if e.Machine != machine {
+			return "", fmt.Errorf("examine %s: it is for %s, not for %s", f.name, e.Machine, arch)
+		}
+		if f.name == "medusa" && e.Section(".interp") != nil {
+			return "", fmt.Errorf("examine %s: it is linked dynamically", f.name)
+		}
+		if !strings.HasSuffix(f.name, ".so") {
+			continue
+		}
+		symbols, err := e.ImportedSymbols()
+		if err != nil {
+			return "", fmt.Errorf("examine %s: %w", f.name, err)
+		}
+		for _, s := range symbols {
+			if v, ok := strings.CutPrefix(s.Version, "GLIBC_"); ok && (glibc == "" || later(v, glibc)) {
+				glibc = v
+			}
+		}
+	}
+	return glibc, nil
+}
+
+// later compares versions of the form 2.34.
+func later(a, b string) bool {
+	var x, y [3]int
+	// What is missing counts as 0.
+	_, _ = fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
+	_, _ = fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
+	return slices.Compare(x[:], y[:]) > 0
+}
+
+// pack makes a tar.gz in which nothing tells where and when it was made.
+func pack(files []file, prefix string) ([]byte, error) {
+	plain, err := archive(files, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return compress(plain)
+}
+
+func archive(files []file, prefix string) ([]byte, error) {
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	made := map[string]bool{".": true}
+	var directory func(string) error
+	directory = func(dir string) error {
+		if made[dir] {
+			return nil
+		}
+		made[dir] = true
+		if err := directory(path.Dir(dir)); err != nil {
+			return err
+		}
+		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755, ModTime: time.Unix(0, 0)})
+	}
+	for _, f := range files {
+		name := prefix + f.name
+		if err := directory(path.Dir(name)); err != nil {
+			return nil, err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: f.mode, Size: int64(len(f.data)), ModTime: time.Unix(0, 0)}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func compress(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
