@@ -29,7 +29,7 @@ def arguments():
     p.add_argument("--utilization", type=float, default=0.5)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--tokens", type=int, default=8)
-    p.add_argument("--tensors", help="file that receives the place of every named tensor")
+    p.add_argument("--places", help="file that receives where named tensors and restored graphs lie")
     for f in dataclasses.fields(Shape):
         p.add_argument("--" + f.name.replace("_", "-"), type=f.type, default=f.default)
     return p.parse_args()
@@ -71,9 +71,9 @@ class Engine:
             s.phase("kv_cache")
             self.stage("kv_cache", lambda: self.make_cache(self.profile()))
         self.stage("capture", self.make_graphs)
-        if self.args.tensors:
-            with open(self.args.tensors, "w", encoding="utf-8") as f:
-                json.dump(s.named, f)
+        if self.args.places:
+            with open(self.args.places, "w", encoding="utf-8") as f:
+                json.dump(s.places(), f)
         s.ready(lambda: json.dumps(self.serve()).encode())
 
     def identity(self):

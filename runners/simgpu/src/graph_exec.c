@@ -50,7 +50,7 @@ static CUresult instantiate(struct call *c, CUgraphExec *exec, CUgraph graph, ui
 	object_add(e, OBJECT_EXEC);
 	*exec = (CUgraphExec)e;
 	*result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
-	truth_instance(g, flags);
+	truth_instance(g, e);
 	call_detail(c, "exec=%p\tnodes=%zu\tflags=%llu", (void *)e, b->count, (unsigned long long)flags);
 	return CUDA_SUCCESS;
 }

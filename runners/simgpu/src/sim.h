@@ -467,6 +467,6 @@ void exec_end(struct exec *e);
 void truth_alloc(const struct allocation *a);
 void truth_free(const struct allocation *a);
 void truth_node(const struct capture *cap, const struct node *n);
-void truth_instance(const struct graph *g, uint64_t flags);
+void truth_instance(const struct graph *g, const struct exec *e);
 
 #endif

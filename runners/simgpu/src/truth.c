@@ -161,13 +161,13 @@ static void instance_node(unsigned long long number, const struct node *n)
 	end_line(&l);
 }
 
-void truth_instance(const struct graph *g, uint64_t flags)
+void truth_instance(const struct graph *g, const struct exec *e)
 {
 	static unsigned long long number;
 	if (!enabled())
 		return;
 	struct line l = start_line("instance");
-	append(&l, "\t%llu\t%zu\t%zu\t%llu", ++number, g->node_count, g->edge_count, (unsigned long long)flags);
+	append(&l, "\t%llu\t%zu\t%zu\t%llu\t%p", ++number, g->node_count, g->edge_count, (unsigned long long)e->flags, (const void *)e);
 	end_line(&l);
 	for (size_t i = 0; i < g->node_count; i++)
 		instance_node(number, g->nodes[i]);

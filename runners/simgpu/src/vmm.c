@@ -119,8 +119,9 @@ static CUresult prop_check(struct call *c, const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return call_unsupported_part(c, "memory that is not the device's");
-	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
-		return call_unsupported_part(c, "memory that other processes can import");
+	/* Asking for the possibility is granted; cuMemExportToShareableHandle then says that it is not simulated. */
+	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE && prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return call_unsupported_part(c, "memory with handles other than file descriptors");
 	return device_check(prop->location.id);
 }
 

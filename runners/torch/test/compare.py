@@ -22,6 +22,7 @@ class Node:
 @dataclasses.dataclass
 class Graph:
     flags: str
+    handle: int
     nodes: list
     edges: list
     memory: "Memory"
@@ -50,9 +51,9 @@ class Memory:
         return ("memory", key, word - base, size)
 
 
-def read(truth, tensors):
-    """The graphs that one process instantiated, in order."""
-    with open(tensors, encoding="utf-8") as f:
+def read(truth, places):
+    """The graphs of one process by batch size. Captured ones are instantiated in the engine's order, restored ones in any."""
+    with open(places, encoding="utf-8") as f:
         named = json.load(f)
     graphs, live, globals_ = [], {}, 0
     with open(truth, encoding="utf-8") as f:
@@ -67,13 +68,16 @@ def read(truth, tensors):
             elif kind == "free":
                 live.pop(int(fields[2], 16), None)
             elif kind == "instance":
-                memory = Memory([(base, size, key) for base, (size, key) in live.items()], named)
-                graphs.append(Graph(fields[4], [], [], memory))
+                memory = Memory([(base, size, key) for base, (size, key) in live.items()], named["tensors"])
+                graphs.append(Graph(fields[4], int(fields[5], 16), [], [], memory))
             elif kind == "instance-edge":
                 graphs[-1].edges.append((int(fields[2]), int(fields[3]), fields[4]))
             elif kind == "instance-node":
                 graphs[-1].nodes.append(node(fields[3:]))
-    return graphs
+    if named["restored"]:
+        by_handle = {g.handle: g for g in graphs}
+        return {int(batch): by_handle[handle] for batch, handle in named["restored"].items()}
+    return dict(zip(named["captured"], graphs, strict=True))
 
 
 def node(fields):
@@ -102,11 +106,11 @@ class Comparison:
         self.differences.append(" ".join(str(w) for w in what))
 
     def run(self, natives, restored):
-        if any(len(n) != len(restored) for n in natives):
-            self.differ("graphs:", [len(n) for n in natives], "native,", len(restored), "restored")
+        if any(n.keys() != restored.keys() for n in natives):
+            self.differ("graphs:", [sorted(n) for n in natives], "native,", sorted(restored), "restored")
             return
-        for i, r in enumerate(restored):
-            self.graph(f"graph {i}", [n[i] for n in natives], r)
+        for batch, r in restored.items():
+            self.graph(f"graph {batch}", [n[batch] for n in natives], r)
 
     def graph(self, where, natives, r):
         self.graphs += 1

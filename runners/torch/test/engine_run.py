@@ -1,6 +1,6 @@
-"""Starts the engine with the device's ground truth and the tensors' places in files named after the run.
+"""Starts the engine with the device's ground truth and the places of tensors and graphs in files named after the run.
 
-In: a folder, the engine's command. Out: FOLDER/RUN.truth, .tensors and .log, RUN being what Medusa wants of this start.
+In: a folder, the engine's command. Out: FOLDER/RUN.truth, .places and .log, RUN being what Medusa wants of this start.
 `medusa materialize` starts one command several times: without this each run would overwrite the files of the one before.
 """
 
@@ -20,4 +20,4 @@ def name():
 folder, *command = sys.argv[1:]
 path = os.path.join(folder, name())
 os.environ.update(SIMGPU_TRUTH=path + ".truth", SIMGPU_LOG=path + ".log")
-os.execv(command[0], [*command, "--tensors", path + ".tensors"])
+os.execv(command[0], [*command, "--places", path + ".places"])

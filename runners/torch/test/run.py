@@ -57,7 +57,7 @@ class Runs:
         return json.loads(self.run(name, [*before, *self.engine]).splitlines()[-1])
 
     def graphs(self, name):
-        return read(self.path(name + ".truth"), self.path(name + ".tensors"))
+        return read(self.path(name + ".truth"), self.path(name + ".places"))
 
 
 def main():

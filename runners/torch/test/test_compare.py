@@ -25,6 +25,7 @@ class Process:
         self.name, self.grid, self.edge, self.dst = "k", "1,1,1", "0\t1\t0,0,0", at["small"]
         self.sizes = {"big": 1 << 20, "small": 4096, "pool": 1 << 16}
         self.index = {"big": 0, "small": 1, "pool": index}
+        self.restored = {}
         self.tensors = {"weights": (at["big"], 1 << 20), "input": (at["small"], 64)}
 
     def graphs(self):
@@ -32,7 +33,7 @@ class Process:
         params = ",".join(f"{8 * i}:{word(w)}" for i, w in enumerate(self.words[:2]))
         struct = "".join(word(w) for w in self.words[2:])
         lines += [
-            "instance\t0\t1\t2\t1\t0",
+            "instance\t0\t1\t2\t1\t0\t0x10",
             f"instance-node\t0\t1\t0\tkernel\t{self.name}\t{self.grid}\t32,1,1\t0\t{params},16:{struct}\tmax_dynamic_shared=1",
             f"instance-node\t0\t1\t1\tmemset\t{self.dst:#x}\t0\t0\t1\t64\t1",
             f"instance-edge\t0\t1\t{self.edge}",
@@ -42,7 +43,7 @@ class Process:
             with open(truth, "w", encoding="utf-8") as f:
                 f.write("\n".join(lines) + "\n")
             with open(tensors, "w", encoding="utf-8") as f:
-                json.dump(self.tensors, f)
+                json.dump({"tensors": self.tensors, "restored": self.restored, "captured": [1]}, f)
             return read(truth, tensors)
 
 
@@ -66,6 +67,7 @@ class TestComparison(unittest.TestCase):
 
     def test_differences(self):
         changes = {
+            "another graph": lambda p: setattr(p, "restored", {2: 0x10}),
             "another kernel": lambda p: setattr(p, "name", "k2"),
             "another grid": lambda p: setattr(p, "grid", "2,1,1"),
             "another edge": lambda p: setattr(p, "edge", "1\t0\t0,0,0"),

@@ -20,6 +20,7 @@ class Capture:
         self.pool = torch.cuda.MemPool()
         self.stream = torch.cuda.Stream()
         self.capturing = False
+        self.graphs = []
 
     def __enter__(self):
         # What torch would give back at the first capture goes now, in every run, so that frees do not land in the phase.
@@ -46,7 +47,14 @@ class Capture:
         marks.graph(label, batch)
         with torch.cuda.graph(graph, pool=self.pool.id, stream=self.stream):
             step()
+        self.graphs.append(graph)
+        self.session.captured.append(batch)
         return graph
+
+    def __del__(self):
+        # torch takes it for a bug of its own where a pool goes before the graphs in it.
+        for graph in self.graphs:
+            graph.reset()
 
     def __exit__(self, *exc):
         torch.cuda.synchronize()

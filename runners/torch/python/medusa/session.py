@@ -64,6 +64,8 @@ class Session:
         self.run = NONE
         self.held = []
         self.named = {}  # tensors by name: address and bytes
+        self.executables = {}  # restored graphs by batch size
+        self.captured = []  # batch sizes, in order
         if not os.environ.get("MEDUSA_RUN"):
             return
         self._lib = _library()
@@ -147,6 +149,11 @@ class Session:
                 )
             )
 
+    def places(self):
+        """Where everything named lies: tensors (address, bytes); restored graphs (CUgraphExec) by batch size; and the batch
+        sizes of captured graphs, in order."""
+        return {"tensors": self.named, "restored": self.executables, "captured": self.captured}
+
     def graphs(self):
         """Restores every graph of the artifact: a dict by batch size, or None for a native start."""
         if not self.restoring:
@@ -156,6 +163,7 @@ class Session:
             return None
         found = (_Graph * n)()
         self._checked(self._lib.medusa_session_graphs(found, ctypes.c_size_t(n)))
+        self.executables = {g.batch: g.exec for g in found}
         return {g.batch: RestoredGraph(self, g.batch, g.label.decode(), g.exec) for g in found}
 
     def ready(self, self_test=None):
