@@ -72,7 +72,7 @@ func TestMemoryOfTwoOwners(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo, path := testenv.Path(t, "build", "zoo"), filepath.Join(t.TempDir(), "x.medusa")
 	for variable, reason := range map[string]string{
-		"ZOO_ALLOCATOR=freed":  `graph "fork": node 4 (memcpy): it refers to alloc#0+28672, in a block that was free when the capture phase began`,
+		"ZOO_ALLOCATOR=freed": `graph "fork": node 4 (memcpy): it refers to alloc#0+28672, in a block that was free when the capture phase began`,
 		"ZOO_METADATA=hidden": `graph "nested": the engine rewrites alloc#12+0, memory of the capture phase, between replays`,
 	} {
 		p := start(t, []string{variable}, "medusa", "materialize", "-o", path, "--", zoo)
