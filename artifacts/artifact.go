@@ -64,6 +64,7 @@ type Verification struct {
 	Graphs   []GraphCheck
 	SelfTest string // digest of the tokens that the engine's self test produced
 	Tokens   uint64 // how many they were
+	Unnamed  string // digest of memory that the engine had not named when its graphs were restored
 }
 
 // GraphCheck is the comparison of one graph's replays.
@@ -72,4 +73,5 @@ type GraphCheck struct {
 	BytesCompared       uint64
 	NativeDeterministic bool   // two native replays wrote the same bytes
 	Digest              string // of all memory that the graph wrote
+	Results             string // of its results after one replay; empty where they are not deterministic
 }

@@ -46,7 +46,7 @@ func small() *Artifact {
 		Stages: []StageTimes{{Mode: "native", Device: "simulated", Driver: "0", Date: "2026-01-02",
 			Stages: []Stage{{"weights", 0.5}, {"capture", 1.25}}}},
 		Verification: Verification{Device: "simulated", Driver: "0", Date: "2026-01-02", Tokens: 9, SelfTest: "sha256:11",
-			Graphs: []GraphCheck{{"decode 1", 512, true, "sha256:22"}}},
+			Graphs: []GraphCheck{{"decode 1", 512, true, "sha256:22", ""}}},
 		Created: time.Unix(1700000000, 0).UTC(),
 		Layers: []Layer{{Name: "triton", Path: "/home/engine/.triton/cache", SHA256: sha256.Sum256([]byte(packed)), PackedSize: uint64(len(packed)),
 			Size: 77, Files: 3, Content: strings.NewReader(packed)}},

@@ -71,7 +71,7 @@ func verify(ctx context.Context, e *engine, path string, art *artifacts.Artifact
 		return nil, errors.New("verify: the engine's self test gave other tokens with restored graphs than natively")
 	}
 	v := &verification{status: restored.status, nativeFree: native.digest.Free, restoredFree: restored.digest.Free}
-	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs}
+	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs, Unnamed: restored.digest.Unnamed}
 	v.record.Driver, _ = art.Identity.Get(artifacts.KeyDriverVersion)
 	if native.selfTest != nil {
 		sum := sha256.Sum256(native.selfTest)

@@ -41,7 +41,7 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if err := cuda.Synchronize(); err != nil {
 		return err
 	}
-	d := &digest.Digest{Device: device}
+	d := &digest.Digest{Device: device, Unnamed: s.unnamed}
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ type environment struct {
 	selfTestOut string
 	strict      bool
 	lazy        bool
+	check       checkLevel
 	status      string
 	relaxed     artifacts.Relaxed
 }
@@ -70,7 +71,15 @@ func readEnvironment() (environment, error) {
 	if env.relaxed, err = artifacts.ParseRelaxed(os.Getenv("MEDUSA_RELAX")); err != nil {
 		return env, fmt.Errorf("read MEDUSA_RELAX: %w", err)
 	}
-	env.lazy = env.lazy && env.checkOut == ""
+	if env.check, err = readCheckLevel(os.Getenv("MEDUSA_CHECK")); err != nil {
+		return env, err
+	}
+	if env.verifying() {
+		env.lazy, env.check = false, checkFull
+	}
+	if env.lazy && env.check != checkNone {
+		return env, fmt.Errorf("read MEDUSA_LAZY: graphs that are built later cannot be checked before ready (MEDUSA_CHECK)")
+	}
 	// The two runs that verify are told apart by Run alone; digests go out in those only.
 	if env.run == Profile || env.run == Record {
 		env.checkOut, env.plan, env.selfTestOut = "", "", ""

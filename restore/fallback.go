@@ -15,6 +15,7 @@ const (
 	KernelNotFound   Code = "kernel_not_found"
 	DriverError      Code = "driver_error"
 	InterposerAbsent Code = "interposer_absent"
+	CheckFailed      Code = "check_failed"
 	Engine           Code = "engine"
 )
 

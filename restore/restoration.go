@@ -133,6 +133,9 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 		err = s.buildInto(r, functions, events)
 		done()
 	}
+	if err == nil {
+		err = s.check(r)
+	}
 	if err != nil {
 		return fail(codeOf(err, DriverError), err)
 	}
@@ -176,6 +179,10 @@ func (s *Session) buildInto(r *restoration, functions []cuda.Function, events []
 
 // codeOf tells running out of memory from other failures of the driver; deflt is the code of the step itself.
 func codeOf(err error, deflt Code) Code {
+	var failed *CheckError
+	if errors.As(err, &failed) {
+		return CheckFailed
+	}
 	if errors.Is(err, cuda.OutOfMemory) {
 		return Memory
 	}

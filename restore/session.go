@@ -46,6 +46,7 @@ type Session struct {
 	spec        *graphir.Spec
 	fallback    *Fallback
 	restored    *restoration // set by Graphs
+	unnamed     string       // hash of unnamed memory, run V
 	places      map[string]tensorPlace
 	recorded    map[uint32]uint32 // recorded index of this process's allocations; nil: the same
 	triggers    []status.Trigger

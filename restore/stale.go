@@ -30,7 +30,7 @@ func (c *checker) findStale(graph int, out *digest.Graph) error {
 		if err := errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize()); err != nil {
 			return err
 		}
-		results, err := c.hashAll(digest.KV, digest.Input, digest.Output)
+		results, err := c.hashAll(digest.Results...)
 		if err != nil {
 			return err
 		}

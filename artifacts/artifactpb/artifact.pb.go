@@ -489,6 +489,7 @@ type Verification struct {
 	Graphs        []*GraphCheck          `protobuf:"bytes,4,rep,name=graphs,proto3" json:"graphs,omitempty"`
 	SelfTest      string                 `protobuf:"bytes,5,opt,name=self_test,json=selfTest,proto3" json:"self_test,omitempty"` // digest of the self test's tokens
 	Tokens        uint64                 `protobuf:"varint,6,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	Unnamed       string                 `protobuf:"bytes,7,opt,name=unnamed,proto3" json:"unnamed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,12 +566,20 @@ func (x *Verification) GetTokens() uint64 {
 	return 0
 }
 
+func (x *Verification) GetUnnamed() string {
+	if x != nil {
+		return x.Unnamed
+	}
+	return ""
+}
+
 type GraphCheck struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	Label               string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
 	BytesCompared       uint64                 `protobuf:"varint,2,opt,name=bytes_compared,json=bytesCompared,proto3" json:"bytes_compared,omitempty"`
 	NativeDeterministic bool                   `protobuf:"varint,3,opt,name=native_deterministic,json=nativeDeterministic,proto3" json:"native_deterministic,omitempty"`
 	Digest              string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Results             string                 `protobuf:"bytes,5,opt,name=results,proto3" json:"results,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -633,6 +642,13 @@ func (x *GraphCheck) GetDigest() string {
 	return ""
 }
 
+func (x *GraphCheck) GetResults() string {
+	if x != nil {
+		return x.Results
+	}
+	return ""
+}
+
 var File_artifacts_artifact_proto protoreflect.FileDescriptor
 
 const file_artifacts_artifact_proto_rawDesc = "" +
@@ -681,20 +697,22 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x06stages\x18\x05 \x03(\v2\x1a.medusa.artifacts.v1.StageR\x06stages\"5\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xc0\x01\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xda\x01\n" +
 	"\fVerification\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
 	"\x04date\x18\x03 \x01(\tR\x04date\x127\n" +
 	"\x06graphs\x18\x04 \x03(\v2\x1f.medusa.artifacts.v1.GraphCheckR\x06graphs\x12\x1b\n" +
 	"\tself_test\x18\x05 \x01(\tR\bselfTest\x12\x16\n" +
-	"\x06tokens\x18\x06 \x01(\x04R\x06tokens\"\x94\x01\n" +
+	"\x06tokens\x18\x06 \x01(\x04R\x06tokens\x12\x18\n" +
+	"\aunnamed\x18\a \x01(\tR\aunnamed\"\xae\x01\n" +
 	"\n" +
 	"GraphCheck\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12%\n" +
 	"\x0ebytes_compared\x18\x02 \x01(\x04R\rbytesCompared\x121\n" +
 	"\x14native_deterministic\x18\x03 \x01(\bR\x13nativeDeterministic\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digestB\x1dZ\x1bmedusa/artifacts/artifactpbb\x06proto3"
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x18\n" +
+	"\aresults\x18\x05 \x01(\tR\aresultsB\x1dZ\x1bmedusa/artifacts/artifactpbb\x06proto3"
 
 var (
 	file_artifacts_artifact_proto_rawDescOnce sync.Once

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,12 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 			if o.Relax, err = artifacts.ParseRelaxed(relax); err != nil {
 				return usageError{err}
 			}
+			if !slices.Contains([]string{"full", "canary", "none"}, o.Check) {
+				return usageError{fmt.Errorf("--check=%s: want full, canary or none", o.Check)}
+			}
+			if o.Lazy && o.Check != "none" {
+				return usageError{errors.New("--lazy leaves nothing to check before ready: use --check=none")}
+			}
 			switch addresses {
 			case "exact":
 			case "relocate":
@@ -75,6 +82,7 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "place of one of the artifact's directories (NAME=PATH, repeatable)")
 	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, separated by commas: driver.version, dso.NAME, dso.*")
 	cmd.Flags().StringVar(&addresses, "addresses", "exact", "exact: device memory where the recording had it, else elsewhere; relocate: always elsewhere")
+	cmd.Flags().StringVar(&o.Check, "check", "none", "before ready: canary: replay every graph once; full: and hash unnamed memory; none")
 	cmd.Flags().BoolVar(&o.Lazy, "lazy", false, "build each graph when it is first used")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "end instead of starting natively")
 	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object")

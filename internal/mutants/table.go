@@ -128,6 +128,18 @@ var table = []mutant{
 		"if (a->watched)", "if (a->watched && a->trigger)",
 		"./internal/e2e", "TestFreeOfReferencedMemory",
 	}, {
+		"canary replay before ready", "restore/canary.go",
+		"if got := digest.SumRanges(ranges); got != want[label] {", "if got := digest.SumRanges(ranges); got == \"\" {",
+		"./internal/e2e", "TestChecksBeforeReady",
+	}, {
+		"what a canary replay writes is put back", "restore/canary.go",
+		"return errors.Join(s.replayAll(c), c.putBack(kept))", "return errors.Join(s.replayAll(c), c.putBack(kept[:0]))",
+		"./internal/e2e", "TestChecksBeforeReady",
+	}, {
+		"hash of unnamed memory", "restore/canary.go",
+		"want != \"\" && got != want {", "want != \"\" && got == \"\" {",
+		"./internal/e2e", "TestChecksBeforeReady",
+	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",

@@ -10,10 +10,12 @@ package digest
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // ChunkBytes is the span of memory that one hash covers; the last chunk of a range may be shorter.
@@ -57,6 +59,8 @@ type Digest struct {
 	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
 	// between N and V was left by skipped work.
 	Ready []Range `json:"ready"`
+	// Unnamed is the hash of Other memory when the graphs had been restored (run V).
+	Unnamed string `json:"unnamed,omitempty"`
 	// Graphs stand in the order of graphir.Spec.Graphs.
 	Graphs []Graph `json:"graphs"`
 	// End holds Weight memory after the last replay.
@@ -113,6 +117,34 @@ func (r *Range) Hash(replay, i int) []byte {
 
 // Stable reports whether both replays left the same bytes in chunk i.
 func (r *Range) Stable(i int) bool { return bytes.Equal(r.Hash(0, i), r.Hash(1, i)) }
+
+// Results are the classes that a graph's results lie in.
+var Results = []Class{KV, Input, Output}
+
+// SumRanges is the SHA-256, in hex, of all hashes after the first replay.
+func SumRanges(ranges []Range) string {
+	sum := sha256.New()
+	for i := range ranges {
+		sum.Write(ranges[i].First)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// ResultsOf returns SumRanges of a graph's results, or nothing where two replays of it did not leave the same.
+func ResultsOf(g *Graph) string {
+	var results []Range
+	for i := range g.Ranges {
+		r := &g.Ranges[i]
+		if !slices.Contains(Results, r.Class) {
+			continue
+		}
+		if len(r.Second) != 0 {
+			return ""
+		}
+		results = append(results, *r)
+	}
+	return SumRanges(results)
+}
 
 // Sum is the hash of one chunk.
 func Sum(chunk []byte) []byte {

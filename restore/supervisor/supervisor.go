@@ -32,6 +32,7 @@ type Options struct {
 	Argv     []string          // the engine's command, unchanged
 	Library  string            // libmedusa_interpose.so
 	Strict   bool              // end instead of starting natively
+	Check    string            // full, canary or none: what is checked before ready
 	Lazy     bool              // build graphs at their first use
 	Relocate bool              // leave device memory where the driver puts it
 	Status   string            // file for the JSON status; empty: none
@@ -58,6 +59,9 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	env := []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + artifact, "MEDUSA_RELAX=" + o.Relax.String()}
 	if o.Strict {
 		env = append(env, "MEDUSA_STRICT=1")
+	}
+	if o.Check != "" {
+		env = append(env, "MEDUSA_CHECK="+o.Check)
 	}
 	if o.Lazy {
 		env = append(env, "MEDUSA_LAZY=1")

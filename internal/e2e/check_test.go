@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"medusa/artifacts"
+	"medusa/internal/testenv"
+	"medusa/restore/status"
+)
+
+// Checks before ready: what they find ends in a native start with the right outputs, and what they write is put back (the
+// zoo's cache accumulates: a replay that is not undone shows in every later output).
+func TestChecksBeforeReady(t *testing.T) {
+	zoo := testenv.Path(t, "build", "zoo")
+	path, art := materialized(t, zoo)
+	_, want := zooOutput(t, must(t, nil, "zoo"))
+	wrong := filepath.Join(t.TempDir(), "wrong.medusa")
+	for i := range art.Spec.Graphs[0].Nodes {
+		if m := art.Spec.Graphs[0].Nodes[i].Memset; m != nil {
+			m.Value = 0x3f // another graph than the verified one
+		}
+	}
+	if err := artifacts.Write(wrong, art); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		check, path, variable string
+		restored, right       bool
+		detail                string
+	}{
+		{"none", path, "", true, true, ""},
+		{"canary", path, "", true, true, ""},
+		{"full", path, "", true, true, ""},
+		{"none", wrong, "", true, false, ""},
+		{"canary", wrong, "", false, true, "check graph fork"},
+		{"canary", path, "ZOO_DIRTY=1", true, true, ""},
+		{"full", path, "ZOO_DIRTY=1", false, true, "check unnamed memory"},
+	} {
+		file := filepath.Join(t.TempDir(), "status.json")
+		p := must(t, []string{tt.variable}, "medusa", "restore", "--check", tt.check, "--status", file, tt.path, "--", zoo)
+		st, err := status.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		isRestored, got := zooOutput(t, p)
+		if isRestored != tt.restored || (got == want) != tt.right || !strings.Contains(st.Detail, tt.detail) {
+			t.Errorf("--check=%s %s %s: restored %v, outputs as native %v, %s", tt.check, filepath.Base(tt.path), tt.variable, isRestored, got == want, st.Detail)
+		}
+		if !tt.restored && (st.Status != status.Native || st.Reason != "check_failed") {
+			t.Errorf("--check=%s: status %+v", tt.check, st)
+		}
+		if _, measured := st.Spans["check canary"]; measured != (tt.check != "none") && tt.detail != "check unnamed memory" {
+			t.Errorf("--check=%s: spans %v", tt.check, st.Spans)
+		}
+	}
+}
