@@ -8,3 +8,8 @@ programs-engine:
 
 programs: all programs-engine
 	$(GO) run ./internal/programs/run -n $(N) -seed $(SEED)
+
+# The PTX is committed; only changing a kernel needs clang.
+.PHONY: programs-ptx
+programs-ptx:
+	$(PTX_CLANG) $(PTX_FLAGS) -o internal/programs/engine/kernels.ptx internal/programs/engine/kernels.cu

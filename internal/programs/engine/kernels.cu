@@ -1,5 +1,5 @@
 // Kernels of random programs: integers only, so that every order of work that the edges allow gives the same bits, and each
-// word of a parameter, a table, a variable or a tensor map shows in what they write. Compiled as the engine's are (make ptx).
+// word of a parameter, a table, a variable or a tensor map shows in what they write. Compiled by make programs-ptx.
 #include "device.h"
 
 #define __constant__ __attribute__((constant))
