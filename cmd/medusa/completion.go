@@ -8,6 +8,17 @@ import (
 	"medusa/artifacts"
 )
 
+// artifactArgs says which commands begin with how many artifacts.
+var artifactArgs = map[string]int{"inspect": 1, "report": 1, "verify": 1, "restore": 1, "push": 1, "diff": 2, "doctor": 1 << 20}
+
+func addCompletion(root *cobra.Command) {
+	for _, c := range root.Commands() {
+		if n := artifactArgs[c.Name()]; n > 0 {
+			c.ValidArgsFunction = completeArtifacts(n)
+		}
+	}
+}
+
 // completeArtifacts offers files with the artifacts' suffix for the first n arguments. What follows is an engine's
 // command, which a shell completes by itself.
 func completeArtifacts(n int) cobra.CompletionFunc {

@@ -27,9 +27,8 @@ func newDiffCmd() *cobra.Command {
 		Long: `Lists in what two artifacts differ: identity, KV cache, kernels, allocations, graphs, saved buffers and directories. Dates and
 measured times are not compared. The exit code is 0 where nothing differs, 1 where something does, 2 or more where that
 cannot be said.`,
-		Example:           "  medusa diff llama.medusa llama-new-driver.medusa",
-		Args:              usageArgs(cobra.ExactArgs(2)),
-		ValidArgsFunction: completeArtifacts(2),
+		Example: "  medusa diff llama.medusa llama-new-driver.medusa",
+		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
 				return usageError{fmt.Errorf("unknown output %q: table or json", format)}

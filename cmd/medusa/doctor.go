@@ -23,8 +23,7 @@ artifact needs of engine and model is not compared here: see medusa identity --a
 
 The exit code is 1 where a part or a feature that every restore needs is missing, 3 where a given artifact would not be
 restored.`,
-		Example:           "  medusa doctor llama.medusa",
-		ValidArgsFunction: completeArtifacts(1 << 20),
+		Example: "  medusa doctor llama.medusa",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
 				return usageError{fmt.Errorf("unknown output %q: table or json", format)}

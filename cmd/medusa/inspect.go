@@ -31,8 +31,7 @@ or as pointers: alloc#3+256 is byte 256 of the third allocation that the engine 
 		Example: `  medusa inspect llama.medusa
   medusa inspect --graph "decode 8" -o json llama.medusa
   medusa inspect --graph 0 --svg graph.svg llama.medusa`,
-		Args:              usageArgs(cobra.ExactArgs(1)),
-		ValidArgsFunction: completeArtifacts(1),
+		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return usageError{err}

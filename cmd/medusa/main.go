@@ -54,6 +54,7 @@ func newRootCmd() *cobra.Command {
 	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd(), newSimulateCmd(), newPlanCmd(),
 		newIdentityCmd(), newCacheCmd(), newPushCmd(), newPullCmd(), newBakeCmd(), newKeygenCmd(), newBenchCmd())
 	root.AddCommand(newDiffCmd(), newReportCmd(), newDoctorCmd(), newInstallCmd(), newVersionCmd())
+	addCompletion(root)
 	return root
 }
 
