@@ -154,7 +154,7 @@ func (m *memory) marks(list inspect.Allocations) {
 	}
 	for i := range list {
 		if list[i].Owner == graphir.OwnerGraph.String() {
-			m.Captured, m.Boundary = true, w * float64(i/bucket)
+			m.Captured, m.Boundary = true, w*float64(i/bucket)
 			break
 		}
 	}
