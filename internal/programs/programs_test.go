@@ -9,7 +9,6 @@ import (
 
 	"medusa/internal/programs"
 	"medusa/internal/testenv"
-	"medusa/interpose"
 )
 
 const (
@@ -20,9 +19,9 @@ const (
 // 300 random programs are recorded, compiled, restored in a new process and compared, refused ones not counted. The test
 // ends at the first that differs. Every restorable thing that the plans know has to occur in at least 2 % of them.
 func TestPrograms(t *testing.T) {
-	testenv.Build(t, "lib", "programs-engine")
+	testenv.Build(t, "lib", "bin", "programs-engine")
 	t.Setenv("LD_LIBRARY_PATH", testenv.Path(t, "build", "simulated"))
-	r := &programs.Runner{Engine: testenv.Path(t, "build", "programs-engine"), Library: testenv.Path(t, "build", "lib", interpose.LibraryName), Dir: t.TempDir()}
+	r := &programs.Runner{Build: testenv.Path(t, "build"), Dir: t.TempDir()}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var mu sync.Mutex

@@ -4,23 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"medusa/artifacts"
+	"medusa/interpose"
 	"medusa/materialize"
 )
 
 // Runner materializes, restores and verifies programs.
 type Runner struct {
-	Engine  string // the built engine
-	Library string // the interposer
-	Dir     string // for artifacts; empty when the run is over
-	// Artifact, if set, is called for every artifact that was verified.
-	Artifact func(path string, a *artifacts.Artifact, seeds []uint64) error
+	Build string // folder with the built engine, medusa and interposer
+	Dir   string // for artifacts
 }
 
 // Outcome says what became of programs.
@@ -110,7 +109,7 @@ func (r *Runner) blame(ctx context.Context, seeds []uint64, err error, out *Outc
 	return nil
 }
 
-// once materializes and verifies a batch, and counts its programs where that succeeds.
+// once materializes, verifies and serves a batch, and counts its programs where that succeeds.
 func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
 	names := make([]string, len(seeds))
 	for i, s := range seeds {
@@ -118,10 +117,14 @@ func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
 	}
 	path := filepath.Join(r.Dir, "programs-"+names[0]+".medusa")
 	a, err := materialize.Run(ctx, materialize.Options{
-		Output: path, Argv: []string{r.Engine, "-seeds", strings.Join(names, ",")}, Library: r.Library, Now: time.Unix(0, 0),
+		Output: path, Argv: r.engine(names), Library: filepath.Join(r.Build, "lib", interpose.LibraryName), Now: time.Unix(0, 0),
 		Step: func(int, int, string) {},
 	})
 	if err != nil {
+		return err
+	}
+	defer os.Remove(path)
+	if err := r.serve(ctx, path, names); err != nil {
 		return err
 	}
 	for _, seed := range seeds {
@@ -138,10 +141,39 @@ func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
 	for i := range a.Spec.Graphs {
 		out.Nodes += len(a.Spec.Graphs[i].Nodes)
 	}
-	if r.Artifact != nil {
-		return r.Artifact(path, a, seeds)
+	return nil
+}
+
+func (r *Runner) engine(seeds []string) []string {
+	return []string{filepath.Join(r.Build, "programs-engine"), "-seeds", strings.Join(seeds, ",")}
+}
+
+// serve compares a native start with a restored one as users start it: verification restores at other addresses than were
+// recorded, and such a start at the same ones, where that is possible.
+func (r *Runner) serve(ctx context.Context, artifact string, seeds []string) error {
+	argv := r.engine(seeds)
+	native, err := output(ctx, argv)
+	if err != nil {
+		return err
+	}
+	restored, err := output(ctx, append([]string{filepath.Join(r.Build, "medusa"), "restore", "--strict", artifact, "--"}, argv...))
+	if err != nil {
+		return err
+	}
+	if native != restored {
+		return fmt.Errorf("serve: a restored start left\n%s, a native one\n%s", restored, native)
 	}
 	return nil
+}
+
+func output(ctx context.Context, argv []string) (string, error) {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("run %s: %w\n%s", filepath.Base(argv[0]), err, errs.String())
+	}
+	return out.String(), nil
 }
 
 var label = regexp.MustCompile(`"p(\d+)\.g\d+`)

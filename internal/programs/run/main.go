@@ -17,7 +17,6 @@ import (
 	"strconv"
 
 	"medusa/internal/programs"
-	"medusa/interpose"
 )
 
 func main() {
@@ -50,7 +49,7 @@ func run(ctx context.Context, n int, seed uint64, batch int, build string) (bool
 	if err := os.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated")); err != nil {
 		return false, err
 	}
-	r := &programs.Runner{Engine: filepath.Join(build, "programs-engine"), Library: filepath.Join(build, "lib", interpose.LibraryName), Dir: dir}
+	r := &programs.Runner{Build: build, Dir: dir}
 	total := programs.NewOutcome()
 	for total.Restored+len(total.Different) < n {
 		var seeds []uint64
@@ -66,18 +65,10 @@ func run(ctx context.Context, n int, seed uint64, batch int, build string) (bool
 		for _, s := range slices.Sorted(maps.Keys(out.Different)) {
 			fmt.Printf("seed %s: %v\n", strconv.FormatUint(s, 10), out.Different[s])
 		}
-		clear(dir)
 	}
 	rare := report(total)
 	fmt.Printf("programs: %d differences: %d\n", total.Restored+len(total.Different), len(total.Different))
 	return len(total.Different) == 0 && (rare == 0 || total.Restored < 300), nil
-}
-
-func clear(dir string) {
-	files, _ := filepath.Glob(filepath.Join(dir, "*"))
-	for _, f := range files {
-		_ = os.Remove(f)
-	}
 }
 
 // report prints the coverage table and returns how many features are rare.

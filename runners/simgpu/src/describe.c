@@ -29,10 +29,9 @@ static void attributes(struct text *t, const struct exec_node *x)
 	for (unsigned id = 0; id < NODE_ATTRIBUTES; id++) {
 		CUlaunchAttributeValue v = x->attrs[id], zero = {{0}};
 		if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && x->attr_set >> id & 1) {
-			/* Its base is another one in every process; where in its allocation it lies is not. */
+			/* Its base is another one in every process, but for the alignment of all allocations. */
 			uint64_t base = (uintptr_t)v.accessPolicyWindow.base_ptr;
-			const struct allocation *a = allocation_at(base);
-			print(t, " window=%lld/%lld", a ? (long long)(base - a->base) : -1, a ? (long long)a->size : -1);
+			print(t, " window=%lld", allocation_at(base) ? (long long)(base % 256) : -1);
 			memset(&v, 0, sizeof(void *));
 		}
 		if (!(x->attr_set >> id & 1) || !memcmp(&v, &zero, sizeof(v)))
