@@ -1,15 +1,16 @@
 package materialize
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"medusa/graphir"
 )
 
 // padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation:
-// most likely bytes that no code of the engine ever wrote. The presumption is tested, not believed: the candidate that
-// runs N and V verify has random bytes there, and only where every output is the same nevertheless does the artifact get
-// zeros in their place.
+// most likely bytes that no code of the engine ever wrote. The presumption is tested, not believed: run V restores a
+// candidate with random bytes there, twice with different ones, and only where every output is the same nevertheless does
+// the artifact get zeros in their place.
 type padding struct {
 	graph, node  int
 	offset, size uint32 // in the parameter buffer
@@ -28,6 +29,42 @@ func (ps paddings) add(p padding) paddings {
 		}
 	}
 	return append(ps, p)
+}
+
+// prove verifies with poisoned padding: all at once with two patterns, and where that fails, with less and less of it until
+// the bytes that matter are found. Their word is then an error, as it would have been without the presumption. verify
+// writes the candidate and restores it in a process of its own.
+func (ps paddings) prove(spec *graphir.Spec, verify func() (*verification, error)) (*verification, error) {
+	if len(ps) == 0 {
+		return verify()
+	}
+	with := func(part paddings, pattern uint64) (*verification, error) {
+		ps.settle(spec)
+		part.poison(spec, pattern)
+		return verify()
+	}
+	var v *verification
+	for pattern := range uint64(2) {
+		var err error
+		if v, err = with(ps, pattern); err == nil {
+			continue
+		}
+		if _, plain := with(nil, pattern); plain != nil {
+			return nil, plain // padding has nothing to do with it
+		}
+		culprit := ps
+		for len(culprit) > 1 {
+			half := culprit[:len(culprit)/2]
+			if _, err := with(half, pattern); err == nil {
+				half = culprit[len(culprit)/2:]
+			}
+			culprit = half
+		}
+		word := *culprit[0].cause
+		word.Reason += fmt.Sprintf("; it is no padding, since other bytes there change what the graph does (%v)", err)
+		return nil, &word
+	}
+	return v, nil
 }
 
 // poison fills the presumed padding with bytes that are neither what was recorded nor zero.

@@ -137,3 +137,36 @@ func TestParametersOfOneWord(t *testing.T) {
 		}
 	}
 }
+
+// Of five runs of presumed padding one matters: it is found, and named with its word's error.
+func TestPaddingThatMattersIsFound(t *testing.T) {
+	spec := &graphir.Spec{Graphs: []graphir.Graph{{Nodes: []graphir.Node{{Kernel: &graphir.KernelNode{Params: make([]byte, 40)}}}}}}
+	params := spec.Graphs[0].Nodes[0].Kernel.Params
+	var pads paddings
+	for i := range uint32(5) {
+		pads = append(pads, padding{0, 0, 8 * i, 2, &WordError{Offset: uint64(8 * i), Reason: "differs"}})
+	}
+	for matters := -1; matters < 5; matters++ {
+		var patterns [][]byte
+		v, err := pads.prove(spec, func() (*verification, error) {
+			patterns = append(patterns, bytes.Clone(params))
+			if matters >= 0 && params[8*matters+1] != 0 {
+				return nil, errors.New("other outputs")
+			}
+			return &verification{}, nil
+		})
+		var word *WordError
+		switch {
+		case matters < 0:
+			if err != nil || v == nil || len(patterns) != 2 || bytes.Equal(patterns[0], patterns[1]) {
+				t.Errorf("padding that does not matter: %v after %d patterns", err, len(patterns))
+			}
+		case !errors.As(err, &word) || word.Offset != uint64(8*matters) || !strings.Contains(word.Reason, "no padding"):
+			t.Errorf("run %d matters: %v", matters, err)
+		}
+	}
+	broken := errors.New("something else")
+	if _, err := pads.prove(spec, func() (*verification, error) { return nil, broken }); !errors.Is(err, broken) {
+		t.Errorf("a failure that padding does not cause: %v", err)
+	}
+}

@@ -116,14 +116,9 @@ func makeCandidate(ctx context.Context, e *engine, o Options, kv kvprofile.Profi
 	if err != nil {
 		return nil, err
 	}
-	seed, err := gapSeed()
-	if err != nil {
-		return nil, err
-	}
 	if err := compileImages(recorded, spec, o.EmbedImages); err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
-	pads.poison(spec, seed)
 	c := &candidate{pads: pads}
 	c.art = &artifacts.Artifact{Identity: recorded.identityFactors(), KV: kv, Spec: spec, Created: o.Now}
 	path := filepath.Join(e.dir, "candidate.medusa")
@@ -131,7 +126,18 @@ func makeCandidate(ctx context.Context, e *engine, o Options, kv kvprofile.Profi
 	if err := artifacts.Write(path, c.art); err != nil {
 		return nil, err
 	}
-	c.verified, err = verify(ctx, e, path, c.art, func(i int, what string) { o.Step(4+i, steps, what) })
+	o.Step(4, steps, "run N: replay native graphs")
+	native, err := e.checkNative(ctx, path, c.art)
+	if err != nil {
+		return nil, err
+	}
+	o.Step(5, steps, "run V: replay restored graphs")
+	c.verified, err = pads.prove(spec, func() (*verification, error) {
+		if err := artifacts.Write(path, c.art); err != nil {
+			return nil, err
+		}
+		return e.checkRestored(ctx, path, c.art, native)
+	})
 	return c, err
 }
 

@@ -48,14 +48,25 @@ type verification struct {
 // engine's self test, and compares what they left.
 func verify(ctx context.Context, e *engine, path string, art *artifacts.Artifact, step func(i int, what string)) (*verification, error) {
 	step(0, "run N: replay native graphs")
+	native, err := e.checkNative(ctx, path, art)
+	if err != nil {
+		return nil, err
+	}
+	step(1, "run V: replay restored graphs")
+	return e.checkRestored(ctx, path, art, native)
+}
+
+// checkNative is run N.
+func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact) (*checked, error) {
 	native, err := e.check(ctx, "N", "MEDUSA_CHECK_PLAN="+path, art.KV.KVBytes)
 	if err != nil {
 		return nil, err
 	}
-	if err := rewritten(native.digest); err != nil {
-		return nil, err
-	}
-	step(1, "run V: replay restored graphs")
+	return native, rewritten(native.digest)
+}
+
+// checkRestored is run V, held against run N.
+func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native *checked) (*verification, error) {
 	restored, err := e.check(ctx, "V", "MEDUSA_ARTIFACT="+path, art.KV.KVBytes)
 	if err != nil {
 		return nil, err

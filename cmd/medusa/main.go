@@ -53,7 +53,7 @@ func newRootCmd() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd(), newSimulateCmd(), newPlanCmd(),
 		newIdentityCmd(), newCacheCmd(), newPushCmd(), newPullCmd(), newBakeCmd(), newKeygenCmd(), newBenchCmd())
-	root.AddCommand(newDiffCmd(), newReportCmd(), newDoctorCmd(), newInstallCmd(), newVersionCmd())
+	root.AddCommand(newDiffCmd(), newExplainCmd(), newReportCmd(), newDoctorCmd(), newInstallCmd(), newVersionCmd())
 	addCompletion(root)
 	return root
 }

@@ -140,6 +140,10 @@ var table = []mutant{
 		"want != \"\" && got != want {", "want != \"\" && got == \"\" {",
 		"./internal/e2e", "TestChecksBeforeReady",
 	}, {
+		"padding that matters", "materialize/padding.go",
+		"if v, err = with(ps, pattern); err == nil {", "if v, err = with(nil, pattern); err == nil {",
+		"./materialize", "TestPaddingThatMattersIsFound",
+	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",

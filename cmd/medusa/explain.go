@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"medusa/materialize"
+)
+
+func newExplainCmd() *cobra.Command {
+	var graph, output string
+	var node, parameter int
+	cmd := &cobra.Command{
+		Use:   "explain DIR --graph LABEL --node N --parameter P",
+		Short: "Show what kept traces say about a kernel's parameter",
+		Long: `Shows one parameter of a recorded kernel node: the kernel's parameter layout, each word's value in runs A and B, what
+it leads to, and the allocations beside it. DIR is what materialize --keep-traces kept; an error about an unproven word
+names graph, node and parameter.`,
+		Example: "  medusa explain traces --graph decode-8 --node 12 --parameter 0",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			e, err := materialize.Explain(args[0], graph, node, parameter)
+			if err != nil {
+				return err
+			}
+			switch output {
+			case "json":
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(e)
+			case "table":
+				return writeExplanation(cmd.OutOrStdout(), e)
+			}
+			return usageError{fmt.Errorf("-o %s: want table or json", output)}
+		},
+	}
+	cmd.Flags().StringVar(&graph, "graph", "", "the graph's label")
+	cmd.Flags().IntVar(&node, "node", 0, "the node's place in the graph")
+	cmd.Flags().IntVar(&parameter, "parameter", 0, "the kernel's parameter")
+	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	return cmd
+}
+
+func writeExplanation(w io.Writer, e *materialize.Explanation) error {
+	fmt.Fprintf(w, "graph %q node %d kernel %s\n", e.Graph, e.Node, e.Kernel)
+	for i, p := range e.Params {
+		mark := ""
+		if i == e.Parameter {
+			mark = "  <-"
+		}
+		fmt.Fprintf(w, "  parameter %d: %d bytes at %d%s\n", i, p.Size, p.Offset, mark)
+	}
+	for _, word := range e.Words {
+		fmt.Fprintf(w, "byte %d: %#x in run A, %#x in run B: %s\n", word.Offset, word.A, word.B, word.Verdict)
+		for _, run := range []struct {
+			name string
+			near []materialize.Neighbour
+		}{{"A", word.NearA}, {"B", word.NearB}} {
+			for _, n := range run.near {
+				fmt.Fprintf(w, "  run %s: %s#%d at %#x, %d bytes: the word is its first byte %+d\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, n.Distance)
+			}
+		}
+	}
+	return nil
+}

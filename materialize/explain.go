@@ -1,0 +1,150 @@
+package materialize
+
+import (
+	"encoding/binary"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// Explanation is what two kept traces say about one parameter of a kernel node.
+type Explanation struct {
+	Graph     string          `json:"graph"`
+	Node      int             `json:"node"`
+	Kernel    string          `json:"kernel"`
+	Params    []graphir.Param `json:"params"` // the kernel's layout
+	Parameter int             `json:"parameter"`
+	Words     []ExplainedWord `json:"words"`
+}
+
+// ExplainedWord is one aligned word of the parameter, or the bytes around such words.
+type ExplainedWord struct {
+	Offset  uint32      `json:"offset"` // in the parameter
+	A       uint64      `json:"a"`
+	B       uint64      `json:"b"`
+	Verdict string      `json:"verdict"`
+	NearA   []Neighbour `json:"near_a"`
+	NearB   []Neighbour `json:"near_b"`
+}
+
+// Neighbour is a live allocation beside a word's value, or around it.
+type Neighbour struct {
+	Alloc    uint32 `json:"alloc"`
+	Space    string `json:"space"`
+	Addr     uint64 `json:"addr"`
+	Size     uint64 `json:"size"`
+	Distance int64  `json:"distance"` // of the value from its first byte
+}
+
+// Explain reads the traces that Options.Traces kept and shows a parameter of a graph's node: its words in both runs, what
+// they lead to, and the allocations beside. It decides nothing: compiling does.
+func Explain(dir, graph string, node, parameter int) (*Explanation, error) {
+	a, err := ReadRecording(filepath.Join(dir, "A.trace"))
+	if err != nil {
+		return nil, err
+	}
+	b, err := ReadRecording(filepath.Join(dir, "B.trace"))
+	if err != nil {
+		return nil, err
+	}
+	ga, ka, err := a.kernelNode(graph, node)
+	if err != nil {
+		return nil, fmt.Errorf("explain run A: %w", err)
+	}
+	gb, kb, err := b.kernelNode(graph, node)
+	if err != nil {
+		return nil, fmt.Errorf("explain run B: %w", err)
+	}
+	f := a.functions[ka.Function]
+	e := &Explanation{Graph: graph, Node: node, Kernel: f.Name, Parameter: parameter}
+	for _, p := range f.Params {
+		e.Params = append(e.Params, graphir.Param{Offset: p.Offset, Size: p.Size})
+	}
+	if parameter < 0 || parameter >= len(e.Params) {
+		return nil, fmt.Errorf("explain graph %q node %d: kernel %s has parameters 0 to %d, not %d", graph, node, f.Name, len(e.Params)-1, parameter)
+	}
+	p := e.Params[parameter]
+	if end := uint64(p.Offset) + uint64(p.Size); end > uint64(len(ka.Params)) || end > uint64(len(kb.Params)) {
+		return nil, fmt.Errorf("explain graph %q node %d: parameter %d lies outside the recorded bytes", graph, node, parameter)
+	}
+	prove := newProver(a.liveAt(ga.nodeMoment(ka.Node)), b.liveAt(gb.nodeMoment(kb.Node)), &tensorMaps{a.tensorMaps, b.tensorMaps, &graphir.Spec{}})
+	for o := uint32(0); o < p.Size; {
+		n := min(8-(p.Offset+o)%8, p.Size-o)
+		w := ExplainedWord{Offset: o, A: wordAt(ka.Params[p.Offset+o:], n), B: wordAt(kb.Params[p.Offset+o:], n)}
+		prove.explain(&w, n)
+		e.Words = append(e.Words, w)
+		o += n
+	}
+	return e, nil
+}
+
+func wordAt(data []byte, n uint32) uint64 {
+	var word [8]byte
+	copy(word[:], data[:n])
+	return binary.LittleEndian.Uint64(word[:])
+}
+
+func (p *prover) explain(w *ExplainedWord, size uint32) {
+	switch {
+	case size == 8:
+		ptr, isPointer, err := p.word(w.A, w.B)
+		switch {
+		case err != nil:
+			w.Verdict = "unproven: " + err.Reason
+		case isPointer:
+			w.Verdict = "pointer to " + ptr.String()
+		default:
+			w.Verdict = "constant"
+		}
+		w.NearA, w.NearB = p.a.near(w.A), p.b.near(w.B)
+	case w.A == w.B:
+		w.Verdict = "constant"
+	default:
+		w.Verdict = "unproven: it differs, and is part of no aligned word"
+	}
+}
+
+// near returns the allocation at or below the address and the next one above.
+func (s *liveSet) near(addr uint64) []Neighbour {
+	i, _ := slices.BinarySearchFunc(s.byAddr, addr, func(a *allocation, addr uint64) int {
+		if a.addr <= addr {
+			return -1
+		}
+		return 1
+	})
+	var out []Neighbour
+	for _, k := range []int{i - 1, i} {
+		if k >= 0 && k < len(s.byAddr) {
+			a := s.byAddr[k]
+			out = append(out, Neighbour{a.id, a.space.String(), a.addr, a.size, int64(addr - a.addr)})
+		}
+	}
+	return out
+}
+
+// kernelNode finds a node by its graph's label and its place.
+func (r *Recording) kernelNode(label string, node int) (*capture, *trace.Kernel, error) {
+	var labels []string
+	for i, g := range r.instantiated() {
+		name := g.Label
+		if name == "" {
+			name = fmt.Sprintf("graph-%d", i)
+		}
+		labels = append(labels, name)
+		if name != label {
+			continue
+		}
+		if node < 0 || node >= len(g.nodes) {
+			return nil, nil, fmt.Errorf("graph %q has %d nodes, no node %d", label, len(g.nodes), node)
+		}
+		k, ok := g.nodes[node].(*trace.Kernel)
+		if !ok {
+			return nil, nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.nodes[node])
+		}
+		return g, k, nil
+	}
+	return nil, nil, fmt.Errorf("no graph %q (there are %q)", label, labels)
+}
