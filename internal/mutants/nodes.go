@@ -34,7 +34,7 @@ var nodes = []mutant{
 	programs("data of an edge", "restore/build.go",
 		"FromPort: e.FromPort, ToPort: e.ToPort, Type: e.Type}", "ToPort: e.ToPort}"),
 	programs("one call an edge's data", "restore/template.go",
-		"i < len(sorted) && data(sorted[i]) == data(sorted[i-1]) && ", "i < len(sorted) && "),
+		"data(sorted[i]) == data(sorted[i-1]) && sorted", "(data(sorted[i]) == data(sorted[i-1]) || i > 0) && sorted"),
 	programs("attribute of a node", "restore/build.go",
 		"b.program.add(setKernelAttribute, i, slot(node), val(uint64(a.ID)), ptr(&values[j]))", "_ = node"),
 	programs("attributes keep templates apart", "restore/template.go",
