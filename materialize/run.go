@@ -38,6 +38,9 @@ const recordAttempts = 3
 // Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
 // the artifact its name. Whatever fails leaves nothing under that name.
 func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
+	if err := checkDirs(o.Dirs); err != nil {
+		return nil, err
+	}
 	dir, remove, err := scratch()
 	if o.Traces != "" {
 		dir, remove, err = o.Traces, func() {}, os.MkdirAll(o.Traces, 0o755)

@@ -99,7 +99,6 @@ func offset(lane int) float64 {
 // columns breaks the layers so that the picture is about half as high again as a screen is wide: what remains can be
 // scrolled in one direction. It prefers breaks that few edges cross.
 func (l *layered) columns() [][]int {
-	low, high := math.Inf(1), math.Inf(-1)
 	all := make([]int, len(l.layers))
 	for d := range l.layers {
 		all[d] = d
@@ -107,7 +106,7 @@ func (l *layered) columns() [][]int {
 	if len(all) == 0 {
 		return nil
 	}
-	low, high = l.extent(all)
+	low, high := l.extent(all)
 	aspect := (high - low + columnGap) / (boxHeight + layerGap)
 	rows := max(12, int(math.Ceil(math.Sqrt(float64(len(all))*aspect*0.7))))
 	var out [][]int
