@@ -45,10 +45,7 @@ EXPORT int medusa_session_kv_bytes(uint64_t *bytes) { UNLESS_FORKED(goSessionKVB
 EXPORT int medusa_session_triggers(int64_t *batches, size_t capacity) { UNLESS_FORKED(goSessionTriggers(batches, capacity)); }
 EXPORT int medusa_session_trigger(medusa_run run, void *arg) { UNLESS_FORKED(goSessionTrigger(run, arg)); }
 
-EXPORT int medusa_session_tensor(const char *name, uint64_t addr, uint64_t bytes)
-{
-	UNLESS_FORKED(goSessionTensor((char *)name, addr, bytes));
-}
+EXPORT int medusa_session_tensor(const char *name, uint64_t *addr) { UNLESS_FORKED(goSessionTensor((char *)name, addr)); }
 
 EXPORT int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity) { UNLESS_FORKED(goSessionGraphs(out, capacity)); }
 EXPORT int medusa_session_ready(medusa_self_test self_test, void *arg) { UNLESS_FORKED(goSessionReady(self_test, arg)); }

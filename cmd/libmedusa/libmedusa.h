@@ -46,11 +46,11 @@ int medusa_session_kv_bytes(uint64_t *bytes);
 /* Batch sizes at which the first layer is to be run through medusa_session_trigger, in order. Returns how many there are. */
 int medusa_session_triggers(int64_t *batches, size_t capacity);
 int medusa_session_trigger(medusa_run run, void *arg);
-/* Where a named tensor lies in this process. Graphs are restored only where every tensor named here lies where it lay when
- * recorded: at the same offset of the same allocation. */
-int medusa_session_tensor(const char *name, uint64_t addr, uint64_t bytes);
 /* Restores every graph at the first call. Returns how many there are and fills the first `capacity` of them. */
 int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity);
+/* After medusa_session_graphs: 1 and the address of a named tensor of the capture phase, which the engine did not allocate in
+ * this process; 0 where the artifact names none so. */
+int medusa_session_tensor(const char *name, uint64_t *addr);
 /* Ends the start. Does not return in runs that verify. self_test may be NULL. */
 int medusa_session_ready(medusa_self_test self_test, void *arg);
 /* A CUresult that the engine met after ready. Does not return where it is sticky and graphs were restored. */

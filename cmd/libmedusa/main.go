@@ -149,10 +149,14 @@ func goSessionTrigger(run C.medusa_run, arg unsafe.Pointer) C.int {
 }
 
 //export goSessionTensor
-func goSessionTensor(name *C.char, addr, bytes C.uint64_t) C.int {
+func goSessionTensor(name *C.char, addr *C.uint64_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
-		s.Place(C.GoString(name), uint64(addr), uint64(bytes))
-		return 0, nil
+		at, ok := s.Tensor(C.GoString(name))
+		if !ok {
+			return 0, nil
+		}
+		*addr = C.uint64_t(at)
+		return 1, nil
 	})
 }
 

@@ -43,6 +43,7 @@ class Engine:
         self.dtype = getattr(torch, args.dtype)
         self.device = torch.device("cuda", 0)
         self.session = medusa.Session()
+        self.outputs = {}
         self.stages, self.graphs, self.capture, self.restored = {}, {}, None, False
 
     def stage(self, name, run):
@@ -154,6 +155,7 @@ class Engine:
         """One decode step over the first rows of the static inputs."""
         out = self.model(self.tokens[:batch, None], self.positions[:batch, None], self.cache, layers)
         self.next[:batch].copy_(out)
+        return out
 
     def make_graphs(self):
         if self.args.mode == "no-graphs":
@@ -164,11 +166,18 @@ class Engine:
             restored = self.session.graphs()
             if restored is not None:
                 self.graphs, self.restored = restored, True
+                for batch in self.batches:
+                    self.outputs[batch] = self.session.restored_tensor(f"out.{batch}", (batch,), torch.int64)
                 return
         with medusa.Capture(self.session) as self.capture:
             for batch in reversed(self.batches):
                 self.capture.warm_up(lambda: self.step(batch))
-                self.graphs[batch] = self.capture.graph(f"decode-{batch}", batch, lambda: self.step(batch))
+                self.graphs[batch] = self.capture.graph(f"decode-{batch}", batch, lambda: self.captured(batch))
+
+    def captured(self, batch):
+        """The step as a graph holds it. Its own output is allocated inside of the capture, and kept."""
+        self.outputs[batch] = self.step(batch)
+        self.session.tensor(f"out.{batch}", self.outputs[batch], medusa.OUTPUT)
 
     def decode(self, batch):
         if batch in self.graphs:

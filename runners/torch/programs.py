@@ -123,7 +123,7 @@ def main():
         program.allocate(session)
     session.phase("kv_cache")
     if session.kv_bytes() is None:
-        medusa.kv_profile(1 << 20, total, free, torch.cuda.mem_get_info()[0], 0, 0.9, 1)
+        medusa.kv_profile(1 << 28, total, free, torch.cuda.mem_get_info()[0], 0, 0.9, 1)
     session.phase("weights")
     for program in programs.values():
         program.load()

@@ -63,10 +63,14 @@ build/lib/python: $(wildcard $(PLUGINS:%=%/*))
 	cp -r $(PLUGINS) $@/
 	rm -rf $@/*/__pycache__
 
-.PHONY: torch test-torch
+.PHONY: torch test-torch torch-programs
 torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB).
+torch-programs: torch
+	$(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test \
+		--programs $(or $(N),40) --seed $(or $(SEED),1)
+
 test-torch: torch
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_library
 	$(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test

@@ -16,6 +16,7 @@ from compare import Comparison, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINE = os.path.join(HERE, "..", "engine.py")
+PROGRAMS = os.path.join(HERE, "..", "programs.py")
 
 
 def arguments():
@@ -24,6 +25,8 @@ def arguments():
     p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
     p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
+    p.add_argument("--programs", type=int, help="compare that many random programs in place of the Llama engine")
+    p.add_argument("--seed", default="1", help="of the random programs")
     return p.parse_args()
 
 
@@ -33,7 +36,7 @@ class Runs:
         self.folder = os.path.join(os.path.abspath(args.work), name)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
-        self.engine = [sys.executable, os.path.join(HERE, "engine_run.py"), self.folder, os.path.abspath(args.python), ENGINE, *engine]
+        self.engine = [sys.executable, os.path.join(HERE, "engine_run.py"), self.folder, os.path.abspath(args.python), *engine]
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -63,9 +66,12 @@ class Runs:
 def main():
     args = arguments()
     medusa = os.path.join(os.path.abspath(args.build), "medusa")
-    runs = Runs(args, "llama", ["--tokens", "2"])
+    if args.programs:
+        runs = Runs(args, "programs", [PROGRAMS, "--programs", str(args.programs), "--seed", args.seed])
+    else:
+        runs = Runs(args, "llama", [ENGINE, "--tokens", "2"])
+    artifact = runs.path(os.path.basename(runs.folder) + ".medusa")
     native = runs.engine_run("native")
-    artifact = runs.path("llama.medusa")
     print(runs.run("materialize", [medusa, "materialize", "-o", artifact, "--", *runs.engine]))
     restored = runs.engine_run("restored", [medusa, "restore", "--strict", artifact, "--"])
     c = Comparison()
@@ -80,6 +86,9 @@ def main():
     print("third-party kernels run as no-ops here: what is compared is what was captured, not what it computes")
     verdict = "FAIL" if c.differences or not c.third_party or not c.pointers else "PASS"
     device = "simulated" if restored["device"] == "Simulated GPU" else restored["device"]
+    if args.programs:
+        print(f"torch-programs: {c.graphs} differences: {len(c.differences)}")
+        sys.exit(verdict != "PASS")
     print(
         f"test-torch: {verdict} device={device} torch={restored['torch']} graphs={c.graphs} nodes={c.nodes} "
         f"third_party_kernels={c.third_party} differences={len(c.differences)}"

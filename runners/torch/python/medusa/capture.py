@@ -5,8 +5,6 @@ map before and after. All that warm-up and capture allocate comes from segments 
 which skips both, lacks exactly those segments and the restorer makes them.
 """
 
-import gc
-
 import torch
 
 from . import marks
@@ -23,11 +21,6 @@ class Capture:
         self.graphs = []
 
     def __enter__(self):
-        # What torch would give back at the first capture goes now, in every run, so that frees do not land in the phase.
-        torch.cuda.synchronize()
-        gc.collect()
-        torch.cuda.empty_cache()
-        marks.blocks()
         self.session.phase("warmup")
         return self
 

@@ -6,6 +6,8 @@ standard error once and the engine starts natively: methods then answer as if Me
 """
 
 import ctypes
+import gc
+import math
 import os
 import re
 import sys
@@ -43,6 +45,13 @@ def _library():
     return lib
 
 
+class _Memory:
+    """Device memory as torch takes it from others: plain bytes, since not every dtype has a name there."""
+
+    def __init__(self, address, size):
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None}
+
+
 class RestoredGraph:
     """A graph that Medusa rebuilt. It stays valid until its session is closed."""
 
@@ -63,6 +72,7 @@ class Session:
     def __init__(self):
         self.run = NONE
         self.held = []
+        self._mapped = False
         self.named = {}  # tensors by name: address and bytes
         self.executables = {}  # restored graphs by batch size
         self.captured = []  # batch sizes, in order
@@ -83,7 +93,14 @@ class Session:
         return self.run == RESTORE and bool(self._lib.medusa_session_restoring())
 
     def phase(self, name):
-        """Marks a phase, for the trace and for the stage times in the status."""
+        """Marks a phase, for the trace and for the stage times in the status. The first of warmup and capture begins with the
+        map of torch's blocks; what torch would give back at its first capture goes before, in every run."""
+        if name in ("warmup", "capture") and not self._mapped:
+            self._mapped = True
+            torch.cuda.synchronize()
+            gc.collect()
+            torch.cuda.empty_cache()
+            marks.blocks()
         marks.phase(name)
         if self.run != NONE:
             self._checked(self._lib.medusa_session_phase(name.encode()))
@@ -137,17 +154,22 @@ class Session:
             raise failure[0]
 
     def tensor(self, name, t, role, **bounds):
-        """Names a tensor. In a restored start its place is compared with the recorded one: equal sequences of segments
-        do not make equal placements inside them."""
+        """Names a tensor: graphs find it by its name, wherever torch's allocator put it in this process."""
         marks.tensor(name, t, role, **bounds)
         self.held.append(t)
         self.named[name] = (t.data_ptr(), marks.extent(t))
-        if self.restoring:
-            self._checked(
-                self._lib.medusa_session_tensor(
-                    name.encode(), ctypes.c_uint64(t.data_ptr()), ctypes.c_uint64(marks.extent(t))
-                )
-            )
+
+    def restored_tensor(self, name, shape, dtype):
+        """A tensor over the memory that a restored graph uses for one that was named inside of a capture. Call it after
+        graphs; the memory is the session's, and goes with close."""
+        address = ctypes.c_uint64()
+        if not self._checked(self._lib.medusa_session_tensor(name.encode(), ctypes.byref(address))):
+            raise MedusaError(f"find tensor {name}: the artifact names none so")
+        size = math.prod(shape) * dtype.itemsize
+        t = torch.as_tensor(_Memory(address.value, size), device="cuda").view(dtype).view(shape)
+        self.held.append(t)
+        self.named[name] = (t.data_ptr(), size)
+        return t
 
     def places(self):
         """Where everything named lies: tensors (address, bytes); restored graphs (CUgraphExec) by batch size; and the batch
