@@ -73,7 +73,7 @@ class Worker(gpu_worker.Worker):
             total,
             self.init_snapshot.free_memory,
             free,
-            int(self.peak_activation_memory),
+            int(getattr(self, "peak_activation_memory", 0)),  # absent where the user set the size
             self.cache_config.gpu_memory_utilization,
             self.scheduler_config.max_num_batched_tokens,
         )
