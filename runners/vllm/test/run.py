@@ -87,8 +87,9 @@ class Case:
         return read(self.path(name + ".truth"), self.path(name + ".tensors"))
 
     def calls(self, step, name):
+        """How often a process called a driver function, in any of its versions."""
         with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
-            return sum(name in line for line in f)
+            return sum(line.split("\t", 4)[3].startswith(name) for line in f if line.count("\t") >= 4)
 
     def compare(self, c):
         medusa, artifact = os.path.join(os.path.abspath(self.args.build), "medusa"), self.path("model.medusa")
@@ -104,6 +105,9 @@ class Case:
                 c.differ(self.name, "graph launches:", start["launches"], "decode steps:", start["steps"])
         if not self.calls("native", "cuStreamBeginCapture") or self.calls("restored", "cuStreamBeginCapture"):
             c.differ(self.name, "captures:", *(self.calls(s, "cuStreamBeginCapture") for s in ("native", "restored")))
+        replays = [self.calls(s, "cuGraphLaunch") for s in ("native", "restored")]
+        if replays[0] != replays[1] or replays[1] < sum(restored["steps"].values()):
+            c.differ(self.name, "launches of graphs in the call logs:", *replays)
         c.forward, c.backward = {}, {}
         c.run([self.graphs(n) for n in ("record-a", "record-b", "native")], self.graphs("restore"))
         return restored
