@@ -45,7 +45,7 @@ func main() {
 var engineArgs = map[string][]string{
 	"zoo": nil,
 	"reference": {"run", "--model", "runners/reference/models/tiny", "--batch-sizes", "1,8", "--batches", "1:2,8:2",
-		"--kv-cache-bytes", "4194304", "-o", "json"},
+		"--kv-cache-bytes", "33554432", "-o", "json"},
 }
 
 // all tries every fault of one engine.
