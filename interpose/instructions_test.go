@@ -18,11 +18,11 @@ var instructions = []struct {
 	calls    int // a round
 	most     float64
 }{
-	{"cuLaunchKernel", 1, 62},
-	{"cuMemAlloc+cuMemFree", 2, 650},
-	{"cuEventCreate+cuEventDestroy", 2, 330},
-	{"cuGraphKernelNodeSetParams", 1, 42},
-	{"cuGraphInstantiate+cuGraphExecDestroy", 2, 208},
+	{"cuLaunchKernel", 1, 45},
+	{"cuMemAlloc+cuMemFree", 2, 562},
+	{"cuEventCreate+cuEventDestroy", 2, 313},
+	{"cuGraphKernelNodeSetParams", 1, 25},
+	{"cuGraphInstantiate+cuGraphExecDestroy", 2, 190},
 }
 
 // instructionTolerance leaves room for other compilers and C libraries.

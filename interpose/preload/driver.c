@@ -21,7 +21,7 @@ static void *const hooks[FN_HOOKS] = {
 #undef X
 };
 
-static _Atomic(void *) real[FN_COUNT];
+_Atomic(void *) driver_found[FN_COUNT];
 
 /* Read by the assembly below; set before its first use. */
 __attribute__((visibility("hidden"))) void *medusa_real_dlsym;
@@ -58,7 +58,7 @@ static void *driver_handle(void)
 		return h;
 	/* A driver opened by a path need not answer to its soname. */
 	for (int i = 0; i < FN_COUNT && !h; i++) {
-		void *p = atomic_load(&real[i]);
+		void *p = atomic_load(&driver_found[i]);
 		if (p && in_driver(p, &info))
 			h = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 	}
@@ -69,19 +69,16 @@ static void *driver_handle(void)
 	return h;
 }
 
-void *driver_real(enum driver_fn fn)
+void *driver_find(enum driver_fn fn)
 {
-	void *p = atomic_load_explicit(&real[fn], memory_order_acquire);
-	void *h;
-	if (p)
-		return p;
+	void *h, *p = NULL;
 	find_real_dlsym();
 	h = driver_handle();
 	if (h && real_dlsym)
 		p = real_dlsym(h, names[fn]);
 	if (!p)
 		return (void *)not_found;
-	atomic_store(&real[fn], p);
+	atomic_store(&driver_found[fn], p);
 	return p;
 }
 
@@ -136,7 +133,7 @@ __attribute__((visibility("hidden"), used)) NO_SANITIZER struct dlsym_answer med
 	}
 	if (!p || !in_driver(p, &info) || core_mode() == MODE_INERT)
 		return pass;
-	atomic_store(&real[i], p);
+	atomic_store(&driver_found[i], p);
 	return (struct dlsym_answer){hooks[i], NULL};
 }
 

@@ -8,6 +8,8 @@
 #ifndef MEDUSA_DRIVER_H
 #define MEDUSA_DRIVER_H
 
+#include <stdatomic.h>
+
 #define CUDA_EXACT_SYMBOLS
 #include "cuda.h"
 #include "hooks_gen.h"
@@ -66,7 +68,14 @@ enum driver_fn {
 	FN_COUNT
 };
 
-void *driver_real(enum driver_fn fn);
+void *driver_find(enum driver_fn fn);
+extern _Atomic(void *) driver_found[FN_COUNT];
+
+static inline void *driver_real(enum driver_fn fn)
+{
+	void *p = atomic_load_explicit(&driver_found[fn], memory_order_acquire);
+	return p ? p : driver_find(fn);
+}
 #define REAL(name) ((__typeof__(&name))driver_real(FN_##name))
 
 /* The hook that wraps the driver's function p, or p itself. */

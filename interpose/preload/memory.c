@@ -18,13 +18,15 @@
 static void note_alloc(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags)
 {
 	CUcontext ctx = NULL;
-	char stack[512] = "";
+	char stack[512];
+	stack[0] = 0;
 	REAL(cuCtxGetCurrent)(&ctx);
-	if (core_mode() == MODE_RECORD)
+	if (core_mode() == MODE_RECORD) {
 		stack_text(stack, sizeof stack);
-	core_note_device();
-	core_seal_at_exit();
-	capture_moment();
+		core_note_device();
+		core_seal_at_exit();
+		capture_moment();
+	}
 	core_lock();
 	maps_add(kind, addr, size, flags, ctx, stack);
 	core_unlock();

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"medusa/runners/reference/engine"
 )
@@ -31,6 +32,7 @@ type Run struct {
 type Result struct {
 	Run
 	Tokens [][]int `json:"tokens"`
+	StepMS float64 `json:"step_ms"` // median time of a decode step
 }
 
 // ParseRuns reads "1:33,2,4:8": batch sizes with their steps, which default to steps.
@@ -98,12 +100,18 @@ func Execute(e *engine.Engine, w Workload) ([]Result, error) {
 	var results []Result
 	for _, r := range w.Runs {
 		slots := sequences[:r.Batch]
-		for range r.Steps {
+		steps := make([]time.Duration, r.Steps)
+		for i := range steps {
+			began := time.Now()
 			if _, err := e.Decode(slots); err != nil {
 				return nil, err
 			}
+			steps[i] = time.Since(began)
 		}
 		result := Result{Run: r}
+		if slices.Sort(steps); r.Steps > 0 {
+			result.StepMS = float64(steps[r.Steps/2].Nanoseconds()) / 1e6
+		}
 		for i, s := range slots {
 			result.Tokens = append(result.Tokens, slices.Clone(s.Tokens()[len(prompts[i]):]))
 			s.Rewind(len(prompts[i]) + 1)

@@ -1,0 +1,140 @@
+// Command gpu reads what scripts/gpu-bench left in a folder, and prints one line for each aim that needs a GPU.
+//
+// In: the folder. Out: the lines, with the device. What can fail: a file that is missing or has another form.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"medusa/internal/bench"
+	"medusa/internal/bench/engines"
+	"medusa/restore/status"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: gpu DIR")
+		os.Exit(2)
+	}
+	if err := report(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "gpu:", err)
+		os.Exit(1)
+	}
+}
+
+func report(dir string) error {
+	var starts engines.Report
+	if err := read(filepath.Join(dir, "starts.json"), &starts); err != nil {
+		return err
+	}
+	fmt.Printf("device %s; %s; %d starts each\n", starts.Device, starts.Machine, starts.Rounds)
+	native, restored := captureOf(starts, engines.Native), captureOf(starts, engines.Restored)
+	fmt.Printf("aim restore of 35 graphs: %.1f times faster than native capture (goal 10) %s\n", native/restored, verdict(native/restored >= 10))
+
+	plain, err := captures(filepath.Join(dir, "plain-*.json"))
+	if err != nil {
+		return err
+	}
+	recorded, err := captures(filepath.Join(dir, "record-*.json"))
+	if err != nil {
+		return err
+	}
+	slowdown, spread := bench.Ratios(recorded, plain)
+	fmt.Printf("aim record-mode slowdown of a capture: %.3f ± %.3f (goal 1.05) %s\n", slowdown, spread, verdict(slowdown <= 1.05))
+
+	batches, ours, theirs, err := replays(dir)
+	if err != nil {
+		return err
+	}
+	for i, batch := range batches {
+		ratio, spread := bench.Ratios(ours[i], theirs[i])
+		fmt.Printf("aim replay of batch %d: %.4f ± %.4f of native (goal 1.005) %s\n", batch, ratio, spread, verdict(ratio <= 1.005))
+	}
+	return nil
+}
+
+func verdict(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "short"
+}
+
+func read(path string, into any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read result: %w", err)
+	}
+	if err := json.Unmarshal(data, into); err != nil {
+		return fmt.Errorf("read result %s: %w", path, err)
+	}
+	return nil
+}
+
+// captureOf is the median time in which a mode's start got its graphs.
+func captureOf(r engines.Report, mode string) float64 {
+	for _, s := range r.Starts {
+		for _, x := range s.Stages {
+			if s.Mode == mode && x.Name == "capture" {
+				return x.Milliseconds
+			}
+		}
+	}
+	return 0
+}
+
+// captures reads the time of the capture phase from one status a round.
+func captures(pattern string) (bench.Times, error) {
+	paths, err := filepath.Glob(pattern)
+	if err != nil || len(paths) == 0 {
+		return nil, fmt.Errorf("read result: no %s (%v)", pattern, err)
+	}
+	var out bench.Times
+	for _, path := range paths {
+		st, err := status.Read(path)
+		if err != nil {
+			return nil, err
+		}
+		for i, p := range st.Phases[:max(0, len(st.Phases)-1)] {
+			if p.Name == "capture" {
+				out = append(out, time.Duration((st.Phases[i+1].Began-p.Began)*1e9))
+			}
+		}
+	}
+	return out, nil
+}
+
+// replays reads the decode steps' times by batch size, round by round.
+func replays(dir string) (batches []int, restored, native []bench.Times, err error) {
+	for round := 1; ; round++ {
+		var pair [2]struct {
+			Runs []struct {
+				Batch  int     `json:"batch"`
+				StepMS float64 `json:"step_ms"`
+			} `json:"runs"`
+		}
+		for k, name := range []string{"restored", "native"} {
+			path := filepath.Join(dir, fmt.Sprintf("replay-%s-%d.json", name, round))
+			if _, err := os.Stat(path); err != nil && round > 1 {
+				return batches, restored, native, nil
+			}
+			if err := read(path, &pair[k]); err != nil {
+				return nil, nil, nil, err
+			}
+		}
+		for i, r := range pair[0].Runs {
+			if round == 1 {
+				batches, restored, native = append(batches, r.Batch), append(restored, nil), append(native, nil)
+			}
+			if i >= len(batches) || i >= len(pair[1].Runs) || batches[i] != r.Batch || pair[1].Runs[i].Batch != r.Batch {
+				return nil, nil, nil, fmt.Errorf("compare replays: round %d has other batch sizes", round)
+			}
+			restored[i] = append(restored[i], time.Duration(r.StepMS*1e6))
+			native[i] = append(native[i], time.Duration(pair[1].Runs[i].StepMS*1e6))
+		}
+	}
+}
