@@ -43,8 +43,9 @@ func TestRestored(t *testing.T) {
 			native := result[runResult](t, memory, run...)
 			p := underMedusa(t, append(memory, "SIMGPU_CALL_LOG="+calls), []string{"restore", artifact}, run...)
 			restored := decodeRun(t, p)
-			if restored.Start != "restored" || restored.Graphs != native.Graphs || restored.KVBlocks != native.KVBlocks {
-				t.Errorf("start %q, %d graphs, %d blocks; native has %d and %d\n%s",
+			// Fewer blocks than natively: what the libraries keep twice comes out of the KV cache.
+			if restored.Start != "restored" || restored.Graphs != native.Graphs || restored.KVBlocks >= native.KVBlocks || restored.KVBlocks == 0 {
+				t.Errorf("start %q, %d graphs, %d blocks; native has %d and more than %d\n%s",
 					restored.Start, restored.Graphs, restored.KVBlocks, native.Graphs, native.KVBlocks, p.stderr)
 			}
 			if !reflect.DeepEqual(restored.Runs, native.Runs) {
