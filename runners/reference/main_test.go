@@ -67,7 +67,13 @@ func result[T any](t *testing.T, variables []string, args ...string) T {
 
 type runResult struct {
 	report
-	Runs []serve.Result `json:"runs"`
+	Runs []decodedRun `json:"runs"`
+}
+
+// decodedRun is a serve.Result without its times, which differ from start to start.
+type decodedRun struct {
+	serve.Run
+	Tokens [][]int `json:"tokens"`
 }
 
 // Logits of prefill and of decode through graphs agree with the float64 oracle within the share of the largest one that
