@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
@@ -47,35 +49,72 @@ func main() {
 	}
 }
 
+// workers is how many mutants are tried at once, each in a copy of its own.
+const workers = 2
+
 func run(only string) (caught, total int, err error) {
-	dir, err := os.MkdirTemp("", "mutants-")
-	if err != nil {
-		return 0, 0, err
+	rows := make(chan mutant)
+	results := make(chan bool)
+	var trees errgroup.Group
+	for range workers {
+		trees.Go(func() error {
+			dir, err := os.MkdirTemp("", "mutants-")
+			if err != nil {
+				return err
+			}
+			defer os.RemoveAll(dir)
+			if err := copyTree(dir); err != nil {
+				return err
+			}
+			if out, err := build(dir); err != nil {
+				return fmt.Errorf("build the copy: %w\n%s", err, out)
+			}
+			for m := range rows {
+				results <- m.report(dir)
+			}
+			return nil
+		})
 	}
-	defer os.RemoveAll(dir)
-	if err := copyTree(dir); err != nil {
-		return 0, 0, err
-	}
-	if out, err := command(dir, "make", "-s", "lib", "bin", "zoo", "programs-engine").CombinedOutput(); err != nil {
-		return 0, 0, fmt.Errorf("build the copy: %w\n%s", err, out)
-	}
-	for _, m := range slices.Concat(table, nodes) {
-		if !strings.Contains(m.Name, only) {
-			continue
+	go func() {
+		defer close(rows)
+		for _, m := range slices.Concat(table, nodes) {
+			if strings.Contains(m.Name, only) {
+				rows <- m
+			}
 		}
-		total++
-		found, err := m.try(dir)
-		if err != nil {
-			return caught, total, fmt.Errorf("%s: %w", m.Name, err)
+	}()
+	done := make(chan error)
+	go func() { done <- trees.Wait() }()
+	for {
+		select {
+		case found := <-results:
+			total++
+			if found {
+				caught++
+			}
+		case err := <-done:
+			return caught, total, err
 		}
-		verdict := "MISSED"
-		if found {
-			caught++
-			verdict = "caught"
-		}
-		fmt.Printf("%-7s %-44s by %s %s\n", verdict, m.Name, m.Package, m.Test)
 	}
-	return caught, total, nil
+}
+
+// report tries the mutant and prints what became of it. One that cannot be tried counts as not caught.
+func (m *mutant) report(dir string) bool {
+	found, err := m.try(dir)
+	verdict := "MISSED"
+	switch {
+	case err != nil:
+		verdict = "BROKEN"
+		fmt.Fprintf(os.Stderr, "mutants: %s: %v\n", m.Name, err)
+	case found:
+		verdict = "caught"
+	}
+	fmt.Printf("%-7s %-44s by %s %s\n", verdict, m.Name, m.Package, m.Test)
+	return found
+}
+
+func build(dir string) (output []byte, err error) {
+	return command(dir, "make", "-s", "lib", "bin", "zoo", "programs-engine").CombinedOutput()
 }
 
 // copyTree copies the files that git knows or would add.
@@ -121,7 +160,7 @@ func (m *mutant) try(dir string) (caught bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, os.WriteFile(path, original, 0o644)) }()
-	if out, err := command(dir, "make", "-s", "lib", "bin", "zoo", "programs-engine").CombinedOutput(); err != nil {
+	if out, err := build(dir); err != nil {
 		return false, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	out, err := command(dir, "go", "test", "-count=1", "-run", "^("+m.Test+")$", m.Package).CombinedOutput()
