@@ -67,13 +67,7 @@ func result[T any](t *testing.T, variables []string, args ...string) T {
 
 type runResult struct {
 	report
-	Runs []decodedRun `json:"runs"`
-}
-
-// decodedRun is a serve.Result without its times, which differ from start to start.
-type decodedRun struct {
-	serve.Run
-	Tokens [][]int `json:"tokens"`
+	Runs []serve.Result `json:"runs"`
 }
 
 // Logits of prefill and of decode through graphs agree with the float64 oracle within the share of the largest one that

@@ -38,10 +38,15 @@ func newRun() *cobra.Command {
 				}
 				marks.CallLog("served")
 				if o.output == "json" {
+					steps := make([]float64, len(results))
+					for i, r := range results {
+						steps[i] = r.StepMS
+					}
 					return printJSON(cmd.OutOrStdout(), struct {
 						report
-						Runs []serve.Result `json:"runs"`
-					}{newReport(e.Report()), results})
+						Runs   []serve.Result `json:"runs"`
+						StepMS []float64      `json:"step_ms"` // by run
+					}{newReport(e.Report()), results, steps})
 				}
 				for _, r := range results {
 					for slot, tokens := range r.Tokens {

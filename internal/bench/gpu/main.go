@@ -113,9 +113,9 @@ func replays(dir string) (batches []int, restored, native []bench.Times, err err
 	for round := 1; ; round++ {
 		var pair [2]struct {
 			Runs []struct {
-				Batch  int     `json:"batch"`
-				StepMS float64 `json:"step_ms"`
+				Batch int `json:"batch"`
 			} `json:"runs"`
+			StepMS []float64 `json:"step_ms"` // by run
 		}
 		for k, name := range []string{"restored", "native"} {
 			path := filepath.Join(dir, fmt.Sprintf("replay-%s-%d.json", name, round))
@@ -130,11 +130,12 @@ func replays(dir string) (batches []int, restored, native []bench.Times, err err
 			if round == 1 {
 				batches, restored, native = append(batches, r.Batch), append(restored, nil), append(native, nil)
 			}
-			if i >= len(batches) || i >= len(pair[1].Runs) || batches[i] != r.Batch || pair[1].Runs[i].Batch != r.Batch {
+			if i >= len(batches) || i >= len(pair[1].Runs) || batches[i] != r.Batch || pair[1].Runs[i].Batch != r.Batch ||
+				i >= len(pair[0].StepMS) || i >= len(pair[1].StepMS) {
 				return nil, nil, nil, fmt.Errorf("compare replays: round %d has other batch sizes", round)
 			}
-			restored[i] = append(restored[i], time.Duration(r.StepMS*1e6))
-			native[i] = append(native[i], time.Duration(pair[1].Runs[i].StepMS*1e6))
+			restored[i] = append(restored[i], time.Duration(pair[0].StepMS[i]*1e6))
+			native[i] = append(native[i], time.Duration(pair[1].StepMS[i]*1e6))
 		}
 	}
 }

@@ -28,11 +28,12 @@ type Run struct {
 	Steps int `json:"steps"`
 }
 
-// Result is what a run generated: Tokens[slot] has the token of the prefill and then one a step.
+// Result is what a run generated: Tokens[slot] has the token of the prefill and then one a step. Its JSON does not
+// depend on how the engine started.
 type Result struct {
 	Run
 	Tokens [][]int `json:"tokens"`
-	StepMS float64 `json:"step_ms"` // median time of a decode step
+	StepMS float64 `json:"-"` // median time of a decode step
 }
 
 // ParseRuns reads "1:33,2,4:8": batch sizes with their steps, which default to steps.
