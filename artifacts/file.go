@@ -189,6 +189,16 @@ func (f *File) Sections() []Section {
 // Close closes the file; what was read from it stays valid.
 func (f *File) Close() error { return f.close() }
 
+// ReadManifest reads the manifest of the file at path and nothing else of it.
+func ReadManifest(path string) (*Manifest, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Manifest()
+}
+
 // Manifest reads the manifest.
 func (f *File) Manifest() (*Manifest, error) {
 	data, err := f.read(f.manifest)

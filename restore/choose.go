@@ -23,12 +23,12 @@ func (s *Session) choose(dir string, factors artifacts.Identity) *Fallback {
 	var nearest *artifacts.Mismatch
 	var unread error
 	for _, path := range paths {
-		identity, err := identityOf(path)
+		manifest, err := artifacts.ReadManifest(path)
 		if err != nil {
 			unread = err // damaged, or evicted since it was listed
 			continue
 		}
-		if m := artifacts.Compare(identity, factors, s.env.relaxed); m != nil {
+		if m := artifacts.Compare(manifest.Identity, factors, s.env.relaxed); m != nil {
 			if nearest == nil || len(m.Differences) < len(nearest.Differences) {
 				nearest = m
 			}
@@ -51,19 +51,6 @@ func (s *Session) choose(dir string, factors artifacts.Identity) *Fallback {
 		return &Fallback{codeOfRead(unread), unread}
 	}
 	return &Fallback{ArtifactMissing, fmt.Errorf("choose artifact: %s holds none", dir)}
-}
-
-func identityOf(path string) (artifacts.Identity, error) {
-	f, err := artifacts.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	m, err := f.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return m.Identity, nil
 }
 
 // candidates lists a folder's artifacts, the last used first.

@@ -11,12 +11,7 @@ import (
 // fromArtifact replaces a profile's stage times by those an artifact holds, one set per mode of start, and its artifact's
 // size by the file's. It refuses times that a simulated GPU gave.
 func (p *Profile) fromArtifact(path string) error {
-	f, err := artifacts.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	m, err := f.Manifest()
+	m, err := artifacts.ReadManifest(path)
 	if err != nil {
 		return err
 	}

@@ -97,12 +97,7 @@ func single(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, 
 
 // checkIdentity: what the registry shows of an artifact has to be what the artifact says of itself.
 func checkIdentity(path string, config ocispec.Descriptor, fetched []byte) error {
-	f, err := artifacts.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	m, err := f.Manifest()
+	m, err := artifacts.ReadManifest(path)
 	if err != nil {
 		return err
 	}

@@ -179,31 +179,18 @@ func (s *Store) Match(factors []artifacts.Factor) ([]Entry, []artifacts.Identity
 	var found []Entry
 	var identities []artifacts.Identity
 	for _, e := range all {
-		id, err := identity(e.Path)
+		m, err := artifacts.ReadManifest(e.Path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, artifacts.ErrCorrupt) || errors.Is(err, artifacts.ErrVersion) {
 			continue // evicted meanwhile, or for Verify to find
 		}
 		if err != nil {
 			return nil, nil, err
 		}
-		if !slices.ContainsFunc(factors, func(f artifacts.Factor) bool { value, set := id.Get(f.Key); return !set || value != f.Value }) {
-			found, identities = append(found, e), append(identities, id)
+		if !slices.ContainsFunc(factors, func(f artifacts.Factor) bool { value, set := m.Identity.Get(f.Key); return !set || value != f.Value }) {
+			found, identities = append(found, e), append(identities, m.Identity)
 		}
 	}
 	return found, identities, nil
-}
-
-func identity(path string) (artifacts.Identity, error) {
-	f, err := artifacts.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	m, err := f.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return m.Identity, nil
 }
 
 // names returns the digest of each name.

@@ -74,12 +74,7 @@ func readModes(list []string, artifact string) ([]engines.Mode, error) {
 		}
 		modes = append(modes, engines.Mode{Name: name, Args: strings.Fields(args)})
 	}
-	f, err := artifacts.Open(artifact)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	m, err := f.Manifest()
+	m, err := artifacts.ReadManifest(artifact)
 	if err != nil {
 		return nil, err
 	}

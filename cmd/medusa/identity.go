@@ -37,9 +37,11 @@ differs, and exits with 3 where FILE would not be used.`,
 			}
 			var want artifacts.Identity
 			if against != "" {
-				if want, err = readIdentity(against); err != nil {
+				m, err := artifacts.ReadManifest(against)
+				if err != nil {
 					return err
 				}
+				want = m.Identity
 			}
 			library, err := interpose.FindLibrary()
 			if err != nil {
@@ -65,19 +67,6 @@ differs, and exits with 3 where FILE would not be used.`,
 	cmd.Flags().StringVar(&relax, "relax", "", "with --against: factors that may differ, as in restore")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	return cmd
-}
-
-func readIdentity(path string) (artifacts.Identity, error) {
-	f, err := artifacts.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	m, err := f.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	return m.Identity, nil
 }
 
 func writeIdentity(w io.Writer, id artifacts.Identity, format string) error {

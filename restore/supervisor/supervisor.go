@@ -95,14 +95,9 @@ func (o *Options) region(artifact string) interpose.Region {
 	if o.Artifact.Auto {
 		return interpose.DefaultRegion
 	}
-	f, err := artifacts.Open(artifact)
+	m, err := artifacts.ReadManifest(artifact)
 	if err != nil {
 		return interpose.Region{} // the engine's process says why
-	}
-	defer f.Close()
-	m, err := f.Manifest()
-	if err != nil {
-		return interpose.Region{}
 	}
 	return interpose.Region(m.Region)
 }
