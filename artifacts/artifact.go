@@ -8,7 +8,8 @@ import (
 	"medusa/kvprofile"
 )
 
-// Artifact is everything that one artifact file holds.
+// Artifact is everything that one artifact file holds: of an engine with one worker process, or, with Peers, of rank 0 of
+// several.
 type Artifact struct {
 	Identity     Identity
 	KV           kvprofile.Profile
@@ -17,9 +18,21 @@ type Artifact struct {
 	Verification Verification
 	Created      time.Time // to the second; the zero time stands for unknown
 	Layers       []Layer
+	Peers        []*Artifact // of ranks 1 and up; they have neither layers nor peers of their own
 }
 
-// Manifest is an Artifact without its graphs: what can be read without loading them.
+// Ranks returns how many worker processes the artifact is for.
+func (a *Artifact) Ranks() int { return 1 + len(a.Peers) }
+
+// Rank returns the part of one rank, counted from 0.
+func (a *Artifact) Rank(rank int) *Artifact {
+	if rank == 0 {
+		return a
+	}
+	return a.Peers[rank-1]
+}
+
+// Manifest is one rank's Artifact without its graphs: what can be read without loading them.
 type Manifest struct {
 	Identity     Identity
 	KV           kvprofile.Profile

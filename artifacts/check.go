@@ -45,7 +45,7 @@ func (f *File) sum(s *entry) error {
 func (f *File) Layer(l Layer) (*io.SectionReader, error) {
 	s := f.layers[l.SHA256]
 	if s == nil {
-		return nil, f.corrupt(f.manifest, fmt.Errorf("layer %s is missing", l.Name))
+		return nil, f.corrupt(f.parts[0].manifest, fmt.Errorf("layer %s is missing", l.Name))
 	}
 	if err := f.sum(s); err != nil {
 		return nil, err

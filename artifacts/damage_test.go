@@ -17,7 +17,7 @@ import (
 
 // sections returns a file with the given contents and right checksums, to be damaged where checksums don't look.
 func sections(t testing.TB, change func(p *packer), contents ...[]byte) []byte {
-	p := &packer{}
+	p := &packer{version: 1}
 	for i, data := range contents {
 		p.add(kind(i+1), data, sha256.Sum256(data))
 	}
@@ -190,7 +190,7 @@ func FuzzRead(f *testing.F) {
 	manifest, graph, buffers, blob := parts(f)
 	f.Add(data, manifest, graph, buffers, blob)
 	f.Fuzz(func(t *testing.T, file, manifest, graph, buffers, blob []byte) {
-		p := &packer{}
+		p := &packer{version: 1}
 		for i, data := range [][]byte{manifest, graph, buffers, blob} {
 			p.add(kind(i+1), data, sha256.Sum256(data))
 		}

@@ -19,12 +19,13 @@ type File struct {
 	r        io.ReaderAt
 	close    func() error
 	sections []entry
-	manifest *entry
-	graph    *entry
-	buffers  *entry
+	parts    []part // by rank
 	blobs    map[[32]byte]*entry
 	layers   map[[32]byte]*entry
 }
+
+// part is where one rank's own sections are.
+type part struct{ manifest, graph, buffers *entry }
 
 // Open reads a file's section table, and nothing else of it.
 func Open(path string) (*File, error) {
@@ -59,6 +60,23 @@ func Read(path string) (*Artifact, error) {
 	return f.readAll()
 }
 
+// ReadRank reads and checks one rank's part. The others' sections stay unread; of a file for fewer ranks, it reads rank 0,
+// whose identity names their number.
+func ReadRank(path string, rank int) (*Artifact, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if f.Ranks() == 1 {
+		return f.readAll()
+	}
+	if rank >= f.Ranks() {
+		rank = 0
+	}
+	return f.readRank(rank, map[[32]byte]bool{})
+}
+
 // Check reads a whole file and reports the first byte of it that is not as written.
 func Check(path string) (*Artifact, error) {
 	f, err := Open(path)
@@ -75,35 +93,35 @@ func open(name string, r io.ReaderAt, size int64) (*File, error) {
 	if err := f.readAt(head, 0); err != nil {
 		return nil, fmt.Errorf("read artifact %s: %w", name, err)
 	}
-	count, tableCRC, err := parseHeader(head)
+	h, err := parseHeader(head)
 	if errors.Is(err, ErrVersion) {
 		return nil, fmt.Errorf("read artifact %s: %w", name, err)
 	}
 	if err != nil {
 		return nil, &CorruptError{name, "header", 0, err}
 	}
-	if err := f.readTable(count, tableCRC, size); err != nil {
+	if err := f.readTable(h, size); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *File) readTable(count int, crc uint32, fileSize int64) error {
+func (f *File) readTable(h header, fileSize int64) error {
 	bad := func(format string, args ...any) error {
 		return &CorruptError{f.name, "sections", headerSize, fmt.Errorf(format, args...)}
 	}
-	end := uint64(headerSize + entrySize*count)
+	end := uint64(headerSize + entrySize*h.sections)
 	if uint64(fileSize) < end {
 		return bad("%w: %d of at least %d bytes", errTruncated, fileSize, end)
 	}
-	table := make([]byte, entrySize*count)
+	table := make([]byte, entrySize*h.sections)
 	if err := f.readAt(table, headerSize); err != nil {
 		return fmt.Errorf("read artifact %s: %w", f.name, err)
 	}
-	if crc32.Checksum(table, castagnoli) != crc {
+	if crc32.Checksum(table, castagnoli) != h.tableCRC {
 		return bad("%w", errChecksum)
 	}
-	f.sections = make([]entry, count)
+	f.sections = make([]entry, h.sections)
 	unpacked := uint64(0)
 	for i := range f.sections {
 		s := &f.sections[i]
@@ -128,28 +146,31 @@ func (f *File) readTable(count int, crc uint32, fileSize int64) error {
 		if s.kind == kindManifest && s.size > maxManifest {
 			return bad("manifest of %d bytes (at most %d)", s.size, maxManifest)
 		}
-		if err := f.assign(s); err != nil {
+		if err := f.assign(s, h.version); err != nil {
 			return bad("%w", err)
 		}
 	}
 	if end != uint64(fileSize) {
 		return bad("%d bytes behind the last section", uint64(fileSize)-end)
 	}
-	if f.manifest == nil || f.graph == nil || f.buffers == nil {
+	for _, p := range f.parts {
+		if p.manifest == nil || p.graph == nil || p.buffers == nil {
+			return bad("manifest, graph or buffers is missing")
+		}
+	}
+	if len(f.parts) == 0 {
 		return bad("manifest, graph or buffers is missing")
 	}
 	return nil
 }
 
 // assign notes where the sections of known kinds are.
-func (f *File) assign(s *entry) error {
+func (f *File) assign(s *entry, version int) error {
 	switch s.kind {
 	case kindManifest, kindGraph, kindBuffers:
-		slot := map[kind]**entry{kindManifest: &f.manifest, kindGraph: &f.graph, kindBuffers: &f.buffers}[s.kind]
-		if *slot != nil {
-			return fmt.Errorf("there are two of %s", s.kind)
+		if err := f.assignPart(s, version); err != nil {
+			return err
 		}
-		*slot = s
 	case kindBlob, kindLayer:
 		table := f.blobs
 		if s.kind == kindLayer {
@@ -170,6 +191,29 @@ func (f *File) assign(s *entry) error {
 	}
 	return nil
 }
+
+// assignPart gives the section to the first rank that has none of its kind yet.
+func (f *File) assignPart(s *entry, version int) error {
+	slot := func(p *part) **entry {
+		return map[kind]**entry{kindManifest: &p.manifest, kindGraph: &p.graph, kindBuffers: &p.buffers}[s.kind]
+	}
+	rank := slices.IndexFunc(f.parts, func(p part) bool { return *slot(&p) == nil })
+	if rank < 0 {
+		rank = len(f.parts)
+		switch {
+		case rank > 0 && version == 1:
+			return fmt.Errorf("there are two of %s", s.kind)
+		case rank == maxRanks:
+			return fmt.Errorf("more than %d ranks", maxRanks)
+		}
+		f.parts = append(f.parts, part{})
+	}
+	*slot(&f.parts[rank]) = s
+	return nil
+}
+
+// Ranks returns how many worker processes the artifact is for.
+func (f *File) Ranks() int { return len(f.parts) }
 
 // Section is one line of a file's section table; sizes and the offset are in bytes.
 type Section struct {
@@ -199,38 +243,39 @@ func ReadManifest(path string) (*Manifest, error) {
 	return f.Manifest()
 }
 
-// Manifest reads the manifest.
-func (f *File) Manifest() (*Manifest, error) {
-	data, err := f.read(f.manifest)
+// Manifest reads the manifest, of several that of rank 0: an artifact is known by it.
+func (f *File) Manifest() (*Manifest, error) { return f.RankManifest(0) }
+
+// RankManifest reads the manifest of a rank below Ranks.
+func (f *File) RankManifest(rank int) (*Manifest, error) {
+	section := f.parts[rank].manifest
+	data, err := f.read(section)
 	if err != nil {
 		return nil, err
 	}
 	m, err := decodeManifest(data)
 	if err != nil {
-		return nil, f.corrupt(f.manifest, err)
+		return nil, f.corrupt(section, err)
+	}
+	if rank > 0 && len(m.Layers) > 0 {
+		return nil, f.corrupt(section, fmt.Errorf("rank %d names layers", rank))
 	}
 	return m, nil
 }
 
-// Graph reads the graphs and the saved contents that they need.
-func (f *File) Graph() (*graphir.Spec, error) {
-	spec, _, err := f.readGraph()
-	return spec, err
-}
-
-// readGraph also returns how many blobs the graphs refer to.
-func (f *File) readGraph() (spec *graphir.Spec, blobs int, err error) {
-	data, err := f.read(f.graph)
+// readGraph reads a rank's graphs and the saved contents that they need, and adds the blobs that these are to used.
+func (f *File) readGraph(p part, used map[[32]byte]bool) (*graphir.Spec, error) {
+	data, err := f.read(p.graph)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	buffers, err := f.read(f.buffers)
+	buffers, err := f.read(p.buffers)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	var blobErr error
-	spec, err = graphir.DecodeDetached(data, buffers, func(sum [32]byte, _ uint64) ([]byte, error) {
-		blobs++
+	spec, err := graphir.DecodeDetached(data, buffers, func(sum [32]byte, _ uint64) ([]byte, error) {
+		used[sum] = true
 		s := f.blobs[sum]
 		if s == nil {
 			return nil, fmt.Errorf("blob %x is missing", sum)
@@ -241,47 +286,70 @@ func (f *File) readGraph() (spec *graphir.Spec, blobs int, err error) {
 	})
 	switch {
 	case blobErr != nil:
-		return nil, 0, blobErr
+		return nil, blobErr
 	case errors.Is(err, graphir.ErrVersion):
-		return nil, 0, fmt.Errorf("read artifact %s: %w: %w", f.name, ErrVersion, err)
+		return nil, fmt.Errorf("read artifact %s: %w: %w", f.name, ErrVersion, err)
 	case err != nil:
-		return nil, 0, f.corrupt(f.holding(err), err)
+		return nil, f.corrupt(p.holding(err), err)
 	}
-	return spec, blobs, nil
+	return spec, nil
 }
 
 // holding returns the section that has the table which a decoding error names.
-func (f *File) holding(err error) *entry {
+func (p part) holding(err error) *entry {
 	var format *graphir.FormatError
 	if errors.As(err, &format) && slices.Contains([]string{"buffers", "blobs", "contents", "tensors"}, format.Section) {
-		return f.buffers
+		return p.buffers
 	}
-	return f.graph
+	return p.graph
 }
 
 func (f *File) readAll() (*Artifact, error) {
-	m, err := f.Manifest()
+	used := map[[32]byte]bool{}
+	a, err := f.readRank(0, used)
 	if err != nil {
 		return nil, err
 	}
-	spec, blobs, err := f.readGraph()
+	for rank := 1; rank < len(f.parts); rank++ {
+		peer, err := f.readRank(rank, used)
+		if err != nil {
+			return nil, err
+		}
+		a.Peers = append(a.Peers, peer)
+	}
+	if len(used) != len(f.blobs) {
+		return nil, &CorruptError{f.name, "sections", headerSize, fmt.Errorf("buffers refer to %d of %d blobs", len(used), len(f.blobs))}
+	}
+	return a, f.checkLayers(a.Layers)
+}
+
+// readRank reads one rank's part and adds the blobs that it refers to.
+func (f *File) readRank(rank int, used map[[32]byte]bool) (*Artifact, error) {
+	m, err := f.RankManifest(rank)
 	if err != nil {
 		return nil, err
 	}
-	if blobs != len(f.blobs) {
-		return nil, &CorruptError{f.name, "sections", headerSize, fmt.Errorf("buffers refer to %d of %d blobs", blobs, len(f.blobs))}
+	spec, err := f.readGraph(f.parts[rank], used)
+	if err != nil {
+		return nil, err
 	}
+	return &Artifact{Identity: m.Identity, KV: m.KV, Spec: spec, Stages: m.Stages, Verification: m.Verification, Created: m.Created,
+		Layers: m.Layers}, nil
+}
+
+// checkLayers: the manifest names exactly the layers that are there.
+func (f *File) checkLayers(layers []Layer) error {
 	named := map[[32]byte]bool{}
-	for _, l := range m.Layers {
+	for _, l := range layers {
 		if s := f.layers[l.SHA256]; s == nil || s.size != l.PackedSize {
-			return nil, f.corrupt(f.manifest, fmt.Errorf("layer %s of %d bytes is missing", l.Name, l.PackedSize))
+			return f.corrupt(f.parts[0].manifest, fmt.Errorf("layer %s of %d bytes is missing", l.Name, l.PackedSize))
 		}
 		named[l.SHA256] = true
 	}
 	if len(named) != len(f.layers) {
-		return nil, f.corrupt(f.manifest, fmt.Errorf("it names %d of %d layers", len(named), len(f.layers)))
+		return f.corrupt(f.parts[0].manifest, fmt.Errorf("it names %d of %d layers", len(named), len(f.layers)))
 	}
-	return &Artifact{m.Identity, m.KV, spec, m.Stages, m.Verification, m.Created, m.Layers}, nil
+	return nil
 }
 
 // readAt fills p. A ReaderAt may say io.EOF with the file's last bytes, which is no error.

@@ -7,8 +7,9 @@ import (
 	"hash/crc32"
 )
 
-// Version is the format version that Write writes and the newest that Open reads.
-const Version = 1
+// Version is the newest format version that Open reads. Write writes the oldest one that has all that an Artifact uses:
+// artifacts of several ranks need version 2.
+const Version = 2
 
 // Suffix ends the names of artifact files in folders that are searched for them.
 const Suffix = ".medusa"
@@ -19,6 +20,7 @@ const (
 	entrySize  = 64
 
 	maxSections   = 1 << 16
+	maxRanks      = 256
 	maxManifest   = 512 << 10
 	maxCompressed = 24 << 20 // bytes that may come out of compression in one file, all sections together
 )
@@ -110,28 +112,34 @@ var (
 	errDigest    = errors.New("content does not match its digest")
 )
 
-// parseHeader returns the number of sections and the checksum of their table. b holds the file's first bytes, up to
-// headerSize of them.
-func parseHeader(b []byte) (sections int, tableCRC uint32, err error) {
+// header is what a file's first bytes say.
+type header struct {
+	version  int
+	sections int
+	tableCRC uint32
+}
+
+// parseHeader reads a file's first bytes, up to headerSize of them.
+func parseHeader(b []byte) (header, error) {
 	n := min(len(b), len(magic))
 	switch {
 	case len(b) == 0:
-		return 0, 0, errEmpty
+		return header{}, errEmpty
 	case string(b[:n]) != magic[:n]:
-		return 0, 0, errForeign
+		return header{}, errForeign
 	case len(b) < headerSize:
-		return 0, 0, fmt.Errorf("%w: %d bytes", errTruncated, len(b))
+		return header{}, fmt.Errorf("%w: %d bytes", errTruncated, len(b))
 	case binary.LittleEndian.Uint32(b[20:]) != crc32.Checksum(b[:20], castagnoli):
-		return 0, 0, errChecksum
+		return header{}, errChecksum
 	}
 	if version := binary.LittleEndian.Uint32(b[8:]); version > Version {
-		return 0, 0, fmt.Errorf("%w %d (this medusa reads up to %d; a newer one is needed)", ErrVersion, version, Version)
+		return header{}, fmt.Errorf("%w %d (this medusa reads up to %d; a newer one is needed)", ErrVersion, version, Version)
 	} else if version == 0 {
-		return 0, 0, errors.New("format version 0")
+		return header{}, errors.New("format version 0")
 	}
 	count := binary.LittleEndian.Uint32(b[12:])
 	if count > maxSections {
-		return 0, 0, fmt.Errorf("%d sections (at most %d)", count, maxSections)
+		return header{}, fmt.Errorf("%d sections (at most %d)", count, maxSections)
 	}
-	return int(count), binary.LittleEndian.Uint32(b[16:]), nil
+	return header{int(binary.LittleEndian.Uint32(b[8:])), int(count), binary.LittleEndian.Uint32(b[16:])}, nil
 }

@@ -29,6 +29,50 @@ func Write(path string, a *Artifact) error {
 
 // encode returns the bytes of an artifact file, in pieces that follow each other.
 func encode(a *Artifact) ([]io.Reader, error) {
+	if a.Ranks() > maxRanks {
+		return nil, fmt.Errorf("it has %d ranks (at most %d)", a.Ranks(), maxRanks)
+	}
+	p := &packer{version: 1}
+	var blobs []graphir.Blob
+	for rank := range a.Ranks() {
+		if rank > 0 && (len(a.Rank(rank).Layers) > 0 || len(a.Rank(rank).Peers) > 0) {
+			return nil, fmt.Errorf("rank %d has layers or peers of its own", rank)
+		}
+		own, err := p.part(a.Rank(rank))
+		if err != nil {
+			return nil, err
+		}
+		blobs = append(blobs, own...)
+	}
+	shared := make(map[[32]byte]bool, len(blobs))
+	for i := range blobs {
+		if !shared[blobs[i].SHA256] {
+			p.add(kindBlob, blobs[i].Data, blobs[i].SHA256)
+		}
+		shared[blobs[i].SHA256] = true
+	}
+	if a.Ranks() > 1 {
+		p.version = 2
+	}
+	for i := range a.Layers {
+		if err := p.layer(&a.Layers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return p.pack()
+}
+
+// packer lays sections out behind each other.
+type packer struct {
+	version int
+	entries []entry
+	bodies  []io.Reader
+	err     error
+	used    uint64 // of maxCompressed
+}
+
+// part adds one rank's own sections and returns the blobs that they refer to.
+func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 	if a.Spec == nil {
 		return nil, errors.New("it has no graph spec")
 	}
@@ -43,27 +87,10 @@ func encode(a *Artifact) ([]io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &packer{}
 	p.add(kindManifest, manifest, sha256.Sum256(manifest))
 	p.add(kindGraph, sections.Graph, sha256.Sum256(sections.Graph))
 	p.add(kindBuffers, sections.Buffers, sha256.Sum256(sections.Buffers))
-	for i := range sections.Blobs {
-		p.add(kindBlob, sections.Blobs[i].Data, sections.Blobs[i].SHA256)
-	}
-	for i := range a.Layers {
-		if err := p.layer(&a.Layers[i]); err != nil {
-			return nil, err
-		}
-	}
-	return p.pack()
-}
-
-// packer lays sections out behind each other.
-type packer struct {
-	entries []entry
-	bodies  []io.Reader
-	err     error
-	used    uint64 // of maxCompressed
+	return sections.Blobs, nil
 }
 
 func (p *packer) add(k kind, data []byte, sum [32]byte) {
@@ -121,7 +148,7 @@ func (p *packer) pack() ([]io.Reader, error) {
 		offset += p.entries[i].storedSize
 		table = p.entries[i].append(table)
 	}
-	head := append(appendHeader(nil, Version, len(p.entries), table), table...)
+	head := append(appendHeader(nil, p.version, len(p.entries), table), table...)
 	return append([]io.Reader{bytes.NewReader(head)}, p.bodies...), nil
 }
 
