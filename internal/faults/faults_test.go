@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"slices"
+	"sync"
 	"testing"
 
 	"medusa/internal/testenv"
@@ -27,22 +28,26 @@ func TestSampleOfFaults(t *testing.T) {
 		lost   bool
 	}
 	tried := map[kind]bool{}
-	var sum tally
+	var sample []fault
 	for _, f := range slices.Backward(list) {
-		k := kind{f.symbol, losesContext(f.result)}
-		if tried[k] {
-			continue
+		if k := (kind{f.symbol, losesContext(f.result)}); !tried[k] {
+			tried[k] = true
+			sample = append(sample, f)
 		}
-		tried[k] = true
-		o, err := e.try(context.Background(), f)
-		if err != nil {
-			t.Fatal(err)
-		}
+	}
+	var sum tally
+	var counting sync.Mutex
+	err = e.each(context.Background(), sample, func(f fault, o *outcome) {
 		v := e.judge(f, o)
+		counting.Lock()
+		defer counting.Unlock()
 		sum.add(v)
 		if v.wrong != "" || v.leaked != "" {
 			t.Errorf("%s: %s", f, v)
 		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	if sum.faults < 20 || !tried[kind{"cuGraphLaunch", true}] || !tried[kind{"cuGraphInstantiateWithFlags", false}] {
 		t.Errorf("only %v was tried", tried)
