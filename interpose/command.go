@@ -42,8 +42,9 @@ type Config struct {
 type Region struct{ Base, Size uint64 }
 
 // DefaultRegion lies where neither programs, their libraries nor the shadow memory of sanitizers lie. Its reserved part
-// holds the memory of any one GPU several times over: freed addresses leave holes.
-var DefaultRegion = Region{Base: 0x1200_0000_0000, Size: 4 << 40}
+// holds the memory of any one GPU several times over: freed addresses leave holes. The base's lower half is neither a small
+// number nor a common float: beside half of an old address, four bytes of either would look like an address.
+var DefaultRegion = Region{Base: 0x1200_6000_0000, Size: 4 << 40}
 
 // Command returns the command that runs argv with the current environment, ExtraEnv and the interposer. The interposer
 // comes first in LD_PRELOAD; what the environment preloads already stays behind it. Where the interposer has a folder

@@ -92,6 +92,15 @@ uint64_t random_address(void)
 	return splitmix(&address_state);
 }
 
+/* As with a driver's addresses, the lower half is seldom a number that programs count with: four bytes of such a number beside
+ * half of an address that a stack still holds would pass for an address. Here it never is, nor a common float. */
+uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step)
+{
+	const uint64_t span = (uint64_t)1 << 32, lower = 0x50000000, room = 0x20000000;
+	uint64_t addr = (low + random_address() % spread) / span * span + lower + random_address() % room;
+	return (addr + step - 1) / step * step;
+}
+
 uint64_t random_order(void)
 {
 	config_get();

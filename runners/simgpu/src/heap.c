@@ -45,7 +45,7 @@ static bool open_window(void)
 	if (window)
 		return true;
 	for (int attempt = 0; attempt < 64 && !window; attempt++) {
-		uint64_t hint = WINDOW_LOW + random_address() % WINDOW_SPREAD / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE;
+		uint64_t hint = random_base(WINDOW_LOW, WINDOW_SPREAD, PAGE_SIZE_DEVICE);
 		void *p = mmap((void *)(uintptr_t)hint, WINDOW_SIZE, PROT_NONE,
 		               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 		if (p == MAP_FAILED)

@@ -61,6 +61,7 @@ struct config {
 const struct config *config_get(void); /* reads the environment at the first call */
 uint64_t random_address(void);         /* addresses and order draw from separate sequences, so that the */
 uint64_t random_order(void);           /* addresses of a seed do not depend on how work was scheduled */
+uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step); /* of a range of addresses */
 
 /* ---- log.c ---------------------------------------------------------------------------------------------------- */
 

@@ -59,7 +59,7 @@ static uint64_t reserve_at(uint64_t addr, uint64_t size)
 static uint64_t reserve_anywhere(uint64_t size, uint64_t alignment)
 {
 	for (int attempt = 0; attempt < 64; attempt++) {
-		uint64_t addr = 0x200000000000u + random_address() % 0x0f0000000000u / alignment * alignment;
+		uint64_t addr = random_base(0x200000000000u, 0x0f0000000000u, alignment);
 		if (reserve_at(addr, size))
 			return addr;
 	}

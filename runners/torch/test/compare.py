@@ -152,20 +152,21 @@ class Comparison:
         """An aligned word, or a byte that is part of none."""
         places = [m.place(int.from_bytes(x, "little")) if len(x) == 8 else None for x, m in zip(natives, memories)]
         restored = memory.place(int.from_bytes(z, "little")) if len(z) == 8 else None
-        if not self.agree(places[:2]):
-            # No pointer: one that the engine passes leads to the same in every process.
+        recorded = places[:2]
+        if None in recorded:
+            # No pointer: one that the engine passes leads somewhere in every process.
             if restored is None:
                 self.plain(where, natives, z)
             else:
                 self.differ(where, natives, places, z, restored)
             return
-        if restored is None:
-            self.differ(where, natives, places, z, "leads nowhere")
+        if restored is None or not self.agree(recorded):
+            self.differ(where, natives, places, z, restored or "leads nowhere")
             return
-        if not self.agree(places):
-            self.unwritten += len(z)  # left behind alike in the recorded processes: restored as the pointer that it seems to be
-        else:
+        if self.agree(places):
             self.pointers += 1
+        else:
+            self.unwritten += len(z)  # left behind alike in the recorded processes: restored as the pointer that it seems to be
         if "tensor" not in (places[0][0], restored[0]):
             self.mapped(where, places[0], restored)
         elif places[0] != restored:
@@ -174,7 +175,7 @@ class Comparison:
     @staticmethod
     def agree(places):
         """Whether a word leads to the same in several native processes. Memory without a name has another number in each."""
-        if any(p is None for p in places):
+        if None in places:
             return False
         return len({p if p[0] == "tensor" else (p[0], *p[2:]) for p in places}) == 1
 

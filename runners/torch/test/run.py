@@ -79,7 +79,7 @@ def main():
         c.differ("starts:", native["start"], restored["start"])
     if native["graphs"] != restored["graphs"] or not native["graphs"]:
         c.differ("graphs of the engines:", native["graphs"], restored["graphs"])
-    c.run([runs.graphs(n) for n in ("record-a", "record-b", "native")], runs.graphs("restore"))
+    c.run([runs.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], runs.graphs("restore"))
     for d in c.differences[:20]:
         print("difference:", d)
     print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten}")

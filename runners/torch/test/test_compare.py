@@ -9,6 +9,7 @@ from compare import Comparison, read
 
 NATIVE = {"big": 0x7F0010000000, "small": 0x7F0020000000, "pool": 0x7F0030000000}
 AGAIN = {"big": 0x7E0010200000, "small": 0x7E0021000000, "pool": 0x7E0032000000}
+THIRD = {"big": 0x7C0010600000, "small": 0x7C0023000000, "pool": 0x7C0036000000}
 RESTORED = {"big": 0x7D0010400000, "small": 0x7D0022000000, "pool": 0x7D0034000000}
 
 
@@ -47,11 +48,14 @@ class Process:
             return read(truth, tensors)
 
 
-def compare(change=lambda p: None):
+def compare(change=lambda p: None, natives=lambda *p: None):
+    """natives changes two recorded processes and one that was not."""
+    first, second, third = Process(NATIVE, 0x1111111111111111), Process(AGAIN, 0x2222222222222222), Process(THIRD, 0x3333333333333333)
     restored = Process(RESTORED, 0, index=5)
+    natives(first, second, third)
     change(restored)
     c = Comparison()
-    c.run([Process(NATIVE, 0x1111111111111111).graphs(), Process(AGAIN, 0x2222222222222222).graphs()], restored.graphs())
+    c.run([p.graphs() for p in (first, second, third)], restored.graphs())
     return c
 
 
@@ -86,6 +90,26 @@ class TestComparison(unittest.TestCase):
         for name, change in changes.items():
             with self.subTest(name):
                 self.assertTrue(compare(change).differences)
+
+    def left_behind(self, offsets, restored):
+        """What a stack held of earlier calls, in the last word of the struct: offsets in the pool, None for no address."""
+
+        def natives(*processes):
+            for p, offset in zip(processes, offsets):
+                if offset is not None:
+                    p.words[3] = p.at["pool"] + offset
+
+        return compare(set_word(3, restored), natives)
+
+    def test_left_behind(self):
+        address = lambda p: p.at["pool"] + 32
+        self.assertEqual(self.left_behind([32, 32, None], address).differences, [])
+        self.assertEqual(self.left_behind([32, None, None], 0).differences, [])
+        self.assertTrue(self.left_behind([32, 32, None], 0).differences)
+        self.assertTrue(self.left_behind([32, 32, None], lambda p: p.at["pool"] + 40).differences)
+        self.assertTrue(self.left_behind([32, None, 32], address).differences)
+        self.assertTrue(self.left_behind([32, 40, 32], 0).differences)
+        self.assertTrue(self.left_behind([32, 40, 32], address).differences)
 
 
 if __name__ == "__main__":
