@@ -2,7 +2,6 @@ package interpose
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
@@ -104,19 +103,14 @@ func TestGraphIsRecorded(t *testing.T) {
 	}
 
 	modules, images, names := of[*trace.Module](recs), of[*trace.Image](recs), of[*trace.Names](recs)
-	if len(modules) != 1 || len(images) != 1 || len(names) != 1 {
+	if len(modules) != 1 || len(images) != 0 || len(names) != 1 {
 		t.Fatalf("%d modules, %d images, %d names", len(modules), len(images), len(names))
 	}
-	sum := sha256.Sum256(images[0].Data)
 	m := modules[0]
-	if m.Kind != trace.ModuleModule || !bytes.Equal(sum[:], images[0].SHA256) || !bytes.Equal(sum[:], m.SHA256) || m.ImageSize != uint64(len(images[0].Data)) ||
-		!bytes.HasPrefix(images[0].Data, []byte(".version 7.0\n")) || !bytes.HasSuffix(images[0].Data, []byte("}\n")) {
-		t.Errorf("module %+v, image of %d bytes", m, len(images[0].Data))
+	if m.Kind != trace.ModuleModule || len(m.SHA256) != 0 || !strings.HasSuffix(m.DSO, "/build/test/graph") || len(m.BuildID) != 40 || m.DSOOffset == 0 {
+		t.Errorf("the image lies in the program; recorded %+v", m)
 	}
-	if !strings.HasSuffix(m.DSO, "/build/test/graph") || len(m.BuildID) != 40 || m.DSOOffset == 0 {
-		t.Errorf("the image lies in the program; recorded %q %q %d", m.DSO, m.BuildID, m.DSOOffset)
-	}
-	if file := readFile(t, m.DSO); !strings.HasPrefix(file[m.DSOOffset:], string(images[0].Data)) {
+	if image := readFile(t, m.DSO)[m.DSOOffset:][:m.ImageSize]; !strings.HasPrefix(image, ".version 7.0\n") || !strings.HasSuffix(image, "}\n") {
 		t.Error("the file does not hold the image at its offset")
 	}
 	if want := []string{"add", "add_one"}; !slices.Equal(names[0].Names, want) || names[0].Module != m.ID {

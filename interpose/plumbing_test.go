@@ -59,7 +59,8 @@ func TestImagesInEveryContainer(t *testing.T) {
 		sizes = append(sizes, len(im.Data))
 		starts = append(starts, strings.TrimRight(string(im.Data[:4]), "\x00"))
 	}
-	// The wrapper leads to the same container as the second load: one image.
+	// The wrapper leads to the same container as the load before, and two texts are the same: an image each. One text is
+	// known by its place.
 	if want := []int{4, 56, 292, 14}; !slices.Equal(sizes, want) {
 		t.Errorf("images of %v bytes, want %v", sizes, want)
 	}
@@ -67,10 +68,17 @@ func TestImagesInEveryContainer(t *testing.T) {
 		t.Errorf("images begin with %q", starts)
 	}
 	modules := of[*trace.Module](recs)
-	if len(modules) != 5 || modules[1].ImageSize != 56 || modules[2].Kind != trace.ModuleLibrary || string(modules[2].SHA256) != string(modules[1].SHA256) {
+	if len(modules) != 7 || modules[3].ImageSize != 56 || modules[4].Kind != trace.ModuleLibrary || string(modules[4].SHA256) != string(modules[3].SHA256) ||
+		string(modules[1].SHA256) != string(modules[0].SHA256) {
 		t.Fatalf("modules %+v", modules)
 	}
-	if modules[4].DSO != "" || modules[4].BuildID != "" {
-		t.Errorf("a module from a file lies in %q", modules[4].DSO)
+	if m := modules[2]; len(m.SHA256) != 0 || m.BuildID == "" || m.ImageSize != 19 || !strings.HasPrefix(readFile(t, m.DSO)[m.DSOOffset:], "text of the program") {
+		t.Errorf("a text of the program: %+v", m)
+	}
+	if m := modules[3]; len(m.SHA256) != 32 || !strings.HasSuffix(m.DSO, "/plumbing") {
+		t.Errorf("an image that the program can write is known by its place: %+v", m)
+	}
+	if modules[6].DSO != "" || modules[6].BuildID != "" {
+		t.Errorf("a module from a file lies in %q", modules[6].DSO)
 	}
 }

@@ -1,6 +1,8 @@
 package materialize
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -20,10 +22,10 @@ import (
 // compileImages decides which modules may be reloaded, and embeds the images that a restored process may find nowhere else:
 // those of modules that load after the engine's own start and lie in no shared object, or of all such modules.
 func compileImages(a *Recording, spec *graphir.Spec, all bool) error {
-	wanted := map[[32]byte]bool{}
+	wanted := map[string]bool{}
 	for i := range spec.Modules {
-		if m := &spec.Modules[i]; m.Kind != graphir.ModuleHidden {
-			wanted[m.ImageSHA256] = true
+		if r := a.module(&spec.Modules[i]); r != nil {
+			wanted[r.identityKey()] = true
 		}
 	}
 	images, err := a.images(wanted)
@@ -33,13 +35,20 @@ func compileImages(a *Recording, spec *graphir.Spec, all bool) error {
 	warmup := a.phaseOrder("warmup", "capture")
 	for i := range spec.Modules {
 		m := &spec.Modules[i]
-		image, known := images[m.ImageSHA256]
 		recorded := a.module(m)
-		if m.Kind == graphir.ModuleHidden || !known || recorded == nil || recorded.Options != 0 || stateful(spec, uint32(i), image) != "" {
+		if recorded == nil {
+			continue
+		}
+		image, known := images[recorded.identityKey()]
+		if !known {
+			continue
+		}
+		m.ImageSHA256 = sha256.Sum256(image)
+		if recorded.Options != 0 || stateful(spec, uint32(i), image) != "" {
 			continue
 		}
 		m.Reload = true
-		embedded := slices.ContainsFunc(spec.Images, func(x graphir.Image) bool { return &x.Data[0] == &image[0] })
+		embedded := slices.ContainsFunc(spec.Images, func(x graphir.Image) bool { return bytes.Equal(x.Data, image) })
 		if recorded.loaded > warmup && (all || m.DSO == "") && !embedded {
 			spec.Images = append(spec.Images, graphir.Image{Data: image})
 		}
@@ -47,11 +56,15 @@ func compileImages(a *Recording, spec *graphir.Spec, all bool) error {
 	return nil
 }
 
-// module returns the recorded module with a table entry's image: the one that was loaded first.
+// module returns the recorded module with a table entry's image: the one that was loaded first. A hidden one has none.
 func (r *Recording) module(m *graphir.Module) *module {
 	var first *module
 	for _, x := range r.modules {
-		if [32]byte(padded(x.SHA256)) == m.ImageSHA256 && x.Kind == trace.ModuleKind(m.Kind) && (first == nil || x.loaded < first.loaded) {
+		same := [32]byte(padded(x.SHA256)) == m.ImageSHA256
+		if len(x.SHA256) == 0 {
+			same = x.BuildID == m.BuildID && x.DSOOffset == m.DSOOffset
+		}
+		if m.Kind != graphir.ModuleHidden && same && x.Kind == trace.ModuleKind(m.Kind) && (first == nil || x.loaded < first.loaded) {
 			first = x
 		}
 	}
@@ -98,14 +111,24 @@ func saved(spec *graphir.Spec, module uint32, name string) bool {
 	return false
 }
 
-// images reads the trace once more, for the images with the given digests.
-func (r *Recording) images(wanted map[[32]byte]bool) (map[[32]byte][]byte, error) {
+// images reads the images of the modules with the given identities: in the trace once more, or in the shared objects that
+// hold them.
+func (r *Recording) images(wanted map[string]bool) (map[string][]byte, error) {
+	found := map[string][]byte{}
+	for _, m := range r.modules {
+		if key := m.identityKey(); wanted[key] && len(m.SHA256) == 0 && found[key] == nil {
+			image, err := imageInObject(m)
+			if err != nil {
+				return nil, fmt.Errorf("read the image of %s: %w", m.describe(), err)
+			}
+			found[key] = image
+		}
+	}
 	f, err := trace.Open(r.path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	found := map[[32]byte][]byte{}
 	for {
 		rec, err := f.Next()
 		if errors.Is(err, io.EOF) {
@@ -114,8 +137,8 @@ func (r *Recording) images(wanted map[[32]byte]bool) (map[[32]byte][]byte, error
 		if err != nil {
 			return nil, err
 		}
-		if v, ok := rec.(*trace.Image); ok && len(v.SHA256) == 32 && len(v.Data) > 0 && wanted[[32]byte(v.SHA256)] {
-			found[[32]byte(v.SHA256)] = slices.Clone(v.Data)
+		if v, ok := rec.(*trace.Image); ok && len(v.SHA256) == 32 && len(v.Data) > 0 && wanted["image:"+string(v.SHA256)] {
+			found["image:"+string(v.SHA256)] = slices.Clone(v.Data)
 		}
 	}
 }

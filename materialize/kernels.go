@@ -21,10 +21,14 @@ type kernelTable struct {
 	deadline uint64 // run A: what loads after this order is skipped online
 }
 
-// identityKey tells modules apart across processes: by image where the load was seen, else by their functions' names.
+// identityKey tells modules apart across processes: by image where the load was seen, or by its place in a shared object
+// with a build-id, else by their functions' names.
 func (m *module) identityKey() string {
-	if m.Kind == trace.ModuleHidden {
+	switch {
+	case m.Kind == trace.ModuleHidden:
 		return "names:" + strings.Join(m.names, "\n")
+	case len(m.SHA256) == 0:
+		return fmt.Sprintf("place:%s+%d", m.BuildID, m.DSOOffset)
 	}
 	return "image:" + string(m.SHA256)
 }
@@ -79,7 +83,7 @@ func (m *module) describe() string {
 		return fmt.Sprintf("hidden module with %d functions", len(m.names))
 	}
 	if m.DSO != "" {
-		return fmt.Sprintf("module %x in %s", m.SHA256[:4], baseName(m.DSO))
+		return fmt.Sprintf("the module at %#x of %s", m.DSOOffset, baseName(m.DSO))
 	}
 	return fmt.Sprintf("module %x", m.SHA256[:min(4, len(m.SHA256))])
 }

@@ -18,6 +18,7 @@ var (
 	procEventGet         = cuda.Process("medusa_event_get")
 	procModuleCount      = cuda.Process("medusa_module_count")
 	procModuleGet        = cuda.Process("medusa_module_get")
+	procModuleHash       = cuda.Process("medusa_module_hash")
 	procTriggerBegin     = cuda.Process("medusa_trigger_begin")
 	procTriggerEnd       = cuda.Process("medusa_trigger_end")
 	procTriggerFunctions = cuda.Process("medusa_trigger_functions")
@@ -101,7 +102,7 @@ func liveEvents() ([]liveEvent, error) {
 	return all, nil
 }
 
-// liveModule mirrors struct medusa_module.
+// liveModule mirrors struct medusa_module, and has its number behind it.
 type liveModule struct {
 	Handle      uint64
 	IsLibrary   uint32
@@ -110,6 +111,14 @@ type liveModule struct {
 	ImageSize   uint64
 	BuildID     [64]byte
 	DSOOffset   uint64
+
+	number uintptr // the interposer's
+}
+
+// hash takes the image's hash, which the interposer has not done where the place of an image says which one it is. It stays
+// zero where the image is gone.
+func (m *liveModule) hash() {
+	procModuleHash.Invoke(m.number, uintptr(unsafe.Pointer(&m.ImageSHA256)))
 }
 
 func (m *liveModule) buildID() string {
@@ -130,7 +139,7 @@ func liveModules() ([]liveModule, error) {
 		if err != nil {
 			return nil, err
 		}
-		if int32(r) == 0 && m.Unloaded == 0 {
+		if m.number = i; int32(r) == 0 && m.Unloaded == 0 {
 			all = append(all, m)
 		}
 	}

@@ -256,15 +256,19 @@ func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (cuda.Fun
 	return 0, fmt.Errorf("%d hidden modules have the same function names", len(found))
 }
 
-// sameImage compares by the image's hash, or, where none was taken, by the place of the image in its shared object.
+// sameImage compares by the image's hash, or by the place of the image in its shared object. Where that is another build, as
+// users may allow, the image may still be the same.
 func sameImage(want *graphir.Module, got *liveModule) bool {
-	if (got.IsLibrary != 0) != (want.Kind == graphir.ModuleLibrary) {
+	if (got.IsLibrary != 0) != (want.Kind == graphir.ModuleLibrary) || want.ImageSize != got.ImageSize {
 		return false
 	}
-	if want.ImageSHA256 != ([32]byte{}) && got.ImageSHA256 != ([32]byte{}) {
-		return want.ImageSHA256 == got.ImageSHA256
+	if got.ImageSHA256 == ([32]byte{}) {
+		if want.BuildID == got.buildID() {
+			return want.DSOOffset == got.DSOOffset
+		}
+		got.hash()
 	}
-	return want.BuildID != "" && want.BuildID == got.buildID() && want.DSOOffset == got.DSOOffset
+	return want.ImageSHA256 != ([32]byte{}) && want.ImageSHA256 == got.ImageSHA256
 }
 
 func libraryKernel(lib cuda.LibraryHandle, name string) (cuda.Kernel, error) {

@@ -188,6 +188,18 @@ var table = []mutant{
 		"if sha256.Sum256(image) != m.ImageSHA256 {", "if sha256.Sum256(image) == m.ImageSHA256 && len(image) == 0 {",
 		"./internal/e2e", "TestKernelsFromImages",
 	}, {
+		"place of an image in a build", "restore/kernels.go",
+		"return want.DSOOffset == got.DSOOffset", "return true",
+		"./restore", "TestSameImage",
+	}, {
+		"images that a program can write", "interpose/preload/image.c",
+		"!(home->p_flags & PF_W) &&", "true &&",
+		"./interpose", "TestImagesInEveryContainer",
+	}, {
+		"build of an image's shared object", "materialize/object.go",
+		"if id != m.BuildID {", "if m.BuildID == \"\" {",
+		"./materialize", "TestImageInObject",
+	}, {
 		"state of a reloaded module", "materialize/images.go",
 		"recorded.Options != 0 || stateful(spec, uint32(i), image) != \"\"", "recorded.Options != 0",
 		"./internal/e2e", "TestKernelsFromImages",

@@ -98,6 +98,8 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *arg)
 		if (info->dlpi_phdr[i].p_type == PT_NOTE && !s->out->build_id[0])
 			read_build_id(info, &info->dlpi_phdr[i], s->out->build_id);
 	s->out->dso_offset = s->addr - info->dlpi_addr - home->p_vaddr + home->p_offset;
+	s->out->in_dso = s->out->build_id[0] && !(home->p_flags & PF_W) &&
+			 s->out->size <= home->p_filesz - (s->addr - info->dlpi_addr - home->p_vaddr);
 	if (info->dlpi_name[0]) {
 		snprintf(s->out->dso, sizeof s->out->dso, "%s", info->dlpi_name);
 	} else { /* the program itself */
@@ -107,20 +109,25 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
+void image_place(const void *data, uint64_t size, struct image *out)
+{
+	struct search s = {(uintptr_t)data, out};
+	out->size = size;
+	dl_iterate_phdr(search_object, &s);
+}
+
 void image_in_memory(const void *code, struct image *out)
 {
 	static const uint32_t wrapper = WRAPPER_MAGIC;
-	struct search s;
 	*out = (struct image){.data = code};
 	if (starts_with(code, &wrapper)) {
 		struct wrapper w;
 		memcpy(&w, code, sizeof w);
 		out->data = w.data;
 	}
-	out->size = size_of(out->data);
-	sha256(out->data, out->size, out->sha256);
-	s = (struct search){(uintptr_t)out->data, out};
-	dl_iterate_phdr(search_object, &s);
+	image_place(out->data, size_of(out->data), out);
+	if (!out->in_dso)
+		sha256(out->data, out->size, out->sha256);
 }
 
 bool image_in_file(const char *path, struct image *out)

@@ -116,18 +116,21 @@ int medusa_event_get(size_t i, struct medusa_event *out); /* 0, or -1 where i is
 size_t medusa_watch(const uint64_t *addresses, size_t n);
 const uint32_t *medusa_watched_frees(void);
 
-/* Modules and libraries loaded through the public calls, in load order. */
+/* Modules and libraries loaded through the public calls, in load order. An image that a DSO with a build-id holds, where
+ * nothing can have written it, is known by its place: no hash is taken of it before somebody asks. */
 struct medusa_module {
 	uint64_t handle;
 	uint32_t is_library;
 	uint32_t unloaded;
-	uint8_t image_sha256[32];
+	uint8_t image_sha256[32]; /* zero where the image is known by its place */
 	uint64_t image_size;
 	char build_id[64]; /* hex, empty where the image lies in no DSO */
 	uint64_t dso_offset;
 };
 size_t medusa_module_count(void);
 int medusa_module_get(size_t i, struct medusa_module *out);
+/* The hash of an image that is known by its place. -1: the i-th is not, or its DSO is gone. */
+int medusa_module_hash(size_t i, uint8_t out[32]);
 
 /* While a trigger scope is open on a thread, its launches are counted and their functions kept, and its allocations
  * stay out of the sequence above: the first layer, run eagerly, may do what the skipped warm-up did. */

@@ -8,10 +8,12 @@
 #include "globals.h"
 #include "image.h"
 #include "medusa.h"
+#include "sha256.h"
 #include "table.h"
 
 struct loaded {
 	uint32_t id;
+	const void *in_dso; /* the image, where it is known by its place */
 	struct medusa_module public;
 };
 
@@ -72,6 +74,7 @@ static void note_load(uint64_t handle, bool is_library, struct image *im, uint32
 {
 	struct trace_writer *w;
 	struct loaded *l;
+	struct trace_bytes hash = {im->sha256, im->in_dso ? 0 : sizeof im->sha256};
 	uint64_t half;
 	memcpy(&half, im->sha256, sizeof half);
 	core_note_device();
@@ -79,19 +82,18 @@ static void note_load(uint64_t handle, bool is_library, struct image *im, uint32
 	core_lock();
 	if (table_grow((void **)&loaded, &loaded_cap, n_loaded + 1, sizeof *loaded)) {
 		l = &loaded[n_loaded++];
-		*l = (struct loaded){next_id++, {.handle = handle, .is_library = is_library, .image_size = im->size, .dso_offset = im->dso_offset}};
+		*l = (struct loaded){next_id++, im->in_dso ? im->data : NULL, {.handle = handle, .is_library = is_library, .image_size = im->size, .dso_offset = im->dso_offset}};
 		memcpy(l->public.image_sha256, im->sha256, sizeof im->sha256);
 		memcpy(l->public.build_id, im->build_id, sizeof im->build_id);
 		map_put(&by_handle, handle, l->id);
 		w = core_trace();
-		if (w && !map_get(&images_written, half, 0)) {
+		if (w && !im->in_dso && !map_get(&images_written, half, 0)) {
 			map_put(&images_written, half, 1);
-			trace_image(w, (struct trace_bytes){im->sha256, 32}, (struct trace_bytes){im->data, im->size});
+			trace_image(w, hash, (struct trace_bytes){im->data, im->size});
 		}
 		if (w)
-			trace_module(w, l->id, is_library ? MODULE_LIBRARY : MODULE_MODULE, handle,
-				(struct trace_bytes){im->sha256, 32}, im->size, im->dso, im->build_id, im->dso_offset,
-				options);
+			trace_module(w, l->id, is_library ? MODULE_LIBRARY : MODULE_MODULE, handle, hash, im->size, im->dso, im->build_id,
+				im->dso_offset, options);
 	}
 	core_unlock();
 	image_unmap(im);
@@ -288,4 +290,26 @@ int medusa_module_get(size_t i, struct medusa_module *out)
 	}
 	core_unlock();
 	return rc;
+}
+
+int medusa_module_hash(size_t i, uint8_t out[32])
+{
+	struct image im = {0};
+	const void *image = NULL;
+	struct medusa_module known;
+	if (core_mode() == MODE_INERT)
+		return -1;
+	core_lock();
+	if (i < n_loaded) {
+		known = loaded[i].public;
+		image = loaded[i].in_dso;
+	}
+	core_unlock();
+	if (!image)
+		return -1;
+	image_place(image, known.image_size, &im); /* its library may be gone */
+	if (!im.in_dso || strcmp(im.build_id, known.build_id) != 0 || im.dso_offset != known.dso_offset)
+		return -1;
+	sha256(image, known.image_size, out);
+	return 0;
 }

@@ -59,6 +59,7 @@ int main(int argc, char **argv)
 		CUmodule m;
 		CUlibrary l;
 		const char *path = argv[2];
+		char text[] = "text", same[] = "text"; /* not the program's: a thread's */
 		memcpy(elf.bytes, "\x7f"
 				  "ELF",
 		       4);
@@ -66,7 +67,9 @@ int main(int argc, char **argv)
 		set(0x3a, 64, 2);   /* e_shentsize */
 		set(0x3c, 3, 2);    /* e_shnum: the section headers end at 292 */
 		set(0x20, 0x40, 8); /* e_phoff */
-		CHECK(cuModuleLoadData(&m, "text"));
+		CHECK(cuModuleLoadData(&m, text));
+		CHECK(cuModuleLoadData(&m, same));
+		CHECK(cuModuleLoadData(&m, "text of the program"));
 		CHECK(cuModuleLoadFatBinary(&m, &fatbin));
 		CHECK(cuLibraryLoadData(&l, &wrapper, NULL, NULL, 0, NULL, NULL, 0));
 		CHECK(cuModuleLoadData(&m, &elf));

@@ -86,6 +86,12 @@ int main(void)
 	PRINT("unloaded", m.unloaded);
 	printf("build-id %s\n", m.build_id);
 	PRINT("offset", m.dso_offset);
+	printf("hash ");
+	CHECK(MEDUSA(medusa_module_hash)(0, m.image_sha256));
+	for (int i = 0; i < 32; i++)
+		printf("%02x", m.image_sha256[i]);
+	printf("\n");
+	PRINT("unhashed", MEDUSA(medusa_module_hash)(2, m.image_sha256) + 1);
 	CHECK(MEDUSA(medusa_module_get)(1, &m));
 	PRINT("unloaded-again", m.unloaded);
 	play(s, add_one);

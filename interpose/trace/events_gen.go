@@ -494,6 +494,8 @@ func (r *Image) encode(e *encoder) {
 // Module is a "module" record.
 //
 // A module or library. Of a hidden one only handle and names are known; it is recorded when a graph first needs it.
+// sha256 is empty where the image is known by its place, offset dso_offset of the DSO with that build-id: then no record
+// holds its bytes.
 // options counts the load options that can change the code.
 type Module struct {
 	Head
