@@ -2,6 +2,7 @@ package graphir
 
 import (
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -9,16 +10,19 @@ import (
 // maxEncoded bounds both sections together.
 const maxEncoded = 16 << 20
 
-// blobDataField is the number of Spec.blob_data.
-const blobDataField = 3
+// The numbers of Spec.blob_data and Spec.group_data.
+const (
+	blobDataField  = 3
+	groupDataField = 4
+)
 
 // graphEntryBytes and bufferEntryBytes are about what one entry of a table costs in memory, by field number of the
 // section: an entry of two bytes can become a struct of hundreds.
 var (
-	graphEntryBytes = map[protowire.Number]int64{2: 16, 9: 400, 10: 400, 11: 200, 12: 250, 13: 300, 14: 1200, 15: 150,
-		16: 1200, 17: 100, 21: 250}
+	graphEntryBytes = map[protowire.Number]int64{2: 16, 9: 400, 10: 400, 11: 200, 12: 250, 13: 300, 14: 400, 15: 150,
+		16: 400, 17: 100, 21: 250}
 	// graphTexts are the fields of the graph section that take as much decoded as encoded; the others hold packed numbers.
-	graphTexts       = map[protowire.Number]bool{2: true, 3: true, 4: true, 5: true, 11: true}
+	graphTexts       = map[protowire.Number]bool{2: true, 3: true, 4: true, 5: true, 11: true, 14: true, 16: true, 26: true}
 	bufferEntryBytes = map[protowire.Number]int64{1: 500, 2: 350}
 )
 
@@ -30,9 +34,9 @@ type budget struct {
 
 func newBudget() *budget { return &budget{left: MaxDecoded} }
 
-// scan looks over the encoded tables before anything is allocated for them. The bytes of the field named free are not
-// counted; those of texts count once, all others as packed numbers.
-func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, texts map[protowire.Number]bool, free protowire.Number) error {
+// scan looks over the encoded tables before anything is allocated for them. The bytes of the fields named
+// free are not counted; those of texts count once, all others as packed numbers.
+func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, texts map[protowire.Number]bool, free ...protowire.Number) error {
 	for len(data) > 0 {
 		field, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
@@ -44,7 +48,7 @@ func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, texts 
 		}
 		cost := entryBytes[field]
 		switch {
-		case field == free:
+		case slices.Contains(free, field):
 		case texts[field]:
 			b.encoded += n + size
 			cost += int64(size)

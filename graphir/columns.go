@@ -1,12 +1,6 @@
 package graphir
 
-import (
-	"errors"
-	"fmt"
-	"math"
-
-	"medusa/graphir/graphpb"
-)
+import "medusa/graphir/graphpb"
 
 // columns are the values of one graph that its template leaves open, one slice per column of the format.
 type columns struct {
@@ -35,12 +29,30 @@ func (e *extent) add(d extent) {
 	e.memcpys += d.memcpys
 }
 
+// words32 and words64 are what the columns take.
+func (e extent) words32() int { return (2*perLaunch+1)*e.launches + e.words + e.fixups }
+func (e extent) words64() int { return e.fixups + perMemset*e.memsets + perMemcpy*e.memcpys }
+
 func newColumns(e extent) *columns {
+	return columnsIn(e, make([]uint32, e.words32()), make([]uint64, e.words64()))
+}
+
+// columnsIn divides memory among the columns.
+func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
+	take := func(n int) []uint32 {
+		out := narrow[:n:n]
+		narrow = narrow[n:]
+		return out
+	}
+	take64 := func(n int) []uint64 {
+		out := wide[:n:n]
+		wide = wide[n:]
+		return out
+	}
 	return &columns{
-		grid: make([]uint32, perLaunch*e.launches), block: make([]uint32, perLaunch*e.launches),
-		shared: make([]uint32, e.launches), words: make([]uint32, e.words),
-		fixupAlloc: make([]uint32, e.fixups), fixupOffset: make([]uint64, e.fixups),
-		memset: make([]uint64, perMemset*e.memsets), memcpy: make([]uint64, perMemcpy*e.memcpys),
+		grid: take(perLaunch * e.launches), block: take(perLaunch * e.launches), shared: take(e.launches),
+		words: take(e.words), fixupAlloc: take(e.fixups),
+		fixupOffset: take64(e.fixups), memset: take64(perMemset * e.memsets), memcpy: take64(perMemcpy * e.memcpys),
 	}
 }
 
@@ -105,118 +117,6 @@ func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 
 		f64(c.memset, perMemset*from.at.memsets, perMemset*to.at.memsets, perMemset*size.memsets)
 		f64(c.memcpy, perMemcpy*from.at.memcpys, perMemcpy*to.at.memcpys, perMemcpy*size.memcpys)
 	}
-}
-
-// changes32 lists where col differs from prediction (nil: all zero), changes64 the same for 64-bit columns.
-func changes32(col, prediction []uint32) *graphpb.Changes {
-	var out *graphpb.Changes
-	gap := uint32(0)
-	for i, value := range col {
-		if prediction != nil {
-			value -= prediction[i]
-		}
-		if value == 0 {
-			gap++
-			continue
-		}
-		out = appendChange(out, gap, int64(int32(value)))
-		gap = 0
-	}
-	return out
-}
-
-func changes64(col, prediction []uint64) *graphpb.Changes {
-	var out *graphpb.Changes
-	gap := uint32(0)
-	for i, value := range col {
-		if prediction != nil {
-			value -= prediction[i]
-		}
-		if value == 0 {
-			gap++
-			continue
-		}
-		out = appendChange(out, gap, int64(value))
-		gap = 0
-	}
-	return out
-}
-
-func appendChange(out *graphpb.Changes, gap uint32, delta int64) *graphpb.Changes {
-	if out == nil {
-		out = &graphpb.Changes{}
-	}
-	out.Gap = append(out.Gap, gap)
-	out.Delta = append(out.Delta, delta)
-	return out
-}
-
-var (
-	errColumns = errors.New("columns of unequal length")
-	errDelta   = errors.New("delta beyond 32 bits")
-)
-
-// apply32 adds changes to a column that holds its prediction, apply64 the same for 64-bit columns.
-func apply32(changes *graphpb.Changes, col []uint32) error {
-	gaps, deltas := changes.GetGap(), changes.GetDelta()
-	if len(gaps) != len(deltas) {
-		return errColumns
-	}
-	at := uint64(0)
-	for k, delta := range deltas {
-		at += uint64(gaps[k])
-		if at >= uint64(len(col)) {
-			return fmt.Errorf("change %d at entry %d of %d", k, at, len(col))
-		}
-		if delta < math.MinInt32 || delta > math.MaxInt32 {
-			return errDelta
-		}
-		col[at] += uint32(delta)
-		at++
-	}
-	return nil
-}
-
-func apply64(changes *graphpb.Changes, col []uint64) error {
-	gaps, deltas := changes.GetGap(), changes.GetDelta()
-	if len(gaps) != len(deltas) {
-		return errColumns
-	}
-	at := uint64(0)
-	for k, delta := range deltas {
-		at += uint64(gaps[k])
-		if at >= uint64(len(col)) {
-			return fmt.Errorf("change %d at entry %d of %d", k, at, len(col))
-		}
-		col[at] += uint64(delta)
-		at++
-	}
-	return nil
-}
-
-func (c *columns) applyAll(g *graphpb.Graph) error {
-	for _, col := range []struct {
-		name    string
-		changes *graphpb.Changes
-		col     []uint32
-	}{
-		{"grid", g.Grid, c.grid}, {"block", g.Block, c.block}, {"shared", g.Shared, c.shared},
-		{"words", g.Words, c.words}, {"fixup_alloc", g.FixupAlloc, c.fixupAlloc},
-	} {
-		if err := apply32(col.changes, col.col); err != nil {
-			return fmt.Errorf("%s: %w", col.name, err)
-		}
-	}
-	for _, col := range []struct {
-		name    string
-		changes *graphpb.Changes
-		col     []uint64
-	}{{"fixup_offset", g.FixupOffset, c.fixupOffset}, {"memset", g.Memset, c.memset}, {"memcpy", g.Memcpy, c.memcpy}} {
-		if err := apply64(col.changes, col.col); err != nil {
-			return fmt.Errorf("%s: %w", col.name, err)
-		}
-	}
-	return nil
 }
 
 // alone fills the columns of a graph without a base.

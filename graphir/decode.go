@@ -15,7 +15,7 @@ import (
 
 // Decode reads what Encode wrote. The result is valid; it shares no memory with data.
 func Decode(data []byte) (*Spec, error) {
-	if err := newBudget().scan(data, map[protowire.Number]int64{blobDataField: 24}, map[protowire.Number]bool{1: true, 2: true}, blobDataField); err != nil {
+	if err := newBudget().scan(data, map[protowire.Number]int64{blobDataField: 24, groupDataField: 24}, map[protowire.Number]bool{1: true, 2: true}, blobDataField, groupDataField); err != nil {
 		return nil, &FormatError{"spec", -1, err}
 	}
 	pb := &graphpb.Spec{}
@@ -29,6 +29,11 @@ func Decode(data []byte) (*Spec, error) {
 		}
 		used++
 		return pb.BlobData[i], nil
+	}, func(i int, buffer []byte) ([]byte, error) {
+		if i >= len(pb.GroupData) {
+			return nil, fmt.Errorf("only %d row groups are present", len(pb.GroupData))
+		}
+		return append(buffer, pb.GroupData[i]...), nil
 	})
 	if err == nil && used != len(pb.BlobData) {
 		return nil, &FormatError{"blobs", used, errors.New("no content refers to it")}
@@ -36,19 +41,34 @@ func Decode(data []byte) (*Spec, error) {
 	return spec, err
 }
 
-// DecodeDetached reads what EncodeDetached wrote. blob returns the content with a digest; what it returns is checked
-// against digest and size, and becomes part of the result. Without buffers the Spec has its graphs and nothing else.
-func DecodeDetached(graph, buffers []byte, blob func(sum [32]byte, size uint64) ([]byte, error)) (*Spec, error) {
-	return decode(graph, buffers, func(_ int, sum [32]byte, size uint64) ([]byte, error) { return blob(sum, size) })
+// Source gives what lies apart from the sections. What it returns is checked against digest and size.
+type Source struct {
+	// Blob returns the content with a digest, which becomes part of the Spec.
+	Blob func(sum [32]byte, size uint64) ([]byte, error)
+	// Group returns the row group with a digest, in buffer where it fits. It is called whenever a group is needed, for as
+	// long as the Spec is used, by several goroutines at once; what it returns is not kept beyond that.
+	Group func(sum [32]byte, size int, buffer []byte) ([]byte, error)
+}
+
+// DecodeDetached reads what EncodeDetached wrote. Without buffers the Spec has its graphs and nothing else. Row groups are not
+// read: that, and their checks, is left to the Spec's cursors and to Validate.
+func DecodeDetached(graph, buffers []byte, source Source) (*Spec, error) {
+	var spec *Spec
+	spec, err := decode(graph, buffers, func(_ int, sum [32]byte, size uint64) ([]byte, error) { return source.Blob(sum, size) },
+		func(i int, buffer []byte) ([]byte, error) {
+			g := &spec.Rows.groups[i]
+			return source.Group(g.sha256, g.size, buffer)
+		})
+	return spec, err
 }
 
 // blobSource returns the i-th blob that a section names.
 type blobSource func(i int, sum [32]byte, size uint64) ([]byte, error)
 
-func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
+func decode(graph, buffers []byte, blob blobSource, group GroupSource) (*Spec, error) {
 	budget := newBudget()
-	d := &decoder{pb: &graphpb.GraphSection{}, buffers: &graphpb.BufferSection{}, spec: &Spec{}, budget: budget}
-	if err := budget.scan(graph, graphEntryBytes, graphTexts, 0); err != nil {
+	d := &decoder{pb: &graphpb.GraphSection{}, buffers: &graphpb.BufferSection{}, spec: &Spec{}, budget: budget, group: group}
+	if err := budget.scan(graph, graphEntryBytes, graphTexts); err != nil {
 		return nil, &FormatError{"graph", -1, err}
 	}
 	if err := proto.Unmarshal(graph, d.pb); err != nil {
@@ -61,7 +81,7 @@ func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
 	if d.pb.Version == 0 || len(d.pb.Strings) == 0 || d.pb.Strings[0] != "" {
 		return nil, &FormatError{"graph", -1, errors.New("no graph section")}
 	}
-	if err := budget.scan(buffers, bufferEntryBytes, nil, 0); err != nil {
+	if err := budget.scan(buffers, bufferEntryBytes, nil); err != nil {
 		return nil, &FormatError{"buffers", -1, err}
 	}
 	if err := proto.Unmarshal(buffers, d.buffers); err != nil {
@@ -73,7 +93,7 @@ func decode(graph, buffers []byte, blob blobSource) (*Spec, error) {
 			return nil, err
 		}
 	}
-	if err := d.spec.Validate(); err != nil {
+	if err := d.spec.validate(); err != nil {
 		return nil, &FormatError{"spec", -1, err}
 	}
 	return d.spec, nil
@@ -84,7 +104,7 @@ type decoder struct {
 	buffers *graphpb.BufferSection
 	spec    *Spec
 	budget  *budget
-	lastUse []int // of each graph, as a base
+	group   GroupSource
 }
 
 // table has room for exactly n entries; an empty table is nil, as in a Spec made by hand.

@@ -14,93 +14,158 @@ func (d *decoder) graphs() error {
 	if err != nil {
 		return err
 	}
-	cols := make([]*columns, len(d.pb.Graphs))
-	d.lastUse = make([]int, len(d.pb.Graphs))
-	for i, pb := range d.pb.Graphs {
-		if base := int64(pb.Base) - 1; base >= 0 && base < int64(i) {
-			d.lastUse[base] = i
-		}
+	if d.pb.Version >= 3 && len(d.pb.GroupGraphs) > 0 {
+		err = d.rows(plans)
+	} else {
+		err = d.columns(plans)
 	}
-	d.spec.Graphs = table[Graph](len(d.pb.Graphs))
-	for i, pb := range d.pb.Graphs {
-		label, err := d.text(pb.Label)
-		if err == nil {
-			err = d.columns(i, pb, plans, cols)
-		}
-		var nodes []Node
-		if err == nil {
-			nodes, err = plans[pb.Template].build(cols[i])
-		}
-		if err != nil {
-			return &FormatError{"graphs", i, err}
-		}
-		d.spec.Graphs = append(d.spec.Graphs, Graph{Label: label, Batch: pb.Batch, InstantiateFlags: pb.InstantiateFlags,
-			Nodes: nodes, Edges: slices.Clone(plans[pb.Template].edges)})
+	if err != nil {
+		return err
 	}
 	return d.children(plans)
 }
 
-func (d *decoder) children(plans []*plan) error {
-	d.spec.Children = table[Graph](len(d.pb.Children))
-	for i, pb := range d.pb.Children {
-		label, err := d.text(pb.Label)
-		if err == nil && pb.Base != 0 {
-			err = errors.New("a child graph with a base")
+// columns reads graphs that are not in row groups.
+func (d *decoder) columns(plans []*plan) error {
+	rows := make([]row, len(d.pb.Graphs))
+	lastUse := make([]int, len(rows)) // of each graph, as a base
+	for i, data := range d.pb.Graphs {
+		var err error
+		if rows[i], err = readRow(data); err != nil {
+			return &FormatError{"graphs", i, err}
 		}
-		var nodes []Node
+		if base := int64(rows[i].base) - 1; base >= 0 && base < int64(i) {
+			lastUse[base] = i
+		}
+	}
+	cols := make([]*columns, len(rows))
+	d.spec.Graphs = table[Graph](len(rows))
+	for i := range rows {
+		g, err := d.head(&rows[i], plans)
 		if err == nil {
-			nodes, err = d.alone(pb, plans)
+			cols[i], err = d.values(i, rows, plans, cols, lastUse)
+		}
+		if err == nil {
+			p := plans[rows[i].template]
+			g.Edges = slices.Clone(p.edges)
+			g.Nodes, err = p.build(cols[i], newBodies(len(p.nodes), p.size))
 		}
 		if err != nil {
-			return &FormatError{"children", i, err}
+			return &FormatError{"graphs", i, err}
 		}
-		d.spec.Children = append(d.spec.Children, Graph{Label: label, Batch: pb.Batch, InstantiateFlags: pb.InstantiateFlags,
-			Nodes: nodes, Edges: slices.Clone(plans[pb.Template].edges)})
+		d.spec.Graphs = append(d.spec.Graphs, g)
 	}
 	return nil
 }
 
-// alone builds the nodes of a graph without a base.
-func (d *decoder) alone(pb *graphpb.Graph, plans []*plan) ([]Node, error) {
-	cols := make([]*columns, 1)
-	if err := d.columns(0, pb, plans, cols); err != nil {
-		return nil, err
+// head reads all but the columns.
+func (d *decoder) head(r *row, plans []*plan) (Graph, error) {
+	label, err := d.text(r.label)
+	if err == nil && int64(r.template) >= int64(len(plans)) {
+		err = fmt.Errorf("template %d of %d", r.template, len(plans))
 	}
-	return plans[pb.Template].build(cols[0])
+	return Graph{Label: label, Batch: r.batch, InstantiateFlags: r.flags}, err
 }
 
-// columns fills cols[i]: prediction first, then the changes.
-func (d *decoder) columns(i int, pb *graphpb.Graph, plans []*plan, cols []*columns) error {
-	if int64(pb.Template) >= int64(len(plans)) {
-		return fmt.Errorf("template %d of %d", pb.Template, len(plans))
+func (d *decoder) children(plans []*plan) error {
+	d.spec.Children = table[Graph](len(d.pb.Children))
+	for i, data := range d.pb.Children {
+		r, err := readRow(data)
+		if err == nil && r.base != 0 {
+			err = errors.New("a child graph with a base")
+		}
+		var g Graph
+		if err == nil {
+			g, err = d.head(&r, plans)
+		}
+		if err == nil {
+			p := plans[r.template]
+			var cols *columns
+			if cols, err = d.values(0, []row{r}, plans, nil, nil); err == nil {
+				g.Edges = slices.Clone(p.edges)
+				g.Nodes, err = p.build(cols, newBodies(len(p.nodes), p.size))
+			}
+		}
+		if err != nil {
+			return &FormatError{"children", i, err}
+		}
+		d.spec.Children = append(d.spec.Children, g)
 	}
-	p := plans[pb.Template]
+	return nil
+}
+
+// values returns the columns of the i-th row: prediction first, then the changes.
+func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, lastUse []int) (*columns, error) {
+	r := &rows[i]
+	p := plans[r.template]
 	if err := d.budget.take(p.bytes); err != nil {
-		return err
+		return nil, err
 	}
-	if pb.Base == 0 {
+	if r.base == 0 {
 		c := newColumns(p.size)
-		cols[i] = c
-		if err := c.applyAll(pb); err != nil {
-			return err
+		if err := c.applyAll(r); err != nil {
+			return nil, err
 		}
 		c.accumulate(p)
-		return nil
+		return c, nil
 	}
-	base := int64(pb.Base) - 1
+	base := int64(r.base) - 1
 	if base >= int64(i) {
-		return fmt.Errorf("base %d is not an earlier graph", base)
+		return nil, fmt.Errorf("base %d is not an earlier graph", base)
 	}
-	if d.pb.Graphs[base].Template != pb.Template {
-		return errors.New("base is of another template")
+	if rows[base].template != r.template {
+		return nil, errors.New("base is of another template")
 	}
-	if d.lastUse[base] == i { // its nodes are built, and nobody else is predicted by it
-		cols[i], cols[base] = cols[base], nil
+	c := cols[base]
+	if lastUse[base] == i { // its nodes are built, and nobody else is predicted by it
+		cols[base] = nil
 	} else {
-		cols[i] = newColumns(p.size)
-		cols[i].copyFrom(cols[base])
+		c = newColumns(p.size)
+		c.copyFrom(cols[base])
 	}
-	return cols[i].applyAll(pb)
+	return c, c.applyAll(r)
+}
+
+// rows reads the heads of graphs whose columns are in row groups.
+func (d *decoder) rows(plans []*plan) error {
+	pb := d.pb
+	if len(pb.GroupSize) != len(pb.GroupGraphs) || len(pb.GroupSha256) != 32*len(pb.GroupGraphs) {
+		return &FormatError{"groups", -1, errColumns}
+	}
+	if err := d.budget.take(MaxGroup + maxGroupEncoded); err != nil {
+		return &FormatError{"groups", -1, err}
+	}
+	out := &Rows{plans: plans, read: d.group, referred: pb.Referred}
+	d.spec.Rows, d.spec.Graphs = out, table[Graph](len(pb.Graphs))
+	for i, data := range pb.Graphs {
+		r, err := readRow(data)
+		var g Graph
+		if err == nil {
+			g, err = d.head(&r, plans)
+		}
+		if err != nil {
+			return &FormatError{"graphs", i, err}
+		}
+		d.spec.Graphs, out.template = append(d.spec.Graphs, g), append(out.template, r.template)
+	}
+	first := 0
+	for i, count := range pb.GroupGraphs {
+		if count == 0 || int64(count) > int64(len(pb.Graphs)-first) || pb.GroupSize[i] > maxGroupEncoded {
+			return &FormatError{"groups", i, fmt.Errorf("%d of %d graphs in %d bytes", count, len(pb.Graphs)-first, pb.GroupSize[i])}
+		}
+		out.groups = append(out.groups, rowGroup{first, int(count), int(pb.GroupSize[i]), [32]byte(pb.GroupSha256[32*i:])})
+		first += int(count)
+	}
+	if first != len(pb.Graphs) {
+		return &FormatError{"groups", -1, fmt.Errorf("they have %d of %d graphs", first, len(pb.Graphs))}
+	}
+	for i := 1; i < len(out.referred); i++ {
+		out.referred[i] += out.referred[i-1]
+	}
+	if _, _, _, _, err := out.needs(); err != nil {
+		return &FormatError{"groups", -1, err}
+	}
+	return nil
 }
 
 func (d *decoder) plans() ([]*plan, error) {

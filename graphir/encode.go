@@ -1,7 +1,6 @@
 package graphir
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,10 +11,10 @@ import (
 )
 
 // Version is the newest format version that Decode reads. Encode writes the oldest one that has all that a Spec uses.
-const Version = 2
+const Version = 3
 
-// MaxDecoded is the memory in bytes that a decoded Spec may take, contents left out: some 90,000 nodes. It keeps a
-// few damaged bytes from naming a template often enough to exhaust memory. Encode writes nothing that exceeds it.
+// MaxDecoded is the memory in bytes that a decoded Spec may take, contents and row groups left out. It keeps a few damaged
+// bytes from naming a template often enough to exhaust memory. Encode writes nothing that exceeds it.
 const MaxDecoded = 40 << 20
 
 // Blob is a saved buffer's content, stored once however many Contents have it.
@@ -24,22 +23,38 @@ type Blob struct {
 	Data   []byte
 }
 
+// RowGroup is an encoded row group.
+type RowGroup struct {
+	SHA256 [32]byte
+	Size   int
+}
+
 // Sections are a Spec in the form in which a container keeps it.
 type Sections struct {
 	Graph   []byte // what determines the graphs: allocations, modules, kernels, graphs, triggers
 	Buffers []byte // contents without their bytes, tensors, what was measured of triggers
 	Blobs   []Blob // the contents' bytes: each once, in the order in which Buffers names them
+	Groups  []RowGroup
+	// Group returns the bytes of a row group, in buffer where they fit.
+	Group GroupSource
 }
 
 // Encode returns both sections and all contents as one piece. Equal Specs give equal bytes.
 func Encode(s *Spec) ([]byte, error) {
-	sections, err := EncodeDetached(s)
+	sections, err := EncodeDetached(s, nil)
 	if err != nil {
 		return nil, err
 	}
 	pb := &graphpb.Spec{Graph: sections.Graph, Buffers: sections.Buffers}
 	for i := range sections.Blobs {
 		pb.BlobData = append(pb.BlobData, sections.Blobs[i].Data)
+	}
+	for i := range sections.Groups {
+		data, err := sections.Group(i, nil)
+		if err != nil {
+			return nil, fmt.Errorf("encode graph spec: %w", err)
+		}
+		pb.GroupData = append(pb.GroupData, data)
 	}
 	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(pb)
 	if err != nil {
@@ -48,31 +63,40 @@ func Encode(s *Spec) ([]byte, error) {
 	return out, nil
 }
 
-// EncodeDetached returns the sections apart. The blobs' Data is that of s, not a copy.
-func EncodeDetached(s *Spec) (*Sections, error) {
+// EncodeDetached returns the sections apart. The blobs' Data is that of s, not a copy. Row groups go to storage; nil keeps
+// them in memory.
+func EncodeDetached(s *Spec, storage Storage) (*Sections, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	e := &encoder{pb: &graphpb.GraphSection{Version: versionOf(s)}, buffers: &graphpb.BufferSection{}, strings: map[string]uint32{}, blobIDs: map[[32]byte]uint32{}}
+	e := &encoder{pb: &graphpb.GraphSection{}, buffers: &graphpb.BufferSection{}, strings: map[string]uint32{}, blobIDs: map[[32]byte]uint32{}}
 	e.text("")
 	e.allocations(s)
 	e.modules(s.Modules)
 	e.kernels(s.Kernels)
-	if err := e.graphs(s); err != nil {
+	rows, err := e.graphs(s, storage)
+	if err != nil {
 		return nil, fmt.Errorf("encode graph spec: %w", err)
 	}
+	e.pb.Version = versionOf(s, rows != nil)
 	e.tables(s)
 	e.contents(s.Contents)
 	e.tensors(s.Tensors)
 	e.triggers(s.Triggers)
 	e.exact(s)
 	out := &Sections{Blobs: e.blobs}
+	if rows != nil {
+		out.Group = rows.read
+		for _, g := range rows.groups {
+			out.Groups = append(out.Groups, RowGroup{g.sha256, g.size})
+		}
+	}
 	var errs [3]error
 	out.Graph, errs[0] = proto.MarshalOptions{Deterministic: true}.Marshal(e.pb)
 	out.Buffers, errs[1] = proto.MarshalOptions{Deterministic: true}.Marshal(e.buffers)
 	if errs[0] == nil && errs[1] == nil {
 		// Nothing is written that Decode would refuse as too large.
-		_, errs[2] = decode(out.Graph, out.Buffers, func(i int, _ [32]byte, _ uint64) ([]byte, error) { return e.blobs[i].Data, nil })
+		_, errs[2] = decode(out.Graph, out.Buffers, func(i int, _ [32]byte, _ uint64) ([]byte, error) { return e.blobs[i].Data, nil }, out.Group)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("encode graph spec: %w", err)
@@ -87,7 +111,6 @@ type encoder struct {
 	strings map[string]uint32
 	blobs   []Blob
 	blobIDs map[[32]byte]uint32
-	plans   []*plan
 }
 
 func (e *encoder) text(s string) uint32 {
@@ -183,6 +206,82 @@ func (e *encoder) contents(contents []Content) {
 	}
 }
 
+// graphs writes what graphs have in common and, where there are few, their columns. Of many it returns the row groups.
+func (e *encoder) graphs(s *Spec, storage Storage) (*Rows, error) {
+	w := NewWriter(storage)
+	add := func(_ int, g *Graph) error {
+		if s.Rows != nil {
+			g = g.clone()
+		}
+		return w.Add(g)
+	}
+	if err := s.EachGraph(add); err != nil {
+		return nil, err
+	}
+	written := *s
+	if err := w.Finish(&written); err != nil {
+		return nil, err
+	}
+	latest := map[uint32]prediction{}
+	for i := range written.Graphs {
+		g, pb := &written.Graphs[i], &graphpb.Graph{}
+		if written.Rows == nil {
+			template, err := w.tables.template(g)
+			if err != nil {
+				return nil, fmt.Errorf("graphs[%d]: %w", i, err)
+			}
+			pb = encodeRow(w.tables.plans[template], g, template, i, latest)
+			pb.Template = template
+		} else {
+			pb.Template = written.Rows.template[i]
+		}
+		if err := e.graph(g, pb, &e.pb.Graphs); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.Children {
+		g := &s.Children[i]
+		template, err := w.tables.template(g)
+		if err != nil {
+			return nil, fmt.Errorf("children[%d]: %w", i, err)
+		}
+		pb := encodeRow(w.tables.plans[template], g, template, 0, map[uint32]prediction{})
+		pb.Template = template
+		if err := e.graph(g, pb, &e.pb.Children); err != nil {
+			return nil, err
+		}
+	}
+	e.pb.AttrSets, e.pb.Shapes, e.pb.Templates = w.tables.attrPB, w.tables.shapePB, w.tables.templatePB
+	e.rows(written.Rows)
+	return written.Rows, nil
+}
+
+// graph appends a graph, whose columns pb has.
+func (e *encoder) graph(g *Graph, pb *graphpb.Graph, to *[][]byte) error {
+	pb.Label, pb.Batch, pb.InstantiateFlags = e.text(g.Label), g.Batch, g.InstantiateFlags
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(pb)
+	*to = append(*to, data)
+	return err
+}
+
+// rows writes where the columns are.
+func (e *encoder) rows(r *Rows) {
+	if r == nil {
+		return
+	}
+	for i := range r.groups {
+		g := &r.groups[i]
+		e.pb.GroupGraphs = append(e.pb.GroupGraphs, uint32(g.count))
+		e.pb.GroupSize = append(e.pb.GroupSize, uint32(g.size))
+		e.pb.GroupSha256 = append(e.pb.GroupSha256, g.sha256[:]...)
+	}
+	before := uint32(0)
+	for _, object := range r.referred {
+		e.pb.Referred = append(e.pb.Referred, object-before)
+		before = object
+	}
+}
+
 func (e *encoder) tensors(tensors []Tensor) {
 	for i := range tensors {
 		t := &tensors[i]
@@ -200,13 +299,4 @@ func (e *encoder) triggers(triggers []Trigger) {
 	if slices.ContainsFunc(launches, func(n uint32) bool { return n != 0 }) {
 		e.buffers.TriggerLaunches = launches
 	}
-}
-
-// key joins numbers into something a map can be keyed by.
-func key(numbers []uint32) string {
-	out := make([]byte, 0, 2*len(numbers))
-	for _, n := range numbers {
-		out = binary.AppendUvarint(out, uint64(n))
-	}
-	return string(out)
 }

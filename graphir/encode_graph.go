@@ -1,142 +1,120 @@
 package graphir
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"medusa/graphir/graphpb"
 )
 
-// graphEncoder interns what graphs share.
-type graphEncoder struct {
-	*encoder
-	attrSets  map[string]uint32
-	attrs     [][]NodeAttr // decoded attr_sets
-	shapeIDs  map[string]uint32
-	shapes    []*shape
-	templates map[string]uint32
-	latest    []int // the latest graph of each template
+// tables interns what graphs share, in the order in which they first need it.
+type tables struct {
+	attrSets, shapeIDs, templates map[string]uint32
+	attrs                         [][]NodeAttr
+	shapes                        []*shape
+	plans                         []*plan
+	attrPB                        []*graphpb.AttrSet
+	shapePB                       []*graphpb.Shape
+	templatePB                    []*graphpb.Template
+	key                           []byte // used again for every look-up
 }
 
-func (e *encoder) graphs(s *Spec) error {
-	ge := &graphEncoder{encoder: e, attrSets: map[string]uint32{}, shapeIDs: map[string]uint32{}, templates: map[string]uint32{}}
-	if err := ge.topLevel(s.Graphs); err != nil {
-		return err
-	}
-	for i := range s.Children {
-		pb, p, err := ge.graph(&s.Children[i])
-		if err != nil {
-			return fmt.Errorf("children[%d]: %w", i, err)
-		}
-		p.collect(s.Children[i].Nodes).alone(p, pb)
-		e.pb.Children = append(e.pb.Children, pb)
-	}
-	return nil
+func newTables() *tables {
+	return &tables{attrSets: map[string]uint32{}, shapeIDs: map[string]uint32{}, templates: map[string]uint32{}}
 }
 
-// graph writes all but the columns.
-func (e *graphEncoder) graph(g *Graph) (*graphpb.Graph, *plan, error) {
-	template, err := e.template(g)
-	if err != nil {
-		return nil, nil, err
-	}
-	return &graphpb.Graph{Label: e.text(g.Label), Batch: g.Batch, InstantiateFlags: g.InstantiateFlags, Template: template}, e.plans[template], nil
-}
-
-func (ge *graphEncoder) topLevel(graphs []Graph) error {
-	cols := make([]*columns, len(graphs))
-	for i := range graphs {
-		pb, p, err := ge.graph(&graphs[i])
-		if err != nil {
-			return fmt.Errorf("graphs[%d]: %w", i, err)
-		}
-		cols[i] = p.collect(graphs[i].Nodes)
-		if base := ge.latest[pb.Template]; base >= 0 {
-			pb.Base = uint32(base) + 1
-			cols[i].changesAgainst(cols[base], pb)
-		} else {
-			cols[i].alone(p, pb)
-		}
-		ge.latest[pb.Template] = i
-		ge.pb.Graphs = append(ge.pb.Graphs, pb)
-	}
-	return nil
-}
-
-func (e *graphEncoder) template(g *Graph) (uint32, error) {
-	pb := &graphpb.Template{}
+// template returns the number of what the graph has in common with others.
+func (e *tables) template(g *Graph) (uint32, error) {
+	shapes := make([]uint32, len(g.Nodes))
 	for i := range g.Nodes {
-		id, err := e.shape(&g.Nodes[i])
-		if err != nil {
+		var err error
+		if shapes[i], err = e.shape(&g.Nodes[i]); err != nil {
 			return 0, fmt.Errorf("nodes[%d]: %w", i, err)
 		}
-		pb.Nodes = append(pb.Nodes, id)
 	}
-	ids := append([]uint32{uint32(len(g.Nodes))}, pb.Nodes...)
+	name := key(e.key[:0], uint32(len(shapes)))
+	name = key(name, shapes...)
+	for _, edge := range g.Edges {
+		name = key(name, edge.From, edge.To, edgeData(edge))
+	}
+	e.key = name
+	id, known := e.templates[string(name)]
+	if known {
+		return id, nil
+	}
+	pb := &graphpb.Template{Nodes: shapes}
 	from, plain := uint32(0), true
 	for _, edge := range g.Edges {
-		data := uint32(edge.FromPort) | uint32(edge.ToPort)<<8 | uint32(edge.Type)<<16
-		plain = plain && data == 0
+		plain = plain && edgeData(edge) == 0
 		pb.EdgeFrom = append(pb.EdgeFrom, int32(edge.From-from))
 		pb.EdgeTo = append(pb.EdgeTo, int32(edge.To-edge.From))
-		pb.EdgeData = append(pb.EdgeData, data)
-		ids = append(ids, edge.From, edge.To, data)
+		pb.EdgeData = append(pb.EdgeData, edgeData(edge))
 		from = edge.From
 	}
 	if plain {
 		pb.EdgeData = nil
 	}
-	name := key(ids)
-	id, known := e.templates[name]
-	if !known {
-		p, err := newPlan(pb, e.shapes)
-		if err != nil {
-			return 0, err
-		}
-		id = uint32(len(e.plans))
-		e.templates[name] = id
-		e.plans = append(e.plans, p)
-		e.latest = append(e.latest, -1)
-		e.pb.Templates = append(e.pb.Templates, pb)
+	p, err := newPlan(pb, e.shapes)
+	if err != nil {
+		return 0, err
 	}
+	id = uint32(len(e.plans))
+	e.templates[string(name)] = id
+	e.plans = append(e.plans, p)
+	e.templatePB = append(e.templatePB, pb)
 	return id, nil
 }
 
-func (e *graphEncoder) shape(n *Node) (uint32, error) {
-	pb := &graphpb.Shape{Type: uint32(n.Type), Target: n.Target}
+func edgeData(e Edge) uint32 {
+	return uint32(e.FromPort) | uint32(e.ToPort)<<8 | uint32(e.Type)<<16
+}
+
+func (e *tables) shape(n *Node) (uint32, error) {
+	var src, dst uint32
 	if n.Memcpy != nil {
-		pb.SrcSpace, pb.DstSpace = uint32(n.Memcpy.Src.Pointer.Space), uint32(n.Memcpy.Dst.Pointer.Space)
+		src, dst = uint32(n.Memcpy.Src.Pointer.Space), uint32(n.Memcpy.Dst.Pointer.Space)
 	}
 	if n.Memset != nil {
-		pb.DstSpace = uint32(n.Memset.Dst.Space)
+		dst = uint32(n.Memset.Dst.Space)
 	}
-	ids := []uint32{uint32(n.Type), n.Target, pb.SrcSpace, pb.DstSpace}
+	attrSet := uint32(0)
+	if n.Kernel != nil {
+		attrSet = e.attrSet(n.Kernel.Attrs)
+	}
+	name := key(e.key[:0], uint32(n.Type), n.Target, src, dst)
 	if k := n.Kernel; k != nil {
-		pb.Kernel, pb.ParamsSize, pb.AttrSet = k.Kernel, uint32(len(k.Params)), e.attrSet(k.Attrs)
-		ids = append(ids, pb.Kernel, pb.ParamsSize, pb.AttrSet)
+		name = key(name, k.Kernel, uint32(len(k.Params)), attrSet)
+		for i := range k.Fixups {
+			name = key(name, k.Fixups[i].Offset, uint32(k.Fixups[i].Pointer.Space), k.Fixups[i].TensorMap)
+		}
+	}
+	e.key = name
+	id, known := e.shapeIDs[string(name)]
+	if known {
+		return id, nil
+	}
+	pb := &graphpb.Shape{Type: uint32(n.Type), Target: n.Target, SrcSpace: src, DstSpace: dst}
+	if k := n.Kernel; k != nil {
+		pb.Kernel, pb.ParamsSize, pb.AttrSet = k.Kernel, uint32(len(k.Params)), attrSet
 		end := uint32(0)
 		for _, f := range k.Fixups {
 			pb.FixupGap = append(pb.FixupGap, f.Offset-end)
-			ids = append(ids, f.Offset, uint32(f.Pointer.Space), f.TensorMap)
 			end = f.Offset + f.Size()
 		}
 		pb.FixupSpace, pb.FixupMap = fixupKinds(k.Fixups)
 	}
-	name := key(ids)
-	id, known := e.shapeIDs[name]
-	if !known {
-		s, err := newShape(pb, e.attrs)
-		if err != nil {
-			return 0, err
-		}
-		id = uint32(len(e.shapes))
-		e.shapeIDs[name] = id
-		e.shapes = append(e.shapes, s)
-		e.pb.Shapes = append(e.pb.Shapes, pb)
+	s, err := newShape(pb, e.attrs)
+	if err != nil {
+		return 0, err
 	}
+	id = uint32(len(e.shapes))
+	e.shapeIDs[string(name)] = id
+	e.shapes = append(e.shapes, s)
+	e.shapePB = append(e.shapePB, pb)
 	return id, nil
 }
 
-func (e *graphEncoder) attrSet(attrs []NodeAttr) uint32 {
+func (e *tables) attrSet(attrs []NodeAttr) uint32 {
 	if len(attrs) == 0 {
 		return 0
 	}
@@ -151,13 +129,21 @@ func (e *graphEncoder) attrSet(attrs []NodeAttr) uint32 {
 			pb.BaseOffset = append(pb.BaseOffset, base.Offset)
 		}
 	}
-	name := key(pb.Id) + string(pb.Value) + fmt.Sprint(pb.Base, pb.BaseSpace, pb.BaseAlloc, pb.BaseOffset)
+	name := string(key(nil, pb.Id...)) + string(pb.Value) + fmt.Sprint(pb.Base, pb.BaseSpace, pb.BaseAlloc, pb.BaseOffset)
 	id, known := e.attrSets[name]
 	if !known {
 		e.attrs = append(e.attrs, attrs)
-		e.pb.AttrSets = append(e.pb.AttrSets, pb)
+		e.attrPB = append(e.attrPB, pb)
 		id = uint32(len(e.attrs))
 		e.attrSets[name] = id
 	}
 	return id
+}
+
+// key appends numbers to something that a map can be keyed by.
+func key(to []byte, numbers ...uint32) []byte {
+	for _, n := range numbers {
+		to = binary.AppendUvarint(to, uint64(n))
+	}
+	return to
 }

@@ -6,23 +6,41 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// versionOf is the oldest format version that can say all that a Spec says.
-func versionOf(s *Spec) uint32 {
+// versionOf is the oldest format version that can say all that a Spec says. rows: its graphs are in row groups.
+func versionOf(s *Spec, rows bool) uint32 {
+	if rows {
+		return 3
+	}
 	later := len(s.Children)+len(s.Globals)+len(s.HostBuffers)+len(s.Events)+len(s.TensorMaps)+len(s.BlockMap) > 0
 	for _, a := range s.Allocations {
 		later = later || a.Kind > AllocPitch || a.Divided || a.Thread != 0
 	}
-	s.AllGraphs(func(g *Graph) {
-		for i := range g.Nodes {
-			if k := g.Nodes[i].Kernel; k != nil {
-				later = later || slices.ContainsFunc(k.Attrs, func(a NodeAttr) bool { return a.Base != nil })
-			}
-		}
-	})
+	for i := range s.Graphs {
+		later = later || hasBases(&s.Graphs[i])
+	}
 	if later {
 		return 2
 	}
 	return 1
+}
+
+// hasBases reports whether attributes of the graph's nodes begin with pointers.
+func hasBases(g *Graph) bool {
+	for i := range g.Nodes {
+		if k := g.Nodes[i].Kernel; k != nil && slices.ContainsFunc(k.Attrs, func(a NodeAttr) bool { return a.Base != nil }) {
+			return true
+		}
+	}
+	return false
+}
+
+// grouped reports whether the Spec is encoded with row groups.
+func (s *Spec) grouped() bool {
+	bytes := int64(0)
+	for i := range s.Graphs {
+		bytes += s.Graphs[i].bytes()
+	}
+	return s.Rows != nil || bytes > MaxGroup
 }
 
 // tables writes the tables of version 2.

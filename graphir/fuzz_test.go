@@ -69,7 +69,11 @@ func TestDecodeChangedFields(t *testing.T) {
 		w := open(t, randspec.New(seed%50))
 		r := rand.New(rand.NewPCG(seed, 2))
 		var leaves []func()
+		w.GraphSection.Graphs, w.GraphSection.Children = nil, nil // in w.Graphs and w.Children
 		collectLeaves(w.GraphSection.ProtoReflect(), r, &leaves)
+		for _, g := range slices.Concat(w.Graphs, w.Children) {
+			collectLeaves(g.ProtoReflect(), r, &leaves)
+		}
 		collectLeaves(w.BufferSection.ProtoReflect(), r, &leaves)
 		for range 1 + r.IntN(2) {
 			leaves[r.IntN(len(leaves))]()

@@ -1,5 +1,7 @@
 package graphir
 
+import "slices"
+
 // Objects are all memory that a pointer can lead to, numbered across the tables: allocations first, then globals,
 // host buffers and tensors. A tensor is an object of its own where its allocation is divided. Who maps pointers to addresses keeps one entry an object.
 
@@ -63,12 +65,112 @@ func (n *Node) Pointers(visit func(Pointer)) {
 	}
 }
 
-// AllGraphs calls visit for every graph, those that child graph nodes embed included.
-func (s *Spec) AllGraphs(visit func(*Graph)) {
-	for i := range s.Graphs {
-		visit(&s.Graphs[i])
+// AllGraphs calls visit for every graph, those that child graph nodes embed included. Graphs are valid during the visit. What
+// can fail is reading row groups.
+func (s *Spec) AllGraphs(visit func(*Graph)) error {
+	err := s.EachGraph(func(_ int, g *Graph) error {
+		visit(g)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for i := range s.Children {
 		visit(&s.Children[i])
 	}
+	return nil
+}
+
+// Nodes is the number of nodes of a graph.
+func (s *Spec) Nodes(graph int) int {
+	if s.Rows != nil {
+		return len(s.Rows.plans[s.Rows.template[graph]].nodes)
+	}
+	return len(s.Graphs[graph].Nodes)
+}
+
+// Referred says of each object whether a node of a graph points to it. No row group is read for it.
+func (s *Spec) Referred() []bool {
+	out := make([]bool, s.Objects())
+	visit := func(p Pointer) { out[s.Target(p)] = true }
+	s.inMemory(func(g *Graph) {
+		for i := range g.Nodes {
+			g.Nodes[i].Pointers(visit)
+		}
+	})
+	if s.Rows != nil {
+		for _, object := range s.Rows.referred {
+			out[object] = true
+		}
+	}
+	return out
+}
+
+// UsedKernels says of each kernel whether a node of a graph launches it. No row group is read for it.
+func (s *Spec) UsedKernels() []bool {
+	out := make([]bool, len(s.Kernels))
+	s.inMemory(func(g *Graph) {
+		for i := range g.Nodes {
+			if k := g.Nodes[i].Kernel; k != nil {
+				out[k.Kernel] = true
+			}
+		}
+	})
+	if s.Rows != nil {
+		for _, p := range s.Rows.plans {
+			for i := range p.nodes {
+				if n := p.nodes[i].shape; n.node == NodeKernel && int64(n.kernel) < int64(len(out)) {
+					out[n.kernel] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (s *Spec) inMemory(visit func(*Graph)) {
+	if s.Rows == nil {
+		for i := range s.Graphs {
+			visit(&s.Graphs[i])
+		}
+	}
+	for i := range s.Children {
+		visit(&s.Children[i])
+	}
+}
+
+// spaceSize is the number of entries of a space's table.
+func (s *Spec) spaceSize(space Space) int {
+	switch space {
+	case SpaceAlloc:
+		return len(s.Allocations)
+	case SpaceGlobal:
+		return len(s.Globals)
+	case SpaceHost:
+		return len(s.HostBuffers)
+	case SpaceTensor:
+		return len(s.Tensors)
+	}
+	return 0
+}
+
+// clone shares no memory with g.
+func (g *Graph) clone() *Graph {
+	out := *g
+	out.Edges, out.Nodes = slices.Clone(g.Edges), slices.Clone(g.Nodes)
+	for i := range out.Nodes {
+		switch n := &out.Nodes[i]; {
+		case n.Kernel != nil:
+			k := *n.Kernel
+			k.Params, k.Fixups, k.Attrs = slices.Clone(k.Params), slices.Clone(k.Fixups), slices.Clone(k.Attrs)
+			n.Kernel = &k
+		case n.Memset != nil:
+			m := *n.Memset
+			n.Memset = &m
+		case n.Memcpy != nil:
+			m := *n.Memcpy
+			n.Memcpy = &m
+		}
+	}
+	return &out
 }

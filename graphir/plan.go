@@ -112,12 +112,17 @@ func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 	if err := p.readEdges(pb); err != nil {
 		return nil, err
 	}
-	p.bytes = int64(len(p.nodes))*int64(unsafe.Sizeof(Node{})) + int64(len(p.edges))*int64(unsafe.Sizeof(Edge{})) +
-		int64(p.size.launches)*int64(unsafe.Sizeof(KernelNode{})+28) + int64(p.size.words)*8 +
-		int64(p.size.fixups)*int64(unsafe.Sizeof(Fixup{})+12) +
-		int64(p.size.memsets)*int64(unsafe.Sizeof(MemsetNode{})+8*perMemset) +
-		int64(p.size.memcpys)*int64(unsafe.Sizeof(MemcpyNode{})+8*perMemcpy)
+	p.bytes = decodedBytes(len(p.nodes), len(p.edges), p.size)
 	return p, nil
+}
+
+// decodedBytes is what a graph takes in memory, columns included.
+func decodedBytes(nodes, edges int, e extent) int64 {
+	return int64(nodes)*int64(unsafe.Sizeof(Node{})) + int64(edges)*int64(unsafe.Sizeof(Edge{})) +
+		int64(e.launches)*int64(unsafe.Sizeof(KernelNode{})+28) + int64(e.words)*8 +
+		int64(e.fixups)*int64(unsafe.Sizeof(Fixup{})+12) +
+		int64(e.memsets)*int64(unsafe.Sizeof(MemsetNode{})+8*perMemset) +
+		int64(e.memcpys)*int64(unsafe.Sizeof(MemcpyNode{})+8*perMemcpy)
 }
 
 func (p *plan) readEdges(pb *graphpb.Template) error {
@@ -148,29 +153,39 @@ var (
 	errWide    = errors.New("value beyond 32 bits")
 )
 
-// nodes builds a graph's nodes from its columns. All kernel nodes, parameter buffers and fixups of a graph lie side by
+// bodies is memory for a graph's nodes.
+type bodies struct {
+	nodes   []Node
+	kernels []KernelNode
+	memsets []MemsetNode
+	memcpys []MemcpyNode
+	params  []byte
+	fixups  []Fixup
+}
+
+func newBodies(nodes int, e extent) *bodies {
+	return &bodies{make([]Node, nodes), make([]KernelNode, e.launches), make([]MemsetNode, e.memsets), make([]MemcpyNode, e.memcpys),
+		make([]byte, 4*e.words), make([]Fixup, e.fixups)}
+}
+
+// build makes a graph's nodes from its columns. All kernel nodes, parameter buffers and fixups of a graph lie side by
 // side in memory, each with its capacity clipped, so that decoding costs few allocations.
-func (p *plan) build(c *columns) ([]Node, error) {
+func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	if len(p.nodes) == 0 {
 		return nil, nil
 	}
-	nodes := make([]Node, len(p.nodes))
-	kernels := make([]KernelNode, p.size.launches)
-	memsets := make([]MemsetNode, p.size.memsets)
-	memcpys := make([]MemcpyNode, p.size.memcpys)
-	params := make([]byte, 4*p.size.words)
-	fixups := make([]Fixup, p.size.fixups)
+	nodes, kernels, memsets, memcpys, params, fixups := in.nodes[:len(p.nodes)], in.kernels, in.memsets, in.memcpys, in.params, in.fixups
 	for i, word := range c.words {
 		binary.LittleEndian.PutUint32(params[4*i:], word)
 	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		nodes[i].Type, nodes[i].Target = n.shape.node, n.shape.target
+		nodes[i] = Node{Type: n.shape.node, Target: n.shape.target}
 		switch n.shape.node {
 		case NodeKernel:
 			k := &kernels[n.at.launches]
 			nodes[i].Kernel = k
-			k.Kernel = n.shape.kernel
+			*k = KernelNode{Kernel: n.shape.kernel}
 			k.Grid = [3]uint32(c.grid[perLaunch*n.at.launches:])
 			k.Block = [3]uint32(c.block[perLaunch*n.at.launches:])
 			k.SharedBytes = c.shared[n.at.launches]

@@ -37,7 +37,7 @@ func TestRoundTrip(t *testing.T) {
 func TestRoundTripDetached(t *testing.T) {
 	for seed := range uint64(100) {
 		want := randspec.New(seed)
-		sections, err := graphir.EncodeDetached(want)
+		sections, err := graphir.EncodeDetached(want, nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -48,14 +48,14 @@ func TestRoundTripDetached(t *testing.T) {
 			}
 			store[b.SHA256] = b.Data
 		}
-		got, err := graphir.DecodeDetached(sections.Graph, sections.Buffers, func(sum [32]byte, _ uint64) ([]byte, error) { return store[sum], nil })
+		got, err := graphir.DecodeDetached(sections.Graph, sections.Buffers, graphir.Source{Blob: func(sum [32]byte, _ uint64) ([]byte, error) { return store[sum], nil }})
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		if !graphir.Equal(want, got) {
 			t.Fatalf("seed %d: decoded spec differs: %s", seed, cmp.Diff(want, got, cmpopts.EquateEmpty()))
 		}
-		alone, err := graphir.DecodeDetached(sections.Graph, nil, nil)
+		alone, err := graphir.DecodeDetached(sections.Graph, nil, graphir.Source{})
 		if err != nil || len(alone.Contents)+len(alone.Tensors) != 0 {
 			t.Fatalf("seed %d: graphs alone: %v", seed, err)
 		}
@@ -81,7 +81,7 @@ func bare(s *graphir.Spec) {
 func TestGraphSectionHoldsGraphsOnly(t *testing.T) {
 	for seed := range uint64(100) {
 		s := randspec.New(seed)
-		all, err := graphir.EncodeDetached(s)
+		all, err := graphir.EncodeDetached(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +89,7 @@ func TestGraphSectionHoldsGraphsOnly(t *testing.T) {
 		for i := range s.Triggers {
 			s.Triggers[i].Launches++
 		}
-		without, err := graphir.EncodeDetached(s)
+		without, err := graphir.EncodeDetached(s, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,7 +9,8 @@ type Spec struct {
 	Sequence    []Step       // allocations and frees, interleaved as they happened
 	Modules     []Module
 	Kernels     []Kernel // the kernel-name table
-	Graphs      []Graph  // in capture order
+	Graphs      []Graph  // in capture order; where Rows is set, without nodes and edges: NewCursor and EachGraph have them
+	Rows        *Rows    // nodes and edges of large sets of graphs; else nil
 	Children    []Graph  // graphs that child graph nodes embed; a child's own children come before it
 	Globals     []Global
 	HostBuffers []HostBuffer

@@ -16,8 +16,12 @@ func (s *Spec) WriteText(w io.Writer) error {
 	}
 	t := &textWriter{Writer: bufio.NewWriter(w), spec: s}
 	t.tables()
-	for i := range s.Graphs {
-		t.graph("graph", i, &s.Graphs[i])
+	err := s.EachGraph(func(i int, g *Graph) error {
+		t.graph("graph", i, g)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	for i := range s.Children {
 		t.graph("child", i, &s.Children[i])
@@ -40,7 +44,7 @@ func (t *textWriter) printf(format string, args ...any) { fmt.Fprintf(t, format,
 func (t *textWriter) tables() {
 	s := t.spec
 	t.printf("medusa graph %d: %d allocations, %d steps, %d modules, %d kernels, %d graphs, %d contents, %d tensors, %d triggers\n",
-		versionOf(s), len(s.Allocations), len(s.Sequence), len(s.Modules), len(s.Kernels), len(s.Graphs), len(s.Contents),
+		versionOf(s, s.grouped()), len(s.Allocations), len(s.Sequence), len(s.Modules), len(s.Kernels), len(s.Graphs), len(s.Contents),
 		len(s.Tensors), len(s.Triggers))
 	for i, a := range s.Allocations {
 		live := ""

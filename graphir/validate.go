@@ -11,8 +11,19 @@ import (
 const maxProblems = 1000
 
 // Validate checks every reference and every order that the types promise. It returns nil or a *ValidationError that
-// lists all violations by path, such as "graphs[3].nodes[17].fixups[0]: alloc 99 of 42".
+// lists all violations by path, such as "graphs[3].nodes[17].fixups[0]: alloc 99 of 42". Row groups are read for it; where one
+// is damaged the error is a *FormatError.
 func (s *Spec) Validate() error {
+	if s.Rows != nil {
+		if err := s.EachGraph(func(int, *Graph) error { return nil }); err != nil {
+			return err
+		}
+	}
+	return s.validate()
+}
+
+// validate leaves row groups alone: a Cursor checks what it reads.
+func (s *Spec) validate() error {
 	v := &validator{spec: s}
 	v.allocations()
 	v.sequence()
@@ -20,6 +31,9 @@ func (s *Spec) Validate() error {
 	v.kernels()
 	for i := range s.Graphs {
 		v.graph(&s.Graphs[i], func() string { return fmt.Sprintf("graphs[%d]", i) }, uint32(len(s.Children)))
+	}
+	if s.Rows != nil {
+		v.rows()
 	}
 	for i := range s.Children {
 		v.graph(&s.Children[i], func() string { return fmt.Sprintf("children[%d]", i) }, uint32(i))
@@ -61,17 +75,7 @@ func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 			return // nearly all of them
 		}
 	}
-	entries := 0
-	switch p.Space {
-	case SpaceAlloc:
-		entries = len(v.spec.Allocations)
-	case SpaceGlobal:
-		entries = len(v.spec.Globals)
-	case SpaceHost:
-		entries = len(v.spec.HostBuffers)
-	case SpaceTensor:
-		entries = len(v.spec.Tensors)
-	}
+	entries := v.spec.spaceSize(p.Space)
 	if int64(p.Alloc) >= int64(entries) {
 		v.bad(path(), "%s %d of %d", p.Space, p.Alloc, entries)
 		return
@@ -203,6 +207,15 @@ func (v *validator) tensors() {
 			if n < 0 {
 				v.bad(path("shape")(), "negative size %d", n)
 			}
+		}
+	}
+}
+
+// rows checks what a Cursor takes for granted.
+func (v *validator) rows() {
+	for i, object := range v.spec.Rows.referred {
+		if int64(object) >= int64(v.spec.Objects()) {
+			v.bad(fmt.Sprintf("referred[%d]", i), "object %d of %d", object, v.spec.Objects())
 		}
 	}
 }

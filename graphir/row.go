@@ -1,0 +1,239 @@
+package graphir
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"medusa/graphir/graphpb"
+)
+
+// row is an encoded Graph. Its columns stay as they are until they are added to their prediction, so that reading a graph
+// takes no memory but what it becomes.
+type row struct {
+	label, template, base uint32
+	batch                 int64
+	flags                 uint64
+	changes               [columnCount]changes
+}
+
+// changes is an encoded Changes: two packed lists.
+type changes struct{ gap, delta []byte }
+
+// firstColumn is the field number of Graph.grid; the other columns follow it.
+const (
+	firstColumn = 6
+	columnCount = 8
+)
+
+var columnNames = [columnCount]string{"grid", "block", "shared", "words", "fixup_alloc", "fixup_offset", "memset", "memcpy"}
+
+var (
+	errWire    = errors.New("field of another type")
+	errTwice   = errors.New("list in several pieces")
+	errColumns = errors.New("columns of unequal length")
+	errDelta   = errors.New("delta beyond 32 bits")
+)
+
+// readRow takes a Graph apart. Fields that it does not know are skipped.
+func readRow(data []byte) (row, error) {
+	var r row
+	err := eachField(data, func(field protowire.Number, kind protowire.Type, number uint64, body []byte) error {
+		column := field >= firstColumn && field < firstColumn+columnCount
+		if column && kind != protowire.BytesType || field < firstColumn && kind != protowire.VarintType {
+			return errWire
+		}
+		switch {
+		case column:
+			c := &r.changes[field-firstColumn]
+			if err := c.read(body); err != nil {
+				return fmt.Errorf("%s: %w", columnNames[field-firstColumn], err)
+			}
+		case field == 1:
+			r.label = uint32(number)
+		case field == 2:
+			r.batch = protowire.DecodeZigZag(number)
+		case field == 3:
+			r.flags = number
+		case field == 4:
+			r.template = uint32(number)
+		case field == 5:
+			r.base = uint32(number)
+		}
+		return nil
+	})
+	return r, err
+}
+
+func (c *changes) read(data []byte) error {
+	return eachField(data, func(field protowire.Number, kind protowire.Type, _ uint64, body []byte) error {
+		list := &c.gap
+		switch field {
+		case 1:
+		case 2:
+			list = &c.delta
+		default:
+			return nil
+		}
+		if kind != protowire.BytesType {
+			return errWire
+		}
+		if len(*list) > 0 {
+			return errTwice
+		}
+		*list = body
+		return nil
+	})
+}
+
+// eachField visits the fields of a message: a varint's number, or the bytes of what has a length.
+func eachField(data []byte, visit func(field protowire.Number, kind protowire.Type, number uint64, body []byte) error) error {
+	for len(data) > 0 {
+		field, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		data = data[n:]
+		var number uint64
+		var body []byte
+		switch kind {
+		case protowire.VarintType:
+			number, n = protowire.ConsumeVarint(data)
+		case protowire.BytesType:
+			body, n = protowire.ConsumeBytes(data)
+		default:
+			n = protowire.ConsumeFieldValue(field, kind, data)
+		}
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		data = data[n:]
+		if err := visit(field, kind, number, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyAll adds the row's changes to columns that hold their prediction.
+func (c *columns) applyAll(r *row) error {
+	for i, col := range [...][]uint32{c.grid, c.block, c.shared, c.words, c.fixupAlloc} {
+		if err := apply32(r.changes[i], col); err != nil {
+			return fmt.Errorf("%s: %w", columnNames[i], err)
+		}
+	}
+	for i, col := range [...][]uint64{c.fixupOffset, c.memset, c.memcpy} {
+		if err := apply64(r.changes[5+i], col); err != nil {
+			return fmt.Errorf("%s: %w", columnNames[5+i], err)
+		}
+	}
+	return nil
+}
+
+// apply32 adds changes to a column that holds its prediction, apply64 the same for 64-bit columns.
+func apply32(c changes, col []uint32) error {
+	at := uint64(0)
+	for k := 0; len(c.delta) > 0; k++ {
+		entry, delta, err := c.next(at, k, len(col))
+		if err != nil {
+			return err
+		}
+		if delta < math.MinInt32 || delta > math.MaxInt32 {
+			return errDelta
+		}
+		col[entry] += uint32(delta)
+		at = entry + 1
+	}
+	return c.end()
+}
+
+func apply64(c changes, col []uint64) error {
+	at := uint64(0)
+	for k := 0; len(c.delta) > 0; k++ {
+		entry, delta, err := c.next(at, k, len(col))
+		if err != nil {
+			return err
+		}
+		col[entry] += uint64(delta)
+		at = entry + 1
+	}
+	return c.end()
+}
+
+// next takes the k-th change: which entry of a column with so many of them, counted from at, and by how much.
+func (c *changes) next(at uint64, k, entries int) (entry uint64, delta int64, err error) {
+	if len(c.gap) == 0 {
+		return 0, 0, errColumns
+	}
+	gap, n := uint64(c.gap[0]), 1
+	if gap >= 0x80 {
+		if gap, n = protowire.ConsumeVarint(c.gap); n < 0 {
+			return 0, 0, protowire.ParseError(n)
+		}
+	}
+	c.gap = c.gap[n:]
+	value, n := uint64(c.delta[0]), 1
+	if value >= 0x80 {
+		if value, n = protowire.ConsumeVarint(c.delta); n < 0 {
+			return 0, 0, protowire.ParseError(n)
+		}
+	}
+	c.delta = c.delta[n:]
+	if gap >= uint64(entries)-at {
+		return 0, 0, fmt.Errorf("change %d at entry %d of %d", k, at+gap, entries)
+	}
+	return at + gap, protowire.DecodeZigZag(value), nil
+}
+
+func (c *changes) end() error {
+	if len(c.gap) > 0 {
+		return errColumns
+	}
+	return nil
+}
+
+// changes32 lists where col differs from prediction (nil: all zero), changes64 the same for 64-bit columns.
+func changes32(col, prediction []uint32) *graphpb.Changes {
+	var out *graphpb.Changes
+	gap := uint32(0)
+	for i, value := range col {
+		if prediction != nil {
+			value -= prediction[i]
+		}
+		if value == 0 {
+			gap++
+			continue
+		}
+		out = appendChange(out, gap, int64(int32(value)))
+		gap = 0
+	}
+	return out
+}
+
+func changes64(col, prediction []uint64) *graphpb.Changes {
+	var out *graphpb.Changes
+	gap := uint32(0)
+	for i, value := range col {
+		if prediction != nil {
+			value -= prediction[i]
+		}
+		if value == 0 {
+			gap++
+			continue
+		}
+		out = appendChange(out, gap, int64(value))
+		gap = 0
+	}
+	return out
+}
+
+func appendChange(out *graphpb.Changes, gap uint32, delta int64) *graphpb.Changes {
+	if out == nil {
+		out = &graphpb.Changes{}
+	}
+	out.Gap = append(out.Gap, gap)
+	out.Delta = append(out.Delta, delta)
+	return out
+}

@@ -1,0 +1,257 @@
+package graphir
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sort"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+const (
+	// MaxGroup is the memory in bytes that the graphs of a row group take decoded: some 38,000 nodes. Sets of graphs that
+	// take no more have no groups.
+	MaxGroup = 16 << 20
+	// maxGroupEncoded bounds the encoded bytes of a row group; a writer begins the next at a quarter of it.
+	maxGroupEncoded = 4 << 20
+)
+
+// Rows are the nodes and edges of a Spec's graphs where those are too many to be in memory: encoded, in groups that are
+// decoded one at a time, each when it is asked for. A Cursor reads them.
+type Rows struct {
+	plans    []*plan
+	template []uint32 // of each graph
+	groups   []rowGroup
+	referred []uint32 // objects that nodes point to, ascending
+	read     GroupSource
+}
+
+// GroupSource returns the encoded bytes of the i-th row group, in buffer where they fit. Whether they are the right ones
+// is checked by the caller.
+type GroupSource func(i int, buffer []byte) ([]byte, error)
+
+// rowGroup is a stretch of graphs that are encoded together.
+type rowGroup struct {
+	first, count int
+	size         int
+	sha256       [32]byte
+}
+
+// Template numbers what a graph has in common with others but values: node types, kernels, layouts, attributes and edges.
+func (r *Rows) Template(graph int) int { return int(r.template[graph]) }
+
+// needs returns the most memory that decoding any of the groups takes.
+func (r *Rows) needs() (narrow, wide, nodes int, body extent, err error) {
+	for g := range r.groups {
+		group := &r.groups[g]
+		seen, sum, bytes := map[uint32]bool{}, extent{}, int64(0)
+		for _, t := range r.template[group.first : group.first+group.count] {
+			p := r.plans[t]
+			if bytes += p.bytes; bytes > MaxGroup {
+				return 0, 0, 0, body, fmt.Errorf("group %d takes more than %d bytes decoded", g, MaxGroup)
+			}
+			if !seen[t] {
+				seen[t] = true
+				sum.add(p.size)
+			}
+			nodes = max(nodes, len(p.nodes))
+			body.most(p.size)
+		}
+		narrow, wide = max(narrow, sum.words32()), max(wide, sum.words64())
+	}
+	return narrow, wide, nodes, body, nil
+}
+
+func (e *extent) most(d extent) {
+	e.launches, e.words, e.fixups = max(e.launches, d.launches), max(e.words, d.words), max(e.fixups, d.fixups)
+	e.memsets, e.memcpys = max(e.memsets, d.memsets), max(e.memcpys, d.memcpys)
+}
+
+// Cursor reads a Spec's graphs, one after the other or in any order; in order it is fastest. It holds one row group.
+type Cursor struct {
+	spec  *Spec
+	group int
+	data  []byte
+	rows  []row
+	cols  map[uint32]*latest // by template, in the current group
+	graph Graph
+	*room
+}
+
+// latest is the last decoded graph of a template.
+type latest struct {
+	graph int // in its group
+	*columns
+}
+
+// room is all memory that decoding needs, used again for every graph.
+type room struct {
+	narrow               []uint32
+	wide                 []uint64
+	usedNarrow, usedWide int
+	bodies               *bodies
+	referred             []bool
+}
+
+// NewCursor returns a cursor for one goroutine.
+func (s *Spec) NewCursor() *Cursor { return &Cursor{spec: s, group: -1} }
+
+// Graph returns a graph with its nodes and edges, which are valid until the next call and not to be changed. What can fail:
+// a damaged row group (*FormatError), or reading it.
+func (c *Cursor) Graph(i int) (*Graph, error) {
+	if c.spec.Rows == nil {
+		return &c.spec.Graphs[i], nil
+	}
+	if err := c.load(i); err != nil {
+		var format *FormatError
+		if errors.As(err, &format) {
+			return nil, err
+		}
+		return nil, &FormatError{"graphs", i, err}
+	}
+	return &c.graph, nil
+}
+
+func (c *Cursor) load(i int) error {
+	r := c.spec.Rows
+	if c.room == nil {
+		narrow, wide, nodes, body, err := r.needs()
+		if err != nil {
+			return err
+		}
+		c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred()}
+	}
+	if g := sort.Search(len(r.groups), func(g int) bool { return r.groups[g].first > i }) - 1; g != c.group {
+		if err := c.open(g); err != nil {
+			c.group = -1
+			return err
+		}
+	}
+	group := &r.groups[c.group]
+	k, p := i-group.first, r.plans[r.template[i]]
+	cols, err := c.columns(k, p)
+	if err != nil {
+		return err
+	}
+	nodes, err := p.build(cols, c.bodies)
+	if err != nil {
+		return err
+	}
+	c.graph = c.spec.Graphs[i]
+	c.graph.Nodes, c.graph.Edges = nodes, p.edges
+	return c.check(i)
+}
+
+// open reads a group.
+func (c *Cursor) open(g int) (err error) {
+	group := &c.spec.Rows.groups[g]
+	if c.data, err = c.spec.Rows.read(g, c.data[:0]); err != nil {
+		return err
+	}
+	if len(c.data) != group.size || sha256.Sum256(c.data) != group.sha256 {
+		return &FormatError{"groups", g, errors.New("it does not match its digest")}
+	}
+	c.rows = c.rows[:0]
+	err = eachField(c.data, func(field protowire.Number, kind protowire.Type, _ uint64, body []byte) error {
+		if field != 1 || kind != protowire.BytesType {
+			return nil
+		}
+		if len(c.rows) == group.count {
+			return errColumns
+		}
+		r, err := readRow(body)
+		c.rows = append(c.rows, r)
+		return err
+	})
+	if err == nil && len(c.rows) != group.count {
+		err = errColumns
+	}
+	if err != nil {
+		return &FormatError{"groups", g, err}
+	}
+	c.group, c.cols, c.usedNarrow, c.usedWide = g, map[uint32]*latest{}, 0, 0
+	return nil
+}
+
+var errBase = errors.New("base is not the graph of its template before it")
+
+// columns returns the values of the k-th graph of the group. Its like before it are decoded on the way, as far as they
+// have not been.
+func (c *Cursor) columns(k int, p *plan) (*columns, error) {
+	group := &c.spec.Rows.groups[c.group]
+	templates := c.spec.Rows.template[group.first : group.first+group.count]
+	have := c.cols[templates[k]]
+	if have == nil {
+		n, w := p.size.words32(), p.size.words64()
+		have = &latest{-1, columnsIn(p.size, c.narrow[c.usedNarrow:][:n], c.wide[c.usedWide:][:w])}
+		c.usedNarrow, c.usedWide = c.usedNarrow+n, c.usedWide+w
+		c.cols[templates[k]] = have
+	}
+	if have.graph > k {
+		have.graph = -1
+	}
+	for at := have.graph + 1; at <= k; at++ {
+		if templates[at] != templates[k] {
+			continue
+		}
+		base := int(c.rows[at].base) - 1
+		if base >= 0 && base != have.graph {
+			return nil, errBase
+		}
+		if base < 0 {
+			have.clear()
+		}
+		have.graph = -1 // what a failure leaves is nobody's prediction
+		if err := have.applyAll(&c.rows[at]); err != nil {
+			return nil, err
+		}
+		if base < 0 {
+			have.accumulate(p)
+		}
+		have.graph = at
+	}
+	return have.columns, nil
+}
+
+func (c *columns) clear() {
+	for _, col := range [...][]uint32{c.grid, c.block, c.shared, c.words, c.fixupAlloc} {
+		clear(col)
+	}
+	for _, col := range [...][]uint64{c.fixupOffset, c.memset, c.memcpy} {
+		clear(col)
+	}
+}
+
+// check holds the graph against the tables.
+func (c *Cursor) check(i int) error {
+	v := &validator{spec: c.spec}
+	v.graph(&c.graph, func() string { return fmt.Sprintf("graphs[%d]", i) }, uint32(len(c.spec.Children)))
+	if v.total > 0 {
+		return &FormatError{"spec", -1, &ValidationError{Problems: v.problems, Total: v.total}}
+	}
+	var err error
+	for n := range c.graph.Nodes {
+		c.graph.Nodes[n].Pointers(func(p Pointer) {
+			if !c.referred[c.spec.Target(p)] {
+				err = fmt.Errorf("node %d: %s is not among the objects referred to", n, p)
+			}
+		})
+	}
+	return err
+}
+
+// EachGraph visits every graph that can be launched, with its nodes and edges, which are valid during the visit.
+func (s *Spec) EachGraph(visit func(i int, g *Graph) error) error {
+	c := s.NewCursor()
+	for i := range s.Graphs {
+		g, err := c.Graph(i)
+		if err == nil {
+			err = visit(i, g)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

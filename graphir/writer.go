@@ -1,0 +1,185 @@
+package graphir
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"medusa/graphir/graphpb"
+)
+
+// Storage keeps row groups; an *os.File is one.
+type Storage interface {
+	io.WriterAt
+	io.ReaderAt
+}
+
+// Writer takes graphs as they are made. A set that is small stays in memory as it is; of a large one there is never more
+// than a group.
+type Writer struct {
+	storage  Storage
+	tables   *tables
+	graphs   []Graph // all of them; without nodes and edges where groups have been written
+	template []uint32
+	first    int   // of the graphs that are in no group yet
+	bytes    int64 // that they take decoded
+	groups   []rowGroup
+	end      int64 // of the storage
+	offsets  []int64
+	referred map[Pointer]bool
+}
+
+// NewWriter returns a writer whose row groups go to storage; nil keeps them in memory.
+func NewWriter(storage Storage) *Writer {
+	if storage == nil {
+		storage = &memoryStorage{}
+	}
+	return &Writer{storage: storage, tables: newTables(), referred: map[Pointer]bool{}}
+}
+
+// Add appends a graph. Until Finish, or the next error, its nodes and edges are the writer's.
+func (w *Writer) Add(g *Graph) error {
+	bytes := g.bytes()
+	if bytes > MaxGroup {
+		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, MaxGroup)
+	}
+	if w.bytes+bytes > MaxGroup {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	w.graphs, w.bytes = append(w.graphs, *g), w.bytes+bytes
+	return nil
+}
+
+// bytes is what the graph counts of MaxGroup.
+func (g *Graph) bytes() int64 {
+	var e extent
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; {
+		case n.Kernel != nil:
+			e.add(extent{launches: 1, words: (len(n.Kernel.Params) + 3) / 4, fixups: len(n.Kernel.Fixups)})
+		case n.Memset != nil:
+			e.memsets++
+		case n.Memcpy != nil:
+			e.memcpys++
+		}
+	}
+	return decodedBytes(len(g.Nodes), len(g.Edges), e)
+}
+
+// flush writes all graphs that are in no group yet: as one group, or as several where their values repeat little.
+func (w *Writer) flush() error {
+	rows, encoded, latest := &graphpb.RowGroup{}, 0, map[uint32]prediction{}
+	for i := w.first; i < len(w.graphs); i++ {
+		if encoded > maxGroupEncoded/4 {
+			if err := w.write(rows); err != nil {
+				return err
+			}
+			rows, encoded, latest = &graphpb.RowGroup{}, 0, map[uint32]prediction{}
+		}
+		g := &w.graphs[i]
+		template, err := w.tables.template(g)
+		if err != nil {
+			return fmt.Errorf("encode graph %d: %w", i, err)
+		}
+		row := encodeRow(w.tables.plans[template], g, template, len(rows.Graphs), latest)
+		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(row)
+		if err != nil {
+			return fmt.Errorf("encode graph %d: %w", i, err)
+		}
+		rows.Graphs, encoded = append(rows.Graphs, data), encoded+len(data)
+		for n := range g.Nodes {
+			g.Nodes[n].Pointers(func(p Pointer) { w.referred[Pointer{Alloc: p.Alloc, Space: p.Space}] = true })
+		}
+		w.template = append(w.template, template)
+		g.Nodes, g.Edges = nil, nil
+	}
+	w.bytes = 0
+	return w.write(rows)
+}
+
+// prediction is the latest graph of a template in a group.
+type prediction struct {
+	index int
+	cols  *columns
+}
+
+// encodeRow makes the columns of the index-th graph of a group, against the one before it of the same template.
+func encodeRow(p *plan, g *Graph, template uint32, index int, before map[uint32]prediction) *graphpb.Graph {
+	row, cols := &graphpb.Graph{}, p.collect(g.Nodes)
+	if base, ok := before[template]; ok {
+		row.Base = uint32(base.index) + 1
+		cols.changesAgainst(base.cols, row)
+	} else {
+		cols.alone(p, row)
+	}
+	before[template] = prediction{index, cols}
+	return row
+}
+
+func (w *Writer) write(rows *graphpb.RowGroup) error {
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(rows)
+	if err == nil && len(data) > maxGroupEncoded {
+		err = fmt.Errorf("%d bytes (at most %d)", len(data), maxGroupEncoded)
+	}
+	if err == nil {
+		_, err = w.storage.WriteAt(data, w.end)
+	}
+	if err != nil {
+		return fmt.Errorf("write row group %d: %w", len(w.groups), err)
+	}
+	w.groups = append(w.groups, rowGroup{w.first, len(rows.Graphs), len(data), sha256.Sum256(data)})
+	w.offsets = append(w.offsets, w.end)
+	w.first, w.end = w.first+len(rows.Graphs), w.end+int64(len(data))
+	return nil
+}
+
+// Finish gives the Spec the graphs: with their nodes, where that is little, else without them and with Rows. The storage has
+// to stay as it is for as long as those are read.
+func (w *Writer) Finish(s *Spec) error {
+	s.Graphs, s.Rows = w.graphs, nil
+	if len(w.groups) == 0 {
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	groups, offsets, storage := w.groups, w.offsets, w.storage
+	s.Rows = &Rows{plans: w.tables.plans, template: w.template, groups: groups, read: func(i int, buffer []byte) ([]byte, error) {
+		buffer = slices.Grow(buffer[:0], groups[i].size)[:groups[i].size]
+		if _, err := storage.ReadAt(buffer, offsets[i]); err != nil && err != io.EOF {
+			return nil, fmt.Errorf("read row group %d: %w", i, err)
+		}
+		return buffer, nil
+	}}
+	for p := range w.referred {
+		if int64(p.Alloc) < int64(s.spaceSize(p.Space)) {
+			s.Rows.referred = append(s.Rows.referred, s.Target(p))
+		}
+	}
+	slices.Sort(s.Rows.referred)
+	return nil
+}
+
+// memoryStorage is a Storage that only grows.
+type memoryStorage struct{ data []byte }
+
+func (m *memoryStorage) WriteAt(p []byte, off int64) (int, error) {
+	m.data = append(m.data[:off], p...)
+	return len(p), nil
+}
+
+func (m *memoryStorage) ReadAt(p []byte, off int64) (int, error) {
+	if off >= int64(len(m.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, m.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
