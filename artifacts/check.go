@@ -12,6 +12,14 @@ func (f *File) check() (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
+	for rank := range a.Ranks() {
+		// What is in row groups has not been looked at.
+		if spec := a.Rank(rank).Spec; spec.Rows != nil {
+			if err := spec.Validate(); err != nil {
+				return nil, f.corrupt(f.parts[rank].graph, err)
+			}
+		}
+	}
 	for i := range f.sections {
 		s := &f.sections[i]
 		if s.kind >= kindManifest && s.kind <= kindBlob {

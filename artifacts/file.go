@@ -22,6 +22,7 @@ type File struct {
 	parts    []part // by rank
 	blobs    map[[32]byte]*entry
 	layers   map[[32]byte]*entry
+	groups   map[[32]byte]*entry
 }
 
 // part is where one rank's own sections are.
@@ -74,7 +75,7 @@ func ReadRank(path string, rank int) (*Artifact, error) {
 	if rank >= f.Ranks() {
 		rank = 0
 	}
-	return f.readRank(rank, map[[32]byte]bool{})
+	return f.readRank(rank, newUsage())
 }
 
 // Check reads a whole file and reports the first byte of it that is not as written.
@@ -88,7 +89,7 @@ func Check(path string) (*Artifact, error) {
 }
 
 func open(name string, r io.ReaderAt, size int64) (*File, error) {
-	f := &File{name: name, r: r, close: func() error { return nil }, blobs: map[[32]byte]*entry{}, layers: map[[32]byte]*entry{}}
+	f := &File{name: name, r: r, close: func() error { return nil }, blobs: map[[32]byte]*entry{}, layers: map[[32]byte]*entry{}, groups: map[[32]byte]*entry{}}
 	head := make([]byte, min(size, headerSize))
 	if err := f.readAt(head, 0); err != nil {
 		return nil, fmt.Errorf("read artifact %s: %w", name, err)
@@ -138,7 +139,10 @@ func (f *File) readTable(h header, fileSize int64) error {
 		if s.compression == stored && s.size != s.storedSize {
 			return bad("%s has %d bytes stored plainly as %d", s.kind, s.size, s.storedSize)
 		}
-		if s.compression != stored {
+		if s.kind == kindGroup && s.size > maxGroup {
+			return bad("group of %d bytes (at most %d)", s.size, maxGroup)
+		}
+		if s.compression != stored && s.kind != kindGroup {
 			if unpacked += min(s.size, maxCompressed+1); unpacked > maxCompressed {
 				return bad("more than %d bytes are compressed", maxCompressed)
 			}
@@ -171,11 +175,8 @@ func (f *File) assign(s *entry, version int) error {
 		if err := f.assignPart(s, version); err != nil {
 			return err
 		}
-	case kindBlob, kindLayer:
-		table := f.blobs
-		if s.kind == kindLayer {
-			table = f.layers
-		}
+	case kindBlob, kindLayer, kindGroup:
+		table := map[kind]map[[32]byte]*entry{kindBlob: f.blobs, kindLayer: f.layers, kindGroup: f.groups}[s.kind]
 		if table[s.sha256] != nil {
 			return fmt.Errorf("%s %x occurs twice", s.kind, s.sha256)
 		}
@@ -217,7 +218,7 @@ func (f *File) Ranks() int { return len(f.parts) }
 
 // Section is one line of a file's section table; sizes and the offset are in bytes.
 type Section struct {
-	Kind                     string // "manifest", "graph", "buffers", "blob", "layer", or what a newer medusa added, by number
+	Kind                     string // "manifest", "graph", "buffers", "blob", "layer", "group", or what a newer medusa added, by number
 	Offset, StoredSize, Size uint64
 }
 
@@ -263,8 +264,13 @@ func (f *File) RankManifest(rank int) (*Manifest, error) {
 	return m, nil
 }
 
-// readGraph reads a rank's graphs and the saved contents that they need, and adds the blobs that these are to used.
-func (f *File) readGraph(p part, used map[[32]byte]bool) (*graphir.Spec, error) {
+// usage collects what the ranks that were read refer to, by digest.
+type usage struct{ blobs, groups map[[32]byte]bool }
+
+func newUsage() *usage { return &usage{map[[32]byte]bool{}, map[[32]byte]bool{}} }
+
+// readGraph reads a rank's graphs and the saved contents that they need. Row groups are left compressed.
+func (f *File) readGraph(p part, used *usage) (*graphir.Spec, error) {
 	data, err := f.read(p.graph)
 	if err != nil {
 		return nil, err
@@ -274,8 +280,9 @@ func (f *File) readGraph(p part, used map[[32]byte]bool) (*graphir.Spec, error) 
 		return nil, err
 	}
 	var blobErr error
-	spec, err := graphir.DecodeDetached(data, buffers, func(sum [32]byte, _ uint64) ([]byte, error) {
-		used[sum] = true
+	groups := rowGroups{}
+	spec, err := graphir.DecodeDetached(data, buffers, graphir.Source{Group: groups.read, Blob: func(sum [32]byte, _ uint64) ([]byte, error) {
+		used.blobs[sum] = true
 		s := f.blobs[sum]
 		if s == nil {
 			return nil, fmt.Errorf("blob %x is missing", sum)
@@ -283,7 +290,7 @@ func (f *File) readGraph(p part, used map[[32]byte]bool) (*graphir.Spec, error) 
 		data, err := f.read(s)
 		blobErr = err
 		return data, err
-	})
+	}})
 	switch {
 	case blobErr != nil:
 		return nil, blobErr
@@ -291,6 +298,12 @@ func (f *File) readGraph(p part, used map[[32]byte]bool) (*graphir.Spec, error) 
 		return nil, fmt.Errorf("read artifact %s: %w: %w", f.name, ErrVersion, err)
 	case err != nil:
 		return nil, f.corrupt(p.holding(err), err)
+	}
+	for _, sum := range spec.Rows.Digests() {
+		used.groups[sum] = true
+		if err := groups.load(f, sum); err != nil {
+			return nil, err
+		}
 	}
 	return spec, nil
 }
@@ -305,7 +318,7 @@ func (p part) holding(err error) *entry {
 }
 
 func (f *File) readAll() (*Artifact, error) {
-	used := map[[32]byte]bool{}
+	used := newUsage()
 	a, err := f.readRank(0, used)
 	if err != nil {
 		return nil, err
@@ -317,14 +330,15 @@ func (f *File) readAll() (*Artifact, error) {
 		}
 		a.Peers = append(a.Peers, peer)
 	}
-	if len(used) != len(f.blobs) {
-		return nil, &CorruptError{f.name, "sections", headerSize, fmt.Errorf("buffers refer to %d of %d blobs", len(used), len(f.blobs))}
+	if len(used.blobs) != len(f.blobs) || len(used.groups) != len(f.groups) {
+		return nil, &CorruptError{f.name, "sections", headerSize, fmt.Errorf("buffers refer to %d of %d blobs, graphs to %d of %d groups",
+			len(used.blobs), len(f.blobs), len(used.groups), len(f.groups))}
 	}
 	return a, f.checkLayers(a.Layers)
 }
 
-// readRank reads one rank's part and adds the blobs that it refers to.
-func (f *File) readRank(rank int, used map[[32]byte]bool) (*Artifact, error) {
+// readRank reads one rank's part.
+func (f *File) readRank(rank int, used *usage) (*Artifact, error) {
 	m, err := f.RankManifest(rank)
 	if err != nil {
 		return nil, err

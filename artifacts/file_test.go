@@ -54,7 +54,7 @@ func small() *Artifact {
 }
 
 // encodeAll returns the bytes of an artifact file.
-func encodeAll(a *Artifact) ([]byte, error) { return join(encode(a)) }
+func encodeAll(a *Artifact) ([]byte, error) { return join(encode(a, &spill{})) }
 
 func join(parts []io.Reader, err error) ([]byte, error) {
 	if err != nil {

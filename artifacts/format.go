@@ -34,6 +34,7 @@ const (
 	kindBuffers  kind = 3
 	kindBlob     kind = 4
 	kindLayer    kind = 5
+	kindGroup    kind = 6
 )
 
 func (k kind) String() string {
@@ -48,6 +49,8 @@ func (k kind) String() string {
 		return "blob"
 	case kindLayer:
 		return "layer"
+	case kindGroup:
+		return "group"
 	default:
 		return fmt.Sprintf("section of kind %d", uint16(k))
 	}

@@ -17,22 +17,23 @@ import (
 // Write makes the artifact file at path. The file appears there complete and synced, or not at all: what was there
 // before stays until then. Equal artifacts give equal bytes.
 func Write(path string, a *Artifact) error {
-	parts, err := encode(a)
-	if err != nil {
-		return fmt.Errorf("write artifact %s: %w", path, err)
+	s := &spill{dir: filepath.Dir(path)}
+	parts, err := encode(a, s)
+	if err == nil {
+		err = writeAtomically(path, parts)
 	}
-	if err := writeAtomically(path, parts); err != nil {
+	if err := errors.Join(err, s.Close()); err != nil {
 		return fmt.Errorf("write artifact %s: %w", path, err)
 	}
 	return nil
 }
 
-// encode returns the bytes of an artifact file, in pieces that follow each other.
-func encode(a *Artifact) ([]io.Reader, error) {
+// encode returns the bytes of an artifact file, in pieces that follow each other, some of them in s.
+func encode(a *Artifact, s *spill) ([]io.Reader, error) {
 	if a.Ranks() > maxRanks {
 		return nil, fmt.Errorf("it has %d ranks (at most %d)", a.Ranks(), maxRanks)
 	}
-	p := &packer{version: 1}
+	p := &packer{version: 1, spill: s, written: map[[32]byte]bool{}}
 	var blobs []graphir.Blob
 	for rank := range a.Ranks() {
 		if rank > 0 && (len(a.Rank(rank).Layers) > 0 || len(a.Rank(rank).Peers) > 0) {
@@ -69,6 +70,8 @@ type packer struct {
 	bodies  []io.Reader
 	err     error
 	used    uint64 // of maxCompressed
+	spill   *spill
+	written map[[32]byte]bool // row groups
 }
 
 // part adds one rank's own sections and returns the blobs that they refer to.
@@ -83,14 +86,16 @@ func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 	if len(manifest) > maxManifest {
 		return nil, fmt.Errorf("manifest takes %d bytes (at most %d)", len(manifest), maxManifest)
 	}
-	sections, err := graphir.EncodeDetached(a.Spec)
+	raw := &spill{dir: p.spill.dir}
+	defer raw.Close()
+	sections, err := graphir.EncodeDetached(a.Spec, raw)
 	if err != nil {
 		return nil, err
 	}
 	p.add(kindManifest, manifest, sha256.Sum256(manifest))
 	p.add(kindGraph, sections.Graph, sha256.Sum256(sections.Graph))
 	p.add(kindBuffers, sections.Buffers, sha256.Sum256(sections.Buffers))
-	return sections.Blobs, nil
+	return sections.Blobs, p.groups(sections)
 }
 
 func (p *packer) add(k kind, data []byte, sum [32]byte) {

@@ -2,6 +2,7 @@ package graphir_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"runtime"
 	"strings"
@@ -19,10 +20,11 @@ import (
 type wire struct {
 	*graphpb.GraphSection
 	*graphpb.BufferSection
-	Graphs    []*graphpb.Graph
-	Children  []*graphpb.Graph
-	BlobData  [][]byte
-	GroupData [][]byte
+	Graphs   []*graphpb.Graph
+	Children []*graphpb.Graph
+	BlobData [][]byte
+	Rows     [][]*graphpb.Graph // by row group
+	Trusting bool               // digests and sizes of row groups are left as they are
 }
 
 // message returns handmade in its wire form.
@@ -45,7 +47,11 @@ func open(t testing.TB, s *graphir.Spec) *wire {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.GroupData = append(w.GroupData, data)
+		group := &graphpb.RowGroup{}
+		if err := proto.Unmarshal(data, group); err != nil {
+			t.Fatal(err)
+		}
+		w.Rows = append(w.Rows, unpack(t, group.Graphs))
 	}
 	w.Graphs, w.Children = unpack(t, w.GraphSection.Graphs), unpack(t, w.GraphSection.Children)
 	return w
@@ -75,6 +81,18 @@ func pack(t testing.TB, graphs []*graphpb.Graph) [][]byte {
 
 func (w *wire) encode(t testing.TB) []byte {
 	w.GraphSection.Graphs, w.GraphSection.Children = pack(t, w.Graphs), pack(t, w.Children)
+	var groups [][]byte
+	for i, rows := range w.Rows {
+		data, err := proto.Marshal(&graphpb.RowGroup{Graphs: pack(t, rows)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(data); !w.Trusting && i < len(w.GroupSize) && 32*i+32 <= len(w.GroupSha256) {
+			w.GroupSize[i] = uint32(len(data))
+			copy(w.GroupSha256[32*i:], sum[:])
+		}
+		groups = append(groups, data)
+	}
 	graph, err := proto.Marshal(w.GraphSection)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +101,7 @@ func (w *wire) encode(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := proto.Marshal(&graphpb.Spec{Graph: graph, Buffers: buffers, BlobData: w.BlobData, GroupData: w.GroupData})
+	data, err := proto.Marshal(&graphpb.Spec{Graph: graph, Buffers: buffers, BlobData: w.BlobData, GroupData: groups})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,18 @@ type rowGroup struct {
 // Template numbers what a graph has in common with others but values: node types, kernels, layouts, attributes and edges.
 func (r *Rows) Template(graph int) int { return int(r.template[graph]) }
 
+// Digests are the SHA-256 of the row groups, in their order.
+func (r *Rows) Digests() [][32]byte {
+	if r == nil {
+		return nil
+	}
+	out := make([][32]byte, len(r.groups))
+	for i := range out {
+		out[i] = r.groups[i].sha256
+	}
+	return out
+}
+
 // needs returns the most memory that decoding any of the groups takes.
 func (r *Rows) needs() (narrow, wide, nodes int, body extent, err error) {
 	for g := range r.groups {

@@ -24,7 +24,7 @@ type Allocation struct {
 type Allocations []Allocation
 
 // ListAllocations says of every allocation who makes it and what is in it.
-func ListAllocations(s *graphir.Spec) Allocations {
+func ListAllocations(s *graphir.Spec) (Allocations, error) {
 	out := make(Allocations, len(s.Allocations))
 	for i, a := range s.Allocations {
 		out[i] = Allocation{Index: i, Kind: a.Kind.String(), Owner: a.Owner.String(), Size: a.Size, Live: a.Live, Use: "-", Tensors: []string{}}
@@ -34,9 +34,10 @@ func ListAllocations(s *graphir.Spec) Allocations {
 			out[p.Alloc].Pointers++
 		}
 	}
-	for i := range s.Graphs {
-		walk(s, &s.Graphs[i], func(n *graphir.Node) { eachPointer(n, count) })
-	}
+	err := s.EachGraph(func(_ int, g *graphir.Graph) error {
+		walk(s, g, func(n *graphir.Node) { eachPointer(n, count) })
+		return nil
+	})
 	for i := range s.Contents {
 		if c := &s.Contents[i]; c.Space == graphir.SpaceAlloc {
 			out[c.Alloc].Saved += uint64(len(c.Data))
@@ -52,7 +53,7 @@ func ListAllocations(s *graphir.Spec) Allocations {
 		}
 		a.Tensors = append(a.Tensors, n.Name)
 	}
-	return out
+	return out, err
 }
 
 func eachPointer(n *graphir.Node, visit func(graphir.Pointer)) {

@@ -73,7 +73,7 @@ func (d *Diff) Empty() bool {
 func (t *TableDiff) empty() bool { return len(t.OnlyA)+len(t.OnlyB)+len(t.Changed) == 0 }
 
 // Compare finds every difference between two artifacts.
-func Compare(a, b *artifacts.Artifact) *Diff {
+func Compare(a, b *artifacts.Artifact) (*Diff, error) {
 	d := &Diff{Identity: []FactorDiff{}, Values: []ValueDiff{}}
 	for _, f := range artifacts.Diff(a.Identity, b.Identity) {
 		row := FactorDiff{Key: f.Key, Level: f.Level.String()}
@@ -98,8 +98,9 @@ func Compare(a, b *artifacts.Artifact) *Diff {
 	d.layers(a.Layers, b.Layers)
 	d.Kernels = pair(kernelEntries(a.Spec), kernelEntries(b.Spec))
 	d.Allocations = pair(allocationEntries(a.Spec), allocationEntries(b.Spec))
-	d.Graphs = compareGraphs(a.Spec, b.Spec)
-	return d
+	var err error
+	d.Graphs, err = compareGraphs(a.Spec, b.Spec)
+	return d, err
 }
 
 func triggers(s *graphir.Spec) string {

@@ -10,16 +10,25 @@ import (
 
 func digest(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data))[:23] }
 
-func compareGraphs(a, b *graphir.Spec) GraphsDiff {
+func compareGraphs(a, b *graphir.Spec) (GraphsDiff, error) {
 	out := GraphsDiff{OnlyA: []string{}, OnlyB: []string{}, Changed: []GraphDiff{}}
 	inA, inB := labels(a), labels(b)
+	ca, cb := a.NewCursor(), b.NewCursor()
 	for i, label := range inA {
 		j := slices.Index(inB, label)
 		if j < 0 {
 			out.OnlyA = append(out.OnlyA, label)
 			continue
 		}
-		d := compareGraph(describe(a, i, &a.Graphs[i]), describe(b, j, &b.Graphs[j]))
+		ga, err := load(ca, a, i)
+		if err != nil {
+			return out, err
+		}
+		gb, err := load(cb, b, j)
+		if err != nil {
+			return out, err
+		}
+		d := compareGraph(ga, gb)
 		if d.Label = label; len(d.Values)+len(d.Nodes)+len(d.Edges) > 0 {
 			out.Changed = append(out.Changed, d)
 		}
@@ -29,7 +38,7 @@ func compareGraphs(a, b *graphir.Spec) GraphsDiff {
 			out.OnlyB = append(out.OnlyB, label)
 		}
 	}
-	return out
+	return out, nil
 }
 
 // labels are unique: graphs that share one are told apart by their order.

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,13 +86,21 @@ func FindGraph(s *graphir.Spec, name string) (*Graph, error) {
 	labels := make([]string, len(s.Graphs))
 	for i := range s.Graphs {
 		if labels[i] = s.Graphs[i].Label; labels[i] == name {
-			return describe(s, i, &s.Graphs[i]), nil
+			return load(s.NewCursor(), s, i)
 		}
 	}
 	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(s.Graphs) {
-		return describe(s, i, &s.Graphs[i]), nil
+		return load(s.NewCursor(), s, i)
 	}
 	return nil, &NotFoundError{name, labels}
+}
+
+func load(c *graphir.Cursor, s *graphir.Spec, index int) (*Graph, error) {
+	g, err := c.Graph(index)
+	if err != nil {
+		return nil, err
+	}
+	return describe(s, index, g), nil
 }
 
 func describe(s *graphir.Spec, index int, g *graphir.Graph) *Graph {
@@ -117,7 +126,7 @@ func describeNode(s *graphir.Spec, index int, n *graphir.Node) Node {
 		k := n.Kernel
 		kernel := &s.Kernels[k.Kernel]
 		out.Kernel, out.Module = kernel.Name, &kernel.Module
-		out.Grid, out.Block, out.SharedBytes = k.Grid[:], k.Block[:], k.SharedBytes
+		out.Grid, out.Block, out.SharedBytes = slices.Clone(k.Grid[:]), slices.Clone(k.Block[:]), k.SharedBytes
 		for _, a := range s.Arguments(k) {
 			out.Arguments = append(out.Arguments, describeArgument(&a))
 		}

@@ -20,8 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "accept the tables as they are")
 
-// load returns a spec in which every field of the graph IR is used.
-func load(t *testing.T) *graphir.Spec {
+// loadSpec returns a spec in which every field of the graph IR is used.
+func loadSpec(t *testing.T) *graphir.Spec {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "graphir", "testdata", "v2.graph"))
 	if err != nil {
@@ -37,14 +37,21 @@ func load(t *testing.T) *graphir.Spec {
 func artifact(t *testing.T) *artifacts.Artifact {
 	return &artifacts.Artifact{
 		Identity: artifacts.Identity{{Key: "gpu.name", Value: "GPU"}, {Key: "driver.version", Value: "12080"}, {Key: "host.kernel", Value: "6.1"}},
-		Spec:     load(t),
+		Spec:     loadSpec(t),
 		Stages:   []artifacts.StageTimes{{Mode: "native", Device: "GPU", Date: "2026-01-02", Stages: []artifacts.Stage{{Name: "weights", Seconds: 1.5}}}},
 		Layers:   []artifacts.Layer{{Name: "triton", Path: "/cache", Size: 10, Files: 2, PackedSize: 5}},
 	}
 }
 
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func TestTables(t *testing.T) {
-	s := load(t)
+	s := loadSpec(t)
 	later, err := FindGraph(s, "later")
 	if err != nil {
 		t.Fatal(err)
@@ -56,8 +63,8 @@ func TestTables(t *testing.T) {
 	sections := []artifacts.Section{{Kind: "graph", Offset: 100, StoredSize: 50, Size: 80}, {Kind: "blob", Offset: 150, StoredSize: 7, Size: 9},
 		{Kind: "blob", Offset: 157, StoredSize: 3, Size: 3}}
 	for name, v := range map[string]interface{ WriteTable(io.Writer) error }{
-		"summary": Summarize("x.medusa", artifact(t)), "later": later, "second": second, "kernels": ListKernels(s),
-		"allocs": ListAllocations(s), "sizes": Measure(sections, s),
+		"summary": must(Summarize("x.medusa", artifact(t))), "later": later, "second": second, "kernels": must(ListKernels(s)),
+		"allocs": must(ListAllocations(s)), "sizes": must(Measure(sections, s)),
 	} {
 		var table, object bytes.Buffer
 		if err := v.WriteTable(&table); err != nil {
@@ -118,7 +125,7 @@ func TestBytes(t *testing.T) {
 
 // Every kind of difference is found, on its own, and named where it is.
 func TestCompareFindsEveryDifference(t *testing.T) {
-	if d := Compare(artifact(t), artifact(t)); !d.Empty() {
+	if d := must(Compare(artifact(t), artifact(t))); !d.Empty() {
 		t.Errorf("equal artifacts differ: %+v", d)
 	}
 	for _, row := range []struct {
@@ -151,7 +158,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 	} {
 		b := artifact(t)
 		row.change(b)
-		d := Compare(artifact(t), b)
+		d := must(Compare(artifact(t), b))
 		var table bytes.Buffer
 		if err := d.WriteTable(&table, "a", "b"); err != nil {
 			t.Fatal(err)

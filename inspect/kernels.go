@@ -26,7 +26,7 @@ type Kernel struct {
 type Kernels []Kernel
 
 // ListKernels counts each kernel's nodes over all graphs and the graphs that they embed.
-func ListKernels(s *graphir.Spec) Kernels {
+func ListKernels(s *graphir.Spec) (Kernels, error) {
 	out := make(Kernels, len(s.Kernels))
 	for i := range s.Kernels {
 		k := &s.Kernels[i]
@@ -39,9 +39,9 @@ func ListKernels(s *graphir.Spec) Kernels {
 			out[i].ParamBytes = k.Params[n-1].Offset + k.Params[n-1].Size
 		}
 	}
-	for i := range s.Graphs {
+	err := s.EachGraph(func(_ int, g *graphir.Graph) error {
 		seen := map[uint32]bool{}
-		walk(s, &s.Graphs[i], func(n *graphir.Node) {
+		walk(s, g, func(n *graphir.Node) {
 			if n.Kernel == nil {
 				return
 			}
@@ -51,13 +51,14 @@ func ListKernels(s *graphir.Spec) Kernels {
 				out[n.Kernel.Kernel].Graphs++
 			}
 		})
-	}
+		return nil
+	})
 	for _, tr := range s.Triggers {
 		for _, k := range tr.Kernels {
 			out[k].Triggered = true
 		}
 	}
-	return out
+	return out, err
 }
 
 // walk visits a graph's nodes and those of the graphs that it embeds.

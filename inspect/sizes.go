@@ -35,7 +35,7 @@ type GraphSize struct {
 }
 
 // Measure takes the file's section table and its graphs.
-func Measure(sections []artifacts.Section, s *graphir.Spec) *Sizes {
+func Measure(sections []artifacts.Section, s *graphir.Spec) (*Sizes, error) {
 	out := &Sizes{Sections: []SectionSize{}, Graphs: []GraphSize{}}
 	place := map[string]int{}
 	for _, sec := range sections {
@@ -50,10 +50,11 @@ func Measure(sections []artifacts.Section, s *graphir.Spec) *Sizes {
 		out.Sections[i].Stored += sec.StoredSize
 		out.Sections[i].Size += sec.Size
 	}
-	for i := range s.Graphs {
-		out.Graphs = append(out.Graphs, sizeOf(s, &s.Graphs[i]))
-	}
-	return out
+	err := s.EachGraph(func(_ int, g *graphir.Graph) error {
+		out.Graphs = append(out.Graphs, sizeOf(s, g))
+		return nil
+	})
+	return out, err
 }
 
 func sizeOf(s *graphir.Spec, g *graphir.Graph) GraphSize {

@@ -43,7 +43,7 @@ type Layer struct {
 }
 
 // Summarize gives the overview of an artifact read from a file of that name.
-func Summarize(file string, art *artifacts.Artifact) *Summary {
+func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 	s := &Summary{
 		File: file, Created: art.Created.Format("2006-01-02T15:04:05Z07:00"), Identity: map[string]string{},
 		KVBytes: art.KV.KVBytes, Graphs: len(art.Spec.Graphs), Kernels: len(art.Spec.Kernels), Modules: len(art.Spec.Modules),
@@ -53,11 +53,12 @@ func Summarize(file string, art *artifacts.Artifact) *Summary {
 	for _, f := range art.Identity {
 		s.Identity[f.Key] = f.Value
 	}
-	for i := range art.Spec.Graphs {
-		size := sizeOf(art.Spec, &art.Spec.Graphs[i])
+	err := art.Spec.EachGraph(func(_ int, g *graphir.Graph) error {
+		size := sizeOf(art.Spec, g)
 		s.Nodes += size.Nodes
 		s.Pointers += size.Pointers
-	}
+		return nil
+	})
 	for _, c := range art.Spec.Contents {
 		s.ContentBytes += len(c.Data)
 	}
@@ -70,7 +71,7 @@ func Summarize(file string, art *artifacts.Artifact) *Summary {
 	for _, l := range art.Layers {
 		s.Layers = append(s.Layers, Layer{l.Name, l.Path, l.Files, l.Size, l.PackedSize})
 	}
-	return s
+	return s, err
 }
 
 // WriteTable writes the overview for people.

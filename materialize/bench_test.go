@@ -51,7 +51,7 @@ func compileAll(dir string) error {
 		if len(spec.Graphs) > mostGraphs {
 			continue // beyond what an artifact may hold: compiling alone is measured
 		}
-		if _, err := graphir.EncodeDetached(spec); err != nil {
+		if _, err := graphir.EncodeDetached(spec, nil); err != nil {
 			return err
 		}
 	}

@@ -93,6 +93,15 @@ func functionsFor(spec *graphir.Spec) []cuda.Function {
 	return functions
 }
 
+func groups(b *testing.B, spec *graphir.Spec) [][]int {
+	b.Helper()
+	out, err := groupByShape(spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return out
+}
+
 // buildAll makes the graphs of a spec, memory for them included.
 func buildAll(b *testing.B, spec *graphir.Spec) {
 	m := memoryFor(spec)
@@ -100,7 +109,7 @@ func buildAll(b *testing.B, spec *graphir.Spec) {
 		b.Fatal(err)
 	}
 	builder := &builder{spec: spec, memory: m, functions: functionsFor(spec), context: 1}
-	if _, err := builder.build(groupByShape(spec)); err != nil {
+	if _, err := builder.build(groups(b, spec)); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -157,7 +166,7 @@ func BenchmarkFirst(b *testing.B) {
 			builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1, sheet: &sheet{}}
 			pages, blank, stop := make(chan page), make(chan *sheet, 1), make(chan struct{})
 			blank <- &sheet{}
-			go builder.write(groupByShape(a.Spec), pages, blank, stop)
+			go builder.write(groups(b, a.Spec), pages, blank, stop)
 			if p := <-pages; p.err != nil || len(p.program.calls) < 350 {
 				b.Fatalf("%d calls: %v", len(p.program.calls), p.err)
 			}
@@ -185,10 +194,15 @@ type floorGraph struct {
 // prepareFloor makes the floor's arrays for the same graphs.
 func prepareFloor(b *testing.B, spec *graphir.Spec) uintptr {
 	graphs := make([]floorGraph, len(spec.Graphs))
-	for _, group := range groupByShape(spec) {
-		types := make([]byte, len(spec.Graphs[group[0]].Nodes))
+	cursor := spec.NewCursor()
+	for _, group := range groups(b, spec) {
+		g, err := cursor.Graph(group[0])
+		if err != nil {
+			b.Fatal(err)
+		}
+		types := make([]byte, len(g.Nodes))
 		for i := range types {
-			types[i] = byte(spec.Graphs[group[0]].Nodes[i].Type)
+			types[i] = byte(g.Nodes[i].Type)
 		}
 		for _, member := range group {
 			graphs[member] = floorGraph{&types[0], uint32(len(types)), uint32(group[0])}
@@ -214,7 +228,7 @@ func counted() stubCounts {
 // BenchmarkFloor measures building the graphs of a spec in memory against the floor, with a driver of published cost.
 func BenchmarkFloor(b *testing.B) {
 	requireStub(b)
-	for _, w := range []bench.Workload{bench.Paper()[1], bench.Foundry(128)} {
+	for _, w := range []bench.Workload{bench.Paper()[1], bench.VLLM(), bench.Foundry(128), bench.Foundry(256)} {
 		b.Run(w.Name, func(b *testing.B) {
 			spec := specOf(b, w)
 			floor := prepareFloor(b, spec)
@@ -249,7 +263,7 @@ func BenchmarkFloor(b *testing.B) {
 // BenchmarkOwn measures our own time: everything from the artifact to its graphs with a driver that returns at once.
 func BenchmarkOwn(b *testing.B) {
 	requireStub(b)
-	for _, w := range []bench.Workload{bench.Paper()[1], bench.Foundry(64)} {
+	for _, w := range []bench.Workload{bench.Paper()[1], bench.VLLM(), bench.Foundry(128), bench.Foundry(256)} {
 		b.Run(w.Name, func(b *testing.B) {
 			path := artifactOf(b, w)
 			info, err := os.Stat(path)

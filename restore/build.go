@@ -95,8 +95,9 @@ func (b *builder) build(groups [][]int) ([]cuda.GraphExec, error) {
 // write writes the programs of all graphs, group by group.
 func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, stop <-chan struct{}) {
 	defer close(pages)
+	cursor := b.spec.NewCursor()
 	for _, members := range groups {
-		nodes := len(b.spec.Graphs[members[0]].Nodes)
+		nodes := b.spec.Nodes(members[0])
 		slots, err := place[uint64](&b.slots, 1+nodes+len(members))
 		var t *template
 		if err == nil {
@@ -111,12 +112,16 @@ func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, 
 				return
 			}
 			b.sheet.reset()
-			g, exec := &b.spec.Graphs[m], &slots[1+nodes+i]
+			exec := &slots[1+nodes+i]
+			var g *graphir.Graph
+			if err == nil {
+				g, err = cursor.Graph(m)
+			}
 			if err == nil {
 				err = b.lay(t, g, i == 0, exec)
 			}
 			if err != nil {
-				err = fmt.Errorf("build graph %s: %w", g.Label, err)
+				err = fmt.Errorf("build graph %s: %w", b.spec.Graphs[m].Label, err)
 			}
 			select {
 			case pages <- page{b.sheet, m, i == len(members)-1, t, exec, err}:

@@ -169,29 +169,22 @@ func enumerate(m cuda.Module) (hiddenModule, error) {
 // unused kernels are 0.
 func (r *resolver) resolve() ([]cuda.Function, error) {
 	functions := make([]cuda.Function, len(r.spec.Kernels))
-	var first error
-	r.spec.AllGraphs(func(g *graphir.Graph) {
-		for i := range g.Nodes {
-			n := &g.Nodes[i]
-			if first != nil || n.Kernel == nil || functions[n.Kernel.Kernel] != 0 {
-				continue
-			}
-			k := r.spec.Kernels[n.Kernel.Kernel]
-			f, kernel, err := r.findOrReload(k)
-			if err == nil {
-				err = checkLayout(f, k.Params)
-			}
-			if err == nil {
-				err = applyAttributes(f, kernel, k.Attrs)
-			}
-			if err != nil {
-				first = &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
-			}
-			functions[n.Kernel.Kernel] = f
+	for i, used := range r.spec.UsedKernels() {
+		if !used {
+			continue
 		}
-	})
-	if first != nil {
-		return nil, first
+		k := r.spec.Kernels[i]
+		f, kernel, err := r.findOrReload(k)
+		if err == nil {
+			err = checkLayout(f, k.Params)
+		}
+		if err == nil {
+			err = applyAttributes(f, kernel, k.Attrs)
+		}
+		if err != nil {
+			return nil, &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
+		}
+		functions[i] = f
 	}
 	return functions, nil
 }

@@ -61,13 +61,8 @@ func (m *memory) allocate() error {
 // referenced reports for each object whether a graph, a saved content or a named tensor refers to it. What nothing refers
 // to was scratch of the skipped warm-up.
 func referenced(spec *graphir.Spec) []bool {
-	used := make([]bool, spec.Objects())
+	used := spec.Referred()
 	visit := func(p graphir.Pointer) { used[spec.Target(p)] = true }
-	spec.AllGraphs(func(g *graphir.Graph) {
-		for i := range g.Nodes {
-			g.Nodes[i].Pointers(visit)
-		}
-	})
 	for _, c := range spec.Contents {
 		used[spec.Object(c.Space, c.Alloc)] = true
 		for _, f := range c.Fixups {

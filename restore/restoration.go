@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync/atomic"
 
+	"medusa/graphir"
 	"medusa/internal/cuda"
 	"medusa/restore/status"
 )
@@ -165,7 +166,10 @@ func (s *Session) buildInto(r *restoration, functions []cuda.Function, events []
 		r.execs, r.lazy = make([]cuda.GraphExec, len(s.spec.Graphs)), b
 		return r.watch(s.spec)
 	}
-	groups := groupByShape(s.spec)
+	groups, err := groupByShape(s.spec)
+	if err != nil {
+		return err
+	}
 	if r.execs, err = b.build(groups); err != nil {
 		return err
 	}
@@ -182,6 +186,9 @@ func codeOf(err error, deflt Code) Code {
 	var failed *CheckError
 	if errors.As(err, &failed) {
 		return CheckFailed
+	}
+	if errors.Is(err, graphir.ErrCorrupt) {
+		return ArtifactCorrupt // a row group
 	}
 	if errors.Is(err, cuda.OutOfMemory) {
 		return Memory

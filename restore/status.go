@@ -57,8 +57,8 @@ func (s *Session) report(kind string, cause error) {
 			st.Addresses = status.Exact
 		}
 		st.Graphs, st.Templates, st.Kernels, st.Allocations = len(r.execs), r.templates, r.kernels, len(r.memory.owned)
-		for _, g := range s.spec.Graphs {
-			st.Nodes += len(g.Nodes)
+		for i := range s.spec.Graphs {
+			st.Nodes += s.spec.Nodes(i)
 		}
 	}
 	if err := status.Write(s.env.status, &st); err != nil {

@@ -10,12 +10,27 @@ import (
 
 // groupByShape returns the spec's graphs, as indices, grouped by what a template fixes: node types, node attributes,
 // events, kinds of memory and edges with their data. Members of a group differ only in what setting a node's parameters changes. Groups stand in the
-// order of their first members.
-func groupByShape(spec *graphir.Spec) [][]int {
+// order of their first members. Of row groups those are read that hold the first graph of a template, and others where values
+// decide: of copies, what kind of memory they touch.
+func groupByShape(spec *graphir.Spec) ([][]int, error) {
 	var groups [][]int
 	byShape := make(map[string]int)
+	cursor, known := spec.NewCursor(), make(map[int]string)
 	for i := range spec.Graphs {
-		key := shape(spec, i)
+		template := -1
+		if spec.Rows != nil {
+			template = spec.Rows.Template(i)
+		}
+		key, ok := known[template]
+		if !ok {
+			g, err := cursor.Graph(i)
+			if err != nil {
+				return nil, err
+			}
+			if key = shape(spec, g, i); template >= 0 && !slices.ContainsFunc(g.Nodes, decidedByValues) {
+				known[template] = key
+			}
+		}
 		g, ok := byShape[key]
 		if !ok {
 			g = len(groups)
@@ -24,13 +39,15 @@ func groupByShape(spec *graphir.Spec) [][]int {
 		}
 		groups[g] = append(groups[g], i)
 	}
-	return groups
+	return groups, nil
 }
+
+// decidedByValues: whether graphs with such a node share a template depends on more than its type.
+func decidedByValues(n graphir.Node) bool { return n.Memcpy != nil || n.Type == graphir.NodeChild }
 
 // shape encodes what must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
 // parameters of a node sets its function, too. Embedded graphs have no setter: a graph with one shares with no other.
-func shape(spec *graphir.Spec, index int) string {
-	g := &spec.Graphs[index]
+func shape(spec *graphir.Spec, g *graphir.Graph, index int) string {
 	b := make([]byte, 0, 3*len(g.Nodes)+7*len(g.Edges))
 	b = binary.AppendUvarint(b, uint64(len(g.Nodes)))
 	for _, n := range g.Nodes {

@@ -46,7 +46,7 @@ func TestGroupByShape(t *testing.T) {
 		8: kernelGraph(4, chain(3)),
 	}}
 	want := [][]int{{0, 2, 7}, {1}, {3}, {4}, {5}, {6}, {8}}
-	if got := groupByShape(spec); !reflect.DeepEqual(got, want) {
+	if got, err := groupByShape(spec); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("groups %v, want %v", got, want)
 	}
 }

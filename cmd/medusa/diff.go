@@ -41,7 +41,10 @@ cannot be said.`,
 			if err != nil {
 				return trouble{err}
 			}
-			d := inspect.Compare(a, b)
+			d, err := inspect.Compare(a, b)
+			if err != nil {
+				return trouble{err}
+			}
 			if format == "json" {
 				err = writeJSON(cmd.OutOrStdout(), d)
 			} else {

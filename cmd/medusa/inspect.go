@@ -104,13 +104,16 @@ func (o *inspection) run(out io.Writer, path string) error {
 		}
 		v = g
 	case o.kernels:
-		v = inspect.ListKernels(art.Spec)
+		v, err = inspect.ListKernels(art.Spec)
 	case o.allocations:
-		v = inspect.ListAllocations(art.Spec)
+		v, err = inspect.ListAllocations(art.Spec)
 	case o.sizes:
-		v = inspect.Measure(sections, art.Spec)
+		v, err = inspect.Measure(sections, art.Spec)
 	default:
-		v = inspect.Summarize(path, art)
+		v, err = inspect.Summarize(path, art)
+	}
+	if err != nil {
+		return err
 	}
 	if o.format == "json" {
 		return writeJSON(out, v)
@@ -167,5 +170,9 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 func writeSummary(w io.Writer, path string, art *artifacts.Artifact) error {
-	return inspect.Summarize(path, art).WriteTable(w)
+	s, err := inspect.Summarize(path, art)
+	if err != nil {
+		return err
+	}
+	return s.WriteTable(w)
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"medusa/graphir"
 	"medusa/inspect"
 	"medusa/inspect/draw"
 )
@@ -25,8 +24,7 @@ type kernelBar struct {
 
 const topKernels = 14
 
-func newKernels(s *graphir.Spec) kernels {
-	list := inspect.ListKernels(s)
+func newKernels(list inspect.Kernels) kernels {
 	slices.SortStableFunc(list, func(a, b inspect.Kernel) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	var out kernels
 	for i, k := range list {
@@ -53,8 +51,7 @@ type graphBar struct {
 	Tick       string
 }
 
-func newGraphs(s *graphir.Spec) graphs {
-	list := inspect.Measure(nil, s).Graphs
+func newGraphs(list []inspect.GraphSize) graphs {
 	slices.SortStableFunc(list, func(a, b inspect.GraphSize) int {
 		return cmp.Or(cmp.Compare(a.Batch, b.Batch), strings.Compare(a.Label, b.Label))
 	})

@@ -62,8 +62,7 @@ const (
 	maxMarks                = 500
 )
 
-func newMemory(art *artifacts.Artifact) memory {
-	list := inspect.ListAllocations(art.Spec)
+func newMemory(art *artifacts.Artifact, list inspect.Allocations) memory {
 	m := memory{Count: len(list)}
 	for class, name := range groupNames {
 		m.Groups = append(m.Groups, legend{name, class})

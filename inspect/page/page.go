@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,13 +47,29 @@ type tile struct{ Value, Name, Note string }
 
 // Write writes the page of an artifact that was read from a file of this name.
 func Write(w io.Writer, file string, art *artifacts.Artifact, sections []artifacts.Section) error {
+	kernels, err := inspect.ListKernels(art.Spec)
+	if err != nil {
+		return err
+	}
+	allocations, err := inspect.ListAllocations(art.Spec)
+	if err != nil {
+		return err
+	}
+	sizes, err := inspect.Measure(sections, art.Spec)
+	if err != nil {
+		return err
+	}
+	summary, err := inspect.Summarize("", art)
+	if err != nil {
+		return err
+	}
 	v := &view{
-		Title: filepath.Base(file), Simulated: simulated(art), Timeline: newTimeline(art.Stages), Memory: newMemory(art),
-		Kernels: newKernels(art.Spec), Graphs: newGraphs(art.Spec), Sizes: inspect.Measure(sections, art.Spec), Layers: art.Layers,
+		Title: filepath.Base(file), Simulated: simulated(art), Timeline: newTimeline(art.Stages), Memory: newMemory(art, allocations),
+		Kernels: newKernels(kernels), Graphs: newGraphs(slices.Clone(sizes.Graphs)), Sizes: sizes, Layers: art.Layers,
 		Verified: art.Verification, Identity: art.Identity, Digest: art.Identity.Digest(),
 	}
 	v.facts(art)
-	v.tiles(art)
+	v.tiles(summary)
 	if err := tmpl.Execute(w, v); err != nil {
 		return fmt.Errorf("write page: %w", err)
 	}
@@ -86,7 +103,7 @@ func (v *view) facts(art *artifacts.Artifact) {
 	}
 }
 
-func (v *view) tiles(art *artifacts.Artifact) {
+func (v *view) tiles(s *inspect.Summary) {
 	native, restored := v.Timeline.total("native"), v.Timeline.total("restored")
 	switch {
 	case native > 0 && restored > 0:
@@ -94,7 +111,6 @@ func (v *view) tiles(art *artifacts.Artifact) {
 	case native > 0:
 		v.Tiles = append(v.Tiles, tile{seconds(native), "native start", "no restored start was measured"})
 	}
-	s := inspect.Summarize("", art)
 	v.Tiles = append(v.Tiles,
 		tile{fmt.Sprint(s.Graphs), "graphs", fmt.Sprintf("%d nodes, %d pointers", s.Nodes, s.Pointers)},
 		tile{fmt.Sprint(s.Kernels), "kernels", fmt.Sprintf("in %d modules, %d triggering layers", s.Modules, len(s.Triggers))},

@@ -97,7 +97,7 @@ func TestMarksOnlyLabel(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				sections, err := graphir.EncodeDetached(spec)
+				sections, err := graphir.EncodeDetached(spec, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

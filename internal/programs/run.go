@@ -139,7 +139,7 @@ func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
 		}
 	}
 	for i := range a.Spec.Graphs {
-		out.Nodes += len(a.Spec.Graphs[i].Nodes)
+		out.Nodes += a.Spec.Nodes(i)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (m *modeller) kernels() {
 
 func (m *modeller) graph(batch, layers int) {
 	g := graphir.Graph{Label: fmt.Sprintf("decode %d", batch), Batch: int64(batch)}
-	class := uint32(plainKernels + batch*gemmKernels/36) // each range of batch sizes has its matrix product
+	class := uint32(plainKernels + min(batch*gemmKernels/36, gemmKernels-1)) // each range of batch sizes has its matrix product
 	temp := uint64(0)
 	add := func(kernel uint32, x int, fixed ...graphir.Pointer) {
 		k := &graphir.KernelNode{Kernel: kernel, Grid: [3]uint32{uint32(batch * x), 1, 1}, Block: [3]uint32{128, 1, 1}}

@@ -31,7 +31,7 @@ var aims = []aim{
 	{"compile of ten models", "Paper", "compile-s", 2, "s"},
 	{"memory of compiling ten models", "Paper", "peak-MB", 300, "MB"},
 	{"restore over floor", "Floor/foundry-128", "over-floor", 1.15, ""},
-	{"own time per node", "Own/foundry-64", "own-ns/node", 300, "ns"},
+	{"own time per node", "Own/foundry-128", "own-ns/node", 300, "ns"},
 	{"artifact to first program", "First", "first-ms", 5, "ms"},
 	{"interposer per call", "ReplayCall", "worst-ns/call", 50, "ns"},
 	{"memory of 1,000,000 nodes over 100,000", "Large", "memory-ratio", 1.5, ""},

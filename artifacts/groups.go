@@ -1,0 +1,131 @@
+package artifacts
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"medusa/graphir"
+)
+
+// maxGroup bounds a row group before compression. Groups come out of compression one at a time, so they do not count among
+// what a file may compress.
+const maxGroup = 4 << 20
+
+var groupDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxGroup), zstd.WithDecoderLowmem(true))
+})
+
+// rowGroups are the stored bytes of the row groups that one rank's graphs are in: the file may be closed while they are
+// in use.
+type rowGroups map[[32]byte]rowGroup
+
+type rowGroup struct {
+	compression compression
+	stored      []byte
+}
+
+// load reads the section of a row group.
+func (g rowGroups) load(f *File, sum [32]byte) error {
+	s := f.groups[sum]
+	if s == nil {
+		return f.corrupt(f.parts[0].graph, fmt.Errorf("group %x is missing", sum))
+	}
+	data, err := f.readStored(s)
+	g[sum] = rowGroup{s.compression, data}
+	return err
+}
+
+// read is a graphir.Source's Group.
+func (g rowGroups) read(sum [32]byte, _ int, buffer []byte) ([]byte, error) {
+	group, known := g[sum]
+	if !known {
+		return nil, fmt.Errorf("group %x is missing", sum)
+	}
+	if group.compression == stored {
+		return append(buffer[:0], group.stored...), nil
+	}
+	dec, err := groupDecoder()
+	if err != nil {
+		return nil, err
+	}
+	return dec.DecodeAll(group.stored, buffer[:0])
+}
+
+// spill is a file without a name for row groups that are being written; it is made where one is needed.
+type spill struct {
+	dir  string
+	file *os.File
+	end  int64
+}
+
+func (s *spill) WriteAt(p []byte, off int64) (int, error) {
+	if s.file == nil {
+		f, err := os.CreateTemp(s.dir, ".medusa-groups-*")
+		if err != nil {
+			return 0, err
+		}
+		s.file = f
+		if err := os.Remove(f.Name()); err != nil {
+			return 0, err
+		}
+	}
+	n, err := s.file.WriteAt(p, off)
+	s.end = max(s.end, off+int64(n))
+	return n, err
+}
+
+func (s *spill) ReadAt(p []byte, off int64) (int, error) {
+	if s.file == nil {
+		return 0, io.EOF
+	}
+	return s.file.ReadAt(p, off)
+}
+
+// Close gives the space back.
+func (s *spill) Close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// groups adds the sections of row groups, each content once. Their stored bytes go to the packer's spill.
+func (p *packer) groups(sections *graphir.Sections) error {
+	var buffer []byte
+	for i, g := range sections.Groups {
+		if p.written[g.SHA256] {
+			continue
+		}
+		p.written[g.SHA256] = true
+		var err error
+		if buffer, err = sections.Group(i, buffer[:0]); err != nil {
+			return err
+		}
+		if sha256.Sum256(buffer) != g.SHA256 {
+			return errors.New("row group changed while it was written")
+		}
+		enc, err := zstdEncoder()
+		if err != nil {
+			return err
+		}
+		body, how := buffer, stored
+		if packed := enc.EncodeAll(buffer, nil); len(packed) < len(buffer) {
+			body, how = packed, zstded
+		}
+		at := p.spill.end
+		if _, err := p.spill.WriteAt(body, at); err != nil {
+			return err
+		}
+		p.bodies = append(p.bodies, io.NewSectionReader(p.spill, at, int64(len(body))))
+		p.entries = append(p.entries, entry{kind: kindGroup, compression: how, crc: crc32.Checksum(body, castagnoli),
+			storedSize: uint64(len(body)), size: uint64(len(buffer)), sha256: g.SHA256})
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package graphir_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+
+	"medusa/graphir"
+	"medusa/graphir/graphpb"
+	"medusa/graphir/internal/randspec"
+	"medusa/internal/testmem"
+)
+
+// third is second with so many nodes that they go into row groups. They repeat, so that its encoding, testdata/v3.graph, is
+// short. Graphs of two templates take turns.
+func third() *graphir.Spec {
+	s := second()
+	for i := range 30 {
+		g := graphir.Graph{Label: fmt.Sprintf("many-%d", i), Batch: int64(100 + i)}
+		for n := range 5000 + i%2 {
+			m := &graphir.MemsetNode{Dst: graphir.Pointer{Alloc: 2}, ElemSize: 1, Width: 4, Height: 1}
+			if n == 0 {
+				m.Value = uint32(i)
+			}
+			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemset, Memset: m})
+		}
+		s.Graphs = append(s.Graphs, g)
+	}
+	return s
+}
+
+func TestGoldenVersion3(t *testing.T) {
+	want := third()
+	encoded, err := graphir.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v3 := golden(t, "v3.graph", encoded, false)
+	spec, err := graphir.Decode(v3)
+	if err != nil {
+		t.Fatalf("version 3 no longer loads: %v", err)
+	}
+	if spec.Rows == nil || len(spec.Rows.Digests()) < 2 {
+		t.Fatal("no row groups")
+	}
+	if err := spec.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if !graphir.Equal(spec, want) || dump(t, spec) != dump(t, want) {
+		t.Error("version 3 loads as something else")
+	}
+	if !bytes.Equal(encoded, v3) {
+		t.Errorf("encoding changed: %d bytes instead of %d", len(encoded), len(v3))
+	}
+	if again, err := graphir.Encode(spec); err != nil || !bytes.Equal(again, v3) {
+		t.Errorf("encoded again: %d bytes instead of %d, %v", len(again), len(v3), err)
+	}
+}
+
+// What is known of graphs without reading row groups is what their nodes say, and a cursor reads them in any order.
+func TestRowsAgreeWithNodes(t *testing.T) {
+	want := randspec.Model(80, 90)
+	for i := range want.Graphs {
+		if i%3 == 0 { // another template
+			g := &want.Graphs[i]
+			g.Nodes, g.Edges = g.Nodes[:len(g.Nodes)-1], g.Edges[:len(g.Edges)-1]
+		}
+	}
+	data, err := graphir.Encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := graphir.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Rows == nil || !graphir.Equal(want, got) || graphir.Equal(got, randspec.Model(80, 90)) {
+		t.Fatal("another spec")
+	}
+	if fmt.Sprint(want.Referred()) != fmt.Sprint(got.Referred()) || fmt.Sprint(want.UsedKernels()) != fmt.Sprint(got.UsedKernels()) {
+		t.Error("other objects or kernels")
+	}
+	c := got.NewCursor()
+	for _, i := range rand.New(rand.NewPCG(1, 1)).Perm(len(want.Graphs)) {
+		g, err := c.Graph(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := &graphir.Spec{Graphs: []graphir.Graph{*g}}, &graphir.Spec{Graphs: want.Graphs[i : i+1]}
+		if !graphir.Equal(a, b) || got.Nodes(i) != want.Nodes(i) {
+			t.Fatalf("graph %d differs", i)
+		}
+		if same := got.Rows.Template(i) == got.Rows.Template(0); i <= 50 && same != (i%3 == 0) { // below, other kernels
+			t.Errorf("graph %d: template %d", i, got.Rows.Template(i))
+		}
+	}
+}
+
+// Foundry's set of 256 graphs with 1,000 nodes: reading all of it takes no more memory than a reader may, and little stays.
+func TestLargeSetTakesLittleMemory(t *testing.T) {
+	spec := randspec.Model(256, 91)
+	data, err := graphir.Encode(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := 0
+	testmem.Bounded(t, len(data), func() {
+		got, err := graphir.Decode(data)
+		if err == nil {
+			err = got.EachGraph(func(_ int, g *graphir.Graph) error {
+				nodes += len(g.Nodes)
+				return nil
+			})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+	if nodes < 256_000 {
+		t.Errorf("%d nodes", nodes)
+	}
+}
+
+func TestDamagedRows(t *testing.T) {
+	for want, spoil := range map[string]func(w *wire){
+		"decode groups: columns of unequal length":                     func(w *wire) { w.GroupSize = w.GroupSize[1:] },
+		"decode groups: they have":                                     func(w *wire) { w.GroupGraphs[0]-- },
+		"decode groups[0]: 0 of 33 graphs":                             func(w *wire) { w.GroupGraphs[0] = 0 },
+		"decode groups[0]: 34 of 33 graphs":                            func(w *wire) { w.GroupGraphs[0] = 34 },
+		"decode groups[0]: 1 of 33 graphs in 4194305 bytes":            func(w *wire) { w.GroupGraphs[0], w.GroupSize[0], w.Trusting = 1, 4<<20+1, true },
+		"decode groups: group 0 takes more than 16777216 bytes":        func(w *wire) { w.GroupGraphs[0]++; w.GroupGraphs[1]-- },
+		"decode groups[0]: it does not match its digest":               func(w *wire) { w.GroupSha256[31]++; w.Trusting = true },
+		"decode groups[1]: it does not match its digest":               func(w *wire) { w.GroupSize[1]++; w.Trusting = true },
+		"decode groups[0]: columns of unequal length":                  func(w *wire) { w.Rows[0] = w.Rows[0][1:] },
+		"decode groups[1]: columns of unequal length":                  func(w *wire) { w.Rows[1] = append(w.Rows[1], w.Rows[1][0]) },
+		"decode graphs[5]: base is not the graph of its template":      func(w *wire) { w.Rows[0][5].Base++ },
+		"decode graphs[3]: memset: change 0 at entry":                  func(w *wire) { w.Rows[0][3].Memset.Gap[0] = 1 << 30 },
+		"decode graphs[4]: template 99 of 6":                           func(w *wire) { w.GraphSection.Graphs = nil; w.Graphs[4].Template = 99 },
+		"decode graphs[0]: node 3: alloc#2+0 is not among the objects": func(w *wire) { w.Referred[1]++; w.Referred = w.Referred[:2] },
+		"decode spec: check graph spec: referred[1]: object 77 of":     func(w *wire) { w.Referred[1] = 77 - w.Referred[0] },
+		"decode spec: check graph spec: graphs[4].nodes[0].dst":        func(w *wire) { w.Rows[0][4].Memset = &graphpb.Changes{Gap: []uint32{0}, Delta: []int64{50}} },
+		"decode graphs[26]: only 1 row groups are present":             func(w *wire) { w.Rows = w.Rows[:1] },
+	} {
+		w := open(t, third())
+		spoil(w)
+		s, err := graphir.Decode(w.encode(t))
+		if err == nil {
+			err = s.Validate()
+		}
+		if !errors.Is(err, graphir.ErrCorrupt) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// Many graphs that name a large template, or many groups: neither makes a few bytes into much memory.
+func TestRowsBoundMemory(t *testing.T) {
+	many := open(t, third())
+	large := open(t, third())
+	for range 100_000 {
+		many.Graphs = append(many.Graphs, &graphpb.Graph{})
+	}
+	for range 300 {
+		large.Graphs = append(large.Graphs, large.Graphs[5])
+		large.Rows = append(large.Rows, []*graphpb.Graph{{}})
+		large.GroupGraphs, large.GroupSize = append(large.GroupGraphs, 1), append(large.GroupSize, 0)
+		large.GroupSha256 = append(large.GroupSha256, make([]byte, 32)...)
+	}
+	for name, w := range map[string]*wire{"many graphs": many, "large template": large} {
+		data := w.encode(t)
+		runtime.GC()
+		testmem.Bounded(t, len(data), func() {
+			s, err := graphir.Decode(data)
+			if err == nil {
+				err = s.Validate()
+			}
+			if !errors.Is(err, graphir.ErrCorrupt) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// A graph that no group can hold is refused where it is written.
+func TestGraphTooLarge(t *testing.T) {
+	s := handmade()
+	g := &s.Graphs[0]
+	for len(g.Nodes) < 400_000 {
+		g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeEmpty})
+	}
+	for i := range uint32(300_000) {
+		g.Edges = append(g.Edges, graphir.Edge{From: i % 100_000, To: 100_000 + i%99_999})
+	}
+	if _, err := graphir.Encode(s); err == nil || !strings.Contains(err.Error(), "bytes decoded (at most 16777216)") {
+		t.Errorf("got %v", err)
+	}
+}
