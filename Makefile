@@ -23,7 +23,7 @@ endif
 .PHONY: all lib bin demo test check generate clean conformance mutants faults test-oci fuzz-long
 all: lib bin
 
-include $(wildcard interpose/rules.mk internal/*/rules.mk runners/*/rules.mk simulate/rules.mk docs/kubernetes/rules.mk)
+include $(wildcard interpose/rules.mk internal/*/rules.mk restore/*/rules.mk runners/*/rules.mk simulate/rules.mk docs/kubernetes/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 

@@ -77,7 +77,10 @@ type Verification struct {
 	Graphs   []GraphCheck
 	SelfTest string // digest of the tokens that the engine's self test produced
 	Tokens   uint64 // how many they were
-	Unnamed  string // digest of memory that the engine had not named when its graphs were restored
+	// Memory that no replay changed since the graphs were restored: its digest, and which chunks it consists of
+	// (restore/digest.Unchanged).
+	Unchanged       string
+	UnchangedChunks []byte
 }
 
 // GraphCheck is the comparison of one graph's replays.
@@ -86,5 +89,5 @@ type GraphCheck struct {
 	BytesCompared       uint64
 	NativeDeterministic bool   // two native replays wrote the same bytes
 	Digest              string // of all memory that the graph wrote
-	Results             string // of its results after one replay; empty where they are not deterministic
+	Canary              string // of its results after one replay; empty where they are not deterministic
 }

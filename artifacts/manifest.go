@@ -74,9 +74,9 @@ func checkLayers(layers []Layer) error {
 
 func (m *Manifest) texts() []string {
 	v := &m.Verification
-	out := []string{v.Device, v.Driver, v.Date, v.SelfTest, v.Unnamed}
+	out := []string{v.Device, v.Driver, v.Date, v.SelfTest, v.Unchanged}
 	for _, g := range v.Graphs {
-		out = append(out, g.Label, g.Digest, g.Results)
+		out = append(out, g.Label, g.Digest, g.Canary)
 	}
 	for _, l := range m.Layers {
 		out = append(out, l.Path)
@@ -98,8 +98,8 @@ func (m *Manifest) encode() ([]byte, error) {
 	pb := &artifactpb.Manifest{
 		KvProfile: &artifactpb.KVProfile{KvBytes: kv.KVBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens},
-		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Unnamed: v.Unnamed,
-			Tokens: v.Tokens},
+		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
+			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks},
 	}
 	pb.RegionBase, pb.RegionSize = m.Region.Base, m.Region.Size
 	if !m.Created.IsZero() {
@@ -117,7 +117,7 @@ func (m *Manifest) encode() ([]byte, error) {
 	}
 	for _, g := range v.Graphs {
 		pb.Verification.Graphs = append(pb.Verification.Graphs, &artifactpb.GraphCheck{Label: g.Label,
-			BytesCompared: g.BytesCompared, NativeDeterministic: g.NativeDeterministic, Digest: g.Digest, Results: g.Results})
+			BytesCompared: g.BytesCompared, NativeDeterministic: g.NativeDeterministic, Digest: g.Digest, Canary: g.Canary})
 	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
@@ -139,7 +139,8 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	m := &Manifest{
 		KV: kvprofile.Profile{KVBytes: kv.KvBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens},
-		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens, Unnamed: v.Unnamed},
+		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
+			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks},
 	}
 	m.Region = graphir.Region{Base: pb.RegionBase, Size: pb.RegionSize}
 	if pb.Created != 0 {
@@ -156,7 +157,7 @@ func decodeManifest(data []byte) (*Manifest, error) {
 		m.Stages = append(m.Stages, times)
 	}
 	for _, g := range v.Graphs {
-		m.Verification.Graphs = append(m.Verification.Graphs, GraphCheck{g.Label, g.BytesCompared, g.NativeDeterministic, g.Digest, g.Results})
+		m.Verification.Graphs = append(m.Verification.Graphs, GraphCheck{g.Label, g.BytesCompared, g.NativeDeterministic, g.Digest, g.Canary})
 	}
 	for _, l := range pb.Layers {
 		if len(l.Sha256) != sha256.Size {

@@ -54,7 +54,7 @@ func compareDigests(native, restored *digest.Digest) ([]artifacts.GraphCheck, er
 		if check.BytesCompared == 0 {
 			return nil, fmt.Errorf("verify graph %q: no memory could be compared (did the engine name its outputs?)", n.Label)
 		}
-		check.Label, check.Results = n.Label, digest.ResultsOf(n)
+		check.Label, check.Canary = n.Label, digest.ResultsOf(n)
 		out = append(out, check)
 	}
 	return out, nil

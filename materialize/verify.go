@@ -82,7 +82,8 @@ func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.
 		return nil, errors.New("verify: the engine's self test gave other tokens with restored graphs than natively")
 	}
 	v := &verification{status: restored.status, nativeFree: native.digest.Free, restoredFree: restored.digest.Free}
-	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs, Unnamed: restored.digest.Unnamed}
+	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs,
+		Unchanged: restored.digest.Unchanged.Sum, UnchangedChunks: restored.digest.Unchanged.Chunks}
 	v.record.Driver, _ = art.Identity.Get(artifacts.KeyDriverVersion)
 	if native.selfTest != nil {
 		sum := sha256.Sum256(native.selfTest)

@@ -6,6 +6,7 @@ import (
 
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
+	"medusa/restore/status"
 )
 
 // checkLevel says what is checked before ready, beyond the allocation sequence, which always is.
@@ -14,7 +15,7 @@ type checkLevel int
 const (
 	checkNone   checkLevel = iota
 	checkCanary            // each graph is replayed once on verification's data, and its results hashed
-	checkFull              // and memory that nobody named is hashed
+	checkFull              // and memory that is to stay unchanged is hashed
 )
 
 func readCheckLevel(text string) (checkLevel, error) {
@@ -31,19 +32,25 @@ func readCheckLevel(text string) (checkLevel, error) {
 
 // CheckError says which check of a restored process did not give what verification had recorded.
 type CheckError struct {
-	Graph     string // empty: memory as the engine left it before its graphs were restored
+	Graph     string // empty: memory that no replay changed when the artifact was verified
 	Got, Want string // SHA-256
 }
 
 func (e *CheckError) Error() string {
 	if e.Graph == "" {
-		return fmt.Sprintf("check unnamed memory: hash %.12s, verified %.12s", e.Got, e.Want)
+		return fmt.Sprintf("check memory that stays unchanged: hash %.12s, verified %.12s", e.Got, e.Want)
 	}
 	return fmt.Sprintf("check graph %s: a replay on verification's data gives hash %.12s, verified %.12s", e.Graph, e.Got, e.Want)
 }
 
+// hashing says where checks have hashed memory.
+type hashing struct {
+	where string // as in status.Status
+	why   error  // it was not the device
+}
+
 // check makes the checks that the level asks for. Whatever they write is put back.
-func (s *Session) check(r *restoration) error {
+func (s *Session) check(r *restoration) (err error) {
 	if s.env.check == checkNone {
 		return nil
 	}
@@ -51,73 +58,109 @@ func (s *Session) check(r *restoration) error {
 	if err != nil {
 		return err
 	}
+	if s.env.verifying() { // run V: Ready replays, and compares
+		s.untouched, err = c.hashAll(digest.StaysUnchanged...)
+		return err
+	}
+	if err := s.chooseHash(c); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.hasher.close()) }()
 	if s.env.check == checkFull {
-		if err := s.checkUnnamed(c); err != nil {
+		if err := s.checkUnchanged(c); err != nil {
 			return err
 		}
 	}
-	if s.env.verifying() {
-		return nil // run V replays at ready
-	}
-	defer s.timings.start("check canary")()
+	done := s.timings.start("canary data")
 	kept, err := c.keep()
+	if err == nil {
+		err = c.takeSnapshot()
+	}
+	if err == nil {
+		err = c.prepare()
+	}
+	done()
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.replayAll(c), c.putBack(kept))
+	defer func() { err = errors.Join(err, c.stream.Destroy()) }()
+	return errors.Join(s.replayAll(c), s.putBack(kept))
 }
 
-// checkUnnamed hashes what the engine has left in memory that it did not name: skipped or extra work shows there. In a
-// verifying run the hash is recorded.
-func (s *Session) checkUnnamed(c *checker) error {
-	defer s.timings.start("check memory")()
-	ranges, err := c.hashAll(digest.Other)
-	if err != nil {
+// chooseHash has memory hashed on the device, or, where that is impossible and the context is not lost, on the host.
+func (s *Session) chooseHash(c *checker) error {
+	defer s.timings.start("load hash")()
+	err := c.hasher.useDevice(c.spans)
+	if cuda.Sticky(err) {
 		return err
 	}
-	got := digest.SumRanges(ranges)
-	if s.env.verifying() {
-		s.unnamed = got
-		return nil
-	}
-	if want := s.artifact.Verification.Unnamed; want != "" && got != want {
-		return &CheckError{"", got, want}
+	s.hashing = hashing{status.OnDevice, err}
+	if err != nil {
+		s.hashing.where = status.OnHost
 	}
 	return nil
 }
 
-func (s *Session) replayAll(c *checker) (err error) {
-	if err := c.takeSnapshot(); err != nil {
+// checkUnchanged hashes what neither the engine nor a graph is to change between the restore and serving: memory that
+// nobody named, where skipped or extra work shows, and restored contents.
+func (s *Session) checkUnchanged(c *checker) error {
+	v := digest.Unchanged{Chunks: s.artifact.Verification.UnchangedChunks, Sum: s.artifact.Verification.Unchanged}
+	if v.Sum == "" {
+		return nil // an artifact that does not say
+	}
+	defer s.timings.start("hash memory")()
+	ranges, err := c.hashAll(digest.StaysUnchanged...)
+	if err != nil {
 		return err
 	}
-	if err := c.prepare(); err != nil {
+	got, err := v.SumOf(ranges)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.stream.Destroy()) }()
+	if got != v.Sum {
+		return &CheckError{"", got, v.Sum}
+	}
+	return nil
+}
+
+// replayAll replays each graph once, on the data of verification's first replay, and compares its results.
+func (s *Session) replayAll(c *checker) error {
 	want := make(map[string]string)
 	for _, g := range s.artifact.Verification.Graphs {
-		want[g.Label] = g.Results
+		want[g.Label] = g.Canary
 	}
 	for i := range c.spec.Graphs {
 		label := c.spec.Graphs[i].Label
 		if want[label] == "" {
 			continue // not deterministic natively, or an artifact that does not say
 		}
-		if err := c.fill(0); err != nil {
-			return err
-		}
-		if err := errors.Join(c.execs[i].Launch(c.stream), c.stream.Synchronize()); err != nil {
+		got, err := s.replayOnce(c, i)
+		if err != nil {
 			return fmt.Errorf("check graph %s: %w", label, err)
 		}
-		ranges, err := c.hashAll(digest.Results...)
-		if err != nil {
-			return err
-		}
-		if got := digest.SumRanges(ranges); got != want[label] {
+		if got != want[label] {
 			return &CheckError{label, got, want[label]}
 		}
 	}
 	return nil
+}
+
+func (s *Session) replayOnce(c *checker, graph int) (string, error) {
+	done := s.timings.start("canary data")
+	err := c.fill(0)
+	done()
+	if err != nil {
+		return "", err
+	}
+	done = s.timings.start("canary replay")
+	err = errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize())
+	done()
+	if err != nil {
+		return "", err
+	}
+	defer s.timings.start("canary hash")()
+	ranges, err := c.hashAll(digest.Results...)
+	return digest.SumRanges(ranges), err
 }
 
 // keptPiece is what a replay may overwrite.
@@ -146,7 +189,8 @@ func (c *checker) keep() ([]keptPiece, error) {
 	return kept, nil
 }
 
-func (c *checker) putBack(kept []keptPiece) error {
+func (s *Session) putBack(kept []keptPiece) error {
+	defer s.timings.start("canary data")()
 	for _, p := range kept {
 		if err := cuda.CopyToDevice(cuda.DevicePtr(p.addr), p.data); err != nil {
 			return fmt.Errorf("put back what a check has written: %w", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -41,7 +42,7 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if err := cuda.Synchronize(); err != nil {
 		return err
 	}
-	d := &digest.Digest{Device: device, Unnamed: s.unnamed}
+	d := &digest.Digest{Device: device}
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return err
 	}
@@ -68,6 +69,9 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 			return fmt.Errorf("replay graph %s: %w", c.spec.Graphs[i].Label, err)
 		}
 		d.Graphs = append(d.Graphs, g)
+	}
+	if s.restored != nil {
+		d.Unchanged = digest.UnchangedOf(s.untouched, d.Graphs)
 	}
 	if d.End, err = c.hashAll(digest.Weight); err != nil {
 		return err
@@ -135,20 +139,14 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 
 // hashAll hashes the spans of some classes.
 func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
-	var ranges []digest.Range
+	var spans []span
+	var fills []*known
 	for i, s := range c.spans {
-		for _, class := range classes {
-			if s.class != class {
-				continue
-			}
-			r, err := c.hasher.hash(s, c.fills[i])
-			if err != nil {
-				return nil, err
-			}
-			ranges = append(ranges, r)
+		if slices.Contains(classes, s.class) {
+			spans, fills = append(spans, s), append(fills, c.fills[i])
 		}
 	}
-	return ranges, nil
+	return c.hasher.hash(spans, fills)
 }
 
 // takeSnapshot keeps what Other memory holds, so that every replay starts from it, whatever ran before.

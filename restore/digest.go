@@ -2,32 +2,34 @@ package restore
 
 import (
 	"bytes"
-	"encoding/binary"
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/restore/devicehash"
 	"medusa/restore/digest"
 )
 
 // hasher hashes spans of this process's memory so that equal contents hash equal in another process: words that hold an
 // address are hashed as the (allocation, offset) they point to.
 type hasher struct {
-	spec  *graphir.Spec
-	base  []uint64 // by object
-	order []uint32 // existing objects by ascending base
-	buf   []byte
+	spec    *graphir.Spec
+	base    []uint64           // by object
+	objects digest.Objects     // those that addresses may point to
+	device  *devicehash.Hasher // nil: all is hashed on the host
+	buf     []byte
 }
 
 func newHasher(m *memory) *hasher {
 	h := &hasher{spec: m.spec, base: m.base, buf: make([]byte, 128*digest.ChunkBytes)}
 	for i, base := range m.base {
 		if base != 0 && addressable(m.spec, uint32(i)) {
-			h.order = append(h.order, uint32(i))
+			h.objects = append(h.objects, digest.Object{Base: base, Size: m.spec.ObjectSize(uint32(i)), ID: uint64(i)})
 		}
 	}
-	sort.Slice(h.order, func(i, j int) bool { return h.base[h.order[i]] < h.base[h.order[j]] })
+	slices.SortFunc(h.objects, func(x, y digest.Object) int { return cmp.Compare(x.Base, y.Base) })
 	return h
 }
 
@@ -51,28 +53,85 @@ func total(spans []span, class digest.Class) uint64 {
 	return n
 }
 
-// hash returns the span's range with First filled. known, which may be nil, is what the span was filled with.
-func (h *hasher) hash(s span, known *known) (digest.Range, error) {
-	r := digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Stride: s.stride}
-	if s.tensor != noTensor {
-		r.Name = h.spec.Tensors[s.tensor].Name
+// useDevice loads the kernel for hashing on the device, with room for all chunks of the spans.
+func (h *hasher) useDevice(spans []span) error {
+	var chunks uint64
+	for i := range spans {
+		chunks += digest.Chunks(spans[i].size, spans[i].stride)
 	}
+	return inTrigger(func() (err error) {
+		h.device, err = devicehash.New(h.objects, chunks)
+		return err
+	})
+}
+
+// close gives back what useDevice took.
+func (h *hasher) close() error {
+	if h.device == nil {
+		return nil
+	}
+	return inTrigger(h.device.Close)
+}
+
+// readable reports whether a kernel can read the span word by word.
+func (h *hasher) readable(s *span) bool {
+	if i := int(s.alloc); i < len(h.spec.Allocations) {
+		if kind := h.spec.Allocations[i].Kind; kind == graphir.AllocPinned || kind == graphir.AllocRegistered {
+			return false
+		}
+	}
+	return (h.base[s.alloc]|s.offset)%8 == 0
+}
+
+// hash returns the spans' ranges with First filled. known holds, for each span, what it was filled with, or nil.
+func (h *hasher) hash(spans []span, known []*known) ([]digest.Range, error) {
+	ranges := make([]digest.Range, len(spans))
+	var onDevice []devicehash.Range
+	var which []int
+	for i, s := range spans {
+		ranges[i] = digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Stride: s.stride}
+		if s.tensor != noTensor {
+			ranges[i].Name = h.spec.Tensors[s.tensor].Name
+		}
+		if h.device != nil && h.readable(&s) {
+			onDevice = append(onDevice, devicehash.Range{Addr: h.base[s.alloc] + s.offset, Size: s.size, Stride: s.stride, Pointers: s.mayHoldAddresses()})
+			which = append(which, i)
+			continue
+		}
+		var err error
+		if ranges[i].First, err = h.hashOnHost(&s, known[i]); err != nil {
+			return nil, err
+		}
+	}
+	if len(onDevice) == 0 {
+		return ranges, nil
+	}
+	sums, err := h.device.Hash(onDevice)
+	for i := range sums {
+		ranges[which[i]].First = sums[i]
+		known[which[i]].compare(&spans[which[i]], sums[i])
+	}
+	return ranges, err
+}
+
+func (h *hasher) hashOnHost(s *span, known *known) ([]byte, error) {
+	var sums []byte
 	err := s.pieces(uint64(len(h.buf)), func(from, size uint64) error {
 		buf := h.buf[:size]
 		if err := cuda.CopyToHost(buf, cuda.DevicePtr(h.base[s.alloc]+s.offset+from)); err != nil {
 			return fmt.Errorf("read allocation %d + %d: %w", s.alloc, s.offset+from, err)
 		}
 		if s.mayHoldAddresses() {
-			h.canonicalise(buf, s.offset+from)
+			h.objects.Canonicalise(buf, s.offset+from)
 		}
 		for at := from; len(buf) > 0; at += digest.ChunkBytes {
 			chunk := buf[:min(digest.ChunkBytes, len(buf))]
-			r.First = append(r.First, known.sum(at, chunk)...)
+			sums = append(sums, known.sum(at, chunk)...)
 			buf = buf[len(chunk):]
 		}
 		return nil
 	})
-	return r, err
+	return sums, err
 }
 
 // pieces calls f for each contiguous piece of the span that is looked at, at most limit bytes at a time. limit is a
@@ -98,39 +157,6 @@ func (s *span) mayHoldAddresses() bool {
 		return true
 	}
 	return false
-}
-
-// canonicalise replaces every aligned word that points into a live allocation. offset is the place of buf in its
-// allocation, whose base is aligned.
-func (h *hasher) canonicalise(buf []byte, offset uint64) {
-	if len(h.order) == 0 {
-		return
-	}
-	low := h.base[h.order[0]]
-	last := h.order[len(h.order)-1]
-	high := h.base[last] + h.spec.ObjectSize(last)
-	for i := int(-offset & 7); i+8 <= len(buf); i += 8 {
-		word := binary.LittleEndian.Uint64(buf[i:])
-		if word < low || word > high {
-			continue
-		}
-		if alloc, off, ok := h.find(word); ok {
-			// No address of user space has its upper bits set: a canonical word equals no plain one.
-			binary.LittleEndian.PutUint64(buf[i:], 1<<63|uint64(alloc)<<40|off&(1<<40-1))
-		}
-	}
-}
-
-// find returns the allocation that the address lies in. One past an end belongs to the allocation that begins there, if
-// any.
-func (h *hasher) find(addr uint64) (alloc uint32, offset uint64, ok bool) {
-	n := sort.Search(len(h.order), func(i int) bool { return h.base[h.order[i]] > addr })
-	if n == 0 {
-		return 0, 0, false
-	}
-	alloc = h.order[n-1]
-	offset = addr - h.base[alloc]
-	return alloc, offset, offset <= h.spec.ObjectSize(alloc)
 }
 
 // second adds the hashes of another replay to a range, unless they are equal.

@@ -49,6 +49,23 @@ func (k *known) sum(from uint64, chunk []byte) []byte {
 	return k.sums[from]
 }
 
+// compare takes hashes of what is now in the span's chunks, and notes those that are not as they were filled.
+func (k *known) compare(s *span, sums []byte) {
+	if k == nil || k.sums == nil {
+		return
+	}
+	for from := uint64(0); from < s.size; from += s.stride * digest.ChunkBytes {
+		size := min(digest.ChunkBytes, s.size-from)
+		if k.sums[from] == nil {
+			k.sums[from] = digest.Sum(k.bytes(from, size))
+		}
+		if !bytes.Equal(sums[:digest.HashBytes], k.sums[from]) {
+			k.spoilt[from] = size
+		}
+		sums = sums[digest.HashBytes:]
+	}
+}
+
 // bytes returns what the span is filled with at a place.
 func (k *known) bytes(from, size uint64) []byte {
 	at := (k.first + from) % uint64(len(k.data))

@@ -49,3 +49,27 @@ func TestKnownSum(t *testing.T) {
 		t.Errorf("sum %x without a fill", got)
 	}
 }
+
+// Hashes that the device gives tell the same as the bytes themselves.
+func TestKnownCompare(t *testing.T) {
+	data := make([]byte, 3*digest.ChunkBytes)
+	for i := range data {
+		data[i] = byte(i / 1000)
+	}
+	for _, stride := range []uint64{1, 2} {
+		k := &known{data: data, sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
+		s := span{size: uint64(len(data)) - 9, stride: stride}
+		held := bytes.Clone(data)
+		held[2*digest.ChunkBytes+1]++
+		var sums []byte
+		for from := uint64(0); from < s.size; from += stride * digest.ChunkBytes {
+			sums = append(sums, digest.Sum(held[from:min(s.size, from+digest.ChunkBytes)])...)
+		}
+		k.compare(&s, sums)
+		if len(k.spoilt) != 1 || k.spoilt[2*digest.ChunkBytes] != digest.ChunkBytes-9 {
+			t.Errorf("stride %d: chunks to be filled again %v, want the third", stride, k.spoilt)
+		}
+	}
+	var nothing *known
+	nothing.compare(&span{size: 1, stride: 1}, make([]byte, digest.HashBytes))
+}

@@ -58,7 +58,7 @@ func TestCanonicalise(t *testing.T) {
 		for i, v := range values {
 			binary.LittleEndian.PutUint64(buf[-offset&7+uint64(8*i):], v)
 		}
-		h.canonicalise(buf, offset)
+		h.objects.Canonicalise(buf, offset)
 		return buf
 	}
 	for name, row := range map[string]struct {

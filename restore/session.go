@@ -9,6 +9,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/restore/digest"
 	"medusa/restore/status"
 )
 
@@ -45,8 +46,9 @@ type Session struct {
 	artifact    *artifacts.Artifact
 	spec        *graphir.Spec
 	fallback    *Fallback
-	restored    *restoration // set by Graphs
-	unnamed     string       // hash of unnamed memory, run V
+	restored    *restoration   // set by Graphs
+	untouched   []digest.Range // memory that may stay unchanged, hashed before any replay; run V
+	hashing     hashing
 	places      map[string]tensorPlace
 	recorded    map[uint32]uint32 // recorded index of this process's allocations; nil: the same
 	triggers    []status.Trigger

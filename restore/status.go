@@ -50,6 +50,10 @@ func (s *Session) report(kind string, cause error) {
 	if name, err := deviceName(); err == nil {
 		st.Device = name
 	}
+	st.Hashing = s.hashing.where
+	if s.hashing.why != nil {
+		st.HostHashing = s.hashing.why.Error()
+	}
 	if r := s.restored; r != nil {
 		st.Reloaded = len(r.reloaded)
 		st.Addresses, st.Relocated = status.Relocated, r.addresses.why

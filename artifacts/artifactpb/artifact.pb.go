@@ -482,16 +482,17 @@ func (x *Stage) GetSeconds() float64 {
 }
 
 type Verification struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Device        string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
-	Driver        string                 `protobuf:"bytes,2,opt,name=driver,proto3" json:"driver,omitempty"`
-	Date          string                 `protobuf:"bytes,3,opt,name=date,proto3" json:"date,omitempty"` // YYYY-MM-DD
-	Graphs        []*GraphCheck          `protobuf:"bytes,4,rep,name=graphs,proto3" json:"graphs,omitempty"`
-	SelfTest      string                 `protobuf:"bytes,5,opt,name=self_test,json=selfTest,proto3" json:"self_test,omitempty"` // digest of the self test's tokens
-	Tokens        uint64                 `protobuf:"varint,6,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	Unnamed       string                 `protobuf:"bytes,7,opt,name=unnamed,proto3" json:"unnamed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Device          string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	Driver          string                 `protobuf:"bytes,2,opt,name=driver,proto3" json:"driver,omitempty"`
+	Date            string                 `protobuf:"bytes,3,opt,name=date,proto3" json:"date,omitempty"` // YYYY-MM-DD
+	Graphs          []*GraphCheck          `protobuf:"bytes,4,rep,name=graphs,proto3" json:"graphs,omitempty"`
+	SelfTest        string                 `protobuf:"bytes,5,opt,name=self_test,json=selfTest,proto3" json:"self_test,omitempty"` // digest of the self test's tokens
+	Tokens          uint64                 `protobuf:"varint,6,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	Unchanged       string                 `protobuf:"bytes,8,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
+	UnchangedChunks []byte                 `protobuf:"bytes,9,opt,name=unchanged_chunks,json=unchangedChunks,proto3" json:"unchanged_chunks,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Verification) Reset() {
@@ -566,11 +567,18 @@ func (x *Verification) GetTokens() uint64 {
 	return 0
 }
 
-func (x *Verification) GetUnnamed() string {
+func (x *Verification) GetUnchanged() string {
 	if x != nil {
-		return x.Unnamed
+		return x.Unchanged
 	}
 	return ""
+}
+
+func (x *Verification) GetUnchangedChunks() []byte {
+	if x != nil {
+		return x.UnchangedChunks
+	}
+	return nil
 }
 
 type GraphCheck struct {
@@ -579,7 +587,7 @@ type GraphCheck struct {
 	BytesCompared       uint64                 `protobuf:"varint,2,opt,name=bytes_compared,json=bytesCompared,proto3" json:"bytes_compared,omitempty"`
 	NativeDeterministic bool                   `protobuf:"varint,3,opt,name=native_deterministic,json=nativeDeterministic,proto3" json:"native_deterministic,omitempty"`
 	Digest              string                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
-	Results             string                 `protobuf:"bytes,5,opt,name=results,proto3" json:"results,omitempty"`
+	Canary              string                 `protobuf:"bytes,6,opt,name=canary,proto3" json:"canary,omitempty"`
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -642,9 +650,9 @@ func (x *GraphCheck) GetDigest() string {
 	return ""
 }
 
-func (x *GraphCheck) GetResults() string {
+func (x *GraphCheck) GetCanary() string {
 	if x != nil {
-		return x.Results
+		return x.Canary
 	}
 	return ""
 }
@@ -697,22 +705,23 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x06stages\x18\x05 \x03(\v2\x1a.medusa.artifacts.v1.StageR\x06stages\"5\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xda\x01\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\x8f\x02\n" +
 	"\fVerification\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
 	"\x04date\x18\x03 \x01(\tR\x04date\x127\n" +
 	"\x06graphs\x18\x04 \x03(\v2\x1f.medusa.artifacts.v1.GraphCheckR\x06graphs\x12\x1b\n" +
 	"\tself_test\x18\x05 \x01(\tR\bselfTest\x12\x16\n" +
-	"\x06tokens\x18\x06 \x01(\x04R\x06tokens\x12\x18\n" +
-	"\aunnamed\x18\a \x01(\tR\aunnamed\"\xae\x01\n" +
+	"\x06tokens\x18\x06 \x01(\x04R\x06tokens\x12\x1c\n" +
+	"\tunchanged\x18\b \x01(\tR\tunchanged\x12)\n" +
+	"\x10unchanged_chunks\x18\t \x01(\fR\x0funchangedChunksJ\x04\b\a\x10\b\"\xb2\x01\n" +
 	"\n" +
 	"GraphCheck\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12%\n" +
 	"\x0ebytes_compared\x18\x02 \x01(\x04R\rbytesCompared\x121\n" +
 	"\x14native_deterministic\x18\x03 \x01(\bR\x13nativeDeterministic\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x18\n" +
-	"\aresults\x18\x05 \x01(\tR\aresultsB\x1dZ\x1bmedusa/artifacts/artifactpbb\x06proto3"
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12\x16\n" +
+	"\x06canary\x18\x06 \x01(\tR\x06canaryJ\x04\b\x05\x10\x06B\x1dZ\x1bmedusa/artifacts/artifactpbb\x06proto3"
 
 var (
 	file_artifacts_artifact_proto_rawDescOnce sync.Once

@@ -82,7 +82,7 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "place of one of the artifact's directories (NAME=PATH, repeatable)")
 	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, separated by commas: driver.version, dso.NAME, dso.*")
 	cmd.Flags().StringVar(&addresses, "addresses", "exact", "exact: device memory where the recording had it, else elsewhere; relocate: always elsewhere")
-	cmd.Flags().StringVar(&o.Check, "check", "none", "before ready: canary: replay every graph once; full: and hash unnamed memory; none")
+	cmd.Flags().StringVar(&o.Check, "check", "none", "before ready: canary: replay every graph once; full: and hash memory that is to stay unchanged; none")
 	cmd.Flags().BoolVar(&o.Lazy, "lazy", false, "build each graph when it is first used")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "end instead of starting natively")
 	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object")

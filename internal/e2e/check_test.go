@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"medusa/artifacts"
+	"medusa/internal/calllog"
 	"medusa/internal/testenv"
 	"medusa/restore/status"
 )
@@ -36,7 +38,7 @@ func TestChecksBeforeReady(t *testing.T) {
 		{"none", wrong, "", true, false, ""},
 		{"canary", wrong, "", false, true, "check graph fork"},
 		{"canary", path, "ZOO_DIRTY=1", true, true, ""},
-		{"full", path, "ZOO_DIRTY=1", false, true, "check unnamed memory"},
+		{"full", path, "ZOO_DIRTY=1", false, true, "check memory that stays unchanged"},
 	} {
 		file := filepath.Join(t.TempDir(), "status.json")
 		p := must(t, []string{tt.variable}, "medusa", "restore", "--check", tt.check, "--status", file, tt.path, "--", zoo)
@@ -51,8 +53,46 @@ func TestChecksBeforeReady(t *testing.T) {
 		if !tt.restored && (st.Status != status.Native || st.Reason != "check_failed") {
 			t.Errorf("--check=%s: status %+v", tt.check, st)
 		}
-		if _, measured := st.Spans["check canary"]; measured != (tt.check != "none") && tt.detail != "check unnamed memory" {
+		if hashed := st.Hashing == status.OnDevice; hashed != (tt.check != "none") || st.HostHashing != "" {
+			t.Errorf("--check=%s: memory was hashed on the %s (%s)", tt.check, st.Hashing, st.HostHashing)
+		}
+		if _, measured := st.Spans["canary replay"]; measured != (tt.check != "none") && tt.detail != "check memory that stays unchanged" {
 			t.Errorf("--check=%s: spans %v", tt.check, st.Spans)
+		}
+	}
+}
+
+// Where the driver refuses the hash kernel, in any call that brings it in, the same checks are made on the host, and the
+// status says so.
+func TestChecksOnTheHost(t *testing.T) {
+	zoo := testenv.Path(t, "build", "zoo")
+	path, _ := materialized(t, zoo)
+	dir := t.TempDir()
+	calls := filepath.Join(dir, "calls")
+	must(t, []string{"SIMGPU_CALL_LOG=" + calls}, "medusa", "restore", "--check", "full", "--addresses", "relocate", path, "--", zoo)
+	log, err := calllog.Read(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loads := 0 // the hash kernel's module is the last that a restored start loads
+	for _, e := range log.Entries {
+		if e.Name == "cuModuleLoadData" && e.Thread == 0 {
+			loads++
+		}
+	}
+	for _, variable := range []string{"", "ZOO_DIRTY=1"} {
+		file := filepath.Join(dir, "status.json")
+		env := []string{fmt.Sprintf("SIMGPU_FAIL=cuModuleLoadData:%d:CUDA_ERROR_INVALID_PTX", loads), variable}
+		must(t, env, "medusa", "restore", "--check", "full", "--addresses", "relocate", "--status", file, path, "--", zoo)
+		st, err := status.Read(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Hashing != status.OnHost || !strings.Contains(st.HostHashing, "INVALID_PTX") {
+			t.Errorf("memory was hashed on the %s (%s)", st.Hashing, st.HostHashing)
+		}
+		if restored := st.Status == status.Restored; restored != (variable == "") {
+			t.Errorf("%s: %+v", variable, st)
 		}
 	}
 }

@@ -129,16 +129,32 @@ var table = []mutant{
 		"./internal/e2e", "TestFreeOfReferencedMemory",
 	}, {
 		"canary replay before ready", "restore/canary.go",
-		"if got := digest.SumRanges(ranges); got != want[label] {", "if got := digest.SumRanges(ranges); got == \"\" {",
+		"if got != want[label] {", "if got == \"\" {",
 		"./internal/e2e", "TestChecksBeforeReady",
 	}, {
 		"what a canary replay writes is put back", "restore/canary.go",
-		"return errors.Join(s.replayAll(c), c.putBack(kept))", "return errors.Join(s.replayAll(c), c.putBack(kept[:0]))",
+		"return errors.Join(s.replayAll(c), s.putBack(kept))", "return errors.Join(s.replayAll(c), s.putBack(kept[:0]))",
 		"./internal/e2e", "TestChecksBeforeReady",
 	}, {
-		"hash of unnamed memory", "restore/canary.go",
-		"want != \"\" && got != want {", "want != \"\" && got == \"\" {",
+		"hash of memory that stays unchanged", "restore/canary.go",
+		"if got != v.Sum {", "if got == \"\" {",
 		"./internal/e2e", "TestChecksBeforeReady",
+	}, {
+		"chunks that replays change are left out", "restore/digest/unchanged.go",
+		"if !r.Stable(c) || !bytes.Equal(r.Hash(0, c), old.Hash(0, c)) {", "if !r.Stable(c) {",
+		"./restore/digest", "TestUnchanged",
+	}, {
+		"hash kernel proven before use", "restore/devicehash/devicehash.go",
+		"if !bytes.Equal(got, want) {", "if len(got) != len(want) {",
+		"./restore/devicehash", "TestNewProvesTheKernel",
+	}, {
+		"pointers hashed as what they point to, on the device", "restore/devicehash/devicehash.go",
+		"if r.Pointers && len(h.objects) > 0 {", "if r.Pointers && len(h.objects) > 1<<20 {",
+		"./restore/devicehash", "TestDeviceHashesAsTheHost",
+	}, {
+		"chunks that a replay changed are filled again", "restore/known.go",
+		"if !bytes.Equal(sums[:digest.HashBytes], k.sums[from]) {", "if len(sums) == 0 {",
+		"./restore", "TestKnownCompare",
 	}, {
 		"padding that matters", "materialize/padding.go",
 		"if v, err = with(ps, pattern); err == nil {", "if v, err = with(nil, pattern); err == nil {",

@@ -21,11 +21,11 @@ import (
 // ChunkBytes is the span of memory that one hash covers; the last chunk of a range may be shorter.
 const ChunkBytes = 64 << 10
 
-// HashBytes is the length of one hash: a SHA-256, cut off.
+// HashBytes is the length of one hash (Sum).
 const HashBytes = 16
 
 // version changes with the meaning of any field.
-const version = 1
+const version = 2
 
 // Class is the part that a range of memory plays. It decides how the range is treated before a replay and how its
 // hashes are to be compared.
@@ -59,8 +59,8 @@ type Digest struct {
 	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
 	// between N and V was left by skipped work.
 	Ready []Range `json:"ready"`
-	// Unnamed is the hash of Other memory when the graphs had been restored (run V).
-	Unnamed string `json:"unnamed,omitempty"`
+	// Unchanged is what no replay changed of Other and Permanent memory since the graphs had been restored (run V).
+	Unchanged Unchanged `json:"unchanged"`
 	// Graphs stand in the order of graphir.Spec.Graphs.
 	Graphs []Graph `json:"graphs"`
 	// End holds Weight memory after the last replay.
@@ -144,12 +144,6 @@ func ResultsOf(g *Graph) string {
 		results = append(results, *r)
 	}
 	return SumRanges(results)
-}
-
-// Sum is the hash of one chunk.
-func Sum(chunk []byte) []byte {
-	sum := sha256.Sum256(chunk)
-	return sum[:HashBytes]
 }
 
 // FormatError says that a digest file is not one, and where.

@@ -26,6 +26,12 @@ const (
 	Relocated = "relocated"
 )
 
+// The values of Status.Hashing.
+const (
+	OnDevice = "device"
+	OnHost   = "host"
+)
+
 // Status is the JSON object that a start leaves. Fields are only ever added.
 type Status struct {
 	Status       string             `json:"status"`           // restored, native, or sticky
@@ -38,10 +44,12 @@ type Status struct {
 	Nodes        int                `json:"nodes"`
 	Templates    int                `json:"templates"`
 	Kernels      int                `json:"kernels"`
-	Allocations  int                `json:"allocations"`         // graph-owned, made by the restorer
-	Reloaded     int                `json:"reloaded"`            // modules loaded from their images
-	Addresses    string             `json:"addresses,omitempty"` // of a restored start: exact or relocated
-	Relocated    string             `json:"relocated,omitempty"` // why
+	Allocations  int                `json:"allocations"`            // graph-owned, made by the restorer
+	Reloaded     int                `json:"reloaded"`               // modules loaded from their images
+	Addresses    string             `json:"addresses,omitempty"`    // of a restored start: exact or relocated
+	Relocated    string             `json:"relocated,omitempty"`    // why
+	Hashing      string             `json:"hashing,omitempty"`      // where checks hashed memory: device or host
+	HostHashing  string             `json:"host_hashing,omitempty"` // why on the host
 	Triggers     []Trigger          `json:"triggers"`
 	Phases       []Phase            `json:"phases"` // as the engine marked them
 }
