@@ -70,6 +70,17 @@ func (s *liveSet) span() (lo, hi uint64) {
 	return s.byAddr[0].addr, last.addr + last.size
 }
 
+// deviceSpan is span without page-locked memory, which lies among the host's own.
+func (s *liveSet) deviceSpan() (lo, hi uint64) {
+	lo = ^uint64(0)
+	for _, a := range s.byAddr {
+		if a.kind != graphir.AllocPinned && a.kind != graphir.AllocRegistered {
+			lo, hi = min(lo, a.addr), max(hi, a.addr+a.size)
+		}
+	}
+	return lo, hi
+}
+
 // nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, where memory was freed
 // while that capture was still open, just before the first free that came after the node.
 func (g *capture) nodeMoment(node uint64) uint64 {

@@ -121,12 +121,14 @@ func TestParametersOfOneWord(t *testing.T) {
 	}{
 		{"near device memory", [2]uint64{0x7f0008000000, 0x7e0008000000}, false},
 		{"far from it", [2]uint64{0x20000000f, 0x2c3c2e10f}, true},
+		{"near page-locked memory only", [2]uint64{0x2000300000, 0x2000301000}, true},
 	} {
 		var runs [2]*Recording
 		for i, at := range []place{placeA, placeB} {
 			tp := newTape(byte(i + 1))
 			tp.function(0, trace.ModuleModule, "k", 8)
 			tp.alloc(at(0), 4096)
+			tp.add(&trace.Alloc{ID: 1, Kind: trace.AllocPinned, Addr: 0x2000000000 + uint64(i)<<20, Size: 4096})
 			tp.phase("capture")
 			tp.capture("g", 1, tp.kernel(0, tt.values[i]))
 			tp.phase("ready")

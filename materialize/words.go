@@ -161,8 +161,11 @@ func (p *prover) mayHoldPadding(a, b []byte, off, size uint32) bool {
 	case size < 8:
 		return false
 	}
-	near := func(v uint64) bool { return v+nearDevice >= p.lo && v <= p.hi+nearDevice }
-	return !near(binary.LittleEndian.Uint64(a[off:])) && !near(binary.LittleEndian.Uint64(b[off:]))
+	near := func(run *liveSet, v uint64) bool {
+		lo, hi := run.deviceSpan()
+		return lo < hi && v+nearDevice >= lo && v <= hi+nearDevice
+	}
+	return !near(p.a, binary.LittleEndian.Uint64(a[off:])) && !near(p.b, binary.LittleEndian.Uint64(b[off:]))
 }
 
 // nearDevice is how far from known device memory an address of unknown device memory is looked for.

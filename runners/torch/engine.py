@@ -1,149 +1,195 @@
-"""A small PyTorch engine with the stages of a cold start, to be materialized and restored.
+"""A PyTorch engine over transformers models with the stages of a cold start, to be materialized and restored.
 
-In: a shape and batch sizes on the command line, Medusa's environment. Out: one JSON object: how it started, the seconds of
-each stage, tokens decoded greedily at every batch size. Fails: with the exception, exit code 1.
+In: a preset or a checkpoint folder, a mode and batch sizes on the command line, Medusa's environment. Out: one JSON object:
+how it started, when each stage began and ended, tokens decoded greedily at every batch size, digests of their logits.
+Fails: one line and exit code 1 for a model that it cannot run, else the exception.
 
-Modes: native (profile, warm-up, capture), kv-only (the cache's size is given), no-graphs (decodes eagerly), and, under
-`medusa restore`, restored (KV cache before weights, triggering layers while they are copied).
+Modes: native (the stages one after the other), async (weights are copied beside tokenizer and KV cache), kv-only (the
+cache's size is given), no-graphs (decodes eagerly), and, under `medusa restore`, restored (KV cache before weights,
+triggering layers while they are copied).
 """
 
 import argparse
-import dataclasses
-import hashlib
+import contextlib
 import json
+import os
+import sys
 import time
 
 import torch
+import transformers
+from tokenizers import Tokenizer
 
 import medusa
-from llama import LlamaModel, Shape
+import serving
+from model import Model, ModelError, configuration, digest, presets
+from weights import Checkpoint, Loader, Random
+
+# What vLLM captures by default; the paper keeps it.
+VLLM_BATCH_SIZES = "1,2,4," + ",".join(str(n) for n in range(8, 257, 8))
 
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--mode", choices=["native", "kv-only", "no-graphs"], default="native")
-    p.add_argument("--batch-sizes", default="1,2,4,8")
-    p.add_argument("--max-length", type=int, default=128)
+    what = p.add_mutually_exclusive_group()
+    what.add_argument("--preset", default="tiny", help="a shape with random weights: " + ", ".join(presets()))
+    what.add_argument("--model", help="folder with config.json; where it has safetensors files or a tokenizer.json, these are loaded")
+    p.add_argument("--layers", type=int, help="so many layers in place of what the configuration says")
+    p.add_argument("--vocabulary", type=int, help="so many tokens in place of what the configuration says")
+    p.add_argument("--mode", choices=["native", "async", "kv-only", "no-graphs"], default="native")
+    p.add_argument("--batch-sizes", default=VLLM_BATCH_SIZES, help="default: vLLM's 35")
+    p.add_argument("--max-length", type=int, default=128, help="tokens of the longest sequence")
     p.add_argument("--dtype", choices=["bfloat16", "float16", "float32"], default="bfloat16")
     p.add_argument("--kv-bytes", type=int, help="size of the KV cache; default: from the profile forward")
-    p.add_argument("--utilization", type=float, default=0.5)
+    p.add_argument("--utilization", type=float, default=0.9, help="share of the device's memory to use")
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--tokens", type=int, default=8)
+    p.add_argument("--tokens", type=int, default=8, help="tokens to decode at each batch size")
+    p.add_argument("--replays", type=int, default=0, help="time so many decode steps at each batch size")
+    p.add_argument("--prompt", action="append", help="text to continue, repeatable; default: prompts made from the seed")
     p.add_argument("--places", help="file that receives where named tensors and restored graphs lie")
-    for f in dataclasses.fields(Shape):
-        p.add_argument("--" + f.name.replace("_", "-"), type=f.type, default=f.default)
     return p.parse_args()
+
+
+class Stages:
+    """When each stage began and ended, in seconds since the engine started. Stages may overlap."""
+
+    def __init__(self):
+        self.zero = time.perf_counter()
+        self.list = []
+
+    def begin(self, name):
+        self.list.append({"name": name, "began": round(time.perf_counter() - self.zero, 6)})
+        return self.list[-1]
+
+    def end(self, stage):
+        stage["ended"] = round(time.perf_counter() - self.zero, 6)
+
+    @contextlib.contextmanager
+    def __call__(self, name):
+        stage = self.begin(name)
+        yield
+        torch.cuda.current_stream().synchronize()
+        self.end(stage)
 
 
 class Engine:
     def __init__(self, args):
         self.args = args
-        self.shape = Shape(**{f.name: getattr(args, f.name) for f in dataclasses.fields(Shape)})
         self.batches = sorted({int(b) for b in args.batch_sizes.split(",")})
-        self.dtype = getattr(torch, args.dtype)
         self.device = torch.device("cuda", 0)
+        self.dtype = getattr(torch, args.dtype)
+        self.stages = Stages()
         self.session = medusa.Session()
-        self.outputs = {}
-        self.stages, self.graphs, self.capture, self.restored = {}, {}, None, False
-
-    def stage(self, name, run):
-        began = time.perf_counter()
-        run()
-        torch.cuda.synchronize()
-        self.stages[name] = self.stages.get(name, 0) + time.perf_counter() - began
+        self.graphs, self.outputs, self.capture = {}, {}, None
+        self.tokenizer = self.kv_bytes = self.length = None
+        self.restored = False
 
     def start(self):
-        torch.cuda.set_device(self.device)
-        self.free_before, _ = torch.cuda.mem_get_info()
         s = self.session
-        s.identify(self.identity())
+        with self.stages("runtime"):
+            torch.cuda.set_device(self.device)
+            self.free_before, _ = torch.cuda.mem_get_info()
+            self.open_model()
         s.phase("structure")
-        self.stage("structure", self.structure)
+        with self.stages("structure"):
+            self.structure()
         size = self.args.kv_bytes or s.kv_bytes()
         if size is None and self.args.mode == "kv-only":
-            raise SystemExit("engine: mode kv-only needs --kv-bytes")
+            raise ModelError("mode kv-only needs --kv-bytes")
         if size is not None:
             s.phase("kv_cache")
-            self.stage("kv_cache", lambda: self.make_cache(size))
+            with self.stages("kv_cache"):
+                self.make_cache(size)
+        beside = self.args.mode == "async" or size is not None
         s.phase("weights")
-        self.stage("weights", self.load)
-        s.phase("tokenizer")
+        weights = self.stages.begin("weights")
+        self.loader.start()
+        if not beside:
+            self.finish_weights(weights)
+        for batch in s.triggers():
+            s.trigger(lambda: self.trigger(batch))
+        with self.stages("tokenizer"):
+            self.load_tokenizer()
         if size is None:
             s.phase("kv_cache")
-            self.stage("kv_cache", lambda: self.make_cache(self.profile()))
-        self.stage("capture", self.make_graphs)
+            with self.stages("kv_cache"):
+                self.make_cache(self.profile())
+        if beside:
+            self.finish_weights(weights)
+        with self.stages("capture"):
+            self.make_graphs()
         if self.args.places:
             with open(self.args.places, "w", encoding="utf-8") as f:
                 json.dump(s.places(), f)
-        s.ready(lambda: json.dumps(self.serve()).encode())
+        s.ready(lambda: json.dumps(serving.serve(self)).encode())
 
-    def identity(self):
-        config = json.dumps(dataclasses.asdict(self.shape), sort_keys=True).encode()
-        return {
-            "engine.name": "torch-llama",
-            "engine.framework": "torch " + torch.__version__,
+    def open_model(self):
+        """What the model is, before anything is allocated."""
+        a = self.args
+        self.config = configuration(a.preset, a.model, a.layers, a.vocabulary)
+        if a.model and Checkpoint.found(a.model):
+            self.source = Checkpoint(a.model, self.dtype)
+        else:
+            self.source = Random(a.seed, self.dtype)
+        if self.session.run == medusa.NONE:
+            return
+        self.session.identify({
+            "engine.name": "torch",
+            "engine.framework": f"torch {torch.__version__} transformers {transformers.__version__}",
             "cuda.version": torch.version.cuda,
-            "engine.args": f"{self.args.mode} {self.batches} {self.args.max_length} {self.dtype}",
-            "model.config": "sha256:" + hashlib.sha256(config).hexdigest(),
-            "model.checkpoint": f"random, seed {self.args.seed}",
-        }
+            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}",
+            "model.config": digest(self.config),
+            "model.checkpoint": self.source.identity,
+        })
 
     def structure(self):
-        """Memory for weights, static inputs and the output; nothing is filled yet."""
-        with torch.device("meta"):
-            self.model = LlamaModel(self.shape, self.args.max_length)
-        self.model = self.model.to(self.dtype).to_empty(device=self.device).eval()
-        largest = self.batches[-1]
-        self.tokens = torch.empty(largest, dtype=torch.int64, device=self.device)
-        self.positions = torch.empty(largest, dtype=torch.int64, device=self.device)
-        self.next = torch.empty(largest, dtype=torch.int64, device=self.device)
-        for name, t in self.model.state_dict().items():
+        """Memory for weights, static inputs and outputs, and the way of the weights there."""
+        self.model = m = Model(self.config, self.dtype, self.batches[-1], self.device)
+        self.loader = Loader(m, self.source)
+        for name, t in [*m.weights(), ("rows", m.rows)]:
             self.session.tensor(name, t, medusa.WEIGHT)
-        self.session.tensor("tokens", self.tokens, medusa.INPUT, lo=0, hi=self.shape.vocab_size)
-        self.session.tensor("positions", self.positions, medusa.INPUT, lo=0, hi=self.args.max_length)
-        self.session.tensor("next", self.next, medusa.OUTPUT)
+        self.session.tensor("tokens", m.tokens, medusa.INPUT, lo=0, hi=self.config.vocab_size)
+        self.session.tensor("next", m.next, medusa.OUTPUT)
+        self.session.tensor("logits", m.logits, medusa.OUTPUT)
 
     def make_cache(self, size):
-        """One (keys, values) pair a layer, with a row for each sequence of the largest batch."""
-        s, rows = self.shape, self.batches[-1]
-        token = 2 * s.num_hidden_layers * s.num_key_value_heads * s.head_dim * self.dtype.itemsize
-        if rows * self.args.max_length * token > size:
-            raise SystemExit(f"engine: a KV cache of {size} bytes does not hold {rows} sequences of {self.args.max_length}")
-        dims = (rows, self.args.max_length, s.num_key_value_heads, s.head_dim)
-        self.cache = [
-            tuple(torch.empty(dims, dtype=self.dtype, device=self.device) for _ in range(2))
-            for _ in range(s.num_hidden_layers)
-        ]
-        for i, pair in enumerate(self.cache):
-            for name, t in zip(("keys", "values"), pair):
-                self.session.tensor(f"cache.{i}.{name}", t, medusa.KV)
+        """A row for each sequence of the largest batch, as long as asked for or as fits."""
+        rows = self.batches[-1]
+        self.length = min(self.args.max_length, size // (rows * self.model.token_bytes()))
+        if self.length <= self.args.tokens:
+            raise ModelError(f"a KV cache of {size} bytes does not hold {rows} sequences of {self.args.tokens + 1} tokens")
+        self.kv_bytes = size
+        for name, t in self.model.make_cache(self.length):
+            self.session.tensor(name, t, medusa.KV)
+        self.session.tensor("range", self.model.range, medusa.WEIGHT)
+        self.session.tensor("positions", self.model.positions, medusa.INPUT, lo=0, hi=self.length)
 
-    def load(self):
-        """Copies the weights. The triggering layers run first: what they compute is thrown away."""
-        torch.manual_seed(self.args.seed)
-        if self.args.mode == "native":
-            for batch in self.session.triggers():
-                self.session.trigger(lambda: self.step(batch, layers=1))
-        source = LlamaModel(self.shape, self.args.max_length).to(self.dtype).state_dict()
-        for name, t in self.model.state_dict().items():
-            t.copy_(source[name])
-        for t in (self.tokens, self.positions, self.next):
-            t.copy_(torch.zeros(t.shape, dtype=t.dtype))
-        for pair in getattr(self, "cache", []):
-            for t in pair:
-                t.copy_(torch.zeros(t.shape, dtype=t.dtype))
+    def finish_weights(self, stage):
+        self.loader.wait()
+        self.stages.end(stage)
+
+    def trigger(self, batch):
+        """The first layer, for the modules that its kernels are in. What it computes is thrown away."""
+        with self.model.first_layer():
+            self.model.step(batch)
+
+    def load_tokenizer(self):
+        path = os.path.join(self.args.model or "", "tokenizer.json")
+        if self.args.model and os.path.exists(path):
+            self.tokenizer = Tokenizer.from_file(path)
+        if self.args.prompt and not self.tokenizer:
+            raise ModelError("--prompt needs a --model with a tokenizer.json")
 
     def profile(self):
         """The largest forward there will be, over a cache of its own that goes; then the rest is the cache's."""
-        rows, length = self.batches[-1], self.args.max_length
+        m, rows, length = self.model, self.batches[-1], self.args.max_length
         torch.cuda.reset_peak_memory_stats()
         resident = torch.cuda.memory_allocated()
-        self.make_cache(1 << 62)
-        tokens = torch.zeros((rows, length), dtype=torch.int64).to(self.device)
-        positions = torch.arange(length).expand(rows, length).contiguous().to(self.device)
-        self.model(tokens, positions, self.cache)
-        peak = torch.cuda.max_memory_allocated() - resident
-        del self.cache, tokens, positions
+        m.make_cache(length)
+        cache = torch.cuda.memory_allocated() - resident
+        m.prefill(torch.zeros((rows, length), dtype=torch.int64).to(self.device), torch.full((rows,), length).to(self.device))
+        peak = torch.cuda.max_memory_allocated() - resident - cache
+        m.drop_cache()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info()
@@ -151,15 +197,8 @@ class Engine:
         medusa.kv_profile(size, total, self.free_before, free, peak, self.args.utilization, rows * length)
         return size
 
-    def step(self, batch, layers=None):
-        """One decode step over the first rows of the static inputs."""
-        out = self.model(self.tokens[:batch, None], self.positions[:batch, None], self.cache, layers)
-        self.next[:batch].copy_(out)
-        return out
-
     def make_graphs(self):
         if self.args.mode == "no-graphs":
-            self.session.phase("warmup")
             return
         if self.session.restoring:
             self.session.phase("capture")
@@ -171,50 +210,46 @@ class Engine:
                 return
         with medusa.Capture(self.session) as self.capture:
             for batch in reversed(self.batches):
-                self.capture.warm_up(lambda: self.step(batch))
+                self.capture.warm_up(lambda: self.model.step(batch))
                 self.graphs[batch] = self.capture.graph(f"decode-{batch}", batch, lambda: self.captured(batch))
 
     def captured(self, batch):
         """The step as a graph holds it. Its own output is allocated inside of the capture, and kept."""
-        self.outputs[batch] = self.step(batch)
+        self.outputs[batch] = self.model.step(batch)
         self.session.tensor(f"out.{batch}", self.outputs[batch], medusa.OUTPUT)
 
     def decode(self, batch):
         if batch in self.graphs:
             self.graphs[batch].replay()
         else:
-            self.step(batch)
-
-    def serve(self):
-        """Greedy tokens from fixed first tokens, at every batch size."""
-        out = {}
-        for batch in self.batches:
-            self.tokens.copy_(torch.arange(self.batches[-1]) % self.shape.vocab_size)
-            rows = []
-            for position in range(self.args.tokens):
-                self.positions.copy_(torch.full((self.batches[-1],), position))
-                self.decode(batch)
-                token = self.next[:batch].cpu()
-                rows.append(token.tolist())
-                self.tokens[:batch].copy_(token)
-            out[batch] = rows
-        return out
+            self.model.step(batch)
 
 
 def main():
     engine = Engine(arguments())
     with torch.inference_mode():
-        engine.start()
-        tokens = engine.serve()
+        try:
+            engine.start()
+        except ModelError as e:
+            sys.exit(f"engine: {e}")
+        tokens, digests = serving.report(engine)
+        replays = serving.replays(engine, engine.args.replays) if engine.args.replays else {}
         torch.cuda.synchronize()
-    print(json.dumps({
+    report = {
         "device": torch.cuda.get_device_name(0),
         "torch": torch.__version__,
+        "transformers": transformers.__version__,
         "start": "restored" if engine.restored else engine.args.mode,
+        "kv_bytes": engine.kv_bytes,
         "graphs": len(engine.graphs),
-        "stages": {k: round(v, 6) for k, v in engine.stages.items()},
+        "stages": engine.stages.list,
         "tokens": tokens,
-    }))
+        "logits": digests,
+        "replays": replays,
+    }
+    if engine.args.prompt:
+        report["text"] = [engine.tokenizer.decode(row) for row in tokens[engine.batches[-1]]]
+    print(json.dumps(report))
     engine.session.close()
 
 

@@ -25,6 +25,11 @@ $(TORCH_VENV)/installed:
 	$(TORCH_VENV)/bin/pip install --quiet --no-cache-dir --no-deps torch==$(TORCH_VERSION) $(TORCH_NEEDS)
 	touch $@
 
+# What the engine itself imports.
+$(TORCH_VENV)/engine: $(TORCH_VENV)/installed $(TORCH)/requirements.txt
+	$(TORCH_VENV)/bin/python -m pip install --quiet --no-cache-dir -r $(TORCH)/requirements.txt
+	touch $@
+
 $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA): $(wildcard $(TORCH)/cudart/*) $(wildcard internal/cuda/include/*.h)
 	@mkdir -p $(@D)
 	sed s/@CUDA@/$(TORCH_CUDA)/ $(TORCH)/cudart/export.map >$(@D)/cudart.map
@@ -64,7 +69,7 @@ build/lib/python: $(wildcard $(PLUGINS:%=%/*))
 	rm -rf $@/*/__pycache__
 
 .PHONY: torch test-torch torch-programs
-torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/installed $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built
+torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB).
 torch-programs: torch

@@ -69,7 +69,7 @@ def main():
     if args.programs:
         runs = Runs(args, "programs", [PROGRAMS, "--programs", str(args.programs), "--seed", args.seed])
     else:
-        runs = Runs(args, "llama", [ENGINE, "--tokens", "2"])
+        runs = Runs(args, "llama", [ENGINE, "--batch-sizes", "1,2,4,8", "--tokens", "2"])
     artifact = runs.path(os.path.basename(runs.folder) + ".medusa")
     native = runs.engine_run("native")
     print(runs.run("materialize", [medusa, "materialize", "-o", artifact, "--", *runs.engine]))

@@ -1,0 +1,72 @@
+"""Weights on their way to a (simulated) device: what arrives is what the checkpoint holds. Needs no GPU, but its driver."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from tokenizers import Tokenizer
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+
+import checkpoint  # noqa: E402
+import weights  # noqa: E402
+from model import Model, ModelError, configuration  # noqa: E402
+
+
+class TestLoader(unittest.TestCase):
+    def setUp(self):
+        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.enterContext(torch.inference_mode())
+
+    def load(self, dtype):
+        model = Model(configuration(folder=self.folder), dtype, 2, torch.device("cuda", 0))
+        loader = weights.Loader(model, weights.Checkpoint(self.folder, dtype))
+        loader.start()
+        loader.wait()
+        return model
+
+    def test_shards_of_bfloat16(self):
+        checkpoint.write(self.folder, "tiny", layers=2, shards=3)
+        files = [f for f in os.listdir(self.folder) if f.endswith(".safetensors")]
+        self.assertEqual(len(files), 3)
+        expected = {}
+        for file in files:
+            expected |= load_file(os.path.join(self.folder, file))
+        before, weights.BUFFER = weights.BUFFER, 100_000  # smaller than most tensors, and no multiple of any
+        self.addCleanup(setattr, weights, "BUFFER", before)
+        for dtype in (torch.bfloat16, torch.float32):
+            model = self.load(dtype)
+            for name, tensor in model.net.named_parameters():
+                self.assertTrue(torch.equal(tensor.cpu(), expected[name].to(dtype)), name)
+            for name, tensor in model.net.named_buffers():
+                self.assertTrue(torch.equal(tensor.cpu(), model.constants[name]), name)
+
+    def test_failure_of_the_thread_is_raised(self):
+        checkpoint.write(self.folder, "tiny", layers=1)
+        path = os.path.join(self.folder, "model.safetensors")
+        with safe_open(path, framework="pt") as f:
+            kept = {name: f.get_tensor(name) for name in f.keys() if "down_proj" not in name}
+        weights_file = {name: t.clone() for name, t in kept.items()}
+        checkpoint.save_file(weights_file, path)
+        with self.assertRaisesRegex(ModelError, "lacks model.layers.0.mlp.down_proj.weight"):
+            self.load(torch.bfloat16)
+
+
+class TestTokenizer(unittest.TestCase):
+    def test_text_comes_back(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for size in (1000, 70_000):
+                path = os.path.join(folder, "tokenizer.json")
+                checkpoint.write_tokenizer(path, size)
+                t = Tokenizer.from_file(path)
+                self.assertEqual(t.get_vocab_size(), size)
+                self.assertEqual(t.decode(t.encode("naïve, twice").ids), "naïve, twice")
+
+
+if __name__ == "__main__":
+    unittest.main()

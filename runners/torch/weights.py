@@ -1,0 +1,146 @@
+"""Weights: where they come from, and their way to the device.
+
+In: a model whose memory is allocated, and a checkpoint folder or a seed. Out: a Loader that copies in a thread and on a
+stream of its own, so that other stages run meanwhile. Fails: ModelError where a checkpoint lacks a tensor or has
+another shape.
+
+Tensors go through two page-locked buffers in turn: while one is copied to the device the other is filled. A loader
+allocates nothing after it is made: allocations of a second thread would have no order among those of the first.
+"""
+
+import hashlib
+import json
+import os
+import threading
+
+import torch
+from safetensors import safe_open
+
+from model import ModelError
+
+BUFFER = 64 << 20  # bytes; large enough for the full rate of a PCIe link
+_WHOLE = 64 << 20  # files up to this size are digested whole, of larger ones samples
+_SAMPLES, _SAMPLE = 256, 1 << 12
+
+
+class Random:
+    """Weights from a seed: one block of random numbers, of which every tensor takes a piece of its own."""
+
+    BLOCK = 1 << 24
+
+    def __init__(self, seed, dtype):
+        self.dtype = dtype
+        self.block = torch.randn(self.BLOCK, generator=torch.Generator().manual_seed(seed)).mul_(0.02).to(dtype)
+        self.identity = f"random, seed {seed}"
+        self.at = 0
+
+    def pieces(self, name, shape):
+        """The values of a tensor, in order, as flat tensors. Norms do nothing, so that values stay in range."""
+        left = shape.numel()
+        if len(shape) == 1:
+            yield torch.full((left,), float(name.endswith("weight")), dtype=self.dtype)
+            return
+        self.at = (self.at + 7919) % self.BLOCK
+        start = self.at
+        while left:
+            piece = self.block[start : start + left]
+            yield piece
+            left -= piece.numel()
+            start = 0
+
+
+class Checkpoint:
+    """A folder of safetensors files, one or several with an index. Values are converted to the engine's dtype."""
+
+    def __init__(self, folder, dtype):
+        self.dtype = dtype
+        index = os.path.join(folder, "model.safetensors.index.json")
+        if os.path.exists(index):
+            with open(index, encoding="utf-8") as f:
+                names = sorted(set(json.load(f)["weight_map"].values()))
+        else:
+            names = ["model.safetensors"]
+        self.paths = [os.path.join(folder, name) for name in names]
+        self.files = [safe_open(path, framework="pt") for path in self.paths]
+        self.owner = {key: f for f in self.files for key in f.keys()}
+
+    @staticmethod
+    def found(folder):
+        return any(os.path.exists(os.path.join(folder, "model.safetensors" + end)) for end in ("", ".index.json"))
+
+    @property
+    def identity(self):
+        total = hashlib.sha256()
+        for path in self.paths:
+            size = os.path.getsize(path)
+            total.update(size.to_bytes(8, "little"))
+            with open(path, "rb") as f:
+                if size <= _WHOLE:
+                    total.update(f.read())
+                    continue
+                total.update(f.read(int.from_bytes(f.read(8), "little")))  # the header: every tensor's name and place
+                for i in range(_SAMPLES):
+                    f.seek((size - _SAMPLE) * i // (_SAMPLES - 1))
+                    total.update(f.read(_SAMPLE))
+        return "sha256:" + total.hexdigest()
+
+    def pieces(self, name, shape):
+        if name not in self.owner:
+            raise ModelError(f"load weights: the checkpoint lacks {name}")
+        tensor = self.owner[name].get_tensor(name)
+        if tensor.shape != shape:
+            raise ModelError(f"load weights: {name} is {list(tensor.shape)}, the configuration says {list(shape)}")
+        yield tensor.to(self.dtype).reshape(-1)
+
+
+def contents(model, source):
+    """(tensor, pieces) of all that the model needs filled: flat tensors that follow each other."""
+    for name, tensor in model.weights():
+        constant = model.constants.get(name)
+        yield tensor.view(-1), source.pieces(name, tensor.shape) if constant is None else [constant.view(-1)]
+
+
+class Loader:
+    """Copies weights and constants to the device. start, then wait; what failed meanwhile is raised by wait."""
+
+    def __init__(self, model, source):
+        self.model, self.source = model, source
+        largest = max(t.nbytes for _, t in model.weights())
+        self.buffers = [torch.empty(min(BUFFER, largest), dtype=torch.uint8, pin_memory=True) for _ in range(2)]
+        self.stream = torch.cuda.Stream()
+        self.free = [torch.cuda.Event() for _ in self.buffers]
+        for event in self.free:
+            event.record(self.stream)  # an event is made at its first use, and the order in which they are made has to be fixed
+        self.turn, self.failure = 0, None
+        self.thread = threading.Thread(target=self._run, name="weights", daemon=True)
+
+    def start(self):
+        self.thread.start()
+
+    def wait(self):
+        self.thread.join()
+        self.buffers = None
+        if self.failure:
+            raise self.failure
+
+    def _run(self):
+        try:
+            with torch.inference_mode(), torch.cuda.device(self.model.device), torch.cuda.stream(self.stream):
+                for tensor, pieces in contents(self.model, self.source):
+                    self._copy(tensor, pieces)
+                self.stream.synchronize()
+        except Exception as e:  # another thread's to raise
+            self.failure = e
+
+    def _copy(self, tensor, pieces):
+        at, room = 0, self.buffers[0].nbytes // tensor.itemsize
+        for piece in pieces:
+            for part in piece.split(room):
+                buffer, event = self.buffers[self.turn], self.free[self.turn]
+                event.synchronize()
+                staged = buffer[: part.nbytes].view(tensor.dtype)
+                staged.copy_(part)
+                tensor[at : at + part.numel()].copy_(staged, non_blocking=True)
+                event.record(self.stream)
+                at += part.numel()
+                self.turn = 1 - self.turn
