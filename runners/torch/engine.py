@@ -46,6 +46,7 @@ def arguments():
     p.add_argument("--tokens", type=int, default=8, help="tokens to decode at each batch size")
     p.add_argument("--replays", type=int, default=0, help="time so many decode steps at each batch size")
     p.add_argument("--prompt", action="append", help="text to continue, repeatable; default: prompts made from the seed")
+    p.add_argument("--triton-norms", action="store_true", help="norms as a Triton kernel")
     p.add_argument("--places", help="file that receives where named tensors and restored graphs lie")
     return p.parse_args()
 
@@ -137,7 +138,7 @@ class Engine:
             "engine.name": "torch",
             "engine.framework": f"torch {torch.__version__} transformers {transformers.__version__}",
             "cuda.version": torch.version.cuda,
-            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}",
+            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + (" triton norms" if a.triton_norms else ""),
             "model.config": digest(self.config),
             "model.checkpoint": self.source.identity,
         })
@@ -145,6 +146,11 @@ class Engine:
     def structure(self):
         """Memory for weights, static inputs and outputs, and the way of the weights there."""
         self.model = m = Model(self.config, self.dtype, self.batches[-1], self.device)
+        if self.args.triton_norms:
+            import triton_norm  # not every engine has Triton
+
+            if not triton_norm.replace(m.net):
+                raise ModelError("--triton-norms: this model has no RMS norms")
         self.loader = Loader(m, self.source)
         for name, t in [*m.weights(), ("rows", m.rows)]:
             self.session.tensor(name, t, medusa.WEIGHT)
@@ -225,6 +231,12 @@ class Engine:
             self.model.step(batch)
 
 
+def text(engine, tokens):
+    """None for what no vocabulary has: where kernels do nothing, tokens are what memory held."""
+    known = all(0 <= t < engine.tokenizer.get_vocab_size() for t in tokens)
+    return engine.tokenizer.decode(tokens) if known else None
+
+
 def main():
     engine = Engine(arguments())
     with torch.inference_mode():
@@ -248,7 +260,7 @@ def main():
         "replays": replays,
     }
     if engine.args.prompt:
-        report["text"] = [engine.tokenizer.decode(row) for row in tokens[engine.batches[-1]]]
+        report["text"] = [text(engine, row) for row in tokens[engine.batches[-1]]]
     print(json.dumps(report))
     engine.session.close()
 

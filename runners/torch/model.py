@@ -15,7 +15,7 @@ import os
 
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 PRESETS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "presets")
@@ -44,8 +44,13 @@ def configuration(preset=None, folder=None, layers=None, vocabulary=None):
     if vocabulary:
         fields["vocab_size"] = vocabulary
     config = AutoConfig.for_model(**fields)
+    if getattr(config, "new_decoder_architecture", False):
+        raise ModelError(f"read configuration {path}: Falcon's grouped queries are not supported")
     if any(kind != "full_attention" for kind in getattr(config, "layer_types", None) or []) or getattr(config, "alibi", False):
         raise ModelError(f"read configuration {path}: only full attention with rotary positions is supported")
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
+        raise ModelError(f"read configuration {path}: {config.model_type} is no causal language model")
+    MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]  # imports its module, which the structure stage has no part in
     config._attn_implementation = "sdpa"
     return config
 
@@ -61,9 +66,16 @@ def head_dim(config):
 
 
 def kv_heads(config):
-    if getattr(config, "multi_query", False) and not getattr(config, "new_decoder_architecture", False):
+    if getattr(config, "multi_query", False):
         return 1
-    return getattr(config, "num_key_value_heads", None) or getattr(config, "num_kv_heads", None) or config.num_attention_heads
+    return getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+
+
+def split_multi_query(attention, fused):
+    """Queries, key and value of Falcon's single key head. transformers' own takes the latter two with a list of indices, whose
+    copy to the device cannot be captured."""
+    heads = fused.view(*fused.shape[:2], attention.num_heads + 2, attention.head_dim)
+    return heads[..., :-2, :], heads[..., -2:-1, :], heads[..., -1:, :]
 
 
 class Layer(CacheLayerMixin):
@@ -100,8 +112,13 @@ class Model:
 
     def __init__(self, config, dtype, rows, device):
         self.config, self.dtype, self.device = config, dtype, device
+        kind = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
         with torch.device("meta"):
-            self.net = AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+            self.net = kind(config).eval()
+        if getattr(config, "multi_query", False):
+            for module in self.net.modules():
+                if hasattr(module, "_split_heads"):
+                    module._split_heads = split_multi_query.__get__(module)
         self.constants = self._to_device()
 
         def static(*shape, dtype=torch.int64):

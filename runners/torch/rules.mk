@@ -25,9 +25,11 @@ $(TORCH_VENV)/installed:
 	$(TORCH_VENV)/bin/pip install --quiet --no-cache-dir --no-deps torch==$(TORCH_VERSION) $(TORCH_NEEDS)
 	touch $@
 
-# What the engine itself imports.
+# What the engine itself imports, and the Triton that this torch names.
+TORCH_TRITON := from importlib.metadata import requires; print(next(r.split(";")[0] for r in requires("torch") if r.startswith("triton")))
 $(TORCH_VENV)/engine: $(TORCH_VENV)/installed $(TORCH)/requirements.txt
 	$(TORCH_VENV)/bin/python -m pip install --quiet --no-cache-dir -r $(TORCH)/requirements.txt
+	$(TORCH_VENV)/bin/python -m pip install --quiet --no-cache-dir --no-deps "$$($(TORCH_VENV)/bin/python -c '$(TORCH_TRITON)')"
 	touch $@
 
 $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA): $(wildcard $(TORCH)/cudart/*) $(wildcard internal/cuda/include/*.h)
@@ -68,14 +70,48 @@ build/lib/python: $(wildcard $(PLUGINS:%=%/*))
 	cp -r $(PLUGINS) $@/
 	rm -rf $@/*/__pycache__
 
-.PHONY: torch test-torch torch-programs
-torch: all build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built
+# The name by which Triton links what it compiles for the host.
+build/simulated/libcuda.so: build/simulated/libcuda.so.1
+	ln -sf $(<F) $@
+
+.PHONY: torch test-torch torch-programs torch-shapes
+torch: all build/simulated/libcuda.so build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB).
+TORCH_RUN = $(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test
+
 torch-programs: torch
-	$(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test \
-		--programs $(or $(N),40) --seed $(or $(SEED),1)
+	$(TORCH_RUN) --programs $(or $(N),40) --seed $(or $(SEED),1)
+
+# The ten shapes of the paper's Table 1, and one of Qwen3's.
+TORCH_SHAPES := falcon-7b,llama2-7b,llama2-13b,qwen1.5-0.5b,qwen1.5-1.8b,qwen1.5-4b,qwen1.5-7b,qwen1.5-14b,yi-6b,yi-9b,qwen3-0.6b
+torch-shapes: torch
+	$(TORCH_RUN) --title torch-shapes --shapes $(or $(SHAPES),$(TORCH_SHAPES))
 
 test-torch: torch
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_library
-	$(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test
+	cd $(TORCH)/test && LD_LIBRARY_PATH=$(abspath $(TORCH_LIB)):$(CURDIR)/build/simulated SIMGPU_MACHINE_CODE=no-op \
+		$(abspath $(TORCH_VENV))/bin/python -m unittest -q test_model test_weights
+	$(TORCH_RUN)
+
+# All that scripts/gpu-torch needs on a machine with a GPU besides torch: tools, libraries, engine, and the engine's Python
+# packages for the interpreters that such machines have. What comes with torch is left out.
+TORCH_BUNDLE := build/torch/bundle
+TORCH_OWN    := torch|triton|numpy|sympy|mpmath|networkx|jinja2|markupsafe|filelock|fsspec|typing_extensions|pip|setuptools|nvidia.*
+.PHONY: torch-bundle
+torch-bundle: all build/lib/libmedusa.so build/lib/python $(TORCH_BUNDLE)/wheels/complete
+	mkdir -p $(TORCH_BUNDLE)/lib $(TORCH_BUNDLE)/engine
+	cp build/medusa build/medusa-probe $(TORCH_BUNDLE)/
+	cp build/lib/libmedusa_interpose.so build/lib/libmedusa.so $(TORCH_BUNDLE)/lib/
+	rm -rf $(TORCH_BUNDLE)/lib/python && mkdir $(TORCH_BUNDLE)/lib/python && cp -r build/lib/python/medusa $(TORCH_BUNDLE)/lib/python/
+	rm -rf $(TORCH_BUNDLE)/engine && mkdir $(TORCH_BUNDLE)/engine && cp -r $(TORCH)/*.py $(TORCH)/presets $(TORCH_BUNDLE)/engine/
+	test $$(du -sm $(TORCH_BUNDLE) | cut -f1) -lt 60 || { echo "torch-bundle: over 60 MB"; exit 1; }
+
+$(TORCH_BUNDLE)/wheels/complete: $(TORCH_VENV)/engine
+	rm -rf $(@D) && mkdir -p $(@D)
+	$(TORCH_VENV)/bin/python -m pip freeze | grep -Eiv '^($(TORCH_OWN))==' >$(@D)/requirements.txt
+	for v in 3.10 3.11 3.12 3.13; do \
+		$(TORCH_VENV)/bin/python -m pip download --quiet --no-deps --only-binary :all: --python-version $$v --platform manylinux2014_x86_64 \
+			--platform manylinux_2_28_x86_64 --dest $(@D) --requirement $(@D)/requirements.txt || exit 1; \
+	done
+	touch $@

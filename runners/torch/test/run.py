@@ -1,6 +1,6 @@
-"""make test-torch: a PyTorch engine's graphs, captured natively, materialized, restored in a new process, and compared.
+"""make test-torch: PyTorch engines' graphs, captured natively, materialized, restored in a new process, and compared.
 
-In: the engine's command line, and what `make torch` built (tools, runtime, stand-ins, simulated GPU). Out: a line about
+In: which engines, and what `make torch` built (tools, runtime, stand-ins, simulated GPU). Out: a line about
 each step, and last the line with the counts. Fails: exit code 1 where a step fails, a graph was not restored, or anything
 differs.
 """
@@ -16,6 +16,7 @@ from compare import Comparison, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINE = os.path.join(HERE, "..", "engine.py")
+CHECKPOINT = os.path.join(HERE, "..", "checkpoint.py")
 PROGRAMS = os.path.join(HERE, "..", "programs.py")
 
 
@@ -25,7 +26,9 @@ def arguments():
     p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
     p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
-    p.add_argument("--programs", type=int, help="compare that many random programs in place of the Llama engine")
+    p.add_argument("--title", default="test-torch", help="first word of the last line")
+    p.add_argument("--programs", type=int, help="compare that many random programs in place of models")
+    p.add_argument("--shapes", help="compare these presets, separated by commas, in place of the short list")
     p.add_argument("--seed", default="1", help="of the random programs")
     return p.parse_args()
 
@@ -47,13 +50,15 @@ class Runs:
         env.update(
             LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
             PYTHONPATH=os.path.join(HERE, "..", "python") if name == "native" else "",
+            HF_HUB_OFFLINE="1",
+            TRITON_CACHE_DIR=self.path("triton"),
             SIMGPU_MACHINE_CODE="no-op",
         )
         env.update(extra)
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode:
-            sys.exit(f"test-torch: {name}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
-        print(f"test-torch: {name}: done", flush=True)
+            sys.exit(f"{self.args.title}: {name}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        print(f"{self.args.title}: {os.path.basename(self.folder)}: {name}: done", flush=True)
         return done.stdout
 
     def engine_run(self, name, before=()):
@@ -63,14 +68,14 @@ class Runs:
         return read(self.path(name + ".truth"), self.path(name + ".places"))
 
 
-def main():
-    args = arguments()
+def compare(args, name, engine, prepare=None):
+    """One engine: started natively, materialized, restored in a new process. Returns the comparison and what the restored
+    engine reported."""
     medusa = os.path.join(os.path.abspath(args.build), "medusa")
-    if args.programs:
-        runs = Runs(args, "programs", [PROGRAMS, "--programs", str(args.programs), "--seed", args.seed])
-    else:
-        runs = Runs(args, "llama", [ENGINE, "--batch-sizes", "1,2,4,8", "--tokens", "2"])
-    artifact = runs.path(os.path.basename(runs.folder) + ".medusa")
+    runs = Runs(args, name, engine)
+    if prepare:
+        runs.run("native", [os.path.abspath(args.python), *prepare])
+    artifact = runs.path(name + ".medusa")
     native = runs.engine_run("native")
     print(runs.run("materialize", [medusa, "materialize", "-o", artifact, "--", *runs.engine]))
     restored = runs.engine_run("restored", [medusa, "restore", "--strict", artifact, "--"])
@@ -80,20 +85,46 @@ def main():
     if native["graphs"] != restored["graphs"] or not native["graphs"]:
         c.differ("graphs of the engines:", native["graphs"], restored["graphs"])
     c.run([runs.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], runs.graphs("restore"))
+    if not c.third_party or not c.pointers:
+        c.differ("nothing was compared")
     for d in c.differences[:20]:
         print("difference:", d)
-    print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten}")
-    print("third-party kernels run as no-ops here: what is compared is what was captured, not what it computes")
-    verdict = "FAIL" if c.differences or not c.third_party or not c.pointers else "PASS"
-    device = "simulated" if restored["device"] == "Simulated GPU" else restored["device"]
+    print(f"{name}: graphs={c.graphs} nodes={c.nodes} pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten}")
+    return c, restored
+
+
+def shape(name):
+    """A preset in its own widths, with few layers. Every layer is the same, and the vocabulary makes only tables larger."""
+    return [ENGINE, "--preset", name, "--layers", "2", "--vocabulary", "2000", "--batch-sizes", "1,8", "--tokens", "2"]
+
+
+def cases(args):
+    """(name, engine, what prepares it) of each case."""
     if args.programs:
-        print(f"torch-programs: {c.graphs} differences: {len(c.differences)}")
-        sys.exit(verdict != "PASS")
-    print(
-        f"test-torch: {verdict} device={device} torch={restored['torch']} graphs={c.graphs} nodes={c.nodes} "
-        f"third_party_kernels={c.third_party} differences={len(c.differences)}"
-    )
-    sys.exit(verdict != "PASS")
+        return [("programs", [PROGRAMS, "--programs", str(args.programs), "--seed", args.seed], None)]
+    if args.shapes:
+        return [(name, shape(name), None) for name in args.shapes.split(",")]
+    folder = os.path.join(os.path.abspath(args.work), "checkpoint-files")
+    shutil.rmtree(folder, ignore_errors=True)
+    model = [ENGINE, "--model", folder, "--triton-norms", "--prompt", "to be", "--prompt", "or not", "--batch-sizes", "1,2,4,8", "--tokens", "2"]
+    return [("checkpoint", model, [CHECKPOINT, folder, "--shards", "3"]), ("falcon-7b", shape("falcon-7b"), None)]
+
+
+def main():
+    args = arguments()
+    done = [compare(args, *case) for case in cases(args)]
+    differences = sum(len(c.differences) for c, _ in done)
+    device, torch = done[0][1]["device"], done[0][1]["torch"]
+    graphs, nodes, third_party = (sum(getattr(c, what) for c, _ in done) for what in ("graphs", "nodes", "third_party"))
+    print("third-party kernels run as no-ops here: what is compared is what was captured, not what it computes")
+    if args.programs:
+        print(f"torch-programs: {graphs} differences: {differences}")
+    else:
+        print(
+            f"{args.title}: {'FAIL' if differences else 'PASS'} device={'simulated' if device == 'Simulated GPU' else device} "
+            f"torch={torch} graphs={graphs} nodes={nodes} third_party_kernels={third_party} differences={differences}"
+        )
+    sys.exit(differences != 0)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,7 @@ class TestModel(unittest.TestCase):
     def test_refused(self):
         for fields, reason in (
             ({"model_type": "falcon", "alibi": True}, "full attention"),
+            ({"model_type": "clip"}, "no causal language model"),
             ({"model_type": "qwen2", "use_sliding_window": True, "sliding_window": 8, "max_window_layers": 1}, "full attention"),
         ):
             with folder_with(SMALL | fields) as folder, self.assertRaisesRegex(ModelError, reason):
