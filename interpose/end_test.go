@@ -74,6 +74,14 @@ func TestForkedChildIsNotRecorded(t *testing.T) {
 	}
 }
 
+// A child of a process that has not used the driver is recorded.
+func TestForkedEngineIsRecorded(t *testing.T) {
+	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "fork-first")
+	if n := len(of[*trace.Alloc](recs)); n != 2 {
+		t.Errorf("%d allocations, want the child's 2", n)
+	}
+}
+
 // A second process that calls the driver does not write over the first one's trace, and says so.
 func TestOneTraceOneProcess(t *testing.T) {
 	recs, r := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "twice")

@@ -57,17 +57,28 @@ func (e *engine) record(ctx context.Context, name, run string, at placement, kvB
 		env = append(env, "MEDUSA_KV_BYTES="+strconv.FormatUint(kvBytes, 10))
 	}
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: env}
-	if err := e.run(ctx, name, cfg); err != nil {
-		return nil, err
+	return after(e.run(ctx, name, cfg), func() (*Recording, error) {
+		r, err := ReadRecording(path)
+		if err == nil && r.readyOrder == noOrder {
+			err = fmt.Errorf("read trace of run %s: the engine never marked phase %q", name, "ready")
+		}
+		return r, err
+	})
+}
+
+// after reads what a run left, whose end counts more than the command's exit code: where a command starts the engine in a
+// process of its own (a server with an engine process), that process ends at ready, and the command takes this for a failure.
+func after[T any](ran error, read func() (T, error)) (T, error) {
+	var failed *EngineError
+	if ran != nil && !errors.As(ran, &failed) {
+		var none T
+		return none, ran
 	}
-	r, err := ReadRecording(path)
-	if err != nil {
-		return nil, err
+	left, err := read()
+	if err != nil && ran != nil {
+		err = ran
 	}
-	if r.readyOrder == noOrder {
-		return nil, fmt.Errorf("read trace of run %s: the engine never marked phase %q", name, "ready")
-	}
-	return r, nil
+	return left, err
 }
 
 func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) error {

@@ -13,10 +13,10 @@ const headroomAttempts = 3
 // headroomGranularity is what devices hand physical memory out in.
 const headroomGranularity = 2 << 20
 
-// libraryBytes estimates that memory from run 0: what the capture phase allocated, kept, and did not divide into blocks of
-// the framework's own.
+// libraryBytes estimates that memory from run 0: what the capture phase, or the profile forward before it, allocated, kept,
+// and did not divide into blocks of the framework's own.
 func (r *Recording) libraryBytes() uint64 {
-	warmup := r.phaseOrder("warmup", "capture")
+	warmup := r.phaseOrder("profile", "warmup", "capture")
 	var sum uint64
 	for i := range r.allocs {
 		a := &r.allocs[i]

@@ -105,12 +105,16 @@ func (e *engine) check(ctx context.Context, name, what string, kvBytes uint64) (
 		"MEDUSA_RUN=check", what, fmt.Sprintf("MEDUSA_KV_BYTES=%d", kvBytes),
 		"MEDUSA_CHECK_OUT=" + file(".digest"), "MEDUSA_SELFTEST_OUT=" + file(".selftest"), "MEDUSA_STATUS=" + file(".status"),
 	}}
-	if err := e.run(ctx, name, cfg); err != nil {
-		return nil, err
+	for _, suffix := range []string{".digest", ".selftest", ".status"} {
+		if err := os.Remove(file(suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("verify run %s: %w", name, err)
+		}
 	}
+	// The digest is the last thing that the engine's process writes, and appears as a whole.
 	var c checked
 	var err error
-	if c.digest, err = digest.Read(file(".digest")); err != nil {
+	c.digest, err = after(e.run(ctx, name, cfg), func() (*digest.Digest, error) { return digest.Read(file(".digest")) })
+	if err != nil {
 		return nil, err
 	}
 	if c.selfTest, err = os.ReadFile(file(".selftest")); err != nil && !errors.Is(err, os.ErrNotExist) {

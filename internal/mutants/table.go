@@ -223,5 +223,13 @@ var table = []mutant{
 		"load options of a reloaded module", "materialize/images.go",
 		"recorded.Options != 0 || ", "",
 		"./internal/e2e", "TestKernelsFromImages",
+	}, {
+		"child of a server that forks its engine", "interpose/preload/core.c",
+		"if (trace_state == UNOPENED && medusa_alloc_count", "if (trace_state == OPEN && medusa_alloc_count",
+		"./interpose", "TestForkedEngineIsRecorded",
+	}, {
+		"exit code of a recorded server", "materialize/engine.go",
+		"if err != nil && ran != nil {", "if ran != nil {",
+		"./materialize", "TestTheTraceDecides",
 	},
 }

@@ -28,11 +28,14 @@ static uint64_t devices_noted; /* bit per ordinal */
 void core_lock(void) { pthread_mutex_lock(&lock); }
 void core_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* A forked child cannot use the parent's CUDA handles, and the trace is the parent's. */
+/* A forked child cannot use the parent's CUDA handles, and the trace is the parent's. Where the parent has neither, as a server
+ * that forks its engine, the child is the process to watch. */
 static void child_after_fork(void)
 {
-	atomic_store(&core_mode_now, MODE_INERT);
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	if (trace_state == UNOPENED && medusa_alloc_count() == 0 && medusa_module_count() == 0)
+		return;
+	atomic_store(&core_mode_now, MODE_INERT);
 	trace_abandon(&writer);
 	trace_state = SEALED;
 }

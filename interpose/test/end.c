@@ -1,6 +1,6 @@
 /*
  * end.c HOW: allocates twice and ends in the way HOW says: return, exit, _exit, kill (SIGKILL after a flushed phase),
- * ready, fork (a child that uses what the parent left, then both return), twice (a second process with the same trace).
+ * ready, fork (a child that uses what the parent left, then both return), fork-first (a child that does it all), twice (a second process with the same trace).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -25,6 +25,15 @@ int main(int argc, char **argv)
 	CUcontext ctx;
 	CUdeviceptr a, b;
 	int status = 0;
+	if (strcmp(how, "fork-first") == 0) {
+		pid_t child;
+		dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"); /* the mode is read */
+		child = fork();
+		if (child) {
+			waitpid(child, &status, 0);
+			return WEXITSTATUS(status);
+		}
+	}
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&ctx, 0) || cuCtxSetCurrent(ctx))
 		return 2;
 	if (strcmp(how, "return") != 0)

@@ -1,0 +1,58 @@
+package materialize
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"medusa/interpose"
+)
+
+// shell is an engine whose command is a script.
+func shell(t *testing.T, script string) *engine {
+	t.Helper()
+	library := filepath.Join(t.TempDir(), interpose.LibraryName)
+	if err := os.WriteFile(library, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &engine{argv: []string{"/bin/sh", "-c", script}, library: library, dir: t.TempDir()}
+}
+
+// A server that calls the end of its engine process a failure has been recorded all the same; one that failed has not.
+func TestTheTraceDecides(t *testing.T) {
+	ready := newTape(1)
+	ready.phase("ready")
+	early := newTape(1)
+	early.phase("capture")
+	for _, c := range []struct {
+		script, want string // want: part of the error; empty: none
+	}{
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE; exit 1", ready.file(t, true)), ""},
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE; echo broken; exit 1", ready.file(t, false)), "broken"},
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE; echo broken; exit 1", early.file(t, true)), "broken"},
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE", early.file(t, true)), "never marked"},
+		{"echo broken; exit 1", "broken"},
+		{"true", "trace"},
+	} {
+		_, err := shell(t, c.script).record(t.Context(), "A", "record", placement{}, 1)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: error %v, want %q", c.script, err, c.want)
+		}
+	}
+}
+
+// What an earlier run left is not taken for this one's.
+func TestDigestOfThisRun(t *testing.T) {
+	e := shell(t, "echo broken; exit 1")
+	if err := os.WriteFile(filepath.Join(e.dir, "N.digest"), []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.check(t.Context(), "N", "MEDUSA_CHECK_PLAN=x", 1); err == nil || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(e.dir, "N.digest")); err == nil {
+		t.Error("the old digest is still there")
+	}
+}
