@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 
 	"medusa/artifacts"
 )
@@ -20,6 +21,7 @@ type environment struct {
 	lazy        bool
 	check       checkLevel
 	status      string
+	began       time.Time // zero: with the first phase
 	relaxed     artifacts.Relaxed
 }
 
@@ -35,9 +37,16 @@ func readEnvironment() (environment, error) {
 		lazy:        os.Getenv("MEDUSA_LAZY") == "1",
 		status:      os.Getenv("MEDUSA_STATUS"),
 	}
+	if v := os.Getenv("MEDUSA_BEGAN"); v != "" {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return env, fmt.Errorf("read MEDUSA_BEGAN: %w", err)
+		}
+		env.began = time.Unix(0, n)
+	}
 	switch run := os.Getenv("MEDUSA_RUN"); run {
 	case "":
-		return environment{status: env.status}, nil
+		return environment{status: env.status, began: env.began}, nil
 	case "profile":
 		env.run = Profile
 	case "record":

@@ -25,9 +25,10 @@ func TestReadEnvironment(t *testing.T) {
 		{"MEDUSA_RUN=check MEDUSA_CHECK_OUT=o MEDUSA_ARTIFACT=a", Restore, true, ""},
 		{"MEDUSA_RUN=restore MEDUSA_ARTIFACT=a MEDUSA_RELAX=driver.version,dso.*", Restore, false, ""},
 		{"MEDUSA_RUN=restore MEDUSA_ARTIFACT=a MEDUSA_RELAX=gpu.name", None, false, "MEDUSA_RELAX: relax gpu.name"},
+		{"MEDUSA_BEGAN=x", None, false, "MEDUSA_BEGAN"},
 		{"MEDUSA_RUN=other", None, false, `"other" is none of`},
 	} {
-		for _, name := range strings.Fields("MEDUSA_RUN MEDUSA_KV_BYTES MEDUSA_ARTIFACT MEDUSA_CHECK_OUT MEDUSA_CHECK_PLAN MEDUSA_SELFTEST_OUT MEDUSA_STRICT MEDUSA_STATUS MEDUSA_RELAX") {
+		for _, name := range strings.Fields("MEDUSA_RUN MEDUSA_KV_BYTES MEDUSA_ARTIFACT MEDUSA_CHECK_OUT MEDUSA_CHECK_PLAN MEDUSA_SELFTEST_OUT MEDUSA_STRICT MEDUSA_STATUS MEDUSA_RELAX MEDUSA_BEGAN") {
 			t.Setenv(name, "")
 		}
 		for _, v := range strings.Fields(row.vars) {

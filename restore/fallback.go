@@ -17,12 +17,13 @@ const (
 	InterposerAbsent Code = "interposer_absent"
 	CheckFailed      Code = "check_failed"
 	Engine           Code = "engine"
+	Unsupported      Code = "unsupported"
 )
 
 // exit returns the process's exit code under MEDUSA_STRICT (design: 3 incompatible artifact, 5 corrupt artifact).
 func (c Code) exit() int {
 	switch c {
-	case Incompatible, Memory:
+	case Incompatible, Memory, Unsupported:
 		return 3
 	case ArtifactCorrupt:
 		return 5

@@ -77,6 +77,23 @@ func (s *Session) graphs() (map[int64]*Graph, error) {
 	return graphs, nil
 }
 
+func (s *Session) refuse(cause error) error {
+	switch {
+	case s.env.run == None:
+		return nil
+	case s.fallback != nil:
+		return s.fallback
+	case s.recording():
+		fmt.Fprintf(s.writer(), "medusa: record engine: %v\n", cause)
+		os.Exit(Unsupported.exit())
+	}
+	f := &Fallback{Unsupported, cause}
+	if s.restored != nil {
+		f = &Fallback{Engine, errors.Join(cause, s.Close())}
+	}
+	return s.fall(f)
+}
+
 // rebuild resolves, allocates, fills and builds. On a failure nothing of it is left.
 func (s *Session) rebuild() (*restoration, *Fallback) {
 	done := s.timings.start("sequence")

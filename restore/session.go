@@ -69,6 +69,9 @@ func FromEnv(h Hooks) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{env: env, warn: h.Warn, timings: make(timings)}
+	if !env.began.IsZero() {
+		s.began, s.phases = env.began, []status.Phase{{Name: "import"}}
+	}
 	if env.run == Restore || env.run == Check {
 		s.open()
 	}
@@ -141,6 +144,10 @@ func (s *Session) Ready(selfTest func() ([]byte, error)) error { return s.ready(
 // restored, the status says so and the process exits with status.ExitSticky, for the supervising parent to start the engine
 // natively; any other error is returned as it came.
 func (s *Session) Failed(err error) error { return s.failed(err) }
+
+// Refuse states that the engine takes no part in what this start is for, or cannot use what Graphs gave it. A recording
+// run ends with the exit code of an incompatible engine; a Restore run gives everything back and goes on natively.
+func (s *Session) Refuse(cause error) error { return s.refuse(cause) }
 
 // Close destroys the restored graphs and frees their memory. No graph may be running.
 func (s *Session) Close() error {

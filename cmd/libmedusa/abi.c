@@ -48,6 +48,7 @@ EXPORT int medusa_session_trigger(medusa_run run, void *arg) { UNLESS_FORKED(goS
 EXPORT int medusa_session_tensor(const char *name, uint64_t *addr) { UNLESS_FORKED(goSessionTensor((char *)name, addr)); }
 
 EXPORT int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity) { UNLESS_FORKED(goSessionGraphs(out, capacity)); }
+EXPORT int medusa_session_refuse(const char *reason) { UNLESS_FORKED(goSessionRefuse((char *)reason)); }
 EXPORT int medusa_session_ready(medusa_self_test self_test, void *arg) { UNLESS_FORKED(goSessionReady(self_test, arg)); }
 EXPORT int medusa_session_failed(int result) { UNLESS_FORKED(goSessionFailed(result)); }
 EXPORT int medusa_session_close(void) { UNLESS_FORKED(goSessionClose()); }

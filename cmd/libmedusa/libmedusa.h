@@ -51,6 +51,9 @@ int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity);
 /* After medusa_session_graphs: 1 and the address of a named tensor of the capture phase, which the engine did not allocate in
  * this process; 0 where the artifact names none so. */
 int medusa_session_tensor(const char *name, uint64_t *addr);
+/* The engine takes no part in what this start is for, or cannot use what medusa_session_graphs gave it. Ends a recording run;
+ * a start that was to be restored goes on natively, with MEDUSA_FALLBACK. */
+int medusa_session_refuse(const char *reason);
 /* Ends the start. Does not return in runs that verify. self_test may be NULL. */
 int medusa_session_ready(medusa_self_test self_test, void *arg);
 /* A CUresult that the engine met after ready. Does not return where it is sticky and graphs were restored. */

@@ -7,6 +7,8 @@ package main
 #include "libmedusa.h"
 #include <stdlib.h>
 
+extern char **environ;
+
 static inline int call_run(medusa_run run, void *arg) { return run(arg); }
 static inline int64_t call_self_test(medusa_self_test test, void *arg, void *out, size_t capacity)
 {
@@ -20,7 +22,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"medusa/artifacts"
@@ -67,10 +71,31 @@ func with(f func(s *restore.Session) (int, error)) C.int {
 	return C.int(n)
 }
 
+// readEnvironment takes over the environment of the C library. Go reads the block behind the process's arguments instead,
+// which a process that has changed its title (setproctitle, as vLLM's engine does) has written over.
+func readEnvironment() error {
+	var pairs []string
+	for p := C.environ; p != nil && *p != nil; p = (**C.char)(unsafe.Add(unsafe.Pointer(p), unsafe.Sizeof(*p))) {
+		pairs = append(pairs, C.GoString(*p))
+	}
+	for _, pair := range pairs {
+		name, value, _ := strings.Cut(pair, "=")
+		if now, ok := os.LookupEnv(name); name != "" && (!ok || now != value) {
+			if err := os.Setenv(name, value); err != nil {
+				return fmt.Errorf("read environment: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
 //export goSessionOpen
 func goSessionOpen() C.int {
 	if session != nil {
 		return fail(errClosed)
+	}
+	if err := readEnvironment(); err != nil {
+		return fail(err)
 	}
 	s, err := restore.FromEnv(restore.Hooks{})
 	if err != nil {
@@ -178,6 +203,15 @@ func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.in
 			copy(label[:len(label)-1], g.Label())
 		}
 		return len(restored), nil
+	})
+}
+
+//export goSessionRefuse
+func goSessionRefuse(reason *C.char) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		err := s.Refuse(errors.New(C.GoString(reason)))
+		restored = nil
+		return 0, err
 	})
 }
 

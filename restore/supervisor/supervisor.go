@@ -35,7 +35,8 @@ type Options struct {
 	Check    string            // full, canary or none: what is checked before ready
 	Lazy     bool              // build graphs at their first use
 	Relocate bool              // leave device memory where the driver puts it
-	Status   string            // file for the JSON status; empty: none
+	Status   string            // file for the JSON status; empty: none that outlives the start
+	Env      []string          // more of the engine's environment
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer
@@ -66,24 +67,49 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if o.Lazy {
 		env = append(env, "MEDUSA_LAZY=1")
 	}
-	if o.Status != "" {
-		path, err := filepath.Abs(o.Status)
-		if err != nil {
-			return 0, fmt.Errorf("restore %s: status file: %w", artifact, err)
-		}
-		env = append(env, "MEDUSA_STATUS="+path)
+	path, remove, err := o.statusFile()
+	if err != nil {
+		return 0, fmt.Errorf("restore %s: status file: %w", artifact, err)
 	}
+	defer remove()
+	env = append(env, "MEDUSA_STATUS="+path)
+	env = append(env, o.Env...)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	cmd, err := interpose.Command(ctx, cfg, o.Argv)
 	if err != nil {
 		return 0, err
 	}
 	code, err := o.wait(cmd)
-	if err != nil || code != status.ExitSticky || o.Strict {
+	if err != nil || o.Strict || !lostDevice(code, path) {
 		return code, err
 	}
 	o.setAside(artifact)
 	return o.wait(exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...))
+}
+
+// statusFile returns where this start's status goes. There is none of an earlier one.
+func (o *Options) statusFile() (path string, remove func(), err error) {
+	if o.Status == "" {
+		dir, err := os.MkdirTemp("", "medusa-")
+		return filepath.Join(dir, "status.json"), func() { os.RemoveAll(dir) }, err
+	}
+	if path, err = filepath.Abs(o.Status); err != nil {
+		return "", nil, err
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", nil, err
+	}
+	return path, func() {}, nil
+}
+
+// lostDevice reports whether restored graphs cost the engine its device. A server whose engine is another process has an exit
+// code of its own; the status is the engine's.
+func lostDevice(code int, path string) bool {
+	if code == status.ExitSticky {
+		return true
+	}
+	st, err := status.Read(path)
+	return code != 0 && err == nil && st.Status == status.Sticky
 }
 
 // region is where the engine's device memory is to lie: where the artifact's recording had it. An artifact that only the

@@ -29,6 +29,11 @@ class TestLibrary(unittest.TestCase):
         out = in_process("print(lib.medusa_session_open(), lib.medusa_session_error().decode())", MEDUSA_RUN="restore")
         self.assertTrue(out.startswith("-1 ") and "MEDUSA_ARTIFACT" in out, out)
 
+    def test_environment_of_the_moment(self):
+        """Go's own copy is from the start of the process, and lost where that has changed its title."""
+        out = in_process("os.environ['MEDUSA_RUN'] = 'restore'\nprint(lib.medusa_session_open())")
+        self.assertEqual(out, "-1\n")
+
     def test_forked_child(self):
         code = """
 lib.medusa_session_open()

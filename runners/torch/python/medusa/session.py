@@ -32,15 +32,18 @@ class MedusaError(RuntimeError):
 
 
 def _library():
-    """libmedusa.so beside the interposer that this process was started with, or where MEDUSA_SESSION_LIB says."""
+    """libmedusa.so where MEDUSA_SESSION_LIB says, beside the interposer that this process was started with, or above the
+    folder that this package was installed in."""
     path = os.environ.get("MEDUSA_SESSION_LIB")
     if not path:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
             found = re.search(r"(/\S*)/libmedusa_interpose\.so$", f.read(), re.M)
-        if not found:
-            raise MedusaError("find libmedusa.so: the interposer is not loaded (start the engine with medusa restore)")
-        path = os.path.join(found.group(1), "libmedusa.so")
-    lib = ctypes.CDLL(path)
+        folder = found.group(1) if found else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        path = os.path.join(folder, "libmedusa.so")
+    try:
+        lib = ctypes.CDLL(path)
+    except OSError as e:
+        raise MedusaError(f"load libmedusa.so: {e} (start the engine with medusa restore)") from e
     lib.medusa_session_error.restype = ctypes.c_char_p
     return lib
 
@@ -76,7 +79,9 @@ class Session:
         self.named = {}  # tensors by name: address and bytes
         self.executables = {}  # restored graphs by batch size
         self.captured = []  # batch sizes, in order
-        if not os.environ.get("MEDUSA_RUN"):
+        self._lib = None
+        # Without a run, a status is asked for: the stages of an untouched start.
+        if not (os.environ.get("MEDUSA_RUN") or os.environ.get("MEDUSA_STATUS")):
             return
         self._lib = _library()
         self.run = self._checked(self._lib.medusa_session_open())
@@ -102,7 +107,7 @@ class Session:
             torch.cuda.empty_cache()
             marks.blocks()
         marks.phase(name)
-        if self.run != NONE:
+        if self._lib:
             self._checked(self._lib.medusa_session_phase(name.encode()))
 
     def identify(self, factors):
@@ -191,8 +196,9 @@ class Session:
     def ready(self, self_test=None):
         """Ends the start. In runs that verify it does not return; self_test() is the bytes that both must serve."""
         marks.phase("ready")
-        if self.run == NONE:
+        if not self._lib:
             return
+        self._checked(self._lib.medusa_session_phase(b"ready"))
         sys.stdout.flush()
         sys.stderr.flush()
 
@@ -208,6 +214,13 @@ class Session:
         callback = _SELF_TEST(call) if self_test else _SELF_TEST()
         self._checked(self._lib.medusa_session_ready(callback, None))
 
+    def refuse(self, reason):
+        """Takes no part in what this start is for, or cannot use what graphs gave. A recording run ends here; a start that was
+        to be restored goes on natively."""
+        if self.run != NONE:
+            self._checked(self._lib.medusa_session_refuse(reason.encode()))
+            self.executables = {}
+
     def failed(self, result):
         """A driver error after ready. Where it is sticky the process ends, for its parent to start natively."""
         self._lib.medusa_session_failed(ctypes.c_int(result))
@@ -215,6 +228,6 @@ class Session:
 
     def close(self):
         """Destroys the restored graphs and frees their memory. No graph may be running."""
-        if self.run != NONE:
+        if self._lib:
             self._lib.medusa_session_close()
         self.held.clear()
