@@ -101,8 +101,7 @@ func (c Config) check() error {
 func (c Config) environ(base []string, library string) []string {
 	var env []string
 	preload := []string{library}
-	python := pluginPath(library)
-	for _, kv := range base {
+	for _, kv := range WithPlugin(base, library) {
 		name, value, _ := strings.Cut(kv, "=")
 		switch name {
 		case "MEDUSA_MODE", "MEDUSA_TRACE", "MEDUSA_GAP_SEED", "MEDUSA_AT_READY", "MEDUSA_EXACT":
@@ -110,18 +109,11 @@ func (c Config) environ(base []string, library string) []string {
 			if value != "" {
 				preload = append(preload[:1], value)
 			}
-		case "PYTHONPATH":
-			if value != "" && value != python {
-				python = strings.TrimPrefix(python+":"+value, ":")
-			}
 		default:
 			env = append(env, kv)
 		}
 	}
 	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), "MEDUSA_MODE="+string(c.Mode))
-	if python != "" {
-		env = append(env, "PYTHONPATH="+python)
-	}
 	if c.Exact != (Region{}) {
 		env = append(env, fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", c.Exact.Base, c.Exact.Size))
 	}
@@ -142,13 +134,25 @@ func (c Config) environ(base []string, library string) []string {
 	return env
 }
 
-// pluginPath returns the folder of the Python plug-in that belongs to the interposer, or "".
-func pluginPath(library string) string {
-	dir := filepath.Join(filepath.Dir(library), "python")
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
-		return ""
+// WithPlugin returns env with the folder of the Python plug-in in front of PYTHONPATH, where there is one beside the interposer.
+func WithPlugin(env []string, library string) []string {
+	path := filepath.Join(filepath.Dir(library), "python")
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
 	}
-	return dir
+	if st, err := os.Stat(path); err != nil || !st.IsDir() {
+		return env
+	}
+	folder := path
+	var out []string
+	for _, kv := range env {
+		if value, found := strings.CutPrefix(kv, "PYTHONPATH="); !found {
+			out = append(out, kv)
+		} else if value != "" && value != folder {
+			path = folder + ":" + value
+		}
+	}
+	return append(out, "PYTHONPATH="+path)
 }
 
 // FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or the one in lib/ or ../lib/

@@ -44,7 +44,7 @@ func TestPythonPath(t *testing.T) {
 		present         bool
 		inherited, want string
 	}{
-		{false, "", ""},
+		{false, "", "PYTHONPATH="},
 		{false, "/a:/b", "PYTHONPATH=/a:/b"},
 		{true, "", "PYTHONPATH=" + plugin},
 		{true, "/a:/b", "PYTHONPATH=" + plugin + ":/a:/b"},

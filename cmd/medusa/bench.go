@@ -23,12 +23,14 @@ func newBenchCmd() *cobra.Command {
 		Use:   "bench ARTIFACT -- ENGINE [ARG...]",
 		Short: "Measure native and restored starts of an engine against each other",
 		Long: `Starts the engine natively and restored, in turns, and prints the medians of its phases up to ready and the ratio of the
-native start to each other. The engine's command has to end by itself.
+native start to each other. The engine's command has to end by itself, or be a server that --health knows to be ready.
 
 --mode adds a way to start: a name and what is added to the engine's command. {kv} in it stands for the bytes of the KV
 cache that the artifact says.`,
 		Example: `  medusa bench llama.medusa --mode "kv-only=--start kv-only --kv-cache-bytes {kv}" \
-      --mode "no-graphs=--start no-graphs" -- reference run --model ./llama --batches 1`,
+      --mode "no-graphs=--start no-graphs" -- reference run --model ./llama --batches 1
+  medusa bench qwen.medusa --health http://localhost:8000/health --mode "kv-only=--kv-cache-memory-bytes {kv}" \
+      --mode no-graphs=--enforce-eager -- vllm serve ./qwen`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
 			if len(own) != 1 || len(argv) == 0 || o.Rounds < 1 {
@@ -58,6 +60,7 @@ cache that the artifact says.`,
 		},
 	}
 	cmd.Flags().IntVarP(&o.Rounds, "rounds", "n", 7, "starts of each mode, after one that does not count")
+	cmd.Flags().StringVar(&o.Health, "health", "", "the engine is a server: wait until this address answers 200, then stop it")
 	cmd.Flags().StringArrayVar(&modes, "mode", nil, "another way to start (NAME=ARG ARG..., repeatable)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")

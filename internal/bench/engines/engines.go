@@ -1,22 +1,26 @@
 // Package engines measures starts of an engine against each other: native, with parts of its start left out, and restored.
 //
-// In: an engine's command, which ends by itself, and an artifact for it. Out: medians and spreads of its phases, and each
+// In: an engine's command, which ends by itself or is a server that is stopped once it is healthy, and an artifact for it. Out: medians and spreads of its phases, and each
 // start's ratio to the native one of the same round. What can fail: an engine that fails, or that does not tell its phases
 // (package restore writes them to MEDUSA_STATUS), and a restored start that was none.
 package engines
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"medusa/internal/bench"
+	"medusa/interpose"
 	"medusa/restore/status"
 	"medusa/restore/supervisor"
 )
@@ -40,6 +44,7 @@ type Options struct {
 	Library  string // libmedusa_interpose.so
 	Modes    []Mode // besides native and restored
 	Rounds   int    // of all modes, after one that does not count
+	Health   string // of a server: the address that answers 200 once it serves; empty: the engine ends by itself
 	Log      io.Writer
 }
 
@@ -100,28 +105,34 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return out, nil
 }
 
-// start runs the engine once and reads what it says about its phases.
+// start runs the engine once and reads what it says about its phases, which begin with the start of its command. Those of a
+// server end where it is healthy.
 func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Status, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, err
 	}
-	argv := append(append([]string{}, o.Argv...), m.Args...)
-	if m.Name == Restored {
-		code, err := supervisor.Run(ctx, supervisor.Options{Artifact: supervisor.Choice{Ref: o.Artifact}, Argv: argv, Library: o.Library,
-			Status: path, Stdout: o.Log, Stderr: o.Log})
-		if err == nil && code != 0 {
-			err = fmt.Errorf("the engine ended with exit code %d", code)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	began := time.Now()
+	healthy := make(chan time.Duration, 1)
+	if o.Health != "" {
+		go func() {
+			if waitHealthy(ctx, o.Health) {
+				healthy <- time.Since(began)
+			}
+			stop()
+		}()
+	}
+	err := o.engine(ctx, m, path, began)
+	var served time.Duration
+	if o.Health != "" {
+		select {
+		case served = <-healthy: // it was stopped here, and its end says nothing
+		default:
+			return nil, errors.Join(errors.New("the server ended before it was healthy"), err)
 		}
-		if err != nil {
-			return nil, err
-		}
-	} else {
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Env = append(os.Environ(), "MEDUSA_STATUS="+path)
-		cmd.Stdout, cmd.Stderr = o.Log, o.Log
-		if err := cmd.Run(); err != nil {
-			return nil, err
-		}
+	} else if err != nil {
+		return nil, err
 	}
 	st, err := status.Read(path)
 	if err != nil {
@@ -130,10 +141,51 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 	if (st.Status == status.Restored) != (m.Name == Restored) {
 		return nil, fmt.Errorf("it was a %s start: %s %s", st.Status, st.Reason, st.Detail)
 	}
+	if served > 0 {
+		st.Phases = append(st.Phases, status.Phase{Name: "healthy", Began: served.Seconds()})
+	}
 	if len(st.Phases) < 2 {
 		return nil, fmt.Errorf("the engine marked %d phases", len(st.Phases))
 	}
 	return st, nil
+}
+
+// engine runs the engine's command to its end, or to that of the context.
+func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Time) error {
+	argv := append(append([]string{}, o.Argv...), m.Args...)
+	clock := fmt.Sprintf("MEDUSA_BEGAN=%d", began.UnixNano())
+	if m.Name == Restored {
+		code, err := supervisor.Run(ctx, supervisor.Options{Artifact: supervisor.Choice{Ref: o.Artifact}, Argv: argv, Library: o.Library,
+			Status: path, Env: []string{clock}, Stdout: o.Log, Stderr: o.Log})
+		if err == nil && code != 0 {
+			err = fmt.Errorf("the engine ended with exit code %d", code)
+		}
+		return err
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = append(interpose.WithPlugin(os.Environ(), o.Library), "MEDUSA_STATUS="+path, clock)
+	cmd.Stdout, cmd.Stderr = o.Log, o.Log
+	return cmd.Run()
+}
+
+// waitHealthy asks until the answer is 200, or the context ends.
+func waitHealthy(ctx context.Context, address string) bool {
+	for ctx.Err() == nil {
+		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil); err == nil {
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					return true
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
 }
 
 // measured collects the rounds of one mode.

@@ -2,6 +2,8 @@ package engines
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,5 +56,35 @@ func TestRunRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", script, err, want)
 		}
+	}
+}
+
+// A server is measured until it is healthy, and then stopped.
+func TestServer(t *testing.T) {
+	dir := t.TempDir()
+	flag := filepath.Join(dir, "up")
+	health := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := os.Stat(flag); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer health.Close()
+	script := `[ -n "$MEDUSA_BEGAN" ] && echo '{"status":"native","phases":[{"name":"import"},{"name":"ready","began":0.001}]}' >$MEDUSA_STATUS
+touch ` + flag + `
+exec sleep 1000`
+	o := &Options{Argv: []string{"/bin/sh", "-c", script}, Health: health.URL}
+	st, err := o.start(t.Context(), Mode{Name: Native}, filepath.Join(dir, "status.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := st.Phases[len(st.Phases)-1]; last.Name != "healthy" || last.Began <= 0.001 {
+		t.Errorf("phases %+v", st.Phases)
+	}
+	if err := os.Remove(flag); err != nil {
+		t.Fatal(err)
+	}
+	o.Argv[2] = "exit 4"
+	if _, err := o.start(t.Context(), Mode{Name: Native}, filepath.Join(dir, "status.json")); err == nil || !strings.Contains(err.Error(), "exit status 4") {
+		t.Errorf("a server that ends: %v", err)
 	}
 }
