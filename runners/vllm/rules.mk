@@ -14,13 +14,17 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt
 	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r $<
 	touch $@
 
-.PHONY: vllm test-vllm vllm-test
+.PHONY: vllm test-vllm test-vllm-faults vllm-test
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/libcudart.so.13 $(VLLM_LIB)/built
 
 # Needs no GPU; the first run installs vLLM and torch (3 GB).
 test-vllm: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+
+# Whatever keeps a start from being restored; twenty-five more starts.
+test-vllm-faults: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/faults.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:

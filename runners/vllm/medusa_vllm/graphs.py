@@ -4,34 +4,34 @@ In: the session, and what vLLM's own manager is made from. Out: the manager's di
 capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
-import gc
-
 import torch
 from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphManager
 
 import medusa
 from medusa import marks
 
-from .labels import label, match
+from .labels import KeysDiffer, label, match
 
 
 class _Marked(CudaGraphManager):
     """Stands behind ModelCudaGraphManager in the order of classes, where it sees each descriptor before its capture."""
 
     def capture(self, create_forward_fn, progress_bar_desc="Capturing CUDA graphs"):
-        capturing = False
-
         def marked(desc, warmup):
-            nonlocal capturing
             forward = create_forward_fn(desc, warmup)
             if not warmup:
-                if not capturing:
-                    self.session.phase("capture")
-                    capturing = True
+                self.mark_capture()
                 marks.graph(label(desc), desc.num_tokens)
+                self.session.captured.append(desc.num_tokens)
             return forward
 
         super().capture(marked, progress_bar_desc)
+
+    def mark_capture(self):
+        """The phase begins once, also where a restore that cannot be used is followed by captures."""
+        if not self.capturing:
+            self.session.phase("capture")
+            self.capturing = True
 
 
 class GraphManager(ModelCudaGraphManager, _Marked):
@@ -42,39 +42,38 @@ class GraphManager(ModelCudaGraphManager, _Marked):
             made.vllm_config, made.device, made.cudagraph_mode, made.decode_query_len, lora_capture_cases=made.lora_capture_cases
         )
         self.session = session
-        self.restored = False
+        self.restored = self.capturing = False
         self.captured = captured
         # vLLM makes this at the first warm-up. Made here, it lies outside of what a restored start skips.
         rows = max((d.num_tokens for descs in self._capture_descs.values() for d in descs), default=0)
-        self.hidden_states = torch.zeros(
+        self.hidden_states = torch.empty(
             (rows, runner.model_config.get_hidden_size()), dtype=runner.model_config.dtype, device=made.device
         )
         session.tensor("hidden_states", self.hidden_states, medusa.OUTPUT)
 
     @torch.inference_mode()
     def capture(self, *args, use_aux_hidden_state_outputs=False, **kwargs):
-        # What torch would give back at the first capture goes now, in every run, so that frees do not land in the phase.
-        torch.cuda.synchronize()
-        gc.collect()
-        torch.cuda.empty_cache()
+        self.session.phase("warmup")
         if self.session.restoring and self.install():
             self.use_aux_hidden_state_outputs = use_aux_hidden_state_outputs
             self.captured()
             return
-        marks.blocks()
-        self.session.phase("warmup")
         super().capture(*args, use_aux_hidden_state_outputs=use_aux_hidden_state_outputs, **kwargs)
         torch.cuda.synchronize()
         marks.blocks()
         self.captured()
 
     def install(self):
-        self.session.phase("warmup")
-        self.session.phase("capture")
+        """Restored graphs in place of captured ones, or False, with nothing of them left."""
+        self.mark_capture()
         restored = self.session.graphs()
         if restored is None:
             return False
-        self.graphs = match([d for descs in self._capture_descs.values() for d in descs], restored.values())
+        try:
+            self.graphs = match([d for descs in self._capture_descs.values() for d in descs], restored.values())
+        except KeysDiffer as e:
+            self.session.refuse(str(e))
+            return False
         self.restored = self._graphs_captured = True
         return True
 

@@ -1,9 +1,11 @@
 """What an artifact is valid for.
 
-In: vLLM's configuration. Out: factors, strings by name. Fails: as reading the checkpoint's folder does.
+In: vLLM's configuration, and the variables that its compiled code depends on. Out: factors, strings by name. Fails: as reading the checkpoint's folder does.
 """
 
+import copy
 import hashlib
+import json
 import os
 
 
@@ -19,10 +21,17 @@ def checkpoint(model, revision):
     return digest("\n".join(f"{f} {os.path.getsize(os.path.join(model, f))}" for f in files))
 
 
-def factors(config, vllm, torch, cuda):
+def settings(config):
+    """vLLM's own hash of all that its compiled code depends on, but for where the model lies: its contents count."""
+    config, config.model_config = copy.copy(config), copy.copy(config.model_config)
+    config.model_config.model = ""
+    return config.compute_hash()
+
+
+def factors(config, vllm, torch, cuda, environment):
     model, cache, scheduler = config.model_config, config.cache_config, config.scheduler_config
     arguments = [
-        config.compute_hash(),
+        settings(config),
         model.max_model_len,
         model.dtype,
         cache.gpu_memory_utilization,
@@ -31,6 +40,7 @@ def factors(config, vllm, torch, cuda):
         scheduler.max_num_seqs,
         scheduler.max_num_batched_tokens,
         config.compilation_config.cudagraph_capture_sizes,
+        digest(json.dumps(environment, sort_keys=True, default=str)),
     ]
     return {
         "engine.name": "vllm",

@@ -72,8 +72,9 @@ def owned(runner):
 
 
 def prepare(runner):
-    """One token a sequence: what every decode graph may find in query_start_loc. The verifying runs, of which only one
-    has captured, do this before they compare."""
+    """One token a sequence: what every decode graph may find in query_start_loc. Of the verifying runs only one has captured,
+    and so written the output. Both do this before they compare."""
     start = runner.input_buffers.query_start_loc
     start.copy_(torch.arange(start.numel(), dtype=start.dtype))
+    runner.cudagraph_manager.hidden_states.zero_()
     torch.cuda.synchronize()

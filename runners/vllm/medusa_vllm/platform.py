@@ -1,30 +1,44 @@
 """The platform plug-in: it names the worker class, and changes nothing else about CUDA.
 
 In: vLLM's search for platforms, its configuration. Out: worker.Worker where the user left the worker class open.
-Fails: nothing; each reason to stay out is said once on standard error.
+Fails: nothing; a reason to stay out is said once on standard error.
 """
 
 import os
 import sys
 from importlib import metadata
 
-from . import gate
+from . import gate, metrics
 
 WORKER = "medusa_vllm.worker.Worker"
+STAYS_OUT = "MEDUSA_VLLM_STAYS_OUT"  # set for the processes that vLLM starts once a reason was said
 GROUP, NAME = "vllm.platform_plugins", "medusa"
 
 
 def native(reason):
-    print(f"medusa: native start: {reason}", file=sys.stderr, flush=True)
+    """Says so once, in the status too, for all processes that vLLM starts from here."""
+    import medusa
+
+    try:
+        session = medusa.Session()
+        session.refuse(reason)
+        session.ready()
+    except medusa.MedusaError as e:
+        print(f"medusa: native start: {reason} ({e})", file=sys.stderr, flush=True)
+    os.environ[STAYS_OUT] = "1"
 
 
 def activate():
-    """vLLM's entry point: the name of a platform class, or None where this is not for Medusa."""
-    if not os.environ.get("MEDUSA_RUN"):
+    """vLLM's entry point: the name of a platform class, or None where this is not for Medusa. Where a status is asked for, an
+    untouched start tells its stages."""
+    run = os.environ.get("MEDUSA_RUN")
+    if not (run or os.environ.get("MEDUSA_STATUS")) or os.environ.get(STAYS_OUT):
         return None
+    metrics.place()
     reason = gate.version_reason(metadata.version("vllm"), metadata.version("torch")) or rival()
     if reason:
-        native(reason)
+        if run:
+            native(reason)
         return None
     from vllm.platforms import cuda_platform_plugin
 
@@ -39,9 +53,9 @@ def rival(points=None):
     return None
 
 
-def choose_worker(parallel_config):
+def choose_worker(parallel_config, refuse=native):
     """The user's choice stands."""
     if parallel_config.worker_cls == "auto":
         parallel_config.worker_cls = WORKER
-    elif parallel_config.worker_cls != WORKER:
-        native(f"another worker class is chosen ({parallel_config.worker_cls})")
+    elif parallel_config.worker_cls != WORKER and os.environ.get("MEDUSA_RUN"):
+        refuse(f"another worker class is chosen ({parallel_config.worker_cls})")

@@ -2,7 +2,8 @@
 
 In: Medusa's environment (docs/architecture.md), vLLM's calls of a worker. Out: recording runs mark phases, tensors and
 graphs, and end where graphs are captured; a restored start takes the KV cache's size from the artifact and its graphs in
-place of captures. Fails: as the session; whatever does not fit starts as vLLM does, with one line that says why.
+place of captures; every start tells its stages. Fails: as the session; whatever does not fit starts as vLLM does, with one
+line that says why.
 """
 
 import json
@@ -11,101 +12,133 @@ import sys
 
 import torch
 import vllm
+from vllm import envs
 from vllm.utils.torch_utils import current_stream
 from vllm.v1.worker import gpu_worker
 
 import medusa
 from medusa import marks
 
-from . import gate, identity, inputs
+from . import gate, identity, inputs, metrics
 from .graphs import GraphManager
-from .platform import native
-
-EXIT_INCOMPATIBLE = 3
 
 
 class Worker(gpu_worker.Worker):
-    session = None
+    session = None  # of ranks other than the first, which only look on: more than one rank is refused
 
     def init_device(self):
-        if os.environ.get("MEDUSA_RUN"):
-            reason = gate.version_reason(vllm.__version__, torch.__version__) or gate.config_reason(self.vllm_config)
-            if reason:
-                self.stay_out(reason)
-            else:
-                self.session, self.names = medusa.Session(), set()
-        if self.session:
-            torch.cuda.set_device(self.local_rank)
-            self.session.identify(identity.factors(self.vllm_config, vllm.__version__, torch.__version__, torch.version.cuda))
-            self.session.phase("structure")
+        if self.rank == 0:
+            try:
+                self.open()
+            except medusa.MedusaError as e:
+                print(f"medusa: native start: {e}", file=sys.stderr, flush=True)
         super().init_device()
 
-    def stay_out(self, reason):
-        """A recording that could not be restored is no recording; a restore goes on as vLLM's own start."""
-        native(reason)
-        if os.environ["MEDUSA_RUN"] != "restore" or os.environ.get("MEDUSA_STRICT") == "1":
-            sys.stderr.flush()
-            os._exit(EXIT_INCOMPATIBLE)
+    def open(self):
+        self.session, self.names = medusa.Session(), set()
+        self.session.phase("device")
+        reason = gate.version_reason(vllm.__version__, torch.__version__) or gate.config_reason(self.vllm_config)
+        if reason:
+            self.session.refuse(reason)
+        else:
+            torch.cuda.set_device(self.local_rank)
+            self.own("identify engine", self.identify)
+
+    def identify(self):
+        versions = vllm.__version__, torch.__version__, torch.version.cuda
+        self.session.identify(identity.factors(self.vllm_config, *versions, envs.compile_factors()))
+
+    def takes_part(self):
+        """Whether this start is recorded, or is still to be restored."""
+        return self.session and self.session.run != medusa.NONE and (self.session.run != medusa.RESTORE or self.session.restoring)
+
+    def own(self, what, step):
+        """A step of Medusa's own: what goes wrong in it must not cost vLLM its start."""
+        try:
+            step()
+        except Exception as e:
+            self.session.refuse(f"{what}: {e}")
+
+    def phase(self, name):
+        if self.session:
+            self.session.phase(name)
 
     def load_model(self, *, load_dummy_weights=False):
-        if not self.session:
-            return super().load_model(load_dummy_weights=load_dummy_weights)
-        self.session.phase("weights")
+        self.phase("weights")
         super().load_model(load_dummy_weights=load_dummy_weights)
-        self.name(inputs.weights(self.model_runner.model))
+        if self.takes_part():
+            self.own("name weights", lambda: self.name(inputs.weights(self.model_runner.model)))
 
     def name(self, found):
         for name, t, role, bounds in inputs.once(found, self.names):
             self.session.tensor(name, t, role, **bounds)
 
     def determine_available_memory(self):
-        if not self.session:
-            return super().determine_available_memory()
-        given = self.session.kv_bytes()
+        given = self.session.kv_bytes() if self.takes_part() else None
         if given is not None:
             # The profile forward would have made the stream that the process computes on.
             current_stream()
             return given
+        self.phase("profile")
         size = super().determine_available_memory()
-        free, total = torch.cuda.mem_get_info()
-        medusa.kv_profile(
-            size,
-            total,
-            self.init_snapshot.free_memory,
-            free,
-            int(getattr(self, "peak_activation_memory", 0)),  # absent where the user set the size
-            self.cache_config.gpu_memory_utilization,
-            self.scheduler_config.max_num_batched_tokens,
-        )
+        if self.takes_part():
+            free, total = torch.cuda.mem_get_info()
+            medusa.kv_profile(
+                size,
+                total,
+                self.init_snapshot.free_memory,
+                free,
+                int(getattr(self, "peak_activation_memory", 0)),  # absent where the user set the size
+                self.cache_config.gpu_memory_utilization,
+                self.scheduler_config.max_num_batched_tokens,
+            )
         return size
 
     def initialize_from_config(self, kv_cache_config):
-        if not self.session:
-            return super().initialize_from_config(kv_cache_config)
-        self.session.phase("kv_cache")
+        self.phase("kv_cache")
         super().initialize_from_config(kv_cache_config)
+        if not self.takes_part():
+            return
         runner = self.model_runner
         reason = gate.backend_reason(g.backend.get_name() for groups in runner.attn_groups for g in groups)
         if reason:
-            self.stay_out(reason)
-            self.session = None
-            return
+            self.session.refuse(reason)
+        else:
+            self.own("name tensors", self.take_graphs)
+
+    def take_graphs(self):
+        runner = self.model_runner
         self.name(inputs.cached(runner))
         runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
 
     def compile_or_warm_up_model(self):
-        if not self.session:
-            return super().compile_or_warm_up_model()
+        self.phase("kernels")
         self.run_triggers()
+        self.mark_capture()
         times = super().compile_or_warm_up_model()
         self.write_places()
-        self.session.ready()
+        if self.session:
+            self.session.ready()
+            metrics.count()
         return times
 
     def run_triggers(self):
         """Small forwards that load the modules of the graphs' kernels, by the path that a decode step takes."""
-        for batch in self.session.triggers():
+        for batch in self.session.triggers() if self.takes_part() else ():
             self.session.trigger(lambda b=batch: self.model_runner._dummy_run(b, uniform_decode=True))
+
+    def mark_capture(self):
+        """vLLM captures in the middle of its warm-up. The manager of a start that takes part marks its phases itself."""
+        capture = self.model_runner.capture_model
+
+        def marked():
+            if not self.takes_part():
+                self.phase("capture")
+            used = capture()
+            self.phase("serving_warmup")
+            return used
+
+        self.model_runner.capture_model = marked
 
     def captured(self):
         """Recording and verifying runs end here: what they are for is done, and warm-up would write what they compare."""
@@ -116,11 +149,11 @@ class Worker(gpu_worker.Worker):
         self.session.ready()
 
     def write_places(self):
-        """For tests: where named tensors lie."""
+        """For tests: where named tensors and graphs lie."""
         path = os.environ.get("MEDUSA_VLLM_PLACES")
-        if path:
+        if path and self.session:
             with open(path, "w", encoding="utf-8") as f:
-                json.dump(self.session.named, f)
+                json.dump(self.session.places(), f)
 
     def sleep(self, level=1):
         self.drop("sleep mode")
@@ -131,7 +164,7 @@ class Worker(gpu_worker.Worker):
         super().reload_weights(*args, **kwargs)
 
     def drop(self, reason):
-        manager = self.session and self.model_runner.cudagraph_manager
+        manager = self.model_runner.cudagraph_manager if self.takes_part() else None
         if manager and manager.restored:
             print(f"medusa: restored graphs are no longer used: {reason}", file=sys.stderr, flush=True)
             manager.invalidate()

@@ -8,6 +8,7 @@ so vLLM's scheduler would wait for ever. Steps are therefore issued here, to the
 """
 
 import argparse
+import ctypes
 import json
 import os
 
@@ -17,6 +18,7 @@ from vllm import LLM, SamplingParams
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 
 CAPTURE_SIZES = [1, 2, 4, 8]
+MAX_TOKENS = 512
 PROMPT, STEPS = 4, 3
 
 
@@ -24,22 +26,57 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("model")
     p.add_argument("--backend", default="FLASH_ATTN")
-    p.add_argument("--tensors", help="file that receives the place of every named tensor")
+    p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
+    p.add_argument("--occupy", type=int, default=0, help="bytes of device memory that somebody else has")
+    p.add_argument("--other-keys", action="store_true", help="restored graphs have other names than vLLM would capture")
+    p.add_argument("--then", choices=["sleep", "reload"], help="what happens after the first requests")
+    p.add_argument("--no-requests", action="store_true")
+    p.add_argument("--places", help="file that receives where named tensors and graphs lie (medusa.Session.places)")
     return p.parse_args()
 
 
 def start(args):
-    return LLM(
-        model=args.model,
-        load_format="dummy",
-        skip_tokenizer_init=True,
-        max_model_len=256,
-        max_num_seqs=8,
-        max_num_batched_tokens=512,
-        gpu_memory_utilization=0.3,
-        attention_config={"backend": args.backend},
-        compilation_config={"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": CAPTURE_SIZES},
-    )
+    return LLM(**{
+        "model": args.model,
+        "load_format": "dummy",
+        "skip_tokenizer_init": True,
+        "max_model_len": 256,
+        "max_num_seqs": 8,
+        "max_num_batched_tokens": MAX_TOKENS,
+        "gpu_memory_utilization": 0.3,
+        "attention_config": {"backend": args.backend},
+        "compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": CAPTURE_SIZES},
+        **{name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)},
+    })
+
+
+def occupy(size):
+    """Memory that is gone before the engine looks at the device. It is never given back."""
+    cuda, address = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+    torch.cuda.init()
+    torch.cuda.synchronize()
+    if cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size)):
+        raise MemoryError(size)
+
+
+def rename():
+    """What the identity is there to exclude: an artifact with graphs for other batches."""
+    from medusa_vllm import graphs
+
+    match = graphs.match
+    graphs.match = lambda descs, restored: match(descs[1:], restored)
+
+
+def disturb(worker, how):
+    """What restored graphs cannot follow. What vLLM itself makes of it here does not count: there is no sleep mode's
+    allocator, and no checkpoint."""
+    try:
+        if how == "sleep":
+            worker.sleep(1)
+        else:
+            worker.reload_weights(weights_iterator=iter(()), is_checkpoint_format=False)
+    except Exception as e:
+        print(f"{how}: {type(e).__name__}: {e}")
 
 
 def step(worker, output):
@@ -95,33 +132,45 @@ def serve(worker, batch):
 
 
 def places(runner):
-    """Where the named tensors of a start without Medusa lie, under the names that its plug-in gives them."""
+    """As medusa.Session.places, of a start without Medusa, under the names that its plug-in gives."""
     from medusa_vllm import inputs
     from medusa.marks import extent
 
     found = [*inputs.weights(runner.model), *inputs.cached(runner), ("hidden_states", runner.cudagraph_manager.hidden_states, 0, {})]
-    return {name: (t.data_ptr(), extent(t)) for name, t, _, _ in inputs.once(found, set())}
+    tensors = {name: (t.data_ptr(), extent(t)) for name, t, _, _ in inputs.once(found, set())}
+    return {"tensors": tensors, "restored": {}, "captured": [d.num_tokens for d in runner.cudagraph_manager.graphs]}
 
 
 def main():
     args = arguments()
-    if args.tensors:
-        os.environ["MEDUSA_VLLM_PLACES"] = args.tensors
+    if args.places:
+        os.environ["MEDUSA_VLLM_PLACES"] = args.places
+    if args.occupy:
+        occupy(args.occupy)
+    if args.other_keys and os.environ.get("MEDUSA_RUN"):
+        rename()
     llm = start(args)
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     manager = worker.model_runner.cudagraph_manager
-    if args.tensors and not os.environ.get("MEDUSA_RUN"):
-        with open(args.tensors, "w", encoding="utf-8") as f:
+    if args.places and not os.environ.get("MEDUSA_RUN"):
+        with open(args.places, "w", encoding="utf-8") as f:
             json.dump(places(worker.model_runner), f)
-    launches = {batch: serve(worker, batch) for batch in (1, 3, 8)}
+    batches = [] if args.no_requests else [1, 3, 8]
+    launches = {batch: serve(worker, batch) for batch in batches}
+    later = {}
+    if args.then:
+        disturb(worker, args.then)
+        later = {batch: serve(worker, batch) for batch in batches}
     print(json.dumps({
         "device": torch.cuda.get_device_name(0),
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "start": "restored" if getattr(manager, "restored", False) else "native",
         "keys": sorted(str(k) for k in manager.graphs),
+        "max_tokens": MAX_TOKENS,
         "steps": {b: STEPS for b in launches},
         "launches": launches,
+        "later": later,
     }))
 
 

@@ -36,27 +36,23 @@ def stop(*what):
     sys.exit(1)
 
 
-class Case:
-    """One model with one attention backend."""
+class Engine:
+    """An engine's command, and starts of it whose files lie in one folder."""
 
-    def __init__(self, args, model, backend):
-        self.args, self.model, self.backend = args, model, backend
-        self.name = f"{model} {backend}"
-        self.folder = os.path.join(os.path.abspath(args.work), f"{model}-{backend}")
+    def __init__(self, args, name, command):
+        self.args, self.name, self.command = args, name, command
+        self.folder = os.path.join(os.path.abspath(args.work), name.replace(" ", "-"))
+        self.medusa = os.path.join(os.path.abspath(args.build), "medusa")
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
-        self.engine = [
-            sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, os.path.abspath(args.python),
-            os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model), "--backend", backend,
-        ]  # fmt: skip
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def run(self, step, command, starts=1):
+    def environment(self, step):
         build, work = os.path.abspath(self.args.build), os.path.abspath(self.args.work)
-        env = dict(os.environ)
-        env.update(
+        return dict(
+            os.environ,
             LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
             PYTHONPATH=os.path.join(build, "lib", "python") if step == "native" else "",
             SIMGPU_MACHINE_CODE="no-op",
@@ -68,34 +64,65 @@ class Case:
             TRITON_CACHE_DIR=os.path.join(work, "triton"),
             HF_HUB_OFFLINE="1",
         )
+
+    def run(self, step, command, starts=1, fails=None, **variables):
+        """What the command printed. fails: it has to fail, and to say that."""
+        env = self.environment(step) | variables
         try:
             done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=starts * SECONDS)
         except subprocess.TimeoutExpired:
             stop(f"{self.name}: {step}: no end after {starts * SECONDS} seconds")
         with open(self.path(step + ".output"), "w", encoding="utf-8") as f:
             f.write(done.stdout + done.stderr)
-        if done.returncode:
+        if (fails is None and done.returncode) or (fails and not (done.returncode and fails in done.stderr)):
             stop(f"{self.name}: {step}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
         print(f"test-vllm: {self.name}: {step}: done", flush=True)
         return done.stdout
 
-    def start(self, step, before=()):
-        lines = [line for line in self.run(step, [*before, *self.engine]).splitlines() if line.startswith('{"device"')]
-        return json.loads(lines[-1])
+    def start(self, step, before=(), extra=(), **variables):
+        out = self.run(step, [*before, *self.command, *extra], **variables)
+        return json.loads([line for line in out.splitlines() if line.startswith('{"device"')][-1])
+
+    def materialize(self):
+        artifact = self.path("model.medusa")
+        self.run("materialize", [self.medusa, "materialize", "-o", artifact, "--", *self.command], starts=5)
+        return artifact
+
+    def log(self, step):
+        """The calls of a process: function, and what follows."""
+        with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
+            for line in f:
+                fields = line.rstrip("\n").split("\t")
+                if len(fields) > 4:
+                    yield fields[3], fields[5:]
+
+
+class Case(Engine):
+    """One model with one attention backend."""
+
+    def __init__(self, args, model, backend, *name):
+        engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model)]
+        self.plain = [*engine, "--backend", backend]
+        super().__init__(args, " ".join([model, backend, *name]), self.plain)
+        self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
 
     def graphs(self, name):
-        return read(self.path(name + ".truth"), self.path(name + ".tensors"))
+        return read(self.path(name + ".truth"), self.path(name + ".places"))
 
     def calls(self, step, name):
         """How often a process called a driver function, in any of its versions."""
-        with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
-            return sum(line.split("\t", 4)[3].startswith(name) for line in f if line.count("\t") >= 4)
+        return sum(function.startswith(name) for function, _ in self.log(step))
+
+    def full_forwards(self, step, tokens):
+        """How many kernels of vLLM, which take a block for each token, were launched for as many as a batch may have."""
+        return sum(
+            any(f.startswith("kernel=_ZN4vllm") for f in facts) and any(f.startswith(f"grid={tokens},") for f in facts)
+            for _, facts in self.log(step)
+        )
 
     def compare(self, c):
-        medusa, artifact = os.path.join(os.path.abspath(self.args.build), "medusa"), self.path("model.medusa")
         native = self.start("native")
-        self.run("materialize", [medusa, "materialize", "-o", artifact, "--", *self.engine], starts=5)
-        restored = self.start("restored", [medusa, "restore", "--strict", artifact, "--"])
+        restored = self.start("restored", [self.medusa, "restore", "--strict", self.materialize(), "--"])
         if (native["start"], restored["start"]) != ("native", "restored"):
             c.differ(self.name, "starts:", native["start"], restored["start"])
         if native["keys"] != restored["keys"] or not native["keys"]:
@@ -105,6 +132,9 @@ class Case:
                 c.differ(self.name, "graph launches:", start["launches"], "decode steps:", start["steps"])
         if not self.calls("native", "cuStreamBeginCapture") or self.calls("restored", "cuStreamBeginCapture"):
             c.differ(self.name, "captures:", *(self.calls(s, "cuStreamBeginCapture") for s in ("native", "restored")))
+        full = [self.full_forwards(s, native["max_tokens"]) for s in ("native", "restored")]
+        if not full[0] or full[1]:
+            c.differ(self.name, "kernels of forwards of", native["max_tokens"], "tokens in the call logs:", *full)
         replays = [self.calls(s, "cuGraphLaunch") for s in ("native", "restored")]
         if replays[0] != replays[1] or replays[1] < sum(restored["steps"].values()):
             c.differ(self.name, "launches of graphs in the call logs:", *replays)

@@ -1,14 +1,13 @@
 """Tests of what the plug-in decides, with stand-ins for vLLM's objects. They need neither vLLM nor torch."""
 
-import contextlib
 import dataclasses
 import enum
-import io
 import os
 import sys
 import tempfile
 import types
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
@@ -84,9 +83,16 @@ class Gate(unittest.TestCase):
         self.assertIn("FLASHINFER", gate.backend_reason(["FLASH_ATTN", "FLASHINFER"]))
 
 
+class Hashed(types.SimpleNamespace):
+    """As vLLM's configuration, whose hash is one of what it holds."""
+
+    def compute_hash(self):
+        return "hash of " + self.model_config.model
+
+
 class Identity(unittest.TestCase):
-    def factors(self, **changes):
-        return identity.factors(config(**changes), "0.26.0", "2.11.0", "13.0")
+    def factors(self, environment="", **changes):
+        return identity.factors(config(**changes), "0.26.0", "2.11.0", "13.0", {"VLLM_X": environment})
 
     def test_what_graphs_depend_on_counts(self):
         same = self.factors()
@@ -100,10 +106,20 @@ class Identity(unittest.TestCase):
             {"compute_hash": lambda: "other"},
             {"model_config__revision": "def"},
             {"load_config__load_format": "auto"},
+            {"environment": "1"},
         ]:
             with self.subTest(change):
                 self.assertNotEqual(same, self.factors(**change))
         self.assertTrue(all(isinstance(v, str) for v in same.values()))
+
+    def test_where_a_model_lies_does_not_count(self):
+        """vLLM's hash holds its path."""
+        with tempfile.TemporaryDirectory() as a, tempfile.TemporaryDirectory() as b:
+            plain = [vars(config(model_config__model=folder)) for folder in (a, b)]
+            hashed = [Hashed(**{k: v for k, v in p.items() if k != "compute_hash"}) for p in plain]
+            found = [identity.factors(c, "0.26.0", "2.11.0", "13.0", {}) for c in hashed]
+            self.assertEqual([c.model_config.model for c in hashed], [a, b])
+        self.assertEqual(*found)
 
     def test_checkpoint_folder(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -153,21 +169,23 @@ class Point:
 
 
 class Platform(unittest.TestCase):
-    def said(self, run, *args):
-        out = io.StringIO()
-        with contextlib.redirect_stderr(out):
-            run(*args)
-        return out.getvalue()
+    def choose(self, chosen, run="restore"):
+        """The worker class, and why Medusa stays out."""
+        p, said = types.SimpleNamespace(worker_cls=chosen), []
+        with mock.patch.dict(os.environ, {"MEDUSA_RUN": run}):
+            platform.choose_worker(p, said.append)
+        return p.worker_cls, " ".join(said)
 
     def test_auto_takes_the_worker(self):
-        p = types.SimpleNamespace(worker_cls="auto")
-        self.assertEqual(self.said(platform.choose_worker, p), "")
-        self.assertEqual(p.worker_cls, platform.WORKER)
+        self.assertEqual(self.choose("auto"), (platform.WORKER, ""))
 
     def test_the_users_worker_stays(self):
-        p = types.SimpleNamespace(worker_cls="their.Worker")
-        self.assertIn("their.Worker", self.said(platform.choose_worker, p))
-        self.assertEqual(p.worker_cls, "their.Worker")
+        worker, said = self.choose("their.Worker")
+        self.assertEqual(worker, "their.Worker")
+        self.assertIn("their.Worker", said)
+
+    def test_nothing_is_said_where_nothing_was_asked(self):
+        self.assertEqual(self.choose("their.Worker", run=""), ("their.Worker", ""))
 
     def test_rival(self):
         own = Point(platform.NAME, "medusa")
@@ -175,12 +193,8 @@ class Platform(unittest.TestCase):
         self.assertIn("theirs", platform.rival([own, Point("theirs", "x.Y")]))
 
     def test_absent_without_medusa(self):
-        saved = os.environ.pop("MEDUSA_RUN", None)
-        try:
+        with mock.patch.dict(os.environ, {"MEDUSA_RUN": "", "MEDUSA_STATUS": ""}):
             self.assertIsNone(platform.activate())
-        finally:
-            if saved is not None:
-                os.environ["MEDUSA_RUN"] = saved
 
 
 if __name__ == "__main__":

@@ -1,0 +1,89 @@
+"""How the start went, on vLLM's own /metrics.
+
+In: the status that the engine's process writes (MEDUSA_STATUS), and prometheus_client as vLLM has set it up. Out:
+medusa_starts_total by status and reason, medusa_start_milliseconds_total (Medusa's own time) and medusa_graphs. Fails:
+nothing; without a status there is nothing to tell.
+
+The API server is another process than the engine. Where it is one process, a collector in its registry reads the status at
+each scrape. Where vLLM has several (PROMETHEUS_MULTIPROC_DIR), their /metrics is made of files that processes leave, and
+such a registry is not looked at: one process counts there, once.
+"""
+
+import atexit
+import contextlib
+import json
+import os
+import sys
+import tempfile
+
+STARTS = "medusa_starts", "Engine starts by how they went: restored, native with its reason, or sticky"
+TIME = "medusa_start_milliseconds", "Time of engine starts that Medusa itself took"
+GRAPHS = "medusa_graphs", "Restored graphs"
+
+
+def place():
+    """Where the status goes; a file of this server's where the user named none."""
+    path = os.environ.get("MEDUSA_STATUS")
+    if not path and os.environ.get("MEDUSA_RUN") == "restore":
+        folder = tempfile.TemporaryDirectory(prefix="medusa-")
+        atexit.register(folder.cleanup)
+        path = os.environ["MEDUSA_STATUS"] = os.path.join(folder.name, "status.json")
+    return path
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return None
+
+
+def labels(status):
+    return [status["status"], status.get("reason", "")]
+
+
+class Collector:
+    def __init__(self, path):
+        self.path = path
+
+    def collect(self):
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        status = read(self.path)
+        if status is None:
+            return
+        starts = CounterMetricFamily(*STARTS, labels=["status", "reason"])
+        starts.add_metric(labels(status), 1)
+        yield starts
+        yield CounterMetricFamily(*TIME, value=status["milliseconds"])
+        yield GaugeMetricFamily(*GRAPHS, value=status["graphs"])
+
+
+def count():
+    """Leaves the status of this start in the files of several processes, whichever of them is first."""
+    path = os.environ.get("MEDUSA_STATUS")
+    status = read(path) if path and os.environ.get("PROMETHEUS_MULTIPROC_DIR") else None
+    if status is None:
+        return
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path + ".counted", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        from prometheus_client import Counter, Gauge
+
+        Counter(*STARTS, ["status", "reason"]).labels(*labels(status)).inc()
+        Counter(*TIME).inc(status["milliseconds"])
+        Gauge(*GRAPHS, multiprocess_mode="mostrecent").set(status["graphs"])
+
+
+def register():
+    """vLLM's entry point, called in each of its processes."""
+    try:
+        path = place()
+        if path and os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+            count()
+        elif path:
+            from prometheus_client import REGISTRY
+
+            REGISTRY.register(Collector(path))
+    except Exception as e:
+        print(f"medusa: no metrics: {e}", file=sys.stderr, flush=True)

@@ -1,0 +1,180 @@
+"""make test-vllm-faults: whatever stands in the way of a restored start, vLLM starts as it would without Medusa.
+
+In: what `make vllm` built. Out: a line about each start, and last the line with the counts. Fails: exit code 1 where a
+start that should be native is not, gives no or another reason, launches anything else than stock vLLM, or takes Medusa
+longer than it may.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+import sys
+
+from run import HERE, Case, arguments, stop
+
+LIMIT = 100.0  # milliseconds that Medusa's own spans may take
+
+
+@dataclasses.dataclass
+class Fault:
+    name: str
+    code: str  # in the status
+    says: str  # part of the one line
+    extra: list = dataclasses.field(default_factory=list)  # arguments, of the stock start as well
+    variables: dict = dataclasses.field(default_factory=dict)  # environment, of the stock start as well
+    spoil: object = None  # called with the case and a copy of the artifact; may return more variables
+    late: bool = False  # found where graphs are restored: triggering forwards have run by then
+
+
+def cut(case, artifact):
+    os.truncate(artifact, os.path.getsize(artifact) // 2)
+
+
+def flip(case, artifact):
+    with open(artifact, "r+b") as f:
+        f.seek(os.path.getsize(artifact) // 2)
+        byte = f.read(1)[0]
+        f.seek(-1, os.SEEK_CUR)
+        f.write(bytes([byte ^ 1]))
+
+
+def another_version(case, artifact):
+    """A newer release, as its metadata say."""
+    folder = case.path("newer")
+    os.makedirs(os.path.join(folder, "vllm-0.99.0.dist-info"))
+    with open(os.path.join(folder, "vllm-0.99.0.dist-info", "METADATA"), "w", encoding="utf-8") as f:
+        f.write("Metadata-Version: 2.1\nName: vllm\nVersion: 0.99.0\n")
+    return {"PYTHONPATH": folder}
+
+
+def no_instance(case, artifact):
+    """The driver runs out of memory for the first executable graph."""
+    return {"SIMGPU_FAIL": "cuGraphInstantiateWithFlags:1:2"}
+
+
+def checkpoint(case):
+    """The same configuration with weight files, which dummy weights do not read."""
+    folder = case.path("checkpoint")
+    shutil.copytree(os.path.join(HERE, "models", "llama"), folder)
+    with open(os.path.join(folder, "model.safetensors"), "wb") as f:
+        f.write(b"other weights")
+    return folder
+
+
+def argument(name, value):
+    return ["--set", f"{name}={json.dumps(value)}"]
+
+
+def faults(case):
+    spec = {"method": "ngram", "num_speculative_tokens": 2, "prompt_lookup_max": 2}
+    return [
+        Fault("artifact cut short", "artifact_corrupt", "corrupt", spoil=cut),
+        Fault("artifact with a flipped bit", "artifact_corrupt", "corrupt", spoil=flip),
+        Fault("no artifact", "artifact_missing", "", spoil=lambda case, artifact: os.remove(artifact)),
+        Fault("another release", "unsupported", "vLLM 0.99.0", spoil=another_version),
+        Fault("another GPU", "incompatible", "gpu.memory", variables={"SIMGPU_MEMORY": "6G"}),
+        Fault("another checkpoint", "incompatible", "model.checkpoint", argument("model", checkpoint(case))),
+        Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 4)),
+        Fault("another batch limit", "incompatible", "engine.args", argument("max_num_batched_tokens", 256)),
+        Fault("LoRA", "unsupported", "LoRA", [*argument("enable_lora", True), "--no-requests"]),
+        Fault("speculative decoding", "unsupported", "speculative", [*argument("speculative_config", spec), "--no-requests"]),
+        Fault("eager", "unsupported", "enforce_eager", argument("enforce_eager", True)),
+        Fault("sleep mode", "unsupported", "sleep", [*argument("enable_sleep_mode", True), "--no-requests"]),
+        Fault("another set of graphs", "engine", "vLLM would capture", ["--other-keys"], late=True),
+        Fault("no memory for graphs", "memory", "", spoil=no_instance, late=True),
+    ]
+
+
+def launches(case, step, late):
+    """Everything that a process put on the device, in order: launches with their shapes, and graphs by their size."""
+    keep = ("kernel=", "grid=", "block=", "shared=", "nodes=")
+    found, on = [], not late
+    for function, facts in case.log(step):
+        on = on or function.startswith("cuStreamBeginCapture")
+        if on and function.startswith(("cuLaunch", "cuGraphLaunch")):
+            found.append((function, *(f for f in facts if f.startswith(keep))))
+    return found
+
+
+class Test:
+    def __init__(self, case):
+        self.case, self.wrong, self.stock, self.longest = case, [], {}, 0.0
+
+    def expect(self, what, good, *seen):
+        if not good:
+            self.wrong.append(" ".join([what, *(str(s) for s in seen)]))
+            print("difference:", self.wrong[-1][:2000], flush=True)
+
+    def native(self, f):
+        """The stock start with the same arguments. Several faults share one."""
+        key = json.dumps([f.extra, f.variables])
+        if key not in self.stock:
+            step = f"stock-{len(self.stock)}"
+            self.stock[key] = step, self.case.start(step, extra=f.extra, PYTHONPATH="", **f.variables)
+        return self.stock[key]
+
+    def run(self, f, artifact):
+        step = f.name.replace(" ", "-")
+        copy, status = self.case.path(step + ".medusa"), self.case.path(step + ".json")
+        shutil.copy(artifact, copy)
+        more = f.spoil(self.case, copy) if f.spoil else None
+        stock, native = self.native(f)
+        before = [self.case.medusa, "restore", "--status", status, copy, "--"]
+        started = self.case.start(step, before, f.extra, **f.variables, **(more or {}))
+        with open(self.case.path(step + ".output"), encoding="utf-8") as out:
+            lines = [line for line in out if line.startswith("medusa: native start")]
+        self.expect(f"{f.name}: lines:", len(lines) == 1 and f.says in lines[0], lines)
+        self.expect(f"{f.name}: start:", started["start"] == "native", started["start"])
+        self.expect(f"{f.name}: graph keys:", started["keys"] == native["keys"], started["keys"], native["keys"])
+        self.expect(f"{f.name}: graph launches:", started["launches"] == native["launches"], started["launches"])
+        here, there = (launches(self.case, s, f.late) for s in (step, stock))
+        at = next((i for i, pair in enumerate(zip(here, there)) if pair[0] != pair[1]), min(len(here), len(there)))
+        self.expect(f"{f.name}: launches from {at}:", here == there and here, len(here), len(there), here[at : at + 2], there[at : at + 2])
+        self.status(f, status)
+
+    def status(self, f, path):
+        with open(path, encoding="utf-8") as out:
+            status = json.load(out)
+        self.expect(f"{f.name}: status:", (status["status"], status["reason"]) == ("native", f.code), status["status"], status["reason"])
+        self.longest = max(self.longest, status["milliseconds"])
+        self.expect(f"{f.name}: milliseconds:", status["milliseconds"] <= LIMIT, status["milliseconds"], status["spans"])
+        phases = [p["name"] for p in status["phases"] or ()]
+        self.expect(f"{f.name}: phases:", len(phases) == len(set(phases)), phases)
+
+    def after_ready(self, how, artifact):
+        """Restored graphs are used until something happens that they cannot follow, and not after it."""
+        started = self.case.start(how, [self.case.medusa, "restore", artifact, "--"], ["--then", how])
+        with open(self.case.path(how + ".output"), encoding="utf-8") as out:
+            lines = [line for line in out if line.startswith("medusa: restored graphs are no longer used")]
+        self.expect(f"{how}: lines:", len(lines) == 1, lines)
+        self.expect(f"{how}: start:", started["start"] == "restored", started["start"])
+        self.expect(f"{how}: launches before:", started["launches"] == started["steps"], started["launches"])
+        self.expect(f"{how}: launches after:", started["later"] and not any(started["later"].values()), started["later"])
+
+
+def too_little_memory(case, artifact):
+    """vLLM itself does not start where others have the memory that it is to take, and says so in either case."""
+    occupied, says = [*case.plain, "--occupy", str(7 << 30)], "Free memory on device"
+    case.run("memory taken by others, stock", occupied, fails=says, PYTHONPATH="")
+    case.run("memory taken by others", [case.medusa, "restore", artifact, "--", *occupied], fails=says)
+
+
+def main():
+    case = Case(arguments(), "llama", "FLASH_ATTN", "faults")
+    case.command = case.plain
+    artifact, test = case.materialize(), Test(case)
+    found = faults(case)
+    for f in found:
+        test.run(f, artifact)
+    too_little_memory(case, artifact)
+    for how in ("sleep", "reload"):
+        test.after_ready(how, artifact)
+    if test.wrong:
+        stop(f"{len(test.wrong)} differences")
+    print(f"test-vllm-faults: PASS device=simulated faults={len(found) + 3} native={len(found)} longest_ms={test.longest:.1f} differences=0")
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(0)
