@@ -152,6 +152,7 @@ func BenchmarkRecorded(b *testing.B) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
+	var graphs *graphir.Spec
 	nodes := 0
 	times := bench.Alternate(7, func() time.Duration {
 		return bench.Processor(func() {
@@ -163,13 +164,20 @@ func BenchmarkRecorded(b *testing.B) {
 			for i := range spec.Graphs {
 				nodes += len(spec.Graphs[i].Nodes)
 			}
+			graphs = spec
 		})
 	})
+	_, whole := graphPart(b, filepath.Join(dir, "a.medusa"))
+	graphs.Contents = nil // megabytes of saved buffers, which are no part of the graphs
+	size, decode := graphPart(b, writeArtifact(b, graphs))
 	for b.Loop() {
 	}
 	b.ReportMetric(float64(nodes), "nodes")
 	b.ReportMetric(float64(times[0].Median())/float64(nodes), "cpu-ns/node")
 	b.ReportMetric(100*times[0].Spread(), "cpu-spread-%")
+	b.ReportMetric(float64(size)/1e6, "graph-MB")
+	b.ReportMetric(float64(decode.Median())/1e6, "graph-decode-ms")
+	b.ReportMetric(float64(whole.Median())/1e6, "read-ms")
 }
 
 // BenchmarkLarge tells whether time and memory are linear in nodes: the traces of one model each, compiled but not encoded.

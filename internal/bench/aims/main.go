@@ -33,6 +33,10 @@ var aims = []aim{
 	{"restore over floor", "Floor/foundry-128", "over-floor", 1.15, ""},
 	{"own time per node", "Own/foundry-128", "own-ns/node", 300, "ns"},
 	{"artifact to first program", "First", "first-ms", 5, "ms"},
+	{"graph part of 12,000 to 16,000 nodes", "GraphPart", "graph-MB", 1, "MB"},
+	{"decoding it", "GraphPart", "graph-decode-ms", 10, "ms"},
+	{"graph part of the reference engine's 7B model", "Recorded", "graph-MB", 1, "MB"},
+	{"decoding it as well", "Recorded", "graph-decode-ms", 10, "ms"},
 	{"interposer per call", "ReplayCall", "worst-ns/call", 50, "ns"},
 	{"memory of 1,000,000 nodes over 100,000", "Large", "memory-ratio", 1.5, ""},
 }
