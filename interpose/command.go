@@ -28,13 +28,14 @@ const (
 
 // Config says how a process is to be started under the interposer.
 type Config struct {
-	Library     string // path of the interposer; empty: FindLibrary
-	Mode        Mode
-	TracePath   string // Record: the trace to create; it must not exist
-	GapSeed     uint64 // Record: non-zero puts seeded gaps between allocations
-	ExitAtReady bool   // Record: the process ends with status 0 once phase "ready" is marked
-	Exact       Region // where device memory is to lie; zero: where the driver puts it
-	ExtraEnv    []string
+	Library        string // path of the interposer; empty: FindLibrary
+	Mode           Mode
+	TracePath      string // Record: the trace to create; it must not exist
+	GapSeed        uint64 // Record: non-zero puts seeded gaps between allocations
+	ExitAtReady    bool   // Record: the process ends with status 0 once phase "ready" is marked
+	ExitAtIdentity bool   // Record: it does so at the first phase after its identity was marked
+	Exact          Region // where device memory is to lie; zero: where the driver puts it
+	ExtraEnv       []string
 }
 
 // Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). An eighth of it is reserved for allocations,
@@ -104,7 +105,7 @@ func (c Config) environ(base []string, library string) []string {
 	for _, kv := range WithPlugin(base, library) {
 		name, value, _ := strings.Cut(kv, "=")
 		switch name {
-		case "MEDUSA_MODE", "MEDUSA_TRACE", "MEDUSA_GAP_SEED", "MEDUSA_AT_READY", "MEDUSA_EXACT":
+		case "MEDUSA_MODE", "MEDUSA_TRACE", "MEDUSA_GAP_SEED", "MEDUSA_AT_READY", "MEDUSA_AT_IDENTITY", "MEDUSA_EXACT":
 		case "LD_PRELOAD":
 			if value != "" {
 				preload = append(preload[:1], value)
@@ -130,6 +131,9 @@ func (c Config) environ(base []string, library string) []string {
 	}
 	if c.ExitAtReady {
 		env = append(env, "MEDUSA_AT_READY=exit")
+	}
+	if c.ExitAtIdentity {
+		env = append(env, "MEDUSA_AT_IDENTITY=exit")
 	}
 	return env
 }

@@ -66,6 +66,19 @@ func TestReadySealsTheTrace(t *testing.T) {
 	}
 }
 
+// The first phase after the identity ends a process that was only to state it; other recordings go on.
+func TestEndAtIdentity(t *testing.T) {
+	for _, exit := range []bool{false, true} {
+		recs, r := record(t, Config{ExitAtIdentity: exit}, 0, fakeDir(t), build(t, "build/test/end"), "identity")
+		if got, want := r.stdout == "still here\n", !exit; got != want {
+			t.Errorf("exit %v: output %q", exit, r.stdout)
+		}
+		if factors := of[*trace.Identity](recs); len(factors) != 2 || factors[1].Value != "1" {
+			t.Errorf("exit %v: factors %v", exit, factors)
+		}
+	}
+}
+
 // A forked child leaves the parent's trace alone, whatever it calls.
 func TestForkedChildIsNotRecorded(t *testing.T) {
 	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "fork")

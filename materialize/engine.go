@@ -58,7 +58,7 @@ func (e *engine) record(ctx context.Context, name, run string, at placement, kvB
 	}
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: env}
 	return after(e.run(ctx, name, cfg), func() (*Recording, error) {
-		r, err := ReadRecording(path)
+		r, err := e.recording(path)
 		if err == nil && r.readyOrder == noOrder {
 			err = fmt.Errorf("read trace of run %s: the engine never marked phase %q", name, "ready")
 		}
@@ -79,6 +79,15 @@ func after[T any](ran error, read func() (T, error)) (T, error) {
 		err = ran
 	}
 	return left, err
+}
+
+// recording reads a trace that a run should have left.
+func (e *engine) recording(path string) (*Recording, error) {
+	r, err := ReadRecording(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("record %q: it used no CUDA driver that the interposer saw", e.argv[0])
+	}
+	return r, err
 }
 
 func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) error {

@@ -3,12 +3,14 @@ package materialize
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
 	"medusa/artifacts"
+	"medusa/interpose"
 )
 
-// Identify starts the engine once, natively, up to ready, and returns what an artifact for it would be valid for. The
-// engine says it itself: neither its command line nor the machine tells what it makes of them.
+// Identify starts the engine once, natively, until it has stated its identity, and returns what an artifact for it would be
+// valid for. The engine says it itself: neither its command line nor the machine tells what it makes of them.
 func Identify(ctx context.Context, o Options) (artifacts.Identity, error) {
 	dir, remove, err := scratch()
 	if err != nil {
@@ -16,7 +18,11 @@ func Identify(ctx context.Context, o Options) (artifacts.Identity, error) {
 	}
 	defer remove()
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
-	r, err := e.record(ctx, "identify", "profile", placement{}, 0)
+	path := filepath.Join(dir, "identify.trace")
+	// An engine that states nothing ends at ready.
+	cfg := interpose.Config{Library: o.Library, Mode: interpose.Record, TracePath: path, ExitAtIdentity: true, ExitAtReady: true,
+		ExtraEnv: []string{"MEDUSA_RUN=profile"}}
+	r, err := after(e.run(ctx, "identify", cfg), func() (*Recording, error) { return e.recording(path) })
 	if err != nil {
 		return nil, err
 	}

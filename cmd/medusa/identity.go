@@ -19,7 +19,7 @@ func newIdentityCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "identity [--against FILE] -- ENGINE [ARG...]",
 		Short: "Print what an artifact for an engine command would have to match",
-		Long: `Starts the engine once, natively, and prints what it says of itself, its model and its GPU: every factor with the effect
+		Long: `Starts the engine, natively and only until it has stated its identity, and prints what it says of itself, its model and its GPU: every factor with the effect
 that a difference has, and the digest of the canonical document. With --against it lists every factor in which FILE
 differs, and exits with 3 where FILE would not be used.`,
 		Example: "  medusa identity -- reference run --model ./llama\n  medusa identity --against llama.medusa -- reference run --model ./llama",
@@ -58,7 +58,7 @@ differs, and exits with 3 where FILE would not be used.`,
 				return err
 			}
 			if m := artifacts.Compare(want, got, relaxed); m != nil {
-				return m
+				return unusable{against, m}
 			}
 			return nil
 		},
@@ -69,6 +69,18 @@ differs, and exits with 3 where FILE would not be used.`,
 	return cmd
 }
 
+// unusable is a mismatch whose factors are on standard output already.
+type unusable struct {
+	file string
+	error
+}
+
+func (u unusable) Error() string {
+	return fmt.Sprintf("compare identity: %s would not be used for this engine here", u.file)
+}
+
+func (u unusable) Unwrap() error { return u.error }
+
 func writeIdentity(w io.Writer, id artifacts.Identity, format string) error {
 	if format == "json" {
 		return writeJSON(w, struct {
@@ -77,11 +89,11 @@ func writeIdentity(w io.Writer, id artifacts.Identity, format string) error {
 		}{id.Digest(), id.Document()})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FACTOR\tVALUE\tA DIFFERENCE IS")
+	fmt.Fprintln(t, "FACTOR\tA DIFFERENCE IS\tVALUE")
 	for _, f := range id {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Key, f.Value, artifacts.LevelOf(f.Key))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Key, artifacts.LevelOf(f.Key), f.Value)
 	}
-	fmt.Fprintf(t, "digest\t%s\t\n", id.Digest())
+	fmt.Fprintf(t, "digest\t\t%s\n", id.Digest())
 	return t.Flush()
 }
 
@@ -110,16 +122,17 @@ func writeDifferences(w io.Writer, diff []artifacts.Difference, format string) e
 		_, err := fmt.Fprintln(w, "no factor differs")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FACTOR\tARTIFACT\tENGINE\tTHE DIFFERENCE IS")
 	side := func(value string, set bool) string {
 		if !set {
 			return "(none)"
 		}
 		return value
 	}
+	// One below the other: arguments of engines are long, and differ somewhere in the middle.
 	for _, d := range diff {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), d.Level)
+		if _, err := fmt.Fprintf(w, "%s (%s)\n  artifact  %s\n  engine    %s\n", d.Key, d.Level, side(d.Want, d.WantSet), side(d.Got, d.GotSet)); err != nil {
+			return err
+		}
 	}
-	return t.Flush()
+	return nil
 }

@@ -59,9 +59,9 @@ uint64_t core_gap_seed(void)
 	return text && core_mode() == MODE_RECORD ? strtoull(text, NULL, 0) : 0;
 }
 
-bool core_exit_at_ready(void)
+bool core_exits(const char *variable)
 {
-	const char *text = getenv("MEDUSA_AT_READY");
+	const char *text = getenv(variable);
 	return text && strcmp(text, "exit") == 0;
 }
 

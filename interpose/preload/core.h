@@ -60,6 +60,7 @@ void core_fault(const char *call, const char *format, ...) __attribute__((format
 void core_note_device(void);
 
 uint64_t core_gap_seed(void);
-bool core_exit_at_ready(void);
+/* Whether the process is to end at MEDUSA_AT_READY or MEDUSA_AT_IDENTITY, by the variable. */
+bool core_exits(const char *variable);
 
 #endif

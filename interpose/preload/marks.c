@@ -1,4 +1,5 @@
 /* marks.c: what engines say themselves (medusa.h). Every function may be called from any thread, in any mode. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,10 +34,17 @@ static bool trace_is_open(void)
 	return open;
 }
 
+/* Factors are marked one by one: what comes after them tells that they are all there. */
+static _Atomic bool identified;
+
 void medusa_mark_phase(const char *phase)
 {
 	if (core_mode() == MODE_INERT)
 		return;
+	if (atomic_load(&identified) && core_exits("MEDUSA_AT_IDENTITY") && trace_is_open()) {
+		core_seal();
+		_exit(0);
+	}
 	core_lock();
 	if (strcmp(phase, "warmup") == 0 || strcmp(phase, "capture") == 0)
 		places_freeze();
@@ -48,7 +56,7 @@ void medusa_mark_phase(const char *phase)
 	content_record();
 	core_inside = 0;
 	core_seal();
-	if (core_exit_at_ready())
+	if (core_exits("MEDUSA_AT_READY"))
 		_exit(0);
 }
 
@@ -78,7 +86,11 @@ void medusa_mark_block(uint64_t addr, uint64_t size, int live)
 	RECORD(trace_block(w, addr, size, live != 0));
 }
 
-void medusa_mark_identity(const char *key, const char *value) { RECORD(trace_identity(w, key, value)); }
+void medusa_mark_identity(const char *key, const char *value)
+{
+	RECORD(trace_identity(w, key, value));
+	atomic_store(&identified, true);
+}
 
 void medusa_mark_kv_profile(const struct medusa_kv_profile *p)
 {

@@ -29,6 +29,7 @@
  *   MEDUSA_EXACT     base:size, both multiples of 128 MiB: device memory comes from a reserved region at that base, at places
  *                    that depend on the order of allocations alone; a recording takes another base where this one is taken
  *   MEDUSA_AT_READY  record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
+ *   MEDUSA_AT_IDENTITY  record: "exit" does so at the first phase after the identity, before the engine does any work for it
  */
 
 /* ---- marks, engine -> interposer -------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /*
  * end.c HOW: allocates twice and ends in the way HOW says: return, exit, _exit, kill (SIGKILL after a flushed phase),
- * ready, fork (a child that uses what the parent left, then both return), fork-first (a child that does it all), twice (a second process with the same trace).
+ * identity (two factors, then a phase), ready, fork (a child that uses what the parent left, then both return), fork-first (a child that does it all),
+ * twice (a second process with the same trace).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -47,6 +48,16 @@ int main(int argc, char **argv)
 	if (strcmp(how, "kill") == 0) {
 		phase("capture");
 		kill(getpid(), SIGKILL);
+	}
+	if (strcmp(how, "identity") == 0) {
+		void (*factor)(const char *, const char *) = (void (*)(const char *, const char *))dlsym(RTLD_DEFAULT, "medusa_mark_identity");
+		if (factor) {
+			factor("engine.name", "end");
+			factor("engine.version", "1");
+		}
+		phase("structure");
+		puts("still here");
+		return 0;
 	}
 	if (strcmp(how, "ready") == 0) {
 		cuMemFree(a);
