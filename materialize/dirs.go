@@ -14,9 +14,9 @@ import (
 // Dir is a directory that travels with the artifact, such as the cache of a JIT compiler.
 type Dir struct{ Name, Path string }
 
-// packDirs packs the directories as the runs have left them. The layers' contents are files in scratch; closing ends
+// packDirs packs the directories as the runs have left them, and notes what does not travel. The layers' contents are files in scratch; closing ends
 // their use.
-func packDirs(dirs []Dir, scratch string) (layers []artifacts.Layer, closing func() error, err error) {
+func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts.Layer, closing func() error, err error) {
 	var files []*os.File
 	closing = func() error {
 		var errs []error
@@ -31,7 +31,9 @@ func packDirs(dirs []Dir, scratch string) (layers []artifacts.Layer, closing fun
 			return nil, closing, fmt.Errorf("pack directory %s: %w", d.Name, err)
 		}
 		files = append(files, f)
-		l, err := layer.Pack(d.Name, d.Path, f)
+		l, err := layer.Pack(d.Name, d.Path, f, func(path string) {
+			note(fmt.Sprintf("directory %s: symbolic link %s stays behind (the program that made it makes it again)", d.Name, path))
+		})
 		if err != nil {
 			return nil, closing, err
 		}

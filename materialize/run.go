@@ -29,6 +29,8 @@ type Options struct {
 	EmbedImages bool
 	// Step is told about each run before it starts: its number, how many there are, and what it does.
 	Step func(i, n int, what string)
+	// Note is told what the user should know although nothing fails for it.
+	Note func(text string)
 }
 
 // recordAttempts bounds how often runs A and B are repeated where words stay unproven: each attempt moves memory anew,
@@ -76,7 +78,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		v.restoredStages(v.record.Driver, o.Now),
 	}
 	var closing func() error
-	art.Layers, closing, err = packDirs(o.Dirs, dir)
+	art.Layers, closing, err = packDirs(o.Dirs, dir, o.Note)
 	if err == nil {
 		err = artifacts.Write(o.Output, art)
 	}

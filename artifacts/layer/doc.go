@@ -3,7 +3,7 @@
 //
 // In: a directory, or a layer of an artifact and the place it is meant for. Out: a deterministic compressed archive
 // (README.md), or the directory in place: all of it at once where there was none, else each file at once, and none that
-// was there changed. What can fail: a directory with entries other than files and directories, an archive that is damaged,
+// was there changed. What can fail: a directory with devices, pipes or sockets, an archive that is damaged,
 // leads out of its place or is larger than it says (ErrArchive), and the disk.
 package layer
 

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -84,7 +86,7 @@ func packed(t testing.TB, dir string) (artifacts.Layer, []byte) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	l, err := Pack("x", dir, out)
+	l, err := Pack("x", dir, out, func(path string) { t.Errorf("%s is left out", path) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +147,7 @@ func TestPackIsDeterministic(t *testing.T) {
 
 func TestPackRefuses(t *testing.T) {
 	dir := tree(t, t.TempDir(), cache)
-	if err := os.Symlink("a.txt", filepath.Join(dir, "link")); err != nil {
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -153,11 +155,35 @@ func TestPackRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	if _, err := Pack("x", dir, out); err == nil || !strings.Contains(err.Error(), "link is neither a file nor a directory") {
-		t.Errorf("symbolic link: %v", err)
+	if _, err := Pack("x", dir, out, nil); err == nil || !strings.Contains(err.Error(), "pipe is neither a file nor a directory") {
+		t.Errorf("pipe: %v", err)
 	}
-	if _, err := Pack("x", filepath.Join(dir, "none"), out); !errors.Is(err, os.ErrNotExist) {
+	if _, err := Pack("x", filepath.Join(dir, "none"), out, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
+	}
+}
+
+// Symbolic links stay behind, whatever they lead to, and are told; the rest packs as if they were not there.
+func TestPackLeavesLinksOut(t *testing.T) {
+	dir := tree(t, t.TempDir(), cache)
+	want, _ := packed(t, dir)
+	for link, to := range map[string]string{"link": "a.txt", "sub-link": dir, "dangling": "/nowhere"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	var told []string
+	got, err := Pack("x", dir, out, func(path string) { told = append(told, filepath.Base(path)) })
+	if err != nil || got.SHA256 != want.SHA256 || got.Files != want.Files {
+		t.Errorf("%+v, want %+v, %v", got, want, err)
+	}
+	if !slices.Equal(told, []string{"dangling", "link", "sub-link"}) {
+		t.Errorf("told %q", told)
 	}
 }
 

@@ -18,9 +18,9 @@ import (
 )
 
 // Pack writes a directory's archive to out and returns it as a layer whose Content is out. The directory must not change
-// meanwhile: a file that does is an error.
-func Pack(name, dir string, out *os.File) (artifacts.Layer, error) {
-	layer, err := pack(dir, out)
+// meanwhile: a file that does is an error. leftOut is told about symbolic links, which do not travel.
+func Pack(name, dir string, out *os.File, leftOut func(path string)) (artifacts.Layer, error) {
+	layer, err := pack(dir, out, leftOut)
 	if err != nil {
 		return artifacts.Layer{}, fmt.Errorf("pack directory %s: %w", name, err)
 	}
@@ -28,7 +28,7 @@ func Pack(name, dir string, out *os.File) (artifacts.Layer, error) {
 	return layer, nil
 }
 
-func pack(dir string, out *os.File) (artifacts.Layer, error) {
+func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Layer, error) {
 	l := artifacts.Layer{Content: out}
 	var err error
 	if l.Path, err = filepath.Abs(dir); err != nil {
@@ -55,6 +55,10 @@ func pack(dir string, out *os.File) (artifacts.Layer, error) {
 			if entry.IsDir() {
 				return fs.SkipDir
 			}
+			return nil
+		}
+		if entry.Type() == fs.ModeSymlink {
+			leftOut(filepath.Join(l.Path, path))
 			return nil
 		}
 		size, err := add(t, root, path, entry)

@@ -53,8 +53,13 @@ where they were, or elsewhere where it is told to.`,
 			}
 			var done func()
 			o.Step, done = progress(cmd.ErrOrStderr(), !verbose)
+			var notes []string // shown once no bar is in their way
+			o.Note = func(text string) { notes = append(notes, text) }
 			art, err := materialize.Run(cmd.Context(), o)
 			done()
+			for _, note := range notes {
+				fmt.Fprintln(cmd.ErrOrStderr(), "medusa: "+note)
+			}
 			if err != nil {
 				return err
 			}
