@@ -1,8 +1,11 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strings"
+	"unicode/utf8"
 )
 
 // most is how many entries of a kind the table shows; JSON has them all.
@@ -14,7 +17,7 @@ func (d *Diff) WriteTable(w io.Writer, a, b string) error {
 		_, err := fmt.Fprintf(w, "%s and %s do not differ\n", a, b)
 		return err
 	}
-	t := newTable(w)
+	t := &sides{table: newTable(w)}
 	t.row("WHAT\tA: %s\tB: %s", a, b)
 	side := func(v *string) string {
 		if v == nil {
@@ -23,18 +26,40 @@ func (d *Diff) WriteTable(w io.Writer, a, b string) error {
 		return *v
 	}
 	for _, f := range d.Identity {
-		t.row("%s (%s)\t%s\t%s", f.Key, f.Level, side(f.A), side(f.B))
+		t.add(fmt.Sprintf("%s (%s)", f.Key, f.Level), side(f.A), side(f.B))
 	}
 	for _, v := range d.Values {
-		t.row("%s\t%s\t%s", v.Name, v.A, v.B)
+		t.add(v.Name, v.A, v.B)
 	}
 	d.Kernels.rows(t, "kernel")
 	d.Allocations.rows(t, "")
 	d.Graphs.rows(t)
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, t.long.String())
+	return err
 }
 
-func (d *TableDiff) rows(t table, what string) {
+// widest is the longest value, in characters, that has a place in the table.
+const widest = 64
+
+// sides is a table of values of A and B. Long ones, such as an engine's arguments, follow it one below the other, where the
+// eye finds what differs.
+type sides struct {
+	table
+	long strings.Builder
+}
+
+func (s *sides) add(what, a, b string) {
+	if max(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) > widest {
+		fmt.Fprintf(&s.long, "%s\n  A  %s\n  B  %s\n", what, a, b)
+		return
+	}
+	s.row("%s\t%s\t%s", what, a, b)
+}
+
+func (d *TableDiff) rows(t *sides, what string) {
 	if what != "" {
 		what += " "
 	}
@@ -44,11 +69,11 @@ func (d *TableDiff) rows(t table, what string) {
 			t.row("%s... and %d more\t\t", what, len(d.Changed)-most)
 			break
 		}
-		t.row("%s%s\t%s\t%s", what, v.Name, v.A, v.B)
+		t.add(what+v.Name, v.A, v.B)
 	}
 }
 
-func only(t table, what string, a, b []string) {
+func only(t *sides, what string, a, b []string) {
 	for _, side := range []struct {
 		names []string
 		a, b  string
@@ -58,12 +83,12 @@ func only(t table, what string, a, b []string) {
 				t.row("%s... and %d more\t%s\t%s", what, len(side.names)-most, side.a, side.b)
 				break
 			}
-			t.row("%s%s\t%s\t%s", what, name, side.a, side.b)
+			t.add(what+name, side.a, side.b)
 		}
 	}
 }
 
-func (d *GraphsDiff) rows(t table) {
+func (d *GraphsDiff) rows(t *sides) {
 	only(t, "graph ", d.OnlyA, d.OnlyB)
 	for i, g := range d.Changed {
 		if i == most {
@@ -71,7 +96,7 @@ func (d *GraphsDiff) rows(t table) {
 			break
 		}
 		for _, v := range g.Values {
-			t.row("graph %s: %s\t%s\t%s", g.Label, v.Name, v.A, v.B)
+			t.add(fmt.Sprintf("graph %s: %s", g.Label, v.Name), v.A, v.B)
 		}
 		shown := 0
 		for _, n := range g.Nodes {
@@ -80,12 +105,12 @@ func (d *GraphsDiff) rows(t table) {
 				break
 			}
 			for _, v := range n.Values {
-				t.row("graph %s: node %d %s\t%s\t%s", g.Label, n.Index, v.Name, v.A, v.B)
+				t.add(fmt.Sprintf("graph %s: node %d %s", g.Label, n.Index, v.Name), v.A, v.B)
 			}
 			shown++
 		}
 		if len(g.Edges) > 0 {
-			t.row("graph %s: edges\t%s\t%s", g.Label, some(signed(g.Edges, '-'), most), some(signed(g.Edges, '+'), most))
+			t.add(fmt.Sprintf("graph %s: edges", g.Label), cmp.Or(some(signed(g.Edges, '-'), most), "(none)"), cmp.Or(some(signed(g.Edges, '+'), most), "(none)"))
 		}
 	}
 }

@@ -134,6 +134,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		want   string // in the table
 	}{
 		{"factor", func(a *artifacts.Artifact) { a.Identity[1].Value = "13000" }, "driver.version (relaxable)  12080"},
+		{"long factor", func(a *artifacts.Artifact) { a.Identity[1].Value = strings.Repeat("x", widest+1) }, " A 12080"},
 		{"missing factor", func(a *artifacts.Artifact) { a.Identity = a.Identity[1:] }, "gpu.name (fatal)  GPU"},
 		{"KV cache", func(a *artifacts.Artifact) { a.KV.KVBytes = 7 }, "KV cache bytes  0"},
 		{"layer", func(a *artifacts.Artifact) { a.Layers = nil }, "layer triton  10 bytes"},
@@ -143,7 +144,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		}, "alloc#4  absent"},
 		{"free", func(a *artifacts.Artifact) { a.Spec.Sequence[2].Alloc = 0 }, "allocation sequence"},
 		{"kernel", func(a *artifacts.Artifact) { a.Spec.Kernels[1].Name = "gemm_64x64" }, "kernel gemm_8x8  present"},
-		{"kernel's module", func(a *artifacts.Artifact) { a.Spec.Modules[0].ImageSHA256[0]++ }, "kernel _Z5scalePfi  library module sha256:ab"},
+		{"kernel's module", func(a *artifacts.Artifact) { a.Spec.Modules[0].ImageSHA256[0]++ }, " A library module sha256:ab"},
 		{"graph", func(a *artifacts.Artifact) { a.Spec.Graphs = a.Spec.Graphs[1:] }, "graph decode 2  present"},
 		{"grid", func(a *artifacts.Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Grid[0] = 99 }, "graph decode 2: node 0 grid  2×2"},
 		{"constant", func(a *artifacts.Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Params[8]++ }, "graph decode 2: node 0 parameter 1  0x00000002 at 8"},

@@ -84,16 +84,16 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	t.row("identity\t%s", s.Digest)
 	t.row("graphs\t%d with %d nodes, %d pointers", s.Graphs, s.Nodes, s.Pointers)
 	t.row("kernels\t%d in %d modules", s.Kernels, s.Modules)
-	t.row("allocations\t%d, of which %d saved ranges hold %d bytes", s.Allocations, s.Contents, s.ContentBytes)
+	t.row("allocations\t%d, of which %d saved ranges hold %s", s.Allocations, s.Contents, Bytes(uint64(s.ContentBytes)))
 	if s.Region != 0 {
 		t.row("addresses\t%d allocations, region at %#x", s.Placed, s.Region)
 	}
 	if s.Images > 0 {
 		t.row("images\t%d embedded", s.Images)
 	}
-	t.row("KV cache\t%d bytes", s.KVBytes)
+	t.row("KV cache\t%s (%d bytes)", Bytes(s.KVBytes), s.KVBytes)
 	for _, l := range s.Layers {
-		t.row("layer %s\t%d entries, %d bytes, goes to %s", l.Name, l.Files, l.Size, l.Path)
+		t.row("layer %s\t%d entries, %s, goes to %s", l.Name, l.Files, Bytes(l.Size), l.Path)
 	}
 	for _, tr := range s.Triggers {
 		t.row("trigger\tfirst layer at batch %d (%d launches)", tr.Batch, tr.Launches)

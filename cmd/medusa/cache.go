@@ -11,6 +11,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/store"
+	"medusa/inspect"
 )
 
 func newCacheCmd() *cobra.Command {
@@ -50,9 +51,9 @@ func newCacheLsCmd() *cobra.Command {
 				return writeJSON(cmd.OutOrStdout(), append([]store.Entry{}, all...))
 			}
 			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "DIGEST\tBYTES\tLAST USED\tNAMES")
+			fmt.Fprintln(t, "DIGEST\tSIZE\tLAST USED\tNAMES")
 			for _, e := range all {
-				fmt.Fprintf(t, "%.19s\t%d\t%s\t%s\n", e.Digest, e.Size, e.Used.UTC().Format(time.RFC3339), strings.Join(e.Names, " "))
+				fmt.Fprintf(t, "%.19s\t%s\t%s\t%s\n", e.Digest, inspect.Bytes(uint64(e.Size)), e.Used.UTC().Format(time.RFC3339), strings.Join(e.Names, " "))
 			}
 			return t.Flush()
 		},

@@ -27,7 +27,7 @@ func newInspectCmd() *cobra.Command {
 		Use:   "inspect FILE",
 		Short: "Show what an artifact or a trace holds",
 		Long: `Shows an artifact's overview or one of its parts. Parameters of a graph's nodes are shown by the kernel's layout, as constants
-or as pointers: alloc#3+256 is byte 256 of the third allocation that the engine made, counted from 0.`,
+or as pointers: alloc#3+256 is byte 256 of allocation 3, counted from 0 in the order in which the engine made them.`,
 		Example: `  medusa inspect llama.medusa
   medusa inspect --graph "decode 8" -o json llama.medusa
   medusa inspect --graph 0 --svg graph.svg llama.medusa`,

@@ -50,10 +50,24 @@ func newRootCmd() *cobra.Command {
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 	}
+	cobra.EnableCommandSorting = false // their order tells how they follow each other
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newMaterializeCmd(), newRestoreCmd(), newInspectCmd(), newVerifyCmd(), newSimulateCmd(), newPlanCmd(),
-		newIdentityCmd(), newCacheCmd(), newPushCmd(), newPullCmd(), newBakeCmd(), newKeygenCmd(), newBenchCmd())
-	root.AddCommand(newDiffCmd(), newExplainCmd(), newReportCmd(), newDoctorCmd(), newInstallCmd(), newVersionCmd())
+	for _, g := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Make artifacts and start from them:", []*cobra.Command{newMaterializeCmd(), newRestoreCmd(), newVerifyCmd(), newIdentityCmd()}},
+		{"Ship them:", []*cobra.Command{newPushCmd(), newPullCmd(), newBakeCmd(), newCacheCmd(), newKeygenCmd(), newInstallCmd()}},
+		{"Look at them:", []*cobra.Command{newInspectCmd(), newDiffCmd(), newReportCmd(), newExplainCmd(), newDoctorCmd()}},
+		{"Measure and plan:", []*cobra.Command{newBenchCmd(), newSimulateCmd(), newPlanCmd()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.title
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(newVersionCmd())
 	addCompletion(root)
 	return root
 }
