@@ -17,18 +17,29 @@ dist: dist-amd64 dist-arm64
 
 QEMU_ARM64  ?= qemu-aarch64 -L /usr/aarch64-linux-gnu
 ARM64       := build/arm64
-# Packages of which no test starts a process that it built itself.
-ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts ./artifacts/layer ./artifacts/trust ./interpose/trace ./inspect ./inspect/draw ./internal/cuda ./schedule/...
+# Packages of which no test starts a process that it built itself, or builds anything for the host.
+ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts/... ./doctor ./interpose/trace ./inspect/... ./internal/cubin ./internal/cuda \
+	./restore/digest ./schedule/... ./simulate $(addprefix ./runners/reference/,config engine marks oracle safetensors serve tokenizer)
 
 $(ARM64)/simulated/libcuda.so.1: $(wildcard runners/simgpu/src/* internal/cuda/include/*.h)
 	@mkdir -p $(@D)
 	$(DIST_CC_arm64) $(SIMGPU_CFLAGS) $(SIMGPU_SRC) -o $@ $(SIMGPU_LDFLAGS)
 
+$(ARM64)/lib/libvendorblas.so: $(BLAS_DEPS)
+	@mkdir -p $(@D)
+	$(DIST_CC_arm64) $(CFLAGS) $(BLAS_FLAGS) -shared -Wl,-soname,libvendorblas.so -o $@ $(BLAS_SRC) -ldl -pthread
+
 $(ARM64)/conformance: $(wildcard runners/simgpu/conformance/* internal/cuda/include/*.h)
 	@mkdir -p $(@D)
 	$(DIST_CC_arm64) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
 
-.PHONY: test-arm64
-test-arm64: bin dist-arm64 $(ARM64)/simulated/libcuda.so.1 $(ARM64)/conformance
-	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o $(ARM64)/ ./internal/zoo
+# Debian's packages for what is not there: cross compiler, emulator.
+.PHONY: test-arm64 arm64-tools
+arm64-tools:
+	command -v $(DIST_CC_arm64) $(firstword $(QEMU_ARM64)) >/dev/null || \
+		$$([ $$(id -u) = 0 ] || echo sudo) apt-get install -y --no-install-recommends gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+
+test-arm64: arm64-tools
+	$(MAKE) --no-print-directory bin dist-arm64 $(ARM64)/simulated/libcuda.so.1 $(ARM64)/conformance $(ARM64)/lib/libvendorblas.so
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build -o $(ARM64)/ ./internal/zoo ./runners/reference
 	scripts/test-arm64 "$(QEMU_ARM64)" $(ARM64) build/dist/linux-arm64 $(ARM64_GO)

@@ -19,7 +19,10 @@
 
 #define SMALL_LIMIT MIB
 #define SMALL_STEP 512
-#define WINDOW_SIZE ((uint64_t)1 << 40)
+/* Gaps and the sizes that are never joined take address space beyond the device's memory. No more than this factor, since
+ * emulators of other machines keep a record of each reserved page. */
+#define WINDOW_FACTOR 64
+#define WINDOW_LIMIT ((uint64_t)1 << 40)
 /* Between the regions that sanitizers keep for themselves (up to 0x4000...) and position-independent programs (0x55...). */
 #define WINDOW_LOW 0x410000000000u
 #define WINDOW_SPREAD 0x110000000000u
@@ -33,7 +36,7 @@ struct block {
 /* Freed blocks of one rounded size, last freed first. */
 struct bin { uint64_t size; struct block *free; };
 
-static uint64_t window, cursor, used;
+static uint64_t window, window_size, cursor, used;
 static uint64_t page_at, page_end; /* the page that small blocks are cut from */
 static struct bin *bins;
 static size_t bin_count, bin_cap;
@@ -44,18 +47,21 @@ static bool open_window(void)
 {
 	if (window)
 		return true;
+	window_size = WINDOW_FACTOR * ((config_get()->memory + PAGE_SIZE_DEVICE - 1) / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE);
+	if (window_size > WINDOW_LIMIT)
+		window_size = WINDOW_LIMIT;
 	for (int attempt = 0; attempt < 64 && !window; attempt++) {
 		uint64_t hint = random_base(WINDOW_LOW, WINDOW_SPREAD, PAGE_SIZE_DEVICE);
-		void *p = mmap((void *)(uintptr_t)hint, WINDOW_SIZE, PROT_NONE,
+		void *p = mmap((void *)(uintptr_t)hint, window_size, PROT_NONE,
 		               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 		if (p == MAP_FAILED)
 			continue;
 		if ((uint64_t)(uintptr_t)p != hint) { /* a kernel that takes the flag for a hint */
-			munmap(p, WINDOW_SIZE);
+			munmap(p, window_size);
 			continue;
 		}
 		window = cursor = hint;
-		madvise(p, WINDOW_SIZE, MADV_DONTDUMP);
+		madvise(p, window_size, MADV_DONTDUMP);
 	}
 	if (!window)
 		error_log("reserve address space for device memory: no free range found");
@@ -86,7 +92,7 @@ static struct block *block_new(uint64_t addr, uint64_t size)
 static uint64_t fresh_pages(uint64_t size)
 {
 	uint64_t gap = random_address() % 8 * PAGE_SIZE_DEVICE;
-	if (!open_window() || cursor + gap + size > window + WINDOW_SIZE)
+	if (!open_window() || cursor + gap + size > window + window_size)
 		return 0;
 	uint64_t addr = cursor + gap;
 	if (mprotect((void *)(uintptr_t)addr, size, PROT_READ | PROT_WRITE)) {
@@ -200,5 +206,5 @@ void heap_give(uint64_t size)
 
 bool range_host(uint64_t addr)
 {
-	return (!window || addr < window || addr >= window + WINDOW_SIZE) && !range_reserved(addr);
+	return (!window || addr < window || addr >= window + window_size) && !range_reserved(addr);
 }
