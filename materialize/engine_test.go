@@ -34,7 +34,7 @@ func TestTheTraceDecides(t *testing.T) {
 		{fmt.Sprintf("cp %s $MEDUSA_TRACE; echo broken; exit 1", early.file(t, true)), "broken"},
 		{fmt.Sprintf("cp %s $MEDUSA_TRACE", early.file(t, true)), "never marked"},
 		{"echo broken; exit 1", "broken"},
-		{"true", "trace"},
+		{"true", "no CUDA driver"},
 	} {
 		_, err := shell(t, c.script).record(t.Context(), "A", "record", placement{}, 1)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
