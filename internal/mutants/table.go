@@ -160,6 +160,10 @@ var table = []mutant{
 		"if v, err = with(ps, pattern); err == nil {", "if v, err = with(nil, pattern); err == nil {",
 		"./materialize", "TestPaddingThatMattersIsFound",
 	}, {
+		"page-locked memory is not device memory", "materialize/liveness.go",
+		"if a.kind != graphir.AllocPinned && a.kind != graphir.AllocRegistered {", "if a.size != 0 {",
+		"./materialize", "TestParametersOfOneWord",
+	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",

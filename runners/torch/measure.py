@@ -244,9 +244,6 @@ def main():
     with open(os.path.join(run.out, "report.json"), "w", encoding="utf-8") as f:
         json.dump({"device": first["device"], "torch": first["torch"], "missing": missing, "shapes": reports}, f, indent=1)
     lines, equal = verdict(reports, missing)
-    for s in shapes:
-        if os.path.exists(s.artifact):
-            os.remove(s.artifact)
     text = "\n".join([table(reports), "", *lines])
     device = "simulated" if first["device"] == "Simulated GPU" else first["device"]
     last = f"gpu-torch: {'PASS' if equal else 'FAIL'} device={device} torch={first['torch']} shapes={len(reports)} seconds={time.monotonic() - run.began:.0f}"

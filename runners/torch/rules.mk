@@ -95,8 +95,10 @@ test-torch: torch
 	$(TORCH_RUN)
 
 # All that scripts/gpu-torch needs on a machine with a GPU besides torch: tools, libraries, engine, and the engine's Python
-# packages for the interpreters that such machines have. What comes with torch is left out.
+# packages for the interpreters that such machines have. What comes with torch is left out, and what only transformers' command line
+# and downloads use.
 TORCH_BUNDLE := build/torch/bundle
+TORCH_UNUSED := hf.xet|pydantic.*|rich|typer|click|pygments|markdown.it.py|mdurl|shellingham|annotated.*|typing.inspection
 TORCH_OWN    := torch|triton|numpy|sympy|mpmath|networkx|jinja2|markupsafe|filelock|fsspec|typing_extensions|pip|setuptools|nvidia.*
 .PHONY: torch-bundle
 torch-bundle: all build/lib/libmedusa.so build/lib/python $(TORCH_BUNDLE)/wheels/complete
@@ -109,8 +111,8 @@ torch-bundle: all build/lib/libmedusa.so build/lib/python $(TORCH_BUNDLE)/wheels
 
 $(TORCH_BUNDLE)/wheels/complete: $(TORCH_VENV)/engine
 	rm -rf $(@D) && mkdir -p $(@D)
-	$(TORCH_VENV)/bin/python -m pip freeze | grep -Eiv '^($(TORCH_OWN))==' >$(@D)/requirements.txt
-	for v in 3.10 3.11 3.12 3.13; do \
+	$(TORCH_VENV)/bin/python -m pip freeze | grep -Eiv '^($(TORCH_OWN)|$(TORCH_UNUSED))==' >$(@D)/requirements.txt
+	for v in 3.11 3.12 3.13; do \
 		$(TORCH_VENV)/bin/python -m pip download --quiet --no-deps --only-binary :all: --python-version $$v --platform manylinux2014_x86_64 \
 			--platform manylinux_2_28_x86_64 --dest $(@D) --requirement $(@D)/requirements.txt || exit 1; \
 	done
