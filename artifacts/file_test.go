@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"medusa/graphir"
+	"medusa/internal/spill"
 	"medusa/kvprofile"
 )
 
@@ -54,7 +55,7 @@ func small() *Artifact {
 }
 
 // encodeAll returns the bytes of an artifact file.
-func encodeAll(a *Artifact) ([]byte, error) { return join(encode(a, &spill{})) }
+func encodeAll(a *Artifact) ([]byte, error) { return join(encode(a, &spill.File{})) }
 
 func join(parts []io.Reader, err error) ([]byte, error) {
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
@@ -58,44 +57,6 @@ func (g rowGroups) read(sum [32]byte, _ int, buffer []byte) ([]byte, error) {
 	return dec.DecodeAll(group.stored, buffer[:0])
 }
 
-// spill is a file without a name for row groups that are being written; it is made where one is needed.
-type spill struct {
-	dir  string
-	file *os.File
-	end  int64
-}
-
-func (s *spill) WriteAt(p []byte, off int64) (int, error) {
-	if s.file == nil {
-		f, err := os.CreateTemp(s.dir, ".medusa-groups-*")
-		if err != nil {
-			return 0, err
-		}
-		s.file = f
-		if err := os.Remove(f.Name()); err != nil {
-			return 0, err
-		}
-	}
-	n, err := s.file.WriteAt(p, off)
-	s.end = max(s.end, off+int64(n))
-	return n, err
-}
-
-func (s *spill) ReadAt(p []byte, off int64) (int, error) {
-	if s.file == nil {
-		return 0, io.EOF
-	}
-	return s.file.ReadAt(p, off)
-}
-
-// Close gives the space back.
-func (s *spill) Close() error {
-	if s.file == nil {
-		return nil
-	}
-	return s.file.Close()
-}
-
 // groups adds the sections of row groups, each content once. Their stored bytes go to the packer's spill.
 func (p *packer) groups(sections *graphir.Sections) error {
 	var buffer []byte
@@ -119,7 +80,7 @@ func (p *packer) groups(sections *graphir.Sections) error {
 		if packed := enc.EncodeAll(buffer, nil); len(packed) < len(buffer) {
 			body, how = packed, zstded
 		}
-		at := p.spill.end
+		at := p.spill.End()
 		if _, err := p.spill.WriteAt(body, at); err != nil {
 			return err
 		}

@@ -12,12 +12,13 @@ import (
 	"slices"
 
 	"medusa/graphir"
+	"medusa/internal/spill"
 )
 
 // Write makes the artifact file at path. The file appears there complete and synced, or not at all: what was there
 // before stays until then. Equal artifacts give equal bytes.
 func Write(path string, a *Artifact) error {
-	s := &spill{dir: filepath.Dir(path)}
+	s := &spill.File{Dir: filepath.Dir(path)}
 	parts, err := encode(a, s)
 	if err == nil {
 		err = writeAtomically(path, parts)
@@ -29,7 +30,7 @@ func Write(path string, a *Artifact) error {
 }
 
 // encode returns the bytes of an artifact file, in pieces that follow each other, some of them in s.
-func encode(a *Artifact, s *spill) ([]io.Reader, error) {
+func encode(a *Artifact, s *spill.File) ([]io.Reader, error) {
 	if a.Ranks() > maxRanks {
 		return nil, fmt.Errorf("it has %d ranks (at most %d)", a.Ranks(), maxRanks)
 	}
@@ -70,7 +71,7 @@ type packer struct {
 	bodies  []io.Reader
 	err     error
 	used    uint64 // of maxCompressed
-	spill   *spill
+	spill   *spill.File
 	written map[[32]byte]bool // row groups
 }
 
@@ -86,7 +87,7 @@ func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 	if len(manifest) > maxManifest {
 		return nil, fmt.Errorf("manifest takes %d bytes (at most %d)", len(manifest), maxManifest)
 	}
-	raw := &spill{dir: p.spill.dir}
+	raw := &spill.File{Dir: p.spill.Dir}
 	defer raw.Close()
 	sections, err := graphir.EncodeDetached(a.Spec, raw)
 	if err != nil {

@@ -29,7 +29,7 @@ type Writer struct {
 	groups   []rowGroup
 	end      int64 // of the storage
 	offsets  []int64
-	referred map[Pointer]bool
+	referred [SpaceTensor + 1][]bool // by space and entry of its table
 }
 
 // NewWriter returns a writer whose row groups go to storage; nil keeps them in memory.
@@ -37,7 +37,7 @@ func NewWriter(storage Storage) *Writer {
 	if storage == nil {
 		storage = &memoryStorage{}
 	}
-	return &Writer{storage: storage, tables: newTables(), referred: map[Pointer]bool{}}
+	return &Writer{storage: storage, tables: newTables()}
 }
 
 // Add appends a graph. Until Finish, or the next error, its nodes and edges are the writer's.
@@ -93,13 +93,24 @@ func (w *Writer) flush() error {
 		}
 		rows.Graphs, encoded = append(rows.Graphs, data), encoded+len(data)
 		for n := range g.Nodes {
-			g.Nodes[n].Pointers(func(p Pointer) { w.referred[Pointer{Alloc: p.Alloc, Space: p.Space}] = true })
+			g.Nodes[n].Pointers(w.refer)
 		}
 		w.template = append(w.template, template)
 		g.Nodes, g.Edges = nil, nil
 	}
 	w.bytes = 0
 	return w.write(rows)
+}
+
+func (w *Writer) refer(p Pointer) {
+	if p.Space > SpaceTensor {
+		return // validation says so
+	}
+	seen := &w.referred[p.Space]
+	if n := int(p.Alloc) + 1; n > len(*seen) {
+		*seen = append(*seen, make([]bool, n-len(*seen))...)
+	}
+	(*seen)[p.Alloc] = true
 }
 
 // prediction is the latest graph of a template in a group.
@@ -156,13 +167,35 @@ func (w *Writer) Finish(s *Spec) error {
 		}
 		return buffer, nil
 	}}
-	for p := range w.referred {
-		if int64(p.Alloc) < int64(s.spaceSize(p.Space)) {
-			s.Rows.referred = append(s.Rows.referred, s.Target(p))
+	for space := range w.referred { // objects are numbered in this order
+		for i, is := range w.referred[space] {
+			if is && i < s.spaceSize(Space(space)) {
+				s.Rows.referred = append(s.Rows.referred, s.Object(Space(space), uint32(i)))
+			}
 		}
 	}
-	slices.Sort(s.Rows.referred)
 	return nil
+}
+
+// Change hands every graph to change, which may alter its nodes' values. Where there are row groups, they are written anew to
+// storage.
+func (s *Spec) Change(storage Storage, change func(i int, g *Graph)) error {
+	if s.Rows == nil {
+		for i := range s.Graphs {
+			change(i, &s.Graphs[i])
+		}
+		return nil
+	}
+	w := NewWriter(storage)
+	err := s.EachGraph(func(i int, g *Graph) error {
+		g = g.clone()
+		change(i, g)
+		return w.Add(g)
+	})
+	if err != nil {
+		return err
+	}
+	return w.Finish(s)
 }
 
 // memoryStorage is a Storage that only grows.

@@ -13,6 +13,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/bench"
+	"medusa/internal/spill"
 	"medusa/internal/testenv"
 	"medusa/materialize"
 )
@@ -32,9 +33,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mostGraphs tells the sets of BenchmarkLarge from models.
-const mostGraphs = 80
-
 // compileAll turns every pair of traces into an artifact, and prints the seconds and the peak resident bytes.
 func compileAll(dir string) error {
 	pairs, err := filepath.Glob(filepath.Join(dir, "*.A"))
@@ -48,10 +46,7 @@ func compileAll(dir string) error {
 		if err != nil {
 			return err
 		}
-		if len(spec.Graphs) > mostGraphs {
-			continue // beyond what an artifact may hold: compiling alone is measured
-		}
-		if _, err := graphir.EncodeDetached(spec, nil); err != nil {
+		if _, err := graphir.EncodeDetached(spec, &spill.File{Dir: dir}); err != nil {
 			return err
 		}
 	}
@@ -88,7 +83,7 @@ func peakMemory() uint64 {
 }
 
 // inProcess compiles a directory of traces in a process of its own.
-func inProcess(b *testing.B, dir string) (took time.Duration, memory uint64) {
+func inProcess(b testing.TB, dir string) (took time.Duration, memory uint64) {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), compileVariable+"="+dir)
@@ -103,7 +98,7 @@ func inProcess(b *testing.B, dir string) (took time.Duration, memory uint64) {
 	return took, memory
 }
 
-func writeTraces(b *testing.B, dir string, w bench.Workload) {
+func writeTraces(b testing.TB, dir string, w bench.Workload) {
 	b.Helper()
 	for run, letter := range []string{"A", "B"} {
 		if err := w.WriteTrace(filepath.Join(dir, w.Name+"."+letter), run); err != nil {
@@ -180,14 +175,12 @@ func BenchmarkRecorded(b *testing.B) {
 	b.ReportMetric(float64(whole.Median())/1e6, "read-ms")
 }
 
-// BenchmarkLarge tells whether time and memory are linear in nodes: the traces of one model each, compiled but not encoded.
+// BenchmarkLarge tells whether time is linear in nodes and memory bounded: the traces of one model each, to sections.
 func BenchmarkLarge(b *testing.B) {
-	sizes := []int{10_000, 100_000, 1_000_000}
+	sizes := []int{10_000, 100_000, 1_000_000, 10_000_000}
 	var perNode, memory []float64
 	for _, nodes := range sizes {
-		dir := b.TempDir()
-		writeTraces(b, dir, bench.Large(nodes))
-		took, peak := inProcess(b, dir)
+		took, peak := compileLarge(b, nodes)
 		perNode, memory = append(perNode, float64(took)/float64(nodes)), append(memory, float64(peak))
 	}
 	for b.Loop() {
@@ -196,6 +189,25 @@ func BenchmarkLarge(b *testing.B) {
 		b.ReportMetric(perNode[i], fmt.Sprintf("ns/node-of-%d", nodes))
 		b.ReportMetric(memory[i]/1e6, fmt.Sprintf("MB-of-%d", nodes))
 	}
-	b.ReportMetric(perNode[2]/perNode[0], "time-ratio")
-	b.ReportMetric(memory[2]/memory[1], "memory-ratio")
+	b.ReportMetric(perNode[3]/perNode[0], "time-ratio")
+	b.ReportMetric(memory[3]/memory[2], "memory-ratio")
+}
+
+func compileLarge(b testing.TB, nodes int) (took time.Duration, memory uint64) {
+	dir, err := os.MkdirTemp("", "large-*") // gone before the next, larger one
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	writeTraces(b, dir, bench.Large(nodes))
+	return inProcess(b, dir)
+}
+
+// TestMemoryDoesNotGrowWithNodes: what grows with the nodes of graphs goes to a file as it is made.
+func TestMemoryDoesNotGrowWithNodes(t *testing.T) {
+	_, small := compileLarge(t, 45_000)
+	_, large := compileLarge(t, 135_000)
+	if ratio := float64(large) / float64(small); ratio > 1.5 {
+		t.Errorf("%d bytes for 45,000 nodes, %d for 135,000: %.2f times as much", small, large, ratio)
+	}
 }

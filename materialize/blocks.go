@@ -103,21 +103,9 @@ func entries(m []block) []graphir.Block {
 	return out
 }
 
-// check refuses graphs whose pointers would not mean the same online, and notes the block map where one depends on it.
-func (m *blocks) check() error {
-	if len(m.a) == 0 {
-		return nil
-	}
+// checkContents refuses saved pointers that would not mean the same online.
+func (m *blocks) checkContents() error {
 	var err error
-	m.spec.AllGraphs(func(g *graphir.Graph) {
-		for ni := range g.Nodes {
-			g.Nodes[ni].Pointers(func(p graphir.Pointer) {
-				if reason := m.problem(p); reason != "" && err == nil {
-					err = &RefusedError{g.Label, ni, nodeTypeName(uint32(g.Nodes[ni].Type)), reason}
-				}
-			})
-		}
-	})
 	for _, c := range m.spec.Contents {
 		for _, f := range c.Fixups {
 			if reason := m.problem(f.Pointer); reason != "" && err == nil {
@@ -128,8 +116,11 @@ func (m *blocks) check() error {
 	return err
 }
 
-// problem says why the pointer cannot be restored, or nothing.
+// problem says why the pointer cannot be restored, or nothing. It notes the block map where the pointer depends on it.
 func (m *blocks) problem(p graphir.Pointer) string {
+	if len(m.a) == 0 {
+		return ""
+	}
 	at := p
 	if p.Space == graphir.SpaceTensor {
 		at = m.spec.Tensors[p.Alloc].At

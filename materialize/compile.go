@@ -3,8 +3,10 @@ package materialize
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"medusa/graphir"
+	"medusa/internal/spill"
 	"medusa/interpose/trace"
 )
 
@@ -49,11 +51,47 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 	table := &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{},
 		late: map[uint32]bool{}, deadline: warmup, maps: &tensorMaps{a.tensorMaps, b.tensorMaps, spec}}
 	compileGlobals(table)
+	if err := compileTensors(a, b, spec); err != nil {
+		return nil, nil, err
+	}
+	pads, seen, err := compileGraphs(table, graphsA, graphsB, newUses(spec, table.late, division))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := compileEvents(a, b, spec, seen.events); err != nil {
+		return nil, nil, err
+	}
+	if err := compileContents(a, b, spec, table.maps, seen); err != nil {
+		return nil, nil, err
+	}
+	if err := division.checkContents(); err != nil {
+		return nil, nil, err
+	}
+	spec.Triggers = chooseTriggers(seen.candidates)
+	return spec, pads, spec.Validate()
+}
+
+// compileGraphs compiles the graphs of both runs, read together one by one, into the Spec: each is encoded as soon as there
+// are many of them.
+func compileGraphs(table *kernelTable, graphsA, graphsB []*capture, seen *uses) (pads paddings, _ *uses, err error) {
+	a, b, spec := table.a, table.b, table.spec
+	walkA, err := a.walk()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer walkA.close()
+	walkB, err := b.walk()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer walkB.close()
+	w := graphir.NewWriter(&spill.File{Dir: filepath.Dir(a.path)})
 	labels := map[string]bool{}
-	var pads paddings
-	spec.Graphs = make([]graphir.Graph, len(graphsA))
 	for i, ga := range graphsA {
-		gb, out := graphsB[i], &spec.Graphs[i]
+		gb, out := graphsB[i], &graphir.Graph{}
+		if err := errors.Join(walkA.to(ga), walkB.to(gb)); err != nil {
+			return nil, nil, err
+		}
 		out.Label, out.Batch, out.InstantiateFlags = ga.Label, ga.Batch, ga.flags
 		if out.Label == "" {
 			out.Label = fmt.Sprintf("graph-%d", i)
@@ -68,24 +106,14 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 			return nil, nil, err
 		}
 		pads = append(pads, c.padding...)
+		if err := seen.add(out); err != nil {
+			return nil, nil, err
+		}
+		if err := w.Add(out); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err := compileEvents(a, b, spec); err != nil {
-		return nil, nil, err
-	}
-	if err := compileContents(a, b, spec, table.maps, table.late); err != nil {
-		return nil, nil, err
-	}
-	if err := compileTensors(a, b, spec); err != nil {
-		return nil, nil, err
-	}
-	if err := division.check(); err != nil {
-		return nil, nil, err
-	}
-	if err := checkThreads(spec); err != nil {
-		return nil, nil, err
-	}
-	spec.Triggers = chooseTriggers(spec, table.late)
-	return spec, pads, spec.Validate()
+	return pads, seen, w.Finish(spec)
 }
 
 // instantiated returns the graphs that can be launched. A capture that was never instantiated (or was changed before it

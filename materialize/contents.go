@@ -72,7 +72,7 @@ func compareU64(x, y uint64) int {
 }
 
 // compileContents saves what the graphs reach, directly or through pointers inside saved buffers.
-func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, late map[uint32]bool) error {
+func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
 	pa, pb := pieces(a), pieces(b)
 	if len(pa) != len(pb) {
 		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
@@ -90,15 +90,15 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, late
 		}
 		all[i] = c
 	}
-	reached := reachable(spec, all, late)
+	reached := seen.reachable(all)
 	for _, c := range all {
 		if reached[target{c.Space, c.Alloc}] {
 			if c.Space == graphir.SpaceGlobal && a.global(c.Alloc).ambiguous {
-				label, node, used := firstUse(spec, spec.Globals[c.Alloc].Module)
+				use, used := seen.modules[spec.Globals[c.Alloc].Module]
 				if !used {
 					continue // no graph can tell
 				}
-				return &RefusedError{label, node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.global(c.Alloc).name)}
+				return &RefusedError{use.label, use.node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.global(c.Alloc).name)}
 			}
 			spec.Contents = append(spec.Contents, c)
 		}
@@ -162,62 +162,3 @@ func (p *prover) content(pa piece, b []byte) (graphir.Content, error) {
 func (p *prover) outside(v uint64) bool { return v < p.lo || v > p.hi }
 
 func (p piece) String() string { return fmt.Sprintf("saved buffer %s#%d", p.space, p.alloc) }
-
-// target names what a pointer leads to.
-type target struct {
-	space graphir.Space
-	index uint32
-}
-
-// reachable returns what the graphs' pointers lead to, through saved pointers too, and the variables of modules whose
-// kernels they launch: a kernel needs no pointer to reach those. Variables of other modules that a restored process loads
-// by itself belong to it as well, since the skipped work may have written them; those of late modules are not there.
-func reachable(spec *graphir.Spec, contents []graphir.Content, late map[uint32]bool) map[target]bool {
-	seen := map[target]bool{}
-	modules := map[uint32]bool{}
-	visit := func(p graphir.Pointer) { seen[target{p.Space, p.Alloc}] = true }
-	spec.AllGraphs(func(g *graphir.Graph) {
-		for i := range g.Nodes {
-			g.Nodes[i].Pointers(visit)
-			if k := g.Nodes[i].Kernel; k != nil {
-				modules[spec.Kernels[k.Kernel].Module] = true
-			}
-		}
-	})
-	for i, g := range spec.Globals {
-		if modules[g.Module] || !late[g.Module] {
-			seen[target{graphir.SpaceGlobal, uint32(i)}] = true
-		}
-	}
-	for _, c := range spec.Contents { // what copies read of host memory
-		for _, f := range c.Fixups {
-			visit(f.Pointer)
-		}
-	}
-	for changed := true; changed; {
-		changed = false
-		for _, c := range contents {
-			for _, f := range c.Fixups {
-				if to := (target{f.Pointer.Space, f.Pointer.Alloc}); seen[target{c.Space, c.Alloc}] && !seen[to] {
-					seen[to], changed = true, true
-				}
-			}
-		}
-	}
-	return seen
-}
-
-// firstUse is the first graph, and its first node, that launches a kernel of the module.
-func firstUse(spec *graphir.Spec, module uint32) (label string, node int, used bool) {
-	for gi := range spec.Graphs {
-		g := &spec.Graphs[gi]
-		for i := range g.Nodes {
-			found := false
-			eachKernel(spec, &graphir.Graph{Nodes: g.Nodes[i : i+1]}, func(k uint32) { found = found || spec.Kernels[k].Module == module })
-			if found {
-				return g.Label, i, true
-			}
-		}
-	}
-	return "", 0, false
-}

@@ -137,6 +137,14 @@ func (r *Recording) kernelNode(label string, node int) (*capture, *trace.Kernel,
 		if name != label {
 			continue
 		}
+		w, err := r.walk()
+		if err != nil {
+			return nil, nil, err
+		}
+		defer w.close()
+		if err := w.to(g); err != nil {
+			return nil, nil, err
+		}
 		if node < 0 || node >= len(g.nodes) {
 			return nil, nil, fmt.Errorf("graph %q has %d nodes, no node %d", label, len(g.nodes), node)
 		}

@@ -1,10 +1,12 @@
 package materialize
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
 	"medusa/graphir"
+	"medusa/internal/spill"
 )
 
 // padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation:
@@ -39,8 +41,9 @@ func (ps paddings) prove(spec *graphir.Spec, verify func() (*verification, error
 		return verify()
 	}
 	with := func(part paddings, pattern uint64) (*verification, error) {
-		ps.settle(spec)
-		part.poison(spec, pattern)
+		if err := errors.Join(ps.settle(spec), part.poison(spec, pattern)); err != nil {
+			return nil, err
+		}
 		return verify()
 	}
 	var v *verification
@@ -68,21 +71,30 @@ func (ps paddings) prove(spec *graphir.Spec, verify func() (*verification, error
 }
 
 // poison fills the presumed padding with bytes that are neither what was recorded nor zero.
-func (ps paddings) poison(spec *graphir.Spec, seed uint64) {
+func (ps paddings) poison(spec *graphir.Spec, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 0))
-	ps.each(spec, func(b *byte) { *b = byte(1 + r.UintN(255)) })
+	return ps.each(spec, func(b *byte) { *b = byte(1 + r.UintN(255)) })
 }
 
 // settle puts zeros there.
-func (ps paddings) settle(spec *graphir.Spec) {
-	ps.each(spec, func(b *byte) { *b = 0 })
+func (ps paddings) settle(spec *graphir.Spec) error {
+	return ps.each(spec, func(b *byte) { *b = 0 })
 }
 
-func (ps paddings) each(spec *graphir.Spec, set func(*byte)) {
-	for _, p := range ps {
-		params := spec.Graphs[p.graph].Nodes[p.node].Kernel.Params
-		for i := p.offset; i < p.offset+p.size; i++ {
-			set(&params[i])
-		}
+func (ps paddings) each(spec *graphir.Spec, set func(*byte)) error {
+	if len(ps) == 0 {
+		return nil
 	}
+	byGraph := map[int]paddings{}
+	for _, p := range ps {
+		byGraph[p.graph] = append(byGraph[p.graph], p)
+	}
+	return spec.Change(&spill.File{}, func(i int, g *graphir.Graph) {
+		for _, p := range byGraph[i] {
+			params := g.Nodes[p.node].Kernel.Params
+			for i := p.offset; i < p.offset+p.size; i++ {
+				set(&params[i])
+			}
+		}
+	})
 }

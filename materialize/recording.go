@@ -10,7 +10,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Recording is one traced start, indexed for compiling. It is what a trace says, nothing derived.
+// Recording is one traced start, indexed for compiling. It is what a trace says, nothing derived. What grows with the nodes of
+// graphs stays in the file: a walk reads it again, graph by graph.
 type Recording struct {
 	path       string
 	device     *trace.Device
@@ -22,6 +23,7 @@ type Recording struct {
 	functions  map[uint32]*trace.Function
 	graphs     []*capture
 	byID       map[uint32]*capture
+	embedded   map[uint32]bool // graphs that child graph nodes embed
 	tensors    []*trace.Tensor
 	identity   []*trace.Identity
 	contents   []*trace.Content
@@ -30,7 +32,6 @@ type Recording struct {
 	globalData []*trace.GlobalData
 	tensorMaps map[string]*tensorMap // by their bytes
 	blocks     []*trace.Block
-	moments    map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	faults     []*trace.Fault
 	region     graphir.Region      // where device memory lay
 	limits     []*trace.ExactLimit // why it should not lie there
@@ -65,17 +66,14 @@ type module struct {
 	unloaded uint64 // order of the unload record
 }
 
-// capture is one finished stream capture with its nodes in driver order.
+// capture is one finished stream capture.
 type capture struct {
 	*trace.Graph
 	order   uint64
-	nodes   []trace.Record
-	edges   []*trace.Edge
-	host    map[uint64][]byte // node -> what it reads from host memory
-	changed map[uint64]bool   // nodes whose host memory held something else at `ready`
-	moments map[uint64]uint64 // node -> order of the first free after it inside this capture
-	execs   int               // how often it was instantiated
+	changed map[uint64]bool // nodes whose host memory held something else at `ready`
+	execs   int             // how often it was instantiated
 	flags   uint64
+	parts   // empty but during the walk
 }
 
 // phaseOrder returns the order of the first mark of any of the named phases, or the last possible order.
@@ -99,9 +97,9 @@ func ReadRecording(path string) (*Recording, error) {
 	defer f.Close()
 	r := &Recording{
 		path: path, modules: map[uint32]*module{}, functions: map[uint32]*trace.Function{},
-		byID: map[uint32]*capture{}, moments: map[uint64][]*trace.Moment{}, readyOrder: noOrder,
-		tensorMaps: map[string]*tensorMap{},
+		byID: map[uint32]*capture{}, embedded: map[uint32]bool{}, readyOrder: noOrder, tensorMaps: map[string]*tensorMap{},
 	}
+	f.Only(func(t trace.Type) bool { return !partTypes[t] || t == trace.TypeGraph || t == trace.TypeChild })
 	for {
 		rec, err := f.Next()
 		if errors.Is(err, io.EOF) {
@@ -116,14 +114,8 @@ func ReadRecording(path string) (*Recording, error) {
 	}
 }
 
-// check rejects a trace in which a graph misses nodes, or in which the recorder itself reported a fault.
+// check rejects a trace in which the recorder itself reported a fault.
 func (r *Recording) check() error {
-	for _, g := range r.graphs {
-		if len(g.nodes) != int(g.Nodes) || len(g.edges) != int(g.Edges) {
-			return fmt.Errorf("read trace %s: graph %q: %d of %d nodes and %d of %d edges recorded",
-				r.path, g.Label, len(g.nodes), g.Nodes, len(g.edges), g.Edges)
-		}
-	}
 	if len(r.faults) > 0 {
 		f := r.faults[0]
 		return fmt.Errorf("read trace %s: recorder fault in %s: %s (%d faults)", r.path, f.Call, f.Reason, len(r.faults))
@@ -167,8 +159,6 @@ func (r *Recording) add(rec trace.Record) error {
 		r.moveTensorMap(v)
 	case *trace.Unload:
 		r.unload(v.ID, order)
-	case *trace.Moment:
-		r.moments[v.Graph] = append(r.moments[v.Graph], v)
 	case *trace.Module:
 		r.modules[v.ID] = &module{Module: v, loaded: order, unloaded: noOrder}
 	case *trace.Names:
@@ -231,72 +221,40 @@ func (r *Recording) addFree(v *trace.Free, order uint64) error {
 	return nil
 }
 
+// addGraphPart notes what is known of a graph without its nodes.
 func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
-	var id uint32
+	graph := func(id uint32) (*capture, error) {
+		if g := r.byID[id]; g != nil {
+			return g, nil
+		}
+		return nil, fmt.Errorf("part of graph %d: %w", id, errDangling)
+	}
 	switch v := rec.(type) {
 	case *trace.Graph:
-		g := &capture{Graph: v, order: order, moments: map[uint64]uint64{}, host: map[uint64][]byte{}, changed: map[uint64]bool{}}
-		for _, m := range r.moments[v.Handle] {
-			for _, n := range m.Nodes {
-				if _, ok := g.moments[n]; !ok {
-					g.moments[n] = m.Header().Order
-				}
-			}
-		}
-		delete(r.moments, v.Handle)
+		g := &capture{Graph: v, order: order}
 		r.graphs = append(r.graphs, g)
 		r.byID[v.ID] = g
-		return nil
-	case *trace.Kernel:
-		if r.functions[v.Function] == nil {
-			return fmt.Errorf("kernel node of function %d: %w", v.Function, errDangling)
-		}
-		id = v.Graph
-	case *trace.Memset:
-		id = v.Graph
-	case *trace.Memcpy:
-		id = v.Graph
-	case *trace.Empty:
-		id = v.Graph
-	case *trace.Opaque:
-		id = v.Graph
-	case *trace.EventNode:
-		if int(v.Event) >= len(r.events) {
-			return fmt.Errorf("node of event %d: %w", v.Event, errDangling)
-		}
-		id = v.Graph
 	case *trace.Child:
 		if r.byID[v.Child] == nil {
 			return fmt.Errorf("node of graph %d: %w", v.Child, errDangling)
 		}
-		id = v.Graph
-	case *trace.HostData:
-		id = v.Graph
+		r.embedded[v.Child] = true
 	case *trace.HostChanged:
-		id = v.Graph
-	case *trace.Edge:
-		id = v.Graph
-	case *trace.Exec:
-		id = v.Graph
-	default:
-		return nil // a record that compiling has no use for
-	}
-	g := r.byID[id]
-	if g == nil {
-		return fmt.Errorf("part of graph %d: %w", id, errDangling)
-	}
-	switch v := rec.(type) {
-	case *trace.Edge:
-		g.edges = append(g.edges, v)
-	case *trace.HostData:
-		g.host[v.Node] = v.Data
-	case *trace.HostChanged:
+		g, err := graph(v.Graph)
+		if err != nil {
+			return err
+		}
+		if g.changed == nil {
+			g.changed = map[uint64]bool{}
+		}
 		g.changed[v.Node] = true
 	case *trace.Exec:
+		g, err := graph(v.Graph)
+		if err != nil {
+			return err
+		}
 		g.execs++
 		g.flags = v.Flags
-	default:
-		g.nodes = append(g.nodes, rec)
 	}
-	return nil
+	return nil // or a record that compiling has no use for
 }

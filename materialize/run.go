@@ -68,7 +68,9 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		return nil, err
 	}
 	art, v, spec := c.art, c.verified, c.art.Spec
-	c.pads.settle(spec)
+	if err := c.pads.settle(spec); err != nil {
+		return nil, err
+	}
 	art.Verification = v.record
 	for i := range spec.Triggers {
 		spec.Triggers[i].Launches = v.launches(spec.Triggers[i].Batch)

@@ -55,30 +55,36 @@ func (r *Recording) renumber(index map[uint32]uint32) {
 	}
 }
 
-// checkThreads refuses graphs that refer to memory of threads which a restored process could not tell apart: what they
-// allocate before the capture phase is alike.
-func checkThreads(spec *graphir.Spec) error {
-	if !spec.Threaded() {
-		return nil
+// twins are threads which a restored process could not tell apart: what they allocate before the capture phase is alike. Graphs
+// must not refer to their memory.
+type twins struct {
+	spec *graphir.Spec
+	of   map[uint32]uint32
+}
+
+func findTwins(spec *graphir.Spec) twins {
+	t := twins{spec: spec}
+	if spec.Threaded() {
+		t.of = spec.Twins()
 	}
-	twin := spec.Twins()
-	var err error
-	spec.AllGraphs(func(g *graphir.Graph) {
-		for i := range g.Nodes {
-			g.Nodes[i].Pointers(func(p graphir.Pointer) {
-				if p.Space == graphir.SpaceTensor {
-					p = spec.Tensors[p.Alloc].At
-				}
-				if p.Space != graphir.SpaceAlloc || spec.Allocations[p.Alloc].Owner != graphir.OwnerEngine || err != nil {
-					return
-				}
-				t := spec.Allocations[p.Alloc].Thread
-				if other, ok := twin[t]; ok {
-					err = &RefusedError{g.Label, i, nodeTypeName(uint32(g.Nodes[i].Type)),
-						fmt.Sprintf("it refers to alloc#%d of thread %d, whose allocations are those of thread %d: which is which a restored process could not tell", p.Alloc, t, other)}
-				}
-			})
-		}
-	})
-	return err
+	return t
+}
+
+// problem says why the pointer cannot be restored, or nothing.
+func (t twins) problem(p graphir.Pointer) string {
+	if len(t.of) == 0 {
+		return ""
+	}
+	if p.Space == graphir.SpaceTensor {
+		p = t.spec.Tensors[p.Alloc].At
+	}
+	if p.Space != graphir.SpaceAlloc || t.spec.Allocations[p.Alloc].Owner != graphir.OwnerEngine {
+		return ""
+	}
+	own := t.spec.Allocations[p.Alloc].Thread
+	other, ok := t.of[own]
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("it refers to alloc#%d of thread %d, whose allocations are those of thread %d: which is which a restored process could not tell", p.Alloc, own, other)
 }

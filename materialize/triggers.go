@@ -7,30 +7,21 @@ import (
 	"medusa/graphir"
 )
 
+// layerRun is a batch size whose first layer could be run, with the late modules that its graph launches kernels of.
+type layerRun struct {
+	batch   int64
+	modules map[uint32]bool
+	kernels map[uint32]bool
+}
+
 // chooseTriggers picks the batch sizes whose first layer, run eagerly, makes the driver load every module that a restored
 // process would not load by itself (paper §5.2). It takes the size that adds most modules, the smaller one among equals,
 // until all are covered, and then drops sizes that the later ones made superfluous.
-func chooseTriggers(spec *graphir.Spec, late map[uint32]bool) []graphir.Trigger {
-	type candidate struct {
-		batch   int64
-		modules map[uint32]bool
-		kernels map[uint32]bool
-	}
-	var candidates []candidate
-	for gi := range spec.Graphs {
-		g := &spec.Graphs[gi]
-		c := candidate{g.Batch, map[uint32]bool{}, map[uint32]bool{}}
-		eachKernel(spec, g, func(k uint32) {
-			if m := spec.Kernels[k].Module; late[m] {
-				c.modules[m], c.kernels[k] = true, true
-			}
-		})
-		candidates = append(candidates, c)
-	}
-	slices.SortStableFunc(candidates, func(x, y candidate) int { return int(x.batch - y.batch) })
+func chooseTriggers(candidates []layerRun) []graphir.Trigger {
+	slices.SortStableFunc(candidates, func(x, y layerRun) int { return int(x.batch - y.batch) })
 
 	covered := map[uint32]int{}
-	var chosen []candidate
+	var chosen []layerRun
 	for {
 		best, gain := -1, 0
 		for i, c := range candidates {

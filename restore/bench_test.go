@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 	"unsafe"
@@ -45,9 +46,10 @@ func requireStub(b *testing.B) {
 // specOf compiles a workload from its traces.
 func specOf(b *testing.B, w bench.Workload) *graphir.Spec {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), "trace")
+	dir := b.TempDir()
 	var runs [2]*materialize.Recording
 	for i := range runs {
+		path := filepath.Join(dir, strconv.Itoa(i))
 		err := w.WriteTrace(path, i)
 		if err == nil {
 			runs[i], err = materialize.ReadRecording(path)

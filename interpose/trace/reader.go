@@ -37,6 +37,7 @@ type Reader struct {
 	records    uint64
 	ended      bool
 	err        error
+	want       func(Type) bool // nil: all
 }
 
 // Open opens the trace at path and reads its header.
@@ -106,15 +107,23 @@ func (t *Reader) Next() (Record, error) {
 	if t.err != nil {
 		return nil, t.err
 	}
-	rec, err := t.next()
-	if err != nil {
-		t.err = err
-		return nil, err
+	for {
+		rec, err := t.next()
+		if err != nil {
+			t.err = err
+			return nil, err
+		}
+		t.records++
+		if rec != nil {
+			_, t.ended = rec.(*End)
+			return rec, nil
+		}
 	}
-	t.records++
-	_, t.ended = rec.(*End)
-	return rec, nil
 }
+
+// Only leaves out records of other types, but for the first and the last of the trace. They are read and their place is
+// checked; what is in them is not.
+func (t *Reader) Only(want func(Type) bool) { t.want = want }
 
 func (t *Reader) next() (Record, error) {
 	if len(t.chunk) == 0 {
@@ -144,6 +153,12 @@ func (t *Reader) next() (Record, error) {
 	}
 	t.chunk = d.b[length:]
 	d.b = d.b[:length]
+	if t.want != nil && t.records > 0 && number != TypeEnd && !t.want(number) {
+		if order := d.u64(); d.short || order != t.records {
+			return nil, corrupt("its order is %d", order)
+		}
+		return nil, nil
+	}
 	rec := newRecord(number)
 	if rec == nil {
 		return nil, t.fail(section(), at, fmt.Errorf("%w: record type %d (needs a newer medusa)", ErrVersion, uint32(number)))

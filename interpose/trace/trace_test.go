@@ -267,3 +267,25 @@ func check(t *testing.T, b []byte) {
 }
 
 func sprint(r Record) string { return fmt.Sprintf("%T %+v", r, r) }
+
+// What is left out is not decoded, but has its place checked; the first and the last record are always there.
+func TestOnly(t *testing.T) {
+	recs := oneOfEach()
+	data := encode(t, recs)
+	r, err := NewReader("x", bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Only(func(typ Type) bool { return typ == TypeGraph || typ == TypeEdge })
+	got, err := r.all()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []Type
+	for _, rec := range got {
+		types = append(types, rec.RecordType())
+	}
+	if want := []Type{TypeProcess, TypeGraph, TypeEdge, TypeEnd}; !reflect.DeepEqual(types, want) {
+		t.Errorf("got %v, want %v", types, want)
+	}
+}

@@ -1,0 +1,55 @@
+// Package spill is a file for what would take too much memory.
+//
+// In: bytes at offsets. Out: the same bytes. What can fail: the file system. The file has no name, so nothing of it is left
+// behind, however the process ends; it is made where something is written.
+package spill
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// File is a file in a directory. It is closed at the latest when nobody refers to it any more.
+type File struct {
+	Dir  string // empty: that for temporary files
+	file *os.File
+	end  int64
+}
+
+// WriteAt writes at an offset; see io.WriterAt.
+func (f *File) WriteAt(p []byte, off int64) (int, error) {
+	if f.file == nil {
+		file, err := os.CreateTemp(f.Dir, ".medusa-spill-*")
+		if err != nil {
+			return 0, fmt.Errorf("create temporary file: %w", err)
+		}
+		if err := os.Remove(file.Name()); err != nil {
+			_ = file.Close()
+			return 0, fmt.Errorf("create temporary file: %w", err)
+		}
+		f.file = file
+	}
+	n, err := f.file.WriteAt(p, off)
+	f.end = max(f.end, off+int64(n))
+	return n, err
+}
+
+// ReadAt reads at an offset; see io.ReaderAt.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if f.file == nil {
+		return 0, io.EOF
+	}
+	return f.file.ReadAt(p, off)
+}
+
+// End is the offset behind all that has been written.
+func (f *File) End() int64 { return f.end }
+
+// Close gives the space back.
+func (f *File) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
+}
