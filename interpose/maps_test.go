@@ -75,6 +75,43 @@ func TestGapsMoveAllocationsAgainstEachOther(t *testing.T) {
 	}
 }
 
+// Every kind of memory is moved apart, and so is what a process allocates while it captures; the capture stays as it was.
+func TestGapsOfEveryKind(t *testing.T) {
+	program, driver := build(t, "build/test/gaps"), simulated(t)
+	for _, how := range []string{"device", "pinned", "page-locked", "stream", "pool", "captured device", "captured pinned", "captured large"} {
+		t.Run(how, func(t *testing.T) {
+			distances := func(seed uint64) (out []int64) {
+				recs, r := record(t, Config{GapSeed: seed, ExtraEnv: []string{"SIMGPU_SEED=1"}}, 0, driver, program, how)
+				at := addresses(t, r)
+				if allocs := of[*trace.Alloc](recs); len(at) != 8 || len(allocs) != 8 {
+					t.Fatalf("seed %d: %d addresses, %d records", seed, len(at), len(allocs))
+				}
+				if nodes := printed(t, r)["nodes"]; nodes != 0 {
+					t.Errorf("seed %d: the captured graph has %d nodes", seed, nodes)
+				}
+				slices.Sort(at) // neighbours in memory
+				for i := 1; i < len(at); i++ {
+					out = append(out, at[i]-at[i-1])
+				}
+				return out
+			}
+			without := distances(0)
+			if again := distances(0); !slices.Equal(without, again) {
+				t.Fatalf("distances %v and %v without gaps: this test proves nothing", without, again)
+			}
+			first, second := distances(1), distances(2)
+			if slices.Equal(first, without) || slices.Equal(second, without) || slices.Equal(first, second) {
+				t.Errorf("distances %v without gaps, %v and %v with them", without, first, second)
+			}
+			for i, d := range first {
+				if d <= 512 {
+					t.Errorf("pieces %d and %d touch (%v)", i, i+1, first)
+				}
+			}
+		})
+	}
+}
+
 // Kinds, sizes, liveness and order of every call that gives or takes memory: the same in the trace and in the maps, and
 // in replay mode without any trace.
 func TestAllocationMaps(t *testing.T) {

@@ -148,9 +148,11 @@ func TestTouchingAllocationsAreAmbiguous(t *testing.T) {
 		tp.capture("g", 1, tp.kernel(0, at(0)+4096))
 		tp.phase("ready")
 	})
+	const want = "graph \"g\" node 0 kernel k parameter 0"
 	var word *WordError
-	if !errors.As(err, &word) || !word.Retry {
-		t.Fatalf("got %v, want an unproven word", err)
+	if !errors.As(err, &word) || !word.Retry || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "the end of one allocation and the start of the next in both runs") {
+		t.Fatalf("got %v, want an unproven word of %s", err, want)
 	}
 }
 

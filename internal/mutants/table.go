@@ -24,6 +24,14 @@ var table = []mutant{
 		"gap_mode = state ? ON : OFF;", "gap_mode = OFF;",
 		"./interpose", "TestGapsMoveAllocationsAgainstEachOther",
 	}, {
+		"gaps inside a capture", "interpose/preload/gaps.c",
+		"if (capture_active() && leaves_graphs_alone(from) && within_budget(pile_of(from)))", "if (capture_active() && leaves_graphs_alone(from) && !within_budget(pile_of(from)))",
+		"./interpose", "TestGapsOfEveryKind",
+	}, {
+		"gaps between page-locked buffers", "interpose/preload/gaps.c",
+		"\tif (!capture_active())\n\t\tmake_some(from, bytes);", "\tif (!capture_active() && from.kind == GAP_DEVICE)\n\t\tmake_some(from, bytes);",
+		"./interpose", "TestGapsOfEveryKind",
+	}, {
 		"pointer inside a by-value struct", "materialize/words.go",
 		"o += 8\n\t}\n\treturn fixups, nil", "o = end\n\t}\n\treturn fixups, nil",
 		"./internal/e2e", "TestFixupsAgreeWithGroundTruth",

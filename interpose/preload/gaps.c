@@ -14,16 +14,21 @@
 #include "table.h"
 
 #define PAGE ((size_t)2 << 20)
+#define HOST_BUDGET ((size_t)64 << 20)
 
 struct gap {
-	CUdeviceptr addr;
+	uint64_t addr;
 	size_t size;
 };
 
 /* All under the lock. */
-static struct gap *gaps;
-static size_t n_gaps, gaps_cap, held, budget;
+static struct pile {
+	struct gap *gaps;
+	size_t n, cap, held, budget;
+} device_pile, host_pile = {.budget = HOST_BUDGET};
 static uint64_t state;
+
+static struct pile *pile_of(struct gap_source from) { return from.kind == GAP_HOST ? &host_pile : &device_pile; }
 
 /* splitmix64 */
 static uint64_t next(void)
@@ -58,58 +63,104 @@ static void read_budget(void)
 	if (REAL(cuCtxGetDevice)(&dev) != CUDA_SUCCESS || REAL(cuDeviceTotalMem_v2)(&total, dev) != CUDA_SUCCESS)
 		return;
 	core_lock();
-	budget = total / 20;
+	device_pile.budget = total / 20;
 	core_unlock();
 }
 
-static void add(struct gap g)
+static void add(struct pile *p, struct gap g)
 {
 	core_lock();
-	if (table_grow((void **)&gaps, &gaps_cap, n_gaps + 1, sizeof *gaps)) {
-		gaps[n_gaps++] = g;
-		held += g.size;
+	if (table_grow((void **)&p->gaps, &p->cap, p->n + 1, sizeof *p->gaps)) {
+		p->gaps[p->n++] = g;
+		p->held += g.size;
 	}
 	core_unlock();
 }
 
 /* Takes one gap other than the newest out of the list while there are too many. */
-static bool take_one_over_budget(struct gap *out)
+static bool take_one_over_budget(struct pile *p, struct gap *out)
 {
 	bool over;
 	core_lock();
-	over = held > budget && n_gaps > 1;
+	over = p->held > p->budget && p->n > 1;
 	if (over) {
-		size_t i = (size_t)(next() % (n_gaps - 1));
-		*out = gaps[i];
-		gaps[i] = gaps[n_gaps - 2];
-		gaps[n_gaps - 2] = gaps[n_gaps - 1];
-		n_gaps--;
-		held -= out->size;
+		size_t i = (size_t)(next() % (p->n - 1));
+		*out = p->gaps[i];
+		p->gaps[i] = p->gaps[p->n - 2];
+		p->gaps[p->n - 2] = p->gaps[p->n - 1];
+		p->n--;
+		p->held -= out->size;
 	}
 	core_unlock();
 	return over;
 }
 
-/* The new gap is made before old ones go: it would only fill their place otherwise. */
-static void make(size_t size)
+static CUresult ask(struct gap_source from, uint64_t *addr, size_t size)
 {
-	struct gap g = {0, size}, old;
-	if (REAL(cuMemAlloc_v2)(&g.addr, size) == CUDA_SUCCESS)
-		add(g);
-	while (take_one_over_budget(&old))
-		REAL(cuMemFree_v2)(old.addr);
+	void *host = NULL;
+	CUdeviceptr at = 0;
+	CUresult rc = CUDA_SUCCESS;
+	switch (from.kind) {
+	case GAP_DEVICE: rc = REAL(cuMemAlloc_v2)(&at, size); break;
+	case GAP_HOST: rc = REAL(cuMemHostAlloc)(&host, size, 0); break;
+	case GAP_STREAM: rc = REAL(cuMemAllocAsync)(&at, size, from.stream); break;
+	case GAP_POOL: rc = REAL(cuMemAllocFromPoolAsync)(&at, size, from.pool, from.stream); break;
+	}
+	*addr = from.kind == GAP_HOST ? (uintptr_t)host : at;
+	return rc;
 }
 
-void gaps_before(size_t bytes)
+/* The new gap is made before old ones go: it would only fill their place otherwise. A free could invalidate a capture. */
+static void make(struct gap_source from, size_t size)
+{
+	struct pile *p = pile_of(from);
+	struct gap g = {0, size}, old;
+	if (ask(from, &g.addr, size) == CUDA_SUCCESS)
+		add(p, g);
+	while (!capture_active() && take_one_over_budget(p, &old)) {
+		if (p == &host_pile)
+			REAL(cuMemFreeHost)((void *)(uintptr_t)old.addr);
+		else
+			REAL(cuMemFree_v2)(old.addr);
+	}
+}
+
+static void make_some(struct gap_source from, size_t bytes)
 {
 	size_t size = bytes >= PAGE ? PAGE : bytes;
 	unsigned n = bytes == 0 || core_mode() != MODE_RECORD ? 0 : draw(size == PAGE ? 7 : 3);
-	/* Inside a capture a gap could invalidate what the process itself does not. */
-	if (n == 0 || capture_active())
+	if (n == 0)
 		return;
 	read_budget();
 	for (unsigned i = 0; i < n; i++)
-		make(size);
+		make(from, size);
+}
+
+void gaps_before(struct gap_source from, size_t bytes)
+{
+	/* Inside a capture a gap could invalidate what the process itself does not. */
+	if (!capture_active())
+		make_some(from, bytes);
+}
+
+/* On a stream that is captured, an allocation is a node of the graph. */
+static bool leaves_graphs_alone(struct gap_source from)
+{
+	return !capture_active() || from.kind == GAP_DEVICE || from.kind == GAP_HOST;
+}
+
+static bool within_budget(struct pile *p)
+{
+	core_lock();
+	bool within = p->held <= p->budget;
+	core_unlock();
+	return within;
+}
+
+void gaps_after(struct gap_source from, size_t bytes)
+{
+	if (capture_active() && leaves_graphs_alone(from) && within_budget(pile_of(from)))
+		make_some(from, bytes);
 }
 
 static bool touches(uint64_t addr, size_t size)
@@ -123,14 +174,25 @@ static bool touches(uint64_t addr, size_t size)
 	return found;
 }
 
-bool gaps_touching(uint64_t addr, size_t size) { return draw(1) > 0 && !capture_active() && touches(addr, size); }
-
-bool gaps_keep(uint64_t addr, size_t size)
+bool gaps_keep(struct gap_source from, uint64_t addr, size_t size)
 {
-	if (!gaps_touching(addr, size))
+	if (draw(1) == 0 || !leaves_graphs_alone(from) || !touches(addr, size))
 		return false;
-	add((struct gap){addr, size});
+	add(pile_of(from), (struct gap){addr, size});
 	return true;
+}
+
+uint64_t gaps_return(struct gap_source from)
+{
+	struct pile *p = pile_of(from);
+	struct gap g = {0, 0};
+	core_lock();
+	if (p->n > 0) {
+		g = p->gaps[--p->n];
+		p->held -= g.size;
+	}
+	core_unlock();
+	return g.addr;
 }
 
 void gaps_before_reserve(void)

@@ -11,12 +11,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Before a device allocation of the given size. */
-void gaps_before(size_t bytes);
+#include "cuda.h"
+
+/* What the caller is about to ask the driver for: gaps in its place are asked for likewise. */
+struct gap_source {
+	enum gap_kind { GAP_DEVICE, GAP_HOST, GAP_STREAM, GAP_POOL } kind;
+	CUmemoryPool pool;
+	CUstream stream;
+};
+
+/* Before an allocation of the given size. */
+void gaps_before(struct gap_source from, size_t bytes);
+/* After one that succeeded, for the next. While streams are captured, this is the moment: what the driver has just allowed
+ * the process it allows again, where a call before it could have invalidated a capture. */
+void gaps_after(struct gap_source from, size_t bytes);
 /* After an allocation, while it succeeds: whether the caller is to allocate again, because this one begins where another ends
  * or ends where another begins. An address between the two could belong to either. What touched is a gap from then on. */
-bool gaps_keep(uint64_t addr, size_t size);
-bool gaps_touching(uint64_t addr, size_t size); /* the same for host memory, which the caller keeps until the process ends */
+bool gaps_keep(struct gap_source from, uint64_t addr, size_t size);
+/* The address of what gaps_keep has taken last, where the driver has nothing else. */
+uint64_t gaps_return(struct gap_source from);
 #define GAPS_TRIES 16
 /* Before a reservation of addresses. */
 void gaps_before_reserve(void);

@@ -58,16 +58,29 @@ static CUresult check_free(uint64_t freed, const char *call, CUresult rc)
 	return rc;
 }
 
+/* Allocates once more while what the driver gave touches a neighbour, in a recording that moves memory apart. */
+#define MOVE_APART(from, ptr, bytes, again) \
+	do { \
+		for (int tries = 0; tries < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(from, (uintptr_t)*(ptr), bytes); tries++) \
+			if ((again) != CUDA_SUCCESS) { \
+				*(ptr) = (__typeof__(*(ptr)))(uintptr_t)gaps_return(from); \
+				break; \
+			} \
+		if (rc == CUDA_SUCCESS) \
+			gaps_after(from, bytes); \
+	} while (0)
+
+static const struct gap_source plain = {.kind = GAP_DEVICE}, pinned = {.kind = GAP_HOST};
+
 CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 {
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuMemAlloc_v2)(ptr, bytes);
-	gaps_before(bytes);
+	gaps_before(plain, bytes);
 	if (!exact_alloc(ptr, bytes, &rc))
 		rc = REAL(cuMemAlloc_v2)(ptr, bytes);
-	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, bytes); i++)
-		rc = REAL(cuMemAlloc_v2)(ptr, bytes);
+	MOVE_APART(plain, ptr, bytes, REAL(cuMemAlloc_v2)(ptr, bytes));
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_DEVICE, *ptr, bytes, 0);
 	hook_leave();
@@ -79,11 +92,10 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
-	gaps_before(width * height);
+	gaps_before(plain, width * height);
 	if (!exact_alloc_pitch(ptr, pitch, width, height, elem_size, &rc))
 		rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
-	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, *pitch * height); i++)
-		rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
+	MOVE_APART(plain, ptr, *pitch * height, REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size));
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PITCH, *ptr, *pitch * height, 0);
 	hook_leave();
@@ -95,7 +107,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags)
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuMemAllocManaged)(ptr, bytes, flags);
-	gaps_before(bytes);
+	gaps_before(plain, bytes);
 	rc = REAL(cuMemAllocManaged)(ptr, bytes, flags);
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_MANAGED, *ptr, bytes, flags);
@@ -122,9 +134,9 @@ CUresult cuMemAllocHost_v2(void **ptr, size_t bytes)
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuMemAllocHost_v2)(ptr, bytes);
+	gaps_before(pinned, bytes);
 	rc = REAL(cuMemAllocHost_v2)(ptr, bytes);
-	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_touching((uintptr_t)*ptr, bytes); i++)
-		rc = REAL(cuMemAllocHost_v2)(ptr, bytes);
+	MOVE_APART(pinned, ptr, bytes, REAL(cuMemAllocHost_v2)(ptr, bytes));
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PINNED, (uintptr_t)*ptr, bytes, 0);
 	hook_leave();
@@ -136,9 +148,9 @@ CUresult cuMemHostAlloc(void **ptr, size_t bytes, unsigned int flags)
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuMemHostAlloc)(ptr, bytes, flags);
+	gaps_before(pinned, bytes);
 	rc = REAL(cuMemHostAlloc)(ptr, bytes, flags);
-	for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_touching((uintptr_t)*ptr, bytes); i++)
-		rc = REAL(cuMemHostAlloc)(ptr, bytes, flags);
+	MOVE_APART(pinned, ptr, bytes, REAL(cuMemHostAlloc)(ptr, bytes, flags));
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PINNED, (uintptr_t)*ptr, bytes, flags);
 	hook_leave();
@@ -230,9 +242,10 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		CUresult rc; \
 		if (!hook_enter()) \
 			return REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
+		const struct gap_source from = {.kind = GAP_STREAM, .stream = stream}; \
+		gaps_before(from, bytes); \
 		rc = REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
-		for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, bytes); i++) \
-			rc = REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
+		MOVE_APART(from, ptr, bytes, REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream)); \
 		if (rc == CUDA_SUCCESS) \
 			note_alloc(ALLOC_ASYNC, *ptr, bytes, 0); \
 		hook_leave(); \
@@ -243,9 +256,10 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		CUresult rc; \
 		if (!hook_enter()) \
 			return REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
+		const struct gap_source from = {.kind = GAP_POOL, .pool = pool, .stream = stream}; \
+		gaps_before(from, bytes); \
 		rc = REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
-		for (int i = 0; i < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(*ptr, bytes); i++) \
-			rc = REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
+		MOVE_APART(from, ptr, bytes, REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream)); \
 		if (rc == CUDA_SUCCESS) \
 			note_alloc(ALLOC_POOL, *ptr, bytes, 0); \
 		hook_leave(); \
