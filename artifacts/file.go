@@ -72,10 +72,7 @@ func ReadRank(path string, rank int) (*Artifact, error) {
 	if f.Ranks() == 1 {
 		return f.readAll()
 	}
-	if rank >= f.Ranks() {
-		rank = 0
-	}
-	return f.readRank(rank, newUsage())
+	return f.readRank(f.nearest(rank), newUsage())
 }
 
 // Check reads a whole file and reports the first byte of it that is not as written.
@@ -235,13 +232,24 @@ func (f *File) Sections() []Section {
 func (f *File) Close() error { return f.close() }
 
 // ReadManifest reads the manifest of the file at path and nothing else of it.
-func ReadManifest(path string) (*Manifest, error) {
+func ReadManifest(path string) (*Manifest, error) { return ReadRankManifest(path, 0) }
+
+// ReadRankManifest reads the manifest of the rank that ReadRank would read.
+func ReadRankManifest(path string, rank int) (*Manifest, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return f.Manifest()
+	return f.RankManifest(f.nearest(rank))
+}
+
+// nearest is the rank itself, or 0 where the file has no such rank.
+func (f *File) nearest(rank int) int {
+	if rank >= f.Ranks() {
+		return 0
+	}
+	return rank
 }
 
 // Manifest reads the manifest, of several that of rank 0: an artifact is known by it.

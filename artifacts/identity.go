@@ -55,7 +55,9 @@ const (
 	KeyFramework         = "engine.framework" // such as "torch 2.9.0"
 	KeyModelConfig       = "model.config"     // sha256 of the configuration
 	KeyModelCheckpoint   = "model.checkpoint" // sha256 over names, shapes and content of the weights
-	KeyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place
+	KeyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place, as the engine says it
+	KeyRankIndex         = "rank.index"       // of several worker processes: which, from 0
+	KeyRankCount         = "rank.count"       // ... of how many
 	KeyMedusaVersion     = "medusa.version"
 	KeyHostKernel        = "host.kernel"
 

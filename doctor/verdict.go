@@ -62,7 +62,8 @@ func (r *Report) judge(path string, relaxed artifacts.Relaxed) Verdict {
 		}
 	}
 	for _, f := range r.GPU.Features {
-		if f.State == result.NotSupported && (f.Need == result.Restore || uses(art.Spec, f.Name)) {
+		used := slices.ContainsFunc(art.Peers, func(p *artifacts.Artifact) bool { return uses(p.Spec, f.Name) }) || uses(art.Spec, f.Name)
+		if f.State == result.NotSupported && (f.Need == result.Restore || used) {
 			v.no("the driver lacks " + f.Name)
 		}
 	}

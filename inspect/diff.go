@@ -19,6 +19,7 @@ type Diff struct {
 	Kernels     TableDiff    `json:"kernels"`
 	Allocations TableDiff    `json:"allocations"`
 	Graphs      GraphsDiff   `json:"graphs"`
+	Peers       []*Diff      `json:"peers,omitempty"` // of ranks 1 and up that both sides have
 }
 
 // FactorDiff is a factor of the identity; null: the side has none.
@@ -66,7 +67,7 @@ type NodeDiff struct {
 
 // Empty says whether nothing differs.
 func (d *Diff) Empty() bool {
-	return len(d.Identity)+len(d.Values) == 0 && d.Kernels.empty() && d.Allocations.empty() &&
+	return !slices.ContainsFunc(d.Peers, func(p *Diff) bool { return !p.Empty() }) && len(d.Identity)+len(d.Values) == 0 && d.Kernels.empty() && d.Allocations.empty() &&
 		len(d.Graphs.OnlyA)+len(d.Graphs.OnlyB)+len(d.Graphs.Changed) == 0
 }
 
@@ -89,6 +90,14 @@ func Compare(a, b *artifacts.Artifact) (*Diff, error) {
 		if x, y := fmt.Sprint(x), fmt.Sprint(y); x != y {
 			d.Values = append(d.Values, ValueDiff{name, x, y})
 		}
+	}
+	value("ranks", a.Ranks(), b.Ranks())
+	for i := range min(len(a.Peers), len(b.Peers)) {
+		peer, err := Compare(a.Peers[i], b.Peers[i])
+		if err != nil {
+			return nil, err
+		}
+		d.Peers = append(d.Peers, peer)
 	}
 	value("KV cache bytes", a.KV.KVBytes, b.KV.KVBytes)
 	value("triggers", triggers(a.Spec), triggers(b.Spec))

@@ -19,6 +19,21 @@ func (d *Diff) WriteTable(w io.Writer, a, b string) error {
 	}
 	t := &sides{table: newTable(w)}
 	t.row("WHAT\tA: %s\tB: %s", a, b)
+	d.rows(t)
+	for i, p := range d.Peers {
+		if !p.Empty() {
+			t.row("rank %d\t\t", i+1)
+			p.rows(t)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, t.long.String())
+	return err
+}
+
+func (d *Diff) rows(t *sides) {
 	side := func(v *string) string {
 		if v == nil {
 			return "(none)"
@@ -34,11 +49,6 @@ func (d *Diff) WriteTable(w io.Writer, a, b string) error {
 	d.Kernels.rows(t, "kernel")
 	d.Allocations.rows(t, "")
 	d.Graphs.rows(t)
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, t.long.String())
-	return err
 }
 
 // widest is the longest value, in characters, that has a place in the table.

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"io"
+	"strconv"
 
 	"medusa/artifacts"
 	"medusa/graphir"
@@ -12,6 +13,7 @@ type Summary struct {
 	File         string                 `json:"file"`
 	Created      string                 `json:"created"`
 	Identity     map[string]string      `json:"identity"`
+	Ranks        int                    `json:"ranks,omitempty"` // worker processes; of several, this is about one
 	KVBytes      uint64                 `json:"kv_bytes"`
 	Graphs       int                    `json:"graphs"`
 	Nodes        int                    `json:"nodes"`
@@ -53,6 +55,9 @@ func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 	for _, f := range art.Identity {
 		s.Identity[f.Key] = f.Value
 	}
+	if count, ok := art.Identity.Get(artifacts.KeyRankCount); ok {
+		s.Ranks, _ = strconv.Atoi(count)
+	}
 	err := art.Spec.EachGraph(func(_ int, g *graphir.Graph) error {
 		size := sizeOf(art.Spec, g)
 		s.Nodes += size.Nodes
@@ -82,6 +87,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 		t.row("  %s\t%s", f.Key, f.Value)
 	}
 	t.row("identity\t%s", s.Digest)
+	if s.Ranks > 1 {
+		t.row("ranks\t%d, of which this is %s", s.Ranks, s.Identity[artifacts.KeyRankIndex])
+	}
 	t.row("graphs\t%d with %d nodes, %d pointers", s.Graphs, s.Nodes, s.Pointers)
 	t.row("kernels\t%d in %d modules", s.Kernels, s.Modules)
 	t.row("allocations\t%d, of which %d saved ranges hold %s", s.Allocations, s.Contents, Bytes(uint64(s.ContentBytes)))

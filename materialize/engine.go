@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"medusa/interpose"
 )
@@ -46,24 +47,19 @@ type placement struct {
 	gapSeed uint64
 }
 
-// record runs the engine up to `ready` under the recorder and reads the trace it leaves.
-func (e *engine) record(ctx context.Context, name, run string, at placement, kvBytes uint64) (*Recording, error) {
-	path := filepath.Join(e.dir, name+".trace")
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+// record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. kvBytes are the
+// sizes of the KV cache by rank.
+func (e *engine) record(ctx context.Context, name, run string, at placement, kvBytes []uint64) ([]*Recording, error) {
+	path := filepath.Join(e.dir, name+traceSuffix)
+	if err := removeTraces(path); err != nil {
 		return nil, fmt.Errorf("record run %s: %w", name, err)
 	}
 	env := []string{"MEDUSA_RUN=" + run}
 	if run != "profile" {
-		env = append(env, "MEDUSA_KV_BYTES="+strconv.FormatUint(kvBytes, 10))
+		env = append(env, kvVariable(kvBytes))
 	}
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: env}
-	return after(e.run(ctx, name, cfg), func() (*Recording, error) {
-		r, err := e.recording(path)
-		if err == nil && r.readyOrder == noOrder {
-			err = fmt.Errorf("read trace of run %s: the engine never marked phase %q", name, "ready")
-		}
-		return r, err
-	})
+	return after(e.run(ctx, name, cfg), func() ([]*Recording, error) { return readRanks(name, path, e.ready) })
 }
 
 // after reads what a run left, whose end counts more than the command's exit code: where a command starts the engine in a
@@ -81,6 +77,15 @@ func after[T any](ran error, read func() (T, error)) (T, error) {
 	return left, err
 }
 
+// ready reads a trace that a run should have left at ready.
+func (e *engine) ready(path string) (*Recording, error) {
+	r, err := e.recording(path)
+	if err == nil && r.readyOrder == noOrder {
+		return nil, fmt.Errorf("read trace %s: the engine never marked phase %q", filepath.Base(path), "ready")
+	}
+	return r, err
+}
+
 // recording reads a trace that a run should have left.
 func (e *engine) recording(path string) (*Recording, error) {
 	r, err := ReadRecording(path)
@@ -88,6 +93,15 @@ func (e *engine) recording(path string) (*Recording, error) {
 		return nil, fmt.Errorf("record %q: it used no CUDA driver that the interposer saw", e.argv[0])
 	}
 	return r, err
+}
+
+// kvVariable is MEDUSA_KV_BYTES of restore.
+func kvVariable(bytes []uint64) string {
+	var sizes []string
+	for _, n := range bytes {
+		sizes = append(sizes, strconv.FormatUint(n, 10))
+	}
+	return "MEDUSA_KV_BYTES=" + strings.Join(sizes, ",")
 }
 
 func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) error {

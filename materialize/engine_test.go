@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"medusa/artifacts"
 	"medusa/interpose"
 )
 
@@ -36,7 +37,7 @@ func TestTheTraceDecides(t *testing.T) {
 		{"echo broken; exit 1", "broken"},
 		{"true", "no CUDA driver"},
 	} {
-		_, err := shell(t, c.script).record(t.Context(), "A", "record", placement{}, 1)
+		_, err := shell(t, c.script).record(t.Context(), "A", "record", placement{}, []uint64{1})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v, want %q", c.script, err, c.want)
 		}
@@ -45,14 +46,12 @@ func TestTheTraceDecides(t *testing.T) {
 
 // What an earlier run left is not taken for this one's.
 func TestDigestOfThisRun(t *testing.T) {
-	e := shell(t, "echo broken; exit 1")
-	if err := os.WriteFile(filepath.Join(e.dir, "N.digest"), []byte("{}"), 0o644); err != nil {
+	e := shell(t, "echo '{\"version\":2}' >$MEDUSA_CHECK_OUT")
+	if _, err := e.check(t.Context(), "N", "MEDUSA_CHECK_PLAN=x", &artifacts.Artifact{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.check(t.Context(), "N", "MEDUSA_CHECK_PLAN=x", 1); err == nil || !strings.Contains(err.Error(), "broken") {
+	e.argv[2] = "echo broken; exit 1"
+	if _, err := e.check(t.Context(), "N", "MEDUSA_CHECK_PLAN=x", &artifacts.Artifact{}); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("error %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(e.dir, "N.digest")); err == nil {
-		t.Error("the old digest is still there")
 	}
 }

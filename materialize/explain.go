@@ -39,14 +39,14 @@ type Neighbour struct {
 	Distance int64  `json:"distance"` // of the value from its first byte
 }
 
-// Explain reads the traces that Options.Traces kept and shows a parameter of a graph's node: its words in both runs, what
+// Explain reads the traces that Options.Traces kept of a rank and shows a parameter of a graph's node: its words in both runs, what
 // they lead to, and the allocations beside. It decides nothing: compiling does.
-func Explain(dir, graph string, node, parameter int) (*Explanation, error) {
-	a, err := ReadRecording(filepath.Join(dir, "A.trace"))
+func Explain(dir string, rank int, graph string, node, parameter int) (*Explanation, error) {
+	a, err := keptTrace(dir, "A", rank)
 	if err != nil {
 		return nil, err
 	}
-	b, err := ReadRecording(filepath.Join(dir, "B.trace"))
+	b, err := keptTrace(dir, "B", rank)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +79,17 @@ func Explain(dir, graph string, node, parameter int) (*Explanation, error) {
 		o += n
 	}
 	return e, nil
+}
+
+func keptTrace(dir, run string, rank int) (*Recording, error) {
+	all, err := readRanks(run, filepath.Join(dir, run+traceSuffix), ReadRecording)
+	if err != nil {
+		return nil, err
+	}
+	if rank < 0 || rank >= len(all) {
+		return nil, fmt.Errorf("explain run %s: the engine has ranks 0 to %d, not %d", run, len(all)-1, rank)
+	}
+	return all[rank], nil
 }
 
 func wordAt(data []byte, n uint32) uint64 {

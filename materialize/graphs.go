@@ -33,6 +33,8 @@ type graphCompiler struct {
 	label   string // for errors
 	index   int    // of out among the graphs
 	padding paddings
+	// embedded graphs get their index once everything in them is compiled; padding has unnumbered until then.
+	embedded bool
 }
 
 func (c *graphCompiler) compile() error {
@@ -144,7 +146,7 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 		where := func() string { return fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n) }
 		pad := func(off, size uint32, e *WordError) {
 			e.Where = where()
-			c.padding = c.padding.add(padding{c.index, i, off, size, e})
+			c.padding = c.padding.add(padding{c.table.spec, c.embedded, c.index, i, off, size, e})
 		}
 		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups, pad)
 		if werr != nil {

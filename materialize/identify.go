@@ -10,8 +10,8 @@ import (
 )
 
 // Identify starts the engine once, natively, until it has stated its identity, and returns what an artifact for it would be
-// valid for. The engine says it itself: neither its command line nor the machine tells what it makes of them.
-func Identify(ctx context.Context, o Options) (artifacts.Identity, error) {
+// valid for, by rank. The engine says it itself: neither its command line nor the machine tells what it makes of them.
+func Identify(ctx context.Context, o Options) ([]artifacts.Identity, error) {
 	dir, remove, err := scratch()
 	if err != nil {
 		return nil, fmt.Errorf("identify engine: %w", err)
@@ -22,13 +22,20 @@ func Identify(ctx context.Context, o Options) (artifacts.Identity, error) {
 	// An engine that states nothing ends at ready.
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Record, TracePath: path, ExitAtIdentity: true, ExitAtReady: true,
 		ExtraEnv: []string{"MEDUSA_RUN=profile"}}
-	r, err := after(e.run(ctx, "identify", cfg), func() (*Recording, error) { return e.recording(path) })
+	ranks, err := after(e.run(ctx, "identify", cfg), func() ([]*Recording, error) { return readRanks("identify", path, e.recording) })
 	if err != nil {
 		return nil, err
 	}
-	id := r.identityFactors()
-	if len(id) == 0 {
-		return nil, fmt.Errorf("identify engine: it marked no identity (it does not support Medusa)")
+	var all []artifacts.Identity
+	for rank, r := range ranks {
+		id := r.identityFactors()
+		if len(id) == 0 {
+			return nil, fmt.Errorf("identify engine: it marked no identity (it does not support Medusa)")
+		}
+		if err := id.Validate(); err != nil {
+			return nil, ofRank(rank, len(ranks), err)
+		}
+		all = append(all, id)
 	}
-	return id, id.Validate()
+	return all, nil
 }

@@ -134,16 +134,22 @@ func (c *graphCompiler) child(i int, na, nb *trace.Child) (uint32, error) {
 	ga, gb := c.a.byID[na.Child], c.b.byID[nb.Child]
 	out := graphir.Graph{}
 	inner := &graphCompiler{a: c.a, b: c.b, ga: ga, gb: gb, table: c.table, out: &out,
-		label: fmt.Sprintf("%s, graph embedded by node %d", c.label, i), provers: map[[2]uint64]*prover{}}
+		label: fmt.Sprintf("%s, graph embedded by node %d", c.label, i), index: unnumbered, embedded: true, provers: map[[2]uint64]*prover{}}
 	if err := inner.compile(); err != nil {
 		return 0, err
 	}
-	if len(inner.padding) > 0 { // bytes are settled in graphs that can be launched on their own
-		return 0, inner.padding[0].cause
-	}
+	number := len(c.table.spec.Children)
 	c.table.spec.Children = append(c.table.spec.Children, out)
-	return uint32(len(c.table.spec.Children) - 1), nil
+	for _, p := range inner.padding {
+		if p.graph == unnumbered {
+			p.graph = number
+		}
+		c.padding = append(c.padding, p)
+	}
+	return uint32(number), nil
 }
+
+const unnumbered = -1
 
 // tensorMaps tells tensor maps in recorded bytes from other bytes.
 type tensorMaps struct {

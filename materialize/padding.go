@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"medusa/graphir"
 	"medusa/internal/spill"
@@ -14,6 +15,8 @@ import (
 // candidate with random bytes there, twice with different ones, and only where every output is the same nevertheless does
 // the artifact get zeros in their place.
 type padding struct {
+	spec         *graphir.Spec // of whatever rank
+	embedded     bool          // the graph is one of the spec's Children
 	graph, node  int
 	offset, size uint32 // in the parameter buffer
 	cause        *WordError
@@ -25,7 +28,7 @@ type paddings []padding
 func (ps paddings) add(p padding) paddings {
 	if n := len(ps); n > 0 {
 		last := &ps[n-1]
-		if last.graph == p.graph && last.node == p.node && last.offset+last.size == p.offset {
+		if last.embedded == p.embedded && last.graph == p.graph && last.node == p.node && last.offset+last.size == p.offset {
 			last.size += p.size
 			return ps
 		}
@@ -36,17 +39,17 @@ func (ps paddings) add(p padding) paddings {
 // prove verifies with poisoned padding: all at once with two patterns, and where that fails, with less and less of it until
 // the bytes that matter are found. Their word is then an error, as it would have been without the presumption. verify
 // writes the candidate and restores it in a process of its own.
-func (ps paddings) prove(spec *graphir.Spec, verify func() (*verification, error)) (*verification, error) {
+func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verification, error) {
 	if len(ps) == 0 {
 		return verify()
 	}
-	with := func(part paddings, pattern uint64) (*verification, error) {
-		if err := errors.Join(ps.settle(spec), part.poison(spec, pattern)); err != nil {
+	with := func(part paddings, pattern uint64) ([]*verification, error) {
+		if err := errors.Join(ps.settle(), part.poison(pattern)); err != nil {
 			return nil, err
 		}
 		return verify()
 	}
-	var v *verification
+	var v []*verification
 	for pattern := range uint64(2) {
 		var err error
 		if v, err = with(ps, pattern); err == nil {
@@ -71,30 +74,50 @@ func (ps paddings) prove(spec *graphir.Spec, verify func() (*verification, error
 }
 
 // poison fills the presumed padding with bytes that are neither what was recorded nor zero.
-func (ps paddings) poison(spec *graphir.Spec, seed uint64) error {
+func (ps paddings) poison(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 0))
-	return ps.each(spec, func(b *byte) { *b = byte(1 + r.UintN(255)) })
+	return ps.each(func(b *byte) { *b = byte(1 + r.UintN(255)) })
 }
 
 // settle puts zeros there.
-func (ps paddings) settle(spec *graphir.Spec) error {
-	return ps.each(spec, func(b *byte) { *b = 0 })
+func (ps paddings) settle() error {
+	return ps.each(func(b *byte) { *b = 0 })
 }
 
-func (ps paddings) each(spec *graphir.Spec, set func(*byte)) error {
-	if len(ps) == 0 {
-		return nil
+func (ps paddings) each(set func(*byte)) error {
+	type graph struct {
+		spec  *graphir.Spec
+		index int
 	}
-	byGraph := map[int]paddings{}
+	var specs []*graphir.Spec
+	launched := map[graph]paddings{}
 	for _, p := range ps {
-		byGraph[p.graph] = append(byGraph[p.graph], p)
-	}
-	return spec.Change(&spill.File{}, func(i int, g *graphir.Graph) {
-		for _, p := range byGraph[i] {
-			params := g.Nodes[p.node].Kernel.Params
-			for i := p.offset; i < p.offset+p.size; i++ {
-				set(&params[i])
-			}
+		if p.embedded {
+			p.set(&p.spec.Children[p.graph], set)
+			continue
 		}
-	})
+		if !slices.Contains(specs, p.spec) {
+			specs = append(specs, p.spec)
+		}
+		at := graph{p.spec, p.graph}
+		launched[at] = append(launched[at], p)
+	}
+	for _, spec := range specs {
+		err := spec.Change(&spill.File{}, func(i int, g *graphir.Graph) {
+			for _, p := range launched[graph{spec, i}] {
+				p.set(g, set)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *padding) set(g *graphir.Graph, set func(*byte)) {
+	params := g.Nodes[p.node].Kernel.Params
+	for i := p.offset; i < p.offset+p.size; i++ {
+		set(&params[i])
+	}
 }

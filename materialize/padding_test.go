@@ -101,11 +101,11 @@ func TestPoisonThenSettle(t *testing.T) {
 	}
 	k := onlyKernel(spec)
 	settled := bytes.Clone(k.Params)
-	pads.poison(spec, 1)
+	pads.poison(1)
 	if k.Params[8] == 0 || !bytes.Equal(k.Params[9:], settled[9:]) || !bytes.Equal(k.Params[:8], settled[:8]) {
 		t.Errorf("poisoned % x, settled % x", k.Params, settled)
 	}
-	pads.settle(spec)
+	pads.settle()
 	if !bytes.Equal(k.Params, settled) {
 		t.Errorf("settled again % x, want % x", k.Params, settled)
 	}
@@ -146,16 +146,16 @@ func TestPaddingThatMattersIsFound(t *testing.T) {
 	params := spec.Graphs[0].Nodes[0].Kernel.Params
 	var pads paddings
 	for i := range uint32(5) {
-		pads = append(pads, padding{0, 0, 8 * i, 2, &WordError{Offset: uint64(8 * i), Reason: "differs"}})
+		pads = append(pads, padding{spec, false, 0, 0, 8 * i, 2, &WordError{Offset: uint64(8 * i), Reason: "differs"}})
 	}
 	for matters := -1; matters < 5; matters++ {
 		var patterns [][]byte
-		v, err := pads.prove(spec, func() (*verification, error) {
+		v, err := pads.prove(func() ([]*verification, error) {
 			patterns = append(patterns, bytes.Clone(params))
 			if matters >= 0 && params[8*matters+1] != 0 {
 				return nil, errors.New("other outputs")
 			}
-			return &verification{}, nil
+			return []*verification{{}}, nil
 		})
 		var word *WordError
 		switch {
@@ -168,7 +168,7 @@ func TestPaddingThatMattersIsFound(t *testing.T) {
 		}
 	}
 	broken := errors.New("something else")
-	if _, err := pads.prove(spec, func() (*verification, error) { return nil, broken }); !errors.Is(err, broken) {
+	if _, err := pads.prove(func() ([]*verification, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("a failure that padding does not cause: %v", err)
 	}
 }

@@ -55,79 +55,120 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	const steps = 6
 
 	o.Step(0, steps, "run 0: profile the KV cache")
-	profile, err := e.record(ctx, "0", "profile", placement{}, 0)
+	profiles, err := e.record(ctx, "0", "profile", placement{}, nil)
 	if err != nil {
 		return nil, err
 	}
-	kv, err := profile.kvProfile()
+	caches, err := cachesOf(profiles)
 	if err != nil {
 		return nil, err
 	}
-	c, err := settle(ctx, e, o, &kv, profile.libraryBytes(), steps)
+	c, err := settle(ctx, e, o, caches, steps)
 	if err != nil {
 		return nil, err
 	}
-	art, v, spec := c.art, c.verified, c.art.Spec
-	if err := c.pads.settle(spec); err != nil {
+	if err := c.pads.settle(); err != nil {
 		return nil, err
 	}
-	art.Verification = v.record
-	for i := range spec.Triggers {
-		spec.Triggers[i].Launches = v.launches(spec.Triggers[i].Batch)
-	}
-	art.Stages = []artifacts.StageTimes{
-		profile.stageTimes("native", o.Now),
-		v.restoredStages(v.record.Driver, o.Now),
+	for rank, part := range byRank(c.art) {
+		v := c.verified[rank]
+		part.Verification = v.record
+		for i := range part.Spec.Triggers {
+			part.Spec.Triggers[i].Launches = v.launches(part.Spec.Triggers[i].Batch)
+		}
+		part.Stages = []artifacts.StageTimes{
+			profiles[rank].stageTimes("native", o.Now),
+			v.restoredStages(v.record.Driver, o.Now),
+		}
 	}
 	var closing func() error
-	art.Layers, closing, err = packDirs(o.Dirs, dir, o.Note)
+	c.art.Layers, closing, err = packDirs(o.Dirs, dir, o.Note)
 	if err == nil {
-		err = artifacts.Write(o.Output, art)
+		err = artifacts.Write(o.Output, c.art)
 	}
-	return art, errors.Join(err, closing())
+	return c.art, errors.Join(err, closing())
 }
 
 // candidate is an artifact that is verified but has no name yet.
 type candidate struct {
 	art      *artifacts.Artifact
 	pads     paddings
-	verified *verification
+	verified []*verification // by rank
 }
 
-// settle makes candidates with a smaller and smaller KV cache, beginning with reserve bytes less than the profile
-// allows, until a restored start leaves as much memory as a native one.
-func settle(ctx context.Context, e *engine, o Options, kv *kvprofile.Profile, reserve uint64, steps int) (*candidate, error) {
-	profiled := kv.KVBytes
-	for attempt := 1; ; attempt++ {
-		if reserve >= kv.KVBytes {
-			return nil, fmt.Errorf("size KV cache: libraries keep %d bytes of the %d that the profile left", reserve, kv.KVBytes)
+// cache is what one rank's KV cache may take.
+type cache struct {
+	kvprofile.Profile
+	profiled uint64 // bytes, before anything was taken off
+	reserve  uint64 // bytes to take off
+}
+
+func cachesOf(profiles []*Recording) ([]cache, error) {
+	var out []cache
+	for rank, r := range profiles {
+		kv, err := r.kvProfile()
+		if err != nil {
+			return nil, ofRank(rank, len(profiles), err)
 		}
-		kv.KVBytes -= reserve
-		c, err := makeCandidate(ctx, e, o, *kv, steps)
+		out = append(out, cache{kv, kv.KVBytes, r.libraryBytes()})
+	}
+	return out, nil
+}
+
+// settle makes candidates with smaller and smaller KV caches, beginning with what libraries keep less than the profile
+// allows, until a restored start leaves as much memory as a native one on every rank's device.
+func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int) (*candidate, error) {
+	for attempt := 1; ; attempt++ {
+		for i := range caches {
+			k := &caches[i]
+			if k.reserve >= k.KVBytes {
+				return nil, fmt.Errorf("size KV cache: libraries keep %d bytes of the %d that the profile left", k.reserve, k.KVBytes)
+			}
+			k.KVBytes -= k.reserve
+		}
+		c, err := makeCandidate(ctx, e, o, caches, steps)
 		if err != nil {
 			return nil, err
 		}
-		reserve = c.verified.missingHeadroom(profiled - kv.KVBytes)
-		if reserve == 0 {
+		var missing error
+		for i, v := range c.verified {
+			k := &caches[i]
+			shrunk := k.profiled - k.KVBytes
+			if k.reserve = v.missingHeadroom(shrunk); k.reserve > 0 && missing == nil {
+				missing = &HeadroomError{v.nativeFree, v.restoredFree, shrunk}
+			}
+		}
+		if missing == nil {
 			return c, nil
 		}
 		if attempt == headroomAttempts {
-			return nil, &HeadroomError{c.verified.nativeFree, c.verified.restoredFree, profiled - kv.KVBytes}
+			return nil, missing
 		}
 	}
 }
 
-// makeCandidate records, compiles and verifies with the given size of the KV cache.
-func makeCandidate(ctx context.Context, e *engine, o Options, kv kvprofile.Profile, steps int) (*candidate, error) {
-	spec, pads, recorded, err := recordAndCompile(ctx, e, o, kv.KVBytes, steps)
+// makeCandidate records, compiles and verifies with the given sizes of the KV caches.
+func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, steps int) (*candidate, error) {
+	var kvBytes []uint64
+	for _, k := range caches {
+		kvBytes = append(kvBytes, k.KVBytes)
+	}
+	specs, pads, recorded, err := recordAndCompile(ctx, e, o, kvBytes, steps)
 	if err != nil {
 		return nil, err
 	}
-	if err := compileImages(recorded, spec, o.EmbedImages); err != nil {
-		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
-	}
 	c := &candidate{pads: pads}
-	c.art = &artifacts.Artifact{Identity: recorded.identityFactors(), KV: kv, Spec: spec, Created: o.Now}
+	for rank, r := range recorded {
+		if err := compileImages(r, specs[rank], o.EmbedImages); err != nil {
+			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
+		}
+		part := &artifacts.Artifact{Identity: r.identityFactors(), KV: caches[rank].Profile, Spec: specs[rank], Created: o.Now}
+		if rank == 0 {
+			c.art = part
+		} else {
+			c.art.Peers = append(c.art.Peers, part)
+		}
+	}
 	path := filepath.Join(e.dir, "candidate.medusa")
 	o.Step(3, steps, "write candidate")
 	if err := artifacts.Write(path, c.art); err != nil {
@@ -139,7 +180,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, kv kvprofile.Profi
 		return nil, err
 	}
 	o.Step(5, steps, "run V: replay restored graphs")
-	c.verified, err = pads.prove(spec, func() (*verification, error) {
+	c.verified, err = pads.prove(func() ([]*verification, error) {
 		if err := artifacts.Write(path, c.art); err != nil {
 			return nil, err
 		}
@@ -148,8 +189,9 @@ func makeCandidate(ctx context.Context, e *engine, o Options, kv kvprofile.Profi
 	return c, err
 }
 
-// recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven.
-func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes uint64, steps int) (*graphir.Spec, paddings, *Recording, error) {
+// recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven. It returns the
+// IR and run A of each rank.
+func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes []uint64, steps int) ([]*graphir.Spec, paddings, []*Recording, error) {
 	for attempt := 1; ; attempt++ {
 		o.Step(1, steps, "run A: record")
 		a, err := e.recordPlaced(ctx, attempt, kvBytes)
@@ -165,12 +207,15 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes uint64,
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		spec, pads, err := compile(a, b)
+		if len(a) != len(kvBytes) {
+			return nil, nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run 0", len(a), len(kvBytes))
+		}
+		specs, pads, err := compileRanks(a, b)
 		var word *WordError
 		if errors.As(err, &word) && word.Retry && attempt < recordAttempts {
 			continue
 		}
-		return spec, pads, a, err
+		return specs, pads, a, err
 	}
 }
 

@@ -17,26 +17,34 @@ import (
 	"medusa/restore/status"
 )
 
-// Verify repeats runs N and V for an artifact that exists. The error is a *DigestError where memory differs.
-func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) (artifacts.Verification, error) {
+// Verify repeats runs N and V for an artifact that exists, and returns what they showed by rank. The error is a
+// *DigestError where memory differs.
+func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) ([]artifacts.Verification, error) {
 	dir, remove, err := scratch()
 	if err != nil {
-		return artifacts.Verification{}, fmt.Errorf("verify %s: %w", path, err)
+		return nil, fmt.Errorf("verify %s: %w", path, err)
 	}
 	defer remove()
 	path, err = filepath.Abs(path)
 	if err != nil {
-		return artifacts.Verification{}, fmt.Errorf("verify %s: %w", path, err)
+		return nil, fmt.Errorf("verify %s: %w", path, err)
 	}
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
-	v, err := verify(ctx, e, path, art, func(i int, what string) { o.Step(i, 2, what) })
+	o.Step(0, 2, "run N: replay native graphs")
+	native, err := e.checkNative(ctx, path, art)
 	if err != nil {
-		return artifacts.Verification{}, err
+		return nil, err
 	}
-	return v.record, nil
+	o.Step(1, 2, "run V: replay restored graphs")
+	verified, err := e.checkRestored(ctx, path, art, native)
+	var records []artifacts.Verification
+	for _, v := range verified {
+		records = append(records, v.record)
+	}
+	return records, err
 }
 
-// verification is what runs N and V showed.
+// verification is what runs N and V showed of one rank.
 type verification struct {
 	record artifacts.Verification
 	status *status.Status
@@ -44,33 +52,36 @@ type verification struct {
 	nativeFree, restoredFree uint64
 }
 
-// verify starts the engine natively (N) and restored (V), lets both replay every graph on the same data and serve the
-// engine's self test, and compares what they left.
-func verify(ctx context.Context, e *engine, path string, art *artifacts.Artifact, step func(i int, what string)) (*verification, error) {
-	step(0, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, art)
-	if err != nil {
-		return nil, err
+// checkNative is run N: the engine starts natively, replays every graph and serves its self test.
+func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact) ([]*checked, error) {
+	native, err := e.check(ctx, "N", "MEDUSA_CHECK_PLAN="+path, art)
+	for rank, c := range native {
+		if err == nil {
+			err = ofRank(rank, len(native), rewritten(c.digest))
+		}
 	}
-	step(1, "run V: replay restored graphs")
-	return e.checkRestored(ctx, path, art, native)
+	return native, err
 }
 
-// checkNative is run N.
-func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact) (*checked, error) {
-	native, err := e.check(ctx, "N", "MEDUSA_CHECK_PLAN="+path, art.KV.KVBytes)
+// checkRestored is run V: the same with restored graphs, held against run N.
+func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native []*checked) ([]*verification, error) {
+	restored, err := e.check(ctx, "V", "MEDUSA_ARTIFACT="+path, art)
 	if err != nil {
 		return nil, err
 	}
-	return native, rewritten(native.digest)
+	var all []*verification
+	for rank, part := range byRank(art) {
+		v, err := compareRuns(part, native[rank], restored[rank])
+		if err != nil {
+			return nil, ofRank(rank, len(restored), err)
+		}
+		all = append(all, v)
+	}
+	return all, nil
 }
 
-// checkRestored is run V, held against run N.
-func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native *checked) (*verification, error) {
-	restored, err := e.check(ctx, "V", "MEDUSA_ARTIFACT="+path, art.KV.KVBytes)
-	if err != nil {
-		return nil, err
-	}
+// compareRuns compares what one rank left in runs N and V.
+func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verification, error) {
 	if restored.status == nil || restored.status.Status != status.Restored {
 		return nil, fmt.Errorf("verify: run V did not restore (%+v)", restored.status)
 	}
@@ -92,38 +103,60 @@ func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.
 	return v, nil
 }
 
-// checked is what one verifying run left.
+// checked is what one rank left in one verifying run.
 type checked struct {
 	digest   *digest.Digest
 	selfTest []byte         // nil: the engine has none
 	status   *status.Status // run V only
 }
 
-func (e *engine) check(ctx context.Context, name, what string, kvBytes uint64) (*checked, error) {
-	file := func(suffix string) string { return filepath.Join(e.dir, name+suffix) }
-	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: []string{
-		"MEDUSA_RUN=check", what, fmt.Sprintf("MEDUSA_KV_BYTES=%d", kvBytes),
-		"MEDUSA_CHECK_OUT=" + file(".digest"), "MEDUSA_SELFTEST_OUT=" + file(".selftest"), "MEDUSA_STATUS=" + file(".status"),
-	}}
-	for _, suffix := range []string{".digest", ".selftest", ".status"} {
-		if err := os.Remove(file(suffix)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("verify run %s: %w", name, err)
-		}
+// check makes a verifying run and reads what each rank of the artifact has left.
+func (e *engine) check(ctx context.Context, name, what string, art *artifacts.Artifact) ([]*checked, error) {
+	dir, err := os.MkdirTemp(e.dir, name+"-")
+	if err != nil {
+		return nil, fmt.Errorf("verify (run %s): %w", name, err)
 	}
-	// The digest is the last thing that the engine's process writes, and appears as a whole.
-	var c checked
-	var err error
-	c.digest, err = after(e.run(ctx, name, cfg), func() (*digest.Digest, error) { return digest.Read(file(".digest")) })
+	defer os.RemoveAll(dir)
+	var kvBytes []uint64
+	for _, part := range byRank(art) {
+		kvBytes = append(kvBytes, part.KV.KVBytes)
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: []string{
+		"MEDUSA_RUN=check", what, kvVariable(kvBytes), "MEDUSA_RENDEZVOUS=" + dir,
+		"MEDUSA_CHECK_OUT=" + file("digest"), "MEDUSA_SELFTEST_OUT=" + file("selftest"), "MEDUSA_STATUS=" + file("status"),
+	}}
+	// The digest is the last thing that a worker writes, and appears as a whole.
+	digests, err := after(e.run(ctx, name, cfg), func() ([]*digest.Digest, error) {
+		var all []*digest.Digest
+		for rank := range art.Ranks() {
+			d, err := digest.Read(rankFile(file("digest"), rank, art.Ranks()))
+			if err != nil {
+				return nil, ofRank(rank, art.Ranks(), err)
+			}
+			all = append(all, d)
+		}
+		return all, nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	if c.selfTest, err = os.ReadFile(file(".selftest")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("read self test: %w", err)
+	var all []*checked
+	for rank, d := range digests {
+		c := &checked{digest: d}
+		if c.selfTest, err = os.ReadFile(rankFile(file("selftest"), rank, art.Ranks())); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("read self test: %w", err)
+		}
+		statusFile := file("status") // rank 0's is the start's
+		if rank > 0 {
+			statusFile = rankFile(statusFile, rank, art.Ranks())
+		}
+		if c.status, err = status.Read(statusFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		all = append(all, c)
 	}
-	if c.status, err = status.Read(file(".status")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	return &c, nil
+	return all, nil
 }
 
 // restoredStages turns the phases of run V into stage times.

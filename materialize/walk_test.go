@@ -99,7 +99,7 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 		t.Fatalf("%d kernels: %v", kernels, err)
 	}
 
-	pads := paddings{{graph: 40, node: 500, offset: 0, size: 2}}
+	pads := paddings{{spec: many, graph: 40, node: 500, offset: 0, size: 2}}
 	node := func() *graphir.KernelNode {
 		g, err := many.NewCursor().Graph(40)
 		if err != nil {
@@ -109,13 +109,13 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 	}
 	at := node().Fixups[len(node().Fixups)-1]
 	pads[0].offset = at.Offset + 8 // behind the pointers
-	if err := pads.poison(many, 1); err != nil {
+	if err := pads.poison(1); err != nil {
 		t.Fatal(err)
 	}
 	if p := node().Params[at.Offset+8:]; p[0] == 0 || p[1] == 0 {
 		t.Errorf("poisoned bytes are %d and %d", p[0], p[1])
 	}
-	if err := errors.Join(pads.settle(many), many.Validate()); err != nil {
+	if err := errors.Join(pads.settle(), many.Validate()); err != nil {
 		t.Fatal(err)
 	}
 	if p := node().Params[at.Offset+8:]; p[0] != 0 || p[1] != 0 {

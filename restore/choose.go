@@ -23,7 +23,7 @@ func (s *Session) choose(dir string, factors artifacts.Identity) *Fallback {
 	var nearest *artifacts.Mismatch
 	var unread error
 	for _, path := range paths {
-		manifest, err := artifacts.ReadManifest(path)
+		manifest, err := artifacts.ReadRankManifest(path, int(s.env.rank.index))
 		if err != nil {
 			unread = err // damaged, or evicted since it was listed
 			continue
@@ -34,12 +34,12 @@ func (s *Session) choose(dir string, factors artifacts.Identity) *Fallback {
 			}
 			continue
 		}
-		a, err := artifacts.Read(path)
+		a, err := artifacts.ReadRank(path, int(s.env.rank.index))
 		if err != nil {
 			unread = err
 			continue
 		}
-		s.artifact, s.spec = a, a.Spec
+		s.take(path, a)
 		now := time.Now()
 		_ = os.Chtimes(path, now, now) // last used; a read-only store keeps its order
 		return nil

@@ -12,6 +12,7 @@ import (
 // environment is what the process was told (docs/architecture.md).
 type environment struct {
 	run         Run
+	rank        rank
 	kvBytes     uint64
 	artifact    string
 	checkOut    string
@@ -23,6 +24,7 @@ type environment struct {
 	status      string
 	began       time.Time // zero: with the first phase
 	relaxed     artifacts.Relaxed
+	rendezvous  string
 }
 
 // readEnvironment reads the MEDUSA_ variables of this package. MEDUSA_RUN=check together with an artifact is run V,
@@ -36,6 +38,7 @@ func readEnvironment() (environment, error) {
 		strict:      os.Getenv("MEDUSA_STRICT") == "1",
 		lazy:        os.Getenv("MEDUSA_LAZY") == "1",
 		status:      os.Getenv("MEDUSA_STATUS"),
+		rendezvous:  os.Getenv("MEDUSA_RENDEZVOUS"),
 	}
 	if v := os.Getenv("MEDUSA_BEGAN"); v != "" {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -69,14 +72,17 @@ func readEnvironment() (environment, error) {
 	if env.run == Restore && env.artifact == "" {
 		return env, fmt.Errorf("read MEDUSA_RUN: restore needs MEDUSA_ARTIFACT")
 	}
-	if v := os.Getenv("MEDUSA_KV_BYTES"); v != "" {
-		n, err := strconv.ParseUint(v, 10, 64)
-		if err != nil {
-			return env, fmt.Errorf("read MEDUSA_KV_BYTES: %w", err)
-		}
-		env.kvBytes = n
-	}
 	var err error
+	if env.rank, err = readRank(); err != nil {
+		return env, err
+	}
+	env.checkOut, env.selfTestOut = env.rank.file(env.checkOut), env.rank.file(env.selfTestOut)
+	if env.rank.index > 0 { // rank 0 speaks for the start: all ranks start alike
+		env.status = env.rank.file(env.status)
+	}
+	if env.kvBytes, err = env.rank.kvBytes(os.Getenv("MEDUSA_KV_BYTES")); err != nil {
+		return env, err
+	}
 	if env.relaxed, err = artifacts.ParseRelaxed(os.Getenv("MEDUSA_RELAX")); err != nil {
 		return env, fmt.Errorf("read MEDUSA_RELAX: %w", err)
 	}

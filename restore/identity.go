@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"unsafe"
 
@@ -68,6 +69,10 @@ func (s *Session) open() {
 	if s.env.run == Check {
 		path = s.env.plan
 	}
+	if s.env.run == Restore && s.env.rank.several() && s.env.rendezvous == "" {
+		s.fall(&Fallback{Incompatible, errNoMeeting})
+		return
+	}
 	if !interposerPresent() {
 		s.fall(&Fallback{InterposerAbsent, errNoInterposer})
 		return
@@ -75,12 +80,12 @@ func (s *Session) open() {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && s.env.run == Restore {
 		return // Identify chooses
 	}
-	a, err := artifacts.Read(path)
+	a, err := artifacts.ReadRank(path, int(s.env.rank.index))
 	if err != nil {
 		s.fall(&Fallback{codeOfRead(err), err})
 		return
 	}
-	s.artifact, s.spec = a, a.Spec
+	s.take(path, a)
 }
 
 func codeOfRead(err error) Code {
@@ -106,7 +111,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 		}
 		return err
 	}
-	factors := append(device, engine...)
+	factors := slices.Concat(device, s.env.rank.factors(), engine)
 	if s.recording() {
 		for _, f := range factors {
 			markIdentity(f.Key, f.Value)
@@ -124,12 +129,31 @@ func (s *Session) identify(engine artifacts.Identity) error {
 		if f := s.choose(s.env.artifact, factors); f != nil {
 			return s.fall(f)
 		}
-		return nil
-	}
-	if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil {
+	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil {
 		return s.fall(&Fallback{Incompatible, err})
 	}
+	if err := s.artifact.KV.Check(s.total, s.free); err != nil {
+		return s.fall(&Fallback{Memory, err})
+	}
+	if err := s.agree(stageStart); err != nil {
+		return s.fall(&Fallback{codeOf(err, Engine), err})
+	}
 	return nil
+}
+
+// take makes an artifact the one that is restored.
+func (s *Session) take(path string, a *artifacts.Artifact) {
+	s.artifact, s.spec = a, a.Spec
+	s.token = fmt.Sprintf("%s of %s", path, a.Created.UTC())
+}
+
+// agree returns once all ranks have come as far, or with the reason why none goes on.
+func (s *Session) agree(at stage) error {
+	if !s.env.rank.several() {
+		return nil
+	}
+	defer s.timings.start("ranks")()
+	return s.agreement.reach(at, s.token)
 }
 
 func (s *Session) kvBytes() (uint64, bool) {
@@ -142,10 +166,6 @@ func (s *Session) kvBytes() (uint64, bool) {
 	defer s.timings.start("kv")()
 	if !s.identified {
 		s.fall(&Fallback{Engine, errors.New("size KV cache: the engine has not identified itself")})
-		return 0, false
-	}
-	if err := s.artifact.KV.Check(s.total, s.free); err != nil {
-		s.fall(&Fallback{Memory, err})
 		return 0, false
 	}
 	return s.artifact.KV.KVBytes, true

@@ -59,20 +59,22 @@ func (s *Session) graphs() (map[int64]*Graph, error) {
 	if s.fallback != nil {
 		return nil, s.fallback
 	}
+	graphs := make(map[int64]*Graph, len(s.spec.Graphs))
+	for i, g := range s.spec.Graphs {
+		// Graphs are handed out by batch size alone.
+		if other := graphs[g.Batch]; other != nil {
+			err := fmt.Errorf("index graphs: %s and %s have batch size %d", other.label, g.Label, g.Batch)
+			return nil, s.fall(&Fallback{Engine, err})
+		}
+		graphs[g.Batch] = &Graph{label: g.Label, batch: g.Batch, index: i, session: s}
+	}
 	r, f := s.rebuild()
 	if f != nil {
 		return nil, s.fall(f)
 	}
 	s.restored = r
-	graphs := make(map[int64]*Graph, len(r.execs))
-	for i, g := range s.spec.Graphs {
-		// Graphs are handed out by batch size alone.
-		if other := graphs[g.Batch]; other != nil {
-			s.restored = nil
-			err := fmt.Errorf("index graphs: %s and %s have batch size %d", other.label, g.Label, g.Batch)
-			return nil, s.fall(&Fallback{Engine, errors.Join(err, inTrigger(r.destroy))})
-		}
-		graphs[g.Batch] = &Graph{label: g.Label, batch: g.Batch, index: i, exec: r.execs[i], session: s}
+	for _, g := range graphs {
+		g.exec = r.execs[g.index]
 	}
 	return graphs, nil
 }
@@ -89,6 +91,9 @@ func (s *Session) refuse(cause error) error {
 	}
 	f := &Fallback{Unsupported, cause}
 	if s.restored != nil {
+		if s.env.rank.several() {
+			s.endAll(cause)
+		}
 		f = &Fallback{Engine, errors.Join(cause, s.Close())}
 	}
 	return s.fall(f)
@@ -152,7 +157,13 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 		done()
 	}
 	if err == nil {
-		err = s.check(r)
+		err = s.agree(stageBuilt)
+	}
+	if err == nil {
+		err = s.check(r) // replays may hold collective operations: all ranks are here
+	}
+	if err == nil && s.env.check != checkNone {
+		err = s.agree(stageChecked)
 	}
 	if err != nil {
 		return fail(codeOf(err, DriverError), err)
@@ -200,6 +211,10 @@ func (s *Session) buildInto(r *restoration, functions []cuda.Function, events []
 
 // codeOf tells running out of memory from other failures of the driver; deflt is the code of the step itself.
 func codeOf(err error, deflt Code) Code {
+	var peer *PeerError
+	if errors.As(err, &peer) {
+		return peer.Code
+	}
 	var failed *CheckError
 	if errors.As(err, &failed) {
 		return CheckFailed

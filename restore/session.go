@@ -42,8 +42,10 @@ type Hooks struct {
 // Session is Medusa's side of one engine start.
 type Session struct {
 	env         environment
+	agreement   agreement
 	warn        io.Writer
 	artifact    *artifacts.Artifact
+	token       string // which artifact: the same in all ranks
 	spec        *graphir.Spec
 	fallback    *Fallback
 	restored    *restoration   // set by Graphs
@@ -69,6 +71,7 @@ func FromEnv(h Hooks) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{env: env, warn: h.Warn, timings: make(timings)}
+	s.agreement = agreement{dir: env.rendezvous, rank: env.rank, wait: agreeWithin}
 	if !env.began.IsZero() {
 		s.began, s.phases = env.began, []status.Phase{{Name: "import"}}
 	}
@@ -169,6 +172,9 @@ func (s *Session) recording() bool {
 func (s *Session) fall(f *Fallback) *Fallback {
 	if s.fallback != nil {
 		return s.fallback
+	}
+	if s.env.run == Restore {
+		s.agreement.fall(f)
 	}
 	if cuda.Sticky(f.Reason) {
 		s.end(f.Reason)

@@ -47,6 +47,9 @@ func (s *Session) report(kind string, cause error) {
 	if cause != nil {
 		st.Detail = cause.Error()
 	}
+	if r := s.env.rank; r.several() {
+		st.Rank, st.Ranks = int(r.index), int(r.count)
+	}
 	if name, err := deviceName(); err == nil {
 		st.Device = name
 	}
@@ -81,6 +84,13 @@ func (s *Session) failed(err error) error {
 // end leaves a process whose context can do no further work: only a new one can start natively.
 func (s *Session) end(cause error) {
 	fmt.Fprintf(s.writer(), "medusa: sticky device error: %v\n", cause)
+	s.report(status.Sticky, cause)
+	os.Exit(status.ExitSticky)
+}
+
+// endAll leaves a process whose rank would be alone in starting natively: the others serve restored graphs already.
+func (s *Session) endAll(cause error) {
+	fmt.Fprintf(s.writer(), "medusa: rank %d cannot use graphs that all ranks have restored: %v\n", s.env.rank.index, cause)
 	s.report(status.Sticky, cause)
 	os.Exit(status.ExitSticky)
 }

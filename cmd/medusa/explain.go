@@ -12,7 +12,7 @@ import (
 
 func newExplainCmd() *cobra.Command {
 	var graph, output string
-	var node, parameter int
+	var node, parameter, rank int
 	cmd := &cobra.Command{
 		Use:   "explain DIR --graph LABEL --node N --parameter P",
 		Short: "Show what kept traces say about a kernel's parameter",
@@ -22,7 +22,7 @@ names graph, node and parameter.`,
 		Example: "  medusa explain traces --graph decode-8 --node 12 --parameter 0",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			e, err := materialize.Explain(args[0], graph, node, parameter)
+			e, err := materialize.Explain(args[0], rank, graph, node, parameter)
 			if err != nil {
 				return err
 			}
@@ -40,6 +40,7 @@ names graph, node and parameter.`,
 	cmd.Flags().StringVar(&graph, "graph", "", "the graph's label")
 	cmd.Flags().IntVar(&node, "node", 0, "the node's place in the graph")
 	cmd.Flags().IntVar(&parameter, "parameter", 0, "the kernel's parameter")
+	cmd.Flags().IntVar(&rank, "rank", 0, "of an engine with several worker processes: which")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }

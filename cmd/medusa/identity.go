@@ -21,7 +21,7 @@ func newIdentityCmd() *cobra.Command {
 		Short: "Print what an artifact for an engine command would have to match",
 		Long: `Starts the engine, natively and only until it has stated its identity, and prints what it says of itself, its model and its GPU: every factor with the effect
 that a difference has, and the digest of the canonical document. With --against it lists every factor in which FILE
-differs, and exits with 3 where FILE would not be used.`,
+differs, and exits with 3 where FILE would not be used. An engine with several worker processes prints one after the other, by rank.`,
 		Example: "  medusa identity -- reference run --model ./llama\n  medusa identity --against llama.medusa -- reference run --model ./llama",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
@@ -35,14 +35,6 @@ differs, and exits with 3 where FILE would not be used.`,
 			if err != nil {
 				return usageError{err}
 			}
-			var want artifacts.Identity
-			if against != "" {
-				m, err := artifacts.ReadManifest(against)
-				if err != nil {
-					return err
-				}
-				want = m.Identity
-			}
 			library, err := interpose.FindLibrary()
 			if err != nil {
 				return err
@@ -52,15 +44,9 @@ differs, and exits with 3 where FILE would not be used.`,
 				return err
 			}
 			if against == "" {
-				return writeIdentity(cmd.OutOrStdout(), got, format)
+				return writeIdentities(cmd.OutOrStdout(), got, format)
 			}
-			if err := writeDifferences(cmd.OutOrStdout(), artifacts.Diff(want, got), format); err != nil {
-				return err
-			}
-			if m := artifacts.Compare(want, got, relaxed); m != nil {
-				return unusable{against, m}
-			}
-			return nil
+			return compareIdentities(cmd.OutOrStdout(), against, got, relaxed, format)
 		},
 	}
 	cmd.Flags().StringVar(&against, "against", "", "artifact to compare with")
@@ -80,6 +66,35 @@ func (u unusable) Error() string {
 }
 
 func (u unusable) Unwrap() error { return u.error }
+
+// writeIdentities writes what each worker process says of itself, by rank.
+func writeIdentities(w io.Writer, ranks []artifacts.Identity, format string) error {
+	for _, id := range ranks {
+		if err := writeIdentity(w, id, format); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareIdentities holds each worker process against its rank's part of the artifact. The first that does not fit is
+// the error.
+func compareIdentities(w io.Writer, against string, ranks []artifacts.Identity, relaxed artifacts.Relaxed, format string) error {
+	var mismatch error
+	for rank, got := range ranks {
+		want, err := artifacts.ReadRankManifest(against, rank)
+		if err != nil {
+			return err
+		}
+		if err := writeDifferences(w, artifacts.Diff(want.Identity, got), format); err != nil {
+			return err
+		}
+		if m := artifacts.Compare(want.Identity, got, relaxed); m != nil && mismatch == nil {
+			mismatch = unusable{against, m}
+		}
+	}
+	return mismatch
+}
 
 func writeIdentity(w io.Writer, id artifacts.Identity, format string) error {
 	if format == "json" {

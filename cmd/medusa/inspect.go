@@ -19,6 +19,7 @@ import (
 type inspection struct {
 	format, graph, svg, dot            string
 	kernels, allocations, sizes, whole bool
+	rank                               int
 }
 
 func newInspectCmd() *cobra.Command {
@@ -54,6 +55,7 @@ or as pointers: alloc#3+256 is byte 256 of allocation 3, counted from 0 in the o
 	f.BoolVar(&o.whole, "text", false, "print the whole graph IR as text")
 	f.StringVar(&o.svg, "svg", "", "with --graph: write a picture to this file (- is standard output)")
 	f.StringVar(&o.dot, "dot", "", "with --graph: write the graph for Graphviz to this file (- is standard output)")
+	rankFlag(cmd, &o.rank)
 	_ = cmd.RegisterFlagCompletionFunc("graph", completeGraphs)
 	return cmd
 }
@@ -86,7 +88,7 @@ func (o *inspection) check() error {
 type view interface{ WriteTable(io.Writer) error }
 
 func (o *inspection) run(out io.Writer, path string) error {
-	art, sections, err := readSections(path)
+	art, sections, err := readSections(path, o.rank)
 	if err != nil {
 		return err
 	}
@@ -133,8 +135,13 @@ func (o *inspection) draw(out io.Writer, g *inspect.Graph) error {
 	return nil
 }
 
-// readSections reads an artifact and the sizes of its sections.
-func readSections(path string) (*artifacts.Artifact, []artifacts.Section, error) {
+// rankFlag lets a command show one worker process's part.
+func rankFlag(cmd *cobra.Command, rank *int) {
+	cmd.Flags().IntVar(rank, "rank", 0, "of an artifact for several worker processes: which to show")
+}
+
+// readSections reads an artifact, of several ranks one, and the sizes of its sections.
+func readSections(path string, rank int) (*artifacts.Artifact, []artifacts.Section, error) {
 	art, err := artifacts.Read(path)
 	if err != nil {
 		return nil, nil, err
@@ -144,7 +151,10 @@ func readSections(path string) (*artifacts.Artifact, []artifacts.Section, error)
 		return nil, nil, err
 	}
 	defer f.Close()
-	return art, f.Sections(), nil
+	if rank < 0 || rank >= art.Ranks() {
+		return nil, nil, usageError{fmt.Errorf("--rank %d: %s is for %d", rank, path, art.Ranks())}
+	}
+	return art.Rank(rank), f.Sections(), nil
 }
 
 // toFile writes to a file, or to out where the path is "-".

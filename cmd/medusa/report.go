@@ -11,6 +11,7 @@ import (
 
 func newReportCmd() *cobra.Command {
 	var output string
+	var rank int
 	cmd := &cobra.Command{
 		Use:   "report FILE -o PAGE",
 		Short: "Write one HTML page about an artifact",
@@ -22,7 +23,7 @@ the file consists of and what it is valid for. It needs no network and runs no s
 			if output == "" {
 				return usageError{errors.New("report needs -o PAGE (- is standard output)")}
 			}
-			art, sections, err := readSections(args[0])
+			art, sections, err := readSections(args[0], rank)
 			if err != nil {
 				return err
 			}
@@ -30,5 +31,6 @@ the file consists of and what it is valid for. It needs no network and runs no s
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "page to write")
+	rankFlag(cmd, &rank)
 	return cmd
 }

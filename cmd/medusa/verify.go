@@ -42,13 +42,21 @@ on the same data, and all memory written is compared bit by bit.`,
 			}
 			var done func()
 			o.Step, done = progress(cmd.ErrOrStderr(), !verbose)
-			record, err := materialize.Verify(cmd.Context(), o, own[0], art)
+			ranks, err := materialize.Verify(cmd.Context(), o, own[0], art)
 			done()
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d graphs verified on %s\n", own[0], len(record.Graphs), record.Device)
-			return err
+			for i, record := range ranks {
+				name := own[0]
+				if len(ranks) > 1 {
+					name = fmt.Sprintf("%s rank %d", name, i)
+				}
+				if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d graphs verified on %s\n", name, len(record.Graphs), record.Device); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")

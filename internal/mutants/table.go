@@ -208,6 +208,26 @@ var table = []mutant{
 		"return base + p.Offset, nil", "if a := p.Alloc; p.Space == 0 && m.spec.Allocations[a].Address != 0 {\n\t\tbase = m.spec.Allocations[a].Address\n\t}\n\treturn base + p.Offset, nil",
 		"./internal/e2e", "TestBothWays",
 	}, {
+		"each rank its own part", "artifacts/file.go",
+		"return f.readRank(f.nearest(rank), ", "return f.readRank(f.nearest(0*rank), ",
+		"./internal/e2e", "TestTwoWorkers|TestRanksStartAlike",
+	}, {
+		"each rank its own trace", "interpose/preload/rank.c",
+		"if (r.count == 1)", "if (r.count > 0)",
+		"./interpose", "TestTraceOfEachRank",
+	}, {
+		"ranks agree before anything is allocated", "restore/identity.go",
+		"if err := s.agree(stageStart); err != nil {", "if err := error(nil); err != nil {",
+		"./internal/e2e", "TestRanksStartAlike",
+	}, {
+		"ranks agree before anything is replayed", "restore/restoration.go",
+		"err = s.agree(stageBuilt)", "err = nil",
+		"./internal/e2e", "TestRanksStartAlike",
+	}, {
+		"one decision for all ranks", "restore/agree.go",
+		"a.decide(s, \"\", \"\")", "return nil",
+		"./restore", "TestLateRank",
+	}, {
 		"kernels from images", "restore/kernels.go",
 		"errors.Is(err, errNotLoaded) && module.Kind != graphir.ModuleHidden", "errors.Is(err, errNotLoaded) && module.Kind == graphir.ModuleHidden",
 		"./internal/e2e", "TestKernelsFromImages",

@@ -138,7 +138,7 @@ func (z *zoo) allocate() (err error) {
 
 func (z *zoo) load() error {
 	for i, w := range z.weights {
-		if err := cuda.CopyToDevice(w, floats(func(k int) float32 { return float32((k*7+i*13)%97) / 97 })); err != nil {
+		if err := cuda.CopyToDevice(w, floats(func(k int) float32 { return float32((k*7+i*13+rank()*5)%97) / 97 })); err != nil {
 			return err
 		}
 	}
@@ -238,7 +238,9 @@ func (z *zoo) fork() error {
 		func() error { return z.side.Wait(z.forked) },
 		func() error { return cuda.MemsetAsync(t2, 0, size, z.side) },
 		func() error { return z.on(z.side, z.axpy, z.args.Reset().Struct(axpyArgs(z.weights[1], t2, 2)...)) },
-		func() error { return z.on(z.side, z.axpy, z.args.Reset().Struct(axpyArgs(t1, t2, 3)...)) },
+		func() error {
+			return z.on(z.side, z.axpy, z.args.Reset().Struct(axpyArgs(t1, t2, float32(3+rank()))...))
+		},
 		func() error { return z.joined.Record(z.side) },
 		func() error { return cuda.CopyOnDeviceAsync(t3, t1, size, z.stream) },
 		func() error { return z.on(z.stream, z.late, z.args.Reset().Ptr(t3).F32(0.5).I32(elements)) },

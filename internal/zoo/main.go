@@ -22,9 +22,13 @@ import (
 
 func main() {
 	runtime.LockOSThread()
-	if err := run(); err != nil {
+	start := run
+	if n := workers(); n > 0 {
+		start = func() error { return startWorkers(n) }
+	}
+	if err := start(); err != nil {
 		fmt.Fprintf(os.Stderr, "zoo: %v\n", err)
-		os.Exit(1)
+		os.Exit(exitCode(err))
 	}
 }
 

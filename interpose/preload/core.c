@@ -14,6 +14,7 @@
 #include "content.h"
 #include "driver.h"
 #include "medusa.h"
+#include "rank.h"
 
 _Atomic int core_mode_now = MODE_UNREAD;
 _Thread_local int core_inside;
@@ -23,6 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* All under the lock. */
 static struct trace_writer writer = {.fd = -1};
 static enum { UNOPENED, OPEN, SEALED } trace_state;
+static bool taken; /* by another process */
 static uint64_t devices_noted; /* bit per ordinal */
 
 void core_lock(void) { pthread_mutex_lock(&lock); }
@@ -99,23 +101,36 @@ static void record_process(void)
 
 struct trace_writer *core_trace(void)
 {
-	const char *path;
+	const char *why = NULL;
+	char *path;
 	int err;
 	if (trace_state == SEALED || core_mode() != MODE_RECORD)
 		return NULL;
 	if (trace_state == OPEN)
 		return &writer;
 	trace_state = SEALED;
-	path = getenv("MEDUSA_TRACE");
+	path = rank_trace_path(&why);
 	err = path ? trace_create(&writer, path) : EINVAL;
-	if (err) {
+	taken = err == EEXIST;
+	if (err)
 		fprintf(stderr, "medusa: create trace %s: %s (process %d is not recorded)\n",
-			path ? path : "(MEDUSA_TRACE is unset)", strerror(err), (int)getpid());
+			path ? path : "of this process", why ? why : strerror(err), (int)getpid());
+	free(path);
+	if (err)
 		return NULL;
-	}
 	trace_state = OPEN;
 	record_process();
 	return &writer;
+}
+
+bool core_trace_taken(void)
+{
+	bool is;
+	core_lock();
+	core_trace();
+	is = taken;
+	core_unlock();
+	return is;
 }
 
 void core_seal(void)

@@ -47,6 +47,8 @@ void core_unlock(void);
 
 /* With the lock held: the open trace, or NULL where nothing is to be recorded (replay, or the trace is sealed). */
 struct trace_writer *core_trace(void);
+/* Whether another process had made the trace already. Takes the lock. */
+bool core_trace_taken(void);
 /* Ends and closes the trace; later events only keep the maps. */
 void core_seal(void);
 /* Seals at exit, after the driver was used and before it shuts down. Idempotent. */

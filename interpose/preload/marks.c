@@ -10,6 +10,7 @@
 #include "maps.h"
 #include "medusa.h"
 #include "places.h"
+#include "rank.h"
 
 /* Records under the lock, where there is a trace. */
 #define RECORD(...) \
@@ -50,6 +51,12 @@ void medusa_mark_phase(const char *phase)
 		places_freeze();
 	maps_phase(phase);
 	core_unlock();
+	/* Only a worker has phases. */
+	if (core_mode() == MODE_RECORD && core_trace_taken()) {
+		rank_note_second();
+		if (core_exits("MEDUSA_AT_IDENTITY") || (strcmp(phase, "ready") == 0 && core_exits("MEDUSA_AT_READY")))
+			_exit(0);
+	}
 	if (strcmp(phase, "ready") != 0 || !trace_is_open())
 		return;
 	core_inside = 1;

@@ -23,7 +23,12 @@
 /*
  * Environment, read once at the first hooked driver call or mark:
  *   MEDUSA_MODE      record: write a trace; replay: keep the maps in memory, write nothing; otherwise inert
- *   MEDUSA_TRACE     record: the trace file to create; where it exists already, the process is not recorded
+ *   MEDUSA_TRACE     record: the trace file to create; where it exists already, the process is not recorded. One of several
+ *                    workers creates MEDUSA_TRACE.RANK
+ *   MEDUSA_RANK, MEDUSA_WORLD_SIZE
+ *                    which of the engine's worker processes this is, counted from 0, and how many there are. Where neither is
+ *                    set, torchrun's variables count if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE to LOCAL_WORLD_SIZE.
+ *                    Read when first needed, so a worker may set them itself before it uses CUDA or marks anything
  *   MEDUSA_GAP_SEED  record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move
  *                    against each other (two recordings that differ only in where things lie prove pointers)
  *   MEDUSA_EXACT     base:size, both multiples of 128 MiB: device memory comes from a reserved region at that base, at places
@@ -68,6 +73,10 @@ struct medusa_kv_profile {
 	int64_t profile_tokens;
 };
 void medusa_mark_kv_profile(const struct medusa_kv_profile *p);
+
+/* Which of the engine's workers this process is: 0 and its place (0 of 1 where it is the only one), or -1 where the
+ * environment contradicts itself. */
+int medusa_rank(uint32_t *rank, uint32_t *world);
 
 /* ---- maps, interposer -> restore (modes record and replay) ------------------------------------------------ */
 

@@ -38,8 +38,10 @@ type Status struct {
 	Reason       string             `json:"reason,omitempty"` // a restore.Code
 	Detail       string             `json:"detail,omitempty"`
 	Device       string             `json:"device,omitempty"`
-	Milliseconds float64            `json:"milliseconds"` // Medusa's own time, the sum of Spans
-	Spans        map[string]float64 `json:"spans"`        // milliseconds
+	Rank         int                `json:"rank,omitempty"`  // of several worker processes: which, from 0
+	Ranks        int                `json:"ranks,omitempty"` // ... of how many; 0: there is one
+	Milliseconds float64            `json:"milliseconds"`    // Medusa's own time, the sum of Spans
+	Spans        map[string]float64 `json:"spans"`           // milliseconds
 	Graphs       int                `json:"graphs"`
 	Nodes        int                `json:"nodes"`
 	Templates    int                `json:"templates"`

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"medusa/artifacts"
@@ -72,6 +73,15 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		return 0, fmt.Errorf("restore %s: status file: %w", artifact, err)
 	}
 	defer remove()
+	// Workers of one engine agree there whether they restore; their number is not known here.
+	meeting, err := os.MkdirTemp("", "medusa-ranks-")
+	if err != nil {
+		return 0, fmt.Errorf("restore %s: %w", artifact, err)
+	}
+	defer os.RemoveAll(meeting)
+	if os.Getenv("MEDUSA_RENDEZVOUS") == "" {
+		env = append(env, "MEDUSA_RENDEZVOUS="+meeting)
+	}
 	env = append(env, "MEDUSA_STATUS="+path)
 	env = append(env, o.Env...)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
@@ -80,9 +90,6 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		return 0, err
 	}
 	code, err := o.wait(cmd)
-	if err == nil && code == 0 {
-		err = o.expectStatus(path)
-	}
 	if err != nil || o.Strict || !lostDevice(code, path) {
 		return code, err
 	}
@@ -99,23 +106,12 @@ func (o *Options) statusFile() (path string, remove func(), err error) {
 	if path, err = filepath.Abs(o.Status); err != nil {
 		return "", nil, err
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", nil, err
+	for _, old := range statusFiles(path) {
+		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", nil, err
+		}
 	}
 	return path, func() {}, nil
-}
-
-// expectStatus notices an engine that knows nothing of Medusa: nobody else would tell that it restored nothing.
-func (o *Options) expectStatus(path string) error {
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	err := fmt.Errorf("restore engine: %s ended without a word on whether it restored (it does not support Medusa)", filepath.Base(o.Argv[0]))
-	if o.Strict {
-		return err
-	}
-	fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
-	return nil
 }
 
 // lostDevice reports whether restored graphs cost the engine its device. A server whose engine is another process has an exit
@@ -124,8 +120,22 @@ func lostDevice(code int, path string) bool {
 	if code == status.ExitSticky {
 		return true
 	}
-	st, err := status.Read(path)
-	return code != 0 && err == nil && st.Status == status.Sticky
+	return code != 0 && slices.ContainsFunc(statusFiles(path), func(path string) bool {
+		st, err := status.Read(path)
+		return err == nil && st.Status == status.Sticky
+	})
+}
+
+// statusFiles lists what the ranks of an engine write: rank 0 the file itself, the others beside it.
+func statusFiles(path string) []string {
+	files := []string{path}
+	for rank := 1; ; rank++ {
+		next := fmt.Sprintf("%s.%d", path, rank)
+		if _, err := os.Stat(next); err != nil {
+			return files
+		}
+		files = append(files, next)
+	}
 }
 
 // region is where the engine's device memory is to lie: where the artifact's recording had it. An artifact that only the

@@ -1,0 +1,116 @@
+package materialize
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+)
+
+// An engine with several worker processes leaves a trace of each: FILE.0, FILE.1 and so on, by rank. Each rank is compiled
+// and verified like an engine of its own; all of them become one artifact.
+
+const (
+	traceSuffix  = ".trace"
+	secondSuffix = ".second" // medusa.h: another process of the same rank reached a phase
+)
+
+func removeTraces(path string) error {
+	files, err := filepath.Glob(globQuote(path) + "*")
+	for _, f := range files {
+		err = errors.Join(err, os.Remove(f))
+	}
+	return err
+}
+
+// globQuote makes a pattern that matches the name itself.
+func globQuote(name string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
+}
+
+// readRanks reads what one run has left, by rank; an engine of one worker has one trace, without a rank.
+func readRanks(run, path string, read func(path string) (*Recording, error)) ([]*Recording, error) {
+	files, err := filepath.Glob(globQuote(path) + "*")
+	if err != nil {
+		return nil, fmt.Errorf("find traces of run %s: %w", run, err)
+	}
+	ranks := map[int]string{}
+	for _, f := range files {
+		rest := strings.TrimPrefix(f, path)
+		if first, ok := strings.CutSuffix(f, secondSuffix); ok {
+			return nil, fmt.Errorf("read trace of run %s: two worker processes wanted to write %s (an engine with several workers sets MEDUSA_RANK and MEDUSA_WORLD_SIZE for each)",
+				run, filepath.Base(first))
+		}
+		if n, err := strconv.Atoi(strings.TrimPrefix(rest, ".")); err == nil {
+			ranks[n] = f
+		}
+	}
+	if len(ranks) == 0 {
+		r, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		return []*Recording{r}, nil
+	}
+	// A parent that only asks for its devices leaves a trace, too, but it is no worker.
+	if r, err := ReadRecording(path); err == nil && r.readyOrder != noOrder {
+		return nil, fmt.Errorf("read trace of run %s: beside %d ranks, a process without a rank reached %q", run, len(ranks), "ready")
+	}
+	var all []*Recording
+	for n := range len(ranks) {
+		if ranks[n] == "" {
+			return nil, fmt.Errorf("read traces of run %s: %d ranks left one, rank %d did not", run, len(ranks), n)
+		}
+		r, err := read(ranks[n])
+		if err != nil {
+			return nil, fmt.Errorf("rank %d: %w", n, err)
+		}
+		if count, _ := r.identityFactors().Get(artifacts.KeyRankCount); count != strconv.Itoa(len(ranks)) {
+			return nil, fmt.Errorf("read traces of run %s: rank %d identifies itself as one of %q ranks, %d left a trace", run, n, count, len(ranks))
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// compileRanks compiles each rank on its own.
+func compileRanks(a, b []*Recording) (specs []*graphir.Spec, pads paddings, err error) {
+	if len(a) != len(b) {
+		return nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run B", len(a), len(b))
+	}
+	for i := range a {
+		spec, own, err := compile(a[i], b[i])
+		if err != nil {
+			return nil, nil, ofRank(i, len(a), err)
+		}
+		specs, pads = append(specs, spec), append(pads, own...)
+	}
+	return specs, pads, nil
+}
+
+// ofRank says whose an error is.
+func ofRank(rank, ranks int, err error) error {
+	if err == nil || ranks == 1 {
+		return err
+	}
+	return fmt.Errorf("rank %d: %w", rank, err)
+}
+
+// byRank lists the parts of an artifact.
+func byRank(a *artifacts.Artifact) []*artifacts.Artifact {
+	return slices.Concat([]*artifacts.Artifact{a}, a.Peers)
+}
+
+// rankFile is where a rank writes what others write to path (package restore).
+func rankFile(path string, rank, ranks int) string {
+	if ranks == 1 {
+		return path
+	}
+	return path + "." + strconv.Itoa(rank)
+}

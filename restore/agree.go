@@ -1,0 +1,157 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A half-restored group of ranks must not exist: a rank that profiles and captures waits in collective operations for others
+// that skip both. So the ranks of one start agree, at each point from which there is no way back, that all go on; where
+// one does not, or does not come, all start natively.
+//
+// They meet in a directory. A rank leaves a file there when it is ready for a stage. Whoever first sees those of all ranks,
+// or gives up, links a decision to the stage's name: link is atomic and never replaces, so there is one decision, and
+// every rank follows that one, whatever it had in mind itself.
+
+// stage is a point at which ranks agree.
+type stage string
+
+const (
+	stageStart   stage = "start"   // the artifact fits; nothing is allocated yet
+	stageBuilt   stage = "built"   // all graphs are built; none was replayed yet
+	stageChecked stage = "checked" // the checks before ready have found nothing
+)
+
+var stages = []stage{stageStart, stageBuilt, stageChecked}
+
+// agreement is one rank's side.
+type agreement struct {
+	dir    string
+	rank   rank
+	wait   time.Duration // for the slowest rank
+	passed []stage
+}
+
+// agreeWithin bounds how long ranks wait for each other: weights may come from slow disks.
+const agreeWithin = 10 * time.Minute
+
+// PeerError says why a rank starts natively though nothing stands in its own way.
+type PeerError struct {
+	Code   Code
+	Reason string
+}
+
+func (e *PeerError) Error() string { return e.Reason }
+
+var errNoMeeting = errors.New("agree with the other ranks: MEDUSA_RENDEZVOUS is unset (start the engine with medusa restore)")
+
+// reach returns once all ranks have reached the stage with the same token, or with the reason why all start natively.
+func (a *agreement) reach(s stage, token string) error {
+	if err := a.announce(s, token); err != nil {
+		return fmt.Errorf("agree with the other ranks on %s: %w", s, err)
+	}
+	for deadline := time.Now().Add(a.wait); ; time.Sleep(time.Millisecond) {
+		if decided, err := a.decision(s); decided {
+			a.passed = append(a.passed, s)
+			return err
+		}
+		missing, differing := a.count(s, token)
+		switch {
+		case differing >= 0:
+			a.decide(s, Incompatible, fmt.Sprintf("ranks %d and %d restore different artifacts", a.rank.index, differing))
+		case missing < 0:
+			a.decide(s, "", "")
+		case time.Now().After(deadline):
+			reason := fmt.Sprintf("rank %d did not reach %s within %v", missing, s, a.wait)
+			a.decide(s, Engine, reason)
+			if decided, _ := a.decision(s); !decided {
+				// Nothing can be written: without this rank's file, nobody goes on.
+				return errors.Join(&PeerError{Engine, reason}, os.Remove(a.mine(s, a.rank.index)))
+			}
+		}
+	}
+}
+
+// announce: a rank that was here before belongs to an earlier start, whose decision says nothing about this one.
+func (a *agreement) announce(s stage, token string) error {
+	f, err := os.OpenFile(a.mine(s, a.rank.index)+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return errors.New("this rank was started before (graphs are restored once in a start of the engine)")
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(token)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	// Others must not read half a token.
+	return os.Link(f.Name(), a.mine(s, a.rank.index))
+}
+
+func (a *agreement) mine(s stage, index uint32) string {
+	return filepath.Join(a.dir, fmt.Sprintf("%s.%d", s, index))
+}
+
+// count returns the first rank that is missing, and the first with another token; negative: none.
+func (a *agreement) count(s stage, token string) (missing, differing int) {
+	for index := range a.rank.count {
+		data, err := os.ReadFile(a.mine(s, index))
+		if err != nil {
+			return int(index), -1
+		}
+		if string(data) != token {
+			return -1, int(index)
+		}
+	}
+	return -1, -1
+}
+
+// decide lets all ranks go on, or, with a code, start natively, unless that is decided already.
+func (a *agreement) decide(s stage, code Code, reason string) {
+	f, err := os.CreateTemp(a.dir, "decision-*")
+	if err != nil {
+		return // where nobody can write, everybody runs out of time
+	}
+	_, err = f.WriteString(string(code) + "\n" + reason)
+	if errors.Join(err, f.Close()) == nil {
+		_ = os.Link(f.Name(), filepath.Join(a.dir, string(s)))
+	}
+	_ = os.Remove(f.Name())
+}
+
+// decision reads what was decided: nil to go on.
+func (a *agreement) decision(s stage) (decided bool, err error) {
+	data, err := os.ReadFile(filepath.Join(a.dir, string(s)))
+	if err != nil {
+		return false, nil
+	}
+	code, reason, _ := strings.Cut(string(data), "\n")
+	if code == "" {
+		return true, nil
+	}
+	return true, &PeerError{Code(code), reason}
+}
+
+// fall tells the others that this process starts natively.
+func (a *agreement) fall(f *Fallback) {
+	var peer *PeerError
+	if a.dir == "" || errors.As(f.Reason, &peer) {
+		return
+	}
+	who := fmt.Sprintf("rank %d", a.rank.index)
+	if !a.rank.several() {
+		who = "a process that is none of several ranks"
+	}
+	for _, s := range stages {
+		if !slices.Contains(a.passed, s) {
+			a.decide(s, f.Code, fmt.Sprintf("%s starts natively: %v", who, f.Reason))
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"medusa/artifacts"
+)
+
+func ranksOf(dir string, count uint32, wait time.Duration) []*agreement {
+	out := make([]*agreement, count)
+	for i := range out {
+		out[i] = &agreement{dir: dir, rank: rank{uint32(i), count}, wait: wait}
+	}
+	return out
+}
+
+// reachAll lets the ranks reach a stage at once.
+func reachAll(all []*agreement, s stage, token func(i int) string) []error {
+	errs := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, a := range all {
+		group.Go(func() { errs[i] = a.reach(s, token(i)) })
+	}
+	group.Wait()
+	return errs
+}
+
+func same(int) string { return "x" }
+
+func TestRanksAgree(t *testing.T) {
+	all := ranksOf(t.TempDir(), 4, time.Minute)
+	for _, s := range stages {
+		if err := errors.Join(reachAll(all, s, same)...); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+// Where one rank starts natively, all do, whether they came before it or after, with its code and reason.
+func TestOneRankFallsAllFall(t *testing.T) {
+	all := ranksOf(t.TempDir(), 3, time.Minute)
+	if err := errors.Join(reachAll(all, stageStart, same)...); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	errs := make([]error, 3)
+	group.Go(func() { errs[0] = all[0].reach(stageBuilt, "x") })
+	time.Sleep(10 * time.Millisecond)
+	all[1].fall(&Fallback{KernelNotFound, errors.New("no axpy")})
+	errs[2] = all[2].reach(stageBuilt, "x")
+	group.Wait()
+	for _, i := range []int{0, 2} {
+		var peer *PeerError
+		if !errors.As(errs[i], &peer) || peer.Code != KernelNotFound || peer.Reason != "rank 1 starts natively: no axpy" {
+			t.Errorf("rank %d: %v", i, errs[i])
+		}
+	}
+}
+
+// A rank that does not come ends in one decision for all, however close the others' patience is to its arrival.
+func TestLateRank(t *testing.T) {
+	for i := range 40 {
+		all := ranksOf(t.TempDir(), 3, 5*time.Millisecond)
+		var group sync.WaitGroup
+		errs := make([]error, 3)
+		for i := range 2 {
+			group.Go(func() { errs[i] = all[i].reach(stageStart, "x") })
+		}
+		time.Sleep(time.Duration(3+i%6) * time.Millisecond)
+		errs[2] = all[2].reach(stageStart, "x")
+		group.Wait()
+		if texts := fmt.Sprint(errs[0]) + fmt.Sprint(errs[1]) + fmt.Sprint(errs[2]); texts != strings.Repeat(fmt.Sprint(errs[0]), 3) {
+			t.Fatalf("the ranks decided differently: %v", errs)
+		}
+	}
+	err := ranksOf(t.TempDir(), 2, time.Millisecond)[0].reach(stageStart, "x")
+	if err == nil || !strings.Contains(err.Error(), "rank 1 did not reach start") {
+		t.Errorf("alone: %v", err)
+	}
+}
+
+func TestRanksWithDifferentArtifacts(t *testing.T) {
+	for _, err := range reachAll(ranksOf(t.TempDir(), 2, time.Minute), stageStart, func(i int) string { return string(rune('a' + i)) }) {
+		if err == nil || !strings.Contains(err.Error(), "restore different artifacts") {
+			t.Error(err)
+		}
+	}
+}
+
+// A decision belongs to one start: workers that are started again do not take it for theirs.
+func TestRankThatWasHereBefore(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(reachAll(ranksOf(dir, 2, time.Minute), stageStart, same)...); err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range reachAll(ranksOf(dir, 2, time.Minute), stageStart, same) {
+		if err == nil || !strings.Contains(err.Error(), "started before") {
+			t.Error(err)
+		}
+	}
+}
+
+// Where nothing can be written, nobody goes on.
+func TestNowhereToMeet(t *testing.T) {
+	for _, err := range reachAll(ranksOf(t.TempDir()+"/absent", 2, time.Minute), stageStart, same) {
+		if err == nil {
+			t.Error("agreed without a place to meet")
+		}
+	}
+}
+
+func TestRankEnvironment(t *testing.T) {
+	two := rank{1, 2}
+	for list, want := range map[string]uint64{"": 0, "5": 5, "5,6": 6} {
+		if got, err := two.kvBytes(list); err != nil || got != want {
+			t.Errorf("%q: %d %v, want %d", list, got, err, want)
+		}
+	}
+	for _, list := range []string{"5,6,7", "5,x", ","} {
+		if _, err := two.kvBytes(list); err == nil {
+			t.Errorf("%q is accepted", list)
+		}
+	}
+	if a, b, c := two.file("x"), two.file(""), (rank{0, 1}).file("x"); a != "x.1" || b != "" || c != "x" {
+		t.Errorf("files %q %q %q", a, b, c)
+	}
+	id := two.factors()
+	if m := artifacts.Compare(id, rank{0, 1}.factors(), nil); m == nil || len(m.Differences) != 2 {
+		t.Errorf("a single worker passes for rank 1 of 2: %v", m)
+	}
+	if m := artifacts.Compare(id, rank{1, 3}.factors(), nil); m == nil || m.Differences[0].Level != artifacts.Fatal {
+		t.Errorf("rank 1 of 3 passes for rank 1 of 2: %v", m)
+	}
+}

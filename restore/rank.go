@@ -1,0 +1,68 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"medusa/artifacts"
+	"medusa/internal/cuda"
+)
+
+var procRank = cuda.Process("medusa_rank")
+
+// rank is which of the engine's worker processes this one is.
+type rank struct{ index, count uint32 }
+
+// readRank asks the interposer, which names traces by it: both have to go by the same variables.
+func readRank() (rank, error) {
+	r := rank{0, 1}
+	if !procRank.Present() {
+		return r, nil
+	}
+	code, err := procRank.Invoke(uintptr(unsafe.Pointer(&r.index)), uintptr(unsafe.Pointer(&r.count)))
+	if err == nil && int32(code) != 0 {
+		err = errors.New("read MEDUSA_RANK and MEDUSA_WORLD_SIZE: want both, and a rank below the number of ranks")
+	}
+	return r, err
+}
+
+// several reports whether the engine has more than one worker.
+func (r rank) several() bool { return r.count > 1 }
+
+// file is this worker's own file where others write theirs.
+func (r rank) file(path string) string {
+	if path == "" || !r.several() {
+		return path
+	}
+	return path + "." + strconv.Itoa(int(r.index))
+}
+
+// factors are part of the identity: a rank's graphs are of no use to another, nor in a group of another size.
+func (r rank) factors() artifacts.Identity {
+	if !r.several() {
+		return nil
+	}
+	return artifacts.Identity{
+		{Key: artifacts.KeyRankIndex, Value: strconv.Itoa(int(r.index))},
+		{Key: artifacts.KeyRankCount, Value: strconv.Itoa(int(r.count))},
+	}
+}
+
+// kvBytes reads MEDUSA_KV_BYTES: one size for all ranks, or one a rank.
+func (r rank) kvBytes(list string) (uint64, error) {
+	if list == "" {
+		return 0, nil
+	}
+	sizes := strings.Split(list, ",")
+	if len(sizes) != 1 && len(sizes) != int(r.count) {
+		return 0, fmt.Errorf("read MEDUSA_KV_BYTES: %d sizes for %d ranks", len(sizes), r.count)
+	}
+	n, err := strconv.ParseUint(sizes[min(int(r.index), len(sizes)-1)], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read MEDUSA_KV_BYTES: %w", err)
+	}
+	return n, nil
+}
