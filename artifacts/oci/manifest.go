@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -91,55 +92,79 @@ func parseIndex(data []byte) (*ocispec.Index, error) {
 // AmbiguousError says that a reference leads to several artifacts, or to none, that have the factors asked for.
 type AmbiguousError struct {
 	Match      []artifacts.Factor
-	Candidates []string // what each is for
-	Found      int      // how many of them have the factors
+	Found, All int      // how many have the factors, and how many there are
+	Candidates []string // what tells apart those that have them, or all where none has
 }
 
 func (e *AmbiguousError) Error() string {
-	asked := "any"
+	asked := "none was asked for"
 	if len(e.Match) > 0 {
 		parts := make([]string, len(e.Match))
 		for i, f := range e.Match {
 			parts[i] = f.Key + "=" + f.Value
 		}
-		asked = strings.Join(parts, ", ")
+		asked = "asked for: " + strings.Join(parts, ", ")
 	}
-	return fmt.Sprintf("choose artifact: %d of %d match %s (choose with --gpu or --match): %s", e.Found, len(e.Candidates), asked,
+	return fmt.Sprintf("choose artifact: %d of %d have the factors (%s; choose with --gpu or --match): %s", e.Found, e.All, asked,
 		strings.Join(e.Candidates, "; "))
 }
 
 // choose returns the one entry of an index that is an artifact with all the factors.
 func choose(index *ocispec.Index, match []artifacts.Factor) (ocispec.Descriptor, error) {
-	var found []ocispec.Descriptor
-	e := &AmbiguousError{Match: match}
+	var all, found []ocispec.Descriptor
 	for _, d := range index.Manifests {
 		if d.ArtifactType != TypeArtifact {
 			continue
 		}
-		e.Candidates = append(e.Candidates, label(d))
+		all = append(all, d)
 		if !slices.ContainsFunc(match, func(f artifacts.Factor) bool { return d.Annotations[AnnotationFactor+f.Key] != f.Value }) {
 			found = append(found, d)
 		}
 	}
-	if len(e.Candidates) == 0 {
-		return ocispec.Descriptor{}, fmt.Errorf("%w: an index without any", ErrNotArtifact)
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		if len(all) == 0 {
+			return ocispec.Descriptor{}, fmt.Errorf("%w: an index without any", ErrNotArtifact)
+		}
+		return ocispec.Descriptor{}, &AmbiguousError{Match: match, All: len(all), Candidates: labels(all, match)}
 	}
-	if e.Found = len(found); e.Found != 1 {
-		return ocispec.Descriptor{}, e
-	}
-	return found[0], nil
+	return ocispec.Descriptor{}, &AmbiguousError{Match: match, Found: len(found), All: len(all), Candidates: labels(found, nil)}
 }
 
-// label says what an entry of an index is for.
-func label(d ocispec.Descriptor) string {
-	text := d.Annotations[AnnotationFactor+artifacts.KeyGPUName]
-	if text == "" {
-		text = "unknown GPU"
+// labels tells entries of an index apart: by the factors in which they differ, and by those that were asked for.
+func labels(entries []ocispec.Descriptor, match []artifacts.Factor) []string {
+	const longest = 60
+	keys := map[string]bool{}
+	for _, f := range match {
+		keys[AnnotationFactor+f.Key] = true
 	}
-	if driver := d.Annotations[AnnotationFactor+artifacts.KeyDriverVersion]; driver != "" {
-		text += ", driver " + driver
+	for _, d := range entries {
+		for key, value := range d.Annotations {
+			if strings.HasPrefix(key, AnnotationFactor) && value != entries[0].Annotations[key] {
+				keys[key] = true
+			}
+		}
+		for key := range entries[0].Annotations {
+			if _, has := d.Annotations[key]; !has && strings.HasPrefix(key, AnnotationFactor) {
+				keys[key] = true
+			}
+		}
 	}
-	return fmt.Sprintf("%q (%s)", text, d.Digest)
+	var out []string
+	for _, d := range entries {
+		text := d.Digest.String()
+		for _, key := range slices.Sorted(maps.Keys(keys)) {
+			value := d.Annotations[key]
+			if len(value) > longest {
+				value = strings.ToValidUTF8(value[:longest], "") + "..."
+			}
+			text += fmt.Sprintf(" %s=%q", strings.TrimPrefix(key, AnnotationFactor), value)
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // withEntry returns the index with an artifact in the place of the one for the same identity, or behind all others.

@@ -163,7 +163,7 @@ func (s *Store) Find(ref string) (Entry, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Entry{}, fmt.Errorf("find %s: %w (medusa cache ls shows what is)", ref, ErrNotFound)
+		return Entry{}, fmt.Errorf("find %s: %w (medusa pull fetches it, medusa cache ls shows what is)", ref, ErrNotFound)
 	case 1:
 		return found[0], nil
 	}

@@ -117,10 +117,10 @@ func (t *test) index() error {
 		}
 	}
 	cache := t.path("index")
-	if err := t.fails(cache, nil, "2 of 2 match any", "pull", t.ref("all")); err != nil {
+	if err := t.fails(cache, nil, "2 of 2 have the factors", "pull", t.ref("all")); err != nil {
 		return err
 	}
-	if err := t.fails(cache, nil, "0 of 2 match", "pull", t.ref("all"), "--gpu", "Other GPU"); err != nil {
+	if err := t.fails(cache, nil, "0 of 2 have the factors", "pull", t.ref("all"), "--gpu", "Other GPU"); err != nil {
 		return err
 	}
 	if _, _, err := t.medusa(cache, nil, "pull", t.ref("all"), "--gpu", "Simulated GPU", "--match", "gpu.compute_capability=9.0"); err != nil {

@@ -90,6 +90,9 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		return 0, err
 	}
 	code, err := o.wait(cmd)
+	if err == nil && code == 0 {
+		err = o.expectStatus(path)
+	}
 	if err != nil || o.Strict || !lostDevice(code, path) {
 		return code, err
 	}
@@ -112,6 +115,19 @@ func (o *Options) statusFile() (path string, remove func(), err error) {
 		}
 	}
 	return path, func() {}, nil
+}
+
+// expectStatus notices an engine that knows nothing of Medusa: nobody else would tell that it restored nothing.
+func (o *Options) expectStatus(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	err := fmt.Errorf("restore engine: %s ended without a word on whether it restored (it does not support Medusa)", filepath.Base(o.Argv[0]))
+	if o.Strict {
+		return err
+	}
+	fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+	return nil
 }
 
 // lostDevice reports whether restored graphs cost the engine its device. A server whose engine is another process has an exit
