@@ -31,7 +31,7 @@ func TestOrderlyEndSealsTheTrace(t *testing.T) {
 	}
 }
 
-// A process that dies leaves a trace that says so, and the records up to the last flush.
+// A process that dies leaves a trace that says so, and the records up to the last chunk that was written.
 func TestDeathLeavesAnIncompleteTrace(t *testing.T) {
 	for _, how := range []string{"kill", "_exit"} {
 		path := filepath.Join(t.TempDir(), "trace")

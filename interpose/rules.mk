@@ -32,6 +32,11 @@ build/test/reach-linked: interpose/test/reach.c build/test/fake/libcuda.so.1
 build/test/end build/test/plumbing: build/test/%: interpose/test/%.c interpose/test/common.h build/test/fake/libcuda.so.1
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< build/test/fake/libcuda.so.1
 
+# It holds the recorder's own code, so it is its own test under sanitizers.
+build/test/slow: interpose/test/slow.c $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(INTERPOSE_TEST_CFLAGS) $(SANITIZE) -pthread -o $@ $<
+
 build/test/graph build/test/figure6 build/test/hidden build/test/allocs build/test/trigger build/test/phases build/test/nodes build/test/outside build/test/threads build/test/exact build/test/gaps: build/test/%: \
 		interpose/test/%.c interpose/test/common.h $(INTERPOSE_HEADERS) build/simulated/libcuda.so.1
 	@mkdir -p $(@D)

@@ -22,7 +22,7 @@ _Thread_local int core_inside;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* All under the lock. */
-static struct trace_writer writer = {.fd = -1};
+static struct trace_writer writer;
 static enum { UNOPENED, OPEN, SEALED } trace_state;
 static bool taken; /* by another process */
 static uint64_t devices_noted; /* bit per ordinal */
@@ -136,9 +136,14 @@ bool core_trace_taken(void)
 void core_seal(void)
 {
 	struct trace_writer *w;
+	uint32_t waits;
+	uint64_t waited;
 	core_lock();
 	w = core_trace();
 	if (w) {
+		trace_waits(w, &waits, &waited);
+		if (waits > 0)
+			trace_waited(w, waits, waited);
 		trace_end(w, w->records);
 		trace_close(w);
 		trace_state = SEALED;

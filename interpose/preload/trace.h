@@ -1,8 +1,9 @@
 /*
  * trace.h: the writer of one trace file (interpose/trace/README.md describes the format).
  *
- * In: records, through the generated functions of trace_gen.h. Out: chunks of whole records. What can fail: the file
- * system; the writer then says so once on standard error and drops what follows, and the trace reads as incomplete.
+ * In: records, through the generated functions of trace_gen.h. Out: chunks of whole records, which a thread of its own writes
+ * (trace_file.h). What can fail: the file system; the writer then says so once on standard error and drops what follows, and the
+ * trace reads as incomplete.
  * Not thread-safe: callers hold the lock of core.h, which also gives the records their total order.
  */
 #ifndef MEDUSA_TRACE_H
@@ -19,7 +20,7 @@ struct trace_bytes {
 };
 
 struct trace_writer {
-	int fd;
+	struct trace_file *file; /* NULL: closed */
 	bool failed;
 	uint8_t *buf; /* the chunk being filled, head included */
 	size_t len, cap;
@@ -29,11 +30,14 @@ struct trace_writer {
 
 /* Creates path, which must not exist, and writes the header. Returns 0 or an errno. */
 int trace_create(struct trace_writer *w, const char *path);
+/* Hands the chunk to the thread that writes; waits for memory where too much is under way, never for the disk. */
 void trace_flush(struct trace_writer *w);
-/* Flushes, forces everything to the disk and closes. */
+/* Flushes, waits until everything is on the disk and closes. */
 void trace_close(struct trace_writer *w);
 /* Closes without writing: for a forked child, whose parent owns the file. */
 void trace_abandon(struct trace_writer *w);
+/* How often the process had to wait for memory, and for how long. */
+void trace_waits(struct trace_writer *w, uint32_t *count, uint64_t *ns);
 /* The calling thread's number, in order of first appearance. */
 uint32_t trace_thread(void);
 

@@ -751,4 +751,16 @@ static inline void trace_host_changed(struct trace_writer *w, uint32_t graph, ui
 	trace_finish(w);
 }
 
+static inline void trace_waited(struct trace_writer *w, uint32_t count, uint64_t ns)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	if (!trace_begin(w, 53, framed))
+		return;
+	trace_put_u32(w, count);
+	trace_put_u64(w, ns);
+	trace_finish(w);
+}
+
 #endif

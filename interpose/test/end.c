@@ -1,10 +1,11 @@
 /*
- * end.c HOW: allocates twice and ends in the way HOW says: return, exit, _exit, kill (SIGKILL after a flushed phase),
+ * end.c HOW: allocates twice and ends in the way HOW says: return, exit, _exit, kill (SIGKILL once a phase is in the file),
  * identity (two factors, then a phase), ready, fork (a child that uses what the parent left, then both return), fork-first (a child that does it all),
  * twice (a second process with the same trace).
  */
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,18 @@ static void phase(const char *name)
 	void (*mark)(const char *) = (void (*)(const char *))dlsym(RTLD_DEFAULT, "medusa_mark_phase");
 	if (mark)
 		mark(name);
+}
+
+/* Whether the trace has the text. */
+static bool written(const char *text)
+{
+	char data[1 << 16];
+	const char *path = getenv("MEDUSA_TRACE");
+	FILE *f = path ? fopen(path, "r") : NULL;
+	size_t n = f ? fread(data, 1, sizeof data, f) : 0;
+	if (f)
+		fclose(f);
+	return memmem(data, n, text, strlen(text)) != NULL;
 }
 
 int main(int argc, char **argv)
@@ -47,6 +60,8 @@ int main(int argc, char **argv)
 		_exit(7);
 	if (strcmp(how, "kill") == 0) {
 		phase("capture");
+		for (int i = 0; i < 1000 && !written("capture"); i++)
+			usleep(10000);
 		kill(getpid(), SIGKILL);
 	}
 	if (strcmp(how, "identity") == 0) {

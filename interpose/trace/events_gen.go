@@ -105,6 +105,7 @@ const (
 	TypeExact       Type = 50
 	TypeExactLimit  Type = 51
 	TypeHostChanged Type = 52
+	TypeWaited      Type = 53
 )
 
 func (t Type) String() string {
@@ -187,6 +188,8 @@ func (t Type) String() string {
 		return "exact_limit"
 	case TypeHostChanged:
 		return "host_changed"
+	case TypeWaited:
+		return "waited"
 	}
 	return unknown("record", uint64(t))
 }
@@ -272,6 +275,8 @@ func newRecord(t Type) Record {
 		return new(ExactLimit)
 	case TypeHostChanged:
 		return new(HostChanged)
+	case TypeWaited:
+		return new(Waited)
 	}
 	return nil
 }
@@ -1566,4 +1571,26 @@ func (r *HostChanged) decode(d *decoder) {
 func (r *HostChanged) encode(e *encoder) {
 	e.u32(r.Graph)
 	e.u64(r.Node)
+}
+
+// Waited is a "waited" record.
+//
+// Before the end, where the process had to wait for the recorder's buffers to be written: how often, and for how long.
+type Waited struct {
+	Head
+	Count uint32
+	Ns    uint64
+}
+
+// RecordType returns TypeWaited.
+func (*Waited) RecordType() Type { return TypeWaited }
+
+func (r *Waited) decode(d *decoder) {
+	r.Count = d.u32()
+	r.Ns = d.u64()
+}
+
+func (r *Waited) encode(e *encoder) {
+	e.u32(r.Count)
+	e.u64(r.Ns)
 }

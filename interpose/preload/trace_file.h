@@ -1,0 +1,34 @@
+/*
+ * trace_file.h: the file behind a trace, and the thread that writes it.
+ *
+ * In: filled chunks. Out: the file, each chunk with its head. What can fail: the file system; standard error then says so once
+ * and what follows is dropped, so that the trace reads as incomplete.
+ * The caller never waits for the disk, but for memory: MOST_HELD bytes of chunks may be under way, beyond that it waits until
+ * one is written. Callers hold the lock of core.h; the thread takes no lock but the file's own.
+ */
+#ifndef MEDUSA_TRACE_FILE_H
+#define MEDUSA_TRACE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHUNK_HEAD 8
+#define CHUNK_LIMIT ((size_t)1 << 20)
+#define MOST_HELD (16 * CHUNK_LIMIT)
+
+struct trace_file;
+
+/* Creates path, which must not exist, writes the header and starts the thread. Returns 0 or an errno. */
+int trace_file_open(struct trace_file **out, const char *path);
+/* Takes over a chunk of len bytes, CHUNK_HEAD bytes of room for its head included, in a buffer of cap. Returns an empty buffer of
+ * CHUNK_LIMIT bytes, or NULL where the file or memory failed. */
+uint8_t *trace_file_swap(struct trace_file *f, uint8_t *chunk, size_t len, size_t cap);
+/* How often trace_file_swap had to wait, and for how long. */
+void trace_file_waits(struct trace_file *f, uint32_t *count, uint64_t *ns);
+/* Takes over the last chunk, waits until all is written, forces it to the disk and closes. False: something failed. */
+bool trace_file_close(struct trace_file *f, uint8_t *chunk, size_t len);
+/* For a forked child, which has neither the thread nor the right to write. */
+void trace_file_abandon(struct trace_file *f);
+
+#endif

@@ -1,0 +1,47 @@
+package interpose
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"medusa/interpose/trace"
+)
+
+// The recorder does not wait for the disk while its buffers have room, and then for one of them only; how often is in the
+// trace, and nothing is lost.
+func TestSlowDisk(t *testing.T) {
+	program := build(t, "build/test/slow")
+	for _, test := range []struct {
+		records int
+		waits   bool
+	}{{12_000, false}, {40_000, true}} {
+		path := filepath.Join(t.TempDir(), "trace")
+		out, err := exec.Command(program, path, strconv.Itoa(test.records)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		waits, err := strconv.Atoi(strings.TrimSpace(string(out)))
+		if err != nil || waits > 0 != test.waits {
+			t.Errorf("%d records of 1,000 bytes: waited %d times, %v", test.records, waits, err)
+		}
+		recs, err := trace.ReadAll(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range of[*trace.Content](recs) {
+			if int(c.Alloc) != i || c.Data[0] != byte(i) || len(c.Data) != 1000 {
+				t.Fatalf("record %d is of allocation %d, %d bytes", i, c.Alloc, len(c.Data))
+			}
+		}
+		if n := len(of[*trace.Content](recs)); n != test.records {
+			t.Errorf("%d records of %d", n, test.records)
+		}
+		waited := of[*trace.Waited](recs)
+		if (len(waited) == 1 && int(waited[0].Count) == waits && waited[0].Ns > 0) != test.waits {
+			t.Errorf("the trace says %v, the recorder waited %d times", waited, waits)
+		}
+	}
+}
