@@ -33,6 +33,12 @@ func (d *decoder) tables() error {
 	for i, thread := range d.pb.AllocThread {
 		s.Allocations[i].Thread = thread
 	}
+	if n := len(d.pb.AllocBehind); n != 0 && n != len(s.Allocations) {
+		return &FormatError{"allocations", -1, errColumns}
+	}
+	for i, behind := range d.pb.AllocBehind {
+		s.Allocations[i].Behind = behind
+	}
 	if len(d.pb.BlockMap) > 0 {
 		s.BlockMap = d.pb.BlockMap
 	}

@@ -13,7 +13,7 @@ func versionOf(s *Spec, rows bool) uint32 {
 	}
 	later := len(s.Children)+len(s.Globals)+len(s.HostBuffers)+len(s.Events)+len(s.TensorMaps)+len(s.BlockMap) > 0
 	for _, a := range s.Allocations {
-		later = later || a.Kind > AllocPitch || a.Divided || a.Thread != 0
+		later = later || a.Kind > AllocPitch || a.Divided || a.Thread != 0 || a.Behind != 0
 	}
 	for i := range s.Graphs {
 		later = later || hasBases(&s.Graphs[i])
@@ -49,6 +49,11 @@ func (e *encoder) tables(s *Spec) {
 	if s.Threaded() {
 		for _, a := range s.Allocations {
 			e.pb.AllocThread = append(e.pb.AllocThread, a.Thread)
+		}
+	}
+	if slices.ContainsFunc(s.Allocations, func(a Allocation) bool { return a.Behind != 0 }) {
+		for _, a := range s.Allocations {
+			e.pb.AllocBehind = append(e.pb.AllocBehind, a.Behind)
 		}
 	}
 	for _, g := range s.Globals {

@@ -63,6 +63,9 @@ type Allocation struct {
 	Thread uint32
 	// Divided says that a framework's allocator hands out parts of it, and may place them otherwise in another process.
 	Divided bool
+	// Behind is 1 + the index of the mapping that this one lies directly behind, in one reservation: memory may span both,
+	// and does in every process. 0: none.
+	Behind uint32
 	// Address is where the allocation lay when it was recorded; 0 where that was not in the Spec's Region.
 	Address uint64
 }

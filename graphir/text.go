@@ -57,6 +57,9 @@ func (t *textWriter) tables() {
 		if a.Thread != 0 {
 			live += fmt.Sprintf(" thread=%d", a.Thread)
 		}
+		if a.Behind != 0 {
+			live += fmt.Sprintf(" behind=%d", a.Behind-1)
+		}
 		t.printf("alloc %d: %s %s size=%d%s\n", i, a.Kind, a.Owner, a.Size, live)
 	}
 	if len(s.BlockMap) > 0 {

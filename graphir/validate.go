@@ -24,8 +24,9 @@ func (s *Spec) Validate() error {
 
 // validate leaves row groups alone: a Cursor checks what it reads.
 func (s *Spec) validate() error {
-	v := &validator{spec: s}
+	v := &validator{spec: s, chains: s.Chains()}
 	v.allocations()
+	v.behind()
 	v.sequence()
 	v.modules()
 	v.kernels()
@@ -51,6 +52,7 @@ func (s *Spec) validate() error {
 
 type validator struct {
 	spec     *Spec
+	chains   Chains
 	problems []string
 	total    int
 }
@@ -86,6 +88,11 @@ func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 		}
 	}
 	whole := v.spec.ObjectSize(v.spec.Target(p))
+	if p.Space == SpaceAlloc && p.Offset <= whole {
+		for _, next := range v.chains.Following(p.Alloc) {
+			whole += v.spec.Allocations[next].Size
+		}
+	}
 	if p.Offset > whole || size > whole-p.Offset {
 		v.bad(path(), "bytes %d+%d of %s %d, which has %d", p.Offset, size, p.Space, p.Alloc, whole)
 	}

@@ -3,6 +3,7 @@ package graphir_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,60 @@ func TestValidateVersion2(t *testing.T) {
 		var problems *graphir.ValidationError
 		if !errors.As(err, &problems) || !slices.Contains(problems.Problems, test.want) {
 			t.Errorf("want %q, got %v", test.want, err)
+		}
+	}
+}
+
+// Mappings side by side, and a tensor across them.
+func TestChains(t *testing.T) {
+	chained := func() *graphir.Spec {
+		s := handmade()
+		n := uint32(len(s.Allocations))
+		for i := range uint32(3) {
+			a := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerEngine, Size: 4096, Live: true}
+			s.Allocations = append(s.Allocations, a)
+			s.Sequence = append(s.Sequence, graphir.Step{Alloc: n + i})
+		}
+		s.Allocations[n].Behind, s.Allocations[n+2].Behind = n+3, n+1 // in the order of addresses: n+2, n, n+1
+		s.Allocations[n+2].Behind, s.Allocations[n+1].Behind = 0, n+1
+		s.Tensors[0].At, s.Tensors[0].Size = graphir.Pointer{Alloc: n + 2, Offset: 4000}, 8192
+		return s
+	}
+	s := chained()
+	n := uint32(len(s.Allocations)) - 3
+	encoded, err := graphir.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := graphir.Decode(encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(s, back); diff != "" {
+		t.Error(diff)
+	}
+	chains := s.Chains()
+	for i, want := range map[uint32][]uint32{n: {n + 1}, n + 1: {}, n + 2: {n, n + 1}, 0: nil} {
+		if got := chains.Following(i); !slices.Equal(got, want) || chains.First(i) != (i != n && i != n+1) {
+			t.Errorf("behind %d: %v, first %v, want %v", i, got, chains.First(i), want)
+		}
+	}
+	want := []graphir.Part{{Alloc: n + 2, Offset: 4000, Size: 96}, {Alloc: n, Size: 4096, At: 96}, {Alloc: n + 1, Size: 4000, At: 4192}}
+	if got := s.Parts(chains, s.Tensors[0].At, s.Tensors[0].Size); !slices.Equal(got, want) {
+		t.Errorf("pieces %+v, want %+v", got, want)
+	}
+	for name, spoil := range map[string]func(s *graphir.Spec){
+		"tensors[0].at: bytes 4000+8289":         func(s *graphir.Spec) { s.Tensors[0].Size = 8289 },
+		"not two live mappings of one owner":     func(s *graphir.Spec) { s.Allocations[n].Owner = graphir.OwnerGraph },
+		"not two live mappings":                  func(s *graphir.Spec) { s.Allocations[n].Kind = graphir.AllocDevice },
+		fmt.Sprintf("alloc %d of %d", n+99, n+3): func(s *graphir.Spec) { s.Allocations[n].Behind = n + 100 },
+		fmt.Sprintf("has alloc %d behind it", n): func(s *graphir.Spec) { s.Allocations[n+1].Behind = n + 3 },
+		"a ring":                                 func(s *graphir.Spec) { s.Allocations[n+2].Behind = n + 2 },
+	} {
+		s := chained()
+		spoil(s)
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("want %q, got %v", name, err)
 		}
 	}
 }

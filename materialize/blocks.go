@@ -76,19 +76,23 @@ func (r *Recording) lastTensors() []*trace.Tensor {
 // blocks is what both runs say about a framework's allocator.
 type blocks struct {
 	a     []block
+	run   *Recording
 	equal bool
 	spec  *graphir.Spec
 }
 
 // divideAllocations marks the allocations that a framework's allocator divides in either run.
 func divideAllocations(a, b *Recording, spec *graphir.Spec) *blocks {
-	m := &blocks{a: a.blockMap(), spec: spec}
+	m := &blocks{a: a.blockMap(), run: a, spec: spec}
 	mb := b.blockMap()
 	m.equal = string(graphir.BlockMapDigest(entries(m.a))) == string(graphir.BlockMapDigest(entries(mb)))
 	divided := map[uint32]bool{}
+	chains := spec.Chains()
 	for _, e := range slices.Concat(m.a, mb) {
-		divided[e.Alloc] = true
-		spec.Allocations[e.Alloc].Divided = true
+		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
+			divided[i] = true
+			spec.Allocations[i].Divided = true
+		}
 	}
 	a.nameTensors(divided)
 	b.nameTensors(divided)
@@ -129,9 +133,9 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Alloc].Divided {
 		return ""
 	}
-	for i := range m.a {
+	for i := range m.a { // by address: a block may span mappings
 		b := &m.a[i]
-		if b.Alloc == at.Alloc && at.Offset-b.Offset < b.Size && !b.Live {
+		if m.run.allocs[at.Alloc].addr+at.Offset-b.addr < b.Size && !b.Live {
 			return fmt.Sprintf("it refers to %s, in a block that was free when the capture phase began: a restored start may use it for something else", at)
 		}
 	}

@@ -43,6 +43,7 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 			Kind: al.kind, Owner: owner, Size: al.size, Live: al.died > a.readyOrder || al.died == noOrder, Address: a.placeOf(al), Thread: thread,
 		})
 	}
+	chainMappings(a, b, spec)
 	division := divideAllocations(a, b, spec)
 	graphsA, graphsB := a.instantiated(), b.instantiated()
 	if len(graphsA) != len(graphsB) {

@@ -230,10 +230,29 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 		return refuse("managed memory (alloc#%d)", ptr.Alloc)
 	case al.kind == graphir.AllocIPC:
 		return refuse("another process's memory (alloc#%d)", ptr.Alloc)
+	case c.continuesEngine(ptr.Alloc):
+		return refuse("a mapping of the capture phase behind one that the engine had made before (alloc#%d): memory may span both", ptr.Alloc)
 	case al.kind == graphir.AllocRegistered && al.born > c.table.deadline:
 		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Alloc)
 	}
 	return nil
+}
+
+// continuesEngine reports whether the allocation is a mapping of the capture phase in a range that begins with mappings of
+// the engine's, which a restored process makes itself.
+func (c *graphCompiler) continuesEngine(alloc uint32) bool {
+	allocations := c.table.spec.Allocations
+	for own := allocations[alloc].Owner; own == graphir.OwnerGraph; {
+		at, ok := c.a.joined[alloc]
+		if !ok {
+			return false
+		}
+		if allocations[at].Owner != own {
+			return true
+		}
+		alloc = at
+	}
+	return false
 }
 
 func (c *graphCompiler) edges() error {

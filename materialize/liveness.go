@@ -14,11 +14,12 @@ import (
 type liveSet struct {
 	byAddr []*allocation
 	named  []tensorRange // by address; what lies in them resolves by name
+	joined map[uint32]uint32
 }
 
 // liveAt returns the allocations live just before the record with the given order.
 func (r *Recording) liveAt(order uint64) *liveSet {
-	s := &liveSet{named: r.named}
+	s := &liveSet{named: r.named, joined: r.joined}
 	for i := range r.allocs {
 		if a := &r.allocs[i]; a.born < order && order <= a.died {
 			s.byAddr = append(s.byAddr, a)
@@ -34,7 +35,7 @@ func (r *Recording) liveAt(order uint64) *liveSet {
 }
 
 // resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
-// two allocations touch.
+// two allocations touch. Where these are mappings side by side in every process, both are the same byte.
 func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {
 		return [2]graphir.Pointer{{Alloc: s.named[k].index, Offset: addr - s.named[k].addr, Space: graphir.SpaceTensor}}, 1
@@ -44,12 +45,22 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 		if k < 0 {
 			break
 		}
-		if a := s.byAddr[k]; addr-a.addr <= a.size {
+		a := s.byAddr[k]
+		if n == 1 && s.behind(s.byAddr[k+1], a) {
+			break
+		}
+		if addr-a.addr <= a.size {
 			out[n] = graphir.Pointer{Alloc: a.id, Offset: addr - a.addr, Space: a.space}
 			n++
 		}
 	}
 	return out, n
+}
+
+// behind reports whether x is a mapping that lies directly behind y in every process.
+func (s *liveSet) behind(x, y *allocation) bool {
+	at, ok := s.joined[x.id]
+	return ok && at == y.id && x.space == graphir.SpaceAlloc && y.space == graphir.SpaceAlloc
 }
 
 // holding returns the allocation that the byte at addr is in, or nil.

@@ -36,7 +36,8 @@ type Recording struct {
 	region     graphir.Region      // where device memory lay
 	limits     []*trace.ExactLimit // why it should not lie there
 	readyOrder uint64
-	named      []tensorRange // set while compiling
+	named      []tensorRange     // set while compiling
+	joined     map[uint32]uint32 // likewise: the mapping that a mapping lies directly behind
 }
 
 // noOrder is the order of what never happened.

@@ -111,10 +111,19 @@ type target struct {
 // by itself belong to it as well, since the skipped work may have written them; those of late modules are not there.
 func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 	seen := map[target]bool{}
+	chains := u.spec.Chains()
+	reach := func(t target) {
+		seen[t] = true
+		if t.space == graphir.SpaceAlloc {
+			for _, i := range chains[t.index] { // what the pointer's memory spans, nobody knows
+				seen[target{t.space, i}] = true
+			}
+		}
+	}
 	for space, objects := range u.objects {
 		for i, is := range objects {
 			if is {
-				seen[target{graphir.Space(space), uint32(i)}] = true
+				reach(target{graphir.Space(space), uint32(i)})
 			}
 		}
 	}
@@ -125,7 +134,7 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 	}
 	for _, c := range u.spec.Contents { // what copies read of host memory
 		for _, f := range c.Fixups {
-			seen[target{f.Pointer.Space, f.Pointer.Alloc}] = true
+			reach(target{f.Pointer.Space, f.Pointer.Alloc})
 		}
 	}
 	for changed := true; changed; {
@@ -133,7 +142,8 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 		for _, c := range contents {
 			for _, f := range c.Fixups {
 				if to := (target{f.Pointer.Space, f.Pointer.Alloc}); seen[target{c.Space, c.Alloc}] && !seen[to] {
-					seen[to], changed = true, true
+					reach(to)
+					changed = true
 				}
 			}
 		}

@@ -151,15 +151,12 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 	return fixups, nil
 }
 
-// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote. Eight bytes can be one of a
-// few small members or an unused capture, unless they may be an address: of device memory that the recorder knows nothing
-// of, which would lie near the memory that it does know.
+// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote: a member without members of its own
+// is one in a struct of two bytes. Eight bytes can be one of a few small members or an unused capture, unless they may be an
+// address: of device memory that the recorder knows nothing of, which would lie near the memory that it does know.
 func (p *prover) mayHoldPadding(a, b []byte, off, size uint32) bool {
-	switch {
-	case size == 1 || size > 8:
+	if size != 8 {
 		return true
-	case size < 8:
-		return false
 	}
 	near := func(run *liveSet, v uint64) bool {
 		lo, hi := run.deviceSpan()

@@ -114,7 +114,7 @@ func (s *Session) checker() (*checker, error) {
 		execs[i] = g.exec
 	}
 	m := engineMemory(s.spec, allocs)
-	if err := s.placeTensors(m); err != nil {
+	if err := errors.Join(m.checkChains(), s.placeTensors(m)); err != nil {
 		return nil, err
 	}
 	r, err := newResolver(s.spec)
@@ -193,11 +193,7 @@ func (c *checker) prepare() (err error) {
 		if err != nil {
 			return err
 		}
-		first := s.offset
-		if !c.spec.IsTensor(s.alloc) {
-			first -= t.At.Offset
-		}
-		c.fills[i] = &known{data: data, first: first}
+		c.fills[i] = &known{data: data, first: s.offset + s.shift}
 	}
 	for i := range c.spec.Contents {
 		if err := c.saveContent(&c.spec.Contents[i]); err != nil {

@@ -15,6 +15,7 @@ type span struct {
 	class        digest.Class
 	tensor       int    // index of the named tensor, noTensor where there is none
 	stride       uint64 // only every n-th chunk is looked at
+	shift        uint64 // from an offset to one in the tensor
 }
 
 const noTensor = -1
@@ -30,7 +31,7 @@ const checkedKV = 64 << 20
 // Page-locked and registered host memory belongs to it only where a graph refers to it: the engine reads results through
 // it, and what it holds beyond that reaches no graph.
 func spansOf(spec *graphir.Spec) []span {
-	used, kv := referenced(spec), kvBytes(spec)
+	used, kv, chains := referenced(spec), kvBytes(spec), spec.Chains()
 	var spans []span
 	for i, a := range spec.Allocations {
 		host := a.Kind == graphir.AllocPinned || a.Kind == graphir.AllocRegistered
@@ -38,14 +39,14 @@ func spansOf(spec *graphir.Spec) []span {
 			continue
 		}
 		if a.Divided {
-			spans = append(spans, dividedSpans(spec, uint32(i), kv)...)
+			spans = append(spans, dividedSpans(spec, chains, uint32(i), kv)...)
 			continue
 		}
-		spans = append(spans, divide(spec, uint32(i), kv)...)
+		spans = append(spans, divide(spec, chains, uint32(i), kv)...)
 	}
 	for i, g := range spec.Globals {
 		if object := spec.Object(graphir.SpaceGlobal, uint32(i)); used[object] && g.Size > 0 {
-			spans = append(spans, divide(spec, object, kv)...)
+			spans = append(spans, divide(spec, chains, object, kv)...)
 		}
 	}
 	return spans
@@ -53,17 +54,17 @@ func spansOf(spec *graphir.Spec) []span {
 
 // dividedSpans covers an allocation that a framework's allocator divides: its tensors, each wherever it lies, and the rest
 // where the blocks are known to be where they were.
-func dividedSpans(spec *graphir.Spec, alloc uint32, kv uint64) []span {
+func dividedSpans(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) []span {
 	var spans []span
 	for i := range spec.Tensors {
 		if t := &spec.Tensors[i]; t.At.Alloc == alloc && t.At.Space == graphir.SpaceAlloc {
-			spans = append(spans, flatten(spec.Object(graphir.SpaceTensor, uint32(i)), tensorLayers(t, i, 0, kv))...)
+			spans = append(spans, flatten(spec.Object(graphir.SpaceTensor, uint32(i)), tensorLayers(t, i, 0, 0, t.Size, kv))...)
 		}
 	}
 	if len(spec.BlockMap) == 0 {
 		return spans
 	}
-	for _, s := range divide(spec, alloc, kv) {
+	for _, s := range divide(spec, chains, alloc, kv) {
 		if s.tensor == noTensor {
 			spans = append(spans, s)
 		}
@@ -91,13 +92,14 @@ type role struct {
 	class  digest.Class
 	tensor int
 	stride uint64
+	shift  uint64 // from an offset in the object to one in the tensor
 }
 
 // divide cuts one allocation into spans: what the engine named comes before what was saved, and that before the default.
-func divide(spec *graphir.Spec, alloc uint32, kv uint64) []span {
+func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) []span {
 	size := spec.ObjectSize(alloc)
 	unnamed := func(from, size uint64, class digest.Class) layer {
-		return layer{from, from + size, role{class, noTensor, 1}}
+		return layer{from, from + size, role{class, noTensor, 1, 0}}
 	}
 	layers := []layer{unnamed(0, size, digest.Other)}
 	if int(alloc) < len(spec.Allocations) && spec.Allocations[alloc].Owner == graphir.OwnerGraph {
@@ -112,21 +114,27 @@ func divide(spec *graphir.Spec, alloc uint32, kv uint64) []span {
 			layers = append(layers, unnamed(c.Offset+u.Offset, u.Size, digest.Unstable))
 		}
 	}
-	for i, t := range spec.Tensors {
-		if t.At.Alloc != alloc {
+	for i := range spec.Tensors {
+		t := &spec.Tensors[i]
+		if t.At.Alloc == alloc && t.At.Offset+t.Size <= size {
+			layers = append(layers, tensorLayers(t, i, t.At.Offset, 0, t.Size, kv)...)
 			continue
 		}
-		layers = append(layers, tensorLayers(&t, i, t.At.Offset, kv)...)
+		for _, p := range spec.Parts(chains, t.At, t.Size) {
+			if p.Alloc == alloc {
+				layers = append(layers, tensorLayers(t, i, p.Offset, p.At, p.Size, kv)...)
+			}
+		}
 	}
 	return flatten(alloc, layers)
 }
 
-// tensorLayers is the tensor with the given index at an offset of its object.
-func tensorLayers(t *graphir.Tensor, index int, offset, kv uint64) []layer {
-	layers := []layer{{offset, offset + t.Size, role{classOf(t.Role), index, 1}}}
-	if head := kvHead(t, kv); head < t.Size {
+// tensorLayers is size bytes of the tensor with the given index, from its byte first on, at an offset of an object.
+func tensorLayers(t *graphir.Tensor, index int, offset, first, size, kv uint64) []layer {
+	layers := []layer{{offset, offset + size, role{classOf(t.Role), index, 1, first - offset}}}
+	if head := kvHead(t, kv); head < first+size {
 		tail := layers[0]
-		tail.from += head
+		tail.from += max(head, first) - first
 		tail.role.stride = (kv-checkedKV)/(checkedKV/4) + 1
 		layers = append(layers, tail)
 	}
@@ -163,7 +171,7 @@ func flatten(alloc uint32, layers []layer) []span {
 			spans[n-1].size += size
 			continue
 		}
-		spans = append(spans, span{alloc, cuts[i-1], size, top.class, top.tensor, top.stride})
+		spans = append(spans, span{alloc, cuts[i-1], size, top.class, top.tensor, top.stride, top.shift})
 		last = top
 	}
 	return spans

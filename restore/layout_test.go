@@ -37,15 +37,53 @@ func TestSpansOf(t *testing.T) {
 		Contents: []graphir.Content{{Alloc: 5, Offset: 16, Data: make([]byte, 32),
 			Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 6}}}, Unstable: []graphir.Range{{Offset: 8, Size: 4}}}},
 	}
+	back := func(n uint64) uint64 { return -n }
 	want := []span{
-		{0, 0, 40, digest.Weight, 0, 1}, {0, 40, 10, digest.Other, noTensor, 1}, {0, 50, 50, digest.KV, 1, 1},
-		{3, 0, 10, digest.Input, 2, 1}, {3, 10, 90, digest.Other, noTensor, 1},
-		{5, 0, 16, digest.Temporary, noTensor, 1}, {5, 16, 8, digest.Permanent, noTensor, 1}, {5, 24, 4, digest.Unstable, noTensor, 1},
-		{5, 28, 20, digest.Permanent, noTensor, 1}, {5, 48, 42, digest.Temporary, noTensor, 1}, {5, 90, 10, digest.Output, 3, 1},
-		{6, 0, 100, digest.Temporary, noTensor, 1},
+		{0, 0, 40, digest.Weight, 0, 1, 0}, {0, 40, 10, digest.Other, noTensor, 1, 0}, {0, 50, 50, digest.KV, 1, 1, back(50)},
+		{3, 0, 10, digest.Input, 2, 1, 0}, {3, 10, 90, digest.Other, noTensor, 1, 0},
+		{5, 0, 16, digest.Temporary, noTensor, 1, 0}, {5, 16, 8, digest.Permanent, noTensor, 1, 0}, {5, 24, 4, digest.Unstable, noTensor, 1, 0},
+		{5, 28, 20, digest.Permanent, noTensor, 1, 0}, {5, 48, 42, digest.Temporary, noTensor, 1, 0}, {5, 90, 10, digest.Output, 3, 1, back(90)},
+		{6, 0, 100, digest.Temporary, noTensor, 1, 0},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
+	}
+}
+
+// A tensor lies in each of the mappings that it spans, and a graph that points to one of them may reach all.
+func TestSpansOfChains(t *testing.T) {
+	mapping := func(behind uint32) graphir.Allocation {
+		return graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerGraph, Size: 100, Live: true, Behind: behind}
+	}
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{mapping(2), mapping(0), mapping(1)}, // in the order of addresses: 1, 0, 2
+		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Alloc: 1}}}}}},
+		Tensors:     []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Alloc: 1, Offset: 70}, Size: 150}},
+	}
+	want := []span{
+		{0, 0, 100, digest.Input, 0, 1, 30},
+		{1, 0, 70, digest.Temporary, noTensor, 1, 0}, {1, 70, 30, digest.Input, 0, 1, ^uint64(69)},
+		{2, 0, 20, digest.Input, 0, 1, 130}, {2, 20, 80, digest.Temporary, noTensor, 1, 0},
+	}
+	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("spans\n%+v, want\n%+v", got, want)
+	}
+	spec.Tensors, spec.Graphs = nil, nil
+	if got := spansOf(spec); len(got) != 0 {
+		t.Errorf("nothing refers to the mappings: %+v", got)
+	}
+}
+
+// Mappings that the engine made have to lie side by side where they did when recorded.
+func TestEngineChains(t *testing.T) {
+	mapping := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerEngine, Size: 0x100, Live: true}
+	spec := &graphir.Spec{Allocations: []graphir.Allocation{mapping, mapping}}
+	spec.Allocations[1].Behind = 1
+	for at, fits := range map[uint64]bool{0x1100: true, 0x1200: false, 0xf00: false} {
+		m := &memory{spec: spec, base: []uint64{0x1000, at}}
+		if err := m.checkChains(); (err == nil) != fits {
+			t.Errorf("mappings at 0x1000 and %#x: %v", at, err)
+		}
 	}
 }
 
@@ -147,7 +185,7 @@ func TestSaveContent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	permanent := span{0, 8, 24, digest.Permanent, noTensor, 1}
+	permanent := span{0, 8, 24, digest.Permanent, noTensor, 1, 0}
 	if got, want := string(c.saved[permanent]), "aaaaaaaabbbbbbbbbc\x00\x00\x00\x00\x00\x00"; len(c.saved) != 1 || got != want {
 		t.Errorf("saved %q in %d spans, want %q in one", got, len(c.saved), want)
 	}

@@ -37,12 +37,17 @@ func (m *memory) address(p graphir.Pointer) (uint64, error) {
 	return base + p.Offset, nil
 }
 
-// allocate makes every graph-owned allocation that something refers to, in recorded order.
+// allocate makes every graph-owned allocation that something refers to, in recorded order; mappings side by side are one.
 func (m *memory) allocate() error {
 	wanted := referenced(m.spec)
+	chains := m.spec.Chains()
 	for i, a := range m.spec.Allocations {
-		if a.Owner != graphir.OwnerGraph || !wanted[i] {
+		if a.Owner != graphir.OwnerGraph || !wanted[i] || !chains.First(uint32(i)) {
 			continue
+		}
+		behind := chains.Following(uint32(i))
+		for _, k := range behind {
+			a.Size += m.spec.Allocations[k].Size
 		}
 		addr, placed := placeExact(a)
 		var err error
@@ -54,8 +59,27 @@ func (m *memory) allocate() error {
 		}
 		m.base[i] = addr
 		m.owned = append(m.owned, uint32(i))
+		addr += m.spec.Allocations[i].Size
+		for _, k := range behind {
+			m.base[k] = addr
+			addr += m.spec.Allocations[k].Size
+		}
 	}
 	return m.allocateHost()
+}
+
+// checkChains demands of the engine's mappings what allocate gives the others: that they lie side by side where they did.
+func (m *memory) checkChains() error {
+	for i, a := range m.spec.Allocations {
+		if a.Behind == 0 || m.base[i] == 0 {
+			continue
+		}
+		before := a.Behind - 1
+		if want := m.base[before] + m.spec.Allocations[before].Size; m.base[i] != want {
+			return fmt.Errorf("compare mappings: allocation %d is at %#x, not behind allocation %d at %#x", i, m.base[i], before, want)
+		}
+	}
+	return nil
 }
 
 // referenced reports for each object whether a graph, a saved content or a named tensor refers to it. What nothing refers
@@ -64,13 +88,18 @@ func referenced(spec *graphir.Spec) []bool {
 	used := spec.Referred()
 	visit := func(p graphir.Pointer) { used[spec.Target(p)] = true }
 	for _, c := range spec.Contents {
-		used[spec.Object(c.Space, c.Alloc)] = true
+		visit(graphir.Pointer{Alloc: c.Alloc, Space: c.Space})
 		for _, f := range c.Fixups {
 			visit(f.Pointer)
 		}
 	}
 	for _, t := range spec.Tensors {
 		visit(t.At)
+	}
+	for i, chain := range spec.Chains() {
+		for _, k := range chain { // what a pointer's memory spans, nobody knows
+			used[k] = used[k] || used[i]
+		}
 	}
 	return used
 }

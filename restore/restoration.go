@@ -118,6 +118,9 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 
 	done = s.timings.start("resolve")
 	r := &restoration{memory: engineMemory(s.spec, allocs)}
+	if err := r.memory.checkChains(); err != nil {
+		return nil, &Fallback{SequenceMismatch, err}
+	}
 	fail := func(code Code, err error) (*restoration, *Fallback) {
 		return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}
 	}

@@ -120,6 +120,7 @@ type GraphSection struct {
 	EventStep   []uint32     `protobuf:"varint,20,rep,packed,name=event_step,json=eventStep,proto3" json:"event_step,omitempty"`
 	TensorMaps  []*TensorMap `protobuf:"bytes,21,rep,name=tensor_maps,json=tensorMaps,proto3" json:"tensor_maps,omitempty"`
 	AllocThread []uint32     `protobuf:"varint,23,rep,packed,name=alloc_thread,json=allocThread,proto3" json:"alloc_thread,omitempty"` // one an allocation; empty: all 0
+	AllocBehind []uint32     `protobuf:"varint,28,rep,packed,name=alloc_behind,json=allocBehind,proto3" json:"alloc_behind,omitempty"` // one an allocation; empty: all 0
 	BlockMap    []byte       `protobuf:"bytes,22,opt,name=block_map,json=blockMap,proto3" json:"block_map,omitempty"`                  // empty: no pointer depends on it; alloc_live has 2 added where the allocation is divided
 	// Version 3: row groups. Their bytes are elsewhere.
 	GroupGraphs   []uint32 `protobuf:"varint,24,rep,packed,name=group_graphs,json=groupGraphs,proto3" json:"group_graphs,omitempty"` // graphs in each group
@@ -310,6 +311,13 @@ func (x *GraphSection) GetTensorMaps() []*TensorMap {
 func (x *GraphSection) GetAllocThread() []uint32 {
 	if x != nil {
 		return x.AllocThread
+	}
+	return nil
+}
+
+func (x *GraphSection) GetAllocBehind() []uint32 {
+	if x != nil {
+		return x.AllocBehind
 	}
 	return nil
 }
@@ -1631,7 +1639,7 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\abuffers\x18\x02 \x01(\fR\abuffers\x12\x1b\n" +
 	"\tblob_data\x18\x03 \x03(\fR\bblobData\x12\x1d\n" +
 	"\n" +
-	"group_data\x18\x04 \x03(\fR\tgroupData\"\xff\a\n" +
+	"group_data\x18\x04 \x03(\fR\tgroupData\"\xa2\b\n" +
 	"\fGraphSection\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
 	"\astrings\x18\x02 \x03(\tR\astrings\x12\x1d\n" +
@@ -1662,7 +1670,8 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"event_step\x18\x14 \x03(\rR\teventStep\x12=\n" +
 	"\vtensor_maps\x18\x15 \x03(\v2\x1c.medusa.graphir.v1.TensorMapR\n" +
 	"tensorMaps\x12!\n" +
-	"\falloc_thread\x18\x17 \x03(\rR\vallocThread\x12\x1b\n" +
+	"\falloc_thread\x18\x17 \x03(\rR\vallocThread\x12!\n" +
+	"\falloc_behind\x18\x1c \x03(\rR\vallocBehind\x12\x1b\n" +
 	"\tblock_map\x18\x16 \x01(\fR\bblockMap\x12!\n" +
 	"\fgroup_graphs\x18\x18 \x03(\rR\vgroupGraphs\x12\x1d\n" +
 	"\n" +

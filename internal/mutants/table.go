@@ -236,6 +236,22 @@ var table = []mutant{
 		"if sha256.Sum256(image) != m.ImageSHA256 {", "if sha256.Sum256(image) == m.ImageSHA256 && len(image) == 0 {",
 		"./internal/e2e", "TestKernelsFromImages",
 	}, {
+		"boundary of two mappings", "materialize/liveness.go",
+		"if n == 1 && s.behind(s.byAddr[k+1], a) {", "if n == 2 {",
+		"./materialize", "TestMappingsSideBySide",
+	}, {
+		"block that begins in the mapping before", "materialize/blocks.go",
+		"append([]uint32{e.Alloc}, chains[e.Alloc]...)", "append([]uint32{e.Alloc}, chains[e.Alloc][:0]...)",
+		"./materialize", "TestBlockAcrossMappings",
+	}, {
+		"mappings of the engine side by side", "restore/memory.go",
+		"m.base[i] != want {", "m.base[i] < want {",
+		"./restore", "TestEngineChains",
+	}, {
+		"mappings of the capture phase in one piece", "restore/memory.go",
+		"m.base[k] = addr\n", "m.base[k] = addr + 2<<20\n",
+		"./internal/programs", "TestMemoryAcrossMappings",
+	}, {
 		"place of an image in a build", "restore/kernels.go",
 		"return want.DSOOffset == got.DSOOffset", "return true",
 		"./restore", "TestSameImage",

@@ -57,6 +57,8 @@ func (g *generator) buffers() {
 				b.Kind = Registered
 			case g.chance(120): // few: a mapping is 2 MiB at least, all of which is compared
 				b.Kind, b.Size = Mapped, 2<<20
+			case g.chance(80): // likewise
+				b.Kind, b.Size = Spanning, bytes
 			case g.chance(6):
 				b.Freed = 1 + g.IntN(3)
 				g.add(b)
@@ -96,7 +98,7 @@ func (g *generator) block(arena int) uint64 {
 	return n*(bytes+64) + 128
 }
 
-var kindNames = map[BufferKind]string{Device: "device", Pitch: "pitched", Async: "stream-ordered", Pool: "pool", Pinned: "pinned host", Registered: "registered host", Mapped: "mapped (VMM)", Block: "sub-allocated"}
+var kindNames = map[BufferKind]string{Device: "device", Pitch: "pitched", Async: "stream-ordered", Pool: "pool", Pinned: "pinned host", Registered: "registered host", Mapped: "mapped (VMM)", Spanning: "across two mappings", Block: "sub-allocated"}
 
 // pick is a buffer to compute on. It notes what kind of pointer it makes.
 func (g *generator) pick() int {

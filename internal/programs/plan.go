@@ -37,9 +37,10 @@ const (
 	Pool
 	Pinned
 	Registered
-	Mapped  // cuMemMap
-	Block   // a piece of the buffer Parent
-	Managed // only in programs that must be refused
+	Mapped   // cuMemMap
+	Spanning // across the boundary of two mappings
+	Block    // a piece of the buffer Parent
+	Managed  // only in programs that must be refused
 )
 
 // Buffer is memory of a program. Sizes and offsets are in bytes.

@@ -114,3 +114,20 @@ func TestPlansAreOrdered(t *testing.T) {
 func meet(a, b []int) bool {
 	return slices.ContainsFunc(a, func(x int) bool { return slices.Contains(b, x) })
 }
+
+// Few programs have memory across two mappings; these do.
+func TestMemoryAcrossMappings(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "programs-engine")
+	t.Setenv("LD_LIBRARY_PATH", testenv.Path(t, "build", "simulated"))
+	r := &programs.Runner{Build: testenv.Path(t, "build"), Dir: t.TempDir()}
+	var seeds []uint64
+	for seed := uint64(1); len(seeds) < 4; seed++ {
+		if plan := programs.New(seed); plan.Refused == "" && plan.Features["pointer: across two mappings"] {
+			seeds = append(seeds, seed)
+		}
+	}
+	out, err := r.Batch(t.Context(), seeds)
+	if err != nil || out.Restored != len(seeds) {
+		t.Errorf("%d of programs %d restored: %v, %v", out.Restored, seeds, out.Different, err)
+	}
+}

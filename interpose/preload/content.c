@@ -77,13 +77,15 @@ static void plan_alloc(struct plan *p, const struct alloc *a)
 {
 	bool marked = false;
 	for (size_t i = 0; i < n_blocks; i++) {
-		const struct range *b = &blocks[i];
-		uint64_t end = a->addr + a->size;
-		if (b->addr - a->addr >= a->size)
+		const struct range *b = &blocks[i]; /* it may begin in the mapping before, and end in the one behind */
+		uint64_t from = b->addr > a->addr ? b->addr : a->addr, end = a->addr + a->size;
+		if (b->addr + b->size < end)
+			end = b->addr + b->size;
+		if (from >= end)
 			continue;
 		marked = true;
 		if (b->live)
-			plan_piece(p, a, b->addr, b->size < end - b->addr ? b->addr + b->size : end);
+			plan_piece(p, a, from, end);
 	}
 	if (!marked)
 		plan_piece(p, a, a->addr, a->addr + a->size);

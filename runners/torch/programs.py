@@ -1,36 +1,40 @@
 """Random torch programs as an engine: each is captured as a graph of its own.
 
-In: a seed and a number of programs. Out: one JSON object, like engine.py. A program is a random sequence of operations over
-named tensors of random dtypes and shapes: elementwise, in-place, views, reductions, indexing, products, normalisations,
-concatenations, work on a second stream. What they compute does not matter; that every kind of parameter that torch passes
-to its kernels is captured and restored does.
+In: a seed, the number of the first program and how many. Out: one JSON object, like engine.py, with how often each kind of
+step was drawn. A program is a random sequence of operations and modules over named tensors of random dtypes and shapes, in
+place and not, over views, on several streams. What they compute does not matter; that every kind of parameter that torch
+passes to its kernels is captured and restored does.
 """
 
 import argparse
+import collections
+import gc
 import json
 import random
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 import medusa
 
-DTYPES = [torch.float32, torch.float16, torch.bfloat16]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.uint8]
 
 
 class Program:
-    """A plan drawn once, so that warm-up, triggering and capture run the same operations."""
+    """Drawn once, so that warm-up, triggering and capture run the same operations."""
 
     def __init__(self, number, seed, device):
         self.number = number
-        self.random = random.Random(f"{seed}/{number}")
-        r = self.random
-        self.dtype = r.choice(DTYPES)
+        r = self.random = random.Random(f"{seed}/{number}")
+        self.dtype, self.integer = r.choice(DTYPES), r.choice(INTEGERS)
         self.rows, self.width = r.randint(1, 40), 8 * r.randint(1, 48)
         self.length = r.randint(4, 24)
         self.seed = r.random()
         self.device = device
-        self.side = torch.cuda.Stream(device)
+        self.streams = [torch.cuda.Stream(device, priority=r.choice([0, -1])) for _ in range(r.randint(0, 3))]
+        self.drawn = collections.Counter()
 
     def allocate(self, session):
         def make(name, shape, role, dtype=self.dtype, **bounds):
@@ -38,87 +42,166 @@ class Program:
             session.tensor(f"{self.number}.{name}", t, role, **bounds)
             return t
 
-        self.x = make("x", (self.rows, self.width), medusa.INPUT)
-        self.y = make("y", (self.rows, self.width), medusa.INPUT)
+        shape = (self.rows, self.width)
+        self.x, self.y = (make(name, shape, medusa.INPUT) for name in "xy")
+        self.counts = make("counts", shape, medusa.INPUT, self.integer, lo=0, hi=100)
         self.index = make("index", (self.rows,), medusa.INPUT, torch.int64, lo=0, hi=self.rows)
         self.weight = make("weight", (self.width, self.width), medusa.WEIGHT)
         self.bias = make("bias", (self.width,), medusa.WEIGHT)
-        self.state = make("state", (self.rows, self.width), medusa.KV)
-        self.out = make("out", (self.rows, self.width), medusa.OUTPUT)
+        self.state = make("state", shape, medusa.KV)
+        self.out = make("out", shape, medusa.OUTPUT)
+        with torch.device("meta"):
+            self.modules = nn.ModuleList(self.random.choice(MODULES)(self) for _ in range(self.random.randint(1, 3)))
+        self.modules = self.modules.to(self.dtype).to_empty(device=self.device).eval()
+        for name, t in self.modules.state_dict().items():
+            session.tensor(f"{self.number}.modules.{name}", t, medusa.WEIGHT)
 
     def load(self):
-        for t in (self.x, self.y, self.weight, self.bias, self.state, self.out, self.index):
+        tensors = [self.x, self.y, self.counts, self.index, self.weight, self.bias, self.state, self.out]
+        for t in [*tensors, *self.modules.state_dict().values()]:
             t.copy_(torch.zeros(t.shape, dtype=t.dtype))
 
     def run(self):
         r = random.Random(self.seed)
-        forked = False
-        live = [self.x, self.y, self.state]
+        main = torch.cuda.current_stream()
+        live = [(self.x, main), (self.y, main), (self.state, main)]
+        self.drawn.clear()
+        forked = []
         for _ in range(self.length):
-            a, b = r.choice(live), r.choice(live)
-            name = r.choice(OPERATIONS)
-            if name == "side_stream" and not forked:
-                forked = True
-                self.side.wait_stream(torch.cuda.current_stream())
-                with torch.cuda.stream(self.side):
-                    c = torch.tanh(a) * 2
-                torch.cuda.current_stream().wait_stream(self.side)
-            else:
-                c = self.operation(name, a, b, r)
-            live.append(c)
-        self.out.copy_(live[-1])
-
-    def operation(self, name, a, b, r):
-        n = a.shape[0]
-        return {
-            "add": lambda: a + b,
-            "scalar": lambda: a * r.uniform(-2, 2) + r.randint(-3, 3),
-            "where": lambda: torch.where(a > b, a, b),
-            "gelu": lambda: F.gelu(a),
-            "silu": lambda: F.silu(a) * b,
-            "in_place": lambda: self.state.add_(a).clamp_(-1, 1),
-            "strided": lambda: a[:, ::2].repeat_interleave(2, 1) + b,
-            "transposed": lambda: (a.t().contiguous().t() + b.flip(1)),
-            "mean": lambda: a - a.mean(-1, keepdim=True),
-            "column_sum": lambda: a + b.sum(0),
-            "softmax": lambda: torch.softmax(a.float(), -1).to(a.dtype),
-            "layer_norm": lambda: F.layer_norm(a, (self.width,), self.bias, self.bias),
-            "linear": lambda: F.linear(a, self.weight, self.bias),
-            "matmul": lambda: a @ self.weight,
-            "batched": lambda: torch.bmm(a.view(n, 1, -1), self.weight.expand(n, -1, -1)).view(n, -1),
-            "gather": lambda: a[self.index],
-            "scatter": lambda: self.state.index_copy_(0, self.index, b.clone()),
-            "cat": lambda: torch.cat([a, b], 1)[:, : self.width] + b,
-            "cumsum": lambda: torch.cumsum(a, -1),
-            "convert": lambda: (a.float() ** 2).to(a.dtype),
-            "sort": lambda: a + torch.argmax(b, -1, keepdim=True),
-            "attention": lambda: F.scaled_dot_product_attention(*(t.view(1, n, -1, 8).transpose(1, 2) for t in (a, b, a)))
-            .transpose(1, 2)
-            .reshape(n, -1),
-            "fill": lambda: a + torch.zeros_like(b),
-            "side_stream": lambda: a - b,
-        }[name]()
+            (a, of_a), (b, of_b) = r.choice(live), r.choice(live)
+            stream = r.choice([main, *self.streams])
+            if stream is not main and stream not in forked:
+                forked.append(stream)
+                stream.wait_stream(main)
+            for other in {of_a, of_b}:
+                if other is not stream:
+                    stream.wait_stream(other)
+            name = r.choice(list(OPERATIONS))
+            with torch.cuda.stream(stream):
+                live.append((OPERATIONS[name](self, a, b, r), stream))
+            self.drawn.update([name, "another stream"] if stream is not main else [name])
+        for stream in forked:
+            main.wait_stream(stream)
+        self.out.copy_(live[-1][0])
+        self.drawn.update(["dtype " + str(self.dtype)])
 
 
-OPERATIONS = [
-    "add", "scalar", "where", "gelu", "silu", "in_place", "strided", "transposed", "mean", "column_sum", "softmax", "layer_norm",
-    "linear", "matmul", "batched", "gather", "scatter", "cat", "cumsum", "convert", "sort", "attention", "fill", "side_stream",
+def attention(p, a, b, r):
+    q, k, v = (t.view(1, len(t), -1, 8).transpose(1, 2) for t in (a, b, a))
+    return F.scaled_dot_product_attention(q, k, v, is_causal=r.random() < 0.5).transpose(1, 2).reshape(len(a), -1)
+
+
+def module(p, a, b, r):
+    m = r.choice(list(p.modules))
+    if isinstance(m, nn.Embedding):
+        return m(p.index)
+    if isinstance(m, nn.MultiheadAttention):
+        return m(a[None], b[None], a[None], need_weights=False)[0][0]
+    return m(a.view(1, *a.shape))[0] if isinstance(m, nn.GroupNorm | nn.Conv1d) else m(a)
+
+
+def view_in_place(p, a, b, r):
+    """Writes part of the state through a view of it."""
+    start = r.randrange(p.width)
+    view = r.choice([p.state[:, start:], p.state.t()[start:].t(), p.state.view(-1)[start:].view(1, -1), p.state[::2]])
+    view.mul_(r.uniform(-1, 1)).add_(a[0, 0].clone())
+    return p.state.clone()
+
+
+def integers(p, a, b, r):
+    n = p.counts * r.randint(1, 5) + a.to(p.integer)
+    n = r.choice([lambda: n & 7, lambda: n | 1, lambda: n.bitwise_xor(n), lambda: n // 3, lambda: n.clamp(1, 9), lambda: (n > 2).to(n.dtype)])()
+    return n.to(p.dtype) + b
+
+
+def windows(p, a, b, r):
+    """Overlapping and repeated elements: strides that no contiguous tensor has."""
+    size = min(p.width, 8)
+    return r.choice([
+        lambda: a + b.unfold(1, size, 1).sum(-1).mean(1, keepdim=True),
+        lambda: a + b[:1].expand_as(a),
+        lambda: a + torch.as_strided(b, a.shape, (1, 1)),
+        lambda: a + b[:, :1].expand(-1, p.width).contiguous(),
+    ])()
+
+
+OPERATIONS = {
+    "add": lambda p, a, b, r: a + b,
+    "scalar": lambda p, a, b, r: a * r.uniform(-2, 2) + r.randint(-3, 3),
+    "alpha": lambda p, a, b, r: torch.add(a, b, alpha=r.randint(1, 9)),
+    "where": lambda p, a, b, r: torch.where(a > b, a, b),
+    "mask": lambda p, a, b, r: a.masked_fill(b < 0, r.uniform(-1, 1)),
+    "gelu": lambda p, a, b, r: F.gelu(a, approximate=r.choice(["none", "tanh"])),
+    "silu": lambda p, a, b, r: F.silu(a) * b,
+    "power": lambda p, a, b, r: torch.pow(a, r.choice([2, 3, 0.5])) + b.exp(),
+    "in place": lambda p, a, b, r: p.state.add_(a).clamp_(-1, 1),
+    "view in place": view_in_place,
+    "strided": lambda p, a, b, r: a[:, ::2].repeat_interleave(2, 1) + b,
+    "transposed": lambda p, a, b, r: a.t().contiguous().t() + b.flip(1),
+    "windows": windows,
+    "roll": lambda p, a, b, r: torch.roll(a, r.randint(1, 5), r.randint(0, 1)),
+    "pad": lambda p, a, b, r: F.pad(a, (1, 1))[:, 1:-1] + b,
+    "mean": lambda p, a, b, r: a - a.mean(-1, keepdim=True),
+    "column sum": lambda p, a, b, r: a + b.sum(0),
+    "norm": lambda p, a, b, r: a / (1 + torch.linalg.vector_norm(b.float(), dim=-1, keepdim=True)).to(a.dtype),
+    "extremes": lambda p, a, b, r: a + b.amax(-1, keepdim=True) - b.amin(),
+    "softmax": lambda p, a, b, r: torch.softmax(a.float(), -1).to(a.dtype),
+    "log softmax": lambda p, a, b, r: torch.log_softmax(a, r.randint(0, 1)),
+    "layer norm": lambda p, a, b, r: F.layer_norm(a, (p.width,), p.bias, p.bias),
+    "linear": lambda p, a, b, r: F.linear(a, p.weight, p.bias),
+    "product": lambda p, a, b, r: a @ p.weight,
+    "scaled product": lambda p, a, b, r: torch.addmm(b, a, p.weight, beta=r.uniform(0, 1), alpha=r.uniform(0, 1)),
+    "batched": lambda p, a, b, r: torch.bmm(a.view(len(a), 1, -1), p.weight.expand(len(a), -1, -1)).view(len(a), -1),
+    "einsum": lambda p, a, b, r: torch.einsum("nw,wv->nv", a, p.weight),
+    "gather": lambda p, a, b, r: a[p.index],
+    "gather columns": lambda p, a, b, r: a.gather(1, p.index[:, None].remainder(p.width).expand(-1, p.width)),
+    "scatter": lambda p, a, b, r: p.state.index_copy_(0, p.index, b.clone()),
+    "index put": lambda p, a, b, r: p.state.index_put_((p.index, p.index.remainder(p.width)), a[:, 0].clone()),
+    "cat": lambda p, a, b, r: torch.cat([a, b], 1)[:, : p.width] + b,
+    "stack": lambda p, a, b, r: torch.stack([a, b, a]).sum(0),
+    "chunks": lambda p, a, b, r: torch.cat(a.chunk(2, 1)[::-1], 1) + b,
+    "cumsum": lambda p, a, b, r: torch.cumsum(a, r.randint(0, 1)),
+    "convert": lambda p, a, b, r: (a.float() ** 2).to(a.dtype),
+    "integers": integers,
+    "arg": lambda p, a, b, r: a + torch.argmax(b, -1, keepdim=True),
+    "top": lambda p, a, b, r: a + torch.topk(b, min(4, p.width), -1).values.sum(-1, keepdim=True),
+    "sort": lambda p, a, b, r: torch.sort(a, -1).values,
+    "triangle": lambda p, a, b, r: a.tril() + b.triu(1),
+    "range": lambda p, a, b, r: a + torch.arange(p.width, device=a.device, dtype=a.dtype),
+    "attention": attention,
+    "module": module,
+    "fill": lambda p, a, b, r: a + torch.zeros_like(b) + torch.full_like(b, r.uniform(0, 1)),
+}
+
+MODULES = [
+    lambda p: nn.Linear(p.width, p.width, bias=p.random.random() < 0.5),
+    lambda p: nn.Sequential(nn.Linear(p.width, 2 * p.width), p.random.choice([nn.ReLU, nn.SiLU, nn.GELU])(), nn.Linear(2 * p.width, p.width)),
+    lambda p: nn.Sequential(nn.Linear(p.width, 2 * p.width), nn.GLU()),
+    lambda p: nn.LayerNorm(p.width, bias=p.random.random() < 0.5),
+    lambda p: nn.RMSNorm(p.width),
+    lambda p: nn.GroupNorm(1, p.rows),
+    lambda p: nn.Conv1d(p.rows, p.rows, 3, padding=1),
+    lambda p: nn.Embedding(p.rows, p.width),
+    lambda p: nn.MultiheadAttention(p.width, p.width // 8, batch_first=True),
+    lambda p: nn.PReLU(),
 ]
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--first", type=int, default=1)
     p.add_argument("--programs", type=int, default=20)
     p.add_argument("--seed", default="1")
     p.add_argument("--places", help="file that receives where named tensors and restored graphs lie")
     args = p.parse_args()
     device = torch.device("cuda", 0)
     torch.cuda.set_device(device)
+    torch.backends.cudnn.enabled = any(torch._C._cudnn.getRuntimeVersion())  # 0.0.0: a stand-in, which convolves nothing
     session, graphs, restored = medusa.Session(), {}, None
     free, total = torch.cuda.mem_get_info()
-    session.identify({"engine.name": "torch-programs", "engine.args": f"{args.programs} {args.seed}"})
+    session.identify({"engine.name": "torch-programs", "engine.args": f"{args.first} {args.programs} {args.seed}"})
     session.phase("structure")
-    programs = {i: Program(i, args.seed, device) for i in range(1, args.programs + 1)}
+    programs = {i: Program(i, args.seed, device) for i in range(args.first, args.first + args.programs)}
     for program in programs.values():
         program.allocate(session)
     session.phase("kv_cache")
@@ -129,6 +212,7 @@ def main():
         program.load()
     for batch in session.triggers():
         session.trigger(programs[batch].run)
+    gc.freeze()  # torch collects garbage before each capture, which takes its time with the tensors of all programs
     if session.restoring:
         session.phase("capture")
         restored = session.graphs()
@@ -149,6 +233,7 @@ def main():
         "torch": torch.__version__,
         "start": "restored" if restored else "native",
         "graphs": len(restored or graphs),
+        "drawn": sum((program.drawn for program in programs.values()), collections.Counter()),
     }))
     session.close()
 

@@ -127,7 +127,10 @@ func (p *program) make(i int, b *programs.Buffer) error {
 			err = memHostRegister.Call(uintptr(got.at), size, 2)
 		}
 	case programs.Mapped:
-		got.at, err = p.e.mapped(b.Size)
+		got.at, err = p.e.mapped(b.Size, 1)
+	case programs.Spanning:
+		got.at, err = p.e.mapped(mappingBytes, 2)
+		got.at += mappingBytes - b.Size/2
 	case programs.Managed:
 		err = memAllocManaged.Call(out, size, 1)
 	case programs.Block:
@@ -137,8 +140,10 @@ func (p *program) make(i int, b *programs.Buffer) error {
 	return err
 }
 
-// mapped reserves addresses and maps memory of the device there.
-func (e *engine) mapped(size uint64) (uint64, error) {
+const mappingBytes = 2 << 20 // the least that can be mapped
+
+// mapped reserves addresses and maps pieces of device memory there, one behind the other.
+func (e *engine) mapped(size, pieces uint64) (uint64, error) {
 	c, err := alloc[struct {
 		at, handle uint64
 		prop       [8]uint32 // CUmemAllocationProp: pinned, of device 0
@@ -149,16 +154,18 @@ func (e *engine) mapped(size uint64) (uint64, error) {
 	}
 	c.prop[0], c.prop[2] = 1, 1
 	c.access[0], c.access[2] = 1, 3
-	if err := memReserve.Call(uintptr(unsafe.Pointer(&c.at)), uintptr(size), 0, 0, 0); err != nil {
+	if err := memReserve.Call(uintptr(unsafe.Pointer(&c.at)), uintptr(size*pieces), 0, 0, 0); err != nil {
 		return 0, err
 	}
-	if err := memCreate.Call(uintptr(unsafe.Pointer(&c.handle)), uintptr(size), uintptr(unsafe.Pointer(&c.prop)), 0); err != nil {
-		return 0, err
+	for i := range pieces {
+		if err := memCreate.Call(uintptr(unsafe.Pointer(&c.handle)), uintptr(size), uintptr(unsafe.Pointer(&c.prop)), 0); err != nil {
+			return 0, err
+		}
+		if err := memMap.Call(uintptr(c.at+i*size), uintptr(size), 0, uintptr(c.handle), 0); err != nil {
+			return 0, err
+		}
 	}
-	if err := memMap.Call(uintptr(c.at), uintptr(size), 0, uintptr(c.handle), 0); err != nil {
-		return 0, err
-	}
-	return c.at, memSetAccess.Call(uintptr(c.at), uintptr(size), uintptr(unsafe.Pointer(&c.access)), 1)
+	return c.at, memSetAccess.Call(uintptr(c.at), uintptr(size*pieces), uintptr(unsafe.Pointer(&c.access)), 1)
 }
 
 func (p *program) release(i int) error {

@@ -92,13 +92,6 @@ EXPORT int cublasGemmEx(struct handle *h, int ta, int tb, int m, int n, int k, c
 	return product(h, m, n, k, a, b, c, c_type, 1);
 }
 
-EXPORT int cublasSgemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, const float *alpha, const float *a, int lda,
-                          const float *b, int ldb, const float *beta, float *c, int ldc)
-{
-	(void)ta, (void)tb, (void)alpha, (void)lda, (void)ldb, (void)beta, (void)ldc;
-	return product(h, m, n, k, a, b, c, 0, 1);
-}
-
 EXPORT int cublasGemmStridedBatchedEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha,
                                       const void *a, int a_type, int lda, long long stride_a, const void *b, int b_type,
                                       int ldb, long long stride_b, const void *beta, void *c, int c_type, int ldc,
@@ -109,11 +102,22 @@ EXPORT int cublasGemmStridedBatchedEx(struct handle *h, int ta, int tb, int m, i
 	return product(h, m, n, k, a, b, c, c_type, batch);
 }
 
-EXPORT int cublasSgemmStridedBatched(struct handle *h, int ta, int tb, int m, int n, int k, const float *alpha,
-                                     const float *a, int lda, long long stride_a, const float *b, int ldb,
-                                     long long stride_b, const float *beta, float *c, int ldc, long long stride_c, int batch)
-{
-	(void)ta, (void)tb, (void)alpha, (void)lda, (void)stride_a, (void)ldb, (void)stride_b, (void)beta, (void)ldc;
-	(void)stride_c;
-	return product(h, m, n, k, a, b, c, 0, batch);
-}
+/* Single and double precision have calls of their own, with equal arguments; type is the library's number for it. */
+#define TYPED(letter, real, type) \
+	EXPORT int cublas##letter##gemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, const real *alpha, const real *a, \
+	                                   int lda, const real *b, int ldb, const real *beta, real *c, int ldc) \
+	{ \
+		(void)ta, (void)tb, (void)alpha, (void)lda, (void)ldb, (void)beta, (void)ldc; \
+		return product(h, m, n, k, a, b, c, type, 1); \
+	} \
+	EXPORT int cublas##letter##gemmStridedBatched(struct handle *h, int ta, int tb, int m, int n, int k, const real *alpha, \
+	                                              const real *a, int lda, long long stride_a, const real *b, int ldb, \
+	                                              long long stride_b, const real *beta, real *c, int ldc, \
+	                                              long long stride_c, int batch) \
+	{ \
+		(void)ta, (void)tb, (void)alpha, (void)lda, (void)stride_a, (void)ldb, (void)stride_b, (void)beta, (void)ldc; \
+		(void)stride_c; \
+		return product(h, m, n, k, a, b, c, type, batch); \
+	}
+TYPED(S, float, 0)
+TYPED(D, double, 1)

@@ -21,13 +21,16 @@
 #define SHAPE ".param .u32 m, .param .u32 n, .param .u32 k, .param .u64 batch"
 
 static const char tiles_ptx[] = HEAD
+	KERNEL("medusa_gemm_128x128_f64", POINTERS ", " SHAPE)
 	KERNEL("medusa_gemm_128x128_f32", POINTERS ", " SHAPE)
 	KERNEL("medusa_gemm_128x128_f16", POINTERS ", " SHAPE)
 	KERNEL("medusa_gemm_128x128_bf16", POINTERS ", " SHAPE)
+	KERNEL("medusa_gemm_64x64_f64", POINTERS ", " SHAPE)
 	KERNEL("medusa_gemm_64x64_f32", POINTERS ", " SHAPE)
 	KERNEL("medusa_gemm_64x64_f16", POINTERS ", " SHAPE)
 	KERNEL("medusa_gemm_64x64_bf16", POINTERS ", " SHAPE);
 static const char splitk_ptx[] = HEAD
+	KERNEL("medusa_gemm_splitk_f64", POINTERS ", " SHAPE ", .param .u64 workspace, .param .u64 semaphores")
 	KERNEL("medusa_gemm_splitk_f32", POINTERS ", " SHAPE ", .param .u64 workspace, .param .u64 semaphores")
 	KERNEL("medusa_gemm_splitk_f16", POINTERS ", " SHAPE ", .param .u64 workspace, .param .u64 semaphores")
 	KERNEL("medusa_gemm_splitk_bf16", POINTERS ", " SHAPE ", .param .u64 workspace, .param .u64 semaphores");
@@ -87,8 +90,8 @@ static CUresult function(const char *image, CUlibrary *lib, const char *name, CU
 
 static const char *element_name(int type)
 {
-	enum { R_32F = 0, R_16F = 2, R_16BF = 14 };
-	return type == R_32F ? "f32" : type == R_16F ? "f16" : type == R_16BF ? "bf16" : NULL;
+	enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14 };
+	return type == R_32F ? "f32" : type == R_64F ? "f64" : type == R_16F ? "f16" : type == R_16BF ? "bf16" : NULL;
 }
 
 int gemm_launch(const struct product *p)

@@ -32,7 +32,7 @@ class Memory:
     """Live allocations of one moment, and the tensors that lie in them."""
 
     def __init__(self, live, tensors):
-        self.live = sorted(live)
+        self.live = side_by_side(live)
         self.bases = [base for base, _, _ in self.live]
         self.tensors = sorted((addr, size, name) for name, (addr, size) in tensors.items())
         self.starts = [addr for addr, _, _ in self.tensors]
@@ -49,6 +49,17 @@ class Memory:
         if t >= 0 and word - self.tensors[t][0] < self.tensors[t][1]:
             return ("tensor", self.tensors[t][2], word - self.tensors[t][0])
         return ("memory", key, word - base, size)
+
+
+def side_by_side(live):
+    """Mappings without a gap between them are one range, which tensors may span; a restored process has it in one piece."""
+    ranges = []
+    for base, size, key in sorted(live):
+        if ranges and key.startswith("vmm") and ranges[-1][2].startswith("vmm") and sum(ranges[-1][:2]) == base:
+            ranges[-1] = (ranges[-1][0], ranges[-1][1] + size, ranges[-1][2])
+        else:
+            ranges.append((base, size, key))
+    return ranges
 
 
 def read(truth, places):

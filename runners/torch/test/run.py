@@ -6,6 +6,8 @@ differs.
 """
 
 import argparse
+import collections
+import dataclasses
 import json
 import os
 import shutil
@@ -18,6 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINE = os.path.join(HERE, "..", "engine.py")
 CHECKPOINT = os.path.join(HERE, "..", "checkpoint.py")
 PROGRAMS = os.path.join(HERE, "..", "programs.py")
+BATCH = 100  # programs a process
 
 
 def arguments():
@@ -34,17 +37,18 @@ def arguments():
 
 
 class Runs:
-    def __init__(self, args, name, engine):
+    def __init__(self, args, case):
         self.args = args
-        self.folder = os.path.join(os.path.abspath(args.work), name)
+        self.env = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} if case.expandable else {}
+        self.folder = os.path.join(os.path.abspath(args.work), case.name)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
-        self.engine = [sys.executable, os.path.join(HERE, "engine_run.py"), self.folder, os.path.abspath(args.python), *engine]
+        self.engine = [sys.executable, os.path.join(HERE, "engine_run.py"), self.folder, os.path.abspath(args.python), *case.engine]
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def run(self, name, command, extra=()):
+    def run(self, name, command):
         build = os.path.abspath(self.args.build)
         env = dict(os.environ)
         env.update(
@@ -53,8 +57,8 @@ class Runs:
             HF_HUB_OFFLINE="1",
             TRITON_CACHE_DIR=self.path("triton"),
             SIMGPU_MACHINE_CODE="no-op",
+            **self.env,
         )
-        env.update(extra)
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{self.args.title}: {name}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
@@ -64,18 +68,32 @@ class Runs:
     def engine_run(self, name, before=()):
         return json.loads(self.run(name, [*before, *self.engine]).splitlines()[-1])
 
+    def mappings(self, name):
+        with open(self.path(name + ".truth"), encoding="utf-8") as f:
+            return sum(line.startswith("alloc\t") and "\tvmm\t" in line for line in f)
+
     def graphs(self, name):
         return read(self.path(name + ".truth"), self.path(name + ".places"))
 
 
-def compare(args, name, engine, prepare=None):
-    """One engine: started natively, materialized, restored in a new process. Returns the comparison and what the restored
-    engine reported."""
+@dataclasses.dataclass
+class Case:
+    """One engine that is to be compared."""
+
+    name: str
+    engine: list
+    prepare: list | None = None  # arguments of what makes its files
+    expandable: bool = False
+
+
+def compare(args, case):
+    """One engine: started natively, materialized, restored in a new process. Returns the comparison and what the native and
+    the restored engine reported."""
     medusa = os.path.join(os.path.abspath(args.build), "medusa")
-    runs = Runs(args, name, engine)
-    if prepare:
-        runs.run("native", [os.path.abspath(args.python), *prepare])
-    artifact = runs.path(name + ".medusa")
+    runs = Runs(args, case)
+    if case.prepare:
+        runs.run("native", [os.path.abspath(args.python), *case.prepare])
+    artifact = runs.path(case.name + ".medusa")
     native = runs.engine_run("native")
     print(runs.run("materialize", [medusa, "materialize", "-o", artifact, "--", *runs.engine]))
     restored = runs.engine_run("restored", [medusa, "restore", "--strict", artifact, "--"])
@@ -87,10 +105,16 @@ def compare(args, name, engine, prepare=None):
     c.run([runs.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], runs.graphs("restore"))
     if not c.third_party or not c.pointers:
         c.differ("nothing was compared")
+    if case.expandable and not runs.mappings("restore"):
+        c.differ("expandable segments: torch mapped no memory")
     for d in c.differences[:20]:
         print("difference:", d)
-    print(f"{name}: graphs={c.graphs} nodes={c.nodes} pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten}")
-    return c, restored
+    print(
+        f"{case.name}: graphs={c.graphs} nodes={c.nodes} pointers={c.pointers} constant_bytes={c.constants} "
+        f"varying_bytes={c.unwritten}",
+        flush=True,
+    )
+    return c, native, restored
 
 
 def shape(name):
@@ -98,26 +122,39 @@ def shape(name):
     return [ENGINE, "--preset", name, "--layers", "2", "--vocabulary", "2000", "--batch-sizes", "1,8", "--tokens", "2"]
 
 
+def programs(args):
+    """Random programs, so many in a process: importing torch costs more than a program does."""
+    for first in range(1, args.programs + 1, BATCH):
+        count = min(BATCH, args.programs + 1 - first)
+        engine = [PROGRAMS, "--first", str(first), "--programs", str(count), "--seed", args.seed]
+        yield Case(f"programs-{first}", engine, expandable=first // BATCH % 2 == 1)
+
+
 def cases(args):
-    """(name, engine, what prepares it) of each case."""
     if args.programs:
-        return [("programs", [PROGRAMS, "--programs", str(args.programs), "--seed", args.seed], None)]
+        return list(programs(args))
     if args.shapes:
-        return [(name, shape(name), None) for name in args.shapes.split(",")]
+        return [Case(name, shape(name)) for name in args.shapes.split(",")]
     folder = os.path.join(os.path.abspath(args.work), "checkpoint-files")
     shutil.rmtree(folder, ignore_errors=True)
     model = [ENGINE, "--model", folder, "--triton-norms", "--prompt", "to be", "--prompt", "or not", "--batch-sizes", "1,2,4,8", "--tokens", "2"]
-    return [("checkpoint", model, [CHECKPOINT, folder, "--shards", "3"]), ("falcon-7b", shape("falcon-7b"), None)]
+    return [
+        Case("checkpoint", model, [CHECKPOINT, folder, "--shards", "3"]),
+        Case("checkpoint-expandable", model, expandable=True),
+        Case("falcon-7b", shape("falcon-7b")),
+    ]
 
 
 def main():
     args = arguments()
-    done = [compare(args, *case) for case in cases(args)]
-    differences = sum(len(c.differences) for c, _ in done)
-    device, torch = done[0][1]["device"], done[0][1]["torch"]
-    graphs, nodes, third_party = (sum(getattr(c, what) for c, _ in done) for what in ("graphs", "nodes", "third_party"))
+    done = [compare(args, case) for case in cases(args)]
+    differences = sum(len(c.differences) for c, _, _ in done)
+    device, torch = done[0][2]["device"], done[0][2]["torch"]
+    graphs, nodes, third_party = (sum(getattr(c, what) for c, _, _ in done) for what in ("graphs", "nodes", "third_party"))
     print("third-party kernels run as no-ops here: what is compared is what was captured, not what it computes")
     if args.programs:
+        drawn = sum((collections.Counter(native["drawn"]) for _, native, _ in done), collections.Counter())
+        print("drawn:", ", ".join(f"{what} {n}" for what, n in sorted(drawn.items())))
         print(f"torch-programs: {graphs} differences: {differences}")
     else:
         print(

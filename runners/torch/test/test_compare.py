@@ -27,10 +27,14 @@ class Process:
         self.sizes = {"big": 1 << 20, "small": 4096, "pool": 1 << 16}
         self.index = {"big": 0, "small": 1, "pool": index}
         self.restored = {}
+        self.mappings = {}  # sizes of the pieces that an allocation is mapped in
         self.tensors = {"weights": (at["big"], 1 << 20), "input": (at["small"], 64)}
 
     def graphs(self):
-        lines = [f"alloc\t0\t{self.index[n]}\tdevice\t{self.at[n]:#x}\t{self.sizes[n]}" for n in self.at]
+        lines = [f"alloc\t0\t{self.index[n]}\tdevice\t{self.at[n]:#x}\t{self.sizes[n]}" for n in self.at if n not in self.mappings]
+        for n, sizes in self.mappings.items():
+            starts = [self.at[n] + sum(sizes[:i]) for i in range(len(sizes))]
+            lines += [f"alloc\t0\t{100 + i}\tvmm\t{at:#x}\t{size}" for i, (at, size) in enumerate(zip(starts, sizes))]
         params = ",".join(f"{8 * i}:{word(w)}" for i, w in enumerate(self.words[:2]))
         struct = "".join(word(w) for w in self.words[2:])
         lines += [
@@ -90,6 +94,17 @@ class TestComparison(unittest.TestCase):
         for name, change in changes.items():
             with self.subTest(name):
                 self.assertTrue(compare(change).differences)
+
+    def test_mappings_side_by_side(self):
+        """Memory that is mapped piece by piece is one range, whatever the pieces."""
+
+        def mapped(*sizes):
+            return lambda p: p.mappings.update(pool=sizes)
+
+        natives = lambda *processes: [mapped(1 << 15, 1 << 15)(p) for p in processes]
+        self.assertEqual(compare(mapped(1 << 16), natives).differences, [])
+        self.assertEqual(compare(mapped(1 << 14, 3 << 14), natives).differences, [])
+        self.assertTrue(compare(mapped(1 << 15), natives).differences)
 
     def left_behind(self, offsets, restored):
         """What a stack held of earlier calls, in the last word of the struct: offsets in the pool, None for no address."""

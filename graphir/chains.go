@@ -1,0 +1,100 @@
+package graphir
+
+import "fmt"
+
+// A framework may map one range of addresses piece by piece (PyTorch's expandable segments), each piece an allocation of its
+// own, and place tensors across them. Mappings that lay directly behind each other in both recordings are a chain, and
+// every process has to have them so.
+
+// Chains lists, for each mapping that is part of a chain, all of that chain in the order of addresses.
+type Chains map[uint32][]uint32
+
+// Chains finds the chains among the allocations.
+func (s *Spec) Chains() Chains {
+	next := map[uint32]uint32{}
+	for i, a := range s.Allocations {
+		if a.Behind != 0 {
+			next[a.Behind-1] = uint32(i)
+		}
+	}
+	chains := Chains{}
+	for first := range next {
+		if int64(first) >= int64(len(s.Allocations)) || s.Allocations[first].Behind != 0 {
+			continue
+		}
+		chain := []uint32{first}
+		for i, more := next[first]; more && len(chain) <= len(next); i, more = next[i] {
+			chain = append(chain, i)
+		}
+		for _, i := range chain {
+			chains[i] = chain
+		}
+	}
+	return chains
+}
+
+// Following returns the mappings behind one, nearest first.
+func (c Chains) Following(alloc uint32) []uint32 {
+	chain := c[alloc]
+	for k, i := range chain {
+		if i == alloc {
+			return chain[k+1:]
+		}
+	}
+	return nil
+}
+
+// First reports whether the allocation is no mapping behind another.
+func (c Chains) First(alloc uint32) bool { return c[alloc] == nil || c[alloc][0] == alloc }
+
+// Part is what of a range of memory lies in one allocation.
+type Part struct {
+	Alloc        uint32
+	Offset, Size uint64
+	At           uint64 // offset in the range
+}
+
+// Parts divides size bytes at a place of an allocation by the mappings that they lie in.
+func (s *Spec) Parts(c Chains, at Pointer, size uint64) []Part {
+	var out []Part
+	offset, done := at.Offset, uint64(0)
+	for _, i := range append([]uint32{at.Alloc}, c.Following(at.Alloc)...) {
+		whole := s.Allocations[i].Size
+		if offset >= whole {
+			offset -= whole
+			continue
+		}
+		n := min(size-done, whole-offset)
+		if n > 0 {
+			out = append(out, Part{i, offset, n, done})
+		}
+		done, offset = done+n, 0
+	}
+	return out
+}
+
+// behind checks that chains are chains: of mappings that are all there, with one owner, each behind another one.
+func (v *validator) behind() {
+	taken := map[uint32]int{}
+	for i, a := range v.spec.Allocations {
+		if a.Behind == 0 {
+			continue
+		}
+		path := fmt.Sprintf("allocations[%d].behind", i)
+		if int64(a.Behind) > int64(len(v.spec.Allocations)) {
+			v.bad(path, "alloc %d of %d", a.Behind-1, len(v.spec.Allocations))
+			continue
+		}
+		before := v.spec.Allocations[a.Behind-1]
+		if other, ok := taken[a.Behind]; ok {
+			v.bad(path, "alloc %d, which has alloc %d behind it", a.Behind-1, other)
+		}
+		taken[a.Behind] = i
+		if a.Kind != AllocVMM || before.Kind != AllocVMM || !a.Live || !before.Live || a.Owner != before.Owner {
+			v.bad(path, "alloc %d: not two live mappings of one owner", a.Behind-1)
+		}
+		if v.chains[uint32(i)] == nil {
+			v.bad(path, "alloc %d: a ring", a.Behind-1)
+		}
+	}
+}
