@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -17,8 +18,9 @@ func newInstallCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "install DIR",
 		Short: "Copy Medusa into a directory that an engine's container sees",
-		Long: `Copies medusa, its probe and the interposer to DIR, with the layout that they find each other by. For init containers: image
-volumes are mounted noexec, so that what engines execute has to lie in an emptyDir.`,
+		Long: `Copies medusa, its probe, the interposer, and where they are there the library and the plug-ins for PyTorch and vLLM to DIR, with
+the layout that they find each other by. For init containers: image volumes are mounted noexec, so that what engines execute
+has to lie in an emptyDir.`,
 		Example: "  medusa install /opt/medusa",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,17 +32,20 @@ volumes are mounted noexec, so that what engines execute has to lie in an emptyD
 			if err != nil {
 				return err
 			}
-			files := []struct {
-				from, to string
-				needed   bool
-			}{
-				{exe, "medusa", true},
-				{filepath.Join(filepath.Dir(exe), doctor.ProbeName), doctor.ProbeName, false},
-				{library, filepath.Join("lib", interpose.LibraryName), true},
+			lib := filepath.Dir(library)
+			files := []part{
+				{exe, "medusa", 0o755, true},
+				{filepath.Join(filepath.Dir(exe), doctor.ProbeName), doctor.ProbeName, 0o755, false},
+				{library, filepath.Join("lib", interpose.LibraryName), 0o755, true},
+				{filepath.Join(lib, sessionLibrary), filepath.Join("lib", sessionLibrary), 0o755, false},
 			}
-			for _, f := range files {
+			plugins, err := pluginFiles(filepath.Join(lib, "python"))
+			if err != nil {
+				return fmt.Errorf("install: %w", err)
+			}
+			for _, f := range append(files, plugins...) {
 				to := filepath.Join(args[0], f.to)
-				if err := copyFile(f.from, to); errors.Is(err, os.ErrNotExist) && !f.needed {
+				if err := copyFile(f.from, to, f.mode); errors.Is(err, os.ErrNotExist) && !f.needed {
 					continue
 				} else if err != nil {
 					return fmt.Errorf("install %s: %w", to, err)
@@ -54,8 +59,37 @@ volumes are mounted noexec, so that what engines execute has to lie in an emptyD
 	}
 }
 
-// copyFile puts an executable in place in one step: an engine that is starting has the old one or the new.
-func copyFile(from, to string) error {
+// sessionLibrary is what the plug-ins are made over (cmd/libmedusa).
+const sessionLibrary = "libmedusa.so"
+
+// part is a file to install.
+type part struct {
+	from, to string
+	mode     os.FileMode
+	needed   bool
+}
+
+// pluginFiles lists the plug-ins for engines in Python; there need not be any.
+func pluginFiles(dir string) (out []part, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if path == dir && errors.Is(err, os.ErrNotExist) {
+			return fs.SkipAll
+		}
+		if err == nil && entry.IsDir() && entry.Name() == "__pycache__" {
+			return fs.SkipDir
+		}
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		out = append(out, part{path, filepath.Join("lib", "python", name), 0o644, true})
+		return err
+	})
+	return out, err
+}
+
+// copyFile puts a file in place in one step: an engine that is starting has the old one or the new.
+func copyFile(from, to string, mode os.FileMode) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -71,7 +105,7 @@ func copyFile(from, to string) error {
 	defer os.Remove(out.Name()) // fails where the rename took the name away
 	_, err = io.Copy(out, in)
 	if err == nil {
-		err = out.Chmod(0o755)
+		err = out.Chmod(mode)
 	}
 	if closeErr := out.Close(); err == nil {
 		err = closeErr

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 // trees writes both platforms' trees out of this test's own binary, with the machine in its ELF header changed.
@@ -71,6 +72,17 @@ func TestExamine(t *testing.T) {
 	}
 	if !later("2.34", "2.5") || later("2.2.5", "2.34") || later("2.34", "2.34") {
 		t.Error("versions are compared as texts")
+	}
+}
+
+func TestPlugins(t *testing.T) {
+	tree := fstest.MapFS{"lib/python/medusa/a.py": {Data: []byte("a")}, "lib/x.so": {}}
+	got, err := pythonFiles(tree)
+	if err != nil || len(got) != 1 || got[0].name != "lib/python/medusa/a.py" || got[0].mode != 0o644 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := pythonFiles(fstest.MapFS{"lib/x.so": {}}); err == nil {
+		t.Error("a tree without plug-ins is packed")
 	}
 }
 

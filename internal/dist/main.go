@@ -58,7 +58,7 @@ func run(dir, license string, out io.Writer) error {
 		}
 		sums = append(sums, sum(archive, name+".tar.gz"))
 		images = append(images, platform{arch, files})
-		fmt.Fprintf(out, "%s.tar.gz: %d bytes, interposer needs glibc %s\n", name, len(archive), needs)
+		fmt.Fprintf(out, "%s.tar.gz: %d bytes, its shared objects need glibc %s\n", name, len(archive), needs)
 	}
 	index, err := writeLayout(filepath.Join(dir, "image"), version, images)
 	if err != nil {

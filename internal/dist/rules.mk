@@ -7,9 +7,13 @@ DIST_FLAGS    := -O2 -ffile-prefix-map=$(CURDIR)=.
 # A tree is made anew each time: a stale file in a release is worse than a slow one.
 .PHONY: dist dist-amd64 dist-arm64
 dist-amd64 dist-arm64: dist-%:
-	@rm -rf build/dist/linux-$* && mkdir -p build/dist/linux-$*/lib
+	@rm -rf build/dist/linux-$* && mkdir -p build/dist/linux-$*/lib/python
 	GOOS=linux GOARCH=$* CGO_ENABLED=0 $(GO) build -trimpath -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa ./cmd/medusa-probe
 	$(DIST_CC_$*) $(DIST_FLAGS) $(INTERPOSE_CFLAGS) -o build/dist/linux-$*/lib/libmedusa_interpose.so $(INTERPOSE_SRC) $(INTERPOSE_LDFLAGS) -Wl,--build-id -s -ldl
+	GOOS=linux GOARCH=$* CGO_ENABLED=1 CC=$(DIST_CC_$*) $(GO) build -trimpath -ldflags=-s -buildmode=c-shared -o build/dist/linux-$*/lib/libmedusa.so ./cmd/libmedusa
+	@rm build/dist/linux-$*/lib/libmedusa.h
+	cp -r $(PLUGINS) build/dist/linux-$*/lib/python/
+	@rm -rf build/dist/linux-$*/lib/python/*/__pycache__
 
 dist: dist-amd64 dist-arm64
 	@rm -f build/dist/*.tar.gz

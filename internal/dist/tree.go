@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"debug/elf"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -22,8 +23,11 @@ type file struct {
 	mode int64
 }
 
-// installed is what a platform's tree must hold, and nothing else.
-var installed = []string{"lib/libmedusa_interpose.so", "medusa", "medusa-probe"}
+// installed are the binaries that a platform's tree must hold.
+var installed = []string{"lib/libmedusa.so", "lib/libmedusa_interpose.so", "medusa", "medusa-probe"}
+
+// plugins is the folder with the plug-ins for engines in Python, where medusa looks for them: beside the interposer.
+const plugins = "lib/python"
 
 func tree(dir, license string) ([]file, error) {
 	var out []file
@@ -34,6 +38,11 @@ func tree(dir, license string) ([]file, error) {
 		}
 		out = append(out, file{name, data, 0o755})
 	}
+	scripts, err := pythonFiles(os.DirFS(dir))
+	if err != nil {
+		return nil, fmt.Errorf("read tree: %w", err)
+	}
+	out = append(out, scripts...)
 	data, err := os.ReadFile(license)
 	if err != nil {
 		return nil, fmt.Errorf("read license: %w", err)
@@ -43,8 +52,23 @@ func tree(dir, license string) ([]file, error) {
 	return out, nil
 }
 
+func pythonFiles(tree fs.FS) (out []file, err error) {
+	err = fs.WalkDir(tree, plugins, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := fs.ReadFile(tree, path)
+		out = append(out, file{path, data, 0o644})
+		return err
+	})
+	if err == nil && len(out) == 0 {
+		err = fmt.Errorf("%s is empty", plugins)
+	}
+	return out, err
+}
+
 // examine checks that all binaries are for the architecture and that medusa needs no dynamic linker: it runs in images that
-// hold nothing else. It returns the newest glibc version that the interposer needs.
+// hold nothing else. It returns the newest glibc version that the shared objects need.
 func examine(files []file, arch string) (glibc string, err error) {
 	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]
 	for _, f := range files {
