@@ -72,7 +72,7 @@ var shipping = []mutant{
 		"./restore/supervisor", "TestEngineWithoutMedusa",
 	}, {
 		"end at the identity", "interpose/preload/marks.c",
-		"core_exits(\"MEDUSA_AT_IDENTITY\")", "core_exits(\"MEDUSA_AT_NOTHING\")",
+		"if (atomic_load(&identified) && ", "if (!atomic_load(&identified) && ",
 		"./interpose", "TestEndAtIdentity",
 	},
 }

@@ -129,7 +129,7 @@ var table = []mutant{
 		"./internal/e2e", "TestThreadsInAnyOrder",
 	}, {
 		"threads that cannot be told apart", "materialize/threads.go",
-		"if other, ok := twin[t]; ok {", "if other, ok := twin[t]; ok && other > 1000 {",
+		"\tif !ok {\n\t\treturn \"\"\n\t}\n\treturn fmt.Sprintf(\"it refers", "\tif !ok || other < 1000 {\n\t\treturn \"\"\n\t}\n\treturn fmt.Sprintf(\"it refers",
 		"./internal/e2e", "TestRecordingsByThread",
 	}, {
 		"free of memory that graphs refer to", "interpose/preload/maps.c",
