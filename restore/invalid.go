@@ -3,6 +3,7 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -13,6 +14,8 @@ import (
 var (
 	procWatch        = cuda.Process("medusa_watch")
 	procWatchedFrees = cuda.Process("medusa_watched_frees")
+	procWatchHandles = cuda.Process("medusa_watch_handles")
+	procWatchedEnds  = cuda.Process("medusa_watched_ends")
 )
 
 // InvalidError says that a graph must not or cannot be replayed, though the device is fine: the engine runs eagerly, or
@@ -27,17 +30,27 @@ func (e *InvalidError) Error() string { return fmt.Sprintf("replay graph %s: %v"
 // Unwrap returns the cause.
 func (e *InvalidError) Unwrap() error { return e.Cause }
 
-var errFreed = errors.New("the engine has freed memory that restored graphs refer to")
+var (
+	errFreed = errors.New("the engine has freed memory that restored graphs refer to")
+	errEnded = errors.New("the engine has unloaded a module, or destroyed an event, that restored graphs refer to")
+)
 
 // Invalidate ends the use of all restored graphs: the engine has done what they cannot follow (sleep mode, new weights at
-// other addresses, another adapter). Frees of memory that a graph refers to are noticed without it.
+// other addresses, another adapter). Frees of memory, unloads of modules and ends of events that a graph refers to are noticed without it.
 func (s *Session) Invalidate(cause error) {
 	if s.restored != nil && s.restored.invalid == nil {
 		s.restored.invalid = cause
 	}
 }
 
-// watch lets the interposer count frees of the engine's allocations that graphs refer to.
+// watch is one of the interposer's counters of what ends the use of graphs.
+type watch struct {
+	count  *atomic.Uint32
+	before uint32
+	why    error
+}
+
+// watch lets the interposer count what the engine gives up of its own that graphs refer to: allocations, modules, events.
 func (r *restoration) watch(spec *graphir.Spec) error {
 	used := referenced(spec)
 	var bases []uint64
@@ -47,30 +60,45 @@ func (r *restoration) watch(spec *graphir.Spec) error {
 			bases = append(bases, r.memory.base[i])
 		}
 	}
-	if len(bases) == 0 {
+	if len(bases) > 0 {
+		n, err := procWatch.Invoke(uintptr(unsafe.Pointer(&bases[0])), uintptr(len(bases)))
+		if err != nil {
+			return err
+		}
+		if int(n) != len(bases) {
+			return fmt.Errorf("watch allocations: %d of %d are live", n, len(bases))
+		}
+		if err := r.count(procWatchedFrees, errFreed); err != nil {
+			return err
+		}
+	}
+	handles := slices.DeleteFunc(slices.Concat(r.modules, r.events), func(h uint64) bool { return h == 0 })
+	if len(handles) == 0 {
 		return nil
 	}
-	n, err := procWatch.Invoke(uintptr(unsafe.Pointer(&bases[0])), uintptr(len(bases)))
+	if _, err := procWatchHandles.Invoke(uintptr(unsafe.Pointer(&handles[0])), uintptr(len(handles))); err != nil {
+		return err
+	}
+	return r.count(procWatchedEnds, errEnded)
+}
+
+// count adds a counter, which lies in the interposer's data and stays there.
+func (r *restoration) count(counter *cuda.Proc, why error) error {
+	at, err := counter.Invoke()
 	if err != nil {
 		return err
 	}
-	if int(n) != len(bases) {
-		return fmt.Errorf("watch allocations: %d of %d are live", n, len(bases))
-	}
-	counter, err := procWatchedFrees.Invoke()
-	if err != nil {
-		return err
-	}
-	// The counter lies in the interposer's data and stays there.
-	r.frees = (*atomic.Uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&counter)))
-	r.freesBefore = r.frees.Load()
+	count := (*atomic.Uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&at)))
+	r.watches = append(r.watches, watch{count, count.Load(), why})
 	return nil
 }
 
 // usable returns why no graph may be replayed.
 func (r *restoration) usable() error {
-	if r.invalid == nil && r.frees != nil && r.frees.Load() != r.freesBefore {
-		r.invalid = errFreed
+	for i := range r.watches {
+		if w := &r.watches[i]; r.invalid == nil && w.count.Load() != w.before {
+			r.invalid = w.why
+		}
 	}
 	return r.invalid
 }

@@ -35,10 +35,12 @@ type resolver struct {
 	loaded   []liveModule
 	hidden   []hiddenModule
 	reloaded []liveModule // from their images
+	used     []uint64     // handles of modules and libraries that something was found in
 }
 
 // hiddenModule is a module that only a launched function led to.
 type hiddenModule struct {
+	handle    uint64
 	functions map[string]cuda.Function
 	names     []string // sorted
 }
@@ -152,7 +154,7 @@ func enumerate(m cuda.Module) (hiddenModule, error) {
 	if err != nil {
 		return hiddenModule{}, err
 	}
-	h := hiddenModule{functions: make(map[string]cuda.Function, len(functions))}
+	h := hiddenModule{handle: uint64(m), functions: make(map[string]cuda.Function, len(functions))}
 	for _, f := range functions {
 		name, err := f.Name()
 		if err != nil {
@@ -217,6 +219,7 @@ func (r *resolver) find(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
 		if !sameImage(&module, m) {
 			continue
 		}
+		r.used = append(r.used, m.Handle)
 		if m.IsLibrary == 0 {
 			f, err := cuda.Module(m.Handle).Function(k.Name)
 			return f, 0, err
@@ -238,6 +241,7 @@ func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (cuda.Fun
 	for _, h := range r.hidden {
 		if f, ok := h.functions[k.Name]; ok && slices.Equal(h.names, module.Functions) && checkLayout(f, k.Params) == nil {
 			found = append(found, f)
+			r.used = append(r.used, h.handle)
 		}
 	}
 	switch len(found) {

@@ -62,6 +62,7 @@ func (r *resolver) global(g *graphir.Global) (addr, size uint64, err error) {
 		if !sameImage(&want, m) {
 			continue
 		}
+		r.used = append(r.used, m.Handle)
 		get := procModuleGetGlobal
 		if m.IsLibrary != 0 {
 			get = procLibraryGetGlobal

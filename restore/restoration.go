@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync/atomic"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -22,9 +21,10 @@ type restoration struct {
 
 	lazy *builder // makes graphs at their first use; nil where all were made before ready
 
-	invalid     error          // why no graph may be replayed any more
-	frees       *atomic.Uint32 // of memory that graphs refer to
-	freesBefore uint32
+	invalid error    // why no graph may be replayed any more
+	watches []watch  // what says that
+	modules []uint64 // handles of the engine's modules and libraries that graphs refer to
+	events  []uint64 // handles of the engine's events that graphs refer to
 }
 
 // destroy gives everything back in reverse order.
@@ -129,7 +129,7 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	if err != nil {
 		return fail(codeOf(err, KernelNotFound), err)
 	}
-	events, err := engineEvents(s.spec)
+	r.events, err = engineEvents(s.spec)
 	if err != nil {
 		return fail(SequenceMismatch, err)
 	}
@@ -156,7 +156,7 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	})
 	if err == nil {
 		done := s.timings.start("build")
-		err = s.buildInto(r, functions, events)
+		err = s.buildInto(r, functions)
 		done()
 	}
 	if err == nil {
@@ -182,14 +182,15 @@ func (s *Session) resolve(r *restoration) ([]cuda.Function, error) {
 	}
 	functions, err := finder.resolve()
 	r.reloaded = finder.reloaded
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = finder.globals(r.memory)
 	}
-	return functions, finder.globals(r.memory)
+	r.modules = finder.used
+	return functions, err
 }
 
-func (s *Session) buildInto(r *restoration, functions []cuda.Function, events []uint64) (err error) {
-	b := &builder{spec: s.spec, memory: r.memory, functions: functions, events: events}
+func (s *Session) buildInto(r *restoration, functions []cuda.Function) (err error) {
+	b := &builder{spec: s.spec, memory: r.memory, functions: functions, events: r.events}
 	if b.context, err = cuda.CurrentContext(); err != nil {
 		return err
 	}

@@ -22,6 +22,27 @@ func TestFreeOfReferencedMemory(t *testing.T) {
 	}
 }
 
+// The same where it unloads the kernels' module, or destroys an event that a graph records.
+func TestUnloadOfReferencedModule(t *testing.T) {
+	zoo := testenv.Path(t, "build", "zoo")
+	path, _ := zooArtifact(t, []string{"ZOO_EVENTS=1"})
+	_, want := zooOutput(t, must(t, []string{"ZOO_EVENTS=1"}, "zoo"))
+	if isRestored, got := zooOutput(t, must(t, []string{"ZOO_EVENTS=1"}, "medusa", "restore", path, "--", zoo)); !isRestored || got != want {
+		t.Errorf("nothing given up: restored %v, outputs as native: %v", isRestored, got == want)
+	}
+	for _, variables := range [][]string{
+		{"ZOO_EVENTS=1", "ZOO_RELOAD=module"},
+		{"ZOO_EVENTS=1", "ZOO_RELOAD=module", "MEDUSA_LAZY=1"},
+		{"ZOO_EVENTS=1", "ZOO_RELOAD=event"},
+	} {
+		p := must(t, variables, "medusa", "restore", path, "--", zoo)
+		isRestored, got := zooOutput(t, p)
+		if isRestored || got != want || !strings.Contains(p.stderr, "unloaded a module, or destroyed an event") {
+			t.Errorf("%v: still restored %v, outputs as native: %v, %q", variables, isRestored, got == want, p.stderr)
+		}
+	}
+}
+
 // A lazy graph is built when it is first launched, and not before.
 func TestLazyGraphs(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")

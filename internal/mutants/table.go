@@ -136,6 +136,14 @@ var table = []mutant{
 		"if (a->watched)", "if (a->watched && a->trigger)",
 		"./internal/e2e", "TestFreeOfReferencedMemory",
 	}, {
+		"unload of a module that graphs refer to", "interpose/preload/module.c",
+		"watch_ended((uintptr_t)handle);", "(void)watch_ended;",
+		"./internal/e2e", "TestUnloadOfReferencedModule",
+	}, {
+		"end of an event that graphs refer to", "interpose/preload/events.c",
+		"watch_ended((uintptr_t)event);", "(void)watch_ended;",
+		"./internal/e2e", "TestUnloadOfReferencedModule",
+	}, {
 		"canary replay before ready", "restore/canary.go",
 		"if got != want[label] {", "if got == \"\" {",
 		"./internal/e2e", "TestChecksBeforeReady",

@@ -16,6 +16,9 @@ import (
 	"medusa/runners/reference/marks"
 )
 
+// CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+var procRecordWithFlags = cuda.Driver("cuEventRecordWithFlags")
+
 //go:embed zoo.ptx
 var zooPTX []byte
 
@@ -32,6 +35,8 @@ type zoo struct {
 	session        *restore.Session
 	stream, side   cuda.Stream
 	forked, joined cuda.Event
+	external       cuda.Event // ZOO_EVENTS=1: recorded by the graph fork as its last node, for whoever waits for it
+	module         cuda.Module
 	args           *cuda.Args
 
 	axpy, add, gather, guarded, tag, late cuda.Function
@@ -80,13 +85,21 @@ func (z *zoo) open() error {
 			return err
 		}
 	}
+	if os.Getenv("ZOO_EVENTS") == "1" {
+		if z.external, err = cuda.EventCreate(cuda.EventDisableTiming); err != nil {
+			return err
+		}
+	}
 	z.args = cuda.NewArgs()
-	m, err := cuda.ModuleLoadData(append(zooPTX, 0))
-	if err != nil {
+	return z.loadModule()
+}
+
+func (z *zoo) loadModule() (err error) {
+	if z.module, err = cuda.ModuleLoadData(append(zooPTX, 0)); err != nil {
 		return err
 	}
 	for name, f := range map[string]*cuda.Function{"axpy": &z.axpy, "add": &z.add, "gather": &z.gather, "guarded": &z.guarded, "tag": &z.tag} {
-		if *f, err = m.Function(name); err != nil {
+		if *f, err = z.module.Function(name); err != nil {
 			return err
 		}
 	}
@@ -250,6 +263,11 @@ func (z *zoo) fork() error {
 			return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.output, z.cache+size, 0.125)...))
 		},
 	}
+	if z.external != 0 {
+		steps = append(steps, func() error {
+			return procRecordWithFlags.Call(uintptr(z.external), uintptr(z.stream), 1) // CU_EVENT_RECORD_EXTERNAL
+		})
+	}
 	return inOrder(steps)
 }
 
@@ -320,7 +338,7 @@ func (z *zoo) replayAll() (string, error) {
 			if err := z.replay(batch); err != nil {
 				return "", err
 			}
-			if err := z.stream.Synchronize(); err != nil {
+			if err := z.await(batch); err != nil {
 				return "", err
 			}
 			if err := cuda.CopyToHost(host, z.output); err != nil {
@@ -330,6 +348,14 @@ func (z *zoo) replayAll() (string, error) {
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// await waits for a replay: by the event that the graph records, where it does.
+func (z *zoo) await(batch int64) error {
+	if batch == 1 && z.external != 0 {
+		return z.external.Synchronize()
+	}
+	return z.stream.Synchronize()
 }
 
 // writeMetadata spoils the magic value in every second round.
@@ -346,18 +372,38 @@ func (z *zoo) writeMetadata(round int) error {
 	return cuda.CopyToDevice(z.magic, binary.LittleEndian.AppendUint32(nil, magic+uint32(round&1)))
 }
 
-// reload puts a weight elsewhere, as an engine does that wakes from sleep. Graphs captured here are captured again.
+// reload changes what the graphs refer to, and captures here those that were captured here. ZOO_RELOAD: "1" puts a weight
+// elsewhere, as an engine does that wakes from sleep; "module" unloads the kernels' module and loads it again; "event" does so
+// to an event that a graph records.
 func (z *zoo) reload() (err error) {
+	switch os.Getenv("ZOO_RELOAD") {
+	case "module":
+		if err := z.module.Unload(); err != nil {
+			return err
+		}
+		err = z.loadModule()
+	case "event":
+		if err := z.external.Destroy(); err != nil {
+			return err
+		}
+		z.external, err = cuda.EventCreate(cuda.EventDisableTiming)
+	default:
+		err = z.moveWeight()
+	}
+	if err != nil || z.restored != nil {
+		return err
+	}
+	return z.captureAll()
+}
+
+func (z *zoo) moveWeight() (err error) {
 	if err := z.weights[0].Free(); err != nil {
 		return err
 	}
 	if z.weights[0], err = cuda.MemAlloc(16 * size); err != nil {
 		return err
 	}
-	if err := z.load(); err != nil || z.restored != nil {
-		return err
-	}
-	return z.captureAll()
+	return z.load()
 }
 
 func (z *zoo) replay(batch int64) error {

@@ -5,6 +5,7 @@
 #include "launch.h"
 #include "medusa.h"
 #include "table.h"
+#include "watch.h"
 
 /* All under the lock. */
 static struct medusa_event *events;
@@ -48,6 +49,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 		struct trace_writer *w;
 		uint32_t i;
 		core_lock();
+		watch_ended((uintptr_t)event);
 		i = events_index(event);
 		if (i != UINT32_MAX) {
 			events[i].live = 0;

@@ -125,6 +125,9 @@ int medusa_event_get(size_t i, struct medusa_event *out); /* 0, or -1 where i is
  * what refers to them must not run any more. */
 size_t medusa_watch(const uint64_t *addresses, size_t n);
 const uint32_t *medusa_watched_frees(void);
+/* The same for modules and libraries that are unloaded, and events that are destroyed. */
+void medusa_watch_handles(const uint64_t *handles, size_t n);
+const uint32_t *medusa_watched_ends(void);
 
 /* Modules and libraries loaded through the public calls, in load order. An image that a DSO with a build-id holds, where
  * nothing can have written it, is known by its place: no hash is taken of it before somebody asks. */

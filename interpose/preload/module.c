@@ -10,6 +10,7 @@
 #include "medusa.h"
 #include "sha256.h"
 #include "table.h"
+#include "watch.h"
 
 struct loaded {
 	uint32_t id;
@@ -119,6 +120,7 @@ static void note_unload(void *handle)
 	struct trace_writer *w;
 	uint32_t id;
 	core_lock();
+	watch_ended((uintptr_t)handle);
 	id = module_of_handle((uintptr_t)handle);
 	if (id != UINT32_MAX) {
 		for (size_t i = 0; i < n_loaded; i++)
