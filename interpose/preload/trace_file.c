@@ -26,7 +26,7 @@ struct trace_file {
 	struct chunk *first, *last;
 	struct chunk *spare; /* written chunks, for use again */
 	size_t held;         /* bytes of the buffers that are queued or being written */
-	bool closing, failed;
+	bool started, closing, failed;
 	uint32_t waits;
 	uint64_t waited_ns;
 };
@@ -106,6 +106,8 @@ static void *write_chunks(void *file)
 {
 	struct trace_file *f = file;
 	pthread_mutex_lock(&f->lock);
+	f->started = true;
+	pthread_cond_signal(&f->room);
 	for (;;) {
 		struct chunk *c = f->first;
 		int err = 0;
@@ -131,7 +133,8 @@ static void *write_chunks(void *file)
 	return NULL;
 }
 
-/* The engine's signals are the engine's threads' affair. */
+/* The engine's signals are the engine's threads' affair. What memory a new thread takes it has taken on return, so that the
+ * engine's own lies alike from run to run as far as it did. */
 static int start(struct trace_file *f)
 {
 	sigset_t all, before;
@@ -140,6 +143,10 @@ static int start(struct trace_file *f)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&f->thread, NULL, write_chunks, f);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_mutex_lock(&f->lock);
+	while (!err && !f->started)
+		pthread_cond_wait(&f->room, &f->lock);
+	pthread_mutex_unlock(&f->lock);
 	return err;
 }
 
