@@ -3,7 +3,6 @@ package interpose
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -96,17 +95,18 @@ func TestGapsOfEveryKind(t *testing.T) {
 				}
 				return out
 			}
-			if os.Getenv("INTERPOSE_SANITIZE") != "" && (strings.Contains(how, "pinned") || how == "page-locked") {
-				distances(1) // where host memory lies is the sanitizer's choice, and another in every run
-				return
-			}
-			without := distances(0)
-			if again := distances(0); !slices.Equal(without, again) {
-				t.Fatalf("distances %v and %v without gaps: this test proves nothing", without, again)
+			closest := slices.Min(distances(0)) // what else the process maps makes some holes
+			moved := func(d []int64) (n int) {
+				for _, v := range d {
+					if v > closest {
+						n++
+					}
+				}
+				return n
 			}
 			first, second := distances(1), distances(2)
-			if slices.Equal(first, without) || slices.Equal(second, without) || slices.Equal(first, second) {
-				t.Errorf("distances %v without gaps, %v and %v with them", without, first, second)
+			if moved(first) < 5 || moved(second) < 5 || slices.Equal(first, second) {
+				t.Errorf("distances %v and %v with gaps, down to %d without", first, second, closest)
 			}
 			for i, d := range first {
 				if d <= 512 {
