@@ -189,11 +189,18 @@ func (c *checker) keep() ([]keptPiece, error) {
 	return kept, nil
 }
 
+// spoiltError says that the engine's memory is not what the engine left: nothing can start on it in this process.
+type spoiltError struct{ cause error }
+
+func (e *spoiltError) Error() string { return "put back what a check has written: " + e.cause.Error() }
+
+func (e *spoiltError) Unwrap() error { return e.cause }
+
 func (s *Session) putBack(kept []keptPiece) error {
 	defer s.timings.start("canary data")()
 	for _, p := range kept {
 		if err := cuda.CopyToDevice(cuda.DevicePtr(p.addr), p.data); err != nil {
-			return fmt.Errorf("put back what a check has written: %w", err)
+			return &spoiltError{err}
 		}
 	}
 	return nil

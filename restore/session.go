@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -168,7 +169,7 @@ func (s *Session) recording() bool {
 }
 
 // fall records the first reason to start natively and returns it. Under MEDUSA_STRICT, in a verifying run, and where the
-// device context is lost, it ends the process instead.
+// device context is lost or the engine's memory is, it ends the process instead.
 func (s *Session) fall(f *Fallback) *Fallback {
 	if s.fallback != nil {
 		return s.fallback
@@ -176,7 +177,8 @@ func (s *Session) fall(f *Fallback) *Fallback {
 	if s.env.run == Restore {
 		s.agreement.fall(f)
 	}
-	if cuda.Sticky(f.Reason) {
+	var spoilt *spoiltError
+	if cuda.Sticky(f.Reason) || errors.As(f.Reason, &spoilt) {
 		s.end(f.Reason)
 	}
 	s.fallback = f

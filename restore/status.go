@@ -83,7 +83,7 @@ func (s *Session) failed(err error) error {
 
 // end leaves a process whose context can do no further work: only a new one can start natively.
 func (s *Session) end(cause error) {
-	fmt.Fprintf(s.writer(), "medusa: sticky device error: %v\n", cause)
+	fmt.Fprintf(s.writer(), "medusa: only a new process can start: %v\n", cause)
 	s.report(status.Sticky, cause)
 	os.Exit(status.ExitSticky)
 }

@@ -19,8 +19,8 @@ import (
 
 // engine is an engine command with its artifact, and what it does where nothing fails.
 type engine struct {
-	name     string
-	exact    bool // memory at exact addresses, whose pages are the interposer's: only what graphs are made of is counted
+	name string
+	variant
 	argv     []string
 	build    string // directory with the binaries
 	dir      string // for this engine's files
@@ -30,6 +30,12 @@ type engine struct {
 
 	// What the driver counts when a native or a restored start has served.
 	live, liveRestored string
+}
+
+// variant is how the engine is restored.
+type variant struct {
+	exact bool   // memory at exact addresses, whose pages are the interposer's: only what graphs are made of is counted
+	check string // before ready
 }
 
 // served is the mark at which the driver's counts are compared: the engine has started, served, and given nothing back.
@@ -118,7 +124,7 @@ func (e *engine) restore(ctx context.Context, variables ...string) (*outcome, er
 	if e.exact {
 		addresses = "exact"
 	}
-	argv := append([]string{filepath.Join(e.build, "medusa"), "restore", "--addresses", addresses, "--status", file("status"), file("artifact.medusa"), "--"}, e.argv...)
+	argv := append([]string{filepath.Join(e.build, "medusa"), "restore", "--addresses", addresses, "--check", e.check, "--status", file("status"), file("artifact.medusa"), "--"}, e.argv...)
 	out, text, err := e.run(ctx, append(variables, "SIMGPU_LOG="+file("log")), argv...)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

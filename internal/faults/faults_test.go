@@ -15,7 +15,7 @@ import (
 // the device usable and one that does not.
 func TestSampleOfFaults(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
-	e, err := newEngine(context.Background(), testenv.Path(t, "build"), "zoo", false, t.TempDir())
+	e, err := newEngine(context.Background(), testenv.Path(t, "build"), "zoo", variant{check: "full"}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,17 +73,19 @@ func TestJudge(t *testing.T) {
 		outcome       *outcome
 		wrong, leaked bool
 	}{
-		"native":                      {plain, &good, false, false},
-		"died":                        {plain, with(func(o *outcome) { o.err = os.ErrInvalid }), true, false},
-		"no status":                   {plain, with(func(o *outcome) { o.status = nil }), true, false},
-		"other outputs":               {plain, with(func(o *outcome) { o.outputs = "other" }), true, false},
-		"restored all the same":       {plain, with(restored), true, true},
-		"restored without the answer": {fault{optional: true}, with(restored), false, false},
-		"an allocation left":          {plain, with(func(o *outcome) { o.live = "allocations=3 graphs=0" }), false, true},
-		"a free refused":              {fault{symbol: "cuMemFree_v2"}, with(func(o *outcome) { o.live = "allocations=3 graphs=0" }), false, false},
-		"a free refused, two left":    {fault{symbol: "cuMemFree_v2"}, with(func(o *outcome) { o.live = "allocations=4 graphs=0" }), false, true},
-		"context lost":                {fault{symbol: "cuGraphLaunch", result: contextLost}, with(func(o *outcome) { o.status.Status = status.Sticky }), false, false},
-		"context lost, same process":  {fault{symbol: "cuGraphLaunch", result: contextLost}, &good, true, false},
+		"native":                           {plain, &good, false, false},
+		"died":                             {plain, with(func(o *outcome) { o.err = os.ErrInvalid }), true, false},
+		"no status":                        {plain, with(func(o *outcome) { o.status = nil }), true, false},
+		"other outputs":                    {plain, with(func(o *outcome) { o.outputs = "other" }), true, false},
+		"restored all the same":            {plain, with(restored), true, true},
+		"restored without the answer":      {fault{optional: true}, with(restored), false, false},
+		"restored with hashes of the host": {plain, with(func(o *outcome) { restored(o); o.status.Hashing = status.OnHost }), false, false},
+		"an allocation left":               {plain, with(func(o *outcome) { o.live = "allocations=3 graphs=0" }), false, true},
+		"a free refused":                   {fault{symbol: "cuMemFree_v2"}, with(func(o *outcome) { o.live = "allocations=3 graphs=0" }), false, false},
+		"a free refused, two left":         {fault{symbol: "cuMemFree_v2"}, with(func(o *outcome) { o.live = "allocations=4 graphs=0" }), false, true},
+		"context lost":                     {fault{symbol: "cuGraphLaunch", result: contextLost}, with(func(o *outcome) { o.status.Status = status.Sticky }), false, false},
+		"memory lost, same process":        {plain, with(func(o *outcome) { o.status.Detail = spoilt }), true, false},
+		"context lost, same process":       {fault{symbol: "cuGraphLaunch", result: contextLost}, &good, true, false},
 	} {
 		v := e.judge(row.fault, row.outcome)
 		if (v.wrong != "") != row.wrong || (v.leaked != "") != row.leaked {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"medusa/internal/calllog"
 	"medusa/restore/status"
@@ -14,6 +15,8 @@ import (
 //   - "not found" where a function is looked for in several libraries,
 //   - the interposer's questions for the context and the device of new memory and for the library of a kernel: it needs
 //     the answers for the context's end, for a place at an exact address, and for traces.
+//
+// So it may where a call belongs to the hash kernel, which the status says.
 func optional(e calllog.Entry, result string) bool {
 	switch baseName(e.Name) {
 	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary":
@@ -30,6 +33,9 @@ var releases = map[string]string{
 	"cuMemFree": "allocations", "cuMemFreeHost": "allocations", "cuStreamDestroy": "streams", "cuEventDestroy": "events",
 	"cuGraphDestroy": "graphs", "cuGraphExecDestroy": "execs", "cuModuleUnload": "modules", "cuLibraryUnload": "libraries",
 }
+
+// spoilt is what a start says that cannot undo what a check did to the engine's memory.
+const spoilt = "put back what a check has written"
 
 // verdict is how a fault ended; wrong and leaked say what should not be.
 type verdict struct{ ended, wrong, leaked string }
@@ -57,9 +63,9 @@ func (e *engine) judge(f fault, o *outcome) verdict {
 	v := verdict{ended: fmt.Sprintf("%s %s: %s", o.status.Status, o.status.Reason, o.status.Detail)}
 	want, live := status.Native, e.live
 	switch {
-	case losesContext(f.result):
+	case losesContext(f.result), strings.Contains(o.status.Detail, spoilt):
 		want = status.Sticky
-	case f.optional && o.status.Status == status.Restored:
+	case o.status.Status == status.Restored && (f.optional || o.status.Hashing == status.OnHost):
 		want, live = status.Restored, e.liveRestored
 	}
 	if o.status.Status != want {
@@ -67,7 +73,7 @@ func (e *engine) judge(f fault, o *outcome) verdict {
 	} else if o.outputs != e.outputs {
 		v.wrong = "other outputs than natively"
 	}
-	if kind := releases[baseName(f.symbol)]; kind != "" && want == status.Native && o.live != live {
+	if kind := releases[baseName(f.symbol)]; kind != "" && o.live != live {
 		live = oneMore(live, kind)
 	}
 	if o.live != live {

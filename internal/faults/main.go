@@ -30,13 +30,16 @@ func main() {
 	defer stop()
 	var sum tally
 	for _, c := range []struct {
-		name  string
-		exact bool
-	}{{"zoo", false}, {"zoo", true}, {"reference", false}} {
+		name string
+		variant
+	}{
+		{"zoo", variant{false, "none"}}, {"zoo", variant{true, "none"}}, {"zoo", variant{false, "full"}},
+		{"reference", variant{false, "none"}},
+	} {
 		if *only != "" && c.name != *only {
 			continue
 		}
-		if err := all(ctx, *build, c.name, c.exact, *verbose, &sum); err != nil {
+		if err := all(ctx, *build, c.name, c.variant, *verbose, &sum); err != nil {
 			fmt.Fprintf(os.Stderr, "faults: %v\n", err)
 			os.Exit(1)
 		}
@@ -56,13 +59,13 @@ var engineArgs = map[string][]string{
 }
 
 // all tries every fault of one engine.
-func all(ctx context.Context, build, name string, exact, verbose bool, sum *tally) error {
+func all(ctx context.Context, build, name string, how variant, verbose bool, sum *tally) error {
 	dir, err := os.MkdirTemp("", "faults-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	e, err := newEngine(ctx, build, name, exact, dir)
+	e, err := newEngine(ctx, build, name, how, dir)
 	if err != nil {
 		return err
 	}
@@ -117,12 +120,12 @@ func (e *engine) each(ctx context.Context, list []fault, ended func(fault, *outc
 	return group.Wait()
 }
 
-func newEngine(ctx context.Context, build, name string, exact bool, dir string) (*engine, error) {
+func newEngine(ctx context.Context, build, name string, how variant, dir string) (*engine, error) {
 	build, err := filepath.Abs(build)
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{name: name, exact: exact, build: build, dir: dir, argv: append([]string{filepath.Join(build, name)}, engineArgs[name]...)}
+	e := &engine{name: name, variant: how, build: build, dir: dir, argv: append([]string{filepath.Join(build, name)}, engineArgs[name]...)}
 	return e, e.prepare(ctx)
 }
 

@@ -185,7 +185,11 @@ var table = []mutant{
 		"./internal/faults", "TestSampleOfFaults",
 	}, {
 		"new process where the context is lost", "restore/session.go",
-		"if cuda.Sticky(f.Reason) {", "if cuda.Sticky(f.Reason) && s.restored != nil {",
+		"if cuda.Sticky(f.Reason) ||", "if s.restored != nil && cuda.Sticky(f.Reason) ||",
+		"./internal/faults", "TestSampleOfFaults",
+	}, {
+		"new process where a check has spoilt the engine's memory", "restore/session.go",
+		"|| errors.As(f.Reason, &spoilt) {", "|| errors.As(f.Reason, &spoilt) && s.restored != nil {",
 		"./internal/faults", "TestSampleOfFaults",
 	}, {
 		"first fit in the region", "interpose/preload/zone.c",
