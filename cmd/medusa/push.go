@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
@@ -53,9 +54,11 @@ func transferBar(w io.Writer, what string) (step func(done, total int64), finish
 		return nil, func() {}
 	}
 	bar := progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowBytes(true), progressbar.OptionClearOnFinish())
+		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	return func(done, total int64) {
 		if bar.GetMax64() != total {
+			bar.Reset() // after a small file that was all there, the next one
 			bar.ChangeMax64(total)
 		}
 		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
