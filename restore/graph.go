@@ -17,13 +17,11 @@ func (g *Graph) Label() string { return g.label }
 // Batch returns the number of sequences that the graph decodes.
 func (g *Graph) Batch() int64 { return g.batch }
 
-// Exec returns the CUgraphExec, for engines that launch by themselves and ask Usable before. A lazy graph is built.
-func (g *Graph) Exec() cuda.GraphExec {
-	_ = g.ready() // Usable says why there is none
-	return g.exec
-}
+// Built returns the CUgraphExec, for engines that launch by themselves and ask Usable before: a lazy graph has none until
+// then.
+func (g *Graph) Built() cuda.GraphExec { return g.exec }
 
-// Usable returns nil, or the *InvalidError that Launch would return.
+// Usable returns nil, or the *InvalidError that Launch would return. A lazy graph is built.
 func (g *Graph) Usable() error { return g.ready() }
 
 // Launch enqueues the graph on a stream of the current context (cuGraphLaunch); a lazy graph is built at its first launch.

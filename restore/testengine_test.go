@@ -248,7 +248,7 @@ func (e *engine) makeGraphs() error {
 		graphs, err := e.session.Graphs()
 		if err == nil {
 			for batch, g := range graphs {
-				e.execs[batch] = g.Exec()
+				e.execs[batch] = g.Built()
 			}
 			return nil
 		}

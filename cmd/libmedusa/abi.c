@@ -49,6 +49,8 @@ EXPORT int medusa_session_tensor(const char *name, uint64_t *addr) { UNLESS_FORK
 
 EXPORT int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity) { UNLESS_FORKED(goSessionGraphs(out, capacity)); }
 EXPORT int medusa_session_refuse(const char *reason) { UNLESS_FORKED(goSessionRefuse((char *)reason)); }
+EXPORT int medusa_session_usable(int64_t batch, uint64_t *exec) { UNLESS_FORKED(goSessionUsable(batch, exec)); }
+EXPORT int medusa_session_invalidate(const char *reason) { UNLESS_FORKED(goSessionInvalidate((char *)reason)); }
 EXPORT int medusa_session_ready(medusa_self_test self_test, void *arg) { UNLESS_FORKED(goSessionReady(self_test, arg)); }
 EXPORT int medusa_session_failed(int result) { UNLESS_FORKED(goSessionFailed(result)); }
 EXPORT int medusa_session_close(void) { UNLESS_FORKED(goSessionClose()); }

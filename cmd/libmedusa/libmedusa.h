@@ -4,7 +4,7 @@
  * One process has one session, made by medusa_session_open from the environment that `medusa materialize` and
  * `medusa restore` set (docs/architecture.md). Calls come from one thread, with the engine's CUDA context current, and
  * never before a fork of the process: a child that calls anything gets MEDUSA_MISUSE. A restored graph is launched with
- * cuGraphLaunch; no call into this library is needed for that.
+ * cuGraphLaunch, once medusa_session_usable has said that it may be.
  *
  * Functions return 0 or a count where they succeed, MEDUSA_FALLBACK where the engine has to start natively (the reason
  * was printed to standard error), MEDUSA_FAILED or MEDUSA_MISUSE otherwise; medusa_session_error then says why.
@@ -22,7 +22,7 @@ enum { MEDUSA_NONE = 0, MEDUSA_PROFILE = 1, MEDUSA_RECORD = 2, MEDUSA_CHECK = 3,
 
 struct medusa_session_graph {
 	int64_t batch;
-	uint64_t exec; /* CUgraphExec, valid until medusa_session_close */
+	uint64_t exec; /* CUgraphExec, valid until medusa_session_close; 0: a lazy start, medusa_session_usable builds it */
 	char label[128];
 };
 
@@ -54,6 +54,12 @@ int medusa_session_tensor(const char *name, uint64_t *addr);
 /* The engine takes no part in what this start is for, or cannot use what medusa_session_graphs gave it. Ends a recording run;
  * a start that was to be restored goes on natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);
+/* To be asked before each launch. 1 and the CUgraphExec of the restored graph with the batch size, which a lazy start builds
+ * now; 0 where the engine has to do without restored graphs from now on (memory or a module that they refer to is gone, or
+ * medusa_session_invalidate was called): medusa_session_error says why. */
+int medusa_session_usable(int64_t batch, uint64_t *exec);
+/* The engine does what restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. */
+int medusa_session_invalidate(const char *reason);
 /* Ends the start. Does not return in runs that verify. self_test may be NULL. */
 int medusa_session_ready(medusa_self_test self_test, void *arg);
 /* A CUresult that the engine met after ready. Does not return where it is sticky and graphs were restored. */

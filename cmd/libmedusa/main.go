@@ -43,12 +43,17 @@ var (
 
 var errClosed = errors.New("call libmedusa: there is no session, or there is one already (medusa_session_open comes first, once)")
 
-// fail keeps the text of err for medusa_session_error and returns its number.
-func fail(err error) C.int {
+// say keeps a text for medusa_session_error.
+func say(text string) {
 	if lastText != nil {
 		C.free(unsafe.Pointer(lastText))
 	}
-	lastText = C.CString(err.Error())
+	lastText = C.CString(text)
+}
+
+// fail keeps the text of err and returns its number.
+func fail(err error) C.int {
+	say(err.Error())
 	var f *restore.Fallback
 	switch {
 	case errors.Is(err, errClosed):
@@ -197,7 +202,7 @@ func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.in
 		}
 		for i, g := range restored[:min(len(restored), int(capacity))] {
 			to := &unsafe.Slice(out, capacity)[i]
-			to.batch, to.exec = C.int64_t(g.Batch()), C.uint64_t(g.Exec())
+			to.batch, to.exec = C.int64_t(g.Batch()), C.uint64_t(g.Built())
 			label := unsafe.Slice((*byte)(unsafe.Pointer(&to.label)), len(to.label))
 			clear(label)
 			copy(label[:len(label)-1], g.Label())
@@ -212,6 +217,30 @@ func goSessionRefuse(reason *C.char) C.int {
 		err := s.Refuse(errors.New(C.GoString(reason)))
 		restored = nil
 		return 0, err
+	})
+}
+
+//export goSessionUsable
+func goSessionUsable(batch C.int64_t, exec *C.uint64_t) C.int {
+	return with(func(*restore.Session) (int, error) {
+		i, found := slices.BinarySearchFunc(restored, int64(batch), func(g *restore.Graph, batch int64) int { return cmp.Compare(g.Batch(), batch) })
+		if !found {
+			return 0, fmt.Errorf("use graph: none of %d restored ones is for batch size %d", len(restored), int64(batch))
+		}
+		if err := restored[i].Usable(); err != nil {
+			say(err.Error())
+			return 0, nil
+		}
+		*exec = C.uint64_t(restored[i].Built())
+		return 1, nil
+	})
+}
+
+//export goSessionInvalidate
+func goSessionInvalidate(reason *C.char) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		s.Invalidate(errors.New(C.GoString(reason)))
+		return 0, nil
 	})
 }
 

@@ -144,6 +144,10 @@ var table = []mutant{
 		"watch_ended((uintptr_t)event);", "(void)watch_ended;",
 		"./internal/e2e", "TestUnloadOfReferencedModule",
 	}, {
+		"graphs that the engine has called invalid", "restore/invalid.go",
+		"s.restored.invalid = cause", "_ = cause",
+		"./internal/e2e", "TestSessionInC",
+	}, {
 		"canary replay before ready", "restore/canary.go",
 		"if got != want[label] {", "if got == \"\" {",
 		"./internal/e2e", "TestChecksBeforeReady",

@@ -216,7 +216,7 @@ func (e *engine) serve() ([]byte, error) {
 
 func (p *program) exec(gi int) cuda.GraphExec {
 	if p.e.restored != nil {
-		return p.e.restored[p.first+int64(gi)].Exec()
+		return p.e.restored[p.first+int64(gi)].Built()
 	}
 	return p.execs[gi]
 }

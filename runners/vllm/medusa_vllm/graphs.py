@@ -4,6 +4,8 @@ In: the session, and what vLLM's own manager is made from. Out: the manager's di
 capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
+import sys
+
 import torch
 from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphManager
 
@@ -77,6 +79,14 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self.restored = self._graphs_captured = True
         return True
 
-    def invalidate(self):
+    def dispatch(self, *args, **kwargs):
+        """Memory or a module that restored graphs refer to may be gone: vLLM then runs the step eagerly."""
+        if self.restored and self._graphs_captured and not next(iter(self.graphs.values())).usable():
+            self.invalidate(self.session.reason())
+        return super().dispatch(*args, **kwargs)
+
+    def invalidate(self, reason):
         """From now on steps run eagerly: what the graphs refer to may have moved or changed."""
+        print(f"medusa: restored graphs are no longer used: {reason}", file=sys.stderr, flush=True)
+        self.session.invalidate(reason)
         self._graphs_captured = False

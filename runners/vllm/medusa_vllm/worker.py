@@ -166,5 +166,4 @@ class Worker(gpu_worker.Worker):
     def drop(self, reason):
         manager = self.model_runner.cudagraph_manager if self.takes_part() else None
         if manager and manager.restored:
-            print(f"medusa: restored graphs are no longer used: {reason}", file=sys.stderr, flush=True)
-            manager.invalidate()
+            manager.invalidate(reason)

@@ -11,14 +11,17 @@ An engine that uses it starts in this order, and each line does nothing where Me
     with medusa.Capture(session) as capture: capture.warm_up(step); capture.graph(label, batch, step)
     session.ready(self_test)
 
+A restored graph's replay raises GraphInvalid once memory or a module that it refers to is gone, or after
+session.invalidate(reason): the engine then runs eagerly.
+
 docs/architecture.md says what the phases mean.
 """
 
 from .capture import Capture
 from .marks import DISTINCT, INPUT, KV, OUTPUT, UNIFORM, WEIGHT, kv_profile
-from .session import CHECK, NONE, PROFILE, RECORD, RESTORE, MedusaError, RestoredGraph, Session
+from .session import CHECK, NONE, PROFILE, RECORD, RESTORE, GraphInvalid, MedusaError, RestoredGraph, Session
 
 __all__ = [
-    "CHECK", "Capture", "DISTINCT", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
+    "CHECK", "Capture", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
     "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "kv_profile",
 ]

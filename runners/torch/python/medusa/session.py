@@ -48,6 +48,10 @@ def _library():
     return lib
 
 
+class GraphInvalid(MedusaError):
+    """A restored graph must not be launched any more: the engine runs eagerly, or captures anew."""
+
+
 class _Memory:
     """Device memory as torch takes it from others: plain bytes, since not every dtype has a name there."""
 
@@ -61,8 +65,14 @@ class RestoredGraph:
     def __init__(self, session, batch, label, handle):
         self.session, self.batch, self.label, self.handle = session, batch, label, handle
 
+    def usable(self):
+        """Whether the graph may be launched. A lazy start builds it now."""
+        return self.session.usable(self)
+
     def replay(self):
-        """Launches the graph on torch's current stream."""
+        """Launches the graph on torch's current stream. GraphInvalid: what it refers to is gone."""
+        if not self.usable():
+            raise GraphInvalid(self.session.reason())
         stream = torch.cuda.current_stream().cuda_stream
         result = self.session.launch(ctypes.c_void_p(self.handle), ctypes.c_void_p(stream))
         if result:
@@ -192,6 +202,23 @@ class Session:
         self._checked(self._lib.medusa_session_graphs(found, ctypes.c_size_t(n)))
         self.executables = {g.batch: g.exec for g in found}
         return {g.batch: RestoredGraph(self, g.batch, g.label.decode(), g.exec) for g in found}
+
+    def usable(self, graph):
+        """Whether a restored graph may be launched; its handle is set."""
+        handle = ctypes.c_uint64()
+        found = self._checked(self._lib.medusa_session_usable(ctypes.c_int64(graph.batch), ctypes.byref(handle)))
+        graph.handle = handle.value
+        return found == 1
+
+    def reason(self):
+        """Why the last call did not do what it was asked for."""
+        return self._lib.medusa_session_error().decode()
+
+    def invalidate(self, reason):
+        """The engine does what restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. Frees
+        of memory and unloads of modules that graphs refer to are noticed without it."""
+        if self.run != NONE:
+            self._checked(self._lib.medusa_session_invalidate(str(reason).encode()))
 
     def ready(self, self_test=None):
         """Ends the start. In runs that verify it does not return; self_test() is the bytes that both must serve."""

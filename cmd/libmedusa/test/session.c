@@ -1,0 +1,142 @@
+/*
+ * session.c: an engine in C with one graph, which adds 1 to its input's elements and then a saved vector to them. It starts in
+ * every way that Medusa asks for, and prints "restored" or "captured" and the sum after three launches.
+ *
+ * SESSION_ENDS says what the engine does before the third launch: "free" frees the input's neighbour that the graph refers to,
+ * "invalidate" tells the session itself.
+ */
+#include "common.h"
+#include "libmedusa.h"
+
+enum { N = 64, BYTES = N * 4, BATCH = 3 };
+
+static CUfunction add_one, add;
+static CUstream stream;
+static CUdeviceptr input, weight, bias;
+static CUgraphExec captured;
+
+static void enter(const char *phase)
+{
+	MARK(medusa_mark_phase, phase);
+	medusa_session_phase(phase);
+}
+
+static void name(const char *text, CUdeviceptr at, uint32_t role)
+{
+	MARK(medusa_mark_tensor, &(struct medusa_tensor){.name = text, .addr = at, .size = BYTES, .role = role, .dtype = MEDUSA_I32,
+		.ndim = 1, .shape = {N}, .hi = 9});
+}
+
+/* What a restored start skips. */
+static void capture(void)
+{
+	static unsigned int n = N;
+	CUgraph graph;
+	int32_t vector[N];
+	void *params[] = {&input, &n, &bias}, *weights[] = {&input, &n, &weight};
+	bias = alloc(BYTES);
+	for (int i = 0; i < N; i++)
+		vector[i] = i;
+	CHECK(cuMemcpyHtoD(bias, vector, sizeof vector));
+	name("bias", bias, MEDUSA_INPUT);
+	enter("capture");
+	MARK(medusa_mark_graph, "add", BATCH);
+	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	launch_add_one(add_one, stream, input, n);
+	CHECK(cuLaunchKernel(add, N / 32, 1, 1, 32, 1, 1, 0, stream, params, NULL));
+	CHECK(cuLaunchKernel(add, N / 32, 1, 1, 32, 1, 1, 0, stream, weights, NULL));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiateWithFlags(&captured, graph, 0));
+	CHECK(cuGraphUpload(captured, stream));
+}
+
+static void size_cache(void)
+{
+	struct medusa_kv_profile p = {.kv_bytes = 4 << 20, .utilization = 0.9, .profile_tokens = 1};
+	uint64_t bytes;
+	if (medusa_session_kv_bytes(&bytes) != 1) {
+		CHECK(cuMemGetInfo((size_t *)&p.free_before, (size_t *)&p.total));
+		p.free_after = p.free_before;
+		MARK(medusa_mark_kv_profile, &p);
+		bytes = p.kv_bytes;
+	}
+	CUdeviceptr cache = alloc(bytes);
+	MARK(medusa_mark_tensor, &(struct medusa_tensor){.name = "cache", .addr = cache, .size = bytes, .role = MEDUSA_KV,
+		.dtype = MEDUSA_U8, .ndim = 1, .shape = {(int64_t)bytes}, .hi = 9});
+}
+
+/* What this start took, restored graphs or its own, and the CUgraphExec to launch. */
+static const char *usable(uint64_t *exec)
+{
+	int rc = captured ? 0 : medusa_session_usable(BATCH, exec);
+	if (rc == 1)
+		return "restored";
+	if (rc < 0 && !captured)
+		exit(5);
+	if (!captured) {
+		fprintf(stderr, "session: %s\n", medusa_session_error());
+		weight = alloc(BYTES);
+		CHECK(cuMemsetD8(weight, 0, BYTES));
+		capture();
+	}
+	*exec = (uintptr_t)captured;
+	return "captured";
+}
+
+static void end(const char *how)
+{
+	if (strcmp(how, "free") == 0)
+		CHECK(cuMemFree(weight));
+	if (strcmp(how, "invalidate") == 0)
+		CHECK(medusa_session_invalidate("the engine sleeps"));
+}
+
+int main(void)
+{
+	static const char *keys[] = {"engine.name"}, *values[] = {"session"};
+	const char *ends = getenv("SESSION_ENDS"), *how = "";
+	struct medusa_session_graph graph = {0};
+	CUmodule module;
+	uint64_t at = 0, exec = 0;
+	int32_t host[N], sum = 0;
+	int run = medusa_session_open();
+	if (run < 0)
+		return 4;
+	enter("structure");
+	start();
+	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	CHECK(cuModuleLoadData(&module, module_ptx));
+	CHECK(cuModuleGetFunction(&add_one, module, "add_one"));
+	CHECK(cuModuleGetFunction(&add, module, "add"));
+	medusa_session_identify(keys, values, 1);
+	input = alloc(BYTES);
+	weight = alloc(BYTES);
+	name("input", input, MEDUSA_INPUT);
+	enter("kv_cache");
+	size_cache();
+	enter("weights");
+	CHECK(cuMemsetD8(input, 0, BYTES));
+	CHECK(cuMemsetD8(weight, 0, BYTES));
+	enter("warmup");
+	if (medusa_session_restoring() != 1 || medusa_session_graphs(&graph, 1) != 1)
+		capture();
+	else if (graph.batch != BATCH || strcmp(graph.label, "add") != 0 || medusa_session_tensor("bias", &at) != 1 || at == 0)
+		return 6;
+	enter("ready");
+	if (medusa_session_ready(NULL, NULL) != 0)
+		return 7;
+	if (!captured && (medusa_session_usable(BATCH + 1, &exec) >= 0 || medusa_session_tensor("nobody", &at) != 0))
+		return 8;
+	for (int i = 0; i < 3; i++) {
+		if (i == 2 && ends)
+			end(ends);
+		how = usable(&exec);
+		CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)exec, stream));
+		CHECK(cuStreamSynchronize(stream));
+	}
+	CHECK(cuMemcpyDtoH(host, input, sizeof host));
+	for (int i = 0; i < N; i++)
+		sum += host[i];
+	printf("%s %d %d\n", how, sum, graph.exec != 0);
+	return medusa_session_close() == 0 ? 0 : 9;
+}
