@@ -51,15 +51,25 @@ func newCacheLsCmd() *cobra.Command {
 				return writeJSON(cmd.OutOrStdout(), append([]store.Entry{}, all...))
 			}
 			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "DIGEST\tSIZE\tLAST USED\tNAMES")
+			fmt.Fprintln(t, "DIGEST\tSIZE\tLAST USED\tGPU\tNAMES")
 			for _, e := range all {
-				fmt.Fprintf(t, "%.19s\t%s\t%s\t%s\n", e.Digest, inspect.Bytes(uint64(e.Size)), e.Used.UTC().Format(time.RFC3339), strings.Join(e.Names, " "))
+				fmt.Fprintf(t, "%.19s\t%s\t%s\t%s\t%s\n", e.Digest, inspect.Bytes(uint64(e.Size)), e.Used.UTC().Format(time.RFC3339), gpuOf(e.Path), strings.Join(e.Names, " "))
 			}
 			return t.Flush()
 		},
 	}
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	return cmd
+}
+
+// gpuOf says for which GPU an artifact is. One that cannot be read is for cache verify to explain.
+func gpuOf(path string) string {
+	m, err := artifacts.ReadManifest(path)
+	if err != nil {
+		return "?"
+	}
+	gpu, _ := m.Identity.Get(artifacts.KeyGPUName)
+	return gpu
 }
 
 func newCacheAddCmd() *cobra.Command {
