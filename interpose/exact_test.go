@@ -124,3 +124,63 @@ func TestExactHintsRefused(t *testing.T) {
 		}
 	}
 }
+
+// With gaps, the places of a region lie further apart: what is live at a time keeps its order, and no distance stays.
+func TestStretchedRegion(t *testing.T) {
+	plain, _ := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1")
+	_, a := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1")
+	stretched, b := exact(t, Config{Mode: Record, Exact: DefaultRegion, GapSeed: 7}, "1")
+	other, _ := exact(t, Config{Mode: Record, Exact: DefaultRegion, GapSeed: 8}, "1")
+	if slices.Equal(stretched.at, plain.at) || slices.Equal(stretched.at, other.at) {
+		t.Error("a seed does not matter")
+	}
+	type piece struct{ a, b, size uint64 }
+	live := map[uint32]piece{}
+	compared := 0
+	stepsA, stepsB := memorySteps(a), memorySteps(b)
+	for i := range min(len(stepsA), len(stepsB)) {
+		made, isAlloc := stepsA[i].(*trace.Alloc)
+		twin, twinIsAlloc := stepsB[i].(*trace.Alloc)
+		if isAlloc != twinIsAlloc || isAlloc && (made.Size != twin.Size || made.Trigger != twin.Trigger) {
+			break // the program asks for the place of an allocation, which is elsewhere
+		}
+		if !isAlloc {
+			delete(live, stepsA[i].(*trace.Free).ID)
+			continue
+		}
+		if made.Trigger != 0 {
+			continue
+		}
+		p := piece{made.Addr, twin.Addr, made.Size}
+		for id, q := range live {
+			compared++
+			if (p.a < q.a) != (p.b < q.b) {
+				t.Errorf("allocations %d and %d lie the other way round", id, made.ID)
+			}
+			if p.a-q.a == p.b-q.b {
+				t.Errorf("allocations %d and %d keep their distance", id, made.ID)
+			}
+			if low, high := min(p.b, q.b), max(p.b, q.b); high-low <= map[bool]uint64{true: p.size, false: q.size}[low == p.b] {
+				t.Errorf("allocations %d and %d touch", id, made.ID)
+			}
+		}
+		live[made.ID] = p
+	}
+	if compared < 50 {
+		t.Errorf("%d pairs compared", compared)
+	}
+}
+
+func memorySteps(recs []trace.Record) (out []trace.Record) {
+	for _, r := range recs {
+		switch r := r.(type) {
+		case *trace.Alloc:
+			out = append(out, r)
+		case *trace.Free:
+			if r.Trigger == 0 {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
+}

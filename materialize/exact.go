@@ -16,12 +16,36 @@ func (e *engine) recordPlaced(ctx context.Context, attempt int, kvBytes []uint64
 	region := interpose.DefaultRegion
 	region.Base += uint64(attempt-1) * region.Size
 	a, err := e.record(ctx, "A", "record", placement{region: region}, kvBytes)
-	var failed *EngineError
-	limited := slices.ContainsFunc(a, func(r *Recording) bool { return len(r.limits) > 0 })
-	if errors.As(err, &failed) || err == nil && limited {
+	if unplaceable(a, err) {
 		return e.record(ctx, "A", "record", placement{}, kvBytes)
 	}
 	return a, err
+}
+
+// recordMoved makes run B: with gaps, so that allocations lie elsewhere against each other, and yet in the order of run A
+// where that had a region. PyTorch's allocator takes the lower of two free blocks of the same size; where order changed, it
+// would put tensors into other segments, and graphs of the two runs would not mean the same.
+func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []*Recording, kvBytes []uint64) ([]*Recording, error) {
+	at := placement{gapSeed: seed}
+	if slices.ContainsFunc(a, func(r *Recording) bool { return r.region == graphir.Region{} }) {
+		return e.record(ctx, "B", "record", at, kvBytes)
+	}
+	at.region = interpose.DefaultRegion
+	at.region.Base += uint64(recordAttempts+attempt-1)*at.region.Size + (1+seed%255)*regionStep
+	b, err := e.record(ctx, "B", "record", at, kvBytes)
+	if unplaceable(b, err) {
+		return e.record(ctx, "B", "record", placement{gapSeed: seed}, kvBytes)
+	}
+	return b, err
+}
+
+// regionStep is what a region's base is a multiple of.
+const regionStep = 2 << 20
+
+// unplaceable reports whether an engine has to be recorded with memory where the driver puts it.
+func unplaceable(r []*Recording, err error) bool {
+	var failed *EngineError
+	return errors.As(err, &failed) || err == nil && slices.ContainsFunc(r, func(r *Recording) bool { return len(r.limits) > 0 })
 }
 
 // placeOf returns the allocation's address where it lay in the region. Only memory whose place repeats counts.

@@ -203,7 +203,7 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes []uint6
 			return nil, nil, nil, err
 		}
 		o.Step(2, steps, "run B: record with other gaps")
-		b, err := e.record(ctx, "B", "record", placement{gapSeed: seed}, kvBytes)
+		b, err := e.recordMoved(ctx, attempt, seed, a, kvBytes)
 		if err != nil {
 			return nil, nil, nil, err
 		}

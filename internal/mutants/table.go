@@ -252,6 +252,10 @@ var table = []mutant{
 		"if sha256.Sum256(image) != m.ImageSHA256 {", "if sha256.Sum256(image) == m.ImageSHA256 && len(image) == 0 {",
 		"./internal/e2e", "TestKernelsFromImages",
 	}, {
+		"gaps in a region", "interpose/preload/zone.c",
+		"if (!z->stretch)\n", "if (z)\n",
+		"./interpose", "TestStretchedRegion",
+	}, {
 		"boundary of two mappings", "materialize/liveness.go",
 		"if n == 1 && s.behind(s.byAddr[k+1], a) {", "if n == 2 {",
 		"./materialize", "TestMappingsSideBySide",

@@ -57,7 +57,8 @@ static void divide(uint64_t base, uint64_t size)
 	uint64_t reserved = size / RESERVED_SHARE, part = reserved / 8;
 	const uint64_t ends[ZONES] = {base + part, base + 6 * part, base + 7 * part, base + reserved, base + size};
 	for (int i = 0; i < ZONES; i++)
-		zones[i] = (struct zone){i ? ends[i - 1] : base, ends[i], i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, NULL, 0, 0};
+		zones[i] = (struct zone){i ? ends[i - 1] : base, ends[i], i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE,
+			core_gap_seed(), NULL, 0, 0};
 	next_hint = base + reserved;
 }
 
@@ -360,6 +361,8 @@ uint64_t exact_hint(size_t bytes, size_t alignment)
 		if (place < zones[HINTED].end && pages(bytes) <= zones[HINTED].end - place) {
 			at = place;
 			next_hint = place + pages(bytes);
+			if (core_gap_seed())
+				next_hint += (1 + (core_gap_seed() ^ place / PAGE) % 64) * PAGE;
 		}
 	}
 	pthread_mutex_unlock(&lock);

@@ -31,8 +31,9 @@
  *                    Read when first needed, so a worker may set them itself before it uses CUDA or marks anything
  *   MEDUSA_GAP_SEED  record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move
  *                    against each other (two recordings that differ only in where things lie prove pointers)
- *   MEDUSA_EXACT     base:size, both multiples of 128 MiB: device memory comes from a reserved region at that base, at places
- *                    that depend on the order of allocations alone; a recording takes another base where this one is taken
+ *   MEDUSA_EXACT     base:size, multiples of 2 and of 128 MiB: device memory comes from a reserved region at that base, at places
+ *                    that depend on the order of allocations alone; a recording takes another base where this one is taken.
+ *                    With gaps too, the places lie further apart, in the same order
  *   MEDUSA_AT_READY  record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
  *   MEDUSA_AT_IDENTITY  record: "exit" does so at the first phase after the identity, before the engine does any work for it
  */

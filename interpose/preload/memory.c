@@ -77,10 +77,11 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuMemAlloc_v2)(ptr, bytes);
-	gaps_before(plain, bytes);
-	if (!exact_alloc(ptr, bytes, &rc))
+	if (!exact_alloc(ptr, bytes, &rc)) {
+		gaps_before(plain, bytes);
 		rc = REAL(cuMemAlloc_v2)(ptr, bytes);
-	MOVE_APART(plain, ptr, bytes, REAL(cuMemAlloc_v2)(ptr, bytes));
+		MOVE_APART(plain, ptr, bytes, REAL(cuMemAlloc_v2)(ptr, bytes));
+	}
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_DEVICE, *ptr, bytes, 0);
 	hook_leave();
@@ -92,10 +93,11 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
-	gaps_before(plain, width * height);
-	if (!exact_alloc_pitch(ptr, pitch, width, height, elem_size, &rc))
+	if (!exact_alloc_pitch(ptr, pitch, width, height, elem_size, &rc)) {
+		gaps_before(plain, width * height);
 		rc = REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size);
-	MOVE_APART(plain, ptr, *pitch * height, REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size));
+		MOVE_APART(plain, ptr, *pitch * height, REAL(cuMemAllocPitch_v2)(ptr, pitch, width, height, elem_size));
+	}
 	if (rc == CUDA_SUCCESS)
 		note_alloc(ALLOC_PITCH, *ptr, *pitch * height, 0);
 	hook_leave();

@@ -7,6 +7,19 @@
 
 static uint64_t rounded(const struct zone *z, uint64_t size) { return (size + z->step - 1) / z->step * z->step; }
 
+#define STRETCH 4
+
+/* Where a place lies. Its piece has STRETCH times its size for itself and begins anywhere in that, so that order is kept. */
+static uint64_t stretched(const struct zone *z, uint64_t place, uint64_t size)
+{
+	uint64_t room = (STRETCH - 1) * rounded(z, size) / z->step, r = z->stretch ^ place;
+	if (!z->stretch)
+		return place;
+	r = (r ^ r >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	r = (r ^ r >> 27) * UINT64_C(0x94d049bb133111eb);
+	return z->start + STRETCH * (place - z->start) + (r ^ r >> 31) % room * z->step;
+}
+
 /* The index of the first piece above addr. */
 static size_t above(const struct zone *z, uint64_t addr)
 {
@@ -24,17 +37,20 @@ static size_t above(const struct zone *z, uint64_t addr)
 /* Where the free range before piece i begins and ends. */
 static uint64_t gap_start(const struct zone *z, size_t i)
 {
-	return i == 0 ? z->start : z->pieces[i - 1].addr + rounded(z, z->pieces[i - 1].size);
+	return i == 0 ? z->start : z->pieces[i - 1].place + rounded(z, z->pieces[i - 1].size);
 }
 
-static uint64_t gap_end(const struct zone *z, size_t i) { return i == z->n ? z->end : z->pieces[i].addr; }
+static uint64_t gap_end(const struct zone *z, size_t i)
+{
+	return i < z->n ? z->pieces[i].place : z->stretch ? z->start + (z->end - z->start) / STRETCH : z->end;
+}
 
 struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owner)
 {
 	static uint64_t ids;
 	uint64_t need = rounded(z, size);
 	size_t i = 0;
-	if (size == 0 || need < size)
+	if (size == 0 || need < size || (addr && z->stretch))
 		return NULL;
 	if (addr) {
 		i = above(z, addr);
@@ -51,7 +67,7 @@ struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owne
 		return NULL;
 	memmove(&z->pieces[i + 1], &z->pieces[i], (z->n - i) * sizeof *z->pieces);
 	z->n++;
-	z->pieces[i] = (struct piece){addr, size, ++ids, owner};
+	z->pieces[i] = (struct piece){stretched(z, addr, size), size, addr, ++ids, owner};
 	return &z->pieces[i];
 }
 

@@ -3,6 +3,9 @@
  *
  * In: sizes and addresses. Out: the lowest place that is large enough. What can fail: the range is full, or the place that
  * was asked for is taken. Nothing here calls the driver; callers hold a lock of their own.
+ *
+ * A stretched zone has the same places further apart, by seeded distances and in the same order: a framework's allocator that
+ * prefers lower addresses then chooses as it does in a zone that is not, while everything has moved against everything.
  */
 #ifndef MEDUSA_ZONE_H
 #define MEDUSA_ZONE_H
@@ -13,12 +16,14 @@
 
 struct piece {
 	uint64_t addr, size; /* size as asked for */
+	uint64_t place;      /* addr, before stretching */
 	uint64_t id;         /* unique in the process */
 	void *owner;
 };
 
 struct zone {
 	uint64_t start, end, step; /* places are multiples of step */
+	uint64_t stretch;          /* a seed; 0: the zone is not stretched */
 	struct piece *pieces;      /* by address */
 	size_t n, cap;
 };

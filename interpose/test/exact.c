@@ -140,6 +140,7 @@ static void place(void)
 {
 	struct medusa_exact e;
 	CUdeviceptr p, low = at(100), again;
+	int placed;
 	if (!MEDUSA(medusa_exact_get))
 		return;
 	MEDUSA(medusa_exact_get)(&e);
@@ -149,7 +150,10 @@ static void place(void)
 	if (e.state != MEDUSA_EXACT_ON)
 		return;
 	p = low + 64 * 512;
-	PRINT("placed", MEDUSA(medusa_exact_place)(p, 300));
+	placed = MEDUSA(medusa_exact_place)(p, 300);
+	PRINT("placed", placed);
+	if (placed) /* no place is known in a region with gaps */
+		return;
 	PRINT("taken", MEDUSA(medusa_exact_place)(p, 300));
 	PRINT("outside", MEDUSA(medusa_exact_place)(e.base - 512, 300));
 	CHECK(cuMemsetD8(p, 1, 300));
