@@ -62,9 +62,15 @@ func deviceFactors() (artifacts.Identity, error) {
 	}, nil
 }
 
-// open reads the artifact under restore or under test.
+// read is an artifact, or why there is none.
+type read struct {
+	path     string
+	artifact *artifacts.Artifact
+	err      error
+}
+
+// open begins to read the artifact under restore or under test: while it is decoded, the engine makes its context.
 func (s *Session) open() {
-	defer s.timings.start("open")()
 	path := s.env.artifact
 	if s.env.run == Check {
 		path = s.env.plan
@@ -80,12 +86,26 @@ func (s *Session) open() {
 	if info, err := os.Stat(path); err == nil && info.IsDir() && s.env.run == Restore {
 		return // Identify chooses
 	}
-	a, err := artifacts.ReadRank(path, int(s.env.rank.index))
-	if err != nil {
-		s.fall(&Fallback{codeOfRead(err), err})
+	s.reading = make(chan read, 1)
+	go func() {
+		a, err := artifacts.ReadRank(path, int(s.env.rank.index))
+		s.reading <- read{path, a, err}
+	}()
+}
+
+// opened waits for the artifact where it is still being read. Every question about it begins here.
+func (s *Session) opened() {
+	if s.reading == nil {
 		return
 	}
-	s.take(path, a)
+	defer s.timings.start("open")()
+	r := <-s.reading
+	s.reading = nil
+	if r.err != nil {
+		s.fall(&Fallback{codeOfRead(r.err), r.err})
+		return
+	}
+	s.take(r.path, r.artifact)
 }
 
 func codeOfRead(err error) Code {
@@ -102,6 +122,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 	if s.env.run == None {
 		return nil
 	}
+	s.opened()
 	defer s.timings.start("identify")()
 	device, err := deviceFactors()
 	if err != nil {

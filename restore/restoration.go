@@ -83,7 +83,7 @@ func (s *Session) refuse(cause error) error {
 	switch {
 	case s.env.run == None:
 		return nil
-	case s.fallback != nil:
+	case s.Fallback() != nil:
 		return s.fallback
 	case s.recording():
 		fmt.Fprintf(s.writer(), "medusa: record engine: %v\n", cause)

@@ -61,11 +61,12 @@ type Session struct {
 	identified  bool   // the artifact is meant for this engine and device
 	free, total uint64 // device memory at Identify
 	reported    bool
+	reading     chan read // the artifact is on its way; nil: it is there, or will not come
 }
 
 // FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None.
-// It makes no driver call. An artifact that cannot be read is a fallback, not an error; an error means that the
-// environment contradicts itself.
+// It makes no driver call. The artifact is read meanwhile, until something of it is asked for. One that cannot be read is a
+// fallback, not an error; an error means that the environment contradicts itself.
 func FromEnv(h Hooks) (*Session, error) {
 	env, err := readEnvironment()
 	if err != nil {
@@ -86,10 +87,13 @@ func FromEnv(h Hooks) (*Session, error) {
 func (s *Session) Run() Run { return s.env.run }
 
 // Fallback returns why a Restore run goes on as a native start, or nil while it does not.
-func (s *Session) Fallback() *Fallback { return s.fallback }
+func (s *Session) Fallback() *Fallback {
+	s.opened()
+	return s.fallback
+}
 
 // Restoring reports whether this start still is to be served by restored graphs.
-func (s *Session) Restoring() bool { return s.env.run == Restore && s.fallback == nil }
+func (s *Session) Restoring() bool { return s.env.run == Restore && s.Fallback() == nil }
 
 // Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase.
 func (s *Session) Phase(name string) {
@@ -137,12 +141,18 @@ func (s *Session) Trigger(run func() error) error { return s.trigger(run) }
 // Graphs restores every graph of the artifact and returns them by batch size, uploaded and ready to launch.
 // Any error is a *Fallback; nothing that was made stays behind, and the engine is to warm up and capture natively.
 // Call it in the phase "capture", on the engine's thread.
-func (s *Session) Graphs() (map[int64]*Graph, error) { return s.graphs() }
+func (s *Session) Graphs() (map[int64]*Graph, error) {
+	s.opened()
+	return s.graphs()
+}
 
 // Ready ends the start: the status object is written, and in runs N and V selfTest is served, the graphs are replayed
 // and hashed, and the process exits. selfTest returns what the engine generated for its fixed prompts; it may be nil.
 // Call it after the mark "ready".
-func (s *Session) Ready(selfTest func() ([]byte, error)) error { return s.ready(selfTest) }
+func (s *Session) Ready(selfTest func() ([]byte, error)) error {
+	s.opened()
+	return s.ready(selfTest)
+}
 
 // Failed tells the session about a driver error that the engine met after ready. Where it is sticky and graphs were
 // restored, the status says so and the process exits with status.ExitSticky, for the supervising parent to start the engine

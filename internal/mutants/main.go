@@ -77,7 +77,7 @@ func run(only string) (caught, total int, err error) {
 	}
 	go func() {
 		defer close(rows)
-		for _, m := range slices.Concat(table, nodes, shipping) {
+		for _, m := range slices.Concat(table, nodes, shipping, large) {
 			if strings.Contains(m.Name, only) {
 				rows <- m
 			}

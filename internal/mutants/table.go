@@ -113,7 +113,7 @@ var table = []mutant{
 		"./internal/e2e", "TestCachingAllocator",
 	}, {
 		"block that was free at the start of capture", "materialize/blocks.go",
-		"at.Offset-b.Offset < b.Size && !b.Live", "at.Offset-b.Offset < b.Size && !b.Live && b.Size == 0",
+		"at.Offset-b.addr < b.Size && !b.Live", "at.Offset-b.addr < b.Size && !b.Live && b.Size == 0",
 		"./internal/e2e", "TestMemoryOfTwoOwners",
 	}, {
 		"memory that the engine rewrites", "restore/stale.go",
