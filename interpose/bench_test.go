@@ -3,14 +3,17 @@ package interpose
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"medusa/internal/bench"
 	"medusa/internal/testenv"
+	"medusa/restore/status"
 )
 
 // startCalls are the hooked calls of a native start of a model of 7B class with 35 batch sizes, as the simulated GPU's log
@@ -39,6 +42,52 @@ func callCosts(b *testing.B, variables ...string) map[string]float64 {
 		costs[name] = ns
 	}
 	return costs
+}
+
+// BenchmarkRecord measures the recorder on the simulated GPU, in turns with none: the stage capture of a model of 7B class, and the
+// processor time of the whole start. The driver does nothing there, so the ratio is far above that on a GPU, where capturing
+// a node costs many times what it costs here; what the recorder takes for a node is what both have in common.
+func BenchmarkRecord(b *testing.B) {
+	testenv.Build(b)
+	dir := b.TempDir()
+	state := filepath.Join(dir, "status")
+	var captures, processor [2]bench.Times
+	nodes := 0
+	for round := range 9 {
+		for k, variables := range [][]string{nil, {"MEDUSA_MODE=record", "MEDUSA_TRACE=" + filepath.Join(dir, fmt.Sprint(round)),
+			"LD_PRELOAD=" + testenv.Path(b, "build", "lib", "libmedusa_interpose.so")}} {
+			cmd := exec.Command(testenv.Path(b, "build", "reference"), "run", "--preset", "llama2-7b", "--batches", "1:2", "-o", "json")
+			cmd.Env = append(testenv.Simulated(b, "SIMGPU_COMPUTE=off", "SIMGPU_MEMORY=40G", "MEDUSA_STATUS="+state), variables...)
+			out, err := cmd.Output()
+			if err != nil {
+				b.Fatal(err)
+			}
+			var ran struct{ Nodes int }
+			st, err := status.Read(state)
+			if err == nil {
+				err = json.Unmarshal(out, &ran)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			nodes = ran.Nodes
+			processor[k] = append(processor[k], cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+			for i, p := range st.Phases[:len(st.Phases)-1] {
+				if p.Name == "capture" {
+					captures[k] = append(captures[k], time.Duration((st.Phases[i+1].Began-p.Began)*1e9))
+				}
+			}
+		}
+	}
+	for b.Loop() {
+	}
+	var more bench.Times
+	for i := range processor[0] {
+		more = append(more, processor[1][i]-processor[0][i])
+	}
+	bench.ReportRatio(b, "simulated-capture", captures[1], captures[0])
+	b.ReportMetric(float64(more.Median())/float64(nodes), "cpu-ns/node")
+	b.ReportMetric(100*more.Spread(), "cpu-spread-%")
 }
 
 // BenchmarkReplayCall measures what a driver call costs more under the interposer in replay mode: per function, and for the
