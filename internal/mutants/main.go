@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ import (
 )
 
 func main() {
-	only := flag.String("run", "", "only mutants whose name contains this")
+	only := flag.String("run", "", "only mutants whose name matches this regular expression")
 	fixups := flag.Int("fixups", 0, "move this many random pointers instead")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the pointers moved")
 	flag.Parse()
@@ -53,6 +54,10 @@ func main() {
 const workers = 2
 
 func run(only string) (caught, total int, err error) {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read -run: %w", err)
+	}
 	rows := make(chan mutant)
 	results := make(chan bool)
 	var trees errgroup.Group
@@ -78,7 +83,7 @@ func run(only string) (caught, total int, err error) {
 	go func() {
 		defer close(rows)
 		for _, m := range slices.Concat(table, nodes, shipping, large) {
-			if strings.Contains(m.Name, only) {
+			if wanted.MatchString(m.Name) {
 				rows <- m
 			}
 		}

@@ -3,6 +3,18 @@ package main
 // nodes has one row for each mechanism that restores a kind of node, edge, attribute or pointer. Random programs catch
 // them: each needs a feature that a few in a hundred programs have.
 var nodes = []mutant{
+	programs("event record and event wait", "restore/build.go",
+		"if n.Type == graphir.NodeEventWait {", "if n.Type == graphir.NodeEventRecord {"),
+	programs("empty node", "restore/build.go",
+		"p.add(addEmptyNode, i, ptr(node), slot(t.graph), val(0), val(0))", "_ = node"),
+	programs("page-locked memory of the capture phase", "restore/memory.go",
+		"case graphir.AllocPinned:", "case graphir.AllocPinned + 100:"),
+	programs("stream-ordered memory", "interpose/preload/memory.c",
+		"note_alloc(ALLOC_ASYNC, *ptr, bytes, 0);", "note_alloc(ALLOC_ASYNC, *ptr, bytes / 8, 0);"),
+	programs("pool memory", "interpose/preload/memory.c",
+		"note_alloc(ALLOC_POOL, *ptr, bytes, 0);", "note_alloc(ALLOC_POOL, *ptr, bytes / 8, 0);"),
+	programs("registered host memory", "interpose/preload/memory.c",
+		"note_alloc(ALLOC_REGISTERED, (uintptr_t)ptr, bytes, flags);", "note_alloc(ALLOC_REGISTERED, (uintptr_t)ptr, bytes / 8, flags);"),
 	programs("embedded graph", "restore/build.go",
 		"b.layChild(t, i, &b.spec.Children[n.Target])", "b.layChild(t, i, &b.spec.Children[0])"),
 	programs("event of the engine", "restore/build.go",

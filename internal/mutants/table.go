@@ -148,6 +148,34 @@ var table = []mutant{
 		"s.restored.invalid = cause", "_ = cause",
 		"./internal/e2e", "TestSessionInC",
 	}, {
+		"node types that cannot be restored", "materialize/graphs.go",
+		"return &RefusedError{c.label, i, nodeTypeName(na.Type), na.Reason}", "out.Type = graphir.NodeEmpty",
+		"./materialize", "TestRefusals",
+	}, {
+		"memory of another process", "materialize/graphs.go",
+		"case al.kind == graphir.AllocIPC:", "case al.kind == graphir.AllocIPC+100:",
+		"./materialize", "TestRefusedMemory",
+	}, {
+		"host memory registered in the capture phase", "materialize/graphs.go",
+		"case al.kind == graphir.AllocRegistered && al.born > c.table.deadline:", "case al.kind == graphir.AllocRegistered+100 && al.born > c.table.deadline:",
+		"./materialize", "TestRefusedMemory",
+	}, {
+		"executable graph that is changed", "interpose/preload/graphs.c",
+		"core_fault(#name, \"executable graph %p was changed after it was recorded\", (void *)exec);", "(void)exec;",
+		"./interpose", "TestChangedExecutableGraphIsAFault",
+	}, {
+		"compressed code of a fat binary", "internal/cubin/fatbin.go",
+		"if flags&flagLZ4 != 0 {", "if flags&flagLZ4 == 0 {",
+		"./internal/cubin", "TestFatbin",
+	}, {
+		"graphs built at their first use", "restore/restoration.go",
+		"if s.env.lazy {", "if s.env.lazy && len(s.spec.Graphs) == 0 {",
+		"./internal/e2e", "TestLazyGraphs",
+	}, {
+		"hashes of the host where the device refuses", "restore/canary.go",
+		"if cuda.Sticky(err) {", "if err != nil {",
+		"./internal/e2e", "TestChecksOnTheHost",
+	}, {
 		"canary replay before ready", "restore/canary.go",
 		"if got != want[label] {", "if got == \"\" {",
 		"./internal/e2e", "TestChecksBeforeReady",

@@ -101,11 +101,16 @@ func (g *generator) connect(out *Graph) {
 	}
 }
 
+// mayBeLoose says whether an edge may have data: it has to be drawn by the program, between two kernels.
+func (out *Graph) mayBeLoose(i, j int) bool {
+	built := out.Mode == Built || out.Mode == Changed && j >= out.Split
+	return built && out.Ops[i].Kind == Kernel && out.Ops[j].Kind == Kernel
+}
+
 // edge draws its data: kernels may be ordered more loosely than by the end of the first.
 func (g *generator) edge(out *Graph, i, j int) Edge {
 	e := Edge{From: i, To: j}
-	built := out.Mode == Built || out.Mode == Changed && j >= out.Split
-	if built && out.Ops[i].Kind == Kernel && out.Ops[j].Kind == Kernel && g.chance(3) {
+	if out.mayBeLoose(i, j) && g.chance(3) {
 		e.Port, e.Type = 1+uint8(g.IntN(2)), 1
 		g.feature("edge: %s", []string{"", "programmatic", "launch-order port"}[e.Port])
 	}
@@ -157,7 +162,7 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 
 // apart changes what a template fixes, so that the graph must get one of its own: an attribute's value, an edge's data.
 func (g *generator) apart(out *Graph) bool {
-	if g.chance(4) {
+	if g.chance(2) {
 		return g.otherAttribute(out) || g.otherEdge(out)
 	}
 	return g.otherEdge(out) || g.otherAttribute(out)
@@ -184,11 +189,18 @@ func (g *generator) otherAttribute(out *Graph) bool {
 
 func (g *generator) otherEdge(out *Graph) bool {
 	for i := range out.Edges {
-		if e := &out.Edges[i]; e.Type != 0 {
+		e := &out.Edges[i]
+		switch {
+		case e.Type != 0:
 			e.Port, e.Type = 0, 0
-			g.feature("template: kept apart by edge data")
-			return true
+		case out.mayBeLoose(e.From, e.To):
+			e.Port, e.Type = 1, 1
+			g.feature("edge: programmatic")
+		default:
+			continue
 		}
+		g.feature("template: kept apart by edge data")
+		return true
 	}
 	return false
 }
