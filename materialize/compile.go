@@ -118,11 +118,13 @@ func compileGraphs(table *kernelTable, graphsA, graphsB []*capture, seen *uses) 
 }
 
 // instantiated returns the graphs that can be launched. A capture that was never instantiated (or was changed before it
-// was, and then recorded again) needs no restoring.
+// was, and then recorded again) needs no restoring. Graphs from before the phases that a restored start skips are the
+// engine's own: it captures them there, too.
 func (r *Recording) instantiated() []*capture {
+	begin := r.phaseOrder("warmup", "capture")
 	var out []*capture
 	for _, g := range r.graphs {
-		if g.execs > 0 {
+		if g.execs > 0 && (g.order > begin || begin == noOrder) {
 			out = append(out, g)
 		}
 	}

@@ -63,6 +63,21 @@ func TestPointersBecomeIndirect(t *testing.T) {
 	}
 }
 
+// What an engine captures before the phases that a restored start skips, it captures there, too.
+func TestEarlierGraphsAreTheEngines(t *testing.T) {
+	spec := mustCompile(t, func(tp *tape, at place) {
+		tp.function(0, trace.ModuleModule, "k", 8)
+		tp.alloc(at(0), 4096)
+		tp.capture("", 0, tp.kernel(0, at(0)))
+		tp.phase("capture")
+		tp.capture("decode", 1, tp.kernel(0, at(0)))
+		tp.phase("ready")
+	})
+	if len(spec.Graphs) != 1 || spec.Graphs[0].Label != "decode" {
+		t.Errorf("%d graphs, the first is %q", len(spec.Graphs), spec.Graphs[0].Label)
+	}
+}
+
 // The paper's Figure 6: an address freed and handed out again belongs to the second allocation. In run B the two differ.
 func TestReusedAddressBelongsToTheLiveAllocation(t *testing.T) {
 	for _, reuse := range []bool{false, true} {

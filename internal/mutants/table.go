@@ -212,14 +212,6 @@ var table = []mutant{
 		"if a.kind != graphir.AllocPinned && a.kind != graphir.AllocRegistered {", "if a.size != 0 {",
 		"./materialize", "TestParametersOfOneWord",
 	}, {
-		"padding of embedded graphs", "materialize/objects.go",
-		"c.padding = append(c.padding, p)", "_ = append(c.padding, p)",
-		"./materialize", "TestPaddingOfEmbeddedGraphs",
-	}, {
-		"place of padding in an embedded graph", "materialize/objects.go",
-		"p.graph = number\n", "p.graph = number * 0\n",
-		"./materialize", "TestPaddingOfEmbeddedGraphs",
-	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",
@@ -327,6 +319,10 @@ var table = []mutant{
 		"load options of a reloaded module", "materialize/images.go",
 		"recorded.Options != 0 || ", "",
 		"./internal/e2e", "TestKernelsFromImages",
+	}, {
+		"graphs that the engine captures in every start", "materialize/compile.go",
+		"(g.order > begin || begin == noOrder)", "(g.order > begin || begin != 0)",
+		"./materialize", "TestEarlierGraphsAreTheEngines",
 	}, {
 		"child of a server that forks its engine", "interpose/preload/core.c",
 		"if (trace_state == UNOPENED && medusa_alloc_count", "if (trace_state == OPEN && medusa_alloc_count",
