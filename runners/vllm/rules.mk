@@ -8,13 +8,16 @@ VLLM_VENV    := build/vllm/venv-$(VLLM_VERSION)
 VLLM_LIB     := build/vllm/lib-$(VLLM_VERSION)
 VLLM_TORCH   := TORCH_CUDA=13 TORCH_VENV=$(VLLM_VENV) TORCH_LIB=$(VLLM_LIB) TORCH_USERS="_C_stable_libtorch.abi3.so _vllm_fa2_C.abi3.so"
 
+# Below, runners/torch builds for this environment and has the rule for it.
+ifneq ($(TORCH_VENV),$(VLLM_VENV))
 $(VLLM_VENV)/installed: $(VLLM)/requirements.txt
 	@mkdir -p build/vllm
 	$(VLLM_PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r $<
 	touch $@
+endif
 
-.PHONY: vllm test-vllm test-vllm-faults vllm-test
+.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve vllm-test
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/libcudart.so.13 $(VLLM_LIB)/built
 
@@ -25,6 +28,10 @@ test-vllm: vllm
 # Whatever keeps a start from being restored; twenty-five more starts.
 test-vllm-faults: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/faults.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+
+# `vllm serve`, and an engine process of an offline LLM.
+test-vllm-serve: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/serve.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:

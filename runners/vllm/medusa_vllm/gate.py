@@ -6,6 +6,8 @@ a native start, in a few words. Nothing here fails.
 
 VLLM = "0.26.0"
 TORCH = "2.11"
+# Of the second, the decode graphs are restored. Those of the pieces of a compiled model are captured in every start.
+MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"
 
 
 def version_reason(vllm, torch):
@@ -30,7 +32,7 @@ def config_reason(config):
         (config.model_config.enable_cumem_allocator, "sleep mode's allocator"),
         (config.model_config.multimodal_config is not None, "a multimodal model"),
         (config.model_config.runner_type != "generate", "a model that does not generate"),
-        (mode is None or mode.name != "FULL_DECODE_ONLY", f"cudagraph_mode {mode and mode.name} (supported: FULL_DECODE_ONLY)"),
+        (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
     ]
     return next((reason for applies, reason in checks if applies), None)
 

@@ -7,6 +7,8 @@ capture does; a restore that cannot be used ends in vLLM's own capture.
 import sys
 
 import torch
+from vllm.compilation.counter import compilation_counter
+from vllm.config.compilation import CUDAGraphMode
 from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphManager
 
 import medusa
@@ -21,7 +23,7 @@ class _Marked(CudaGraphManager):
     def capture(self, create_forward_fn, progress_bar_desc="Capturing CUDA graphs"):
         def marked(desc, warmup):
             forward = create_forward_fn(desc, warmup)
-            if not warmup:
+            if not warmup and desc.cg_mode is CUDAGraphMode.FULL:
                 self.mark_capture()
                 marks.graph(label(desc), desc.num_tokens)
                 self.session.captured.append(desc.num_tokens)
@@ -51,10 +53,14 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self.hidden_states = torch.empty(
             (rows, runner.model_config.get_hidden_size()), dtype=runner.model_config.dtype, device=made.device
         )
+        if made.cudagraph_mode.has_piecewise_cudagraphs():
+            # Blocks that the pieces' captures left would differ from what a restored graph gets.
+            self.pool = torch.cuda.graph_pool_handle()
         session.tensor("hidden_states", self.hidden_states, medusa.OUTPUT)
 
     @torch.inference_mode()
     def capture(self, *args, use_aux_hidden_state_outputs=False, **kwargs):
+        self.capture_pieces(*args, use_aux_hidden_state_outputs=use_aux_hidden_state_outputs, **kwargs)
         self.session.phase("warmup")
         if self.session.restoring and self.install():
             self.use_aux_hidden_state_outputs = use_aux_hidden_state_outputs
@@ -64,6 +70,17 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         torch.cuda.synchronize()
         marks.blocks()
         self.captured()
+
+    def capture_pieces(self, *args, **kwargs):
+        """Graphs of the pieces of a compiled model: vLLM's own captures, in every start, before those that are restored."""
+        pieces = {mode: descs for mode, descs in self._capture_descs.items() if mode is not CUDAGraphMode.FULL}
+        if not pieces:
+            return
+        self._capture_descs, whole = pieces, {m: d for m, d in self._capture_descs.items() if m not in pieces}
+        before = compilation_counter.num_cudagraph_captured
+        super().capture(*args, **kwargs)
+        self.session.captured += [None] * (compilation_counter.num_cudagraph_captured - before)
+        self._capture_descs = whole
 
     def install(self):
         """Restored graphs in place of captured ones, or False, with nothing of them left."""

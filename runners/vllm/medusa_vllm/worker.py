@@ -13,6 +13,7 @@ import sys
 import torch
 import vllm
 from vllm import envs
+from vllm.config import CompilationMode
 from vllm.utils.torch_utils import current_stream
 from vllm.v1.worker import gpu_worker
 
@@ -22,8 +23,11 @@ from medusa import marks
 from . import gate, identity, inputs, metrics
 from .graphs import GraphManager
 
+COMPILE_TOKENS = 16  # more than one, for which a compiler may make special code
+
 
 class Worker(gpu_worker.Worker):
+    profiled = True
     session = None  # of ranks other than the first, which only look on: more than one rank is refused
 
     def init_device(self):
@@ -76,6 +80,7 @@ class Worker(gpu_worker.Worker):
     def determine_available_memory(self):
         given = self.session.kv_bytes() if self.takes_part() else None
         if given is not None:
+            self.profiled = False
             # The profile forward would have made the stream that the process computes on.
             current_stream()
             return given
@@ -112,6 +117,7 @@ class Worker(gpu_worker.Worker):
         runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
 
     def compile_or_warm_up_model(self):
+        self.compile()
         self.phase("kernels")
         self.run_triggers()
         self.mark_capture()
@@ -121,6 +127,12 @@ class Worker(gpu_worker.Worker):
             self.session.ready()
             metrics.count()
         return times
+
+    def compile(self):
+        """The profile forward would have compiled the model."""
+        if not self.profiled and self.compilation_config.mode == CompilationMode.VLLM_COMPILE:
+            self.phase("compile")
+            self.model_runner._dummy_run(min(COMPILE_TOKENS, self.scheduler_config.max_num_batched_tokens))
 
     def run_triggers(self):
         """Small forwards that load the modules of the graphs' kernels, by the path that a decode step takes."""

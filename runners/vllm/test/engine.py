@@ -15,8 +15,11 @@ import os
 import torch
 import vllm
 from vllm import LLM, SamplingParams
+from vllm.compilation.counter import compilation_counter
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 
+WHOLE = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}
+PIECES = {"mode": 3, "backend": "eager", "cudagraph_mode": "FULL_AND_PIECEWISE"}
 CAPTURE_SIZES = [1, 2, 4, 8]
 MAX_TOKENS = 512
 PROMPT, STEPS = 4, 3
@@ -26,11 +29,13 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("model")
     p.add_argument("--backend", default="FLASH_ATTN")
+    p.add_argument("--pieces", action="store_true", help="compile the model, and capture its pieces beside whole decode steps")
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     p.add_argument("--occupy", type=int, default=0, help="bytes of device memory that somebody else has")
     p.add_argument("--other-keys", action="store_true", help="restored graphs have other names than vLLM would capture")
     p.add_argument("--then", choices=["sleep", "reload"], help="what happens after the first requests")
     p.add_argument("--no-requests", action="store_true")
+    p.add_argument("--engine-process", action="store_true", help="vLLM's default: only start it, as a process of its own")
     p.add_argument("--places", help="file that receives where named tensors and graphs lie (medusa.Session.places)")
     return p.parse_args()
 
@@ -45,7 +50,7 @@ def start(args):
         "max_num_batched_tokens": MAX_TOKENS,
         "gpu_memory_utilization": 0.3,
         "attention_config": {"backend": args.backend},
-        "compilation_config": {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": CAPTURE_SIZES},
+        "compilation_config": {**(PIECES if args.pieces else WHOLE), "cudagraph_capture_sizes": CAPTURE_SIZES},
         **{name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)},
     })
 
@@ -138,7 +143,9 @@ def places(runner):
 
     found = [*inputs.weights(runner.model), *inputs.cached(runner), ("hidden_states", runner.cudagraph_manager.hidden_states, 0, {})]
     tensors = {name: (t.data_ptr(), extent(t)) for name, t, _, _ in inputs.once(found, set())}
-    return {"tensors": tensors, "restored": {}, "captured": [d.num_tokens for d in runner.cudagraph_manager.graphs]}
+    graphs = runner.cudagraph_manager.graphs
+    pieces = compilation_counter.num_cudagraph_captured - len(graphs)
+    return {"tensors": tensors, "restored": {}, "captured": [None] * pieces + [d.num_tokens for d in graphs]}
 
 
 def main():
@@ -150,6 +157,8 @@ def main():
     if args.other_keys and os.environ.get("MEDUSA_RUN"):
         rename()
     llm = start(args)
+    if args.engine_process:
+        return
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     manager = worker.model_runner.cudagraph_manager
     if args.places and not os.environ.get("MEDUSA_RUN"):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import json
 import os
 import sys
 import tempfile
@@ -11,7 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from medusa_vllm import gate, identity, labels, platform  # noqa: E402
+from medusa_vllm import gate, identity, labels, metrics, platform  # noqa: E402
 
 
 class Mode(enum.Enum):
@@ -59,6 +60,7 @@ class Gate(unittest.TestCase):
 
     def test_supported(self):
         self.assertIsNone(gate.config_reason(config()))
+        self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=Mode.FULL_AND_PIECEWISE)))
 
     def test_each_reason(self):
         for change, word in [
@@ -72,7 +74,7 @@ class Gate(unittest.TestCase):
             ({"model_config__enable_cumem_allocator": True}, "sleep"),
             ({"model_config__multimodal_config": object()}, "multimodal"),
             ({"model_config__runner_type": "pooling"}, "generate"),
-            ({"compilation_config__cudagraph_mode": Mode.FULL_AND_PIECEWISE}, "FULL_AND_PIECEWISE"),
+            ({"compilation_config__cudagraph_mode": Mode.FULL}, "FULL"),
             ({"compilation_config__cudagraph_mode": None}, "None"),
         ]:
             with self.subTest(change):
@@ -195,6 +197,72 @@ class Platform(unittest.TestCase):
     def test_absent_without_medusa(self):
         with mock.patch.dict(os.environ, {"MEDUSA_RUN": "", "MEDUSA_STATUS": ""}):
             self.assertIsNone(platform.activate())
+
+
+class Family:
+    """As prometheus_client's metrics and families: every value that anything was set to."""
+
+    values = []
+
+    def __init__(self, name, text, names=(), labels=(), value=None, multiprocess_mode=""):
+        self.name, self.now = name, ()
+        if value is not None:
+            self.values.append((name, (), value))
+
+    def labels(self, *values):
+        self.now = values
+        return self
+
+    def add_metric(self, labels, value):
+        self.values.append((self.name, tuple(labels), value))
+
+    def inc(self, value=1):
+        self.values.append((self.name, self.now, value))
+
+    set = inc
+
+
+class Metrics(unittest.TestCase):
+    native = {"status": "native", "reason": "memory", "milliseconds": 1.5, "graphs": 0}
+    values = [("medusa_starts", ("native", "memory"), 1), ("medusa_start_milliseconds", (), 1.5), ("medusa_graphs", (), 0)]
+
+    def setUp(self):
+        Family.values = []
+        client = types.ModuleType("prometheus_client")
+        client.Counter = client.Gauge = Family
+        client.core = types.ModuleType("prometheus_client.core")
+        client.core.CounterMetricFamily = client.core.GaugeMetricFamily = Family
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "status.json")
+        several = {"MEDUSA_STATUS": self.path, "PROMETHEUS_MULTIPROC_DIR": folder.name}
+        for patch in (mock.patch.dict(sys.modules, {"prometheus_client": client, client.core.__name__: client.core}), mock.patch.dict(os.environ, several)):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def write(self):
+        with open(self.path, "w", encoding="utf-8") as f:
+            json.dump(self.native, f)
+
+    def test_scrape(self):
+        collector = metrics.Collector(self.path)
+        self.assertEqual(list(collector.collect()), [])
+        self.write()
+        list(collector.collect())
+        self.assertEqual(Family.values, self.values)
+
+    def test_several_processes_count_once(self):
+        metrics.count()
+        self.assertEqual(Family.values, [])
+        self.write()
+        metrics.count()
+        metrics.count()
+        self.assertEqual(Family.values, self.values)
+
+    def test_a_restored_start_has_a_status(self):
+        for run, wanted in (("restore", True), ("record", False)):
+            with mock.patch.dict(os.environ, {"MEDUSA_RUN": run, "MEDUSA_STATUS": ""}):
+                self.assertEqual(bool(metrics.place()), wanted)
 
 
 if __name__ == "__main__":

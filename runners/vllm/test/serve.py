@@ -1,0 +1,111 @@
+"""make test-vllm-serve: `vllm serve` and an offline LLM with an engine process, materialized and restored by their unchanged
+command lines, with what vLLM's /metrics then say.
+
+In: what `make vllm` built. Out: a line about each start, and last the line with the counts. Fails: exit code 1 where a start
+is not as it should be. Requests are not served here: the kernel that counts sampled tokens does nothing on the simulated GPU.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from run import HERE, SECONDS, Engine, arguments, stop
+
+MODEL = os.path.join(HERE, "models", "llama")
+GRAPHS = 4
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server(Engine):
+    def __init__(self, args):
+        self.port = free_port()
+        compilation = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [1, 2, 4, 8]}
+        command = [
+            os.path.join(os.path.dirname(os.path.abspath(args.python)), "vllm"), "serve", MODEL, "--load-format", "dummy",
+            "--skip-tokenizer-init", "--max-model-len", "256", "--max-num-seqs", "8", "--max-num-batched-tokens", "512",
+            "--gpu-memory-utilization", "0.3", "--attention-config", json.dumps({"backend": "FLASH_ATTN"}),
+            "--compilation-config", json.dumps(compilation), "--host", "127.0.0.1", "--port", str(self.port),
+        ]  # fmt: skip
+        super().__init__(args, "serve", command)
+
+    def environment(self, step):
+        return {k: v for k, v in super().environment(step).items() if k != "VLLM_ENABLE_V1_MULTIPROCESSING"}
+
+    def get(self, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
+            return answer.read().decode()
+
+    def serve(self, step, artifact, *extra):
+        """Starts the server, reads its metrics once it is healthy, and stops it: status, metrics, and what Medusa said."""
+        status, output = self.path(step + ".json"), self.path(step + ".output")
+        command = [self.medusa, "restore", "--status", status, artifact, "--", *self.command, *extra]
+        with open(output, "w", encoding="utf-8") as out:
+            server = subprocess.Popen(command, env=self.environment(step), stdout=out, stderr=out)
+        try:
+            self.wait(step, server)
+            metrics = self.get("/metrics")
+        finally:
+            server.terminate()
+            server.wait(60)
+        with open(output, encoding="utf-8") as out:
+            lines = [line for line in out if "medusa: " in line]
+        with open(status, encoding="utf-8") as f:
+            print(f"test-vllm-serve: {step}: done", flush=True)
+            return json.load(f), [line for line in metrics.splitlines() if line.startswith("medusa_")], lines
+
+    def wait(self, step, server):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            try:
+                return self.get("/health")
+            except (OSError, urllib.error.URLError):
+                time.sleep(0.2)
+            if server.poll() is not None:
+                stop(f"{step}: the server ended with exit code {server.returncode}")
+        stop(f"{step}: not healthy after {SECONDS} seconds")
+
+
+def check(what, good, *seen):
+    if not good:
+        stop(what, *seen)
+
+
+def main():
+    args = arguments()
+    server = Server(args)
+    artifact = server.materialize()
+
+    status, metrics, lines = server.serve("restored", artifact)
+    check("restored server: status", (status["status"], status["graphs"]) == ("restored", GRAPHS), status)
+    check("restored server: metrics", 'medusa_starts_total{reason="",status="restored"} 1.0' in metrics, metrics)
+    check("restored server: metrics", f"medusa_graphs {float(GRAPHS)}" in metrics, metrics)
+    check("restored server: lines", not lines, lines)
+    calls = [name for name, _ in server.log("restored")]
+    check("restored server: no graph was made", any(c.startswith("cuGraphInstantiate") for c in calls))
+    check("restored server: captures", not any(c.startswith("cuStreamBeginCapture") for c in calls))
+
+    status, metrics, lines = server.serve("native", artifact, "--enforce-eager")
+    check("native server: status", (status["status"], status["reason"]) == ("native", "unsupported"), status)
+    check("native server: metrics", 'medusa_starts_total{reason="unsupported",status="native"} 1.0' in metrics, metrics)
+    check("native server: lines", len(lines) == 1 and "enforce_eager" in lines[0], lines)
+
+    path = server.path("offline.json")
+    engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), MODEL, "--engine-process"]
+    server.run("offline", [server.medusa, "restore", "--status", path, artifact, "--", *engine])
+    with open(path, encoding="utf-8") as f:
+        status = json.load(f)
+    check("offline engine: status", (status["status"], status["graphs"]) == ("restored", GRAPHS), status)
+    print(f"test-vllm-serve: PASS device=simulated status=restored graphs={GRAPHS} starts=3")
+
+
+if __name__ == "__main__":
+    main()
