@@ -147,32 +147,55 @@ func BenchmarkRecorded(b *testing.B) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
-	var graphs *graphir.Spec
-	nodes := 0
-	times := bench.Alternate(7, func() time.Duration {
-		return bench.Processor(func() {
-			spec, err := compilePair(filepath.Join(dir, "A.trace"), filepath.Join(dir, "B.trace"))
-			if err != nil {
-				b.Fatal(err)
-			}
-			nodes = 0
-			for i := range spec.Graphs {
-				nodes += len(spec.Graphs[i].Nodes)
-			}
-			graphs = spec
-		})
-	})
+	graphs := reportCompile(b, dir)
 	_, whole := graphPart(b, filepath.Join(dir, "a.medusa"))
 	graphs.Contents = nil // megabytes of saved buffers, which are no part of the graphs
 	size, decode := graphPart(b, writeArtifact(b, graphs))
 	for b.Loop() {
 	}
-	b.ReportMetric(float64(nodes), "nodes")
-	b.ReportMetric(float64(times[0].Median())/float64(nodes), "cpu-ns/node")
-	b.ReportMetric(100*times[0].Spread(), "cpu-spread-%")
 	b.ReportMetric(float64(size)/1e6, "graph-MB")
 	b.ReportMetric(float64(decode.Median())/1e6, "graph-decode-ms")
 	b.ReportMetric(float64(whole.Median())/1e6, "read-ms")
+}
+
+// keptVariable names folders with traces that medusa materialize --keep-traces left, such as a PyTorch engine's.
+const keptVariable = "MEDUSA_BENCH_TRACES"
+
+// BenchmarkKept compiles recordings that the one who asks for them has: those of frameworks take more than this repository
+// installs.
+func BenchmarkKept(b *testing.B) {
+	dirs := filepath.SplitList(os.Getenv(keptVariable))
+	if len(dirs) == 0 {
+		b.Skip("no folder in " + keptVariable)
+	}
+	for _, dir := range dirs {
+		b.Run(filepath.Base(dir), func(b *testing.B) {
+			reportCompile(b, dir)
+			for b.Loop() {
+			}
+		})
+	}
+}
+
+// reportCompile measures compiling the traces in a folder.
+func reportCompile(b *testing.B, dir string) *graphir.Spec {
+	var spec *graphir.Spec
+	nodes := 0
+	times := bench.Alternate(7, func() time.Duration {
+		return bench.Processor(func() {
+			var err error
+			if spec, err = compilePair(filepath.Join(dir, "A.trace"), filepath.Join(dir, "B.trace")); err != nil {
+				b.Fatal(err)
+			}
+		})
+	})
+	for i := range spec.Graphs {
+		nodes += spec.Nodes(i)
+	}
+	b.ReportMetric(float64(nodes), "nodes")
+	b.ReportMetric(float64(times[0].Median())/float64(nodes), "cpu-ns/node")
+	b.ReportMetric(100*times[0].Spread(), "cpu-spread-%")
+	return spec
 }
 
 // BenchmarkLarge tells whether time is linear in nodes and memory bounded: the traces of one model each, to sections.
