@@ -98,6 +98,8 @@ def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM):
     A dtype that Medusa has no number for is marked as bytes.
     """
     dtype = _DTYPES.get(t.dtype, _DTYPES[torch.uint8])
+    if t.dtype not in _DTYPES and lo == hi:
+        lo, hi = 0, 256
     size = extent(t)
     shape = list(t.shape)[:8] if t.dtype in _DTYPES and t.is_contiguous() else [size // (_width(dtype))]
     mark = _Tensor(name.encode(), t.data_ptr(), size, role, dtype, fill, len(shape), (ctypes.c_int64 * 8)(*shape), lo, hi)
