@@ -23,13 +23,15 @@ var (
 
 // reload loads a module that neither the engine nor a triggering kernel has loaded, from its shared object where this
 // process has that mapped, else from the image that the artifact embeds. The bytes are the recorded ones in either case.
-func (r *resolver) reload(m *graphir.Module) error {
+func (r *resolver) reload(index uint32) error {
+	m := &r.spec.Modules[index]
 	if !m.Reload {
 		return errors.New("it may not be loaded from its image: options or variables that a copy would not have")
 	}
 	image, err := imageInProcess(m)
+	from := FoundObject
 	if image == nil {
-		image = r.spec.Image(m)
+		image, from = r.spec.Image(m), FoundArtifact
 	}
 	if image == nil {
 		return errors.Join(errors.New("the artifact does not embed its image"), err)
@@ -49,6 +51,7 @@ func (r *resolver) reload(m *graphir.Module) error {
 	}
 	r.loaded = append(r.loaded, loaded)
 	r.reloaded = append(r.reloaded, loaded)
+	r.copies[index] = from
 	return nil
 }
 

@@ -34,8 +34,10 @@ type resolver struct {
 	spec     *graphir.Spec
 	loaded   []liveModule
 	hidden   []hiddenModule
-	reloaded []liveModule // from their images
-	used     []uint64     // handles of modules and libraries that something was found in
+	reloaded []liveModule      // from their images
+	copies   map[uint32]string // modules of these, and where their images were found
+	found    []KernelFound
+	used     []uint64 // handles of modules and libraries that something was found in
 }
 
 // hiddenModule is a module that only a launched function led to.
@@ -55,7 +57,7 @@ func newResolver(spec *graphir.Spec) (*resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &resolver{spec: spec, loaded: loaded, hidden: hidden}, nil
+	return &resolver{spec: spec, copies: map[uint32]string{}, loaded: loaded, hidden: hidden}, nil
 }
 
 // modulesOfTriggers enumerates the modules behind the functions launched in trigger scopes (paper §5): one kernel of
@@ -187,6 +189,7 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 			return nil, &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
 		}
 		functions[i] = f
+		r.found = append(r.found, r.foundAs(k))
 	}
 	return functions, nil
 }
@@ -196,7 +199,7 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 func (r *resolver) findOrReload(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
 	f, kernel, err := r.find(k)
 	if module := &r.spec.Modules[k.Module]; errors.Is(err, errNotLoaded) && module.Kind != graphir.ModuleHidden {
-		if reloadErr := r.reload(module); reloadErr != nil {
+		if reloadErr := r.reload(k.Module); reloadErr != nil {
 			return 0, 0, fmt.Errorf("%w; load it again: %w", err, reloadErr)
 		}
 		return r.find(k)

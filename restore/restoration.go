@@ -18,6 +18,7 @@ type restoration struct {
 	execs     []cuda.GraphExec // by graph index
 	templates int
 	kernels   int
+	found     []KernelFound
 
 	lazy *builder // makes graphs at their first use; nil where all were made before ready
 
@@ -181,7 +182,7 @@ func (s *Session) resolve(r *restoration) ([]cuda.Function, error) {
 		return nil, err
 	}
 	functions, err := finder.resolve()
-	r.reloaded = finder.reloaded
+	r.reloaded, r.found = finder.reloaded, finder.found
 	if err == nil {
 		err = finder.globals(r.memory)
 	}

@@ -64,6 +64,10 @@ func (s *Session) report(kind string, cause error) {
 			st.Addresses = status.Exact
 		}
 		st.Graphs, st.Templates, st.Kernels, st.Allocations = len(r.execs), r.templates, r.kernels, len(r.memory.owned)
+		st.Found = map[string]int{}
+		for _, k := range r.found {
+			st.Found[k.How]++
+		}
 		for i := range s.spec.Graphs {
 			st.Nodes += s.spec.Nodes(i)
 		}

@@ -48,6 +48,7 @@ EXPORT int medusa_session_trigger(medusa_run run, void *arg) { UNLESS_FORKED(goS
 EXPORT int medusa_session_tensor(const char *name, uint64_t *addr) { UNLESS_FORKED(goSessionTensor((char *)name, addr)); }
 
 EXPORT int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity) { UNLESS_FORKED(goSessionGraphs(out, capacity)); }
+EXPORT int medusa_session_kernels(char *out, size_t capacity) { UNLESS_FORKED(goSessionKernels(out, capacity)); }
 EXPORT int medusa_session_refuse(const char *reason) { UNLESS_FORKED(goSessionRefuse((char *)reason)); }
 EXPORT int medusa_session_usable(int64_t batch, uint64_t *exec) { UNLESS_FORKED(goSessionUsable(batch, exec)); }
 EXPORT int medusa_session_invalidate(const char *reason) { UNLESS_FORKED(goSessionInvalidate((char *)reason)); }

@@ -51,6 +51,10 @@ int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity);
 /* After medusa_session_graphs: 1 and the address of a named tensor of the capture phase, which the engine did not allocate in
  * this process; 0 where the artifact names none so. */
 int medusa_session_tensor(const char *name, uint64_t *addr);
+/* After medusa_session_graphs: a line for each kernel of the graphs, without a final NUL: how this process came by it, its mangled
+ * name and its module, between tabs. How is loaded (by the engine's own start), triggered (by a triggering layer), object (a copy
+ * from the shared object that holds it) or artifact (a copy from there). Returns the length of all lines. */
+int medusa_session_kernels(char *out, size_t capacity);
 /* The engine takes no part in what this start is for, or cannot use what medusa_session_graphs gave it. Ends a recording run;
  * a start that was to be restored goes on natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);

@@ -211,6 +211,20 @@ func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.in
 	})
 }
 
+//export goSessionKernels
+func goSessionKernels(out *C.char, capacity C.size_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		var text strings.Builder
+		for _, k := range s.Kernels() {
+			fmt.Fprintf(&text, "%s\t%s\t%s\n", k.How, k.Name, k.Module)
+		}
+		if capacity > 0 {
+			copy(unsafe.Slice((*byte)(unsafe.Pointer(out)), capacity), text.String())
+		}
+		return text.Len(), nil
+	})
+}
+
 //export goSessionRefuse
 func goSessionRefuse(reason *C.char) C.int {
 	return with(func(s *restore.Session) (int, error) {

@@ -10,6 +10,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/testenv"
+	"medusa/restore"
 	"medusa/restore/status"
 )
 
@@ -64,17 +65,18 @@ func TestKernelsFromImages(t *testing.T) {
 		options            []string
 		embedded, reloaded int
 		reason             string // of a native start
+		found              string // how a restored one came by a kernel of the late module
 	}{
-		{"triggered", nil, nil, nil, 1, 0, ""},
-		{"embedded", nil, []string{off}, nil, 1, 1, ""},
-		{"never triggered", []string{off}, []string{off}, nil, 1, 1, ""},
-		{"written by the host", []string{"ZOO_LATE=written"}, []string{"ZOO_LATE=written", off}, nil, 1, 1, ""},
-		{"state of its own", []string{"ZOO_LATE=unknown"}, []string{"ZOO_LATE=unknown", off}, nil, 0, 0, "may not be loaded from its image"},
-		{"load options", []string{"ZOO_LATE=options"}, []string{"ZOO_LATE=options", off}, nil, 0, 0, "may not be loaded from its image"},
-		{"shared object", []string{"LD_PRELOAD=" + shared}, []string{"LD_PRELOAD=" + shared, off}, nil, 0, 1, ""},
-		{"shared object is absent", []string{"LD_PRELOAD=" + shared}, []string{off}, nil, 0, 0, "does not embed its image"},
-		{"shared object was rebuilt", []string{"LD_PRELOAD=" + shared}, []string{"LD_PRELOAD=" + other, off}, nil, 0, 0, "another one than recorded"},
-		{"shared object, embedded", []string{"LD_PRELOAD=" + shared}, []string{off}, []string{"--embed-images"}, 1, 1, ""},
+		{"triggered", nil, nil, nil, 1, 0, "", restore.FoundTriggered},
+		{"embedded", nil, []string{off}, nil, 1, 1, "", restore.FoundArtifact},
+		{"never triggered", []string{off}, []string{off}, nil, 1, 1, "", restore.FoundArtifact},
+		{"written by the host", []string{"ZOO_LATE=written"}, []string{"ZOO_LATE=written", off}, nil, 1, 1, "", restore.FoundArtifact},
+		{"state of its own", []string{"ZOO_LATE=unknown"}, []string{"ZOO_LATE=unknown", off}, nil, 0, 0, "may not be loaded from its image", ""},
+		{"load options", []string{"ZOO_LATE=options"}, []string{"ZOO_LATE=options", off}, nil, 0, 0, "may not be loaded from its image", ""},
+		{"shared object", []string{"LD_PRELOAD=" + shared}, []string{"LD_PRELOAD=" + shared, off}, nil, 0, 1, "", restore.FoundObject},
+		{"shared object is absent", []string{"LD_PRELOAD=" + shared}, []string{off}, nil, 0, 0, "does not embed its image", ""},
+		{"shared object was rebuilt", []string{"LD_PRELOAD=" + shared}, []string{"LD_PRELOAD=" + other, off}, nil, 0, 0, "another one than recorded", ""},
+		{"shared object, embedded", []string{"LD_PRELOAD=" + shared}, []string{off}, []string{"--embed-images"}, 1, 1, "", restore.FoundArtifact},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,6 +93,9 @@ func TestKernelsFromImages(t *testing.T) {
 				}
 				if isRestored != (tt.reason == "") || st.Reloaded != tt.reloaded || !strings.Contains(st.Detail, tt.reason) {
 					t.Errorf("%s: restored %v, %d modules reloaded (%s %s)", addresses, isRestored, st.Reloaded, st.Reason, st.Detail)
+				}
+				if tt.found != "" && st.Found[tt.found] == 0 {
+					t.Errorf("%s: kernels were found by %v, one of them should by %q", addresses, st.Found, tt.found)
 				}
 				if tt.reason != "" && st.Status != status.Native {
 					t.Errorf("%s: status %s", addresses, st.Status)

@@ -46,6 +46,7 @@ type Status struct {
 	Nodes        int                `json:"nodes"`
 	Templates    int                `json:"templates"`
 	Kernels      int                `json:"kernels"`
+	Found        map[string]int     `json:"found,omitempty"`        // of these, how many were found how
 	Allocations  int                `json:"allocations"`            // graph-owned, made by the restorer
 	Reloaded     int                `json:"reloaded"`               // modules loaded from their images
 	Addresses    string             `json:"addresses,omitempty"`    // of a restored start: exact or relocated

@@ -233,6 +233,7 @@ def main():
         "torch": torch.__version__,
         "start": "restored" if restored else "native",
         "graphs": len(restored or graphs),
+        "found": collections.Counter(how for how, _, _ in session.kernels()),
         "drawn": sum((program.drawn for program in programs.values()), collections.Counter()),
     }))
     session.close()

@@ -105,6 +105,9 @@ def compare(args, case):
     c.run([runs.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], runs.graphs("restore"))
     if not c.third_party or not c.pointers:
         c.differ("nothing was compared")
+    found = restored.get("found")
+    if found is not None and (not found.get("triggered") or set(found) - {"loaded", "triggered"}):
+        c.differ("kernels were found otherwise than in the process's own modules:", found)
     if case.expandable and not runs.mappings("restore"):
         c.differ("expandable segments: torch mapped no memory")
     for d in c.differences[:20]:

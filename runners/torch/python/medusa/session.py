@@ -220,6 +220,18 @@ class Session:
         if self.run != NONE:
             self._checked(self._lib.medusa_session_invalidate(str(reason).encode()))
 
+    def kernels(self):
+        """How this process came by each kernel of the restored graphs: (how, mangled name, module), where how is one of loaded,
+        triggered, object and artifact. Call it after graphs."""
+        if self.run != RESTORE:
+            return []
+        size = self._checked(self._lib.medusa_session_kernels(None, ctypes.c_size_t(0)))
+        if size == _FALLBACK:
+            return []
+        text = ctypes.create_string_buffer(size)
+        self._checked(self._lib.medusa_session_kernels(text, ctypes.c_size_t(size)))
+        return [tuple(line.split("\t")) for line in text.raw.decode().splitlines()]
+
     def ready(self, self_test=None):
         """Ends the start. In runs that verify it does not return; self_test() is the bytes that both must serve."""
         marks.phase("ready")

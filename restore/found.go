@@ -1,0 +1,43 @@
+package restore
+
+import "medusa/graphir"
+
+// KernelFound says how this process came by a kernel that its restored graphs launch.
+type KernelFound struct {
+	Name   string // mangled
+	Module string // for people
+	How    string
+}
+
+// How a kernel was found, best first: a copy loaded from an image has no state but what the artifact says about it.
+const (
+	FoundLoaded    = "loaded"    // in a module that the engine's own start had loaded
+	FoundTriggered = "triggered" // in one that a triggering layer made the driver load
+	FoundObject    = "object"    // in a copy from the shared object that holds its image
+	FoundArtifact  = "artifact"  // in a copy from the artifact
+)
+
+// Kernels lists the kernels of restored graphs in the order of the artifact's table. It is empty before Graphs and where
+// nothing was restored.
+func (s *Session) Kernels() []KernelFound {
+	if s.restored == nil {
+		return nil
+	}
+	return s.restored.found
+}
+
+// foundAs says how the resolver found a kernel's module.
+func (r *resolver) foundAs(k graphir.Kernel) KernelFound {
+	how := r.copies[k.Module]
+	if how == "" {
+		how = FoundLoaded
+		for _, t := range r.spec.Triggers {
+			for _, other := range t.Kernels {
+				if r.spec.Kernels[other].Module == k.Module {
+					how = FoundTriggered
+				}
+			}
+		}
+	}
+	return KernelFound{k.Name, r.describe(r.spec.Modules[k.Module]), how}
+}
