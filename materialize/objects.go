@@ -102,11 +102,32 @@ func compileGlobals(table *kernelTable) {
 func compileEvents(a, b *Recording, spec *graphir.Spec, used int) error {
 	for i := range used {
 		if i >= len(b.events) || a.events[i].Flags != b.events[i].Flags || a.events[i].Steps != b.events[i].Steps {
-			return fmt.Errorf("compile events: event %d was not created alike in both runs", i)
+			return fmt.Errorf("compile events: %s in run A, %s in run B: events that graphs name are known by the order in which they were created, which has to repeat",
+				a.describeEvent(i), b.describeEvent(i))
 		}
 		spec.Events = append(spec.Events, graphir.Event{Flags: a.events[i].Flags, Step: a.events[i].Steps})
 	}
 	return nil
+}
+
+func (r *Recording) describeEvent(i int) string {
+	if i >= len(r.events) {
+		return fmt.Sprintf("event %d does not exist", i)
+	}
+	e := r.events[i]
+	return fmt.Sprintf("event %d (flags %#x) was created by thread %d after %d allocations and frees", i, e.Flags, e.Thread, e.Steps)
+}
+
+// mistakable finds another thread that creates an event with the same flags before the deadline. Which comes first is a race:
+// in another process, each could have the other's place, and nothing would tell.
+func (r *Recording) mistakable(event uint32, deadline uint64) (thread uint32, found bool) {
+	e := r.events[event]
+	for _, x := range r.events {
+		if x.born <= deadline && x.Thread != e.Thread && x.Flags == e.Flags {
+			return x.Thread, true
+		}
+	}
+	return 0, false
 }
 
 // eventNode finds the event of a node. It has to be the engine's own in a restored process, too.
@@ -116,7 +137,7 @@ func (c *graphCompiler) eventNode(i int, na, nb *trace.EventNode) (uint32, graph
 		kind = graphir.NodeEventRecord
 	}
 	if na.Record != nb.Record || na.Event != nb.Event {
-		return 0, kind, fmt.Errorf("compile graph %q: node %d: event %d in run A, %d in run B", c.label, i, na.Event, nb.Event)
+		return 0, kind, fmt.Errorf("compile graph %q: node %d: event %d in run A, %d in run B: the order in which events are created has to repeat", c.label, i, na.Event, nb.Event)
 	}
 	e := c.a.events[na.Event]
 	switch {
@@ -125,6 +146,11 @@ func (c *graphCompiler) eventNode(i int, na, nb *trace.EventNode) (uint32, graph
 			"its event was created in the capture phase, which a restored start skips"}
 	case e.died < c.a.readyOrder:
 		return 0, kind, &RefusedError{c.label, i, nodeTypeName(uint32(kind)), "its event was destroyed before the engine was ready"}
+	}
+	if other, found := c.a.mistakable(na.Event, c.table.deadline); found {
+		return 0, kind, &RefusedError{c.label, i, nodeTypeName(uint32(kind)), fmt.Sprintf(
+			"its event is thread %d's, and thread %d creates one with the same flags %#x: which comes first, another process could not repeat (let one thread create both)",
+			e.Thread, other, e.Flags)}
 	}
 	return na.Event, kind, nil
 }

@@ -123,8 +123,13 @@ func TestEventsOfTheEngine(t *testing.T) {
 		{name: "kept"},
 		{name: "of the capture phase", late: true, want: "created in the capture phase"},
 		{name: "destroyed", after: []trace.Record{&trace.EventGone{ID: 1}}, want: "destroyed before the engine was ready"},
-		{name: "another kind", change: func(tp *tape, e *trace.Event) { e.Flags = uint32(tp.seed) }, want: "not created alike"},
-		{name: "elsewhere", change: func(tp *tape, e *trace.Event) { e.Steps = uint32(tp.seed) }, want: "not created alike"},
+		{name: "another kind", change: func(tp *tape, e *trace.Event) { e.Flags = uint32(tp.seed) }, want: "has to repeat"},
+		{name: "elsewhere", change: func(tp *tape, e *trace.Event) { e.Steps = uint32(tp.seed) }, want: "has to repeat"},
+		{name: "of another thread", change: func(_ *tape, e *trace.Event) { e.Thread = 3 }},
+		{name: "one of two threads'", change: func(tp *tape, e *trace.Event) {
+			tp.add(&trace.Event{ID: 1, Handle: 3, Flags: 2, Steps: 0})
+			e.ID, e.Thread = 2, 3
+		}, want: "its event is thread 0's, and thread 3 creates one with the same flags 0x2"},
 	} {
 		spec, err := compilePair(t, func(tp *tape, at place) {
 			tp.alloc(at(0), 64)

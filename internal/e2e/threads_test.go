@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,6 +29,16 @@ func TestThreadsInAnyOrder(t *testing.T) {
 	p, st := restored(t, []string{"ZOO_THREADS=22111", "ZOO_TWINS=1"}, path, zoo)
 	if isRestored, got := zooOutput(t, p); isRestored || got != want || st.Status != status.Native || !strings.Contains(st.Detail, "match threads") {
 		t.Errorf("a thread that allocates something else: restored %v, %+v", isRestored, st)
+	}
+}
+
+// Events of two threads are told apart by their flags alone: an artifact whose graphs could record the wrong one is not made.
+func TestEventsOfTwoThreads(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	path := filepath.Join(t.TempDir(), "x.medusa")
+	p := start(t, []string{"ZOO_THREADS=1211122", "ZOO_EVENTS=threads"}, "medusa", "materialize", "-o", path, "--", testenv.Path(t, "build", "zoo"))
+	if p.code != 1 || !strings.Contains(p.stderr, "creates one with the same flags") {
+		t.Errorf("exit %d, want a refusal\n%s", p.code, p.stderr)
 	}
 }
 

@@ -212,6 +212,18 @@ var table = []mutant{
 		"if a.kind != graphir.AllocPinned && a.kind != graphir.AllocRegistered {", "if a.size != 0 {",
 		"./materialize", "TestParametersOfOneWord",
 	}, {
+		"events of two threads", "materialize/objects.go",
+		"if other, found := c.a.mistakable(na.Event, c.table.deadline); found {", "if other, found := c.a.mistakable(na.Event, c.table.deadline); found && other > 1000 {",
+		"./materialize", "TestEventsOfTheEngine",
+	}, {
+		"padding of embedded graphs", "materialize/objects.go",
+		"c.padding = append(c.padding, p)", "_ = append(c.padding, p)",
+		"./materialize", "TestPaddingOfEmbeddedGraphs",
+	}, {
+		"place of padding in an embedded graph", "materialize/objects.go",
+		"p.graph = number\n", "p.graph = number * 0\n",
+		"./materialize", "TestPaddingOfEmbeddedGraphs",
+	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
 		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
 		"./internal/faults", "TestSampleOfFaults",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"runtime"
 
 	"medusa/internal/cuda"
@@ -24,6 +25,14 @@ func (z *zoo) allocateByThreads(schedule string, twins bool) error {
 	}
 	if !twins {
 		add('1', &spare, 1024)
+	}
+	if os.Getenv("ZOO_EVENTS") == "threads" { // each thread makes one, of which a graph records the first thread's
+		for thread, e := range map[rune]*cuda.Event{'1': &z.external, '2': new(cuda.Event)} {
+			steps[thread] = append(steps[thread], func() (err error) {
+				*e, err = cuda.EventCreate(cuda.EventDisableTiming | 1 /* CU_EVENT_BLOCKING_SYNC: no other event has it */)
+				return err
+			})
+		}
 	}
 	add('1', &z.weights[0], size)
 	add('1', &z.weights[1], size)
