@@ -20,5 +20,5 @@ bench: lib build/stub/libcuda.so.1 build/stub/calls
 	@mkdir -p build/bench
 	$(GO) test -c -o build/bench/restore.test ./restore
 	$(BENCH_RESTORE) >$(CURDIR)/build/bench/new.txt
-	$(GO) test -run '^$$' -bench . -benchtime 1x ./materialize ./interpose >>build/bench/new.txt
+	$(GO) test -run '^$$$$' -bench . -benchtime 1x -timeout 1h ./materialize ./interpose >>build/bench/new.txt
 	$(GO) run ./internal/bench/aims $(if $(HISTORY),-append docs/results/bench.md) <build/bench/new.txt
