@@ -44,6 +44,7 @@ func TestSessionInC(t *testing.T) {
 	}{
 		{nil, "", "restored", "1", ""},
 		{[]string{"--lazy"}, "", "restored", "0", ""},
+		{[]string{"--addresses=relocate"}, "", "restored", "1", ""},
 		{nil, "free", "captured", "1", "freed memory"},
 		{nil, "invalidate", "captured", "1", "the engine sleeps"},
 		{[]string{"--lazy"}, "invalidate", "captured", "0", "the engine sleeps"},
