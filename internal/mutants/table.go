@@ -292,6 +292,10 @@ var table = []mutant{
 		"if sha256.Sum256(image) != m.ImageSHA256 {", "if sha256.Sum256(image) == m.ImageSHA256 && len(image) == 0 {",
 		"./internal/e2e", "TestKernelsFromImages",
 	}, {
+		"contents of a block across mappings", "interpose/preload/content.c",
+		"uint64_t from = b->addr > a->addr ? b->addr : a->addr,", "uint64_t from = b->addr,",
+		"./interpose", "TestMarksAndContents",
+	}, {
 		"gaps in a region", "interpose/preload/zone.c",
 		"if (!z->stretch)\n", "if (z)\n",
 		"./interpose", "TestStretchedRegion",

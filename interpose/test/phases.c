@@ -4,6 +4,27 @@
  */
 #include "common.h"
 
+enum { PAGE = 2 << 20 };
+
+/* Two mappings side by side, and a block across their boundary. */
+static void mappings(void)
+{
+	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr range;
+	CHECK(cuMemAddressReserve(&range, 2 * PAGE, 0, 0, 0));
+	for (int i = 0; i < 2; i++) {
+		CHECK(cuMemCreate(&handle, PAGE, &prop, 0));
+		CHECK(cuMemMap(range + (CUdeviceptr)i * PAGE, PAGE, 0, handle, 0));
+		CHECK(cuMemSetAccess(range + (CUdeviceptr)i * PAGE, PAGE, &access, 1));
+		CHECK(cuMemsetD8(range + (CUdeviceptr)i * PAGE, (unsigned char)(5 + i), PAGE));
+	}
+	MARK(medusa_mark_block, range, PAGE - 512, 0);
+	MARK(medusa_mark_block, range + PAGE - 512, 1536, 1);
+	MARK(medusa_mark_block, range + PAGE + 1024, PAGE - 1024, 0);
+}
+
 int main(void)
 {
 	CUdeviceptr weights, pool, whole, gone, again;
@@ -34,6 +55,7 @@ int main(void)
 	CHECK(cuMemsetD8(again, 4, 4096));
 	if (again != gone)
 		return 4;
+	mappings();
 	MARK(medusa_mark_phase, "capture");
 	CHECK(cuModuleLoadData(&module, module_ptx));
 	CHECK(cuModuleGetFunction(&f, module, "add_one"));
