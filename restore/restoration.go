@@ -81,6 +81,9 @@ func (s *Session) graphs() (map[int64]*Graph, error) {
 }
 
 func (s *Session) refuse(cause error) error {
+	if s.env.run == Restore {
+		s.reading = nil // of an artifact that nobody has asked for anything: the engine's reason counts
+	}
 	switch {
 	case s.env.run == None:
 		return nil
