@@ -85,7 +85,7 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 	cmd.Flags().StringVar(&o.Check, "check", "none", "before ready: canary: replay every graph once; full: and hash memory that is to stay unchanged; none")
 	cmd.Flags().BoolVar(&o.Lazy, "lazy", false, "build each graph when it is first used")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "end instead of starting natively")
-	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object")
+	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object (rank N of several: FILE.N)")
 	return cmd
 }
 
