@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/materialize"
 )
 
 // truth is the simulated GPU's own account of a process (runners/simgpu/README.md): every captured node with its raw
@@ -107,8 +106,7 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "truth")
 			a := record(t, recordRun{variables: []string{"SIMGPU_TRUTH=" + path}}, argv...)
-			b := record(t, recordRun{gapSeed: 42}, argv...)
-			spec, err := materialize.Compile(a, b)
+			spec, err := compiled(t, a, recordRun{}, argv...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,8 +141,7 @@ func TestPlainProgramIsRecorded(t *testing.T) {
 	program := plainProgram(t)
 	path := filepath.Join(t.TempDir(), "truth")
 	a := record(t, recordRun{variables: []string{"SIMGPU_TRUTH=" + path}}, program)
-	b := record(t, recordRun{gapSeed: 42}, program)
-	spec, err := materialize.Compile(a, b)
+	spec, err := compiled(t, a, recordRun{}, program)
 	if err != nil {
 		t.Fatal(err)
 	}
