@@ -32,7 +32,7 @@ class Memory:
     """Live allocations of one moment, and the tensors that lie in them."""
 
     def __init__(self, live, tensors):
-        self.live = side_by_side(live)
+        self.live = sorted(live)
         self.bases = [base for base, _, _ in self.live]
         self.tensors = sorted((addr, size, name) for name, (addr, size) in tensors.items())
         self.starts = [addr for addr, _, _ in self.tensors]
@@ -52,7 +52,8 @@ class Memory:
 
 
 def side_by_side(live):
-    """Mappings without a gap between them are one range, which tensors may span; a restored process has it in one piece."""
+    """Mappings without a gap between them are one range, which tensors may span; a restored process has it in one piece. Only
+    for processes whose mappings are all torch's: those of a region lie side by side by chance."""
     ranges = []
     for base, size, key in sorted(live):
         if ranges and key.startswith("vmm") and ranges[-1][2].startswith("vmm") and sum(ranges[-1][:2]) == base:
@@ -62,7 +63,7 @@ def side_by_side(live):
     return ranges
 
 
-def read(truth, places):
+def read(truth, places, expandable=False):
     """The graphs of one process by batch size, but for those that have none: the engine makes them in every start. Captured
     ones are instantiated in the engine's order, restored ones in any."""
     with open(places, encoding="utf-8") as f:
@@ -80,7 +81,8 @@ def read(truth, places):
             elif kind == "free":
                 live.pop(int(fields[2], 16), None)
             elif kind == "instance":
-                memory = Memory([(base, size, key) for base, (size, key) in live.items()], named["tensors"])
+                now = [(base, size, key) for base, (size, key) in live.items()]
+                memory = Memory(side_by_side(now) if expandable else now, named["tensors"])
                 graphs.append(Graph(fields[4], int(fields[5], 16), [], [], memory))
             elif kind == "instance-edge":
                 graphs[-1].edges.append((int(fields[2]), int(fields[3]), fields[4]))

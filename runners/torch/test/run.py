@@ -73,7 +73,7 @@ class Runs:
             return sum(line.startswith("alloc\t") and "\tvmm\t" in line for line in f)
 
     def graphs(self, name):
-        return read(self.path(name + ".truth"), self.path(name + ".places"))
+        return read(self.path(name + ".truth"), self.path(name + ".places"), bool(self.env))
 
 
 @dataclasses.dataclass

@@ -49,7 +49,7 @@ class Process:
                 f.write("\n".join(lines) + "\n")
             with open(tensors, "w", encoding="utf-8") as f:
                 json.dump({"tensors": self.tensors, "restored": self.restored, "captured": [1]}, f)
-            return read(truth, tensors)
+            return read(truth, tensors, expandable=bool(self.mappings))
 
 
 def compare(change=lambda p: None, natives=lambda *p: None):
