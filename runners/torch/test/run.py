@@ -108,7 +108,7 @@ def compare(args, case):
     found = restored.get("found")
     if found is not None and (not found.get("triggered") or set(found) - {"loaded", "triggered"}):
         c.differ("kernels were found otherwise than in the process's own modules:", found)
-    if case.expandable and not runs.mappings("restore"):
+    if case.expandable and not runs.mappings("native"):
         c.differ("expandable segments: torch mapped no memory")
     for d in c.differences[:20]:
         print("difference:", d)
