@@ -69,7 +69,7 @@ def argument(name, value):
 
 
 def faults(case):
-    spec = {"method": "ngram", "num_speculative_tokens": 2, "prompt_lookup_max": 2}
+    spec = {"method": "draft_model", "model": os.path.join(HERE, "models", "llama"), "num_speculative_tokens": 2}
     return [
         Fault("artifact cut short", "artifact_corrupt", "corrupt", spoil=cut),
         Fault("artifact with a flipped bit", "artifact_corrupt", "corrupt", spoil=flip),
