@@ -117,6 +117,33 @@ func TestGapsOfEveryKind(t *testing.T) {
 	}
 }
 
+// A module's variables lie among small allocations, and would touch the one before.
+func TestGapsBeforeModules(t *testing.T) {
+	program, driver := build(t, "build/test/gaps"), simulated(t)
+	touching := func(seed uint64) (n int) {
+		_, r := record(t, Config{GapSeed: seed, ExtraEnv: []string{"SIMGPU_SEED=1"}}, 0, driver, program, "pool module")
+		at := addresses(t, r)
+		if len(at) != 16 {
+			t.Fatalf("seed %d: %d addresses", seed, len(at))
+		}
+		slices.Sort(at)
+		for i := 1; i < len(at); i++ {
+			if at[i]-at[i-1] == 512 {
+				n++
+			}
+		}
+		return n
+	}
+	if touching(0) == 0 {
+		t.Error("nothing touches without gaps: the test cannot tell")
+	}
+	for seed := uint64(1); seed < 4; seed++ {
+		if n := touching(seed); n > 0 {
+			t.Errorf("seed %d: %d of 16 pieces touch the one before", seed, n)
+		}
+	}
+}
+
 // Kinds, sizes, liveness and order of every call that gives or takes memory: the same in the trace and in the maps, and
 // in replay mode without any trace.
 func TestAllocationMaps(t *testing.T) {

@@ -171,6 +171,32 @@ func TestTouchingAllocationsAreAmbiguous(t *testing.T) {
 	}
 }
 
+// No recording moves the variables of a module against each other. Those of different modules are another matter.
+func TestTouchingVariablesOfOneModule(t *testing.T) {
+	compile := func(second uint32) (*graphir.Spec, error) {
+		return compilePair(t, func(tp *tape, at place) {
+			tp.function(0, trace.ModuleModule, "k", 8)
+			tp.function(1, trace.ModuleModule, "other", 8)
+			tp.add(&trace.Global{Module: 0, Name: "first", Addr: at(0), Size: 8}, &trace.Global{Module: second, Name: "second", Addr: at(0) + 8, Size: 4})
+			tp.phase("capture")
+			tp.capture("g", 1, tp.kernel(0, at(0)+8))
+			tp.phase("ready")
+		})
+	}
+	spec, err := compile(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixups := spec.Graphs[0].Nodes[0].Kernel.Fixups
+	if want := (graphir.Pointer{Alloc: 1, Space: graphir.SpaceGlobal}); len(fixups) != 1 || fixups[0].Pointer != want || spec.Globals[1].Name != "second" {
+		t.Errorf("fixups %v, want the first byte of the second variable", fixups)
+	}
+	var word *WordError
+	if _, err := compile(1); !errors.As(err, &word) || !word.Retry {
+		t.Errorf("variables of two modules: %v, want an unproven word", err)
+	}
+}
+
 func TestSequencesMustRepeat(t *testing.T) {
 	_, err := compilePair(t, func(tp *tape, at place) {
 		tp.alloc(at(0), 4096)

@@ -50,6 +50,7 @@ func Explain(dir string, rank int, graph string, node, parameter int) (*Explanat
 	if err != nil {
 		return nil, err
 	}
+	numberGlobals(a, b)
 	ga, ka, err := a.kernelNode(graph, node)
 	if err != nil {
 		return nil, fmt.Errorf("explain run A: %w", err)

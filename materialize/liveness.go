@@ -63,6 +63,17 @@ func (s *liveSet) behind(x, y *allocation) bool {
 	return ok && at == y.id && x.space == graphir.SpaceAlloc && y.space == graphir.SpaceAlloc
 }
 
+// oneModule reports whether two variables of one module touch at the address. No recording moves them apart, and none has
+// to: the image places them alike in every process, so the end of the one is the first byte of the other.
+func (s *liveSet) oneModule(addr uint64) bool {
+	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr })
+	if i < 2 {
+		return false
+	}
+	x, y := s.byAddr[i-1], s.byAddr[i-2]
+	return x.space == graphir.SpaceGlobal && y.space == graphir.SpaceGlobal && x.module == y.module
+}
+
 // holding returns the allocation that the byte at addr is in, or nil.
 func (s *liveSet) holding(addr uint64) *allocation {
 	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr }) - 1

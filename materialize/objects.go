@@ -17,7 +17,6 @@ type event struct {
 // global is a module variable whose address the process asked for. As memory it is an allocation in a space of its own.
 type global struct {
 	allocation
-	module    uint32 // the recording's id
 	name      string
 	ambiguous bool // another loaded module has the same identity: nothing tells online which one was meant
 }
@@ -32,9 +31,9 @@ func (r *Recording) addGlobal(v *trace.Global) {
 	if r.modules[v.Module] == nil {
 		return // of a module whose load was not seen: a pointer into it leads nowhere, and is refused as that
 	}
-	g := global{module: v.Module, name: v.Name}
+	g := global{name: v.Name}
 	g.allocation = allocation{
-		space: graphir.SpaceGlobal, kind: graphir.AllocDevice, addr: v.Addr, size: v.Size, born: r.modules[v.Module].loaded, died: noOrder,
+		module: v.Module, space: graphir.SpaceGlobal, kind: graphir.AllocDevice, addr: v.Addr, size: v.Size, born: r.modules[v.Module].loaded, died: noOrder,
 	}
 	if v.Managed != 0 {
 		g.kind = graphir.AllocManaged
@@ -71,10 +70,10 @@ func (r *Recording) moveTensorMap(v *trace.TensorMoved) {
 	r.tensorMaps[string(v.After)] = &tensorMap{TensorMap: from, addr: v.Addr}
 }
 
-// compileGlobals numbers the variables of both runs alike, by module and name.
-func compileGlobals(table *kernelTable) {
+// numberGlobals numbers the variables of both runs alike, by module and name, and returns run A's in that order.
+func numberGlobals(a, b *Recording) (first []*global) {
 	index := map[string]uint32{}
-	for k, r := range []*Recording{table.a, table.b} {
+	for _, r := range []*Recording{a, b} {
 		loaded := map[string]int{}
 		for _, m := range r.modules {
 			if m.unloaded == noOrder {
@@ -91,10 +90,17 @@ func compileGlobals(table *kernelTable) {
 				index[key] = id
 			}
 			g.id, g.ambiguous = id, loaded[m.identityKey()] > 1
-			if k == 0 && !known {
-				table.spec.Globals = append(table.spec.Globals, graphir.Global{Module: table.module(m), Name: g.name, Size: g.size})
+			if r == a && !known {
+				first = append(first, g)
 			}
 		}
+	}
+	return first
+}
+
+func compileGlobals(table *kernelTable) {
+	for _, g := range numberGlobals(table.a, table.b) {
+		table.spec.Globals = append(table.spec.Globals, graphir.Global{Module: table.module(table.a.modules[g.module]), Name: g.name, Size: g.size})
 	}
 }
 

@@ -53,6 +53,7 @@ type phase struct {
 type allocation struct {
 	id         uint32
 	space      graphir.Space // of id: module variables are memory, too
+	module     uint32        // a variable's, by the recording's id
 	kind       graphir.AllocKind
 	addr, size uint64
 	born, died uint64

@@ -70,6 +70,8 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 	switch {
 	case matches == 1:
 		return ptr, true, nil
+	case matches > 1 && p.a.oneModule(a) && p.b.oneModule(b):
+		return ra[0], true, nil
 	case matches > 1:
 		return ptr, false, &WordError{A: a, B: b, Retry: true,
 			Reason: "the end of one allocation and the start of the next in both runs"}

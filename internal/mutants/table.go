@@ -24,6 +24,14 @@ var table = []mutant{
 		"gap_mode = state ? ON : OFF;", "gap_mode = OFF;",
 		"./interpose", "TestGapsMoveAllocationsAgainstEachOther",
 	}, {
+		"gaps before modules", "interpose/preload/module.c",
+		"\tgaps_before((struct gap_source){.kind = GAP_DEVICE}, 512);", "\t(void)gaps_before;",
+		"./interpose", "TestGapsBeforeModules",
+	}, {
+		"variables of one module that touch", "materialize/liveness.go",
+		"x.space == graphir.SpaceGlobal && y.space == graphir.SpaceGlobal && x.module == y.module", "false && x == y",
+		"./materialize", "TestTouchingVariablesOfOneModule",
+	}, {
 		"gaps inside a capture", "interpose/preload/gaps.c",
 		"if (capture_active() && leaves_graphs_alone(from) && within_budget(pile_of(from)))", "if (capture_active() && leaves_graphs_alone(from) && !within_budget(pile_of(from)))",
 		"./interpose", "TestGapsOfEveryKind",

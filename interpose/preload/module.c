@@ -5,6 +5,7 @@
 
 #include "core.h"
 #include "function.h"
+#include "gaps.h"
 #include "globals.h"
 #include "image.h"
 #include "medusa.h"
@@ -141,11 +142,18 @@ static void note_unload(void *handle)
 	core_unlock();
 }
 
+/* Variables share pages with small allocations. 512 bytes is as close as drivers place them. */
+static void gap_before_variables(void)
+{
+	gaps_before((struct gap_source){.kind = GAP_DEVICE}, 512);
+}
+
 CUresult cuModuleLoad(CUmodule *module, const char *fname)
 {
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuModuleLoad)(module, fname);
+	gap_before_variables();
 	rc = REAL(cuModuleLoad)(module, fname);
 	if (rc == CUDA_SUCCESS)
 		note_file(*module, false, fname, "cuModuleLoad", 0);
@@ -158,6 +166,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuModuleLoadData)(module, image);
+	gap_before_variables();
 	rc = REAL(cuModuleLoadData)(module, image);
 	if (rc == CUDA_SUCCESS)
 		note_memory(*module, false, image, 0);
@@ -170,6 +179,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n,
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuModuleLoadDataEx)(module, image, n, options, values);
+	gap_before_variables();
 	rc = REAL(cuModuleLoadDataEx)(module, image, n, options, values);
 	if (rc == CUDA_SUCCESS)
 		note_memory(*module, false, image, changing(n, options));
@@ -182,6 +192,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *module, const void *fat_cubin)
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuModuleLoadFatBinary)(module, fat_cubin);
+	gap_before_variables();
 	rc = REAL(cuModuleLoadFatBinary)(module, fat_cubin);
 	if (rc == CUDA_SUCCESS)
 		note_memory(*module, false, fat_cubin, 0);
@@ -204,6 +215,7 @@ CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *j
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuLibraryLoadData)(library, code, jit_options, jit_values, n_jit, options, values, n);
+	gap_before_variables();
 	rc = REAL(cuLibraryLoadData)(library, code, jit_options, jit_values, n_jit, options, values, n);
 	if (rc == CUDA_SUCCESS)
 		note_memory(*library, true, code, changing(n_jit, jit_options));
@@ -217,6 +229,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *path, CUjit_optio
 	CUresult rc;
 	if (!hook_enter())
 		return REAL(cuLibraryLoadFromFile)(library, path, jit_options, jit_values, n_jit, options, values, n);
+	gap_before_variables();
 	rc = REAL(cuLibraryLoadFromFile)(library, path, jit_options, jit_values, n_jit, options, values, n);
 	if (rc == CUDA_SUCCESS)
 		note_file(*library, true, path, "cuLibraryLoadFromFile", changing(n_jit, jit_options));

@@ -1,8 +1,18 @@
 /*
  * gaps.c: allocates equal pieces by one call, the one that the argument names, and prints where they lie. Small ones share
- * pages and touch where nothing moves them.
+ * pages and touch where nothing moves them. "module": each is followed by a module's variable.
  */
 #include "common.h"
+
+static void print_variable(void)
+{
+	CUmodule module;
+	CUdeviceptr at;
+	size_t bytes;
+	CHECK(cuModuleLoadData(&module, ".version 7.0\n.target sm_70\n.address_size 64\n.visible .global .align 4 .u32 variable[128];\n"));
+	CHECK(cuModuleGetGlobal(&at, &bytes, module, "variable"));
+	PRINT("at", at);
+}
 
 int main(int argc, char **argv)
 {
@@ -31,6 +41,8 @@ int main(int argc, char **argv)
 		else
 			CHECK(cuMemAlloc(&p[i], bytes));
 		PRINT("at", host ? (CUdeviceptr)(uintptr_t)host : p[i]);
+		if (strstr(how, "module"))
+			print_variable();
 	}
 	if (strstr(how, "captured")) {
 		size_t nodes = 0;
