@@ -160,7 +160,7 @@ def main():
     if args.engine_process:
         return
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
-    manager = worker.model_runner.cudagraph_manager
+    manager = getattr(worker.model_runner, "cudagraph_manager", None)  # of the V2 runner
     if args.places and not os.environ.get("MEDUSA_RUN"):
         with open(args.places, "w", encoding="utf-8") as f:
             json.dump(places(worker.model_runner), f)
@@ -175,7 +175,7 @@ def main():
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "start": "restored" if getattr(manager, "restored", False) else "native",
-        "keys": sorted(str(k) for k in manager.graphs),
+        "keys": sorted(str(k) for k in manager.graphs) if manager else [],
         "max_tokens": MAX_TOKENS,
         "steps": {b: STEPS for b in launches},
         "launches": launches,
