@@ -75,7 +75,7 @@ def faults(case):
         Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 16)),
         Fault("another batch limit", "incompatible", "engine.args", argument("max_num_batched_tokens", 256)),
         Fault("LoRA", "unsupported", "LoRA", [*argument("enable_lora", True), "--no-requests"]),
-        Fault("speculative decoding", "unsupported", "speculative", [*argument("speculative_config", spec), "--no-requests"]),
+        Fault("speculative decoding", "unsupported", "V1 model runner", [*argument("speculative_config", spec), "--no-requests"]),
         Fault("eager", "unsupported", "enforce_eager", argument("enforce_eager", True)),
         Fault("sleep mode", "unsupported", "sleep", [*argument("enable_sleep_mode", True), "--no-requests"]),
         Fault("another set of graphs", "engine", "vLLM would capture", ["--other-keys"], late=True),
