@@ -65,6 +65,10 @@ func TestBothWays(t *testing.T) {
 				{"hints fail", []string{"SIMGPU_VMM_HINTS=fail"}, nil, status.Relocated, "refuses a reservation"},
 			} {
 				p, st := started(t, tt.variables, tt.options, path, engine)
+				// Go puts its heap where it likes, once in some hundred starts on the region.
+				for tries := 0; tt.addresses == status.Exact && strings.Contains(st.Relocated, "the base is taken") && tries < 3; tries++ {
+					p, st = started(t, tt.variables, tt.options, path, engine)
+				}
 				if st.Status != status.Restored {
 					t.Fatalf("%s: native start: %s %s\n%s", tt.name, st.Reason, st.Detail, p.stderr)
 				}
