@@ -129,7 +129,7 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 	out.Swapped = true
 	out.Ops = slices.Clone(like.Ops)
 	out.Edges = slices.Clone(like.Edges)
-	changed := g.chance(2) && g.apart(&out)
+	changed := !g.chance(3) && g.apart(&out)
 	for i := range out.Ops {
 		op := &out.Ops[i]
 		if op.Kind == Fill {
@@ -162,7 +162,7 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 
 // apart changes what a template fixes, so that the graph must get one of its own: an attribute's value, an edge's data.
 func (g *generator) apart(out *Graph) bool {
-	if g.chance(2) {
+	if g.chance(4) { // most graphs have a kernel with an attribute, few an edge that may have data
 		return g.otherAttribute(out) || g.otherEdge(out)
 	}
 	return g.otherEdge(out) || g.otherAttribute(out)
