@@ -168,6 +168,40 @@ func TestEventsOfTheEngine(t *testing.T) {
 	}
 }
 
+// Presumed padding of embedded graphs is poisoned and settled where it lies, at any depth.
+func TestPaddingOfEmbeddedGraphs(t *testing.T) {
+	var runs [2]*Recording
+	for i, at := range []place{placeA, placeB} {
+		tp := newTape(byte(i + 1))
+		tp.function(0, trace.ModuleModule, "k", 24)
+		first := at(0) + uint64(i)*0x800 // both halves of its address differ
+		tp.alloc(first, 64)
+		tp.add(&trace.Graph{ID: 8, Nodes: 1})
+		tp.add(&trace.Memset{Graph: 8, Node: 9, Dst: first, ElemSize: 4, Width: 4, Height: 1})
+		tp.add(&trace.Graph{ID: 7, Nodes: 2})
+		tp.add(&trace.Child{Graph: 7, Node: 5, Child: 8})
+		k := tp.kernel(0, first, 7|uint64(tp.seed)<<40, 9)
+		k.Graph, k.Node = 7, 6
+		tp.add(k)
+		tp.capture("g", 1, &trace.Child{Node: 5, Child: 7})
+		tp.phase("ready")
+		runs[i] = tp.recording(t)
+	}
+	spec, pads, err := compile(runs[0], runs[1])
+	if err != nil || len(pads) != 1 {
+		t.Fatalf("padding %v, %v", pads, err)
+	}
+	params := spec.Children[1].Nodes[1].Kernel.Params
+	for _, tt := range []struct {
+		change func() error
+		zero   bool
+	}{{func() error { return nil }, true}, {func() error { return pads.poison(1) }, false}, {pads.settle, true}} {
+		if err := tt.change(); err != nil || (params[13] == 0) != tt.zero || params[8] != 7 || params[16] != 9 {
+			t.Errorf("parameters % x, padding is to be zero: %v, %v", params, tt.zero, err)
+		}
+	}
+}
+
 // The graph that a node embeds is compiled with the graph that embeds it, and its refusals name the way to the node.
 func TestEmbeddedGraphs(t *testing.T) {
 	compile := func(inner func(tp *tape, at place) trace.Record) (*graphir.Spec, error) {

@@ -38,6 +38,10 @@ func TestRanksAgree(t *testing.T) {
 		if err := errors.Join(reachAll(all, s, same)...); err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
+		// A rank that lost patience meanwhile would decide otherwise.
+		if decided, _ := all[0].decision(s); !decided {
+			t.Errorf("%s: the ranks went on without a decision", s)
+		}
 	}
 }
 

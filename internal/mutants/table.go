@@ -290,7 +290,7 @@ var table = []mutant{
 	}, {
 		"one decision for all ranks", "restore/agree.go",
 		"a.decide(s, \"\", \"\")", "return nil",
-		"./restore", "TestLateRank",
+		"./restore", "TestRanksAgree",
 	}, {
 		"kernels from images", "restore/kernels.go",
 		"errors.Is(err, errNotLoaded) && module.Kind != graphir.ModuleHidden", "errors.Is(err, errNotLoaded) && module.Kind == graphir.ModuleHidden",

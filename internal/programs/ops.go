@@ -216,6 +216,12 @@ func (d *drawer) kernel(name string, module int, reads []int, out int) Op {
 	case "axpy", "axmy":
 		op.Args = []Arg{{Struct: []Arg{pointer(reads[0]), pointer(out), number(1+d.IntN(9), 4), number(Words, 4)}}}
 		d.feature("pointer: by-value struct")
+	case "padded":
+		op.Args = []Arg{{Struct: []Arg{pointer(reads[0]), number(1+d.IntN(200), 1), {Padding: 7}, pointer(out), number(Words, 4), {Padding: 4}}}}
+		d.feature("parameter: struct with padding")
+		if d.depth > 0 {
+			d.feature("parameter: struct with padding, in a child graph")
+		}
 	default:
 		for _, r := range reads {
 			op.Args = append(op.Args, pointer(r))
@@ -243,7 +249,11 @@ func (d *drawer) kernel(name string, module int, reads []int, out int) Op {
 
 func (d *drawer) anyKernel() Op {
 	module := d.module()
-	switch d.IntN(12) {
+	kinds := 13
+	if d.depth > 0 { // padding of embedded graphs is settled apart
+		kinds++
+	}
+	switch d.IntN(kinds) {
 	case 0:
 		return d.kernel("axpy", module, []int{d.read()}, d.read())
 	case 1:
@@ -292,6 +302,8 @@ func (d *drawer) anyKernel() Op {
 		op.Args[0].Struct[0] = Arg{Pointer: &Pointer{-1 - module, 0}}
 		d.feature("pointer: to a variable")
 		return op
+	case 11, 13:
+		return d.kernel("padded", module, []int{d.read()}, d.read())
 	}
 	return d.kernel("add", module, []int{d.read(), d.read()}, d.overwrite())
 }

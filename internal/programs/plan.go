@@ -141,13 +141,14 @@ type Op struct {
 	reads, writes []int // resources, for the edges
 }
 
-// Arg is a kernel's parameter: a pointer, a number of 4 or 8 bytes, a struct of such, or a tensor map.
+// Arg is a kernel's parameter: a pointer, a number of 1, 4 or 8 bytes, a struct of such, or a tensor map.
 type Arg struct {
 	Pointer *Pointer
 	Number  uint64
-	Size    int // 4 or 8, of a number
+	Size    int // 1, 4 or 8, of a number
 	Struct  []Arg
 	Map     int // 1 + index
+	Padding int // bytes that hold something else in every process
 }
 
 // Attr is a launch attribute.

@@ -109,6 +109,8 @@ class Engine:
             self.finish_weights(weights)
         for batch in s.triggers():
             s.trigger(lambda: self.trigger(batch))
+        if not beside:
+            s.phase("tokenizer")
         with self.stages("tokenizer"):
             self.load_tokenizer()
         if size is None:

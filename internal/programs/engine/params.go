@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"fmt"
 	"unsafe"
@@ -106,6 +107,13 @@ func (p *program) append(b *buffer, a *programs.Arg) error {
 			return fmt.Errorf("tensor map: %w", err)
 		}
 		b.data = append(b.data, m[:mapBytes]...)
+	case a.Padding > 0:
+		b.data = append(b.data, make([]byte, a.Padding)...)
+		if _, err := rand.Read(b.data[len(b.data)-a.Padding:]); err != nil {
+			return err
+		}
+	case a.Size == 1:
+		b.data = append(b.data, byte(a.Number))
 	case a.Size == 4:
 		b.data = binary.LittleEndian.AppendUint32(b.data, uint32(a.Number))
 	default:

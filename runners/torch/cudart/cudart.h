@@ -73,7 +73,12 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuLibraryLoadData, cuLibraryLoadData, 12000) \
 	X(cuLibraryGetKernel, cuLibraryGetKernel, 12000) \
 	X(cuLibraryGetGlobal, cuLibraryGetGlobal, 12000) \
+	X(cuLibraryGetManaged, cuLibraryGetManaged, 12000) \
+	X(cuLibraryGetKernelCount, cuLibraryGetKernelCount, 12040) \
+	X(cuLibraryLoadFromFile, cuLibraryLoadFromFile, 12000) \
+	X(cuLibraryUnload, cuLibraryUnload, 12000) \
 	X(cuKernelGetFunction, cuKernelGetFunction, 12000) \
+	X(cuKernelSetAttribute, cuKernelSetAttribute, 12000) \
 	X(cuFuncGetAttribute, cuFuncGetAttribute, 2020) \
 	X(cuFuncSetAttribute, cuFuncSetAttribute, 9000) \
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, 7000) \
@@ -83,6 +88,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuLaunchHostFunc, cuLaunchHostFunc, 10000) \
 	X(cuMemGetInfo, cuMemGetInfo_v2, 3020) \
 	X(cuMemAlloc, cuMemAlloc_v2, 3020) \
+	X(cuMemAllocManaged, cuMemAllocManaged, 6000) \
 	X(cuMemFree, cuMemFree_v2, 3020) \
 	X(cuMemHostAlloc, cuMemHostAlloc, 2020) \
 	X(cuMemFreeHost, cuMemFreeHost, 2000) \
@@ -122,6 +128,8 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuStreamAddCallback, cuStreamAddCallback, 5000) \
 	X(cuStreamIsCapturing, cuStreamIsCapturing, 10000) \
 	X(cuStreamBeginCapture, cuStreamBeginCapture_v2, 10010) \
+	X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, 12030) \
+	X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2, 12030) \
 	X(cuStreamEndCapture, cuStreamEndCapture, 10000) \
 	X(cuStreamGetCaptureInfo, CAPTURE_INFO, CAPTURE_INFO_VERSION) \
 	X(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, 10010) \
@@ -134,6 +142,10 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuEventElapsedTime, cuEventElapsedTime, 2000) \
 	X(cuGraphGetNodes, cuGraphGetNodes, 10000) \
 	X(cuGraphNodeGetDependencies, cuGraphNodeGetDependencies_v2, 12030) \
+	X(cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate, 12030) \
+	X(cuGraphRetainUserObject, cuGraphRetainUserObject, 11030) \
+	X(cuUserObjectCreate, cuUserObjectCreate, 11030) \
+	X(cuUserObjectRelease, cuUserObjectRelease, 11030) \
 	X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040) \
 	X(cuGraphLaunch, cuGraphLaunch, 10000) \
 	X(cuGraphDestroy, cuGraphDestroy, 10000) \

@@ -123,7 +123,9 @@ class TestComparison(unittest.TestCase):
         self.assertTrue(self.left_behind([32, 32, None], 0).differences)
         self.assertTrue(self.left_behind([32, 32, None], lambda p: p.at["pool"] + 40).differences)
         self.assertTrue(self.left_behind([32, None, 32], address).differences)
+        self.assertEqual(self.left_behind([32, 40, None], 0).differences, [])
         self.assertTrue(self.left_behind([32, 40, 32], 0).differences)
+        self.assertTrue(self.left_behind([32, 40, None], address).differences)
         self.assertTrue(self.left_behind([32, 40, 32], address).differences)
 
 
