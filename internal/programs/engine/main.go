@@ -83,13 +83,13 @@ func run(seeds string, verbose bool) error {
 	if e.session, err = restore.FromEnv(restore.Hooks{}); err != nil {
 		return err
 	}
-	defer e.session.Close()
 	if err := e.start(seeds); err != nil {
-		return err
+		return errors.Join(err, e.session.Close())
 	}
 	out, err := e.serve()
 	os.Stdout.Write(out)
-	return err
+	// What restoring made is given back by the calls that go with how it was made.
+	return errors.Join(err, e.session.Close())
 }
 
 func (e *engine) open() error {
