@@ -6,9 +6,12 @@
 package testenv
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,20 +21,26 @@ import (
 // Root returns the project's root folder, the one with go.mod.
 func Root(t testing.TB) string {
 	t.Helper()
-	dir, err := os.Getwd()
+	dir, err := findRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
+	return dir
+}
+
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	for err == nil {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
+			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("find project root: no go.mod above the test's folder")
+			err = errors.New("no go.mod above the test's folder")
 		}
 		dir = parent
 	}
+	return "", fmt.Errorf("find project root: %w", err)
 }
 
 // Path returns a path below the project's root.
@@ -93,6 +102,41 @@ func Simulated(t testing.TB, variables ...string) []string {
 	Build(t, "lib")
 	env := without(os.Environ(), "LD_PRELOAD", "LD_LIBRARY_PATH", "MEDUSA_", "SIMGPU_", "VBLAS_LIB")
 	return append(append(env, "LD_LIBRARY_PATH="+Path(t, "build", "simulated")), variables...)
+}
+
+// Main is the TestMain of tests that make driver calls in their own process: the driver is the simulated GPU, or with
+// DEVICE=cuda the machine's. The loader reads LD_LIBRARY_PATH when a process starts, so the tests start themselves again.
+func Main(m *testing.M) {
+	if err := onSimulated(); err != nil {
+		fmt.Fprintf(os.Stderr, "start on the simulated GPU: %v\n", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// onSimulated returns nil where this process already has its driver, and not at all where it has to start again.
+func onSimulated() error {
+	const path = "LD_LIBRARY_PATH"
+	// Any of its builds: emulators are given one for another machine.
+	given := func(folder string) bool { return filepath.Base(folder) == "simulated" }
+	if os.Getenv("DEVICE") == "cuda" || slices.ContainsFunc(filepath.SplitList(os.Getenv(path)), given) {
+		return nil
+	}
+	root, err := findRoot()
+	if err != nil {
+		return err
+	}
+	if output, err := runMake(root, "lib"); err != nil {
+		return fmt.Errorf("make lib: %w\n%s", err, output)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv(path, filepath.Join(root, "build", "simulated")+":"+os.Getenv(path)); err != nil {
+		return err
+	}
+	return syscall.Exec(self, os.Args, os.Environ())
 }
 
 // without leaves the variables out that have one of the names, or, for a name that ends in an underscore, that prefix.

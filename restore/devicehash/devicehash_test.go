@@ -7,40 +7,23 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"medusa/internal/cuda"
+	"medusa/internal/testenv"
 	"medusa/restore/digest"
 )
 
-// The driver is chosen by LD_LIBRARY_PATH, which the loader reads when a process starts: where the simulated GPU has been
-// built and DEVICE does not ask for a real one, the tests start themselves again under it.
-func TestMain(m *testing.M) {
-	const path = "LD_LIBRARY_PATH"
-	simulated, err := filepath.Abs("../../build/simulated")
-	if err == nil && os.Getenv("DEVICE") != "cuda" && !strings.Contains(os.Getenv(path), simulated) {
-		if _, err := os.Stat(filepath.Join(simulated, "libcuda.so.1")); err == nil {
-			os.Setenv(path, simulated+":"+os.Getenv(path))
-			if self, err := os.Executable(); err == nil {
-				syscall.Exec(self, os.Args, os.Environ())
-			}
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
-// onDevice makes a context current, or skips the test where there is no driver.
+// onDevice makes a context current.
 func onDevice(t testing.TB) {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	if err := cuda.Init(); err != nil {
-		t.Skip("no device:", err)
-	}
+	must(t, cuda.Init())
 	d, err := cuda.DeviceGet(0)
 	must(t, err)
 	context, err := d.RetainPrimary()

@@ -4,33 +4,16 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
-	"syscall"
 	"testing"
 
 	"medusa/internal/cuda"
+	"medusa/internal/testenv"
 	"medusa/runners/reference/kernels"
 )
 
-// The driver is chosen by LD_LIBRARY_PATH, which the loader reads when a process starts: where the simulated GPU has been
-// built and DEVICE does not ask for a real one, the tests start themselves again under it.
-func TestMain(m *testing.M) {
-	const path = "LD_LIBRARY_PATH"
-	simulated, err := filepath.Abs("../../../build/simulated")
-	if err == nil && os.Getenv("DEVICE") != "cuda" && !strings.Contains(os.Getenv(path), simulated) {
-		if _, err := os.Stat(filepath.Join(simulated, "libcuda.so.1")); err == nil {
-			os.Setenv(path, simulated+":"+os.Getenv(path))
-			if self, err := os.Executable(); err == nil {
-				syscall.Exec(self, os.Args, os.Environ())
-			}
-		}
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // A device runs kernels of one storage type and takes and gives their data as float64.
 type device struct {
@@ -40,13 +23,11 @@ type device struct {
 	context cuda.Context
 }
 
-// onDevice runs the test for both storage types, or skips it where there is no driver.
+// onDevice runs the test for both storage types.
 func onDevice(t *testing.T, run func(*testing.T, *device)) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := cuda.Init(); err != nil {
-		t.Skip("no device:", err)
-	}
+	must(t, cuda.Init())
 	dev, err := cuda.DeviceGet(0)
 	must(t, err)
 	context, err := dev.RetainPrimary()
