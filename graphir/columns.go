@@ -132,12 +132,12 @@ func (c *columns) changesAgainst(base *columns, g *graphpb.Graph) {
 	if base == nil {
 		base = &columns{}
 	}
-	g.Grid = changes32(c.grid, base.grid)
-	g.Block = changes32(c.block, base.block)
-	g.Shared = changes32(c.shared, base.shared)
-	g.Words = changes32(c.words, base.words)
-	g.FixupAlloc = changes32(c.fixupAlloc, base.fixupAlloc)
-	g.FixupOffset = changes64(c.fixupOffset, base.fixupOffset)
-	g.Memset = changes64(c.memset, base.memset)
-	g.Memcpy = changes64(c.memcpy, base.memcpy)
+	g.Grid = changesOf(c.grid, base.grid)
+	g.Block = changesOf(c.block, base.block)
+	g.Shared = changesOf(c.shared, base.shared)
+	g.Words = changesOf(c.words, base.words)
+	g.FixupAlloc = changesOf(c.fixupAlloc, base.fixupAlloc)
+	g.FixupOffset = changesOf(c.fixupOffset, base.fixupOffset)
+	g.Memset = changesOf(c.memset, base.memset)
+	g.Memcpy = changesOf(c.memcpy, base.memcpy)
 }

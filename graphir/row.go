@@ -120,43 +120,33 @@ func eachField(data []byte, visit func(field protowire.Number, kind protowire.Ty
 // applyAll adds the row's changes to columns that hold their prediction.
 func (c *columns) applyAll(r *row) error {
 	for i, col := range [...][]uint32{c.grid, c.block, c.shared, c.words, c.fixupAlloc} {
-		if err := apply32(r.changes[i], col); err != nil {
+		if err := apply(r.changes[i], col); err != nil {
 			return fmt.Errorf("%s: %w", columnNames[i], err)
 		}
 	}
 	for i, col := range [...][]uint64{c.fixupOffset, c.memset, c.memcpy} {
-		if err := apply64(r.changes[5+i], col); err != nil {
+		if err := apply(r.changes[5+i], col); err != nil {
 			return fmt.Errorf("%s: %w", columnNames[5+i], err)
 		}
 	}
 	return nil
 }
 
-// apply32 adds changes to a column that holds its prediction, apply64 the same for 64-bit columns.
-func apply32(c changes, col []uint32) error {
+// narrow reports whether a column's values have 32 bits.
+func narrow[T uint32 | uint64]() bool { return uint64(^T(0)) == math.MaxUint32 }
+
+// apply adds changes to a column that holds its prediction.
+func apply[T uint32 | uint64](c changes, col []T) error {
 	at := uint64(0)
 	for k := 0; len(c.delta) > 0; k++ {
 		entry, delta, err := c.next(at, k, len(col))
 		if err != nil {
 			return err
 		}
-		if delta < math.MinInt32 || delta > math.MaxInt32 {
+		if narrow[T]() && (delta < math.MinInt32 || delta > math.MaxInt32) {
 			return errDelta
 		}
-		col[entry] += uint32(delta)
-		at = entry + 1
-	}
-	return c.end()
-}
-
-func apply64(c changes, col []uint64) error {
-	at := uint64(0)
-	for k := 0; len(c.delta) > 0; k++ {
-		entry, delta, err := c.next(at, k, len(col))
-		if err != nil {
-			return err
-		}
-		col[entry] += uint64(delta)
+		col[entry] += T(delta)
 		at = entry + 1
 	}
 	return c.end()
@@ -194,8 +184,8 @@ func (c *changes) end() error {
 	return nil
 }
 
-// changes32 lists where col differs from prediction (nil: all zero), changes64 the same for 64-bit columns.
-func changes32(col, prediction []uint32) *graphpb.Changes {
+// changesOf lists where col differs from prediction (nil: all zero). A difference counts as signed in the column's own width.
+func changesOf[T uint32 | uint64](col, prediction []T) *graphpb.Changes {
 	var out *graphpb.Changes
 	gap := uint32(0)
 	for i, value := range col {
@@ -206,24 +196,11 @@ func changes32(col, prediction []uint32) *graphpb.Changes {
 			gap++
 			continue
 		}
-		out = appendChange(out, gap, int64(int32(value)))
-		gap = 0
-	}
-	return out
-}
-
-func changes64(col, prediction []uint64) *graphpb.Changes {
-	var out *graphpb.Changes
-	gap := uint32(0)
-	for i, value := range col {
-		if prediction != nil {
-			value -= prediction[i]
+		delta := int64(value)
+		if narrow[T]() {
+			delta = int64(int32(value))
 		}
-		if value == 0 {
-			gap++
-			continue
-		}
-		out = appendChange(out, gap, int64(value))
+		out = appendChange(out, gap, delta)
 		gap = 0
 	}
 	return out
