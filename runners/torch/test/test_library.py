@@ -1,6 +1,5 @@
 """libmedusa.so outside of a restored start: an absent Medusa, misuse, a fork. Needs a folder of libraries in MEDUSA_BUILD."""
 
-import ctypes
 import os
 import subprocess
 import sys

@@ -18,7 +18,6 @@ from vllm.utils.torch_utils import current_stream
 from vllm.v1.worker import gpu_worker
 
 import medusa
-from medusa import marks
 
 from . import gate, identity, inputs, metrics
 from .graphs import GraphManager
