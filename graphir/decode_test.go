@@ -253,14 +253,7 @@ func TestDecodedPartsShareNothing(t *testing.T) {
 	want := handmade()
 	want.Graphs[1] = want.Graphs[0]
 	want.Contents[1].Data, want.Contents[1].Unstable = want.Contents[0].Data, nil
-	data, err := graphir.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := graphir.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := reread(t, want)
 	first := &got.Graphs[0]
 	first.Edges[0].To = 4
 	k := first.Nodes[0].Kernel

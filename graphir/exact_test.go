@@ -24,14 +24,7 @@ func placed() *graphir.Spec {
 
 func TestPlacesAndImages(t *testing.T) {
 	want := placed()
-	encoded, err := graphir.Encode(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := graphir.Decode(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := reread(t, want)
 	if !graphir.Equal(got, want) {
 		t.Errorf("decoded %+v %+v", got.Region, got.Allocations)
 	}

@@ -11,6 +11,20 @@ import (
 	"medusa/graphir/internal/randspec"
 )
 
+// reread returns what a reader gets of a written Spec.
+func reread(t testing.TB, s *graphir.Spec) *graphir.Spec {
+	t.Helper()
+	data, err := graphir.Encode(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := graphir.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 func TestRoundTrip(t *testing.T) {
 	for seed := range uint64(500) {
 		want := randspec.New(seed)

@@ -138,14 +138,7 @@ func TestChains(t *testing.T) {
 	}
 	s := chained()
 	n := uint32(len(s.Allocations)) - 3
-	encoded, err := graphir.Encode(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := graphir.Decode(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := reread(t, s)
 	if diff := cmp.Diff(s, back); diff != "" {
 		t.Error(diff)
 	}
@@ -192,14 +185,7 @@ func TestDividedAllocations(t *testing.T) {
 			}
 		}
 	}
-	encoded, err := graphir.Encode(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	back, err := graphir.Decode(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := reread(t, s)
 	if diff := cmp.Diff(s, back); diff != "" {
 		t.Error(diff)
 	}
