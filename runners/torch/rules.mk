@@ -58,7 +58,9 @@ $(TORCH_LIB)/built: $(TORCH_LIB)/stubs/sonames $(wildcard $(TORCH)/stubs/*.[ch])
 	touch $@
 
 # The restore engine for engines that are not written in Go. A C library in Go needs cgo.
-build/lib/libmedusa.so: $(wildcard cmd/libmedusa/*) $(wildcard restore/*.go graphir/*.go artifacts/*.go internal/cuda/*.go kvprofile/*.go)
+LIBMEDUSA := cmd/libmedusa restore restore/digest restore/devicehash restore/status graphir graphir/graphpb artifacts \
+	artifacts/artifactpb internal/cuda internal/spill kvprofile
+build/lib/libmedusa.so: $(wildcard $(LIBMEDUSA:%=%/*.go) cmd/libmedusa/*.[ch] restore/devicehash/*.ptx) go.mod
 	@mkdir -p $(@D)
 	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o $@ ./cmd/libmedusa
 	cp cmd/libmedusa/libmedusa.h $(@D)/
