@@ -67,9 +67,13 @@ var shipping = []mutant{
 		"crc32.Checksum(data, castagnoli) != s.crc", "false",
 		"./artifacts", "TestEveryBitFlip",
 	}, {
-		"engine that knows nothing of Medusa", "restore/supervisor/supervisor.go",
-		"err = o.expectStatus(path)", "_ = path",
-		"./restore/supervisor", "TestEngineWithoutMedusa",
+		"engine that knows nothing of Medusa", "restore/supervisor/silent.go",
+		`err = o.expectStatus(statusPath, "ended")`, "_ = statusPath",
+		"./restore/supervisor", "TestEngineWithoutMedusa|TestServerWithoutMedusa",
+	}, {
+		"server that knows nothing of Medusa", "interpose/preload/capture.c",
+		"\tif (unmarked)\n\t\ttell_unmarked();", "\tif (!unmarked)\n\t\ttell_unmarked();",
+		"./interpose", "TestUnmarkedCapture",
 	}, {
 		"end at the identity", "interpose/preload/marks.c",
 		"if (atomic_load(&identified) && ", "if (!atomic_load(&identified) && ",

@@ -34,6 +34,8 @@
  *   MEDUSA_EXACT     base:size, multiples of 2 and of 128 MiB: device memory comes from a reserved region at that base, at places
  *                    that depend on the order of allocations alone; a recording takes another base where this one is taken.
  *                    With gaps too, the places lie further apart, in the same order
+ *   MEDUSA_UNMARKED  replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores
+ *                    nothing, writes a byte there
  *   MEDUSA_AT_READY  record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
  *   MEDUSA_AT_IDENTITY  record: "exit" does so at the first phase after the identity, before the engine does any work for it
  */

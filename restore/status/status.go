@@ -20,6 +20,9 @@ const (
 	Sticky   = "sticky"
 )
 
+// NoSession is the reason of a start in which no process of the engine opened a session.
+const NoSession = "no_session"
+
 // The values of Status.Addresses.
 const (
 	Exact     = "exact"
@@ -35,7 +38,7 @@ const (
 // Status is the JSON object that a start leaves. Fields are only ever added.
 type Status struct {
 	Status       string             `json:"status"`           // restored, native, or sticky
-	Reason       string             `json:"reason,omitempty"` // a restore.Code
+	Reason       string             `json:"reason,omitempty"` // a restore.Code, or NoSession
 	Detail       string             `json:"detail,omitempty"`
 	Device       string             `json:"device,omitempty"`
 	Rank         int                `json:"rank,omitempty"`  // of several worker processes: which, from 0

@@ -40,7 +40,7 @@ type Options struct {
 	Env      []string          // more of the engine's environment
 	Stdin    io.Reader
 	Stdout   io.Writer
-	Stderr   io.Writer
+	Stderr   io.Writer // lines of this package too, while the engine runs
 }
 
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
@@ -85,14 +85,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	env = append(env, "MEDUSA_STATUS="+path)
 	env = append(env, o.Env...)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
-	cmd, err := interpose.Command(ctx, cfg, o.Argv)
-	if err != nil {
-		return 0, err
-	}
-	code, err := o.wait(cmd)
-	if err == nil && code == 0 {
-		err = o.expectStatus(path)
-	}
+	code, err := o.watched(ctx, cfg, path, filepath.Join(meeting, "unmarked"))
 	if err != nil || o.Strict || !lostDevice(code, path) {
 		return code, err
 	}
@@ -115,19 +108,6 @@ func (o *Options) statusFile() (path string, remove func(), err error) {
 		}
 	}
 	return path, func() {}, nil
-}
-
-// expectStatus notices an engine that knows nothing of Medusa: nobody else would tell that it restored nothing.
-func (o *Options) expectStatus(path string) error {
-	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	err := fmt.Errorf("restore engine: %s ended without a word on whether it restored (it does not support Medusa)", filepath.Base(o.Argv[0]))
-	if o.Strict {
-		return err
-	}
-	fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
-	return nil
 }
 
 // lostDevice reports whether restored graphs cost the engine its device. A server whose engine is another process has an exit
@@ -174,7 +154,10 @@ func (o *Options) region(artifact string) interpose.Region {
 // a shell.
 func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Cancel = func() error {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		return os.ErrProcessDone // its exit code counts
+	}
 	err := cmd.Run()
 	var exit *exec.ExitError
 	if err == nil || !errors.As(err, &exit) {

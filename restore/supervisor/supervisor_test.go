@@ -1,12 +1,15 @@
 package supervisor
 
 import (
-	"bytes"
+	"context"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"medusa/restore/status"
 )
 
 // A server whose engine process lost its device ends with an exit code of its own.
@@ -40,32 +43,93 @@ func TestServerThatLostItsDevice(t *testing.T) {
 	}
 }
 
-// An engine that knows nothing of Medusa does not pass for a restored one.
-func TestEngineWithoutMedusa(t *testing.T) {
-	for _, row := range []struct {
-		script       string
-		strict, want bool // want: it is told
-	}{
-		{"exit 0", false, true},
-		{"exit 0", true, true},
-		{"exit 7", true, false}, // which has its own reason
-		{"echo '{}' >$MEDUSA_STATUS", true, false},
-	} {
-		dir := t.TempDir()
-		var log bytes.Buffer
-		t.Setenv("MEDUSA_CACHE", dir)
-		o := Options{Artifact: Choice{Auto: true}, Library: filepath.Join(dir, "libmedusa_interpose.so"),
-			Argv: []string{"/bin/sh", "-c", row.script}, Strict: row.strict, Stdout: io.Discard, Stderr: &log}
-		if err := os.WriteFile(o.Library, nil, 0o644); err != nil {
+// withoutMedusa returns options for a shell script, and what reads the lines that its start leaves.
+func withoutMedusa(t *testing.T, script ...string) (o Options, log func() string) {
+	dir := t.TempDir()
+	t.Setenv("MEDUSA_CACHE", dir)
+	lines, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lines.Close() })
+	o = Options{Artifact: Choice{Auto: true}, Library: filepath.Join(dir, "libmedusa_interpose.so"), Status: filepath.Join(dir, "status.json"),
+		Argv: append([]string{"/bin/sh", "-c"}, script...), Stdout: io.Discard, Stderr: lines}
+	if err := os.WriteFile(o.Library, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return o, func() string {
+		data, err := os.ReadFile(lines.Name())
+		if err != nil {
 			t.Fatal(err)
 		}
+		return string(data)
+	}
+}
+
+// An engine that knows nothing of Medusa does not pass for a restored one: one line, and a status, before its end where it
+// captures.
+func TestEngineWithoutMedusa(t *testing.T) {
+	const (
+		captures = `printf x >"$MEDUSA_UNMARKED"; `
+		noticed  = `while [ ! -e "$MEDUSA_STATUS" ]; do sleep 0.01; done; `
+		restored = `echo '{"status":"restored"}' >"$MEDUSA_STATUS"; `
+	)
+	for _, row := range []struct {
+		script string
+		strict bool
+		says   string // what it is said to do; empty: nothing is said
+		reason string // in the status
+	}{
+		{"exit 0", false, "ended", status.NoSession},
+		{"exit 0", true, "ended", ""},
+		{"exit 7", true, "", ""}, // which has its own reason
+		{restored, true, "", ""},
+		{captures + noticed + "exit 0", false, "captures", status.NoSession},
+		{captures + noticed + "exit 7", false, "captures", status.NoSession},
+		{captures + "sleep 60 & wait", true, "captures", ""},
+		{captures + noticed + restored, false, "captures", ""}, // a session after all
+		{restored + captures, false, "", ""},                   // in another process
+	} {
+		o, log := withoutMedusa(t, row.script)
+		o.Strict = row.strict
 		_, err := Run(t.Context(), o)
-		told := log.String()
+		told := log()
 		if err != nil {
 			told += err.Error()
 		}
-		if strings.Contains(told, "does not support Medusa") != row.want || (err != nil) != (row.want && row.strict) {
-			t.Errorf("%q, strict %v: %v, log %q", row.script, row.strict, err, log.String())
+		want := row.says != ""
+		if (strings.Count(told, "without a session") == 1) != want || !strings.Contains(told, row.says) || (err != nil) != (want && row.strict) {
+			t.Errorf("%q, strict %v: %v, log %q", row.script, row.strict, err, told)
+		}
+		var reason string
+		if st, err := status.Read(o.Status); err == nil {
+			reason = st.Reason
+		}
+		if reason != row.reason {
+			t.Errorf("%q, strict %v: reason %q, want %q", row.script, row.strict, reason, row.reason)
+		}
+	}
+}
+
+// A server ends where it is told to: its exit code is passed on, and so is that it never reported.
+func TestServerWithoutMedusa(t *testing.T) {
+	for script, code := range map[string]int{
+		`trap 'exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`: 0,
+		`trap 'exit 9' TERM; touch "$0"; while :; do sleep 0.01; done`: 9,
+	} {
+		up := filepath.Join(t.TempDir(), "up")
+		o, log := withoutMedusa(t, script, up)
+		ctx, stop := context.WithCancel(t.Context())
+		go func() {
+			for _, err := os.Stat(up); err != nil; _, err = os.Stat(up) {
+				time.Sleep(time.Millisecond)
+			}
+			stop()
+		}()
+		got, err := Run(ctx, o)
+		st, statusErr := status.Read(o.Status)
+		if err != nil || got != code || statusErr != nil || st.Status != status.Native || st.Reason != status.NoSession || strings.Count(log(), "native start") != 1 {
+			t.Errorf("%q: exit code %d, error %v, status %+v (%v), log %q", script, got, err, st, statusErr, log())
 		}
 	}
 }

@@ -18,6 +18,7 @@ from vllm.utils.torch_utils import current_stream
 from vllm.v1.worker import gpu_worker
 
 import medusa
+from medusa import marks
 
 from . import gate, identity, inputs, metrics
 from .graphs import GraphManager
@@ -35,6 +36,8 @@ class Worker(gpu_worker.Worker):
                 self.open()
             except medusa.MedusaError as e:
                 print(f"medusa: native start: {e}", file=sys.stderr, flush=True)
+        else:
+            marks.phase("device")  # tells the interposer that this process is not without a word: the first rank has it
         super().init_device()
 
     def open(self):

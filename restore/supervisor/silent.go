@@ -1,0 +1,71 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"medusa/interpose"
+	"medusa/restore/status"
+)
+
+// watched runs the engine and notices where it knows nothing of Medusa, or has its plug-in switched off: no process of it
+// opens a session, and nobody else would tell that it restored nothing. A server tells it long before its end: its
+// process begins a capture unmarked, of which the interposer writes to a pipe. Others tell it by ending.
+func (o *Options) watched(ctx context.Context, cfg interpose.Config, statusPath, pipePath string) (int, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := syscall.Mkfifo(pipePath, 0o600); err != nil {
+		return 0, fmt.Errorf("make pipe %s: %w", pipePath, err)
+	}
+	pipe, err := os.OpenFile(pipePath, os.O_RDWR, 0) // open for writing too: it has no end before it is closed
+	if err != nil {
+		return 0, err
+	}
+	cfg.ExtraEnv = append(cfg.ExtraEnv, "MEDUSA_UNMARKED="+pipePath)
+	cmd, err := interpose.Command(ctx, cfg, o.Argv)
+	if err != nil {
+		return 0, errors.Join(err, pipe.Close())
+	}
+	var silent error
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		if n, _ := pipe.Read(make([]byte, 1)); n == 0 {
+			return
+		}
+		if silent = o.expectStatus(statusPath, "captures graphs"); silent != nil {
+			stop()
+		}
+	})
+	code, err := o.wait(cmd)
+	_ = pipe.Close()
+	listening.Wait()
+	if silent != nil {
+		return 0, silent
+	}
+	// What fails on its own has its own reason.
+	if err == nil && (code == 0 || ctx.Err() != nil) {
+		err = o.expectStatus(statusPath, "ended")
+	}
+	return code, err
+}
+
+// expectStatus leaves the status of an engine that leaves none. With Strict it is an error.
+func (o *Options) expectStatus(path, does string) error {
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	err := fmt.Errorf("%s %s without a session (it does not support Medusa, or its plug-in is switched off)", filepath.Base(o.Argv[0]), does)
+	if o.Strict {
+		return fmt.Errorf("restore engine: %w", err)
+	}
+	fmt.Fprintf(o.Stderr, "medusa: native start: %v\n", err)
+	if err := status.Write(path, &status.Status{Status: status.Native, Reason: status.NoSession, Detail: err.Error()}); err != nil {
+		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+	}
+	return nil
+}
