@@ -9,6 +9,9 @@ type columns struct {
 	fixupAlloc          []uint32
 	fixupOffset         []uint64
 	memset, memcpy      []uint64
+
+	allNarrow []uint32 // what the columns of 32 bits lie in, one behind the other
+	allWide   []uint64
 }
 
 // Values per node of a type in its column.
@@ -39,6 +42,8 @@ func newColumns(e extent) *columns {
 
 // columnsIn divides memory among the columns.
 func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
+	c := &columns{allNarrow: narrow[:e.words32()], allWide: wide[:e.words64()]}
+	narrow, wide = c.allNarrow, c.allWide
 	take := func(n int) []uint32 {
 		out := narrow[:n:n]
 		narrow = narrow[n:]
@@ -49,49 +54,45 @@ func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
 		wide = wide[n:]
 		return out
 	}
-	return &columns{
-		grid: take(perLaunch * e.launches), block: take(perLaunch * e.launches), shared: take(e.launches),
-		words: take(e.words), fixupAlloc: take(e.fixups),
-		fixupOffset: take64(e.fixups), memset: take64(perMemset * e.memsets), memcpy: take64(perMemcpy * e.memcpys),
-	}
+	c.grid, c.block, c.shared = take(perLaunch*e.launches), take(perLaunch*e.launches), take(e.launches)
+	c.words, c.fixupAlloc = take(e.words), take(e.fixups)
+	c.fixupOffset, c.memset, c.memcpy = take64(e.fixups), take64(perMemset*e.memsets), take64(perMemcpy*e.memcpys)
+	return c
 }
 
 func (c *columns) copyFrom(base *columns) {
-	copy(c.grid, base.grid)
-	copy(c.block, base.block)
-	copy(c.shared, base.shared)
-	copy(c.words, base.words)
-	copy(c.fixupAlloc, base.fixupAlloc)
-	copy(c.fixupOffset, base.fixupOffset)
-	copy(c.memset, base.memset)
-	copy(c.memcpy, base.memcpy)
+	copy(c.allNarrow, base.allNarrow)
+	copy(c.allWide, base.allWide)
+}
+
+func (c *columns) clear() {
+	clear(c.allNarrow)
+	clear(c.allWide)
 }
 
 // accumulate adds, node by node, the values of the previous node of the same shape: the prediction of a graph without
 // a base. Layers repeat, so most of what is left after it is zero.
 func (c *columns) accumulate(p *plan) {
-	c.perPair(p, func(col []uint32, from, to, n int) {
-		for i := range n {
-			col[to+i] += col[from+i]
-		}
-	}, func(col []uint64, from, to, n int) {
-		for i := range n {
-			col[to+i] += col[from+i]
-		}
-	}, false)
+	c.perPair(p, plus[uint32], plus[uint64], false)
 }
 
 // reduce undoes accumulate, from the last node to the first.
 func (c *columns) reduce(p *plan) {
-	c.perPair(p, func(col []uint32, from, to, n int) {
-		for i := range n {
-			col[to+i] -= col[from+i]
-		}
-	}, func(col []uint64, from, to, n int) {
-		for i := range n {
-			col[to+i] -= col[from+i]
-		}
-	}, true)
+	c.perPair(p, minus[uint32], minus[uint64], true)
+}
+
+func plus[T uint32 | uint64](col []T, from, to, n int) {
+	before, sum := col[from:from+n], col[to:to+n]
+	for i, value := range before {
+		sum[i] += value
+	}
+}
+
+func minus[T uint32 | uint64](col []T, from, to, n int) {
+	before, rest := col[from:from+n], col[to:to+n]
+	for i, value := range before {
+		rest[i] -= value
+	}
 }
 
 // perPair hands each node's span in each column, with that of the node before it in shape, to one of two functions.

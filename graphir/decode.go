@@ -105,6 +105,7 @@ type decoder struct {
 	spec    *Spec
 	budget  *budget
 	group   GroupSource
+	spare   *columns // whose memory may be used again
 }
 
 // table has room for exactly n entries; an empty table is nil, as in a Spec made by hand.

@@ -28,12 +28,13 @@ func (d *decoder) graphs() error {
 // columns reads graphs that are not in row groups.
 func (d *decoder) columns(plans []*plan) error {
 	rows := make([]row, len(d.pb.Graphs))
-	lastUse := make([]int, len(rows)) // of each graph, as a base
+	lastUse := make([]int, len(rows)) // of each graph, as a base or by itself
 	for i, data := range d.pb.Graphs {
 		var err error
 		if rows[i], err = readRow(data); err != nil {
 			return &FormatError{"graphs", i, err}
 		}
+		lastUse[i] = i
 		if base := int64(rows[i].base) - 1; base >= 0 && base < int64(i) {
 			lastUse[base] = i
 		}
@@ -52,6 +53,9 @@ func (d *decoder) columns(plans []*plan) error {
 		}
 		if err != nil {
 			return &FormatError{"graphs", i, err}
+		}
+		if lastUse[i] == i {
+			d.spare, cols[i] = cols[i], nil
 		}
 		d.spec.Graphs = append(d.spec.Graphs, g)
 	}
@@ -102,7 +106,8 @@ func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, last
 		return nil, err
 	}
 	if r.base == 0 {
-		c := newColumns(p.size)
+		c := d.blank(p)
+		c.clear()
 		if err := c.applyAll(r); err != nil {
 			return nil, err
 		}
@@ -120,10 +125,20 @@ func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, last
 	if lastUse[base] == i { // its nodes are built, and nobody else is predicted by it
 		cols[base] = nil
 	} else {
-		c = newColumns(p.size)
+		c = d.blank(p)
 		c.copyFrom(cols[base])
 	}
 	return c, c.applyAll(r)
+}
+
+// blank returns columns for a plan that may hold anything: those of a graph by which no other is predicted, where they fit.
+func (d *decoder) blank(p *plan) *columns {
+	c := d.spare
+	d.spare = nil
+	if c == nil || cap(c.allNarrow) < p.size.words32() || cap(c.allWide) < p.size.words64() {
+		return newColumns(p.size)
+	}
+	return columnsIn(p.size, c.allNarrow, c.allWide)
 }
 
 // rows reads the heads of graphs whose columns are in row groups.

@@ -150,9 +150,9 @@ func TestDecodeNamesTheDamage(t *testing.T) {
 			pb.Graphs[1].Template = 1
 		}},
 		{"decode graphs[0]: grid: columns of unequal length", func(pb *wire) { pb.Graphs[0].Grid.Gap = nil }},
-		{"decode graphs[0]: grid: change 0 at entry 6 of 6", func(pb *wire) { pb.Graphs[0].Grid.Gap[0] = 6 }},
+		{"decode graphs[0]: grid: change at entry 6 of 6", func(pb *wire) { pb.Graphs[0].Grid.Gap[0] = 6 }},
 		{"decode graphs[0]: grid: delta beyond 32 bits", func(pb *wire) { pb.Graphs[0].Grid.Delta[0] = 1 << 31 }},
-		{"decode graphs[0]: memset: change 0 at entry 7 of 7", func(pb *wire) { pb.Graphs[0].Memset.Gap[0] = 7 }},
+		{"decode graphs[0]: memset: change at entry 7 of 7", func(pb *wire) { pb.Graphs[0].Memset.Gap[0] = 7 }},
 		{"decode graphs[0]: node 2: value beyond 32 bits", func(pb *wire) { pb.Graphs[0].Memset.Delta[0] = 1 << 32 }},
 		{"decode graphs[0]: node 3: value beyond 32 bits", func(pb *wire) {
 			pb.Graphs[0].Memcpy = &graphpb.Changes{Gap: []uint32{7}, Delta: []int64{1 << 32}}

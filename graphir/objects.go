@@ -95,6 +95,12 @@ func (s *Spec) Referred() []bool {
 	visit := func(p Pointer) { out[s.Target(p)] = true }
 	s.inMemory(func(g *Graph) {
 		for i := range g.Nodes {
+			if k := g.Nodes[i].Kernel; k != nil && k.Attrs == nil { // nearly all of them: no call a pointer
+				for f := range k.Fixups {
+					out[s.Target(k.Fixups[f].Pointer)] = true
+				}
+				continue
+			}
 			g.Nodes[i].Pointers(visit)
 		}
 	})

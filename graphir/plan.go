@@ -1,7 +1,6 @@
 package graphir
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"unsafe"
@@ -91,22 +90,23 @@ type plan struct {
 	nodes []planned
 	size  extent
 	edges []Edge
-	bytes int64 // that one graph of this template takes decoded, columns included
+	// partial are the nodes whose parameters end within a word.
+	partial []int
+	bytes   int64 // that one graph of this template takes decoded, columns included
 }
 
 func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 	p := &plan{nodes: make([]planned, len(pb.Nodes))}
-	last := make(map[uint32]int)
+	last := make([]int, len(shapes)) // node of each shape, plus one
 	for i, id := range pb.Nodes {
 		if int64(id) >= int64(len(shapes)) {
 			return nil, fmt.Errorf("node %d: shape %d of %d", i, id, len(shapes))
 		}
-		like, seen := last[id]
-		if !seen {
-			like = -1
+		p.nodes[i] = planned{shape: shapes[id], at: p.size, like: last[id] - 1}
+		last[id] = i + 1
+		if shapes[id].paramsSize%4 != 0 {
+			p.partial = append(p.partial, i)
 		}
-		last[id] = i
-		p.nodes[i] = planned{shape: shapes[id], at: p.size, like: like}
 		p.size.add(shapes[id].size)
 	}
 	if err := p.readEdges(pb); err != nil {
@@ -155,6 +155,7 @@ var (
 
 // bodies is memory for a graph's nodes.
 type bodies struct {
+	plan    *plan // that they are laid out for
 	nodes   []Node
 	kernels []KernelNode
 	memsets []MemsetNode
@@ -164,64 +165,102 @@ type bodies struct {
 }
 
 func newBodies(nodes int, e extent) *bodies {
-	return &bodies{make([]Node, nodes), make([]KernelNode, e.launches), make([]MemsetNode, e.memsets), make([]MemcpyNode, e.memcpys),
+	return &bodies{nil, make([]Node, nodes), make([]KernelNode, e.launches), make([]MemsetNode, e.memsets), make([]MemcpyNode, e.memcpys),
 		make([]byte, 4*e.words), make([]Fixup, e.fixups)}
 }
 
 // build makes a graph's nodes from its columns. All kernel nodes, parameter buffers and fixups of a graph lie side by
-// side in memory, each with its capacity clipped, so that decoding costs few allocations.
+// side in memory, each with its capacity clipped, so that decoding costs few allocations, and all values of a kind are copied
+// in one go.
 func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	if len(p.nodes) == 0 {
 		return nil, nil
 	}
-	nodes, kernels, memsets, memcpys, params, fixups := in.nodes[:len(p.nodes)], in.kernels, in.memsets, in.memcpys, in.params, in.fixups
-	for i, word := range c.words {
-		binary.LittleEndian.PutUint32(params[4*i:], word)
+	if in.plan != p {
+		p.lay(in)
 	}
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		nodes[i] = Node{Type: n.shape.node, Target: n.shape.target}
-		switch n.shape.node {
-		case NodeKernel:
-			k := &kernels[n.at.launches]
-			nodes[i].Kernel = k
-			*k = KernelNode{Kernel: n.shape.kernel}
-			k.Grid = [3]uint32(c.grid[perLaunch*n.at.launches:])
-			k.Block = [3]uint32(c.block[perLaunch*n.at.launches:])
-			k.SharedBytes = c.shared[n.at.launches]
-			k.Attrs = n.shape.attrs
-			if size := n.shape.paramsSize; size > 0 {
-				start := 4 * n.at.words
-				k.Params = params[start : start+size : start+size]
-				for _, b := range params[start+size : start+4*n.shape.size.words] {
-					if b != 0 {
-						return nil, fmt.Errorf("node %d: %w", i, errPadding)
-					}
-				}
-			}
-			if count := len(n.shape.fixups); count > 0 {
-				k.Fixups = fixups[n.at.fixups : n.at.fixups+count : n.at.fixups+count]
-				allocs, offsets := c.fixupAlloc[n.at.fixups:][:count], c.fixupOffset[n.at.fixups:][:count]
-				for f := range n.shape.fixups {
-					k.Fixups[f] = n.shape.fixups[f]
-					k.Fixups[f].Pointer.Alloc, k.Fixups[f].Pointer.Offset = allocs[f], offsets[f]
-				}
-			}
-		case NodeMemset:
-			nodes[i].Memset = &memsets[n.at.memsets]
-			if !nodes[i].Memset.read([perMemset]uint64(c.memset[perMemset*n.at.memsets:])) {
-				return nil, fmt.Errorf("node %d: %w", i, errWide)
-			}
-			nodes[i].Memset.Dst.Space = n.shape.dst
-		case NodeMemcpy:
-			nodes[i].Memcpy = &memcpys[n.at.memcpys]
-			if !nodes[i].Memcpy.read([perMemcpy]uint64(c.memcpy[perMemcpy*n.at.memcpys:])) {
-				return nil, fmt.Errorf("node %d: %w", i, errWide)
-			}
-			nodes[i].Memcpy.Src.Pointer.Space, nodes[i].Memcpy.Dst.Pointer.Space = n.shape.src, n.shape.dst
+	if i := p.padded(c.words); i >= 0 {
+		return nil, fmt.Errorf("node %d: %w", i, errPadding)
+	}
+	littleEndian(in.params, c.words)
+	grid, block := c.grid, c.block
+	for i, shared := range c.shared {
+		k := &in.kernels[i]
+		k.Grid, k.Block, k.SharedBytes = [3]uint32(grid), [3]uint32(block), shared
+		grid, block = grid[perLaunch:], block[perLaunch:]
+	}
+	fixups, offsets := in.fixups[:len(c.fixupAlloc)], c.fixupOffset[:len(c.fixupAlloc)]
+	for i, alloc := range c.fixupAlloc {
+		fixups[i].Pointer.Alloc, fixups[i].Pointer.Offset = alloc, offsets[i]
+	}
+	if p.size.memsets+p.size.memcpys > 0 {
+		if i := p.copies(c, in.nodes); i >= 0 {
+			return nil, fmt.Errorf("node %d: %w", i, errWide)
 		}
 	}
-	return nodes, nil
+	return in.nodes[:len(p.nodes)], nil
+}
+
+// lay gives bodies all that graphs of one plan have in common.
+func (p *plan) lay(in *bodies) {
+	in.plan = p
+	for i := range p.nodes {
+		planned, n := &p.nodes[i], &in.nodes[i]
+		at, shape := &planned.at, planned.shape
+		n.Type, n.Target, n.Kernel, n.Memset, n.Memcpy = shape.node, shape.target, nil, nil, nil
+		switch shape.node {
+		case NodeKernel:
+			k := &in.kernels[at.launches]
+			n.Kernel = k
+			k.Kernel, k.Attrs, k.Params, k.Fixups = shape.kernel, shape.attrs, nil, nil
+			if size := shape.paramsSize; size > 0 {
+				k.Params = in.params[4*at.words:][:size:size]
+			}
+			if count := len(shape.fixups); count > 0 {
+				k.Fixups = in.fixups[at.fixups:][:count:count]
+				copy(k.Fixups, shape.fixups)
+			}
+		case NodeMemset:
+			n.Memset = &in.memsets[at.memsets]
+			n.Memset.Dst.Space = shape.dst
+		case NodeMemcpy:
+			n.Memcpy = &in.memcpys[at.memcpys]
+			n.Memcpy.Src.Pointer.Space, n.Memcpy.Dst.Pointer.Space = shape.src, shape.dst
+		}
+	}
+}
+
+// padded returns the first node whose last word of parameters holds more than there are bytes, or -1.
+func (p *plan) padded(words []uint32) int {
+	for _, i := range p.partial {
+		s, at := p.nodes[i].shape, p.nodes[i].at.words
+		if last := words[at+s.size.words-1]; last>>(8*(s.paramsSize%4)) != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// littleEndian writes words as bytes. That is how every machine with a GPU has them in memory, and a parameter buffer too.
+func littleEndian(to []byte, words []uint32) {
+	copy(to, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words)))
+}
+
+// copies fills in memset and memcpy nodes. It returns the first that has a value beyond its field, or -1.
+func (p *plan) copies(c *columns, nodes []Node) int {
+	for i := range p.nodes {
+		at, fits := &p.nodes[i].at, true
+		switch n := &nodes[i]; {
+		case n.Memset != nil:
+			fits = n.Memset.read([perMemset]uint64(c.memset[perMemset*at.memsets:]))
+		case n.Memcpy != nil:
+			fits = n.Memcpy.read([perMemcpy]uint64(c.memcpy[perMemcpy*at.memcpys:]))
+		}
+		if !fits {
+			return i
+		}
+	}
+	return -1
 }
 
 // collect is the inverse of build.
@@ -258,7 +297,7 @@ func (m *MemsetNode) values() [perMemset]uint64 {
 }
 
 func (m *MemsetNode) read(v [perMemset]uint64) bool {
-	*m = MemsetNode{Dst: Pointer{Alloc: uint32(v[0]), Offset: v[1]}, Pitch: v[2], Value: uint32(v[3]), ElemSize: uint32(v[4]),
+	*m = MemsetNode{Dst: Pointer{Alloc: uint32(v[0]), Offset: v[1], Space: m.Dst.Space}, Pitch: v[2], Value: uint32(v[3]), ElemSize: uint32(v[4]),
 		Width: v[5], Height: v[6]}
 	return m.values() == v
 }
@@ -270,9 +309,9 @@ func (m *MemcpyNode) values() [perMemcpy]uint64 {
 }
 
 func (m *MemcpyNode) read(v [perMemcpy]uint64) bool {
-	end := func(v []uint64) MemcpyEnd {
-		return MemcpyEnd{Pointer: Pointer{Alloc: uint32(v[0]), Offset: v[1]}, X: v[2], Y: v[3], Z: v[4], Pitch: v[5], Height: v[6]}
+	end := func(space Space, v []uint64) MemcpyEnd {
+		return MemcpyEnd{Pointer: Pointer{Alloc: uint32(v[0]), Offset: v[1], Space: space}, X: v[2], Y: v[3], Z: v[4], Pitch: v[5], Height: v[6]}
 	}
-	*m = MemcpyNode{Src: end(v[:7]), Dst: end(v[7:14]), Width: v[14], Height: v[15], Depth: v[16]}
+	*m = MemcpyNode{Src: end(m.Src.Pointer.Space, v[:7]), Dst: end(m.Dst.Pointer.Space, v[7:14]), Width: v[14], Height: v[15], Depth: v[16]}
 	return m.values() == v
 }

@@ -135,50 +135,39 @@ func (c *columns) applyAll(r *row) error {
 // narrow reports whether a column's values have 32 bits.
 func narrow[T uint32 | uint64]() bool { return uint64(^T(0)) == math.MaxUint32 }
 
-// apply adds changes to a column that holds its prediction.
+// apply adds changes to a column that holds its prediction. Nearly all numbers take one byte.
 func apply[T uint32 | uint64](c changes, col []T) error {
-	at := uint64(0)
-	for k := 0; len(c.delta) > 0; k++ {
-		entry, delta, err := c.next(at, k, len(col))
-		if err != nil {
-			return err
+	at, g := 0, 0 // in the column, in the gaps
+	for d := 0; d < len(c.delta); d++ {
+		if g >= len(c.gap) {
+			return errColumns
 		}
-		if narrow[T]() && (delta < math.MinInt32 || delta > math.MaxInt32) {
-			return errDelta
+		gap, delta := uint64(c.gap[g]), uint64(c.delta[d])
+		if gap >= 0x80 {
+			n := 0
+			if gap, n = protowire.ConsumeVarint(c.gap[g:]); n < 0 {
+				return protowire.ParseError(n)
+			}
+			g += n - 1
 		}
-		col[entry] += T(delta)
-		at = entry + 1
-	}
-	return c.end()
-}
-
-// next takes the k-th change: which entry of a column with so many of them, counted from at, and by how much.
-func (c *changes) next(at uint64, k, entries int) (entry uint64, delta int64, err error) {
-	if len(c.gap) == 0 {
-		return 0, 0, errColumns
-	}
-	gap, n := uint64(c.gap[0]), 1
-	if gap >= 0x80 {
-		if gap, n = protowire.ConsumeVarint(c.gap); n < 0 {
-			return 0, 0, protowire.ParseError(n)
+		if delta >= 0x80 {
+			n := 0
+			if delta, n = protowire.ConsumeVarint(c.delta[d:]); n < 0 {
+				return protowire.ParseError(n)
+			}
+			d += n - 1
+			if narrow[T]() && delta > math.MaxUint32 {
+				return errDelta
+			}
 		}
-	}
-	c.gap = c.gap[n:]
-	value, n := uint64(c.delta[0]), 1
-	if value >= 0x80 {
-		if value, n = protowire.ConsumeVarint(c.delta); n < 0 {
-			return 0, 0, protowire.ParseError(n)
+		if gap >= uint64(len(col)-at) {
+			return fmt.Errorf("change at entry %d of %d", uint64(at)+gap, len(col))
 		}
+		at += int(gap)
+		col[at] += T(protowire.DecodeZigZag(delta))
+		at, g = at+1, g+1
 	}
-	c.delta = c.delta[n:]
-	if gap >= uint64(entries)-at {
-		return 0, 0, fmt.Errorf("change %d at entry %d of %d", k, at+gap, entries)
-	}
-	return at + gap, protowire.DecodeZigZag(value), nil
-}
-
-func (c *changes) end() error {
-	if len(c.gap) > 0 {
+	if g < len(c.gap) {
 		return errColumns
 	}
 	return nil

@@ -131,7 +131,7 @@ func TestDamagedRows(t *testing.T) {
 		"decode groups[0]: columns of unequal length":                  func(w *wire) { w.Rows[0] = w.Rows[0][1:] },
 		"decode groups[1]: columns of unequal length":                  func(w *wire) { w.Rows[1] = append(w.Rows[1], w.Rows[1][0]) },
 		"decode graphs[5]: base is not the graph of its template":      func(w *wire) { w.Rows[0][5].Base++ },
-		"decode graphs[3]: memset: change 0 at entry":                  func(w *wire) { w.Rows[0][3].Memset.Gap[0] = 1 << 30 },
+		"decode graphs[3]: memset: change at entry":                    func(w *wire) { w.Rows[0][3].Memset.Gap[0] = 1 << 30 },
 		"decode graphs[4]: template 99 of 6":                           func(w *wire) { w.GraphSection.Graphs = nil; w.Graphs[4].Template = 99 },
 		"decode graphs[0]: node 3: alloc#2+0 is not among the objects": func(w *wire) { w.Referred[1]++; w.Referred = w.Referred[:2] },
 		"decode spec: check graph spec: referred[1]: object 77 of":     func(w *wire) { w.Referred[1] = 77 - w.Referred[0] },

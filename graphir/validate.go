@@ -70,12 +70,19 @@ func (v *validator) text(s string, path func() string) {
 	}
 }
 
+// inside is the common case: a pointer into one allocation, where size bytes follow.
+func (v *validator) inside(p Pointer, size uint64) bool {
+	if p.Space != SpaceAlloc || int64(p.Alloc) >= int64(len(v.spec.Allocations)) {
+		return false
+	}
+	whole := v.spec.Allocations[p.Alloc].Size
+	return p.Offset <= whole && size <= whole-p.Offset
+}
+
 // pointer checks that size bytes at p lie inside its allocation; with size 0 it may be one past the end.
 func (v *validator) pointer(p Pointer, size uint64, path func() string) {
-	if p.Space == SpaceAlloc && int64(p.Alloc) < int64(len(v.spec.Allocations)) {
-		if whole := v.spec.Allocations[p.Alloc].Size; p.Offset <= whole && size <= whole-p.Offset {
-			return // nearly all of them
-		}
+	if v.inside(p, size) {
+		return
 	}
 	entries := v.spec.spaceSize(p.Space)
 	if int64(p.Alloc) >= int64(entries) {
