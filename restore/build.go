@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"medusa/graphir"
@@ -164,6 +165,7 @@ func destroyExecs(execs []cuda.GraphExec) error {
 // lay writes the program of one graph: nodes (or, for a later member, their parameters), edges, instantiate, upload.
 func (b *builder) lay(t *template, g *graphir.Graph, first bool, exec *uint64) error {
 	p := &b.program
+	p.calls, p.steps = slices.Grow(p.calls, len(g.Nodes)+4), slices.Grow(p.steps, len(g.Nodes)+4)
 	if err := b.layGraph(t, g, first); err != nil {
 		return err
 	}
@@ -270,6 +272,9 @@ func (b *builder) layNode(t *template, i int, n *graphir.Node, first bool) error
 // of pointers into it that the driver reads.
 func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, error) {
 	table := b.spec.Kernels[k.Kernel].Params
+	if n := len(table); n > 0 && uint64(table[n-1].Offset) >= uint64(len(k.Params)) { // they stand by ascending offset
+		return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
+	}
 	pointersAt := (len(k.Params) + 7) &^ 7
 	nodeAt := pointersAt + 8*len(table)
 	room, err := b.arena.bytes(nodeAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
@@ -277,25 +282,18 @@ func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, e
 		return nil, err
 	}
 	buffer := room[:len(k.Params)]
-	pointers := unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
-	node := (*cuda.KernelNodeParams)(unsafe.Pointer(&room[nodeAt]))
 	copy(buffer, k.Params)
-	for i := range k.Fixups {
-		if err := b.memory.patch(buffer, &k.Fixups[i]); err != nil {
-			return nil, fmt.Errorf("parameter offset %d: %w", k.Fixups[i].Offset, err)
-		}
+	if err := b.memory.patch(buffer, k.Fixups); err != nil {
+		return nil, fmt.Errorf("parameter %w", err)
 	}
-	start := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buffer))))
-	for i := range table {
-		offset := uint64(table[i].Offset)
-		if offset >= uint64(len(buffer)) {
-			return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", i, offset, len(buffer))
-		}
-		pointers[i] = start + offset
+	start := uint64(uintptr(unsafe.Pointer(&room[0])))
+	pointers := unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
+	for i := range pointers {
+		pointers[i] = start + uint64(table[i].Offset)
 	}
+	node := (*cuda.KernelNodeParams)(unsafe.Pointer(&room[nodeAt]))
 	*node = cuda.KernelNodeParams{
-		Func: b.functions[k.Kernel], Grid: k.Grid, Block: k.Block, SharedMemBytes: k.SharedBytes,
-		Params: uintptr(unsafe.Pointer(unsafe.SliceData(pointers))),
+		Func: b.functions[k.Kernel], Grid: k.Grid, Block: k.Block, SharedMemBytes: k.SharedBytes, Params: uintptr(start) + uintptr(pointersAt),
 	}
 	return node, nil
 }

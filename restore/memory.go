@@ -208,10 +208,5 @@ func (m *memory) resolveContent(c *graphir.Content) ([]byte, error) {
 		return c.Data, nil
 	}
 	data := append([]byte(nil), c.Data...)
-	for i := range c.Fixups {
-		if err := m.patch(data, &c.Fixups[i]); err != nil {
-			return nil, err
-		}
-	}
-	return data, nil
+	return data, m.patch(data, c.Fixups)
 }

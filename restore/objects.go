@@ -123,14 +123,25 @@ func fillHost(at uint64, data []byte) {
 // hostPointer makes a pointer of an address outside of the Go heap.
 func hostPointer(at uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// patch writes the address that a fixup stands for, or the tensor map over it.
-func (m *memory) patch(data []byte, f *graphir.Fixup) error {
-	if f.Pointer.Space == graphir.SpaceAlloc && f.TensorMap == 0 {
-		if base := m.base[f.Pointer.Alloc]; base != 0 {
-			binary.LittleEndian.PutUint64(data[f.Offset:], base+f.Pointer.Offset)
-			return nil // nearly all of them
+// patch writes the addresses that fixups of data stand for.
+func (m *memory) patch(data []byte, fixups []graphir.Fixup) error {
+	for i := range fixups {
+		f := &fixups[i]
+		if f.Pointer.Space == graphir.SpaceAlloc && f.TensorMap == 0 {
+			if base := m.base[f.Pointer.Alloc]; base != 0 { // nearly all of them
+				binary.LittleEndian.PutUint64(data[f.Offset:], base+f.Pointer.Offset)
+				continue
+			}
+		}
+		if err := m.patchAny(data, f); err != nil {
+			return fmt.Errorf("offset %d: %w", f.Offset, err)
 		}
 	}
+	return nil
+}
+
+// patchAny writes the address that a fixup stands for, or the tensor map over it.
+func (m *memory) patchAny(data []byte, f *graphir.Fixup) error {
 	addr, err := m.address(f.Pointer)
 	if err != nil {
 		return err

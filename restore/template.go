@@ -14,30 +14,31 @@ import (
 // decide: of copies, what kind of memory they touch.
 func groupByShape(spec *graphir.Spec) ([][]int, error) {
 	var groups [][]int
-	byShape := make(map[string]int)
-	cursor, known := spec.NewCursor(), make(map[int]string)
+	byShape, byTemplate := make(map[string]int), make(map[int]int)
+	cursor := spec.NewCursor()
+	var key []byte
 	for i := range spec.Graphs {
 		template := -1
 		if spec.Rows != nil {
 			template = spec.Rows.Template(i)
 		}
-		key, ok := known[template]
-		if !ok {
+		group, known := byTemplate[template]
+		if !known {
 			g, err := cursor.Graph(i)
 			if err != nil {
 				return nil, err
 			}
-			if key = shape(spec, g, i); template >= 0 && !slices.ContainsFunc(g.Nodes, decidedByValues) {
-				known[template] = key
+			key = appendShape(key[:0], spec, g, i)
+			if group, known = byShape[string(key)]; !known {
+				group = len(groups)
+				byShape[string(key)] = group
+				groups = append(groups, nil)
+			}
+			if template >= 0 && !slices.ContainsFunc(g.Nodes, decidedByValues) {
+				byTemplate[template] = group
 			}
 		}
-		g, ok := byShape[key]
-		if !ok {
-			g = len(groups)
-			byShape[key] = g
-			groups = append(groups, nil)
-		}
-		groups[g] = append(groups[g], i)
+		groups[group] = append(groups[group], i)
 	}
 	return groups, nil
 }
@@ -45,51 +46,56 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 // decidedByValues: whether graphs with such a node share a template depends on more than its type.
 func decidedByValues(n graphir.Node) bool { return n.Memcpy != nil || n.Type == graphir.NodeChild }
 
-// shape encodes what must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
+// appendShape encodes what must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
 // parameters of a node sets its function, too. Embedded graphs have no setter: a graph with one shares with no other.
-func shape(spec *graphir.Spec, g *graphir.Graph, index int) string {
-	b := make([]byte, 0, 3*len(g.Nodes)+7*len(g.Edges))
-	b = binary.AppendUvarint(b, uint64(len(g.Nodes)))
-	for _, n := range g.Nodes {
-		b = append(b, byte(n.Type))
-		b = binary.AppendUvarint(b, uint64(n.Target))
+func appendShape(b []byte, spec *graphir.Spec, g *graphir.Graph, index int) []byte {
+	number := binary.LittleEndian.AppendUint32
+	b = number(b, uint32(len(g.Nodes)))
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		b = number(append(b, byte(n.Type)), n.Target)
 		switch {
 		case n.Type == graphir.NodeChild:
-			b = binary.AppendUvarint(b, uint64(index))
+			b = number(b, uint32(index))
 		case n.Memcpy != nil:
 			b = append(b, byte(memoryType(spec, n.Memcpy.Src.Pointer)), byte(memoryType(spec, n.Memcpy.Dst.Pointer)))
-		}
-		if n.Kernel == nil {
-			continue
-		}
-		b = binary.AppendUvarint(b, uint64(len(n.Kernel.Attrs)))
-		for _, a := range n.Kernel.Attrs {
-			b = binary.AppendUvarint(b, uint64(a.ID))
-			b = append(b, a.Value[:]...)
-			if a.Base != nil {
-				b = binary.AppendUvarint(b, 1+uint64(spec.Target(*a.Base)))
-				b = binary.AppendUvarint(b, a.Base.Offset)
-			}
+		case n.Kernel != nil:
+			b = appendAttributes(b, spec, n.Kernel.Attrs)
 		}
 	}
 	for _, e := range sortedEdges(g.Edges) {
-		b = binary.AppendUvarint(b, uint64(e.From))
-		b = binary.AppendUvarint(b, uint64(e.To))
-		b = append(b, e.FromPort, e.ToPort, e.Type)
+		b = append(number(number(b, e.From), e.To), e.FromPort, e.ToPort, e.Type)
 	}
-	return string(b)
+	return b
+}
+
+func appendAttributes(b []byte, spec *graphir.Spec, attrs []graphir.NodeAttr) []byte {
+	b = binary.AppendUvarint(b, uint64(len(attrs)))
+	for i := range attrs {
+		a := &attrs[i]
+		b = append(binary.AppendUvarint(b, uint64(a.ID)), a.Value[:]...)
+		if a.Base == nil {
+			b = append(b, 0)
+			continue
+		}
+		b = binary.AppendUvarint(b, 1+uint64(spec.Target(*a.Base)))
+		b = binary.AppendUvarint(b, a.Base.Offset)
+	}
+	return b
 }
 
 // sortedEdges returns the edges by node; compiled graphs have them in that order.
 func sortedEdges(edges []graphir.Edge) []graphir.Edge {
-	byNode := func(a, b graphir.Edge) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.FromPort, b.FromPort),
-			cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type))
+	before := func(a, b graphir.Edge) bool { return a.From < b.From || a.From == b.From && a.To < b.To }
+	for i := 1; i < len(edges); i++ {
+		if !before(edges[i-1], edges[i]) {
+			return slices.SortedFunc(slices.Values(edges), func(a, b graphir.Edge) int {
+				return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.FromPort, b.FromPort),
+					cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type))
+			})
+		}
 	}
-	if slices.IsSortedFunc(edges, byNode) {
-		return edges
-	}
-	return slices.SortedFunc(slices.Values(edges), byNode)
+	return edges
 }
 
 // edgeRuns sorts the edges into runs with the same edge data in which both ends advance by one node from edge to edge. The
