@@ -2,10 +2,6 @@ package interpose
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"medusa/internal/testenv"
@@ -30,16 +26,17 @@ const instructionTolerance = 1.3
 
 // Wall times on shared machines hide a regression of half; instructions on a fixed input do not.
 func TestReplayInstructions(t *testing.T) {
-	if _, err := exec.LookPath("valgrind"); err != nil {
-		t.Skip("needs valgrind")
-	}
 	testenv.Build(t, "build/stub/calls", "build/lib/libmedusa_interpose.so")
 	for _, f := range instructions {
 		t.Run(f.function, func(t *testing.T) {
 			t.Parallel()
 			const few, many = 1000, 5000
+			count := func(rounds int, variables []string) int64 {
+				env := append(testenv.Simulated(t, variables...), "LD_LIBRARY_PATH="+testenv.Path(t, "build", "stub"))
+				return testenv.Instructions(t, env, testenv.Path(t, "build", "stub", "calls"), f.function, fmt.Sprint(rounds))
+			}
 			cost := func(variables ...string) float64 {
-				return float64(countInstructions(t, f.function, many, variables)-countInstructions(t, f.function, few, variables)) / (many - few)
+				return float64(count(many, variables)-count(few, variables)) / (many - few)
 			}
 			more := cost("MEDUSA_MODE=replay", "LD_PRELOAD="+testenv.Path(t, "build", "lib", "libmedusa_interpose.so")) - cost()
 			if perCall := more / float64(f.calls); perCall > f.most*instructionTolerance {
@@ -47,29 +44,4 @@ func TestReplayInstructions(t *testing.T) {
 			}
 		})
 	}
-}
-
-// countInstructions runs the program of calls under callgrind.
-func countInstructions(t *testing.T, function string, rounds int, variables []string) int64 {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "out")
-	cmd := exec.Command("valgrind", "--tool=callgrind", "--callgrind-out-file="+out, testenv.Path(t, "build", "stub", "calls"), function, fmt.Sprint(rounds))
-	cmd.Env = append(testenv.Simulated(t, variables...), "LD_LIBRARY_PATH="+testenv.Path(t, "build", "stub"))
-	if text, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	data, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		if text, ok := strings.CutPrefix(line, "summary: "); ok {
-			var n int64
-			if _, err := fmt.Sscan(text, &n); err == nil {
-				return n
-			}
-		}
-	}
-	t.Fatal("callgrind wrote no summary")
-	return 0
 }

@@ -44,7 +44,7 @@ func requireStub(b *testing.B) {
 }
 
 // specOf compiles a workload from its traces.
-func specOf(b *testing.B, w bench.Workload) *graphir.Spec {
+func specOf(b testing.TB, w bench.Workload) *graphir.Spec {
 	b.Helper()
 	dir := b.TempDir()
 	var runs [2]*materialize.Recording
@@ -66,7 +66,7 @@ func specOf(b *testing.B, w bench.Workload) *graphir.Spec {
 }
 
 // artifactOf materializes a workload as medusa materialize does, verification apart.
-func artifactOf(b *testing.B, w bench.Workload) string {
+func artifactOf(b testing.TB, w bench.Workload) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "bench.medusa")
 	kv := kvprofile.Profile{KVBytes: 1 << 30, TotalMemory: 80 << 30, FreeBefore: 2 << 30, FreeAfter: 1 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}
@@ -95,7 +95,7 @@ func functionsFor(spec *graphir.Spec) []cuda.Function {
 	return functions
 }
 
-func groups(b *testing.B, spec *graphir.Spec) [][]int {
+func groups(b testing.TB, spec *graphir.Spec) [][]int {
 	b.Helper()
 	out, err := groupByShape(spec)
 	if err != nil {
@@ -105,7 +105,7 @@ func groups(b *testing.B, spec *graphir.Spec) [][]int {
 }
 
 // buildAll makes the graphs of a spec, memory for them included.
-func buildAll(b *testing.B, spec *graphir.Spec) {
+func buildAll(b testing.TB, spec *graphir.Spec) {
 	m := memoryFor(spec)
 	if err := m.allocate(); err != nil {
 		b.Fatal(err)
@@ -118,12 +118,25 @@ func buildAll(b *testing.B, spec *graphir.Spec) {
 
 // restoreArtifact does what a start does between opening an artifact and having its graphs, but for the work that has to do
 // with the engine's process and not with nodes.
-func restoreArtifact(b *testing.B, path string) {
+func restoreArtifact(b testing.TB, path string) {
 	a, err := artifacts.Read(path)
 	if err != nil {
 		b.Fatal(err)
 	}
 	buildAll(b, a.Spec)
+}
+
+// BenchmarkAgain restores one artifact again and again, for TestOwnInstructions, which counts what that takes.
+func BenchmarkAgain(b *testing.B) {
+	requireStub(b)
+	path := os.Getenv(againVariable)
+	if path == "" {
+		b.Skip("no artifact in " + againVariable)
+	}
+	costs(0, 0, 0)
+	for b.Loop() {
+		restoreArtifact(b, path)
+	}
 }
 
 // readAndDecompress is the floor of reading: the file's bytes in order, and what comes out of compression.

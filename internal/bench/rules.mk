@@ -15,10 +15,13 @@ build/stub/calls: $(BENCH)/stub/calls.c build/stub/libcuda.so.1
 BENCH_RESTORE = cd restore && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_interpose.so LD_LIBRARY_PATH=$(CURDIR)/build/stub \
 	MEDUSA_MODE=replay $(CURDIR)/build/bench/restore.test -test.run '^$$' -test.bench . -test.benchtime 1x
 
-.PHONY: bench
-bench: lib build/stub/libcuda.so.1 build/stub/calls
-	@mkdir -p build/bench
-	$(GO) test -c -o build/bench/restore.test ./restore
+# Without the race detector, whatever the tests that ask for it run under. Go knows what it is made of.
+.PHONY: bench build/bench/restore.test
+build/bench/restore.test:
+	@mkdir -p $(@D)
+	$(GO) test -c -o $@ ./restore
+
+bench: lib build/stub/libcuda.so.1 build/stub/calls build/bench/restore.test
 	$(BENCH_RESTORE) >$(CURDIR)/build/bench/new.txt
 	$(GO) test -run '^$$$$' -bench . -benchtime 1x -timeout 1h ./materialize ./interpose >>build/bench/new.txt
 	$(GO) run ./internal/bench/aims $(if $(HISTORY),-append docs/results/bench.md) <build/bench/new.txt
