@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"medusa/artifacts"
@@ -244,6 +245,22 @@ func TestStickyError(t *testing.T) {
 				t.Errorf("exit %d, status %+v; want %d and sticky", o.exit, o.status, status.ExitSticky)
 			}
 		})
+	}
+}
+
+// The engine creates its context while the artifact is being read: of a named pipe nobody can open the one end before the
+// engine, which has its context then, opens the other.
+func TestArtifactIsReadMeanwhile(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := start{deviations: "gated", env: []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + pipe}}.run(t)
+	if o.exit != 0 || !strings.Contains(o.stdout, "served: correct") {
+		t.Fatalf("exit %d, stdout %q", o.exit, o.stdout)
+	}
+	if o.status == nil || o.status.Reason != string(ArtifactMissing) || !strings.Contains(o.status.Detail, "not a regular file") {
+		t.Errorf("status %+v, want one that says what was read", o.status)
 	}
 }
 

@@ -348,6 +348,10 @@ var table = []mutant{
 		"(g.order > begin || begin == noOrder)", "(g.order > begin || begin != 0)",
 		"./materialize", "TestEarlierGraphsAreTheEngines",
 	}, {
+		"artifact read while the engine makes its context", "restore/identity.go",
+		"\tgo func() {\n\t\ta, err", "\tfunc() {\n\t\ta, err",
+		"./restore", "TestArtifactIsReadMeanwhile",
+	}, {
 		"child of a server that forks its engine", "interpose/preload/core.c",
 		"if (trace_state == UNOPENED && medusa_alloc_count", "if (trace_state == OPEN && medusa_alloc_count",
 		"./interpose", "TestForkedEngineIsRecorded",
