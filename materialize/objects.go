@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -202,7 +203,7 @@ func (t *tensorMaps) at(p *prover, a, b []byte) (number uint32, ptr graphir.Poin
 	case ma == nil && mb == nil:
 		return 0, ptr, nil
 	case ma == nil || mb == nil:
-		return 0, ptr, &WordError{Reason: "a tensor map in one run only"}
+		return 0, ptr, &WordError{Unwritten: !bytes.Equal(a[:graphir.TensorMapBytes], b[:graphir.TensorMapBytes]), Reason: "a tensor map in one run only"}
 	case ma.Tiled == 0 || mb.Tiled == 0:
 		return 0, ptr, &WordError{A: ma.addr, B: mb.addr, Reason: "a tensor map that cuTensorMapEncodeTiled did not make: such maps are not restored"}
 	}

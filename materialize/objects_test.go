@@ -69,10 +69,11 @@ func TestTensorMaps(t *testing.T) {
 		{"other form", func(_ *tape, m *trace.TensorMap) { m.Tiled = 0 }, false, "cuTensorMapEncodeTiled did not make"},
 		{"other extents", func(tp *tape, m *trace.TensorMap) { m.Box = []uint32{uint32(tp.seed)} }, false, "other extents"},
 		{"in one run", func(tp *tape, m *trace.TensorMap) { m.Map[1] = tp.seed - 1 }, false, "in one run only"},
-		{"nowhere", func(_ *tape, m *trace.TensorMap) { m.Addr = 4096 }, false, "leads to no live allocation"},
+		{"left in padding, in one run", func(tp *tape, m *trace.TensorMap) { m.Map[1] = 2 * tp.seed }, false, "it differs and leads to no live allocation"},
+		{"nowhere", func(_ *tape, m *trace.TensorMap) { m.Addr = 4096 }, false, "in a tensor map leads to no live allocation"},
 	} {
 		spec, err := compilePair(t, func(tp *tape, at place) {
-			tp.function(0, trace.ModuleModule, "k", 128, 8)
+			tp.function(0, trace.ModuleModule, "k", 8, 128, 8)
 			tp.alloc(at(0), 4096)
 			m := &trace.TensorMap{Map: encoded(at(0), 7), Addr: at(0) + 64, Tiled: 1, Type: 2, Swizzle: 1, Dim: []uint64{64}, Box: []uint32{16}, Steps: []uint32{1}}
 			if tt.change != nil {
@@ -80,11 +81,14 @@ func TestTensorMaps(t *testing.T) {
 			}
 			tp.add(m)
 			in := encoded(at(0), 7)
+			if strings.HasPrefix(tt.name, "left") {
+				in[1] = 1 + tp.seed // the map, in the first run
+			}
 			if tt.moved {
 				in = encoded(at(0), 9)
 				tp.add(&trace.TensorMoved{Before: m.Map, After: in, Addr: at(0) + 128})
 			}
-			tp.capture("g", 1, tp.kernel(0, append(words(in), at(0))...))
+			tp.capture("g", 1, tp.kernel(0, append([]uint64{5}, append(words(in), at(0))...)...))
 			tp.phase("ready")
 		})
 		if tt.want != "" {
@@ -101,7 +105,7 @@ func TestTensorMaps(t *testing.T) {
 		if tt.moved {
 			offset = 128
 		}
-		want := []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Offset: offset}, TensorMap: 1}, {Offset: 128}}
+		want := []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Offset: offset}, TensorMap: 1}, {Offset: 136}}
 		if got := onlyKernel(spec).Fixups; !slices.Equal(got, want) {
 			t.Errorf("%s: fixups %v, want %v", tt.name, got, want)
 		}

@@ -112,9 +112,11 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 		return true
 	}
 	for o := off; o < end; {
-		if o%tensorMapAlign == 0 {
+		// Tensor maps are aligned in constant memory, where 528 bytes precede the parameters: a struct with maps has offset 112.
+		// Within the struct they are aligned, too.
+		if (o-off)%tensorMapAlign == 0 {
 			number, ptr, err := p.maps.at(p, a[o:end], b[o:end])
-			if err != nil {
+			if err != nil && !err.Unwritten {
 				err.Offset = uint64(o - off)
 				return nil, err
 			}

@@ -44,6 +44,10 @@ var table = []mutant{
 		"o += 8\n\t}\n\treturn fixups, nil", "o = end\n\t}\n\treturn fixups, nil",
 		"./internal/e2e", "TestFixupsAgreeWithGroundTruth",
 	}, {
+		"tensor map in a struct that is aligned in constant memory", "materialize/words.go",
+		"(o-off)%tensorMapAlign", "o%tensorMapAlign",
+		"./materialize", "TestTensorMaps",
+	}, {
 		"pointer into the middle of an allocation", "materialize/liveness.go",
 		"addr-a.addr <= a.size", "addr == a.addr",
 		"./internal/e2e", "TestFixupsAgreeWithGroundTruth",
