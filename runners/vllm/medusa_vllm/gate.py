@@ -22,7 +22,6 @@ def version_reason(vllm, torch):
 def config_reason(config):
     parallel, model, mode = config.parallel_config, config.model_config, config.compilation_config.cudagraph_mode
     checks = [
-        (not config.use_v2_model_runner, "the V1 model runner"),
         (parallel.world_size > 1 or parallel.data_parallel_size > 1, "more than one rank"),
         (config.lora_config is not None, "LoRA"),
         (config.speculative_config is not None, "speculative decoding"),
@@ -32,6 +31,7 @@ def config_reason(config):
         (model.multimodal_config is not None, "a multimodal model"),
         (model.runner_type != "generate", "a model that does not generate"),
         # Their workspaces grow to what the profile forward asks for. Without it they would grow, and move, while graphs use them.
+        (model.is_hybrid or model.is_attention_free, "state space layers"),
         (model.is_moe, "a mixture of experts"),
         (model.use_mla, "multi-head latent attention"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),

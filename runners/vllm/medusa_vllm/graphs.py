@@ -4,8 +4,6 @@ In: the session, and what vLLM's own manager is made from. Out: the manager's di
 capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
-import sys
-
 import torch
 from vllm.compilation.counter import compilation_counter
 from vllm.config.compilation import CUDAGraphMode
@@ -14,7 +12,9 @@ from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphM
 import medusa
 from medusa import marks
 
-from .labels import KeysDiffer, label, match
+from .inputs import one_token_each
+from .labels import label
+from .use import Use
 
 
 class _Marked(CudaGraphManager):
@@ -24,18 +24,12 @@ class _Marked(CudaGraphManager):
         def marked(desc, warmup):
             forward = create_forward_fn(desc, warmup)
             if not warmup and desc.cg_mode is CUDAGraphMode.FULL:
-                self.mark_capture()
+                self.use.begin_capture()
                 marks.graph(label(desc), desc.num_tokens)
                 self.session.captured.append(desc.num_tokens)
             return forward
 
         super().capture(marked, progress_bar_desc)
-
-    def mark_capture(self):
-        """The phase begins once, also where a restore that cannot be used is followed by captures."""
-        if not self.capturing:
-            self.session.phase("capture")
-            self.capturing = True
 
 
 class GraphManager(ModelCudaGraphManager, _Marked):
@@ -45,9 +39,7 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         super().__init__(
             made.vllm_config, made.device, made.cudagraph_mode, made.decode_query_len, lora_capture_cases=made.lora_capture_cases
         )
-        self.session = session
-        self.restored = self.capturing = False
-        self.captured = captured
+        self.use, self.session, self.runner, self.captured = Use(session), session, runner, captured
         # vLLM makes this at the first warm-up. Made here, it lies outside of what a restored start skips.
         rows = max((d.num_tokens for descs in self._capture_descs.values() for d in descs), default=0)
         self.hidden_states = torch.empty(
@@ -62,13 +54,13 @@ class GraphManager(ModelCudaGraphManager, _Marked):
     def capture(self, *args, use_aux_hidden_state_outputs=False, **kwargs):
         self.capture_pieces(*args, use_aux_hidden_state_outputs=use_aux_hidden_state_outputs, **kwargs)
         self.session.phase("warmup")
-        if self.session.restoring and self.install():
+        if self.use.restore([d for descs in self._capture_descs.values() for d in descs]):
+            self.graphs, self._graphs_captured = self.use.graphs, True
             self.use_aux_hidden_state_outputs = use_aux_hidden_state_outputs
-            self.captured()
-            return
-        super().capture(*args, use_aux_hidden_state_outputs=use_aux_hidden_state_outputs, **kwargs)
-        torch.cuda.synchronize()
-        marks.blocks()
+        else:
+            super().capture(*args, use_aux_hidden_state_outputs=use_aux_hidden_state_outputs, **kwargs)
+            torch.cuda.synchronize()
+            marks.blocks()
         self.captured()
 
     def capture_pieces(self, *args, **kwargs):
@@ -82,28 +74,11 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self.session.captured += [None] * (compilation_counter.num_cudagraph_captured - before)
         self._capture_descs = whole
 
-    def install(self):
-        """Restored graphs in place of captured ones, or False, with nothing of them left."""
-        self.mark_capture()
-        restored = self.session.graphs()
-        if restored is None:
-            return False
-        try:
-            self.graphs = match([d for descs in self._capture_descs.values() for d in descs], restored.values())
-        except KeysDiffer as e:
-            self.session.refuse(str(e))
-            return False
-        self.restored = self._graphs_captured = True
-        return True
+    def prepare(self):
+        """Before verifying runs compare: of the two, only one has captured, and so written the output."""
+        one_token_each(self.runner)
+        self.hidden_states.zero_()
 
     def dispatch(self, *args, **kwargs):
-        """Memory or a module that restored graphs refer to may be gone: vLLM then runs the step eagerly."""
-        if self.restored and self._graphs_captured and not next(iter(self.graphs.values())).usable():
-            self.invalidate(self.session.reason())
+        self._graphs_captured = self._graphs_captured and self.use.usable()
         return super().dispatch(*args, **kwargs)
-
-    def invalidate(self, reason):
-        """From now on steps run eagerly: what the graphs refer to may have moved or changed."""
-        print(f"medusa: restored graphs are no longer used: {reason}", file=sys.stderr, flush=True)
-        self.session.invalidate(reason)
-        self._graphs_captured = False

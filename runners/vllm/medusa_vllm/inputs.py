@@ -1,9 +1,12 @@
 """The tensors that a decode step's graph refers to.
 
-In: the model, and a V2 model runner whose KV cache exists. Out: their names, and the values that verification may put into them.
+In: the model, and a model runner whose KV cache exists. Out: their names, and the values that verification may put into them.
 """
 
+import dataclasses
+
 import torch
+from vllm.v1.utils import CpuGpuBuffer
 
 import medusa
 
@@ -27,26 +30,69 @@ def cached(runner):
     return found + [(name, t, medusa.WEIGHT, {}) for name, t in others(runner)]
 
 
+@dataclasses.dataclass
+class Buffers:
+    """What vLLM writes for each step, wherever a model runner keeps it."""
+
+    input_ids: torch.Tensor
+    vocabulary: int
+    positions: torch.Tensor
+    seq_lens: torch.Tensor
+    query_start_loc: torch.Tensor
+    block_tables: list
+    slots: list  # name, tensor, tokens a block
+    owners: dict  # objects whose tensors are the engine's own, by the prefix of their names
+
+
+def v1_buffers(runner):
+    tables = runner.input_batch.block_table.block_tables
+    return Buffers(
+        input_ids=runner.input_ids.gpu,
+        vocabulary=runner.model_config.get_vocab_size(),
+        positions=runner.positions,
+        seq_lens=runner.seq_lens,
+        query_start_loc=runner.query_start_loc.gpu,
+        block_tables=[t.block_table.gpu for t in tables],
+        slots=[(f"slot_mapping.{i}", t.slot_mapping.gpu, t.block_size) for i, t in enumerate(tables)],
+        owners={"input": runner},
+    )
+
+
+def v2_buffers(runner):
+    inputs, tables = runner.input_buffers, runner.block_tables
+    return Buffers(
+        input_ids=inputs.input_ids,
+        vocabulary=runner.vocab_size,
+        positions=inputs.positions,
+        seq_lens=inputs.seq_lens,
+        query_start_loc=inputs.query_start_loc,
+        block_tables=tables.input_block_tables,
+        slots=[("slot_mappings", tables.slot_mappings, min(tables.block_sizes))],
+        owners={"input": inputs, "block_tables": tables},
+    )
+
+
+def buffers(runner):
+    return v2_buffers(runner) if hasattr(runner, "input_buffers") else v1_buffers(runner)
+
+
 def named(runner):
     """(name, tensor, bounds) for each that vLLM writes before a replay and that takes any value within bounds."""
-    buffers, tables = runner.input_buffers, runner.block_tables
-    blocks = runner.kv_cache_config.num_blocks
+    b, length, blocks = buffers(runner), runner.model_config.max_model_len, runner.kv_cache_config.num_blocks
     found = [
-        ("input_ids", buffers.input_ids, {"lo": 0, "hi": runner.vocab_size}),
-        ("positions", buffers.positions, {"lo": 0, "hi": runner.max_model_len}),
-        ("seq_lens", buffers.seq_lens, {"lo": 1, "hi": runner.max_model_len}),
+        ("input_ids", b.input_ids, {"lo": 0, "hi": b.vocabulary}),
+        ("positions", b.positions, {"lo": 0, "hi": length}),
+        ("seq_lens", b.seq_lens, {"lo": 1, "hi": length}),
     ]
-    for i, table in enumerate(tables.input_block_tables):
-        found.append((f"block_table.{i}", table, {"lo": 0, "hi": blocks}))
-    slots = blocks * min(tables.block_sizes)
-    found.append(("slot_mappings", tables.slot_mappings, {"lo": 0, "hi": slots, "fill": medusa.DISTINCT}))
-    return found
+    found += [(f"block_table.{i}", t, {"lo": 0, "hi": blocks}) for i, t in enumerate(b.block_tables)]
+    return found + [(name, t, {"lo": 0, "hi": blocks * size, "fill": medusa.DISTINCT}) for name, t, size in b.slots]
 
 
 def attributes(prefix, thing):
-    """(name, tensor) for each tensor that an object holds as an attribute, or in a list that is one."""
+    """(name, tensor) for each tensor that an object holds as an attribute, or in a list that is one, or with a copy on the host."""
     for key, value in vars(thing).items():
         for i, t in enumerate(value if isinstance(value, (list, tuple)) else [value]):
+            t = t.gpu if isinstance(t, CpuGpuBuffer) else t
             if isinstance(t, torch.Tensor):
                 yield f"{prefix}.{key}.{i}", t
 
@@ -60,8 +106,8 @@ def others(runner):
 
 
 def owned(runner):
-    yield from attributes("input", runner.input_buffers)
-    yield from attributes("block_tables", runner.block_tables)
+    for prefix, owner in buffers(runner).owners.items():
+        yield from attributes(prefix, owner)
     for i, group in enumerate(g for groups in runner.attn_groups for g in groups):
         for j, builder in enumerate(group.metadata_builders):
             yield from attributes(f"attention.{i}.{j}", builder)
@@ -71,10 +117,7 @@ def owned(runner):
             yield from attributes(name + ".impl", module.impl)
 
 
-def prepare(runner):
-    """One token a sequence: what every decode graph may find in query_start_loc. Of the verifying runs only one has captured,
-    and so written the output. Both do this before they compare."""
-    start = runner.input_buffers.query_start_loc
+def one_token_each(runner):
+    """What every decode graph may find in query_start_loc."""
+    start = buffers(runner).query_start_loc
     start.copy_(torch.arange(start.numel(), dtype=start.dtype))
-    runner.cudagraph_manager.hidden_states.zero_()
-    torch.cuda.synchronize()

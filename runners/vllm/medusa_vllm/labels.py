@@ -9,10 +9,10 @@ class KeysDiffer(RuntimeError):
 
 
 def label(desc):
-    return (
-        f"{desc.cg_mode.name} tokens={desc.num_tokens} requests={desc.num_reqs} uniform={desc.uniform_token_count} "
-        f"loras={desc.num_active_loras}"
-    )
+    """Of a descriptor of either model runner. The V1 runner's does not hold the mode, and only that of whole steps has one."""
+    v2 = hasattr(desc, "cg_mode")
+    mode, uniform = (desc.cg_mode.name, desc.uniform_token_count) if v2 else ("FULL", desc.uniform)
+    return f"{mode} tokens={desc.num_tokens} requests={desc.num_reqs} uniform={uniform} loras={desc.num_active_loras}"
 
 
 def match(descs, graphs):

@@ -13,7 +13,8 @@ import sys
 import torch
 import vllm
 from vllm import envs
-from vllm.config import CompilationMode
+from vllm.compilation.cuda_graph import CUDAGraphWrapper
+from vllm.config import CompilationMode, CUDAGraphMode
 from vllm.utils.torch_utils import current_stream
 from vllm.v1.worker import gpu_worker
 
@@ -22,12 +23,14 @@ from medusa import marks
 
 from . import gate, identity, inputs, metrics
 from .graphs import GraphManager
+from .wrapper import ModelWrapper
 
 COMPILE_TOKENS = 16  # more than one, for which a compiler may make special code
 
 
 class Worker(gpu_worker.Worker):
     profiled = True
+    graphs = None  # what takes the place of vLLM's own holder of graphs
     session = None  # of ranks other than the first, which only look on: more than one rank is refused
 
     def init_device(self):
@@ -116,7 +119,12 @@ class Worker(gpu_worker.Worker):
     def take_graphs(self):
         runner = self.model_runner
         self.name(inputs.cached(runner))
-        runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
+        if self.use_v2_model_runner:
+            self.graphs = runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
+        elif type(runner.model) is CUDAGraphWrapper:
+            self.graphs = ModelWrapper(self.session, runner, self.captured)
+        else:
+            self.session.refuse(f"graphs of a {type(runner.model).__name__}")
 
     def compile_or_warm_up_model(self):
         self.compile()
@@ -134,12 +142,16 @@ class Worker(gpu_worker.Worker):
         """The profile forward would have compiled the model."""
         if not self.profiled and self.compilation_config.mode == CompilationMode.VLLM_COMPILE:
             self.phase("compile")
-            self.model_runner._dummy_run(min(COMPILE_TOKENS, self.scheduler_config.max_num_batched_tokens))
+            self.dummy_run(min(COMPILE_TOKENS, self.scheduler_config.max_num_batched_tokens))
 
     def run_triggers(self):
         """Small forwards that load the modules of the graphs' kernels, by the path that a decode step takes."""
         for batch in self.session.triggers() if self.takes_part() else ():
-            self.session.trigger(lambda b=batch: self.model_runner._dummy_run(b, uniform_decode=True))
+            self.session.trigger(lambda b=batch: self.dummy_run(b, uniform_decode=True))
+
+    def dummy_run(self, tokens, **kwargs):
+        """Eagerly, with attention. The V2 runner does so where it has no graphs, and ignores what the V1 runner has to be told."""
+        self.model_runner._dummy_run(tokens, cudagraph_runtime_mode=CUDAGraphMode.NONE, force_attention=True, **kwargs)
 
     def mark_capture(self):
         """vLLM captures in the middle of its warm-up. The manager of a start that takes part marks its phases itself."""
@@ -158,7 +170,8 @@ class Worker(gpu_worker.Worker):
         """Recording and verifying runs end here: what they are for is done, and warm-up would write what they compare."""
         if self.session.run == medusa.RESTORE and not os.environ.get("MEDUSA_CHECK_OUT"):
             return
-        inputs.prepare(self.model_runner)
+        self.graphs.prepare()
+        torch.cuda.synchronize()
         self.write_places()
         self.session.ready()
 
@@ -178,6 +191,5 @@ class Worker(gpu_worker.Worker):
         super().reload_weights(*args, **kwargs)
 
     def drop(self, reason):
-        manager = self.model_runner.cudagraph_manager if self.takes_part() else None
-        if manager and manager.restored:
-            manager.invalidate(reason)
+        if self.graphs:
+            self.graphs.use.drop(reason)

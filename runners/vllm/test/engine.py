@@ -15,7 +15,6 @@ import os
 import torch
 import vllm
 from vllm import LLM, SamplingParams
-from vllm.compilation.counter import compilation_counter
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 
 WHOLE = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}
@@ -66,10 +65,10 @@ def occupy(size):
 
 def rename():
     """What the identity is there to exclude: an artifact with graphs for other batches."""
-    from medusa_vllm import graphs
+    from medusa_vllm import use
 
-    match = graphs.match
-    graphs.match = lambda descs, restored: match(descs[1:], restored)
+    match = use.match
+    use.match = lambda descs, restored: match(descs[1:], restored)
 
 
 def disturb(worker, how):
@@ -89,18 +88,41 @@ def step(worker, output):
     worker.sample_tokens(None)
 
 
+class Counted:
+    """A graph, and how often graphs were launched."""
+
+    launches = 0
+
+    def __init__(self, graph):
+        self.graph = graph
+
+    def __getattr__(self, name):
+        return getattr(self.graph, name)
+
+    def replay(self):
+        Counted.launches += 1
+        self.graph.replay()
+
+
+def whole_steps(runner):
+    """The model runner's dictionary of graphs of whole steps, of the V2 runner; of the V1 runner, whose entries hold them."""
+    if hasattr(runner, "cudagraph_manager"):
+        return runner.cudagraph_manager.graphs if runner.cudagraph_manager else {}
+    return getattr(runner.model, "concrete_cudagraph_entries", {})
+
+
+def count(runner):
+    graphs = whole_steps(runner)
+    for desc, held in graphs.items():
+        if hasattr(held, "cudagraph"):
+            held.cudagraph = Counted(held.cudagraph)
+        else:
+            graphs[desc] = Counted(held)
+
+
 def serve(worker, batch):
     """A prefill and some decode steps of `batch` requests. Returns how many graphs were launched."""
-    runner = worker.model_runner
-    manager, launches = runner.cudagraph_manager, 0
-    run = manager.run_fullgraph
-
-    def counted(desc):
-        nonlocal launches
-        launches += 1
-        return run(desc)
-
-    manager.run_fullgraph = counted
+    runner, before = worker.model_runner, Counted.launches
     names = [f"request-{i}" for i in range(batch)]
     groups = len(runner.kv_cache_config.kv_cache_groups)
     tokens = list(range(PROMPT))
@@ -132,20 +154,38 @@ def serve(worker, batch):
     finished.finished_req_ids = set(names)
     worker.execute_model(finished)
     torch.cuda.synchronize()
-    del manager.run_fullgraph
-    return launches
+    return Counted.launches - before
+
+
+captures = 0
+
+
+def count_captures():
+    """All of them: vLLM takes those of its profile back from its own counter."""
+    end = torch.cuda.graph.__exit__
+
+    def counted(*args):
+        global captures
+        captures += 1
+        return end(*args)
+
+    torch.cuda.graph.__exit__ = counted
 
 
 def places(runner):
     """As medusa.Session.places, of a start without Medusa, under the names that its plug-in gives."""
     from medusa_vllm import inputs
+    from medusa_vllm.labels import label
     from medusa.marks import extent
 
-    found = [*inputs.weights(runner.model), *inputs.cached(runner), ("hidden_states", runner.cudagraph_manager.hidden_states, 0, {})]
+    graphs = whole_steps(runner)
+    found = [*inputs.weights(runner.model), *inputs.cached(runner)]
+    if hasattr(runner, "cudagraph_manager"):
+        found.append(("hidden_states", runner.cudagraph_manager.hidden_states, 0, {}))
+    else:
+        found += [("output " + label(desc), entry.output, 0, {}) for desc, entry in graphs.items()]
     tensors = {name: (t.data_ptr(), extent(t)) for name, t, _, _ in inputs.once(found, set())}
-    graphs = runner.cudagraph_manager.graphs
-    pieces = compilation_counter.num_cudagraph_captured - len(graphs)
-    return {"tensors": tensors, "restored": {}, "captured": [None] * pieces + [d.num_tokens for d in graphs]}
+    return {"tensors": tensors, "restored": {}, "captured": [None] * (captures - len(graphs)) + [d.num_tokens for d in graphs]}
 
 
 def main():
@@ -156,14 +196,16 @@ def main():
         occupy(args.occupy)
     if args.other_keys and os.environ.get("MEDUSA_RUN"):
         rename()
+    count_captures()
     llm = start(args)
     if args.engine_process:
         return
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
-    manager = getattr(worker.model_runner, "cudagraph_manager", None)  # of the V2 runner
+    medusa = getattr(worker, "graphs", None)
     if args.places and not os.environ.get("MEDUSA_RUN"):
         with open(args.places, "w", encoding="utf-8") as f:
             json.dump(places(worker.model_runner), f)
+    count(worker.model_runner)
     batches = [] if args.no_requests else [1, 3, 8]
     launches = {batch: serve(worker, batch) for batch in batches}
     later = {}
@@ -174,8 +216,8 @@ def main():
         "device": torch.cuda.get_device_name(0),
         "vllm": vllm.__version__,
         "torch": torch.__version__,
-        "start": "restored" if getattr(manager, "restored", False) else "native",
-        "keys": sorted(str(k) for k in manager.graphs) if manager else [],
+        "start": "restored" if medusa and medusa.use.restored else "native",
+        "keys": sorted(str(k) for k in whole_steps(worker.model_runner)),
         "max_tokens": MAX_TOKENS,
         "steps": {b: STEPS for b in launches},
         "launches": launches,

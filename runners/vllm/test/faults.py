@@ -158,7 +158,7 @@ def too_little_memory(case, artifact):
 
 def main():
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = WORKSPACE
-    case = Case(arguments(), "llama", "FLASH_ATTN", "faults")
+    case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "faults")
     case.command = case.plain
     artifact, test = case.materialize(), Test(case)
     found = faults(case)

@@ -28,6 +28,7 @@ def arguments():
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--models", default="llama,qwen3,mistral")
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
+    p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
     p.add_argument("--pieces", action="store_true", help="compile the models, and capture their pieces, too")
     return p.parse_args()
 
@@ -40,8 +41,8 @@ def stop(*what):
 class Engine:
     """An engine's command, and starts of it whose files lie in one folder."""
 
-    def __init__(self, args, name, command):
-        self.args, self.name, self.command = args, name, command
+    def __init__(self, args, name, command, runner="V2"):
+        self.args, self.name, self.command, self.runner = args, name, command, runner
         self.folder = os.path.join(os.path.abspath(args.work), name.replace(" ", "-"))
         self.medusa = os.path.join(os.path.abspath(args.build), "medusa")
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -60,6 +61,7 @@ class Engine:
             SIMGPU_CALL_LOG=self.path(step + ".calls"),
             VLLM_ENABLE_V1_MULTIPROCESSING="0",
             VLLM_USE_FLASHINFER_SAMPLER="0",
+            VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
             VLLM_NO_USAGE_STATS="1",
             VLLM_CACHE_ROOT=os.path.join(work, "cache"),
             TRITON_CACHE_DIR=os.path.join(work, "triton"),
@@ -99,12 +101,12 @@ class Engine:
 
 
 class Case(Engine):
-    """One model with one attention backend."""
+    """One model with one attention backend and one model runner."""
 
-    def __init__(self, args, model, backend, *name):
+    def __init__(self, args, model, backend, runner="V2", *name):
         engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model)]
         self.plain = [*engine, "--backend", backend, *(["--pieces"] if args.pieces else [])]
-        super().__init__(args, " ".join([model, backend, *name]), self.plain)
+        super().__init__(args, " ".join([model, backend, runner, *name]), self.plain, runner)
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
 
     def graphs(self, name):
@@ -148,10 +150,12 @@ class Case(Engine):
 
 def main():
     args = arguments()
-    models, backends = args.models.split(","), args.backends.split(",")
+    models, backends, runners = args.models.split(","), args.backends.split(","), args.runners.split(",")
     c = Comparison()
-    for model, backend in [*((models[0], b) for b in backends), *((m, backends[0]) for m in models[1:])]:
-        restored = Case(args, model, backend).compare(c)
+    first = models[0], backends[0], runners[0]
+    others = [(models[0], b, runners[0]) for b in backends[1:]] + [(models[0], backends[0], r) for r in runners[1:]]
+    for case in [first, *others, *((m, *first[1:]) for m in models[1:])]:
+        restored = Case(args, *case).compare(c)
     for d in c.differences[:20]:
         print("difference:", d)
     print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten} third_party_kernels={c.third_party}")

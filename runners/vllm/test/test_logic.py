@@ -12,7 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from medusa_vllm import gate, identity, labels, metrics, platform  # noqa: E402
+from medusa_vllm import gate, identity, labels, metrics, platform, use  # noqa: E402
 
 
 class Mode(enum.Enum):
@@ -26,7 +26,6 @@ def config(**changes):
     """A configuration that is supported; changes are given as path__to__value=..."""
     space = types.SimpleNamespace
     c = space(
-        use_v2_model_runner=True,
         parallel_config=space(world_size=1, data_parallel_size=1, worker_cls="auto"),
         compilation_config=space(cudagraph_mode=Mode.FULL_DECODE_ONLY, cudagraph_capture_sizes=[1, 2]),
         lora_config=None,
@@ -34,7 +33,7 @@ def config(**changes):
         kv_transfer_config=None,
         model_config=space(
             enforce_eager=False, enable_cumem_allocator=False, multimodal_config=None, runner_type="generate",
-            is_moe=False, use_mla=False,
+            is_moe=False, use_mla=False, is_hybrid=False, is_attention_free=False,
             max_model_len=256, dtype="bfloat16", model="org/name", revision="abc",
             hf_config=space(to_json_string=lambda: "{}"),
         ),
@@ -65,7 +64,6 @@ class Gate(unittest.TestCase):
 
     def test_each_reason(self):
         for change, word in [
-            ({"use_v2_model_runner": False}, "V1"),
             ({"parallel_config__world_size": 2}, "rank"),
             ({"parallel_config__data_parallel_size": 2}, "rank"),
             ({"lora_config": object()}, "LoRA"),
@@ -75,6 +73,8 @@ class Gate(unittest.TestCase):
             ({"model_config__enable_cumem_allocator": True}, "sleep"),
             ({"model_config__multimodal_config": object()}, "multimodal"),
             ({"model_config__runner_type": "pooling"}, "generate"),
+            ({"model_config__is_hybrid": True}, "state space"),
+            ({"model_config__is_attention_free": True}, "state space"),
             ({"model_config__is_moe": True}, "experts"),
             ({"model_config__use_mla": True}, "latent"),
             ({"compilation_config__cudagraph_mode": Mode.FULL}, "FULL"),
@@ -146,8 +146,24 @@ class Desc:
     num_active_loras: int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class V1Desc:
+    num_tokens: int
+    num_reqs: int
+    uniform: bool = True
+    num_active_loras: int = 0
+
+
+class Graph:
+    def __init__(self, desc):
+        self.label, self.good = labels.label(desc), True
+
+    def usable(self):
+        return self.good
+
+
 def restored(*descs):
-    return [types.SimpleNamespace(label=labels.label(d)) for d in descs]
+    return [Graph(d) for d in descs]
 
 
 class Labels(unittest.TestCase):
@@ -163,6 +179,60 @@ class Labels(unittest.TestCase):
         for graphs in (restored(self.one), restored(self.one, self.two, Desc(Mode.FULL, 4, 4)), restored(self.one, Desc(Mode.FULL, 2, 1))):
             with self.assertRaises(labels.KeysDiffer):
                 labels.match([self.one, self.two], graphs)
+
+
+    def test_descriptors_of_the_v1_runner(self):
+        one, two = V1Desc(1, 1), V1Desc(2, 2)
+        self.assertNotEqual(labels.label(one), labels.label(self.one))
+        self.assertEqual(set(labels.match([one, two], restored(one, two))), {one, two})
+
+
+class Session:
+    """One that restores, and what it was told."""
+
+    restoring = True
+
+    def __init__(self, *descs):
+        self.found, self.told = dict(enumerate(restored(*descs))), []
+
+    def graphs(self):
+        return self.found
+
+    def __getattr__(self, name):
+        return lambda *said: self.told.append((name, *said)) or "why"
+
+
+class Uses(unittest.TestCase):
+    one, two = Desc(Mode.FULL, 1, 1), Desc(Mode.FULL, 2, 2)
+
+    def restore(self, *descs):
+        session = Session(self.one, self.two)
+        u = use.Use(session)
+        return session, u, u.restore(descs)
+
+    def test_restored_graphs_are_used_until_dropped(self):
+        session, u, restored = self.restore(self.one, self.two)
+        self.assertTrue(restored and u.restored and u.usable())
+        with mock.patch("sys.stderr"):
+            u.drop("sleep")
+            u.drop("sleep")
+        self.assertFalse(u.usable())
+        self.assertEqual(session.told, [("phase", "capture"), ("invalidate", "sleep")])
+
+    def test_what_they_refer_to_is_gone(self):
+        session, u, _ = self.restore(self.one, self.two)
+        session.found[0].good = session.found[1].good = False
+        with mock.patch("sys.stderr"):
+            self.assertFalse(u.usable())
+        self.assertEqual(session.told[1:], [("reason",), ("invalidate", "why")])
+
+    def test_other_graphs_are_refused(self):
+        session, u, restored = self.restore(self.one)
+        self.assertFalse(restored or u.restored or u.graphs)
+        self.assertEqual([name for name, *_ in session.told], ["phase", "refuse"])
+
+    def test_captured_graphs_are_used(self):
+        self.assertTrue(use.Use(Session()).usable())
 
 
 class Point:

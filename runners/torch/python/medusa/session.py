@@ -169,9 +169,13 @@ class Session:
             raise failure[0]
 
     def tensor(self, name, t, role, **bounds):
-        """Names a tensor: graphs find it by its name, wherever torch's allocator put it in this process."""
-        marks.tensor(name, t, role, **bounds)
+        """Names a tensor, and holds it: graphs find it by its name, wherever torch's allocator put it in this process."""
+        self.place(name, t, role, **bounds)
         self.held.append(t)
+
+    def place(self, name, t, role, **bounds):
+        """As tensor, of one that is not to be held: memory inside of a graph, which others use after it."""
+        marks.tensor(name, t, role, **bounds)
         self.named[name] = (t.data_ptr(), marks.extent(t))
 
     def restored_tensor(self, name, shape, dtype):

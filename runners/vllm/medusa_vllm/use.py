@@ -1,0 +1,52 @@
+"""How long restored graphs are used, which is the same for both model runners.
+
+In: the session, the descriptors that vLLM would capture. Out: restored graphs by descriptor, until something happens that
+they cannot follow. Nothing here fails: what does not fit is refused, and vLLM captures.
+"""
+
+import sys
+
+from .labels import KeysDiffer, match
+
+
+class Use:
+    def __init__(self, session):
+        self.session = session
+        self.graphs = {}
+        self.restored = self.capturing = False
+
+    def begin_capture(self):
+        """The phase begins once, also where a restore that cannot be used is followed by captures."""
+        if not self.capturing:
+            self.session.phase("capture")
+            self.capturing = True
+
+    def restore(self, descs):
+        """Whether there are restored graphs in place of captured ones. If not, nothing of them is left."""
+        if not self.session.restoring:
+            return False
+        self.begin_capture()
+        found = self.session.graphs()
+        if found is None:
+            return False
+        try:
+            self.graphs = match(descs, found.values())
+        except KeysDiffer as e:
+            self.session.refuse(str(e))
+            return False
+        self.restored = True
+        return True
+
+    def usable(self):
+        """Whether captured or restored graphs may be launched. Memory or a module that the latter refer to may be gone: vLLM
+        then runs the step eagerly."""
+        if self.graphs and not next(iter(self.graphs.values())).usable():
+            self.drop(self.session.reason())
+        return bool(self.graphs) or not self.restored
+
+    def drop(self, reason):
+        """From now on steps run eagerly: what the graphs refer to may have moved or changed."""
+        if self.graphs:
+            print(f"medusa: restored graphs are no longer used: {reason}", file=sys.stderr, flush=True)
+            self.session.invalidate(reason)
+            self.graphs = {}
