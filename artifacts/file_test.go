@@ -73,6 +73,7 @@ const packed = "a packed directory"
 func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.medusa")
 	want := small()
+	want.KV.Workspace = 1 << 12 // came after the files of testdata
 	if err := Write(path, want); err != nil {
 		t.Fatal(err)
 	}

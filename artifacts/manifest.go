@@ -97,7 +97,8 @@ func (m *Manifest) encode() ([]byte, error) {
 	kv, v := &m.KV, &m.Verification
 	pb := &artifactpb.Manifest{
 		KvProfile: &artifactpb.KVProfile{KvBytes: kv.KVBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
-			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens},
+			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
+			Workspace: kv.Workspace},
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
 			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks},
 	}
@@ -138,7 +139,8 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	}
 	m := &Manifest{
 		KV: kvprofile.Profile{KVBytes: kv.KvBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
-			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens},
+			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
+			Workspace: kv.Workspace},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
 			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks},
 	}

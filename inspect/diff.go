@@ -100,6 +100,7 @@ func Compare(a, b *artifacts.Artifact) (*Diff, error) {
 		d.Peers = append(d.Peers, peer)
 	}
 	value("KV cache bytes", a.KV.KVBytes, b.KV.KVBytes)
+	value("workspace bytes", a.KV.Workspace, b.KV.Workspace)
 	value("triggers", triggers(a.Spec), triggers(b.Spec))
 	value("allocation sequence", steps(a.Spec), steps(b.Spec))
 	d.tables(a.Spec, b.Spec)

@@ -20,6 +20,7 @@ type Profile struct {
 	PeakForward   uint64  // what the profile forward held at its peak beyond what stayed allocated
 	Utilization   float64 // share of the memory that the engine was allowed to use, 0 to 1
 	ProfileTokens int64   // tokens in the profile forward
+	Workspace     uint64  // what the profile forward left of buffers that grow with a forward: part of FreeBefore - FreeAfter
 }
 
 // Required is how much memory must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, what
@@ -50,7 +51,7 @@ func (p *Profile) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value uint64
-	}{{"KV bytes", p.KVBytes}, {"free before", p.FreeBefore}, {"free after", p.FreeAfter}, {"forward's peak", p.PeakForward}} {
+	}{{"KV bytes", p.KVBytes}, {"free before", p.FreeBefore}, {"free after", p.FreeAfter}, {"forward's peak", p.PeakForward}, {"workspace", p.Workspace}} {
 		if f.value > p.TotalMemory {
 			return &InvalidError{f.name, fmt.Sprintf("of %d bytes on a device of %d", f.value, p.TotalMemory)}
 		}

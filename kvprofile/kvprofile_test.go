@@ -52,6 +52,7 @@ func TestValidate(t *testing.T) {
 		{"free before", func(p *Profile) { p.FreeBefore = 81 * gib }},
 		{"free after", func(p *Profile) { p.FreeAfter = 81 * gib }},
 		{"forward's peak", func(p *Profile) { p.PeakForward = 81 * gib }},
+		{"workspace", func(p *Profile) { p.Workspace = 81 * gib }},
 		{"utilization", func(p *Profile) { p.Utilization = math.NaN() }},
 		{"utilization", func(p *Profile) { p.Utilization = 1.01 }},
 		{"profile tokens", func(p *Profile) { p.ProfileTokens = -1 }},

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"medusa/interpose"
+	"medusa/kvprofile"
 )
 
 // engine starts the user's engine command for one run of the series.
@@ -47,16 +48,16 @@ type placement struct {
 	gapSeed uint64
 }
 
-// record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. kvBytes are the
-// sizes of the KV cache by rank.
-func (e *engine) record(ctx context.Context, name, run string, at placement, kvBytes []uint64) ([]*Recording, error) {
+// record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. profiles
+// are what run 0 found, by rank.
+func (e *engine) record(ctx context.Context, name, run string, at placement, profiles []kvprofile.Profile) ([]*Recording, error) {
 	path := filepath.Join(e.dir, name+traceSuffix)
 	if err := removeTraces(path); err != nil {
 		return nil, fmt.Errorf("record run %s: %w", name, err)
 	}
 	env := []string{"MEDUSA_RUN=" + run}
 	if run != "profile" {
-		env = append(env, kvVariable(kvBytes))
+		env = append(env, sizeVariables(profiles)...)
 	}
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: env}
 	return after(e.run(ctx, name, cfg), func() ([]*Recording, error) { return readRanks(name, path, e.ready) })
@@ -95,13 +96,14 @@ func (e *engine) recording(path string) (*Recording, error) {
 	return r, err
 }
 
-// kvVariable is MEDUSA_KV_BYTES of restore.
-func kvVariable(bytes []uint64) string {
-	var sizes []string
-	for _, n := range bytes {
-		sizes = append(sizes, strconv.FormatUint(n, 10))
+// sizeVariables are the sizes that restore hands to an engine which makes no profile forward, by rank.
+func sizeVariables(profiles []kvprofile.Profile) []string {
+	var kv, workspace []string
+	for _, p := range profiles {
+		kv = append(kv, strconv.FormatUint(p.KVBytes, 10))
+		workspace = append(workspace, strconv.FormatUint(p.Workspace, 10))
 	}
-	return "MEDUSA_KV_BYTES=" + strings.Join(sizes, ",")
+	return []string{"MEDUSA_KV_BYTES=" + strings.Join(kv, ","), "MEDUSA_WORKSPACE_BYTES=" + strings.Join(workspace, ",")}
 }
 
 func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) error {

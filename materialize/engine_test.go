@@ -9,6 +9,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/interpose"
+	"medusa/kvprofile"
 )
 
 // shell is an engine whose command is a script.
@@ -37,7 +38,7 @@ func TestTheTraceDecides(t *testing.T) {
 		{"echo broken; exit 1", "broken"},
 		{"true", "no CUDA driver"},
 	} {
-		_, err := shell(t, c.script).record(t.Context(), "A", "record", placement{}, []uint64{1})
+		_, err := shell(t, c.script).record(t.Context(), "A", "record", placement{}, []kvprofile.Profile{{KVBytes: 1}})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v, want %q", c.script, err, c.want)
 		}

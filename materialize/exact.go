@@ -7,17 +7,18 @@ import (
 
 	"medusa/graphir"
 	"medusa/interpose"
+	"medusa/kvprofile"
 )
 
 // recordPlaced makes run A with device memory in a region (docs/exact-addresses.md). An engine that does what memory of a
 // region cannot, or that does not reach ready there, is recorded with memory where the driver puts it: its artifact has no
 // addresses. Each attempt takes another region, so that a constant that looked like an address once does not again.
-func (e *engine) recordPlaced(ctx context.Context, attempt int, kvBytes []uint64) ([]*Recording, error) {
+func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile) ([]*Recording, error) {
 	region := interpose.DefaultRegion
 	region.Base += uint64(attempt-1) * region.Size
-	a, err := e.record(ctx, "A", "record", placement{region: region}, kvBytes)
+	a, err := e.record(ctx, "A", "record", placement{region: region}, profiles)
 	if unplaceable(a, err) {
-		return e.record(ctx, "A", "record", placement{}, kvBytes)
+		return e.record(ctx, "A", "record", placement{}, profiles)
 	}
 	return a, err
 }
@@ -25,16 +26,16 @@ func (e *engine) recordPlaced(ctx context.Context, attempt int, kvBytes []uint64
 // recordMoved makes run B: with gaps, so that allocations lie elsewhere against each other, and yet in the order of run A
 // where that had a region. PyTorch's allocator takes the lower of two free blocks of the same size; where order changed, it
 // would put tensors into other segments, and graphs of the two runs would not mean the same.
-func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []*Recording, kvBytes []uint64) ([]*Recording, error) {
+func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []*Recording, profiles []kvprofile.Profile) ([]*Recording, error) {
 	at := placement{gapSeed: seed}
 	if slices.ContainsFunc(a, func(r *Recording) bool { return r.region == graphir.Region{} }) {
-		return e.record(ctx, "B", "record", at, kvBytes)
+		return e.record(ctx, "B", "record", at, profiles)
 	}
 	at.region = interpose.DefaultRegion
 	at.region.Base += uint64(recordAttempts+attempt-1)*at.region.Size + (1+seed%255)*regionStep
-	b, err := e.record(ctx, "B", "record", at, kvBytes)
+	b, err := e.record(ctx, "B", "record", at, profiles)
 	if unplaceable(b, err) {
-		return e.record(ctx, "B", "record", placement{gapSeed: seed}, kvBytes)
+		return e.record(ctx, "B", "record", placement{gapSeed: seed}, profiles)
 	}
 	return b, err
 }

@@ -149,11 +149,11 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 
 // makeCandidate records, compiles and verifies with the given sizes of the KV caches.
 func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, steps int) (*candidate, error) {
-	var kvBytes []uint64
+	var profiles []kvprofile.Profile
 	for _, k := range caches {
-		kvBytes = append(kvBytes, k.KVBytes)
+		profiles = append(profiles, k.Profile)
 	}
-	specs, pads, recorded, err := recordAndCompile(ctx, e, o, kvBytes, steps)
+	specs, pads, recorded, err := recordAndCompile(ctx, e, o, profiles, steps)
 	if err != nil {
 		return nil, err
 	}
@@ -191,10 +191,10 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 
 // recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven. It returns the
 // IR and run A of each rank.
-func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes []uint64, steps int) ([]*graphir.Spec, paddings, []*Recording, error) {
+func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, paddings, []*Recording, error) {
 	for attempt := 1; ; attempt++ {
 		o.Step(1, steps, "run A: record")
-		a, err := e.recordPlaced(ctx, attempt, kvBytes)
+		a, err := e.recordPlaced(ctx, attempt, profiles)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -203,12 +203,12 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, kvBytes []uint6
 			return nil, nil, nil, err
 		}
 		o.Step(2, steps, "run B: record with other gaps")
-		b, err := e.recordMoved(ctx, attempt, seed, a, kvBytes)
+		b, err := e.recordMoved(ctx, attempt, seed, a, profiles)
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		if len(a) != len(kvBytes) {
-			return nil, nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run 0", len(a), len(kvBytes))
+		if len(a) != len(profiles) {
+			return nil, nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run 0", len(a), len(profiles))
 		}
 		specs, pads, err := compileRanks(a, b)
 		var word *WordError
@@ -235,6 +235,7 @@ func (r *Recording) kvProfile() (kvprofile.Profile, error) {
 	p := kvprofile.Profile{
 		KVBytes: r.kv.KVBytes, TotalMemory: r.kv.Total, FreeBefore: r.kv.FreeBefore, FreeAfter: r.kv.FreeAfter,
 		PeakForward: r.kv.PeakForward, Utilization: r.kv.Utilization, ProfileTokens: r.kv.ProfileTokens,
+		Workspace: r.kv.Workspace,
 	}
 	return p, p.Validate()
 }

@@ -13,6 +13,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/interpose"
+	"medusa/kvprofile"
 	"medusa/restore/digest"
 	"medusa/restore/status"
 )
@@ -117,15 +118,14 @@ func (e *engine) check(ctx context.Context, name, what string, art *artifacts.Ar
 		return nil, fmt.Errorf("verify (run %s): %w", name, err)
 	}
 	defer os.RemoveAll(dir)
-	var kvBytes []uint64
+	var profiles []kvprofile.Profile
 	for _, part := range byRank(art) {
-		kvBytes = append(kvBytes, part.KV.KVBytes)
+		profiles = append(profiles, part.KV)
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
-	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: []string{
-		"MEDUSA_RUN=check", what, kvVariable(kvBytes), "MEDUSA_RENDEZVOUS=" + dir,
-		"MEDUSA_CHECK_OUT=" + file("digest"), "MEDUSA_SELFTEST_OUT=" + file("selftest"), "MEDUSA_STATUS=" + file("status"),
-	}}
+	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: append(sizeVariables(profiles),
+		"MEDUSA_RUN=check", what, "MEDUSA_RENDEZVOUS="+dir,
+		"MEDUSA_CHECK_OUT="+file("digest"), "MEDUSA_SELFTEST_OUT="+file("selftest"), "MEDUSA_STATUS="+file("status"))}
 	// The digest is the last thing that a worker writes, and appears as a whole.
 	digests, err := after(e.run(ctx, name, cfg), func() ([]*digest.Digest, error) {
 		var all []*digest.Digest

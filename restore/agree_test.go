@@ -121,12 +121,14 @@ func TestNowhereToMeet(t *testing.T) {
 func TestRankEnvironment(t *testing.T) {
 	two := rank{1, 2}
 	for list, want := range map[string]uint64{"": 0, "5": 5, "5,6": 6} {
-		if got, err := two.kvBytes(list); err != nil || got != want {
+		t.Setenv("MEDUSA_KV_BYTES", list)
+		if got, err := two.size("MEDUSA_KV_BYTES"); err != nil || got != want {
 			t.Errorf("%q: %d %v, want %d", list, got, err, want)
 		}
 	}
 	for _, list := range []string{"5,6,7", "5,x", ","} {
-		if _, err := two.kvBytes(list); err == nil {
+		t.Setenv("MEDUSA_KV_BYTES", list)
+		if _, err := two.size("MEDUSA_KV_BYTES"); err == nil {
 			t.Errorf("%q is accepted", list)
 		}
 	}

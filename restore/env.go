@@ -14,6 +14,7 @@ type environment struct {
 	run         Run
 	rank        rank
 	kvBytes     uint64
+	workspace   uint64
 	artifact    string
 	checkOut    string
 	plan        string
@@ -80,7 +81,10 @@ func readEnvironment() (environment, error) {
 	if env.rank.index > 0 { // rank 0 speaks for the start: all ranks start alike
 		env.status = env.rank.file(env.status)
 	}
-	if env.kvBytes, err = env.rank.kvBytes(os.Getenv("MEDUSA_KV_BYTES")); err != nil {
+	if env.kvBytes, err = env.rank.size("MEDUSA_KV_BYTES"); err != nil {
+		return env, err
+	}
+	if env.workspace, err = env.rank.size("MEDUSA_WORKSPACE_BYTES"); err != nil {
 		return env, err
 	}
 	if env.relaxed, err = artifacts.ParseRelaxed(os.Getenv("MEDUSA_RELAX")); err != nil {

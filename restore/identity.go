@@ -191,3 +191,10 @@ func (s *Session) kvBytes() (uint64, bool) {
 	}
 	return s.artifact.KV.KVBytes, true
 }
+
+func (s *Session) workspace() uint64 {
+	if s.Restoring() {
+		return s.artifact.KV.Workspace
+	}
+	return s.env.workspace
+}

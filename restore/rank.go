@@ -3,6 +3,7 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -51,18 +52,19 @@ func (r rank) factors() artifacts.Identity {
 	}
 }
 
-// kvBytes reads MEDUSA_KV_BYTES: one size for all ranks, or one a rank.
-func (r rank) kvBytes(list string) (uint64, error) {
+// size reads a variable: one number of bytes for all ranks, or one a rank.
+func (r rank) size(variable string) (uint64, error) {
+	list := os.Getenv(variable)
 	if list == "" {
 		return 0, nil
 	}
 	sizes := strings.Split(list, ",")
 	if len(sizes) != 1 && len(sizes) != int(r.count) {
-		return 0, fmt.Errorf("read MEDUSA_KV_BYTES: %d sizes for %d ranks", len(sizes), r.count)
+		return 0, fmt.Errorf("read %s: %d sizes for %d ranks", variable, len(sizes), r.count)
 	}
 	n, err := strconv.ParseUint(sizes[min(int(r.index), len(sizes)-1)], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("read MEDUSA_KV_BYTES: %w", err)
+		return 0, fmt.Errorf("read %s: %w", variable, err)
 	}
 	return n, nil
 }

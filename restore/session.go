@@ -120,6 +120,10 @@ func (s *Session) Identify(factors artifacts.Identity) error { return s.identify
 // where the engine has to profile.
 func (s *Session) KVBytes() (bytes uint64, given bool) { return s.kvBytes() }
 
+// Workspace returns, where KVBytes has given a size, how many bytes the engine is to reserve for what grows with a forward
+// and stays: what the profile forward made of it. Graphs that refer to a smaller one lose it when it grows.
+func (s *Session) Workspace() uint64 { return s.workspace() }
+
 // Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every
 // hidden module is loaded (paper §5.2). Empty unless the session is Restoring.
 func (s *Session) Triggers() []int64 {

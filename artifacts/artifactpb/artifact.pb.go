@@ -270,6 +270,7 @@ type KVProfile struct {
 	PeakForward   uint64                 `protobuf:"varint,5,opt,name=peak_forward,json=peakForward,proto3" json:"peak_forward,omitempty"`
 	Utilization   float64                `protobuf:"fixed64,6,opt,name=utilization,proto3" json:"utilization,omitempty"`
 	ProfileTokens int64                  `protobuf:"varint,7,opt,name=profile_tokens,json=profileTokens,proto3" json:"profile_tokens,omitempty"`
+	Workspace     uint64                 `protobuf:"varint,8,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -349,6 +350,13 @@ func (x *KVProfile) GetUtilization() float64 {
 func (x *KVProfile) GetProfileTokens() int64 {
 	if x != nil {
 		return x.ProfileTokens
+	}
+	return 0
+}
+
+func (x *KVProfile) GetWorkspace() uint64 {
+	if x != nil {
+		return x.Workspace
 	}
 	return 0
 }
@@ -685,7 +693,7 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x05files\x18\x06 \x01(\x04R\x05files\"0\n" +
 	"\x06Factor\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xf5\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x93\x02\n" +
 	"\tKVProfile\x12\x19\n" +
 	"\bkv_bytes\x18\x01 \x01(\x04R\akvBytes\x12!\n" +
 	"\ftotal_memory\x18\x02 \x01(\x04R\vtotalMemory\x12\x1f\n" +
@@ -695,7 +703,8 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"free_after\x18\x04 \x01(\x04R\tfreeAfter\x12!\n" +
 	"\fpeak_forward\x18\x05 \x01(\x04R\vpeakForward\x12 \n" +
 	"\vutilization\x18\x06 \x01(\x01R\vutilization\x12%\n" +
-	"\x0eprofile_tokens\x18\a \x01(\x03R\rprofileTokens\"\x98\x01\n" +
+	"\x0eprofile_tokens\x18\a \x01(\x03R\rprofileTokens\x12\x1c\n" +
+	"\tworkspace\x18\b \x01(\x04R\tworkspace\"\x98\x01\n" +
 	"\n" +
 	"StageTimes\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\tR\x04mode\x12\x16\n" +

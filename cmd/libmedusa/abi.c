@@ -41,6 +41,7 @@ EXPORT int medusa_session_identify(const char **keys, const char **values, size_
 }
 
 EXPORT int medusa_session_kv_bytes(uint64_t *bytes) { UNLESS_FORKED(goSessionKVBytes(bytes)); }
+EXPORT int medusa_session_workspace(uint64_t *bytes) { UNLESS_FORKED(goSessionWorkspace(bytes)); }
 
 EXPORT int medusa_session_triggers(int64_t *batches, size_t capacity) { UNLESS_FORKED(goSessionTriggers(batches, capacity)); }
 EXPORT int medusa_session_trigger(medusa_run run, void *arg) { UNLESS_FORKED(goSessionTrigger(run, arg)); }

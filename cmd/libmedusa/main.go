@@ -155,6 +155,14 @@ func goSessionKVBytes(bytes *C.uint64_t) C.int {
 	})
 }
 
+//export goSessionWorkspace
+func goSessionWorkspace(bytes *C.uint64_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		*bytes = C.uint64_t(s.Workspace())
+		return 0, nil
+	})
+}
+
 //export goSessionTriggers
 func goSessionTriggers(batches *C.int64_t, capacity C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {

@@ -110,6 +110,9 @@ func (z *zoo) start() error {
 	})
 }
 
+// workspace is what a profile forward would leave. This engine has none, and looks only whether the number comes back.
+const workspace = 4096
+
 func (z *zoo) sizeCache(identified error) error {
 	bytes, given := z.session.KVBytes()
 	if !given || identified != nil {
@@ -118,7 +121,10 @@ func (z *zoo) sizeCache(identified error) error {
 			return err
 		}
 		bytes = 8 << 20
-		marks.Profiled(marks.KVProfile{KVBytes: bytes, Total: total, FreeBefore: free, FreeAfter: free, Utilization: 0.9, ProfileTokens: elements})
+		marks.Profiled(marks.KVProfile{KVBytes: bytes, Total: total, FreeBefore: free, FreeAfter: free, Utilization: 0.9, ProfileTokens: elements,
+			Workspace: workspace})
+	} else if got := z.session.Workspace(); got != workspace {
+		return fmt.Errorf("size workspace: %d bytes, the profile said %d", got, workspace)
 	}
 	var err error
 	z.cache, err = cuda.MemAlloc(bytes)

@@ -101,5 +101,6 @@ void medusa_mark_identity(const char *key, const char *value)
 
 void medusa_mark_kv_profile(const struct medusa_kv_profile *p)
 {
-	RECORD(trace_kv(w, p->kv_bytes, p->total, p->free_before, p->free_after, p->peak_forward, p->utilization, p->profile_tokens));
+	RECORD(trace_kv(w, p->kv_bytes, p->total, p->free_before, p->free_after, p->peak_forward, p->utilization, p->profile_tokens,
+			p->workspace));
 }

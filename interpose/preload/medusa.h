@@ -69,11 +69,13 @@ void medusa_mark_block(uint64_t addr, uint64_t size, int live);
 /* One factor of what the artifact is valid for, e.g. ("model.config", "sha256:..."). See artifacts/README.md. */
 void medusa_mark_identity(const char *key, const char *value);
 
-/* Result of the KV-cache profile: the bytes it leaves for the cache and what that number was derived from. */
+/* Result of the KV-cache profile: the bytes it leaves for the cache and what that number was derived from. workspace is
+ * how large the profile forward has made what grows with a forward and stays: an engine without that forward makes it so. */
 struct medusa_kv_profile {
 	uint64_t kv_bytes, total, free_before, free_after, peak_forward;
 	double utilization;
 	int64_t profile_tokens;
+	uint64_t workspace;
 };
 void medusa_mark_kv_profile(const struct medusa_kv_profile *p);
 

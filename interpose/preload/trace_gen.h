@@ -515,9 +515,10 @@ static inline void trace_identity(struct trace_writer *w, const char *key, const
 	trace_finish(w);
 }
 
-static inline void trace_kv(struct trace_writer *w, uint64_t kv_bytes, uint64_t total, uint64_t free_before, uint64_t free_after, uint64_t peak_forward, double utilization, int64_t profile_tokens)
+static inline void trace_kv(struct trace_writer *w, uint64_t kv_bytes, uint64_t total, uint64_t free_before, uint64_t free_after, uint64_t peak_forward, double utilization, int64_t profile_tokens, uint64_t workspace)
 {
 	uint64_t framed = 0;
+	framed += 8;
 	framed += 8;
 	framed += 8;
 	framed += 8;
@@ -534,6 +535,7 @@ static inline void trace_kv(struct trace_writer *w, uint64_t kv_bytes, uint64_t 
 	trace_put_u64(w, peak_forward);
 	trace_put_f64(w, utilization);
 	trace_put_i64(w, profile_tokens);
+	trace_put_u64(w, workspace);
 	trace_finish(w);
 }
 

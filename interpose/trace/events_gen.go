@@ -1156,6 +1156,7 @@ type KV struct {
 	PeakForward   uint64
 	Utilization   float64
 	ProfileTokens int64
+	Workspace     uint64
 }
 
 // RecordType returns TypeKV.
@@ -1169,6 +1170,7 @@ func (r *KV) decode(d *decoder) {
 	r.PeakForward = d.u64()
 	r.Utilization = d.f64()
 	r.ProfileTokens = d.i64()
+	r.Workspace = d.u64()
 }
 
 func (r *KV) encode(e *encoder) {
@@ -1179,6 +1181,7 @@ func (r *KV) encode(e *encoder) {
 	e.u64(r.PeakForward)
 	e.f64(r.Utilization)
 	e.i64(r.ProfileTokens)
+	e.u64(r.Workspace)
 }
 
 // Content is a "content" record.

@@ -73,6 +73,7 @@ type KVProfile struct {
 	KVBytes, Total, FreeBefore, FreeAfter, PeakForward uint64
 	Utilization                                        float64
 	ProfileTokens                                      int64
+	Workspace                                          uint64
 }
 
 var (

@@ -30,9 +30,7 @@ def config_reason(config):
         (model.enable_cumem_allocator, "sleep mode's allocator"),
         (model.multimodal_config is not None, "a multimodal model"),
         (model.runner_type != "generate", "a model that does not generate"),
-        # Their workspaces grow to what the profile forward asks for. Without it they would grow, and move, while graphs use them.
         (model.is_hybrid or model.is_attention_free, "state space layers"),
-        (model.is_moe, "a mixture of experts"),
         (model.use_mla, "multi-head latent attention"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
     ]

@@ -17,6 +17,7 @@ from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CompilationMode, CUDAGraphMode
 from vllm.utils.torch_utils import current_stream
 from vllm.v1.worker import gpu_worker
+from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
 from medusa import marks
@@ -26,6 +27,10 @@ from .graphs import GraphManager
 from .wrapper import ModelWrapper
 
 COMPILE_TOKENS = 16  # more than one, for which a compiler may make special code
+
+
+def workspaces():
+    return [t for t in current_workspace_manager()._current_workspaces if t is not None]
 
 
 class Worker(gpu_worker.Worker):
@@ -88,6 +93,7 @@ class Worker(gpu_worker.Worker):
             self.profiled = False
             # The profile forward would have made the stream that the process computes on.
             current_stream()
+            self.reserve(self.session.workspace_bytes())
             return given
         self.phase("profile")
         size = super().determine_available_memory()
@@ -101,8 +107,16 @@ class Worker(gpu_worker.Worker):
                 int(getattr(self, "peak_activation_memory", 0)),  # absent where the user set the size
                 self.cache_config.gpu_memory_utilization,
                 self.scheduler_config.max_num_batched_tokens,
+                sum(t.numel() for t in workspaces()),
             )
         return size
+
+    def reserve(self, size):
+        """Graphs keep the address of the workspace that experts compute in. It moves when a forward needs a larger one, and none
+        needs more than the profile forward."""
+        if size:
+            (workspace,) = current_workspace_manager().get_simultaneous(((size,), torch.uint8))
+            self.session.tensor("workspace", workspace, medusa.OUTPUT)
 
     def initialize_from_config(self, kv_cache_config):
         self.phase("kv_cache")
@@ -171,6 +185,8 @@ class Worker(gpu_worker.Worker):
         if self.session.run == medusa.RESTORE and not os.environ.get("MEDUSA_CHECK_OUT"):
             return
         self.graphs.prepare()
+        for t in workspaces():
+            t.zero_()
         torch.cuda.synchronize()
         self.write_places()
         self.session.ready()

@@ -33,7 +33,7 @@ def config(**changes):
         kv_transfer_config=None,
         model_config=space(
             enforce_eager=False, enable_cumem_allocator=False, multimodal_config=None, runner_type="generate",
-            is_moe=False, use_mla=False, is_hybrid=False, is_attention_free=False,
+            use_mla=False, is_hybrid=False, is_attention_free=False,
             max_model_len=256, dtype="bfloat16", model="org/name", revision="abc",
             hf_config=space(to_json_string=lambda: "{}"),
         ),
@@ -75,7 +75,6 @@ class Gate(unittest.TestCase):
             ({"model_config__runner_type": "pooling"}, "generate"),
             ({"model_config__is_hybrid": True}, "state space"),
             ({"model_config__is_attention_free": True}, "state space"),
-            ({"model_config__is_moe": True}, "experts"),
             ({"model_config__use_mla": True}, "latent"),
             ({"compilation_config__cudagraph_mode": Mode.FULL}, "FULL"),
             ({"compilation_config__cudagraph_mode": None}, "None"),

@@ -46,6 +46,7 @@ class _KVProfile(ctypes.Structure):
         ("peak_forward", ctypes.c_uint64),
         ("utilization", ctypes.c_double),
         ("profile_tokens", ctypes.c_int64),
+        ("workspace", ctypes.c_uint64),
     ]
 
 
@@ -110,9 +111,9 @@ def _width(dtype):
     return {1: 4, 2: 2, 3: 2, 4: 4, 5: 8, 6: 1}[dtype]
 
 
-def kv_profile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens):
-    """The result of the KV-cache profile; sizes in bytes."""
-    mark = _KVProfile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens)
+def kv_profile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens, workspace=0):
+    """The result of the KV-cache profile; sizes in bytes. workspace: see Session.workspace_bytes."""
+    mark = _KVProfile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens, workspace)
     _call("medusa_mark_kv_profile", ctypes.byref(mark))
 
 

@@ -138,6 +138,13 @@ class Session:
         given = self._checked(self._lib.medusa_session_kv_bytes(ctypes.byref(value)))
         return value.value if given == 1 else None
 
+    def workspace_bytes(self):
+        """Where kv_bytes is not None: the bytes to reserve for what grows with a forward and stays. The profile forward would have
+        made it so large, and graphs that refer to a smaller one would lose it."""
+        value = ctypes.c_uint64()
+        self._checked(self._lib.medusa_session_workspace(ctypes.byref(value)))
+        return value.value
+
     def triggers(self):
         """Batch sizes at which the first layer is to be run eagerly through trigger."""
         if not self.restoring:
