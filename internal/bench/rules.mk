@@ -24,4 +24,10 @@ build/bench/restore.test:
 bench: lib build/stub/libcuda.so.1 build/stub/calls build/bench/restore.test
 	$(BENCH_RESTORE) >$(CURDIR)/build/bench/new.txt
 	$(GO) test -run '^$$$$' -bench . -benchtime 1x -timeout 1h ./materialize ./interpose >>build/bench/new.txt
-	$(GO) run ./internal/bench/aims $(if $(HISTORY),-append docs/results/bench.md) <build/bench/new.txt
+	$(GO) run ./internal/bench/aims $(if $(HISTORY),-append docs/results/bench.md -commit "$$(git describe --always --dirty)") <build/bench/new.txt
+
+# What compiling the traces in the folders of MEDUSA_BENCH_TRACES takes.
+.PHONY: bench-traces
+bench-traces:
+	@mkdir -p build/bench
+	MEDUSA_BENCH_TRACES=$(MEDUSA_BENCH_TRACES) $(GO) test -run '^$$$$' -bench Kept -benchtime 1x ./materialize | tee build/bench/traces.txt

@@ -2,8 +2,8 @@
 //
 //	aim <name>: <measured> (goal <goal>) ok|short
 //
-// In: benchmark output on standard input. Out: the same, then the aims. With -append FILE a section with machine, date and
-// all figures goes to the end of that Markdown file. What can fail: an aim without a measurement, which counts as short; the
+// In: benchmark output on standard input. Out: the same, then the aims. With -append FILE a section with machine, date, commit
+// and all figures goes to the end of that Markdown file, in place of those of the same day. What can fail: an aim without a measurement, which counts as short; the
 // exit code is 0 nevertheless, since a noisy machine must not break a build (instruction counts guard against regressions).
 package main
 
@@ -30,8 +30,12 @@ type aim struct {
 var aims = []aim{
 	{"compile of ten models", "Paper", "compile-s", 2, "s"},
 	{"memory of compiling ten models", "Paper", "peak-MB", 300, "MB"},
-	{"restore over floor", "Floor/foundry-128", "over-floor", 1.15, ""},
-	{"own time per node", "Own/foundry-128", "own-ns/node", 300, "ns"},
+	{"restore over floor, 128 graphs of 1,000 nodes", "Floor/foundry-128", "over-floor", 1.15, ""},
+	{"restore over floor, 256 graphs of 1,000 nodes", "Floor/foundry-256", "over-floor", 1.15, ""},
+	{"own time per node, 35 graphs of a 7B model", "Own/llama2-7b", "own-ns/node", 300, "ns"},
+	{"own time per node, 51 graphs of a 7B model", "Own/vllm-51", "own-ns/node", 300, "ns"},
+	{"own time per node, 128 graphs of 1,000 nodes", "Own/foundry-128", "own-ns/node", 300, "ns"},
+	{"own time per node, 256 graphs of 1,000 nodes", "Own/foundry-256", "own-ns/node", 300, "ns"},
 	{"artifact to first program", "First", "first-ms", 5, "ms"},
 	{"graph part of 12,000 to 16,000 nodes", "GraphPart", "graph-MB", 1, "MB"},
 	{"decoding it", "GraphPart", "graph-decode-ms", 10, "ms"},
@@ -51,12 +55,13 @@ type result struct {
 func main() {
 	history := flag.String("append", "", "Markdown `file` that gets a section with this run")
 	command := flag.String("command", "make bench", "what made the figures, for the file")
+	commit := flag.String("commit", "", "what was measured, for the file")
 	flag.Parse()
 	results, machine, err := read(os.Stdin, os.Stdout)
 	if err == nil {
 		fmt.Print(report(results))
 		if *history != "" {
-			err = appendTo(*history, section(time.Now().UTC(), *command, machine, results))
+			err = appendTo(*history, section(time.Now().UTC(), *command, *commit, machine, results))
 		}
 	}
 	if err != nil {
@@ -131,9 +136,9 @@ func number(v float64, unit string) string {
 }
 
 // section is one entry of the history.
-func section(now time.Time, command string, machine map[string]string, results []result) string {
+func section(now time.Time, command, commit string, machine map[string]string, results []result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n## %s\n\n`%s` on %s, %s/%s; driver: a stub (internal/bench/stub), no GPU.\n\n", now.Format(time.DateOnly), command,
+	fmt.Fprintf(&b, "%s\n\n`%s` of %s on %s, %s/%s; driver: a stub (internal/bench/stub), no GPU.\n\n", heading(now), command, commit,
 		machine["cpu"], machine["goos"], machine["goarch"])
 	fmt.Fprintf(&b, "```\n%s```\n\n| benchmark | metric | value |\n|---|---|---|\n", report(results))
 	for _, r := range results {
@@ -144,16 +149,29 @@ func section(now time.Time, command string, machine map[string]string, results [
 	return b.String()
 }
 
-func appendTo(path, text string) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+func heading(now time.Time) string { return "## " + now.Format(time.DateOnly) }
+
+// appendTo ends the file with an entry, whose first line is its heading. Of one day the last entry stays.
+func appendTo(path, entry string) error {
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(replaceDay(string(data), entry)), 0o644)
+	}
 	if err != nil {
 		return fmt.Errorf("append to history: %w", err)
 	}
-	_, err = f.WriteString(text)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return nil
+}
+
+func replaceDay(history, entry string) string {
+	const start = "\n## "
+	day, _, _ := strings.Cut(entry, "\n")
+	parts := strings.Split(history, start)
+	parts = slices.DeleteFunc(parts, func(part string) bool {
+		title, _, _ := strings.Cut(part, "\n")
+		return "## "+title == day
+	})
+	return strings.TrimRight(strings.Join(parts, start), "\n") + "\n\n" + entry
 }
 
 // units lists a result's metrics in order, but for what the testing package adds of its own.
