@@ -46,5 +46,9 @@ var large = []mutant{
 		"the recorder does not wait for the disk", "interpose/preload/trace_file.c",
 		"if (!f->spare && f->held + CHUNK_LIMIT > MOST_HELD) {", "if (!f->spare && f->held > 0) {",
 		"./interpose", "TestSlowDisk",
+	}, {
+		"the recorder syncs nothing", "interpose/preload/trace_file.c",
+		"\treturn write_all(fd, data, len);", "\treturn write_all(fd, data, len) ? 1 : fdatasync(fd);",
+		"./interpose", "TestSlowDisk",
 	},
 }

@@ -1,6 +1,6 @@
 /*
  * slow.c PATH RECORDS: writes a trace of so many records of 1,000 bytes to a disk that takes 20 ms for a chunk, as record mode
- * does. Prints how often it had to wait for the disk.
+ * does. Prints how often it had to wait for the disk, and how often it was synced.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +13,21 @@ static ssize_t slow_write(int fd, const void *p, size_t n)
 	return write(fd, p, n);
 }
 
+static int syncs;
+
+static int counted_sync(int fd)
+{
+	syncs++;
+	return fsync(fd);
+}
+
 #define write slow_write
+#define fsync counted_sync
+#define fdatasync counted_sync
 #include "../preload/trace_file.c"
 #undef write
+#undef fsync
+#undef fdatasync
 #define now_ns trace_now_ns
 #include "../preload/trace.c"
 #include "trace_gen.h"
@@ -38,6 +50,6 @@ int main(int argc, char **argv)
 		trace_waited(&w, waits, ns);
 	trace_end(&w, w.records);
 	trace_close(&w);
-	printf("%u\n", waits);
+	printf("%u %d\n", waits, syncs);
 	return 0;
 }
