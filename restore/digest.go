@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -19,11 +21,21 @@ type hasher struct {
 	base    []uint64           // by object
 	objects digest.Objects     // those that addresses may point to
 	device  *devicehash.Hasher // nil: all is hashed on the host
-	buf     []byte
+	read    func(to []byte, from cuda.DevicePtr) error
+	buffers chan []byte // that nobody uses
 }
 
+// pieceBytes of memory are copied at a time, and hashed by one goroutine.
+const pieceBytes = 16 * digest.ChunkBytes
+
+// mostPieces bounds the memory that pieces take.
+const mostPieces = 8
+
 func newHasher(m *memory) *hasher {
-	h := &hasher{spec: m.spec, base: m.base, buf: make([]byte, 128*digest.ChunkBytes)}
+	h := &hasher{spec: m.spec, base: m.base, read: cuda.CopyToHost, buffers: make(chan []byte, min(runtime.GOMAXPROCS(0)+1, mostPieces))}
+	for range cap(h.buffers) {
+		h.buffers <- make([]byte, pieceBytes)
+	}
 	for i, base := range m.base {
 		if base != 0 && addressable(m.spec, uint32(i)) {
 			h.objects = append(h.objects, digest.Object{Base: base, Size: m.spec.ObjectSize(uint32(i)), ID: uint64(i)})
@@ -114,24 +126,40 @@ func (h *hasher) hash(spans []span, known []*known) ([]digest.Range, error) {
 	return ranges, err
 }
 
+// hashOnHost copies the span piece by piece. While one is copied, on the thread of the context, those before it are hashed, on
+// all processors.
 func (h *hasher) hashOnHost(s *span, known *known) ([]byte, error) {
-	var sums []byte
-	err := s.pieces(uint64(len(h.buf)), func(from, size uint64) error {
-		buf := h.buf[:size]
-		if err := cuda.CopyToHost(buf, cuda.DevicePtr(h.base[s.alloc]+s.offset+from)); err != nil {
+	sums := make([]byte, digest.HashBytes*digest.Chunks(s.size, s.stride))
+	var hashing sync.WaitGroup
+	left := sums
+	err := s.pieces(pieceBytes, func(from, size uint64) error {
+		buf := <-h.buffers
+		if err := h.read(buf[:size], cuda.DevicePtr(h.base[s.alloc]+s.offset+from)); err != nil {
+			h.buffers <- buf
 			return fmt.Errorf("read allocation %d + %d: %w", s.alloc, s.offset+from, err)
 		}
-		if s.mayHoldAddresses() {
-			h.objects.Canonicalise(buf, s.offset+from)
-		}
-		for at := from; len(buf) > 0; at += digest.ChunkBytes {
-			chunk := buf[:min(digest.ChunkBytes, len(buf))]
-			sums = append(sums, known.sum(at, chunk)...)
-			buf = buf[len(chunk):]
-		}
+		own := left[:digest.HashBytes*digest.Chunks(size, 1)]
+		left = left[len(own):]
+		hashing.Go(func() {
+			h.sum(s, known, from, buf[:size], own)
+			h.buffers <- buf
+		})
 		return nil
 	})
+	hashing.Wait()
 	return sums, err
+}
+
+// sum hashes a piece of the span, chunk by chunk.
+func (h *hasher) sum(s *span, known *known, from uint64, piece, sums []byte) {
+	if s.mayHoldAddresses() {
+		h.objects.Canonicalise(piece, s.offset+from)
+	}
+	for at := from; len(piece) > 0; at += digest.ChunkBytes {
+		chunk := piece[:min(digest.ChunkBytes, len(piece))]
+		sums = sums[copy(sums, known.sum(at, chunk)):]
+		piece = piece[len(chunk):]
+	}
 }
 
 // pieces calls f for each contiguous piece of the span that is looked at, at most limit bytes at a time. limit is a

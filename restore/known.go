@@ -2,6 +2,7 @@ package restore
 
 import (
 	"bytes"
+	"sync"
 
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
@@ -12,6 +13,7 @@ import (
 type known struct {
 	data   []byte            // repeats without end
 	first  uint64            // place of the span in the tensor
+	mutex  sync.Mutex        // chunks are hashed by several goroutines
 	sums   map[uint64][]byte // hash of a chunk as filled, by its place in the span; nil before the first fill
 	spoilt map[uint64]uint64 // place and size of the chunks that a replay changed
 }
@@ -40,13 +42,21 @@ func (k *known) sum(from uint64, chunk []byte) []byte {
 		return digest.Sum(chunk)
 	}
 	if !bytes.Equal(chunk, k.bytes(from, uint64(len(chunk)))) {
+		k.mutex.Lock()
 		k.spoilt[from] = uint64(len(chunk))
+		k.mutex.Unlock()
 		return digest.Sum(chunk)
 	}
-	if k.sums[from] == nil {
-		k.sums[from] = digest.Sum(chunk)
+	k.mutex.Lock()
+	sum := k.sums[from]
+	k.mutex.Unlock()
+	if sum == nil {
+		sum = digest.Sum(chunk)
+		k.mutex.Lock()
+		k.sums[from] = sum
+		k.mutex.Unlock()
 	}
-	return k.sums[from]
+	return sum
 }
 
 // compare takes hashes of what is now in the span's chunks, and notes those that are not as they were filled.

@@ -352,6 +352,14 @@ var table = []mutant{
 		"(g.order > begin || begin == noOrder)", "(g.order > begin || begin != 0)",
 		"./materialize", "TestEarlierGraphsAreTheEngines",
 	}, {
+		"a chunk of zeros is one in all its bytes", "restore/digest/sum.go",
+		"bytes.Equal(chunk, zeros[:])", "bytes.Equal(chunk[8:ChunkBytes-8], zeros[16:])",
+		"./restore/digest", "TestSumIsFixed",
+	}, {
+		"hashes of pieces that are made side by side", "restore/digest.go",
+		"left = left[len(own):]", "left = left[:len(left)]",
+		"./restore", "TestHashOnHost",
+	}, {
 		"artifact read while the engine makes its context", "restore/identity.go",
 		"\tgo func() {\n\t\ta, err", "\tfunc() {\n\t\ta, err",
 		"./restore", "TestArtifactIsReadMeanwhile",

@@ -1,8 +1,10 @@
 package digest
 
 import (
+	"bytes"
 	"encoding/binary"
 	"sort"
+	"sync"
 )
 
 // The constants of Sum; package devicehash's kernel has the same.
@@ -30,6 +32,20 @@ const (
 // far as the mixing is as good as it looks in tests. It is no protection against somebody who chooses the contents; an
 // artifact's signature is.
 func Sum(chunk []byte) []byte {
+	if len(chunk) == ChunkBytes && bytes.Equal(chunk, zeros[:]) {
+		return bytes.Clone(zeroSum())
+	}
+	return sum(chunk)
+}
+
+// Memory that nobody wrote to is most of what a large model has on the simulated GPU: zeros are told thirty times as fast as
+// they are hashed.
+var (
+	zeros   [ChunkBytes]byte
+	zeroSum = sync.OnceValue(func() []byte { return sum(zeros[:]) })
+)
+
+func sum(chunk []byte) []byte {
 	x, y := uint64(len(chunk)), uint64(0)
 	key := uint64(0)
 	add := func(w uint64) {
@@ -50,10 +66,10 @@ func Sum(chunk []byte) []byte {
 		copy(last[:], chunk)
 		add(binary.LittleEndian.Uint64(last[:]))
 	}
-	sum := make([]byte, HashBytes)
-	binary.LittleEndian.PutUint64(sum, x)
-	binary.LittleEndian.PutUint64(sum[wordSize:], y)
-	return sum
+	out := make([]byte, HashBytes)
+	binary.LittleEndian.PutUint64(out, x)
+	binary.LittleEndian.PutUint64(out[wordSize:], y)
+	return out
 }
 
 // Object is something that pointers lead to.
