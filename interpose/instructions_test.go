@@ -15,10 +15,10 @@ var instructions = []struct {
 	most     float64
 }{
 	{"cuLaunchKernel", 1, 45},
-	{"cuMemAlloc+cuMemFree", 2, 562},
-	{"cuEventCreate+cuEventDestroy", 2, 313},
+	{"cuMemAlloc+cuMemFree", 2, 492},
+	{"cuEventCreate+cuEventDestroy", 2, 263},
 	{"cuGraphKernelNodeSetParams", 1, 25},
-	{"cuGraphInstantiate+cuGraphExecDestroy", 2, 190},
+	{"cuGraphInstantiate+cuGraphExecDestroy", 2, 173},
 }
 
 // instructionTolerance leaves room for other compilers and C libraries.
@@ -39,8 +39,10 @@ func TestReplayInstructions(t *testing.T) {
 				return float64(count(many, variables)-count(few, variables)) / (many - few)
 			}
 			more := cost("MEDUSA_MODE=replay", "LD_PRELOAD="+testenv.Path(t, "build", "lib", "libmedusa_interpose.so")) - cost()
-			if perCall := more / float64(f.calls); perCall > f.most*instructionTolerance {
-				t.Errorf(f.function+": %.1f instructions a call more than without the interposer, %.1f when last looked at", perCall, f.most)
+			perCall := more / float64(f.calls)
+			t.Logf("%.1f instructions a call more than without the interposer, %.1f when last looked at", perCall, f.most)
+			if perCall > f.most*instructionTolerance {
+				t.Error("too many")
 			}
 		})
 	}

@@ -32,8 +32,8 @@ build/test/reach-linked: interpose/test/reach.c build/test/fake/libcuda.so.1
 build/test/end build/test/plumbing: build/test/%: interpose/test/%.c interpose/test/common.h build/test/fake/libcuda.so.1
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< build/test/fake/libcuda.so.1
 
-# It holds the recorder's own code, so it is its own test under sanitizers.
-build/test/slow: interpose/test/slow.c $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
+# They hold the interposer's own code, so they are their own tests under sanitizers.
+build/test/slow build/test/table: build/test/%: interpose/test/%.c $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) $(SANITIZE) -pthread -o $@ $<
 

@@ -131,7 +131,7 @@ static void note_unload(void *handle)
 			if (derived[i].module == id && map_get(&derived_at, derived[i].function, UINT64_MAX) == i)
 				map_remove(&derived_at, derived[i].function);
 		for (size_t i = 0; i < by_handle.cap; i++) /* a library's module has a handle of its own */
-			if (by_handle.keys[i] != 0 && by_handle.keys[i] != UINT64_MAX && by_handle.values[i] == id)
+			while (by_handle.keys[i] != 0 && by_handle.values[i] == id)
 				map_remove(&by_handle, by_handle.keys[i]);
 		function_forget_module(id);
 		globals_forget_module(id);

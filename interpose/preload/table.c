@@ -1,4 +1,5 @@
-/* table.c: see table.h. The map is open addressing with linear probing, never more than half full. */
+/* table.c: see table.h. The map is open addressing with linear probing, never more than half full. What is removed leaves no
+ * mark: an engine that allocates and frees again and again would have its map rebuilt as often. */
 #include "table.h"
 
 #include <stdlib.h>
@@ -6,7 +7,6 @@
 #include "core.h"
 
 #define EMPTY 0
-#define DELETED UINT64_MAX
 
 bool table_grow(void **items, size_t *cap, size_t n, size_t size)
 {
@@ -32,29 +32,27 @@ static size_t place(const struct map *m, uint64_t key)
 	return (size_t)(h >> 32) & (m->cap - 1);
 }
 
+/* Where the key is or, if it is absent, belongs. */
 static size_t find(const struct map *m, uint64_t key)
 {
-	if (m->cap > 0 && key != EMPTY && key != DELETED)
-		for (size_t i = place(m, key); m->keys[i] != EMPTY; i = (i + 1) & (m->cap - 1))
-			if (m->keys[i] == key)
-				return i;
-	return SIZE_MAX;
+	size_t i = place(m, key);
+	while (m->keys[i] != EMPTY && m->keys[i] != key)
+		i = (i + 1) & (m->cap - 1);
+	return i;
 }
 
 uint64_t map_get(const struct map *m, uint64_t key, uint64_t missing)
 {
-	size_t i = find(m, key);
-	return i == SIZE_MAX ? missing : m->values[i];
+	size_t i;
+	if (m->cap == 0 || key == EMPTY)
+		return missing;
+	i = find(m, key);
+	return m->keys[i] == EMPTY ? missing : m->values[i];
 }
 
-static bool rebuild(struct map *m)
+static bool grow(struct map *m)
 {
-	struct map bigger = {.cap = 64};
-	size_t live = 0;
-	for (size_t i = 0; i < m->cap; i++)
-		live += m->keys[i] != EMPTY && m->keys[i] != DELETED;
-	while (bigger.cap < 4 * (live + 1))
-		bigger.cap *= 2;
+	struct map bigger = {.cap = m->cap ? 2 * m->cap : 64};
 	bigger.keys = calloc(bigger.cap, sizeof *bigger.keys);
 	bigger.values = calloc(bigger.cap, sizeof *bigger.values);
 	if (!bigger.keys || !bigger.values) {
@@ -64,7 +62,7 @@ static bool rebuild(struct map *m)
 		return false;
 	}
 	for (size_t i = 0; i < m->cap; i++)
-		if (m->keys[i] != EMPTY && m->keys[i] != DELETED)
+		if (m->keys[i] != EMPTY)
 			map_put(&bigger, m->keys[i], m->values[i]);
 	free(m->keys);
 	free(m->values);
@@ -74,23 +72,27 @@ static bool rebuild(struct map *m)
 
 void map_put(struct map *m, uint64_t key, uint64_t value)
 {
-	size_t i = find(m, key);
-	if (key == EMPTY || key == DELETED)
+	size_t i;
+	if (key == EMPTY || (2 * (m->used + 1) > m->cap && !grow(m)))
 		return;
-	if (i == SIZE_MAX) {
-		if (2 * (m->used + 1) > m->cap && !rebuild(m))
-			return;
-		for (i = place(m, key); m->keys[i] != EMPTY; i = (i + 1) & (m->cap - 1))
-			;
-		m->used++;
-		m->keys[i] = key;
-	}
+	i = find(m, key);
+	m->used += m->keys[i] == EMPTY;
+	m->keys[i] = key;
 	m->values[i] = value;
 }
 
 void map_remove(struct map *m, uint64_t key)
 {
-	size_t i = find(m, key);
-	if (i != SIZE_MAX)
-		m->keys[i] = DELETED;
+	size_t mask = m->cap - 1, hole, i;
+	if (m->cap == 0 || key == EMPTY || m->keys[hole = find(m, key)] == EMPTY)
+		return;
+	/* What stands behind it moves up, unless it belongs behind the hole. */
+	for (i = (hole + 1) & mask; m->keys[i] != EMPTY; i = (i + 1) & mask)
+		if (((i - place(m, m->keys[i])) & mask) >= ((i - hole) & mask)) {
+			m->keys[hole] = m->keys[i];
+			m->values[hole] = m->values[i];
+			hole = i;
+		}
+	m->keys[hole] = EMPTY;
+	m->used--;
 }

@@ -13,15 +13,16 @@
 /* Makes room for at least n items of the given size at *items. */
 bool table_grow(void **items, size_t *cap, size_t n, size_t size);
 
-/* Handles and addresses are never 0 or UINT64_MAX, which mark empty and deleted places. */
+/* Handles and addresses are never 0, which marks an empty place. */
 struct map {
 	uint64_t *keys, *values;
-	size_t cap, used; /* used counts deleted places too */
+	size_t cap, used;
 };
 
 /* The value of key, or missing. */
 uint64_t map_get(const struct map *m, uint64_t key, uint64_t missing);
 void map_put(struct map *m, uint64_t key, uint64_t value);
+/* Others may move to the place of the key. */
 void map_remove(struct map *m, uint64_t key);
 
 #endif
