@@ -252,16 +252,8 @@ func (d *decoder) contents(blob blobSource) error {
 		if int64(c.Blob) >= int64(len(blobs)) {
 			return &FormatError{"contents", i, fmt.Errorf("blob %d of %d", c.Blob, len(blobs))}
 		}
-		data := blobs[c.Blob]
-		if used[c.Blob] {
-			// Each Content owns its bytes: who patches one must not change another.
-			if err := d.budget.take(int64(len(data))); err != nil {
-				return &FormatError{"contents", i, err}
-			}
-			data = slices.Clone(data)
-		}
 		used[c.Blob] = true
-		content, err := readContent(c, data)
+		content, err := readContent(c, blobs[c.Blob])
 		if err != nil {
 			return &FormatError{"contents", i, err}
 		}

@@ -64,7 +64,7 @@ func (d *decoder) images(blobs [][]byte, used []bool) error {
 		if int64(id) >= int64(len(blobs)) {
 			return &FormatError{"images", i, fmt.Errorf("blob %d of %d", id, len(blobs))}
 		}
-		used[id] = true // images are never changed, so they may share their bytes
+		used[id] = true
 		d.spec.Images = append(d.spec.Images, Image{Data: blobs[id]})
 	}
 	return nil

@@ -263,7 +263,8 @@ type Edge struct {
 // Content is what a permanent buffer held when the engine was ready (paper §4.3).
 // The bytes at each fixup's offset are zero and stand for its pointer. Space is that of Alloc.
 // Bytes in Unstable ranges differed between the recordings and led nowhere: they are stored as zero, and verification
-// runs with random bytes there.
+// runs with random bytes there. Contents and images of equal bytes share them, as do workspaces that a library cleared:
+// Data is never changed in place.
 type Content struct {
 	Alloc    uint32
 	Space    Space

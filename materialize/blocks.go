@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -36,7 +37,7 @@ func (r *Recording) blockMap() []block {
 			m = append(m, block{graphir.Block{Alloc: a.id, Offset: b.Addr - a.addr, Size: b.Size, Live: b.Live != 0}, b.Addr})
 		}
 	}
-	slices.SortFunc(m, func(x, y block) int { return compareU64(x.addr, y.addr) })
+	slices.SortFunc(m, func(x, y block) int { return cmp.Compare(x.addr, y.addr) })
 	return m
 }
 
@@ -54,7 +55,7 @@ func (r *Recording) nameTensors(divided map[uint32]bool) {
 			r.named = append(r.named, tensorRange{t.Addr, t.Size, uint32(i)})
 		}
 	}
-	slices.SortStableFunc(r.named, func(x, y tensorRange) int { return compareU64(x.addr, y.addr) })
+	slices.SortStableFunc(r.named, func(x, y tensorRange) int { return cmp.Compare(x.addr, y.addr) })
 }
 
 // lastTensors returns the named tensors in the order in which their names first appeared. A name that was marked twice

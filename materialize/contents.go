@@ -4,91 +4,39 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"slices"
 
 	"medusa/graphir"
-	"medusa/interpose/trace"
 )
 
 // Permanent buffers (paper §4.3): memory that the capture phase allocated, that is still in use when the engine is ready
 // and that a graph reaches. Temporaries are left out by the recorder, which knows the framework's free blocks; what was
 // allocated before the capture phase is the engine's to fill.
 
-// piece is one contiguous run of saved bytes of an allocation.
-type piece struct {
-	alloc  uint32
-	space  graphir.Space
-	offset uint64
-	data   []byte
-}
-
-// pieces joins the recorder's content records, which are cut at its buffer size.
-func pieces(r *Recording) []piece {
-	recs := slices.Clone(r.contents)
-	slices.SortStableFunc(recs, func(x, y *trace.Content) int {
-		if x.Alloc != y.Alloc {
-			return int(x.Alloc) - int(y.Alloc)
-		}
-		return compareU64(x.Offset, y.Offset)
-	})
-	var out []piece
-	for _, c := range recs {
-		if n := len(out); n > 0 && out[n-1].alloc == c.Alloc && out[n-1].offset+uint64(len(out[n-1].data)) == c.Offset {
-			out[n-1].data = append(out[n-1].data, c.Data...)
-			continue
-		}
-		out = append(out, piece{alloc: c.Alloc, offset: c.Offset, data: bytes.Clone(c.Data)})
-	}
-	return append(out, r.globalPieces()...)
-}
-
-// globalPieces is what module variables held. The recorder cuts them as it cuts buffers, in order.
-func (r *Recording) globalPieces() []piece {
-	var out []piece
-	for _, v := range r.globalData {
-		k := slices.IndexFunc(r.globals, func(g global) bool { return g.module == v.Module && g.name == v.Name })
-		if k < 0 {
-			continue
-		}
-		id := r.globals[k].id
-		if n := len(out); n > 0 && out[n-1].alloc == id && uint64(len(out[n-1].data)) == v.Offset {
-			out[n-1].data = append(out[n-1].data, v.Data...)
-			continue
-		}
-		out = append(out, piece{alloc: id, space: graphir.SpaceGlobal, data: bytes.Clone(v.Data)})
-	}
-	slices.SortStableFunc(out, func(x, y piece) int { return int(x.alloc) - int(y.alloc) })
-	return out
-}
-
-func compareU64(x, y uint64) int {
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
-}
-
 // compileContents saves what the graphs reach, directly or through pointers inside saved buffers.
 func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
-	pa, pb := pieces(a), pieces(b)
+	pa, pb := a.pieces(), b.pieces()
 	if len(pa) != len(pb) {
 		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
 	}
 	p := newProver(a.liveAt(a.readyOrder), b.liveAt(b.readyOrder), maps)
 	all := make([]graphir.Content, len(pa))
+	var other []byte
 	for i := range pa {
-		if pa[i].alloc != pb[i].alloc || pa[i].space != pb[i].space || pa[i].offset != pb[i].offset || len(pa[i].data) != len(pb[i].data) {
+		x, y := &pa[i], &pb[i]
+		if x.alloc != y.alloc || x.space != y.space || x.offset != y.offset || x.size != y.size {
 			return fmt.Errorf("compile contents: saved range %d is alloc#%d+%d of %d bytes in run A, alloc#%d+%d of %d in run B",
-				i, pa[i].alloc, pa[i].offset, len(pa[i].data), pb[i].alloc, pb[i].offset, len(pb[i].data))
+				i, x.alloc, x.offset, x.size, y.alloc, y.offset, y.size)
 		}
-		c, err := p.content(pa[i], pb[i].data)
+		data, err := a.data(x, nil)
+		if err == nil {
+			other, err = b.data(y, other)
+		}
 		if err != nil {
+			return fmt.Errorf("compile contents: read %s: %w", x, err)
+		}
+		if all[i], err = p.content(x, data, other); err != nil {
 			return err
 		}
-		all[i] = c
 	}
 	reached := seen.reachable(all)
 	for _, c := range all {
@@ -106,11 +54,11 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, seen
 	return nil
 }
 
-// content compares one saved range of both runs. Bytes that differ and lead nowhere are what earlier work left behind
-// (scratch space of a library, say): they are stored as zero and marked, and verification runs with garbage there.
-func (p *prover) content(pa piece, b []byte) (graphir.Content, error) {
-	a := pa.data
-	out := graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset, Data: bytes.Clone(a)}
+// content compares one saved range of both runs; its Data is a, changed. Bytes that differ and lead nowhere are what
+// earlier work left behind (scratch space of a library, say): they are stored as zero and marked, and verification runs with
+// garbage there.
+func (p *prover) content(pa *piece, a, b []byte) (graphir.Content, error) {
+	out := graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset, Data: a}
 	for o := uint64(0); o < uint64(len(a)); {
 		if (pa.offset+o)%tensorMapAlign == 0 {
 			number, ptr, err := p.maps.at(p, a[o:], b[o:])
@@ -161,4 +109,4 @@ func (p *prover) content(pa piece, b []byte) (graphir.Content, error) {
 // outside reports that the word cannot point into a live allocation of either run.
 func (p *prover) outside(v uint64) bool { return v < p.lo || v > p.hi }
 
-func (p piece) String() string { return fmt.Sprintf("saved buffer %s#%d", p.space, p.alloc) }
+func (p *piece) String() string { return fmt.Sprintf("saved buffer %s#%d", p.space, p.alloc) }

@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -69,7 +70,7 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 	if len(a) != len(b) {
 		return ptr, fmt.Errorf("compile graph %q: node %d (memcpy): %d bytes of host memory in run A, %d in run B", c.label, i, len(a), len(b))
 	}
-	content, err := c.prover(i).content(piece{alloc: ptr.Alloc, space: ptr.Space, data: a}, b)
+	content, err := c.prover(i).content(&piece{alloc: ptr.Alloc, space: ptr.Space}, bytes.Clone(a), b)
 	if err != nil {
 		return ptr, err
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 
 	"medusa/graphir"
+	"medusa/internal/spill"
 	"medusa/interpose/trace"
 )
 
@@ -26,10 +28,11 @@ type Recording struct {
 	embedded   map[uint32]bool // graphs that child graph nodes embed
 	tensors    []*trace.Tensor
 	identity   []*trace.Identity
-	contents   []*trace.Content
+	contents   []savedPart
 	events     []event
 	globals    []global
-	globalData []*trace.GlobalData
+	globalData []savedPart
+	bytes      *spill.File           // of both
 	tensorMaps map[string]*tensorMap // by their bytes
 	blocks     []*trace.Block
 	faults     []*trace.Fault
@@ -100,6 +103,7 @@ func ReadRecording(path string) (*Recording, error) {
 	r := &Recording{
 		path: path, modules: map[uint32]*module{}, functions: map[uint32]*trace.Function{},
 		byID: map[uint32]*capture{}, embedded: map[uint32]bool{}, readyOrder: noOrder, tensorMaps: map[string]*tensorMap{},
+		bytes: &spill.File{Dir: filepath.Dir(path)},
 	}
 	f.Only(func(t trace.Type) bool { return !partTypes[t] || t == trace.TypeGraph || t == trace.TypeChild })
 	for {
@@ -153,8 +157,6 @@ func (r *Recording) add(rec trace.Record) error {
 		r.events[v.ID].died = order
 	case *trace.Global:
 		r.addGlobal(v)
-	case *trace.GlobalData:
-		r.globalData = append(r.globalData, v)
 	case *trace.TensorMap:
 		r.tensorMaps[string(v.Map)] = &tensorMap{TensorMap: v, addr: v.Addr}
 	case *trace.TensorMoved:
@@ -180,8 +182,8 @@ func (r *Recording) add(rec trace.Record) error {
 		r.identity = append(r.identity, v)
 	case *trace.KV:
 		r.kv = v
-	case *trace.Content:
-		r.contents = append(r.contents, v)
+	case *trace.Content, *trace.GlobalData:
+		return r.addSaved(rec)
 	case *trace.Block:
 		r.blocks = append(r.blocks, v)
 	case *trace.Exact:

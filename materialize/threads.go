@@ -50,8 +50,8 @@ func (r *Recording) renumber(index map[uint32]uint32) {
 	for i := range r.steps {
 		r.steps[i].Alloc = index[r.steps[i].Alloc]
 	}
-	for _, c := range r.contents {
-		c.Alloc = index[c.Alloc]
+	for i := range r.contents {
+		r.contents[i].alloc = index[r.contents[i].alloc]
 	}
 }
 
