@@ -26,9 +26,10 @@ func (s *Session) Kernels() []KernelFound {
 	return s.restored.found
 }
 
-// foundAs says how the resolver found a kernel's module.
-func (r *resolver) foundAs(k graphir.Kernel) KernelFound {
-	how := r.copies[k.Module]
+// foundAs says how the resolver came by a kernel that it found in a module. The libraries of one vendor may hold the same
+// image, so that may be the copy that was made for another library's kernel.
+func (r *resolver) foundAs(k graphir.Kernel, module uint64) KernelFound {
+	how := r.copies[module]
 	if how == "" {
 		how = FoundLoaded
 		for _, t := range r.spec.Triggers {

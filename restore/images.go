@@ -51,7 +51,7 @@ func (r *resolver) reload(index uint32) error {
 	}
 	r.loaded = append(r.loaded, loaded)
 	r.reloaded = append(r.reloaded, loaded)
-	r.copies[index] = from
+	r.copies[loaded.Handle] = from
 	return nil
 }
 

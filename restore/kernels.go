@@ -35,7 +35,7 @@ type resolver struct {
 	loaded   []liveModule
 	hidden   []hiddenModule
 	reloaded []liveModule      // from their images
-	copies   map[uint32]string // modules of these, and where their images were found
+	copies   map[uint64]string // handles of these, and where their images were found
 	found    []KernelFound
 	used     []uint64 // handles of modules and libraries that something was found in
 }
@@ -57,7 +57,7 @@ func newResolver(spec *graphir.Spec) (*resolver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &resolver{spec: spec, copies: map[uint32]string{}, loaded: loaded, hidden: hidden}, nil
+	return &resolver{spec: spec, copies: map[uint64]string{}, loaded: loaded, hidden: hidden}, nil
 }
 
 // modulesOfTriggers enumerates the modules behind the functions launched in trigger scopes (paper §5): one kernel of
@@ -178,82 +178,84 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 			continue
 		}
 		k := r.spec.Kernels[i]
-		f, kernel, err := r.findOrReload(k)
+		at, err := r.findOrReload(k)
 		if err == nil {
-			err = checkLayout(f, k.Params)
+			err = checkLayout(at.function, k.Params)
 		}
 		if err == nil {
-			err = applyAttributes(f, kernel, k.Attrs)
+			err = applyAttributes(at.function, at.kernel, k.Attrs)
 		}
 		if err != nil {
 			return nil, &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
 		}
-		functions[i] = f
-		r.found = append(r.found, r.foundAs(k))
+		functions[i] = at.function
+		r.used = append(r.used, at.module)
+		r.found = append(r.found, r.foundAs(k, at.module))
 	}
 	return functions, nil
 }
 
+// resolved is a kernel in this process.
+type resolved struct {
+	function cuda.Function
+	kernel   cuda.Kernel // a library's
+	module   uint64      // handle of what it was found in, module or library
+}
+
 // findOrReload looks in the modules that the process has loaded, triggering layers included, and then loads the kernel's own
 // from its image: a module that the engine loaded has the state that the engine gave it.
-func (r *resolver) findOrReload(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
-	f, kernel, err := r.find(k)
+func (r *resolver) findOrReload(k graphir.Kernel) (resolved, error) {
+	at, err := r.find(k)
 	if module := &r.spec.Modules[k.Module]; errors.Is(err, errNotLoaded) && module.Kind != graphir.ModuleHidden {
 		if reloadErr := r.reload(k.Module); reloadErr != nil {
-			return 0, 0, fmt.Errorf("%w; load it again: %w", err, reloadErr)
+			return at, fmt.Errorf("%w; load it again: %w", err, reloadErr)
 		}
 		return r.find(k)
 	}
-	return f, kernel, err
+	return at, err
 }
 
 // errNotLoaded: a module whose load was seen when it was recorded, and was not in this process.
 var errNotLoaded = errors.New("module is not loaded")
 
-// find returns the kernel's function from the one module that is its own, and its kernel where that is a library's.
-func (r *resolver) find(k graphir.Kernel) (cuda.Function, cuda.Kernel, error) {
+// find returns the kernel from the one module that is its own.
+func (r *resolver) find(k graphir.Kernel) (resolved, error) {
 	module := r.spec.Modules[k.Module]
 	if module.Kind == graphir.ModuleHidden {
-		f, err := r.findHidden(module, k)
-		return f, 0, err
+		return r.findHidden(module, k)
 	}
 	for i := range r.loaded {
 		m := &r.loaded[i]
 		if !sameImage(&module, m) {
 			continue
 		}
-		r.used = append(r.used, m.Handle)
+		at, err := resolved{module: m.Handle}, error(nil)
 		if m.IsLibrary == 0 {
-			f, err := cuda.Module(m.Handle).Function(k.Name)
-			return f, 0, err
+			at.function, err = cuda.Module(m.Handle).Function(k.Name)
+		} else if at.kernel, err = libraryKernel(cuda.LibraryHandle(m.Handle), k.Name); err == nil {
+			at.function, err = at.kernel.Function()
 		}
-		kernel, err := libraryKernel(cuda.LibraryHandle(m.Handle), k.Name)
-		if err != nil {
-			return 0, 0, err
-		}
-		f, err := kernel.Function()
-		return f, kernel, err
+		return at, err
 	}
-	return 0, 0, fmt.Errorf("%w in this process (%d are)", errNotLoaded, len(r.loaded))
+	return resolved{}, fmt.Errorf("%w in this process (%d are)", errNotLoaded, len(r.loaded))
 }
 
 // findHidden looks for the module by the names of all its functions. Modules with equal names are told apart by the
 // kernel's parameter layout; where that is equal too, nothing tells which one was meant.
-func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (cuda.Function, error) {
-	var found []cuda.Function
+func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (resolved, error) {
+	var found []resolved
 	for _, h := range r.hidden {
 		if f, ok := h.functions[k.Name]; ok && slices.Equal(h.names, module.Functions) && checkLayout(f, k.Params) == nil {
-			found = append(found, f)
-			r.used = append(r.used, h.handle)
+			found = append(found, resolved{function: f, module: h.handle})
 		}
 	}
 	switch len(found) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return 0, fmt.Errorf("no triggering kernel led to the module (%d hidden modules found)", len(r.hidden))
+		return resolved{}, fmt.Errorf("no triggering kernel led to the module (%d hidden modules found)", len(r.hidden))
 	}
-	return 0, fmt.Errorf("%d hidden modules have the same function names", len(found))
+	return resolved{}, fmt.Errorf("%d hidden modules have the same function names", len(found))
 }
 
 // sameImage compares by the image's hash, or by the place of the image in its shared object. Where that is another build, as

@@ -47,9 +47,9 @@ $(TORCH_LIB)/built: $(TORCH_LIB)/stubs/sonames $(wildcard $(TORCH)/stubs/*.[ch])
 	set -e; for so in $$(cat $<); do \
 		by_hand=; \
 		case $$so in \
-		libcublas.so*) by_hand="$(TORCH)/stubs/cublas.c $(TORCH)/stubs/gemm.c" ;; \
-		libcublasLt.so*) by_hand="$(TORCH)/stubs/cublasLt.c $(TORCH)/stubs/gemm.c" ;; \
-		libcudnn.so*) by_hand=$(TORCH)/stubs/cudnn.c ;; \
+		libcublas.so*) by_hand="$(addprefix $(TORCH)/stubs/,cublas.c gemm.c launch.c)" ;; \
+		libcublasLt.so*) by_hand="$(addprefix $(TORCH)/stubs/,cublasLt.c gemm.c launch.c)" ;; \
+		libcudnn.so*) by_hand="$(addprefix $(TORCH)/stubs/,cudnn.c launch.c)" ;; \
 		esac; \
 		$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,$$so -Wl,--version-script=$(@D)/stubs/$$so.map -o $(@D)/$$so \
 			$(@D)/stubs/$$so.c $$by_hand -ldl -lpthread; \

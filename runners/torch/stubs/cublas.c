@@ -14,6 +14,8 @@ struct handle {
 	void *workspace;
 	size_t workspace_bytes;
 	int math, pointer_mode;
+	uint64_t *cleared; /* workspaces */
+	size_t n_cleared;
 };
 
 EXPORT int cublasCreate_v2(struct handle **h)
@@ -29,6 +31,8 @@ EXPORT int cublasCreate_v2(struct handle **h)
 
 EXPORT int cublasDestroy_v2(struct handle *h)
 {
+	if (h)
+		free(h->cleared);
 	free(h);
 	return BLAS_SUCCESS;
 }
@@ -71,7 +75,24 @@ EXPORT int cublasSetWorkspace_v2(struct handle *h, void *workspace, size_t bytes
 PROPERTY(MathMode, math)
 PROPERTY(PointerMode_v2, pointer_mode)
 
-static int product(const struct handle *h, int m, int n, int k, const void *a, const void *b, void *c, int type, int batch)
+/*
+ * A workspace is the library's for as long as the handle lives: its semaphores are cleared when it is first used, and every
+ * kernel leaves them so. A graph that was captured later has no part in that: what makes it work is memory.
+ */
+static int clear_once(struct handle *h, const struct product *p)
+{
+	for (size_t i = 0; i < h->n_cleared; i++)
+		if (h->cleared[i] == p->workspace)
+			return BLAS_SUCCESS;
+	uint64_t *more = realloc(h->cleared, (h->n_cleared + 1) * sizeof(*more));
+	if (!more)
+		return BLAS_ALLOC_FAILED;
+	h->cleared = more;
+	h->cleared[h->n_cleared++] = p->workspace;
+	return gemm_clear(p);
+}
+
+static int product(struct handle *h, int m, int n, int k, const void *a, const void *b, void *c, int type, int batch)
 {
 	if (!h)
 		return BLAS_NOT_INITIALIZED;
@@ -80,7 +101,8 @@ static int product(const struct handle *h, int m, int n, int k, const void *a, c
 	struct product p = {.a = (uintptr_t)a, .b = (uintptr_t)b, .c = (uintptr_t)c, .d = (uintptr_t)c, .m = m, .n = n, .k = k,
 	                    .batch = batch, .element = type, .workspace = (uintptr_t)h->workspace,
 	                    .workspace_bytes = h->workspace_bytes, .stream = h->stream};
-	return gemm_launch(&p);
+	int r = gemm_splits(&p) ? clear_once(h, &p) : BLAS_SUCCESS;
+	return r ? r : gemm_launch(&p);
 }
 
 EXPORT int cublasGemmEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int a_type,

@@ -125,5 +125,8 @@ EXPORT int cublasLtMatmul(void *handle, const struct desc *desc, const void *alp
 	                    .workspace = (uintptr_t)workspace, .workspace_bytes = workspace_bytes, .m = (int64_t)dl->rows,
 	                    .n = (int64_t)dl->cols, .k = (int64_t)(desc->transposed_a ? al->rows : al->cols),
 	                    .batch = dl->batch, .element = dl->type, .stream = stream};
+	/* This workspace is the caller's between calls, so nothing in it outlives one. */
+	if (gemm_splits(&p) && (r = gemm_clear(&p)))
+		return r;
 	return gemm_launch(&p);
 }

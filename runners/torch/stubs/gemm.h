@@ -26,9 +26,13 @@ struct product {
 	void *stream;
 };
 
-/* Finds the driver and loads the module into the current context. A blas status. */
+/* Finds the driver. A blas status. */
 int gemm_ready(void);
 /* Launches the kernel that this shape calls for. A blas status. */
 int gemm_launch(const struct product *p);
+/* Whether that kernel uses the workspace's semaphores, which have to be zero at its start. */
+int gemm_splits(const struct product *p);
+/* Sets them to zero, in the stream's order. A blas status. */
+int gemm_clear(const struct product *p);
 
 #endif

@@ -14,13 +14,15 @@ import shutil
 import subprocess
 import sys
 
+import libraries
 from compare import Comparison, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ENGINE = os.path.join(HERE, "..", "engine.py")
 CHECKPOINT = os.path.join(HERE, "..", "checkpoint.py")
 PROGRAMS = os.path.join(HERE, "..", "programs.py")
-BATCH = 100  # programs a process
+LIBRARIES = os.path.join(HERE, "library_engine.py")
+BATCH = 250  # programs a process
 
 
 def arguments():
@@ -39,7 +41,8 @@ def arguments():
 class Runs:
     def __init__(self, args, case):
         self.args = args
-        self.env = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} if case.expandable else {}
+        self.expandable = case.expandable
+        self.env = {**case.environment, **({"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"} if case.expandable else {})}
         self.folder = os.path.join(os.path.abspath(args.work), case.name)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
@@ -67,15 +70,20 @@ class Runs:
         print(f"{self.args.title}: {os.path.basename(self.folder)}: {name}: done", flush=True)
         return done.stdout
 
-    def engine_run(self, name, before=()):
-        return json.loads(self.run(name, [*before, *self.engine]).splitlines()[-1])
+    def engine_run(self, name, before=(), after=()):
+        return json.loads(self.run(name, [*before, *self.engine, *after]).splitlines()[-1])
 
     def mappings(self, name):
         with open(self.path(name + ".truth"), encoding="utf-8") as f:
             return sum(line.startswith("alloc\t") and "\tvmm\t" in line for line in f)
 
+    def kernels(self, name):
+        """What the plug-in says of each kernel of the restored graphs: (how it was found, name, module)."""
+        with open(self.path(name + ".places"), encoding="utf-8") as f:
+            return json.load(f)["kernels"]
+
     def graphs(self, name):
-        return read(self.path(name + ".truth"), self.path(name + ".places"), bool(self.env))
+        return read(self.path(name + ".truth"), self.path(name + ".places"), self.expandable)
 
 
 @dataclasses.dataclass
@@ -86,6 +94,8 @@ class Case:
     engine: list
     prepare: list | None = None  # arguments of what makes its files
     expandable: bool = False
+    environment: dict = dataclasses.field(default_factory=dict)
+    untriggered: list | None = None  # arguments with which no triggering layer runs: restored once more so
 
 
 def compare(args, case):
@@ -104,12 +114,19 @@ def compare(args, case):
         c.differ("starts:", native["start"], restored["start"])
     if native["graphs"] != restored["graphs"] or not native["graphs"]:
         c.differ("graphs of the engines:", native["graphs"], restored["graphs"])
-    c.run([runs.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], runs.graphs("restore"))
-    if not c.third_party or not c.pointers:
+    graphs = runs.graphs("restore")
+    c.run([runs.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], graphs)
+    if not c.pointers or not (c.third_party or case.untriggered):
         c.differ("nothing was compared")
-    found = restored.get("found")
-    if found is not None and (not found.get("triggered") or set(found) - {"loaded", "triggered"}):
-        c.differ("kernels were found otherwise than in the process's own modules:", found)
+    kernels = runs.kernels("restore")
+    if {name for _, name, _ in kernels} != (launched := {n.facts[0] for g in graphs.values() for n in g.nodes if n.kind == "kernel"}):
+        c.differ("kernels listed:", kernels, "launched:", sorted(launched))
+    how = collections.Counter(how for how, _, _ in kernels)
+    if not how["triggered"] or set(how) - {"loaded", "triggered"}:
+        c.differ("kernels were found otherwise than in the process's own modules:", how)
+    if case.untriggered:
+        untriggered = runs.engine_run("untriggered", [medusa, "restore", "--strict", artifact, "--"], case.untriggered)
+        c.differences += libraries.differences(native, (restored, kernels), (untriggered, runs.kernels("restore")))
     if case.expandable and not runs.mappings("native"):
         c.differ("expandable segments: torch mapped no memory")
     for d in c.differences[:20]:
@@ -127,12 +144,17 @@ def shape(name):
     return [ENGINE, "--preset", name, "--layers", "2", "--vocabulary", "2000", "--batch-sizes", "1,8", "--tokens", "2"]
 
 
+# 32 MiB for each stream are much to hash after each of hundreds of replays; the other cases have workspaces of that size.
+SMALL_WORKSPACES = {"CUBLAS_WORKSPACE_CONFIG": ":16:8", "CUBLASLT_WORKSPACE_SIZE": "128"}
+
+
 def programs(args):
-    """Random programs, so many in a process: importing torch costs more than a program does."""
+    """Random programs, so many in a process: importing torch costs more than a program does. Every other process has expandable
+    segments."""
     for first in range(1, args.programs + 1, BATCH):
         count = min(BATCH, args.programs + 1 - first)
         engine = [PROGRAMS, "--first", str(first), "--programs", str(count), "--seed", args.seed]
-        yield Case(f"programs-{first}", engine, expandable=first // BATCH % 2 == 1)
+        yield Case(f"programs-{first}", engine, expandable=first // BATCH % 2 == 1, environment=SMALL_WORKSPACES)
 
 
 def cases(args):
@@ -147,6 +169,7 @@ def cases(args):
         Case("checkpoint", model, [CHECKPOINT, folder, "--shards", "3"]),
         Case("checkpoint-expandable", model, expandable=True),
         Case("falcon-7b", shape("falcon-7b")),
+        Case("libraries", [LIBRARIES], untriggered=["--no-trigger"]),
     ]
 
 

@@ -198,9 +198,9 @@ class Session:
         return t
 
     def places(self):
-        """Where everything named lies: tensors (address, bytes); restored graphs (CUgraphExec) by batch size; and the batch
-        sizes of captured graphs, in order."""
-        return {"tensors": self.named, "restored": self.executables, "captured": self.captured}
+        """Where everything named lies: tensors (address, bytes); restored graphs (CUgraphExec) by batch size, and their
+        kernels; and the batch sizes of captured graphs, in order."""
+        return {"tensors": self.named, "restored": self.executables, "kernels": self.kernels(), "captured": self.captured}
 
     def graphs(self):
         """Restores every graph of the artifact: a dict by batch size, or None for a native start."""
