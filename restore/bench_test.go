@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -21,11 +22,8 @@ import (
 
 // The functions of internal/bench/stub, which stands in for the driver.
 var (
-	stubCosts    = cuda.Driver("stub_costs")
-	stubCount    = cuda.Driver("stub_count")
-	floorPrepare = cuda.Driver("floor_prepare")
-	floorBuild   = cuda.Driver("floor_build")
-	floorRelease = cuda.Driver("floor_release")
+	stubCosts = cuda.Driver("stub_costs")
+	stubCount = cuda.Driver("stub_count")
 )
 
 // Costs of an H100's driver as Foundry publishes them, in nanoseconds; instantiating costs that much a node.
@@ -104,15 +102,25 @@ func groups(b testing.TB, spec *graphir.Spec) [][]int {
 	return out
 }
 
-// buildAll makes the graphs of a spec, memory for them included.
-func buildAll(b testing.TB, spec *graphir.Spec) {
+// buildAll makes the graphs of a spec, memory for them included, and returns what destroys both.
+func buildAll(b testing.TB, spec *graphir.Spec, functions []cuda.Function) (destroy func()) {
 	m := memoryFor(spec)
 	if err := m.allocate(); err != nil {
 		b.Fatal(err)
 	}
-	builder := &builder{spec: spec, memory: m, functions: functionsFor(spec), context: 1}
-	if _, err := builder.build(groups(b, spec)); err != nil {
+	builder := &builder{spec: spec, memory: m, functions: functions}
+	var err error
+	if builder.context, err = cuda.CurrentContext(); err != nil {
 		b.Fatal(err)
+	}
+	execs, err := builder.build(groups(b, spec))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(destroyExecs(execs), m.free()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 
@@ -123,7 +131,7 @@ func restoreArtifact(b testing.TB, path string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	buildAll(b, a.Spec)
+	buildAll(b, a.Spec, functionsFor(a.Spec))
 }
 
 // BenchmarkAgain restores one artifact again and again, for TestOwnInstructions, which counts what that takes.
@@ -200,79 +208,12 @@ func BenchmarkFirst(b *testing.B) {
 	bench.ReportRatio(b, "over-read", times[0], times[1])
 }
 
-// floorGraph mirrors struct floor_graph.
-type floorGraph struct {
-	types        *byte
-	nodes, shape uint32
-}
-
-// prepareFloor makes the floor's arrays for the same graphs.
-func prepareFloor(b *testing.B, spec *graphir.Spec) uintptr {
-	graphs := make([]floorGraph, len(spec.Graphs))
-	cursor := spec.NewCursor()
-	for _, group := range groups(b, spec) {
-		g, err := cursor.Graph(group[0])
-		if err != nil {
-			b.Fatal(err)
-		}
-		types := make([]byte, len(g.Nodes))
-		for i := range types {
-			types[i] = byte(g.Nodes[i].Type)
-		}
-		for _, member := range group {
-			graphs[member] = floorGraph{&types[0], uint32(len(types)), uint32(group[0])}
-		}
-	}
-	p, err := floorPrepare.Invoke(uintptr(unsafe.Pointer(&graphs[0])), uintptr(len(graphs)))
-	runtime.KeepAlive(graphs)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { floorRelease.Invoke(p) })
-	return p
-}
-
 func costs(add, set, instantiate uintptr) { stubCosts.Invoke(add, set, instantiate) }
 
 func counted() stubCounts {
 	var c stubCounts
 	stubCount.Invoke(uintptr(unsafe.Pointer(&c)))
 	return c
-}
-
-// BenchmarkFloor measures building the graphs of a spec in memory against the floor, with a driver of published cost.
-func BenchmarkFloor(b *testing.B) {
-	requireStub(b)
-	for _, w := range []bench.Workload{bench.Paper()[1], bench.VLLM(), bench.Foundry(128), bench.Foundry(256)} {
-		b.Run(w.Name, func(b *testing.B) {
-			spec := specOf(b, w)
-			floor := prepareFloor(b, spec)
-			var ours, theirs stubCounts
-			times := bench.Alternate(7, func() time.Duration {
-				costs(addCost, setCost, instantiateCost)
-				began := time.Now()
-				buildAll(b, spec)
-				ours = counted()
-				return time.Since(began)
-			}, func() time.Duration {
-				costs(addCost, setCost, instantiateCost)
-				began := time.Now()
-				if r, _ := floorBuild.Invoke(floor); r != 0 {
-					b.Fatalf("floor: %d", r)
-				}
-				theirs = counted()
-				return time.Since(began)
-			})
-			if ours != theirs || ours.Uploads != uint64(len(w.Batches)) {
-				b.Fatalf("other calls than the floor: %+v and %+v", ours, theirs)
-			}
-			for b.Loop() {
-			}
-			bench.Report(b, "restore", times[0])
-			bench.Report(b, "floor", times[1])
-			bench.ReportRatio(b, "over-floor", times[0], times[1])
-		})
-	}
 }
 
 // BenchmarkOwn measures our own time: everything from the artifact to its graphs with a driver that returns at once.
@@ -298,7 +239,7 @@ func BenchmarkOwn(b *testing.B) {
 					spec = a.Spec
 				})
 			}, func() time.Duration {
-				return bench.Processor(func() { buildAll(b, spec) })
+				return bench.Processor(func() { buildAll(b, spec, functionsFor(spec)) })
 			})
 			for b.Loop() {
 			}

@@ -8,16 +8,16 @@
 package main
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"medusa/internal/bench"
 )
 
 // aim is one row of the table of aims: a metric of a benchmark and what it is to be at most.
@@ -46,18 +46,12 @@ var aims = []aim{
 	{"time a node of 10,000,000 over 10,000", "Large", "time-ratio", 1.5, ""},
 }
 
-// result is a line of benchmark output: its metrics by unit.
-type result struct {
-	name    string
-	metrics map[string]float64
-}
-
 func main() {
 	history := flag.String("append", "", "Markdown `file` that gets a section with this run")
 	command := flag.String("command", "make bench", "what made the figures, for the file")
 	commit := flag.String("commit", "", "what was measured, for the file")
 	flag.Parse()
-	results, machine, err := read(os.Stdin, os.Stdout)
+	results, machine, err := bench.ReadResults(os.Stdin, os.Stdout)
 	if err == nil {
 		fmt.Print(report(results))
 		if *history != "" {
@@ -70,51 +64,10 @@ func main() {
 	}
 }
 
-// read parses "BenchmarkName-2  1  12 ns/op  3.4 metric ..." lines and copies everything to out.
-func read(in io.Reader, out io.Writer) (results []result, machine map[string]string, err error) {
-	machine = map[string]string{}
-	s := bufio.NewScanner(in)
-	for s.Scan() {
-		fmt.Fprintln(out, s.Text())
-		if key, value, ok := strings.Cut(s.Text(), ": "); ok && (key == "goos" || key == "goarch" || key == "cpu") {
-			machine[key] = value
-		}
-		words := strings.Fields(s.Text())
-		if len(words) < 4 || !strings.HasPrefix(words[0], "Benchmark") {
-			continue
-		}
-		name := strings.TrimPrefix(words[0], "Benchmark")
-		if cut := strings.LastIndexByte(name, '-'); cut > 0 {
-			if _, err := strconv.Atoi(name[cut+1:]); err == nil {
-				name = name[:cut]
-			}
-		}
-		r := result{name: name, metrics: map[string]float64{}}
-		for i := 2; i+1 < len(words); i += 2 {
-			value, err := strconv.ParseFloat(words[i], 64)
-			if err != nil {
-				return nil, nil, fmt.Errorf("read benchmark %s: %w", name, err)
-			}
-			r.metrics[words[i+1]] = value
-		}
-		results = append(results, r)
-	}
-	return results, machine, s.Err()
-}
-
-func find(results []result, a aim) (float64, bool) {
-	for _, r := range results {
-		if v, ok := r.metrics[a.metric]; ok && r.name == a.benchmark {
-			return v, true
-		}
-	}
-	return 0, false
-}
-
-func report(results []result) string {
+func report(results []bench.Result) string {
 	var b strings.Builder
 	for _, a := range aims {
-		value, ok := find(results, a)
+		value, ok := bench.Find(results, a.benchmark, a.metric)
 		verdict, measured := "short", "nothing"
 		if ok {
 			measured = number(value, a.unit)
@@ -136,14 +89,14 @@ func number(v float64, unit string) string {
 }
 
 // section is one entry of the history.
-func section(now time.Time, command, commit string, machine map[string]string, results []result) string {
+func section(now time.Time, command, commit string, machine map[string]string, results []bench.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n`%s` of %s on %s, %s/%s; driver: a stub (internal/bench/stub), no GPU.\n\n", heading(now), command, commit,
 		machine["cpu"], machine["goos"], machine["goarch"])
 	fmt.Fprintf(&b, "```\n%s```\n\n| benchmark | metric | value |\n|---|---|---|\n", report(results))
 	for _, r := range results {
 		for _, unit := range units(r) {
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", r.name, unit, number(r.metrics[unit], ""))
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", r.Name, unit, number(r.Metrics[unit], ""))
 		}
 	}
 	return b.String()
@@ -175,8 +128,8 @@ func replaceDay(history, entry string) string {
 }
 
 // units lists a result's metrics in order, but for what the testing package adds of its own.
-func units(r result) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.metrics)), func(unit string) bool {
+func units(r bench.Result) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.Metrics)), func(unit string) bool {
 		return unit == "ns/op" || unit == "B/op" || unit == "allocs/op"
 	})
 }

@@ -1,9 +1,10 @@
-/* floor.c: the floor that building graphs is measured against (stub.h). Apart from driver.c, so that no call is inlined. */
+/* floor.c: the floor that building graphs is measured against (stub.h). It is preloaded behind the interposer, and meets the
+ * driver that the process has. */
 #include "stub.h"
 
 #include <stdlib.h>
 
-enum { PARAMS = 10, BUFFER = 96 };
+enum { PARAMS = 20, BUFFER = 160 }; /* at least what any kernel of the workloads takes */
 
 struct node {
 	CUDA_KERNEL_NODE_PARAMS kernel;
@@ -13,7 +14,7 @@ struct node {
 };
 
 struct built {
-	const uint8_t *types;
+	const CUfunction *functions;
 	uint32_t nodes, shape;
 	struct node *node;
 	CUgraphExec exec;
@@ -26,23 +27,23 @@ struct prepared {
 	CUgraphEdgeData *data;
 };
 
-void *floor_prepare(const struct floor_graph *graphs, uint32_t count)
+void *floor_prepare(const struct floor_graph *graphs, uint32_t count, CUdeviceptr memory)
 {
 	struct prepared *p = calloc(1, sizeof *p);
 	p->count = count;
 	p->graphs = calloc(count, sizeof *p->graphs);
 	for (uint32_t i = 0; i < count; i++) {
 		struct built *g = &p->graphs[i];
-		*g = (struct built){.types = graphs[i].types, .nodes = graphs[i].nodes, .shape = graphs[i].shape};
+		*g = (struct built){.functions = graphs[i].functions, .nodes = graphs[i].nodes, .shape = graphs[i].shape};
 		g->node = calloc(g->nodes, sizeof *g->node);
 		p->most = g->nodes > p->most ? g->nodes : p->most;
 		for (uint32_t k = 0; k < g->nodes; k++) {
 			struct node *n = &g->node[k];
 			for (int j = 0; j < PARAMS; j++)
 				n->pointers[j] = n->buffer + 8 * j;
-			n->kernel = (CUDA_KERNEL_NODE_PARAMS){.func = (CUfunction)n, .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
+			n->kernel = (CUDA_KERNEL_NODE_PARAMS){.func = g->functions[k], .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1,
 							      .blockDimX = 128, .blockDimY = 1, .blockDimZ = 1, .kernelParams = n->pointers};
-			n->memset = (CUDA_MEMSET_NODE_PARAMS){.dst = 4096, .elementSize = 4, .width = 1, .height = 1};
+			n->memset = (CUDA_MEMSET_NODE_PARAMS){.dst = memory, .elementSize = 4, .width = 1, .height = 1};
 		}
 	}
 	p->handles = calloc(p->most, sizeof *p->handles);
@@ -54,7 +55,7 @@ static int make_template(struct prepared *p, const struct built *g, CUgraph grap
 {
 	int rc = 0;
 	for (uint32_t k = 0; k < g->nodes && rc == 0; k++) {
-		if (g->types[k] == CU_GRAPH_NODE_TYPE_KERNEL)
+		if (g->functions[k])
 			rc = cuGraphAddKernelNode_v2(&p->handles[k], graph, NULL, 0, &g->node[k].kernel);
 		else
 			rc = cuGraphAddMemsetNode(&p->handles[k], graph, NULL, 0, &g->node[k].memset, ctx);
@@ -66,7 +67,7 @@ static int set_template(struct prepared *p, const struct built *g)
 {
 	int rc = 0;
 	for (uint32_t k = 0; k < g->nodes && rc == 0; k++) {
-		if (g->types[k] == CU_GRAPH_NODE_TYPE_KERNEL)
+		if (g->functions[k])
 			rc = cuGraphKernelNodeSetParams_v2(p->handles[k], &g->node[k].kernel);
 		else
 			rc = cuGraphMemsetNodeSetParams(p->handles[k], &g->node[k].memset);
@@ -99,6 +100,15 @@ int floor_build(void *prepared)
 	for (uint32_t i = 0; i < p->count && rc == 0; i++)
 		if (p->graphs[i].shape == i)
 			rc = build_shape(p, i, ctx);
+	return rc;
+}
+
+int floor_destroy(void *prepared)
+{
+	struct prepared *p = prepared;
+	int rc = 0;
+	for (uint32_t i = p->count; i-- > 0 && rc == 0;)
+		rc = cuGraphExecDestroy(p->graphs[i].exec);
 	return rc;
 }
 

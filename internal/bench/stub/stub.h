@@ -4,6 +4,8 @@
  * Every function returns at once, or spins for the time that stub_costs gave it (Foundry's figures for an H100: 37 us to add
  * a kernel node, 0.4 us to set its parameters, 1 us a node to instantiate). It checks nothing and computes nothing: only time
  * and the number of calls mean anything. Nothing can fail.
+ *
+ * floor_*, in a library of its own, works with any driver.
  */
 #ifndef BENCH_STUB_H
 #define BENCH_STUB_H
@@ -25,17 +27,19 @@ struct stub_counts {
 };
 void stub_count(struct stub_counts *out);
 
-/* One graph of the set that floor_build makes: its nodes' types, and the first graph of the same types. */
+/* One graph of the set that floor_build makes: what each node launches, 0 for a memset, and the first graph of the same types. */
 struct floor_graph {
-	const uint8_t *types;
+	const CUfunction *functions;
 	uint32_t nodes, shape;
 };
 
-/* Puts everything that the calls for these graphs pass into memory. */
-void *floor_prepare(const struct floor_graph *graphs, uint32_t count);
+/* Puts everything that the calls for these graphs pass into memory. Memsets go to memory, launches read nothing. */
+void *floor_prepare(const struct floor_graph *graphs, uint32_t count, CUdeviceptr memory);
 /* The cheapest known sequence of driver calls that makes them: a template per shape, parameters set for each further graph,
  * an instantiation for every graph. Returns 0, or the first CUresult that is not. */
 int floor_build(void *prepared);
+/* Destroys what floor_build made. */
+int floor_destroy(void *prepared);
 void floor_release(void *prepared);
 
 #pragma GCC visibility pop
