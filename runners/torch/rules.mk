@@ -96,6 +96,16 @@ test-torch: torch
 		$(abspath $(TORCH_VENV))/bin/python -m unittest -q test_model test_weights
 	$(TORCH_RUN)
 
+# Records a torch engine, two layers of Llama 2 7B at 35 batch sizes, and measures what compiling its traces takes.
+TORCH_BENCH := build/torch/bench
+.PHONY: bench-torch
+bench-torch: torch
+	rm -rf $(TORCH_BENCH) && mkdir -p $(TORCH_BENCH)/torch-llama2-7b
+	LD_LIBRARY_PATH=$(abspath $(TORCH_LIB)):$(CURDIR)/build/simulated SIMGPU_MACHINE_CODE=no-op HF_HUB_OFFLINE=1 \
+		build/medusa materialize -o $(TORCH_BENCH)/torch.medusa --keep-traces $(TORCH_BENCH)/torch-llama2-7b -- \
+		$(abspath $(TORCH_VENV))/bin/python $(TORCH)/engine.py --preset llama2-7b --layers 2 --vocabulary 2000 --tokens 2 >$(TORCH_BENCH)/materialize.txt
+	$(MAKE) --no-print-directory bench-traces MEDUSA_BENCH_TRACES=$(CURDIR)/$(TORCH_BENCH)/torch-llama2-7b
+
 # All that scripts/gpu-torch needs on a machine with a GPU besides torch: tools, libraries, engine, and the engine's Python
 # packages for the interpreters that such machines have. What comes with torch is left out, and what only transformers' command line
 # and downloads use.
