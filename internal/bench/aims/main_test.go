@@ -39,7 +39,9 @@ func TestAims(t *testing.T) {
 // The history keeps one entry a day, and what comes before the first.
 func TestHistory(t *testing.T) {
 	day := func(d int) time.Time { return time.Date(2026, 11, d, 12, 0, 0, 0, time.UTC) }
-	results := func(v float64) []bench.Result { return []bench.Result{{Name: "First", Metrics: map[string]float64{"first-ms": v}}} }
+	results := func(v float64) []bench.Result {
+		return []bench.Result{{Name: "First", Metrics: map[string]float64{"first-ms": v}}}
+	}
 	entry := func(d int, v float64) string { return section(day(d), "make bench", "abc", nil, results(v)) }
 	history := "# Benchmarks\n\n## History\n\nText.\n"
 	for _, e := range []string{entry(1, 1), entry(2, 2), entry(2, 3), entry(3, 4), entry(3, 5)} {
