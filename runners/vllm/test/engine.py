@@ -16,6 +16,7 @@ import torch
 import vllm
 from vllm import LLM, SamplingParams
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
+from vllm.v1.worker.workspace import current_workspace_manager
 
 WHOLE = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}
 PIECES = {"mode": 3, "backend": "eager", "cudagraph_mode": "FULL_AND_PIECEWISE"}
@@ -219,6 +220,7 @@ def main():
         "start": "restored" if medusa and medusa.use.restored else "native",
         "keys": sorted(str(k) for k in whole_steps(worker.model_runner)),
         "max_tokens": MAX_TOKENS,
+        "workspace": sum(t.numel() for t in current_workspace_manager()._current_workspaces if t is not None),
         "steps": {b: STEPS for b in launches},
         "launches": launches,
         "later": later,

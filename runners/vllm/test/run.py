@@ -134,6 +134,8 @@ class Case(Engine):
             c.differ(self.name, "starts:", native["start"], restored["start"])
         if native["keys"] != restored["keys"] or not native["keys"]:
             c.differ(self.name, "graph keys:", native["keys"], restored["keys"])
+        if native["workspace"] != restored["workspace"]:
+            c.differ(self.name, "bytes of workspace:", native["workspace"], restored["workspace"])
         for start in (native, restored):
             if start["launches"] != start["steps"]:
                 c.differ(self.name, "graph launches:", start["launches"], "decode steps:", start["steps"])
