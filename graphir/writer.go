@@ -17,15 +17,16 @@ type Storage interface {
 	io.ReaderAt
 }
 
-// Writer takes graphs as they are made. A set that is small stays in memory as it is; of a large one there is never more
-// than a group.
+// Writer takes graphs as they are made. A set that is small stays in memory as it is; one that is not is encoded, from the
+// moment on at which that is known.
 type Writer struct {
 	storage  Storage
 	tables   *tables
-	graphs   []Graph // all of them; without nodes and edges where groups have been written
+	graphs   []Graph // all of them; without nodes and edges where they are encoded
 	template []uint32
 	first    int   // of the graphs that are in no group yet
 	bytes    int64 // that they take decoded
+	rows     rowsToWrite
 	groups   []rowGroup
 	end      int64 // of the storage
 	offsets  []int64
@@ -37,7 +38,7 @@ func NewWriter(storage Storage) *Writer {
 	if storage == nil {
 		storage = &memoryStorage{}
 	}
-	return &Writer{storage: storage, tables: newTables()}
+	return &Writer{storage: storage, tables: newTables(), rows: newRows()}
 }
 
 // Add appends a graph. Until Finish, or the next error, its nodes and edges are the writer's.
@@ -52,7 +53,10 @@ func (w *Writer) Add(g *Graph) error {
 		}
 	}
 	w.graphs, w.bytes = append(w.graphs, *g), w.bytes+bytes
-	return nil
+	if len(w.groups) == 0 {
+		return nil
+	}
+	return w.encode(len(w.graphs) - 1)
 }
 
 // bytes is what the graph counts of MaxGroup.
@@ -71,35 +75,52 @@ func (g *Graph) bytes() int64 {
 	return decodedBytes(len(g.Nodes), len(g.Edges), e)
 }
 
-// flush writes all graphs that are in no group yet: as one group, or as several where their values repeat little.
+// rowsToWrite are graphs that are encoded and in no group yet.
+type rowsToWrite struct {
+	pb     *graphpb.RowGroup
+	size   int
+	latest map[uint32]prediction
+}
+
+func newRows() rowsToWrite {
+	return rowsToWrite{&graphpb.RowGroup{}, 0, map[uint32]prediction{}}
+}
+
+// flush writes all graphs that are in no group yet.
 func (w *Writer) flush() error {
-	rows, encoded, latest := &graphpb.RowGroup{}, 0, map[uint32]prediction{}
-	for i := w.first; i < len(w.graphs); i++ {
-		if encoded > maxGroupEncoded/4 {
-			if err := w.write(rows); err != nil {
-				return err
-			}
-			rows, encoded, latest = &graphpb.RowGroup{}, 0, map[uint32]prediction{}
+	for i := len(w.template); i < len(w.graphs); i++ {
+		if err := w.encode(i); err != nil {
+			return err
 		}
-		g := &w.graphs[i]
-		template, err := w.tables.template(g)
-		if err != nil {
-			return fmt.Errorf("encode graph %d: %w", i, err)
-		}
-		row := encodeRow(w.tables.plans[template], g, template, len(rows.Graphs), latest)
-		data, err := proto.MarshalOptions{Deterministic: true}.Marshal(row)
-		if err != nil {
-			return fmt.Errorf("encode graph %d: %w", i, err)
-		}
-		rows.Graphs, encoded = append(rows.Graphs, data), encoded+len(data)
-		for n := range g.Nodes {
-			g.Nodes[n].Pointers(w.refer)
-		}
-		w.template = append(w.template, template)
-		g.Nodes, g.Edges = nil, nil
 	}
 	w.bytes = 0
-	return w.write(rows)
+	return w.write()
+}
+
+// encode makes a row of the next graph. Where values repeat little, those before it become a group of their own.
+func (w *Writer) encode(i int) error {
+	if w.rows.size > maxGroupEncoded/4 {
+		if err := w.write(); err != nil {
+			return err
+		}
+	}
+	g, rows := &w.graphs[i], &w.rows
+	template, err := w.tables.template(g)
+	if err != nil {
+		return fmt.Errorf("encode graph %d: %w", i, err)
+	}
+	row := encodeRow(w.tables.plans[template], g, template, len(rows.pb.Graphs), rows.latest)
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(row)
+	if err != nil {
+		return fmt.Errorf("encode graph %d: %w", i, err)
+	}
+	rows.pb.Graphs, rows.size = append(rows.pb.Graphs, data), rows.size+len(data)
+	for n := range g.Nodes {
+		g.Nodes[n].Pointers(w.refer)
+	}
+	w.template = append(w.template, template)
+	g.Nodes, g.Edges = nil, nil
+	return nil
 }
 
 func (w *Writer) refer(p Pointer) {
@@ -132,8 +153,9 @@ func encodeRow(p *plan, g *Graph, template uint32, index int, before map[uint32]
 	return row
 }
 
-func (w *Writer) write(rows *graphpb.RowGroup) error {
-	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(rows)
+func (w *Writer) write() error {
+	count := len(w.rows.pb.Graphs)
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(w.rows.pb)
 	if err == nil && len(data) > maxGroupEncoded {
 		err = fmt.Errorf("%d bytes (at most %d)", len(data), maxGroupEncoded)
 	}
@@ -143,9 +165,9 @@ func (w *Writer) write(rows *graphpb.RowGroup) error {
 	if err != nil {
 		return fmt.Errorf("write row group %d: %w", len(w.groups), err)
 	}
-	w.groups = append(w.groups, rowGroup{w.first, len(rows.Graphs), len(data), sha256.Sum256(data)})
+	w.groups = append(w.groups, rowGroup{w.first, count, len(data), sha256.Sum256(data)})
 	w.offsets = append(w.offsets, w.end)
-	w.first, w.end = w.first+len(rows.Graphs), w.end+int64(len(data))
+	w.first, w.end, w.rows = w.first+count, w.end+int64(len(data)), newRows()
 	return nil
 }
 
