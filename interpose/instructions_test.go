@@ -15,7 +15,7 @@ var instructions = []struct {
 	most     float64
 }{
 	{"cuLaunchKernel", 1, 45},
-	{"cuMemAlloc+cuMemFree", 2, 492},
+	{"cuMemAlloc+cuMemFree", 2, 404},
 	{"cuEventCreate+cuEventDestroy", 2, 263},
 	{"cuGraphKernelNodeSetParams", 1, 25},
 	{"cuGraphInstantiate+cuGraphExecDestroy", 2, 173},

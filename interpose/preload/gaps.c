@@ -136,7 +136,7 @@ static void make_some(struct gap_source from, size_t bytes)
 		make(from, size);
 }
 
-void gaps_before(struct gap_source from, size_t bytes)
+void gaps_make(struct gap_source from, size_t bytes)
 {
 	/* Inside a capture a gap could invalidate what the process itself does not. */
 	if (!capture_active())

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core.h"
 #include "cuda.h"
 
 /* What the caller is about to ask the driver for: gaps in its place are asked for likewise. */
@@ -20,8 +21,13 @@ struct gap_source {
 	CUstream stream;
 };
 
-/* Before an allocation of the given size. */
-void gaps_before(struct gap_source from, size_t bytes);
+/* Before an allocation of the given size. Where nothing is recorded, that is not worth a call. */
+void gaps_make(struct gap_source from, size_t bytes);
+static inline void gaps_before(struct gap_source from, size_t bytes)
+{
+	if (core_mode() == MODE_RECORD)
+		gaps_make(from, bytes);
+}
 /* After one that succeeded, for the next. While streams are captured, this is the moment: what the driver has just allowed
  * the process it allows again, where a call before it could have invalidated a capture. */
 void gaps_after(struct gap_source from, size_t bytes);

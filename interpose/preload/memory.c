@@ -61,6 +61,8 @@ static CUresult check_free(uint64_t freed, const char *call, CUresult rc)
 /* Allocates once more while what the driver gave touches a neighbour, in a recording that moves memory apart. */
 #define MOVE_APART(from, ptr, bytes, again) \
 	do { \
+		if (core_mode() != MODE_RECORD) \
+			break; \
 		for (int tries = 0; tries < GAPS_TRIES && rc == CUDA_SUCCESS && gaps_keep(from, (uintptr_t)*(ptr), bytes); tries++) \
 			if ((again) != CUDA_SUCCESS) { \
 				*(ptr) = (__typeof__(*(ptr)))(uintptr_t)gaps_return(from); \
