@@ -14,7 +14,8 @@ struct handle {
 	void *workspace;
 	size_t workspace_bytes;
 	int math, pointer_mode;
-	uint64_t *cleared; /* workspaces */
+	uint64_t given;    /* the last workspace that was */
+	uint64_t *cleared; /* workspaces whose semaphores are */
 	size_t n_cleared;
 };
 
@@ -37,11 +38,17 @@ EXPORT int cublasDestroy_v2(struct handle *h)
 	return BLAS_SUCCESS;
 }
 
-/* As documented, a new stream takes the user's workspace away. */
+/*
+ * As documented, a new stream takes the user's workspace away. Where none is given before the next, the user keeps it to himself
+ * between products, as torch from 2.15 on does while it captures: anything may be in it when it comes again.
+ */
 EXPORT int cublasSetStream_v2(struct handle *h, void *stream)
 {
 	if (!h)
 		return BLAS_NOT_INITIALIZED;
+	for (size_t i = 0; !h->workspace && i < h->n_cleared; i++)
+		if (h->cleared[i] == h->given)
+			h->cleared[i] = h->cleared[--h->n_cleared];
 	h->stream = stream;
 	h->workspace = NULL;
 	h->workspace_bytes = 0;
@@ -53,6 +60,7 @@ EXPORT int cublasSetWorkspace_v2(struct handle *h, void *workspace, size_t bytes
 	if (!h)
 		return BLAS_NOT_INITIALIZED;
 	h->workspace = workspace;
+	h->given = (uintptr_t)workspace;
 	h->workspace_bytes = bytes;
 	return BLAS_SUCCESS;
 }
@@ -76,8 +84,8 @@ PROPERTY(MathMode, math)
 PROPERTY(PointerMode_v2, pointer_mode)
 
 /*
- * A workspace is the library's for as long as the handle lives: its semaphores are cleared when it is first used, and every
- * kernel leaves them so. A graph that was captured later has no part in that: what makes it work is memory.
+ * A workspace is the library's until it is taken back: its semaphores are cleared when it is first used, and every kernel
+ * leaves them so. A graph that was captured later has no part in that: what makes it work is memory.
  */
 static int clear_once(struct handle *h, const struct product *p)
 {
