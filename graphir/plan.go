@@ -182,7 +182,7 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	if i := p.padded(c.words); i >= 0 {
 		return nil, fmt.Errorf("node %d: %w", i, errPadding)
 	}
-	littleEndian(in.params, c.words)
+	copy(in.params, bytesOf(c.words))
 	grid, block := c.grid, c.block
 	for i, shared := range c.shared {
 		k := &in.kernels[i]
@@ -241,9 +241,9 @@ func (p *plan) padded(words []uint32) int {
 	return -1
 }
 
-// littleEndian writes words as bytes. That is how every machine with a GPU has them in memory, and a parameter buffer too.
-func littleEndian(to []byte, words []uint32) {
-	copy(to, unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words)))
+// bytesOf is the memory of words, little-endian: every machine with a GPU has them so, and a parameter buffer is that memory.
+func bytesOf(words []uint32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
 }
 
 // copies fills in memset and memcpy nodes. It returns the first that has a value beyond its field, or -1.
@@ -274,9 +274,7 @@ func (p *plan) collect(nodes []Node) *columns {
 			copy(c.grid[perLaunch*n.at.launches:], k.Grid[:])
 			copy(c.block[perLaunch*n.at.launches:], k.Block[:])
 			c.shared[n.at.launches] = k.SharedBytes
-			for b, value := range k.Params {
-				c.words[n.at.words+b/4] |= uint32(value) << (8 * (b % 4))
-			}
+			copy(bytesOf(c.words[n.at.words:]), k.Params)
 			for f := range k.Fixups {
 				c.fixupAlloc[n.at.fixups+f] = k.Fixups[f].Pointer.Alloc
 				c.fixupOffset[n.at.fixups+f] = k.Fixups[f].Pointer.Offset

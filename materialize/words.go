@@ -98,6 +98,9 @@ func describe(ps []graphir.Pointer) string {
 // is one such byte.
 func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup, pad func(off, size uint32, e *WordError)) ([]graphir.Fixup, *WordError) {
 	end := off + size
+	if size < 8 && bytes.Equal(a[off:end], b[off:end]) {
+		return fixups, nil // most parameters
+	}
 	presumed := func(o, n uint32, e *WordError) bool {
 		if !e.Unwritten || !p.mayHoldPadding(a, b, off, size) {
 			return false
