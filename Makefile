@@ -43,7 +43,7 @@ demo:
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
 test: all simgpu-test interpose-test blas-test vllm-test
-	command -v valgrind >/dev/null || echo "valgrind is not installed: instructions of hooked calls are not counted" >&2
+	command -v valgrind >/dev/null || echo "valgrind is not installed: instructions are not counted" >&2
 	CGO_ENABLED=1 $(GO) test -race ./...
 	scripts/fuzz 3s
 

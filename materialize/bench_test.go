@@ -147,7 +147,9 @@ func BenchmarkRecorded(b *testing.B) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
+	processor := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime() // of all its runs
 	reportGraphs(b, reportCompile(b, dir))
+	b.ReportMetric(processor.Seconds(), "all-runs-cpu-s")
 	_, whole := graphPart(b, filepath.Join(dir, "a.medusa"))
 	b.ReportMetric(float64(whole.Median())/1e6, "read-ms")
 }

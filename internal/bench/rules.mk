@@ -20,10 +20,10 @@ BENCH_RESTORE = cd restore && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_interpose
 	MEDUSA_MODE=replay $(CURDIR)/build/bench/restore.test -test.run '^$$' -test.bench . -test.benchtime 1x
 
 # Without the race detector, whatever the tests that ask for it run under. Go knows what it is made of.
-.PHONY: bench build/bench/restore.test
-build/bench/restore.test:
+.PHONY: bench build/bench/restore.test build/bench/materialize.test
+build/bench/restore.test build/bench/materialize.test: build/bench/%.test:
 	@mkdir -p $(@D)
-	$(GO) test -c -o $@ ./restore
+	$(GO) test -c -o $@ ./$*
 
 bench: lib bin build/stub/libcuda.so.1 build/stub/libfloor.so build/stub/calls build/bench/restore.test
 	$(BENCH_RESTORE) >$(CURDIR)/build/bench/new.txt
