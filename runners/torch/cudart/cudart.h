@@ -169,6 +169,10 @@ int device_current(void);
 /* Notes a failure for cudaGetLastError and returns it. */
 cudaError_t result(cudaError_t r);
 
+/* stack.c: called where callers are about to build parameters, and for each allocation. */
+void stack_prepare(void);
+void stack_allocated(CUdeviceptr p);
+
 /* return CALL(cuX, args): the driver's cuX, or the error of a driver that has none. */
 #define CALL(name, ...) result(driver.name ? (cudaError_t)driver.name(__VA_ARGS__) : cudaErrorCallRequiresNewerDriver)
 #define NEED_DRIVER() do { cudaError_t e_ = driver_ready(); if (e_) return result(e_); } while (0)

@@ -8,8 +8,6 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 struct driver driver;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -25,25 +23,11 @@ cudaError_t result(cudaError_t r)
 	return r;
 }
 
-/* With CUDART_CLEAN_STACK set, what the caller builds next on its stack holds nothing of earlier calls. The bytes of a struct
- * of parameters that nobody writes are zero in such a process: a comparison learns from it which these are. */
-static __attribute__((noinline)) void clean_stack(void)
-{
-	static _Atomic int wanted; /* 1: no, 2: yes */
-	char room[1 << 16];
-	if (!wanted)
-		wanted = getenv("CUDART_CLEAN_STACK") ? 2 : 1;
-	if (wanted == 1)
-		return;
-	memset(room, 0, sizeof(room));
-	__asm__ volatile("" : : "r"(room) : "memory");
-}
-
 EXPORT cudaError_t cudaGetLastError(void)
 {
 	cudaError_t r = last;
 	last = cudaSuccess;
-	clean_stack();
+	stack_prepare();
 	return r;
 }
 
@@ -125,7 +109,7 @@ EXPORT cudaError_t cudaGetDevice(int *dev)
 	if (!dev)
 		return result(cudaErrorInvalidValue);
 	*dev = device;
-	clean_stack();
+	stack_prepare();
 	return cudaSuccess;
 }
 

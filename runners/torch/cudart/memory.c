@@ -25,7 +25,10 @@ EXPORT cudaError_t cudaMalloc(void **p, size_t bytes)
 	if (!p)
 		return result(cudaErrorInvalidValue);
 	*p = NULL;
-	return bytes ? CALL(cuMemAlloc, (CUdeviceptr *)p, bytes) : cudaSuccess;
+	cudaError_t r = bytes ? CALL(cuMemAlloc, (CUdeviceptr *)p, bytes) : cudaSuccess;
+	if (*p)
+		stack_allocated(address(*p));
+	return r;
 }
 
 EXPORT cudaError_t cudaFree(void *p)

@@ -42,6 +42,9 @@ EXPORT int nvmlInit_v2(void)
 	return ready ? NVML_SUCCESS : NVML_DRIVER_NOT_LOADED;
 }
 
+/* By this name torch counts devices, without a call of the runtime, after which it would refuse to work in a forked process. */
+EXPORT int nvmlInit(void) { return nvmlInit_v2(); }
+
 EXPORT int nvmlInitWithFlags(unsigned int flags)
 {
 	(void)flags; /* whether to look for devices: the driver has done so */

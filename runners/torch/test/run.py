@@ -63,7 +63,7 @@ class Runs:
             **self.env,
         )
         if name == "native":
-            env["CUDART_CLEAN_STACK"] = "1"  # what leads nowhere in this process is no pointer in any
+            env["CUDART_STACK"] = "clean"  # what leads nowhere in this process is no pointer in any
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{self.args.title}: {name}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
