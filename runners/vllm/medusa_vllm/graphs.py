@@ -75,7 +75,11 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self._capture_descs = whole
 
     def prepare(self):
-        """Before verifying runs compare: of the two, only one has captured, and so written the output."""
+        """Before verifying runs compare: of the two, only one has captured, and so written the output and what attention backends
+        keep of the last step. Both run the same step, without graphs."""
+        captured, self._graphs_captured = self._graphs_captured, False
+        self.runner._dummy_run(len(self.hidden_states), uniform_decode=True)
+        self._graphs_captured = captured
         one_token_each(self.runner)
         self.hidden_states.zero_()
 
