@@ -5,17 +5,19 @@ start that should be native is not, gives no or another reason, launches anythin
 longer than it may.
 """
 
+import concurrent.futures
 import dataclasses
 import json
 import os
 import shutil
 import sys
 
-from run import HERE, Case, arguments, stop
+from run import AT_ONCE, HERE, Case, arguments, stop
 
 LIMIT = 100.0  # milliseconds that Medusa's own spans may take
 # torch's own workspace for cuBLAS on this device has 32 MiB, which an artifact holds. Reading that is a matter of disks.
 WORKSPACE = ":4096:1"
+V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # the runner that knows draft models
 
 
 @dataclasses.dataclass
@@ -50,6 +52,11 @@ def another_version(case, artifact):
     return {"PYTHONPATH": folder}
 
 
+def fail(call):
+    """A call of the driver fails: SIMGPU_FAIL of runners/simgpu."""
+    return lambda case, artifact: {"SIMGPU_FAIL": call}
+
+
 def checkpoint(case):
     """The same configuration with weight files, which dummy weights do not read."""
     folder = case.path("checkpoint")
@@ -75,10 +82,12 @@ def faults(case):
         Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 16)),
         Fault("another batch limit", "incompatible", "engine.args", argument("max_num_batched_tokens", 256)),
         Fault("LoRA", "unsupported", "LoRA", [*argument("enable_lora", True), "--no-requests"]),
-        Fault("speculative decoding", "unsupported", "V1 model runner", [*argument("speculative_config", spec), "--no-requests"]),
+        Fault("speculative decoding", "unsupported", "speculative", [*argument("speculative_config", spec), "--no-requests"], V1),
         Fault("eager", "unsupported", "enforce_eager", argument("enforce_eager", True)),
         Fault("sleep mode", "unsupported", "sleep", [*argument("enable_sleep_mode", True), "--no-requests"]),
         Fault("another set of graphs", "engine", "vLLM would capture", ["--other-keys"], late=True),
+        Fault("driver failure", "driver_error", "cuGraphInstantiate", spoil=fail("cuGraphInstantiateWithFlags:2:2"), late=True),
+        Fault("plug-in switched off", "no_session", "without a session", spoil=lambda case, artifact: {"VLLM_PLUGINS": ""}),
     ]
 
 
@@ -94,8 +103,8 @@ def launches(case, step, late):
 
 
 class Test:
-    def __init__(self, case):
-        self.case, self.wrong, self.stock, self.longest = case, [], {}, 0.0
+    def __init__(self, case, pool):
+        self.case, self.pool, self.wrong, self.stock, self.milliseconds = case, pool, [], {}, [0.0]
 
     def expect(self, what, good, *seen):
         if not good:
@@ -103,12 +112,24 @@ class Test:
             print("difference:", self.wrong[-1][:2000], flush=True)
 
     def native(self, f):
-        """The stock start with the same arguments. Several faults share one."""
+        """The stock start with the same arguments: its step, and what will come of it. Several faults share one."""
         key = json.dumps([f.extra, f.variables])
         if key not in self.stock:
             step = f"stock-{len(self.stock)}"
-            self.stock[key] = step, self.case.start(step, extra=f.extra, PYTHONPATH="", **f.variables)
+            self.stock[key] = step, self.pool.submit(self.case.start, step, extra=f.extra, PYTHONPATH="", **f.variables)
         return self.stock[key]
+
+    def run_all(self, found, artifact):
+        """What is asked for first is started first: nothing waits for a start that waits for a place."""
+        for f in found:
+            self.native(f)
+        steps = [self.pool.submit(self.run, f, artifact) for f in found]
+        steps.append(self.pool.submit(too_little_memory, self.case, artifact))
+        steps += [self.pool.submit(self.after_ready, how, artifact) for how in ("sleep", "reload")]
+        steps.append(self.pool.submit(self.device_lost, artifact))
+        for step in steps:
+            step.result()
+        return len(steps)
 
     def run(self, f, artifact):
         step = f.name.replace(" ", "-")
@@ -116,6 +137,7 @@ class Test:
         shutil.copy(artifact, copy)
         more = f.spoil(self.case, copy) if f.spoil else None
         stock, native = self.native(f)
+        native = native.result()
         before = [self.case.medusa, "restore", "--status", status, copy, "--"]
         started = self.case.start(step, before, f.extra, **f.variables, **(more or {}))
         with open(self.case.path(step + ".output"), encoding="utf-8") as out:
@@ -124,16 +146,19 @@ class Test:
         self.expect(f"{f.name}: start:", started["start"] == "native", started["start"])
         self.expect(f"{f.name}: graph keys:", started["keys"] == native["keys"], started["keys"], native["keys"])
         self.expect(f"{f.name}: graph launches:", started["launches"] == native["launches"], started["launches"])
-        here, there = (launches(self.case, s, f.late) for s in (step, stock))
-        at = next((i for i, pair in enumerate(zip(here, there)) if pair[0] != pair[1]), min(len(here), len(there)))
-        self.expect(f"{f.name}: launches from {at}:", here == there and here, len(here), len(there), here[at : at + 2], there[at : at + 2])
+        self.launched(f.name, step, stock, f.late)
         self.status(f, status)
+
+    def launched(self, name, step, stock, late=False):
+        here, there = (launches(self.case, s, late) for s in (step, stock))
+        at = next((i for i, pair in enumerate(zip(here, there)) if pair[0] != pair[1]), min(len(here), len(there)))
+        self.expect(f"{name}: launches from {at}:", here == there and here, len(here), len(there), here[at : at + 2], there[at : at + 2])
 
     def status(self, f, path):
         with open(path, encoding="utf-8") as out:
             status = json.load(out)
         self.expect(f"{f.name}: status:", (status["status"], status["reason"]) == ("native", f.code), status["status"], status["reason"])
-        self.longest = max(self.longest, status["milliseconds"])
+        self.milliseconds.append(status["milliseconds"])
         self.expect(f"{f.name}: milliseconds:", status["milliseconds"] <= LIMIT, status["milliseconds"], status["spans"])
         phases = [p["name"] for p in status["phases"] or ()]
         self.expect(f"{f.name}: phases:", len(phases) == len(set(phases)), phases)
@@ -148,6 +173,25 @@ class Test:
         self.expect(f"{how}: launches before:", started["launches"] == started["steps"], started["launches"])
         self.expect(f"{how}: launches after:", started["later"] and not any(started["later"].values()), started["later"])
 
+    def device_lost(self, artifact):
+        """A restored graph fails for good after `ready`: the process ends, and another starts natively, as stock vLLM."""
+        step, status = "device-lost", self.case.path("device-lost.json")
+        copy = self.case.path(step + ".medusa")
+        shutil.copy(artifact, copy)
+        before = [self.case.medusa, "restore", "--status", status, copy, "--"]
+        lost = {"SIMGPU_FAIL": "cuGraphLaunch:5:700", "SIMGPU_FAIL_ONCE": self.case.path("device-lost.failed")}
+        stock, native = self.native(Fault(step, "", ""))
+        native = native.result()
+        started = self.case.start(step, before, **lost)
+        with open(self.case.path(step + ".output"), encoding="utf-8") as out:
+            lines = [line for line in out if line.startswith("medusa: ")]
+        self.expect(f"{step}: lines:", len(lines) == 2 and "only a new process" in lines[0] and "native start" in lines[1], lines)
+        with open(status, encoding="utf-8") as out:
+            self.expect(f"{step}: status:", json.load(out)["status"] == "sticky")
+        self.expect(f"{step}: artifact:", os.path.exists(copy + ".aside") and not os.path.exists(copy))
+        self.expect(f"{step}: start:", (started["start"], started["launches"]) == ("native", native["launches"]), started)
+        self.launched(step, step, stock)
+
 
 def too_little_memory(case, artifact):
     """vLLM itself does not start where others have the memory that it is to take, and says so in either case."""
@@ -160,18 +204,15 @@ def main():
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = WORKSPACE
     case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "faults")
     case.command = case.plain
-    artifact, test = case.materialize(), Test(case)
-    found = faults(case)
-    for f in found:
-        test.run(f, artifact)
-    too_little_memory(case, artifact)
-    for how in ("sleep", "reload"):
-        test.after_ready(how, artifact)
+    artifact, found = case.materialize(), faults(case)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        test = Test(case, pool)
+        count = test.run_all(found, artifact)
     if test.wrong:
         stop(f"{len(test.wrong)} differences")
-    print(f"test-vllm-faults: PASS device=simulated faults={len(found) + 3} native={len(found)} longest_ms={test.longest:.1f} differences=0")
+    longest = max(test.milliseconds)
+    print(f"test-vllm-faults: PASS device=simulated faults={count} native={len(found)} longest_ms={longest:.1f} differences=0")
 
 
 if __name__ == "__main__":
     main()
-    sys.exit(0)

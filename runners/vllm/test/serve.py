@@ -44,23 +44,29 @@ class Server(Engine):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
             return answer.read().decode()
 
-    def serve(self, step, artifact, *extra):
-        """Starts the server, reads its metrics once it is healthy, and stops it: status, metrics, and what Medusa said."""
+    def serve(self, step, artifact, *extra, **variables):
+        """Starts the server, reads status and metrics once it is healthy, and stops it: status, metrics, and what Medusa said."""
         status, output = self.path(step + ".json"), self.path(step + ".output")
         command = [self.medusa, "restore", "--status", status, artifact, "--", *self.command, *extra]
         with open(output, "w", encoding="utf-8") as out:
-            server = subprocess.Popen(command, env=self.environment(step), stdout=out, stderr=out)
+            server = subprocess.Popen(command, env=self.environment(step) | variables, stdout=out, stderr=out)
         try:
             self.wait(step, server)
-            metrics = self.get("/metrics")
+            metrics, told = self.get("/metrics"), self.status(status)
         finally:
             server.terminate()
             server.wait(60)
         with open(output, encoding="utf-8") as out:
             lines = [line for line in out if "medusa: " in line]
-        with open(status, encoding="utf-8") as f:
-            print(f"test-vllm-serve: {step}: done", flush=True)
-            return json.load(f), [line for line in metrics.splitlines() if line.startswith("medusa_")], lines
+        print(f"test-vllm-serve: {step}: done", flush=True)
+        return told, [line for line in metrics.splitlines() if line.startswith("medusa_")], lines
+
+    @staticmethod
+    def status(path):
+        if not os.path.exists(path):
+            return {"status": "none", "reason": ""}
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
 
     def wait(self, step, server):
         end = time.monotonic() + SECONDS
@@ -85,7 +91,7 @@ def main():
     artifact = server.materialize()
 
     status, metrics, lines = server.serve("restored", artifact)
-    check("restored server: status", (status["status"], status["graphs"]) == ("restored", GRAPHS), status)
+    check("restored server: status", (status["status"], status.get("graphs")) == ("restored", GRAPHS), status)
     check("restored server: metrics", 'medusa_starts_total{reason="",status="restored"} 1.0' in metrics, metrics)
     check("restored server: metrics", f"medusa_graphs {float(GRAPHS)}" in metrics, metrics)
     check("restored server: lines", not lines, lines)
@@ -98,13 +104,20 @@ def main():
     check("native server: metrics", 'medusa_starts_total{reason="unsupported",status="native"} 1.0' in metrics, metrics)
     check("native server: lines", len(lines) == 1 and "enforce_eager" in lines[0], lines)
 
-    path = server.path("offline.json")
+    status, metrics, lines = server.serve("switched-off", artifact, VLLM_PLUGINS="")
+    check("server without the plug-in: status", (status["status"], status["reason"]) == ("native", "no_session"), status)
+    check("server without the plug-in: metrics", not metrics, metrics)
+    check("server without the plug-in: lines", len(lines) == 1 and "without a session" in lines[0], lines)
+
     engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), MODEL, "--engine-process"]
-    server.run("offline", [server.medusa, "restore", "--status", path, artifact, "--", *engine])
-    with open(path, encoding="utf-8") as f:
-        status = json.load(f)
-    check("offline engine: status", (status["status"], status["graphs"]) == ("restored", GRAPHS), status)
-    print(f"test-vllm-serve: PASS device=simulated status=restored graphs={GRAPHS} starts=3")
+    methods = "fork", "spawn"
+    for method in methods:
+        path = server.path(method + ".json")
+        command = [server.medusa, "restore", "--status", path, artifact, "--", *engine]
+        server.run("offline, engine process by " + method, command, VLLM_WORKER_MULTIPROC_METHOD=method)
+        status = server.status(path)
+        check(f"offline engine by {method}: status", (status["status"], status.get("graphs")) == ("restored", GRAPHS), status)
+    print(f"test-vllm-serve: PASS device=simulated status=restored graphs={GRAPHS} starts={3 + len(methods)}")
 
 
 if __name__ == "__main__":
