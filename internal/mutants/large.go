@@ -47,6 +47,18 @@ var large = []mutant{
 		"if (!f->spare && f->held + CHUNK_LIMIT > MOST_HELD) {", "if (!f->spare && f->held > 0) {",
 		"./interpose", "TestSlowDisk",
 	}, {
+		"memory that was laid out for another template", "graphir/plan.go",
+		"if in.plan != p {", "if in.plan == nil {",
+		"./graphir", "TestRows",
+	}, {
+		"columns that held another graph", "graphir/decode_graph.go",
+		"\t\tc.clear()\n", "",
+		"./graphir", "Test.*RoundTrip|TestDecode",
+	}, {
+		"columns that another graph is predicted by", "graphir/decode_graph.go",
+		"if lastUse[i] == i {", "if lastUse[i] >= i {",
+		"./graphir", "Test.*RoundTrip|TestDecode",
+	}, {
 		"what stands behind a removed key moves up", "interpose/preload/table.c",
 		"\t\t\thole = i;\n", "\t\t\t(void)i;\n",
 		"./interpose", "TestMap$",
