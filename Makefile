@@ -1,6 +1,7 @@
 # make          everything below build/
 # make demo     the main job, on the simulated GPU (DEVICE=cuda: on a real one)
 # make test     all tests; needs no GPU
+# make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 # make programs random programs, restored and compared (N=10000 SEED=7)
 # make faults   every driver call of a restored start fails once
 # make test-oci artifacts against a real registry (Debian's docker-registry)
