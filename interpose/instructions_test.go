@@ -15,8 +15,8 @@ var instructions = []struct {
 	most     float64
 }{
 	{"cuLaunchKernel", 1, 45},
-	{"cuMemAlloc+cuMemFree", 2, 404},
-	{"cuEventCreate+cuEventDestroy", 2, 263},
+	{"cuMemAlloc+cuMemFree", 2, 373},
+	{"cuEventCreate+cuEventDestroy", 2, 253},
 	{"cuGraphKernelNodeSetParams", 1, 25},
 	{"cuGraphInstantiate+cuGraphExecDestroy", 2, 173},
 }

@@ -8,12 +8,10 @@
 
 #define EMPTY 0
 
-bool table_grow(void **items, size_t *cap, size_t n, size_t size)
+bool table_enlarge(void **items, size_t *cap, size_t n, size_t size)
 {
 	size_t more = *cap ? *cap : 64;
 	void *p;
-	if (n <= *cap)
-		return true;
 	while (more < n)
 		more *= 2;
 	p = realloc(*items, more * size);

@@ -11,7 +11,11 @@
 #include <stdint.h>
 
 /* Makes room for at least n items of the given size at *items. */
-bool table_grow(void **items, size_t *cap, size_t n, size_t size);
+bool table_enlarge(void **items, size_t *cap, size_t n, size_t size);
+static inline bool table_grow(void **items, size_t *cap, size_t n, size_t size)
+{
+	return n <= *cap || table_enlarge(items, cap, n, size);
+}
 
 /* Handles and addresses are never 0, which marks an empty place. */
 struct map {
