@@ -66,5 +66,9 @@ var large = []mutant{
 		"the recorder syncs nothing", "interpose/preload/trace_file.c",
 		"\treturn write_all(fd, data, len);", "\treturn write_all(fd, data, len) ? 1 : fdatasync(fd);",
 		"./interpose", "TestSlowDisk",
+	}, {
+		"saved contents in order", "materialize/saved.go",
+		"cmp.Or(cmp.Compare(x.alloc, y.alloc), cmp.Compare(x.offset, y.offset))", "cmp.Compare(x.alloc, y.alloc)",
+		"./materialize", "TestContentsStayInAFile",
 	},
 }

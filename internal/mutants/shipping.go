@@ -78,5 +78,9 @@ var shipping = []mutant{
 		"end at the identity", "interpose/preload/marks.c",
 		"if (atomic_load(&identified) && ", "if (!atomic_load(&identified) && ",
 		"./interpose", "TestEndAtIdentity",
+	}, {
+		"how a kernel was found", "restore/found.go",
+		"how := r.copies[module]", "how := r.copies[module+1]",
+		"./internal/e2e", "TestKernelsFromImages",
 	},
 }
