@@ -21,7 +21,7 @@ func TestCompileInstructions(t *testing.T) {
 	}
 	testenv.Build(t, "build/bench/materialize.test")
 	count := func(dir string) int64 {
-		env := testenv.Simulated(t, compileVariable+"="+dir, "GOGC=off", "GODEBUG=asyncpreemptoff=1")
+		env := testenv.Simulated(t, compileVariable+"="+dir, "GOGC=off", "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1")
 		return testenv.Instructions(t, env, testenv.Path(t, "build", "bench", "materialize.test"))
 	}
 	w, dir := bench.Paper()[1], t.TempDir()

@@ -35,7 +35,7 @@ func TestOwnInstructions(t *testing.T) {
 	for _, f := range ownInstructions {
 		t.Run(f.workload.Name, func(t *testing.T) {
 			env := append(testenv.Simulated(t, againVariable+"="+artifactOf(t, f.workload), "MEDUSA_MODE=replay", "GOGC=off",
-				"GODEBUG=asyncpreemptoff=1", "LD_PRELOAD="+testenv.Path(t, "build", "lib", "libmedusa_interpose.so")),
+				"GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", "LD_PRELOAD="+testenv.Path(t, "build", "lib", "libmedusa_interpose.so")),
 				"LD_LIBRARY_PATH="+testenv.Path(t, "build", "stub"))
 			count := func(rounds int) int64 {
 				return testenv.Instructions(t, env, testenv.Path(t, "build", "bench", "restore.test"), "-test.run", "^$", "-test.bench", "Again$",

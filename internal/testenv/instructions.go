@@ -11,7 +11,7 @@ import (
 
 // Instructions runs a program under callgrind, and returns how many instructions it took: of all its threads, in user space.
 // The test is skipped without valgrind. A program in Go needs GODEBUG=asyncpreemptoff=1, since callgrind of version 3.19 ends
-// at a signal inside a system call, and GOGC=off for counts that agree from run to run.
+// at a signal inside a system call, and GOGC=off and GOMAXPROCS=1 for counts that agree from run to run.
 func Instructions(t testing.TB, env []string, argv ...string) int64 {
 	t.Helper()
 	if _, err := exec.LookPath("valgrind"); err != nil {
