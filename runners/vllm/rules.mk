@@ -25,7 +25,7 @@ vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 test-vllm: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
-# Whatever keeps a start from being restored; twenty-five more starts.
+# Whatever keeps a start from being restored; some forty starts.
 test-vllm-faults: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/faults.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 

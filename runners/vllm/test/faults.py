@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 
-from run import AT_ONCE, HERE, Case, arguments, stop
+from run import HERE, Case, arguments, stop
 
 LIMIT = 100.0  # milliseconds that Medusa's own spans may take
 # torch's own workspace for cuBLAS on this device has 32 MiB, which an artifact holds. Reading that is a matter of disks.
@@ -205,7 +205,7 @@ def main():
     case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "faults")
     case.command = case.plain
     artifact, found = case.materialize(), faults(case)
-    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+    with concurrent.futures.ThreadPoolExecutor(case.args.at_once) as pool:
         test = Test(case, pool)
         count = test.run_all(found, artifact)
     if test.wrong:

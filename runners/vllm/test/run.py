@@ -19,7 +19,6 @@ sys.path.insert(0, os.path.join(TORCH, "test"))
 from compare import Comparison, read  # noqa: E402
 
 SECONDS = 900  # for each start of the engine, of which materialize makes five
-AT_ONCE = 2  # starts that do not depend on each other; each takes a processor, most of it for imports, and 1.5 GB
 
 
 def arguments():
@@ -28,6 +27,7 @@ def arguments():
     p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
     p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
+    p.add_argument("--at-once", type=int, default=2, help="starts that may run side by side; each takes a processor and 1.5 GB")
     p.add_argument("--models", default="llama,qwen3,mistral,qwen2-moe")
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
@@ -131,11 +131,12 @@ class Case(Engine):
             for _, facts in self.log(step)
         )
 
-    def compare(self, c):
-        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-            native, artifact = pool.submit(self.start, "native"), pool.submit(self.materialize)
-            native, artifact = native.result(), artifact.result()
-        restored = self.start("restored", [self.medusa, "restore", "--strict", artifact, "--"])
+    def starts(self):
+        """What the native and the restored start printed."""
+        native, artifact = self.start("native"), self.materialize()
+        return native, self.start("restored", [self.medusa, "restore", "--strict", artifact, "--"])
+
+    def compare(self, c, native, restored):
         if (native["start"], restored["start"]) != ("native", "restored"):
             c.differ(self.name, "starts:", native["start"], restored["start"])
         if native["keys"] != restored["keys"] or not native["keys"]:
@@ -159,7 +160,6 @@ class Case(Engine):
         c.forward, c.backward = {}, {}
         c.run([self.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], self.graphs("restore"))
         print(f"test-vllm: {self.name}: compared: {c.graphs} graphs and {len(c.differences)} differences so far", flush=True)
-        return restored
 
 
 def main():
@@ -168,8 +168,10 @@ def main():
     c = Comparison()
     first = models[0], backends[0], runners[0]
     others = [(models[0], b, runners[0]) for b in backends[1:]] + [(models[0], backends[0], r) for r in runners[1:]]
-    for case in [first, *others, *((m, *first[1:]) for m in models[1:])]:
-        restored = Case(args, *case).compare(c)
+    cases = [Case(args, *case) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
+    with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
+        for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
+            case.compare(c, native, restored)
     for d in c.differences[:20]:
         print("difference:", d)
     print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten} third_party_kernels={c.third_party}")
