@@ -17,7 +17,7 @@ from run import HERE, Case, arguments, stop
 LIMIT = 100.0  # milliseconds that Medusa's own spans may take
 # torch's own workspace for cuBLAS on this device has 32 MiB, which an artifact holds. Reading that is a matter of disks.
 WORKSPACE = ":4096:1"
-V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # the runner that knows draft models
+V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # vLLM's own choice for these
 
 
 @dataclasses.dataclass
@@ -81,7 +81,7 @@ def faults(case):
         Fault("another checkpoint", "incompatible", "model.checkpoint", argument("model", checkpoint(case))),
         Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 16)),
         Fault("another batch limit", "incompatible", "engine.args", argument("max_num_batched_tokens", 256)),
-        Fault("LoRA", "unsupported", "LoRA", [*argument("enable_lora", True), "--no-requests"]),
+        Fault("LoRA", "unsupported", "LoRA", [*argument("enable_lora", True), "--no-requests"], V1),
         Fault("speculative decoding", "unsupported", "speculative", [*argument("speculative_config", spec), "--no-requests"], V1),
         Fault("eager", "unsupported", "enforce_eager", argument("enforce_eager", True)),
         Fault("sleep mode", "unsupported", "sleep", [*argument("enable_sleep_mode", True), "--no-requests"]),
