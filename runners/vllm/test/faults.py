@@ -17,7 +17,7 @@ from run import HERE, Case, arguments, stop
 LIMIT = 100.0  # milliseconds that Medusa's own spans may take
 # torch's own workspace for cuBLAS on this device has 32 MiB, which an artifact holds. Reading that is a matter of disks.
 WORKSPACE = ":4096:1"
-V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # vLLM's own choice for these
+V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # what vLLM itself takes for LoRA and draft models
 
 
 @dataclasses.dataclass
