@@ -12,7 +12,31 @@ import (
 )
 
 // Dir is a directory that travels with the artifact, such as the cache of a JIT compiler.
-type Dir struct{ Name, Path string }
+type Dir struct {
+	Name, Path string
+	own        bool // made for this series: it travels only where a run put something there
+}
+
+// withCaches gives each JIT compiler's cache a folder of this series' own, in which exactly what the runs make is kept, and
+// returns what tells the engine. A folder that the user chose by its variable is used as it is, and travels only where it
+// is among dirs.
+func withCaches(dirs []Dir, scratch string, note func(string)) (all []Dir, env []string) {
+	all = slices.Clone(dirs)
+	for _, c := range layer.Caches {
+		i := slices.IndexFunc(dirs, func(d Dir) bool { return d.Name == c.Name })
+		switch chosen := os.Getenv(c.Variable); {
+		case chosen == "" && i < 0:
+			path := filepath.Join(scratch, c.Name)
+			all = append(all, Dir{c.Name, path, true})
+			env = append(env, c.Variable+"="+path)
+		case chosen == "":
+			env = append(env, c.Variable+"="+dirs[i].Path)
+		case i < 0:
+			note(fmt.Sprintf("directory %s: what lies at %s does not travel (unset %s, or add --dir %[1]s=%[2]s)", c.Name, chosen, c.Variable))
+		}
+	}
+	return all, env
+}
 
 // packDirs packs the directories as the runs have left them, and notes what does not travel. The layers' contents are files in scratch; closing ends
 // their use.
@@ -26,6 +50,9 @@ func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts
 		return errors.Join(errs...)
 	}
 	for i, d := range dirs {
+		if left, err := os.ReadDir(d.Path); d.own && (errors.Is(err, os.ErrNotExist) || err == nil && len(left) == 0) {
+			continue
+		}
 		f, err := os.Create(filepath.Join(scratch, fmt.Sprintf("layer-%d.tar.zst", i)))
 		if err != nil {
 			return nil, closing, fmt.Errorf("pack directory %s: %w", d.Name, err)

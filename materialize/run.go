@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
+	"medusa/artifacts/layer"
 	"medusa/graphir"
 	"medusa/kvprofile"
 )
@@ -24,7 +25,7 @@ type Options struct {
 	Log     io.Writer // the engine's output of every run; nil: shown only where a run fails
 	Traces  string    // keep the traces in this directory; empty: they go
 	Now     time.Time
-	Dirs    []Dir // directories that travel along
+	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
 	// EmbedImages takes the images of late modules along even where a shared object holds them.
 	EmbedImages bool
 	// Step is told about each run before it starts: its number, how many there are, and what it does.
@@ -51,7 +52,13 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	defer remove()
-	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
+	compiled, err := os.MkdirTemp(layer.CachesDir, layer.CachesPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
+	}
+	defer os.RemoveAll(compiled)
+	dirs, env := withCaches(o.Dirs, compiled, o.Note)
+	e := &engine{argv: o.Argv, library: o.Library, dir: dir, env: env, log: o.Log}
 	const steps = 6
 
 	o.Step(0, steps, "run 0: profile the KV cache")
@@ -82,7 +89,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		}
 	}
 	var closing func() error
-	c.art.Layers, closing, err = packDirs(o.Dirs, dir, o.Note)
+	c.art.Layers, closing, err = packDirs(dirs, dir, o.Note)
 	if err == nil {
 		err = artifacts.Write(o.Output, c.art)
 	}

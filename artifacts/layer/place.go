@@ -26,6 +26,7 @@ type Placed struct {
 }
 
 // Place puts the layers of an artifact in place, each at the path that places gives for its name, else at the recorded one.
+// Caches that are to be linked stay packed where no path is given.
 func Place(f *artifacts.File, places map[string]string) ([]Placed, error) {
 	m, err := f.Manifest()
 	if err != nil {
@@ -43,18 +44,30 @@ func Place(f *artifacts.File, places map[string]string) ([]Placed, error) {
 	var out []Placed
 	for i := range m.Layers {
 		l := &m.Layers[i]
-		dest := l.Path
-		if p, given := places[l.Name]; given {
-			dest = p
+		dest, given := places[l.Name]
+		if !given && Linked(l) {
+			continue
 		}
-		placed, err := placeOne(f, l, dest)
+		if !given {
+			dest = l.Path
+		}
+		placed, err := PlaceAt(f, l, dest)
 		if err != nil {
-			return out, fmt.Errorf("place directory %s at %s: %w", l.Name, dest, err)
+			return out, err
 		}
-		placed.Name, placed.Path = l.Name, dest
 		out = append(out, placed)
 	}
 	return out, nil
+}
+
+// PlaceAt puts one layer in place.
+func PlaceAt(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error) {
+	placed, err := placeOne(f, l, dest)
+	if err != nil {
+		return Placed{}, fmt.Errorf("place directory %s at %s: %w", l.Name, dest, err)
+	}
+	placed.Name, placed.Path = l.Name, dest
+	return placed, nil
 }
 
 func placeOne(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error) {

@@ -3,6 +3,7 @@
 //	artifacts/HEX.medusa  whole artifacts; HEX is the SHA-256 of the file, its modification time the last use
 //	names/NAME            the digest that a name stands for; NAME is escaped as in a URL path
 //	partial/HEX           downloads that are not finished, to be continued
+//	unpacked/HEX/         what is unpacked from layers (caches of JIT compilers); HEX is the SHA-256 of the packed layer
 //	lock                  held while artifacts are evicted
 //
 // In: bytes with their digest. Out: paths of whole, checked artifacts that stay while they are pinned. What can fail:
@@ -10,7 +11,7 @@
 // the limit (ErrTooLarge), and the disk.
 //
 // Any number of processes may use a store at once, and may be killed at any time. Every lock is an flock, which ends
-// with its process: a writer holds an exclusive one on its partial file, a user a shared one on its artifact, and only
+// with its process: a writer holds an exclusive one on its partial file, a user a shared one on its artifact or folder, and only
 // what nobody has locked is evicted, the least recently used first. An artifact appears by a rename after its bytes have
 // been synced and checked.
 package store

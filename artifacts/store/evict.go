@@ -18,16 +18,16 @@ import (
 
 // Freed says what was removed.
 type Freed struct {
-	Artifacts, Partial int
+	Artifacts, Partial int // artifacts and folders of what was unpacked from them; what nobody finished or misses
 	Bytes              int64
-	InUse              int // artifacts that stay although they are beyond the limit
+	InUse              int // of the former, those that stay although they are beyond the limit
 }
 
 // Prune removes all unfinished downloads that nobody is at, artifacts that were set aside, and then the least recently
-// used artifacts until the rest takes limit bytes at most.
+// used artifacts, and what was unpacked from them, until the rest takes limit bytes at most.
 func (s *Store) Prune(limit int64) (Freed, error) { return s.evict(limit, true) }
 
-// victim is a file that may be removed.
+// victim is a file, or a folder of what is unpacked, that may be removed.
 type victim struct {
 	path    string
 	size    int64
@@ -96,6 +96,11 @@ func (s *Store) victims() (out []victim, total int64, err error) {
 				sub == partialDir || !strings.HasSuffix(f.Name(), artifacts.Suffix)})
 		}
 	}
+	unpacked, size, err := s.folders()
+	if err != nil {
+		return nil, 0, err
+	}
+	out, total = append(out, unpacked...), total+size
 	slices.SortStableFunc(out, func(a, b victim) int {
 		if a.partial != b.partial {
 			if a.partial {
@@ -108,7 +113,7 @@ func (s *Store) victims() (out []victim, total int64, err error) {
 	return out, total, nil
 }
 
-// remove removes a file that nobody has locked.
+// remove removes a file or folder that nobody has locked.
 func remove(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +131,7 @@ func remove(path string) (bool, error) {
 	if !isAt(f, path) {
 		return false, nil
 	}
-	return true, os.Remove(path)
+	return true, removeTree(path)
 }
 
 // forget removes names of artifacts that are gone.

@@ -325,3 +325,50 @@ func TestParseSize(t *testing.T) {
 		}
 	}
 }
+
+// What is unpacked counts against the limit, stays while an engine uses it, and goes whole.
+func TestUnpacked(t *testing.T) {
+	s := opened(t, 100)
+	digest := func(digit string) string { return digestPrefix + strings.Repeat(digit, 64) }
+	unpack := func(digit string, size int) *Pin {
+		p, err := s.Unpack(digest(digit), func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "kernel"), make([]byte, size), 0o644)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	a := unpack("a", 60)
+	b := unpack("b", 60) // beyond the limit, but a is in use
+	for _, p := range []*Pin{a, b} {
+		if _, err := os.Stat(filepath.Join(p.Path, "kernel")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a.Close()
+	half := filepath.Join(s.dir, unpackedDir, "half"+gone)
+	if err := os.Mkdir(half, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Prune(100); err != nil || f.Artifacts != 1 || f.Partial != 1 || f.Bytes != 60 {
+		t.Errorf("%+v %v", f, err)
+	}
+	for _, path := range []string{a.Path, a.Path + gone, half} {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(b.Path, "kernel")); err != nil {
+		t.Error(err)
+	}
+	b.Close()
+	unpack("a", 60).Close()
+	if _, err := s.Unpack("sha256:../x", nil); err == nil {
+		t.Error("a digest that is none")
+	}
+	full := errors.New("disk full")
+	if _, err := s.Unpack(digest("c"), func(string) error { return full }); !errors.Is(err, full) {
+		t.Error(err)
+	}
+}

@@ -27,10 +27,10 @@ func newMaterializeCmd() *cobra.Command {
 		Long: `Starts the engine several times: once to profile the KV cache, twice to record its graphs with memory in different
 places, and twice to compare restored graphs with natively captured ones. FILE appears only when they agree.
 
-Directories given with --dir, such as the caches of JIT compilers, travel along as the runs left them: restore puts them
-where they were, or elsewhere where it is told to.`,
+What JIT compilers (torch.compile, Triton, FlashInfer) make in these starts travels along, unless a variable names their cache.
+So do directories given with --dir, as the runs left them: restore puts them where they were, or elsewhere where it is told to.`,
 		Example: `  medusa materialize -o llama.medusa -- reference run --model ./llama
-  medusa materialize -o llama.medusa --dir triton=$HOME/.triton/cache -- vllm serve ./llama`,
+  medusa materialize -o llama.medusa -- vllm serve ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
 			if len(own) > 0 || len(argv) == 0 || output == "" {

@@ -33,7 +33,7 @@ func moveFixups(ctx context.Context, n int, seed uint64, build string) error {
 		Library: filepath.Join(build, "lib", interpose.LibraryName),
 		Argv: []string{filepath.Join(build, "reference"), "run", "--model", "runners/reference/models/tiny",
 			"--batch-sizes", "1,8,72", "--batches", "1", "--kv-cache-bytes", "33554432"},
-		Step: func(int, int, string) {},
+		Step: func(int, int, string) {}, Note: func(string) {},
 	}}
 	if f.good, err = materialize.Run(ctx, f.options); err != nil {
 		return err

@@ -63,6 +63,18 @@ var shipping = []mutant{
 		"if entry.Type() == fs.ModeSymlink {", "if false {",
 		"./artifacts/layer", "TestPackLeavesLinksOut",
 	}, {
+		"a cache that the user chose stands", "restore/supervisor/dirs.go",
+		"if chosen == \"\" && place == \"\" {", "if place == \"\" {",
+		"./restore/supervisor", "TestCompiledIsFound",
+	}, {
+		"compiled code from a folder of one's own", "restore/supervisor/dirs.go",
+		"int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0", "false",
+		"./restore/supervisor", "TestLinkNeedsOwnFolder",
+	}, {
+		"what is unpacked counts", "artifacts/store/evict.go",
+		"append(out, unpacked...), total+size", "append(out, unpacked...), total",
+		"./artifacts/store", "TestUnpacked",
+	}, {
 		"checksum of a section", "artifacts/file.go",
 		"crc32.Checksum(data, castagnoli) != s.crc", "false",
 		"./artifacts", "TestEveryBitFlip",

@@ -118,7 +118,7 @@ func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
 	path := filepath.Join(r.Dir, "programs-"+names[0]+".medusa")
 	a, err := materialize.Run(ctx, materialize.Options{
 		Output: path, Argv: r.engine(names), Library: filepath.Join(r.Build, "lib", interpose.LibraryName), Now: time.Unix(0, 0),
-		Step: func(int, int, string) {},
+		Step: func(int, int, string) {}, Note: func(string) {},
 	})
 	if err != nil {
 		return err

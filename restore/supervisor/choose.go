@@ -1,15 +1,12 @@
 package supervisor
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
 	"medusa/artifacts/store"
 )
 
@@ -84,24 +81,4 @@ func list(factors []artifacts.Factor) string {
 		out = append(out, f.Key+"="+f.Value)
 	}
 	return strings.Join(out, ", ")
-}
-
-// placeDirs puts the artifact's directories in place and says what it did. An artifact that cannot be read is for the
-// engine's process to report.
-func placeDirs(path string, places map[string]string, w io.Writer) error {
-	f, err := artifacts.Open(path)
-	if errors.Is(err, artifacts.ErrCorrupt) || errors.Is(err, artifacts.ErrVersion) || errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	placed, err := layer.Place(f, places)
-	for _, p := range placed {
-		if p.Different > 0 {
-			fmt.Fprintf(w, "medusa: directory %s: %d files at %s differ from the artifact's and stay\n", p.Name, p.Different, p.Path)
-		}
-	}
-	return err
 }

@@ -28,7 +28,7 @@ import (
 // Options say what to start.
 type Options struct {
 	Artifact Choice
-	Dirs     map[string]string // where directories of the artifact go, by name; others go where they were
+	Dirs     map[string]string // where directories of the artifact go, by name; others go where they were, or into the cache
 	Relax    artifacts.Relaxed // differences that are allowed
 	Argv     []string          // the engine's command, unchanged
 	Library  string            // libmedusa_interpose.so
@@ -48,8 +48,11 @@ type Options struct {
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	artifact, release, err := o.Artifact.resolve()
 	defer release()
+	var caches []string
 	if err == nil && !o.Artifact.Auto {
-		err = placeDirs(artifact, o.Dirs, o.Stderr)
+		var unpin func()
+		caches, unpin, err = placeDirs(artifact, o.Dirs, o.Stderr)
+		defer unpin()
 	}
 	if err != nil {
 		if o.Strict {
@@ -83,7 +86,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		env = append(env, "MEDUSA_RENDEZVOUS="+meeting)
 	}
 	env = append(env, "MEDUSA_STATUS="+path)
-	env = append(env, o.Env...)
+	env = append(append(env, caches...), o.Env...)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	code, err := o.watched(ctx, cfg, path, filepath.Join(meeting, "unmarked"))
 	if err != nil || o.Strict || !lostDevice(code, path) {

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	unpackedDir = "unpacked"
+	gone        = ".gone" // ends the name of a folder that is being removed
+)
+
+// Unpack returns the folder of what is unpacked from a layer with a digest, and takes hold of it. fill puts there what is
+// missing; the engine may add to it. It counts against the limit, like an artifact.
+func (s *Store) Unpack(digest string, fill func(dir string) error) (*Pin, error) {
+	digits, err := hexOf(digest)
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	pin, err := s.pinFolder(filepath.Join(s.dir, unpackedDir, digits), digest)
+	if err != nil {
+		return nil, fmt.Errorf("unpack %s: %w", digest, err)
+	}
+	err = fill(pin.Path)
+	if err == nil {
+		_, err = s.evict(s.limit, false)
+	}
+	if err != nil {
+		_ = pin.Close()
+		return nil, fmt.Errorf("unpack %s: %w", digest, err)
+	}
+	return pin, nil
+}
+
+// pinFolder makes a folder where it is missing.
+func (s *Store) pinFolder(path, digest string) (*Pin, error) {
+	for attempt := 1; ; attempt++ {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return nil, err
+		}
+		f, err := os.Open(path)
+		if err == nil {
+			err = lock(f, unix.LOCK_SH)
+		}
+		if err == nil && !isAt(f, path) { // evicted between opening and locking
+			err = fs.ErrNotExist
+		}
+		if err == nil {
+			now := time.Now()
+			return &Pin{digest, path, f}, os.Chtimes(path, now, now)
+		}
+		if f != nil {
+			_ = f.Close()
+		}
+		if !errors.Is(err, fs.ErrNotExist) || attempt == attempts {
+			return nil, err
+		}
+	}
+}
+
+// folders lists what is unpacked, as victims.
+func (s *Store) folders() (out []victim, total int64, err error) {
+	found, err := os.ReadDir(filepath.Join(s.dir, unpackedDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	for _, e := range found {
+		path := filepath.Join(s.dir, unpackedDir, e.Name())
+		info, statErr := e.Info()
+		if errors.Is(statErr, fs.ErrNotExist) {
+			continue
+		}
+		if err = errors.Join(err, statErr); err != nil {
+			break
+		}
+		size := folderSize(path)
+		total += size
+		out = append(out, victim{path, size, info.ModTime(), strings.HasSuffix(e.Name(), gone)})
+	}
+	return out, total, err
+}
+
+// folderSize adds up the files of a folder. What an engine adds or removes meanwhile does not matter.
+func folderSize(path string) (size int64) {
+	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if info, err := e.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return size
+}
+
+// removeTree removes a file, or a folder: that one loses its name at once, so that nobody takes a part for the whole.
+func removeTree(path string) error {
+	if info, err := os.Lstat(path); err == nil && info.IsDir() && !strings.HasSuffix(path, gone) {
+		if err := os.Rename(path, path+gone); err != nil {
+			return err
+		}
+		path += gone
+	}
+	return os.RemoveAll(path)
+}
