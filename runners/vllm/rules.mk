@@ -17,7 +17,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve vllm-test
+.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/libcudart.so.13 $(VLLM_LIB)/built
 
@@ -32,6 +32,10 @@ test-vllm-faults: vllm
 # `vllm serve`, and an engine process of an offline LLM.
 test-vllm-serve: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/serve.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+
+# What JIT compilers make travels along: a first start elsewhere compiles nothing.
+test-vllm-caches: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/caches.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:

@@ -8,6 +8,10 @@ import hashlib
 import json
 import os
 
+# Of the variables that vLLM keys compiled code by, those that say where something lies, which depends on the user's home and the
+# installation.
+PLACES = "VLLM_CONFIG_ROOT", "VLLM_XLA_CACHE_PATH", "VLLM_RUST_FRONTEND_PATH"
+
 
 def digest(text):
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
@@ -30,6 +34,7 @@ def settings(config):
 
 def factors(config, vllm, torch, cuda, environment):
     model, cache, scheduler = config.model_config, config.cache_config, config.scheduler_config
+    environment = {name: value for name, value in environment.items() if name not in PLACES}
     arguments = [
         settings(config),
         model.max_model_len,

@@ -22,7 +22,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 import medusa
 from medusa import marks
 
-from . import gate, identity, inputs, metrics
+from . import compiled, gate, identity, inputs, metrics
 from .graphs import GraphManager
 from .wrapper import ModelWrapper
 
@@ -36,6 +36,7 @@ def workspaces():
 class Worker(gpu_worker.Worker):
     profiled = True
     graphs = None  # what takes the place of vLLM's own holder of graphs
+    code = None  # of a model that is compiled
     session = None  # of ranks other than the first, which only look on: more than one rank is refused
 
     def init_device(self):
@@ -60,7 +61,9 @@ class Worker(gpu_worker.Worker):
 
     def identify(self):
         versions = vllm.__version__, torch.__version__, torch.version.cuda
-        self.session.identify(identity.factors(self.vllm_config, *versions, envs.compile_factors()))
+        factors = identity.factors(self.vllm_config, *versions, envs.compile_factors())
+        self.settings = identity.digest(factors["engine.args"])
+        self.session.identify(factors)
 
     def takes_part(self):
         """Whether this start is recorded, or is still to be restored."""
@@ -156,7 +159,19 @@ class Worker(gpu_worker.Worker):
         """The profile forward would have compiled the model."""
         if not self.profiled and self.compilation_config.mode == CompilationMode.VLLM_COMPILE:
             self.phase("compile")
+            self.cached(self.find_code)
             self.dummy_run(min(COMPILE_TOKENS, self.scheduler_config.max_num_batched_tokens))
+
+    def find_code(self):
+        self.code = compiled.Code(self.vllm_config, self.model_runner.model, self.settings)
+        self.code.find()
+
+    def cached(self, step):
+        """vLLM compiles what it does not find."""
+        try:
+            step()
+        except Exception as e:
+            print(f"medusa: compiled code: {type(e).__name__}: {e}", file=sys.stderr, flush=True)
 
     def run_triggers(self):
         """Small forwards that load the modules of the graphs' kernels, by the path that a decode step takes."""
@@ -181,14 +196,18 @@ class Worker(gpu_worker.Worker):
         self.model_runner.capture_model = marked
 
     def captured(self):
-        """Recording and verifying runs end here: what they are for is done, and warm-up would write what they compare."""
-        if self.session.run == medusa.RESTORE and not os.environ.get("MEDUSA_CHECK_OUT"):
+        """Recording and verifying runs end here: what they are for is done, and warm-up would write what they compare. The one
+        that profiles goes on, so that all that a start compiles has been compiled once."""
+        run = self.session.run
+        if run == medusa.PROFILE or (run == medusa.RESTORE and not os.environ.get("MEDUSA_CHECK_OUT")):
             return
         self.graphs.prepare()
         for t in workspaces():
             t.zero_()
         torch.cuda.synchronize()
         self.write_places()
+        if self.code:
+            self.cached(self.code.keep)
         self.session.ready()
 
     def write_places(self):

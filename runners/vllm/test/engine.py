@@ -12,6 +12,10 @@ import ctypes
 import json
 import os
 
+from compilations import Compilations
+
+COMPILATIONS = Compilations()  # before what it watches is imported
+
 import torch
 import vllm
 from vllm import LLM, SamplingParams
@@ -19,7 +23,7 @@ from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, Schedul
 from vllm.v1.worker.workspace import current_workspace_manager
 
 WHOLE = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}
-PIECES = {"mode": 3, "backend": "eager", "cudagraph_mode": "FULL_AND_PIECEWISE"}
+PIECES = {"mode": 3, "cudagraph_mode": "FULL_AND_PIECEWISE"}
 CAPTURE_SIZES = [1, 2, 4, 8]
 MAX_TOKENS = 512
 PROMPT, STEPS = 4, 3
@@ -191,6 +195,7 @@ def places(runner):
 
 def main():
     args = arguments()
+    COMPILATIONS.watch_triton()
     if args.places:
         os.environ["MEDUSA_VLLM_PLACES"] = args.places
     if args.occupy:
@@ -224,6 +229,7 @@ def main():
         "steps": {b: STEPS for b in launches},
         "launches": launches,
         "later": later,
+        "compiled": COMPILATIONS.counts(),
     }))
 
 

@@ -101,6 +101,8 @@ class Identity(unittest.TestCase):
     def test_what_graphs_depend_on_counts(self):
         same = self.factors()
         self.assertEqual(same, self.factors())
+        elsewhere = {"VLLM_X": "", "VLLM_CONFIG_ROOT": "/home/other/.config/vllm"}
+        self.assertEqual(same, identity.factors(config(), "0.26.0", "2.11.0", "13.0", elsewhere))
         for change in [
             {"scheduler_config__max_num_seqs": 9},
             {"scheduler_config__max_num_batched_tokens": 1024},

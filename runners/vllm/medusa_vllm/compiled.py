@@ -1,0 +1,82 @@
+"""vLLM's compiled models, found again although the model, the sources or the user's home have moved.
+
+In: vLLM's configuration, its model, the name of its settings (identity.py). Out: compiled code where this process looks for
+it. Fails: as the file system does; vLLM then compiles.
+
+vLLM keys a model's compiled code by all settings, where the model and the user's home lie among them, and what Inductor made of its
+pieces by the sources' places, too. Compiled code depends on none of these, and neither does an artifact's identity. So
+recording runs note what each folder of compiled code was made from, and a start whose key differs gets a link to it.
+"""
+
+import hashlib
+import inspect
+import json
+import os
+import sys
+
+from vllm import envs
+from vllm.compilation.caching import aot_compile_hash_factors
+from vllm.compilation.decorators import _model_hash_key
+from vllm.compilation.wrapper import TorchCompileWithNoGuardsWrapper
+
+NOTE = "medusa.json"
+
+
+def digest(text):
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Code:
+    """Made before the model is compiled, which may change the configuration that keys are made from."""
+
+    def __init__(self, config, model, settings):
+        self.compilation, self.settings = config.compilation_config, settings
+        self.root = os.path.join(envs.VLLM_CACHE_ROOT, "torch_compile_cache")
+        self.parts = {}  # each compiled part of the model, with the folder in which vLLM looks for it
+        for part in model.modules() if envs.VLLM_USE_AOT_COMPILE else ():
+            if isinstance(part, TorchCompileWithNoGuardsWrapper) and not part.do_not_compile:
+                key = digest(str([*aot_compile_hash_factors(config), _model_hash_key(part.forward)]))
+                self.parts[part] = os.path.join(self.root, "torch_aot_compile", key)
+
+    def keep(self):
+        """Notes what was compiled, and from what, unless the user said where the pieces go."""
+        pieces = self.compilation.cache_dir
+        for part, folder in self.parts.items():
+            if os.path.isdir(folder) and pieces and os.path.dirname(pieces) == self.root:
+                sources = {s.module: digest(s.content) for s in part.aot_compiled_fn.source_info().inlined_sources}
+                note = {"settings": self.settings, "part": _model_hash_key(part.forward), "pieces": os.path.basename(pieces), "sources": sources}
+                with open(os.path.join(folder, NOTE), "w", encoding="utf-8") as f:
+                    json.dump(note, f)
+
+    def find(self):
+        """Gives what was compiled for this model the names by which vLLM looks for it."""
+        for part, folder in self.parts.items():
+            parent = os.path.dirname(folder)
+            for other in os.listdir(parent) if os.path.isdir(parent) else ():
+                note = read(os.path.join(parent, other, NOTE))
+                if note and self.fits(part, note):
+                    if not os.path.lexists(folder):
+                        os.symlink(other, folder)
+                    self.compilation.cache_dir = self.compilation.cache_dir or os.path.join(self.root, note["pieces"])
+                    break
+
+    def fits(self, part, note):
+        same = (note["settings"], note["part"]) == (self.settings, _model_hash_key(part.forward))
+        return same and all(unchanged(*source) for source in note["sources"].items())
+
+
+def unchanged(module, content):
+    """Where a source changed, vLLM compiles the model anew, and must not take what was made of its old pieces."""
+    module = sys.modules.get(module)
+    if module is None:
+        return False
+    with open(inspect.getfile(module), encoding="utf-8") as f:
+        return digest(f.read()) == content
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as f:
+            return json.load(f)
+    except (OSError, ValueError):
+        return None
