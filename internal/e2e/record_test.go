@@ -33,7 +33,7 @@ func record(t *testing.T, run recordRun, argv ...string) *materialize.Recording 
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := testenv.Simulated(t, append(run.variables, "MEDUSA_RUN=record", "MEDUSA_KV_BYTES=16777216")...)
+	env := testenv.Simulated(t, append(run.variables, "MEDUSA_RUN=record", "MEDUSA_KV_BYTES=16777216", "MEDUSA_WORKSPACE_BYTES=4096")...)
 	for _, v := range cmd.Env {
 		if strings.HasPrefix(v, "MEDUSA_") {
 			env = append(env, v)
