@@ -64,15 +64,15 @@ var shipping = []mutant{
 		"./artifacts/layer", "TestPackLeavesLinksOut",
 	}, {
 		"a cache that the user chose stands", "restore/supervisor/dirs.go",
-		"if chosen == \"\" && place == \"\" {", "if place == \"\" {",
+		"if chosen != \"\" && place == \"\" {", "if false {",
 		"./restore/supervisor", "TestCompiledIsFound",
 	}, {
 		"compiled code from a folder of one's own", "restore/supervisor/dirs.go",
-		"int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0", "false",
+		"info.Mode().Perm()&0o022 != 0", "false",
 		"./restore/supervisor", "TestLinkNeedsOwnFolder",
 	}, {
 		"what is unpacked counts", "artifacts/store/evict.go",
-		"append(out, unpacked...), total+size", "append(out, unpacked...), total",
+		"append(out, unpacked...), total+size", "append(out, unpacked...), total+0*size",
 		"./artifacts/store", "TestUnpacked",
 	}, {
 		"checksum of a section", "artifacts/file.go",

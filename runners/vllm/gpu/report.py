@@ -24,7 +24,7 @@ def starts(bench):
     for name in dict.fromkeys(name for found in stages.values() for name in found):
         print(f"| {name}, ms | " + " | ".join(f"{found[name]:.0f}" if name in found else "–" for found in stages.values()) + " |")
     print("| to /health, ms | " + " | ".join(f"{s['total']['ms']:.0f}" for s in bench["starts"]) + " |")
-    print("| native / this | " + " | ".join(f"{s['native_over_this']:.2f}" for s in bench["starts"]) + " |")
+    print("| native / this | " + " | ".join(f"{s['native_over_this']:.2f} ± {s['ratio_spread']:.2f}" for s in bench["starts"]) + " |")
 
 
 def main():
