@@ -76,6 +76,17 @@ def rename():
     use.match = lambda descs, restored: match(descs[1:], restored)
 
 
+def unique_on_host():
+    """Kernels that do nothing find no lengths: what is in the result's place is whatever the memory held. LoRA uses some."""
+    unique = torch.unique
+
+    def on_host(t, *args, **kwargs):
+        found = unique(t.cpu(), *args, **kwargs)
+        return tuple(f.to(t.device) for f in found) if isinstance(found, tuple) else found.to(t.device)
+
+    torch.unique = on_host
+
+
 def disturb(worker, how):
     """What restored graphs cannot follow. What vLLM itself makes of it here does not count: there is no sleep mode's
     allocator, and no checkpoint."""
@@ -203,6 +214,7 @@ def main():
     if args.other_keys and os.environ.get("MEDUSA_RUN"):
         rename()
     count_captures()
+    unique_on_host()
     llm = start(args)
     if args.engine_process:
         return
