@@ -104,8 +104,10 @@ class Loader:
     """Copies weights and constants to the device. start, then wait; what failed meanwhile is raised by wait."""
 
     def __init__(self, model, source):
-        self.model, self.source = model, source
-        largest = max(t.nbytes for _, t in model.weights())
+        self.device = model.device
+        # Listed here and not by the thread: a triggering layer takes the model's other layers away while it runs.
+        self.contents = list(contents(model, source))
+        largest = max(t.nbytes for t, _ in self.contents)
         self.buffers = [torch.empty(min(BUFFER, largest), dtype=torch.uint8, pin_memory=True) for _ in range(2)]
         self.stream = torch.cuda.Stream()
         self.free = [torch.cuda.Event() for _ in self.buffers]
@@ -119,14 +121,14 @@ class Loader:
 
     def wait(self):
         self.thread.join()
-        self.buffers = None
+        self.buffers = self.contents = None
         if self.failure:
             raise self.failure
 
     def _run(self):
         try:
-            with torch.inference_mode(), torch.cuda.device(self.model.device), torch.cuda.stream(self.stream):
-                for tensor, pieces in contents(self.model, self.source):
+            with torch.inference_mode(), torch.cuda.device(self.device), torch.cuda.stream(self.stream):
+                for tensor, pieces in self.contents:
                     self._copy(tensor, pieces)
                 self.stream.synchronize()
         except Exception as e:  # another thread's to raise

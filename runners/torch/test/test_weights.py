@@ -26,8 +26,9 @@ class TestLoader(unittest.TestCase):
     def load(self, dtype):
         model = Model(configuration(folder=self.folder), dtype, 2, torch.device("cuda", 0))
         loader = weights.Loader(model, weights.Checkpoint(self.folder, dtype))
-        loader.start()
-        loader.wait()
+        with model.first_layer():  # as a triggering layer does meanwhile
+            loader.start()
+            loader.wait()
         return model
 
     def test_shards_of_bfloat16(self):
