@@ -167,7 +167,7 @@ class Comparison:
         places = [m.place(int.from_bytes(x, "little")) if len(x) == 8 else None for x, m in zip(natives, memories)]
         restored = memory.place(int.from_bytes(z, "little")) if len(z) == 8 else None
         recorded = places[:2]
-        if None in places and not self.agree(recorded):
+        if None in places and (restored is None or not self.agree(recorded)):
             # No pointer: one that the engine passes leads somewhere in every process.
             if restored is None:
                 self.plain(where, natives, z)
