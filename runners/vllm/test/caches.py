@@ -24,7 +24,9 @@ class Machine(Engine):
     def environment(self, step):
         home = self.path("home")
         os.makedirs(home, exist_ok=True)
-        env = {k: v for k, v in super().environment(step).items() if k not in ("VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "XDG_CACHE_HOME")}
+        # Parameters are not compared here, so padding holds what it holds.
+        drop = "VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "CUDART_STACK"
+        env = {k: v for k, v in super().environment(step).items() if k not in drop}
         return env | {"HOME": home, "MEDUSA_CACHE": self.path("medusa")}
 
 
