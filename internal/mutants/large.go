@@ -49,7 +49,7 @@ var large = []mutant{
 	}, {
 		"memory that was laid out for another template", "graphir/plan.go",
 		"if in.plan != p {", "if in.plan == nil {",
-		"./graphir", "TestRows",
+		"./artifacts", "TestRowGroups",
 	}, {
 		"columns that held another graph", "graphir/decode_graph.go",
 		"\t\tc.clear()\n", "",
