@@ -42,10 +42,13 @@ func placeDirs(path string, places map[string]string, w io.Writer) (env []string
 			fmt.Fprintf(w, "medusa: directory %s: %d files at %s differ from the artifact's and stay\n", p.Name, p.Different, p.Path)
 		}
 	}
+	if err != nil {
+		return nil, release, err
+	}
 	for i := range m.Layers {
 		l := &m.Layers[i]
 		variable, place := layer.Variable(l.Name), places[l.Name]
-		if variable == "" || err != nil {
+		if variable == "" {
 			continue
 		}
 		chosen := os.Getenv(variable)
@@ -53,28 +56,28 @@ func placeDirs(path string, places map[string]string, w io.Writer) (env []string
 			fmt.Fprintf(w, "medusa: directory %s: %s is set, so the artifact's is not used (unset it, or add --dir %s=%s)\n", l.Name, variable, l.Name, chosen)
 			continue
 		}
-		if layer.Linked(l) {
-			if place == "" {
-				var pin *store.Pin
-				if pin, err = unpack(f, l); err != nil {
-					break
-				}
-				pins = append(pins, pin)
-				place = filepath.Join(pin.Path, l.Name)
+		linked := layer.Linked(l)
+		if linked && place == "" {
+			pin, err := unpack(f, l)
+			if err != nil {
+				return env, release, err
 			}
-			if err = link(l.Path, place); err != nil {
-				err = fmt.Errorf("place directory %s: %w", l.Name, err)
-				break
+			pins = append(pins, pin)
+			place = filepath.Join(pin.Path, l.Name)
+		}
+		if linked {
+			if err := link(l.Path, place); err != nil {
+				return env, release, fmt.Errorf("place directory %s: %w", l.Name, err)
 			}
-			place = l.Path
-		} else if place == "" {
+		}
+		if linked || place == "" {
 			place = l.Path
 		}
 		if chosen == "" {
 			env = append(env, variable+"="+place)
 		}
 	}
-	return env, release, err
+	return env, release, nil
 }
 
 // unpack puts a layer into the cache of artifacts, where all starts from this artifact find it.
