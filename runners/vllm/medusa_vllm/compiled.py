@@ -19,6 +19,8 @@ from vllm.compilation.caching import aot_compile_hash_factors
 from vllm.compilation.decorators import _model_hash_key
 from vllm.compilation.wrapper import TorchCompileWithNoGuardsWrapper
 
+from .files import read
+
 NOTE = "medusa.json"
 
 
@@ -72,11 +74,3 @@ def unchanged(module, content):
         return False
     with open(inspect.getfile(module), encoding="utf-8") as f:
         return digest(f.read()) == content
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as f:
-            return json.load(f)
-    except (OSError, ValueError):
-        return None

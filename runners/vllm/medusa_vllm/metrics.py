@@ -11,10 +11,11 @@ such a registry is not looked at: one process counts there, once.
 
 import atexit
 import contextlib
-import json
 import os
 import sys
 import tempfile
+
+from .files import read
 
 STARTS = "medusa_starts", "Engine starts by how they went: restored, native with its reason, or sticky"
 TIME = "medusa_start_milliseconds", "Time of engine starts that Medusa itself took"
@@ -29,14 +30,6 @@ def place():
         atexit.register(folder.cleanup)
         path = os.environ["MEDUSA_STATUS"] = os.path.join(folder.name, "status.json")
     return path
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as f:
-            return json.load(f)
-    except (OSError, ValueError):
-        return None
 
 
 def labels(status):
