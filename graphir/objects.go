@@ -65,6 +65,15 @@ func (n *Node) Pointers(visit func(Pointer)) {
 	}
 }
 
+// fixups are all the pointers of a kernel node without attributes. Nearly all nodes are such, and without a call for each
+// pointer are faster to look at.
+func (n *Node) fixups() (_ []Fixup, all bool) {
+	if n.Kernel == nil || n.Kernel.Attrs != nil {
+		return nil, false
+	}
+	return n.Kernel.Fixups, true
+}
+
 // AllGraphs calls visit for every graph, those that child graph nodes embed included. Graphs are valid during the visit. What
 // can fail is reading row groups.
 func (s *Spec) AllGraphs(visit func(*Graph)) error {
@@ -95,9 +104,9 @@ func (s *Spec) Referred() []bool {
 	visit := func(p Pointer) { out[s.Target(p)] = true }
 	s.inMemory(func(g *Graph) {
 		for i := range g.Nodes {
-			if k := g.Nodes[i].Kernel; k != nil && k.Attrs == nil { // nearly all of them: no call a pointer
-				for f := range k.Fixups {
-					out[s.Target(k.Fixups[f].Pointer)] = true
+			if fixups, all := g.Nodes[i].fixups(); all {
+				for f := range fixups {
+					out[s.Target(fixups[f].Pointer)] = true
 				}
 				continue
 			}

@@ -236,7 +236,7 @@ func (c *Cursor) check(i int) error {
 	var err error
 	for n := range c.graph.Nodes {
 		node := &c.graph.Nodes[n]
-		if k := node.Kernel; k != nil && k.Attrs == nil && c.allReferred(k.Fixups) { // nearly all of them: no call a pointer
+		if fixups, all := node.fixups(); all && c.allReferred(fixups) {
 			continue
 		}
 		node.Pointers(func(p Pointer) {
