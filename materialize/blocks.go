@@ -13,24 +13,24 @@ import (
 // tensors alike (PyTorch breaks ties by address). So a pointer into an allocation that such an allocator divides resolves
 // by the name of the tensor it leads into. Where it leads into none, index and offset hold only if the allocator's block
 // map at the start of the capture phase was the same in both runs, and they hold online only where it is the same again.
-// A pointer into a block that was free when the capture phase began is refused: online, something else may own it.
+// A pointer into a block that was free when the capture phase began is refused: online, something else may own it. Inside of a
+// by-value struct it may be an old address in padding, and run V decides (padding.go).
 
-// block is one entry of a framework's block map at the start of the capture phase.
+// block is one entry of a framework's block map.
 type block struct {
 	graphir.Block
 	addr uint64
 }
 
-// blockMap returns the blocks inside allocations by (allocation, offset).
-func (r *Recording) blockMap() []block {
-	start := r.phaseOrder("warmup", "capture")
+// blockMap returns the blocks inside allocations at a moment, by (allocation, offset).
+func (r *Recording) blockMap(moment uint64) []block {
 	last := map[uint64]*trace.Block{}
 	for _, b := range r.blocks {
-		if b.Header().Order < start {
+		if b.Header().Order < moment {
 			last[b.Addr] = b
 		}
 	}
-	live := r.liveAt(start)
+	live := r.liveAt(moment)
 	var m []block
 	for _, b := range last {
 		if a := live.holding(b.Addr); a != nil && a.space == graphir.SpaceAlloc {
@@ -76,20 +76,44 @@ func (r *Recording) lastTensors() []*trace.Tensor {
 
 // blocks is what both runs say about a framework's allocator.
 type blocks struct {
-	a     []block
-	run   *Recording
-	equal bool
+	a, b  blockMaps
+	equal bool // when the capture phase began
 	spec  *graphir.Spec
+}
+
+// blockMaps is what one run says.
+type blockMaps struct {
+	run          *Recording
+	begin, ready []block // when the capture phase began, and when the engine was ready
+}
+
+func (r *Recording) blockMaps() blockMaps {
+	return blockMaps{r, r.blockMap(r.phaseOrder("warmup", "capture")), r.blockMap(r.readyOrder)}
+}
+
+// in reports whether a free block of the map, or one with an owner, holds what the pointer leads to. A block may span mappings.
+func (m *blockMaps) in(blocks []block, p graphir.Pointer, live bool) bool {
+	addr := m.run.allocs[p.Alloc].addr + p.Offset
+	for i := range blocks {
+		if b := &blocks[i]; addr-b.addr < b.Size && b.Live == live {
+			return true
+		}
+	}
+	return false
+}
+
+// ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
+func (m *blockMaps) ownerless(p graphir.Pointer) bool {
+	return m.in(m.begin, p, false) && !m.in(m.begin, p, true) && !m.in(m.ready, p, true)
 }
 
 // divideAllocations marks the allocations that a framework's allocator divides in either run.
 func divideAllocations(a, b *Recording, spec *graphir.Spec) *blocks {
-	m := &blocks{a: a.blockMap(), run: a, spec: spec}
-	mb := b.blockMap()
-	m.equal = string(graphir.BlockMapDigest(entries(m.a))) == string(graphir.BlockMapDigest(entries(mb)))
+	m := &blocks{a: a.blockMaps(), b: b.blockMaps(), spec: spec}
+	m.equal = string(graphir.BlockMapDigest(entries(m.a.begin))) == string(graphir.BlockMapDigest(entries(m.b.begin)))
 	divided := map[uint32]bool{}
 	chains := spec.Chains()
-	for _, e := range slices.Concat(m.a, mb) {
+	for _, e := range slices.Concat(m.a.begin, m.b.begin) {
 		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
 			divided[i] = true
 			spec.Allocations[i].Divided = true
@@ -123,7 +147,7 @@ func (m *blocks) checkContents() error {
 
 // problem says why the pointer cannot be restored, or nothing. It notes the block map where the pointer depends on it.
 func (m *blocks) problem(p graphir.Pointer) string {
-	if len(m.a) == 0 {
+	if len(m.a.begin) == 0 {
 		return ""
 	}
 	at := p
@@ -134,11 +158,8 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Alloc].Divided {
 		return ""
 	}
-	for i := range m.a { // by address: a block may span mappings
-		b := &m.a[i]
-		if m.run.allocs[at.Alloc].addr+at.Offset-b.addr < b.Size && !b.Live {
-			return fmt.Sprintf("it refers to %s, in a block that was free when the capture phase began: a restored start may use it for something else", at)
-		}
+	if m.a.in(m.a.begin, at, false) {
+		return fmt.Sprintf("it refers to %s, in a block that was free when the capture phase began: a restored start may use it for something else", at)
 	}
 	if p.Space == graphir.SpaceTensor {
 		return ""
@@ -146,6 +167,16 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	if !m.equal {
 		return fmt.Sprintf("it refers to %s, which lies in no named tensor, and the framework's allocator places blocks differently from run to run", at)
 	}
-	m.spec.BlockMap = graphir.BlockMapDigest(entries(m.a))
+	m.spec.BlockMap = graphir.BlockMapDigest(entries(m.a.begin))
 	return ""
+}
+
+// leftover reports whether the pointer is most likely an old address that somebody left: both runs say that nobody's memory lies
+// there. An engine's own memory of the capture phase has an owner at ready, or a tensor's name.
+func (m *blocks) leftover(p graphir.Pointer) bool {
+	if p.Space != graphir.SpaceAlloc {
+		return false
+	}
+	in := &m.spec.Allocations[p.Alloc]
+	return in.Divided && in.Live && m.a.ownerless(p) && m.b.ownerless(p)
 }

@@ -50,7 +50,7 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 		return nil, nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
 	}
 	table := &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{},
-		late: map[uint32]bool{}, deadline: warmup, maps: &tensorMaps{a.tensorMaps, b.tensorMaps, spec}}
+		late: map[uint32]bool{}, deadline: warmup, blocks: division, maps: &tensorMaps{a.tensorMaps, b.tensorMaps, spec}}
 	compileGlobals(table)
 	if err := compileTensors(a, b, spec); err != nil {
 		return nil, nil, err

@@ -59,6 +59,7 @@ func (c *graphCompiler) prover(i int) *prover {
 	p := c.provers[at]
 	if p == nil {
 		p = newProver(c.a.liveAt(at[0]), c.b.liveAt(at[1]), c.table.maps)
+		p.blocks = c.table.blocks
 		c.provers[at] = p
 	}
 	return p
@@ -144,9 +145,9 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 		}
 		var werr *WordError
 		where := func() string { return fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n) }
-		pad := func(off, size uint32, e *WordError) {
-			e.Where = where()
-			c.padding = c.padding.add(padding{c.table.spec, c.embedded, c.index, i, off, size, e})
+		pad := func(p padding) {
+			p.spec, p.embedded, p.graph, p.node, p.cause.Where = c.table.spec, c.embedded, c.index, i, where()
+			c.padding = c.padding.add(p)
 		}
 		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups, pad)
 		if werr != nil {

@@ -18,6 +18,7 @@ type kernelTable struct {
 	kernels  map[uint32]uint32 // run A's function id -> index
 	late     map[uint32]bool   // modules that a restored process does not load by itself
 	maps     *tensorMaps
+	blocks   *blocks
 	deadline uint64 // run A: what loads after this order is skipped online
 }
 

@@ -1,6 +1,7 @@
 package materialize
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,23 +11,25 @@ import (
 	"medusa/internal/spill"
 )
 
-// padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation:
-// most likely bytes that no code of the engine ever wrote. The presumption is tested, not believed: run V restores a
-// candidate with random bytes there, twice with different ones, and only where every output is the same nevertheless does
-// the artifact get zeros in their place.
+// padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
+// to one byte of memory that was nobody's in either (blocks.go): most likely bytes that no code of the engine ever wrote.
+// The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
+// ones, and only where every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
+// no address that a device has: a kernel that follows them fails.
 type padding struct {
 	spec         *graphir.Spec // of whatever rank
 	embedded     bool          // the graph is one of the spec's Children
 	graph, node  int
 	offset, size uint32 // in the parameter buffer
 	cause        *WordError
+	pointer      *graphir.Pointer // what it led to in both recordings, or nil
 }
 
 type paddings []padding
 
-// add appends p, or extends the last run with it.
+// add appends p, or extends the last run with it, as far as a word goes: where it matters, its own error is to say so.
 func (ps paddings) add(p padding) paddings {
-	if n := len(ps); n > 0 {
+	if n := len(ps); n > 0 && p.offset%8 != 0 {
 		last := &ps[n-1]
 		if last.embedded == p.embedded && last.graph == p.graph && last.node == p.node && last.offset+last.size == p.offset {
 			last.size += p.size
@@ -37,14 +40,15 @@ func (ps paddings) add(p padding) paddings {
 }
 
 // prove verifies with poisoned padding: all at once with two patterns, and where that fails, with less and less of it until
-// the bytes that matter are found. Their word is then an error, as it would have been without the presumption. verify
-// writes the candidate and restores it in a process of its own.
+// the bytes that matter are found. Their word is then an error, as it would have been without the presumption. So that one
+// that matters is told from others, pointers that are not poisoned lead where they led. verify writes the candidate and
+// restores it in a process of its own.
 func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verification, error) {
 	if len(ps) == 0 {
 		return verify()
 	}
 	with := func(part paddings, pattern uint64) ([]*verification, error) {
-		if err := errors.Join(ps.settle(), part.poison(pattern)); err != nil {
+		if err := errors.Join(ps.point(), part.poison(pattern)); err != nil {
 			return nil, err
 		}
 		return verify()
@@ -76,15 +80,39 @@ func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verificatio
 // poison fills the presumed padding with bytes that are neither what was recorded nor zero.
 func (ps paddings) poison(seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 0))
-	return ps.each(func(b *byte) { *b = byte(1 + r.UintN(255)) })
+	return ps.each(func(p *padding, k *graphir.KernelNode) { p.fill(k, func() byte { return byte(1 + r.UintN(255)) }) })
 }
 
 // settle puts zeros there.
 func (ps paddings) settle() error {
-	return ps.each(func(b *byte) { *b = 0 })
+	return ps.each(func(p *padding, k *graphir.KernelNode) { p.fill(k, func() byte { return 0 }) })
 }
 
-func (ps paddings) each(set func(*byte)) error {
+// point puts pointers there, and zeros where there were none.
+func (ps paddings) point() error {
+	return ps.each(func(p *padding, k *graphir.KernelNode) {
+		p.fill(k, func() byte { return 0 })
+		if p.pointer != nil {
+			at, _ := p.fixup(k)
+			k.Fixups = slices.Insert(k.Fixups, at, graphir.Fixup{Offset: p.offset, Pointer: *p.pointer})
+		}
+	})
+}
+
+func (p *padding) fill(k *graphir.KernelNode, value func() byte) {
+	if at, found := p.fixup(k); found {
+		k.Fixups = slices.Delete(k.Fixups, at, at+1)
+	}
+	for i := p.offset; i < p.offset+p.size; i++ {
+		k.Params[i] = value()
+	}
+}
+
+func (p *padding) fixup(k *graphir.KernelNode) (at int, found bool) {
+	return slices.BinarySearchFunc(k.Fixups, p.offset, func(f graphir.Fixup, offset uint32) int { return cmp.Compare(f.Offset, offset) })
+}
+
+func (ps paddings) each(set func(*padding, *graphir.KernelNode)) error {
 	type graph struct {
 		spec  *graphir.Spec
 		index int
@@ -93,7 +121,7 @@ func (ps paddings) each(set func(*byte)) error {
 	launched := map[graph]paddings{}
 	for _, p := range ps {
 		if p.embedded {
-			p.set(&p.spec.Children[p.graph], set)
+			set(&p, p.spec.Children[p.graph].Nodes[p.node].Kernel)
 			continue
 		}
 		if !slices.Contains(specs, p.spec) {
@@ -105,7 +133,7 @@ func (ps paddings) each(set func(*byte)) error {
 	for _, spec := range specs {
 		err := spec.Change(&spill.File{}, func(i int, g *graphir.Graph) {
 			for _, p := range launched[graph{spec, i}] {
-				p.set(g, set)
+				set(&p, g.Nodes[p.node].Kernel)
 			}
 		})
 		if err != nil {
@@ -113,11 +141,4 @@ func (ps paddings) each(set func(*byte)) error {
 		}
 	}
 	return nil
-}
-
-func (p *padding) set(g *graphir.Graph, set func(*byte)) {
-	params := g.Nodes[p.node].Kernel.Params
-	for i := p.offset; i < p.offset+p.size; i++ {
-		set(&params[i])
-	}
 }

@@ -146,7 +146,7 @@ func TestPaddingThatMattersIsFound(t *testing.T) {
 	params := spec.Graphs[0].Nodes[0].Kernel.Params
 	var pads paddings
 	for i := range uint32(5) {
-		pads = append(pads, padding{spec, false, 0, 0, 8 * i, 2, &WordError{Offset: uint64(8 * i), Reason: "differs"}})
+		pads = append(pads, padding{spec: spec, offset: 8 * i, size: 2, cause: &WordError{Offset: uint64(8 * i), Reason: "differs"}})
 	}
 	for matters := -1; matters < 5; matters++ {
 		var patterns [][]byte

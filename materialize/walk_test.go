@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,16 +110,23 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 	}
 	at := node().Fixups[len(node().Fixups)-1]
 	pads[0].offset = at.Offset + 8 // behind the pointers
-	if err := pads.poison(1); err != nil {
-		t.Fatal(err)
-	}
-	if p := node().Params[at.Offset+8:]; p[0] == 0 || p[1] == 0 {
-		t.Errorf("poisoned bytes are %d and %d", p[0], p[1])
-	}
-	if err := errors.Join(pads.settle(), many.Validate()); err != nil {
-		t.Fatal(err)
-	}
-	if p := node().Params[at.Offset+8:]; p[0] != 0 || p[1] != 0 {
-		t.Errorf("settled bytes are %d and %d", p[0], p[1])
+	pads = append(pads, padding{spec: many, graph: 40, node: 500, offset: at.Offset, size: 8, pointer: &at.Pointer})
+	before := slices.Clone(node().Fixups)
+	for _, tt := range []struct {
+		name   string
+		change func() error
+		fixups []graphir.Fixup
+		zeros  int // of ten bytes
+	}{
+		{"poisoned", func() error { return pads.poison(1) }, before[:len(before)-1], 0},
+		{"pointing", pads.point, before, 10},
+		{"settled", pads.settle, before[:len(before)-1], 10},
+	} {
+		if err := errors.Join(tt.change(), many.Validate()); err != nil {
+			t.Fatal(err)
+		}
+		if zeros := bytes.Count(node().Params[at.Offset:at.Offset+10], []byte{0}); zeros != tt.zeros || !slices.Equal(node().Fixups, tt.fixups) {
+			t.Errorf("%s: %d zeros, pointers %v, were %v", tt.name, zeros, node().Fixups, before)
+		}
 	}
 }

@@ -30,6 +30,7 @@ func (e *WordError) Error() string {
 type prover struct {
 	a, b   *liveSet
 	maps   *tensorMaps // nil: there are none
+	blocks *blocks     // of kernel parameters
 	lo, hi uint64      // no word outside points into a live allocation of either run
 }
 
@@ -94,9 +95,9 @@ func describe(ps []graphir.Pointer) string {
 // param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
 // eight, by-value structs included; bytes around whole words must be the same in both runs. Fixups are appended with
 // offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed. What differs and leads nowhere
-// inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad. A struct without members
-// is one such byte.
-func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup, pad func(off, size uint32, e *WordError)) ([]graphir.Fixup, *WordError) {
+// inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of memory
+// that is nobody's. A struct without members is one such byte.
+func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup, pad func(padding)) ([]graphir.Fixup, *WordError) {
 	end := off + size
 	if size < 8 && bytes.Equal(a[off:end], b[off:end]) {
 		return fixups, nil // most parameters
@@ -109,7 +110,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 		for i := o; i < o+n; i++ {
 			if a[i] != b[i] {
 				out[i] = 0
-				pad(i, 1, e)
+				pad(padding{offset: i, size: 1, cause: e})
 			}
 		}
 		return true
@@ -151,8 +152,15 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 				Reason: "its lower half is the same in both runs: a pointer, or four bytes beside half of one"}
 		}
 		if isPointer {
-			fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr})
 			clear(out[o : o+8])
+			if size > 8 && p.blocks.leftover(ptr) {
+				lead := ptr
+				pad(padding{offset: o, size: 8, pointer: &lead, cause: &WordError{
+					Offset: uint64(o - off), A: binary.LittleEndian.Uint64(a[o:]), B: binary.LittleEndian.Uint64(b[o:]),
+					Reason: fmt.Sprintf("it leads to %s in both runs, in a block that was free when the capture phase began and at ready", lead)}})
+			} else {
+				fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr})
+			}
 		}
 		o += 8
 	}

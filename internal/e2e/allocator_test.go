@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -80,6 +81,37 @@ func TestMemoryOfTwoOwners(t *testing.T) {
 			t.Errorf("%s: exit %d, %q; want %q", variable, p.code, p.stderr, reason)
 		}
 	}
+}
+
+// An address of a block that nobody owns, in a by-value struct, is taken for what somebody left there only where a launch does
+// not follow it.
+func TestOldAddressInAStruct(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo := testenv.Path(t, "build", "zoo")
+	t.Run("followed", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "x.medusa")
+		p := start(t, []string{"ZOO_ALLOCATOR=followed"}, "medusa", "materialize", "-o", path, "--", zoo)
+		for _, part := range []string{`graph "fork" node 8 kernel axpy parameter 0: byte 0 is`, "free when the capture phase began and at ready; it is no padding"} {
+			if p.code != 1 || !strings.Contains(p.stderr, part) {
+				t.Errorf("exit %d, %q; want %q", p.code, p.stderr, part)
+			}
+		}
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("artifact: %v", err)
+		}
+	})
+	t.Run("left", func(t *testing.T) {
+		t.Setenv("ZOO_ALLOCATOR", "left")
+		path, art := materialized(t, zoo)
+		if k := art.Spec.Graphs[0].Nodes[8].Kernel; k == nil || len(k.Fixups) != 1 || !bytes.Equal(k.Params[:8], make([]byte, 8)) {
+			t.Errorf("node 8: %+v", k)
+		}
+		_, want := zooOutput(t, must(t, nil, "zoo"))
+		p, _ := restored(t, nil, path, zoo)
+		if isRestored, got := zooOutput(t, p); !isRestored || got != want {
+			t.Errorf("restored %v, outputs as native: %v", isRestored, got == want)
+		}
+	})
 }
 
 // Memory of the capture phase that the engine writes between replays is handed to a restored engine under its name.

@@ -125,8 +125,24 @@ var table = []mutant{
 		"./internal/e2e", "TestCachingAllocator",
 	}, {
 		"block that was free at the start of capture", "materialize/blocks.go",
-		"at.Offset-b.addr < b.Size && !b.Live", "at.Offset-b.addr < b.Size && !b.Live && b.Size == 0",
+		"if m.a.in(m.a.begin, at, false) {", "if m.a.in(m.a.begin[:0], at, false) {",
 		"./internal/e2e", "TestMemoryOfTwoOwners",
+	}, {
+		"old address in padding", "materialize/words.go",
+		"if size > 8 && p.blocks.leftover(ptr) {", "if size > 8 && p.blocks.leftover(ptr) && p.blocks == nil {",
+		"./internal/e2e", "TestOldAddressInAStruct",
+	}, {
+		"address that is a parameter of its own", "materialize/words.go",
+		"if size > 8 && p.blocks.leftover(ptr) {", "if size >= 8 && p.blocks.leftover(ptr) {",
+		"./materialize", "TestOldAddressesInStructs",
+	}, {
+		"memory of the capture phase in a block that was free", "materialize/blocks.go",
+		"&& !m.in(m.ready, p, true)", "&& len(m.ready) >= 0",
+		"./materialize", "TestOldAddressesInStructs",
+	}, {
+		"which old address a kernel follows", "materialize/padding.go",
+		"errors.Join(ps.point(), part.poison(pattern))", "errors.Join(ps.settle(), part.poison(pattern))",
+		"./internal/e2e", "TestOldAddressInAStruct",
 	}, {
 		"memory that the engine rewrites", "restore/stale.go",
 		"if differs(out.Ranges, results) {", "if differs(out.Ranges[:0], results[:0]) {",

@@ -47,7 +47,8 @@ type zoo struct {
 	arena, table, magic, reused cuda.DevicePtr // graph-owned: allocated in the capture phase
 
 	// ZOO_ALLOCATOR: "" for an allocation a tensor; "caching" for all tensors from caching; "unnamed" for the same without
-	// a name for one of them; "freed" for a graph that uses a block its owner gave back.
+	// a name for one of them; "freed" for a graph that uses a block its owner gave back; "followed" and "left" for one with such a
+	// block's address in a by-value struct, of a launch that reads there or reads nothing.
 	mode    string
 	caching caching
 	freed   cuda.DevicePtr
@@ -138,7 +139,7 @@ func (z *zoo) allocate() (err error) {
 			return err
 		}
 	}
-	if z.mode == "freed" {
+	if z.mode == "freed" || z.mode == "followed" || z.mode == "left" {
 		if z.freed, err = allocate(size); err != nil {
 			return err
 		}
@@ -240,7 +241,7 @@ func (z *zoo) capture(batch int64, body func() error) error {
 // before it left, and the join reads both.
 func (z *zoo) fork() error {
 	t1, t2, t3 := z.arena, z.arena+size, z.arena+2*size
-	if z.freed != 0 {
+	if z.mode == "freed" {
 		t3 = z.freed
 	}
 	steps := []func() error{
@@ -262,6 +263,13 @@ func (z *zoo) fork() error {
 		func() error {
 			return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.output, z.cache+size, 0.125)...))
 		},
+	}
+	for mode, read := range map[string]uint64{"followed": elements, "left": 0} {
+		if z.mode == mode {
+			steps = append(steps, func() error {
+				return z.on(z.stream, z.axpy, z.args.Reset().Struct(uint64(z.freed), uint64(z.output), uint64(math.Float32bits(0.5))|read<<32))
+			})
+		}
 	}
 	if z.external != 0 {
 		steps = append(steps, func() error {
