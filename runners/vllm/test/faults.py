@@ -14,7 +14,7 @@ import sys
 
 from run import HERE, Case, arguments, stop
 
-LIMIT = 100.0  # milliseconds that Medusa's own spans may take
+LIMIT = 100.0  # milliseconds of wall time, disks included, that Medusa's own spans may take
 # torch's own workspace for cuBLAS on this device has 32 MiB, which an artifact holds. Reading that is a matter of disks.
 WORKSPACE = ":4096:1"
 V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # what vLLM itself takes for LoRA and draft models
@@ -139,10 +139,7 @@ class Test:
         stock, native = self.native(f)
         native = native.result()
         before = [self.case.medusa, "restore", "--status", status, copy, "--"]
-        for _ in range(2):
-            started = self.case.start(step, before, f.extra, **f.variables, **(more or {}))
-            if self.read(status)["milliseconds"] <= LIMIT:
-                break  # else once more: what else the machine does may have delayed it
+        started = self.case.start(step, before, f.extra, **f.variables, **(more or {}))
         with open(self.case.path(step + ".output"), encoding="utf-8") as out:
             lines = [line for line in out if "medusa: native start" in line]  # behind a progress bar, perhaps
         self.expect(f"{f.name}: lines:", len(lines) == 1 and f.says in lines[0], lines)
