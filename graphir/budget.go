@@ -21,9 +21,10 @@ const (
 var (
 	graphEntryBytes = map[protowire.Number]int64{2: 16, 9: 400, 10: 400, 11: 200, 12: 250, 13: 300, 14: 400, 15: 150,
 		16: 400, 17: 100, 21: 250}
-	// graphTexts are the fields of the graph section that take as much decoded as encoded; the others hold packed numbers.
+	// graphTexts and bufferTexts are the fields that take as much decoded as encoded; the others hold packed numbers.
 	graphTexts       = map[protowire.Number]bool{2: true, 3: true, 4: true, 5: true, 11: true, 14: true, 16: true, 26: true}
-	bufferEntryBytes = map[protowire.Number]int64{1: 500, 2: 350}
+	bufferEntryBytes = map[protowire.Number]int64{1: 500, 2: 350, 20: 100}
+	bufferTexts      = map[protowire.Number]bool{20: true}
 )
 
 // budget counts the memory that decoding takes.

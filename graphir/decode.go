@@ -81,14 +81,14 @@ func decode(graph, buffers []byte, blob blobSource, group GroupSource) (*Spec, e
 	if d.pb.Version == 0 || len(d.pb.Strings) == 0 || d.pb.Strings[0] != "" {
 		return nil, &FormatError{"graph", -1, errors.New("no graph section")}
 	}
-	if err := budget.scan(buffers, bufferEntryBytes, nil); err != nil {
+	if err := budget.scan(buffers, bufferEntryBytes, bufferTexts); err != nil {
 		return nil, &FormatError{"buffers", -1, err}
 	}
 	if err := proto.Unmarshal(buffers, d.buffers); err != nil {
 		return nil, &FormatError{"buffers", -1, err}
 	}
 	for _, step := range []func() error{d.allocations, d.modules, d.kernels, d.graphs, d.tables,
-		func() error { return d.contents(blob) }, d.tensors, d.triggers, d.region} {
+		func() error { return d.contents(blob) }, d.tensors, d.notes, d.triggers, d.region} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -312,6 +312,14 @@ func (d *decoder) tensors() error {
 		}
 		d.spec.Tensors = append(d.spec.Tensors, Tensor{Name: pb.Name, Role: Role(pb.Role), DType: DType(pb.Dtype),
 			At: Pointer{Alloc: pb.Alloc, Offset: pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
+	}
+	return nil
+}
+
+func (d *decoder) notes() error {
+	d.spec.Notes = table[Note](len(d.buffers.Notes))
+	for _, pb := range d.buffers.Notes {
+		d.spec.Notes = append(d.spec.Notes, Note{pb.Name, pb.Value})
 	}
 	return nil
 }

@@ -82,6 +82,7 @@ func EncodeDetached(s *Spec, storage Storage) (*Sections, error) {
 	e.tables(s)
 	e.contents(s.Contents)
 	e.tensors(s.Tensors)
+	e.notes(s.Notes)
 	e.triggers(s.Triggers)
 	e.exact(s)
 	out := &Sections{Blobs: e.blobs}
@@ -287,6 +288,12 @@ func (e *encoder) tensors(tensors []Tensor) {
 		t := &tensors[i]
 		e.buffers.Tensors = append(e.buffers.Tensors, &graphpb.Tensor{Name: t.Name, Role: uint32(t.Role), Dtype: uint32(t.DType),
 			Alloc: t.At.Alloc, Offset: t.At.Offset, Size: t.Size, Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Distinct})
+	}
+}
+
+func (e *encoder) notes(notes []Note) {
+	for _, n := range notes {
+		e.buffers.Notes = append(e.buffers.Notes, &graphpb.Note{Name: n.Name, Value: n.Value})
 	}
 }
 

@@ -85,7 +85,7 @@ func TestRoundTripDetached(t *testing.T) {
 
 // bare takes away what the buffer section holds, but for launches.
 func bare(s *graphir.Spec) {
-	s.Contents, s.Tensors, s.Images, s.Region = nil, nil, nil, graphir.Region{}
+	s.Contents, s.Tensors, s.Notes, s.Images, s.Region = nil, nil, nil, nil, graphir.Region{}
 	for i := range s.Allocations {
 		s.Allocations[i].Address = 0
 	}
@@ -129,6 +129,7 @@ func TestEqual(t *testing.T) {
 		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Kernel.Attrs[0].Value[63]++ },
 		func(s *graphir.Spec) { s.Graphs = s.Graphs[:1] },
 		func(s *graphir.Spec) { s.Tensors[0].Distinct = false },
+		func(s *graphir.Spec) { s.Notes = []graphir.Note{{Name: "output"}} },
 	} {
 		s := handmade()
 		change(s)

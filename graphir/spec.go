@@ -18,6 +18,7 @@ type Spec struct {
 	TensorMaps  []TensorMap
 	Contents    []Content
 	Tensors     []Tensor
+	Notes       []Note
 	Triggers    []Trigger
 	Region      Region
 	// BlockMap is the digest of where a framework's allocator had its blocks when the capture phase began, where a pointer
@@ -299,6 +300,9 @@ const (
 	U8
 )
 
+// Float says whether the type is one of floating-point numbers.
+func (t DType) Float() bool { return t == F32 || t == F16 || t == BF16 }
+
 // Tensor is memory that the engine named. Lo, Hi and Distinct bound the values that verification fills an integer
 // input with.
 type Tensor struct {
@@ -310,6 +314,12 @@ type Tensor struct {
 	Shape    []int64
 	Lo, Hi   int64
 	Distinct bool
+}
+
+// Note is what the engine wants to know again in a restored start, in words of its own. Each name comes once.
+type Note struct {
+	Name  string
+	Value []byte
 }
 
 // Trigger is one eager run of the engine's first layer (paper §5.2) at the batch size of the graph it names.

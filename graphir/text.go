@@ -136,6 +136,9 @@ func (t *textWriter) rest() {
 		}
 		t.printf("\n")
 	}
+	for i, n := range s.Notes {
+		t.printf("note %d: %q size=%d sha256=%x\n", i, n.Name, len(n.Value), sha256.Sum256(n.Value))
+	}
 	for i := range s.Triggers {
 		n := &s.Triggers[i]
 		t.printf("trigger %d: batch=%d launches=%d kernels=%d\n", i, n.Batch, n.Launches, n.Kernels)

@@ -42,6 +42,7 @@ func (s *Spec) validate() error {
 	v.tables()
 	v.contents()
 	v.tensors()
+	v.notes()
 	v.triggers()
 	v.exact()
 	if v.total == 0 {
@@ -222,6 +223,19 @@ func (v *validator) tensors() {
 				v.bad(path("shape")(), "negative size %d", n)
 			}
 		}
+	}
+}
+
+func (v *validator) notes() {
+	names := make(map[string]bool, len(v.spec.Notes))
+	for i := range v.spec.Notes {
+		name := v.spec.Notes[i].Name
+		path := func() string { return fmt.Sprintf("notes[%d].name", i) }
+		v.text(name, path)
+		if names[name] {
+			v.bad(path(), "%q comes twice", name)
+		}
+		names[name] = true
 	}
 }
 

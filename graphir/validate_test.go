@@ -70,6 +70,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		{"tensors[0].dtype: unknown type 0", func(s *graphir.Spec) { s.Tensors[0].DType = 0 }},
 		{"tensors[1].at: bytes 0+1048577 of alloc 0, which has 1048576", func(s *graphir.Spec) { s.Tensors[1].Size++ }},
 		{"tensors[1].shape: negative size -2", func(s *graphir.Spec) { s.Tensors[1].Shape[0] = -2 }},
+		{`notes[1].name: "output" comes twice`, func(s *graphir.Spec) { s.Notes = []graphir.Note{{Name: "output"}, {Name: "output"}} }},
 		{"triggers[0].batch: no graph has batch 3", func(s *graphir.Spec) { s.Triggers[0].Batch = 3 }},
 		{"triggers[0].kernels[0]: kernel 2 of 2", func(s *graphir.Spec) { s.Triggers[0].Kernels[0] = 2 }},
 	} {

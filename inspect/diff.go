@@ -147,6 +147,7 @@ func (d *Diff) tables(a, b *graphir.Spec) {
 		{"events", texts(a.Events), texts(b.Events)},
 		{"tensor maps", texts(a.TensorMaps), texts(b.TensorMaps)},
 		{"tensors", texts(a.Tensors), texts(b.Tensors)},
+		{"notes", texts(a.Notes), texts(b.Notes)},
 	} {
 		if !slices.Equal(t.a, t.b) {
 			sum := func(entries []string) string {

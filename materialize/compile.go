@@ -55,6 +55,9 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 	if err := compileTensors(a, b, spec); err != nil {
 		return nil, nil, err
 	}
+	if err := compileNotes(a, b, spec); err != nil {
+		return nil, nil, err
+	}
 	pads, seen, err := compileGraphs(table, graphsA, graphsB, newUses(spec, table.late, division))
 	if err != nil {
 		return nil, nil, err

@@ -27,6 +27,7 @@ type Recording struct {
 	byID       map[uint32]*capture
 	embedded   map[uint32]bool // graphs that child graph nodes embed
 	tensors    []*trace.Tensor
+	notes      []graphir.Note // by name
 	identity   []*trace.Identity
 	contents   []savedPart
 	events     []event
@@ -178,6 +179,8 @@ func (r *Recording) add(rec trace.Record) error {
 		r.functions[v.ID] = v
 	case *trace.Tensor:
 		r.tensors = append(r.tensors, v)
+	case *trace.Note:
+		r.addNote(v)
 	case *trace.Identity:
 		r.identity = append(r.identity, v)
 	case *trace.KV:

@@ -14,7 +14,8 @@ type Graph struct {
 // Label returns the label that the engine gave the graph when it was recorded.
 func (g *Graph) Label() string { return g.label }
 
-// Batch returns the number of sequences that the graph decodes.
+// Batch returns the number of tokens that the graph computes, which for a decode step is that of sequences. Several graphs may
+// share one.
 func (g *Graph) Batch() int64 { return g.batch }
 
 // Built returns the CUgraphExec, for engines that launch by themselves and ask Usable before: a lazy graph has none until

@@ -53,21 +53,16 @@ func (s *Session) trigger(run func() error) error {
 	return nil
 }
 
-func (s *Session) graphs() (map[int64]*Graph, error) {
+func (s *Session) graphs() ([]*Graph, error) {
 	if s.env.run != Restore {
 		return nil, &Fallback{Engine, fmt.Errorf("restore graphs: this is a %s run", s.env.run)}
 	}
 	if s.fallback != nil {
 		return nil, s.fallback
 	}
-	graphs := make(map[int64]*Graph, len(s.spec.Graphs))
+	graphs := make([]*Graph, len(s.spec.Graphs))
 	for i, g := range s.spec.Graphs {
-		// Graphs are handed out by batch size alone.
-		if other := graphs[g.Batch]; other != nil {
-			err := fmt.Errorf("index graphs: %s and %s have batch size %d", other.label, g.Label, g.Batch)
-			return nil, s.fall(&Fallback{Engine, err})
-		}
-		graphs[g.Batch] = &Graph{label: g.Label, batch: g.Batch, index: i, session: s}
+		graphs[i] = &Graph{label: g.Label, batch: g.Batch, index: i, session: s}
 	}
 	r, f := s.rebuild()
 	if f != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"medusa/artifacts"
@@ -53,6 +54,7 @@ type Session struct {
 	untouched   []digest.Range // memory that may stay unchanged, hashed before any replay; run V
 	hashing     hashing
 	places      map[string]tensorPlace
+	byName      map[string]int    // of the artifact's tensors
 	recorded    map[uint32]uint32 // recorded index of this process's allocations; nil: the same
 	triggers    []status.Trigger
 	phases      []status.Phase
@@ -142,12 +144,25 @@ func (s *Session) Triggers() []int64 {
 // An error of run is returned as a *Fallback.
 func (s *Session) Trigger(run func() error) error { return s.trigger(run) }
 
-// Graphs restores every graph of the artifact and returns them by batch size, uploaded and ready to launch.
+// Graphs restores every graph of the artifact and returns them in the order in which they were captured, uploaded and ready to
+// launch.
 // Any error is a *Fallback; nothing that was made stays behind, and the engine is to warm up and capture natively.
 // Call it in the phase "capture", on the engine's thread.
-func (s *Session) Graphs() (map[int64]*Graph, error) {
+func (s *Session) Graphs() ([]*Graph, error) {
 	s.opened()
 	return s.graphs()
+}
+
+// Note returns what the engine noted under a name when it was recorded (medusa_mark_note). Call it after Graphs.
+func (s *Session) Note(name string) (value []byte, ok bool) {
+	if s.restored == nil {
+		return nil, false
+	}
+	i := slices.IndexFunc(s.spec.Notes, func(n graphir.Note) bool { return n.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return s.spec.Notes[i].Value, true
 }
 
 // Ready ends the start: the status object is written, and in runs N and V selfTest is served, the graphs are replayed

@@ -71,19 +71,22 @@ func (s *Session) Tensor(name string) (addr cuda.DevicePtr, ok bool) {
 	if s.restored == nil {
 		return 0, false
 	}
-	for i := range s.spec.Tensors {
-		t := &s.spec.Tensors[i]
-		if t.Name != name {
-			continue
+	if s.byName == nil {
+		s.byName = make(map[string]int, len(s.spec.Tensors))
+		for i := range s.spec.Tensors {
+			s.byName[s.spec.Tensors[i].Name] = i
 		}
-		at := t.At
-		if at.Space == graphir.SpaceAlloc && s.spec.Allocations[at.Alloc].Divided {
-			at = graphir.Pointer{Alloc: uint32(i), Space: graphir.SpaceTensor}
-		}
-		a, err := s.restored.memory.address(at)
-		return cuda.DevicePtr(a), err == nil
 	}
-	return 0, false
+	i, ok := s.byName[name]
+	if !ok {
+		return 0, false
+	}
+	at := s.spec.Tensors[i].At
+	if at.Space == graphir.SpaceAlloc && s.spec.Allocations[at.Alloc].Divided {
+		at = graphir.Pointer{Alloc: uint32(i), Space: graphir.SpaceTensor}
+	}
+	a, err := s.restored.memory.address(at)
+	return cuda.DevicePtr(a), err == nil
 }
 
 func markedPlace(name string) (p tensorPlace, ok bool) {

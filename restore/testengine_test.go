@@ -263,8 +263,8 @@ func (e *engine) makeGraphs() error {
 	if e.session.Run() == Restore {
 		graphs, err := e.session.Graphs()
 		if err == nil {
-			for batch, g := range graphs {
-				e.execs[batch] = g.Built()
+			for _, g := range graphs {
+				e.execs[g.Batch()] = g.Built()
 			}
 			return nil
 		}

@@ -48,10 +48,12 @@ EXPORT int medusa_session_trigger(medusa_run run, void *arg) { UNLESS_FORKED(goS
 
 EXPORT int medusa_session_tensor(const char *name, uint64_t *addr) { UNLESS_FORKED(goSessionTensor((char *)name, addr)); }
 
+EXPORT int medusa_session_note(const char *name, void *out, size_t capacity) { UNLESS_FORKED(goSessionNote((char *)name, out, capacity)); }
+
 EXPORT int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity) { UNLESS_FORKED(goSessionGraphs(out, capacity)); }
 EXPORT int medusa_session_kernels(char *out, size_t capacity) { UNLESS_FORKED(goSessionKernels(out, capacity)); }
 EXPORT int medusa_session_refuse(const char *reason) { UNLESS_FORKED(goSessionRefuse((char *)reason)); }
-EXPORT int medusa_session_usable(int64_t batch, uint64_t *exec) { UNLESS_FORKED(goSessionUsable(batch, exec)); }
+EXPORT int medusa_session_usable(size_t graph, uint64_t *exec) { UNLESS_FORKED(goSessionUsable(graph, exec)); }
 EXPORT int medusa_session_invalidate(const char *reason) { UNLESS_FORKED(goSessionInvalidate((char *)reason)); }
 EXPORT int medusa_session_ready(medusa_self_test self_test, void *arg) { UNLESS_FORKED(goSessionReady(self_test, arg)); }
 EXPORT int medusa_session_failed(int result) { UNLESS_FORKED(goSessionFailed(result)); }

@@ -21,7 +21,7 @@ enum { MEDUSA_FAILED = -1, MEDUSA_FALLBACK = -2, MEDUSA_MISUSE = -3 };
 enum { MEDUSA_NONE = 0, MEDUSA_PROFILE = 1, MEDUSA_RECORD = 2, MEDUSA_CHECK = 3, MEDUSA_RESTORE = 4 };
 
 struct medusa_session_graph {
-	int64_t batch;
+	int64_t batch; /* of medusa_mark_graph, as is label; several graphs may share a batch, none a label */
 	uint64_t exec; /* CUgraphExec, valid until medusa_session_close; 0: a lazy start, medusa_session_usable builds it */
 	char label[128];
 };
@@ -48,11 +48,15 @@ int medusa_session_workspace(uint64_t *bytes);
 /* Batch sizes at which the first layer is to be run through medusa_session_trigger, in order. Returns how many there are. */
 int medusa_session_triggers(int64_t *batches, size_t capacity);
 int medusa_session_trigger(medusa_run run, void *arg);
-/* Restores every graph at the first call. Returns how many there are and fills the first `capacity` of them. */
+/* Restores every graph at the first call. Returns how many there are and fills the first `capacity` of them, in the order in which
+ * they were captured. */
 int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity);
 /* After medusa_session_graphs: 1 and the address of a named tensor of the capture phase, which the engine did not allocate in
  * this process; 0 where the artifact names none so. */
 int medusa_session_tensor(const char *name, uint64_t *addr);
+/* After medusa_session_graphs: what the engine noted under the name when it was recorded (medusa_mark_note). Returns its length, of
+ * which the first `capacity` bytes are written; MEDUSA_FAILED where it noted nothing so. */
+int medusa_session_note(const char *name, void *out, size_t capacity);
 /* After medusa_session_graphs: a line for each kernel of the graphs, without a final NUL: how this process came by it, its mangled
  * name and its module, between tabs. How is loaded (by the engine's own start), triggered (by a triggering layer), object (a copy
  * from the shared object that holds it) or artifact (a copy from there). Returns the length of all lines. */
@@ -60,10 +64,10 @@ int medusa_session_kernels(char *out, size_t capacity);
 /* The engine takes no part in what this start is for, or cannot use what medusa_session_graphs gave it. Ends a recording run;
  * a start that was to be restored goes on natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);
-/* To be asked before each launch. 1 and the CUgraphExec of the restored graph with the batch size, which a lazy start builds
- * now; 0 where the engine has to do without restored graphs from now on (memory or a module that they refer to is gone, or
+/* To be asked before each launch. 1 and the CUgraphExec of a restored graph, by its place in what medusa_session_graphs gave,
+ * which a lazy start builds now; 0 where the engine has to do without restored graphs from now on (memory or a module that they refer to is gone, or
  * medusa_session_invalidate was called): medusa_session_error says why. */
-int medusa_session_usable(int64_t batch, uint64_t *exec);
+int medusa_session_usable(size_t graph, uint64_t *exec);
 /* The engine does what restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. */
 int medusa_session_invalidate(const char *reason);
 /* Ends the start. Does not return in runs that verify. self_test may be NULL. */

@@ -18,12 +18,9 @@ static inline int64_t call_self_test(medusa_self_test test, void *arg, void *out
 import "C"
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"unsafe"
 
@@ -37,7 +34,7 @@ func main() {}
 // The one session and what the C side reads of it. Calls come from one thread, so nothing here is locked.
 var (
 	session  *restore.Session
-	restored []*restore.Graph // by ascending batch size
+	restored []*restore.Graph
 	lastText *C.char
 )
 
@@ -198,6 +195,20 @@ func goSessionTensor(name *C.char, addr *C.uint64_t) C.int {
 	})
 }
 
+//export goSessionNote
+func goSessionNote(name *C.char, out unsafe.Pointer, capacity C.size_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		value, ok := s.Note(C.GoString(name))
+		if !ok {
+			return 0, fmt.Errorf("find note %s: the engine noted nothing so", C.GoString(name))
+		}
+		if capacity > 0 {
+			copy(unsafe.Slice((*byte)(out), capacity), value)
+		}
+		return len(value), nil
+	})
+}
+
 //export goSessionGraphs
 func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
@@ -206,7 +217,7 @@ func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.in
 			if err != nil {
 				return 0, err
 			}
-			restored = slices.SortedFunc(maps.Values(graphs), func(x, y *restore.Graph) int { return cmp.Compare(x.Batch(), y.Batch()) })
+			restored = graphs
 		}
 		for i, g := range restored[:min(len(restored), int(capacity))] {
 			to := &unsafe.Slice(out, capacity)[i]
@@ -243,17 +254,17 @@ func goSessionRefuse(reason *C.char) C.int {
 }
 
 //export goSessionUsable
-func goSessionUsable(batch C.int64_t, exec *C.uint64_t) C.int {
+func goSessionUsable(graph C.size_t, exec *C.uint64_t) C.int {
 	return with(func(*restore.Session) (int, error) {
-		i, found := slices.BinarySearchFunc(restored, int64(batch), func(g *restore.Graph, batch int64) int { return cmp.Compare(g.Batch(), batch) })
-		if !found {
-			return 0, fmt.Errorf("use graph: none of %d restored ones is for batch size %d", len(restored), int64(batch))
+		if uint64(graph) >= uint64(len(restored)) {
+			return 0, fmt.Errorf("use graph %d: %d are restored", uint64(graph), len(restored))
 		}
-		if err := restored[i].Usable(); err != nil {
+		g := restored[graph]
+		if err := g.Usable(); err != nil {
 			say(err.Error())
 			return 0, nil
 		}
-		*exec = C.uint64_t(restored[i].Built())
+		*exec = C.uint64_t(g.Built())
 		return 1, nil
 	})
 }

@@ -541,6 +541,7 @@ type BufferSection struct {
 	RegionSize    uint64   `protobuf:"varint,17,opt,name=region_size,json=regionSize,proto3" json:"region_size,omitempty"`
 	AllocAddress  []uint64 `protobuf:"varint,18,rep,packed,name=alloc_address,json=allocAddress,proto3" json:"alloc_address,omitempty"`
 	ImageBlob     []uint32 `protobuf:"varint,19,rep,packed,name=image_blob,json=imageBlob,proto3" json:"image_blob,omitempty"` // images of modules
+	Notes         []*Note  `protobuf:"bytes,20,rep,name=notes,proto3" json:"notes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -638,6 +639,66 @@ func (x *BufferSection) GetImageBlob() []uint32 {
 	return nil
 }
 
+func (x *BufferSection) GetNotes() []*Note {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
+// Note is what the engine wants to know again in a restored start.
+type Note struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Note) Reset() {
+	*x = Note{}
+	mi := &file_graphir_graph_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Note) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Note) ProtoMessage() {}
+
+func (x *Note) ProtoReflect() protoreflect.Message {
+	mi := &file_graphir_graph_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Note.ProtoReflect.Descriptor instead.
+func (*Note) Descriptor() ([]byte, []int) {
+	return file_graphir_graph_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Note) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Note) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
 type Module struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          uint32                 `protobuf:"varint,1,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -654,7 +715,7 @@ type Module struct {
 
 func (x *Module) Reset() {
 	*x = Module{}
-	mi := &file_graphir_graph_proto_msgTypes[5]
+	mi := &file_graphir_graph_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -666,7 +727,7 @@ func (x *Module) String() string {
 func (*Module) ProtoMessage() {}
 
 func (x *Module) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[5]
+	mi := &file_graphir_graph_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -679,7 +740,7 @@ func (x *Module) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Module.ProtoReflect.Descriptor instead.
 func (*Module) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{5}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Module) GetKind() uint32 {
@@ -752,7 +813,7 @@ type Kernel struct {
 
 func (x *Kernel) Reset() {
 	*x = Kernel{}
-	mi := &file_graphir_graph_proto_msgTypes[6]
+	mi := &file_graphir_graph_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -764,7 +825,7 @@ func (x *Kernel) String() string {
 func (*Kernel) ProtoMessage() {}
 
 func (x *Kernel) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[6]
+	mi := &file_graphir_graph_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -777,7 +838,7 @@ func (x *Kernel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kernel.ProtoReflect.Descriptor instead.
 func (*Kernel) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{6}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Kernel) GetName() uint32 {
@@ -838,7 +899,7 @@ type AttrSet struct {
 
 func (x *AttrSet) Reset() {
 	*x = AttrSet{}
-	mi := &file_graphir_graph_proto_msgTypes[7]
+	mi := &file_graphir_graph_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +911,7 @@ func (x *AttrSet) String() string {
 func (*AttrSet) ProtoMessage() {}
 
 func (x *AttrSet) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[7]
+	mi := &file_graphir_graph_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +924,7 @@ func (x *AttrSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttrSet.ProtoReflect.Descriptor instead.
 func (*AttrSet) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{7}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AttrSet) GetId() []uint32 {
@@ -929,7 +990,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_graphir_graph_proto_msgTypes[8]
+	mi := &file_graphir_graph_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -941,7 +1002,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[8]
+	mi := &file_graphir_graph_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -954,7 +1015,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{8}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Shape) GetType() uint32 {
@@ -1040,7 +1101,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_graphir_graph_proto_msgTypes[9]
+	mi := &file_graphir_graph_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1052,7 +1113,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[9]
+	mi := &file_graphir_graph_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1065,7 +1126,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{9}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Template) GetNodes() []uint32 {
@@ -1108,7 +1169,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_graphir_graph_proto_msgTypes[10]
+	mi := &file_graphir_graph_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1181,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[10]
+	mi := &file_graphir_graph_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1194,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{10}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Changes) GetGap() []uint32 {
@@ -1160,7 +1221,7 @@ type RowGroup struct {
 
 func (x *RowGroup) Reset() {
 	*x = RowGroup{}
-	mi := &file_graphir_graph_proto_msgTypes[11]
+	mi := &file_graphir_graph_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1233,7 @@ func (x *RowGroup) String() string {
 func (*RowGroup) ProtoMessage() {}
 
 func (x *RowGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[11]
+	mi := &file_graphir_graph_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1246,7 @@ func (x *RowGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGroup.ProtoReflect.Descriptor instead.
 func (*RowGroup) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{11}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RowGroup) GetGraphs() [][]byte {
@@ -1217,7 +1278,7 @@ type Graph struct {
 
 func (x *Graph) Reset() {
 	*x = Graph{}
-	mi := &file_graphir_graph_proto_msgTypes[12]
+	mi := &file_graphir_graph_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1229,7 +1290,7 @@ func (x *Graph) String() string {
 func (*Graph) ProtoMessage() {}
 
 func (x *Graph) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[12]
+	mi := &file_graphir_graph_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1242,7 +1303,7 @@ func (x *Graph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Graph.ProtoReflect.Descriptor instead.
 func (*Graph) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{12}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Graph) GetLabel() uint32 {
@@ -1356,7 +1417,7 @@ type Content struct {
 
 func (x *Content) Reset() {
 	*x = Content{}
-	mi := &file_graphir_graph_proto_msgTypes[13]
+	mi := &file_graphir_graph_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1429,7 @@ func (x *Content) String() string {
 func (*Content) ProtoMessage() {}
 
 func (x *Content) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[13]
+	mi := &file_graphir_graph_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1442,7 @@ func (x *Content) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Content.ProtoReflect.Descriptor instead.
 func (*Content) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{13}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Content) GetAlloc() uint32 {
@@ -1479,7 +1540,7 @@ type Tensor struct {
 
 func (x *Tensor) Reset() {
 	*x = Tensor{}
-	mi := &file_graphir_graph_proto_msgTypes[14]
+	mi := &file_graphir_graph_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1552,7 @@ func (x *Tensor) String() string {
 func (*Tensor) ProtoMessage() {}
 
 func (x *Tensor) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[14]
+	mi := &file_graphir_graph_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1565,7 @@ func (x *Tensor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tensor.ProtoReflect.Descriptor instead.
 func (*Tensor) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{14}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Tensor) GetName() string {
@@ -1587,7 +1648,7 @@ type Trigger struct {
 
 func (x *Trigger) Reset() {
 	*x = Trigger{}
-	mi := &file_graphir_graph_proto_msgTypes[15]
+	mi := &file_graphir_graph_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1660,7 @@ func (x *Trigger) String() string {
 func (*Trigger) ProtoMessage() {}
 
 func (x *Trigger) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[15]
+	mi := &file_graphir_graph_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1673,7 @@ func (x *Trigger) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trigger.ProtoReflect.Descriptor instead.
 func (*Trigger) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{15}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Trigger) GetBatch() int64 {
@@ -1694,7 +1755,7 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"global_dim\x18\x06 \x03(\x04R\tglobalDim\x12%\n" +
 	"\x0eglobal_strides\x18\a \x03(\x04R\rglobalStrides\x12\x17\n" +
 	"\abox_dim\x18\b \x03(\rR\x06boxDim\x12'\n" +
-	"\x0felement_strides\x18\t \x03(\rR\x0eelementStrides\"\xeb\x02\n" +
+	"\x0felement_strides\x18\t \x03(\rR\x0eelementStrides\"\x9a\x03\n" +
 	"\rBufferSection\x126\n" +
 	"\bcontents\x18\x01 \x03(\v2\x1a.medusa.graphir.v1.ContentR\bcontents\x123\n" +
 	"\atensors\x18\x02 \x03(\v2\x19.medusa.graphir.v1.TensorR\atensors\x12\x1f\n" +
@@ -1708,7 +1769,11 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"regionSize\x12#\n" +
 	"\ralloc_address\x18\x12 \x03(\x04R\fallocAddress\x12\x1d\n" +
 	"\n" +
-	"image_blob\x18\x13 \x03(\rR\timageBlob\"\xe0\x01\n" +
+	"image_blob\x18\x13 \x03(\rR\timageBlob\x12-\n" +
+	"\x05notes\x18\x14 \x03(\v2\x17.medusa.graphir.v1.NoteR\x05notes\"0\n" +
+	"\x04Note\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\xe0\x01\n" +
 	"\x06Module\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\rR\x04kind\x12!\n" +
 	"\fimage_sha256\x18\x02 \x01(\fR\vimageSha256\x12\x1d\n" +
@@ -1822,49 +1887,51 @@ func file_graphir_graph_proto_rawDescGZIP() []byte {
 	return file_graphir_graph_proto_rawDescData
 }
 
-var file_graphir_graph_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_graphir_graph_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_graphir_graph_proto_goTypes = []any{
 	(*Spec)(nil),          // 0: medusa.graphir.v1.Spec
 	(*GraphSection)(nil),  // 1: medusa.graphir.v1.GraphSection
 	(*Global)(nil),        // 2: medusa.graphir.v1.Global
 	(*TensorMap)(nil),     // 3: medusa.graphir.v1.TensorMap
 	(*BufferSection)(nil), // 4: medusa.graphir.v1.BufferSection
-	(*Module)(nil),        // 5: medusa.graphir.v1.Module
-	(*Kernel)(nil),        // 6: medusa.graphir.v1.Kernel
-	(*AttrSet)(nil),       // 7: medusa.graphir.v1.AttrSet
-	(*Shape)(nil),         // 8: medusa.graphir.v1.Shape
-	(*Template)(nil),      // 9: medusa.graphir.v1.Template
-	(*Changes)(nil),       // 10: medusa.graphir.v1.Changes
-	(*RowGroup)(nil),      // 11: medusa.graphir.v1.RowGroup
-	(*Graph)(nil),         // 12: medusa.graphir.v1.Graph
-	(*Content)(nil),       // 13: medusa.graphir.v1.Content
-	(*Tensor)(nil),        // 14: medusa.graphir.v1.Tensor
-	(*Trigger)(nil),       // 15: medusa.graphir.v1.Trigger
+	(*Note)(nil),          // 5: medusa.graphir.v1.Note
+	(*Module)(nil),        // 6: medusa.graphir.v1.Module
+	(*Kernel)(nil),        // 7: medusa.graphir.v1.Kernel
+	(*AttrSet)(nil),       // 8: medusa.graphir.v1.AttrSet
+	(*Shape)(nil),         // 9: medusa.graphir.v1.Shape
+	(*Template)(nil),      // 10: medusa.graphir.v1.Template
+	(*Changes)(nil),       // 11: medusa.graphir.v1.Changes
+	(*RowGroup)(nil),      // 12: medusa.graphir.v1.RowGroup
+	(*Graph)(nil),         // 13: medusa.graphir.v1.Graph
+	(*Content)(nil),       // 14: medusa.graphir.v1.Content
+	(*Tensor)(nil),        // 15: medusa.graphir.v1.Tensor
+	(*Trigger)(nil),       // 16: medusa.graphir.v1.Trigger
 }
 var file_graphir_graph_proto_depIdxs = []int32{
-	5,  // 0: medusa.graphir.v1.GraphSection.modules:type_name -> medusa.graphir.v1.Module
-	6,  // 1: medusa.graphir.v1.GraphSection.kernels:type_name -> medusa.graphir.v1.Kernel
-	7,  // 2: medusa.graphir.v1.GraphSection.attr_sets:type_name -> medusa.graphir.v1.AttrSet
-	8,  // 3: medusa.graphir.v1.GraphSection.shapes:type_name -> medusa.graphir.v1.Shape
-	9,  // 4: medusa.graphir.v1.GraphSection.templates:type_name -> medusa.graphir.v1.Template
-	15, // 5: medusa.graphir.v1.GraphSection.triggers:type_name -> medusa.graphir.v1.Trigger
+	6,  // 0: medusa.graphir.v1.GraphSection.modules:type_name -> medusa.graphir.v1.Module
+	7,  // 1: medusa.graphir.v1.GraphSection.kernels:type_name -> medusa.graphir.v1.Kernel
+	8,  // 2: medusa.graphir.v1.GraphSection.attr_sets:type_name -> medusa.graphir.v1.AttrSet
+	9,  // 3: medusa.graphir.v1.GraphSection.shapes:type_name -> medusa.graphir.v1.Shape
+	10, // 4: medusa.graphir.v1.GraphSection.templates:type_name -> medusa.graphir.v1.Template
+	16, // 5: medusa.graphir.v1.GraphSection.triggers:type_name -> medusa.graphir.v1.Trigger
 	2,  // 6: medusa.graphir.v1.GraphSection.globals:type_name -> medusa.graphir.v1.Global
 	3,  // 7: medusa.graphir.v1.GraphSection.tensor_maps:type_name -> medusa.graphir.v1.TensorMap
-	13, // 8: medusa.graphir.v1.BufferSection.contents:type_name -> medusa.graphir.v1.Content
-	14, // 9: medusa.graphir.v1.BufferSection.tensors:type_name -> medusa.graphir.v1.Tensor
-	10, // 10: medusa.graphir.v1.Graph.grid:type_name -> medusa.graphir.v1.Changes
-	10, // 11: medusa.graphir.v1.Graph.block:type_name -> medusa.graphir.v1.Changes
-	10, // 12: medusa.graphir.v1.Graph.shared:type_name -> medusa.graphir.v1.Changes
-	10, // 13: medusa.graphir.v1.Graph.words:type_name -> medusa.graphir.v1.Changes
-	10, // 14: medusa.graphir.v1.Graph.fixup_alloc:type_name -> medusa.graphir.v1.Changes
-	10, // 15: medusa.graphir.v1.Graph.fixup_offset:type_name -> medusa.graphir.v1.Changes
-	10, // 16: medusa.graphir.v1.Graph.memset:type_name -> medusa.graphir.v1.Changes
-	10, // 17: medusa.graphir.v1.Graph.memcpy:type_name -> medusa.graphir.v1.Changes
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	14, // 8: medusa.graphir.v1.BufferSection.contents:type_name -> medusa.graphir.v1.Content
+	15, // 9: medusa.graphir.v1.BufferSection.tensors:type_name -> medusa.graphir.v1.Tensor
+	5,  // 10: medusa.graphir.v1.BufferSection.notes:type_name -> medusa.graphir.v1.Note
+	11, // 11: medusa.graphir.v1.Graph.grid:type_name -> medusa.graphir.v1.Changes
+	11, // 12: medusa.graphir.v1.Graph.block:type_name -> medusa.graphir.v1.Changes
+	11, // 13: medusa.graphir.v1.Graph.shared:type_name -> medusa.graphir.v1.Changes
+	11, // 14: medusa.graphir.v1.Graph.words:type_name -> medusa.graphir.v1.Changes
+	11, // 15: medusa.graphir.v1.Graph.fixup_alloc:type_name -> medusa.graphir.v1.Changes
+	11, // 16: medusa.graphir.v1.Graph.fixup_offset:type_name -> medusa.graphir.v1.Changes
+	11, // 17: medusa.graphir.v1.Graph.memset:type_name -> medusa.graphir.v1.Changes
+	11, // 18: medusa.graphir.v1.Graph.memcpy:type_name -> medusa.graphir.v1.Changes
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_graphir_graph_proto_init() }
@@ -1878,7 +1945,7 @@ func file_graphir_graph_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_graphir_graph_proto_rawDesc), len(file_graphir_graph_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -86,7 +86,7 @@ func (z *zoo) start() error {
 			return err
 		}
 	}
-	var graphs map[int64]*restore.Graph
+	var graphs []*restore.Graph
 	err := marks.Medusa(func() (err error) {
 		graphs, err = z.session.Graphs()
 		return err
@@ -94,7 +94,10 @@ func (z *zoo) start() error {
 	var fallback *restore.Fallback
 	switch {
 	case err == nil && graphs != nil:
-		z.restored = graphs
+		z.restored = make(map[int64]*restore.Graph, len(graphs))
+		for _, g := range graphs {
+			z.restored[g.Batch()] = g
+		}
 	case err == nil || errors.As(err, &fallback):
 		if err := z.captureAll(); err != nil {
 			return err

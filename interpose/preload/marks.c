@@ -93,6 +93,11 @@ void medusa_mark_block(uint64_t addr, uint64_t size, int live)
 	RECORD(trace_block(w, addr, size, live != 0));
 }
 
+void medusa_mark_note(const char *name, const void *value, size_t size)
+{
+	RECORD(trace_note(w, name, (struct trace_bytes){value, size}));
+}
+
 void medusa_mark_identity(const char *key, const char *value)
 {
 	RECORD(trace_identity(w, key, value));

@@ -66,6 +66,10 @@ void medusa_mark_tensor(const struct medusa_tensor *t);
 /* The framework's own allocator handed out (live = 1) or took back (live = 0) a block inside a driver allocation. */
 void medusa_mark_block(uint64_t addr, uint64_t size, int live);
 
+/* What the engine wants to know again in a restored start, in words of its own: where in memory a piece of the model leaves its
+ * results, say. It has to be the same in every start. A name noted twice keeps its last value. */
+void medusa_mark_note(const char *name, const void *value, size_t size);
+
 /* One factor of what the artifact is valid for, e.g. ("model.config", "sha256:..."). See artifacts/README.md. */
 void medusa_mark_identity(const char *key, const char *value);
 

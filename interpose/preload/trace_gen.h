@@ -765,4 +765,16 @@ static inline void trace_waited(struct trace_writer *w, uint32_t count, uint64_t
 	trace_finish(w);
 }
 
+static inline void trace_note(struct trace_writer *w, const char *name, struct trace_bytes value)
+{
+	uint64_t framed = 0;
+	framed += trace_size_str(name);
+	framed += 4 + value.size;
+	if (!trace_begin(w, 54, framed))
+		return;
+	trace_put_str(w, name);
+	trace_put_bytes(w, value);
+	trace_finish(w);
+}
+
 #endif

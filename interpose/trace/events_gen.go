@@ -106,6 +106,7 @@ const (
 	TypeExactLimit  Type = 51
 	TypeHostChanged Type = 52
 	TypeWaited      Type = 53
+	TypeNote        Type = 54
 )
 
 func (t Type) String() string {
@@ -190,6 +191,8 @@ func (t Type) String() string {
 		return "host_changed"
 	case TypeWaited:
 		return "waited"
+	case TypeNote:
+		return "note"
 	}
 	return unknown("record", uint64(t))
 }
@@ -277,6 +280,8 @@ func newRecord(t Type) Record {
 		return new(HostChanged)
 	case TypeWaited:
 		return new(Waited)
+	case TypeNote:
+		return new(Note)
 	}
 	return nil
 }
@@ -1596,4 +1601,26 @@ func (r *Waited) decode(d *decoder) {
 func (r *Waited) encode(e *encoder) {
 	e.u32(r.Count)
 	e.u64(r.Ns)
+}
+
+// Note is a "note" record.
+//
+// What the engine wants to know again in a restored start (medusa_mark_note). A name noted twice keeps its last value.
+type Note struct {
+	Head
+	Name  string
+	Value []byte
+}
+
+// RecordType returns TypeNote.
+func (*Note) RecordType() Type { return TypeNote }
+
+func (r *Note) decode(d *decoder) {
+	r.Name = d.str()
+	r.Value = d.bytes()
+}
+
+func (r *Note) encode(e *encoder) {
+	e.str(r.Name)
+	e.bytes(r.Value)
 }

@@ -212,7 +212,7 @@ class Engine:
             self.session.phase("capture")
             restored = self.session.graphs()
             if restored is not None:
-                self.graphs, self.restored = restored, True
+                self.graphs, self.restored = {g.batch: g for g in restored}, True
                 for batch in self.batches:
                     self.outputs[batch] = self.session.restored_tensor(f"out.{batch}", (batch,), torch.int64)
                 return

@@ -221,12 +221,12 @@ def main():
         with medusa.Capture(session) as capture:
             for i, program in programs.items():
                 capture.warm_up(program.run)
-                graphs[i] = capture.graph(f"program-{i}", i, program.run)
+                graphs.append(capture.graph(f"program-{i}", i, program.run))
     if args.places:
         with open(args.places, "w", encoding="utf-8") as f:
             json.dump(session.places(), f)
     session.ready()
-    for graph in (restored or graphs).values():
+    for graph in restored or graphs:
         graph.replay()
     torch.cuda.synchronize()
     print(json.dumps({

@@ -41,6 +41,8 @@ static void capture(void)
 	name("bias", bias, MEDUSA_INPUT);
 	enter("capture");
 	MARK(medusa_mark_graph, "add", BATCH);
+	MARK(medusa_mark_note, "adds", "once", 4);
+	MARK(medusa_mark_note, "adds", "twice", 5);
 	CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
 	launch_add_one(add_one, stream, input, n);
 	CHECK(cuLaunchKernel(add, N / 32, 1, 1, 32, 1, 1, 0, stream, params, NULL));
@@ -68,7 +70,7 @@ static void size_cache(void)
 /* What this start took, restored graphs or its own, and the CUgraphExec to launch. */
 static const char *usable(uint64_t *exec)
 {
-	int rc = captured ? 0 : medusa_session_usable(BATCH, exec);
+	int rc = captured ? 0 : medusa_session_usable(0, exec);
 	if (rc == 1)
 		return "restored";
 	if (rc < 0 && !captured)
@@ -98,6 +100,7 @@ int main(void)
 	struct medusa_session_graph graph = {0};
 	CUmodule module;
 	uint64_t at = 0, exec = 0;
+	char note[8];
 	int32_t host[N], sum = 0;
 	int run = medusa_session_open();
 	if (run < 0)
@@ -120,12 +123,14 @@ int main(void)
 	enter("warmup");
 	if (medusa_session_restoring() != 1 || medusa_session_graphs(&graph, 1) != 1)
 		capture();
+	else if (medusa_session_note("adds", note, sizeof note) != 5 || memcmp(note, "twice", 5) != 0 || medusa_session_note("nobody", note, 0) >= 0)
+		return 9;
 	else if (graph.batch != BATCH || strcmp(graph.label, "add") != 0 || medusa_session_tensor("bias", &at) != 1 || at == 0)
 		return 6;
 	enter("ready");
 	if (medusa_session_ready(NULL, NULL) != 0)
 		return 7;
-	if (!captured && (medusa_session_usable(BATCH + 1, &exec) >= 0 || medusa_session_tensor("nobody", &at) != 0))
+	if (!captured && (medusa_session_usable(1, &exec) >= 0 || medusa_session_usable(SIZE_MAX, &exec) >= 0 || medusa_session_tensor("nobody", &at) != 0))
 		return 8;
 	for (int i = 0; i < 3; i++) {
 		if (i == 2 && ends)

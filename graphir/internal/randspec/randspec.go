@@ -31,6 +31,9 @@ func New(seed uint64) *graphir.Spec {
 			Size:  g.Uint64N(g.spec.Allocations[at.Alloc].Size - at.Offset + 1),
 			Shape: []int64{g.Int64N(9), g.Int64()}, Lo: -g.Int64(), Hi: g.Int64(), Distinct: g.IntN(2) == 0})
 	}
+	for i := range g.IntN(3) {
+		g.spec.Notes = append(g.spec.Notes, graphir.Note{Name: fmt.Sprintf("note.%d", i), Value: g.bytes(g.IntN(100))})
+	}
 	for _, graph := range g.spec.Graphs {
 		if g.IntN(3) == 0 {
 			g.spec.Triggers = append(g.spec.Triggers, graphir.Trigger{Batch: graph.Batch,

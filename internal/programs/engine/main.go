@@ -177,7 +177,10 @@ func (e *engine) start(seeds string) error {
 	var fallback *restore.Fallback
 	switch {
 	case err == nil && graphs != nil:
-		e.restored = graphs
+		e.restored = make(map[int64]*restore.Graph, len(graphs))
+		for _, g := range graphs {
+			e.restored[g.Batch()] = g
+		}
 	case err == nil || errors.As(err, &fallback):
 		if err := e.each((*program).captureAll); err != nil {
 			return err

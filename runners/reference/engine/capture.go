@@ -17,14 +17,14 @@ func (e *Engine) makeGraphs() error {
 	if e.session.Restoring() && e.options.Start == StartNative {
 		e.begin(marks.Capture)
 		capturing = true
-		var graphs map[int64]*restore.Graph
+		var graphs []*restore.Graph
 		err := marks.Medusa(func() (err error) {
 			graphs, err = e.session.Graphs()
 			return err
 		})
 		if err == nil {
-			for batch, g := range graphs {
-				e.graphs[int(batch)] = g
+			for _, g := range graphs {
+				e.graphs[int(g.Batch())] = g
 			}
 			e.restored = true
 		} else if cuda.Sticky(err) {

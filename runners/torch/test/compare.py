@@ -64,7 +64,7 @@ def side_by_side(live):
 
 
 def read(truth, places, expandable=False):
-    """The graphs of one process by batch size, but for those that have none: the engine makes them in every start. Captured
+    """The graphs of one process by label, but for those that have none: the engine makes them in every start. Captured
     ones are instantiated in the engine's order, restored ones in any."""
     with open(places, encoding="utf-8") as f:
         named = json.load(f)
@@ -90,8 +90,8 @@ def read(truth, places, expandable=False):
                 graphs[-1].nodes.append(node(fields[3:]))
     if named["restored"]:
         by_handle = {g.handle: g for g in graphs}
-        return {int(batch): by_handle[handle] for batch, handle in named["restored"].items()}
-    return {batch: g for batch, g in zip(named["captured"], graphs, strict=True) if batch is not None}
+        return {label: by_handle[handle] for label, handle in named["restored"].items()}
+    return {label: g for label, g in zip(named["captured"], graphs, strict=True) if label is not None}
 
 
 def node(fields):
@@ -123,8 +123,8 @@ class Comparison:
         if any(n.keys() != restored.keys() for n in natives):
             self.differ("graphs:", [sorted(n) for n in natives], "native,", sorted(restored), "restored")
             return
-        for batch, r in restored.items():
-            self.graph(f"graph {batch}", [n[batch] for n in natives], r)
+        for label, r in restored.items():
+            self.graph(f"graph {label}", [n[label] for n in natives], r)
 
     def graph(self, where, natives, r):
         self.graphs += 1

@@ -98,12 +98,12 @@ def main():
                 capture.warm_up(step)
                 graphs[batch] = capture.graph(f"library-{batch}", batch, layers.captured_convolution if batch == 3 else step)
     else:
+        graphs = {g.batch: g for g in restored}
         layers.outputs[3] = session.restored_tensor("convolution", (1, CHANNELS, 16, 16), torch.float16)
     if args.places:
         with open(args.places, "w", encoding="utf-8") as f:
             json.dump(session.places(), f)
     session.ready()
-    graphs = restored or graphs
     print(json.dumps({
         "device": torch.cuda.get_device_name(0),
         "torch": torch.__version__,

@@ -48,7 +48,7 @@ class Process:
             with open(truth, "w", encoding="utf-8") as f:
                 f.write("\n".join(lines) + "\n")
             with open(tensors, "w", encoding="utf-8") as f:
-                json.dump({"tensors": self.tensors, "restored": self.restored, "captured": [1]}, f)
+                json.dump({"tensors": self.tensors, "restored": self.restored, "captured": ["decode-1"]}, f)
             return read(truth, tensors, expandable=bool(self.mappings))
 
 

@@ -41,7 +41,7 @@ class Capture:
         with torch.cuda.graph(graph, pool=self.pool.id, stream=self.stream):
             step()
         self.graphs.append(graph)
-        self.session.captured.append(batch)
+        self.session.captured.append(label)
         return graph
 
     def __del__(self):

@@ -53,6 +53,7 @@ class _KVProfile(ctypes.Structure):
 _SIGNATURES = {
     "medusa_mark_phase": (ctypes.c_char_p,),
     "medusa_mark_graph": (ctypes.c_char_p, ctypes.c_int64),
+    "medusa_mark_note": (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
     "medusa_mark_tensor": (ctypes.POINTER(_Tensor),),
     "medusa_mark_block": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
     "medusa_mark_kv_profile": (ctypes.POINTER(_KVProfile),),
@@ -83,6 +84,11 @@ def phase(name):
 def graph(label, batch):
     """Names the graph whose capture ends next on this thread."""
     _call("medusa_mark_graph", label.encode(), batch)
+
+
+def note(name, value):
+    """What a restored start is to know again: bytes, the same in every start."""
+    _call("medusa_mark_note", name.encode(), value, len(value))
 
 
 def extent(tensor):

@@ -62,8 +62,8 @@ class _Memory:
 class RestoredGraph:
     """A graph that Medusa rebuilt. It stays valid until its session is closed."""
 
-    def __init__(self, session, batch, label, handle):
-        self.session, self.batch, self.label, self.handle = session, batch, label, handle
+    def __init__(self, session, index, batch, label, handle):
+        self.session, self.index, self.batch, self.label, self.handle = session, index, batch, label, handle
 
     def usable(self):
         """Whether the graph may be launched. A lazy start builds it now."""
@@ -87,8 +87,9 @@ class Session:
         self.held = []
         self._mapped = False
         self.named = {}  # tensors by name: address and bytes
-        self.executables = {}  # restored graphs by batch size
-        self.captured = []  # batch sizes, in order
+        self._memory = {}  # restored memory by name, as bytes
+        self.executables = {}  # restored graphs by label
+        self.captured = []  # labels, in order
         self._lib = None
         # Without a run, a status is asked for: the stages of an untouched start.
         if not (os.environ.get("MEDUSA_RUN") or os.environ.get("MEDUSA_STATUS")):
@@ -188,22 +189,41 @@ class Session:
     def restored_tensor(self, name, shape, dtype):
         """A tensor over the memory that a restored graph uses for one that was named inside of a capture. Call it after
         graphs; the memory is the session's, and goes with close."""
-        address = ctypes.c_uint64()
-        if not self._checked(self._lib.medusa_session_tensor(name.encode(), ctypes.byref(address))):
-            raise MedusaError(f"find tensor {name}: the artifact names none so")
-        size = math.prod(shape) * dtype.itemsize
-        t = torch.as_tensor(_Memory(address.value, size), device="cuda").view(dtype).view(shape)
-        self.held.append(t)
-        self.named[name] = (t.data_ptr(), size)
+        t = self._restored_memory(name, math.prod(shape) * dtype.itemsize).view(dtype).view(shape)
+        self.named[name] = (t.data_ptr(), marks.extent(t))
         return t
 
+    def restored_view(self, name, dtype, shape, stride):
+        """As restored_tensor, where the tensor was not contiguous, and where several have lain in memory of one name."""
+        size = (1 + sum((n - 1) * s for n, s in zip(shape, stride))) * dtype.itemsize
+        return self._restored_memory(name, size).view(dtype).as_strided(shape, stride)
+
+    def _restored_memory(self, name, size):
+        if name not in self._memory:
+            address = ctypes.c_uint64()
+            if not self._checked(self._lib.medusa_session_tensor(name.encode(), ctypes.byref(address))):
+                raise MedusaError(f"find tensor {name}: the artifact names none so")
+            self._memory[name] = torch.as_tensor(_Memory(address.value, size), device="cuda")
+        return self._memory[name]
+
+    def note(self, name, value):
+        """What a restored start is to know again: bytes, the same in every start."""
+        marks.note(name, value)
+
+    def noted(self, name):
+        """What was noted under a name when the engine was recorded. Call it after graphs."""
+        size = self._checked(self._lib.medusa_session_note(name.encode(), None, ctypes.c_size_t(0)))
+        value = ctypes.create_string_buffer(size)
+        self._checked(self._lib.medusa_session_note(name.encode(), value, ctypes.c_size_t(size)))
+        return value.raw
+
     def places(self):
-        """Where everything named lies: tensors (address, bytes); restored graphs (CUgraphExec) by batch size, and their
-        kernels; and the batch sizes of captured graphs, in order."""
+        """Where everything named lies: tensors (address, bytes); restored graphs (CUgraphExec) by label, and their
+        kernels; and the labels of captured graphs, in order."""
         return {"tensors": self.named, "restored": self.executables, "kernels": self.kernels(), "captured": self.captured}
 
     def graphs(self):
-        """Restores every graph of the artifact: a dict by batch size, or None for a native start."""
+        """Restores every graph of the artifact: all, in the order in which they were captured, or None for a native start."""
         if not self.restoring:
             return None
         n = self._checked(self._lib.medusa_session_graphs(None, ctypes.c_size_t(0)))
@@ -211,13 +231,14 @@ class Session:
             return None
         found = (_Graph * n)()
         self._checked(self._lib.medusa_session_graphs(found, ctypes.c_size_t(n)))
-        self.executables = {g.batch: g.exec for g in found}
-        return {g.batch: RestoredGraph(self, g.batch, g.label.decode(), g.exec) for g in found}
+        graphs = [RestoredGraph(self, i, g.batch, g.label.decode(), g.exec) for i, g in enumerate(found)]
+        self.executables = {g.label: g.handle for g in graphs}
+        return graphs
 
     def usable(self, graph):
         """Whether a restored graph may be launched; its handle is set."""
         handle = ctypes.c_uint64()
-        found = self._checked(self._lib.medusa_session_usable(ctypes.c_int64(graph.batch), ctypes.byref(handle)))
+        found = self._checked(self._lib.medusa_session_usable(ctypes.c_size_t(graph.index), ctypes.byref(handle)))
         graph.handle = handle.value
         return found == 1
 
@@ -281,3 +302,4 @@ class Session:
         if self._lib:
             self._lib.medusa_session_close()
         self.held.clear()
+        self._memory.clear()
