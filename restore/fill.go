@@ -40,6 +40,7 @@ func seedOf(purpose byte, alloc uint32, offset uint64, round int) random {
 const (
 	purposeTensor byte = 1 + iota
 	purposeGarbage
+	purposeHanded
 )
 
 // patternBytes is the period with which big floating-point buffers and garbage repeat. It is no multiple of any
@@ -65,7 +66,7 @@ func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	switch {
 	case t.Role == graphir.RoleOutput:
 		garbage(data, r)
-	case t.DType == graphir.F32 || t.DType == graphir.F16 || t.DType == graphir.BF16:
+	case t.DType.Float():
 		fillFloats(data, t.DType, r)
 	default:
 		data = make([]byte, t.Size)
@@ -74,6 +75,14 @@ func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 		}
 	}
 	return data, nil
+}
+
+// handedData returns one period of what graphs find in an allocation where an earlier graph would have left results for
+// them. Most other bytes are no numbers, and what is computed from these would look alike, whatever was wrong.
+func handedData(dtype graphir.DType, alloc uint32) []byte {
+	data := make([]byte, patternBytes)
+	fillFloats(data, dtype, seedOf(purposeHanded, alloc, 0, 0))
+	return data
 }
 
 func fillFloats(data []byte, dtype graphir.DType, r random) {

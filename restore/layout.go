@@ -13,9 +13,10 @@ type span struct {
 	alloc        uint32 // object (graphir.Spec.Object)
 	offset, size uint64
 	class        digest.Class
-	tensor       int    // index of the named tensor, noTensor where there is none
-	stride       uint64 // only every n-th chunk is looked at
-	shift        uint64 // from an offset to one in the tensor
+	tensor       int           // index of the named tensor, noTensor where there is none
+	stride       uint64        // only every n-th chunk is looked at
+	shift        uint64        // from an offset to one in the tensor
+	handed       graphir.DType // floats that graphs hand on in memory of their own; 0: none
 }
 
 const noTensor = -1
@@ -93,16 +94,18 @@ type role struct {
 	tensor int
 	stride uint64
 	shift  uint64 // from an offset in the object to one in the tensor
+	handed graphir.DType
 }
 
 // divide cuts one allocation into spans: what the engine named comes before what was saved, and that before the default.
 func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) []span {
 	size := spec.ObjectSize(alloc)
 	unnamed := func(from, size uint64, class digest.Class) layer {
-		return layer{from, from + size, role{class, noTensor, 1, 0}}
+		return layer{from, from + size, role{class: class, tensor: noTensor, stride: 1}}
 	}
 	layers := []layer{unnamed(0, size, digest.Other)}
-	if int(alloc) < len(spec.Allocations) && spec.Allocations[alloc].Owner == graphir.OwnerGraph {
+	graphs := int(alloc) < len(spec.Allocations) && spec.Allocations[alloc].Owner == graphir.OwnerGraph
+	if graphs {
 		layers[0].role.class = digest.Temporary
 	}
 	for _, c := range spec.Contents {
@@ -117,6 +120,13 @@ func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) 
 	for i := range spec.Tensors {
 		t := &spec.Tensors[i]
 		if t.At.Alloc == alloc && t.At.Offset+t.Size <= size {
+			if graphs && t.Role == graphir.RoleOutput && t.DType.Float() {
+				// The next graph reads it. Thousands of such tensors may share memory: only that they lie there counts.
+				handed := unnamed(t.At.Offset, t.Size, digest.Output)
+				handed.role.handed = t.DType
+				layers = append(layers, handed)
+				continue
+			}
 			layers = append(layers, tensorLayers(t, i, t.At.Offset, 0, t.Size, kv)...)
 			continue
 		}
@@ -131,7 +141,7 @@ func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) 
 
 // tensorLayers is size bytes of the tensor with the given index, from its byte first on, at an offset of an object.
 func tensorLayers(t *graphir.Tensor, index int, offset, first, size, kv uint64) []layer {
-	layers := []layer{{offset, offset + size, role{classOf(t.Role), index, 1, first - offset}}}
+	layers := []layer{{offset, offset + size, role{class: classOf(t.Role), tensor: index, stride: 1, shift: first - offset}}}
 	if head := kvHead(t, kv); head < first+size {
 		tail := layers[0]
 		tail.from += max(head, first) - first
@@ -171,7 +181,7 @@ func flatten(alloc uint32, layers []layer) []span {
 			spans[n-1].size += size
 			continue
 		}
-		spans = append(spans, span{alloc, cuts[i-1], size, top.class, top.tensor, top.stride, top.shift})
+		spans = append(spans, span{alloc, cuts[i-1], size, top.class, top.tensor, top.stride, top.shift, top.handed})
 		last = top
 	}
 	return spans

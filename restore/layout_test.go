@@ -1,7 +1,9 @@
 package restore
 
 import (
+	"bytes"
 	"encoding/binary"
+	"math"
 	"reflect"
 	"testing"
 
@@ -39,14 +41,44 @@ func TestSpansOf(t *testing.T) {
 	}
 	back := func(n uint64) uint64 { return -n }
 	want := []span{
-		{0, 0, 40, digest.Weight, 0, 1, 0}, {0, 40, 10, digest.Other, noTensor, 1, 0}, {0, 50, 50, digest.KV, 1, 1, back(50)},
-		{3, 0, 10, digest.Input, 2, 1, 0}, {3, 10, 90, digest.Other, noTensor, 1, 0},
-		{5, 0, 16, digest.Temporary, noTensor, 1, 0}, {5, 16, 8, digest.Permanent, noTensor, 1, 0}, {5, 24, 4, digest.Unstable, noTensor, 1, 0},
-		{5, 28, 20, digest.Permanent, noTensor, 1, 0}, {5, 48, 42, digest.Temporary, noTensor, 1, 0}, {5, 90, 10, digest.Output, 3, 1, back(90)},
-		{6, 0, 100, digest.Temporary, noTensor, 1, 0},
+		{0, 0, 40, digest.Weight, 0, 1, 0, 0}, {0, 40, 10, digest.Other, noTensor, 1, 0, 0}, {0, 50, 50, digest.KV, 1, 1, back(50), 0},
+		{3, 0, 10, digest.Input, 2, 1, 0, 0}, {3, 10, 90, digest.Other, noTensor, 1, 0, 0},
+		{5, 0, 16, digest.Temporary, noTensor, 1, 0, 0}, {5, 16, 8, digest.Permanent, noTensor, 1, 0, 0}, {5, 24, 4, digest.Unstable, noTensor, 1, 0, 0},
+		{5, 28, 20, digest.Permanent, noTensor, 1, 0, 0}, {5, 48, 42, digest.Temporary, noTensor, 1, 0, 0}, {5, 90, 10, digest.Output, 3, 1, back(90), 0},
+		{6, 0, 100, digest.Temporary, noTensor, 1, 0, 0},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
+	}
+}
+
+// What graphs hand on to each other is one piece of memory, however many results have their place in it.
+func TestSpansOfHandedMemory(t *testing.T) {
+	result := func(offset, size uint64, dtype graphir.DType) graphir.Tensor {
+		return graphir.Tensor{Role: graphir.RoleOutput, DType: dtype, At: graphir.Pointer{Alloc: 0, Offset: offset}, Size: size}
+	}
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 100, Live: true}},
+		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Memset: &graphir.MemsetNode{}}}}},
+		Tensors: []graphir.Tensor{result(0, 20, graphir.BF16), result(10, 20, graphir.BF16), result(30, 10, graphir.BF16),
+			result(50, 10, graphir.F32), result(60, 8, graphir.I64)},
+	}
+	want := []span{
+		{0, 0, 40, digest.Output, noTensor, 1, 0, graphir.BF16}, {0, 40, 10, digest.Temporary, noTensor, 1, 0, 0},
+		{0, 50, 10, digest.Output, noTensor, 1, 0, graphir.F32}, {0, 60, 8, digest.Output, 4, 1, ^uint64(59), 0},
+		{0, 68, 32, digest.Temporary, noTensor, 1, 0, 0},
+	}
+	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("spans\n%+v, want\n%+v", got, want)
+	}
+	a, b := handedData(graphir.BF16, 0), handedData(graphir.BF16, 1)
+	if bytes.Equal(a, b) || bytes.Equal(a[:4096], a[4096:8192]) {
+		t.Error("two places in memory are filled alike")
+	}
+	for i := 0; i < len(a); i += 2 {
+		if v := math.Float32frombits(uint32(binary.LittleEndian.Uint16(a[i:])) << 16); !(v >= -1 && v < 1) {
+			t.Fatalf("number %d is %v", i/2, v)
+		}
 	}
 }
 
@@ -61,9 +93,9 @@ func TestSpansOfChains(t *testing.T) {
 		Tensors:     []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Alloc: 1, Offset: 70}, Size: 150}},
 	}
 	want := []span{
-		{0, 0, 100, digest.Input, 0, 1, 30},
-		{1, 0, 70, digest.Temporary, noTensor, 1, 0}, {1, 70, 30, digest.Input, 0, 1, ^uint64(69)},
-		{2, 0, 20, digest.Input, 0, 1, 130}, {2, 20, 80, digest.Temporary, noTensor, 1, 0},
+		{0, 0, 100, digest.Input, 0, 1, 30, 0},
+		{1, 0, 70, digest.Temporary, noTensor, 1, 0, 0}, {1, 70, 30, digest.Input, 0, 1, ^uint64(69), 0},
+		{2, 0, 20, digest.Input, 0, 1, 130, 0}, {2, 20, 80, digest.Temporary, noTensor, 1, 0, 0},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -185,7 +217,7 @@ func TestSaveContent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	permanent := span{0, 8, 24, digest.Permanent, noTensor, 1, 0}
+	permanent := span{0, 8, 24, digest.Permanent, noTensor, 1, 0, 0}
 	if got, want := string(c.saved[permanent]), "aaaaaaaabbbbbbbbbc\x00\x00\x00\x00\x00\x00"; len(c.saved) != 1 || got != want {
 		t.Errorf("saved %q in %d spans, want %q in one", got, len(c.saved), want)
 	}
