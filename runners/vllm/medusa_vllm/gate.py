@@ -6,8 +6,7 @@ a native start, in a few words. Nothing here fails.
 
 VLLM = "0.26.0"
 TORCH = "2.11"
-# Of the second, the decode graphs are restored. Those of the pieces of a compiled model are captured in every start.
-MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE"
+MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
 
 def version_reason(vllm, torch):
@@ -20,7 +19,8 @@ def version_reason(vllm, torch):
 
 
 def config_reason(config):
-    parallel, model, mode = config.parallel_config, config.model_config, config.compilation_config.cudagraph_mode
+    parallel, model, compilation = config.parallel_config, config.model_config, config.compilation_config
+    mode = compilation.cudagraph_mode
     checks = [
         (parallel.world_size > 1 or parallel.data_parallel_size > 1, "more than one rank"),
         (config.lora_config is not None, "LoRA"),
@@ -32,6 +32,7 @@ def config_reason(config):
         (model.runner_type != "generate", "a model that does not generate"),
         (model.is_hybrid or model.is_attention_free, "state space layers"),
         (model.use_mla, "multi-head latent attention"),
+        (compilation.use_inductor_graph_partition, "Inductor's graph partition"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
     ]
     return next((reason for applies, reason in checks if applies), None)

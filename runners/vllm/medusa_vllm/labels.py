@@ -1,6 +1,6 @@
 """How graphs are named in an artifact.
 
-In: vLLM's descriptors, restored graphs. Out: labels, and graphs by descriptor. Fails: KeysDiffer where the two disagree.
+In: vLLM's descriptors, restored graphs. Out: labels, and graphs by label. Fails: KeysDiffer where the two disagree.
 """
 
 
@@ -9,16 +9,21 @@ class KeysDiffer(RuntimeError):
 
 
 def label(desc):
-    """Of a descriptor of either model runner. The V1 runner's does not hold the mode, and only that of whole steps has one."""
+    """Of a whole step's descriptor, of either model runner. The V1 runner's does not hold the mode."""
     v2 = hasattr(desc, "cg_mode")
     mode, uniform = (desc.cg_mode.name, desc.uniform_token_count) if v2 else ("FULL", desc.uniform)
     return f"{mode} tokens={desc.num_tokens} requests={desc.num_reqs} uniform={uniform} loras={desc.num_active_loras}"
 
 
-def match(descs, graphs):
-    """Restored graphs by the descriptors that vLLM dispatches to."""
-    by_label = {g.label: g for g in graphs}
-    wanted = {label(d): d for d in descs}
-    if wanted.keys() != by_label.keys():
-        raise KeysDiffer(f"install graphs: artifact has {sorted(by_label)}, vLLM would capture {sorted(wanted)}")
-    return {d: by_label[name] for name, d in wanted.items()}
+def piece(index, desc):
+    """Of one of the pieces of a compiled model, by its place and the descriptor of a forward."""
+    return f"PIECE {index} tokens={desc.num_tokens} requests={desc.num_reqs} uniform={desc.uniform} loras={desc.num_active_loras}"
+
+
+def match(labels, graphs):
+    """Restored graphs by the labels of those that vLLM dispatches to."""
+    wanted, by_label = set(labels), {g.label: g for g in graphs}
+    if wanted != by_label.keys():
+        missing, unknown = (sorted(x)[:4] for x in (wanted - by_label.keys(), by_label.keys() - wanted))
+        raise KeysDiffer(f"install graphs: vLLM would capture {missing or 'no others'}, the artifact has {unknown or 'no others'}")
+    return by_label

@@ -1,7 +1,7 @@
 """How long restored graphs are used, which is the same for both model runners.
 
-In: the session, the descriptors that vLLM would capture. Out: restored graphs by descriptor, until something happens that
-they cannot follow. Nothing here fails: what does not fit is refused, and vLLM captures.
+In: the session, the labels of what vLLM would capture. Out: restored graphs by label, until something happens that they
+cannot follow. Nothing here fails: what does not fit is refused, and vLLM captures.
 """
 
 import sys
@@ -21,7 +21,7 @@ class Use:
             self.session.phase("capture")
             self.capturing = True
 
-    def restore(self, descs):
+    def restore(self, labels):
         """Whether there are restored graphs in place of captured ones. If not, nothing of them is left."""
         if not self.session.restoring:
             return False
@@ -30,7 +30,7 @@ class Use:
         if found is None:
             return False
         try:
-            self.graphs = match(descs, found.values())
+            self.graphs = match(labels, found)
         except KeysDiffer as e:
             self.session.refuse(str(e))
             return False

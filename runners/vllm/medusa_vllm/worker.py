@@ -13,6 +13,7 @@ import sys
 import torch
 import vllm
 from vllm import envs
+from vllm.compilation.breakable_cudagraph import is_breakable_cudagraph_enabled
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CompilationMode, CUDAGraphMode
 from vllm.utils.torch_utils import current_stream
@@ -136,9 +137,11 @@ class Worker(gpu_worker.Worker):
     def take_graphs(self):
         runner = self.model_runner
         self.name(inputs.cached(runner))
-        if self.use_v2_model_runner:
+        if is_breakable_cudagraph_enabled():
+            self.session.refuse("breakable graphs")
+        elif self.use_v2_model_runner:
             self.graphs = runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
-        elif type(runner.model) is CUDAGraphWrapper:
+        elif type(runner.model) is CUDAGraphWrapper or isinstance(runner.model, torch.nn.Module):
             self.graphs = ModelWrapper(self.session, runner, self.captured)
         else:
             self.session.refuse(f"graphs of a {type(runner.model).__name__}")
@@ -174,9 +177,13 @@ class Worker(gpu_worker.Worker):
             print(f"medusa: compiled code: {type(e).__name__}: {e}", file=sys.stderr, flush=True)
 
     def run_triggers(self):
-        """Small forwards that load the modules of the graphs' kernels, by the path that a decode step takes."""
+        """Small forwards that load the modules of the graphs' kernels, at the sizes of graphs."""
         for batch in self.session.triggers() if self.takes_part() else ():
-            self.session.trigger(lambda b=batch: self.dummy_run(b, uniform_decode=True))
+            self.session.trigger(lambda b=batch: self.step(b))
+
+    def step(self, tokens):
+        """As a decode step runs, where a batch may have so many."""
+        self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs)
 
     def dummy_run(self, tokens, **kwargs):
         """Eagerly, with attention. The V2 runner does so where it has no graphs, and ignores what the V1 runner has to be told."""
@@ -201,7 +208,7 @@ class Worker(gpu_worker.Worker):
         run = self.session.run
         if run == medusa.PROFILE or (run == medusa.RESTORE and not os.environ.get("MEDUSA_CHECK_OUT")):
             return
-        self.graphs.prepare()
+        self.graphs.prepare(self.step)
         for t in workspaces():
             t.zero_()
         torch.cuda.synchronize()

@@ -1,11 +1,10 @@
 """The V1 model runner's wrapper around the whole model, with captures that are recorded, or replaced by restored graphs.
 
-In: the session, and a V1 model runner whose KV cache exists. Out: the wrapper's entries, filled. Fails: as capture does; a
-restore that cannot be used ends in vLLM's own capture.
+In: the session, and a V1 model runner whose KV cache exists. Out: the wrapper's entries, filled, and those of the pieces of a
+compiled model. Fails: as capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
 import torch
-from vllm.compilation.counter import compilation_counter
 from vllm.compilation.cuda_graph import CUDAGraphEntry, CUDAGraphWrapper
 from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import get_forward_context, is_forward_context_available
@@ -16,73 +15,67 @@ from medusa import marks
 
 from .inputs import one_token_each
 from .labels import label
+from .pieces import Pieces
 from .use import Use
 
 
 class ModelWrapper(CUDAGraphWrapper):
-    """Takes the place of the wrapper that the model runner made, before it has captured anything."""
+    """Takes the place of the wrapper that the model runner made, or of the bare model where vLLM captures its pieces alone,
+    before anything is captured."""
 
     def __init__(self, session, runner, captured):
-        made = runner.model
-        super().__init__(made.runnable, made.vllm_config, made.runtime_mode, made.cudagraph_options)
+        made, config = runner.model, runner.vllm_config
+        if isinstance(made, CUDAGraphWrapper):
+            super().__init__(made.runnable, config, made.runtime_mode, made.cudagraph_options)
+        else:
+            super().__init__(made, config, CUDAGraphMode.FULL)
         self.use, self.session, self.captured = Use(session), session, captured
         self.capture_model, self.dispatcher = runner.capture_model, runner.cudagraph_dispatcher
         self.width, self.dtype = runner.model_config.get_hidden_size(), runner.model_config.dtype
         self.runner, runner.model, runner.capture_model = runner, self, self.capture
 
     def capture(self):
-        """Graphs of the pieces of a compiled model are captured in every start, before those that are restored."""
-        descs = self.dispatcher.get_capture_descs()
-        pieces, whole = ([d for d in descs if (d[0] is CUDAGraphMode.FULL) is full] for full in (False, True))
-        size = self.capture_pieces(pieces) if pieces else 0
         self.session.phase("warmup")
-        if self.use.restore([d for _, found in whole for d in found]):
-            self.install()
+        descs = {mode: descs for mode, descs in self.dispatcher.get_capture_descs()}
+        whole, size = descs.get(CUDAGraphMode.FULL, []), 0
+        self.pieces = Pieces(self.session, descs.get(CUDAGraphMode.PIECEWISE, []))
+        if self.use.restore([*self.pieces.keys, *map(label, whole)]):
+            self.install(whole)
         else:
-            size += self.capture_only(whole)
+            self.use.begin_capture()
+            with self.pieces.recorded():
+                size = self.capture_model()
             torch.cuda.synchronize()
             marks.blocks()
         self.captured()
         return size
 
-    def capture_only(self, descs):
-        self.dispatcher.get_capture_descs = lambda: descs
-        try:
-            return self.capture_model()
-        finally:
-            del self.dispatcher.get_capture_descs
-
-    def capture_pieces(self, pieces):
-        # Blocks that these captures leave would differ from what a restored graph gets.
-        self.graph_pool = torch.cuda.graph_pool_handle()
-        before = compilation_counter.num_cudagraph_captured
-        size = self.capture_only(pieces)
-        self.session.captured += [None] * (compilation_counter.num_cudagraph_captured - before)
-        return size
-
-    def install(self):
-        for desc, graph in self.use.graphs.items():
+    def install(self, whole):
+        for desc in whole:
             output = self.session.restored_tensor(name(desc), (desc.num_tokens, self.width), self.dtype)
-            self.concrete_cudagraph_entries[desc] = CUDAGraphEntry(desc, graph, output)
+            self.concrete_cudagraph_entries[desc] = CUDAGraphEntry(desc, self.use.graphs[label(desc)], output)
+        self.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
+        self.pieces.install(self.use.graphs)
         lock_workspace()  # as the captures would have
 
-    def prepare(self):
-        """Before verifying runs compare: attention backends keep what they prepared for the last step, which was a capture in one
-        of the two and a triggering forward in the other."""
-        largest = max(desc.num_tokens for desc in self.concrete_cudagraph_entries)
-        self.runner._dummy_run(largest, cudagraph_runtime_mode=CUDAGraphMode.NONE, force_attention=True, uniform_decode=True)
+    def prepare(self, step):
+        """Before verifying runs compare: what libraries and attention backends keep of their last steps is that of captures in one
+        of the two, and that of triggering forwards in the other. Both take the same steps, in the order of captures."""
+        for tokens in sorted({desc.num_tokens for _, descs in self.dispatcher.get_capture_descs() for desc in descs}, reverse=True):
+            step(tokens)
         one_token_each(self.runner)
 
     def __call__(self, *args, **kwargs):
         context = get_forward_context() if is_forward_context_available() else None
-        if not context or context.cudagraph_runtime_mode is not CUDAGraphMode.FULL or not self.use.usable():
+        if context and context.cudagraph_runtime_mode is not CUDAGraphMode.NONE and not self.use.usable():
+            context.cudagraph_runtime_mode = CUDAGraphMode.NONE  # for the pieces
+        if not context or context.cudagraph_runtime_mode is not CUDAGraphMode.FULL:
             return self.runnable(*args, **kwargs)
         desc = context.batch_descriptor
         if desc in self.concrete_cudagraph_entries:
             return super().__call__(*args, **kwargs)
-        self.use.begin_capture()
         marks.graph(label(desc), desc.num_tokens)
-        self.session.captured.append(desc.num_tokens)
+        self.session.captured.append(label(desc))
         runnable = self.runnable
         self.runnable = lambda *args, **kwargs: self.named(desc, runnable(*args, **kwargs))
         try:

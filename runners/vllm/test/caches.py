@@ -19,7 +19,7 @@ class Machine(Engine):
         engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py")]
         super().__init__(args, name, engine)
         shutil.copytree(os.path.join(HERE, "models", "llama"), self.path("model"))
-        self.command = [*engine, self.path("model"), "--pieces"]
+        self.command = [*engine, self.path("model"), "--graphs", "FULL_AND_PIECEWISE"]
 
     def environment(self, step):
         home = self.path("home")

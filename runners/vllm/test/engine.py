@@ -19,12 +19,13 @@ COMPILATIONS = Compilations()  # before what it watches is imported
 import torch
 import vllm
 from vllm import LLM, SamplingParams
+from vllm.compilation.cuda_graph import CUDAGraphWrapper
+from vllm.config import CUDAGraphMode
 from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
 from vllm.v1.worker.workspace import current_workspace_manager
 
-WHOLE = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY"}
-PIECES = {"mode": 3, "cudagraph_mode": "FULL_AND_PIECEWISE"}
 CAPTURE_SIZES = [1, 2, 4, 8]
+PIECE_SIZES = [*CAPTURE_SIZES, 16]  # more tokens than requests
 MAX_TOKENS = 512
 PROMPT, STEPS = 4, 3
 
@@ -33,7 +34,7 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("model")
     p.add_argument("--backend", default="FLASH_ATTN")
-    p.add_argument("--pieces", action="store_true", help="compile the model, and capture its pieces beside whole decode steps")
+    p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled where it has pieces")
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     p.add_argument("--occupy", type=int, default=0, help="bytes of device memory that somebody else has")
     p.add_argument("--other-keys", action="store_true", help="restored graphs have other names than vLLM would capture")
@@ -42,6 +43,11 @@ def arguments():
     p.add_argument("--engine-process", action="store_true", help="vLLM's default: only start it, as a process of its own")
     p.add_argument("--places", help="file that receives where named tensors and graphs lie (medusa.Session.places)")
     return p.parse_args()
+
+
+def graphs(mode):
+    compiled = mode.endswith("PIECEWISE")
+    return {"mode": 3 if compiled else 0, "cudagraph_mode": mode, "cudagraph_capture_sizes": PIECE_SIZES if compiled else CAPTURE_SIZES}
 
 
 def start(args):
@@ -54,7 +60,7 @@ def start(args):
         "max_num_batched_tokens": MAX_TOKENS,
         "gpu_memory_utilization": 0.3,
         "attention_config": {"backend": args.backend},
-        "compilation_config": {**(PIECES if args.pieces else WHOLE), "cudagraph_capture_sizes": CAPTURE_SIZES},
+        "compilation_config": graphs(args.graphs),
         **{name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)},
     })
 
@@ -73,7 +79,7 @@ def rename():
     from medusa_vllm import use
 
     match = use.match
-    use.match = lambda descs, restored: match(descs[1:], restored)
+    use.match = lambda labels, restored: match(labels[1:], restored)
 
 
 def unique_on_host():
@@ -127,6 +133,12 @@ def whole_steps(runner):
     return getattr(runner.model, "concrete_cudagraph_entries", {})
 
 
+def pieces():
+    """vLLM's wrappers around the pieces of a compiled model, in order."""
+    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE]
+    return sorted(found, key=lambda w: w.runnable.piecewise_compile_index)
+
+
 def count(runner):
     graphs = whole_steps(runner)
     for desc, held in graphs.items():
@@ -134,6 +146,9 @@ def count(runner):
             held.cudagraph = Counted(held.cudagraph)
         else:
             graphs[desc] = Counted(held)
+    for wrapper in pieces():
+        for entry in wrapper.concrete_cudagraph_entries.values():
+            entry.cudagraph = Counted(entry.cudagraph)
 
 
 def serve(worker, batch):
@@ -173,6 +188,12 @@ def serve(worker, batch):
     return Counted.launches - before
 
 
+def expected(runner, batch):
+    """How many graphs such requests take: one a decode step, or as many as the model has pieces, and these for a prefill of few tokens."""
+    parts = len(pieces())
+    return STEPS * (1 if whole_steps(runner) else parts) + (parts if PROMPT * batch <= PIECE_SIZES[-1] else 0)
+
+
 captures = 0
 
 
@@ -191,17 +212,35 @@ def count_captures():
 def places(runner):
     """As medusa.Session.places, of a start without Medusa, under the names that its plug-in gives."""
     from medusa_vllm import inputs
-    from medusa_vllm.labels import label
+    from medusa_vllm.labels import label, piece
     from medusa.marks import extent
 
-    graphs = whole_steps(runner)
+    graphs, parts = whole_steps(runner), pieces()
+    labels = [piece(i, batch) for batch in (parts[0].concrete_cudagraph_entries if parts else ()) for i in range(len(parts))]
+    labels += map(label, graphs)
     found = [*inputs.weights(runner.model), *inputs.cached(runner)]
-    if hasattr(runner, "cudagraph_manager"):
-        found.append(("hidden_states", runner.cudagraph_manager.hidden_states, 0, {}))
-    else:
+    if not hasattr(runner, "cudagraph_manager"):
         found += [("output " + label(desc), entry.output, 0, {}) for desc, entry in graphs.items()]
+    else:
+        found.append(("hidden_states", runner.cudagraph_manager.hidden_states, 0, {}))
     tensors = {name: (t.data_ptr(), extent(t)) for name, t, _, _ in inputs.once(found, set())}
-    return {"tensors": tensors, "restored": {}, "captured": [None] * (captures - len(graphs)) + [d.num_tokens for d in graphs]}
+    return {"tensors": tensors, "restored": {}, "captured": [None] * (captures - len(labels)) + labels}
+
+
+def keys(runner):
+    """What vLLM finds its graphs by."""
+    parts = [f"{i} {batch}" for i, wrapper in enumerate(pieces()) for batch in wrapper.concrete_cudagraph_entries]
+    return sorted([*map(str, whole_steps(runner)), *parts])
+
+
+def results():
+    """Where the pieces leave theirs, and in what shape, by key."""
+    def places(output):
+        tensors = output if isinstance(output, (tuple, list)) else [output]
+        return [(type(output).__name__ if tensors is output else "", t.data_ptr(), t.shape, t.stride(), str(t.dtype)) for t in tensors]
+
+    entries = [(f"{i} {batch}", entry) for i, wrapper in enumerate(pieces()) for batch, entry in wrapper.concrete_cudagraph_entries.items()]
+    return {key: places(entry.output) for key, entry in entries}
 
 
 def main():
@@ -235,10 +274,11 @@ def main():
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "start": "restored" if medusa and medusa.use.restored else "native",
-        "keys": sorted(str(k) for k in whole_steps(worker.model_runner)),
+        "keys": keys(worker.model_runner),
+        "results": results(),
         "max_tokens": MAX_TOKENS,
         "workspace": sum(t.numel() for t in current_workspace_manager()._current_workspaces if t is not None),
-        "steps": {b: STEPS for b in launches},
+        "steps": {b: expected(worker.model_runner, b) for b in launches},
         "launches": launches,
         "later": later,
         "compiled": COMPILATIONS.counts(),

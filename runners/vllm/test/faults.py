@@ -205,7 +205,7 @@ def too_little_memory(case, artifact):
 
 def main():
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = WORKSPACE
-    case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "faults")
+    case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", "faults")
     case.command = case.plain
     artifact, found = case.materialize(), faults(case)
     with concurrent.futures.ThreadPoolExecutor(case.args.at_once) as pool:

@@ -31,7 +31,8 @@ def arguments():
     p.add_argument("--models", default="llama,qwen3,mistral,qwen2-moe")
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
-    p.add_argument("--pieces", action="store_true", help="compile the models, and capture their pieces, too")
+    p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode of these cases")
+    p.add_argument("--pieces", default="FULL_AND_PIECEWISE,PIECEWISE", help="vLLM's modes for the first model compiled, each with both runners")
     return p.parse_args()
 
 
@@ -105,12 +106,12 @@ class Engine:
 
 
 class Case(Engine):
-    """One model with one attention backend and one model runner."""
+    """One model with one attention backend, one model runner and one of vLLM's modes."""
 
-    def __init__(self, args, model, backend, runner="V2", *name):
+    def __init__(self, args, model, backend, runner="V2", graphs="FULL_DECODE_ONLY", *name):
         engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model)]
-        self.plain = [*engine, "--backend", backend, *(["--pieces"] if args.pieces else [])]
-        super().__init__(args, " ".join([model, backend, runner, *name]), self.plain, runner)
+        self.plain = [*engine, "--backend", backend, "--graphs", graphs]
+        super().__init__(args, " ".join([model, backend, runner, graphs, *name]), self.plain, runner)
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
 
     def graphs(self, name):
@@ -120,16 +121,25 @@ class Case(Engine):
         """How often a process called a driver function, in any of its versions."""
         return sum(function.startswith(name) for function, _ in self.log(step))
 
-    def pieces_captured(self):
-        with open(self.path("restore.places"), encoding="utf-8") as f:
-            return len(json.load(f)["captured"])
-
     def full_forwards(self, step, tokens):
-        """How many kernels of vLLM, which take a block for each token, were launched for as many as a batch may have."""
+        """How many kernels that take a block for each token, vLLM's or reductions that Inductor made, were launched for as many as
+        a batch may have."""
+        kinds = "kernel=_ZN4vllm", "kernel=triton_per_", "kernel=triton_red_"
         return sum(
-            any(f.startswith("kernel=_ZN4vllm") for f in facts) and any(f.startswith(f"grid={tokens},") for f in facts)
+            any(f.startswith(kinds) for f in facts) and any(f.startswith(f"grid={tokens},") for f in facts)
             for _, facts in self.log(step)
         )
+
+    def replays(self, step):
+        """The nodes of each graph that a process launched, in order."""
+        return [f for function, facts in self.log(step) if function.startswith("cuGraphLaunch") for f in facts if f.startswith("nodes=")]
+
+    def results(self, printed, name):
+        """Where the pieces leave their results: the same place in memory of the same size, wherever that lies."""
+        memory = next(iter(self.graphs(name).values())).memory
+        return {
+            key: [(kind, memory.place(at)[2:], *form) for kind, at, *form in found] for key, found in printed["results"].items()
+        }
 
     def starts(self):
         """What the native and the restored start printed."""
@@ -145,18 +155,21 @@ class Case(Engine):
             c.differ(self.name, "bytes of workspace:", native["workspace"], restored["workspace"])
         for start in (native, restored):
             if start["launches"] != start["steps"]:
-                c.differ(self.name, "graph launches:", start["launches"], "decode steps:", start["steps"])
+                c.differ(self.name, "graph launches:", start["launches"], "steps take:", start["steps"])
         captures = [self.calls(s, "cuStreamBeginCapture") for s in ("native", "restored")]
-        pieces = self.pieces_captured()
         # The V1 runner's profile forward captures some to see how large they are.
-        if captures[0] < pieces + len(native["keys"]) or captures[1] != pieces or bool(pieces) != self.args.pieces:
+        if captures[0] < len(native["keys"]) or captures[1]:
             c.differ(self.name, "captures:", *captures)
         full = [self.full_forwards(s, native["max_tokens"]) for s in ("native", "restored")]
         if not full[0] or full[1]:
             c.differ(self.name, "kernels of forwards of", native["max_tokens"], "tokens in the call logs:", *full)
-        replays = [self.calls(s, "cuGraphLaunch") for s in ("native", "restored")]
-        if replays[0] != replays[1] or replays[1] < sum(restored["steps"].values()):
+        replays = [self.replays(s) for s in ("native", "restored")]
+        if replays[0] != replays[1] or len(replays[1]) < sum(restored["steps"].values()):
             c.differ(self.name, "launches of graphs in the call logs:", *replays)
+        left = self.results(native, "native"), self.results(restored, "restore")
+        for key in sorted(left[0].keys() | left[1].keys()):
+            if left[0].get(key) != left[1].get(key):
+                c.differ(self.name, "results of piece", key, *(found.get(key) for found in left))
         c.forward, c.backward = {}, {}
         c.run([self.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], self.graphs("restore"))
         print(f"test-vllm: {self.name}: compared: {c.graphs} graphs and {len(c.differences)} differences so far", flush=True)
@@ -168,7 +181,8 @@ def main():
     c = Comparison()
     first = models[0], backends[0], runners[0]
     others = [(models[0], b, runners[0]) for b in backends[1:]] + [(models[0], backends[0], r) for r in runners[1:]]
-    cases = [Case(args, *case) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
+    cases = [Case(args, *case, args.graphs) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
+    cases += [Case(args, *first[:2], r, mode) for mode in args.pieces.split(",") if mode for r in runners]
     with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
             case.compare(c, native, restored)

@@ -17,6 +17,7 @@ from medusa_vllm import gate, identity, labels, metrics, platform, use  # noqa: 
 
 class Mode(enum.Enum):
     NONE = 0
+    PIECEWISE = 1
     FULL = 2
     FULL_DECODE_ONLY = (2, 0)
     FULL_AND_PIECEWISE = (2, 1)
@@ -27,7 +28,7 @@ def config(**changes):
     space = types.SimpleNamespace
     c = space(
         parallel_config=space(world_size=1, data_parallel_size=1, worker_cls="auto"),
-        compilation_config=space(cudagraph_mode=Mode.FULL_DECODE_ONLY, cudagraph_capture_sizes=[1, 2]),
+        compilation_config=space(cudagraph_mode=Mode.FULL_DECODE_ONLY, cudagraph_capture_sizes=[1, 2], use_inductor_graph_partition=False),
         lora_config=None,
         speculative_config=None,
         kv_transfer_config=None,
@@ -60,7 +61,8 @@ class Gate(unittest.TestCase):
 
     def test_supported(self):
         self.assertIsNone(gate.config_reason(config()))
-        self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=Mode.FULL_AND_PIECEWISE)))
+        for mode in (Mode.FULL_AND_PIECEWISE, Mode.PIECEWISE):
+            self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=mode)))
 
     def test_each_reason(self):
         for change, word in [
@@ -76,6 +78,7 @@ class Gate(unittest.TestCase):
             ({"model_config__is_hybrid": True}, "state space"),
             ({"model_config__is_attention_free": True}, "state space"),
             ({"model_config__use_mla": True}, "latent"),
+            ({"compilation_config__use_inductor_graph_partition": True}, "partition"),
             ({"compilation_config__cudagraph_mode": Mode.FULL}, "FULL"),
             ({"compilation_config__cudagraph_mode": None}, "None"),
         ]:
@@ -172,20 +175,22 @@ class Labels(unittest.TestCase):
 
     def test_match(self):
         graphs = restored(self.two, self.one)
-        found = labels.match([self.one, self.two], graphs)
-        self.assertIs(found[self.two], graphs[0])
-        self.assertIs(found[self.one], graphs[1])
+        found = labels.match(map(labels.label, [self.one, self.two]), graphs)
+        self.assertIs(found[labels.label(self.two)], graphs[0])
+        self.assertIs(found[labels.label(self.one)], graphs[1])
 
     def test_any_difference_is_refused(self):
         for graphs in (restored(self.one), restored(self.one, self.two, Desc(Mode.FULL, 4, 4)), restored(self.one, Desc(Mode.FULL, 2, 1))):
             with self.assertRaises(labels.KeysDiffer):
-                labels.match([self.one, self.two], graphs)
-
+                labels.match([labels.label(self.one), labels.label(self.two)], graphs)
 
     def test_descriptors_of_the_v1_runner(self):
         one, two = V1Desc(1, 1), V1Desc(2, 2)
         self.assertNotEqual(labels.label(one), labels.label(self.one))
-        self.assertEqual(set(labels.match([one, two], restored(one, two))), {one, two})
+        self.assertEqual(len({labels.label(one), labels.label(two), labels.piece(0, one), labels.piece(1, one), labels.piece(0, two)}), 5)
+
+    def test_a_label_fits_into_the_interface(self):
+        self.assertLess(len(labels.piece(9999, V1Desc(99999, 99999))), 128)
 
 
 class Session:
@@ -194,7 +199,7 @@ class Session:
     restoring = True
 
     def __init__(self, *descs):
-        self.found, self.told = dict(enumerate(restored(*descs))), []
+        self.found, self.told = restored(*descs), []
 
     def graphs(self):
         return self.found
@@ -209,7 +214,7 @@ class Uses(unittest.TestCase):
     def restore(self, *descs):
         session = Session(self.one, self.two)
         u = use.Use(session)
-        return session, u, u.restore(descs)
+        return session, u, u.restore(map(labels.label, descs))
 
     def test_restored_graphs_are_used_until_dropped(self):
         session, u, restored = self.restore(self.one, self.two)

@@ -1,0 +1,107 @@
+"""The graphs of a compiled model's pieces: captures that are recorded, or replaced by restored graphs.
+
+In: the session, and the batches that vLLM captures pieces for, once the model is compiled. Out: the entries of vLLM's wrappers
+around the pieces, filled. Fails: as capture does; pieces that cannot be told apart are refused.
+
+vLLM cuts a compiled model where attention is, and captures what lies between as a graph of its own, for each batch size. A piece
+leaves its results in memory of the graphs, where attention, which runs eagerly, and the next piece find them. Wherever a
+result lies, that memory gets a name. What shape the results of each graph have is noted, since nothing in a restored
+start would tell.
+"""
+
+import contextlib
+import functools
+import json
+
+import torch
+from vllm.compilation.cuda_graph import CUDAGraphWrapper
+from vllm.compilation.piecewise_backend import PiecewiseBackend
+from vllm.config.compilation import CUDAGraphMode
+from vllm.forward_context import get_forward_context
+
+import medusa
+from medusa import marks
+
+from .labels import piece
+
+NOTE = "vllm.pieces"
+
+
+class Pieces:
+    def __init__(self, session, batches):
+        self.session, self.wrappers = session, wrappers() if batches else []
+        self.keys = {piece(i, b): (w, b) for b in batches for i, w in enumerate(self.wrappers)}
+        self.memory = {}  # names by address and bytes
+        self.results = {}  # by label
+        numbers = [w.runnable.piecewise_compile_index for w in self.wrappers if isinstance(w.runnable, PiecewiseBackend)]
+        if numbers != list(range(len(self.wrappers))):
+            session.refuse(f"pieces {numbers} of a model that is compiled in {len(self.wrappers)}")
+
+    @contextlib.contextmanager
+    def recorded(self):
+        """While vLLM captures the pieces, each goes through here."""
+        compiled = [w.runnable for w in self.wrappers]
+        for i, w in enumerate(self.wrappers):
+            w.runnable = functools.partial(self.run, i, w.runnable)
+        try:
+            yield
+        finally:
+            for w, runnable in zip(self.wrappers, compiled):
+                w.runnable = runnable
+        if self.wrappers:
+            self.session.note(NOTE, json.dumps(self.results, separators=(",", ":")).encode())
+
+    def run(self, index, runnable, *args):
+        context = get_forward_context()
+        if context.cudagraph_runtime_mode is not CUDAGraphMode.PIECEWISE:
+            return runnable(*args)  # warm-up, or part of a whole step
+        batch = context.batch_descriptor
+        name = piece(index, batch)
+        marks.graph(name, batch.num_tokens)
+        self.session.captured.append(name)
+        results = runnable(*args)
+        kind = type(results).__name__ if isinstance(results, (tuple, list)) else ""
+        self.results[name] = kind, [self.place(r) for r in (results if kind else [results])]
+        return results
+
+    def place(self, t):
+        """Names the memory of a result, and says what it is a view of."""
+        if not isinstance(t, torch.Tensor) or not t.is_floating_point():
+            self.session.refuse(f"a piece of the model that leaves {getattr(t, 'dtype', type(t).__name__)}")
+            return None
+        at = t.data_ptr(), marks.extent(t)
+        if at not in self.memory:
+            self.memory[at] = f"result {len(self.memory)}"
+            marks.tensor(self.memory[at], t, medusa.OUTPUT)
+        return self.memory[at], str(t.dtype).removeprefix("torch."), t.shape, t.stride()
+
+    def install(self, graphs):
+        """Gives vLLM's wrappers the restored graphs, by label."""
+        self.results = json.loads(self.session.noted(NOTE)) if self.wrappers else {}
+        for name, (wrapper, batch) in self.keys.items():
+            wrapper.concrete_cudagraph_entries[batch] = Entry(self, batch, graphs[name])
+            wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
+
+    def made(self, name):
+        kind, found = self.results[name]
+        tensors = [self.session.restored_view(memory, getattr(torch, dtype), shape, stride) for memory, dtype, shape, stride in found]
+        return {"": lambda: tensors[0], "list": lambda: tensors, "tuple": lambda: tuple(tensors)}[kind]()
+
+
+class Entry:
+    """As vLLM's CUDAGraphEntry. There are thousands: the results are made when the graph is first replayed."""
+
+    input_addresses = None
+
+    def __init__(self, pieces, batch, graph):
+        self.pieces, self.batch_descriptor, self.cudagraph = pieces, batch, graph
+
+    @functools.cached_property
+    def output(self):
+        return self.pieces.made(self.cudagraph.label)
+
+
+def wrappers():
+    """vLLM's wrappers around the pieces, in the order in which a forward runs them."""
+    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE]
+    return sorted(found, key=lambda w: getattr(w.runnable, "piecewise_compile_index", -1))
