@@ -34,7 +34,8 @@ type Class string
 const (
 	// Weight memory is the engine's and only read: its hash must never change. Compare it.
 	Weight Class = "weight"
-	// KV, Input and Output memory is filled with the same pseudo-random data before every replay. Compare it.
+	// KV, Input and Output memory is filled with the same pseudo-random data before every replay. Compare it. Where Output
+	// memory is the graphs' own, the next graph reads what one has left there.
 	KV     Class = "kv"
 	Input  Class = "input"
 	Output Class = "output"

@@ -54,16 +54,18 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self.session.phase("warmup")
         batches = [in_forward(d) for d in self._capture_descs.get(CUDAGraphMode.PIECEWISE, [])]
         self.pieces = Pieces(self.session, batches)
-        if self.use.restore([*self.pieces.keys, *map(label, self.whole)]):
-            self.graphs, self._graphs_captured = {d: self.use.graphs[label(d)] for d in self.whole}, True
+        if self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
             self.use_aux_hidden_state_outputs = use_aux_hidden_state_outputs
-            self.pieces.install(self.use.graphs)
         else:
             self.use.begin_capture()
             super().capture(*args, use_aux_hidden_state_outputs=use_aux_hidden_state_outputs, **kwargs)
             torch.cuda.synchronize()
             marks.blocks()
         self.captured()
+
+    def install(self, graphs):
+        self.pieces.install(graphs)
+        self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
 
     def prepare(self, step):
         """Before verifying runs compare: of the two, only one has captured, and so written the output and what libraries and attention

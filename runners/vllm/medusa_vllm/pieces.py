@@ -76,16 +76,23 @@ class Pieces:
         return self.memory[at], str(t.dtype).removeprefix("torch."), t.shape, t.stride()
 
     def install(self, graphs):
-        """Gives vLLM's wrappers the restored graphs, by label."""
-        self.results = json.loads(self.session.noted(NOTE)) if self.wrappers else {}
+        """Gives vLLM's wrappers the restored graphs, by label. Fails before it has given any."""
+        noted = json.loads(self.session.noted(NOTE)) if self.wrappers else {}
+        self.results = {name: noted[name] for name in self.keys}
+        for result in {memory: (memory, *form) for _, found in self.results.values() for memory, *form in found}.values():
+            self.view(*result)  # what it needs is there
         for name, (wrapper, batch) in self.keys.items():
             wrapper.concrete_cudagraph_entries[batch] = Entry(self, batch, graphs[name])
             wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
 
     def made(self, name):
         kind, found = self.results[name]
-        tensors = [self.session.restored_view(memory, getattr(torch, dtype), shape, stride) for memory, dtype, shape, stride in found]
+        tensors = [self.view(*result) for result in found]
         return {"": lambda: tensors[0], "list": lambda: tensors, "tuple": lambda: tuple(tensors)}[kind]()
+
+
+    def view(self, memory, dtype, shape, stride):
+        return self.session.restored_view(memory, getattr(torch, dtype), shape, stride)
 
 
 class Entry:

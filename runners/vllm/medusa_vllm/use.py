@@ -6,7 +6,7 @@ cannot follow. Nothing here fails: what does not fit is refused, and vLLM captur
 
 import sys
 
-from .labels import KeysDiffer, match
+from .labels import match
 
 
 class Use:
@@ -21,8 +21,9 @@ class Use:
             self.session.phase("capture")
             self.capturing = True
 
-    def restore(self, labels):
-        """Whether there are restored graphs in place of captured ones. If not, nothing of them is left."""
+    def restore(self, labels, install):
+        """Whether there are restored graphs in place of captured ones: install has taken them, by label. If not, nothing of them is
+        left."""
         if not self.session.restoring:
             return False
         self.begin_capture()
@@ -30,11 +31,12 @@ class Use:
         if found is None:
             return False
         try:
-            self.graphs = match(labels, found)
-        except KeysDiffer as e:
+            graphs = match(labels, found)
+            install(graphs)
+        except Exception as e:
             self.session.refuse(str(e))
             return False
-        self.restored = True
+        self.graphs, self.restored = graphs, True
         return True
 
     def usable(self):

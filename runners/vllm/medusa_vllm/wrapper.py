@@ -4,6 +4,8 @@ In: the session, and a V1 model runner whose KV cache exists. Out: the wrapper's
 compiled model. Fails: as capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
+import functools
+
 import torch
 from vllm.compilation.cuda_graph import CUDAGraphEntry, CUDAGraphWrapper
 from vllm.config.compilation import CUDAGraphMode
@@ -39,9 +41,7 @@ class ModelWrapper(CUDAGraphWrapper):
         descs = {mode: descs for mode, descs in self.dispatcher.get_capture_descs()}
         whole, size = descs.get(CUDAGraphMode.FULL, []), 0
         self.pieces = Pieces(self.session, descs.get(CUDAGraphMode.PIECEWISE, []))
-        if self.use.restore([*self.pieces.keys, *map(label, whole)]):
-            self.install(whole)
-        else:
+        if not self.use.restore([*self.pieces.keys, *map(label, whole)], functools.partial(self.install, whole)):
             self.use.begin_capture()
             with self.pieces.recorded():
                 size = self.capture_model()
@@ -50,12 +50,12 @@ class ModelWrapper(CUDAGraphWrapper):
         self.captured()
         return size
 
-    def install(self, whole):
-        for desc in whole:
-            output = self.session.restored_tensor(name(desc), (desc.num_tokens, self.width), self.dtype)
-            self.concrete_cudagraph_entries[desc] = CUDAGraphEntry(desc, self.use.graphs[label(desc)], output)
+    def install(self, whole, graphs):
+        outputs = {d: self.session.restored_tensor(name(d), (d.num_tokens, self.width), self.dtype) for d in whole}
+        self.pieces.install(graphs)
+        for desc, output in outputs.items():
+            self.concrete_cudagraph_entries[desc] = CUDAGraphEntry(desc, graphs[label(desc)], output)
         self.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
-        self.pieces.install(self.use.graphs)
         lock_workspace()  # as the captures would have
 
     def prepare(self, step):

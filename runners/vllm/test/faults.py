@@ -125,11 +125,12 @@ class Test:
             self.native(f)
         steps = [self.pool.submit(self.run, f, artifact) for f in found]
         steps.append(self.pool.submit(too_little_memory, self.case, artifact))
-        steps += [self.pool.submit(self.after_ready, how, artifact) for how in ("sleep", "reload")]
+        steps += [self.pool.submit(self.after_ready, how, self.case, artifact) for how in ("sleep", "reload")]
         steps.append(self.pool.submit(self.device_lost, artifact))
-        for step in steps:
+        pieces = [self.pool.submit(self.pieces, runner) for runner in ("V2", "V1")]
+        for step in steps + pieces:
             step.result()
-        return len(steps)
+        return len(steps) + 2 * len(pieces)
 
     def run(self, f, artifact):
         step = f.name.replace(" ", "-")
@@ -167,15 +168,29 @@ class Test:
         phases = [p["name"] for p in status["phases"] or ()]
         self.expect(f"{f.name}: phases:", len(phases) == len(set(phases)), phases)
 
-    def after_ready(self, how, artifact):
+    def after_ready(self, how, case, artifact):
         """Restored graphs are used until something happens that they cannot follow, and not after it."""
-        started = self.case.start(how, [self.case.medusa, "restore", artifact, "--"], ["--then", how])
-        with open(self.case.path(how + ".output"), encoding="utf-8") as out:
+        started = case.start(how, [case.medusa, "restore", artifact, "--"], ["--then", how])
+        with open(case.path(how + ".output"), encoding="utf-8") as out:
             lines = [line for line in out if "medusa: restored graphs are no longer used" in line]
-        self.expect(f"{how}: lines:", len(lines) == 1, lines)
-        self.expect(f"{how}: start:", started["start"] == "restored", started["start"])
-        self.expect(f"{how}: launches before:", started["launches"] == started["steps"], started["launches"])
-        self.expect(f"{how}: launches after:", started["later"] and not any(started["later"].values()), started["later"])
+        name = f"{case.name}: {how}"
+        self.expect(f"{name}: lines:", len(lines) == 1, lines)
+        self.expect(f"{name}: start:", started["start"] == "restored", started["start"])
+        self.expect(f"{name}: launches before:", started["launches"] == started["steps"], started["launches"])
+        self.expect(f"{name}: launches after:", started["later"] and not any(started["later"].values()), started["later"])
+
+    def pieces(self, runner):
+        """A compiled model, whose pieces have graphs of their own: a set of graphs that does not fit, and graphs that are gone."""
+        case = Case(self.case.args, "llama", "FLASH_ATTN", runner, "FULL_AND_PIECEWISE", "faults")
+        case.command = case.plain
+        artifact = case.materialize()
+        fault = Fault("another set of pieces", "engine", "vLLM would capture", ["--other-keys"], late=True)
+        with concurrent.futures.ThreadPoolExecutor(1) as alone:  # this one may be waited for in the other
+            test = Test(case, alone)
+            test.run(fault, artifact)
+        test.after_ready("sleep", case, artifact)
+        self.wrong += test.wrong
+        self.milliseconds += test.milliseconds
 
     def device_lost(self, artifact):
         """A restored graph fails for good after `ready`: the process ends, and another starts natively, as stock vLLM."""
@@ -214,7 +229,7 @@ def main():
     if test.wrong:
         stop(f"{len(test.wrong)} differences")
     longest = max(test.milliseconds)
-    print(f"test-vllm-faults: PASS device=simulated faults={count} native={len(found)} longest_ms={longest:.1f} differences=0")
+    print(f"test-vllm-faults: PASS device=simulated faults={count} native={len(found) + 2} longest_ms={longest:.1f} differences=0")
 
 
 if __name__ == "__main__":

@@ -214,11 +214,15 @@ class Uses(unittest.TestCase):
     def restore(self, *descs):
         session = Session(self.one, self.two)
         u = use.Use(session)
-        return session, u, u.restore(map(labels.label, descs))
+        return session, u, u.restore(map(labels.label, descs), self.installed.append)
+
+    def setUp(self):
+        self.installed = []
 
     def test_restored_graphs_are_used_until_dropped(self):
         session, u, restored = self.restore(self.one, self.two)
         self.assertTrue(restored and u.restored and u.usable())
+        self.assertEqual([found.keys() for found in self.installed], [{labels.label(self.one), labels.label(self.two)}])
         with mock.patch("sys.stderr"):
             u.drop("sleep")
             u.drop("sleep")
@@ -234,7 +238,13 @@ class Uses(unittest.TestCase):
 
     def test_other_graphs_are_refused(self):
         session, u, restored = self.restore(self.one)
-        self.assertFalse(restored or u.restored or u.graphs)
+        self.assertFalse(restored or u.restored or u.graphs or self.installed)
+        self.assertEqual([name for name, *_ in session.told], ["phase", "refuse"])
+
+    def test_what_cannot_be_installed_is_refused(self):
+        session = Session(self.one)
+        u = use.Use(session)
+        self.assertFalse(u.restore([labels.label(self.one)], lambda graphs: [][0]) or u.restored or u.graphs)
         self.assertEqual([name for name, *_ in session.told], ["phase", "refuse"])
 
     def test_captured_graphs_are_used(self):
