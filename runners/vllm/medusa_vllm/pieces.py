@@ -90,7 +90,6 @@ class Pieces:
         tensors = [self.view(*result) for result in found]
         return {"": lambda: tensors[0], "list": lambda: tensors, "tuple": lambda: tuple(tensors)}[kind]()
 
-
     def view(self, memory, dtype, shape, stride):
         return self.session.restored_view(memory, getattr(torch, dtype), shape, stride)
 
