@@ -387,5 +387,25 @@ var table = []mutant{
 		"exit code of a recorded server", "materialize/engine.go",
 		"if err != nil && ran != nil {", "if ran != nil {",
 		"./materialize", "TestTheTraceDecides",
+	}, {
+		"notes of two recordings", "materialize/notes.go",
+		"!bytes.Equal(n.Value, o.Value)", "len(n.Value) != len(o.Value)",
+		"./materialize", "TestNotes",
+	}, {
+		"a note's last value", "materialize/notes.go",
+		"r.notes[i] = n\n\t\treturn", "return",
+		"./materialize", "TestNotes",
+	}, {
+		"memory that graphs hand on", "restore/layout.go",
+		"if graphs && t.Role == graphir.RoleOutput", "if !graphs && t.Role == graphir.RoleOutput",
+		"./restore", "TestSpansOfHandedMemory",
+	}, {
+		"numbers in memory that graphs hand on", "restore/fill.go",
+		"fillFloats(data, dtype, seedOf(purposeHanded", "garbage(data, seedOf(purposeHanded",
+		"./restore", "TestSpansOfHandedMemory",
+	}, {
+		"which of the restored graphs is launched", "cmd/libmedusa/main.go",
+		"uint64(graph) >= uint64(len(restored))", "uint64(graph) > uint64(len(restored))",
+		"./internal/e2e", "TestSessionInC",
 	},
 }
