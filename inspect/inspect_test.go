@@ -35,9 +35,11 @@ func loadSpec(t *testing.T) *graphir.Spec {
 }
 
 func artifact(t *testing.T) *artifacts.Artifact {
+	spec := loadSpec(t)
+	spec.Notes = []graphir.Note{{Name: "pieces", Value: make([]byte, 3000)}} // newer than the file
 	return &artifacts.Artifact{
 		Identity: artifacts.Identity{{Key: "gpu.name", Value: "GPU"}, {Key: "driver.version", Value: "12080"}, {Key: "host.kernel", Value: "6.1"}},
-		Spec:     loadSpec(t),
+		Spec:     spec,
 		Stages:   []artifacts.StageTimes{{Mode: "native", Device: "GPU", Date: "2026-01-02", Stages: []artifacts.Stage{{Name: "weights", Seconds: 1.5}}}},
 		Layers:   []artifacts.Layer{{Name: "triton", Path: "/cache", Size: 10, Files: 2, PackedSize: 5}},
 	}

@@ -2,6 +2,8 @@ package inspect
 
 import (
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 
 	"medusa/artifacts"
@@ -31,6 +33,7 @@ type Summary struct {
 	Verification artifacts.Verification `json:"verification"`
 	Digest       string                 `json:"identity_digest"`
 	Layers       []Layer                `json:"layers"`
+	Notes        map[string]int         `json:"notes,omitempty"` // of the engine: bytes by name
 
 	factors artifacts.Identity // in the artifact's order, for the table
 }
@@ -73,6 +76,12 @@ func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 			s.Placed++
 		}
 	}
+	for _, n := range art.Spec.Notes {
+		if s.Notes == nil {
+			s.Notes = map[string]int{}
+		}
+		s.Notes[n.Name] = len(n.Value)
+	}
 	for _, l := range art.Layers {
 		s.Layers = append(s.Layers, Layer{l.Name, l.Path, l.Files, l.Size, l.PackedSize})
 	}
@@ -102,6 +111,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	t.row("KV cache\t%s (%d bytes)", Bytes(s.KVBytes), s.KVBytes)
 	for _, l := range s.Layers {
 		t.row("layer %s\t%d entries, %s, goes to %s", l.Name, l.Files, Bytes(l.Size), l.Path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Notes)) {
+		t.row("note %s\t%s", name, Bytes(uint64(s.Notes[name])))
 	}
 	for _, tr := range s.Triggers {
 		t.row("trigger\tfirst layer at batch %d (%d launches)", tr.Batch, tr.Launches)
