@@ -86,7 +86,7 @@ func TestEngineWithoutMedusa(t *testing.T) {
 		{restored, true, "", ""},
 		{captures + noticed + "exit 0", false, "captures", status.NoSession},
 		{captures + noticed + "exit 7", false, "captures", status.NoSession},
-		{captures + "sleep 60 & wait", true, "captures", ""},
+		{captures + "exec sleep 60", true, "captures", ""},     // it is ended
 		{captures + noticed + restored, false, "captures", ""}, // a session after all
 		{restored + captures, false, "", ""},                   // in another process
 	} {
