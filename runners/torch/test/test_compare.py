@@ -121,7 +121,9 @@ class TestComparison(unittest.TestCase):
         self.assertEqual(self.left_behind([32, 32, None], address).differences, [])
         self.assertEqual(self.left_behind([32, None, None], 0).differences, [])
         self.assertEqual(self.left_behind([32, 32, None], 32).differences, [])  # the bytes that both addresses have in common
-        self.assertTrue(self.left_behind([32, 32, None], 0).differences)
+        self.assertEqual(self.left_behind([32, 32, None], 0).differences, [])  # left out, since the memory was nobody's
+        self.assertTrue(self.left_behind([32, 32, None], 5).differences)
+        self.assertTrue(self.left_behind([32, 32, 32], 0).differences)
         self.assertTrue(self.left_behind([32, 32, 32], 32).differences)
         self.assertTrue(self.left_behind([32, 32, None], lambda p: p.at["pool"] + 40).differences)
         self.assertTrue(self.left_behind([32, None, 32], address).differences)
