@@ -196,7 +196,7 @@ def main():
     args = p.parse_args()
     device = torch.device("cuda", 0)
     torch.cuda.set_device(device)
-    session, graphs, restored = medusa.Session(), {}, None
+    session, graphs, restored = medusa.Session(), [], None
     free, total = torch.cuda.mem_get_info()
     session.identify({"engine.name": "torch-programs", "engine.args": f"{args.first} {args.programs} {args.seed}"})
     session.phase("structure")
