@@ -169,7 +169,7 @@ class Comparison:
         recorded = places[:2]
         if None in places and (restored is None or not self.agree(recorded)):
             # No pointer: one that the engine passes leads somewhere in every process.
-            if restored is None and self.agree(recorded) and not any(z):
+            if restored is None and self.agree(recorded) and recorded[0][0] == "memory" and not any(z):
                 self.unwritten += len(z)  # an old address of memory that was nobody's is left out whole
             elif restored is None:
                 self.plain(where, natives, z)

@@ -106,13 +106,13 @@ class TestComparison(unittest.TestCase):
         self.assertEqual(compare(mapped(1 << 14, 3 << 14), natives).differences, [])
         self.assertTrue(compare(mapped(1 << 15), natives).differences)
 
-    def left_behind(self, offsets, restored):
-        """What a stack held of earlier calls, in the last word of the struct: offsets in the pool, None for no address."""
+    def left_behind(self, offsets, restored, memory="pool"):
+        """What a stack held of earlier calls, in the last word of the struct: offsets in memory, None for no address."""
 
         def natives(*processes):
             for p, offset in zip(processes, offsets):
                 if offset is not None:
-                    p.words[3] = p.at["pool"] + offset
+                    p.words[3] = p.at[memory] + offset
 
         return compare(set_word(3, restored), natives)
 
@@ -122,6 +122,7 @@ class TestComparison(unittest.TestCase):
         self.assertEqual(self.left_behind([32, None, None], 0).differences, [])
         self.assertEqual(self.left_behind([32, 32, None], 32).differences, [])  # the bytes that both addresses have in common
         self.assertEqual(self.left_behind([32, 32, None], 0).differences, [])  # left out, since the memory was nobody's
+        self.assertTrue(self.left_behind([32, 32, None], 0, memory="big").differences)  # a tensor with a name
         self.assertTrue(self.left_behind([32, 32, None], 5).differences)
         self.assertTrue(self.left_behind([32, 32, 32], 0).differences)
         self.assertTrue(self.left_behind([32, 32, 32], 32).differences)
