@@ -65,8 +65,8 @@ int medusa_session_kernels(char *out, size_t capacity);
  * a start that was to be restored goes on natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);
 /* To be asked before each launch. 1 and the CUgraphExec of a restored graph, by its place in what medusa_session_graphs gave,
- * which a lazy start builds now; 0 where the engine has to do without restored graphs from now on (memory or a module that they refer to is gone, or
- * medusa_session_invalidate was called): medusa_session_error says why. */
+ * which a lazy start builds now; 0 where the engine has to do without restored graphs from now on (memory or a module that
+ * they refer to is gone, or medusa_session_invalidate was called): medusa_session_error says why. */
 int medusa_session_usable(size_t graph, uint64_t *exec);
 /* The engine does what restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. */
 int medusa_session_invalidate(const char *reason);

@@ -152,8 +152,8 @@ class Test:
 
     def launched(self, name, step, stock, late=False):
         here, there = (launches(self.case, s, late) for s in (step, stock))
-        if late:
-            there = there[-len(here) :]  # the V1 runner's profile forward has captured before
+        if late and self.case.runner == "V1":
+            there = there[-len(here) :]  # its profile forward has captured before
         at = next((i for i, pair in enumerate(zip(here, there)) if pair[0] != pair[1]), min(len(here), len(there)))
         self.expect(f"{name}: launches from {at}:", here == there and here, len(here), len(there), here[at : at + 2], there[at : at + 2])
 

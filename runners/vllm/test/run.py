@@ -112,6 +112,7 @@ class Case(Engine):
         engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model)]
         self.plain = [*engine, "--backend", backend, "--graphs", graphs]
         super().__init__(args, " ".join([model, backend, runner, graphs, *name]), self.plain, runner)
+        self.compiled = graphs.endswith("PIECEWISE")
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
 
     def graphs(self, name):
@@ -170,6 +171,8 @@ class Case(Engine):
         if replays[0] != replays[1] or len(replays[1]) < sum(restored["steps"].values()):
             c.differ(self.name, "launches of graphs in the call logs:", *replays)
         left = self.results(native, "native"), self.results(restored, "restore")
+        if bool(left[0]) != self.compiled:
+            c.differ(self.name, "pieces:", len(left[0]))
         for key in sorted(left[0].keys() | left[1].keys()):
             if left[0].get(key) != left[1].get(key):
                 c.differ(self.name, "results of piece", key, *(found.get(key) for found in left))
