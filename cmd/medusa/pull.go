@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"medusa/artifacts/oci"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/atomicfile"
 )
 
 func newPullCmd() *cobra.Command {
@@ -109,22 +109,12 @@ func localGPU() string {
 }
 
 // copyOut writes a copy under its final name only when it is whole.
-func copyOut(from, to string) (err error) {
+func copyOut(from, to string) error {
 	in, err := os.Open(from)
-	if err != nil {
-		return fmt.Errorf("write %s: %w", to, err)
-	}
-	defer in.Close()
-	out, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", to, err)
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Chmod(0o644), out.Sync(), out.Close()); err == nil {
-		err = os.Rename(out.Name(), to)
+	if err == nil {
+		err = errors.Join(atomicfile.Write(to, 0o644, in), in.Close())
 	}
 	if err != nil {
-		_ = os.Remove(out.Name())
 		return fmt.Errorf("write %s: %w", to, err)
 	}
 	return nil
