@@ -45,6 +45,9 @@ func Make(parent, prefix string) (*Folder, error) {
 	}
 }
 
+// ForRun makes a folder for one run of a command, in the system's temporary directory.
+func ForRun() (*Folder, error) { return Make(os.TempDir(), "medusa-run-") }
+
 // Share holds a folder with a given name together with others of this user, makes it if it is missing, and sweeps folders of
 // the prefix beside it. check says whether the folder may be used.
 func Share(path, prefix string, check func(path string) error) (*Folder, error) {
