@@ -2,7 +2,7 @@
 // restored graphs cost it its device.
 //
 // In: an artifact, by file, digest, name or identity, and an engine command. Out: the engine's exit code, and before it
-// the artifact's directories in their places. The engine's own process decides whether it
+// the artifact's directories below the cache or where the user says, if the artifact is for a device of this machine. The engine's own process decides whether it
 // restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
 // and only then is anything done here: the artifact is set aside and the engine is started natively.
 //
@@ -27,7 +27,7 @@ import (
 // Options say what to start.
 type Options struct {
 	Artifact Choice
-	Dirs     map[string]string // where directories of the artifact go, by name; others go where they were, or into the cache
+	Dirs     map[string]string // where directories of the artifact go, by name; of others, caches go into the cache
 	Relax    artifacts.Relaxed // differences that are allowed
 	Argv     []string          // the engine's command, unchanged
 	Library  string            // libmedusa_interpose.so
