@@ -4,6 +4,7 @@ package status
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -73,6 +74,9 @@ type Phase struct {
 	Began float64 `json:"began"`
 }
 
+// Unwritten ends the name of an empty file that Write leaves if a file can be made but not filled: on a full disk.
+const Unwritten = ".unwritten"
+
 // Write stores the object under its name in one step: a reader never sees half of it.
 func Write(path string, st *Status) error {
 	data, err := json.MarshalIndent(st, "", "  ")
@@ -89,7 +93,7 @@ func Write(path string, st *Status) error {
 		err = closeErr
 	}
 	if err != nil {
-		return fmt.Errorf("write status %s: %w", path, err)
+		return errors.Join(fmt.Errorf("write status %s: %w", path, err), os.Truncate(tmp.Name(), 0), os.Rename(tmp.Name(), path+Unwritten))
 	}
 	return os.Rename(tmp.Name(), path)
 }
