@@ -28,6 +28,9 @@ type restoration struct {
 	events  []uint64 // handles of the engine's events that graphs refer to
 }
 
+// undo leaves the process as a native start has to find it.
+func (r *restoration) undo() error { return errors.Join(putBack(r.memory.kept), r.destroy()) }
+
 // destroy gives everything back in reverse order.
 func (r *restoration) destroy() error {
 	return errors.Join(destroyExecs(r.execs), r.memory.free(), unload(r.reloaded))
@@ -93,7 +96,9 @@ func (s *Session) refuse(cause error) error {
 		if s.env.rank.several() {
 			s.endAll(cause)
 		}
-		f = &Fallback{Engine, errors.Join(cause, s.Close())}
+		r := s.restored
+		s.restored = nil
+		f = &Fallback{Engine, errors.Join(cause, inTrigger(r.undo))}
 	}
 	return s.fall(f)
 }
@@ -121,7 +126,7 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 		return nil, &Fallback{SequenceMismatch, err}
 	}
 	fail := func(code Code, err error) (*restoration, *Fallback) {
-		return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}
+		return nil, &Fallback{code, errors.Join(err, inTrigger(r.undo))}
 	}
 	functions, err := s.resolve(r)
 	done()
