@@ -81,7 +81,7 @@ type sim struct {
 	spec     *ClusterSpec
 	policy   schedule.Policy
 	evictor  schedule.Evictor
-	mqfq     *schedule.MQFQ
+	queues   schedule.Anticipator
 	fns      []function
 	gpus     []gpu
 	nodes    []node
@@ -105,14 +105,14 @@ func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
 		return nil, err
 	}
 	s := &sim{spec: &sc.Cluster, policy: policy, requests: requests, open: len(requests), memory: gigabytes(sc.Cluster.GPUMemoryGB)}
-	s.mqfq, _ = policy.(*schedule.MQFQ)
+	s.queues, _ = policy.(schedule.Anticipator)
 	switch sc.Cluster.Eviction {
 	case "global-lru":
 		s.evictor = schedule.LRU{Global: true}
 	case "heavy-light":
 		s.evictor = schedule.HeavyLight{}
 	case "sticky":
-		s.evictor = schedule.Sticky{Queues: s.mqfq}
+		s.evictor = schedule.Sticky{Queues: s.queues}
 	default:
 		s.evictor = schedule.LRU{}
 	}
