@@ -6,7 +6,8 @@
 # make faults   every driver call of a restored start fails once
 # make test-oci artifacts against a real registry (Debian's docker-registry)
 # make fuzz-long  a million inputs for the readers of files and manifests
-# make dist     archives and an image layout for amd64 and arm64; make test-arm64 runs the latter under emulation
+# make dist     archives, an image layout, bills of materials, provenance and checksums (KEY=release.key signs them)
+# make test-dist the same commit built twice gives the same bytes; make audit: known vulnerabilities; make test-arm64 runs under emulation
 # make test-kubernetes   the manifests of docs/kubernetes against published schemas
 # make check    formatting, vet, staticcheck, stale generated files
 CC      ?= cc

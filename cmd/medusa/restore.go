@@ -28,6 +28,9 @@ ARTIFACT is a file, the digest of one in the cache (sha256:...), or a name there
 without it $MEDUSA_ARTIFACT counts. --match takes the artifact of the cache that has the given factors. --auto leaves the
 choice to the engine's process, which knows its GPU and model; directories are not put in place then.
 
+Directories that travel with the artifact are unpacked below the cache, if they are a compiler's, or at the place that --dir
+names. Others stay packed. Nothing is unpacked if the artifact is for another GPU or driver.
+
 Whatever stands in the way (another GPU, driver, model or checkpoint, a damaged file, too little memory) is reported in
 one line, and the engine starts natively. With --strict it ends instead: exit code 3 where the artifact does not fit, 5
 where it is damaged. Otherwise the exit code is the engine's own.`,
@@ -79,7 +82,7 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 	}
 	cmd.Flags().BoolVar(&o.Artifact.Auto, "auto", false, "let the engine's process choose from the cache")
 	cmd.Flags().StringArrayVar(&match, "match", nil, "choose from the cache by this factor (KEY=VALUE, repeatable)")
-	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "place of one of the artifact's directories (NAME=PATH, repeatable)")
+	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "unpack one of the artifact's directories at this place (NAME=PATH, repeatable)")
 	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, separated by commas: driver.version, dso.NAME, dso.*")
 	cmd.Flags().StringVar(&addresses, "addresses", "exact", "exact: device memory where the recording had it, else elsewhere; relocate: always elsewhere")
 	cmd.Flags().StringVar(&o.Check, "check", "none", "before ready: canary: replay every graph once; full: and hash memory that is to stay unchanged; none")

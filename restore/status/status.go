@@ -5,6 +5,7 @@ package status
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -75,6 +76,9 @@ type Phase struct {
 	Began float64 `json:"began"`
 }
 
+// Unwritten ends the name of an empty file that Write leaves if a file can be made but not filled: on a full disk.
+const Unwritten = ".unwritten"
+
 // Write stores the object under its name in one step: a reader never sees half of it.
 func Write(path string, st *Status) error {
 	data, err := json.MarshalIndent(st, "", "  ")
@@ -82,7 +86,7 @@ func Write(path string, st *Status) error {
 		return fmt.Errorf("write status %s: %w", path, err)
 	}
 	if err := atomicfile.Write(path, 0o600, bytes.NewReader(append(data, '\n'))); err != nil {
-		return fmt.Errorf("write status: %w", err)
+		return errors.Join(fmt.Errorf("write status: %w", err), os.WriteFile(path+Unwritten, nil, 0o600))
 	}
 	return nil
 }

@@ -45,6 +45,13 @@ func trees(t *testing.T) string {
 	if err := os.WriteFile(filepath.Join(dir, "LICENSE"), []byte("license"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	licenses := filepath.Join(dir, "licenses", "std")
+	if err := os.MkdirAll(licenses, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(licenses, "LICENSE"), []byte("of Go"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	return dir
 }
 
@@ -67,7 +74,7 @@ func TestExamine(t *testing.T) {
 	if _, err := examine([]file{{"medusa", []byte("text"), 0o755}}, "amd64"); err == nil {
 		t.Error("a text is taken for a binary")
 	}
-	if _, err := tree(filepath.Join(dir, "linux-amd64"), "LICENSE"); err == nil {
+	if _, err := tree(filepath.Join(dir, "linux-amd64"), filepath.Join(dir, "licenses"), "LICENSE"); err == nil {
 		t.Error("a tree without the interposer is packed")
 	}
 	if !later("2.34", "2.5") || later("2.2.5", "2.34") || later("2.34", "2.34") {
@@ -77,11 +84,11 @@ func TestExamine(t *testing.T) {
 
 func TestPlugins(t *testing.T) {
 	tree := fstest.MapFS{"lib/python/medusa/a.py": {Data: []byte("a")}, "lib/x.so": {}}
-	got, err := pythonFiles(tree)
+	got, err := filesBelow(tree, plugins)
 	if err != nil || len(got) != 1 || got[0].name != "lib/python/medusa/a.py" || got[0].mode != 0o644 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := pythonFiles(fstest.MapFS{"lib/x.so": {}}); err == nil {
+	if _, err := filesBelow(fstest.MapFS{"lib/x.so": {}}, plugins); err == nil {
 		t.Error("a tree without plug-ins is packed")
 	}
 }

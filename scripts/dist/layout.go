@@ -40,6 +40,7 @@ type (
 		RootFS       rootFS    `json:"rootfs"`
 	}
 	runConfig struct {
+		User       string
 		Env        []string
 		Entrypoint []string
 		Labels     map[string]string
@@ -59,6 +60,9 @@ const (
 
 // home is where Medusa lies in the image: not in /opt/medusa, where baked artifacts and installed copies go.
 const home = "usr/local/medusa/"
+
+// nobody is the user that the image runs as: it reads what it holds and writes nothing.
+const nobody = "65534:65534"
 
 type platform struct {
 	arch  string
@@ -91,7 +95,7 @@ func writeLayout(dir, version string, platforms []platform) ([]byte, error) {
 			return nil, err
 		}
 		c := config{Architecture: p.arch, OS: "linux", RootFS: rootFS{"layers", []string{digest(plain)}}, Config: runConfig{
-			Env: []string{"PATH=/" + home + ":/usr/local/bin:/usr/bin:/bin"}, Entrypoint: []string{"/" + home + "medusa"},
+			User: nobody, Env: []string{"PATH=/" + home + ":/usr/local/bin:/usr/bin:/bin"}, Entrypoint: []string{"/" + home + "medusa"},
 			Labels: map[string]string{"org.opencontainers.image.title": "medusa", "org.opencontainers.image.version": version},
 		}}
 		d := l.object(typeManifest, manifest{2, typeManifest, l.object(typeConfig, c), []descriptor{l.blob(typeLayer, packed)}})

@@ -29,7 +29,8 @@ var installed = []string{"lib/libmedusa.so", "lib/libmedusa_interpose.so", "medu
 // plugins is the folder with the plug-ins for engines in Python, where medusa looks for them: beside the interposer.
 const plugins = "lib/python"
 
-func tree(dir, license string) ([]file, error) {
+// tree reads what a platform's archive holds: binaries, plug-ins, and the licenses of this project and of all that is linked.
+func tree(dir, licenses, license string) ([]file, error) {
 	var out []file
 	for _, name := range installed {
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -38,11 +39,18 @@ func tree(dir, license string) ([]file, error) {
 		}
 		out = append(out, file{name, data, 0o755})
 	}
-	scripts, err := pythonFiles(os.DirFS(dir))
+	scripts, err := filesBelow(os.DirFS(dir), plugins)
 	if err != nil {
 		return nil, fmt.Errorf("read tree: %w", err)
 	}
-	out = append(out, scripts...)
+	texts, err := filesBelow(os.DirFS(licenses), ".")
+	if err != nil {
+		return nil, fmt.Errorf("read licenses: %w", err)
+	}
+	for i := range texts {
+		texts[i].name = "licenses/" + texts[i].name
+	}
+	out = slices.Concat(out, scripts, texts)
 	data, err := os.ReadFile(license)
 	if err != nil {
 		return nil, fmt.Errorf("read license: %w", err)
@@ -52,8 +60,8 @@ func tree(dir, license string) ([]file, error) {
 	return out, nil
 }
 
-func pythonFiles(tree fs.FS) (out []file, err error) {
-	err = fs.WalkDir(tree, plugins, func(path string, entry fs.DirEntry, err error) error {
+func filesBelow(tree fs.FS, folder string) (out []file, err error) {
+	err = fs.WalkDir(tree, folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -62,7 +70,7 @@ func pythonFiles(tree fs.FS) (out []file, err error) {
 		return err
 	})
 	if err == nil && len(out) == 0 {
-		err = fmt.Errorf("%s is empty", plugins)
+		err = fmt.Errorf("%s is empty", folder)
 	}
 	return out, err
 }

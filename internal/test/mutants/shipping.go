@@ -64,12 +64,36 @@ var shipping = []mutant{
 		"./artifacts/layer", "TestPackLeavesLinksOut",
 	}, {
 		"a cache that the user chose stands", "restore/supervisor/dirs.go",
-		"if chosen != \"\" && place == \"\" {", "if false {",
+		"case chosen != \"\":", "case false:",
 		"./restore/supervisor", "TestCompiledIsFound",
 	}, {
 		"compiled code from a folder of one's own", "restore/supervisor/dirs.go",
-		"info.Mode().Perm()&0o022 != 0", "false",
+		"err = private.Check(dir)", "err = nil",
 		"./restore/supervisor", "TestLinkNeedsOwnFolder",
+	}, {
+		"paths of strangers are not written to", "artifacts/layer/caches.go",
+		"digits != \"\" && len(digits) <= maxDigits && strings.Trim(digits, \"0123456789\") == \"\"", "true",
+		"./restore/supervisor", "TestRecordedPathsAreNotWritten",
+	}, {
+		"device before directories", "restore/supervisor/dirs.go",
+		"\t\t\terr = p.fits()\n", "\t\t\terr = nil\n",
+		"./restore/supervisor", "TestNothingIsPlaced",
+	}, {
+		"notes of others", "artifacts/layer/place.go",
+		"return private.Check(filepath.Join(dest, marker(l))) == nil", "_, err := os.Lstat(filepath.Join(dest, marker(l)))\n\treturn err == nil",
+		"./restore/supervisor", "TestPlantedNote",
+	}, {
+		"variables of single runs", "interpose/environ.go",
+		"!slices.Contains(passedOn, name)", "false",
+		"./restore/supervisor", "TestInheritedVariables",
+	}, {
+		"engine of a killed command", "interpose/run.go",
+		"cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL", "cmd.SysProcAttr.Pdeathsig = 0",
+		"./restore/supervisor", "TestKilled",
+	}, {
+		"folders of killed commands", "internal/scratch/scratch.go",
+		"!e.IsDir() || !own(e)", "true",
+		"./internal/scratch", "TestSweep",
 	}, {
 		"what is unpacked counts", "artifacts/store/evict.go",
 		"append(out, unpacked...), total+size", "append(out, unpacked...), total+0*size",
@@ -80,7 +104,7 @@ var shipping = []mutant{
 		"./artifacts", "TestEveryBitFlip",
 	}, {
 		"engine that knows nothing of Medusa", "restore/supervisor/silent.go",
-		`err = o.expectStatus(statusPath, "ended")`, "_ = statusPath",
+		`err = o.expectStatus(d.status, "ended")`, "_ = d.status",
 		"./restore/supervisor", "TestEngineWithoutMedusa|TestServerWithoutMedusa",
 	}, {
 		"server that knows nothing of Medusa", "interpose/preload/capture.c",

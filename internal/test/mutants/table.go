@@ -209,7 +209,7 @@ var table = []mutant{
 		"./internal/test/e2e", "TestChecksBeforeReady",
 	}, {
 		"what a canary replay writes is put back", "restore/canary.go",
-		"return errors.Join(s.replayAll(c), s.putBack(kept))", "return errors.Join(s.replayAll(c), s.putBack(kept[:0]))",
+		"return errors.Join(err, putBack(kept))", "return errors.Join(err, putBack(kept[:0]))",
 		"./internal/test/e2e", "TestChecksBeforeReady",
 	}, {
 		"hash of memory that stays unchanged", "restore/canary.go",
@@ -253,7 +253,7 @@ var table = []mutant{
 		"./materialize", "TestPaddingOfEmbeddedGraphs",
 	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
-		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
+		"errors.Join(reasonOf(err), r.undo())", "reasonOf(err)",
 		"./internal/test/faults", "TestSampleOfFaults",
 	}, {
 		"new process where the context is lost", "restore/session.go",
@@ -377,7 +377,7 @@ var table = []mutant{
 		"./restore", "TestHashOnHost",
 	}, {
 		"artifact read while the engine makes its context", "restore/identity.go",
-		"\tgo func() {\n\t\ta, err", "\tfunc() {\n\t\ta, err",
+		"\tgo func() {\n\t\tvar a", "\tfunc() {\n\t\tvar a",
 		"./restore", "TestArtifactIsReadMeanwhile",
 	}, {
 		"child of a server that forks its engine", "interpose/preload/core.c",
@@ -407,5 +407,41 @@ var table = []mutant{
 		"which of the restored graphs is launched", "cmd/libmedusa/main.go",
 		"uint64(graph) >= uint64(len(restored))", "uint64(graph) > uint64(len(restored))",
 		"./internal/test/e2e", "TestSessionInC",
+	}, {
+		"variables put back after a failed restore", "restore/restoration.go",
+		"errors.Join(putBack(r.memory.kept), r.destroy())", "r.destroy()",
+		"./internal/test/e2e", "TestVariablesAfterAFailedRestore|TestVariablesAfterAPeerFailed",
+	}, {
+		"contents in the engine's memory", "graphir/validate_graph.go",
+		"v.spec.Allocations[c.Alloc].Owner == OwnerEngine {", "v.spec.Allocations[c.Alloc].Owner == 0 {",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"extent of a copy", "graphir/validate_extents.go",
+		"v.pointer(e.Pointer, size, path)", "v.pointer(e.Pointer, 0*size, path)",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"extent of a fill", "graphir/validate_extents.go",
+		"v.pointer(m.Dst, size, dst)", "v.pointer(m.Dst, 0*size, dst)",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"host buffers are in the file", "graphir/validate_extents.go",
+		"if h.Size != held[i] && ", "if h.Size < held[i] && ",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"sums of sizes that wrap", "graphir/validate_extents.go",
+		"return sum, hi == 0 && carry == 0", "return sum, hi == hi && carry == carry",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"mappings of one chain that wrap", "graphir/validate_extents.go",
+		"if v.chains.First(uint32(i)) {", "if !v.chains.First(uint32(i)) {",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"panics of our own goroutines", "restore/build.go",
+		"err = guarded(func() error {", "err = func(f func() error) error { return f() }(func() error {",
+		"./restore", "TestPanicWhileWriting",
+	}, {
+		"panics at the C ABI", "cmd/libmedusa/main.go",
+		"session.Guard(func() (err error) {", "func(f func() error) error { return f() }(func() (err error) {",
+		"./internal/test/e2e", "TestPanicsEndAtTheABI",
 	},
 }
