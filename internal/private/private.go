@@ -4,9 +4,10 @@
 // In: a path. Out: nothing, or an *Error that names the path that fails and why; a path that does not exist is an error
 // that wraps fs.ErrNotExist. What the path leads to, and every folder and symbolic link on the way, must be owned by this
 // user or root. None of the folders may be writable by a group or by others, except sticky ones such as /tmp: there
-// others can only add names. The group bits cover access control lists too: they are then the mask of the list.
+// others can only add names, and those of a file system that is mounted read-only, such as a volume with a policy in it.
+// The group bits cover access control lists too: they are then the mask of the list.
 //
-// The answer lasts: once it is yes, only this user and root can make it wrong.
+// The answer lasts: once it is yes, only this user and root, and whoever mounts the file system elsewhere, can make it wrong.
 package private
 
 import (
@@ -16,6 +17,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Error says why a path is not this user's alone.
@@ -28,6 +31,22 @@ func (e *Error) Error() string { return e.Path + ": " + e.Cause }
 
 // maxLinks is how many symbolic links Linux follows in one path.
 const maxLinks = 40
+
+// readOnly says whether the file system at path is mounted read-only.
+var readOnly = func(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// File checks an open file or folder, without the way to it: others may put something else in its place, which is then
+// theirs, but they cannot change what is open.
+func File(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return one(f.Name(), info, os.Geteuid(), false)
+}
 
 // Check returns nil if the file or folder at path belongs to this user alone.
 func Check(path string) error { return check(path, os.Geteuid()) }
@@ -86,7 +105,7 @@ func one(path string, info fs.FileInfo, uid int, onTheWay bool) error {
 		return &Error{path, fmt.Sprintf("user %d owns it, not user %d or root", owner, uid)}
 	}
 	mode := info.Mode()
-	if mode&fs.ModeSymlink != 0 || mode.Perm()&0o022 == 0 || onTheWay && mode.IsDir() && mode&fs.ModeSticky != 0 {
+	if mode&fs.ModeSymlink != 0 || mode.Perm()&0o022 == 0 || onTheWay && mode.IsDir() && mode&fs.ModeSticky != 0 || readOnly(path) {
 		return nil
 	}
 	who := "others"

@@ -85,6 +85,49 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// What nobody can write because of its mount is as good as what nobody may write; who owns it counts all the same.
+func TestReadOnlyMount(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "policy"))
+	mode(".", 0o777)(t, dir)
+	path := filepath.Join(dir, "policy")
+	if err := Check(path); err == nil {
+		t.Error("a folder that others can write")
+	}
+	old := readOnly
+	t.Cleanup(func() { readOnly = old })
+	readOnly = func(path string) bool { return strings.HasPrefix(path, dir) }
+	if err := Check(path); err != nil {
+		t.Error(err)
+	}
+	if os.Geteuid() == 0 {
+		owner("policy", 54321)(t, dir)
+		if err := Check(path); err == nil {
+			t.Error("another's file")
+		}
+	}
+}
+
+// An open file is checked alone.
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "file"))
+	mode(".", 0o777)(t, dir)
+	f, err := os.Open(filepath.Join(dir, "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := File(f); err != nil {
+		t.Error(err)
+	}
+	mode("file", 0o622)(t, dir)
+	var bad *Error
+	if err := File(f); !errors.As(err, &bad) || bad.Path != f.Name() {
+		t.Error(err)
+	}
+}
+
 // Root may change everything, so what is root's is no worse than one's own.
 func TestRootMayOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
