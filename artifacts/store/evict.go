@@ -134,8 +134,17 @@ func remove(path string) (bool, error) {
 	return true, removeTree(path)
 }
 
-// forget removes names of artifacts that are gone.
+// forget removes names and records of artifacts that are gone.
 func (s *Store) forget() error {
+	records, err := os.ReadDir(filepath.Join(s.dir, checkedDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("prune cache: %w", err)
+	}
+	for _, r := range records {
+		if _, err := os.Stat(s.artifact(r.Name())); errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(s.record(r.Name())) // which is void without its artifact
+		}
+	}
 	names, err := s.names()
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type Pin struct {
 // Close lets the artifact be evicted.
 func (p *Pin) Close() error { return p.file.Close() }
 
-// Pin takes hold of an artifact, which counts as a use.
+// Pin takes hold of an artifact, which counts as a use, and makes sure that it has its digest. One that has not is removed.
 func (s *Store) Pin(digest string) (*Pin, error) {
 	digits, err := hexOf(digest)
 	if err != nil {
@@ -42,8 +42,16 @@ func (s *Store) Pin(digest string) (*Pin, error) {
 		_ = f.Close()
 		return nil, fmt.Errorf("open %s: %w", digest, ErrNotFound)
 	}
+	if err := s.demand(f, digits); err != nil {
+		_ = f.Close()
+		if errors.Is(err, ErrDigest) && os.Remove(path) == nil {
+			err = fmt.Errorf("%w, and was removed: %w", err, ErrNotFound)
+		}
+		return nil, fmt.Errorf("open %s: %w", digest, err)
+	}
 	now := time.Now()
 	_ = os.Chtimes(path, now, now) // a read-only store keeps its order
+	s.keep(f, digits)
 	return &Pin{digest, path, f}, nil
 }
 

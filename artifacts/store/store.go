@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
+	"medusa/internal/private"
 )
 
 // DefaultLimit is how many bytes a store may take unless MEDUSA_CACHE_LIMIT says otherwise.
@@ -31,7 +32,7 @@ func Open(dir string, limit int64) (*Store, error) {
 		return nil, fmt.Errorf("open cache: %w", err)
 	}
 	s := &Store{dir, limit}
-	for _, sub := range []string{artifactDir, nameDir, partialDir} {
+	for _, sub := range []string{artifactDir, nameDir, partialDir, checkedDir} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			// A read-only store can still be read from.
 			if _, stat := os.Stat(filepath.Join(dir, artifactDir)); stat != nil {
@@ -39,7 +40,22 @@ func Open(dir string, limit int64) (*Store, error) {
 			}
 		}
 	}
+	// Who can write here chooses what is restored.
+	for _, sub := range []string{"", artifactDir, nameDir, partialDir, checkedDir} {
+		if err := ours(filepath.Join(dir, sub)); err != nil && !(sub != "" && errors.Is(err, fs.ErrNotExist)) {
+			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
+		}
+	}
 	return s, nil
+}
+
+func ours(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return private.File(f)
 }
 
 // FromEnv opens the store in $MEDUSA_CACHE, else in medusa below the user's cache directory, with the limit
