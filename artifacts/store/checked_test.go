@@ -105,7 +105,7 @@ func TestRecordStandsForTheBytes(t *testing.T) {
 
 // Folders and files that others own or can write to are refused, and the message says what to do.
 func TestOthersCacheIsRefused(t *testing.T) {
-	for _, sub := range []string{"", artifactDir, nameDir, partialDir, checkedDir} {
+	for _, sub := range []string{"", artifactDir, nameDir, partialDir, checkedDir, proofDir} {
 		s := opened(t, 1<<20)
 		path := filepath.Join(s.dir, sub)
 		if err := os.Chmod(path, 0o777|os.ModeSticky); err != nil {
@@ -147,10 +147,18 @@ func TestRecordsAreForgotten(t *testing.T) {
 	data, digest := made(t)
 	s := opened(t, 1<<20)
 	add(t, s, data, digest, "").Close()
+	if err := s.SetProofs(digest, []byte("[]")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Proofs(digest); string(got) != "[]" || err != nil {
+		t.Errorf("%s %v", got, err)
+	}
 	if _, err := s.Prune(0); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := os.ReadDir(filepath.Join(s.dir, checkedDir)); err != nil || len(left) != 0 {
-		t.Errorf("left %v, %v", left, err)
+	for _, sub := range []string{checkedDir, proofDir} {
+		if left, err := os.ReadDir(filepath.Join(s.dir, sub)); err != nil || len(left) != 0 {
+			t.Errorf("left %v, %v", left, err)
+		}
 	}
 }

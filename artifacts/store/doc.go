@@ -3,6 +3,7 @@
 //	artifacts/HEX.medusa  whole artifacts; HEX is the SHA-256 of the file, its modification time the last use
 //	checked/HEX           which file was read and had its digest
 //	names/NAME            the digest that a name stands for; NAME is escaped as in a URL path
+//	proofs/HEX            where a pulled artifact came from, and its signatures (package trust)
 //	partial/HEX           downloads that are not finished, to be continued
 //	unpacked/HEX/         what is unpacked from layers (caches of JIT compilers); HEX is the SHA-256 of the packed layer
 //	lock                  held while artifacts are evicted

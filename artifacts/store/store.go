@@ -32,7 +32,8 @@ func Open(dir string, limit int64) (*Store, error) {
 		return nil, fmt.Errorf("open cache: %w", err)
 	}
 	s := &Store{dir, limit}
-	for _, sub := range []string{artifactDir, nameDir, partialDir, checkedDir} {
+	subs := []string{artifactDir, nameDir, partialDir, checkedDir, proofDir}
+	for _, sub := range subs {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			// A read-only store can still be read from.
 			if _, stat := os.Stat(filepath.Join(dir, artifactDir)); stat != nil {
@@ -41,7 +42,7 @@ func Open(dir string, limit int64) (*Store, error) {
 		}
 	}
 	// Who can write here chooses what is restored.
-	for _, sub := range []string{"", artifactDir, nameDir, partialDir, checkedDir} {
+	for _, sub := range append(subs, "") {
 		if err := ours(filepath.Join(dir, sub)); err != nil && !(sub != "" && errors.Is(err, fs.ErrNotExist)) {
 			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
 		}

@@ -20,7 +20,7 @@ var allowed = map[string][]string{
 	"artifacts":                  {"graphir", "kvprofile", "internal/spill"},
 	"artifacts/layer":            {"artifacts", "internal/private"},
 	"artifacts/store":            {"artifacts", "internal/private"},
-	"artifacts/trust":            {},
+	"artifacts/trust":            {"internal/private"},
 	"artifacts/oci":              {"artifacts", "artifacts/store", "artifacts/trust"},
 	"restore/digest":             {},
 	"restore/devicehash":         {"internal/cuda", "restore/digest"},
