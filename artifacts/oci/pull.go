@@ -23,7 +23,7 @@ import (
 // PullOptions say what to accept.
 type PullOptions struct {
 	Match  []artifacts.Factor // which artifact of an index
-	Verify *trust.Policy      // whose keys are to have signed; nil: none
+	Verify *trust.Policy      // whose keys are to have signed; nil, or one without keys: nobody has to
 }
 
 // Pull fetches the artifact that a reference names into the store, where it also gets the reference as its name, and
@@ -55,7 +55,7 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 	}
 	// The manifest's bytes have their digest; that the digest is meant is for the signature to say, before more is fetched.
 	proof := trust.Proof{Reference: ref, Pulled: time.Now().UTC(), Manifest: data}
-	if o.Verify != nil {
+	if o.Verify != nil && (o.Verify.Required || len(o.Verify.Keys) > 0) {
 		signature, err := verify(ctx, repo, d, ref, data, o.Verify)
 		if err == nil {
 			proof.Signatures = append(proof.Signatures, *signature)

@@ -59,20 +59,26 @@ func ours(dir string) error {
 	return private.File(f)
 }
 
-// FromEnv opens the store in $MEDUSA_CACHE, else in medusa below the user's cache directory, with the limit
-// $MEDUSA_CACHE_LIMIT (bytes, or with a suffix K, M, G, T).
+// Folder returns $MEDUSA_CACHE, else medusa below the user's cache directory.
+func Folder() (string, error) {
+	if dir := os.Getenv("MEDUSA_CACHE"); dir != "" {
+		return dir, nil
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("open cache: %w (set MEDUSA_CACHE)", err)
+	}
+	return filepath.Join(base, "medusa"), nil
+}
+
+// FromEnv opens the store in Folder, with the limit $MEDUSA_CACHE_LIMIT (bytes, or with a suffix K, M, G, T).
 func FromEnv() (*Store, error) {
-	dir := os.Getenv("MEDUSA_CACHE")
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE)", err)
-		}
-		dir = filepath.Join(base, "medusa")
+	dir, err := Folder()
+	if err != nil {
+		return nil, err
 	}
 	limit := int64(DefaultLimit)
 	if text := os.Getenv("MEDUSA_CACHE_LIMIT"); text != "" {
-		var err error
 		if limit, err = ParseSize(text); err != nil {
 			return nil, fmt.Errorf("read MEDUSA_CACHE_LIMIT: %w", err)
 		}
@@ -240,16 +246,17 @@ func (s *Store) name(name, digest string) error {
 	if file == "" || len(file) > 200 || strings.HasPrefix(file, ".") || strings.HasPrefix(name, digestPrefix) {
 		return fmt.Errorf("name %q: a name is neither empty nor a digest, does not start with a dot and is not longer than 200 bytes", name)
 	}
-	return atomically(filepath.Join(s.dir, nameDir, file), []byte(digest+"\n"))
+	return atomically(filepath.Join(s.dir, nameDir, file), []byte(digest+"\n"), (*os.File).Sync)
 }
 
-func atomically(path string, data []byte) error {
+// atomically gives a file its name when it is whole, and after a crash only if settle sees to that.
+func atomically(path string, data []byte, settle func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(0o644), settle(f), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

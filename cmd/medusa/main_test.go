@@ -2,14 +2,17 @@ package main
 
 import (
 	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"medusa/internal/ocitest"
 	"medusa/internal/testenv"
 )
 
@@ -33,6 +36,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GOLDEN", testenv.Path(t, "artifacts", "testdata", "v1.medusa"))
 			e.Setenv("MEDUSA_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("DOCKER_CONFIG", e.WorkDir)
+			registry := httptest.NewServer(&ocitest.Registry{Referrers: true})
+			e.Defer(registry.Close)
+			e.Setenv("REGISTRY", strings.TrimPrefix(registry.URL, "http://"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},

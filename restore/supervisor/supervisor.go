@@ -1,7 +1,8 @@
 // Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa where
 // restored graphs cost it its device.
 //
-// In: an artifact, by file, digest, name or identity, and an engine command. Out: the engine's exit code, and before it
+// In: an artifact, by file, digest, name or identity, the policy that says whether it may be used (package artifacts/trust),
+// and an engine command. Out: the engine's exit code, and before it
 // the artifact's directories in their places. The engine's own process decides whether it
 // restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
 // and only then is anything done here: the artifact is set aside and the engine is started natively.
@@ -21,6 +22,7 @@ import (
 	"syscall"
 
 	"medusa/artifacts"
+	"medusa/artifacts/trust"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
@@ -28,6 +30,7 @@ import (
 // Options say what to start.
 type Options struct {
 	Artifact Choice
+	Verify   string            // file of the public key that must have signed the artifact; empty: the policy decides
 	Dirs     map[string]string // where directories of the artifact go, by name; others go where they were, or into the cache
 	Relax    artifacts.Relaxed // differences that are allowed
 	Argv     []string          // the engine's command, unchanged
@@ -46,10 +49,20 @@ type Options struct {
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
 // exit code is passed on as ever.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
-	artifact, release, err := o.Artifact.resolve()
+	if off := switchedOff(); off != nil { // --strict does not count: the switch is for all starts
+		return o.native(ctx, status.SwitchedOff, off)
+	}
+	// What the policy refuses never reaches the engine's process.
+	artifact, release, err := o.trusted()
 	defer release()
+	if err != nil && o.Strict {
+		return 0, err
+	}
+	if err != nil {
+		return o.native(ctx, reasonOf(err), err)
+	}
 	var caches []string
-	if err == nil && !o.Artifact.Auto {
+	if !o.Artifact.Auto {
 		var unpin func()
 		caches, unpin, err = placeDirs(artifact, o.Dirs, o.Stderr)
 		defer unpin()
@@ -94,6 +107,15 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	}
 	o.setAside(artifact)
 	return o.wait(exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...))
+}
+
+// trusted returns the artifact that is to be restored, if the policy lets it pass. A policy that cannot be read refuses all.
+func (o *Options) trusted() (artifact string, release func(), err error) {
+	policy, err := trust.FromEnv(o.Verify)
+	if err != nil {
+		return "", func() {}, fmt.Errorf("%w: %w", trust.ErrUntrusted, err)
+	}
+	return o.Artifact.resolve(policy, o.Stderr)
 }
 
 // statusFile returns where this start's status goes. There is none of an earlier one.

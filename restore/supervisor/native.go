@@ -1,0 +1,80 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"medusa/artifacts"
+	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
+	"medusa/internal/private"
+	"medusa/restore/status"
+)
+
+// switchedOff returns why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a file that says so by
+// being there; without it that is the file "off" in the cache. Where it is uncertain, the start is native.
+func switchedOff() error {
+	file := os.Getenv("MEDUSA_OFF")
+	switch {
+	case file == "":
+		dir, err := store.Folder()
+		if err != nil {
+			return nil
+		}
+		file = filepath.Join(dir, "off")
+	case !filepath.IsAbs(file):
+		if on, err := strconv.ParseBool(file); err == nil && !on {
+			return nil
+		}
+		return fmt.Errorf("MEDUSA_OFF is %s", file)
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is there", file)
+}
+
+// reasonOf names what kept an artifact from the engine, for the status.
+func reasonOf(err error) string {
+	var exposed *private.Error
+	switch {
+	case errors.Is(err, trust.ErrUntrusted), errors.As(err, &exposed):
+		return status.Untrusted
+	case errors.Is(err, store.ErrDigest), errors.Is(err, artifacts.ErrCorrupt):
+		return status.Corrupt
+	}
+	return status.Missing
+}
+
+// native starts the engine without anything of Medusa, and waits for it. The status is there before the engine is; an engine
+// that opens a session adds its phases.
+func (o *Options) native(ctx context.Context, reason string, cause error) (int, error) {
+	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
+	path, remove, err := o.statusFile()
+	if err != nil {
+		return 0, fmt.Errorf("start natively: status file: %w", err)
+	}
+	defer remove()
+	if err := status.Write(path, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
+		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+	}
+	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
+	// Whoever started this command may have been told to restore.
+	inherited := slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MEDUSA_RUN=") || strings.HasPrefix(v, "MEDUSA_ARTIFACT=")
+	})
+	cmd.Env = append(append(inherited, "MEDUSA_STATUS="+path, "MEDUSA_NATIVE="+reason+": "+cause.Error()), o.Env...)
+	return o.wait(cmd)
+}
