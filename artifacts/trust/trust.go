@@ -14,7 +14,7 @@ import (
 )
 
 // ErrUntrusted says that a policy demands a signature that an artifact does not have.
-var ErrUntrusted = errors.New("untrusted")
+var ErrUntrusted = errors.New("not trusted")
 
 // ErrSignature says that nothing that was found is a valid signature by the given key.
 var ErrSignature = errors.New("no valid signature")
