@@ -34,6 +34,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated"))
 			e.Setenv("SIMGPU_SEED", "7")
 			e.Setenv("GOLDEN", testenv.Path(t, "artifacts", "testdata", "v1.medusa"))
+			e.Setenv("TINY", testenv.Path(t, "runners", "reference", "models", "tiny"))
 			e.Setenv("MEDUSA_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("DOCKER_CONFIG", e.WorkDir)
 			registry := httptest.NewServer(&ocitest.Registry{Referrers: true})

@@ -107,8 +107,8 @@ func probe(t *testing.T, c Choice) (o Options, out *strings.Builder) {
 	dir := t.TempDir()
 	out = &strings.Builder{}
 	o = Options{Artifact: c, Library: filepath.Join(dir, "libmedusa_interpose.so"), Status: filepath.Join(dir, "status.json"),
-		Argv: []string{"/bin/sh", "-c", `echo "[$MEDUSA_RUN] [$MEDUSA_ARTIFACT] [$MEDUSA_NATIVE]"`}, Stdout: out, Stderr: io.Discard}
-	if err := os.WriteFile(o.Library, nil, 0o644); err != nil {
+		Argv: []string{"/bin/sh", "-c", `echo "[$MEDUSA_RUN] [$MEDUSA_ARTIFACT] [$MEDUSA_NATIVE] $PYTHONPATH $LD_PRELOAD"`}, Stdout: out, Stderr: io.Discard}
+	if err := errors.Join(os.WriteFile(o.Library, nil, 0o644), os.Mkdir(filepath.Join(dir, "python"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	return o, out
@@ -150,6 +150,10 @@ func TestRefusedIsNative(t *testing.T) {
 		st, statusErr := status.Read(o.Status)
 		if err != nil || code != 0 || !strings.HasPrefix(out.String(), "[] [] ["+row.reason+": ") {
 			t.Errorf("%s: exit code %d, %v, engine told %s", name, code, err, out)
+		}
+		// The plug-in is there for its metrics, the interposer is not.
+		if dir := filepath.Dir(o.Library); !strings.Contains(out.String(), filepath.Join(dir, "python")) || strings.Contains(out.String(), o.Library) {
+			t.Errorf("%s: engine told %s", name, out)
 		}
 		if statusErr != nil || st.Status != status.Native || st.Reason != row.reason || st.Detail == "" {
 			t.Errorf("%s: status %+v, %v", name, st, statusErr)

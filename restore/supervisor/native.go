@@ -18,6 +18,7 @@ import (
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
 	"medusa/internal/private"
+	"medusa/interpose"
 	"medusa/restore/status"
 )
 
@@ -58,8 +59,8 @@ func reasonOf(err error) string {
 	return status.Missing
 }
 
-// native starts the engine without anything of Medusa, and waits for it. The status is there before the engine is; an engine
-// that opens a session adds its phases.
+// native starts the engine without the interposer and without an artifact, and waits for it. The status is there before the
+// engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
 func (o *Options) native(ctx context.Context, reason string, cause error) (int, error) {
 	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
 	path, remove, err := o.statusFile()
@@ -75,6 +76,7 @@ func (o *Options) native(ctx context.Context, reason string, cause error) (int, 
 	inherited := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "MEDUSA_RUN=") || strings.HasPrefix(v, "MEDUSA_ARTIFACT=")
 	})
-	cmd.Env = append(append(inherited, "MEDUSA_STATUS="+path, "MEDUSA_NATIVE="+reason+": "+cause.Error()), o.Env...)
+	env := append(inherited, "MEDUSA_STATUS="+path, "MEDUSA_NATIVE="+reason+": "+cause.Error())
+	cmd.Env = interpose.WithPlugin(append(env, o.Env...), o.Library)
 	return o.wait(cmd)
 }
