@@ -17,7 +17,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
-	"medusa/internal/ocitest"
+	"medusa/internal/test/memregistry"
 )
 
 // forge adds signatures of a manifest that claim a key and are none of it.
@@ -32,7 +32,7 @@ func (w *world) forge(t *testing.T, repo, tag string, key ed25519.PublicKey, cou
 			"schemaVersion": 2, "mediaType": typeManifest, "artifactType": TypeSignature,
 			"config":      describe(typeEmpty, []byte("{}")),
 			"layers":      []any{map[string]any{"mediaType": TypeEd25519, "digest": blob, "size": len(fake)}},
-			"subject":     map[string]any{"mediaType": typeManifest, "digest": ocitest.Digest(subject), "size": len(subject)},
+			"subject":     map[string]any{"mediaType": typeManifest, "digest": memregistry.Digest(subject), "size": len(subject)},
 			"annotations": map[string]string{AnnotationKey: trust.KeyID(key), "n": fmt.Sprint(i)},
 		})
 		if err != nil {
@@ -106,7 +106,7 @@ func TestVersions(t *testing.T) {
 	// The annotation says more than was signed.
 	w.path, w.data = made(t, "gpu")
 	w.push(t, "m:1", PushOptions{Sign: private, Version: 6})
-	d := ocitest.Digest(w.Manifest("m", "1"))
+	d := memregistry.Digest(w.Manifest("m", "1"))
 	for _, s := range w.referrers(t, "m", d) {
 		raised := strings.Replace(string(w.Manifest("m", s)), `"io.medusa.version":"6"`, `"io.medusa.version":"9"`, 1)
 		w.PutManifest("m", "", typeManifest, []byte(raised))
@@ -142,7 +142,7 @@ func TestProofIsKept(t *testing.T) {
 		if _, err := w.pull(t, "m:1", o); err != nil {
 			t.Fatal(err)
 		}
-		data, err := w.cache.Proofs(ocitest.Digest(w.data))
+		data, err := w.cache.Proofs(memregistry.Digest(w.data))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestProofIsKept(t *testing.T) {
 		if err != nil || len(proofs) != 1 || proofs[0].Reference != w.host+"/m:1" || proofs[0].Pulled.IsZero() {
 			t.Fatalf("%+v %v", proofs, err)
 		}
-		s := trust.Subject{Digest: ocitest.Digest(w.data), Proofs: proofs}
+		s := trust.Subject{Digest: memregistry.Digest(w.data), Proofs: proofs}
 		if warning, err := (&trust.Policy{}).Judge(s); err != nil || (warning == "") != (len(proofs[0].Signatures) == 1) {
 			t.Error(warning, err)
 		}
@@ -158,7 +158,7 @@ func TestProofIsKept(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	data, _ := w.cache.Proofs(ocitest.Digest(w.data))
+	data, _ := w.cache.Proofs(memregistry.Digest(w.data))
 	proofs, err := trust.Decode(data)
 	if err != nil || len(proofs[0].Signatures) != 1 || proofs[0].Signatures[0].Version != 3 || proofs[0].Signatures[0].Verified.IsZero() {
 		t.Errorf("%+v %v", proofs, err)
@@ -171,7 +171,7 @@ func TestPlantedInTheCache(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:1", PushOptions{Sign: private})
 	_, planted := made(t, "evil")
-	if err := os.WriteFile(filepath.Join(w.cache.Dir(), strings.TrimPrefix(ocitest.Digest(w.data), "sha256:")+artifacts.Suffix), planted, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.cache.Dir(), strings.TrimPrefix(memregistry.Digest(w.data), "sha256:")+artifacts.Suffix), planted, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := w.pull(t, "m:1", PullOptions{Verify: trust.Require("test", public)}); err != nil || !bytes.Equal(got, w.data) {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"medusa/internal/ocitest"
-	"medusa/internal/testenv"
+	"medusa/internal/test/memregistry"
+	"medusa/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("TINY", testenv.Path(t, "runners", "reference", "models", "tiny"))
 			e.Setenv("MEDUSA_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("DOCKER_CONFIG", e.WorkDir)
-			registry := httptest.NewServer(&ocitest.Registry{Referrers: true})
+			registry := httptest.NewServer(&memregistry.Registry{Referrers: true})
 			e.Defer(registry.Close)
 			e.Setenv("REGISTRY", strings.TrimPrefix(registry.URL, "http://"))
 			return nil
