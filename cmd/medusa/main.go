@@ -19,6 +19,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/layer"
 	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
 	"medusa/interpose/trace"
 )
 
@@ -103,7 +104,7 @@ func exitCode(err error) int {
 		return int(child)
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, artifacts.ErrIncompatible):
+	case errors.Is(err, artifacts.ErrIncompatible), errors.Is(err, trust.ErrUntrusted):
 		return exitIncompatible
 	case errors.Is(err, artifacts.ErrCorrupt), errors.Is(err, layer.ErrArchive), errors.Is(err, store.ErrDigest), errors.As(err, &badTrace):
 		return exitCorrupt

@@ -2,14 +2,17 @@ package main
 
 import (
 	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"medusa/internal/test/memregistry"
 	"medusa/internal/test/testenv"
 )
 
@@ -31,8 +34,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated"))
 			e.Setenv("SIMGPU_SEED", "7")
 			e.Setenv("GOLDEN", testenv.Path(t, "artifacts", "testdata", "v1.medusa"))
+			e.Setenv("TINY", testenv.Path(t, "runners", "reference", "models", "tiny"))
 			e.Setenv("MEDUSA_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("DOCKER_CONFIG", e.WorkDir)
+			registry := httptest.NewServer(&memregistry.Registry{Referrers: true})
+			e.Defer(registry.Close)
+			e.Setenv("REGISTRY", strings.TrimPrefix(registry.URL, "http://"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
