@@ -267,7 +267,7 @@ func TestManyBlocksInManyAllocations(t *testing.T) {
 	}
 	tp.phase("ready")
 	r := tp.recording(t)
-	within(t, 4*time.Second, func() {
+	within(t, time.Second, func() {
 		if got, want := r.libraryBytes(), roundUp(n/2*4096); got != want {
 			t.Errorf("%d bytes, want %d", got, want)
 		}

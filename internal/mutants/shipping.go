@@ -3,6 +3,14 @@ package main
 // shipping has one row for each mechanism between an artifact that is pushed and one that a worker executes.
 var shipping = []mutant{
 	{
+		"names in tables are text", "internal/printable/table.go",
+		"args[i] = Line(v)", "args[i] = v",
+		"./inspect", "TestNothingControlsTheTerminal",
+	}, {
+		"errors are text", "internal/printable/table.go",
+		"args[i] = Text(v.Error())", "args[i] = v.Error()",
+		"./cmd/medusa", "TestErrorsAreText",
+	}, {
 		"digest of what was fetched", "artifacts/store/add.go",
 		"n != size || got != digits", "n != size",
 		"./artifacts/oci", "TestLyingRegistry",
