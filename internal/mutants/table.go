@@ -53,7 +53,7 @@ var table = []mutant{
 		"./internal/e2e", "TestFixupsAgreeWithGroundTruth",
 	}, {
 		"memory inside of other memory", "materialize/liveness.go",
-		"if y.addr-x.addr < x.size && !twice {", "if y.addr-x.addr < x.size && x.size == 0 {",
+		"if y.addr-x.addr < x.size && !twice {", "if y.addr-x.addr < x.size && !twice && x.size == 0 {",
 		"./materialize", "TestImpossibleAllocations",
 	}, {
 		"memory that wraps around", "materialize/recording.go",
