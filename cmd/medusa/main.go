@@ -20,6 +20,7 @@ import (
 	"medusa/artifacts/layer"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/printable"
 	"medusa/interpose/trace"
 )
 
@@ -38,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	var child childExit
 	if err != nil && !errors.As(err, &child) && !errors.Is(err, errDiffer) {
-		fmt.Fprintf(stderr, "medusa: %v\n", err)
+		printable.Fprintf(stderr, "medusa: %v\n", err)
 	}
 	return exitCode(err)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"net/http/httptest"
 	"os"
@@ -67,4 +68,15 @@ func exitStatus(err error) string {
 		return strconv.Itoa(exit.ExitCode())
 	}
 	return err.Error()
+}
+
+// What an error quotes of a command line, a file or a registry is text to the terminal.
+func TestErrorsAreText(t *testing.T) {
+	var out, messages bytes.Buffer
+	if code := run([]string{"inspect", "\x1b[2Jevil\u009b\r.medusa"}, &out, &messages); code == 0 {
+		t.Error("no error")
+	}
+	if got := messages.String(); strings.ContainsAny(got, "\x1b\u009b\r") || !strings.Contains(got, `\x1b[2Jevil`) || strings.Count(got, "\n") != 1 {
+		t.Errorf("message %q", got)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
 )
@@ -57,7 +58,7 @@ on the same data, and all memory written is compared bit by bit.`,
 				if len(ranks) > 1 {
 					name = fmt.Sprintf("%s rank %d", name, i)
 				}
-				if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d graphs verified on %s\n", name, len(record.Graphs), record.Device); err != nil {
+				if _, err = printable.Fprintf(cmd.OutOrStdout(), "%s: %d graphs verified on %s\n", name, len(record.Graphs), record.Device); err != nil {
 					return err
 				}
 			}

@@ -95,6 +95,14 @@ var shipping = []mutant{
 		"if off != nil { //", "if off != nil && o.Strict { //",
 		"./restore/supervisor", "TestSwitchedOff",
 	}, {
+		"names in tables are text", "internal/printable/table.go",
+		"args[i] = Line(v)", "args[i] = v",
+		"./inspect", "TestNothingControlsTheTerminal",
+	}, {
+		"errors are text", "internal/printable/table.go",
+		"args[i] = Text(v.Error())", "args[i] = v.Error()",
+		"./cmd/medusa", "TestErrorsAreText",
+	}, {
 		"what a registry shows is what the artifact says", "artifacts/oci/pull.go",
 		"if !sameBytes(m.Identity, config, fetched) {", "if false {",
 		"./artifacts/oci", "TestPullRefusesWhatIsNoArtifact|TestLyingRegistry",
