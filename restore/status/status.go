@@ -23,8 +23,14 @@ const (
 	Sticky   = "sticky"
 )
 
-// NoSession is the reason of a start in which no process of the engine opened a session.
-const NoSession = "no_session"
+// The reasons that the supervising parent gives, beside those of the engine's process (restore.Code).
+const (
+	NoSession   = "no_session"       // no process of the engine opened a session
+	Untrusted   = "untrusted"        // the policy refuses the artifact, or others can change it
+	SwitchedOff = "switched_off"     // an operator made every start native
+	Missing     = "artifact_missing" // as the engine's process says it
+	Corrupt     = "artifact_corrupt"
+)
 
 // The values of Status.Addresses.
 const (
@@ -41,7 +47,7 @@ const (
 // Status is the JSON object that a start leaves. Fields are only ever added.
 type Status struct {
 	Status       string             `json:"status"`           // restored, native, or sticky
-	Reason       string             `json:"reason,omitempty"` // a restore.Code, or NoSession
+	Reason       string             `json:"reason,omitempty"` // a restore.Code, or one of the above
 	Detail       string             `json:"detail,omitempty"`
 	Device       string             `json:"device,omitempty"`
 	Rank         int                `json:"rank,omitempty"`  // of several worker processes: which, from 0

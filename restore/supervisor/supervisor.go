@@ -1,8 +1,9 @@
 // Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa where
 // restored graphs cost it its device.
 //
-// In: an artifact, by file, digest, name or identity, and an engine command. Out: the engine's exit code, and before it
-// the artifact's directories below the cache or where the user says, if the artifact is for a device of this machine. The engine's own process decides whether it
+// In: an artifact, by file, digest, name or identity, the policy that says whether it may be used (package artifacts/trust), and
+// an engine command. Out: the engine's exit code, and before it the artifact's directories below the cache or where the user
+// says, if the artifact is for a device of this machine. The engine's own process decides whether it
 // restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
 // and only then is anything done here: the artifact is set aside and the engine is started natively.
 //
@@ -20,6 +21,7 @@ import (
 	"syscall"
 
 	"medusa/artifacts"
+	"medusa/artifacts/trust"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
@@ -27,6 +29,7 @@ import (
 // Options say what to start.
 type Options struct {
 	Artifact Choice
+	Verify   string            // file of the public key that must have signed the artifact; empty: the policy decides
 	Dirs     map[string]string // where directories of the artifact go, by name; of others, caches go into the cache
 	Relax    artifacts.Relaxed // differences that are allowed
 	Argv     []string          // the engine's command, unchanged
@@ -50,18 +53,29 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 			return 0, fmt.Errorf("restore engine: %w", err)
 		}
 	}
+	off := switchedOff()
 	d, err := o.openDesk()
 	defer d.close()
 	if err != nil {
-		if o.Strict {
+		if o.Strict && off == nil {
 			return 0, fmt.Errorf("restore engine: %w", err)
 		}
 		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
-	artifact, release, err := o.Artifact.resolve()
+	if off != nil { // --strict does not count: the switch is for all starts
+		return o.native(ctx, d, status.SwitchedOff, off)
+	}
+	// What the policy refuses never reaches the engine's process.
+	artifact, release, err := o.trusted()
 	defer release()
+	if err != nil && o.Strict {
+		return 0, err
+	}
+	if err != nil {
+		return o.native(ctx, d, reasonOf(err), err)
+	}
 	var caches []string
-	if err == nil && !o.Artifact.Auto {
+	if !o.Artifact.Auto {
 		var unplace func()
 		caches, unplace, err = placeDirs(artifact, o.Dirs, fitsHere(ctx, o.Relax), o.Stderr)
 		defer unplace()
@@ -98,6 +112,15 @@ func (o *Options) variables(artifact string) []string {
 		env = append(env, "MEDUSA_LAZY=1")
 	}
 	return env
+}
+
+// trusted returns the artifact that is to be restored, if the policy lets it pass. A policy that cannot be read refuses all.
+func (o *Options) trusted() (artifact string, release func(), err error) {
+	policy, err := trust.FromEnv(o.Verify)
+	if err != nil {
+		return "", func() {}, fmt.Errorf("%w: %w", trust.ErrUntrusted, err)
+	}
+	return o.Artifact.resolve(policy, o.Stderr)
 }
 
 // lostDevice reports whether restored graphs cost the engine its device. A server whose engine is another process has an exit
