@@ -283,15 +283,17 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 STREAM_ORDERED()
 STREAM_ORDERED(_ptsz)
 
-/* Reserved addresses are no memory yet: a gap in them costs nothing. */
+/* Reserved addresses are no memory yet: a gap in them costs nothing. In a region the hints have gaps, and others could take
+ * the place of a later hint. */
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
 {
 	CUresult rc;
 	CUdeviceptr hint;
 	if (!hook_enter())
 		return REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
-	gaps_before_reserve();
 	hint = addr ? 0 : exact_hint(size, alignment);
+	if (!hint)
+		gaps_before_reserve();
 	rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr ? addr : hint, flags);
 	if (rc != CUDA_SUCCESS && hint) /* some drivers fail where they cannot honour a hint */
 		rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
