@@ -366,16 +366,8 @@ static CUresult context_went(CUresult rc, CUcontext ctx)
 	return rc;
 }
 
-CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-	if (hook_enter()) {
-		note_context_gone(ctx);
-		hook_leave();
-	}
-	return context_went(REAL(cuCtxDestroy_v2)(ctx), ctx);
-}
-
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+/* Returns the context that is about to be reset. */
+static CUcontext note_primary_gone(CUdevice dev)
 {
 	CUcontext ctx = NULL;
 	if (hook_enter()) {
@@ -385,5 +377,22 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 		}
 		hook_leave();
 	}
-	return context_went(REAL(cuDevicePrimaryCtxReset_v2)(dev), ctx);
+	return ctx;
 }
+
+#define CONTEXT(suffix) \
+	CUresult cuCtxDestroy##suffix(CUcontext ctx) \
+	{ \
+		if (hook_enter()) { \
+			note_context_gone(ctx); \
+			hook_leave(); \
+		} \
+		return context_went(REAL(cuCtxDestroy##suffix)(ctx), ctx); \
+	} \
+	CUresult cuDevicePrimaryCtxReset##suffix(CUdevice dev) \
+	{ \
+		CUcontext ctx = note_primary_gone(dev); \
+		return context_went(REAL(cuDevicePrimaryCtxReset##suffix)(dev), ctx); \
+	}
+CONTEXT()
+CONTEXT(_v2)
