@@ -24,7 +24,8 @@ endif
 .PHONY: all lib bin demo test check generate clean conformance mutants faults test-oci fuzz-long
 all: lib bin
 
-include $(wildcard interpose/rules.mk internal/*/rules.mk restore/*/rules.mk runners/*/rules.mk simulate/rules.mk docs/kubernetes/rules.mk)
+include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk runners/rules.mk runners/*/rules.mk simulate/rules.mk \
+	docs/kubernetes/rules.mk internal/test/*/rules.mk scripts/*/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 
@@ -35,12 +36,12 @@ bin:
 # The engine of the whole-process tests.
 .PHONY: zoo
 zoo:
-	$(GO) build -o build/zoo ./internal/zoo
+	$(GO) build -o build/zoo ./internal/test/zoo
 
 demo:
 	echo "building (a minute or two the first time)"
 	$(MAKE) --no-print-directory all
-	$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
+	$(GO) run ./internal/test/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
 test: all simgpu-test interpose-test blas-test vllm-test
@@ -64,11 +65,11 @@ fuzz-long:
 
 # Every driver call of a restored start fails once, with each error that is documented for it.
 faults: all zoo
-	$(GO) run ./internal/faults
+	$(GO) run ./internal/test/faults
 
 mutants: all
-	$(GO) run ./internal/mutants -fixups 100
-	$(GO) run ./internal/mutants
+	$(GO) run ./internal/test/mutants -fixups 100
+	$(GO) run ./internal/test/mutants
 
 clean:
 	rm -rf build
