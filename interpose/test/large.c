@@ -1,8 +1,11 @@
 /*
- * large.c GIB SEGMENTS: fills a device with allocations of GIB GiB, the last one smaller, and reserves as much as a framework's
+ * large.c GIB SEGMENTS [hold]: fills a device with allocations of GIB GiB, the last one smaller, and reserves as much as a framework's
  * expandable segments do: SEGMENTS ranges, each of nine eighths of the device. Prints addresses and sizes of allocations as
  * `at` and `size`, those of ranges as `range`, the device's memory as `total`, and whether bytes at each end are kept.
+ * With `hold` it then prints that and waits to be ended.
  */
+#include <unistd.h>
+
 #include "common.h"
 
 #define GIB ((size_t)1 << 30)
@@ -28,7 +31,7 @@ int main(int argc, char **argv)
 	size_t total, step, sizes[512], n = 0;
 	CUdeviceptr at[512];
 	int kept = 1;
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
 	start();
 	MARK(medusa_mark_phase, "kv_cache"); /* its bytes are not the recorder's to save */
@@ -51,6 +54,11 @@ int main(int argc, char **argv)
 		CUdeviceptr range;
 		CHECK(cuMemAddressReserve(&range, total + total / 8 / GIB * GIB, 0, 0, 0));
 		PRINT("range", range);
+	}
+	if (argc > 3) {
+		PRINT("held", 1);
+		fflush(stdout);
+		pause();
 	}
 	return 0;
 }
