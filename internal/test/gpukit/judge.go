@@ -70,6 +70,9 @@ func readOwnMemory(a *Attempt) error {
 	defer f.Close()
 	n, memErr := f.ReadAt(copied, int64(uintptr(unsafe.Pointer(&value))))
 	a.row("/proc/self/mem", "%d bytes, error %v", n, memErr)
+	if memErr == nil { // what the recorder falls back to
+		return nil
+	}
 	return err
 }
 
