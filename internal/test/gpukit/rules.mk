@@ -4,13 +4,14 @@ KIT        := build/kit
 KIT_SHIPPED := build/gpu-kit
 KIT_PYTHON ?= 3.12
 KIT_MIB    := 55
-KIT_GO     := cmd/medusa cmd/medusa-probe runners/reference internal/test/demo internal/test/gpukit
+KIT_GO     := cmd/medusa cmd/medusa-probe runners/reference internal/test/gpukit
 
 # Without torch: what steps 1, 2, 4, 5 and 9 need.
 .PHONY: gpu-kit-base gpu-kit test-gpu-kit
 gpu-kit-base: lib build/conformance build/test/large build/test/exact build/lib/libmedusa.so
 	mkdir -p $(KIT)/lib $(KIT)/simulated
 	for p in $(KIT_GO); do CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/ ./$$p || exit 1; done
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/medusa-demo ./internal/test/demo # it keeps its work in a folder demo
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/programs ./internal/test/programs/run
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/programs-engine ./internal/test/programs/engine
 	cp build/conformance build/test/large build/test/exact $(KIT)/

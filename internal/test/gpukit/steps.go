@@ -66,7 +66,7 @@ func (a *Attempt) expectLast(prefix string, env []string, argv ...string) error 
 }
 
 func demo(a *Attempt) error {
-	return a.expectLast("demo: PASS", nil, a.path("demo"), "-device", a.Device, "-model", a.path("model"), "-build", a.Root)
+	return a.expectLast("demo: PASS", nil, a.path("medusa-demo"), "-device", a.Device, "-model", a.path("model"), "-build", a.Root)
 }
 
 // Every program is restored at the recorded addresses and at others.

@@ -34,7 +34,11 @@ func (a *Attempt) torchEnv() ([]string, error) {
 		}
 		path = append(path, site)
 	}
-	env := []string{"PYTHONPATH=" + strings.Join(path, ":"), "TRITON_CACHE_DIR=" + filepath.Join(a.Work, "triton")}
+	env := []string{"PYTHONPATH=" + strings.Join(path, ":"), "TRITON_CACHE_DIR=" + filepath.Join(a.Work, "triton"),
+		"TORCHINDUCTOR_CACHE_DIR=" + filepath.Join(a.Work, "inductor")} // its default asks for the user's name, which containers may lack
+	if a.simulated() {
+		env = append(env, "TRITON_LIBCUDA_PATH="+a.path("simulated"))
+	}
 	out, err := a.run(env, a.Python, "-c", check+"; import torch; print(torch.__version__, torch.cuda.get_device_name(0))")
 	a.row("torch", "%s", strings.TrimSpace(out))
 	return env, err
