@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"medusa/internal/contract"
 )
 
 // LibraryName is the file name of the interposer.
@@ -106,9 +108,9 @@ func (c Config) environ(base []string, library string) []string {
 			preload = append(preload[:1], value)
 		}
 	}
-	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), "MEDUSA_MODE="+string(c.Mode))
+	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), contract.EnvMode+"="+string(c.Mode))
 	if c.Exact != (Region{}) {
-		env = append(env, fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", c.Exact.Base, c.Exact.Size))
+		env = append(env, fmt.Sprintf(contract.EnvExact+"=%#x:%#x", c.Exact.Base, c.Exact.Size))
 	}
 	if c.Mode != Record {
 		return env
@@ -117,15 +119,15 @@ func (c Config) environ(base []string, library string) []string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	env = append(env, "MEDUSA_TRACE="+path)
+	env = append(env, contract.EnvTrace+"="+path)
 	if c.GapSeed != 0 {
-		env = append(env, "MEDUSA_GAP_SEED="+strconv.FormatUint(c.GapSeed, 10))
+		env = append(env, contract.EnvGapSeed+"="+strconv.FormatUint(c.GapSeed, 10))
 	}
 	if c.ExitAtReady {
-		env = append(env, "MEDUSA_AT_READY=exit")
+		env = append(env, contract.EnvAtReady+"=exit")
 	}
 	if c.ExitAtIdentity {
-		env = append(env, "MEDUSA_AT_IDENTITY=exit")
+		env = append(env, contract.EnvAtIdentity+"=exit")
 	}
 	return env
 }
@@ -154,12 +156,12 @@ func WithPlugin(env []string, library string) []string {
 // FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or the one in lib/ or ../lib/
 // beside the running executable. Its error wraps ErrNoLibrary.
 func FindLibrary() (string, error) {
-	if lib := os.Getenv("MEDUSA_LIB"); lib != "" {
+	if lib := os.Getenv(contract.EnvLib); lib != "" {
 		if st, err := os.Stat(lib); err == nil && st.IsDir() {
 			lib = filepath.Join(lib, LibraryName)
 		}
 		if _, err := os.Stat(lib); err != nil {
-			return "", fmt.Errorf("find interposer: %w at MEDUSA_LIB: %w", ErrNoLibrary, err)
+			return "", fmt.Errorf("find interposer: %w at "+contract.EnvLib+": %w", ErrNoLibrary, err)
 		}
 		return lib, nil
 	}
@@ -173,5 +175,5 @@ func FindLibrary() (string, error) {
 			return filepath.Clean(p), nil
 		}
 	}
-	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set MEDUSA_LIB)", ErrNoLibrary, exe)
+	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set "+contract.EnvLib+")", ErrNoLibrary, exe)
 }

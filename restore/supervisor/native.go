@@ -15,6 +15,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/contract"
 	"medusa/internal/private"
 	"medusa/interpose"
 	"medusa/restore/status"
@@ -23,7 +24,7 @@ import (
 // switchedOff returns why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a file that says so by
 // being there; without it that is the file "off" in the cache. Where it is uncertain, the start is native.
 func switchedOff() error {
-	file := os.Getenv("MEDUSA_OFF")
+	file := os.Getenv(contract.EnvOff)
 	switch {
 	case file == "":
 		dir, err := store.Folder()
@@ -35,7 +36,7 @@ func switchedOff() error {
 		if on, err := strconv.ParseBool(file); err == nil && !on {
 			return nil
 		}
-		return fmt.Errorf("MEDUSA_OFF is %s", file)
+		return fmt.Errorf(contract.EnvOff+" is %s", file)
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
@@ -61,12 +62,12 @@ func reasonOf(err error) string {
 // engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
 func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
 	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
-	env := append(interpose.Inherited(), "MEDUSA_NATIVE="+reason+": "+cause.Error())
+	env := append(interpose.Inherited(), contract.EnvNative+"="+reason+": "+cause.Error())
 	if d.status != "" {
 		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
 			fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
 		}
-		env = append(env, "MEDUSA_STATUS="+d.status)
+		env = append(env, contract.EnvStatus+"="+d.status)
 	}
 	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
 	cmd.Env = interpose.WithPlugin(append(env, o.Env...), o.Library)
