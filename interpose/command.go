@@ -7,7 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 
 	"medusa/internal/contract"
@@ -74,7 +74,7 @@ func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("interpose command %q: %w", argv[0], err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = c.environ(append(Inherited(), c.ExtraEnv...), library)
+	cmd.Env = c.environ(append(contract.Inherited(), c.ExtraEnv...), library)
 	return cmd, nil
 }
 
@@ -108,28 +108,14 @@ func (c Config) environ(base []string, library string) []string {
 			preload = append(preload[:1], value)
 		}
 	}
-	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), contract.EnvMode+"="+string(c.Mode))
-	if c.Exact != (Region{}) {
-		env = append(env, fmt.Sprintf(contract.EnvExact+"=%#x:%#x", c.Exact.Base, c.Exact.Size))
+	told := contract.Interposer{Mode: string(c.Mode), Exact: contract.Range(c.Exact)}
+	if c.Mode == Record {
+		told.Trace, told.GapSeed, told.AtReady, told.AtIdentity = c.TracePath, c.GapSeed, c.ExitAtReady, c.ExitAtIdentity
+		if abs, err := filepath.Abs(c.TracePath); err == nil {
+			told.Trace = abs
+		}
 	}
-	if c.Mode != Record {
-		return env
-	}
-	path := c.TracePath
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	env = append(env, contract.EnvTrace+"="+path)
-	if c.GapSeed != 0 {
-		env = append(env, contract.EnvGapSeed+"="+strconv.FormatUint(c.GapSeed, 10))
-	}
-	if c.ExitAtReady {
-		env = append(env, contract.EnvAtReady+"=exit")
-	}
-	if c.ExitAtIdentity {
-		env = append(env, contract.EnvAtIdentity+"=exit")
-	}
-	return env
+	return slices.Concat(env, []string{"LD_PRELOAD=" + strings.Join(preload, ":")}, told.Environ())
 }
 
 // WithPlugin returns env with the folder of the Python plug-in in front of PYTHONPATH, where there is one beside the interposer.

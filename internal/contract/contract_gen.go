@@ -387,7 +387,7 @@ type Interposer struct {
 }
 
 // Environ returns the variables, for the environment of a process.
-func (f *Interposer) Environ() []string {
+func (f Interposer) Environ() []string {
 	var env environ
 	env.text(EnvMode, f.Mode)
 	env.text(EnvTrace, f.Trace)
@@ -419,7 +419,7 @@ type Start struct {
 }
 
 // Environ returns the variables, for the environment of a process.
-func (f *Start) Environ() []string {
+func (f Start) Environ() []string {
 	var env environ
 	env.text(EnvRun, string(f.Run))
 	env.sizes(EnvKVBytes, f.KVBytes)

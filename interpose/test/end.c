@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cuda.h"
+#include "medusa.h"
 
 static void phase(const char *name)
 {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -62,14 +63,13 @@ func reasonOf(err error) string {
 // engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
 func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
 	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
-	env := append(interpose.Inherited(), contract.EnvNative+"="+reason+": "+cause.Error())
+	told := contract.Start{Native: reason + ": " + cause.Error(), Status: d.status}
 	if d.status != "" {
 		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
 			fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
 		}
-		env = append(env, contract.EnvStatus+"="+d.status)
 	}
 	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
-	cmd.Env = interpose.WithPlugin(append(env, o.Env...), o.Library)
+	cmd.Env = interpose.WithPlugin(slices.Concat(contract.Inherited(), told.Environ(), o.Env), o.Library)
 	return o.wait(cmd)
 }

@@ -86,7 +86,7 @@ func emitGoForm(w *bytes.Buffer, s *spec, t table) {
 		}
 		fmt.Fprintf(w, "\t%s %s // %s\n", v.field, typ, v.name)
 	}
-	fmt.Fprintf(w, "}\n\n// Environ returns the variables, for the environment of a process.\nfunc (f *%s) Environ() []string {\n\tvar env environ\n", t.form)
+	fmt.Fprintf(w, "}\n\n// Environ returns the variables, for the environment of a process.\nfunc (f %s) Environ() []string {\n\tvar env environ\n", t.form)
 	for _, v := range t.fields {
 		if _, known := fieldGoTypes[v.typ]; known {
 			fmt.Fprintf(w, "\tenv.%s(%s, f.%s)\n", v.typ, v.constant(), v.field)
