@@ -33,9 +33,9 @@
 /* record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move against each other
  * (two recordings that differ only in where things lie prove pointers) */
 #define MEDUSA_ENV_GAP_SEED "MEDUSA_GAP_SEED"
-/* base:size, multiples of 2 and of 128 MiB: device memory comes from a reserved region at that base, at places that
- * depend on the order of allocations alone; a recording takes another base if this one is taken. With gaps too, the
- * places lie further apart, in the same order */
+/* base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, at places that depend on the
+ * order of allocations alone; a recording takes another base if this one is taken. With gaps too, the places lie
+ * further apart, in the same order */
 #define MEDUSA_ENV_EXACT "MEDUSA_EXACT"
 /* record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed */
 #define MEDUSA_ENV_AT_READY "MEDUSA_AT_READY"
