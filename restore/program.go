@@ -6,16 +6,12 @@ import (
 	"syscall"
 	"unsafe"
 
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
-// call mirrors struct medusa_call.
-type call struct {
-	Fn    uint64
-	NArgs uint32
-	Deref uint32
-	Arg   [8]uint64
-}
+// call is one call of a program.
+type call = contract.Call
 
 // driverCall names a driver function that a program may contain.
 type driverCall uint8
@@ -110,7 +106,7 @@ func (s step) String() string {
 
 // add appends a call. The function's address is filled in by play, so a program can be laid out with no driver.
 func (p *program) add(c driverCall, node int, args ...arg) {
-	p.calls = append(p.calls, call{NArgs: uint32(len(args))})
+	p.calls = append(p.calls, call{Nargs: uint32(len(args))})
 	next := &p.calls[len(p.calls)-1]
 	for i, a := range args {
 		next.Arg[i] = a.value

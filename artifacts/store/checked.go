@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"medusa/internal/atomicfile"
+	"medusa/internal/contract"
 	"medusa/internal/private"
 )
 
@@ -45,7 +46,7 @@ func (s *Store) record(digits string) string { return filepath.Join(s.dir, check
 // since does the record stand for the bytes; else they are read.
 func (s *Store) demand(f *os.File, digits string) error {
 	if err := private.File(f); err != nil {
-		return fmt.Errorf("refuse artifact: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
+		return fmt.Errorf("refuse artifact: %w (set "+contract.EnvCache+" to a folder that is this user's alone)", err)
 	}
 	if s.recorded(f, digits) {
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/atomicfile"
+	"medusa/internal/contract"
 	"medusa/internal/private"
 )
 
@@ -45,7 +46,7 @@ func Open(dir string, limit int64) (*Store, error) {
 	// Who can write here chooses what is restored.
 	for _, sub := range append(subs, "") {
 		if err := ours(filepath.Join(dir, sub)); err != nil && !(sub != "" && errors.Is(err, fs.ErrNotExist)) {
-			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
+			return nil, fmt.Errorf("open cache: %w (set "+contract.EnvCache+" to a folder that is this user's alone)", err)
 		}
 	}
 	return s, nil
@@ -62,12 +63,12 @@ func ours(dir string) error {
 
 // Folder returns $MEDUSA_CACHE, else medusa below the user's cache directory.
 func Folder() (string, error) {
-	if dir := os.Getenv("MEDUSA_CACHE"); dir != "" {
+	if dir := os.Getenv(contract.EnvCache); dir != "" {
 		return dir, nil
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("open cache: %w (set MEDUSA_CACHE)", err)
+		return "", fmt.Errorf("open cache: %w (set "+contract.EnvCache+")", err)
 	}
 	return filepath.Join(base, "medusa"), nil
 }
@@ -79,9 +80,9 @@ func FromEnv() (*Store, error) {
 		return nil, err
 	}
 	limit := int64(DefaultLimit)
-	if text := os.Getenv("MEDUSA_CACHE_LIMIT"); text != "" {
+	if text := os.Getenv(contract.EnvCacheLimit); text != "" {
 		if limit, err = ParseSize(text); err != nil {
-			return nil, fmt.Errorf("read MEDUSA_CACHE_LIMIT: %w", err)
+			return nil, fmt.Errorf("read "+contract.EnvCacheLimit+": %w", err)
 		}
 	}
 	return Open(dir, limit)

@@ -16,6 +16,7 @@ import (
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
 	"medusa/internal/atomicfile"
+	"medusa/internal/contract"
 )
 
 func newPullCmd() *cobra.Command {
@@ -25,7 +26,7 @@ func newPullCmd() *cobra.Command {
 		Use:   "pull REGISTRY/REPOSITORY:TAG|@DIGEST [-o FILE]",
 		Short: "Fetch an artifact from an OCI registry into the cache",
 		Long: `Fetches an artifact into the cache and prints the digest of its file; medusa restore takes that digest, or the reference.
-With --verify KEY, or a policy (MEDUSA_TRUST) that requires it, nothing is fetched that has no valid signature. -o FILE also leaves
+With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, nothing is fetched that has no valid signature. -o FILE also leaves
 FILE.proof: where the artifact came from, and its signature. An interrupted pull goes on where it ended. Of an index it takes the artifact that --gpu and --match ask for, or that is for
 the GPU of this machine.`,
 		Example: "  medusa pull registry.example/llm/llama:v1 --verify release.key.pub\n  medusa restore registry.example/llm/llama:v1 -- reference run --model ./llama",
