@@ -22,9 +22,8 @@ const goldenTokens = "f2fa11263c64665488833c9a65e3a8a0e88db24296f4a1cf1503ed818c
 //
 // and it is not made anew: a build that cannot restore it has changed the format, the identity or the recorded sequence of
 // allocations. It holds kernels that a triggering layer makes appear, saved buffers, and a recorded region of addresses. No factor is
-// relaxed. The reference engine and its vendor BLAS are compiled by each build, so their build-ids differ from the recorded ones: modules of
-// shared objects are then found by the hash of their image, and their build-ids are no factors, since every one of the
-// artifact's modules is in the process.
+// relaxed: each build compiles the engine and its vendor BLAS, so their build-ids differ from the recorded ones, but this engine's
+// identity has no dso factor, and a module whose build-id differs is found by the hash of its image.
 func TestGoldenArtifactRestores(t *testing.T) {
 	testenv.Build(t, "lib", "bin")
 	engine := []string{testenv.Path(t, "build", "reference"), "run", "--model", testenv.Path(t, "runners", "reference", "models", "tiny"),
