@@ -90,27 +90,3 @@ bench-torch: torch
 		build/medusa materialize -o $(TORCH_BENCH)/torch.medusa --keep-traces $(TORCH_BENCH)/torch-llama2-7b -- \
 		$(abspath $(TORCH_VENV))/bin/python $(TORCH)/engine.py --preset llama2-7b --layers 2 --vocabulary 2000 --tokens 2 >$(TORCH_BENCH)/materialize.txt
 	$(MAKE) --no-print-directory bench-traces MEDUSA_BENCH_TRACES=$(CURDIR)/$(TORCH_BENCH)/torch-llama2-7b
-
-# All that scripts/gpu-torch needs on a machine with a GPU besides torch: tools, libraries, engine, and the engine's Python
-# packages for the interpreters that such machines have. What comes with torch is left out, and what only transformers' command line
-# and downloads use.
-TORCH_BUNDLE := build/torch/bundle
-TORCH_UNUSED := hf.xet|pydantic.*|rich|typer|click|pygments|markdown.it.py|mdurl|shellingham|annotated.*|typing.inspection
-TORCH_OWN    := torch|triton|numpy|sympy|mpmath|networkx|jinja2|markupsafe|filelock|fsspec|typing_extensions|pip|setuptools|nvidia.*
-.PHONY: torch-bundle
-torch-bundle: all build/lib/libmedusa.so build/lib/python $(TORCH_BUNDLE)/wheels/complete
-	mkdir -p $(TORCH_BUNDLE)/lib $(TORCH_BUNDLE)/engine
-	cp build/medusa build/medusa-probe $(TORCH_BUNDLE)/
-	cp build/lib/libmedusa_interpose.so build/lib/libmedusa.so $(TORCH_BUNDLE)/lib/
-	rm -rf $(TORCH_BUNDLE)/lib/python && mkdir $(TORCH_BUNDLE)/lib/python && cp -r build/lib/python/medusa $(TORCH_BUNDLE)/lib/python/
-	rm -rf $(TORCH_BUNDLE)/engine && mkdir $(TORCH_BUNDLE)/engine && cp -r $(TORCH)/*.py $(TORCH)/presets $(TORCH_BUNDLE)/engine/
-	test $$(du -sm $(TORCH_BUNDLE) | cut -f1) -lt 60 || { echo "torch-bundle: over 60 MB"; exit 1; }
-
-$(TORCH_BUNDLE)/wheels/complete: $(TORCH_VENV)/engine
-	rm -rf $(@D) && mkdir -p $(@D)
-	$(TORCH_VENV)/bin/python -m pip freeze | grep -Eiv '^($(TORCH_OWN)|$(TORCH_UNUSED))==' >$(@D)/requirements.txt
-	for v in 3.11 3.12 3.13; do \
-		$(TORCH_VENV)/bin/python -m pip download --quiet --no-deps --only-binary :all: --python-version $$v --platform manylinux2014_x86_64 \
-			--platform manylinux_2_28_x86_64 --dest $(@D) --requirement $(@D)/requirements.txt || exit 1; \
-	done
-	touch $@

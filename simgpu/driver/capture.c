@@ -217,6 +217,11 @@ static CUresult begin(struct call *c, CUstream handle, CUstreamCaptureMode mode)
 	return CUDA_SUCCESS;
 }
 
+CUresult sim_cuStreamBeginCapture(struct call *c, CUstream stream)
+{
+	return begin(c, stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
 CUresult sim_cuStreamBeginCapture_v2(struct call *c, CUstream stream, CUstreamCaptureMode mode)
 {
 	return begin(c, stream, mode);

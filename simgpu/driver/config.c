@@ -77,6 +77,11 @@ const struct config *config_get(void)
 		if (config.vmm_hints == HINTS_HONOUR && strcmp(v, "honour") != 0)
 			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse and fail: using honour\n", v);
 	}
+	if ((v = env("SIMGPU_NODE_KERNELS"))) {
+		config.node_kernels = !strcmp(v, "function") ? KERNELS_FUNCTION : !strcmp(v, "both") ? KERNELS_BOTH : KERNELS_LAUNCHED;
+		if (config.node_kernels == KERNELS_LAUNCHED && strcmp(v, "launched") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_NODE_KERNELS=%s is none of launched, function and both: using launched\n", v);
+	}
 	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
 	config.call_log = env("SIMGPU_CALL_LOG");
 	config.truth = env("SIMGPU_TRUTH");

@@ -152,6 +152,12 @@ CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
+/* The first form is the same for a process alone with its device. */
+CUresult sim_cuDevicePrimaryCtxReset(struct call *c, CUdevice dev)
+{
+	return sim_cuDevicePrimaryCtxReset_v2(c, dev);
+}
+
 CUresult sim_cuDevicePrimaryCtxSetFlags_v2(struct call *c, CUdevice dev, unsigned int flags)
 {
 	(void)c;
@@ -231,6 +237,11 @@ CUresult sim_cuCtxDestroy_v2(struct call *c, CUcontext handle)
 	if (context_current() == ctx)
 		state.depth--;
 	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxDestroy(struct call *c, CUcontext handle)
+{
+	return sim_cuCtxDestroy_v2(c, handle);
 }
 
 CUresult sim_cuCtxPushCurrent_v2(struct call *c, CUcontext handle)

@@ -60,6 +60,10 @@ CUresult sim_cuGraphKernelNodeGetParams_v2(struct call *c, CUgraphNode node, CUD
 		.kern = l->by_kern ? (CUkernel)l->handle : NULL,
 		.ctx = (CUcontext)n->ctx,
 	};
+	if (config_get()->node_kernels != KERNELS_LAUNCHED && object_live(l->handle, OBJECT_KERNEL)) {
+		params->func = (CUfunction)l->function;
+		params->kern = config_get()->node_kernels == KERNELS_BOTH ? (CUkernel)l->handle : NULL;
+	}
 	return CUDA_SUCCESS;
 }
 

@@ -339,6 +339,18 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return call_leave(&c, r ? r : sim_cuDevicePrimaryCtxRelease_v2(&c, dev));
 }
 
+__attribute__((weak)) CUresult sim_cuDevicePrimaryCtxReset(struct call *c, CUdevice dev)
+{
+	(void)dev;
+	return call_unsupported(c);
+}
+CUresult cuDevicePrimaryCtxReset(CUdevice dev)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuDevicePrimaryCtxReset", 0);
+	return call_leave(&c, r ? r : sim_cuDevicePrimaryCtxReset(&c, dev));
+}
+
 __attribute__((weak)) CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev)
 {
 	(void)dev;
@@ -421,6 +433,18 @@ CUresult cuCtxCreate_v4(CUcontext *ctx, void *ctx_create_params, unsigned int fl
 	struct call c;
 	CUresult r = call_enter(&c, "cuCtxCreate_v4", 0);
 	return call_leave(&c, r ? r : sim_cuCtxCreate_v4(&c, ctx, ctx_create_params, flags, dev));
+}
+
+__attribute__((weak)) CUresult sim_cuCtxDestroy(struct call *c, CUcontext ctx)
+{
+	(void)ctx;
+	return call_unsupported(c);
+}
+CUresult cuCtxDestroy(CUcontext ctx)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuCtxDestroy", 0);
+	return call_leave(&c, r ? r : sim_cuCtxDestroy(&c, ctx));
 }
 
 __attribute__((weak)) CUresult sim_cuCtxDestroy_v2(struct call *c, CUcontext ctx)
@@ -3194,6 +3218,24 @@ CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn fn, void *user_data)
 	return call_leave(&c, r ? r : sim_cuLaunchHostFunc(&c, stream, fn, user_data));
 }
 
+__attribute__((weak)) CUresult sim_cuStreamBeginCapture(struct call *c, CUstream stream)
+{
+	(void)stream;
+	return call_unsupported(c);
+}
+CUresult cuStreamBeginCapture(CUstream stream)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuStreamBeginCapture", 0);
+	return call_leave(&c, r ? r : sim_cuStreamBeginCapture(&c, stream));
+}
+CUresult cuStreamBeginCapture_ptsz(CUstream stream)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuStreamBeginCapture_ptsz", 1);
+	return call_leave(&c, r ? r : sim_cuStreamBeginCapture(&c, stream));
+}
+
 __attribute__((weak)) CUresult sim_cuStreamBeginCapture_v2(struct call *c, CUstream stream, CUstreamCaptureMode mode)
 {
 	(void)stream;
@@ -4700,12 +4742,14 @@ const struct proc_row proc_rows[] = {
 	{"cuDeviceGraphMemTrim", "cuDeviceGraphMemTrim", 11040, 0, (void *)cuDeviceGraphMemTrim},
 	{"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain", 7000, 0, (void *)cuDevicePrimaryCtxRetain},
 	{"cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", 11000, 0, (void *)cuDevicePrimaryCtxRelease_v2},
+	{"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset", 7000, 0, (void *)cuDevicePrimaryCtxReset},
 	{"cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", 11000, 0, (void *)cuDevicePrimaryCtxReset_v2},
 	{"cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2", 11000, 0, (void *)cuDevicePrimaryCtxSetFlags_v2},
 	{"cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxGetState", 7000, 0, (void *)cuDevicePrimaryCtxGetState},
 	{"cuCtxCreate", "cuCtxCreate_v2", 3020, 0, (void *)cuCtxCreate_v2},
 	{"cuCtxCreate", "cuCtxCreate_v3", 11040, 0, (void *)cuCtxCreate_v3},
 	{"cuCtxCreate", "cuCtxCreate_v4", 12050, 0, (void *)cuCtxCreate_v4},
+	{"cuCtxDestroy", "cuCtxDestroy", 2000, 0, (void *)cuCtxDestroy},
 	{"cuCtxDestroy", "cuCtxDestroy_v2", 4000, 0, (void *)cuCtxDestroy_v2},
 	{"cuCtxPushCurrent", "cuCtxPushCurrent_v2", 4000, 0, (void *)cuCtxPushCurrent_v2},
 	{"cuCtxPopCurrent", "cuCtxPopCurrent_v2", 4000, 0, (void *)cuCtxPopCurrent_v2},
@@ -4937,6 +4981,8 @@ const struct proc_row proc_rows[] = {
 	{"cuLaunchCooperativeKernel", "cuLaunchCooperativeKernel_ptsz", 9000, 1, (void *)cuLaunchCooperativeKernel_ptsz},
 	{"cuLaunchHostFunc", "cuLaunchHostFunc", 10000, 0, (void *)cuLaunchHostFunc},
 	{"cuLaunchHostFunc", "cuLaunchHostFunc_ptsz", 10000, 1, (void *)cuLaunchHostFunc_ptsz},
+	{"cuStreamBeginCapture", "cuStreamBeginCapture", 10000, 0, (void *)cuStreamBeginCapture},
+	{"cuStreamBeginCapture", "cuStreamBeginCapture_ptsz", 10000, 1, (void *)cuStreamBeginCapture_ptsz},
 	{"cuStreamBeginCapture", "cuStreamBeginCapture_v2", 10010, 0, (void *)cuStreamBeginCapture_v2},
 	{"cuStreamBeginCapture", "cuStreamBeginCapture_v2_ptsz", 10010, 1, (void *)cuStreamBeginCapture_v2_ptsz},
 	{"cuStreamBeginCaptureToGraph", "cuStreamBeginCaptureToGraph", 12030, 0, (void *)cuStreamBeginCaptureToGraph},

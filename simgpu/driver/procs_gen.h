@@ -35,12 +35,14 @@ CUresult sim_cuDeviceSetMemPool(struct call *c, CUdevice dev, CUmemoryPool pool)
 CUresult sim_cuDeviceGraphMemTrim(struct call *c, CUdevice device);
 CUresult sim_cuDevicePrimaryCtxRetain(struct call *c, CUcontext *ctx, CUdevice dev);
 CUresult sim_cuDevicePrimaryCtxRelease_v2(struct call *c, CUdevice dev);
+CUresult sim_cuDevicePrimaryCtxReset(struct call *c, CUdevice dev);
 CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev);
 CUresult sim_cuDevicePrimaryCtxSetFlags_v2(struct call *c, CUdevice dev, unsigned int flags);
 CUresult sim_cuDevicePrimaryCtxGetState(struct call *c, CUdevice dev, unsigned int *flags, int *active);
 CUresult sim_cuCtxCreate_v2(struct call *c, CUcontext *ctx, unsigned int flags, CUdevice dev);
 CUresult sim_cuCtxCreate_v3(struct call *c, CUcontext *ctx, void *params_array, int num_params, unsigned int flags, CUdevice dev);
 CUresult sim_cuCtxCreate_v4(struct call *c, CUcontext *ctx, void *ctx_create_params, unsigned int flags, CUdevice dev);
+CUresult sim_cuCtxDestroy(struct call *c, CUcontext ctx);
 CUresult sim_cuCtxDestroy_v2(struct call *c, CUcontext ctx);
 CUresult sim_cuCtxPushCurrent_v2(struct call *c, CUcontext ctx);
 CUresult sim_cuCtxPopCurrent_v2(struct call *c, CUcontext *ctx);
@@ -216,6 +218,7 @@ CUresult sim_cuLaunchKernel(struct call *c, CUfunction f, unsigned int grid_x, u
 CUresult sim_cuLaunchKernelEx(struct call *c, const CUlaunchConfig *config, CUfunction f, void **params, void **extra);
 CUresult sim_cuLaunchCooperativeKernel(struct call *c, CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared, CUstream stream, void **params);
 CUresult sim_cuLaunchHostFunc(struct call *c, CUstream stream, CUhostFn fn, void *user_data);
+CUresult sim_cuStreamBeginCapture(struct call *c, CUstream stream);
 CUresult sim_cuStreamBeginCapture_v2(struct call *c, CUstream stream, CUstreamCaptureMode mode);
 CUresult sim_cuStreamBeginCaptureToGraph(struct call *c, CUstream stream, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode);
 CUresult sim_cuThreadExchangeStreamCaptureMode(struct call *c, CUstreamCaptureMode *mode);

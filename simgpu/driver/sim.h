@@ -49,6 +49,8 @@ char *xdup(const char *text, size_t len);
 
 /* ---- config.c ------------------------------------------------------------------------------------------------- */
 
+/* What a node says about its kernel: what was launched, the function of its context, or that and the kernel. */
+enum node_kernels { KERNELS_LAUNCHED, KERNELS_FUNCTION, KERNELS_BOTH };
 enum vmm_hints { HINTS_HONOUR, HINTS_REFUSE, HINTS_FAIL };
 
 struct config {
@@ -56,6 +58,7 @@ struct config {
 	bool compute, leaks, machine_code;
 	int cc_major, cc_minor;
 	enum vmm_hints vmm_hints;
+	enum node_kernels node_kernels;
 	const char *call_log, *truth, *log;
 };
 const struct config *config_get(void); /* reads the environment at the first call */
