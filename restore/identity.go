@@ -6,23 +6,13 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"unsafe"
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
 )
 
-// CUresult cuCtxGetDevice(CUdevice *device)
-var procCtxGetDevice = cuda.Driver("cuCtxGetDevice")
-
-func currentDevice() (cuda.Device, error) {
-	var d cuda.Device
-	err := procCtxGetDevice.Call(uintptr(unsafe.Pointer(&d)))
-	return d, err
-}
-
 func deviceName() (string, error) {
-	d, err := currentDevice()
+	d, err := cuda.CurrentDevice()
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +21,7 @@ func deviceName() (string, error) {
 
 // deviceFactors describes the current context's device and the driver.
 func deviceFactors() (artifacts.Identity, error) {
-	d, err := currentDevice()
+	d, err := cuda.CurrentDevice()
 	if err != nil {
 		return nil, err
 	}

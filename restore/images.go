@@ -8,18 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unsafe"
 
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
-)
-
-// CUresult cuLibraryLoadData(CUlibrary *, const void *code, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int)
-// CUresult cuLibraryUnload(CUlibrary library)
-var (
-	procLibraryLoadData = cuda.Driver("cuLibraryLoadData")
-	procLibraryUnload   = cuda.Driver("cuLibraryUnload")
 )
 
 // reload loads a module that neither the engine nor a triggering kernel has loaded, from its shared object where this
@@ -41,7 +33,9 @@ func (r *resolver) reload(index uint32) error {
 	loaded := liveModule{Module: contract.Module{ImageSHA256: m.ImageSHA256, ImageSize: m.ImageSize}}
 	if m.Kind == graphir.ModuleLibrary {
 		loaded.IsLibrary = 1
-		err = procLibraryLoadData.Call(uintptr(unsafe.Pointer(&loaded.Handle)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0, 0, 0, 0)
+		var library cuda.LibraryHandle
+		library, err = cuda.LibraryLoadData(image)
+		loaded.Handle = uint64(library)
 	} else {
 		var module cuda.Module
 		module, err = cuda.ModuleLoadData(image)
@@ -61,7 +55,7 @@ func unload(modules []liveModule) error {
 	var errs []error
 	for _, m := range modules {
 		if m.IsLibrary != 0 {
-			errs = append(errs, procLibraryUnload.Call(uintptr(m.Handle)))
+			errs = append(errs, cuda.LibraryHandle(m.Handle).Unload())
 		} else {
 			errs = append(errs, cuda.Module(m.Handle).Unload())
 		}
