@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		// The engine's process says what follows from it: it starts natively where it has no artifact.
 		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
-	env := slices.Concat(o.told(artifact, d).Environ(), caches, o.Env)
+	env := slices.Concat(o.told(artifact, d).Environ(), contract.Interposer{Unmarked: d.pipe}.Environ(), caches, o.Env)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	code, err := o.watched(ctx, cfg, d)
 	if err != nil || o.Strict || !lostDevice(code, d.status) {
@@ -103,7 +103,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 // told is what the engine's processes are told: what the options say, and where to write.
 func (o *Options) told(artifact string, d *desk) contract.Start {
 	told := contract.Start{Run: contract.RunRestore, Artifact: artifact, Relax: o.Relax.String(), Strict: o.Strict, Check: o.Check, Lazy: o.Lazy,
-		Status: d.status, Unmarked: d.pipe}
+		Status: d.status}
 	if os.Getenv(contract.EnvRendezvous) == "" {
 		told.Rendezvous = d.meeting
 	}
