@@ -101,7 +101,7 @@ func at[T any](b *builder, addr uint64) *T {
 // dumpCall shows a call with what its arguments point to.
 func dumpCall(b *builder, c cuda.Entry, raw *call, names map[uint64]string) string {
 	var args []string
-	for i := range raw.NArgs {
+	for i := range raw.Nargs {
 		v := raw.Arg[i]
 		text, known := names[v]
 		switch {

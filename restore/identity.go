@@ -61,11 +61,11 @@ type read struct {
 
 // open begins to read the artifact under restore or under test: while it is decoded, the engine makes its context.
 func (s *Session) open() {
-	path := s.env.artifact
+	path := s.env.Artifact
 	if s.env.run == Check {
-		path = s.env.plan
+		path = s.env.CheckPlan
 	}
-	if s.env.run == Restore && s.env.rank.several() && s.env.rendezvous == "" {
+	if s.env.run == Restore && s.env.rank.several() && s.env.Rendezvous == "" {
 		s.fall(&Fallback{Incompatible, errNoMeeting})
 		return
 	}
@@ -144,7 +144,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 	}
 	s.identified = true
 	if s.artifact == nil {
-		if f := s.choose(s.env.artifact, factors); f != nil {
+		if f := s.choose(s.env.Artifact, factors); f != nil {
 			return s.fall(f)
 		}
 	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
@@ -29,7 +30,7 @@ func (r *resolver) reload(index uint32) error {
 		return errors.Join(errors.New("the artifact does not embed its image"), err)
 	}
 	image = append(image[:len(image):len(image)], 0) // text needs an end; to code it makes no difference
-	loaded := liveModule{ImageSHA256: m.ImageSHA256, ImageSize: m.ImageSize}
+	loaded := liveModule{Module: contract.Module{ImageSHA256: m.ImageSHA256, ImageSize: m.ImageSize}}
 	if m.Kind == graphir.ModuleLibrary {
 		loaded.IsLibrary = 1
 		var library cuda.LibraryHandle

@@ -55,7 +55,7 @@ func (m *memory) allocate() error {
 			addr, err = allocateKind(a)
 		}
 		if err != nil {
-			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, kindName(uint32(a.Kind)), a.Size, err)
+			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, a.Kind, a.Size, err)
 		}
 		m.base[i] = addr
 		m.owned = append(m.owned, uint32(i))

@@ -6,16 +6,12 @@ import (
 	"syscall"
 	"unsafe"
 
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
-// call mirrors struct medusa_call.
-type call struct {
-	Fn    uint64
-	NArgs uint32
-	Deref uint32
-	Arg   [8]uint64
-}
+// call is one call of a program.
+type call = contract.Call
 
 // noNode marks calls that concern the graph as a whole.
 const noNode = -1
@@ -54,7 +50,7 @@ func (s step) String() string {
 
 // add appends a call. The function's address is filled in by play, so a program can be laid out with no driver.
 func (p *program) add(c cuda.Entry, node int, args ...arg) {
-	p.calls = append(p.calls, call{NArgs: uint32(len(args))})
+	p.calls = append(p.calls, call{Nargs: uint32(len(args))})
 	next := &p.calls[len(p.calls)-1]
 	for i, a := range args {
 		next.Arg[i] = a.value

@@ -31,7 +31,7 @@ func (s *Session) writer() io.Writer {
 
 // report writes the status object. Only the first report of a process counts, but a sticky error overrides it.
 func (s *Session) report(kind string, cause error) {
-	if s.env.status == "" || (s.reported && kind != status.Sticky) {
+	if s.env.Status == "" || (s.reported && kind != status.Sticky) {
 		return
 	}
 	s.reported = true
@@ -42,8 +42,8 @@ func (s *Session) report(kind string, cause error) {
 		st.Spans[name] = milliseconds(d)
 	}
 	st.Milliseconds = milliseconds(sum)
-	if s.env.native != "" {
-		st.Reason, st.Detail, _ = strings.Cut(s.env.native, ": ")
+	if s.env.Native != "" {
+		st.Reason, st.Detail, _ = strings.Cut(s.env.Native, ": ")
 	}
 	if s.fallback != nil {
 		st.Reason, cause = string(s.fallback.Code), s.fallback.Reason
@@ -76,7 +76,7 @@ func (s *Session) report(kind string, cause error) {
 			st.Nodes += s.spec.Nodes(i)
 		}
 	}
-	if err := status.Write(s.env.status, &st); err != nil {
+	if err := status.Write(s.env.Status, &st); err != nil {
 		fmt.Fprintf(s.writer(), "medusa: %v\n", err)
 	}
 }

@@ -373,7 +373,7 @@ func (e *engine) loadHidden() error {
 	}
 	image := append(append([]byte(nil), hiddenPTX...), 0)
 	var m uint64
-	c := call{Fn: fn, NArgs: 2, Arg: [8]uint64{uint64(uintptr(unsafe.Pointer(&m))), uint64(uintptr(unsafe.Pointer(&image[0])))}}
+	c := call{Fn: fn, Nargs: 2, Arg: [8]uint64{uint64(uintptr(unsafe.Pointer(&m))), uint64(uintptr(unsafe.Pointer(&image[0])))}}
 	var pin runtime.Pinner // the player follows the addresses inside of the call
 	pin.Pin(&m)
 	pin.Pin(&image[0])

@@ -10,6 +10,7 @@
 #include "driver.h"
 #include "graphs.h"
 #include "maps.h"
+#include "medusa.h"
 #include "table.h"
 
 struct capture {
@@ -27,7 +28,7 @@ bool capture_active(void) { return atomic_load(&n_captures) > 0; }
 /* Whoever restores marks a phase before it captures anything. Nobody may be listening: the process is not to wait for that. */
 static void tell_unmarked(void)
 {
-	const char *path = getenv("MEDUSA_UNMARKED");
+	const char *path = getenv(MEDUSA_ENV_UNMARKED);
 	int fd = path ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;

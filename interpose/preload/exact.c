@@ -103,7 +103,7 @@ static void reserve(uint64_t base, uint64_t size)
 /* Once, when a context is current: what the environment asks for. */
 static void open_region(void)
 {
-	const char *text = getenv("MEDUSA_EXACT");
+	const char *text = getenv(MEDUSA_ENV_EXACT);
 	char *end = NULL;
 	CUcontext ctx = NULL;
 	if (!text || !*text) {
@@ -115,7 +115,7 @@ static void open_region(void)
 	now.base = strtoull(text, &end, 0);
 	now.size = *end == ':' ? strtoull(end + 1, &end, 0) : 0;
 	if (*end || now.base % PAGE || now.size % PAGE || now.size == 0 || now.base + now.size < now.base)
-		refuse("MEDUSA_EXACT is not base:size", CUDA_ERROR_INVALID_VALUE);
+		refuse(MEDUSA_ENV_EXACT " is not base:size", CUDA_ERROR_INVALID_VALUE);
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);
 	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);

@@ -22,7 +22,7 @@ gpu-kit-base: lib build/conformance build/test/large build/test/exact build/lib/
 	rm -rf $(KIT)/model && cp -r runners/reference/models/tiny $(KIT)/model
 
 # The stand-ins of torch's libraries come along for the simulated GPU; a GPU's steps never see them.
-gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/libcudart.so.$(TORCH_CUDA) $(TORCH_LIB)/built $(KIT)/wheels/complete
+gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/built $(KIT)/wheels/complete
 	rm -rf $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch && mkdir -p $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch
 	cp -r build/lib/python/medusa $(KIT)/lib/python/
 	cp -r runners/torch/*.py runners/torch/presets $(KIT)/engine/
