@@ -2,7 +2,6 @@ package restore
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/internal/printable"
 	"medusa/restore/digest"
 	"medusa/restore/status"
 )
@@ -222,7 +222,7 @@ func (s *Session) fall(f *Fallback) *Fallback {
 		s.end(f.Reason)
 	}
 	s.fallback = f
-	fmt.Fprintf(s.writer(), "medusa: native start: %s\n", f)
+	printable.Fprintf(s.writer(), "medusa: native start: %s\n", f)
 	if s.env.strict || s.env.verifying() {
 		s.report(status.Native, nil)
 		os.Exit(f.Code.exit())

@@ -15,6 +15,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/printable"
 	"medusa/internal/private"
 	"medusa/interpose"
 	"medusa/restore/status"
@@ -60,11 +61,11 @@ func reasonOf(err error) string {
 // native starts the engine without the interposer and without an artifact, and waits for it. The status is there before the
 // engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
 func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
-	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
-	env := append(interpose.Inherited(), "MEDUSA_NATIVE="+reason+": "+cause.Error())
+	printable.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
+	env := append(interpose.Inherited(), "MEDUSA_NATIVE="+reason+": "+printable.Line(cause.Error())) // a variable cannot hold a NUL
 	if d.status != "" {
 		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
-			fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+			printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 		}
 		env = append(env, "MEDUSA_STATUS="+d.status)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
@@ -60,7 +61,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		if o.Strict && off == nil {
 			return 0, fmt.Errorf("restore engine: %w", err)
 		}
-		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
 	if off != nil { // --strict does not count: the switch is for all starts
 		return o.native(ctx, d, status.SwitchedOff, off)
@@ -85,7 +86,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 			return 0, err
 		}
 		// The engine's process says what follows from it: it starts natively where it has no artifact.
-		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
 	env := slices.Concat(o.variables(artifact), d.env(), caches, o.Env)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
@@ -186,13 +187,13 @@ func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 // cannot (an image is read-only), it says so.
 func (o *Options) setAside(artifact string) {
 	if o.Artifact.Auto {
-		fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; the artifact stays in %s\n", artifact)
+		printable.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; the artifact stays in %s\n", artifact)
 		return
 	}
 	aside := artifact + ".aside"
 	if err := os.Rename(artifact, aside); err != nil {
-		fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; set artifact aside: %v\n", err)
+		printable.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; set artifact aside: %v\n", err)
 		return
 	}
-	fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; artifact set aside as %s\n", aside)
+	printable.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; artifact set aside as %s\n", aside)
 }
