@@ -168,16 +168,12 @@ func (o *Options) region(artifact string) interpose.Region {
 // a shell.
 func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
-	cmd.Cancel = func() error {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		return os.ErrProcessDone // its exit code counts
-	}
-	err := interpose.Run(cmd)
+	err := interpose.Run(cmd, interpose.Terminate)
 	var exit *exec.ExitError
 	if err == nil || !errors.As(err, &exit) {
 		return 0, err
 	}
-	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() { // of the guard
 		return 128 + int(ws.Signal()), nil
 	}
 	return exit.ExitCode(), nil
