@@ -7,8 +7,8 @@
  *   restore/   (Go, same process) reads the allocation and module maps and runs call programs.
  *   interpose/ (Go, parent process) starts the engine and reads the trace that record mode leaves.
  *
- * Adding a function or appending a field behind the last one needs no version change.
- * Anything else (moving a field, another meaning) bumps MEDUSA_PROTOCOL; the trace carries it in its header.
+ * Adding a function needs no version change. Anything else (a field more or elsewhere, another meaning) bumps MEDUSA_PROTOCOL; the
+ * trace carries it in its header. A struct keeps its size: either side may have been compiled earlier than the other.
  */
 #ifndef MEDUSA_H
 #define MEDUSA_H
