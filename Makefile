@@ -4,6 +4,7 @@
 # make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 # make programs random programs, restored and compared (N=10000 SEED=7)
 # make faults   every driver call of a restored start fails once
+# make gpu-kit  a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
 # make fuzz-long  a million inputs for the readers of files and manifests
 # make dist     archives, an image layout, bills of materials, provenance and checksums (KEY=release.key signs them)

@@ -38,14 +38,18 @@ type Config struct {
 	ExtraEnv       []string
 }
 
-// Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). An eighth of it is reserved for allocations,
-// the rest is for reservations that the process makes itself.
+// Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). Three and a half times the device's memory, four
+// times that with gaps, is reserved for allocations; the rest is for reservations that the process makes itself.
 type Region struct{ Base, Size uint64 }
 
-// DefaultRegion lies where neither programs, their libraries nor the shadow memory of sanitizers lie. Its reserved part
-// holds the memory of any one GPU several times over: freed addresses leave holes. The base's lower half is neither a small
-// number nor a common float: beside half of an old address, four bytes of either would look like an address.
+// DefaultRegion lies where neither programs, their libraries nor the shadow memory of sanitizers lie. It holds the memory of
+// any one GPU and the reservations of a framework on it. The base's lower half is neither a small number nor a common float:
+// beside half of an old address, four bytes of either would look like an address.
 var DefaultRegion = Region{Base: 0x1200_6000_0000, Size: 4 << 40}
+
+// StretchedRegion is the same for a recording with gaps. It lies behind five regions of the default size, one for each attempt
+// at a recording without gaps.
+var StretchedRegion = Region{Base: DefaultRegion.Base + 5*DefaultRegion.Size, Size: 2 * DefaultRegion.Size}
 
 // Command returns the command that runs argv with the inherited environment, ExtraEnv and the interposer. The interposer
 // comes first in LD_PRELOAD; what the environment preloads already stays behind it. Where the interposer has a folder

@@ -31,8 +31,8 @@ func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []
 	if slices.ContainsFunc(a, func(r *Recording) bool { return r.region == graphir.Region{} }) {
 		return e.record(ctx, "B", "record", at, profiles)
 	}
-	at.region = interpose.DefaultRegion
-	at.region.Base += uint64(recordAttempts+attempt-1)*at.region.Size + (1+seed%255)*regionStep
+	at.region = interpose.StretchedRegion
+	at.region.Base += uint64(attempt-1)*at.region.Size + (1+seed%255)*regionStep
 	b, err := e.record(ctx, "B", "record", at, profiles)
 	if unplaceable(b, err) {
 		return e.record(ctx, "B", "record", placement{gapSeed: seed}, profiles)

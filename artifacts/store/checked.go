@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"medusa/internal/atomicfile"
 	"medusa/internal/private"
 )
 
@@ -85,6 +87,6 @@ func (s *Store) keep(f *os.File, digits string) {
 		return
 	}
 	if data, err := json.Marshal(is); err == nil {
-		_ = atomically(s.record(digits), data, func(*os.File) error { return nil }) // one that a crash damages is void
+		_ = atomicfile.Write(s.record(digits), 0o644, bytes.NewReader(data))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
+	"medusa/internal/atomicfile"
 	"medusa/internal/private"
 )
 
@@ -246,21 +247,5 @@ func (s *Store) name(name, digest string) error {
 	if file == "" || len(file) > 200 || strings.HasPrefix(file, ".") || strings.HasPrefix(name, digestPrefix) {
 		return fmt.Errorf("name %q: a name is neither empty nor a digest, does not start with a dot and is not longer than 200 bytes", name)
 	}
-	return atomically(filepath.Join(s.dir, nameDir, file), []byte(digest+"\n"), (*os.File).Sync)
-}
-
-// atomically gives a file its name when it is whole, and after a crash only if settle sees to that.
-func atomically(path string, data []byte, settle func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), settle(f), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return atomicfile.Write(filepath.Join(s.dir, nameDir, file), 0o644, strings.NewReader(digest+"\n"))
 }

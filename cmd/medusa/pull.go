@@ -15,6 +15,7 @@ import (
 	"medusa/artifacts/oci"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/atomicfile"
 )
 
 func newPullCmd() *cobra.Command {
@@ -123,16 +124,7 @@ func copyOut(from, to string) error {
 }
 
 func writeOut(in io.Reader, to string) error {
-	out, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", to, err)
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Chmod(0o644), out.Sync(), out.Close()); err == nil {
-		err = os.Rename(out.Name(), to)
-	}
-	if err != nil {
-		_ = os.Remove(out.Name())
+	if err := atomicfile.Write(to, 0o644, in); err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
 	return nil

@@ -53,7 +53,7 @@ static void note_end(CUstream stream, bool ptsz)
 {
 	core_lock();
 	for (size_t i = 0; i < n_captures; i++)
-		if (captures[i].stream == stream && captures[i].ptsz == ptsz) {
+		if (captures[i].stream == stream && (stream || captures[i].ptsz == ptsz)) {
 			captures[i] = captures[--n_captures];
 			break;
 		}
@@ -138,30 +138,26 @@ static CUresult ended(CUresult rc, CUstream stream, CUgraph *graph, bool ptsz)
 	return rc;
 }
 
+/* A function that begins a capture on `stream`, one of its arguments. */
+#define BEGIN(name, ptsz, args, ...) \
+	CUresult name args \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(name)(__VA_ARGS__); \
+		rc = REAL(name)(__VA_ARGS__); \
+		if (rc == CUDA_SUCCESS) \
+			note_begin(stream, ptsz); \
+		hook_leave(); \
+		return rc; \
+	}
+
 #define CAPTURE(suffix, ptsz) \
-	CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) \
-	{ \
-		CUresult rc; \
-		if (!hook_enter()) \
-			return REAL(cuStreamBeginCapture_v2##suffix)(stream, mode); \
-		rc = REAL(cuStreamBeginCapture_v2##suffix)(stream, mode); \
-		if (rc == CUDA_SUCCESS) \
-			note_begin(stream, ptsz); \
-		hook_leave(); \
-		return rc; \
-	} \
-	CUresult cuStreamBeginCaptureToGraph##suffix(CUstream stream, CUgraph graph, const CUgraphNode *deps, \
-						     const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode) \
-	{ \
-		CUresult rc; \
-		if (!hook_enter()) \
-			return REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, deps, edges, n, mode); \
-		rc = REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, deps, edges, n, mode); \
-		if (rc == CUDA_SUCCESS) \
-			note_begin(stream, ptsz); \
-		hook_leave(); \
-		return rc; \
-	} \
+	BEGIN(cuStreamBeginCapture##suffix, ptsz, (CUstream stream), stream) \
+	BEGIN(cuStreamBeginCapture_v2##suffix, ptsz, (CUstream stream, CUstreamCaptureMode mode), stream, mode) \
+	BEGIN(cuStreamBeginCaptureToGraph##suffix, ptsz, \
+	      (CUstream stream, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode), \
+	      stream, graph, deps, edges, n, mode) \
 	CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph *graph) \
 	{ \
 		CUresult rc; \

@@ -31,7 +31,7 @@
  *                    Read when first needed, so a worker may set them itself before it uses CUDA or marks anything
  *   MEDUSA_GAP_SEED  record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move
  *                    against each other (two recordings that differ only in where things lie prove pointers)
- *   MEDUSA_EXACT     base:size, multiples of 2 and of 128 MiB: device memory comes from a reserved region at that base, at places
+ *   MEDUSA_EXACT     base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, at places
  *                    that depend on the order of allocations alone; a recording takes another base where this one is taken.
  *                    With gaps too, the places lie further apart, in the same order
  *   MEDUSA_UNMARKED  replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores

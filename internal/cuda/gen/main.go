@@ -69,8 +69,8 @@ func Generate(root string) (map[string][]byte, error) {
 		"internal/cuda/include/cuda_procs_gen.h":    []byte(prototypes(s)),
 		"internal/cuda/result_gen.go":               goResults,
 		"internal/test/calllog/proxy/symbols_gen.h": []byte(symbols(s)),
-		"simgpu/driver/procs_gen.h":                 []byte(simHeader(s)),
-		"simgpu/driver/procs_gen.c":                 []byte(simSource(s)),
-		"simgpu/driver/results_gen.h":               []byte(resultsC(s)),
+		"simgpu/driver/core/procs_gen.h":            []byte(simHeader(s)),
+		"simgpu/driver/core/procs_gen.c":            []byte(simSource(s)),
+		"simgpu/driver/core/results_gen.h":          []byte(resultsC(s)),
 	}, nil
 }
