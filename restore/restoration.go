@@ -7,6 +7,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/internal/printable"
 	"medusa/restore/status"
 )
 
@@ -99,7 +100,7 @@ func (s *Session) refuse(cause error) error {
 	case s.Fallback() != nil:
 		return s.fallback
 	case s.recording():
-		fmt.Fprintf(s.writer(), "medusa: record engine: %v\n", cause)
+		printable.Fprintf(s.writer(), "medusa: record engine: %v\n", cause)
 		os.Exit(Unsupported.exit())
 	}
 	if s.restored == nil {
@@ -316,7 +317,7 @@ func (s *Session) ready(selfTest func() ([]byte, error)) error {
 		return nil
 	}
 	if err := s.verify(selfTest); err != nil {
-		fmt.Fprintf(s.writer(), "medusa: verify: %v\n", err)
+		printable.Fprintf(s.writer(), "medusa: verify: %v\n", err)
 		os.Exit(1)
 	}
 	os.Exit(0)

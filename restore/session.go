@@ -2,7 +2,6 @@ package restore
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
+	"medusa/internal/printable"
 	"medusa/restore/digest"
 	"medusa/restore/status"
 )
@@ -223,7 +223,7 @@ func (s *Session) fall(f *Fallback) *Fallback {
 		s.end(f.Reason)
 	}
 	s.fallback = f
-	fmt.Fprintf(s.writer(), "medusa: native start: %s\n", f)
+	printable.Fprintf(s.writer(), "medusa: native start: %s\n", f)
 	if s.env.Strict || s.env.verifying() {
 		s.report(status.Native, nil)
 		os.Exit(f.Code.exit())

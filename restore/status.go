@@ -1,13 +1,13 @@
 package restore
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
 	"medusa/internal/cuda"
+	"medusa/internal/printable"
 	"medusa/restore/status"
 )
 
@@ -77,7 +77,7 @@ func (s *Session) report(kind string, cause error) {
 		}
 	}
 	if err := status.Write(s.env.Status, &st); err != nil {
-		fmt.Fprintf(s.writer(), "medusa: %v\n", err)
+		printable.Fprintf(s.writer(), "medusa: %v\n", err)
 	}
 }
 
@@ -91,14 +91,14 @@ func (s *Session) failed(err error) error {
 
 // end leaves a process whose context can do no further work: only a new one can start natively.
 func (s *Session) end(cause error) {
-	fmt.Fprintf(s.writer(), "medusa: only a new process can start: %v\n", cause)
+	printable.Fprintf(s.writer(), "medusa: only a new process can start: %v\n", cause)
 	s.report(status.Sticky, cause)
 	os.Exit(status.ExitSticky)
 }
 
 // endAll leaves a process whose rank would be alone in starting natively: the others serve restored graphs already.
 func (s *Session) endAll(cause error) {
-	fmt.Fprintf(s.writer(), "medusa: rank %d cannot use graphs that all ranks have restored: %v\n", s.env.rank.index, cause)
+	printable.Fprintf(s.writer(), "medusa: rank %d cannot use graphs that all ranks have restored: %v\n", s.env.rank.index, cause)
 	s.report(status.Sticky, cause)
 	os.Exit(status.ExitSticky)
 }
