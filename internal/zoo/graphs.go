@@ -150,7 +150,7 @@ func (z *zoo) allocate() (err error) {
 	return nil
 }
 
-func (z *zoo) load() error {
+func (z *zoo) fillWeights() error {
 	for i, w := range z.weights {
 		if err := cuda.CopyToDevice(w, floats(func(k int) float32 { return float32((k*7+i*13+rank()*5)%97) / 97 })); err != nil {
 			return err
@@ -411,7 +411,7 @@ func (z *zoo) moveWeight() (err error) {
 	if z.weights[0], err = cuda.MemAlloc(16 * size); err != nil {
 		return err
 	}
-	return z.load()
+	return z.fillWeights()
 }
 
 func (z *zoo) replay(batch int64) error {

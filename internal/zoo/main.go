@@ -39,6 +39,9 @@ func run() error {
 	}
 	defer session.Close()
 	z := &zoo{session: session}
+	if os.Getenv("ZOO_SESSIONS") == "1" {
+		return z.sessions()
+	}
 	if err := z.start(); err != nil {
 		return err
 	}
@@ -55,14 +58,18 @@ type result struct {
 	Output   string `json:"output"` // hex SHA-256 of all outputs in order
 }
 
-// start is a cold start in the order that docs/architecture.md gives.
-func (z *zoo) start() error {
+// factors are what the engine says of itself.
+func factors() artifacts.Identity {
+	return artifacts.Identity{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
+}
+
+// load is the first half of a cold start, in the order that docs/architecture.md gives: what Medusa leaves to the engine.
+func (z *zoo) load() error {
 	if err := z.open(); err != nil {
 		return err
 	}
 	marks.Begin(marks.Structure)
-	factors := []artifacts.Factor{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
-	identified := marks.Medusa(func() error { return z.session.Identify(factors) })
+	identified := marks.Medusa(func() error { return z.session.Identify(factors()) })
 	if err := z.allocate(); err != nil {
 		return err
 	}
@@ -74,6 +81,11 @@ func (z *zoo) start() error {
 		return err
 	}
 	marks.Begin(marks.Weights)
+	return z.fillWeights()
+}
+
+// start is a cold start.
+func (z *zoo) start() error {
 	if err := z.load(); err != nil {
 		return err
 	}
