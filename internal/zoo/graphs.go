@@ -416,7 +416,11 @@ func (z *zoo) moveWeight() (err error) {
 
 func (z *zoo) replay(batch int64) error {
 	if z.restored != nil {
-		err := z.restored[batch].Launch(z.stream)
+		g := z.restored[batch]
+		if g == nil {
+			return fmt.Errorf("replay batch %d: the artifact has no graph for it", batch)
+		}
+		err := g.Launch(z.stream)
 		var invalid *restore.InvalidError
 		if !errors.As(err, &invalid) {
 			return err

@@ -17,10 +17,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 func main() {
+	if dir := os.Getenv(compileVariable); dir != "" {
+		compileAndExit(dir)
+	}
 	o := options{}
 	flag.IntVar(&o.n, "n", 20000, "mutants of artifacts; a twentieth of them is restored live, a hundredth as many traces and kills")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of all mutants")
@@ -88,7 +92,7 @@ func attack(ctx context.Context, o options, t *tally) error {
 		return err
 	}
 	for _, k := range kinds {
-		if len(o.only) > 0 && !contains(o.only, k.name) {
+		if len(o.only) > 0 && !slices.Contains(o.only, k.name) {
 			continue
 		}
 		if err := k.run(ctx, a); err != nil {
@@ -96,15 +100,6 @@ func attack(ctx context.Context, o options, t *tally) error {
 		}
 	}
 	return nil
-}
-
-func contains(list []string, name string) bool {
-	for _, s := range list {
-		if s == name || s == "live" && name == "stages" {
-			return true
-		}
-	}
-	return false
 }
 
 // share returns that part of n which an attack that takes long gets, and at least some.

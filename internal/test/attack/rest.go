@@ -2,9 +2,8 @@ package main
 
 import "context"
 
-func traces(context.Context, *attacker) error { return nil }
-func archives(context.Context, *attacker) error { return nil }
-func registry(context.Context, *attacker) error { return nil }
+func archives(context.Context, *attacker) error    { return nil }
+func registry(context.Context, *attacker) error    { return nil }
 func environment(context.Context, *attacker) error { return nil }
-func kills(context.Context, *attacker) error { return nil }
-func disks(context.Context, *attacker) error { return nil }
+func kills(context.Context, *attacker) error       { return nil }
+func disks(context.Context, *attacker) error       { return nil }

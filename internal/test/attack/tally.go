@@ -49,7 +49,8 @@ func (t *tally) found(kind, where, format string, args ...any) {
 	}
 	t.findings[kind]++
 	text := fmt.Sprintf(format, args...)
-	if key := kind + digits.ReplaceAllString(text, "0"); !t.shown[key] && t.findings[kind] <= perKind {
+	attack, _, _ := strings.Cut(where, " (")
+	if key := kind + digits.ReplaceAllString(attack+text, "0"); !t.shown[key] && t.findings[kind] <= perKind {
 		t.shown[key] = true
 		fmt.Fprintf(t.out, "FOUND %s: %s: %s\n", kind, where, text)
 	}

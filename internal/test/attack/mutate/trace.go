@@ -140,3 +140,8 @@ func changeSlice(f reflect.Value, r *rand.Rand) string {
 		return fmt.Sprintf("[%d]", i) + changeValue(own.Index(i), r)
 	}
 }
+
+// Copy returns the bytes of a trace as it is.
+func Copy(records []trace.Record) ([]byte, error) {
+	return HostileTrace{make: func(records []trace.Record, _ uint64) []trace.Record { return records }}.Write(records, 0)
+}
