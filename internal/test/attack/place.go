@@ -24,6 +24,7 @@ type place struct {
 	dir, home, tmp, cache, outside, out string
 	build                               string
 	before                              map[string]string
+	swept                               bool // killed by this program, so that nothing could tidy up
 }
 
 // marker is a variable that tells the processes of one place from all others of the machine.
@@ -140,6 +141,7 @@ func (p *place) run(ctx context.Context, variables []string, program string, arg
 		e.late = true
 		p.end()
 		<-done
+		p.swept = true
 	}
 	e.stdout, e.stderr, e.code = out.String(), errs.String(), cmd.ProcessState.ExitCode()
 	return e, nil
@@ -202,7 +204,9 @@ func (p *place) close(t *tally, where string) error {
 		t.found(outside, where, "%s", path)
 	}
 	for _, what := range p.leftovers(3 * time.Second) {
-		t.found(left, where, "%s", what)
+		if !p.swept {
+			t.found(left, where, "%s", what)
+		}
 	}
 	return os.RemoveAll(p.dir)
 }

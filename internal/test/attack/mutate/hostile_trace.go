@@ -3,6 +3,7 @@ package mutate
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 
 	"medusa/interpose/trace"
@@ -123,12 +124,9 @@ func variables(records []trace.Record, run uint64) []trace.Record {
 	id := records[module].(*trace.Module).ID
 	var extra, data []trace.Record
 	for k := range uint64(50_000) {
-		name := binary.BigEndian.AppendUint32([]byte("v"), uint32(k))
-		for j := range name {
-			name[j] = name[j]&15 + 'a'
-		}
-		extra = append(extra, &trace.Global{Module: id, Name: string(name), Addr: elsewhere(run) + k<<12, Size: 64})
-		data = append(data, &trace.GlobalData{Module: id, Name: string(name), Data: make([]byte, 64)})
+		name := fmt.Sprintf("v%d", k)
+		extra = append(extra, &trace.Global{Module: id, Name: name, Addr: elsewhere(run) + k<<12, Size: 64})
+		data = append(data, &trace.GlobalData{Module: id, Name: name, Data: make([]byte, 64)})
 	}
 	records = append(append(records[:len(records)-1:len(records)-1], data...), records[len(records)-1])
 	return slices.Insert(records, i, extra...)
