@@ -160,9 +160,8 @@ func (a *attacker) kill(ctx context.Context, h *hub, i, k int, after time.Durati
 		return "", err
 	}
 	where := fmt.Sprintf("kill of %s (after %v)", victims[i].name, after)
-	cmd := v.command(nil, "medusa", victims[i].args(v)...)
-	var errs bytes.Buffer
-	cmd.Stderr = &errs
+	// A killed restore leaves an engine that would serve on.
+	cmd := v.command([]string{"ZOO_STAYS=1"}, "medusa", victims[i].args(v)...)
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
@@ -170,7 +169,6 @@ func (a *attacker) kill(ctx context.Context, h *hub, i, k int, after time.Durati
 	_ = cmd.Wait()
 	timer.Stop()
 	killed := cmd.ProcessState.ExitCode() < 0
-	// Engines end on their own, or are ended, soon; they would serve nobody.
 	deadline := time.Now().Add(10 * time.Second)
 	for len(v.processes()) > 0 && time.Now().Before(deadline) {
 		time.Sleep(20 * time.Millisecond)

@@ -63,8 +63,8 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{"stages", stages}, {"live", live}, {"traces", traces}, {"archives", archives}, {"registry", registry}, {"environment", environment},
-	{"kills", kills}, {"disks", disks},
+	{"stages", stages}, {"live", live}, {"traces", traces}, {"archives", archives}, {"registry", registry}, {"policy", policy},
+	{"environment", environment}, {"screens", screens}, {"kills", kills}, {"disks", disks},
 }
 
 // attacker is what the kinds of attacks share.
