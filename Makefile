@@ -4,8 +4,9 @@
 # make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 # make programs random programs, restored and compared (N=10000 SEED=7)
 # make faults   every driver call of a restored start fails once
+# make attack   artifacts, traces, registries and kills that are made to do harm (N=20000 SEED=1)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
-# make fuzz-long  a million inputs for the readers of files and manifests
+# make fuzz-long  millions of inputs for the readers of files, manifests, traces and images
 # make dist     archives and an image layout for amd64 and arm64; make test-arm64 runs the latter under emulation
 # make test-kubernetes   the manifests of docs/kubernetes against published schemas
 # make check    formatting, vet, staticcheck, stale generated files
@@ -21,7 +22,7 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all lib bin demo test check generate clean conformance mutants faults test-oci fuzz-long
+.PHONY: all lib bin demo test check generate clean conformance mutants faults attack test-oci fuzz-long
 all: lib bin
 
 include $(wildcard interpose/rules.mk internal/*/rules.mk restore/*/rules.mk runners/*/rules.mk simulate/rules.mk docs/kubernetes/rules.mk)
@@ -57,14 +58,19 @@ generate:
 test-oci: all
 	scripts/test-oci
 
-# Readers of what others made: graph IR, artifacts, directories in them, manifests. Four targets, a million inputs beyond those
-# that an earlier run found interesting.
-fuzz-long:
-	scripts/fuzz 252000x graphir artifacts
+# Readers of what others made: graph IR, artifacts, directories in them, manifests, traces, images. A million inputs and more
+# beyond those that an earlier run found interesting.
+fuzz-long: build/test/image_fuzz
+	scripts/fuzz 252000x graphir artifacts interpose/trace internal/cubin
+	build/test/image_fuzz 1000000 $(or $(SEED),1)
 
 # Every driver call of a restored start fails once, with each error that is documented for it.
 faults: all zoo
 	$(GO) run ./internal/faults
+
+attack: all zoo
+	$(GO) build -o build/attack ./internal/test/attack
+	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
 
 mutants: all
 	$(GO) run ./internal/mutants -fixups 100

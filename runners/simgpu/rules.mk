@@ -58,8 +58,14 @@ build/test/ptx_test: $(PTX_TEST_SRC) $(SIMGPU)/test/ptx_test.h $(filter build/si
 	@mkdir -p $(@D)
 	$(CC) $(SIMGPU_TEST_CFLAGS) $(filter-out %.h,$^) -o $@ -lm -lpthread
 
+# The driver's and the interposer's readers of images, as one program.
+build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_preload.c interpose/preload/image.c interpose/preload/sha256.c $(SIMGPU_ASAN_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_TEST_CFLAGS) -Iinterpose/preload $^ -o $@ -lpthread -ldl -lm
+
 # All of it under AddressSanitizer and UBSan.
-simgpu-test: build/test/driver_test build/test/ptx_test build/conformance-asan
+simgpu-test: build/test/driver_test build/test/ptx_test build/conformance-asan build/test/image_fuzz
+	build/test/image_fuzz 5000 1
 	build/test/ptx_test
 	LD_LIBRARY_PATH=build/simulated-asan build/test/driver_test
 	@SIMGPU_LOG=/dev/null LD_LIBRARY_PATH=build/simulated-asan build/conformance-asan > build/test/conformance.txt || \
