@@ -36,10 +36,11 @@ const compileVariable = "ATTACK_COMPILE"
 
 // compileAndExit is the body of that process.
 func compileAndExit(dir string) {
-	limit := syscall.Rlimit{Cur: addressSpace, Max: addressSpace}
-	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {
-		fmt.Println(err)
-		os.Exit(1)
+	for resource, limit := range map[int]uint64{syscall.RLIMIT_AS: addressSpace, syscall.RLIMIT_CPU: uint64(compileTime / time.Second)} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 	}
 	if err := compileDir(dir); err != nil {
 		fmt.Println("refused:", err)
@@ -176,7 +177,7 @@ func (a *attacker) compile(ctx context.Context, what string, pair [2][]byte) (st
 	if err != nil {
 		return "", err
 	}
-	ctx, stop := context.WithTimeout(ctx, 2*patience)
+	ctx, stop := context.WithTimeout(ctx, 10*patience) // of a machine with other work
 	defer stop()
 	cmd := exec.CommandContext(ctx, self)
 	cmd.Env = []string{compileVariable + "=" + dir, "TMPDIR=" + dir, "GOTRACEBACK=single", "GOGC=50"}
@@ -194,7 +195,7 @@ func (a *attacker) compile(ctx context.Context, what string, pair [2][]byte) (st
 		a.found(memory, what, "%d MiB, %v", usage.Maxrss>>10, took.Round(time.Second))
 	case text != "":
 		a.found(panics, what, "%s", text)
-	case took > compileTime || ctx.Err() != nil:
+	case took >= compileTime-time.Second || ctx.Err() != nil:
 		a.found(hang, what, "%v", took.Round(time.Second))
 	case err != nil:
 		a.found(panics, what, "status %d: %s%s", cmd.ProcessState.ExitCode(), out.String(), lastLine(errs.String()))

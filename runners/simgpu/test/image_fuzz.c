@@ -9,6 +9,7 @@
 #include "cuda.h"
 
 #include <elf.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
