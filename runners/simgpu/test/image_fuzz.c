@@ -42,7 +42,7 @@ static uint64_t below(uint64_t n) { return next() % n; }
 
 /* An image being made, and where the numbers in it are that damage is about. */
 enum { CAP = 1 << 16, FIELDS = 1024 };
-static struct { unsigned char data[CAP]; size_t size; struct { size_t at; unsigned bytes; } fields[FIELDS]; unsigned nfields; } made;
+static struct { unsigned char data[CAP]; size_t size; struct { size_t at; unsigned bytes; } fields[FIELDS]; unsigned nfields; size_t sections; unsigned nsections; } made;
 
 static size_t put(const void *from, size_t n)
 {
@@ -141,6 +141,8 @@ static void make_cubin(void)
 	h.e_shoff = put(s, ns * sizeof(*s)) - base;
 	for (unsigned i = 0; i < ns; i++)
 		fields(base + h.e_shoff + i * sizeof(*s), "4488884488");
+	made.sections = base + h.e_shoff;
+	made.nsections = ns;
 	h.e_shnum = (uint16_t)ns;
 	h.e_shstrndx = (uint16_t)strtab;
 	h.e_phoff = below(2) ? made.size - base : 0;
@@ -201,9 +203,24 @@ static void make_fatbin(void)
 	fields(base, "4228");
 }
 
+/* Makes a section one that has no bytes in the file, and lies anywhere. */
+static void empty_section(void)
+{
+	Elf64_Shdr s;
+	size_t at = made.sections + below(made.nsections) * sizeof(s);
+	memcpy(&s, made.data + at, sizeof(s));
+	s.sh_type = SHT_NOBITS;
+	s.sh_offset = next() >> below(64) & ~7ull;
+	if (below(2))
+		s.sh_size = next() >> below(64);
+	memcpy(made.data + at, &s, sizeof(s));
+}
+
 /* Changes some of the numbers: to bounds, by little, or to another of them. */
 static void damage(void)
 {
+	if (made.nsections && below(4) == 0)
+		empty_section();
 	static const uint64_t bounds[] = {0, 1, 7, 8, 0x7f, 0xff, 0xffff, 0x10000, 0x7fffffff, 0xffffffff, 0x100000000, 1ull << 63, UINT64_MAX - 7, UINT64_MAX};
 	for (uint64_t n = below(5); n; n--) {
 		unsigned i = (unsigned)below(made.nfields), j = (unsigned)below(made.nfields);
@@ -272,7 +289,7 @@ int main(int argc, char **argv)
 	for (round_now = first; round_now < first + rounds; round_now++) {
 		state = seed ^ round_now * 0x2545f4914f6cdd1d;
 		made.size = 0;
-		made.nfields = 0;
+		made.nfields = made.nsections = 0;
 		unsigned kind = (unsigned)below(4);
 		kind == 0 ? make_ptx() : kind == 1 ? make_fatbin() : make_cubin();
 		damage();
