@@ -7,7 +7,8 @@
 # make attack   artifacts, traces, registries and kills that are made to do harm (N=20000 SEED=1)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
 # make fuzz-long  millions of inputs for the readers of files, manifests, traces and images
-# make dist     archives and an image layout for amd64 and arm64; make test-arm64 runs the latter under emulation
+# make dist     archives, an image layout, bills of materials, provenance and checksums (KEY=release.key signs them)
+# make test-dist the same commit built twice gives the same bytes; make audit: known vulnerabilities; make test-arm64 runs under emulation
 # make test-kubernetes   the manifests of docs/kubernetes against published schemas
 # make check    formatting, vet, staticcheck, stale generated files
 CC      ?= cc
@@ -25,7 +26,8 @@ endif
 .PHONY: all lib bin demo test check generate clean conformance mutants faults attack test-oci fuzz-long
 all: lib bin
 
-include $(wildcard interpose/rules.mk internal/*/rules.mk restore/*/rules.mk runners/*/rules.mk simulate/rules.mk docs/kubernetes/rules.mk)
+include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk runners/rules.mk runners/*/rules.mk simulate/rules.mk \
+	docs/kubernetes/rules.mk internal/test/*/rules.mk scripts/*/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 
@@ -36,12 +38,12 @@ bin:
 # The engine of the whole-process tests.
 .PHONY: zoo
 zoo:
-	$(GO) build -o build/zoo ./internal/zoo
+	$(GO) build -o build/zoo ./internal/test/zoo
 
 demo:
 	echo "building (a minute or two the first time)"
 	$(MAKE) --no-print-directory all
-	$(GO) run ./internal/demo -device $(DEVICE) -model $(MODEL)
+	$(GO) run ./internal/test/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
 test: all simgpu-test interpose-test blas-test vllm-test
@@ -66,15 +68,15 @@ fuzz-long: build/test/image_fuzz
 
 # Every driver call of a restored start fails once, with each error that is documented for it.
 faults: all zoo
-	$(GO) run ./internal/faults
+	$(GO) run ./internal/test/faults
 
 attack: all zoo
 	$(GO) build -o build/attack ./internal/test/attack
 	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
 
 mutants: all
-	$(GO) run ./internal/mutants -fixups 100
-	$(GO) run ./internal/mutants
+	$(GO) run ./internal/test/mutants -fixups 100
+	$(GO) run ./internal/test/mutants
 
 clean:
 	rm -rf build

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/testmem"
+	"medusa/internal/test/testmem"
 )
 
 // sections returns a file with the given contents and right checksums, to be damaged where checksums don't look.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/testmem"
+	"medusa/internal/test/testmem"
 )
 
 // large is small with so many graphs that they go into row groups.

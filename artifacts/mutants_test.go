@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"medusa/internal/test/attack/mutate"
-	"medusa/internal/testmem"
+	"medusa/internal/test/testmem"
 )
 
 // FuzzMutants: artifacts changed inside their messages, with right digests. Exactly one of value and error, errors are typed,

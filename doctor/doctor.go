@@ -37,6 +37,7 @@ type Report struct {
 	Parts     []Part         `json:"parts"`
 	GPU       *result.Result `json:"gpu"` // null where the probe did not run
 	Artifacts []Verdict      `json:"artifacts"`
+	TooWide   []string       `json:"too_wide"` // privileges of this process that nothing here needs
 }
 
 // Part is a part of Medusa on this machine.
@@ -73,7 +74,7 @@ func (r *Report) Missing(need result.Need) []string {
 
 // Examine looks at everything once.
 func Examine(ctx context.Context, o Options) (*Report, error) {
-	r := &Report{Artifacts: []Verdict{}}
+	r := &Report{Artifacts: []Verdict{}, TooWide: privilegesHere()}
 	library, probe := interposerPart(), probePart()
 	if probe.OK {
 		r.GPU = r.ask(ctx, &probe, &library)

@@ -41,6 +41,13 @@ func (r *Report) WriteTable(w io.Writer) error {
 			row(f.Name, string(f.State), detail)
 		}
 	}
+	for i, s := range r.TooWide {
+		if i == 0 {
+			row("", "", "")
+			row("PRIVILEGES", "TOO WIDE", "WHAT (THE POD'S SETTING)")
+		}
+		row("", "", s)
+	}
 	for i, v := range r.Artifacts {
 		if i == 0 {
 			row("", "", "")

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/graphir/internal/randspec"
+	"medusa/internal/test/randspec"
 )
 
 // Times on shared machines hide a regression of half; Go allocations of fixed inputs do not.

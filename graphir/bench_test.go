@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/graphir/internal/randspec"
+	"medusa/internal/test/randspec"
 )
 
 // A 7B-class model: 35 graphs of 356 nodes.

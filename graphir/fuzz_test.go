@@ -13,8 +13,8 @@ import (
 
 	"medusa/graphir"
 	"medusa/graphir/graphpb"
-	"medusa/graphir/internal/randspec"
-	"medusa/internal/testmem"
+	"medusa/internal/test/randspec"
+	"medusa/internal/test/testmem"
 )
 
 // FuzzDecode: exactly one of value and error; and what was decoded can be checked, printed and encoded again.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"medusa/graphir"
-	"medusa/graphir/internal/randspec"
+	"medusa/internal/test/randspec"
 )
 
 // reread returns what a reader gets of a written Spec.

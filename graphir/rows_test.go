@@ -11,8 +11,8 @@ import (
 
 	"medusa/graphir"
 	"medusa/graphir/graphpb"
-	"medusa/graphir/internal/randspec"
-	"medusa/internal/testmem"
+	"medusa/internal/test/randspec"
+	"medusa/internal/test/testmem"
 )
 
 // third is second with so many nodes that they go into row groups. They repeat, so that its encoding, testdata/v3.graph, is

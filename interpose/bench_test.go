@@ -13,8 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"medusa/internal/bench"
-	"medusa/internal/testenv"
+	"medusa/internal/measure"
+	"medusa/internal/test/bench"
+	"medusa/internal/test/testenv"
 	"medusa/restore/status"
 )
 
@@ -91,7 +92,7 @@ func BenchmarkRecord(b *testing.B) {
 	testenv.Build(b)
 	dir := b.TempDir()
 	state := filepath.Join(dir, "status")
-	var captures, processor [2]bench.Times
+	var captures, processor [2]measure.Times
 	nodes := 0
 	for round := range 9 {
 		for k, variables := range [][]string{nil, {"MEDUSA_MODE=record", "MEDUSA_TRACE=" + filepath.Join(dir, fmt.Sprint(round)),
@@ -121,7 +122,7 @@ func BenchmarkRecord(b *testing.B) {
 	}
 	for b.Loop() {
 	}
-	var more bench.Times
+	var more measure.Times
 	for i := range processor[0] {
 		more = append(more, processor[1][i]-processor[0][i])
 	}
@@ -140,7 +141,7 @@ func BenchmarkReplayCall(b *testing.B) {
 		calls += count
 	}
 	// In thousandths of a nanosecond.
-	extra, mean := map[string]bench.Times{}, bench.Times{}
+	extra, mean := map[string]measure.Times{}, measure.Times{}
 	for range 9 {
 		native := callCosts(b)
 		replay := callCosts(b, library, "MEDUSA_MODE=replay")

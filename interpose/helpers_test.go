@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 	"medusa/interpose/trace"
 )
 

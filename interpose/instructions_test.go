@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 )
 
 // instructions is what one driver call costs more under the interposer in replay mode, in instructions, on amd64 with gcc 12.

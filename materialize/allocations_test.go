@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/bench"
+	"medusa/internal/test/bench"
 )
 
 // mostAllocations is what compiling a node of two traces, and encoding it, takes of the Go allocator.

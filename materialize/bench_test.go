@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"medusa/graphir"
-	"medusa/internal/bench"
 	"medusa/internal/spill"
-	"medusa/internal/testenv"
+	"medusa/internal/test/bench"
+	"medusa/internal/test/testenv"
 	"medusa/materialize"
 )
 

@@ -7,7 +7,8 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
-	"medusa/internal/bench"
+	"medusa/internal/measure"
+	"medusa/internal/test/bench"
 )
 
 // BenchmarkGraphPart takes the paper's models of 12 to 16 thousand nodes, and reports the worst of them.
@@ -43,7 +44,7 @@ func writeArtifact(b *testing.B, spec *graphir.Spec) string {
 
 // graphPart measures how large the graphs are before compression, and the processor time of reading the whole file: sections
 // decompressed, decoded and checked.
-func graphPart(b *testing.B, path string) (size uint64, decode bench.Times) {
+func graphPart(b *testing.B, path string) (size uint64, decode measure.Times) {
 	b.Helper()
 	f, err := artifacts.Open(path)
 	if err != nil {

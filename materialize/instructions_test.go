@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"testing"
 
-	"medusa/internal/bench"
-	"medusa/internal/testenv"
+	"medusa/internal/test/bench"
+	"medusa/internal/test/testenv"
 )
 
 // compileInstructions is what a node takes between two traces and an artifact's sections. A change that makes it dearer by more

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/bench"
+	"medusa/internal/test/bench"
 	"medusa/interpose/trace"
 )
 

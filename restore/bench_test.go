@@ -14,13 +14,13 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
-	"medusa/internal/bench"
 	"medusa/internal/cuda"
+	"medusa/internal/test/bench"
 	"medusa/kvprofile"
 	"medusa/materialize"
 )
 
-// The functions of internal/bench/stub, which stands in for the driver.
+// The functions of internal/test/bench/stub, which stands in for the driver.
 var (
 	stubCosts = cuda.Driver("stub_costs")
 	stubCount = cuda.Driver("stub_count")

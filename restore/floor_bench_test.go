@@ -9,11 +9,11 @@ import (
 	"unsafe"
 
 	"medusa/graphir"
-	"medusa/internal/bench"
 	"medusa/internal/cuda"
+	"medusa/internal/test/bench"
 )
 
-// The functions of internal/bench/stub/floor.c, which is preloaded.
+// The functions of internal/test/bench/stub/floor.c, which is preloaded.
 var (
 	floorPrepare = cuda.Process("floor_prepare")
 	floorBuild   = cuda.Process("floor_build")

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"testing"
 
-	"medusa/internal/bench"
-	"medusa/internal/testenv"
+	"medusa/internal/test/bench"
+	"medusa/internal/test/testenv"
 )
 
 // againVariable names the artifact of BenchmarkAgain.

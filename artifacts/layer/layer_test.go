@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"medusa/artifacts"
-	"medusa/internal/testmem"
+	"medusa/internal/test/testmem"
 )
 
 // tree writes files by path; a path that ends in "/" is a directory, and "!" at the end of a content makes it executable.

@@ -13,15 +13,15 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"medusa/internal/ocitest"
-	"medusa/internal/testmem"
+	"medusa/internal/test/memregistry"
+	"medusa/internal/test/testmem"
 )
 
 // base puts an image of one layer into the registry.
 func (w *world) base(mediaType, configType, layerType string) string {
 	layer := []byte("a layer")
 	config := []byte(`{"architecture":"amd64","os":"linux","variant":"v3","config":{"Env":["PATH=/bin","MEDUSA_ARTIFACT=/old"],"Cmd":["/serve"],"Healthcheck":{"Test":["NONE"]}},` +
-		`"rootfs":{"type":"layers","diff_ids":["` + ocitest.Digest(layer) + `"]},"history":[{"created_by":"base"}],"moby.future":1}`)
+		`"rootfs":{"type":"layers","diff_ids":["` + memregistry.Digest(layer) + `"]},"history":[{"created_by":"base"}],"moby.future":1}`)
 	manifest := `{"schemaVersion":2,"mediaType":"` + mediaType + `","config":{"mediaType":"` + configType + `","digest":"` + w.PutBlob(config) + `","size":` + sizeOf(config) +
 		`},"layers":[{"mediaType":"` + layerType + `","digest":"` + w.PutBlob(layer) + `","size":7}]}`
 	return w.PutManifest("base", "1", mediaType, []byte(manifest))
@@ -39,7 +39,7 @@ func TestBake(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := w.Manifest("out", "1")
-		if ocitest.Digest(data) != digest {
+		if memregistry.Digest(data) != digest {
 			t.Errorf("digest %s", digest)
 		}
 		m := decode[ocispec.Manifest](t, data)
@@ -118,7 +118,7 @@ func TestBakeRefuses(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:1", PushOptions{})
 	for _, row := range []struct{ base, target, want string }{
-		{"m:1", "out:1", "diff_ids"}, {"none:1", "out:1", "not found"}, {"m:1", "out@" + ocitest.Digest(nil), "needs a tag"},
+		{"m:1", "out:1", "diff_ids"}, {"none:1", "out:1", "not found"}, {"m:1", "out@" + memregistry.Digest(nil), "needs a tag"},
 	} {
 		_, err := (&Client{}).Bake(context.Background(), BakeOptions{Base: w.host + "/" + row.base, Artifact: w.path, Target: w.host + "/" + row.target})
 		if err == nil || !strings.Contains(err.Error(), row.want) {
@@ -152,9 +152,9 @@ func TestLayerReadAt(t *testing.T) {
 
 // FuzzManifests: no manifest, index or base image makes the readers panic, and what they accept can be used.
 func FuzzManifests(f *testing.F) {
-	f.Add([]byte(`{"schemaVersion":2,"artifactType":"` + TypeArtifact + `","config":{"digest":"` + ocitest.Digest(nil) + `","size":1},"layers":[{"mediaType":"` + TypeFile + `","digest":"` + ocitest.Digest(nil) + `","size":3}]}`))
-	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"mediaType":"x","digest":"` + ocitest.Digest(nil) + `","size":1,"artifactType":"` + TypeArtifact + `","annotations":{"io.medusa.factor.gpu.name":"H200"},"platform":{"os":"linux","architecture":"amd64"}}]}`))
-	f.Add([]byte(`{"config":{"Env":["A=b"],"Labels":{"a":"b"}},"rootfs":{"type":"layers","diff_ids":["` + ocitest.Digest(nil) + `"]},"history":[{}]}`))
+	f.Add([]byte(`{"schemaVersion":2,"artifactType":"` + TypeArtifact + `","config":{"digest":"` + memregistry.Digest(nil) + `","size":1},"layers":[{"mediaType":"` + TypeFile + `","digest":"` + memregistry.Digest(nil) + `","size":3}]}`))
+	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"mediaType":"x","digest":"` + memregistry.Digest(nil) + `","size":1,"artifactType":"` + TypeArtifact + `","annotations":{"io.medusa.factor.gpu.name":"H200"},"platform":{"os":"linux","architecture":"amd64"}}]}`))
+	f.Add([]byte(`{"config":{"Env":["A=b"],"Labels":{"a":"b"}},"rootfs":{"type":"layers","diff_ids":["` + memregistry.Digest(nil) + `"]},"history":[{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		testmem.Bounded(t, len(data), func() { readManifests(t, data) })
 	})

@@ -13,12 +13,12 @@ import (
 	"testing"
 
 	"medusa/artifacts/store"
-	"medusa/internal/ocitest"
+	"medusa/internal/test/memregistry"
 )
 
 // isFile says whether a request is for the artifact file's bytes.
 func (w *world) isFile(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/blobs/"+ocitest.Digest(w.data))
+	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/blobs/"+memregistry.Digest(w.data))
 }
 
 // cut lets n bytes of the answer through and drops the connection.
@@ -88,7 +88,7 @@ func TestDroppedUpload(t *testing.T) {
 func TestLyingRegistry(t *testing.T) {
 	w := newWorld(t)
 	digest := w.push(t, "m:1", PushOptions{})
-	file := ocitest.Digest(w.data)
+	file := memregistry.Digest(w.data)
 	flipped := bytes.Clone(w.data)
 	flipped[len(flipped)/2] ^= 0x10
 	answer := func(rw http.ResponseWriter, data []byte) bool {
@@ -162,7 +162,7 @@ func TestLyingRegistry(t *testing.T) {
 				t.Errorf("%v, want %q", err, row.want)
 			}
 			w.misbehave = nil
-			if got, err := w.pull(t, "m:1", PullOptions{}); err != nil || ocitest.Digest(got) != file {
+			if got, err := w.pull(t, "m:1", PullOptions{}); err != nil || memregistry.Digest(got) != file {
 				t.Errorf("next try: %d bytes, %v", len(got), err)
 			}
 		})
@@ -282,10 +282,10 @@ func (e *ending) Write(p []byte) (int, error) {
 func TestWorkersPullAndEvict(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:a", PushOptions{})
-	a := ocitest.Digest(w.data)
+	a := memregistry.Digest(w.data)
 	w.path, w.data = made(t, "B200")
 	w.push(t, "m:b", PushOptions{})
-	b := ocitest.Digest(w.data)
+	b := memregistry.Digest(w.data)
 	cache, err := store.Open(t.TempDir(), int64(len(w.data))*3/2)
 	if err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestWorkersPullAndEvict(t *testing.T) {
 
 func checkFile(t testing.TB, path, digest string) {
 	t.Helper()
-	if data, err := os.ReadFile(path); err != nil || ocitest.Digest(data) != digest {
+	if data, err := os.ReadFile(path); err != nil || memregistry.Digest(data) != digest {
 		t.Errorf("%d bytes, %v: not %s", len(data), err, digest)
 	}
 }

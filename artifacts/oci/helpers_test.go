@@ -16,7 +16,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/graphir"
-	"medusa/internal/ocitest"
+	"medusa/internal/test/memregistry"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // world is a registry, an artifact and an empty cache.
 type world struct {
-	*ocitest.Registry
+	*memregistry.Registry
 	host  string
 	path  string // of the artifact
 	data  []byte
@@ -44,7 +44,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
-	w := &world{Registry: &ocitest.Registry{Referrers: true}}
+	w := &world{Registry: &memregistry.Registry{Referrers: true}}
 	server := httptest.NewServer(w)
 	t.Cleanup(server.Close)
 	w.host = strings.TrimPrefix(server.URL, "http://")

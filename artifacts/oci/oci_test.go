@@ -14,7 +14,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
-	"medusa/internal/ocitest"
+	"medusa/internal/test/memregistry"
 )
 
 func TestPushPull(t *testing.T) {
@@ -28,7 +28,7 @@ func TestPushPull(t *testing.T) {
 		if got, err := w.pull(t, ref, PullOptions{}); err != nil || !bytes.Equal(got, w.data) {
 			t.Errorf("%s: %d bytes, %v", ref, len(got), err)
 		}
-		if e, err := w.cache.Find(w.host + "/" + ref); err != nil || e.Digest != ocitest.Digest(w.data) {
+		if e, err := w.cache.Find(w.host + "/" + ref); err != nil || e.Digest != memregistry.Digest(w.data) {
 			t.Errorf("its name: %+v %v", e, err)
 		}
 	}
@@ -142,7 +142,7 @@ func TestForgedSignature(t *testing.T) {
 	w.path, w.data = made(t, "evil")
 	evil := w.push(t, "m:evil", PushOptions{})
 	var index ocispec.Index
-	good := ocitest.Digest(w.Manifest("m", "good"))
+	good := memregistry.Digest(w.Manifest("m", "good"))
 	repo, err := repository(w.host + "/m:good")
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestPullRefusesWhatIsNoArtifact(t *testing.T) {
 	w.push(t, "m:1", PushOptions{})
 	good := string(w.Manifest("m", "1"))
 	for name, text := range map[string]string{
-		"image":         `{"schemaVersion":2,"mediaType":"` + typeManifest + `","config":{"mediaType":"x","digest":"` + ocitest.Digest(nil) + `","size":0},"layers":[]}`,
+		"image":         `{"schemaVersion":2,"mediaType":"` + typeManifest + `","config":{"mediaType":"x","digest":"` + memregistry.Digest(nil) + `","size":0},"layers":[]}`,
 		"other type":    strings.Replace(good, TypeArtifact, "application/x", 1),
 		"no layer":      strings.Replace(good, `"layers":[{`, `"layers":[],"x":[{`, 1),
 		"other layer":   strings.Replace(good, TypeFile, "application/x", 1),
@@ -198,7 +198,7 @@ func TestPullRefusesWhatIsNoArtifact(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	lying := strings.Replace(good, ocitest.Digest(identityOf(t, w.path).Document()), w.PutBlob([]byte(`{"version":1,"factors":{}}`)), 1)
+	lying := strings.Replace(good, memregistry.Digest(identityOf(t, w.path).Document()), w.PutBlob([]byte(`{"version":1,"factors":{}}`)), 1)
 	lying = strings.Replace(lying, `"size":`+sizeOf(identityOf(t, w.path).Document()), `"size":26`, 1)
 	w.PutManifest("m", "bad", typeManifest, []byte(lying))
 	if _, _, err := (&Client{}).Pull(context.Background(), w.host+"/m:bad", w.cache, PullOptions{}); !errors.Is(err, ErrNotArtifact) || !strings.Contains(err.Error(), "its config says") {

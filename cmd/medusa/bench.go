@@ -11,12 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
-	"medusa/internal/bench/engines"
+	"medusa/internal/starts"
 	"medusa/interpose"
 )
 
 func newBenchCmd() *cobra.Command {
-	o := engines.Options{Log: io.Discard}
+	o := starts.Options{Log: io.Discard}
 	var modes []string
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
@@ -47,7 +47,7 @@ cache that the artifact says.`,
 			if verbose {
 				o.Log = cmd.ErrOrStderr()
 			}
-			report, err := engines.Run(cmd.Context(), o)
+			report, err := starts.Run(cmd.Context(), o)
 			if err != nil {
 				return err
 			}
@@ -68,14 +68,14 @@ cache that the artifact says.`,
 }
 
 // readModes reads NAME=ARG ARG... lists.
-func readModes(list []string, artifact string) ([]engines.Mode, error) {
-	var modes []engines.Mode
+func readModes(list []string, artifact string) ([]starts.Mode, error) {
+	var modes []starts.Mode
 	for _, text := range list {
 		name, args, found := strings.Cut(text, "=")
-		if !found || name == "" || name == engines.Native || name == engines.Restored {
+		if !found || name == "" || name == starts.Native || name == starts.Restored {
 			return nil, usageError{fmt.Errorf("--mode %s: want NAME=ARG ARG..., NAME neither native nor restored", text)}
 		}
-		modes = append(modes, engines.Mode{Name: name, Args: strings.Fields(args)})
+		modes = append(modes, starts.Mode{Name: name, Args: strings.Fields(args)})
 	}
 	m, err := artifacts.ReadManifest(artifact)
 	if err != nil {

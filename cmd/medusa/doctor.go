@@ -19,7 +19,8 @@ func newDoctorCmd() *cobra.Command {
 		Short: "Examine GPU, driver and Medusa's parts, and what would be restored here",
 		Long: `Looks for Medusa's parts, asks the driver in a process of its own what it can do, by doing it, and compares artifacts with this
 machine. A feature is available, not supported, or inconclusive where the driver failed for another reason. What an
-artifact needs of engine and model is not compared here: see medusa identity --against.
+artifact needs of engine and model is not compared here: see medusa identity --against. Privileges that neither Medusa nor an
+engine needs are listed; they change no exit code.
 
 The exit code is 1 where a part or a feature that every restore needs is missing, 3 where a given artifact would not be
 restored.`,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 	"medusa/restore/digest"
 )
 

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/calllog"
-	"medusa/internal/testenv"
+	"medusa/internal/test/calllog"
+	"medusa/internal/test/testenv"
 	"medusa/runners/reference/oracle"
 	"medusa/runners/reference/serve"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/internal/calllog"
-	"medusa/internal/testenv"
+	"medusa/internal/test/calllog"
+	"medusa/internal/test/testenv"
 )
 
 // underMedusa runs the medusa command, and under it this test binary as the engine.

@@ -10,7 +10,7 @@ CUDART_12     := 12080
 CUDART_13     := 13000
 TORCH_VENV    ?= build/torch/venv-$(TORCH_VERSION)
 TORCH_LIB     ?= build/torch/lib-$(TORCH_VERSION)
-TORCH_CFLAGS  := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(TORCH)/stubs
+TORCH_CFLAGS  := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(SIMGPU)/standins
 TORCH_SO       = -shared -Wl,--build-id -Wl,-z,defs
 
 # One shared object of each folder besides torch's own whose imports the stand-ins have to satisfy.
@@ -32,45 +32,30 @@ $(TORCH_VENV)/engine: $(TORCH_VENV)/installed $(TORCH)/requirements.txt
 	$(TORCH_VENV)/bin/python -m pip install --quiet --no-cache-dir --no-deps "$$($(TORCH_VENV)/bin/python -c '$(TORCH_TRITON)')"
 	touch $@
 
-$(TORCH_LIB)/libcudart.so.$(TORCH_CUDA): $(wildcard $(TORCH)/cudart/*) $(wildcard internal/cuda/include/*.h)
+$(TORCH_LIB)/libcudart.so.$(TORCH_CUDA): $(wildcard $(SIMGPU)/cudart/*) $(wildcard internal/cuda/include/*.h)
 	@mkdir -p $(@D)
-	sed s/@CUDA@/$(TORCH_CUDA)/ $(TORCH)/cudart/export.map >$(@D)/cudart.map
-	$(CC) $(TORCH_CFLAGS) -DCUDART_VERSION=$(CUDART_$(TORCH_CUDA)) $(TORCH_SO) -Wl,-soname,$(@F) -Wl,--version-script=$(@D)/cudart.map -o $@ $(TORCH)/cudart/*.c -ldl -lpthread
+	sed s/@CUDA@/$(TORCH_CUDA)/ $(SIMGPU)/cudart/export.map >$(@D)/cudart.map
+	$(CC) $(TORCH_CFLAGS) -DCUDART_VERSION=$(CUDART_$(TORCH_CUDA)) $(TORCH_SO) -Wl,-soname,$(@F) -Wl,--version-script=$(@D)/cudart.map -o $@ $(SIMGPU)/cudart/*.c -ldl -lpthread
 
 # Which symbols torch imports decides what is generated, so the lists are read from the installation.
-$(TORCH_LIB)/stubs/sonames: $(TORCH)/stubs/generate.py $(TORCH_VENV)/installed
+$(TORCH_LIB)/stubs/sonames: $(SIMGPU)/standins/generate.py $(TORCH_VENV)/installed
 	@mkdir -p $(@D)
-	$(TORCH_PYTHON) $(TORCH)/stubs/generate.py $(@D) $$(dirname $$(find $(TORCH_VENV) -name libtorch_cuda.so $(addprefix -o -name ,$(TORCH_USERS))))
+	$(TORCH_PYTHON) $(SIMGPU)/standins/generate.py $(@D) $$(dirname $$(find $(TORCH_VENV) -name libtorch_cuda.so $(addprefix -o -name ,$(TORCH_USERS))))
 
 # A generated library with what is written by hand for it, if anything.
-$(TORCH_LIB)/built: $(TORCH_LIB)/stubs/sonames $(wildcard $(TORCH)/stubs/*.[ch]) $(wildcard internal/cuda/include/*.h)
+$(TORCH_LIB)/built: $(TORCH_LIB)/stubs/sonames $(wildcard $(SIMGPU)/standins/*.[ch]) $(wildcard internal/cuda/include/*.h)
 	set -e; for so in $$(cat $<); do \
 		by_hand=; \
 		case $$so in \
-		libcublas.so*) by_hand="$(addprefix $(TORCH)/stubs/,cublas.c gemm.c launch.c)" ;; \
-		libcublasLt.so*) by_hand="$(addprefix $(TORCH)/stubs/,cublasLt.c gemm.c launch.c)" ;; \
-		libcudnn.so*) by_hand="$(addprefix $(TORCH)/stubs/,cudnn.c launch.c)" ;; \
+		libcublas.so*) by_hand="$(addprefix $(SIMGPU)/standins/,cublas.c gemm.c launch.c)" ;; \
+		libcublasLt.so*) by_hand="$(addprefix $(SIMGPU)/standins/,cublasLt.c gemm.c launch.c)" ;; \
+		libcudnn.so*) by_hand="$(addprefix $(SIMGPU)/standins/,cudnn.c launch.c)" ;; \
 		esac; \
 		$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,$$so -Wl,--version-script=$(@D)/stubs/$$so.map -o $(@D)/$$so \
 			$(@D)/stubs/$$so.c $$by_hand -ldl -lpthread; \
 	done
-	$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,libnvidia-ml.so.1 -o $(@D)/libnvidia-ml.so.1 $(TORCH)/stubs/nvml.c -ldl
+	$(CC) $(TORCH_CFLAGS) $(TORCH_SO) -Wl,-soname,libnvidia-ml.so.1 -o $(@D)/libnvidia-ml.so.1 $(SIMGPU)/standins/nvml.c -ldl
 	touch $@
-
-# The restore engine for engines that are not written in Go. A C library in Go needs cgo.
-LIBMEDUSA := cmd/libmedusa restore restore/digest restore/devicehash restore/status graphir graphir/graphpb artifacts \
-	artifacts/artifactpb internal/cuda internal/spill kvprofile
-build/lib/libmedusa.so: $(wildcard $(LIBMEDUSA:%=%/*.go) cmd/libmedusa/*.[ch] restore/devicehash/*.ptx) go.mod
-	@mkdir -p $(@D)
-	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o $@ ./cmd/libmedusa
-	cp cmd/libmedusa/libmedusa.h $(@D)/
-
-# The plug-ins, beside the interposer, where medusa finds them for the engines that it starts.
-PLUGINS := $(TORCH)/python/medusa $(wildcard runners/vllm/medusa_vllm*)
-build/lib/python: $(wildcard $(PLUGINS:%=%/*))
-	@rm -rf $@ && mkdir -p $@
-	cp -r $(PLUGINS) $@/
-	rm -rf $@/*/__pycache__
 
 # The name by which Triton links what it compiles for the host.
 build/simulated/libcuda.so: build/simulated/libcuda.so.1

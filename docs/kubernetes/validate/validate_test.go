@@ -105,6 +105,10 @@ func problems(pod *corev1.PodSpec) []string {
 		if !pinned(c.Image) {
 			bad("container %s: %s is not named by digest", c.Name, c.Image)
 		}
+		if s := c.SecurityContext; s == nil || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation || !is(s.ReadOnlyRootFilesystem) ||
+			s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0 {
+			bad("container %s has more privileges than it needs", c.Name)
+		}
 		for _, m := range c.VolumeMounts {
 			v, found := volumes[m.Name]
 			if !found {
@@ -124,6 +128,9 @@ func problems(pod *corev1.PodSpec) []string {
 			bad("container %s does not go through medusa restore", c.Name)
 		}
 	}
+	if c := pod.SecurityContext; c == nil || !is(c.RunAsNonRoot) || c.SeccompProfile == nil || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+		bad("the pod may run as root, or without a filter of system calls")
+	}
 	for name := range volumes {
 		if !used[name] {
 			bad("volume %s is mounted nowhere", name)
@@ -131,6 +138,8 @@ func problems(pod *corev1.PodSpec) []string {
 	}
 	return out
 }
+
+func is(b *bool) bool { return b != nil && *b }
 
 func pinned(image string) bool {
 	return regexp.MustCompile(`^registry\.example/[a-z0-9/-]+@sha256:[0-9a-f]{64}$`).MatchString(image)
@@ -146,6 +155,12 @@ func TestProblemsAreFound(t *testing.T) {
 		"which is no volume":            func(p *corev1.PodSpec) { p.Containers[0].VolumeMounts[0].Name = "other" },
 		"is mounted nowhere":            func(p *corev1.PodSpec) { p.Volumes = append(p.Volumes, corev1.Volume{Name: "idle"}) },
 		"not go through medusa restore": func(p *corev1.PodSpec) { p.Containers[0].Command = []string{"engine"} },
+		"the pod may run as root":       func(p *corev1.PodSpec) { p.SecurityContext.RunAsNonRoot = nil },
+		"without a filter":              func(p *corev1.PodSpec) { p.SecurityContext.SeccompProfile = nil },
+		"container engine has more":     func(p *corev1.PodSpec) { p.Containers[0].SecurityContext = nil },
+		"container install has more": func(p *corev1.PodSpec) {
+			p.InitContainers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE"}
+		},
 	} {
 		var d appsv1.Deployment
 		if err := strict(documents(t, "image-volume.yaml")[0], &d); err != nil {
@@ -251,9 +266,10 @@ func TestInferenceService(t *testing.T) {
 	var service struct {
 		Spec struct {
 			Predictor struct {
-				Volumes        []corev1.Volume
-				InitContainers []corev1.Container
-				Model          struct {
+				SecurityContext *corev1.PodSecurityContext
+				Volumes         []corev1.Volume
+				InitContainers  []corev1.Container
+				Model           struct {
 					corev1.Container
 					ModelFormat any
 					StorageURI  string `json:"storageUri"`
@@ -265,7 +281,7 @@ func TestInferenceService(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := service.Spec.Predictor
-	checkPod(t, "kserve.yaml", &corev1.PodSpec{Volumes: p.Volumes, InitContainers: p.InitContainers, Containers: []corev1.Container{p.Model.Container}})
+	checkPod(t, "kserve.yaml", &corev1.PodSpec{SecurityContext: p.SecurityContext, Volumes: p.Volumes, InitContainers: p.InitContainers, Containers: []corev1.Container{p.Model.Container}})
 }
 
 // The chart passes these through to the pod as they are.

@@ -66,11 +66,11 @@ func Generate(root string) (map[string][]byte, error) {
 		return nil, err
 	}
 	return map[string][]byte{
-		"internal/cuda/include/cuda_procs_gen.h": []byte(prototypes(s)),
-		"internal/cuda/result_gen.go":            goResults,
-		"internal/calllog/proxy/symbols_gen.h":   []byte(symbols(s)),
-		"runners/simgpu/src/procs_gen.h":         []byte(simHeader(s)),
-		"runners/simgpu/src/procs_gen.c":         []byte(simSource(s)),
-		"runners/simgpu/src/results_gen.h":       []byte(resultsC(s)),
+		"internal/cuda/include/cuda_procs_gen.h":    []byte(prototypes(s)),
+		"internal/cuda/result_gen.go":               goResults,
+		"internal/test/calllog/proxy/symbols_gen.h": []byte(symbols(s)),
+		"simgpu/driver/procs_gen.h":                 []byte(simHeader(s)),
+		"simgpu/driver/procs_gen.c":                 []byte(simSource(s)),
+		"simgpu/driver/results_gen.h":               []byte(resultsC(s)),
 	}, nil
 }

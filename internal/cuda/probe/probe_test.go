@@ -11,7 +11,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/cuda/probe"
 	"medusa/internal/cuda/probe/result"
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 )
 
 // The driver that a test meets is loaded into a process of its own: this test binary, started again.

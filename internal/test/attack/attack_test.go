@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"testing"
 
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 )
 
 func TestMain(m *testing.M) {

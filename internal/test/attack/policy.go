@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"medusa/internal/ocitest"
+	"medusa/internal/test/memregistry"
 	"medusa/restore/status"
 )
 
@@ -41,7 +41,7 @@ var forgeries = []forgery{
 		return []string{"restore", f.file, "--", f.zoo}, nil
 	}},
 	{"the cache", func(ctx context.Context, f *counterfeit) ([]string, error) {
-		return []string{"restore", ocitest.Digest(f.data), "--", f.zoo}, f.must(ctx, "cache", "add", f.file)
+		return []string{"restore", memregistry.Digest(f.data), "--", f.zoo}, f.must(ctx, "cache", "add", f.file)
 	}},
 	{"the engine's choice", func(ctx context.Context, f *counterfeit) ([]string, error) {
 		return []string{"restore", "--auto", "--", f.zoo}, f.must(ctx, "cache", "add", f.file)
@@ -76,14 +76,14 @@ var forgeries = []forgery{
 // stealSignature stores the signature of the good artifact as one of the mutant.
 func (f *counterfeit) stealSignature() error {
 	subject := f.hub.Manifest(f.tag, "1")
-	digest := ocitest.Digest(f.hub.Manifest("t", "1"))
+	digest := memregistry.Digest(f.hub.Manifest("t", "1"))
 	for _, data := range f.hub.Referring("t", digest) {
 		var m map[string]any
 		if err := json.Unmarshal(data, &m); err != nil {
 			return err
 		}
 		s := m["subject"].(map[string]any)
-		s["digest"], s["size"] = ocitest.Digest(subject), len(subject)
+		s["digest"], s["size"] = memregistry.Digest(subject), len(subject)
 		stolen, err := json.Marshal(m)
 		if err != nil {
 			return err

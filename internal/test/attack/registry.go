@@ -14,13 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"medusa/internal/ocitest"
 	"medusa/internal/test/attack/mutate"
+	"medusa/internal/test/memregistry"
 )
 
 // hub is a registry that holds one signed artifact under t:1 and answers as a fault wants.
 type hub struct {
-	*ocitest.Registry
+	*memregistry.Registry
 	host     string
 	server   *httptest.Server
 	file     []byte // the signed artifact
@@ -38,7 +38,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // startHub pushes the base's artifact, signed.
 func (a *attacker) startHub(ctx context.Context, b *base) (*hub, error) {
-	h := &hub{Registry: &ocitest.Registry{Referrers: true}, key: filepath.Join(a.dir, "good.key"), artifact: b.path}
+	h := &hub{Registry: &memregistry.Registry{Referrers: true}, key: filepath.Join(a.dir, "good.key"), artifact: b.path}
 	h.server = httptest.NewUnstartedServer(h)
 	h.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	h.server.Start()
@@ -47,7 +47,7 @@ func (a *attacker) startHub(ctx context.Context, b *base) (*hub, error) {
 	if h.file, err = os.ReadFile(b.path); err != nil {
 		return nil, err
 	}
-	h.digest = ocitest.Digest(h.file)
+	h.digest = memregistry.Digest(h.file)
 	p, err := a.newPlace()
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func manifest(change func(m map[string]any)) answer {
 		repo := "t"
 		h.PutManifest(repo, "", m["mediaType"].(string), data) // so that its digest leads to it, too
 		w.Header().Set("Content-Type", m["mediaType"].(string))
-		w.Header().Set("Docker-Content-Digest", ocitest.Digest(data))
+		w.Header().Set("Docker-Content-Digest", memregistry.Digest(data))
 		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 		if r.Method == http.MethodGet {
 			_, _ = w.Write(data)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 	"medusa/runners/reference/kernels"
 )
 

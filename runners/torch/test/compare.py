@@ -1,6 +1,6 @@
 """Compares natively captured graphs with restored ones, from the simulated GPU's own account of both processes.
 
-In: for each process the ground truth that the device wrote (runners/simgpu/README.md) and the places of its named tensors
+In: for each process the ground truth that the device wrote (simgpu/README.md) and the places of its named tensors
 as torch reports them. Out: counts and a list of differences. Nothing that Medusa recorded or derived is read here.
 
 Several native processes are given, so that bytes that no code ever wrote can be told from values: they differ between

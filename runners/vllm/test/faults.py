@@ -53,7 +53,7 @@ def another_version(case, artifact):
 
 
 def fail(call):
-    """A call of the driver fails: SIMGPU_FAIL of runners/simgpu."""
+    """A call of the driver fails: SIMGPU_FAIL of simgpu."""
     return lambda case, artifact: {"SIMGPU_FAIL": call}
 
 

@@ -10,7 +10,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/test/attack/mutate"
-	"medusa/internal/testenv"
+	"medusa/internal/test/testenv"
 )
 
 func golden(t testing.TB) (*mutate.Artifact, string) {

@@ -1,0 +1,7 @@
+# The restore engine for engines that are not written in Go; included by the root Makefile. A C library in Go needs cgo, and Go
+# knows what it is made of.
+.PHONY: build/lib/libmedusa.so
+build/lib/libmedusa.so:
+	@mkdir -p $(@D)
+	CGO_ENABLED=1 $(GO) build -buildmode=c-shared -o $@ ./cmd/libmedusa
+	cp cmd/libmedusa/libmedusa.h $(@D)/

@@ -1,0 +1,239 @@
+// Package starts measures starts of an engine against each other: native, with parts of its start left out, and restored.
+//
+// In: an engine's command, which ends by itself or is a server that is stopped once it is healthy, and an artifact for it. Out: medians and spreads of its phases, and each
+// start's ratio to the native one of the same round. What can fail: an engine that fails, or that does not tell its phases
+// (package restore writes them to MEDUSA_STATUS), and a restored start that was none.
+package starts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"medusa/internal/measure"
+	"medusa/interpose"
+	"medusa/restore/status"
+	"medusa/restore/supervisor"
+)
+
+// The names of the two modes that are always measured.
+const (
+	Native   = "native"
+	Restored = "restored"
+)
+
+// Mode is a way to start the engine: its command with arguments added.
+type Mode struct {
+	Name string
+	Args []string
+}
+
+// Options say what to measure.
+type Options struct {
+	Argv     []string // the engine's command
+	Artifact string
+	Library  string // libmedusa_interpose.so
+	Modes    []Mode // besides native and restored
+	Rounds   int    // of all modes, after one that does not count
+	Health   string // of a server: the address that answers 200 once it serves; empty: the engine ends by itself
+	Log      io.Writer
+}
+
+// Stage is a phase of the start: the median of its milliseconds, and the distance between the quartiles as a share of it.
+type Stage struct {
+	Name         string  `json:"name"`
+	Milliseconds float64 `json:"ms"`
+	Spread       float64 `json:"spread"`
+}
+
+// Start is what was measured of one mode. Ratio divides the native start's total by this one's, round by round.
+type Start struct {
+	Mode        string  `json:"mode"`
+	Stages      []Stage `json:"stages"`
+	Total       Stage   `json:"total"`
+	Ratio       float64 `json:"native_over_this"`
+	RatioSpread float64 `json:"ratio_spread"`
+}
+
+// Report is one measurement.
+type Report struct {
+	Device  string   `json:"device"`
+	Machine string   `json:"machine"`
+	Command []string `json:"command"`
+	Rounds  int      `json:"rounds"`
+	Starts  []Start  `json:"starts"`
+}
+
+// Run starts the engine in every mode, one after the other and round after round.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	dir, err := os.MkdirTemp("", "medusa-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("bench: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	modes := append([]Mode{{Name: Native}}, o.Modes...)
+	modes = append(modes, Mode{Name: Restored})
+	seen := make([]*measured, len(modes))
+	for i := range seen {
+		seen[i] = &measured{stages: map[string]measure.Times{}}
+	}
+	out := &Report{Machine: machine(), Command: o.Argv, Rounds: o.Rounds}
+	for round := -1; round < o.Rounds; round++ {
+		for i, m := range modes {
+			st, err := o.start(ctx, m, filepath.Join(dir, "status.json"))
+			if err != nil {
+				return nil, fmt.Errorf("bench %s start: %w", m.Name, err)
+			}
+			out.Device = st.Device
+			if round >= 0 {
+				seen[i].add(st)
+			}
+		}
+	}
+	for i, m := range modes {
+		out.Starts = append(out.Starts, seen[i].summary(m.Name, seen[0]))
+	}
+	return out, nil
+}
+
+// start runs the engine once and reads what it says about its phases, which begin with the start of its command. Those of a
+// server end where it is healthy.
+func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Status, error) {
+	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	began := time.Now()
+	healthy := make(chan time.Duration, 1)
+	if o.Health != "" {
+		go func() {
+			if waitHealthy(ctx, o.Health) {
+				healthy <- time.Since(began)
+			}
+			stop()
+		}()
+	}
+	err := o.engine(ctx, m, path, began)
+	var served time.Duration
+	if o.Health != "" {
+		select {
+		case served = <-healthy: // it was stopped here, and its end says nothing
+		default:
+			return nil, errors.Join(errors.New("the server ended before it was healthy"), err)
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	st, err := status.Read(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w (does the engine support Medusa?)", err)
+	}
+	if (st.Status == status.Restored) != (m.Name == Restored) {
+		return nil, fmt.Errorf("it was a %s start: %s %s", st.Status, st.Reason, st.Detail)
+	}
+	if served > 0 {
+		st.Phases = append(st.Phases, status.Phase{Name: "healthy", Began: served.Seconds()})
+	}
+	if len(st.Phases) < 2 {
+		return nil, fmt.Errorf("the engine marked %d phases", len(st.Phases))
+	}
+	return st, nil
+}
+
+// engine runs the engine's command to its end, or to that of the context.
+func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Time) error {
+	argv := append(append([]string{}, o.Argv...), m.Args...)
+	clock := fmt.Sprintf("MEDUSA_BEGAN=%d", began.UnixNano())
+	if m.Name == Restored {
+		code, err := supervisor.Run(ctx, supervisor.Options{Artifact: supervisor.Choice{Ref: o.Artifact}, Argv: argv, Library: o.Library,
+			Status: path, Env: []string{clock}, Stdout: o.Log, Stderr: o.Log})
+		if err == nil && code != 0 {
+			err = fmt.Errorf("the engine ended with exit code %d", code)
+		}
+		return err
+	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.Env = append(interpose.WithPlugin(os.Environ(), o.Library), "MEDUSA_STATUS="+path, clock)
+	cmd.Stdout, cmd.Stderr = o.Log, o.Log
+	return cmd.Run()
+}
+
+// waitHealthy asks until the answer is 200, or the context ends.
+func waitHealthy(ctx context.Context, address string) bool {
+	for ctx.Err() == nil {
+		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil); err == nil {
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					return true
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return false
+}
+
+// measured collects the rounds of one mode.
+type measured struct {
+	names  []string
+	stages map[string]measure.Times
+	total  measure.Times
+}
+
+func (m *measured) add(st *status.Status) {
+	for i, p := range st.Phases[:len(st.Phases)-1] {
+		if _, known := m.stages[p.Name]; !known {
+			m.names = append(m.names, p.Name)
+		}
+		m.stages[p.Name] = append(m.stages[p.Name], seconds(st.Phases[i+1].Began-p.Began))
+	}
+	m.total = append(m.total, seconds(st.Phases[len(st.Phases)-1].Began-st.Phases[0].Began))
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * 1e9) }
+
+func (m *measured) summary(mode string, native *measured) Start {
+	s := Start{Mode: mode, Total: stage("total", m.total)}
+	for _, name := range m.names {
+		s.Stages = append(s.Stages, stage(name, m.stages[name]))
+	}
+	s.Ratio, s.RatioSpread = measure.Ratios(native.total, m.total)
+	return s
+}
+
+func stage(name string, t measure.Times) Stage {
+	s := Stage{Name: name, Milliseconds: float64(t.Median()) / 1e6}
+	if t.Median() > 0 {
+		s.Spread = t.Spread()
+	}
+	return s
+}
+
+// machine names the processor, and how many of it there are.
+func machine() string {
+	model := runtime.GOARCH
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %d processors", model, runtime.NumCPU())
+}

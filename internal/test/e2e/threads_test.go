@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"medusa/internal/test/testenv"
+	"medusa/materialize"
+	"medusa/restore/status"
+)
+
+// Two threads allocate, each in an order of its own, together in any: recorded one way, restored in every other.
+func TestThreadsInAnyOrder(t *testing.T) {
+	zoo := testenv.Path(t, "build", "zoo")
+	t.Setenv("ZOO_THREADS", "11122")
+	path, art := materialized(t, zoo)
+	if !art.Spec.Threaded() {
+		t.Fatal("the artifact does not know its threads")
+	}
+	_, want := zooOutput(t, must(t, nil, "zoo"))
+	for _, order := range []string{"11122", "22111", "21211", "12121"} {
+		p, st := restored(t, []string{"ZOO_THREADS=" + order}, path, zoo)
+		if isRestored, got := zooOutput(t, p); !isRestored || got != want {
+			t.Errorf("order %s: restored %v (%s), outputs as native: %v", order, isRestored, st.Detail, got == want)
+		}
+	}
+	p, st := restored(t, []string{"ZOO_THREADS=22111", "ZOO_TWINS=1"}, path, zoo)
+	if isRestored, got := zooOutput(t, p); isRestored || got != want || st.Status != status.Native || !strings.Contains(st.Detail, "match threads") {
+		t.Errorf("a thread that allocates something else: restored %v, %+v", isRestored, st)
+	}
+}
+
+// Events of two threads are told apart by their flags alone: an artifact whose graphs could record the wrong one is not made.
+func TestEventsOfTwoThreads(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	path := filepath.Join(t.TempDir(), "x.medusa")
+	p := start(t, []string{"ZOO_THREADS=1211122", "ZOO_EVENTS=threads"}, "medusa", "materialize", "-o", path, "--", testenv.Path(t, "build", "zoo"))
+	if p.code != 1 || !strings.Contains(p.stderr, "creates one with the same flags") {
+		t.Errorf("exit %d, want a refusal\n%s", p.code, p.stderr)
+	}
+}
+
+// The recordings themselves may differ in the total order, but not in what a thread does; the error says who called.
+func TestRecordingsByThread(t *testing.T) {
+	run := func(variables ...string) *materialize.Recording {
+		return record(t, recordRun{variables: variables, gapSeed: uint64(len(variables[0]))}, testenv.Path(t, "build", "zoo"))
+	}
+	a, b := run("ZOO_THREADS=11122"), run("ZOO_THREADS=2211100")
+	if _, err := materialize.Compile(a, b); err != nil {
+		t.Errorf("another total order: %v", err)
+	}
+	_, err := materialize.Compile(run("ZOO_THREADS=11122"), run("ZOO_THREADS=2211100", "ZOO_TWINS=1"))
+	var sequence *materialize.SequenceError
+	if !errors.As(err, &sequence) || !strings.Contains(sequence.StackA, "zoo+0x") || !strings.Contains(sequence.StackB, "zoo+0x") {
+		t.Errorf("another thread's sequence: %v", err)
+	}
+	_, err = materialize.Compile(run("ZOO_THREADS=11122", "ZOO_TWINS=1"), run("ZOO_THREADS=1122000", "ZOO_TWINS=1"))
+	var refused *materialize.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "which is which") {
+		t.Errorf("two threads alike: %v", err)
+	}
+}

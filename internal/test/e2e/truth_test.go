@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"medusa/graphir"
+)
+
+// truth is the simulated GPU's own account of a process (simgpu/README.md): every captured node with its raw
+// parameters, and the allocations that were live when it was captured.
+type truth struct {
+	graphs map[int][]truthNode // by number of the capture
+}
+
+type truthNode struct {
+	kind, name string
+	words      map[uint32]uint64 // aligned 8-byte words by offset; of memset and memcpy: the addresses, from 0
+	raw        map[uint32][]byte // parameters by offset
+	live       []truthAllocation // shared between nodes
+}
+
+type truthAllocation struct {
+	index      uint32
+	base, size uint64
+}
+
+func (n *truthNode) at(addr uint64) (graphir.Pointer, bool) {
+	for _, a := range n.live {
+		if addr >= a.base && addr < a.base+a.size {
+			return graphir.Pointer{Alloc: a.index, Offset: addr - a.base}, true
+		}
+	}
+	return graphir.Pointer{}, false
+}
+
+func readTruth(t *testing.T, path string) *truth {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	number := func(s string) uint64 {
+		n, err := strconv.ParseUint(s, 0, 64)
+		if err != nil {
+			t.Fatalf("truth: %v", err)
+		}
+		return n
+	}
+	out := &truth{graphs: map[int][]truthNode{}}
+	var live []truthAllocation
+	add := func(fields []string, n truthNode) {
+		g := int(number(fields[2]))
+		if int(number(fields[3])) != len(out.graphs[g]) {
+			t.Fatalf("truth: node %s of capture %d after %d others", fields[3], g, len(out.graphs[g]))
+		}
+		n.live = live
+		out.graphs[g] = append(out.graphs[g], n)
+	}
+	s := bufio.NewScanner(f)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		fields := strings.Split(s.Text(), "\t")
+		switch fields[0] {
+		case "alloc":
+			live = append(slices.Clip(live), truthAllocation{uint32(number(fields[2])), number(fields[4]), number(fields[5])})
+		case "free":
+			index := uint32(number(fields[2]))
+			live = slices.DeleteFunc(slices.Clone(live), func(a truthAllocation) bool { return a.index == index })
+		case "kernel":
+			n := truthNode{kind: "kernel", name: fields[4], words: map[uint32]uint64{}, raw: map[uint32][]byte{}}
+			for _, p := range strings.Split(fields[8], ",") {
+				at, text, _ := strings.Cut(p, ":")
+				data, err := hex.DecodeString(text)
+				if err != nil {
+					t.Fatalf("truth: %v", err)
+				}
+				off := uint32(number(at))
+				n.raw[off] = data
+				for o := uint32(0); o+8 <= uint32(len(data)); o += 8 {
+					n.words[off+o] = binary.LittleEndian.Uint64(data[o:])
+				}
+			}
+			add(fields, n)
+		case "memset":
+			add(fields, truthNode{kind: "memset", words: map[uint32]uint64{0: number(fields[4])}})
+		case "memcpy":
+			add(fields, truthNode{kind: "memcpy", words: map[uint32]uint64{0: number(fields[4]), 8: number(fields[5])}})
+		}
+	}
+	return out
+}
+
+// Every fixup means what the device's own allocation table says, and no word that the table calls an address was missed.
+func TestFixupsAgreeWithGroundTruth(t *testing.T) {
+	for name, argv := range engines(t) {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "truth")
+			a := record(t, recordRun{variables: []string{"SIMGPU_TRUTH=" + path}}, argv...)
+			spec, err := compiled(t, a, recordRun{}, argv...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := readTruth(t, path)
+			if len(tr.graphs) != len(spec.Graphs) {
+				t.Fatalf("%d captures, %d graphs", len(tr.graphs), len(spec.Graphs))
+			}
+			fixups := 0
+			for gi := range spec.Graphs {
+				g, nodes := &spec.Graphs[gi], tr.graphs[gi+1]
+				if len(g.Nodes) != len(nodes) {
+					t.Fatalf("graph %s: %d nodes, captured %d", g.Label, len(g.Nodes), len(nodes))
+				}
+				for i := range nodes {
+					n, err := compareNode(spec, &g.Nodes[i], &nodes[i])
+					if err != nil {
+						t.Errorf("graph %s node %d: %v", g.Label, i, err)
+					}
+					fixups += n
+				}
+			}
+			if fixups == 0 {
+				t.Error("nothing compared")
+			}
+			t.Logf("%d graphs, %d addresses agree", len(spec.Graphs), fixups)
+		})
+	}
+}
+
+// A C program that knows nothing of Medusa is recorded as exactly: no mark, no phase, an ordinary end.
+func TestPlainProgramIsRecorded(t *testing.T) {
+	program := plainProgram(t)
+	path := filepath.Join(t.TempDir(), "truth")
+	a := record(t, recordRun{variables: []string{"SIMGPU_TRUTH=" + path}}, program)
+	spec, err := compiled(t, a, recordRun{}, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := readTruth(t, path).graphs[1]
+	if len(spec.Graphs) != 1 || len(spec.Graphs[0].Nodes) != 2 || len(nodes) != 2 || len(spec.Graphs[0].Edges) != 1 {
+		t.Fatalf("%d graphs, want one of two nodes and an edge", len(spec.Graphs))
+	}
+	for i := range nodes {
+		n, err := compareNode(spec, &spec.Graphs[0].Nodes[i], &nodes[i])
+		if err != nil || n != 1 {
+			t.Errorf("node %d: %d addresses agree, %v", i, n, err)
+		}
+	}
+}
+
+func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared int, err error) {
+	got := map[uint32]graphir.Pointer{}
+	switch {
+	case n.Kernel != nil:
+		if name := spec.Kernels[n.Kernel.Kernel].Name; want.kind != "kernel" || name != want.name {
+			return 0, fmt.Errorf("kernel %s, captured %s %s", name, want.kind, want.name)
+		}
+		for _, f := range n.Kernel.Fixups {
+			got[f.Offset] = f.Pointer
+		}
+	case n.Memset != nil && want.kind == "memset":
+		got[0] = n.Memset.Dst
+	case n.Memcpy != nil && want.kind == "memcpy":
+		got[0], got[8] = n.Memcpy.Dst.Pointer, n.Memcpy.Src.Pointer
+	default:
+		return 0, fmt.Errorf("node type %d, captured %s", n.Type, want.kind)
+	}
+	for off, word := range want.words {
+		pointer, isAddress := want.at(word)
+		if fixup, ok := got[off]; ok != isAddress || fixup != pointer {
+			return compared, fmt.Errorf("word %#x at %d: fixup %v (%v), ground truth %v (%v)", word, off, fixup, ok, pointer, isAddress)
+		}
+		if isAddress {
+			compared++
+		}
+	}
+	if compared != len(got) {
+		return compared, fmt.Errorf("%d fixups, %d addresses captured", len(got), compared)
+	}
+	for off, data := range want.raw {
+		for o, b := range data {
+			at := off + uint32(o)
+			if _, isPointer := got[at&^7]; !isPointer && n.Kernel.Params[at] != b {
+				return compared, fmt.Errorf("constant byte %d is %#x, captured %#x", at, n.Kernel.Params[at], b)
+			}
+		}
+	}
+	return compared, nil
+}

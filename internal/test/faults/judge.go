@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"medusa/internal/test/calllog"
+	"medusa/restore/status"
+)
+
+// optional reports whether a restore may go on where the call fails with the result:
+//   - a question whose usual answer is an error,
+//   - "not found" where a function is looked for in several libraries,
+//   - the interposer's questions for the context and the device of new memory and for the library of a kernel: it needs
+//     the answers for the context's end, for a place at an exact address, and for traces.
+//
+// So it may where a call belongs to the hash kernel, which the status says.
+func optional(e calllog.Entry, result string) bool {
+	switch baseName(e.Name) {
+	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary":
+		return true
+	case "cuLibraryGetKernel", "cuKernelGetFunction":
+		return result == "CUDA_ERROR_NOT_FOUND"
+	}
+	return e.Result != "0" && e.Result != "CUDA_SUCCESS"
+}
+
+// releases are the calls that give something back, and what the driver still counts where they fail: the driver itself
+// refused to take it.
+var releases = map[string]string{
+	"cuMemFree": "allocations", "cuMemFreeHost": "allocations", "cuStreamDestroy": "streams", "cuEventDestroy": "events",
+	"cuGraphDestroy": "graphs", "cuGraphExecDestroy": "execs", "cuModuleUnload": "modules", "cuLibraryUnload": "libraries",
+}
+
+// spoilt is what a start says that cannot undo what a check did to the engine's memory.
+const spoilt = "put back what a check has written"
+
+// verdict is how a fault ended; wrong and leaked say what should not be.
+type verdict struct{ ended, wrong, leaked string }
+
+func (v verdict) String() string {
+	text := v.ended
+	if v.wrong != "" {
+		text += ", WRONG: " + v.wrong
+	}
+	if v.leaked != "" {
+		text += ", LEAKED: " + v.leaked
+	}
+	return text
+}
+
+// judge compares what a start with a fault left with a native one, or, where the restore could do without the call, with
+// a restored one.
+func (e *engine) judge(f fault, o *outcome) verdict {
+	if o.err != nil { // a process that did not serve cannot be counted
+		return verdict{ended: "failed", wrong: fmt.Sprintf("%v\n%s", o.err, o.stderr)}
+	}
+	if o.status == nil {
+		return verdict{ended: "no status", wrong: "want one\n" + o.stderr}
+	}
+	v := verdict{ended: fmt.Sprintf("%s %s: %s", o.status.Status, o.status.Reason, o.status.Detail)}
+	want, live := status.Native, e.live
+	switch {
+	case losesContext(f.result), strings.Contains(o.status.Detail, spoilt):
+		want = status.Sticky
+	case o.status.Status == status.Restored && (f.optional || o.status.Hashing == status.OnHost):
+		want, live = status.Restored, e.liveRestored
+	}
+	if o.status.Status != want {
+		v.wrong = "want a start that is " + want
+	} else if o.outputs != e.outputs {
+		v.wrong = "other outputs than natively"
+	}
+	if kind := releases[baseName(f.symbol)]; kind != "" && o.live != live {
+		live = oneMore(live, kind)
+	}
+	if o.live != live {
+		v.leaked = fmt.Sprintf("holds %q, without the fault %q", o.live, live)
+	}
+	return v
+}
+
+// oneMore adds one to a count of the driver's line "kind=n ...".
+func oneMore(live, kind string) string {
+	return regexp.MustCompile(`\b`+kind+`=(\d+)`).ReplaceAllStringFunc(live, func(s string) string {
+		n, _ := strconv.Atoi(s[len(kind)+1:])
+		return fmt.Sprintf("%s=%d", kind, n+1)
+	})
+}
+
+type tally struct{ faults, wrong, leaked int }
+
+func (t *tally) add(v verdict) {
+	t.faults++
+	if v.wrong != "" {
+		t.wrong++
+	}
+	if v.leaked != "" {
+		t.leaked++
+	}
+}
+
+func (t *tally) String() string {
+	return fmt.Sprintf("faults: %d wrong: %d leaked: %d", t.faults, t.wrong, t.leaked)
+}

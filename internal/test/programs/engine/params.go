@@ -1,0 +1,177 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"medusa/internal/cuda"
+	"medusa/internal/test/programs"
+)
+
+var (
+	tensorMapEncode = cuda.Driver("cuTensorMapEncodeTiled")
+	tensorMapMove   = cuda.Driver("cuTensorMapReplaceAddress")
+)
+
+const (
+	mapBytes   = 128
+	typeUint32 = 2 // CU_TENSOR_MAP_DATA_TYPE_UINT32
+)
+
+// tensorMap encodes a map of a plan.
+func (p *program) tensorMap(m *programs.Map) ([]byte, error) {
+	out, err := p.e.room.bytes(mapBytes)
+	if err != nil {
+		return nil, err
+	}
+	args, err := alloc[struct {
+		dim     [5]uint64
+		strides [5]uint64
+		box     [5]uint32
+		steps   [5]uint32
+	}](&p.e.room)
+	if err != nil {
+		return nil, err
+	}
+	for i := range args.dim {
+		args.dim[i], args.strides[i], args.box[i], args.steps[i] = 4, 64<<i, uint32(1+i), 1
+	}
+	args.dim[0] = programs.Words
+	over := p.addr[m.Over]
+	first := over
+	if m.Moved {
+		first = p.home
+	}
+	err = tensorMapEncode.Call(uintptr(addr(out)), typeUint32, uintptr(m.Rank), uintptr(first), uintptr(unsafe.Pointer(&args.dim)),
+		uintptr(unsafe.Pointer(&args.strides)), uintptr(unsafe.Pointer(&args.box)), uintptr(unsafe.Pointer(&args.steps)), 0,
+		uintptr(p.plan.Seed%4), uintptr(p.plan.Seed%3), uintptr(p.plan.Seed%2))
+	if err == nil && m.Moved {
+		err = tensorMapMove.Call(uintptr(addr(out)), uintptr(over))
+	}
+	return out, err
+}
+
+// buffer is a launch's parameters as the driver takes them.
+type buffer struct {
+	data    []byte
+	offsets []int
+}
+
+func (b *buffer) align(n int) {
+	for len(b.data)%n != 0 {
+		b.data = append(b.data, 0)
+	}
+}
+
+func (p *program) params(args []programs.Arg) (*buffer, error) {
+	b := &buffer{}
+	for i := range args {
+		a := &args[i]
+		switch {
+		case a.Map != 0:
+			b.align(64)
+		case a.Size == 4:
+			b.align(4)
+		default:
+			b.align(8)
+		}
+		b.offsets = append(b.offsets, len(b.data))
+		if err := p.append(b, a); err != nil {
+			return nil, err
+		}
+	}
+	room, err := p.e.room.bytes(max(len(b.data), 8))
+	if err != nil {
+		return nil, err
+	}
+	copy(room, b.data)
+	b.data = room[:len(b.data)]
+	return b, nil
+}
+
+func (p *program) append(b *buffer, a *programs.Arg) error {
+	switch {
+	case a.Pointer != nil:
+		b.data = binary.LittleEndian.AppendUint64(b.data, p.at(*a.Pointer))
+	case a.Struct != nil:
+		for i := range a.Struct {
+			if err := p.append(b, &a.Struct[i]); err != nil {
+				return err
+			}
+		}
+	case a.Map != 0:
+		m, err := p.tensorMap(&p.plan.Maps[a.Map-1])
+		if err != nil {
+			return fmt.Errorf("tensor map: %w", err)
+		}
+		b.data = append(b.data, m[:mapBytes]...)
+	case a.Padding > 0:
+		b.data = append(b.data, make([]byte, a.Padding)...)
+		if _, err := rand.Read(b.data[len(b.data)-a.Padding:]); err != nil {
+			return err
+		}
+	case a.Size == 1:
+		b.data = append(b.data, byte(a.Number))
+	case a.Size == 4:
+		b.data = binary.LittleEndian.AppendUint32(b.data, uint32(a.Number))
+	default:
+		b.data = binary.LittleEndian.AppendUint64(b.data, a.Number)
+	}
+	return nil
+}
+
+// lists returns the two forms in which parameters are handed over; one of them is 0.
+func (p *program) lists(op *programs.Op) (params, extra uint64, err error) {
+	b, err := p.params(op.Args)
+	if err != nil {
+		return 0, 0, err
+	}
+	list, err := p.e.room.bytes(8 * (len(b.offsets) + 8))
+	if err != nil {
+		return 0, 0, err
+	}
+	if op.Extra {
+		size, err := alloc[uint64](&p.e.room)
+		if err != nil {
+			return 0, 0, err
+		}
+		*size = uint64(len(b.data))
+		for i, v := range []uint64{1, addr(b.data), 2, uint64(uintptr(unsafe.Pointer(size))), 0} {
+			binary.LittleEndian.PutUint64(list[8*i:], v)
+		}
+		return 0, addr(list), nil
+	}
+	for i, o := range b.offsets {
+		binary.LittleEndian.PutUint64(list[8*i:], addr(b.data)+uint64(o))
+	}
+	return addr(list), 0, nil
+}
+
+// attribute mirrors CUlaunchAttribute.
+type attribute struct {
+	id    uint32
+	_     uint32
+	value [64]byte
+}
+
+func (p *program) attributesOf(op *programs.Op) []attribute {
+	var out []attribute
+	for _, a := range op.Attrs {
+		v := attribute{id: uint32(a.ID)}
+		for i, w := range a.Words {
+			binary.LittleEndian.PutUint32(v.value[4*i:], w)
+		}
+		if a.Base != nil { // CUaccessPolicyWindow: base, bytes, ratio 0.5, persisting, streaming
+			v.value = [64]byte{}
+			binary.LittleEndian.PutUint64(v.value[0:], p.at(*a.Base))
+			binary.LittleEndian.PutUint64(v.value[8:], uint64(a.Words[0]))
+			binary.LittleEndian.PutUint32(v.value[16:], 0x3f000000)
+			binary.LittleEndian.PutUint32(v.value[20:], 2)
+			binary.LittleEndian.PutUint32(v.value[24:], 1)
+		}
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"os"
+	"unsafe"
+
+	"medusa/internal/cuda"
+	"medusa/internal/test/programs"
+)
+
+var (
+	copyToDeviceAsync = cuda.Driver("cuMemcpyHtoDAsync_v2")
+	copyToHostAsync   = cuda.Driver("cuMemcpyDtoHAsync_v2")
+	describe          = cuda.Driver("simgpu_describe")
+)
+
+const rounds = 3
+
+// serve replays the program's graphs on changing inputs and returns the hash of all memory that the engine can see, after
+// every replay, and of what the device says that the graphs are.
+func (p *program) serve() (string, error) {
+	sum := &account{Hash: sha256.New(), verbose: p.e.verbose}
+	for gi := range p.plan.Graphs {
+		p.describe(sum, gi)
+	}
+	if err := p.describeKernels(sum); err != nil {
+		return "", err
+	}
+	for round := 1; round <= rounds; round++ {
+		for i := range p.plan.Graphs {
+			gi := i
+			if round%2 == 0 {
+				gi = len(p.plan.Graphs) - 1 - i
+			}
+			if err := p.replay(sum, gi, round); err != nil {
+				return "", fmt.Errorf("round %d graph %d: %w", round, gi, err)
+			}
+			if err := p.observe(sum); err != nil {
+				return "", fmt.Errorf("round %d graph %d: %w", round, gi, err)
+			}
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// account is the hash, and where the user wants to see where two processes part, what went into it.
+type account struct {
+	hash.Hash
+	verbose bool
+}
+
+func (a *account) part(format string, args ...any) {
+	if a.verbose {
+		fmt.Fprintf(os.Stderr, "%x after %s\n", a.Sum(nil)[:6], fmt.Sprintf(format, args...))
+	}
+}
+
+// describe adds what no output shows: edge data, node attributes. A device that does not tell adds nothing.
+func (p *program) describe(sum *account, gi int) {
+	if !describe.Present() {
+		return
+	}
+	text := make([]byte, 1<<16)
+	n, _ := describe.Invoke(uintptr(p.exec(gi)), uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
+	text = text[:min(int(n), len(text))]
+	sum.Write(text)
+	sum.part("graph %d\n%s", gi, text)
+}
+
+// describeKernels adds attributes that were set on kernels of libraries, which later launches rely on.
+func (p *program) describeKernels(sum *account) error {
+	used := map[[2]any]bool{}
+	for _, g := range p.plan.Graphs {
+		for _, o := range g.Ops {
+			used[[2]any{o.Module, o.Kernel}] = used[[2]any{o.Module, o.Kernel}] || o.Kind == programs.Kernel
+		}
+	}
+	for i := range p.modules {
+		for k := range p.plan.Modules[i].Attrs {
+			a := &p.plan.Modules[i].Attrs[k]
+			if !a.OnKernel || !used[[2]any{i, a.Kernel}] {
+				continue
+			}
+			v, err := p.kernelAttribute(i, a)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintln(sum, i, a.Kernel, a.ID, v)
+			sum.part("kernel attribute %d of %s: %d", a.ID, a.Kernel, v)
+		}
+	}
+	return nil
+}
+
+// replay launches one graph. Where it waits for an event, what it reads arrives on another stream, and where it records
+// one, its result is read behind that event on another stream: an event that is not the engine's own would show.
+func (p *program) replay(sum *account, gi, round int) error {
+	g := &p.plan.Graphs[gi]
+	launch, side := p.e.streams[0], p.e.side
+	for i := range p.plan.Buffers {
+		if b := &p.plan.Buffers[i]; b.Input && p.addr[i] != 0 {
+			if err := put(p.addr[i], words(p.plan.Seed, i, round)); err != nil {
+				return err
+			}
+		}
+	}
+	for k := range g.Ops {
+		if op := &g.Ops[k]; op.Kind == programs.Wait {
+			copy(p.e.staging, words(p.plan.Seed, op.Writes()[0], round))
+			if err := copyToDeviceAsync.Call(uintptr(p.addr[op.Writes()[0]]), uintptr(addr(p.e.staging)), 4*programs.Words, uintptr(side)); err != nil {
+				return err
+			}
+			if err := p.events[op.Event].Record(side); err != nil {
+				return err
+			}
+		}
+	}
+	if err := p.exec(gi).Launch(launch); err != nil {
+		return err
+	}
+	for k := range g.Ops {
+		if op := &g.Ops[k]; op.Kind == programs.Record && len(op.Reads()) > 0 {
+			if err := p.events[op.Event].Synchronize(); err != nil {
+				return err
+			}
+			if err := copyToHostAsync.Call(uintptr(addr(p.e.staging)), uintptr(p.addr[op.Reads()[0]]), 4*programs.Words, uintptr(side)); err != nil {
+				return err
+			}
+			if err := side.Synchronize(); err != nil {
+				return err
+			}
+			sum.Write(p.e.staging[:4*programs.Words])
+			sum.part("round %d graph %d event %d", round, gi, op.Event)
+		}
+	}
+	return launch.Synchronize()
+}
+
+// observe adds all memory of the prefix.
+func (p *program) observe(sum *account) error {
+	for i := range p.plan.Buffers {
+		b := &p.plan.Buffers[i]
+		if b.Capture || p.addr[i] == 0 || p.holdsPointers(i) {
+			continue
+		}
+		data, err := get(p.addr[i], int(b.Size))
+		if err != nil {
+			return fmt.Errorf("read buffer %d: %w", i, err)
+		}
+		sum.Write(data)
+		sum.part("buffer %d", i)
+	}
+	for i := range p.modules {
+		if p.plan.Modules[i].Late {
+			continue
+		}
+		data, err := get(p.modules[i].state, 4*programs.Words)
+		if err != nil {
+			return fmt.Errorf("read variables of module %d: %w", i, err)
+		}
+		sum.Write(data)
+		sum.part("variables of module %d", i)
+	}
+	return nil
+}
+
+// holdsPointers says that a buffer's bytes differ from process to process.
+func (p *program) holdsPointers(i int) bool {
+	for _, t := range p.plan.Tables {
+		if t.Buffer == i {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,15 @@
+# Random programs: `make programs N=10000 SEED=7`.
+N    ?= 300
+SEED ?= 1
+
+.PHONY: programs programs-engine
+programs-engine:
+	$(GO) build -o build/programs-engine ./internal/test/programs/engine
+
+programs: all programs-engine
+	$(GO) run ./internal/test/programs/run -n $(N) -seed $(SEED)
+
+# The PTX is committed; only changing a kernel needs clang.
+.PHONY: programs-ptx
+programs-ptx:
+	$(PTX_CLANG) $(PTX_FLAGS) -o internal/test/programs/engine/kernels.ptx internal/test/programs/engine/kernels.cu
