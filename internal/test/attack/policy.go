@@ -77,21 +77,21 @@ var forgeries = []forgery{
 func (f *counterfeit) stealSignature() error {
 	subject := f.hub.Manifest(f.tag, "1")
 	digest := memregistry.Digest(f.hub.Manifest("t", "1"))
-	for _, data := range f.hub.Referring("t", digest) {
-		var m map[string]any
-		if err := json.Unmarshal(data, &m); err != nil {
-			return err
-		}
-		s := m["subject"].(map[string]any)
-		s["digest"], s["size"] = memregistry.Digest(subject), len(subject)
-		stolen, err := json.Marshal(m)
-		if err != nil {
-			return err
-		}
-		f.hub.PutManifest(f.tag, "", m["mediaType"].(string), stolen)
-		return nil
+	signatures := f.hub.Referring("t", digest)
+	if len(signatures) == 0 {
+		return errors.New("the good artifact has no signature")
 	}
-	return errors.New("the good artifact has no signature")
+	var m map[string]any
+	if err := json.Unmarshal(signatures[0], &m); err != nil {
+		return err
+	}
+	s := m["subject"].(map[string]any)
+	s["digest"], s["size"] = memregistry.Digest(subject), len(subject)
+	stolen, err := json.Marshal(m)
+	if err == nil {
+		f.hub.PutManifest(f.tag, "", m["mediaType"].(string), stolen)
+	}
+	return err
 }
 
 // policy tries to get mutants used where a policy requires a key's signature (MEDUSA_TRUST), and shows that what the key has

@@ -116,12 +116,11 @@ func (a *attacker) stage(p *place, engines map[*base]*worker, i int) (string, er
 
 // worker is an engine that restores one artifact after the other.
 type worker struct {
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	out    *bufio.Reader
-	errs   bytes.Buffer
-	stderr *os.File
-	late   bool
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	out  *bufio.Reader
+	errs bytes.Buffer
+	late bool
 }
 
 // answered is what the engine says of one artifact.
