@@ -7,24 +7,15 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
-	"time"
 
 	"medusa/artifacts"
+	"medusa/internal/cuda/probe/ask"
 	"medusa/internal/cuda/probe/result"
 	"medusa/interpose"
 )
-
-// ProbeName is the probe's file name.
-const ProbeName = "medusa-probe"
 
 // Options say what to examine.
 type Options struct {
@@ -115,31 +106,13 @@ func interposerPart() Part {
 	return p
 }
 
-// probePart finds the probe beside the running executable or, with everything else that is installed, in the PATH.
 func probePart() Part {
-	p := Part{Name: "probe"}
-	exe, err := os.Executable()
-	if err == nil {
-		if path := filepath.Join(filepath.Dir(exe), ProbeName); executable(path) {
-			p.OK, p.Path = true, path
-			return p
-		}
+	path, err := ask.Find()
+	if err != nil {
+		return Part{Name: "probe", Detail: err.Error()}
 	}
-	if path, err := exec.LookPath(ProbeName); err == nil {
-		p.OK, p.Path = true, path
-		return p
-	}
-	p.Detail = fmt.Sprintf("no %s beside medusa or in PATH", ProbeName)
-	return p
+	return Part{Name: "probe", OK: true, Path: path}
 }
-
-func executable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-}
-
-// patience bounds a driver's initialisation, which takes seconds on machines with many GPUs.
-const patience = time.Minute
 
 // ask runs the probe under the interposer, as an engine would run, and without it where that fails.
 func (r *Report) ask(ctx context.Context, probe, library *Part) *result.Result {
@@ -147,7 +120,7 @@ func (r *Report) ask(ctx context.Context, probe, library *Part) *result.Result {
 		cmd, err := interpose.Command(ctx, interpose.Config{Library: library.Path, Mode: interpose.Replay}, []string{probe.Path})
 		if err == nil {
 			var out *result.Result
-			if out, err = run(ctx, cmd); err == nil {
+			if out, err = ask.Run(ctx, cmd); err == nil {
 				if !out.Interposer {
 					library.OK, library.Detail = false, "it was not loaded into a program that it was preloaded into"
 				}
@@ -156,33 +129,12 @@ func (r *Report) ask(ctx context.Context, probe, library *Part) *result.Result {
 		}
 		library.OK, library.Detail = false, fmt.Sprintf("the probe does not run under it: %v", err)
 	}
-	out, err := run(ctx, exec.CommandContext(ctx, probe.Path))
+	out, err := ask.Run(ctx, exec.CommandContext(ctx, probe.Path))
 	if err != nil {
 		probe.OK, probe.Detail = false, err.Error()
 		return nil
 	}
 	return out
-}
-
-func run(ctx context.Context, cmd *exec.Cmd) (*result.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	bounded := exec.CommandContext(ctx, cmd.Path, cmd.Args[1:]...)
-	bounded.Env = cmd.Env
-	var stdout, stderr bytes.Buffer
-	bounded.Stdout, bounded.Stderr = &stdout, &stderr
-	bounded.WaitDelay = time.Second
-	if err := bounded.Run(); err != nil {
-		if said := strings.TrimSpace(stderr.String()); said != "" {
-			err = fmt.Errorf("%w: %s", err, said)
-		}
-		return nil, fmt.Errorf("run probe: %w", err)
-	}
-	var out result.Result
-	if err := json.Unmarshal(stdout.Bytes(), &out); err != nil {
-		return nil, fmt.Errorf("read probe's answer: %w", errors.Join(err, fmt.Errorf("%.200q", stdout.String())))
-	}
-	return &out, nil
 }
 
 // Version writes a number as cuDriverGetVersion gives it: 12080 is 12.8.

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"medusa/inspect"
+	"medusa/internal/printable"
 )
 
 // WriteTable writes the report for people.
 func (r *Report) WriteTable(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) // keeps the first error until Flush
-	row := func(columns ...string) { fmt.Fprintln(t, strings.Join(columns, "\t")) }
+	t := printable.NewTable(w)
+	row := func(a, b, c string) { t.Row("%s\t%s\t%s", a, b, c) }
 	row("PART", "STATE", "DETAIL")
 	for _, p := range r.Parts {
 		state := "ok"

@@ -2,11 +2,11 @@ package doctor
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/cuda/probe/ask"
 	"medusa/internal/cuda/probe/result"
 )
 
@@ -90,17 +90,10 @@ func uses(s *graphir.Spec, feature string) bool {
 	return false
 }
 
-// factors are what restore would say of device 0 (package restore, deviceFactors); nil without one.
+// factors are what restore would say of device 0; nil without one.
 func (r *Report) factors() artifacts.Identity {
 	if r.GPU == nil || len(r.GPU.Devices) == 0 {
 		return nil
 	}
-	d := r.GPU.Devices[0]
-	return artifacts.Identity{
-		{Key: artifacts.KeyGPUName, Value: d.Name},
-		{Key: artifacts.KeyComputeCapability, Value: d.ComputeCapability},
-		{Key: artifacts.KeySMCount, Value: strconv.Itoa(d.SMCount)},
-		{Key: artifacts.KeyGPUMemory, Value: strconv.FormatUint(d.Memory, 10)},
-		{Key: artifacts.KeyDriverVersion, Value: strconv.Itoa(r.GPU.Driver)},
-	}
+	return ask.Factors(r.GPU.Driver, r.GPU.Devices[0])
 }

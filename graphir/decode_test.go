@@ -272,10 +272,10 @@ func TestDecodedPartsShareNothing(t *testing.T) {
 func TestEqualContentsShareTheirBytes(t *testing.T) {
 	want := handmade()
 	data := make([]byte, 1<<20)
-	want.Allocations[0].Size = 64 << 20
+	want.Allocations[3].Size = 64 << 20
 	want.Contents = nil
 	for i := range uint64(64) {
-		want.Contents = append(want.Contents, graphir.Content{Offset: i << 20, Data: data})
+		want.Contents = append(want.Contents, graphir.Content{Alloc: 3, Offset: i << 20, Data: data})
 	}
 	got := reread(t, want)
 	for i, c := range got.Contents {

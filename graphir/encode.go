@@ -194,7 +194,7 @@ func (e *encoder) contents(contents []Content) {
 			pb.FixupGap = append(pb.FixupGap, uint64(f.Offset)-end)
 			pb.FixupAlloc = append(pb.FixupAlloc, f.Pointer.Alloc)
 			pb.FixupOffset = append(pb.FixupOffset, f.Pointer.Offset)
-			end = uint64(f.Offset + f.Size())
+			end = uint64(f.Offset) + uint64(f.Size())
 		}
 		pb.FixupSpace, pb.FixupMap = fixupKinds(c.Fixups)
 		end = 0

@@ -89,14 +89,17 @@ func (v *validator) exact() {
 	if len(v.spec.Images) == 0 {
 		return
 	}
-	wanted := make(map[[32]byte]bool)
+	wanted := make(map[[32]byte]*Module)
 	for i := range v.spec.Modules {
-		wanted[v.spec.Modules[i].ImageSHA256] = true
+		wanted[v.spec.Modules[i].ImageSHA256] = &v.spec.Modules[i]
 	}
 	for i, image := range v.spec.Images {
 		sum := sha256.Sum256(image.Data)
-		if !wanted[sum] {
+		switch m := wanted[sum]; {
+		case m == nil:
 			v.bad(fmt.Sprintf("images[%d]", i), "no module has it, or two images are equal")
+		case m.ImageSize != uint64(len(image.Data)):
+			v.bad(fmt.Sprintf("images[%d]", i), "%d bytes, the module's image has %d", len(image.Data), m.ImageSize)
 		}
 		delete(wanted, sum)
 	}

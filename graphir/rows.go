@@ -104,6 +104,7 @@ type room struct {
 	usedNarrow, usedWide int
 	bodies               *bodies
 	referred             []bool
+	chains               Chains
 }
 
 // NewCursor returns a cursor for one goroutine.
@@ -132,7 +133,7 @@ func (c *Cursor) load(i int) error {
 		if err != nil {
 			return err
 		}
-		c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred()}
+		c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred(), chains: c.spec.Chains()}
 	}
 	if g := sort.Search(len(r.groups), func(g int) bool { return r.groups[g].first > i }) - 1; g != c.group {
 		if err := c.open(g); err != nil {
@@ -228,7 +229,7 @@ func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 
 // check holds the graph against the tables.
 func (c *Cursor) check(i int) error {
-	v := &validator{spec: c.spec}
+	v := &validator{spec: c.spec, chains: c.chains}
 	v.graph(&c.graph, func() string { return fmt.Sprintf("graphs[%d]", i) }, uint32(len(c.spec.Children)))
 	if v.total > 0 {
 		return &FormatError{"spec", -1, &ValidationError{Problems: v.problems, Total: v.total}}

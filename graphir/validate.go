@@ -27,6 +27,7 @@ func (s *Spec) validate() error {
 	v := &validator{spec: s, chains: s.Chains()}
 	v.allocations()
 	v.behind()
+	v.sizes()
 	v.sequence()
 	v.modules()
 	v.kernels()

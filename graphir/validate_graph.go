@@ -33,13 +33,9 @@ func (v *validator) node(n *Node, path func() string, children uint32) {
 	case n.Type == NodeKernel && n.Kernel != nil && set == 1:
 		v.kernelNode(n.Kernel, path)
 	case n.Type == NodeMemset && n.Memset != nil && set == 1:
-		v.pointer(n.Memset.Dst, 0, func() string { return path() + ".dst" })
-		if e := n.Memset.ElemSize; e != 1 && e != 2 && e != 4 {
-			v.bad(path()+".elem_size", "%d is not 1, 2 or 4", e)
-		}
+		v.memset(n.Memset, path)
 	case n.Type == NodeMemcpy && n.Memcpy != nil && set == 1:
-		v.pointer(n.Memcpy.Src.Pointer, 0, func() string { return path() + ".src" })
-		v.pointer(n.Memcpy.Dst.Pointer, 0, func() string { return path() + ".dst" })
+		v.memcpy(n.Memcpy, path)
 	case n.Type == NodeEmpty && set == 0:
 	case n.Type == NodeChild && set == 0:
 		if n.Target >= children {
@@ -132,11 +128,11 @@ func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
 	for i := range fixups {
 		f := &fixups[i]
 		from := uint64(f.Offset)
-		plain := f.TensorMap == 0 && from >= end && from+8 <= uint64(len(data)) && binary.LittleEndian.Uint64(data[from:]) == 0
+		plain := f.TensorMap == 0 && from >= end && len(data) >= 8 && from <= uint64(len(data)-8) && binary.LittleEndian.Uint64(data[from:]) == 0
 		if !plain || !v.inside(f.Pointer, 0) { // hardly any
 			v.fixup(f, end, data, func() string { return fmt.Sprintf("%s.fixups[%d]", path(), i) })
 		}
-		end = max(end, from+uint64(f.Size()))
+		end = max(end, min(from, uint64(len(data)))+uint64(f.Size()))
 	}
 }
 
@@ -148,7 +144,7 @@ func (v *validator) fixup(f *Fixup, end uint64, data []byte, at func() string) {
 		v.bad(at(), "tensor map %d of %d", f.TensorMap-1, len(v.spec.TensorMaps))
 	case offset < end:
 		v.bad(at(), "offset %d overlaps the one before, which ends at %d", offset, end)
-	case offset+size > uint64(len(data)):
+	case offset > uint64(len(data)) || size > uint64(len(data))-offset:
 		v.bad(at(), "bytes %d to %d of %d", offset, offset+size, len(data))
 	case !allZero(data[offset : offset+size]):
 		v.bad(at(), "the bytes that it stands for are not zero")
@@ -197,7 +193,7 @@ func (v *validator) contents() {
 	for i := range v.spec.Contents {
 		c := &v.spec.Contents[i]
 		path := func() string { return fmt.Sprintf("contents[%d]", i) }
-		v.pointer(Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space}, uint64(len(c.Data)), path)
+		v.place(c, path)
 		v.fixups(c.Fixups, c.Data, path)
 		end := uint64(0)
 		for k, r := range c.Unstable {
@@ -213,6 +209,23 @@ func (v *validator) contents() {
 		}
 	}
 	v.contentsApart()
+}
+
+// place checks that a content lies inside of one object that a restored process may write to: memory of the restorer's own, or
+// a variable, which can be put back. What the engine allocated, the engine fills.
+func (v *validator) place(c *Content, path func() string) {
+	entries := v.spec.spaceSize(c.Space)
+	if int64(c.Alloc) >= int64(entries) {
+		v.bad(path(), "%s %d of %d", c.Space, c.Alloc, entries)
+		return
+	}
+	if c.Space == SpaceTensor || c.Space == SpaceAlloc && v.spec.Allocations[c.Alloc].Owner == OwnerEngine {
+		v.bad(path(), "%s %d is the engine's to fill", c.Space, c.Alloc)
+	}
+	size := uint64(len(c.Data))
+	if whole := v.spec.ObjectSize(v.spec.Object(c.Space, c.Alloc)); c.Offset > whole || size > whole-c.Offset {
+		v.bad(path(), "bytes %d+%d of %s %d, which has %d", c.Offset, size, c.Space, c.Alloc, whole)
+	}
 }
 
 // contentsApart: where two saved pieces overlapped, the order of filling would decide what a buffer holds.

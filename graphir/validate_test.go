@@ -1,6 +1,7 @@
 package graphir_test
 
 import (
+	"crypto/sha256"
 	"errors"
 	"slices"
 	"testing"
@@ -97,6 +98,120 @@ func TestValidateCollectsAll(t *testing.T) {
 	var got *graphir.ValidationError
 	if !errors.As(s.Validate(), &got) || got.Total != 3 || len(got.Problems) != 3 {
 		t.Errorf("got %v", s.Validate())
+	}
+}
+
+// huge is a size that no file backs, and whose sum with anything has more than 64 bits or a sign.
+const huge = 1<<63 - 1
+
+// Every size and every extent is held against the object that it is about, whatever it adds up to.
+func TestValidateExtents(t *testing.T) {
+	fill := func(s *graphir.Spec) *graphir.MemsetNode { return s.Graphs[0].Nodes[2].Memset } // of alloc 3, which has 512 bytes
+	move := func(s *graphir.Spec) *graphir.MemcpyNode { return s.Graphs[0].Nodes[3].Memcpy } // to alloc 2, which has 2 MiB
+	last := func(s *graphir.Spec) []graphir.Node { return s.Graphs[2].Nodes }                // of version 2
+	host := func(s *graphir.Spec) *graphir.MemcpyNode { return last(s)[4].Memcpy }           // from host 0, which has 24 bytes
+	chain := func(s *graphir.Spec, sizes ...uint64) {                                        // mappings, each behind the one before
+		for i, size := range sizes {
+			a := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerGraph, Size: size, Live: true}
+			if i > 0 {
+				a.Behind = uint32(len(s.Allocations))
+			}
+			s.Sequence = append(s.Sequence, graphir.Step{Alloc: uint32(len(s.Allocations))})
+			s.Allocations = append(s.Allocations, a)
+		}
+	}
+	for _, test := range []struct {
+		want  string
+		spoil func(s *graphir.Spec)
+	}{
+		{"allocations[3].size: 9223372036854775807 bytes (at most 144115188075855872)", func(s *graphir.Spec) { s.Allocations[3].Size = huge }},
+		{"allocations[4].size: 144115188075855873 bytes (at most 144115188075855872)", func(s *graphir.Spec) { chain(s, 1<<57, 1) }},
+		{"globals[0].size: 9223372036854775807 bytes (at most 144115188075855872)", func(s *graphir.Spec) { s.Globals[0].Size = huge }},
+		{"host_buffers[0].size: 9223372036854775807 bytes, of which contents hold 24", func(s *graphir.Spec) { s.HostBuffers[0].Size = huge }},
+		{"host_buffers[0].size: 18446744073709551615 bytes, of which contents hold 24", func(s *graphir.Spec) { s.HostBuffers[0].Size = 1<<64 - 1 }},
+		{"host_buffers[0].size: 25 bytes, of which contents hold 24", func(s *graphir.Spec) { s.HostBuffers[0].Size++ }},
+		{"host_buffers[0].size: host buffers of more than 1073741824 bytes together", func(s *graphir.Spec) { s.Contents, s.HostBuffers[0].Size = nil, huge }},
+		{"host_buffers[0].size: 24 bytes, of which contents hold 0", func(s *graphir.Spec) { s.Contents = slices.Delete(s.Contents, 2, 3) }},
+		{"host_buffers[16].size: host buffers of more than 1073741824 bytes together", func(s *graphir.Spec) {
+			data := make([]byte, 1<<26) // one blob of the file, named again and again
+			for range 16 {
+				s.Contents = append(s.Contents, graphir.Content{Space: graphir.SpaceHost, Alloc: uint32(len(s.HostBuffers)), Data: data})
+				s.HostBuffers = append(s.HostBuffers, graphir.HostBuffer{Size: 1 << 26})
+			}
+		}},
+
+		{"graphs[0].nodes[2].dst: bytes 16+4096 of alloc 3, which has 512", func(s *graphir.Spec) {
+			*fill(s) = graphir.MemsetNode{Dst: fill(s).Dst, ElemSize: 1, Width: 4096, Height: 1}
+		}},
+		{"graphs[0].nodes[2].dst: bytes 16+497 of alloc 3, which has 512", func(s *graphir.Spec) {
+			*fill(s) = graphir.MemsetNode{Dst: fill(s).Dst, ElemSize: 1, Width: 497, Height: 1}
+		}},
+		{"graphs[0].nodes[2].dst: bytes 16+544 of alloc 3, which has 512", func(s *graphir.Spec) { fill(s).Height = 9 }},
+		{"graphs[0].nodes[2].dst: 2 rows of 8 elements of 4 bytes at a pitch of 31 overlap, or span more than 64 bits", func(s *graphir.Spec) { fill(s).Pitch = 31 }},
+		{"graphs[0].nodes[2].dst: 2 rows of 8 elements of 4 bytes at a pitch of 18446744073709551615 overlap, or span more than 64 bits",
+			func(s *graphir.Spec) { fill(s).Pitch = 1<<64 - 1 }},
+		{"graphs[0].nodes[2].dst: 1 rows of 4611686018427387905 elements of 4 bytes at a pitch of 64 overlap, or span more than 64 bits",
+			func(s *graphir.Spec) { fill(s).Width, fill(s).Height = 1<<62+1, 1 }},
+
+		{"graphs[2].nodes[4].src: bytes 0+4096 of host 0, which has 24", func(s *graphir.Spec) { host(s).Width = 4096 }},
+		{"graphs[2].nodes[4].dst: bytes 0+4096 of global 1, which has 256", func(s *graphir.Spec) { host(s).Width = 4096 }},
+		{"graphs[2].nodes[4].src: bytes 0+25 of host 0, which has 24", func(s *graphir.Spec) { host(s).Src.X = 1 }},
+		{"graphs[2].nodes[4].src: bytes 1+24 of host 0, which has 24", func(s *graphir.Spec) { host(s).Src.Pointer.Offset = 1 }},
+		{"graphs[2].nodes[4].src: bytes 0+48 of host 0, which has 24", func(s *graphir.Spec) { host(s).Src.Y, host(s).Src.Pitch = 1, 24 }},
+		{"graphs[2].nodes[4].src: 24x1x1 bytes from (0, 1, 0) at a pitch of 0 and a height of 0 overlap, or span more than 64 bits",
+			func(s *graphir.Spec) { host(s).Src.Y = 1 }},
+		{"graphs[2].nodes[4].src: 24x1x1 bytes from (18446744073709551615, 0, 0) at a pitch of 0 and a height of 0 overlap, or span more than 64 bits",
+			func(s *graphir.Spec) { host(s).Src.X = 1<<64 - 1 }},
+		{"graphs[0].nodes[3].dst: bytes 0+2097252 of alloc 2, which has 2097152", func(s *graphir.Spec) { move(s).Dst.Y, move(s).Dst.Pitch = 1, 1<<20 }},
+		{"graphs[0].nodes[3].src: 100x2x1 bytes from (1, 2, 3) at a pitch of 256 and a height of 3 overlap, or span more than 64 bits",
+			func(s *graphir.Spec) { move(s).Src.Height = 3 }},
+		{"graphs[0].nodes[3].src: 100x2x9223372036854775807 bytes from (1, 2, 3) at a pitch of 256 and a height of 4 overlap, or span more than 64 bits",
+			func(s *graphir.Spec) { move(s).Depth = huge }},
+		{"graphs[0].nodes[3].src: 100x9223372036854775807x1 bytes from (1, 2, 0) at a pitch of 256 and a height of 4 overlap, or span more than 64 bits",
+			func(s *graphir.Spec) { move(s).Height, move(s).Src.Z = huge, 0 }},
+
+		{"contents[0]: alloc 2 is the engine's to fill", func(s *graphir.Spec) { s.Contents[0].Alloc = 2 }},
+		{"contents[0]: tensor 0 is the engine's to fill", func(s *graphir.Spec) {
+			s.Allocations[2].Divided = true
+			s.Contents[0].Space, s.Contents[0].Alloc = graphir.SpaceTensor, 0
+		}},
+		{"contents[0]: bytes 18446744073709551615+16 of alloc 3, which has 512", func(s *graphir.Spec) { s.Contents[0].Offset = 1<<64 - 1 }},
+		{"contents[4]: bytes 512+16 of alloc 4, which has 512", func(s *graphir.Spec) { // in the mapping behind it
+			chain(s, 512, 512)
+			s.Contents = append(s.Contents, graphir.Content{Alloc: 4, Offset: 512, Data: make([]byte, 16)})
+		}},
+		{"tensors[0].at: bytes 64+18446744073709551615 of alloc 2, which has 2097152", func(s *graphir.Spec) { s.Tensors[0].Size = 1<<64 - 1 }},
+		{"tensors[0].at: bytes 18446744073709551615+8 of alloc 2, which has 2097152", func(s *graphir.Spec) { s.Tensors[0].At.Offset = 1<<64 - 1 }},
+		{"images[0]: 3 bytes, the module's image has 12345", func(s *graphir.Spec) {
+			s.Images = []graphir.Image{{Data: []byte("abc")}}
+			s.Modules[0].ImageSHA256 = sha256.Sum256([]byte("abc"))
+		}},
+	} {
+		s := second()
+		test.spoil(s)
+		var got *graphir.ValidationError
+		if err := s.Validate(); !errors.As(err, &got) || !slices.Contains(got.Problems, test.want) {
+			t.Errorf("want %q, got %v", test.want, err)
+		}
+	}
+	for name, change := range map[string]func(s *graphir.Spec){
+		"as it is": func(*graphir.Spec) {},
+		"a fill to the end": func(s *graphir.Spec) {
+			*fill(s) = graphir.MemsetNode{Dst: fill(s).Dst, ElemSize: 4, Width: 124, Height: 1}
+		},
+		"a fill of nothing": func(s *graphir.Spec) { fill(s).Width, fill(s).Height = huge, 0 },
+		"a copy to the end": func(s *graphir.Spec) { move(s).Dst.Pointer.Offset = 2<<20 - 228 },
+		"a copy of nothing": func(s *graphir.Spec) { move(s).Width, move(s).Depth = huge, 0 },
+		"a fill of two mappings": func(s *graphir.Spec) {
+			chain(s, 512, 512)
+			*fill(s) = graphir.MemsetNode{Dst: graphir.Pointer{Alloc: 4, Offset: 24}, ElemSize: 1, Width: 1000, Height: 1}
+		},
+	} {
+		s := second()
+		change(s)
+		if err := s.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"medusa/graphir"
+	"medusa/internal/printable"
 )
 
 // Allocation is one entry of the allocation sequence. Sizes are in bytes.
@@ -72,14 +73,14 @@ func eachPointer(n *graphir.Node, visit func(graphir.Pointer)) {
 
 // WriteTable writes one line an allocation.
 func (as Allocations) WriteTable(w io.Writer) error {
-	t := newTable(w)
-	t.row("ALLOC\tKIND\tOWNER\tBYTES\tAT READY\tSAVED\tPOINTERS\tUSE\tTENSORS")
+	t := printable.NewTable(w)
+	t.Row("ALLOC\tKIND\tOWNER\tBYTES\tAT READY\tSAVED\tPOINTERS\tUSE\tTENSORS")
 	for _, a := range as {
 		state := "live"
 		if !a.Live {
 			state = "freed"
 		}
-		t.row("%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%s", a.Index, a.Kind, a.Owner, a.Size, state, a.Saved, a.Pointers, a.Use, some(a.Tensors, 3))
+		t.Row("%d\t%s\t%s\t%d\t%s\t%d\t%d\t%s\t%s", a.Index, a.Kind, a.Owner, a.Size, state, a.Saved, a.Pointers, a.Use, some(a.Tensors, 3))
 	}
 	return t.Flush()
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"medusa/internal/printable"
 )
 
 // most is how many entries of a kind the table shows; JSON has them all.
@@ -14,15 +16,15 @@ const most = 12
 // WriteTable writes the differences of two artifacts of these names, or that there are none.
 func (d *Diff) WriteTable(w io.Writer, a, b string) error {
 	if d.Empty() {
-		_, err := fmt.Fprintf(w, "%s and %s do not differ\n", a, b)
+		_, err := printable.Fprintf(w, "%s and %s do not differ\n", a, b)
 		return err
 	}
-	t := &sides{table: newTable(w)}
-	t.row("WHAT\tA: %s\tB: %s", a, b)
+	t := &sides{Table: printable.NewTable(w)}
+	t.Row("WHAT\tA: %s\tB: %s", a, b)
 	d.rows(t)
 	for i, p := range d.Peers {
 		if !p.Empty() {
-			t.row("rank %d\t\t", i+1)
+			t.Row("rank %d\t\t", i+1)
 			p.rows(t)
 		}
 	}
@@ -57,16 +59,16 @@ const widest = 64
 // sides is a table of values of A and B. Long ones, such as an engine's arguments, follow it one below the other, where the
 // eye finds what differs.
 type sides struct {
-	table
+	printable.Table
 	long strings.Builder
 }
 
 func (s *sides) add(what, a, b string) {
 	if max(utf8.RuneCountInString(a), utf8.RuneCountInString(b)) > widest {
-		fmt.Fprintf(&s.long, "%s\n  A  %s\n  B  %s\n", what, a, b)
+		printable.Fprintf(&s.long, "%s\n  A  %s\n  B  %s\n", what, a, b)
 		return
 	}
-	s.row("%s\t%s\t%s", what, a, b)
+	s.Row("%s\t%s\t%s", what, a, b)
 }
 
 func (d *TableDiff) rows(t *sides, what string) {
@@ -76,7 +78,7 @@ func (d *TableDiff) rows(t *sides, what string) {
 	only(t, what, d.OnlyA, d.OnlyB)
 	for i, v := range d.Changed {
 		if i == most {
-			t.row("%s... and %d more\t\t", what, len(d.Changed)-most)
+			t.Row("%s... and %d more\t\t", what, len(d.Changed)-most)
 			break
 		}
 		t.add(what+v.Name, v.A, v.B)
@@ -90,7 +92,7 @@ func only(t *sides, what string, a, b []string) {
 	}{{a, "present", "absent"}, {b, "absent", "present"}} {
 		for i, name := range side.names {
 			if i == most {
-				t.row("%s... and %d more\t%s\t%s", what, len(side.names)-most, side.a, side.b)
+				t.Row("%s... and %d more\t%s\t%s", what, len(side.names)-most, side.a, side.b)
 				break
 			}
 			t.add(what+name, side.a, side.b)
@@ -102,7 +104,7 @@ func (d *GraphsDiff) rows(t *sides) {
 	only(t, "graph ", d.OnlyA, d.OnlyB)
 	for i, g := range d.Changed {
 		if i == most {
-			t.row("graph ... and %d more\t\t", len(d.Changed)-most)
+			t.Row("graph ... and %d more\t\t", len(d.Changed)-most)
 			break
 		}
 		for _, v := range g.Values {
@@ -111,7 +113,7 @@ func (d *GraphsDiff) rows(t *sides) {
 		shown := 0
 		for _, n := range g.Nodes {
 			if shown == most/3 {
-				t.row("graph %s: ... and %d more nodes\t\t", g.Label, len(g.Nodes)-shown)
+				t.Row("graph %s: ... and %d more nodes\t\t", g.Label, len(g.Nodes)-shown)
 				break
 			}
 			for _, v := range n.Values {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"medusa/graphir"
+	"medusa/internal/printable"
 )
 
 // Graph is one captured graph, or one that a child graph node embeds.
@@ -173,22 +174,22 @@ func describeArgument(a *graphir.Argument) Argument {
 
 // WriteTable lists the nodes, one a line.
 func (g *Graph) WriteTable(w io.Writer) error {
-	t := newTable(w)
-	t.row("graph %d\t%s, batch %d, %d nodes, %d edges", g.Index, g.Label, g.Batch, len(g.Nodes), len(g.Edges))
+	t := printable.NewTable(w)
+	t.Row("graph %d\t%s, batch %d, %d nodes, %d edges", g.Index, g.Label, g.Batch, len(g.Nodes), len(g.Edges))
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	t = newTable(w)
-	t.row("NODE\tAFTER\tWHAT\tGRID\tBLOCK\tSHARED\tPARAMETERS")
+	t = printable.NewTable(w)
+	t.Row("NODE\tAFTER\tWHAT\tGRID\tBLOCK\tSHARED\tPARAMETERS")
 	g.rows(t, "")
 	return t.Flush()
 }
 
-func (g *Graph) rows(t table, indent string) {
+func (g *Graph) rows(t printable.Table, indent string) {
 	child := 0
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
-		t.row("%s%d\t%s\t%s\t%s\t%s\t%s\t%s", indent, n.Index, after(n.After), n.what(), dims(n.Grid), dims(n.Block), shared(n), n.parameters())
+		t.Row("%s%d\t%s\t%s\t%s\t%s\t%s\t%s", indent, n.Index, after(n.After), n.what(), dims(n.Grid), dims(n.Block), shared(n), n.parameters())
 		if n.Type == graphir.NodeChild.String() {
 			g.Children[child].rows(t, indent+strconv.Itoa(n.Index)+".")
 			child++

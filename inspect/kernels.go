@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"medusa/graphir"
+	"medusa/internal/printable"
 )
 
 // Kernel is one entry of the kernel-name table and how often it is used.
@@ -73,8 +74,8 @@ func walk(s *graphir.Spec, g *graphir.Graph, visit func(*graphir.Node)) {
 
 // WriteTable writes one line a kernel.
 func (ks Kernels) WriteTable(w io.Writer) error {
-	t := newTable(w)
-	t.row("KERNEL\tNODES\tGRAPHS\tPARAMETERS\tMODULE\tNAME")
+	t := printable.NewTable(w)
+	t.Row("KERNEL\tNODES\tGRAPHS\tPARAMETERS\tMODULE\tNAME")
 	for _, k := range ks {
 		module := fmt.Sprintf("%d %s", k.Module, k.Kind)
 		if k.DSO != "" {
@@ -83,7 +84,7 @@ func (ks Kernels) WriteTable(w io.Writer) error {
 		if k.Triggered {
 			module += " (triggered)"
 		}
-		t.row("%d\t%d\t%d\t%d (%d bytes)\t%s\t%s", k.Index, k.Nodes, k.Graphs, k.Parameters, k.ParamBytes, module, k.Name)
+		t.Row("%d\t%d\t%d\t%d (%d bytes)\t%s\t%s", k.Index, k.Nodes, k.Graphs, k.Parameters, k.ParamBytes, module, k.Name)
 	}
 	return t.Flush()
 }

@@ -6,6 +6,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/printable"
 )
 
 // Sizes says where an artifact's bytes go.
@@ -75,22 +76,22 @@ func sizeOf(s *graphir.Spec, g *graphir.Graph) GraphSize {
 
 // WriteTable writes the sections, then the graphs.
 func (s *Sizes) WriteTable(w io.Writer) error {
-	t := newTable(w)
-	t.row("SECTION\tCOUNT\tSTORED\tBEFORE COMPRESSION")
+	t := printable.NewTable(w)
+	t.Row("SECTION\tCOUNT\tSTORED\tBEFORE COMPRESSION")
 	for _, x := range s.Sections {
-		t.row("%s\t%d\t%d\t%d", x.Kind, x.Count, x.Stored, x.Size)
+		t.Row("%s\t%d\t%d\t%d", x.Kind, x.Count, x.Stored, x.Size)
 	}
-	t.row("file\t\t%d\t", s.File)
+	t.Row("file\t\t%d\t", s.File)
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	t = newTable(w)
-	t.row("GRAPH\tBATCH\tNODES\tEDGES\tKERNELS\tPOINTERS\tPARAMETER BYTES")
+	t = printable.NewTable(w)
+	t.Row("GRAPH\tBATCH\tNODES\tEDGES\tKERNELS\tPOINTERS\tPARAMETER BYTES")
 	for _, g := range s.Graphs {
-		t.row("%s\t%d\t%d\t%d\t%d\t%d\t%d", g.Label, g.Batch, g.Nodes, g.Edges, g.Kernels, g.Pointers, g.ParamBytes)
+		t.Row("%s\t%d\t%d\t%d\t%d\t%d\t%d", g.Label, g.Batch, g.Nodes, g.Edges, g.Kernels, g.Pointers, g.ParamBytes)
 	}
 	return t.Flush()
 }

@@ -8,6 +8,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/printable"
 )
 
 // Summary is an artifact's overview.
@@ -90,40 +91,40 @@ func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 
 // WriteTable writes the overview for people.
 func (s *Summary) WriteTable(w io.Writer) error {
-	t := newTable(w)
-	t.row("artifact\t%s", s.File)
+	t := printable.NewTable(w)
+	t.Row("artifact\t%s", s.File)
 	for _, f := range s.factors {
-		t.row("  %s\t%s", f.Key, f.Value)
+		t.Row("  %s\t%s", f.Key, f.Value)
 	}
-	t.row("identity\t%s", s.Digest)
+	t.Row("identity\t%s", s.Digest)
 	if s.Ranks > 1 {
-		t.row("ranks\t%d, of which this is %s", s.Ranks, s.Identity[artifacts.KeyRankIndex])
+		t.Row("ranks\t%d, of which this is %s", s.Ranks, s.Identity[artifacts.KeyRankIndex])
 	}
-	t.row("graphs\t%d with %d nodes, %d pointers", s.Graphs, s.Nodes, s.Pointers)
-	t.row("kernels\t%d in %d modules", s.Kernels, s.Modules)
-	t.row("allocations\t%d, of which %d saved ranges hold %s", s.Allocations, s.Contents, Bytes(uint64(s.ContentBytes)))
+	t.Row("graphs\t%d with %d nodes, %d pointers", s.Graphs, s.Nodes, s.Pointers)
+	t.Row("kernels\t%d in %d modules", s.Kernels, s.Modules)
+	t.Row("allocations\t%d, of which %d saved ranges hold %s", s.Allocations, s.Contents, Bytes(uint64(s.ContentBytes)))
 	if s.Region != 0 {
-		t.row("addresses\t%d allocations, region at %#x", s.Placed, s.Region)
+		t.Row("addresses\t%d allocations, region at %#x", s.Placed, s.Region)
 	}
 	if s.Images > 0 {
-		t.row("images\t%d embedded", s.Images)
+		t.Row("images\t%d embedded", s.Images)
 	}
-	t.row("KV cache\t%s (%d bytes)", Bytes(s.KVBytes), s.KVBytes)
+	t.Row("KV cache\t%s (%d bytes)", Bytes(s.KVBytes), s.KVBytes)
 	for _, l := range s.Layers {
-		t.row("layer %s\t%d entries, %s, goes to %s", l.Name, l.Files, Bytes(l.Size), l.Path)
+		t.Row("layer %s\t%d entries, %s, goes to %s", l.Name, l.Files, Bytes(l.Size), l.Path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Notes)) {
-		t.row("note %s\t%s", name, Bytes(uint64(s.Notes[name])))
+		t.Row("note %s\t%s", name, Bytes(uint64(s.Notes[name])))
 	}
 	for _, tr := range s.Triggers {
-		t.row("trigger\tfirst layer at batch %d (%d launches)", tr.Batch, tr.Launches)
+		t.Row("trigger\tfirst layer at batch %d (%d launches)", tr.Batch, tr.Launches)
 	}
 	for _, st := range s.Stages {
-		t.row("stages, %s\ton %s, %s", st.Mode, st.Device, st.Date)
+		t.Row("stages, %s\ton %s, %s", st.Mode, st.Device, st.Date)
 		for _, x := range st.Stages {
-			t.row("  %s\t%.3f s", x.Name, x.Seconds)
+			t.Row("  %s\t%.3f s", x.Name, x.Seconds)
 		}
 	}
-	t.row("verified\t%d graphs on %s, driver %s", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
+	t.Row("verified\t%d graphs on %s, driver %s", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
 	return t.Flush()
 }

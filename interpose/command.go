@@ -47,7 +47,7 @@ type Region struct{ Base, Size uint64 }
 // number nor a common float: beside half of an old address, four bytes of either would look like an address.
 var DefaultRegion = Region{Base: 0x1200_6000_0000, Size: 4 << 40}
 
-// Command returns the command that runs argv with the current environment, ExtraEnv and the interposer. The interposer
+// Command returns the command that runs argv with the inherited environment, ExtraEnv and the interposer. The interposer
 // comes first in LD_PRELOAD; what the environment preloads already stays behind it. Where the interposer has a folder
 // "python" beside it, that is put in front of PYTHONPATH: the plug-in for engines in Python.
 func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
@@ -72,7 +72,7 @@ func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("interpose command %q: %w", argv[0], err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = c.environ(append(os.Environ(), c.ExtraEnv...), library)
+	cmd.Env = c.environ(append(Inherited(), c.ExtraEnv...), library)
 	return cmd, nil
 }
 
@@ -95,20 +95,15 @@ func (c Config) check() error {
 	return fmt.Errorf("unknown mode %q", c.Mode)
 }
 
-// environ returns base without any setting of the interposer's variables, and with this configuration's.
+// environ returns base with this configuration's settings of the interposer's variables.
 func (c Config) environ(base []string, library string) []string {
 	var env []string
 	preload := []string{library}
 	for _, kv := range WithPlugin(base, library) {
-		name, value, _ := strings.Cut(kv, "=")
-		switch name {
-		case "MEDUSA_MODE", "MEDUSA_TRACE", "MEDUSA_GAP_SEED", "MEDUSA_AT_READY", "MEDUSA_AT_IDENTITY", "MEDUSA_EXACT":
-		case "LD_PRELOAD":
-			if value != "" {
-				preload = append(preload[:1], value)
-			}
-		default:
+		if value, is := strings.CutPrefix(kv, "LD_PRELOAD="); !is {
 			env = append(env, kv)
+		} else if value != "" {
+			preload = append(preload[:1], value)
 		}
 	}
 	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), "MEDUSA_MODE="+string(c.Mode))

@@ -1,9 +1,12 @@
 package materialize
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"sort"
 
 	"medusa/graphir"
 	"medusa/interpose/trace"
@@ -23,14 +26,17 @@ type block struct {
 }
 
 // blockMap returns the blocks inside allocations at a moment, by (allocation, offset).
-func (r *Recording) blockMap(moment uint64) []block {
+func (r *Recording) blockMap(moment uint64) ([]block, error) {
 	last := map[uint64]*trace.Block{}
 	for _, b := range r.blocks {
 		if b.Header().Order < moment {
 			last[b.Addr] = b
 		}
 	}
-	live := r.liveAt(moment)
+	live, err := r.liveAt(moment)
+	if err != nil {
+		return nil, err
+	}
 	var m []block
 	for _, b := range last {
 		if a := live.holding(b.Addr); a != nil && a.space == graphir.SpaceAlloc {
@@ -38,7 +44,7 @@ func (r *Recording) blockMap(moment uint64) []block {
 		}
 	}
 	slices.SortFunc(m, func(x, y block) int { return cmp.Compare(x.addr, y.addr) })
-	return m
+	return m, nil
 }
 
 // tensorRange is a named tensor that lies in a divided allocation.
@@ -48,14 +54,18 @@ type tensorRange struct {
 }
 
 // nameTensors makes the run resolve addresses inside of named tensors by name, where they lie in divided allocations.
-func (r *Recording) nameTensors(divided map[uint32]bool) {
-	live := r.liveAt(r.readyOrder)
+func (r *Recording) nameTensors(divided map[uint32]bool) error {
+	live, err := r.liveAt(r.readyOrder)
+	if err != nil {
+		return err
+	}
 	for i, t := range r.lastTensors() {
 		if a := live.holding(t.Addr); a != nil && a.space == graphir.SpaceAlloc && divided[a.id] {
 			r.named = append(r.named, tensorRange{t.Addr, t.Size, uint32(i)})
 		}
 	}
 	slices.SortStableFunc(r.named, func(x, y tensorRange) int { return cmp.Compare(x.addr, y.addr) })
+	return nil
 }
 
 // lastTensors returns the named tensors in the order in which their names first appeared. A name that was marked twice
@@ -76,52 +86,97 @@ func (r *Recording) lastTensors() []*trace.Tensor {
 
 // blocks is what both runs say about a framework's allocator.
 type blocks struct {
-	a, b  blockMaps
-	equal bool // when the capture phase began
-	spec  *graphir.Spec
+	a, b   blockMaps
+	equal  bool   // when the capture phase began
+	digest []byte // of run A's map then
+	spec   *graphir.Spec
 }
 
 // blockMaps is what one run says.
 type blockMaps struct {
 	run          *Recording
-	begin, ready []block // when the capture phase began, and when the engine was ready
+	begin, ready blockIndex // when the capture phase began, and when the engine was ready
 }
 
-func (r *Recording) blockMaps() blockMaps {
-	return blockMaps{r, r.blockMap(r.phaseOrder("warmup", "capture")), r.blockMap(r.readyOrder)}
-}
-
-// in reports whether a free block of the map, or one with an owner, holds what the pointer leads to. A block may span mappings.
-func (m *blockMaps) in(blocks []block, p graphir.Pointer, live bool) bool {
-	addr := m.run.allocs[p.Alloc].addr + p.Offset
-	for i := range blocks {
-		if b := &blocks[i]; addr-b.addr < b.Size && b.Live == live {
-			return true
-		}
+func (r *Recording) blockMaps() (blockMaps, error) {
+	begin, err := r.blockMap(r.phaseOrder("warmup", "capture"))
+	if err != nil {
+		return blockMaps{}, err
 	}
-	return false
+	ready, err := r.blockMap(r.readyOrder)
+	return blockMaps{r, indexBlocks(begin), indexBlocks(ready)}, err
 }
+
+// blockIndex finds the blocks of a map by address.
+type blockIndex struct {
+	blocks      []block // by address
+	live, freed reach
+}
+
+// reach is how far blocks of one kind reach, by where they begin. Blocks may overlap: what a framework marked once may lie in what
+// it marked later.
+type reach []struct{ addr, end uint64 }
+
+func indexBlocks(blocks []block) blockIndex {
+	x := blockIndex{blocks: blocks}
+	for i := range blocks {
+		to := &x.freed
+		if blocks[i].Live {
+			to = &x.live
+		}
+		end := blocks[i].addr + blocks[i].Size
+		if end < blocks[i].addr {
+			end = math.MaxUint64
+		}
+		if n := len(*to); n > 0 {
+			end = max(end, (*to)[n-1].end)
+		}
+		*to = append(*to, struct{ addr, end uint64 }{blocks[i].addr, end})
+	}
+	return x
+}
+
+func (r reach) holds(addr uint64) bool {
+	i := sort.Search(len(r), func(i int) bool { return r[i].addr > addr }) - 1
+	return i >= 0 && addr < r[i].end
+}
+
+// address is where a pointer leads in this run. A block may span mappings.
+func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Alloc].addr + p.Offset }
 
 // ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
 func (m *blockMaps) ownerless(p graphir.Pointer) bool {
-	return m.in(m.begin, p, false) && !m.in(m.begin, p, true) && !m.in(m.ready, p, true)
+	addr := m.address(p)
+	return m.begin.freed.holds(addr) && !m.begin.live.holds(addr) && !m.ready.live.holds(addr)
 }
 
 // divideAllocations marks the allocations that a framework's allocator divides in either run.
-func divideAllocations(a, b *Recording, spec *graphir.Spec) *blocks {
-	m := &blocks{a: a.blockMaps(), b: b.blockMaps(), spec: spec}
-	m.equal = string(graphir.BlockMapDigest(entries(m.a.begin))) == string(graphir.BlockMapDigest(entries(m.b.begin)))
+func divideAllocations(a, b *Recording, spec *graphir.Spec) (*blocks, error) {
+	m := &blocks{spec: spec}
+	var err error
+	if m.a, err = a.blockMaps(); err != nil {
+		return nil, err
+	}
+	if m.b, err = b.blockMaps(); err != nil {
+		return nil, err
+	}
+	m.digest = graphir.BlockMapDigest(entries(m.a.begin.blocks))
+	m.equal = bytes.Equal(m.digest, graphir.BlockMapDigest(entries(m.b.begin.blocks)))
 	divided := map[uint32]bool{}
 	chains := spec.Chains()
-	for _, e := range slices.Concat(m.a.begin, m.b.begin) {
+	for _, e := range slices.Concat(m.a.begin.blocks, m.b.begin.blocks) {
+		if divided[e.Alloc] {
+			continue
+		}
 		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
 			divided[i] = true
 			spec.Allocations[i].Divided = true
 		}
 	}
-	a.nameTensors(divided)
-	b.nameTensors(divided)
-	return m
+	if err := a.nameTensors(divided); err != nil {
+		return nil, err
+	}
+	return m, b.nameTensors(divided)
 }
 
 func entries(m []block) []graphir.Block {
@@ -147,7 +202,7 @@ func (m *blocks) checkContents() error {
 
 // problem says why the pointer cannot be restored, or nothing. It notes the block map where the pointer depends on it.
 func (m *blocks) problem(p graphir.Pointer) string {
-	if len(m.a.begin) == 0 {
+	if len(m.a.begin.blocks) == 0 {
 		return ""
 	}
 	at := p
@@ -158,7 +213,7 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Alloc].Divided {
 		return ""
 	}
-	if m.a.in(m.a.begin, at, false) {
+	if m.a.begin.freed.holds(m.a.address(at)) {
 		return fmt.Sprintf("it refers to %s, in a block that was free when the capture phase began: a restored start may use it for something else", at)
 	}
 	if p.Space == graphir.SpaceTensor {
@@ -167,7 +222,7 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	if !m.equal {
 		return fmt.Sprintf("it refers to %s, which lies in no named tensor, and the framework's allocator places blocks differently from run to run", at)
 	}
-	m.spec.BlockMap = graphir.BlockMapDigest(entries(m.a.begin))
+	m.spec.BlockMap = m.digest
 	return ""
 }
 

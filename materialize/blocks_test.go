@@ -97,7 +97,8 @@ func TestOldAddressesInStructs(t *testing.T) {
 				}
 				mark(tt.begin[i])
 				tp.phase("capture")
-				tp.capture("g", 1, tp.kernel(0, base+tt.offset, base+tt.offset+512, 9))
+				words := []uint64{base + tt.offset, base + tt.offset + 512, 9}
+				tp.capture("g", 1, tp.kernel(0, words[:tt.size/8]...))
 				mark(tt.ready[i])
 				if tt.freed {
 					tp.free(0)

@@ -7,10 +7,17 @@ import "medusa/graphir"
 // against that online, capture-phase ones are made in one piece. What lay so in one recording only, lay so by chance.
 
 // chainMappings finds the mappings that were live at ready and lay directly behind each other in both runs.
-func chainMappings(a, b *Recording, spec *graphir.Spec) {
-	before := b.mappingsBefore()
+func chainMappings(a, b *Recording, spec *graphir.Spec) error {
+	before, err := b.mappingsBefore()
+	if err != nil {
+		return err
+	}
+	mine, err := a.mappingsBefore()
+	if err != nil {
+		return err
+	}
 	a.joined, b.joined = map[uint32]uint32{}, map[uint32]uint32{}
-	for i, at := range a.mappingsBefore() {
+	for i, at := range mine {
 		if other, ok := before[i]; !ok || other != at {
 			continue
 		}
@@ -19,17 +26,22 @@ func chainMappings(a, b *Recording, spec *graphir.Spec) {
 			spec.Allocations[i].Behind = at + 1
 		}
 	}
+	return nil
 }
 
 // mappingsBefore returns, for each mapping that was live at ready, the one that it lay directly behind.
-func (r *Recording) mappingsBefore() map[uint32]uint32 {
-	live := r.liveAt(r.readyOrder).byAddr
+func (r *Recording) mappingsBefore() (map[uint32]uint32, error) {
+	live, err := r.liveAt(r.readyOrder)
+	if err != nil {
+		return nil, err
+	}
 	out := map[uint32]uint32{}
-	for k := 1; k < len(live); k++ {
-		x, y := live[k-1], live[k]
+	x := &allocation{}
+	live.each(func(y *allocation) {
 		if x.kind == graphir.AllocVMM && y.kind == graphir.AllocVMM && x.addr+x.size == y.addr {
 			out[y.id] = x.id
 		}
-	}
-	return out
+		x = y
+	})
+	return out, nil
 }

@@ -43,8 +43,13 @@ func compile(a, b *Recording) (*graphir.Spec, paddings, error) {
 			Kind: al.kind, Owner: owner, Size: al.size, Live: al.died > a.readyOrder || al.died == noOrder, Address: a.placeOf(al), Thread: thread,
 		})
 	}
-	chainMappings(a, b, spec)
-	division := divideAllocations(a, b, spec)
+	if err := chainMappings(a, b, spec); err != nil {
+		return nil, nil, err
+	}
+	division, err := divideAllocations(a, b, spec)
+	if err != nil {
+		return nil, nil, err
+	}
 	graphsA, graphsB := a.instantiated(), b.instantiated()
 	if len(graphsA) != len(graphsB) {
 		return nil, nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
@@ -90,6 +95,10 @@ func compileGraphs(table *kernelTable, graphsA, graphsB []*capture, seen *uses) 
 	}
 	defer walkB.close()
 	w := graphir.NewWriter(&spill.File{Dir: filepath.Dir(a.path)})
+	if table.prover, err = proverAt(a, b, 0, 0, table.maps); err != nil {
+		return nil, nil, err
+	}
+	table.prover.blocks = table.blocks
 	labels := map[string]bool{}
 	for i, ga := range graphsA {
 		gb, out := graphsB[i], &graphir.Graph{}
@@ -105,7 +114,7 @@ func compileGraphs(table *kernelTable, graphsA, graphsB []*capture, seen *uses) 
 				i, ga.Label, ga.Batch, gb.Label, gb.Batch)
 		}
 		labels[out.Label] = true
-		c := &graphCompiler{a: a, b: b, ga: ga, gb: gb, table: table, out: out, label: out.Label, index: i, provers: map[[2]uint64]*prover{}}
+		c := &graphCompiler{a: a, b: b, ga: ga, gb: gb, table: table, out: out, label: out.Label, index: i}
 		if err := c.compile(); err != nil {
 			return nil, nil, err
 		}
@@ -186,7 +195,14 @@ func compileTensors(a, b *Recording, spec *graphir.Spec) error {
 	if len(ta) != len(tb) {
 		return fmt.Errorf("compile tensors: %d marked in run A, %d in run B", len(ta), len(tb))
 	}
-	la, lb := a.liveAt(a.readyOrder), b.liveAt(b.readyOrder)
+	la, err := a.liveAt(a.readyOrder)
+	if err != nil {
+		return err
+	}
+	lb, err := b.liveAt(b.readyOrder)
+	if err != nil {
+		return err
+	}
 	for i, t := range ta {
 		if t.Name != tb[i].Name || t.Size != tb[i].Size || t.Role != tb[i].Role {
 			return fmt.Errorf("compile tensor %q: it differs between the runs", t.Name)

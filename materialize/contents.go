@@ -18,8 +18,11 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, seen
 	if len(pa) != len(pb) {
 		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
 	}
-	p := newProver(a.liveAt(a.readyOrder), b.liveAt(b.readyOrder), maps)
-	all := make([]graphir.Content, len(pa))
+	p, err := proverAt(a, b, a.readyOrder, b.readyOrder, maps)
+	if err != nil {
+		return err
+	}
+	var all []graphir.Content
 	var other []byte
 	for i := range pa {
 		x, y := &pa[i], &pb[i]
@@ -34,9 +37,11 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, seen
 		if err != nil {
 			return fmt.Errorf("compile contents: read %s: %w", x, err)
 		}
-		if all[i], err = p.content(x, data, other); err != nil {
+		saved, err := p.content(x, data, other)
+		if err != nil {
 			return err
 		}
+		all = append(all, saved...)
 	}
 	reached := seen.reachable(all)
 	for _, c := range all {
@@ -54,22 +59,38 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, seen
 	return nil
 }
 
-// content compares one saved range of both runs; its Data is a, changed. Bytes that differ and lead nowhere are what
+// maxContent bounds a Content's data: the offsets of its fixups have 32 bits, and a larger buffer becomes several.
+const maxContent = 1 << 30
+
+// content compares one saved range of both runs; a, changed, becomes the data. Bytes that differ and lead nowhere are what
 // earlier work left behind (scratch space of a library, say): they are stored as zero and marked, and verification runs with
 // garbage there.
-func (p *prover) content(pa *piece, a, b []byte) (graphir.Content, error) {
-	out := graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset, Data: a}
+func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err error) {
+	refuse := func(o uint64, err *WordError) ([]graphir.Content, error) {
+		err.Where, err.Offset = pa.String(), pa.offset+o
+		return nil, err
+	}
+	out := graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset}
+	start := uint64(0) // of out
+	fixup := func(o uint64, f graphir.Fixup) uint64 {
+		f.Offset = uint32(o - start)
+		out.Fixups = append(out.Fixups, f)
+		clear(a[o : o+uint64(f.Size())])
+		return o + uint64(f.Size())
+	}
 	for o := uint64(0); o < uint64(len(a)); {
+		if o-start >= p.cut {
+			out.Data = a[start:o:o]
+			all = append(all, out)
+			out, start = graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset + o}, o
+		}
 		if (pa.offset+o)%tensorMapAlign == 0 {
 			number, ptr, err := p.maps.at(p, a[o:], b[o:])
 			if err != nil {
-				err.Where, err.Offset = pa.String(), pa.offset+o
-				return out, err
+				return refuse(o, err)
 			}
 			if number != 0 {
-				out.Fixups = append(out.Fixups, graphir.Fixup{Offset: uint32(o), Pointer: ptr, TensorMap: number})
-				clear(out.Data[o : o+graphir.TensorMapBytes])
-				o += graphir.TensorMapBytes
+				o = fixup(o, graphir.Fixup{Pointer: ptr, TensorMap: number})
 				continue
 			}
 		}
@@ -81,13 +102,10 @@ func (p *prover) content(pa *piece, a, b []byte) (graphir.Content, error) {
 		if n == 8 {
 			ptr, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:]))
 			if err != nil && err.Retry {
-				err.Where, err.Offset = pa.String(), pa.offset+o
-				return out, err
+				return refuse(o, err)
 			}
 			if isPointer {
-				out.Fixups = append(out.Fixups, graphir.Fixup{Offset: uint32(o), Pointer: ptr})
-				clear(out.Data[o : o+8])
-				o += 8
+				o = fixup(o, graphir.Fixup{Pointer: ptr})
 				continue
 			}
 			if err == nil {
@@ -95,15 +113,16 @@ func (p *prover) content(pa *piece, a, b []byte) (graphir.Content, error) {
 				continue
 			}
 		}
-		clear(out.Data[o : o+n])
-		if k := len(out.Unstable); k > 0 && out.Unstable[k-1].Offset+out.Unstable[k-1].Size == o {
+		clear(a[o : o+n])
+		if k, at := len(out.Unstable), o-start; k > 0 && out.Unstable[k-1].Offset+out.Unstable[k-1].Size == at {
 			out.Unstable[k-1].Size += n
 		} else {
-			out.Unstable = append(out.Unstable, graphir.Range{Offset: o, Size: n})
+			out.Unstable = append(out.Unstable, graphir.Range{Offset: at, Size: n})
 		}
 		o += n
 	}
-	return out, nil
+	out.Data = a[start:]
+	return append(all, out), nil
 }
 
 // outside reports that the word cannot point into a live allocation of either run.

@@ -70,19 +70,25 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 	if len(a) != len(b) {
 		return ptr, fmt.Errorf("compile graph %q: node %d (memcpy): %d bytes of host memory in run A, %d in run B", c.label, i, len(a), len(b))
 	}
-	content, err := c.prover(i).content(&piece{alloc: ptr.Alloc, space: ptr.Space}, bytes.Clone(a), b)
+	p, err := c.prover(i)
 	if err != nil {
 		return ptr, err
 	}
-	if len(content.Unstable) > 0 {
-		return ptr, &RefusedError{c.label, i, "memcpy", fmt.Sprintf("the host memory that it reads differs between the runs from byte %d on", content.Unstable[0].Offset)}
+	saved, err := p.content(&piece{alloc: ptr.Alloc, space: ptr.Space}, bytes.Clone(a), b)
+	if err != nil {
+		return ptr, err
 	}
-	for _, f := range content.Fixups {
-		if err := c.outlives(i, "memcpy", f.Pointer); err != nil {
-			return ptr, err
+	for _, content := range saved {
+		if len(content.Unstable) > 0 {
+			return ptr, &RefusedError{c.label, i, "memcpy", fmt.Sprintf("the host memory that it reads differs between the runs from byte %d on", content.Offset+content.Unstable[0].Offset)}
+		}
+		for _, f := range content.Fixups {
+			if err := c.outlives(i, "memcpy", f.Pointer); err != nil {
+				return ptr, err
+			}
 		}
 	}
 	spec.HostBuffers = append(spec.HostBuffers, graphir.HostBuffer{Size: uint64(len(a))})
-	spec.Contents = append(spec.Contents, content)
+	spec.Contents = append(spec.Contents, saved...)
 	return ptr, nil
 }

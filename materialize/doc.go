@@ -9,4 +9,9 @@
 // node, kernel, parameter and offset in the error: a word is a pointer only where it names the same byte of the same
 // allocation in both runs at two different addresses, and a constant only where it is the same in both and points into
 // no live allocation of either (paper §4; the paper takes high 8-byte values as pointers and checks by running).
+//
+// A trace may be damaged or made up. Reading and compiling take time and memory in proportion to it; what would take more is
+// refused with a *RecordingError or a *RefusedError: memory that wraps around or lies inside of other memory, a graph that
+// embeds itself or that two nodes embed, graphs embedded in each other more than 64 times (maxNesting), and nodes of a capture in
+// so little order that memory comes and goes 2^28 times between them (maxSteps).
 package materialize

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"medusa/internal/scratch"
 	"medusa/interpose"
 	"medusa/kvprofile"
 )
@@ -118,7 +119,7 @@ func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) err
 		out = io.MultiWriter(e.log, &tail)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Run(); err != nil {
+	if err := interpose.Run(cmd); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -151,8 +152,11 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 
 func (t *tailBuffer) String() string { return string(bytes.TrimSpace(t.buf)) }
 
-// scratch makes the directory for a series' traces, beside nothing the user sees.
-func scratch() (dir string, remove func(), err error) {
-	dir, err = os.MkdirTemp("", "medusa-")
-	return dir, func() { os.RemoveAll(dir) }, err
+// runFolder makes the folder for a series' traces, beside nothing the user sees.
+func runFolder() (dir string, remove func(), err error) {
+	f, err := scratch.ForRun()
+	if err != nil {
+		return "", nil, err
+	}
+	return f.Path, func() { _ = f.Close() }, nil
 }

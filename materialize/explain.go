@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"medusa/graphir"
 	"medusa/interpose/trace"
@@ -71,7 +70,10 @@ func Explain(dir string, rank int, graph string, node, parameter int) (*Explanat
 	if end := uint64(p.Offset) + uint64(p.Size); end > uint64(len(ka.Params)) || end > uint64(len(kb.Params)) {
 		return nil, fmt.Errorf("explain graph %q node %d: parameter %d lies outside the recorded bytes", graph, node, parameter)
 	}
-	prove := newProver(a.liveAt(ga.nodeMoment(ka.Node)), b.liveAt(gb.nodeMoment(kb.Node)), &tensorMaps{a.tensorMaps, b.tensorMaps, &graphir.Spec{}})
+	prove, err := proverAt(a, b, ga.nodeMoment(ka.Node), gb.nodeMoment(kb.Node), &tensorMaps{a.tensorMaps, b.tensorMaps, &graphir.Spec{}})
+	if err != nil {
+		return nil, err
+	}
 	for o := uint32(0); o < p.Size; {
 		n := min(8-(p.Offset+o)%8, p.Size-o)
 		w := ExplainedWord{Offset: o, A: wordAt(ka.Params[p.Offset+o:], n), B: wordAt(kb.Params[p.Offset+o:], n)}
@@ -121,15 +123,10 @@ func (p *prover) explain(w *ExplainedWord, size uint32) {
 
 // near returns the allocation at or below the address and the next one above.
 func (s *liveSet) near(addr uint64) []Neighbour {
-	i, _ := slices.BinarySearchFunc(s.byAddr, addr, func(a *allocation, addr uint64) int {
-		if a.addr <= addr {
-			return -1
-		}
-		return 1
-	})
+	k := s.upTo(addr)
 	var out []Neighbour
-	for _, k := range []int{i - 1, i} {
-		if k >= 0 && k < len(s.byAddr) {
+	for _, k := range []int{k, s.live.from(k + 1)} {
+		if k >= 0 {
 			a := s.byAddr[k]
 			out = append(out, Neighbour{a.id, a.space.String(), a.addr, a.size, int64(addr - a.addr)})
 		}

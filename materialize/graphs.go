@@ -28,7 +28,6 @@ type graphCompiler struct {
 	a, b    *Recording
 	ga, gb  *capture
 	table   *kernelTable
-	provers map[[2]uint64]*prover // by the moments in the two runs
 	out     *graphir.Graph
 	label   string // for errors
 	index   int    // of out among the graphs
@@ -53,16 +52,17 @@ func (c *graphCompiler) compile() error {
 	return c.edges()
 }
 
-// prover returns the one for the moments at which node i has to be resolved in the two runs.
-func (c *graphCompiler) prover(i int) *prover {
-	at := [2]uint64{c.ga.nodeMoment(nodeHandle(c.ga.nodes[i])), c.gb.nodeMoment(nodeHandle(c.gb.nodes[i]))}
-	p := c.provers[at]
-	if p == nil {
-		p = newProver(c.a.liveAt(at[0]), c.b.liveAt(at[1]), c.table.maps)
-		p.blocks = c.table.blocks
-		c.provers[at] = p
+// maxSteps bounds the changes of memory between the moments of nodes. Nodes in the order in which they were captured take one step
+// a change; only a trace that a driver could hardly cause takes more than this, some seconds.
+const maxSteps = 1 << 28
+
+// prover returns the one of both runs, at the moments at which node i has to be resolved. It holds until the next call.
+func (c *graphCompiler) prover(i int) (*prover, error) {
+	p := c.table.prover
+	if p.steps() > maxSteps {
+		return nil, &RefusedError{c.label, i, "node", fmt.Sprintf("memory came and went %d times between this node and those before: nodes are expected in the order in which they were captured", p.steps())}
 	}
-	return p
+	return p, p.moveTo(c.ga.nodeMoment(nodeHandle(c.ga.nodes[i])), c.gb.nodeMoment(nodeHandle(c.gb.nodes[i])))
 }
 
 func (c *graphCompiler) node(i int) error {
@@ -137,12 +137,22 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 	if node.Attrs, err = c.nodeAttrs(i, na, nb); err != nil {
 		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.label, i, fa.Name, err)
 	}
-	p := c.prover(i)
+	p, err := c.prover(i)
+	if err != nil {
+		return nil, err
+	}
+	known := uint32(0)
 	for n, param := range c.table.spec.Kernels[k].Params {
 		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
 			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
 				c.label, i, fa.Name, n, len(na.Params))
 		}
+		if param.Offset >= known+8 {
+			if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, param.Offset); err != nil {
+				return nil, err
+			}
+		}
+		known = param.Offset + param.Size
 		var werr *WordError
 		where := func() string { return fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n) }
 		pad := func(p padding) {
@@ -155,12 +165,27 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 			return nil, werr
 		}
 	}
+	if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, uint32(len(na.Params))); err != nil {
+		return nil, err
+	}
 	for _, f := range node.Fixups {
 		if err := c.outlives(i, fa.Name, f.Pointer); err != nil {
 			return nil, err
 		}
 	}
 	return node, nil
+}
+
+// outside refuses words that belong to no parameter of the layout, unless they are proven constants: they stay as they are.
+func (c *graphCompiler) outside(i int, kernel string, p *prover, a, b []byte, from, to uint32) error {
+	for o := (from + 7) &^ 7; o+8 <= to; o += 8 {
+		if _, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])); err != nil || isPointer {
+			return &RefusedError{c.label, i, "kernel " + kernel, fmt.Sprintf(
+				"bytes %d to %d of its %d belong to no parameter of the recorded layout, and are no proven constant: an address there would stay as it was",
+				o, o+8, len(a))}
+		}
+	}
+	return nil
 }
 
 // attrAccessPolicyWindow is CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW; its value begins with an address.
@@ -193,7 +218,11 @@ func (c *graphCompiler) nodeAttrs(node int, na, nb *trace.Kernel) ([]graphir.Nod
 
 // pointer decides a word that must be an address.
 func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir.Pointer, error) {
-	ptr, isPointer, werr := c.prover(i).word(a, b)
+	p, err := c.prover(i)
+	if err != nil {
+		return graphir.Pointer{}, err
+	}
+	ptr, isPointer, werr := p.word(a, b)
 	if werr == nil && !isPointer {
 		werr = &WordError{A: a, B: b, Reason: "it must be an address, but leads to no live allocation"}
 	}

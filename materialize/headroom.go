@@ -1,6 +1,9 @@
 package materialize
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // A restored start keeps memory that a native one does not: libraries allocate their workspaces during the triggering
 // layers, and the graphs own copies of those that were recorded. The KV cache is made smaller by as much, so that a
@@ -17,24 +20,21 @@ const headroomGranularity = 2 << 20
 // and did not divide into blocks of the framework's own.
 func (r *Recording) libraryBytes() uint64 {
 	warmup := r.phaseOrder("profile", "warmup", "capture")
+	var blocks []uint64
+	for _, b := range r.blocks {
+		blocks = append(blocks, b.Addr)
+	}
+	slices.Sort(blocks)
 	var sum uint64
 	for i := range r.allocs {
 		a := &r.allocs[i]
-		if a.born > warmup && a.died > r.readyOrder && !r.divided(a) {
+		first, _ := slices.BinarySearch(blocks, a.addr)
+		divided := first < len(blocks) && blocks[first]-a.addr < a.size // at whatever moment
+		if a.born > warmup && a.died > r.readyOrder && !divided {
 			sum += a.size
 		}
 	}
 	return roundUp(sum)
-}
-
-// divided reports whether the framework's allocator ever marked a block inside the allocation.
-func (r *Recording) divided(a *allocation) bool {
-	for _, b := range r.blocks {
-		if b.Addr-a.addr < a.size {
-			return true
-		}
-	}
-	return false
 }
 
 func roundUp(bytes uint64) uint64 {

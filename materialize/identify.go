@@ -12,7 +12,7 @@ import (
 // Identify starts the engine once, natively, until it has stated its identity, and returns what an artifact for it would be
 // valid for, by rank. The engine says it itself: neither its command line nor the machine tells what it makes of them.
 func Identify(ctx context.Context, o Options) ([]artifacts.Identity, error) {
-	dir, remove, err := scratch()
+	dir, remove, err := runFolder()
 	if err != nil {
 		return nil, fmt.Errorf("identify engine: %w", err)
 	}

@@ -32,6 +32,7 @@ func compileImages(a *Recording, spec *graphir.Spec, all bool) error {
 	if err != nil {
 		return err
 	}
+	known := variablesOf(spec)
 	warmup := a.phaseOrder("warmup", "capture")
 	for i := range spec.Modules {
 		m := &spec.Modules[i]
@@ -39,12 +40,12 @@ func compileImages(a *Recording, spec *graphir.Spec, all bool) error {
 		if recorded == nil {
 			continue
 		}
-		image, known := images[recorded.identityKey()]
-		if !known {
+		image, found := images[recorded.identityKey()]
+		if !found {
 			continue
 		}
 		m.ImageSHA256 = sha256.Sum256(image)
-		if recorded.Options != 0 || stateful(spec, uint32(i), image) != "" {
+		if recorded.Options != 0 || stateful(known, uint32(i), image) != "" {
 			continue
 		}
 		m.Reload = true
@@ -74,41 +75,52 @@ func (r *Recording) module(m *graphir.Module) *module {
 func padded(sum []byte) []byte { return append(slices.Clone(sum), make([]byte, 32)...)[:32] }
 
 // stateful returns why a copy would not have the module's state: "" where it would.
-func stateful(spec *graphir.Spec, index uint32, image []byte) string {
+func stateful(known variables, index uint32, image []byte) string {
 	objects, err := cubin.Parse(image)
 	if err != nil {
 		return err.Error()
 	}
 	for i := range objects {
 		for _, g := range objects[i].State() {
-			if !saved(spec, index, g.Name) {
+			if !known.saved[variable{index, g.Name}] {
 				return fmt.Sprintf("kernels can write variable %s, whose contents are not known", g.Name)
 			}
 		}
 	}
-	for _, g := range spec.Globals {
-		if g.Module == index && !saved(spec, index, g.Name) {
-			return fmt.Sprintf("the engine can have written variable %s, whose contents are not known", g.Name)
-		}
+	if name, found := known.unsaved[index]; found {
+		return fmt.Sprintf("the engine can have written variable %s, whose contents are not known", name)
 	}
 	return ""
 }
 
-// saved reports whether all bytes of a module variable are among the contents, and were the same in both runs.
-func saved(spec *graphir.Spec, module uint32, name string) bool {
-	for i, g := range spec.Globals {
-		if g.Module != module || g.Name != name {
-			continue
+// variable is a module's, by the module's number in a recording or its index in a spec.
+type variable struct {
+	module uint32
+	name   string
+}
+
+// variables says of module variables whether all their bytes are among the contents, and were the same in both runs.
+type variables struct {
+	saved   map[variable]bool
+	unsaved map[uint32]string // the first of each module that is not
+}
+
+func variablesOf(spec *graphir.Spec) variables {
+	sizes := make([]uint64, len(spec.Globals))
+	for _, c := range spec.Contents {
+		if c.Space == graphir.SpaceGlobal && len(c.Unstable) == 0 {
+			sizes[c.Alloc] += uint64(len(c.Data))
 		}
-		size := uint64(0)
-		for _, c := range spec.Contents {
-			if c.Space == graphir.SpaceGlobal && c.Alloc == uint32(i) && len(c.Unstable) == 0 {
-				size += uint64(len(c.Data))
-			}
-		}
-		return size == g.Size
 	}
-	return false
+	out := variables{map[variable]bool{}, map[uint32]string{}}
+	for i, g := range spec.Globals {
+		saved := sizes[i] == g.Size
+		out.saved[variable{g.Module, g.Name}] = saved
+		if _, found := out.unsaved[g.Module]; !saved && !found {
+			out.unsaved[g.Module] = g.Name
+		}
+	}
+	return out
 }
 
 // images reads the images of the modules with the given identities: in the trace once more, or in the shared objects that

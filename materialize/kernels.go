@@ -19,19 +19,25 @@ type kernelTable struct {
 	late     map[uint32]bool   // modules that a restored process does not load by itself
 	maps     *tensorMaps
 	blocks   *blocks
-	deadline uint64 // run A: what loads after this order is skipped online
+	prover   *prover // of parameters, at the moment of the last node
+	deadline uint64  // run A: what loads after this order is skipped online
 }
 
 // identityKey tells modules apart across processes: by image where the load was seen, or by its place in a shared object
 // with a build-id, else by their functions' names.
 func (m *module) identityKey() string {
+	if m.key != "" {
+		return m.key
+	}
 	switch {
 	case m.Kind == trace.ModuleHidden:
-		return "names:" + strings.Join(m.names, "\n")
+		m.key = "names:" + strings.Join(m.names, "\n")
 	case len(m.SHA256) == 0:
-		return fmt.Sprintf("place:%s+%d", m.BuildID, m.DSOOffset)
+		m.key = fmt.Sprintf("place:%s+%d", m.BuildID, m.DSOOffset)
+	default:
+		m.key = "image:" + string(m.SHA256)
 	}
-	return "image:" + string(m.SHA256)
+	return m.key
 }
 
 // kernel returns the table index for the function of a node in run A, whose twin in run B must be the same kernel.

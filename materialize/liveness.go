@@ -1,37 +1,137 @@
 package materialize
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"sort"
 
 	"medusa/graphir"
 	"medusa/interpose/trace"
 )
 
-// liveSet holds the allocations of one run that were live at one moment, by address.
+// liveSet is the memory of one run that was live at one moment, by address. It can be moved to another moment.
 //
 // The moment matters (paper §4.1, Figure 6): an address that was freed and handed out again belongs to the second
 // allocation for everything launched after it, and to the first for everything before.
 type liveSet struct {
-	byAddr []*allocation
-	named  []tensorRange // by address; what lies in them resolves by name
-	joined map[uint32]uint32
+	*timeline
+	live     members       // of timeline.byAddr
+	done     int           // of timeline.changes
+	steps    int           // made by all moves
+	named    []tensorRange // by address; what lies in them resolves by name
+	joined   map[uint32]uint32
+	overlaps [][2]int // of timeline.byAddr, found in the last move
+	device   span     // of deviceSpan; unset after a move
 }
 
-// liveAt returns the allocations live just before the record with the given order.
-func (r *Recording) liveAt(order uint64) *liveSet {
-	s := &liveSet{named: r.named, joined: r.joined}
+// timeline is all memory that a run ever had.
+type timeline struct {
+	path    string
+	byAddr  []*allocation // and by size where several begin at one address
+	addrs   []uint64      // of byAddr
+	changes []change      // by order
+}
+
+// change is memory that came or went.
+type change struct {
+	order  uint64
+	memory int // in timeline.byAddr
+	gone   bool
+}
+
+// span is from the lowest to the highest address that memory reaches.
+type span struct {
+	lo, hi uint64
+	set    bool
+}
+
+func (r *Recording) buildTimeline() *timeline {
+	t := &timeline{path: r.path}
 	for i := range r.allocs {
-		if a := &r.allocs[i]; a.born < order && order <= a.died {
-			s.byAddr = append(s.byAddr, a)
-		}
+		t.byAddr = append(t.byAddr, &r.allocs[i])
 	}
 	for i := range r.globals {
-		if g := &r.globals[i].allocation; g.born < order && order <= g.died {
-			s.byAddr = append(s.byAddr, g)
+		t.byAddr = append(t.byAddr, &r.globals[i].allocation)
+	}
+	slices.SortStableFunc(t.byAddr, func(x, y *allocation) int { return cmp.Or(cmp.Compare(x.addr, y.addr), cmp.Compare(x.size, y.size)) })
+	for i, a := range t.byAddr {
+		t.addrs = append(t.addrs, a.addr)
+		t.changes = append(t.changes, change{a.born, i, false})
+		if a.died != noOrder {
+			t.changes = append(t.changes, change{a.died, i, true})
 		}
 	}
-	sort.Slice(s.byAddr, func(i, j int) bool { return s.byAddr[i].addr < s.byAddr[j].addr })
-	return s
+	slices.SortStableFunc(t.changes, func(x, y change) int { return cmp.Compare(x.order, y.order) })
+	return t
+}
+
+// liveAt returns the memory live just before the record with the given order.
+func (r *Recording) liveAt(order uint64) (*liveSet, error) {
+	if r.timeline == nil {
+		r.timeline = r.buildTimeline()
+	}
+	s := &liveSet{timeline: r.timeline, live: newMembers(len(r.timeline.byAddr)), named: r.named, joined: r.joined}
+	return s, s.moveTo(order)
+}
+
+// moveTo makes it the memory live just before the record with the given order. It takes a step for each change in between.
+func (s *liveSet) moveTo(order uint64) error {
+	for ; s.done < len(s.changes) && s.changes[s.done].order < order; s.done++ {
+		s.step(s.changes[s.done], false)
+	}
+	for ; s.done > 0 && s.changes[s.done-1].order >= order; s.done-- {
+		s.step(s.changes[s.done-1], true)
+	}
+	for _, pair := range s.overlaps {
+		if x, y := s.byAddr[pair[0]], s.byAddr[pair[1]]; s.live.has(pair[0]) && s.live.has(pair[1]) {
+			return &RecordingError{s.path, max(x.born, y.born), fmt.Sprintf("%d bytes at %#x: %s#%d lies in %s#%d, which has %d bytes at %#x",
+				y.size, y.addr, y.space, y.id, x.space, x.id, x.size, x.addr)}
+		}
+	}
+	s.overlaps = nil
+	return nil
+}
+
+// step makes a change, or undoes it.
+func (s *liveSet) step(c change, undo bool) {
+	s.steps++
+	s.device.set = false
+	if c.gone != undo {
+		s.live.remove(c.memory)
+		s.compare(s.live.before(c.memory), s.live.from(c.memory))
+		return
+	}
+	s.live.add(c.memory)
+	s.compare(s.live.before(c.memory), c.memory)
+	s.compare(c.memory, s.live.from(c.memory+1))
+}
+
+// compare notes neighbours of which one lies inside of the other: nothing could tell which of them a word leads to. Two names of
+// a module's variable are the same memory, and so is that of another process if it is opened twice. Two threads can seem to have
+// the same memory for a moment between two records.
+func (s *liveSet) compare(i, k int) {
+	if i < 0 || k < 0 {
+		return
+	}
+	x, y := s.byAddr[i], s.byAddr[k]
+	twice := x.addr == y.addr && x.space == y.space && (x.space == graphir.SpaceGlobal && x.module == y.module || x.kind == graphir.AllocIPC && y.kind == graphir.AllocIPC)
+	if y.addr-x.addr < x.size && !twice {
+		s.overlaps = append(s.overlaps, [2]int{i, k})
+	}
+}
+
+// upTo returns the live memory that begins at or below the address, the last of it; -1: there is none.
+func (s *liveSet) upTo(addr uint64) int {
+	lo, hi := 0, len(s.addrs) // sort.Search takes most of what compiling does
+	for lo < hi {
+		if middle := int(uint(lo+hi) / 2); s.addrs[middle] <= addr {
+			lo = middle + 1
+		} else {
+			hi = middle
+		}
+	}
+	return s.live.before(lo)
 }
 
 // resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
@@ -40,19 +140,23 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {
 		return [2]graphir.Pointer{{Alloc: s.named[k].index, Offset: addr - s.named[k].addr, Space: graphir.SpaceTensor}}, 1
 	}
-	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr })
-	for _, k := range [2]int{i - 1, i - 2} {
-		if k < 0 {
-			break
-		}
-		a := s.byAddr[k]
-		if n == 1 && s.behind(s.byAddr[k+1], a) {
-			break
-		}
-		if addr-a.addr <= a.size {
-			out[n] = graphir.Pointer{Alloc: a.id, Offset: addr - a.addr, Space: a.space}
-			n++
-		}
+	k := s.upTo(addr)
+	if k < 0 {
+		return out, 0
+	}
+	last := s.byAddr[k]
+	if addr-last.addr <= last.size {
+		out[0], n = graphir.Pointer{Alloc: last.id, Offset: addr - last.addr, Space: last.space}, 1
+	}
+	if addr != last.addr && (k == 0 || s.addrs[k-1] != last.addr) {
+		return out, n // what lies before it ends before the address
+	}
+	if k = s.live.before(k); k < 0 {
+		return out, n
+	}
+	if a := s.byAddr[k]; addr-a.addr <= a.size && !(n == 1 && s.behind(last, a)) {
+		out[n] = graphir.Pointer{Alloc: a.id, Offset: addr - a.addr, Space: a.space}
+		n++
 	}
 	return out, n
 }
@@ -66,40 +170,53 @@ func (s *liveSet) behind(x, y *allocation) bool {
 // oneModule reports whether two variables of one module touch at the address. No recording moves them apart, and none has
 // to: the image places them alike in every process, so the end of the one is the first byte of the other.
 func (s *liveSet) oneModule(addr uint64) bool {
-	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr })
-	if i < 2 {
+	i := s.upTo(addr)
+	k := s.live.before(max(i, 0))
+	if k < 0 {
 		return false
 	}
-	x, y := s.byAddr[i-1], s.byAddr[i-2]
+	x, y := s.byAddr[i], s.byAddr[k]
 	return x.space == graphir.SpaceGlobal && y.space == graphir.SpaceGlobal && x.module == y.module
 }
 
 // holding returns the allocation that the byte at addr is in, or nil.
 func (s *liveSet) holding(addr uint64) *allocation {
-	i := sort.Search(len(s.byAddr), func(i int) bool { return s.byAddr[i].addr > addr }) - 1
+	i := s.upTo(addr)
 	if i < 0 || addr-s.byAddr[i].addr >= s.byAddr[i].size {
 		return nil
 	}
 	return s.byAddr[i]
 }
 
+// each visits the memory by address.
+func (s *liveSet) each(visit func(*allocation)) {
+	for i := s.live.from(0); i >= 0; i = s.live.from(i + 1) {
+		visit(s.byAddr[i])
+	}
+}
+
 // span returns the lowest and the highest address any live allocation reaches, to rule out most words at once.
 func (s *liveSet) span() (lo, hi uint64) {
-	if len(s.byAddr) == 0 {
+	i := s.live.from(0)
+	if i < 0 {
 		return 1, 0
 	}
-	last := s.byAddr[len(s.byAddr)-1]
-	return s.byAddr[0].addr, last.addr + last.size
+	last := s.byAddr[s.live.before(len(s.byAddr))]
+	return s.byAddr[i].addr, last.addr + last.size
 }
 
 // deviceSpan is span without page-locked memory, which lies among the host's own.
 func (s *liveSet) deviceSpan() (lo, hi uint64) {
+	if s.device.set {
+		return s.device.lo, s.device.hi
+	}
 	lo = ^uint64(0)
-	for _, a := range s.byAddr {
+	s.each(func(a *allocation) {
 		if a.kind != graphir.AllocPinned && a.kind != graphir.AllocRegistered {
 			lo, hi = min(lo, a.addr), max(hi, a.addr+a.size)
 		}
-	}
+	})
+	s.device = span{lo, hi, true}
 	return lo, hi
 }
 

@@ -28,9 +28,12 @@ type tensorMap struct {
 	addr uint64
 }
 
-func (r *Recording) addGlobal(v *trace.Global) {
+func (r *Recording) addGlobal(v *trace.Global) error {
 	if r.modules[v.Module] == nil {
-		return // of a module whose load was not seen: a pointer into it leads nowhere, and is refused as that
+		return nil // of a module whose load was not seen: a pointer into it leads nowhere, and is refused as that
+	}
+	if err := r.wraps(v.Addr, v.Size, v.Header().Order); err != nil {
+		return err
 	}
 	g := global{name: v.Name}
 	g.allocation = allocation{
@@ -39,28 +42,27 @@ func (r *Recording) addGlobal(v *trace.Global) {
 	if v.Managed != 0 {
 		g.kind = graphir.AllocManaged
 	}
+	r.variables[v.Module] = append(r.variables[v.Module], len(r.globals))
 	r.globals = append(r.globals, g)
+	return nil
 }
 
 // global returns the variable with an index of the spec; where its module was loaded again, the last of them.
 func (r *Recording) global(id uint32) *global {
-	for i := len(r.globals) - 1; i >= 0; i-- {
-		if r.globals[i].id == id {
-			return &r.globals[i]
-		}
+	if int64(id) >= int64(len(r.byIndex)) || r.byIndex[id] < 0 {
+		return &global{}
 	}
-	return &global{}
+	return &r.globals[r.byIndex[id]]
 }
 
 func (r *Recording) unload(module uint32, order uint64) {
 	if m := r.modules[module]; m != nil {
 		m.unloaded = order
 	}
-	for i := range r.globals {
-		if g := &r.globals[i]; g.module == module && g.died == noOrder {
-			g.died = order
-		}
+	for _, i := range r.variables[module] {
+		r.globals[i].died = order
 	}
+	delete(r.variables, module)
 }
 
 func (r *Recording) moveTensorMap(v *trace.TensorMoved) {
@@ -73,7 +75,8 @@ func (r *Recording) moveTensorMap(v *trace.TensorMoved) {
 
 // numberGlobals numbers the variables of both runs alike, by module and name, and returns run A's in that order.
 func numberGlobals(a, b *Recording) (first []*global) {
-	index := map[string]uint32{}
+	type known struct{ module, name string }
+	index := map[known]uint32{}
 	for _, r := range []*Recording{a, b} {
 		loaded := map[string]int{}
 		for _, m := range r.modules {
@@ -83,17 +86,20 @@ func numberGlobals(a, b *Recording) (first []*global) {
 		}
 		for i := range r.globals {
 			g := &r.globals[i]
-			m := r.modules[g.module]
-			key := m.identityKey() + "\x00" + g.name
-			id, known := index[key]
-			if !known {
+			key := known{r.modules[g.module].identityKey(), g.name}
+			id, found := index[key]
+			if !found {
 				id = uint32(len(index))
 				index[key] = id
 			}
-			g.id, g.ambiguous = id, loaded[m.identityKey()] > 1
-			if r == a && !known {
+			g.id, g.ambiguous = id, loaded[key.module] > 1
+			if r == a && !found {
 				first = append(first, g)
 			}
+		}
+		r.byIndex = slices.Repeat([]int{-1}, len(index))
+		for i := range r.globals {
+			r.byIndex[r.globals[i].id] = i
 		}
 	}
 	return first
@@ -167,7 +173,7 @@ func (c *graphCompiler) child(i int, na, nb *trace.Child) (uint32, error) {
 	ga, gb := c.a.byID[na.Child], c.b.byID[nb.Child]
 	out := graphir.Graph{}
 	inner := &graphCompiler{a: c.a, b: c.b, ga: ga, gb: gb, table: c.table, out: &out,
-		label: fmt.Sprintf("%s, graph embedded by node %d", c.label, i), index: unnumbered, embedded: true, provers: map[[2]uint64]*prover{}}
+		label: fmt.Sprintf("%s, graph embedded by node %d", c.label, i), index: unnumbered, embedded: true}
 	if err := inner.compile(); err != nil {
 		return 0, err
 	}

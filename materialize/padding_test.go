@@ -92,7 +92,7 @@ func TestPaddingIsPresumedInsideStructsOnly(t *testing.T) {
 }
 
 // twin is an allocation that lies a multiple of 4 GiB elsewhere in run B.
-func twin(seed byte) uint64 { return 0x7f1000000000 - uint64(seed)<<36 }
+func twin(seed byte) uint64 { return 0x7f1100000000 - uint64(seed)<<36 }
 
 func TestPoisonThenSettle(t *testing.T) {
 	spec, pads, err := struct24(t, func(s byte, at place) [3]uint64 { return [3]uint64{1, 0x7ffd00000000 + uint64(s), 3} })

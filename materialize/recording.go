@@ -26,12 +26,15 @@ type Recording struct {
 	graphs     []*capture
 	byID       map[uint32]*capture
 	embedded   map[uint32]bool // graphs that child graph nodes embed
+	nesting    map[uint32]int  // how often graphs are embedded in each other below a graph
 	tensors    []*trace.Tensor
 	notes      []graphir.Note // by name
 	identity   []*trace.Identity
 	contents   []savedPart
 	events     []event
 	globals    []global
+	variables  map[uint32][]int // globals that are in memory, by module
+	byIndex    []int            // set while compiling: globals by their index in the spec
 	globalData []savedPart
 	bytes      *spill.File           // of both
 	tensorMaps map[string]*tensorMap // by their bytes
@@ -40,6 +43,7 @@ type Recording struct {
 	region     graphir.Region      // where device memory lay
 	limits     []*trace.ExactLimit // why it should not lie there
 	readyOrder uint64
+	timeline   *timeline         // made when it is first needed
 	named      []tensorRange     // set while compiling
 	joined     map[uint32]uint32 // likewise: the mapping that a mapping lies directly behind
 }
@@ -68,6 +72,7 @@ type allocation struct {
 type module struct {
 	*trace.Module
 	names    []string
+	key      string // identityKey, once the trace is read
 	loaded   uint64 // order of the load record
 	unloaded uint64 // order of the unload record
 }
@@ -103,8 +108,9 @@ func ReadRecording(path string) (*Recording, error) {
 	defer f.Close()
 	r := &Recording{
 		path: path, modules: map[uint32]*module{}, functions: map[uint32]*trace.Function{},
-		byID: map[uint32]*capture{}, embedded: map[uint32]bool{}, readyOrder: noOrder, tensorMaps: map[string]*tensorMap{},
-		bytes: &spill.File{Dir: filepath.Dir(path)},
+		byID: map[uint32]*capture{}, embedded: map[uint32]bool{}, nesting: map[uint32]int{}, readyOrder: noOrder, tensorMaps: map[string]*tensorMap{},
+		variables: map[uint32][]int{},
+		bytes:     &spill.File{Dir: filepath.Dir(path)},
 	}
 	f.Only(func(t trace.Type) bool { return !partTypes[t] || t == trace.TypeGraph || t == trace.TypeChild })
 	for {
@@ -115,7 +121,9 @@ func ReadRecording(path string) (*Recording, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.add(rec); err != nil {
+		if err := r.add(rec); errors.As(err, new(*RecordingError)) {
+			return nil, err
+		} else if err != nil {
 			return nil, fmt.Errorf("read trace %s: record %d: %w", path, rec.Header().Order, err)
 		}
 	}
@@ -128,6 +136,17 @@ func (r *Recording) check() error {
 		return fmt.Errorf("read trace %s: recorder fault in %s: %s (%d faults)", r.path, f.Call, f.Reason, len(r.faults))
 	}
 	return nil
+}
+
+// RecordingError is a trace that is well-formed and says what no driver does, or what compiling would take too long for.
+type RecordingError struct {
+	Path   string
+	Order  uint64 // of the record
+	Reason string
+}
+
+func (e *RecordingError) Error() string {
+	return fmt.Sprintf("read trace %s: record %d: %s", e.Path, e.Order, e.Reason)
 }
 
 var errDangling = errors.New("reference to something not recorded before")
@@ -157,7 +176,7 @@ func (r *Recording) add(rec trace.Record) error {
 		}
 		r.events[v.ID].died = order
 	case *trace.Global:
-		r.addGlobal(v)
+		return r.addGlobal(v)
 	case *trace.TensorMap:
 		r.tensorMaps[string(v.Map)] = &tensorMap{TensorMap: v, addr: v.Addr}
 	case *trace.TensorMoved:
@@ -208,12 +227,23 @@ func (r *Recording) addAlloc(v *trace.Alloc, order uint64) error {
 	if int(v.ID) != len(r.allocs) {
 		return fmt.Errorf("allocation %d after %d others", v.ID, len(r.allocs))
 	}
+	if err := r.wraps(v.Addr, v.Size, order); err != nil {
+		return err
+	}
 	r.allocs = append(r.allocs, allocation{
 		id: v.ID, kind: graphir.AllocKind(v.Kind), addr: v.Addr, size: v.Size,
 		born: order, died: noOrder, thread: v.Header().Thread, stack: v.Stack,
 	})
 	r.steps = append(r.steps, graphir.Step{Alloc: v.ID})
 	return nil
+}
+
+// wraps refuses memory that ends below its begin.
+func (r *Recording) wraps(addr, size, order uint64) error {
+	if addr+size >= addr {
+		return nil
+	}
+	return &RecordingError{r.path, order, fmt.Sprintf("%d bytes at %#x wrap around", size, addr)}
 }
 
 func (r *Recording) addFree(v *trace.Free, order uint64) error {
@@ -238,14 +268,14 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 	}
 	switch v := rec.(type) {
 	case *trace.Graph:
+		if r.byID[v.ID] != nil {
+			return &RecordingError{r.path, order, fmt.Sprintf("graph %d was recorded before", v.ID)}
+		}
 		g := &capture{Graph: v, order: order}
 		r.graphs = append(r.graphs, g)
 		r.byID[v.ID] = g
 	case *trace.Child:
-		if r.byID[v.Child] == nil {
-			return fmt.Errorf("node of graph %d: %w", v.Child, errDangling)
-		}
-		r.embedded[v.Child] = true
+		return r.addChild(v, order)
 	case *trace.HostChanged:
 		g, err := graph(v.Graph)
 		if err != nil {
@@ -264,4 +294,31 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 		g.flags = v.Flags
 	}
 	return nil // or a record that compiling has no use for
+}
+
+// maxNesting is how often graphs may be embedded in each other. Libraries do it once or twice.
+const maxNesting = 64
+
+// addChild takes a child graph node. The recorder walks the graph that each embeds on its own, and before the graph of the node: so
+// nodes and embedded graphs are a tree, and compiling them takes no longer than reading them.
+func (r *Recording) addChild(v *trace.Child, order uint64) error {
+	bad := func(format string, args ...any) error {
+		return &RecordingError{r.path, order, fmt.Sprintf(format, args...)}
+	}
+	parent, child := r.byID[v.Graph], r.byID[v.Child]
+	switch {
+	case parent == nil:
+		return fmt.Errorf("part of graph %d: %w", v.Graph, errDangling)
+	case child == nil:
+		return fmt.Errorf("node of graph %d: %w", v.Child, errDangling)
+	case child.order >= parent.order:
+		return bad("graph %d embeds graph %d, which was not recorded before it", v.Graph, v.Child)
+	case r.embedded[v.Child]:
+		return bad("graph %d is embedded by a second node", v.Child)
+	}
+	r.embedded[v.Child] = true
+	if r.nesting[v.Graph] = max(r.nesting[v.Graph], r.nesting[v.Child]+1); r.nesting[v.Graph] > maxNesting {
+		return bad("graphs are embedded in each other more than %d times", maxNesting)
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/layer"
 	"medusa/graphir"
+	"medusa/internal/scratch"
 	"medusa/kvprofile"
 )
 
@@ -44,20 +45,22 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	if err := checkDirs(o.Dirs); err != nil {
 		return nil, err
 	}
-	dir, remove, err := scratch()
-	if o.Traces != "" {
-		dir, remove, err = o.Traces, func() {}, os.MkdirAll(o.Traces, 0o755)
+	dir, remove, err := o.Traces, func() {}, error(nil)
+	if dir != "" {
+		err = os.MkdirAll(dir, 0o755)
+	} else {
+		dir, remove, err = runFolder()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	defer remove()
-	compiled, err := os.MkdirTemp(layer.CachesDir, layer.CachesPrefix)
+	compiled, err := scratch.Make(layer.CachesDir, layer.CachesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
-	defer os.RemoveAll(compiled)
-	dirs, env := withCaches(o.Dirs, compiled, o.Note)
+	defer compiled.Close()
+	dirs, env := withCaches(o.Dirs, compiled.Path, o.Note)
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, env: env, log: o.Log}
 	const steps = 6
 

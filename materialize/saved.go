@@ -63,13 +63,17 @@ func (r *Recording) pieces() []piece {
 
 // globalPieces is what module variables held. The recorder cuts them as it cuts buffers, in order.
 func (r *Recording) globalPieces() []piece {
+	ids := make(map[variable]uint32, len(r.globals))
+	for i := range r.globals {
+		ids[variable{r.globals[i].module, r.globals[i].name}] = r.globals[i].id
+	}
 	var out []piece
 	for _, s := range r.globalData {
-		k := slices.IndexFunc(r.globals, func(g global) bool { return g.module == s.module && g.name == s.name })
-		if k < 0 {
+		id, known := ids[variable{s.module, s.name}]
+		if !known {
 			continue
 		}
-		s.alloc = r.globals[k].id
+		s.alloc = id
 		out = appendPart(out, graphir.SpaceGlobal, s)
 	}
 	slices.SortStableFunc(out, func(x, y piece) int { return cmp.Compare(x.alloc, y.alloc) })

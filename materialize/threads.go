@@ -46,7 +46,7 @@ func (r *Recording) renumber(index map[uint32]uint32) {
 		allocs[to] = r.allocs[i]
 		allocs[to].id = to
 	}
-	r.allocs = allocs
+	r.allocs, r.timeline = allocs, nil
 	for i := range r.steps {
 		r.steps[i].Alloc = index[r.steps[i].Alloc]
 	}

@@ -21,7 +21,7 @@ import (
 // Verify repeats runs N and V for an artifact that exists, and returns what they showed by rank. The error is a
 // *DigestError where memory differs.
 func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) ([]artifacts.Verification, error) {
-	dir, remove, err := scratch()
+	dir, remove, err := runFolder()
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", path, err)
 	}

@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -32,14 +33,47 @@ type prover struct {
 	maps   *tensorMaps // nil: there are none
 	blocks *blocks     // of kernel parameters
 	lo, hi uint64      // no word outside points into a live allocation of either run
+	cut    uint64      // a Content ends at the first word from this byte of it on
 }
 
 func newProver(a, b *liveSet, maps *tensorMaps) *prover {
-	p := &prover{a: a, b: b, maps: maps}
-	alo, ahi := a.span()
-	blo, bhi := b.span()
-	p.lo, p.hi = min(alo, blo), max(ahi, bhi)
+	p := &prover{a: a, b: b, maps: maps, cut: maxContent}
+	p.spans()
 	return p
+}
+
+// proverAt returns one for moments of the two runs.
+func proverAt(a, b *Recording, atA, atB uint64, maps *tensorMaps) (*prover, error) {
+	la, err := a.liveAt(atA)
+	if err != nil {
+		return nil, err
+	}
+	lb, err := b.liveAt(atB)
+	if err != nil {
+		return nil, err
+	}
+	return newProver(la, lb, maps), nil
+}
+
+// moveTo makes it decide words at other moments.
+func (p *prover) moveTo(atA, atB uint64) error {
+	before := p.steps()
+	if err := cmp.Or(p.a.moveTo(atA), p.b.moveTo(atB)); err != nil {
+		return err
+	}
+	if p.steps() != before {
+		p.spans()
+	}
+	return nil
+}
+
+// steps is how many the moves took.
+func (p *prover) steps() int { return p.a.steps + p.b.steps }
+
+func (p *prover) spans() {
+	alo, ahi := p.a.span()
+	blo, bhi := p.b.span()
+	p.lo, p.hi = min(alo, blo), max(ahi, bhi)
 }
 
 // word decides one aligned 8-byte word (design: pointers are proven, not guessed).

@@ -114,12 +114,14 @@ func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, 
 			}
 			b.sheet.reset()
 			exec := &slots[1+nodes+i]
-			var g *graphir.Graph
 			if err == nil {
-				g, err = cursor.Graph(m)
-			}
-			if err == nil {
-				err = b.lay(t, g, i == 0, exec)
+				err = guarded(func() error { // nobody else could catch a panic of this goroutine
+					g, err := cursor.Graph(m)
+					if err != nil {
+						return err
+					}
+					return b.lay(t, g, i == 0, exec)
+				})
 			}
 			if err != nil {
 				err = fmt.Errorf("build graph %s: %w", b.spec.Graphs[m].Label, err)

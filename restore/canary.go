@@ -84,7 +84,9 @@ func (s *Session) check(r *restoration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.stream.Destroy()) }()
-	return errors.Join(s.replayAll(c), s.putBack(kept))
+	err = s.replayAll(c)
+	defer s.timings.start("canary data")()
+	return errors.Join(err, putBack(kept))
 }
 
 // chooseHash has memory hashed on the device, or, where that is impossible and the context is not lost, on the host.
@@ -163,12 +165,6 @@ func (s *Session) replayOnce(c *checker, graph int) (string, error) {
 	return digest.SumRanges(ranges), err
 }
 
-// keptPiece is what a replay may overwrite.
-type keptPiece struct {
-	addr uint64
-	data []byte
-}
-
 // keep reads everything that filling and replaying may write: all but the weights, and of a large KV cache what is looked
 // at, where the fills of block tables point.
 func (c *checker) keep() ([]keptPiece, error) {
@@ -187,21 +183,4 @@ func (c *checker) keep() ([]keptPiece, error) {
 		}
 	}
 	return kept, nil
-}
-
-// spoiltError says that the engine's memory is not what the engine left: nothing can start on it in this process.
-type spoiltError struct{ cause error }
-
-func (e *spoiltError) Error() string { return "put back what a check has written: " + e.cause.Error() }
-
-func (e *spoiltError) Unwrap() error { return e.cause }
-
-func (s *Session) putBack(kept []keptPiece) error {
-	defer s.timings.start("canary data")()
-	for _, p := range kept {
-		if err := cuda.CopyToDevice(cuda.DevicePtr(p.addr), p.data); err != nil {
-			return &spoiltError{err}
-		}
-	}
-	return nil
 }

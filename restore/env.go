@@ -26,6 +26,7 @@ type environment struct {
 	began       time.Time // zero: with the first phase
 	relaxed     artifacts.Relaxed
 	rendezvous  string
+	native      string // why the parent started this process natively: a reason, a colon, and the detail
 }
 
 // readEnvironment reads the MEDUSA_ variables of this package. MEDUSA_RUN=check together with an artifact is run V,
@@ -50,7 +51,7 @@ func readEnvironment() (environment, error) {
 	}
 	switch run := os.Getenv("MEDUSA_RUN"); run {
 	case "":
-		return environment{status: env.status, began: env.began}, nil
+		return environment{status: env.status, began: env.began, native: os.Getenv("MEDUSA_NATIVE")}, nil
 	case "profile":
 		env.run = Profile
 	case "record":

@@ -18,6 +18,7 @@ const (
 	CheckFailed      Code = "check_failed"
 	Engine           Code = "engine"
 	Unsupported      Code = "unsupported"
+	Internal         Code = "internal" // a panic of Medusa's own
 )
 
 // exit returns the process's exit code under MEDUSA_STRICT (design: 3 incompatible artifact, 5 corrupt artifact).

@@ -88,7 +88,11 @@ func (s *Session) open() {
 	}
 	s.reading = make(chan read, 1)
 	go func() {
-		a, err := artifacts.ReadRank(path, int(s.env.rank.index))
+		var a *artifacts.Artifact
+		err := guarded(func() (err error) {
+			a, err = artifacts.ReadRank(path, int(s.env.rank.index))
+			return err
+		})
 		s.reading <- read{path, a, err}
 	}()
 }
@@ -109,7 +113,10 @@ func (s *Session) opened() {
 }
 
 func codeOfRead(err error) Code {
+	var panicked *PanicError
 	switch {
+	case errors.As(err, &panicked):
+		return Internal
 	case errors.Is(err, artifacts.ErrCorrupt):
 		return ArtifactCorrupt
 	case errors.Is(err, artifacts.ErrVersion):

@@ -15,6 +15,7 @@ type memory struct {
 	base  []uint64 // by object (graphir.Spec.Object); 0 where it does not exist in this process
 	owned []uint32 // allocations that were made here, in order
 	host  arena    // host buffers
+	kept  []keptPiece
 }
 
 // engineMemory takes the engine-owned addresses from the replayed sequence.
@@ -159,8 +160,12 @@ func (m *memory) free() error {
 	return first
 }
 
-// fillContents writes the saved contents of permanent buffers (paper §4.3), pointers inside them resolved.
+// fillContents writes the saved contents of permanent buffers (paper §4.3), pointers inside them resolved. Variables of modules
+// are the engine's: what they hold is kept first.
 func (m *memory) fillContents() error {
+	if err := m.keepVariables(); err != nil {
+		return err
+	}
 	for i := range m.spec.Contents {
 		c := &m.spec.Contents[i]
 		data, err := m.resolveContent(c)
@@ -181,6 +186,55 @@ func (m *memory) fillContents() error {
 		}
 		if err != nil {
 			return fmt.Errorf("fill %s#%d + %d with %d bytes: %w", c.Space, c.Alloc, c.Offset, len(data), err)
+		}
+	}
+	return nil
+}
+
+// keepVariables keeps what fillContents is to write over in variables of modules.
+func (m *memory) keepVariables() error {
+	for i := range m.spec.Contents {
+		c := &m.spec.Contents[i]
+		if c.Space != graphir.SpaceGlobal {
+			continue
+		}
+		if m.kept == nil { // the engine's streams need not wait for the copy, nor the copy for them
+			if err := cuda.Synchronize(); err != nil {
+				return err
+			}
+		}
+		at, err := m.address(graphir.Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space})
+		if err != nil {
+			return err
+		}
+		p := keptPiece{at, make([]byte, len(c.Data))}
+		if err := cuda.CopyToHost(p.data, cuda.DevicePtr(at)); err != nil {
+			return fmt.Errorf("keep what %s#%d + %d holds: %w", c.Space, c.Alloc, c.Offset, err)
+		}
+		m.kept = append(m.kept, p)
+	}
+	return nil
+}
+
+// keptPiece is what a restore or a check writes over in memory of the engine's.
+type keptPiece struct {
+	addr uint64
+	data []byte
+}
+
+// spoiltError says that the engine's memory is not what the engine left: nothing can start on it in this process.
+type spoiltError struct{ cause error }
+
+func (e *spoiltError) Error() string {
+	return "put back what the engine's memory held: " + e.cause.Error()
+}
+
+func (e *spoiltError) Unwrap() error { return e.cause }
+
+func putBack(kept []keptPiece) error {
+	for _, p := range kept {
+		if err := cuda.CopyToDevice(cuda.DevicePtr(p.addr), p.data); err != nil {
+			return &spoiltError{err}
 		}
 	}
 	return nil

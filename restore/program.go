@@ -2,6 +2,7 @@ package restore
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 	"unsafe"
 
@@ -134,6 +135,9 @@ const (
 
 // bytes returns size bytes at an address divisible by 16. They are zero unless the arena was reset.
 func (a *arena) bytes(size int) ([]byte, error) {
+	if size < 0 || size > math.MaxInt-arenaAlign {
+		return nil, fmt.Errorf("map %d bytes for graph parameters: no address space has as many", size)
+	}
 	rounded := (size + arenaAlign - 1) &^ (arenaAlign - 1)
 	for rounded > len(a.free) {
 		if a.next == len(a.chunks) {

@@ -28,6 +28,20 @@ type restoration struct {
 	events  []uint64 // handles of the engine's events that graphs refer to
 }
 
+// undo leaves the process as a native start has to find it, or says that it could not.
+func (r *restoration) undo() error {
+	if r.memory == nil {
+		return nil
+	}
+	err := guarded(func() error {
+		return inTrigger(func() error { return errors.Join(putBack(r.memory.kept), r.destroy()) })
+	})
+	if panicked, ok := err.(*PanicError); ok {
+		return &spoiltError{panicked}
+	}
+	return err
+}
+
 // destroy gives everything back in reverse order.
 func (r *restoration) destroy() error {
 	return errors.Join(destroyExecs(r.execs), r.memory.free(), unload(r.reloaded))
@@ -64,9 +78,9 @@ func (s *Session) graphs() ([]*Graph, error) {
 	for i, g := range s.spec.Graphs {
 		graphs[i] = &Graph{label: g.Label, batch: g.Batch, index: i, session: s}
 	}
-	r, f := s.rebuild()
-	if f != nil {
-		return nil, s.fall(f)
+	r := &restoration{}
+	if err := guarded(func() error { return s.rebuild(r) }); err != nil {
+		return nil, s.fall(&Fallback{codeOf(err, DriverError), errors.Join(reasonOf(err), r.undo())})
 	}
 	s.restored = r
 	for _, g := range graphs {
@@ -88,52 +102,57 @@ func (s *Session) refuse(cause error) error {
 		fmt.Fprintf(s.writer(), "medusa: record engine: %v\n", cause)
 		os.Exit(Unsupported.exit())
 	}
-	f := &Fallback{Unsupported, cause}
-	if s.restored != nil {
+	if s.restored == nil {
+		return s.fall(&Fallback{Unsupported, cause})
+	}
+	return s.giveUp(Engine, cause)
+}
+
+// giveUp undoes what was restored, if anything was, for the engine to start natively.
+func (s *Session) giveUp(code Code, cause error) error {
+	if r := s.restored; r != nil {
 		if s.env.rank.several() {
 			s.endAll(cause)
 		}
-		f = &Fallback{Engine, errors.Join(cause, s.Close())}
+		s.restored = nil
+		cause = errors.Join(cause, r.undo())
 	}
-	return s.fall(f)
+	return s.fall(&Fallback{code, cause})
 }
 
-// rebuild resolves, allocates, fills and builds. On a failure nothing of it is left.
-func (s *Session) rebuild() (*restoration, *Fallback) {
+// rebuild resolves, allocates, fills and builds. Whatever it made before it failed belongs to r.
+func (s *Session) rebuild(r *restoration) error {
 	done := s.timings.start("sequence")
 	steps, err := sequence()
 	if err != nil {
-		return nil, &Fallback{InterposerAbsent, err}
+		return &Fallback{InterposerAbsent, err}
 	}
 	allocs, err := allocations()
 	if err != nil {
-		return nil, &Fallback{InterposerAbsent, err}
+		return &Fallback{InterposerAbsent, err}
 	}
 	allocs, err = s.align(steps, allocs, false)
 	done()
 	if err != nil {
-		return nil, &Fallback{SequenceMismatch, err}
+		return &Fallback{SequenceMismatch, err}
 	}
 
 	done = s.timings.start("resolve")
-	r := &restoration{memory: engineMemory(s.spec, allocs)}
+	r.memory = engineMemory(s.spec, allocs)
 	if err := r.memory.checkChains(); err != nil {
-		return nil, &Fallback{SequenceMismatch, err}
-	}
-	fail := func(code Code, err error) (*restoration, *Fallback) {
-		return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}
+		return &Fallback{SequenceMismatch, err}
 	}
 	functions, err := s.resolve(r)
 	done()
 	if err != nil {
-		return fail(codeOf(err, KernelNotFound), err)
+		return &Fallback{codeOf(err, KernelNotFound), err}
 	}
 	r.events, err = engineEvents(s.spec)
 	if err != nil {
-		return fail(SequenceMismatch, err)
+		return &Fallback{SequenceMismatch, err}
 	}
 	if err := s.placeTensors(r.memory); err != nil {
-		return fail(SequenceMismatch, err)
+		return &Fallback{SequenceMismatch, err}
 	}
 	for _, f := range functions {
 		if f != 0 {
@@ -167,10 +186,7 @@ func (s *Session) rebuild() (*restoration, *Fallback) {
 	if err == nil && s.env.check != checkNone {
 		err = s.agree(stageChecked)
 	}
-	if err != nil {
-		return fail(codeOf(err, DriverError), err)
-	}
-	return r, nil
+	return err
 }
 
 // resolve finds the kernels, and the variables of modules.
@@ -214,6 +230,14 @@ func (s *Session) buildInto(r *restoration, functions []cuda.Function) (err erro
 
 // codeOf tells running out of memory from other failures of the driver; deflt is the code of the step itself.
 func codeOf(err error, deflt Code) Code {
+	var f *Fallback
+	if errors.As(err, &f) {
+		return f.Code
+	}
+	var panicked *PanicError
+	if errors.As(err, &panicked) {
+		return Internal
+	}
 	var peer *PeerError
 	if errors.As(err, &peer) {
 		return peer.Code
@@ -229,6 +253,14 @@ func codeOf(err error, deflt Code) Code {
 		return Memory
 	}
 	return deflt
+}
+
+// reasonOf is an error without the code that it may come with.
+func reasonOf(err error) error {
+	if f, ok := err.(*Fallback); ok {
+		return f.Reason
+	}
+	return err
 }
 
 // ready builds the graph where nobody has used it yet.
@@ -269,6 +301,7 @@ func (s *Session) ready(selfTest func() ([]byte, error)) error {
 	if s.env.run == None {
 		s.report(status.Native, nil)
 	}
+	s.serving = true
 	if s.env.run == Restore {
 		if s.fallback == nil && s.restored == nil {
 			s.fall(&Fallback{Engine, errors.New("reach ready: the engine asked for no graphs")})

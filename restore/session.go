@@ -62,6 +62,7 @@ type Session struct {
 	timings     timings
 	identified  bool   // the artifact is meant for this engine and device
 	free, total uint64 // device memory at Identify
+	serving     bool   // past Ready
 	reported    bool
 	reading     chan read // the artifact is on its way; nil: it is there, or will not come
 }
@@ -115,7 +116,9 @@ func (s *Session) Phase(name string) {
 // allocates anything: the memory that is free now decides whether the KV profile holds.
 // A mismatch is returned as a *Fallback with code Incompatible whose reason lists every differing factor; the engine
 // may ignore it and start natively.
-func (s *Session) Identify(factors artifacts.Identity) error { return s.identify(factors) }
+func (s *Session) Identify(factors artifacts.Identity) error {
+	return s.Guard(func() error { return s.identify(factors) })
+}
 
 // KVBytes returns the size of the KV cache in bytes where it is known without a profile forward: from run 0 in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
@@ -142,15 +145,21 @@ func (s *Session) Triggers() []int64 {
 // Trigger runs one triggering layer: launches made by run on this thread lead to the modules of their kernels, and its
 // allocations stay out of the allocation sequence. Call it once per batch size of Triggers, in that order.
 // An error of run is returned as a *Fallback.
-func (s *Session) Trigger(run func() error) error { return s.trigger(run) }
+func (s *Session) Trigger(run func() error) error {
+	return s.Guard(func() error { return s.trigger(run) })
+}
 
 // Graphs restores every graph of the artifact and returns them in the order in which they were captured, uploaded and ready to
 // launch.
 // Any error is a *Fallback; nothing that was made stays behind, and the engine is to warm up and capture natively.
 // Call it in the phase "capture", on the engine's thread.
-func (s *Session) Graphs() ([]*Graph, error) {
+func (s *Session) Graphs() (graphs []*Graph, err error) {
 	s.opened()
-	return s.graphs()
+	err = s.Guard(func() error {
+		graphs, err = s.graphs()
+		return err
+	})
+	return graphs, err
 }
 
 // Note returns what the engine noted under a name when it was recorded (medusa_mark_note). Call it after Graphs.
@@ -170,7 +179,7 @@ func (s *Session) Note(name string) (value []byte, ok bool) {
 // Call it after the mark "ready".
 func (s *Session) Ready(selfTest func() ([]byte, error)) error {
 	s.opened()
-	return s.ready(selfTest)
+	return s.Guard(func() error { return s.ready(selfTest) })
 }
 
 // Failed tells the session about a driver error that the engine met after ready. Where it is sticky and graphs were
@@ -180,7 +189,9 @@ func (s *Session) Failed(err error) error { return s.failed(err) }
 
 // Refuse states that the engine takes no part in what this start is for, or cannot use what Graphs gave it. A recording
 // run ends with the exit code of an incompatible engine; a Restore run gives everything back and goes on natively.
-func (s *Session) Refuse(cause error) error { return s.refuse(cause) }
+func (s *Session) Refuse(cause error) error {
+	return s.Guard(func() error { return s.refuse(cause) })
+}
 
 // Close destroys the restored graphs and frees their memory. No graph may be running.
 func (s *Session) Close() error {
@@ -189,7 +200,7 @@ func (s *Session) Close() error {
 	}
 	r := s.restored
 	s.restored = nil
-	return inTrigger(r.destroy)
+	return s.Guard(func() error { return inTrigger(r.destroy) })
 }
 
 // recording reports whether the interposer writes a trace of this process.

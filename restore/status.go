@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"medusa/internal/cuda"
@@ -41,6 +42,9 @@ func (s *Session) report(kind string, cause error) {
 		st.Spans[name] = milliseconds(d)
 	}
 	st.Milliseconds = milliseconds(sum)
+	if s.env.native != "" {
+		st.Reason, st.Detail, _ = strings.Cut(s.env.native, ": ")
+	}
 	if s.fallback != nil {
 		st.Reason, cause = string(s.fallback.Code), s.fallback.Reason
 	}

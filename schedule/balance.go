@@ -9,35 +9,39 @@ func (u *usage) init(c Cluster) {
 	}
 }
 
-// RoundRobin binds each request on arrival to the least frequently used GPU, busy or not (thesis §4.1). With OutOfOrder a
+// roundRobin binds each request on arrival to the least frequently used GPU, busy or not (thesis §4.1). With outOfOrder a
 // GPU that falls idle first serves a request whose model it holds (RRO3, §4.3).
-type RoundRobin struct {
-	OutOfOrder bool
+type roundRobin struct {
+	outOfOrder bool
 	global     fifo
 	local      []fifo
 	used       usage
 	queued     int
 }
 
-// Name is "rr" or "rro3".
-func (p *RoundRobin) Name() string {
-	if p.OutOfOrder {
-		return "rro3"
-	}
-	return "rr"
-}
-
 // Queued is the number of waiting requests.
-func (p *RoundRobin) Queued() int { return p.queued }
+func (p *roundRobin) Queued() int { return p.queued }
 
 // Arrive queues r.
-func (p *RoundRobin) Arrive(_ float64, r Request) {
+func (p *roundRobin) Arrive(_ float64, r Request) {
 	p.global.push(r)
 	p.queued++
 }
 
+// Cancel implements [Policy].
+func (p *roundRobin) Cancel(r Request) bool {
+	found := p.global.cancel(r.ID) >= 0
+	for g := range p.local {
+		found = found || p.local[g].cancel(r.ID) >= 0
+	}
+	if found {
+		p.queued--
+	}
+	return found
+}
+
 // Next is Algorithms 4 and 6.
-func (p *RoundRobin) Next(_ float64, c Cluster) (Decision, bool) {
+func (p *roundRobin) Next(_ float64, c Cluster) (Decision, bool) {
 	p.used.init(c)
 	if p.local == nil {
 		p.local = make([]fifo, c.GPUs())
@@ -58,7 +62,7 @@ func (p *RoundRobin) Next(_ float64, c Cluster) (Decision, bool) {
 			continue
 		}
 		i := 0
-		for j := 0; p.OutOfOrder && j < q.len(); j++ {
+		for j := 0; p.outOfOrder && j < q.len(); j++ {
 			if fn := q.at(j).Fn; c.Holds(g, fn) && c.Accepts(g, fn) {
 				i = j
 				break
@@ -73,25 +77,25 @@ func (p *RoundRobin) Next(_ float64, c Cluster) (Decision, bool) {
 }
 
 // Done does nothing: round robin keeps no account of completions.
-func (p *RoundRobin) Done(float64, Completion) {}
+func (p *roundRobin) Done(float64, Completion) {}
 
-// LoadBalance sends the oldest request to the least frequently used idle GPU (thesis §4.2).
-type LoadBalance struct {
+// loadBalance sends the oldest request to the least frequently used idle GPU (thesis §4.2).
+type loadBalance struct {
 	queue fifo
 	used  usage
 }
 
-// Name is "lb".
-func (p *LoadBalance) Name() string { return "lb" }
-
 // Queued is the number of waiting requests.
-func (p *LoadBalance) Queued() int { return p.queue.len() }
+func (p *loadBalance) Queued() int { return p.queue.len() }
 
 // Arrive queues r.
-func (p *LoadBalance) Arrive(_ float64, r Request) { p.queue.push(r) }
+func (p *loadBalance) Arrive(_ float64, r Request) { p.queue.push(r) }
+
+// Cancel implements [Policy].
+func (p *loadBalance) Cancel(r Request) bool { return p.queue.cancel(r.ID) >= 0 }
 
 // Next is Algorithm 5.
-func (p *LoadBalance) Next(_ float64, c Cluster) (Decision, bool) {
+func (p *loadBalance) Next(_ float64, c Cluster) (Decision, bool) {
 	p.used.init(c)
 	if p.queue.len() == 0 {
 		return Decision{}, false
@@ -110,4 +114,4 @@ func (p *LoadBalance) Next(_ float64, c Cluster) (Decision, bool) {
 }
 
 // Done does nothing: the idle test is the cluster's.
-func (p *LoadBalance) Done(float64, Completion) {}
+func (p *loadBalance) Done(float64, Completion) {}

@@ -17,8 +17,6 @@ type Cost struct {
 	Native  float64 // a cold start with no artifact
 	Restore float64 // a cold start that restores a local artifact
 	Fetch   float64 // bringing a remote artifact to the node
-	Host    float64 // weights already in host memory; 0 if never kept there
-	Peer    float64 // weights copied from another GPU; 0 if not possible
 }
 
 // Start is the cheapest cold start for an artifact at l. A remote artifact is fetched only if that pays.

@@ -44,13 +44,13 @@ func (HeavyLight) Victim(_ float64, idle []Resident) int {
 	return oldest(idle, used, func(Resident) bool { return true })
 }
 
-// Sticky is MQFQ-Sticky's eviction (§4.3): workers of queues that are not Active first, each by least recent use.
-type Sticky struct{ Queues *MQFQ }
+// Sticky is MQFQ-Sticky's eviction (§4.3): workers of queues that are not active first, each by least recent use.
+type Sticky struct{ Queues Anticipator }
 
 // Victim implements [Evictor].
 func (e Sticky) Victim(now float64, idle []Resident) int {
 	used := func(r Resident) float64 { return r.LastUsed }
-	if i := oldest(idle, used, func(r Resident) bool { return e.Queues.State(now, r.Fn) != Active }); i >= 0 {
+	if i := oldest(idle, used, func(r Resident) bool { return !e.Queues.Active(now, r.Fn) }); i >= 0 {
 		return i
 	}
 	return oldest(idle, used, func(Resident) bool { return true })

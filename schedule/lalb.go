@@ -2,10 +2,10 @@ package schedule
 
 import "slices"
 
-// LALB is locality-aware load balancing (thesis §4.4, Algorithms 7 and 8): an idle GPU first takes a waiting request whose
-// model it holds. With Limit > 0 it is LALBO3: a request may be passed over Limit times before it is placed regardless.
-type LALB struct {
-	Limit int
+// lalb is locality-aware load balancing (thesis §4.4, Algorithms 7 and 8): an idle GPU first takes a waiting request whose
+// model it holds. With limit > 0 it is LALBO3: a request may be passed over limit times before it is placed regardless.
+type lalb struct {
+	limit int
 
 	queue  []visited
 	local  []fifo
@@ -20,30 +20,39 @@ type visited struct {
 	visits int
 }
 
-// Name is "lalb" or "lalbo3".
-func (p *LALB) Name() string {
-	if p.Limit > 0 {
-		return "lalbo3"
-	}
-	return "lalb"
-}
-
 // Queued is the number of waiting requests, those bound to a busy GPU included.
-func (p *LALB) Queued() int { return p.queued }
+func (p *lalb) Queued() int { return p.queued }
 
 // Arrive queues r.
-func (p *LALB) Arrive(_ float64, r Request) {
+func (p *lalb) Arrive(_ float64, r Request) {
 	p.queue = append(p.queue, visited{Request: r})
 	p.queued++
 	p.fresh = true
 }
 
+// Cancel implements [Policy]. A request that was bound to a GPU may have kept others from it, so that a new round starts.
+func (p *lalb) Cancel(r Request) bool {
+	if i := slices.IndexFunc(p.queue, func(v visited) bool { return v.ID == r.ID }); i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+		p.queued--
+		return true
+	}
+	for g := range p.local {
+		if p.local[g].cancel(r.ID) >= 0 {
+			p.queued--
+			p.fresh = true
+			return true
+		}
+	}
+	return false
+}
+
 // Done starts a new round over the idle GPUs.
-func (p *LALB) Done(float64, Completion) { p.fresh = true }
+func (p *lalb) Done(float64, Completion) { p.fresh = true }
 
 // Next continues the round: each GPU is looked at once after each arrival and completion, as in the thesis, or else the
 // visit counts, which stand for waiting, would run ahead.
-func (p *LALB) Next(_ float64, c Cluster) (Decision, bool) {
+func (p *lalb) Next(_ float64, c Cluster) (Decision, bool) {
 	if p.queued == 0 {
 		return Decision{}, false
 	}
@@ -72,7 +81,7 @@ func (p *LALB) Next(_ float64, c Cluster) (Decision, bool) {
 }
 
 // open reports whether g might still take a waiting request.
-func (p *LALB) open(c Cluster, g int) bool {
+func (p *lalb) open(c Cluster, g int) bool {
 	if q := &p.local[g]; q.len() > 0 && c.Accepts(g, q.front().Fn) {
 		return true
 	}
@@ -85,7 +94,7 @@ func (p *LALB) open(c Cluster, g int) bool {
 }
 
 // visit is Algorithm 7 for one idle GPU.
-func (p *LALB) visit(c Cluster, g int) (Decision, bool) {
+func (p *lalb) visit(c Cluster, g int) (Decision, bool) {
 	if q := &p.local[g]; q.len() > 0 {
 		if !c.Accepts(g, q.front().Fn) {
 			return Decision{}, false
@@ -101,7 +110,7 @@ func (p *LALB) visit(c Cluster, g int) (Decision, bool) {
 			return p.take(i, g), true
 		}
 		// The test is strict: with limit 0 a request can still be passed over once.
-		if r.visits <= p.Limit {
+		if r.visits <= p.limit {
 			r.visits++
 			continue
 		}
@@ -124,7 +133,7 @@ func (p *LALB) visit(c Cluster, g int) (Decision, bool) {
 // balance is Algorithm 8: place the i-th request though g does not hold its model. It may go to another idle GPU that
 // does, be bound to a busy one that will be done before g could load the model, or be a miss on g. The thesis prints the
 // miss inside the loop over busy GPUs, which would decide on the first of them; taken: the earliest to finish.
-func (p *LALB) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
+func (p *lalb) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
 	fn := p.queue[i].Fn
 	busy, wait := -1, 0.0
 	for h := range p.used {
@@ -151,7 +160,7 @@ func (p *LALB) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
 
 // cheapest is the idle GPU where a miss costs least: g, unless another is nearer to the weights or the artifact. The thesis
 // knows no such difference, and then it is always g. It is -1 if g does not accept fn.
-func (p *LALB) cheapest(c Cluster, g, fn int) int {
+func (p *lalb) cheapest(c Cluster, g, fn int) int {
 	if !c.Accepts(g, fn) {
 		return -1
 	}
@@ -167,7 +176,7 @@ func (p *LALB) cheapest(c Cluster, g, fn int) int {
 }
 
 // finish is the estimated finish time of Algorithm 2: what runs on h, then what is bound to it.
-func (p *LALB) finish(c Cluster, h int) float64 {
+func (p *lalb) finish(c Cluster, h int) float64 {
 	t := c.FinishTime(h)
 	for i := range p.local[h].len() {
 		t += c.Service(p.local[h].at(i).Fn)
@@ -175,7 +184,7 @@ func (p *LALB) finish(c Cluster, h int) float64 {
 	return t
 }
 
-func (p *LALB) take(i, g int) Decision {
+func (p *lalb) take(i, g int) Decision {
 	r := p.queue[i].Request
 	p.queue = append(p.queue[:i], p.queue[i+1:]...)
 	return Decision{Request: r, GPU: g, Peer: Anywhere}

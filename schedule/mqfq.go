@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// State is the state of a queue of MQFQ-Sticky (MQFQ §4.1).
-type State int
+// queueState is the state of a queue of MQFQ-Sticky (MQFQ §4.1).
+type queueState int
 
 // The states. A queue that has just run empty stays Active for its TTL: the next request is expected soon.
 const (
-	Inactive State = iota
-	Active
-	Throttled
+	inactive queueState = iota
+	active
+	throttled
 )
 
 // flow is one function's queue and its account.
 type flow struct {
 	fifo
 	vt       float64 // virtual time: service accrued, divided by the weight
-	state    State
+	state    queueState
 	inFlight int
 	lastExec float64
 	tau      mean // service time, without cold starts
@@ -43,13 +43,13 @@ func (m *mean) value(unknown float64) float64 {
 	return m.sum / float64(m.n)
 }
 
-// MQFQ is MQFQ-Sticky: start-time fair queueing over functions whose queues may run ahead of the global virtual time by
+// mqfq is MQFQ-Sticky: start-time fair queueing over functions whose queues may run ahead of the global virtual time by
 // T, so that a function runs in batches and finds its worker warm.
-type MQFQ struct {
-	T         float64 // allowed over-run, seconds
-	Alpha     float64 // TTL = Alpha × mean inter-arrival time
-	WarmFirst bool    // prefer, before all else, queues with a warm free slot (not in the paper)
-	UnitTau   bool    // advance virtual times by 1 instead of the service time (the paper's ablation)
+type mqfq struct {
+	over      float64 // allowed over-run, seconds
+	alpha     float64 // TTL = alpha × mean inter-arrival time
+	warmFirst bool    // prefer, before all else, queues with a warm free slot (not in the paper)
+	unitTau   bool    // advance virtual times by 1 instead of the service time (the paper's ablation)
 
 	tokens  tokens
 	flows   []flow
@@ -60,37 +60,44 @@ type MQFQ struct {
 	woken   []int
 }
 
-// NewMQFQ makes the policy for n functions with the paper's parameters; limit is the utilisation cap of the dynamic D, 0
+// newMQFQ makes the policy for n functions with the paper's parameters; limit is the utilisation cap of the dynamic D, 0
 // for none. Weights are 1 where the slice ends.
-func NewMQFQ(n, d int, t, alpha, limit float64, weights []float64) *MQFQ {
-	return &MQFQ{T: t, Alpha: alpha, tokens: tokens{d: d, limit: limit}, flows: make([]flow, n), weights: weights}
+func newMQFQ(n, d int, t, alpha, limit float64, weights []float64) *mqfq {
+	return &mqfq{over: t, alpha: alpha, tokens: tokens{d: d, limit: limit}, flows: make([]flow, n), weights: weights}
 }
 
-// Name is "mqfq".
-func (m *MQFQ) Name() string { return "mqfq" }
-
 // Queued is the number of waiting requests.
-func (m *MQFQ) Queued() int { return m.queued }
+func (m *mqfq) Queued() int { return m.queued }
 
 // Arrive queues r. A queue that was Inactive re-enters at the global virtual time: idling earns no credit.
-func (m *MQFQ) Arrive(now float64, r Request) {
+func (m *mqfq) Arrive(now float64, r Request) {
 	f := &m.flows[r.Fn]
 	if f.seen {
 		f.iat.add(now - f.lastSeen)
 	}
 	f.lastSeen, f.seen = now, true
 	m.expire(f, now)
-	if f.state == Inactive {
+	if f.state == inactive {
 		f.vt = math.Max(f.vt, m.global)
-		f.state = Active
+		f.state = active
 		m.woken = append(m.woken, r.Fn)
 	}
 	f.push(r)
 	m.queued++
 }
 
+// Cancel implements [Policy]. Virtual time is charged at the dispatch, so there is nothing to give back. A queue that is empty
+// now is as one that has run empty: it keeps its state for its TTL after its last execution.
+func (m *mqfq) Cancel(r Request) bool {
+	if m.flows[r.Fn].cancel(r.ID) < 0 {
+		return false
+	}
+	m.queued--
+	return true
+}
+
 // Next is Algorithm 1.
-func (m *MQFQ) Next(now float64, c Cluster) (Decision, bool) {
+func (m *mqfq) Next(now float64, c Cluster) (Decision, bool) {
 	m.tokens.poll(now, c)
 	if m.queued == 0 {
 		return Decision{}, false
@@ -108,7 +115,7 @@ func (m *MQFQ) Next(now float64, c Cluster) (Decision, bool) {
 	for i := range m.flows {
 		f := &m.flows[i]
 		m.update(f, now)
-		if f.state == Active && f.len() > 0 {
+		if f.state == active && f.len() > 0 {
 			m.order = append(m.order, i)
 		}
 	}
@@ -125,27 +132,27 @@ func (m *MQFQ) Next(now float64, c Cluster) (Decision, bool) {
 // update sets the state. Line 22 prints "throttle if VT − Global_VT < T"; the text of §4.2 "if VT + T ≥ Global_VT". Both
 // would throttle the queues that lag. Taken: ahead by T or more. T = 0 must still let the least queue run, so there
 // the test is strict.
-func (m *MQFQ) update(f *flow, now float64) {
+func (m *mqfq) update(f *flow, now float64) {
 	m.expire(f, now)
 	switch ahead := f.vt - m.global; {
 	case f.len() == 0 && f.inFlight == 0:
-	case ahead >= m.T && ahead > 0:
-		f.state = Throttled
+	case ahead >= m.over && ahead > 0:
+		f.state = throttled
 	default:
-		f.state = Active
+		f.state = active
 	}
 }
 
 // expire ends the anticipation of an empty queue after its TTL.
-func (m *MQFQ) expire(f *flow, now float64) {
-	if f.len() == 0 && f.inFlight == 0 && now-f.lastExec >= m.Alpha*f.iat.value(0) {
-		f.state = Inactive
+func (m *mqfq) expire(f *flow, now float64) {
+	if f.len() == 0 && f.inFlight == 0 && now-f.lastExec >= m.alpha*f.iat.value(0) {
+		f.state = inactive
 	}
 }
 
 // rank sorts the candidates: fewest in flight first, then longest queue. (§4.2 names the keys the other way round; the
 // stable second sort of Algorithm 1 makes in-flight the first key.) With D = 1 only the length counts.
-func (m *MQFQ) rank(c Cluster) {
+func (m *mqfq) rank(c Cluster) {
 	warm := func(i int) bool {
 		for g := range m.tokens.running {
 			if m.tokens.free(g) && c.Holds(g, i) && c.Accepts(g, i) {
@@ -156,7 +163,7 @@ func (m *MQFQ) rank(c Cluster) {
 	}
 	slices.SortStableFunc(m.order, func(i, j int) int {
 		a, b := &m.flows[i], &m.flows[j]
-		if m.WarmFirst {
+		if m.warmFirst {
 			if wa, wb := warm(i), warm(j); wa != wb {
 				if wa {
 					return -1
@@ -171,7 +178,7 @@ func (m *MQFQ) rank(c Cluster) {
 	})
 }
 
-func (m *MQFQ) dispatch(now float64, i, g int) Decision {
+func (m *mqfq) dispatch(now float64, i, g int) Decision {
 	f := &m.flows[i]
 	r := f.pop()
 	m.queued--
@@ -179,15 +186,15 @@ func (m *MQFQ) dispatch(now float64, i, g int) Decision {
 	f.inFlight++
 	f.lastExec = now
 	// An unmeasured function counts as T/10, as in the authors' implementation.
-	tau := f.tau.value(m.T / 10)
-	if m.UnitTau {
+	tau := f.tau.value(m.over / 10)
+	if m.unitTau {
 		tau = 1
 	}
 	f.vt += tau / m.weight(i)
 	return Decision{Request: r, GPU: g, Peer: Anywhere}
 }
 
-func (m *MQFQ) weight(i int) float64 {
+func (m *mqfq) weight(i int) float64 {
 	if i < len(m.weights) {
 		return m.weights[i]
 	}
@@ -196,7 +203,7 @@ func (m *MQFQ) weight(i int) float64 {
 
 // Done returns the token. Only service time enters tau: with cold starts in it a function that starts cold would be
 // charged twice, once by the wait and once by its virtual time.
-func (m *MQFQ) Done(now float64, d Completion) {
+func (m *mqfq) Done(now float64, d Completion) {
 	f := &m.flows[d.Request.Fn]
 	m.tokens.release(d.GPU)
 	f.inFlight--
@@ -204,29 +211,16 @@ func (m *MQFQ) Done(now float64, d Completion) {
 	f.tau.add(d.Service)
 }
 
-// State is the state of fn's queue at now. Workers of a queue that is not Active may be evicted or swapped out.
-func (m *MQFQ) State(now float64, fn int) State {
+// Active implements [Anticipator].
+func (m *mqfq) Active(now float64, fn int) bool {
 	f := &m.flows[fn]
 	m.expire(f, now)
-	return f.state
+	return f.state == active
 }
 
-// VirtualTime is the service that fn's queue has accrued, in seconds over its weight.
-func (m *MQFQ) VirtualTime(fn int) float64 { return m.flows[fn].vt }
-
-// Global is the global virtual time.
-func (m *MQFQ) Global() float64 { return m.global }
-
-// Woken lists the functions whose queues became Active since the last call: their memory is worth prefetching (§4.3).
-func (m *MQFQ) Woken() []int {
+// Woken implements [Anticipator].
+func (m *mqfq) Woken() []int {
 	w := m.woken
 	m.woken = m.woken[len(m.woken):]
 	return w
-}
-
-// FairnessBound is the most by which the service of two functions that are both backlogged may differ over any interval,
-// in seconds: (D+1)(2T + tau_i + tau_j). Equation 1 of the paper prints (D−1)(2T + tau_i/w_i − tau_j/w_j), which is 0 for
-// D = 1 and depends on the order of i and j; a scheduler of whole requests cannot hold that.
-func FairnessBound(d int, t, tauI, tauJ float64) float64 {
-	return float64(d+1) * (2*t + tauI + tauJ)
 }

@@ -13,7 +13,7 @@ func TestMQFQInvariants(t *testing.T) {
 		functions := 8
 		service := randomService(seed, functions)
 		w := newWorld(t, 2, 4, 3, service)
-		m := NewMQFQ(functions, d, over, 2, 0, nil)
+		m := newMQFQ(functions, d, over, 2, 0, nil)
 		before := make([]float64, functions)
 		global := 0.0
 		w.run(m, randomTrace(seed, 500, functions, 3), func() {
@@ -22,13 +22,13 @@ func TestMQFQInvariants(t *testing.T) {
 					t.Fatalf("GPU %d runs %d, D is %d", g, n, d)
 				}
 			}
-			if m.Global() < global {
-				t.Fatalf("global virtual time falls from %g to %g", global, m.Global())
+			if m.global < global {
+				t.Fatalf("global virtual time falls from %g to %g", global, m.global)
 			}
-			global = m.Global()
+			global = m.global
 			eligible := m.queued == 0
 			for i := range m.flows {
-				vt := m.VirtualTime(i)
+				vt := m.flows[i].vt
 				if vt < before[i] {
 					t.Fatalf("virtual time of %d falls from %g to %g", i, before[i], vt)
 				}
@@ -36,7 +36,7 @@ func TestMQFQInvariants(t *testing.T) {
 					t.Fatalf("function %d was served %g ahead of the global time", i, before[i]-global)
 				}
 				before[i] = vt
-				eligible = eligible || (m.flows[i].len() > 0 && m.flows[i].state == Active)
+				eligible = eligible || (m.flows[i].len() > 0 && m.flows[i].state == active)
 			}
 			if !eligible {
 				t.Fatal("every queue with requests is throttled")
@@ -59,7 +59,7 @@ func TestMQFQFairness(t *testing.T) {
 		}
 		w := newWorld(t, 1, c.d, len(service), service)
 		w.load = 0
-		m := NewMQFQ(len(service), c.d, c.over, 2, 0, nil)
+		m := newMQFQ(len(service), c.d, c.over, 2, 0, nil)
 		worst := 0.0
 		type sample struct{ service []float64 }
 		var history []sample
@@ -79,7 +79,7 @@ func TestMQFQFairness(t *testing.T) {
 						b := history[j].service[k] - history[i].service[k]
 						gap := math.Abs(a - b)
 						worst = math.Max(worst, gap)
-						if bound := FairnessBound(c.d, c.over, service[f], service[k]); gap > bound {
+						if bound := fairnessBound(c.d, c.over, service[f], service[k]); gap > bound {
 							t.Fatalf("D=%d T=%g: functions %d and %d differ by %g, bound %g", c.d, c.over, f, k, gap, bound)
 						}
 					}
@@ -105,15 +105,15 @@ func TestFCFSBreaksTheFairnessBound(t *testing.T) {
 	}
 	w := newWorld(t, 1, 1, 2, service)
 	worst := 0.0
-	w.run(NewFCFS(1), trace, func() { worst = math.Max(worst, w.served[0]-w.served[1]) })
-	if bound := FairnessBound(1, 5, 1, 1); worst <= bound {
+	w.run(newFCFS(1), trace, func() { worst = math.Max(worst, w.served[0]-w.served[1]) })
+	if bound := fairnessBound(1, 5, 1, 1); worst <= bound {
 		t.Errorf("gap %g, bound %g", worst, bound)
 	}
 }
 
 func TestMQFQStateOfEmptyQueue(t *testing.T) {
 	w := newWorld(t, 1, 1, 2, []float64{1, 1})
-	m := NewMQFQ(2, 1, 10, 2, 0, nil)
+	m := newMQFQ(2, 1, 10, 2, 0, nil)
 	for i, at := range []float64{0, 4, 8} { // inter-arrival 4 s, so a TTL of 8 s
 		w.now = at
 		m.Arrive(at, Request{ID: i, Fn: 0})
@@ -125,16 +125,16 @@ func TestMQFQStateOfEmptyQueue(t *testing.T) {
 	}
 	for _, c := range []struct {
 		at   float64
-		want State
-	}{{9, Active}, {16.9, Active}, {17, Inactive}} {
-		if got := m.State(c.at, 0); got != c.want {
-			t.Errorf("at %g: state %d, want %d", c.at, got, c.want)
+		want bool
+	}{{9, true}, {16.9, true}, {17, false}} {
+		if got := m.Active(c.at, 0); got != c.want {
+			t.Errorf("at %g: active %v, want %v", c.at, got, c.want)
 		}
 	}
 	// Idling earns no credit: function 1 has run ahead meanwhile, and 0 comes back at the global virtual time.
 	m.global = 50
 	m.Arrive(20, Request{ID: 9, Fn: 0})
-	if vt := m.VirtualTime(0); vt != 50 {
+	if vt := m.flows[0].vt; vt != 50 {
 		t.Errorf("virtual time %g after idling, want 50", vt)
 	}
 	if got := m.Woken(); len(got) != 2 || got[1] != 0 {
@@ -149,7 +149,7 @@ func TestMQFQRank(t *testing.T) {
 		want int
 	}{{2, 1}, {1, 0}} {
 		w := newWorld(t, 1, 4, 4, []float64{1, 1})
-		m := NewMQFQ(2, c.d, 10, 2, 0, nil)
+		m := newMQFQ(2, c.d, 10, 2, 0, nil)
 		m.tokens.poll(0, w)
 		for i := range 5 {
 			m.Arrive(0, Request{ID: i, Fn: 0})
@@ -165,7 +165,7 @@ func TestMQFQRank(t *testing.T) {
 
 func TestDynamicD(t *testing.T) {
 	w := newWorld(t, 1, 4, 4, []float64{1})
-	m := NewMQFQ(1, 4, 10, 2, 0.9, nil)
+	m := newMQFQ(1, 4, 10, 2, 0.9, nil)
 	for i := range 4 {
 		m.Arrive(0, Request{ID: i, Fn: 0})
 	}
@@ -180,4 +180,11 @@ func TestDynamicD(t *testing.T) {
 	if granted != 2 {
 		t.Errorf("granted %d tokens under a cap of 90 %%, want 2", granted)
 	}
+}
+
+// fairnessBound is the most by which the service of two functions that are both backlogged may differ over any interval,
+// in seconds: (D+1)(2T + tau_i + tau_j). Equation 1 of the paper prints (D−1)(2T + tau_i/w_i − tau_j/w_j), which is 0 for
+// D = 1 and depends on the order of i and j; a scheduler of whole requests cannot hold that.
+func fairnessBound(d int, t, tauI, tauJ float64) float64 {
+	return float64(d+1) * (2*t + tauI + tauJ)
 }

@@ -14,8 +14,8 @@ type Params struct {
 	T         *float64  // MQFQ: over-run in seconds; default 10
 	Alpha     *float64  // MQFQ: TTL over mean inter-arrival time; default 2
 	Limit     float64   // MQFQ: utilisation cap of the dynamic D; default none
-	WarmFirst bool      // MQFQ: see the field of [MQFQ]
-	UnitTau   bool      // MQFQ: see the field of [MQFQ]
+	WarmFirst bool      // MQFQ: prefer, before all else, queues with a warm free slot (not in the paper)
+	UnitTau   bool      // MQFQ: advance virtual times by 1 instead of the service time (the paper's ablation)
 	Weights   []float64 // MQFQ: per function; default 1
 	O3Limit   *int      // LALBO3: times a request may be passed over; default 25
 	Deadline  []float64 // Torpor: seconds per function
@@ -37,32 +37,32 @@ func New(name string, p Params) (Policy, error) {
 	d := or(p.D, 2)
 	switch name {
 	case "mqfq":
-		m := NewMQFQ(p.Functions, d, deref(p.T, 10), deref(p.Alpha, 2), p.Limit, p.Weights)
-		m.WarmFirst, m.UnitTau = p.WarmFirst, p.UnitTau
+		m := newMQFQ(p.Functions, d, deref(p.T, 10), deref(p.Alpha, 2), p.Limit, p.Weights)
+		m.warmFirst, m.unitTau = p.WarmFirst, p.UnitTau
 		return m, nil
 	case "fcfs":
-		return NewFCFS(d), nil
+		return newFCFS(d), nil
 	case "batch":
-		return NewBatch(p.Functions, d), nil
+		return newBatch(p.Functions, d), nil
 	case "sjf":
-		return NewSJF(p.Functions, d), nil
+		return newSJF(p.Functions, d), nil
 	case "rr", "rro3":
-		return &RoundRobin{OutOfOrder: name == "rro3"}, nil
+		return &roundRobin{outOfOrder: name == "rro3"}, nil
 	case "lb":
-		return &LoadBalance{}, nil
+		return &loadBalance{}, nil
 	case "lalb":
-		return &LALB{}, nil
+		return &lalb{}, nil
 	case "lalbo3":
-		return &LALB{Limit: deref(p.O3Limit, 25)}, nil
+		return &lalb{limit: deref(p.O3Limit, 25)}, nil
 	case "torpor", "torpor-fifo", "torpor-random":
-		t := NewTorpor(p.Deadline, p.Topology)
-		t.FIFO = name == "torpor-fifo"
+		t := newTorpor(p.Deadline, p.Topology)
+		t.fifo = name == "torpor-fifo"
 		if name == "torpor-random" {
-			t.Random = rand.New(rand.NewPCG(p.Seed, 1))
+			t.random = rand.New(rand.NewPCG(p.Seed, 1))
 		}
 		return t, nil
 	case "scale-out":
-		return &ScaleOut{Max: or(p.MaxBatch, 16)}, nil
+		return &scaleOut{most: or(p.MaxBatch, 16)}, nil
 	}
 	return nil, fmt.Errorf("choose policy %q: unknown name (known: %s)", name, strings.Join(Names(), ", "))
 }

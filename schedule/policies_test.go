@@ -13,7 +13,7 @@ func TestBatchDrainsTheQueueOfTheOldest(t *testing.T) {
 	for i, fn := range []int{0, 1, 0, 2, 0, 1} {
 		trace = append(trace, arrival{0, Request{ID: i, Fn: fn}})
 	}
-	p := NewBatch(3, 1)
+	p := newBatch(3, 1)
 	// The first arrival is served before the others are there; all that follows is one batch per function.
 	w.run(p, trace, func() {})
 	var got []int
@@ -37,13 +37,13 @@ func TestSJFLimitsUnfairness(t *testing.T) {
 		}
 		trace = append(trace, arrival{0, Request{ID: i, Fn: fn}})
 	}
-	p := NewSJF(2, 1)
+	p := newSJF(2, 1)
 	// It is known to be long: otherwise it would be tried first.
 	p.tau[1].add(5)
 	p.tau[0].add(0.1)
 	w.run(p, trace, func() {
 		for i, d := range p.deficit {
-			if d > p.Threshold+1 {
+			if d > p.threshold+1 {
 				t.Fatalf("deficit of function %d is %g", i, d)
 			}
 		}
@@ -60,7 +60,7 @@ func TestLALBVisits(t *testing.T) {
 	for _, limit := range []int{0, 3, 25} {
 		for seed := range uint64(6) {
 			w := newWorld(t, 3, 1, 2, randomService(seed, 9))
-			p := &LALB{Limit: limit}
+			p := &lalb{limit: limit}
 			most := 0
 			w.run(p, randomTrace(seed, 400, 9, 3), func() {
 				for _, r := range p.queue {
@@ -85,7 +85,7 @@ func TestLALBPrefersWhatTheGPUHolds(t *testing.T) {
 	w := boundWorld(t)
 	w.held[0][1] = 0
 	w.held[1][0] = 0
-	p := &LALB{Limit: 25}
+	p := &lalb{limit: 25}
 	p.Arrive(0, Request{ID: 0, Fn: 0})
 	p.Arrive(0, Request{ID: 1, Fn: 1})
 	d, ok := p.Next(0, w)
@@ -102,7 +102,7 @@ func TestLALBBindsToABusyGPUThatIsSooner(t *testing.T) {
 		w := boundWorld(t)
 		w.held[1][0] = 0
 		w.running[1][99] = running{fn: 0, begin: 0, end: c.left}
-		p := &LALB{}
+		p := &lalb{}
 		p.Arrive(0, Request{ID: 0, Fn: 0})
 		d, ok := p.Next(0, w)
 		if bound := !ok && p.Queued() == 1; bound != c.want {
@@ -135,7 +135,7 @@ func (n nearer) Start(g, fn int) float64 {
 func TestLALBMissesWhereItIsCheapest(t *testing.T) {
 	for gpu := range 3 {
 		w := newWorld(t, 3, 1, 1, []float64{1})
-		p := &LALB{Limit: 25}
+		p := &lalb{limit: 25}
 		p.Arrive(0, Request{ID: 0, Fn: 0})
 		if d, ok := p.Next(0, nearer{w, gpu}); !ok || d.GPU != gpu {
 			t.Errorf("went to GPU %d (%v), want %d", d.GPU, ok, gpu)
@@ -158,7 +158,7 @@ func TestArrivalOrder(t *testing.T) {
 
 func TestRoundRobinBinds(t *testing.T) {
 	w := boundWorld(t)
-	p := &RoundRobin{}
+	p := &roundRobin{}
 	for i := range 4 {
 		p.Arrive(0, Request{ID: i, Fn: 0})
 	}
@@ -177,7 +177,7 @@ func TestRoundRobinBinds(t *testing.T) {
 func TestRRO3TakesTheHitFirst(t *testing.T) {
 	w := newWorld(t, 1, 1, 1, []float64{1, 1})
 	w.held[0][1] = 0
-	p := &RoundRobin{OutOfOrder: true}
+	p := &roundRobin{outOfOrder: true}
 	p.Arrive(0, Request{ID: 0, Fn: 0})
 	p.Arrive(0, Request{ID: 1, Fn: 1})
 	if d, _ := p.Next(0, w); d.Request.ID != 1 {
@@ -187,7 +187,7 @@ func TestRRO3TakesTheHitFirst(t *testing.T) {
 
 func TestScaleOut(t *testing.T) {
 	w := newWorld(t, 2, 100, 1, []float64{1})
-	p := &ScaleOut{Max: 2}
+	p := &scaleOut{most: 2}
 	var got []int
 	for i := range 6 {
 		p.Arrive(0, Request{ID: i, Fn: 0})
@@ -206,12 +206,12 @@ func TestRRC(t *testing.T) {
 		n, m int
 		want float64
 	}{{0, 0, 0}, {100, 100, -100}, {100, 98, 0}, {100, 97, 50}, {50, 0, 2450}} {
-		if got := RRC(0.98, c.n, c.m); math.Abs(got-c.want) > 1e-6 {
+		if got := rrc(0.98, c.n, c.m); math.Abs(got-c.want) > 1e-6 {
 			t.Errorf("RRC of %d in %d is %g, want %g", c.m, c.n, got, c.want)
 		}
 	}
 	// What it says: after that many requests in time, the share is met.
-	r := int(math.Round(RRC(0.98, 100, 97)))
+	r := int(math.Round(rrc(0.98, 100, 97)))
 	if share := float64(97+r) / float64(100+r); math.Abs(share-0.98) > 1e-9 {
 		t.Errorf("after %d more in time the share is %g", r, share)
 	}
@@ -224,7 +224,7 @@ func TestSplit(t *testing.T) {
 		want  string
 	}{{1, "11111"}, {0.99, "11110"}, {0.4, "11110"}, {0.39, "11010"}, {0.05, "01010"}} {
 		got := ""
-		for _, h := range Split(rrc, c.alpha) {
+		for _, h := range split(rrc, c.alpha) {
 			got += map[bool]string{true: "1", false: "0"}[h]
 		}
 		if got != c.want {
@@ -234,18 +234,18 @@ func TestSplit(t *testing.T) {
 }
 
 func TestAlphaTuner(t *testing.T) {
-	a := AlphaTuner{Alpha: 1, Step: 2, Threshold: 0.04, Least: 0.2}
+	a := alphaTuner{alpha: 1, step: 2, threshold: 0.04, least: 0.2}
 	for i, c := range []struct{ ratio, want float64 }{{0.9, 1}, {0.8, 0.5}, {0.79, 0.5}, {0.5, 0.25}, {0.4, 0.2}, {0.6, 0.4}, {0.7, 0.8}, {0.8, 1}} {
-		a.Observe(c.ratio)
-		if a.Alpha != c.want {
-			t.Errorf("step %d: alpha %g, want %g", i, a.Alpha, c.want)
+		a.observe(c.ratio)
+		if a.alpha != c.want {
+			t.Errorf("step %d: alpha %g, want %g", i, a.alpha, c.want)
 		}
 	}
 }
 
 // TestTorporGroups: the high group goes first, nearest to missing its target first; the low group nearest to reaching it.
 func TestTorporGroups(t *testing.T) {
-	p := NewTorpor([]float64{1, 1, 1, 1}, Topology{})
+	p := newTorpor([]float64{1, 1, 1, 1}, Topology{})
 	copy(p.key, []float64{-5, -1, 30, 10})
 	copy(p.high, []bool{true, true, false, false})
 	w := newWorld(t, 1, 1, 4, []float64{1, 1, 1, 1})
@@ -295,7 +295,7 @@ func TestTorporPlacement(t *testing.T) {
 		for _, g := range c.busy {
 			w.running[g][99] = running{fn: 1, end: 9}
 		}
-		p := NewTorpor([]float64{1, 1}, top)
+		p := newTorpor([]float64{1, 1}, top)
 		p.Arrive(0, Request{ID: 0, Fn: 0})
 		d, ok := p.Next(0, busyLink{w, c.traffic})
 		if !ok || d.GPU != c.gpu || d.Peer != c.peer {
@@ -305,13 +305,13 @@ func TestTorporPlacement(t *testing.T) {
 }
 
 func TestEvictors(t *testing.T) {
-	m := NewMQFQ(5, 2, 10, 2, 0, nil)
+	m := newMQFQ(5, 2, 10, 2, 0, nil)
 	for fn := range 5 {
-		m.flows[fn].state = Active
+		m.flows[fn].state = active
 		m.flows[fn].fifo.push(Request{Fn: fn})
 	}
 	m.flows[3].fifo.pop()
-	m.flows[3].state = Inactive
+	m.flows[3].state = inactive
 	idle := []Resident{
 		{Fn: 0, LastUsed: 1, Anywhere: 9, Replicas: 1, Heavy: true},
 		{Fn: 1, LastUsed: 4, Anywhere: 4, Replicas: 1},

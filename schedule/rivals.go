@@ -1,25 +1,25 @@
 package schedule
 
-// FCFS runs requests in arrival order, at most d on each GPU (MQFQ §6).
-type FCFS struct {
+// fcfs runs requests in arrival order, at most d on each GPU (MQFQ §6).
+type fcfs struct {
 	queue  fifo
 	tokens tokens
 }
 
-// NewFCFS makes the policy.
-func NewFCFS(d int) *FCFS { return &FCFS{tokens: tokens{d: d}} }
-
-// Name is "fcfs".
-func (p *FCFS) Name() string { return "fcfs" }
+// newFCFS makes the policy.
+func newFCFS(d int) *fcfs { return &fcfs{tokens: tokens{d: d}} }
 
 // Queued is the number of waiting requests.
-func (p *FCFS) Queued() int { return p.queue.len() }
+func (p *fcfs) Queued() int { return p.queue.len() }
 
 // Arrive queues r.
-func (p *FCFS) Arrive(_ float64, r Request) { p.queue.push(r) }
+func (p *fcfs) Arrive(_ float64, r Request) { p.queue.push(r) }
+
+// Cancel implements [Policy].
+func (p *fcfs) Cancel(r Request) bool { return p.queue.cancel(r.ID) >= 0 }
 
 // Next takes the oldest request, and waits with it while no GPU accepts it.
-func (p *FCFS) Next(now float64, c Cluster) (Decision, bool) {
+func (p *fcfs) Next(now float64, c Cluster) (Decision, bool) {
 	p.tokens.poll(now, c)
 	if p.queue.len() == 0 {
 		return Decision{}, false
@@ -33,7 +33,7 @@ func (p *FCFS) Next(now float64, c Cluster) (Decision, bool) {
 }
 
 // Done returns the token.
-func (p *FCFS) Done(_ float64, d Completion) { p.tokens.release(d.GPU) }
+func (p *fcfs) Done(_ float64, d Completion) { p.tokens.release(d.GPU) }
 
 // perFunction is the part that policies with a queue per function share.
 type perFunction struct {
@@ -49,14 +49,22 @@ func (p *perFunction) Arrive(_ float64, r Request) {
 	p.queued++
 }
 
+func (p *perFunction) Cancel(r Request) bool {
+	if p.queues[r.Fn].cancel(r.ID) < 0 {
+		return false
+	}
+	p.queued--
+	return true
+}
+
 func (p *perFunction) pop(fn, gpu int) Decision {
 	p.queued--
 	p.tokens.take(gpu)
 	return Decision{Request: p.queues[fn].pop(), GPU: gpu, Peer: Anywhere}
 }
 
-// Batch drains the whole queue of the function that holds the oldest request, then turns to the next (MQFQ §6).
-type Batch struct {
+// batch drains the whole queue of the function that holds the oldest request, then turns to the next (MQFQ §6).
+type batch struct {
 	perFunction
 	arrivals fifo // the order of arrivals, with entries already served skipped lazily
 	served   map[int]bool
@@ -64,23 +72,34 @@ type Batch struct {
 	left     int // requests of current that were waiting when its turn began
 }
 
-// NewBatch makes the policy for n functions.
-func NewBatch(n, d int) *Batch {
-	return &Batch{perFunction: perFunction{queues: make([]fifo, n), tokens: tokens{d: d}}, served: map[int]bool{}}
+// newBatch makes the policy for n functions.
+func newBatch(n, d int) *batch {
+	return &batch{perFunction: perFunction{queues: make([]fifo, n), tokens: tokens{d: d}}, served: map[int]bool{}}
 }
 
-// Name is "batch".
-func (p *Batch) Name() string { return "batch" }
-
 // Arrive queues r.
-func (p *Batch) Arrive(now float64, r Request) {
+func (p *batch) Arrive(now float64, r Request) {
 	p.perFunction.Arrive(now, r)
 	p.arrivals.push(r)
 }
 
+// Cancel implements [Policy]. A request of the current batch makes it shorter.
+func (p *batch) Cancel(r Request) bool {
+	at := p.queues[r.Fn].cancel(r.ID)
+	if at < 0 {
+		return false
+	}
+	p.queued--
+	p.arrivals.cancel(r.ID)
+	if r.Fn == p.current && at < p.left {
+		p.left--
+	}
+	return true
+}
+
 // Next continues the current batch, which ends with the last request that was waiting when it began: a function whose
 // requests keep coming would otherwise never let go.
-func (p *Batch) Next(now float64, c Cluster) (Decision, bool) {
+func (p *batch) Next(now float64, c Cluster) (Decision, bool) {
 	p.tokens.poll(now, c)
 	if p.queued == 0 {
 		return Decision{}, false
@@ -106,29 +125,26 @@ func (p *Batch) Next(now float64, c Cluster) (Decision, bool) {
 }
 
 // Done returns the token.
-func (p *Batch) Done(_ float64, d Completion) { p.tokens.release(d.GPU) }
+func (p *batch) Done(_ float64, d Completion) { p.tokens.release(d.GPU) }
 
-// SJF is shortest job first with a deficit counter that limits how long a function can be passed over, as in Paella.
-type SJF struct {
+// sjf is shortest job first with a deficit counter that limits how long a function can be passed over, as in Paella.
+type sjf struct {
 	perFunction
-	Threshold float64 // deficit from which a function goes first; 25 in the MQFQ authors' implementation
+	threshold float64 // deficit from which a function goes first; 25 in the MQFQ authors' implementation
 	deficit   []float64
 	tau       []mean
 }
 
-// NewSJF makes the policy for n functions.
-func NewSJF(n, d int) *SJF {
-	return &SJF{
+// newSJF makes the policy for n functions.
+func newSJF(n, d int) *sjf {
+	return &sjf{
 		perFunction: perFunction{queues: make([]fifo, n), tokens: tokens{d: d}},
-		Threshold:   25, deficit: make([]float64, n), tau: make([]mean, n),
+		threshold:   25, deficit: make([]float64, n), tau: make([]mean, n),
 	}
 }
 
-// Name is "sjf".
-func (p *SJF) Name() string { return "sjf" }
-
 // Next takes the first function whose deficit has reached the threshold, else the one with the least service time.
-func (p *SJF) Next(now float64, c Cluster) (Decision, bool) {
+func (p *sjf) Next(now float64, c Cluster) (Decision, bool) {
 	p.tokens.poll(now, c)
 	best, late := -1, false
 	waiting := 0
@@ -141,7 +157,7 @@ func (p *SJF) Next(now float64, c Cluster) (Decision, bool) {
 			continue
 		}
 		switch {
-		case p.deficit[i] >= p.Threshold:
+		case p.deficit[i] >= p.threshold:
 			best, late = i, true
 		case best < 0 || p.tau[i].value(0) < p.tau[best].value(0):
 			best = i
@@ -165,7 +181,7 @@ func (p *SJF) Next(now float64, c Cluster) (Decision, bool) {
 }
 
 // Done returns the token and learns the service time.
-func (p *SJF) Done(_ float64, d Completion) {
+func (p *sjf) Done(_ float64, d Completion) {
 	p.tokens.release(d.GPU)
 	p.tau[d.Request.Fn].add(d.Service)
 }

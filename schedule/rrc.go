@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// RRC is the required request count of Torpor §5.1: how many requests in a row must meet the deadline before a share p of
+// rrc is the required request count of Torpor §5.1: how many requests in a row must meet the deadline before a share p of
 // all does, n having been served and m of them in time. Zero or less: the function complies.
-func RRC(p float64, n, m int) float64 {
+func rrc(p float64, n, m int) float64 {
 	return (p*float64(n) - float64(m)) / (1 - p)
 }
 
-// Split divides functions into Torpor's two groups (appendix A.3): sorted by RRC, the longest prefix whose positive
+// split divides functions into Torpor's two groups (appendix A.3): sorted by RRC, the longest prefix whose positive
 // counts sum to at most alpha times the total is the high group. It returns a flag per function.
-func Split(rrc []float64, alpha float64) (high []bool) {
+func split(rrc []float64, alpha float64) (high []bool) {
 	order := make([]int, len(rrc))
 	total := 0.0
 	for i, r := range rrc {
@@ -42,27 +42,27 @@ func Split(rrc []float64, alpha float64) (high []bool) {
 	return high
 }
 
-// AlphaTuner is Algorithm 2 of Torpor: alpha grows while the share of complying functions rises and shrinks while it falls.
-type AlphaTuner struct {
-	Alpha     float64
-	Step      float64 // s, 2 in the paper
-	Threshold float64 // 0.04 in the paper
-	Least     float64 // floor: after halvings alone alpha could never recover while the ratio stays flat
+// alphaTuner is Algorithm 2 of Torpor: alpha grows while the share of complying functions rises and shrinks while it falls.
+type alphaTuner struct {
+	alpha     float64
+	step      float64 // s, 2 in the paper
+	threshold float64 // 0.04 in the paper
+	least     float64 // floor: after halvings alone alpha could never recover while the ratio stays flat
 	last      float64
 	seen      bool
 }
 
-// Observe takes the ratio of complying functions in the period that ends now.
-func (t *AlphaTuner) Observe(ratio float64) {
+// observe takes the ratio of complying functions in the period that ends now.
+func (t *alphaTuner) observe(ratio float64) {
 	change := ratio - t.last
 	if !t.seen {
 		change = 0
 	}
 	t.last, t.seen = ratio, true
 	switch {
-	case change > t.Threshold:
-		t.Alpha = math.Min(t.Alpha*t.Step, 1)
-	case change < -t.Threshold:
-		t.Alpha = math.Max(t.Alpha/t.Step, t.Least)
+	case change > t.threshold:
+		t.alpha = math.Min(t.alpha*t.step, 1)
+	case change < -t.threshold:
+		t.alpha = math.Max(t.alpha/t.step, t.least)
 	}
 }

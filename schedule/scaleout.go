@@ -1,23 +1,23 @@
 package schedule
 
-// ScaleOut is the rule of Medusa's own evaluation: fill a worker up to Max requests, then start one on an empty GPU, and
+// scaleOut is the rule of Medusa's own evaluation: fill a worker up to most requests, then start one on an empty GPU, and
 // when there is none left overload the worker with the fewest. Requests bind on arrival and wait at their worker.
-type ScaleOut struct {
-	Max   int
+type scaleOut struct {
+	most  int
 	queue fifo
 }
 
-// Name is "scale-out".
-func (p *ScaleOut) Name() string { return "scale-out" }
-
 // Queued is the number of waiting requests.
-func (p *ScaleOut) Queued() int { return p.queue.len() }
+func (p *scaleOut) Queued() int { return p.queue.len() }
 
 // Arrive queues r.
-func (p *ScaleOut) Arrive(_ float64, r Request) { p.queue.push(r) }
+func (p *scaleOut) Arrive(_ float64, r Request) { p.queue.push(r) }
+
+// Cancel implements [Policy].
+func (p *scaleOut) Cancel(r Request) bool { return p.queue.cancel(r.ID) >= 0 }
 
 // Next binds the oldest request.
-func (p *ScaleOut) Next(_ float64, c Cluster) (Decision, bool) {
+func (p *scaleOut) Next(_ float64, c Cluster) (Decision, bool) {
 	if p.queue.len() == 0 {
 		return Decision{}, false
 	}
@@ -33,7 +33,7 @@ func (p *ScaleOut) Next(_ float64, c Cluster) (Decision, bool) {
 			}
 			continue
 		}
-		if c.InFlight(g) < p.Max {
+		if c.InFlight(g) < p.most {
 			return p.bind(g), true
 		}
 		if least < 0 || c.InFlight(g) < c.InFlight(least) {
@@ -49,9 +49,9 @@ func (p *ScaleOut) Next(_ float64, c Cluster) (Decision, bool) {
 	return Decision{}, false
 }
 
-func (p *ScaleOut) bind(g int) Decision {
+func (p *scaleOut) bind(g int) Decision {
 	return Decision{Request: p.queue.pop(), GPU: g, Peer: Anywhere}
 }
 
 // Done does nothing: the cluster counts what is in flight.
-func (p *ScaleOut) Done(float64, Completion) {}
+func (p *scaleOut) Done(float64, Completion) {}

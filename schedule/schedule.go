@@ -12,6 +12,8 @@
 // ("thesis"). Comments cite their sections; where a paper is misprinted the comment says which reading is taken.
 package schedule
 
+import "slices"
+
 // Request is one invocation of function Fn, a model served by workers. ID is the caller's and unique.
 type Request struct {
 	ID int
@@ -38,19 +40,34 @@ type Completion struct {
 	Latency float64
 }
 
-// Policy is a scheduler. After each Arrive and Done the caller calls Next until it declines, carrying out each decision
-// before the next call, so that the Cluster shows it.
+// Policy is a scheduler. After each Arrive, Cancel and Done the caller calls Next until it declines, carrying out each
+// decision before the next call, so that the Cluster shows it.
 type Policy interface {
-	// Name is the name that New knows the policy by.
-	Name() string
 	// Arrive queues a request.
 	Arrive(now float64, r Request)
+	// Cancel takes a request whose client has left out of the queue, and reports whether it waited: one that was decided
+	// runs on, and is reported to Done. A request that comes and goes between two calls of Next changes no decision, but
+	// for how soon MQFQ expects the next of its function. What has followed from it by then stays: turns of round robin,
+	// counts of being passed over (LALBO3), deficits (SJF), global virtual time (MQFQ). Nobody is charged for it: virtual
+	// times and Torpor's shares count what was served.
+	Cancel(r Request) bool
 	// Next takes one request from the queue, or reports that none can start.
 	Next(now float64, c Cluster) (Decision, bool)
 	// Done accounts for a finished request.
 	Done(now float64, d Completion)
 	// Queued is the number of requests that wait for a decision.
 	Queued() int
+}
+
+// Anticipator is a policy that says for which functions it expects requests soon, so that their workers are worth keeping.
+type Anticipator interface {
+	Policy
+	// Active reports whether fn's queue has requests that may run, or has just run empty and expects more. Workers of
+	// others may be evicted or swapped out.
+	Active(now float64, fn int) bool
+	// Woken lists the functions whose queues became active since the last call: their memory is worth prefetching
+	// (MQFQ §4.3).
+	Woken() []int
 }
 
 // Cluster is what a policy may know about the machines. GPUs and functions count from 0.
@@ -109,6 +126,15 @@ func (q *fifo) pop() Request {
 		q.head = 0
 	}
 	return r
+}
+
+// cancel takes out the request with an id and tells its place from the front, -1 if it is not here.
+func (q *fifo) cancel(id int) int {
+	i := slices.IndexFunc(q.items[q.head:], func(r Request) bool { return r.ID == id })
+	if i >= 0 {
+		q.remove(i)
+	}
+	return i
 }
 
 // remove takes out the i-th request from the front.

@@ -1,6 +1,9 @@
 package schedule
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Topology is how the GPUs of a node are wired.
 type Topology struct {
@@ -10,18 +13,18 @@ type Topology struct {
 	NVLink [][]float64
 }
 
-// Torpor is the SLO-aware scheduler of Torpor §5: requests ordered by required request count in two groups, GPUs bound late
+// torpor is the SLO-aware scheduler of Torpor §5: requests ordered by required request count in two groups, GPUs bound late
 // by Algorithm 1. One request of a function runs at a time.
-type Torpor struct {
-	Percentile float64   // share of requests that must meet the deadline, 0.98 in the paper
-	Deadline   []float64 // seconds, per function
-	Topology   Topology
-	Tuner      AlphaTuner
-	Regroup    float64 // seconds between regroupings, 2 in the authors' router
-	Retune     float64 // seconds between changes of alpha, 40 there
+type torpor struct {
+	percentile float64   // share of requests that must meet the deadline, 0.98 in the paper
+	deadline   []float64 // seconds, per function
+	topology   Topology
+	tuner      alphaTuner
+	regroup    float64 // seconds between regroupings, 2 in the authors' router
+	retune     float64 // seconds between changes of alpha, 40 there
 
-	FIFO   bool       // ablation: serve in arrival order
-	Random *rand.Rand // ablation: place at random, always from host memory; nil for Algorithm 1
+	fifo   bool       // ablation: serve in arrival order
+	random *rand.Rand // ablation: place at random, always from host memory; nil for Algorithm 1
 
 	queues    []fifo
 	stamps    map[int]int
@@ -39,13 +42,13 @@ type Torpor struct {
 	anyServed bool
 }
 
-// NewTorpor makes the policy with the paper's parameters for functions with the given deadlines.
-func NewTorpor(deadline []float64, topology Topology) *Torpor {
+// newTorpor makes the policy with the paper's parameters for functions with the given deadlines.
+func newTorpor(deadline []float64, topology Topology) *torpor {
 	n := len(deadline)
-	p := &Torpor{
-		Percentile: 0.98, Deadline: deadline, Topology: topology,
-		Tuner:   AlphaTuner{Alpha: 1, Step: 2, Threshold: 0.04, Least: 1.0 / 64},
-		Regroup: 2, Retune: 40,
+	p := &torpor{
+		percentile: 0.98, deadline: deadline, topology: topology,
+		tuner:   alphaTuner{alpha: 1, step: 2, threshold: 0.04, least: 1.0 / 64},
+		regroup: 2, retune: 40,
 		queues: make([]fifo, n), stamps: map[int]int{}, running: make([]bool, n), served: make([]int, n), met: make([]int, n),
 		high: make([]bool, n), key: make([]float64, n),
 	}
@@ -55,14 +58,11 @@ func NewTorpor(deadline []float64, topology Topology) *Torpor {
 	return p
 }
 
-// Name is "torpor".
-func (p *Torpor) Name() string { return "torpor" }
-
 // Queued is the number of waiting requests.
-func (p *Torpor) Queued() int { return p.queued }
+func (p *torpor) Queued() int { return p.queued }
 
 // Arrive queues r.
-func (p *Torpor) Arrive(_ float64, r Request) {
+func (p *torpor) Arrive(_ float64, r Request) {
 	p.queues[r.Fn].push(r)
 	p.clock++
 	p.stamps[r.ID] = p.clock
@@ -72,15 +72,29 @@ func (p *Torpor) Arrive(_ float64, r Request) {
 	}
 }
 
+// Cancel implements [Policy]. The request counts neither for nor against its function.
+func (p *torpor) Cancel(r Request) bool {
+	q := &p.queues[r.Fn]
+	if q.cancel(r.ID) < 0 {
+		return false
+	}
+	delete(p.stamps, r.ID)
+	p.queued--
+	if q.len() == 0 {
+		p.waiting = slices.DeleteFunc(p.waiting, func(fn int) bool { return fn == r.Fn })
+	}
+	return true
+}
+
 // Done counts the request for or against its function's deadline.
-func (p *Torpor) Done(_ float64, d Completion) {
+func (p *torpor) Done(_ float64, d Completion) {
 	fn := d.Request.Fn
 	p.running[fn] = false
 	if p.queues[fn].len() > 0 {
 		p.waiting = append(p.waiting, fn)
 	}
 	p.served[fn]++
-	if d.Latency <= p.Deadline[fn] {
+	if d.Latency <= p.deadline[fn] {
 		p.met[fn]++
 	}
 	p.anyServed = true
@@ -88,7 +102,7 @@ func (p *Torpor) Done(_ float64, d Completion) {
 
 // Next serves the high group before the low one: in the high group the function nearest to missing its target, in the
 // low group the one nearest to reaching it (§5.1).
-func (p *Torpor) Next(now float64, c Cluster) (Decision, bool) {
+func (p *torpor) Next(now float64, c Cluster) (Decision, bool) {
 	if p.queued == 0 {
 		return Decision{}, false
 	}
@@ -112,8 +126,8 @@ func (p *Torpor) Next(now float64, c Cluster) (Decision, bool) {
 	return Decision{Request: r, GPU: g, Peer: peer}, true
 }
 
-func (p *Torpor) before(i, j int) bool {
-	if !p.FIFO {
+func (p *torpor) before(i, j int) bool {
+	if !p.fifo {
 		if p.high[i] != p.high[j] {
 			return p.high[i]
 		}
@@ -125,14 +139,14 @@ func (p *Torpor) before(i, j int) bool {
 }
 
 // refresh regroups the functions and tunes alpha when their periods have passed.
-func (p *Torpor) refresh(now float64) {
-	if now-p.grouped < p.Regroup || !p.anyServed {
+func (p *torpor) refresh(now float64) {
+	if now-p.grouped < p.regroup || !p.anyServed {
 		return
 	}
 	p.grouped = now
 	complying, seen := 0, 0
 	for i := range p.key {
-		p.key[i] = RRC(p.Percentile, p.served[i], p.met[i])
+		p.key[i] = rrc(p.percentile, p.served[i], p.met[i])
 		if p.served[i] > 0 {
 			seen++
 			if p.key[i] <= 0 {
@@ -140,11 +154,11 @@ func (p *Torpor) refresh(now float64) {
 			}
 		}
 	}
-	if now-p.tuned >= p.Retune {
+	if now-p.tuned >= p.retune {
 		p.tuned = now
-		p.Tuner.Observe(float64(complying) / float64(seen))
+		p.tuner.observe(float64(complying) / float64(seen))
 	}
-	p.high = Split(p.key, p.Tuner.Alpha)
+	p.high = split(p.key, p.tuner.alpha)
 }
 
 // accepted reports whether any GPU accepts fn. A function that cannot be placed, all holders of victims being locked, must
@@ -159,7 +173,7 @@ func accepted(c Cluster, fn int) bool {
 }
 
 // place is Algorithm 1 over the GPUs that accept fn, of which there is at least one.
-func (p *Torpor) place(c Cluster, fn int) (gpu, peer int) {
+func (p *torpor) place(c Cluster, fn int) (gpu, peer int) {
 	p.idle = p.idle[:0]
 	held := false
 	for g := range c.GPUs() {
@@ -171,8 +185,8 @@ func (p *Torpor) place(c Cluster, fn int) (gpu, peer int) {
 		}
 		held = held || c.Holds(g, fn)
 	}
-	if p.Random != nil {
-		return p.idle[p.Random.IntN(len(p.idle))], Anywhere
+	if p.random != nil {
+		return p.idle[p.random.IntN(len(p.idle))], Anywhere
 	}
 	if held {
 		if g, m := p.fastestPair(c, fn); g >= 0 {
@@ -190,22 +204,22 @@ func (p *Torpor) place(c Cluster, fn int) (gpu, peer int) {
 }
 
 // fastestPair is the idle GPU and the holder of fn with the most bandwidth between them; -1 if no link joins any pair.
-func (p *Torpor) fastestPair(c Cluster, fn int) (gpu, holder int) {
+func (p *torpor) fastestPair(c Cluster, fn int) (gpu, holder int) {
 	gpu, holder = -1, -1
 	most := 0.0
 	for _, g := range p.idle {
 		for m := range c.GPUs() {
-			if m != g && c.Holds(m, fn) && g < len(p.Topology.NVLink) && p.Topology.NVLink[g][m] > most {
-				gpu, holder, most = g, m, p.Topology.NVLink[g][m]
+			if m != g && c.Holds(m, fn) && g < len(p.topology.NVLink) && p.topology.NVLink[g][m] > most {
+				gpu, holder, most = g, m, p.topology.NVLink[g][m]
 			}
 		}
 	}
 	return gpu, holder
 }
 
-func (p *Torpor) beside(c Cluster, g int) Traffic {
-	if g >= len(p.Topology.Neighbour) || p.Topology.Neighbour[g] < 0 {
+func (p *torpor) beside(c Cluster, g int) Traffic {
+	if g >= len(p.topology.Neighbour) || p.topology.Neighbour[g] < 0 {
 		return Quiet
 	}
-	return c.Traffic(p.Topology.Neighbour[g])
+	return c.Traffic(p.topology.Neighbour[g])
 }

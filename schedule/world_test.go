@@ -25,6 +25,8 @@ type world struct {
 	startAt  map[int]float64
 	arrived  map[int]float64
 	finished map[int]float64
+	leaves   []arrival // clients that give up, in order of time
+	gone     map[int]bool
 }
 
 type running struct {
@@ -34,7 +36,7 @@ type running struct {
 
 func newWorld(t *testing.T, gpus, slots, fit int, service []float64) *world {
 	w := &world{t: t, gpus: gpus, slots: slots, fit: fit, load: 2, service: service, served: make([]float64, len(service)),
-		startAt: map[int]float64{}, arrived: map[int]float64{}, finished: map[int]float64{}}
+		startAt: map[int]float64{}, arrived: map[int]float64{}, finished: map[int]float64{}, gone: map[int]bool{}}
 	for range gpus {
 		w.held = append(w.held, map[int]float64{})
 		w.running = append(w.running, map[int]running{})
@@ -103,6 +105,9 @@ func (w *world) apply(d Decision) {
 	if _, twice := w.startAt[d.Request.ID]; twice {
 		w.t.Fatalf("request %d decided twice", d.Request.ID)
 	}
+	if w.gone[d.Request.ID] {
+		w.t.Fatalf("request %d decided after it was cancelled", d.Request.ID)
+	}
 	wait := w.Start(g, fn)
 	if !w.Holds(g, fn) && len(w.held[g]) >= w.fit {
 		delete(w.held[g], w.victim(g))
@@ -127,10 +132,12 @@ func (w *world) run(p Policy, trace []arrival, check func()) {
 	next := 0
 	for steps := 0; next < len(trace) || w.active() > 0; steps++ {
 		if steps > 100*len(trace)+1000 {
-			w.t.Fatalf("%s does not finish: %d waiting", p.Name(), p.Queued())
+			w.t.Fatalf("%T does not finish: %d waiting", p, p.Queued())
 		}
 		g, id, end := w.first()
-		if next < len(trace) && (id < 0 || trace[next].at <= end) {
+		if len(w.leaves) > 0 && (next == len(trace) || w.leaves[0].at < trace[next].at) && (id < 0 || w.leaves[0].at < end) {
+			w.leave(p)
+		} else if next < len(trace) && (id < 0 || trace[next].at <= end) {
 			w.now = trace[next].at
 			w.arrived[trace[next].ID] = w.now
 			p.Arrive(w.now, trace[next].Request)
@@ -153,8 +160,27 @@ func (w *world) run(p Policy, trace []arrival, check func()) {
 		}
 		check()
 	}
-	if p.Queued() != 0 || len(w.finished) != len(trace) {
-		w.t.Fatalf("%s: %d of %d finished, %d waiting", p.Name(), len(w.finished), len(trace), p.Queued())
+	if p.Queued() != 0 || len(w.finished)+len(w.gone) != len(trace) {
+		w.t.Fatalf("%T: %d of %d finished, %d waiting", p, len(w.finished), len(trace), p.Queued())
+	}
+}
+
+// leave cancels the next request whose client gives up: it leaves the queue unless it has started, and only once.
+func (w *world) leave(p Policy) {
+	w.t.Helper()
+	r := w.leaves[0].Request
+	w.now, w.leaves = w.leaves[0].at, w.leaves[1:]
+	_, started := w.startAt[r.ID]
+	queued := p.Queued()
+	if got := p.Cancel(r); got == started {
+		w.t.Fatalf("%T at %g: cancel of request %d says %v, started is %v", p, w.now, r.ID, got, started)
+	}
+	if !started {
+		w.gone[r.ID] = true
+		queued--
+	}
+	if p.Queued() != queued || p.Cancel(r) {
+		w.t.Fatalf("%T: %d queued after a cancel, want %d; or a second cancel succeeds", p, p.Queued(), queued)
 	}
 }
 
@@ -211,9 +237,6 @@ func mustNew(t *testing.T, name string, p Params) Policy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if policy.Name() != name && name != "torpor-fifo" && name != "torpor-random" {
-		t.Errorf("policy %q calls itself %q", name, policy.Name())
-	}
 	return policy
 }
 
@@ -258,9 +281,9 @@ func TestWorkConservation(t *testing.T) {
 // waitingElsewhere counts the requests that an idle GPU could take by the policy's own rules.
 func waitingElsewhere(p Policy, w *world) int {
 	switch p := p.(type) {
-	case *LALB:
+	case *lalb:
 		return len(p.queue) // those bound to a busy GPU wait there since that is sooner
-	case *Torpor:
+	case *torpor:
 		return len(p.waiting)
 	}
 	return p.Queued()

@@ -10,7 +10,7 @@ import (
 
 // fromArtifact replaces a profile's stage times by those an artifact holds, one set per mode of start, and its artifact's
 // size by the file's. It refuses times that a simulated GPU gave.
-func (p *Profile) fromArtifact(path string) error {
+func (p *profile) fromArtifact(path string) error {
 	m, err := artifacts.ReadManifest(path)
 	if err != nil {
 		return err
@@ -22,7 +22,7 @@ func (p *Profile) fromArtifact(path string) error {
 	}
 	for _, t := range m.Stages {
 		s := Strategy(t.Mode)
-		if !slices.Contains(Strategies(), s) {
+		if !slices.Contains(strategies(), s) {
 			continue // a mode that only the engine knows
 		}
 		if simulatedDevice(t.Device) {

@@ -39,16 +39,16 @@ func TestProfileFromArtifact(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := "gpu: H200\nmodels:\n  m: {service_s: 1, artifact: %s.medusa}\n"
-	p, err := ParseProfiles(filepath.Join(dir, "p.yaml"), fmt.Appendf(nil, text, "real"))
+	p, err := parseProfiles(filepath.Join(dir, "p.yaml"), fmt.Appendf(nil, text, "real"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := p.Models["m"]
-	native, err := m.load(Native, false)
+	native, err := m.load(nativeStart, false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored, err := m.load(Restored, false)
+	restored, err := m.load(restoredStart, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestProfileFromArtifact(t *testing.T) {
 	near(t, "restored", restored, 1.5)
 	near(t, "size", m.ArtifactGB, float64(info.Size())/1e9)
 	for name, what := range map[string]string{"gpu": "refuse", "device": "refuse", "cut": "artifact", "none": "no such file"} {
-		_, err := ParseProfiles(filepath.Join(dir, "p.yaml"), fmt.Appendf(nil, text, name))
+		_, err := parseProfiles(filepath.Join(dir, "p.yaml"), fmt.Appendf(nil, text, name))
 		if err == nil || !strings.Contains(err.Error(), "p.yaml:3:") || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v, want %q at line 3", name, err, what)
 		}
@@ -86,7 +86,7 @@ func TestDocumentedFilesWork(t *testing.T) {
 	}
 	dir := t.TempDir()
 	writeArtifact(t, filepath.Join(dir, "a.medusa"), "NVIDIA H200", "NVIDIA H200")
-	profiles, err := ParseProfiles(filepath.Join(dir, "profiles.yaml"), []byte(block("    gpu: H200")))
+	profiles, err := parseProfiles(filepath.Join(dir, "profiles.yaml"), []byte(block("    gpu: H200")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestDocumentedFilesWork(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "profiles.yaml"), []byte(testProfiles), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s, err := ParseScenario(filepath.Join(dir, "s.yaml"), []byte(block("    title: two models on four GPUs")))
+	s, err := parseScenario(filepath.Join(dir, "s.yaml"), []byte(block("    title: two models on four GPUs")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,15 @@
 package simulate
 
 import (
-	"encoding/csv"
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// Figure is a published result and how a scenario's outcome compares with it. Exactly one of the comparisons is used:
+// Figure is a published result and how a scenario's outcome compares with it. Exactly one of the comparisons is used, seed by
+// seed: one seed's variants share their arrivals.
 //
 //	change      percent by which Metric changes from the first of Variants to the second; Published within Points points
 //	value       Metric of the one variant; Published within Points (points for a share, given in percent)
@@ -26,23 +23,39 @@ type Figure struct {
 	Compare   string   `yaml:"compare"`   // change, value, ratio, order or error
 	Metric    string   `yaml:"metric"`    // a name in the JSON of Summary, or name:function for a function's or model's
 	Variants  []string `yaml:"variants"`  // names in compare
+	Fails     []string `yaml:"fails"`     // value: variants that must not pass, or the row says nothing
 	Published *float64 `yaml:"published"` // for change, value
 	Points    *float64 `yaml:"points"`    // tolerance; default 5
 	Least     *float64 `yaml:"least"`
 	Most      *float64 `yaml:"most"`
 	OrEqual   bool     `yaml:"or_equal"`
-	Against   string   `yaml:"against"` // error: CSV with a column variant and one named as the metric
-	Reason    string   `yaml:"reason"`  // of a difference, or the reading of an ambiguous text
-	Outside   bool     `yaml:"outside"` // known not to reproduce; the test then fails if it does
+	Against   string   `yaml:"against"`  // error: CSV with a column variant and one named as the metric
+	Constant  []string `yaml:"constant"` // error: last words of the rows whose median is the constant predictor
+	Reason    string   `yaml:"reason"`   // of a difference, or the reading of an ambiguous text
+	Verdict   Verdict  `yaml:"verdict"`  // what the comparison is known to give; default within. Another is an error
 }
+
+// Verdict says where the 95 % confidence interval of a comparison lies.
+type Verdict string
+
+// The verdicts. The interval of a scenario without chance is a point.
+const (
+	Within    Verdict = "within"    // wholly inside the tolerance
+	Outside   Verdict = "outside"   // wholly outside
+	Undecided Verdict = "undecided" // across its edge
+)
 
 // Finding is a figure beside our result.
 type Finding struct {
-	Figure    Figure `json:"figure"`
-	Published string `json:"published"`
-	Ours      string `json:"ours"`
-	Within    bool   `json:"within"`
+	Figure    Figure
+	Published string
+	Ours      string
+	Verdict   Verdict
+	Points    []PointError // of an error, the largest first
 }
+
+// Expected reports whether the verdict is the one that the scenario file names.
+func (f *Finding) Expected() bool { return f.Verdict == cmp.Or(f.Figure.Verdict, Within) }
 
 // metric reads one number out of a summary by its JSON name, so that scenario files and results share their vocabulary.
 func metric(s *Summary, name string) (float64, error) {
@@ -81,7 +94,7 @@ func metric(s *Summary, name string) (float64, error) {
 func (s *Scenario) checkFigures() error {
 	for i, f := range s.Figures {
 		at := func(format string, args ...any) error {
-			return &FieldError{Path: fmt.Sprintf("$.figures[%d]", i), Err: fmt.Errorf("check figure: "+format, args...)}
+			return &fieldError{Path: fmt.Sprintf("$.figures[%d]", i), Err: fmt.Errorf("check figure: "+format, args...)}
 		}
 		need := map[string]int{"change": 2, "value": 1, "ratio": 2, "order": 2, "error": 1}
 		n, ok := need[f.Compare]
@@ -99,12 +112,18 @@ func (s *Scenario) checkFigures() error {
 			return at("ratio needs least or most")
 		case f.Compare == "error" && (f.Against == "" || f.Most == nil):
 			return at("error needs against and most")
+		case len(f.Fails) > 0 && f.Compare != "value":
+			return at("fails goes with value")
+		case !slices.Contains([]Verdict{"", Within, Outside, Undecided}, f.Verdict):
+			return at("unknown verdict %q (within, outside or undecided)", f.Verdict)
+		case f.Verdict != "" && f.Verdict != Within && f.Reason == "":
+			return at("a figure that does not reproduce needs a reason")
 		}
 		_, fn, _ := strings.Cut(f.Metric, ":")
 		if _, err := metric(&Summary{Functions: []FunctionSummary{{Name: fn}}}, f.Metric); err != nil {
 			return at("%v", err)
 		}
-		for _, v := range f.Variants {
+		for _, v := range append(slices.Clone(f.Variants), f.Fails...) {
 			if !slices.ContainsFunc(s.Compare, func(c Variant) bool { return c.Name == v }) {
 				return at("no variant %q in compare", v)
 			}
@@ -127,137 +146,41 @@ func (s *Scenario) Findings(r *Result) ([]Finding, error) {
 }
 
 func (s *Scenario) find(f Figure, r *Result) (Finding, error) {
-	out := Finding{Figure: f}
 	if f.Compare == "error" {
-		worst, n, err := s.medianError(f, r)
-		if err != nil {
-			return out, err
-		}
-		out.Published = fmt.Sprintf("median error ≤ %.0f %%", *f.Most*100)
-		out.Ours = fmt.Sprintf("%.1f %% over %d points", worst*100, n)
-		out.Within = worst <= *f.Most
-		return out, nil
+		return s.heldOut(f, r)
 	}
-	values := make([]float64, len(f.Variants))
-	for i, name := range f.Variants {
+	out := Finding{Figure: f}
+	values, err := f.values(r, f.Variants)
+	if err != nil {
+		return out, err
+	}
+	rivals, err := f.values(r, f.Fails)
+	if err != nil {
+		return out, err
+	}
+	f.judge(&out, values, rivals)
+	return out, nil
+}
+
+// values are the metric's values, per variant and seed.
+func (f Figure) values(r *Result, variants []string) ([][]float64, error) {
+	out := make([][]float64, len(variants))
+	for i, name := range variants {
 		for _, o := range r.Variants {
 			if o.Name != name {
 				continue
 			}
-			var err error
-			values[i] = o.Estimate(func(s *Summary) float64 {
-				v, e := metric(s, f.Metric)
-				if e != nil {
-					err = e
+			for _, run := range o.Runs {
+				v, err := metric(run, f.Metric)
+				if err != nil {
+					return nil, err
 				}
-				return v
-			}).Mean
-			if err != nil {
-				return out, err
+				if f.isShare() {
+					v *= 100
+				}
+				out[i] = append(out[i], v)
 			}
 		}
 	}
-	f.judge(&out, values)
 	return out, nil
-}
-
-// judge fills in the finding from the values of the variants.
-func (f Figure) judge(out *Finding, values []float64) {
-	points := 5.0
-	if f.Points != nil {
-		points = *f.Points
-	}
-	within := func(v float64) bool {
-		if f.Published != nil && math.Abs(v-*f.Published) > points {
-			return false
-		}
-		return (f.Least == nil || v >= *f.Least) && (f.Most == nil || v <= *f.Most)
-	}
-	switch f.Compare {
-	case "change":
-		v := (values[1]/values[0] - 1) * 100
-		out.Ours, out.Within, out.Published = fmt.Sprintf("%+.1f %%", v), within(v), f.target("%+.4g %%")
-	case "value":
-		v := values[0]
-		if strings.HasSuffix(strings.Split(f.Metric, ":")[0], "_ratio") {
-			v *= 100
-			out.Ours, out.Published = fmt.Sprintf("%.1f %%", v), f.target("%.4g %%")
-		} else {
-			out.Ours, out.Published = fmt.Sprintf("%.4g", v), f.target("%.4g")
-		}
-		out.Within = within(v)
-	case "ratio":
-		v := values[0] / values[1]
-		out.Ours, out.Within, out.Published = fmt.Sprintf("%.2f×", v), within(v), f.target("%.4g×")
-	case "order":
-		out.Within = true
-		var ours []string
-		for i, v := range values {
-			ours = append(ours, fmt.Sprintf("%s %.3g", f.Variants[i], v))
-			if i > 0 && (v < values[i-1] || (v == values[i-1] && !f.OrEqual)) {
-				out.Within = false
-			}
-		}
-		sign := " < "
-		if f.OrEqual {
-			sign = " ≤ "
-		}
-		out.Published, out.Ours = strings.Join(f.Variants, sign), strings.Join(ours, ", ")
-	}
-}
-
-// target writes what a value is compared with.
-func (f Figure) target(format string) string {
-	switch {
-	case f.Published != nil:
-		return fmt.Sprintf(format, *f.Published)
-	case f.Least != nil && f.Most != nil:
-		return fmt.Sprintf(format+" to "+format, *f.Least, *f.Most)
-	case f.Least != nil:
-		return "≥ " + fmt.Sprintf(format, *f.Least)
-	}
-	return "≤ " + fmt.Sprintf(format, *f.Most)
-}
-
-// medianError is the median over all variants of the relative error against the published table.
-func (s *Scenario) medianError(f Figure, r *Result) (median float64, n int, err error) {
-	file, err := os.Open(filepath.Join(s.dir, f.Against))
-	if err != nil {
-		return 0, 0, fmt.Errorf("read published values: %w", err)
-	}
-	defer file.Close()
-	rows, err := csv.NewReader(file).ReadAll()
-	if err != nil {
-		return 0, 0, csvError(f.Against, err)
-	}
-	column := -1
-	if len(rows) > 0 {
-		column = slices.Index(rows[0], f.Metric)
-	}
-	if column < 1 {
-		return 0, 0, fmt.Errorf("read published values: %s has no column %s", f.Against, f.Metric)
-	}
-	published := map[string]float64{}
-	for i, row := range rows[1:] {
-		v, err := strconv.ParseFloat(row[column], 64)
-		if err != nil || v == 0 {
-			return 0, 0, &FileError{File: f.Against, Line: i + 2, Column: 1, Err: fmt.Errorf("read published values: %q is no measurement", row[column])}
-		}
-		published[row[0]] = v
-	}
-	var errs []float64
-	for i := range r.Variants {
-		o := &r.Variants[i]
-		want, ok := published[o.Name]
-		if !ok {
-			return 0, 0, fmt.Errorf("read published values: %s has no row %q", f.Against, o.Name)
-		}
-		var got float64
-		if got, err = metric(o.Runs[0], f.Metric); err != nil {
-			return 0, 0, err
-		}
-		errs = append(errs, math.Abs(got/want-1))
-	}
-	slices.Sort(errs)
-	return quantile(errs, 0.5), len(errs), nil
 }

@@ -20,7 +20,7 @@ func TestTraceFormats(t *testing.T) {
 		{"Mooncake", `{"timestamp": 3000, "input_length": 100, "output_length": 20, "hash_ids": [1, 2]}` + "\n\n" + `{"timestamp": 4500, "input_length": 7, "output_length": 3, "hash_ids": []}` + "\n"},
 		{"out of order", "arrival_s,prompt_tokens,output_tokens\n2,7,3\n0.5,100,20\n"},
 	} {
-		tr, err := ParseTrace("trace", strings.NewReader(c.text))
+		tr, err := parseTrace("trace", strings.NewReader(c.text))
 		if err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
@@ -37,7 +37,7 @@ func TestTraceFormats(t *testing.T) {
 }
 
 func TestTraceNamesFunctions(t *testing.T) {
-	tr, err := ParseTrace("trace", strings.NewReader("arrival_s,function,prompt_tokens,output_tokens\n0,b,1,1\n1,x,1,1\n2,y,1,1\n3,x,1,1\n"))
+	tr, err := parseTrace("trace", strings.NewReader("arrival_s,function,prompt_tokens,output_tokens\n0,b,1,1\n1,x,1,1\n2,y,1,1\n3,x,1,1\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestTraceErrorsHavePositions(t *testing.T) {
 		{"{\"timestamp\": 1, \"input_length\": 1, \"output_length\": 1}\n{\"timestamp\": tru}\n", "t:2:", "invalid character"},
 		{"{\"timestamp\": 1, \"input_length\": 1.5, \"output_length\": 1}\n", "t:1:1", "tokens"},
 	} {
-		_, err := ParseTrace("t", strings.NewReader(c.text))
+		_, err := parseTrace("t", strings.NewReader(c.text))
 		var at *FileError
 		if !errors.As(err, &at) || !strings.HasPrefix(err.Error(), c.where) || !strings.Contains(err.Error(), c.what) {
 			t.Errorf("%q: %v, want %s and %q", c.text, err, c.where, c.what)
@@ -89,7 +89,7 @@ func TestTimesOfASimulatedDeviceAreRefused(t *testing.T) {
 	for _, device := range []string{"Simulated GPU", "simulated"} {
 		for _, field := range []string{"gpu", "device"} {
 			text := strings.Replace(testProfiles, field+": Test", field+": "+device, 1)
-			if _, err := ParseProfiles("p.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "not those of hardware") {
+			if _, err := parseProfiles("p.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "not those of hardware") {
 				t.Errorf("%s %q: %v", field, device, err)
 			}
 		}
@@ -106,7 +106,7 @@ func TestProfileErrorsHavePositions(t *testing.T) {
 		{"gpu: Test", "gpuu: Test", "p.yaml:2:1", "unknown field"},
 		{"models:", "models: [", "p.yaml:", ""},
 	} {
-		_, err := ParseProfiles("p.yaml", []byte(strings.Replace(testProfiles, c.old, c.new, 1)))
+		_, err := parseProfiles("p.yaml", []byte(strings.Replace(testProfiles, c.old, c.new, 1)))
 		if err == nil || !strings.HasPrefix(err.Error(), c.where) || !strings.Contains(err.Error(), c.what) {
 			t.Errorf("%s: %v, want %s and %q", c.new, err, c.where, c.what)
 		}
@@ -175,10 +175,10 @@ func TestVariantsLeaveTheScenarioAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.Strategy != Restored || v.Cluster.Slots != 9 || v.Cluster.GPUs != 2 || v.Cluster.GPUMemoryGB != 16 || len(v.Functions) != 1 || v.Functions[0].Model != "b" {
+	if v.Strategy != restoredStart || v.Cluster.Slots != 9 || v.Cluster.GPUs != 2 || v.Cluster.GPUMemoryGB != 16 || len(v.Functions) != 1 || v.Functions[0].Model != "b" {
 		t.Errorf("variant %+v", v)
 	}
-	if s.Strategy != Native || s.Cluster.Slots != 4 || len(s.Functions) != 2 || s.Functions[0].Name != "a" {
+	if s.Strategy != nativeStart || s.Cluster.Slots != 4 || len(s.Functions) != 2 || s.Functions[0].Name != "a" {
 		t.Errorf("the scenario has changed: %+v", s)
 	}
 }
@@ -193,7 +193,7 @@ func TestOverrides(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	v, err := s.variant(0)
-	if err != nil || v.Policy.Name != "lb" || v.Strategy != Restored {
+	if err != nil || v.Policy.Name != "lb" || v.Strategy != restoredStart {
 		t.Errorf("variant %+v, %v", v, err)
 	}
 	profiles := filepath.Join(filepath.Dir(path), "p.yaml")
@@ -232,7 +232,7 @@ func FuzzScenario(f *testing.F) {
 		if strings.Contains(text, "/") {
 			t.Skip("names files elsewhere")
 		}
-		s, err := ParseScenario(filepath.Join(dir, "s.yaml"), []byte(text))
+		s, err := parseScenario(filepath.Join(dir, "s.yaml"), []byte(text))
 		if err != nil {
 			requirePosition(t, err)
 			return
@@ -256,7 +256,7 @@ func FuzzScenario(f *testing.F) {
 func FuzzProfiles(f *testing.F) {
 	f.Add(testProfiles)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := ParseProfiles("p.yaml", []byte(text)); err != nil {
+		if _, err := parseProfiles("p.yaml", []byte(text)); err != nil {
 			requirePosition(t, err)
 		}
 	})
@@ -268,7 +268,7 @@ func FuzzTrace(f *testing.F) {
 	f.Add("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,100,20,120,Conversation log\n")
 	f.Add(`{"timestamp": 3000, "input_length": 100, "output_length": 20}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		tr, err := ParseTrace("t", strings.NewReader(text))
+		tr, err := parseTrace("t", strings.NewReader(text))
 		if err != nil {
 			requirePosition(t, err)
 			return

@@ -26,14 +26,14 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// FieldError is a fault at a path of a YAML file, before the path is turned into a position.
-type FieldError struct {
+// fieldError is a fault at a path of a YAML file, before the path is turned into a position.
+type fieldError struct {
 	Path string
 	Err  error
 }
 
-func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
-func (e *FieldError) Unwrap() error { return e.Err }
+func (e *fieldError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *fieldError) Unwrap() error { return e.Err }
 
 // maxYAMLBytes bounds scenario and profile files, which people write by hand.
 const maxYAMLBytes = 1 << 20
@@ -44,13 +44,13 @@ func LoadScenario(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseScenario(path, data)
+	return parseScenario(path, data)
 }
 
-// ParseScenario is LoadScenario for data already read; name gives the folder and is used in errors.
-func ParseScenario(name string, data []byte) (*Scenario, error) {
+// parseScenario is LoadScenario for data already read; name gives the folder and is used in errors.
+func parseScenario(name string, data []byte) (*Scenario, error) {
 	// The file gives fields their values; this is what absent ones mean.
-	s := &Scenario{Strategy: Native, Cluster: ClusterSpec{Nodes: 1, GPUs: 1}, dir: filepath.Dir(name)}
+	s := &Scenario{Strategy: nativeStart, Cluster: ClusterSpec{Nodes: 1, GPUs: 1}, dir: filepath.Dir(name)}
 	file, err := decode(name, data, s)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func ParseScenario(name string, data []byte) (*Scenario, error) {
 			if at, ok := tokenError(name, err); ok {
 				return nil, at
 			}
-			return nil, locate(name, file, &FieldError{Path: fmt.Sprintf("$.compare[%d]", i), Err: err})
+			return nil, locate(name, file, &fieldError{Path: fmt.Sprintf("$.compare[%d]", i), Err: err})
 		}
 	}
 	return s, nil
@@ -73,11 +73,11 @@ func ParseScenario(name string, data []byte) (*Scenario, error) {
 // finish fills in defaults, opens the files named, and checks.
 func (s *Scenario) finish() error {
 	if s.Profiles == "" {
-		return &FieldError{Path: "$.profiles", Err: errors.New("check scenario: no profiles file")}
+		return &fieldError{Path: "$.profiles", Err: errors.New("check scenario: no profiles file")}
 	}
-	p, err := LoadProfiles(filepath.Join(s.dir, s.Profiles))
+	p, err := loadProfiles(filepath.Join(s.dir, s.Profiles))
 	if err != nil {
-		return &FieldError{Path: "$.profiles", Err: err}
+		return &fieldError{Path: "$.profiles", Err: err}
 	}
 	s.profiles = p
 	for i := range s.Functions {
@@ -86,7 +86,7 @@ func (s *Scenario) finish() error {
 		}
 	}
 	if err := s.Workload.open(s.dir); err != nil {
-		return &FieldError{Path: "$.workload.file", Err: err}
+		return &fieldError{Path: "$.workload.file", Err: err}
 	}
 	return s.check()
 }
@@ -116,18 +116,18 @@ func (s *Scenario) variant(i int) (*Scenario, error) {
 	return &v, nil
 }
 
-// LoadProfiles reads a file of cost profiles.
-func LoadProfiles(path string) (*Profiles, error) {
+// loadProfiles reads a file of cost profiles.
+func loadProfiles(path string) (*profiles, error) {
 	data, err := readLimited(path)
 	if err != nil {
 		return nil, err
 	}
-	return ParseProfiles(path, data)
+	return parseProfiles(path, data)
 }
 
-// ParseProfiles is LoadProfiles for data already read. Artifacts are looked up beside the file.
-func ParseProfiles(name string, data []byte) (*Profiles, error) {
-	p := &Profiles{}
+// parseProfiles is loadProfiles for data already read. Artifacts are looked up beside the file.
+func parseProfiles(name string, data []byte) (*profiles, error) {
+	p := &profiles{}
 	file, err := decode(name, data, p)
 	if err != nil {
 		return nil, err
@@ -137,11 +137,11 @@ func ParseProfiles(name string, data []byte) (*Profiles, error) {
 			continue
 		}
 		if err := m.fromArtifact(filepath.Join(filepath.Dir(name), m.Artifact)); err != nil {
-			return nil, locate(name, file, &FieldError{Path: "$.models." + model + ".artifact", Err: err})
+			return nil, locate(name, file, &fieldError{Path: "$.models." + model + ".artifact", Err: err})
 		}
 		p.Models[model] = m
 	}
-	if err := p.Check(); err != nil {
+	if err := p.check(); err != nil {
 		return nil, locate(name, file, err)
 	}
 	return p, nil
@@ -203,10 +203,10 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// locate gives a FieldError its position: the field's, or that of the nearest one above it that the file has.
+// locate gives a fieldError its position: the field's, or that of the nearest one above it that the file has.
 func locate(name string, file *ast.File, err error) error {
 	var fault *FileError
-	var field *FieldError
+	var field *fieldError
 	if errors.As(err, &fault) || !errors.As(err, &field) {
 		return err
 	}

@@ -52,12 +52,12 @@ func TestDamagedFiles(t *testing.T) {
 		text := mutate(rng, testScenario)
 		// A damaged path may name any file; whether that exists is not what is tested.
 		if strings.Contains(text, "profiles: p.yaml\n") && !strings.Contains(text, "file") {
-			_, err := ParseScenario(path, []byte(text))
+			_, err := parseScenario(path, []byte(text))
 			check(err)
 		}
-		_, err := ParseProfiles(filepath.Join(filepath.Dir(path), "p.yaml"), []byte(mutate(rng, testProfiles)))
+		_, err := parseProfiles(filepath.Join(filepath.Dir(path), "p.yaml"), []byte(mutate(rng, testProfiles)))
 		check(err)
-		_, err = ParseTrace("t", strings.NewReader(mutate(rng, traces[i%len(traces)])))
+		_, err = parseTrace("t", strings.NewReader(mutate(rng, traces[i%len(traces)])))
 		check(err)
 		_, err = parseTable("t", strings.NewReader(mutate(rng, "f,m0,m1\na,1,2\nb,3,4\n")))
 		check(err)

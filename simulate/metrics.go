@@ -13,10 +13,12 @@ type Summary struct {
 
 	Spread
 	// FairnessGap is the difference in service between the most and the least served of the functions backlogged for
-	// all of a 30 s window: the mean over windows, and the largest. Jain is Jain's index over functions of service rates.
-	FairnessGap    float64 `json:"fairness_gap_s"`
-	FairnessGapMax float64 `json:"fairness_gap_max_s"`
-	Jain           float64 `json:"jain_index"`
+	// all of a 30 s window, the mean over windows. FairnessLag is the largest difference in service, over the weights,
+	// between two functions in any interval throughout which both are backlogged. Jain is Jain's index over functions of
+	// service rates.
+	FairnessGap float64 `json:"fairness_gap_s"`
+	FairnessLag float64 `json:"fairness_lag_s"`
+	Jain        float64 `json:"jain_index"`
 	// LatencyVariance is over requests; FunctionVariance over the functions' mean latencies.
 	LatencyVariance  float64 `json:"latency_variance"`
 	FunctionVariance float64 `json:"function_variance"`
@@ -138,7 +140,7 @@ func (s *sim) summarize(seed uint64) *Summary {
 	out.Jain = jain(service)
 	out.LatencyVariance = variance(all, func(r *request) float64 { return r.end - r.arrival })
 	out.FunctionVariance = variance(means, func(v float64) float64 { return v })
-	out.FairnessGap, out.FairnessGapMax = s.gaps(per, span)
+	out.FairnessGap, out.FairnessLag = s.fairness(per, span)
 	ttft := make([]float64, len(all))
 	for i, r := range all {
 		ttft[i] = r.first - r.arrival
@@ -226,19 +228,6 @@ func (s *sim) spread(rs []*request, span float64) Spread {
 	return out
 }
 
-// jain is Jain's fairness index: 1 if all values are equal, 1/n if one has all.
-func jain(values []float64) float64 {
-	sum, squares := 0.0, 0.0
-	for _, v := range values {
-		sum += v
-		squares += v * v
-	}
-	if squares == 0 {
-		return 1
-	}
-	return sum * sum / (float64(len(values)) * squares)
-}
-
 func variance[T any](items []T, value func(T) float64) float64 {
 	if len(items) == 0 {
 		return 0
@@ -252,54 +241,6 @@ func variance[T any](items []T, value func(T) float64) float64 {
 		sum += d * d
 	}
 	return sum / float64(len(items))
-}
-
-// gapWindow is the length of the windows of MQFQ's Figure 5.
-const gapWindow = 30.0
-
-// gaps measures fairness as MQFQ §6 does: per window, over the functions that wait for service throughout.
-func (s *sim) gaps(per [][]*request, span float64) (mean, most float64) {
-	n := int(span / gapWindow)
-	if n == 0 || n > 1_000_000/max(len(per), 1) {
-		return 0, 0
-	}
-	windows := 0
-	for k := range n {
-		from, to := float64(k)*gapWindow, float64(k+1)*gapWindow
-		least, greatest, count := math.Inf(1), 0.0, 0
-		for _, rs := range per {
-			v, ok := backlogged(rs, from, to)
-			if ok {
-				count++
-				least, greatest = math.Min(least, v), math.Max(greatest, v)
-			}
-		}
-		if count >= 2 {
-			windows++
-			mean += greatest - least
-			most = math.Max(most, greatest-least)
-		}
-	}
-	if windows > 0 {
-		mean /= float64(windows)
-	}
-	return mean, most
-}
-
-// backlogged is the service that requests, in order of arrival, got within a window, and whether one of them waited at
-// every moment of it.
-func backlogged(rs []*request, from, to float64) (service float64, ok bool) {
-	covered := from
-	for _, r := range rs {
-		if r.arrival >= to {
-			break
-		}
-		service += math.Max(0, math.Min(r.end, to)-math.Max(r.start, from))
-		if r.arrival <= covered {
-			covered = math.Max(covered, r.start)
-		}
-	}
-	return service, covered >= to
 }
 
 func (s *sim) series(span float64) []Point {

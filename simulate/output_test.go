@@ -50,60 +50,129 @@ func TestJain(t *testing.T) {
 
 func TestBacklogged(t *testing.T) {
 	rs := []*request{{arrival: 0, start: 12, end: 14}, {arrival: 5, start: 25, end: 31}, {arrival: 20, start: 40, end: 41}}
+	got := newAccount(rs, 1)
 	for _, c := range []struct {
 		from, to, service float64
 		ok                bool
 	}{{10, 30, 7, true}, {0, 10, 0, true}, {10, 45, 9, false}, {-5, 5, 0, false}} {
-		service, ok := backlogged(rs, c.from, c.to)
+		service, ok := got.at(c.to)-got.at(c.from), covers(backlogs(rs), c.from, c.to)
 		if math.Abs(service-c.service) > 1e-9 || ok != c.ok {
 			t.Errorf("window %g to %g: service %g, backlogged %v, want %g, %v", c.from, c.to, service, ok, c.service, c.ok)
 		}
 	}
 }
 
+// TestFairnessLag adds up the service of two functions second by second, and compares all pairs of moments.
+func TestFairnessLag(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		per := make([][]*request, 2)
+		now := 0.0
+		for range 120 {
+			i := rng.IntN(2)
+			if seed%2 == 0 && rng.IntN(3) > 0 {
+				i = 0
+			}
+			d := float64(1 + rng.IntN(4))
+			per[i] = append(per[i], &request{arrival: 0, start: now, end: now + d})
+			now += d
+		}
+		s := &sim{fns: []function{{Function: Function{Weight: 2}}, {}}}
+		_, got := s.fairness(per, now)
+		until := math.Min(per[0][len(per[0])-1].start, per[1][len(per[1])-1].start) // both wait until then
+		want := 0.0
+		lead := []float64{0}
+		for at := 0.0; at < until; at++ {
+			v := lead[len(lead)-1]
+			for i, weight := range []float64{2, -1} {
+				for _, r := range per[i] {
+					if r.start <= at && at < r.end {
+						v += 1 / weight
+					}
+				}
+			}
+			for _, before := range lead {
+				want = math.Max(want, math.Abs(v-before))
+			}
+			lead = append(lead, v)
+		}
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("seed %d: lag %g, want %g", seed, got, want)
+		}
+	}
+}
+
 func TestFiguresJudge(t *testing.T) {
 	p := func(v float64) *float64 { return &v }
+	one := func(values ...float64) (out [][]float64) {
+		for _, v := range values {
+			out = append(out, []float64{v})
+		}
+		return out
+	}
 	for _, c := range []struct {
 		name   string
 		f      Figure
-		values []float64
-		want   bool
+		values [][]float64
+		rivals [][]float64
+		want   Verdict
 	}{
-		{"within five points", Figure{Compare: "change", Published: p(-97)}, []float64{100, 7.9}, true},
-		{"beyond five points", Figure{Compare: "change", Published: p(-97)}, []float64{100, 8.1}, false},
-		{"own tolerance", Figure{Compare: "value", Metric: "ttft_p98", Published: p(0.035), Points: p(0.005)}, []float64{0.041}, false},
-		{"a share in percent", Figure{Compare: "value", Metric: "cold_ratio", Published: p(50)}, []float64{0.46}, true},
-		{"a range", Figure{Compare: "change", Least: p(-55), Most: p(-43)}, []float64{1, 0.58}, false},
-		{"a ratio", Figure{Compare: "ratio", Least: p(2)}, []float64{4.1, 2}, true},
-		{"a ratio too small", Figure{Compare: "ratio", Least: p(2)}, []float64{3.9, 2}, false},
-		{"order", Figure{Compare: "order", Variants: []string{"a", "b"}}, []float64{1, 2}, true},
-		{"a tie is no order", Figure{Compare: "order", Variants: []string{"a", "b"}}, []float64{2, 2}, false},
-		{"a tie allowed", Figure{Compare: "order", OrEqual: true, Variants: []string{"a", "b"}}, []float64{2, 2}, true},
+		{"within five points", Figure{Compare: "change", Published: p(-97)}, one(100, 7.9), nil, Within},
+		{"beyond five points", Figure{Compare: "change", Published: p(-97)}, one(100, 8.1), nil, Outside},
+		{"own tolerance", Figure{Compare: "value", Metric: "ttft_p98", Published: p(0.035), Points: p(0.005)}, one(0.041), nil, Outside},
+		{"a share in percent", Figure{Compare: "value", Metric: "cold_ratio", Published: p(50)}, one(46), nil, Within},
+		{"a range", Figure{Compare: "change", Least: p(-55), Most: p(-43)}, one(1, 0.58), nil, Outside},
+		{"a ratio", Figure{Compare: "ratio", Least: p(2)}, one(4.1, 2), nil, Within},
+		{"a ratio too small", Figure{Compare: "ratio", Least: p(2)}, one(3.9, 2), nil, Outside},
+		{"order", Figure{Compare: "order", Variants: []string{"a", "b"}}, one(1, 2), nil, Within},
+		{"a tie is no order", Figure{Compare: "order", Variants: []string{"a", "b"}}, one(2, 2), nil, Outside},
+		{"a tie allowed", Figure{Compare: "order", OrEqual: true, Variants: []string{"a", "b"}}, one(2, 2), nil, Within},
+		// With three seeds the half width is 2.48 times the standard deviation.
+		{"an interval inside", Figure{Compare: "value", Metric: "x", Most: p(10)}, [][]float64{{5, 6, 7}}, nil, Within},
+		{"a mean inside, the interval not", Figure{Compare: "value", Metric: "x", Most: p(10)}, [][]float64{{6, 8, 10}}, nil, Undecided},
+		{"a mean outside, the interval not", Figure{Compare: "value", Metric: "x", Most: p(10)}, [][]float64{{9, 11, 13}}, nil, Undecided},
+		{"an interval outside", Figure{Compare: "value", Metric: "x", Most: p(10)}, [][]float64{{15, 16, 17}}, nil, Outside},
+		{"a rival that fails", Figure{Compare: "value", Metric: "x", Most: p(10), Fails: []string{"r"}}, one(5), one(11), Within},
+		{"a rival that passes", Figure{Compare: "value", Metric: "x", Most: p(10), Fails: []string{"r"}}, one(5), one(9), Outside},
+		{"a rival in doubt", Figure{Compare: "value", Metric: "x", Most: p(10), Fails: []string{"r"}}, one(5), [][]float64{{9, 11, 13}}, Outside},
+		{"seeds are paired", Figure{Compare: "order", Variants: []string{"a", "b"}}, [][]float64{{1, 10, 100}, {2, 11, 101}}, nil, Within},
+		{"an order in doubt", Figure{Compare: "order", Variants: []string{"a", "b"}}, [][]float64{{1, 1, 1}, {2, 3, 0}}, nil, Undecided},
+		{"a doubtful step after a wrong one", Figure{Compare: "order", Variants: []string{"a", "b", "c"}}, [][]float64{{2, 2, 2}, {1, 1, 1}, {0, 1, 3}}, nil, Outside},
 	} {
 		var got Finding
-		c.f.judge(&got, c.values)
-		if got.Within != c.want || got.Ours == "" || got.Published == "" {
+		c.f.judge(&got, c.values, c.rivals)
+		if got.Verdict != c.want || got.Ours == "" || got.Published == "" {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }
 
-func TestMedianErrorNeedsEveryPoint(t *testing.T) {
+// TestHeldOut: the median error needs every point; the constant predictor is the median of the rows named, never of the one
+// that it predicts.
+func TestHeldOut(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "p.csv"), []byte("variant,ttft_p99\na,2\nb,10\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "p.csv"), []byte("variant,ttft_p99\na 1,2\na 2,10\na 5,4\na 7,5\na 9,9\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	s := &Scenario{dir: dir}
 	point := func(name string, v float64) Outcome {
 		return Outcome{Name: name, Runs: []*Summary{{Spread: Spread{TTFTP99: v}}}}
 	}
-	f := Figure{Metric: "ttft_p99", Against: "p.csv"}
-	got, n, err := s.medianError(f, &Result{Variants: []Outcome{point("a", 2.2), point("b", 7)}})
-	if err != nil || n != 2 || math.Abs(got-0.2) > 1e-9 {
-		t.Errorf("median %g of %d, %v; want 0.2", got, n, err)
+	most := 0.25
+	f := Figure{Compare: "error", Metric: "ttft_p99", Against: "p.csv", Most: &most, Constant: []string{"5", "7", "9"}}
+	r := &Result{Variants: []Outcome{point("a 1", 2.2), point("a 2", 7)}}
+	got, err := s.find(f, r)
+	// Errors of 10 and 30 %, median 20; the constant 5 is wrong by 150 and 50 %.
+	if err != nil || got.Verdict != Within || got.Ours != "20.0 % over 2 points; constant predictor 100.0 %; ours is nearer at 2; worst 30 %" {
+		t.Errorf("%q %q, %v", got.Ours, got.Verdict, err)
 	}
-	if _, _, err := s.medianError(f, &Result{Variants: []Outcome{point("c", 1)}}); err == nil {
-		t.Error("a variant without a published value is passed over")
+	if got.Points[0].Variant != "a 2" || got.Points[0].Constant != 5 {
+		t.Errorf("worst point %+v", got.Points[0])
+	}
+	for _, name := range []string{"c 1", "a 5"} {
+		if _, err := s.find(f, &Result{Variants: []Outcome{point(name, 1)}}); err == nil {
+			t.Errorf("%s has a finding, though its row is missing or makes the constant", name)
+		}
 	}
 }
 
@@ -202,13 +271,13 @@ func TestErlang(t *testing.T) {
 func TestPlanIsGreedyOptimum(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		p := &Profiles{GPU: "g", Models: map[string]Profile{}}
-		s := Scenario{Policy: PolicySpec{Name: "fcfs"}, Strategy: Native, Cluster: ClusterSpec{Nodes: 1, GPUs: 1}, Workload: Workload{Kind: "poisson", Duration: 1}}
+		p := &profiles{GPU: "g", Models: map[string]profile{}}
+		s := Scenario{Policy: PolicySpec{Name: "fcfs"}, Strategy: nativeStart, Cluster: ClusterSpec{Nodes: 1, GPUs: 1}, Workload: Workload{Kind: "poisson", Duration: 1}}
 		for i := range 8 {
 			name := string(rune('a' + i))
-			p.Models[name] = Profile{
+			p.Models[name] = profile{
 				ArtifactGB: 0.1 + rng.Float64(), Service: 1,
-				Stages: map[Strategy]map[string]float64{Native: {"capture": 2 + rng.Float64()*5}, Restored: {"capture": 0.1}},
+				Stages: map[Strategy]map[string]float64{nativeStart: {"capture": 2 + rng.Float64()*5}, restoredStart: {"capture": 0.1}},
 			}
 			s.Functions = append(s.Functions, Function{Name: name, Model: name, Rate: 0.1 + rng.Float64()})
 		}
@@ -271,7 +340,7 @@ func TestPlanSpreads(t *testing.T) {
 }
 
 func TestPlanRefuses(t *testing.T) {
-	s := build(t, oneGPU("f", "fcfs", Native))
+	s := build(t, oneGPU("f", "fcfs", nativeStart))
 	if _, err := MakePlan(s, 1, 0.01); err == nil || !strings.Contains(err.Error(), "model f") {
 		t.Errorf("a model without a restored start is planned: %v", err)
 	}

@@ -34,7 +34,7 @@ type Overrides struct {
 func Load(path string, o Overrides) (*Scenario, error) {
 	// A scenario without a file: one model at a time on a GPU, 16 batch slots, an hour of Poisson arrivals.
 	s := &Scenario{
-		Title: "Simulation", Strategy: Native, Policy: PolicySpec{Name: "lalbo3", D: 16},
+		Title: "Simulation", Strategy: nativeStart, Policy: PolicySpec{Name: "lalbo3", D: 16},
 		Cluster:  ClusterSpec{Nodes: 1, GPUs: 1, WorkersPerGPU: 1, Slots: 16},
 		Workload: Workload{Kind: "poisson", Duration: 3600},
 	}
@@ -50,7 +50,7 @@ func Load(path string, o Overrides) (*Scenario, error) {
 		return nil, err
 	}
 	if err := s.finish(); err != nil {
-		var field *FieldError
+		var field *fieldError
 		if path != "" || !errors.As(err, &field) {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func parseVariant(text string) (Variant, error) {
 		switch {
 		case slices.Contains(schedule.Names(), part):
 			fields = append(fields, "policy: {name: "+part+"}")
-		case slices.Contains(Strategies(), Strategy(part)):
+		case slices.Contains(strategies(), Strategy(part)):
 			fields = append(fields, "strategy: "+part)
 		default:
 			return Variant{}, fmt.Errorf("read comparison %q: %q is neither a policy (%s) nor a strategy (%s)", text, part,

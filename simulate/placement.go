@@ -243,7 +243,7 @@ func (s *sim) prefetch() {
 	if s.spec.Eviction != "sticky" {
 		return
 	}
-	for _, fn := range s.mqfq.Woken() {
+	for _, fn := range s.queues.Woken() {
 		if len(s.fns[fn].workers) > 0 {
 			continue
 		}
@@ -269,7 +269,7 @@ func (s *sim) waits(node, fn int) bool {
 func (s *sim) spare(g int, bytes int64) bool {
 	workers, used := 0, bytes
 	for _, w := range s.gpus[g].workers {
-		if !w.idle() || s.mqfq.State(s.now, w.fn) == schedule.Active {
+		if !w.idle() || s.queues.Active(s.now, w.fn) {
 			workers++
 			used += s.fns[w.fn].bytes
 		}

@@ -120,11 +120,11 @@ func (p *Plan) roomiest(c Choice) int {
 
 func choice(s *Scenario, model string, rate float64) (Choice, error) {
 	m := s.profiles.Models[model]
-	native, err := m.load(Native, s.Cluster.Prestarted)
+	native, err := m.load(nativeStart, s.Cluster.Prestarted)
 	if err != nil {
 		return Choice{}, fmt.Errorf("model %s: %w", model, err)
 	}
-	restored, err := m.load(Restored, s.Cluster.Prestarted)
+	restored, err := m.load(restoredStart, s.Cluster.Prestarted)
 	if err != nil {
 		return Choice{}, fmt.Errorf("model %s: %w", model, err)
 	}

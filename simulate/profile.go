@@ -12,48 +12,50 @@ type Strategy string
 
 // The strategies that Medusa's evaluation compares.
 const (
-	Native   Strategy = "native"    // vLLM as it is
-	Async    Strategy = "async"     // weights beside tokenizer and KV cache
-	NoGraphs Strategy = "no-graphs" // native without CUDA graphs: starts sooner, decodes slower
-	KVOnly   Strategy = "kv-only"   // KV profile restored, graphs captured
-	Restored Strategy = "restored"  // Medusa: KV profile and graphs restored
+	nativeStart   Strategy = "native"    // vLLM as it is
+	asyncStart    Strategy = "async"     // weights beside tokenizer and KV cache
+	noGraphsStart Strategy = "no-graphs" // native without CUDA graphs: starts sooner, decodes slower
+	kvOnlyStart   Strategy = "kv-only"   // KV profile restored, graphs captured
+	restoredStart Strategy = "restored"  // Medusa: KV profile and graphs restored
 )
 
-// Strategies lists all strategies.
-func Strategies() []Strategy { return []Strategy{Native, Async, NoGraphs, KVOnly, Restored} }
+// strategies lists all strategies.
+func strategies() []Strategy {
+	return []Strategy{nativeStart, asyncStart, noGraphsStart, kvOnlyStart, restoredStart}
+}
 
-// Profiles is the cost of each model on one type of GPU, all times in seconds. It comes from a file or from artifacts.
-type Profiles struct {
+// profiles is the cost of each model on one type of GPU, all times in seconds. It comes from a file or from artifacts.
+type profiles struct {
 	GPU    string             `yaml:"gpu" json:"gpu"`
 	Device string             `yaml:"device" json:"device"` // the device name as measured
 	Source string             `yaml:"source" json:"source"`
-	Models map[string]Profile `yaml:"models" json:"models"`
+	Models map[string]profile `yaml:"models" json:"models"`
 }
 
-// Profile is the cost of one model. A language model has an Engine; any other function has the Service time of one request.
-type Profile struct {
+// profile is the cost of one model. A language model has an Engine; any other function has the Service time of one request.
+type profile struct {
 	MemoryGB   float64                         `yaml:"memory_gb" json:"memory_gb"`     // on the device while serving
 	WeightsGB  float64                         `yaml:"weights_gb" json:"weights_gb"`   // read by a cold start
 	ArtifactGB float64                         `yaml:"artifact_gb" json:"artifact_gb"` // moved when the artifact is remote
-	Engine     *Engine                         `yaml:"engine" json:"engine,omitempty"`
+	Engine     *engine                         `yaml:"engine" json:"engine,omitempty"`
 	Service    float64                         `yaml:"service_s" json:"service_s,omitempty"`
 	Artifact   string                          `yaml:"artifact" json:"artifact,omitempty"` // file whose stage times replace stages
 	Stages     map[Strategy]map[string]float64 `yaml:"stages" json:"stages,omitempty"`     // of a start on an idle host
-	Observed   map[Strategy]Observed           `yaml:"observed" json:"observed,omitempty"`
+	Observed   map[Strategy]observedLoad       `yaml:"observed" json:"observed,omitempty"`
 	Host       float64                         `yaml:"host_s" json:"host_s,omitempty"`           // weights in host memory to the device
 	Peer       float64                         `yaml:"peer_s" json:"peer_s,omitempty"`           // from another GPU
 	Class      string                          `yaml:"class" json:"class,omitempty"`             // light, medium or heavy to copy
 	Load       float64                         `yaml:"utilization" json:"utilization,omitempty"` // share of the device one request uses; default 0.5
 }
 
-// Observed is the time to load as seen while serving: of the first worker of an idle node, and of further ones.
-type Observed struct {
+// observedLoad is the time to load as seen while serving: of the first worker of an idle node, and of further ones.
+type observedLoad struct {
 	First float64 `yaml:"first" json:"first"`
 	Later float64 `yaml:"later" json:"later"`
 }
 
-// Engine is the time of one engine step. One request is admitted per step; other steps decode one token for all.
-type Engine struct {
+// engine is the time of one engine step. One request is admitted per step; other steps decode one token for all.
+type engine struct {
 	Prefill       float64 `yaml:"prefill_s" json:"prefill_s"`
 	PrefillToken  float64 `yaml:"prefill_token_s" json:"prefill_token_s"`
 	Decode        float64 `yaml:"decode_s" json:"decode_s"`
@@ -69,11 +71,11 @@ const runtimeStage = "runtime"
 var stageNames = []string{runtimeStage, "structure", "tokenizer", "kv_profile", "kv_cache", "weights", "warmup", "capture", "ready"}
 
 // load is the time from a request for a worker until it serves, on an idle host.
-func (p *Profile) load(s Strategy, prestarted bool) (float64, error) {
+func (p *profile) load(s Strategy, prestarted bool) (float64, error) {
 	stages, ok := p.Stages[s]
-	if !ok && s == NoGraphs {
+	if !ok && s == noGraphsStart {
 		// Eager mode is native without the capture stage.
-		stages, ok = p.Stages[Native]
+		stages, ok = p.Stages[nativeStart]
 		stages = maps.Clone(stages)
 		delete(stages, "capture")
 	}
@@ -94,20 +96,20 @@ func simulatedDevice(name string) bool {
 	return strings.Contains(strings.ToLower(name), "simulated")
 }
 
-// Check reports the first value that no measurement can have given, as a path into the profile file.
-func (p *Profiles) Check() error {
+// check reports the first value that no measurement can have given, as a path into the profile file.
+func (p *profiles) check() error {
 	for _, s := range []string{p.GPU, p.Device} {
 		if simulatedDevice(s) {
-			return &FieldError{Path: "$", Err: fmt.Errorf("refuse profile of %q: its times are not those of hardware", s)}
+			return &fieldError{Path: "$", Err: fmt.Errorf("refuse profile of %q: its times are not those of hardware", s)}
 		}
 	}
 	if len(p.Models) == 0 {
-		return &FieldError{Path: "$", Err: fmt.Errorf("read profile: no models")}
+		return &fieldError{Path: "$", Err: fmt.Errorf("read profile: no models")}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
 		m := p.Models[name]
 		at := func(field, format string, args ...any) error {
-			return &FieldError{Path: "$.models." + name + field, Err: fmt.Errorf("check model %s: "+format, append([]any{name}, args...)...)}
+			return &fieldError{Path: "$.models." + name + field, Err: fmt.Errorf("check model %s: "+format, append([]any{name}, args...)...)}
 		}
 		if (m.Engine == nil) == (m.Service == 0) {
 			return at("", "needs either engine or service_s")
@@ -131,7 +133,7 @@ func (p *Profiles) Check() error {
 			return at(".class", "unknown class %q (light, medium or heavy)", m.Class)
 		}
 		for s, stages := range m.Stages {
-			if !slices.Contains(Strategies(), s) {
+			if !slices.Contains(strategies(), s) {
 				return at(".stages", "unknown strategy %q", s)
 			}
 			for stage, v := range stages {
@@ -144,7 +146,7 @@ func (p *Profiles) Check() error {
 			}
 		}
 		for s, o := range m.Observed {
-			if !slices.Contains(Strategies(), s) || !(o.First > 0 && o.First < 1e5 && o.Later > 0 && o.Later < 1e5) {
+			if !slices.Contains(strategies(), s) || !(o.First > 0 && o.First < 1e5 && o.Later > 0 && o.Later < 1e5) {
 				return at(".observed", "strategy %q needs positive first and later", s)
 			}
 		}

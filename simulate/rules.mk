@@ -4,4 +4,4 @@ reproduce:
 	@$(GO) run ./simulate/reproduce
 
 reproduce-page:
-	@$(GO) run ./simulate/reproduce -write docs/reproduction.md
+	@$(GO) run ./simulate/reproduce -write

@@ -58,7 +58,8 @@ func Run(s *Scenario, progress func(done, total int)) (*Result, error) {
 	return out, nil
 }
 
-// Estimate is a mean over seeds and the half width of its 95 % confidence interval (Student's t; 0 for one seed).
+// Estimate is a mean over seeds and the half width of its 95 % confidence interval (Student's t; 0 for one seed and for equal
+// values).
 type Estimate struct {
 	Mean float64 `json:"mean"`
 	Half float64 `json:"half_width"`
@@ -66,19 +67,31 @@ type Estimate struct {
 
 // Estimate estimates a value over the runs.
 func (o *Outcome) Estimate(value func(*Summary) float64) Estimate {
-	n := float64(len(o.Runs))
-	mean, sum := 0.0, 0.0
-	for _, r := range o.Runs {
-		mean += value(r) / n
+	values := make([]float64, len(o.Runs))
+	for i, r := range o.Runs {
+		values[i] = value(r)
 	}
-	for _, r := range o.Runs {
-		d := value(r) - mean
-		sum += d * d
+	return estimate(values)
+}
+
+func estimate(values []float64) Estimate {
+	n := float64(len(values))
+	mean, sum := 0.0, 0.0
+	for _, v := range values {
+		mean += v
+	}
+	mean /= n
+	for _, v := range values {
+		sum += (v - mean) * (v - mean)
 	}
 	if n < 2 {
 		return Estimate{Mean: mean}
 	}
-	return Estimate{Mean: mean, Half: student(int(n)-1) * math.Sqrt(sum/(n-1)/n)}
+	half := student(int(n)-1) * math.Sqrt(sum/(n-1)/n)
+	if half < 1e-9*math.Abs(mean) {
+		half = 0 // all the same: what is left is rounding
+	}
+	return Estimate{Mean: mean, Half: half}
 }
 
 // student is the 97.5 % quantile of Student's t distribution, by the Cornish-Fisher expansion beyond the first few

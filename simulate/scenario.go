@@ -35,7 +35,7 @@ type Scenario struct {
 	Figures   []Figure    `yaml:"figures"`
 	Notes     string      `yaml:"notes"` // readings taken where a paper is silent or misprinted
 
-	profiles *Profiles
+	profiles *profiles
 	dir      string
 }
 
@@ -110,11 +110,11 @@ const (
 // check reports the first field that makes no sense.
 func (s *Scenario) check() error {
 	at := func(path, format string, args ...any) error {
-		return &FieldError{Path: path, Err: fmt.Errorf("check scenario: "+format, args...)}
+		return &fieldError{Path: path, Err: fmt.Errorf("check scenario: "+format, args...)}
 	}
 	c := &s.Cluster
 	switch {
-	case !slices.Contains(Strategies(), s.Strategy):
+	case !slices.Contains(strategies(), s.Strategy):
 		return at("$.strategy", "unknown strategy %q (native, async, no-graphs, kv-only, restored)", s.Strategy)
 	case s.Seeds < 0 || s.Seeds > 10_000:
 		return at("$.seeds", "seeds must be 1 to 10000")
@@ -201,7 +201,7 @@ func (s *Scenario) check() error {
 		if _, err := m.load(s.Strategy, c.Prestarted); err != nil {
 			return at(path, "model %s: %v", f.Model, err)
 		}
-		if _, err := m.load(Native, c.Prestarted); err != nil && c.Artifacts == "absent" {
+		if _, err := m.load(nativeStart, c.Prestarted); err != nil && c.Artifacts == "absent" {
 			return at(path, "model %s without its artifact: %v", f.Model, err)
 		}
 		if total += max(f.Copies, 1); total > maxFunctions {
@@ -213,7 +213,7 @@ func (s *Scenario) check() error {
 	}
 	_, err := schedule.New(s.Policy.Name, s.params(s.deployed(), 0))
 	if err != nil {
-		return &FieldError{Path: "$.policy", Err: err}
+		return &fieldError{Path: "$.policy", Err: err}
 	}
 	return s.checkFigures()
 }

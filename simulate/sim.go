@@ -34,13 +34,13 @@ const (
 // function is what the simulation keeps of one deployed model.
 type function struct {
 	Function
-	profile       *Profile
-	engine        *Engine
+	profile       *profile
+	engine        *engine
 	decode        float64
 	decodeRequest float64
-	own           Observed  // cold start with the scenario's strategy, the artifact being local
-	native        *Observed // without the artifact, where the strategy needs one
-	bytes         int64     // on the device
+	own           observedLoad  // cold start with the scenario's strategy, the artifact being local
+	native        *observedLoad // without the artifact, where the strategy needs one
+	bytes         int64         // on the device
 	class         int
 	lastUsed      float64
 	busy          float64 // GPU seconds of service
@@ -81,7 +81,7 @@ type sim struct {
 	spec     *ClusterSpec
 	policy   schedule.Policy
 	evictor  schedule.Evictor
-	mqfq     *schedule.MQFQ
+	queues   schedule.Anticipator
 	fns      []function
 	gpus     []gpu
 	nodes    []node
@@ -105,14 +105,14 @@ func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
 		return nil, err
 	}
 	s := &sim{spec: &sc.Cluster, policy: policy, requests: requests, open: len(requests), memory: gigabytes(sc.Cluster.GPUMemoryGB)}
-	s.mqfq, _ = policy.(*schedule.MQFQ)
+	s.queues, _ = policy.(schedule.Anticipator)
 	switch sc.Cluster.Eviction {
 	case "global-lru":
 		s.evictor = schedule.LRU{Global: true}
 	case "heavy-light":
 		s.evictor = schedule.HeavyLight{}
 	case "sticky":
-		s.evictor = schedule.Sticky{Queues: s.mqfq}
+		s.evictor = schedule.Sticky{Queues: s.queues}
 	default:
 		s.evictor = schedule.LRU{}
 	}
@@ -151,17 +151,17 @@ func newFunction(sc *Scenario, f Function) (function, error) {
 		return fn, err
 	}
 	fn.own = own
-	if sc.Strategy == Restored || sc.Strategy == KVOnly {
+	if sc.Strategy == restoredStart || sc.Strategy == kvOnlyStart {
 		// A profile may lack the native start; the artifact is then used at any price.
-		if native, err := startTimes(sc, &p, Native); err == nil {
+		if native, err := startTimes(sc, &p, nativeStart); err == nil {
 			fn.native = &native
 		} else {
-			fn.native = &Observed{First: math.Inf(1), Later: math.Inf(1)}
+			fn.native = &observedLoad{First: math.Inf(1), Later: math.Inf(1)}
 		}
 	}
 	if p.Engine != nil {
 		fn.decode, fn.decodeRequest = p.Engine.Decode, p.Engine.DecodeRequest
-		if sc.Strategy == NoGraphs {
+		if sc.Strategy == noGraphsStart {
 			fn.decode, fn.decodeRequest = p.Engine.EagerDecode, p.Engine.EagerDecodeRequest
 		}
 	}
@@ -169,12 +169,12 @@ func newFunction(sc *Scenario, f Function) (function, error) {
 }
 
 // startTimes are the observed times where the scenario wants them and the profile has them, else the sum of stages.
-func startTimes(sc *Scenario, p *Profile, st Strategy) (Observed, error) {
+func startTimes(sc *Scenario, p *profile, st Strategy) (observedLoad, error) {
 	if o, ok := p.Observed[st]; ok && sc.Cluster.Observed {
 		return o, nil
 	}
 	t, err := p.load(st, sc.Cluster.Prestarted)
-	return Observed{First: t, Later: t}, err
+	return observedLoad{First: t, Later: t}, err
 }
 
 // run carries out all events. Requests must be in order of arrival.

@@ -26,13 +26,13 @@ models:
 // build makes a checked scenario over the test profiles.
 func build(t testing.TB, s Scenario) *Scenario {
 	t.Helper()
-	p, err := ParseProfiles("test.yaml", []byte(testProfiles))
+	p, err := parseProfiles("test.yaml", []byte(testProfiles))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.profiles = p
 	if s.Strategy == "" {
-		s.Strategy = Native
+		s.Strategy = nativeStart
 	}
 	if s.Cluster.Nodes == 0 {
 		s.Cluster.Nodes = 1
@@ -69,7 +69,7 @@ func near(t *testing.T, what string, got, want float64) {
 func oneGPU(model, policy string, strategy Strategy) Scenario {
 	return Scenario{
 		Strategy: strategy, Policy: PolicySpec{Name: policy, D: 16}, Cluster: ClusterSpec{GPUs: 1, GPUMemoryGB: 10, Slots: 16},
-		Functions: []Function{{Name: model}}, Workload: Workload{Kind: "trace", trace: &Trace{}},
+		Functions: []Function{{Name: model}}, Workload: Workload{Kind: "trace", trace: &recording{}},
 	}
 }
 
@@ -79,7 +79,7 @@ func TestColdStartAndSteps(t *testing.T) {
 		strategy Strategy
 		load     float64
 		decode   float64
-	}{{Native, 5, 0.011}, {Restored, 2.5, 0.011}, {NoGraphs, 3, 0.031}} {
+	}{{nativeStart, 5, 0.011}, {restoredStart, 2.5, 0.011}, {noGraphsStart, 3, 0.031}} {
 		s := build(t, oneGPU("a", "fcfs", c.strategy))
 		m := play(t, s, []request{{arrival: 1, prompt: 100, output: 11}})
 		r := m.requests[0]
@@ -99,7 +99,7 @@ func TestPlacesOfArtifacts(t *testing.T) {
 		prestarted bool
 		want       float64
 	}{{"local", 0, false, 2.5}, {"remote", 0.5, false, 3.5}, {"remote", 0.1, false, 5}, {"absent", 0, false, 5}, {"local", 0, true, 1.5}} {
-		sc := oneGPU("a", "fcfs", Restored)
+		sc := oneGPU("a", "fcfs", restoredStart)
 		sc.Cluster.Artifacts, sc.Cluster.NetworkGBps, sc.Cluster.Prestarted = c.artifacts, c.network, c.prestarted
 		m := play(t, build(t, sc), []request{{prompt: 100, output: 1}})
 		near(t, c.artifacts, m.requests[0].first, c.want+0.03)
@@ -112,7 +112,7 @@ func TestHostMemory(t *testing.T) {
 		gb   float64
 		want startKind
 	}{{16, fromHost}, {10, cold}, {0, cold}} {
-		sc := oneGPU("a", "fcfs", Native)
+		sc := oneGPU("a", "fcfs", nativeStart)
 		sc.Functions = append(sc.Functions, Function{Name: "b"})
 		sc.Cluster.HostMemoryGB = c.gb
 		m := play(t, build(t, sc), []request{{prompt: 1, output: 1}, {arrival: 20, fn: 1, prompt: 1, output: 1}, {arrival: 40, prompt: 1, output: 1}})
@@ -123,7 +123,7 @@ func TestHostMemory(t *testing.T) {
 }
 
 // stepwise is the engine one step at a time, written as simply as possible, for a worker that is already loaded.
-func stepwise(e *Engine, arrivals []request) []request {
+func stepwise(e *engine, arrivals []request) []request {
 	out := append([]request(nil), arrivals...)
 	now, next := 0.0, 0
 	var waiting []int
@@ -162,7 +162,7 @@ func stepwise(e *Engine, arrivals []request) []request {
 
 // TestPhasesEqualSteps: running equal steps as one event changes no time.
 func TestPhasesEqualSteps(t *testing.T) {
-	s := build(t, oneGPU("a", "scale-out", Native))
+	s := build(t, oneGPU("a", "scale-out", nativeStart))
 	s.Cluster.Slots = 0
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -185,7 +185,7 @@ func TestPhasesEqualSteps(t *testing.T) {
 // TestHarnessLifecycle: with one-second looks a worker that has run idle stops at the next look, and its GPU is free at
 // the one after; a request in between starts a worker elsewhere.
 func TestHarnessLifecycle(t *testing.T) {
-	sc := oneGPU("a", "scale-out", Native)
+	sc := oneGPU("a", "scale-out", nativeStart)
 	sc.Cluster = ClusterSpec{GPUs: 2, GPUMemoryGB: 10, WorkersPerGPU: 1, IdleExit: true, ObserveEvery: 1, Prestarted: true}
 	m := play(t, build(t, sc), []request{
 		{arrival: 0, prompt: 100, output: 1},   // loaded at 4, done at 4.03, stopping at 5, gone at 6
@@ -201,7 +201,7 @@ func TestHarnessLifecycle(t *testing.T) {
 
 // TestInterference: a request that starts beside others on its GPU runs longer.
 func TestInterference(t *testing.T) {
-	sc := oneGPU("f", "fcfs", Native)
+	sc := oneGPU("f", "fcfs", nativeStart)
 	sc.Cluster = ClusterSpec{GPUs: 1, Slots: 4, Interference: 0.5}
 	m := play(t, build(t, sc), []request{{}, {arrival: 10}, {arrival: 10.5}, {arrival: 11, service: 1}})
 	near(t, "alone", m.requests[1].end, 12)
@@ -211,7 +211,7 @@ func TestInterference(t *testing.T) {
 
 // TestContention: a copy from host memory is slower while the neighbour behind the PCIe switch copies, and only then.
 func TestContention(t *testing.T) {
-	sc := oneGPU("f", "lb", Native)
+	sc := oneGPU("f", "lb", nativeStart)
 	sc.Functions = []Function{{Name: "f", Copies: 3}}
 	sc.Cluster = ClusterSpec{GPUs: 2, Slots: 1, GPUSlots: 1, HostWarm: true, Neighbours: []int{1, 0}, Contention: [][]float64{{1, 1, 1}, {1, 1, 1}, {1, 1, 3}}}
 	m := play(t, build(t, sc), []request{{}, {arrival: 0.1, fn: 1}, {arrival: 10, fn: 2}})
@@ -222,7 +222,7 @@ func TestContention(t *testing.T) {
 
 // TestPeerCopy: Torpor takes weights over NVLink from a GPU that is busy with them.
 func TestPeerCopy(t *testing.T) {
-	sc := oneGPU("f", "torpor", Native)
+	sc := oneGPU("f", "torpor", nativeStart)
 	sc.Functions = []Function{{Name: "f", SLO: 1}, {Name: "g", Model: "f", SLO: 1}}
 	sc.Cluster = ClusterSpec{GPUs: 2, Slots: 1, GPUSlots: 1, HostWarm: true, NVLink: [][]float64{{0, 1}, {1, 0}}}
 	// GPU 0 holds f and is busy with g when f comes again.
@@ -237,7 +237,7 @@ func TestPeerCopy(t *testing.T) {
 func TestPrefetch(t *testing.T) {
 	for eviction, want := range map[string]float64{"sticky": 202, "lru": 202.25} {
 		zero := 0.0
-		sc := oneGPU("f", "mqfq", Native)
+		sc := oneGPU("f", "mqfq", nativeStart)
 		sc.Policy = PolicySpec{Name: "mqfq", D: 1, Alpha: &zero}
 		sc.Functions = []Function{{Name: "f", Copies: 3}}
 		sc.Cluster = ClusterSpec{GPUs: 1, GPUMemoryGB: 8, Slots: 1, Pool: 3, Eviction: eviction}

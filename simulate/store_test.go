@@ -18,7 +18,7 @@ func TestRemoteArtifacts(t *testing.T) {
 		{"room for one", 0.6, nil, "[3.52 2.51 3.52 2.51]"},
 		{"a pre-baked", 0.6, [][]string{{"a"}}, "[2.52 2.51 2.52 2.51]"},
 	} {
-		sc := oneGPU("a", "fcfs", Restored)
+		sc := oneGPU("a", "fcfs", restoredStart)
 		sc.Functions = append(sc.Functions, Function{Name: "b"})
 		sc.Cluster.Artifacts, sc.Cluster.NetworkGBps = "remote", 0.5
 		sc.Cluster.ArtifactGB, sc.Cluster.Prebaked = c.limit, c.prebaked
@@ -38,7 +38,7 @@ func TestRemoteArtifacts(t *testing.T) {
 // TestLinkIsShared: the transfers of a node queue on its link, those of two nodes do not.
 func TestLinkIsShared(t *testing.T) {
 	for nodes, want := range map[int][3]float64{1: {10, 16, 22}, 3: {10, 6, 6}} {
-		sc := oneGPU("a", "lb", Native)
+		sc := oneGPU("a", "lb", nativeStart)
 		sc.Functions = []Function{{Name: "a"}, {Name: "b"}, {Name: "c", Model: "b"}}
 		sc.Cluster = ClusterSpec{Nodes: nodes, GPUs: 3 / nodes, Slots: 1, Weights: "remote", NetworkGBps: 1, WeightGB: 1}
 		m := play(t, build(t, sc), []request{{output: 1}, {fn: 1, output: 1}, {fn: 2, output: 1}})
@@ -49,7 +49,7 @@ func TestLinkIsShared(t *testing.T) {
 }
 
 func TestWeightStore(t *testing.T) {
-	sc := oneGPU("a", "fcfs", Native)
+	sc := oneGPU("a", "fcfs", nativeStart)
 	sc.Functions = append(sc.Functions, Function{Name: "b"})
 	sc.Cluster.Weights, sc.Cluster.NetworkGBps = "remote", 10
 	m := play(t, build(t, sc), []request{{output: 1}, {arrival: 20, fn: 1, output: 1}, {arrival: 40, output: 1}})

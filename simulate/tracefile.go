@@ -16,15 +16,15 @@ import (
 	"time"
 )
 
-// Trace is recorded requests in order of arrival. Function is empty where the format has no models.
-type Trace struct {
-	Arrivals []Arrival
+// recording is recorded requests in order of arrival. Function is empty where the format has no models.
+type recording struct {
+	Arrivals []arrival
 
 	fromStart bool // times count from the experiment's start, which may matter to periodic events
 }
 
-// Arrival is one recorded request, At seconds after the first, or in a trace of arrival_s after the experiment's start.
-type Arrival struct {
+// arrival is one recorded request, At seconds after the first, or in a trace of arrival_s after the experiment's start.
+type arrival struct {
 	At       float64
 	Function string
 	Prompt   int
@@ -34,27 +34,27 @@ type Arrival struct {
 // maxTraceBytes bounds the memory a trace file can claim.
 const maxTraceBytes = 4 << 30
 
-// ReadTrace reads a trace. The format is told by its first line: CSV of Azure's LLM inference trace (TIMESTAMP,
+// readTrace reads a trace. The format is told by its first line: CSV of Azure's LLM inference trace (TIMESTAMP,
 // ContextTokens, GeneratedTokens), of BurstGPT (Timestamp, Model, Request tokens, Response tokens), of Medusa's logs
 // (arrival_s, prompt_tokens, output_tokens; function optional), or JSON lines as Mooncake's (timestamp in ms,
 // input_length, output_length). A malformed file gives a [*FileError].
-func ReadTrace(path string) (*Trace, error) {
+func readTrace(path string) (*recording, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read trace: %w", err)
 	}
 	defer f.Close()
-	return ParseTrace(path, io.LimitReader(f, maxTraceBytes))
+	return parseTrace(path, io.LimitReader(f, maxTraceBytes))
 }
 
-// ParseTrace is ReadTrace for an open file; name is used in errors.
-func ParseTrace(name string, r io.Reader) (*Trace, error) {
+// parseTrace is readTrace for an open file; name is used in errors.
+func parseTrace(name string, r io.Reader) (*recording, error) {
 	br := bufio.NewReaderSize(r, 1<<16)
 	head, err := br.Peek(1)
 	if err != nil {
 		return nil, &FileError{File: name, Line: 1, Column: 1, Err: errors.New("read trace: empty file")}
 	}
-	var t *Trace
+	var t *recording
 	if head[0] == '{' {
 		t, err = parseJSONLines(name, br)
 	} else {
@@ -66,7 +66,7 @@ func ParseTrace(name string, r io.Reader) (*Trace, error) {
 	if len(t.Arrivals) == 0 {
 		return nil, &FileError{File: name, Line: 2, Column: 1, Err: errors.New("read trace: no requests")}
 	}
-	slices.SortStableFunc(t.Arrivals, func(a, b Arrival) int {
+	slices.SortStableFunc(t.Arrivals, func(a, b arrival) int {
 		switch {
 		case a.At < b.At:
 			return -1
@@ -113,7 +113,7 @@ func findColumns(header []string) (columns, bool) {
 	return columns{}, false
 }
 
-func parseCSV(name string, r io.Reader) (*Trace, error) {
+func parseCSV(name string, r io.Reader) (*recording, error) {
 	cr := csv.NewReader(r)
 	cr.ReuseRecord = true
 	header, err := cr.Read()
@@ -124,7 +124,7 @@ func parseCSV(name string, r io.Reader) (*Trace, error) {
 	if !ok {
 		return nil, &FileError{File: name, Line: 1, Column: 1, Err: errors.New("read trace: unknown columns (known: arrival_s,prompt_tokens,output_tokens; TIMESTAMP,ContextTokens,GeneratedTokens; Timestamp,Model,Request tokens,Response tokens)")}
 	}
-	t := &Trace{fromStart: c.fromStart}
+	t := &recording{fromStart: c.fromStart}
 	for {
 		row, err := cr.Read()
 		if err == io.EOF {
@@ -140,7 +140,7 @@ func parseCSV(name string, r io.Reader) (*Trace, error) {
 			line, column := cr.FieldPos(col)
 			return &FileError{File: name, Line: line, Column: column, Err: fmt.Errorf("read trace: %w", err)}
 		}
-		var a Arrival
+		var a arrival
 		if a.At, err = parseTime(row[c.at]); err != nil {
 			return nil, fail(c.at, err)
 		}
@@ -203,10 +203,10 @@ type line struct {
 	Function  string   `json:"function"`
 }
 
-func parseJSONLines(name string, r io.Reader) (*Trace, error) {
+func parseJSONLines(name string, r io.Reader) (*recording, error) {
 	scanner := bufio.NewScanner(r)
 	scanner.Buffer(make([]byte, 1<<16), 1<<24)
-	t := &Trace{}
+	t := &recording{}
 	n := 0
 	for scanner.Scan() {
 		n++
@@ -243,7 +243,7 @@ func parseJSONLines(name string, r io.Reader) (*Trace, error) {
 		if len(t.Arrivals) >= maxRequests {
 			return nil, fail(1, "more than %d requests", maxRequests)
 		}
-		t.Arrivals = append(t.Arrivals, Arrival{At: *l.Timestamp / 1000, Function: l.Function, Prompt: int(*l.Input), Output: int(*l.Output)})
+		t.Arrivals = append(t.Arrivals, arrival{At: *l.Timestamp / 1000, Function: l.Function, Prompt: int(*l.Input), Output: int(*l.Output)})
 	}
 	if err := scanner.Err(); err != nil {
 		return nil, &FileError{File: name, Line: n + 1, Column: 1, Err: fmt.Errorf("read trace: %w", err)}
@@ -252,7 +252,7 @@ func parseJSONLines(name string, r io.Reader) (*Trace, error) {
 }
 
 // requests maps a trace to functions: by name where the trace has names that are deployed, else in turn over all functions.
-func (t *Trace) requests(functions []Function) []request {
+func (t *recording) requests(functions []Function) []request {
 	index := map[string]int{}
 	for i, f := range functions {
 		index[f.Name] = i

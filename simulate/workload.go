@@ -23,7 +23,7 @@ type Workload struct {
 	Prompt   int     `yaml:"prompt"`     // fixed
 	Output   int     `yaml:"output"`
 
-	trace *Trace
+	trace *recording
 	table [][]float64
 }
 
@@ -38,7 +38,7 @@ const (
 
 func (w *Workload) check(s *Scenario) error {
 	at := func(field, format string, args ...any) error {
-		return &FieldError{Path: "$.workload" + field, Err: fmt.Errorf("check workload: "+format, args...)}
+		return &fieldError{Path: "$.workload" + field, Err: fmt.Errorf("check workload: "+format, args...)}
 	}
 	if !slices.Contains([]string{"poisson", "zipf", "azure", "table", "trace"}, w.Kind) {
 		return at(".kind", "unknown kind %q (poisson, zipf, azure, table or trace)", w.Kind)
@@ -252,7 +252,7 @@ func (w *Workload) open(dir string) error {
 	case w.File == "":
 		return nil
 	case w.Kind == "trace":
-		t, err := ReadTrace(filepath.Join(dir, w.File))
+		t, err := readTrace(filepath.Join(dir, w.File))
 		w.trace = t
 		return err
 	case w.Kind == "table":

@@ -1,7 +1,6 @@
 package layer
 
 import (
-	"path/filepath"
 	"strings"
 
 	"medusa/artifacts"
@@ -36,9 +35,14 @@ const (
 	CachesPrefix = "medusa-caches-"
 )
 
-// Linked says that a layer is a cache with such a path. A link leads from there to where it is unpacked.
+// Linked says that a layer is a cache with exactly such a path, which is the only kind of path in an artifact that a start
+// uses. A link leads from there to where the cache is unpacked.
 func Linked(l *artifacts.Layer) bool {
-	dir, name := filepath.Split(l.Path)
-	dir = filepath.Clean(dir)
-	return Variable(l.Name) != "" && name == l.Name && filepath.Dir(dir) == CachesDir && strings.HasPrefix(filepath.Base(dir), CachesPrefix)
+	rest, found := strings.CutPrefix(l.Path, CachesDir+"/"+CachesPrefix)
+	digits, name, _ := strings.Cut(rest, "/")
+	return found && Variable(l.Name) != "" && name == l.Name &&
+		digits != "" && len(digits) <= maxDigits && strings.Trim(digits, "0123456789") == ""
 }
+
+// maxDigits is more than os.MkdirTemp puts into a name.
+const maxDigits = 20

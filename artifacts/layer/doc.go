@@ -17,10 +17,11 @@ const (
 	MaxSize  = 64 << 30 // bytes of all files
 	MaxFiles = 1 << 20  // entries
 
+	entryRoom = 4096    // bytes of disk that an entry takes beside those of its file
 	maxName   = 1024    // bytes of a path inside the archive
 	maxDepth  = 32      // its elements
 	maxWindow = 8 << 20 // memory of the decompressor
 )
 
-// private starts the names of this package's own entries in a place: they are not packed.
-const private = ".medusa-"
+// own starts the names of this package's own entries in a place: they are not packed.
+const own = ".medusa-"

@@ -46,7 +46,7 @@ func look(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if err != nil || path == dir || strings.HasPrefix(e.Name(), private+"layer-") {
+		if err != nil || path == dir || strings.HasPrefix(e.Name(), own+"layer-") {
 			return err
 		}
 		name, err := filepath.Rel(dir, path)
@@ -110,7 +110,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Errorf("%d bytes in %d entries", l.Size, l.Files)
 	}
 	dest := filepath.Join(t.TempDir(), "deep", "er", "cache")
-	p, err := place(bytes.NewReader(data), &l, dest, private+"layer-1")
+	p, err := place(bytes.NewReader(data), &l, dest, own+"layer-1")
 	if err != nil || p.New != 7 {
 		t.Fatalf("%+v %v", p, err)
 	}
@@ -131,7 +131,7 @@ func TestPackIsDeterministic(t *testing.T) {
 	other := tree(t, t.TempDir(), cache)
 	past := time.Unix(1e9, 0)
 	if err := errors.Join(os.Chtimes(filepath.Join(other, "z"), past, past), os.Chmod(filepath.Join(other, "a.txt"), 0o644),
-		os.WriteFile(filepath.Join(other, private+"layer-7"), nil, 0o644)); err != nil {
+		os.WriteFile(filepath.Join(other, own+"layer-7"), nil, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if l2, _ := packed(t, other); l1.SHA256 != l2.SHA256 {
@@ -191,7 +191,7 @@ func TestPackLeavesLinksOut(t *testing.T) {
 func TestMerge(t *testing.T) {
 	l, data := packed(t, tree(t, t.TempDir(), cache))
 	dest := tree(t, t.TempDir(), map[string]string{"a.txt": "mine", "z": "1", "own": "x", "bin/": ""})
-	p, err := place(bytes.NewReader(data), &l, dest, private+"layer-1")
+	p, err := place(bytes.NewReader(data), &l, dest, own+"layer-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestMergeStaysInside(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dest, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := place(bytes.NewReader(data), &l, dest, private+"layer-1"); err == nil {
+	if _, err := place(bytes.NewReader(data), &l, dest, own+"layer-1"); err == nil {
 		t.Error("no error")
 	}
 	same(t, look(t, outside), map[string]string{})
@@ -273,7 +273,7 @@ func TestUnsafeArchives(t *testing.T) {
 	} {
 		parent := t.TempDir()
 		dest := filepath.Join(parent, "dest")
-		_, err := place(bytes.NewReader(data), &artifacts.Layer{Size: 100, Files: 3}, dest, private+"layer-1")
+		_, err := place(bytes.NewReader(data), &artifacts.Layer{Size: 100, Files: 3}, dest, own+"layer-1")
 		if !errors.Is(err, ErrArchive) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -285,7 +285,7 @@ func TestUnsafeArchives(t *testing.T) {
 func TestBounds(t *testing.T) {
 	bomb := archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 64 << 20})
 	for _, l := range []artifacts.Layer{{Size: MaxSize + 1, Files: 1}, {Size: 1, Files: MaxFiles + 1}, {Size: 1000, Files: 1}} {
-		if _, err := place(bytes.NewReader(bomb), &l, filepath.Join(t.TempDir(), "x"), private+"layer-1"); !errors.Is(err, ErrArchive) {
+		if _, err := place(bytes.NewReader(bomb), &l, filepath.Join(t.TempDir(), "x"), own+"layer-1"); !errors.Is(err, ErrArchive) {
 			t.Errorf("%+v: %v", l, err)
 		}
 	}
@@ -299,7 +299,7 @@ func TestAbandonedStaging(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer finish()
-	abandoned := tree(t, filepath.Join(parent, private+"x-1"), map[string]string{"half": "made"})
+	abandoned := tree(t, filepath.Join(parent, own+"x-1"), map[string]string{"half": "made"})
 	long := time.Now().Add(-time.Hour)
 	if err := errors.Join(os.Chtimes(running, long, long), os.Chtimes(abandoned, long, long)); err != nil {
 		t.Fatal(err)
@@ -345,7 +345,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		defer os.RemoveAll(dir)
 		testmem.Bounded(t, len(data), func() {
-			_, err = place(bytes.NewReader(data), &artifacts.Layer{Size: 7, Files: 3}, filepath.Join(dir, "d"), private+"layer-1")
+			_, err = place(bytes.NewReader(data), &artifacts.Layer{Size: 7, Files: 3}, filepath.Join(dir, "d"), own+"layer-1")
 		})
 		if err != nil && !errors.Is(err, ErrArchive) {
 			t.Fatalf("untyped error %v", err)

@@ -51,7 +51,7 @@ func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Layer,
 		if err != nil || path == "." {
 			return err
 		}
-		if strings.HasPrefix(entry.Name(), private) {
+		if strings.HasPrefix(entry.Name(), own) {
 			if entry.IsDir() {
 				return fs.SkipDir
 			}

@@ -9,12 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"medusa/artifacts"
+	"medusa/internal/private"
+	"medusa/internal/scratch"
 )
 
 // Placed says what putting a layer in place did. Sizes count entries.
@@ -23,41 +21,6 @@ type Placed struct {
 	Already    bool // an earlier start had put it there
 	New, Equal uint64
 	Different  uint64 // files that were there with other content, and stayed
-}
-
-// Place puts the layers of an artifact in place, each at the path that places gives for its name, else at the recorded one.
-// Caches that are to be linked stay packed where no path is given.
-func Place(f *artifacts.File, places map[string]string) ([]Placed, error) {
-	m, err := f.Manifest()
-	if err != nil {
-		return nil, err
-	}
-	known := map[string]bool{}
-	for _, l := range m.Layers {
-		known[l.Name] = true
-	}
-	for name := range places {
-		if !known[name] {
-			return nil, fmt.Errorf("place directory %s: the artifact has none of this name", name)
-		}
-	}
-	var out []Placed
-	for i := range m.Layers {
-		l := &m.Layers[i]
-		dest, given := places[l.Name]
-		if !given && Linked(l) {
-			continue
-		}
-		if !given {
-			dest = l.Path
-		}
-		placed, err := PlaceAt(f, l, dest)
-		if err != nil {
-			return out, err
-		}
-		out = append(out, placed)
-	}
-	return out, nil
 }
 
 // PlaceAt puts one layer in place.
@@ -71,16 +34,22 @@ func PlaceAt(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error)
 }
 
 func placeOne(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error) {
-	marker := private + "layer-" + hex.EncodeToString(l.SHA256[:8])
-	if _, err := os.Lstat(filepath.Join(dest, marker)); err == nil {
+	if Already(l, dest) {
 		return Placed{Already: true}, nil
 	}
 	content, err := f.Layer(*l)
 	if err != nil {
 		return Placed{}, err
 	}
-	return place(content, l, dest, marker)
+	return place(content, l, dest, marker(l))
 }
+
+// Already says whether an earlier start put the layer there. A note that others may have left counts for nothing.
+func Already(l *artifacts.Layer, dest string) bool {
+	return private.Check(filepath.Join(dest, marker(l))) == nil
+}
+
+func marker(l *artifacts.Layer) string { return own + "layer-" + hex.EncodeToString(l.SHA256[:8]) }
 
 func place(content io.Reader, l *artifacts.Layer, dest, marker string) (Placed, error) {
 	merge, parent := true, dest
@@ -130,44 +99,18 @@ func place(content io.Reader, l *artifacts.Layer, dest, marker string) (Placed, 
 	return mergeInto(dest, filepath.Base(staging), marker)
 }
 
-// stage makes a directory for unpacking, and removes those that interrupted starts left: nobody holds their lock.
+// stage makes a directory for unpacking, and removes those that interrupted starts left.
 func stage(parent, base string) (dir string, done func(), err error) {
-	prefix := private + base + "-"
-	entries, err := os.ReadDir(parent)
+	f, err := scratch.Make(parent, own+base+"-")
 	if err != nil {
 		return "", nil, err
 	}
-	for _, e := range entries {
-		if stale := filepath.Join(parent, e.Name()); e.IsDir() && strings.HasPrefix(e.Name(), prefix) && abandoned(stale) {
-			_ = os.RemoveAll(stale) // another start may be at it too
-		}
-	}
-	if dir, err = os.MkdirTemp(parent, prefix); err != nil {
+	done = func() { _ = f.Close() }
+	if err := os.Chmod(f.Path, 0o755); err != nil {
+		done()
 		return "", nil, err
 	}
-	lock, err := os.Open(dir)
-	if err == nil {
-		err = errors.Join(unix.Flock(int(lock.Fd()), unix.LOCK_EX), os.Chmod(dir, 0o755))
-	}
-	if err != nil {
-		_ = os.RemoveAll(dir)
-		return "", nil, err
-	}
-	return dir, func() {
-		_ = os.RemoveAll(dir)
-		_ = lock.Close()
-	}, nil
-}
-
-// abandoned directories are unlocked, and not just about to be locked.
-func abandoned(dir string) bool {
-	f, err := os.Open(dir)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	return err == nil && time.Since(info.ModTime()) > time.Minute && unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	return f.Path, done, nil
 }
 
 // mergeInto links what staging, a directory inside dest, holds into dest. Going through os.Root, no symbolic link in

@@ -33,10 +33,18 @@ func checkName(name string) error {
 	return nil
 }
 
+// Room returns how many bytes of disk a layer takes at most once it is unpacked: those of its files, and some for each entry.
+func Room(l *artifacts.Layer) (int64, error) {
+	if l.Size > MaxSize || l.Files > MaxFiles {
+		return 0, fmt.Errorf("%w: %d bytes in %d entries (at most %d in %d)", ErrArchive, l.Size, l.Files, int64(MaxSize), MaxFiles)
+	}
+	return int64(l.Size + l.Files*entryRoom), nil
+}
+
 // unpack writes an archive's entries below root, which must be empty and nobody else's.
 func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
-	if l.Size > MaxSize || l.Files > MaxFiles {
-		return fmt.Errorf("%w: %d bytes in %d entries (at most %d in %d)", ErrArchive, l.Size, l.Files, int64(MaxSize), MaxFiles)
+	if _, err := Room(l); err != nil {
+		return err
 	}
 	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
 	if err != nil {

@@ -5,14 +5,17 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"medusa/artifacts/trust"
 )
 
-// layerFile is a tar archive of one file, readable at any place without being anywhere as a whole.
+// layerFile is a tar archive of an artifact and its proofs, readable at any place without being anywhere as a whole.
 type layerFile struct {
 	descriptor ocispec.Descriptor
 	file       *os.File
@@ -20,13 +23,20 @@ type layerFile struct {
 	head, tail []byte
 }
 
-// openLayer lays out a layer with the artifact. Directories have no entries: those of the base keep their owners.
+// openLayer lays out a layer with the artifact and the proofs beside it. Directories have no entries: those of the base keep their owners.
 func openLayer(path, mediaType string) (*layerFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	l, err := layOut(f)
+	proofs, err := os.ReadFile(path + trust.Suffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	var l *layerFile
+	if err == nil {
+		l, err = layOut(f, proofs)
+	}
 	if err == nil {
 		sum := digest.SHA256.Digester()
 		if l.descriptor.Size, err = io.Copy(sum.Hash(), io.NewSectionReader(l, 0, l.length())); err == nil {
@@ -38,13 +48,23 @@ func openLayer(path, mediaType string) (*layerFile, error) {
 	return nil, err
 }
 
-func layOut(f *os.File) (*layerFile, error) {
+// layOut puts proofs, if there are some, before the artifact.
+func layOut(f *os.File, proofs []byte) (*layerFile, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
 	var head bytes.Buffer
-	err = tar.NewWriter(&head).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: strings.TrimPrefix(BakedPath, "/"), Size: info.Size(), Mode: 0o644})
+	w, name := tar.NewWriter(&head), strings.TrimPrefix(BakedPath, "/")
+	if len(proofs) > 0 {
+		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name + trust.Suffix, Size: int64(len(proofs)), Mode: 0o644})
+		if err == nil {
+			_, err = w.Write(proofs)
+		}
+	}
+	if err == nil {
+		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: 0o644})
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ const (
 	AnnotationIdentity = "io.medusa.identity" // digest of the identity document
 	AnnotationFactor   = "io.medusa.factor."  // and a factor's key: its value, on manifests and on entries of an index
 	AnnotationKey      = "io.medusa.key"      // on signatures: the beginning of the key's SHA-256
+	AnnotationVersion  = "io.medusa.version"  // on signatures: the version that is signed too; absent: 0
 
 	annotationTitle   = "org.opencontainers.image.title"
 	annotationCreated = "org.opencontainers.image.created"
@@ -30,10 +31,12 @@ const (
 
 // Bounds of what a registry may make a reader hold in memory.
 const (
-	maxManifest   = 4 << 20 // bytes of a manifest or an index, the least that registries must accept
-	maxConfig     = 1 << 20
-	maxFactor     = 256 // bytes of a factor's value that becomes an annotation
-	maxSignatures = 16  // that are tried
+	maxManifest      = 4 << 20 // bytes of a manifest or an index, the least that registries must accept
+	maxConfig        = 1 << 20
+	maxFactor        = 256      // bytes of a factor's value that becomes an annotation
+	maxSignature     = 16 << 10 // bytes of the manifest of a signature
+	maxSignatures    = 500      // that are tried, with two requests each
+	maxSignatureRead = 4 << 20  // bytes of what is tried
 )
 
 // emptyJSON is the content of the config that stands for none.

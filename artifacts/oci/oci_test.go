@@ -95,23 +95,23 @@ func TestSignatures(t *testing.T) {
 		w := newWorld(t)
 		w.Referrers = api
 		w.push(t, "m:unsigned", PushOptions{})
-		_, err := w.pull(t, "m:unsigned", PullOptions{Verify: public})
+		_, err := w.pull(t, "m:unsigned", PullOptions{Verify: trust.Require("test", public)})
 		if !errors.Is(err, trust.ErrSignature) {
 			t.Errorf("unsigned: %v", err)
 		}
 		w.path, w.data = made(t, "signed")
 		w.push(t, "m:signed", PushOptions{Sign: other})
 		w.push(t, "m:signed", PushOptions{Sign: private})
-		if _, err := w.pull(t, "m:signed", PullOptions{Verify: public}); err != nil {
+		if _, err := w.pull(t, "m:signed", PullOptions{Verify: trust.Require("test", public)}); err != nil {
 			t.Errorf("signed by two (API %v): %v", api, err)
 		}
 		w.cache = emptyCache(t)
-		if _, err := w.pull(t, "m:signed", PullOptions{Verify: foreign}); err != nil {
+		if _, err := w.pull(t, "m:signed", PullOptions{Verify: trust.Require("test", foreign)}); err != nil {
 			t.Errorf("signed by two (API %v): %v", api, err)
 		}
 		w.cache = emptyCache(t)
 		third, _ := newKey(t)
-		if _, err := w.pull(t, "m:signed", PullOptions{Verify: third}); !errors.Is(err, trust.ErrSignature) {
+		if _, err := w.pull(t, "m:signed", PullOptions{Verify: trust.Require("test", third)}); !errors.Is(err, trust.ErrSignature) {
 			t.Errorf("signed by others (API %v): %v", api, err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestSignatureComesFirst(t *testing.T) {
 		}
 		return false
 	}
-	if _, err := w.pull(t, "m:1", PullOptions{Verify: public}); !errors.Is(err, trust.ErrSignature) {
+	if _, err := w.pull(t, "m:1", PullOptions{Verify: trust.Require("test", public)}); !errors.Is(err, trust.ErrSignature) {
 		t.Error(err)
 	}
 }
@@ -160,7 +160,7 @@ func TestForgedSignature(t *testing.T) {
 	}
 	moved := bytes.ReplaceAll(w.Manifest("m", index.Manifests[0].Digest.String()), []byte(good), []byte(evil))
 	w.PutManifest("m", "", typeManifest, moved)
-	if _, err := w.pull(t, "m:evil", PullOptions{Verify: public}); !errors.Is(err, trust.ErrSignature) || !strings.Contains(err.Error(), "1 signatures found") {
+	if _, err := w.pull(t, "m:evil", PullOptions{Verify: trust.Require("test", public)}); !errors.Is(err, trust.ErrSignature) || !strings.Contains(err.Error(), "1 signatures found") {
 		t.Error(err)
 	}
 }

@@ -2,12 +2,13 @@ package oci
 
 import (
 	"context"
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"slices"
+	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
@@ -16,12 +17,13 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
 )
 
 // PullOptions say what to accept.
 type PullOptions struct {
 	Match  []artifacts.Factor // which artifact of an index
-	Verify ed25519.PublicKey  // the key that must have signed; nil: none
+	Verify *trust.Policy      // whose keys are to have signed; nil, or one without keys: nobody has to
 }
 
 // Pull fetches the artifact that a reference names into the store, where it also gets the reference as its name, and
@@ -52,8 +54,12 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 		return nil, none, err
 	}
 	// The manifest's bytes have their digest; that the digest is meant is for the signature to say, before more is fetched.
-	if o.Verify != nil {
-		if err := verify(ctx, repo, d, o.Verify); err != nil {
+	proof := trust.Proof{Reference: ref, Pulled: time.Now().UTC(), Manifest: data}
+	if o.Verify != nil && (o.Verify.Required || len(o.Verify.Keys) > 0) {
+		signature, err := verify(ctx, repo, d, ref, data, o.Verify)
+		if err == nil {
+			proof.Signatures = append(proof.Signatures, *signature)
+		} else if o.Verify.Required || !errors.Is(err, trust.ErrSignature) {
 			return nil, none, err
 		}
 	}
@@ -75,7 +81,34 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 	if err := checkIdentity(pin.Path, m.Config, identity); err != nil {
 		return nil, none, errors.Join(err, pin.Close())
 	}
+	if err := remember(into, pin.Digest, proof); err != nil {
+		return nil, none, errors.Join(err, pin.Close())
+	}
 	return pin, d, nil
+}
+
+// remember keeps a proof beside an artifact, in the place of an earlier one by the same reference. One without a signature
+// does not replace one with: the artifact is the same.
+func remember(into *store.Store, digest string, proof trust.Proof) error {
+	data, err := into.Proofs(digest)
+	if err != nil {
+		return err
+	}
+	proofs, err := trust.Decode(data)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(proofs, func(p trust.Proof) bool { return p.Reference == proof.Reference })
+	switch {
+	case i < 0:
+		proofs = append(proofs, proof)
+	case len(proof.Signatures) > 0 || len(proofs[i].Signatures) == 0:
+		proofs[i] = proof
+	}
+	if data, err = trust.Encode(proofs); err != nil {
+		return err
+	}
+	return into.SetProofs(digest, data)
 }
 
 // single leads from what a reference names to one artifact's manifest.

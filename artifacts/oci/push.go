@@ -25,6 +25,7 @@ type PushOptions struct {
 	Subject string             // reference to what the artifact belongs to, such as the model's image, in the same repository; may be empty
 	Add     bool               // the tag names an index, to which the artifact is added
 	Sign    ed25519.PrivateKey // signs the manifest; may be nil
+	Version uint64             // is signed too, against the return of older artifacts; 0: none
 }
 
 // Push uploads the artifact at path and gives it the reference's tag. It returns the manifest's digest.
@@ -82,7 +83,7 @@ func (c *Client) push(ctx context.Context, path, ref string, o PushOptions) (oci
 		err = pushAdded(ctx, repo, tag, d, data, annotations(m))
 	}
 	if err == nil && o.Sign != nil {
-		err = sign(ctx, repo, d, o.Sign)
+		err = sign(ctx, repo, d, o.Sign, o.Version)
 	}
 	return d, err
 }

@@ -7,6 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -16,14 +20,18 @@ import (
 )
 
 // sign pushes a signature of a manifest as its referrer.
-func sign(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, key ed25519.PrivateKey) error {
-	signature := trust.Sign(key, d.Digest.String())
+func sign(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, key ed25519.PrivateKey, version uint64) error {
+	signature := trust.Sign(key, d.Digest.String(), version)
+	notes := map[string]string{AnnotationKey: trust.KeyID(key.Public().(ed25519.PublicKey))}
+	if version > 0 {
+		notes[AnnotationVersion] = strconv.FormatUint(version, 10)
+	}
 	layer, config := describe(TypeEd25519, signature), describe(typeEmpty, emptyJSON)
 	data, err := json.Marshal(ocispec.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeManifest, ArtifactType: TypeSignature,
 		Config: config, Layers: []ocispec.Descriptor{layer},
 		Subject:     &ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size},
-		Annotations: map[string]string{AnnotationKey: trust.KeyID(key.Public().(ed25519.PublicKey))},
+		Annotations: notes,
 	})
 	if err != nil {
 		return err
@@ -38,41 +46,52 @@ func sign(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, ke
 	return nil
 }
 
-// verify succeeds where a referrer of the manifest is a signature of it by the key.
-func verify(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, key ed25519.PublicKey) error {
-	id := trust.KeyID(key)
+// verify returns the first signature of a manifest, among its referrers, that the policy accepts. Whoever can write to the
+// repository can add signatures that claim a key without end: all are tried, up to a bound. So he can keep an artifact from
+// being accepted, as he could by removing it, and never have another accepted.
+func verify(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, reference string, manifest []byte, policy *trust.Policy) (*trust.Signature, error) {
+	ids := policy.Candidates(reference)
 	var candidates []ocispec.Descriptor
 	seen := 0
 	err := repo.Referrers(ctx, d, TypeSignature, func(page []ocispec.Descriptor) error {
 		for _, r := range page {
 			seen++
-			// The annotation is only for finding it: who can write to the repository can add signatures without end.
-			if r.Annotations[AnnotationKey] == id && len(candidates) < maxSignatures {
+			if slices.Contains(ids, r.Annotations[AnnotationKey]) && r.Size <= maxSignature {
 				candidates = append(candidates, r)
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("look for signatures: %w", err)
+		return nil, fmt.Errorf("look for signatures: %w", err)
 	}
-	for _, r := range candidates {
-		signature, err := fetchSignature(ctx, repo, r)
+	why, read := fmt.Sprintf("%d signatures found, %d by a key of this name", seen, len(candidates)), int64(0)
+	for i, r := range candidates {
+		if read += r.Size + ed25519.SignatureSize; i == maxSignatures || read > maxSignatureRead {
+			why += fmt.Sprintf("; gave up after %d: no more than %d are tried, nor %d bytes", i, maxSignatures, maxSignatureRead)
+			break
+		}
+		s, err := fetchSignature(ctx, repo, r)
 		if err == nil {
-			err = trust.Verify(key, d.Digest.String(), signature)
+			_, err = policy.Accept(reference, manifest, s)
 		}
 		if err == nil {
-			return nil
+			s.Verified = time.Now().UTC()
+			return s, nil
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
+		}
+		if !errors.Is(err, trust.ErrSignature) {
+			why += "; " + err.Error()
 		}
 	}
-	return fmt.Errorf("verify %s: %w by key %s (%d signatures found, %d by a key of this name)", d.Digest, trust.ErrSignature, id, seen, len(candidates))
+	return nil, fmt.Errorf("verify %s: %w by key %s (%s)", d.Digest, trust.ErrSignature, strings.Join(ids, " or "), why)
 }
 
-func fetchSignature(ctx context.Context, repo *remote.Repository, r ocispec.Descriptor) ([]byte, error) {
-	data, err := fetchAll(ctx, repo.Manifests(), r, maxManifest)
+// fetchSignature fetches a signature and what it claims.
+func fetchSignature(ctx context.Context, repo *remote.Repository, r ocispec.Descriptor) (*trust.Signature, error) {
+	data, err := fetchAll(ctx, repo.Manifests(), r, maxSignature)
 	if err != nil {
 		return nil, err
 	}
@@ -80,5 +99,12 @@ func fetchSignature(ctx context.Context, repo *remote.Repository, r ocispec.Desc
 	if err != nil {
 		return nil, err
 	}
-	return fetchAll(ctx, repo.Blobs(), m.Layers[0], ed25519.SignatureSize)
+	s := &trust.Signature{Key: m.Annotations[AnnotationKey]}
+	if version := m.Annotations[AnnotationVersion]; version != "" {
+		if s.Version, err = strconv.ParseUint(version, 10, 64); err != nil {
+			return nil, fmt.Errorf("%s: %s: %w", r.Digest, AnnotationVersion, err)
+		}
+	}
+	s.Bytes, err = fetchAll(ctx, repo.Blobs(), m.Layers[0], ed25519.SignatureSize)
+	return s, err
 }

@@ -113,6 +113,7 @@ func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (
 		return nil, ErrNotFound
 	}
 	pinned = true
+	s.keep(f, digits)
 	return &Pin{digestPrefix + digits, final, f}, nil
 }
 

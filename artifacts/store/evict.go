@@ -134,8 +134,22 @@ func remove(path string) (bool, error) {
 	return true, removeTree(path)
 }
 
-// forget removes names of artifacts that are gone.
+// forget removes names, records and proofs of artifacts that are gone.
 func (s *Store) forget() error {
+	for _, sub := range []string{checkedDir, proofDir} {
+		files, err := os.ReadDir(filepath.Join(s.dir, sub))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("prune cache: %w", err)
+		}
+		for _, f := range files {
+			if strings.HasPrefix(f.Name(), ".") {
+				continue // being written
+			}
+			if _, err := os.Stat(s.artifact(f.Name())); errors.Is(err, fs.ErrNotExist) {
+				_ = os.Remove(filepath.Join(s.dir, sub, f.Name())) // it says nothing without its artifact
+			}
+		}
+	}
 	names, err := s.names()
 	if err != nil {
 		return err

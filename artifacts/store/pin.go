@@ -20,31 +20,55 @@ type Pin struct {
 // Close lets the artifact be evicted.
 func (p *Pin) Close() error { return p.file.Close() }
 
-// Pin takes hold of an artifact, which counts as a use.
+// Pin takes hold of an artifact, which counts as a use, and makes sure that it has its digest. One that has not is removed.
 func (s *Store) Pin(digest string) (*Pin, error) {
-	digits, err := hexOf(digest)
+	pin, digits, err := s.hold(digest)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open %s: %w", digest, err)
+	}
+	now := time.Now()
+	_ = os.Chtimes(pin.Path, now, now) // a read-only store keeps its order
+	s.keep(pin.file, digits)
+	return pin, nil
+}
+
+// Check makes sure that an artifact has its digest. That is not a use.
+func (s *Store) Check(digest string) error {
+	pin, digits, err := s.hold(digest)
+	if err != nil {
+		return fmt.Errorf("check %s: %w", digest, err)
+	}
+	s.keep(pin.file, digits)
+	return pin.Close()
+}
+
+func (s *Store) hold(digest string) (pin *Pin, digits string, err error) {
+	if digits, err = hexOf(digest); err != nil {
+		return nil, "", err
 	}
 	path := s.artifact(digits)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("open %s: %w", digest, ErrNotFound)
+		return nil, "", ErrNotFound
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", digest, err)
+		return nil, "", err
 	}
-	if err := lock(f, unix.LOCK_SH); err != nil {
+	err = lock(f, unix.LOCK_SH)
+	if err == nil && !isAt(f, path) { // evicted between opening and locking
+		err = ErrNotFound
+	}
+	if err == nil {
+		err = s.demand(f, digits)
+	}
+	if errors.Is(err, ErrDigest) && os.Remove(path) == nil {
+		err = fmt.Errorf("%w, and was removed: %w", err, ErrNotFound)
+	}
+	if err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("open %s: %w", digest, err)
+		return nil, "", err
 	}
-	if !isAt(f, path) { // evicted between opening and locking
-		_ = f.Close()
-		return nil, fmt.Errorf("open %s: %w", digest, ErrNotFound)
-	}
-	now := time.Now()
-	_ = os.Chtimes(path, now, now) // a read-only store keeps its order
-	return &Pin{digest, path, f}, nil
+	return &Pin{digest, path, f}, digits, nil
 }
 
 func lock(f *os.File, how int) error {

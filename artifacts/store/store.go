@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
+	"medusa/internal/private"
 )
 
 // DefaultLimit is how many bytes a store may take unless MEDUSA_CACHE_LIMIT says otherwise.
@@ -31,7 +32,8 @@ func Open(dir string, limit int64) (*Store, error) {
 		return nil, fmt.Errorf("open cache: %w", err)
 	}
 	s := &Store{dir, limit}
-	for _, sub := range []string{artifactDir, nameDir, partialDir} {
+	subs := []string{artifactDir, nameDir, partialDir, checkedDir, proofDir}
+	for _, sub := range subs {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			// A read-only store can still be read from.
 			if _, stat := os.Stat(filepath.Join(dir, artifactDir)); stat != nil {
@@ -39,23 +41,44 @@ func Open(dir string, limit int64) (*Store, error) {
 			}
 		}
 	}
+	// Who can write here chooses what is restored.
+	for _, sub := range append(subs, "") {
+		if err := ours(filepath.Join(dir, sub)); err != nil && !(sub != "" && errors.Is(err, fs.ErrNotExist)) {
+			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
+		}
+	}
 	return s, nil
 }
 
-// FromEnv opens the store in $MEDUSA_CACHE, else in medusa below the user's cache directory, with the limit
-// $MEDUSA_CACHE_LIMIT (bytes, or with a suffix K, M, G, T).
+func ours(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return private.File(f)
+}
+
+// Folder returns $MEDUSA_CACHE, else medusa below the user's cache directory.
+func Folder() (string, error) {
+	if dir := os.Getenv("MEDUSA_CACHE"); dir != "" {
+		return dir, nil
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("open cache: %w (set MEDUSA_CACHE)", err)
+	}
+	return filepath.Join(base, "medusa"), nil
+}
+
+// FromEnv opens the store in Folder, with the limit $MEDUSA_CACHE_LIMIT (bytes, or with a suffix K, M, G, T).
 func FromEnv() (*Store, error) {
-	dir := os.Getenv("MEDUSA_CACHE")
-	if dir == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE)", err)
-		}
-		dir = filepath.Join(base, "medusa")
+	dir, err := Folder()
+	if err != nil {
+		return nil, err
 	}
 	limit := int64(DefaultLimit)
 	if text := os.Getenv("MEDUSA_CACHE_LIMIT"); text != "" {
-		var err error
 		if limit, err = ParseSize(text); err != nil {
 			return nil, fmt.Errorf("read MEDUSA_CACHE_LIMIT: %w", err)
 		}
@@ -223,16 +246,17 @@ func (s *Store) name(name, digest string) error {
 	if file == "" || len(file) > 200 || strings.HasPrefix(file, ".") || strings.HasPrefix(name, digestPrefix) {
 		return fmt.Errorf("name %q: a name is neither empty nor a digest, does not start with a dot and is not longer than 200 bytes", name)
 	}
-	return atomically(filepath.Join(s.dir, nameDir, file), []byte(digest+"\n"))
+	return atomically(filepath.Join(s.dir, nameDir, file), []byte(digest+"\n"), (*os.File).Sync)
 }
 
-func atomically(path string, data []byte) error {
+// atomically gives a file its name when it is whole, and after a crash only if settle sees to that.
+func atomically(path string, data []byte, settle func(*os.File) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err == nil {
+	if err = errors.Join(err, f.Chmod(0o644), settle(f), f.Close()); err == nil {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {

@@ -331,7 +331,7 @@ func TestUnpacked(t *testing.T) {
 	s := opened(t, 100)
 	digest := func(digit string) string { return digestPrefix + strings.Repeat(digit, 64) }
 	unpack := func(digit string, size int) *Pin {
-		p, err := s.Unpack(digest(digit), func(dir string) error {
+		p, err := s.Unpack(digest(digit), int64(size), func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "kernel"), make([]byte, size), 0o644)
 		})
 		if err != nil {
@@ -364,11 +364,39 @@ func TestUnpacked(t *testing.T) {
 	}
 	b.Close()
 	unpack("a", 60).Close()
-	if _, err := s.Unpack("sha256:../x", nil); err == nil {
+	if _, err := s.Unpack("sha256:../x", 1, nil); err == nil {
 		t.Error("a digest that is none")
 	}
+	if _, err := s.Unpack(digest("d"), 101, nil); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("more than the limit: %v", err)
+	}
+	// Room is made before anything is written, and only for what is not there yet.
+	total := func() int64 {
+		_, total, err := s.victims()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return total
+	}
+	had := total()
+	d, err := s.Unpack(digest("d"), 100, func(string) error {
+		if total() != 0 {
+			t.Errorf("%d bytes are there still, %d before", total(), had)
+		}
+		return nil
+	})
+	if had != 60 || err != nil {
+		t.Fatal(had, err)
+	}
+	d.Close()
+	unpack("a", 60).Close()
+	again, err := s.Unpack(digest("a"), 60, func(string) error { return nil })
+	if err != nil || total() != 60 {
+		t.Fatal(total(), err)
+	}
+	again.Close()
 	full := errors.New("disk full")
-	if _, err := s.Unpack(digest("c"), func(string) error { return full }); !errors.Is(err, full) {
+	if _, err := s.Unpack(digest("c"), 1, func(string) error { return full }); !errors.Is(err, full) {
 		t.Error(err)
 	}
 }

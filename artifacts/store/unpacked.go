@@ -17,18 +17,32 @@ const (
 	gone        = ".gone" // ends the name of a folder that is being removed
 )
 
-// Unpack returns the folder of what is unpacked from a layer with a digest, and takes hold of it. fill puts there what is
-// missing; the engine may add to it. It counts against the limit, like an artifact.
-func (s *Store) Unpack(digest string, fill func(dir string) error) (*Pin, error) {
+// Unpacked returns the folder of what is unpacked from a layer with a digest, whether it is there or not.
+func (s *Store) Unpacked(digest string) (string, error) {
 	digits, err := hexOf(digest)
+	return filepath.Join(s.dir, unpackedDir, digits), err
+}
+
+// Unpack returns that folder, and takes hold of it. fill puts there what is missing, which takes size bytes at most: room is
+// made for them first. The engine may add to it. The folder counts against the limit, like an artifact.
+func (s *Store) Unpack(digest string, size int64, fill func(dir string) error) (*Pin, error) {
+	path, err := s.Unpacked(digest)
 	if err != nil {
 		return nil, fmt.Errorf("unpack: %w", err)
 	}
-	pin, err := s.pinFolder(filepath.Join(s.dir, unpackedDir, digits), digest)
+	if size > s.limit {
+		return nil, fmt.Errorf("unpack %s: %d bytes are %w, %d bytes (MEDUSA_CACHE_LIMIT)", digest, size, ErrTooLarge, s.limit)
+	}
+	pin, err := s.pinFolder(path, digest)
 	if err != nil {
 		return nil, fmt.Errorf("unpack %s: %w", digest, err)
 	}
-	err = fill(pin.Path)
+	if missing := size - folderSize(path); missing > 0 {
+		_, err = s.evict(s.limit-missing, false)
+	}
+	if err == nil {
+		err = fill(pin.Path)
+	}
 	if err == nil {
 		_, err = s.evict(s.limit, false)
 	}

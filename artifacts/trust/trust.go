@@ -1,11 +1,3 @@
-// Package trust signs and verifies artifacts with Ed25519 keys.
-//
-// In: PEM files as OpenSSL makes them (openssl genpkey -algorithm ed25519, openssl pkey -pubout), or as Generate does,
-// and the digest of what is signed. Out: a signature of 64 bytes. What can fail: keys of another kind or in another
-// form, and signatures that do not fit (ErrSignature).
-//
-// What is signed is a text of two lines, "medusa signature v1" and the digest ("sha256:" and hexadecimal digits) of the
-// OCI manifest, which names everything else by digest. The first line keeps a signature from meaning something elsewhere.
 package trust
 
 import (
@@ -21,20 +13,31 @@ import (
 	"os"
 )
 
+// ErrUntrusted says that a policy demands a signature that an artifact does not have.
+var ErrUntrusted = errors.New("not trusted")
+
 // ErrSignature says that nothing that was found is a valid signature by the given key.
 var ErrSignature = errors.New("no valid signature")
 
 // maxKeyFile bounds what is read as a key: a PEM file of an Ed25519 key has some 120 bytes.
 const maxKeyFile = 64 << 10
 
-func message(digest string) []byte { return []byte("medusa signature v1\n" + digest + "\n") }
+// message is what is signed. Version 0, which says nothing, has the form from before there were versions.
+func message(digest string, version uint64) []byte {
+	if version == 0 {
+		return []byte("medusa signature v1\n" + digest + "\n")
+	}
+	return fmt.Appendf(nil, "medusa signature v2\n%s\nversion %d\n", digest, version)
+}
 
-// Sign returns the signature of a digest.
-func Sign(key ed25519.PrivateKey, digest string) []byte { return ed25519.Sign(key, message(digest)) }
+// Sign returns the signature of a digest and a version.
+func Sign(key ed25519.PrivateKey, digest string, version uint64) []byte {
+	return ed25519.Sign(key, message(digest, version))
+}
 
-// Verify returns an error that wraps ErrSignature where the signature is not the key's for this digest.
-func Verify(key ed25519.PublicKey, digest string, signature []byte) error {
-	if !ed25519.Verify(key, message(digest), signature) {
+// Verify returns an error that wraps ErrSignature if the signature is not the key's for this digest and version.
+func Verify(key ed25519.PublicKey, digest string, version uint64, signature []byte) error {
+	if !ed25519.Verify(key, message(digest, version), signature) {
 		return fmt.Errorf("verify %s: %w by key %s", digest, ErrSignature, KeyID(key))
 	}
 	return nil

@@ -23,22 +23,22 @@ func TestSignAndVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signature := Sign(private, digest)
-	if err := Verify(public, digest, signature); err != nil {
+	signature := Sign(private, digest, 0)
+	if err := Verify(public, digest, 0, signature); err != nil {
 		t.Fatal(err)
 	}
 	for i := range signature {
 		signature[i] ^= 1
-		if err := Verify(public, digest, signature); !errors.Is(err, ErrSignature) {
+		if err := Verify(public, digest, 0, signature); !errors.Is(err, ErrSignature) {
 			t.Errorf("byte %d flipped: %v", i, err)
 		}
 		signature[i] ^= 1
 	}
 	for name, err := range map[string]error{
-		"another digest":  Verify(public, digest[:len(digest)-1]+"5", signature),
-		"none":            Verify(public, digest, nil),
-		"cut":             Verify(public, digest, signature[:63]),
-		"another's bytes": Verify(public, digest, private.Seed()),
+		"another digest":  Verify(public, digest[:len(digest)-1]+"5", 0, signature),
+		"none":            Verify(public, digest, 0, nil),
+		"cut":             Verify(public, digest, 0, signature[:63]),
+		"another's bytes": Verify(public, digest, 0, private.Seed()),
 	} {
 		if !errors.Is(err, ErrSignature) {
 			t.Errorf("%s: %v", name, err)
@@ -48,7 +48,7 @@ func TestSignAndVerify(t *testing.T) {
 	if err := Generate(other); err != nil {
 		t.Fatal(err)
 	}
-	if foreign, err := ReadPublic(other + ".pub"); err != nil || Verify(foreign, digest, signature) == nil {
+	if foreign, err := ReadPublic(other + ".pub"); err != nil || Verify(foreign, digest, 0, signature) == nil {
 		t.Errorf("another key accepts it (%v)", err)
 	}
 }
@@ -76,7 +76,7 @@ func TestKeysOfOpenSSL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Verify(public, digest, Sign(private, digest)); err != nil {
+	if err := Verify(public, digest, 0, Sign(private, digest, 0)); err != nil {
 		t.Error(err)
 	}
 }

@@ -61,12 +61,17 @@ func fail(err error) C.int {
 	return C.MEDUSA_FAILED
 }
 
-// with runs f on the session and turns its error into a number; f returns what to return otherwise.
+// with runs f on the session and turns its error into a number; f returns what to return otherwise. A panic is such an error: it
+// must not unwind into C.
 func with(f func(s *restore.Session) (int, error)) C.int {
 	if session == nil {
 		return fail(errClosed)
 	}
-	n, err := f(session)
+	var n int
+	err := session.Guard(func() (err error) {
+		n, err = f(session)
+		return err
+	})
 	if err != nil {
 		return fail(err)
 	}
@@ -92,7 +97,12 @@ func readEnvironment() error {
 }
 
 //export goSessionOpen
-func goSessionOpen() C.int {
+func goSessionOpen() (code C.int) {
+	defer func() {
+		if v := recover(); v != nil {
+			code = fail(fmt.Errorf("open session: panic: %v", v))
+		}
+	}()
 	if session != nil {
 		return fail(errClosed)
 	}
@@ -212,6 +222,9 @@ func goSessionNote(name *C.char, out unsafe.Pointer, capacity C.size_t) C.int {
 //export goSessionGraphs
 func goSessionGraphs(out *C.struct_medusa_session_graph, capacity C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
+		if f := s.Fallback(); f != nil {
+			return 0, f
+		}
 		if restored == nil {
 			graphs, err := s.Graphs()
 			if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/inspect"
+	"medusa/internal/printable"
 )
 
 func newCacheCmd() *cobra.Command {
@@ -50,10 +50,10 @@ func newCacheLsCmd() *cobra.Command {
 			if format == "json" {
 				return writeJSON(cmd.OutOrStdout(), append([]store.Entry{}, all...))
 			}
-			t := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, "DIGEST\tSIZE\tLAST USED\tGPU\tNAMES")
+			t := printable.NewTable(cmd.OutOrStdout())
+			t.Row("DIGEST\tSIZE\tLAST USED\tGPU\tNAMES")
 			for _, e := range all {
-				fmt.Fprintf(t, "%.19s\t%s\t%s\t%s\t%s\n", e.Digest, inspect.Bytes(uint64(e.Size)), e.Used.UTC().Format(time.RFC3339), gpuOf(e.Path), strings.Join(e.Names, " "))
+				t.Row("%.19s\t%s\t%s\t%s\t%s", e.Digest, inspect.Bytes(uint64(e.Size)), e.Used.UTC().Format(time.RFC3339), gpuOf(e.Path), strings.Join(e.Names, " "))
 			}
 			return t.Flush()
 		},
@@ -143,7 +143,7 @@ func newCacheVerifyCmd() *cobra.Command {
 			for _, f := range found {
 				if f.Err != nil {
 					damaged++
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: removed: %v\n", f.Digest, f.Err)
+					printable.Fprintf(cmd.OutOrStdout(), "%s: removed: %v\n", f.Digest, f.Err)
 				}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%d artifacts are intact\n", len(found)-damaged)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"medusa/internal/printable"
 	"medusa/materialize"
 )
 
@@ -46,7 +47,7 @@ names graph, node and parameter.`,
 }
 
 func writeExplanation(w io.Writer, e *materialize.Explanation) error {
-	fmt.Fprintf(w, "graph %q node %d kernel %s\n", e.Graph, e.Node, e.Kernel)
+	printable.Fprintf(w, "graph %q node %d kernel %s\n", e.Graph, e.Node, e.Kernel)
 	for i, p := range e.Params {
 		mark := ""
 		if i == e.Parameter {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
 )
@@ -103,12 +103,12 @@ func writeIdentity(w io.Writer, id artifacts.Identity, format string) error {
 			Document json.RawMessage `json:"document"`
 		}{id.Digest(), id.Document()})
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FACTOR\tA DIFFERENCE IS\tVALUE")
+	t := printable.NewTable(w)
+	t.Row("FACTOR\tA DIFFERENCE IS\tVALUE")
 	for _, f := range id {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Key, artifacts.LevelOf(f.Key), f.Value)
+		t.Row("%s\t%s\t%s", f.Key, artifacts.LevelOf(f.Key), f.Value)
 	}
-	fmt.Fprintf(t, "digest\t\t%s\n", id.Digest())
+	t.Row("digest\t\t%s", id.Digest())
 	return t.Flush()
 }
 
@@ -145,7 +145,7 @@ func writeDifferences(w io.Writer, diff []artifacts.Difference, format string) e
 	}
 	// One below the other: arguments of engines are long, and differ somewhere in the middle.
 	for _, d := range diff {
-		if _, err := fmt.Fprintf(w, "%s (%s)\n  artifact  %s\n  engine    %s\n", d.Key, d.Level, side(d.Want, d.WantSet), side(d.Got, d.GotSet)); err != nil {
+		if _, err := printable.Fprintf(w, "%s (%s)\n  artifact  %s\n  engine    %s\n", d.Key, d.Level, side(d.Want, d.WantSet), side(d.Got, d.GotSet)); err != nil {
 			return err
 		}
 	}

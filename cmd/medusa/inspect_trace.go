@@ -2,10 +2,9 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"text/tabwriter"
 
+	"medusa/internal/printable"
 	"medusa/interpose/trace"
 )
 
@@ -73,19 +72,19 @@ func inspectTrace(w io.Writer, path, format string) error {
 	if format == "json" {
 		return writeJSON(w, s)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "trace\t%s\n", s.File)
-	fmt.Fprintf(t, "process\t%s, %.3f s\n", s.Process, s.Seconds)
+	t := printable.NewTable(w)
+	t.Row("trace\t%s", s.File)
+	t.Row("process\t%s, %.3f s", s.Process, s.Seconds)
 	for _, p := range s.Phases {
-		fmt.Fprintf(t, "phase\t%s at %.3f s\n", p.Name, p.Began)
+		t.Row("phase\t%s at %.3f s", p.Name, p.Began)
 	}
 	for _, g := range s.Graphs {
-		fmt.Fprintf(t, "graph\t%s: %d nodes, %d edges\n", g.Label, g.Nodes, g.Edges)
+		t.Row("graph\t%s: %d nodes, %d edges", g.Label, g.Nodes, g.Edges)
 	}
 	for _, f := range s.Faults {
-		fmt.Fprintf(t, "fault\t%s\n", f)
+		t.Row("fault\t%s", f)
 	}
-	fmt.Fprintf(t, "records\t%d allocations, %d frees, %d modules, %d kernel nodes\n",
+	t.Row("records\t%d allocations, %d frees, %d modules, %d kernel nodes",
 		s.Records["alloc"], s.Records["free"], s.Records["module"], s.Records["kernel"])
 	return t.Flush()
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"medusa/doctor"
+	"medusa/internal/cuda/probe/ask"
 	"medusa/interpose"
 )
 
@@ -35,7 +35,7 @@ has to lie in an emptyDir.`,
 			lib := filepath.Dir(library)
 			files := []part{
 				{exe, "medusa", 0o755, true},
-				{filepath.Join(filepath.Dir(exe), doctor.ProbeName), doctor.ProbeName, 0o755, false},
+				{filepath.Join(filepath.Dir(exe), ask.Name), ask.Name, 0o755, false},
 				{library, filepath.Join("lib", interpose.LibraryName), 0o755, true},
 				{filepath.Join(lib, sessionLibrary), filepath.Join("lib", sessionLibrary), 0o755, false},
 			}

@@ -19,6 +19,8 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/layer"
 	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
+	"medusa/internal/printable"
 	"medusa/interpose/trace"
 )
 
@@ -37,7 +39,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	var child childExit
 	if err != nil && !errors.As(err, &child) && !errors.Is(err, errDiffer) {
-		fmt.Fprintf(stderr, "medusa: %v\n", err)
+		printable.Fprintf(stderr, "medusa: %v\n", err)
 	}
 	return exitCode(err)
 }
@@ -103,7 +105,7 @@ func exitCode(err error) int {
 		return int(child)
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, artifacts.ErrIncompatible):
+	case errors.Is(err, artifacts.ErrIncompatible), errors.Is(err, trust.ErrUntrusted):
 		return exitIncompatible
 	case errors.Is(err, artifacts.ErrCorrupt), errors.Is(err, layer.ErrArchive), errors.Is(err, store.ErrDigest), errors.As(err, &badTrace):
 		return exitCorrupt

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"medusa/internal/test/memregistry"
 	"medusa/internal/test/testenv"
 )
 
@@ -31,8 +35,12 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated"))
 			e.Setenv("SIMGPU_SEED", "7")
 			e.Setenv("GOLDEN", testenv.Path(t, "artifacts", "testdata", "v1.medusa"))
+			e.Setenv("TINY", testenv.Path(t, "runners", "reference", "models", "tiny"))
 			e.Setenv("MEDUSA_CACHE", filepath.Join(e.WorkDir, "cache"))
 			e.Setenv("DOCKER_CONFIG", e.WorkDir)
+			registry := httptest.NewServer(&memregistry.Registry{Referrers: true})
+			e.Defer(registry.Close)
+			e.Setenv("REGISTRY", strings.TrimPrefix(registry.URL, "http://"))
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
@@ -60,4 +68,15 @@ func exitStatus(err error) string {
 		return strconv.Itoa(exit.ExitCode())
 	}
 	return err.Error()
+}
+
+// What an error quotes of a command line, a file or a registry is text to the terminal.
+func TestErrorsAreText(t *testing.T) {
+	var out, messages bytes.Buffer
+	if code := run([]string{"inspect", "\x1b[2Jevil\u009b\r.medusa"}, &out, &messages); code == 0 {
+		t.Error("no error")
+	}
+	if got := messages.String(); strings.ContainsAny(got, "\x1b\u009b\r") || !strings.Contains(got, `\x1b[2Jevil`) || strings.Count(got, "\n") != 1 {
+		t.Errorf("message %q", got)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
 )
@@ -58,7 +59,7 @@ So do directories given with --dir, as the runs left them: restore puts them whe
 			art, err := materialize.Run(cmd.Context(), o)
 			done()
 			for _, note := range notes {
-				fmt.Fprintln(cmd.ErrOrStderr(), "medusa: "+note)
+				printable.Fprintf(cmd.ErrOrStderr(), "medusa: %s\n", note)
 			}
 			if err != nil {
 				return err

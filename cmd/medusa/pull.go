@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,8 @@ func newPullCmd() *cobra.Command {
 		Use:   "pull REGISTRY/REPOSITORY:TAG|@DIGEST [-o FILE]",
 		Short: "Fetch an artifact from an OCI registry into the cache",
 		Long: `Fetches an artifact into the cache and prints the digest of its file; medusa restore takes that digest, or the reference.
-An interrupted pull goes on where it ended. Of an index it takes the artifact that --gpu and --match ask for, or that is for
+With --verify KEY, or a policy (MEDUSA_TRUST) that requires it, nothing is fetched that has no valid signature. -o FILE also leaves
+FILE.proof: where the artifact came from, and its signature. An interrupted pull goes on where it ended. Of an index it takes the artifact that --gpu and --match ask for, or that is for
 the GPU of this machine.`,
 		Example: "  medusa pull registry.example/llm/llama:v1 --verify release.key.pub\n  medusa restore registry.example/llm/llama:v1 -- reference run --model ./llama",
 		Args:    usageArgs(cobra.ExactArgs(1)),
@@ -36,10 +38,8 @@ the GPU of this machine.`,
 			if gpu != "" {
 				o.Match = append(o.Match, artifacts.Factor{Key: artifacts.KeyGPUName, Value: gpu})
 			}
-			if key != "" {
-				if o.Verify, err = trust.ReadPublic(key); err != nil {
-					return err
-				}
+			if o.Verify, err = trust.FromEnv(key); err != nil {
+				return err
 			}
 			cache, err := store.FromEnv()
 			if err != nil {
@@ -59,7 +59,11 @@ the GPU of this machine.`,
 			}
 			defer pin.Close()
 			if output != "" {
-				if err := copyOut(pin.Path, output); err != nil {
+				proofs, err := cache.Proofs(pin.Digest)
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(writeOut(bytes.NewReader(proofs), output+trust.Suffix), copyOut(pin.Path, output)); err != nil {
 					return err
 				}
 			}
@@ -70,7 +74,7 @@ the GPU of this machine.`,
 	cmd.Flags().StringVarP(&output, "output", "o", "", "also write the artifact to this file")
 	cmd.Flags().StringVar(&gpu, "gpu", "", "of an index, the artifact for the GPU of this name")
 	cmd.Flags().StringArrayVar(&match, "match", nil, "of an index, the artifact with this factor (KEY=VALUE, repeatable)")
-	cmd.Flags().StringVar(&key, "verify", "", "public key that must have signed the artifact (PEM, Ed25519)")
+	verifyFlag(cmd, &key)
 	return cmd
 }
 
@@ -109,12 +113,16 @@ func localGPU() string {
 }
 
 // copyOut writes a copy under its final name only when it is whole.
-func copyOut(from, to string) (err error) {
+func copyOut(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
 	defer in.Close()
+	return writeOut(in, to)
+}
+
+func writeOut(in io.Reader, to string) error {
 	out, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".tmp-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", to, err)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -21,10 +22,14 @@ func newPushCmd() *cobra.Command {
 		Use:   "push FILE REGISTRY/REPOSITORY:TAG",
 		Short: "Upload an artifact to an OCI registry",
 		Long: `Uploads FILE and prints the manifest's digest. Credentials are those of the docker configuration. With --add the tag names an
-index in which each GPU's artifact has its entry. With --sign the manifest is signed, and pull --verify accepts it.`,
+index in which each GPU's artifact has its entry. With --sign the manifest is signed, and pull --verify accepts it. --version N is
+signed too: a policy can demand a least one, so that nobody brings an old artifact back.`,
 		Example: "  medusa push llama.medusa registry.example/llm/llama:v1 --add --sign release.key",
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if key == "" && o.Version > 0 {
+				return usageError{errors.New("--version is signed: it needs --sign")}
+			}
 			if key != "" {
 				var err error
 				if o.Sign, err = trust.ReadPrivate(key); err != nil {
@@ -43,6 +48,7 @@ index in which each GPU's artifact has its entry. With --sign the manifest is si
 	}
 	cmd.Flags().BoolVar(&o.Add, "add", false, "add to the index that the tag names")
 	cmd.Flags().StringVar(&key, "sign", "", "private key to sign with (PEM, Ed25519)")
+	cmd.Flags().Uint64Var(&o.Version, "version", 0, "number to sign with the artifact, larger than those before (0: none)")
 	cmd.Flags().StringVar(&o.Subject, "subject", "", "reference in the same repository that the artifact belongs to, such as the model's image")
 	return cmd
 }

@@ -24,13 +24,22 @@ func newRestoreCmd() *cobra.Command {
 		Short: "Start an engine with its graphs restored",
 		Long: `Starts the engine with the graphs of an artifact restored in place of profile forward, warm-up and capture.
 
-ARTIFACT is a file, the digest of one in the cache (sha256:...), or a name there, such as the reference it was pulled by;
-without it $MEDUSA_ARTIFACT counts. --match takes the artifact of the cache that has the given factors. --auto leaves the
-choice to the engine's process, which knows its GPU and model; directories are not put in place then.
+ARTIFACT is a file if it begins with /, ./ or ../ or ends in .medusa; else it is the digest of one in the cache (sha256:...),
+or a name there, such as the reference it was pulled by. Without it $MEDUSA_ARTIFACT counts. --match takes the artifact of the
+cache that has the given factors. --auto leaves the choice to the engine's process, which knows its GPU and model; no directory is
+unpacked then.
 
-Whatever stands in the way (another GPU, driver, model or checkpoint, a damaged file, too little memory) is reported in
-one line, and the engine starts natively. With --strict it ends instead: exit code 3 where the artifact does not fit, 5
-where it is damaged. Otherwise the exit code is the engine's own.`,
+Directories that travel with the artifact are unpacked below the cache, if they are a compiler's, or at the place that --dir
+names. Others stay packed. Nothing is unpacked if the artifact is for another GPU or driver.
+
+An artifact is code. --verify KEY uses only one that KEY has signed; the policy in the file $MEDUSA_TRUST says so for all
+starts. Without either, one that was pulled and not verified is used with a warning.
+
+Obstacles (another GPU, driver, model or checkpoint, a damaged file, too little memory, an artifact that is not trusted) are
+reported in one line, and the engine starts natively. With --strict the command exits instead: code 3 if the artifact does not
+fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine's own.
+
+MEDUSA_OFF=1, or a file "off" in the cache (MEDUSA_OFF=/PATH: that file), makes every start native, --strict or not.`,
 		Example: `  medusa restore llama.medusa -- reference run --model ./llama
   medusa restore --match model.config=sha256:5e88... --match gpu.name="NVIDIA H200" -- reference run --model ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,8 +87,9 @@ where it is damaged. Otherwise the exit code is the engine's own.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.Artifact.Auto, "auto", false, "let the engine's process choose from the cache")
+	verifyFlag(cmd, &o.Verify)
 	cmd.Flags().StringArrayVar(&match, "match", nil, "choose from the cache by this factor (KEY=VALUE, repeatable)")
-	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "place of one of the artifact's directories (NAME=PATH, repeatable)")
+	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "unpack one of the artifact's directories at this place (NAME=PATH, repeatable)")
 	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, separated by commas: driver.version, dso.NAME, dso.*")
 	cmd.Flags().StringVar(&addresses, "addresses", "exact", "exact: device memory where the recording had it, else elsewhere; relocate: always elsewhere")
 	cmd.Flags().StringVar(&o.Check, "check", "none", "before ready: canary: replay every graph once; full: and hash memory that is to stay unchanged; none")

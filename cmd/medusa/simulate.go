@@ -124,9 +124,9 @@ func writeFindings(w io.Writer, s *simulate.Scenario, r *simulate.Result) error 
 	}
 	fmt.Fprintln(w)
 	for _, f := range found {
-		verdict := "within tolerance"
-		if !f.Within {
-			verdict = "outside"
+		verdict := string(f.Verdict)
+		if f.Verdict == simulate.Within {
+			verdict = "within tolerance"
 		}
 		fmt.Fprintf(w, "%s, %s: published %s, here %s: %s\n", f.Figure.Paper, f.Figure.Claim, f.Published, f.Ours, verdict)
 	}

@@ -7,22 +7,28 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
 )
 
 func newVerifyCmd() *cobra.Command {
 	var verbose bool
+	var key string
 	cmd := &cobra.Command{
 		Use:   "verify FILE [-- ENGINE [ARG...]]",
 		Short: "Check an artifact; with an engine, compare its restored graphs with native ones again",
-		Long: `Reads every section of FILE and checks every reference in it. With an engine command it also repeats what
+		Long: `Reads every section of FILE and checks every reference in it. With --verify KEY, or a policy (MEDUSA_TRUST) that requires it, the
+signature in FILE.proof is checked first; medusa pull -o FILE leaves it there. With an engine command it also repeats what
 materialize did before it gave the artifact its name: the engine starts natively and restored, both replay every graph
 on the same data, and all memory written is compared bit by bit.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
 			if len(own) != 1 {
 				return usageError{errors.New("verify needs one artifact")}
+			}
+			if err := trusted(cmd, own[0], key); err != nil {
+				return err
 			}
 			art, err := artifacts.Check(own[0])
 			if err != nil {
@@ -52,13 +58,14 @@ on the same data, and all memory written is compared bit by bit.`,
 				if len(ranks) > 1 {
 					name = fmt.Sprintf("%s rank %d", name, i)
 				}
-				if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %d graphs verified on %s\n", name, len(record.Graphs), record.Device); err != nil {
+				if _, err = printable.Fprintf(cmd.OutOrStdout(), "%s: %d graphs verified on %s\n", name, len(record.Graphs), record.Device); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
+	verifyFlag(cmd, &key)
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
 	return cmd
 }

@@ -4,6 +4,7 @@ package status
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,8 +21,14 @@ const (
 	Sticky   = "sticky"
 )
 
-// NoSession is the reason of a start in which no process of the engine opened a session.
-const NoSession = "no_session"
+// The reasons that the supervising parent gives, beside those of the engine's process (restore.Code).
+const (
+	NoSession   = "no_session"       // no process of the engine opened a session
+	Untrusted   = "untrusted"        // the policy refuses the artifact, or others can change it
+	SwitchedOff = "switched_off"     // an operator made every start native
+	Missing     = "artifact_missing" // as the engine's process says it
+	Corrupt     = "artifact_corrupt"
+)
 
 // The values of Status.Addresses.
 const (
@@ -38,7 +45,7 @@ const (
 // Status is the JSON object that a start leaves. Fields are only ever added.
 type Status struct {
 	Status       string             `json:"status"`           // restored, native, or sticky
-	Reason       string             `json:"reason,omitempty"` // a restore.Code, or NoSession
+	Reason       string             `json:"reason,omitempty"` // a restore.Code, or one of the above
 	Detail       string             `json:"detail,omitempty"`
 	Device       string             `json:"device,omitempty"`
 	Rank         int                `json:"rank,omitempty"`  // of several worker processes: which, from 0
@@ -73,6 +80,9 @@ type Phase struct {
 	Began float64 `json:"began"`
 }
 
+// Unwritten ends the name of an empty file that Write leaves if a file can be made but not filled: on a full disk.
+const Unwritten = ".unwritten"
+
 // Write stores the object under its name in one step: a reader never sees half of it.
 func Write(path string, st *Status) error {
 	data, err := json.MarshalIndent(st, "", "  ")
@@ -89,7 +99,7 @@ func Write(path string, st *Status) error {
 		err = closeErr
 	}
 	if err != nil {
-		return fmt.Errorf("write status %s: %w", path, err)
+		return errors.Join(fmt.Errorf("write status %s: %w", path, err), os.Truncate(tmp.Name(), 0), os.Rename(tmp.Name(), path+Unwritten))
 	}
 	return os.Rename(tmp.Name(), path)
 }

@@ -1,13 +1,17 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"medusa/artifacts"
 	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
 )
 
 // Choice says which artifact is to be restored: one that Ref names, one of the cache that has the factors of Match, or,
@@ -18,19 +22,30 @@ type Choice struct {
 	Auto  bool
 }
 
-// resolve returns the path for MEDUSA_ARTIFACT, and what keeps it from being evicted meanwhile.
-func (c Choice) resolve() (path string, release func(), err error) {
+// resolve returns the path for MEDUSA_ARTIFACT if the policy lets the artifact pass, and what keeps it from being evicted
+// meanwhile. What is doubtful about it is one line in log. The path of a refused artifact is not returned: nothing is.
+func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, release func(), err error) {
 	release = func() {}
 	if !c.Auto && len(c.Match) == 0 && isPath(c.Ref) {
-		path, err = filepath.Abs(c.Ref)
-		return path, release, err
+		if path, err = filepath.Abs(c.Ref); err != nil {
+			return "", release, err
+		}
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && !policy.Required {
+			return path, release, nil // the engine's process says so
+		}
+		warning, err := policy.JudgeFile(path)
+		if err != nil {
+			return "", release, err
+		}
+		warn(log, warning)
+		return path, release, nil
 	}
 	cache, err := store.FromEnv()
 	if err != nil {
-		return c.Ref, release, err
+		return "", release, err
 	}
 	if c.Auto {
-		return cache.Dir(), release, nil
+		return allowed(cache, policy, log)
 	}
 	var entry store.Entry
 	if len(c.Match) > 0 {
@@ -39,22 +54,32 @@ func (c Choice) resolve() (path string, release func(), err error) {
 		entry, err = cache.Find(c.Ref)
 	}
 	if err != nil {
-		return c.Ref, release, err
+		return "", release, c.hint(err)
 	}
 	pin, err := cache.Pin(entry.Digest)
 	if err != nil {
-		return c.Ref, release, err
+		return "", release, err
 	}
+	warning, err := judge(cache, policy, entry.Digest, c.Ref)
+	if err != nil {
+		return "", release, errors.Join(err, pin.Close())
+	}
+	warn(log, warning)
 	return pin.Path, func() { _ = pin.Close() }, nil
 }
 
-// isPath: a file that is there is meant, even where its name could be one of the cache's; and so is what can only be a
-// file's name.
+// isPath: what starts like a path or ends like an artifact's file is a file; all else is a digest or a name in the cache. What
+// files there are does not matter, so a file in the working directory cannot take the place of an artifact.
 func isPath(ref string) bool {
-	if _, err := os.Stat(ref); err == nil {
-		return true
+	return filepath.IsAbs(ref) || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") || strings.HasSuffix(ref, artifacts.Suffix)
+}
+
+// hint says how a file is named that was meant.
+func (c Choice) hint(err error) error {
+	if _, there := os.Stat(c.Ref); there == nil && c.Ref != "" {
+		return fmt.Errorf("%w (a file of this name is ./%s)", err, c.Ref)
 	}
-	return filepath.IsAbs(ref) || strings.HasPrefix(ref, ".") || strings.HasSuffix(ref, artifacts.Suffix)
+	return err
 }
 
 // match returns the last used of the artifacts that have the factors, provided that they are all for the same.

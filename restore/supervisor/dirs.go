@@ -7,21 +7,33 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"syscall"
+	"slices"
 
 	"medusa/artifacts"
 	"medusa/artifacts/layer"
 	"medusa/artifacts/store"
+	"medusa/internal/private"
+	"medusa/internal/scratch"
 )
 
-// placeDirs puts the artifact's directories in place and says what it did. What JIT compilers made goes into the cache of
-// artifacts unless the user names a place; env tells the engine where it is, and release lets it be evicted. An artifact
-// that cannot be read is for the engine's process to report.
-func placeDirs(path string, places map[string]string, w io.Writer) (env []string, release func(), err error) {
-	var pins []*store.Pin
+// placement puts an artifact's directories where the engine finds them: at a place that the user names, or in the cache of
+// artifacts. A path that the artifact names is never written to, but for the link to a cache that a recording run had there.
+type placement struct {
+	file   *artifacts.File
+	places map[string]string // the user's, by name
+	fits   func() error      // whether the artifact is for a device of this machine
+	log    io.Writer
+	env    []string    // tells the engine where its caches are
+	held   []io.Closer // what a running engine needs
+}
+
+// placeDirs places all directories and says what it did, and which stay packed. An artifact that cannot be read is for the
+// engine's process to report.
+func placeDirs(path string, places map[string]string, fits func(artifacts.Identity) error, w io.Writer) (env []string, release func(), err error) {
+	p := placement{places: places, log: w}
 	release = func() {
-		for _, pin := range pins {
-			_ = pin.Close()
+		for _, h := range p.held {
+			_ = h.Close()
 		}
 	}
 	f, err := artifacts.Open(path)
@@ -36,82 +48,148 @@ func placeDirs(path string, places map[string]string, w io.Writer) (env []string
 	if err != nil {
 		return nil, release, err
 	}
-	placed, err := layer.Place(f, places)
-	for _, p := range placed {
-		if p.Different > 0 {
-			fmt.Fprintf(w, "medusa: directory %s: %d files at %s differ from the artifact's and stay\n", p.Name, p.Different, p.Path)
+	for name := range places {
+		if !slices.ContainsFunc(m.Layers, func(l artifacts.Layer) bool { return l.Name == name }) {
+			return nil, release, fmt.Errorf("place directory %s: the artifact has none of this name", name)
 		}
 	}
-	if err != nil {
-		return nil, release, err
-	}
+	p.file, p.fits = f, func() error { return fits(m.Identity) }
 	for i := range m.Layers {
-		l := &m.Layers[i]
-		variable, place := layer.Variable(l.Name), places[l.Name]
-		if variable == "" {
-			continue
-		}
-		chosen := os.Getenv(variable)
-		if chosen != "" && place == "" {
-			fmt.Fprintf(w, "medusa: directory %s: %s is set, so the artifact's is not used (unset it, or add --dir %s=%s)\n", l.Name, variable, l.Name, chosen)
-			continue
-		}
-		linked := layer.Linked(l)
-		if linked && place == "" {
-			pin, err := unpack(f, l)
-			if err != nil {
-				return env, release, err
-			}
-			pins = append(pins, pin)
-			place = filepath.Join(pin.Path, l.Name)
-		}
-		if linked {
-			if err := link(l.Path, place); err != nil {
-				return env, release, fmt.Errorf("place directory %s: %w", l.Name, err)
-			}
-		}
-		if linked || place == "" {
-			place = l.Path
-		}
-		if chosen == "" {
-			env = append(env, variable+"="+place)
+		if err := p.place(&m.Layers[i]); err != nil {
+			return p.env, release, err
 		}
 	}
-	return env, release, nil
+	return p.env, release, nil
 }
 
-// unpack puts a layer into the cache of artifacts, where all starts from this artifact find it.
-func unpack(f *artifacts.File, l *artifacts.Layer) (*store.Pin, error) {
+func (p *placement) place(l *artifacts.Layer) error {
+	variable, place, linked := layer.Variable(l.Name), p.places[l.Name], layer.Linked(l)
+	chosen := ""
+	if variable != "" {
+		chosen = os.Getenv(variable)
+	}
+	switch {
+	case place != "":
+		if err := p.at(l, place); err != nil {
+			return err
+		}
+	case variable == "":
+		p.say(l, "stays packed (--dir %s=PATH unpacks it; it was recorded at %q)", l.Name, l.Path)
+		return nil
+	case chosen != "":
+		p.say(l, "%s is set, so the artifact's is not used (unset it, or add --dir %s=%s)", variable, l.Name, chosen)
+		return nil
+	default:
+		var err error
+		if place, err = p.inCache(l); err != nil {
+			return err
+		}
+		if !linked {
+			p.say(l, "is used from %s (--dir %s=PATH puts it elsewhere; it was recorded at %q)", place, l.Name, l.Path)
+		}
+	}
+	if linked {
+		held, err := link(l.Path, place)
+		if err != nil {
+			return fmt.Errorf("place directory %s: %w", l.Name, err)
+		}
+		p.held = append(p.held, held)
+		place = l.Path
+	}
+	if variable != "" && chosen == "" {
+		p.env = append(p.env, variable+"="+place)
+	}
+	return nil
+}
+
+func (p *placement) say(l *artifacts.Layer, format string, args ...any) {
+	fmt.Fprintf(p.log, "medusa: directory %s: %s\n", l.Name, fmt.Sprintf(format, args...))
+}
+
+// at unpacks a layer at a place of the user's.
+func (p *placement) at(l *artifacts.Layer, place string) error {
+	if layer.Already(l, place) {
+		return nil
+	}
+	if err := p.fits(); err != nil {
+		return err
+	}
+	placed, err := layer.PlaceAt(p.file, l, place)
+	if placed.Different > 0 {
+		p.say(l, "%d files at %s differ from the artifact's and stay", placed.Different, placed.Path)
+	}
+	return err
+}
+
+// inCache unpacks a layer in the cache of artifacts, where all starts from this artifact find it.
+func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 	cache, err := store.FromEnv()
+	if err != nil {
+		return "", err
+	}
+	digest := "sha256:" + hex.EncodeToString(l.SHA256[:])
+	folder, err := cache.Unpacked(digest)
+	if err != nil {
+		return "", err
+	}
+	place, room := filepath.Join(folder, l.Name), int64(0)
+	if !layer.Already(l, place) {
+		if room, err = layer.Room(l); err == nil {
+			err = p.fits()
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	pin, err := cache.Unpack(digest, room, func(string) error {
+		// Files that are there stay, so whoever can put one there decides what the engine runs.
+		for _, path := range []string{folder, place} {
+			if err := private.Check(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+		_, err := layer.PlaceAt(p.file, l, place)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	p.held = append(p.held, pin)
+	return place, nil
+}
+
+// link makes a path of recorded caches lead to a folder, as long as the result is open. The directory that holds the link
+// lies where anybody may write.
+func link(path, to string) (*scratch.Folder, error) {
+	held, err := scratch.Share(filepath.Dir(path), layer.CachesPrefix, func(dir string) error {
+		info, err := os.Lstat(dir)
+		if err == nil && !info.IsDir() {
+			err = errors.New("it is not a directory")
+		}
+		if err == nil {
+			err = private.Check(dir)
+		}
+		if err != nil {
+			return fmt.Errorf("link caches: %s is not a directory of this user's alone: %w", dir, err)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	return cache.Unpack("sha256:"+hex.EncodeToString(l.SHA256[:]), func(dir string) error {
-		_, err := layer.PlaceAt(f, l, filepath.Join(dir, l.Name))
-		return err
-	})
-}
-
-// link makes a path of recorded caches lead to a folder. The directory that holds it lies where anybody may write, so it has
-// to be this user's own.
-func link(path, to string) error {
-	dir := filepath.Dir(path)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
+	if at, err := os.Readlink(path); err == nil && at == to {
+		return held, nil
 	}
-	info, err := os.Lstat(dir)
+	part, err := scratch.Make(held.Path, ".link-")
+	if err == nil {
+		made := filepath.Join(part.Path, filepath.Base(path))
+		if err = os.Symlink(to, made); err == nil {
+			err = os.Rename(made, path)
+		}
+		err = errors.Join(err, part.Close())
+	}
 	if err != nil {
-		return err
+		return nil, errors.Join(err, held.Close())
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(st.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("link caches: %s is not a directory of this user's alone", dir)
-	}
-	part := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if err := os.Symlink(to, part); err != nil {
-		return err
-	}
-	if err := os.Rename(part, path); err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	return nil
+	return held, nil
 }

@@ -47,6 +47,8 @@ func cached(t *testing.T, name string) string {
 	return path
 }
 
+func anywhere(artifacts.Identity) error { return nil }
+
 // What was compiled for an artifact lies in its cache, and the engine is told where; what the user chose stands.
 func TestCompiledIsFound(t *testing.T) {
 	path := cached(t, "triton")
@@ -70,11 +72,10 @@ func TestCompiledIsFound(t *testing.T) {
 		t.Setenv("MEDUSA_CACHE", cache)
 		t.Setenv("TRITON_CACHE_DIR", row.chosen)
 		var log bytes.Buffer
-		env, release, err := placeDirs(path, row.dirs, &log)
+		env, release, err := placeDirs(path, row.dirs, anywhere, &log)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		release()
 		value := ""
 		if len(env) == 1 {
 			value = strings.TrimPrefix(env[0], "TRITON_CACHE_DIR=")
@@ -93,6 +94,10 @@ func TestCompiledIsFound(t *testing.T) {
 		if inCache, _ := filepath.Glob(filepath.Join(cache, "unpacked", "*", "triton", "*")); (len(inCache) > 0) != (name == "by itself") {
 			t.Errorf("%s: in the cache: %v", name, inCache)
 		}
+		release()
+		if _, err := os.Lstat(filepath.Dir(recorded)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: the folder with the link stays: %v", name, err)
+		}
 	}
 }
 
@@ -108,15 +113,17 @@ func TestLinkNeedsOwnFolder(t *testing.T) {
 		if err := make(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := link(filepath.Join(dir, "triton"), to); err == nil || !strings.Contains(err.Error(), "not a directory of this user's alone") {
+		if _, err := link(filepath.Join(dir, "triton"), to); err == nil || !strings.Contains(err.Error(), "not a directory of this user's alone") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	dir := filepath.Join(t.TempDir(), "x")
 	for _, to := range []string{to, t.TempDir()} { // a second start has the artifact's code elsewhere
-		if err := link(filepath.Join(dir, "triton"), to); err != nil {
+		held, err := link(filepath.Join(dir, "triton"), to)
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer held.Close()
 		if got, err := os.Readlink(filepath.Join(dir, "triton")); got != to || err != nil {
 			t.Errorf("leads to %s, want %s, %v", got, to, err)
 		}
@@ -132,7 +139,7 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	}
 	t.Setenv("MEDUSA_CACHE", file)
 	t.Setenv("TRITON_CACHE_DIR", "")
-	if _, _, err := placeDirs(path, nil, io.Discard); err == nil || errors.Is(err, artifacts.ErrCorrupt) {
+	if _, _, err := placeDirs(path, nil, anywhere, io.Discard); err == nil || errors.Is(err, artifacts.ErrCorrupt) {
 		t.Errorf("error %v", err)
 	}
 	var log bytes.Buffer

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"medusa/interpose"
 	"medusa/restore/status"
@@ -16,20 +15,19 @@ import (
 // watched runs the engine and notices where it knows nothing of Medusa, or has its plug-in switched off: no process of it
 // opens a session, and nobody else would tell that it restored nothing. A server tells it long before its end: its
 // process begins a capture unmarked, of which the interposer writes to a pipe. Others tell it by ending.
-func (o *Options) watched(ctx context.Context, cfg interpose.Config, statusPath, pipePath string) (int, error) {
+func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (int, error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	if err := syscall.Mkfifo(pipePath, 0o600); err != nil {
-		return 0, fmt.Errorf("make pipe %s: %w", pipePath, err)
-	}
-	pipe, err := os.OpenFile(pipePath, os.O_RDWR, 0) // open for writing too: it has no end before it is closed
+	cmd, err := interpose.Command(ctx, cfg, o.Argv)
 	if err != nil {
 		return 0, err
 	}
-	cfg.ExtraEnv = append(cfg.ExtraEnv, "MEDUSA_UNMARKED="+pipePath)
-	cmd, err := interpose.Command(ctx, cfg, o.Argv)
+	if d.pipe == "" {
+		return o.wait(cmd)
+	}
+	pipe, err := os.OpenFile(d.pipe, os.O_RDWR, 0) // open for writing too: it has no end before it is closed
 	if err != nil {
-		return 0, errors.Join(err, pipe.Close())
+		return 0, err
 	}
 	var silent error
 	var listening sync.WaitGroup
@@ -37,7 +35,7 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, statusPath,
 		if n, _ := pipe.Read(make([]byte, 1)); n == 0 {
 			return
 		}
-		if silent = o.expectStatus(statusPath, "captures graphs"); silent != nil {
+		if silent = o.expectStatus(d.status, "captures graphs"); silent != nil {
 			stop()
 		}
 	})
@@ -49,14 +47,26 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, statusPath,
 	}
 	// What fails on its own has its own reason.
 	if err == nil && (code == 0 || ctx.Err() != nil) {
-		err = o.expectStatus(statusPath, "ended")
+		err = o.expectStatus(d.status, "ended")
 	}
 	return code, err
 }
 
-// expectStatus leaves the status of an engine that leaves none. With Strict it is an error.
+// expectStatus leaves the status of an engine that leaves none. With Strict it is an error. An engine that could not write
+// one, on a disk that is full meanwhile, is not taken for such.
 func (o *Options) expectStatus(path, does string) error {
+	if path == "" {
+		return nil
+	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	full := hasRoom(filepath.Dir(path))
+	if _, err := os.Stat(path + status.Unwritten); err == nil && full == nil {
+		full = errors.New("there was no room for it")
+	}
+	if full != nil {
+		fmt.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
 		return nil
 	}
 	err := fmt.Errorf("%s %s without a session (it does not support Medusa, or its plug-in is switched off)", filepath.Base(o.Argv[0]), does)

@@ -1,8 +1,9 @@
 // Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa where
 // restored graphs cost it its device.
 //
-// In: an artifact, by file, digest, name or identity, and an engine command. Out: the engine's exit code, and before it
-// the artifact's directories in their places. The engine's own process decides whether it
+// In: an artifact, by file, digest, name or identity, the policy that says whether it may be used (package artifacts/trust), and
+// an engine command. Out: the engine's exit code, and before it the artifact's directories below the cache or where the user
+// says, if the artifact is for a device of this machine. The engine's own process decides whether it
 // restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
 // and only then is anything done here: the artifact is set aside and the engine is started natively.
 //
@@ -16,11 +17,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"syscall"
 
 	"medusa/artifacts"
+	"medusa/artifacts/trust"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
@@ -28,7 +29,8 @@ import (
 // Options say what to start.
 type Options struct {
 	Artifact Choice
-	Dirs     map[string]string // where directories of the artifact go, by name; others go where they were, or into the cache
+	Verify   string            // file of the public key that must have signed the artifact; empty: the policy decides
+	Dirs     map[string]string // where directories of the artifact go, by name; of others, caches go into the cache
 	Relax    artifacts.Relaxed // differences that are allowed
 	Argv     []string          // the engine's command, unchanged
 	Library  string            // libmedusa_interpose.so
@@ -46,13 +48,37 @@ type Options struct {
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
 // exit code is passed on as ever.
 func Run(ctx context.Context, o Options) (exitCode int, err error) {
-	artifact, release, err := o.Artifact.resolve()
+	if len(o.Argv) > 0 {
+		if _, err := exec.LookPath(o.Argv[0]); err != nil {
+			return 0, fmt.Errorf("restore engine: %w", err)
+		}
+	}
+	off := switchedOff()
+	d, err := o.openDesk()
+	defer d.close()
+	if err != nil {
+		if o.Strict && off == nil {
+			return 0, fmt.Errorf("restore engine: %w", err)
+		}
+		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+	}
+	if off != nil { // --strict does not count: the switch is for all starts
+		return o.native(ctx, d, status.SwitchedOff, off)
+	}
+	// What the policy refuses never reaches the engine's process.
+	artifact, release, err := o.trusted()
 	defer release()
+	if err != nil && o.Strict {
+		return 0, err
+	}
+	if err != nil {
+		return o.native(ctx, d, reasonOf(err), err)
+	}
 	var caches []string
-	if err == nil && !o.Artifact.Auto {
-		var unpin func()
-		caches, unpin, err = placeDirs(artifact, o.Dirs, o.Stderr)
-		defer unpin()
+	if !o.Artifact.Auto {
+		var unplace func()
+		caches, unplace, err = placeDirs(artifact, o.Dirs, fitsHere(ctx, o.Relax), o.Stderr)
+		defer unplace()
 	}
 	if err != nil {
 		if o.Strict {
@@ -61,6 +87,20 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		// The engine's process says what follows from it: it starts natively where it has no artifact.
 		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
+	env := slices.Concat(o.variables(artifact), d.env(), caches, o.Env)
+	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
+	code, err := o.watched(ctx, cfg, d)
+	if err != nil || o.Strict || !lostDevice(code, d.status) {
+		return code, err
+	}
+	o.setAside(artifact)
+	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
+	cmd.Env = interpose.Inherited()
+	return o.wait(cmd)
+}
+
+// variables tell the engine's process what the options say.
+func (o *Options) variables(artifact string) []string {
 	env := []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + artifact, "MEDUSA_RELAX=" + o.Relax.String()}
 	if o.Strict {
 		env = append(env, "MEDUSA_STRICT=1")
@@ -71,46 +111,16 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if o.Lazy {
 		env = append(env, "MEDUSA_LAZY=1")
 	}
-	path, remove, err := o.statusFile()
-	if err != nil {
-		return 0, fmt.Errorf("restore %s: status file: %w", artifact, err)
-	}
-	defer remove()
-	// Workers of one engine agree there whether they restore; their number is not known here.
-	meeting, err := os.MkdirTemp("", "medusa-ranks-")
-	if err != nil {
-		return 0, fmt.Errorf("restore %s: %w", artifact, err)
-	}
-	defer os.RemoveAll(meeting)
-	if os.Getenv("MEDUSA_RENDEZVOUS") == "" {
-		env = append(env, "MEDUSA_RENDEZVOUS="+meeting)
-	}
-	env = append(env, "MEDUSA_STATUS="+path)
-	env = append(append(env, caches...), o.Env...)
-	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
-	code, err := o.watched(ctx, cfg, path, filepath.Join(meeting, "unmarked"))
-	if err != nil || o.Strict || !lostDevice(code, path) {
-		return code, err
-	}
-	o.setAside(artifact)
-	return o.wait(exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...))
+	return env
 }
 
-// statusFile returns where this start's status goes. There is none of an earlier one.
-func (o *Options) statusFile() (path string, remove func(), err error) {
-	if o.Status == "" {
-		dir, err := os.MkdirTemp("", "medusa-")
-		return filepath.Join(dir, "status.json"), func() { os.RemoveAll(dir) }, err
+// trusted returns the artifact that is to be restored, if the policy lets it pass. A policy that cannot be read refuses all.
+func (o *Options) trusted() (artifact string, release func(), err error) {
+	policy, err := trust.FromEnv(o.Verify)
+	if err != nil {
+		return "", func() {}, fmt.Errorf("%w: %w", trust.ErrUntrusted, err)
 	}
-	if path, err = filepath.Abs(o.Status); err != nil {
-		return "", nil, err
-	}
-	for _, old := range statusFiles(path) {
-		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", nil, err
-		}
-	}
-	return path, func() {}, nil
+	return o.Artifact.resolve(policy, o.Stderr)
 }
 
 // lostDevice reports whether restored graphs cost the engine its device. A server whose engine is another process has an exit
@@ -119,7 +129,7 @@ func lostDevice(code int, path string) bool {
 	if code == status.ExitSticky {
 		return true
 	}
-	return code != 0 && slices.ContainsFunc(statusFiles(path), func(path string) bool {
+	return code != 0 && path != "" && slices.ContainsFunc(statusFiles(path), func(path string) bool {
 		st, err := status.Read(path)
 		return err == nil && st.Status == status.Sticky
 	})
@@ -161,7 +171,7 @@ func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		return os.ErrProcessDone // its exit code counts
 	}
-	err := cmd.Run()
+	err := interpose.Run(cmd)
 	var exit *exec.ExitError
 	if err == nil || !errors.As(err, &exit) {
 		return 0, err

@@ -133,3 +133,14 @@ func TestServerWithoutMedusa(t *testing.T) {
 		}
 	}
 }
+
+// An engine that could not write its status, on a disk that was full for a while, is not taken for one without a session.
+func TestUnwrittenStatus(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		o, log := withoutMedusa(t, `: >"$MEDUSA_STATUS.unwritten"`)
+		o.Strict = strict
+		if code, err := Run(t.Context(), o); code != 0 || err != nil || strings.Contains(log(), "native") || !strings.Contains(log(), "is not known") {
+			t.Errorf("strict %v: exit code %d, %v, said %q", strict, code, err, log())
+		}
+	}
+}

@@ -38,6 +38,14 @@ static bool inside(const struct cubin *c, uint64_t offset, uint64_t size)
 	return offset <= c->len && size <= c->len - offset;
 }
 
+/* A section's bytes. One without any in the file (SHT_NOBITS) may have whatever place and size. */
+static const uint8_t *bytes_of(const struct cubin *c, const Elf64_Shdr *s, size_t *len)
+{
+	bool held = s->sh_type != SHT_NOBITS;
+	*len = held ? s->sh_size : 0;
+	return c->data + (held ? s->sh_offset : 0);
+}
+
 static const char *text_at(const char *table, size_t len, uint64_t offset)
 {
 	return offset < len && memchr(table + offset, 0, len - offset) ? table + offset : NULL;
@@ -63,9 +71,7 @@ static bool open_elf(struct cubin *c)
 			c->error = "a section lies outside the file";
 			return false;
 		}
-	const Elf64_Shdr *s = &c->sections[c->head->e_shstrndx];
-	c->names = (const char *)c->data + s->sh_offset;
-	c->names_len = s->sh_size;
+	c->names = (const char *)bytes_of(c, &c->sections[c->head->e_shstrndx], &c->names_len);
 	return true;
 }
 
@@ -101,7 +107,8 @@ static bool add_param(struct ptx_kernel *k, uint32_t ordinal, uint32_t offset, u
 /* Walks .nv.info.<kernel>; without k->params it only counts. */
 static bool read_info(const struct cubin *c, const Elf64_Shdr *s, struct ptx_kernel *k)
 {
-	const uint8_t *p = c->data + s->sh_offset, *end = p + s->sh_size;
+	size_t len;
+	const uint8_t *p = bytes_of(c, s, &len), *end = p + len;
 	while (end - p >= 4) {
 		uint8_t format = p[0], attr = p[1];
 		uint16_t v = u16(p + 2);
@@ -188,14 +195,15 @@ static bool add_symbols(struct cubin *c, const Elf64_Shdr *table)
 		return false;
 	}
 	const Elf64_Sym *syms = (const Elf64_Sym *)(c->data + table->sh_offset);
-	const Elf64_Shdr *strings = &c->sections[table->sh_link];
+	size_t strings_len;
+	const char *strings = (const char *)bytes_of(c, &c->sections[table->sh_link], &strings_len);
 	m->kernels = ptx_alloc(&m->arena, n + 1, sizeof(*m->kernels));
 	m->globals = ptx_alloc(&m->arena, n + 1, sizeof(*m->globals));
 	if (!m->kernels || !m->globals)
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		const Elf64_Sym *sym = &syms[i];
-		const char *name = text_at((const char *)c->data + strings->sh_offset, strings->sh_size, sym->st_name);
+		const char *name = text_at(strings, strings_len, sym->st_name);
 		if (!name || !*name || sym->st_shndx == SHN_UNDEF || sym->st_shndx >= c->head->e_shnum)
 			continue;
 		const char *section = section_name(c, sym->st_shndx);

@@ -1,7 +1,7 @@
 /*
  * fatbin.c: which entry of a fat binary this device loads, and its bytes.
  *
- * In: a container. Out: an image: machine code where it may be loaded (config.c), as a real driver prefers it, else PTX.
+ * In: a container and, if it is known, the size of what it lies in. Out: an image: machine code where it may be loaded (config.c), as a real driver prefers it, else PTX.
  * Fails: INVALID_IMAGE for a container that contradicts itself, NOT_SUPPORTED for compression that cannot be undone,
  * NO_BINARY_FOR_GPU where no entry suits the device.
  *
@@ -72,14 +72,18 @@ static bool suits(const struct entry *e, uint32_t cc)
 	return e->kind == ENTRY_PTX && e->arch <= cc;
 }
 
-CUresult fatbin_pick(struct call *c, const void *image, struct image *out)
+CUresult fatbin_pick(struct call *c, const void *image, size_t size, struct image *out)
 {
 	const unsigned char *p = image, *data = NULL;
 	struct container head;
+	if (size < sizeof(head))
+		return CUDA_ERROR_INVALID_IMAGE;
 	memcpy(&head, p, sizeof(head));
+	if (head.header_size < sizeof(head) || head.header_size > size || head.size > size - head.header_size)
+		return CUDA_ERROR_INVALID_IMAGE;
 	struct entry best = {0};
 	uint32_t cc = (uint32_t)(config_get()->cc_major * 10 + config_get()->cc_minor);
-	for (uint64_t at = 0; at + sizeof(struct entry) <= head.size;) {
+	for (uint64_t at = 0; sizeof(struct entry) <= head.size - at;) {
 		const unsigned char *q = p + head.header_size + at;
 		struct entry e;
 		memcpy(&e, q, sizeof(e));

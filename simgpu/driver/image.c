@@ -1,7 +1,7 @@
 /*
  * image.c: from what a program loads to a parsed module.
  *
- * In: PTX text, a cubin, or a fat binary (fatbin.c). Out: the text or machine code, and its parse. Fails:
+ * In: PTX text, a cubin, or a fat binary (fatbin.c); of a file, its size, which an image in memory does not have. Out: the text or machine code, and its parse. Fails:
  * NO_BINARY_FOR_GPU for PTX of a newer architecture and for machine code unless the environment admits it (its kernels do
  * nothing here), INVALID_PTX with the parser's message in the error log and the caller's JIT log.
  */
@@ -35,13 +35,15 @@ static size_t cubin_size(const void *image)
 	return sections > programs ? sections : programs;
 }
 
-CUresult image_find(struct call *c, const void *image, struct image *out)
+CUresult image_find(struct call *c, const void *image, size_t size, struct image *out)
 {
 	*out = (struct image){0};
 	uint32_t magic;
 	memcpy(&magic, image, sizeof(magic));
 	if (magic == WRAPPER_MAGIC) {
 		struct wrapper w;
+		if (size != IMAGE_SIZE_UNKNOWN) /* it holds an address: of nothing in a file */
+			return CUDA_ERROR_INVALID_IMAGE;
 		memcpy(&w, image, sizeof(w));
 		if (w.version != 1)
 			return call_unsupported_part(c, "fat binaries that need linking");
@@ -49,18 +51,20 @@ CUresult image_find(struct call *c, const void *image, struct image *out)
 		memcpy(&magic, image, sizeof(magic));
 	}
 	if (magic == CONTAINER_MAGIC)
-		return fatbin_pick(c, image, out);
+		return fatbin_pick(c, image, size, out);
 	bool machine_code = memcmp(image, ELFMAG, SELFMAG) == 0;
 	if (machine_code && !config_get()->machine_code) {
 		error_log("%s: the image is machine code, and this device runs PTX only (SIMGPU_MACHINE_CODE)", c->name);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
+	if (machine_code && (size < sizeof(Elf64_Ehdr) || cubin_size(image) > size))
+		return CUDA_ERROR_INVALID_IMAGE;
 	out->data = image;
 	out->len = machine_code ? cubin_size(image) : strlen(image);
 	return CUDA_SUCCESS;
 }
 
-CUresult image_from_file(struct call *c, const char *path, char **data)
+CUresult image_from_file(struct call *c, const char *path, char **data, size_t *size)
 {
 	FILE *f = fopen(path, "rb");
 	if (!f) {
@@ -82,6 +86,7 @@ CUresult image_from_file(struct call *c, const char *path, char **data)
 		return CUDA_ERROR_INVALID_IMAGE;
 	}
 	*data = buf;
+	*size = len;
 	return CUDA_SUCCESS;
 }
 

@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static CUresult load(struct call *c, CUlibrary *library, const void *code, unsigned nopt, const CUjit_option *opt,
+static CUresult load(struct call *c, CUlibrary *library, const void *code, size_t size, unsigned nopt, const CUjit_option *opt,
                      void *const *val)
 {
 	if (!library || !code || (nopt && (!opt || !val)))
 		return CUDA_ERROR_INVALID_VALUE;
 	struct image found;
 	struct ptx_module *ptx;
-	CUresult r = image_find(c, code, &found);
+	CUresult r = image_find(c, code, size, &found);
 	if (r)
 		return r;
 	if ((r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx))) {
@@ -48,7 +48,7 @@ CUresult sim_cuLibraryLoadData(struct call *c, CUlibrary *library, const void *c
 	(void)library_option_values;
 	if (num_library_options && !library_options)
 		return CUDA_ERROR_INVALID_VALUE;
-	return load(c, library, code, num_jit_options, jit_options, jit_options_values);
+	return load(c, library, code, IMAGE_SIZE_UNKNOWN, num_jit_options, jit_options, jit_options_values);
 }
 
 CUresult sim_cuLibraryLoadFromFile(struct call *c, CUlibrary *library, const char *file_name, CUjit_option *jit_options,
@@ -59,10 +59,11 @@ CUresult sim_cuLibraryLoadFromFile(struct call *c, CUlibrary *library, const cha
 	if (!file_name || (num_library_options && !library_options))
 		return CUDA_ERROR_INVALID_VALUE;
 	char *data;
-	CUresult r = image_from_file(c, file_name, &data);
+	size_t size;
+	CUresult r = image_from_file(c, file_name, &data, &size);
 	if (r)
 		return r;
-	r = load(c, library, data, num_jit_options, jit_options, jit_options_values);
+	r = load(c, library, data, size, num_jit_options, jit_options, jit_options_values);
 	free(data);
 	return r;
 }

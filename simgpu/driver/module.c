@@ -102,7 +102,7 @@ CUresult module_global(struct module *m, const char *name, CUdeviceptr *addr, si
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-static CUresult load(struct call *c, CUmodule *module, const void *image, unsigned nopt, const CUjit_option *opt,
+static CUresult load(struct call *c, CUmodule *module, const void *image, size_t size, unsigned nopt, const CUjit_option *opt,
                      void *const *val)
 {
 	CUresult r = call_context(c);
@@ -115,7 +115,7 @@ static CUresult load(struct call *c, CUmodule *module, const void *image, unsign
 		return r;
 	struct image found;
 	struct ptx_module *ptx;
-	if ((r = image_find(c, image, &found)))
+	if ((r = image_find(c, image, size, &found)))
 		return r;
 	r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx);
 	image_drop(&found);
@@ -131,18 +131,18 @@ static CUresult load(struct call *c, CUmodule *module, const void *image, unsign
 
 CUresult sim_cuModuleLoadData(struct call *c, CUmodule *module, const void *image)
 {
-	return load(c, module, image, 0, NULL, NULL);
+	return load(c, module, image, IMAGE_SIZE_UNKNOWN, 0, NULL, NULL);
 }
 
 CUresult sim_cuModuleLoadDataEx(struct call *c, CUmodule *module, const void *image, unsigned int num_options,
                                 CUjit_option *options, void **option_values)
 {
-	return load(c, module, image, num_options, options, option_values);
+	return load(c, module, image, IMAGE_SIZE_UNKNOWN, num_options, options, option_values);
 }
 
 CUresult sim_cuModuleLoadFatBinary(struct call *c, CUmodule *module, const void *fat_cubin)
 {
-	return load(c, module, fat_cubin, 0, NULL, NULL);
+	return load(c, module, fat_cubin, IMAGE_SIZE_UNKNOWN, 0, NULL, NULL);
 }
 
 CUresult sim_cuModuleLoad(struct call *c, CUmodule *module, const char *fname)
@@ -153,9 +153,10 @@ CUresult sim_cuModuleLoad(struct call *c, CUmodule *module, const char *fname)
 	if (!fname)
 		return CUDA_ERROR_INVALID_VALUE;
 	char *data;
-	if ((r = image_from_file(c, fname, &data)))
+	size_t size;
+	if ((r = image_from_file(c, fname, &data, &size)))
 		return r;
-	r = load(c, module, data, 0, NULL, NULL);
+	r = load(c, module, data, size, 0, NULL, NULL);
 	free(data);
 	return r;
 }

@@ -206,11 +206,12 @@ struct library {
 
 /* PTX text or machine code; owned is set where it had to be decompressed. */
 struct image { const char *data; size_t len; char *owned; };
-CUresult image_find(struct call *c, const void *image, struct image *out);
+#define IMAGE_SIZE_UNKNOWN SIZE_MAX /* of an image that a program has in memory */
+CUresult image_find(struct call *c, const void *image, size_t size, struct image *out);
 void image_drop(struct image *image);
-CUresult fatbin_pick(struct call *c, const void *container, struct image *out);
+CUresult fatbin_pick(struct call *c, const void *container, size_t size, struct image *out);
 bool lz4_decode(const void *src, size_t src_len, void *dst, size_t dst_len);
-CUresult image_from_file(struct call *c, const char *path, char **data);
+CUresult image_from_file(struct call *c, const char *path, char **data, size_t *size);
 CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out);
 struct module *module_new(struct context *ctx, struct ptx_module *ptx, struct library *lib, CUresult *r);
 void module_unload(struct module *m);

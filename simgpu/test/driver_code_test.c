@@ -218,6 +218,64 @@ void code_damaged(void)
 	CHECK(loaded > 100 && refused > 100);
 }
 
+/* A section without bytes in the file has none, whatever it says of its place: not as names, nor as strings or a kernel's .nv.info. */
+void code_sections_without_bytes(void)
+{
+	static const int readers[] = {INFO, STRTAB};
+	for (size_t i = 0; i < 2; i++)
+		for (int far = 0; far < 2; far++) {
+			struct cubin c = make();
+			CUlibrary lib;
+			unsigned count = 1;
+			c.sections[readers[i]].sh_type = SHT_NOBITS;
+			c.sections[readers[i]].sh_offset = far ? (uint64_t)1 << 40 : sizeof(c);
+			c.sections[readers[i]].sh_size = (uint64_t)1 << 30;
+			CUresult r = cuLibraryLoadData(&lib, wrap(&c), NULL, NULL, 0, NULL, NULL, 0);
+			CHECK(r == CUDA_SUCCESS);
+			if (r != CUDA_SUCCESS)
+				continue;
+			OK(cuLibraryGetKernelCount(&count, lib));
+			CHECK(count == (readers[i] == INFO)); /* without strings, no kernel has a name */
+			OK(cuLibraryUnload(lib));
+		}
+}
+
+/* Writes the start of a fat binary or a cubin to a file of its own and loads that. */
+static CUresult load_file(const void *data, size_t size)
+{
+	char path[] = "/tmp/code-XXXXXX";
+	int fd = mkstemp(path);
+	CUlibrary lib;
+	CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	close(fd);
+	CUresult r = cuLibraryLoadFromFile(&lib, path, NULL, NULL, 0, NULL, NULL, 0);
+	unlink(path);
+	if (r == CUDA_SUCCESS)
+		OK(cuLibraryUnload(lib));
+	return r;
+}
+
+/* What a file says of its size is held against the file. */
+void code_files_cut_off(void)
+{
+	struct cubin c = make();
+	struct fat *f = wrap(&c);
+	size_t size = sizeof(f->head) + f->head.size;
+	OK(load_file(&f->head, size));
+	OK(load_file(&c, sizeof(c)));
+	for (size_t n = 4; n < size; n += n < 100 ? 1 : 61)
+		WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&f->head, n));
+	for (size_t n = 4; n < sizeof(c); n += n < 100 ? 1 : 61)
+		WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&c, n));
+	f->head.size = (uint64_t)1 << 40;
+	f->entry.padded_size = ((uint64_t)1 << 40) - 64;
+	f->entry.flags = 0x11; /* not compressed: the entry is what it says */
+	WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&f->head, size));
+	f->head.size = UINT64_MAX; /* with the header in front of it, less than the file */
+	WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&f->head, size));
+	WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&f->wrapper, sizeof(f->wrapper) + size)); /* it holds an address */
+}
+
 /* The same for the compressed block. */
 void code_damaged_block(void)
 {

@@ -74,6 +74,8 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"code_refused", code_refused, NULL},
 	{"code_runs_nothing", code_runs_nothing, "SIMGPU_MACHINE_CODE=no-op"},
 	{"code_damaged", code_damaged, "SIMGPU_MACHINE_CODE=no-op"},
+	{"code_sections_without_bytes", code_sections_without_bytes, "SIMGPU_MACHINE_CODE=no-op"},
+	{"code_files_cut_off", code_files_cut_off, "SIMGPU_MACHINE_CODE=no-op"},
 	{"code_damaged_block", code_damaged_block, "SIMGPU_MACHINE_CODE=no-op"},
 	{"call_log", call_log, NULL},
 	{"truth", truth, NULL},

@@ -70,6 +70,8 @@ void code_refused(void);
 void code_runs_nothing(void);
 void code_damaged(void);
 void code_damaged_block(void);
+void code_files_cut_off(void);
+void code_sections_without_bytes(void);
 void call_log(void);
 void truth(void);
 void leave_things(void);

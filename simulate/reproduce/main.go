@@ -1,7 +1,7 @@
 // Command reproduce runs every scenario of package simulate and holds the outcome against the published figures named in
-// it. It prints a line per figure and the count as its last line. With -write it renews the tables of the page given.
+// it. It prints a line per figure and the count as its last line. With -write it renews the tables of the page.
 //
-// It ends with status 1 if a figure does not come out as its scenario file says it does.
+// It ends with status 1 if a figure does not come out as its scenario file says it does, or if the page shows other numbers.
 package main
 
 import (
@@ -19,54 +19,74 @@ import (
 
 func main() {
 	scenarios := flag.String("scenarios", "simulate/scenarios", "folder of scenario files")
-	write := flag.String("write", "", "page to renew")
+	page := flag.String("page", "docs/reproduction.md", "page that shows the outcome")
+	write := flag.Bool("write", false, "renew the page instead of comparing it")
 	flag.Parse()
-	if err := run(*scenarios, *write); err != nil {
+	if err := run(*scenarios, *page, *write); err != nil {
 		fmt.Fprintf(os.Stderr, "reproduce: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(scenarios, write string) error {
-	all, err := collect(scenarios)
+func run(scenarios, page string, write bool) error {
+	files, err := list(scenarios)
 	if err != nil {
 		return err
 	}
-	within, outside, surprises := 0, 0, 0
+	all, err := collect(files)
+	if err != nil {
+		return err
+	}
+	surprises := 0
 	for _, s := range all {
 		for _, f := range s.findings {
-			verdict := "within"
-			if f.Within {
-				within++
-			} else {
-				verdict = "outside"
-				outside++
-			}
-			if f.Within == f.Figure.Outside {
+			verdict := string(f.Verdict)
+			if !f.Expected() {
 				surprises++
 				verdict += " (unexpected)"
 			}
-			fmt.Printf("%-8s %-26s published %s; ours %s\n", verdict, f.Figure.ID, f.Published, f.Ours)
+			fmt.Printf("%-9s %-26s published %s; ours %s\n", verdict, f.Figure.ID, f.Published, f.Ours)
 		}
 	}
-	if write != "" {
-		page, err := os.ReadFile(write)
-		if err != nil {
-			return fmt.Errorf("read page: %w", err)
-		}
-		renewed, err := renew(string(page), all)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(write, []byte(renewed), 0o644); err != nil {
-			return fmt.Errorf("write page: %w", err)
-		}
+	stale, err := show(page, write, all)
+	if err != nil {
+		return err
 	}
-	fmt.Printf("reproduce: %d within tolerance, %d outside\n", within, outside)
+	fmt.Printf("reproduce: %s\n", score(all))
 	if surprises > 0 {
 		return fmt.Errorf("check figures: %d differ from what their scenario files say", surprises)
 	}
+	if stale {
+		return fmt.Errorf("check %s: it shows other numbers (run make reproduce-page)", page)
+	}
 	return nil
+}
+
+// show renews the page, or reports that it differs from what it should be.
+func show(name string, write bool, all []outcome) (stale bool, err error) {
+	page, err := os.ReadFile(name)
+	if err != nil {
+		return false, fmt.Errorf("read page: %w", err)
+	}
+	renewed, err := renew(string(page), all)
+	if err != nil || !write {
+		return renewed != string(page), err
+	}
+	if err := os.WriteFile(name, []byte(renewed), 0o644); err != nil {
+		return false, fmt.Errorf("write page: %w", err)
+	}
+	return false, nil
+}
+
+// score counts the verdicts.
+func score(all []outcome) string {
+	n := map[simulate.Verdict]int{}
+	for _, o := range all {
+		for _, f := range o.findings {
+			n[f.Verdict]++
+		}
+	}
+	return fmt.Sprintf("%d within tolerance, %d outside, %d undecided", n[simulate.Within], n[simulate.Outside], n[simulate.Undecided])
 }
 
 // outcome is one scenario that names figures, with the result of running it.
@@ -77,8 +97,8 @@ type outcome struct {
 	findings []simulate.Finding
 }
 
-// collect runs all scenarios of a folder and returns them in the order of their names.
-func collect(dir string) ([]outcome, error) {
+// list names all scenarios of a folder in order.
+func list(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("list scenarios: %w", err)
@@ -86,6 +106,11 @@ func collect(dir string) ([]outcome, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("list scenarios: none in %s", dir)
 	}
+	return files, nil
+}
+
+// collect runs scenarios and returns them in the order given.
+func collect(files []string) ([]outcome, error) {
 	out := make([]outcome, len(files))
 	var group errgroup.Group
 	group.SetLimit(runtime.NumCPU())
@@ -128,33 +153,53 @@ func renew(page string, all []outcome) (string, error) {
 	return page[:i+len(begin)] + "\n" + tables(all) + page[j:], nil
 }
 
-// tables puts each figure, ours, and the reason of a difference side by side.
+// tables is the generated part: the count, and a section for each scenario.
 func tables(all []outcome) string {
 	var b strings.Builder
-	within, outside := 0, 0
+	fmt.Fprintf(&b, "\n%s.\n", score(all))
 	for _, o := range all {
-		fmt.Fprintf(&b, "\n### %s\n\n`simulate/scenarios/%s`", o.scenario.Title, o.file)
-		if n := strings.TrimSpace(o.scenario.Notes); n != "" {
-			fmt.Fprintf(&b, ". %s", n)
-		}
-		b.WriteString("\n\n")
-		if len(o.findings) == 0 {
-			own(&b, o.result)
-			continue
-		}
-		b.WriteString("| | figure | claim | published | ours | difference, reading taken |\n|---|---|---|---|---|---|\n")
-		for _, f := range o.findings {
-			mark := "✓"
-			if f.Within {
-				within++
-			} else {
-				mark = "✗"
-				outside++
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", mark, f.Figure.Paper, f.Figure.Claim, f.Published, f.Ours, f.Figure.Reason)
+		b.WriteString(section(o))
+	}
+	return b.String() + "\n"
+}
+
+// section puts each figure of a scenario, ours, and the reason of a difference side by side.
+func section(o outcome) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n### %s\n\n`simulate/scenarios/%s`", o.scenario.Title, o.file)
+	if n := strings.TrimSpace(o.scenario.Notes); n != "" {
+		fmt.Fprintf(&b, ". %s", n)
+	}
+	b.WriteString("\n\n")
+	if len(o.findings) == 0 {
+		own(&b, o.result)
+		return b.String()
+	}
+	b.WriteString("| | figure | claim | published | ours | difference, reading taken |\n|---|---|---|---|---|---|\n")
+	for _, f := range o.findings {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", marks[f.Verdict], f.Figure.Paper, f.Figure.Claim, f.Published, f.Ours, f.Figure.Reason)
+	}
+	for _, f := range o.findings {
+		if len(f.Points) > 0 {
+			worst(&b, f)
 		}
 	}
-	return fmt.Sprintf("\n%d within tolerance, %d outside.\n", within, outside) + b.String() + "\n"
+	return b.String()
+}
+
+var marks = map[simulate.Verdict]string{simulate.Within: "✓", simulate.Outside: "✗", simulate.Undecided: "≈"}
+
+// worst shows the points that the simulator predicts worst, and what the constant predictor says there.
+func worst(b *strings.Builder, f simulate.Finding) {
+	const rows = 5
+	fmt.Fprintf(b, "\nThe %d worst points of %d, %s:\n\n| point | logged | simulated | error | constant | its error |\n|---|---|---|---|---|---|\n", rows, len(f.Points), f.Figure.Metric)
+	for _, p := range f.Points[:min(rows, len(f.Points))] {
+		constant, its := "", ""
+		if p.Constant > 0 {
+			constant, its = fmt.Sprintf("%.3f", p.Constant), fmt.Sprintf("%.1f %%", p.ConstantError()*100)
+		}
+		fmt.Fprintf(b, "| %s | %.3f | %.3f | %.1f %% | %s | %s |\n", p.Variant, p.Published, p.Ours, p.Error()*100, constant, its)
+	}
 }
 
 // own shows a scenario that reproduces nothing, since no paper has its result.

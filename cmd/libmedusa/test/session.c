@@ -3,7 +3,8 @@
  * every way that Medusa asks for, and prints "restored" or "captured" and the sum after three launches.
  *
  * SESSION_ENDS says what the engine does before the third launch: "free" frees the input's neighbour that the graph refers to,
- * "invalidate" tells the session itself.
+ * "invalidate" tells the session itself. SESSION_PANICS names a function that is called so that the library panics: it has to end
+ * in a native start like anything else.
  */
 #include "common.h"
 #include "libmedusa.h"
@@ -93,6 +94,33 @@ static void end(const char *how)
 		CHECK(medusa_session_invalidate("the engine sleeps"));
 }
 
+static void provoke(const char *at)
+{
+	const char *wanted = getenv("SESSION_PANICS");
+	int rc = 0;
+	if (!wanted || strcmp(wanted, at) != 0 || medusa_session_restoring() != 1)
+		return;
+	if (strcmp(at, "identify") == 0)
+		rc = medusa_session_identify(NULL, NULL, SIZE_MAX);
+	if (strcmp(at, "kv_bytes") == 0)
+		rc = medusa_session_kv_bytes(NULL);
+	if (strcmp(at, "workspace") == 0)
+		rc = medusa_session_workspace(NULL);
+	if (strcmp(at, "graphs") == 0)
+		rc = medusa_session_graphs(NULL, 1);
+	if (strcmp(at, "note") == 0)
+		rc = medusa_session_note("adds", NULL, 1);
+	if (strcmp(at, "tensor") == 0)
+		rc = medusa_session_tensor("bias", NULL);
+	if (strcmp(at, "kernels") == 0)
+		rc = medusa_session_kernels(NULL, 1);
+	if (strcmp(at, "usable") == 0)
+		rc = medusa_session_usable(0, NULL);
+	fprintf(stderr, "session: %s: %d %s\n", at, rc, medusa_session_error());
+	if (rc != MEDUSA_FALLBACK)
+		exit(10);
+}
+
 int main(void)
 {
 	static const char *keys[] = {"engine.name"}, *values[] = {"session"};
@@ -111,22 +139,31 @@ int main(void)
 	CHECK(cuModuleLoadData(&module, module_ptx));
 	CHECK(cuModuleGetFunction(&add_one, module, "add_one"));
 	CHECK(cuModuleGetFunction(&add, module, "add"));
+	provoke("identify");
 	medusa_session_identify(keys, values, 1);
 	input = alloc(BYTES);
 	weight = alloc(BYTES);
 	name("input", input, MEDUSA_INPUT);
 	enter("kv_cache");
+	provoke("kv_bytes");
+	provoke("workspace");
 	size_cache();
 	enter("weights");
 	CHECK(cuMemsetD8(input, 0, BYTES));
 	CHECK(cuMemsetD8(weight, 0, BYTES));
 	enter("warmup");
+	provoke("graphs");
 	if (medusa_session_restoring() != 1 || medusa_session_graphs(&graph, 1) != 1)
 		capture();
 	else if (medusa_session_note("adds", note, sizeof note) != 5 || memcmp(note, "twice", 5) != 0 || medusa_session_note("nobody", note, 0) >= 0)
 		return 9;
 	else if (graph.batch != BATCH || strcmp(graph.label, "add") != 0 || medusa_session_tensor("bias", &at) != 1 || at == 0)
 		return 6;
+	provoke("note");
+	provoke("tensor");
+	provoke("kernels");
+	if (run == MEDUSA_RESTORE && !captured && medusa_session_restoring() != 1)
+		capture();
 	enter("ready");
 	if (medusa_session_ready(NULL, NULL) != 0)
 		return 7;
@@ -135,6 +172,8 @@ int main(void)
 	for (int i = 0; i < 3; i++) {
 		if (i == 2 && ends)
 			end(ends);
+		if (i == 2)
+			provoke("usable");
 		how = usable(&exec);
 		CHECK(cuGraphLaunch((CUgraphExec)(uintptr_t)exec, stream));
 		CHECK(cuStreamSynchronize(stream));

@@ -18,10 +18,8 @@ import (
 // ErrNotSupported is in the chain of an error that says that a device lacks a feature.
 var ErrNotSupported = errors.New("not supported")
 
-// Run opens the driver and probes device 0.
-func Run() *result.Result {
-	runtime.LockOSThread() // contexts belong to threads
-	defer runtime.UnlockOSThread()
+// Devices opens the driver and lists its devices. No context is made.
+func Devices() *result.Result {
 	r := &result.Result{Devices: []result.Device{}, Features: []result.Feature{}, Interposer: interposer()}
 	if err := open(r); err != nil {
 		r.Error = err.Error()
@@ -30,6 +28,16 @@ func Run() *result.Result {
 	r.Reachable = true
 	if len(r.Devices) == 0 {
 		r.Error = "the driver shows no device"
+	}
+	return r
+}
+
+// Run opens the driver and probes device 0.
+func Run() *result.Result {
+	runtime.LockOSThread() // contexts belong to threads
+	defer runtime.UnlockOSThread()
+	r := Devices()
+	if len(r.Devices) == 0 {
 		return r
 	}
 	d, err := newDesk(cuda.Device(0))

@@ -1,12 +1,17 @@
 package e2e
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"medusa/internal/test/testenv"
+	"medusa/restore/status"
 )
 
 // sessionEngine compiles an engine in C that goes through libmedusa.so.
@@ -56,6 +61,78 @@ func TestSessionInC(t *testing.T) {
 			t.Errorf("%v %q: %q, want %s %s %s\n%s", tt.options, tt.ends, p.stdout, tt.how, native[1], tt.built, p.stderr)
 		}
 	}
+}
+
+// A panic of the library does not unwind into C: the engine starts natively, or captures anew where it served already.
+func TestPanicsEndAtTheABI(t *testing.T) {
+	engine := sessionEngine(t)
+	path, _ := materialized(t, engine)
+	native := strings.Fields(run(t, engine))
+	for _, at := range []string{"identify", "kv_bytes", "workspace", "graphs", "note", "tensor", "kernels", "usable"} {
+		file := filepath.Join(t.TempDir(), "status.json")
+		p := must(t, []string{"SESSION_PANICS=" + at}, "medusa", "restore", "--status", file, path, "--", engine)
+		got := strings.Fields(p.stdout)
+		if len(got) != 3 || got[0] != "captured" || got[1] != native[1] || !strings.Contains(p.stderr, "medusa: native start: internal: panic in") {
+			t.Errorf("%s: %q, want %s %s\n%s", at, p.stdout, "captured", native[1], p.stderr)
+		}
+		st, err := status.Read(file)
+		if err != nil || at != "usable" && (st.Status != status.Native || st.Reason != "internal") {
+			t.Errorf("%s: status %+v, %v", at, st, err)
+		}
+	}
+}
+
+// Every exported function is behind the boundary.
+func TestExportedFunctionsAreGuarded(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), testenv.Path(t, "cmd", "libmedusa", "main.go"), nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exported := 0
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok || !slices.Contains(comments(f.Doc), "//export "+f.Name.Name) {
+			continue
+		}
+		exported++
+		if f.Name.Name == "goSessionError" {
+			continue // it returns a variable
+		}
+		guarded := false
+		switch first := f.Body.List[0].(type) {
+		case *ast.ReturnStmt:
+			guarded = calls(first.Results[0], "with")
+		case *ast.AssignStmt:
+			guarded = calls(first.Rhs[0], "with")
+		case *ast.DeferStmt: // goSessionOpen: there is no session yet
+			guarded = f.Name.Name == "goSessionOpen"
+		}
+		if !guarded {
+			t.Errorf("%s does not begin with the boundary", f.Name.Name)
+		}
+	}
+	if exported < 15 {
+		t.Errorf("%d exported functions were found", exported)
+	}
+}
+
+func comments(g *ast.CommentGroup) []string {
+	var out []string
+	if g != nil {
+		for _, c := range g.List {
+			out = append(out, c.Text)
+		}
+	}
+	return out
+}
+
+func calls(e ast.Expr, name string) bool {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f, ok := call.Fun.(*ast.Ident)
+	return ok && f.Name == name
 }
 
 // run starts a program natively and returns what it prints.

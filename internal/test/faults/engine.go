@@ -36,6 +36,7 @@ type engine struct {
 type variant struct {
 	exact bool   // memory at exact addresses, whose pages are the interposer's: only what graphs are made of is counted
 	check string // before ready
+	late  string // ZOO_LATE: "warmed" is an engine whose module variables change in warm-up
 }
 
 // served is the mark at which the driver's counts are compared: the engine has started, served, and given nothing back.
@@ -49,7 +50,7 @@ func (e *engine) environment(variables ...string) []string {
 			env = append(env, v)
 		}
 	}
-	return append(append(env, "LD_LIBRARY_PATH="+filepath.Join(e.build, "simulated"), "SIMGPU_SEED=1", "SIMGPU_LEAKS=1"), variables...)
+	return append(append(env, "LD_LIBRARY_PATH="+filepath.Join(e.build, "simulated"), "SIMGPU_SEED=1", "SIMGPU_LEAKS=1", "ZOO_LATE="+e.late), variables...)
 }
 
 func (e *engine) run(ctx context.Context, variables []string, argv ...string) (stdout, stderr string, err error) {

@@ -14,8 +14,17 @@ import (
 // A sample of make faults: each function of the zoo's restore fails once, at its last call, with one error that leaves
 // the device usable and one that does not.
 func TestSampleOfFaults(t *testing.T) {
+	sampleOfFaults(t, variant{check: "full"})
+}
+
+// A native start after a fault finds the variables of the engine's modules as the engine left them.
+func TestSampleOfFaultsWithVariables(t *testing.T) {
+	sampleOfFaults(t, variant{check: "full", late: "warmed"})
+}
+
+func sampleOfFaults(t *testing.T, how variant) {
 	testenv.Build(t, "lib", "bin", "zoo")
-	e, err := newEngine(context.Background(), testenv.Path(t, "build"), "zoo", variant{check: "full"}, t.TempDir())
+	e, err := newEngine(context.Background(), testenv.Path(t, "build"), "zoo", how, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,8 +34,8 @@ var releases = map[string]string{
 	"cuGraphDestroy": "graphs", "cuGraphExecDestroy": "execs", "cuModuleUnload": "modules", "cuLibraryUnload": "libraries",
 }
 
-// spoilt is what a start says that cannot undo what a check did to the engine's memory.
-const spoilt = "put back what a check has written"
+// spoilt is what a start says that cannot undo what it did to the engine's memory.
+const spoilt = "put back what the engine's memory held"
 
 // verdict is how a fault ended; wrong and leaked say what should not be.
 type verdict struct{ ended, wrong, leaked string }

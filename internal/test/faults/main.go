@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -33,8 +34,8 @@ func main() {
 		name string
 		variant
 	}{
-		{"zoo", variant{false, "none"}}, {"zoo", variant{true, "none"}}, {"zoo", variant{false, "full"}},
-		{"reference", variant{false, "none"}},
+		{"zoo", variant{check: "none"}}, {"zoo", variant{exact: true, check: "none"}}, {"zoo", variant{check: "full"}},
+		{"zoo", variant{check: "full", late: "warmed"}}, {"reference", variant{check: "none"}},
 	} {
 		if *only != "" && c.name != *only {
 			continue
@@ -80,7 +81,7 @@ func all(ctx context.Context, build, name string, how variant, verbose bool, sum
 		defer printing.Unlock()
 		sum.add(v)
 		if verbose || v.wrong != "" || v.leaked != "" {
-			fmt.Printf("%-9s %s: %s\n", name, f, v)
+			fmt.Printf("%-9s %s: %s\n", strings.TrimSpace(name+" "+how.late), f, v)
 		}
 	})
 }

@@ -3,6 +3,22 @@ package main
 // large has one row for each mechanism that lets sets of graphs be larger than memory, and recording faster than a disk.
 var large = []mutant{
 	{
+		"graph that embeds itself", "materialize/recording.go",
+		"case child.order >= parent.order:", "case child.order > order:",
+		"./materialize", "TestGraphsThatEmbedThemselves",
+	}, {
+		"graph that two nodes embed", "materialize/recording.go",
+		"case r.embedded[v.Child]:", "case r.embedded[v.Child] && child == parent:",
+		"./materialize", "TestGraphsThatEmbedThemselves",
+	}, {
+		"bound of moments in no order", "materialize/graphs.go",
+		"if p.steps() > maxSteps {", "if p.steps() < 0 {",
+		"./materialize", "TestMomentsInNoOrder",
+	}, {
+		"block map hashed once", "materialize/blocks.go",
+		"m.spec.BlockMap = m.digest", "m.spec.BlockMap = graphir.BlockMapDigest(entries(m.a.begin.blocks))",
+		"./materialize", "TestManyBlocksWithManyPointers",
+	}, {
 		"graphs forgotten once they are compiled", "materialize/walk.go",
 		"if g != nil && !w.r.embedded[g.ID] {", "if g != nil && w.r.embedded[g.ID] {",
 		"./materialize", "TestMemoryDoesNotGrowWithNodes",

@@ -36,7 +36,7 @@ var nodes = []mutant{
 	programs("variable that no graph reads", "materialize/uses.go",
 		"launched || !u.late[g.Module]", "launched"),
 	programs("image loaded twice", "materialize/objects.go",
-		"loaded[m.identityKey()] > 1", "loaded[m.identityKey()] > 9"),
+		"loaded[key.module] > 1", "loaded[key.module] > 9"),
 	programs("arguments of a tensor map", "restore/objects.go",
 		"uintptr(t.Swizzle)", "uintptr(0*t.Swizzle)"),
 	programs("tensor map that moved", "materialize/objects.go",

@@ -28,12 +28,80 @@ var shipping = []mutant{
 		"./artifacts/store", "TestEvictsLeastRecentlyUsed",
 	}, {
 		"signature before anything else is fetched", "artifacts/oci/pull.go",
-		"if o.Verify != nil {", "if false {",
+		"if o.Verify != nil && (o.Verify.Required || len(o.Verify.Keys) > 0) {", "if false {",
 		"./artifacts/oci", "TestSignatures|TestSignatureComesFirst",
 	}, {
-		"signature of this manifest", "artifacts/oci/sign.go",
-		"err = trust.Verify(key, d.Digest.String(), signature)", "err = trust.Verify(key, r.Digest.String(), signature)",
+		"signature of this manifest", "artifacts/trust/judge.go",
+		"if err = s.by(k.Public, manifest); err != nil {", "if false {",
 		"./artifacts/oci", "TestSignatures|TestForgedSignature",
+	}, {
+		"all signatures are tried", "artifacts/oci/sign.go",
+		"i == maxSignatures ||", "i == 16 ||",
+		"./artifacts/oci", "TestFakesDoNotCrowdOutTheSignature",
+	}, {
+		"the version is signed", "artifacts/trust/trust.go",
+		"if version == 0 {", "if true {",
+		"./artifacts/trust", "TestOlderSignatures",
+	}, {
+		"no older version than the least", "artifacts/trust/judge.go",
+		"s.Version < least {", "false && s.Version < least {",
+		"./artifacts/trust", "TestJudge",
+	}, {
+		"a key counts for its references and until it expires", "artifacts/trust/judge.go",
+		"if err = k.counts(reference); err != nil {", "if false {",
+		"./artifacts/trust", "TestJudge",
+	}, {
+		"a proof is of one artifact", "artifacts/trust/judge.go",
+		"if !q.holds(s.Digest) {", "if false {",
+		"./artifacts/trust", "TestJudge",
+	}, {
+		"what others can change is doubtful", "artifacts/trust/judge.go",
+		"if s.Exposed != nil {", "if false {",
+		"./artifacts/trust", "TestJudge",
+	}, {
+		"a policy belongs to this user alone", "artifacts/trust/policy.go",
+		"if err := private.Check(path); err != nil {", "if false {",
+		"./artifacts/trust", "TestReadPolicy",
+	}, {
+		"an artifact of the cache has its digest", "artifacts/store/pin.go",
+		"err = s.demand(f, digits)", "err = nil",
+		"./artifacts/store", "TestPlantedIsNotPinned",
+	}, {
+		"a record is of one file", "artifacts/store/checked.go",
+		"&& was == is", "",
+		"./artifacts/store", "TestRecordIsOfOneFile",
+	}, {
+		"a record that others could have made counts for nothing", "artifacts/store/checked.go",
+		"if private.Check(path) != nil || private.Check(s.artifact(digits)) != nil {", "if false {",
+		"./artifacts/store", "TestRecordStandsForTheBytes",
+	}, {
+		"a cache of others is refused", "artifacts/store/store.go",
+		"return private.File(f)", "return nil",
+		"./artifacts/store", "TestOthersCacheIsRefused",
+	}, {
+		"folders on the way count", "internal/private/private.go",
+		"onTheWay && mode.IsDir()", "onTheWay || mode.IsDir()",
+		"./internal/private", "TestCheck",
+	}, {
+		"a policy holds for what the engine's process chooses", "restore/supervisor/judge.go",
+		"if len(refused) == 0 {", "if true {",
+		"./restore/supervisor", "TestAutoChoosesAmongTheAllowed",
+	}, {
+		"what is refused does not reach the engine", "restore/supervisor/supervisor.go",
+		"return o.native(ctx, d, reasonOf(err), err)", "artifact = o.Artifact.Ref",
+		"./restore/supervisor", "TestRefusedIsNative",
+	}, {
+		"the operators' switch", "restore/supervisor/supervisor.go",
+		"if off != nil { //", "if off != nil && o.Strict { //",
+		"./restore/supervisor", "TestSwitchedOff",
+	}, {
+		"names in tables are text", "internal/printable/table.go",
+		"args[i] = Line(v)", "args[i] = v",
+		"./inspect", "TestNothingControlsTheTerminal",
+	}, {
+		"errors are text", "internal/printable/table.go",
+		"args[i] = Text(v.Error())", "args[i] = v.Error()",
+		"./cmd/medusa", "TestErrorsAreText",
 	}, {
 		"what a registry shows is what the artifact says", "artifacts/oci/pull.go",
 		"if !sameBytes(m.Identity, config, fetched) {", "if false {",
@@ -64,12 +132,36 @@ var shipping = []mutant{
 		"./artifacts/layer", "TestPackLeavesLinksOut",
 	}, {
 		"a cache that the user chose stands", "restore/supervisor/dirs.go",
-		"if chosen != \"\" && place == \"\" {", "if false {",
+		"case chosen != \"\":", "case false:",
 		"./restore/supervisor", "TestCompiledIsFound",
 	}, {
 		"compiled code from a folder of one's own", "restore/supervisor/dirs.go",
-		"info.Mode().Perm()&0o022 != 0", "false",
+		"err = private.Check(dir)", "err = nil",
 		"./restore/supervisor", "TestLinkNeedsOwnFolder",
+	}, {
+		"paths of strangers are not written to", "artifacts/layer/caches.go",
+		"digits != \"\" && len(digits) <= maxDigits && strings.Trim(digits, \"0123456789\") == \"\"", "true",
+		"./restore/supervisor", "TestRecordedPathsAreNotWritten",
+	}, {
+		"device before directories", "restore/supervisor/dirs.go",
+		"\t\t\terr = p.fits()\n", "\t\t\terr = nil\n",
+		"./restore/supervisor", "TestNothingIsPlaced",
+	}, {
+		"notes of others", "artifacts/layer/place.go",
+		"return private.Check(filepath.Join(dest, marker(l))) == nil", "_, err := os.Lstat(filepath.Join(dest, marker(l)))\n\treturn err == nil",
+		"./restore/supervisor", "TestPlantedNote",
+	}, {
+		"variables of single runs", "interpose/environ.go",
+		"!slices.Contains(passedOn, name)", "false",
+		"./restore/supervisor", "TestInheritedVariables",
+	}, {
+		"engine of a killed command", "interpose/run.go",
+		"cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL", "cmd.SysProcAttr.Pdeathsig = 0",
+		"./restore/supervisor", "TestKilled",
+	}, {
+		"folders of killed commands", "internal/scratch/scratch.go",
+		"!e.IsDir() || !own(e)", "true",
+		"./internal/scratch", "TestSweep",
 	}, {
 		"what is unpacked counts", "artifacts/store/evict.go",
 		"append(out, unpacked...), total+size", "append(out, unpacked...), total+0*size",
@@ -80,7 +172,7 @@ var shipping = []mutant{
 		"./artifacts", "TestEveryBitFlip",
 	}, {
 		"engine that knows nothing of Medusa", "restore/supervisor/silent.go",
-		`err = o.expectStatus(statusPath, "ended")`, "_ = statusPath",
+		`err = o.expectStatus(d.status, "ended")`, "_ = d.status",
 		"./restore/supervisor", "TestEngineWithoutMedusa|TestServerWithoutMedusa",
 	}, {
 		"server that knows nothing of Medusa", "interpose/preload/capture.c",

@@ -13,7 +13,7 @@ type mutant struct {
 var table = []mutant{
 	{
 		"liveness by capture moment (Figure 6)", "materialize/liveness.go",
-		"a.born < order && order <= a.died", "a.born < order",
+		"if c.gone != undo {", "if c.gone != undo && s.done < 0 {",
 		"./materialize", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords",
 	}, {
 		"liveness inside an open capture", "materialize/liveness.go",
@@ -49,8 +49,24 @@ var table = []mutant{
 		"./materialize", "TestTensorMaps",
 	}, {
 		"pointer into the middle of an allocation", "materialize/liveness.go",
-		"addr-a.addr <= a.size", "addr == a.addr",
+		"addr-last.addr <= last.size", "addr == last.addr",
 		"./internal/test/e2e", "TestFixupsAgreeWithGroundTruth",
+	}, {
+		"memory inside of other memory", "materialize/liveness.go",
+		"if y.addr-x.addr < x.size && !twice {", "if y.addr-x.addr < x.size && !twice && x.size == 0 {",
+		"./materialize", "TestImpossibleAllocations",
+	}, {
+		"memory that wraps around", "materialize/recording.go",
+		"if addr+size >= addr {", "if addr+size >= addr || size > 0 {",
+		"./materialize", "TestImpossibleAllocations",
+	}, {
+		"words outside of a kernel's layout", "materialize/graphs.go",
+		"err != nil || isPointer {\n\t\t\treturn &RefusedError{c.label, i, \"kernel", "err != nil && isPointer {\n\t\t\treturn &RefusedError{c.label, i, \"kernel",
+		"./materialize", "TestParametersOutsideOfTheLayout",
+	}, {
+		"large buffers in pieces", "materialize/contents.go",
+		"if o-start >= p.cut {", "if o-start >= p.cut && o == 0 {",
+		"./materialize", "TestLargeBuffersAreSavedInPieces",
 	}, {
 		"constant equal to a live address", "materialize/words.go",
 		"if na+nb == 0 {\n\t\t\treturn ptr, false, nil", "if na+nb >= 0 {\n\t\t\treturn ptr, false, nil",
@@ -125,7 +141,7 @@ var table = []mutant{
 		"./internal/test/e2e", "TestCachingAllocator",
 	}, {
 		"block that was free at the start of capture", "materialize/blocks.go",
-		"if m.a.in(m.a.begin, at, false) {", "if m.a.in(m.a.begin[:0], at, false) {",
+		"if m.a.begin.freed.holds(m.a.address(at)) {", "if m.a.begin.freed[:0].holds(m.a.address(at)) {",
 		"./internal/test/e2e", "TestMemoryOfTwoOwners",
 	}, {
 		"old address in padding", "materialize/words.go",
@@ -137,7 +153,7 @@ var table = []mutant{
 		"./materialize", "TestOldAddressesInStructs",
 	}, {
 		"memory of the capture phase in a block that was free", "materialize/blocks.go",
-		"&& !m.in(m.ready, p, true)", "&& len(m.ready) >= 0",
+		"&& !m.ready.live.holds(addr)", "&& len(m.ready.blocks) >= 0",
 		"./materialize", "TestOldAddressesInStructs",
 	}, {
 		"which old address a kernel follows", "materialize/padding.go",
@@ -209,7 +225,7 @@ var table = []mutant{
 		"./internal/test/e2e", "TestChecksBeforeReady",
 	}, {
 		"what a canary replay writes is put back", "restore/canary.go",
-		"return errors.Join(s.replayAll(c), s.putBack(kept))", "return errors.Join(s.replayAll(c), s.putBack(kept[:0]))",
+		"return errors.Join(err, putBack(kept))", "return errors.Join(err, putBack(kept[:0]))",
 		"./internal/test/e2e", "TestChecksBeforeReady",
 	}, {
 		"hash of memory that stays unchanged", "restore/canary.go",
@@ -253,7 +269,7 @@ var table = []mutant{
 		"./materialize", "TestPaddingOfEmbeddedGraphs",
 	}, {
 		"memory given back by a failed restore", "restore/restoration.go",
-		"return nil, &Fallback{code, errors.Join(err, inTrigger(r.destroy))}", "return nil, &Fallback{code, err}",
+		"errors.Join(reasonOf(err), r.undo())", "reasonOf(err)",
 		"./internal/test/faults", "TestSampleOfFaults",
 	}, {
 		"new process where the context is lost", "restore/session.go",
@@ -329,7 +345,7 @@ var table = []mutant{
 		"./interpose", "TestStretchedRegion",
 	}, {
 		"boundary of two mappings", "materialize/liveness.go",
-		"if n == 1 && s.behind(s.byAddr[k+1], a) {", "if n == 2 {",
+		"!(n == 1 && s.behind(last, a))", "n < 2",
 		"./materialize", "TestMappingsSideBySide",
 	}, {
 		"block that begins in the mapping before", "materialize/blocks.go",
@@ -357,7 +373,7 @@ var table = []mutant{
 		"./materialize", "TestImageInObject",
 	}, {
 		"state of a reloaded module", "materialize/images.go",
-		"recorded.Options != 0 || stateful(spec, uint32(i), image) != \"\"", "recorded.Options != 0",
+		"recorded.Options != 0 || stateful(known, uint32(i), image) != \"\"", "recorded.Options != 0",
 		"./internal/test/e2e", "TestKernelsFromImages",
 	}, {
 		"load options of a reloaded module", "materialize/images.go",
@@ -377,7 +393,7 @@ var table = []mutant{
 		"./restore", "TestHashOnHost",
 	}, {
 		"artifact read while the engine makes its context", "restore/identity.go",
-		"\tgo func() {\n\t\ta, err", "\tfunc() {\n\t\ta, err",
+		"\tgo func() {\n\t\tvar a", "\tfunc() {\n\t\tvar a",
 		"./restore", "TestArtifactIsReadMeanwhile",
 	}, {
 		"child of a server that forks its engine", "interpose/preload/core.c",
@@ -407,5 +423,41 @@ var table = []mutant{
 		"which of the restored graphs is launched", "cmd/libmedusa/main.go",
 		"uint64(graph) >= uint64(len(restored))", "uint64(graph) > uint64(len(restored))",
 		"./internal/test/e2e", "TestSessionInC",
+	}, {
+		"variables put back after a failed restore", "restore/restoration.go",
+		"errors.Join(putBack(r.memory.kept), r.destroy())", "r.destroy()",
+		"./internal/test/e2e", "TestVariablesAfterAFailedRestore|TestVariablesAfterAPeerFailed",
+	}, {
+		"contents in the engine's memory", "graphir/validate_graph.go",
+		"v.spec.Allocations[c.Alloc].Owner == OwnerEngine {", "v.spec.Allocations[c.Alloc].Owner == 0 {",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"extent of a copy", "graphir/validate_extents.go",
+		"v.pointer(e.Pointer, size, path)", "v.pointer(e.Pointer, 0*size, path)",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"extent of a fill", "graphir/validate_extents.go",
+		"v.pointer(m.Dst, size, dst)", "v.pointer(m.Dst, 0*size, dst)",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"host buffers are in the file", "graphir/validate_extents.go",
+		"if h.Size != held[i] && ", "if h.Size < held[i] && ",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"sums of sizes that wrap", "graphir/validate_extents.go",
+		"return sum, hi == 0 && carry == 0", "return sum, hi == hi && carry == carry",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"mappings of one chain that wrap", "graphir/validate_extents.go",
+		"if v.chains.First(uint32(i)) {", "if !v.chains.First(uint32(i)) {",
+		"./graphir", "TestValidateExtents",
+	}, {
+		"panics of our own goroutines", "restore/build.go",
+		"err = guarded(func() error {", "err = func(f func() error) error { return f() }(func() error {",
+		"./restore", "TestPanicWhileWriting",
+	}, {
+		"panics at the C ABI", "cmd/libmedusa/main.go",
+		"session.Guard(func() (err error) {", "func(f func() error) error { return f() }(func() (err error) {",
+		"./internal/test/e2e", "TestPanicsEndAtTheABI",
 	},
 }

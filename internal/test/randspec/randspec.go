@@ -114,7 +114,7 @@ func (g *generator) allocations(n int) {
 	live := []uint32{}
 	for i := range n {
 		s.Allocations = append(s.Allocations, graphir.Allocation{Kind: graphir.AllocKind(1 + g.IntN(8)),
-			Owner: graphir.Owner(1 + g.IntN(2)), Size: 64 + g.Uint64()>>g.IntN(60), Live: true})
+			Owner: graphir.Owner(1 + g.IntN(2)), Size: 64 + g.Uint64()>>(8+g.IntN(52)), Live: true})
 		s.Sequence = append(s.Sequence, graphir.Step{Alloc: uint32(i)})
 		live = append(live, uint32(i))
 		for len(live) > 0 && g.IntN(3) == 0 {
@@ -228,14 +228,9 @@ func (g *generator) node() graphir.Node {
 			return graphir.Node{Type: graphir.NodeEventWait + graphir.NodeType(g.IntN(2)), Target: uint32(g.IntN(n))}
 		}
 	case 1:
-		return graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: g.anyPointer(), Pitch: g.Uint64N(999),
-			Value: g.Uint32(), ElemSize: 1 << g.IntN(3), Width: g.Uint64(), Height: g.Uint64N(5)}}
+		return graphir.Node{Type: graphir.NodeMemset, Memset: g.memset()}
 	case 2:
-		end := func() graphir.MemcpyEnd {
-			return graphir.MemcpyEnd{Pointer: g.anyPointer(), X: g.Uint64N(9), Y: g.Uint64(), Z: g.Uint64N(3), Pitch: g.Uint64N(99), Height: 1}
-		}
-		return graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{Src: end(), Dst: end(),
-			Width: g.Uint64N(999), Height: g.Uint64N(9), Depth: g.Uint64()}}
+		return graphir.Node{Type: graphir.NodeMemcpy, Memcpy: g.memcpy()}
 	}
 	k := &graphir.KernelNode{Kernel: g.kernel(), Grid: g.dim(), Block: g.dim(), SharedBytes: g.Uint32N(9999)}
 	size := g.IntN(8) + g.IntN(2)*200
@@ -254,6 +249,51 @@ func (g *generator) node() graphir.Node {
 		k.Attrs = append(k.Attrs, a)
 	}
 	return graphir.Node{Type: graphir.NodeKernel, Kernel: k}
+}
+
+// room is how many bytes lie behind a pointer.
+func (g *generator) room(p graphir.Pointer) uint64 {
+	return g.spec.ObjectSize(g.spec.Target(p)) - p.Offset
+}
+
+// memset fills rows or one of them, or nothing, whose sizes are then any.
+func (g *generator) memset() *graphir.MemsetNode {
+	m := &graphir.MemsetNode{Dst: g.anyPointer(), Pitch: g.Uint64(), Value: g.Uint32(), ElemSize: 1 << g.IntN(3), Height: 1}
+	room := g.room(m.Dst)
+	switch g.IntN(3) {
+	case 0:
+		m.Width, m.Height = g.Uint64(), 0
+	case 1:
+		m.Width = g.Uint64N(room/uint64(m.ElemSize) + 1)
+	case 2:
+		m.Width, m.Height = g.Uint64N(room/uint64(3*m.ElemSize)+1), 2
+		m.Pitch = m.Width*uint64(m.ElemSize) + g.Uint64N(room/3+1)
+	}
+	return m
+}
+
+// memcpy copies slices of rows, a row, or nothing, likewise.
+func (g *generator) memcpy() *graphir.MemcpyNode {
+	end := func() graphir.MemcpyEnd {
+		return graphir.MemcpyEnd{Pointer: g.anyPointer(), X: g.Uint64N(9), Y: g.Uint64(), Z: g.Uint64N(3), Pitch: g.Uint64(), Height: g.Uint64N(5)}
+	}
+	m := &graphir.MemcpyNode{Src: end(), Dst: end(), Width: g.Uint64N(999), Height: 1, Depth: 1}
+	if g.IntN(3) == 0 {
+		m.Depth, m.Height = 0, g.Uint64()
+		return m
+	}
+	room := min(g.room(m.Src.Pointer), g.room(m.Dst.Pointer))
+	m.Width = g.Uint64N(room/8 + 1)
+	for _, e := range []*graphir.MemcpyEnd{&m.Src, &m.Dst} {
+		e.X, e.Y, e.Z = g.Uint64N(room/8+1), 0, 0
+	}
+	if g.IntN(2) == 0 {
+		m.Height, m.Depth = 2, 2
+		for _, e := range []*graphir.MemcpyEnd{&m.Src, &m.Dst} { // four rows in a quarter of the room each
+			e.X, e.Pitch, e.Height = 0, m.Width+g.Uint64N(room/16+1), 2
+		}
+	}
+	return m
 }
 
 // vary returns a copy of a node with some values changed.
@@ -283,7 +323,7 @@ func (g *generator) contents() {
 	s := g.spec
 	shared := g.bytes(24)
 	for i, a := range s.Allocations {
-		if g.IntN(3) > 0 {
+		if a.Owner != graphir.OwnerGraph || g.IntN(3) > 0 {
 			continue
 		}
 		c := graphir.Content{Alloc: uint32(i), Offset: g.Uint64N(min(a.Size-64, 1<<20) + 1), Data: slices.Clone(shared)}

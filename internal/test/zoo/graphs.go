@@ -37,6 +37,7 @@ type zoo struct {
 	forked, joined cuda.Event
 	external       cuda.Event // ZOO_EVENTS=1: recorded by the graph fork as its last node, for whoever waits for it
 	module         cuda.Module
+	lateModule     cuda.Module
 	args           *cuda.Args
 
 	axpy, add, gather, guarded, tag, late cuda.Function
@@ -161,7 +162,7 @@ func (z *zoo) fillWeights() error {
 
 // captureAll is warm-up and capture: what a restored start skips.
 func (z *zoo) captureAll() (err error) {
-	if err := z.loadLate(); err != nil {
+	if err := errors.Join(z.loadLate(), z.warm()); err != nil {
 		return err
 	}
 	// The warm-up's buffer is freed, and the capture's gets its address: the paper's Figure 6.

@@ -1,17 +1,6 @@
 package inspect
 
-import (
-	"fmt"
-	"io"
-	"text/tabwriter"
-)
-
-// table aligns columns. It relies on tabwriter to keep the first error until Flush.
-type table struct{ *tabwriter.Writer }
-
-func newTable(w io.Writer) table { return table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
-
-func (t table) row(format string, args ...any) { fmt.Fprintf(t, format+"\n", args...) }
+import "fmt"
 
 // Bytes writes a size with a binary unit and at most four digits.
 func Bytes(n uint64) string {

@@ -1,0 +1,90 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"medusa/internal/private"
+)
+
+const checkedDir = "checked"
+
+// record says which file had its digest. A change of the file, even one that restores its modification time, makes the
+// record void: programs cannot set the time of the last change (ctime).
+type record struct {
+	Size    int64  `json:"size"`
+	Device  uint64 `json:"device"`
+	Inode   uint64 `json:"inode"`
+	Written int64  `json:"written"` // nanoseconds since 1970
+	Changed int64  `json:"changed"`
+}
+
+func recordOf(f *os.File) (record, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return record{}, err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return record{}, fmt.Errorf("stat %s: the file system does not say enough", f.Name())
+	}
+	return record{st.Size, st.Dev, st.Ino, st.Mtim.Nano(), st.Ctim.Nano()}, nil
+}
+
+func (s *Store) record(digits string) string { return filepath.Join(s.dir, checkedDir, digits) }
+
+// demand returns nil if an open artifact has its digest. Only where nobody else could have changed the artifact or the record
+// since does the record stand for the bytes; else they are read.
+func (s *Store) demand(f *os.File, digits string) error {
+	if err := private.File(f); err != nil {
+		return fmt.Errorf("refuse artifact: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
+	}
+	if s.recorded(f, digits) {
+		return nil
+	}
+	sum := sha256.New()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, info.Size())); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != digits {
+		return fmt.Errorf("%w: %s has sha256:%s", ErrDigest, f.Name(), got)
+	}
+	return nil
+}
+
+// recorded says whether the record stands for the bytes of an open artifact.
+func (s *Store) recorded(f *os.File, digits string) bool {
+	path := s.record(digits)
+	if private.Check(path) != nil || private.Check(s.artifact(digits)) != nil {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	var was record
+	is, err := recordOf(f)
+	return err == nil && json.Unmarshal(data, &was) == nil && was == is
+}
+
+// keep records that an open artifact has its digest. A cache that is read-only has no record, and its artifacts are read
+// at every use.
+func (s *Store) keep(f *os.File, digits string) {
+	is, err := recordOf(f)
+	if err != nil {
+		return
+	}
+	if data, err := json.Marshal(is); err == nil {
+		_ = atomically(s.record(digits), data, func(*os.File) error { return nil }) // one that a crash damages is void
+	}
+}

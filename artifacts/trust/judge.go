@@ -1,0 +1,120 @@
+package trust
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// now is the time by which keys expire.
+var now = time.Now
+
+// Candidates returns the IDs of the keys that may sign for a reference today.
+func (p *Policy) Candidates(reference string) []string {
+	var out []string
+	for i := range p.Keys {
+		if p.Keys[i].counts(reference) == nil {
+			out = append(out, KeyID(p.Keys[i].Public))
+		}
+	}
+	return out
+}
+
+// counts returns why a key may not sign for a reference.
+func (k *Key) counts(reference string) error {
+	repository := Repository(reference)
+	if !k.Expires.IsZero() && !now().Before(k.Expires) {
+		return fmt.Errorf("key %s expired on %s", k.Name, k.Expires.Format(time.DateOnly))
+	}
+	if len(k.Scopes) > 0 && !slices.ContainsFunc(k.Scopes, func(s string) bool { return matches(s, repository) }) {
+		return fmt.Errorf("key %s may not sign for %s", k.Name, repository)
+	}
+	return nil
+}
+
+// Accept returns the name of the key by which a signature of a manifest counts, or why it does not.
+func (p *Policy) Accept(reference string, manifest []byte, s *Signature) (key string, err error) {
+	err = ErrSignature
+	for i := range p.Keys {
+		k := &p.Keys[i]
+		if KeyID(k.Public) != s.Key {
+			continue
+		}
+		if err = s.by(k.Public, manifest); err != nil {
+			continue
+		}
+		if err = k.counts(reference); err != nil {
+			continue
+		}
+		if least := p.Minimum[Repository(reference)]; s.Version < least {
+			err = fmt.Errorf("version %d of %s is below the least, %d", s.Version, Repository(reference), least)
+			continue
+		}
+		return k.Name, nil
+	}
+	return "", err
+}
+
+// Judge returns an error that wraps ErrUntrusted if the policy refuses an artifact. A warning says what is doubtful about one
+// that it lets pass.
+func (p *Policy) Judge(s Subject) (warning string, err error) {
+	doubt := p.doubt(s)
+	switch {
+	case doubt == nil:
+		return "", nil
+	case p.Required:
+		return "", fmt.Errorf("judge %s: %w: %w", s.Name, ErrUntrusted, doubt)
+	}
+	return fmt.Sprintf("%s: %v (an artifact is code that the engine's device executes)", s.Name, doubt), nil
+}
+
+// JudgeFile judges the artifact in a file by the proofs beside it.
+func (p *Policy) JudgeFile(path string) (warning string, err error) {
+	s, err := fileSubject(path, len(p.Keys) > 0)
+	if err != nil {
+		return "", fmt.Errorf("judge %s: %w", path, err)
+	}
+	return p.Judge(s)
+}
+
+// doubt returns why an artifact cannot be trusted. Without keys nobody's signature is known: then what this user made can
+// be, and what was verified when it was pulled.
+func (p *Policy) doubt(s Subject) error {
+	if s.Exposed != nil {
+		return fmt.Errorf("others can change it: %w", s.Exposed)
+	}
+	proofs := s.Proofs
+	if asked := slices.IndexFunc(proofs, func(q Proof) bool { return q.Reference == s.Reference }); s.Reference != "" && asked >= 0 {
+		proofs = proofs[asked : asked+1] // what another reference's proof says is not about this one's least version
+	}
+	if len(p.Keys) == 0 {
+		if len(proofs) == 0 || slices.ContainsFunc(proofs, func(q Proof) bool { return len(q.Signatures) > 0 }) {
+			return nil
+		}
+		return fmt.Errorf("it was pulled from %s and no signature was verified (medusa pull --verify KEY, MEDUSA_TRUST)", proofs[0].Reference)
+	}
+	if len(proofs) == 0 && !p.Required {
+		return nil // made here
+	}
+	var reasons []string
+	for i := range proofs {
+		q := &proofs[i]
+		if !q.holds(s.Digest) {
+			reasons = append(reasons, fmt.Sprintf("the manifest of %s is not this artifact's", q.Reference))
+			continue
+		}
+		for j := range q.Signatures {
+			_, err := p.Accept(q.Reference, q.Manifest, &q.Signatures[j])
+			if err == nil {
+				return nil
+			}
+			reasons = append(reasons, err.Error())
+		}
+	}
+	if len(reasons) == 0 {
+		return fmt.Errorf("%w by a key of the policy is beside it (medusa pull fetches it)", ErrSignature)
+	}
+	return errors.New(strings.Join(reasons, "; "))
+}

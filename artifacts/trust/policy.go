@@ -1,0 +1,168 @@
+package trust
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"medusa/internal/private"
+)
+
+// Policy says which artifacts may be used. The zero value lets all be used, with a word about those that somebody else made.
+type Policy struct {
+	Required bool // nothing is used that no key has signed
+	Keys     []Key
+	Minimum  map[string]uint64 // the least version of an artifact, by repository (REGISTRY/REPOSITORY)
+}
+
+// Key is a public key that counts.
+type Key struct {
+	Name    string
+	Public  ed25519.PublicKey
+	Scopes  []string  // patterns of the repositories that it may sign for; none: all
+	Expires time.Time // from then on it does not count; zero: never
+}
+
+// Require returns the policy that a key has to have signed.
+func Require(name string, key ed25519.PublicKey) *Policy {
+	return &Policy{Required: true, Keys: []Key{{Name: name, Public: key}}}
+}
+
+// FromEnv reads the policy in the file that MEDUSA_TRUST names. A key, which may be empty, narrows it: that one has to have
+// signed, and where the policy has keys it has to be one of them.
+func FromEnv(keyFile string) (*Policy, error) {
+	p := &Policy{}
+	if path := os.Getenv("MEDUSA_TRUST"); path != "" {
+		var err error
+		if p, err = ReadPolicy(path); err != nil {
+			return nil, err
+		}
+	}
+	if keyFile == "" {
+		return p, nil
+	}
+	public, err := ReadPublic(keyFile)
+	if err != nil {
+		return nil, err
+	}
+	narrow := Require(keyFile, public)
+	narrow.Minimum = p.Minimum
+	if len(p.Keys) > 0 {
+		narrow.Keys = nil
+		for _, k := range p.Keys {
+			if k.Public.Equal(public) {
+				narrow.Keys = append(narrow.Keys, k)
+			}
+		}
+		if narrow.Keys == nil {
+			return nil, fmt.Errorf("verify by key %s (%s): %w: the policy does not have it (MEDUSA_TRUST)", KeyID(public), keyFile, ErrUntrusted)
+		}
+	}
+	return narrow, nil
+}
+
+// ReadPolicy reads a policy file and the keys that it names, by paths relative to its folder. All of them have to be this
+// user's alone: who can write them decides what is trusted.
+func ReadPolicy(path string) (*Policy, error) {
+	p, err := readPolicy(path)
+	if err != nil {
+		return nil, fmt.Errorf("read policy %s: %w (MEDUSA_TRUST)", path, err)
+	}
+	return p, nil
+}
+
+func readPolicy(path string) (*Policy, error) {
+	if err := private.Check(path); err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file struct {
+		Mode string `yaml:"mode"`
+		Keys []struct {
+			Name    string   `yaml:"name"`
+			File    string   `yaml:"file"`
+			Scopes  []string `yaml:"scopes"`
+			Expires string   `yaml:"expires"`
+		} `yaml:"keys"`
+		Minimum map[string]uint64 `yaml:"minimum"`
+	}
+	if err := yaml.UnmarshalWithOptions(data, &file, yaml.DisallowUnknownField()); err != nil {
+		return nil, errors.New(yaml.FormatError(err, false, false))
+	}
+	p := &Policy{Minimum: file.Minimum}
+	switch file.Mode {
+	case "required":
+		p.Required = true
+	case "warn":
+	default:
+		return nil, fmt.Errorf("mode %q: want warn or required", file.Mode)
+	}
+	for _, k := range file.Keys {
+		if k.Name == "" || k.File == "" {
+			return nil, errors.New("a key needs a name and a file")
+		}
+		key := Key{Name: k.Name, Scopes: k.Scopes}
+		for _, s := range k.Scopes {
+			if host, _, found := strings.Cut(s, "/"); !found || strings.Contains(host, "*") {
+				return nil, fmt.Errorf("key %s: scope %q: want REGISTRY/REPOSITORY, with * only behind the first /", k.Name, s)
+			}
+		}
+		if k.Expires != "" {
+			if key.Expires, err = time.Parse(time.DateOnly, k.Expires); err != nil {
+				return nil, fmt.Errorf("key %s: expires: %w", k.Name, err)
+			}
+		}
+		if !filepath.IsAbs(k.File) {
+			k.File = filepath.Join(filepath.Dir(path), k.File)
+		}
+		if err := private.Check(k.File); err != nil {
+			return nil, fmt.Errorf("key %s: %w", k.Name, err)
+		}
+		if key.Public, err = ReadPublic(k.File); err != nil {
+			return nil, fmt.Errorf("key %s: %w", k.Name, err)
+		}
+		p.Keys = append(p.Keys, key)
+	}
+	for repo := range p.Minimum {
+		if repo != Repository(repo) || !strings.Contains(repo, "/") {
+			return nil, fmt.Errorf("minimum %q: want REGISTRY/REPOSITORY, without a tag", repo)
+		}
+	}
+	if p.Required && len(p.Keys) == 0 {
+		return nil, errors.New("mode required needs keys")
+	}
+	return p, nil
+}
+
+// Repository returns a reference without its tag and digest.
+func Repository(reference string) string {
+	reference, _, _ = strings.Cut(reference, "@")
+	if slash := strings.LastIndexByte(reference, '/'); strings.LastIndexByte(reference, ':') > slash {
+		reference = reference[:strings.LastIndexByte(reference, ':')]
+	}
+	return reference
+}
+
+// matches says whether a pattern, in which * stands for any characters, is for a repository.
+func matches(pattern, repository string) bool {
+	parts := strings.Split(pattern, "*")
+	rest, found := strings.CutPrefix(repository, parts[0])
+	if !found || len(parts) == 1 {
+		return found && rest == ""
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		if _, rest, found = strings.Cut(rest, part); !found {
+			return false
+		}
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}

@@ -1,0 +1,120 @@
+package trust
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"medusa/internal/private"
+)
+
+// Suffix ends the name of the file with the proofs of an artifact file: FILE + Suffix.
+const Suffix = ".proof"
+
+// Proof says where an artifact came from and who signed it.
+type Proof struct {
+	Reference  string      `json:"reference"` // by which it was pulled
+	Pulled     time.Time   `json:"pulled"`
+	Manifest   []byte      `json:"manifest"`   // as the registry has it
+	Signatures []Signature `json:"signatures"` // of the manifest; those that were valid by a key that counted then
+}
+
+// Signature is one signature of a manifest.
+type Signature struct {
+	Key      string    `json:"key"` // KeyID
+	Version  uint64    `json:"version"`
+	Bytes    []byte    `json:"signature"`
+	Verified time.Time `json:"verified"`
+}
+
+// by checks a signature of a manifest by a key.
+func (s *Signature) by(key ed25519.PublicKey, manifest []byte) error {
+	return Verify(key, digestOf(manifest), s.Version, s.Bytes)
+}
+
+func digestOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// holds says whether the manifest names the file with a digest as its artifact.
+func (p *Proof) holds(digest string) bool {
+	var m struct {
+		Layers []struct {
+			Digest string `json:"digest"`
+		} `json:"layers"`
+	}
+	return json.Unmarshal(p.Manifest, &m) == nil && len(m.Layers) == 1 && m.Layers[0].Digest == digest
+}
+
+// Encode returns proofs as they are kept.
+func Encode(proofs []Proof) ([]byte, error) { return json.MarshalIndent(proofs, "", "  ") }
+
+// Decode reads what Encode returned; nothing holds no proofs.
+func Decode(data []byte) ([]Proof, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	var out []Proof
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("read proofs: %w", err)
+	}
+	return out, nil
+}
+
+// maxProofs bounds what is read as proofs: each has a manifest and few signatures.
+const maxProofs = 16 << 20
+
+// Subject is an artifact that is to be judged.
+type Subject struct {
+	Name      string // for messages
+	Digest    string // of the file
+	Reference string // by which it was asked for, if by one
+	Proofs    []Proof
+	Exposed   error // why others could have changed it or its proofs; nil: they could not
+}
+
+// fileSubject describes the artifact in a file and the proofs beside it. The digest, which takes reading the file, is left
+// out unless it is wanted.
+func fileSubject(path string, digest bool) (Subject, error) {
+	s := Subject{Name: path, Exposed: private.Check(path)}
+	data, err := readSome(path + Suffix)
+	if err == nil {
+		s.Exposed = errors.Join(s.Exposed, private.Check(path+Suffix))
+		s.Proofs, err = Decode(data)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil || !digest {
+		return s, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	s.Digest = "sha256:" + hex.EncodeToString(sum.Sum(nil))
+	return s, err
+}
+
+func readSome(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxProofs+1))
+	if err == nil && len(data) > maxProofs {
+		err = fmt.Errorf("read proofs %s: more than %d bytes", path, maxProofs)
+	}
+	return data, err
+}

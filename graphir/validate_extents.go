@@ -1,0 +1,137 @@
+package graphir
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+const (
+	// maxObject bounds the size of what a pointer leads to: no process has more addresses (five-level paging), and the sum of
+	// an address and an offset then has 64 bits.
+	maxObject = 1 << 57
+	// MaxHostBytes bounds the host buffers of a Spec together: a restored process holds them as long as its graphs.
+	MaxHostBytes = 1 << 30
+)
+
+// sizes checks what objects are said to have, before anything is allocated for them.
+func (v *validator) sizes() {
+	check := func(table string, i int, size uint64) {
+		if size > maxObject {
+			v.bad(fmt.Sprintf("%s[%d].size", table, i), "%d bytes (at most %d)", size, uint64(maxObject))
+		}
+	}
+	for i := range v.spec.Allocations {
+		check("allocations", i, v.spec.Allocations[i].Size)
+		if v.chains.First(uint32(i)) {
+			check("allocations", i, v.chainSize(uint32(i)))
+		}
+	}
+	for i := range v.spec.Globals {
+		check("globals", i, v.spec.Globals[i].Size)
+	}
+	v.hostBuffers()
+}
+
+// chainSize is the size of a mapping and of those behind it, or more than maxObject.
+func (v *validator) chainSize(first uint32) uint64 {
+	whole := min(v.spec.Allocations[first].Size, maxObject)
+	for _, next := range v.chains.Following(first) {
+		if whole += min(v.spec.Allocations[next].Size, maxObject+1); whole > maxObject {
+			break
+		}
+	}
+	return whole
+}
+
+// hostBuffers: the restorer makes them, of the size that they are said to have. So all of it has to be in the file. A graph
+// section alone has no contents, and nothing is restored from it.
+func (v *validator) hostBuffers() {
+	held := make([]uint64, len(v.spec.HostBuffers))
+	for i := range v.spec.Contents {
+		if c := &v.spec.Contents[i]; c.Space == SpaceHost && int64(c.Alloc) < int64(len(held)) {
+			held[c.Alloc] += uint64(len(c.Data))
+		}
+	}
+	total := uint64(0) // at most MaxHostBytes
+	for i, h := range v.spec.HostBuffers {
+		path := fmt.Sprintf("host_buffers[%d].size", i)
+		if h.Size != held[i] && len(v.spec.Contents) > 0 {
+			v.bad(path, "%d bytes, of which contents hold %d", h.Size, held[i])
+			continue
+		}
+		if h.Size > MaxHostBytes-total {
+			v.bad(path, "host buffers of more than %d bytes together", MaxHostBytes)
+			return
+		}
+		total += h.Size
+	}
+}
+
+// mulAdd is a*b + c. It fails where that has more than 64 bits.
+func mulAdd(a, b, c uint64) (sum uint64, ok bool) {
+	hi, lo := bits.Mul64(a, b)
+	sum, carry := bits.Add64(lo, c, 0)
+	return sum, hi == 0 && carry == 0
+}
+
+// reach is how many bytes a memset spans, from its destination on. ok is false where its rows overlap or span more than
+// 64 bits.
+func (m *MemsetNode) reach() (size uint64, ok bool) {
+	if m.Width == 0 || m.Height == 0 {
+		return 0, true
+	}
+	row, ok := mulAdd(m.Width, uint64(m.ElemSize), 0)
+	if m.Height == 1 || !ok {
+		return row, ok
+	}
+	size, ok = mulAdd(m.Height-1, m.Pitch, row)
+	return size, ok && m.Pitch >= row
+}
+
+// reach is how many bytes a copy spans at one of its ends, from its pointer on. ok is false where rows or slices overlap or
+// span more than 64 bits.
+func (m *MemcpyNode) reach(e *MemcpyEnd) (size uint64, ok bool) {
+	if m.Width == 0 || m.Height == 0 || m.Depth == 0 {
+		return 0, true
+	}
+	row, ok := mulAdd(1, e.X, m.Width)
+	lastRow, rowOK := mulAdd(1, e.Y, m.Height-1)
+	lastSlice, sliceOK := mulAdd(1, e.Z, m.Depth-1)
+	if ok = ok && rowOK && sliceOK; !ok || lastRow == 0 && lastSlice == 0 {
+		return row, ok
+	}
+	rows := lastRow
+	if lastSlice > 0 {
+		if rows, ok = mulAdd(lastSlice, e.Height, lastRow); !ok || e.Height <= lastRow {
+			return 0, false
+		}
+	}
+	size, ok = mulAdd(rows, e.Pitch, row)
+	return size, ok && e.Pitch >= row
+}
+
+func (v *validator) memset(m *MemsetNode, path func() string) {
+	dst := func() string { return path() + ".dst" }
+	size, ok := m.reach()
+	if !ok {
+		v.bad(dst(), "%d rows of %d elements of %d bytes at a pitch of %d overlap, or span more than 64 bits", m.Height, m.Width, m.ElemSize, m.Pitch)
+	}
+	v.pointer(m.Dst, size, dst)
+	if e := m.ElemSize; e != 1 && e != 2 && e != 4 {
+		v.bad(path()+".elem_size", "%d is not 1, 2 or 4", e)
+	}
+}
+
+func (v *validator) memcpy(m *MemcpyNode, path func() string) {
+	v.memcpyEnd(m, &m.Src, func() string { return path() + ".src" })
+	v.memcpyEnd(m, &m.Dst, func() string { return path() + ".dst" })
+}
+
+func (v *validator) memcpyEnd(m *MemcpyNode, e *MemcpyEnd, path func() string) {
+	size, ok := m.reach(e)
+	if !ok {
+		v.bad(path(), "%dx%dx%d bytes from (%d, %d, %d) at a pitch of %d and a height of %d overlap, or span more than 64 bits",
+			m.Width, m.Height, m.Depth, e.X, e.Y, e.Z, e.Pitch, e.Height)
+	}
+	v.pointer(e.Pointer, size, path)
+}

@@ -1,0 +1,116 @@
+// Package private tells whether a file or folder belongs to this user alone: whether anybody but this user and root can
+// change it, or put something else in its place.
+//
+// In: a path. Out: nothing, or an *Error that names the path that fails and why; a path that does not exist is an error
+// that wraps fs.ErrNotExist. What the path leads to, and every folder and symbolic link on the way, must be owned by this
+// user or root. None of the folders may be writable by a group or by others, except sticky ones such as /tmp: there
+// others can only add names, and those of a file system that is mounted read-only, such as a volume with a policy in it.
+// The group bits cover access control lists too: they are then the mask of the list.
+//
+// The answer lasts: once it is yes, only this user and root, and whoever mounts the file system elsewhere, can make it wrong.
+package private
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Error says why a path is not this user's alone.
+type Error struct {
+	Path  string // the file, folder or link that fails: the one asked for, or one on the way to it
+	Cause string
+}
+
+func (e *Error) Error() string { return e.Path + ": " + e.Cause }
+
+// maxLinks is how many symbolic links Linux follows in one path.
+const maxLinks = 40
+
+// readOnly says whether the file system at path is mounted read-only.
+var readOnly = func(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && st.Flags&unix.ST_RDONLY != 0
+}
+
+// File checks an open file or folder, without the way to it: others may put something else in its place, which is then
+// theirs, but they cannot change what is open.
+func File(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	return one(f.Name(), info, os.Geteuid(), false)
+}
+
+// Check returns nil if the file or folder at path belongs to this user alone.
+func Check(path string) error { return check(path, os.Geteuid()) }
+
+func check(path string, uid int) error {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	// Each step is looked up in a folder that has passed, so that nobody exchanges it between the look and its use.
+	at, rest, links := "/", split(abs), 0
+	info, err := os.Lstat(at)
+	if err != nil {
+		return err
+	}
+	for {
+		link := info.Mode()&fs.ModeSymlink != 0
+		if err := one(at, info, uid, len(rest) > 0); err != nil {
+			return err
+		}
+		if link {
+			if links++; links > maxLinks {
+				return &Error{path, "too many symbolic links"}
+			}
+			to, err := os.Readlink(at)
+			if err != nil {
+				return err
+			}
+			rest = append(split(to), rest...)
+			if at = filepath.Dir(at); filepath.IsAbs(to) {
+				at = "/"
+			}
+		} else if len(rest) == 0 {
+			return nil
+		} else {
+			at, rest = filepath.Join(at, rest[0]), rest[1:] // ".." of a folder that has passed is the folder before it
+		}
+		if info, err = os.Lstat(at); err != nil {
+			return err
+		}
+	}
+}
+
+// split returns the names of a path. It keeps "..", which behind a symbolic link is not the name before it.
+func split(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
+}
+
+// one checks a single file, folder or link; what is on the way may be sticky.
+func one(path string, info fs.FileInfo, uid int, onTheWay bool) error {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return &Error{path, "the file system does not say who owns it"}
+	}
+	if owner := int(st.Uid); owner != uid && owner != 0 {
+		return &Error{path, fmt.Sprintf("user %d owns it, not user %d or root", owner, uid)}
+	}
+	mode := info.Mode()
+	if mode&fs.ModeSymlink != 0 || mode.Perm()&0o022 == 0 || onTheWay && mode.IsDir() && mode&fs.ModeSticky != 0 || readOnly(path) {
+		return nil
+	}
+	who := "others"
+	if mode.Perm()&0o002 == 0 {
+		who = fmt.Sprintf("group %d", st.Gid)
+	}
+	return &Error{path, fmt.Sprintf("%s can write to it (mode %#o; chmod go-w)", who, mode.Perm())}
+}

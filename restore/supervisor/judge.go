@@ -1,0 +1,97 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
+	"medusa/internal/scratch"
+)
+
+// judge asks the policy about an artifact of the cache.
+func judge(cache *store.Store, policy *trust.Policy, digest, ref string) (warning string, err error) {
+	s := trust.Subject{Name: digest, Digest: digest, Reference: ref, Exposed: cache.Exposed(digest)}
+	data, err := cache.Proofs(digest)
+	if err == nil {
+		s.Proofs, err = trust.Decode(data)
+	}
+	if err != nil {
+		return "", err
+	}
+	return policy.Judge(s)
+}
+
+func warn(log io.Writer, warning string) {
+	if warning != "" {
+		fmt.Fprintf(log, "medusa: %s\n", warning)
+	}
+}
+
+// allowed returns a folder with the artifacts among which the engine's process may choose. If the policy refuses some, that
+// is a folder of links to the others: a process that knows nothing of policies finds no more.
+func allowed(cache *store.Store, policy *trust.Policy, log io.Writer) (dir string, release func(), err error) {
+	release = func() {}
+	all, err := cache.List()
+	if err != nil {
+		return "", release, err
+	}
+	var passed []store.Entry
+	var refused, doubtful []string
+	for _, e := range all {
+		warning, err := examine(cache, policy, e.Digest)
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+		case err != nil:
+			refused = append(refused, err.Error())
+		default:
+			passed = append(passed, e)
+			if warning != "" {
+				doubtful = append(doubtful, warning)
+			}
+		}
+	}
+	if len(doubtful) > 0 {
+		warn(log, fmt.Sprintf("%d of %d artifacts in the cache are doubtful; the first: %s", len(doubtful), len(passed), doubtful[0]))
+	}
+	if len(refused) == 0 {
+		return cache.Dir(), release, nil
+	}
+	if len(passed) == 0 {
+		return "", release, fmt.Errorf("choose artifact: %w: none of %d in the cache is allowed; the first: %s", trust.ErrUntrusted, len(refused), refused[0])
+	}
+	warn(log, fmt.Sprintf("%d artifacts in the cache are not considered; the first: %s", len(refused), refused[0]))
+	folder, err := scratch.ForRun()
+	if err != nil {
+		return "", release, fmt.Errorf("choose artifact: %w", err)
+	}
+	dir, release = folder.Path, func() { _ = folder.Close() }
+	for _, e := range passed {
+		link := filepath.Join(dir, filepath.Base(e.Path))
+		used := unix.NsecToTimespec(e.Used.UnixNano())
+		err := os.Symlink(e.Path, link)
+		if err == nil { // they are tried in the order of their last use
+			err = unix.UtimesNanoAt(unix.AT_FDCWD, link, []unix.Timespec{used, used}, unix.AT_SYMLINK_NOFOLLOW)
+		}
+		if err != nil {
+			release()
+			return "", func() {}, fmt.Errorf("choose artifact: %w", err)
+		}
+	}
+	return dir, release, nil
+}
+
+// examine reads an artifact, if a record does not spare that, and judges it. Unread bytes are no policy's to judge.
+func examine(cache *store.Store, policy *trust.Policy, digest string) (warning string, err error) {
+	if policy.Required {
+		if err := cache.Check(digest); err != nil {
+			return "", err
+		}
+	}
+	return judge(cache, policy, digest, "")
+}

@@ -1,0 +1,74 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"medusa/artifacts"
+	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
+	"medusa/internal/private"
+	"medusa/interpose"
+	"medusa/restore/status"
+)
+
+// switchedOff returns why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a file that says so by
+// being there; without it that is the file "off" in the cache. Where it is uncertain, the start is native.
+func switchedOff() error {
+	file := os.Getenv("MEDUSA_OFF")
+	switch {
+	case file == "":
+		dir, err := store.Folder()
+		if err != nil {
+			return nil
+		}
+		file = filepath.Join(dir, "off")
+	case !filepath.IsAbs(file):
+		if on, err := strconv.ParseBool(file); err == nil && !on {
+			return nil
+		}
+		return fmt.Errorf("MEDUSA_OFF is %s", file)
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is there", file)
+}
+
+// reasonOf names what kept an artifact from the engine, for the status.
+func reasonOf(err error) string {
+	var exposed *private.Error
+	switch {
+	case errors.Is(err, trust.ErrUntrusted), errors.As(err, &exposed):
+		return status.Untrusted
+	case errors.Is(err, store.ErrDigest), errors.Is(err, artifacts.ErrCorrupt):
+		return status.Corrupt
+	}
+	return status.Missing
+}
+
+// native starts the engine without the interposer and without an artifact, and waits for it. The status is there before the
+// engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
+func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
+	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
+	env := append(interpose.Inherited(), "MEDUSA_NATIVE="+reason+": "+cause.Error())
+	if d.status != "" {
+		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
+			fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+		}
+		env = append(env, "MEDUSA_STATUS="+d.status)
+	}
+	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
+	cmd.Env = interpose.WithPlugin(append(env, o.Env...), o.Library)
+	return o.wait(cmd)
+}
