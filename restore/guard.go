@@ -39,7 +39,7 @@ func guarded(f func() error) (err error) {
 // panicked: before ready the engine starts natively; after it, it does without restored graphs.
 func (s *Session) panicked(p *PanicError) error {
 	if s.env.run != Restore {
-		fmt.Fprintf(s.writer(), "medusa: %v\n", p)
+		s.say("%v", p)
 		return p
 	}
 	if s.restored != nil && s.serving {

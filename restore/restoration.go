@@ -99,7 +99,7 @@ func (s *Session) refuse(cause error) error {
 	case s.Fallback() != nil:
 		return s.fallback
 	case s.recording():
-		fmt.Fprintf(s.writer(), "medusa: record engine: %v\n", cause)
+		s.say("record engine: %v", cause)
 		os.Exit(Unsupported.exit())
 	}
 	if s.restored == nil {
@@ -316,7 +316,7 @@ func (s *Session) ready(selfTest func() ([]byte, error)) error {
 		return nil
 	}
 	if err := s.verify(selfTest); err != nil {
-		fmt.Fprintf(s.writer(), "medusa: verify: %v\n", err)
+		s.say("verify: %v", err)
 		os.Exit(1)
 	}
 	os.Exit(0)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"medusa/internal/printable"
 	"medusa/simulate"
 )
 
@@ -36,7 +37,7 @@ probability at most.`,
 				return err
 			}
 			if format == "json" {
-				return writeJSON(cmd.OutOrStdout(), p)
+				return printable.JSON(cmd.OutOrStdout(), p)
 			}
 			return writePlan(cmd.OutOrStdout(), p)
 		},

@@ -11,6 +11,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/interpose/trace"
 )
@@ -39,7 +40,7 @@ func newVersionCmd() *cobra.Command {
 			v := versionOf(info)
 			switch format {
 			case "json":
-				return writeJSON(cmd.OutOrStdout(), v)
+				return printable.JSON(cmd.OutOrStdout(), v)
 			case "table":
 				return v.write(cmd.OutOrStdout())
 			}
