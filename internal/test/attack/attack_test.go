@@ -30,7 +30,7 @@ func TestAttack(t *testing.T) {
 	if last := sum.last(); sum.failed() || !want.MatchString(last) {
 		t.Errorf("%s\n%s", out.String(), last)
 	}
-	for _, line := range []string{"mutants by the stage that they reached: ", "live restores: ", "traces: ", "archives, each twice: ", "registry faults: ",
+	for _, line := range []string{"mutants by the stage that they reached: ", "live restores: ", "other KV caches: ", "traces: ", "archives, each twice: ", "registry faults: ",
 		"forgeries under a policy: ", "variables of the environment: ", "screens: ", "kills: ", "small and full disks: "} {
 		if !bytes.Contains(out.Bytes(), []byte(line)) {
 			t.Errorf("no line %q", line)

@@ -135,8 +135,15 @@ func (z *zoo) start() error {
 // workspace is what a profile forward would leave. This engine has none, and looks only whether the number comes back.
 const workspace = 4096
 
+// used is how much of the cache the graphs read and write.
+const used = 2 * size
+
 func (z *zoo) sizeCache(identified error) error {
 	bytes, given := z.session.KVBytes()
+	if given && bytes < used { // of an artifact: no run that records gives so little
+		_ = z.session.Refuse(fmt.Errorf("size KV cache: %d bytes, its graphs use %d", bytes, used))
+		given = false
+	}
 	if !given || identified != nil {
 		free, total, err := cuda.MemInfo()
 		if err != nil {
