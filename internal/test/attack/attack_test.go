@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,23 +17,40 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// The line that each kind of attack ends with.
+var lines = map[string]string{
+	"stages": "mutants by the stage that they reached: ", "live": "live restores: ", "caches": "other KV caches: ", "traces": "traces: ",
+	"archives": "archives, each twice: ", "registry": "registry faults: ", "policy": "forgeries under a policy: ",
+	"environment": "variables of the environment: ", "screens": "screens: ", "kills": "kills: ", "disks": "small and full disks: ",
+}
+
 // A small run of make attack. It has to end as a large one does.
 func TestAttack(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	var out bytes.Buffer
 	sum := &tally{out: &out}
-	if err := attack(context.Background(), options{n: 200, seed: 1, build: testenv.Path(t, "build")}, sum); err != nil {
+	a, err := newAttacker(t.Context(), options{n: 200, seed: 1, build: testenv.Path(t, "build")}, sum, t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`^attack: \d+ tried, 0 panics, 0 files outside, 0 accepted under a policy, 0 wrong after fallback, 0 left behind$`)
-	if last := sum.last(); sum.failed() || !want.MatchString(last) {
-		t.Errorf("%s\n%s", out.String(), last)
+	if len(kinds) != len(lines) {
+		t.Errorf("%d kinds, want %d", len(kinds), len(lines))
 	}
-	for _, line := range []string{"mutants by the stage that they reached: ", "live restores: ", "other KV caches: ", "traces: ", "archives, each twice: ", "registry faults: ",
-		"forgeries under a policy: ", "variables of the environment: ", "screens: ", "kills: ", "small and full disks: "} {
-		if !bytes.Contains(out.Bytes(), []byte(line)) {
-			t.Errorf("no line %q", line)
-		}
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			out.Reset()
+			sum.findings = nil
+			if err := k.run(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+			if line := lines[k.name]; sum.failed() || line == "" || !bytes.Contains(out.Bytes(), []byte(line)) {
+				t.Errorf("want a line %q and nothing found:\n%s%s", line, out.String(), sum.last())
+			}
+		})
+	}
+	want := regexp.MustCompile(`^attack: \d+ tried, 0 panics, 0 files outside, 0 accepted under a policy, 0 wrong after fallback, 0 left behind$`)
+	if last := sum.last(); !t.Failed() && !want.MatchString(last) {
+		t.Error(last)
 	}
 }
 

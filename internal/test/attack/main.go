@@ -76,19 +76,15 @@ type attacker struct {
 	ranked []int // mutants that reached the rebuilding of graphs
 }
 
-// attack makes the artifacts that mutants come from, and tries every kind of attack.
+// attack tries every kind of attack that the options ask for.
 func attack(ctx context.Context, o options, t *tally) error {
 	dir, err := os.MkdirTemp("", "attack-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if o.build, err = filepath.Abs(o.build); err != nil {
-		return err
-	}
-	fmt.Fprintf(t.out, "attack: SEED=%d N=%d\n", o.seed, o.n)
-	a := &attacker{options: o, tally: t, dir: dir}
-	if err := a.makeBases(ctx); err != nil {
+	a, err := newAttacker(ctx, o, t, dir)
+	if err != nil {
 		return err
 	}
 	for _, k := range kinds {
@@ -100,6 +96,17 @@ func attack(ctx context.Context, o options, t *tally) error {
 		}
 	}
 	return nil
+}
+
+// newAttacker makes the artifacts that mutants come from.
+func newAttacker(ctx context.Context, o options, t *tally, dir string) (*attacker, error) {
+	var err error
+	if o.build, err = filepath.Abs(o.build); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(t.out, "attack: SEED=%d N=%d\n", o.seed, o.n)
+	a := &attacker{options: o, tally: t, dir: dir}
+	return a, a.makeBases(ctx)
 }
 
 // share returns that part of n which an attack that takes long gets, and at least some.

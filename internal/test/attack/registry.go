@@ -13,6 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"medusa/internal/test/attack/mutate"
 	"medusa/internal/test/memregistry"
@@ -38,7 +41,7 @@ func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // startHub pushes the base's artifact, signed.
 func (a *attacker) startHub(ctx context.Context, b *base) (*hub, error) {
-	h := &hub{Registry: &memregistry.Registry{Referrers: true}, key: filepath.Join(a.dir, "good.key"), artifact: b.path}
+	h := &hub{Registry: &memregistry.Registry{Referrers: true}, key: a.key(), artifact: b.path}
 	h.server = httptest.NewUnstartedServer(h)
 	h.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	h.server.Start()
@@ -48,17 +51,30 @@ func (a *attacker) startHub(ctx context.Context, b *base) (*hub, error) {
 		return nil, err
 	}
 	h.digest = memregistry.Digest(h.file)
+	if err := a.makeKey(ctx); err != nil {
+		return nil, err
+	}
 	p, err := a.newPlace()
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(p.dir)
-	if _, err := os.Stat(h.key); err != nil {
-		if err := p.must(ctx, "keygen", h.key); err != nil {
-			return nil, err
-		}
-	}
 	return h, p.must(ctx, "push", b.path, h.ref(), "--sign", h.key)
+}
+
+func (a *attacker) key() string { return filepath.Join(a.dir, "good.key") }
+
+// makeKey makes the key that hubs sign with, if there is none yet.
+func (a *attacker) makeKey(ctx context.Context) error {
+	if _, err := os.Stat(a.key()); err == nil {
+		return nil
+	}
+	p, err := a.newPlace()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(p.dir)
+	return p.must(ctx, "keygen", a.key())
 }
 
 func (h *hub) ref() string { return h.host + "/t:1" }
@@ -224,28 +240,57 @@ func crowd(h *hub, w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
+// registries is how many registries lie at once. A pull mostly waits before it tries again.
+const registries = 8
+
 // registry pulls with each fault, and twice from a cache in which somebody has put a file.
 func registry(ctx context.Context, a *attacker) error {
-	h, err := a.startHub(ctx, a.bases[0])
-	if err != nil {
+	type fault struct {
+		where   string
+		answer  answer
+		succeed bool
+		before  func(*hub) func(*place) error
+	}
+	faults := make(chan fault, len(lies)+2)
+	for _, lie := range lies {
+		faults <- fault{"registry with " + lie.name, lie.answer, lie.succeed, nil}
+	}
+	for name, foreign := range map[string]bool{"a file of its digest in the cache": false, "a file of its digest in the cache, by another user": true} {
+		plant := func(h *hub) func(*place) error { return func(p *place) error { return a.plant(p, h, foreign) } }
+		faults <- fault{"registry, and " + name, nil, false, plant}
+	}
+	close(faults)
+	if err := a.makeKey(ctx); err != nil {
 		return err
 	}
-	defer h.server.Close()
 	counts := map[string]int{}
-	for _, lie := range lies {
-		how, err := a.pull(ctx, h, "registry with "+lie.name, lie.answer, lie.succeed, nil)
-		if err != nil {
-			return err
-		}
-		counts[how]++
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	for range registries {
+		group.Go(func() error {
+			h, err := a.startHub(ctx, a.bases[0])
+			if err != nil {
+				return err
+			}
+			defer h.server.Close()
+			for f := range faults {
+				var before func(*place) error
+				if f.before != nil {
+					before = f.before(h)
+				}
+				how, err := a.pull(ctx, h, f.where, f.answer, f.succeed, before)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				counts[how]++
+				mu.Unlock()
+			}
+			return nil
+		})
 	}
-	for _, name := range []string{"a file of its digest in the cache", "a file of its digest in the cache, by another user"} {
-		foreign := strings.HasSuffix(name, "user")
-		how, err := a.pull(ctx, h, "registry, and "+name, nil, false, func(p *place) error { return a.plant(p, h, foreign) })
-		if err != nil {
-			return err
-		}
-		counts[how]++
+	if err := group.Wait(); err != nil {
+		return err
 	}
 	a.try(len(lies) + 2)
 	a.line("registry faults", counts)
