@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 
 // The line that each kind of attack ends with.
 var lines = map[string]string{
-	"stages": "mutants by the stage that they reached: ", "live": "live restores: ", "caches": "other KV caches: ", "traces": "traces: ",
+	"stages": "mutants by the stage that they reached: ", "live": "live restores: ", "fallbacks": "late fallbacks: ", "traces": "traces: ",
 	"archives": "archives, each twice: ", "registry": "registry faults: ", "policy": "forgeries under a policy: ",
 	"environment": "variables of the environment: ", "screens": "screens: ", "kills": "kills: ", "disks": "small and full disks: ",
 }

@@ -63,7 +63,7 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{"stages", stages}, {"live", live}, {"caches", caches}, {"traces", traces}, {"archives", archives}, {"registry", registry}, {"policy", policy},
+	{"stages", stages}, {"live", live}, {"fallbacks", fallbacks}, {"traces", traces}, {"archives", archives}, {"registry", registry}, {"policy", policy},
 	{"environment", environment}, {"screens", screens}, {"kills", kills}, {"disks", disks},
 }
 

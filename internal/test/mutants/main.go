@@ -82,7 +82,7 @@ func run(only string) (caught, total int, err error) {
 	}
 	go func() {
 		defer close(rows)
-		for _, m := range slices.Concat(table, nodes, shipping, large) {
+		for _, m := range slices.Concat(table, nodes, shipping, large, attack) {
 			if wanted.MatchString(m.Name) {
 				rows <- m
 			}
