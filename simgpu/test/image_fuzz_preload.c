@@ -19,14 +19,14 @@ bool image_is_whole(const void *image, uint64_t size)
 	Elf64_Ehdr h;
 	struct { uint32_t magic; uint16_t version, header_size; uint64_t size; } fat;
 	bool whole;
-	if (size >= sizeof(fat) && (memcpy(&fat, image, sizeof(fat)), fat.magic == 0xba55ed50)) {
-		whole = fits(fat.header_size, fat.size, 1, size);
-	} else if (size >= SELFMAG && memcmp(image, ELFMAG, SELFMAG) == 0) {
+	uint32_t magic = 0;
+	memcpy(&magic, image, size < 4 ? size : 4);
+	if (magic == 0xba55ed50) {
+		whole = size >= sizeof(fat) && (memcpy(&fat, image, sizeof(fat)), fits(fat.header_size, fat.size, 1, size));
+	} else if (memcmp(&magic, ELFMAG, SELFMAG) == 0) {
 		whole = size >= sizeof(h) && (memcpy(&h, image, sizeof(h)), fits(h.e_shoff, h.e_shnum, h.e_shentsize, size)) &&
 		        fits(h.e_phoff, h.e_phnum, h.e_phentsize, size);
 	} else {
-		uint32_t magic = 0;
-		memcpy(&magic, image, size < 4 ? size : 4);
 		whole = memchr(image, 0, size) && magic != 0x466243b1; /* a wrapper leads to other memory */
 	}
 	struct image out;
