@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"medusa/graphir"
+	"medusa/internal/atomicfile"
 	"medusa/internal/spill"
 )
 
@@ -21,7 +21,8 @@ func Write(path string, a *Artifact) error {
 	s := &spill.File{Dir: filepath.Dir(path)}
 	parts, err := encode(a, s)
 	if err == nil {
-		err = writeAtomically(path, parts)
+		// Workers of other users read artifacts.
+		err = atomicfile.Write(path, 0o644, io.MultiReader(parts...))
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
 		return fmt.Errorf("write artifact %s: %w", path, err)
@@ -159,41 +160,4 @@ func (p *packer) pack() ([]io.Reader, error) {
 	}
 	head := append(appendHeader(nil, p.version, len(p.entries), table), table...)
 	return append([]io.Reader{bytes.NewReader(head)}, p.bodies...), nil
-}
-
-// writeAtomically: temporary name in the same directory, sync, rename, sync of the directory.
-func writeAtomically(path string, parts []io.Reader) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err = io.Copy(f, io.MultiReader(parts...)); err != nil {
-		return err
-	}
-	// CreateTemp makes private files; workers of other users read artifacts.
-	if err = f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	d, openErr := os.Open(dir)
-	if openErr != nil {
-		return openErr
-	}
-	defer d.Close()
-	return d.Sync()
 }

@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
+
+	"medusa/internal/contract"
 )
 
 // LibraryName is the file name of the interposer.
@@ -38,14 +40,18 @@ type Config struct {
 	ExtraEnv       []string
 }
 
-// Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). An eighth of it is reserved for allocations,
-// the rest is for reservations that the process makes itself.
+// Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). Three and a half times the device's memory, four
+// times that with gaps, is reserved for allocations; the rest is for reservations that the process makes itself.
 type Region struct{ Base, Size uint64 }
 
-// DefaultRegion lies where neither programs, their libraries nor the shadow memory of sanitizers lie. Its reserved part
-// holds the memory of any one GPU several times over: freed addresses leave holes. The base's lower half is neither a small
-// number nor a common float: beside half of an old address, four bytes of either would look like an address.
+// DefaultRegion lies where neither programs, their libraries nor the shadow memory of sanitizers lie. It holds the memory of
+// any one GPU and the reservations of a framework on it. The base's lower half is neither a small number nor a common float:
+// beside half of an old address, four bytes of either would look like an address.
 var DefaultRegion = Region{Base: 0x1200_6000_0000, Size: 4 << 40}
+
+// StretchedRegion is the same for a recording with gaps. It lies behind five regions of the default size, one for each attempt
+// at a recording without gaps.
+var StretchedRegion = Region{Base: DefaultRegion.Base + 5*DefaultRegion.Size, Size: 2 * DefaultRegion.Size}
 
 // Command returns the command that runs argv with the inherited environment, ExtraEnv and the interposer. The interposer
 // comes first in LD_PRELOAD; what the environment preloads already stays behind it. Where the interposer has a folder
@@ -72,7 +78,7 @@ func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("interpose command %q: %w", argv[0], err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = c.environ(append(Inherited(), c.ExtraEnv...), library)
+	cmd.Env = c.environ(append(contract.Inherited(), c.ExtraEnv...), library)
 	return cmd, nil
 }
 
@@ -106,28 +112,14 @@ func (c Config) environ(base []string, library string) []string {
 			preload = append(preload[:1], value)
 		}
 	}
-	env = append(env, "LD_PRELOAD="+strings.Join(preload, ":"), "MEDUSA_MODE="+string(c.Mode))
-	if c.Exact != (Region{}) {
-		env = append(env, fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", c.Exact.Base, c.Exact.Size))
+	told := contract.Interposer{Mode: string(c.Mode), Exact: contract.Range(c.Exact)}
+	if c.Mode == Record {
+		told.Trace, told.GapSeed, told.AtReady, told.AtIdentity = c.TracePath, c.GapSeed, c.ExitAtReady, c.ExitAtIdentity
+		if abs, err := filepath.Abs(c.TracePath); err == nil {
+			told.Trace = abs
+		}
 	}
-	if c.Mode != Record {
-		return env
-	}
-	path := c.TracePath
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	env = append(env, "MEDUSA_TRACE="+path)
-	if c.GapSeed != 0 {
-		env = append(env, "MEDUSA_GAP_SEED="+strconv.FormatUint(c.GapSeed, 10))
-	}
-	if c.ExitAtReady {
-		env = append(env, "MEDUSA_AT_READY=exit")
-	}
-	if c.ExitAtIdentity {
-		env = append(env, "MEDUSA_AT_IDENTITY=exit")
-	}
-	return env
+	return slices.Concat(env, []string{"LD_PRELOAD=" + strings.Join(preload, ":")}, told.Environ())
 }
 
 // WithPlugin returns env with the folder of the Python plug-in in front of PYTHONPATH, where there is one beside the interposer.
@@ -154,12 +146,12 @@ func WithPlugin(env []string, library string) []string {
 // FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or the one in lib/ or ../lib/
 // beside the running executable. Its error wraps ErrNoLibrary.
 func FindLibrary() (string, error) {
-	if lib := os.Getenv("MEDUSA_LIB"); lib != "" {
+	if lib := os.Getenv(contract.EnvLib); lib != "" {
 		if st, err := os.Stat(lib); err == nil && st.IsDir() {
 			lib = filepath.Join(lib, LibraryName)
 		}
 		if _, err := os.Stat(lib); err != nil {
-			return "", fmt.Errorf("find interposer: %w at MEDUSA_LIB: %w", ErrNoLibrary, err)
+			return "", fmt.Errorf("find interposer: %w at "+contract.EnvLib+": %w", ErrNoLibrary, err)
 		}
 		return lib, nil
 	}
@@ -173,5 +165,5 @@ func FindLibrary() (string, error) {
 			return filepath.Clean(p), nil
 		}
 	}
-	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set MEDUSA_LIB)", ErrNoLibrary, exe)
+	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set "+contract.EnvLib+")", ErrNoLibrary, exe)
 }

@@ -163,9 +163,19 @@ func TestFreeInsideCaptureRecordsTheMoment(t *testing.T) {
 }
 
 // A module that came by a path no hook sees is recorded as hidden, by the names of its functions; functions of a
-// library lead to the library, as kernel and as function.
+// library lead to the library, as kernel and as function, also if no hook saw how the function came from the kernel.
 func TestHiddenModuleAndLibrary(t *testing.T) {
-	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/hidden"))
+	for _, says := range []string{"launched", "function", "both"} {
+		for _, args := range [][]string{nil, {"unseen"}} {
+			t.Run(fmt.Sprint(says, args), func(t *testing.T) { hiddenModuleAndLibrary(t, says, args...) })
+		}
+	}
+}
+
+// says is what nodes say about their kernels: a driver may name the kernel that was launched, the function of the context, or both.
+func hiddenModuleAndLibrary(t *testing.T, says string, args ...string) {
+	t.Helper()
+	recs, r := record(t, Config{ExtraEnv: []string{"SIMGPU_NODE_KERNELS=" + says}}, 0, simulated(t), append([]string{build(t, "build/test/hidden")}, args...)...)
 	p := printed(t, r)
 	kind := map[uint32]trace.ModuleKind{}
 	names := map[uint32][]string{}

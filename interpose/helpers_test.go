@@ -51,7 +51,7 @@ func underTest(t *testing.T, c Config) Config {
 func run(t *testing.T, c Config, libDir string, argv ...string) result {
 	t.Helper()
 	c = underTest(t, c)
-	c.ExtraEnv = append(c.ExtraEnv, "LD_LIBRARY_PATH="+libDir, "SIMGPU_MEMORY=1G")
+	c.ExtraEnv = append([]string{"LD_LIBRARY_PATH=" + libDir, "SIMGPU_MEMORY=1G"}, c.ExtraEnv...)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	cmd, err := Command(ctx, c, argv)

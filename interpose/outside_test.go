@@ -11,7 +11,14 @@ import (
 // Nodes and parameters that refer to what lies outside of their graph: each is recorded by what names it in another
 // process, and what has no such name is opaque.
 func TestWhatLiesOutsideOfGraphs(t *testing.T) {
-	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/outside"))
+	for name, args := range map[string][]string{"allowed": nil, "forbidden": {"forbidden"}} {
+		t.Run("process_vm_readv "+name, func(t *testing.T) { whatLiesOutside(t, args...) })
+	}
+}
+
+func whatLiesOutside(t *testing.T, args ...string) {
+	t.Helper()
+	recs, r := record(t, Config{}, 0, simulated(t), append([]string{build(t, "build/test/outside")}, args...)...)
 	p := printed(t, r)
 
 	events := of[*trace.Event](recs)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/spill"
 	"medusa/interpose/trace"
 )
@@ -143,9 +144,6 @@ func (r *Recording) instantiated() []*capture {
 	return out
 }
 
-// fillDistinct is MEDUSA_DISTINCT of medusa.h.
-const fillDistinct = 1
-
 // SequenceError is the first place where two runs did not allocate and free alike, neither in all nor by thread. The
 // stacks are those of the calls (of a free: of its allocation), as far as they were recorded.
 type SequenceError struct {
@@ -213,7 +211,7 @@ func compileTensors(a, b *Recording, spec *graphir.Spec) error {
 		}
 		spec.Tensors = append(spec.Tensors, graphir.Tensor{
 			Name: t.Name, Role: graphir.Role(t.Role), DType: graphir.DType(t.Dtype), At: at, Size: t.Size,
-			Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Fill == fillDistinct,
+			Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Fill == contract.FillDistinct,
 		})
 	}
 	return nil

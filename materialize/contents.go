@@ -30,6 +30,9 @@ func compileContents(a, b *Recording, spec *graphir.Spec, maps *tensorMaps, seen
 			return fmt.Errorf("compile contents: saved range %d is alloc#%d+%d of %d bytes in run A, alloc#%d+%d of %d in run B",
 				i, x.alloc, x.offset, x.size, y.alloc, y.offset, y.size)
 		}
+		if x.space == graphir.SpaceAlloc && spec.Allocations[x.alloc].Owner == graphir.OwnerEngine {
+			continue // a program that marks no phase has no capture phase: the recorder saves all that it allocates
+		}
 		data, err := a.data(x, nil)
 		if err == nil {
 			other, err = b.data(y, other)

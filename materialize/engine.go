@@ -9,9 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
 
+	"medusa/internal/contract"
 	"medusa/internal/scratch"
 	"medusa/interpose"
 	"medusa/kvprofile"
@@ -51,16 +50,16 @@ type placement struct {
 
 // record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. profiles
 // are what run 0 found, by rank.
-func (e *engine) record(ctx context.Context, name, run string, at placement, profiles []kvprofile.Profile) ([]*Recording, error) {
+func (e *engine) record(ctx context.Context, name string, run contract.Run, at placement, profiles []kvprofile.Profile) ([]*Recording, error) {
 	path := filepath.Join(e.dir, name+traceSuffix)
 	if err := removeTraces(path); err != nil {
 		return nil, fmt.Errorf("record run %s: %w", name, err)
 	}
-	env := []string{"MEDUSA_RUN=" + run}
-	if run != "profile" {
-		env = append(env, sizeVariables(profiles)...)
+	told := contract.Start{Run: run}
+	if run != contract.RunProfile {
+		told.KVBytes, told.WorkspaceBytes = sizes(profiles)
 	}
-	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: env}
+	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: told.Environ()}
 	return after(e.run(ctx, name, cfg), func() ([]*Recording, error) { return readRanks(name, path, e.ready) })
 }
 
@@ -97,14 +96,12 @@ func (e *engine) recording(path string) (*Recording, error) {
 	return r, err
 }
 
-// sizeVariables are the sizes that restore hands to an engine which makes no profile forward, by rank.
-func sizeVariables(profiles []kvprofile.Profile) []string {
-	var kv, workspace []string
+// sizes are what restore hands to an engine which makes no profile forward, by rank.
+func sizes(profiles []kvprofile.Profile) (kv, workspace []uint64) {
 	for _, p := range profiles {
-		kv = append(kv, strconv.FormatUint(p.KVBytes, 10))
-		workspace = append(workspace, strconv.FormatUint(p.Workspace, 10))
+		kv, workspace = append(kv, p.KVBytes), append(workspace, p.Workspace)
 	}
-	return []string{"MEDUSA_KV_BYTES=" + strings.Join(kv, ","), "MEDUSA_WORKSPACE_BYTES=" + strings.Join(workspace, ",")}
+	return kv, workspace
 }
 
 func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) error {

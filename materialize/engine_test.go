@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/interpose"
 	"medusa/kvprofile"
 )
@@ -48,11 +49,11 @@ func TestTheTraceDecides(t *testing.T) {
 // What an earlier run left is not taken for this one's.
 func TestDigestOfThisRun(t *testing.T) {
 	e := shell(t, "echo '{\"version\":2}' >$MEDUSA_CHECK_OUT")
-	if _, err := e.check(t.Context(), "N", "MEDUSA_CHECK_PLAN=x", &artifacts.Artifact{}); err != nil {
+	if _, err := e.check(t.Context(), "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err != nil {
 		t.Fatal(err)
 	}
 	e.argv[2] = "echo broken; exit 1"
-	if _, err := e.check(t.Context(), "N", "MEDUSA_CHECK_PLAN=x", &artifacts.Artifact{}); err == nil || !strings.Contains(err.Error(), "broken") {
+	if _, err := e.check(t.Context(), "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/interpose"
 	"medusa/kvprofile"
 )
@@ -16,9 +17,9 @@ import (
 func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile) ([]*Recording, error) {
 	region := interpose.DefaultRegion
 	region.Base += uint64(attempt-1) * region.Size
-	a, err := e.record(ctx, "A", "record", placement{region: region}, profiles)
+	a, err := e.record(ctx, "A", contract.RunRecord, placement{region: region}, profiles)
 	if unplaceable(a, err) {
-		return e.record(ctx, "A", "record", placement{}, profiles)
+		return e.record(ctx, "A", contract.RunRecord, placement{}, profiles)
 	}
 	return a, err
 }
@@ -29,13 +30,13 @@ func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvpro
 func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []*Recording, profiles []kvprofile.Profile) ([]*Recording, error) {
 	at := placement{gapSeed: seed}
 	if slices.ContainsFunc(a, func(r *Recording) bool { return r.region == graphir.Region{} }) {
-		return e.record(ctx, "B", "record", at, profiles)
+		return e.record(ctx, "B", contract.RunRecord, at, profiles)
 	}
-	at.region = interpose.DefaultRegion
-	at.region.Base += uint64(recordAttempts+attempt-1)*at.region.Size + (1+seed%255)*regionStep
-	b, err := e.record(ctx, "B", "record", at, profiles)
+	at.region = interpose.StretchedRegion
+	at.region.Base += uint64(attempt-1)*at.region.Size + (1+seed%255)*regionStep
+	b, err := e.record(ctx, "B", contract.RunRecord, at, profiles)
 	if unplaceable(b, err) {
-		return e.record(ctx, "B", "record", placement{gapSeed: seed}, profiles)
+		return e.record(ctx, "B", contract.RunRecord, placement{gapSeed: seed}, profiles)
 	}
 	return b, err
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/interpose"
 )
 
@@ -21,7 +22,7 @@ func Identify(ctx context.Context, o Options) ([]artifacts.Identity, error) {
 	path := filepath.Join(dir, "identify.trace")
 	// An engine that states nothing ends at ready.
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Record, TracePath: path, ExitAtIdentity: true, ExitAtReady: true,
-		ExtraEnv: []string{"MEDUSA_RUN=profile"}}
+		ExtraEnv: contract.Start{Run: contract.RunProfile}.Environ()}
 	ranks, err := after(e.run(ctx, "identify", cfg), func() ([]*Recording, error) { return readRanks("identify", path, e.recording) })
 	if err != nil {
 		return nil, err

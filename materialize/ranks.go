@@ -11,6 +11,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/contract"
 )
 
 // An engine with several worker processes leaves a trace of each: FILE.0, FILE.1 and so on, by rank. Each rank is compiled
@@ -44,7 +45,7 @@ func readRanks(run, path string, read func(path string) (*Recording, error)) ([]
 	for _, f := range files {
 		rest := strings.TrimPrefix(f, path)
 		if first, ok := strings.CutSuffix(f, secondSuffix); ok {
-			return nil, fmt.Errorf("read trace of run %s: two worker processes wanted to write %s (an engine with several workers sets MEDUSA_RANK and MEDUSA_WORLD_SIZE for each)",
+			return nil, fmt.Errorf("read trace of run %s: two worker processes wanted to write %s (an engine with several workers sets "+contract.EnvRank+" and "+contract.EnvWorldSize+" for each)",
 				run, filepath.Base(first))
 		}
 		if n, err := strconv.Atoi(strings.TrimPrefix(rest, ".")); err == nil {

@@ -14,6 +14,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/layer"
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/scratch"
 	"medusa/kvprofile"
 )
@@ -65,7 +66,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	const steps = 6
 
 	o.Step(0, steps, "run 0: profile the KV cache")
-	profiles, err := e.record(ctx, "0", "profile", placement{}, nil)
+	profiles, err := e.record(ctx, "0", contract.RunProfile, placement{}, nil)
 	if err != nil {
 		return nil, err
 	}

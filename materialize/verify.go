@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/interpose"
 	"medusa/kvprofile"
 	"medusa/restore/digest"
@@ -55,7 +56,7 @@ type verification struct {
 
 // checkNative is run N: the engine starts natively, replays every graph and serves its self test.
 func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact) ([]*checked, error) {
-	native, err := e.check(ctx, "N", "MEDUSA_CHECK_PLAN="+path, art)
+	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
 	for rank, c := range native {
 		if err == nil {
 			err = ofRank(rank, len(native), rewritten(c.digest))
@@ -66,7 +67,7 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 
 // checkRestored is run V: the same with restored graphs, held against run N.
 func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native []*checked) ([]*verification, error) {
-	restored, err := e.check(ctx, "V", "MEDUSA_ARTIFACT="+path, art)
+	restored, err := e.check(ctx, "V", contract.Start{Run: contract.RunCheckRestored, Artifact: path}, art)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,7 @@ type checked struct {
 }
 
 // check makes a verifying run and reads what each rank of the artifact has left.
-func (e *engine) check(ctx context.Context, name, what string, art *artifacts.Artifact) ([]*checked, error) {
+func (e *engine) check(ctx context.Context, name string, told contract.Start, art *artifacts.Artifact) ([]*checked, error) {
 	dir, err := os.MkdirTemp(e.dir, name+"-")
 	if err != nil {
 		return nil, fmt.Errorf("verify (run %s): %w", name, err)
@@ -123,9 +124,9 @@ func (e *engine) check(ctx context.Context, name, what string, art *artifacts.Ar
 		profiles = append(profiles, part.KV)
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
-	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: append(sizeVariables(profiles),
-		"MEDUSA_RUN=check", what, "MEDUSA_RENDEZVOUS="+dir,
-		"MEDUSA_CHECK_OUT="+file("digest"), "MEDUSA_SELFTEST_OUT="+file("selftest"), "MEDUSA_STATUS="+file("status"))}
+	told.KVBytes, told.WorkspaceBytes = sizes(profiles)
+	told.Rendezvous, told.CheckOut, told.SelfTestOut, told.Status = dir, file("digest"), file("selftest"), file("status")
+	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: told.Environ()}
 	// The digest is the last thing that a worker writes, and appears as a whole.
 	digests, err := after(e.run(ctx, name, cfg), func() ([]*digest.Digest, error) {
 		var all []*digest.Digest

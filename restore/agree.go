@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"medusa/internal/contract"
 )
 
 // A half-restored group of ranks must not exist: a rank that profiles and captures waits in collective operations for others
@@ -49,7 +51,7 @@ type PeerError struct {
 
 func (e *PeerError) Error() string { return e.Reason }
 
-var errNoMeeting = errors.New("agree with the other ranks: MEDUSA_RENDEZVOUS is unset (start the engine with medusa restore)")
+var errNoMeeting = errors.New("agree with the other ranks: " + contract.EnvRendezvous + " is unset (start the engine with medusa restore)")
 
 // reach returns once all ranks have reached the stage with the same token, or with the reason why all start natively.
 func (a *agreement) reach(s stage, token string) error {

@@ -16,14 +16,15 @@ import (
 	"medusa/graphir"
 	"medusa/internal/cuda"
 	"medusa/internal/test/bench"
+	"medusa/internal/test/enginekit"
 	"medusa/kvprofile"
 	"medusa/materialize"
 )
 
 // The functions of internal/test/bench/stub, which stands in for the driver.
 var (
-	stubCosts = cuda.Driver("stub_costs")
-	stubCount = cuda.Driver("stub_count")
+	stubCosts = enginekit.StandIn("stub_costs")
+	stubCount = enginekit.StandIn("stub_count")
 )
 
 // Costs of an H100's driver as Foundry publishes them, in nanoseconds; instantiating costs that much a node.

@@ -171,15 +171,15 @@ func (b *builder) lay(t *template, g *graphir.Graph, first bool, exec *uint64) e
 	if err := b.layGraph(t, g, first); err != nil {
 		return err
 	}
-	p.add(instantiate, noNode, ptr(exec), slot(t.graph), val(g.InstantiateFlags))
-	p.add(upload, noNode, slot(exec), val(0))
+	p.add(cuda.EntryGraphInstantiateWithFlags, noNode, ptr(exec), slot(t.graph), val(g.InstantiateFlags))
+	p.add(cuda.EntryGraphUpload, noNode, slot(exec), val(0))
 	return nil
 }
 
 // layGraph writes the part of the program that leaves the graph as recorded.
 func (b *builder) layGraph(t *template, g *graphir.Graph, first bool) error {
 	if first {
-		b.program.add(graphCreate, noNode, ptr(t.graph), val(0))
+		b.program.add(cuda.EntryGraphCreate, noNode, ptr(t.graph), val(0))
 	}
 	for i := range g.Nodes {
 		if err := b.layNode(t, i, &g.Nodes[i], first); err != nil {
@@ -203,12 +203,12 @@ func (b *builder) layChild(t *template, i int, g *graphir.Graph) error {
 	if err := b.layGraph(child, g, true); err != nil {
 		return fmt.Errorf("embedded graph: %w", err)
 	}
-	b.program.add(addChildGraphNode, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), slot(child.graph))
+	b.program.add(cuda.EntryGraphAddChildGraphNode, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), slot(child.graph))
 	return nil
 }
 
 // layEvent adds a node about an event of the engine's. Members of a template have their events in common.
-func (b *builder) layEvent(t *template, i int, n *graphir.Node, add driverCall) error {
+func (b *builder) layEvent(t *template, i int, n *graphir.Node, add cuda.Entry) error {
 	if int(n.Target) >= len(b.events) || b.events[n.Target] == 0 {
 		return fmt.Errorf("find event %d: it does not exist in this process", n.Target)
 	}
@@ -225,10 +225,10 @@ func (b *builder) layNode(t *template, i int, n *graphir.Node, first bool) error
 			return err
 		}
 		if !first {
-			p.add(setKernelParams, i, slot(node), ptr(params))
+			p.add(cuda.EntryGraphKernelNodeSetParams, i, slot(node), ptr(params))
 			return nil
 		}
-		p.add(addKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params))
+		p.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params))
 		return b.layAttributes(i, node, n.Kernel.Attrs)
 	case graphir.NodeMemset:
 		params, err := b.memsetParams(n.Memset)
@@ -236,30 +236,30 @@ func (b *builder) layNode(t *template, i int, n *graphir.Node, first bool) error
 			return err
 		}
 		if !first {
-			p.add(setMemsetParams, i, slot(node), ptr(params))
+			p.add(cuda.EntryGraphMemsetNodeSetParams, i, slot(node), ptr(params))
 			return nil
 		}
-		p.add(addMemsetNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params), val(uint64(b.context)))
+		p.add(cuda.EntryGraphAddMemsetNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params), val(uint64(b.context)))
 	case graphir.NodeMemcpy:
 		params, err := b.memcpyParams(n.Memcpy)
 		if err != nil {
 			return err
 		}
 		if !first {
-			p.add(setMemcpyParams, i, slot(node), ptr(params))
+			p.add(cuda.EntryGraphMemcpyNodeSetParams, i, slot(node), ptr(params))
 			return nil
 		}
-		p.add(addMemcpyNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params), val(uint64(b.context)))
+		p.add(cuda.EntryGraphAddMemcpyNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params), val(uint64(b.context)))
 	case graphir.NodeEmpty:
 		if first {
-			p.add(addEmptyNode, i, ptr(node), slot(t.graph), val(0), val(0))
+			p.add(cuda.EntryGraphAddEmptyNode, i, ptr(node), slot(t.graph), val(0), val(0))
 		}
 	case graphir.NodeChild:
 		return b.layChild(t, i, &b.spec.Children[n.Target])
 	case graphir.NodeEventRecord, graphir.NodeEventWait:
-		add := addEventRecordNode
+		add := cuda.EntryGraphAddEventRecordNode
 		if n.Type == graphir.NodeEventWait {
-			add = addEventWaitNode
+			add = cuda.EntryGraphAddEventWaitNode
 		}
 		if first {
 			return b.layEvent(t, i, n, add)
@@ -368,7 +368,7 @@ func (b *builder) layAttributes(i int, node *uint64, attrs []graphir.NodeAttr) e
 			}
 			binary.LittleEndian.PutUint64(values[j][:], base)
 		}
-		b.program.add(setKernelAttribute, i, slot(node), val(uint64(a.ID)), ptr(&values[j]))
+		b.program.add(cuda.EntryGraphKernelNodeSetAttribute, i, slot(node), val(uint64(a.ID)), ptr(&values[j]))
 	}
 	return nil
 }
@@ -384,7 +384,7 @@ func (b *builder) layEdges(t *template, edges []graphir.Edge) error {
 		for i, e := range run {
 			data[i] = cuda.EdgeData{FromPort: e.FromPort, ToPort: e.ToPort, Type: e.Type}
 		}
-		b.program.add(addDependencies, noNode, slot(t.graph), ptr(&t.nodes[run[0].From]), ptr(&t.nodes[run[0].To]), ptr(&data[0]), val(uint64(len(run))))
+		b.program.add(cuda.EntryGraphAddDependencies, noNode, slot(t.graph), ptr(&t.nodes[run[0].From]), ptr(&t.nodes[run[0].To]), ptr(&data[0]), val(uint64(len(run))))
 	}
 	return nil
 }

@@ -99,37 +99,37 @@ func at[T any](b *builder, addr uint64) *T {
 }
 
 // dumpCall shows a call with what its arguments point to.
-func dumpCall(b *builder, c driverCall, raw *call, names map[uint64]string) string {
+func dumpCall(b *builder, c cuda.Entry, raw *call, names map[uint64]string) string {
 	var args []string
-	for i := range raw.NArgs {
+	for i := range raw.Nargs {
 		v := raw.Arg[i]
 		text, known := names[v]
 		switch {
 		case known && raw.Deref>>i&1 == 0:
 			text = "&" + text
 		case known:
-		case (c == addKernelNode && i == 4) || (c == setKernelParams && i == 1):
+		case (c == cuda.EntryGraphAddKernelNode && i == 4) || (c == cuda.EntryGraphKernelNodeSetParams && i == 1):
 			p := at[cuda.KernelNodeParams](b, v)
 			pointers := unsafe.Slice(at[uint64](b, uint64(p.Params)), 3)
 			text = fmt.Sprintf("{func %#x grid %v block %v shared %d params %#x %d %#x}", uint64(p.Func), p.Grid, p.Block, p.SharedMemBytes,
 				*at[uint64](b, pointers[0]), *at[uint32](b, pointers[1]), *at[uint64](b, pointers[2]))
-		case (c == addMemsetNode && i == 4) || (c == setMemsetParams && i == 1):
+		case (c == cuda.EntryGraphAddMemsetNode && i == 4) || (c == cuda.EntryGraphMemsetNodeSetParams && i == 1):
 			text = fmt.Sprintf("%+v", *at[cuda.MemsetNodeParams](b, v))
-		case (c == addMemcpyNode && i == 4) || (c == setMemcpyParams && i == 1):
+		case (c == cuda.EntryGraphAddMemcpyNode && i == 4) || (c == cuda.EntryGraphMemcpyNodeSetParams && i == 1):
 			m := at[cuda.Memcpy3D](b, v)
 			text = fmt.Sprintf("{src %d %#x x %d y %d z %d pitch %d height %d, dst %d %#x x %d y %d z %d pitch %d height %d, %d x %d x %d}",
 				m.SrcMemoryType, uint64(m.SrcDevice), m.SrcXInBytes, m.SrcY, m.SrcZ, m.SrcPitch, m.SrcHeight,
 				m.DstMemoryType, uint64(m.DstDevice), m.DstXInBytes, m.DstY, m.DstZ, m.DstPitch, m.DstHeight, m.WidthInBytes, m.Height, m.Depth)
-		case c == setKernelAttribute && i == 2:
+		case c == cuda.EntryGraphKernelNodeSetAttribute && i == 2:
 			text = fmt.Sprintf("%v...", at[[64]byte](b, v)[:4])
-		case c == addDependencies && i == 3:
+		case c == cuda.EntryGraphAddDependencies && i == 3:
 			text = fmt.Sprint(unsafe.Slice(at[cuda.EdgeData](b, v), raw.Arg[4]))
 		default:
 			text = fmt.Sprintf("%#x", v)
 		}
 		args = append(args, text)
 	}
-	return fmt.Sprintf("%s(%s)", driverCalls[c].Name(), strings.Join(args, ", "))
+	return fmt.Sprintf("%s(%s)", c, strings.Join(args, ", "))
 }
 
 func TestLayRefuses(t *testing.T) {

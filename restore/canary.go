@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
 	"medusa/restore/status"
@@ -27,7 +28,7 @@ func readCheckLevel(text string) (checkLevel, error) {
 	case "full":
 		return checkFull, nil
 	}
-	return 0, fmt.Errorf("read MEDUSA_CHECK: %q is none of full, canary, none", text)
+	return 0, fmt.Errorf("read "+contract.EnvCheck+": %q is none of full, canary, none", text)
 }
 
 // CheckError says which check of a restored process did not give what verification had recorded.

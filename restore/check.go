@@ -76,7 +76,7 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if d.End, err = c.hashAll(digest.Weight); err != nil {
 		return err
 	}
-	return digest.Write(s.env.checkOut, d)
+	return digest.Write(s.env.CheckOut, d)
 }
 
 // checker collects addresses and executables: those of the restored graphs, or those that this process captured itself.
@@ -174,14 +174,14 @@ func (c *checker) read(class digest.Class) (map[span][]byte, error) {
 }
 
 func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
-	if s.env.selfTestOut == "" || selfTest == nil {
+	if s.env.SelfTestOut == "" || selfTest == nil {
 		return nil
 	}
 	out, err := selfTest()
 	if err != nil {
 		return fmt.Errorf("serve self test: %w", err)
 	}
-	return os.WriteFile(s.env.selfTestOut, out, 0o644)
+	return os.WriteFile(s.env.SelfTestOut, out, 0o644)
 }
 
 // prepare makes what is equal for every replay: tensor data and resolved contents.

@@ -2,110 +2,89 @@ package restore
 
 import (
 	"fmt"
+	"maps"
 	"os"
-	"strconv"
-	"time"
+	"slices"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 )
 
-// environment is what the process was told (docs/architecture.md).
+// environment is what the process was told, and what follows from it.
 type environment struct {
-	run         Run
-	rank        rank
-	kvBytes     uint64
-	workspace   uint64
-	artifact    string
-	checkOut    string
-	plan        string
-	selfTestOut string
-	strict      bool
-	lazy        bool
-	check       checkLevel
-	status      string
-	began       time.Time // zero: with the first phase
-	relaxed     artifacts.Relaxed
-	rendezvous  string
-	native      string // why the parent started this process natively: a reason, a colon, and the detail
+	contract.Start // files are this worker's own
+	run            Run
+	rank           rank
+	kvBytes        uint64
+	workspace      uint64
+	check          checkLevel
+	relaxed        artifacts.Relaxed
 }
 
-// readEnvironment reads the MEDUSA_ variables of this package. MEDUSA_RUN=check together with an artifact is run V,
-// which to the engine is a Restore run.
+// runs are the starts by what Medusa wants of them. To the engine, run V is a Restore run.
+var runs = map[contract.Run]Run{
+	"": None, contract.RunProfile: Profile, contract.RunRecord: Record, contract.RunCheckNative: Check,
+	contract.RunCheckRestored: Restore, contract.RunRestore: Restore,
+}
+
+// needs lists the variables without which a start cannot be what it is for.
+func needs(s *contract.Start) map[string]string {
+	switch s.Run {
+	case contract.RunRestore:
+		return map[string]string{contract.EnvArtifact: s.Artifact}
+	case contract.RunCheckNative:
+		return map[string]string{contract.EnvCheckOut: s.CheckOut, contract.EnvCheckPlan: s.CheckPlan}
+	case contract.RunCheckRestored:
+		return map[string]string{contract.EnvCheckOut: s.CheckOut, contract.EnvArtifact: s.Artifact}
+	}
+	return nil
+}
+
+// readEnvironment reads the variables of a start.
 func readEnvironment() (environment, error) {
-	env := environment{
-		artifact:    os.Getenv("MEDUSA_ARTIFACT"),
-		checkOut:    os.Getenv("MEDUSA_CHECK_OUT"),
-		plan:        os.Getenv("MEDUSA_CHECK_PLAN"),
-		selfTestOut: os.Getenv("MEDUSA_SELFTEST_OUT"),
-		strict:      os.Getenv("MEDUSA_STRICT") == "1",
-		lazy:        os.Getenv("MEDUSA_LAZY") == "1",
-		status:      os.Getenv("MEDUSA_STATUS"),
-		rendezvous:  os.Getenv("MEDUSA_RENDEZVOUS"),
+	start, err := contract.ReadStart(os.Getenv)
+	if err != nil {
+		return environment{}, err
 	}
-	if v := os.Getenv("MEDUSA_BEGAN"); v != "" {
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return env, fmt.Errorf("read MEDUSA_BEGAN: %w", err)
+	env := environment{Start: *start, run: runs[start.Run]}
+	if env.run == None {
+		return env, nil
+	}
+	env.Native = ""
+	for _, name := range slices.Sorted(maps.Keys(needs(start))) {
+		if needs(start)[name] == "" {
+			return env, fmt.Errorf("read %s: %s needs %s", contract.EnvRun, start.Run, name)
 		}
-		env.began = time.Unix(0, n)
 	}
-	switch run := os.Getenv("MEDUSA_RUN"); run {
-	case "":
-		return environment{status: env.status, began: env.began, native: os.Getenv("MEDUSA_NATIVE")}, nil
-	case "profile":
-		env.run = Profile
-	case "record":
-		env.run = Record
-	case "restore":
-		env.run = Restore
-	case "check":
-		env.run = Check
-		if env.checkOut == "" {
-			return env, fmt.Errorf("read MEDUSA_RUN: check needs MEDUSA_CHECK_OUT")
-		}
-		if env.artifact != "" {
-			env.run = Restore
-		} else if env.plan == "" {
-			return env, fmt.Errorf("read MEDUSA_RUN: check needs MEDUSA_CHECK_PLAN or MEDUSA_ARTIFACT")
-		}
-	default:
-		return env, fmt.Errorf("read MEDUSA_RUN: %q is none of profile, record, check, restore", run)
-	}
-	if env.run == Restore && env.artifact == "" {
-		return env, fmt.Errorf("read MEDUSA_RUN: restore needs MEDUSA_ARTIFACT")
-	}
-	var err error
 	if env.rank, err = readRank(); err != nil {
 		return env, err
 	}
-	env.checkOut, env.selfTestOut = env.rank.file(env.checkOut), env.rank.file(env.selfTestOut)
+	env.CheckOut, env.SelfTestOut = env.rank.file(env.CheckOut), env.rank.file(env.SelfTestOut)
 	if env.rank.index > 0 { // rank 0 speaks for the start: all ranks start alike
-		env.status = env.rank.file(env.status)
+		env.Status = env.rank.file(env.Status)
 	}
-	if env.kvBytes, err = env.rank.size("MEDUSA_KV_BYTES"); err != nil {
+	if env.kvBytes, err = env.rank.size(contract.EnvKVBytes, env.KVBytes); err != nil {
 		return env, err
 	}
-	if env.workspace, err = env.rank.size("MEDUSA_WORKSPACE_BYTES"); err != nil {
+	if env.workspace, err = env.rank.size(contract.EnvWorkspaceBytes, env.WorkspaceBytes); err != nil {
 		return env, err
 	}
-	if env.relaxed, err = artifacts.ParseRelaxed(os.Getenv("MEDUSA_RELAX")); err != nil {
-		return env, fmt.Errorf("read MEDUSA_RELAX: %w", err)
+	if env.relaxed, err = artifacts.ParseRelaxed(env.Relax); err != nil {
+		return env, fmt.Errorf("read %s: %w", contract.EnvRelax, err)
 	}
-	if env.check, err = readCheckLevel(os.Getenv("MEDUSA_CHECK")); err != nil {
+	if env.check, err = readCheckLevel(env.Check); err != nil {
 		return env, err
 	}
 	if env.verifying() {
-		env.lazy, env.check = false, checkFull
+		env.Lazy, env.check = false, checkFull
 	}
-	if env.lazy && env.check != checkNone {
-		return env, fmt.Errorf("read MEDUSA_LAZY: graphs that are built later cannot be checked before ready (MEDUSA_CHECK)")
-	}
-	// The two runs that verify are told apart by Run alone; digests go out in those only.
-	if env.run == Profile || env.run == Record {
-		env.checkOut, env.plan, env.selfTestOut = "", "", ""
+	if env.Lazy && env.check != checkNone {
+		return env, fmt.Errorf("read %s: graphs that are built later cannot be checked before ready (%s)", contract.EnvLazy, contract.EnvCheck)
 	}
 	return env, nil
 }
 
 // verifying reports whether Ready is to replay, hash and exit.
-func (e environment) verifying() bool { return e.checkOut != "" }
+func (e *environment) verifying() bool {
+	return e.Run == contract.RunCheckNative || e.Run == contract.RunCheckRestored
+}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
@@ -14,22 +15,9 @@ var (
 	procExactPlace = cuda.Process("medusa_exact_place")
 )
 
-// region mirrors struct medusa_exact.
-type region struct {
-	Base, Size uint64
-	State      uint32
-	Reason     [124]byte
-}
-
-// The states of a region.
-const (
-	regionOn      = 1
-	regionRefused = 2
-)
-
 // currentRegion reads where this process's device memory lies.
-func currentRegion() (region, error) {
-	var r region
+func currentRegion() (contract.Exact, error) {
+	var r contract.Exact
 	_, err := procExactGet.Invoke(uintptr(unsafe.Pointer(&r)))
 	return r, err
 }
@@ -74,9 +62,9 @@ func (m *memory) addresses() (addresses, error) {
 	}
 	text, _, _ := bytes.Cut(r.Reason[:], []byte{0})
 	switch {
-	case r.State == regionRefused:
+	case r.State == contract.ExactStateRefused:
 		out.why = fmt.Sprintf("base %#x: %s", r.Base, text)
-	case r.State != regionOn:
+	case r.State != contract.ExactStateOn:
 		out.why = "not asked for"
 	case r.Base != m.spec.Region.Base:
 		out.why = fmt.Sprintf("base %#x, not %#x", r.Base, m.spec.Region.Base)

@@ -11,6 +11,7 @@ import (
 	"medusa/graphir"
 	"medusa/internal/cuda"
 	"medusa/internal/test/bench"
+	"medusa/internal/test/enginekit"
 )
 
 // The functions of internal/test/bench/stub/floor.c, which is preloaded.
@@ -93,25 +94,6 @@ func loadKernels(b *testing.B, spec *graphir.Spec) []cuda.Function {
 	return functions
 }
 
-// openContext makes the context of the first device current.
-func openContext(b *testing.B) {
-	err := cuda.Init()
-	var device cuda.Device
-	if err == nil {
-		device, err = cuda.DeviceGet(0)
-	}
-	var context cuda.Context
-	if err == nil {
-		context, err = device.RetainPrimary()
-	}
-	if err == nil {
-		err = context.SetCurrent()
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-}
-
 // BenchmarkFloor measures building the graphs of a spec in memory against the floor: with the stub as a driver of published
 // cost, else with the driver that there is (scripts/gpu-bench).
 func BenchmarkFloor(b *testing.B) {
@@ -125,7 +107,9 @@ func BenchmarkFloor(b *testing.B) {
 			functions := functionsFor(spec)
 			runtime.LockOSThread()
 			if !stub {
-				openContext(b)
+				if _, _, err := enginekit.Open(); err != nil {
+					b.Fatal(err)
+				}
 				functions = loadKernels(b, spec)
 			}
 			floor := prepareFloor(b, spec, functions)

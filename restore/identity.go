@@ -6,23 +6,13 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"unsafe"
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
 )
 
-// CUresult cuCtxGetDevice(CUdevice *device)
-var procCtxGetDevice = cuda.Driver("cuCtxGetDevice")
-
-func currentDevice() (cuda.Device, error) {
-	var d cuda.Device
-	err := procCtxGetDevice.Call(uintptr(unsafe.Pointer(&d)))
-	return d, err
-}
-
 func deviceName() (string, error) {
-	d, err := currentDevice()
+	d, err := cuda.CurrentDevice()
 	if err != nil {
 		return "", err
 	}
@@ -31,7 +21,7 @@ func deviceName() (string, error) {
 
 // deviceFactors describes the current context's device and the driver.
 func deviceFactors() (artifacts.Identity, error) {
-	d, err := currentDevice()
+	d, err := cuda.CurrentDevice()
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +61,11 @@ type read struct {
 
 // open begins to read the artifact under restore or under test: while it is decoded, the engine makes its context.
 func (s *Session) open() {
-	path := s.env.artifact
+	path := s.env.Artifact
 	if s.env.run == Check {
-		path = s.env.plan
+		path = s.env.CheckPlan
 	}
-	if s.env.run == Restore && s.env.rank.several() && s.env.rendezvous == "" {
+	if s.env.run == Restore && s.env.rank.several() && s.env.Rendezvous == "" {
 		s.fall(&Fallback{Incompatible, errNoMeeting})
 		return
 	}
@@ -154,7 +144,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 	}
 	s.identified = true
 	if s.artifact == nil {
-		if f := s.choose(s.env.artifact, factors); f != nil {
+		if f := s.choose(s.env.Artifact, factors); f != nil {
 			return s.fall(f)
 		}
 	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil {

@@ -8,17 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"unsafe"
 
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
-)
-
-// CUresult cuLibraryLoadData(CUlibrary *, const void *code, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int)
-// CUresult cuLibraryUnload(CUlibrary library)
-var (
-	procLibraryLoadData = cuda.Driver("cuLibraryLoadData")
-	procLibraryUnload   = cuda.Driver("cuLibraryUnload")
 )
 
 // reload loads a module that neither the engine nor a triggering kernel has loaded, from its shared object where this
@@ -37,10 +30,12 @@ func (r *resolver) reload(index uint32) error {
 		return errors.Join(errors.New("the artifact does not embed its image"), err)
 	}
 	image = append(image[:len(image):len(image)], 0) // text needs an end; to code it makes no difference
-	loaded := liveModule{ImageSHA256: m.ImageSHA256, ImageSize: m.ImageSize}
+	loaded := liveModule{Module: contract.Module{ImageSHA256: m.ImageSHA256, ImageSize: m.ImageSize}}
 	if m.Kind == graphir.ModuleLibrary {
 		loaded.IsLibrary = 1
-		err = procLibraryLoadData.Call(uintptr(unsafe.Pointer(&loaded.Handle)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0, 0, 0, 0)
+		var library cuda.LibraryHandle
+		library, err = cuda.LibraryLoadData(image)
+		loaded.Handle = uint64(library)
 	} else {
 		var module cuda.Module
 		module, err = cuda.ModuleLoadData(image)
@@ -60,7 +55,7 @@ func unload(modules []liveModule) error {
 	var errs []error
 	for _, m := range modules {
 		if m.IsLibrary != 0 {
-			errs = append(errs, procLibraryUnload.Call(uintptr(m.Handle)))
+			errs = append(errs, cuda.LibraryHandle(m.Handle).Unload())
 		} else {
 			errs = append(errs, cuda.Module(m.Handle).Unload())
 		}

@@ -4,16 +4,19 @@ import (
 	"testing"
 
 	"medusa/graphir"
+	"medusa/internal/contract"
 )
 
 // A module is known by its image's hash, or by the place of the image in a build of a shared object.
 func TestSameImage(t *testing.T) {
 	place := func(id string, offset, size uint64) *liveModule {
-		m := &liveModule{ImageSize: size, DSOOffset: offset, number: 1 << 20}
+		m := &liveModule{Module: contract.Module{ImageSize: size, DSOOffset: offset}, number: 1 << 20}
 		copy(m.BuildID[:], id)
 		return m
 	}
-	hashed := func(hash byte) *liveModule { return &liveModule{ImageSHA256: [32]byte{hash}, ImageSize: 100} }
+	hashed := func(hash byte) *liveModule {
+		return &liveModule{Module: contract.Module{ImageSHA256: [32]byte{hash}, ImageSize: 100}}
+	}
 	want := &graphir.Module{Kind: graphir.ModuleLoaded, ImageSHA256: [32]byte{1}, ImageSize: 100, BuildID: "ab", DSOOffset: 64}
 	library := place("ab", 64, 100)
 	library.IsLibrary = 1

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
@@ -35,14 +36,8 @@ var errNoInterposer = errors.New("find medusa_play: the interposer is not loaded
 // interposerPresent reports whether the preloaded library is there and offers everything a restore needs.
 func interposerPresent() bool { return procPlay.Present() && procSequence.Present() }
 
-// liveAlloc mirrors struct medusa_alloc.
-type liveAlloc struct {
-	Addr, Size uint64
-	Kind       uint32
-	Thread     uint32
-	Live       uint32
-	Phase      uint32
-}
+// liveAlloc is an allocation of this process.
+type liveAlloc = contract.Alloc
 
 // allocations reads the process's allocation map.
 func allocations() ([]liveAlloc, error) {
@@ -74,14 +69,8 @@ func sequence() ([]int64, error) {
 	return steps, err
 }
 
-// liveEvent mirrors struct medusa_event.
-type liveEvent struct {
-	Handle uint64
-	Flags  uint32
-	Live   uint32
-	Steps  uint32
-	_      uint32
-}
+// liveEvent is an event of this process.
+type liveEvent = contract.Event
 
 // liveEvents reads the process's events in creation order.
 func liveEvents() ([]liveEvent, error) {
@@ -102,16 +91,9 @@ func liveEvents() ([]liveEvent, error) {
 	return all, nil
 }
 
-// liveModule mirrors struct medusa_module, and has its number behind it.
+// liveModule is a module or library of this process.
 type liveModule struct {
-	Handle      uint64
-	IsLibrary   uint32
-	Unloaded    uint32
-	ImageSHA256 [32]byte
-	ImageSize   uint64
-	BuildID     [64]byte
-	DSOOffset   uint64
-
+	contract.Module
 	number uintptr // the interposer's
 }
 
@@ -135,7 +117,7 @@ func liveModules() ([]liveModule, error) {
 	var all []liveModule
 	for i := uintptr(0); i < n; i++ {
 		var m liveModule
-		r, err := procModuleGet.Invoke(i, uintptr(unsafe.Pointer(&m)))
+		r, err := procModuleGet.Invoke(i, uintptr(unsafe.Pointer(&m.Module)))
 		if err != nil {
 			return nil, err
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"unsafe"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -24,9 +23,6 @@ func (e *KernelError) Error() string {
 
 // Unwrap returns the cause.
 func (e *KernelError) Unwrap() error { return e.Cause }
-
-// CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
-var procLibraryGetKernel = cuda.Driver("cuLibraryGetKernel")
 
 // resolver finds kernels by module identity and mangled name. A name alone is not enough: two modules may hold kernels
 // of the same name.
@@ -133,7 +129,7 @@ func isLibraryKernel(k cuda.Kernel) (bool, error) {
 // would load every library that is not in use.
 func inLibrary(f cuda.Function, name string, libraries []cuda.LibraryHandle) (bool, error) {
 	for _, l := range libraries {
-		kernel, err := libraryKernel(l, name)
+		kernel, err := l.Kernel(name)
 		if errors.Is(err, cuda.NotFound) {
 			continue
 		}
@@ -232,7 +228,7 @@ func (r *resolver) find(k graphir.Kernel) (resolved, error) {
 		at, err := resolved{module: m.Handle}, error(nil)
 		if m.IsLibrary == 0 {
 			at.function, err = cuda.Module(m.Handle).Function(k.Name)
-		} else if at.kernel, err = libraryKernel(cuda.LibraryHandle(m.Handle), k.Name); err == nil {
+		} else if at.kernel, err = cuda.LibraryHandle(m.Handle).Kernel(k.Name); err == nil {
 			at.function, err = at.kernel.Function()
 		}
 		return at, err
@@ -273,13 +269,6 @@ func sameImage(want *graphir.Module, got *liveModule) bool {
 	return want.ImageSHA256 != ([32]byte{}) && want.ImageSHA256 == got.ImageSHA256
 }
 
-func libraryKernel(lib cuda.LibraryHandle, name string) (cuda.Kernel, error) {
-	var kernel cuda.Kernel
-	s := append([]byte(name), 0)
-	err := procLibraryGetKernel.Call(uintptr(unsafe.Pointer(&kernel)), uintptr(lib), uintptr(unsafe.Pointer(&s[0])))
-	return kernel, err
-}
-
 // checkLayout compares the kernel's parameters with the recorded ones: a rebuilt library may keep a name and change
 // what the kernel takes.
 func checkLayout(f cuda.Function, params []graphir.Param) error {
@@ -297,13 +286,6 @@ func checkLayout(f cuda.Function, params []graphir.Param) error {
 	}
 	return nil
 }
-
-// CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
-// CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
-var (
-	procKernelGetAttribute = cuda.Driver("cuKernelGetAttribute")
-	procKernelSetAttribute = cuda.Driver("cuKernelSetAttribute")
-)
 
 // applyAttributes puts the recorded function attributes in force, such as the dynamic shared memory above 48 KiB that
 // the skipped warm-up would have asked for. A library's kernel gets them as well: the engine's later launches name it.
@@ -326,15 +308,15 @@ func applyAttributes(f cuda.Function, kernel cuda.Kernel, attrs []graphir.FuncAt
 }
 
 func applyToKernel(kernel cuda.Kernel, a graphir.FuncAttr) error {
-	device, err := currentDevice()
+	device, err := cuda.CurrentDevice()
 	if err != nil {
 		return err
 	}
-	var now int32
-	if err := procKernelGetAttribute.Call(uintptr(unsafe.Pointer(&now)), uintptr(a.ID), uintptr(kernel), uintptr(device)); err == nil && int64(now) == a.Value {
+	id := cuda.FunctionAttribute(a.ID)
+	if now, err := kernel.Attribute(id, device); err == nil && int64(now) == a.Value {
 		return nil
 	}
-	return procKernelSetAttribute.Call(uintptr(a.ID), uintptr(a.Value), uintptr(kernel), uintptr(device))
+	return kernel.SetAttribute(id, int(a.Value), device)
 }
 
 func (r *resolver) describe(m graphir.Module) string {

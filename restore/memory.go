@@ -3,7 +3,6 @@ package restore
 import (
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -56,7 +55,7 @@ func (m *memory) allocate() error {
 			addr, err = allocateKind(a)
 		}
 		if err != nil {
-			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, kindName(uint32(a.Kind)), a.Size, err)
+			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, a.Kind, a.Size, err)
 		}
 		m.base[i] = addr
 		m.owned = append(m.owned, uint32(i))
@@ -105,33 +104,17 @@ func referenced(spec *graphir.Spec) []bool {
 	return used
 }
 
-// CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
-// CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
-// CUresult cuMemFreeHost(void *p)
-var (
-	procMemAllocManaged = cuda.Driver("cuMemAllocManaged")
-	procMemHostAlloc    = cuda.Driver("cuMemHostAlloc")
-	procMemFreeHost     = cuda.Driver("cuMemFreeHost")
-)
-
-const (
-	memAttachGlobal    = 1 // CU_MEM_ATTACH_GLOBAL
-	memHostAllocMapped = 2 // CU_MEMHOSTALLOC_DEVICEMAP
-)
-
 // allocateKind makes memory that a kernel cannot tell from the recorded kind. Pool, stream-ordered, pitched and mapped
 // device memory differ only in how the host asks for and gives back, so a plain allocation stands for all of them.
 func allocateKind(a graphir.Allocation) (uint64, error) {
 	switch a.Kind {
 	case graphir.AllocManaged:
-		var p uint64
-		err := procMemAllocManaged.Call(uintptr(unsafe.Pointer(&p)), uintptr(a.Size), memAttachGlobal)
-		return p, err
+		p, err := cuda.MemAllocManaged(a.Size, cuda.MemAttachGlobal)
+		return uint64(p), err
 	case graphir.AllocPinned:
 		// Unified addressing: the host address of page-locked memory is its device address.
-		var p uint64
-		err := procMemHostAlloc.Call(uintptr(unsafe.Pointer(&p)), uintptr(a.Size), memHostAllocMapped)
-		return p, err
+		p, err := cuda.MemHostAlloc(a.Size, cuda.MemHostAllocMapped)
+		return uint64(p), err
 	case graphir.AllocRegistered:
 		return 0, fmt.Errorf("host memory that the engine registered cannot be made by the restorer")
 	}
@@ -146,7 +129,7 @@ func (m *memory) free() error {
 		index := m.owned[i]
 		var err error
 		if m.spec.Allocations[index].Kind == graphir.AllocPinned {
-			err = procMemFreeHost.Call(uintptr(m.base[index]))
+			err = cuda.HostPtr(m.base[index]).Free()
 		} else {
 			err = cuda.DevicePtr(m.base[index]).Free()
 		}

@@ -11,16 +11,6 @@ import (
 
 // What graphs refer to besides allocations: variables of modules, events of the engine, saved host memory, tensor maps.
 
-// CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
-// CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
-// CUresult cuTensorMapEncodeTiled(CUtensorMap *, CUtensorMapDataType, cuuint32_t rank, void *address, const cuuint64_t *dim,
-// const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps, interleave, swizzle, l2Promotion, oobFill)
-var (
-	procModuleGetGlobal  = cuda.Driver("cuModuleGetGlobal_v2")
-	procLibraryGetGlobal = cuda.Driver("cuLibraryGetGlobal")
-	procTensorMapEncode  = cuda.Driver("cuTensorMapEncodeTiled")
-)
-
 // GlobalError says which variable of a module could not be found in this process as it was recorded.
 type GlobalError struct {
 	Name, Module string
@@ -56,19 +46,18 @@ func (r *resolver) globals(m *memory) error {
 
 func (r *resolver) global(g *graphir.Global) (addr, size uint64, err error) {
 	want := r.spec.Modules[g.Module]
-	name := append([]byte(g.Name), 0)
 	for i := range r.loaded {
 		m := &r.loaded[i]
 		if !sameImage(&want, m) {
 			continue
 		}
 		r.used = append(r.used, m.Handle)
-		get := procModuleGetGlobal
+		find := cuda.Module(m.Handle).Global
 		if m.IsLibrary != 0 {
-			get = procLibraryGetGlobal
+			find = cuda.LibraryHandle(m.Handle).Global
 		}
-		err = get.Call(uintptr(unsafe.Pointer(&addr)), uintptr(unsafe.Pointer(&size)), uintptr(m.Handle), uintptr(unsafe.Pointer(&name[0])))
-		return addr, size, err
+		at, size, err := find(g.Name)
+		return uint64(at), size, err
 	}
 	return 0, 0, fmt.Errorf("module is not loaded in this process (%d are)", len(r.loaded))
 }
@@ -164,10 +153,8 @@ func encodeTensorMap(t *graphir.TensorMap, addr uint64) ([]byte, error) {
 	room := make([]byte, 2*graphir.TensorMapBytes)
 	at := -uint64(uintptr(unsafe.Pointer(&room[0]))) & (graphir.TensorMapBytes - 1)
 	out := room[at : at+graphir.TensorMapBytes]
-	strides := append([]uint64{}, t.GlobalStrides...)
-	strides = append(strides, 0) // of rank 1 there are none, and the address of nothing cannot be taken
-	err := procTensorMapEncode.Call(uintptr(unsafe.Pointer(&out[0])), uintptr(t.DataType), uintptr(len(t.GlobalDim)), uintptr(addr),
-		uintptr(unsafe.Pointer(&t.GlobalDim[0])), uintptr(unsafe.Pointer(&strides[0])), uintptr(unsafe.Pointer(&t.BoxDim[0])),
-		uintptr(unsafe.Pointer(&t.ElementStrides[0])), uintptr(t.Interleave), uintptr(t.Swizzle), uintptr(t.L2Promotion), uintptr(t.OOBFill))
-	return out, err
+	tiled := cuda.TiledTensorMap{DataType: t.DataType, Address: cuda.DevicePtr(addr), GlobalDim: t.GlobalDim, GlobalStrides: t.GlobalStrides,
+		BoxDim: t.BoxDim, ElementStrides: t.ElementStrides,
+		Interleave: t.Interleave, Swizzle: t.Swizzle, L2Promotion: t.L2Promotion, OOBFill: t.OOBFill}
+	return out, tiled.Encode(out)
 }

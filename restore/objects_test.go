@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
+	"medusa/internal/cuda"
 )
 
 // outsideSpec holds a graph that embeds another, records an event of the engine's and reads saved host memory.
@@ -41,7 +42,7 @@ func layOutside(t *testing.T, change func(*builder)) ([]string, *builder, error)
 	err := b.lay(&template{graph: &slots[0], nodes: slots[1:4]}, &spec.Graphs[0], true, &slots[4])
 	var calls []string
 	for _, s := range b.program.steps {
-		calls = append(calls, driverCalls[s.call].Name())
+		calls = append(calls, s.call.String())
 	}
 	t.Cleanup(b.arena.release)
 	return calls, b, err
@@ -67,8 +68,8 @@ func TestLayEmbeddedGraphs(t *testing.T) {
 	}
 	for i, s := range b.program.steps {
 		c := &b.program.calls[i]
-		if s.call == addEventRecordNode && c.Arg[4] != 0xe1 || s.call == addEventWaitNode && c.Arg[4] != 0xe0 {
-			t.Errorf("%s of event %#x", driverCalls[s.call].Name(), c.Arg[4])
+		if s.call == cuda.EntryGraphAddEventRecordNode && c.Arg[4] != 0xe1 || s.call == cuda.EntryGraphAddEventWaitNode && c.Arg[4] != 0xe0 {
+			t.Errorf("%s of event %#x", s.call.String(), c.Arg[4])
 		}
 	}
 }

@@ -24,12 +24,12 @@ func (e *PlayError) Unwrap() error { return e.Cause }
 // play runs the program in one call of the interposer's player: the cost of entering C is paid once a graph, not once
 // a driver call.
 func (p *program) play(graph string) error {
-	var addrs [len(driverCalls)]uintptr
+	var addrs [cuda.Entries]uintptr
 	for i := range p.calls {
 		c := p.steps[i].call
 		if addrs[c] == 0 {
 			var err error
-			if addrs[c], err = driverCalls[c].Addr(); err != nil {
+			if addrs[c], err = c.Addr(); err != nil {
 				return &PlayError{graph, p.describe(i), err}
 			}
 		}

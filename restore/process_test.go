@@ -274,8 +274,8 @@ func TestAbsentMedusa(t *testing.T) {
 }
 
 var (
-	checkNative   = []string{"MEDUSA_RUN=check", "MEDUSA_KV_BYTES=8192", "MEDUSA_CHECK_OUT=OUT.", "MEDUSA_CHECK_PLAN=ARTIFACT."}
-	checkRestored = []string{"MEDUSA_RUN=check", "MEDUSA_CHECK_OUT=OUT.", "MEDUSA_ARTIFACT=ARTIFACT."}
+	checkNative   = []string{"MEDUSA_RUN=check-native", "MEDUSA_KV_BYTES=8192", "MEDUSA_CHECK_OUT=OUT.", "MEDUSA_CHECK_PLAN=ARTIFACT."}
+	checkRestored = []string{"MEDUSA_RUN=check-restored", "MEDUSA_CHECK_OUT=OUT.", "MEDUSA_ARTIFACT=ARTIFACT."}
 )
 
 // differences lists the classes whose chunks two native replays left alike and a restored one did not.

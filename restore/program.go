@@ -6,79 +6,19 @@ import (
 	"syscall"
 	"unsafe"
 
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
-// call mirrors struct medusa_call.
-type call struct {
-	Fn    uint64
-	NArgs uint32
-	Deref uint32
-	Arg   [8]uint64
-}
-
-// driverCall names a driver function that a program may contain.
-type driverCall uint8
-
-const (
-	graphCreate driverCall = iota
-	addKernelNode
-	addMemcpyNode
-	addMemsetNode
-	addEmptyNode
-	addChildGraphNode
-	addEventRecordNode
-	addEventWaitNode
-	setKernelAttribute
-	addDependencies
-	setKernelParams
-	setMemcpyParams
-	setMemsetParams
-	instantiate
-	upload
-)
-
-// driverCalls are the exported symbols, each with the ABI that program.go and build.go lay arguments out for:
-//
-//	CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
-//	CUresult cuGraphAddKernelNode_v2(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, const CUDA_KERNEL_NODE_PARAMS *)
-//	CUresult cuGraphAddMemcpyNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, const CUDA_MEMCPY3D *, CUcontext)
-//	CUresult cuGraphAddMemsetNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, const CUDA_MEMSET_NODE_PARAMS *, CUcontext)
-//	CUresult cuGraphAddEmptyNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n)
-//	CUresult cuGraphAddChildGraphNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, CUgraph)
-//	CUresult cuGraphAddEventRecordNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, CUevent)
-//	CUresult cuGraphAddEventWaitNode(CUgraphNode *, CUgraph, const CUgraphNode *deps, size_t n, CUevent)
-//	CUresult cuGraphKernelNodeSetAttribute(CUgraphNode, CUkernelNodeAttrID, const CUkernelNodeAttrValue *)
-//	CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *, size_t n)
-//	CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode, const CUDA_KERNEL_NODE_PARAMS *)
-//	CUresult cuGraphMemcpyNodeSetParams(CUgraphNode, const CUDA_MEMCPY3D *)
-//	CUresult cuGraphMemsetNodeSetParams(CUgraphNode, const CUDA_MEMSET_NODE_PARAMS *)
-//	CUresult cuGraphInstantiateWithFlags(CUgraphExec *, CUgraph, unsigned long long flags)
-//	CUresult cuGraphUpload(CUgraphExec, CUstream)
-var driverCalls = [...]*cuda.Proc{
-	graphCreate:        cuda.Driver("cuGraphCreate"),
-	addKernelNode:      cuda.Driver("cuGraphAddKernelNode_v2"),
-	addMemcpyNode:      cuda.Driver("cuGraphAddMemcpyNode"),
-	addMemsetNode:      cuda.Driver("cuGraphAddMemsetNode"),
-	addEmptyNode:       cuda.Driver("cuGraphAddEmptyNode"),
-	addChildGraphNode:  cuda.Driver("cuGraphAddChildGraphNode"),
-	addEventRecordNode: cuda.Driver("cuGraphAddEventRecordNode"),
-	addEventWaitNode:   cuda.Driver("cuGraphAddEventWaitNode"),
-	setKernelAttribute: cuda.Driver("cuGraphKernelNodeSetAttribute"),
-	addDependencies:    cuda.Driver("cuGraphAddDependencies_v2"),
-	setKernelParams:    cuda.Driver("cuGraphKernelNodeSetParams_v2"),
-	setMemcpyParams:    cuda.Driver("cuGraphMemcpyNodeSetParams"),
-	setMemsetParams:    cuda.Driver("cuGraphMemsetNodeSetParams"),
-	instantiate:        cuda.Driver("cuGraphInstantiateWithFlags"),
-	upload:             cuda.Driver("cuGraphUpload"),
-}
+// call is one call of a program.
+type call = contract.Call
 
 // noNode marks calls that concern the graph as a whole.
 const noNode = -1
 
 // step says what a call of a program is for, so that a failing index can be named.
 type step struct {
-	call driverCall
+	call cuda.Entry
 	node int32
 }
 
@@ -103,14 +43,14 @@ func (p *program) describe(i int) string { return p.steps[i].String() }
 
 func (s step) String() string {
 	if s.node == noNode {
-		return driverCalls[s.call].Name()
+		return s.call.String()
 	}
-	return fmt.Sprintf("node %d: %s", s.node, driverCalls[s.call].Name())
+	return fmt.Sprintf("node %d: %s", s.node, s.call)
 }
 
 // add appends a call. The function's address is filled in by play, so a program can be laid out with no driver.
-func (p *program) add(c driverCall, node int, args ...arg) {
-	p.calls = append(p.calls, call{NArgs: uint32(len(args))})
+func (p *program) add(c cuda.Entry, node int, args ...arg) {
+	p.calls = append(p.calls, call{Nargs: uint32(len(args))})
 	next := &p.calls[len(p.calls)-1]
 	for i, a := range args {
 		next.Arg[i] = a.value

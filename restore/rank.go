@@ -3,12 +3,11 @@ package restore
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
-	"strings"
 	"unsafe"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
@@ -25,7 +24,7 @@ func readRank() (rank, error) {
 	}
 	code, err := procRank.Invoke(uintptr(unsafe.Pointer(&r.index)), uintptr(unsafe.Pointer(&r.count)))
 	if err == nil && int32(code) != 0 {
-		err = errors.New("read MEDUSA_RANK and MEDUSA_WORLD_SIZE: want both, and a rank below the number of ranks")
+		err = errors.New("read " + contract.EnvRank + " and " + contract.EnvWorldSize + ": want both, and a rank below the number of ranks")
 	}
 	return r, err
 }
@@ -52,19 +51,13 @@ func (r rank) factors() artifacts.Identity {
 	}
 }
 
-// size reads a variable: one number of bytes for all ranks, or one a rank.
-func (r rank) size(variable string) (uint64, error) {
-	list := os.Getenv(variable)
-	if list == "" {
+// size is what a variable says of this rank: one number of bytes for all ranks, or one a rank.
+func (r rank) size(variable string, sizes []uint64) (uint64, error) {
+	if len(sizes) == 0 {
 		return 0, nil
 	}
-	sizes := strings.Split(list, ",")
 	if len(sizes) != 1 && len(sizes) != int(r.count) {
 		return 0, fmt.Errorf("read %s: %d sizes for %d ranks", variable, len(sizes), r.count)
 	}
-	n, err := strconv.ParseUint(sizes[min(int(r.index), len(sizes)-1)], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read %s: %w", variable, err)
-	}
-	return n, nil
+	return sizes[min(int(r.index), len(sizes)-1)], nil
 }

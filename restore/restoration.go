@@ -209,7 +209,7 @@ func (s *Session) buildInto(r *restoration, functions []cuda.Function) (err erro
 	if b.context, err = cuda.CurrentContext(); err != nil {
 		return err
 	}
-	if s.env.lazy {
+	if s.env.Lazy {
 		r.execs, r.lazy = make([]cuda.GraphExec, len(s.spec.Graphs)), b
 		return r.watch(s.spec)
 	}

@@ -75,7 +75,7 @@ func describeRecorded(s graphir.Step, spec *graphir.Spec) string {
 	if a.Owner == graphir.OwnerGraph {
 		owner = ", capture phase"
 	}
-	return fmt.Sprintf("#%d (%s, %d bytes%s)", s.Alloc, kindName(uint32(a.Kind)), a.Size, owner)
+	return fmt.Sprintf("#%d (%s, %d bytes%s)", s.Alloc, a.Kind, a.Size, owner)
 }
 
 func describeReplayed(step int64, allocs []liveAlloc) string {
@@ -85,28 +85,5 @@ func describeReplayed(step int64, allocs []liveAlloc) string {
 	if step >= int64(len(allocs)) {
 		return fmt.Sprintf("#%d, unknown to the allocation map", step)
 	}
-	return fmt.Sprintf("#%d (%s, %d bytes)", step, kindName(allocs[step].Kind), allocs[step].Size)
-}
-
-// kindName is the name of an allocation kind in interpose/trace.spec.
-func kindName(kind uint32) string {
-	switch graphir.AllocKind(kind) {
-	case graphir.AllocDevice:
-		return "device"
-	case graphir.AllocManaged:
-		return "managed"
-	case graphir.AllocPinned:
-		return "pinned"
-	case graphir.AllocRegistered:
-		return "registered"
-	case graphir.AllocAsync:
-		return "async"
-	case graphir.AllocPool:
-		return "pool"
-	case graphir.AllocVMM:
-		return "vmm"
-	case graphir.AllocPitch:
-		return "pitch"
-	}
-	return fmt.Sprintf("kind %d", kind)
+	return fmt.Sprintf("#%d (%s, %d bytes)", step, graphir.AllocKind(allocs[step].Kind), allocs[step].Size)
 }

@@ -41,6 +41,7 @@ func TestComparePrefix(t *testing.T) {
 		{"equal with the frees before the capture phase", []int64{0, 1, -1, 2, -2}, replayedAllocs(100, 200, 300), ""},
 		{"other size", []int64{0, 1, -1, 2}, replayedAllocs(100, 200, 301), "step 3 was #2 (device, 300 bytes) when recorded, is #2 (device, 301 bytes) now"},
 		{"other kind", []int64{0, 1}, []liveAlloc{{Size: 100, Kind: 1}, {Size: 200, Kind: 1}}, "step 1 was #1 (pinned, 200 bytes) when recorded, is #1 (device"},
+		{"memory of another process", []int64{0, 1}, []liveAlloc{{Size: 100, Kind: 1}, {Size: 200, Kind: 9}}, "is #1 (ipc, 200 bytes) now"},
 		{"other order of frees", []int64{0, 1, -2, 2}, replayedAllocs(100, 200, 300), "step 2 was free of #0 when recorded, is free of #1 now"},
 		{"free instead of allocation", []int64{0, -1}, replayedAllocs(100), "step 1 was #1"},
 		{"allocation instead of free", []int64{0, 1, 2}, replayedAllocs(100, 200, 300), "step 2 was free of #0 when recorded, is #2"},

@@ -30,7 +30,7 @@ const (
 	Restore
 )
 
-// String returns the run's name as in MEDUSA_RUN.
+// String names the run.
 func (r Run) String() string {
 	return [...]string{"none", "profile", "record", "check", "restore"}[r]
 }
@@ -75,9 +75,9 @@ func FromEnv(h Hooks) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{env: env, warn: h.Warn, timings: make(timings)}
-	s.agreement = agreement{dir: env.rendezvous, rank: env.rank, wait: agreeWithin}
-	if !env.began.IsZero() {
-		s.began, s.phases = env.began, []status.Phase{{Name: "import"}}
+	s.agreement = agreement{dir: env.Rendezvous, rank: env.rank, wait: agreeWithin}
+	if !env.Began.IsZero() {
+		s.began, s.phases = env.Began, []status.Phase{{Name: "import"}}
 	}
 	if env.run == Restore || env.run == Check {
 		s.open()
@@ -99,7 +99,7 @@ func (s *Session) Restoring() bool { return s.env.run == Restore && s.Fallback()
 
 // Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase.
 func (s *Session) Phase(name string) {
-	if s.env.run == None && s.env.status == "" {
+	if s.env.run == None && s.env.Status == "" {
 		return
 	}
 	now := time.Now()
@@ -224,7 +224,7 @@ func (s *Session) fall(f *Fallback) *Fallback {
 	}
 	s.fallback = f
 	s.say("native start: %v", f)
-	if s.env.strict || s.env.verifying() {
+	if s.env.Strict || s.env.verifying() {
 		s.report(status.Native, nil)
 		os.Exit(f.Code.exit())
 	}

@@ -32,7 +32,7 @@ func (s *Session) say(format string, args ...any) {
 
 // report writes the status object. Only the first report of a process counts, but a sticky error overrides it.
 func (s *Session) report(kind string, cause error) {
-	if s.env.status == "" || (s.reported && kind != status.Sticky) {
+	if s.env.Status == "" || (s.reported && kind != status.Sticky) {
 		return
 	}
 	s.reported = true
@@ -43,8 +43,8 @@ func (s *Session) report(kind string, cause error) {
 		st.Spans[name] = milliseconds(d)
 	}
 	st.Milliseconds = milliseconds(sum)
-	if s.env.native != "" {
-		st.Reason, st.Detail, _ = strings.Cut(s.env.native, ": ")
+	if s.env.Native != "" {
+		st.Reason, st.Detail, _ = strings.Cut(s.env.Native, ": ")
 	}
 	if s.fallback != nil {
 		st.Reason, cause = string(s.fallback.Code), s.fallback.Reason
@@ -77,7 +77,7 @@ func (s *Session) report(kind string, cause error) {
 			st.Nodes += s.spec.Nodes(i)
 		}
 	}
-	if err := status.Write(s.env.status, &st); err != nil {
+	if err := status.Write(s.env.Status, &st); err != nil {
 		s.say("%v", err)
 	}
 }

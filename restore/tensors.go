@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
@@ -99,19 +100,13 @@ func markedPlace(name string) (p tensorPlace, ok bool) {
 	return tensorPlace{place[0], place[1]}, err == nil && int32(r) == 0
 }
 
-// markedBlock mirrors struct medusa_block.
-type markedBlock struct {
-	Alloc, Live  uint32
-	Offset, Size uint64
-}
-
 // blockMap reads the framework's blocks as they were when the capture phase began.
 func blockMap() ([]graphir.Block, error) {
 	n, err := procBlockMap.Invoke(0, 0)
 	if err != nil || n == 0 {
 		return nil, err
 	}
-	marked := make([]markedBlock, n)
+	marked := make([]contract.Block, n)
 	if _, err := procBlockMap.Invoke(uintptr(unsafe.Pointer(&marked[0])), n); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
+	"medusa/runners/reference/marks"
 )
 
 // The test engine: small, but with everything that a graph can depend on. Its graph of batch b computes, for i < n = 64 b,
@@ -80,13 +82,6 @@ type engine struct {
 
 func (e *engine) deviates(how string) bool { return strings.Contains(e.deviations, ","+how+",") }
 
-func phase(name string) {
-	s := append([]byte(name), 0)
-	if p := cuda.Process("medusa_mark_phase"); p.Present() {
-		_, _ = p.Invoke(uintptr(unsafe.Pointer(&s[0])))
-	}
-}
-
 func (e *engine) start() (err error) {
 	if e.deviates("gated") {
 		time.AfterFunc(20*time.Second, func() { // a session that waits for its artifact would do so for ever
@@ -97,7 +92,7 @@ func (e *engine) start() (err error) {
 	if e.session, err = FromEnv(Hooks{}); err != nil {
 		return err
 	}
-	if err := e.openDevice(); err != nil {
+	if _, _, err := enginekit.Open(); err != nil {
 		return err
 	}
 	if e.deviates("gated") {
@@ -130,7 +125,7 @@ func (e *engine) start() (err error) {
 	if err := e.makeGraphs(); err != nil {
 		return err
 	}
-	phase("ready")
+	marks.Begin(marks.Ready)
 	if e.deviates("dirty") { // skipped or extra work that leaves a difference
 		if err := cuda.CopyToDevice(e.in+2048, []byte{1}); err != nil {
 			return err
@@ -143,21 +138,6 @@ func (e *engine) start() (err error) {
 		return err
 	}
 	return e.stop()
-}
-
-func (e *engine) openDevice() error {
-	if err := cuda.Init(); err != nil {
-		return err
-	}
-	d, err := cuda.DeviceGet(0)
-	if err != nil {
-		return err
-	}
-	ctx, err := d.RetainPrimary()
-	if err != nil {
-		return err
-	}
-	return ctx.SetCurrent()
 }
 
 // device is what the parent has to know to write an artifact for this machine.
@@ -215,11 +195,7 @@ func (e *engine) structure() (err error) {
 			return err
 		}
 	}
-	if e.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking); err != nil {
-		return err
-	}
-	e.side, err = cuda.StreamCreate(cuda.StreamNonBlocking)
-	return err
+	return enginekit.Streams(&e.stream, &e.side)
 }
 
 func (e *engine) trigger(int64) error {
@@ -240,7 +216,7 @@ func (e *engine) trigger(int64) error {
 	if err := e.loadHidden(); err != nil {
 		return err
 	}
-	kernel, err := libraryKernel(e.twin, "noop")
+	kernel, err := e.twin.Kernel("noop")
 	if err != nil {
 		return err
 	}
@@ -275,7 +251,7 @@ func (e *engine) makeGraphs() error {
 			}
 		}
 	}
-	phase("warmup")
+	marks.Begin(marks.WarmUp)
 	if err := e.loadHidden(); err != nil {
 		return err
 	}
@@ -289,7 +265,7 @@ func (e *engine) makeGraphs() error {
 	if err := cuda.CopyToDevice(e.magic, magicBytes(uint64(e.magic))); err != nil {
 		return err
 	}
-	phase("capture")
+	marks.Begin(marks.Capture)
 	for _, batch := range testBatches {
 		if err := e.capture(batch); err != nil {
 			return fmt.Errorf("capture batch %d: %w", batch, err)
@@ -309,10 +285,7 @@ func magicBytes(addr uint64) []byte {
 func label(batch int64) string { return "decode-" + strconv.FormatInt(batch, 10) }
 
 func (e *engine) capture(batch int64) error {
-	if p := cuda.Process("medusa_mark_graph"); p.Present() {
-		s := append([]byte(label(batch)), 0)
-		_, _ = p.Invoke(uintptr(unsafe.Pointer(&s[0])), uintptr(batch))
-	}
+	marks.Graph(label(batch), int(batch))
 	mix, err := e.visible.Function("mix")
 	if err != nil {
 		return err
@@ -321,19 +294,14 @@ func (e *engine) capture(batch int64) error {
 	if err != nil {
 		return err
 	}
-	fork, err := cuda.EventCreate(cuda.EventDisableTiming)
-	if err != nil {
-		return err
-	}
-	join, err := cuda.EventCreate(cuda.EventDisableTiming)
-	if err != nil {
+	var fork, join cuda.Event
+	if err := enginekit.Events(&fork, &join); err != nil {
 		return err
 	}
 	n := int(64 * batch)
 	grid, block := cuda.Dim3{uint32(batch), 1, 1}, cuda.Dim3{64, 1, 1}
 	args := cuda.NewArgs()
-	for _, do := range []func() error{
-		func() error { return e.stream.BeginCapture(cuda.CaptureThreadLocal) },
+	steps := []func() error{
 		func() error { return fork.Record(e.stream) },
 		func() error { return e.side.Wait(fork) },
 		func() error { return cuda.MemsetAsync(e.tmp+bufferBytes, byte(batch), uint64(n), e.side) },
@@ -344,17 +312,9 @@ func (e *engine) capture(batch int64) error {
 		func() error { return more.Launch(grid, block, 0, e.stream, args.Reset().Ptr(e.tmp).I32(n)) },
 		func() error { return e.stream.Wait(join) },
 		func() error { return cuda.CopyOnDeviceAsync(e.out, e.tmp, uint64(4*n), e.stream) },
-	} {
-		if err := do(); err != nil {
-			return err
-		}
 	}
-	graph, err := e.stream.EndCapture()
-	if err != nil {
-		return err
-	}
-	e.execs[batch], err = graph.Instantiate(0)
-	return errors.Join(err, graph.Destroy(), fork.Destroy(), join.Destroy())
+	e.execs[batch], err = enginekit.Capture(e.stream, cuda.CaptureThreadLocal, func() error { return enginekit.InOrder(steps...) })
+	return errors.Join(err, fork.Destroy(), join.Destroy())
 }
 
 // serve runs every graph on known inputs and checks the results.
@@ -397,7 +357,7 @@ func (e *engine) stop() error {
 	}
 	errs = append(errs, e.in.Free(), e.kv.Free(), e.out.Free(), e.stream.Destroy(), e.side.Destroy(), e.visible.Unload())
 	if e.hidden != 0 {
-		errs = append(errs, e.hidden.Unload(), cuda.Driver("cuLibraryUnload").Call(uintptr(e.twin)))
+		errs = append(errs, e.hidden.Unload(), e.twin.Unload())
 	}
 	return errors.Join(errs...)
 }
@@ -413,7 +373,7 @@ func (e *engine) loadHidden() error {
 	}
 	image := append(append([]byte(nil), hiddenPTX...), 0)
 	var m uint64
-	c := call{Fn: fn, NArgs: 2, Arg: [8]uint64{uint64(uintptr(unsafe.Pointer(&m))), uint64(uintptr(unsafe.Pointer(&image[0])))}}
+	c := call{Fn: fn, Nargs: 2, Arg: [8]uint64{uint64(uintptr(unsafe.Pointer(&m))), uint64(uintptr(unsafe.Pointer(&image[0])))}}
 	var pin runtime.Pinner // the player follows the addresses inside of the call
 	pin.Pin(&m)
 	pin.Pin(&image[0])
@@ -423,8 +383,8 @@ func (e *engine) loadHidden() error {
 		return fmt.Errorf("load hidden module: result %d, %v", uint32(r), err)
 	}
 	e.hidden = cuda.Module(m)
-	twin := append(twinPTX(), 0)
-	return cuda.Driver("cuLibraryLoadData").Call(uintptr(unsafe.Pointer(&e.twin)), uintptr(unsafe.Pointer(&twin[0])), 0, 0, 0, 0, 0, 0)
+	e.twin, err = cuda.LibraryLoadData(append(twinPTX(), 0))
+	return err
 }
 
 // twinPTX is the hidden module's text with another constant: more: x[i] = x[i] + 77.

@@ -1,9 +1,9 @@
 # The simulated GPU, its tests and the conformance program; included by the root Makefile.
 
 SIMGPU := simgpu
-SIMGPU_SRC := $(sort $(wildcard $(SIMGPU)/driver/*.c))
-SIMGPU_DEPS := $(wildcard $(SIMGPU)/driver/*.h) $(wildcard internal/cuda/include/*.h)
-SIMGPU_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include
+SIMGPU_SRC := $(sort $(wildcard $(SIMGPU)/driver/*/*.c))
+SIMGPU_DEPS := $(wildcard $(SIMGPU)/driver/*/*.h) $(wildcard internal/cuda/include/*.h)
+SIMGPU_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(SIMGPU)/driver
 SIMGPU_LDFLAGS := -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -Wl,-z,defs -lpthread -ldl -lm
 SIMGPU_SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -54,9 +54,54 @@ build/test/driver_test: $(DRIVER_TEST_SRC) $(SIMGPU)/test/driver_test.h build/si
 	@mkdir -p $(@D)
 	$(CC) $(SIMGPU_TEST_CFLAGS) $(filter-out %.h,$^) -o $@ -ldl -lpthread
 
-build/test/ptx_test: $(PTX_TEST_SRC) $(SIMGPU)/test/ptx_test.h $(filter build/simulated-asan/obj/ptx_%,$(SIMGPU_ASAN_OBJ))
+build/test/ptx_test: $(PTX_TEST_SRC) $(SIMGPU)/test/ptx_test.h $(filter build/simulated-asan/obj/ptx/ptx_%,$(SIMGPU_ASAN_OBJ))
 	@mkdir -p $(@D)
 	$(CC) $(SIMGPU_TEST_CFLAGS) $(filter-out %.h,$^) -o $@ -lm -lpthread
+
+# The CUDA runtime and the stand-ins of closed libraries, for programs that are no part of this project (simgpu/README.md):
+#   make simgpu CUDA=12 FOR="folders of the programs and of their libraries"
+CUDA             ?= 12
+FOR              ?=
+SIMGPU_LIB       ?= build/simgpu-$(CUDA)
+SIMGPU_PYTHON    ?= python3
+CUDART_12        := 12080
+CUDART_13        := 13000
+STANDINS         := $(SIMGPU)/standins
+SIMGPU_LIBRARIES := $(wildcard $(SIMGPU)/cudart/* $(STANDINS)/* internal/cuda/include/*.h)
+LIBRARY_CFLAGS   := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(STANDINS)
+LIBRARY_LDFLAGS  := -shared -Wl,--build-id -Wl,-z,defs
+
+.PHONY: simgpu simgpu-libraries
+simgpu: simgpu-libraries build/simulated/libcuda.so.1
+	ln -sf $(abspath build/simulated/libcuda.so.1) $(SIMGPU_LIB)/libcuda.so.1
+	echo "simgpu: LD_LIBRARY_PATH=$(abspath $(SIMGPU_LIB))"
+
+# What programs import from a library is generated, but for what is written by hand for it, if anything.
+simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA)
+	rm -rf $(SIMGPU_LIB)/standins
+	$(SIMGPU_PYTHON) $(STANDINS)/generate.py $(SIMGPU_LIB)/standins $(CUDA) $(FOR)
+	set -e; for so in $$(cat $(SIMGPU_LIB)/standins/sonames); do \
+		by_hand=; \
+		case $$so in \
+		libcublas.so*) by_hand="$(addprefix $(STANDINS)/,cublas.c gemm.c launch.c)" ;; \
+		libcublasLt.so*) by_hand="$(addprefix $(STANDINS)/,cublasLt.c gemm.c launch.c)" ;; \
+		libcudnn.so*) by_hand="$(addprefix $(STANDINS)/,cudnn.c launch.c)" ;; \
+		esac; \
+		$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,$$so -Wl,--version-script=$(SIMGPU_LIB)/standins/$$so.map \
+			-o $(SIMGPU_LIB)/$$so $(SIMGPU_LIB)/standins/$$so.c $$by_hand -ldl -lpthread; \
+	done
+	$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,libnvidia-ml.so.1 -o $(SIMGPU_LIB)/libnvidia-ml.so.1 $(STANDINS)/nvml.c -ldl
+
+$(SIMGPU_LIB)/libcudart.so.$(CUDA): $(wildcard $(SIMGPU)/cudart/* internal/cuda/include/*.h)
+	@mkdir -p $(@D)
+	sed s/@CUDA@/$(CUDA)/ $(SIMGPU)/cudart/export.map >$(@D)/cudart.map
+	$(CC) $(LIBRARY_CFLAGS) -DCUDART_VERSION=$(CUDART_$(CUDA)) $(LIBRARY_LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$(@D)/cudart.map \
+		-o $@ $(SIMGPU)/cudart/*.c -ldl -lpthread
+
+# A program over the runtime and the stand-in of cuBLAS, all of it sanitized.
+build/test/runtime_test: $(SIMGPU)/test/runtime_test.c $(SIMGPU_LIBRARIES) build/simulated-asan/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_TEST_CFLAGS) -I$(STANDINS) -o $@ $< $(wildcard $(SIMGPU)/cudart/*.c) $(addprefix $(STANDINS)/,cublas.c gemm.c launch.c) -ldl -lpthread
 
 # The driver's and the interposer's readers of images, as one program.
 build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_preload.c interpose/preload/image.c interpose/preload/sha256.c $(SIMGPU_ASAN_OBJ)
@@ -64,8 +109,10 @@ build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_pre
 	$(CC) $(SIMGPU_TEST_CFLAGS) -Iinterpose/preload $^ -o $@ -lpthread -ldl -lm
 
 # All of it under AddressSanitizer and UBSan.
-simgpu-test: build/test/driver_test build/test/ptx_test build/conformance-asan build/test/image_fuzz
+simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz
 	build/test/image_fuzz 5000 1
+	LD_LIBRARY_PATH=build/simulated-asan build/test/runtime_test
+	if command -v $(SIMGPU_PYTHON) >/dev/null; then $(SIMGPU_PYTHON) -m unittest -q $(SIMGPU)/test/test_generate.py; fi
 	build/test/ptx_test
 	LD_LIBRARY_PATH=build/simulated-asan build/test/driver_test
 	@SIMGPU_LOG=/dev/null LD_LIBRARY_PATH=build/simulated-asan build/conformance-asan > build/test/conformance.txt || \

@@ -15,6 +15,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 )
 
 // BakedPath is where a baked image has its artifact; its MEDUSA_ARTIFACT says so.
@@ -218,7 +219,7 @@ func (i *image) extendConfig(layer ocispec.Descriptor, identity string) error {
 	if len(diffIDs) != len(i.layers) {
 		return fmt.Errorf("it has %d layers and %d diff_ids", len(i.layers), len(diffIDs))
 	}
-	const name = "MEDUSA_ARTIFACT="
+	const name = contract.EnvArtifact + "="
 	kept := env[:0]
 	for _, v := range env {
 		if !strings.HasPrefix(v, name) {

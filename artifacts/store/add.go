@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 )
 
 // Fill writes an artifact's bytes from offset have on, where an earlier attempt ended. It may be called again with 0
@@ -31,7 +32,7 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 		return nil, fmt.Errorf("store artifact: %w", err)
 	}
 	if size > s.limit {
-		return nil, fmt.Errorf("store %s: %d bytes are %w, %d bytes (MEDUSA_CACHE_LIMIT)", digest, size, ErrTooLarge, s.limit)
+		return nil, fmt.Errorf("store %s: %d bytes are %w, %d bytes ("+contract.EnvCacheLimit+")", digest, size, ErrTooLarge, s.limit)
 	}
 	for attempt := 1; ; attempt++ {
 		pin, err := s.Pin(digest)

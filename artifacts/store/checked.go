@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"medusa/internal/atomicfile"
+	"medusa/internal/contract"
 	"medusa/internal/private"
 )
 
@@ -43,7 +46,7 @@ func (s *Store) record(digits string) string { return filepath.Join(s.dir, check
 // since does the record stand for the bytes; else they are read.
 func (s *Store) demand(f *os.File, digits string) error {
 	if err := private.File(f); err != nil {
-		return fmt.Errorf("refuse artifact: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
+		return fmt.Errorf("refuse artifact: %w (set "+contract.EnvCache+" to a folder that is this user's alone)", err)
 	}
 	if s.recorded(f, digits) {
 		return nil
@@ -85,6 +88,6 @@ func (s *Store) keep(f *os.File, digits string) {
 		return
 	}
 	if data, err := json.Marshal(is); err == nil {
-		_ = atomically(s.record(digits), data, func(*os.File) error { return nil }) // one that a crash damages is void
+		_ = atomicfile.Write(s.record(digits), 0o644, bytes.NewReader(data))
 	}
 }

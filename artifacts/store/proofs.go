@@ -1,12 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"medusa/internal/atomicfile"
 	"medusa/internal/private"
 )
 
@@ -45,7 +47,7 @@ func (s *Store) Proofs(digest string) ([]byte, error) {
 func (s *Store) SetProofs(digest string, data []byte) error {
 	digits, err := hexOf(digest)
 	if err == nil {
-		err = atomically(s.proof(digits), data, (*os.File).Sync)
+		err = atomicfile.Write(s.proof(digits), 0o644, bytes.NewReader(data))
 	}
 	if err != nil {
 		return fmt.Errorf("keep proofs of %s: %w", digest, err)

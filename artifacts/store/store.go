@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"medusa/artifacts"
+	"medusa/internal/atomicfile"
+	"medusa/internal/contract"
 	"medusa/internal/private"
 )
 
@@ -44,7 +46,7 @@ func Open(dir string, limit int64) (*Store, error) {
 	// Who can write here chooses what is restored.
 	for _, sub := range append(subs, "") {
 		if err := ours(filepath.Join(dir, sub)); err != nil && !(sub != "" && errors.Is(err, fs.ErrNotExist)) {
-			return nil, fmt.Errorf("open cache: %w (set MEDUSA_CACHE to a folder that is this user's alone)", err)
+			return nil, fmt.Errorf("open cache: %w (set "+contract.EnvCache+" to a folder that is this user's alone)", err)
 		}
 	}
 	return s, nil
@@ -61,12 +63,12 @@ func ours(dir string) error {
 
 // Folder returns $MEDUSA_CACHE, else medusa below the user's cache directory.
 func Folder() (string, error) {
-	if dir := os.Getenv("MEDUSA_CACHE"); dir != "" {
+	if dir := os.Getenv(contract.EnvCache); dir != "" {
 		return dir, nil
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("open cache: %w (set MEDUSA_CACHE)", err)
+		return "", fmt.Errorf("open cache: %w (set "+contract.EnvCache+")", err)
 	}
 	return filepath.Join(base, "medusa"), nil
 }
@@ -78,9 +80,9 @@ func FromEnv() (*Store, error) {
 		return nil, err
 	}
 	limit := int64(DefaultLimit)
-	if text := os.Getenv("MEDUSA_CACHE_LIMIT"); text != "" {
+	if text := os.Getenv(contract.EnvCacheLimit); text != "" {
 		if limit, err = ParseSize(text); err != nil {
-			return nil, fmt.Errorf("read MEDUSA_CACHE_LIMIT: %w", err)
+			return nil, fmt.Errorf("read "+contract.EnvCacheLimit+": %w", err)
 		}
 	}
 	return Open(dir, limit)
@@ -246,21 +248,5 @@ func (s *Store) name(name, digest string) error {
 	if file == "" || len(file) > 200 || strings.HasPrefix(file, ".") || strings.HasPrefix(name, digestPrefix) {
 		return fmt.Errorf("name %q: a name is neither empty nor a digest, does not start with a dot and is not longer than 200 bytes", name)
 	}
-	return atomically(filepath.Join(s.dir, nameDir, file), []byte(digest+"\n"), (*os.File).Sync)
-}
-
-// atomically gives a file its name when it is whole, and after a crash only if settle sees to that.
-func atomically(path string, data []byte, settle func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(0o644), settle(f), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
+	return atomicfile.Write(filepath.Join(s.dir, nameDir, file), 0o644, strings.NewReader(digest+"\n"))
 }

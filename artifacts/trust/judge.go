@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"medusa/internal/contract"
 )
 
 // now is the time by which keys expire.
@@ -93,7 +95,7 @@ func (p *Policy) doubt(s Subject) error {
 		if len(proofs) == 0 || slices.ContainsFunc(proofs, func(q Proof) bool { return len(q.Signatures) > 0 }) {
 			return nil
 		}
-		return fmt.Errorf("it was pulled from %s and no signature was verified (medusa pull --verify KEY, MEDUSA_TRUST)", proofs[0].Reference)
+		return fmt.Errorf("it was pulled from %s and no signature was verified (medusa pull --verify KEY, "+contract.EnvTrust+")", proofs[0].Reference)
 	}
 	if len(proofs) == 0 && !p.Required {
 		return nil // made here

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"medusa/internal/contract"
 	"medusa/internal/private"
 )
 
@@ -38,7 +39,7 @@ func Require(name string, key ed25519.PublicKey) *Policy {
 // signed, and where the policy has keys it has to be one of them.
 func FromEnv(keyFile string) (*Policy, error) {
 	p := &Policy{}
-	if path := os.Getenv("MEDUSA_TRUST"); path != "" {
+	if path := os.Getenv(contract.EnvTrust); path != "" {
 		var err error
 		if p, err = ReadPolicy(path); err != nil {
 			return nil, err
@@ -61,7 +62,7 @@ func FromEnv(keyFile string) (*Policy, error) {
 			}
 		}
 		if narrow.Keys == nil {
-			return nil, fmt.Errorf("verify by key %s (%s): %w: the policy does not have it (MEDUSA_TRUST)", KeyID(public), keyFile, ErrUntrusted)
+			return nil, fmt.Errorf("verify by key %s (%s): %w: the policy does not have it ("+contract.EnvTrust+")", KeyID(public), keyFile, ErrUntrusted)
 		}
 	}
 	return narrow, nil
@@ -72,7 +73,7 @@ func FromEnv(keyFile string) (*Policy, error) {
 func ReadPolicy(path string) (*Policy, error) {
 	p, err := readPolicy(path)
 	if err != nil {
-		return nil, fmt.Errorf("read policy %s: %w (MEDUSA_TRUST)", path, err)
+		return nil, fmt.Errorf("read policy %s: %w ("+contract.EnvTrust+")", path, err)
 	}
 	return p, nil
 }

@@ -6,6 +6,8 @@
  * never before a fork of the process: a child that calls anything gets MEDUSA_MISUSE. A restored graph is launched with
  * cuGraphLaunch, once medusa_session_usable has said that it may be.
  *
+ * The structs and enums here are generated from internal/contract/contract.spec. Change them there (go generate ./internal/contract).
+ *
  * Functions return 0 or a count where they succeed, MEDUSA_FALLBACK where the engine has to start natively (the reason
  * was printed to standard error), MEDUSA_FAILED or MEDUSA_MISUSE otherwise; medusa_session_error then says why.
  */
@@ -15,11 +17,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MEDUSA_FAILED = -1, MEDUSA_FALLBACK = -2, MEDUSA_MISUSE = -3 };
+/* What a function returns if it does not succeed. */
+enum medusa_result {
+	MEDUSA_FAILED = -1,
+	MEDUSA_FALLBACK = -2,
+	MEDUSA_MISUSE = -3,
+};
 
-/* What this start is for: the value that medusa_session_open returns. */
-enum { MEDUSA_NONE = 0, MEDUSA_PROFILE = 1, MEDUSA_RECORD = 2, MEDUSA_CHECK = 3, MEDUSA_RESTORE = 4 };
+/* What this start is for: the value that medusa_session_open returns. To the engine, a start that checks restored graphs is one
+ * that restores. */
+enum medusa_purpose {
+	MEDUSA_NONE = 0,
+	MEDUSA_PROFILE = 1,
+	MEDUSA_RECORD = 2,
+	MEDUSA_CHECK = 3,
+	MEDUSA_RESTORE = 4,
+};
 
+/* A restored graph. */
 struct medusa_session_graph {
 	int64_t batch; /* of medusa_mark_graph, as is label; several graphs may share a batch, none a label */
 	uint64_t exec; /* CUgraphExec, valid until medusa_session_close; 0: a lazy start, medusa_session_usable builds it */

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts/oci"
+	"medusa/internal/contract"
 )
 
 func newBakeCmd() *cobra.Command {
@@ -15,7 +16,7 @@ func newBakeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bake --base IMAGE --artifact FILE -t REGISTRY/REPOSITORY:TAG",
 		Short: "Append an artifact to a container image",
-		Long: `Makes an image that is the base with FILE in one more layer, and with MEDUSA_ARTIFACT set to its place, so that medusa restore
+		Long: `Makes an image that is the base with FILE in one more layer, and with ` + contract.EnvArtifact + ` set to its place, so that medusa restore
 in it needs no argument. Base and result are in registries; no container engine takes part. Prints the manifest's digest.
 FILE.proof, which medusa pull -o FILE leaves, goes with it; --verify KEY demands that it has a signature by KEY.`,
 		Example: "  medusa bake --base registry.example/serve:1 --artifact llama.medusa -t registry.example/serve:1-llama",

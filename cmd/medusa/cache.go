@@ -11,6 +11,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/inspect"
+	"medusa/internal/contract"
 	"medusa/internal/printable"
 )
 
@@ -18,7 +19,7 @@ func newCacheCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "Show, shrink and check the local cache of artifacts",
-		Long: `The cache is the directory $MEDUSA_CACHE, else medusa below the user's cache directory. It holds at most $MEDUSA_CACHE_LIMIT
+		Long: `The cache is the directory $` + contract.EnvCache + `, else medusa below the user's cache directory. It holds at most $` + contract.EnvCacheLimit + `
 bytes (suffixes K, M, G, T; 20G): what was used least recently goes first, what a running engine was started from stays.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {

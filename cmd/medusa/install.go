@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"medusa/internal/atomicfile"
 	"medusa/internal/cuda/probe/ask"
 	"medusa/interpose"
 )
@@ -98,20 +98,5 @@ func copyFile(from, to string, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	out, err := os.CreateTemp(filepath.Dir(to), ".install-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(out.Name()) // fails where the rename took the name away
-	_, err = io.Copy(out, in)
-	if err == nil {
-		err = out.Chmod(mode)
-	}
-	if closeErr := out.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(out.Name(), to)
-	}
-	return err
+	return atomicfile.Write(to, mode, in)
 }

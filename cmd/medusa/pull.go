@@ -15,6 +15,8 @@ import (
 	"medusa/artifacts/oci"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/atomicfile"
+	"medusa/internal/contract"
 )
 
 func newPullCmd() *cobra.Command {
@@ -24,7 +26,7 @@ func newPullCmd() *cobra.Command {
 		Use:   "pull REGISTRY/REPOSITORY:TAG|@DIGEST [-o FILE]",
 		Short: "Fetch an artifact from an OCI registry into the cache",
 		Long: `Fetches an artifact into the cache and prints the digest of its file; medusa restore takes that digest, or the reference.
-With --verify KEY, or a policy (MEDUSA_TRUST) that requires it, nothing is fetched that has no valid signature. -o FILE also leaves
+With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, nothing is fetched that has no valid signature. -o FILE also leaves
 FILE.proof: where the artifact came from, and its signature. An interrupted pull goes on where it ended. Of an index it takes the artifact that --gpu and --match ask for, or that is for
 the GPU of this machine.`,
 		Example: "  medusa pull registry.example/llm/llama:v1 --verify release.key.pub\n  medusa restore registry.example/llm/llama:v1 -- reference run --model ./llama",
@@ -123,16 +125,7 @@ func copyOut(from, to string) error {
 }
 
 func writeOut(in io.Reader, to string) error {
-	out, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".tmp-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", to, err)
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Chmod(0o644), out.Sync(), out.Close()); err == nil {
-		err = os.Rename(out.Name(), to)
-	}
-	if err != nil {
-		_ = os.Remove(out.Name())
+	if err := atomicfile.Write(to, 0o644, in); err != nil {
 		return fmt.Errorf("write %s: %w", to, err)
 	}
 	return nil

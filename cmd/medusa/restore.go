@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/interpose"
 	"medusa/restore/supervisor"
 )
@@ -25,21 +26,21 @@ func newRestoreCmd() *cobra.Command {
 		Long: `Starts the engine with the graphs of an artifact restored in place of profile forward, warm-up and capture.
 
 ARTIFACT is a file if it begins with /, ./ or ../ or ends in .medusa; else it is the digest of one in the cache (sha256:...),
-or a name there, such as the reference it was pulled by. Without it $MEDUSA_ARTIFACT counts. --match takes the artifact of the
+or a name there, such as the reference it was pulled by. Without it $` + contract.EnvArtifact + ` counts. --match takes the artifact of the
 cache that has the given factors. --auto leaves the choice to the engine's process, which knows its GPU and model; no directory is
 unpacked then.
 
 Directories that travel with the artifact are unpacked below the cache, if they are a compiler's, or at the place that --dir
 names. Others stay packed. Nothing is unpacked if the artifact is for another GPU or driver.
 
-An artifact is code. --verify KEY uses only one that KEY has signed; the policy in the file $MEDUSA_TRUST says so for all
+An artifact is code. --verify KEY uses only one that KEY has signed; the policy in the file $` + contract.EnvTrust + ` says so for all
 starts. Without either, one that was pulled and not verified is used with a warning.
 
 Obstacles (another GPU, driver, model or checkpoint, a damaged file, too little memory, an artifact that is not trusted) are
 reported in one line, and the engine starts natively. With --strict the command exits instead: code 3 if the artifact does not
 fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine's own.
 
-MEDUSA_OFF=1, or a file "off" in the cache (MEDUSA_OFF=/PATH: that file), makes every start native, --strict or not.`,
+` + contract.EnvOff + `=1, or a file "off" in the cache (` + contract.EnvOff + `=/PATH: that file), makes every start native, --strict or not.`,
 		Example: `  medusa restore llama.medusa -- reference run --model ./llama
   medusa restore --match model.config=sha256:5e88... --match gpu.name="NVIDIA H200" -- reference run --model ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -113,8 +114,8 @@ func readChoice(c *supervisor.Choice, own, match []string) error {
 		ways++
 	}
 	if ways == 0 {
-		if c.Ref = os.Getenv("MEDUSA_ARTIFACT"); c.Ref == "" {
-			return errors.New("restore needs an artifact, --match, --auto or $MEDUSA_ARTIFACT")
+		if c.Ref = os.Getenv(contract.EnvArtifact); c.Ref == "" {
+			return errors.New("restore needs an artifact, --match, --auto or $" + contract.EnvArtifact)
 		}
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
@@ -18,7 +19,7 @@ func newVerifyCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify FILE [-- ENGINE [ARG...]]",
 		Short: "Check an artifact; with an engine, compare its restored graphs with native ones again",
-		Long: `Reads every section of FILE and checks every reference in it. With --verify KEY, or a policy (MEDUSA_TRUST) that requires it, the
+		Long: `Reads every section of FILE and checks every reference in it. With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, the
 signature in FILE.proof is checked first; medusa pull -o FILE leaves it there. With an engine command it also repeats what
 materialize did before it gave the artifact its name: the engine starts natively and restored, both replay every graph
 on the same data, and all memory written is compared bit by bit.`,

@@ -11,8 +11,8 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/printable"
-	"medusa/interpose"
 	"medusa/interpose/trace"
 )
 
@@ -54,7 +54,7 @@ func newVersionCmd() *cobra.Command {
 // versionOf reads what the Go tool wrote into the binary; info is nil where it wrote nothing.
 func versionOf(info *debug.BuildInfo) version {
 	v := version{Medusa: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
-		Artifact: artifacts.Version, Graph: graphir.Version, Trace: trace.Version, Protocol: interpose.Protocol}
+		Artifact: artifacts.Version, Graph: graphir.Version, Trace: trace.Version, Protocol: contract.Protocol}
 	if info == nil {
 		return v
 	}

@@ -4,6 +4,10 @@
 // process that never touches a GPU never loads it, and a driver that lacks a symbol fails only the call that needs it.
 // Opening and binding go through dlopen and dlsym: a preloaded library that exports dlsym sees every lookup.
 //
+// Bindings are typed functions and methods. Those whose signature follows from the C prototype are generated from
+// driver.spec (bind_gen.go); the others are written by hand and call the same variables. Entry gives the address of a
+// function to C code. No other package names a driver function.
+//
 // Calls return nil or an error that wraps a Result; a library or symbol that does not exist is a *MissingError.
 // Nothing here panics.
 //

@@ -1,21 +1,9 @@
 package cuda
 
-import "unsafe"
-
-// Graph is a CUgraph, GraphExec a CUgraphExec made from it.
-type (
-	Graph     uintptr
-	GraphExec uintptr
+import (
+	"fmt"
+	"unsafe"
 )
-
-// CUresult cuGraphDestroy(CUgraph hGraph)
-var procGraphDestroy = Driver("cuGraphDestroy")
-
-// Destroy gives the graph back. Executables made from it live on.
-func (g Graph) Destroy() error { return procGraphDestroy.Call(uintptr(g)) }
-
-// CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numNodes)
-var procGraphGetNodes = Driver("cuGraphGetNodes")
 
 // NodeCount is the number of the graph's nodes.
 func (g Graph) NodeCount() (int, error) {
@@ -24,33 +12,25 @@ func (g Graph) NodeCount() (int, error) {
 	return int(n), err
 }
 
-// CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
-var procGraphInstantiate = Driver("cuGraphInstantiateWithFlags")
-
-// Instantiate makes an executable graph.
-func (g Graph) Instantiate(flags uint64) (GraphExec, error) {
-	var e GraphExec
-	err := procGraphInstantiate.Call(uintptr(unsafe.Pointer(&e)), uintptr(g), uintptr(flags))
-	return e, err
+// Nodes are the graph's nodes; those of a capture are in the order of their calls.
+func (g Graph) Nodes() ([]Node, error) {
+	n, err := g.NodeCount()
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	nodes, count := make([]Node, n), uint64(n)
+	err = procGraphGetNodes.Call(uintptr(g), uintptr(unsafe.Pointer(&nodes[0])), uintptr(unsafe.Pointer(&count)))
+	return nodes[:min(n, int(count))], err
 }
 
-// CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
-var procGraphUpload = Driver("cuGraphUpload")
-
-// Upload puts the graph on the device, so that its first launch costs no more than a later one.
-func (e GraphExec) Upload(s Stream) error { return procGraphUpload.Call(uintptr(e), uintptr(s)) }
-
-// CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
-var procGraphLaunch = Driver("cuGraphLaunch")
-
-// Launch runs the graph on a stream.
-func (e GraphExec) Launch(s Stream) error { return procGraphLaunch.Call(uintptr(e), uintptr(s)) }
-
-// CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
-var procGraphExecDestroy = Driver("cuGraphExecDestroy")
-
-// Destroy gives the executable graph back.
-func (e GraphExec) Destroy() error { return procGraphExecDestroy.Call(uintptr(e)) }
+// AddDependencies adds edges: the i-th leads from from[i] to to[i] and has edges[i].
+func (g Graph) AddDependencies(from, to []Node, edges []EdgeData) error {
+	if len(from) != len(to) || len(from) != len(edges) {
+		return fmt.Errorf("cuGraphAddDependencies_v2: %w", InvalidValue)
+	}
+	return procGraphAddDependencies.Call(uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(from))),
+		uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edges))), uintptr(len(from)))
+}
 
 // KernelNodeParams mirrors CUDA_KERNEL_NODE_PARAMS (v2). One of Func and Kern is set; Params points to an array of
 // pointers, one a parameter.
@@ -72,6 +52,9 @@ type MemsetNodeParams struct {
 	Width, Height      uint64
 }
 
+// HostNodeParams mirrors CUDA_HOST_NODE_PARAMS: a C function and its argument.
+type HostNodeParams struct{ Fn, UserData uintptr }
+
 // EdgeData mirrors CUgraphEdgeData.
 type EdgeData struct {
 	FromPort, ToPort, Type uint8
@@ -80,3 +63,13 @@ type EdgeData struct {
 
 // LaunchAttributeValue mirrors the CUlaunchAttributeValue union.
 type LaunchAttributeValue [64]byte
+
+// LaunchAttributeID is a CUlaunchAttributeID.
+type LaunchAttributeID uint32
+
+// LaunchAttribute mirrors CUlaunchAttribute.
+type LaunchAttribute struct {
+	ID    LaunchAttributeID
+	_     uint32
+	Value LaunchAttributeValue
+}

@@ -72,11 +72,6 @@ func (a *Args) Struct(words ...uint64) *Args {
 	return a
 }
 
-// CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-// unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes,
-// CUstream hStream, void **kernelParams, void **extra)
-var procLaunchKernel = Driver("cuLaunchKernel")
-
 // Launch launches the function on a stream with sharedBytes of dynamic shared memory.
 func (f Function) Launch(grid, block Dim3, sharedBytes uint32, stream Stream, args *Args) error {
 	if args.params > maxParams {
@@ -85,6 +80,22 @@ func (f Function) Launch(grid, block Dim3, sharedBytes uint32, stream Stream, ar
 	return procLaunchKernel.Call(uintptr(f), uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]),
 		uintptr(block[0]), uintptr(block[1]), uintptr(block[2]), uintptr(sharedBytes), uintptr(stream),
 		uintptr(unsafe.Pointer(&args.ptrs)), 0)
+}
+
+// LaunchConfig mirrors CUlaunchConfig. Attrs points to LaunchAttributes.
+type LaunchConfig struct {
+	Grid, Block    Dim3
+	SharedMemBytes uint32
+	_              uint32
+	Stream         Stream
+	Attrs          uintptr
+	NumAttrs       uint32
+	_              uint32
+}
+
+// LaunchEx launches the function by a configuration. One of params and extra is 0; the driver follows the other.
+func (f Function) LaunchEx(config *LaunchConfig, params, extra uintptr) error {
+	return procLaunchKernelEx.Call(uintptr(unsafe.Pointer(config)), uintptr(f), params, extra)
 }
 
 // ArgsError says that more parameters were collected than Args holds.

@@ -10,6 +10,8 @@ func TestMirrorLayouts(t *testing.T) {
 	var k KernelNodeParams
 	var c Memcpy3D
 	var m MemsetNodeParams
+	var l LaunchConfig
+	var p MemAllocationProp
 	for _, row := range []struct {
 		what string
 		got  uintptr
@@ -26,6 +28,15 @@ func TestMirrorLayouts(t *testing.T) {
 		{"CUDA_MEMSET_NODE_PARAMS_v1", unsafe.Sizeof(m), 40},
 		{"CUgraphEdgeData", unsafe.Sizeof(EdgeData{}), 8},
 		{"CUlaunchAttributeValue", unsafe.Sizeof(LaunchAttributeValue{}), 64},
+		{"CUlaunchAttribute", unsafe.Sizeof(LaunchAttribute{}), 72},
+		{"CUlaunchConfig", unsafe.Sizeof(l), 56},
+		{"CUlaunchConfig.hStream", unsafe.Offsetof(l.Stream), 32},
+		{"CUlaunchConfig.attrs", unsafe.Offsetof(l.Attrs), 40},
+		{"CUDA_HOST_NODE_PARAMS", unsafe.Sizeof(HostNodeParams{}), 16},
+		{"CUmemAllocationProp", unsafe.Sizeof(p), 32},
+		{"CUmemAllocationProp.location", unsafe.Offsetof(p.Location), 8},
+		{"CUmemAccessDesc", unsafe.Sizeof(MemAccessDesc{}), 12},
+		{"CUipcMemHandle", unsafe.Sizeof(IpcMemHandle{}), 64},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s is at %d, want %d", row.what, row.got, row.want)

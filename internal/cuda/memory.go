@@ -2,37 +2,6 @@ package cuda
 
 import "unsafe"
 
-// DevicePtr is a CUdeviceptr: an address in device memory.
-type DevicePtr uint64
-
-// CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
-var procMemAlloc = Driver("cuMemAlloc_v2")
-
-// MemAlloc allocates device memory of a size in bytes; size 0 is InvalidValue.
-func MemAlloc(size uint64) (DevicePtr, error) {
-	var p DevicePtr
-	err := procMemAlloc.Call(uintptr(unsafe.Pointer(&p)), uintptr(size))
-	return p, err
-}
-
-// CUresult cuMemFree_v2(CUdeviceptr dptr)
-var procMemFree = Driver("cuMemFree_v2")
-
-// Free releases an allocation; p is the address that MemAlloc returned.
-func (p DevicePtr) Free() error { return procMemFree.Call(uintptr(p)) }
-
-// CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
-var procMemGetInfo = Driver("cuMemGetInfo_v2")
-
-// MemInfo is the free and total device memory of the current context, in bytes.
-func MemInfo() (free, total uint64, err error) {
-	err = procMemGetInfo.Call(uintptr(unsafe.Pointer(&free)), uintptr(unsafe.Pointer(&total)))
-	return free, total, err
-}
-
-// CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
-var procMemHostAlloc = Driver("cuMemHostAlloc")
-
 // HostBuffer is page-locked host memory: asynchronous copies read and write it after the call has returned.
 type HostBuffer struct {
 	Bytes []byte
@@ -49,18 +18,12 @@ func HostAlloc(size int) (*HostBuffer, error) {
 	return &HostBuffer{Bytes: unsafe.Slice((*byte)(p), size), addr: uintptr(p)}, nil
 }
 
-// CUresult cuMemFreeHost(void *p)
-var procMemFreeHost = Driver("cuMemFreeHost")
-
 // Free releases the memory. No copy may be under way.
 func (b *HostBuffer) Free() error {
 	addr := b.addr
 	b.Bytes, b.addr = nil, 0
-	return procMemFreeHost.Call(addr)
+	return HostPtr(addr).Free()
 }
-
-// CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
-var procMemcpyHtoD = Driver("cuMemcpyHtoD_v2")
 
 // CopyToDevice copies src to dst and waits for it. An empty src copies nothing.
 func CopyToDevice(dst DevicePtr, src []byte) error {
@@ -70,9 +33,6 @@ func CopyToDevice(dst DevicePtr, src []byte) error {
 	return procMemcpyHtoD.Call(uintptr(dst), uintptr(unsafe.Pointer(&src[0])), uintptr(len(src)))
 }
 
-// CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
-var procMemcpyDtoH = Driver("cuMemcpyDtoH_v2")
-
 // CopyToHost fills dst from src and waits for it. It does not wait for work on streams other than the default one.
 func CopyToHost(dst []byte, src DevicePtr) error {
 	if len(dst) == 0 {
@@ -80,9 +40,6 @@ func CopyToHost(dst []byte, src DevicePtr) error {
 	}
 	return procMemcpyDtoH.Call(uintptr(unsafe.Pointer(&dst[0])), uintptr(src), uintptr(len(dst)))
 }
-
-// CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
-var procMemcpyHtoDAsync = Driver("cuMemcpyHtoDAsync_v2")
 
 // CopyToDeviceAsync copies src, which lies in a HostBuffer, on a stream. src must not change before the copy is done.
 func CopyToDeviceAsync(dst DevicePtr, src []byte, stream Stream) error {
@@ -92,31 +49,12 @@ func CopyToDeviceAsync(dst DevicePtr, src []byte, stream Stream) error {
 	return procMemcpyHtoDAsync.Call(uintptr(dst), uintptr(unsafe.Pointer(&src[0])), uintptr(len(src)), uintptr(stream))
 }
 
-// CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
-var procMemcpyDtoHAsync = Driver("cuMemcpyDtoHAsync_v2")
-
 // CopyToHostAsync fills dst, which lies in a HostBuffer, on a stream.
 func CopyToHostAsync(dst []byte, src DevicePtr, stream Stream) error {
 	if len(dst) == 0 {
 		return nil
 	}
 	return procMemcpyDtoHAsync.Call(uintptr(unsafe.Pointer(&dst[0])), uintptr(src), uintptr(len(dst)), uintptr(stream))
-}
-
-// CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
-var procMemcpyDtoDAsync = Driver("cuMemcpyDtoDAsync_v2")
-
-// CopyOnDeviceAsync copies size bytes inside device memory on a stream.
-func CopyOnDeviceAsync(dst, src DevicePtr, size uint64, stream Stream) error {
-	return procMemcpyDtoDAsync.Call(uintptr(dst), uintptr(src), uintptr(size), uintptr(stream))
-}
-
-// CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
-var procMemsetD8Async = Driver("cuMemsetD8Async")
-
-// MemsetAsync sets size bytes to value on a stream.
-func MemsetAsync(dst DevicePtr, value byte, size uint64, stream Stream) error {
-	return procMemsetD8Async.Call(uintptr(dst), uintptr(value), uintptr(size), uintptr(stream))
 }
 
 // Memcpy3D mirrors CUDA_MEMCPY3D: byte positions in x, rows in y, slices in z.
@@ -142,5 +80,44 @@ type Memcpy3D struct {
 	WidthInBytes, Height, Depth uint64
 }
 
-// MemoryTypeDevice is CU_MEMORYTYPE_DEVICE, for Memcpy3D.
-const MemoryTypeDevice = 2
+// Memory types of Memcpy3D.
+const (
+	MemoryTypeHost   = 1 // CU_MEMORYTYPE_HOST
+	MemoryTypeDevice = 2 // CU_MEMORYTYPE_DEVICE
+)
+
+// Flags of allocations.
+const (
+	MemAttachGlobal       = 1 // CU_MEM_ATTACH_GLOBAL: any stream may reach managed memory
+	MemHostAllocMapped    = 2 // CU_MEMHOSTALLOC_DEVICEMAP: the device sees page-locked memory
+	MemHostRegisterMapped = 2 // CU_MEMHOSTREGISTER_DEVICEMAP
+)
+
+// MemLocation mirrors CUmemLocation.
+type MemLocation struct {
+	Type uint32
+	ID   int32
+}
+
+// MemLocationDevice is CU_MEM_LOCATION_TYPE_DEVICE.
+const MemLocationDevice = 1
+
+// MemAllocationProp mirrors CUmemAllocationProp.
+type MemAllocationProp struct {
+	Type, HandleTypes   uint32
+	Location            MemLocation
+	Win32HandleMetaData uintptr
+	Flags               [8]byte
+}
+
+// MemAllocationPinned is CU_MEM_ALLOCATION_TYPE_PINNED.
+const MemAllocationPinned = 1
+
+// MemAccessDesc mirrors CUmemAccessDesc.
+type MemAccessDesc struct {
+	Location MemLocation
+	Flags    uint32
+}
+
+// MemAccessReadWrite is CU_MEM_ACCESS_FLAGS_PROT_READWRITE.
+const MemAccessReadWrite = 3

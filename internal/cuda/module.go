@@ -5,15 +5,6 @@ import (
 	"unsafe"
 )
 
-// Module is a CUmodule, Function a CUfunction of it.
-type (
-	Module   uintptr
-	Function uintptr
-)
-
-// CUresult cuModuleLoadData(CUmodule *module, const void *image)
-var procModuleLoadData = Driver("cuModuleLoadData")
-
 // ModuleLoadData loads PTX text that a zero byte ends, a cubin or a fatbin into the current context.
 func ModuleLoadData(image []byte) (Module, error) {
 	if len(image) == 0 {
@@ -24,28 +15,22 @@ func ModuleLoadData(image []byte) (Module, error) {
 	return m, err
 }
 
-// CUresult cuModuleUnload(CUmodule hmod)
-var procModuleUnload = Driver("cuModuleUnload")
+// JITOption is a CUjit_option, JITMaxRegisters the one that bounds a kernel's registers.
+type JITOption int32
 
-// Unload gives the module back; its functions become invalid.
-func (m Module) Unload() error { return procModuleUnload.Call(uintptr(m)) }
+// JITMaxRegisters is CU_JIT_MAX_REGISTERS.
+const JITMaxRegisters JITOption = 0
 
-// CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
-var procModuleGetFunction = Driver("cuModuleGetFunction")
-
-// Function is the module's function of a (mangled) name.
-func (m Module) Function(name string) (Function, error) {
-	var f Function
-	s := cString(name)
-	err := procModuleGetFunction.Call(uintptr(unsafe.Pointer(&f)), uintptr(m), uintptr(unsafe.Pointer(&s[0])))
-	return f, err
+// ModuleLoadDataEx is ModuleLoadData with one option of the compiler that the driver holds.
+func ModuleLoadDataEx(image []byte, option JITOption, value uintptr) (Module, error) {
+	if len(image) == 0 {
+		return 0, fmt.Errorf("cuModuleLoadDataEx: %w", InvalidImage)
+	}
+	var m Module
+	err := procModuleLoadDataEx.Call(uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])), 1,
+		uintptr(unsafe.Pointer(&option)), uintptr(unsafe.Pointer(&value)))
+	return m, err
 }
-
-// CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
-var procModuleGetFunctionCount = Driver("cuModuleGetFunctionCount")
-
-// CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
-var procModuleEnumerateFunctions = Driver("cuModuleEnumerateFunctions")
 
 // Functions are all functions of the module, in the driver's order. Drivers from 12.4 on have it.
 func (m Module) Functions() ([]Function, error) {
@@ -58,9 +43,6 @@ func (m Module) Functions() ([]Function, error) {
 	return fs, err
 }
 
-// CUresult cuFuncGetName(const char **name, CUfunction hfunc)
-var procFuncGetName = Driver("cuFuncGetName")
-
 // Name is the function's mangled name. Drivers from 12.3 on have it.
 func (f Function) Name() (string, error) {
 	var p uintptr
@@ -70,19 +52,6 @@ func (f Function) Name() (string, error) {
 	return StringAt(p), nil
 }
 
-// CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
-var procFuncGetModule = Driver("cuFuncGetModule")
-
-// Module is the module that the function came from.
-func (f Function) Module() (Module, error) {
-	var m Module
-	err := procFuncGetModule.Call(uintptr(unsafe.Pointer(&m)), uintptr(f))
-	return m, err
-}
-
-// CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
-var procFuncGetParamInfo = Driver("cuFuncGetParamInfo")
-
 // ParamInfo is the place of a parameter in the parameter buffer, in bytes. An index past the last is InvalidValue.
 func (f Function) ParamInfo(index int) (offset, size uint64, err error) {
 	err = procFuncGetParamInfo.Call(uintptr(f), uintptr(index), uintptr(unsafe.Pointer(&offset)), uintptr(unsafe.Pointer(&size)))
@@ -91,21 +60,3 @@ func (f Function) ParamInfo(index int) (offset, size uint64, err error) {
 
 // FunctionAttribute is a CUfunction_attribute.
 type FunctionAttribute int32
-
-// CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)
-var procFuncGetAttribute = Driver("cuFuncGetAttribute")
-
-// Attribute is one attribute's value.
-func (f Function) Attribute(a FunctionAttribute) (int, error) {
-	var v int32
-	err := procFuncGetAttribute.Call(uintptr(unsafe.Pointer(&v)), uintptr(a), uintptr(f))
-	return int(v), err
-}
-
-// CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value)
-var procFuncSetAttribute = Driver("cuFuncSetAttribute")
-
-// SetAttribute sets one attribute.
-func (f Function) SetAttribute(a FunctionAttribute, value int) error {
-	return procFuncSetAttribute.Call(uintptr(f), uintptr(a), uintptr(value))
-}

@@ -70,9 +70,6 @@ func (l *SharedLibrary) Open() error {
 // Proc names a symbol of the library without looking it up.
 func (l *SharedLibrary) Proc(name string) *Proc { return &Proc{lib: l, name: name} }
 
-// Driver names a driver function by its exported symbol, version suffix included ("cuMemAlloc_v2").
-func Driver(name string) *Proc { return libcuda.Proc(name) }
-
 // Process names a symbol of any library the process has loaded, such as one that was preloaded. It is expected to be
 // absent often; ask Present before calling it.
 func Process(name string) *Proc { return process.Proc(name) }

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"medusa/internal/contract"
 	"medusa/internal/measure"
 	"medusa/interpose"
 	"medusa/restore/status"
@@ -153,10 +154,9 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 // engine runs the engine's command to its end, or to that of the context.
 func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Time) error {
 	argv := append(append([]string{}, o.Argv...), m.Args...)
-	clock := fmt.Sprintf("MEDUSA_BEGAN=%d", began.UnixNano())
 	if m.Name == Restored {
 		code, err := supervisor.Run(ctx, supervisor.Options{Artifact: supervisor.Choice{Ref: o.Artifact}, Argv: argv, Library: o.Library,
-			Status: path, Env: []string{clock}, Stdout: o.Log, Stderr: o.Log})
+			Status: path, Env: contract.Start{Began: began}.Environ(), Stdout: o.Log, Stderr: o.Log})
 		if err == nil && code != 0 {
 			err = fmt.Errorf("the engine ended with exit code %d", code)
 		}
@@ -164,7 +164,7 @@ func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Ti
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	cmd.Env = append(interpose.WithPlugin(os.Environ(), o.Library), "MEDUSA_STATUS="+path, clock)
+	cmd.Env = append(interpose.WithPlugin(os.Environ(), o.Library), contract.Start{Status: path, Began: began}.Environ()...)
 	cmd.Stdout, cmd.Stderr = o.Log, o.Log
 	return cmd.Run()
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"go/format"
 	"strings"
+
+	"medusa/internal/specfile"
 )
 
 var goScalars = map[string]string{
@@ -32,15 +34,15 @@ func emitGo(s *spec) ([]byte, error) {
 }
 
 func emitGoEnum(w *bytes.Buffer, e enum) {
-	name := goName(e.name)
-	prefix := goName(strings.TrimSuffix(e.name, "_kind"))
+	name := specfile.GoName(e.name)
+	prefix := specfile.GoName(strings.TrimSuffix(e.name, "_kind"))
 	fmt.Fprintf(w, "// %s is enum %s of trace.spec.\ntype %s uint8\n\n// The values of %s.\nconst (\n", name, e.name, name, name)
 	for _, v := range e.values {
-		fmt.Fprintf(w, "\t%s%s %s = %d\n", prefix, goName(v.name), name, v.n)
+		fmt.Fprintf(w, "\t%s%s %s = %d\n", prefix, specfile.GoName(v.name), name, v.n)
 	}
 	fmt.Fprintf(w, ")\n\nfunc (v %s) String() string {\n\tswitch v {\n", name)
 	for _, v := range e.values {
-		fmt.Fprintf(w, "\tcase %s%s:\n\t\treturn %q\n", prefix, goName(v.name), v.name)
+		fmt.Fprintf(w, "\tcase %s%s:\n\t\treturn %q\n", prefix, specfile.GoName(v.name), v.name)
 	}
 	fmt.Fprintf(w, "\t}\n\treturn unknown(%q, uint64(v))\n}\n\n", e.name)
 }
@@ -48,29 +50,29 @@ func emitGoEnum(w *bytes.Buffer, e enum) {
 func emitGoTypes(w *bytes.Buffer, s *spec) {
 	fmt.Fprintf(w, "// The record types.\nconst (\n")
 	for _, r := range s.records {
-		fmt.Fprintf(w, "\tType%s Type = %d\n", goName(r.name), r.number)
+		fmt.Fprintf(w, "\tType%s Type = %d\n", specfile.GoName(r.name), r.number)
 	}
 	fmt.Fprintf(w, ")\n\nfunc (t Type) String() string {\n\tswitch t {\n")
 	for _, r := range s.records {
-		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn %q\n", goName(r.name), r.name)
+		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn %q\n", specfile.GoName(r.name), r.name)
 	}
 	fmt.Fprintf(w, "\t}\n\treturn unknown(\"record\", uint64(t))\n}\n\n")
 	fmt.Fprintf(w, "// newRecord returns an empty record of type t, or nil where this version knows none.\nfunc newRecord(t Type) Record {\n\tswitch t {\n")
 	for _, r := range s.records {
-		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn new(%s)\n", goName(r.name), goName(r.name))
+		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn new(%s)\n", specfile.GoName(r.name), specfile.GoName(r.name))
 	}
 	fmt.Fprintf(w, "\t}\n\treturn nil\n}\n\n")
 }
 
 func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
-	name := goName(r.name)
+	name := specfile.GoName(r.name)
 	for _, f := range r.fields {
 		if f.typ.tuple == nil {
 			continue
 		}
-		fmt.Fprintf(w, "// %s is one entry of %s.%s.\ntype %s struct {\n", tupleName(r, f), name, goName(f.name), tupleName(r, f))
+		fmt.Fprintf(w, "// %s is one entry of %s.%s.\ntype %s struct {\n", tupleName(r, f), name, specfile.GoName(f.name), tupleName(r, f))
 		for _, g := range f.typ.tuple {
-			fmt.Fprintf(w, "\t%s %s\n", goName(g.name), goType(r, g))
+			fmt.Fprintf(w, "\t%s %s\n", specfile.GoName(g.name), goType(r, g))
 		}
 		fmt.Fprintf(w, "}\n\n")
 	}
@@ -80,13 +82,13 @@ func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
 	}
 	fmt.Fprintf(w, "type %s struct {\n\tHead\n", name)
 	for _, f := range r.fields {
-		fmt.Fprintf(w, "\t%s %s\n", goName(f.name), goType(r, f))
+		fmt.Fprintf(w, "\t%s %s\n", specfile.GoName(f.name), goType(r, f))
 	}
 	fmt.Fprintf(w, "}\n\n// RecordType returns Type%s.\nfunc (*%s) RecordType() Type { return Type%s }\n\n", name, name, name)
 
 	fmt.Fprintf(w, "func (r *%s) decode(d *decoder) {\n", name)
 	for _, f := range r.fields {
-		lhs := "r." + goName(f.name)
+		lhs := "r." + specfile.GoName(f.name)
 		if !f.typ.list {
 			fmt.Fprintf(w, "\t%s = %s\n", lhs, goGet(s, f.typ.base))
 			continue
@@ -100,13 +102,13 @@ func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
 			fmt.Fprintf(w, "\t\t\t%s[i] = %s\n", lhs, goGet(s, f.typ.base))
 		}
 		for _, g := range f.typ.tuple {
-			fmt.Fprintf(w, "\t\t\t%s[i].%s = %s\n", lhs, goName(g.name), goGet(s, g.typ.base))
+			fmt.Fprintf(w, "\t\t\t%s[i].%s = %s\n", lhs, specfile.GoName(g.name), goGet(s, g.typ.base))
 		}
 		fmt.Fprintf(w, "\t\t}\n\t}\n")
 	}
 	fmt.Fprintf(w, "}\n\nfunc (r *%s) encode(e *encoder) {\n", name)
 	for _, f := range r.fields {
-		v := "r." + goName(f.name)
+		v := "r." + specfile.GoName(f.name)
 		if !f.typ.list {
 			fmt.Fprintf(w, "\t%s\n", goPut(s, f.typ.base, v))
 			continue
@@ -116,7 +118,7 @@ func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
 			fmt.Fprintf(w, "\t\t%s\n", goPut(s, f.typ.base, "v"))
 		}
 		for _, g := range f.typ.tuple {
-			fmt.Fprintf(w, "\t\t%s\n", goPut(s, g.typ.base, "v."+goName(g.name)))
+			fmt.Fprintf(w, "\t\t%s\n", goPut(s, g.typ.base, "v."+specfile.GoName(g.name)))
 		}
 		fmt.Fprintf(w, "\t}\n")
 	}
@@ -144,7 +146,7 @@ func goType(r record, f field) string {
 	case f.typ.tuple != nil:
 		t = tupleName(r, f)
 	case t == "":
-		t = goName(f.typ.base)
+		t = specfile.GoName(f.typ.base)
 	}
 	if f.typ.list {
 		return "[]" + t
@@ -154,7 +156,7 @@ func goType(r record, f field) string {
 
 func goGet(s *spec, base string) string {
 	if s.isEnum(base) {
-		return goName(base) + "(d.u8())"
+		return specfile.GoName(base) + "(d.u8())"
 	}
 	return "d." + base + "()"
 }
@@ -168,21 +170,5 @@ func goPut(s *spec, base, v string) string {
 
 // tupleName is the record's name and the field's in the singular: Function.params holds FunctionParam.
 func tupleName(r record, f field) string {
-	return goName(r.name) + goName(strings.TrimSuffix(f.name, "s"))
-}
-
-var initialisms = map[string]string{
-	"id": "ID", "pid": "PID", "dso": "DSO", "kv": "KV", "sha256": "SHA256", "cc": "CC", "sm": "SM", "vmm": "VMM", "ipc": "IPC",
-}
-
-func goName(name string) string {
-	var b strings.Builder
-	for _, w := range strings.Split(name, "_") {
-		if up, ok := initialisms[w]; ok {
-			b.WriteString(up)
-			continue
-		}
-		b.WriteString(strings.ToUpper(w[:1]) + w[1:])
-	}
-	return b.String()
+	return specfile.GoName(r.name) + specfile.GoName(strings.TrimSuffix(f.name, "s"))
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"medusa/internal/specfile"
 )
 
 // spec is trace.spec as a tree.
@@ -44,29 +46,27 @@ type fieldType struct {
 var scalars = map[string]bool{"u8": true, "u32": true, "u64": true, "i64": true, "f64": true, "str": true, "bytes": true}
 
 func parseSpec(text string) (*spec, error) {
+	rows, err := specfile.Parse(text)
+	if err != nil {
+		return nil, err
+	}
 	s := &spec{}
-	var doc []string
-	for i, line := range strings.Split(text, "\n") {
-		line = strings.TrimSpace(line)
-		if comment, ok := strings.CutPrefix(line, "#"); ok {
-			doc = append(doc, strings.TrimSpace(comment))
-			continue
-		}
-		words := strings.Fields(line)
-		var err error
+	for _, row := range rows {
+		words := row.Words
 		switch {
-		case len(words) == 0:
 		case words[0] == "enum" && len(words) >= 3:
 			err = s.parseEnum(words[1:])
 		case words[0] == "record" && len(words) >= 4:
-			err = s.parseRecord(words[1], words[2], line, doc)
+			err = s.parseRecord(words[1], words[2], strings.Join(words[3:], " "), row.Doc)
 		default:
-			err = fmt.Errorf("want enum or record with at least one member, found %q", line)
+			err = fmt.Errorf("want enum or record with at least one member, found %q", strings.Join(words, " "))
+		}
+		if err == nil && len(row.Members) > 0 {
+			err = fmt.Errorf("%s %s: its members belong on its line", words[0], words[1])
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", i+1, err)
+			return nil, fmt.Errorf("line %d: %w", row.Line, err)
 		}
-		doc = nil
 	}
 	return s, s.check()
 }
@@ -85,13 +85,12 @@ func (s *spec) parseEnum(words []string) error {
 	return nil
 }
 
-func (s *spec) parseRecord(name, number, line string, doc []string) error {
+func (s *spec) parseRecord(name, number, text string, doc []string) error {
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil {
 		return fmt.Errorf("record %s: bad number %q", name, number)
 	}
-	_, rest, _ := strings.Cut(line, " "+number+" ")
-	fields, rest, err := s.parseFields(strings.TrimSpace(rest))
+	fields, rest, err := s.parseFields(text)
 	if err != nil {
 		return fmt.Errorf("record %s: %w", name, err)
 	}

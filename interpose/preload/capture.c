@@ -10,6 +10,7 @@
 #include "driver.h"
 #include "graphs.h"
 #include "maps.h"
+#include "medusa.h"
 #include "table.h"
 
 struct capture {
@@ -27,7 +28,7 @@ bool capture_active(void) { return atomic_load(&n_captures) > 0; }
 /* Whoever restores marks a phase before it captures anything. Nobody may be listening: the process is not to wait for that. */
 static void tell_unmarked(void)
 {
-	const char *path = getenv("MEDUSA_UNMARKED");
+	const char *path = getenv(MEDUSA_ENV_UNMARKED);
 	int fd = path ? open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;
@@ -53,7 +54,7 @@ static void note_end(CUstream stream, bool ptsz)
 {
 	core_lock();
 	for (size_t i = 0; i < n_captures; i++)
-		if (captures[i].stream == stream && captures[i].ptsz == ptsz) {
+		if (captures[i].stream == stream && (stream || captures[i].ptsz == ptsz)) {
 			captures[i] = captures[--n_captures];
 			break;
 		}
@@ -138,30 +139,26 @@ static CUresult ended(CUresult rc, CUstream stream, CUgraph *graph, bool ptsz)
 	return rc;
 }
 
+/* A function that begins a capture on `stream`, one of its arguments. */
+#define BEGIN(name, ptsz, args, ...) \
+	CUresult name args \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(name)(__VA_ARGS__); \
+		rc = REAL(name)(__VA_ARGS__); \
+		if (rc == CUDA_SUCCESS) \
+			note_begin(stream, ptsz); \
+		hook_leave(); \
+		return rc; \
+	}
+
 #define CAPTURE(suffix, ptsz) \
-	CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) \
-	{ \
-		CUresult rc; \
-		if (!hook_enter()) \
-			return REAL(cuStreamBeginCapture_v2##suffix)(stream, mode); \
-		rc = REAL(cuStreamBeginCapture_v2##suffix)(stream, mode); \
-		if (rc == CUDA_SUCCESS) \
-			note_begin(stream, ptsz); \
-		hook_leave(); \
-		return rc; \
-	} \
-	CUresult cuStreamBeginCaptureToGraph##suffix(CUstream stream, CUgraph graph, const CUgraphNode *deps, \
-						     const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode) \
-	{ \
-		CUresult rc; \
-		if (!hook_enter()) \
-			return REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, deps, edges, n, mode); \
-		rc = REAL(cuStreamBeginCaptureToGraph##suffix)(stream, graph, deps, edges, n, mode); \
-		if (rc == CUDA_SUCCESS) \
-			note_begin(stream, ptsz); \
-		hook_leave(); \
-		return rc; \
-	} \
+	BEGIN(cuStreamBeginCapture##suffix, ptsz, (CUstream stream), stream) \
+	BEGIN(cuStreamBeginCapture_v2##suffix, ptsz, (CUstream stream, CUstreamCaptureMode mode), stream, mode) \
+	BEGIN(cuStreamBeginCaptureToGraph##suffix, ptsz, \
+	      (CUstream stream, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *edges, size_t n, CUstreamCaptureMode mode), \
+	      stream, graph, deps, edges, n, mode) \
 	CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph *graph) \
 	{ \
 		CUresult rc; \

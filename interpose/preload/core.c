@@ -44,7 +44,7 @@ static void child_after_fork(void)
 
 enum mode core_read_mode(void)
 {
-	const char *text = getenv("MEDUSA_MODE");
+	const char *text = getenv(MEDUSA_ENV_MODE);
 	int unread = MODE_UNREAD, mode = MODE_INERT;
 	if (text && strcmp(text, "record") == 0)
 		mode = MODE_RECORD;
@@ -57,7 +57,7 @@ enum mode core_read_mode(void)
 
 uint64_t core_gap_seed(void)
 {
-	const char *text = getenv("MEDUSA_GAP_SEED");
+	const char *text = getenv(MEDUSA_ENV_GAP_SEED);
 	return text && core_mode() == MODE_RECORD ? strtoull(text, NULL, 0) : 0;
 }
 

@@ -45,6 +45,7 @@
 	X(cuKernelGetName) \
 	X(cuKernelGetParamInfo) \
 	X(cuLibraryEnumerateKernels) \
+	X(cuLibraryGetKernel) \
 	X(cuLibraryGetKernelCount) \
 	X(cuMemAddressFree) \
 	X(cuMemCreate) \

@@ -2,8 +2,8 @@
  * exact.c: see exact.h.
  *
  * The region from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
- * same twice for scratch; this part is reserved in one piece. The rest is left for reservations of the process itself,
- * which get it as hints.
+ * same twice for scratch; this part is reserved in one piece, as large as the device's memory asks for. The rest is left for
+ * reservations of the process itself, which get it as hints.
  *
  * A mapping keeps physical memory alive, so handles are given back at once and nothing but page counts is kept.
  */
@@ -23,7 +23,7 @@
 
 #define PAGE ((uint64_t)2 << 20)
 #define SMALL_STEP 512 /* cuMemAlloc aligns to 256 at least; descriptors of textures want 512 */
-#define RESERVED_SHARE 8
+#define DEVICE_STEP ((uint64_t)32 << 30) /* drivers differ in the MiB that they keep to themselves: equal GPUs divide alike */
 #define RECORD_ATTEMPTS 8
 #define RDMA_WITH_VMM 110 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 
@@ -52,14 +52,28 @@ static void refuse(const char *why, CUresult rc)
 	snprintf(now.reason, sizeof now.reason, "%s (result %d)", why, (int)rc);
 }
 
-static void divide(uint64_t base, uint64_t size)
+/* Halves of the device's memory that each zone is as large as, before stretching. Freed places leave holes. */
+static const uint64_t halves[HINTED] = {[SMALL] = 1, [LARGE] = 4, [SCRATCH_SMALL] = 1, [SCRATCH_LARGE] = 1};
+
+/* Divides a region from base and returns how much of it is to be reserved; 0: it is too small for the device. */
+static uint64_t divide(uint64_t base, uint64_t size)
 {
-	uint64_t reserved = size / RESERVED_SHARE, part = reserved / 8;
-	const uint64_t ends[ZONES] = {base + part, base + 6 * part, base + 7 * part, base + reserved, base + size};
-	for (int i = 0; i < ZONES; i++)
-		zones[i] = (struct zone){i ? ends[i - 1] : base, ends[i], i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE,
-			core_gap_seed(), NULL, 0, 0};
-	next_hint = base + reserved;
+	size_t total = 0;
+	uint64_t half, at = base;
+	if (REAL(cuDeviceTotalMem_v2)(&total, device) != CUDA_SUCCESS || total == 0)
+		return 0;
+	half = (total + DEVICE_STEP - 1) / DEVICE_STEP * (DEVICE_STEP / 2);
+	for (int i = 0; i < ZONES; i++) {
+		struct zone z = {at, base + size, i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, core_gap_seed(), NULL, 0, 0};
+		if (i != HINTED)
+			z.end = at + zone_extent(&z, halves[i] * half);
+		if (z.end < at || z.end > base + size)
+			return 0;
+		zones[i] = z;
+		at = z.end;
+	}
+	next_hint = zones[HINTED].start;
+	return next_hint - base;
 }
 
 /* A recording may lie anywhere, as it says where; a replay only where the recording lay. */
@@ -69,15 +83,19 @@ static void reserve(uint64_t base, uint64_t size)
 	CUresult rc = CUDA_SUCCESS;
 	for (int i = 0; i < attempts; i++, base += size) {
 		CUdeviceptr got = 0;
-		rc = REAL(cuMemAddressReserve)(&got, size / RESERVED_SHARE, 0, base, 0);
+		uint64_t reserved = divide(base, size);
+		if (!reserved) {
+			refuse("the region is too small for the device's memory", CUDA_ERROR_INVALID_VALUE);
+			return;
+		}
+		rc = REAL(cuMemAddressReserve)(&got, reserved, 0, base, 0);
 		if (rc == CUDA_SUCCESS && got == base) {
 			now.state = MEDUSA_EXACT_ON;
 			now.base = base;
-			divide(base, size);
 			return;
 		}
 		if (rc == CUDA_SUCCESS)
-			REAL(cuMemAddressFree)(got, size / RESERVED_SHARE);
+			REAL(cuMemAddressFree)(got, reserved);
 	}
 	refuse(rc == CUDA_SUCCESS ? "the base is taken, or the driver places reservations elsewhere" : "the driver refuses a reservation at the base", rc);
 }
@@ -85,7 +103,7 @@ static void reserve(uint64_t base, uint64_t size)
 /* Once, when a context is current: what the environment asks for. */
 static void open_region(void)
 {
-	const char *text = getenv("MEDUSA_EXACT");
+	const char *text = getenv(MEDUSA_ENV_EXACT);
 	char *end = NULL;
 	CUcontext ctx = NULL;
 	if (!text || !*text) {
@@ -96,8 +114,8 @@ static void open_region(void)
 		return;
 	now.base = strtoull(text, &end, 0);
 	now.size = *end == ':' ? strtoull(end + 1, &end, 0) : 0;
-	if (*end || now.base % PAGE || now.size % (PAGE * RESERVED_SHARE * 8) || now.size == 0 || now.base + now.size < now.base)
-		refuse("MEDUSA_EXACT is not base:size", CUDA_ERROR_INVALID_VALUE);
+	if (*end || now.base % PAGE || now.size % PAGE || now.size == 0 || now.base + now.size < now.base)
+		refuse(MEDUSA_ENV_EXACT " is not base:size", CUDA_ERROR_INVALID_VALUE);
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);
 	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);

@@ -155,6 +155,23 @@ static bool remember(struct known *k)
 	return ok;
 }
 
+/* NULL for a function of a module. */
+static CUkernel kernel_of(CUfunction func)
+{
+	CUlibrary library;
+	CUkernel kernel;
+	const char *name;
+	/* Since CUDA 12 a CUfunction may be a CUkernel in disguise. */
+	if (REAL(cuKernelGetLibrary)(&library, (CUkernel)func) == CUDA_SUCCESS)
+		return (CUkernel)func;
+	core_lock();
+	kernel = module_kernel_of(func);
+	core_unlock();
+	if (!kernel && REAL(cuFuncGetName)(&name, func) == CUDA_SUCCESS && name)
+		kernel = module_kernel_find(func, name);
+	return kernel;
+}
+
 const struct function *function_record(CUfunction func, CUkernel kern, const char **reason)
 {
 	struct function_attr attrs[8];
@@ -177,16 +194,7 @@ const struct function *function_record(CUfunction func, CUkernel kern, const cha
 		return &k->public;
 
 	REAL(cuCtxGetDevice)(&s.device);
-	/* Since CUDA 12 a CUfunction may be a CUkernel in disguise. */
-	if (!func)
-		s.kernel = kern;
-	else if (REAL(cuKernelGetLibrary)(&library, (CUkernel)func) == CUDA_SUCCESS)
-		s.kernel = (CUkernel)func;
-	else {
-		core_lock();
-		s.kernel = module_kernel_of(func);
-		core_unlock();
-	}
+	s.kernel = kern ? kern : kernel_of(func);
 	if (s.kernel) {
 		rc = REAL(cuKernelGetLibrary)(&library, s.kernel);
 		module_handle = (uintptr_t)library;

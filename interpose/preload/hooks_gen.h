@@ -6,7 +6,9 @@
 	X(cuGetProcAddress) \
 	X(cuGetProcAddress_v2) \
 	X(cuGetProcAddress_v2_ptsz) \
+	X(cuDevicePrimaryCtxReset) \
 	X(cuDevicePrimaryCtxReset_v2) \
+	X(cuCtxDestroy) \
 	X(cuCtxDestroy_v2) \
 	X(cuCtxEnablePeerAccess) \
 	X(cuModuleLoad) \
@@ -58,6 +60,8 @@
 	X(cuLaunchKernelEx_ptsz) \
 	X(cuLaunchCooperativeKernel) \
 	X(cuLaunchCooperativeKernel_ptsz) \
+	X(cuStreamBeginCapture) \
+	X(cuStreamBeginCapture_ptsz) \
 	X(cuStreamBeginCapture_v2) \
 	X(cuStreamBeginCapture_v2_ptsz) \
 	X(cuStreamBeginCaptureToGraph) \

@@ -42,7 +42,7 @@ void medusa_mark_phase(const char *phase)
 {
 	if (core_mode() == MODE_INERT)
 		return;
-	if (atomic_load(&identified) && core_exits("MEDUSA_AT_IDENTITY") && trace_is_open()) {
+	if (atomic_load(&identified) && core_exits(MEDUSA_ENV_AT_IDENTITY) && trace_is_open()) {
 		core_seal();
 		_exit(0);
 	}
@@ -54,7 +54,7 @@ void medusa_mark_phase(const char *phase)
 	/* Only a worker has phases. */
 	if (core_mode() == MODE_RECORD && core_trace_taken()) {
 		rank_note_second();
-		if (core_exits("MEDUSA_AT_IDENTITY") || (strcmp(phase, "ready") == 0 && core_exits("MEDUSA_AT_READY")))
+		if (core_exits(MEDUSA_ENV_AT_IDENTITY) || (strcmp(phase, "ready") == 0 && core_exits(MEDUSA_ENV_AT_READY)))
 			_exit(0);
 	}
 	if (strcmp(phase, "ready") != 0 || !trace_is_open())
@@ -63,7 +63,7 @@ void medusa_mark_phase(const char *phase)
 	content_record();
 	core_inside = 0;
 	core_seal();
-	if (core_exits("MEDUSA_AT_READY"))
+	if (core_exits(MEDUSA_ENV_AT_READY))
 		_exit(0);
 }
 

@@ -7,6 +7,9 @@
  *   restore/   (Go, same process) reads the allocation and module maps and runs call programs.
  *   interpose/ (Go, parent process) starts the engine and reads the trace that record mode leaves.
  *
+ * The structs, enums and names of variables here are generated from internal/contract/contract.spec, which Go and Python have them
+ * from as well. Change them there (go generate ./internal/contract).
+ *
  * Adding a function or appending a field behind the last one needs no version change.
  * Anything else (moving a field, another meaning) bumps MEDUSA_PROTOCOL; the trace carries it in its header.
  */
@@ -20,25 +23,33 @@
 
 #pragma GCC visibility push(default)
 
-/*
- * Environment, read once at the first hooked driver call or mark:
- *   MEDUSA_MODE      record: write a trace; replay: keep the maps in memory, write nothing; otherwise inert
- *   MEDUSA_TRACE     record: the trace file to create; where it exists already, the process is not recorded. One of several
- *                    workers creates MEDUSA_TRACE.RANK
- *   MEDUSA_RANK, MEDUSA_WORLD_SIZE
- *                    which of the engine's worker processes this is, counted from 0, and how many there are. Where neither is
- *                    set, torchrun's variables count if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE to LOCAL_WORLD_SIZE.
- *                    Read when first needed, so a worker may set them itself before it uses CUDA or marks anything
- *   MEDUSA_GAP_SEED  record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move
- *                    against each other (two recordings that differ only in where things lie prove pointers)
- *   MEDUSA_EXACT     base:size, multiples of 2 and of 128 MiB: device memory comes from a reserved region at that base, at places
- *                    that depend on the order of allocations alone; a recording takes another base where this one is taken.
- *                    With gaps too, the places lie further apart, in the same order
- *   MEDUSA_UNMARKED  replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores
- *                    nothing, writes a byte there
- *   MEDUSA_AT_READY  record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
- *   MEDUSA_AT_IDENTITY  record: "exit" does so at the first phase after the identity, before the engine does any work for it
- */
+/* ---- environment, read once at the first hooked driver call or mark ---------------------------------------- */
+
+/* record: write a trace; replay: keep the maps in memory, write nothing; otherwise inert */
+#define MEDUSA_ENV_MODE "MEDUSA_MODE"
+/* record: the trace file to create; if it exists already, the process is not recorded. One of several workers creates
+ * MEDUSA_TRACE.RANK */
+#define MEDUSA_ENV_TRACE "MEDUSA_TRACE"
+/* record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move against each other
+ * (two recordings that differ only in where things lie prove pointers) */
+#define MEDUSA_ENV_GAP_SEED "MEDUSA_GAP_SEED"
+/* base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, at places that depend on the
+ * order of allocations alone; a recording takes another base if this one is taken. With gaps too, the places lie
+ * further apart, in the same order */
+#define MEDUSA_ENV_EXACT "MEDUSA_EXACT"
+/* record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed */
+#define MEDUSA_ENV_AT_READY "MEDUSA_AT_READY"
+/* record: "exit" does so at the first phase after the identity, before the engine does any work for it */
+#define MEDUSA_ENV_AT_IDENTITY "MEDUSA_AT_IDENTITY"
+/* replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores nothing,
+ * writes a byte there */
+#define MEDUSA_ENV_UNMARKED "MEDUSA_UNMARKED"
+/* which of the engine's worker processes this is, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is
+ * set, torchrun's variables count if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE to LOCAL_WORLD_SIZE. Read when
+ * first needed, so a worker may set both itself before it uses CUDA or marks anything */
+#define MEDUSA_ENV_RANK "MEDUSA_RANK"
+/* how many of the engine's worker processes there are */
+#define MEDUSA_ENV_WORLD_SIZE "MEDUSA_WORLD_SIZE"
 
 /* ---- marks, engine -> interposer -------------------------------------------------------------------------- */
 
@@ -49,17 +60,42 @@ void medusa_mark_phase(const char *phase);
 /* Names the next graph whose capture ends on the calling thread. batch is the number of sequences it decodes. */
 void medusa_mark_graph(const char *label, int64_t batch);
 
-enum medusa_role { MEDUSA_WEIGHT = 1, MEDUSA_KV = 2, MEDUSA_INPUT = 3, MEDUSA_OUTPUT = 4 };
-enum medusa_dtype { MEDUSA_F32 = 1, MEDUSA_F16 = 2, MEDUSA_BF16 = 3, MEDUSA_I32 = 4, MEDUSA_I64 = 5, MEDUSA_U8 = 6 };
-/* How the verifier may fill an input with values that every graph accepts. */
-enum medusa_fill { MEDUSA_UNIFORM = 0, /* any value in [lo, hi) */ MEDUSA_DISTINCT = 1 /* ... no value twice */ };
+/* What a tensor is to the graphs. */
+enum medusa_role {
+	MEDUSA_WEIGHT = 1,
+	MEDUSA_KV = 2,
+	MEDUSA_INPUT = 3,
+	MEDUSA_OUTPUT = 4,
+};
 
+/* The type of a tensor's elements. */
+enum medusa_dtype {
+	MEDUSA_F32 = 1,
+	MEDUSA_F16 = 2,
+	MEDUSA_BF16 = 3,
+	MEDUSA_I32 = 4,
+	MEDUSA_I64 = 5,
+	MEDUSA_U8 = 6,
+};
+
+/* How the verifier may fill an input with values that every graph accepts. */
+enum medusa_fill {
+	MEDUSA_UNIFORM = 0, /* any value in [lo, hi) */
+	MEDUSA_DISTINCT = 1, /* ... no value twice */
+};
+
+/* Memory that the engine names. */
 struct medusa_tensor {
 	const char *name;
-	uint64_t addr, size; /* bytes */
-	uint32_t role, dtype, fill, ndim;
+	uint64_t addr;
+	uint64_t size; /* bytes */
+	uint32_t role;
+	uint32_t dtype;
+	uint32_t fill;
+	uint32_t ndim;
 	int64_t shape[8];
-	int64_t lo, hi; /* integer inputs only */
+	int64_t lo; /* lo and hi: integer inputs only */
+	int64_t hi;
 };
 void medusa_mark_tensor(const struct medusa_tensor *t);
 
@@ -76,7 +112,11 @@ void medusa_mark_identity(const char *key, const char *value);
 /* Result of the KV-cache profile: the bytes it leaves for the cache and what that number was derived from. workspace is
  * how large the profile forward has made what grows with a forward and stays: an engine without that forward makes it so. */
 struct medusa_kv_profile {
-	uint64_t kv_bytes, total, free_before, free_after, peak_forward;
+	uint64_t kv_bytes;
+	uint64_t total;
+	uint64_t free_before;
+	uint64_t free_after;
+	uint64_t peak_forward;
 	double utilization;
 	int64_t profile_tokens;
 	uint64_t workspace;
@@ -91,8 +131,9 @@ int medusa_rank(uint32_t *rank, uint32_t *world);
 
 /* The i-th allocation of the process, counted over all kinds in call order, trigger scopes left out. */
 struct medusa_alloc {
-	uint64_t addr, size;
-	uint32_t kind;   /* enum alloc_kind of interpose/trace.spec */
+	uint64_t addr;
+	uint64_t size;
+	uint32_t kind; /* enum alloc_kind of interpose/trace.spec */
 	uint32_t thread; /* order of first appearance */
 	uint32_t live;
 	uint32_t phase; /* how many phases had been marked */
@@ -103,14 +144,16 @@ int medusa_alloc_get(size_t i, struct medusa_alloc *out); /* 0, or -1 where i is
 /* The ordered sequence of allocations and frees: entry >= 0 allocates that index, entry < 0 frees index -entry-1. */
 size_t medusa_sequence(int64_t *out, size_t cap); /* returns the full length */
 
-/* Device memory at fixed addresses (MEDUSA_EXACT). */
+/* Whether device memory lies at fixed addresses. */
 enum medusa_exact_state {
 	MEDUSA_EXACT_UNASKED = 0, /* or nothing was allocated yet */
 	MEDUSA_EXACT_ON = 1,
-	MEDUSA_EXACT_REFUSED = 2 /* the driver places memory; reason says why */
+	MEDUSA_EXACT_REFUSED = 2, /* the driver places memory; reason says why */
 };
+/* Device memory at fixed addresses. */
 struct medusa_exact {
-	uint64_t base, size;
+	uint64_t base;
+	uint64_t size;
 	uint32_t state;
 	char reason[124];
 };
@@ -173,7 +216,8 @@ int medusa_tensor_get(const char *name, uint64_t *addr, uint64_t *size);
 struct medusa_block {
 	uint32_t alloc; /* index */
 	uint32_t live;
-	uint64_t offset, size;
+	uint64_t offset;
+	uint64_t size;
 };
 size_t medusa_block_map(struct medusa_block *out, size_t cap); /* returns the full count */
 

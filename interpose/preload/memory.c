@@ -283,15 +283,17 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 STREAM_ORDERED()
 STREAM_ORDERED(_ptsz)
 
-/* Reserved addresses are no memory yet: a gap in them costs nothing. */
+/* Reserved addresses are no memory yet: a gap in them costs nothing. In a region the hints have gaps, and others could take
+ * the place of a later hint. */
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
 {
 	CUresult rc;
 	CUdeviceptr hint;
 	if (!hook_enter())
 		return REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
-	gaps_before_reserve();
 	hint = addr ? 0 : exact_hint(size, alignment);
+	if (!hint)
+		gaps_before_reserve();
 	rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr ? addr : hint, flags);
 	if (rc != CUDA_SUCCESS && hint) /* some drivers fail where they cannot honour a hint */
 		rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
@@ -364,16 +366,8 @@ static CUresult context_went(CUresult rc, CUcontext ctx)
 	return rc;
 }
 
-CUresult cuCtxDestroy_v2(CUcontext ctx)
-{
-	if (hook_enter()) {
-		note_context_gone(ctx);
-		hook_leave();
-	}
-	return context_went(REAL(cuCtxDestroy_v2)(ctx), ctx);
-}
-
-CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
+/* Returns the context that is about to be reset. */
+static CUcontext note_primary_gone(CUdevice dev)
 {
 	CUcontext ctx = NULL;
 	if (hook_enter()) {
@@ -383,5 +377,22 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 		}
 		hook_leave();
 	}
-	return context_went(REAL(cuDevicePrimaryCtxReset_v2)(dev), ctx);
+	return ctx;
 }
+
+#define CONTEXT(suffix) \
+	CUresult cuCtxDestroy##suffix(CUcontext ctx) \
+	{ \
+		if (hook_enter()) { \
+			note_context_gone(ctx); \
+			hook_leave(); \
+		} \
+		return context_went(REAL(cuCtxDestroy##suffix)(ctx), ctx); \
+	} \
+	CUresult cuDevicePrimaryCtxReset##suffix(CUdevice dev) \
+	{ \
+		CUcontext ctx = note_primary_gone(dev); \
+		return context_went(REAL(cuDevicePrimaryCtxReset##suffix)(dev), ctx); \
+	}
+CONTEXT()
+CONTEXT(_v2)

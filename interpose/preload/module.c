@@ -43,6 +43,27 @@ CUkernel module_kernel_of(CUfunction f)
 	return i == UINT64_MAX ? NULL : derived[i].kernel;
 }
 
+CUkernel module_kernel_find(CUfunction f, const char *name)
+{
+	for (size_t i = 0;; i++) {
+		CUlibrary library = NULL;
+		CUkernel kernel;
+		CUfunction own;
+		bool more;
+		core_lock();
+		more = i < n_loaded;
+		if (more && loaded[i].public.is_library && !loaded[i].public.unloaded)
+			library = (CUlibrary)(uintptr_t)loaded[i].public.handle;
+		core_unlock();
+		if (!more)
+			return NULL;
+		/* Only the kernel of that name is loaded, if it is not. */
+		if (library && REAL(cuLibraryGetKernel)(&kernel, library, name) == CUDA_SUCCESS &&
+		    REAL(cuKernelGetFunction)(&own, kernel) == CUDA_SUCCESS && own == f)
+			return kernel;
+	}
+}
+
 uint32_t module_hidden(uint64_t handle)
 {
 	struct trace_writer *w;

@@ -15,5 +15,8 @@ uint32_t module_of_handle(uint64_t handle);
 uint32_t module_hidden(uint64_t handle);
 /* The kernel that a function came from by cuKernelGetFunction, or NULL. Needs the lock held. */
 CUkernel module_kernel_of(CUfunction f);
+/* The kernel of a library whose load was seen that has this name, and this function in the current context, or NULL: a function
+ * may come by a path that no hook sees. Takes the lock. */
+CUkernel module_kernel_find(CUfunction f, const char *name);
 
 #endif

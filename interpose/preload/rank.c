@@ -29,9 +29,9 @@ int rank_read(struct rank *out)
 {
 	uint32_t local, locals;
 	*out = (struct rank){0, 1};
-	if (getenv("MEDUSA_RANK") || getenv("MEDUSA_WORLD_SIZE")) {
+	if (getenv(MEDUSA_ENV_RANK) || getenv(MEDUSA_ENV_WORLD_SIZE)) {
 		struct rank r;
-		if (!number("MEDUSA_RANK", &r.index) || !number("MEDUSA_WORLD_SIZE", &r.count) || r.index >= r.count)
+		if (!number(MEDUSA_ENV_RANK, &r.index) || !number(MEDUSA_ENV_WORLD_SIZE, &r.count) || r.index >= r.count)
 			return -1;
 		*out = r;
 		return 0;
@@ -46,15 +46,15 @@ int rank_read(struct rank *out)
 
 char *rank_trace_path(const char **why)
 {
-	const char *path = getenv("MEDUSA_TRACE");
+	const char *path = getenv(MEDUSA_ENV_TRACE);
 	struct rank r;
 	char *out;
 	if (!path) {
-		*why = "MEDUSA_TRACE is unset";
+		*why = MEDUSA_ENV_TRACE " is unset";
 		return NULL;
 	}
 	if (rank_read(&r) != 0) {
-		*why = "MEDUSA_RANK and MEDUSA_WORLD_SIZE contradict each other";
+		*why = MEDUSA_ENV_RANK " and " MEDUSA_ENV_WORLD_SIZE " contradict each other";
 		return NULL;
 	}
 	if (r.count == 1)

@@ -9,6 +9,8 @@ static uint64_t rounded(const struct zone *z, uint64_t size) { return (size + z-
 
 #define STRETCH 4
 
+uint64_t zone_extent(const struct zone *z, uint64_t size) { return z->stretch ? STRETCH * size : size; }
+
 /* Where a place lies. Its piece has STRETCH times its size for itself and begins anywhere in that, so that order is kept. */
 static uint64_t stretched(const struct zone *z, uint64_t place, uint64_t size)
 {

@@ -28,6 +28,8 @@ struct zone {
 	size_t n, cap;
 };
 
+/* How much of the address space a zone takes that has room for size bytes. */
+uint64_t zone_extent(const struct zone *z, uint64_t size);
 /* Takes size bytes at the lowest free place, or at addr where that is not 0. NULL where there is none. */
 struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owner);
 void zone_give(struct zone *z, struct piece *p);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cuda.h"
+#include "medusa.h"
 
 static void phase(const char *name)
 {
@@ -25,7 +26,7 @@ static void phase(const char *name)
 static bool written(const char *text)
 {
 	char data[1 << 16];
-	const char *path = getenv("MEDUSA_TRACE");
+	const char *path = getenv(MEDUSA_ENV_TRACE);
 	FILE *f = path ? fopen(path, "r") : NULL;
 	size_t n = f ? fread(data, 1, sizeof data, f) : 0;
 	if (f)

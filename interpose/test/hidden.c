@@ -1,6 +1,7 @@
 /*
  * hidden.c: loads one module by a path that no hook sees, as vendor libraries do by private tables: the function's
  * address comes from libcuda's own symbol table in memory. Its kernel is captured together with one of a library.
+ * With an argument the function of the library's kernel comes by such a path, too.
  */
 #include <elf.h>
 #include <link.h>
@@ -52,7 +53,7 @@ static void *behind_the_hooks(const char *name)
 	return w.found;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	CUmodule module;
 	CUlibrary library;
@@ -61,10 +62,12 @@ int main(void)
 	CUstream s;
 	CUgraph graph;
 	CUdeviceptr p;
+	__typeof__(&cuKernelGetFunction) get = argc > 1 ? (__typeof__(&cuKernelGetFunction))behind_the_hooks("cuKernelGetFunction") : cuKernelGetFunction;
+	(void)argv;
 	start();
 	CHECK(cuLibraryLoadData(&library, module_ptx, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(cuLibraryGetKernel(&kernel, library, "add_one"));
-	CHECK(cuKernelGetFunction(&of_kernel, kernel));
+	CHECK(get(&of_kernel, kernel));
 	CHECK(((__typeof__(&cuModuleLoadData))behind_the_hooks("cuModuleLoadData"))(&module, module_ptx));
 	CHECK(((__typeof__(&cuModuleGetFunction))behind_the_hooks("cuModuleGetFunction"))(&hidden, module, "add_one"));
 	CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));

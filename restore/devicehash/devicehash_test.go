@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
 	"medusa/internal/test/testenv"
 	"medusa/restore/digest"
 )
@@ -23,12 +24,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 func onDevice(t testing.TB) {
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	must(t, cuda.Init())
-	d, err := cuda.DeviceGet(0)
+	_, _, err := enginekit.Open()
 	must(t, err)
-	context, err := d.RetainPrimary()
-	must(t, err)
-	must(t, context.SetCurrent())
 }
 
 func must(t testing.TB, err error) {

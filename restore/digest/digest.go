@@ -14,8 +14,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
+
+	"medusa/internal/atomicfile"
 )
 
 // ChunkBytes is the span of memory that one hash covers; the last chunk of a range may be shorter.
@@ -184,22 +185,7 @@ func Write(path string, d *Digest) error {
 	if err != nil {
 		return fmt.Errorf("write digest %s: %w", path, err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // fails where the rename took the name away
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return atomicfile.Write(path, 0o600, bytes.NewReader(data))
 }
 
 func (d *Digest) validate() error {

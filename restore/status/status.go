@@ -3,11 +3,13 @@
 package status
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+
+	"medusa/internal/atomicfile"
 )
 
 // ExitSticky is the exit code of a process whose restored graphs left a sticky device error: its context is lost, and
@@ -89,19 +91,10 @@ func Write(path string, st *Status) error {
 	if err != nil {
 		return fmt.Errorf("write status %s: %w", path, err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("write status: %w", err)
+	if err := atomicfile.Write(path, 0o600, bytes.NewReader(append(data, '\n'))); err != nil {
+		return errors.Join(fmt.Errorf("write status: %w", err), os.WriteFile(path+Unwritten, nil, 0o600))
 	}
-	defer os.Remove(tmp.Name()) // fails where the rename took the name away
-	_, err = tmp.Write(append(data, '\n'))
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write status %s: %w", path, err), os.Truncate(tmp.Name(), 0), os.Rename(tmp.Name(), path+Unwritten))
-	}
-	return os.Rename(tmp.Name(), path)
+	return nil
 }
 
 // Read reads what Write wrote.

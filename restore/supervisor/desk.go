@@ -70,21 +70,6 @@ func (d *desk) close() {
 	}
 }
 
-// env tells the engine's processes where to write.
-func (d *desk) env() []string {
-	var env []string
-	if d.meeting != "" && os.Getenv("MEDUSA_RENDEZVOUS") == "" {
-		env = append(env, "MEDUSA_RENDEZVOUS="+d.meeting)
-	}
-	if d.status != "" {
-		env = append(env, "MEDUSA_STATUS="+d.status)
-	}
-	if d.pipe != "" {
-		env = append(env, "MEDUSA_UNMARKED="+d.pipe)
-	}
-	return env
-}
-
 // freshStatus returns the absolute path of a status file that can be written and is not an earlier start's.
 func freshStatus(path string) (string, error) {
 	path, err := filepath.Abs(path)

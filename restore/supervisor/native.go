@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -15,6 +16,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/contract"
 	"medusa/internal/private"
 	"medusa/interpose"
 	"medusa/restore/status"
@@ -23,7 +25,7 @@ import (
 // switchedOff returns why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a file that says so by
 // being there; without it that is the file "off" in the cache. Where it is uncertain, the start is native.
 func switchedOff() error {
-	file := os.Getenv("MEDUSA_OFF")
+	file := os.Getenv(contract.EnvOff)
 	switch {
 	case file == "":
 		dir, err := store.Folder()
@@ -35,7 +37,7 @@ func switchedOff() error {
 		if on, err := strconv.ParseBool(file); err == nil && !on {
 			return nil
 		}
-		return fmt.Errorf("MEDUSA_OFF is %s", file)
+		return fmt.Errorf(contract.EnvOff+" is %s", file)
 	}
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return nil
@@ -61,14 +63,13 @@ func reasonOf(err error) string {
 // engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
 func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
 	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
-	env := append(interpose.Inherited(), "MEDUSA_NATIVE="+reason+": "+cause.Error())
+	told := contract.Start{Native: reason + ": " + cause.Error(), Status: d.status}
 	if d.status != "" {
 		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
 			fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
 		}
-		env = append(env, "MEDUSA_STATUS="+d.status)
 	}
 	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
-	cmd.Env = interpose.WithPlugin(append(env, o.Env...), o.Library)
+	cmd.Env = interpose.WithPlugin(slices.Concat(contract.Inherited(), told.Environ(), o.Env), o.Library)
 	return o.wait(cmd)
 }

@@ -22,6 +22,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
+	"medusa/internal/contract"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
@@ -87,7 +88,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		// The engine's process says what follows from it: it starts natively where it has no artifact.
 		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
-	env := slices.Concat(o.variables(artifact), d.env(), caches, o.Env)
+	env := slices.Concat(o.told(artifact, d).Environ(), caches, o.Env)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	code, err := o.watched(ctx, cfg, d)
 	if err != nil || o.Strict || !lostDevice(code, d.status) {
@@ -95,23 +96,18 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	}
 	o.setAside(artifact)
 	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
-	cmd.Env = interpose.Inherited()
+	cmd.Env = contract.Inherited()
 	return o.wait(cmd)
 }
 
-// variables tell the engine's process what the options say.
-func (o *Options) variables(artifact string) []string {
-	env := []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=" + artifact, "MEDUSA_RELAX=" + o.Relax.String()}
-	if o.Strict {
-		env = append(env, "MEDUSA_STRICT=1")
+// told is what the engine's processes are told: what the options say, and where to write.
+func (o *Options) told(artifact string, d *desk) contract.Start {
+	told := contract.Start{Run: contract.RunRestore, Artifact: artifact, Relax: o.Relax.String(), Strict: o.Strict, Check: o.Check, Lazy: o.Lazy,
+		Status: d.status, Unmarked: d.pipe}
+	if os.Getenv(contract.EnvRendezvous) == "" {
+		told.Rendezvous = d.meeting
 	}
-	if o.Check != "" {
-		env = append(env, "MEDUSA_CHECK="+o.Check)
-	}
-	if o.Lazy {
-		env = append(env, "MEDUSA_LAZY=1")
-	}
-	return env
+	return told
 }
 
 // trusted returns the artifact that is to be restored, if the policy lets it pass. A policy that cannot be read refuses all.

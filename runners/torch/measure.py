@@ -1,4 +1,4 @@
-"""Native starts against restored ones, for several shapes: outputs, stages of every mode, replay. What scripts/gpu-torch runs.
+"""Native starts against restored ones, for several shapes: outputs, stages of every mode, replay. A step of `make gpu-kit`.
 
 In: a folder with medusa, its libraries and the engine; an interpreter that has torch; a list of shapes. Out: in a folder,
 what every start reported and printed, machine.txt, report.json; and a short table. Fails: exit code 1 where a step
@@ -23,7 +23,7 @@ LOADING = ("structure", "weights", "tokenizer", "kv_cache", "capture")
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("out")
-    p.add_argument("--bundle", required=True, help="folder that `make torch-bundle` made")
+    p.add_argument("--bundle", required=True, help="folder with medusa, lib and engine")
     p.add_argument("--python", required=True, help="interpreter that has torch")
     p.add_argument("--shape", action="append", required=True, help="PRESET[:OPTION=VALUE...], options of the engine; repeatable, the first matters most")
     p.add_argument("--rounds", type=int, default=3, help="starts of native and restored, in turns; one of every other mode")

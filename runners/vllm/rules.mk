@@ -19,7 +19,7 @@ endif
 
 .PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
-	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/libcudart.so.13 $(VLLM_LIB)/built
+	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
 # Needs no GPU; the first run installs vLLM and torch (3 GB).
 test-vllm: vllm

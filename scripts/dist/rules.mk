@@ -45,7 +45,7 @@ ARM64       := build/arm64
 ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts/... ./doctor ./interpose/trace ./inspect/... ./internal/cubin ./internal/cuda \
 	./restore/digest ./schedule/... ./simulate $(addprefix ./runners/reference/,config engine marks oracle safetensors serve tokenizer)
 
-$(ARM64)/simulated/libcuda.so.1: $(wildcard simgpu/driver/* internal/cuda/include/*.h)
+$(ARM64)/simulated/libcuda.so.1: $(wildcard simgpu/driver/*/* internal/cuda/include/*.h)
 	@mkdir -p $(@D)
 	$(DIST_CC_arm64) $(SIMGPU_CFLAGS) $(SIMGPU_SRC) -o $@ $(SIMGPU_LDFLAGS)
 

@@ -64,6 +64,8 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, 4000) \
 	X(cuDeviceGetDefaultMemPool, cuDeviceGetDefaultMemPool, 11020) \
 	X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, 7000) \
+	X(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2, 11000) \
+	X(cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState, 7000) \
 	X(cuCtxGetCurrent, cuCtxGetCurrent, 4000) \
 	X(cuCtxGetDevice, cuCtxGetDevice, 2000) \
 	X(cuCtxSetCurrent, cuCtxSetCurrent, 4000) \
@@ -147,6 +149,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuUserObjectCreate, cuUserObjectCreate, 11030) \
 	X(cuUserObjectRelease, cuUserObjectRelease, 11030) \
 	X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, 11040) \
+	X(cuGraphExecUpdate, cuGraphExecUpdate_v2, 12000) \
 	X(cuGraphLaunch, cuGraphLaunch, 10000) \
 	X(cuGraphDestroy, cuGraphDestroy, 10000) \
 	X(cuGraphExecDestroy, cuGraphExecDestroy, 10000) \

@@ -70,6 +70,22 @@ EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	return CALL(cuCtxGetStreamPriorityRange, least, greatest);
 }
 
+/* Of the thread's current device, whether it has its context already or not. */
+EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
+{
+	CUdevice d;
+	cudaError_t r = ordinal(device_current(), &d);
+	return r ? result(r) : CALL(cuDevicePrimaryCtxSetFlags, d, flags);
+}
+
+EXPORT cudaError_t cudaGetDeviceFlags(unsigned int *flags)
+{
+	CUdevice d;
+	int active;
+	cudaError_t r = ordinal(device_current(), &d);
+	return r ? result(r) : CALL(cuDevicePrimaryCtxGetState, d, flags, &active);
+}
+
 EXPORT cudaError_t cudaProfilerStart(void) { return result(cudaErrorNotSupported); }
 EXPORT cudaError_t cudaProfilerStop(void) { return result(cudaErrorNotSupported); }
 

@@ -180,6 +180,12 @@ EXPORT cudaError_t cudaGraphInstantiate(CUgraphExec *exec, CUgraph graph, unsign
 	return cudaGraphInstantiateWithFlags(exec, graph, flags);
 }
 
+EXPORT cudaError_t cudaGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
+{
+	NEED_CONTEXT();
+	return CALL(cuGraphExecUpdate, exec, graph, info);
+}
+
 EXPORT cudaError_t cudaGraphLaunch(CUgraphExec exec, CUstream stream)
 {
 	NEED_CONTEXT();

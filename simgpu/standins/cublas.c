@@ -132,6 +132,22 @@ EXPORT int cublasGemmStridedBatchedEx(struct handle *h, int ta, int tb, int m, i
 	return product(h, m, n, k, a, b, c, c_type, batch);
 }
 
+/* Operands lie wherever arrays in device memory say: the kernel gets the arrays, and none that would write through them. */
+EXPORT int cublasGemmBatchedEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *const a[],
+                               int a_type, int lda, const void *const b[], int b_type, int ldb, const void *beta, void *const c[],
+                               int c_type, int ldc, int batch, int compute, int algo)
+{
+	(void)ta, (void)tb, (void)alpha, (void)a_type, (void)lda, (void)b_type, (void)ldb, (void)beta, (void)ldc, (void)compute;
+	(void)algo;
+	if (!h)
+		return BLAS_NOT_INITIALIZED;
+	if (m < 0 || n < 0 || k < 0 || batch < 0)
+		return BLAS_INVALID_VALUE;
+	struct product p = {.a = (uintptr_t)a, .b = (uintptr_t)b, .c = (uintptr_t)c, .d = (uintptr_t)c, .m = m, .n = n, .k = k,
+	                    .batch = batch, .element = c_type, .stream = h->stream};
+	return gemm_launch(&p);
+}
+
 /* Single and double precision have calls of their own, with equal arguments; type is the library's number for it. */
 #define TYPED(letter, real, type) \
 	EXPORT int cublas##letter##gemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, const real *alpha, const real *a, \

@@ -1,11 +1,12 @@
-"""Writes the C sources of stand-ins for the NVIDIA libraries that an installed PyTorch links.
+"""Writes the C sources of stand-ins for the NVIDIA libraries that programs link.
 
-In: the folder for what is generated, the folders of the shared objects (torch's, and those of an engine on it). Out: one SONAME.c and SONAME.map for each
-library: every symbol that torch imports from it, as a weak function that says its name on standard error and returns the
-library's own "not supported" status. What a library does provide is written by hand beside this file and overrides them.
+In: the folder for what is generated, the major version of CUDA, the folders of programs and shared objects (torch's, and those
+of an engine on it), if any. Out: one SONAME.c and SONAME.map for each library that they need, or that is written by hand beside
+this file: every symbol that they import from it, as a weak function that says its name on standard error and returns the
+library's own "not supported" status. What is written by hand overrides them.
 Fails: where an import belongs to no library of the table, which a newer torch may bring: add its row.
 
-The lists of symbols are read from the installation each time, so none of them is kept here.
+The lists of symbols are read from the programs each time, so none of them is kept here.
 """
 
 import os
@@ -33,7 +34,10 @@ LIBRARIES = {
 }
 # Provided elsewhere: by the runtime of this folder's neighbour and by the driver.
 ELSEWHERE = ("libcudart.so", "libcuda.so")
-TEXT = re.compile(r"(Error|Result)(Name|String)$|GetLastError(String)?$")
+# Written by hand: sonames, with the major version of CUDA if theirs is the same.
+BY_HAND = ("libcublas.so.{cuda}", "libcublasLt.so.{cuda}", "libcudnn.so.9")
+# Functions that return text. CUPTI's return it through a pointer.
+TEXT = re.compile(r"(?!cupti).*((Error|Result|Status)(Name|String)|GetLastError(String)?)$")
 
 
 def dynamic(path, *args):
@@ -47,17 +51,25 @@ def library_of(soname):
     return None
 
 
-def survey(folders):
-    """The NVIDIA sonames that torch needs, for each the symbols imported from it, and the name of its symbols' version."""
+def is_elf(path):
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as f:
+        return f.read(4) == b"\x7fELF" and int.from_bytes(f.read(14)[12:], "little") in (2, 3)  # a program or a shared object
+
+
+def survey(cuda, folders):
+    """The NVIDIA sonames that programs need, for each the symbols imported from it, and the name of its symbols' version."""
     needed, imports, versions = set(), set(), {}
     for path in sorted(os.path.join(folder, name) for folder in folders for name in os.listdir(folder)):
-        if ".so" not in path or not os.path.isfile(path):
+        if not is_elf(path):
             continue
         needed.update(re.findall(r"\(NEEDED\).*\[(.*?)\]", dynamic(path, "readelf", "-dW")))
         for soname, names in re.findall(r"File: (\S+)((?:(?!File:).)*)", dynamic(path, "readelf", "-VW"), re.S):
             if library_of(soname):
                 versions.update((name, soname) for name in re.findall(r"Name: (\S+)", names))
         imports.update(line.split()[-1] for line in dynamic(path, "nm", "-D", "--undefined-only").splitlines())
+    needed.update(soname.format(cuda=cuda) for soname in BY_HAND if not any(n.startswith(soname.split(".")[0] + ".so") for n in needed))
     sonames = {s: set() for s in needed if library_of(s)}
     for symbol in imports:
         name, _, version = symbol.partition("@")
@@ -81,16 +93,16 @@ def write(path, text):
 def source(soname, symbols, status, status_name):
     out = [f"/* Generated for {soname}. */", '#include "stub.h"', ""]
     for name in sorted(symbols):
-        if TEXT.search(name):
+        if TEXT.match(name):
             out.append(f'WEAK const char *{name}(void) {{ return "{soname}: a stub without this function"; }}')
         else:
             out.append(f'WEAK int {name}(void) {{ return stub_missing("{name}", {status}, "{status_name}"); }}')
     return "\n".join(out) + "\n"
 
 
-def main(target, *folders):
+def main(target, cuda, *folders):
     os.makedirs(target, exist_ok=True)
-    sonames, versions = survey(folders)
+    sonames, versions = survey(cuda, folders)
     for soname, symbols in sonames.items():
         pattern, status, status_name = library_of(soname)
         write(os.path.join(target, soname + ".c"), source(soname, symbols, status, status_name))

@@ -2,7 +2,7 @@
  * ptx_faults_test.c: what must stop a launch, and how it is described.
  */
 #include "ptx_test.h"
-#include "../driver/ptx_internal.h"
+#include "../driver/ptx/ptx_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

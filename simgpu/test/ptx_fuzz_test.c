@@ -4,7 +4,7 @@
  * Each round damages a sample in a few places, parses it, and where it still parses runs its kernels briefly.
  */
 #include "ptx_test.h"
-#include "../driver/ptx_internal.h"
+#include "../driver/ptx/ptx_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

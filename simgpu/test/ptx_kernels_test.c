@@ -4,7 +4,7 @@
  * Exact where the arithmetic is determined (integers, fma chains), within a stated tolerance where approximations are.
  */
 #include "ptx_test.h"
-#include "../driver/ptx_half.h"
+#include "../driver/ptx/ptx_half.h"
 
 #include <math.h>
 #include <string.h>

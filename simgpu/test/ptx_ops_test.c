@@ -5,8 +5,8 @@
  * Inputs mix random bits with the values at the edges of each type. Results must agree in every bit; NaNs count as equal.
  */
 #include "ptx_test.h"
-#include "../driver/ptx_half.h"
-#include "../driver/ptx_internal.h"
+#include "../driver/ptx/ptx_half.h"
+#include "../driver/ptx/ptx_internal.h"
 
 #include <fenv.h>
 #include <math.h>

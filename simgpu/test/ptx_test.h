@@ -4,7 +4,7 @@
 #ifndef PTX_TEST_H
 #define PTX_TEST_H
 
-#include "../driver/ptx.h"
+#include "../driver/ptx/ptx.h"
 
 #include <stdbool.h>
 #include <stdint.h>

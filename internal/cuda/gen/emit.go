@@ -72,7 +72,7 @@ func symbols(s *spec) string {
 func simHeader(s *spec) string {
 	var b strings.Builder
 	b.WriteString(banner)
-	b.WriteString("#ifndef SIMGPU_PROCS_GEN_H\n#define SIMGPU_PROCS_GEN_H\n\n#include \"call.h\"\n\n")
+	b.WriteString("#ifndef SIMGPU_PROCS_GEN_H\n#define SIMGPU_PROCS_GEN_H\n\n#include \"core/call.h\"\n\n")
 	b.WriteString("/* One row a symbol: what cuGetProcAddress chooses from. per_thread: the _ptsz and _ptds symbols. */\n")
 	b.WriteString("struct proc_row { const char *base, *symbol; int version, per_thread; void *fn; };\n")
 	b.WriteString("extern const struct proc_row proc_rows[];\nextern const size_t proc_row_count;\n\n")
@@ -94,7 +94,7 @@ func (p proc) simDecls() string {
 func simSource(s *spec) string {
 	var b strings.Builder
 	b.WriteString(banner)
-	b.WriteString("#include \"procs_gen.h\"\n\n")
+	b.WriteString("#include \"core/procs_gen.h\"\n\n")
 	for _, p := range s.procs {
 		args := ""
 		for _, a := range p.params {

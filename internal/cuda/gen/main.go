@@ -1,7 +1,7 @@
 // Command gen turns internal/cuda/driver.spec into everything that has to agree with it.
 //
 // In: driver.spec, found below the module root (the working directory or a parent of it).
-// Out: the C prototypes, the simulated GPU's entry points and their table, the result names for C and for Go.
+// Out: the C prototypes, the simulated GPU's entry points and their table, Go bindings, the result names for C and for Go.
 // Fails: on a malformed row, naming the line; nothing is written then.
 package main
 
@@ -65,12 +65,17 @@ func Generate(root string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	goBindings, err := bindingsGo(s)
+	if err != nil {
+		return nil, fmt.Errorf("bind functions of %s: %w", name, err)
+	}
 	return map[string][]byte{
+		"internal/cuda/bind_gen.go":                 goBindings,
 		"internal/cuda/include/cuda_procs_gen.h":    []byte(prototypes(s)),
 		"internal/cuda/result_gen.go":               goResults,
 		"internal/test/calllog/proxy/symbols_gen.h": []byte(symbols(s)),
-		"simgpu/driver/procs_gen.h":                 []byte(simHeader(s)),
-		"simgpu/driver/procs_gen.c":                 []byte(simSource(s)),
-		"simgpu/driver/results_gen.h":               []byte(resultsC(s)),
+		"simgpu/driver/core/procs_gen.h":            []byte(simHeader(s)),
+		"simgpu/driver/core/procs_gen.c":            []byte(simSource(s)),
+		"simgpu/driver/core/results_gen.h":          []byte(resultsC(s)),
 	}, nil
 }

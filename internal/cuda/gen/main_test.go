@@ -40,6 +40,11 @@ func TestParseRejects(t *testing.T) {
 		{"order", "proc cuA cuA 2 - (void)\nproc cuA cuA_v2 1 - (void)", "not ordered by version"},
 		{"unnamed", "proc cuA cuA 1 - (int)", `parameter "int" of cuA has no name`},
 		{"result", "result x y z", "number of y"},
+		{"unknown", "bind cuA", "line 1: no proc row of symbol cuA"},
+		{"bound twice", "proc cuA cuA 1 - (void)\nbind cuA\nbind cuA A does it.", "line 3: symbol cuA bound twice"},
+		{"no text", "proc cuA cuA 1 - (void)\nbind cuA A", "line 2: want `bind symbol`"},
+		{"no such entry", "entry cuA", "line 1: no proc row of symbol cuA"},
+		{"entry twice", "proc cuA cuA 1 - (void)\nentry cuA\nentry cuA", "line 3: entry cuA twice"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if _, err := parse(tc.text); err == nil || !strings.Contains(err.Error(), tc.want) {

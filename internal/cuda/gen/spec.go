@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,9 +24,27 @@ type result struct {
 	name, text string
 }
 
+// binding is one `bind` row; goName is empty if the binding is written by hand.
+type binding struct {
+	symbol       string
+	goName, text string
+}
+
 type spec struct {
-	procs   []proc
-	results []result
+	procs    []proc
+	results  []result
+	bindings []binding
+	entries  []string // symbols
+}
+
+// proc finds a row by its symbol.
+func (s *spec) proc(symbol string) (proc, error) {
+	for _, p := range s.procs {
+		if p.symbol == symbol {
+			return p, nil
+		}
+	}
+	return proc{}, fmt.Errorf("no proc row of symbol %s above", symbol)
 }
 
 func parse(text string) (*spec, error) {
@@ -41,6 +60,10 @@ func parse(text string) (*spec, error) {
 			err = s.addProc(line, seen)
 		case strings.HasPrefix(line, "result "):
 			err = s.addResult(line)
+		case strings.HasPrefix(line, "bind "):
+			err = s.addBinding(line)
+		case strings.HasPrefix(line, "entry "):
+			err = s.addEntry(line)
 		default:
 			err = fmt.Errorf("unknown row %q", strings.Fields(line)[0])
 		}
@@ -105,6 +128,35 @@ func (s *spec) addResult(line string) error {
 	}
 	s.results = append(s.results, result{n, f[2], f[3]})
 	return nil
+}
+
+func (s *spec) addBinding(line string) error {
+	f := strings.SplitN(line, " ", 4)
+	if len(f) == 3 {
+		return fmt.Errorf("want `bind symbol` or `bind symbol name text`")
+	}
+	b := binding{symbol: f[1]}
+	if len(f) == 4 {
+		b.goName, b.text = f[2], f[3]
+	}
+	for _, other := range s.bindings {
+		if other.symbol == b.symbol {
+			return fmt.Errorf("symbol %s bound twice", b.symbol)
+		}
+	}
+	s.bindings = append(s.bindings, b)
+	_, err := s.proc(b.symbol)
+	return err
+}
+
+func (s *spec) addEntry(line string) error {
+	symbol := strings.TrimPrefix(line, "entry ")
+	if slices.Contains(s.entries, symbol) {
+		return fmt.Errorf("entry %s twice", symbol)
+	}
+	s.entries = append(s.entries, symbol)
+	_, err := s.proc(symbol)
+	return err
 }
 
 // decls is the parameter list of a C prototype.

@@ -24,7 +24,7 @@ var features = []feature{
 	{"dependencies with edge data", 12030, result.Restore, (*desk).edgeData},
 	{"kernels of a loaded image by library", 12000, result.Restore, (*desk).library},
 	{"stream capture", 10010, result.Record, (*desk).capture},
-	{"entry points by version", 12000, result.Record, func(*desk) error { return procGetProcAddress.Find() }},
+	{"entry points by version", 12000, result.Record, func(*desk) error { return entry(cuda.EntryGetProcAddress) }},
 	{"names of functions", 12030, result.Restore, (*desk).functionName},
 	{"layout of kernel parameters", 12040, result.Record, (*desk).paramInfo},
 	{"functions of a module", 12040, result.Restore, (*desk).enumerate},
@@ -33,33 +33,10 @@ var features = []feature{
 	{"tensor maps", 12000, result.Artifacts, (*desk).tensorMap},
 }
 
-var (
-	// CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *status)
-	procGetProcAddress = cuda.Driver("cuGetProcAddress_v2")
-	// CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
-	procGraphCreate = cuda.Driver("cuGraphCreate")
-	// CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count)
-	procAddEmpty = cuda.Driver("cuGraphAddEmptyNode")
-	// CUresult cuGraphAddKernelNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS *params)
-	procAddKernel = cuda.Driver("cuGraphAddKernelNode_v2")
-	// CUresult cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t count)
-	procAddDependencies = cuda.Driver("cuGraphAddDependencies_v2")
-	// CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *, void **, unsigned int, CUlibraryOption *, void **, unsigned int)
-	procLibraryLoad = cuda.Driver("cuLibraryLoadData")
-	// CUresult cuLibraryUnload(CUlibrary library)
-	procLibraryUnload = cuda.Driver("cuLibraryUnload")
-	// CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
-	procLibraryKernel = cuda.Driver("cuLibraryGetKernel")
-	// CUresult cuTensorMapEncodeTiled(CUtensorMap *map, ...)
-	procTensorMap = cuda.Driver("cuTensorMapEncodeTiled")
-	// CUresult cuDeviceGetCount(int *count)
-	procDeviceCount = cuda.Driver("cuDeviceGetCount")
-)
-
-func deviceCount() (int, error) {
-	var n int32
-	err := procDeviceCount.Call(uintptr(unsafe.Pointer(&n)))
-	return int(n), err
+// entry probes a function that is looked up, not called.
+func entry(e cuda.Entry) error {
+	_, err := e.Addr()
+	return err
 }
 
 // attribute probes a CUdevice_attribute that is 1 where the device has the feature.
@@ -75,21 +52,16 @@ func attribute(a cuda.DeviceAttribute) func(*desk) error {
 
 // withGraph makes an empty graph for a probe.
 func withGraph(use func(cuda.Graph) error) error {
-	var g cuda.Graph
-	if err := procGraphCreate.Call(uintptr(unsafe.Pointer(&g)), 0); err != nil {
+	g, err := cuda.GraphCreate(0)
+	if err != nil {
 		return err
 	}
 	return errors.Join(use(g), g.Destroy())
 }
 
-func addEmpty(g cuda.Graph) (node uintptr, err error) {
-	err = procAddEmpty.Call(uintptr(unsafe.Pointer(&node)), uintptr(g), 0, 0)
-	return node, err
-}
-
 func (d *desk) buildGraph() error {
 	return withGraph(func(g cuda.Graph) error {
-		if _, err := addEmpty(g); err != nil {
+		if _, err := g.AddEmptyNode(nil); err != nil {
 			return err
 		}
 		e, err := g.Instantiate(0)
@@ -107,40 +79,37 @@ func (d *desk) kernelNode() error {
 		return err
 	}
 	return withGraph(func(g cuda.Graph) error {
-		var node uintptr
 		value := uint64(7)
 		args := [1]unsafe.Pointer{unsafe.Pointer(&value)}
 		d.pinner.Pin(&value)
 		d.pinner.Pin(&args)
 		p := cuda.KernelNodeParams{Func: f, Grid: cuda.Dim3{1, 1, 1}, Block: cuda.Dim3{1, 1, 1}, Params: uintptr(unsafe.Pointer(&args))}
-		return procAddKernel.Call(uintptr(unsafe.Pointer(&node)), uintptr(g), 0, 0, uintptr(unsafe.Pointer(&p)))
+		_, err := g.AddKernelNode(nil, &p)
+		return err
 	})
 }
 
 func (d *desk) edgeData() error {
 	return withGraph(func(g cuda.Graph) error {
-		from, err := addEmpty(g)
+		from, err := g.AddEmptyNode(nil)
 		if err != nil {
 			return err
 		}
-		to, err := addEmpty(g)
+		to, err := g.AddEmptyNode(nil)
 		if err != nil {
 			return err
 		}
-		var data cuda.EdgeData
-		return procAddDependencies.Call(uintptr(g), uintptr(unsafe.Pointer(&from)), uintptr(unsafe.Pointer(&to)), uintptr(unsafe.Pointer(&data)), 1)
+		return g.AddDependencies([]cuda.Node{from}, []cuda.Node{to}, []cuda.EdgeData{{}})
 	})
 }
 
 func (d *desk) library() error {
-	var l cuda.LibraryHandle
-	if err := procLibraryLoad.Call(uintptr(unsafe.Pointer(&l)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0, 0, 0, 0); err != nil {
+	l, err := cuda.LibraryLoadData(image)
+	if err != nil {
 		return err
 	}
-	var k cuda.Kernel
-	name := []byte("probe\x00")
-	err := procLibraryKernel.Call(uintptr(unsafe.Pointer(&k)), uintptr(l), uintptr(unsafe.Pointer(&name[0])))
-	return errors.Join(err, procLibraryUnload.Call(uintptr(l)))
+	_, err = l.Kernel("probe")
+	return errors.Join(err, l.Unload())
 }
 
 func (d *desk) capture() error {
@@ -206,5 +175,5 @@ func (d *desk) tensorMap() error {
 	if major < 9 {
 		return fmt.Errorf("compute capability %d.x: %w", major, ErrNotSupported)
 	}
-	return procTensorMap.Find()
+	return entry(cuda.EntryTensorMapEncodeTiled)
 }

@@ -90,7 +90,7 @@ func open(r *result.Result) error {
 	if r.Driver, err = cuda.DriverVersion(); err != nil {
 		return err
 	}
-	n, err := deviceCount()
+	n, err := cuda.DeviceCount()
 	if err != nil {
 		return err
 	}

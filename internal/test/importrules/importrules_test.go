@@ -20,6 +20,7 @@ const testMachinery = "internal/test"
 // only lists modules that a single folder may import.
 var only = map[string]string{
 	"github.com/ebitengine/purego": "internal/cuda",
+	"github.com/google/renameio":   "internal/atomicfile",
 	"github.com/spf13/cobra":       "cmd/medusa runners/reference",
 	"oras.land/oras-go/v2":         "artifacts/oci",
 }

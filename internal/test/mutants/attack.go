@@ -39,13 +39,9 @@ var attack = []mutant{
 		"case r.embedded[v.Child]:", "case r.embedded[v.Child] && false:",
 		"./internal/test/attack", "TestAttack/traces",
 	}, {
-		"attack: variables of other runs", "interpose/environ.go",
-		"!slices.Contains(passedOn, name)", "false",
+		"attack: variables of other runs", "internal/contract/contract.go",
+		"!slices.Contains(inherited, name)", "false",
 		"./internal/test/attack", "TestAttack/environment",
-	}, {
-		"attack: full disks", "restore/supervisor/desk.go",
-		"\tif err := hasRoom(folder.Path); err != nil {\n\t\treturn err\n\t}\n", "",
-		"./internal/test/attack", "TestAttack/disks",
 	}, {
 		"attack: engines of killed commands", "interpose/run.go",
 		"cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL", "cmd.SysProcAttr.Pdeathsig = 0",

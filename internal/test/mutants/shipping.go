@@ -151,8 +151,8 @@ var shipping = []mutant{
 		"return private.Check(filepath.Join(dest, marker(l))) == nil", "_, err := os.Lstat(filepath.Join(dest, marker(l)))\n\treturn err == nil",
 		"./restore/supervisor", "TestPlantedNote",
 	}, {
-		"variables of single runs", "interpose/environ.go",
-		"!slices.Contains(passedOn, name)", "false",
+		"variables of single runs", "internal/contract/contract.go",
+		"!slices.Contains(inherited, name)", "false",
 		"./restore/supervisor", "TestInheritedVariables",
 	}, {
 		"engine of a killed command", "interpose/run.go",

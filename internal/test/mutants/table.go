@@ -213,7 +213,7 @@ var table = []mutant{
 		"./internal/cubin", "TestFatbin",
 	}, {
 		"graphs built at their first use", "restore/restoration.go",
-		"if s.env.lazy {", "if s.env.lazy && len(s.spec.Graphs) == 0 {",
+		"if s.env.Lazy {", "if s.env.Lazy && len(s.spec.Graphs) == 0 {",
 		"./internal/test/e2e", "TestLazyGraphs",
 	}, {
 		"hashes of the host where the device refuses", "restore/canary.go",

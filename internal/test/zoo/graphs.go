@@ -12,12 +12,10 @@ import (
 	"unsafe"
 
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
 	"medusa/restore"
 	"medusa/runners/reference/marks"
 )
-
-// CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
-var procRecordWithFlags = cuda.Driver("cuEventRecordWithFlags")
 
 //go:embed zoo.ptx
 var zooPTX []byte
@@ -63,29 +61,12 @@ type zoo struct {
 }
 
 func (z *zoo) open() error {
-	if err := cuda.Init(); err != nil {
-		return err
-	}
-	d, err := cuda.DeviceGet(0)
+	_, _, err := enginekit.Open()
 	if err != nil {
 		return err
 	}
-	ctx, err := d.RetainPrimary()
-	if err != nil {
+	if err := errors.Join(enginekit.Streams(&z.stream, &z.side), enginekit.Events(&z.forked, &z.joined)); err != nil {
 		return err
-	}
-	if err := ctx.SetCurrent(); err != nil {
-		return err
-	}
-	for _, s := range []*cuda.Stream{&z.stream, &z.side} {
-		if *s, err = cuda.StreamCreate(cuda.StreamNonBlocking); err != nil {
-			return err
-		}
-	}
-	for _, e := range []*cuda.Event{&z.forked, &z.joined} {
-		if *e, err = cuda.EventCreate(cuda.EventDisableTiming); err != nil {
-			return err
-		}
 	}
 	if os.Getenv("ZOO_EVENTS") == "1" {
 		if z.external, err = cuda.EventCreate(cuda.EventDisableTiming); err != nil {
@@ -100,12 +81,7 @@ func (z *zoo) loadModule() (err error) {
 	if z.module, err = cuda.ModuleLoadData(append(zooPTX, 0)); err != nil {
 		return err
 	}
-	for name, f := range map[string]*cuda.Function{"axpy": &z.axpy, "add": &z.add, "gather": &z.gather, "guarded": &z.guarded, "tag": &z.tag} {
-		if *f, err = z.module.Function(name); err != nil {
-			return err
-		}
-	}
-	return nil
+	return enginekit.Functions(z.module, map[string]*cuda.Function{"axpy": &z.axpy, "add": &z.add, "gather": &z.gather, "guarded": &z.guarded, "tag": &z.tag})
 }
 
 func (z *zoo) allocate() (err error) {
@@ -219,18 +195,7 @@ func (z *zoo) captureAll() (err error) {
 
 func (z *zoo) capture(batch int64, body func() error) error {
 	marks.Graph([]string{"", "fork", "nested"}[batch], int(batch))
-	if err := z.stream.BeginCapture(cuda.CaptureGlobal); err != nil {
-		return err
-	}
-	if err := body(); err != nil {
-		return err
-	}
-	g, err := z.stream.EndCapture()
-	if err != nil {
-		return err
-	}
-	defer g.Destroy()
-	exec, err := g.Instantiate(0)
+	exec, err := enginekit.Capture(z.stream, cuda.CaptureGlobal, body)
 	if err != nil {
 		return err
 	}
@@ -274,15 +239,15 @@ func (z *zoo) fork() error {
 	}
 	if z.external != 0 {
 		steps = append(steps, func() error {
-			return procRecordWithFlags.Call(uintptr(z.external), uintptr(z.stream), 1) // CU_EVENT_RECORD_EXTERNAL
+			return z.external.RecordWithFlags(z.stream, cuda.EventExternal)
 		})
 	}
-	return inOrder(steps)
+	return enginekit.InOrder(steps...)
 }
 
 // nested reads a table of pointers in device memory, a permanent buffer, a reused address and a 64-bit constant.
 func (z *zoo) nested() error {
-	return inOrder([]func() error{
+	return enginekit.InOrder(
 		func() error { return cuda.CopyOnDeviceAsync(z.reused, z.input, size, z.stream) },
 		func() error {
 			return z.on(z.stream, z.gather, z.args.Reset().Ptr(z.table).I32(weights).Ptr(z.reused).I32(elements))
@@ -296,20 +261,11 @@ func (z *zoo) nested() error {
 		func() error {
 			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.reused).Ptr(z.cache+size).Ptr(z.output).I32(elements))
 		},
-	})
+	)
 }
 
 func axpyArgs(x, y cuda.DevicePtr, a float32) []uint64 {
 	return []uint64{uint64(x), uint64(y), uint64(math.Float32bits(a)) | elements<<32}
-}
-
-func inOrder(steps []func() error) error {
-	for _, s := range steps {
-		if err := s(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (z *zoo) launch(f cuda.Function, args *cuda.Args) error { return z.on(z.stream, f, args) }

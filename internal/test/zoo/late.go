@@ -51,12 +51,10 @@ func (z *zoo) loadLateImage(kind string) (cuda.Module, error) {
 	text := latePTX
 	switch kind {
 	case "options":
-		return loadWithMaxRegisters([]byte(text+"\x00"), 64)
+		return cuda.ModuleLoadDataEx([]byte(text+"\x00"), cuda.JITMaxRegisters, 64)
 	case "":
 		if at, err := lateImage.Addr(); err == nil {
-			var m cuda.Module
-			err := procModuleLoadData.Call(uintptr(unsafe.Pointer(&m)), at)
-			return m, err
+			return cuda.ModuleLoadData(unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), len(latePTX)+1)) // where the shared object has it
 		}
 	case "written", "warmed", "unknown":
 		text = strings.Replace(text, ".visible .entry", ".visible .global .align 4 .f32 factor = 0f3F800000;\n.visible .entry", 1)
@@ -67,27 +65,9 @@ func (z *zoo) loadLateImage(kind string) (cuda.Module, error) {
 	return cuda.ModuleLoadData(append([]byte(text), 0))
 }
 
-// CUresult cuModuleLoadData(CUmodule *module, const void *image)
-// CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n, CUjit_option *options, void **values)
-// CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
-var (
-	procModuleLoadData   = cuda.Driver("cuModuleLoadData")
-	procModuleLoadDataEx = cuda.Driver("cuModuleLoadDataEx")
-	procModuleGetGlobal  = cuda.Driver("cuModuleGetGlobal_v2")
-)
-
-func loadWithMaxRegisters(image []byte, n uintptr) (cuda.Module, error) {
-	var m cuda.Module
-	option, value := int32(0), n // CU_JIT_MAX_REGISTERS
-	err := procModuleLoadDataEx.Call(uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])), 1, uintptr(unsafe.Pointer(&option)), uintptr(unsafe.Pointer(&value)))
-	return m, err
-}
-
 func factorOf(m cuda.Module) (cuda.DevicePtr, error) {
-	var at, size uint64
-	name := []byte("factor\x00")
-	err := procModuleGetGlobal.Call(uintptr(unsafe.Pointer(&at)), uintptr(unsafe.Pointer(&size)), uintptr(m), uintptr(unsafe.Pointer(&name[0])))
-	return cuda.DevicePtr(at), err
+	at, _, err := m.Global("factor")
+	return at, err
 }
 
 func setFactor(m cuda.Module, factor float32) error {

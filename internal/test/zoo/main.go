@@ -12,21 +12,21 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"unsafe"
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit/start"
 	"medusa/restore"
 	"medusa/runners/reference/marks"
 )
 
 func main() {
 	runtime.LockOSThread()
-	start := run
+	begin := run
 	if n := workers(); n > 0 {
-		start = func() error { return startWorkers(n) }
+		begin = func() error { return startWorkers(n) }
 	}
-	if err := start(); err != nil {
+	if err := begin(); err != nil {
 		fmt.Fprintf(os.Stderr, "zoo: %v\n", err)
 		os.Exit(exitCode(err))
 	}
@@ -102,26 +102,18 @@ func (z *zoo) start() error {
 			return err
 		}
 	}
-	var graphs []*restore.Graph
-	err := marks.Medusa(func() (err error) {
-		graphs, err = z.session.Graphs()
-		if err == nil && graphs != nil && os.Getenv("ZOO_REFUSES") != "" { // an engine that cannot use what it was given
-			graphs, err = nil, z.session.Refuse(errors.New("other graphs than expected"))
-		}
-		return err
-	})
-	var fallback *restore.Fallback
-	switch {
-	case err == nil && graphs != nil:
-		z.restored = make(map[int64]*restore.Graph, len(graphs))
-		for _, g := range graphs {
-			z.restored[g.Batch()] = g
-		}
-	case err == nil || errors.As(err, &fallback):
-		if err := z.captureAll(); err != nil {
+	ask := func() (graphs []*restore.Graph, err error) {
+		err = marks.Medusa(func() error {
+			graphs, err = z.session.Graphs()
+			if err == nil && graphs != nil && os.Getenv("ZOO_REFUSES") != "" { // an engine that cannot use what it was given
+				graphs, err = nil, z.session.Refuse(errors.New("other graphs than expected"))
+			}
 			return err
-		}
-	default:
+		})
+		return graphs, err
+	}
+	var err error
+	if z.restored, err = start.Graphs(ask, z.captureAll); err != nil {
 		return err
 	}
 	marks.CallLog("ready")
@@ -191,22 +183,14 @@ func envOr(name, def string) string {
 	return def
 }
 
-// CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
-// CUresult cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags)
-var (
-	procIpcGetMemHandle     = cuda.Driver("cuIpcGetMemHandle")
-	procCtxEnablePeerAccess = cuda.Driver("cuCtxEnablePeerAccess")
-)
-
 // ask does what memory at exact addresses cannot serve: "ipc" and "peer" go on without an answer, "ipc-or-exit" does not
 // where the memory is to lie in a region.
 func (z *zoo) ask(what string) error {
-	var handle [64]byte
 	switch what {
 	case "peer":
-		_ = procCtxEnablePeerAccess.Call(0, 0)
+		_ = cuda.Context(0).EnablePeerAccess(0)
 	case "ipc", "ipc-or-exit":
-		err := procIpcGetMemHandle.Call(uintptr(unsafe.Pointer(&handle)), uintptr(z.input))
+		_, err := z.input.IpcHandle()
 		if err != nil && what == "ipc-or-exit" && os.Getenv("MEDUSA_EXACT") != "" {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
 	"medusa/internal/test/testenv"
 	"medusa/runners/reference/kernels"
 )
@@ -27,12 +28,8 @@ type device struct {
 func onDevice(t *testing.T, run func(*testing.T, *device)) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	must(t, cuda.Init())
-	dev, err := cuda.DeviceGet(0)
+	_, context, err := enginekit.Open()
 	must(t, err)
-	context, err := dev.RetainPrimary()
-	must(t, err)
-	must(t, context.SetCurrent())
 	loaded := map[string]cuda.Module{}
 	for _, m := range kernels.Modules() {
 		loaded[m.Name], err = cuda.ModuleLoadData(m.PTX)

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"unsafe"
 
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 )
 
@@ -24,28 +25,28 @@ const (
 	Ready     Phase = "ready"
 )
 
-// Role says who writes a tensor (enum medusa_role).
+// Role says what a tensor is to the graphs.
 type Role uint32
 
 // Roles.
 const (
-	Weight Role = 1 + iota
-	KV
-	Input
-	Output
+	Weight Role = contract.RoleWeight
+	KV     Role = contract.RoleKV
+	Input  Role = contract.RoleInput
+	Output Role = contract.RoleOutput
 )
 
-// DType is an element type (enum medusa_dtype).
+// DType is an element type.
 type DType uint32
 
 // Element types that the engine has.
 const (
-	F32 DType = 1
-	F16 DType = 2
-	I32 DType = 4
+	F32 DType = contract.DtypeF32
+	F16 DType = contract.DtypeF16
+	I32 DType = contract.DtypeI32
 )
 
-// Tensor mirrors struct medusa_tensor.
+// Tensor is memory that the engine names.
 type Tensor struct {
 	Name  string
 	Addr  cuda.DevicePtr
@@ -59,22 +60,8 @@ type Tensor struct {
 	Distinct bool
 }
 
-// tensor is Tensor as C sees it.
-type tensor struct {
-	name                    *byte
-	addr, size              uint64
-	role, dtype, fill, ndim uint32
-	shape                   [8]int64
-	lo, hi                  int64
-}
-
-// KVProfile mirrors struct medusa_kv_profile; sizes are in bytes.
-type KVProfile struct {
-	KVBytes, Total, FreeBefore, FreeAfter, PeakForward uint64
-	Utilization                                        float64
-	ProfileTokens                                      int64
-	Workspace                                          uint64
-}
+// KVProfile is the result of the KV-cache profile; sizes are in bytes.
+type KVProfile = contract.KVProfile
 
 var (
 	procPhase     = cuda.Process("medusa_mark_phase")
@@ -114,18 +101,18 @@ func Named(t Tensor) {
 		return
 	}
 	name := cString(t.Name)
-	c := &tensor{
-		name: &name[0], addr: uint64(t.Addr), size: t.Size, role: uint32(t.Role), dtype: uint32(t.DType),
-		ndim: uint32(len(t.Shape)), lo: t.Lo, hi: t.Hi,
+	c := &contract.Tensor{
+		Name: &name[0], Addr: uint64(t.Addr), Size: t.Size, Role: uint32(t.Role), Dtype: uint32(t.DType), Fill: contract.FillUniform,
+		Ndim: uint32(len(t.Shape)), Lo: t.Lo, Hi: t.Hi,
 	}
 	if t.Distinct {
-		c.fill = 1
+		c.Fill = contract.FillDistinct
 	}
 	for i, d := range t.Shape {
-		c.shape[i] = int64(d)
+		c.Shape[i] = int64(d)
 	}
 	var pin runtime.Pinner // C follows the pointer to the name
-	pin.Pin(c.name)
+	pin.Pin(c.Name)
 	defer pin.Unpin()
 	invoke(procTensor, uintptr(unsafe.Pointer(c)))
 }

@@ -12,8 +12,6 @@ def name():
     run = os.environ.get("MEDUSA_RUN", "native")
     if run == "record":
         return "record-b" if os.environ.get("MEDUSA_GAP_SEED") else "record-a"
-    if run == "check":
-        return "check-restored" if os.environ.get("MEDUSA_ARTIFACT") else "check-native"
     return run
 
 

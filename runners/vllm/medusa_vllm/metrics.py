@@ -15,6 +15,7 @@ import os
 import sys
 import tempfile
 
+from . import contract
 from .files import read
 
 STARTS = "medusa_starts", "Engine starts by how they went: restored, native with its reason, or sticky"
@@ -24,11 +25,11 @@ GRAPHS = "medusa_graphs", "Restored graphs"
 
 def place():
     """Where the status goes; a file of this server's where the user named none."""
-    path = os.environ.get("MEDUSA_STATUS")
-    if not path and os.environ.get("MEDUSA_RUN") == "restore":
+    path = os.environ.get(contract.ENV_STATUS)
+    if not path and os.environ.get(contract.ENV_RUN) == contract.RUN_RESTORE:
         folder = tempfile.TemporaryDirectory(prefix="medusa-")
         atexit.register(folder.cleanup)
-        path = os.environ["MEDUSA_STATUS"] = os.path.join(folder.name, "status.json")
+        path = os.environ[contract.ENV_STATUS] = os.path.join(folder.name, "status.json")
     return path
 
 
@@ -55,7 +56,7 @@ class Collector:
 
 def count():
     """Leaves the status of this start in the files of several processes, whichever of them is first."""
-    path = os.environ.get("MEDUSA_STATUS")
+    path = os.environ.get(contract.ENV_STATUS)
     status = read(path) if path and os.environ.get("PROMETHEUS_MULTIPROC_DIR") else None
     if status is None:
         return

@@ -8,10 +8,9 @@ import os
 import sys
 from importlib import metadata
 
-from . import gate, metrics
+from . import contract, gate, metrics
 
 WORKER = "medusa_vllm.worker.Worker"
-STAYS_OUT = "MEDUSA_VLLM_STAYS_OUT"  # set for the processes that vLLM starts once a reason was said
 GROUP, NAME = "vllm.platform_plugins", "medusa"
 
 
@@ -25,14 +24,14 @@ def native(reason):
         session.ready()
     except medusa.MedusaError as e:
         print(f"medusa: native start: {reason} ({e})", file=sys.stderr, flush=True)
-    os.environ[STAYS_OUT] = "1"
+    os.environ[contract.ENV_VLLM_STAYS_OUT] = "1"
 
 
 def activate():
     """vLLM's entry point: the name of a platform class, or None where this is not for Medusa. Where a status is asked for, an
     untouched start tells its stages."""
-    run = os.environ.get("MEDUSA_RUN")
-    if not (run or os.environ.get("MEDUSA_STATUS")) or os.environ.get(STAYS_OUT):
+    run = os.environ.get(contract.ENV_RUN)
+    if not (run or os.environ.get(contract.ENV_STATUS)) or os.environ.get(contract.ENV_VLLM_STAYS_OUT):
         return None
     metrics.place()
     reason = gate.version_reason(metadata.version("vllm"), metadata.version("torch")) or rival()
@@ -57,5 +56,5 @@ def choose_worker(parallel_config, refuse=native):
     """The user's choice stands."""
     if parallel_config.worker_cls == "auto":
         parallel_config.worker_cls = WORKER
-    elif parallel_config.worker_cls != WORKER and os.environ.get("MEDUSA_RUN"):
+    elif parallel_config.worker_cls != WORKER and os.environ.get(contract.ENV_RUN):
         refuse(f"another worker class is chosen ({parallel_config.worker_cls})")

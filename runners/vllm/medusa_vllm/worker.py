@@ -23,7 +23,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 import medusa
 from medusa import marks
 
-from . import compiled, gate, identity, inputs, metrics
+from . import compiled, contract, gate, identity, inputs, metrics
 from .graphs import GraphManager
 from .wrapper import ModelWrapper
 
@@ -205,8 +205,7 @@ class Worker(gpu_worker.Worker):
     def captured(self):
         """Recording and verifying runs end here: what they are for is done, and warm-up would write what they compare. The one
         that profiles goes on, so that all that a start compiles has been compiled once."""
-        run = self.session.run
-        if run == medusa.PROFILE or (run == medusa.RESTORE and not os.environ.get("MEDUSA_CHECK_OUT")):
+        if os.environ.get(contract.ENV_RUN) in (contract.RUN_PROFILE, contract.RUN_RESTORE):
             return
         self.graphs.prepare(self.step)
         for t in workspaces():
@@ -219,7 +218,7 @@ class Worker(gpu_worker.Worker):
 
     def write_places(self):
         """For tests: where named tensors and graphs lie."""
-        path = os.environ.get("MEDUSA_VLLM_PLACES")
+        path = os.environ.get(contract.ENV_VLLM_PLACES)
         if path and self.session:
             with open(path, "w", encoding="utf-8") as f:
                 json.dump(self.session.places(), f)

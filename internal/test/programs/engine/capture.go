@@ -5,44 +5,20 @@ import (
 	"unsafe"
 
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
 	"medusa/internal/test/programs"
 )
-
-var (
-	launchKernelEx  = cuda.Driver("cuLaunchKernelEx")
-	memcpy3DAsync   = cuda.Driver("cuMemcpy3DAsync_v2")
-	memsetD2D8      = cuda.Driver("cuMemsetD2D8Async")
-	memsetD2D16     = cuda.Driver("cuMemsetD2D16Async")
-	memsetD2D32     = cuda.Driver("cuMemsetD2D32Async")
-	memsetD8        = cuda.Driver("cuMemsetD8Async")
-	memsetD16       = cuda.Driver("cuMemsetD16Async")
-	memsetD32       = cuda.Driver("cuMemsetD32Async")
-	recordWithFlags = cuda.Driver("cuEventRecordWithFlags")
-	streamWaitEvent = cuda.Driver("cuStreamWaitEvent")
-)
-
-const external = 1 // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
-
-// config mirrors CUlaunchConfig.
-type config struct {
-	grid, block cuda.Dim3
-	shared      uint32
-	_           uint32
-	stream      cuda.Stream
-	attrs       uint64
-	count       uint32
-	_           uint32
-}
 
 // capture records the first n operations on up to three streams that fork from the first and join it again. Each stream
 // waits for what its operation depends on elsewhere.
 func (p *program) capture(g *programs.Graph, n int) (cuda.Graph, error) {
 	streams := p.e.streams
-	if err := streams[0].BeginCapture(cuda.CaptureRelaxed); err != nil {
-		return 0, err
-	}
+	return enginekit.Record(streams[0], cuda.CaptureRelaxed, func() error { return p.issueAll(g, n, streams) })
+}
+
+func (p *program) issueAll(g *programs.Graph, n int, streams []cuda.Stream) error {
 	if err := p.fork(streams); err != nil {
-		return 0, err
+		return err
 	}
 	done := make([]cuda.Event, n)
 	for j := range n {
@@ -50,16 +26,16 @@ func (p *program) capture(g *programs.Graph, n int) (cuda.Graph, error) {
 		for _, e := range g.Edges {
 			if e.To == j && g.Streams[e.From] != g.Streams[j] {
 				if err := s.Wait(done[e.From]); err != nil {
-					return 0, fmt.Errorf("wait for operation %d: %w", e.From, err)
+					return fmt.Errorf("wait for operation %d: %w", e.From, err)
 				}
 			}
 		}
 		if err := p.issue(&g.Ops[j], s); err != nil {
-			return 0, fmt.Errorf("operation %d: %w", j, err)
+			return fmt.Errorf("operation %d: %w", j, err)
 		}
 		var err error
 		if done[j], err = p.e.mark(s); err != nil {
-			return 0, err
+			return err
 		}
 	}
 	for _, s := range streams[1:] {
@@ -68,10 +44,10 @@ func (p *program) capture(g *programs.Graph, n int) (cuda.Graph, error) {
 			err = streams[0].Wait(joined)
 		}
 		if err != nil {
-			return 0, fmt.Errorf("join: %w", err)
+			return fmt.Errorf("join: %w", err)
 		}
 	}
-	return streams[0].EndCapture()
+	return nil
 }
 
 func (p *program) fork(streams []cuda.Stream) error {
@@ -102,21 +78,34 @@ func (p *program) issue(op *programs.Op, s cuda.Stream) error {
 		if err != nil {
 			return err
 		}
-		return memcpy3DAsync.Call(uintptr(unsafe.Pointer(c)), uintptr(s))
+		return c.CopyAsync(s)
 	case programs.Fill:
-		dst, value := uintptr(p.at(op.Dst)), uintptr(op.Value)
-		if op.Height > 1 {
-			call := map[uint32]*cuda.Proc{1: memsetD2D8, 2: memsetD2D16, 4: memsetD2D32}[op.Elem]
-			return call.Call(dst, uintptr(op.DstPitch), value, uintptr(op.Width), uintptr(op.Height), uintptr(s))
-		}
-		call := map[uint32]*cuda.Proc{1: memsetD8, 2: memsetD16, 4: memsetD32}[op.Elem]
-		return call.Call(dst, value, uintptr(op.Width), uintptr(s))
+		return fill(cuda.DevicePtr(p.at(op.Dst)), op, s)
 	case programs.Record:
-		return recordWithFlags.Call(uintptr(p.events[op.Event]), uintptr(s), external)
+		return p.events[op.Event].RecordWithFlags(s, cuda.EventExternal)
 	case programs.Wait:
-		return streamWaitEvent.Call(uintptr(s), uintptr(p.events[op.Event]), external)
+		return s.WaitEvent(p.events[op.Event], cuda.EventExternal)
 	}
 	return fmt.Errorf("operation of kind %d cannot be captured", op.Kind)
+}
+
+func fill(dst cuda.DevicePtr, op *programs.Op, s cuda.Stream) error {
+	if op.Height > 1 {
+		switch op.Elem {
+		case 1:
+			return cuda.MemsetD2D8Async(dst, op.DstPitch, byte(op.Value), op.Width, op.Height, s)
+		case 2:
+			return cuda.MemsetD2D16Async(dst, op.DstPitch, uint16(op.Value), op.Width, op.Height, s)
+		}
+		return cuda.MemsetD2D32Async(dst, op.DstPitch, op.Value, op.Width, op.Height, s)
+	}
+	switch op.Elem {
+	case 1:
+		return cuda.MemsetAsync(dst, byte(op.Value), op.Width, s)
+	case 2:
+		return cuda.MemsetD16Async(dst, uint16(op.Value), op.Width, s)
+	}
+	return cuda.MemsetD32Async(dst, op.Value, op.Width, s)
 }
 
 func (p *program) launch(op *programs.Op, s cuda.Stream) error {
@@ -130,22 +119,22 @@ func (p *program) launch(op *programs.Op, s cuda.Stream) error {
 	}
 	attrs := p.attributesOf(op)
 	if op.Serial {
-		attrs = append(attrs, attribute{id: 6, value: [64]byte{1}})
+		attrs = append(attrs, cuda.LaunchAttribute{ID: 6, Value: [64]byte{1}})
 	}
-	c, err := alloc[config](&p.e.room)
+	c, err := alloc[cuda.LaunchConfig](&p.e.room)
 	if err != nil {
 		return err
 	}
-	*c = config{grid: cuda.Dim3{op.Grid, 1, 1}, block: cuda.Dim3{op.Block, 1, 1}, shared: op.Shared, stream: s, count: uint32(len(attrs))}
+	*c = cuda.LaunchConfig{Grid: cuda.Dim3{op.Grid, 1, 1}, Block: cuda.Dim3{op.Block, 1, 1}, SharedMemBytes: op.Shared, Stream: s, NumAttrs: uint32(len(attrs))}
 	if len(attrs) > 0 {
 		room, err := p.e.room.bytes(len(attrs) * int(unsafe.Sizeof(attrs[0])))
 		if err != nil {
 			return err
 		}
-		copy(unsafe.Slice((*attribute)(unsafe.Pointer(&room[0])), len(attrs)), attrs)
-		c.attrs = addr(room)
+		copy(unsafe.Slice((*cuda.LaunchAttribute)(unsafe.Pointer(&room[0])), len(attrs)), attrs)
+		c.Attrs = uintptr(addr(room))
 	}
-	if err := launchKernelEx.Call(uintptr(unsafe.Pointer(c)), uintptr(f), uintptr(list), uintptr(extra)); err != nil {
+	if err := f.LaunchEx(c, uintptr(list), uintptr(extra)); err != nil {
 		return fmt.Errorf("%s: %w", op.Kernel, err)
 	}
 	return nil

@@ -14,10 +14,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
+	"medusa/internal/test/enginekit/start"
 	"medusa/internal/test/programs"
 	"medusa/restore"
 	"medusa/runners/reference/marks"
@@ -42,7 +43,7 @@ type engine struct {
 	side    cuda.Stream
 	marks   []cuda.Event
 	next    int
-	pool    uintptr
+	pool    cuda.MemoryPool
 	room    room
 	staging []byte
 	other   chan func()
@@ -93,28 +94,16 @@ func run(seeds string, verbose bool) error {
 }
 
 func (e *engine) open() error {
-	if err := cuda.Init(); err != nil {
-		return err
-	}
-	d, err := cuda.DeviceGet(0)
+	device, context, err := enginekit.Open()
 	if err != nil {
 		return err
 	}
-	if e.context, err = d.RetainPrimary(); err != nil {
+	e.context, e.streams, e.marks = context, make([]cuda.Stream, 3), make([]cuda.Event, 64)
+	if err := enginekit.Streams(&e.streams[0], &e.streams[1], &e.streams[2], &e.side); err != nil {
 		return err
 	}
-	if err := e.context.SetCurrent(); err != nil {
-		return err
-	}
-	e.streams = make([]cuda.Stream, 3)
-	for _, s := range []*cuda.Stream{&e.streams[0], &e.streams[1], &e.streams[2], &e.side} {
-		if *s, err = cuda.StreamCreate(cuda.StreamNonBlocking); err != nil {
-			return err
-		}
-	}
-	e.marks = make([]cuda.Event, 64)
 	for i := range e.marks {
-		if e.marks[i], err = cuda.EventCreate(cuda.EventDisableTiming); err != nil {
+		if err := enginekit.Events(&e.marks[i]); err != nil {
 			return err
 		}
 	}
@@ -122,7 +111,8 @@ func (e *engine) open() error {
 		return err
 	}
 	go e.otherThread()
-	return deviceGetPool.Call(uintptr(unsafe.Pointer(&e.pool)), uintptr(d))
+	e.pool, err = device.DefaultMemPool()
+	return err
 }
 
 // otherThread runs what elsewhere is given, on a thread of its own.
@@ -173,19 +163,8 @@ func (e *engine) start(seeds string) error {
 		return err
 	}
 	marks.Begin(marks.WarmUp)
-	graphs, err := e.session.Graphs()
-	var fallback *restore.Fallback
-	switch {
-	case err == nil && graphs != nil:
-		e.restored = make(map[int64]*restore.Graph, len(graphs))
-		for _, g := range graphs {
-			e.restored[g.Batch()] = g
-		}
-	case err == nil || errors.As(err, &fallback):
-		if err := e.each((*program).captureAll); err != nil {
-			return err
-		}
-	default:
+	var err error
+	if e.restored, err = start.Graphs(e.session.Graphs, func() error { return e.each((*program).captureAll) }); err != nil {
 		return err
 	}
 	marks.Begin(marks.Ready)

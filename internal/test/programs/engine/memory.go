@@ -10,25 +10,6 @@ import (
 	"medusa/internal/test/programs"
 )
 
-// Calls that only this engine makes.
-var (
-	memAllocPitch    = cuda.Driver("cuMemAllocPitch_v2")
-	memAllocAsync    = cuda.Driver("cuMemAllocAsync")
-	memAllocFromPool = cuda.Driver("cuMemAllocFromPoolAsync")
-	memFreeAsync     = cuda.Driver("cuMemFreeAsync")
-	memAllocManaged  = cuda.Driver("cuMemAllocManaged")
-	memHostAlloc     = cuda.Driver("cuMemHostAlloc")
-	memFreeHost      = cuda.Driver("cuMemFreeHost")
-	memHostRegister  = cuda.Driver("cuMemHostRegister_v2")
-	deviceGetPool    = cuda.Driver("cuDeviceGetDefaultMemPool")
-	memReserve       = cuda.Driver("cuMemAddressReserve")
-	memCreate        = cuda.Driver("cuMemCreate")
-	memMap           = cuda.Driver("cuMemMap")
-	memSetAccess     = cuda.Driver("cuMemSetAccess")
-	copyToDevice     = cuda.Driver("cuMemcpyHtoD_v2")
-	copyToHost       = cuda.Driver("cuMemcpyDtoH_v2")
-)
-
 // room hands out zeroed memory outside of the Go heap: what C keeps a pointer to.
 type room struct{ free []byte }
 
@@ -98,99 +79,85 @@ func (p *program) allocate(capture bool) error {
 }
 
 func (p *program) make(i int, b *programs.Buffer) error {
-	// Not on the stack, which moves while nothing but a number refers to it.
-	got, err := alloc[struct{ at, pitch uint64 }](&p.e.room)
-	if err != nil {
-		return err
-	}
-	out, size := uintptr(unsafe.Pointer(&got.at)), uintptr(b.Size)
+	var at cuda.DevicePtr
+	var host cuda.HostPtr
+	var err error
 	switch b.Kind {
 	case programs.Device:
-		err = func() error {
-			d, err := cuda.MemAlloc(b.Size)
-			got.at = uint64(d)
-			return err
-		}()
+		at, err = cuda.MemAlloc(b.Size)
 	case programs.Pitch:
-		err = memAllocPitch.Call(out, uintptr(unsafe.Pointer(&got.pitch)), size, 1, 4)
+		at, _, err = cuda.MemAllocPitch(b.Size, 1, 4)
 	case programs.Async:
-		err = memAllocAsync.Call(out, size, uintptr(p.e.streams[0]))
+		at, err = cuda.MemAllocAsync(b.Size, p.e.streams[0])
 	case programs.Pool:
-		err = memAllocFromPool.Call(out, size, p.e.pool, uintptr(p.e.streams[0]))
+		at, err = p.e.pool.AllocAsync(b.Size, p.e.streams[0])
 	case programs.Pinned:
-		err = memHostAlloc.Call(out, size, 2)
+		host, err = cuda.MemHostAlloc(b.Size, cuda.MemHostAllocMapped)
 	case programs.Registered:
 		var data []byte
 		// With room behind it: where two registrations touch, nothing tells the end of one from the start of the other.
 		if data, err = p.e.room.bytes(int(b.Size) + 4096); err == nil {
-			got.at = addr(data)
-			err = memHostRegister.Call(uintptr(got.at), size, 2)
+			host = cuda.HostPtr(addr(data))
+			err = host.Register(b.Size, cuda.MemHostRegisterMapped)
 		}
 	case programs.Mapped:
-		got.at, err = p.e.mapped(b.Size, 1)
+		at, err = mapped(b.Size, 1)
 	case programs.Spanning:
-		got.at, err = p.e.mapped(mappingBytes, 2)
-		got.at += mappingBytes - b.Size/2
+		at, err = mapped(mappingBytes, 2)
+		at += cuda.DevicePtr(mappingBytes - b.Size/2)
 	case programs.Managed:
-		err = memAllocManaged.Call(out, size, 1)
+		at, err = cuda.MemAllocManaged(b.Size, cuda.MemAttachGlobal)
 	case programs.Block:
-		got.at = p.addr[b.Parent] + b.Offset
+		at = cuda.DevicePtr(p.addr[b.Parent] + b.Offset)
 	}
-	p.addr[i] = got.at
+	p.addr[i] = uint64(at) | uint64(host)
 	return err
 }
 
 const mappingBytes = 2 << 20 // the least that can be mapped
 
 // mapped reserves addresses and maps pieces of device memory there, one behind the other.
-func (e *engine) mapped(size, pieces uint64) (uint64, error) {
-	c, err := alloc[struct {
-		at, handle uint64
-		prop       [8]uint32 // CUmemAllocationProp: pinned, of device 0
-		access     [3]uint32 // CUmemAccessDesc: device 0, read and write
-	}](&e.room)
+func mapped(size, pieces uint64) (cuda.DevicePtr, error) {
+	device := cuda.MemLocation{Type: cuda.MemLocationDevice}
+	at, err := cuda.MemAddressReserve(size*pieces, 0, 0, 0)
 	if err != nil {
 		return 0, err
 	}
-	c.prop[0], c.prop[2] = 1, 1
-	c.access[0], c.access[2] = 1, 3
-	if err := memReserve.Call(uintptr(unsafe.Pointer(&c.at)), uintptr(size*pieces), 0, 0, 0); err != nil {
-		return 0, err
-	}
 	for i := range pieces {
-		if err := memCreate.Call(uintptr(unsafe.Pointer(&c.handle)), uintptr(size), uintptr(unsafe.Pointer(&c.prop)), 0); err != nil {
+		piece, err := cuda.MemCreate(size, &cuda.MemAllocationProp{Type: cuda.MemAllocationPinned, Location: device}, 0)
+		if err != nil {
 			return 0, err
 		}
-		if err := memMap.Call(uintptr(c.at+i*size), uintptr(size), 0, uintptr(c.handle), 0); err != nil {
+		if err := (at + cuda.DevicePtr(i*size)).Map(size, 0, piece, 0); err != nil {
 			return 0, err
 		}
 	}
-	return c.at, memSetAccess.Call(uintptr(c.at), uintptr(size*pieces), uintptr(unsafe.Pointer(&c.access)), 1)
+	return at, at.SetAccess(size*pieces, []cuda.MemAccessDesc{{Location: device, Flags: cuda.MemAccessReadWrite}})
 }
 
 func (p *program) release(i int) error {
-	at := uintptr(p.addr[i])
+	at := cuda.DevicePtr(p.addr[i])
 	p.addr[i] = 0
 	switch p.plan.Buffers[i].Kind {
 	case programs.Pinned:
-		return memFreeHost.Call(at)
+		return cuda.HostPtr(at).Free()
 	case programs.Async, programs.Pool:
-		if err := memFreeAsync.Call(at, uintptr(p.e.streams[0])); err != nil {
+		if err := at.FreeAsync(p.e.streams[0]); err != nil {
 			return err
 		}
 		return p.e.streams[0].Synchronize()
 	}
-	return cuda.DevicePtr(at).Free()
+	return at.Free()
 }
 
 // put writes bytes to any memory, as the host does.
 func put(to uint64, data []byte) error {
-	return copyToDevice.Call(uintptr(to), uintptr(unsafe.Pointer(unsafe.SliceData(data))), uintptr(len(data)))
+	return cuda.CopyToDevice(cuda.DevicePtr(to), data)
 }
 
 func get(from uint64, size int) ([]byte, error) {
 	out := make([]byte, size)
-	return out, copyToHost.Call(uintptr(unsafe.Pointer(&out[0])), uintptr(from), uintptr(size))
+	return out, cuda.CopyToHost(out, cuda.DevicePtr(from))
 }
 
 // words is what the host puts into a buffer: a function of the program, the buffer and the round.

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
-	"unsafe"
 
 	_ "embed"
 
@@ -13,15 +12,6 @@ import (
 
 //go:embed kernels.ptx
 var kernels string
-
-var (
-	libraryLoad        = cuda.Driver("cuLibraryLoadData")
-	libraryGetKernel   = cuda.Driver("cuLibraryGetKernel")
-	libraryGetGlobal   = cuda.Driver("cuLibraryGetGlobal")
-	moduleGetGlobal    = cuda.Driver("cuModuleGetGlobal_v2")
-	kernelSetAttribute = cuda.Driver("cuKernelSetAttribute")
-	kernelGetAttribute = cuda.Driver("cuKernelGetAttribute")
-)
 
 // module is a loaded copy of the kernels, and the addresses of its variables.
 type module struct {
@@ -47,9 +37,10 @@ func (p *program) load(i int) error {
 			return err
 		}
 	}
-	out := uintptr(unsafe.Pointer(&m.handle))
 	if m.plan.Library {
-		return libraryLoad.Call(out, uintptr(addr(text)), 0, 0, 0, 0, 0, 0)
+		l, err := cuda.LibraryLoadData(text)
+		m.handle = uintptr(l)
+		return err
 	}
 	h, err := cuda.ModuleLoadData(text)
 	m.handle = uintptr(h)
@@ -63,15 +54,15 @@ func (p *program) variables(i int, write bool) error {
 		name string
 		out  *uint64
 	}{{"state", &m.state}, {"where", &m.where}, {"factors", &m.factors}} {
-		get := moduleGetGlobal
+		find := cuda.Module(m.handle).Global
 		if m.plan.Library {
-			get = libraryGetGlobal
+			find = cuda.LibraryHandle(m.handle).Global
 		}
-		var size uint64
-		name := append([]byte(v.name), 0)
-		if err := get.Call(uintptr(unsafe.Pointer(v.out)), uintptr(unsafe.Pointer(&size)), m.handle, uintptr(unsafe.Pointer(&name[0]))); err != nil {
+		at, _, err := find(v.name)
+		if err != nil {
 			return err
 		}
+		*v.out = uint64(at)
 	}
 	if !write {
 		return nil
@@ -111,10 +102,7 @@ func (p *program) ownFunction(i int, name string) (cuda.Function, error) {
 }
 
 func (p *program) kernel(i int, name string) (cuda.Kernel, error) {
-	var k cuda.Kernel
-	text := append([]byte(name), 0)
-	err := libraryGetKernel.Call(uintptr(unsafe.Pointer(&k)), p.modules[i].handle, uintptr(unsafe.Pointer(&text[0])))
-	return k, err
+	return cuda.LibraryHandle(p.modules[i].handle).Kernel(name)
 }
 
 // attributes sets the function attributes of one phase.
@@ -129,7 +117,7 @@ func (p *program) attributes(i int, capture bool) error {
 			if err != nil {
 				return err
 			}
-			if err := kernelSetAttribute.Call(uintptr(a.ID), uintptr(a.Value), uintptr(k), 0); err != nil {
+			if err := k.SetAttribute(cuda.FunctionAttribute(a.ID), a.Value, 0); err != nil {
 				return err
 			}
 			continue
@@ -146,12 +134,10 @@ func (p *program) attributes(i int, capture bool) error {
 }
 
 // kernelAttribute reads an attribute that was set on a library's kernel.
-func (p *program) kernelAttribute(i int, a *programs.FuncAttr) (int32, error) {
+func (p *program) kernelAttribute(i int, a *programs.FuncAttr) (int, error) {
 	k, err := p.kernel(i, a.Kernel)
 	if err != nil {
 		return 0, err
 	}
-	var v int32
-	err = kernelGetAttribute.Call(uintptr(unsafe.Pointer(&v)), uintptr(a.ID), uintptr(k), 0)
-	return v, err
+	return k.Attribute(cuda.FunctionAttribute(a.ID), 0)
 }

@@ -10,13 +10,8 @@ import (
 	"medusa/internal/test/programs"
 )
 
-var (
-	tensorMapEncode = cuda.Driver("cuTensorMapEncodeTiled")
-	tensorMapMove   = cuda.Driver("cuTensorMapReplaceAddress")
-)
-
 const (
-	mapBytes   = 128
+	mapBytes   = cuda.TensorMapBytes
 	typeUint32 = 2 // CU_TENSOR_MAP_DATA_TYPE_UINT32
 )
 
@@ -26,31 +21,19 @@ func (p *program) tensorMap(m *programs.Map) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	args, err := alloc[struct {
-		dim     [5]uint64
-		strides [5]uint64
-		box     [5]uint32
-		steps   [5]uint32
-	}](&p.e.room)
-	if err != nil {
-		return nil, err
+	t := cuda.TiledTensorMap{DataType: typeUint32, GlobalDim: []uint64{programs.Words, 4, 4, 4, 4}[:m.Rank], Address: cuda.DevicePtr(p.addr[m.Over]),
+		Swizzle: uint32(p.plan.Seed % 4), L2Promotion: uint32(p.plan.Seed % 3), OOBFill: uint32(p.plan.Seed % 2)}
+	for i := range t.GlobalDim {
+		t.GlobalStrides = append(t.GlobalStrides, 64<<i)
+		t.BoxDim, t.ElementStrides = append(t.BoxDim, uint32(1+i)), append(t.ElementStrides, 1)
 	}
-	for i := range args.dim {
-		args.dim[i], args.strides[i], args.box[i], args.steps[i] = 4, 64<<i, uint32(1+i), 1
-	}
-	args.dim[0] = programs.Words
-	over := p.addr[m.Over]
-	first := over
 	if m.Moved {
-		first = p.home
+		t.Address = cuda.DevicePtr(p.home)
 	}
-	err = tensorMapEncode.Call(uintptr(addr(out)), typeUint32, uintptr(m.Rank), uintptr(first), uintptr(unsafe.Pointer(&args.dim)),
-		uintptr(unsafe.Pointer(&args.strides)), uintptr(unsafe.Pointer(&args.box)), uintptr(unsafe.Pointer(&args.steps)), 0,
-		uintptr(p.plan.Seed%4), uintptr(p.plan.Seed%3), uintptr(p.plan.Seed%2))
-	if err == nil && m.Moved {
-		err = tensorMapMove.Call(uintptr(addr(out)), uintptr(over))
+	if err := t.Encode(out); err != nil || !m.Moved {
+		return out, err
 	}
-	return out, err
+	return out, cuda.TensorMapReplaceAddress(out, cuda.DevicePtr(p.addr[m.Over]))
 }
 
 // buffer is a launch's parameters as the driver takes them.
@@ -149,27 +132,20 @@ func (p *program) lists(op *programs.Op) (params, extra uint64, err error) {
 	return addr(list), 0, nil
 }
 
-// attribute mirrors CUlaunchAttribute.
-type attribute struct {
-	id    uint32
-	_     uint32
-	value [64]byte
-}
-
-func (p *program) attributesOf(op *programs.Op) []attribute {
-	var out []attribute
+func (p *program) attributesOf(op *programs.Op) []cuda.LaunchAttribute {
+	var out []cuda.LaunchAttribute
 	for _, a := range op.Attrs {
-		v := attribute{id: uint32(a.ID)}
+		v := cuda.LaunchAttribute{ID: cuda.LaunchAttributeID(a.ID)}
 		for i, w := range a.Words {
-			binary.LittleEndian.PutUint32(v.value[4*i:], w)
+			binary.LittleEndian.PutUint32(v.Value[4*i:], w)
 		}
 		if a.Base != nil { // CUaccessPolicyWindow: base, bytes, ratio 0.5, persisting, streaming
-			v.value = [64]byte{}
-			binary.LittleEndian.PutUint64(v.value[0:], p.at(*a.Base))
-			binary.LittleEndian.PutUint64(v.value[8:], uint64(a.Words[0]))
-			binary.LittleEndian.PutUint32(v.value[16:], 0x3f000000)
-			binary.LittleEndian.PutUint32(v.value[20:], 2)
-			binary.LittleEndian.PutUint32(v.value[24:], 1)
+			v.Value = [64]byte{}
+			binary.LittleEndian.PutUint64(v.Value[0:], p.at(*a.Base))
+			binary.LittleEndian.PutUint64(v.Value[8:], uint64(a.Words[0]))
+			binary.LittleEndian.PutUint32(v.Value[16:], 0x3f000000)
+			binary.LittleEndian.PutUint32(v.Value[20:], 2)
+			binary.LittleEndian.PutUint32(v.Value[24:], 1)
 		}
 		out = append(out, v)
 	}

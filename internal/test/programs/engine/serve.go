@@ -9,14 +9,11 @@ import (
 	"unsafe"
 
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
 	"medusa/internal/test/programs"
 )
 
-var (
-	copyToDeviceAsync = cuda.Driver("cuMemcpyHtoDAsync_v2")
-	copyToHostAsync   = cuda.Driver("cuMemcpyDtoHAsync_v2")
-	describe          = cuda.Driver("simgpu_describe")
-)
+var describe = enginekit.StandIn("simgpu_describe")
 
 const rounds = 3
 
@@ -111,7 +108,7 @@ func (p *program) replay(sum *account, gi, round int) error {
 	for k := range g.Ops {
 		if op := &g.Ops[k]; op.Kind == programs.Wait {
 			copy(p.e.staging, words(p.plan.Seed, op.Writes()[0], round))
-			if err := copyToDeviceAsync.Call(uintptr(p.addr[op.Writes()[0]]), uintptr(addr(p.e.staging)), 4*programs.Words, uintptr(side)); err != nil {
+			if err := cuda.CopyToDeviceAsync(cuda.DevicePtr(p.addr[op.Writes()[0]]), p.e.staging[:4*programs.Words], side); err != nil {
 				return err
 			}
 			if err := p.events[op.Event].Record(side); err != nil {
@@ -127,7 +124,7 @@ func (p *program) replay(sum *account, gi, round int) error {
 			if err := p.events[op.Event].Synchronize(); err != nil {
 				return err
 			}
-			if err := copyToHostAsync.Call(uintptr(addr(p.e.staging)), uintptr(p.addr[op.Reads()[0]]), 4*programs.Words, uintptr(side)); err != nil {
+			if err := cuda.CopyToHostAsync(p.e.staging[:4*programs.Words], cuda.DevicePtr(p.addr[op.Reads()[0]]), side); err != nil {
 				return err
 			}
 			if err := side.Synchronize(); err != nil {

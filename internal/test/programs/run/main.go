@@ -24,10 +24,11 @@ func main() {
 	seed := flag.Uint64("seed", 1, "first seed")
 	batch := flag.Int("batch", 10, "programs in one process")
 	build := flag.String("build", "build", "folder with what make built")
+	device := flag.String("device", "simulated", "simulated or cuda")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ok, err := run(ctx, *n, *seed, *batch, *build)
+	ok, err := run(ctx, *n, *seed, *batch, *build, *device)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "programs: %v\n", err)
 	}
@@ -36,7 +37,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, n int, seed uint64, batch int, build string) (bool, error) {
+func run(ctx context.Context, n int, seed uint64, batch int, build, device string) (bool, error) {
 	build, err := filepath.Abs(build)
 	if err != nil {
 		return false, err
@@ -46,7 +47,12 @@ func run(ctx context.Context, n int, seed uint64, batch int, build string) (bool
 		return false, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated")); err != nil {
+	if device == "simulated" {
+		err = os.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated"))
+	} else if device != "cuda" {
+		err = fmt.Errorf("unknown device %q: simulated or cuda", device)
+	}
+	if err != nil {
 		return false, err
 	}
 	r := &programs.Runner{Build: build, Dir: dir}

@@ -18,8 +18,9 @@ docs/architecture.md says what the phases mean.
 """
 
 from .capture import Capture
-from .marks import DISTINCT, INPUT, KV, OUTPUT, UNIFORM, WEIGHT, kv_profile
-from .session import CHECK, NONE, PROFILE, RECORD, RESTORE, GraphInvalid, MedusaError, RestoredGraph, Session
+from .contract import CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, UNIFORM, WEIGHT
+from .marks import kv_profile
+from .session import GraphInvalid, MedusaError, RestoredGraph, Session
 
 __all__ = [
     "CHECK", "Capture", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",

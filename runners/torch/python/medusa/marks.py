@@ -9,54 +9,27 @@ import ctypes
 
 import torch
 
-WEIGHT, KV, INPUT, OUTPUT = 1, 2, 3, 4
-UNIFORM, DISTINCT = 0, 1
+from . import contract
+from .contract import UNIFORM
 
 _DTYPES = {
-    torch.float32: 1,
-    torch.float16: 2,
-    torch.bfloat16: 3,
-    torch.int32: 4,
-    torch.int64: 5,
-    torch.uint8: 6,
+    torch.float32: contract.F32,
+    torch.float16: contract.F16,
+    torch.bfloat16: contract.BF16,
+    torch.int32: contract.I32,
+    torch.int64: contract.I64,
+    torch.uint8: contract.U8,
 }
 
-
-class _Tensor(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("addr", ctypes.c_uint64),
-        ("size", ctypes.c_uint64),
-        ("role", ctypes.c_uint32),
-        ("dtype", ctypes.c_uint32),
-        ("fill", ctypes.c_uint32),
-        ("ndim", ctypes.c_uint32),
-        ("shape", ctypes.c_int64 * 8),
-        ("lo", ctypes.c_int64),
-        ("hi", ctypes.c_int64),
-    ]
-
-
-class _KVProfile(ctypes.Structure):
-    _fields_ = [
-        ("kv_bytes", ctypes.c_uint64),
-        ("total", ctypes.c_uint64),
-        ("free_before", ctypes.c_uint64),
-        ("free_after", ctypes.c_uint64),
-        ("peak_forward", ctypes.c_uint64),
-        ("utilization", ctypes.c_double),
-        ("profile_tokens", ctypes.c_int64),
-        ("workspace", ctypes.c_uint64),
-    ]
-
+_WIDTHS = {number: dtype.itemsize for dtype, number in _DTYPES.items()}
 
 _SIGNATURES = {
     "medusa_mark_phase": (ctypes.c_char_p,),
     "medusa_mark_graph": (ctypes.c_char_p, ctypes.c_int64),
     "medusa_mark_note": (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
-    "medusa_mark_tensor": (ctypes.POINTER(_Tensor),),
+    "medusa_mark_tensor": (ctypes.POINTER(contract.Tensor),),
     "medusa_mark_block": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
-    "medusa_mark_kv_profile": (ctypes.POINTER(_KVProfile),),
+    "medusa_mark_kv_profile": (ctypes.POINTER(contract.KvProfile),),
 }
 
 
@@ -108,18 +81,14 @@ def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM):
     if t.dtype not in _DTYPES and lo == hi:
         lo, hi = 0, 256
     size = extent(t)
-    shape = list(t.shape)[:8] if t.dtype in _DTYPES and t.is_contiguous() else [size // (_width(dtype))]
-    mark = _Tensor(name.encode(), t.data_ptr(), size, role, dtype, fill, len(shape), (ctypes.c_int64 * 8)(*shape), lo, hi)
+    shape = list(t.shape)[:8] if t.dtype in _DTYPES and t.is_contiguous() else [size // _WIDTHS[dtype]]
+    mark = contract.Tensor(name.encode(), t.data_ptr(), size, role, dtype, fill, len(shape), (ctypes.c_int64 * 8)(*shape), lo, hi)
     _call("medusa_mark_tensor", ctypes.byref(mark))
-
-
-def _width(dtype):
-    return {1: 4, 2: 2, 3: 2, 4: 4, 5: 8, 6: 1}[dtype]
 
 
 def kv_profile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens, workspace=0):
     """The result of the KV-cache profile; sizes in bytes. workspace: see Session.workspace_bytes."""
-    mark = _KVProfile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens, workspace)
+    mark = contract.KvProfile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens, workspace)
     _call("medusa_mark_kv_profile", ctypes.byref(mark))
 
 

@@ -14,17 +14,11 @@ import sys
 
 import torch
 
-from . import marks
-
-NONE, PROFILE, RECORD, CHECK, RESTORE = range(5)
-_FALLBACK = -2
+from . import contract, marks
+from .contract import NONE, RESTORE
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _SELF_TEST = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
-
-
-class _Graph(ctypes.Structure):
-    _fields_ = [("batch", ctypes.c_int64), ("exec", ctypes.c_uint64), ("label", ctypes.c_char * 128)]
 
 
 class MedusaError(RuntimeError):
@@ -34,7 +28,7 @@ class MedusaError(RuntimeError):
 def _library():
     """libmedusa.so where MEDUSA_SESSION_LIB says, beside the interposer that this process was started with, or above the
     folder that this package was installed in."""
-    path = os.environ.get("MEDUSA_SESSION_LIB")
+    path = os.environ.get(contract.ENV_SESSION_LIB)
     if not path:
         with open("/proc/self/maps", encoding="utf-8", errors="replace") as f:
             found = re.search(r"(/\S*)/libmedusa_interpose\.so$", f.read(), re.M)
@@ -92,14 +86,14 @@ class Session:
         self.captured = []  # labels, in order
         self._lib = None
         # Without a run, a status is asked for: the stages of an untouched start.
-        if not (os.environ.get("MEDUSA_RUN") or os.environ.get("MEDUSA_STATUS")):
+        if not (os.environ.get(contract.ENV_RUN) or os.environ.get(contract.ENV_STATUS)):
             return
         self._lib = _library()
         self.run = self._checked(self._lib.medusa_session_open())
         self.launch = ctypes.CDLL("libcuda.so.1").cuGraphLaunch
 
     def _checked(self, code):
-        if code < 0 and code != _FALLBACK:
+        if code < 0 and code != contract.FALLBACK:
             raise MedusaError(self._lib.medusa_session_error().decode())
         return code
 
@@ -173,7 +167,7 @@ class Session:
         callback = _RUN(call)
         code = self._checked(self._lib.medusa_session_trigger(callback, None))
         self.held.append(pool)
-        if failure and code != _FALLBACK:
+        if failure and code != contract.FALLBACK:
             raise failure[0]
 
     def tensor(self, name, t, role, **bounds):
@@ -227,9 +221,9 @@ class Session:
         if not self.restoring:
             return None
         n = self._checked(self._lib.medusa_session_graphs(None, ctypes.c_size_t(0)))
-        if n == _FALLBACK:
+        if n == contract.FALLBACK:
             return None
-        found = (_Graph * n)()
+        found = (contract.SessionGraph * n)()
         self._checked(self._lib.medusa_session_graphs(found, ctypes.c_size_t(n)))
         graphs = [RestoredGraph(self, i, g.batch, g.label.decode(), g.exec) for i, g in enumerate(found)]
         self.executables = {g.label: g.handle for g in graphs}
@@ -258,7 +252,7 @@ class Session:
         if self.run != RESTORE:
             return []
         size = self._checked(self._lib.medusa_session_kernels(None, ctypes.c_size_t(0)))
-        if size == _FALLBACK:
+        if size == contract.FALLBACK:
             return []
         text = ctypes.create_string_buffer(size)
         self._checked(self._lib.medusa_session_kernels(text, ctypes.c_size_t(size)))

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"medusa/interpose"
+	"medusa/interpose/trace"
+)
+
+func joined(errs []error) error {
+	var text []string
+	for _, err := range errs {
+		text = append(text, err.Error())
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(text, "; "))
+}
+
+// filled judges what the test program `large` printed: its memory keeps its bytes, and lies in the region if there is one.
+func filled(out string, region interpose.Region) error {
+	got := named(out)
+	if got["kept"] != "1" {
+		return fmt.Errorf("memory at the ends of an allocation did not keep its bytes (kept %q)", got["kept"])
+	}
+	seen := 0
+	for line := range strings.Lines(out) {
+		text, ok := strings.CutPrefix(line, "at ")
+		if !ok {
+			continue
+		}
+		seen++
+		at, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return err
+		}
+		if region.Size != 0 && at-region.Base >= region.Size {
+			return fmt.Errorf("an allocation lies at %#x, outside of the region at %#x", at, region.Base)
+		}
+	}
+	if seen == 0 {
+		return errors.New("no allocation was made")
+	}
+	return nil
+}
+
+// readOwnMemory reads memory of this process as the recorder does, and by the file that could stand in.
+func readOwnMemory(a *Attempt) error {
+	value, copied := uint64(0x6d6564757361), make([]byte, 8)
+	from := []unix.RemoteIovec{{Base: uintptr(unsafe.Pointer(&value)), Len: 8}}
+	to := []unix.Iovec{{Base: &copied[0]}}
+	to[0].SetLen(8)
+	n, err := unix.ProcessVMReadv(os.Getpid(), to, from, 0)
+	a.row("process_vm_readv", "%d bytes, error %v", n, err)
+	f, openErr := os.Open("/proc/self/mem")
+	if openErr != nil {
+		a.row("/proc/self/mem", "%v", openErr)
+		return err
+	}
+	defer f.Close()
+	n, memErr := f.ReadAt(copied, int64(uintptr(unsafe.Pointer(&value))))
+	a.row("/proc/self/mem", "%d bytes, error %v", n, memErr)
+	if memErr == nil { // what the recorder falls back to
+		return nil
+	}
+	return err
+}
+
+// recorded counts what a trace holds of what tells whether the recorder understands a driver.
+func recorded(a *Attempt, path string) error {
+	recs, err := trace.ReadAll(path)
+	if err != nil {
+		return err
+	}
+	kernels, hidden, modules, maps, data, graphs := 0, 0, 0, 0, 0, 0
+	hiddenModules, functions := map[uint32]bool{}, map[uint32]uint32{}
+	var faults []error
+	for _, r := range recs {
+		switch r := r.(type) {
+		case *trace.Graph:
+			graphs++
+		case *trace.Module:
+			modules++
+			hiddenModules[r.ID] = r.Kind == trace.ModuleHidden
+		case *trace.Function:
+			functions[r.ID] = r.Module
+		case *trace.Kernel:
+			kernels++
+			if hiddenModules[functions[r.Function]] {
+				hidden++
+			}
+		case *trace.TensorMap:
+			maps++
+		case *trace.Edge:
+			if r.FromPort != 0 || r.ToPort != 0 || r.Type != 0 {
+				data++
+			}
+		case *trace.Opaque:
+			faults = append(faults, fmt.Errorf("a node of type %d is not described: %s", r.Type, r.Reason))
+		case *trace.Fault:
+			faults = append(faults, fmt.Errorf("%s: %s", r.Call, r.Reason))
+		}
+	}
+	a.row("graphs", "%d", graphs)
+	a.row("kernel nodes", "%d, of which %d of hidden modules", kernels, hidden)
+	a.row("modules and libraries loaded", "%d", modules)
+	a.row("tensor maps", "%d", maps)
+	a.row("edges with data", "%d", data)
+	if graphs == 0 || kernels == 0 {
+		faults = append(faults, errors.New("no captured graph with a kernel was recorded"))
+	}
+	return joined(faults)
+}
+
+// start is what the torch engine prints about one start.
+type start struct {
+	Start  string            `json:"start"`
+	Graphs int               `json:"graphs"`
+	Tokens map[string]any    `json:"tokens"`
+	Logits map[string]string `json:"logits"`
+}
+
+func parseStart(out string) (s start, err error) {
+	if err := json.Unmarshal([]byte(lastLine(out)), &s); err != nil {
+		return s, fmt.Errorf("read the engine's report: %w", err)
+	}
+	return s, nil
+}
+
+// sameOutputs says whether a start computed what another one did, bit for bit.
+func sameOutputs(a, b start) error {
+	if len(a.Logits) == 0 || len(a.Tokens) == 0 {
+		return errors.New("the engine reports no logits or tokens")
+	}
+	if !reflect.DeepEqual(a.Logits, b.Logits) {
+		return errors.New("logits differ")
+	}
+	if !reflect.DeepEqual(a.Tokens, b.Tokens) {
+		return errors.New("tokens differ")
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"medusa/interpose"
+)
+
+// incompatible is the exit code of `medusa restore --strict` for an artifact that does not fit the machine as it is.
+const incompatible = 3
+
+// refusals makes conditions under which nothing may be restored, or not as recorded.
+func refusals(a *Attempt) error {
+	if err := a.materialize(nil, "reference", a.reference()...); err != nil {
+		return err
+	}
+	restore := append([]string{a.path("medusa"), "restore", "--strict", "--check=full", a.artifact("reference"), "--"}, a.reference()...)
+	if _, err := a.run(nil, restore...); err != nil {
+		return fmt.Errorf("restored on a free device: %w", err)
+	}
+	a.row("free device", "restored")
+	if err := a.busy(restore); err != nil {
+		return err
+	}
+	got, err := a.inRegion(interpose.DefaultRegion, fmt.Sprint(interpose.DefaultRegion.Base))
+	a.row("base taken", "state %s (2: memory is the driver's), reason given: %s", got["state"], got["reason"])
+	if err == nil && (got["state"] != "2" || got["reason"] != "1") {
+		err = fmt.Errorf("with its base taken, the region has state %q and reason %q", got["state"], got["reason"])
+	}
+	if err != nil || a.simulated() {
+		return err
+	}
+	return a.sanitize(restore)
+}
+
+// busy restores while another process holds the device's memory. Processes do not share the simulated GPU: there it is smaller.
+func (a *Attempt) busy(restore []string) error {
+	env := sized(a.Kit, nil, []string{"SIMGPU_MEMORY=1G"})
+	if !a.simulated() {
+		hog, err := a.start(nil, a.path("large"), "1", "0", "hold")
+		if err != nil {
+			return err
+		}
+		defer hog.end()
+		if err := hog.until("held 1\n"); err != nil {
+			return err
+		}
+	}
+	_, code, err := a.exit(env, restore...)
+	a.row("device without memory", "exit code %d (want %d)", code, incompatible)
+	if err == nil && code != incompatible {
+		err = fmt.Errorf("restored on a device without memory: exit code %d, want %d", code, incompatible)
+	}
+	return err
+}
+
+func (a *Attempt) sanitize(restore []string) error {
+	tool, err := exec.LookPath("compute-sanitizer")
+	if err != nil {
+		for _, path := range []string{"/usr/local/cuda/bin/compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer"} {
+			if tool, err = exec.LookPath(path); err == nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return errors.New("compute-sanitizer is not installed")
+	}
+	out, err := a.run(nil, append([]string{tool, "--target-processes", "all"}, restore...)...)
+	a.row("compute-sanitizer", "%s", lastLine(out))
+	if err == nil && !strings.Contains(out, "ERROR SUMMARY: 0 errors") {
+		err = errors.New("compute-sanitizer reports errors, or none of its own words")
+	}
+	return err
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"archive/zip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"medusa/interpose"
+)
+
+// small are the engine's options on the simulated GPU, on which every byte is touched by a processor.
+var small = []string{"--layers", "1", "--vocabulary", "2000", "--max-length", "16"}
+
+// torchEnv gives the interpreter the packages that come with the kit, unless it has them.
+func (a *Attempt) torchEnv() ([]string, error) {
+	list, err := os.ReadFile(a.path("wheels", "requirements.txt"))
+	pinned := regexp.MustCompile(`(?m)^transformers==(\S+)`).FindSubmatch(list)
+	if err != nil || pinned == nil {
+		return nil, fmt.Errorf("the kit has no transformers: %v", err)
+	}
+	path := []string{a.path("lib", "python")}
+	check := fmt.Sprintf("import transformers; assert transformers.__version__ == '%s'", pinned[1])
+	if _, err := a.run(nil, a.Python, "-c", check); err != nil {
+		site := filepath.Join(a.Work, "site")
+		if err := unpack(a.path("wheels"), site); err != nil {
+			return nil, err
+		}
+		path = append(path, site)
+	}
+	env := []string{"PYTHONPATH=" + strings.Join(path, ":"), "TRITON_CACHE_DIR=" + filepath.Join(a.Work, "triton"),
+		"TORCHINDUCTOR_CACHE_DIR=" + filepath.Join(a.Work, "inductor")} // its default asks for the user's name, which containers may lack
+	if a.simulated() {
+		env = append(env, "TRITON_LIBCUDA_PATH="+a.path("simulated"))
+	}
+	out, err := a.run(env, a.Python, "-c", check+"; import torch; print(torch.__version__, torch.cuda.get_device_name(0))")
+	a.row("torch", "%s", strings.TrimSpace(out))
+	return env, err
+}
+
+// unpack lays the wheels out as an installation would: none of them has scripts or data that the engine needs.
+func unpack(wheels, site string) error {
+	files, err := filepath.Glob(filepath.Join(wheels, "*.whl"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("no wheels in %s", wheels)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.RemoveAll(site); err != nil {
+		return err
+	}
+	for _, file := range files {
+		z, err := zip.OpenReader(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+		err = os.CopyFS(site, z)
+		if errors.Is(err, fs.ErrExist) { // namespace packages share files that are equal
+			err = nil
+		}
+		if err := errors.Join(err, z.Close()); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Base(file), err)
+		}
+	}
+	return nil
+}
+
+func torchRecorded(a *Attempt) error {
+	env, err := a.torchEnv()
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(a.Work, "torch.trace")
+	os.Remove(path)
+	_, err = a.run(append(env, "LD_PRELOAD="+a.path("lib", interpose.LibraryName), "MEDUSA_MODE=record", "MEDUSA_TRACE="+path),
+		a.Python, a.path("engine", "recorded.py"))
+	if err != nil {
+		return err
+	}
+	return recorded(a, path)
+}
+
+func (k *Kit) qwen() []string {
+	engine := []string{k.Python, k.path("engine", "engine.py"), "--preset", "qwen3-0.6b", "--batch-sizes", "1,8,32", "--tokens", "4"}
+	return append(engine, sized(k, nil, small)...)
+}
+
+func (k *Kit) artifact(name string) string { return filepath.Join(k.Work, name+".medusa") }
+
+func torchMaterialized(a *Attempt) error {
+	env, err := a.torchEnv()
+	if err != nil {
+		return err
+	}
+	return a.materialize(env, "qwen3-0.6b", a.qwen()...)
+}
+
+// materialize keeps the traces of its runs in the work folder, also if it fails or takes too long.
+func (a *Attempt) materialize(env []string, name string, engine ...string) error {
+	traces := filepath.Join(a.Work, "traces", name)
+	if err := errors.Join(os.RemoveAll(traces), os.RemoveAll(a.artifact(name)), os.MkdirAll(filepath.Dir(traces), 0o755)); err != nil {
+		return err
+	}
+	began := time.Now()
+	out, err := a.run(env, append([]string{a.path("medusa"), "materialize", "-o", a.artifact(name), "--keep-traces", traces, "--"}, engine...)...)
+	a.row(name+" materialized", "%.1f s", time.Since(began).Seconds())
+	for line := range strings.Lines(out) {
+		if text := strings.TrimSpace(line); text != "" {
+			a.row("", "%s", text)
+		}
+	}
+	return err
+}
+
+// torchRestored starts the engine natively and restored in turns, at the recorded addresses and at others.
+func torchRestored(a *Attempt) error {
+	env, err := a.torchEnv()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(a.artifact("qwen3-0.6b")); err != nil {
+		return fmt.Errorf("make step 6 first: %w", err)
+	}
+	var native start
+	for i := range sized(a.Kit, 5, 1) {
+		began := time.Now()
+		out, err := a.run(env, a.qwen()...)
+		var s start
+		if err == nil {
+			s, err = parseStart(out)
+		}
+		if err != nil {
+			return err
+		}
+		a.row(fmt.Sprintf("native %d", i+1), "%.2f s, %d graphs", time.Since(began).Seconds(), s.Graphs)
+		if i == 0 {
+			native = s
+		} else if err := sameOutputs(s, native); err != nil {
+			return fmt.Errorf("two native starts: %w", err)
+		}
+		for _, addresses := range []string{"exact", "relocate"} {
+			if err := a.restoreOnce(env, addresses, i+1, native); err != nil {
+				return fmt.Errorf("restored start %d, addresses %s: %w", i+1, addresses, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Attempt) restoreOnce(env []string, addresses string, number int, native start) error {
+	status := filepath.Join(a.Work, "status.json")
+	os.Remove(status)
+	began := time.Now()
+	out, err := a.run(env, append([]string{a.path("medusa"), "restore", "--strict", "--check=full", "--addresses=" + addresses, "--status", status,
+		a.artifact("qwen3-0.6b"), "--"}, a.qwen()...)...)
+	took := time.Since(began).Seconds()
+	if err != nil {
+		return err
+	}
+	s, err := parseStart(out)
+	if err != nil {
+		return err
+	}
+	var said struct{ Addresses string }
+	text, err := os.ReadFile(status)
+	if err == nil {
+		err = json.Unmarshal(text, &said)
+	}
+	if err != nil {
+		return err
+	}
+	a.row(fmt.Sprintf("%s %d", addresses, number), "%.2f s, %d graphs, addresses %s", took, s.Graphs, said.Addresses)
+	switch {
+	case s.Start != "restored":
+		return fmt.Errorf("it started %s", s.Start)
+	case s.Graphs != native.Graphs || s.Graphs == 0:
+		return fmt.Errorf("%d graphs, natively %d", s.Graphs, native.Graphs)
+	case addresses == "exact" && said.Addresses != "exact":
+		return fmt.Errorf("addresses are %s", said.Addresses)
+	case a.simulated(): // torch's kernels compute nothing there: outputs are what memory held
+		return nil
+	}
+	return sameOutputs(s, native)
+}
+
+func torchShapes(a *Attempt) error {
+	env, err := a.torchEnv()
+	if err != nil {
+		return err
+	}
+	shape := sized(a.Kit, "llama2-7b:max-length=64", "llama2-7b:layers=1:vocabulary=2000:max-length=16:batch-sizes=1,2,4")
+	more := sized(a.Kit, []string{"--rounds", "2"}, []string{"--rounds", "1", "--replays", "2", "--tokens", "2"})
+	return a.expectLast("gpu-torch: PASS", env, append([]string{a.Python, a.path("engine", "measure.py"), filepath.Join(a.Work, "logs", "shapes"),
+		"--bundle", a.Root, "--python", a.Python, "--shape", shape, "--budget", "540"}, more...)...)
+}
+
+// Graphs whose work differs from one to the next, so many in a process that templates, streams and pools mix.
+func torchPrograms(a *Attempt) error {
+	env, err := a.torchEnv()
+	if err != nil {
+		return err
+	}
+	engine := []string{a.Python, a.path("engine", "programs.py"), "--programs", fmt.Sprint(sized(a.Kit, 100, 10)), "--seed", "1"}
+	if err := a.materialize(env, "torch-programs", engine...); err != nil {
+		return err
+	}
+	_, err = a.run(env, append([]string{a.path("medusa"), "restore", "--strict", "--check=full", a.artifact("torch-programs"), "--"}, engine...)...)
+	a.row("restored, every graph checked", "%v", err == nil)
+	return err
+}

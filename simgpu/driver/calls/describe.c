@@ -1,0 +1,100 @@
+/*
+ * describe.c: what an executable graph is, as text, for tests that compare graphs of two processes.
+ *
+ * In: an executable graph. Out: one line a node with everything but addresses and parameters, and one line an edge, in the
+ * order of nodes. What addresses and parameters say shows in what the graph computes; what is written here may not.
+ */
+#include "calls/calls.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+struct text {
+	char *out;
+	size_t cap, len; /* len counts on where the room ends */
+};
+
+__attribute__((format(printf, 2, 3))) static void print(struct text *t, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	size_t room = t->len < t->cap ? t->cap - t->len : 0;
+	int n = vsnprintf(room ? t->out + t->len : NULL, room, format, args);
+	va_end(args);
+	t->len += n > 0 ? (size_t)n : 0;
+}
+
+static void attributes(struct text *t, const struct exec_node *x)
+{
+	for (unsigned id = 0; id < NODE_ATTRIBUTES; id++) {
+		CUlaunchAttributeValue v = x->attrs[id], zero = {{0}};
+		if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && x->attr_set >> id & 1) {
+			/* Its base is another one in every process, but for the alignment of all allocations. */
+			uint64_t base = (uintptr_t)v.accessPolicyWindow.base_ptr;
+			print(t, " window=%lld", allocation_at(base) ? (long long)(base % 256) : -1);
+			memset(&v, 0, sizeof(void *));
+		}
+		if (!(x->attr_set >> id & 1) || !memcmp(&v, &zero, sizeof(v)))
+			continue;
+		print(t, " attr%u=", id);
+		for (size_t i = 0; i < sizeof(v); i++)
+			print(t, "%02x", ((const unsigned char *)&v)[i]);
+	}
+}
+
+static void kernel(struct text *t, const struct exec_node *x)
+{
+	static const CUfunction_attribute of[] = {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+	                                          CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+	                                          CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED};
+	const struct launch *l = x->launch;
+	print(t, "kernel %s grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), l->grid[0], l->grid[1],
+	      l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->cooperative);
+	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
+		int own = 0;
+		function_attribute(l->function, of[i], &own);
+		print(t, " f%d=%d", (int)of[i], own);
+	}
+	attributes(t, x);
+}
+
+static void body(struct text *t, const struct exec_body *b, unsigned depth)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		const struct exec_node *x = &b->nodes[i];
+		print(t, "%*s%zu ", (int)depth, "", i);
+		switch (x->type) {
+		case CU_GRAPH_NODE_TYPE_KERNEL: kernel(t, x); break;
+		case CU_GRAPH_NODE_TYPE_MEMSET:
+			print(t, "memset value=%u elem=%u width=%zu height=%zu", x->fill.value, x->fill.elementSize, x->fill.width,
+			      x->fill.height);
+			break;
+		case CU_GRAPH_NODE_TYPE_MEMCPY:
+			print(t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
+			break;
+		case CU_GRAPH_NODE_TYPE_GRAPH:
+			print(t, "child\n");
+			body(t, x->child, depth + 1);
+			break;
+		default: print(t, "type %d", (int)x->type); break;
+		}
+		print(t, "\n");
+		for (size_t to = 0; to < b->count; to++)
+			for (size_t k = 0; k < x->next_count; k++)
+				if (x->next[k] == to)
+					print(t, "%*s> %zu %u,%u,%u\n", (int)depth, "", to, x->next_data[k].from_port, x->next_data[k].to_port,
+					      x->next_data[k].type);
+	}
+}
+
+/* Returns the length of the text; as much as fits is written to out, which ends in a zero byte. */
+__attribute__((visibility("default"))) size_t simgpu_describe(CUgraphExec handle, char *out, size_t cap)
+{
+	struct exec *e;
+	struct text t = {out, cap, 0};
+	if (exec_resolve(handle, &e))
+		return 0;
+	print(&t, "flags=%llu\n", (unsigned long long)e->flags);
+	body(&t, e->body, 0);
+	return t.len;
+}

@@ -1,0 +1,113 @@
+/*
+ * config.c: the environment (see README.md) and the two random sequences drawn from the seed.
+ *
+ * In: SIMGPU_* variables, read once. Out: struct config. Fails: a malformed value is reported in the error log and
+ * replaced by the default.
+ */
+#include "core/core.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static struct config config;
+static bool ready;
+static uint64_t address_state, order_state;
+
+static uint64_t splitmix(uint64_t *state)
+{
+	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static uint64_t parse_bytes(const char *text, uint64_t fallback)
+{
+	char *end;
+	errno = 0;
+	uint64_t n = strtoull(text, &end, 10);
+	int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+	if (errno || end == text || (*end && !shift) || (shift && end[1]) || !n || n > UINT64_MAX >> 16) {
+		fprintf(stderr, "simgpu: SIMGPU_MEMORY=%s is not a number of bytes with suffix K, M or G: using the default\n", text);
+		return fallback;
+	}
+	return n << shift;
+}
+
+static const char *env(const char *name)
+{
+	const char *v = getenv(name);
+	return v && *v ? v : NULL;
+}
+
+const struct config *config_get(void)
+{
+	if (ready)
+		return &config;
+	ready = true;
+	const char *v = env("SIMGPU_SEED");
+	if (v)
+		config.seed = strtoull(v, NULL, 0);
+	else if (getrandom(&config.seed, sizeof(config.seed), 0) != sizeof(config.seed))
+		config.seed = (uintptr_t)&config ^ now_us();
+	config.memory = 8 * 1024 * MIB;
+	if ((v = env("SIMGPU_MEMORY")))
+		config.memory = parse_bytes(v, config.memory);
+	config.compute = true;
+	if ((v = env("SIMGPU_COMPUTE"))) {
+		config.compute = strcmp(v, "off") != 0;
+		if (config.compute && strcmp(v, "on") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_COMPUTE=%s is neither on nor off: using on\n", v);
+	}
+	if ((v = env("SIMGPU_MACHINE_CODE"))) {
+		config.machine_code = strcmp(v, "no-op") == 0;
+		if (!config.machine_code && strcmp(v, "refuse") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_MACHINE_CODE=%s is neither refuse nor no-op: using refuse\n", v);
+	}
+	config.cc_major = 9;
+	if ((v = env("SIMGPU_COMPUTE_CAPABILITY")) && sscanf(v, "%d.%d", &config.cc_major, &config.cc_minor) != 2) {
+		fprintf(stderr, "simgpu: SIMGPU_COMPUTE_CAPABILITY=%s is not major.minor: using 9.0\n", v);
+		config.cc_major = 9;
+		config.cc_minor = 0;
+	}
+	if ((v = env("SIMGPU_VMM_HINTS"))) {
+		config.vmm_hints = !strcmp(v, "refuse") ? HINTS_REFUSE : !strcmp(v, "fail") ? HINTS_FAIL : HINTS_HONOUR;
+		if (config.vmm_hints == HINTS_HONOUR && strcmp(v, "honour") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse and fail: using honour\n", v);
+	}
+	if ((v = env("SIMGPU_NODE_KERNELS"))) {
+		config.node_kernels = !strcmp(v, "function") ? KERNELS_FUNCTION : !strcmp(v, "both") ? KERNELS_BOTH : KERNELS_LAUNCHED;
+		if (config.node_kernels == KERNELS_LAUNCHED && strcmp(v, "launched") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_NODE_KERNELS=%s is none of launched, function and both: using launched\n", v);
+	}
+	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
+	config.call_log = env("SIMGPU_CALL_LOG");
+	config.truth = env("SIMGPU_TRUTH");
+	config.log = env("SIMGPU_LOG");
+	address_state = config.seed;
+	order_state = ~config.seed;
+	return &config;
+}
+
+uint64_t random_address(void)
+{
+	config_get();
+	return splitmix(&address_state);
+}
+
+/* As with a driver's addresses, the lower half is seldom a number that programs count with: four bytes of such a number beside
+ * half of an address that a stack still holds would pass for an address. Here it never is, nor a common float. */
+uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step)
+{
+	const uint64_t span = (uint64_t)1 << 32, lower = 0x50000000, room = 0x20000000;
+	uint64_t addr = (low + random_address() % spread) / span * span + lower + random_address() % room;
+	return (addr + step - 1) / step * step;
+}
+
+uint64_t random_order(void)
+{
+	config_get();
+	return splitmix(&order_state);
+}

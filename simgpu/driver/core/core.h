@@ -1,0 +1,114 @@
+/*
+ * core.h: what every other part of the driver stands on: objects, configuration, logs, contexts and threads, the device.
+ *
+ * Everything here is protected by the one lock that call.h describes. Handles given to the application are the addresses
+ * of objects; object_live tells a live one from garbage.
+ */
+#ifndef SIMGPU_CORE_H
+#define SIMGPU_CORE_H
+
+#include "core/call.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define MIB ((uint64_t)1 << 20)
+#define PAGE_SIZE_DEVICE (2 * MIB) /* the granularity in which a device hands out physical memory */
+
+/* ---- objects.c ------------------------------------------------------------------------------------------------ */
+
+enum object_type {
+	OBJECT_CONTEXT = 1,
+	OBJECT_MODULE,
+	OBJECT_LIBRARY,
+	OBJECT_FUNCTION,
+	OBJECT_KERNEL,
+	OBJECT_STREAM,
+	OBJECT_EVENT,
+	OBJECT_GRAPH,
+	OBJECT_NODE,
+	OBJECT_EXEC,
+	OBJECT_POOL,
+	OBJECT_PHYSICAL,
+	OBJECT_TYPES
+};
+
+void object_add(const void *handle, enum object_type type);
+void object_remove(const void *handle);
+bool object_live(const void *handle, enum object_type type);
+size_t object_count(enum object_type type);
+/* Calls visit for each live object of the type; visit may remove the object it is given. */
+void object_each(enum object_type type, void (*visit)(void *handle, void *arg), void *arg);
+
+/* Grows an array so that it holds at least n items. Running out of host memory ends the process: nothing can go on. */
+void *grow(void *array, size_t *cap, size_t n, size_t item);
+void *xalloc(size_t size); /* zeroed */
+char *xdup(const char *text, size_t len);
+
+/* ---- config.c ------------------------------------------------------------------------------------------------- */
+
+enum vmm_hints { HINTS_HONOUR, HINTS_REFUSE, HINTS_FAIL };
+/* What a node says about its kernel: what was launched, the function of its context, or that and the kernel. */
+enum node_kernels { KERNELS_LAUNCHED, KERNELS_FUNCTION, KERNELS_BOTH };
+
+struct config {
+	uint64_t seed, memory;
+	bool compute, leaks, machine_code;
+	int cc_major, cc_minor;
+	enum vmm_hints vmm_hints;
+	enum node_kernels node_kernels;
+	const char *call_log, *truth, *log;
+};
+const struct config *config_get(void); /* reads the environment at the first call */
+uint64_t random_address(void);         /* addresses and order draw from separate sequences, so that the */
+uint64_t random_order(void);           /* addresses of a seed do not depend on how work was scheduled */
+uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step); /* of a range of addresses */
+
+/* ---- log.c ---------------------------------------------------------------------------------------------------- */
+
+uint64_t now_us(void); /* since the process met the driver */
+unsigned thread_number(void);
+void call_log_write(const struct call *c, CUresult r);
+void call_log_mark(const char *text);
+__attribute__((format(printf, 1, 2))) void error_log(const char *format, ...);
+const char *result_name(CUresult r); /* NULL for an unknown number */
+const char *result_text(CUresult r);
+
+/* ---- context.c ------------------------------------------------------------------------------------------------ */
+
+struct stream;
+
+struct context {
+	bool primary, active; /* inactive: destroyed or not retained; the handle may still be current somewhere */
+	unsigned retained, flags;
+	uint64_t id;
+	CUresult sticky;
+	struct stream *legacy;
+	struct stream **per_thread; /* by thread number */
+	size_t per_thread_cap;
+	size_t limits[CU_LIMIT_MAX];
+};
+
+struct thread_state {
+	struct context *stack[64];
+	size_t depth;
+	CUstreamCaptureMode capture_mode;
+	bool in_host_function;
+};
+struct thread_state *thread_state(void);
+struct context *context_current(void); /* NULL where there is none */
+struct context *context_primary(void);
+CUresult device_check(CUdevice dev);
+int device_attribute(CUdevice_attribute attr); /* -1: not an attribute */
+
+/* ---- truth.c -------------------------------------------------------------------------------------------------- */
+
+/* A line of the ground truth, which parts write about what is theirs: nothing is to be written unless truth_wanted. */
+struct truth_line { char *text; size_t len, cap; };
+bool truth_wanted(void);
+struct truth_line truth_start(const char *kind);
+__attribute__((format(printf, 2, 3))) void truth_append(struct truth_line *l, const char *format, ...);
+void truth_end(struct truth_line *l);
+
+#endif

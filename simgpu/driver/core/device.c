@@ -1,0 +1,167 @@
+/*
+ * device.c: the one device, its attributes and its identity.
+ *
+ * In: queries. Out: numbers of a data-centre GPU of compute capability 9.0 where a program decides by them, and 0 for
+ * features that are not simulated. Fails: unknown ordinals and attributes.
+ */
+#include "core/core.h"
+
+#include <string.h>
+
+#define PCI_BUS_ID "0000:5A:00.0"
+
+CUresult device_check(CUdevice dev)
+{
+	return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+int device_attribute(CUdevice_attribute attr)
+{
+	switch ((int)attr) {
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: return 1024;
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: return 64;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: return 0x7fffffff;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: return 65535;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: return 48 << 10;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return 227 << 10;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: return 228 << 10;
+	case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: return 1 << 10;
+	case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY: return 64 << 10;
+	case CU_DEVICE_ATTRIBUTE_WARP_SIZE: return 32;
+	case CU_DEVICE_ATTRIBUTE_MAX_PITCH: return 0x7fffffff;
+	case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+	case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: return 64 << 10;
+	case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return 1755000;
+	case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: return 512;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return 132;
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return 0x5a;
+	case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return 2619000;
+	case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return 5120;
+	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return 50 << 20;
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: return 2048;
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: return 32;
+	case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: return 3;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return config_get()->cc_major;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return config_get()->cc_minor;
+	case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+	case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+	case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+	case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+	case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+	case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+	case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: return 1;
+	}
+	/* The rest exists as a number and is absent as a feature: 0 says so. */
+	return attr >= 1 && attr < CU_DEVICE_ATTRIBUTE_MAX ? 0 : -1;
+}
+
+CUresult sim_cuDeviceGet(struct call *c, CUdevice *device, int ordinal)
+{
+	(void)c;
+	if (!device)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ordinal != 0)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*device = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuDeviceGetCount(struct call *c, int *count)
+{
+	(void)c;
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	*count = 1;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuDeviceGetName(struct call *c, char *name, int len, CUdevice dev)
+{
+	(void)c;
+	if (!name || len <= 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	snprintf(name, (size_t)len, "Simulated GPU");
+	return device_check(dev);
+}
+
+CUresult sim_cuDeviceGetUuid(struct call *c, CUuuid *uuid, CUdevice dev)
+{
+	(void)c;
+	if (!uuid)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(uuid->bytes, "simulated-gpu-0", sizeof(uuid->bytes));
+	return device_check(dev);
+}
+
+CUresult sim_cuDeviceGetUuid_v2(struct call *c, CUuuid *uuid, CUdevice dev)
+{
+	return sim_cuDeviceGetUuid(c, uuid, dev);
+}
+
+CUresult sim_cuDeviceTotalMem_v2(struct call *c, size_t *bytes, CUdevice dev)
+{
+	(void)c;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	*bytes = config_get()->memory;
+	return device_check(dev);
+}
+
+CUresult sim_cuDeviceGetAttribute(struct call *c, int *value, CUdevice_attribute attr, CUdevice dev)
+{
+	call_detail(c, "attr=%d", (int)attr);
+	int v = device_attribute(attr);
+	if (!value || v < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	*value = v;
+	return device_check(dev);
+}
+
+CUresult sim_cuDeviceComputeCapability(struct call *c, int *major, int *minor, CUdevice dev)
+{
+	(void)c;
+	if (!major || !minor)
+		return CUDA_ERROR_INVALID_VALUE;
+	*major = config_get()->cc_major;
+	*minor = config_get()->cc_minor;
+	return device_check(dev);
+}
+
+CUresult sim_cuDeviceGetPCIBusId(struct call *c, char *pci_bus_id, int len, CUdevice dev)
+{
+	(void)c;
+	if (!pci_bus_id || len < (int)sizeof(PCI_BUS_ID))
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(pci_bus_id, PCI_BUS_ID, sizeof(PCI_BUS_ID));
+	return device_check(dev);
+}
+
+CUresult sim_cuDeviceGetByPCIBusId(struct call *c, CUdevice *dev, const char *pci_bus_id)
+{
+	(void)c;
+	if (!dev || !pci_bus_id)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (strcmp(pci_bus_id, PCI_BUS_ID))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*dev = 0;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuDeviceCanAccessPeer(struct call *c, int *can_access_peer, CUdevice dev, CUdevice peer_dev)
+{
+	(void)c;
+	if (!can_access_peer)
+		return CUDA_ERROR_INVALID_VALUE;
+	*can_access_peer = 0;
+	return device_check(dev) ? device_check(dev) : device_check(peer_dev);
+}

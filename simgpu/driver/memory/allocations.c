@@ -1,0 +1,153 @@
+/*
+ * allocations.c: the table of live memory, device and host, and the checks of addresses against it.
+ *
+ * In: allocations as they begin and end. Out: which allocation holds an address. Fails: allocation_new where the device
+ * or the host is out of memory. Every allocation gets the next index of the process, also the freed ones had theirs.
+ */
+#include "memory/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct allocation **table; /* ordered by base */
+static size_t count, cap;
+static uint64_t next_index;
+
+/* The first allocation whose base is above addr. */
+static size_t above(uint64_t addr)
+{
+	size_t lo = 0, hi = count;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (table[mid]->base <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+struct allocation *allocation_at(uint64_t addr)
+{
+	size_t i = above(addr);
+	if (!i)
+		return NULL;
+	struct allocation *a = table[i - 1];
+	return addr - a->base < a->size ? a : NULL;
+}
+
+static bool accessible(const struct allocation *a)
+{
+	return a && (a->kind != ALLOC_VMM || a->accessible);
+}
+
+bool range_live(uint64_t addr, uint64_t size)
+{
+	const struct allocation *a = allocation_at(addr);
+	while (a && a->kind == ALLOC_VMM && a->accessible && size > a->size - (addr - a->base)) {
+		size -= a->base + a->size - addr;
+		addr = a->base + a->size;
+		a = allocation_at(addr);
+	}
+	return accessible(a) && size <= a->size - (addr - a->base);
+}
+
+static struct ptx_range find(void *ctx, uint64_t addr)
+{
+	(void)ctx;
+	const struct allocation *a = allocation_at(addr);
+	return accessible(a) ? (struct ptx_range){a->base, a->size} : (struct ptx_range){0, 0};
+}
+
+const struct ptx_memory device_memory = {find, NULL};
+
+bool allocation_within(uint64_t base, uint64_t size)
+{
+	size_t i = above(base);
+	return (i && base - table[i - 1]->base < table[i - 1]->size) || (i < count && table[i]->base - base < size);
+}
+
+static CUresult locate(struct allocation *a)
+{
+	if (a->kind == ALLOC_REGISTERED)
+		return allocation_within(a->base, a->size) ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED : CUDA_SUCCESS;
+	if (a->kind == ALLOC_PINNED) {
+		void *p = mmap(NULL, a->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		a->base = (uintptr_t)p;
+		return CUDA_SUCCESS;
+	}
+	a->block = heap_place(a->size);
+	if (!a->block)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	a->base = block_address(a->block);
+	return CUDA_SUCCESS;
+}
+
+static void enter(struct allocation *a)
+{
+	table = grow(table, &cap, count + 1, sizeof(*table));
+	size_t i = above(a->base);
+	memmove(table + i + 1, table + i, (count - i) * sizeof(*table));
+	table[i] = a;
+	count++;
+	truth_alloc(a);
+}
+
+/* For ALLOC_REGISTERED *out holds the address on entry, in an allocation that only has a base. */
+CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out)
+{
+	struct allocation *a = xalloc(sizeof(*a));
+	a->base = kind == ALLOC_REGISTERED ? (*out)->base : 0;
+	a->size = size;
+	a->kind = kind;
+	a->flags = flags;
+	a->ctx = ctx;
+	CUresult r = locate(a);
+	if (r) {
+		free(a);
+		return r;
+	}
+	a->index = kind == ALLOC_GLOBAL ? UINT64_MAX : next_index++;
+	enter(a);
+	*out = a;
+	return CUDA_SUCCESS;
+}
+
+/* It belongs to no context: mappings outlive those. */
+struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physical *p)
+{
+	struct allocation *a = xalloc(sizeof(*a));
+	*a = (struct allocation){.base = addr, .size = size, .kind = ALLOC_VMM, .physical = p, .index = next_index++};
+	enter(a);
+	return a;
+}
+
+void allocation_end(struct allocation *a)
+{
+	truth_free(a);
+	size_t i = above(a->base) - 1;
+	count--;
+	memmove(table + i, table + i + 1, (count - i) * sizeof(*table));
+	if (a->kind == ALLOC_PINNED)
+		munmap((void *)(uintptr_t)a->base, a->size);
+	else if (a->block)
+		heap_return(a->block);
+	if (a->pool)
+		a->pool->used -= a->size;
+	free(a);
+}
+
+void allocations_end(struct context *ctx)
+{
+	for (size_t i = count; i-- > 0;)
+		if (table[i]->ctx == ctx)
+			allocation_end(table[i]);
+}
+
+size_t allocation_count(void)
+{
+	return count;
+}

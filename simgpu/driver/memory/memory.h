@@ -1,0 +1,76 @@
+/*
+ * memory.h: device and host memory: where it lies, which of it is live, and mappings.
+ */
+#ifndef SIMGPU_MEMORY_H
+#define SIMGPU_MEMORY_H
+
+#include "core/core.h"
+#include "ptx/ptx.h"
+
+/* ---- heap.c, allocations.c ----------------------------------------------------------------------------------------- */
+
+/* The numbers are those of interpose/trace.spec, so that a reader of the truth file can compare; 100 is ours alone. */
+enum alloc_kind {
+	ALLOC_DEVICE = 1,
+	ALLOC_MANAGED = 2,
+	ALLOC_PINNED = 3,
+	ALLOC_REGISTERED = 4,
+	ALLOC_ASYNC = 5,
+	ALLOC_POOL = 6,
+	ALLOC_VMM = 7,
+	ALLOC_PITCH = 8,
+	ALLOC_GLOBAL = 100
+};
+
+struct allocation {
+	uint64_t base, size;     /* as asked for */
+	uint64_t index;          /* order of allocation in the process, module globals not counted */
+	enum alloc_kind kind;
+	unsigned flags;
+	struct context *ctx;
+	struct pool *pool;
+	struct block *block; /* where it lies in device memory; NULL for host memory and mappings */
+	struct physical *physical; /* of a mapping */
+	bool accessible;           /* ... after cuMemSetAccess */
+	bool free_queued;    /* by cuMemFreeAsync */
+};
+
+/* Device memory. place returns NULL where the device is full. */
+struct block *heap_place(uint64_t size);
+void heap_return(struct block *b);
+uint64_t block_address(const struct block *b);
+uint64_t heap_used(void);
+/* Accounts for memory that lies elsewhere; false where the device is full. */
+bool heap_take(uint64_t size);
+void heap_give(uint64_t size);
+#define HEAP_PATTERN 0xcb /* what memory holds that nobody has written: nothing useful as int, float or pointer */
+
+struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
+/* True where [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */
+bool range_live(uint64_t addr, uint64_t size);
+bool range_host(uint64_t addr); /* addr is outside the window of device addresses and of reserved ranges */
+CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out);
+/* A mapping, at an address of a reserved range. */
+struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physical *p);
+bool allocation_within(uint64_t addr, uint64_t size); /* any part of it */
+void allocation_end(struct allocation *a);
+void allocations_end(struct context *ctx);
+size_t allocation_count(void);
+extern const struct ptx_memory device_memory; /* how the interpreter asks for live ranges */
+
+/* vmm.c */
+bool range_reserved(uint64_t addr);
+void vmm_leaks(size_t *handles, size_t *ranges);
+
+struct pool {
+	struct context *ctx;
+	bool is_default;
+	uint64_t threshold, used, used_high;
+	int reuse[3];
+};
+
+/* truth.c */
+void truth_alloc(const struct allocation *a);
+void truth_free(const struct allocation *a);
+
+#endif

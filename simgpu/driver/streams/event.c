@@ -1,0 +1,144 @@
+/*
+ * event.c: events.
+ *
+ * In: the event calls. Out: points in streams that others wait for. Fails: CAPTURED_EVENT for asking after an event that
+ * was last recorded in a capture; INVALID_HANDLE and NOT_READY as documented for elapsed time.
+ */
+#include "streams/streams.h"
+
+#include <stdlib.h>
+
+CUresult sim_cuEventCreate(struct call *c, CUevent *event, unsigned int flags)
+{
+	CUresult r = call_context(c);
+	if (r)
+		return r;
+	if (!event || flags & ~7u)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_EVENT_INTERPROCESS)
+		return flags & CU_EVENT_DISABLE_TIMING ? call_unsupported_part(c, "events between processes")
+		                                       : CUDA_ERROR_INVALID_VALUE;
+	struct event *e = xalloc(sizeof(*e));
+	e->ctx = c->ctx;
+	e->flags = flags;
+	object_add(e, OBJECT_EVENT);
+	*event = (CUevent)e;
+	return CUDA_SUCCESS;
+}
+
+void event_end(struct event *e)
+{
+	object_remove(e);
+	op_unref(e->record);
+	free(e->deps);
+	free(e);
+}
+
+static CUresult enter(struct call *c, CUevent handle, struct event **out)
+{
+	CUresult r = call_context(c);
+	if (r)
+		return r;
+	if (!object_live(handle, OBJECT_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*out = (struct event *)handle;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuEventDestroy_v2(struct call *c, CUevent handle)
+{
+	struct event *e;
+	CUresult r = enter(c, handle, &e);
+	if (!r)
+		event_end(e);
+	return r;
+}
+
+CUresult sim_cuEventRecordWithFlags(struct call *c, CUevent handle, CUstream stream, unsigned int flags)
+{
+	struct event *e;
+	struct stream *s;
+	CUresult r = enter(c, handle, &e);
+	if (r || (r = stream_resolve(c, stream, &s)))
+		return r;
+	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (e->ctx != s->ctx)
+		return CUDA_ERROR_INVALID_HANDLE;
+	bool capturing;
+	if ((r = capture_check(c, s, &capturing)))
+		return r;
+	if (capturing)
+		return capture_record_event(c, s, e, flags);
+	if (flags & CU_EVENT_RECORD_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct op *op = op_new(OP_EVENT);
+	event_set(e, op);
+	queue_add(s, op);
+	return CUDA_SUCCESS;
+}
+
+/* e is reached when op is done. */
+void event_set(struct event *e, struct op *op)
+{
+	op_ref(op);
+	op_unref(e->record);
+	e->record = op;
+	e->capture_id = 0;
+	e->dep_count = 0;
+}
+
+CUresult sim_cuEventRecord(struct call *c, CUevent handle, CUstream stream)
+{
+	return sim_cuEventRecordWithFlags(c, handle, stream, 0);
+}
+
+static CUresult no_capture(struct call *c, const struct event *e)
+{
+	if (!e->capture_id)
+		return capture_unsafe(c);
+	capture_invalidate_id(e->capture_id);
+	return CUDA_ERROR_CAPTURED_EVENT;
+}
+
+CUresult sim_cuEventQuery(struct call *c, CUevent handle)
+{
+	struct event *e;
+	CUresult r = enter(c, handle, &e);
+	if (r || (r = no_capture(c, e)))
+		return r;
+	if (!e->record || e->record->done)
+		return CUDA_SUCCESS;
+	queue_step(e->record); /* a program that polls gets there in the end */
+	return c->ctx->sticky ? c->ctx->sticky : CUDA_ERROR_NOT_READY;
+}
+
+CUresult sim_cuEventSynchronize(struct call *c, CUevent handle)
+{
+	struct event *e;
+	CUresult r = enter(c, handle, &e);
+	if (r || (r = no_capture(c, e)))
+		return r;
+	return e->record && !e->record->done ? queue_run(c->ctx, e->record) : CUDA_SUCCESS;
+}
+
+CUresult sim_cuEventElapsedTime(struct call *c, float *ms, CUevent start, CUevent end)
+{
+	struct event *a, *b;
+	CUresult r = enter(c, start, &a);
+	if (r || (r = enter(c, end, &b)))
+		return r;
+	if (!ms)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING || !a->record || !b->record)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!a->record->done || !b->record->done)
+		return CUDA_ERROR_NOT_READY;
+	*ms = ((float)b->record->done_us - (float)a->record->done_us) / 1000;
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuEventElapsedTime_v2(struct call *c, float *ms, CUevent start, CUevent end)
+{
+	return sim_cuEventElapsedTime(c, ms, start, end);
+}

@@ -1,0 +1,113 @@
+/*
+ * run.c: the effect of one piece of work on memory.
+ *
+ * In: parameters that were checked when the work was submitted. Out: memory. Fails: with the result that a device reports
+ * asynchronously, ILLEGAL_ADDRESS above all, and a line in the error log that names what a device would not: kernel,
+ * thread and address.
+ */
+#include "streams/streams.h"
+
+#include <string.h>
+
+static CUresult fault_result(const struct ptx_fault *f)
+{
+	switch (f->kind) {
+	case PTX_OK: break;
+	case PTX_ILLEGAL_ADDRESS: return CUDA_ERROR_ILLEGAL_ADDRESS;
+	case PTX_MISALIGNED: return CUDA_ERROR_MISALIGNED_ADDRESS;
+	case PTX_UNSUPPORTED: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+	case PTX_DEADLOCK: return CUDA_ERROR_LAUNCH_TIMEOUT;
+	case PTX_TRAP: return CUDA_ERROR_LAUNCH_FAILED;
+	}
+	return CUDA_ERROR_UNKNOWN;
+}
+
+CUresult run_launch(const struct launch *l)
+{
+	if (l->function->module->unloaded) {
+		error_log("error %d: kernel %s was launched after its module was unloaded", CUDA_ERROR_INVALID_HANDLE,
+		          function_name(l->function));
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
+	if (!config_get()->compute)
+		return CUDA_SUCCESS;
+	struct ptx_fault f = {.kind = PTX_OK};
+	if (ptx_launch(l->function->code, l->grid, l->block, l->shared, l->params, &device_memory, &f) == 0)
+		return CUDA_SUCCESS;
+	CUresult r = fault_result(&f);
+	error_log("error %d: kernel %s block (%u,%u,%u) thread (%u,%u,%u) address 0x%llx: %s", (int)r, function_name(l->function),
+	          f.block[0], f.block[1], f.block[2], f.thread[0], f.thread[1], f.thread[2], (unsigned long long)f.addr, f.text);
+	return r;
+}
+
+/* Where row y of slice z begins. */
+static uint64_t row_address(uint64_t base, size_t pitch, size_t height, size_t x, size_t y, size_t z)
+{
+	return base + (z * height + y) * pitch + x;
+}
+
+static CUresult bad_copy(const char *what, uint64_t addr, size_t bytes)
+{
+	error_log("error %d: %s %zu bytes at address 0x%llx: in no live allocation", CUDA_ERROR_ILLEGAL_ADDRESS, what, bytes,
+	          (unsigned long long)addr);
+	return CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+CUresult run_copy(const CUDA_MEMCPY3D *p)
+{
+	uint64_t src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->srcHost : p->srcDevice;
+	uint64_t dst = p->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->dstHost : p->dstDevice;
+	for (size_t z = 0; z < p->Depth; z++)
+		for (size_t y = 0; y < p->Height; y++) {
+			uint64_t from = row_address(src, p->srcPitch, p->srcHeight, p->srcXInBytes, p->srcY + y, p->srcZ + z);
+			uint64_t to = row_address(dst, p->dstPitch, p->dstHeight, p->dstXInBytes, p->dstY + y, p->dstZ + z);
+			if (!range_host(from) && !range_live(from, p->WidthInBytes))
+				return bad_copy("copy from", from, p->WidthInBytes);
+			if (!range_host(to) && !range_live(to, p->WidthInBytes))
+				return bad_copy("copy to", to, p->WidthInBytes);
+			memmove((void *)(uintptr_t)to, (const void *)(uintptr_t)from, p->WidthInBytes);
+		}
+	return CUDA_SUCCESS;
+}
+
+CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p)
+{
+	for (size_t y = 0; y < p->height; y++) {
+		uint64_t row = p->dst + y * p->pitch;
+		if (!range_live(row, p->width * p->elementSize))
+			return bad_copy("memset of", row, p->width * p->elementSize);
+		if (p->elementSize == 1)
+			memset((void *)(uintptr_t)row, (int)(p->value & 0xff), p->width);
+		else
+			for (size_t x = 0; x < p->width; x++)
+				memcpy((void *)(uintptr_t)(row + x * p->elementSize), &p->value, p->elementSize);
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Host functions run without the driver's lock: they may wait for other threads that use the driver. */
+void run_host(const struct host_call *h)
+{
+	struct host_call call = *h;
+	struct thread_state *t = thread_state();
+	bool before = t->in_host_function;
+	t->in_host_function = true;
+	driver_unlock();
+	call.fn(call.data);
+	driver_lock();
+	t->in_host_function = before;
+}
+
+void run_callback(const struct op *op)
+{
+	CUstreamCallback fn = op->callback.fn;
+	void *data = op->callback.data;
+	CUstream stream = op->stream->is_legacy ? NULL : (CUstream)op->stream;
+	struct thread_state *t = thread_state();
+	bool before = t->in_host_function;
+	t->in_host_function = true;
+	driver_unlock();
+	fn(stream, CUDA_SUCCESS, data);
+	driver_lock();
+	t->in_host_function = before;
+}
