@@ -4,9 +4,10 @@
 # make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 # make programs random programs, restored and compared (N=10000 SEED=7)
 # make faults   every driver call of a restored start fails once
+# make attack   artifacts, traces, registries and kills that are made to do harm (N=20000 SEED=1)
 # make gpu-kit  a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
-# make fuzz-long  a million inputs for the readers of files and manifests
+# make fuzz-long  millions of inputs for the readers of files, manifests, traces and images
 # make dist     archives, an image layout, bills of materials, provenance and checksums (KEY=release.key signs them)
 # make test-dist the same commit built twice gives the same bytes; make audit: known vulnerabilities; make test-arm64 runs under emulation
 # make test-kubernetes   the manifests of docs/kubernetes against published schemas
@@ -23,7 +24,7 @@ ifndef V
 .SILENT:
 endif
 
-.PHONY: all lib bin demo test check generate clean conformance mutants faults test-oci fuzz-long
+.PHONY: all lib bin demo test check generate clean conformance mutants faults attack test-oci fuzz-long
 all: lib bin
 
 include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk runners/rules.mk runners/*/rules.mk simulate/rules.mk \
@@ -60,14 +61,19 @@ generate:
 test-oci: all
 	scripts/test-oci
 
-# Readers of what others made: graph IR, artifacts, directories in them, manifests. Four targets, a million inputs beyond those
-# that an earlier run found interesting.
-fuzz-long:
-	scripts/fuzz 252000x graphir artifacts
+# Readers of what others made: graph IR, artifacts, directories in them, manifests, traces, images. A million inputs and more
+# beyond those that an earlier run found interesting.
+fuzz-long: build/test/image_fuzz
+	scripts/fuzz 252000x graphir artifacts interpose/trace internal/cubin
+	build/test/image_fuzz 1000000 $(or $(SEED),1)
 
 # Every driver call of a restored start fails once, with each error that is documented for it.
 faults: all zoo
 	$(GO) run ./internal/test/faults
+
+attack: all zoo
+	$(GO) build -o build/attack ./internal/test/attack
+	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
 
 mutants: all
 	$(GO) run ./internal/test/mutants -fixups 100

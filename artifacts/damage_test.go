@@ -13,6 +13,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/test/testmem"
+	"medusa/kvprofile"
 )
 
 // sections returns a file with the given contents and right checksums, to be damaged where checksums don't look.
@@ -285,5 +286,65 @@ func TestLayer(t *testing.T) {
 	}
 	if _, err := readBytes(data); !isCorrupt(err) {
 		t.Errorf("all of it: %v", err)
+	}
+}
+
+// An engine sizes its KV cache by the profile before anything else of the artifact is used: the profile has to agree with the
+// cache that was recorded.
+func TestKVProfileHoldsTheTensors(t *testing.T) {
+	engine := graphir.Allocation{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 4096, Live: true}
+	mapped := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerEngine, Size: 4096, Live: true}
+	behind := mapped
+	behind.Behind = 3
+	kv := func(alloc uint32, offset, size uint64) graphir.Tensor {
+		return graphir.Tensor{Name: "kv", Role: graphir.RoleKV, DType: graphir.U8, At: graphir.Pointer{Alloc: alloc, Offset: offset}, Size: size}
+	}
+	weight := kv(1, 0, 4096)
+	weight.Role = graphir.RoleWeight
+	for name, tt := range map[string]struct {
+		need    uint64
+		tensors []graphir.Tensor
+	}{
+		"none":                       {1, nil},
+		"one":                        {4096, []graphir.Tensor{kv(0, 0, 4096)}},
+		"beside weights":             {96, []graphir.Tensor{weight, kv(0, 0, 96)}},
+		"in two allocations":         {5000, []graphir.Tensor{kv(1, 96, 4000), kv(0, 0, 1000)}},
+		"over each other":            {3000, []graphir.Tensor{kv(0, 1000, 2000), kv(0, 0, 2000), kv(0, 500, 100)}},
+		"across mappings":            {5000, []graphir.Tensor{kv(2, 1000, 5000)}},
+		"across mappings and behind": {5000, []graphir.Tensor{kv(2, 1000, 5000), kv(3, 0, 1904)}},
+	} {
+		for _, given := range []uint64{tt.need - 1, tt.need, tt.need + 1} {
+			a := small()
+			a.Spec.Allocations = []graphir.Allocation{engine, engine, mapped, behind}
+			a.Spec.Sequence = []graphir.Step{{Alloc: 0}, {Alloc: 1}, {Alloc: 2}, {Alloc: 3}}
+			a.Spec.Contents, a.Spec.Tensors, a.Spec.Graphs = nil, tt.tensors, nil
+			a.KV.KVBytes = given
+			if given == 0 {
+				continue // refused for itself
+			}
+			_, err := encodeAll(a)
+			if refused := err != nil; refused != (given < tt.need) || refused && !strings.Contains(err.Error(), "KV bytes") {
+				t.Errorf("%s: %d bytes where %d are needed: %v", name, given, tt.need, err)
+			}
+		}
+	}
+
+	// A reader does not rely on who wrote.
+	_, _, _, blob := parts(t)
+	a := small()
+	a.Spec.Contents, a.Spec.Tensors = a.Spec.Contents[:1], []graphir.Tensor{kv(0, 0, 4096)}
+	graph, err := graphir.EncodeDetached(a.Spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for given, want := range map[uint64]bool{4095: false, 4096: true} {
+		manifest, err := (&Manifest{KV: kvprofile.Profile{KVBytes: given, TotalMemory: 1 << 30, FreeBefore: 1 << 30}}).encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = readBytes(sections(t, nil, manifest, graph.Graph, graph.Buffers, blob))
+		if read := err == nil; read != want || !read && (!isCorrupt(err) || !strings.Contains(err.Error(), "manifest")) {
+			t.Errorf("%d bytes for a tensor of 4096: %v", given, err)
+		}
 	}
 }

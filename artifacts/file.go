@@ -355,6 +355,9 @@ func (f *File) readRank(rank int, used *usage) (*Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkCache(&m.KV, spec); err != nil {
+		return nil, f.corrupt(f.parts[rank].manifest, err)
+	}
 	return &Artifact{Identity: m.Identity, KV: m.KV, Spec: spec, Stages: m.Stages, Verification: m.Verification, Created: m.Created,
 		Layers: m.Layers}, nil
 }

@@ -94,6 +94,9 @@ func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkCache(&a.KV, a.Spec); err != nil {
+		return nil, err
+	}
 	p.add(kindManifest, manifest, sha256.Sum256(manifest))
 	p.add(kindGraph, sections.Graph, sha256.Sum256(sections.Graph))
 	p.add(kindBuffers, sections.Buffers, sha256.Sum256(sections.Buffers))

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-
-	"medusa/internal/printable"
 )
 
 // PanicError is a panic, caught before it reaches the engine.
@@ -41,7 +39,7 @@ func guarded(f func() error) (err error) {
 // panicked: before ready the engine starts natively; after it, it does without restored graphs.
 func (s *Session) panicked(p *PanicError) error {
 	if s.env.run != Restore {
-		printable.Fprintf(s.writer(), "medusa: %v\n", p)
+		s.say("%v", p)
 		return p
 	}
 	if s.restored != nil && s.serving {

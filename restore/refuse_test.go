@@ -25,3 +25,23 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("spans %v", s.timings)
 	}
 }
+
+// A reason may quote what the artifact says of itself. Those texts move no cursor and set no title.
+func TestLinesAreText(t *testing.T) {
+	evil := errors.New("gpu.name\x1b]0;title\a\u009b2J\u202e differs")
+	var said bytes.Buffer
+	s := &Session{env: environment{run: Restore}, warn: &said, timings: make(timings)}
+	_ = s.fall(&Fallback{Incompatible, evil})
+	if want := "medusa: native start: incompatible: gpu.name\\x1b]0;title\\a\\u009b2J\\u202e differs\n"; said.String() != want {
+		t.Errorf("said %q, want %q", said.String(), want)
+	}
+	if s.fallback.Reason != evil {
+		t.Errorf("the reason became %v", s.fallback.Reason)
+	}
+	said.Reset()
+	recording := &Session{env: environment{run: Record}, warn: &said}
+	_ = recording.Guard(func() error { panic(evil) })
+	if got := said.String(); got == "" || bytes.ContainsAny(said.Bytes(), "\x1b\a\u009b\u202e") {
+		t.Errorf("said %q", got)
+	}
+}

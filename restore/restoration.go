@@ -7,7 +7,6 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/internal/printable"
 	"medusa/restore/status"
 )
 
@@ -100,7 +99,7 @@ func (s *Session) refuse(cause error) error {
 	case s.Fallback() != nil:
 		return s.fallback
 	case s.recording():
-		printable.Fprintf(s.writer(), "medusa: record engine: %v\n", cause)
+		s.say("record engine: %v", cause)
 		os.Exit(Unsupported.exit())
 	}
 	if s.restored == nil {
@@ -317,7 +316,7 @@ func (s *Session) ready(selfTest func() ([]byte, error)) error {
 		return nil
 	}
 	if err := s.verify(selfTest); err != nil {
-		printable.Fprintf(s.writer(), "medusa: verify: %v\n", err)
+		s.say("verify: %v", err)
 		os.Exit(1)
 	}
 	os.Exit(0)

@@ -11,7 +11,6 @@ import (
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
-	"medusa/internal/printable"
 	"medusa/restore/digest"
 	"medusa/restore/status"
 )
@@ -124,6 +123,8 @@ func (s *Session) Identify(factors artifacts.Identity) error {
 // KVBytes returns the size of the KV cache in bytes where it is known without a profile forward: from run 0 in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
 // where the engine has to profile.
+// An artifact without a signature says what its author wants, and a start that falls back later keeps the cache that it has. So
+// the engine serves the right tokens from any size, or calls Refuse before it allocates and profiles.
 func (s *Session) KVBytes() (bytes uint64, given bool) { return s.kvBytes() }
 
 // Workspace returns, where KVBytes has given a size, how many bytes the engine is to reserve for what grows with a forward
@@ -223,7 +224,7 @@ func (s *Session) fall(f *Fallback) *Fallback {
 		s.end(f.Reason)
 	}
 	s.fallback = f
-	printable.Fprintf(s.writer(), "medusa: native start: %s\n", f)
+	s.say("native start: %v", f)
 	if s.env.Strict || s.env.verifying() {
 		s.report(status.Native, nil)
 		os.Exit(f.Code.exit())

@@ -1,7 +1,6 @@
 package restore
 
 import (
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -22,11 +21,13 @@ func (t timings) start(name string) func() {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-func (s *Session) writer() io.Writer {
-	if s.warn != nil {
-		return s.warn
+// say writes a line for whoever reads the engine's output. Reasons may quote what the artifact says of itself: they are text.
+func (s *Session) say(format string, args ...any) {
+	w := s.warn
+	if w == nil {
+		w = os.Stderr
 	}
-	return os.Stderr
+	_, _ = printable.Fprintf(w, "medusa: "+format+"\n", args...)
 }
 
 // report writes the status object. Only the first report of a process counts, but a sticky error overrides it.
@@ -77,7 +78,7 @@ func (s *Session) report(kind string, cause error) {
 		}
 	}
 	if err := status.Write(s.env.Status, &st); err != nil {
-		printable.Fprintf(s.writer(), "medusa: %v\n", err)
+		s.say("%v", err)
 	}
 }
 
@@ -91,14 +92,14 @@ func (s *Session) failed(err error) error {
 
 // end leaves a process whose context can do no further work: only a new one can start natively.
 func (s *Session) end(cause error) {
-	printable.Fprintf(s.writer(), "medusa: only a new process can start: %v\n", cause)
+	s.say("only a new process can start: %v", cause)
 	s.report(status.Sticky, cause)
 	os.Exit(status.ExitSticky)
 }
 
 // endAll leaves a process whose rank would be alone in starting natively: the others serve restored graphs already.
 func (s *Session) endAll(cause error) {
-	printable.Fprintf(s.writer(), "medusa: rank %d cannot use graphs that all ranks have restored: %v\n", s.env.rank.index, cause)
+	s.say("rank %d cannot use graphs that all ranks have restored: %v", s.env.rank.index, cause)
 	s.report(status.Sticky, cause)
 	os.Exit(status.ExitSticky)
 }

@@ -103,8 +103,14 @@ build/test/runtime_test: $(SIMGPU)/test/runtime_test.c $(SIMGPU_LIBRARIES) build
 	@mkdir -p $(@D)
 	$(CC) $(SIMGPU_TEST_CFLAGS) -I$(STANDINS) -o $@ $< $(wildcard $(SIMGPU)/cudart/*.c) $(addprefix $(STANDINS)/,cublas.c gemm.c launch.c) -ldl -lpthread
 
+# The driver's and the interposer's readers of images, as one program.
+build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_preload.c interpose/preload/image.c interpose/preload/sha256.c $(SIMGPU_ASAN_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_TEST_CFLAGS) -Iinterpose/preload $^ -o $@ -lpthread -ldl -lm
+
 # All of it under AddressSanitizer and UBSan.
-simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan
+simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz
+	build/test/image_fuzz 5000 1
 	LD_LIBRARY_PATH=build/simulated-asan build/test/runtime_test
 	if command -v $(SIMGPU_PYTHON) >/dev/null; then $(SIMGPU_PYTHON) -m unittest -q $(SIMGPU)/test/test_generate.py; fi
 	build/test/ptx_test

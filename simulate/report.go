@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -73,7 +72,5 @@ func (r *Result) WriteTable(w io.Writer, functions bool) error {
 
 // WriteJSON writes the whole result.
 func (r *Result) WriteJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return printable.JSON(w, r)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/printable"
 	"medusa/internal/starts"
 	"medusa/interpose"
 )
@@ -52,9 +52,7 @@ cache that the artifact says.`,
 				return err
 			}
 			if asJSON {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(report)
+				return printable.JSON(cmd.OutOrStdout(), report)
 			}
 			return report.WriteTable(cmd.OutOrStdout())
 		},

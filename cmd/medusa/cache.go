@@ -51,7 +51,7 @@ func newCacheLsCmd() *cobra.Command {
 				return err
 			}
 			if format == "json" {
-				return writeJSON(cmd.OutOrStdout(), append([]store.Entry{}, all...))
+				return printable.JSON(cmd.OutOrStdout(), append([]store.Entry{}, all...))
 			}
 			t := printable.NewTable(cmd.OutOrStdout())
 			t.Row("DIGEST\tSIZE\tLAST USED\tGPU\tNAMES")

@@ -8,6 +8,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/inspect"
+	"medusa/internal/printable"
 )
 
 // errDiffer ends diff with exit code 1; what differs is on standard output.
@@ -46,7 +47,7 @@ cannot be said.`,
 				return trouble{err}
 			}
 			if format == "json" {
-				err = writeJSON(cmd.OutOrStdout(), d)
+				err = printable.JSON(cmd.OutOrStdout(), d)
 			} else {
 				err = d.WriteTable(cmd.OutOrStdout(), args[0], args[1])
 			}

@@ -8,6 +8,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/doctor"
+	"medusa/internal/printable"
 )
 
 var errUnfit = errors.New("examine: not everything that Medusa needs is here")
@@ -38,7 +39,7 @@ restored.`,
 				return err
 			}
 			if format == "json" {
-				err = writeJSON(cmd.OutOrStdout(), r)
+				err = printable.JSON(cmd.OutOrStdout(), r)
 			} else {
 				err = r.WriteTable(cmd.OutOrStdout())
 			}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -29,9 +28,7 @@ names graph, node and parameter.`,
 			}
 			switch output {
 			case "json":
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(e)
+				return printable.JSON(cmd.OutOrStdout(), e)
 			case "table":
 				return writeExplanation(cmd.OutOrStdout(), e)
 			}

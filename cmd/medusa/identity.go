@@ -98,7 +98,7 @@ func compareIdentities(w io.Writer, against string, ranks []artifacts.Identity, 
 
 func writeIdentity(w io.Writer, id artifacts.Identity, format string) error {
 	if format == "json" {
-		return writeJSON(w, struct {
+		return printable.JSON(w, struct {
 			Digest   string          `json:"digest"`
 			Document json.RawMessage `json:"document"`
 		}{id.Digest(), id.Document()})
@@ -131,7 +131,7 @@ func writeDifferences(w io.Writer, diff []artifacts.Difference, format string) e
 			}
 			rows = append(rows, r)
 		}
-		return writeJSON(w, rows)
+		return printable.JSON(w, rows)
 	}
 	if len(diff) == 0 {
 		_, err := fmt.Fprintln(w, "no factor differs")

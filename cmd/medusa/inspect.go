@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"medusa/artifacts"
 	"medusa/inspect"
 	"medusa/inspect/draw"
+	"medusa/internal/printable"
 	"medusa/interpose/trace"
 )
 
@@ -118,7 +118,7 @@ func (o *inspection) run(out io.Writer, path string) error {
 		return err
 	}
 	if o.format == "json" {
-		return writeJSON(out, v)
+		return printable.JSON(out, v)
 	}
 	return v.WriteTable(out)
 }
@@ -171,12 +171,6 @@ func toFile(out io.Writer, path string, write func(io.Writer) error) error {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return f.Close()
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 func writeSummary(w io.Writer, path string, art *artifacts.Artifact) error {

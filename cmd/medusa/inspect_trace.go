@@ -70,7 +70,7 @@ func inspectTrace(w io.Writer, path, format string) error {
 		return err
 	}
 	if format == "json" {
-		return writeJSON(w, s)
+		return printable.JSON(w, s)
 	}
 	t := printable.NewTable(w)
 	t.Row("trace\t%s", s.File)

@@ -36,7 +36,7 @@ probability at most.`,
 				return err
 			}
 			if format == "json" {
-				return writeJSON(cmd.OutOrStdout(), p)
+				return printable.JSON(cmd.OutOrStdout(), p)
 			}
 			return writePlan(cmd.OutOrStdout(), p)
 		},

@@ -12,6 +12,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/contract"
+	"medusa/internal/printable"
 	"medusa/interpose/trace"
 )
 
@@ -39,7 +40,7 @@ func newVersionCmd() *cobra.Command {
 			v := versionOf(info)
 			switch format {
 			case "json":
-				return writeJSON(cmd.OutOrStdout(), v)
+				return printable.JSON(cmd.OutOrStdout(), v)
 			case "table":
 				return v.write(cmd.OutOrStdout())
 			}

@@ -1,8 +1,8 @@
 // Package printable makes text that a file or a registry chose fit for a terminal.
 //
 // In: names and messages of any bytes. Out: the same with every character that is not printed escaped as in Go, so that nothing in
-// an artifact moves the cursor, changes colours, hides what follows or starts a line of its own. Nothing can fail. JSON and pictures
-// do not come here: they are exact.
+// an artifact moves the cursor, changes colours, hides what follows or starts a line of its own; or values as JSON, which says exactly
+// what they are in characters that are printed. Only writing can fail. Pictures do not come here.
 package printable
 
 import (

@@ -92,6 +92,20 @@ func (r *Registry) Mounts() int {
 	return r.mounts
 }
 
+// Referring returns the manifests whose subject is the digest.
+func (r *Registry) Referring(repo, digest string) [][]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found [][]byte
+	for name, m := range r.manifests {
+		var of struct{ Subject *struct{ Digest string } }
+		if strings.HasPrefix(name, repo+"@") && json.Unmarshal(m.data, &of) == nil && of.Subject != nil && of.Subject.Digest == digest {
+			found = append(found, m.data)
+		}
+	}
+	return found
+}
+
 func (r *Registry) find(repo, ref string) (string, manifest) {
 	if !strings.HasPrefix(ref, "sha256:") {
 		ref = r.tags[repo+":"+ref]

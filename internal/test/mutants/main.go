@@ -82,7 +82,7 @@ func run(only string) (caught, total int, err error) {
 	}
 	go func() {
 		defer close(rows)
-		for _, m := range slices.Concat(table, nodes, shipping, large) {
+		for _, m := range slices.Concat(table, nodes, shipping, large, attack) {
 			if wanted.MatchString(m.Name) {
 				rows <- m
 			}
@@ -168,7 +168,7 @@ func (m *mutant) try(dir string) (caught bool, err error) {
 	if out, err := build(dir); err != nil {
 		return false, fmt.Errorf("build: %w\n%s", err, out)
 	}
-	out, err := command(dir, "go", "test", "-count=1", "-run", "^("+m.Test+")$", m.Package).CombinedOutput()
+	out, err := command(dir, "go", "test", "-count=1", "-run", m.pattern(), m.Package).CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil && bytes.Contains(out, []byte("no tests to run")):
@@ -181,6 +181,15 @@ func (m *mutant) try(dir string) (caught bool, err error) {
 		return false, fmt.Errorf("its test does not build:\n%s", out)
 	}
 	return true, nil
+}
+
+// pattern is what -run takes: one expression a level of tests.
+func (m *mutant) pattern() string {
+	levels := strings.Split(m.Test, "/")
+	for i, l := range levels {
+		levels[i] = "^(" + l + ")$"
+	}
+	return strings.Join(levels, "/")
 }
 
 func command(dir, name string, args ...string) *exec.Cmd {

@@ -11,7 +11,7 @@ import (
 
 // A row that no longer matches its file would end the run of all of them.
 func TestRowsMatchTheirFiles(t *testing.T) {
-	for _, m := range slices.Concat(table, nodes, shipping, large) {
+	for _, m := range slices.Concat(table, nodes, shipping, large, attack) {
 		data, err := os.ReadFile(testenv.Path(t, m.File))
 		if err != nil {
 			t.Errorf("%s: %v", m.Name, err)

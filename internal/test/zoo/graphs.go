@@ -127,7 +127,7 @@ func (z *zoo) allocate() (err error) {
 	return nil
 }
 
-func (z *zoo) load() error {
+func (z *zoo) fillWeights() error {
 	for i, w := range z.weights {
 		if err := cuda.CopyToDevice(w, floats(func(k int) float32 { return float32((k*7+i*13+rank()*5)%97) / 97 })); err != nil {
 			return err
@@ -368,12 +368,16 @@ func (z *zoo) moveWeight() (err error) {
 	if z.weights[0], err = cuda.MemAlloc(16 * size); err != nil {
 		return err
 	}
-	return z.load()
+	return z.fillWeights()
 }
 
 func (z *zoo) replay(batch int64) error {
 	if z.restored != nil {
-		err := z.restored[batch].Launch(z.stream)
+		g := z.restored[batch]
+		if g == nil {
+			return fmt.Errorf("replay batch %d: the artifact has no graph for it", batch)
+		}
+		err := g.Launch(z.stream)
 		var invalid *restore.InvalidError
 		if !errors.As(err, &invalid) {
 			return err

@@ -39,6 +39,9 @@ func run() error {
 	}
 	defer session.Close()
 	z := &zoo{session: session}
+	if os.Getenv("ZOO_SESSIONS") == "1" {
+		return z.sessions()
+	}
 	if err := z.start(); err != nil {
 		return err
 	}
@@ -47,7 +50,11 @@ func run() error {
 		return err
 	}
 	marks.CallLog("served")
-	return json.NewEncoder(os.Stdout).Encode(result{Restored: z.restored != nil, Output: out})
+	err = json.NewEncoder(os.Stdout).Encode(result{Restored: z.restored != nil, Output: out})
+	if os.Getenv("ZOO_STAYS") == "1" { // as a server does, until somebody ends it
+		select {}
+	}
+	return err
 }
 
 type result struct {
@@ -55,14 +62,18 @@ type result struct {
 	Output   string `json:"output"` // hex SHA-256 of all outputs in order
 }
 
-// start is a cold start in the order that docs/architecture.md gives.
-func (z *zoo) start() error {
+// factors are what the engine says of itself.
+func factors() artifacts.Identity {
+	return artifacts.Identity{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
+}
+
+// load is the first half of a cold start, in the order that docs/architecture.md gives: what Medusa leaves to the engine.
+func (z *zoo) load() error {
 	if err := z.open(); err != nil {
 		return err
 	}
 	marks.Begin(marks.Structure)
-	factors := []artifacts.Factor{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
-	identified := marks.Medusa(func() error { return z.session.Identify(factors) })
+	identified := marks.Medusa(func() error { return z.session.Identify(factors()) })
 	if err := z.allocate(); err != nil {
 		return err
 	}
@@ -74,6 +85,11 @@ func (z *zoo) start() error {
 		return err
 	}
 	marks.Begin(marks.Weights)
+	return z.fillWeights()
+}
+
+// start is a cold start.
+func (z *zoo) start() error {
 	if err := z.load(); err != nil {
 		return err
 	}
@@ -111,8 +127,15 @@ func (z *zoo) start() error {
 // workspace is what a profile forward would leave. This engine has none, and looks only whether the number comes back.
 const workspace = 4096
 
+// used is how much of the cache the graphs read and write.
+const used = 2 * size
+
 func (z *zoo) sizeCache(identified error) error {
 	bytes, given := z.session.KVBytes()
+	if given && bytes < used { // of an artifact: no run that records gives so little
+		_ = z.session.Refuse(fmt.Errorf("size KV cache: %d bytes, its graphs use %d", bytes, used))
+		given = false
+	}
 	if !given || identified != nil {
 		free, total, err := cuda.MemInfo()
 		if err != nil {

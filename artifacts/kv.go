@@ -1,0 +1,68 @@
+package artifacts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"medusa/graphir"
+	"medusa/kvprofile"
+)
+
+// checkCache says whether the bytes that the profile gives to the KV cache are enough for the tensors of it that were recorded. An
+// engine sizes its cache before anything else of the artifact is compared with what it does.
+func checkCache(p *kvprofile.Profile, spec *graphir.Spec) error {
+	left := p.KVBytes
+	last := extent{}
+	for _, e := range cacheExtents(spec) {
+		if e.first == last.first { // tensors that lie over each other count once
+			e.from = max(e.from, last.end)
+		}
+		if e.from >= e.end {
+			continue
+		}
+		if e.end-e.from > left {
+			return fmt.Errorf("check KV profile: KV bytes are %d, too few for the tensors of the cache", p.KVBytes)
+		}
+		left -= e.end - e.from
+		last = e
+	}
+	return nil
+}
+
+// extent is a range of bytes, counted from the beginning of the allocation or of the first of a chain of mappings.
+type extent struct {
+	first     uint32
+	from, end uint64
+}
+
+// cacheExtents returns where the tensors of the KV cache lie, in order.
+func cacheExtents(spec *graphir.Spec) []extent {
+	chains := spec.Chains()
+	before := make([]uint64, len(spec.Allocations)) // bytes of the chain that come before a mapping
+	first := make([]uint32, len(spec.Allocations))
+	for i := range first {
+		first[i] = uint32(i)
+	}
+	for i, chain := range chains {
+		if chain[0] != i {
+			continue
+		}
+		size := uint64(0)
+		for _, k := range chain {
+			first[k], before[k] = i, size
+			size += spec.Allocations[k].Size
+		}
+	}
+	var out []extent
+	for i := range spec.Tensors {
+		if t := &spec.Tensors[i]; t.Role == graphir.RoleKV {
+			from := before[t.At.Alloc] + t.At.Offset
+			out = append(out, extent{first[t.At.Alloc], from, from + t.Size})
+		}
+	}
+	slices.SortFunc(out, func(a, b extent) int {
+		return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.from, b.from))
+	})
+	return out
+}

@@ -1,0 +1,33 @@
+package printable
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf16"
+)
+
+// JSON writes a value indented. encoding/json escapes the control characters of ASCII but DEL; those of Unicode, and those that
+// turn text around, become escapes here. They only occur inside of strings, which say the same then.
+func JSON(w io.Writer, v any) error {
+	var exact, out bytes.Buffer
+	e := json.NewEncoder(&exact)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	for _, r := range exact.String() {
+		switch {
+		case r < 0x7f || strconv.IsPrint(r):
+			out.WriteRune(r)
+		default:
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&out, `\u%04x`, unit)
+			}
+		}
+	}
+	_, err := out.WriteTo(w)
+	return err
+}
