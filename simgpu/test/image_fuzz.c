@@ -5,7 +5,7 @@
  * In: image_fuzz ROUNDS SEED. Out: a line with what was accepted; a crash, or a report of a sanitizer, names the round, and
  * image_fuzz 1 SEED ROUND repeats that one alone. Fails: by that report.
  */
-#include "../driver/ptx.h"
+#include "../driver/ptx/ptx.h"
 #include "cuda.h"
 
 #include <elf.h>
