@@ -8,11 +8,14 @@ import (
 var (
 	// ErrCorrupt is in the chain of every error about a file that Write did not leave: damaged, truncated, foreign.
 	ErrCorrupt = errors.New("corrupt artifact")
-	// ErrVersion is in the chain of an error about an artifact of a newer format.
+	// ErrVersion is in the chain of an error about an artifact of a format that this package does not read.
 	ErrVersion = errors.New("unknown artifact format version")
 	// ErrIncompatible is in the chain of every *Mismatch.
 	ErrIncompatible = errors.New("incompatible artifact")
 )
+
+// remake says what to do about a format that is not read.
+const remake = "use a newer one, or make the artifact again: medusa materialize -o FILE -- ENGINE [ARG...]"
 
 // CorruptError says where a file is damaged. It wraps ErrCorrupt and its cause.
 type CorruptError struct {

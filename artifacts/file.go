@@ -303,7 +303,7 @@ func (f *File) readGraph(p part, used *usage) (*graphir.Spec, error) {
 	case blobErr != nil:
 		return nil, blobErr
 	case errors.Is(err, graphir.ErrVersion):
-		return nil, fmt.Errorf("read artifact %s: %w: %w", f.name, ErrVersion, err)
+		return nil, fmt.Errorf("read artifact %s: %w: %w (%s)", f.name, ErrVersion, err, remake)
 	case err != nil:
 		return nil, f.corrupt(p.holding(err), err)
 	}

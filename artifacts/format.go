@@ -136,7 +136,7 @@ func parseHeader(b []byte) (header, error) {
 		return header{}, errChecksum
 	}
 	if version := binary.LittleEndian.Uint32(b[8:]); version > Version {
-		return header{}, fmt.Errorf("%w %d (this medusa reads up to %d; a newer one is needed)", ErrVersion, version, Version)
+		return header{}, fmt.Errorf("%w %d (this medusa reads up to %d; %s)", ErrVersion, version, Version, remake)
 	} else if version == 0 {
 		return header{}, errors.New("format version 0")
 	}

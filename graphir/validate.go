@@ -40,6 +40,7 @@ func (s *Spec) validate() error {
 	for i := range s.Children {
 		v.graph(&s.Children[i], func() string { return fmt.Sprintf("children[%d]", i) }, uint32(i))
 	}
+	v.embedded()
 	v.tables()
 	v.contents()
 	v.tensors()

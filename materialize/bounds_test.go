@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"medusa/graphir"
 	"medusa/interpose/trace"
 )
 
@@ -87,8 +88,8 @@ func TestGraphsThatEmbedThemselves(t *testing.T) {
 			graph(tp, 1, 2)
 			tp.add(&trace.Exec{Graph: 1})
 		}},
-		{"deep", fmt.Sprintf("graphs are embedded in each other more than %d times", maxNesting), chain(maxNesting + 1)},
-		{"deep enough", "", chain(maxNesting)},
+		{"deep", fmt.Sprintf("graphs are embedded in each other more than %d times", graphir.MaxNesting), chain(graphir.MaxNesting + 1)},
+		{"deep enough", "", chain(graphir.MaxNesting)},
 		{"two of their own", "", func(tp *tape) {
 			graph(tp, 0)
 			graph(tp, 1)

@@ -12,6 +12,6 @@
 //
 // A trace may be damaged or made up. Reading and compiling take time and memory in proportion to it; what would take more is
 // refused with a *RecordingError or a *RefusedError: memory that wraps around or lies inside of other memory, a graph that
-// embeds itself or that two nodes embed, graphs embedded in each other more than 64 times (maxNesting), and nodes of a capture in
+// embeds itself or that two nodes embed, graphs embedded in each other more than 64 times (graphir.MaxNesting), and nodes of a capture in
 // so little order that memory comes and goes 2^28 times between them (maxSteps).
 package materialize

@@ -116,7 +116,7 @@ func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) err
 		out = io.MultiWriter(e.log, &tail)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := interpose.Run(cmd); err != nil {
+	if err := interpose.Run(cmd, interpose.Kill); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -296,9 +296,6 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 	return nil // or a record that compiling has no use for
 }
 
-// maxNesting is how often graphs may be embedded in each other. Libraries do it once or twice.
-const maxNesting = 64
-
 // addChild takes a child graph node. The recorder walks the graph that each embeds on its own, and before the graph of the node: so
 // nodes and embedded graphs are a tree, and compiling them takes no longer than reading them.
 func (r *Recording) addChild(v *trace.Child, order uint64) error {
@@ -317,8 +314,8 @@ func (r *Recording) addChild(v *trace.Child, order uint64) error {
 		return bad("graph %d is embedded by a second node", v.Child)
 	}
 	r.embedded[v.Child] = true
-	if r.nesting[v.Graph] = max(r.nesting[v.Graph], r.nesting[v.Child]+1); r.nesting[v.Graph] > maxNesting {
-		return bad("graphs are embedded in each other more than %d times", maxNesting)
+	if r.nesting[v.Graph] = max(r.nesting[v.Graph], r.nesting[v.Child]+1); r.nesting[v.Graph] > graphir.MaxNesting {
+		return bad("graphs are embedded in each other more than %d times", graphir.MaxNesting)
 	}
 	return nil
 }

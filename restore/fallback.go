@@ -9,6 +9,7 @@ type Code string
 const (
 	ArtifactMissing  Code = "artifact_missing"
 	ArtifactCorrupt  Code = "artifact_corrupt"
+	Format           Code = "format" // the artifact's format is none that this code reads
 	Incompatible     Code = "incompatible"
 	Memory           Code = "memory"
 	SequenceMismatch Code = "sequence_mismatch"
@@ -24,7 +25,7 @@ const (
 // exit returns the process's exit code under MEDUSA_STRICT (design: 3 incompatible artifact, 5 corrupt artifact).
 func (c Code) exit() int {
 	switch c {
-	case Incompatible, Memory, Unsupported:
+	case Format, Incompatible, Memory, Unsupported:
 		return 3
 	case ArtifactCorrupt:
 		return 5

@@ -110,7 +110,7 @@ func codeOfRead(err error) Code {
 	case errors.Is(err, artifacts.ErrCorrupt):
 		return ArtifactCorrupt
 	case errors.Is(err, artifacts.ErrVersion):
-		return Incompatible
+		return Format
 	}
 	return ArtifactMissing
 }

@@ -3,9 +3,11 @@ package restore
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -169,6 +171,13 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// newer makes an artifact one of the next format version.
+func newer(b []byte) []byte {
+	binary.LittleEndian.PutUint32(b[8:], artifacts.Version+1)
+	binary.LittleEndian.PutUint32(b[20:], crc32.Checksum(b[:20], crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
 // Everything that can go wrong before the first restored launch ends in a native start that says why, serves correctly
 // and leaves nothing of the restore behind.
 func TestFallback(t *testing.T) {
@@ -189,6 +198,7 @@ func TestFallback(t *testing.T) {
 		"artifact missing":   {start{env: []string{"MEDUSA_RUN=restore", "MEDUSA_ARTIFACT=/nonexistent"}}, ArtifactMissing, "/nonexistent", 1},
 		"artifact corrupt":   {start{damage: func(b []byte) []byte { b[len(b)-1] ^= 1; return b }}, ArtifactCorrupt, "", 5},
 		"artifact empty":     {start{damage: func([]byte) []byte { return nil }}, ArtifactCorrupt, "", 5},
+		"newer artifact":     {start{damage: newer}, "format", "medusa materialize -o FILE -- ENGINE", 3},
 		"other GPU":          {start{identity: artifacts.Factor{Key: artifacts.KeyGPUName, Value: "Another GPU"}}, Incompatible, "Another GPU", 3},
 		"other engine":       {start{deviations: "version"}, Incompatible, artifacts.KeyEngineVersion, 3},
 		"other memory":       {start{kvTotal: 4096}, Memory, "device has", 3},

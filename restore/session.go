@@ -9,6 +9,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
 	"medusa/restore/status"
@@ -19,15 +20,15 @@ type Run int
 
 const (
 	// None: Medusa is absent.
-	None Run = iota
+	None Run = contract.PurposeNone
 	// Profile is run 0: a native start with the profile forward.
-	Profile
+	Profile Run = contract.PurposeProfile
 	// Record is run A or B: the KV size is given, KV cache before weights, warm-up and capture.
-	Record
+	Record Run = contract.PurposeRecord
 	// Check is run N: as Record; Ready then replays, hashes and exits.
-	Check
+	Check Run = contract.PurposeCheck
 	// Restore is a start from an artifact, and run V, where Ready verifies and exits.
-	Restore
+	Restore Run = contract.PurposeRestore
 )
 
 // String names the run.

@@ -35,7 +35,7 @@ func (r *Result) WriteTable(w io.Writer, functions bool) error {
 	fmt.Fprintln(t)
 	for i := range r.Variants {
 		o := &r.Variants[i]
-		fmt.Fprintf(t, "%s\t", o.Name)
+		printable.Fprintf(t, "%s\t", o.Name)
 		for _, c := range columnsOf {
 			e := o.Estimate(c.value)
 			fmt.Fprintf(t, c.format, e.Mean)
@@ -50,7 +50,7 @@ func (r *Result) WriteTable(w io.Writer, functions bool) error {
 		}
 		// Functions are those of the first seed: their spread is in the JSON.
 		for _, f := range o.Runs[0].Functions {
-			fmt.Fprintf(t, "%s\t", f.Name)
+			printable.Fprintf(t, "%s\t", f.Name)
 			s := &Summary{Spread: f.Spread}
 			for _, c := range columnsOf {
 				if c.title == "Jain" {
@@ -64,7 +64,7 @@ func (r *Result) WriteTable(w io.Writer, functions bool) error {
 	}
 	for i := range r.Variants {
 		if s := r.Variants[i].Runs[0]; s.Served < s.Requests {
-			fmt.Fprintf(t, "%s: %d of %d requests could never run\t\n", r.Variants[i].Name, s.Requests-s.Served, s.Requests)
+			printable.Fprintf(t, "%s: %d of %d requests could never run\t\n", r.Variants[i].Name, s.Requests-s.Served, s.Requests)
 		}
 	}
 	return t.Flush()

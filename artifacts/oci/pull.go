@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"slices"
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -81,15 +80,14 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 	if err := checkIdentity(pin.Path, m.Config, identity); err != nil {
 		return nil, none, errors.Join(err, pin.Close())
 	}
-	if err := remember(into, pin.Digest, proof); err != nil {
+	if err := Remember(into, pin.Digest, []trust.Proof{proof}); err != nil {
 		return nil, none, errors.Join(err, pin.Close())
 	}
 	return pin, d, nil
 }
 
-// remember keeps a proof beside an artifact, in the place of an earlier one by the same reference. One without a signature
-// does not replace one with: the artifact is the same.
-func remember(into *store.Store, digest string, proof trust.Proof) error {
+// Remember keeps proofs beside an artifact of the cache.
+func Remember(into *store.Store, digest string, more []trust.Proof) error {
 	data, err := into.Proofs(digest)
 	if err != nil {
 		return err
@@ -98,14 +96,7 @@ func remember(into *store.Store, digest string, proof trust.Proof) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(proofs, func(p trust.Proof) bool { return p.Reference == proof.Reference })
-	switch {
-	case i < 0:
-		proofs = append(proofs, proof)
-	case len(proof.Signatures) > 0 || len(proofs[i].Signatures) == 0:
-		proofs[i] = proof
-	}
-	if data, err = trust.Encode(proofs); err != nil {
+	if data, err = trust.Encode(trust.Merge(proofs, more)); err != nil {
 		return err
 	}
 	return into.SetProofs(digest, data)

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"medusa/internal/private"
@@ -67,6 +68,43 @@ func Decode(data []byte) ([]Proof, error) {
 		return nil, fmt.Errorf("read proofs: %w", err)
 	}
 	return out, nil
+}
+
+// Merge adds proofs to those of an artifact, in the place of earlier ones by the same reference. One without a signature does
+// not replace one with: the artifact is the same.
+func Merge(have, more []Proof) []Proof {
+	have = slices.Clone(have)
+	for _, q := range more {
+		i := slices.IndexFunc(have, func(p Proof) bool { return p.Reference == q.Reference })
+		switch {
+		case i < 0:
+			have = append(have, q)
+		case len(q.Signatures) > 0 || len(have[i].Signatures) == 0:
+			have[i] = q
+		}
+	}
+	return have
+}
+
+// Beside returns the proofs beside an artifact file, for a copy of it elsewhere. They are refused if others can change them or the
+// file, since the copy would not tell, and if they are another artifact's.
+func Beside(path string) ([]Proof, error) {
+	if _, err := os.Lstat(path + Suffix); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	s, err := fileSubject(path, true)
+	if err == nil && s.Exposed != nil {
+		err = s.Exposed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read proofs %s: %w", path+Suffix, err)
+	}
+	for i := range s.Proofs {
+		if !s.Proofs[i].holds(s.Digest) {
+			return nil, fmt.Errorf("read proofs %s: they are another artifact's", path+Suffix)
+		}
+	}
+	return s.Proofs, nil
 }
 
 // maxProofs bounds what is read as proofs: each has a manifest and few signatures.

@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/artifacts/oci"
 	"medusa/artifacts/store"
+	"medusa/artifacts/trust"
 	"medusa/inspect"
 	"medusa/internal/contract"
 	"medusa/internal/printable"
@@ -77,10 +79,14 @@ func newCacheAddCmd() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "add FILE",
-		Short: "Put an artifact file into the cache",
+		Short: "Put an artifact file into the cache, with FILE.proof if that is there",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := store.FromEnv()
+			if err != nil {
+				return err
+			}
+			proofs, err := trust.Beside(args[0])
 			if err != nil {
 				return err
 			}
@@ -89,6 +95,11 @@ func newCacheAddCmd() *cobra.Command {
 				return err
 			}
 			defer pin.Close()
+			if len(proofs) > 0 {
+				if err := oci.Remember(s, pin.Digest, proofs); err != nil {
+					return err
+				}
+			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), pin.Digest)
 			return err
 		},

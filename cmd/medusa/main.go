@@ -105,7 +105,7 @@ func exitCode(err error) int {
 		return int(child)
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.Is(err, artifacts.ErrIncompatible), errors.Is(err, trust.ErrUntrusted):
+	case errors.Is(err, artifacts.ErrIncompatible), errors.Is(err, artifacts.ErrVersion), errors.Is(err, trust.ErrUntrusted):
 		return exitIncompatible
 	case errors.Is(err, artifacts.ErrCorrupt), errors.Is(err, layer.ErrArchive), errors.Is(err, store.ErrDigest), errors.As(err, &badTrace):
 		return exitCorrupt

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -50,19 +49,19 @@ probability at most.`,
 }
 
 func writePlan(w io.Writer, p *simulate.Plan) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "artifact\treq/s\tsaves s\tsize GB\tvalue\tnodes\n")
+	t := printable.NewTable(w)
+	t.Row("artifact\treq/s\tsaves s\tsize GB\tvalue\tnodes")
 	for _, c := range p.Choices {
-		fmt.Fprintf(t, "%s\t%.4g\t%.3f\t%.4f\t%.4g\t%s\n", c.Model, c.Rate, c.Saved, c.SizeGB, c.Value, nodeList(c.Nodes))
+		t.Row("%s\t%.4g\t%.3f\t%.4f\t%.4g\t%s", c.Model, c.Rate, c.Saved, c.SizeGB, c.Value, nodeList(c.Nodes))
 	}
-	fmt.Fprintln(t)
+	t.Row("")
 	for i, n := range p.Nodes {
-		fmt.Fprintf(t, "node %d\t%.4f of %.4g GB\t%s\n", i, n.UsedGB, p.BudgetGB, strings.Join(n.Models, " "))
+		t.Row("node %d\t%.4f of %.4g GB\t%s", i, n.UsedGB, p.BudgetGB, strings.Join(n.Models, " "))
 	}
-	fmt.Fprintln(t)
-	fmt.Fprintf(t, "function\tmean requests in service\twarm workers\n")
+	t.Row("")
+	t.Row("function\tmean requests in service\twarm workers")
 	for _, x := range p.Warm {
-		fmt.Fprintf(t, "%s\t%.3f\t%d\n", x.Function, x.Load, x.Workers)
+		t.Row("%s\t%.3f\t%d", x.Function, x.Load, x.Workers)
 	}
 	return t.Flush()
 }

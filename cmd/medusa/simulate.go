@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"medusa/internal/printable"
 	"medusa/simulate"
 )
 
@@ -128,7 +129,7 @@ func writeFindings(w io.Writer, s *simulate.Scenario, r *simulate.Result) error 
 		if f.Verdict == simulate.Within {
 			verdict = "within tolerance"
 		}
-		fmt.Fprintf(w, "%s, %s: published %s, here %s: %s\n", f.Figure.Paper, f.Figure.Claim, f.Published, f.Ours, verdict)
+		printable.Fprintf(w, "%s, %s: published %s, here %s: %s\n", f.Figure.Paper, f.Figure.Claim, f.Published, f.Ours, verdict)
 	}
 	return nil
 }

@@ -1,11 +1,10 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts/trust"
+	"medusa/internal/printable"
 )
 
 // trusted asks the policy (MEDUSA_TRUST), narrowed to a key unless that is empty, about an artifact file.
@@ -16,7 +15,7 @@ func trusted(cmd *cobra.Command, path, key string) error {
 	}
 	warning, err := policy.JudgeFile(path)
 	if warning != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "medusa: %s\n", warning)
+		printable.Fprintf(cmd.ErrOrStderr(), "medusa: %s\n", warning)
 	}
 	return err
 }

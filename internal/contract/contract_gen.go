@@ -302,6 +302,9 @@ const (
 	EnvAtReady = "MEDUSA_AT_READY"
 	// record: "exit" does so at the first phase after the identity, before the engine does any work for it
 	EnvAtIdentity = "MEDUSA_AT_IDENTITY"
+	// replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores nothing,
+	// writes a byte there
+	EnvUnmarked = "MEDUSA_UNMARKED"
 	// profile, record, check-native (run N), check-restored (run V) or restore; unset: Medusa is absent
 	EnvRun = "MEDUSA_RUN"
 	// runs A, B, N: size of the KV cache, decided by run 0; several, separated by commas, are by rank
@@ -334,9 +337,6 @@ const (
 	EnvStatus = "MEDUSA_STATUS"
 	// when the engine's command was started, in nanoseconds since 1970: the phases begin there, with import
 	EnvBegan = "MEDUSA_BEGAN"
-	// replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores nothing,
-	// writes a byte there
-	EnvUnmarked = "MEDUSA_UNMARKED"
 	// which of the engine's worker processes this is, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is
 	// set, torchrun's variables count if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE to LOCAL_WORLD_SIZE. Read when
 	// first needed, so a worker may set both itself before it uses CUDA or marks anything
@@ -384,6 +384,7 @@ type Interposer struct {
 	Exact      Range  // MEDUSA_EXACT
 	AtReady    bool   // MEDUSA_AT_READY
 	AtIdentity bool   // MEDUSA_AT_IDENTITY
+	Unmarked   string // MEDUSA_UNMARKED
 }
 
 // Environ returns the variables, for the environment of a process.
@@ -395,6 +396,7 @@ func (f Interposer) Environ() []string {
 	env.addresses(EnvExact, f.Exact)
 	env.exit(EnvAtReady, f.AtReady)
 	env.exit(EnvAtIdentity, f.AtIdentity)
+	env.text(EnvUnmarked, f.Unmarked)
 	return env
 }
 
@@ -415,7 +417,6 @@ type Start struct {
 	Lazy           bool      // MEDUSA_LAZY
 	Status         string    // MEDUSA_STATUS
 	Began          time.Time // MEDUSA_BEGAN
-	Unmarked       string    // MEDUSA_UNMARKED
 }
 
 // Environ returns the variables, for the environment of a process.
@@ -436,7 +437,6 @@ func (f Start) Environ() []string {
 	env.flag(EnvLazy, f.Lazy)
 	env.text(EnvStatus, f.Status)
 	env.time(EnvBegan, f.Began)
-	env.text(EnvUnmarked, f.Unmarked)
 	return env
 }
 
@@ -462,6 +462,5 @@ func ReadStart(getenv func(string) string) (*Start, error) {
 	f.Strict = r.flag(EnvStrict)
 	f.Check = r.text(EnvCheck)
 	f.Lazy = r.flag(EnvLazy)
-	f.Unmarked = r.text(EnvUnmarked)
 	return f, r.err
 }

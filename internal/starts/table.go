@@ -6,16 +6,18 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"medusa/internal/printable"
 )
 
 // WriteTable writes the report as one table: a row a stage, a column a mode, medians in milliseconds.
 func (r *Report) WriteTable(w io.Writer) error {
-	fmt.Fprintf(w, "%s; %s; medians of %d starts each\n\n", r.Device, r.Machine, r.Rounds)
+	printable.Fprintf(w, "%s; %s; medians of %d starts each\n\n", r.Device, r.Machine, r.Rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(first string, cell func(Start) string) {
-		fmt.Fprintf(t, "%s\t", first)
+		printable.Fprintf(t, "%s\t", first)
 		for _, s := range r.Starts {
-			fmt.Fprintf(t, "%s\t", cell(s))
+			printable.Fprintf(t, "%s\t", cell(s))
 		}
 		fmt.Fprintln(t)
 	}

@@ -10,8 +10,8 @@
  * The structs, enums and names of variables here are generated from internal/contract/contract.spec, which Go and Python have them
  * from as well. Change them there (go generate ./internal/contract).
  *
- * Adding a function or appending a field behind the last one needs no version change.
- * Anything else (moving a field, another meaning) bumps MEDUSA_PROTOCOL; the trace carries it in its header.
+ * Adding a function needs no version change. Anything else (a field more or elsewhere, another meaning) bumps MEDUSA_PROTOCOL; the
+ * trace carries it in its header. A struct keeps its size: either side may have been compiled earlier than the other.
  */
 #ifndef MEDUSA_H
 #define MEDUSA_H

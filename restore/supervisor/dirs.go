@@ -12,6 +12,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/layer"
 	"medusa/artifacts/store"
+	"medusa/internal/printable"
 	"medusa/internal/private"
 	"medusa/internal/scratch"
 )
@@ -103,7 +104,7 @@ func (p *placement) place(l *artifacts.Layer) error {
 }
 
 func (p *placement) say(l *artifacts.Layer, format string, args ...any) {
-	fmt.Fprintf(p.log, "medusa: directory %s: %s\n", l.Name, fmt.Sprintf(format, args...))
+	printable.Fprintf(p.log, "medusa: directory %s: %s\n", l.Name, fmt.Sprintf(format, args...))
 }
 
 // at unpacks a layer at a place of the user's.

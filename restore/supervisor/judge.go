@@ -11,6 +11,7 @@ import (
 
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
+	"medusa/internal/printable"
 	"medusa/internal/scratch"
 )
 
@@ -29,7 +30,7 @@ func judge(cache *store.Store, policy *trust.Policy, digest, ref string) (warnin
 
 func warn(log io.Writer, warning string) {
 	if warning != "" {
-		fmt.Fprintf(log, "medusa: %s\n", warning)
+		printable.Fprintf(log, "medusa: %s\n", warning)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
 	"medusa/internal/contract"
+	"medusa/internal/printable"
 	"medusa/internal/private"
 	"medusa/interpose"
 	"medusa/restore/status"
@@ -62,11 +63,11 @@ func reasonOf(err error) string {
 // native starts the engine without the interposer and without an artifact, and waits for it. The status is there before the
 // engine is; the plug-in only tells it: in the engine's metrics, and with the phases of the start.
 func (o *Options) native(ctx context.Context, d *desk, reason string, cause error) (int, error) {
-	fmt.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
-	told := contract.Start{Native: reason + ": " + cause.Error(), Status: d.status}
+	printable.Fprintf(o.Stderr, "medusa: native start: %s: %v\n", reason, cause)
+	told := contract.Start{Native: reason + ": " + printable.Line(cause.Error()), Status: d.status} // a variable cannot hold a NUL
 	if d.status != "" {
 		if err := status.Write(d.status, &status.Status{Status: status.Native, Reason: reason, Detail: cause.Error()}); err != nil {
-			fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+			printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 		}
 	}
 	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)

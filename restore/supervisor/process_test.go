@@ -393,3 +393,137 @@ func TestKilledBetweenLinkAndName(t *testing.T) {
 		t.Errorf("exit code %d, printed %q, said %q", code, out, errs)
 	}
 }
+
+// stubborn is an engine that starts two processes in sessions of their own, one of them an orphan. They ignore every signal that can be
+// ignored, and a file holds all process ids.
+const stubborn = `
+	child='trap "" TERM INT HUP QUIT USR1; echo $$ >>"$1"; while :; do sleep 1; done'
+	echo $$ >>"$0.part"
+	setsid sh -c "$child" sh "$0.part" &
+	(setsid sh -c "$child" sh "$0.part" &)
+	while [ $(wc -l <"$0.part") -lt 3 ]; do sleep 0.01; done
+	mv "$0.part" "$0"
+	trap 'exit 9' TERM
+	while :; do sleep 0.05; done`
+
+// pidsIn waits for the process ids in a file.
+func pidsIn(t *testing.T, path string) (pids []int) {
+	t.Helper()
+	for range 1000 {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		for _, line := range strings.Fields(string(data)) {
+			pid, err := strconv.Atoi(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, pid)
+			t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+		}
+		return pids
+	}
+	t.Fatalf("%s is not there", path)
+	return nil
+}
+
+// A killed medusa leaves no process of its engine, whatever these do about it.
+func TestKilledEndsTheWholeEngine(t *testing.T) {
+	r := newRestored(t)
+	path := stranger(t, thisGPU, 1, nil)
+	for _, argv := range [][]string{{"medusa", "restore", path}, {"medusa", "materialize", "-o", filepath.Join(t.TempDir(), "y.medusa")}} {
+		file := filepath.Join(t.TempDir(), "pids")
+		cmd := r.command(t, append(argv, "--", "sh", "-c", stubborn, file)...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pids := pidsIn(t, file)
+		if err := cmd.Process.Kill(); err != nil || len(pids) != 3 {
+			t.Fatal(pids, err)
+		}
+		_ = cmd.Wait()
+		ends := time.Now().Add(10 * time.Second)
+		for slices.ContainsFunc(pids, runs) && time.Now().Before(ends) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		for i, pid := range pids {
+			if runs(pid) {
+				t.Errorf("%s: process %d of %v runs on", argv[1], i, pids)
+			}
+		}
+	}
+}
+
+// If the guard is killed instead, the kernel ends the engine's process, and the command says 137.
+func TestKilledGuard(t *testing.T) {
+	r := newRestored(t)
+	file := filepath.Join(t.TempDir(), "pids")
+	cmd := r.command(t, "medusa", "restore", stranger(t, thisGPU, 1, nil), "--", "sh", "-c", stubborn, file)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	engine := pidsIn(t, file)[0]
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", engine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := strconv.Atoi(strings.Fields(string(stat))[3])
+	if err != nil || guard == cmd.Process.Pid {
+		t.Fatal(guard, err)
+	}
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 137 {
+		t.Error(err)
+	}
+	for ends := time.Now().Add(5 * time.Second); runs(engine); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(ends) {
+			t.Fatal("the engine runs on")
+		}
+	}
+}
+
+// A terminal's signals reach the engine once, by the terminal, and stop and continue it with the command; what a stop by
+// SIGTERM leaves of the engine is the engine's affair.
+func TestSignalsReachTheEngine(t *testing.T) {
+	r := newRestored(t)
+	path := stranger(t, thisGPU, 1, nil)
+	file := filepath.Join(t.TempDir(), "pids")
+	engine := `n=0; trap 'n=$((n+1)); echo INT' INT; trap 'echo TERM; exit 7' TERM; echo $$ >"$0.part"; mv "$0.part" "$0"; while :; do sleep 0.05; done`
+	cmd := r.command(t, "medusa", "restore", path, "--", "sh", "-c", engine, file)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := pidsIn(t, file)[0]
+	group := -cmd.Process.Pid
+	stopped := func(want bool) {
+		t.Helper()
+		for range 500 {
+			data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			if strings.Contains(string(data), ") T ") == want {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Fatalf("stopped is not %v", want)
+	}
+	for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGINT} {
+		if err := syscall.Kill(group, signal); err != nil {
+			t.Fatal(err)
+		}
+		if signal != syscall.SIGINT {
+			stopped(signal == syscall.SIGSTOP)
+		}
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 7 || out.String() != "INT\nTERM\n" {
+		t.Errorf("%v, printed %q", err, out.String())
+	}
+}

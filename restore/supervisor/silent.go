@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
@@ -66,16 +67,16 @@ func (o *Options) expectStatus(path, does string) error {
 		full = errors.New("there was no room for it")
 	}
 	if full != nil {
-		fmt.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
+		printable.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
 		return nil
 	}
 	err := fmt.Errorf("%s %s without a session (it does not support Medusa, or its plug-in is switched off)", filepath.Base(o.Argv[0]), does)
 	if o.Strict {
 		return fmt.Errorf("restore engine: %w", err)
 	}
-	fmt.Fprintf(o.Stderr, "medusa: native start: %v\n", err)
+	printable.Fprintf(o.Stderr, "medusa: native start: %v\n", err)
 	if err := status.Write(path, &status.Status{Status: status.Native, Reason: status.NoSession, Detail: err.Error()}); err != nil {
-		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
 	"medusa/internal/contract"
+	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/restore/status"
 )
@@ -61,7 +62,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		if o.Strict && off == nil {
 			return 0, fmt.Errorf("restore engine: %w", err)
 		}
-		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
 	if off != nil { // --strict does not count: the switch is for all starts
 		return o.native(ctx, d, status.SwitchedOff, off)
@@ -86,9 +87,9 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 			return 0, err
 		}
 		// The engine's process says what follows from it: it starts natively where it has no artifact.
-		fmt.Fprintf(o.Stderr, "medusa: %v\n", err)
+		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
-	env := slices.Concat(o.told(artifact, d).Environ(), caches, o.Env)
+	env := slices.Concat(o.told(artifact, d).Environ(), contract.Interposer{Unmarked: d.pipe}.Environ(), caches, o.Env)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	code, err := o.watched(ctx, cfg, d)
 	if err != nil || o.Strict || !lostDevice(code, d.status) {
@@ -103,7 +104,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 // told is what the engine's processes are told: what the options say, and where to write.
 func (o *Options) told(artifact string, d *desk) contract.Start {
 	told := contract.Start{Run: contract.RunRestore, Artifact: artifact, Relax: o.Relax.String(), Strict: o.Strict, Check: o.Check, Lazy: o.Lazy,
-		Status: d.status, Unmarked: d.pipe}
+		Status: d.status}
 	if os.Getenv(contract.EnvRendezvous) == "" {
 		told.Rendezvous = d.meeting
 	}
@@ -163,16 +164,12 @@ func (o *Options) region(artifact string) interpose.Region {
 // a shell.
 func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
-	cmd.Cancel = func() error {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		return os.ErrProcessDone // its exit code counts
-	}
-	err := interpose.Run(cmd)
+	err := interpose.Run(cmd, interpose.Terminate)
 	var exit *exec.ExitError
 	if err == nil || !errors.As(err, &exit) {
 		return 0, err
 	}
-	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() { // of the guard
 		return 128 + int(ws.Signal()), nil
 	}
 	return exit.ExitCode(), nil
@@ -182,13 +179,13 @@ func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 // cannot (an image is read-only), it says so.
 func (o *Options) setAside(artifact string) {
 	if o.Artifact.Auto {
-		fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; the artifact stays in %s\n", artifact)
+		printable.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; the artifact stays in %s\n", artifact)
 		return
 	}
 	aside := artifact + ".aside"
 	if err := os.Rename(artifact, aside); err != nil {
-		fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; set artifact aside: %v\n", err)
+		printable.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; set artifact aside: %v\n", err)
 		return
 	}
-	fmt.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; artifact set aside as %s\n", aside)
+	printable.Fprintf(o.Stderr, "medusa: native start: restored graphs left a sticky device error; artifact set aside as %s\n", aside)
 }

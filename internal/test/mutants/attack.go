@@ -43,10 +43,6 @@ var attack = []mutant{
 		"!slices.Contains(inherited, name)", "false",
 		"./internal/test/attack", "TestAttack/environment",
 	}, {
-		"attack: engines of killed commands", "interpose/run.go",
-		"cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL", "cmd.SysProcAttr.Pdeathsig = 0",
-		"./internal/test/attack", "TestAttack/kills",
-	}, {
 		"attack: folders of killed commands", "internal/scratch/scratch.go",
 		"!e.IsDir() || !own(e)", "true",
 		"./internal/test/attack", "TestAttack/kills",

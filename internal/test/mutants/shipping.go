@@ -155,9 +155,21 @@ var shipping = []mutant{
 		"!slices.Contains(inherited, name)", "false",
 		"./restore/supervisor", "TestInheritedVariables",
 	}, {
-		"engine of a killed command", "interpose/run.go",
-		"cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL", "cmd.SysProcAttr.Pdeathsig = 0",
-		"./restore/supervisor", "TestKilled",
+		"engine of a killed command", "interpose/guard.go",
+		"unix.PR_SET_CHILD_SUBREAPER, 1", "unix.PR_SET_CHILD_SUBREAPER, 0",
+		"./restore/supervisor", "TestKilledEndsTheWholeEngine",
+	}, {
+		"engine of a killed guard", "interpose/guard.go",
+		"Pdeathsig: syscall.SIGKILL", "Pdeathsig: 0",
+		"./restore/supervisor", "TestKilledGuard",
+	}, {
+		"embedded graphs are bounded", "graphir/validate_embedded.go",
+		"total = min(total+nodes[target], MaxEmbedded+1)", "total = 0",
+		"./graphir", "TestEmbeddedGraphsAreBounded",
+	}, {
+		"proofs that others can change stay behind", "artifacts/trust/proof.go",
+		"err == nil && s.Exposed != nil", "false",
+		"./cmd/medusa", "TestScripts/trust",
 	}, {
 		"folders of killed commands", "internal/scratch/scratch.go",
 		"!e.IsDir() || !own(e)", "true",

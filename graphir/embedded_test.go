@@ -1,0 +1,65 @@
+package graphir_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"medusa/graphir"
+)
+
+// A graph that embeds graphs stands for as many nodes as a walk meets: of few bytes, that may be more than anybody can walk.
+func TestEmbeddedGraphsAreBounded(t *testing.T) {
+	// chain returns a Spec whose children each embed the one before, as often as width says, and whose graph embeds the last.
+	chain := func(depth, width int) *graphir.Spec {
+		s := &graphir.Spec{Children: []graphir.Graph{{Nodes: []graphir.Node{{Type: graphir.NodeEmpty}}}}}
+		for i := range depth - 1 {
+			var g graphir.Graph
+			for range width {
+				g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeChild, Target: uint32(i)})
+			}
+			s.Children = append(s.Children, g)
+		}
+		s.Graphs = []graphir.Graph{{Label: "g", Batch: 1, Nodes: []graphir.Node{{Type: graphir.NodeChild, Target: uint32(depth - 1)}}}}
+		return s
+	}
+	for _, tt := range []struct {
+		name string
+		spec *graphir.Spec
+		want string
+	}{
+		{"as deep as may be", chain(64, 1), ""},
+		{"deeper", chain(65, 1), "children[64]: graphs are embedded in each other 65 times (at most 64)"},
+		{"doubling", chain(17, 2), ""},
+		{"doubling more than a million times", chain(21, 2), "graphs[0]: its nodes embed more than 1048576 others, with those of the graphs before"},
+		{"doubling beyond counting", chain(64, 2), "graphs[0]: its nodes embed more than 1048576 others"},
+	} {
+		encoded, err := graphir.Encode(tt.spec)
+		if err == nil {
+			_, err = graphir.Decode(encoded)
+		}
+		if valid := tt.spec.Validate(); tt.want == "" && (err != nil || valid != nil) {
+			t.Errorf("%s: %v, %v", tt.name, err, valid)
+		} else if tt.want != "" && (valid == nil || !strings.Contains(valid.Error(), tt.want)) {
+			t.Errorf("%s: want %q, got %v", tt.name, tt.want, valid)
+		} else if tt.want != "" && err == nil {
+			t.Errorf("%s: decoded", tt.name)
+		}
+	}
+	// So large that it has row groups: 30 graphs, of which each embeds the same child 20 times.
+	rows := third()
+	child := len(rows.Children)
+	rows.Children = append(rows.Children, graphir.Graph{})
+	for i := range rows.Graphs {
+		for range 20 {
+			rows.Graphs[i].Nodes = append(rows.Graphs[i].Nodes, graphir.Node{Type: graphir.NodeChild, Target: uint32(child)})
+		}
+	}
+	spec := reread(t, rows)
+	for nodes, want := range map[int]string{1500: "", 1800: "graphs[29]: its nodes embed more than 1048576 others"} {
+		spec.Children[child].Nodes = slices.Repeat([]graphir.Node{{Type: graphir.NodeEmpty}}, nodes)
+		if err := spec.Validate(); spec.Rows == nil || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d nodes: %v, want %q", nodes, err, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package graphir
+
+import "fmt"
+
+// A child graph node stands for all nodes of the graph that it embeds. Two in each child double them with every child, so a few
+// bytes could name more nodes than anybody can walk.
+
+// MaxNesting is how often graphs may be embedded in each other. Libraries do it once or twice.
+const MaxNesting = 64
+
+// MaxEmbedded is how many nodes the child graph nodes of all graphs may stand for together. A compiled Spec embeds each child once,
+// and MaxDecoded leaves room for fewer kernel nodes.
+const MaxEmbedded = 1 << 20
+
+// embedded holds children against both bounds. Children that do not come before their parents are graph's to report.
+func (v *validator) embedded() {
+	children := v.spec.Children
+	if len(children) == 0 {
+		return
+	}
+	depth, nodes := make([]int, len(children)), make([]int, len(children))
+	for i := range children {
+		depth[i], nodes[i] = 1, len(children[i].Nodes)
+		for k := range children[i].Nodes {
+			if n := &children[i].Nodes[k]; n.Type == NodeChild && int64(n.Target) < int64(i) {
+				depth[i] = max(depth[i], depth[n.Target]+1)
+				nodes[i] = min(nodes[i]+nodes[n.Target], MaxEmbedded+1)
+			}
+		}
+		if depth[i] > MaxNesting {
+			v.bad(fmt.Sprintf("children[%d]", i), "graphs are embedded in each other %d times (at most %d)", depth[i], MaxNesting)
+		}
+	}
+	total := 0
+	for i := range v.spec.Graphs {
+		v.spec.eachChild(i, func(target uint32) {
+			if int64(target) < int64(len(children)) {
+				total = min(total+nodes[target], MaxEmbedded+1)
+			}
+		})
+		if total > MaxEmbedded {
+			v.bad(fmt.Sprintf("graphs[%d]", i), "its nodes embed more than %d others, with those of the graphs before", MaxEmbedded)
+			return
+		}
+	}
+}
+
+// eachChild visits the targets of a graph's child graph nodes. No row group is read for it.
+func (s *Spec) eachChild(graph int, visit func(target uint32)) {
+	if s.Rows == nil {
+		for i := range s.Graphs[graph].Nodes {
+			if n := &s.Graphs[graph].Nodes[i]; n.Type == NodeChild {
+				visit(n.Target)
+			}
+		}
+		return
+	}
+	nodes := s.Rows.plans[s.Rows.template[graph]].nodes
+	for i := range nodes {
+		if shape := nodes[i].shape; shape.node == NodeChild {
+			visit(shape.target)
+		}
+	}
+}
