@@ -43,6 +43,10 @@ var attack = []mutant{
 		"!slices.Contains(inherited, name)", "false",
 		"./internal/test/attack", "TestAttack/environment",
 	}, {
+		"attack: engines of killed commands", "interpose/guard.go",
+		"if err != nil {\n\t\t\tbreak", "if err != nil {\n\t\t\tselect {}",
+		"./internal/test/attack", "TestAttack/kills",
+	}, {
 		"attack: folders of killed commands", "internal/scratch/scratch.go",
 		"!e.IsDir() || !own(e)", "true",
 		"./internal/test/attack", "TestAttack/kills",
