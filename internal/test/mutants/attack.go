@@ -70,5 +70,25 @@ var attack = []mutant{
 		"attack: an engine that outgrows its KV cache", "internal/test/zoo/main.go",
 		"if given && bytes < used {", "if given && bytes < 1 {",
 		"./internal/test/attack", "TestAttack/fallbacks",
+	}, {
+		"attack: memory inside of other memory", "materialize/liveness.go",
+		"if y.addr-x.addr < x.size && !twice {", "if y.addr-x.addr < x.size && !twice && x.size == 0 {",
+		"./internal/test/attack", "TestAttack/traces",
+	}, {
+		"attack: memory that wraps around", "materialize/recording.go",
+		"if addr+size >= addr {", "if addr+size >= addr || size > 0 {",
+		"./internal/test/attack", "TestAttack/traces",
+	}, {
+		"attack: words outside of a kernel's layout", "materialize/graphs.go",
+		"for o := (from + 7) &^ 7; o+8 <= to; o += 8 {", "for o := (from + 7) &^ 7; o+8 <= from; o += 8 {",
+		"./internal/test/attack", "TestAttack/traces",
+	}, {
+		"attack: pointers beyond 4 GiB of their memory", "materialize/liveness.go",
+		"out[0], n = graphir.Pointer{Alloc: last.id, Offset: addr - last.addr, Space", "out[0], n = graphir.Pointer{Alloc: last.id, Offset: uint64(uint32(addr - last.addr)), Space",
+		"./internal/test/attack", "TestAttack/traces",
+	}, {
+		"attack: a disk that is full when the status is written", "restore/supervisor/silent.go",
+		"\tif full != nil {", "\tif full != nil && o.Status != \"\" {",
+		"./internal/test/attack", "TestAttack/disks",
 	},
 }
