@@ -177,7 +177,7 @@ func (a *attacker) kill(ctx context.Context, h *hub, i, k int, after time.Durati
 		time.Sleep(20 * time.Millisecond)
 	}
 	if len(v.processes()) > 0 {
-		a.found(left, where, "a process 10 s later")
+		a.found(left, where, "a process 10 s later: %s", v.described())
 		v.end()
 	}
 	if victims[i].whole != nil {

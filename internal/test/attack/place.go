@@ -173,6 +173,19 @@ func (p *place) processes() []int {
 	return pids
 }
 
+// described says what the place's processes are.
+func (p *place) described() string {
+	var out []string
+	for _, pid := range p.processes() {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		wait, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid))
+		lines := strings.SplitN(string(status), "\n", 9)
+		out = append(out, fmt.Sprintf("%q %q in %s", bytes.ReplaceAll(name, []byte{0}, []byte{' '}), lines[:min(7, len(lines))], wait))
+	}
+	return strings.Join(out, "; ")
+}
+
 // end kills what still runs in the place.
 func (p *place) end() {
 	for _, pid := range p.processes() {

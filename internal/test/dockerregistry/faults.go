@@ -77,8 +77,8 @@ func (t *test) fullDisk() error {
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return err
 	}
-	script := fmt.Sprintf(`mount -t tmpfs -o size=1m tmpfs %[1]q || exit 99
-		%[2]q pull %[3]q; echo "rc=$?"; find %[1]q -type f -size +0; %[2]q cache ls; umount %[1]q && mount -t tmpfs -o size=8m tmpfs %[1]q && %[2]q pull %[3]q && echo again`,
+	script := fmt.Sprintf(`mount -t tmpfs -o size=1m,mode=700 tmpfs %[1]q || exit 99
+		%[2]q pull %[3]q; echo "rc=$?"; find %[1]q -type f -size +0; %[2]q cache ls; umount %[1]q && mount -t tmpfs -o size=8m,mode=700 tmpfs %[1]q && %[2]q pull %[3]q && echo again`,
 		cache, filepath.Join(t.build, "medusa"), t.ref("v1"))
 	cmd := exec.Command("unshare", "--map-root-user", "--mount", "sh", "-c", script)
 	cmd.Env = append(os.Environ(), "MEDUSA_CACHE="+cache, "DOCKER_CONFIG="+t.dir)
