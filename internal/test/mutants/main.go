@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	only := flag.String("run", "", "only mutants whose name matches this regular expression")
+	only := flag.String("run", "", "only mutants whose line, as printed, matches this regular expression")
 	fixups := flag.Int("fixups", 0, "move this many random pointers instead")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the pointers moved")
 	flag.Parse()
