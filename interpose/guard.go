@@ -123,7 +123,7 @@ func (c *children) obey(orders io.ByteReader, command int) {
 		}
 		c.Unlock()
 		if err != nil {
-			// mutant: engines of killed commands
+			// mutant: guard notices the end of its command
 			break
 		}
 	}

@@ -12,7 +12,7 @@ var attack = []mutant{
 	{"graph that embeds itself", replace(">=", ">"), "./internal/test/attack", "TestAttack/traces"},
 	{"graph that two nodes embed", never, "./internal/test/attack", "TestAttack/traces"},
 	{"variables of single runs", replace("!slices.Contains(inherited, name)", "false"), "./internal/test/attack", "TestAttack/environment"},
-	{"engines of killed commands", becomes("select {}"), "./internal/test/attack", "TestAttack/kills"},
+	{"guard notices the end of its command", becomes("select {}"), "./internal/test/attack", "TestAttack/kills"},
 	{"folders of killed commands", always, "./internal/test/attack", "TestAttack/kills"},
 	{"names in tables are text", replace("Line(v)", "v"), "./internal/test/attack", "TestAttack/screens"},
 	{"escapes in JSON", always, "./internal/test/attack", "TestAttack/screens"},
