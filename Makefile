@@ -4,7 +4,7 @@
 # make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 # make programs random programs, restored and compared (N=10000 SEED=7)
 # make faults   every driver call of a restored start fails once
-# make attack   artifacts, traces, registries and kills that are made to do harm (N=20000 SEED=1)
+# make attack   artifacts, traces, images, registries and kills that are made to do harm (N=20000 SEED=1)
 # make gpu-kit  a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
 # make fuzz-long  millions of inputs for the readers of files, manifests, traces and images
@@ -71,7 +71,8 @@ fuzz-long: build/test/image_fuzz
 faults: all zoo
 	$(GO) run ./internal/test/faults
 
-attack: all zoo
+attack: all zoo build/test/image_fuzz
+	build/test/image_fuzz $(or $(N),20000) $(or $(SEED),1)
 	$(GO) build -o build/attack ./internal/test/attack
 	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
 

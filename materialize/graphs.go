@@ -180,6 +180,7 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 
 // outside refuses words that belong to no parameter of the layout, unless they are proven constants: they stay as they are.
 func (c *graphCompiler) outside(i int, kernel string, p *prover, a, b []byte, from, to uint32) error {
+	// mutant: words beside a layout are compared
 	for o := (from + 7) &^ 7; o+8 <= to; o += 8 {
 		// mutant: words outside of a kernel's layout
 		if _, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])); err != nil || isPointer {

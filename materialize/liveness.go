@@ -149,6 +149,7 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	last := s.byAddr[k]
 	// mutant: pointer into the middle of an allocation
 	if addr-last.addr <= last.size {
+		// mutant: pointers beyond 4 GiB of their memory
 		out[0], n = graphir.Pointer{Alloc: last.id, Offset: addr - last.addr, Space: last.space}, 1
 	}
 	if addr != last.addr && (k == 0 || s.addrs[k-1] != last.addr) {

@@ -136,7 +136,7 @@ func TestLyingRegistry(t *testing.T) {
 		}},
 		"sent out of encryption": {"is not encrypted", func(rw http.ResponseWriter, r *http.Request) bool {
 			if w.isFile(r) {
-				http.Redirect(rw, r, "http://192.0.2.1/blob", http.StatusTemporaryRedirect)
+				http.Redirect(rw, r, "http://registry.invalid/blob", http.StatusTemporaryRedirect)
 				return true
 			}
 			return false

@@ -67,6 +67,7 @@ func (o *Options) expectStatus(path, does string) error {
 	if _, err := os.Stat(path + status.Unwritten); err == nil && full == nil {
 		full = errors.New("there was no room for it")
 	}
+	// mutant: a disk that is full when the status is written
 	if full != nil {
 		printable.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
 		return nil

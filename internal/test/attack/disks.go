@@ -14,7 +14,8 @@ import (
 // notTried is what the shell of a start says that could not mount a file system of its own.
 const notTried = 99
 
-// disks starts and pulls with a TMPDIR or a cache that is a file system of a few pages, empty or full.
+// disks starts and pulls with a TMPDIR or a cache that is a file system of a few pages: empty, full, or full by the time that the
+// engine starts.
 func disks(ctx context.Context, a *attacker) error {
 	sizes := []string{"4k", "16k", "64k", "256k", "1m", "4m"}
 	if a.n < 1000 {
@@ -28,11 +29,14 @@ func disks(ctx context.Context, a *attacker) error {
 	counts := map[string]int{}
 	n := 0
 	for _, size := range sizes {
-		for _, full := range []bool{false, true} {
+		for _, full := range []string{never, before, later} {
 			for _, d := range []disk{
 				{"TMPDIR", []string{"restore", a.bases[0].path}}, {"TMPDIR", []string{"restore", "--strict", a.bases[0].path}},
 				{"MEDUSA_CACHE", []string{"restore", a.bases[0].path}}, {"MEDUSA_CACHE", []string{"pull", h.ref()}},
 			} {
+				if full == later && d.variable != "TMPDIR" { // an engine does not write to the cache
+					continue
+				}
 				how, err := a.small(ctx, d, size, full)
 				if err != nil {
 					return err
@@ -47,6 +51,13 @@ func disks(ctx context.Context, a *attacker) error {
 	return nil
 }
 
+// When a disk is full.
+const (
+	never  = "never"
+	before = "before"
+	later  = "later" // the start has made what it needs, and its engine begins
+)
+
 // disk is what a small file system stands for, and the command that meets it.
 type disk struct {
 	variable string
@@ -54,23 +65,28 @@ type disk struct {
 }
 
 // small runs the command in namespaces of its own, in which the folder is a file system of that size.
-func (a *attacker) small(ctx context.Context, d disk, size string, full bool) (string, error) {
+func (a *attacker) small(ctx context.Context, d disk, size, full string) (string, error) {
 	p, err := a.newPlace()
 	if err != nil {
 		return "", err
 	}
-	where := fmt.Sprintf("%s of %s, full: %v, %s", d.variable, size, full, strings.Join(d.args[:len(d.args)-1], " "))
+	where := fmt.Sprintf("%s of %s, full: %s, %s", d.variable, size, full, strings.Join(d.args[:len(d.args)-1], " "))
 	folder := p.tmp
 	if d.variable == "MEDUSA_CACHE" {
 		folder = p.cache
 	}
 	argv := append([]string{filepath.Join(a.build, "medusa")}, d.args...)
-	if d.args[0] == "restore" {
-		argv = append(argv, "--", filepath.Join(a.build, "zoo"))
-	}
+	filling := fmt.Sprintf("dd if=/dev/zero of=%s/full bs=1024 >/dev/null 2>&1", folder)
 	fill := ":"
-	if full {
-		fill = fmt.Sprintf("dd if=/dev/zero of=%s/full bs=1024 >/dev/null 2>&1", folder)
+	if full == before {
+		fill = filling
+	}
+	if d.args[0] == "restore" {
+		argv = append(argv, "--")
+		if full == later {
+			argv = append(argv, "sh", "-c", filling+`; exec "$@"`, "sh")
+		}
+		argv = append(argv, filepath.Join(a.build, "zoo"))
 	}
 	script := fmt.Sprintf(`mount -t tmpfs -o size=%s tmpfs %s || exit %d; %s; "$@"; code=$?; rm -f %s/full; ls -A %s >%s/left; %s cache verify >%s/verify 2>&1; exit $code`,
 		size, folder, notTried, fill, folder, folder, p.out, argv[0], p.out)

@@ -6,6 +6,8 @@
 //
 //	attack: N tried, 0 panics, 0 files outside, 0 accepted under a policy, 0 wrong after fallback, 0 left behind
 //
+// An image is no part of it: simgpu/test/image_fuzz.c, which make attack runs first, damages those that the C readers get.
+//
 // Fails: with status 1 if one of these numbers, or that of any other finding, is not 0, or if so few mutants reached the
 // rebuilding of graphs that the run proves nothing.
 package main

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -26,15 +27,15 @@ type hub struct {
 	*memregistry.Registry
 	host     string
 	server   *httptest.Server
-	file     []byte // the signed artifact
-	digest   string // of it
-	artifact string // its path
-	key      string // that signed it
-	fault    func(h *hub, w http.ResponseWriter, r *http.Request) bool
+	file     []byte                 // the signed artifact
+	digest   string                 // of it
+	artifact string                 // its path
+	key      string                 // that signed it
+	fault    atomic.Pointer[answer] // nil: none; connections of a command that has ended may still read it
 }
 
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.fault == nil || !h.fault(h, w, r) {
+	if fault := h.fault.Load(); fault == nil || *fault == nil || !(*fault)(h, w, r) {
 		h.Registry.ServeHTTP(w, r)
 	}
 }
@@ -192,7 +193,7 @@ var lies = []struct {
 	}, false},
 	{"a redirect to somebody else", func(h *hub, w http.ResponseWriter, r *http.Request) bool {
 		if h.isFile(r) {
-			http.Redirect(w, r, "http://192.0.2.1/blob", http.StatusTemporaryRedirect)
+			http.Redirect(w, r, "http://registry.invalid/blob", http.StatusTemporaryRedirect)
 		}
 		return h.isFile(r)
 	}, false},
@@ -323,10 +324,10 @@ func (a *attacker) pull(ctx context.Context, h *hub, where string, lie answer, s
 			return "", err
 		}
 	}
-	h.fault = lie
+	h.fault.Store(&lie)
 	got := filepath.Join(p.out, "pulled.medusa")
 	e, err := p.run(ctx, nil, "medusa", "pull", h.ref(), "--verify", h.key+".pub", "-o", got)
-	h.fault = nil
+	h.fault.Store(nil)
 	if err != nil {
 		return "", err
 	}

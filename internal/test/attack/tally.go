@@ -25,6 +25,7 @@ const (
 	halfMade = "half-made file"
 	unserved = "not served"
 	lying    = "status that lies"
+	pointer  = "wrong pointer accepted"
 	too      = "too few reached rebuild"
 )
 

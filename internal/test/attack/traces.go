@@ -43,7 +43,7 @@ func compileAndExit(dir string) {
 	}
 	go endAt(2 * compileMemory << 10)
 	if err := compileDir(dir); err != nil {
-		fmt.Println("refused:", err)
+		fmt.Printf("%s: %v\n", refusal(err), err)
 		os.Exit(0)
 	}
 	fmt.Println("compiled")
@@ -74,8 +74,11 @@ func compileDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = graphir.Encode(spec)
-	return err
+	data, err := graphir.Encode(spec)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, compiledName), data, 0o644)
 }
 
 // recorded keeps the traces of a base's materializing.
@@ -102,7 +105,7 @@ func (a *attacker) recorded(ctx context.Context, b *base) (runs [2][]trace.Recor
 	return runs, nil
 }
 
-// traces compiles pairs of traces of which one or both were changed.
+// traces compiles pairs of traces of which one or both were changed, and recordings of which every pointer is known.
 func traces(ctx context.Context, a *attacker) error {
 	n := a.share(100, 10)
 	var all [][2][]trace.Record
@@ -117,14 +120,17 @@ func traces(ctx context.Context, a *attacker) error {
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.NumCPU())
-	compile := func(what string, pair [2][]byte) {
+	count := func(compile func() (string, error)) {
 		group.Go(func() error {
-			how, err := a.compile(ctx, what, pair)
+			how, err := compile()
 			mu.Lock()
 			defer mu.Unlock()
 			counts[how]++
 			return err
 		})
+	}
+	compile := func(what string, pair [2][]byte) {
+		count(func() (string, error) { return a.compile(ctx, what, pair, nil) })
 	}
 	for i := range n {
 		runs := all[i%len(all)]
@@ -147,6 +153,10 @@ func traces(ctx context.Context, a *attacker) error {
 			}
 		}
 		compile("trace with "+h.Name, pair)
+	}
+	for i := range mutate.CraftedRecordings {
+		n++
+		count(func() (string, error) { return a.pointers(ctx, &mutate.CraftedRecordings[i]) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -172,8 +182,9 @@ func mutantPair(runs [2][]trace.Record, seed uint64, i int) (pair [2][]byte, wha
 	return pair, what, nil
 }
 
-// compile compiles one pair in a process of its own.
-func (a *attacker) compile(ctx context.Context, what string, pair [2][]byte) (string, error) {
+// compile compiles one pair in a process of its own. Judge, if there is one, gets what became of it, what the process said and
+// the folder with what it compiled.
+func (a *attacker) compile(ctx context.Context, what string, pair [2][]byte, judge func(how, said, dir string) error) (string, error) {
 	dir, err := os.MkdirTemp(a.dir, "traces-")
 	if err != nil {
 		return "", err
@@ -215,6 +226,9 @@ func (a *attacker) compile(ctx context.Context, what string, pair [2][]byte) (st
 			fmt.Fprintf(a.out, "%v, %d MiB, %.200s: %s\n", took.Round(10*time.Millisecond), usage.Maxrss>>10, strings.TrimSpace(out.String()), what)
 		}
 		how, _, _ := strings.Cut(strings.TrimSpace(out.String()), ":")
+		if judge != nil {
+			return how, judge(how, out.String(), dir)
+		}
 		return how, nil
 	}
 	return broken, nil

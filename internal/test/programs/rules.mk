@@ -1,13 +1,10 @@
 # Random programs: `make programs N=10000 SEED=7`.
-N    ?= 300
-SEED ?= 1
-
 .PHONY: programs programs-engine
 programs-engine:
 	$(GO) build -o build/programs-engine ./internal/test/programs/engine
 
 programs: all programs-engine
-	$(GO) run ./internal/test/programs/run -n $(N) -seed $(SEED)
+	$(GO) run ./internal/test/programs/run -n $(or $(N),300) -seed $(or $(SEED),1)
 
 # The PTX is committed; only changing a kernel needs clang.
 .PHONY: programs-ptx
