@@ -72,6 +72,7 @@ func ReadRank(path string, rank int) (*Artifact, error) {
 	if f.Ranks() == 1 {
 		return f.readAll()
 	}
+	// mutant: each rank its own part
 	return f.readRank(f.nearest(rank), newUsage())
 }
 
@@ -398,6 +399,7 @@ func (f *File) readStored(s *entry) ([]byte, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("read artifact %s: %w", f.name, err)
 	}
+	// mutant: checksum of a section
 	if crc32.Checksum(data, castagnoli) != s.crc {
 		return nil, f.corrupt(s, errChecksum)
 	}

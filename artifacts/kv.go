@@ -21,6 +21,7 @@ func checkCache(p *kvprofile.Profile, spec *graphir.Spec) error {
 		if e.from >= e.end {
 			continue
 		}
+		// mutant: KV cache large enough for its tensors
 		if e.end-e.from > left {
 			return fmt.Errorf("check KV profile: KV bytes are %d, too few for the tensors of the cache", p.KVBytes)
 		}

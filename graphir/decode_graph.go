@@ -54,6 +54,7 @@ func (d *decoder) columns(plans []*plan) error {
 		if err != nil {
 			return &FormatError{"graphs", i, err}
 		}
+		// mutant: columns that another graph is predicted by
 		if lastUse[i] == i {
 			d.spare, cols[i] = cols[i], nil
 		}
@@ -107,6 +108,7 @@ func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, last
 	}
 	if r.base == 0 {
 		c := d.blank(p)
+		// mutant: columns that held another graph
 		c.clear()
 		if err := c.applyAll(r); err != nil {
 			return nil, err

@@ -176,6 +176,7 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	if len(p.nodes) == 0 {
 		return nil, nil
 	}
+	// mutant: memory that was laid out for another template
 	if in.plan != p {
 		p.lay(in)
 	}

@@ -60,6 +60,7 @@ func (r *Rows) needs() (narrow, wide, nodes int, body extent, err error) {
 		seen, sum, bytes := map[uint32]bool{}, extent{}, int64(0)
 		for _, t := range r.template[group.first : group.first+group.count] {
 			p := r.plans[t]
+			// mutant: memory of a row group
 			if bytes += p.bytes; bytes > MaxGroup {
 				return 0, 0, 0, body, fmt.Errorf("group %d takes more than %d bytes decoded", g, MaxGroup)
 			}
@@ -162,6 +163,7 @@ func (c *Cursor) open(g int) (err error) {
 	if c.data, err = c.spec.Rows.read(g, c.data[:0]); err != nil {
 		return err
 	}
+	// mutant: digest of a row group
 	if len(c.data) != group.size || sha256.Sum256(c.data) != group.sha256 {
 		return &FormatError{"groups", g, errors.New("it does not match its digest")}
 	}
@@ -201,6 +203,7 @@ func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 		c.usedNarrow, c.usedWide = c.usedNarrow+n, c.usedWide+w
 		c.cols[templates[k]] = have
 	}
+	// mutant: row groups out of order
 	if have.graph > k {
 		have.graph = -1
 	}
@@ -209,6 +212,7 @@ func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 			continue
 		}
 		base := int(c.rows[at].base) - 1
+		// mutant: base of a row
 		if base >= 0 && base != have.graph {
 			return nil, errBase
 		}
@@ -231,6 +235,7 @@ func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 func (c *Cursor) check(i int) error {
 	v := &validator{spec: c.spec, chains: c.chains}
 	v.graph(&c.graph, func() string { return fmt.Sprintf("graphs[%d]", i) }, uint32(len(c.spec.Children)))
+	// mutant: graphs of row groups are checked
 	if v.total > 0 {
 		return &FormatError{"spec", -1, &ValidationError{Problems: v.problems, Total: v.total}}
 	}
@@ -241,6 +246,7 @@ func (c *Cursor) check(i int) error {
 			continue
 		}
 		node.Pointers(func(p Pointer) {
+			// mutant: row groups point to known objects only
 			if !c.referred[c.spec.Target(p)] {
 				err = fmt.Errorf("node %d: %s is not among the objects referred to", n, p)
 			}

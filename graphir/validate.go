@@ -103,6 +103,7 @@ func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 			whole += v.spec.Allocations[next].Size
 		}
 	}
+	// mutant: extent of a pointer
 	if p.Offset > whole || size > whole-p.Offset {
 		v.bad(path(), "bytes %d+%d of %s %d, which has %d", p.Offset, size, p.Space, p.Alloc, whole)
 	}

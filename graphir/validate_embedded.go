@@ -35,6 +35,7 @@ func (v *validator) embedded() {
 	for i := range v.spec.Graphs {
 		v.spec.eachChild(i, func(target uint32) {
 			if int64(target) < int64(len(children)) {
+				// mutant: embedded graphs are bounded
 				total = min(total+nodes[target], MaxEmbedded+1)
 			}
 		})

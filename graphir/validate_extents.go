@@ -22,6 +22,7 @@ func (v *validator) sizes() {
 	}
 	for i := range v.spec.Allocations {
 		check("allocations", i, v.spec.Allocations[i].Size)
+		// mutant: mappings of one chain that wrap
 		if v.chains.First(uint32(i)) {
 			check("allocations", i, v.chainSize(uint32(i)))
 		}
@@ -55,6 +56,7 @@ func (v *validator) hostBuffers() {
 	total := uint64(0) // at most MaxHostBytes
 	for i, h := range v.spec.HostBuffers {
 		path := fmt.Sprintf("host_buffers[%d].size", i)
+		// mutant: host buffers are in the file
 		if h.Size != held[i] && len(v.spec.Contents) > 0 {
 			v.bad(path, "%d bytes, of which contents hold %d", h.Size, held[i])
 			continue
@@ -71,6 +73,7 @@ func (v *validator) hostBuffers() {
 func mulAdd(a, b, c uint64) (sum uint64, ok bool) {
 	hi, lo := bits.Mul64(a, b)
 	sum, carry := bits.Add64(lo, c, 0)
+	// mutant: sums of sizes that wrap
 	return sum, hi == 0 && carry == 0
 }
 
@@ -116,6 +119,7 @@ func (v *validator) memset(m *MemsetNode, path func() string) {
 	if !ok {
 		v.bad(dst(), "%d rows of %d elements of %d bytes at a pitch of %d overlap, or span more than 64 bits", m.Height, m.Width, m.ElemSize, m.Pitch)
 	}
+	// mutant: extent of a fill
 	v.pointer(m.Dst, size, dst)
 	if e := m.ElemSize; e != 1 && e != 2 && e != 4 {
 		v.bad(path()+".elem_size", "%d is not 1, 2 or 4", e)
@@ -133,5 +137,6 @@ func (v *validator) memcpyEnd(m *MemcpyNode, e *MemcpyEnd, path func() string) {
 		v.bad(path(), "%dx%dx%d bytes from (%d, %d, %d) at a pitch of %d and a height of %d overlap, or span more than 64 bits",
 			m.Width, m.Height, m.Depth, e.X, e.Y, e.Z, e.Pitch, e.Height)
 	}
+	// mutant: extent of a copy
 	v.pointer(e.Pointer, size, path)
 }

@@ -219,6 +219,7 @@ func (v *validator) place(c *Content, path func() string) {
 		v.bad(path(), "%s %d of %d", c.Space, c.Alloc, entries)
 		return
 	}
+	// mutant: contents in the engine's memory
 	if c.Space == SpaceTensor || c.Space == SpaceAlloc && v.spec.Allocations[c.Alloc].Owner == OwnerEngine {
 		v.bad(path(), "%s %d is the engine's to fill", c.Space, c.Alloc)
 	}

@@ -47,6 +47,7 @@ func (w *Writer) Add(g *Graph) error {
 	if bytes > MaxGroup {
 		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, MaxGroup)
 	}
+	// mutant: row groups are encoded as soon as they are full
 	if w.bytes+bytes > MaxGroup {
 		if err := w.flush(); err != nil {
 			return err

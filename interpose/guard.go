@@ -59,6 +59,7 @@ func guard() int {
 	}
 	var job guarded
 	orders := bufio.NewReader(control)
+	// mutant: engine of a killed command
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if err == nil {
 		err = gob.NewDecoder(orders).Decode(&job)
@@ -66,6 +67,7 @@ func guard() int {
 	var pid int
 	if err == nil {
 		pid, err = syscall.ForkExec(job.Path, job.Args, &syscall.ProcAttr{Env: job.Env, Files: []uintptr{0, 1, 2},
+			// mutant: engine of a killed guard
 			Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
 	}
 	if err != nil {
@@ -121,6 +123,7 @@ func (c *children) obey(orders io.ByteReader, command int) {
 		}
 		c.Unlock()
 		if err != nil {
+			// mutant: guard notices the end of its command
 			break
 		}
 	}

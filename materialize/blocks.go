@@ -147,6 +147,7 @@ func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Al
 // ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
 func (m *blockMaps) ownerless(p graphir.Pointer) bool {
 	addr := m.address(p)
+	// mutant: memory of the capture phase in a block that was free
 	return m.begin.freed.holds(addr) && !m.begin.live.holds(addr) && !m.ready.live.holds(addr)
 }
 
@@ -168,6 +169,7 @@ func divideAllocations(a, b *Recording, spec *graphir.Spec) (*blocks, error) {
 		if divided[e.Alloc] {
 			continue
 		}
+		// mutant: block that begins in the mapping before
 		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
 			divided[i] = true
 			spec.Allocations[i].Divided = true
@@ -213,15 +215,18 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Alloc].Divided {
 		return ""
 	}
+	// mutant: block that was free at the start of capture
 	if m.a.begin.freed.holds(m.a.address(at)) {
 		return fmt.Sprintf("it refers to %s, in a block that was free when the capture phase began: a restored start may use it for something else", at)
 	}
 	if p.Space == graphir.SpaceTensor {
 		return ""
 	}
+	// mutant: block map, run A with run B
 	if !m.equal {
 		return fmt.Sprintf("it refers to %s, which lies in no named tensor, and the framework's allocator places blocks differently from run to run", at)
 	}
+	// mutant: block map hashed once
 	m.spec.BlockMap = m.digest
 	return ""
 }

@@ -137,6 +137,7 @@ func (r *Recording) instantiated() []*capture {
 	begin := r.phaseOrder("warmup", "capture")
 	var out []*capture
 	for _, g := range r.graphs {
+		// mutant: graphs that the engine captures in every start
 		if g.execs > 0 && (g.order > begin || begin == noOrder) {
 			out = append(out, g)
 		}

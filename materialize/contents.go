@@ -82,6 +82,7 @@ func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err err
 		return o + uint64(f.Size())
 	}
 	for o := uint64(0); o < uint64(len(a)); {
+		// mutant: large buffers in pieces
 		if o-start >= p.cut {
 			out.Data = a[start:o:o]
 			all = append(all, out)
@@ -107,6 +108,7 @@ func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err err
 			if err != nil && err.Retry {
 				return refuse(o, err)
 			}
+			// mutant: pointer discovered in saved contents
 			if isPointer {
 				o = fixup(o, graphir.Fixup{Pointer: ptr})
 				continue

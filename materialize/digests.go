@@ -81,6 +81,7 @@ func compareRanges(graph string, native, restored []digest.Range) (artifacts.Gra
 				continue
 			}
 			want := n.Hash(0, c)
+			// mutant: verification before the name
 			if !bytes.Equal(want, r.Hash(0, c)) || !bytes.Equal(want, r.Hash(1, c)) {
 				if first == nil {
 					first = &DigestError{Graph: graph, Alloc: n.Alloc, Name: n.Name, Class: n.Class, Offset: offset, Size: size}

@@ -72,6 +72,7 @@ func after[T any](ran error, read func() (T, error)) (T, error) {
 		return none, ran
 	}
 	left, err := read()
+	// mutant: exit code of a recorded server
 	if err != nil && ran != nil {
 		err = ran
 	}

@@ -59,6 +59,7 @@ const maxSteps = 1 << 28
 // prover returns the one of both runs, at the moments at which node i has to be resolved. It holds until the next call.
 func (c *graphCompiler) prover(i int) (*prover, error) {
 	p := c.table.prover
+	// mutant: bound of moments in no order
 	if p.steps() > maxSteps {
 		return nil, &RefusedError{c.label, i, "node", fmt.Sprintf("memory came and went %d times between this node and those before: nodes are expected in the order in which they were captured", p.steps())}
 	}
@@ -109,6 +110,7 @@ func (c *graphCompiler) node(i int) error {
 		out.Type = graphir.NodeChild
 		out.Target, err = c.child(i, na, nb)
 	case *trace.Opaque:
+		// mutant: node types that cannot be restored
 		return &RefusedError{c.label, i, nodeTypeName(na.Type), na.Reason}
 	default:
 		return fmt.Errorf("compile graph %q: node %d: unknown record %T", c.label, i, na)
@@ -178,7 +180,9 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 
 // outside refuses words that belong to no parameter of the layout, unless they are proven constants: they stay as they are.
 func (c *graphCompiler) outside(i int, kernel string, p *prover, a, b []byte, from, to uint32) error {
+	// mutant: words beside a layout are compared
 	for o := (from + 7) &^ 7; o+8 <= to; o += 8 {
+		// mutant: words outside of a kernel's layout
 		if _, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])); err != nil || isPointer {
 			return &RefusedError{c.label, i, "kernel " + kernel, fmt.Sprintf(
 				"bytes %d to %d of its %d belong to no parameter of the recorded layout, and are no proven constant: an address there would stay as it was",
@@ -254,15 +258,15 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 		return nil
 	}
 	switch al := &c.a.allocs[ptr.Alloc]; {
-	case al.died < c.a.readyOrder && c.a.readyOrder != noOrder:
+	case al.died < c.a.readyOrder && c.a.readyOrder != noOrder: // mutant: memory freed before ready
 		return refuse("alloc#%d, which was freed before the engine was ready", ptr.Alloc)
-	case al.kind == graphir.AllocManaged:
+	case al.kind == graphir.AllocManaged: // mutant: managed memory
 		return refuse("managed memory (alloc#%d)", ptr.Alloc)
-	case al.kind == graphir.AllocIPC:
+	case al.kind == graphir.AllocIPC: // mutant: memory of another process
 		return refuse("another process's memory (alloc#%d)", ptr.Alloc)
 	case c.continuesEngine(ptr.Alloc):
 		return refuse("a mapping of the capture phase behind one that the engine had made before (alloc#%d): memory may span both", ptr.Alloc)
-	case al.kind == graphir.AllocRegistered && al.born > c.table.deadline:
+	case al.kind == graphir.AllocRegistered && al.born > c.table.deadline: // mutant: host memory registered in the capture phase
 		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Alloc)
 	}
 	return nil

@@ -45,6 +45,7 @@ func compileImages(a *Recording, spec *graphir.Spec, all bool) error {
 			continue
 		}
 		m.ImageSHA256 = sha256.Sum256(image)
+		// mutant: state and options of a reloaded module
 		if recorded.Options != 0 || stateful(known, uint32(i), image) != "" {
 			continue
 		}

@@ -97,6 +97,7 @@ func (s *liveSet) moveTo(order uint64) error {
 func (s *liveSet) step(c change, undo bool) {
 	s.steps++
 	s.device.set = false
+	// mutant: liveness by capture moment
 	if c.gone != undo {
 		s.live.remove(c.memory)
 		s.compare(s.live.before(c.memory), s.live.from(c.memory))
@@ -116,6 +117,7 @@ func (s *liveSet) compare(i, k int) {
 	}
 	x, y := s.byAddr[i], s.byAddr[k]
 	twice := x.addr == y.addr && x.space == y.space && (x.space == graphir.SpaceGlobal && x.module == y.module || x.kind == graphir.AllocIPC && y.kind == graphir.AllocIPC)
+	// mutant: memory inside of other memory
 	if y.addr-x.addr < x.size && !twice {
 		s.overlaps = append(s.overlaps, [2]int{i, k})
 	}
@@ -145,7 +147,9 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 		return out, 0
 	}
 	last := s.byAddr[k]
+	// mutant: pointer into the middle of an allocation
 	if addr-last.addr <= last.size {
+		// mutant: pointers beyond 4 GiB of their memory
 		out[0], n = graphir.Pointer{Alloc: last.id, Offset: addr - last.addr, Space: last.space}, 1
 	}
 	if addr != last.addr && (k == 0 || s.addrs[k-1] != last.addr) {
@@ -154,6 +158,7 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	if k = s.live.before(k); k < 0 {
 		return out, n
 	}
+	// mutant: boundary of two mappings
 	if a := s.byAddr[k]; addr-a.addr <= a.size && !(n == 1 && s.behind(last, a)) {
 		out[n] = graphir.Pointer{Alloc: a.id, Offset: addr - a.addr, Space: a.space}
 		n++
@@ -176,6 +181,7 @@ func (s *liveSet) oneModule(addr uint64) bool {
 		return false
 	}
 	x, y := s.byAddr[i], s.byAddr[k]
+	// mutant: variables of one module that touch
 	return x.space == graphir.SpaceGlobal && y.space == graphir.SpaceGlobal && x.module == y.module
 }
 
@@ -212,6 +218,7 @@ func (s *liveSet) deviceSpan() (lo, hi uint64) {
 	}
 	lo = ^uint64(0)
 	s.each(func(a *allocation) {
+		// mutant: page-locked memory is not device memory
 		if a.kind != graphir.AllocPinned && a.kind != graphir.AllocRegistered {
 			lo, hi = min(lo, a.addr), max(hi, a.addr+a.size)
 		}
@@ -223,6 +230,7 @@ func (s *liveSet) deviceSpan() (lo, hi uint64) {
 // nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, where memory was freed
 // while that capture was still open, just before the first free that came after the node.
 func (g *capture) nodeMoment(node uint64) uint64 {
+	// mutant: liveness inside an open capture
 	if at, ok := g.moments[node]; ok {
 		return at
 	}

@@ -20,6 +20,7 @@ func imageInObject(m *module) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.DSO, err)
 	}
+	// mutant: build of an image's shared object
 	if id != m.BuildID {
 		return nil, fmt.Errorf("%s has build-id %s, %s was recorded", m.DSO, id, m.BuildID)
 	}

@@ -70,6 +70,7 @@ func (r *Recording) moveTensorMap(v *trace.TensorMoved) {
 	if m := r.tensorMaps[string(v.Before)]; m != nil {
 		from = m.TensorMap
 	}
+	// mutant: tensor map that moved
 	r.tensorMaps[string(v.After)] = &tensorMap{TensorMap: from, addr: v.Addr}
 }
 
@@ -92,6 +93,7 @@ func numberGlobals(a, b *Recording) (first []*global) {
 				id = uint32(len(index))
 				index[key] = id
 			}
+			// mutant: image loaded twice
 			g.id, g.ambiguous = id, loaded[key.module] > 1
 			if r == a && !found {
 				first = append(first, g)
@@ -154,12 +156,13 @@ func (c *graphCompiler) eventNode(i int, na, nb *trace.EventNode) (uint32, graph
 	}
 	e := c.a.events[na.Event]
 	switch {
-	case e.born > c.table.deadline:
+	case e.born > c.table.deadline: // mutant: event of the capture phase
 		return 0, kind, &RefusedError{c.label, i, nodeTypeName(uint32(kind)),
 			"its event was created in the capture phase, which a restored start skips"}
 	case e.died < c.a.readyOrder:
 		return 0, kind, &RefusedError{c.label, i, nodeTypeName(uint32(kind)), "its event was destroyed before the engine was ready"}
 	}
+	// mutant: events of two threads
 	if other, found := c.a.mistakable(na.Event, c.table.deadline); found {
 		return 0, kind, &RefusedError{c.label, i, nodeTypeName(uint32(kind)), fmt.Sprintf(
 			"its event is thread %d's, and thread %d creates one with the same flags %#x: which comes first, another process could not repeat (let one thread create both)",
@@ -181,8 +184,10 @@ func (c *graphCompiler) child(i int, na, nb *trace.Child) (uint32, error) {
 	c.table.spec.Children = append(c.table.spec.Children, out)
 	for _, p := range inner.padding {
 		if p.graph == unnumbered {
+			// mutant: place of padding in an embedded graph
 			p.graph = number
 		}
+		// mutant: padding of embedded graphs
 		c.padding = append(c.padding, p)
 	}
 	return uint32(number), nil

@@ -48,6 +48,7 @@ func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verificatio
 		return verify()
 	}
 	with := func(part paddings, pattern uint64) ([]*verification, error) {
+		// mutant: which old address a kernel follows
 		if err := errors.Join(ps.point(), part.poison(pattern)); err != nil {
 			return nil, err
 		}
@@ -56,6 +57,7 @@ func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verificatio
 	var v []*verification
 	for pattern := range uint64(2) {
 		var err error
+		// mutant: padding that matters
 		if v, err = with(ps, pattern); err == nil {
 			continue
 		}

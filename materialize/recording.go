@@ -240,6 +240,7 @@ func (r *Recording) addAlloc(v *trace.Alloc, order uint64) error {
 
 // wraps refuses memory that ends below its begin.
 func (r *Recording) wraps(addr, size, order uint64) error {
+	// mutant: memory that wraps around
 	if addr+size >= addr {
 		return nil
 	}
@@ -308,9 +309,9 @@ func (r *Recording) addChild(v *trace.Child, order uint64) error {
 		return fmt.Errorf("part of graph %d: %w", v.Graph, errDangling)
 	case child == nil:
 		return fmt.Errorf("node of graph %d: %w", v.Child, errDangling)
-	case child.order >= parent.order:
+	case child.order >= parent.order: // mutant: graph that embeds itself
 		return bad("graph %d embeds graph %d, which was not recorded before it", v.Graph, v.Child)
-	case r.embedded[v.Child]:
+	case r.embedded[v.Child]: // mutant: graph that two nodes embed
 		return bad("graph %d is embedded by a second node", v.Child)
 	}
 	r.embedded[v.Child] = true

@@ -52,6 +52,7 @@ func (r *Recording) data(p *piece, buffer []byte) ([]byte, error) {
 func (r *Recording) pieces() []piece {
 	records := slices.Clone(r.contents)
 	slices.SortStableFunc(records, func(x, y savedPart) int {
+		// mutant: saved contents in order
 		return cmp.Or(cmp.Compare(x.alloc, y.alloc), cmp.Compare(x.offset, y.offset))
 	})
 	var out []piece

@@ -11,6 +11,7 @@ import (
 // engine that moves its work between threads.
 func alignThreads(a, b *Recording) []uint32 {
 	sa, sb := a.threadSteps(), b.threadSteps()
+	// mutant: allocations by thread and order, run A with run B
 	if len(sa) < 2 {
 		return nil
 	}
@@ -83,6 +84,7 @@ func (t twins) problem(p graphir.Pointer) string {
 	}
 	own := t.spec.Allocations[p.Alloc].Thread
 	other, ok := t.of[own]
+	// mutant: threads that cannot be told apart
 	if !ok {
 		return ""
 	}

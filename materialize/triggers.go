@@ -31,6 +31,7 @@ func chooseTriggers(candidates []layerRun) []graphir.Trigger {
 					n++
 				}
 			}
+			// mutant: trigger of most hidden modules
 			if n > gain {
 				best, gain = i, n
 			}

@@ -128,6 +128,7 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 		}
 	}
 	for i, g := range u.spec.Globals {
+		// mutant: variable that no graph reads
 		if _, launched := u.modules[g.Module]; launched || !u.late[g.Module] {
 			seen[target{graphir.SpaceGlobal, uint32(i)}] = true
 		}

@@ -77,6 +77,7 @@ func (w *walk) to(g *capture) error {
 
 // drop forgets a graph's parts.
 func (w *walk) drop(g *capture) {
+	// mutant: graphs forgotten once they are compiled
 	if g != nil && !w.r.embedded[g.ID] {
 		g.parts = parts{}
 	}
@@ -99,6 +100,7 @@ func (w *walk) begin(v *trace.Graph) {
 
 // complete rejects a graph that misses nodes.
 func (w *walk) complete(g *capture) error {
+	// mutant: graphs that miss nodes
 	if g != nil && (len(g.nodes) != int(g.Nodes) || len(g.edges) != int(g.Edges)) {
 		return fmt.Errorf("read trace %s: graph %q: %d of %d nodes and %d of %d edges recorded",
 			w.r.path, g.Label, len(g.nodes), g.Nodes, len(g.edges), g.Edges)

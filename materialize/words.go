@@ -89,6 +89,7 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 	ra, na := p.a.resolve(a)
 	rb, nb := p.b.resolve(b)
 	if a == b {
+		// mutant: constant equal to a live address
 		if na+nb == 0 {
 			return ptr, false, nil
 		}
@@ -108,7 +109,7 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 		return ptr, true, nil
 	case matches > 1 && p.a.oneModule(a) && p.b.oneModule(b):
 		return ra[0], true, nil
-	case matches > 1:
+	case matches > 1: // mutant: address between two allocations
 		return ptr, false, &WordError{A: a, B: b, Retry: true,
 			Reason: "the end of one allocation and the start of the next in both runs"}
 	case na+nb == 0:
@@ -152,6 +153,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 	for o := off; o < end; {
 		// Tensor maps are aligned in constant memory, where 528 bytes precede the parameters: a struct with maps has offset 112.
 		// Within the struct they are aligned, too.
+		// mutant: tensor map in a struct that is aligned in constant memory
 		if (o-off)%tensorMapAlign == 0 {
 			number, ptr, err := p.maps.at(p, a[o:end], b[o:end])
 			if err != nil && !err.Unwritten {
@@ -187,6 +189,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 		}
 		if isPointer {
 			clear(out[o : o+8])
+			// mutant: old address in padding
 			if size > 8 && p.blocks.leftover(ptr) {
 				lead := ptr
 				pad(padding{offset: o, size: 8, pointer: &lead, cause: &WordError{
@@ -196,6 +199,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 				fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr})
 			}
 		}
+		// mutant: pointer inside a by-value struct
 		o += 8
 	}
 	return fixups, nil

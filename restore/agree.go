@@ -68,6 +68,7 @@ func (a *agreement) reach(s stage, token string) error {
 		case differing >= 0:
 			a.decide(s, Incompatible, fmt.Sprintf("ranks %d and %d restore different artifacts", a.rank.index, differing))
 		case missing < 0:
+			// mutant: one decision for all ranks
 			a.decide(s, "", "")
 		case time.Now().After(deadline):
 			reason := fmt.Sprintf("rank %d did not reach %s within %v", missing, s, a.wait)

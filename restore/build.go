@@ -115,6 +115,7 @@ func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, 
 			b.sheet.reset()
 			exec := &slots[1+nodes+i]
 			if err == nil {
+				// mutant: panics of our own goroutines
 				err = guarded(func() error { // nobody else could catch a panic of this goroutine
 					g, err := cursor.Graph(m)
 					if err != nil {
@@ -212,6 +213,7 @@ func (b *builder) layEvent(t *template, i int, n *graphir.Node, add cuda.Entry) 
 	if int(n.Target) >= len(b.events) || b.events[n.Target] == 0 {
 		return fmt.Errorf("find event %d: it does not exist in this process", n.Target)
 	}
+	// mutant: event of the engine
 	b.program.add(add, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), val(b.events[n.Target]))
 	return nil
 }
@@ -252,12 +254,15 @@ func (b *builder) layNode(t *template, i int, n *graphir.Node, first bool) error
 		p.add(cuda.EntryGraphAddMemcpyNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params), val(uint64(b.context)))
 	case graphir.NodeEmpty:
 		if first {
+			// mutant: empty node
 			p.add(cuda.EntryGraphAddEmptyNode, i, ptr(node), slot(t.graph), val(0), val(0))
 		}
 	case graphir.NodeChild:
+		// mutant: embedded graph
 		return b.layChild(t, i, &b.spec.Children[n.Target])
 	case graphir.NodeEventRecord, graphir.NodeEventWait:
 		add := cuda.EntryGraphAddEventRecordNode
+		// mutant: event record and event wait
 		if n.Type == graphir.NodeEventWait {
 			add = cuda.EntryGraphAddEventWaitNode
 		}
@@ -295,6 +300,7 @@ func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, e
 	}
 	node := (*cuda.KernelNodeParams)(unsafe.Pointer(&room[nodeAt]))
 	*node = cuda.KernelNodeParams{
+		// mutant: kernel of a template's member
 		Func: b.functions[k.Kernel], Grid: k.Grid, Block: k.Block, SharedMemBytes: k.SharedBytes, Params: uintptr(start) + uintptr(pointersAt),
 	}
 	return node, nil
@@ -309,6 +315,7 @@ func (b *builder) memsetParams(m *graphir.MemsetNode) (*cuda.MemsetNodeParams, e
 	if err != nil {
 		return nil, err
 	}
+	// mutant: values and rows of a memset
 	params[0] = cuda.MemsetNodeParams{Dst: cuda.DevicePtr(dst), Pitch: m.Pitch, Value: m.Value, ElementSize: m.ElemSize, Width: m.Width, Height: m.Height}
 	return &params[0], nil
 }
@@ -326,11 +333,13 @@ func (b *builder) memcpyParams(m *graphir.MemcpyNode) (*cuda.Memcpy3D, error) {
 	if err != nil {
 		return nil, err
 	}
+	// mutant: height and depth of a copy
 	params[0] = cuda.Memcpy3D{
 		SrcMemoryType: memoryType(b.spec, m.Src.Pointer), SrcHost: uintptr(src), SrcDevice: cuda.DevicePtr(src), SrcXInBytes: m.Src.X, SrcY: m.Src.Y, SrcZ: m.Src.Z,
 		SrcPitch: m.Src.Pitch, SrcHeight: m.Src.Height,
 		DstMemoryType: memoryType(b.spec, m.Dst.Pointer), DstHost: uintptr(dst), DstDevice: cuda.DevicePtr(dst), DstXInBytes: m.Dst.X, DstY: m.Dst.Y, DstZ: m.Dst.Z,
 		DstPitch: m.Dst.Pitch, DstHeight: m.Dst.Height,
+		// mutant: memcpy nodes
 		WidthInBytes: m.Width, Height: m.Height, Depth: m.Depth,
 	}
 	return &params[0], nil
@@ -366,8 +375,10 @@ func (b *builder) layAttributes(i int, node *uint64, attrs []graphir.NodeAttr) e
 			if err != nil {
 				return fmt.Errorf("attribute %d: %w", a.ID, err)
 			}
+			// mutant: base of an access-policy window
 			binary.LittleEndian.PutUint64(values[j][:], base)
 		}
+		// mutant: attribute of a node
 		b.program.add(cuda.EntryGraphKernelNodeSetAttribute, i, slot(node), val(uint64(a.ID)), ptr(&values[j]))
 	}
 	return nil
@@ -376,12 +387,14 @@ func (b *builder) layAttributes(i int, node *uint64, attrs []graphir.NodeAttr) e
 // layEdges adds one call per run of edges. The node slots are the call's arrays themselves: by the time it is made, the
 // driver has stored the handles there.
 func (b *builder) layEdges(t *template, edges []graphir.Edge) error {
+	// mutant: edges of a fork and join
 	for _, run := range edgeRuns(edges) {
 		data, err := place[cuda.EdgeData](&b.arena, len(run))
 		if err != nil {
 			return err
 		}
 		for i, e := range run {
+			// mutant: data of an edge
 			data[i] = cuda.EdgeData{FromPort: e.FromPort, ToPort: e.ToPort, Type: e.Type}
 		}
 		b.program.add(cuda.EntryGraphAddDependencies, noNode, slot(t.graph), ptr(&t.nodes[run[0].From]), ptr(&t.nodes[run[0].To]), ptr(&data[0]), val(uint64(len(run))))

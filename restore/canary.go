@@ -87,6 +87,7 @@ func (s *Session) check(r *restoration) (err error) {
 	defer func() { err = errors.Join(err, c.stream.Destroy()) }()
 	err = s.replayAll(c)
 	defer s.timings.start("canary data")()
+	// mutant: what a canary replay writes is put back
 	return errors.Join(err, putBack(kept))
 }
 
@@ -94,6 +95,7 @@ func (s *Session) check(r *restoration) (err error) {
 func (s *Session) chooseHash(c *checker) error {
 	defer s.timings.start("load hash")()
 	err := c.hasher.useDevice(c.spans)
+	// mutant: hashes of the host if the device refuses
 	if cuda.Sticky(err) {
 		return err
 	}
@@ -120,6 +122,7 @@ func (s *Session) checkUnchanged(c *checker) error {
 	if err != nil {
 		return err
 	}
+	// mutant: hash of memory that stays unchanged
 	if got != v.Sum {
 		return &CheckError{"", got, v.Sum}
 	}
@@ -141,6 +144,7 @@ func (s *Session) replayAll(c *checker) error {
 		if err != nil {
 			return fmt.Errorf("check graph %s: %w", label, err)
 		}
+		// mutant: canary replay before ready
 		if got != want[label] {
 			return &CheckError{label, got, want[label]}
 		}

@@ -139,6 +139,7 @@ func (h *hasher) hashOnHost(s *span, known *known) ([]byte, error) {
 			return fmt.Errorf("read allocation %d + %d: %w", s.alloc, s.offset+from, err)
 		}
 		own := left[:digest.HashBytes*digest.Chunks(size, 1)]
+		// mutant: hashes of pieces that are made side by side
 		left = left[len(own):]
 		hashing.Go(func() {
 			h.sum(s, known, from, buf[:size], own)

@@ -25,6 +25,7 @@ func currentRegion() (contract.Exact, error) {
 // placeExact makes a graph-owned allocation where the recording had it. ok is false where that cannot be: another base, or
 // something else lies there; any place is good then, as pointers are relocated one by one.
 func placeExact(a graphir.Allocation) (addr uint64, ok bool) {
+	// mutant: capture-phase memory at its recorded place
 	if a.Address == 0 {
 		return 0, false
 	}

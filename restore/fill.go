@@ -81,6 +81,7 @@ func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 // them. Most other bytes are no numbers, and what is computed from these would look alike, whatever was wrong.
 func handedData(dtype graphir.DType, alloc uint32) []byte {
 	data := make([]byte, patternBytes)
+	// mutant: numbers in memory that graphs hand on
 	fillFloats(data, dtype, seedOf(purposeHanded, alloc, 0, 0))
 	return data
 }

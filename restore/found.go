@@ -29,6 +29,7 @@ func (s *Session) Kernels() []KernelFound {
 // foundAs says how the resolver came by a kernel that it found in a module. The libraries of one vendor may hold the same
 // image, so that may be the copy that was made for another library's kernel.
 func (r *resolver) foundAs(k graphir.Kernel, module uint64) KernelFound {
+	// mutant: how a kernel was found
 	how := r.copies[module]
 	if how == "" {
 		how = FoundLoaded

@@ -77,6 +77,7 @@ func (s *Session) open() {
 		return // Identify chooses
 	}
 	s.reading = make(chan read, 1)
+	// mutant: artifact is read while the engine makes its context
 	go func() {
 		var a *artifacts.Artifact
 		err := guarded(func() (err error) {
@@ -147,12 +148,13 @@ func (s *Session) identify(engine artifacts.Identity) error {
 		if f := s.choose(s.env.Artifact, factors); f != nil {
 			return s.fall(f)
 		}
-	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil {
+	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil { // mutant: identity check
 		return s.fall(&Fallback{Incompatible, err})
 	}
 	if err := s.artifact.KV.Check(s.total, s.free); err != nil {
 		return s.fall(&Fallback{Memory, err})
 	}
+	// mutant: ranks agree before anything is allocated
 	if err := s.agree(stageStart); err != nil {
 		return s.fall(&Fallback{codeOf(err, Engine), err})
 	}

@@ -100,6 +100,7 @@ func readImage(path string, m *graphir.Module) ([]byte, error) {
 	if _, err := f.ReadAt(image, int64(m.DSOOffset)); err != nil {
 		return nil, fmt.Errorf("read image of %s: %w", path, err)
 	}
+	// mutant: hash of a reloaded image
 	if sha256.Sum256(image) != m.ImageSHA256 {
 		return nil, fmt.Errorf("read image of %s: it is another one than recorded", path)
 	}

@@ -39,6 +39,7 @@ var (
 // other addresses, another adapter). Frees of memory, unloads of modules and ends of events that a graph refers to are noticed without it.
 func (s *Session) Invalidate(cause error) {
 	if s.restored != nil && s.restored.invalid == nil {
+		// mutant: graphs that the engine has called invalid
 		s.restored.invalid = cause
 	}
 }

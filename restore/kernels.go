@@ -109,6 +109,7 @@ func modulesOfTriggers(loaded []liveModule) ([]hiddenModule, error) {
 		if err != nil {
 			return nil, err
 		}
+		// mutant: hidden module
 		modules = append(modules, h)
 	}
 	return modules, nil
@@ -202,6 +203,7 @@ type resolved struct {
 // from its image: a module that the engine loaded has the state that the engine gave it.
 func (r *resolver) findOrReload(k graphir.Kernel) (resolved, error) {
 	at, err := r.find(k)
+	// mutant: kernels from images
 	if module := &r.spec.Modules[k.Module]; errors.Is(err, errNotLoaded) && module.Kind != graphir.ModuleHidden {
 		if reloadErr := r.reload(k.Module); reloadErr != nil {
 			return at, fmt.Errorf("%w; load it again: %w", err, reloadErr)
@@ -222,6 +224,7 @@ func (r *resolver) find(k graphir.Kernel) (resolved, error) {
 	}
 	for i := range r.loaded {
 		m := &r.loaded[i]
+		// mutant: module identity beside the kernel's name
 		if !sameImage(&module, m) {
 			continue
 		}
@@ -262,6 +265,7 @@ func sameImage(want *graphir.Module, got *liveModule) bool {
 	}
 	if got.ImageSHA256 == ([32]byte{}) {
 		if want.BuildID == got.buildID() {
+			// mutant: place of an image in a build
 			return want.DSOOffset == got.DSOOffset
 		}
 		got.hash()
@@ -292,6 +296,7 @@ func checkLayout(f cuda.Function, params []graphir.Param) error {
 func applyAttributes(f cuda.Function, kernel cuda.Kernel, attrs []graphir.FuncAttr) error {
 	for _, a := range attrs {
 		id := cuda.FunctionAttribute(a.ID)
+		// mutant: attribute of a library's kernel
 		if kernel != 0 {
 			if err := applyToKernel(kernel, a); err != nil {
 				return fmt.Errorf("set kernel attribute %d to %d: %w", a.ID, a.Value, err)
@@ -300,6 +305,7 @@ func applyAttributes(f cuda.Function, kernel cuda.Kernel, attrs []graphir.FuncAt
 		if now, err := f.Attribute(id); err == nil && int64(now) == a.Value {
 			continue
 		}
+		// mutant: attribute of a function
 		if err := f.SetAttribute(id, int(a.Value)); err != nil {
 			return fmt.Errorf("set function attribute %d to %d: %w", a.ID, a.Value, err)
 		}

@@ -69,6 +69,7 @@ func (k *known) compare(s *span, sums []byte) {
 		if k.sums[from] == nil {
 			k.sums[from] = digest.Sum(k.bytes(from, size))
 		}
+		// mutant: chunks that a replay changed are filled again
 		if !bytes.Equal(sums[:digest.HashBytes], k.sums[from]) {
 			k.spoilt[from] = size
 		}

@@ -120,6 +120,7 @@ func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) 
 	for i := range spec.Tensors {
 		t := &spec.Tensors[i]
 		if t.At.Alloc == alloc && t.At.Offset+t.Size <= size {
+			// mutant: memory that graphs hand on
 			if graphs && t.Role == graphir.RoleOutput && t.DType.Float() {
 				// The next graph reads it. Thousands of such tensors may share memory: only that they lie there counts.
 				handed := unnamed(t.At.Offset, t.Size, digest.Output)

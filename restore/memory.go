@@ -34,6 +34,7 @@ func (m *memory) address(p graphir.Pointer) (uint64, error) {
 	if base == 0 {
 		return 0, fmt.Errorf("resolve pointer to %s: it does not exist in this process", p)
 	}
+	// mutant: relocation if a base is not honoured
 	return base + p.Offset, nil
 }
 
@@ -61,6 +62,7 @@ func (m *memory) allocate() error {
 		m.owned = append(m.owned, uint32(i))
 		addr += m.spec.Allocations[i].Size
 		for _, k := range behind {
+			// mutant: mappings of the capture phase in one piece
 			m.base[k] = addr
 			addr += m.spec.Allocations[k].Size
 		}
@@ -75,6 +77,7 @@ func (m *memory) checkChains() error {
 			continue
 		}
 		before := a.Behind - 1
+		// mutant: mappings of the engine side by side
 		if want := m.base[before] + m.spec.Allocations[before].Size; m.base[i] != want {
 			return fmt.Errorf("compare mappings: allocation %d is at %#x, not behind allocation %d at %#x", i, m.base[i], before, want)
 		}
@@ -111,7 +114,7 @@ func allocateKind(a graphir.Allocation) (uint64, error) {
 	case graphir.AllocManaged:
 		p, err := cuda.MemAllocManaged(a.Size, cuda.MemAttachGlobal)
 		return uint64(p), err
-	case graphir.AllocPinned:
+	case graphir.AllocPinned: // mutant: page-locked memory of the capture phase
 		// Unified addressing: the host address of page-locked memory is its device address.
 		p, err := cuda.MemHostAlloc(a.Size, cuda.MemHostAllocMapped)
 		return uint64(p), err
@@ -149,6 +152,7 @@ func (m *memory) fillContents() error {
 	if err := m.keepVariables(); err != nil {
 		return err
 	}
+	// mutant: permanent buffers are filled
 	for i := range m.spec.Contents {
 		c := &m.spec.Contents[i]
 		data, err := m.resolveContent(c)
@@ -161,8 +165,10 @@ func (m *memory) fillContents() error {
 		}
 		switch c.Space {
 		case graphir.SpaceHost:
+			// mutant: bytes of pageable memory
 			fillHost(at, data)
 		case graphir.SpaceGlobal:
+			// mutant: content of a variable
 			err = fillStable(at, data, c.Unstable)
 		default:
 			err = cuda.CopyToDevice(cuda.DevicePtr(at), data)

@@ -39,6 +39,7 @@ func (r *resolver) globals(m *memory) error {
 		if err != nil {
 			return &GlobalError{g.Name, r.describe(r.spec.Modules[g.Module]), err}
 		}
+		// mutant: address of a variable
 		m.base[object] = addr
 	}
 	return nil
@@ -118,6 +119,7 @@ func (m *memory) patch(data []byte, fixups []graphir.Fixup) error {
 		f := &fixups[i]
 		if f.Pointer.Space == graphir.SpaceAlloc && f.TensorMap == 0 {
 			if base := m.base[f.Pointer.Alloc]; base != 0 { // nearly all of them
+				// mutant: pointer in saved contents
 				binary.LittleEndian.PutUint64(data[f.Offset:], base+f.Pointer.Offset)
 				continue
 			}
@@ -153,6 +155,7 @@ func encodeTensorMap(t *graphir.TensorMap, addr uint64) ([]byte, error) {
 	room := make([]byte, 2*graphir.TensorMapBytes)
 	at := -uint64(uintptr(unsafe.Pointer(&room[0]))) & (graphir.TensorMapBytes - 1)
 	out := room[at : at+graphir.TensorMapBytes]
+	// mutant: arguments of a tensor map
 	tiled := cuda.TiledTensorMap{DataType: t.DataType, Address: cuda.DevicePtr(addr), GlobalDim: t.GlobalDim, GlobalStrides: t.GlobalStrides,
 		BoxDim: t.BoxDim, ElementStrides: t.ElementStrides,
 		Interleave: t.Interleave, Swizzle: t.Swizzle, L2Promotion: t.L2Promotion, OOBFill: t.OOBFill}

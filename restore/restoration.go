@@ -34,6 +34,7 @@ func (r *restoration) undo() error {
 		return nil
 	}
 	err := guarded(func() error {
+		// mutant: variables put back after a failed restore
 		return inTrigger(func() error { return errors.Join(putBack(r.memory.kept), r.destroy()) })
 	})
 	if panicked, ok := err.(*PanicError); ok {
@@ -80,6 +81,7 @@ func (s *Session) graphs() ([]*Graph, error) {
 	}
 	r := &restoration{}
 	if err := guarded(func() error { return s.rebuild(r) }); err != nil {
+		// mutant: memory given back by a failed restore
 		return nil, s.fall(&Fallback{codeOf(err, DriverError), errors.Join(reasonOf(err), r.undo())})
 	}
 	s.restored = r
@@ -178,6 +180,7 @@ func (s *Session) rebuild(r *restoration) error {
 		done()
 	}
 	if err == nil {
+		// mutant: ranks agree before anything is replayed
 		err = s.agree(stageBuilt)
 	}
 	if err == nil {
@@ -209,6 +212,7 @@ func (s *Session) buildInto(r *restoration, functions []cuda.Function) (err erro
 	if b.context, err = cuda.CurrentContext(); err != nil {
 		return err
 	}
+	// mutant: graphs built at their first use
 	if s.env.Lazy {
 		r.execs, r.lazy = make([]cuda.GraphExec, len(s.spec.Graphs)), b
 		return r.watch(s.spec)

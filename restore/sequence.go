@@ -63,6 +63,7 @@ func sameStep(spec *graphir.Spec, want graphir.Step, got int64, allocs []liveAll
 		return false
 	}
 	a := spec.Allocations[want.Alloc]
+	// mutant: size check of the replayed sequence
 	return uint32(a.Kind) == allocs[got].Kind && a.Size == allocs[got].Size
 }
 

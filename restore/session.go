@@ -220,10 +220,12 @@ func (s *Session) fall(f *Fallback) *Fallback {
 		s.agreement.fall(f)
 	}
 	var spoilt *spoiltError
+	// mutant: new process if the context is lost or memory spoilt
 	if cuda.Sticky(f.Reason) || errors.As(f.Reason, &spoilt) {
 		s.end(f.Reason)
 	}
 	s.fallback = f
+	// mutant: escapes in the engine's lines
 	s.say("native start: %v", f)
 	if s.env.Strict || s.env.verifying() {
 		s.report(status.Native, nil)

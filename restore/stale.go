@@ -34,6 +34,7 @@ func (c *checker) findStale(graph int, out *digest.Graph) error {
 		if err != nil {
 			return err
 		}
+		// mutant: memory that the engine rewrites
 		if differs(out.Ranges, results) {
 			out.Stale = append(out.Stale, digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Stride: s.stride})
 		}

@@ -64,6 +64,7 @@ func appendShape(b []byte, spec *graphir.Spec, g *graphir.Graph, index int) []by
 		}
 	}
 	for _, e := range sortedEdges(g.Edges) {
+		// mutant: edge data keeps templates apart
 		b = append(number(number(b, e.From), e.To), e.FromPort, e.ToPort, e.Type)
 	}
 	return b
@@ -73,6 +74,7 @@ func appendAttributes(b []byte, spec *graphir.Spec, attrs []graphir.NodeAttr) []
 	b = binary.AppendUvarint(b, uint64(len(attrs)))
 	for i := range attrs {
 		a := &attrs[i]
+		// mutant: attributes keep templates apart
 		b = append(binary.AppendUvarint(b, uint64(a.ID)), a.Value[:]...)
 		if a.Base == nil {
 			b = append(b, 0)
@@ -112,6 +114,7 @@ func edgeRuns(edges []graphir.Edge) [][]graphir.Edge {
 	var runs [][]graphir.Edge
 	start := 0
 	for i := 1; i <= len(sorted); i++ {
+		// mutant: one call an edge's data
 		if i < len(sorted) && data(sorted[i]) == data(sorted[i-1]) && sorted[i].From == sorted[i-1].From+1 && sorted[i].To == sorted[i-1].To+1 {
 			continue
 		}

@@ -46,6 +46,7 @@ func (s *Session) placeTensors(m *memory) error {
 		if place.size != t.Size {
 			return fmt.Errorf("place tensor %s: %d bytes, %d when recorded", t.Name, place.size, t.Size)
 		}
+		// mutant: tensors by name in divided allocations
 		m.base[s.spec.Object(graphir.SpaceTensor, uint32(i))] = place.addr
 	}
 	if len(s.spec.BlockMap) == 0 {
@@ -60,6 +61,7 @@ func (s *Session) placeTensors(m *memory) error {
 			now[i].Alloc = to
 		}
 	}
+	// mutant: block map, online with offline
 	if !bytes.Equal(graphir.BlockMapDigest(now), s.spec.BlockMap) {
 		return errors.New("compare block maps: the framework's allocator has placed blocks differently, and a graph points to one that has no name")
 	}

@@ -24,6 +24,7 @@ func (s *Session) align(steps []int64, allocs []liveAlloc, whole bool) ([]liveAl
 	s.recorded = index
 	out := make([]liveAlloc, len(s.spec.Allocations))
 	for here, recorded := range index {
+		// mutant: allocations by thread and order, online with offline
 		out[recorded] = allocs[here]
 	}
 	return out, nil

@@ -40,6 +40,7 @@ const (
 func Linked(l *artifacts.Layer) bool {
 	rest, found := strings.CutPrefix(l.Path, CachesDir+"/"+CachesPrefix)
 	digits, name, _ := strings.Cut(rest, "/")
+	// mutant: paths of strangers are not written to
 	return found && Variable(l.Name) != "" && name == l.Name &&
 		digits != "" && len(digits) <= maxDigits && strings.Trim(digits, "0123456789") == ""
 }

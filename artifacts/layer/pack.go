@@ -57,6 +57,7 @@ func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Layer,
 			}
 			return nil
 		}
+		// mutant: links of an archive
 		if entry.Type() == fs.ModeSymlink {
 			leftOut(filepath.Join(l.Path, path))
 			return nil

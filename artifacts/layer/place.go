@@ -46,6 +46,7 @@ func placeOne(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error
 
 // Already says whether an earlier start put the layer there. A note that others may have left counts for nothing.
 func Already(l *artifacts.Layer, dest string) bool {
+	// mutant: notes of others
 	return private.Check(filepath.Join(dest, marker(l))) == nil
 }
 

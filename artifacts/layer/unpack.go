@@ -64,6 +64,7 @@ func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
 			return fmt.Errorf("%w: %w", ErrArchive, err)
 		}
 		name := strings.TrimSuffix(h.Name, "/")
+		// mutant: paths of an archive stay inside
 		if err := checkName(name); err != nil {
 			return fmt.Errorf("%w: %w", ErrArchive, err)
 		}
@@ -75,6 +76,7 @@ func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
 			return err
 		}
 	}
+	// mutant: declared size of an archive
 	if size != l.Size || files != l.Files {
 		return fmt.Errorf("%w: %d bytes in %d entries, declared %d in %d", ErrArchive, size, files, l.Size, l.Files)
 	}

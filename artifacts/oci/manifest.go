@@ -117,6 +117,7 @@ func choose(index *ocispec.Index, match []artifacts.Factor) (ocispec.Descriptor,
 			continue
 		}
 		all = append(all, d)
+		// mutant: entry of an index for this GPU
 		if !slices.ContainsFunc(match, func(f artifacts.Factor) bool { return d.Annotations[AnnotationFactor+f.Key] != f.Value }) {
 			found = append(found, d)
 		}

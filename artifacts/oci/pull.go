@@ -54,6 +54,7 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 	}
 	// The manifest's bytes have their digest; that the digest is meant is for the signature to say, before more is fetched.
 	proof := trust.Proof{Reference: ref, Pulled: time.Now().UTC(), Manifest: data}
+	// mutant: signature before anything else is fetched
 	if o.Verify != nil && (o.Verify.Required || len(o.Verify.Keys) > 0) {
 		signature, err := verify(ctx, repo, d, ref, data, o.Verify)
 		if err == nil {
@@ -125,6 +126,7 @@ func checkIdentity(path string, config ocispec.Descriptor, fetched []byte) error
 	if err != nil {
 		return err
 	}
+	// mutant: what a registry shows is what the artifact says
 	if !sameBytes(m.Identity, config, fetched) {
 		return fmt.Errorf("%w: its identity is %s, its config says %s", ErrNotArtifact, m.Identity.Digest(), config.Digest)
 	}

@@ -46,6 +46,7 @@ func repository(ref string) (*remote.Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read docker configuration: %w", err)
 	}
+	// mutant: plain HTTP only for loopback
 	repo.PlainHTTP = loopback(repo.Reference.Host())
 	repo.Client = &auth.Client{
 		Client:     &http.Client{Transport: transport(), CheckRedirect: checkRedirect},
@@ -73,6 +74,7 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("more than 10 redirects")
 	}
+	// mutant: redirects stay encrypted
 	if req.URL.Scheme != "https" && !(loopback(req.URL.Host) && loopback(via[0].URL.Host)) {
 		return fmt.Errorf("redirect to %s is not encrypted", (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host}).String())
 	}

@@ -67,6 +67,7 @@ func verify(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, 
 	}
 	why, read := fmt.Sprintf("%d signatures found, %d by a key of this name", seen, len(candidates)), int64(0)
 	for i, r := range candidates {
+		// mutant: all signatures are tried
 		if read += r.Size + ed25519.SignatureSize; i == maxSignatures || read > maxSignatureRead {
 			why += fmt.Sprintf("; gave up after %d: no more than %d are tried, nor %d bytes", i, maxSignatures, maxSignatureRead)
 			break

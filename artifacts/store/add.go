@@ -151,6 +151,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size 
 	if err != nil {
 		return err
 	}
+	// mutant: a download that goes on
 	if have > size {
 		have = 0
 	}
@@ -166,6 +167,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size 
 		}
 		if err := fill(ctx, f, have); err != nil {
 			if noSpace(err) {
+				// mutant: a full disk leaves nothing
 				_ = os.Remove(path) // rather a longer next attempt than a full disk
 			}
 			return err
@@ -174,6 +176,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size 
 		if wrong == nil {
 			return nil
 		}
+		// mutant: a download that went wrong is fetched anew
 		if have == 0 {
 			_ = os.Remove(path)
 			return wrong
@@ -189,6 +192,7 @@ func check(f *os.File, path, digits string, size int64) error {
 	if err != nil {
 		return err
 	}
+	// mutant: digest of what was fetched
 	if got := hex.EncodeToString(sum.Sum(nil)); n != size || got != digits {
 		return fmt.Errorf("%w: got %d bytes with sha256:%s, want %d with sha256:%s", ErrDigest, n, got, size, digits)
 	}

@@ -59,6 +59,7 @@ func (s *Store) demand(f *os.File, digits string) error {
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, info.Size())); err != nil {
 		return err
 	}
+	// mutant: bytes of the cache have their digest
 	if got := hex.EncodeToString(sum.Sum(nil)); got != digits {
 		return fmt.Errorf("%w: %s has sha256:%s", ErrDigest, f.Name(), got)
 	}
@@ -68,6 +69,7 @@ func (s *Store) demand(f *os.File, digits string) error {
 // recorded says whether the record stands for the bytes of an open artifact.
 func (s *Store) recorded(f *os.File, digits string) bool {
 	path := s.record(digits)
+	// mutant: a record that others could have made counts for nothing
 	if private.Check(path) != nil || private.Check(s.artifact(digits)) != nil {
 		return false
 	}
@@ -77,6 +79,7 @@ func (s *Store) recorded(f *os.File, digits string) bool {
 	}
 	var was record
 	is, err := recordOf(f)
+	// mutant: a record is of one file
 	return err == nil && json.Unmarshal(data, &was) == nil && was == is
 }
 

@@ -100,6 +100,7 @@ func (s *Store) victims() (out []victim, total int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	// mutant: what is unpacked counts
 	out, total = append(out, unpacked...), total+size
 	slices.SortStableFunc(out, func(a, b victim) int {
 		if a.partial != b.partial {
@@ -108,6 +109,7 @@ func (s *Store) victims() (out []victim, total int64, err error) {
 			}
 			return 1
 		}
+		// mutant: the least recently used goes first
 		return a.used.Compare(b.used)
 	})
 	return out, total, nil
@@ -123,6 +125,7 @@ func remove(path string) (bool, error) {
 		return false, err
 	}
 	defer f.Close()
+	// mutant: eviction spares what is in use
 	if err := lock(f, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
 		return false, nil
 	} else if err != nil {

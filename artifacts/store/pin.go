@@ -59,6 +59,7 @@ func (s *Store) hold(digest string) (pin *Pin, digits string, err error) {
 		err = ErrNotFound
 	}
 	if err == nil {
+		// mutant: an artifact of the cache has its digest
 		err = s.demand(f, digits)
 	}
 	if errors.Is(err, ErrDigest) && os.Remove(path) == nil {

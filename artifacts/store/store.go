@@ -58,6 +58,7 @@ func ours(dir string) error {
 		return err
 	}
 	defer f.Close()
+	// mutant: a cache of others is refused
 	return private.File(f)
 }
 

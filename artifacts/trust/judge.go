@@ -44,12 +44,15 @@ func (p *Policy) Accept(reference string, manifest []byte, s *Signature) (key st
 		if KeyID(k.Public) != s.Key {
 			continue
 		}
+		// mutant: signature of this manifest
 		if err = s.by(k.Public, manifest); err != nil {
 			continue
 		}
+		// mutant: a key counts for its references and until it expires
 		if err = k.counts(reference); err != nil {
 			continue
 		}
+		// mutant: no older version than the least
 		if least := p.Minimum[Repository(reference)]; s.Version < least {
 			err = fmt.Errorf("version %d of %s is below the least, %d", s.Version, Repository(reference), least)
 			continue
@@ -66,7 +69,7 @@ func (p *Policy) Judge(s Subject) (warning string, err error) {
 	switch {
 	case doubt == nil:
 		return "", nil
-	case p.Required:
+	case p.Required: // mutant: a policy that requires signatures
 		return "", fmt.Errorf("judge %s: %w: %w", s.Name, ErrUntrusted, doubt)
 	}
 	return fmt.Sprintf("%s: %v (an artifact is code that the engine's device executes)", s.Name, doubt), nil
@@ -84,6 +87,7 @@ func (p *Policy) JudgeFile(path string) (warning string, err error) {
 // doubt returns why an artifact cannot be trusted. Without keys nobody's signature is known: then what this user made can
 // be, and what was verified when it was pulled.
 func (p *Policy) doubt(s Subject) error {
+	// mutant: what others can change is doubtful
 	if s.Exposed != nil {
 		return fmt.Errorf("others can change it: %w", s.Exposed)
 	}
@@ -103,6 +107,7 @@ func (p *Policy) doubt(s Subject) error {
 	var reasons []string
 	for i := range proofs {
 		q := &proofs[i]
+		// mutant: a proof is of one artifact
 		if !q.holds(s.Digest) {
 			reasons = append(reasons, fmt.Sprintf("the manifest of %s is not this artifact's", q.Reference))
 			continue

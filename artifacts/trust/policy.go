@@ -79,6 +79,7 @@ func ReadPolicy(path string) (*Policy, error) {
 }
 
 func readPolicy(path string) (*Policy, error) {
+	// mutant: a policy belongs to this user alone
 	if err := private.Check(path); err != nil {
 		return nil, err
 	}

@@ -93,6 +93,7 @@ func Beside(path string) ([]Proof, error) {
 		return nil, nil
 	}
 	s, err := fileSubject(path, true)
+	// mutant: proofs that others can change stay behind
 	if err == nil && s.Exposed != nil {
 		err = s.Exposed
 	}

@@ -24,6 +24,7 @@ const maxKeyFile = 64 << 10
 
 // message is what is signed. Version 0, which says nothing, has the form from before there were versions.
 func message(digest string, version uint64) []byte {
+	// mutant: the version is signed
 	if version == 0 {
 		return []byte("medusa signature v1\n" + digest + "\n")
 	}

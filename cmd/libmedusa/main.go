@@ -68,6 +68,7 @@ func with(f func(s *restore.Session) (int, error)) C.int {
 		return fail(errClosed)
 	}
 	var n int
+	// mutant: panics at the C ABI
 	err := session.Guard(func() (err error) {
 		n, err = f(session)
 		return err
@@ -269,6 +270,7 @@ func goSessionRefuse(reason *C.char) C.int {
 //export goSessionUsable
 func goSessionUsable(graph C.size_t, exec *C.uint64_t) C.int {
 	return with(func(*restore.Session) (int, error) {
+		// mutant: which of the restored graphs is launched
 		if uint64(graph) >= uint64(len(restored)) {
 			return 0, fmt.Errorf("use graph %d: %d are restored", uint64(graph), len(restored))
 		}

@@ -22,6 +22,7 @@ const prefix = "MEDUSA_"
 func Inherited() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
+		// mutant: variables of single runs
 		return strings.HasPrefix(name, prefix) && !slices.Contains(inherited, name)
 	})
 }

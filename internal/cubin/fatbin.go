@@ -130,6 +130,7 @@ func (p *unpacker) unpack(data []byte, size, flags, start uint64) ([]byte, error
 	p.used += size
 	var out []byte
 	var err error
+	// mutant: compressed code of a fat binary
 	if flags&flagLZ4 != 0 {
 		out, err = lz4Block(data, size)
 	} else {

@@ -20,7 +20,7 @@ func JSON(w io.Writer, v any) error {
 	}
 	for _, r := range exact.String() {
 		switch {
-		case r < 0x7f || strconv.IsPrint(r):
+		case r < 0x7f || strconv.IsPrint(r): // mutant: escapes in JSON
 			out.WriteRune(r)
 		default:
 			for _, unit := range utf16.Encode([]rune{r}) {

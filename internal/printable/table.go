@@ -20,8 +20,10 @@ func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	for i, a := range args {
 		switch v := a.(type) {
 		case string:
+			// mutant: names in tables are text
 			args[i] = Line(v)
 		case error:
+			// mutant: errors are text
 			args[i] = Text(v.Error())
 		}
 	}

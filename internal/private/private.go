@@ -105,6 +105,7 @@ func one(path string, info fs.FileInfo, uid int, onTheWay bool) error {
 		return &Error{path, fmt.Sprintf("user %d owns it, not user %d or root", owner, uid)}
 	}
 	mode := info.Mode()
+	// mutant: folders on the way count
 	if mode&fs.ModeSymlink != 0 || mode.Perm()&0o022 == 0 || onTheWay && mode.IsDir() && mode&fs.ModeSticky != 0 || readOnly(path) {
 		return nil
 	}

@@ -131,6 +131,7 @@ func sweep(parent, prefix string) {
 	}
 	for _, e := range entries {
 		digits, found := strings.CutPrefix(e.Name(), prefix)
+		// mutant: folders of killed commands
 		if !found || strings.Trim(digits, "0123456789") != "" || !e.IsDir() || !own(e) {
 			continue
 		}

@@ -46,6 +46,7 @@ static void note_begin(CUstream stream, bool ptsz)
 	if (table_grow((void **)&captures, &captures_cap, n_captures + 1, sizeof *captures))
 		captures[n_captures++] = (struct capture){stream, ptsz};
 	core_unlock();
+	/* mutant: server that knows nothing of Medusa */
 	if (unmarked)
 		tell_unmarked();
 }

@@ -78,12 +78,14 @@ static void plan_alloc(struct plan *p, const struct alloc *a)
 	bool marked = false;
 	for (size_t i = 0; i < n_blocks; i++) {
 		const struct range *b = &blocks[i]; /* it may begin in the mapping before, and end in the one behind */
+		/* mutant: contents of a block across mappings */
 		uint64_t from = b->addr > a->addr ? b->addr : a->addr, end = a->addr + a->size;
 		if (b->addr + b->size < end)
 			end = b->addr + b->size;
 		if (from >= end)
 			continue;
 		marked = true;
+		/* mutant: temporary buffers are not saved */
 		if (b->live)
 			plan_piece(p, a, from, end);
 	}

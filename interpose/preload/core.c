@@ -35,6 +35,7 @@ void core_unlock(void) { pthread_mutex_unlock(&lock); }
 static void child_after_fork(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	/* mutant: child of a server that forks its engine */
 	if (trace_state == UNOPENED && medusa_alloc_count() == 0 && medusa_module_count() == 0)
 		return;
 	atomic_store(&core_mode_now, MODE_INERT);

@@ -49,6 +49,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 		struct trace_writer *w;
 		uint32_t i;
 		core_lock();
+		/* mutant: end of an event that graphs refer to */
 		watch_ended((uintptr_t)event);
 		i = events_index(event);
 		if (i != UINT32_MAX) {

@@ -89,6 +89,7 @@ static void reserve(uint64_t base, uint64_t size)
 			return;
 		}
 		rc = REAL(cuMemAddressReserve)(&got, reserved, 0, base, 0);
+		/* mutant: the driver's answer to a hint */
 		if (rc == CUDA_SUCCESS && got == base) {
 			now.state = MEDUSA_EXACT_ON;
 			now.base = base;
@@ -166,6 +167,7 @@ static CUresult drop_pages(uint64_t first, uint64_t end)
 	CUresult rc = CUDA_SUCCESS;
 	for (uint64_t page = first; page < end; page += PAGE) {
 		uint64_t users = map_get(&page_users, page, 0);
+		/* mutant: pages shared by small allocations */
 		if (users > 1) {
 			map_put(&page_users, page, users - 1);
 			continue;
@@ -277,6 +279,7 @@ bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc)
 	pthread_mutex_lock(&lock);
 	served = ptr && bytes && serves();
 	if (served) {
+		/* mutant: scratch for trigger scopes */
 		int zone = (bytes < PAGE ? SMALL : LARGE) + (launch_in_trigger() ? SCRATCH_SMALL : 0);
 		*rc = capture_active() ? probe_alloc() : free_probes();
 		if (*rc == CUDA_SUCCESS)
@@ -355,6 +358,7 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 	int zone;
 	if (!exact_find(ptr, &known) || known.addr != ptr || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return false; /* the driver's own error, then */
+	/* mutant: free waits for work */
 	*rc = capture_active() ? probe_free() : REAL(cuCtxSynchronize)();
 	if (*rc != CUDA_SUCCESS)
 		return true;

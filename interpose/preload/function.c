@@ -70,6 +70,7 @@ static CUresult get_attr(const struct subject *s, CUfunction_attribute attr, int
 	CUfunction own = s->function;
 	if (s->kernel && REAL(cuKernelGetFunction)(&own, s->kernel) != CUDA_SUCCESS)
 		return REAL(cuKernelGetAttribute)(value, attr, s->kernel, s->device);
+	/* mutant: attribute set on the function of a kernel */
 	return REAL(cuFuncGetAttribute)(value, attr, own);
 }
 

@@ -48,6 +48,7 @@ static unsigned draw(unsigned limit)
 	core_lock();
 	if (gap_mode == UNREAD) {
 		state = core_gap_seed();
+		/* mutant: seeded gaps */
 		gap_mode = state ? ON : OFF;
 	}
 	if (gap_mode == ON)
@@ -139,6 +140,7 @@ static void make_some(struct gap_source from, size_t bytes)
 void gaps_make(struct gap_source from, size_t bytes)
 {
 	/* Inside a capture a gap could invalidate what the process itself does not. */
+	/* mutant: gaps between page-locked buffers */
 	if (!capture_active())
 		make_some(from, bytes);
 }
@@ -159,6 +161,7 @@ static bool within_budget(struct pile *p)
 
 void gaps_after(struct gap_source from, size_t bytes)
 {
+	/* mutant: gaps inside a capture */
 	if (capture_active() && leaves_graphs_alone(from) && within_budget(pile_of(from)))
 		make_some(from, bytes);
 }

@@ -94,6 +94,7 @@ static const char *flatten(const struct kernel_node *k, struct trace_bytes *out,
 	void **extra = k->params.extra;
 	*owned = NULL;
 	*out = (struct trace_bytes){NULL, 0};
+	/* mutant: parameters as one buffer */
 	if (!k->params.kernelParams && extra) {
 		for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
 			if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)

@@ -81,6 +81,7 @@ static uint8_t *read_rows(const CUDA_MEMCPY3D *p, uint64_t *size)
 	out = ok ? malloc(*size) : NULL;
 	for (uint64_t r = 0; out && ok && r < rows; r++) {
 		uint64_t y = p->srcY + r % p->Height, z = p->srcZ + r / p->Height;
+		/* mutant: rows of host memory */
 		uint64_t from = (uintptr_t)p->srcHost + (z * p->srcHeight + y) * p->srcPitch + p->srcXInBytes;
 		ok = read_own(out + r * width, from, width);
 	}
@@ -122,6 +123,7 @@ void graph_node_check_hosts(void)
 		now = read_rows(&s.params, &size);
 		core_lock();
 		w = core_trace();
+		/* mutant: host memory that changes */
 		if (w && (!now || memcmp(now, s.rows, size) != 0))
 			trace_host_changed(w, s.graph, (uintptr_t)s.node);
 		core_unlock();

@@ -219,6 +219,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
 			return REAL(name) arguments; \
 		rc = REAL(name) arguments; \
 		if (rc == CUDA_SUCCESS) \
+			/* mutant: executable graph that is changed */ \
 			core_fault(#name, "executable graph %p was changed after it was recorded", (void *)exec); \
 		hook_leave(); \
 		return rc; \

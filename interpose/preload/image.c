@@ -98,6 +98,7 @@ static int search_object(struct dl_phdr_info *info, size_t size, void *arg)
 		if (info->dlpi_phdr[i].p_type == PT_NOTE && !s->out->build_id[0])
 			read_build_id(info, &info->dlpi_phdr[i], s->out->build_id);
 	s->out->dso_offset = s->addr - info->dlpi_addr - home->p_vaddr + home->p_offset;
+	/* mutant: images that a program can write */
 	s->out->in_dso = s->out->build_id[0] && !(home->p_flags & PF_W) &&
 			 s->out->size <= home->p_filesz - (s->addr - info->dlpi_addr - home->p_vaddr);
 	if (info->dlpi_name[0]) {

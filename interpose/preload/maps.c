@@ -60,6 +60,7 @@ uint64_t maps_free(struct alloc *a)
 {
 	struct trace_writer *w = core_trace();
 	a->live = false;
+	/* mutant: free of memory that graphs refer to */
 	if (a->watched)
 		atomic_fetch_add(&watched_frees, 1);
 	map_remove(&live, a->addr);

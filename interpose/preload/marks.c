@@ -42,6 +42,7 @@ void medusa_mark_phase(const char *phase)
 {
 	if (core_mode() == MODE_INERT)
 		return;
+	/* mutant: end at the identity */
 	if (atomic_load(&identified) && core_exits(MEDUSA_ENV_AT_IDENTITY) && trace_is_open()) {
 		core_seal();
 		_exit(0);

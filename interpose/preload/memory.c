@@ -180,6 +180,7 @@ CUresult cuMemHostRegister_v2(void *ptr, size_t bytes, unsigned int flags)
 		return REAL(cuMemHostRegister_v2)(ptr, bytes, flags);
 	rc = REAL(cuMemHostRegister_v2)(ptr, bytes, flags);
 	if (rc == CUDA_SUCCESS)
+		/* mutant: registered host memory */
 		note_alloc(ALLOC_REGISTERED, (uintptr_t)ptr, bytes, flags);
 	hook_leave();
 	return rc;
@@ -251,6 +252,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		rc = REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream); \
 		MOVE_APART(from, ptr, bytes, REAL(cuMemAllocAsync##suffix)(ptr, bytes, stream)); \
 		if (rc == CUDA_SUCCESS) \
+			/* mutant: stream-ordered memory */ \
 			note_alloc(ALLOC_ASYNC, *ptr, bytes, 0); \
 		hook_leave(); \
 		return rc; \
@@ -265,6 +267,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		rc = REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream); \
 		MOVE_APART(from, ptr, bytes, REAL(cuMemAllocFromPoolAsync##suffix)(ptr, bytes, pool, stream)); \
 		if (rc == CUDA_SUCCESS) \
+			/* mutant: pool memory */ \
 			note_alloc(ALLOC_POOL, *ptr, bytes, 0); \
 		hook_leave(); \
 		return rc; \

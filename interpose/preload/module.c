@@ -142,6 +142,7 @@ static void note_unload(void *handle)
 	struct trace_writer *w;
 	uint32_t id;
 	core_lock();
+	/* mutant: unload of a module that graphs refer to */
 	watch_ended((uintptr_t)handle);
 	id = module_of_handle((uintptr_t)handle);
 	if (id != UINT32_MAX) {
@@ -166,6 +167,7 @@ static void note_unload(void *handle)
 /* Variables share pages with small allocations. 512 bytes is as close as drivers place them. */
 static void gap_before_variables(void)
 {
+	/* mutant: gaps before modules */
 	gaps_before((struct gap_source){.kind = GAP_DEVICE}, 512);
 }
 

@@ -57,6 +57,7 @@ char *rank_trace_path(const char **why)
 		*why = MEDUSA_ENV_RANK " and " MEDUSA_ENV_WORLD_SIZE " contradict each other";
 		return NULL;
 	}
+	/* mutant: each rank its own trace */
 	if (r.count == 1)
 		return strdup(path);
 	return asprintf(&out, "%s.%u", path, r.index) < 0 ? NULL : out;

@@ -89,6 +89,7 @@ void map_remove(struct map *m, uint64_t key)
 		if (((i - place(m, m->keys[i])) & mask) >= ((i - hole) & mask)) {
 			m->keys[hole] = m->keys[i];
 			m->values[hole] = m->values[i];
+			/* mutant: what stands behind a removed key moves up */
 			hole = i;
 		}
 	m->keys[hole] = EMPTY;

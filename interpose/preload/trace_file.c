@@ -91,6 +91,7 @@ static int write_chunk(int fd, uint8_t *data, size_t len)
 	sum = crc32c(data + 4, (size_t)size + 4);
 	memcpy(data, &size, 4);
 	memcpy(data + 4, &sum, 4);
+	/* mutant: the recorder syncs nothing */
 	return write_all(fd, data, len);
 }
 
@@ -215,6 +216,7 @@ static uint8_t *take(struct trace_file *f)
 {
 	struct chunk *c;
 	uint8_t *data;
+	/* mutant: the recorder's memory is bounded */
 	if (!f->spare && f->held + CHUNK_LIMIT > MOST_HELD) {
 		uint64_t began = now_ns();
 		while (!f->spare && f->held + CHUNK_LIMIT > MOST_HELD)

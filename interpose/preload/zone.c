@@ -15,6 +15,7 @@ uint64_t zone_extent(const struct zone *z, uint64_t size) { return z->stretch ? 
 static uint64_t stretched(const struct zone *z, uint64_t place, uint64_t size)
 {
 	uint64_t room = (STRETCH - 1) * rounded(z, size) / z->step, r = z->stretch ^ place;
+	/* mutant: gaps in a region */
 	if (!z->stretch)
 		return place;
 	r = (r ^ r >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -59,6 +60,7 @@ struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owne
 		if (addr % z->step || addr < gap_start(z, i) || addr > gap_end(z, i) || need > gap_end(z, i) - addr)
 			return NULL;
 	} else {
+		/* mutant: first fit in the region */
 		while (i < z->n && need > gap_end(z, i) - gap_start(z, i))
 			i++;
 		addr = gap_start(z, i);

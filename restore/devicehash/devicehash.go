@@ -123,6 +123,7 @@ func (h *Hasher) launch(r *Range, first uint64) error {
 		return fmt.Errorf("%d hashes from the %d-th on, %d have room", r.Chunks(), first, h.capacity)
 	}
 	low, high := uint64(1), uint64(0)
+	// mutant: pointers hashed as what they point to, on the device
 	if r.Pointers && len(h.objects) > 0 {
 		low, high = h.objects.Bounds()
 	}
@@ -159,6 +160,7 @@ func (h *Hasher) prove() error {
 	}
 	h.objects.Canonicalise(data, 0)
 	want := append(digest.Sum(data[:digest.ChunkBytes]), digest.Sum(data[digest.ChunkBytes:])...)
+	// mutant: hash kernel proven before use
 	if !bytes.Equal(got, want) {
 		return fmt.Errorf("hash known bytes: the device gives %x, the host %x", got, want)
 	}

@@ -32,6 +32,7 @@ const (
 // far as the mixing is as good as it looks in tests. It is no protection against somebody who chooses the contents; an
 // artifact's signature is.
 func Sum(chunk []byte) []byte {
+	// mutant: a chunk of zeros is one in all its bytes
 	if len(chunk) == ChunkBytes && bytes.Equal(chunk, zeros[:]) {
 		return bytes.Clone(zeroSum())
 	}

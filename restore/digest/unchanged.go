@@ -46,6 +46,7 @@ func UnchangedOf(before []Range, graphs []Graph) Unchanged {
 			}
 			first := at[place{r.Alloc, r.Offset}]
 			for c := range r.Chunks() {
+				// mutant: chunks that replays change are left out
 				if !r.Stable(c) || !bytes.Equal(r.Hash(0, c), old.Hash(0, c)) {
 					u.Chunks[(first+c)/8] &^= 1 << ((first + c) % 8)
 				}

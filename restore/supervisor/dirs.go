@@ -77,7 +77,7 @@ func (p *placement) place(l *artifacts.Layer) error {
 	case variable == "":
 		p.say(l, "stays packed (--dir %s=PATH unpacks it; it was recorded at %q)", l.Name, l.Path)
 		return nil
-	case chosen != "":
+	case chosen != "": // mutant: a cache that the user chose stands
 		p.say(l, "%s is set, so the artifact's is not used (unset it, or add --dir %s=%s)", variable, l.Name, chosen)
 		return nil
 	default:
@@ -136,6 +136,7 @@ func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 	place, room := filepath.Join(folder, l.Name), int64(0)
 	if !layer.Already(l, place) {
 		if room, err = layer.Room(l); err == nil {
+			// mutant: device before directories
 			err = p.fits()
 		}
 		if err != nil {
@@ -168,6 +169,7 @@ func link(path, to string) (*scratch.Folder, error) {
 			err = errors.New("it is not a directory")
 		}
 		if err == nil {
+			// mutant: compiled code from a folder of one's own
 			err = private.Check(dir)
 		}
 		if err != nil {

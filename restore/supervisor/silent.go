@@ -48,6 +48,7 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 	}
 	// What fails on its own has its own reason.
 	if err == nil && (code == 0 || ctx.Err() != nil) {
+		// mutant: engine that knows nothing of Medusa
 		err = o.expectStatus(d.status, "ended")
 	}
 	return code, err
@@ -66,6 +67,7 @@ func (o *Options) expectStatus(path, does string) error {
 	if _, err := os.Stat(path + status.Unwritten); err == nil && full == nil {
 		full = errors.New("there was no room for it")
 	}
+	// mutant: a disk that is full when the status is written
 	if full != nil {
 		printable.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
 		return nil

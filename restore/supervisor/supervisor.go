@@ -64,6 +64,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		}
 		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
+	// mutant: the operators' switch
 	if off != nil { // --strict does not count: the switch is for all starts
 		return o.native(ctx, d, status.SwitchedOff, off)
 	}
@@ -74,6 +75,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		return 0, err
 	}
 	if err != nil {
+		// mutant: what is refused does not reach the engine
 		return o.native(ctx, d, reasonOf(err), err)
 	}
 	var caches []string

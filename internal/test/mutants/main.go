@@ -1,13 +1,14 @@
-// Command mutants switches the mechanisms of table.go off one at a time, in a copy of the tree, and demands that the test
-// named beside each fails. With -fixups it moves random pointers of an artifact instead, and demands that verification
-// rejects each.
+// Command mutants switches mechanisms off one at a time, in a copy of the tree, and demands that the test named beside each
+// fails. A comment "mutant: name" in the code marks the statement that a mechanism depends on; a row of the tables says how
+// the statement changes, and which test has to notice. With -fixups it moves random pointers of an artifact instead, and
+// demands that verification rejects each.
 //
-// In: the tracked files of the repository. Out: one line a mutant, and last "mutants: N caught: N". Fails: where a row
-// no longer matches its file, a mutant does not build, or its test passes.
+// In: the tracked files of the repository. Out: one line a mutant, and last "mutants: N caught: N crashed: C timed out: T".
+// Caught is what the named test reported; a crash of its process counts apart. Fails: if a row does not match the code, a
+// mutant does not build, or its test does not pass without it, passes with it, or hangs.
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -17,14 +18,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 )
 
 func main() {
-	only := flag.String("run", "", "only mutants whose name matches this regular expression")
+	only := flag.String("run", "", "only mutants whose line, as printed, matches this regular expression")
 	fixups := flag.Int("fixups", 0, "move this many random pointers instead")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the pointers moved")
 	flag.Parse()
@@ -39,13 +38,13 @@ func main() {
 		}
 		return
 	}
-	caught, total, err := run(*only)
+	counts, total, err := run(*only)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
 		os.Exit(1)
 	}
-	fmt.Printf("mutants: %d caught: %d\n", total, caught)
-	if caught != total {
+	fmt.Printf("mutants: %d caught: %d crashed: %d timed out: %d\n", total, counts[caught], counts[crashed], counts[timedOut])
+	if counts[caught]+counts[crashed] != total {
 		os.Exit(1)
 	}
 }
@@ -53,13 +52,18 @@ func main() {
 // workers is how many mutants are tried at once, each in a copy of its own.
 const workers = 2
 
-func run(only string) (caught, total int, err error) {
+func run(only string) (counts map[verdict]int, total int, err error) {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read -run: %w", err)
+		return nil, 0, fmt.Errorf("read -run: %w", err)
 	}
-	rows := make(chan mutant)
-	results := make(chan bool)
+	markers, err := findMarkers(".")
+	if err != nil {
+		return nil, 0, err
+	}
+	rows := make(chan *mutant)
+	results := make(chan verdict)
+	var before baseline
 	var trees errgroup.Group
 	for range workers {
 		trees.Go(func() error {
@@ -75,47 +79,42 @@ func run(only string) (caught, total int, err error) {
 				return fmt.Errorf("build the copy: %w\n%s", err, out)
 			}
 			for m := range rows {
-				results <- m.report(dir)
+				results <- m.report(dir, markers, &before)
 			}
 			return nil
 		})
 	}
 	go func() {
 		defer close(rows)
-		for _, m := range slices.Concat(table, nodes, shipping, large, attack) {
-			if wanted.MatchString(m.Name) {
-				rows <- m
+		for _, m := range all() {
+			if wanted.MatchString(m.String()) {
+				rows <- &m
 			}
 		}
 	}()
 	done := make(chan error)
 	go func() { done <- trees.Wait() }()
+	counts = map[verdict]int{}
 	for {
 		select {
-		case found := <-results:
+		case v := <-results:
 			total++
-			if found {
-				caught++
-			}
+			counts[v]++
 		case err := <-done:
-			return caught, total, err
+			return counts, total, err
 		}
 	}
 }
 
-// report tries the mutant and prints what became of it. One that cannot be tried counts as not caught.
-func (m *mutant) report(dir string) bool {
-	found, err := m.try(dir)
-	verdict := "MISSED"
-	switch {
-	case err != nil:
-		verdict = "BROKEN"
-		fmt.Fprintf(os.Stderr, "mutants: %s: %v\n", m.Name, err)
-	case found:
-		verdict = "caught"
+// report tries the mutant and prints what became of it.
+func (m *mutant) report(dir string, markers map[string]marker, before *baseline) verdict {
+	v, err := m.try(dir, markers, before)
+	if err != nil {
+		v = broken
+		fmt.Fprintf(os.Stderr, "mutants: %s: %v\n", m, err)
 	}
-	fmt.Printf("%-7s %-44s by %s %s\n", verdict, m.Name, m.Package, m.Test)
-	return found
+	fmt.Printf("%-9s %s\n", v, m)
+	return v
 }
 
 func build(dir string) (output []byte, err error) {
@@ -124,11 +123,11 @@ func build(dir string) (output []byte, err error) {
 
 // copyTree copies the files that git knows or would add.
 func copyTree(dir string) error {
-	list, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	names, err := files(".")
 	if err != nil {
-		return fmt.Errorf("list files: %w", err)
+		return err
 	}
-	for _, name := range strings.Split(strings.TrimRight(string(list), "\x00"), "\x00") {
+	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // deleted, not yet committed
@@ -151,45 +150,32 @@ func copyTree(dir string) error {
 	return nil
 }
 
-// try applies the mutant, sees that everything still builds, runs its test, and takes it back.
-func (m *mutant) try(dir string) (caught bool, err error) {
-	path := filepath.Join(dir, m.File)
+// try sees that the test passes, applies the mutant, sees that everything still builds, runs the test, and takes it back.
+func (m *mutant) try(dir string, markers map[string]marker, before *baseline) (v verdict, err error) {
+	if err := before.passes(dir, m.Package, m.Test); err != nil {
+		return broken, err
+	}
+	at, ok := markers[m.Marker]
+	if !ok {
+		return broken, errors.New("no marker has this name")
+	}
+	path := filepath.Join(dir, at.path)
 	original, err := os.ReadFile(path)
 	if err != nil {
-		return false, err
+		return broken, err
 	}
-	if n := bytes.Count(original, []byte(m.Old)); n != 1 {
-		return false, fmt.Errorf("%s holds the text to change %d times, want once", m.File, n)
+	changed, err := m.mutate(original, at)
+	if err != nil {
+		return broken, err
 	}
-	if err := os.WriteFile(path, bytes.Replace(original, []byte(m.Old), []byte(m.New), 1), 0o644); err != nil {
-		return false, err
+	if err := os.WriteFile(path, changed, 0o644); err != nil {
+		return broken, err
 	}
 	defer func() { err = errors.Join(err, os.WriteFile(path, original, 0o644)) }()
 	if out, err := build(dir); err != nil {
-		return false, fmt.Errorf("build: %w\n%s", err, out)
+		return broken, fmt.Errorf("build: %w\n%s", err, out)
 	}
-	out, err := command(dir, "go", "test", "-count=1", "-run", m.pattern(), m.Package).CombinedOutput()
-	var exit *exec.ExitError
-	switch {
-	case err == nil && bytes.Contains(out, []byte("no tests to run")):
-		return false, fmt.Errorf("no test matches %s in %s", m.Test, m.Package)
-	case err == nil:
-		return false, nil
-	case !errors.As(err, &exit):
-		return false, err
-	case bytes.Contains(out, []byte("[build failed]")):
-		return false, fmt.Errorf("its test does not build:\n%s", out)
-	}
-	return true, nil
-}
-
-// pattern is what -run takes: one expression a level of tests.
-func (m *mutant) pattern() string {
-	levels := strings.Split(m.Test, "/")
-	for i, l := range levels {
-		levels[i] = "^(" + l + ")$"
-	}
-	return strings.Join(levels, "/")
+	return runTest(dir, m.Package, m.Test)
 }
 
 func command(dir, name string, args ...string) *exec.Cmd {

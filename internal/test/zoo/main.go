@@ -132,6 +132,7 @@ const used = 2 * size
 
 func (z *zoo) sizeCache(identified error) error {
 	bytes, given := z.session.KVBytes()
+	// mutant: engine that outgrows its KV cache
 	if given && bytes < used { // of an artifact: no run that records gives so little
 		_ = z.session.Refuse(fmt.Errorf("size KV cache: %d bytes, its graphs use %d", bytes, used))
 		given = false

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// verdict is what became of a mutant.
+type verdict string
+
+const (
+	caught   verdict = "caught"    // the named test reported a failure
+	crashed  verdict = "CRASHED"   // its process ended before it could
+	timedOut verdict = "TIMED OUT" // or never
+	missed   verdict = "MISSED"    // it passed
+	broken   verdict = "BROKEN"    // the mutant could not be tried
+)
+
+// event is a line of go test -json.
+type event struct{ Action, Test, Output string }
+
+// runTest runs a test and says how it ended.
+func runTest(dir, pkg, test string) (verdict, error) {
+	out, err := command(dir, "go", "test", "-json", "-count=1", "-run", pattern(test), pkg).CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return broken, err
+	}
+	return judge(out, test)
+}
+
+// judge reads the events of a run.
+func judge(output []byte, test string) (verdict, error) {
+	ended := map[string]string{} // how each test ended, by its name
+	complete := false            // the process has said how all of them ended
+	for _, line := range bytes.Split(output, []byte("\n")) {
+		var e event
+		if json.Unmarshal(line, &e) != nil {
+			continue // of a build
+		}
+		switch {
+		case strings.Contains(e.Output, "[build failed]"), strings.Contains(e.Output, "[setup failed]"):
+			return broken, fmt.Errorf("its test does not build:\n%s", output)
+		case strings.HasPrefix(e.Output, "panic: test timed out after "):
+			return timedOut, nil
+		case e.Test == "":
+			complete = complete || e.Output == "PASS\n" || e.Output == "FAIL\n"
+		case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
+			ended[e.Test] = e.Action
+		}
+	}
+	if !complete {
+		return crashed, nil
+	}
+	v := missed
+	for _, one := range strings.Split(test, "|") {
+		want := regexp.MustCompile(`^(?:` + strings.ReplaceAll(one, "/", `)/(?:`) + `)$`)
+		n := 0
+		for name, how := range ended {
+			if !want.MatchString(name) {
+				continue
+			}
+			n++
+			switch how {
+			case "fail":
+				v = caught
+			case "skip":
+				return broken, fmt.Errorf("%s is skipped", name)
+			}
+		}
+		if n == 0 {
+			return broken, fmt.Errorf("no test ended that matches %s:\n%s", one, output)
+		}
+	}
+	return v, nil
+}
+
+// pattern is what -run takes: one expression a level of tests.
+func pattern(test string) string {
+	levels := strings.Split(test, "/")
+	for i, l := range levels {
+		levels[i] = "^(" + l + ")$"
+	}
+	return strings.Join(levels, "/")
+}
+
+// baseline knows which tests pass without a mutant.
+type baseline struct {
+	lock sync.Mutex
+	ran  map[[2]string]func() error
+}
+
+// passes runs the test once, in the first copy of the tree that asks.
+func (b *baseline) passes(dir, pkg, test string) error {
+	b.lock.Lock()
+	if b.ran == nil {
+		b.ran = map[[2]string]func() error{}
+	}
+	run, ok := b.ran[[2]string{pkg, test}]
+	if !ok {
+		run = sync.OnceValue(func() error {
+			v, err := runTest(dir, pkg, test)
+			if err == nil && v != missed {
+				err = fmt.Errorf("without a mutant it is %s, too", v)
+			}
+			return err
+		})
+		b.ran[[2]string{pkg, test}] = run
+	}
+	b.lock.Unlock()
+	return run()
+}

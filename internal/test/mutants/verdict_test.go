@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Real tests of each kind: what go test -json says of them is not this package's to decide.
+func TestVerdicts(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module x\n\ngo 1.23\n",
+		"x_test.go": `package x
+
+import ("fmt"; "os"; "testing"; "time")
+
+func TestPass(t *testing.T) { fmt.Println("panic: of another process") }
+func TestFail(t *testing.T) { fmt.Print("no end of line"); t.Run("sub", func(t *testing.T) { t.Error("x") }) }
+func TestPanic(t *testing.T) { panic("x") }
+func TestExit(t *testing.T) { os.Exit(1) }
+func TestHang(t *testing.T) { time.Sleep(time.Minute) }
+func TestSkip(t *testing.T) { t.Skip("x") }
+`,
+		"bad/x_test.go": "package bad\n\nvar x int = \"\"\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		pkg, test string
+		want      verdict
+		fails     bool
+	}{
+		{".", "TestPass", missed, false},
+		{".", "TestFail", caught, false},
+		{".", "TestPass|TestFail", caught, false},
+		{".", "TestFail/sub", caught, false},
+		{".", "TestPanic", crashed, false},
+		{".", "TestFail|TestPanic", crashed, false},
+		{".", "TestExit", crashed, false},
+		{".", "TestHang", timedOut, false},
+		{".", "TestSkip", broken, true},
+		{".", "TestPass|TestNone", broken, true},
+		{".", "TestNone", broken, true},
+		{"./bad", "TestPass", broken, true},
+	} {
+		cmd := exec.Command("go", "test", "-json", "-vet=off", "-timeout=1s", "-run", pattern(c.test), c.pkg)
+		cmd.Dir = dir
+		output, _ := cmd.CombinedOutput() // the verdict says how it ended
+		v, err := judge(output, c.test)
+		if v != c.want || (err != nil) != c.fails {
+			t.Errorf("%s %s: %s, %v, want %s", c.pkg, c.test, v, err, c.want)
+		}
+	}
+}
+
+// A test that fails anyway proves nothing about a mutant; it is run once.
+func TestBaseline(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module x\n\ngo 1.23\n",
+		"x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestPass(t *testing.T) {}\nfunc TestFail(t *testing.T) { t.Error(1) }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b baseline
+	if err := b.passes(dir, ".", "TestPass"); err != nil {
+		t.Error(err)
+	}
+	if err := b.passes(dir, ".", "TestFail"); err == nil {
+		t.Error("a test that fails without a mutant is taken")
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.passes(dir, ".", "TestPass"); err != nil {
+		t.Errorf("second run: %v", err)
+	}
+}
