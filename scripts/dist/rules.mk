@@ -8,9 +8,9 @@ DIST_FLAGS    := -O2 -ffile-prefix-map=$(CURDIR)=.
 .PHONY: dist dist-amd64 dist-arm64
 dist-amd64 dist-arm64: dist-%:
 	@rm -rf build/dist/linux-$* && mkdir -p build/dist/linux-$*/lib/python
-	GOOS=linux GOARCH=$* CGO_ENABLED=0 $(GO) build -trimpath -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa ./cmd/medusa-probe
+	GOOS=linux GOARCH=$* CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -ldflags=-s -o build/dist/linux-$*/ ./cmd/medusa ./cmd/medusa-probe
 	$(DIST_CC_$*) $(DIST_FLAGS) $(INTERPOSE_CFLAGS) -o build/dist/linux-$*/lib/libmedusa_interpose.so $(INTERPOSE_SRC) $(INTERPOSE_LDFLAGS) -Wl,--build-id -s -ldl
-	GOOS=linux GOARCH=$* CGO_ENABLED=1 CC=$(DIST_CC_$*) $(GO) build -trimpath -ldflags=-s -buildmode=c-shared -o build/dist/linux-$*/lib/libmedusa.so ./cmd/libmedusa
+	GOOS=linux GOARCH=$* CGO_ENABLED=1 CC=$(DIST_CC_$*) $(GO) build -trimpath -buildvcs=auto -ldflags=-s -buildmode=c-shared -o build/dist/linux-$*/lib/libmedusa.so ./cmd/libmedusa
 	@rm build/dist/linux-$*/lib/libmedusa.h
 	cp -r $(PLUGINS) build/dist/linux-$*/lib/python/
 	@rm -rf build/dist/linux-$*/lib/python/*/__pycache__
@@ -22,7 +22,7 @@ RELEASE_TOOL := $(GO) tool -modfile=tools/release/go.mod
 dist-licenses:
 	@rm -rf build/dist/licenses && mkdir -p build/dist/licenses/std
 	cp "$$($(GO) env GOROOT)/LICENSE" build/dist/licenses/std/
-	$(RELEASE_TOOL) go-licenses save --force --ignore medusa --save_path build/dist/licenses/modules ./cmd/medusa ./cmd/medusa-probe ./cmd/libmedusa \
+	CGO_ENABLED=1 $(RELEASE_TOOL) go-licenses save --force --ignore medusa --save_path build/dist/licenses/modules ./cmd/medusa ./cmd/medusa-probe ./cmd/libmedusa \
 		2>build/dist/licenses.log || { cat build/dist/licenses.log >&2; exit 1; }
 
 # KEY=release.key signs the checksums (medusa keygen makes one); BUILDER names who builds, for the provenance statement.
