@@ -99,6 +99,9 @@ func (p *Policy) doubt(s Subject) error {
 		if len(proofs) == 0 || slices.ContainsFunc(proofs, func(q Proof) bool { return len(q.Signatures) > 0 }) {
 			return nil
 		}
+		if why := proofs[0].Exposed; why != "" {
+			return exposed(why)
+		}
 		return fmt.Errorf("it was pulled from %s and no signature was verified (medusa pull --verify KEY, "+contract.EnvTrust+")", proofs[0].Reference)
 	}
 	if len(proofs) == 0 && !p.Required {
@@ -107,6 +110,10 @@ func (p *Policy) doubt(s Subject) error {
 	var reasons []string
 	for i := range proofs {
 		q := &proofs[i]
+		if q.Exposed != "" {
+			reasons = append(reasons, exposed(q.Exposed).Error())
+			continue
+		}
 		// mutant: a proof is of one artifact
 		if !q.holds(s.Digest) {
 			reasons = append(reasons, fmt.Sprintf("the manifest of %s is not this artifact's", q.Reference))
@@ -124,4 +131,8 @@ func (p *Policy) doubt(s Subject) error {
 		return fmt.Errorf("%w by a key of the policy is beside it (medusa pull fetches it)", ErrSignature)
 	}
 	return errors.New(strings.Join(reasons, "; "))
+}
+
+func exposed(why string) error {
+	return fmt.Errorf("it was copied from a file that others could change: %s", why)
 }

@@ -105,6 +105,8 @@ func TestJudgeWithoutKeys(t *testing.T) {
 		"pulled":    {Subject{Proofs: []Proof{{Reference: "r/m:1"}}}, "pulled from r/m:1 and no signature was verified"},
 		"verified":  {Subject{Proofs: []Proof{signed(private, "r/m:1", 0)}}, ""},
 		"exposed":   {Subject{Exposed: errors.New("mode 0777")}, "others can change it"},
+		"copied":    {Subject{Proofs: []Proof{{Exposed: "f: mode 0666"}}}, "copied from a file that others could change: f: mode 0666"},
+		"both":      {Subject{Proofs: []Proof{{Exposed: "f: mode 0666"}, signed(private, "r/m:1", 0)}}, ""},
 	} {
 		if warning, err := (&Policy{}).Judge(row.s); err != nil || !strings.Contains(warning, row.doubt) || (warning == "") != (row.doubt == "") {
 			t.Errorf("%s: %q, %v", name, warning, err)

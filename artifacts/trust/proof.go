@@ -19,9 +19,10 @@ import (
 // Suffix ends the name of the file with the proofs of an artifact file: FILE + Suffix.
 const Suffix = ".proof"
 
-// Proof says where an artifact came from and who signed it.
+// Proof says where an artifact came from and who signed it: a registry, or a file that others could change, which proves nothing.
 type Proof struct {
-	Reference  string      `json:"reference"` // by which it was pulled
+	Exposed    string      `json:"exposed,omitempty"` // why others could change the file that it was copied from; then nothing follows
+	Reference  string      `json:"reference"`         // by which it was pulled
 	Pulled     time.Time   `json:"pulled"`
 	Manifest   []byte      `json:"manifest"`   // as the registry has it
 	Signatures []Signature `json:"signatures"` // of the manifest; those that were valid by a key that counted then
@@ -86,10 +87,16 @@ func Merge(have, more []Proof) []Proof {
 	return have
 }
 
-// Beside returns the proofs beside an artifact file, for a copy of it elsewhere. They are refused if others can change them or the
-// file, since the copy would not tell, and if they are another artifact's.
+// Beside returns the proofs beside an artifact file, for a copy of it elsewhere. If there are none and others can change the
+// file, the proof says that, since the copy would not tell. For the same reason proofs are refused if others can change them
+// or the file. They are refused if they are another artifact's.
 func Beside(path string) ([]Proof, error) {
 	if _, err := os.Lstat(path + Suffix); errors.Is(err, fs.ErrNotExist) {
+		err := private.Check(path)
+		// mutant: a copy of what others can change
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return []Proof{{Exposed: err.Error()}}, nil
+		}
 		return nil, nil
 	}
 	s, err := fileSubject(path, true)
@@ -101,7 +108,7 @@ func Beside(path string) ([]Proof, error) {
 		return nil, fmt.Errorf("read proofs %s: %w", path+Suffix, err)
 	}
 	for i := range s.Proofs {
-		if !s.Proofs[i].holds(s.Digest) {
+		if p := &s.Proofs[i]; p.Exposed == "" && !p.holds(s.Digest) {
 			return nil, fmt.Errorf("read proofs %s: they are another artifact's", path+Suffix)
 		}
 	}

@@ -45,6 +45,7 @@ var shipping = []mutant{
 	{"engine of a killed guard", replace("syscall.SIGKILL", "0"), "./restore/supervisor", "TestKilledGuard"},
 	{"embedded graphs are bounded", becomes("total = 0"), "./graphir", "TestEmbeddedGraphsAreBounded"},
 	{"proofs that others can change stay behind", never, "./cmd/medusa", "TestScripts/trust"},
+	{"a copy of what others can change", never, "./cmd/medusa", "TestScripts/trust_added"},
 	{"folders of killed commands", always, "./internal/scratch", "TestSweep"},
 	{"what is unpacked counts", replace("total+size", "total+0*size"), "./artifacts/store", "TestUnpacked"},
 	{"checksum of a section", never, "./artifacts", "TestEveryBitFlip"},
