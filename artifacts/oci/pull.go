@@ -72,16 +72,14 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 		return nil, none, err
 	}
 	file := m.Layers[0]
-	pin, err := into.Add(ctx, file.Digest.String(), file.Size, ref, func(ctx context.Context, f *os.File, have int64) error {
+	origin := func() error { return Remember(into, file.Digest.String(), []trust.Proof{proof}) }
+	pin, err := into.Add(ctx, file.Digest.String(), file.Size, ref, origin, func(ctx context.Context, f *os.File, have int64) error {
 		return c.download(ctx, repo, file, f, have)
 	})
 	if err != nil {
 		return nil, none, err
 	}
 	if err := checkIdentity(pin.Path, m.Config, identity); err != nil {
-		return nil, none, errors.Join(err, pin.Close())
-	}
-	if err := Remember(into, pin.Digest, []trust.Proof{proof}); err != nil {
 		return nil, none, errors.Join(err, pin.Close())
 	}
 	return pin, d, nil

@@ -21,12 +21,16 @@ import (
 // when the whole turned out wrong.
 type Fill func(ctx context.Context, f *os.File, have int64) error
 
+// Origin keeps where an artifact came from (SetProofs). It is called before the artifact can be found, so that a process that is
+// killed in between leaves no artifact that seems to be made here; and once more if the artifact was there already. Nil: it was made here.
+type Origin func() error
+
 // attempts bounds how often an artifact that was evicted at once is stored again.
 const attempts = 3
 
 // Add stores the artifact with a digest and a size in bytes, unless it is there already, gives it a name unless that is
 // empty, and pins it. Of several processes that add the same artifact at once one fills it and the others wait.
-func (s *Store) Add(ctx context.Context, digest string, size int64, name string, fill Fill) (*Pin, error) {
+func (s *Store) Add(ctx context.Context, digest string, size int64, name string, origin Origin, fill Fill) (*Pin, error) {
 	digits, err := hexOf(digest)
 	if err != nil {
 		return nil, fmt.Errorf("store artifact: %w", err)
@@ -37,7 +41,9 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 	for attempt := 1; ; attempt++ {
 		pin, err := s.Pin(digest)
 		if errors.Is(err, ErrNotFound) {
-			pin, err = s.add(ctx, digits, size, fill)
+			pin, err = s.add(ctx, digits, size, origin, fill)
+		} else if err == nil {
+			pin, err = pin.from(origin)
 		}
 		if errors.Is(err, ErrNotFound) && attempt < attempts {
 			continue
@@ -61,7 +67,7 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 }
 
 // AddFile stores a file.
-func (s *Store) AddFile(ctx context.Context, path, name string) (*Pin, error) {
+func (s *Store) AddFile(ctx context.Context, path, name string, origin func(digest string) error) (*Pin, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("store artifact: %w", err)
@@ -72,13 +78,18 @@ func (s *Store) AddFile(ctx context.Context, path, name string) (*Pin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store artifact: %w", err)
 	}
-	return s.Add(ctx, digestPrefix+hex.EncodeToString(sum.Sum(nil)), size, name, func(_ context.Context, f *os.File, have int64) error {
+	digest := digestPrefix + hex.EncodeToString(sum.Sum(nil))
+	var keep Origin
+	if origin != nil {
+		keep = func() error { return origin(digest) }
+	}
+	return s.Add(ctx, digest, size, name, keep, func(_ context.Context, f *os.File, have int64) error {
 		_, err := io.Copy(f, io.NewSectionReader(in, have, size-have))
 		return err
 	})
 }
 
-func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (*Pin, error) {
+func (s *Store) add(ctx context.Context, digits string, size int64, origin Origin, fill Fill) (*Pin, error) {
 	path := s.partial(digits)
 	f, err := s.claim(ctx, path)
 	if err != nil {
@@ -93,7 +104,10 @@ func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (
 	// The one waited for may have finished.
 	if pin, err := s.Pin(digestPrefix + digits); !errors.Is(err, ErrNotFound) {
 		_ = os.Remove(path)
-		return pin, err
+		if err != nil {
+			return nil, err
+		}
+		return pin.from(origin)
 	}
 	if err := s.fill(ctx, f, path, digits, size, fill); err != nil {
 		return nil, err
@@ -101,6 +115,12 @@ func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (
 	final := s.artifact(digits)
 	if err := errors.Join(f.Chmod(0o644), f.Sync()); err != nil {
 		return nil, err
+	}
+	// mutant: the origin is kept before the artifact can be found
+	if origin != nil {
+		if err := origin(); err != nil {
+			return nil, err
+		}
 	}
 	now := time.Now()
 	if err := errors.Join(os.Chtimes(path, now, now), os.Rename(path, final), syncDir(filepath.Dir(final))); err != nil {
@@ -116,6 +136,17 @@ func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (
 	pinned = true
 	s.keep(f, digits)
 	return &Pin{digestPrefix + digits, final, f}, nil
+}
+
+// from keeps the origin of an artifact that was there already.
+func (p *Pin) from(origin Origin) (*Pin, error) {
+	if origin == nil {
+		return p, nil
+	}
+	if err := origin(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
 }
 
 // claim opens the partial file and waits until nobody else writes it.

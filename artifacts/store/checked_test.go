@@ -130,7 +130,7 @@ func TestOthersCacheIsRefused(t *testing.T) {
 	}
 	_, err := s.Pin(digest)
 	refused(t, err, p.Path, "chmod go-w")
-	_, err = s.Add(context.Background(), digest, int64(len(data)), "", nil)
+	_, err = s.Add(context.Background(), digest, int64(len(data)), "", nil, nil)
 	refused(t, err, p.Path, "chmod go-w")
 }
 
@@ -160,5 +160,39 @@ func TestRecordsAreForgotten(t *testing.T) {
 		if left, err := os.ReadDir(filepath.Join(s.dir, sub)); err != nil || len(left) != 0 {
 			t.Errorf("left %v, %v", left, err)
 		}
+	}
+}
+
+// A process that is killed while it stores a pulled artifact leaves none that seems to be made here.
+func TestOriginComesFirst(t *testing.T) {
+	data, digest := made(t)
+	s := opened(t, 1<<20)
+	cut := errors.New("cut")
+	calls := 0
+	origin := func() error {
+		calls++
+		if _, err := s.Find(digest); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the artifact is there before its origin: %v", err)
+		}
+		if err := s.SetProofs(digest, []byte("[]")); err != nil {
+			return err
+		}
+		if _, err := s.Prune(0); err != nil { // by another process, meanwhile
+			return err
+		}
+		return cut
+	}
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", origin, writing(data)); !errors.Is(err, cut) || calls != 1 {
+		t.Fatalf("%v after %d calls", err, calls)
+	}
+	if _, err := s.Pin(digest); !errors.Is(err, ErrNotFound) {
+		t.Errorf("stored without its origin: %v", err)
+	}
+	if got, err := s.Proofs(digest); string(got) != "[]" || err != nil {
+		t.Errorf("the origin of an artifact that is being stored is gone: %q %v", got, err)
+	}
+	add(t, s, data, digest, "").Close()
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", func() error { return cut }, nil); !errors.Is(err, cut) {
+		t.Errorf("the origin of an artifact that is there already: %v", err)
 	}
 }

@@ -84,7 +84,7 @@ func TestWorkersAtOnce(t *testing.T) {
 			}
 			for round := range 60 {
 				i := (w + round) % len(data)
-				p, err := s.Add(context.Background(), digest[i], int64(len(data[i])), "name", func(ctx context.Context, f *os.File, have int64) error {
+				p, err := s.Add(context.Background(), digest[i], int64(len(data[i])), "name", nil, func(ctx context.Context, f *os.File, have int64) error {
 					for ; have < int64(len(data[i])); have++ { // slowly, to be met half-way
 						if _, err := f.Write(data[i][have : have+1]); err != nil {
 							return err

@@ -148,7 +148,9 @@ func (s *Store) forget() error {
 			if strings.HasPrefix(f.Name(), ".") {
 				continue // being written
 			}
-			if _, err := os.Stat(s.artifact(f.Name())); errors.Is(err, fs.ErrNotExist) {
+			_, err := os.Stat(s.artifact(f.Name()))
+			_, unfinished := os.Stat(s.partial(f.Name()))
+			if errors.Is(err, fs.ErrNotExist) && errors.Is(unfinished, fs.ErrNotExist) {
 				_ = os.Remove(filepath.Join(s.dir, sub, f.Name())) // it says nothing without its artifact
 			}
 		}

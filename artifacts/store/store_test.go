@@ -57,7 +57,7 @@ func writing(data []byte) Fill {
 
 func add(t testing.TB, s *Store, data []byte, digest, name string) *Pin {
 	t.Helper()
-	p, err := s.Add(context.Background(), digest, int64(len(data)), name, writing(data))
+	p, err := s.Add(context.Background(), digest, int64(len(data)), name, nil, writing(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAddFindPin(t *testing.T) {
 	if got, err := os.ReadFile(p.Path); err != nil || !bytes.Equal(got, data) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	again, err := s.Add(context.Background(), digest, int64(len(data)), "", func(context.Context, *os.File, int64) error {
+	again, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, func(context.Context, *os.File, int64) error {
 		return errors.New("it is there already")
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func TestNamesAreNoPaths(t *testing.T) {
 	s := opened(t, 1<<20)
 	data, digest := made(t)
 	for _, name := range []string{"..", ".", ".x", strings.Repeat("x", 201), "sha256:12345678"} {
-		if p, err := s.Add(context.Background(), digest, int64(len(data)), name, writing(data)); err == nil {
+		if p, err := s.Add(context.Background(), digest, int64(len(data)), name, nil, writing(data)); err == nil {
 			t.Errorf("%q became %v", name, p)
 		}
 	}
@@ -139,7 +139,7 @@ func TestWrongBytesAreNeverVisible(t *testing.T) {
 		{flipped, digest, ErrDigest}, {data[:50], digest, ErrDigest}, {append(bytes.Clone(data), 0), digest, ErrDigest},
 		{flipped, damaged, artifacts.ErrCorrupt},
 	} {
-		_, err := s.Add(context.Background(), row.digest, int64(len(data)), "n", writing(row.bytes))
+		_, err := s.Add(context.Background(), row.digest, int64(len(data)), "n", nil, writing(row.bytes))
 		if !errors.Is(err, row.want) {
 			t.Errorf("%d bytes: %v, want %v", len(row.bytes), err, row.want)
 		}
@@ -165,13 +165,13 @@ func TestResume(t *testing.T) {
 			return cut
 		}
 	}
-	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", interrupted(data[:30])); !errors.Is(err, cut) {
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, interrupted(data[:30])); !errors.Is(err, cut) {
 		t.Fatal(err)
 	}
-	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", interrupted([]byte("wrong"))); !errors.Is(err, cut) {
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, interrupted([]byte("wrong"))); !errors.Is(err, cut) {
 		t.Fatal(err)
 	}
-	p, err := s.Add(context.Background(), digest, int64(len(data)), "", func(ctx context.Context, f *os.File, have int64) error {
+	p, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, func(ctx context.Context, f *os.File, have int64) error {
 		asked = append(asked, have)
 		return writing(data)(ctx, f, have)
 	})
@@ -211,7 +211,7 @@ func TestEvictsLeastRecentlyUsed(t *testing.T) {
 	if _, err := s.Find("b"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("its name: %v", err)
 	}
-	if _, err := s.Add(context.Background(), db, s.limit+1, "", writing(nil)); !errors.Is(err, ErrTooLarge) {
+	if _, err := s.Add(context.Background(), db, s.limit+1, "", nil, writing(nil)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -303,7 +303,7 @@ func TestMatch(t *testing.T) {
 func TestDiskFullIsSaidAndLeavesNothing(t *testing.T) {
 	s := opened(t, 1<<20)
 	data, digest := made(t)
-	_, err := s.Add(context.Background(), digest, int64(len(data)), "", func(_ context.Context, f *os.File, _ int64) error {
+	_, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, func(_ context.Context, f *os.File, _ int64) error {
 		if _, err := f.Write(data[:10]); err != nil {
 			t.Fatal(err)
 		}

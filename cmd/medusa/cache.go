@@ -90,16 +90,15 @@ func newCacheAddCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pin, err := s.AddFile(cmd.Context(), args[0], name)
+			var origin func(digest string) error
+			if len(proofs) > 0 {
+				origin = func(digest string) error { return oci.Remember(s, digest, proofs) }
+			}
+			pin, err := s.AddFile(cmd.Context(), args[0], name, origin)
 			if err != nil {
 				return err
 			}
 			defer pin.Close()
-			if len(proofs) > 0 {
-				if err := oci.Remember(s, pin.Digest, proofs); err != nil {
-					return err
-				}
-			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), pin.Digest)
 			return err
 		},

@@ -46,6 +46,7 @@ var shipping = []mutant{
 	{"embedded graphs are bounded", becomes("total = 0"), "./graphir", "TestEmbeddedGraphsAreBounded"},
 	{"proofs that others can change stay behind", never, "./cmd/medusa", "TestScripts/trust"},
 	{"a copy of what others can change", never, "./cmd/medusa", "TestScripts/trust_added"},
+	{"the origin is kept before the artifact can be found", never, "./artifacts/store", "TestOriginComesFirst"},
 	{"folders of killed commands", always, "./internal/scratch", "TestSweep"},
 	{"what is unpacked counts", replace("total+size", "total+0*size"), "./artifacts/store", "TestUnpacked"},
 	{"checksum of a section", never, "./artifacts", "TestEveryBitFlip"},
