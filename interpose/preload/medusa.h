@@ -30,25 +30,25 @@
 /* record: the trace file to create; if it exists already, the process is not recorded. One of several workers creates
  * MEDUSA_TRACE.RANK */
 #define MEDUSA_ENV_TRACE "MEDUSA_TRACE"
-/* record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move against each other
- * (two recordings that differ only in where things lie prove pointers) */
+/* record: non-zero puts seeded gaps of whole 2 MiB pages between allocations. Two recordings that differ only in
+ * addresses show which words are pointers */
 #define MEDUSA_ENV_GAP_SEED "MEDUSA_GAP_SEED"
-/* base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, at places that depend on the
- * order of allocations alone; a recording takes another base if this one is taken. With gaps too, the places lie
+/* base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, and addresses depend on the
+ * order of allocations alone. A recording uses another base if this one is occupied. With gaps, allocations lie
  * further apart, in the same order */
 #define MEDUSA_ENV_EXACT "MEDUSA_EXACT"
 /* record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed */
 #define MEDUSA_ENV_AT_READY "MEDUSA_AT_READY"
-/* record: "exit" does so at the first phase after the identity, before the engine does any work for it */
+/* record: "exit" does the same at the first phase after the identity, before the engine works on that phase */
 #define MEDUSA_ENV_AT_IDENTITY "MEDUSA_AT_IDENTITY"
-/* replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores nothing,
- * writes a byte there */
+/* replay: a named pipe. If a process begins a capture before it marks a phase, it restores no graphs, and it writes
+ * one byte to this pipe */
 #define MEDUSA_ENV_UNMARKED "MEDUSA_UNMARKED"
-/* which of the engine's worker processes this is, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is
- * set, torchrun's variables count if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE to LOCAL_WORLD_SIZE. Read when
- * first needed, so a worker may set both itself before it uses CUDA or marks anything */
+/* rank of this worker process, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is set, torchrun's
+ * variables are used if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE equal to LOCAL_WORLD_SIZE. Read when first
+ * needed, so a worker may set both itself before it uses CUDA or marks a phase */
 #define MEDUSA_ENV_RANK "MEDUSA_RANK"
-/* how many of the engine's worker processes there are */
+/* number of the engine's worker processes */
 #define MEDUSA_ENV_WORLD_SIZE "MEDUSA_WORLD_SIZE"
 
 /* ---- marks, engine -> interposer -------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ void medusa_mark_phase(const char *phase);
 /* Names the next graph whose capture ends on the calling thread. batch is the number of sequences it decodes. */
 void medusa_mark_graph(const char *label, int64_t batch);
 
-/* What a tensor is to the graphs. */
+/* The role of a tensor in the graphs. */
 enum medusa_role {
 	MEDUSA_WEIGHT = 1,
 	MEDUSA_KV = 2,
@@ -78,7 +78,7 @@ enum medusa_dtype {
 	MEDUSA_U8 = 6,
 };
 
-/* How the verifier may fill an input with values that every graph accepts. */
+/* How the verifier may fill an input so that every graph accepts the values. */
 enum medusa_fill {
 	MEDUSA_UNIFORM = 0, /* any value in [lo, hi) */
 	MEDUSA_DISTINCT = 1, /* ... no value twice */
@@ -109,8 +109,8 @@ void medusa_mark_note(const char *name, const void *value, size_t size);
 /* One factor of what the artifact is valid for, e.g. ("model.config", "sha256:..."). See artifacts/README.md. */
 void medusa_mark_identity(const char *key, const char *value);
 
-/* Result of the KV-cache profile: the bytes it leaves for the cache and what that number was derived from. workspace is
- * how large the profile forward has made what grows with a forward and stays: an engine without that forward makes it so. */
+/* Result of the KV-cache profile: the bytes that remain for the cache, and the numbers from which they follow. workspace is the
+ * size of the buffers that the profile forward has grown and that stay. An engine that skips this forward reserves that size. */
 struct medusa_kv_profile {
 	uint64_t kv_bytes;
 	uint64_t total;
@@ -181,15 +181,15 @@ const uint32_t *medusa_watched_frees(void);
 void medusa_watch_handles(const uint64_t *handles, size_t n);
 const uint32_t *medusa_watched_ends(void);
 
-/* Modules and libraries loaded through the public calls, in load order. An image that a DSO with a build-id holds, where
- * nothing can have written it, is known by its place: no hash is taken of it before somebody asks. */
+/* Modules and libraries loaded through the public calls, in load order. If a DSO with a build-id contains the image, in memory
+ * that cannot be written, build-id and offset identify it, and its hash is computed only on request. */
 struct medusa_module {
 	uint64_t handle;
 	uint32_t is_library;
 	uint32_t unloaded;
-	uint8_t image_sha256[32]; /* zero where the image is known by its place */
+	uint8_t image_sha256[32]; /* zero if build_id and dso_offset identify the image */
 	uint64_t image_size;
-	char build_id[64]; /* hex, empty where the image lies in no DSO */
+	char build_id[64]; /* hex, empty if the image is in no DSO */
 	uint64_t dso_offset;
 };
 size_t medusa_module_count(void);
