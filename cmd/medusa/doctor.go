@@ -23,7 +23,7 @@ A feature is available, not supported, or inconclusive if the driver failed for 
 compared here: see medusa identity --against. Privileges that neither Medusa nor an engine needs are listed, but do not change
 the exit code.
 
-The exit code is 1 if a part is missing or a feature that every restore needs, and 3 if a given artifact cannot be restored here.`,
+The exit code is 1 if a part, or a feature that every restore needs, is missing, and 3 if a given artifact cannot be restored here.`,
 		Example: "  medusa doctor llama.medusa",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
