@@ -375,7 +375,7 @@ var inherited = []string{
 	EnvOff,
 }
 
-// Interposer is what the interposer variables say. A field of the zero value stands for a variable that is not set.
+// Interposer has the values of the interposer variables. A zero field is a variable that is not set.
 type Interposer struct {
 	Mode       string // MEDUSA_MODE
 	Trace      string // MEDUSA_TRACE
@@ -399,7 +399,7 @@ func (f Interposer) Environ() []string {
 	return env
 }
 
-// Start is what the start variables say. A field of the zero value stands for a variable that is not set.
+// Start has the values of the start variables. A zero field is a variable that is not set.
 type Start struct {
 	Run            Run       // MEDUSA_RUN
 	KVBytes        []uint64  // MEDUSA_KV_BYTES
@@ -439,7 +439,7 @@ func (f Start) Environ() []string {
 	return env
 }
 
-// ReadStart reads the variables. Without a run, only those that say something of an untouched start count.
+// ReadStart reads the variables. Without a run, it reads only the variables of an untouched start.
 // An error names the variable.
 func ReadStart(getenv func(string) string) (*Start, error) {
 	r, f := reader{getenv: getenv}, &Start{}

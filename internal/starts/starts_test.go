@@ -40,7 +40,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What cannot be measured is an error, not a number.
+// A start that cannot be measured gives an error instead of a number.
 func TestRunRefuses(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3": "exit status 3",

@@ -27,7 +27,7 @@ func prototypes(s *spec) string {
 		}
 		newest[p.base] = p.symbol
 	}
-	// What toolkits of 12.x map although a newer symbol exists.
+	// Toolkits of 12.x map these names although a newer symbol exists.
 	for base, symbol := range map[string]string{
 		"cuCtxCreate":                       "cuCtxCreate_v2",
 		"cuEventElapsedTime":                "cuEventElapsedTime",
@@ -57,7 +57,7 @@ func prototypes(s *spec) string {
 	return b.String()
 }
 
-// symbols lists the exported names, for a library that stands before the driver.
+// symbols lists the exported names, for a library that is loaded before the driver.
 func symbols(s *spec) string {
 	var b strings.Builder
 	b.WriteString(banner)
