@@ -65,7 +65,7 @@ type NodeDiff struct {
 	Values []ValueDiff `json:"values"`
 }
 
-// Empty says whether nothing differs.
+// Empty says whether there is no difference.
 func (d *Diff) Empty() bool {
 	return !slices.ContainsFunc(d.Peers, func(p *Diff) bool { return !p.Empty() }) && len(d.Identity)+len(d.Values) == 0 && d.Kernels.empty() && d.Allocations.empty() &&
 		len(d.Graphs.OnlyA)+len(d.Graphs.OnlyB)+len(d.Graphs.Changed) == 0

@@ -99,7 +99,7 @@ type Variant struct {
 	With ast.Node `yaml:"with"`
 }
 
-// limits keep a scenario within what a laptop can run.
+// limits keep a scenario small enough for a laptop.
 const (
 	maxGPUs      = 4096
 	maxFunctions = 100_000

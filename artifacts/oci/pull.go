@@ -206,7 +206,8 @@ func (c *Client) receive(ctx context.Context, repo *remote.Repository, d ocispec
 	return done, nil
 }
 
-// transient says whether trying again may help. It does not if the registry answered with an error, or if the disk failed.
+// transient says whether trying again may help. It does not after a failure of the disk, nor if the registry answered with an
+// error other than 408, 429 or 5xx.
 func transient(err error) bool {
 	var disk diskError
 	var answer *errcode.ErrorResponse

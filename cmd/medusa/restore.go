@@ -62,7 +62,7 @@ fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine
 				return usageError{fmt.Errorf("--check=%s: want full, canary or none", o.Check)}
 			}
 			if o.Lazy && o.Check != "none" {
-				return usageError{errors.New("--lazy leaves nothing to check before ready: use --check=none")}
+				return usageError{errors.New("--lazy builds no graph before ready, so there is none to check: use --check=none")}
 			}
 			switch addresses {
 			case "exact":

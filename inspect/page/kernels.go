@@ -80,7 +80,7 @@ func newGraphs(list []inspect.GraphSize) graphs {
 	return out
 }
 
-// Middle is where the bar's label stands.
+// Middle is the position of the bar's label.
 func (b graphBar) Middle() float64 { return b.X + b.W/2 }
 
 // ParamBytesU converts ParamBytes for the template function "bytes".

@@ -321,7 +321,7 @@ const (
 	EnvRelax = "MEDUSA_RELAX"
 	// N and V: file for the digests; the process exits after writing them
 	EnvCheckOut = "MEDUSA_CHECK_OUT"
-	// N: the artifact under test; its buffers are filled
+	// N: the artifact under test; its list of buffers says which to fill
 	EnvCheckPlan = "MEDUSA_CHECK_PLAN"
 	// N and V: file for the tokens of the engine's self test, which it serves at ready
 	EnvSelftestOut = "MEDUSA_SELFTEST_OUT"

@@ -198,8 +198,8 @@ int medusa_module_get(size_t i, struct medusa_module *out);
 int medusa_module_hash(size_t i, uint8_t out[32]);
 
 /* While a trigger scope is open on a thread, the interposer counts the thread's launches, keeps their functions, and leaves its
- * allocations out of the sequence above. The first layer runs eagerly in such a scope, and may make the allocations of the
- * skipped warm-up. */
+ * allocations out of the sequence above. The first layer runs eagerly in such a scope, and may do the work of the skipped
+ * warm-up. */
 void medusa_trigger_begin(void);
 void medusa_trigger_end(void);
 size_t medusa_trigger_functions(uint64_t *out, size_t cap); /* distinct handles that were launched, CUfunction or CUkernel; returns the full count */

@@ -86,7 +86,7 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 static int write_chunk(int fd, uint8_t *data, size_t len)
 {
 	uint32_t size = (uint32_t)(len - CHUNK_HEAD), sum;
-	/* The checksum covers the length too. Length and payload are adjacent in memory, so that one pass suffices. */
+	/* The checksum covers the length too. For a single pass, the length is first stored directly before the payload. */
 	memcpy(data + 4, &size, 4);
 	sum = crc32c(data + 4, (size_t)size + 4);
 	memcpy(data, &size, 4);

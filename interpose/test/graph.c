@@ -1,5 +1,5 @@
 /*
- * graph.c: captures a fork and join of kernels, a memset and a copy, instantiates it, and checks what it computes:
+ * graph.c: captures a fork and join of kernels, a memset and a copy, instantiates it, and checks its results:
  *
  *     add_one(a) --+-- memset(b) --+-- add(b, c)
  *                  +-- copy a to c +

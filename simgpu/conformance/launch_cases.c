@@ -1,5 +1,5 @@
 /*
- * launch_cases.c: kernel launches and what they report.
+ * launch_cases.c: kernel launches and their results.
  */
 #include "conformance.h"
 

@@ -1,8 +1,7 @@
 /*
  * device.c: the properties of devices, and calls that concern a device as a whole.
  *
- * In: ordinals. Out: the driver's attributes in the runtime's struct; an attribute that the driver does not know is 0. What can
- * fail: driver calls, with the driver's result; the profiler, with NOT_SUPPORTED.
+ * In: ordinals. Out: the driver's attributes in the runtime's struct; an attribute that the driver does not know is 0. Fails: driver calls, with the driver's result; the profiler, with NOT_SUPPORTED.
  */
 #include "cudart.h"
 

@@ -2,7 +2,7 @@
  * driver.c: finds the driver, and manages the current device and context, and errors.
  *
  * In: libcuda.so.1 as the dynamic linker finds it. Out: the table of entry points, and a context on each thread that needs one.
- * What can fail: INSUFFICIENT_DRIVER if there is no driver or it lacks cuGetProcAddress_v2; otherwise driver calls, with the
+ * Fails: INSUFFICIENT_DRIVER if there is no driver or it lacks cuGetProcAddress_v2; otherwise driver calls, with the
  * driver's result.
  */
 #include "cudart.h"

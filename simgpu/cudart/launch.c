@@ -1,7 +1,7 @@
 /*
  * launch.c: kernel launches, attributes of kernels, occupancy.
  *
- * In: host functions that stand for kernels. Out: the driver's launch calls. What can fail: as in registration.c, and driver
+ * In: host functions that stand for kernels. Out: the driver's launch calls. Fails: as in registration.c, and driver
  * calls.
  */
 #include "cudart.h"

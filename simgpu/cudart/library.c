@@ -3,7 +3,7 @@
  * other kinds.
  *
  * In: the runtime's calls. Out: the driver's calls of the same meaning; handles of libraries and kernels are the driver's own.
- * What can fail: driver calls, with the driver's result; NOT_SUPPORTED if the runtime's arguments would have to be translated.
+ * Fails: driver calls, with the driver's result; NOT_SUPPORTED if the runtime's arguments would have to be translated.
  */
 #include "cudart.h"
 

@@ -1,7 +1,7 @@
 /*
  * memory.c: allocations, copies, fills, pointers, inter-process handles.
  *
- * In: addresses and sizes. Out: the driver's memory calls; the kind of a copy selects its direction. What can fail: driver calls;
+ * In: addresses and sizes. Out: the driver's memory calls; the kind of a copy selects its direction. Fails: driver calls;
  * INVALID_MEMCPY_DIRECTION for an unknown kind.
  */
 #include "cudart.h"

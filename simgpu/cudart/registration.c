@@ -2,7 +2,7 @@
  * registration.c: fat binaries, the host functions that stand for their kernels, and the host variables for their globals.
  *
  * In: the registrations by nvcc's start-up code. Out: functions of the driver. Each fat binary is loaded as a library when its
- * first kernel is needed. What can fail: INVALID_DEVICE_FUNCTION or INVALID_SYMBOL for a pointer that was never registered;
+ * first kernel is needed. Fails: INVALID_DEVICE_FUNCTION or INVALID_SYMBOL for a pointer that was never registered;
  * otherwise loading, with the driver's result.
  *
  * A library stays loaded when its shared object is unloaded, because the driver may be gone by then.

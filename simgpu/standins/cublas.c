@@ -1,7 +1,7 @@
 /*
  * cublas.c: the products of cuBLAS that PyTorch's linear layers and attention use, and their handle.
  *
- * In: the library's public calls. Out: launches of gemm.c. What can fail: calls return the library's statuses. All other
+ * In: the library's public calls. Out: launches of gemm.c. Fails: calls return the library's statuses. All other
  * functions are generated and return NOT_SUPPORTED.
  */
 #include "gemm.h"

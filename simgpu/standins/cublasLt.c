@@ -1,7 +1,7 @@
 /*
  * cublasLt.c: the descriptors and the one product of cuBLASLt.
  *
- * In: the library's public calls. Out: launches of gemm.c, with the bias and the caller's workspace as parameters. What can fail:
+ * In: the library's public calls. Out: launches of gemm.c, with the bias and the caller's workspace as parameters. Fails:
  * calls return the library's statuses. Attributes other than those read here are accepted and ignored, because no product is
  * computed.
  */

@@ -2,7 +2,7 @@
  * cudnn.c: the one operation graph of cuDNN that PyTorch's convolutions build, as a kernel without a convolution.
  *
  * In: the library's public graph interface (descriptors with attributes). Out: one kernel launch for each execution of a plan.
- * The kernel gets the addresses of the variant pack and marks the result's first element. What can fail: NOT_SUPPORTED, with a
+ * The kernel gets the addresses of the variant pack and marks the result's first element. Fails: NOT_SUPPORTED, with a
  * line on standard error, for every descriptor and attribute but those of a forward convolution; BAD_PARAM for incomplete
  * descriptors.
  *
@@ -32,7 +32,8 @@ struct attribute {
 	void *values;
 };
 
-/* A descriptor lives as long as its creator or a descriptor that names it: plans outlive the graph from which they are made. */
+/* A descriptor lives until its creator and all descriptors that name it have released it: plans outlive the graph from which they
+ * are made. */
 struct descriptor {
 	enum kind kind;
 	int owners, attributes;

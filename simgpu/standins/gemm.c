@@ -3,7 +3,7 @@
  *
  * In: shapes and addresses. Out: one kernel launch through the driver, by name and with real pointers, so that stream capture,
  * recording and restoring treat it like any vendor kernel. The shape selects the kernel, as in a library with tuned kernels; a
- * narrow product uses the one that splits K and needs the workspace. What can fail: NOT_INITIALIZED without driver or context,
+ * narrow product uses the one that splits K and needs the workspace. Fails: NOT_INITIALIZED without driver or context,
  * EXECUTION_FAILED if the driver refuses the launch.
  *
  * The narrow kernel computes only the state that a library leaves in memory between its calls. The splits of a tile increment a

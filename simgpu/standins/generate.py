@@ -3,8 +3,7 @@
 In: the output folder, the major version of CUDA, and the folders of programs and shared objects (torch's, and those of an
 engine on it), if any. Out: one SONAME.c and SONAME.map for each library that they need, and for each library written by
 hand beside this file. They have every symbol that the programs import from the library, as a weak function that prints its
-name on standard error and returns the library's own "not supported" status. Functions written by hand override them. What
-can fail: an import belongs to no library of the table, which can happen with a newer torch; add a row for it.
+name on standard error and returns the library's own "not supported" status. Functions written by hand override them. Fails: an import belongs to no library of the table, which can happen with a newer torch; add a row for it.
 
 The lists of symbols are read from the programs each time, so the repository has none of them.
 """

@@ -1,7 +1,7 @@
 /*
  * nvml.c: the NVML functions that PyTorch and vLLM use, answered by the driver.
  *
- * In: device indices. Out: the driver's facts about the device. What can fail: UNINITIALIZED before nvmlInit, NOT_SUPPORTED for
+ * In: device indices. Out: the driver's facts about the device. Fails: UNINITIALIZED before nvmlInit, NOT_SUPPORTED for
  * facts that only a management library knows.
  */
 #define CUDA_EXACT_SYMBOLS

@@ -54,7 +54,7 @@ func run(scenarios, page string, write bool) error {
 	}
 	fmt.Printf("reproduce: %s\n", score(all))
 	if surprises > 0 {
-		return fmt.Errorf("check figures: %d differ from what their scenario files say", surprises)
+		return fmt.Errorf("check figures: %d verdicts differ from those in their scenario files", surprises)
 	}
 	if stale {
 		return fmt.Errorf("check %s: it shows other numbers (run make reproduce-page)", page)

@@ -73,7 +73,7 @@ func simHeader(s *spec) string {
 	var b strings.Builder
 	b.WriteString(banner)
 	b.WriteString("#ifndef SIMGPU_PROCS_GEN_H\n#define SIMGPU_PROCS_GEN_H\n\n#include \"core/call.h\"\n\n")
-	b.WriteString("/* One row a symbol: what cuGetProcAddress chooses from. per_thread: the _ptsz and _ptds symbols. */\n")
+	b.WriteString("/* One row per symbol, from which cuGetProcAddress chooses. per_thread: the _ptsz and _ptds symbols. */\n")
 	b.WriteString("struct proc_row { const char *base, *symbol; int version, per_thread; void *fn; };\n")
 	b.WriteString("extern const struct proc_row proc_rows[];\nextern const size_t proc_row_count;\n\n")
 	b.WriteString("/* The implementations behind the entry points, called with the driver's lock held. */\n")
