@@ -232,7 +232,7 @@ struct medusa_call {
 	uint32_t deref;
 	uint64_t arg[8];
 };
-/* Runs the calls in order. Returns 0, or the first other CUresult, with its index in *failed. */
+/* Runs the calls in order. Returns 0, or the first CUresult that is not 0, with its index in *failed. */
 int medusa_play(const struct medusa_call *calls, size_t n, size_t *failed);
 
 #pragma GCC visibility pop
