@@ -106,7 +106,7 @@ func (r *reader) time(name string) time.Time {
 func word[W ~string](r *reader, name string, all []W) W {
 	w := W(r.getenv(name))
 	if w != "" && !slices.Contains(all, w) {
-		r.fail(name, fmt.Errorf("%q is not one of %s", w, join(all)))
+		r.fail(name, fmt.Errorf("%q is none of %s", w, join(all)))
 	}
 	return w
 }

@@ -60,7 +60,7 @@ func TestReadStart(t *testing.T) {
 		{"", ""},
 		{"MEDUSA_KV_BYTES=x MEDUSA_STATUS=s", ""}, // no run, so these are not read
 		{"MEDUSA_BEGAN=x", "read MEDUSA_BEGAN: "},
-		{"MEDUSA_RUN=check", `read MEDUSA_RUN: "check" is not one of profile, record, check-native, check-restored, restore`},
+		{"MEDUSA_RUN=check", `read MEDUSA_RUN: "check" is none of profile, record, check-native, check-restored, restore`},
 		{"MEDUSA_RUN=record MEDUSA_KV_BYTES=1,x", "read MEDUSA_KV_BYTES: "},
 		{"MEDUSA_RUN=record MEDUSA_WORKSPACE_BYTES=-1", "read MEDUSA_WORKSPACE_BYTES: "},
 	} {
