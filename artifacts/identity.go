@@ -11,22 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// Factor is one fact that an artifact's validity depends on.
+// Factor is one fact on which an artifact's validity depends.
 type Factor struct{ Key, Value string }
 
-// Identity is what an artifact is valid for, in the order in which the factors became known. A key occurs once.
+// Identity lists the factors that an artifact is valid for, in the order in which they became known. Each key occurs once.
 type Identity []Factor
 
-// Level says what a difference in a factor means.
+// Level is the effect of a difference in a factor.
 type Level int
 
 const (
-	// Fatal differences make an artifact useless: its addresses, kernels or sizes are wrong. Keys that nobody knows are
-	// fatal.
+	// Fatal differences make an artifact useless: its addresses, kernels or sizes are wrong. Unknown keys are fatal.
 	Fatal Level = iota
-	// Relaxable differences make it incompatible unless the user says otherwise.
+	// Relaxable differences make an artifact incompatible unless the user allows them.
 	Relaxable
-	// Noted differences are shown and change nothing; the factors are not part of the digest.
+	// Noted differences are shown and have no effect. These factors are not part of the digest.
 	Noted
 )
 
@@ -41,13 +40,13 @@ func (l Level) String() string {
 	}
 }
 
-// The well-known keys. Keys that start with one of the Prefix constants carry a name of their own behind it.
+// The well-known keys. A name follows each of the Prefix constants.
 const (
 	KeyGPUName           = "gpu.name"
 	KeyComputeCapability = "gpu.compute_capability" // major.minor
 	KeySMCount           = "gpu.sm_count"
 	KeyGPUMemory         = "gpu.memory"       // bytes, total
-	KeyDriverVersion     = "driver.version"   // of the driver package, or cuDriverGetVersion's number where that is unknown
+	KeyDriverVersion     = "driver.version"   // of the driver package, or cuDriverGetVersion's number if that is unknown
 	KeyCUDAVersion       = "cuda.version"     // of the runtime that the engine uses
 	KeyEngineName        = "engine.name"      //
 	KeyEngineVersion     = "engine.version"   //
@@ -55,23 +54,23 @@ const (
 	KeyFramework         = "engine.framework" // such as "torch 2.9.0"
 	KeyModelConfig       = "model.config"     // sha256 of the configuration
 	KeyModelCheckpoint   = "model.checkpoint" // sha256 over names, shapes and content of the weights
-	KeyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place, as the engine says it
-	KeyRankIndex         = "rank.index"       // of several worker processes: which, from 0
-	KeyRankCount         = "rank.count"       // ... of how many
+	KeyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place in them, in the engine's words
+	KeyRankIndex         = "rank.index"       // rank of this worker process, from 0
+	KeyRankCount         = "rank.count"       // number of worker processes
 	KeyMedusaVersion     = "medusa.version"
 	KeyHostKernel        = "host.kernel"
 
-	PrefixEnv = "env." // an environment variable of the allow-list
-	PrefixDSO = "dso." // build-id of a shared object that holds device code
+	PrefixEnv = "env." // followed by an environment variable of the allow-list
+	PrefixDSO = "dso." // followed by a shared object with device code; the value is its build-id
 )
 
-// relaxable and noted factors; all others are fatal.
+// The relaxable and noted factors. All others are fatal.
 var (
 	relaxable = map[string]bool{KeyDriverVersion: true}
 	noted     = map[string]bool{KeyMedusaVersion: true, KeyHostKernel: true}
 )
 
-// LevelOf returns what a difference in a factor with this key means.
+// LevelOf returns the effect of a difference in a factor with this key.
 func LevelOf(key string) Level {
 	switch {
 	case relaxable[key] || strings.HasPrefix(key, PrefixDSO):
@@ -83,7 +82,7 @@ func LevelOf(key string) Level {
 	}
 }
 
-// Get returns the value of a key and whether there is one.
+// Get returns the value of a key and whether the key exists.
 func (id Identity) Get(key string) (string, bool) {
 	for _, f := range id {
 		if f.Key == key {
@@ -93,7 +92,7 @@ func (id Identity) Get(key string) (string, bool) {
 	return "", false
 }
 
-// Validate checks that keys are present, unique and, like values, UTF-8.
+// Validate checks that keys are not empty and unique, and that keys and values are UTF-8.
 func (id Identity) Validate() error {
 	seen := make(map[string]bool, len(id))
 	for i, f := range id {
@@ -110,8 +109,8 @@ func (id Identity) Validate() error {
 	return nil
 }
 
-// Document returns the canonical JSON document of an identity: {"version":1,"factors":{...}} with all factors but the
-// noted ones, keys in byte order, no white space.
+// Document returns the canonical JSON document of an identity: {"version":1,"factors":{...}} without noted factors, with keys in
+// byte order and no white space.
 func (id Identity) Document() []byte {
 	factors := make(map[string]string, len(id))
 	for _, f := range id {
@@ -122,7 +121,7 @@ func (id Identity) Document() []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	// A struct of int and map[string]string always encodes.
+	// Encoding a struct of int and map[string]string cannot fail.
 	_ = enc.Encode(struct {
 		Version int               `json:"version"`
 		Factors map[string]string `json:"factors"`
@@ -140,7 +139,7 @@ func (id Identity) Digest() string {
 type Difference struct {
 	Key             string
 	Want, Got       string
-	WantSet, GotSet bool // whether the side has the factor at all
+	WantSet, GotSet bool // whether this side has the factor
 	Level           Level
 }
 
@@ -154,7 +153,7 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: want %s, got %s (%s)", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), d.Level)
 }
 
-// Diff returns every factor in which two identities differ, of any level, in the order of want, then of got.
+// Diff returns every factor in which two identities differ, whatever its level: first in the order of want, then of got.
 func Diff(want, got Identity) []Difference {
 	var out []Difference
 	for _, f := range want {
@@ -170,7 +169,7 @@ func Diff(want, got Identity) []Difference {
 	return out
 }
 
-// Mismatch says in which factors a process differs from what an artifact is valid for; it wraps ErrIncompatible.
+// Mismatch lists the factors in which a process differs from the identity of an artifact. It wraps ErrIncompatible.
 type Mismatch struct{ Differences []Difference }
 
 func (m *Mismatch) Error() string {
@@ -184,10 +183,10 @@ func (m *Mismatch) Error() string {
 // Unwrap returns ErrIncompatible.
 func (m *Mismatch) Unwrap() error { return ErrIncompatible }
 
-// Relaxed is the set of differences that a user allows: keys, or, ending in "*", what keys start with.
+// Relaxed is the set of differences that a user allows: keys, or prefixes of keys with "*" at the end.
 type Relaxed []string
 
-// ParseRelaxed reads a comma-separated list. Only factors that are relaxable may be named.
+// ParseRelaxed reads a comma-separated list. It refuses factors that are not relaxable.
 func ParseRelaxed(list string) (Relaxed, error) {
 	var out Relaxed
 	for _, key := range strings.Split(list, ",") {
@@ -195,7 +194,7 @@ func ParseRelaxed(list string) (Relaxed, error) {
 			continue
 		}
 		if level := LevelOf(strings.TrimSuffix(key, "*")); level != Relaxable {
-			return nil, fmt.Errorf("relax %s: a difference in it is %s (%s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
+			return nil, fmt.Errorf("relax %s: its level is %s (only %s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
 		}
 		out = append(out, key)
 	}
@@ -212,8 +211,8 @@ func (r Relaxed) allows(d Difference) bool {
 	})
 }
 
-// Compare returns nil where a process with the identity got can use an artifact made for want, else every differing
-// factor, allowed or not. Assign the result to an error only after comparing it with nil.
+// Compare returns nil if a process with the identity got can use an artifact made for want. Otherwise it returns every differing
+// factor, allowed or not. Compare the result with nil before you assign it to an error: a nil *Mismatch in an error is not nil.
 func Compare(want, got Identity, relaxed Relaxed) *Mismatch {
 	diff := Diff(want, got)
 	if !slices.ContainsFunc(diff, func(d Difference) bool { return d.Level != Noted && !relaxed.allows(d) }) {

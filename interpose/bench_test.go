@@ -19,8 +19,8 @@ import (
 	"medusa/restore/status"
 )
 
-// startCalls counts the hooked calls of a native start of a model of 7B class with 35 batch sizes: those of the program of calls,
-// under its names, and all others under none. A restored start makes fewer.
+// startCalls counts the hooked calls of a native start of a 7B-class model with 35 batch sizes. Calls that the program of calls
+// makes are counted under their names, and all others under "". A restored start makes fewer.
 func startCalls(b *testing.B) map[string]float64 {
 	b.Helper()
 	hooked := map[string]string{} // function: name
@@ -64,7 +64,7 @@ func startCalls(b *testing.B) map[string]float64 {
 	return counts
 }
 
-// callCosts runs the program of calls, and returns the processor time of each per call.
+// callCosts runs the program of calls and returns the processor time of each function per call.
 func callCosts(b *testing.B, variables ...string) map[string]float64 {
 	b.Helper()
 	cmd := exec.Command(testenv.Path(b, "build", "stub", "calls"))
@@ -85,9 +85,9 @@ func callCosts(b *testing.B, variables ...string) map[string]float64 {
 	return costs
 }
 
-// BenchmarkRecord measures the recorder on the simulated GPU, in turns with none: the stage capture of a model of 7B class, and the
-// processor time of the whole start. The driver does nothing there, so the ratio is far above that on a GPU, where capturing
-// a node costs many times what it costs here; what the recorder takes for a node is what both have in common.
+// BenchmarkRecord compares starts with and without the recorder on the simulated GPU, in turns: the stage capture of a 7B-class
+// model, and the processor time of the whole start. The simulated driver does almost no work, so the ratio is far higher than on
+// a GPU, where capturing a node costs many times as much. The recorder's time per node is the same on both.
 func BenchmarkRecord(b *testing.B) {
 	testenv.Build(b)
 	dir := b.TempDir()
@@ -131,8 +131,8 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportMetric(100*more.Spread(), "cpu-spread-%")
 }
 
-// BenchmarkReplayCall measures what a driver call costs more under the interposer in replay mode: per function, and for the
-// calls of a start together, where functions that are not measured count as the dearest one.
+// BenchmarkReplayCall measures the extra cost of a driver call under the interposer in replay mode: per function, and for all
+// calls of a start together. Functions that are not measured count as the most expensive one.
 func BenchmarkReplayCall(b *testing.B) {
 	testenv.Build(b, "lib", "bin", "build/stub/calls")
 	library := "LD_PRELOAD=" + testenv.Path(b, "build", "lib", "libmedusa_interpose.so")

@@ -7,11 +7,11 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// instructions is what one driver call costs more under the interposer in replay mode, in instructions, on amd64 with gcc 12.
-// A change that makes a call dearer by more than the tolerance needs a reason, and a new number here.
+// instructions is the extra cost of one driver call under the interposer in replay mode, in instructions, on amd64 with gcc 12. A
+// change that exceeds the tolerance needs a reason, and a new number here.
 var instructions = []struct {
 	function string
-	calls    int // a round
+	calls    int // per round
 	most     float64
 }{
 	{"cuLaunchKernel", 1, 45},
@@ -24,7 +24,7 @@ var instructions = []struct {
 // instructionTolerance leaves room for other compilers and C libraries.
 const instructionTolerance = 1.3
 
-// Wall times on shared machines hide a regression of half; instructions on a fixed input do not.
+// On shared machines, wall times cannot reveal a slowdown by half. Instruction counts for a fixed input can.
 func TestReplayInstructions(t *testing.T) {
 	testenv.Build(t, "build/stub/calls", "build/lib/libmedusa_interpose.so")
 	for _, f := range instructions {

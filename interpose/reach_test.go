@@ -8,7 +8,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Every way to the driver leads through the hooks, and the call still reaches the driver exactly once.
+// Every way of finding the driver leads through the hooks, and the call reaches the driver exactly once.
 func TestEveryWayToTheDriverIsCaught(t *testing.T) {
 	fake := filepath.Dir(build(t, "build/test/fake/libcuda.so.1"))
 	for _, c := range []struct{ name, program, way string }{
@@ -40,7 +40,7 @@ func TestEveryWayToTheDriverIsCaught(t *testing.T) {
 	}
 }
 
-// The old ABI of a hooked base name is another function: it must not be replaced.
+// The old ABI of a hooked base name is another function, which must not be replaced.
 func TestOldABIIsNotHooked(t *testing.T) {
 	fake := filepath.Dir(build(t, "build/test/fake/libcuda.so.1"))
 	recs, _ := record(t, Config{}, 0, fake, build(t, "build/test/reach"), "dlsym")
@@ -53,8 +53,8 @@ func TestOldABIIsNotHooked(t *testing.T) {
 	}
 }
 
-// A process that never calls the driver sees the same with and without the interposer, in each mode, and no trace
-// appears; so does a child that inherits the environment.
+// A process that never calls the driver sees no difference with the interposer, in any mode, and writes no trace. The same holds
+// for a child that inherits the environment.
 func TestInertWithoutDriverCall(t *testing.T) {
 	program := build(t, "build/test/inert")
 	for _, argv := range [][]string{{program}, {program, "child"}} {

@@ -15,7 +15,7 @@ func recorded() Profile {
 
 func TestCheck(t *testing.T) {
 	tight := recorded()
-	tight.KVBytes = 60 * gib // 60 + 14 + 6 exceed what was free; the recorded start was content with that
+	tight.KVBytes = 60 * gib // 60 + 14 + 6 GiB exceed the free memory, but the recorded start succeeded with that
 	for _, test := range []struct {
 		name        string
 		profile     Profile

@@ -17,19 +17,20 @@ import (
 	"medusa/internal/contract"
 )
 
-// Fill writes an artifact's bytes from offset have on, where an earlier attempt ended. It may be called again with 0
-// when the whole turned out wrong.
+// Fill writes an artifact's bytes from offset have on, which is the end of an earlier attempt. It may be called again with 0 if
+// the result is wrong.
 type Fill func(ctx context.Context, f *os.File, have int64) error
 
-// Origin keeps where an artifact came from (SetProofs). It is called before the artifact can be found, so that a process that is
-// killed in between leaves no artifact that seems to be made here; and once more if the artifact was there already. Nil: it was made here.
+// Origin keeps the origin of an artifact (SetProofs); nil means that the artifact was made here. It is called before the artifact
+// can be found: a process that is killed in between must not leave an artifact that seems to be made here. It is also called if the
+// store has the artifact already.
 type Origin func() error
 
-// attempts bounds how often an artifact that was evicted at once is stored again.
+// attempts bounds how often an artifact is stored again after an immediate eviction.
 const attempts = 3
 
-// Add stores the artifact with a digest and a size in bytes, unless it is there already, gives it a name unless that is
-// empty, and pins it. Of several processes that add the same artifact at once one fills it and the others wait.
+// Add stores the artifact with this digest and size in bytes unless the store has it. It gives the artifact a name unless name is
+// empty, and pins it. If several processes add the same artifact at once, one of them fills it and the others wait.
 func (s *Store) Add(ctx context.Context, digest string, size int64, name string, origin Origin, fill Fill) (*Pin, error) {
 	digits, err := hexOf(digest)
 	if err != nil {
@@ -57,7 +58,7 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 				return nil, fmt.Errorf("store %s: %w", digest, s.hint(err, size))
 			}
 		}
-		// Others may have added meanwhile.
+		// Other processes may have added artifacts meanwhile.
 		if _, err := s.evict(s.limit, false); err != nil {
 			_ = pin.Close()
 			return nil, err
@@ -66,7 +67,7 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 	}
 }
 
-// AddFile stores a file.
+// AddFile stores an artifact file.
 func (s *Store) AddFile(ctx context.Context, path, name string, origin func(digest string) error) (*Pin, error) {
 	in, err := os.Open(path)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Store) add(ctx context.Context, digits string, size int64, origin Origi
 			_ = f.Close()
 		}
 	}()
-	// The one waited for may have finished.
+	// The process that held the lock may have finished the artifact.
 	if pin, err := s.Pin(digestPrefix + digits); !errors.Is(err, ErrNotFound) {
 		_ = os.Remove(path)
 		if err != nil {
@@ -126,7 +127,7 @@ func (s *Store) add(ctx context.Context, digits string, size int64, origin Origi
 	if err := errors.Join(os.Chtimes(path, now, now), os.Rename(path, final), syncDir(filepath.Dir(final))); err != nil {
 		return nil, err
 	}
-	// The exclusive lock becomes a user's. In between it may be evicted, however unlikely that is.
+	// Change the exclusive lock to a user's shared lock. An eviction in between is possible, however unlikely.
 	if err := lock(f, unix.LOCK_SH); err != nil {
 		return nil, err
 	}
@@ -138,7 +139,7 @@ func (s *Store) add(ctx context.Context, digits string, size int64, origin Origi
 	return &Pin{digestPrefix + digits, final, f}, nil
 }
 
-// from keeps the origin of an artifact that was there already.
+// from keeps the origin of an artifact that the store has already.
 func (p *Pin) from(origin Origin) (*Pin, error) {
 	if origin == nil {
 		return p, nil
@@ -149,7 +150,7 @@ func (p *Pin) from(origin Origin) (*Pin, error) {
 	return p, nil
 }
 
-// claim opens the partial file and waits until nobody else writes it.
+// claim opens the partial file and waits until no other process writes it.
 func (s *Store) claim(ctx context.Context, path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -175,8 +176,8 @@ func (s *Store) claim(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// fill completes the partial file and checks it. What an earlier attempt left is tried once; where the whole turns out
-// wrong then, it is fetched from the start.
+// fill completes the partial file and checks it. It tries the bytes of an earlier attempt once. If the result is wrong, it
+// fetches the file from the start.
 func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size int64, fill Fill) error {
 	have, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -199,7 +200,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size 
 		if err := fill(ctx, f, have); err != nil {
 			if noSpace(err) {
 				// mutant: a full disk leaves nothing
-				_ = os.Remove(path) // rather a longer next attempt than a full disk
+				_ = os.Remove(path) // a longer next attempt is better than a full disk
 			}
 			return err
 		}
@@ -216,7 +217,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size 
 	}
 }
 
-// check reads the whole partial file back.
+// check reads the whole partial file back and compares size and digest.
 func check(f *os.File, path, digits string, size int64) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.NewSectionReader(f, 0, size+1))

@@ -18,11 +18,11 @@ func newVerifyCmd() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:   "verify FILE [-- ENGINE [ARG...]]",
-		Short: "Check an artifact; with an engine, compare its restored graphs with native ones again",
+		Short: "Check an artifact; given an engine, compare restored with native graphs again",
 		Long: `Reads every section of FILE and checks every reference in it. With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, the
-signature in FILE.proof is checked first; medusa pull -o FILE leaves it there. With an engine command it also repeats what
-materialize did before it gave the artifact its name: the engine starts natively and restored, both replay every graph
-on the same data, and all memory written is compared bit by bit.`,
+signature in FILE.proof is checked first; medusa pull -o FILE writes it. With an engine command it also repeats the verification
+of materialize: the engine starts natively and restored, both replay every graph on the same data, and all memory written is
+compared bit by bit.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
 			if len(own) != 1 {
@@ -67,6 +67,6 @@ on the same data, and all memory written is compared bit by bit.`,
 		},
 	}
 	verifyFlag(cmd, &key)
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
 }

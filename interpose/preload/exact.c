@@ -1,11 +1,11 @@
 /*
  * exact.c: see exact.h.
  *
- * The region from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
- * same twice for scratch; this part is reserved in one piece, as large as the device's memory asks for. The rest is left for
- * reservations of the process itself, which get it as hints.
+ * The region has, from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
+ * same two zones for scratch. This part is reserved at once, and its size depends on the device's memory. The rest is for
+ * reservations of the process itself, which receive addresses in it as hints.
  *
- * A mapping keeps physical memory alive, so handles are given back at once and nothing but page counts is kept.
+ * A mapping keeps physical memory alive, so handles are released at once. Only page counts are kept.
  */
 #include "exact.h"
 
@@ -22,28 +22,28 @@
 #include "table.h"
 
 #define PAGE ((uint64_t)2 << 20)
-#define SMALL_STEP 512 /* cuMemAlloc aligns to 256 at least; descriptors of textures want 512 */
-#define DEVICE_STEP ((uint64_t)32 << 30) /* drivers differ in the MiB that they keep to themselves: equal GPUs divide alike */
+#define SMALL_STEP 512 /* cuMemAlloc aligns to at least 256; texture descriptors need 512 */
+#define DEVICE_STEP ((uint64_t)32 << 30) /* drivers reserve different amounts of MiB for themselves; rounding makes equal GPUs divide the region alike */
 #define RECORD_ATTEMPTS 8
 #define RDMA_WITH_VMM 110 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 
 enum { SMALL, LARGE, SCRATCH_SMALL, SCRATCH_LARGE, HINTED, ZONES };
 
-/* Held across calls into the driver, which never calls back from them. */
+/* Held during calls into the driver, which never calls back from them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct medusa_exact now;
 static struct zone zones[ZONES];
 static struct map page_users; /* of the small zones: page -> allocations on it */
 static uint64_t next_hint;
 static CUdevice device;
-static int rdma; /* whether memory can be made for it: that of cuMemAlloc is */
-static CUdeviceptr *probes; /* allocations that captures keep from being freed */
+static int rdma; /* whether memory can be made usable for RDMA, as that of cuMemAlloc is */
+static CUdeviceptr *probes; /* allocations that captures forbid to free */
 static size_t n_probes, probes_cap;
 static pid_t owner_process;
 
 static uint64_t pages(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* Set for good once nothing was asked for: an allocation then needs neither the lock nor the environment. */
+/* Set for good once it is known that no region was requested. An allocation then needs neither the lock nor the environment. */
 static _Atomic bool absent;
 
 static void refuse(const char *why, CUresult rc)
@@ -52,10 +52,11 @@ static void refuse(const char *why, CUresult rc)
 	snprintf(now.reason, sizeof now.reason, "%s (result %d)", why, (int)rc);
 }
 
-/* Halves of the device's memory that each zone is as large as, before stretching. Freed places leave holes. */
+/* Size of each zone in halves of the device's memory, before stretching. It exceeds the device's memory because freed places
+ * leave holes. */
 static const uint64_t halves[HINTED] = {[SMALL] = 1, [LARGE] = 4, [SCRATCH_SMALL] = 1, [SCRATCH_LARGE] = 1};
 
-/* Divides a region from base and returns how much of it is to be reserved; 0: it is too small for the device. */
+/* Divides a region from base on and returns the size of the part to reserve, or 0 if the region is too small for the device. */
 static uint64_t divide(uint64_t base, uint64_t size)
 {
 	size_t total = 0;
@@ -76,7 +77,7 @@ static uint64_t divide(uint64_t base, uint64_t size)
 	return next_hint - base;
 }
 
-/* A recording may lie anywhere, as it says where; a replay only where the recording lay. */
+/* A recording may use any base, because it records the base. A replay must use the recorded base. */
 static void reserve(uint64_t base, uint64_t size)
 {
 	int attempts = core_mode() == MODE_RECORD ? RECORD_ATTEMPTS : 1;
@@ -101,7 +102,7 @@ static void reserve(uint64_t base, uint64_t size)
 	refuse(rc == CUDA_SUCCESS ? "the base is taken, or the driver places reservations elsewhere" : "the driver refuses a reservation at the base", rc);
 }
 
-/* Once, when a context is current: what the environment asks for. */
+/* Called once, when a context is current: opens the region that the environment requests. */
 static void open_region(void)
 {
 	const char *text = getenv(MEDUSA_ENV_EXACT);
@@ -131,7 +132,7 @@ static void open_region(void)
 	}
 }
 
-/* Whether the calling thread's memory belongs into the region. */
+/* Whether memory for the calling thread belongs into the region. */
 static bool serves(void)
 {
 	CUcontext ctx = NULL;
@@ -244,8 +245,8 @@ static CUresult take(int zone, uint64_t addr, uint64_t bytes, uint64_t *out)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-/* What a capture forbids, the driver decides: a small allocation of its own answers as the one asked for would. It is freed
- * when nothing captures any more, since an allocation waits for nothing and a free does. */
+/* The driver decides which calls a capture forbids: a small allocation of its own gives the same answer as the requested one
+ * would. It is freed when no stream captures any more, because a free waits for work and an allocation does not. */
 static CUresult probe_alloc(void)
 {
 	CUdeviceptr p;
@@ -262,7 +263,7 @@ static CUresult free_probes(void)
 	return CUDA_SUCCESS;
 }
 
-/* Freeing it is as forbidden as freeing what was asked for, and waits for the same work. */
+/* A capture forbids freeing the probe exactly if it forbids the requested free, and freeing the probe waits for the same work. */
 static CUresult probe_free(void)
 {
 	CUdeviceptr p;
@@ -291,7 +292,7 @@ bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc)
 	return served;
 }
 
-/* How far rows lie apart is the driver's to say: one row of the same width tells. */
+/* The driver chooses the pitch. One row of the same width reveals it. */
 bool exact_alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int elem_size, CUresult *rc)
 {
 	CUdeviceptr row;
@@ -357,7 +358,7 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 	CUcontext ctx = NULL;
 	int zone;
 	if (!exact_find(ptr, &known) || known.addr != ptr || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
-		return false; /* the driver's own error, then */
+		return false; /* the driver's own error then */
 	/* mutant: free waits for work */
 	*rc = capture_active() ? probe_free() : REAL(cuCtxSynchronize)();
 	if (*rc != CUDA_SUCCESS)
@@ -394,7 +395,7 @@ uint64_t exact_hint(size_t bytes, size_t alignment)
 void exact_context_gone(CUcontext ctx)
 {
 	pthread_mutex_lock(&lock);
-	n_probes = 0; /* they went with their context; their addresses may be others' by now */
+	n_probes = 0; /* their context freed them, and other allocations may have their addresses by now */
 	for (int i = 0; i < ZONES; i++)
 		for (size_t k = zones[i].n; k-- > 0;)
 			if (zones[i].pieces[k].owner == ctx) {

@@ -18,7 +18,7 @@ struct set_attr {
 	uint32_t id;
 };
 
-/* All under the lock; a known function never moves. */
+/* All under the lock. A known function never moves. */
 static struct known **known;
 static size_t n_known, known_cap;
 static struct map at; /* handle in a node -> index */
@@ -26,7 +26,7 @@ static struct set_attr *set_attrs;
 static size_t n_set_attrs, set_attrs_cap;
 static struct map names_written; /* module id + 1 -> 1 */
 
-struct subject { /* what the driver is asked about */
+struct subject { /* the handles for questions to the driver */
 	CUfunction function;
 	CUkernel kernel;
 	CUdevice device;
@@ -34,7 +34,7 @@ struct subject { /* what the driver is asked about */
 
 static int compare(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* Every function of a module tells it apart from others where its image was never seen. */
+/* A module whose image was never seen is identified by the names of all its functions. */
 static void record_names(uint64_t handle, bool is_library, uint32_t module)
 {
 	unsigned int n = 0;
@@ -64,7 +64,7 @@ static void record_names(uint64_t handle, bool is_library, uint32_t module)
 	free(names);
 }
 
-/* A kernel's function in this context has values of its own where cuFuncSetAttribute set them; those are in force. */
+/* If cuFuncSetAttribute was called on a kernel's function in this context, the function has values of its own, and these apply. */
 static CUresult get_attr(const struct subject *s, CUfunction_attribute attr, int *value)
 {
 	CUfunction own = s->function;
@@ -84,9 +84,9 @@ static bool was_set(uint64_t handle, CUkernel kernel, uint32_t attr)
 	return found;
 }
 
-/* The attributes that can be set and do not have a fresh function's value, whoever set them: a hidden module's owner
- * may set them by a path that no hook sees. The required cluster size can also be compiled in, and may then not be
- * set again, so it counts only where the setting was seen. */
+/* Collects the settable attributes that differ from those of a fresh function, whoever set them: the owner of a hidden module
+ * may set them on a path without a hook. The required cluster size can also be compiled in, and may then not be set again, so
+ * it counts only if a hook saw the setting. */
 static size_t collect_attrs(const struct subject *s, uint64_t handle, struct function_attr *out)
 {
 	static const struct {
@@ -123,7 +123,7 @@ static CUresult param_info(const struct subject *s, size_t i, size_t *offset, si
 	return s->kernel ? REAL(cuKernelGetParamInfo)(s->kernel, i, offset, size) : REAL(cuFuncGetParamInfo)(s->function, i, offset, size);
 }
 
-/* The driver has no call that counts parameters before 13.2: it answers INVALID_VALUE past the last. */
+/* Before 13.2 the driver has no call that counts parameters. It returns INVALID_VALUE for an index past the last one. */
 static CUresult collect_params(const struct subject *s, struct function *f)
 {
 	size_t offset, size, cap = 0;
@@ -156,13 +156,13 @@ static bool remember(struct known *k)
 	return ok;
 }
 
-/* NULL for a function of a module. */
+/* Returns NULL for a function of a module. */
 static CUkernel kernel_of(CUfunction func)
 {
 	CUlibrary library;
 	CUkernel kernel;
 	const char *name;
-	/* Since CUDA 12 a CUfunction may be a CUkernel in disguise. */
+	/* Since CUDA 12 a CUfunction may really be a CUkernel. */
 	if (REAL(cuKernelGetLibrary)(&library, (CUkernel)func) == CUDA_SUCCESS)
 		return (CUkernel)func;
 	core_lock();

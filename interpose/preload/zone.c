@@ -1,4 +1,4 @@
-/* zone.c: see zone.h. First fit from the start: what is freed is used again, and equal sequences give equal places. */
+/* zone.c: see zone.h. First fit from the start: freed places are reused, and equal sequences give equal places. */
 #include "zone.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ static uint64_t rounded(const struct zone *z, uint64_t size) { return (size + z-
 
 uint64_t zone_extent(const struct zone *z, uint64_t size) { return z->stretch ? STRETCH * size : size; }
 
-/* Where a place lies. Its piece has STRETCH times its size for itself and begins anywhere in that, so that order is kept. */
+/* The address of a place. Its piece has room of STRETCH times its size and begins at a seeded position in that room, so the
+ * order is kept. */
 static uint64_t stretched(const struct zone *z, uint64_t place, uint64_t size)
 {
 	uint64_t room = (STRETCH - 1) * rounded(z, size) / z->step, r = z->stretch ^ place;
@@ -37,7 +38,7 @@ static size_t above(const struct zone *z, uint64_t addr)
 	return lo;
 }
 
-/* Where the free range before piece i begins and ends. */
+/* The begin and the end of the free range before piece i. */
 static uint64_t gap_start(const struct zone *z, size_t i)
 {
 	return i == 0 ? z->start : z->pieces[i - 1].place + rounded(z, z->pieces[i - 1].size);

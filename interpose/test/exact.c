@@ -1,7 +1,7 @@
 /*
- * exact.c: allocates and frees in an order that repeats, then asks what a process may ask about its memory. Prints
- * addresses as `at`, in order, and answers by name. Arguments: a number that the scratch allocations depend on, and an
- * address that is taken before anything else happens.
+ * exact.c: allocates and frees in an order that repeats, then queries its memory in every way. Prints addresses as `at`, in
+ * order, and answers by name. Arguments: a number that determines the scratch allocations, and an address to occupy before
+ * everything else.
  */
 #include <sys/mman.h>
 
@@ -152,14 +152,14 @@ static void place(void)
 	p = low + 64 * 512;
 	placed = MEDUSA(medusa_exact_place)(p, 300);
 	PRINT("placed", placed);
-	if (placed) /* no place is known in a region with gaps */
+	if (placed) /* in a region with gaps, addresses are not predictable */
 		return;
 	PRINT("taken", MEDUSA(medusa_exact_place)(p, 300));
 	PRINT("outside", MEDUSA(medusa_exact_place)(e.base - 512, 300));
 	CHECK(cuMemsetD8(p, 1, 300));
 	CHECK(cuMemFree(p));
 	PRINT("placed-again", MEDUSA(medusa_exact_place)(p, 300));
-	p = e.base + e.size - PAGE; /* where reservations go */
+	p = e.base + e.size - PAGE; /* the part for reservations */
 	PRINT("placed-mapping", MEDUSA(medusa_exact_place)(p, PAGE));
 	CHECK(cuMemFree(p));
 	again = at(100);

@@ -1,6 +1,6 @@
 /*
- * old.c: captures, and gives contexts up, by the first forms of the functions, which current runtimes and libraries still ask
- * the driver for. Prints addresses of allocations as `at`.
+ * old.c: captures, and releases contexts, with the first forms of the functions, which current runtimes and libraries still
+ * request from the driver. Prints addresses of allocations as `at`.
  */
 #include "common.h"
 

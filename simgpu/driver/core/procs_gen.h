@@ -4,7 +4,7 @@
 
 #include "core/call.h"
 
-/* One row a symbol: what cuGetProcAddress chooses from. per_thread: the _ptsz and _ptds symbols. */
+/* One row per symbol, from which cuGetProcAddress chooses. per_thread: the _ptsz and _ptds symbols. */
 struct proc_row { const char *base, *symbol; int version, per_thread; void *fn; };
 extern const struct proc_row proc_rows[];
 extern const size_t proc_row_count;
