@@ -46,7 +46,7 @@ type Manifest struct {
 // Layer is a directory bundled with an artifact, packed by package artifacts/layer.
 type Layer struct {
 	Name       string
-	Path       string // absolute path of the directory; it is unpacked there unless the user gives another place
+	Path       string // absolute path of the directory in the recorded engine; a restore unpacks it there only if the user names that path (--dir)
 	SHA256     [32]byte
 	PackedSize uint64      // bytes
 	Size       uint64      // bytes of all files
