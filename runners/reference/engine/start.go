@@ -114,7 +114,7 @@ func (e *Engine) openModel(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := kernels.Check(e.config.HiddenSize, e.config.IntermediateSize, e.config.HeadDim); err != nil {
+	if err := kernels.Check(e.config.HeadDim); err != nil {
 		return err
 	}
 	if e.options, err = o.complete(e.config); err != nil {
