@@ -99,13 +99,13 @@ const ArgmaxThreads = 128
 // AttentionThreads is the block size of Attention: one warp a head and row.
 const AttentionThreads = 32
 
-// Check reports whether the kernels can compute heads of this size. Every other size of a model may be anything.
-func Check(headDim int) error {
+// CheckHead reports whether the kernels can compute heads of this size. Every other size of a model may be anything.
+func CheckHead(dim int) error {
 	switch {
-	case headDim%2 != 0:
-		return fmt.Errorf("check model shape: head_dim %d is odd (rotary embedding turns pairs of dimensions)", headDim)
-	case headDim < 2 || headDim > MaxHeadDim:
-		return fmt.Errorf("check model shape: head_dim %d is not between 2 and %d", headDim, MaxHeadDim)
+	case dim%2 != 0:
+		return fmt.Errorf("%d is odd (rotary embedding turns pairs of dimensions)", dim)
+	case dim < 2 || dim > MaxHeadDim:
+		return fmt.Errorf("%d is not between 2 and %d", dim, MaxHeadDim)
 	}
 	return nil
 }
