@@ -81,6 +81,12 @@ func TestExampleEngine(t *testing.T) {
 
 // Mistakes that docs/engines.md warns of end run 0, or the first run that can show them, with a message that says what to do.
 func TestMistakesOfEngines(t *testing.T) {
+	page, err := os.ReadFile(testenv.Path(t, "docs/engines.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "<!-- mistakes: start -->")
+	table, _, _ = strings.Cut(table, "<!-- mistakes: end -->")
 	const identify = "	medusa_session_identify(keys, values, 3);\n"
 	for _, row := range []struct {
 		name    string
@@ -99,10 +105,15 @@ func TestMistakesOfEngines(t *testing.T) {
 			"was captured before phase warmup or capture was marked (mark warmup, then capture"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
+			_, said, found := strings.Cut(table, "\n| "+row.name+" | ")
+			said, _, _ = strings.Cut(said, " |\n")
+			if !found || !strings.Contains(said, row.want) {
+				t.Errorf("docs/engines.md says %q of it", said)
+			}
 			out := filepath.Join(t.TempDir(), "x.medusa")
 			p := start(t, nil, "medusa", "materialize", "-o", out, "--", example(t, row.replace...))
-			if p.code == 0 || !strings.Contains(p.stderr, row.want) || strings.Contains(p.stderr, "run A") {
-				t.Errorf("exit code %d, want the message %q in run 0\n%s", p.code, row.want, p.stderr)
+			if p.code == 0 || !strings.Contains(p.stderr, said) || strings.Contains(p.stderr, "run A") {
+				t.Errorf("exit code %d, want the message %q in run 0\n%s", p.code, said, p.stderr)
 			}
 		})
 	}
