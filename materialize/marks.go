@@ -15,7 +15,7 @@ func (e *MarksError) Error() string { return fmt.Sprintf("check marks: %s (%s)",
 
 // checkMarks finds the mistakes in an engine's marks that later runs would only trip over.
 func (r *Recording) checkMarks() error {
-	if err := r.checkIdentity(); err != nil {
+	if err := r.checkIdentity(); err != nil { // mutant: identity is checked after run 0
 		return err
 	}
 	begin := r.phaseOrder("warmup", "capture")

@@ -122,7 +122,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 	}
 	s.opened()
 	defer s.timings.start("identify")()
-	if s.stated {
+	if s.stated { // mutant: an engine identifies itself once
 		return s.refuse(errors.New("identify engine: it has done so already (call medusa_session_identify once; it marks the identity itself)"))
 	}
 	s.stated = true

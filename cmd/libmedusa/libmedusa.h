@@ -54,13 +54,15 @@ const char *medusa_session_error(void);
 int medusa_session_restoring(void);
 /* The engine enters a phase: call it beside medusa_mark_phase. */
 int medusa_session_phase(const char *phase);
-/* What the artifact is valid for; before the engine allocates device memory. */
+/* What the artifact is valid for. Once, with the CUDA context current, and before the engine allocates device memory. It marks the
+ * identity as well. */
 int medusa_session_identify(const char **keys, const char **values, size_t n);
 /* 1 and the size of the KV cache in bytes, or 0 where the engine has to profile. */
 int medusa_session_kv_bytes(uint64_t *bytes);
 /* After medusa_session_kv_bytes has given a size: the bytes to reserve for what grows with a forward and stays. */
 int medusa_session_workspace(uint64_t *bytes);
-/* Batch sizes at which the first layer is to be run through medusa_session_trigger, in order. Returns how many there are. */
+/* Batch sizes at which the first layer is to be run through medusa_session_trigger, in order, so that modules load which the
+ * skipped warm-up would have loaded. Returns how many there are. */
 int medusa_session_triggers(int64_t *batches, size_t capacity);
 int medusa_session_trigger(medusa_run run, void *arg);
 /* Restores every graph at the first call. Returns how many there are and fills the first `capacity` of them, in the order in which

@@ -132,3 +132,40 @@ func TestNotSimulated(t *testing.T) {
 	}
 	t.Errorf("the list in simgpu/README.md is not what the simulator says (-update writes it):\n%s", want)
 }
+
+var simulatorVariable = regexp.MustCompile(`SIMGPU_[A-Z_]+`)
+
+// The table of variables in simgpu/README.md has each that the simulated GPU reads, and no other.
+func TestSimulatorVariables(t *testing.T) {
+	read := map[string]bool{}
+	for _, folder := range []string{"driver/*", "cudart", "standins"} {
+		files, err := filepath.Glob(testenv.Path(t, "simgpu/"+folder+"/*.[ch]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range files {
+			source, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range regexp.MustCompile(`"SIMGPU_[A-Z_]+"`).FindAllString(string(source), -1) {
+				read[strings.Trim(name, `"`)] = true
+			}
+		}
+	}
+	page, err := os.ReadFile(testenv.Path(t, "simgpu/README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			for _, name := range simulatorVariable.FindAllString(cells[1], -1) {
+				listed[name] = true
+			}
+		}
+	}
+	if len(read) < 8 || !maps.Equal(read, listed) {
+		t.Errorf("the simulated GPU reads %v, simgpu/README.md lists %v", slices.Sorted(maps.Keys(read)), slices.Sorted(maps.Keys(listed)))
+	}
+}

@@ -83,7 +83,7 @@ func (l *loader) copyAll(d *device, w *weights, ckpt *safetensors.Checkpoint, st
 				if err := from.ReadAt(buffer[:n], at); err != nil {
 					return err
 				}
-				if i := notFinite(buffer[:n], storage); i >= 0 {
+				if i := notFinite(buffer[:n], storage); i >= 0 { // mutant: weights that are no numbers
 					index := at/elements[storage].size + uint64(i)
 					return &TensorError{from.File(), part.name, fmt.Sprintf("element %d is infinite or no number (the checkpoint is damaged)", index)}
 				}

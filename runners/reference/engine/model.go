@@ -79,7 +79,7 @@ func checkTensors(c *config.Config, ckpt *safetensors.Checkpoint) (kernels.Stora
 		}
 	}
 	for _, t := range ckpt.Tensors() {
-		if known[t.Name] || buffer.MatchString(t.Name) {
+		if known[t.Name] || buffer.MatchString(t.Name) { // mutant: tensors that the configuration does not name
 			continue
 		}
 		if t.Name == "lm_head.weight" {
