@@ -67,6 +67,9 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 
 	o.Step(0, steps, "run 0: profile the KV cache")
 	profiles, err := e.record(ctx, "0", contract.RunProfile, placement{}, nil)
+	if err == nil {
+		err = checkAllMarks(profiles)
+	}
 	if err != nil {
 		return nil, err
 	}

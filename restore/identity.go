@@ -122,7 +122,14 @@ func (s *Session) identify(engine artifacts.Identity) error {
 	}
 	s.opened()
 	defer s.timings.start("identify")()
+	if s.stated { // mutant: an engine identifies itself once
+		return s.refuse(errors.New("identify engine: it has done so already (call medusa_session_identify once; it marks the identity itself)"))
+	}
+	s.stated = true
 	device, err := deviceFactors()
+	if errors.Is(err, cuda.InvalidContext) || errors.Is(err, cuda.NotInitialized) {
+		return s.refuse(fmt.Errorf("identify device: no CUDA context is current on this thread (make the engine's context current first): %w", err))
+	}
 	if err != nil {
 		err = fmt.Errorf("identify device: %w", err)
 		if s.Restoring() {

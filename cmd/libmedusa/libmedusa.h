@@ -54,14 +54,16 @@ const char *medusa_session_error(void);
 int medusa_session_restoring(void);
 /* The engine enters a phase. Call it together with medusa_mark_phase. */
 int medusa_session_phase(const char *phase);
-/* Names the factors that the artifact must match. Call it before the engine allocates device memory. */
+/* Names the factors that the artifact must match. Call it once, with the CUDA context current, before the engine allocates device
+ * memory. It marks the identity as well. */
 int medusa_session_identify(const char **keys, const char **values, size_t n);
 /* Returns 1 and the size of the KV cache in bytes, or 0 if the engine has to profile. */
 int medusa_session_kv_bytes(uint64_t *bytes);
 /* Call it after medusa_session_kv_bytes has given a size. Gives the bytes to reserve for buffers that a forward grows and that
  * stay. */
 int medusa_session_workspace(uint64_t *bytes);
-/* Gives the batch sizes at which to run the first layer through medusa_session_trigger, in order. Returns their number. */
+/* Gives the batch sizes at which to run the first layer through medusa_session_trigger, in order. That loads the modules which the
+ * skipped warm-up would have loaded. Returns their number. */
 int medusa_session_triggers(int64_t *batches, size_t capacity);
 int medusa_session_trigger(medusa_run run, void *arg);
 /* Restores every graph at the first call. Returns their number and fills in the first `capacity` of them, in capture order. */

@@ -13,7 +13,9 @@ const (
 	Success        Result = 0
 	InvalidValue   Result = 1
 	OutOfMemory    Result = 2
+	NotInitialized Result = 3
 	InvalidImage   Result = 200
+	InvalidContext Result = 201
 	InvalidHandle  Result = 400
 	NotFound       Result = 500
 	IllegalAddress Result = 700
