@@ -7,7 +7,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// The first forms of a function are hooked as the later ones are: captures by them are active, memory goes with contexts that
+// The first forms of a function are hooked as the later ones are: captures by them are active, executable graphs are known, memory goes with contexts that
 // they end.
 func TestFirstFormsAreHooked(t *testing.T) {
 	recs, r := record(t, Config{Exact: DefaultRegion}, 0, simulated(t), build(t, "build/test/old"))
@@ -16,6 +16,9 @@ func TestFirstFormsAreHooked(t *testing.T) {
 	}
 	if n := len(of[*trace.Graph](recs)); n != 2 {
 		t.Errorf("%d graphs recorded, want 2", n)
+	}
+	if n := len(of[*trace.Exec](recs)); n != 2 {
+		t.Errorf("%d executable graphs recorded, want 2", n)
 	}
 	var at []string
 	for _, line := range strings.Split(r.stdout, "\n") {
