@@ -4,6 +4,7 @@
 //	checked/HEX           which file was read and had its digest
 //	names/NAME            the digest that a name stands for; NAME is escaped as in a URL path
 //	proofs/HEX            where a pulled artifact came from, and its signatures (package trust)
+//	drivers/HEX           other drivers that this machine has checked an artifact with; also of artifacts that lie elsewhere
 //	partial/HEX           downloads that are not finished, to be continued
 //	unpacked/HEX/         what is unpacked from layers (caches of JIT compilers); HEX is the SHA-256 of the packed layer
 //	lock                  held while artifacts are evicted

@@ -44,7 +44,8 @@ func TestTable(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3": "exit status 3",
-		"true":   "does the engine support Medusa?",
+		"echo one; echo two; echo three >&2; exit 3": "exit status 3: three",
+		"true": "does the engine support Medusa?",
 		`echo '{"status":"restored","phases":[{},{}]}' >$MEDUSA_STATUS`: "it was a restored start",
 		`echo '{"status":"native","phases":[{}]}' >$MEDUSA_STATUS`:      "marked 1 phases",
 	} {
