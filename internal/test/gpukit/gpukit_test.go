@@ -125,6 +125,11 @@ func TestSteps(t *testing.T) {
 			t.Errorf("step %d: %+v", i+1, s)
 		}
 	}
+	for _, s := range newKit(t).limited(steps()) {
+		if s.Limit != simulatedLimit || s.Limit >= 10*time.Minute {
+			t.Errorf("step %d has %v on the simulated GPU", s.Number, s.Limit)
+		}
+	}
 	if len(steps()) != 10 {
 		t.Errorf("%d steps, want 10", len(steps()))
 	}
