@@ -96,7 +96,7 @@ func TestCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| 1. good | PASS |", "| 2. bad | FAIL |", "| 3. never | not made |", "not as expected", `| x | y\|z |`, "no figure here is a time on a GPU"} {
+	for _, want := range []string{"| 1. good | PASS |", "| 2. bad | FAIL |", "| 3. never | not made |", "not as expected", `| x | y\|z |`, "no figure here is a time on a GPU", "GPU row missing"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page has no %q:\n%s", want, page)
 		}
