@@ -81,6 +81,8 @@ type Verification struct {
 	// (restore/digest.Unchanged).
 	Unchanged       string
 	UnchangedChunks []byte
+	// Device memory that was free once the self test was served, natively and restored, with the same KV cache; 0: not known.
+	NativeFree, RestoredFree uint64
 }
 
 // GraphCheck is the comparison of one graph's replays.

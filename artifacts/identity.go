@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -183,7 +184,8 @@ func (m *Mismatch) Error() string {
 // Unwrap returns ErrIncompatible.
 func (m *Mismatch) Unwrap() error { return ErrIncompatible }
 
-// Relaxed is the set of differences that a user allows: keys, or prefixes of keys with "*" at the end.
+// Relaxed is the set of differences that a user allows: keys, prefixes of keys with "*" at the end, or KEY=VALUE, which allows only
+// this value.
 type Relaxed []string
 
 // ParseRelaxed reads a comma-separated list. It refuses factors that are not relaxable.
@@ -193,7 +195,8 @@ func ParseRelaxed(list string) (Relaxed, error) {
 		if key = strings.TrimSpace(key); key == "" {
 			continue
 		}
-		if level := LevelOf(strings.TrimSuffix(key, "*")); level != Relaxable {
+		name, _, _ := strings.Cut(key, "=")
+		if level := LevelOf(strings.TrimSuffix(name, "*")); level != Relaxable {
 			return nil, fmt.Errorf("relax %s: its level is %s (only %s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
 		}
 		out = append(out, key)
@@ -206,9 +209,34 @@ func (r Relaxed) String() string { return strings.Join(r, ",") }
 
 func (r Relaxed) allows(d Difference) bool {
 	return d.Level == Relaxable && slices.ContainsFunc(r, func(key string) bool {
+		if name, value, one := strings.Cut(key, "="); one {
+			// mutant: another value is not the one that is allowed
+			return name == d.Key && d.GotSet && value == d.Got
+		}
 		prefix, wild := strings.CutSuffix(key, "*")
 		return key == d.Key || wild && strings.HasPrefix(d.Key, prefix)
 	})
+}
+
+// SameMajor reports whether two values of driver.version, as cuDriverGetVersion counts, are of one major version.
+func SameMajor(a, b string) bool {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	return errX == nil && errY == nil && x/1000 == y/1000
+}
+
+// OnlyDriver returns the driver's version here if a start is refused for nothing but another driver of the same major version.
+func (m *Mismatch) OnlyDriver() (here string, only bool) {
+	for _, d := range m.Differences {
+		switch {
+		case d.Level == Noted:
+		case d.Key == KeyDriverVersion && SameMajor(d.Want, d.Got):
+			here, only = d.Got, true
+		default:
+			return "", false
+		}
+	}
+	return here, only
 }
 
 // Compare returns nil if a process with the identity got can use an artifact made for want. Otherwise it returns every differing

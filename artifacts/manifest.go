@@ -100,7 +100,8 @@ func (m *Manifest) encode() ([]byte, error) {
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
 			Workspace: kv.Workspace},
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
-			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks},
+			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree,
+			RestoredFree: v.RestoredFree},
 	}
 	pb.RegionBase, pb.RegionSize = m.Region.Base, m.Region.Size
 	if !m.Created.IsZero() {
@@ -142,7 +143,7 @@ func decodeManifest(data []byte) (*Manifest, error) {
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
 			Workspace: kv.Workspace},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
-			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks},
+			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree, RestoredFree: v.RestoredFree},
 	}
 	m.Region = graphir.Region{Base: pb.RegionBase, Size: pb.RegionSize}
 	if pb.Created != 0 {

@@ -125,6 +125,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 			t.Row("  %s\t%.3f s", x.Name, x.Seconds)
 		}
 	}
+	if v := s.Verification; v.NativeFree != 0 {
+		t.Row("device memory\t%s free after a native start, %s after a restored one", Bytes(v.NativeFree), Bytes(v.RestoredFree))
+	}
 	t.Row("verified\t%d graphs on %s, driver %s", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
 	return t.Flush()
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"medusa/artifacts"
 	"medusa/internal/contract"
 	"medusa/internal/scratch"
 	"medusa/interpose"
@@ -22,7 +23,8 @@ type engine struct {
 	library string // the interposer
 	dir     string // where traces and digests of this series go
 	env     []string
-	log     io.Writer // the engine's own output; nil: kept, and shown only where a run fails
+	relax   artifacts.Relaxed // of verifying runs
+	log     io.Writer         // the engine's own output; nil: kept, and shown only where a run fails
 }
 
 // EngineError is a run of the engine that did not end as it should. Output holds the end of what it printed.

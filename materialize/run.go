@@ -21,11 +21,12 @@ import (
 
 // Options say what to materialize.
 type Options struct {
-	Output  string    // the artifact; it appears under this name only once it is verified
-	Argv    []string  // the engine's command, unchanged
-	Library string    // libmedusa_interpose.so
-	Log     io.Writer // the engine's output of every run; nil: shown only where a run fails
-	Traces  string    // keep the traces in this directory; empty: they go
+	Output  string            // the artifact; it appears under this name only once it is verified
+	Argv    []string          // the engine's command, unchanged
+	Library string            // libmedusa_interpose.so
+	Relax   artifacts.Relaxed // Verify: differences that are allowed
+	Log     io.Writer         // the engine's output of every run; nil: shown only where a run fails
+	Traces  string            // keep the traces in this directory; empty: they go
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
 	// EmbedImages takes the images of late modules along even where a shared object holds them.

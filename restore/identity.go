@@ -156,7 +156,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 			return s.fall(f)
 		}
 	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil { // mutant: identity check
-		return s.fall(&Fallback{Incompatible, err})
+		return s.fall(&Fallback{Incompatible, withCheck(err, s.env.Artifact)})
 	}
 	if err := s.artifact.KV.Check(s.total, s.free); err != nil {
 		return s.fall(&Fallback{Memory, err})
@@ -166,6 +166,14 @@ func (s *Session) identify(engine artifacts.Identity) error {
 		return s.fall(&Fallback{codeOf(err, Engine), err})
 	}
 	return nil
+}
+
+// withCheck adds the command that lets another driver of the same major version pass on this machine.
+func withCheck(m *artifacts.Mismatch, path string) error {
+	if _, only := m.OnlyDriver(); !only {
+		return m
+	}
+	return fmt.Errorf("%w (a full check on this machine lets this driver pass: medusa verify %s -- ENGINE [ARG...])", m, path)
 }
 
 // take makes an artifact the one that is restored.

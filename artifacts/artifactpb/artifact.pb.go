@@ -499,8 +499,11 @@ type Verification struct {
 	Tokens          uint64                 `protobuf:"varint,6,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	Unchanged       string                 `protobuf:"bytes,8,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	UnchangedChunks []byte                 `protobuf:"bytes,9,opt,name=unchanged_chunks,json=unchangedChunks,proto3" json:"unchanged_chunks,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Device memory that was free once the self test was served; 0: not known.
+	NativeFree    uint64 `protobuf:"varint,10,opt,name=native_free,json=nativeFree,proto3" json:"native_free,omitempty"`
+	RestoredFree  uint64 `protobuf:"varint,11,opt,name=restored_free,json=restoredFree,proto3" json:"restored_free,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Verification) Reset() {
@@ -587,6 +590,20 @@ func (x *Verification) GetUnchangedChunks() []byte {
 		return x.UnchangedChunks
 	}
 	return nil
+}
+
+func (x *Verification) GetNativeFree() uint64 {
+	if x != nil {
+		return x.NativeFree
+	}
+	return 0
+}
+
+func (x *Verification) GetRestoredFree() uint64 {
+	if x != nil {
+		return x.RestoredFree
+	}
+	return 0
 }
 
 type GraphCheck struct {
@@ -714,7 +731,7 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x06stages\x18\x05 \x03(\v2\x1a.medusa.artifacts.v1.StageR\x06stages\"5\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\x8f\x02\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xd5\x02\n" +
 	"\fVerification\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
@@ -723,7 +740,11 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\tself_test\x18\x05 \x01(\tR\bselfTest\x12\x16\n" +
 	"\x06tokens\x18\x06 \x01(\x04R\x06tokens\x12\x1c\n" +
 	"\tunchanged\x18\b \x01(\tR\tunchanged\x12)\n" +
-	"\x10unchanged_chunks\x18\t \x01(\fR\x0funchangedChunksJ\x04\b\a\x10\b\"\xb2\x01\n" +
+	"\x10unchanged_chunks\x18\t \x01(\fR\x0funchangedChunks\x12\x1f\n" +
+	"\vnative_free\x18\n" +
+	" \x01(\x04R\n" +
+	"nativeFree\x12#\n" +
+	"\rrestored_free\x18\v \x01(\x04R\frestoredFreeJ\x04\b\a\x10\b\"\xb2\x01\n" +
 	"\n" +
 	"GraphCheck\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12%\n" +

@@ -4,6 +4,7 @@
 //	checked/HEX           identifies the file whose digest was checked
 //	names/NAME            the digest behind a name; NAME is escaped as in a URL path
 //	proofs/HEX            the origin of a pulled artifact, and its signatures (package trust)
+//	drivers/HEX           other drivers with which this machine has checked an artifact, which may lie outside of the cache
 //	partial/HEX           unfinished downloads, to be continued
 //	unpacked/HEX/         an unpacked layer (a cache of a JIT compiler); HEX is the SHA-256 of the packed layer
 //	lock                  locked during eviction

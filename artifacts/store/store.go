@@ -34,7 +34,7 @@ func Open(dir string, limit int64) (*Store, error) {
 		return nil, fmt.Errorf("open cache: %w", err)
 	}
 	s := &Store{dir, limit}
-	subs := []string{artifactDir, nameDir, partialDir, checkedDir, proofDir}
+	subs := []string{artifactDir, nameDir, partialDir, checkedDir, proofDir, driverDir}
 	for _, sub := range subs {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
 			// A read-only store can still be read.

@@ -7,6 +7,7 @@
 package starts
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -155,19 +156,50 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 // engine runs the engine's command until it ends or the context does.
 func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Time) error {
 	argv := append(append([]string{}, o.Argv...), m.Args...)
+	said := &ending{log: o.Log}
 	if m.Name == Restored {
 		code, err := supervisor.Run(ctx, supervisor.Options{Artifact: supervisor.Choice{Ref: o.Artifact}, Argv: argv, Library: o.Library,
-			Status: path, Env: contract.Start{Began: began}.Environ(), Stdout: o.Log, Stderr: o.Log})
+			Status: path, Env: contract.Start{Began: began}.Environ(), Stdout: said, Stderr: said})
 		if err == nil && code != 0 {
-			err = fmt.Errorf("the engine ended with exit code %d", code)
+			err = said.explain(fmt.Errorf("the engine ended with exit code %d", code))
 		}
 		return err
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Env = append(interpose.WithPlugin(os.Environ(), o.Library), contract.Start{Status: path, Began: began}.Environ()...)
-	cmd.Stdout, cmd.Stderr = o.Log, o.Log
-	return cmd.Run()
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Run(); err != nil {
+		return said.explain(err)
+	}
+	return nil
+}
+
+// ending passes on what an engine prints, and keeps the last line of it.
+type ending struct {
+	log  io.Writer // nil: it goes nowhere
+	line []byte
+}
+
+const longestLine = 1024
+
+func (e *ending) Write(p []byte) (int, error) {
+	e.line = append(e.line, p...)
+	if i := bytes.LastIndexByte(bytes.TrimRight(e.line, "\n"), '\n'); i >= 0 {
+		e.line = e.line[i+1:]
+	}
+	e.line = e.line[max(0, len(e.line)-longestLine):]
+	if e.log == nil {
+		return len(p), nil
+	}
+	return e.log.Write(p)
+}
+
+func (e *ending) explain(err error) error {
+	if line := bytes.TrimSpace(e.line); len(line) > 0 {
+		return fmt.Errorf("%w: %s", err, line)
+	}
+	return err
 }
 
 // waitHealthy polls until the answer is 200, or the context ends.

@@ -44,7 +44,8 @@ func TestTable(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3": "exit status 3",
-		"true":   "does the engine support Medusa?",
+		"echo one; echo two; echo three >&2; exit 3": "exit status 3: three",
+		"true": "does the engine support Medusa?",
 		`echo '{"status":"restored","phases":[{},{}]}' >$MEDUSA_STATUS`: "the start was restored",
 		`echo '{"status":"native","phases":[{}]}' >$MEDUSA_STATUS`:      "marked 1 phases",
 	} {

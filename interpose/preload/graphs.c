@@ -103,17 +103,20 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 	core_unlock();
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
-{
-	CUresult rc;
-	if (!hook_enter())
-		return REAL(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size);
-	rc = REAL(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size);
-	if (rc == CUDA_SUCCESS)
-		note_exec(graph, *exec, 0);
-	hook_leave();
-	return rc;
-}
+#define INSTANTIATE(suffix) \
+	CUresult cuGraphInstantiate##suffix(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuGraphInstantiate##suffix)(exec, graph, error_node, log, log_size); \
+		rc = REAL(cuGraphInstantiate##suffix)(exec, graph, error_node, log, log_size); \
+		if (rc == CUDA_SUCCESS) \
+			note_exec(graph, *exec, 0); \
+		hook_leave(); \
+		return rc; \
+	}
+INSTANTIATE()
+INSTANTIATE(_v2)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags)
 {

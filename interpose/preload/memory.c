@@ -212,21 +212,24 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int
 	return rc;
 }
 
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
-{
-	CUresult rc;
-	size_t size = 0;
-	CUdeviceptr base;
-	if (!hook_enter())
-		return REAL(cuIpcOpenMemHandle_v2)(ptr, handle, flags);
-	rc = REAL(cuIpcOpenMemHandle_v2)(ptr, handle, flags);
-	if (rc == CUDA_SUCCESS) {
-		REAL(cuMemGetAddressRange_v2)(&base, &size, *ptr);
-		note_alloc(ALLOC_IPC, *ptr, size, flags);
+#define IPC_OPEN(suffix) \
+	CUresult cuIpcOpenMemHandle##suffix(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) \
+	{ \
+		CUresult rc; \
+		size_t size = 0; \
+		CUdeviceptr base; \
+		if (!hook_enter()) \
+			return REAL(cuIpcOpenMemHandle##suffix)(ptr, handle, flags); \
+		rc = REAL(cuIpcOpenMemHandle##suffix)(ptr, handle, flags); \
+		if (rc == CUDA_SUCCESS) { \
+			REAL(cuMemGetAddressRange_v2)(&base, &size, *ptr); \
+			note_alloc(ALLOC_IPC, *ptr, size, flags); \
+		} \
+		hook_leave(); \
+		return rc; \
 	}
-	hook_leave();
-	return rc;
-}
+IPC_OPEN()
+IPC_OPEN(_v2)
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 {

@@ -7,6 +7,8 @@
 
 #include "common.h"
 
+#undef cuIpcOpenMemHandle /* whose first form is called, too */
+
 static struct {
 	uint32_t magic;
 	uint16_t version, header_size;
@@ -45,6 +47,11 @@ int main(int argc, char **argv)
 		CHECK(cuMemUnmap(p, 3 << 21));
 	}
 	if (strcmp(what, "ipc") == 0) {
+		CUipcMemHandle handle = {{0}};
+		CHECK(cuIpcOpenMemHandle_v2(&p, handle, 1));
+		CHECK(cuIpcCloseMemHandle(p));
+	}
+	if (strcmp(what, "ipc-first-form") == 0) {
 		CUipcMemHandle handle = {{0}};
 		CHECK(cuIpcOpenMemHandle(&p, handle, 1));
 		CHECK(cuIpcCloseMemHandle(p));

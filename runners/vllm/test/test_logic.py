@@ -312,8 +312,9 @@ class Family:
 
 
 class Metrics(unittest.TestCase):
-    native = {"status": "native", "reason": "memory", "milliseconds": 1.5, "graphs": 0}
-    values = [("medusa_starts", ("native", "memory"), 1), ("medusa_start_milliseconds", (), 1.5), ("medusa_graphs", (), 0)]
+    native = {"status": "native", "reason": "memory", "milliseconds": 1.5, "graphs": 0, "memory": {"free": 10, "total": 20, "verified_native_free": 8}}
+    values = [("medusa_starts", ("native", "memory"), 1), ("medusa_start_milliseconds", (), 1.5), ("medusa_graphs", (), 0),
+              ("medusa_device_memory_free_bytes", ("ready",), 10), ("medusa_device_memory_free_bytes", ("verified_native",), 8)]
 
     def setUp(self):
         Family.values = []

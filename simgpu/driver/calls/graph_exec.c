@@ -63,6 +63,11 @@ CUresult sim_cuGraphInstantiate_v2(struct call *c, CUgraphExec *exec, CUgraph gr
 	return sim_cuGraphInstantiateWithFlags(c, exec, graph, 0);
 }
 
+CUresult sim_cuGraphInstantiate(struct call *c, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size)
+{
+	return sim_cuGraphInstantiate_v2(c, exec, graph, error_node, log_buffer, buffer_size);
+}
+
 CUresult sim_cuGraphInstantiateWithParams(struct call *c, CUgraphExec *exec, CUgraph graph,
                                           CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {

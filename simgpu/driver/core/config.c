@@ -72,6 +72,9 @@ const struct config *config_get(void)
 		config.cc_major = 9;
 		config.cc_minor = 0;
 	}
+	config.version = CUDA_VERSION;
+	if ((v = env("SIMGPU_DRIVER_VERSION")) && sscanf(v, "%d", &config.version) != 1)
+		fprintf(stderr, "simgpu: SIMGPU_DRIVER_VERSION=%s is not a number: using %d\n", v, CUDA_VERSION);
 	if ((v = env("SIMGPU_VMM_HINTS"))) {
 		config.vmm_hints = !strcmp(v, "refuse") ? HINTS_REFUSE : !strcmp(v, "fail") ? HINTS_FAIL : HINTS_HONOUR;
 		if (config.vmm_hints == HINTS_HONOUR && strcmp(v, "honour") != 0)

@@ -55,7 +55,7 @@ enum node_kernels { KERNELS_LAUNCHED, KERNELS_FUNCTION, KERNELS_BOTH };
 struct config {
 	uint64_t seed, memory;
 	bool compute, leaks, machine_code;
-	int cc_major, cc_minor;
+	int cc_major, cc_minor, version;
 	enum vmm_hints vmm_hints;
 	enum node_kernels node_kernels;
 	const char *call_log, *truth, *log;
