@@ -27,7 +27,7 @@ func (s shape) String() string {
 // Models of any size compute what the float64 oracle does, in prefill and through graphs, at batch sizes of every BLAS kernel.
 // They have no tokenizer: prompts are token ids.
 func TestShapesAgreeWithOracle(t *testing.T) {
-	share := map[string]float64{"F32": 1e-4, "F16": 1e-2, "BF16": 2e-2}
+	share := map[string]float64{"F32": 1e-4, "F16": 1e-2, "BF16": 3e-2}
 	for _, s := range shapes {
 		t.Run(s.String(), func(t *testing.T) {
 			dir := t.TempDir()
