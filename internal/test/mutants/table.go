@@ -130,5 +130,7 @@ var table = []mutant{
 	{"pointer in saved contents", replace("f.Pointer.Offset", "uint64(uint32(f.Pointer.Offset))"), "./restore", "TestPointersBeyond4GiB"},
 	{"memory at ready, weights at the end", replace("{native.Ready, restored.Ready}, ", ""), "./materialize", "TestCompareDigests"},
 	{"memory at ready, weights at the end", replace(", {native.End, restored.End}", ""), "./materialize", "TestCompareDigests"},
+	{"memory at its recorded place is given back", becomes("if !placed {\n\t\t\tm.owned = append(m.owned, uint32(i))\n\t\t}"),
+		"./internal/test/faults", "TestSampleOfFaultsAtExactAddresses"},
 	{"other garbage before the second replay", replace("round", "0*round"), "./restore", "TestVerification"},
 }
