@@ -64,7 +64,7 @@ static void kernel(struct text *t, const struct exec_node *x)
 	                                          CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
 	                                          CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED};
 	const struct launch *l = x->launch;
-	print(t, "kernel %s grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), l->grid[0], l->grid[1],
+	print(t, "kernel %s module=%016llx grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), (unsigned long long)l->function->module->image, l->grid[0], l->grid[1],
 	      l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->cooperative);
 	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
 		int own = 0;
@@ -86,11 +86,17 @@ static void body(struct text *t, const struct exec_body *b, unsigned depth)
 			      x->fill.height);
 			break;
 		case CU_GRAPH_NODE_TYPE_MEMCPY:
-			print(t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
+			print(t, "memcpy %zu,%zu,%zu from %zu,%zu to %zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth,
+			      x->copy.srcPitch, x->copy.srcHeight, x->copy.dstPitch, x->copy.dstHeight);
 			break;
 		case CU_GRAPH_NODE_TYPE_GRAPH:
 			print(t, "child\n");
 			body(t, x->child, depth + 1);
+			break;
+		case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+			print(t, "%s event %lld", x->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? "wait for" : "record",
+			      object_live(x->event, OBJECT_EVENT) ? (long long)x->event->number : -1);
 			break;
 		default: print(t, "type %d", (int)x->type); break;
 		}
