@@ -20,6 +20,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
 	"medusa/restore/digest"
 	"medusa/restore/status"
@@ -60,14 +61,8 @@ type outcome struct {
 
 func requireSimulator(t *testing.T) (library, driver string) {
 	t.Helper()
-	library, _ = filepath.Abs("../build/lib/libmedusa_interpose.so")
-	driver, _ = filepath.Abs("../build/simulated")
-	for _, file := range []string{library, filepath.Join(driver, "libcuda.so.1")} {
-		if _, err := os.Stat(file); err != nil {
-			t.Skipf("whole-process tests need the built libraries (make lib): %v", err)
-		}
-	}
-	return library, driver
+	testenv.Build(t, "lib")
+	return testenv.Path(t, "build", "lib", "libmedusa_interpose.so"), testenv.Path(t, "build", "simulated")
 }
 
 // thisDevice asks a process of its own what the simulated GPU says about itself.
