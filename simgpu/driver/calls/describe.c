@@ -74,6 +74,13 @@ static void kernel(struct text *t, const struct exec_node *x)
 	attributes(t, x);
 }
 
+/* How memory that the driver knows is walked. Pageable memory is the restorer's own, where rows may lie closer. */
+static void side(struct text *t, const char *which, uint64_t addr, size_t pitch, size_t height)
+{
+	if (allocation_at(addr))
+		print(t, " %s %zu,%zu", which, pitch, height);
+}
+
 static void body(struct text *t, const struct exec_body *b, unsigned depth)
 {
 	for (size_t i = 0; i < b->count; i++) {
@@ -86,8 +93,9 @@ static void body(struct text *t, const struct exec_body *b, unsigned depth)
 			      x->fill.height);
 			break;
 		case CU_GRAPH_NODE_TYPE_MEMCPY:
-			print(t, "memcpy %zu,%zu,%zu from %zu,%zu to %zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth,
-			      x->copy.srcPitch, x->copy.srcHeight, x->copy.dstPitch, x->copy.dstHeight);
+			print(t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
+			side(t, "from", copy_source(&x->copy), x->copy.srcPitch, x->copy.srcHeight);
+			side(t, "to", copy_target(&x->copy), x->copy.dstPitch, x->copy.dstHeight);
 			break;
 		case CU_GRAPH_NODE_TYPE_GRAPH:
 			print(t, "child\n");
