@@ -128,7 +128,7 @@ class Comparison:
     def __init__(self):
         self.differences = []
         self.graphs = self.nodes = self.third_party = self.pointers = self.constants = self.unwritten = 0
-        self.forward, self.backward = {}, {}  # allocations of the recorded process and of the restored one
+        self.pairs = {}  # by number of a native process: its allocations and the restored one's, in both directions
 
     def differ(self, *what):
         self.differences.append(" ".join(str(w) for w in what))
@@ -197,10 +197,8 @@ class Comparison:
             self.pointers += 1
         else:
             self.unwritten += len(z)  # left behind alike in the recorded processes: restored as the pointer that it seems to be
-        if "tensor" not in (places[0][0], restored[0]):
-            self.mapped(where, places[0], restored)
-        elif places[0] != restored:
-            self.differ(where, places[0], restored)
+        for process, native in enumerate(places if self.agree(places) else recorded):
+            self.place(where, process, native, restored)
 
     @staticmethod
     def agree(places):
@@ -209,14 +207,20 @@ class Comparison:
             return False
         return len({p if p[0] == "tensor" else (p[0], *p[2:]) for p in places}) == 1
 
-    def mapped(self, where, native, restored):
-        """Memory without a name: the same byte of an allocation of the same size, and always of the same one."""
+    def place(self, where, process, native, restored):
+        """The same byte of the same tensor. Of memory without a name: the same byte of an allocation of the same size, and always of
+        the same one."""
+        if native is None or restored is None or "tensor" in (native[0], restored[0]):
+            if native != restored:
+                self.differ(where, native, restored)
+            return
         _, a, offset_a, size_a = native
         _, b, offset_b, size_b = restored
         if (offset_a, size_a) != (offset_b, size_b):
             self.differ(where, native, restored)
-        if self.forward.setdefault(a, b) != b or self.backward.setdefault(b, a) != a:
-            self.differ(where, a, "is", self.forward[a], "and", b)
+        forward, backward = self.pairs.setdefault(process, ({}, {}))
+        if forward.setdefault(a, b) != b or backward.setdefault(b, a) != a:
+            self.differ(where, a, "is", forward[a], "and", b)
 
     def plain(self, where, natives, z):
         """Bytes that are alike in all native processes are constants. Those that are not were never written: what is
