@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TORCH = os.path.join(HERE, "..", "..", "torch")
 sys.path.insert(0, os.path.join(TORCH, "test"))
 
+import results  # noqa: E402
 from compare import Comparison, read  # noqa: E402
 
 PROCESSES = "record-a", "record-b", "native", "check-native"  # that captured graphs
@@ -35,6 +36,7 @@ def arguments():
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode of these cases")
+    p.add_argument("--results", help="file that receives what each case has shown (results.py of runners/torch)")
     p.add_argument("--pieces", default="FULL_AND_PIECEWISE,PIECEWISE", help="vLLM's modes for the first model compiled, each with both runners")
     return p.parse_args()
 
@@ -191,7 +193,7 @@ class Case(Engine):
         if not full[0] or full[1]:
             c.differ(self.name, "kernels of forwards of", native["max_tokens"], "tokens in the call logs:", *full)
         launched = [self.launched(*s) for s in (("native", "native"), ("restored", "restore"))]
-        if launched[0] != launched[1] or len(launched[1]) != sum(restored["steps"].values()):
+        if launched[0] != launched[1] or len(launched[1] or []) != sum(restored["steps"].values()):
             c.differ(self.name, "launches of graphs in the call logs:", *launched)
         left = self.results(native, "native"), self.results(restored, "restore")
         if bool(left[0]) != self.compiled:
@@ -210,9 +212,14 @@ def main():
     others = [(models[0], b, runners[0]) for b in backends[1:]] + [(models[0], backends[0], r) for r in runners[1:]]
     cases = [Case(args, *case, args.graphs) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
     cases += [Case(args, *first[:2], r, mode) for mode in args.pieces.split(",") if mode for r in runners]
+    rows = {}
     with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
+            before = results.counts(c)
             case.compare(c, native, restored)
+            rows[case.name] = results.since(before, results.counts(c))
+    if args.results:
+        results.store(args.results, {name: restored[name] for name in ("device", "vllm", "torch")}, rows)
     for d in c.differences[:20]:
         print("difference:", d)
     print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten} third_party_kernels={c.third_party}")
