@@ -27,6 +27,7 @@ def store(path, versions, rows):
             old = json.load(f)
         if old["versions"] == versions:
             held = old
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     today = datetime.date.today().isoformat()
     held["cases"] |= {case: {**row, "date": today} for case, row in rows.items()}
     held["cases"] = dict(sorted(held["cases"].items()))
