@@ -17,6 +17,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/test/bench"
 	"medusa/internal/test/enginekit"
+	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
 	"medusa/materialize"
 )
@@ -37,7 +38,7 @@ type stubCounts struct{ Added, Set, Instantiated, Dependencies, Uploads uint64 }
 func requireStub(b *testing.B) {
 	b.Helper()
 	if !stubCosts.Present() || !interposerPresent() {
-		b.Skip("needs the stub driver and the interposer (make bench)")
+		testenv.Skip(b, testenv.Bench)
 	}
 	runtime.LockOSThread()
 }
@@ -140,7 +141,7 @@ func BenchmarkAgain(b *testing.B) {
 	requireStub(b)
 	path := os.Getenv(againVariable)
 	if path == "" {
-		b.Skip("no artifact in " + againVariable)
+		testenv.Skip(b, testenv.Bench)
 	}
 	costs(0, 0, 0)
 	for b.Loop() {

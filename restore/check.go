@@ -284,6 +284,7 @@ func (c *checker) fill(round int) error {
 			continue
 		}
 		data := make([]byte, min(s.size, patternBytes))
+		// mutant: other garbage before the second replay
 		garbage(data, seedOf(purposeGarbage, s.alloc, s.offset, round))
 		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/test/bench"
 	"medusa/internal/test/enginekit"
+	"medusa/internal/test/testenv"
 )
 
 // The functions of internal/test/bench/stub/floor.c, which is preloaded.
@@ -98,7 +99,7 @@ func loadKernels(b *testing.B, spec *graphir.Spec) []cuda.Function {
 // cost, else with the driver that there is (scripts/gpu-bench).
 func BenchmarkFloor(b *testing.B) {
 	if !floorBuild.Present() || !interposerPresent() {
-		b.Skip("needs the floor and the interposer (make bench)")
+		testenv.Skip(b, testenv.Bench)
 	}
 	stub := stubCosts.Present()
 	for _, w := range []bench.Workload{bench.Paper()[1], bench.VLLM(), bench.Foundry(128), bench.Foundry(256)} {

@@ -59,6 +59,7 @@ func (m *memory) allocate() error {
 			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, a.Kind, a.Size, err)
 		}
 		m.base[i] = addr
+		// mutant: memory at its recorded place is given back
 		m.owned = append(m.owned, uint32(i))
 		addr += m.spec.Allocations[i].Size
 		for _, k := range behind {

@@ -301,6 +301,7 @@ func (g *Graph) launch(stream cuda.Stream) error {
 	if err := g.ready(); err != nil {
 		return err
 	}
+	// mutant: stream of a launch
 	if err := g.exec.Launch(stream); err != nil {
 		return g.session.failed(err)
 	}

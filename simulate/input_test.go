@@ -230,7 +230,7 @@ func FuzzScenario(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "/") {
-			t.Skip("names files elsewhere")
+			return // it names files elsewhere
 		}
 		s, err := parseScenario(filepath.Join(dir, "s.yaml"), []byte(text))
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/test/testenv"
 )
 
 // full has a value for every part of the page. Its names try to break out of the HTML.
@@ -143,7 +144,7 @@ func TestPageIsWellFormed(t *testing.T) {
 func TestPageInBrowser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("chromium is not installed")
+		testenv.Skip(t, testenv.Chromium)
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.html")

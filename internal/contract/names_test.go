@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"medusa/internal/test/testenv"
 )
 
 var root = filepath.Join("..", "..")
@@ -37,7 +39,7 @@ func sources(t *testing.T, patterns ...string) []string {
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
-		t.Skipf("not a checkout of git: %v", err)
+		testenv.Skip(t, testenv.Git)
 	}
 	var files []string
 	for _, file := range strings.Fields(string(out)) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"medusa/internal/test/testenv"
 )
 
 // Every row starts with home/cache/file, which belongs to this user alone, and changes one thing.
@@ -59,7 +61,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if row.root && os.Geteuid() != 0 {
-				t.Skip("only root can give a file away")
+				testenv.Skip(t, testenv.Superuser)
 			}
 			home := t.TempDir()
 			if err := os.Mkdir(filepath.Join(home, "cache"), 0o700); err != nil {
@@ -131,7 +133,7 @@ func TestFile(t *testing.T) {
 // Root may change everything anyway, so files of root pass.
 func TestRootMayOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root has files of root")
+		testenv.Skip(t, testenv.Superuser)
 	}
 	if err := check("/etc/passwd", 54321); err != nil {
 		t.Error(err)

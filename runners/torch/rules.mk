@@ -53,10 +53,10 @@ torch-shapes: torch
 	$(TORCH_RUN) --title torch-shapes --shapes $(or $(SHAPES),$(TORCH_SHAPES))
 
 test-torch: torch
-	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_libraries test_library test_measure
+	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure
 	cd $(TORCH)/test && LD_LIBRARY_PATH=$(abspath $(TORCH_LIB)):$(CURDIR)/build/simulated SIMGPU_MACHINE_CODE=no-op \
 		$(abspath $(TORCH_VENV))/bin/python -m unittest -q test_model test_weights
-	$(TORCH_RUN)
+	$(TORCH_RUN) --results docs/results/tested/torch.json
 
 # Records a torch engine, two layers of Llama 2 7B at 35 batch sizes, and measures what compiling its traces takes.
 TORCH_BENCH := build/torch/bench

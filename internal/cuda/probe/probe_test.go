@@ -87,7 +87,7 @@ func TestNoDriver(t *testing.T) {
 	r := run(t, "LD_LIBRARY_PATH=/nonexistent")
 	if r.Reachable || r.Error == "" || len(r.Features) != 0 {
 		if _, err := exec.LookPath("nvidia-smi"); err == nil {
-			t.Skip("this machine has a driver of its own")
+			testenv.Skip(t, testenv.NoDriver)
 		}
 		t.Errorf("without a driver: %+v", r)
 	}

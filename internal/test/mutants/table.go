@@ -130,4 +130,11 @@ var table = []mutant{
 	{"mappings of one chain that wrap", negate, "./graphir", "TestValidateExtents"},
 	{"panics of our own goroutines", replace("guarded(", "func(f func() error) error { return f() }("), "./restore", "TestPanicWhileWriting"},
 	{"panics at the C ABI", replace("session.Guard(", "func(f func() error) error { return f() }("), "./internal/test/e2e", "TestPanicsEndAtTheABI"},
+	{"relocation if a base is not honoured", replace("p.Offset", "uint64(uint32(p.Offset))"), "./restore", "TestPointersBeyond4GiB"},
+	{"pointer in saved contents", replace("f.Pointer.Offset", "uint64(uint32(f.Pointer.Offset))"), "./restore", "TestPointersBeyond4GiB"},
+	{"memory at ready, weights at the end", replace("{native.Ready, restored.Ready}, ", ""), "./materialize", "TestCompareDigests"},
+	{"memory at ready, weights at the end", replace(", {native.End, restored.End}", ""), "./materialize", "TestCompareDigests"},
+	{"memory at its recorded place is given back", becomes("if !placed {\n\t\t\tm.owned = append(m.owned, uint32(i))\n\t\t}"),
+		"./internal/test/faults", "TestSampleOfFaultsAtExactAddresses"},
+	{"other garbage before the second replay", replace("round", "0*round"), "./restore", "TestVerification"},
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
+	"medusa/internal/test/testenv"
 	"medusa/runners/reference/kernels"
 )
 
@@ -46,7 +47,7 @@ func TestNames(t *testing.T) {
 func TestPTXIsCurrent(t *testing.T) {
 	clang, err := exec.LookPath("clang++-19")
 	if err != nil {
-		t.Skip("clang++-19 is not installed")
+		testenv.Skip(t, testenv.Clang)
 	}
 	rules, err := os.ReadFile("../rules.mk")
 	must(t, err)

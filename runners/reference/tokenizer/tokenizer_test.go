@@ -162,7 +162,7 @@ func FuzzRoundTrip(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "<|end|>") || strings.Contains(text, "<s>") || strings.Contains(text, space) || strings.ToValidUTF8(text, "") != text {
-			t.Skip("special tokens, the blank's stand-in and broken UTF-8 do not come back")
+			return // special tokens, the blank's stand-in and broken UTF-8 do not come back
 		}
 		for i, tok := range toks {
 			ids, err := tok.Encode(text)

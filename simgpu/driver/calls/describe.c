@@ -2,7 +2,8 @@
  * describe.c: what an executable graph is, as text, for tests that compare graphs of two processes.
  *
  * In: an executable graph. Out: one line a node with everything but addresses and parameters, and one line an edge, in the
- * order of nodes. What addresses and parameters say shows in what the graph computes; what is written here may not.
+ * order of nodes. What addresses and parameters say shows in what the graph computes; what is written here may not. The base
+ * of an access-policy window is an address that no result depends on: it is written, and also from which parameter on it lies.
  */
 #include "calls/calls.h"
 
@@ -24,14 +25,29 @@ __attribute__((format(printf, 2, 3))) static void print(struct text *t, const ch
 	t->len += n > 0 ? (size_t)n : 0;
 }
 
+#define ALIGNMENT 256 /* of every allocation: what lies within so many bytes behind its start lies in no other */
+
+/* The parameters that point to the window's memory tell which it is, wherever this process has it. */
+static void window(struct text *t, const struct launch *l, uint64_t base)
+{
+	const struct ptx_param *p;
+	size_t n = ptx_kernel_params(l->function->code, &p);
+	print(t, " window=0x%llx", allocation_at(base) ? (unsigned long long)base : 0);
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t o = p[i].offset; o + 8 <= p[i].offset + p[i].size; o += 8) {
+			uint64_t word;
+			memcpy(&word, l->params + o, sizeof(word));
+			if (word && base - word < ALIGNMENT)
+				print(t, " parameter %u+%u", o, (unsigned)(base - word));
+		}
+}
+
 static void attributes(struct text *t, const struct exec_node *x)
 {
 	for (unsigned id = 0; id < NODE_ATTRIBUTES; id++) {
 		CUlaunchAttributeValue v = x->attrs[id], zero = {{0}};
 		if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && x->attr_set >> id & 1) {
-			/* Its base is another one in every process, but for the alignment of all allocations. */
-			uint64_t base = (uintptr_t)v.accessPolicyWindow.base_ptr;
-			print(t, " window=%lld", allocation_at(base) ? (long long)(base % 256) : -1);
+			window(t, x->launch, (uintptr_t)v.accessPolicyWindow.base_ptr);
 			memset(&v, 0, sizeof(void *));
 		}
 		if (!(x->attr_set >> id & 1) || !memcmp(&v, &zero, sizeof(v)))
@@ -48,7 +64,7 @@ static void kernel(struct text *t, const struct exec_node *x)
 	                                          CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
 	                                          CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED};
 	const struct launch *l = x->launch;
-	print(t, "kernel %s grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), l->grid[0], l->grid[1],
+	print(t, "kernel %s module=%016llx grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), (unsigned long long)l->function->module->image, l->grid[0], l->grid[1],
 	      l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->cooperative);
 	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
 		int own = 0;
@@ -56,6 +72,13 @@ static void kernel(struct text *t, const struct exec_node *x)
 		print(t, " f%d=%d", (int)of[i], own);
 	}
 	attributes(t, x);
+}
+
+/* How memory that the driver knows is walked. Pageable memory is the restorer's own, where rows may lie closer. */
+static void side(struct text *t, const char *which, uint64_t addr, size_t pitch, size_t height)
+{
+	if (allocation_at(addr))
+		print(t, " %s %zu,%zu", which, pitch, height);
 }
 
 static void body(struct text *t, const struct exec_body *b, unsigned depth)
@@ -71,10 +94,17 @@ static void body(struct text *t, const struct exec_body *b, unsigned depth)
 			break;
 		case CU_GRAPH_NODE_TYPE_MEMCPY:
 			print(t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
+			side(t, "from", copy_source(&x->copy), x->copy.srcPitch, x->copy.srcHeight);
+			side(t, "to", copy_target(&x->copy), x->copy.dstPitch, x->copy.dstHeight);
 			break;
 		case CU_GRAPH_NODE_TYPE_GRAPH:
 			print(t, "child\n");
 			body(t, x->child, depth + 1);
+			break;
+		case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+			print(t, "%s event %lld", x->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? "wait for" : "record",
+			      object_live(x->event, OBJECT_EVENT) ? (long long)x->event->number : -1);
 			break;
 		default: print(t, "type %d", (int)x->type); break;
 		}

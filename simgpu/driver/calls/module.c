@@ -24,10 +24,11 @@ static CUresult load(struct call *c, CUmodule *module, const void *image, size_t
 	if ((r = image_find(c, image, size, &found)))
 		return r;
 	r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx);
+	uint64_t hash = image_hash(found.data, found.len);
 	image_drop(&found);
 	if (r)
 		return r;
-	struct module *m = module_new(c->ctx, ptx, NULL, &r);
+	struct module *m = module_new(c->ctx, ptx, hash, NULL, &r);
 	if (!m)
 		return r;
 	*module = (CUmodule)m;
