@@ -82,6 +82,11 @@ const struct config *config_get(void)
 		if (config.node_kernels == KERNELS_LAUNCHED && strcmp(v, "launched") != 0)
 			fprintf(stderr, "simgpu: SIMGPU_NODE_KERNELS=%s is none of launched, function and both: using launched\n", v);
 	}
+	if ((v = env("SIMGPU_GRAPH_ORDER"))) {
+		config.graph_order = !strcmp(v, "reversed") ? ORDER_REVERSED : !strcmp(v, "shuffled") ? ORDER_SHUFFLED : ORDER_CREATED;
+		if (config.graph_order == ORDER_CREATED && strcmp(v, "created") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_GRAPH_ORDER=%s is none of created, reversed and shuffled: using created\n", v);
+	}
 	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
 	config.call_log = env("SIMGPU_CALL_LOG");
 	config.truth = env("SIMGPU_TRUTH");
@@ -104,6 +109,12 @@ uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step)
 	const uint64_t span = (uint64_t)1 << 32, lower = 0x50000000, room = 0x20000000;
 	uint64_t addr = (low + random_address() % spread) / span * span + lower + random_address() % room;
 	return (addr + step - 1) / step * step;
+}
+
+uint64_t random_of(uint64_t number)
+{
+	uint64_t state = config_get()->seed ^ number * 0x9e3779b97f4a7c15u;
+	return splitmix(&state);
 }
 
 uint64_t random_order(void)
