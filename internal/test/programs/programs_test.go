@@ -43,7 +43,7 @@ func TestPrograms(t *testing.T) {
 	for range 2 {
 		workers.Go(func() {
 			for seeds := take(); seeds != nil; seeds = take() {
-				r := &programs.Runner{Build: build, Dir: dir, Variables: programs.Orders(seeds[0] / batch)}
+				r := &programs.Runner{Build: build, Dir: dir, Variables: programs.Drivers(seeds[0] / batch)}
 				out, err := r.Batch(ctx, seeds)
 				mu.Lock()
 				total.Add(out)

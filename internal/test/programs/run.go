@@ -23,12 +23,13 @@ type Runner struct {
 	Variables []string // of the engine's environment
 }
 
-// Orders returns what a driver may do either way, by a seed: in which order it lists a graph's nodes and edges, and what a node
-// says about its kernel.
-func Orders(seed uint64) []string {
+// Drivers returns what a driver may do either way, by a seed: in which order it lists a graph's nodes and edges, what a node
+// says about its kernel, and what else takes device memory.
+func Drivers(seed uint64) []string {
 	order := [...]string{"created", "reversed", "shuffled"}[seed%3]
 	kernels := [...]string{"launched", "function", "both"}[seed/3%3]
-	return []string{"SIMGPU_GRAPH_ORDER=" + order, "SIMGPU_NODE_KERNELS=" + kernels}
+	overhead := [...]string{"off", "charged"}[seed/9%2]
+	return []string{"SIMGPU_GRAPH_ORDER=" + order, "SIMGPU_NODE_KERNELS=" + kernels, "SIMGPU_OVERHEAD=" + overhead}
 }
 
 // Outcome says what became of programs.

@@ -195,7 +195,7 @@ CUresult sim_cuKernelGetFunction(struct call *c, CUfunction *func, CUkernel hand
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((r = function_resolve(c->ctx, handle, &f)))
 		return r;
-	f->loaded = true;
+	function_load(f);
 	*func = (CUfunction)f;
 	call_detail(c, "kernel=%s", function_name(f));
 	return CUDA_SUCCESS;

@@ -87,6 +87,11 @@ const struct config *config_get(void)
 		if (config.graph_order == ORDER_CREATED && strcmp(v, "created") != 0)
 			fprintf(stderr, "simgpu: SIMGPU_GRAPH_ORDER=%s is none of created, reversed and shuffled: using created\n", v);
 	}
+	if ((v = env("SIMGPU_OVERHEAD"))) {
+		config.overhead = strcmp(v, "charged") == 0;
+		if (!config.overhead && strcmp(v, "off") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_OVERHEAD=%s is neither off nor charged: using off\n", v);
+	}
 	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
 	config.call_log = env("SIMGPU_CALL_LOG");
 	config.truth = env("SIMGPU_TRUTH");

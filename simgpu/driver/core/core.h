@@ -56,7 +56,7 @@ enum graph_order { ORDER_CREATED, ORDER_REVERSED, ORDER_SHUFFLED };
 
 struct config {
 	uint64_t seed, memory;
-	bool compute, leaks, machine_code;
+	bool compute, leaks, machine_code, overhead;
 	int cc_major, cc_minor;
 	enum vmm_hints vmm_hints;
 	enum node_kernels node_kernels;

@@ -130,6 +130,7 @@ struct exec {
 	struct context *ctx;
 	uint64_t flags;
 	struct exec_body *body;
+	size_t nodes; /* at instantiation */
 	struct op *last; /* its last launch: launches of one executable graph never overlap */
 };
 
