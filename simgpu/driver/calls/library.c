@@ -15,8 +15,9 @@ static CUresult load(struct call *c, CUlibrary *library, const void *code, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	struct image found;
 	struct ptx_module *ptx;
-	CUresult r = image_find(c, code, size, &found);
-	if (r)
+	/* Drivers that load eagerly make it what cuModuleLoadData is. */
+	CUresult r = capture_unsafe(c);
+	if (r || (r = image_find(c, code, size, &found)))
 		return r;
 	if ((r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx))) {
 		image_drop(&found);

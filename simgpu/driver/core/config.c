@@ -23,14 +23,14 @@ static uint64_t splitmix(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-static uint64_t parse_bytes(const char *text, uint64_t fallback)
+static uint64_t parse_bytes(const char *name, const char *text, uint64_t fallback)
 {
 	char *end;
 	errno = 0;
 	uint64_t n = strtoull(text, &end, 10);
 	int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
 	if (errno || end == text || (*end && !shift) || (shift && end[1]) || !n || n > UINT64_MAX >> 16) {
-		fprintf(stderr, "simgpu: SIMGPU_MEMORY=%s is not a number of bytes with suffix K, M or G: using the default\n", text);
+		fprintf(stderr, "simgpu: %s=%s is not a number of bytes with suffix K, M or G: using the default\n", name, text);
 		return fallback;
 	}
 	return n << shift;
@@ -54,7 +54,7 @@ const struct config *config_get(void)
 		config.seed = (uintptr_t)&config ^ now_us();
 	config.memory = 8 * 1024 * MIB;
 	if ((v = env("SIMGPU_MEMORY")))
-		config.memory = parse_bytes(v, config.memory);
+		config.memory = parse_bytes("SIMGPU_MEMORY", v, config.memory);
 	config.compute = true;
 	if ((v = env("SIMGPU_COMPUTE"))) {
 		config.compute = strcmp(v, "off") != 0;
@@ -72,10 +72,15 @@ const struct config *config_get(void)
 		config.cc_major = 9;
 		config.cc_minor = 0;
 	}
-	if ((v = env("SIMGPU_VMM_HINTS"))) {
+	if ((v = env("SIMGPU_COPY_RATE")))
+		config.copy_rate = parse_bytes("SIMGPU_COPY_RATE", v, 0);
+	config.hint_limit = UINT64_MAX;
+	if ((v = env("SIMGPU_VMM_HINTS")) && *v >= '0' && *v <= '9') {
+		config.hint_limit = parse_bytes("SIMGPU_VMM_HINTS", v, UINT64_MAX);
+	} else if (v) {
 		config.vmm_hints = !strcmp(v, "refuse") ? HINTS_REFUSE : !strcmp(v, "fail") ? HINTS_FAIL : HINTS_HONOUR;
 		if (config.vmm_hints == HINTS_HONOUR && strcmp(v, "honour") != 0)
-			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse and fail: using honour\n", v);
+			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse, fail and a number of bytes: using honour\n", v);
 	}
 	if ((v = env("SIMGPU_NODE_KERNELS"))) {
 		config.node_kernels = !strcmp(v, "function") ? KERNELS_FUNCTION : !strcmp(v, "both") ? KERNELS_BOTH : KERNELS_LAUNCHED;

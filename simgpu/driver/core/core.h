@@ -59,6 +59,8 @@ struct config {
 	bool compute, leaks, machine_code, overhead;
 	int cc_major, cc_minor;
 	enum vmm_hints vmm_hints;
+	uint64_t hint_limit; /* larger reservations get another address */
+	uint64_t copy_rate;  /* bytes a second; 0: copies take no time */
 	enum node_kernels node_kernels;
 	enum graph_order graph_order;
 	const char *call_log, *truth, *log;
