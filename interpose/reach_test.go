@@ -2,6 +2,7 @@ package interpose
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,22 @@ func TestEveryWayToTheDriverIsCaught(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Functions that dlvsym finds bypass the hooks. The trace reports them, and is not compiled.
+func TestLookupByVersionIsReported(t *testing.T) {
+	fake := filepath.Dir(build(t, "build/test/versioned/libcuda.so.1"))
+	recs, _ := recordWithFaults(t, Config{}, 0, fake, build(t, "build/test/reach"), "dlvsym")
+	var names []string
+	for _, f := range of[*trace.Fault](recs) {
+		if !strings.Contains(f.Reason, "dlvsym") {
+			t.Errorf("fault %+v", f)
+		}
+		names = append(names, f.Call)
+	}
+	if want := []string{"cuMemAlloc_v2", "cuMemFree_v2"}; !slices.Equal(names, want) {
+		t.Errorf("faults of %q, want %q", names, want)
 	}
 }
 

@@ -22,6 +22,11 @@ build/test/fake/libcuda.so.1: interpose/test/fakecuda.c $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -fPIC -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o $@ $<
 
+# One whose symbols have versions, which dlvsym needs.
+build/test/versioned/libcuda.so.1: interpose/test/fakecuda.c $(INTERPOSE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(INTERPOSE_TEST_CFLAGS) -fPIC -shared -Wl,-Bsymbolic -Wl,--default-symver -Wl,-soname,libcuda.so.1 -o $@ $<
+
 build/test/reach build/test/inert: build/test/%: interpose/test/%.c $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< -ldl

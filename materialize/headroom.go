@@ -37,6 +37,11 @@ func (r *Recording) libraryBytes() uint64 {
 	return roundUp(sum)
 }
 
+// headroomTolerance is the difference in free memory that is no reason to record again. Equal starts of one engine differ by
+// about as much: contexts, code that loads when it is first used, local memory, executable graphs, and other processes take
+// memory that the engine did not ask for.
+func headroomTolerance(total uint64) uint64 { return max(32<<20, total/512) }
+
 func roundUp(bytes uint64) uint64 {
 	return (bytes + headroomGranularity - 1) / headroomGranularity * headroomGranularity
 }

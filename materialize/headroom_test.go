@@ -21,6 +21,14 @@ func TestLibraryBytes(t *testing.T) {
 	}
 }
 
+func TestHeadroomTolerance(t *testing.T) {
+	for _, tt := range []struct{ total, want uint64 }{{8 << 30, 32 << 20}, {80 << 30, 160 << 20}, {160 << 30, 320 << 20}} {
+		if got := headroomTolerance(tt.total); got != tt.want {
+			t.Errorf("of %d bytes: %d, want %d", tt.total, got, tt.want)
+		}
+	}
+}
+
 func TestMissingHeadroom(t *testing.T) {
 	for _, tt := range []struct{ native, restored, shrunk, want uint64 }{
 		{100 << 20, 100 << 20, 0, 0},

@@ -149,7 +149,8 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 		for i, v := range c.verified {
 			k := &caches[i]
 			shrunk := k.profiled - k.KVBytes
-			if k.reserve = v.missingHeadroom(shrunk); k.reserve > 0 && missing == nil {
+			// mutant: noise in free memory
+			if k.reserve = v.missingHeadroom(shrunk); k.reserve > headroomTolerance(k.TotalMemory) && missing == nil {
 				missing = &HeadroomError{v.nativeFree, v.restoredFree, shrunk}
 			}
 		}

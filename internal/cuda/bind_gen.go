@@ -625,6 +625,9 @@ func (g Graph) Destroy() error {
 	return procGraphDestroy.Call(uintptr(g))
 }
 
+// CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id, CUgraph *graph, const CUgraphNode **deps, const CUgraphEdgeData **edges, size_t *count)
+var procStreamGetCaptureInfo = libcuda.Proc("cuStreamGetCaptureInfo_v3")
+
 // CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 var procGraphGetNodes = libcuda.Proc("cuGraphGetNodes")
 

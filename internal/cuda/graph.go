@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
@@ -12,15 +13,19 @@ func (g Graph) NodeCount() (int, error) {
 	return int(n), err
 }
 
-// Nodes returns the graph's nodes. Those of a capture are in the order of their calls.
-func (g Graph) Nodes() ([]Node, error) {
-	n, err := g.NodeCount()
-	if err != nil || n == 0 {
+// CaptureDependencies returns the nodes that the next captured call of the stream would depend on. After a launch, that is its node.
+func (s Stream) CaptureDependencies() ([]Node, error) {
+	var status uint32
+	var id, count uint64
+	var graph Graph
+	var nodes *Node
+	var edges *EdgeData
+	err := procStreamGetCaptureInfo.Call(uintptr(s), uintptr(unsafe.Pointer(&status)), uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(&graph)),
+		uintptr(unsafe.Pointer(&nodes)), uintptr(unsafe.Pointer(&edges)), uintptr(unsafe.Pointer(&count)))
+	if err != nil {
 		return nil, err
 	}
-	nodes, count := make([]Node, n), uint64(n)
-	err = procGraphGetNodes.Call(uintptr(g), uintptr(unsafe.Pointer(&nodes[0])), uintptr(unsafe.Pointer(&count)))
-	return nodes[:min(n, int(count))], err
+	return slices.Clone(unsafe.Slice(nodes, count)), nil
 }
 
 // AddDependencies adds edges: the i-th leads from from[i] to to[i] with data edges[i].

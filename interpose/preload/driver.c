@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "libc.h"
 
 static const char *const names[FN_COUNT] = {
 #define X(name) [FN_##name] = #name,
@@ -33,9 +34,8 @@ __attribute__((visibility("hidden"))) void *medusa_real_dlsym;
 
 NO_SANITIZER static void find_real_dlsym(void)
 {
-	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
-	for (size_t i = 0; i < sizeof versions / sizeof *versions && !real_dlsym; i++)
-		__atomic_store_n(&medusa_real_dlsym, dlvsym(RTLD_NEXT, "dlsym", versions[i]), __ATOMIC_RELEASE);
+	if (!real_dlsym)
+		__atomic_store_n(&medusa_real_dlsym, libc_symbol("dlsym"), __ATOMIC_RELEASE);
 }
 
 static CUresult not_found(void) { return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND; }
@@ -138,6 +138,67 @@ __attribute__((visibility("hidden"), used)) NO_SANITIZER struct dlsym_answer med
 	atomic_store(&driver_found[i], p);
 	return (struct dlsym_answer){hooks[i], NULL};
 }
+
+/*
+ * dlvsym finds the driver's own function if the driver gives its symbols versions. Calls of it pass the hooks by, which a
+ * recording has to say. It is passed on by a jump, as above.
+ */
+__attribute__((visibility("hidden"))) void *medusa_real_dlvsym;
+#define real_dlvsym ((void *(*)(void *, const char *, const char *))__atomic_load_n(&medusa_real_dlvsym, __ATOMIC_ACQUIRE))
+
+__attribute__((visibility("hidden"), used)) NO_SANITIZER void medusa_dlvsym(void *handle, const char *name, const char *version)
+{
+	Dl_info info;
+	void *p;
+	if (!real_dlvsym)
+		__atomic_store_n(&medusa_real_dlvsym, libc_symbol("dlvsym"), __ATOMIC_RELEASE);
+	if (core_inside || hook_index(name) < 0 || core_mode() != MODE_RECORD || !driver_handle())
+		return;
+	/* The next one behind the caller is the driver's, if any: the hooks have no versions. */
+	p = real_dlvsym(handle == RTLD_NEXT ? driver_handle() : handle, name, version);
+	/* mutant: names of the driver found by dlvsym */
+	if (p && in_driver(p, &info))
+		core_fault(name, "dlvsym found it in the driver: its calls are not seen");
+}
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+	".globl dlvsym\n"
+	".type dlvsym, @function\n"
+	"dlvsym:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	push %rdi\n	.cfi_adjust_cfa_offset 8\n"
+	"	push %rsi\n	.cfi_adjust_cfa_offset 8\n"
+	"	push %rdx\n	.cfi_adjust_cfa_offset 8\n"
+	"	call medusa_dlvsym\n"
+	"	pop %rdx\n	.cfi_adjust_cfa_offset -8\n"
+	"	pop %rsi\n	.cfi_adjust_cfa_offset -8\n"
+	"	pop %rdi\n	.cfi_adjust_cfa_offset -8\n"
+	"	mov medusa_real_dlvsym(%rip), %rax\n"
+	"	jmp *%rax\n"
+	"	.cfi_endproc\n"
+	".size dlvsym, .-dlvsym\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	".globl dlvsym\n"
+	".type dlvsym, %function\n"
+	"dlvsym:\n"
+	"	.cfi_startproc\n"
+	"	hint #34\n" /* bti c */
+	"	stp x29, x30, [sp, #-48]!\n	.cfi_adjust_cfa_offset 48\n"
+	"	stp x0, x1, [sp, #16]\n"
+	"	str x2, [sp, #32]\n"
+	"	bl medusa_dlvsym\n"
+	"	ldp x0, x1, [sp, #16]\n"
+	"	ldr x2, [sp, #32]\n"
+	"	ldp x29, x30, [sp], #48\n	.cfi_adjust_cfa_offset -48\n"
+	"	adrp x16, medusa_real_dlvsym\n"
+	"	ldr x16, [x16, :lo12:medusa_real_dlvsym]\n"
+	"	br x16\n"
+	"	.cfi_endproc\n"
+	".size dlvsym, .-dlvsym\n");
+#endif
 
 #if defined(__x86_64__)
 __asm__(".text\n"

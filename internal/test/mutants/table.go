@@ -4,6 +4,9 @@ package main
 var table = []mutant{
 	{"liveness by capture moment", never, "./materialize", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords"},
 	{"liveness inside an open capture", never, "./materialize", "TestFreeInsideACapture"},
+	{"nodes in any order", becomes("changed, err := false, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},
+	{"noise in free memory", replace("headroomTolerance(k.TotalMemory)", "0"), "./internal/test/e2e", "TestHeadroomVaries"},
+	{"names of the driver found by dlvsym", never, "./interpose", "TestLookupByVersionIsReported"},
 	{"seeded gaps", becomes("gap_mode = OFF;"), "./interpose", "TestGapsMoveAllocationsAgainstEachOther"},
 	{"gaps before modules", skip, "./interpose", "TestGapsBeforeModules"},
 	{"variables of one module that touch", never, "./materialize", "TestTouchingVariablesOfOneModule"},

@@ -1,13 +1,14 @@
 /*
  * describe.c: what an executable graph is, as text, for tests that compare graphs of two processes.
  *
- * In: an executable graph. Out: one line a node with everything but addresses and parameters, and one line an edge, in the
- * order of nodes. What addresses and parameters say shows in what the graph computes; what is written here may not. The base
- * of an access-policy window is an address that no result depends on: it is written, and also from which parameter on it lies.
+ * In: an executable graph. Out: one line a node with everything but addresses and parameters, sorted. Wrong addresses and
+ * parameters show in the results of the graph. The base of an access-policy window is an address that no result depends on, so it
+ * is written.
  */
 #include "calls/calls.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct text {
@@ -74,47 +75,113 @@ static void kernel(struct text *t, const struct exec_node *x)
 	attributes(t, x);
 }
 
-/* How memory that the driver knows is walked. Pageable memory is the restorer's own, where rows may lie closer. */
+/* The pitch and height of memory that the driver knows. Pageable memory belongs to the restorer, whose rows may be closer. */
 static void side(struct text *t, const char *which, uint64_t addr, size_t pitch, size_t height)
 {
 	if (allocation_at(addr))
 		print(t, " %s %zu,%zu", which, pitch, height);
 }
 
-static void body(struct text *t, const struct exec_body *b, unsigned depth)
+static char *body(const struct exec_body *b);
+
+/* A node by itself, for the caller to free. */
+static char *node(const struct exec_node *x)
 {
-	for (size_t i = 0; i < b->count; i++) {
-		const struct exec_node *x = &b->nodes[i];
-		print(t, "%*s%zu ", (int)depth, "", i);
-		switch (x->type) {
-		case CU_GRAPH_NODE_TYPE_KERNEL: kernel(t, x); break;
-		case CU_GRAPH_NODE_TYPE_MEMSET:
-			print(t, "memset value=%u elem=%u width=%zu height=%zu", x->fill.value, x->fill.elementSize, x->fill.width,
-			      x->fill.height);
-			break;
-		case CU_GRAPH_NODE_TYPE_MEMCPY:
-			print(t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
-			side(t, "from", copy_source(&x->copy), x->copy.srcPitch, x->copy.srcHeight);
-			side(t, "to", copy_target(&x->copy), x->copy.dstPitch, x->copy.dstHeight);
-			break;
-		case CU_GRAPH_NODE_TYPE_GRAPH:
-			print(t, "child\n");
-			body(t, x->child, depth + 1);
-			break;
-		case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-		case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-			print(t, "%s event %lld", x->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? "wait for" : "record",
-			      object_live(x->event, OBJECT_EVENT) ? (long long)x->event->number : -1);
-			break;
-		default: print(t, "type %d", (int)x->type); break;
-		}
-		print(t, "\n");
-		for (size_t to = 0; to < b->count; to++)
-			for (size_t k = 0; k < x->next_count; k++)
-				if (x->next[k] == to)
-					print(t, "%*s> %zu %u,%u,%u\n", (int)depth, "", to, x->next_data[k].from_port, x->next_data[k].to_port,
-					      x->next_data[k].type);
+	size_t cap = 1 << 16;
+	struct text t = {xalloc(cap), cap, 0};
+	char *inner;
+	switch (x->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: kernel(&t, x); break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		print(&t, "memset value=%u elem=%u width=%zu height=%zu", x->fill.value, x->fill.elementSize, x->fill.width, x->fill.height);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		print(&t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
+		side(&t, "from", copy_source(&x->copy), x->copy.srcPitch, x->copy.srcHeight);
+		side(&t, "to", copy_target(&x->copy), x->copy.dstPitch, x->copy.dstHeight);
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		inner = body(x->child);
+		print(&t, "child {\n%s}", inner);
+		free(inner);
+		break;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		print(&t, "%s event %lld", x->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? "wait for" : "record",
+		      object_live(x->event, OBJECT_EVENT) ? (long long)x->event->number : -1);
+		break;
+	default: print(&t, "type %d", (int)x->type); break;
 	}
+	return t.out;
+}
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	a = (a ^ b) * 0x9e3779b97f4a7c15u;
+	return a ^ a >> 29;
+}
+
+static uint64_t sum_of(const char *text)
+{
+	uint64_t h = 1;
+	for (; *text; text++)
+		h = mix(h, (unsigned char)*text);
+	return h;
+}
+
+static uint64_t sum_of_edge(CUgraphEdgeData d)
+{
+	return d.from_port | (uint64_t)d.to_port << 8 | (uint64_t)d.type << 16;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The nodes of a body, for the caller to free: each with sums of all that lies before and behind it. Edges lead to a sum, not to
+ * a number, so that the order in which a graph was made does not show. */
+static char *body(const struct exec_body *b)
+{
+	char **lines = xalloc((b->count + 1) * sizeof(*lines)), *out;
+	uint64_t *before = xalloc((b->count + 1) * sizeof(*before)), *behind = xalloc((b->count + 1) * sizeof(*behind));
+	size_t *order = xalloc((b->count + 1) * sizeof(*order)), *waits = xalloc((b->count + 1) * sizeof(*waits)), n = 0, length = 1;
+	for (size_t i = 0; i < b->count; i++) {
+		lines[i] = node(&b->nodes[i]);
+		if (!(waits[i] = b->nodes[i].waits))
+			order[n++] = i;
+	}
+	for (size_t at = 0; at < n; at++) {
+		const struct exec_node *x = &b->nodes[order[at]];
+		before[order[at]] = mix(before[order[at]], sum_of(lines[order[at]]));
+		for (size_t k = 0; k < x->next_count; k++) {
+			before[x->next[k]] += mix(before[order[at]], sum_of_edge(x->next_data[k]));
+			if (!--waits[x->next[k]])
+				order[n++] = x->next[k];
+		}
+	}
+	for (size_t at = n; at-- > 0;) {
+		const struct exec_node *x = &b->nodes[order[at]];
+		for (size_t k = 0; k < x->next_count; k++)
+			behind[order[at]] += mix(behind[x->next[k]], sum_of_edge(x->next_data[k]));
+		behind[order[at]] = mix(behind[order[at]], sum_of(lines[order[at]]));
+	}
+	for (size_t i = 0; i < b->count; i++) {
+		size_t cap = strlen(lines[i]) + 64;
+		struct text t = {xalloc(cap), cap, 0};
+		print(&t, "%s before=%016llx behind=%016llx\n", lines[i], (unsigned long long)before[i], (unsigned long long)behind[i]);
+		free(lines[i]);
+		lines[i] = t.out;
+		length += t.len;
+	}
+	qsort(lines, b->count, sizeof(*lines), compare);
+	struct text t = {out = xalloc(length), length, 0};
+	for (size_t i = 0; i < b->count; i++) {
+		print(&t, "%s", lines[i]);
+		free(lines[i]);
+	}
+	free(lines), free(before), free(behind), free(order), free(waits);
+	return out;
 }
 
 /* Returns the length of the text; as much as fits is written to out, which ends in a zero byte. */
@@ -124,7 +191,8 @@ __attribute__((visibility("default"))) size_t simgpu_describe(CUgraphExec handle
 	struct text t = {out, cap, 0};
 	if (exec_resolve(handle, &e))
 		return 0;
-	print(&t, "flags=%llu\n", (unsigned long long)e->flags);
-	body(&t, e->body, 0);
+	char *nodes = body(e->body);
+	print(&t, "flags=%llu\n%s", (unsigned long long)e->flags, nodes);
+	free(nodes);
 	return t.len;
 }

@@ -114,7 +114,7 @@ CUresult sim_cuModuleGetFunction(struct call *c, CUfunction *func, CUmodule hand
 	call_detail(c, "kernel=%s", name);
 	for (size_t i = 0; i < m->function_count; i++)
 		if (strcmp(function_name(&m->functions[i]), name) == 0) {
-			m->functions[i].loaded = true;
+			function_load(&m->functions[i]);
 			*func = (CUfunction)&m->functions[i];
 			return CUDA_SUCCESS;
 		}

@@ -69,6 +69,7 @@ void attributes_reset(struct attributes *a);
 
 /* The function behind a CUfunction, which may be a CUkernel in its place. */
 CUresult function_resolve(struct context *ctx, const void *handle, struct function **out);
+void function_load(struct function *f); /* its code is on the device from now on */
 const char *function_name(const struct function *f);
 int function_attribute(const struct function *f, CUfunction_attribute attr, int *value); /* -1: not an attribute */
 int occupancy(const struct function *f, uint64_t threads, uint64_t dynamic_shared);
