@@ -126,4 +126,6 @@ var table = []mutant{
 	{"mappings of one chain that wrap", negate, "./graphir", "TestValidateExtents"},
 	{"panics of our own goroutines", replace("guarded(", "func(f func() error) error { return f() }("), "./restore", "TestPanicWhileWriting"},
 	{"panics at the C ABI", replace("session.Guard(", "func(f func() error) error { return f() }("), "./internal/test/e2e", "TestPanicsEndAtTheABI"},
+	{"graphs share templates", becomes("var alone [][]int\n\tfor _, g := range groups {\n\t\tfor _, i := range g {\n\t\t\talone = append(alone, []int{i})\n\t\t}\n\t}\n\treturn alone, nil"),
+		"./restore", "TestFewestCalls"},
 }
