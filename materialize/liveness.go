@@ -77,6 +77,7 @@ func (r *Recording) liveAt(order uint64) (*liveSet, error) {
 
 // moveTo makes it the memory live just before the record with the given order. It takes a step for each change in between.
 func (s *liveSet) moveTo(order uint64) error {
+	// mutant: moment of a launch
 	for ; s.done < len(s.changes) && s.changes[s.done].order < order; s.done++ {
 		s.step(s.changes[s.done], false)
 	}
@@ -139,6 +140,7 @@ func (s *liveSet) upTo(addr uint64) int {
 // resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
 // two allocations touch. Where these are mappings side by side in every process, both are the same byte.
 func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
+	// mutant: end of a named tensor
 	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {
 		return [2]graphir.Pointer{{Alloc: s.named[k].index, Offset: addr - s.named[k].addr, Space: graphir.SpaceTensor}}, 1
 	}

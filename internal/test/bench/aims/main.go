@@ -43,8 +43,11 @@ var aims = []aim{
 	{"decoding it", "GraphPart", "graph-decode-ms", 10, "ms"},
 	{"graph part of the reference engine's 7B model", "Recorded", "graph-MB", 1, "MB"},
 	{"decoding it as well", "Recorded", "graph-decode-ms", 10, "ms"},
-	{"interposer per call", "ReplayCall", "worst-ns/call", 50, "ns"},
-	{"interposer in the start of a 7B model", "ReplayCall", "us/start", 1000, "us"},
+	{"interposer per call, exact addresses", "ReplayCall/exact", "worst-ns/call", 100, "ns"},
+	{"interposer in the start of a 7B model, exact addresses", "ReplayCall/exact", "us/start", 1000, "us"},
+	{"interposer per call, relocated addresses", "ReplayCall/relocated", "worst-ns/call", 50, "ns"},
+	{"interposer in the start of a 7B model, relocated addresses", "ReplayCall/relocated", "us/start", 1000, "us"},
+	{"allocations of 64 MiB over native, exact addresses", "LargeMemory", "over-native", 2, ""},
 	{"memory of 10,000,000 nodes over 1,000,000", "Large", "memory-ratio", 1.5, ""},
 	{"time a node of 10,000,000 over 10,000", "Large", "time-ratio", 1.5, ""},
 }
