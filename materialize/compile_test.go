@@ -156,6 +156,27 @@ func TestUnprovenWords(t *testing.T) {
 	}
 }
 
+// A struct may begin between two words: its pointers are aligned in the parameters, not from where it begins.
+func TestStructThatBeginsBetweenWords(t *testing.T) {
+	spec, err := compilePair(t, func(tp *tape, at place) {
+		tp.function(0, trace.ModuleModule, "k", 4)
+		f := tp.recs[len(tp.recs)-1].(*trace.Function)
+		f.Params = append(f.Params, trace.FunctionParam{Offset: 4, Size: 12})
+		base := at(0) + uint64(tp.seed)<<21
+		tp.alloc(base, 4096)
+		tp.phase("capture")
+		tp.capture("g", 1, tp.kernel(0, 7<<32|5, base+64))
+		tp.phase("ready")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixups := spec.Graphs[0].Nodes[0].Kernel.Fixups
+	if want := (graphir.Fixup{Offset: 8, Pointer: graphir.Pointer{Offset: 64}}); len(fixups) != 1 || fixups[0] != want {
+		t.Errorf("fixups %v, want %v", fixups, want)
+	}
+}
+
 // Memory that moved by a multiple of 4 GiB proves nothing about four bytes of a struct beside half of an old address.
 func TestHalfOfAnAddress(t *testing.T) {
 	_, err := compilePair(t, func(tp *tape, _ place) {

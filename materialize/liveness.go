@@ -77,7 +77,6 @@ func (r *Recording) liveAt(order uint64) (*liveSet, error) {
 
 // moveTo makes it the memory live just before the record with the given order. It takes a step for each change in between.
 func (s *liveSet) moveTo(order uint64) error {
-	// mutant: moment of a launch
 	for ; s.done < len(s.changes) && s.changes[s.done].order < order; s.done++ {
 		s.step(s.changes[s.done], false)
 	}
@@ -128,6 +127,7 @@ func (s *liveSet) compare(i, k int) {
 func (s *liveSet) upTo(addr uint64) int {
 	lo, hi := 0, len(s.addrs) // sort.Search takes most of what compiling does
 	for lo < hi {
+		// mutant: first byte of memory
 		if middle := int(uint(lo+hi) / 2); s.addrs[middle] <= addr {
 			lo = middle + 1
 		} else {
