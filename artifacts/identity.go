@@ -74,8 +74,10 @@ var (
 // LevelOf returns the effect of a difference in a factor with this key.
 func LevelOf(key string) Level {
 	switch {
+	// mutant: build-ids can be relaxed
 	case relaxable[key] || strings.HasPrefix(key, PrefixDSO):
 		return Relaxable
+	// mutant: noted factors change nothing
 	case noted[key]:
 		return Noted
 	default:
@@ -100,8 +102,10 @@ func (id Identity) Validate() error {
 		switch {
 		case f.Key == "" || !utf8.ValidString(f.Key):
 			return fmt.Errorf("check identity: factor %d has the key %q", i, f.Key)
+		// mutant: factors are text
 		case !utf8.ValidString(f.Value):
 			return fmt.Errorf("check identity: %s is %q, which is not UTF-8", f.Key, f.Value)
+		// mutant: factors occur once
 		case seen[f.Key]:
 			return fmt.Errorf("check identity: %s occurs twice", f.Key)
 		}
@@ -115,6 +119,7 @@ func (id Identity) Validate() error {
 func (id Identity) Document() []byte {
 	factors := make(map[string]string, len(id))
 	for _, f := range id {
+		// mutant: digest of an identity
 		if LevelOf(f.Key) != Noted {
 			factors[f.Key] = f.Value
 		}
@@ -158,11 +163,13 @@ func (d Difference) String() string {
 func Diff(want, got Identity) []Difference {
 	var out []Difference
 	for _, f := range want {
+		// mutant: factors that differ
 		if value, set := got.Get(f.Key); !set || value != f.Value {
 			out = append(out, Difference{f.Key, f.Value, value, true, set, LevelOf(f.Key)})
 		}
 	}
 	for _, f := range got {
+		// mutant: factors that an artifact knows nothing of
 		if _, set := want.Get(f.Key); !set {
 			out = append(out, Difference{f.Key, "", f.Value, false, true, LevelOf(f.Key)})
 		}
@@ -196,6 +203,7 @@ func ParseRelaxed(list string) (Relaxed, error) {
 			continue
 		}
 		name, _, _ := strings.Cut(key, "=")
+		// mutant: fatal factors stay
 		if level := LevelOf(strings.TrimSuffix(name, "*")); level != Relaxable {
 			return nil, fmt.Errorf("relax %s: its level is %s (only %s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
 		}
@@ -208,12 +216,14 @@ func ParseRelaxed(list string) (Relaxed, error) {
 func (r Relaxed) String() string { return strings.Join(r, ",") }
 
 func (r Relaxed) allows(d Difference) bool {
+	// mutant: what is relaxed
 	return d.Level == Relaxable && slices.ContainsFunc(r, func(key string) bool {
 		if name, value, one := strings.Cut(key, "="); one {
 			// mutant: another value is not the one that is allowed
 			return name == d.Key && d.GotSet && value == d.Got
 		}
 		prefix, wild := strings.CutSuffix(key, "*")
+		// mutant: names that begin alike
 		return key == d.Key || wild && strings.HasPrefix(d.Key, prefix)
 	})
 }
@@ -243,6 +253,7 @@ func (m *Mismatch) OnlyDriver() (here string, only bool) {
 // factor, allowed or not. Compare the result with nil before you assign it to an error: a nil *Mismatch in an error is not nil.
 func Compare(want, got Identity, relaxed Relaxed) *Mismatch {
 	diff := Diff(want, got)
+	// mutant: differences that matter
 	if !slices.ContainsFunc(diff, func(d Difference) bool { return d.Level != Noted && !relaxed.allows(d) }) {
 		return nil
 	}

@@ -37,6 +37,9 @@ func TestCompare(t *testing.T) {
 	if m := Compare(want, noted, nil); m != nil {
 		t.Errorf("a noted factor: %v", m)
 	}
+	if Compare(Identity{{"env.X", ""}}, nil, nil) == nil {
+		t.Error("an empty factor and none are the same")
+	}
 	got := Identity{{KeyDriverVersion, "590"}, {KeyGPUName, "B200"}, {KeyHostKernel, "6.12"}, {"dso.libblas.so", "01"}, {"env.X", "1"}}
 	err := error(Compare(want, got, nil))
 	var m *Mismatch
@@ -74,6 +77,7 @@ func TestRelaxed(t *testing.T) {
 		{"driver.version", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "01"}}, false},
 		{"driver.version, dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "01"}}, true},
 		{"dso.libblas.so", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}}, true},
+		{"dso.lib", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}, {"dso.libblas.so", "01"}}, false},
 		{"dso.*,driver.version", Identity{{KeyGPUName, "B200"}, {KeyDriverVersion, "580"}}, false},
 		{"driver.version=590,dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}}, true},
 		{"driver.version=570,driver.version=590,dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}}, true},

@@ -26,10 +26,12 @@ type Profile struct {
 // Required is the memory that must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, the engine's
 // permanent allocations (weights, workspaces), and one forward. It is at most FreeBefore, because that was enough.
 func (p *Profile) Required() uint64 {
+	// mutant: memory that a start needs
 	return min(p.KVBytes+p.resident()+p.PeakForward, p.FreeBefore)
 }
 
 func (p *Profile) resident() uint64 {
+	// mutant: memory that stays allocated
 	return p.FreeBefore - min(p.FreeAfter, p.FreeBefore)
 }
 
@@ -52,6 +54,7 @@ func (p *Profile) Validate() error {
 		name  string
 		value uint64
 	}{{"KV bytes", p.KVBytes}, {"free before", p.FreeBefore}, {"free after", p.FreeAfter}, {"forward's peak", p.PeakForward}, {"workspace", p.Workspace}} {
+		// mutant: sizes fit the device
 		if f.value > p.TotalMemory {
 			return &InvalidError{f.name, fmt.Sprintf("of %d bytes on a device of %d", f.value, p.TotalMemory)}
 		}
@@ -59,6 +62,7 @@ func (p *Profile) Validate() error {
 	switch {
 	case p.KVBytes == 0:
 		return &InvalidError{"KV bytes", "are 0"}
+	// mutant: KV cache that was never free
 	case p.KVBytes > p.FreeBefore:
 		return &InvalidError{"KV bytes", fmt.Sprintf("are %d, but only %d were free", p.KVBytes, p.FreeBefore)}
 	case math.IsNaN(p.Utilization) || p.Utilization < 0 || p.Utilization > 1:
@@ -86,9 +90,11 @@ func (e *MemoryError) Error() string {
 // Check compares the device with the recorded one before the profile is used. total and free are the numbers of cuMemGetInfo
 // before the engine's first allocation. It returns nil or a *MemoryError.
 func (p *Profile) Check(total, free uint64) error {
+	// mutant: the whole memory of a device
 	if total != p.TotalMemory {
 		return &MemoryError{"total", p.TotalMemory, total}
 	}
+	// mutant: memory that is free
 	if need := p.Required(); free < need {
 		return &MemoryError{"free", need, free}
 	}

@@ -46,6 +46,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"", func(*Profile) {}},
 		{"", func(p *Profile) { *p = Profile{} }},
+		{"", func(p *Profile) { p.FreeBefore = p.TotalMemory }}, // all of it was free
 		{"KV bytes", func(p *Profile) { p.KVBytes = 0 }},
 		{"KV bytes", func(p *Profile) { p.KVBytes = 81 * gib }},
 		{"KV bytes", func(p *Profile) { p.KVBytes = 79*gib + 1 }},

@@ -36,6 +36,7 @@ func TestMissingHeadroom(t *testing.T) {
 		{100 << 20, 99 << 20, 0, 2 << 20},
 		{100 << 20, 98<<20 - 1, 0, 4 << 20},
 		{100 << 20, 90 << 20, 10 << 20, 0},
+		{100 << 20, 95 << 20, 10 << 20, 0},
 		{100 << 20, 90 << 20, 8 << 20, 2 << 20},
 	} {
 		v := &verification{nativeFree: tt.native, restoredFree: tt.restored}

@@ -34,6 +34,9 @@ const addCost, setCost, instantiateCost = 37000, 400, 1000
 // stubCounts mirrors struct stub_counts.
 type stubCounts struct{ Added, Set, Instantiated, Dependencies, Uploads uint64 }
 
+// calls adds up those that are made for each node or graph.
+func (c stubCounts) calls() uint64 { return c.Added + c.Set + c.Uploads }
+
 // requireStub skips where the process has not been started by make bench.
 func requireStub(b *testing.B) {
 	b.Helper()

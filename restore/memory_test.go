@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -31,5 +32,35 @@ func TestPointersBeyond4GiB(t *testing.T) {
 		if at := binary.LittleEndian.Uint64(data[8:]); at != base+offset {
 			t.Errorf("pointer to %s in memory: %#x, want %#x", p, at, uint64(base+offset))
 		}
+	}
+}
+
+// twoAllocations is a spec whose first allocation exists in this process and whose second does not.
+func twoAllocations() *memory {
+	spec := &graphir.Spec{Allocations: []graphir.Allocation{{Size: 64}, {Size: 64}}}
+	return engineMemory(spec, []liveAlloc{{Addr: 0x1000, Size: 64, Live: 1}, {Addr: 0x2000, Size: 64}, {Addr: 0x3000, Size: 64, Live: 1}})
+}
+
+// What the engine has freed has no address, whoever has it by now, and a pointer there is an error.
+func TestEngineMemory(t *testing.T) {
+	m := twoAllocations()
+	if at, err := m.address(graphir.Pointer{Alloc: 0, Offset: 8}); err != nil || at != 0x1008 {
+		t.Errorf("pointer into the first: %#x, %v", at, err)
+	}
+	if at, err := m.address(graphir.Pointer{Alloc: 1, Offset: 8}); err == nil {
+		t.Errorf("pointer into what was freed: %#x", at)
+	}
+}
+
+// Resolving writes to a copy: the same contents are compared, filled again and restored in another place later.
+func TestResolvedContent(t *testing.T) {
+	saved := bytes.Repeat([]byte{0xab}, 24)
+	c := &graphir.Content{Data: bytes.Clone(saved), Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Offset: 16}}}}
+	got, err := twoAllocations().resolveContent(c)
+	if want := append(append(bytes.Clone(saved[:8]), 0x10, 0x10, 0, 0, 0, 0, 0, 0), saved[16:]...); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("resolved %x, %v; want %x", got, err, want)
+	}
+	if !bytes.Equal(c.Data, saved) {
+		t.Errorf("saved contents are %x after resolving", c.Data)
 	}
 }

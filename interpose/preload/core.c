@@ -191,6 +191,8 @@ void core_fault(const char *call, const char *format, ...)
 	char reason[512];
 	struct trace_writer *w;
 	va_list args;
+	if (core_mode() != MODE_RECORD)
+		return;
 	va_start(args, format);
 	vsnprintf(reason, sizeof reason, format, args);
 	va_end(args);

@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "capture.h"
 #include "core.h"
@@ -39,7 +38,6 @@ static CUdevice device;
 static int rdma; /* whether memory can be made usable for RDMA, as that of cuMemAlloc is */
 static CUdeviceptr *probes; /* allocations that captures forbid to free */
 static size_t n_probes, probes_cap;
-static pid_t owner_process;
 
 static uint64_t pages(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
@@ -65,7 +63,7 @@ static uint64_t divide(uint64_t base, uint64_t size)
 		return 0;
 	half = (total + DEVICE_STEP - 1) / DEVICE_STEP * (DEVICE_STEP / 2);
 	for (int i = 0; i < ZONES; i++) {
-		struct zone z = {at, base + size, i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, core_gap_seed(), NULL, 0, 0};
+		struct zone z = {at, base + size, i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, core_gap_seed(), NULL, 0, 0, 0};
 		if (i != HINTED)
 			z.end = at + zone_extent(&z, halves[i] * half);
 		if (z.end < at || z.end > base + size)
@@ -102,6 +100,13 @@ static void reserve(uint64_t base, uint64_t size)
 	refuse(rc == CUDA_SUCCESS ? "the base is taken, or the driver places reservations elsewhere" : "the driver refuses a reservation at the base", rc);
 }
 
+/* The region belongs to the parent. */
+static void child_after_fork(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	refuse("the process was forked after the region was made", CUDA_ERROR_NOT_SUPPORTED);
+}
+
 /* Called once, when a context is current: opens the region that the environment requests. */
 static void open_region(void)
 {
@@ -112,7 +117,7 @@ static void open_region(void)
 		atomic_store(&absent, true);
 		return;
 	}
-	if (now.state != MEDUSA_EXACT_UNASKED || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+	if (REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return;
 	now.base = strtoull(text, &end, 0);
 	now.size = *end == ':' ? strtoull(end + 1, &end, 0) : 0;
@@ -121,9 +126,9 @@ static void open_region(void)
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);
 	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);
-	owner_process = getpid();
 	if (now.state == MEDUSA_EXACT_ON) {
 		struct trace_writer *w;
+		pthread_atfork(NULL, NULL, child_after_fork);
 		core_lock();
 		w = core_trace();
 		if (w)
@@ -135,11 +140,10 @@ static void open_region(void)
 /* Whether memory for the calling thread belongs into the region. */
 static bool serves(void)
 {
-	CUcontext ctx = NULL;
 	CUdevice dev;
-	open_region();
-	return now.state == MEDUSA_EXACT_ON && owner_process == getpid() && REAL(cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx &&
-	       REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && dev == device;
+	if (now.state == MEDUSA_EXACT_UNASKED)
+		open_region();
+	return now.state == MEDUSA_EXACT_ON && REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && dev == device;
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------------------------- */
@@ -298,6 +302,8 @@ bool exact_alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t hei
 	CUdeviceptr row;
 	size_t apart = 0;
 	bool served;
+	if (atomic_load(&absent))
+		return false;
 	pthread_mutex_lock(&lock);
 	served = ptr && pitch && height && serves();
 	pthread_mutex_unlock(&lock);
@@ -331,11 +337,11 @@ CUresult exact_place(uint64_t addr, uint64_t bytes)
 
 static struct piece *find(uint64_t addr, int *zone)
 {
-	struct piece *p = NULL;
 	if (now.state == MEDUSA_EXACT_ON)
-		for (*zone = 0; *zone < ZONES && !(p = zone_find(&zones[*zone], addr)); ++*zone)
-			;
-	return p;
+		for (*zone = 0; *zone < ZONES; ++*zone)
+			if (addr >= zones[*zone].start && addr < zones[*zone].end)
+				return zone_find(&zones[*zone], addr);
+	return NULL;
 }
 
 bool exact_find(CUdeviceptr ptr, struct piece *out)
@@ -378,6 +384,8 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 uint64_t exact_hint(size_t bytes, size_t alignment)
 {
 	uint64_t at = 0, step = alignment > PAGE ? alignment : PAGE;
+	if (atomic_load(&absent))
+		return at;
 	pthread_mutex_lock(&lock);
 	if (bytes && !(step & (step - 1)) && serves() && !launch_in_trigger()) {
 		uint64_t place = (next_hint + step - 1) & ~(step - 1);

@@ -13,17 +13,11 @@ struct known {
 	bool forgotten;
 };
 
-struct set_attr {
-	uint64_t handle;
-	uint32_t id;
-};
-
 /* All under the lock. A known function never moves. */
 static struct known **known;
 static size_t n_known, known_cap;
 static struct map at; /* handle in a node -> index */
-static struct set_attr *set_attrs;
-static size_t n_set_attrs, set_attrs_cap;
+static struct map set_attrs;     /* handle -> a bit for each attribute that was set */
 static struct map names_written; /* module id + 1 -> 1 */
 
 struct subject { /* the handles for questions to the driver */
@@ -76,12 +70,11 @@ static CUresult get_attr(const struct subject *s, CUfunction_attribute attr, int
 
 static bool was_set(uint64_t handle, CUkernel kernel, uint32_t attr)
 {
-	bool found = false;
+	uint64_t set;
 	core_lock();
-	for (size_t i = 0; i < n_set_attrs && !found; i++)
-		found = set_attrs[i].id == attr && (set_attrs[i].handle == handle || set_attrs[i].handle == (uintptr_t)kernel);
+	set = map_get(&set_attrs, handle, 0) | map_get(&set_attrs, (uintptr_t)kernel, 0);
 	core_unlock();
-	return found;
+	return set >> attr % 64 & 1;
 }
 
 /* Collects the settable attributes that differ from those of a fresh function, whoever set them: the owner of a hidden module
@@ -256,12 +249,10 @@ void function_forget_module(uint32_t module)
 static void note_attr(uint64_t handle, bool is_kernel, CUfunction_attribute attr, int value)
 {
 	struct trace_writer *w;
-	bool new = true;
+	if (core_mode() != MODE_RECORD)
+		return;
 	core_lock();
-	for (size_t i = 0; i < n_set_attrs; i++)
-		new &= set_attrs[i].handle != handle || set_attrs[i].id != (uint32_t)attr;
-	if (new && table_grow((void **)&set_attrs, &set_attrs_cap, n_set_attrs + 1, sizeof *set_attrs))
-		set_attrs[n_set_attrs++] = (struct set_attr){handle, (uint32_t)attr};
+	map_put(&set_attrs, handle, map_get(&set_attrs, handle, 0) | UINT64_C(1) << (unsigned)attr % 64);
 	for (size_t i = 0; i < n_known; i++)
 		if (known[i]->public.handle == handle || (uintptr_t)known[i]->kernel == handle)
 			known[i]->public.stale = true;

@@ -61,6 +61,7 @@ struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owne
 		if (addr % z->step || addr < gap_start(z, i) || addr > gap_end(z, i) || need > gap_end(z, i) - addr)
 			return NULL;
 	} else {
+		i = z->dense;
 		/* mutant: first fit in the region */
 		while (i < z->n && need > gap_end(z, i) - gap_start(z, i))
 			i++;
@@ -73,6 +74,8 @@ struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owne
 	memmove(&z->pieces[i + 1], &z->pieces[i], (z->n - i) * sizeof *z->pieces);
 	z->n++;
 	z->pieces[i] = (struct piece){stretched(z, addr, size), size, addr, ++ids, owner};
+	while (z->dense < z->n && gap_start(z, z->dense) == z->pieces[z->dense].place)
+		z->dense++;
 	return &z->pieces[i];
 }
 
@@ -81,6 +84,9 @@ void zone_give(struct zone *z, struct piece *p)
 	size_t i = (size_t)(p - z->pieces);
 	memmove(p, p + 1, (z->n - i - 1) * sizeof *p);
 	z->n--;
+	/* mutant: places before what is freed are full */
+	if (z->dense > i)
+		z->dense = i;
 }
 
 struct piece *zone_find(const struct zone *z, uint64_t addr)

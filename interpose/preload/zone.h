@@ -27,6 +27,7 @@ struct zone {
 	uint64_t stretch;          /* a seed; 0: the zone is not stretched */
 	struct piece *pieces;      /* by address */
 	size_t n, cap;
+	size_t dense;              /* so many pieces have no free place before them */
 };
 
 /* The address space that a zone with room for size bytes takes. */

@@ -4,6 +4,8 @@
  * everything else.
  */
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common.h"
 
@@ -140,7 +142,8 @@ static void place(void)
 {
 	struct medusa_exact e;
 	CUdeviceptr p, low = at(100), again;
-	int placed;
+	int placed, status;
+	pid_t child;
 	if (!MEDUSA(medusa_exact_get))
 		return;
 	MEDUSA(medusa_exact_get)(&e);
@@ -164,6 +167,13 @@ static void place(void)
 	CHECK(cuMemFree(p));
 	again = at(100);
 	PRINT("next", again - low);
+	child = fork(); /* the region is the parent's */
+	if (child == 0) {
+		MEDUSA(medusa_exact_get)(&e);
+		_exit((int)e.state);
+	}
+	CHECK(child < 0 || waitpid(child, &status, 0) != child);
+	PRINT("forked", WEXITSTATUS(status));
 }
 
 static void contexts(void)
