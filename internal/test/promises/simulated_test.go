@@ -15,7 +15,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-var update = flag.Bool("update", false, "rewrite the list of what is not simulated")
+var update = flag.Bool("update", false, "write anew what the tests of this package compare")
 
 // entryPoints returns what the simulated driver's objects say of each driver call: whether it has an implementation, or the weak
 // one that reports NOT_SUPPORTED.

@@ -2,7 +2,6 @@ package promises
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-var update = flag.Bool("update", false, "write docs/results/tested.md anew")
 
 // tested is a file that the comparisons of an engine leave (runners/torch/test/results.py).
 type tested struct {
