@@ -13,7 +13,6 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-
 // tested is a file that the comparisons of an engine leave (runners/torch/test/results.py).
 type tested struct {
 	Versions map[string]string
