@@ -29,14 +29,16 @@ func TestGoldenArtifactRestores(t *testing.T) {
 		t.Fatal(err)
 	}
 	engine := engineInC(t, string(source), golden)
-	p, st := restored(t, []string{"SIMGPU_MEMORY=8G"}, filepath.Join(golden, "example.medusa"), engine)
-	if st.Status != status.Restored {
-		t.Fatalf("native start: %s %s\n%s", st.Reason, st.Detail, p.stderr)
-	}
-	if st.Graphs != 3 {
-		t.Errorf("%d graphs restored, the artifact has 3", st.Graphs)
-	}
-	if got := strings.Join(strings.Fields(p.stdout), " "); got != "restored "+goldenTokens {
-		t.Errorf("the engine printed %q, with the build that made the artifact %q", got, "restored "+goldenTokens)
+	for _, addresses := range []string{"exact", "relocate"} {
+		p, st := started(t, []string{"SIMGPU_MEMORY=8G"}, []string{"--addresses=" + addresses}, filepath.Join(golden, "example.medusa"), []string{engine})
+		if st.Status != status.Restored {
+			t.Fatalf("native start: %s %s\n%s", st.Reason, st.Detail, p.stderr)
+		}
+		if st.Graphs != 3 {
+			t.Errorf("%d graphs restored, the artifact has 3", st.Graphs)
+		}
+		if got := strings.Join(strings.Fields(p.stdout), " "); got != "restored "+goldenTokens {
+			t.Errorf("the engine printed %q, with the build that made the artifact %q", got, "restored "+goldenTokens)
+		}
 	}
 }
