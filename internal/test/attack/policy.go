@@ -154,7 +154,7 @@ func (a *attacker) forge(ctx context.Context, h *hub, x forgery, trust string, r
 		return "", err
 	}
 	f := &counterfeit{place: p, hub: h, tag: tag, file: filepath.Join(p.out, "mutant.medusa"), zoo: filepath.Join(a.build, "zoo")}
-	b, what := a.bases[0], "an artifact that nobody signed"
+	b, what := a.bases[1], "an artifact that nobody signed" // the first one is what the registry has, signed
 	if f.data, err = os.ReadFile(b.path); err != nil {
 		return "", err
 	}
