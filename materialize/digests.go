@@ -76,6 +76,9 @@ func compareRanges(graph string, native, restored []digest.Range) (artifacts.Gra
 		temporary := n.Class == digest.Temporary || n.Class == digest.Unstable
 		for c := range n.Chunks() {
 			offset, size := n.Span(c)
+			if !n.Stable(c) && n.Class == digest.Output && !n.Written.Has(c) && r.Written.Has(c) && first == nil {
+				first = &DigestError{Graph: graph, Alloc: n.Alloc, Name: n.Name, Class: n.Class, Offset: offset, Size: size, Differing: 1}
+			}
 			if !n.Stable(c) {
 				check.NativeDeterministic = check.NativeDeterministic && temporary
 				continue

@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -59,7 +60,7 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
 	for rank, c := range native {
 		if err == nil {
-			err = ofRank(rank, len(native), rewritten(c.digest))
+			err = ofRank(rank, len(native), cmp.Or(rewritten(c.digest), judge(c.digest)))
 		}
 	}
 	return native, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -21,12 +22,17 @@ type checker struct {
 	spec   *graphir.Spec
 	memory *memory
 	execs  []cuda.GraphExec
+	steps  Steps
 	spans  []span
 	hasher *hasher
-	fills  []*known        // by span; nil where no tensor data goes
-	saved  map[span][]byte // what Other memory held at ready, and Permanent memory's saved contents
-	served map[span][]byte // what Permanent memory held after the self test; run N only
+	fills  [rounds][]*known // by span; nil where no tensor data goes
+	round  int              // of the last fill
+	saved  map[span][]byte  // what Other memory held at ready, and Permanent memory's saved contents
+	served map[span][]byte  // what Permanent memory held after the self test; run N only
 	stream cuda.Stream
+
+	patience time.Duration // for one replay
+	overdue  func(error)   // does not return
 }
 
 // verify serves the self test, replays every graph twice, and writes the digest. It is called at ready.
@@ -64,7 +70,10 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 		return err
 	}
 	for i := range c.spec.Graphs {
-		g, err := c.replayTwice(i)
+		g, err := c.replayTwice(i, s.restored == nil)
+		if err == nil && s.restored == nil {
+			err = errors.Join(c.stepEagerly(&g), c.findStale(i, &g))
+		}
 		if err != nil {
 			return fmt.Errorf("replay graph %s: %w", c.spec.Graphs[i].Label, err)
 		}
@@ -83,7 +92,7 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 func (s *Session) checker() (*checker, error) {
 	if s.restored != nil {
 		r := s.restored
-		return newChecker(s.spec, r.memory, r.execs)
+		return s.newChecker(r.memory, r.execs)
 	}
 	if s.spec == nil {
 		return nil, s.fallback
@@ -126,7 +135,20 @@ func (s *Session) checker() (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newChecker(s.spec, m, execs)
+	return s.newChecker(m, execs)
+}
+
+// newChecker makes one whose replays end, and before which the engine is asked.
+func (s *Session) newChecker(m *memory, execs []cuda.GraphExec) (*checker, error) {
+	c, err := newChecker(s.spec, m, execs)
+	if err != nil {
+		return nil, err
+	}
+	c.steps, c.patience, c.overdue = s.steps, replayPatience, s.leave
+	if n := s.env.ReplaySeconds; n != 0 {
+		c.patience = time.Duration(n) * time.Second
+	}
+	return c, nil
 }
 
 func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker, error) {
@@ -136,19 +158,30 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), fills: make([]*known, len(spans)), saved: make(map[span][]byte)}, nil
+	c := &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), saved: make(map[span][]byte)}
+	for round := range c.fills {
+		c.fills[round] = make([]*known, len(spans))
+	}
+	return c, nil
 }
 
-// hashAll hashes the spans of some classes.
+// hashAll hashes the spans of some classes, and notes which chunks are not as the last fill left them.
 func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
 	var spans []span
 	var fills []*known
 	for i, s := range c.spans {
 		if slices.Contains(classes, s.class) {
-			spans, fills = append(spans, s), append(fills, c.fills[i])
+			spans, fills = append(spans, s), append(fills, c.fills[c.round][i])
 		}
 	}
-	return c.hasher.hash(spans, fills)
+	ranges, err := c.hasher.hash(spans, fills)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range fills {
+		ranges[i].Written = k.written(&spans[i])
+	}
+	return ranges, nil
 }
 
 // takeSnapshot keeps what Other memory holds, so that every replay starts from it, whatever ran before.
@@ -184,41 +217,6 @@ func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
 	return os.WriteFile(s.env.SelfTestOut, out, 0o644)
 }
 
-// prepare makes what is equal for every replay: tensor data and resolved contents.
-func (c *checker) prepare() (err error) {
-	type handedKey struct {
-		alloc uint32
-		dtype graphir.DType
-	}
-	handed := map[handedKey][]byte{}
-	for i, s := range c.spans {
-		if s.handed != 0 {
-			key := handedKey{s.alloc, s.handed}
-			if handed[key] == nil {
-				handed[key] = handedData(s.handed, s.alloc)
-			}
-			c.fills[i] = &known{data: handed[key], first: s.offset}
-			continue
-		}
-		if s.tensor == noTensor || s.class == digest.Weight {
-			continue
-		}
-		t := &c.spec.Tensors[s.tensor]
-		data, err := tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, 0))
-		if err != nil {
-			return err
-		}
-		c.fills[i] = &known{data: data, first: s.offset + s.shift}
-	}
-	for i := range c.spec.Contents {
-		if err := c.saveContent(&c.spec.Contents[i]); err != nil {
-			return err
-		}
-	}
-	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
-	return err
-}
-
 // saveContent keeps the content's bytes, pointers resolved, for those of its spans that no tensor covers.
 func (c *checker) saveContent(content *graphir.Content) error {
 	if content.Space == graphir.SpaceHost {
@@ -240,62 +238,4 @@ func (c *checker) saveContent(content *graphir.Content) error {
 		copy(c.saved[s][from-s.offset:], data[from-content.Offset:to-content.Offset])
 	}
 	return nil
-}
-
-// replayTwice replays one graph on equal inputs and different garbage.
-func (c *checker) replayTwice(graph int) (digest.Graph, error) {
-	g := &c.spec.Graphs[graph]
-	out := digest.Graph{Label: g.Label, Batch: g.Batch}
-	classes := []digest.Class{digest.KV, digest.Input, digest.Output, digest.Permanent, digest.Other, digest.Temporary, digest.Unstable}
-	if total(c.spans, digest.Weight) <= weightsHashedAlways {
-		classes = append(classes, digest.Weight)
-	}
-	for round := range 2 {
-		if err := c.fill(round); err != nil {
-			return out, fmt.Errorf("fill memory: %w", err)
-		}
-		if err := errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize()); err != nil {
-			return out, err
-		}
-		ranges, err := c.hashAll(classes...)
-		if err != nil {
-			return out, err
-		}
-		if round == 0 {
-			out.Ranges = ranges
-			continue
-		}
-		for i := range out.Ranges {
-			second(&out.Ranges[i], ranges[i])
-		}
-	}
-	return out, c.findStale(graph, &out)
-}
-
-// fill puts all memory but the weights into the state that a replay starts from.
-func (c *checker) fill(round int) error {
-	for s, data := range c.saved {
-		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
-			return err
-		}
-	}
-	for _, s := range c.spans {
-		if s.class != digest.Temporary && s.class != digest.Unstable {
-			continue
-		}
-		data := make([]byte, min(s.size, patternBytes))
-		garbage(data, seedOf(purposeGarbage, s.alloc, s.offset, round))
-		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
-			return err
-		}
-	}
-	for i, s := range c.spans {
-		if c.fills[i] == nil {
-			continue
-		}
-		if err := c.fills[i].fill(s, c.memory.base[s.alloc]+s.offset); err != nil {
-			return fmt.Errorf("%s memory at %d of allocation %d: %w", s.class, s.offset, s.alloc, err)
-		}
-	}
-	return cuda.Synchronize()
 }

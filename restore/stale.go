@@ -3,7 +3,6 @@ package restore
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 
@@ -27,7 +26,7 @@ func (c *checker) findStale(graph int, out *digest.Graph) error {
 		if err := write(c.memory.base[s.alloc]+s.offset, s.size, c.served[s]); err != nil {
 			return err
 		}
-		if err := errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize()); err != nil {
+		if err := c.replay(graph); err != nil {
 			return err
 		}
 		results, err := c.hashAll(digest.Results...)

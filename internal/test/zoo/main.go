@@ -39,6 +39,9 @@ func run() error {
 	}
 	defer session.Close()
 	z := &zoo{session: session}
+	if os.Getenv("ZOO_HARSH") == "prepared" {
+		session.Provide(restore.Steps{BeforeReplay: z.harsh.beforeReplay})
+	}
 	if os.Getenv("ZOO_SESSIONS") == "1" {
 		return z.sessions()
 	}

@@ -1,0 +1,91 @@
+package restore
+
+import (
+	"fmt"
+
+	"medusa/graphir"
+	"medusa/internal/cuda"
+	"medusa/restore/digest"
+)
+
+// rounds is how many replays of a graph are compared: with equal inputs, and different bytes wherever a graph is to write
+// before it reads.
+const rounds = 2
+
+// prepare makes what is equal for every replay: tensor data and resolved contents.
+func (c *checker) prepare() (err error) {
+	type handedKey struct {
+		alloc uint32
+		dtype graphir.DType
+	}
+	handed := map[handedKey][]byte{}
+	for i, s := range c.spans {
+		if s.handed != 0 {
+			key := handedKey{s.alloc, s.handed}
+			if handed[key] == nil {
+				handed[key] = handedData(s.handed, s.alloc)
+			}
+			c.knows(i, &known{data: handed[key], first: s.offset})
+			continue
+		}
+		if s.tensor == noTensor || s.class == digest.Weight {
+			continue
+		}
+		t := &c.spec.Tensors[s.tensor]
+		data, err := tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, 0))
+		if err != nil {
+			return err
+		}
+		c.knows(i, &known{data: data, first: s.offset + s.shift})
+		if s.poisoned() {
+			c.fills[1][i] = &known{data: poisonAgain(data), first: s.offset + s.shift}
+		}
+	}
+	for i := range c.spec.Contents {
+		if err := c.saveContent(&c.spec.Contents[i]); err != nil {
+			return err
+		}
+	}
+	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
+	return err
+}
+
+// knows notes what a span is filled with before every replay.
+func (c *checker) knows(span int, k *known) {
+	for round := range c.fills {
+		c.fills[round][span] = k
+	}
+}
+
+// fill puts all memory but the weights into the state that a replay starts from.
+func (c *checker) fill(round int) error {
+	c.round = round
+	for s, data := range c.saved {
+		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
+			return err
+		}
+	}
+	for _, s := range c.spans {
+		if s.class != digest.Temporary && s.class != digest.Unstable {
+			continue
+		}
+		data := make([]byte, min(s.size, patternBytes))
+		garbage(data, seedOf(purposeGarbage, s.alloc, s.offset, round))
+		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
+			return err
+		}
+	}
+	for i, s := range c.spans {
+		k := c.fills[round][i]
+		if k == nil {
+			continue
+		}
+		if other := c.fills[1-round][i]; other != k {
+			other.filled = false
+		}
+		if err := k.fill(s, c.memory.base[s.alloc]+s.offset); err != nil {
+			return fmt.Errorf("%s memory at %d of allocation %d: %w", s.class, s.offset, s.alloc, err)
+		}
+	}
+	return cuda.Synchronize()
+}
