@@ -186,10 +186,11 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		return nil, err
 	}
 	o.Step(4, steps, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, c.art)
+	native, pads, err := e.checkNative(ctx, path, c.art, pads, false)
 	if err != nil {
 		return nil, err
 	}
+	c.pads = pads
 	o.Step(5, steps, "run V: replay restored graphs")
 	c.verified, err = pads.prove(func() ([]*verification, error) {
 		if err := artifacts.Write(path, c.art); err != nil {

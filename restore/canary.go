@@ -78,7 +78,7 @@ func (s *Session) check(r *restoration) (err error) {
 		err = c.takeSnapshot()
 	}
 	if err == nil {
-		err = c.prepare()
+		err = c.prepare(false)
 	}
 	done()
 	if err != nil {

@@ -25,11 +25,12 @@ type checker struct {
 	steps  Steps
 	spans  []span
 	hasher *hasher
-	fills  [rounds][]*known // by span; nil where no tensor data goes
-	round  int              // of the last fill
-	saved  map[span][]byte  // what Other memory held at ready, and Permanent memory's saved contents
-	served map[span][]byte  // what Permanent memory held after the self test; run N only
+	fills  [fillings][]*known // by span; nil where no tensor data goes
+	saved  map[span][]byte    // what Other memory held at ready, and Permanent memory's saved contents
+	served map[span][]byte    // what Permanent memory held after the self test; run N only
 	stream cuda.Stream
+
+	filling int // the last one
 
 	patience time.Duration // for one replay
 	overdue  func(error)   // does not return
@@ -66,18 +67,24 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 			return err
 		}
 	}
-	if err := c.prepare(); err != nil {
+	native := s.restored == nil
+	if err := c.prepare(native); err != nil {
 		return err
 	}
 	for i := range c.spec.Graphs {
-		g, err := c.replayTwice(i, s.restored == nil)
-		if err == nil && s.restored == nil {
+		g, err := c.replayTwice(i, native)
+		if err == nil && native {
 			err = errors.Join(c.stepEagerly(&g), c.findStale(i, &g))
 		}
 		if err != nil {
 			return fmt.Errorf("replay graph %s: %w", c.spec.Graphs[i].Label, err)
 		}
 		d.Graphs = append(d.Graphs, g)
+	}
+	if native {
+		if err := errors.Join(c.refers(d), c.replayOtherwise(d)); err != nil {
+			return err
+		}
 	}
 	if s.restored != nil {
 		d.Unchanged = digest.UnchangedOf(s.untouched, d.Graphs)
@@ -159,8 +166,8 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 		}
 	}
 	c := &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), saved: make(map[span][]byte)}
-	for round := range c.fills {
-		c.fills[round] = make([]*known, len(spans))
+	for filling := range c.fills {
+		c.fills[filling] = make([]*known, len(spans))
 	}
 	return c, nil
 }
@@ -171,7 +178,7 @@ func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
 	var fills []*known
 	for i, s := range c.spans {
 		if slices.Contains(classes, s.class) {
-			spans, fills = append(spans, s), append(fills, c.fills[c.round][i])
+			spans, fills = append(spans, s), append(fills, c.fills[c.filling][i])
 		}
 	}
 	ranges, err := c.hasher.hash(spans, fills)

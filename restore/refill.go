@@ -12,8 +12,16 @@ import (
 // before it reads.
 const rounds = 2
 
-// prepare makes what is equal for every replay: tensor data and resolved contents.
-func (c *checker) prepare() (err error) {
+// fillings is in how many ways memory is filled: for each round, and as for the first with other inputs or with another KV cache.
+const (
+	otherInputs = rounds + iota
+	otherKV
+	fillings
+)
+
+// prepare makes what memory is filled with: tensor data and resolved contents. In a native run, graphs are also to be replayed with
+// other inputs.
+func (c *checker) prepare(native bool) (err error) {
 	type handedKey struct {
 		alloc uint32
 		dtype graphir.DType
@@ -32,13 +40,25 @@ func (c *checker) prepare() (err error) {
 			continue
 		}
 		t := &c.spec.Tensors[s.tensor]
-		data, err := tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, 0))
+		fill := func(variant int) (*known, error) {
+			data, err := tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, variant))
+			return &known{data: data, first: s.offset + s.shift}, err
+		}
+		k, err := fill(0)
 		if err != nil {
 			return err
 		}
-		c.knows(i, &known{data: data, first: s.offset + s.shift})
-		if s.poisoned() {
-			c.fills[1][i] = &known{data: poisonAgain(data), first: s.offset + s.shift}
+		c.knows(i, k)
+		switch {
+		case s.poisoned() && s.row != 0:
+			c.fills[1][i] = &known{data: poisonAgain(k.data), first: k.first}
+		case s.class == digest.Input && native:
+			c.fills[otherInputs][i], err = fill(otherInputs)
+		case s.class == digest.KV && native:
+			c.fills[otherKV][i], err = fill(otherKV)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	for i := range c.spec.Contents {
@@ -52,14 +72,18 @@ func (c *checker) prepare() (err error) {
 
 // knows notes what a span is filled with before every replay.
 func (c *checker) knows(span int, k *known) {
-	for round := range c.fills {
-		c.fills[round][span] = k
+	for filling := range c.fills {
+		c.fills[filling][span] = k
 	}
 }
 
 // fill puts all memory but the weights into the state that a replay starts from.
-func (c *checker) fill(round int) error {
-	c.round = round
+func (c *checker) fill(filling int) error {
+	c.filling = filling
+	round := filling
+	if filling >= rounds {
+		round = 0
+	}
 	for s, data := range c.saved {
 		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
 			return err
@@ -76,12 +100,14 @@ func (c *checker) fill(round int) error {
 		}
 	}
 	for i, s := range c.spans {
-		k := c.fills[round][i]
+		k := c.fills[filling][i]
 		if k == nil {
 			continue
 		}
-		if other := c.fills[1-round][i]; other != k {
-			other.filled = false
+		for _, other := range c.fills {
+			if other[i] != k {
+				other[i].filled = false
+			}
 		}
 		if err := k.fill(s, c.memory.base[s.alloc]+s.offset); err != nil {
 			return fmt.Errorf("%s memory at %d of allocation %d: %w", s.class, s.offset, s.alloc, err)

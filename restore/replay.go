@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"medusa/internal/cuda"
@@ -31,11 +30,11 @@ const replayPatience = time.Minute
 type OverdueError struct {
 	Graph string
 	After time.Duration
-	Round int // of the fills that memory was given before it
+	Fill  int // which way memory was filled before it, counted from 0
 }
 
 func (e *OverdueError) Error() string {
-	return fmt.Sprintf("replay graph %q: not done after %s (memory was filled for replay %d of %d)", e.Graph, e.After, e.Round+1, rounds)
+	return fmt.Sprintf("replay graph %q: not done after %s (memory was filled in way %d of %d)", e.Graph, e.After, e.Fill+1, fillings)
 }
 
 // replay launches one graph on filled memory and waits for it, but not for ever. A timer ends the process: a driver may keep the
@@ -49,7 +48,7 @@ func (c *checker) replay(graph int) error {
 		}
 	}
 	// mutant: replay that does not end
-	timer := time.AfterFunc(c.patience, func() { c.overdue(&OverdueError{label, c.patience, c.round}) })
+	timer := time.AfterFunc(c.patience, func() { c.overdue(&OverdueError{label, c.patience, c.filling}) })
 	defer timer.Stop()
 	return errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize())
 }
@@ -120,8 +119,7 @@ func (c *checker) stepEagerly(out *digest.Graph) error {
 	}
 	out.Stepped = true
 	for _, r := range ranges {
-		i := slices.IndexFunc(out.Ranges, func(b digest.Range) bool { return b.Alloc == r.Alloc && b.Offset == r.Offset && b.Class == r.Class })
-		out.Ranges[i].Eager = r.Written
+		find(out.Ranges, &r).Eager = r.Written
 	}
 	return nil
 }

@@ -499,6 +499,7 @@ type Verification struct {
 	Tokens          uint64                 `protobuf:"varint,6,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	Unchanged       string                 `protobuf:"bytes,8,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	UnchangedChunks []byte                 `protobuf:"bytes,9,opt,name=unchanged_chunks,json=unchangedChunks,proto3" json:"unchanged_chunks,omitempty"`
+	Results         string                 `protobuf:"bytes,10,opt,name=results,proto3" json:"results,omitempty"` // why they were not compared; empty: they were
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -587,6 +588,13 @@ func (x *Verification) GetUnchangedChunks() []byte {
 		return x.UnchangedChunks
 	}
 	return nil
+}
+
+func (x *Verification) GetResults() string {
+	if x != nil {
+		return x.Results
+	}
+	return ""
 }
 
 type GraphCheck struct {
@@ -714,7 +722,7 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x06stages\x18\x05 \x03(\v2\x1a.medusa.artifacts.v1.StageR\x06stages\"5\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\x8f\x02\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xa9\x02\n" +
 	"\fVerification\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
@@ -723,7 +731,9 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\tself_test\x18\x05 \x01(\tR\bselfTest\x12\x16\n" +
 	"\x06tokens\x18\x06 \x01(\x04R\x06tokens\x12\x1c\n" +
 	"\tunchanged\x18\b \x01(\tR\tunchanged\x12)\n" +
-	"\x10unchanged_chunks\x18\t \x01(\fR\x0funchangedChunksJ\x04\b\a\x10\b\"\xb2\x01\n" +
+	"\x10unchanged_chunks\x18\t \x01(\fR\x0funchangedChunks\x12\x18\n" +
+	"\aresults\x18\n" +
+	" \x01(\tR\aresultsJ\x04\b\a\x10\b\"\xb2\x01\n" +
 	"\n" +
 	"GraphCheck\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12%\n" +

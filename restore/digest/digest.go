@@ -65,6 +65,8 @@ type Digest struct {
 	Ready []Range `json:"ready"`
 	// Unchanged is what no replay changed of Other and Permanent memory since the graphs had been restored (run V).
 	Unchanged Unchanged `json:"unchanged"`
+	// Computes says that a kernel of some graph wrote a result (run N). On a device that runs no kernels, none does.
+	Computes bool `json:"computes,omitempty"`
 	// Graphs stand in the order of graphir.Spec.Graphs.
 	Graphs []Graph `json:"graphs"`
 	// End holds Weight memory after the last replay.
@@ -78,6 +80,9 @@ type Graph struct {
 	Ranges []Range `json:"ranges"`
 	// Stepped says that the engine has made this graph's step without a graph (run N): Eager of the ranges holds.
 	Stepped bool `json:"stepped,omitempty"`
+	// ReadsInputs and ReadsKV say that the graph refers to inputs, and to the KV cache (run N).
+	ReadsInputs bool `json:"reads_inputs,omitempty"`
+	ReadsKV     bool `json:"reads_kv,omitempty"`
 	// Stale lists Permanent memory that serving the self test changed and that changes what the graph computes (run N):
 	// the engine writes it, and a restored engine does not know where it lies. It holds no hashes.
 	Stale []Range `json:"stale,omitempty"`
@@ -107,6 +112,10 @@ type Range struct {
 	Written   Bits `json:"written,omitempty"`
 	Eager     Bits `json:"eager,omitempty"`
 	NotFinite Bits `json:"not_finite,omitempty"`
+	// OtherInputs and OtherKV are the chunks of outputs that another replay left otherwise, with other inputs or another KV cache
+	// (run N).
+	OtherInputs Bits `json:"other_inputs,omitempty"`
+	OtherKV     Bits `json:"other_kv,omitempty"`
 }
 
 // Bits are some of the chunks of a range, one bit each, the lowest first.

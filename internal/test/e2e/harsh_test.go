@@ -22,6 +22,9 @@ func TestHarshGraphs(t *testing.T) {
 		{"temporary", []string{`graph "temporary-8"`, `output "rows"`, "row 0"}},
 		{"spread", nil},
 		{"nan", []string{`graph "nan-8"`, `output "rows"`, "row 0", "NaN or Inf"}},
+		{"deaf", []string{`graph "deaf-8"`, `output "rows" row 0`, "does not change with other inputs"}},
+		{"forgetful", []string{`graph "forgetful-8"`, `output "rows" row 0`, "does not change with another KV cache"}},
+		{"drift", []string{`graph "drift-8"`, "node 1 (kernel)", "parameter 0 of add"}},
 		{"endless", []string{`graph "endless-8"`, "not done after"}},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {

@@ -242,6 +242,10 @@ func (z *zoo) fork() error {
 			})
 		}
 	}
+	// This half of the cache holds zeros when the engine serves.
+	steps = append(steps, func() error {
+		return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.cache, z.output, 2)...))
+	})
 	if z.external != 0 {
 		steps = append(steps, func() error {
 			return z.external.RecordWithFlags(z.stream, cuda.EventExternal)

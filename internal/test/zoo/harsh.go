@@ -26,6 +26,9 @@ var harshPTX []byte
 //	spread     all of the output depends on whether memory that nobody writes holds numbers
 //	nan        the output holds no numbers
 //	rare       three kernels add to the same elements in an order that rarely differs
+//	deaf       the output is the same with any inputs
+//	forgetful  the output is the same with any KV cache
+//	drift      a kernel that does nothing has another weight as its parameter in a native start that checks
 //	endless    a kernel waits for a value that only the engine writes
 type harsh struct {
 	kind                                string
@@ -152,6 +155,19 @@ func (z *zoo) harshBody(batch int64) error {
 			func() error { return z.on(z.stream, h.accumulate, args().F32(large).Ptr(h.rows)) },
 			func() error { return z.on(z.stream, h.accumulate, args().F32(-large).Ptr(h.rows)) },
 			func() error { return z.stream.Wait(z.joined) },
+		)
+	case "deaf":
+		return z.launch(h.normalise, args().Ptr(z.weights[0]).Ptr(z.input).Ptr(h.rows))
+	case "forgetful":
+		return z.launch(h.normalise, args().Ptr(z.input).Ptr(z.cache).Ptr(h.rows))
+	case "drift":
+		unused := z.weights[0]
+		if os.Getenv("MEDUSA_RUN") == "check-native" {
+			unused = z.weights[1]
+		}
+		return enginekit.InOrder(
+			func() error { return z.launch(z.add, args().Ptr(z.input).Ptr(z.weights[0]).Ptr(h.rows).I32(elements)) },
+			func() error { return z.launch(z.add, args().Ptr(unused).Ptr(z.weights[0]).Ptr(h.rows).I32(0)) },
 		)
 	case "endless":
 		return z.launch(h.await, args().Ptr(h.word).Ptr(h.rows))

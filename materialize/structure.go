@@ -1,0 +1,397 @@
+package materialize
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// Run N captures its graphs natively, in a third process with addresses of its own, and is recorded. Each of its nodes has to be what
+// the artifact's node becomes there: the same kernel, and the same bytes once each pointer is resolved with that process's
+// addresses. This depends on no data: it holds for parameters that no replay of a check depends on.
+
+// StructureError is a node that a third process captured otherwise than two recordings had made believe.
+type StructureError struct {
+	Graph     string
+	Node      int // -1: the graph as a whole
+	Kind      string
+	What      string
+	Got, Want string
+}
+
+func (e *StructureError) Error() string {
+	where := fmt.Sprintf("node %d (%s): ", e.Node, e.Kind)
+	if e.Node < 0 {
+		where = ""
+	}
+	return fmt.Sprintf("verify graph %q: %s%s is %s in a native start, %s by the artifact", e.Graph, where, e.What, e.Got, e.Want)
+}
+
+// relocation is an artifact in the process of a recording.
+type relocation struct {
+	spec    *graphir.Spec
+	run     *Recording
+	tensors []uint64 // address by tensor; 0: not marked
+	globals []uint64 // address by variable; 0: not there
+	modules map[uint32]string
+	pads    map[padPlace][]padding
+	settled bool
+	more    paddings
+	host    map[uint32][]*graphir.Content
+}
+
+type padPlace struct {
+	embedded    bool
+	graph, node int
+}
+
+// compareStructure compares the graphs of a recording that had no part in compiling them with those of the spec. Bytes that are
+// presumed to be padding may be anything. Others of a struct that differ now, and had been equal in two recordings by chance, are
+// presumed to be padding from now on: they are returned. settled says that nobody knows any more what was presumed to be; no
+// bytes of structs but addresses are compared then.
+func compareStructure(spec *graphir.Spec, run *Recording, pads paddings, settled bool) (more paddings, err error) {
+	if err := alignWithSpec(spec, run); err != nil {
+		return nil, err
+	}
+	x := &relocation{spec: spec, run: run, settled: settled, pads: map[padPlace][]padding{}, host: map[uint32][]*graphir.Content{}}
+	for _, p := range pads {
+		if p.spec == spec {
+			at := padPlace{p.embedded, p.graph, p.node}
+			x.pads[at] = append(x.pads[at], p)
+		}
+	}
+	for i := range spec.Contents {
+		if c := &spec.Contents[i]; c.Space == graphir.SpaceHost {
+			x.host[c.Alloc] = append(x.host[c.Alloc], c)
+		}
+	}
+	x.place()
+	native := run.instantiated()
+	if len(native) != len(spec.Graphs) {
+		return nil, fmt.Errorf("verify: %d graphs in a native start, %d in the artifact", len(native), len(spec.Graphs))
+	}
+	w, err := run.walk()
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	err = spec.EachGraph(func(i int, g *graphir.Graph) error {
+		if err := w.to(native[i]); err != nil {
+			return err
+		}
+		label := native[i].Label
+		if label == "" {
+			label = g.Label // the compiler's
+		}
+		if label != g.Label || native[i].Batch != g.Batch || native[i].flags != g.InstantiateFlags {
+			return &StructureError{Graph: g.Label, Node: -1, What: "label, batch and instantiate flags",
+				Got: fmt.Sprintf("%q, %d, %#x", label, native[i].Batch, native[i].flags), Want: fmt.Sprintf("%q, %d, %#x", g.Label, g.Batch, g.InstantiateFlags)}
+		}
+		return x.graph(g, g.Label, native[i], padPlace{graph: i})
+	})
+	return x.more, err
+}
+
+// alignWithSpec gives the run's allocations the indices that they have in the spec.
+func alignWithSpec(spec *graphir.Spec, run *Recording) error {
+	if spec.Threaded() {
+		index, err := graphir.MatchThreads(spec.AllSteps(), run.threadSteps(), nil)
+		if err != nil {
+			return fmt.Errorf("verify: compare allocation sequences: %w", err)
+		}
+		run.renumber(index)
+		return nil
+	}
+	for i := range max(len(spec.Sequence), len(run.steps)) {
+		got, want := run.describeStep(i), "nothing"
+		if i < len(spec.Sequence) {
+			s := spec.Sequence[i]
+			a := &spec.Allocations[s.Alloc]
+			if want = fmt.Sprintf("alloc#%d of kind %d, %d bytes", s.Alloc, a.Kind, a.Size); s.Free {
+				want = fmt.Sprintf("free of alloc#%d", s.Alloc)
+			}
+		}
+		if got != want {
+			return fmt.Errorf("verify: compare allocation sequences: step %d: %s in a native start, %s by the artifact", i, got, want)
+		}
+	}
+	return nil
+}
+
+// place finds tensors and variables in the run.
+func (x *relocation) place() {
+	marked := map[string]uint64{}
+	for _, t := range x.run.tensors {
+		marked[t.Name] = t.Addr
+	}
+	for i := range x.spec.Tensors {
+		x.tensors = append(x.tensors, marked[x.spec.Tensors[i].Name])
+	}
+	x.modules = map[uint32]string{}
+	for id, m := range x.run.modules {
+		x.modules[id] = moduleIdentity(graphir.ModuleKind(m.Kind), m.SHA256, m.BuildID, m.DSOOffset, m.names)
+	}
+	type variable struct{ module, name string }
+	known := map[variable]uint64{}
+	for i := range x.run.globals {
+		g := &x.run.globals[i]
+		known[variable{x.modules[g.module], g.name}] = g.addr // the last load counts
+	}
+	for _, g := range x.spec.Globals {
+		x.globals = append(x.globals, known[variable{x.specModule(g.Module), g.Name}])
+	}
+}
+
+func (x *relocation) specModule(index uint32) string {
+	m := &x.spec.Modules[index]
+	return moduleIdentity(m.Kind, m.ImageSHA256[:], m.BuildID, m.DSOOffset, m.Functions)
+}
+
+// moduleIdentity tells modules apart in a recording and in a spec alike: a recording may lack the hash of an image whose place is
+// known.
+func moduleIdentity(kind graphir.ModuleKind, sum []byte, buildID string, offset uint64, names []string) string {
+	switch {
+	case kind == graphir.ModuleHidden:
+		names = slices.Clone(names)
+		slices.Sort(names)
+		return fmt.Sprintf("functions %q", names)
+	case buildID != "":
+		return fmt.Sprintf("%s+%#x", buildID, offset)
+	}
+	return fmt.Sprintf("image %x", sum)
+}
+
+// address resolves a pointer in the run.
+func (x *relocation) address(p graphir.Pointer) uint64 {
+	base := uint64(0)
+	switch p.Space {
+	case graphir.SpaceAlloc:
+		if int(p.Alloc) < len(x.run.allocs) {
+			base = x.run.allocs[p.Alloc].addr
+		}
+	case graphir.SpaceGlobal:
+		base = x.globals[p.Alloc]
+	case graphir.SpaceTensor:
+		base = x.tensors[p.Alloc]
+	}
+	if base == 0 {
+		return 0
+	}
+	return base + p.Offset
+}
+
+func (x *relocation) graph(g *graphir.Graph, label string, native *capture, at padPlace) error {
+	differ := func(what string, got, want any) error {
+		return &StructureError{Graph: label, Node: -1, What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
+	}
+	if len(native.nodes) != len(g.Nodes) {
+		return differ("the number of nodes", len(native.nodes), len(g.Nodes))
+	}
+	for i := range g.Nodes {
+		at.node = i
+		if err := x.node(&g.Nodes[i], label, native, at); err != nil {
+			return err
+		}
+	}
+	edges, err := edgeIndices(native)
+	if err != nil {
+		return err
+	}
+	for i := range max(len(edges), len(g.Edges)) {
+		var got, want any = "missing", "missing"
+		if i < len(edges) {
+			got = edges[i]
+		}
+		if i < len(g.Edges) {
+			want = g.Edges[i]
+		}
+		if got != want {
+			return differ(fmt.Sprintf("edge %d", i), got, want)
+		}
+	}
+	return nil
+}
+
+// node compares one node.
+func (x *relocation) node(want *graphir.Node, label string, native *capture, at padPlace) error {
+	differ := func(what string, got, want any) error {
+		return &StructureError{label, at.node, nodeTypeName(uint32(nodeType(native.nodes[at.node]))), what, fmt.Sprint(got), fmt.Sprint(want)}
+	}
+	rec := native.nodes[at.node]
+	if got := nodeType(rec); got != want.Type {
+		return differ("its type", nodeTypeName(uint32(got)), nodeTypeName(uint32(want.Type)))
+	}
+	switch n := rec.(type) {
+	case *trace.Kernel:
+		return x.kernel(want.Kernel, n, label, at, differ)
+	case *trace.Memset:
+		w := want.Memset
+		got := graphir.MemsetNode{Pitch: n.Pitch, Value: n.Value, ElemSize: n.ElemSize, Width: n.Width, Height: n.Height}
+		plain := *w
+		plain.Dst = graphir.Pointer{}
+		if got != plain {
+			return differ("its shape or value", got, plain)
+		}
+		if to := x.address(w.Dst); n.Dst != to {
+			return differ("its destination", address(n.Dst), address(to))
+		}
+	case *trace.Memcpy:
+		return x.memcpy(want.Memcpy, n, native.host[n.Node], differ)
+	case *trace.EventNode:
+		if n.Event != want.Target {
+			return differ("its event", n.Event, want.Target)
+		}
+	case *trace.Child:
+		inner := fmt.Sprintf("%s, graph embedded by node %d", label, at.node)
+		return x.graph(&x.spec.Children[want.Target], inner, x.run.byID[n.Child], padPlace{embedded: true, graph: int(want.Target)})
+	}
+	return nil
+}
+
+func address(v uint64) string { return fmt.Sprintf("%#x", v) }
+
+func nodeType(rec trace.Record) graphir.NodeType {
+	switch v := rec.(type) {
+	case *trace.Kernel:
+		return graphir.NodeKernel
+	case *trace.Memset:
+		return graphir.NodeMemset
+	case *trace.Memcpy:
+		return graphir.NodeMemcpy
+	case *trace.Empty:
+		return graphir.NodeEmpty
+	case *trace.Child:
+		return graphir.NodeChild
+	case *trace.EventNode:
+		if v.Record != 0 {
+			return graphir.NodeEventRecord
+		}
+		return graphir.NodeEventWait
+	case *trace.Opaque:
+		return graphir.NodeType(v.Type)
+	}
+	return graphir.NodeType(0xff)
+}
+
+func (x *relocation) memcpy(w *graphir.MemcpyNode, n *trace.Memcpy, host []byte, differ func(string, any, any) error) error {
+	got := graphir.MemcpyNode{
+		Src:   graphir.MemcpyEnd{X: n.SrcX, Y: n.SrcY, Z: n.SrcZ, Pitch: n.SrcPitch, Height: n.SrcHeight},
+		Dst:   graphir.MemcpyEnd{X: n.DstX, Y: n.DstY, Z: n.DstZ, Pitch: n.DstPitch, Height: n.DstHeight},
+		Width: n.Width, Height: n.Height, Depth: n.Depth,
+	}
+	if host != nil {
+		got.Src = graphir.MemcpyEnd{Pitch: n.Width, Height: n.Height}
+	}
+	plain := *w
+	plain.Src.Pointer, plain.Dst.Pointer = graphir.Pointer{}, graphir.Pointer{}
+	if got != plain {
+		return differ("its shape", got, plain)
+	}
+	if to := x.address(w.Dst.Pointer); n.Dst != to {
+		return differ("its destination", address(n.Dst), address(to))
+	}
+	if w.Src.Pointer.Space != graphir.SpaceHost {
+		if from := x.address(w.Src.Pointer); n.Src != from || host != nil {
+			return differ("its source", address(n.Src), address(from))
+		}
+		return nil
+	}
+	want := make([]byte, x.spec.HostBuffers[w.Src.Pointer.Alloc].Size)
+	for _, c := range x.host[w.Src.Pointer.Alloc] {
+		copy(want[c.Offset:], c.Data)
+		for _, f := range c.Fixups {
+			binary.LittleEndian.PutUint64(want[c.Offset+uint64(f.Offset):], x.address(f.Pointer))
+		}
+	}
+	if !bytes.Equal(host, want) {
+		return differ("the host memory that it reads", fmt.Sprintf("%x", host), fmt.Sprintf("%x", want))
+	}
+	return nil
+}
+
+func (x *relocation) kernel(w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
+	k, f := &x.spec.Kernels[w.Kernel], x.run.functions[n.Function]
+	if f.Name != k.Name || x.modules[f.Module] != x.specModule(k.Module) {
+		return differ("its kernel", f.Name+" of "+x.modules[f.Module], k.Name+" of "+x.specModule(k.Module))
+	}
+	if !slices.EqualFunc(f.Params, k.Params, func(a trace.FunctionParam, b graphir.Param) bool { return a.Offset == b.Offset && a.Size == b.Size }) {
+		return differ("the parameter layout of "+k.Name, f.Params, k.Params)
+	}
+	if !slices.EqualFunc(f.Attrs, k.Attrs, func(a trace.FunctionAttr, b graphir.FuncAttr) bool { return a.ID == b.ID && a.Value == b.Value }) {
+		return differ("the function attributes of "+k.Name, f.Attrs, k.Attrs)
+	}
+	if !slices.Equal(n.Grid, w.Grid[:]) || !slices.Equal(n.Block, w.Block[:]) || n.Shared != w.SharedBytes {
+		return differ("the launch of "+k.Name, fmt.Sprint(n.Grid, n.Block, n.Shared), fmt.Sprint(w.Grid, w.Block, w.SharedBytes))
+	}
+	if len(n.Attrs) != len(w.Attrs) {
+		return differ("the number of attributes", len(n.Attrs), len(w.Attrs))
+	}
+	for i, a := range w.Attrs {
+		want := a.Value
+		if a.Base != nil {
+			binary.LittleEndian.PutUint64(want[:], x.address(*a.Base))
+		}
+		var got [len(want)]byte
+		if copy(got[:], n.Attrs[i].Value); n.Attrs[i].ID != a.ID || got != want {
+			return differ(fmt.Sprintf("attribute %d", a.ID), fmt.Sprintf("%d: %x", n.Attrs[i].ID, got), fmt.Sprintf("%x", want))
+		}
+	}
+	return x.params(k, w, n, label, at, differ)
+}
+
+// params compares the parameters' bytes with the artifact's, its pointers resolved. Between parameters there is nothing.
+func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
+	if len(n.Params) != len(w.Params) {
+		return differ("the size of the parameters of "+k.Name, len(n.Params), len(w.Params))
+	}
+	want := bytes.Clone(w.Params)
+	for _, f := range w.Fixups {
+		if f.TensorMap == 0 {
+			binary.LittleEndian.PutUint64(want[f.Offset:], x.address(f.Pointer))
+			continue
+		}
+		got := n.Params[f.Offset : f.Offset+graphir.TensorMapBytes]
+		m := x.run.tensorMaps[string(got)]
+		if m == nil {
+			return differ(fmt.Sprintf("byte %d of the parameters of %s", f.Offset, k.Name), "no tensor map", "a tensor map")
+		}
+		if args := m.arguments(); !equalMaps(&args, &x.spec.TensorMaps[f.TensorMap-1]) || m.addr != x.address(f.Pointer) {
+			return differ(fmt.Sprintf("the tensor map at byte %d of the parameters of %s", f.Offset, k.Name),
+				fmt.Sprintf("%+v over %#x", args, m.addr), fmt.Sprintf("%+v over %#x", x.spec.TensorMaps[f.TensorMap-1], x.address(f.Pointer)))
+		}
+		copy(want[f.Offset:], got)
+	}
+	for _, p := range x.pads[at] {
+		copy(want[p.offset:p.offset+p.size], n.Params[p.offset:])
+	}
+	fixed := make([]bool, len(want))
+	for _, f := range w.Fixups {
+		for o := f.Offset; o < f.Offset+f.Size(); o++ {
+			fixed[o] = true
+		}
+	}
+	for i, p := range k.Params {
+		for o := p.Offset; p.Size > 8 && o < p.Offset+p.Size; o++ {
+			if fixed[o] || want[o] == n.Params[o] {
+				continue
+			}
+			if !x.settled {
+				x.more = x.more.add(padding{spec: x.spec, embedded: at.embedded, graph: at.graph, node: at.node, offset: o, size: 1, cause: &WordError{
+					Where: fmt.Sprintf("graph %q node %d kernel %s parameter %d", label, at.node, k.Name, i), Offset: uint64(o - p.Offset),
+					A: uint64(want[o]), B: uint64(n.Params[o]), Unwritten: true, Reason: "a byte of a struct, equal in two recordings, differs in a third start"}})
+			}
+			want[o] = n.Params[o]
+		}
+	}
+	for i, p := range k.Params {
+		// mutant: nodes of a third process
+		if got, want := n.Params[p.Offset:p.Offset+p.Size], want[p.Offset:p.Offset+p.Size]; !bytes.Equal(got, want) {
+			return differ(fmt.Sprintf("parameter %d of %s", i, k.Name), fmt.Sprintf("%x", got), fmt.Sprintf("%x", want))
+		}
+	}
+	return nil
+}
