@@ -29,7 +29,9 @@ type checker struct {
 	saved  map[span][]byte    // what Other memory held at ready, and Permanent memory's saved contents
 	served map[span][]byte    // what Permanent memory held after the self test; run N only
 	stream cuda.Stream
+	reach  []reach // by graph
 
+	garbage [rounds][]byte
 	filling int // the last one
 
 	patience time.Duration // for one replay
@@ -37,7 +39,7 @@ type checker struct {
 }
 
 // verify serves the self test, replays every graph twice, and writes the digest. It is called at ready.
-func (s *Session) verify(selfTest func() ([]byte, error)) error {
+func (s *Session) verify(selfTest func() ([]byte, error)) (err error) {
 	c, err := s.checker()
 	if err != nil {
 		return err
@@ -49,6 +51,10 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if err := cuda.Synchronize(); err != nil {
 		return err
 	}
+	if err := s.chooseFaster(c); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.hasher.close()) }()
 	d := &digest.Digest{Device: device}
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return err
@@ -73,26 +79,39 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	}
 	for i := range c.spec.Graphs {
 		g, err := c.replayTwice(i, native)
-		if err == nil && native {
-			err = errors.Join(c.stepEagerly(&g), c.findStale(i, &g))
-		}
 		if err != nil {
 			return fmt.Errorf("replay graph %s: %w", c.spec.Graphs[i].Label, err)
 		}
 		d.Graphs = append(d.Graphs, g)
 	}
-	if native {
-		if err := errors.Join(c.refers(d), c.replayOtherwise(d)); err != nil {
-			return err
-		}
-	}
 	if s.restored != nil {
 		d.Unchanged = digest.UnchangedOf(s.untouched, d.Graphs)
 	}
-	if d.End, err = c.hashAll(digest.Weight); err != nil {
+	// What a graph wrote beyond what it refers to is not filled again, and stays.
+	if err := c.fill(0); err != nil {
+		return err
+	}
+	// mutant: memory that no graph refers to
+	if d.End, err = c.hashAll(digest.Weight, digest.Other, digest.Permanent, digest.KV, digest.Input, digest.Output); err != nil {
+		return err
+	}
+	if native {
+		err = c.lookCloser(d)
+	}
+	if err != nil {
 		return err
 	}
 	return digest.Write(s.env.CheckOut, d)
+}
+
+// lookCloser makes the replays that only natively captured graphs need.
+func (c *checker) lookCloser(d *digest.Digest) error {
+	for i := range d.Graphs {
+		if err := errors.Join(c.stepEagerly(i, &d.Graphs[i]), c.findStale(i, &d.Graphs[i])); err != nil {
+			return fmt.Errorf("replay graph %s: %w", d.Graphs[i].Label, err)
+		}
+	}
+	return errors.Join(c.refers(d), c.replayOtherwise(d))
 }
 
 // checker collects addresses and executables: those of the restored graphs, or those that this process captured itself.
@@ -169,15 +188,26 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 	for filling := range c.fills {
 		c.fills[filling] = make([]*known, len(spans))
 	}
-	return c, nil
+	var err error
+	c.reach, err = reachOf(spec)
+	return c, err
 }
 
 // hashAll hashes the spans of some classes, and notes which chunks are not as the last fill left them.
 func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
+	return c.hashSome(func(s *span) bool { return slices.Contains(classes, s.class) })
+}
+
+// hashOf is hashAll of the memory that a graph can reach.
+func (c *checker) hashOf(graph int, classes ...digest.Class) ([]digest.Range, error) {
+	return c.hashSome(func(s *span) bool { return slices.Contains(classes, s.class) && c.reach[graph].has(s.alloc) })
+}
+
+func (c *checker) hashSome(wanted func(*span) bool) ([]digest.Range, error) {
 	var spans []span
 	var fills []*known
 	for i, s := range c.spans {
-		if slices.Contains(classes, s.class) {
+		if wanted(&s) {
 			spans, fills = append(spans, s), append(fills, c.fills[c.filling][i])
 		}
 	}
@@ -187,6 +217,9 @@ func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
 	}
 	for i, k := range fills {
 		ranges[i].Written = k.written(&spans[i])
+		if k != nil {
+			k.unsure = false
+		}
 	}
 	return ranges, nil
 }

@@ -21,6 +21,7 @@ type hasher struct {
 	base    []uint64           // by object
 	objects digest.Objects     // those that addresses may point to
 	device  *devicehash.Hasher // nil: all is hashed on the host
+	spare   *devicehash.Hasher // works, but the host is faster
 	read    func(to []byte, from cuda.DevicePtr) error
 	buffers chan []byte // that nobody uses
 }
@@ -72,17 +73,21 @@ func (h *hasher) useDevice(spans []span) error {
 		chunks += spans[i].chunks()
 	}
 	return inTrigger(func() (err error) {
-		h.device, err = devicehash.New(h.objects, chunks)
+		h.device, err = devicehash.New(h.objects, max(chunks, trialBytes/digest.ChunkBytes))
 		return err
 	})
 }
 
 // close gives back what useDevice took.
 func (h *hasher) close() error {
-	if h.device == nil {
+	device := h.device
+	if device == nil {
+		device = h.spare
+	}
+	if device == nil {
 		return nil
 	}
-	return inTrigger(h.device.Close)
+	return inTrigger(device.Close)
 }
 
 // readable reports whether a kernel can read the span word by word.

@@ -15,6 +15,7 @@ type known struct {
 	first  uint64            // place of the span in the tensor
 	mutex  sync.Mutex        // chunks are hashed by several goroutines
 	filled bool              // the span holds it, but for what is spoilt
+	unsure bool              // something may have written there since it was last hashed
 	sums   map[uint64][]byte // hash of a chunk as filled, by its place in the span; nil before the first fill
 	spoilt map[uint64]uint64 // place and size of the chunks that a replay changed
 }
@@ -24,8 +25,8 @@ func (k *known) fill(s span, addr uint64) error {
 	if k.sums == nil {
 		k.sums, k.spoilt = make(map[uint64][]byte), make(map[uint64]uint64)
 	}
-	if !k.filled {
-		k.filled = true
+	if !k.filled || k.unsure {
+		k.filled, k.unsure = true, false
 		clear(k.spoilt)
 		return s.pieces(s.size+s.chunk, func(from, size uint64) error {
 			period := rotate(k.data, k.first+from)

@@ -66,6 +66,11 @@ func (c *checker) prepare(native bool) (err error) {
 			return err
 		}
 	}
+	for i, s := range c.spans {
+		if data := c.saved[s]; data != nil {
+			c.knows(i, &known{data: data})
+		}
+	}
 	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
 	return err
 }
@@ -77,6 +82,24 @@ func (c *checker) knows(span int, k *known) {
 	}
 }
 
+// doubt says that the spans of which touched is true may no longer hold what they were filled with, until they are hashed.
+func (c *checker) doubt(touched func(*span) bool) {
+	for i := range c.spans {
+		if k := c.fills[c.filling][i]; k != nil && touched(&c.spans[i]) {
+			k.unsure = true
+		}
+	}
+}
+
+// garbageOf returns the pattern of a round, which is made once.
+func (c *checker) garbageOf(round int) []byte {
+	if c.garbage[round] == nil {
+		c.garbage[round] = make([]byte, patternBytes)
+		garbage(c.garbage[round], seedOf(purposeGarbage, 0, 0, round))
+	}
+	return c.garbage[round]
+}
+
 // fill puts all memory but the weights into the state that a replay starts from.
 func (c *checker) fill(filling int) error {
 	c.filling = filling
@@ -84,17 +107,15 @@ func (c *checker) fill(filling int) error {
 	if filling >= rounds {
 		round = 0
 	}
-	for s, data := range c.saved {
-		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
-			return err
-		}
-	}
 	for _, s := range c.spans {
 		if s.class != digest.Temporary && s.class != digest.Unstable {
 			continue
 		}
-		data := make([]byte, min(s.size, patternBytes))
-		garbage(data, seedOf(purposeGarbage, s.alloc, s.offset, round))
+		// Each span begins elsewhere in the pattern.
+		pattern := known{data: c.garbageOf(round)}
+		at := seedOf(purposeGarbage, s.alloc, s.offset, round)
+		pattern.first = at.below(patternBytes)
+		data := pattern.bytes(0, min(s.size, patternBytes))
 		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
 			return err
 		}

@@ -46,7 +46,10 @@ func (c *checker) replay(graph int) error {
 		if err := errors.Join(c.steps.BeforeReplay(label), cuda.Synchronize()); err != nil {
 			return fmt.Errorf("build the state before a replay: %w", err)
 		}
+		c.doubt(func(s *span) bool { return s.class == digest.Input || s.class == digest.Other })
 	}
+	// mutant: memory that a replay may have changed
+	c.doubt(func(s *span) bool { return c.reach[graph].has(s.alloc) })
 	// mutant: replay that does not end
 	timer := time.AfterFunc(c.patience, func() { c.overdue(&OverdueError{label, c.patience, c.filling}) })
 	defer timer.Stop()
@@ -82,12 +85,17 @@ func (c *checker) replayTwice(graph int, native bool) (digest.Graph, error) {
 		if err := c.replay(graph); err != nil {
 			return out, err
 		}
-		ranges, err := c.hashAll(classes...)
+		ranges, err := c.hashOf(graph, classes...)
 		if err != nil {
 			return out, err
 		}
 		if round == 0 {
 			out.Ranges = ranges
+			if graph == 0 {
+				if err := c.crossCheck(ranges, classes); err != nil {
+					return out, err
+				}
+			}
 			if native {
 				if err := c.findNotFinite(&out); err != nil {
 					return out, err
@@ -103,7 +111,7 @@ func (c *checker) replayTwice(graph int, native bool) (digest.Graph, error) {
 }
 
 // stepEagerly notes which parts of outputs the engine's own step writes, if it can make one without a graph.
-func (c *checker) stepEagerly(out *digest.Graph) error {
+func (c *checker) stepEagerly(graph int, out *digest.Graph) error {
 	if c.steps.Eager == nil {
 		return nil
 	}
@@ -113,7 +121,8 @@ func (c *checker) stepEagerly(out *digest.Graph) error {
 	if err := errors.Join(c.steps.Eager(out.Label), cuda.Synchronize()); err != nil {
 		return fmt.Errorf("make the step without a graph: %w", err)
 	}
-	ranges, err := c.hashAll(digest.Output)
+	c.doubt(func(*span) bool { return true })
+	ranges, err := c.hashOf(graph, digest.Output)
 	if err != nil {
 		return err
 	}

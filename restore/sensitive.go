@@ -3,6 +3,7 @@ package restore
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"medusa/graphir"
 	"medusa/restore/digest"
@@ -24,7 +25,7 @@ func (c *checker) replayOtherwise(d *digest.Digest) error {
 				err = c.replay(i)
 			}
 			if err == nil {
-				err = c.compareOutputs(g)
+				err = c.compareOutputs(i, g)
 			}
 			if err != nil {
 				return fmt.Errorf("replay graph %s on other data: %w", g.Label, err)
@@ -35,12 +36,15 @@ func (c *checker) replayOtherwise(d *digest.Digest) error {
 }
 
 // compareOutputs notes which chunks of outputs the last replay left otherwise than the first.
-func (c *checker) compareOutputs(g *digest.Graph) error {
-	now, err := c.hashAll(digest.Output)
+func (c *checker) compareOutputs(graph int, g *digest.Graph) error {
+	now, err := c.hashOf(graph, digest.KV, digest.Input, digest.Output, digest.Permanent, digest.Other) // filled anew where they changed
 	if err != nil {
 		return err
 	}
 	for _, r := range now {
+		if r.Class != digest.Output {
+			continue
+		}
 		first := find(g.Ranges, &r)
 		for k := range r.Chunks() {
 			if bytes.Equal(r.Hash(0, k), first.Hash(0, k)) {
@@ -110,6 +114,9 @@ func (c *checker) refers(d *digest.Digest) error {
 		visit(g)
 		for k := range out.Ranges {
 			r := &out.Ranges[k]
+			if !slices.Contains(digest.Results, r.Class) {
+				continue
+			}
 			for chunk := range r.Chunks() {
 				offset, size := r.Span(chunk)
 				d.Computes = d.Computes || r.Written.Has(chunk) && !meetAny(written, r.Alloc, offset, size)

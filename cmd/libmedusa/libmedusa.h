@@ -47,6 +47,9 @@ typedef int (*medusa_run)(void *arg);
  * A length above capacity is an error. */
 typedef int64_t (*medusa_self_test)(void *arg, void *out, size_t capacity);
 
+/* A step of the engine's, for the graph with a label; 0 where it succeeded. */
+typedef int (*medusa_step)(void *arg, const char *label);
+
 int medusa_session_open(void);
 /* The last failure's text; valid until the next call. */
 const char *medusa_session_error(void);
@@ -76,6 +79,10 @@ int medusa_session_note(const char *name, void *out, size_t capacity);
  * name and its module, between tabs. How is loaded (by the engine's own start), triggered (by a triggering layer), object (a copy
  * from the shared object that holds it) or artifact (a copy from there). Returns the length of all lines. */
 int medusa_session_kernels(char *out, size_t capacity);
+/* What the engine can do for a check of its graphs, before medusa_session_graphs; either may be NULL. before_replay puts what the
+ * engine writes before each replay of a graph into the state that it had at the capture, and runs no forward. eager makes the
+ * graph's step without a graph. */
+int medusa_session_provide(medusa_step before_replay, medusa_step eager, void *arg);
 /* The engine takes no part in what this start is for, or cannot use what medusa_session_graphs gave it. Ends a recording run;
  * a start that was to be restored goes on natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);

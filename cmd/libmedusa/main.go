@@ -10,6 +10,7 @@ package main
 extern char **environ;
 
 static inline int call_run(medusa_run run, void *arg) { return run(arg); }
+static inline int call_step(medusa_step step, void *arg, const char *label) { return step(arg, label); }
 static inline int64_t call_self_test(medusa_self_test test, void *arg, void *out, size_t capacity)
 {
 	return test(arg, out, capacity);
@@ -255,6 +256,27 @@ func goSessionKernels(out *C.char, capacity C.size_t) C.int {
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(out)), capacity), text.String())
 		}
 		return text.Len(), nil
+	})
+}
+
+//export goSessionProvide
+func goSessionProvide(beforeReplay, eager C.medusa_step, arg unsafe.Pointer) C.int {
+	step := func(name string, step C.medusa_step) func(string) error {
+		if step == nil {
+			return nil
+		}
+		return func(label string) error {
+			text := C.CString(label)
+			defer C.free(unsafe.Pointer(text))
+			if code := C.call_step(step, arg, text); code != 0 {
+				return fmt.Errorf("run engine's %s step: it returned %d", name, int(code))
+			}
+			return nil
+		}
+	}
+	return with(func(s *restore.Session) (int, error) {
+		s.Provide(restore.Steps{BeforeReplay: step("before_replay", beforeReplay), Eager: step("eager", eager)})
+		return 0, nil
 	})
 }
 

@@ -18,6 +18,7 @@ func TestHarshGraphs(t *testing.T) {
 	}{
 		{"stale", []string{`graph "stale-8"`, `output "rows"`, "row 3"}},
 		{"direct", []string{`graph "direct-8"`, `output "rows"`, "row 3"}},
+		{"stepped", []string{`graph "stepped-8"`, `output "rows"`, "row 6", "written by the engine's step without a graph"}},
 		{"prepared", nil},
 		{"temporary", []string{`graph "temporary-8"`, `output "rows"`, "row 0"}},
 		{"spread", nil},

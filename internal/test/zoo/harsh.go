@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 
@@ -21,6 +22,7 @@ var harshPTX []byte
 //	stale      two graphs read how many rows there are from one buffer, which the engine writes before each replay; most rows
 //	           of the larger one are not computed with what the smaller one left there
 //	direct     the same, whose kernel writes the declared output itself
+//	stepped    the same, whose output has no rows that Medusa knows of, and the engine can make the step without a graph
 //	prepared   as stale, and the engine tells Medusa how to write the buffer
 //	temporary  the output depends on memory that nobody writes
 //	spread     all of the output depends on whether memory that nobody writes holds numbers
@@ -46,7 +48,7 @@ func (h *harsh) batches() []int64 {
 	switch h.kind {
 	case "":
 		return nil
-	case "stale", "direct", "prepared":
+	case "stale", "direct", "stepped", "prepared":
 		return []int64{8, 3}
 	}
 	return []int64{8}
@@ -72,7 +74,11 @@ func (h *harsh) allocate() (err error) {
 	if h.rows, err = cuda.MemAlloc(size); err != nil {
 		return err
 	}
-	marks.Named(marks.Tensor{Name: "rows", Addr: h.rows, Size: size, Role: marks.Output, DType: marks.F32, Shape: []int{elements / rowElements, rowElements}})
+	shape := []int{elements / rowElements, rowElements}
+	if h.kind == "stepped" { // rows last: those of a batch are no contiguous bytes
+		shape = []int{16, elements / 16}
+	}
+	marks.Named(marks.Tensor{Name: "rows", Addr: h.rows, Size: size, Role: marks.Output, DType: marks.F32, Shape: shape})
 	if h.kind == "endless" {
 		marks.Named(marks.Tensor{Name: "flag", Addr: h.word, Size: 4, Role: marks.Input, DType: marks.I32, Lo: 2, Hi: 1000})
 	}
@@ -120,6 +126,16 @@ func (z *zoo) captureHarsh() error {
 	return h.settle()
 }
 
+// harshStep makes the step of a graph without one.
+func (z *zoo) harshStep(label string) error {
+	for _, batch := range z.harsh.batches() {
+		if label == z.harsh.label(batch) {
+			return errors.Join(z.harsh.prepare(batch), z.harshBody(batch), z.stream.Synchronize())
+		}
+	}
+	return nil
+}
+
 func (z *zoo) harshBody(batch int64) error {
 	h, never := &z.harsh, z.arena+3*size // memory that nobody writes
 	args := z.args.Reset
@@ -131,7 +147,7 @@ func (z *zoo) harshBody(batch int64) error {
 				return z.launch(z.add, args().Ptr(never).Ptr(z.weights[0]).Ptr(h.rows).I32(int(batch)*rowElements))
 			},
 		)
-	case "direct":
+	case "direct", "stepped":
 		return z.launch(h.tiles, args().Ptr(h.word).Ptr(z.input).Ptr(h.rows))
 	case "temporary":
 		return z.launch(z.add, args().Ptr(never).Ptr(z.weights[0]).Ptr(h.rows).I32(elements))
