@@ -100,7 +100,6 @@ func (e *engine) profile(run func() ([]*Recording, error)) ([]*Recording, error)
 
 // recorded returns runs A and B of an earlier series, if it made them with KV caches of these sizes.
 func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*Recording, err error) {
-	// mutant: kept traces of other sizes
 	if e.kept == nil || !slices.Equal(e.kept.Profiles, profiles) {
 		return nil, nil, nil
 	}

@@ -91,7 +91,6 @@ func (s *Session) verify(selfTest func() ([]byte, error)) (err error) {
 	if err := c.fill(0); err != nil {
 		return err
 	}
-	// mutant: memory that no graph refers to
 	if d.End, err = c.hashAll(digest.Weight, digest.Other, digest.Permanent, digest.KV, digest.Input, digest.Output); err != nil {
 		return err
 	}

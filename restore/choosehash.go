@@ -62,7 +62,6 @@ func (c *checker) crossCheck(ranges []digest.Range, classes []digest.Class) erro
 		return err
 	}
 	for i := range ranges {
-		// mutant: hashes of the device and of the host
 		if !bytes.Equal(ranges[i].First, again[i].First) {
 			return fmt.Errorf("hash allocation %d + %d: the device and the host disagree", ranges[i].Alloc, ranges[i].Offset)
 		}

@@ -48,9 +48,7 @@ func (c *checker) replay(graph int) error {
 		}
 		c.doubt(func(s *span) bool { return s.class == digest.Input || s.class == digest.Other })
 	}
-	// mutant: memory that a replay may have changed
 	c.doubt(func(s *span) bool { return c.reach[graph].has(s.alloc) })
-	// mutant: replay that does not end
 	timer := time.AfterFunc(c.patience, func() { c.overdue(&OverdueError{label, c.patience, c.filling}) })
 	defer timer.Stop()
 	return errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize())
