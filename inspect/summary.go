@@ -125,6 +125,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 			t.Row("  %s\t%.3f s", x.Name, x.Seconds)
 		}
 	}
+	if s.Verification.Results != "" {
+		t.Row("results, sensitivity\t%s", s.Verification.Results)
+	}
 	t.Row("verified\t%d graphs on %s, driver %s", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
 	return t.Flush()
 }

@@ -78,4 +78,9 @@ func TestRestoredWritesMore(t *testing.T) {
 	if _, err := compareDigests(n, r); !errors.As(err, &differ) || differ.Offset != 512+3*256 {
 		t.Errorf("error %v", fmt.Sprint(err))
 	}
+	r = goodOutput()
+	r.Graphs[0].Ranges[0].Second = hashes("a", "x", "c", "other poison")
+	if _, err := compareDigests(n, r); !errors.As(err, &differ) || !differ.Varies || !strings.Contains(err.Error(), "its results vary") {
+		t.Errorf("restored replays that differ: %v", err)
+	}
 }
