@@ -81,7 +81,7 @@ type Verification struct {
 	// (restore/digest.Unchanged).
 	Unchanged       string
 	UnchangedChunks []byte
-	Results         string // why replays' results were not compared; empty: they were
+	Results         string `json:",omitempty"` // why replays' results were not compared; empty: they were
 }
 
 // GraphCheck is the comparison of one graph's replays.

@@ -38,7 +38,6 @@ type harsh struct {
 	tiles, normalise, accumulate, await cuda.Function
 	word                                cuda.DevicePtr // the number of rows, or what await waits for
 	rows                                cuda.DevicePtr // the output
-	execs                               map[int64]cuda.GraphExec
 }
 
 const rowElements = 128
