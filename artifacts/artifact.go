@@ -8,23 +8,23 @@ import (
 	"medusa/kvprofile"
 )
 
-// Artifact is everything that one artifact file holds: of an engine with one worker process, or, with Peers, of rank 0 of
-// several.
+// Artifact is the content of one artifact file. If the engine has several worker processes, it is rank 0 and Peers has the
+// others.
 type Artifact struct {
 	Identity     Identity
 	KV           kvprofile.Profile
 	Spec         *graphir.Spec
 	Stages       []StageTimes
 	Verification Verification
-	Created      time.Time // to the second; the zero time stands for unknown
+	Created      time.Time // to the second; zero: unknown
 	Layers       []Layer
-	Peers        []*Artifact // of ranks 1 and up; they have neither layers nor peers of their own
+	Peers        []*Artifact // ranks 1 and up; they have no layers and no peers of their own
 }
 
-// Ranks returns how many worker processes the artifact is for.
+// Ranks returns the number of worker processes that the artifact is for.
 func (a *Artifact) Ranks() int { return 1 + len(a.Peers) }
 
-// Rank returns the part of one rank, counted from 0.
+// Rank returns one rank's part, counted from 0.
 func (a *Artifact) Rank(rank int) *Artifact {
 	if rank == 0 {
 		return a
@@ -32,7 +32,7 @@ func (a *Artifact) Rank(rank int) *Artifact {
 	return a.Peers[rank-1]
 }
 
-// Manifest is one rank's Artifact without its graphs: what can be read without loading them.
+// Manifest is one rank's Artifact without its graphs. It can be read without loading them.
 type Manifest struct {
 	Identity     Identity
 	KV           kvprofile.Profile
@@ -40,18 +40,18 @@ type Manifest struct {
 	Verification Verification
 	Created      time.Time
 	Layers       []Layer
-	Region       graphir.Region // of the Spec: who starts a process has to know it before anything is allocated
+	Region       graphir.Region // of the Spec; the starter of a process needs it before the first allocation
 }
 
-// Layer is a directory that travels with an artifact, packed by package artifacts/layer.
+// Layer is a directory bundled with an artifact, packed by package artifacts/layer.
 type Layer struct {
 	Name       string
-	Path       string // where the directory was and, unless the user says otherwise, goes; absolute
+	Path       string // absolute path of the directory in the recorded engine; a restore unpacks it there only if the user names that path (--dir)
 	SHA256     [32]byte
 	PackedSize uint64      // bytes
 	Size       uint64      // bytes of all files
-	Files      uint64      // how many entries: files and directories
-	Content    io.ReaderAt // the packed bytes; Write needs them, and reading leaves them out (see File.Layer)
+	Files      uint64      // number of files and directories
+	Content    io.ReaderAt // the packed bytes; Write needs them, Read leaves them nil (see File.Layer)
 }
 
 // StageTimes are the measured stages of one cold start.
@@ -69,19 +69,21 @@ type Stage struct {
 	Seconds float64
 }
 
-// Verification says what was compared between a native and a restored start before the artifact was written.
+// Verification records the comparison of a native and a restored start before the artifact was written.
 type Verification struct {
 	Device   string // GPU name; "simulated" for the simulated GPU
 	Driver   string
 	Date     string // YYYY-MM-DD
 	Graphs   []GraphCheck
 	SelfTest string // digest of the tokens that the engine's self test produced
-	Tokens   uint64 // how many they were
-	// Memory that no replay changed since the graphs were restored: its digest, and which chunks it consists of
+	Tokens   uint64 // their number
+	// Memory that no replay changed after the graphs were restored: its digest, and the chunks that it consists of
 	// (restore/digest.Unchanged).
 	Unchanged       string
 	UnchangedChunks []byte
-	Results         string `json:",omitempty"` // why replays' results were not compared; empty: they were
+	Results         string `json:",omitempty"` // why the results of replays were not compared; empty: they were
+	// Device memory that was free once the self test was served, natively and restored, with the same KV cache; 0: not known.
+	NativeFree, RestoredFree uint64
 }
 
 // GraphCheck is the comparison of one graph's replays.
@@ -90,5 +92,5 @@ type GraphCheck struct {
 	BytesCompared       uint64
 	NativeDeterministic bool   // two native replays wrote the same bytes
 	Digest              string // of all memory that the graph wrote
-	Canary              string // of its results after one replay; empty where they are not deterministic
+	Canary              string // digest of its results after one replay; empty if they are not deterministic
 }

@@ -13,7 +13,7 @@ func (f *File) check() (*Artifact, error) {
 		return nil, err
 	}
 	for rank := range a.Ranks() {
-		// What is in row groups has not been looked at.
+		// Decoding did not read the row groups, so validate them here.
 		if spec := a.Rank(rank).Spec; spec.Rows != nil {
 			if err := spec.Validate(); err != nil {
 				return nil, f.corrupt(f.parts[rank].graph, err)
@@ -23,7 +23,7 @@ func (f *File) check() (*Artifact, error) {
 	for i := range f.sections {
 		s := &f.sections[i]
 		if s.kind >= kindManifest && s.kind <= kindBlob {
-			continue // read above
+			continue // already read above
 		}
 		if err := f.sum(s); err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func (f *File) check() (*Artifact, error) {
 	return a, nil
 }
 
-// sum checks a section that may be larger than memory.
+// sum checks a section that may be larger than memory, without holding it.
 func (f *File) sum(s *entry) error {
 	crc, digest := crc32.New(castagnoli), sha256.New()
 	n, err := io.Copy(io.MultiWriter(crc, digest), io.NewSectionReader(f.r, int64(s.offset), int64(s.storedSize)))

@@ -16,7 +16,7 @@ import (
 	"medusa/kvprofile"
 )
 
-// sections returns a file with the given contents and right checksums, to be damaged where checksums don't look.
+// sections returns a file with the given contents and matching checksums. Tests damage the parts that checksums do not cover.
 func sections(t testing.TB, change func(p *packer), contents ...[]byte) []byte {
 	p := &packer{version: 1}
 	for i, data := range contents {
@@ -32,7 +32,7 @@ func sections(t testing.TB, change func(p *packer), contents ...[]byte) []byte {
 	return data
 }
 
-// parts returns the contents of small's sections.
+// parts returns the contents of the sections of small.
 func parts(t testing.TB) (manifest, graph, buffers, blob []byte) {
 	a := small()
 	a.Spec.Contents, a.Layers = a.Spec.Contents[:1], nil
@@ -70,7 +70,7 @@ func TestDamageBehindTheChecksums(t *testing.T) {
 		{"manifest, graph or buffers is missing", nil, [][]byte{manifest}},
 		{"manifest, graph or buffers is missing", nil, [][]byte{manifest, graph}},
 		{"manifest, graph or buffers is missing", nil, nil},
-		{"there are two of graph", func(p *packer) { p.add(kindGraph, graph, sha256.Sum256(graph)) }, [][]byte{manifest, graph, buffers}},
+		{"there are two graph sections", func(p *packer) { p.add(kindGraph, graph, sha256.Sum256(graph)) }, [][]byte{manifest, graph, buffers}},
 		{"occurs twice", func(p *packer) { p.add(kindBlob, blob, sha256.Sum256(blob)) }, [][]byte{manifest, graph, buffers, blob}},
 		{"is missing", nil, [][]byte{manifest, graph, buffers}},
 		{"buffers refer to 1 of 2 blobs", func(p *packer) { p.add(kindBlob, []byte("x"), [32]byte{1}) }, [][]byte{manifest, graph, buffers, blob}},
@@ -85,7 +85,7 @@ func TestDamageBehindTheChecksums(t *testing.T) {
 		{"manifest at byte", nil, [][]byte{[]byte("\xff"), graph, blob}},
 		{"graph at byte", nil, [][]byte{manifest, []byte("\xff"), blob}},
 		{"buffers at byte", nil, [][]byte{manifest, graph, []byte("\xff"), blob}},
-		{"it names 0 of 1 layers", func(p *packer) { addLayer(p, []byte("x")) }, [][]byte{manifest, graph, buffers, blob}},
+		{"the manifest names 0 of 1 layers", func(p *packer) { addLayer(p, []byte("x")) }, [][]byte{manifest, graph, buffers, blob}},
 		{"is compressed twice", func(p *packer) {
 			addLayer(p, []byte("x"))
 			p.entries[4].compression = zstded
@@ -101,7 +101,7 @@ func TestDamageBehindTheChecksums(t *testing.T) {
 	}
 }
 
-// Sections that overlap, or leave bytes between them, could hide bytes from the checksums.
+// Bytes in a gap or an overlap of sections could escape the checksums.
 func TestSectionsFollowEachOther(t *testing.T) {
 	manifest, graph, buffers, blob := parts(t)
 	for _, section := range []int{0, 1, 2, 3} {
@@ -119,7 +119,7 @@ func TestSectionsFollowEachOther(t *testing.T) {
 	}
 }
 
-// A section that a newer medusa added is skipped.
+// A section kind of a newer medusa is skipped.
 func TestUnknownSection(t *testing.T) {
 	manifest, graph, buffers, blob := parts(t)
 	data := sections(t, func(p *packer) {
@@ -141,9 +141,9 @@ func TestWriteRefuses(t *testing.T) {
 		"graphs[0].nodes[0].kernel: kernel": func(a *Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Kernel = 5 },
 		"manifest takes":                    func(a *Artifact) { a.Identity[0].Value = strings.Repeat("x", maxManifest) },
 		"has no content":                    func(a *Artifact) { a.Layers[0].Content = nil },
-		"not as it was packed":              func(a *Artifact) { a.Layers[0].SHA256[0]++ },
-		"not as it was packed: ":            func(a *Artifact) { a.Layers[0].PackedSize++ },
-		"there are two of triton":           func(a *Artifact) { a.Layers = append(a.Layers, a.Layers[0]) },
+		"has changed since it was packed":   func(a *Artifact) { a.Layers[0].SHA256[0]++ },
+		"has changed since it was packed: ": func(a *Artifact) { a.Layers[0].PackedSize++ },
+		"there are two layers triton":       func(a *Artifact) { a.Layers = append(a.Layers, a.Layers[0]) },
 		`name "../x"`:                       func(a *Artifact) { a.Layers[0].Name = "../x" },
 		`path "cache"`:                      func(a *Artifact) { a.Layers[0].Path = "cache" },
 		`path "/a/../b"`:                    func(a *Artifact) { a.Layers[0].Path = "/a/../b" },
@@ -156,7 +156,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// What a file may take out of compression is bounded, so what compresses beyond is stored plainly.
+// A file may decompress to a bounded number of bytes only, so contents beyond the bound are stored uncompressed.
 func TestLargeContentsStayBounded(t *testing.T) {
 	a := small()
 	const size = maxCompressed - 100
@@ -177,12 +177,12 @@ func TestLargeContentsStayBounded(t *testing.T) {
 		t.Errorf("not the same after a round: %v", err)
 	}
 	if len(data) > size+1000 {
-		t.Errorf("what fits under the bound was not compressed: %d bytes", len(data))
+		t.Errorf("contents below the bound were not compressed: %d bytes", len(data))
 	}
 }
 
-// FuzzRead: exactly one of value and error, and errors are typed. Whole files rarely get past the checksums, so
-// sections are fuzzed behind right ones too.
+// FuzzRead: Read returns either a value or a typed error, never both. Mutated files rarely pass the checksums, so the fuzzer also
+// mutates sections inside a file with matching checksums.
 func FuzzRead(f *testing.F) {
 	data, err := encodeAll(small())
 	if err != nil {
@@ -218,11 +218,11 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A small file must not be able to take much memory, wherever it puts what swells.
+// A small file must not take much memory, whatever section it uses for that.
 func TestReadBoundsMemory(t *testing.T) {
 	manifest, graph, buffers, blob := parts(t)
 	zeros := make([]byte, maxCompressed-1<<20)
-	// alloc_size, packed: each byte becomes eight, just within what the graph section may take.
+	// alloc_size, packed: each byte becomes eight, just within the limit of the graph section.
 	numbers := binary.AppendUvarint([]byte{6<<3 | 2}, 4<<20)
 	numbers = append(numbers, zeros[:4<<20]...)
 	for name, contents := range map[string][][]byte{
@@ -244,7 +244,7 @@ func TestReadBoundsMemory(t *testing.T) {
 	}
 }
 
-// A layer is checked against its digest when it is asked for, and not before: starting an engine does not read it.
+// Only File.Layer checks a layer against its digest. Starting an engine does not read layers.
 func TestLayer(t *testing.T) {
 	read := func(data []byte) (*File, Layer) {
 		f, err := open("test.medusa", bytes.NewReader(data), int64(len(data)))
@@ -269,7 +269,7 @@ func TestLayer(t *testing.T) {
 	if got, err := io.ReadAll(r); err != nil || string(got) != packed {
 		t.Errorf("%q %v", got, err)
 	}
-	// Another content with the right checksum.
+	// Other content with a matching checksum.
 	n := len(f.sections)
 	e := f.sections[n-1]
 	data[e.offset]++
@@ -289,8 +289,8 @@ func TestLayer(t *testing.T) {
 	}
 }
 
-// An engine sizes its KV cache by the profile before anything else of the artifact is used: the profile has to agree with the
-// cache that was recorded.
+// An engine sizes its KV cache by the profile before it uses the rest of the artifact, so the profile must agree with the
+// recorded cache.
 func TestKVProfileHoldsTheTensors(t *testing.T) {
 	engine := graphir.Allocation{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 4096, Live: true}
 	mapped := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerEngine, Size: 4096, Live: true}
@@ -320,16 +320,16 @@ func TestKVProfileHoldsTheTensors(t *testing.T) {
 			a.Spec.Contents, a.Spec.Tensors, a.Spec.Graphs = nil, tt.tensors, nil
 			a.KV.KVBytes = given
 			if given == 0 {
-				continue // refused for itself
+				continue // refused for another reason
 			}
 			_, err := encodeAll(a)
 			if refused := err != nil; refused != (given < tt.need) || refused && !strings.Contains(err.Error(), "KV bytes") {
-				t.Errorf("%s: %d bytes where %d are needed: %v", name, given, tt.need, err)
+				t.Errorf("%s: %d bytes, but %d are needed: %v", name, given, tt.need, err)
 			}
 		}
 	}
 
-	// A reader does not rely on who wrote.
+	// A reader makes the check itself and does not rely on the writer.
 	_, _, _, blob := parts(t)
 	a := small()
 	a.Spec.Contents, a.Spec.Tensors = a.Spec.Contents[:1], []graphir.Tensor{kv(0, 0, 4096)}

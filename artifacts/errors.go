@@ -6,18 +6,18 @@ import (
 )
 
 var (
-	// ErrCorrupt is in the chain of every error about a file that Write did not leave: damaged, truncated, foreign.
+	// ErrCorrupt is in the chain of every error about a file that is not as Write left it: damaged, truncated or foreign.
 	ErrCorrupt = errors.New("corrupt artifact")
-	// ErrVersion is in the chain of an error about an artifact of a format that this package does not read.
+	// ErrVersion is in the chain of an error about a format version that this package does not read.
 	ErrVersion = errors.New("unknown artifact format version")
 	// ErrIncompatible is in the chain of every *Mismatch.
 	ErrIncompatible = errors.New("incompatible artifact")
 )
 
-// remake says what to do about a format that is not read.
+// remake advises the user of a format version that is not read.
 const remake = "use a newer one, or make the artifact again: medusa materialize -o FILE -- ENGINE [ARG...]"
 
-// CorruptError says where a file is damaged. It wraps ErrCorrupt and its cause.
+// CorruptError names the damaged place in a file. It wraps ErrCorrupt and its cause.
 type CorruptError struct {
 	File    string
 	Section string // "header", "sections", "manifest", "graph" or "blob"

@@ -12,8 +12,7 @@ import (
 	"medusa/graphir"
 )
 
-// File is an open artifact. Its sections are read when they are asked for. Its methods may be called concurrently, but
-// for Close.
+// File is an open artifact. It reads each section on demand. All methods but Close may be called concurrently.
 type File struct {
 	name     string
 	r        io.ReaderAt
@@ -25,10 +24,10 @@ type File struct {
 	groups   map[[32]byte]*entry
 }
 
-// part is where one rank's own sections are.
+// part has the sections of one rank.
 type part struct{ manifest, graph, buffers *entry }
 
-// Open reads a file's section table, and nothing else of it.
+// Open reads only the section table of a file.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -51,7 +50,7 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// Read reads and checks a file but for its layers, which a starting engine has no use for.
+// Read reads and checks a file without its layers, which the restore of an engine does not need.
 func Read(path string) (*Artifact, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -61,8 +60,8 @@ func Read(path string) (*Artifact, error) {
 	return f.readAll()
 }
 
-// ReadRank reads and checks one rank's part. The others' sections stay unread; of a file for fewer ranks, it reads rank 0,
-// whose identity names their number.
+// ReadRank reads and checks one rank's part, and no section of other ranks. If the file has fewer ranks, it reads rank 0, whose
+// identity has the number of ranks.
 func ReadRank(path string, rank int) (*Artifact, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -76,7 +75,7 @@ func ReadRank(path string, rank int) (*Artifact, error) {
 	return f.readRank(f.nearest(rank), newUsage())
 }
 
-// Check reads a whole file and reports the first byte of it that is not as written.
+// Check reads a whole file and reports the first damaged byte.
 func Check(path string) (*Artifact, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -125,7 +124,7 @@ func (f *File) readTable(h header, fileSize int64) error {
 	for i := range f.sections {
 		s := &f.sections[i]
 		*s = parseEntry(table[entrySize*i:])
-		// Without gaps and overlaps every byte of the file is under a checksum.
+		// Without gaps and overlaps, a checksum covers every byte of the file.
 		if s.offset != end || s.storedSize > 1<<62 {
 			return bad("%s starts at byte %d instead of %d", s.kind, s.offset, end)
 		}
@@ -166,7 +165,7 @@ func (f *File) readTable(h header, fileSize int64) error {
 	return nil
 }
 
-// assign notes where the sections of known kinds are.
+// assign stores the section under its kind, if the kind is known.
 func (f *File) assign(s *entry, version int) error {
 	switch s.kind {
 	case kindManifest, kindGraph, kindBuffers:
@@ -191,7 +190,7 @@ func (f *File) assign(s *entry, version int) error {
 	return nil
 }
 
-// assignPart gives the section to the first rank that has none of its kind yet.
+// assignPart gives the section to the first rank that lacks one of its kind.
 func (f *File) assignPart(s *entry, version int) error {
 	slot := func(p *part) **entry {
 		return map[kind]**entry{kindManifest: &p.manifest, kindGraph: &p.graph, kindBuffers: &p.buffers}[s.kind]
@@ -201,7 +200,7 @@ func (f *File) assignPart(s *entry, version int) error {
 		rank = len(f.parts)
 		switch {
 		case rank > 0 && version == 1:
-			return fmt.Errorf("there are two of %s", s.kind)
+			return fmt.Errorf("there are two %s sections", s.kind)
 		case rank == maxRanks:
 			return fmt.Errorf("more than %d ranks", maxRanks)
 		}
@@ -211,16 +210,16 @@ func (f *File) assignPart(s *entry, version int) error {
 	return nil
 }
 
-// Ranks returns how many worker processes the artifact is for.
+// Ranks returns the number of worker processes that the artifact is for.
 func (f *File) Ranks() int { return len(f.parts) }
 
 // Section is one line of a file's section table; sizes and the offset are in bytes.
 type Section struct {
-	Kind                     string // "manifest", "graph", "buffers", "blob", "layer", "group", or what a newer medusa added, by number
+	Kind                     string // "manifest", "graph", "buffers", "blob", "layer" or "group"; a kind of a newer medusa has its number
 	Offset, StoredSize, Size uint64
 }
 
-// Sections lists what the file consists of.
+// Sections lists the file's section table.
 func (f *File) Sections() []Section {
 	out := make([]Section, len(f.sections))
 	for i, s := range f.sections {
@@ -229,10 +228,10 @@ func (f *File) Sections() []Section {
 	return out
 }
 
-// Close closes the file; what was read from it stays valid.
+// Close closes the file. Values that were read from it stay valid.
 func (f *File) Close() error { return f.close() }
 
-// ReadManifest reads the manifest of the file at path and nothing else of it.
+// ReadManifest reads only the manifest of the file at path.
 func ReadManifest(path string) (*Manifest, error) { return ReadRankManifest(path, 0) }
 
 // ReadRankManifest reads the manifest of the rank that ReadRank would read.
@@ -245,7 +244,7 @@ func ReadRankManifest(path string, rank int) (*Manifest, error) {
 	return f.RankManifest(f.nearest(rank))
 }
 
-// nearest is the rank itself, or 0 where the file has no such rank.
+// nearest returns the rank itself, or 0 if the file has no such rank.
 func (f *File) nearest(rank int) int {
 	if rank >= f.Ranks() {
 		return 0
@@ -253,7 +252,7 @@ func (f *File) nearest(rank int) int {
 	return rank
 }
 
-// Manifest reads the manifest, of several that of rank 0: an artifact is known by it.
+// Manifest reads the manifest of rank 0, which identifies the artifact.
 func (f *File) Manifest() (*Manifest, error) { return f.RankManifest(0) }
 
 // RankManifest reads the manifest of a rank below Ranks.
@@ -273,12 +272,12 @@ func (f *File) RankManifest(rank int) (*Manifest, error) {
 	return m, nil
 }
 
-// usage collects what the ranks that were read refer to, by digest.
+// usage collects the digests that the ranks read so far refer to.
 type usage struct{ blobs, groups map[[32]byte]bool }
 
 func newUsage() *usage { return &usage{map[[32]byte]bool{}, map[[32]byte]bool{}} }
 
-// readGraph reads a rank's graphs and the saved contents that they need. Row groups are left compressed.
+// readGraph reads a rank's graphs and the saved contents that they need. Row groups stay compressed.
 func (f *File) readGraph(p part, used *usage) (*graphir.Spec, error) {
 	data, err := f.read(p.graph)
 	if err != nil {
@@ -317,7 +316,7 @@ func (f *File) readGraph(p part, used *usage) (*graphir.Spec, error) {
 	return spec, nil
 }
 
-// holding returns the section that has the table which a decoding error names.
+// holding returns the section that contains the table named by a decoding error.
 func (p part) holding(err error) *entry {
 	var format *graphir.FormatError
 	if errors.As(err, &format) && slices.Contains([]string{"buffers", "blobs", "contents", "tensors"}, format.Section) {
@@ -363,7 +362,7 @@ func (f *File) readRank(rank int, used *usage) (*Artifact, error) {
 		Layers: m.Layers}, nil
 }
 
-// checkLayers: the manifest names exactly the layers that are there.
+// checkLayers demands that the manifest names exactly the layers in the file.
 func (f *File) checkLayers(layers []Layer) error {
 	named := map[[32]byte]bool{}
 	for _, l := range layers {
@@ -373,12 +372,12 @@ func (f *File) checkLayers(layers []Layer) error {
 		named[l.SHA256] = true
 	}
 	if len(named) != len(f.layers) {
-		return f.corrupt(f.parts[0].manifest, fmt.Errorf("it names %d of %d layers", len(named), len(f.layers)))
+		return f.corrupt(f.parts[0].manifest, fmt.Errorf("the manifest names %d of %d layers", len(named), len(f.layers)))
 	}
 	return nil
 }
 
-// readAt fills p. A ReaderAt may say io.EOF with the file's last bytes, which is no error.
+// readAt fills p. A ReaderAt may return io.EOF together with the file's last bytes, which is not an error.
 func (f *File) readAt(p []byte, offset int64) error {
 	n, err := f.r.ReadAt(p, offset)
 	if n == len(p) {
@@ -391,7 +390,7 @@ func (f *File) corrupt(s *entry, err error) error {
 	return &CorruptError{f.name, s.kind.String(), int64(s.offset), err}
 }
 
-// readStored returns a section's bytes as they lie in the file.
+// readStored returns a section's bytes as stored in the file.
 func (f *File) readStored(s *entry) ([]byte, error) {
 	data := make([]byte, s.storedSize)
 	if err := f.readAt(data, int64(s.offset)); err == io.EOF {
@@ -406,7 +405,7 @@ func (f *File) readStored(s *entry) ([]byte, error) {
 	return data, nil
 }
 
-// read returns a section's content.
+// read returns a section's decompressed content.
 func (f *File) read(s *entry) ([]byte, error) {
 	data, err := f.readStored(s)
 	if err != nil {

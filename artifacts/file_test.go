@@ -64,16 +64,16 @@ func join(parts []io.Reader, err error) ([]byte, error) {
 	return io.ReadAll(io.MultiReader(parts...))
 }
 
-// withoutContent compares artifacts that were written with such that were read.
+// withoutContent ignores the contents of layers, which Write needs and Read leaves out.
 var withoutContent = cmpopts.IgnoreFields(Layer{}, "Content")
 
-// packed is the content of small's layer; only package artifacts/layer looks into it.
+// packed is the content of small's layer. Only package artifacts/layer interprets it.
 const packed = "a packed directory"
 
 func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.medusa")
 	want := small()
-	want.KV.Workspace = 1 << 12 // came after the files of testdata
+	want.KV.Workspace = 1 << 12 // the files in testdata are older than this field
 	if err := Write(path, want); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func readBytes(data []byte) (*Artifact, error) {
 	return f.check()
 }
 
-// isCorrupt demands the typed error and that it names file and section.
+// isCorrupt demands the typed error, with file and section in it.
 func isCorrupt(err error) bool {
 	var c *CorruptError
 	return errors.Is(err, ErrCorrupt) && errors.As(err, &c) && c.File == "test.medusa" && c.Section != "" &&
@@ -185,7 +185,7 @@ func TestWriteLeavesNothingHalfMade(t *testing.T) {
 	if err := Write(path, broken); err == nil {
 		t.Fatal("an invalid spec was written")
 	}
-	// A directory in the way makes the last step, the rename, fail.
+	// A directory at the target path makes the last step, the rename, fail.
 	if err := os.MkdirAll(filepath.Join(path, "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func TestWriteIsDeterministicAndReplaces(t *testing.T) {
 	}
 }
 
-// What an earlier medusa wrote must go on loading: files of testdata are written once and never again.
+// Files of earlier versions must stay readable, so files in testdata are written once and never changed.
 func TestGolden(t *testing.T) {
 	for path, want := range map[string]*Artifact{"testdata/v1.medusa": small(), "testdata/v2.medusa": ranks()} {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && *update {
@@ -239,7 +239,7 @@ func TestGolden(t *testing.T) {
 
 var update = flag.Bool("update", false, "write missing files of testdata")
 
-// reads notes which bytes of a file were asked for.
+// reads tracks the highest byte that was requested of a file.
 type reads struct {
 	*bytes.Reader
 	end int64

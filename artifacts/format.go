@@ -7,25 +7,25 @@ import (
 	"hash/crc32"
 )
 
-// Version is the newest format version that Open reads. Write writes the oldest one that has all that an Artifact uses:
-// artifacts of several ranks need version 2.
+// Version is the newest format version that Open reads. Write uses the oldest version that can express the Artifact: several
+// ranks need version 2.
 const Version = 2
 
-// Suffix ends the names of artifact files in folders that are searched for them.
+// Suffix is the extension of artifact files. Folders are searched for it.
 const Suffix = ".medusa"
 
 const (
-	magic      = "MEDUSA\x00\x1a" // the last byte ends the output of "type" and tells text tools to stop
+	magic      = "MEDUSA\x00\x1a" // the last byte ends the output of DOS "type" and makes text tools stop
 	headerSize = 24
 	entrySize  = 64
 
 	maxSections   = 1 << 16
 	maxRanks      = 256
 	maxManifest   = 512 << 10
-	maxCompressed = 24 << 20 // bytes that may come out of compression in one file, all sections together
+	maxCompressed = 24 << 20 // limit on the decompressed bytes of one file, all sections together
 )
 
-// kind is what a section holds. Readers skip kinds they don't know.
+// kind is the type of a section. Readers skip kinds that they do not know.
 type kind uint16
 
 const (
@@ -109,20 +109,20 @@ func appendHeader(out []byte, version, sections int, table []byte) []byte {
 
 var (
 	errEmpty     = errors.New("the file is empty")
-	errForeign   = errors.New("not a Medusa artifact (its first bytes are another format's)")
+	errForeign   = errors.New("not a Medusa artifact (its first bytes belong to another format)")
 	errTruncated = errors.New("the file is truncated")
 	errChecksum  = errors.New("checksum does not match")
 	errDigest    = errors.New("content does not match its digest")
 )
 
-// header is what a file's first bytes say.
+// header is the decoded beginning of a file.
 type header struct {
 	version  int
 	sections int
 	tableCRC uint32
 }
 
-// parseHeader reads a file's first bytes, up to headerSize of them.
+// parseHeader reads the first bytes of a file, at most headerSize of them.
 func parseHeader(b []byte) (header, error) {
 	n := min(len(b), len(magic))
 	switch {

@@ -13,16 +13,16 @@ import (
 	"medusa/graphir"
 )
 
-// maxGroup bounds a row group before compression. Groups come out of compression one at a time, so they do not count among
-// what a file may compress.
+// maxGroup bounds a row group before compression. Groups are decompressed one at a time, so they do not count towards
+// maxCompressed.
 const maxGroup = 4 << 20
 
 var groupDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxGroup), zstd.WithDecoderLowmem(true))
 })
 
-// rowGroups are the stored bytes of the row groups that one rank's graphs are in: the file may be closed while they are
-// in use.
+// rowGroups has the stored bytes of the row groups of one rank's graphs. They are in memory because the file may be closed while
+// they are in use.
 type rowGroups map[[32]byte]rowGroup
 
 type rowGroup struct {
@@ -30,7 +30,7 @@ type rowGroup struct {
 	stored      []byte
 }
 
-// load reads the section of a row group.
+// load reads a row group's section.
 func (g rowGroups) load(f *File, sum [32]byte) error {
 	s := f.groups[sum]
 	if s == nil {
@@ -41,7 +41,7 @@ func (g rowGroups) load(f *File, sum [32]byte) error {
 	return err
 }
 
-// read is a graphir.Source's Group.
+// read implements Group of a graphir.Source.
 func (g rowGroups) read(sum [32]byte, _ int, buffer []byte) ([]byte, error) {
 	group, known := g[sum]
 	if !known {
@@ -57,7 +57,7 @@ func (g rowGroups) read(sum [32]byte, _ int, buffer []byte) ([]byte, error) {
 	return dec.DecodeAll(group.stored, buffer[:0])
 }
 
-// groups adds the sections of row groups, each content once. Their stored bytes go to the packer's spill.
+// groups adds the sections of row groups, each distinct content once. Their stored bytes go to the packer's spill file.
 func (p *packer) groups(sections *graphir.Sections) error {
 	var buffer []byte
 	for i, g := range sections.Groups {
@@ -70,7 +70,7 @@ func (p *packer) groups(sections *graphir.Sections) error {
 			return err
 		}
 		if sha256.Sum256(buffer) != g.SHA256 {
-			return errors.New("row group changed while it was written")
+			return errors.New("a row group changed while it was written")
 		}
 		enc, err := zstdEncoder()
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"medusa/internal/test/testmem"
 )
 
-// large is small with so many graphs that they go into row groups.
+// large is small with enough graphs to need row groups.
 func large() *Artifact {
 	a := small()
 	for i := range 40 {
@@ -42,7 +42,7 @@ func TestRowGroups(t *testing.T) {
 	if got.Spec.Rows == nil || !graphir.Equal(want.Spec, got.Spec) {
 		t.Fatal("another spec, or no row groups")
 	}
-	got.Layers = want.Layers // with their content
+	got.Layers = want.Layers // including their content
 	if err := Write(again, got); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestDamagedGroups(t *testing.T) {
 			e.sha256 = f.sections[group-1].sha256
 		},
 		"at most 4194304": func(e *entry, _ []byte) { e.size = maxGroup + 1 },
-		"decode graphs[": func(e *entry, data []byte) { // behind a right checksum
+		"decode graphs[": func(e *entry, data []byte) { // with a matching checksum
 			data[e.offset+e.storedSize-1] ^= 1
 			e.crc = crc32.Checksum(data[e.offset:e.offset+e.storedSize], castagnoli)
 		},
@@ -108,7 +108,7 @@ func TestDamagedGroups(t *testing.T) {
 			t.Errorf("want %q, got %v", want, err)
 		}
 	}
-	// A reader that needs no graph does not read groups; it finds out when it does.
+	// A reader that uses no graph reads no group, so it finds the damage only at the first use.
 	late := change(func(e *entry, data []byte) {
 		data[e.offset+e.storedSize-1] ^= 1
 		e.crc = crc32.Checksum(data[e.offset:e.offset+e.storedSize], castagnoli)

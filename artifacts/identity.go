@@ -7,26 +7,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// Factor is one fact that an artifact's validity depends on.
+// Factor is one fact on which an artifact's validity depends.
 type Factor struct{ Key, Value string }
 
-// Identity is what an artifact is valid for, in the order in which the factors became known. A key occurs once.
+// Identity lists the factors that an artifact is valid for, in the order in which they became known. Each key occurs once.
 type Identity []Factor
 
-// Level says what a difference in a factor means.
+// Level is the effect of a difference in a factor.
 type Level int
 
 const (
-	// Fatal differences make an artifact useless: its addresses, kernels or sizes are wrong. Keys that nobody knows are
-	// fatal.
+	// Fatal differences make an artifact useless: its addresses, kernels or sizes are wrong. Unknown keys are fatal.
 	Fatal Level = iota
-	// Relaxable differences make it incompatible unless the user says otherwise.
+	// Relaxable differences make an artifact incompatible unless the user allows them.
 	Relaxable
-	// Noted differences are shown and change nothing; the factors are not part of the digest.
+	// Noted differences are shown and have no effect. These factors are not part of the digest.
 	Noted
 )
 
@@ -41,13 +41,13 @@ func (l Level) String() string {
 	}
 }
 
-// The well-known keys. Keys that start with one of the Prefix constants carry a name of their own behind it.
+// The well-known keys. A name follows each of the Prefix constants.
 const (
 	KeyGPUName           = "gpu.name"
 	KeyComputeCapability = "gpu.compute_capability" // major.minor
 	KeySMCount           = "gpu.sm_count"
 	KeyGPUMemory         = "gpu.memory"       // bytes, total
-	KeyDriverVersion     = "driver.version"   // of the driver package, or cuDriverGetVersion's number where that is unknown
+	KeyDriverVersion     = "driver.version"   // of the driver package, or cuDriverGetVersion's number if that is unknown
 	KeyCUDAVersion       = "cuda.version"     // of the runtime that the engine uses
 	KeyEngineName        = "engine.name"      //
 	KeyEngineVersion     = "engine.version"   //
@@ -55,27 +55,29 @@ const (
 	KeyFramework         = "engine.framework" // such as "torch 2.9.0"
 	KeyModelConfig       = "model.config"     // sha256 of the configuration
 	KeyModelCheckpoint   = "model.checkpoint" // sha256 over names, shapes and content of the weights
-	KeyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place, as the engine says it
-	KeyRankIndex         = "rank.index"       // of several worker processes: which, from 0
-	KeyRankCount         = "rank.count"       // ... of how many
+	KeyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place in them, in the engine's words
+	KeyRankIndex         = "rank.index"       // rank of this worker process, from 0
+	KeyRankCount         = "rank.count"       // number of worker processes
 	KeyMedusaVersion     = "medusa.version"
 	KeyHostKernel        = "host.kernel"
 
-	PrefixEnv = "env." // an environment variable of the allow-list
-	PrefixDSO = "dso." // build-id of a shared object that holds device code
+	PrefixEnv = "env." // followed by an environment variable of the allow-list
+	PrefixDSO = "dso." // followed by a shared object with device code; the value is its build-id
 )
 
-// relaxable and noted factors; all others are fatal.
+// The relaxable and noted factors. All others are fatal.
 var (
 	relaxable = map[string]bool{KeyDriverVersion: true}
 	noted     = map[string]bool{KeyMedusaVersion: true, KeyHostKernel: true}
 )
 
-// LevelOf returns what a difference in a factor with this key means.
+// LevelOf returns the effect of a difference in a factor with this key.
 func LevelOf(key string) Level {
 	switch {
+	// mutant: build-ids can be relaxed
 	case relaxable[key] || strings.HasPrefix(key, PrefixDSO):
 		return Relaxable
+	// mutant: noted factors change nothing
 	case noted[key]:
 		return Noted
 	default:
@@ -83,7 +85,7 @@ func LevelOf(key string) Level {
 	}
 }
 
-// Get returns the value of a key and whether there is one.
+// Get returns the value of a key and whether the key exists.
 func (id Identity) Get(key string) (string, bool) {
 	for _, f := range id {
 		if f.Key == key {
@@ -93,15 +95,17 @@ func (id Identity) Get(key string) (string, bool) {
 	return "", false
 }
 
-// Validate checks that keys are present, unique and, like values, UTF-8.
+// Validate checks that keys are not empty and unique, and that keys and values are UTF-8.
 func (id Identity) Validate() error {
 	seen := make(map[string]bool, len(id))
 	for i, f := range id {
 		switch {
 		case f.Key == "" || !utf8.ValidString(f.Key):
 			return fmt.Errorf("check identity: factor %d has the key %q", i, f.Key)
+		// mutant: factors are text
 		case !utf8.ValidString(f.Value):
 			return fmt.Errorf("check identity: %s is %q, which is not UTF-8", f.Key, f.Value)
+		// mutant: factors occur once
 		case seen[f.Key]:
 			return fmt.Errorf("check identity: %s occurs twice", f.Key)
 		}
@@ -110,11 +114,12 @@ func (id Identity) Validate() error {
 	return nil
 }
 
-// Document returns the canonical JSON document of an identity: {"version":1,"factors":{...}} with all factors but the
-// noted ones, keys in byte order, no white space.
+// Document returns the canonical JSON document of an identity: {"version":1,"factors":{...}} without noted factors, with keys in
+// byte order and no white space.
 func (id Identity) Document() []byte {
 	factors := make(map[string]string, len(id))
 	for _, f := range id {
+		// mutant: digest of an identity
 		if LevelOf(f.Key) != Noted {
 			factors[f.Key] = f.Value
 		}
@@ -122,7 +127,7 @@ func (id Identity) Document() []byte {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	// A struct of int and map[string]string always encodes.
+	// Encoding a struct of int and map[string]string cannot fail.
 	_ = enc.Encode(struct {
 		Version int               `json:"version"`
 		Factors map[string]string `json:"factors"`
@@ -140,7 +145,7 @@ func (id Identity) Digest() string {
 type Difference struct {
 	Key             string
 	Want, Got       string
-	WantSet, GotSet bool // whether the side has the factor at all
+	WantSet, GotSet bool // whether this side has the factor
 	Level           Level
 }
 
@@ -154,15 +159,17 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: want %s, got %s (%s)", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), d.Level)
 }
 
-// Diff returns every factor in which two identities differ, of any level, in the order of want, then of got.
+// Diff returns every factor in which two identities differ, whatever its level: first in the order of want, then of got.
 func Diff(want, got Identity) []Difference {
 	var out []Difference
 	for _, f := range want {
+		// mutant: factors that differ
 		if value, set := got.Get(f.Key); !set || value != f.Value {
 			out = append(out, Difference{f.Key, f.Value, value, true, set, LevelOf(f.Key)})
 		}
 	}
 	for _, f := range got {
+		// mutant: factors that an artifact knows nothing of
 		if _, set := want.Get(f.Key); !set {
 			out = append(out, Difference{f.Key, "", f.Value, false, true, LevelOf(f.Key)})
 		}
@@ -170,7 +177,7 @@ func Diff(want, got Identity) []Difference {
 	return out
 }
 
-// Mismatch says in which factors a process differs from what an artifact is valid for; it wraps ErrIncompatible.
+// Mismatch lists the factors in which a process differs from the identity of an artifact. It wraps ErrIncompatible.
 type Mismatch struct{ Differences []Difference }
 
 func (m *Mismatch) Error() string {
@@ -184,18 +191,21 @@ func (m *Mismatch) Error() string {
 // Unwrap returns ErrIncompatible.
 func (m *Mismatch) Unwrap() error { return ErrIncompatible }
 
-// Relaxed is the set of differences that a user allows: keys, or, ending in "*", what keys start with.
+// Relaxed is the set of differences that a user allows: keys, prefixes of keys with "*" at the end, or KEY=VALUE, which allows only
+// this value.
 type Relaxed []string
 
-// ParseRelaxed reads a comma-separated list. Only factors that are relaxable may be named.
+// ParseRelaxed reads a comma-separated list. It refuses factors that are not relaxable.
 func ParseRelaxed(list string) (Relaxed, error) {
 	var out Relaxed
 	for _, key := range strings.Split(list, ",") {
 		if key = strings.TrimSpace(key); key == "" {
 			continue
 		}
-		if level := LevelOf(strings.TrimSuffix(key, "*")); level != Relaxable {
-			return nil, fmt.Errorf("relax %s: a difference in it is %s (%s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
+		name, _, _ := strings.Cut(key, "=")
+		// mutant: fatal factors stay
+		if level := LevelOf(strings.TrimSuffix(name, "*")); level != Relaxable {
+			return nil, fmt.Errorf("relax %s: its level is %s (only %s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
 		}
 		out = append(out, key)
 	}
@@ -206,16 +216,44 @@ func ParseRelaxed(list string) (Relaxed, error) {
 func (r Relaxed) String() string { return strings.Join(r, ",") }
 
 func (r Relaxed) allows(d Difference) bool {
+	// mutant: what is relaxed
 	return d.Level == Relaxable && slices.ContainsFunc(r, func(key string) bool {
+		if name, value, one := strings.Cut(key, "="); one {
+			// mutant: another value is not the one that is allowed
+			return name == d.Key && d.GotSet && value == d.Got
+		}
 		prefix, wild := strings.CutSuffix(key, "*")
+		// mutant: names that begin alike
 		return key == d.Key || wild && strings.HasPrefix(d.Key, prefix)
 	})
 }
 
-// Compare returns nil where a process with the identity got can use an artifact made for want, else every differing
-// factor, allowed or not. Assign the result to an error only after comparing it with nil.
+// SameMajor reports whether two values of driver.version, as cuDriverGetVersion counts, are of one major version.
+func SameMajor(a, b string) bool {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	return errX == nil && errY == nil && x/1000 == y/1000
+}
+
+// OnlyDriver returns the driver's version here if a start is refused for nothing but another driver of the same major version.
+func (m *Mismatch) OnlyDriver() (here string, only bool) {
+	for _, d := range m.Differences {
+		switch {
+		case d.Level == Noted:
+		case d.Key == KeyDriverVersion && SameMajor(d.Want, d.Got):
+			here, only = d.Got, true
+		default:
+			return "", false
+		}
+	}
+	return here, only
+}
+
+// Compare returns nil if a process with the identity got can use an artifact made for want. Otherwise it returns every differing
+// factor, allowed or not. Compare the result with nil before you assign it to an error: a nil *Mismatch in an error is not nil.
 func Compare(want, got Identity, relaxed Relaxed) *Mismatch {
 	diff := Diff(want, got)
+	// mutant: differences that matter
 	if !slices.ContainsFunc(diff, func(d Difference) bool { return d.Level != Noted && !relaxed.allows(d) }) {
 		return nil
 	}

@@ -37,6 +37,9 @@ func TestCompare(t *testing.T) {
 	if m := Compare(want, noted, nil); m != nil {
 		t.Errorf("a noted factor: %v", m)
 	}
+	if Compare(Identity{{"env.X", ""}}, nil, nil) == nil {
+		t.Error("an empty factor and none are the same")
+	}
 	got := Identity{{KeyDriverVersion, "590"}, {KeyGPUName, "B200"}, {KeyHostKernel, "6.12"}, {"dso.libblas.so", "01"}, {"env.X", "1"}}
 	err := error(Compare(want, got, nil))
 	var m *Mismatch
@@ -74,7 +77,12 @@ func TestRelaxed(t *testing.T) {
 		{"driver.version", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "01"}}, false},
 		{"driver.version, dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}, {"dso.libblas.so", "01"}}, true},
 		{"dso.libblas.so", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}}, true},
+		{"dso.lib", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "580"}, {"dso.libblas.so", "01"}}, false},
 		{"dso.*,driver.version", Identity{{KeyGPUName, "B200"}, {KeyDriverVersion, "580"}}, false},
+		{"driver.version=590,dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}}, true},
+		{"driver.version=570,driver.version=590,dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}}, true},
+		{"driver.version=570,dso.*", Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "590"}}, false},
+		{"driver.version=,dso.*", Identity{{KeyGPUName, "H200"}}, false},
 	} {
 		relaxed, err := ParseRelaxed(row.list)
 		if err != nil {
@@ -87,9 +95,34 @@ func TestRelaxed(t *testing.T) {
 	if Compare(want, Identity{{KeyGPUName, "B200"}, want[1], want[2]}, Relaxed{KeyGPUName}) == nil {
 		t.Error("a fatal difference was relaxed")
 	}
-	for _, list := range []string{"gpu.name", "*", "host.kernel", "driver.version,model.config"} {
+	for _, list := range []string{"gpu.name", "*", "host.kernel", "driver.version,model.config", "gpu.name=B200"} {
 		if r, err := ParseRelaxed(list); err == nil {
 			t.Errorf("%q may be relaxed: %q", list, r)
+		}
+	}
+}
+
+// Only a driver of the same major version can be let pass by a check, and only if nothing else differs.
+func TestOnlyDriver(t *testing.T) {
+	want := Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "12040"}, {KeyHostKernel, "6.1"}}
+	for _, row := range []struct {
+		got  Identity
+		here string
+		only bool
+	}{
+		{Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "12090"}, {KeyHostKernel, "6.1"}}, "12090", true},
+		{Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "12090"}, {KeyHostKernel, "6.2"}}, "12090", true},
+		{Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "13000"}, {KeyHostKernel, "6.1"}}, "", false},
+		{Identity{{KeyGPUName, "H200"}, {KeyDriverVersion, "none"}, {KeyHostKernel, "6.1"}}, "", false},
+		{Identity{{KeyGPUName, "H200"}, {KeyHostKernel, "6.1"}}, "", false},
+		{Identity{{KeyGPUName, "B200"}, {KeyDriverVersion, "12090"}, {KeyHostKernel, "6.1"}}, "", false},
+	} {
+		m := Compare(want, row.got, nil)
+		if m == nil {
+			t.Fatalf("%v passes", row.got)
+		}
+		if here, only := m.OnlyDriver(); here != row.here || only != row.only {
+			t.Errorf("%v: %q, %v; want %q, %v", row.got, here, only, row.here, row.only)
 		}
 	}
 }

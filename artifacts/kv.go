@@ -9,13 +9,13 @@ import (
 	"medusa/kvprofile"
 )
 
-// checkCache says whether the bytes that the profile gives to the KV cache are enough for the tensors of it that were recorded. An
-// engine sizes its cache before anything else of the artifact is compared with what it does.
+// checkCache checks that the profile's bytes for the KV cache hold the recorded tensors of the cache. An engine sizes its cache
+// from the profile before it compares anything else with the artifact.
 func checkCache(p *kvprofile.Profile, spec *graphir.Spec) error {
 	left := p.KVBytes
 	last := extent{}
 	for _, e := range cacheExtents(spec) {
-		if e.first == last.first { // tensors that lie over each other count once
+		if e.first == last.first { // overlapping tensors count once
 			e.from = max(e.from, last.end)
 		}
 		if e.from >= e.end {
@@ -31,16 +31,16 @@ func checkCache(p *kvprofile.Profile, spec *graphir.Spec) error {
 	return nil
 }
 
-// extent is a range of bytes, counted from the beginning of the allocation or of the first of a chain of mappings.
+// extent is a range of bytes, counted from the start of an allocation or of a run of contiguous mappings.
 type extent struct {
 	first     uint32
 	from, end uint64
 }
 
-// cacheExtents returns where the tensors of the KV cache lie, in order.
+// cacheExtents returns the extents of the KV cache's tensors, in order.
 func cacheExtents(spec *graphir.Spec) []extent {
 	chains := spec.Chains()
-	before := make([]uint64, len(spec.Allocations)) // bytes of the chain that come before a mapping
+	before := make([]uint64, len(spec.Allocations)) // bytes before this mapping in its contiguous run
 	first := make([]uint32, len(spec.Allocations))
 	for i := range first {
 		first[i] = uint32(i)

@@ -18,7 +18,7 @@ import (
 	"medusa/kvprofile"
 )
 
-// validate checks what the encoding cannot express: it is run before writing and after reading.
+// validate checks the rules that the encoding cannot express. Writers and readers call it.
 func (m *Manifest) validate() error {
 	if err := m.Identity.Validate(); err != nil {
 		return err
@@ -46,15 +46,15 @@ func (m *Manifest) validate() error {
 
 var layerName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// CheckLayerName says whether a layer can have a name: lower-case letters, digits, '.', '_' and '-', 64 at most.
+// CheckLayerName checks the name of a layer: lower-case letters, digits, '.', '_' and '-', at most 64.
 func CheckLayerName(name string) error {
 	if !layerName.MatchString(name) {
-		return fmt.Errorf("check layer: name %q is not of lower-case letters, digits, '.', '_' and '-'", name)
+		return fmt.Errorf("check layer: name %q: want lower-case letters, digits, '.', '_' and '-', at most 64", name)
 	}
 	return nil
 }
 
-// checkLayers: names end up in command lines and annotations, paths on a worker's disk.
+// checkLayers is strict because names appear in command lines and annotations, and paths are used on a worker's disk.
 func checkLayers(layers []Layer) error {
 	seen := map[string]bool{}
 	for _, l := range layers {
@@ -63,7 +63,7 @@ func checkLayers(layers []Layer) error {
 		}
 		switch {
 		case seen[l.Name]:
-			return fmt.Errorf("check layer: there are two of %s", l.Name)
+			return fmt.Errorf("check layer: there are two layers %s", l.Name)
 		case !filepath.IsAbs(l.Path) || filepath.Clean(l.Path) != l.Path || strings.ContainsRune(l.Path, 0):
 			return fmt.Errorf("check layer: path %q of %s is not absolute and clean", l.Path, l.Name)
 		}
@@ -100,7 +100,8 @@ func (m *Manifest) encode() ([]byte, error) {
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
 			Workspace: kv.Workspace},
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
-			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, Results: v.Results},
+			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree,
+			RestoredFree: v.RestoredFree, Results: v.Results},
 	}
 	pb.RegionBase, pb.RegionSize = m.Region.Base, m.Region.Size
 	if !m.Created.IsZero() {
@@ -142,7 +143,8 @@ func decodeManifest(data []byte) (*Manifest, error) {
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
 			Workspace: kv.Workspace},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
-			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, Results: v.Results},
+			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree, RestoredFree: v.RestoredFree,
+			Results: v.Results},
 	}
 	m.Region = graphir.Region{Base: pb.RegionBase, Size: pb.RegionSize}
 	if pb.Created != 0 {

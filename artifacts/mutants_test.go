@@ -10,8 +10,8 @@ import (
 	"medusa/internal/test/testmem"
 )
 
-// FuzzMutants: artifacts changed inside their messages, with right digests. Exactly one of value and error, errors are typed,
-// and memory stays bounded.
+// FuzzMutants changes artifacts inside their messages and fixes the digests. Read returns either a value or a typed error, and
+// its memory stays bounded.
 func FuzzMutants(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed, uint8(seed))

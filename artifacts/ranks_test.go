@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// ranks is an artifact of three workers that differ in identity and graph, and share saved contents.
+// ranks is an artifact of three workers that differ in identity and graph and share saved contents.
 func ranks() *Artifact {
 	a := small()
 	for i, name := range []string{"1", "2"} {
@@ -71,7 +71,7 @@ func TestRanksRoundTrip(t *testing.T) {
 	}
 }
 
-// Files of one worker stay what older readers know.
+// Files of one worker stay readable for older readers.
 func TestOneRankIsVersion1(t *testing.T) {
 	for version, a := range map[uint32]*Artifact{1: small(), 2: ranks()} {
 		data, err := encodeAll(a)
@@ -84,7 +84,7 @@ func TestOneRankIsVersion1(t *testing.T) {
 	}
 }
 
-// Damage in one rank's part shows where the whole file or this part is read, and nowhere else.
+// Damage in one rank's part is found by readers of the whole file or of this part, and only by them.
 func TestDamagedRank(t *testing.T) {
 	data, err := encodeAll(ranks())
 	if err != nil {
@@ -129,7 +129,7 @@ func TestPartsThatDoNotMatch(t *testing.T) {
 		t.Fatalf("two ranks: %v", err)
 	}
 	for want, err := range map[string]error{
-		"there are two of manifest":              pack(1, two...),
+		"there are two manifest sections":        pack(1, two...),
 		"manifest, graph or buffers is missing":  pack(2, two[:5]...),
 		"more than 256 ranks":                    pack(2, many(kindManifest, 257)...),
 		"manifest, graph or buffers is missing ": pack(2, kindManifest, kindManifest, kindGraph, kindBuffers, kindBlob),

@@ -15,13 +15,13 @@ import (
 	"medusa/internal/spill"
 )
 
-// Write makes the artifact file at path. The file appears there complete and synced, or not at all: what was there
-// before stays until then. Equal artifacts give equal bytes.
+// Write writes the artifact file at path. The file appears complete and synced, or an earlier file stays. Equal artifacts give
+// equal bytes.
 func Write(path string, a *Artifact) error {
 	s := &spill.File{Dir: filepath.Dir(path)}
 	parts, err := encode(a, s)
 	if err == nil {
-		// Workers of other users read artifacts.
+		// 0644, because workers of other users read artifacts.
 		err = atomicfile.Write(path, 0o644, io.MultiReader(parts...))
 	}
 	if err := errors.Join(err, s.Close()); err != nil {
@@ -30,10 +30,10 @@ func Write(path string, a *Artifact) error {
 	return nil
 }
 
-// encode returns the bytes of an artifact file, in pieces that follow each other, some of them in s.
+// encode returns the bytes of an artifact file as consecutive pieces, some of them in s.
 func encode(a *Artifact, s *spill.File) ([]io.Reader, error) {
 	if a.Ranks() > maxRanks {
-		return nil, fmt.Errorf("it has %d ranks (at most %d)", a.Ranks(), maxRanks)
+		return nil, fmt.Errorf("%d ranks (at most %d)", a.Ranks(), maxRanks)
 	}
 	p := &packer{version: 1, spill: s, written: map[[32]byte]bool{}}
 	var blobs []graphir.Blob
@@ -65,13 +65,13 @@ func encode(a *Artifact, s *spill.File) ([]io.Reader, error) {
 	return p.pack()
 }
 
-// packer lays sections out behind each other.
+// packer lays out sections one after another.
 type packer struct {
 	version int
 	entries []entry
 	bodies  []io.Reader
 	err     error
-	used    uint64 // of maxCompressed
+	used    uint64 // counts towards maxCompressed
 	spill   *spill.File
 	written map[[32]byte]bool // row groups
 }
@@ -79,7 +79,7 @@ type packer struct {
 // part adds one rank's own sections and returns the blobs that they refer to.
 func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 	if a.Spec == nil {
-		return nil, errors.New("it has no graph spec")
+		return nil, errors.New("the artifact has no graph spec")
 	}
 	manifest, err := (&Manifest{a.Identity, a.KV, a.Stages, a.Verification, a.Created, a.Layers, a.Spec.Region}).encode()
 	if err != nil {
@@ -105,8 +105,8 @@ func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 
 func (p *packer) add(k kind, data []byte, sum [32]byte) {
 	body, how := data, stored
-	// A reader takes no more than maxCompressed out of compression, so that a small file can't fill its memory: what goes
-	// beyond is stored plainly.
+	// A reader decompresses at most maxCompressed bytes, so that a small file cannot fill its memory. Contents beyond that are
+	// stored uncompressed.
 	if size := uint64(len(data)); size > 0 && p.used+size <= maxCompressed {
 		enc, err := zstdEncoder()
 		if err != nil {
@@ -123,7 +123,7 @@ func (p *packer) add(k kind, data []byte, sum [32]byte) {
 		storedSize: uint64(len(body)), size: uint64(len(data)), sha256: sum})
 }
 
-// layer adds what is packed already, and may be larger than memory. Layers with equal content are stored once.
+// layer adds a packed layer, which may be larger than memory. Layers with equal content are stored once.
 func (p *packer) layer(l *Layer) error {
 	if slices.ContainsFunc(p.entries, func(e entry) bool { return e.kind == kindLayer && e.sha256 == l.SHA256 }) {
 		return nil
@@ -134,7 +134,7 @@ func (p *packer) layer(l *Layer) error {
 	body := io.NewSectionReader(l.Content, 0, int64(l.PackedSize))
 	crc, digest := crc32.New(castagnoli), sha256.New()
 	if n, err := io.Copy(io.MultiWriter(crc, digest), body); err != nil || uint64(n) != l.PackedSize || [32]byte(digest.Sum(nil)) != l.SHA256 {
-		return fmt.Errorf("layer %s is not as it was packed: %w", l.Name, errors.Join(err, errDigest))
+		return fmt.Errorf("layer %s has changed since it was packed: %w", l.Name, errors.Join(err, errDigest))
 	}
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return err

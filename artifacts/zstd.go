@@ -6,7 +6,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// One thread each, so that the bytes depend on nothing but the input, and so that a restoring engine keeps its cores.
+// One thread each: the output then depends on the input alone, and a restoring engine keeps its cores.
 var (
 	zstdEncoder = sync.OnceValues(func() (*zstd.Encoder, error) {
 		return zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression),

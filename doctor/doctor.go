@@ -1,9 +1,9 @@
-// Package doctor examines a machine: whether the parts of Medusa are there and work together, what the driver can do, and
-// which artifacts would be restored here.
+// Package doctor examines a machine: whether the parts of Medusa exist and work together, which features the driver has, and
+// which artifacts can be restored here.
 //
-// In: the probe's binary and the interposer, found or named. Out: a Report. The driver is asked by the probe, in a process
-// of its own that runs under the interposer as an engine would; what fails there is a finding, not an error. Examine fails
-// only when its context ends.
+// In: the probe's binary and the interposer, found or named. Out: a Report. The probe asks the driver, in a process of its own
+// that runs under the interposer as an engine would. A failure there is a finding, not an error. Examine fails only if its
+// context ends.
 package doctor
 
 import (
@@ -17,18 +17,18 @@ import (
 	"medusa/interpose"
 )
 
-// Options say what to examine.
+// Options select the artifacts to examine.
 type Options struct {
 	Artifacts []string          // paths
 	Relaxed   artifacts.Relaxed // as in restore
 }
 
-// Report is what was found. Its JSON form only ever gains fields.
+// Report is the result of Examine. Its JSON form only ever gains fields.
 type Report struct {
 	Parts     []Part         `json:"parts"`
-	GPU       *result.Result `json:"gpu"` // null where the probe did not run
+	GPU       *result.Result `json:"gpu"` // null if the probe did not run
 	Artifacts []Verdict      `json:"artifacts"`
-	TooWide   []string       `json:"too_wide"` // privileges of this process that nothing here needs
+	TooWide   []string       `json:"too_wide"` // privileges of this process that neither Medusa nor an engine needs
 }
 
 // Part is a part of Medusa on this machine.
@@ -39,8 +39,8 @@ type Part struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// OK says whether materializing and restoring can work here: all parts are there, and no feature that they need is missing.
-// What could not be told does not count as missing.
+// OK says whether materializing and restoring can work here: no part is missing, and no feature that they need. An inconclusive
+// feature does not count as missing.
 func (r *Report) OK() bool {
 	for _, p := range r.Parts {
 		if !p.OK {
@@ -50,7 +50,7 @@ func (r *Report) OK() bool {
 	return len(r.Missing(result.Restore)) == 0
 }
 
-// Missing lists the features with that need that the driver does not have.
+// Missing lists the features with that need that the driver lacks.
 func (r *Report) Missing(need result.Need) []string {
 	var out []string
 	if r.GPU != nil {
@@ -63,7 +63,7 @@ func (r *Report) Missing(need result.Need) []string {
 	return out
 }
 
-// Examine looks at everything once.
+// Examine makes all checks once.
 func Examine(ctx context.Context, o Options) (*Report, error) {
 	r := &Report{Artifacts: []Verdict{}, TooWide: privilegesHere()}
 	library, probe := interposerPart(), probePart()
@@ -114,7 +114,7 @@ func probePart() Part {
 	return Part{Name: "probe", OK: true, Path: path}
 }
 
-// ask runs the probe under the interposer, as an engine would run, and without it where that fails.
+// ask runs the probe under the interposer, as an engine would run. If that fails, it runs the probe without it.
 func (r *Report) ask(ctx context.Context, probe, library *Part) *result.Result {
 	if library.OK {
 		cmd, err := interpose.Command(ctx, interpose.Config{Library: library.Path, Mode: interpose.Replay}, []string{probe.Path})
@@ -137,5 +137,5 @@ func (r *Report) ask(ctx context.Context, probe, library *Part) *result.Result {
 	return out
 }
 
-// Version writes a number as cuDriverGetVersion gives it: 12080 is 12.8.
+// Version formats a number of cuDriverGetVersion: 12080 is 12.8.
 func Version(n int) string { return fmt.Sprintf("%d.%d", n/1000, n%1000/10) }

@@ -56,13 +56,13 @@ func TestVerdicts(t *testing.T) {
 		{name: "another driver", id: func(id artifacts.Identity) { id[4].Value = "12090" }, want: No, reason: "driver.version"},
 		{name: "another driver, relaxed", id: func(id artifacts.Identity) { id[4].Value = "12090" }, relaxed: relax, want: Yes},
 		{name: "another GPU is not relaxed", id: func(id artifacts.Identity) { id[0].Value = "other" }, relaxed: relax, want: No, reason: "gpu.name"},
-		{name: "a factor of devices that nobody knows", id: func(id artifacts.Identity) { id[2].Key = "gpu.color" }, want: No, reason: "gpu.color"},
+		{name: "an unknown factor of devices", id: func(id artifacts.Identity) { id[2].Key = "gpu.color" }, want: No, reason: "gpu.color"},
 		{name: "memory is taken", machine: func(r *Report) { r.GPU.Devices[0].Free = 50 }, want: No, reason: "free"},
 		{name: "memory is not known", machine: func(r *Report) { r.GPU.Devices[0].Total = 0 }, want: Yes},
 		{name: "tensor maps", spec: graphir.Spec{TensorMaps: []graphir.TensorMap{{GlobalDim: []uint64{1}, BoxDim: []uint32{1}, ElementStrides: []uint32{1}}}},
 			want: No, reason: "lacks tensor maps"},
-		{name: "what every restore needs", machine: func(r *Report) { r.GPU.Features[0].Need = result.Restore }, want: No, reason: "lacks stream capture"},
-		{name: "what could not be told", machine: func(r *Report) {
+		{name: "a feature that every restore needs", machine: func(r *Report) { r.GPU.Features[0].Need = result.Restore }, want: No, reason: "lacks stream capture"},
+		{name: "an inconclusive feature", machine: func(r *Report) {
 			r.GPU.Features[0].Need, r.GPU.Features[0].State = result.Restore, result.Inconclusive
 		}, want: Yes},
 		{name: "no device", machine: func(r *Report) { r.GPU.Devices = nil }, want: Unknown, reason: "no device"},
@@ -111,7 +111,7 @@ func TestLoadable(t *testing.T) {
 	if err := loadable(text); err == nil {
 		t.Error("a text file is loadable")
 	}
-	// This test's own file, with the machine in its ELF header (offset 18) changed.
+	// This test's own executable, with another machine in its ELF header (offset 18).
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// loadable says why the dynamic linker would refuse a library, which it does in a line that engines swallow.
+// loadable returns the reason why the dynamic linker would refuse a library. The linker prints that in a line that engines
+// swallow.
 func loadable(path string) error {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -28,10 +29,10 @@ func loadable(path string) error {
 // noExec is ST_NOEXEC of statfs(2).
 const noExec = 0x8
 
-// mountable looks at the flags of the file system that holds a library.
+// mountable checks the flags of the library's file system.
 func mountable(flags int64) error {
 	if flags&noExec != 0 {
-		return fmt.Errorf("library lies on a file system mounted noexec, as Kubernetes image volumes are (copy it elsewhere with medusa install)")
+		return fmt.Errorf("the library's file system is mounted noexec, as Kubernetes image volumes are (copy it elsewhere with medusa install)")
 	}
 	return nil
 }

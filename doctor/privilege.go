@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// privileges are what the kernel says of this process. An engine that is started from here gets the same.
+// privileges are those of this process. An engine started from here inherits them.
 type privileges struct {
 	User         int    // effective user
 	Capabilities uint64 // effective set
-	NoNewPrivs   bool   // execve grants nothing more
+	NoNewPrivs   bool   // execve grants no more privileges
 	Seccomp      bool   // system calls are filtered
 	RootWritable bool   // / is mounted for writing
 }
 
-// readPrivileges parses /proc/self/status and looks at the flags of the root file system.
+// readPrivileges parses /proc/self/status and the flags of the root file system.
 func readPrivileges(status string, rootFlags int64) (privileges, error) {
 	var p privileges
 	fields := map[string]string{}
@@ -43,8 +43,8 @@ func readPrivileges(status string, rootFlags int64) (privileges, error) {
 	return p, nil
 }
 
-// tooWide lists privileges that neither Medusa nor an engine needs, each with the setting of a pod's securityContext that
-// takes it away.
+// tooWide lists privileges that neither Medusa nor an engine needs, each with the setting of a pod's securityContext that removes
+// it.
 func (p privileges) tooWide() []string {
 	var out []string
 	if p.User == 0 {
@@ -65,7 +65,7 @@ func (p privileges) tooWide() []string {
 	return out
 }
 
-// privilegesHere reads those of this process. What cannot be read is reported in their place.
+// privilegesHere lists the excess privileges of this process. If they cannot be read, the list has the error.
 func privilegesHere() []string {
 	status, err := os.ReadFile("/proc/self/status")
 	var root syscall.Statfs_t

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// restricted is /proc/self/status in a pod with all that docs/kubernetes sets.
+// restricted is /proc/self/status in a pod with all settings of docs/kubernetes.
 const restricted = "Name:\tmedusa\nUid:\t1000\t1000\t1000\t1000\nCapEff:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"
 
 func TestPrivileges(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"medusa/internal/printable"
 )
 
-// WriteTable writes the report for people.
+// WriteTable writes the report as tables.
 func (r *Report) WriteTable(w io.Writer) error {
 	t := printable.NewTable(w)
 	row := func(a, b, c string) { t.Row("%s\t%s\t%s", a, b, c) }

@@ -10,12 +10,12 @@ import (
 	"medusa/internal/cuda/probe/result"
 )
 
-// Verdict says whether an artifact would be restored here, as far as that can be told without an engine.
+// Verdict says whether an artifact can be restored here, as far as that is known without an engine.
 type Verdict struct {
 	File      string   `json:"file"`
 	Restores  string   `json:"restores"`  // yes, no, or unknown
-	Reasons   []string `json:"reasons"`   // why not, or why that is unknown
-	Noted     []string `json:"noted"`     // differences that do not matter, or are allowed
+	Reasons   []string `json:"reasons"`   // why not, or why it is unknown
+	Noted     []string `json:"noted"`     // differences that are noted only, or allowed
 	Unchecked []string `json:"unchecked"` // factors that only an engine knows (medusa identity --against)
 }
 
@@ -74,7 +74,7 @@ func device(key string) bool {
 	return strings.HasPrefix(key, "gpu.") || key == artifacts.KeyDriverVersion
 }
 
-// uses says whether a spec needs a feature that not all need. The names are the probe's.
+// uses says whether a spec needs an optional feature. The names are the probe's.
 func uses(s *graphir.Spec, feature string) bool {
 	kind := func(kinds ...graphir.AllocKind) bool {
 		return slices.ContainsFunc(s.Allocations, func(a graphir.Allocation) bool { return slices.Contains(kinds, a.Kind) })
@@ -90,7 +90,7 @@ func uses(s *graphir.Spec, feature string) bool {
 	return false
 }
 
-// factors are what restore would say of device 0; nil without one.
+// factors returns the identity of device 0 as restore would see it, or nil without a device.
 func (r *Report) factors() artifacts.Identity {
 	if r.GPU == nil || len(r.GPU.Devices) == 0 {
 		return nil

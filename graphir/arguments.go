@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Argument is a stretch of a kernel node's parameter buffer: one parameter of the kernel's layout or, with Gap set, bytes
-// outside of all parameters that hold something. Offset and Size are in bytes.
+// Argument is a stretch of a kernel node's parameter buffer. It is one parameter of the kernel's layout or, if Gap is set,
+// non-zero bytes or pointers outside of all parameters. Offset and Size are in bytes.
 type Argument struct {
 	Offset, Size uint32
 	Gap          bool
 	Pieces       []Piece // at least one, in order
 }
 
-// Piece is a part of an argument: a pointer or, where Fixup is nil, constant bytes.
+// Piece is a part of an argument: a pointer or, if Fixup is nil, constant bytes.
 type Piece struct {
 	Offset uint32 // in the parameter buffer
 	Fixup  *Fixup
 	Bytes  []byte
 }
 
-// Arguments cuts a node's parameter buffer along its kernel's layout. No byte other than zero and no pointer goes missing.
-// The spec must be valid.
+// Arguments cuts a node's parameter buffer along its kernel's layout. It covers every pointer and every non-zero byte. The spec
+// must be valid.
 func (s *Spec) Arguments(n *KernelNode) []Argument {
 	var out []Argument
 	fixups, end := n.Fixups, uint32(0)
@@ -64,7 +64,7 @@ func pieces(params []byte, fixups []Fixup, from, to uint32) []Piece {
 	return out
 }
 
-// String writes a pointer, a number, or the pieces of a struct passed by value.
+// String formats an argument as a pointer, a number, or the pieces of a struct passed by value.
 func (a *Argument) String() string {
 	if len(a.Pieces) == 1 {
 		if f := a.Pieces[0].Fixup; f != nil {
@@ -86,7 +86,7 @@ func (a *Argument) String() string {
 	return "{" + strings.Join(texts, " ") + "}"
 }
 
-// constant writes little-endian numbers of the usual sizes as such, anything else as bytes.
+// constant formats values of 1, 2, 4 and 8 bytes as little-endian numbers, and all others as bytes.
 func constant(b []byte) string {
 	switch len(b) {
 	case 1:

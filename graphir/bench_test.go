@@ -7,7 +7,7 @@ import (
 	"medusa/internal/test/randspec"
 )
 
-// A 7B-class model: 35 graphs of 356 nodes.
+// modelSpec is a 7B-class model: 35 graphs of 356 nodes.
 func modelSpec(t testing.TB) (*graphir.Spec, []byte) {
 	s := randspec.Model(35, 32)
 	data, err := graphir.Encode(s)

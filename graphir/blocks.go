@@ -14,8 +14,7 @@ type Block struct {
 	Offset, Size uint64
 }
 
-// BlockMapDigest is the SHA-256 of the blocks by ascending place; two processes with equal digests have placed blocks
-// alike.
+// BlockMapDigest is the SHA-256 of the blocks in address order. Two processes with equal digests have placed their blocks alike.
 func BlockMapDigest(blocks []Block) []byte {
 	sorted := slices.Clone(blocks)
 	slices.SortFunc(sorted, func(x, y Block) int {

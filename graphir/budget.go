@@ -7,27 +7,27 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxEncoded bounds both sections together.
+// maxEncoded bounds the bytes of both sections together.
 const maxEncoded = 16 << 20
 
-// The numbers of Spec.blob_data and Spec.group_data.
+// The field numbers of Spec.blob_data and Spec.group_data.
 const (
 	blobDataField  = 3
 	groupDataField = 4
 )
 
-// graphEntryBytes and bufferEntryBytes are about what one entry of a table costs in memory, by field number of the
-// section: an entry of two bytes can become a struct of hundreds.
+// graphEntryBytes and bufferEntryBytes are the approximate memory of one entry of a table, by field number of the section. An
+// encoded entry of two bytes can become a struct of hundreds.
 var (
 	graphEntryBytes = map[protowire.Number]int64{2: 16, 9: 400, 10: 400, 11: 200, 12: 250, 13: 300, 14: 400, 15: 150,
 		16: 400, 17: 100, 21: 250}
-	// graphTexts and bufferTexts are the fields that take as much decoded as encoded; the others hold packed numbers.
+	// graphTexts and bufferTexts are the fields that have the same size decoded and encoded. All others are packed numbers.
 	graphTexts       = map[protowire.Number]bool{2: true, 3: true, 4: true, 5: true, 11: true, 14: true, 16: true, 26: true}
 	bufferEntryBytes = map[protowire.Number]int64{1: 500, 2: 350, 20: 100}
 	bufferTexts      = map[protowire.Number]bool{20: true}
 )
 
-// budget counts the memory that decoding takes.
+// budget counts the memory that decoding would take.
 type budget struct {
 	left    int64
 	encoded int
@@ -35,8 +35,8 @@ type budget struct {
 
 func newBudget() *budget { return &budget{left: MaxDecoded} }
 
-// scan looks over the encoded tables before anything is allocated for them. The bytes of the fields named
-// free are not counted; those of texts count once, all others as packed numbers.
+// scan counts the encoded tables before anything is allocated for them. It skips the bytes of the fields in free. It counts the
+// bytes of the fields in texts once, and all others as packed numbers.
 func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, texts map[protowire.Number]bool, free ...protowire.Number) error {
 	for len(data) > 0 {
 		field, kind, n := protowire.ConsumeTag(data)
@@ -68,7 +68,7 @@ func (b *budget) scan(data []byte, entryBytes map[protowire.Number]int64, texts 
 	return nil
 }
 
-// numbers returns what the packed numbers of a field take at most: each ends with a byte below 0x80 and may become eight.
+// numbers returns the most memory for the packed numbers of a field: each ends with a byte below 0x80 and may become eight bytes.
 func numbers(field []byte) int64 {
 	n := int64(0)
 	for _, b := range field {
@@ -79,7 +79,7 @@ func numbers(field []byte) int64 {
 
 func (b *budget) take(n int64) error {
 	if b.left -= n; b.left < 0 {
-		return fmt.Errorf("it takes more than %d bytes decoded", MaxDecoded)
+		return fmt.Errorf("more than %d bytes decoded", MaxDecoded)
 	}
 	return nil
 }

@@ -2,11 +2,11 @@ package graphir
 
 import "fmt"
 
-// A framework may map one range of addresses piece by piece (PyTorch's expandable segments), each piece an allocation of its
-// own, and place tensors across them. Mappings that lay directly behind each other in both recordings are a chain, and
-// every process has to have them so.
+// A framework may map one range of addresses in pieces (PyTorch's expandable segments). Each piece is an allocation of its own,
+// and a tensor may span several. Mappings that were contiguous in both recordings form a chain. In every process they must be
+// contiguous again.
 
-// Chains lists, for each mapping that is part of a chain, all of that chain in the order of addresses.
+// Chains lists, for each mapping in a chain, all mappings of that chain in address order.
 type Chains map[uint32][]uint32
 
 // Chains finds the chains among the allocations.
@@ -33,7 +33,7 @@ func (s *Spec) Chains() Chains {
 	return chains
 }
 
-// Following returns the mappings behind one, nearest first.
+// Following returns the mappings after this one in its chain, nearest first.
 func (c Chains) Following(alloc uint32) []uint32 {
 	chain := c[alloc]
 	for k, i := range chain {
@@ -44,17 +44,17 @@ func (c Chains) Following(alloc uint32) []uint32 {
 	return nil
 }
 
-// First reports whether the allocation is no mapping behind another.
+// First reports whether the allocation is not in a chain, or is the first of one.
 func (c Chains) First(alloc uint32) bool { return c[alloc] == nil || c[alloc][0] == alloc }
 
-// Part is what of a range of memory lies in one allocation.
+// Part is the part of a memory range inside one allocation.
 type Part struct {
 	Alloc        uint32
 	Offset, Size uint64
 	At           uint64 // offset in the range
 }
 
-// Parts divides size bytes at a place of an allocation by the mappings that they lie in.
+// Parts divides the size bytes at a pointer among the mappings of its chain.
 func (s *Spec) Parts(c Chains, at Pointer, size uint64) []Part {
 	var out []Part
 	offset, done := at.Offset, uint64(0)
@@ -73,7 +73,7 @@ func (s *Spec) Parts(c Chains, at Pointer, size uint64) []Part {
 	return out
 }
 
-// behind checks that chains are chains: of mappings that are all there, with one owner, each behind another one.
+// behind checks the chains: all mappings exist and have one owner, and each follows at most one other.
 func (v *validator) behind() {
 	taken := map[uint32]int{}
 	for i, a := range v.spec.Allocations {

@@ -2,7 +2,7 @@ package graphir
 
 import "medusa/graphir/graphpb"
 
-// columns are the values of one graph that its template leaves open, one slice per column of the format.
+// columns are the values of one graph that its template does not fix. There is one slice per column of the format.
 type columns struct {
 	grid, block, shared []uint32
 	words               []uint32 // parameter buffers, each padded to whole words
@@ -10,7 +10,7 @@ type columns struct {
 	fixupOffset         []uint64
 	memset, memcpy      []uint64
 
-	allNarrow []uint32 // what the columns of 32 bits lie in, one behind the other
+	allNarrow []uint32 // backing memory of the 32-bit columns, one after another
 	allWide   []uint64
 }
 
@@ -21,7 +21,7 @@ const (
 	perMemcpy = 17 // two ends of alloc, offset, x, y, z, pitch, height; then width, height, depth
 )
 
-// extent counts what nodes take up in the columns: of one node, or of all nodes before one.
+// extent counts the column entries of one node, or of all nodes before one.
 type extent struct{ launches, words, fixups, memsets, memcpys int }
 
 func (e *extent) add(d extent) {
@@ -32,7 +32,7 @@ func (e *extent) add(d extent) {
 	e.memcpys += d.memcpys
 }
 
-// words32 and words64 are what the columns take.
+// words32 and words64 are the sizes of the 32-bit and the 64-bit columns together.
 func (e extent) words32() int { return (2*perLaunch+1)*e.launches + e.words + e.fixups }
 func (e extent) words64() int { return e.fixups + perMemset*e.memsets + perMemcpy*e.memcpys }
 
@@ -40,7 +40,7 @@ func newColumns(e extent) *columns {
 	return columnsIn(e, make([]uint32, e.words32()), make([]uint64, e.words64()))
 }
 
-// columnsIn divides memory among the columns.
+// columnsIn divides the memory among the columns.
 func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
 	c := &columns{allNarrow: narrow[:e.words32()], allWide: wide[:e.words64()]}
 	narrow, wide = c.allNarrow, c.allWide
@@ -70,8 +70,8 @@ func (c *columns) clear() {
 	clear(c.allWide)
 }
 
-// accumulate adds, node by node, the values of the previous node of the same shape: the prediction of a graph without
-// a base. Layers repeat, so most of what is left after it is zero.
+// accumulate adds to each node's values those of the previous node with the same shape. This is the prediction for a graph
+// without a base. Layers repeat, so most differences are zero.
 func (c *columns) accumulate(p *plan) {
 	c.perPair(p, plus[uint32], plus[uint64], false)
 }
@@ -95,7 +95,8 @@ func minus[T uint32 | uint64](col []T, from, to, n int) {
 	}
 }
 
-// perPair hands each node's span in each column, with that of the node before it in shape, to one of two functions.
+// perPair calls one of two functions for each node's span in each column, together with the span of the previous node of that
+// shape.
 func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 func(col []uint64, from, to, n int),
 	backward bool) {
 	for k := range p.nodes {
@@ -120,7 +121,7 @@ func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 
 	}
 }
 
-// alone fills the columns of a graph without a base.
+// alone encodes the columns of a graph without a base.
 func (c *columns) alone(p *plan, g *graphpb.Graph) {
 	reduced := newColumns(p.size)
 	reduced.copyFrom(c)
@@ -128,7 +129,7 @@ func (c *columns) alone(p *plan, g *graphpb.Graph) {
 	reduced.changesAgainst(nil, g)
 }
 
-// changesAgainst fills a graph's columns; base nil means that c was reduced.
+// changesAgainst encodes a graph's columns as changes against base. If base is nil, c was reduced before.
 func (c *columns) changesAgainst(base *columns, g *graphpb.Graph) {
 	if base == nil {
 		base = &columns{}

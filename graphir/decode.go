@@ -13,7 +13,7 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// Decode reads what Encode wrote. The result is valid; it shares no memory with data.
+// Decode reads the output of Encode. The result is valid and shares no memory with data.
 func Decode(data []byte) (*Spec, error) {
 	if err := newBudget().scan(data, map[protowire.Number]int64{blobDataField: 24, groupDataField: 24}, map[protowire.Number]bool{1: true, 2: true}, blobDataField, groupDataField); err != nil {
 		return nil, &FormatError{"spec", -1, err}
@@ -41,17 +41,17 @@ func Decode(data []byte) (*Spec, error) {
 	return spec, err
 }
 
-// Source gives what lies apart from the sections. What it returns is checked against digest and size.
+// Source provides the bytes that are stored apart from the sections. Their digest and size are checked.
 type Source struct {
-	// Blob returns the content with a digest, which becomes part of the Spec.
+	// Blob returns the content with this digest, which becomes part of the Spec.
 	Blob func(sum [32]byte, size uint64) ([]byte, error)
-	// Group returns the row group with a digest, in buffer where it fits. It is called whenever a group is needed, for as
-	// long as the Spec is used, by several goroutines at once; what it returns is not kept beyond that.
+	// Group returns the row group with this digest, in buffer if it fits. It is called whenever a group is needed, as long as the
+	// Spec is used, and by several goroutines at once. The result is used only until the caller's next call with the same buffer.
 	Group func(sum [32]byte, size int, buffer []byte) ([]byte, error)
 }
 
-// DecodeDetached reads what EncodeDetached wrote. Without buffers the Spec has its graphs and nothing else. Row groups are not
-// read: that, and their checks, is left to the Spec's cursors and to Validate.
+// DecodeDetached reads the output of EncodeDetached. Without buffers the Spec has only its graphs. Row groups are read and
+// checked later, by cursors and by Validate.
 func DecodeDetached(graph, buffers []byte, source Source) (*Spec, error) {
 	var spec *Spec
 	spec, err := decode(graph, buffers, func(_ int, sum [32]byte, size uint64) ([]byte, error) { return source.Blob(sum, size) },
@@ -105,10 +105,10 @@ type decoder struct {
 	spec    *Spec
 	budget  *budget
 	group   GroupSource
-	spare   *columns // whose memory may be used again
+	spare   *columns // memory that may be used again
 }
 
-// table has room for exactly n entries; an empty table is nil, as in a Spec made by hand.
+// table makes room for exactly n entries. An empty table is nil, as in a Spec made by hand.
 func table[T any](n int) []T {
 	if n == 0 {
 		return nil

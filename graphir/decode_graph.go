@@ -28,7 +28,7 @@ func (d *decoder) graphs() error {
 // columns reads graphs that are not in row groups.
 func (d *decoder) columns(plans []*plan) error {
 	rows := make([]row, len(d.pb.Graphs))
-	lastUse := make([]int, len(rows)) // of each graph, as a base or by itself
+	lastUse := make([]int, len(rows)) // of each graph: the last row that needs its columns, as itself or as a base
 	for i, data := range d.pb.Graphs {
 		var err error
 		if rows[i], err = readRow(data); err != nil {
@@ -63,7 +63,7 @@ func (d *decoder) columns(plans []*plan) error {
 	return nil
 }
 
-// head reads all but the columns.
+// head reads a row without its columns.
 func (d *decoder) head(r *row, plans []*plan) (Graph, error) {
 	label, err := d.text(r.label)
 	if err == nil && int64(r.template) >= int64(len(plans)) {
@@ -99,7 +99,7 @@ func (d *decoder) children(plans []*plan) error {
 	return nil
 }
 
-// values returns the columns of the i-th row: prediction first, then the changes.
+// values returns the columns of the i-th row: the prediction plus the changes.
 func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, lastUse []int) (*columns, error) {
 	r := &rows[i]
 	p := plans[r.template]
@@ -124,7 +124,7 @@ func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, last
 		return nil, errors.New("base is of another template")
 	}
 	c := cols[base]
-	if lastUse[base] == i { // its nodes are built, and nobody else is predicted by it
+	if lastUse[base] == i { // its nodes are built, and it is not the base of a later graph
 		cols[base] = nil
 	} else {
 		c = d.blank(p)
@@ -133,7 +133,7 @@ func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, last
 	return c, c.applyAll(r)
 }
 
-// blank returns columns for a plan that may hold anything: those of a graph by which no other is predicted, where they fit.
+// blank returns columns for a plan, with arbitrary contents. If they fit, it reuses columns that are no longer needed as a base.
 func (d *decoder) blank(p *plan) *columns {
 	c := d.spare
 	d.spare = nil

@@ -65,7 +65,7 @@ func fixupKind(f *Fixup, i int, spaces, maps []uint32) error {
 	return nil
 }
 
-// kindColumns checks that the columns of fixupKinds go with the number of fixups.
+// kindColumns checks that each column of fixupKinds is empty or has an entry for every fixup.
 func kindColumns(fixups int, spaces, maps []uint32) error {
 	if len(spaces) != 0 && len(spaces) != fixups || len(maps) != 0 && len(maps) != fixups {
 		return errColumns

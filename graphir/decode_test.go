@@ -16,7 +16,7 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// wire is a Spec in its wire form, to be damaged where the types can't express the damage.
+// wire is a Spec in its wire form, for damage that the types cannot express.
 type wire struct {
 	*graphpb.GraphSection
 	*graphpb.BufferSection
@@ -24,7 +24,7 @@ type wire struct {
 	Children []*graphpb.Graph
 	BlobData [][]byte
 	Rows     [][]*graphpb.Graph // by row group
-	Trusting bool               // digests and sizes of row groups are left as they are
+	Trusting bool               // keep digests and sizes of row groups as they are
 }
 
 // message returns handmade in its wire form.
@@ -200,7 +200,7 @@ func TestDecodeNewerVersion(t *testing.T) {
 	}
 }
 
-// What a newer writer adds without a new version is skipped.
+// Fields that a newer writer adds without a new version are skipped.
 func TestDecodeSkipsUnknownFields(t *testing.T) {
 	unknown := []byte{0xf8, 0x06, 1} // field 111, varint 1
 	w := message(t)
@@ -212,8 +212,8 @@ func TestDecodeSkipsUnknownFields(t *testing.T) {
 	}
 }
 
-// A few bytes must not be able to ask for much memory: by entries of two bytes that become structs, or by graphs that
-// name a large template.
+// A few bytes must not claim much memory, neither by entries of two bytes that become structs, nor by graphs that name a large
+// template.
 func TestDecodeBoundsMemory(t *testing.T) {
 	large := message(t)
 	large.Templates[0].Nodes = make([]uint32, 1<<16) // shape 0: a kernel node
@@ -221,7 +221,7 @@ func TestDecodeBoundsMemory(t *testing.T) {
 		large.Graphs = append(large.Graphs, &graphpb.Graph{Label: 1, Base: 1})
 	}
 	for _, g := range large.Graphs {
-		g.Memset, g.Memcpy = nil, nil // there are no such nodes any more
+		g.Memset, g.Memcpy = nil, nil // the template has no such nodes any more
 	}
 	long := message(t)
 	long.Templates = append(long.Templates, &graphpb.Template{Nodes: make([]uint32, 1<<20)})
@@ -240,7 +240,7 @@ func TestDecodeBoundsMemory(t *testing.T) {
 		_, got := graphir.Decode(data)
 		runtime.ReadMemStats(&after)
 		bytes := int64(after.TotalAlloc - before.TotalAlloc)
-		// Deltas take no memory; they only have to be as many as the gaps.
+		// Deltas take no memory; their number only has to match the gaps.
 		if limit := int64(64<<20 + 4*len(data)); !errors.Is(got, graphir.ErrCorrupt) || bytes > limit ||
 			!strings.Contains(got.Error(), "bytes decoded") && name != "deltas" {
 			t.Errorf("%s: %d bytes of input took %d, limit %d: %v", name, len(data), bytes, limit, got)
@@ -248,7 +248,7 @@ func TestDecodeBoundsMemory(t *testing.T) {
 	}
 }
 
-// Graphs come from common templates and columns; whoever changes one graph must not change another.
+// Graphs are built from common templates and columns. A change to one graph must not change another.
 func TestDecodedPartsShareNothing(t *testing.T) {
 	want := handmade()
 	want.Graphs[1] = want.Graphs[0]
@@ -268,7 +268,7 @@ func TestDecodedPartsShareNothing(t *testing.T) {
 	}
 }
 
-// A library clears a workspace of tens of megabytes for each stream: however many there are, they take the memory of one.
+// A library clears a workspace of tens of megabytes for each stream. All of them together take the memory of one.
 func TestEqualContentsShareTheirBytes(t *testing.T) {
 	want := handmade()
 	data := make([]byte, 1<<20)

@@ -8,9 +8,10 @@ import (
 	"medusa/graphir"
 )
 
-// A graph that embeds graphs stands for as many nodes as a walk meets: of few bytes, that may be more than anybody can walk.
+// A graph that embeds graphs counts with all nodes that a walk visits. A few bytes can describe more nodes than any process can
+// walk.
 func TestEmbeddedGraphsAreBounded(t *testing.T) {
-	// chain returns a Spec whose children each embed the one before, as often as width says, and whose graph embeds the last.
+	// chain returns a Spec in which each child embeds the previous one width times, and the graph embeds the last child.
 	chain := func(depth, width int) *graphir.Spec {
 		s := &graphir.Spec{Children: []graphir.Graph{{Nodes: []graphir.Node{{Type: graphir.NodeEmpty}}}}}
 		for i := range depth - 1 {
@@ -31,8 +32,8 @@ func TestEmbeddedGraphsAreBounded(t *testing.T) {
 		{"as deep as may be", chain(64, 1), ""},
 		{"deeper", chain(65, 1), "children[64]: graphs are embedded in each other 65 times (at most 64)"},
 		{"doubling", chain(17, 2), ""},
-		{"doubling more than a million times", chain(21, 2), "graphs[0]: its nodes embed more than 1048576 others, with those of the graphs before"},
-		{"doubling beyond counting", chain(64, 2), "graphs[0]: its nodes embed more than 1048576 others"},
+		{"doubling more than a million times", chain(21, 2), "graphs[0]: its nodes and those of the graphs before it embed more than 1048576 nodes"},
+		{"doubling beyond counting", chain(64, 2), "graphs[0]: its nodes and those of the graphs before it embed more than 1048576 nodes"},
 	} {
 		encoded, err := graphir.Encode(tt.spec)
 		if err == nil {
@@ -46,7 +47,7 @@ func TestEmbeddedGraphsAreBounded(t *testing.T) {
 			t.Errorf("%s: decoded", tt.name)
 		}
 	}
-	// So large that it has row groups: 30 graphs, of which each embeds the same child 20 times.
+	// Large enough for row groups: 30 graphs, each of which embeds the same child 20 times.
 	rows := third()
 	child := len(rows.Children)
 	rows.Children = append(rows.Children, graphir.Graph{})
@@ -56,7 +57,7 @@ func TestEmbeddedGraphsAreBounded(t *testing.T) {
 		}
 	}
 	spec := reread(t, rows)
-	for nodes, want := range map[int]string{1500: "", 1800: "graphs[29]: its nodes embed more than 1048576 others"} {
+	for nodes, want := range map[int]string{1500: "", 1800: "graphs[29]: its nodes and those of the graphs before it embed more than 1048576 nodes"} {
 		spec.Children[child].Nodes = slices.Repeat([]graphir.Node{{Type: graphir.NodeEmpty}}, nodes)
 		if err := spec.Validate(); spec.Rows == nil || (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%d nodes: %v, want %q", nodes, err, want)

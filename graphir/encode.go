@@ -10,14 +10,14 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// Version is the newest format version that Decode reads. Encode writes the oldest one that has all that a Spec uses.
+// Version is the newest format version that Decode reads. Encode writes the oldest version that can express the Spec.
 const Version = 3
 
-// MaxDecoded is the memory in bytes that a decoded Spec may take, contents and row groups left out. It keeps a few damaged
-// bytes from naming a template often enough to exhaust memory. Encode writes nothing that exceeds it.
+// MaxDecoded is the most memory in bytes for a decoded Spec without contents and row groups. It keeps a few damaged bytes from
+// naming a template often enough to exhaust memory. Encode refuses a Spec that exceeds it.
 const MaxDecoded = 40 << 20
 
-// Blob is a saved buffer's content, stored once however many Contents have it.
+// Blob is the content of saved buffers. Contents with equal bytes share one Blob.
 type Blob struct {
 	SHA256 [32]byte
 	Data   []byte
@@ -29,17 +29,17 @@ type RowGroup struct {
 	Size   int
 }
 
-// Sections are a Spec in the form in which a container keeps it.
+// Sections are a Spec in the form that a container stores.
 type Sections struct {
-	Graph   []byte // what determines the graphs: allocations, modules, kernels, graphs, triggers
-	Buffers []byte // contents without their bytes, tensors, what was measured of triggers
+	Graph   []byte // the part that determines the graphs: allocations, modules, kernels, graphs, triggers
+	Buffers []byte // contents without their bytes, tensors, measurements of triggers
 	Blobs   []Blob // the contents' bytes: each once, in the order in which Buffers names them
 	Groups  []RowGroup
-	// Group returns the bytes of a row group, in buffer where they fit.
+	// Group returns the bytes of a row group, in buffer if they fit.
 	Group GroupSource
 }
 
-// Encode returns both sections and all contents as one piece. Equal Specs give equal bytes.
+// Encode returns both sections and all contents in one piece. Equal Specs give equal bytes.
 func Encode(s *Spec) ([]byte, error) {
 	sections, err := EncodeDetached(s, nil)
 	if err != nil {
@@ -63,8 +63,8 @@ func Encode(s *Spec) ([]byte, error) {
 	return out, nil
 }
 
-// EncodeDetached returns the sections apart. The blobs' Data is that of s, not a copy. Row groups go to storage; nil keeps
-// them in memory.
+// EncodeDetached returns the sections separately. The blobs share their Data with s. Row groups go to storage; if it is nil, they
+// stay in memory.
 func EncodeDetached(s *Spec, storage Storage) (*Sections, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func EncodeDetached(s *Spec, storage Storage) (*Sections, error) {
 	out.Graph, errs[0] = proto.MarshalOptions{Deterministic: true}.Marshal(e.pb)
 	out.Buffers, errs[1] = proto.MarshalOptions{Deterministic: true}.Marshal(e.buffers)
 	if errs[0] == nil && errs[1] == nil {
-		// Nothing is written that Decode would refuse as too large.
+		// Decode the result, so that Encode refuses a Spec that Decode would refuse as too large.
 		_, errs[2] = decode(out.Graph, out.Buffers, func(i int, _ [32]byte, _ uint64) ([]byte, error) { return e.blobs[i].Data, nil }, out.Group)
 	}
 	if err := errors.Join(errs[:]...); err != nil {
@@ -207,7 +207,8 @@ func (e *encoder) contents(contents []Content) {
 	}
 }
 
-// graphs writes what graphs have in common and, where there are few, their columns. Of many it returns the row groups.
+// graphs writes the common parts of the graphs. It writes the columns of a small set of graphs too; for a large set it returns
+// row groups.
 func (e *encoder) graphs(s *Spec, storage Storage) (*Rows, error) {
 	w := NewWriter(storage)
 	add := func(_ int, g *Graph) error {
@@ -257,7 +258,7 @@ func (e *encoder) graphs(s *Spec, storage Storage) (*Rows, error) {
 	return written.Rows, nil
 }
 
-// graph appends a graph, whose columns pb has.
+// graph appends a graph whose columns are in pb.
 func (e *encoder) graph(g *Graph, pb *graphpb.Graph, to *[][]byte) error {
 	pb.Label, pb.Batch, pb.InstantiateFlags = e.text(g.Label), g.Batch, g.InstantiateFlags
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(pb)
@@ -265,7 +266,7 @@ func (e *encoder) graph(g *Graph, pb *graphpb.Graph, to *[][]byte) error {
 	return err
 }
 
-// rows writes where the columns are.
+// rows writes the table of row groups.
 func (e *encoder) rows(r *Rows) {
 	if r == nil {
 		return

@@ -7,7 +7,7 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// tables interns what graphs share, in the order in which they first need it.
+// tables interns the values that graphs share, in the order of first use.
 type tables struct {
 	attrSets, shapeIDs, templates map[string]uint32
 	attrs                         [][]NodeAttr
@@ -16,14 +16,14 @@ type tables struct {
 	attrPB                        []*graphpb.AttrSet
 	shapePB                       []*graphpb.Shape
 	templatePB                    []*graphpb.Template
-	key                           []byte // used again for every look-up
+	key                           []byte // reused for every look-up
 }
 
 func newTables() *tables {
 	return &tables{attrSets: map[string]uint32{}, shapeIDs: map[string]uint32{}, templates: map[string]uint32{}}
 }
 
-// template returns the number of what the graph has in common with others.
+// template returns the number of the graph's template: the part that it shares with other graphs.
 func (e *tables) template(g *Graph) (uint32, error) {
 	shapes := make([]uint32, len(g.Nodes))
 	for i := range g.Nodes {
@@ -140,7 +140,7 @@ func (e *tables) attrSet(attrs []NodeAttr) uint32 {
 	return id
 }
 
-// key appends numbers to something that a map can be keyed by.
+// key appends numbers to a map key.
 func key(to []byte, numbers ...uint32) []byte {
 	for _, n := range numbers {
 		to = binary.AppendUvarint(to, uint64(n))

@@ -6,7 +6,7 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// versionOf is the oldest format version that can say all that a Spec says. rows: its graphs are in row groups.
+// versionOf returns the oldest format version that can express a Spec. rows: its graphs are in row groups.
 func versionOf(s *Spec, rows bool) uint32 {
 	if rows {
 		return 3
@@ -24,7 +24,7 @@ func versionOf(s *Spec, rows bool) uint32 {
 	return 1
 }
 
-// hasBases reports whether attributes of the graph's nodes begin with pointers.
+// hasBases reports whether a node of the graph has an attribute that begins with a pointer.
 func hasBases(g *Graph) bool {
 	for i := range g.Nodes {
 		if k := g.Nodes[i].Kernel; k != nil && slices.ContainsFunc(k.Attrs, func(a NodeAttr) bool { return a.Base != nil }) {
@@ -74,7 +74,7 @@ func (e *encoder) tables(s *Spec) {
 	}
 }
 
-// fixupKinds returns what fixups are besides plain pointers into allocations; nil where they are nothing else.
+// fixupKinds returns the kinds of fixups other than plain pointers into allocations, or nil if all are plain.
 func fixupKinds(fixups []Fixup) (spaces, maps []uint32) {
 	for i := range fixups {
 		if fixups[i].Pointer.Space != 0 {

@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Equal says whether two Specs describe the same; a nil slice equals an empty one. A Spec whose row groups cannot be read
-// equals none.
+// Equal says whether two Specs have the same contents. A nil slice equals an empty one. A Spec whose row groups cannot be read
+// equals no other.
 func Equal(a, b *Spec) bool {
 	if a == nil || b == nil || len(a.Graphs) != len(b.Graphs) {
 		return a == b

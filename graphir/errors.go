@@ -7,16 +7,16 @@ import (
 )
 
 var (
-	// ErrCorrupt is in the chain of every error about bytes that no Encode wrote.
+	// ErrCorrupt is in the chain of every error about bytes that Encode did not write.
 	ErrCorrupt = errors.New("corrupt graph data")
 	// ErrVersion is in the chain of an error about a newer format version.
 	ErrVersion = errors.New("unknown graph format version")
 )
 
-// FormatError says where encoded bytes are damaged. It wraps ErrCorrupt and its cause.
+// FormatError names the damaged place in encoded bytes. It wraps ErrCorrupt and its cause.
 type FormatError struct {
-	Section string // the table of the format, as README.md names it
-	Index   int    // entry of the table, -1 where the whole table is meant
+	Section string // the table of the format, with its name in README.md
+	Index   int    // entry of the table, or -1 for the whole table
 	Err     error
 }
 
@@ -29,7 +29,7 @@ func (e *FormatError) Error() string {
 
 func (e *FormatError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 
-// ValidationError lists what is inconsistent in a Spec, each problem with its path.
+// ValidationError lists the inconsistencies in a Spec, each with its path.
 type ValidationError struct {
 	Problems []string // the first of them
 	Total    int

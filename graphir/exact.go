@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Region is a range of device addresses in which a recorded process had its memory (docs/exact-addresses.md). The zero
-// Region says that addresses were the driver's choice and mean nothing to another process.
+// Region is the range of device addresses in which a recorded process had its memory (docs/exact-addresses.md). If it is zero,
+// the driver chose the addresses, and they mean nothing to another process.
 type Region struct{ Base, Size uint64 }
 
 // Contains reports whether all size bytes at addr lie in the region.
@@ -15,7 +15,7 @@ func (r Region) Contains(addr, size uint64) bool {
 	return addr >= r.Base && addr-r.Base < r.Size && size <= r.Size-(addr-r.Base)
 }
 
-// Image is the bytes of a module, for a process that has them nowhere else. A Module names them by their digest.
+// Image is the bytes of a module, for a process that cannot find them elsewhere. The Module has their digest.
 type Image struct{ Data []byte }
 
 // Image returns the embedded image of a module, or nil.
@@ -120,7 +120,7 @@ func (t *textWriter) exact() {
 	}
 }
 
-// blob returns the index of a blob with this content, which it adds where there is none.
+// blob returns the index of the blob with this content, and adds the blob if it is new.
 func (e *encoder) blob(data []byte) uint32 {
 	sum := sha256.Sum256(data)
 	if id, known := e.blobIDs[sum]; known {

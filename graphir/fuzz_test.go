@@ -17,7 +17,7 @@ import (
 	"medusa/internal/test/testmem"
 )
 
-// FuzzDecode: exactly one of value and error; and what was decoded can be checked, printed and encoded again.
+// FuzzDecode: Decode returns either a value or an error. A decoded Spec can be checked, printed and encoded again.
 func FuzzDecode(f *testing.F) {
 	for seed := range uint64(20) {
 		data, err := graphir.Encode(randspec.New(seed))
@@ -46,7 +46,7 @@ func decodeSafely(t *testing.T, data []byte) bool {
 		}
 		return false
 	}
-	// Row groups have not been looked at.
+	// Decode did not read the row groups; Validate does.
 	testmem.Bounded(t, len(data), func() { err = s.Validate() })
 	if s.Rows != nil && errors.Is(err, graphir.ErrCorrupt) {
 		return false
@@ -71,7 +71,7 @@ func decodeSafely(t *testing.T, data []byte) bool {
 	return true
 }
 
-// TestDecodeChangedFields changes single values of well-formed messages, which gets further in than changing bytes.
+// TestDecodeChangedFields changes single values in well-formed messages. That gets deeper into the decoder than changing bytes.
 func TestDecodeChangedFields(t *testing.T) {
 	accepted := 0
 	const rounds = 3000
@@ -82,7 +82,7 @@ func TestDecodeChangedFields(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(seed, 2))
 		var leaves []func()
-		w.GraphSection.Graphs, w.GraphSection.Children = nil, nil // in w.Graphs and w.Children
+		w.GraphSection.Graphs, w.GraphSection.Children = nil, nil // they are in w.Graphs and w.Children
 		collectLeaves(w.GraphSection.ProtoReflect(), r, &leaves)
 		for _, g := range slices.Concat(w.Graphs, w.Children, slices.Concat(w.Rows...)) {
 			collectLeaves(g.ProtoReflect(), r, &leaves)
@@ -101,7 +101,7 @@ func TestDecodeChangedFields(t *testing.T) {
 	}
 }
 
-// grouped is a small spec with all of its graphs in one row group, as no encoder would write it.
+// grouped is a small spec with all its graphs in one row group. No encoder would write it so.
 func grouped(t testing.TB, s *graphir.Spec) *wire {
 	w := open(t, s)
 	if len(w.Graphs) == 0 {
@@ -128,7 +128,7 @@ func grouped(t testing.TB, s *graphir.Spec) *wire {
 	return w
 }
 
-// A hand-made row group reads as the graphs that it was made of.
+// A hand-made row group decodes to the graphs from which it was made.
 func TestSmallRowGroup(t *testing.T) {
 	for seed := range uint64(50) {
 		want := randspec.New(seed)
@@ -139,7 +139,7 @@ func TestSmallRowGroup(t *testing.T) {
 	}
 }
 
-// collectLeaves gathers one change for every value and every list below m.
+// collectLeaves returns one change for every value and every list below m.
 func collectLeaves(m protoreflect.Message, r *rand.Rand, out *[]func()) {
 	m.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
 		switch {

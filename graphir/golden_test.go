@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the text dumps in testdata")
 
-// golden reads a file of testdata. Text is rewritten by -update; encodings are only ever added, because what an
-// earlier medusa wrote must go on loading.
+// golden reads a file of testdata. -update rewrites text files. Encodings are only ever added, because files of earlier versions
+// must stay readable.
 func golden(t *testing.T, name string, got []byte, text bool) []byte {
 	t.Helper()
 	name = "testdata/" + name

@@ -6,7 +6,7 @@ import (
 	"medusa/graphir"
 )
 
-// handmade is a small Spec in which every field is used, written down by hand. Its encoding is testdata/v1.graph.
+// handmade is a small Spec written by hand that uses every field. Its encoding is testdata/v1.graph.
 func handmade() *graphir.Spec {
 	scale := func(batch uint32) graphir.Node {
 		return graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{

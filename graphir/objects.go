@@ -2,15 +2,16 @@ package graphir
 
 import "slices"
 
-// Objects are all memory that a pointer can lead to, numbered across the tables: allocations first, then globals,
-// host buffers and tensors. A tensor is an object of its own where its allocation is divided. Who maps pointers to addresses keeps one entry an object.
+// Objects are the pieces of memory that a pointer can lead to, numbered across the tables: allocations first, then globals, host
+// buffers and tensors. A tensor in a suballocated allocation is an object of its own. A table from pointers to addresses has one
+// entry per object.
 
 // Objects is the number of objects.
 func (s *Spec) Objects() int {
 	return len(s.Allocations) + len(s.Globals) + len(s.HostBuffers) + len(s.Tensors)
 }
 
-// Object is the number of the object that an entry of a table is, and so the one that a pointer leads to.
+// Object returns the number of the object at an index of a space's table.
 func (s *Spec) Object(space Space, index uint32) uint32 {
 	switch space {
 	case SpaceGlobal:
@@ -23,15 +24,15 @@ func (s *Spec) Object(space Space, index uint32) uint32 {
 	return index
 }
 
-// IsTensor reports whether the object is a tensor, which lies inside an allocation.
+// IsTensor reports whether the object is a tensor, which is part of an allocation.
 func (s *Spec) IsTensor(object uint32) bool {
 	return int64(object) >= int64(len(s.Allocations)+len(s.Globals)+len(s.HostBuffers))
 }
 
-// Target is the number of the object that the pointer leads to.
+// Target returns the number of the object that the pointer leads to.
 func (s *Spec) Target(p Pointer) uint32 { return s.Object(p.Space, p.Alloc) }
 
-// ObjectSize is the object's size in bytes.
+// ObjectSize returns the object's size in bytes.
 func (s *Spec) ObjectSize(object uint32) uint64 {
 	allocs, globals, hosts := uint32(len(s.Allocations)), uint32(len(s.Globals)), uint32(len(s.HostBuffers))
 	switch {
@@ -45,7 +46,7 @@ func (s *Spec) ObjectSize(object uint32) uint64 {
 	return s.Tensors[object-allocs-globals-hosts].Size
 }
 
-// Pointers calls visit for every pointer of a node's parameters and attributes.
+// Pointers calls visit for every pointer in a node's parameters and attributes.
 func (n *Node) Pointers(visit func(Pointer)) {
 	switch {
 	case n.Kernel != nil:
@@ -65,8 +66,8 @@ func (n *Node) Pointers(visit func(Pointer)) {
 	}
 }
 
-// fixups are all the pointers of a kernel node without attributes. Nearly all nodes are such, and without a call for each
-// pointer are faster to look at.
+// fixups returns the pointers of a kernel node without attributes, which are all its pointers. Nearly all nodes are of this kind,
+// and a loop over fixups is faster than a call for each pointer.
 func (n *Node) fixups() (_ []Fixup, all bool) {
 	if n.Kernel == nil || n.Kernel.Attrs != nil {
 		return nil, false
@@ -74,8 +75,8 @@ func (n *Node) fixups() (_ []Fixup, all bool) {
 	return n.Kernel.Fixups, true
 }
 
-// AllGraphs calls visit for every graph, those that child graph nodes embed included. Graphs are valid during the visit. What
-// can fail is reading row groups.
+// AllGraphs calls visit for every graph, including those that child graph nodes embed. Graphs are valid during the visit only. It
+// fails if row groups cannot be read.
 func (s *Spec) AllGraphs(visit func(*Graph)) error {
 	err := s.EachGraph(func(_ int, g *Graph) error {
 		visit(g)
@@ -90,7 +91,7 @@ func (s *Spec) AllGraphs(visit func(*Graph)) error {
 	return nil
 }
 
-// Nodes is the number of nodes of a graph.
+// Nodes returns the number of a graph's nodes.
 func (s *Spec) Nodes(graph int) int {
 	if s.Rows != nil {
 		return len(s.Rows.plans[s.Rows.template[graph]].nodes)
@@ -98,7 +99,7 @@ func (s *Spec) Nodes(graph int) int {
 	return len(s.Graphs[graph].Nodes)
 }
 
-// Referred says of each object whether a node of a graph points to it. No row group is read for it.
+// Referred says for each object whether a graph node points to it. It reads no row group.
 func (s *Spec) Referred() []bool {
 	out := make([]bool, s.Objects())
 	visit := func(p Pointer) { out[s.Target(p)] = true }
@@ -121,7 +122,7 @@ func (s *Spec) Referred() []bool {
 	return out
 }
 
-// UsedKernels says of each kernel whether a node of a graph launches it. No row group is read for it.
+// UsedKernels says for each kernel whether a graph node launches it. It reads no row group.
 func (s *Spec) UsedKernels() []bool {
 	out := make([]bool, len(s.Kernels))
 	s.inMemory(func(g *Graph) {
@@ -154,7 +155,7 @@ func (s *Spec) inMemory(visit func(*Graph)) {
 	}
 }
 
-// spaceSize is the number of entries of a space's table.
+// spaceSize returns the number of entries of a space's table.
 func (s *Spec) spaceSize(space Space) int {
 	switch space {
 	case SpaceAlloc:
@@ -169,7 +170,7 @@ func (s *Spec) spaceSize(space Space) int {
 	return 0
 }
 
-// clone shares no memory with g.
+// clone returns a copy that shares no memory with g.
 func (g *Graph) clone() *Graph {
 	out := *g
 	out.Edges, out.Nodes = slices.Clone(g.Edges), slices.Clone(g.Nodes)

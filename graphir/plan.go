@@ -8,12 +8,12 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// shape is a decoded Shape: a node type, and for kernel nodes all but the values.
+// shape is a decoded Shape: a node type and, for kernel nodes, everything but the values.
 type shape struct {
 	node       NodeType
 	kernel     uint32
 	paramsSize int
-	fixups     []Fixup // all but the pointers' index and offset
+	fixups     []Fixup // without index and offset of the pointers
 	src, dst   Space   // of memcpy and memset nodes
 	target     uint32
 	attrs      []NodeAttr
@@ -76,28 +76,27 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 	return s, nil
 }
 
-// planned is one node of a template: its shape, where its values start in the columns, and the node before it of the
-// same shape (-1 for the first of them).
+// planned is one node of a template: its shape, the start of its values in the columns, and the previous node of the same shape
+// (-1 for the first one).
 type planned struct {
 	shape *shape
 	at    extent
 	like  int
 }
 
-// plan is a decoded Template. The encoder builds the same from what it is about to write, so that both sides agree on
-// the columns.
+// plan is a decoded Template. The encoder builds the same plan from its tables, so that both sides agree on the columns.
 type plan struct {
 	nodes []planned
 	size  extent
 	edges []Edge
-	// partial are the nodes whose parameters end within a word.
+	// partial lists the nodes whose parameters end inside a word.
 	partial []int
-	bytes   int64 // that one graph of this template takes decoded, columns included
+	bytes   int64 // memory of one decoded graph of this template, with its columns
 }
 
 func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 	p := &plan{nodes: make([]planned, len(pb.Nodes))}
-	last := make([]int, len(shapes)) // node of each shape, plus one
+	last := make([]int, len(shapes)) // index of the latest node of each shape, plus 1
 	for i, id := range pb.Nodes {
 		if int64(id) >= int64(len(shapes)) {
 			return nil, fmt.Errorf("node %d: shape %d of %d", i, id, len(shapes))
@@ -116,7 +115,7 @@ func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 	return p, nil
 }
 
-// decodedBytes is what a graph takes in memory, columns included.
+// decodedBytes is the memory that a decoded graph takes, with its columns.
 func decodedBytes(nodes, edges int, e extent) int64 {
 	return int64(nodes)*int64(unsafe.Sizeof(Node{})) + int64(edges)*int64(unsafe.Sizeof(Edge{})) +
 		int64(e.launches)*int64(unsafe.Sizeof(KernelNode{})+28) + int64(e.words)*8 +
@@ -153,9 +152,9 @@ var (
 	errWide    = errors.New("value beyond 32 bits")
 )
 
-// bodies is memory for a graph's nodes.
+// bodies is memory for the nodes of a graph.
 type bodies struct {
-	plan    *plan // that they are laid out for
+	plan    *plan // the plan for which it is laid out
 	nodes   []Node
 	kernels []KernelNode
 	memsets []MemsetNode
@@ -169,9 +168,8 @@ func newBodies(nodes int, e extent) *bodies {
 		make([]byte, 4*e.words), make([]Fixup, e.fixups)}
 }
 
-// build makes a graph's nodes from its columns. All kernel nodes, parameter buffers and fixups of a graph lie side by
-// side in memory, each with its capacity clipped, so that decoding costs few allocations, and all values of a kind are copied
-// in one go.
+// build makes a graph's nodes from its columns. All kernel nodes, parameter buffers and fixups of a graph lie side by side in
+// memory, each with its capacity clipped. Decoding then needs few allocations, and all values of a kind are copied at once.
 func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	if len(p.nodes) == 0 {
 		return nil, nil
@@ -202,7 +200,7 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	return in.nodes[:len(p.nodes)], nil
 }
 
-// lay gives bodies all that graphs of one plan have in common.
+// lay fills bodies with everything that graphs of one plan share.
 func (p *plan) lay(in *bodies) {
 	in.plan = p
 	for i := range p.nodes {
@@ -231,7 +229,7 @@ func (p *plan) lay(in *bodies) {
 	}
 }
 
-// padded returns the first node whose last word of parameters holds more than there are bytes, or -1.
+// padded returns the first node with non-zero bytes after its parameters, in their last word, or -1.
 func (p *plan) padded(words []uint32) int {
 	for _, i := range p.partial {
 		s, at := p.nodes[i].shape, p.nodes[i].at.words
@@ -242,12 +240,13 @@ func (p *plan) padded(words []uint32) int {
 	return -1
 }
 
-// bytesOf is the memory of words, little-endian: every machine with a GPU has them so, and a parameter buffer is that memory.
+// bytesOf returns the memory of words. They are little-endian on every machine with a GPU, so this memory is the parameter
+// buffer.
 func bytesOf(words []uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
 }
 
-// copies fills in memset and memcpy nodes. It returns the first that has a value beyond its field, or -1.
+// copies fills in memset and memcpy nodes. It returns the first node with a value too large for its field, or -1.
 func (p *plan) copies(c *columns, nodes []Node) int {
 	for i := range p.nodes {
 		at, fits := &p.nodes[i].at, true

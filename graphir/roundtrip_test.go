@@ -11,7 +11,7 @@ import (
 	"medusa/internal/test/randspec"
 )
 
-// reread returns what a reader gets of a written Spec.
+// reread encodes and decodes a Spec.
 func reread(t testing.TB, s *graphir.Spec) *graphir.Spec {
 	t.Helper()
 	data, err := graphir.Encode(s)
@@ -83,7 +83,7 @@ func TestRoundTripDetached(t *testing.T) {
 	}
 }
 
-// bare takes away what the buffer section holds, but for launches.
+// bare clears everything that the buffer section stores, except launches.
 func bare(s *graphir.Spec) {
 	s.Contents, s.Tensors, s.Notes, s.Images, s.Region = nil, nil, nil, nil, graphir.Region{}
 	for i := range s.Allocations {
@@ -91,7 +91,7 @@ func bare(s *graphir.Spec) {
 	}
 }
 
-// The graph section is what determines the graphs: nothing that engines mark or that verification measures shows in it.
+// Only values that determine the graphs are in the graph section; marks of engines and measurements of verification are not.
 func TestGraphSectionHoldsGraphsOnly(t *testing.T) {
 	for seed := range uint64(100) {
 		s := randspec.New(seed)

@@ -10,8 +10,8 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// row is an encoded Graph. Its columns stay as they are until they are added to their prediction, so that reading a graph
-// takes no memory but what it becomes.
+// row is an encoded Graph. Its columns stay encoded until they are added to their prediction, so that reading a graph takes no
+// memory beside the result.
 type row struct {
 	label, template, base uint32
 	batch                 int64
@@ -37,7 +37,7 @@ var (
 	errDelta   = errors.New("delta beyond 32 bits")
 )
 
-// readRow takes a Graph apart. Fields that it does not know are skipped.
+// readRow parses a Graph and skips unknown fields.
 func readRow(data []byte) (row, error) {
 	var r row
 	err := eachField(data, func(field protowire.Number, kind protowire.Type, number uint64, body []byte) error {
@@ -88,7 +88,7 @@ func (c *changes) read(data []byte) error {
 	})
 }
 
-// eachField visits the fields of a message: a varint's number, or the bytes of what has a length.
+// eachField visits the fields of a message: a varint as a number, and a length-delimited field as bytes.
 func eachField(data []byte, visit func(field protowire.Number, kind protowire.Type, number uint64, body []byte) error) error {
 	for len(data) > 0 {
 		field, kind, n := protowire.ConsumeTag(data)
@@ -117,7 +117,7 @@ func eachField(data []byte, visit func(field protowire.Number, kind protowire.Ty
 	return nil
 }
 
-// applyAll adds the row's changes to columns that hold their prediction.
+// applyAll adds the row's changes to columns that contain their prediction.
 func (c *columns) applyAll(r *row) error {
 	for i, col := range [...][]uint32{c.grid, c.block, c.shared, c.words, c.fixupAlloc} {
 		if err := apply(r.changes[i], col); err != nil {
@@ -135,9 +135,9 @@ func (c *columns) applyAll(r *row) error {
 // narrow reports whether a column's values have 32 bits.
 func narrow[T uint32 | uint64]() bool { return uint64(^T(0)) == math.MaxUint32 }
 
-// apply adds changes to a column that holds its prediction. Nearly all numbers take one byte.
+// apply adds changes to a column that contains its prediction. Nearly all numbers take one byte.
 func apply[T uint32 | uint64](c changes, col []T) error {
-	at, g := 0, 0 // in the column, in the gaps
+	at, g := 0, 0 // positions in the column and in the gaps
 	for d := 0; d < len(c.delta); d++ {
 		if g >= len(c.gap) {
 			return errColumns
@@ -173,7 +173,8 @@ func apply[T uint32 | uint64](c changes, col []T) error {
 	return nil
 }
 
-// changesOf lists where col differs from prediction (nil: all zero). A difference counts as signed in the column's own width.
+// changesOf lists the differences between col and its prediction (nil: all zero). A difference is signed, with the column's
+// width.
 func changesOf[T uint32 | uint64](col, prediction []T) *graphpb.Changes {
 	var out *graphpb.Changes
 	gap := uint32(0)

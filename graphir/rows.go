@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// MaxGroup is the memory in bytes that the graphs of a row group take decoded: some 38,000 nodes. Sets of graphs that
-	// take no more have no groups.
+	// MaxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes. A set of graphs within this
+	// limit has no groups.
 	MaxGroup = 16 << 20
-	// maxGroupEncoded bounds the encoded bytes of a row group; a writer begins the next at a quarter of it.
+	// maxGroupEncoded bounds the encoded bytes of a row group. A writer begins the next group at a quarter of it.
 	maxGroupEncoded = 4 << 20
 )
 
-// Rows are the nodes and edges of a Spec's graphs where those are too many to be in memory: encoded, in groups that are
-// decoded one at a time, each when it is asked for. A Cursor reads them.
+// Rows are the nodes and edges of a set of graphs that is too large for memory. They are encoded in groups, and a Cursor decodes
+// one group at a time on demand.
 type Rows struct {
 	plans    []*plan
 	template []uint32 // of each graph
@@ -27,21 +27,20 @@ type Rows struct {
 	read     GroupSource
 }
 
-// GroupSource returns the encoded bytes of the i-th row group, in buffer where they fit. Whether they are the right ones
-// is checked by the caller.
+// GroupSource returns the encoded bytes of the i-th row group, in buffer if they fit. The caller checks them.
 type GroupSource func(i int, buffer []byte) ([]byte, error)
 
-// rowGroup is a stretch of graphs that are encoded together.
+// rowGroup is a run of graphs that are encoded together.
 type rowGroup struct {
 	first, count int
 	size         int
 	sha256       [32]byte
 }
 
-// Template numbers what a graph has in common with others but values: node types, kernels, layouts, attributes and edges.
+// Template numbers the part that a graph shares with others: node types, kernels, layouts, attributes and edges, but not values.
 func (r *Rows) Template(graph int) int { return int(r.template[graph]) }
 
-// Digests are the SHA-256 of the row groups, in their order.
+// Digests returns the SHA-256 of each row group, in order.
 func (r *Rows) Digests() [][32]byte {
 	if r == nil {
 		return nil
@@ -53,7 +52,7 @@ func (r *Rows) Digests() [][32]byte {
 	return out
 }
 
-// needs returns the most memory that decoding any of the groups takes.
+// needs returns the most memory that decoding any one group takes.
 func (r *Rows) needs() (narrow, wide, nodes int, body extent, err error) {
 	for g := range r.groups {
 		group := &r.groups[g]
@@ -81,7 +80,7 @@ func (e *extent) most(d extent) {
 	e.memsets, e.memcpys = max(e.memsets, d.memsets), max(e.memcpys, d.memcpys)
 }
 
-// Cursor reads a Spec's graphs, one after the other or in any order; in order it is fastest. It holds one row group.
+// Cursor reads a Spec's graphs in any order, and fastest in ascending order. It keeps one row group in memory.
 type Cursor struct {
 	spec  *Spec
 	group int
@@ -98,7 +97,7 @@ type latest struct {
 	*columns
 }
 
-// room is all memory that decoding needs, used again for every graph.
+// room is all memory that decoding needs. It is reused for every graph.
 type room struct {
 	narrow               []uint32
 	wide                 []uint64
@@ -111,8 +110,8 @@ type room struct {
 // NewCursor returns a cursor for one goroutine.
 func (s *Spec) NewCursor() *Cursor { return &Cursor{spec: s, group: -1} }
 
-// Graph returns a graph with its nodes and edges, which are valid until the next call and not to be changed. What can fail:
-// a damaged row group (*FormatError), or reading it.
+// Graph returns a graph with its nodes and edges. They are valid until the next call and must not be changed. It fails if a row
+// group is damaged (*FormatError) or cannot be read.
 func (c *Cursor) Graph(i int) (*Graph, error) {
 	if c.spec.Rows == nil {
 		return &c.spec.Graphs[i], nil
@@ -157,7 +156,7 @@ func (c *Cursor) load(i int) error {
 	return c.check(i)
 }
 
-// open reads a group.
+// open reads and checks a group.
 func (c *Cursor) open(g int) (err error) {
 	group := &c.spec.Rows.groups[g]
 	if c.data, err = c.spec.Rows.read(g, c.data[:0]); err != nil {
@@ -191,8 +190,8 @@ func (c *Cursor) open(g int) (err error) {
 
 var errBase = errors.New("base is not the graph of its template before it")
 
-// columns returns the values of the k-th graph of the group. Its like before it are decoded on the way, as far as they
-// have not been.
+// columns returns the values of the k-th graph of the group. On the way it decodes earlier graphs of the same template that it
+// has not decoded yet.
 func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 	group := &c.spec.Rows.groups[c.group]
 	templates := c.spec.Rows.template[group.first : group.first+group.count]
@@ -219,7 +218,7 @@ func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 		if base < 0 {
 			have.clear()
 		}
-		have.graph = -1 // what a failure leaves is nobody's prediction
+		have.graph = -1 // if applyAll fails, these columns predict no other graph
 		if err := have.applyAll(&c.rows[at]); err != nil {
 			return nil, err
 		}
@@ -231,7 +230,7 @@ func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 	return have.columns, nil
 }
 
-// check holds the graph against the tables.
+// check validates the graph against the tables.
 func (c *Cursor) check(i int) error {
 	v := &validator{spec: c.spec, chains: c.chains}
 	v.graph(&c.graph, func() string { return fmt.Sprintf("graphs[%d]", i) }, uint32(len(c.spec.Children)))
@@ -264,7 +263,7 @@ func (c *Cursor) allReferred(fixups []Fixup) bool {
 	return true
 }
 
-// EachGraph visits every graph that can be launched, with its nodes and edges, which are valid during the visit.
+// EachGraph visits every graph that can be launched, with its nodes and edges. They are valid during the visit only.
 func (s *Spec) EachGraph(visit func(i int, g *Graph) error) error {
 	c := s.NewCursor()
 	for i := range s.Graphs {

@@ -15,8 +15,8 @@ import (
 	"medusa/internal/test/testmem"
 )
 
-// third is second with so many nodes that they go into row groups. They repeat, so that its encoding, testdata/v3.graph, is
-// short. Graphs of two templates take turns.
+// third is second with enough nodes for row groups. The nodes repeat to keep its encoding, testdata/v3.graph, short. Graphs of
+// two templates alternate.
 func third() *graphir.Spec {
 	s := second()
 	for i := range 30 {
@@ -61,7 +61,7 @@ func TestGoldenVersion3(t *testing.T) {
 	}
 }
 
-// What is known of graphs without reading row groups is what their nodes say, and a cursor reads them in any order.
+// Facts about graphs that need no row group agree with the nodes, and a cursor reads graphs in any order.
 func TestRowsAgreeWithNodes(t *testing.T) {
 	want := randspec.Model(80, 90)
 	for i := range want.Graphs {
@@ -87,13 +87,14 @@ func TestRowsAgreeWithNodes(t *testing.T) {
 		if !graphir.Equal(a, b) || got.Nodes(i) != want.Nodes(i) {
 			t.Fatalf("graph %d differs", i)
 		}
-		if same := got.Rows.Template(i) == got.Rows.Template(0); i <= 50 && same != (i%3 == 0) { // below, other kernels
+		if same := got.Rows.Template(i) == got.Rows.Template(0); i <= 50 && same != (i%3 == 0) { // kernels differ up to graph 50
 			t.Errorf("graph %d: template %d", i, got.Rows.Template(i))
 		}
 	}
 }
 
-// Foundry's set of 256 graphs with 1,000 nodes: reading all of it takes no more memory than a reader may, and little stays.
+// Foundry's set of 256 graphs with 1,000 nodes: reading all of it stays within a reader's memory limit, and little memory stays
+// in use.
 func TestLargeSetTakesLittleMemory(t *testing.T) {
 	spec := randspec.Model(256, 91)
 	data, err := graphir.Encode(spec)
@@ -150,7 +151,7 @@ func TestDamagedRows(t *testing.T) {
 	}
 }
 
-// Many graphs that name a large template, or many groups: neither makes a few bytes into much memory.
+// Neither many graphs that name a large template nor many groups turn a few bytes into much memory.
 func TestRowsBoundMemory(t *testing.T) {
 	many := open(t, third())
 	large := open(t, third())
@@ -178,7 +179,7 @@ func TestRowsBoundMemory(t *testing.T) {
 	}
 }
 
-// A graph that no group can hold is refused where it is written.
+// The writer refuses a graph that is too large for a group.
 func TestGraphTooLarge(t *testing.T) {
 	s := handmade()
 	g := &s.Graphs[0]

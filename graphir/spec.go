@@ -1,16 +1,16 @@
 package graphir
 
-// Spec is the graph IR: everything about an engine's captured graphs that does not depend on the process that runs
-// them. It is plain data: compiling makes it, encoding stores it, restoring reads it; nothing here touches a device.
+// Spec is the graph IR: all facts about an engine's captured graphs that do not depend on the process. It is plain data: the
+// compiler makes it, the encoder stores it and the restorer reads it. This package uses no device.
 //
-// Every reference is an index into one of its tables; Validate checks them all.
+// Every reference is an index into one of its tables. Validate checks them all.
 type Spec struct {
 	Allocations []Allocation // the i-th allocation of the process, in call order
-	Sequence    []Step       // allocations and frees, interleaved as they happened
+	Sequence    []Step       // allocations and frees in the order in which they happened
 	Modules     []Module
 	Kernels     []Kernel // the kernel-name table
-	Graphs      []Graph  // in capture order; where Rows is set, without nodes and edges: NewCursor and EachGraph have them
-	Rows        *Rows    // nodes and edges of large sets of graphs; else nil
+	Graphs      []Graph  // in capture order; if Rows is set, without nodes and edges, which NewCursor and EachGraph provide
+	Rows        *Rows    // nodes and edges of a large set of graphs; otherwise nil
 	Children    []Graph  // graphs that child graph nodes embed; a child's own children come before it
 	Globals     []Global
 	HostBuffers []HostBuffer
@@ -21,13 +21,13 @@ type Spec struct {
 	Notes       []Note
 	Triggers    []Trigger
 	Region      Region
-	// BlockMap is the digest of where a framework's allocator had its blocks when the capture phase began, where a pointer
-	// depends on that; else empty.
+	// BlockMap is the digest of the positions of the framework allocator's blocks when the capture phase began. It is empty if no
+	// pointer depends on them.
 	BlockMap []byte
 	Images   []Image
 }
 
-// AllocKind is the driver call that an allocation came from (enum alloc_kind of interpose/trace.spec).
+// AllocKind is the driver call that made an allocation (enum alloc_kind of interpose/trace.spec).
 type AllocKind uint8
 
 const (
@@ -46,11 +46,11 @@ const (
 type Owner uint8
 
 const (
-	// OwnerEngine allocations belong to the prefix of the recorded flow, which a restored engine repeats: the i-th
+	// OwnerEngine allocations belong to the prefix of the recorded flow. A restored engine repeats this prefix: the i-th
 	// allocation offline is the i-th allocation online.
 	OwnerEngine Owner = 1 + iota
-	// OwnerGraph allocations were made in the capture phase, which a restored engine skips: the restorer makes those
-	// that a graph refers to.
+	// OwnerGraph allocations were made in the capture phase, which a restored engine skips. The restorer makes those that a graph
+	// refers to.
 	OwnerGraph
 )
 
@@ -60,14 +60,15 @@ type Allocation struct {
 	Owner Owner
 	Size  uint64
 	Live  bool // not freed when the engine was ready
-	// Thread is the role of the thread that made it; 0 for all where the total order of allocations repeats.
+	// Thread is the role of the thread that made it. It is 0 for all allocations if their total order repeats.
 	Thread uint32
-	// Divided says that a framework's allocator hands out parts of it, and may place them otherwise in another process.
+	// Divided means that a framework's allocator hands out parts of it (suballocates). Another process may place these parts
+	// differently.
 	Divided bool
-	// Behind is 1 + the index of the mapping that this one lies directly behind, in one reservation: memory may span both,
-	// and does in every process. 0: none.
+	// Behind is 1 + the index of the mapping directly before this one in the same reservation, or 0. The two are contiguous, so
+	// memory may span both. They must be contiguous in every process.
 	Behind uint32
-	// Address is where the allocation lay when it was recorded; 0 where that was not in the Spec's Region.
+	// Address is the recorded address, or 0 if it was outside of the Spec's Region.
 	Address uint64
 }
 
@@ -77,71 +78,71 @@ type Step struct {
 	Alloc uint32
 }
 
-// Space says which table a pointer's index refers to.
+// Space is the table that a pointer's index refers to.
 type Space uint8
 
 const (
 	SpaceAlloc  Space = iota // Allocations
 	SpaceGlobal              // Globals
 	SpaceHost                // HostBuffers
-	SpaceTensor              // Tensors in divided allocations: by name, wherever the engine has placed them
+	SpaceTensor              // Tensors in suballocated allocations, found by name because the engine may place them anywhere
 )
 
-// Pointer is an indirect index pointer (paper §4.1): the Offset-th byte of the Alloc-th allocation, or, in another space,
-// of that entry of its table. Offset may equal the size: one past the end.
+// Pointer is an indirect index pointer (paper §4.1): byte Offset of allocation Alloc. In another space, Alloc is an index of that
+// space's table. Offset may equal the size: one past the end.
 type Pointer struct {
 	Alloc  uint32
 	Space  Space
 	Offset uint64
 }
 
-// Global is a __device__ or __constant__ variable whose address the process asked for (cuModuleGetGlobal,
-// cuLibraryGetGlobal). It is found online by its module and name. Size is in bytes.
+// Global is a __device__ or __constant__ variable whose address the process asked for (cuModuleGetGlobal, cuLibraryGetGlobal).
+// The restorer finds it by module and name. Size is in bytes.
 type Global struct {
 	Module uint32
 	Name   string
 	Size   uint64
 }
 
-// HostBuffer is pageable host memory that a memcpy node reads. Its bytes are a Content; the restorer provides the memory.
+// HostBuffer is pageable host memory that a memcpy node reads. Its bytes are a Content. The restorer provides the memory.
 type HostBuffer struct{ Size uint64 }
 
-// Event is an event that the engine created in the prefix, by creation order. Step counts the allocations and frees
-// before its creation, so that an engine that creates events in another order is noticed.
+// Event is an event that the engine created in the prefix, by creation order. Step counts the allocations and frees before its
+// creation. It shows if an engine creates events in another order.
 type Event struct {
 	Flags uint32
 	Step  uint32
 }
 
-// TensorMap holds the arguments of cuTensorMapEncodeTiled but the address, in the driver's units. GlobalStrides has one
-// entry less than the others.
+// TensorMap holds the arguments of cuTensorMapEncodeTiled except the address, in the driver's units. GlobalStrides has one entry
+// less than the others.
 type TensorMap struct {
 	DataType, Interleave, Swizzle, L2Promotion, OOBFill uint32
 	GlobalDim, GlobalStrides                            []uint64
 	BoxDim, ElementStrides                              []uint32
 }
 
-// ModuleKind says how the recorder saw a module come into the process.
+// ModuleKind says how the recorder saw a module being loaded.
 type ModuleKind uint8
 
 const (
 	ModuleLoaded  ModuleKind = 1 + iota // cuModuleLoad*
 	ModuleLibrary                       // cuLibraryLoad*
-	ModuleHidden                        // by a path that no hook sees; only launching one of its kernels leads to it
+	ModuleHidden                        // loaded on a path that no hook sees; launching one of its kernels makes it reachable
 )
 
-// Module identifies a module without its handle: by the hash of its image where its load was seen, else by the sorted
-// names of all its functions.
+// Module identifies a module without its handle: by the hash of its image if the recorder saw its load, and otherwise by the
+// sorted names of all its functions.
 type Module struct {
 	Kind        ModuleKind
 	ImageSHA256 [32]byte
 	ImageSize   uint64
-	DSO         string // base name of the shared object that holds the image, empty where none does
+	DSO         string // base name of the shared object that holds the image; empty if none does
 	BuildID     string
 	DSOOffset   uint64
 	Functions   []string // sorted; all functions of the module
-	// Reload says that a copy loaded from the image alone does what the module does: no load options that change code, no
-	// module variables that a process could have written.
+	// Reload says that a copy loaded from the image alone behaves like the module: no load options changed the code, and the
+	// process could not have written any module variable.
 	Reload bool
 }
 
@@ -153,7 +154,7 @@ type Kernel struct {
 	Attrs  []FuncAttr // cuFuncSetAttribute values in force at capture
 }
 
-// Param is the place of one parameter in a kernel's parameter buffer, in bytes.
+// Param is the position of one parameter in a kernel's parameter buffer, in bytes.
 type Param struct{ Offset, Size uint32 }
 
 // FuncAttr is a CUfunction_attribute and its value.
@@ -162,7 +163,7 @@ type FuncAttr struct {
 	Value int64
 }
 
-// Graph is one captured graph. Nodes keep the order in which the driver listed them.
+// Graph is one captured graph. Its nodes are in the order in which the driver listed them.
 type Graph struct {
 	Label            string
 	Batch            int64
@@ -180,13 +181,13 @@ const (
 	NodeMemset NodeType = 2
 	NodeChild  NodeType = 4
 	NodeEmpty  NodeType = 5
-	// NodeEventWait and NodeEventRecord are about an event outside of the graph.
+	// NodeEventWait and NodeEventRecord refer to an event outside of the graph.
 	NodeEventWait   NodeType = 6
 	NodeEventRecord NodeType = 7
 )
 
-// Node is one graph node; the pointer that Type names is set, the others are nil (an empty node has none). Target is the
-// index of a child graph node's graph in Children, and of an event node's event in Events.
+// Node is one graph node. The pointer that belongs to Type is set and the others are nil; an empty node has none. Target is the
+// index in Children for a child graph node, and the index in Events for an event node.
 type Node struct {
 	Type   NodeType
 	Kernel *KernelNode
@@ -195,8 +196,8 @@ type Node struct {
 	Target uint32
 }
 
-// KernelNode is a kernel launch. Params holds the parameter buffer as one piece; the bytes at each fixup's offset
-// are zero and stand for its pointer.
+// KernelNode is a kernel launch. Params is the parameter buffer in one piece. The bytes at each fixup's offset are zero; the
+// fixup's pointer replaces them.
 type KernelNode struct {
 	Kernel      uint32
 	Grid, Block [3]uint32
@@ -206,8 +207,8 @@ type KernelNode struct {
 	Attrs       []NodeAttr
 }
 
-// Fixup says that the eight bytes at Offset hold an address; or, where TensorMap is not 0, that the 128 bytes at Offset
-// are the tensor map with that number (counted from 1) over the address.
+// Fixup says that the eight bytes at Offset are an address. If TensorMap is not 0, it says that the 128 bytes at Offset are the
+// tensor map with that number (counted from 1) over the address.
 type Fixup struct {
 	Offset    uint32
 	TensorMap uint32
@@ -217,7 +218,7 @@ type Fixup struct {
 // TensorMapBytes is the size of a CUtensorMap.
 const TensorMapBytes = 128
 
-// Size is how many bytes the fixup covers.
+// Size returns the number of bytes that the fixup covers.
 func (f *Fixup) Size() uint32 {
 	if f.TensorMap != 0 {
 		return TensorMapBytes
@@ -225,8 +226,8 @@ func (f *Fixup) Size() uint32 {
 	return 8
 }
 
-// NodeAttr is a CUlaunchAttributeID and the 64 bytes of its value. Where Base is set, it stands for the value's first
-// eight bytes, which are zero: the base of an access-policy window.
+// NodeAttr is a CUlaunchAttributeID and the 64 bytes of its value. If Base is set, the first eight bytes are zero and Base
+// replaces them: it is the base of an access-policy window.
 type NodeAttr struct {
 	ID    uint32
 	Value [64]byte
@@ -242,7 +243,7 @@ type MemsetNode struct {
 	Width, Height uint64
 }
 
-// MemcpyNode mirrors CUDA_MEMCPY3D between two addresses that the device reaches. The source may be a HostBuffer.
+// MemcpyNode mirrors CUDA_MEMCPY3D between two addresses that the device can access. The source may be a HostBuffer.
 type MemcpyNode struct {
 	Src, Dst             MemcpyEnd
 	Width, Height, Depth uint64
@@ -255,17 +256,16 @@ type MemcpyEnd struct {
 	Pitch, Height uint64
 }
 
-// Edge orders To after From (node indices of one graph) with its CUgraphEdgeData.
+// Edge makes node To run after node From of the same graph. It has the CUgraphEdgeData.
 type Edge struct {
 	From, To               uint32
 	FromPort, ToPort, Type uint8
 }
 
-// Content is what a permanent buffer held when the engine was ready (paper §4.3).
-// The bytes at each fixup's offset are zero and stand for its pointer. Space is that of Alloc.
-// Bytes in Unstable ranges differed between the recordings and led nowhere: they are stored as zero, and verification
-// runs with random bytes there. Contents and images of equal bytes share them, as do workspaces that a library cleared:
-// Data is never changed in place.
+// Content has the bytes of a permanent buffer when the engine was ready (paper §4.3). The bytes at each fixup's offset are zero;
+// the fixup's pointer replaces them. Space is that of Alloc. The bytes in Unstable ranges differed between the recordings and
+// were not pointers; they are stored as zero, and verification fills them with random bytes. Contents and images with equal bytes
+// share them, as do workspaces that a library cleared, so Data must never be changed in place.
 type Content struct {
 	Alloc    uint32
 	Space    Space
@@ -275,7 +275,7 @@ type Content struct {
 	Unstable []Range
 }
 
-// Range is a span of bytes inside a Content's data.
+// Range is a range of bytes inside a Content's data.
 type Range struct{ Offset, Size uint64 }
 
 // Role says who writes a named tensor.
@@ -300,11 +300,10 @@ const (
 	U8
 )
 
-// Float says whether the type is one of floating-point numbers.
+// Float says whether the type is a floating-point type.
 func (t DType) Float() bool { return t == F32 || t == F16 || t == BF16 }
 
-// Tensor is memory that the engine named. Lo, Hi and Distinct bound the values that verification fills an integer
-// input with.
+// Tensor is memory that the engine named. Lo, Hi and Distinct bound the values with which verification fills an integer input.
 type Tensor struct {
 	Name     string
 	Role     Role
@@ -316,15 +315,15 @@ type Tensor struct {
 	Distinct bool
 }
 
-// Note is what the engine wants to know again in a restored start, in words of its own. Each name comes once.
+// Note is opaque metadata of the engine, which gets it back unchanged in a restored start. Each name occurs once.
 type Note struct {
 	Name  string
 	Value []byte
 }
 
-// Trigger is one eager run of the engine's first layer (paper §5.2) at the batch size of the graph it names.
+// Trigger is one eager run of the engine's first layer (paper §5.2), at the batch size of a graph.
 type Trigger struct {
 	Batch    int64
-	Kernels  []uint32 // kernels whose launch leads to a module not reachable otherwise
-	Launches uint32   // kernels launched by this run, filled by verification
+	Kernels  []uint32 // launching these makes modules reachable that are not reachable otherwise
+	Launches uint32   // number of kernels that this run launches, measured by verification
 }

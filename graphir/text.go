@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// WriteText writes the canonical text dump: one line an entry, nothing left out but the bytes of contents, of which it
-// gives the digest. Equal Specs give equal text. What can fail: an invalid Spec (*ValidationError), and w.
+// WriteText writes the canonical text dump, one line per entry. It is complete except for the bytes of contents, of which it
+// gives the digest. Equal Specs give equal text. It fails if the Spec is invalid (*ValidationError), or if w fails.
 func (s *Spec) WriteText(w io.Writer) error {
 	if err := s.Validate(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (t *textWriter) tables() {
 	t.laterTables()
 }
 
-// sequence writes runs of allocations as +first..last and frees as -index.
+// sequence writes runs of allocations as +first..last, and frees as -index.
 func (t *textWriter) sequence() {
 	steps := t.spec.Sequence
 	t.printf("sequence:")
@@ -146,7 +146,7 @@ func (t *textWriter) rest() {
 	t.exact()
 }
 
-// String returns alloc#i+offset, as paper §4.1 writes it.
+// String returns alloc#i+offset, the notation of paper §4.1.
 func (p Pointer) String() string { return fmt.Sprintf("%s#%d+%d", p.Space, p.Alloc, p.Offset) }
 
 func (s Space) String() string { return name(uint8(s)+1, "alloc", "global", "host", "tensor") }
@@ -170,7 +170,7 @@ func (r Role) String() string { return name(uint8(r), "weight", "kv", "input", "
 
 func (d DType) String() string { return name(uint8(d), "f32", "f16", "bf16", "i32", "i64", "u8") }
 
-// name returns the name of a value that counts from 1.
+// name returns the name of a value. Values count from 1.
 func name(value uint8, names ...string) string {
 	if value == 0 || int(value) > len(names) {
 		return fmt.Sprintf("unknown(%d)", value)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// laterTables writes what version 2 added.
+// laterTables writes the tables of version 2.
 func (t *textWriter) laterTables() {
 	for i, g := range t.spec.Globals {
 		t.printf("global %d: %q module=%d size=%d\n", i, g.Name, g.Module, g.Size)

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Where several threads allocate, the total order of their allocations is a race, while each thread's own order repeats.
-// Allocations are then known by (thread role, order): a role is a thread's sequence, so threads whose sequences are equal
-// cannot be told apart.
+// If several threads allocate, the total order of their allocations is a race, but each thread's own order repeats. Allocations
+// are then identified by (thread role, order). A role is a thread's sequence, so threads with equal sequences cannot be
+// distinguished.
 
-// ThreadStep is a step of the thread that made the allocation: the allocation itself, or its free by whichever thread.
+// ThreadStep is an allocation by a thread, or the free of it by any thread.
 type ThreadStep struct {
 	Free  bool
 	Kind  AllocKind
 	Size  uint64
-	Order int    // of the allocation among its thread's
+	Order int    // position among the thread's allocations
 	Alloc uint32 // index in its process
 }
 
@@ -23,7 +23,7 @@ func (s ThreadStep) same(t ThreadStep) bool {
 	return s.Free == t.Free && s.Kind == t.Kind && s.Size == t.Size && s.Order == t.Order
 }
 
-// ThreadSteps divides a sequence by thread. of describes an allocation.
+// ThreadSteps divides a sequence by thread. The function of describes an allocation.
 func ThreadSteps(sequence []Step, of func(alloc uint32) (thread uint32, kind AllocKind, size uint64)) map[uint32][]ThreadStep {
 	out := map[uint32][]ThreadStep{}
 	order, made := map[uint32]int{}, map[uint32]int{}
@@ -38,10 +38,10 @@ func ThreadSteps(sequence []Step, of func(alloc uint32) (thread uint32, kind All
 	return out
 }
 
-// MatchThreads finds the recorded thread that each thread of another process is, and returns the recorded index of each of
-// its allocations. fits compares two sequences, the recorded one first; where it is nil they have to be equal. Among threads
-// that fit alike the choice is arbitrary: nothing may depend on their allocations (Twins). The error names a thread that
-// fits none.
+// MatchThreads matches each thread of another process with a recorded thread, and returns the recorded index of each of its
+// allocations. fits compares two sequences, the recorded one first; if it is nil, they must be equal. If several threads fit
+// equally well, the choice is arbitrary, so no pointer may depend on their allocations (Twins). The error names a thread without
+// a match.
 func MatchThreads(recorded, other map[uint32][]ThreadStep, fits func(recorded, other []ThreadStep) bool) (map[uint32]uint32, error) {
 	equal := func(r, o []ThreadStep) bool { return slices.EqualFunc(r, o, ThreadStep.same) }
 	if fits == nil {
@@ -69,18 +69,18 @@ func MatchThreads(recorded, other map[uint32][]ThreadStep, fits func(recorded, o
 	}
 	for _, id := range rest {
 		if !take(id, fits) {
-			return nil, fmt.Errorf("match threads: the %d steps of thread %d are those of no recorded thread", len(other[id]), id)
+			return nil, fmt.Errorf("match threads: the %d steps of thread %d match no recorded thread", len(other[id]), id)
 		}
 	}
 	for role, r := range recorded {
 		if !taken[role] && len(r) > 0 {
-			return nil, fmt.Errorf("match threads: nobody makes the %d steps of recorded thread %d", len(r), role)
+			return nil, fmt.Errorf("match threads: no thread performs the %d steps of recorded thread %d", len(r), role)
 		}
 	}
 	return index, nil
 }
 
-// CommonSteps is the number of steps that two sequences begin with alike.
+// CommonSteps returns the number of equal steps at the start of two sequences.
 func CommonSteps(a, b []ThreadStep) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n].same(b[n]) {
@@ -89,7 +89,7 @@ func CommonSteps(a, b []ThreadStep) int {
 	return n
 }
 
-// Threaded reports whether allocations are known by thread and order instead of their total order.
+// Threaded reports whether allocations are identified by thread and order instead of their total order.
 func (s *Spec) Threaded() bool {
 	return slices.ContainsFunc(s.Allocations, func(a Allocation) bool { return a.Thread != 0 })
 }
@@ -102,8 +102,8 @@ func (s *Spec) AllSteps() map[uint32][]ThreadStep {
 	})
 }
 
-// PrefixSteps divides the recorded sequence by thread, each up to its first allocation of the capture phase. Threads that
-// only the capture phase has are left out.
+// PrefixSteps divides the recorded sequence by thread, each up to its first allocation of the capture phase. It leaves out
+// threads that exist in the capture phase only.
 func (s *Spec) PrefixSteps() map[uint32][]ThreadStep {
 	all := s.AllSteps()
 	for thread, steps := range all {
@@ -119,8 +119,8 @@ func (s *Spec) PrefixSteps() map[uint32][]ThreadStep {
 	return all
 }
 
-// Twins maps each thread that a restored process could not tell from another to that one: what they allocate before the
-// capture phase is alike.
+// Twins maps each thread to the thread that a restored process could not distinguish from it, because both allocate alike before
+// the capture phase.
 func (s *Spec) Twins() map[uint32]uint32 {
 	prefixes := s.PrefixSteps()
 	for thread, steps := range prefixes {

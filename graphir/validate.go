@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxProblems bounds the memory that a thoroughly damaged Spec can cost.
+// maxProblems bounds the memory for the problems of a badly damaged Spec.
 const maxProblems = 1000
 
-// Validate checks every reference and every order that the types promise. It returns nil or a *ValidationError that
-// lists all violations by path, such as "graphs[3].nodes[17].fixups[0]: alloc 99 of 42". Row groups are read for it; where one
-// is damaged the error is a *FormatError.
+// Validate checks every reference and every order that the types promise. It returns nil or a *ValidationError that lists all
+// violations by path, such as "graphs[3].nodes[17].fixups[0]: alloc 99 of 42". It reads the row groups; if one is damaged, it
+// returns a *FormatError.
 func (s *Spec) Validate() error {
 	if s.Rows != nil {
 		if err := s.EachGraph(func(int, *Graph) error { return nil }); err != nil {
@@ -22,7 +22,7 @@ func (s *Spec) Validate() error {
 	return s.validate()
 }
 
-// validate leaves row groups alone: a Cursor checks what it reads.
+// validate does not read row groups: a Cursor checks the graphs that it reads.
 func (s *Spec) validate() error {
 	v := &validator{spec: s, chains: s.Chains()}
 	v.allocations()
@@ -73,7 +73,7 @@ func (v *validator) text(s string, path func() string) {
 	}
 }
 
-// inside is the common case: a pointer into one allocation, where size bytes follow.
+// inside handles the common case: a pointer into one allocation that has size bytes from there.
 func (v *validator) inside(p Pointer, size uint64) bool {
 	if p.Space != SpaceAlloc || int64(p.Alloc) >= int64(len(v.spec.Allocations)) {
 		return false
@@ -82,7 +82,7 @@ func (v *validator) inside(p Pointer, size uint64) bool {
 	return p.Offset <= whole && size <= whole-p.Offset
 }
 
-// pointer checks that size bytes at p lie inside its allocation; with size 0 it may be one past the end.
+// pointer checks that the size bytes at p are inside its allocation. If size is 0, p may be one past the end.
 func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 	if v.inside(p, size) {
 		return
@@ -196,7 +196,7 @@ func (v *validator) kernels() {
 		end := uint64(0)
 		for p, param := range k.Params {
 			if uint64(param.Offset) < end {
-				v.bad(fmt.Sprintf("%s.params[%d]", path, p), "offset %d overlaps the one before, which ends at %d",
+				v.bad(fmt.Sprintf("%s.params[%d]", path, p), "offset %d overlaps the parameter before it, which ends at %d",
 					param.Offset, end)
 			}
 			end = max(end, uint64(param.Offset)+uint64(param.Size))
@@ -242,7 +242,7 @@ func (v *validator) notes() {
 	}
 }
 
-// rows checks what a Cursor takes for granted.
+// rows checks the facts on which a Cursor relies.
 func (v *validator) rows() {
 	for i, object := range v.spec.Rows.referred {
 		if int64(object) >= int64(v.spec.Objects()) {

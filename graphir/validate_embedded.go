@@ -2,17 +2,17 @@ package graphir
 
 import "fmt"
 
-// A child graph node stands for all nodes of the graph that it embeds. Two in each child double them with every child, so a few
-// bytes could name more nodes than anybody can walk.
+// A child graph node counts with all nodes of the graph that it embeds. If each child embeds the previous one twice, the number
+// doubles with every child, so a few bytes could describe more nodes than any process can walk.
 
-// MaxNesting is how often graphs may be embedded in each other. Libraries do it once or twice.
+// MaxNesting is the deepest nesting of embedded graphs. Libraries use one or two levels.
 const MaxNesting = 64
 
-// MaxEmbedded is how many nodes the child graph nodes of all graphs may stand for together. A compiled Spec embeds each child once,
-// and MaxDecoded leaves room for fewer kernel nodes.
+// MaxEmbedded is the most nodes that the child graph nodes of all graphs may count together. A compiled Spec embeds each child
+// once, and MaxDecoded leaves room for fewer kernel nodes than this.
 const MaxEmbedded = 1 << 20
 
-// embedded holds children against both bounds. Children that do not come before their parents are graph's to report.
+// embedded checks both bounds. The function graph reports children that do not come before their parents.
 func (v *validator) embedded() {
 	children := v.spec.Children
 	if len(children) == 0 {
@@ -40,13 +40,13 @@ func (v *validator) embedded() {
 			}
 		})
 		if total > MaxEmbedded {
-			v.bad(fmt.Sprintf("graphs[%d]", i), "its nodes embed more than %d others, with those of the graphs before", MaxEmbedded)
+			v.bad(fmt.Sprintf("graphs[%d]", i), "its nodes and those of the graphs before it embed more than %d nodes", MaxEmbedded)
 			return
 		}
 	}
 }
 
-// eachChild visits the targets of a graph's child graph nodes. No row group is read for it.
+// eachChild visits the targets of a graph's child graph nodes. It reads no row group.
 func (s *Spec) eachChild(graph int, visit func(target uint32)) {
 	if s.Rows == nil {
 		for i := range s.Graphs[graph].Nodes {

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// maxObject bounds the size of what a pointer leads to: no process has more addresses (five-level paging), and the sum of
-	// an address and an offset then has 64 bits.
+	// maxObject bounds the size of an object. No process has more addresses (five-level paging), and the sum of an address and an
+	// offset then fits in 64 bits.
 	maxObject = 1 << 57
-	// MaxHostBytes bounds the host buffers of a Spec together: a restored process holds them as long as its graphs.
+	// MaxHostBytes bounds all host buffers of a Spec together. A restored process keeps them as long as its graphs.
 	MaxHostBytes = 1 << 30
 )
 
-// sizes checks what objects are said to have, before anything is allocated for them.
+// sizes checks the declared sizes of objects before anything is allocated for them.
 func (v *validator) sizes() {
 	check := func(table string, i int, size uint64) {
 		if size > maxObject {
@@ -33,7 +33,7 @@ func (v *validator) sizes() {
 	v.hostBuffers()
 }
 
-// chainSize is the size of a mapping and of those behind it, or more than maxObject.
+// chainSize returns the size of a mapping and of those after it in its chain, or more than maxObject.
 func (v *validator) chainSize(first uint32) uint64 {
 	whole := min(v.spec.Allocations[first].Size, maxObject)
 	for _, next := range v.chains.Following(first) {
@@ -44,8 +44,8 @@ func (v *validator) chainSize(first uint32) uint64 {
 	return whole
 }
 
-// hostBuffers: the restorer makes them, of the size that they are said to have. So all of it has to be in the file. A graph
-// section alone has no contents, and nothing is restored from it.
+// hostBuffers checks that the file has all bytes of every host buffer, because the restorer allocates buffers of the declared
+// sizes. A graph section alone has no contents and is never restored.
 func (v *validator) hostBuffers() {
 	held := make([]uint64, len(v.spec.HostBuffers))
 	for i := range v.spec.Contents {
@@ -69,7 +69,7 @@ func (v *validator) hostBuffers() {
 	}
 }
 
-// mulAdd is a*b + c. It fails where that has more than 64 bits.
+// mulAdd returns a*b + c. It fails if the result exceeds 64 bits.
 func mulAdd(a, b, c uint64) (sum uint64, ok bool) {
 	hi, lo := bits.Mul64(a, b)
 	sum, carry := bits.Add64(lo, c, 0)
@@ -77,8 +77,8 @@ func mulAdd(a, b, c uint64) (sum uint64, ok bool) {
 	return sum, hi == 0 && carry == 0
 }
 
-// reach is how many bytes a memset spans, from its destination on. ok is false where its rows overlap or span more than
-// 64 bits.
+// reach returns the number of bytes that a memset spans from its destination on. ok is false if its rows overlap or span more
+// than 64 bits.
 func (m *MemsetNode) reach() (size uint64, ok bool) {
 	if m.Width == 0 || m.Height == 0 {
 		return 0, true
@@ -91,8 +91,8 @@ func (m *MemsetNode) reach() (size uint64, ok bool) {
 	return size, ok && m.Pitch >= row
 }
 
-// reach is how many bytes a copy spans at one of its ends, from its pointer on. ok is false where rows or slices overlap or
-// span more than 64 bits.
+// reach returns the number of bytes that a copy spans at one of its ends, from its pointer on. ok is false if rows or slices
+// overlap or span more than 64 bits.
 func (m *MemcpyNode) reach(e *MemcpyEnd) (size uint64, ok bool) {
 	if m.Width == 0 || m.Height == 0 || m.Depth == 0 {
 		return 0, true

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// graph checks one graph, which may embed the first of Children, as many as it is given.
+// graph checks one graph, which may embed the first children entries of Children.
 func (v *validator) graph(g *Graph, path func() string, children uint32) {
 	v.text(g.Label, func() string { return path() + ".label" })
 	for i := range g.Nodes {
@@ -50,7 +50,7 @@ func (v *validator) node(n *Node, path func() string, children uint32) {
 	}
 }
 
-// bodies is how many of the parameters of node types are set.
+// bodies returns how many of the type-specific parameters are set.
 func (n *Node) bodies() (set int) {
 	if n.Kernel != nil {
 		set++
@@ -91,7 +91,7 @@ func (v *validator) kernelNode(k *KernelNode, path func() string) {
 	}
 }
 
-// tables checks globals and tensor maps; the other tables of version 2 hold nothing that could be wrong.
+// tables checks globals and tensor maps. The other tables of version 2 have no invalid values.
 func (v *validator) tables() {
 	for i := range v.spec.Globals {
 		g := &v.spec.Globals[i]
@@ -122,28 +122,28 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// fixups checks the order of fixups, their pointers, and that the bytes they stand for are zero in data.
+// fixups checks the order of fixups, their pointers, and that the bytes they cover are zero in data.
 func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
 	end := uint64(0)
 	for i := range fixups {
 		f := &fixups[i]
 		from := uint64(f.Offset)
 		plain := f.TensorMap == 0 && from >= end && len(data) >= 8 && from <= uint64(len(data)-8) && binary.LittleEndian.Uint64(data[from:]) == 0
-		if !plain || !v.inside(f.Pointer, 0) { // hardly any
+		if !plain || !v.inside(f.Pointer, 0) { // rare
 			v.fixup(f, end, data, func() string { return fmt.Sprintf("%s.fixups[%d]", path(), i) })
 		}
 		end = max(end, min(from, uint64(len(data)))+uint64(f.Size()))
 	}
 }
 
-// fixup checks one fixup, where those before it end at a byte of data.
+// fixup checks one fixup; the fixups before it end at byte end of data.
 func (v *validator) fixup(f *Fixup, end uint64, data []byte, at func() string) {
 	offset, size := uint64(f.Offset), uint64(f.Size())
 	switch {
 	case int64(f.TensorMap) > int64(len(v.spec.TensorMaps)):
 		v.bad(at(), "tensor map %d of %d", f.TensorMap-1, len(v.spec.TensorMaps))
 	case offset < end:
-		v.bad(at(), "offset %d overlaps the one before, which ends at %d", offset, end)
+		v.bad(at(), "offset %d overlaps the fixup before it, which ends at %d", offset, end)
 	case offset > uint64(len(data)) || size > uint64(len(data))-offset:
 		v.bad(at(), "bytes %d to %d of %d", offset, offset+size, len(data))
 	case !allZero(data[offset : offset+size]):
@@ -152,7 +152,7 @@ func (v *validator) fixup(f *Fixup, end uint64, data []byte, at func() string) {
 	v.pointer(f.Pointer, 0, at)
 }
 
-// cyclic needs no search in the common case that every edge leads forward.
+// cyclic needs no search in the common case that every edge leads to a later node.
 func cyclic(g *Graph) bool {
 	forward := true
 	for _, e := range g.Edges {
@@ -211,8 +211,8 @@ func (v *validator) contents() {
 	v.contentsApart()
 }
 
-// place checks that a content lies inside of one object that a restored process may write to: memory of the restorer's own, or
-// a variable, which can be put back. What the engine allocated, the engine fills.
+// place checks that a content is inside one object that a restored process may write: memory that the restorer allocates, or a
+// variable, which can be set back. The engine itself fills the memory that it allocates.
 func (v *validator) place(c *Content, path func() string) {
 	entries := v.spec.spaceSize(c.Space)
 	if int64(c.Alloc) >= int64(entries) {
@@ -229,7 +229,7 @@ func (v *validator) place(c *Content, path func() string) {
 	}
 }
 
-// contentsApart: where two saved pieces overlapped, the order of filling would decide what a buffer holds.
+// contentsApart refuses overlapping contents, because the result would depend on the order of filling.
 func (v *validator) contentsApart() {
 	order := make([]int, len(v.spec.Contents))
 	for i := range order {

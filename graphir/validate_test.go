@@ -33,7 +33,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		}},
 		{"kernels[1]: module 2 of 2", func(s *graphir.Spec) { s.Kernels[1].Module = 2 }},
 		{`kernels[1]: module 1 has no function "gemm"`, func(s *graphir.Spec) { s.Kernels[1].Name = "gemm" }},
-		{"kernels[0].params[1]: offset 7 overlaps the one before, which ends at 8", func(s *graphir.Spec) {
+		{"kernels[0].params[1]: offset 7 overlaps the parameter before it, which ends at 8", func(s *graphir.Spec) {
 			s.Kernels[0].Params[1].Offset = 7
 		}},
 		{"graphs[1].nodes[0].kernel: kernel 2 of 2", func(s *graphir.Spec) { kernel(s).Kernel = 2 }},
@@ -45,7 +45,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		}},
 		{"graphs[1].nodes[0].fixups[0]: bytes 5 to 13 of 12", func(s *graphir.Spec) { kernel(s).Fixups[0].Offset = 5 }},
 		{"graphs[1].nodes[0].fixups[0]: the bytes that it stands for are not zero", func(s *graphir.Spec) { kernel(s).Params[7] = 1 }},
-		{"graphs[1].nodes[0].fixups[1]: offset 4 overlaps the one before, which ends at 8", func(s *graphir.Spec) {
+		{"graphs[1].nodes[0].fixups[1]: offset 4 overlaps the fixup before it, which ends at 8", func(s *graphir.Spec) {
 			kernel(s).Params[8] = 0
 			kernel(s).Fixups = append(kernel(s).Fixups, graphir.Fixup{Offset: 4})
 		}},
@@ -101,16 +101,16 @@ func TestValidateCollectsAll(t *testing.T) {
 	}
 }
 
-// huge is a size that no file backs, and whose sum with anything has more than 64 bits or a sign.
+// huge is a size that no file backs. Its sum with any other overflows 64 bits or the sign.
 const huge = 1<<63 - 1
 
-// Every size and every extent is held against the object that it is about, whatever it adds up to.
+// Every size and every extent is checked against its object, even if sums overflow.
 func TestValidateExtents(t *testing.T) {
 	fill := func(s *graphir.Spec) *graphir.MemsetNode { return s.Graphs[0].Nodes[2].Memset } // of alloc 3, which has 512 bytes
 	move := func(s *graphir.Spec) *graphir.MemcpyNode { return s.Graphs[0].Nodes[3].Memcpy } // to alloc 2, which has 2 MiB
 	last := func(s *graphir.Spec) []graphir.Node { return s.Graphs[2].Nodes }                // of version 2
 	host := func(s *graphir.Spec) *graphir.MemcpyNode { return last(s)[4].Memcpy }           // from host 0, which has 24 bytes
-	chain := func(s *graphir.Spec, sizes ...uint64) {                                        // mappings, each behind the one before
+	chain := func(s *graphir.Spec, sizes ...uint64) {                                        // contiguous mappings
 		for i, size := range sizes {
 			a := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerGraph, Size: size, Live: true}
 			if i > 0 {
@@ -133,7 +133,7 @@ func TestValidateExtents(t *testing.T) {
 		{"host_buffers[0].size: host buffers of more than 1073741824 bytes together", func(s *graphir.Spec) { s.Contents, s.HostBuffers[0].Size = nil, huge }},
 		{"host_buffers[0].size: 24 bytes, of which contents hold 0", func(s *graphir.Spec) { s.Contents = slices.Delete(s.Contents, 2, 3) }},
 		{"host_buffers[16].size: host buffers of more than 1073741824 bytes together", func(s *graphir.Spec) {
-			data := make([]byte, 1<<26) // one blob of the file, named again and again
+			data := make([]byte, 1<<26) // one blob of the file, used many times
 			for range 16 {
 				s.Contents = append(s.Contents, graphir.Content{Space: graphir.SpaceHost, Alloc: uint32(len(s.HostBuffers)), Data: data})
 				s.HostBuffers = append(s.HostBuffers, graphir.HostBuffer{Size: 1 << 26})
@@ -176,7 +176,7 @@ func TestValidateExtents(t *testing.T) {
 			s.Contents[0].Space, s.Contents[0].Alloc = graphir.SpaceTensor, 0
 		}},
 		{"contents[0]: bytes 18446744073709551615+16 of alloc 3, which has 512", func(s *graphir.Spec) { s.Contents[0].Offset = 1<<64 - 1 }},
-		{"contents[4]: bytes 512+16 of alloc 4, which has 512", func(s *graphir.Spec) { // in the mapping behind it
+		{"contents[4]: bytes 512+16 of alloc 4, which has 512", func(s *graphir.Spec) { // in the next mapping of the chain
 			chain(s, 512, 512)
 			s.Contents = append(s.Contents, graphir.Content{Alloc: 4, Offset: 512, Data: make([]byte, 16)})
 		}},
@@ -215,7 +215,7 @@ func TestValidateExtents(t *testing.T) {
 	}
 }
 
-// An offset may be one past the end, as pointers to the end of a buffer are.
+// An offset may be one past the end, as for pointers to the end of a buffer.
 func TestValidateAllowsOnePastTheEnd(t *testing.T) {
 	s := handmade()
 	s.Graphs[0].Nodes[0].Kernel.Fixups[0].Pointer = graphir.Pointer{Alloc: 3, Offset: 512}

@@ -13,7 +13,7 @@ import (
 	"medusa/graphir"
 )
 
-// second is handmade with everything that version 2 added. Its encoding is testdata/v2.graph.
+// second is handmade with all features of version 2. Its encoding is testdata/v2.graph.
 func second() *graphir.Spec {
 	s := handmade()
 	s.Globals = []graphir.Global{{Module: 0, Name: "state", Size: 64}, {Module: 1, Name: "table", Size: 256}}
@@ -72,7 +72,7 @@ func TestGoldenVersion2(t *testing.T) {
 	}
 }
 
-// A reader of version 1 would take a global for an allocation, so whatever it does not know raises the version.
+// A reader of version 1 would take a global for an allocation. Anything that it does not know therefore raises the version.
 func TestVersionSaysWhatIsUsed(t *testing.T) {
 	text := func(s *graphir.Spec) string { return strings.SplitN(dump(t, s), ":", 2)[0] }
 	if got := text(handmade()); got != "medusa graph 1" {
@@ -108,7 +108,7 @@ func TestValidateVersion2(t *testing.T) {
 		{"globals[1]: module 2 of 2", func(s *graphir.Spec) { s.Globals[1].Module = 2 }},
 		{"tensor_maps[0]: ranks 2, 0, 2, 2", func(s *graphir.Spec) { s.TensorMaps[0].GlobalStrides = nil }},
 		{"contents[2]: bytes 1+24 of host 0, which has 24", func(s *graphir.Spec) { s.Contents[2].Offset = 1 }},
-		{"contents[3].fixups[1]: offset 127 overlaps the one before, which ends at 128", func(s *graphir.Spec) { s.Contents[3].Fixups[1].Offset = 127 }},
+		{"contents[3].fixups[1]: offset 127 overlaps the fixup before it, which ends at 128", func(s *graphir.Spec) { s.Contents[3].Fixups[1].Offset = 127 }},
 		{"tensors[0].at: a tensor in a global", func(s *graphir.Spec) { s.Tensors[0].At.Space, s.Tensors[0].At.Alloc = graphir.SpaceGlobal, 1 }},
 	} {
 		s := second()
@@ -121,7 +121,7 @@ func TestValidateVersion2(t *testing.T) {
 	}
 }
 
-// Mappings side by side, and a tensor across them.
+// Contiguous mappings, and a tensor across them.
 func TestChains(t *testing.T) {
 	chained := func() *graphir.Spec {
 		s := handmade()
@@ -131,7 +131,7 @@ func TestChains(t *testing.T) {
 			s.Allocations = append(s.Allocations, a)
 			s.Sequence = append(s.Sequence, graphir.Step{Alloc: n + i})
 		}
-		s.Allocations[n].Behind, s.Allocations[n+2].Behind = n+3, n+1 // in the order of addresses: n+2, n, n+1
+		s.Allocations[n].Behind, s.Allocations[n+2].Behind = n+3, n+1 // address order: n+2, n, n+1
 		s.Allocations[n+2].Behind, s.Allocations[n+1].Behind = 0, n+1
 		s.Tensors[0].At, s.Tensors[0].Size = graphir.Pointer{Alloc: n + 2, Offset: 4000}, 8192
 		return s
@@ -168,7 +168,7 @@ func TestChains(t *testing.T) {
 	}
 }
 
-// A framework's allocator: divided allocations, tensors by name, the block map.
+// A framework's allocator: suballocated allocations, tensors by name, and the block map.
 func TestDividedAllocations(t *testing.T) {
 	s := handmade()
 	at := s.Tensors[0].At

@@ -11,21 +11,21 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// Storage keeps row groups; an *os.File is one.
+// Storage stores row groups, for example an *os.File.
 type Storage interface {
 	io.WriterAt
 	io.ReaderAt
 }
 
-// Writer takes graphs as they are made. A set that is small stays in memory as it is; one that is not is encoded, from the
-// moment on at which that is known.
+// Writer takes graphs one at a time. It keeps a small set in memory as it is. Once the set is too large for that, it encodes the
+// graphs.
 type Writer struct {
 	storage  Storage
 	tables   *tables
-	graphs   []Graph // all of them; without nodes and edges where they are encoded
+	graphs   []Graph // all of them; nodes and edges only of those not encoded
 	template []uint32
-	first    int   // of the graphs that are in no group yet
-	bytes    int64 // that they take decoded
+	first    int   // of the graphs that are not in a group yet
+	bytes    int64 // their decoded size
 	rows     rowsToWrite
 	groups   []rowGroup
 	end      int64 // of the storage
@@ -33,7 +33,7 @@ type Writer struct {
 	referred [SpaceTensor + 1][]bool // by space and entry of its table
 }
 
-// NewWriter returns a writer whose row groups go to storage; nil keeps them in memory.
+// NewWriter returns a writer whose row groups go to storage. If it is nil, they stay in memory.
 func NewWriter(storage Storage) *Writer {
 	if storage == nil {
 		storage = &memoryStorage{}
@@ -41,7 +41,7 @@ func NewWriter(storage Storage) *Writer {
 	return &Writer{storage: storage, tables: newTables(), rows: newRows()}
 }
 
-// Add appends a graph. Until Finish, or the next error, its nodes and edges are the writer's.
+// Add appends a graph. Its nodes and edges belong to the writer until Finish or the next error.
 func (w *Writer) Add(g *Graph) error {
 	bytes := g.bytes()
 	if bytes > MaxGroup {
@@ -60,7 +60,7 @@ func (w *Writer) Add(g *Graph) error {
 	return w.encode(len(w.graphs) - 1)
 }
 
-// bytes is what the graph counts of MaxGroup.
+// bytes returns the graph's share of MaxGroup.
 func (g *Graph) bytes() int64 {
 	var e extent
 	for i := range g.Nodes {
@@ -76,7 +76,7 @@ func (g *Graph) bytes() int64 {
 	return decodedBytes(len(g.Nodes), len(g.Edges), e)
 }
 
-// rowsToWrite are graphs that are encoded and in no group yet.
+// rowsToWrite are encoded graphs that are not in a group yet.
 type rowsToWrite struct {
 	pb     *graphpb.RowGroup
 	size   int
@@ -87,7 +87,7 @@ func newRows() rowsToWrite {
 	return rowsToWrite{&graphpb.RowGroup{}, 0, map[uint32]prediction{}}
 }
 
-// flush writes all graphs that are in no group yet.
+// flush writes all graphs that are not in a group yet.
 func (w *Writer) flush() error {
 	for i := len(w.template); i < len(w.graphs); i++ {
 		if err := w.encode(i); err != nil {
@@ -98,7 +98,7 @@ func (w *Writer) flush() error {
 	return w.write()
 }
 
-// encode makes a row of the next graph. Where values repeat little, those before it become a group of their own.
+// encode encodes the next graph as a row. If the pending rows are large, it writes them as a group first.
 func (w *Writer) encode(i int) error {
 	if w.rows.size > maxGroupEncoded/4 {
 		if err := w.write(); err != nil {
@@ -126,7 +126,7 @@ func (w *Writer) encode(i int) error {
 
 func (w *Writer) refer(p Pointer) {
 	if p.Space > SpaceTensor {
-		return // validation says so
+		return // validation reports it
 	}
 	seen := &w.referred[p.Space]
 	if n := int(p.Alloc) + 1; n > len(*seen) {
@@ -141,7 +141,7 @@ type prediction struct {
 	cols  *columns
 }
 
-// encodeRow makes the columns of the index-th graph of a group, against the one before it of the same template.
+// encodeRow encodes the index-th graph of a group against the previous graph of the same template.
 func encodeRow(p *plan, g *Graph, template uint32, index int, before map[uint32]prediction) *graphpb.Graph {
 	row, cols := &graphpb.Graph{}, p.collect(g.Nodes)
 	if base, ok := before[template]; ok {
@@ -172,8 +172,8 @@ func (w *Writer) write() error {
 	return nil
 }
 
-// Finish gives the Spec the graphs: with their nodes, where that is little, else without them and with Rows. The storage has
-// to stay as it is for as long as those are read.
+// Finish sets the Spec's graphs: a small set with its nodes, a large set without them and with Rows. The storage must not change
+// as long as Rows are read.
 func (w *Writer) Finish(s *Spec) error {
 	s.Graphs, s.Rows = w.graphs, nil
 	if len(w.groups) == 0 {
@@ -200,8 +200,8 @@ func (w *Writer) Finish(s *Spec) error {
 	return nil
 }
 
-// Change hands every graph to change, which may alter its nodes' values. Where there are row groups, they are written anew to
-// storage.
+// Change passes every graph to change, which may alter the values of its nodes. If there are row groups, Change writes them anew
+// to storage.
 func (s *Spec) Change(storage Storage, change func(i int, g *Graph)) error {
 	if s.Rows == nil {
 		for i := range s.Graphs {

@@ -16,15 +16,15 @@ type Allocation struct {
 	Size     uint64   `json:"size"`
 	Live     bool     `json:"live"` // when the engine was ready
 	Saved    uint64   `json:"saved"`
-	Pointers int      `json:"pointers"` // of all graphs into it
-	Use      string   `json:"use"`      // what the engine named in it: weight, kv, input, output; else "-"
+	Pointers int      `json:"pointers"` // of all graphs, into this allocation
+	Use      string   `json:"use"`      // role of the tensor that the engine named in it: weight, kv, input, output; else "-"
 	Tensors  []string `json:"tensors"`
 }
 
 // Allocations lists the allocation sequence.
 type Allocations []Allocation
 
-// ListAllocations says of every allocation who makes it and what is in it.
+// ListAllocations says for every allocation who makes it and how it is used.
 func ListAllocations(s *graphir.Spec) (Allocations, error) {
 	out := make(Allocations, len(s.Allocations))
 	for i, a := range s.Allocations {
@@ -71,7 +71,7 @@ func eachPointer(n *graphir.Node, visit func(graphir.Pointer)) {
 	}
 }
 
-// WriteTable writes one line an allocation.
+// WriteTable writes one line per allocation.
 func (as Allocations) WriteTable(w io.Writer) error {
 	t := printable.NewTable(w)
 	t.Row("ALLOC\tKIND\tOWNER\tBYTES\tAT READY\tSAVED\tPOINTERS\tUSE\tTENSORS")

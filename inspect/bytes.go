@@ -2,7 +2,7 @@ package inspect
 
 import "fmt"
 
-// Bytes writes a size with a binary unit and at most four digits.
+// Bytes formats a size with a binary unit and at most four digits.
 func Bytes(n uint64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

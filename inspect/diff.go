@@ -11,18 +11,18 @@ import (
 	"medusa/graphir"
 )
 
-// Diff is everything in which two artifacts differ of what decides a restored start. Dates, measured times and the record
-// of verification are not compared: they differ between any two runs.
+// Diff has all differences of two artifacts that affect a restored start. It leaves out dates, measured times and the record of
+// verification, which differ between any two runs.
 type Diff struct {
 	Identity    []FactorDiff `json:"identity"`
-	Values      []ValueDiff  `json:"values"` // the KV cache, triggers, saved buffers and whatever else is one value
+	Values      []ValueDiff  `json:"values"` // values of the KV cache, triggers, saved buffers and other single values
 	Kernels     TableDiff    `json:"kernels"`
 	Allocations TableDiff    `json:"allocations"`
 	Graphs      GraphsDiff   `json:"graphs"`
-	Peers       []*Diff      `json:"peers,omitempty"` // of ranks 1 and up that both sides have
+	Peers       []*Diff      `json:"peers,omitempty"` // ranks 1 and up that exist on both sides
 }
 
-// FactorDiff is a factor of the identity; null: the side has none.
+// FactorDiff is a factor of the identity. A side without the factor is null.
 type FactorDiff struct {
 	Key   string  `json:"key"`
 	A     *string `json:"a"`
@@ -37,7 +37,7 @@ type ValueDiff struct {
 	B    string `json:"b"`
 }
 
-// TableDiff lists the entries that one side has, and those that differ.
+// TableDiff lists the entries that only one side has, and those that differ.
 type TableDiff struct {
 	OnlyA   []string    `json:"only_a"`
 	OnlyB   []string    `json:"only_b"`
@@ -54,18 +54,18 @@ type GraphsDiff struct {
 // GraphDiff is one graph of both sides.
 type GraphDiff struct {
 	Label  string      `json:"label"`
-	Values []ValueDiff `json:"values"` // counts and flags, where these differ
-	Nodes  []NodeDiff  `json:"nodes"`  // compared one by one where both sides have as many
-	Edges  []string    `json:"edges"`  // that one side has: "-3>4" is A's, "+3>5" B's
+	Values []ValueDiff `json:"values"` // counts and flags that differ
+	Nodes  []NodeDiff  `json:"nodes"`  // compared one by one if both sides have the same number
+	Edges  []string    `json:"edges"`  // edges of one side only: "-3>4" is A's, "+3>5" is B's
 }
 
-// NodeDiff is a node of both sides and the values that differ.
+// NodeDiff has the differing values of a node.
 type NodeDiff struct {
 	Index  int         `json:"index"`
 	Values []ValueDiff `json:"values"`
 }
 
-// Empty says whether nothing differs.
+// Empty says whether there is no difference.
 func (d *Diff) Empty() bool {
 	return !slices.ContainsFunc(d.Peers, func(p *Diff) bool { return !p.Empty() }) && len(d.Identity)+len(d.Values) == 0 && d.Kernels.empty() && d.Allocations.empty() &&
 		len(d.Graphs.OnlyA)+len(d.Graphs.OnlyB)+len(d.Graphs.Changed) == 0
@@ -123,9 +123,9 @@ func triggers(s *graphir.Spec) string {
 	return fmt.Sprint(out)
 }
 
-// steps sums the sequence up: which entries differ shows in the allocations.
+// steps summarizes the sequence. The allocations show which entries differ.
 func steps(s *graphir.Spec) string {
-	frees, hash := 0, uint64(14695981039346656037) // FNV-1a over who is freed when
+	frees, hash := 0, uint64(14695981039346656037) // FNV-1a over the order of frees
 	for i, step := range s.Sequence {
 		if step.Free {
 			frees++
@@ -135,7 +135,7 @@ func steps(s *graphir.Spec) string {
 	return fmt.Sprintf("%d steps, %d frees, order %016x", len(s.Sequence), frees, hash)
 }
 
-// tables compares, each as a whole, those whose entries have no names.
+// tables compares the tables whose entries have no names, each as a whole.
 func (d *Diff) tables(a, b *graphir.Spec) {
 	for _, t := range []struct {
 		name string
@@ -158,7 +158,7 @@ func (d *Diff) tables(a, b *graphir.Spec) {
 	}
 }
 
-// texts writes entries out; they hold no addresses.
+// texts formats entries. They contain no addresses.
 func texts[T any](entries []T) []string {
 	var out []string
 	for i := range entries {
@@ -221,7 +221,7 @@ func (d *Diff) layers(a, b []artifacts.Layer) {
 	}
 }
 
-// entry is a row of a table: what it is called and all that is in it.
+// entry is a row of a table: its name, and all its values as text.
 type entry struct{ name, text string }
 
 func kernelEntries(s *graphir.Spec) []entry {
@@ -253,7 +253,7 @@ func allocationEntries(s *graphir.Spec) []entry {
 	return out
 }
 
-// unique numbers entries of the same name: two modules may have kernels that are called alike.
+// unique numbers entries with the same name: kernels of two modules may share one.
 func unique(entries []entry) []entry {
 	seen := map[string]int{}
 	for i := range entries {

@@ -41,7 +41,7 @@ func compareGraphs(a, b *graphir.Spec) (GraphsDiff, error) {
 	return out, nil
 }
 
-// labels are unique: graphs that share one are told apart by their order.
+// labels makes labels unique: it numbers graphs with the same label in their order.
 func labels(s *graphir.Spec) []string {
 	var entries []entry
 	for i := range s.Graphs {

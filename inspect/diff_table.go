@@ -10,10 +10,10 @@ import (
 	"medusa/internal/printable"
 )
 
-// most is how many entries of a kind the table shows; JSON has them all.
+// most is the number of entries of a kind that the table shows. JSON has all of them.
 const most = 12
 
-// WriteTable writes the differences of two artifacts of these names, or that there are none.
+// WriteTable writes the differences of the artifacts with these names, or a line that they have none.
 func (d *Diff) WriteTable(w io.Writer, a, b string) error {
 	if d.Empty() {
 		_, err := printable.Fprintf(w, "%s and %s do not differ\n", a, b)
@@ -53,11 +53,11 @@ func (d *Diff) rows(t *sides) {
 	d.Graphs.rows(t)
 }
 
-// widest is the longest value, in characters, that has a place in the table.
+// widest is the length in characters up to which a value is shown in the table.
 const widest = 64
 
-// sides is a table of values of A and B. Long ones, such as an engine's arguments, follow it one below the other, where the
-// eye finds what differs.
+// sides is a table of values of A and B. Long values, such as an engine's arguments, follow the table, one under the other, so
+// that a difference is easy to see.
 type sides struct {
 	printable.Table
 	long strings.Builder

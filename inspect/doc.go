@@ -1,6 +1,6 @@
-// Package inspect makes artifacts readable: what they hold as tables and JSON, and how two of them differ.
+// Package inspect makes artifacts readable: it shows their contents as tables and JSON, and the differences of two artifacts.
 //
-// In: artifacts that were read and checked. Out: plain values whose JSON form is the contract (fields are only ever
-// added) and whose tables are for people. What can fail: writing, and asking for a graph that is not there (*NotFoundError).
-// Nothing here touches a device or a file.
+// In: artifacts that were read and checked. Out: plain values with a JSON form and a table. The JSON form is the contract; fields
+// are only ever added. What can fail: writing, and a request for a graph that does not exist (*NotFoundError). This package uses
+// no device and no file.
 package inspect

@@ -19,10 +19,10 @@ type Graph struct {
 	InstantiateFlags uint64  `json:"instantiate_flags"`
 	Nodes            []Node  `json:"nodes"`
 	Edges            []Edge  `json:"edges"`
-	Children         []Graph `json:"children,omitempty"` // that its nodes embed, by node order
+	Children         []Graph `json:"children,omitempty"` // graphs that its nodes embed, in node order
 }
 
-// Node is one graph node; the fields of other types are absent.
+// Node is one graph node. Fields that do not apply to its type are absent.
 type Node struct {
 	Index       int         `json:"index"`
 	Type        string      `json:"type"`
@@ -35,8 +35,8 @@ type Node struct {
 	Attributes  []Attribute `json:"attributes,omitempty"`
 	Source      string      `json:"source,omitempty"`
 	Target      string      `json:"target,omitempty"`
-	Detail      string      `json:"detail,omitempty"` // the rest of a memset's or memcpy's parameters
-	After       []uint32    `json:"after"`            // nodes that it depends on
+	Detail      string      `json:"detail,omitempty"` // the other parameters of a memset or memcpy
+	After       []uint32    `json:"after"`            // nodes on which it depends
 }
 
 // Argument is one parameter of a kernel's layout: a constant, a pointer as alloc#i+offset, or a struct with both.
@@ -48,7 +48,7 @@ type Argument struct {
 	Pointers []Pointer `json:"pointers,omitempty"`
 }
 
-// Pointer is an indirect index pointer at a place of the parameter buffer.
+// Pointer is an indirect index pointer in the parameter buffer.
 type Pointer struct {
 	At     uint32 `json:"at"`    // in the parameter buffer, bytes
 	Space  string `json:"space"` // alloc, global or host
@@ -56,14 +56,14 @@ type Pointer struct {
 	Offset uint64 `json:"offset"` // bytes
 }
 
-// Attribute is a CUlaunchAttributeID with its value's bytes, trailing zeros left out.
+// Attribute is a CUlaunchAttributeID and the bytes of its value without trailing zeros.
 type Attribute struct {
 	ID    uint32 `json:"id"`
 	Value string `json:"value"`
 	Base  string `json:"base,omitempty"`
 }
 
-// Edge orders To after From.
+// Edge makes To run after From.
 type Edge struct {
 	From     uint32 `json:"from"`
 	To       uint32 `json:"to"`
@@ -72,7 +72,7 @@ type Edge struct {
 	Type     uint8  `json:"type,omitempty"`
 }
 
-// NotFoundError says that no graph has a name, and which ones there are.
+// NotFoundError means that no graph has this name. It lists the labels that exist.
 type NotFoundError struct {
 	Name   string
 	Labels []string
@@ -82,7 +82,7 @@ func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("find graph %q: no graph has this label or index (there are %d: %s)", e.Name, len(e.Labels), some(e.Labels, 6))
 }
 
-// FindGraph returns a graph by its label or, where none has it, by its index.
+// FindGraph finds a graph by its label or, if no graph has that label, by its index.
 func FindGraph(s *graphir.Spec, name string) (*Graph, error) {
 	labels := make([]string, len(s.Graphs))
 	for i := range s.Graphs {
@@ -172,7 +172,7 @@ func describeArgument(a *graphir.Argument) Argument {
 	return out
 }
 
-// WriteTable lists the nodes, one a line.
+// WriteTable lists the nodes, one per line.
 func (g *Graph) WriteTable(w io.Writer) error {
 	t := printable.NewTable(w)
 	t.Row("graph %d\t%s, batch %d, %d nodes, %d edges", g.Index, g.Label, g.Batch, len(g.Nodes), len(g.Edges))
@@ -232,7 +232,7 @@ func after(nodes []uint32) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(nodes), " ", ","), "[]")
 }
 
-// dims leaves trailing ones out: 132, 8×4, 1×1×2.
+// dims leaves out trailing ones: 132, 8×4, 1×1×2.
 func dims(d []uint32) string {
 	if len(d) != 3 {
 		return ""

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "accept the tables as they are")
 
-// loadSpec returns a spec in which every field of the graph IR is used.
+// loadSpec returns a spec that uses every field of the graph IR.
 func loadSpec(t *testing.T) *graphir.Spec {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "graphir", "testdata", "v2.graph"))
@@ -99,7 +99,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// A label that looks like an index is a label.
+// A name that is both a label and an index finds the label.
 func TestFindGraphPrefersLabels(t *testing.T) {
 	s := &graphir.Spec{Graphs: []graphir.Graph{{Label: "a"}, {Label: "0"}}}
 	for name, want := range map[string]int{"0": 1, "1": 1, "a": 0} {
@@ -125,7 +125,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// Every kind of difference is found, on its own, and named where it is.
+// Compare finds every kind of difference by itself, and the table names its place.
 func TestCompareFindsEveryDifference(t *testing.T) {
 	if d := must(Compare(artifact(t), artifact(t))); !d.Empty() {
 		t.Errorf("equal artifacts differ: %+v", d)

@@ -8,14 +8,14 @@ import (
 	"medusa/internal/printable"
 )
 
-// Kernel is one entry of the kernel-name table and how often it is used.
+// Kernel is one entry of the kernel-name table, with the numbers of its uses.
 type Kernel struct {
 	Index      int    `json:"index"`
 	Name       string `json:"name"` // mangled
 	Module     uint32 `json:"module"`
 	Kind       string `json:"kind"` // of its module: loaded, library or hidden
 	DSO        string `json:"dso,omitempty"`
-	Image      string `json:"image,omitempty"` // SHA-256 of the module's image; absent where its load was not seen
+	Image      string `json:"image,omitempty"` // SHA-256 of the module's image; absent if the recorder did not see its load
 	Parameters int    `json:"parameters"`
 	ParamBytes uint32 `json:"parameter_bytes"`
 	Nodes      int    `json:"nodes"`
@@ -26,7 +26,7 @@ type Kernel struct {
 // Kernels lists the kernel-name table.
 type Kernels []Kernel
 
-// ListKernels counts each kernel's nodes over all graphs and the graphs that they embed.
+// ListKernels counts each kernel's nodes in all graphs and in the graphs that they embed.
 func ListKernels(s *graphir.Spec) (Kernels, error) {
 	out := make(Kernels, len(s.Kernels))
 	for i := range s.Kernels {
@@ -72,7 +72,7 @@ func walk(s *graphir.Spec, g *graphir.Graph, visit func(*graphir.Node)) {
 	}
 }
 
-// WriteTable writes one line a kernel.
+// WriteTable writes one line per kernel.
 func (ks Kernels) WriteTable(w io.Writer) error {
 	t := printable.NewTable(w)
 	t.Row("KERNEL\tNODES\tGRAPHS\tPARAMETERS\tMODULE\tNAME")

@@ -11,10 +11,10 @@ import (
 	"medusa/graphir"
 )
 
-// evil clears a screen, sets a title, and begins a line and a column of its own.
+// evil clears a screen, sets a title, and begins a line and a column.
 const evil = "\x1b[2J\x1b]0;x\a\u009b1m\u202e\nforged\tcolumn\r"
 
-// hostile is an artifact whose every name is like that.
+// hostile is an artifact with such names everywhere.
 func hostile(t *testing.T) *artifacts.Artifact {
 	a := artifact(t)
 	a.Identity[0].Value, a.Identity[1].Key = evil, evil
@@ -38,8 +38,7 @@ func hostile(t *testing.T) *artifacts.Artifact {
 	return a
 }
 
-// No character of an artifact's own reaches the terminal as anything but text, in tables of as many lines as before; JSON has it
-// as it is.
+// Tables print an artifact's names as plain text, in as many lines as without them. JSON has the names unchanged.
 func TestNothingControlsTheTerminal(t *testing.T) {
 	views := func(a *artifacts.Artifact) map[string]interface{ WriteTable(io.Writer) error } {
 		label := a.Spec.Graphs[0].Label
@@ -85,12 +84,12 @@ func TestNothingControlsTheTerminal(t *testing.T) {
 	}
 }
 
-// names is a comparison of files that are called like that.
+// names is a comparison of files with such names.
 type names struct{ *Diff }
 
 func (n names) WriteTable(w io.Writer) error { return n.Diff.WriteTable(w, evil, evil) }
 
-// hostileButOne differs in what a comparison quotes.
+// hostileButOne differs from hostile in a value that a comparison quotes.
 func hostileButOne(t *testing.T) *artifacts.Artifact {
 	b := hostile(t)
 	b.Identity[0].Value = strings.Repeat(evil, 10)

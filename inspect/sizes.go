@@ -9,7 +9,7 @@ import (
 	"medusa/internal/printable"
 )
 
-// Sizes says where an artifact's bytes go.
+// Sizes has the sizes of an artifact's sections and graphs.
 type Sizes struct {
 	File     uint64        `json:"file"` // bytes
 	Sections []SectionSize `json:"sections"`
@@ -24,7 +24,7 @@ type SectionSize struct {
 	Size   uint64 `json:"size"`
 }
 
-// GraphSize counts what one graph and the graphs it embeds consist of.
+// GraphSize counts the parts of one graph and of the graphs that it embeds.
 type GraphSize struct {
 	Label      string `json:"label"`
 	Batch      int64  `json:"batch"`
@@ -35,7 +35,7 @@ type GraphSize struct {
 	ParamBytes int    `json:"parameter_bytes"`
 }
 
-// Measure takes the file's section table and its graphs.
+// Measure computes Sizes from the file's section table and its graphs.
 func Measure(sections []artifacts.Section, s *graphir.Spec) (*Sizes, error) {
 	out := &Sizes{Sections: []SectionSize{}, Graphs: []GraphSize{}}
 	place := map[string]int{}

@@ -16,7 +16,7 @@ type Summary struct {
 	File         string                 `json:"file"`
 	Created      string                 `json:"created"`
 	Identity     map[string]string      `json:"identity"`
-	Ranks        int                    `json:"ranks,omitempty"` // worker processes; of several, this is about one
+	Ranks        int                    `json:"ranks,omitempty"` // number of worker processes; if several, the rest is about one of them
 	KVBytes      uint64                 `json:"kv_bytes"`
 	Graphs       int                    `json:"graphs"`
 	Nodes        int                    `json:"nodes"`
@@ -27,19 +27,19 @@ type Summary struct {
 	Contents     int                    `json:"permanent_buffers"`
 	ContentBytes int                    `json:"permanent_bytes"`
 	Region       uint64                 `json:"region,omitempty"` // base of the recorded addresses; 0: none
-	Placed       int                    `json:"placed,omitempty"` // allocations that have one
+	Placed       int                    `json:"placed,omitempty"` // allocations with a recorded address
 	Images       int                    `json:"images,omitempty"` // embedded
 	Triggers     []graphir.Trigger      `json:"triggers"`
 	Stages       []artifacts.StageTimes `json:"stages"`
 	Verification artifacts.Verification `json:"verification"`
 	Digest       string                 `json:"identity_digest"`
 	Layers       []Layer                `json:"layers"`
-	Notes        map[string]int         `json:"notes,omitempty"` // of the engine: bytes by name
+	Notes        map[string]int         `json:"notes,omitempty"` // the engine's notes: bytes by name
 
 	factors artifacts.Identity // in the artifact's order, for the table
 }
 
-// Layer is a directory that travels along. Sizes are in bytes.
+// Layer is a bundled directory. Sizes are in bytes.
 type Layer struct {
 	Name   string `json:"name"`
 	Path   string `json:"path"`
@@ -48,7 +48,7 @@ type Layer struct {
 	Packed uint64 `json:"packed"`
 }
 
-// Summarize gives the overview of an artifact read from a file of that name.
+// Summarize gives the overview of an artifact that was read from a file with this name.
 func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 	s := &Summary{
 		File: file, Created: art.Created.Format("2006-01-02T15:04:05Z07:00"), Identity: map[string]string{},
@@ -89,7 +89,7 @@ func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 	return s, err
 }
 
-// WriteTable writes the overview for people.
+// WriteTable writes the overview as a table.
 func (s *Summary) WriteTable(w io.Writer) error {
 	t := printable.NewTable(w)
 	t.Row("artifact\t%s", s.File)
@@ -124,6 +124,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 		for _, x := range st.Stages {
 			t.Row("  %s\t%.3f s", x.Name, x.Seconds)
 		}
+	}
+	if v := s.Verification; v.NativeFree != 0 {
+		t.Row("device memory\t%s free after a native start, %s after a restored one", Bytes(v.NativeFree), Bytes(v.RestoredFree))
 	}
 	if s.Verification.Results != "" {
 		t.Row("results, sensitivity\t%s", s.Verification.Results)

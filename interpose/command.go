@@ -16,49 +16,49 @@ import (
 // LibraryName is the file name of the interposer.
 const LibraryName = "libmedusa_interpose.so"
 
-// ErrNoLibrary says that the interposer was found nowhere.
+// ErrNoLibrary means that no interposer was found.
 var ErrNoLibrary = errors.New("no " + LibraryName)
 
-// Mode is what the interposer does in the process (MEDUSA_MODE of preload/medusa.h).
+// Mode is the interposer's mode in the process (MEDUSA_MODE of preload/medusa.h).
 type Mode string
 
 // The modes.
 const (
 	Record Mode = "record" // write a trace
-	Replay Mode = "replay" // keep the maps in memory, write nothing
+	Replay Mode = "replay" // keep the maps in memory, write no trace
 )
 
-// Config says how a process is to be started under the interposer.
+// Config configures a process under the interposer.
 type Config struct {
 	Library        string // path of the interposer; empty: FindLibrary
 	Mode           Mode
 	TracePath      string // Record: the trace to create; it must not exist
 	GapSeed        uint64 // Record: non-zero puts seeded gaps between allocations
 	ExitAtReady    bool   // Record: the process ends with status 0 once phase "ready" is marked
-	ExitAtIdentity bool   // Record: it does so at the first phase after its identity was marked
-	Exact          Region // where device memory is to lie, with gaps further apart; zero: where the driver puts it
+	ExitAtIdentity bool   // Record: it does so at the first phase after it marked its identity
+	Exact          Region // region for device memory, with larger gaps if GapSeed is set; zero: the driver places memory
 	ExtraEnv       []string
 }
 
-// Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). Three and a half times the device's memory, four
-// times that with gaps, is reserved for allocations; the rest is for reservations that the process makes itself.
+// Region is a range of device addresses (MEDUSA_EXACT of preload/medusa.h). Three and a half times the device's memory is
+// reserved for allocations, and four times that with gaps. The rest is for reservations that the process makes itself.
 type Region struct{ Base, Size uint64 }
 
-// DefaultRegion lies where neither programs, their libraries nor the shadow memory of sanitizers lie. It holds the memory of
-// any one GPU and the reservations of a framework on it. The base's lower half is neither a small number nor a common float:
-// beside half of an old address, four bytes of either would look like an address.
+// DefaultRegion avoids the addresses of programs, their libraries and the shadow memory of sanitizers. It has room for the memory
+// of any one GPU and for a framework's reservations on it. The lower half of the base is neither a small number nor a common
+// float. Otherwise four bytes of either, beside half of an old address, would look like an address.
 var DefaultRegion = Region{Base: 0x1200_6000_0000, Size: 4 << 40}
 
-// StretchedRegion is the same for a recording with gaps. It lies behind five regions of the default size, one for each attempt
-// at a recording without gaps.
+// StretchedRegion is the region for a recording with gaps. It follows five regions of the default size, one for each attempt at a
+// recording without gaps.
 var StretchedRegion = Region{Base: DefaultRegion.Base + 5*DefaultRegion.Size, Size: 2 * DefaultRegion.Size}
 
-// Command returns the command that runs argv with the inherited environment, ExtraEnv and the interposer. The interposer
-// comes first in LD_PRELOAD; what the environment preloads already stays behind it. Where the interposer has a folder
-// "python" beside it, that is put in front of PYTHONPATH: the plug-in for engines in Python.
+// Command returns the command that runs argv with the inherited environment, ExtraEnv and the interposer. The interposer comes
+// first in LD_PRELOAD, before libraries that the environment preloads already. If the interposer has a folder "python" beside it,
+// that folder comes first in PYTHONPATH: it is the plug-in for engines in Python.
 func Command(ctx context.Context, c Config, argv []string) (*exec.Cmd, error) {
 	if len(argv) == 0 {
-		return nil, errors.New("interpose command: it is empty")
+		return nil, errors.New("interpose command: the command is empty")
 	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("interpose command %q: %w", argv[0], err)
@@ -101,7 +101,7 @@ func (c Config) check() error {
 	return fmt.Errorf("unknown mode %q", c.Mode)
 }
 
-// environ returns base with this configuration's settings of the interposer's variables.
+// environ returns base with the interposer's variables set as configured.
 func (c Config) environ(base []string, library string) []string {
 	var env []string
 	preload := []string{library}
@@ -122,7 +122,7 @@ func (c Config) environ(base []string, library string) []string {
 	return slices.Concat(env, []string{"LD_PRELOAD=" + strings.Join(preload, ":")}, told.Environ())
 }
 
-// WithPlugin returns env with the folder of the Python plug-in in front of PYTHONPATH, where there is one beside the interposer.
+// WithPlugin returns env with the folder of the Python plug-in first in PYTHONPATH, if there is one beside the interposer.
 func WithPlugin(env []string, library string) []string {
 	path := filepath.Join(filepath.Dir(library), "python")
 	if abs, err := filepath.Abs(path); err == nil {
@@ -143,8 +143,8 @@ func WithPlugin(env []string, library string) []string {
 	return append(out, "PYTHONPATH="+path)
 }
 
-// FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or the one in lib/ or ../lib/
-// beside the running executable. Its error wraps ErrNoLibrary.
+// FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or else the one in lib/ or ../lib/ beside
+// the running executable. Its error wraps ErrNoLibrary.
 func FindLibrary() (string, error) {
 	if lib := os.Getenv(contract.EnvLib); lib != "" {
 		if st, err := os.Stat(lib); err == nil && st.IsDir() {

@@ -1,8 +1,8 @@
-// Package interpose starts a process under the interposer, the preloaded C library that records what a process does
-// with the CUDA driver (or, in replay mode, keeps the maps that restoring needs).
+// Package interpose starts a process under the interposer, a preloaded C library. In record mode the interposer records how a
+// process uses the CUDA driver; in replay mode it keeps the maps that a restore needs.
 //
-// In: an argument vector and a [Config]. Out: an [os/exec.Cmd] ready to start. What can fail: no library is found, or
-// the configuration contradicts itself. The records that recording leaves are read by package trace.
+// In: an argument vector and a [Config]. Out: an [os/exec.Cmd] ready to start. What can fail: the library is not found, or the
+// configuration contradicts itself. Package trace reads the records.
 package interpose
 
 //go:generate go run ./gen

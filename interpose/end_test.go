@@ -13,7 +13,7 @@ import (
 
 func fakeDir(t *testing.T) string { return filepath.Dir(build(t, "build/test/fake/libcuda.so.1")) }
 
-// However a process ends in order, its trace ends with what its memory held; a C program that marks nothing included.
+// After any orderly end of a process, its trace ends with the contents of its memory, even if a C program marks no phase.
 func TestOrderlyEndSealsTheTrace(t *testing.T) {
 	for _, c := range []struct {
 		how  string
@@ -31,7 +31,7 @@ func TestOrderlyEndSealsTheTrace(t *testing.T) {
 	}
 }
 
-// A process that dies leaves a trace that says so, and the records up to the last chunk that was written.
+// A process that dies leaves a trace that is incomplete, with the records up to the last written chunk.
 func TestDeathLeavesAnIncompleteTrace(t *testing.T) {
 	for _, how := range []string{"kill", "_exit"} {
 		path := filepath.Join(t.TempDir(), "trace")
@@ -50,7 +50,7 @@ func TestDeathLeavesAnIncompleteTrace(t *testing.T) {
 	}
 }
 
-// "ready" seals the trace: contents are there, later events are not, and the process goes on unless told to exit.
+// "ready" seals the trace: it has the contents and no later event. The process continues unless it was told to exit.
 func TestReadySealsTheTrace(t *testing.T) {
 	for _, exit := range []bool{false, true} {
 		recs, r := record(t, Config{ExitAtReady: exit}, 0, fakeDir(t), build(t, "build/test/end"), "ready")
@@ -66,7 +66,7 @@ func TestReadySealsTheTrace(t *testing.T) {
 	}
 }
 
-// The first phase after the identity ends a process that was only to state it; other recordings go on.
+// The first phase after the identity ends a process that should only state its identity. Other recordings continue.
 func TestEndAtIdentity(t *testing.T) {
 	for _, exit := range []bool{false, true} {
 		recs, r := record(t, Config{ExitAtIdentity: exit}, 0, fakeDir(t), build(t, "build/test/end"), "identity")
@@ -79,7 +79,7 @@ func TestEndAtIdentity(t *testing.T) {
 	}
 }
 
-// A forked child leaves the parent's trace alone, whatever it calls.
+// A forked child does not change the parent's trace, whatever it calls.
 func TestForkedChildIsNotRecorded(t *testing.T) {
 	recs, _ := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "fork")
 	if n := len(of[*trace.Alloc](recs)); n != 2 {
@@ -95,13 +95,13 @@ func TestForkedEngineIsRecorded(t *testing.T) {
 	}
 }
 
-// A second process that calls the driver does not write over the first one's trace, and says so.
+// A second process that calls the driver does not overwrite the first one's trace, and prints a message.
 func TestOneTraceOneProcess(t *testing.T) {
 	recs, r := record(t, Config{}, 0, fakeDir(t), build(t, "build/test/end"), "twice")
 	if n := len(of[*trace.Process](recs)); n != 1 {
 		t.Errorf("%d process records", n)
 	}
 	if !strings.Contains(r.stderr, "is not recorded") {
-		t.Errorf("the second process said nothing: %q", r.stderr)
+		t.Errorf("the second process printed no message: %q", r.stderr)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// exactRun is what build/test/exact printed: addresses in order, scratch addresses, and answers by name.
+// exactRun has the output of build/test/exact: addresses in order, scratch addresses, and answers by name.
 type exactRun struct {
 	at, scratch []uint64
 	answers     map[string]uint64
@@ -24,7 +24,7 @@ func exact(t *testing.T, c Config, args ...string) (exactRun, []trace.Record) {
 	var recs []trace.Record
 	c.ExtraEnv = append(c.ExtraEnv, "SIMGPU_LEAKS=1")
 	if c.Mode == Record {
-		recs, r = recordWithFaults(t, c, 0, simulated(t), argv...) // it frees where a capture forbids it
+		recs, r = recordWithFaults(t, c, 0, simulated(t), argv...) // it frees memory while a capture forbids that
 	} else if r = run(t, c, simulated(t), argv...); r.exit != 0 {
 		t.Fatalf("exit %d\n%s%s", r.exit, r.stdout, r.stderr)
 	}
@@ -49,7 +49,7 @@ func exact(t *testing.T, c Config, args ...string) (exactRun, []trace.Record) {
 	return out, recs
 }
 
-// native are the answers of a process without a region: a region must change none of them.
+// native has the answers of a process without a region. A region must not change them.
 var native = map[string]uint64{
 	"contents": 1, "kept": 1, "gone": 1, "range": 1, "attributes": 1, "identity": 1, "retain": 1, "free-inside": 1, "free-twice": 1,
 	"zero": 1, "too-much": 2, "waited": 1, "captured-alloc": 900, "relaxed-alloc": 0, "relaxed-free": 0, "captured-free": 900, "reset": 1,
@@ -71,11 +71,11 @@ func compareAnswers(t *testing.T, got exactRun, want map[string]uint64) {
 	}
 }
 
-// Equal sequences give equal addresses in every process, recorded or not, whatever trigger scopes allocate between.
+// Equal sequences give equal addresses in every process, recorded or not, whatever trigger scopes allocate in between.
 func TestExactAddressesRepeat(t *testing.T) {
 	base := DefaultRegion.Base
 	want := with(map[string]uint64{"state": 1, "base": base, "reason": 0, "placed": 0, "taken": 2, "outside": 801, "placed-again": 0,
-		"placed-mapping": 0, "next": 512})
+		"placed-mapping": 0, "next": 512, "forked": 2})
 	recorded, recs := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1")
 	compareAnswers(t, recorded, want)
 	if e := of[*trace.Exact](recs); len(e) != 1 || e[0].Base != base || e[0].Size != DefaultRegion.Size {
@@ -95,11 +95,11 @@ func TestExactAddressesRepeat(t *testing.T) {
 		t.Errorf("addresses\n%#x, recorded\n%#x", replayed.at, recorded.at)
 	}
 	if slices.ContainsFunc(recorded.scratch, func(a uint64) bool { return slices.Contains(recorded.at, a) }) {
-		t.Error("a trigger scope's memory lies where memory of the sequence does")
+		t.Error("memory of a trigger scope overlaps memory of the sequence")
 	}
 }
 
-// Where the base is taken a recording moves on, and a replay says so and leaves memory to the driver.
+// If the base is occupied, a recording tries another one. A replay reports it and leaves memory to the driver.
 func TestExactBaseIsTaken(t *testing.T) {
 	base := fmt.Sprintf("%#x", DefaultRegion.Base)
 	recorded, recs := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1", base)
@@ -111,7 +111,7 @@ func TestExactBaseIsTaken(t *testing.T) {
 	compareAnswers(t, replayed, with(map[string]uint64{"state": 2, "base": DefaultRegion.Base, "reason": 1}))
 }
 
-// A driver that refuses hints, by another address or by an error, leaves a process as it was.
+// A driver that refuses hints, by another address or by an error, leaves a process as it is without a region.
 func TestExactHintsRefused(t *testing.T) {
 	for _, how := range []string{"refuse", "fail"} {
 		for _, mode := range []Mode{Record, Replay} {
@@ -125,7 +125,7 @@ func TestExactHintsRefused(t *testing.T) {
 	}
 }
 
-// With gaps, the places of a region lie further apart: what is live at a time keeps its order, and no distance stays.
+// With gaps, a region's places lie further apart: live allocations keep their order, and no distance stays the same.
 func TestStretchedRegion(t *testing.T) {
 	plain, _ := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1")
 	_, a := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1")
@@ -142,7 +142,7 @@ func TestStretchedRegion(t *testing.T) {
 		made, isAlloc := stepsA[i].(*trace.Alloc)
 		twin, twinIsAlloc := stepsB[i].(*trace.Alloc)
 		if isAlloc != twinIsAlloc || isAlloc && (made.Size != twin.Size || made.Trigger != twin.Trigger) {
-			break // the program asks for the place of an allocation, which is elsewhere
+			break // the program allocates at a recorded address, which gaps have moved
 		}
 		if !isAlloc {
 			delete(live, stepsA[i].(*trace.Free).ID)

@@ -15,7 +15,7 @@ import (
 
 func simulated(t *testing.T) string { return filepath.Dir(build(t, "build/simulated/libcuda.so.1")) }
 
-// printed parses the `name value` lines of a test program; a repeated name keeps its last value.
+// printed parses the `name value` lines of a test program. If a name repeats, its last value counts.
 func printed(t *testing.T, r result) map[string]uint64 {
 	t.Helper()
 	out := map[string]uint64{}
@@ -28,7 +28,7 @@ func printed(t *testing.T, r result) map[string]uint64 {
 	return out
 }
 
-// params lays values out as the driver does: each aligned to its own size.
+// params lays out values as the driver does: each aligned to its own size.
 func params(values ...any) []byte {
 	var b []byte
 	for _, v := range values {
@@ -40,8 +40,8 @@ func params(values ...any) []byte {
 	return b
 }
 
-// A fork and join with a memset and a copy: nodes, parameter bytes, edges, names and the executable graph are recorded
-// as the program made them.
+// A fork and join with a memset and a copy. The recorded nodes, parameter bytes, edges, names and executable graph are those that
+// the program made.
 func TestGraphIsRecorded(t *testing.T) {
 	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/graph"))
 	p := printed(t, r)
@@ -108,10 +108,10 @@ func TestGraphIsRecorded(t *testing.T) {
 	}
 	m := modules[0]
 	if m.Kind != trace.ModuleModule || len(m.SHA256) != 0 || !strings.HasSuffix(m.DSO, "/build/test/graph") || len(m.BuildID) != 40 || m.DSOOffset == 0 {
-		t.Errorf("the image lies in the program; recorded %+v", m)
+		t.Errorf("the image is part of the program; recorded %+v", m)
 	}
 	if image := readFile(t, m.DSO)[m.DSOOffset:][:m.ImageSize]; !strings.HasPrefix(image, ".version 7.0\n") || !strings.HasSuffix(image, "}\n") {
-		t.Error("the file does not hold the image at its offset")
+		t.Error("the file does not have the image at its offset")
 	}
 	if want := []string{"add", "add_one"}; !slices.Equal(names[0].Names, want) || names[0].Module != m.ID {
 		t.Errorf("names %+v, want %v", names[0], want)
@@ -125,7 +125,7 @@ func TestGraphIsRecorded(t *testing.T) {
 	}
 }
 
-// The paper's Figure 6: the records tell which node was captured before the address changed owner.
+// The paper's Figure 6: the records show which node was captured before the address changed its owner.
 func TestFreeInsideCaptureRecordsTheMoment(t *testing.T) {
 	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/figure6"))
 	p := printed(t, r)
@@ -162,8 +162,8 @@ func TestFreeInsideCaptureRecordsTheMoment(t *testing.T) {
 	}
 }
 
-// A module that came by a path no hook sees is recorded as hidden, by the names of its functions; functions of a
-// library lead to the library, as kernel and as function, also if no hook saw how the function came from the kernel.
+// A module that was loaded on a path without a hook is recorded as hidden, by the names of its functions. Functions of a library
+// lead to the library, as kernel and as function, even if no hook saw how the function was made from the kernel.
 func TestHiddenModuleAndLibrary(t *testing.T) {
 	for _, says := range []string{"launched", "function", "both"} {
 		for _, args := range [][]string{nil, {"unseen"}} {
@@ -172,7 +172,7 @@ func TestHiddenModuleAndLibrary(t *testing.T) {
 	}
 }
 
-// says is what nodes say about their kernels: a driver may name the kernel that was launched, the function of the context, or both.
+// says selects what nodes report about their kernels: a driver may name the launched kernel, the context's function, or both.
 func hiddenModuleAndLibrary(t *testing.T, says string, args ...string) {
 	t.Helper()
 	recs, r := record(t, Config{ExtraEnv: []string{"SIMGPU_NODE_KERNELS=" + says}}, 0, simulated(t), append([]string{build(t, "build/test/hidden")}, args...)...)
@@ -206,7 +206,7 @@ func hiddenModuleAndLibrary(t *testing.T, says string, args ...string) {
 	}
 }
 
-// What graphs can hold besides plain launches, and graphs that are not what their capture left.
+// Nodes other than plain launches, and graphs that changed after their capture.
 func TestUnusualNodesAndChangedGraphs(t *testing.T) {
 	recs, r := record(t, Config{}, 0, simulated(t), build(t, "build/test/nodes"))
 	p := printed(t, r)
@@ -243,7 +243,7 @@ func TestUnusualNodesAndChangedGraphs(t *testing.T) {
 	}
 }
 
-// An executable graph that changes is no longer what was recorded: the trace says so.
+// An executable graph that changes no longer matches its record. The trace has a fault then.
 func TestChangedExecutableGraphIsAFault(t *testing.T) {
 	recs, _ := recordWithFaults(t, Config{}, 0, simulated(t), build(t, "build/test/nodes"), "change")
 	if f := of[*trace.Fault](recs); len(f) != 1 || f[0].Call != "cuGraphExecKernelNodeSetParams_v2" {

@@ -16,20 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The guard stands between medusa and a command. It is a subreaper: whatever the command starts, in sessions of its own or by
-// parents that end at once, stays below the guard. When medusa dies, a pipe ends, and the guard kills its own children until
-// there are none: the children of those that it killed become its own. It only ever kills children that it has not reaped, so no
-// process id can be another's by then. If the guard itself is killed, the kernel kills the command's process, and no more.
+// The guard is a process between medusa and a command. It is a subreaper: every process that the command starts stays below the
+// guard, even in a session of its own or after its parent has ended. When medusa dies, a pipe ends, and the guard kills its
+// children until none is left; the children of a killed process become the guard's own. It kills only children that it has not
+// reaped, so a process ID cannot belong to another process yet. If the guard itself is killed, the kernel kills the command's
+// process only.
 
 const (
 	guardName = "medusa-guard" // as argv[0]
 	order     = 'T'            // on the pipe: SIGTERM to the command
 
-	fdControl = 3 // the command, then orders; its end is medusa's
-	fdFailure = 4 // takes why the command cannot be started
+	fdControl = 3 // the command, then orders; it ends when medusa ends
+	fdFailure = 4 // receives the reason if the command cannot be started
 )
 
-// lasting bounds how long the guard tries to kill what it may not, such as programs that gained privileges.
+// lasting bounds the time for killing processes that the guard may not kill, such as programs that gained privileges.
 const lasting = 10 * time.Second
 
 // guarded is the command.
@@ -38,7 +39,7 @@ type guarded struct {
 	Args, Env []string
 }
 
-// Every program that runs commands is its own guard: there is no second file to find.
+// Every program that runs commands is its own guard, so there is no second file to find.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == guardName {
 		runtime.LockOSThread() // the command dies with the thread that started it
@@ -51,7 +52,7 @@ func guard() int {
 	for _, fd := range []int{fdControl, fdFailure} {
 		syscall.CloseOnExec(fd)
 	}
-	// A terminal's signals reach the command by the terminal. What is ignored stays so, for the command too.
+	// The terminal sends its signals to the command itself. A signal that is ignored stays ignored, also for the command.
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
@@ -80,14 +81,14 @@ func guard() int {
 	return exitCode(c.wait(pid))
 }
 
-// children are the guard's. Who holds the lock knows that none is reaped meanwhile.
+// children are the guard's children. While the lock is held, none of them is reaped.
 type children struct {
 	sync.Mutex
 	reaped  bool // the command itself
-	orphans bool // medusa is gone: all children are to end
+	orphans bool // medusa is gone: all children must end
 }
 
-// wait reaps children until the command has ended, or if medusa is gone until there are none.
+// wait reaps children until the command has ended. If medusa is gone, it waits until no child is left.
 func (c *children) wait(command int) (ended syscall.WaitStatus) {
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -111,7 +112,7 @@ func (c *children) wait(command int) (ended syscall.WaitStatus) {
 	}
 }
 
-// obey carries out orders until medusa is gone, and then kills.
+// obey carries out orders until medusa is gone, and then kills all children.
 func (c *children) obey(orders io.ByteReader, command int) {
 	for {
 		b, err := orders.ReadByte()
@@ -148,7 +149,7 @@ func (c *children) kill() {
 		if err != nil {
 			continue
 		}
-		// Only of a child does the kernel say whether it has ended.
+		// The kernel reports whether a process has ended to its parent only, so this kills only children.
 		if unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil) == nil {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}

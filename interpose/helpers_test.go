@@ -23,14 +23,14 @@ func build(t *testing.T, target string) string {
 	return testenv.Path(t, target)
 }
 
-// result is what a process left.
+// result is the output and exit code of a process.
 type result struct {
 	stdout, stderr string
 	exit           int // -1: killed by a signal
 	signal         syscall.Signal
 }
 
-// underTest sets the library; where INTERPOSE_SANITIZE is set, the one under AddressSanitizer and UBSan.
+// underTest sets the library. If INTERPOSE_SANITIZE is set, it is the one with AddressSanitizer and UBSan.
 func underTest(t *testing.T, c Config) Config {
 	t.Helper()
 	if os.Getenv("INTERPOSE_SANITIZE") == "" {
@@ -42,7 +42,7 @@ func underTest(t *testing.T, c Config) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The programs own memory of their own until they end: leaks are not this library's.
+	// The programs keep their own memory until they end, so leaks are not the library's.
 	c.ExtraEnv = append(c.ExtraEnv, "LD_PRELOAD="+strings.TrimSpace(string(runtime)), "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0")
 	return c
 }

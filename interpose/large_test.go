@@ -8,8 +8,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// A region holds all memory of the device that it is on, with places further apart too, and what a framework reserves.
-// Memory that nothing touches costs nothing on the simulated GPU.
+// A region has room for all memory of its device, also with gaps, and for a framework's reservations. Memory that is never
+// touched costs nothing on the simulated GPU.
 func TestRegionHoldsTheWholeDevice(t *testing.T) {
 	for _, gib := range []uint64{24, 80, 141, 288} {
 		for _, seed := range []uint64{0, 7} {

@@ -27,8 +27,8 @@ func addresses(t *testing.T, r result) []int64 {
 	return out
 }
 
-// With gaps every two neighbours lie at another distance than without; the recorded sequence stays the same, no gap
-// appears in it, and gaps never hold much memory. The fake driver's addresses do not jitter of themselves.
+// With gaps, the distance of any two neighbours changes. The recorded sequence stays the same and shows no gaps, and gaps never
+// take much memory. The fake driver's addresses do not vary by themselves.
 func TestGapsMoveAllocationsAgainstEachOther(t *testing.T) {
 	program := build(t, "build/test/allocs")
 	var runs [][]int64
@@ -75,7 +75,8 @@ func TestGapsMoveAllocationsAgainstEachOther(t *testing.T) {
 	}
 }
 
-// Every kind of memory is moved apart, and so is what a process allocates while it captures; the capture stays as it was.
+// Gaps separate every kind of memory, including memory that a process allocates while it captures. The captured graph does not
+// change.
 func TestGapsOfEveryKind(t *testing.T) {
 	program, driver := build(t, "build/test/gaps"), simulated(t)
 	for _, how := range []string{"device", "pinned", "page-locked", "stream", "pool", "captured device", "captured pinned", "captured large"} {
@@ -95,7 +96,7 @@ func TestGapsOfEveryKind(t *testing.T) {
 				}
 				return out
 			}
-			closest := slices.Min(distances(0)) // what else the process maps makes some holes
+			closest := slices.Min(distances(0)) // other mappings of the process make some holes
 			moved := func(d []int64) (n int) {
 				for _, v := range d {
 					if v > closest {
@@ -117,7 +118,7 @@ func TestGapsOfEveryKind(t *testing.T) {
 	}
 }
 
-// A module's variables lie among small allocations, and would touch the one before.
+// A module's variables lie among small allocations, and without gaps would touch the one before them.
 func TestGapsBeforeModules(t *testing.T) {
 	program, driver := build(t, "build/test/gaps"), simulated(t)
 	touching := func(seed uint64) (n int) {
@@ -144,8 +145,8 @@ func TestGapsBeforeModules(t *testing.T) {
 	}
 }
 
-// Kinds, sizes, liveness and order of every call that gives or takes memory: the same in the trace and in the maps, and
-// in replay mode without any trace.
+// Kinds, sizes, liveness and order of every call that allocates or frees memory. The trace and the maps agree, and replay mode
+// has the same maps without a trace.
 func TestAllocationMaps(t *testing.T) {
 	program, driver := build(t, "build/test/allocs"), simulated(t)
 	recs, recorded := record(t, Config{}, 0, driver, program, "maps")
@@ -199,8 +200,8 @@ func TestAllocationMaps(t *testing.T) {
 	}
 }
 
-// Trigger scopes count launches and keep their allocations out of the sequence; modules carry what identifies them; the
-// player runs a program and names the call that fails.
+// Trigger scopes count launches and keep their allocations out of the sequence. Modules have their identities. The player runs a
+// program and names the call that fails.
 func TestReplayMode(t *testing.T) {
 	r := run(t, Config{Mode: Replay}, simulated(t), build(t, "build/test/trigger"))
 	if r.exit != 0 {
@@ -225,7 +226,7 @@ func TestReplayMode(t *testing.T) {
 	}
 }
 
-// In record mode trigger scopes are marked, so that a comparison of runs can leave them out.
+// Record mode marks trigger scopes, so that a comparison of runs can leave them out.
 func TestTriggerScopesInTheTrace(t *testing.T) {
 	recs, _ := record(t, Config{}, 0, simulated(t), build(t, "build/test/trigger"))
 	var story []string
@@ -245,7 +246,7 @@ func TestTriggerScopesInTheTrace(t *testing.T) {
 	}
 }
 
-// What an engine marks, and which bytes are contents at "ready".
+// The marks of an engine, and the bytes that are contents at "ready".
 func TestMarksAndContents(t *testing.T) {
 	recs, _ := record(t, Config{ExitAtReady: true}, 0, simulated(t), build(t, "build/test/phases"))
 	var phases []string
@@ -272,8 +273,8 @@ func TestMarksAndContents(t *testing.T) {
 		t.Errorf("kv %+v", kv)
 	}
 
-	// Allocation 1 is the pool with two live blocks, 2 is unmarked; 0 is the engine's, 3 was freed, 4 lies in
-	// its place. 5 and 6 are mappings with a live block across their boundary.
+	// Allocation 1 is the pool with two live blocks, and 2 is unmarked. 0 is the engine's, 3 was freed, and 4 took its place. 5
+	// and 6 are mappings with a live block across their boundary.
 	var ranges []string
 	sizes := map[uint32]uint64{}
 	for _, c := range of[*trace.Content](recs) {
@@ -306,7 +307,7 @@ func TestMarksAndContents(t *testing.T) {
 	}
 }
 
-// An engine looks the marks up; without Medusa it runs as it always did.
+// An engine looks up the marks with dlsym. Without Medusa it runs as before.
 func TestProgramsRunWithoutMedusa(t *testing.T) {
 	for program, want := range map[string]int{"graph": 0, "phases": 9} {
 		cmd, err := Command(t.Context(), underTest(t, Config{Mode: Replay}), []string{build(t, "build/test/"+program)})
@@ -320,7 +321,7 @@ func TestProgramsRunWithoutMedusa(t *testing.T) {
 	}
 }
 
-// Whatever threads do at once, the trace is one order in which every address has one owner at a time.
+// Whatever threads do at once, the trace has one order in which every address has one owner at a time.
 func TestThreadsAreOrdered(t *testing.T) {
 	for _, region := range []Region{{}, DefaultRegion} {
 		threadsAreOrdered(t, Config{Exact: region})
@@ -342,7 +343,7 @@ func threadsAreOrdered(t *testing.T, c Config) {
 		switch rec := rec.(type) {
 		case *trace.Alloc:
 			if o, taken := owner[rec.Addr]; taken {
-				t.Fatalf("record %d: allocation %d lies where %d lives", rec.Order, rec.ID, o)
+				t.Fatalf("record %d: allocation %d overlaps live allocation %d", rec.Order, rec.ID, o)
 			}
 			if rec.ID != next {
 				t.Fatalf("record %d: allocation %d, want %d", rec.Order, rec.ID, next)

@@ -7,8 +7,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// The first forms of a function are hooked as the later ones are: captures by them are active, memory goes with contexts that
-// they end.
+// The first forms of functions are hooked like the later ones: captures that they begin are active, executable graphs are known,
+// and contexts that they end lose their memory.
 func TestFirstFormsAreHooked(t *testing.T) {
 	recs, r := record(t, Config{Exact: DefaultRegion}, 0, simulated(t), build(t, "build/test/old"))
 	if n := strings.Count(r.stdout, "while-capturing 900\n"); n != 2 {
@@ -17,6 +17,9 @@ func TestFirstFormsAreHooked(t *testing.T) {
 	if n := len(of[*trace.Graph](recs)); n != 2 {
 		t.Errorf("%d graphs recorded, want 2", n)
 	}
+	if n := len(of[*trace.Exec](recs)); n != 2 {
+		t.Errorf("%d executable graphs recorded, want 2", n)
+	}
 	var at []string
 	for _, line := range strings.Split(r.stdout, "\n") {
 		if a, ok := strings.CutPrefix(line, "at "); ok {
@@ -24,6 +27,6 @@ func TestFirstFormsAreHooked(t *testing.T) {
 		}
 	}
 	if len(at) != 3 || at[0] != at[1] || at[1] != at[2] {
-		t.Errorf("allocations of three contexts, one after the other, lie at %v: memory of those that are gone still has its places", at)
+		t.Errorf("allocations of three contexts, one after the other, are at %v: memory of ended contexts still occupies its places", at)
 	}
 }

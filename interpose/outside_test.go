@@ -8,8 +8,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Nodes and parameters that refer to what lies outside of their graph: each is recorded by what names it in another
-// process, and what has no such name is opaque.
+// Nodes and parameters that refer to objects outside of their graph. Each is recorded by a name that is valid in another process.
+// If it has no such name, the node is opaque.
 func TestWhatLiesOutsideOfGraphs(t *testing.T) {
 	for name, args := range map[string][]string{"allowed": nil, "forbidden": {"forbidden"}} {
 		t.Run("process_vm_readv "+name, func(t *testing.T) { whatLiesOutside(t, args...) })

@@ -11,7 +11,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// story is the allocations, frees and faults of a trace as words.
+// story lists the allocations, frees and faults of a trace as text.
 func story(recs []trace.Record) []string {
 	var out []string
 	for _, rec := range recs {
@@ -37,6 +37,7 @@ func TestRareMemoryCalls(t *testing.T) {
 		{"refused", []string{"alloc 0 device 13", "alloc 1 device 14", "free 0 device", "fault cuMemFree", "free 1 device", "content 0"}},
 		{"unmap", []string{"alloc 0 vmm 2097152", "alloc 1 vmm 4194304", "free 0 vmm", "free 1 vmm"}},
 		{"ipc", []string{"alloc 0 ipc 12345", "free 0 ipc"}},
+		{"ipc-first-form", []string{"alloc 0 ipc 12345", "free 0 ipc"}},
 		{"context", []string{"alloc 0 device 100", "free 0 device"}},
 	} {
 		recs, _ := recordWithFaults(t, Config{}, 0, fakeDir(t), build(t, "build/test/plumbing"), c.what)
@@ -46,7 +47,7 @@ func TestRareMemoryCalls(t *testing.T) {
 	}
 }
 
-// Each container's own header says where its image ends.
+// The header of each container gives the end of its image.
 func TestImagesInEveryContainer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(file, []byte("text in a file"), 0o600); err != nil {
@@ -59,8 +60,8 @@ func TestImagesInEveryContainer(t *testing.T) {
 		sizes = append(sizes, len(im.Data))
 		starts = append(starts, strings.TrimRight(string(im.Data[:4]), "\x00"))
 	}
-	// The wrapper leads to the same container as the load before, and two texts are the same: an image each. One text is
-	// known by its place.
+	// The wrapper leads to the same container as the load before, and the two texts are equal: one image each. One text is known
+	// by its place, so it has no image.
 	if want := []int{4, 56, 292, 14}; !slices.Equal(sizes, want) {
 		t.Errorf("images of %v bytes, want %v", sizes, want)
 	}

@@ -9,7 +9,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Each worker writes its own trace, named by its rank; two of the same rank never share one, and the second is noted.
+// Each worker writes its own trace, named by its rank. Two workers of the same rank never share one, and the second is noted.
 func TestTraceOfEachRank(t *testing.T) {
 	program := build(t, "build/test/phases")
 	torchrun := []string{"RANK=1", "WORLD_SIZE=2", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2"}
@@ -69,6 +69,6 @@ func TestSecondProcessOfARank(t *testing.T) {
 		t.Error("the second process changed the first one's trace")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "trace.0.second")); err != nil {
-		t.Errorf("nothing tells of the second process: %v", err)
+		t.Errorf("no note of the second process: %v", err)
 	}
 }

@@ -2,13 +2,14 @@ package interpose
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"medusa/interpose/trace"
 )
 
-// Every way to the driver leads through the hooks, and the call still reaches the driver exactly once.
+// Every way of finding the driver leads through the hooks, and the call reaches the driver exactly once.
 func TestEveryWayToTheDriverIsCaught(t *testing.T) {
 	fake := filepath.Dir(build(t, "build/test/fake/libcuda.so.1"))
 	for _, c := range []struct{ name, program, way string }{
@@ -40,7 +41,23 @@ func TestEveryWayToTheDriverIsCaught(t *testing.T) {
 	}
 }
 
-// The old ABI of a hooked base name is another function: it must not be replaced.
+// Functions that dlvsym finds bypass the hooks. The trace reports them, and is not compiled.
+func TestLookupByVersionIsReported(t *testing.T) {
+	fake := filepath.Dir(build(t, "build/test/versioned/libcuda.so.1"))
+	recs, _ := recordWithFaults(t, Config{}, 0, fake, build(t, "build/test/reach"), "dlvsym")
+	var names []string
+	for _, f := range of[*trace.Fault](recs) {
+		if !strings.Contains(f.Reason, "dlvsym") {
+			t.Errorf("fault %+v", f)
+		}
+		names = append(names, f.Call)
+	}
+	if want := []string{"cuMemAlloc_v2", "cuMemFree_v2"}; !slices.Equal(names, want) {
+		t.Errorf("faults of %q, want %q", names, want)
+	}
+}
+
+// The old ABI of a hooked base name is another function, which must not be replaced.
 func TestOldABIIsNotHooked(t *testing.T) {
 	fake := filepath.Dir(build(t, "build/test/fake/libcuda.so.1"))
 	recs, _ := record(t, Config{}, 0, fake, build(t, "build/test/reach"), "dlsym")
@@ -53,8 +70,8 @@ func TestOldABIIsNotHooked(t *testing.T) {
 	}
 }
 
-// A process that never calls the driver sees the same with and without the interposer, in each mode, and no trace
-// appears; so does a child that inherits the environment.
+// A process that never calls the driver sees no difference with the interposer, in any mode, and writes no trace. The same holds
+// for a child that inherits the environment.
 func TestInertWithoutDriverCall(t *testing.T) {
 	program := build(t, "build/test/inert")
 	for _, argv := range [][]string{{program}, {program, "child"}} {

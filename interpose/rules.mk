@@ -10,7 +10,7 @@ build/lib/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpos
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(INTERPOSE_CFLAGS) -o $@ $(INTERPOSE_SRC) $(INTERPOSE_LDFLAGS) -ldl
 
-# Preloaded, it needs the sanitizer's runtime preloaded before it. Symbols of that runtime are undefined here.
+# The sanitizer's runtime must be preloaded before it. Symbols of that runtime are undefined here.
 build/asan/libmedusa_interpose.so: $(INTERPOSE_SRC) $(INTERPOSE_HEADERS) interpose/preload/export.map
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(SANITIZE) $(INTERPOSE_CFLAGS) -o $@ $(INTERPOSE_SRC) $(filter-out %defs,$(INTERPOSE_LDFLAGS)) -ldl
@@ -22,6 +22,11 @@ build/test/fake/libcuda.so.1: interpose/test/fakecuda.c $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -fPIC -shared -Wl,-Bsymbolic -Wl,-soname,libcuda.so.1 -o $@ $<
 
+# One whose symbols have versions, which dlvsym needs.
+build/test/versioned/libcuda.so.1: interpose/test/fakecuda.c $(INTERPOSE_HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(INTERPOSE_TEST_CFLAGS) -fPIC -shared -Wl,-Bsymbolic -Wl,--default-symver -Wl,-soname,libcuda.so.1 -o $@ $<
+
 build/test/reach build/test/inert: build/test/%: interpose/test/%.c $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< -ldl
@@ -32,7 +37,7 @@ build/test/reach-linked: interpose/test/reach.c build/test/fake/libcuda.so.1
 build/test/end build/test/plumbing: build/test/%: interpose/test/%.c interpose/test/common.h build/test/fake/libcuda.so.1
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< build/test/fake/libcuda.so.1
 
-# They hold the interposer's own code, so they are their own tests under sanitizers.
+# They contain the interposer's own code, so running them tests it under sanitizers.
 build/test/slow build/test/table: build/test/%: interpose/test/%.c $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) $(SANITIZE) -pthread -o $@ $<

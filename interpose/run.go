@@ -11,19 +11,19 @@ import (
 	"syscall"
 )
 
-// Cancel says what the end of its context does to a command.
+// Cancel is the effect on a command of the end of its context.
 type Cancel byte
 
 // The ways to cancel.
 const (
-	Terminate Cancel = iota // SIGTERM to the command's process, whose end is waited for
-	Kill                    // SIGKILL to it and all that it started
+	Terminate Cancel = iota // SIGTERM to the command's process, then wait for its end
+	Kill                    // SIGKILL to it and to all processes that it started
 )
 
-// Run runs the command and waits for it. If this process is killed, all processes that the command started are killed, so that
-// nothing serves, or holds a GPU, that nobody watches any more: a guard, which is this program once more, is the command's parent
-// (guard.go). A command that ends by itself may leave processes behind, as ever. Its exit code is the *exec.ExitError's; 128 plus
-// the number of a signal that ended it, as in a shell.
+// Run runs the command and waits for it. If this process is killed, all processes that the command started are killed too, so
+// that no unwatched process serves or holds a GPU. For that, a guard is the parent of the command (guard.go); it is this program,
+// started again. If the command ends by itself, processes that it started may live on, as usual. The exit code is in the
+// *exec.ExitError; as in a shell, it is 128 plus the signal's number if a signal ended the command.
 func Run(cmd *exec.Cmd, cancel Cancel) error {
 	if cmd.Err != nil {
 		return cmd.Err
@@ -53,13 +53,13 @@ func Run(cmd *exec.Cmd, cancel Cancel) error {
 		} else {
 			_ = orders.Close() // as if this process had died
 		}
-		return os.ErrProcessDone // its exit code counts
+		return os.ErrProcessDone // the command's own exit code is returned
 	}
 	if err := cmd.Start(); err != nil {
 		return errors.Join(err, control.Close(), failure.Close())
 	}
 	_, _ = control.Close(), failure.Close()
-	// A command line can be larger than a pipe holds. If the guard is gone, Wait says so.
+	// A command line can be larger than the buffer of a pipe. If the guard is gone, Wait returns the error.
 	_, _ = orders.Write(job.Bytes())
 	close(told)
 	err = cmd.Wait()

@@ -10,8 +10,8 @@ import (
 	"medusa/interpose/trace"
 )
 
-// The recorder does not wait for the disk while its buffers have room, and then for one of them only; how often is in the
-// trace, and nothing is lost. It syncs at the end alone.
+// While its buffers have room, the recorder does not wait for the disk. When they are full, it waits for one of them only. The
+// trace has the number of waits, and no record is lost. It syncs only at the end.
 func TestSlowDisk(t *testing.T) {
 	program := build(t, "build/test/slow")
 	for _, test := range []struct {

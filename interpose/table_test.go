@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A map holds what was put into it and not removed, however its places were taken before, and grows with that alone.
+// A map has exactly the keys that were put and not removed, whatever happened to their places before. Its size depends on their
+// number alone.
 func TestMap(t *testing.T) {
 	out, err := exec.Command(build(t, "build/test/table"), "20000").CombinedOutput()
 	if err != nil {

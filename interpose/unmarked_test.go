@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A process that captures and has marked no phase says so, once, to whoever listens.
+// A process that captures and has marked no phase writes one byte, once, to the reader of the pipe.
 func TestUnmarkedCapture(t *testing.T) {
 	for _, row := range []struct {
 		program   string
@@ -20,7 +20,7 @@ func TestUnmarkedCapture(t *testing.T) {
 		{"graph", Replay, 0, false, 0},
 		{"graph", Record, 0, true, 0},
 		{"phases", Replay, 9, true, 0}, // captures twice
-		{"allocs", Replay, 0, true, 0}, // captures nothing
+		{"allocs", Replay, 0, true, 0}, // makes no capture
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "pipe")

@@ -1,9 +1,9 @@
-// Package kvprofile is the KV-cache memory profile (paper §3): how many bytes are left for the KV cache, with
-// everything that number depends on.
+// Package kvprofile is the KV-cache memory profile (paper §3): the number of bytes that remain for the KV cache, and the
+// measurements on which it depends.
 //
-// In: what the engine measured in its profiling run. Out: the recorded bytes, and the answer whether a device still has
-// room for them. What can fail: a profile that contradicts itself (*InvalidError), and a device whose memory is not
-// what it was (*MemoryError). Measuring is the engine's work, not this package's.
+// In: measurements of the engine in its profiling run. Out: the recorded bytes, and a check whether a device still has room for
+// them. What can fail: a profile that contradicts itself (*InvalidError), and a device with other memory than recorded
+// (*MemoryError). The engine does the measuring, not this package.
 package kvprofile
 
 import (
@@ -11,29 +11,31 @@ import (
 	"math"
 )
 
-// Profile is the result of one profiling run; sizes are in bytes. The zero Profile stands for "none was recorded".
+// Profile is the result of one profiling run. Sizes are in bytes. The zero Profile means that none was recorded.
 type Profile struct {
 	KVBytes       uint64  // for the KV cache
 	TotalMemory   uint64  // of the device (cuMemGetInfo)
-	FreeBefore    uint64  // free before the engine allocated anything: the moment that Check repeats
+	FreeBefore    uint64  // free before the engine's first allocation: Check compares at this moment
 	FreeAfter     uint64  // free after the profile forward, its activations released, before the KV cache is allocated
-	PeakForward   uint64  // what the profile forward held at its peak beyond what stayed allocated
-	Utilization   float64 // share of the memory that the engine was allowed to use, 0 to 1
+	PeakForward   uint64  // peak of the profile forward, beyond the memory that stayed allocated
+	Utilization   float64 // share of the memory that the engine may use, 0 to 1
 	ProfileTokens int64   // tokens in the profile forward
-	Workspace     uint64  // what the profile forward left of buffers that grow with a forward: part of FreeBefore - FreeAfter
+	Workspace     uint64  // size of the buffers that the profile forward has grown and that stay: part of FreeBefore - FreeAfter
 }
 
-// Required is how much memory must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, what
-// the engine allocated for good (weights, workspaces), and one forward. It is at most FreeBefore, which was enough.
+// Required is the memory that must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, the engine's
+// permanent allocations (weights, workspaces), and one forward. It is at most FreeBefore, because that was enough.
 func (p *Profile) Required() uint64 {
+	// mutant: memory that a start needs
 	return min(p.KVBytes+p.resident()+p.PeakForward, p.FreeBefore)
 }
 
 func (p *Profile) resident() uint64 {
+	// mutant: memory that stays allocated
 	return p.FreeBefore - min(p.FreeAfter, p.FreeBefore)
 }
 
-// InvalidError names the field of a profile that cannot be.
+// InvalidError names the field with an impossible value.
 type InvalidError struct {
 	Field  string
 	Reason string
@@ -43,7 +45,7 @@ func (e *InvalidError) Error() string {
 	return fmt.Sprintf("check KV profile: %s %s", e.Field, e.Reason)
 }
 
-// Validate returns nil for the zero Profile, else an *InvalidError for the first contradiction.
+// Validate returns nil for the zero Profile, and otherwise an *InvalidError for the first contradiction.
 func (p *Profile) Validate() error {
 	if *p == (Profile{}) {
 		return nil
@@ -52,6 +54,7 @@ func (p *Profile) Validate() error {
 		name  string
 		value uint64
 	}{{"KV bytes", p.KVBytes}, {"free before", p.FreeBefore}, {"free after", p.FreeAfter}, {"forward's peak", p.PeakForward}, {"workspace", p.Workspace}} {
+		// mutant: sizes fit the device
 		if f.value > p.TotalMemory {
 			return &InvalidError{f.name, fmt.Sprintf("of %d bytes on a device of %d", f.value, p.TotalMemory)}
 		}
@@ -59,8 +62,9 @@ func (p *Profile) Validate() error {
 	switch {
 	case p.KVBytes == 0:
 		return &InvalidError{"KV bytes", "are 0"}
+	// mutant: KV cache that was never free
 	case p.KVBytes > p.FreeBefore:
-		return &InvalidError{"KV bytes", fmt.Sprintf("are %d where only %d were free", p.KVBytes, p.FreeBefore)}
+		return &InvalidError{"KV bytes", fmt.Sprintf("are %d, but only %d were free", p.KVBytes, p.FreeBefore)}
 	case math.IsNaN(p.Utilization) || p.Utilization < 0 || p.Utilization > 1:
 		return &InvalidError{"utilization", fmt.Sprintf("%v is not between 0 and 1", p.Utilization)}
 	case p.ProfileTokens < 0:
@@ -69,7 +73,7 @@ func (p *Profile) Validate() error {
 	return nil
 }
 
-// MemoryError says that a device's memory is not what the profile was made for.
+// MemoryError means that a device's memory differs from the recorded one.
 type MemoryError struct {
 	What      string // "total" or "free"
 	Want, Got uint64 // bytes
@@ -83,12 +87,14 @@ func (e *MemoryError) Error() string {
 		e.Got, e.Want)
 }
 
-// Check compares the device with the recorded one before the profile is applied: total and free are cuMemGetInfo's
-// numbers before the engine allocates anything. It returns nil or a *MemoryError.
+// Check compares the device with the recorded one before the profile is used. total and free are the numbers of cuMemGetInfo
+// before the engine's first allocation. It returns nil or a *MemoryError.
 func (p *Profile) Check(total, free uint64) error {
+	// mutant: the whole memory of a device
 	if total != p.TotalMemory {
 		return &MemoryError{"total", p.TotalMemory, total}
 	}
+	// mutant: memory that is free
 	if need := p.Required(); free < need {
 		return &MemoryError{"free", need, free}
 	}

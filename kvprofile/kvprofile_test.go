@@ -15,7 +15,7 @@ func recorded() Profile {
 
 func TestCheck(t *testing.T) {
 	tight := recorded()
-	tight.KVBytes = 60 * gib // 60 + 14 + 6 exceed what was free; the recorded start was content with that
+	tight.KVBytes = 60 * gib // 60 + 14 + 6 GiB exceed the free memory, but the recorded start succeeded with that
 	for _, test := range []struct {
 		name        string
 		profile     Profile
@@ -46,6 +46,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"", func(*Profile) {}},
 		{"", func(p *Profile) { *p = Profile{} }},
+		{"", func(p *Profile) { p.FreeBefore = p.TotalMemory }}, // all of it was free
 		{"KV bytes", func(p *Profile) { p.KVBytes = 0 }},
 		{"KV bytes", func(p *Profile) { p.KVBytes = 81 * gib }},
 		{"KV bytes", func(p *Profile) { p.KVBytes = 79*gib + 1 }},

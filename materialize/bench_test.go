@@ -170,7 +170,7 @@ const keptVariable = "MEDUSA_BENCH_TRACES"
 func BenchmarkKept(b *testing.B) {
 	dirs := filepath.SplitList(os.Getenv(keptVariable))
 	if len(dirs) == 0 {
-		b.Skip("no folder in " + keptVariable)
+		testenv.Skip(b, testenv.Bench)
 	}
 	for _, dir := range dirs {
 		b.Run(filepath.Base(dir), func(b *testing.B) { reportGraphs(b, reportCompile(b, dir)) })

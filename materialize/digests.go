@@ -41,6 +41,7 @@ func compareDigests(native, restored *digest.Digest) ([]artifacts.GraphCheck, er
 	if len(native.Graphs) != len(restored.Graphs) {
 		return nil, fmt.Errorf("verify: %d graphs replayed natively, %d restored", len(native.Graphs), len(restored.Graphs))
 	}
+	// mutant: memory at ready, weights at the end
 	for _, part := range [][2][]digest.Range{{native.Ready, restored.Ready}, {native.End, restored.End}} {
 		if _, err := compareRanges("", part[0], part[1]); err != nil {
 			return nil, err

@@ -23,6 +23,15 @@ func TestCompareDigests(t *testing.T) {
 			{Alloc: 3, Offset: 8, Size: two, Class: class, Stride: 1, First: first, Second: second},
 		}}}}
 	}
+	// whole has hashes of memory at ready and of weights after the last replay, and a graph that left nothing to complain of.
+	whole := func(ready, end string) *digest.Digest {
+		d := one(digest.KV, hashes("a", "b"), nil)
+		other := func(class digest.Class, chunk string) []digest.Range {
+			return []digest.Range{{Alloc: 1, Size: 1, Class: class, Stride: 1, First: hashes("same")}, {Alloc: 3, Size: 1, Class: class, Stride: 1, First: hashes(chunk)}}
+		}
+		d.Ready, d.End = other(digest.Other, ready), other(digest.Weight, end)
+		return d
+	}
 	tests := []struct {
 		name             string
 		native, restored *digest.Digest
@@ -35,6 +44,9 @@ func TestCompareDigests(t *testing.T) {
 		{"natively unstable", one(digest.KV, hashes("a", "b"), hashes("a", "c")), one(digest.KV, hashes("a", "x"), nil), false, false},
 		{"scratch left as garbage", one(digest.Temporary, hashes("a", "b"), hashes("c", "d")), one(digest.Temporary, hashes("e", "f"), nil), true, false},
 		{"scratch overwritten otherwise", one(digest.Temporary, hashes("a", "b"), nil), one(digest.Temporary, hashes("e", "b"), nil), false, true},
+		{"ready and end alike", whole("r", "w"), whole("r", "w"), true, false},
+		{"memory at ready differs", whole("r", "w"), whole("x", "w"), false, true},
+		{"weights at the end differ", whole("r", "w"), whole("r", "x"), false, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

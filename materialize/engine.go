@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"medusa/artifacts"
 	"medusa/internal/contract"
 	"medusa/internal/scratch"
 	"medusa/interpose"
@@ -22,9 +23,10 @@ type engine struct {
 	library string // the interposer
 	dir     string // where traces and digests of this series go
 	env     []string
-	log     io.Writer // the engine's own output; nil: kept, and shown only where a run fails
-	caches  string    // folder of JIT compilers' caches
-	kept    *series   // of an earlier series; nil: none is resumed
+	relax   artifacts.Relaxed // of verifying runs
+	log     io.Writer         // the output of the engine; nil: kept, and shown only if a run fails
+	caches  string            // folder of JIT compilers' caches
+	kept    *series           // of an earlier series; nil: none is resumed
 }
 
 // EngineError is a run of the engine that did not end as it should. Output holds the end of what it printed.

@@ -50,11 +50,28 @@ func Explain(dir string, rank int, graph string, node, parameter int) (*Explanat
 		return nil, err
 	}
 	numberGlobals(a, b)
-	ga, ka, err := a.kernelNode(graph, node)
+	ga, err := a.graphNamed(graph)
 	if err != nil {
 		return nil, fmt.Errorf("explain run A: %w", err)
 	}
-	gb, kb, err := b.kernelNode(graph, node)
+	gb, err := b.graphNamed(graph)
+	if err != nil {
+		return nil, fmt.Errorf("explain run B: %w", err)
+	}
+	prove, err := proverAt(a, b, 0, 0, &tensorMaps{a.tensorMaps, b.tensorMaps, &graphir.Spec{}})
+	if err != nil {
+		return nil, err
+	}
+	if len(ga.nodes) == len(gb.nodes) { // as compiling does, which goes no further where they differ
+		if _, err := pairNodes(prove, a, b, ga, gb); err != nil {
+			return nil, fmt.Errorf("explain graph %q: %w", graph, err)
+		}
+	}
+	ka, err := ga.kernelNode(graph, node)
+	if err != nil {
+		return nil, fmt.Errorf("explain run A: %w", err)
+	}
+	kb, err := gb.kernelNode(graph, node)
 	if err != nil {
 		return nil, fmt.Errorf("explain run B: %w", err)
 	}
@@ -70,8 +87,7 @@ func Explain(dir string, rank int, graph string, node, parameter int) (*Explanat
 	if end := uint64(p.Offset) + uint64(p.Size); end > uint64(len(ka.Params)) || end > uint64(len(kb.Params)) {
 		return nil, fmt.Errorf("explain graph %q node %d: parameter %d lies outside the recorded bytes", graph, node, parameter)
 	}
-	prove, err := proverAt(a, b, ga.nodeMoment(ka.Node), gb.nodeMoment(kb.Node), &tensorMaps{a.tensorMaps, b.tensorMaps, &graphir.Spec{}})
-	if err != nil {
+	if err := prove.moveTo(ga.nodeMoment(ka.Node), gb.nodeMoment(kb.Node)); err != nil {
 		return nil, err
 	}
 	for o := uint32(0); o < p.Size; {
@@ -134,8 +150,8 @@ func (s *liveSet) near(addr uint64) []Neighbour {
 	return out
 }
 
-// kernelNode finds a node by its graph's label and its place.
-func (r *Recording) kernelNode(label string, node int) (*capture, *trace.Kernel, error) {
+// graphNamed reads the nodes of the graph with a label.
+func (r *Recording) graphNamed(label string) (*capture, error) {
 	var labels []string
 	for i, g := range r.instantiated() {
 		name := g.Label
@@ -148,20 +164,22 @@ func (r *Recording) kernelNode(label string, node int) (*capture, *trace.Kernel,
 		}
 		w, err := r.walk()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		defer w.close()
-		if err := w.to(g); err != nil {
-			return nil, nil, err
-		}
-		if node < 0 || node >= len(g.nodes) {
-			return nil, nil, fmt.Errorf("graph %q has %d nodes, no node %d", label, len(g.nodes), node)
-		}
-		k, ok := g.nodes[node].(*trace.Kernel)
-		if !ok {
-			return nil, nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.nodes[node])
-		}
-		return g, k, nil
+		return g, w.to(g)
 	}
-	return nil, nil, fmt.Errorf("no graph %q (there are %q)", label, labels)
+	return nil, fmt.Errorf("no graph %q (there are %q)", label, labels)
+}
+
+// kernelNode finds a node by its place.
+func (g *capture) kernelNode(label string, node int) (*trace.Kernel, error) {
+	if node < 0 || node >= len(g.nodes) {
+		return nil, fmt.Errorf("graph %q has %d nodes, no node %d", label, len(g.nodes), node)
+	}
+	k, ok := g.nodes[node].(*trace.Kernel)
+	if !ok {
+		return nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.nodes[node])
+	}
+	return k, nil
 }

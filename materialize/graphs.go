@@ -36,7 +36,27 @@ type graphCompiler struct {
 	embedded bool
 }
 
+// compile takes the nodes as the driver listed them. If that proves too little, it looks for the pairs first: they are seldom needed,
+// and cost more than the rest.
 func (c *graphCompiler) compile() error {
+	children := len(c.table.spec.Children)
+	listed := c.compileListed()
+	if listed == nil && len(c.padding) == 0 || len(c.ga.nodes) != len(c.gb.nodes) {
+		return listed
+	}
+	// mutant: nodes in any order
+	changed, err := pairNodes(c.table.prover, c.a, c.b, c.ga, c.gb)
+	if err != nil {
+		return fmt.Errorf("compile graph %q: %w", c.label, err)
+	}
+	if !changed {
+		return listed
+	}
+	c.padding, c.table.spec.Children = nil, c.table.spec.Children[:children]
+	return c.compileListed()
+}
+
+func (c *graphCompiler) compileListed() error {
 	if len(c.ga.nodes) != len(c.gb.nodes) {
 		return fmt.Errorf("compile graph %q: %d nodes in run A, %d in run B", c.label, len(c.ga.nodes), len(c.gb.nodes))
 	}

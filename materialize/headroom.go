@@ -14,6 +14,7 @@ import (
 const headroomAttempts = 3
 
 // headroomGranularity is what devices hand physical memory out in.
+// mutant: granularity of headroom
 const headroomGranularity = 2 << 20
 
 // libraryBytes estimates that memory from run 0: what the capture phase, or the profile forward before it, allocated, kept,
@@ -29,7 +30,9 @@ func (r *Recording) libraryBytes() uint64 {
 	for i := range r.allocs {
 		a := &r.allocs[i]
 		first, _ := slices.BinarySearch(blocks, a.addr)
+		// mutant: memory of a framework is no library's
 		divided := first < len(blocks) && blocks[first]-a.addr < a.size // at whatever moment
+		// mutant: memory of libraries at ready
 		if a.born > warmup && a.died > r.readyOrder && !divided {
 			sum += a.size
 		}
@@ -37,7 +40,13 @@ func (r *Recording) libraryBytes() uint64 {
 	return roundUp(sum)
 }
 
+// headroomTolerance is the difference in free memory that is no reason to record again. Equal starts of one engine differ by
+// about as much: contexts, code that loads when it is first used, local memory, executable graphs, and other processes take
+// memory that the engine did not ask for.
+func headroomTolerance(total uint64) uint64 { return max(32<<20, total/512) }
+
 func roundUp(bytes uint64) uint64 {
+	// mutant: headroom in whole pages
 	return (bytes + headroomGranularity - 1) / headroomGranularity * headroomGranularity
 }
 
@@ -51,8 +60,10 @@ func (e *HeadroomError) Error() string {
 // missingHeadroom returns by how much more the KV cache has to shrink for a restored start to leave what a native one
 // with the profile's own size would. Both runs had a cache that was already smaller by shrunk bytes.
 func (v *verification) missingHeadroom(shrunk uint64) uint64 {
+	// mutant: headroom as large as natively
 	if v.restoredFree+shrunk >= v.nativeFree {
 		return 0
 	}
+	// mutant: headroom that is missing
 	return roundUp(v.nativeFree - v.restoredFree - shrunk)
 }

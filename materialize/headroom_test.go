@@ -21,6 +21,14 @@ func TestLibraryBytes(t *testing.T) {
 	}
 }
 
+func TestHeadroomTolerance(t *testing.T) {
+	for _, tt := range []struct{ total, want uint64 }{{8 << 30, 32 << 20}, {80 << 30, 160 << 20}, {160 << 30, 320 << 20}} {
+		if got := headroomTolerance(tt.total); got != tt.want {
+			t.Errorf("of %d bytes: %d, want %d", tt.total, got, tt.want)
+		}
+	}
+}
+
 func TestMissingHeadroom(t *testing.T) {
 	for _, tt := range []struct{ native, restored, shrunk, want uint64 }{
 		{100 << 20, 100 << 20, 0, 0},
@@ -28,6 +36,7 @@ func TestMissingHeadroom(t *testing.T) {
 		{100 << 20, 99 << 20, 0, 2 << 20},
 		{100 << 20, 98<<20 - 1, 0, 4 << 20},
 		{100 << 20, 90 << 20, 10 << 20, 0},
+		{100 << 20, 95 << 20, 10 << 20, 0},
 		{100 << 20, 90 << 20, 8 << 20, 2 << 20},
 	} {
 		v := &verification{nativeFree: tt.native, restoredFree: tt.restored}

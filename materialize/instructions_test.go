@@ -17,7 +17,7 @@ const (
 
 func TestCompileInstructions(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("counted on amd64 alone")
+		testenv.Skip(t, testenv.Counted)
 	}
 	testenv.Build(t, "build/bench/materialize.test")
 	count := func(dir string) int64 {

@@ -127,6 +127,7 @@ func (s *liveSet) compare(i, k int) {
 func (s *liveSet) upTo(addr uint64) int {
 	lo, hi := 0, len(s.addrs) // sort.Search takes most of what compiling does
 	for lo < hi {
+		// mutant: first byte of memory
 		if middle := int(uint(lo+hi) / 2); s.addrs[middle] <= addr {
 			lo = middle + 1
 		} else {
@@ -139,6 +140,7 @@ func (s *liveSet) upTo(addr uint64) int {
 // resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
 // two allocations touch. Where these are mappings side by side in every process, both are the same byte.
 func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
+	// mutant: end of a named tensor
 	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {
 		return [2]graphir.Pointer{{Alloc: s.named[k].index, Offset: addr - s.named[k].addr, Space: graphir.SpaceTensor}}, 1
 	}

@@ -21,13 +21,14 @@ import (
 
 // Options say what to materialize.
 type Options struct {
-	Output  string    // the artifact; it appears under this name only once it is verified
-	Argv    []string  // the engine's command, unchanged
-	Library string    // libmedusa_interpose.so
-	Log     io.Writer // the engine's output of every run; nil: shown only where a run fails
-	Traces  string    // keep the traces in this directory; empty: they go
-	Until   string    // end after this step (Untils), with no artifact; empty: make one
-	Resume  bool      // take the traces that Traces has from an earlier series of the same command
+	Output  string            // the artifact; it appears under this name only once it is verified
+	Argv    []string          // the engine's command, unchanged
+	Library string            // libmedusa_interpose.so
+	Relax   artifacts.Relaxed // Verify: differences that are allowed
+	Log     io.Writer         // the output of the engine in every run; nil: shown only if a run fails
+	Traces  string            // keep the traces in this directory; empty: they are removed
+	Until   string            // end after this step (Untils), with no artifact; empty: make one
+	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
 	// EmbedImages takes the images of late modules along even where a shared object holds them.
@@ -78,6 +79,9 @@ func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 
 	o.Step(0, steps, "run 0: profile the KV cache")
 	profiles, err := e.profile(func() ([]*Recording, error) { return e.record(ctx, "0", contract.RunProfile, placement{}, nil) })
+	if err == nil {
+		err = checkAllMarks(profiles)
+	}
 	if err == nil {
 		err = e.stop(o, UntilProfile, e.caches)
 	}
@@ -159,7 +163,8 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 		for i, v := range c.verified {
 			k := &caches[i]
 			shrunk := k.profiled - k.KVBytes
-			if k.reserve = v.missingHeadroom(shrunk); k.reserve > 0 && missing == nil {
+			// mutant: noise in free memory
+			if k.reserve = v.missingHeadroom(shrunk); k.reserve > headroomTolerance(k.TotalMemory) && missing == nil {
 				missing = &HeadroomError{v.nativeFree, v.restoredFree, shrunk}
 			}
 		}

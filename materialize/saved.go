@@ -83,6 +83,7 @@ func (r *Recording) globalPieces() []piece {
 
 // appendPart adds to the last piece what lies directly behind it.
 func appendPart(out []piece, space graphir.Space, s savedPart) []piece {
+	// mutant: contents that lie side by side
 	if n := len(out); n > 0 && out[n-1].alloc == s.alloc && out[n-1].offset+out[n-1].size == s.offset {
 		out[n-1].parts = append(out[n-1].parts, s)
 		out[n-1].size += s.size

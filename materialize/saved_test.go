@@ -3,8 +3,10 @@ package materialize
 import (
 	"bytes"
 	"runtime"
+	"slices"
 	"testing"
 
+	"medusa/graphir"
 	"medusa/interpose/trace"
 )
 
@@ -48,5 +50,20 @@ func TestContentsStayInAFile(t *testing.T) {
 		if pieces[i].alloc != uint32(i) || !bytes.Equal(data, want) {
 			t.Errorf("piece %d: alloc#%d, %d bytes", i, pieces[i].alloc, len(data))
 		}
+	}
+}
+
+// Saved bytes are joined if they lie directly behind each other in one allocation.
+func TestAppendPart(t *testing.T) {
+	var got []piece
+	for _, s := range []savedPart{{alloc: 1, size: 8}, {alloc: 1, offset: 8, size: 8}, {alloc: 1, offset: 24, size: 8}, {alloc: 2, offset: 32, size: 8}} {
+		got = appendPart(got, graphir.SpaceAlloc, s)
+	}
+	var lie [][3]uint64
+	for _, p := range got {
+		lie = append(lie, [3]uint64{uint64(p.alloc), p.offset, p.size})
+	}
+	if want := [][3]uint64{{1, 0, 16}, {1, 24, 8}, {2, 32, 8}}; !slices.Equal(lie, want) {
+		t.Errorf("pieces (allocation, offset, size) %v, want %v", lie, want)
 	}
 }

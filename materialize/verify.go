@@ -38,6 +38,7 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 		return nil, err
 	}
 	o.Step(1, 2, "run V: replay restored graphs")
+	e.relax = o.Relax
 	verified, err := e.checkRestored(ctx, path, art, native)
 	var records []artifacts.Verification
 	for _, v := range verified {
@@ -86,7 +87,7 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 
 // checkRestored is run V: the same with restored graphs, held against run N.
 func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native []*checked) ([]*verification, error) {
-	restored, err := e.check(ctx, "V", contract.Start{Run: contract.RunCheckRestored, Artifact: path}, art)
+	restored, err := e.check(ctx, "V", contract.Start{Run: contract.RunCheckRestored, Artifact: path, Relax: e.relax.String()}, art)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +120,7 @@ func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verificat
 	if !native.computes {
 		v.record.Results = NotCompared
 	}
+	v.record.NativeFree, v.record.RestoredFree = v.nativeFree, v.restoredFree
 	v.record.Driver, _ = art.Identity.Get(artifacts.KeyDriverVersion)
 	if native.selfTest != nil {
 		sum := sha256.Sum256(native.selfTest)

@@ -83,6 +83,7 @@ func (p *prover) spans() {
 //	the same bytes, yet in a live allocation                            → unproven; record again
 //	different bytes that lead to nothing, or to different things        → error
 func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *WordError) {
+	// mutant: words outside of all memory
 	if a == b && (a < p.lo || a > p.hi) {
 		return ptr, false, nil
 	}
@@ -99,12 +100,14 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 	matches := 0
 	for _, x := range ra[:na] {
 		for _, y := range rb[:nb] {
+			// mutant: offset in both runs
 			if x == y {
 				ptr, matches = x, matches+1
 			}
 		}
 	}
 	switch {
+	// mutant: one meaning in both runs
 	case matches == 1:
 		return ptr, true, nil
 	case matches > 1 && p.a.oneModule(a) && p.b.oneModule(b):
@@ -167,6 +170,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 				continue
 			}
 		}
+		// mutant: words are aligned
 		if o%8 != 0 || o+8 > end {
 			if a[o] != b[o] {
 				e := &WordError{Offset: uint64(o - off), A: uint64(a[o]), B: uint64(b[o]), Unwritten: true,
@@ -183,6 +187,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 			err.Offset = uint64(o - off)
 			return nil, err
 		}
+		// mutant: half of an old address
 		if isPointer && size > 8 && bytes.Equal(a[o:o+4], b[o:o+4]) {
 			return nil, &WordError{Offset: uint64(o - off), A: binary.LittleEndian.Uint64(a[o:]), B: binary.LittleEndian.Uint64(b[o:]), Retry: true,
 				Reason: "its lower half is the same in both runs: a pointer, or four bytes beside half of one"}

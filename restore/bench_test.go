@@ -17,6 +17,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/internal/test/bench"
 	"medusa/internal/test/enginekit"
+	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
 	"medusa/materialize"
 )
@@ -33,11 +34,14 @@ const addCost, setCost, instantiateCost = 37000, 400, 1000
 // stubCounts mirrors struct stub_counts.
 type stubCounts struct{ Added, Set, Instantiated, Dependencies, Uploads uint64 }
 
+// calls adds up those that are made for each node or graph.
+func (c stubCounts) calls() uint64 { return c.Added + c.Set + c.Uploads }
+
 // requireStub skips where the process has not been started by make bench.
 func requireStub(b *testing.B) {
 	b.Helper()
 	if !stubCosts.Present() || !interposerPresent() {
-		b.Skip("needs the stub driver and the interposer (make bench)")
+		testenv.Skip(b, testenv.Bench)
 	}
 	runtime.LockOSThread()
 }
@@ -140,7 +144,7 @@ func BenchmarkAgain(b *testing.B) {
 	requireStub(b)
 	path := os.Getenv(againVariable)
 	if path == "" {
-		b.Skip("no artifact in " + againVariable)
+		testenv.Skip(b, testenv.Bench)
 	}
 	costs(0, 0, 0)
 	for b.Loop() {

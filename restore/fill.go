@@ -32,7 +32,9 @@ func (r *random) below(n uint64) uint64 {
 
 // seedOf derives a buffer's seed from what names it; purpose and round keep a buffer's fills apart.
 func seedOf(purpose byte, alloc uint32, offset uint64, round int) random {
+	// mutant: seed of a buffer
 	r := random(uint64(purpose)<<56 ^ uint64(alloc)<<24 ^ uint64(round)<<16)
+	// mutant: seed of a place in a buffer
 	r = random(r.next() ^ offset)
 	return random(r.next())
 }
@@ -45,6 +47,7 @@ const (
 
 // patternBytes is the period with which big floating-point buffers and garbage repeat. It is no multiple of any
 // plausible page or layer stride, so that two places a stride apart still differ.
+// mutant: period of a pattern
 const patternBytes = 4<<20 + 4112
 
 // garbage fills buf with random bytes that are finite numbers as any floating-point type: one NaN among what a kernel adds up, and
@@ -149,10 +152,12 @@ func fillIntegers(data []byte, t *graphir.Tensor, r random) error {
 	default:
 		return fmt.Errorf("data type %d is unknown", t.DType)
 	}
+	// mutant: ranges that hold no value
 	if t.Hi <= t.Lo {
 		return fmt.Errorf("[%d, %d) holds no value", t.Lo, t.Hi)
 	}
 	span, count := uint64(t.Hi)-uint64(t.Lo), len(data)/width
+	// mutant: distinct values that do not fit
 	if t.Distinct && uint64(count) > span {
 		return fmt.Errorf("%d distinct values do not fit into [%d, %d)", count, t.Lo, t.Hi)
 	}
@@ -164,10 +169,12 @@ func fillIntegers(data []byte, t *graphir.Tensor, r random) error {
 	for i := range count {
 		v := r.below(span)
 		if t.Distinct {
+			// mutant: each value once
 			at := uint64(i) + r.below(span-uint64(i))
 			v = lookup(moved, at)
 			moved[at] = lookup(moved, uint64(i))
 		}
+		// mutant: lowest value
 		v += uint64(t.Lo)
 		switch width {
 		case 1:

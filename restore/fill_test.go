@@ -51,6 +51,15 @@ func TestGarbageDiffersBetweenRounds(t *testing.T) {
 	}
 }
 
+// Pages, rows and layers lie powers of two apart: places at such a distance must not be filled alike.
+func TestPatternIsNoStride(t *testing.T) {
+	for stride := uint64(512); stride <= 1<<40; stride *= 2 {
+		if stride%patternBytes == 0 {
+			t.Errorf("a pattern of %d bytes repeats every %d", patternBytes, stride)
+		}
+	}
+}
+
 func TestFloatsAreInRange(t *testing.T) {
 	for dtype, read := range map[graphir.DType]func([]byte) []float64{
 		graphir.F32: func(b []byte) (out []float64) {

@@ -122,7 +122,14 @@ func (s *Session) identify(engine artifacts.Identity) error {
 	}
 	s.opened()
 	defer s.timings.start("identify")()
+	if s.stated { // mutant: an engine identifies itself once
+		return s.refuse(errors.New("identify engine: it has done so already (call medusa_session_identify once; it marks the identity itself)"))
+	}
+	s.stated = true
 	device, err := deviceFactors()
+	if errors.Is(err, cuda.InvalidContext) || errors.Is(err, cuda.NotInitialized) {
+		return s.refuse(fmt.Errorf("identify device: no CUDA context is current on this thread (make the engine's context current first): %w", err))
+	}
 	if err != nil {
 		err = fmt.Errorf("identify device: %w", err)
 		if s.Restoring() {
@@ -149,7 +156,7 @@ func (s *Session) identify(engine artifacts.Identity) error {
 			return s.fall(f)
 		}
 	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil { // mutant: identity check
-		return s.fall(&Fallback{Incompatible, err})
+		return s.fall(&Fallback{Incompatible, withCheck(err, s.env.Artifact)})
 	}
 	if err := s.artifact.KV.Check(s.total, s.free); err != nil {
 		return s.fall(&Fallback{Memory, err})
@@ -159,6 +166,14 @@ func (s *Session) identify(engine artifacts.Identity) error {
 		return s.fall(&Fallback{codeOf(err, Engine), err})
 	}
 	return nil
+}
+
+// withCheck adds the command that lets another driver of the same major version pass on this machine.
+func withCheck(m *artifacts.Mismatch, path string) error {
+	if _, only := m.OnlyDriver(); !only {
+		return m
+	}
+	return fmt.Errorf("%w (a full check on this machine lets this driver pass: medusa verify %s -- ENGINE [ARG...])", m, path)
 }
 
 // take makes an artifact the one that is restored.

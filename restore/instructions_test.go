@@ -29,7 +29,7 @@ const ownTolerance = 1.1
 
 func TestOwnInstructions(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
-		t.Skip("counted on amd64 alone")
+		testenv.Skip(t, testenv.Counted)
 	}
 	testenv.Build(t, "build/bench/restore.test", "build/stub/libcuda.so.1", "build/lib/libmedusa_interpose.so")
 	for _, f := range ownInstructions {

@@ -21,6 +21,7 @@ type memory struct {
 func engineMemory(spec *graphir.Spec, allocs []liveAlloc) *memory {
 	m := &memory{spec: spec, base: make([]uint64, spec.Objects())}
 	for i, a := range allocs {
+		// mutant: memory that is gone has no address
 		if i < len(spec.Allocations) && a.Live != 0 {
 			m.base[i] = a.Addr
 		}
@@ -31,6 +32,7 @@ func engineMemory(spec *graphir.Spec, allocs []liveAlloc) *memory {
 // address resolves an indirect index pointer (paper §4.2).
 func (m *memory) address(p graphir.Pointer) (uint64, error) {
 	base := m.base[m.spec.Target(p)]
+	// mutant: pointer to what does not exist
 	if base == 0 {
 		return 0, fmt.Errorf("resolve pointer to %s: it does not exist in this process", p)
 	}
@@ -59,6 +61,7 @@ func (m *memory) allocate() error {
 			return fmt.Errorf("allocate graph-owned allocation %d (%s, %d bytes): %w", i, a.Kind, a.Size, err)
 		}
 		m.base[i] = addr
+		// mutant: memory at its recorded place is given back
 		m.owned = append(m.owned, uint32(i))
 		addr += m.spec.Allocations[i].Size
 		for _, k := range behind {
@@ -250,6 +253,7 @@ func (m *memory) resolveContent(c *graphir.Content) ([]byte, error) {
 	if len(c.Fixups) == 0 {
 		return c.Data, nil
 	}
+	// mutant: saved contents stay as they are
 	data := append([]byte(nil), c.Data...)
 	return data, m.patch(data, c.Fixups)
 }

@@ -75,6 +75,9 @@ func (s *Session) graphs() ([]*Graph, error) {
 	if s.fallback != nil {
 		return nil, s.fallback
 	}
+	if !s.identified {
+		return nil, s.fall(&Fallback{Engine, errors.New("restore graphs: the engine has not identified itself (call medusa_session_identify before the first allocation)")})
+	}
 	graphs := make([]*Graph, len(s.spec.Graphs))
 	for i, g := range s.spec.Graphs {
 		graphs[i] = &Graph{label: g.Label, batch: g.Batch, index: i, session: s}
@@ -146,6 +149,9 @@ func (s *Session) rebuild(r *restoration) error {
 	}
 	functions, err := s.resolve(r)
 	done()
+	if ran, wanted := len(s.triggers), len(s.spec.Triggers); err != nil && ran < wanted {
+		err = fmt.Errorf("%w (the engine ran %d of %d triggering layers: call medusa_session_trigger for each size of medusa_session_triggers)", err, ran, wanted)
+	}
 	if err != nil {
 		return &Fallback{codeOf(err, KernelNotFound), err}
 	}
@@ -295,6 +301,7 @@ func (g *Graph) launch(stream cuda.Stream) error {
 	if err := g.ready(); err != nil {
 		return err
 	}
+	// mutant: stream of a launch
 	if err := g.exec.Launch(stream); err != nil {
 		return g.session.failed(err)
 	}

@@ -28,11 +28,13 @@ func comparePrefix(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error 
 			return &SequenceError{i, "the end", describeReplayed(got, allocs)}
 		}
 		want := spec.Sequence[i]
+		// mutant: allocation of the capture phase made by the engine
 		if !sameStep(spec, want, got, allocs) || (!want.Free && spec.Allocations[want.Alloc].Owner != graphir.OwnerEngine) {
 			return &SequenceError{i, describeRecorded(want, spec), describeReplayed(got, allocs)}
 		}
 	}
 	for i := len(steps); i < len(spec.Sequence); i++ {
+		// mutant: allocation that is missing
 		if want := spec.Sequence[i]; !want.Free && spec.Allocations[want.Alloc].Owner == graphir.OwnerEngine {
 			return &SequenceError{i, describeRecorded(want, spec), "missing"}
 		}
@@ -57,6 +59,7 @@ func compareWhole(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error {
 // sameStep compares one step. A replayed step >= 0 allocates that index, one < 0 frees -step-1.
 func sameStep(spec *graphir.Spec, want graphir.Step, got int64, allocs []liveAlloc) bool {
 	if want.Free || got < 0 {
+		// mutant: order of frees
 		return want.Free && int64(want.Alloc) == -got-1
 	}
 	if int64(want.Alloc) != got || got >= int64(len(allocs)) {

@@ -61,6 +61,7 @@ type Session struct {
 	phases      []status.Phase
 	began       time.Time // of the first phase
 	timings     timings
+	stated      bool   // Identify was called
 	identified  bool   // the artifact is meant for this engine and device
 	free, total uint64 // device memory at Identify
 	serving     bool   // past Ready

@@ -58,6 +58,13 @@ func (s *Session) report(kind string, cause error) {
 	if name, err := deviceName(); err == nil {
 		st.Device = name
 	}
+	if free, total, err := cuda.MemInfo(); err == nil {
+		st.Memory = &status.Memory{Free: free, Total: total}
+		if s.restored != nil {
+			v := &s.artifact.Verification
+			st.Memory.VerifiedNative, st.Memory.VerifiedRestored = v.NativeFree, v.RestoredFree
+		}
+	}
 	st.Hashing = s.hashing.where
 	if s.hashing.why != nil {
 		st.HostHashing = s.hashing.why.Error()

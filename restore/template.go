@@ -40,6 +40,7 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 		}
 		groups[group] = append(groups[group], i)
 	}
+	// mutant: graphs share templates
 	return groups, nil
 }
 

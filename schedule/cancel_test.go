@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// leaving lets the clients of a share of a trace give up after an exponential time.
+// leaving makes the clients of a share of a trace give up after an exponential time.
 func leaving(trace []arrival, seed uint64, share, patience float64) []arrival {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	var out []arrival
@@ -26,8 +26,8 @@ func leaving(trace []arrival, seed uint64, share, patience float64) []arrival {
 	return out
 }
 
-// TestCancelledRequestsAreGone plays random traces whose clients give up at random through every policy: each request is
-// either decided or cancelled, once, the queue counts what waits, nothing else waits forever, and no GPU idles beside a
+// TestCancelledRequestsAreGone plays random traces with clients that give up at random through every policy. Each request is
+// decided or cancelled exactly once, the queue counts the waiting requests, no request waits forever, and no GPU idles beside a
 // request that it could take.
 func TestCancelledRequestsAreGone(t *testing.T) {
 	for _, name := range Names() {
@@ -58,7 +58,7 @@ func TestCancelledRequestsAreGone(t *testing.T) {
 	}
 }
 
-// ghosts is a policy whose every request is accompanied by others that come and go before the policy is asked.
+// ghosts accompanies every request with others that come and leave before the policy is asked.
 type ghosts struct {
 	Policy
 	rng       *rand.Rand
@@ -81,7 +81,7 @@ func (g *ghosts) Arrive(now float64, r Request) {
 	}
 }
 
-// TestGhostsChangeNothing: a request that comes and goes between two calls of Next changes no decision. MQFQ's anticipation,
+// TestGhostsChangeNothing: a request that comes and leaves between two calls of Next changes no decision. MQFQ's anticipation,
 // which learns from arrivals, is switched off.
 func TestGhostsChangeNothing(t *testing.T) {
 	for _, name := range Names() {
@@ -105,8 +105,9 @@ func TestGhostsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestCancelAndFairness: the clients of every second request of one function give up while it waits. Virtual times and the
-// global one do not move by it, and all functions get the same service within the bound as long as they have a backlog.
+// TestCancelAndFairness: the clients of every second request of one function give up while it waits. That changes neither the
+// functions' virtual times nor the global one. All functions get the same service within the bound as long as they have a
+// backlog.
 func TestCancelAndFairness(t *testing.T) {
 	const d, over = 2, 5.0
 	service := []float64{0.3, 1.1, 2.7, 0.9}
@@ -167,7 +168,7 @@ func TestCancelInTorpor(t *testing.T) {
 	}
 }
 
-// TestCancelInABatch: the batch in progress gets shorter by the requests that leave it, and not by later ones.
+// TestCancelInABatch: a request that leaves makes its batch shorter only if it was in the current batch.
 func TestCancelInABatch(t *testing.T) {
 	w := newWorld(t, 1, 1, 2, []float64{1, 1})
 	p := newBatch(2, 1)

@@ -2,7 +2,7 @@ package schedule
 
 import "math"
 
-// Locality says where the artifact of a model is, seen from a node.
+// Locality is the place of a model's artifact, as seen from a node.
 type Locality int
 
 // The places of an artifact.
@@ -12,7 +12,7 @@ const (
 	Local
 )
 
-// Cost is what one (model, GPU type) pair costs to start, in seconds.
+// Cost is the cost of starting one (model, GPU type) pair, in seconds.
 type Cost struct {
 	Native  float64 // a cold start with no artifact
 	Restore float64 // a cold start that restores a local artifact

@@ -1,6 +1,6 @@
 package schedule
 
-// Resident is a worker on a GPU that may be evicted: idle, and not the source of a copy.
+// Resident is a worker on a GPU that may be evicted: it is idle, and no copy reads from it.
 type Resident struct {
 	Fn       int
 	Bytes    int64
@@ -12,7 +12,7 @@ type Resident struct {
 
 // Evictor picks the next worker to evict from a GPU. Evicting never copies back: the host copy of weights stays valid.
 type Evictor interface {
-	// Victim is the index in idle, which is not empty and ordered by function, of the worker to evict.
+	// Victim returns the index in idle of the worker to evict. idle is not empty and is ordered by function.
 	Victim(now float64, idle []Resident) int
 }
 
@@ -30,9 +30,9 @@ func (e LRU) Victim(_ float64, idle []Resident) int {
 	}, func(Resident) bool { return true })
 }
 
-// HeavyLight is Torpor's eviction (§5.3): light models and second replicas first, then the only replica of a heavy model,
-// each by least recent use. The caller leaves out locked workers, so a GPU whose last heavy replicas are all locked has
-// no victim, and the start must wait.
+// HeavyLight is Torpor's eviction (§5.3): light models and second replicas first, then the only replica of a heavy model, each by
+// least recent use. The caller leaves out locked workers. If all last heavy replicas on a GPU are locked, it has no victim, and
+// the start must wait.
 type HeavyLight struct{}
 
 // Victim implements [Evictor].

@@ -30,7 +30,7 @@ func (p *lalb) Arrive(_ float64, r Request) {
 	p.fresh = true
 }
 
-// Cancel implements [Policy]. A request that was bound to a GPU may have kept others from it, so that a new round starts.
+// Cancel implements [Policy]. A request that was bound to a GPU may have kept others away from it, so a new round starts.
 func (p *lalb) Cancel(r Request) bool {
 	if i := slices.IndexFunc(p.queue, func(v visited) bool { return v.ID == r.ID }); i >= 0 {
 		p.queue = slices.Delete(p.queue, i, i+1)
@@ -50,8 +50,8 @@ func (p *lalb) Cancel(r Request) bool {
 // Done starts a new round over the idle GPUs.
 func (p *lalb) Done(float64, Completion) { p.fresh = true }
 
-// Next continues the round: each GPU is looked at once after each arrival and completion, as in the thesis, or else the
-// visit counts, which stand for waiting, would run ahead.
+// Next continues the round. As in the thesis, it visits each GPU once after each arrival and completion. Otherwise the visit
+// counts, which stand for waiting, would grow too fast.
 func (p *lalb) Next(_ float64, c Cluster) (Decision, bool) {
 	if p.queued == 0 {
 		return Decision{}, false
@@ -109,7 +109,7 @@ func (p *lalb) visit(c Cluster, g int) (Decision, bool) {
 		if c.Holds(g, r.Fn) && c.Accepts(g, r.Fn) {
 			return p.take(i, g), true
 		}
-		// The test is strict: with limit 0 a request can still be passed over once.
+		// The comparison is strict: with limit 0 a request can still be passed over once.
 		if r.visits <= p.limit {
 			r.visits++
 			continue
@@ -130,9 +130,9 @@ func (p *lalb) visit(c Cluster, g int) (Decision, bool) {
 	return Decision{}, false
 }
 
-// balance is Algorithm 8: place the i-th request though g does not hold its model. It may go to another idle GPU that
-// does, be bound to a busy one that will be done before g could load the model, or be a miss on g. The thesis prints the
-// miss inside the loop over busy GPUs, which would decide on the first of them; taken: the earliest to finish.
+// balance is Algorithm 8: place the i-th request although g does not hold its model. It may go to an idle GPU that does, be bound
+// to a busy one that will finish before g could load the model, or be a miss on g. The thesis prints the miss inside the loop
+// over busy GPUs, which would decide on the first of them. Reading taken: the one that finishes first.
 func (p *lalb) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
 	fn := p.queue[i].Fn
 	busy, wait := -1, 0.0
@@ -158,8 +158,8 @@ func (p *lalb) balance(c Cluster, g, i int) (d Decision, bound, ok bool) {
 	return Decision{}, false, false
 }
 
-// cheapest is the idle GPU where a miss costs least: g, unless another is nearer to the weights or the artifact. The thesis
-// knows no such difference, and then it is always g. It is -1 if g does not accept fn.
+// cheapest returns the idle GPU with the lowest cost of a miss: g, unless another is nearer to the weights or the artifact. The
+// thesis has no such difference; there it is always g. It is -1 if g does not accept fn.
 func (p *lalb) cheapest(c Cluster, g, fn int) int {
 	if !c.Accepts(g, fn) {
 		return -1
@@ -175,7 +175,7 @@ func (p *lalb) cheapest(c Cluster, g, fn int) int {
 	return best
 }
 
-// finish is the estimated finish time of Algorithm 2: what runs on h, then what is bound to it.
+// finish is the estimated finish time of Algorithm 2: the requests that run on h, then those bound to it.
 func (p *lalb) finish(c Cluster, h int) float64 {
 	t := c.FinishTime(h)
 	for i := range p.local[h].len() {

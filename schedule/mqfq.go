@@ -8,14 +8,14 @@ import (
 // queueState is the state of a queue of MQFQ-Sticky (MQFQ §4.1).
 type queueState int
 
-// The states. A queue that has just run empty stays Active for its TTL: the next request is expected soon.
+// The states. A queue that has just become empty stays Active for its TTL, because the next request is expected soon.
 const (
 	inactive queueState = iota
 	active
 	throttled
 )
 
-// flow is one function's queue and its account.
+// flow is one function's queue and its accounting.
 type flow struct {
 	fifo
 	vt       float64 // virtual time: service accrued, divided by the weight
@@ -43,8 +43,8 @@ func (m *mean) value(unknown float64) float64 {
 	return m.sum / float64(m.n)
 }
 
-// mqfq is MQFQ-Sticky: start-time fair queueing over functions whose queues may run ahead of the global virtual time by
-// T, so that a function runs in batches and finds its worker warm.
+// mqfq is MQFQ-Sticky: start-time fair queueing over functions. A queue may run ahead of the global virtual time by T, so that a
+// function runs in batches and finds its worker warm.
 type mqfq struct {
 	over      float64 // allowed over-run, seconds
 	alpha     float64 // TTL = alpha × mean inter-arrival time
@@ -60,8 +60,8 @@ type mqfq struct {
 	woken   []int
 }
 
-// newMQFQ makes the policy for n functions with the paper's parameters; limit is the utilisation cap of the dynamic D, 0
-// for none. Weights are 1 where the slice ends.
+// newMQFQ makes the policy for n functions with the paper's parameters. limit is the utilisation cap of the dynamic D, or 0 for
+// none. Functions beyond the end of weights have weight 1.
 func newMQFQ(n, d int, t, alpha, limit float64, weights []float64) *mqfq {
 	return &mqfq{over: t, alpha: alpha, tokens: tokens{d: d, limit: limit}, flows: make([]flow, n), weights: weights}
 }
@@ -69,7 +69,7 @@ func newMQFQ(n, d int, t, alpha, limit float64, weights []float64) *mqfq {
 // Queued is the number of waiting requests.
 func (m *mqfq) Queued() int { return m.queued }
 
-// Arrive queues r. A queue that was Inactive re-enters at the global virtual time: idling earns no credit.
+// Arrive queues r. An Inactive queue re-enters at the global virtual time, because idling earns no credit.
 func (m *mqfq) Arrive(now float64, r Request) {
 	f := &m.flows[r.Fn]
 	if f.seen {
@@ -86,8 +86,8 @@ func (m *mqfq) Arrive(now float64, r Request) {
 	m.queued++
 }
 
-// Cancel implements [Policy]. Virtual time is charged at the dispatch, so there is nothing to give back. A queue that is empty
-// now is as one that has run empty: it keeps its state for its TTL after its last execution.
+// Cancel implements [Policy]. Virtual time is charged at the dispatch, so nothing is given back. A queue that becomes empty this
+// way keeps its state for its TTL after its last execution, like any other.
 func (m *mqfq) Cancel(r Request) bool {
 	if m.flows[r.Fn].cancel(r.ID) < 0 {
 		return false
@@ -102,8 +102,9 @@ func (m *mqfq) Next(now float64, c Cluster) (Decision, bool) {
 	if m.queued == 0 {
 		return Decision{}, false
 	}
-	// Line 2 takes the minimum over all queues, Table 2 over active ones. Taken: queues with requests waiting; an empty
-	// Active queue would hold the others back for nothing. It never falls, or a returning queue would gain credit.
+	// Line 2 takes the minimum over all queues, Table 2 over active ones. Reading taken: queues with waiting requests, because an
+	// empty Active queue would hold the others back for nothing. The minimum never falls; otherwise a returning queue would gain
+	// credit.
 	least := math.Inf(1)
 	for i := range m.flows {
 		if f := &m.flows[i]; f.len() > 0 {
@@ -129,9 +130,9 @@ func (m *mqfq) Next(now float64, c Cluster) (Decision, bool) {
 	return Decision{}, false
 }
 
-// update sets the state. Line 22 prints "throttle if VT − Global_VT < T"; the text of §4.2 "if VT + T ≥ Global_VT". Both
-// would throttle the queues that lag. Taken: ahead by T or more. T = 0 must still let the least queue run, so there
-// the test is strict.
+// update sets the state. Line 22 prints "throttle if VT − Global_VT < T"; the text of §4.2 "if VT + T ≥ Global_VT". Both would
+// throttle the queues that lag. Reading taken: ahead by T or more. With T = 0 the least queue must still run, so the comparison
+// is strict then.
 func (m *mqfq) update(f *flow, now float64) {
 	m.expire(f, now)
 	switch ahead := f.vt - m.global; {
@@ -150,8 +151,8 @@ func (m *mqfq) expire(f *flow, now float64) {
 	}
 }
 
-// rank sorts the candidates: fewest in flight first, then longest queue. (§4.2 names the keys the other way round; the
-// stable second sort of Algorithm 1 makes in-flight the first key.) With D = 1 only the length counts.
+// rank sorts the candidates: fewest in flight first, then longest queue. (§4.2 names the keys in the other order; the stable
+// second sort of Algorithm 1 makes in-flight the first key.) With D = 1 only the length counts.
 func (m *mqfq) rank(c Cluster) {
 	warm := func(i int) bool {
 		for g := range m.tokens.running {
@@ -201,8 +202,8 @@ func (m *mqfq) weight(i int) float64 {
 	return 1
 }
 
-// Done returns the token. Only service time enters tau: with cold starts in it a function that starts cold would be
-// charged twice, once by the wait and once by its virtual time.
+// Done returns the token. tau has service time only. With cold starts in it, a function that starts cold would be charged twice:
+// by the wait and by its virtual time.
 func (m *mqfq) Done(now float64, d Completion) {
 	f := &m.flows[d.Request.Fn]
 	m.tokens.release(d.GPU)

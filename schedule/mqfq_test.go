@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMQFQInvariants checks the account-keeping at every step: virtual times never fall, D holds, a queue that got
-// service was not ahead of the global virtual time by more than T before, and not every queue is throttled.
+// TestMQFQInvariants checks the accounting at every step: virtual times never fall, D holds, a queue that got service was not
+// ahead of the global virtual time by more than T before, and at least one queue is not throttled.
 func TestMQFQInvariants(t *testing.T) {
 	for seed := range uint64(8) {
 		const d, over = 2, 4.0
@@ -45,8 +45,8 @@ func TestMQFQInvariants(t *testing.T) {
 	}
 }
 
-// TestMQFQFairness: functions that always have requests waiting get the same service, within the bound, over any
-// interval; and the measured gap is not far below what the bound leaves, or the test would hold any policy.
+// TestMQFQFairness: functions with a constant backlog get the same service, within the bound, over any interval. The measured gap
+// must also come close to the bound; otherwise any policy would pass.
 func TestMQFQFairness(t *testing.T) {
 	for _, c := range []struct {
 		d    int
@@ -92,7 +92,7 @@ func TestMQFQFairness(t *testing.T) {
 	}
 }
 
-// FCFS must not hold the bound, or it says nothing.
+// FCFS must break the bound, or else the bound shows nothing.
 func TestFCFSBreaksTheFairnessBound(t *testing.T) {
 	service := []float64{1, 1}
 	var trace []arrival
@@ -131,7 +131,7 @@ func TestMQFQStateOfEmptyQueue(t *testing.T) {
 			t.Errorf("at %g: active %v, want %v", c.at, got, c.want)
 		}
 	}
-	// Idling earns no credit: function 1 has run ahead meanwhile, and 0 comes back at the global virtual time.
+	// Idling earns no credit: function 1 has run ahead meanwhile, and function 0 returns at the global virtual time.
 	m.global = 50
 	m.Arrive(20, Request{ID: 9, Fn: 0})
 	if vt := m.flows[0].vt; vt != 50 {
@@ -182,9 +182,9 @@ func TestDynamicD(t *testing.T) {
 	}
 }
 
-// fairnessBound is the most by which the service of two functions that are both backlogged may differ over any interval,
-// in seconds: (D+1)(2T + tau_i + tau_j). Equation 1 of the paper prints (D−1)(2T + tau_i/w_i − tau_j/w_j), which is 0 for
-// D = 1 and depends on the order of i and j; a scheduler of whole requests cannot hold that.
+// fairnessBound is the largest difference in service, in seconds, of two functions that are both backlogged, over any interval:
+// (D+1)(2T + tau_i + tau_j). Equation 1 of the paper prints (D−1)(2T + tau_i/w_i − tau_j/w_j), which is 0 for D = 1 and depends
+// on the order of i and j. A scheduler of whole requests cannot satisfy that.
 func fairnessBound(d int, t, tauI, tauJ float64) float64 {
 	return float64(d+1) * (2*t + tauI + tauJ)
 }

@@ -29,7 +29,7 @@ func Names() []string {
 	return []string{"mqfq", "fcfs", "batch", "sjf", "rr", "rro3", "lb", "lalb", "lalbo3", "torpor", "torpor-fifo", "torpor-random", "scale-out"}
 }
 
-// New makes the named policy. It fails for an unknown name and for parameters no paper gives a meaning.
+// New makes the named policy. It fails for an unknown name, and for parameters to which no paper gives a meaning.
 func New(name string, p Params) (Policy, error) {
 	if err := p.check(name); err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ func TestBatchDrainsTheQueueOfTheOldest(t *testing.T) {
 		trace = append(trace, arrival{0, Request{ID: i, Fn: fn}})
 	}
 	p := newBatch(3, 1)
-	// The first arrival is served before the others are there; all that follows is one batch per function.
+	// The first arrival is served before the others arrive. All others form one batch per function.
 	w.run(p, trace, func() {})
 	var got []int
 	for _, d := range w.order {
@@ -38,7 +38,7 @@ func TestSJFLimitsUnfairness(t *testing.T) {
 		trace = append(trace, arrival{0, Request{ID: i, Fn: fn}})
 	}
 	p := newSJF(2, 1)
-	// It is known to be long: otherwise it would be tried first.
+	// The request is known to be long. Otherwise it would be tried first.
 	p.tau[1].add(5)
 	p.tau[0].add(0.1)
 	w.run(p, trace, func() {
@@ -74,7 +74,7 @@ func TestLALBVisits(t *testing.T) {
 	}
 }
 
-// bound is a cluster in a given state, for tests of single decisions.
+// boundWorld is a cluster in a given state, for tests of single decisions.
 func boundWorld(t *testing.T) *world {
 	w := newWorld(t, 2, 1, 1, []float64{1, 1})
 	w.load = 3
@@ -118,7 +118,7 @@ func TestLALBBindsToABusyGPUThatIsSooner(t *testing.T) {
 	}
 }
 
-// nearer is a world where starting on one GPU costs less.
+// nearer is a world in which one GPU starts workers at a lower cost.
 type nearer struct {
 	*world
 	gpu int
@@ -131,7 +131,7 @@ func (n nearer) Start(g, fn int) float64 {
 	return n.world.Start(g, fn)
 }
 
-// TestLALBMissesWhereItIsCheapest: with no GPU holding the model, the one nearest to the artifact starts it.
+// TestLALBMissesWhereItIsCheapest: if no GPU holds the model, the one nearest to the artifact starts it.
 func TestLALBMissesWhereItIsCheapest(t *testing.T) {
 	for gpu := range 3 {
 		w := newWorld(t, 3, 1, 1, []float64{1})
@@ -210,7 +210,7 @@ func TestRRC(t *testing.T) {
 			t.Errorf("RRC of %d in %d is %g, want %g", c.m, c.n, got, c.want)
 		}
 	}
-	// What it says: after that many requests in time, the share is met.
+	// Check the meaning: after that many more requests in time, the share is met.
 	r := int(math.Round(rrc(0.98, 100, 97)))
 	if share := float64(97+r) / float64(100+r); math.Abs(share-0.98) > 1e-9 {
 		t.Errorf("after %d more in time the share is %g", r, share)
@@ -265,7 +265,7 @@ func TestTorporGroups(t *testing.T) {
 	}
 }
 
-// busyLink is a world whose GPUs' host links carry something.
+// busyLink is a world with traffic on the GPUs' host links.
 type busyLink struct {
 	*world
 	traffic []Traffic

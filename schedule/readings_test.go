@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// The papers are misprinted in places. Each test here names the reading taken, and fails under the printed one.
+// The papers have misprints. Each test here names the reading taken, and fails under the printed one.
 
-// MQFQ, Algorithm 1 line 22 prints "throttle if VT − Global_VT < T", §4.2 "if VT + T ≥ Global_VT": both would throttle the
-// queues that lag. Taken: a queue is throttled when it is ahead by T or more.
+// MQFQ, Algorithm 1 line 22 prints "throttle if VT − Global_VT < T", §4.2 "if VT + T ≥ Global_VT". Both would throttle the queues
+// that lag. Reading taken: a queue is throttled when it is ahead by T or more.
 func TestReadingOfThrottling(t *testing.T) {
 	w := newWorld(t, 1, 4, 4, []float64{1, 1, 1})
 	m := newMQFQ(3, 4, 10, 2, 0, nil)
@@ -25,8 +25,8 @@ func TestReadingOfThrottling(t *testing.T) {
 	}
 }
 
-// MQFQ, Table 2 takes the global virtual time over active queues, line 2 of Algorithm 1 over all. Taken: over those with
-// requests waiting, so that an empty queue in its TTL does not hold the others back.
+// MQFQ, Table 2 takes the global virtual time over active queues, line 2 of Algorithm 1 over all. Reading taken: over those with
+// waiting requests, so that an empty queue in its TTL does not hold the others back.
 func TestReadingOfGlobalTime(t *testing.T) {
 	w := newWorld(t, 1, 4, 4, []float64{1, 1})
 	m := newMQFQ(2, 4, 10, 2, 0, nil)
@@ -55,8 +55,8 @@ func TestReadingOfTheFairnessBound(t *testing.T) {
 	}
 }
 
-// Thesis, Algorithm 8 prints the miss inside the loop over busy GPUs, deciding on the first. Taken: the one that finishes
-// first of all that hold the model.
+// Thesis, Algorithm 8 prints the miss inside the loop over busy GPUs, which decides on the first. Reading taken: of all GPUs that
+// hold the model, the one that finishes first.
 func TestReadingOfAlgorithm8(t *testing.T) {
 	w := newWorld(t, 3, 1, 1, []float64{1})
 	w.load = 3
@@ -71,8 +71,7 @@ func TestReadingOfAlgorithm8(t *testing.T) {
 	}
 }
 
-// Thesis, Algorithm 7 compares visits > limit. The test is strict, so that with limit 0 a request can still be passed over
-// once.
+// Thesis, Algorithm 7 compares visits > limit. The comparison is strict, so with limit 0 a request can still be passed over once.
 func TestReadingOfTheVisitLimit(t *testing.T) {
 	w := newWorld(t, 1, 1, 1, []float64{1, 1})
 	w.held[0][1] = 0

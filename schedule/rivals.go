@@ -18,7 +18,7 @@ func (p *fcfs) Arrive(_ float64, r Request) { p.queue.push(r) }
 // Cancel implements [Policy].
 func (p *fcfs) Cancel(r Request) bool { return p.queue.cancel(r.ID) >= 0 }
 
-// Next takes the oldest request, and waits with it while no GPU accepts it.
+// Next takes the oldest request, and waits with it as long as no GPU accepts it.
 func (p *fcfs) Next(now float64, c Cluster) (Decision, bool) {
 	p.tokens.poll(now, c)
 	if p.queue.len() == 0 {
@@ -63,10 +63,10 @@ func (p *perFunction) pop(fn, gpu int) Decision {
 	return Decision{Request: p.queues[fn].pop(), GPU: gpu, Peer: Anywhere}
 }
 
-// batch drains the whole queue of the function that holds the oldest request, then turns to the next (MQFQ §6).
+// batch serves the whole queue of the function with the oldest request, then turns to the next function (MQFQ §6).
 type batch struct {
 	perFunction
-	arrivals fifo // the order of arrivals, with entries already served skipped lazily
+	arrivals fifo // the order of arrivals; entries that were served are skipped later
 	served   map[int]bool
 	current  int
 	left     int // requests of current that were waiting when its turn began
@@ -97,8 +97,8 @@ func (p *batch) Cancel(r Request) bool {
 	return true
 }
 
-// Next continues the current batch, which ends with the last request that was waiting when it began: a function whose
-// requests keep coming would otherwise never let go.
+// Next continues the current batch. The batch ends with the last request that was waiting when it began. Otherwise a function
+// with a steady stream of requests would never give way.
 func (p *batch) Next(now float64, c Cluster) (Decision, bool) {
 	p.tokens.poll(now, c)
 	if p.queued == 0 {
@@ -143,7 +143,7 @@ func newSJF(n, d int) *sjf {
 	}
 }
 
-// Next takes the first function whose deficit has reached the threshold, else the one with the least service time.
+// Next takes the first function whose deficit has reached the threshold, or else the one with the least service time.
 func (p *sjf) Next(now float64, c Cluster) (Decision, bool) {
 	p.tokens.poll(now, c)
 	best, late := -1, false

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// rrc is the required request count of Torpor §5.1: how many requests in a row must meet the deadline before a share p of
-// all does, n having been served and m of them in time. Zero or less: the function complies.
+// rrc is the required request count of Torpor §5.1: the number of consecutive requests that must meet the deadline until a share
+// p of all requests does, if m of the n served so far did. If it is zero or less, the function complies.
 func rrc(p float64, n, m int) float64 {
 	return (p*float64(n) - float64(m)) / (1 - p)
 }
@@ -33,7 +33,7 @@ func split(rrc []float64, alpha float64) (high []bool) {
 	sum := 0.0
 	for _, i := range order {
 		sum += math.Max(rrc[i], 0)
-		// Adding up in another order must not push the last function out when alpha is 1.
+		// Another order of addition must not exclude the last function when alpha is 1.
 		if sum > alpha*total*(1+1e-12) {
 			break
 		}
@@ -47,12 +47,12 @@ type alphaTuner struct {
 	alpha     float64
 	step      float64 // s, 2 in the paper
 	threshold float64 // 0.04 in the paper
-	least     float64 // floor: after halvings alone alpha could never recover while the ratio stays flat
+	least     float64 // floor: below it, alpha could never recover while the ratio stays flat
 	last      float64
 	seen      bool
 }
 
-// observe takes the ratio of complying functions in the period that ends now.
+// observe takes the ratio of complying functions in the period that just ended.
 func (t *alphaTuner) observe(ratio float64) {
 	change := ratio - t.last
 	if !t.seen {

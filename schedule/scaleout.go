@@ -1,7 +1,7 @@
 package schedule
 
-// scaleOut is the rule of Medusa's own evaluation: fill a worker up to most requests, then start one on an empty GPU, and
-// when there is none left overload the worker with the fewest. Requests bind on arrival and wait at their worker.
+// scaleOut is the rule of Medusa's own evaluation. It fills a worker up to most requests, then starts one on an empty GPU. If no
+// GPU is empty, it overloads the worker with the fewest requests. Requests bind on arrival and wait at their worker.
 type scaleOut struct {
 	most  int
 	queue fifo
@@ -53,5 +53,5 @@ func (p *scaleOut) bind(g int) Decision {
 	return Decision{Request: p.queue.pop(), GPU: g, Peer: Anywhere}
 }
 
-// Done does nothing: the cluster counts what is in flight.
+// Done does nothing: the cluster counts the requests in flight.
 func (p *scaleOut) Done(float64, Completion) {}

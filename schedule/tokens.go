@@ -38,7 +38,7 @@ func (t *tokens) free(g int) bool {
 	return t.limit == 0 || t.running[g] == 0 || t.used[g] <= t.limit
 }
 
-// place picks the GPU for fn: one with a free token where a worker of fn waits, else the least loaded with a free token
+// place picks the GPU for fn: one with a free token on which a worker of fn waits, or else the least loaded one with a free token
 // (sticky late binding, MQFQ §4.4).
 func (t *tokens) place(c Cluster, fn int) (gpu int, ok bool) {
 	gpu = -1
@@ -56,7 +56,7 @@ func (t *tokens) place(c Cluster, fn int) (gpu int, ok bool) {
 }
 
 func (t *tokens) take(g int) {
-	// A new request is taken to need as much as each running one (MQFQ §4.4: 1/D of the GPU).
+	// Assume that a new request needs as much as each running one (MQFQ §4.4: 1/D of the GPU).
 	if t.running[g] > 0 {
 		t.used[g] += t.used[g] / float64(t.running[g])
 	} else {

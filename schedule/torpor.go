@@ -13,8 +13,8 @@ type Topology struct {
 	NVLink [][]float64
 }
 
-// torpor is the SLO-aware scheduler of Torpor §5: requests ordered by required request count in two groups, GPUs bound late
-// by Algorithm 1. One request of a function runs at a time.
+// torpor is the SLO-aware scheduler of Torpor §5. It orders requests by required request count, in two groups, and binds GPUs
+// late by Algorithm 1. One request of a function runs at a time.
 type torpor struct {
 	percentile float64   // share of requests that must meet the deadline, 0.98 in the paper
 	deadline   []float64 // seconds, per function
@@ -100,7 +100,7 @@ func (p *torpor) Done(_ float64, d Completion) {
 	p.anyServed = true
 }
 
-// Next serves the high group before the low one: in the high group the function nearest to missing its target, in the
+// Next serves the high group before the low one. In the high group it takes the function nearest to missing its target, in the
 // low group the one nearest to reaching it (§5.1).
 func (p *torpor) Next(now float64, c Cluster) (Decision, bool) {
 	if p.queued == 0 {
@@ -138,7 +138,7 @@ func (p *torpor) before(i, j int) bool {
 	return p.stamps[p.queues[i].front().ID] < p.stamps[p.queues[j].front().ID]
 }
 
-// refresh regroups the functions and tunes alpha when their periods have passed.
+// refresh regroups the functions and tunes alpha at the end of their periods.
 func (p *torpor) refresh(now float64) {
 	if now-p.grouped < p.regroup || !p.anyServed {
 		return
@@ -161,7 +161,7 @@ func (p *torpor) refresh(now float64) {
 	p.high = split(p.key, p.tuner.alpha)
 }
 
-// accepted reports whether any GPU accepts fn. A function that cannot be placed, all holders of victims being locked, must
+// accepted reports whether any GPU accepts fn. A function that cannot be placed, because all holders of victims are locked, must
 // not hold up the others.
 func accepted(c Cluster, fn int) bool {
 	for g := range c.GPUs() {
@@ -172,7 +172,7 @@ func accepted(c Cluster, fn int) bool {
 	return false
 }
 
-// place is Algorithm 1 over the GPUs that accept fn, of which there is at least one.
+// place is Algorithm 1 over the GPUs that accept fn. There is at least one.
 func (p *torpor) place(c Cluster, fn int) (gpu, peer int) {
 	p.idle = p.idle[:0]
 	held := false
@@ -193,7 +193,7 @@ func (p *torpor) place(c Cluster, fn int) (gpu, peer int) {
 			return g, m
 		}
 	}
-	// The branch that reads the host: the idle GPU whose neighbour behind the PCIe switch disturbs least.
+	// The branch that copies from the host: take the idle GPU whose neighbour behind the PCIe switch disturbs least.
 	best := p.idle[0]
 	for _, g := range p.idle[1:] {
 		if p.beside(c, g) < p.beside(c, best) {
@@ -203,7 +203,7 @@ func (p *torpor) place(c Cluster, fn int) (gpu, peer int) {
 	return best, Anywhere
 }
 
-// fastestPair is the idle GPU and the holder of fn with the most bandwidth between them; -1 if no link joins any pair.
+// fastestPair returns the idle GPU and the holder of fn with the most bandwidth between them, or -1 if no link joins any pair.
 func (p *torpor) fastestPair(c Cluster, fn int) (gpu, holder int) {
 	gpu, holder = -1, -1
 	most := 0.0

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// world is a small cluster to try policies on: each GPU holds up to fit functions and evicts the least recently used idle
-// one; a request runs alone in a slot of its worker.
+// world is a small cluster for tests of policies. Each GPU holds up to fit functions and evicts the least recently used idle one.
+// A request runs alone in a slot of its worker.
 type world struct {
 	t        *testing.T
 	gpus     int
@@ -165,7 +165,7 @@ func (w *world) run(p Policy, trace []arrival, check func()) {
 	}
 }
 
-// leave cancels the next request whose client gives up: it leaves the queue unless it has started, and only once.
+// leave handles the next client that gives up: its request leaves the queue, once, unless it has started.
 func (w *world) leave(p Policy) {
 	w.t.Helper()
 	r := w.leaves[0].Request
@@ -240,8 +240,8 @@ func mustNew(t *testing.T, name string, p Params) Policy {
 	return policy
 }
 
-// TestEveryPolicyServesEverything plays random traces at several loads through every policy: each request is decided
-// exactly once, only where it is accepted, no GPU ever holds more than fits, and nothing waits forever.
+// TestEveryPolicyServesEverything plays random traces at several loads through every policy. Each request is decided exactly
+// once, and only to a GPU that accepts it; no GPU ever holds more than fits; and no request waits forever.
 func TestEveryPolicyServesEverything(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
@@ -254,8 +254,8 @@ func TestEveryPolicyServesEverything(t *testing.T) {
 	}
 }
 
-// TestWorkConservation: a GPU that could take a waiting request does not stay without one. Round robin binds requests to
-// busy GPUs by design, Torpor runs a function's requests one by one; both are left out or allowed for.
+// TestWorkConservation: a GPU that could take a waiting request gets one. Round robin binds requests to busy GPUs by design, and
+// Torpor runs a function's requests one by one; the test excludes the one and allows for the other.
 func TestWorkConservation(t *testing.T) {
 	for _, name := range []string{"mqfq", "fcfs", "batch", "sjf", "lb", "lalb", "lalbo3", "torpor", "scale-out"} {
 		t.Run(name, func(t *testing.T) {
@@ -282,7 +282,7 @@ func TestWorkConservation(t *testing.T) {
 func waitingElsewhere(p Policy, w *world) int {
 	switch p := p.(type) {
 	case *lalb:
-		return len(p.queue) // those bound to a busy GPU wait there since that is sooner
+		return len(p.queue) // requests bound to a busy GPU wait there because that is sooner
 	case *torpor:
 		return len(p.waiting)
 	}

@@ -8,8 +8,8 @@ import (
 	"medusa/artifacts"
 )
 
-// fromArtifact replaces a profile's stage times by those an artifact holds, one set per mode of start, and its artifact's
-// size by the file's. It refuses times that a simulated GPU gave.
+// fromArtifact replaces a profile's stage times by those of an artifact, one set per mode of start, and its artifact size by the
+// size of the file. It refuses times from a simulated GPU.
 func (p *profile) fromArtifact(path string) error {
 	m, err := artifacts.ReadManifest(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func (p *profile) fromArtifact(path string) error {
 	for _, t := range m.Stages {
 		s := Strategy(t.Mode)
 		if !slices.Contains(strategies(), s) {
-			continue // a mode that only the engine knows
+			continue // a mode unknown to the simulator
 		}
 		if simulatedDevice(t.Device) {
 			return fmt.Errorf("refuse stage times of %s: device %q", path, t.Device)

@@ -12,7 +12,7 @@ import (
 	"medusa/graphir"
 )
 
-// writeArtifact packs an artifact with nothing in it but stage times.
+// writeArtifact writes an artifact with stage times only.
 func writeArtifact(t *testing.T, path, gpu, device string) {
 	t.Helper()
 	art := &artifacts.Artifact{
@@ -29,7 +29,7 @@ func writeArtifact(t *testing.T, path, gpu, device string) {
 	}
 }
 
-// TestProfileFromArtifact: stage times and size come from the artifact, unless a simulated GPU gave them.
+// TestProfileFromArtifact: stage times and size come from the artifact, unless a simulated GPU measured them.
 func TestProfileFromArtifact(t *testing.T) {
 	dir := t.TempDir()
 	writeArtifact(t, filepath.Join(dir, "real.medusa"), "NVIDIA H200", "NVIDIA H200")
@@ -93,7 +93,7 @@ func TestDocumentedFilesWork(t *testing.T) {
 	if len(profiles.Models) != 1 {
 		t.Fatalf("%d models in the documented profiles", len(profiles.Models))
 	}
-	// The page's profiles stop at one model; the scenario has two.
+	// The page's profiles have one model; the scenario needs two.
 	if err := os.WriteFile(filepath.Join(dir, "profiles.yaml"), []byte(testProfiles), 0o644); err != nil {
 		t.Fatal(err)
 	}

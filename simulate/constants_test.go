@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestConstantsFollow derives the load times that the published table decides, and those that other constants decide.
+// TestConstantsFollow derives the load times that follow from the published table or from other constants.
 func TestConstantsFollow(t *testing.T) {
 	p99, err := readPublished("published/medusa-fig11.csv", "medusa-fig11.csv", "ttft_p99")
 	if err != nil {

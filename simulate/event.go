@@ -1,6 +1,6 @@
 package simulate
 
-// event is something that will happen to a worker, or to the observer if worker is nil.
+// event is a future event of a worker, or of the observer if worker is nil.
 type event struct {
 	at     float64
 	seq    uint64 // order of scheduling, which breaks ties

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// jain is Jain's fairness index: 1 if all values are equal, 1/n if one has all.
+// jain is Jain's fairness index: 1 if all values are equal, and 1/n if one has everything.
 func jain(values []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, v := range values {
@@ -25,7 +25,8 @@ const gapWindow = 30.0
 // interval is a stretch of time.
 type interval struct{ from, to float64 }
 
-// backlogs are the intervals in which at least one of a function's requests, in order of arrival, waits at every moment.
+// backlogs returns the intervals during which at least one of a function's requests is waiting at every moment. The requests are
+// in order of arrival.
 func backlogs(rs []*request) []interval {
 	var out []interval
 	for _, r := range rs {
@@ -42,7 +43,7 @@ func covers(all []interval, from, to float64) bool {
 	return slices.ContainsFunc(all, func(i interval) bool { return i.from <= from && to <= i.to })
 }
 
-// account tells the service that a function has got by any moment.
+// account computes the service that a function has received up to any moment.
 type account struct {
 	starts, ends       []float64 // of its requests, each in order
 	startsSum, endsSum []float64 // of the first n of them
@@ -67,8 +68,7 @@ func sortAndSum(v []float64) []float64 {
 	return sums
 }
 
-// at is the service until t, in seconds over the weight. Each request that has begun counts from its start on, and no longer
-// from its end on.
+// at is the service until t, in seconds divided by the weight. A request counts from its start until its end.
 func (a *account) at(t float64) float64 {
 	begun, ended := sort.SearchFloat64s(a.starts, t), sort.SearchFloat64s(a.ends, t)
 	return (float64(begun-ended)*t - a.startsSum[begun] + a.endsSum[ended]) / a.weight
@@ -105,8 +105,8 @@ func (s *sim) fairness(per [][]*request, span float64) (gap, lag float64) {
 	return meanGap(accounts, waiting, span), lag
 }
 
-// widest is the largest difference between what two functions get in any part of an interval: the range of the difference of
-// their accounts, which is extreme only when a request starts or ends.
+// widest is the largest difference in service between two functions over any part of an interval. It is the range of the
+// difference of their accounts, which has its extremes at starts and ends of requests.
 func widest(a, b *account, in interval) float64 {
 	least, greatest := math.Inf(1), math.Inf(-1)
 	look := func(t float64) {
@@ -123,7 +123,7 @@ func widest(a, b *account, in interval) float64 {
 	return greatest - least
 }
 
-// meanGap measures fairness as MQFQ §6 does: per window, over the functions that wait for service throughout.
+// meanGap measures fairness as MQFQ §6 does: per window, over the functions that wait for service during all of it.
 func meanGap(accounts []account, waiting [][]interval, span float64) float64 {
 	sum, windows := 0.0, 0
 	for k := range int(span / gapWindow) {

@@ -19,11 +19,11 @@ import (
 type Figure struct {
 	ID        string   `yaml:"id"`
 	Paper     string   `yaml:"paper"`     // paper and figure, table or section
-	Claim     string   `yaml:"claim"`     // what the paper says, in short
+	Claim     string   `yaml:"claim"`     // the paper's statement, in short
 	Compare   string   `yaml:"compare"`   // change, value, ratio, order or error
 	Metric    string   `yaml:"metric"`    // a name in the JSON of Summary, or name:function for a function's or model's
 	Variants  []string `yaml:"variants"`  // names in compare
-	Fails     []string `yaml:"fails"`     // value: variants that must not pass, or the row says nothing
+	Fails     []string `yaml:"fails"`     // value: variants that must not pass; if they pass, the row shows nothing
 	Published *float64 `yaml:"published"` // for change, value
 	Points    *float64 `yaml:"points"`    // tolerance; default 5
 	Least     *float64 `yaml:"least"`
@@ -31,11 +31,11 @@ type Figure struct {
 	OrEqual   bool     `yaml:"or_equal"`
 	Against   string   `yaml:"against"`  // error: CSV with a column variant and one named as the metric
 	Constant  []string `yaml:"constant"` // error: last words of the rows whose median is the constant predictor
-	Reason    string   `yaml:"reason"`   // of a difference, or the reading of an ambiguous text
-	Verdict   Verdict  `yaml:"verdict"`  // what the comparison is known to give; default within. Another is an error
+	Reason    string   `yaml:"reason"`   // the reason of a difference, or the reading of an ambiguous text
+	Verdict   Verdict  `yaml:"verdict"`  // the expected result of the comparison; default within. Another result is an error
 }
 
-// Verdict says where the 95 % confidence interval of a comparison lies.
+// Verdict is the position of a comparison's 95 % confidence interval relative to the tolerance.
 type Verdict string
 
 // The verdicts. The interval of a scenario without chance is a point.
@@ -51,13 +51,13 @@ type Finding struct {
 	Published string
 	Ours      string
 	Verdict   Verdict
-	Points    []PointError // of an error, the largest first
+	Points    []PointError // of an error: the points, the largest error first
 }
 
 // Expected reports whether the verdict is the one that the scenario file names.
 func (f *Finding) Expected() bool { return f.Verdict == cmp.Or(f.Figure.Verdict, Within) }
 
-// metric reads one number out of a summary by its JSON name, so that scenario files and results share their vocabulary.
+// metric reads one number from a summary by its JSON name, so that scenario files and results use the same names.
 func metric(s *Summary, name string) (float64, error) {
 	name, fn, ofFunction := strings.Cut(name, ":")
 	var v any = s
@@ -71,7 +71,7 @@ func metric(s *Summary, name string) (float64, error) {
 	}
 	short := *s
 	if !ofFunction {
-		// The lists are no metrics, and encoding them would take long.
+		// Lists are not metrics, and encoding them would be slow.
 		short.Functions, short.Models, short.Series, short.Quantiles = nil, nil, nil, nil
 		v = short
 	}
@@ -90,7 +90,7 @@ func metric(s *Summary, name string) (float64, error) {
 	return x, nil
 }
 
-// checkFigures finds faults that do not need a run.
+// checkFigures finds the errors that show without a run.
 func (s *Scenario) checkFigures() error {
 	for i, f := range s.Figures {
 		at := func(format string, args ...any) error {
@@ -162,7 +162,7 @@ func (s *Scenario) find(f Figure, r *Result) (Finding, error) {
 	return out, nil
 }
 
-// values are the metric's values, per variant and seed.
+// values returns the metric's values, per variant and seed.
 func (f Figure) values(r *Result, variants []string) ([][]float64, error) {
 	out := make([][]float64, len(variants))
 	for i, name := range variants {

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// PointError is a published value beside the simulated one, and beside a constant: the median of the published values that
-// calibrated the simulator, whatever the rate. What the constant gets as well, the simulator need not have understood.
+// PointError compares a published value with the simulated one, and with a constant: the median of the published values that
+// calibrated the simulator, whatever the rate. If the constant is as close, the simulator's closeness shows no understanding.
 type PointError struct {
 	Variant                   string
 	Published, Ours, Constant float64 // Constant is 0 if the figure names no rows for it
@@ -22,7 +22,7 @@ type PointError struct {
 // Error is the relative error of our value.
 func (p *PointError) Error() float64 { return math.Abs(p.Ours/p.Published - 1) }
 
-// ConstantError is that of the constant.
+// ConstantError is the relative error of the constant.
 func (p *PointError) ConstantError() float64 { return math.Abs(p.Constant/p.Published - 1) }
 
 // heldOut judges the median error over all variants against the published table.
@@ -68,7 +68,7 @@ func (s *Scenario) heldOut(f Figure, r *Result) (Finding, error) {
 	return out, nil
 }
 
-// constant is the median over the published rows that differ from name in the last word only, those that the figure lists.
+// constant is the median of the published rows that the figure lists and that differ from name only in the last word.
 func (f Figure) constant(name string, published map[string]float64) (float64, error) {
 	if len(f.Constant) == 0 {
 		return 0, nil

@@ -15,14 +15,14 @@ var pageSource string
 
 var page = template.Must(template.New("report").Funcs(template.FuncMap{
 	"color": func(i int) string { return palette[i%len(palette)] },
-	// Beyond the palette's length colours come again, dashed.
+	// Beyond the end of the palette the colours repeat, dashed.
 	"dash": func(i int) string { return []string{"none", "6 4", "2 3"}[i/len(palette)%3] },
 }).Parse(pageSource))
 
-// palette is told apart by the colour-blind too (Okabe and Ito).
+// palette can be distinguished by colour-blind readers too (Okabe and Ito).
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#5b5b5b"}
 
-// WriteHTML writes one page that needs nothing else: the table, the distribution of time-to-first-token, and time series.
+// WriteHTML writes one self-contained page: the table, the distribution of time-to-first-token, and time series.
 func (r *Result) WriteHTML(w io.Writer) error {
 	type row struct {
 		Name  string
@@ -130,7 +130,7 @@ func (s scale) at(v float64) float64 {
 	return s.from + (v-lo)/(hi-lo)*(s.to-s.from)
 }
 
-// ticks are decades on a logarithmic axis, else about five round numbers.
+// ticks are decades on a logarithmic axis, and otherwise about five round numbers.
 func (s scale) ticks() []tick {
 	var out []tick
 	if s.log {
@@ -162,7 +162,7 @@ func curve(n int, point func(i int) (x, y float64)) string {
 	return b.String()
 }
 
-// distribution is over a logarithmic axis: warm and cold starts differ by orders of magnitude.
+// distribution has a logarithmic axis, because warm and cold starts differ by orders of magnitude.
 func (r *Result) distribution() chart {
 	lo, hi := math.Inf(1), 0.0
 	for i := range r.Variants {
@@ -228,7 +228,7 @@ func (r *Result) bars() []bar {
 	return out
 }
 
-// seconds spells a time with three digits at least, and never with an exponent.
+// seconds formats a time with at least three digits and never with an exponent.
 func seconds(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f s", v)

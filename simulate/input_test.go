@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTraceFormats reads the formats people have. The rows are made up in the layout that each format documents.
+// TestTraceFormats reads common formats. The rows are made up in each format's documented layout.
 func TestTraceFormats(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
 		{"Medusa's logs", "request_id,arrival_s,prompt_tokens,output_tokens,ttft_s\n0,0.5,100,20,1\n1,2.0,7,3,1\n"},
@@ -29,7 +29,7 @@ func TestTraceFormats(t *testing.T) {
 		if len(a) != 2 || a[0].Prompt != 100 || a[0].Output != 20 || a[1].Prompt != 7 || a[1].Output != 3 || math.Abs(a[1].At-a[0].At-1.5) > 1e-6 {
 			t.Errorf("%s: %+v", c.name, a)
 		}
-		// arrival_s counts from the experiment's start; other clocks mean nothing but differences.
+		// arrival_s counts from the experiment's start. In other formats only differences of times have a meaning.
 		if first := map[bool]float64{true: 0.5}[strings.Contains(c.text, "arrival_s")]; a[0].At != first {
 			t.Errorf("%s: the first request arrives at %g, want %g", c.name, a[0].At, first)
 		}
@@ -84,7 +84,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTimesOfASimulatedDeviceAreRefused, under either of the names it has.
+// TestTimesOfASimulatedDeviceAreRefused, under either of its names.
 func TestTimesOfASimulatedDeviceAreRefused(t *testing.T) {
 	for _, device := range []string{"Simulated GPU", "simulated"} {
 		for _, field := range []string{"gpu", "device"} {
@@ -207,7 +207,7 @@ func TestOverrides(t *testing.T) {
 	}
 }
 
-// requirePosition checks that an error names a place, which every fault of a file's content must.
+// requirePosition checks that an error names a place, as every error in a file's content must.
 func requirePosition(t *testing.T, err error) {
 	t.Helper()
 	var at *FileError
@@ -230,14 +230,14 @@ func FuzzScenario(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "/") {
-			t.Skip("names files elsewhere")
+			return // it names files elsewhere
 		}
 		s, err := parseScenario(filepath.Join(dir, "s.yaml"), []byte(text))
 		if err != nil {
 			requirePosition(t, err)
 			return
 		}
-		// A valid scenario runs. Small ones are tried.
+		// A valid scenario must run; the test runs the small ones.
 		s.Compare, s.Figures = nil, nil
 		n := 0
 		if s.Workload.Kind != "trace" && s.Workload.Duration <= 1000 && s.Cluster.GPUs*s.Cluster.Nodes <= 16 && len(s.deployed()) <= 32 && s.Seeds <= 2 && (s.Cluster.ObserveEvery == 0 || s.Cluster.ObserveEvery > 0.1) {

@@ -35,7 +35,7 @@ func (f Figure) judge(out *Finding, values, rivals [][]float64) {
 	}
 }
 
-// judgeOrder takes the differences between neighbours.
+// judgeOrder judges the differences between neighbours.
 func (f Figure) judgeOrder(out *Finding, values [][]float64) {
 	sign := " < "
 	if f.OrEqual {
@@ -101,7 +101,7 @@ func (f Figure) isShare() bool {
 	return f.Compare == "value" && strings.HasSuffix(name, "_ratio")
 }
 
-// text writes the mean and, if there is one, the half width of the interval.
+// text formats the mean and, if there is one, the half width of the interval.
 func (e Estimate) text(format string) string {
 	if e.Half == 0 {
 		return fmt.Sprintf(format, e.Mean)
@@ -109,7 +109,7 @@ func (e Estimate) text(format string) string {
 	return fmt.Sprintf(format, e.Mean) + " ± " + strings.TrimPrefix(fmt.Sprintf(format, e.Half), "+")
 }
 
-// target writes what a value is compared with.
+// target formats the expected value of a comparison.
 func (f Figure) target(format string) string {
 	switch {
 	case f.Published != nil:

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// FileError is a fault in an input file. Line and Column count from 1.
+// FileError is an error in an input file. Line and Column count from 1.
 type FileError struct {
 	File   string
 	Line   int
@@ -26,7 +26,7 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// fieldError is a fault at a path of a YAML file, before the path is turned into a position.
+// fieldError is an error at a path of a YAML file; locate turns the path into a position.
 type fieldError struct {
 	Path string
 	Err  error
@@ -38,7 +38,7 @@ func (e *fieldError) Unwrap() error { return e.Err }
 // maxYAMLBytes bounds scenario and profile files, which people write by hand.
 const maxYAMLBytes = 1 << 20
 
-// LoadScenario reads a scenario and the files it names, relative to its own folder.
+// LoadScenario reads a scenario and the files that it names, relative to its own folder.
 func LoadScenario(path string) (*Scenario, error) {
 	data, err := readLimited(path)
 	if err != nil {
@@ -47,9 +47,9 @@ func LoadScenario(path string) (*Scenario, error) {
 	return parseScenario(path, data)
 }
 
-// parseScenario is LoadScenario for data already read; name gives the folder and is used in errors.
+// parseScenario is LoadScenario for data that was read already. name gives the folder and appears in errors.
 func parseScenario(name string, data []byte) (*Scenario, error) {
-	// The file gives fields their values; this is what absent ones mean.
+	// These are the defaults of fields that the file leaves out.
 	s := &Scenario{Strategy: nativeStart, Cluster: ClusterSpec{Nodes: 1, GPUs: 1}, dir: filepath.Dir(name)}
 	file, err := decode(name, data, s)
 	if err != nil {
@@ -58,7 +58,7 @@ func parseScenario(name string, data []byte) (*Scenario, error) {
 	if err := s.finish(); err != nil {
 		return nil, locate(name, file, err)
 	}
-	// A variant's fault is the file's fault: find it now, not when its turn comes.
+	// An error in a variant is an error of the file: find it now, not when its turn comes.
 	for i := range s.Compare {
 		if _, err := s.variant(i); err != nil {
 			if at, ok := tokenError(name, err); ok {
@@ -95,7 +95,7 @@ func (s *Scenario) finish() error {
 func (s *Scenario) variant(i int) (*Scenario, error) {
 	v := *s
 	v.Compare, v.Figures = nil, nil
-	// A list in the variant replaces the scenario's; it must not be written into the shared one.
+	// A list in the variant replaces the scenario's list and must not be written into it.
 	v.Functions = append([]Function(nil), s.Functions...)
 	c := s.Compare[i]
 	if c.Name == "" {
@@ -125,7 +125,7 @@ func loadProfiles(path string) (*profiles, error) {
 	return parseProfiles(path, data)
 }
 
-// parseProfiles is loadProfiles for data already read. Artifacts are looked up beside the file.
+// parseProfiles is loadProfiles for data that was read already. It looks for artifacts in the file's folder.
 func parseProfiles(name string, data []byte) (*profiles, error) {
 	p := &profiles{}
 	file, err := decode(name, data, p)
@@ -158,7 +158,7 @@ func readLimited(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// decode reads YAML into v, refusing fields v does not have.
+// decode reads YAML into v and refuses fields that v does not have.
 func decode(name string, data []byte, v any) (*ast.File, error) {
 	var file *ast.File
 	err := guard(func() error {
@@ -183,7 +183,7 @@ func decode(name string, data []byte, v any) (*ast.File, error) {
 	return nil, &FileError{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
 }
 
-// tokenError is an error of the YAML library with the position it knows.
+// tokenError converts an error of the YAML library that has a position.
 func tokenError(name string, err error) (*FileError, bool) {
 	var at yaml.Error
 	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
@@ -203,7 +203,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// locate gives a fieldError its position: the field's, or that of the nearest one above it that the file has.
+// locate gives a fieldError its position: that of the field, or of the nearest enclosing one that the file has.
 func locate(name string, file *ast.File, err error) error {
 	var fault *FileError
 	var field *fieldError

@@ -31,8 +31,8 @@ func mutate(rng *rand.Rand, text string) string {
 	return string(b)
 }
 
-// TestDamagedFiles: whatever the damage, a file is read or gives an error with line and column. The fuzz targets go further
-// from the seeds; this covers their surroundings on every run.
+// TestDamagedFiles: however a file is damaged, it is read, or gives an error with line and column. The fuzz targets go further
+// from the seeds; this test covers their surroundings on every run.
 func TestDamagedFiles(t *testing.T) {
 	path := withFiles(t, testScenario)
 	traces := []string{
@@ -50,7 +50,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 	for i := range 1500 {
 		text := mutate(rng, testScenario)
-		// A damaged path may name any file; whether that exists is not what is tested.
+		// A damaged path may name any file. This test does not check whether that exists.
 		if strings.Contains(text, "profiles: p.yaml\n") && !strings.Contains(text, "file") {
 			_, err := parseScenario(path, []byte(text))
 			check(err)

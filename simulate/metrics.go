@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Summary is the outcome of one run. Times are in seconds.
+// Summary is the result of one run. Times are in seconds.
 type Summary struct {
 	Seed     uint64 `json:"seed"`
 	Requests int    `json:"requests"`
 	Served   int    `json:"served"` // less than Requests only if some could never run
 
 	Spread
-	// FairnessGap is the difference in service between the most and the least served of the functions backlogged for
-	// all of a 30 s window, the mean over windows. FairnessLag is the largest difference in service, over the weights,
-	// between two functions in any interval throughout which both are backlogged. Jain is Jain's index over functions of
+	// FairnessGap is the difference in service between the most and the least served of the functions that are backlogged for all
+	// of a 30 s window, as the mean over windows. FairnessLag is the largest difference in service, divided by the weights,
+	// between two functions over any interval in which both are backlogged throughout. Jain is Jain's index over the functions'
 	// service rates.
 	FairnessGap float64 `json:"fairness_gap_s"`
 	FairnessLag float64 `json:"fairness_lag_s"`
@@ -22,9 +22,9 @@ type Summary struct {
 	// LatencyVariance is over requests; FunctionVariance over the functions' mean latencies.
 	LatencyVariance  float64 `json:"latency_variance"`
 	FunctionVariance float64 `json:"function_variance"`
-	// FalseMissRatio is the share of starts made while another GPU had a worker of the function.
+	// FalseMissRatio is the share of starts while another GPU had a worker of the function.
 	FalseMissRatio float64 `json:"false_miss_ratio"`
-	// Complying is the number of functions of which at least 98 % of requests met the deadline.
+	// Complying is the number of functions that met the deadline with at least 98 % of their requests.
 	Complying      int     `json:"complying_functions"`
 	ComplyingRatio float64 `json:"complying_ratio"`
 	Executed       int     `json:"executed_functions"` // functions with at least one request served
@@ -66,14 +66,14 @@ type Point struct {
 	Arrived int     `json:"arrived"`
 	Served  int     `json:"served"`
 	Cold    int     `json:"cold"`
-	Waiting int     `json:"waiting"` // at the interval's end: arrived and without a first token
+	Waiting int     `json:"waiting"` // at the interval's end: arrived, but without a first token
 	P99     float64 `json:"ttft_p99"`
 }
 
 // seriesPoints is how finely a run is cut into a time series.
 const seriesPoints = 120
 
-// quantile is the q-th quantile of sorted values with linear interpolation, as numpy has it; 0 of nothing.
+// quantile is the q-th quantile of sorted values with linear interpolation, as in numpy. It is 0 if there are no values.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0

@@ -147,8 +147,8 @@ func TestFiguresJudge(t *testing.T) {
 	}
 }
 
-// TestHeldOut: the median error needs every point; the constant predictor is the median of the rows named, never of the one
-// that it predicts.
+// TestHeldOut: the median error needs every point. The constant predictor is the median of the named rows, never of the predicted
+// one.
 func TestHeldOut(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "p.csv"), []byte("variant,ttft_p99\na 1,2\na 2,10\na 5,4\na 7,5\na 9,9\n"), 0o644); err != nil {
@@ -237,7 +237,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// TestTicks: axes carry a readable number of round numbers.
+// TestTicks: axes have a readable number of round ticks.
 func TestTicks(t *testing.T) {
 	for _, s := range []scale{{hi: 1}, {hi: 7}, {hi: 0.037}, {hi: 1999}, {hi: 6.1e6}, {lo: 0.001, hi: 1000, log: true}} {
 		s.to = 100
@@ -267,7 +267,8 @@ func TestErlang(t *testing.T) {
 	}
 }
 
-// TestPlanIsGreedyOptimum compares the plan with the best subset: greedy loses at most the value of what did not fit first.
+// TestPlanIsGreedyOptimum compares the plan with the best subset. Greedy loses at most the value of the first entry that did not
+// fit.
 func TestPlanIsGreedyOptimum(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -322,7 +323,7 @@ func TestPlanIsGreedyOptimum(t *testing.T) {
 	}
 }
 
-// TestPlanSpreads: where the policy follows artifacts, two nodes hold more models than one; elsewhere they hold the same.
+// TestPlanSpreads: if the policy follows artifacts, two nodes hold more models than one. Otherwise both hold the same.
 func TestPlanSpreads(t *testing.T) {
 	for policy, want := range map[string]string{"lalbo3": "[a] [b]", "fcfs": "[a] [a]"} {
 		s := build(t, Scenario{
@@ -351,7 +352,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// TestWorkloads: each kind brings the requests it promises.
+// TestWorkloads: each kind brings the requests that it promises.
 func TestWorkloads(t *testing.T) {
 	functions := []Function{{Name: "a", Rate: 3}, {Name: "b", Rate: 1, Start: 500}}
 	for _, c := range []struct {
@@ -383,7 +384,7 @@ func TestWorkloads(t *testing.T) {
 	}
 }
 
-// TestBurst: gaps of the azure workload vary as much as asked.
+// TestBurst: the gaps of the azure workload have the requested variation.
 func TestBurst(t *testing.T) {
 	for _, burst := range []float64{0.5, 1, 3} {
 		w := Workload{Kind: "azure", Duration: 20000, Burst: burst}

@@ -12,7 +12,7 @@ import (
 	"medusa/schedule"
 )
 
-// Overrides are what a command line can say in place of, or on top of, a scenario file. Zero values leave the file's.
+// Overrides are values of the command line that replace, or add to, those of a scenario file. Zero values keep the file's.
 type Overrides struct {
 	Profiles string
 	Models   []string // one function each, equally popular unless the workload is zipf
@@ -29,7 +29,7 @@ type Overrides struct {
 	Compare  []string // policies, strategies, or both joined by +
 }
 
-// Load reads a scenario file, or with an empty path starts from nothing, and applies the overrides. Files named in
+// Load reads a scenario file, or starts from an empty scenario if path is empty, and applies the overrides. Files named in
 // overrides are relative to the working directory.
 func Load(path string, o Overrides) (*Scenario, error) {
 	// A scenario without a file: one model at a time on a GPU, 16 batch slots, an hour of Poisson arrivals.

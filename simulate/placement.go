@@ -6,7 +6,7 @@ import (
 	"medusa/schedule"
 )
 
-// free is fn's worker on g that can take one more request, nil if there is none.
+// free returns fn's worker on g that can take one more request, or nil.
 func (s *sim) free(g, fn int) *worker {
 	for _, w := range s.fns[fn].workers {
 		if w.gpu == g && w.state != stopping && (s.spec.Slots == 0 || w.seen < s.spec.Slots) {
@@ -16,7 +16,7 @@ func (s *sim) free(g, fn int) *worker {
 	return nil
 }
 
-// begin starts a worker, making room for it first. The caller has asked Accepts.
+// begin starts a worker and makes room for it first. The caller has called Accepts.
 func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
 	f := &s.fns[fn]
 	for !s.fits(g, f.bytes) {
@@ -37,7 +37,7 @@ func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
 	return w, kind
 }
 
-// source finds the nearest weights for a new worker and the seconds until it serves.
+// source finds the nearest weights for a new worker, and the seconds until it serves.
 func (s *sim) source(w *worker, peer int) (float64, startKind) {
 	f := &s.fns[w.fn]
 	g := &s.gpus[w.gpu]
@@ -71,7 +71,7 @@ func (s *sim) occupy(g *gpu, d float64, t schedule.Traffic) {
 	g.copying, g.traffic = s.now+d, t
 }
 
-// slowdown is the effect of what the GPU behind the same PCIe switch copies from host memory (Torpor, Table 3).
+// slowdown is the effect of copies from host memory by the GPU behind the same PCIe switch (Torpor, Table 3).
 func (s *sim) slowdown(w *worker) float64 {
 	if s.spec.Contention == nil || s.spec.Neighbours == nil {
 		return 1
@@ -87,9 +87,9 @@ func (s *sim) slowdown(w *worker) float64 {
 	return s.spec.Contention[s.fns[w.fn].class][t-schedule.Light]
 }
 
-// adopt reports whether w's weights wait in its node's host memory, and gives w its place there: a container of its function
-// that waits (a process swapped out), or the weights alone. Failing that it makes a new entry, and gives up the least
-// recently used idle ones for it.
+// adopt reports whether w's weights are in its node's host memory, and gives w an entry there. It takes over a container of its
+// function that waits (a process swapped out), or the weights alone. Otherwise it makes a new entry, and drops the least recently
+// used idle ones for it.
 func (s *sim) adopt(w *worker) bool {
 	n := &s.nodes[s.gpus[w.gpu].node]
 	f := &s.fns[w.fn]
@@ -131,7 +131,7 @@ func (s *sim) hosted(n *node) float64 {
 	return total
 }
 
-// dropContainer gives up an idle container, and its worker with it.
+// dropContainer drops an idle container together with its worker.
 func (s *sim) dropContainer(n *node) bool {
 	var idle []*container
 	s.scratch = s.scratch[:0]
@@ -153,7 +153,7 @@ func (s *sim) dropContainer(n *node) bool {
 	return true
 }
 
-// serves reports whether any worker of the node has something to do.
+// serves reports whether any worker of the node has work.
 func (s *sim) serves(node int) bool {
 	for g := range s.gpus {
 		if s.gpus[g].node != node {
@@ -168,7 +168,7 @@ func (s *sim) serves(node int) bool {
 	return false
 }
 
-// fits reports whether a worker of the given size has room beside those on g.
+// fits reports whether g has room for one more worker of the given size.
 func (s *sim) fits(g int, bytes int64) bool {
 	p := &s.gpus[g]
 	return s.room(len(p.workers), p.used+bytes)
@@ -180,7 +180,7 @@ func (s *sim) canFit(g int, bytes int64) bool {
 	return s.fits(g, bytes) || (!s.spec.Static && s.room(p.pinned, p.pinnedBytes+bytes))
 }
 
-// room reports whether a GPU with so many workers can take one more, with so many bytes then in use.
+// room reports whether a GPU with that many workers can take one more, if that many bytes are then in use.
 func (s *sim) room(workers int, bytes int64) bool {
 	if s.spec.WorkersPerGPU > 0 && workers >= s.spec.WorkersPerGPU {
 		return false
@@ -188,7 +188,8 @@ func (s *sim) room(workers int, bytes int64) bool {
 	return s.memory == 0 || bytes <= s.memory
 }
 
-// settle counts w among those that cannot be evicted, or no longer. It is called after every change to what idle depends on.
+// settle updates whether w counts among the workers that cannot be evicted. It must be called after every change that affects
+// idle.
 func (s *sim) settle(w *worker) {
 	pinned := w.state != gone && !w.idle()
 	if pinned == w.pinned {
@@ -217,7 +218,7 @@ func (s *sim) evict(g int) {
 	s.remove(s.picked[s.evictor.Victim(s.now, s.scratch)], false)
 }
 
-// remove takes a worker off its GPU, and with process also out of host memory.
+// remove removes a worker from its GPU and, if process is set, also from host memory.
 func (s *sim) remove(w *worker, process bool) {
 	p := &s.gpus[w.gpu]
 	p.workers = slices.DeleteFunc(p.workers, func(x *worker) bool { return x == w })
@@ -237,8 +238,8 @@ func (s *sim) remove(w *worker, process bool) {
 	}
 }
 
-// prefetch copies weights for queues that have just become active, to a GPU where they displace no other active queue's
-// (MQFQ §4.3).
+// prefetch copies weights for queues that have just become active, to a GPU on which they displace no other active queue's
+// weights (MQFQ §4.3).
 func (s *sim) prefetch() {
 	if s.spec.Eviction != "sticky" {
 		return
@@ -247,7 +248,7 @@ func (s *sim) prefetch() {
 		if len(s.fns[fn].workers) > 0 {
 			continue
 		}
-		// The least loaded GPU is where a token is free first.
+		// The least loaded GPU is likely to have a free token first.
 		best := -1
 		for g := range s.gpus {
 			if s.waits(s.gpus[g].node, fn) && s.spare(g, s.fns[fn].bytes) && (best < 0 || s.gpus[g].flying < s.gpus[best].flying) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Plan says which artifacts to keep on which node and how many warm workers to keep.
+// Plan says which artifacts to keep on which node, and how many warm workers to keep.
 type Plan struct {
 	BudgetGB float64     `json:"budget_gb"` // of each node
 	Spread   bool        `json:"spread"`
@@ -26,7 +26,7 @@ type Choice struct {
 	Saved  float64 `json:"saved_s"` // seconds a restored start saves
 	SizeGB float64 `json:"size_gb"`
 	Value  float64 `json:"value"` // Rate × Saved ÷ SizeGB
-	Nodes  []int   `json:"nodes"` // that get it
+	Nodes  []int   `json:"nodes"` // nodes that get it
 }
 
 // NodePlan is one node's artifacts, as cluster.prebaked of a scenario takes them.
@@ -42,11 +42,12 @@ type WarmCount struct {
 	Workers  int     `json:"workers"`
 }
 
-// MakePlan plans for a scenario. Artifacts are taken in the order of rate × seconds saved ÷ size while they fit, which is the
-// optimum but for the last one (a fractional knapsack). A policy that sees where artifacts are starts a model where its
-// artifact is, so a first copy anywhere has the whole value and the k-th its k-th part: copies spread over the nodes. Under
-// any other policy a start lands on any node, and every node gets the same. Warm workers of a function are the fewest with
-// which a request finds no free slot with a probability of at most miss (Erlang's loss formula over batch slots).
+// MakePlan plans for a scenario. It takes artifacts in the order of rate × seconds saved ÷ size while they fit, which is the
+// optimum except for the last one (a fractional knapsack). If the policy sees artifacts, it starts a model on a node with its
+// artifact. Then a first copy anywhere has the whole value and the k-th copy a k-th of it, so copies spread over the nodes. Under
+// any other policy a start may be on any node, so every node gets the same artifacts. The number of warm workers of a function is
+// the smallest for which a request finds no free slot with a probability of at most miss (Erlang's loss formula over batch
+// slots).
 func MakePlan(s *Scenario, budgetGB, miss float64) (*Plan, error) {
 	if !(budgetGB >= 0) || !(miss > 0 && miss < 1) {
 		return nil, errors.New("make plan: the budget must not be negative, and the miss probability lie between 0 and 1")
@@ -82,7 +83,7 @@ func MakePlan(s *Scenario, budgetGB, miss float64) (*Plan, error) {
 	return p, nil
 }
 
-// place adds the best copy that still fits somewhere, on the node with most room.
+// place adds the best copy that still fits on some node, on the node with the most room.
 func (p *Plan) place() bool {
 	best, at, value := -1, -1, 0.0
 	for i, c := range p.Choices {
@@ -107,7 +108,7 @@ func (p *Plan) place() bool {
 	return true
 }
 
-// roomiest is the node with most room among those that have room for c and not c itself; -1 if there is none.
+// roomiest returns the node with the most room that has room for c and lacks c, or -1.
 func (p *Plan) roomiest(c Choice) int {
 	at := -1
 	for i, n := range p.Nodes {
@@ -136,7 +137,7 @@ func choice(s *Scenario, model string, rate float64) (Choice, error) {
 	return c, nil
 }
 
-// meanRates is requests per second per function, over the whole workload.
+// meanRates returns the requests per second of each function, over the whole workload.
 func (s *Scenario) meanRates(functions []Function) []float64 {
 	if s.Workload.Kind == "poisson" || s.Workload.Kind == "zipf" || s.Workload.Kind == "azure" {
 		return s.Workload.rates(functions)
@@ -153,7 +154,7 @@ func (s *Scenario) meanRates(functions []Function) []float64 {
 	return out
 }
 
-// workersFor is the fewest workers of so many slots whose slots are all taken with at most the given probability.
+// workersFor returns the smallest number of workers with these slots whose slots are all busy with at most the given probability.
 func workersFor(load float64, slots int, miss float64) int {
 	if load == 0 {
 		return 0

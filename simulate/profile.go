@@ -12,7 +12,7 @@ type Strategy string
 
 // The strategies that Medusa's evaluation compares.
 const (
-	nativeStart   Strategy = "native"    // vLLM as it is
+	nativeStart   Strategy = "native"    // vLLM unchanged
 	asyncStart    Strategy = "async"     // weights beside tokenizer and KV cache
 	noGraphsStart Strategy = "no-graphs" // native without CUDA graphs: starts sooner, decodes slower
 	kvOnlyStart   Strategy = "kv-only"   // KV profile restored, graphs captured
@@ -32,7 +32,7 @@ type profiles struct {
 	Models map[string]profile `yaml:"models" json:"models"`
 }
 
-// profile is the cost of one model. A language model has an Engine; any other function has the Service time of one request.
+// profile is the cost of one model. A language model has an Engine; any other function has a Service time per request.
 type profile struct {
 	MemoryGB   float64                         `yaml:"memory_gb" json:"memory_gb"`     // on the device while serving
 	WeightsGB  float64                         `yaml:"weights_gb" json:"weights_gb"`   // read by a cold start
@@ -48,7 +48,7 @@ type profile struct {
 	Load       float64                         `yaml:"utilization" json:"utilization,omitempty"` // share of the device one request uses; default 0.5
 }
 
-// observedLoad is the time to load as seen while serving: of the first worker of an idle node, and of further ones.
+// observedLoad is the load time observed while serving: of the first worker of an idle node, and of further ones.
 type observedLoad struct {
 	First float64 `yaml:"first" json:"first"`
 	Later float64 `yaml:"later" json:"later"`
@@ -65,12 +65,12 @@ type engine struct {
 	EagerDecodeRequest float64 `yaml:"eager_decode_request_s" json:"eager_decode_request_s"`
 }
 
-// Stages of a start. Runtime initialisation is the only one that a pre-started worker has behind it.
+// runtimeStage initializes the runtime. A pre-started worker has done this stage already, and no other.
 const runtimeStage = "runtime"
 
 var stageNames = []string{runtimeStage, "structure", "tokenizer", "kv_profile", "kv_cache", "weights", "warmup", "capture", "ready"}
 
-// load is the time from a request for a worker until it serves, on an idle host.
+// load is the time from the request for a worker until it serves, on an idle host.
 func (p *profile) load(s Strategy, prestarted bool) (float64, error) {
 	stages, ok := p.Stages[s]
 	if !ok && s == noGraphsStart {
@@ -91,12 +91,12 @@ func (p *profile) load(s Strategy, prestarted bool) (float64, error) {
 	return total, nil
 }
 
-// simulatedDevice recognises the names of the simulated GPU. Its times say nothing about hardware.
+// simulatedDevice recognizes the names of the simulated GPU. Its times say nothing about hardware.
 func simulatedDevice(name string) bool {
 	return strings.Contains(strings.ToLower(name), "simulated")
 }
 
-// check reports the first value that no measurement can have given, as a path into the profile file.
+// check reports the first value that cannot come from a measurement, as a path into the profile file.
 func (p *profiles) check() error {
 	for _, s := range []string{p.GPU, p.Device} {
 		if simulatedDevice(s) {

@@ -8,7 +8,7 @@ import (
 	"medusa/internal/printable"
 )
 
-// columnsOf are the table's columns: title, how to print, and the value.
+// columnsOf are the table's columns: title, format and value.
 var columnsOf = []struct {
 	title  string
 	format string
@@ -48,7 +48,7 @@ func (r *Result) WriteTable(w io.Writer, functions bool) error {
 		if !functions {
 			continue
 		}
-		// Functions are those of the first seed: their spread is in the JSON.
+		// The functions are those of the first seed. JSON has their spread.
 		for _, f := range o.Runs[0].Functions {
 			printable.Fprintf(t, "%s\t", f.Name)
 			s := &Summary{Spread: f.Spread}

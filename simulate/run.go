@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Result is a scenario's outcome: one entry per variant, or a single one named after the policy and strategy.
+// Result is a scenario's result: one entry per variant, or a single entry named after the policy and strategy.
 type Result struct {
 	Title    string    `json:"title"`
 	Variants []Outcome `json:"variants"`
@@ -19,8 +19,8 @@ type Outcome struct {
 	Runs     []*Summary `json:"runs"`
 }
 
-// Run simulates every variant with every seed. Progress, if not nil, is told the requests done and the requests known so
-// far after about every thousand.
+// Run simulates every variant with every seed. If progress is not nil, Run calls it about every thousand requests with the number
+// of requests done and the number known so far.
 func Run(s *Scenario, progress func(done, total int)) (*Result, error) {
 	out := &Result{Title: s.Title}
 	variants := []*Scenario{s}
@@ -89,7 +89,7 @@ func estimate(values []float64) Estimate {
 	}
 	half := student(int(n)-1) * math.Sqrt(sum/(n-1)/n)
 	if half < 1e-9*math.Abs(mean) {
-		half = 0 // all the same: what is left is rounding
+		half = 0 // equal values: the rest is rounding
 	}
 	return Estimate{Mean: mean, Half: half}
 }

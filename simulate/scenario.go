@@ -1,12 +1,11 @@
 // Package simulate predicts the latency tail of a cluster that starts workers on demand.
 //
-// In come a [Scenario] (cluster, cost profiles, workload, policy, start strategy) and a seed; out come the outcome of every
-// request and its summary. The simulation is a discrete-event one at the level of engine steps: continuous batching, one
-// admission a step, cold starts from host memory, local files or remote artifacts. The same scenario and seed give the
-// same result, bit for bit.
+// In: a [Scenario] (cluster, cost profiles, workload, policy, start strategy) and a seed. Out: the result of every request and
+// its summary. It is a discrete-event simulation of engine steps: continuous batching, one admission per step, cold starts from
+// host memory, local files or remote artifacts. The same scenario and seed give the same result, bit for bit.
 //
-// What can fail: a scenario, profile or trace file that is malformed or out of range gives a [*FileError] with line and
-// column. A valid scenario always runs.
+// What can fail: a scenario, profile or trace file that is malformed or out of range gives a [*FileError] with line and column. A
+// valid scenario always runs.
 package simulate
 
 import (
@@ -33,7 +32,7 @@ type Scenario struct {
 	Workload  Workload    `yaml:"workload"`
 	Compare   []Variant   `yaml:"compare"`
 	Figures   []Figure    `yaml:"figures"`
-	Notes     string      `yaml:"notes"` // readings taken where a paper is silent or misprinted
+	Notes     string      `yaml:"notes"` // readings taken if a paper is silent or misprinted
 
 	profiles *profiles
 	dir      string
@@ -66,7 +65,7 @@ type ClusterSpec struct {
 	Replicas      int         `yaml:"replicas"`        // workers a function may have at once; 0: no limit
 	Interference  float64     `yaml:"interference"`    // share by which each further request on a GPU slows one down
 	ObserveEvery  float64     `yaml:"observe_s"`       // completions and exits are seen at multiples of this; 0: at once
-	IdleExit      bool        `yaml:"idle_exit"`       // a worker with nothing to do exits
+	IdleExit      bool        `yaml:"idle_exit"`       // a worker without work exits
 	Keepalive     float64     `yaml:"keepalive_s"`     // a worker idle for this long exits; 0: never
 	Static        bool        `yaml:"static"`          // the first workers stay; nothing is evicted
 	Prestarted    bool        `yaml:"prestarted"`      // the runtime of workers is initialised ahead
@@ -87,7 +86,7 @@ type ClusterSpec struct {
 type Function struct {
 	Name   string  `yaml:"name"`
 	Model  string  `yaml:"model"` // in the profiles; default the name
-	Rate   float64 `yaml:"rate"`  // requests per second, or a share where the workload gives the total
+	Rate   float64 `yaml:"rate"`  // requests per second, or a share if the workload gives the total
 	SLO    float64 `yaml:"slo_s"`
 	Weight float64 `yaml:"weight"`
 	Start  float64 `yaml:"start_s"` // no requests before this
@@ -100,14 +99,14 @@ type Variant struct {
 	With ast.Node `yaml:"with"`
 }
 
-// limits keep a scenario within what a laptop can run.
+// limits keep a scenario small enough for a laptop.
 const (
 	maxGPUs      = 4096
 	maxFunctions = 100_000
 	maxRequests  = 50_000_000
 )
 
-// check reports the first field that makes no sense.
+// check reports the first field with an invalid value.
 func (s *Scenario) check() error {
 	at := func(path, format string, args ...any) error {
 		return &fieldError{Path: path, Err: fmt.Errorf("check scenario: "+format, args...)}

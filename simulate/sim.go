@@ -6,11 +6,11 @@ import (
 	"medusa/schedule"
 )
 
-// request is one invocation and what became of it.
+// request is one invocation and its result.
 type request struct {
 	arrival float64
-	start   float64 // began to run, its cold start over
-	first   float64 // first token, or the answer where there are no tokens
+	start   float64 // it began to run, after its cold start
+	first   float64 // first token, or the answer if it has no tokens
 	end     float64
 	service float64 // fixed service time; 0: the profile's
 	fn      int32
@@ -21,7 +21,7 @@ type request struct {
 	stray   bool // its worker was started although another GPU had one
 }
 
-// startKind is what a request met.
+// startKind is the kind of start that a request had to wait for.
 type startKind uint8
 
 const (
@@ -31,15 +31,15 @@ const (
 	cold
 )
 
-// function is what the simulation keeps of one deployed model.
+// function is the state of one deployed model.
 type function struct {
 	Function
 	profile       *profile
 	engine        *engine
 	decode        float64
 	decodeRequest float64
-	own           observedLoad  // cold start with the scenario's strategy, the artifact being local
-	native        *observedLoad // without the artifact, where the strategy needs one
+	own           observedLoad  // cold start with the scenario's strategy and a local artifact
+	native        *observedLoad // without the artifact, if the strategy needs one
 	bytes         int64         // on the device
 	class         int
 	lastUsed      float64
@@ -48,7 +48,7 @@ type function struct {
 	served        int
 	serviceSum    float64
 	workers       []*worker
-	held          float64 // GPU seconds that workers, idle or not, have been there
+	held          float64 // GPU seconds during which workers, idle or not, existed
 }
 
 type gpu struct {
@@ -63,7 +63,7 @@ type gpu struct {
 	traffic     schedule.Traffic
 }
 
-// container is a worker's place in host memory: it outlives the worker's stay on a GPU.
+// container is a worker's place in host memory. It outlives the worker's stay on a GPU.
 type container struct {
 	fn       int
 	lastUsed float64
@@ -140,7 +140,7 @@ func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
 	return s, nil
 }
 
-// gigabytes is whole bytes: sums of them are exact.
+// gigabytes converts to whole bytes, so that sums are exact.
 func gigabytes(gb float64) int64 { return int64(math.Round(gb * 1e9)) }
 
 func newFunction(sc *Scenario, f Function) (function, error) {
@@ -152,7 +152,7 @@ func newFunction(sc *Scenario, f Function) (function, error) {
 	}
 	fn.own = own
 	if sc.Strategy == restoredStart || sc.Strategy == kvOnlyStart {
-		// A profile may lack the native start; the artifact is then used at any price.
+		// A profile may lack the native start. The artifact is then used at any cost.
 		if native, err := startTimes(sc, &p, nativeStart); err == nil {
 			fn.native = &native
 		} else {
@@ -168,7 +168,7 @@ func newFunction(sc *Scenario, f Function) (function, error) {
 	return fn, nil
 }
 
-// startTimes are the observed times where the scenario wants them and the profile has them, else the sum of stages.
+// startTimes returns the observed times if the scenario wants them and the profile has them, and otherwise the sum of the stages.
 func startTimes(sc *Scenario, p *profile, st Strategy) (observedLoad, error) {
 	if o, ok := p.Observed[st]; ok && sc.Cluster.Observed {
 		return o, nil
@@ -177,7 +177,7 @@ func startTimes(sc *Scenario, p *profile, st Strategy) (observedLoad, error) {
 	return observedLoad{First: t, Later: t}, err
 }
 
-// run carries out all events. Requests must be in order of arrival.
+// run processes all events. Requests must be in order of arrival.
 func (s *sim) run() {
 	next := 0
 	for next < len(s.requests) || len(s.agenda.heap) > 0 {
@@ -204,7 +204,7 @@ func (s *sim) run() {
 	}
 }
 
-// watch starts the observer: it looks at multiples of its period while there are workers to see.
+// watch starts the observer, which looks at multiples of its period as long as workers exist.
 func (s *sim) watch() {
 	if s.spec.ObserveEvery > 0 && !s.watching {
 		s.watching = true
@@ -271,7 +271,7 @@ func (s *sim) admit(d schedule.Decision) {
 	}
 }
 
-// b2u voids the keep-alive event of a worker without an engine, which has no phases to count.
+// b2u voids the keep-alive event of a worker without an engine. Such a worker has no phases to count.
 func b2u(b bool) uint32 {
 	if b {
 		return 1
@@ -279,7 +279,7 @@ func b2u(b bool) uint32 {
 	return 0
 }
 
-// finish takes a request out of its worker.
+// finish removes a request from its worker.
 func (s *sim) finish(w *worker, req int32) {
 	r := &s.requests[req]
 	r.end = s.now
@@ -308,7 +308,7 @@ func (s *sim) finish(w *worker, req int32) {
 	})
 }
 
-// rest is called when a worker has run out of work.
+// rest is called when a worker has no work left.
 func (s *sim) rest(w *worker) {
 	switch {
 	case w.state != serving:
@@ -323,8 +323,8 @@ func (s *sim) rest(w *worker) {
 	}
 }
 
-// observe is one look of the harness at its workers: what has finished, who has gone. A worker that found nothing to do is
-// told to stop at the first look and its GPU is free at the next.
+// observe is one look of the harness at its workers: it sees completed requests and exited workers. A worker without work is told
+// to stop at the first look, and its GPU is free at the next.
 func (s *sim) observe() {
 	for g := range s.gpus {
 		ws := s.gpus[g].workers

@@ -122,7 +122,7 @@ func TestHostMemory(t *testing.T) {
 	}
 }
 
-// stepwise is the engine one step at a time, written as simply as possible, for a worker that is already loaded.
+// stepwise simulates the engine one step at a time, as simply as possible, for a worker that is already loaded.
 func stepwise(e *engine, arrivals []request) []request {
 	out := append([]request(nil), arrivals...)
 	now, next := 0.0, 0
@@ -166,7 +166,7 @@ func TestPhasesEqualSteps(t *testing.T) {
 	s.Cluster.Slots = 0
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		requests := []request{{prompt: 1, output: 1}} // brings the worker up
+		requests := []request{{prompt: 1, output: 1}} // starts the worker
 		at := 50.0
 		for range 60 {
 			at += rng.ExpFloat64() * 0.2
@@ -182,8 +182,8 @@ func TestPhasesEqualSteps(t *testing.T) {
 	}
 }
 
-// TestHarnessLifecycle: with one-second looks a worker that has run idle stops at the next look, and its GPU is free at
-// the one after; a request in between starts a worker elsewhere.
+// TestHarnessLifecycle: with one look per second, an idle worker stops at the next look, and its GPU is free at the look after
+// that. A request in between starts a worker elsewhere.
 func TestHarnessLifecycle(t *testing.T) {
 	sc := oneGPU("a", "scale-out", nativeStart)
 	sc.Cluster = ClusterSpec{GPUs: 2, GPUMemoryGB: 10, WorkersPerGPU: 1, IdleExit: true, ObserveEvery: 1, Prestarted: true}
@@ -220,12 +220,12 @@ func TestContention(t *testing.T) {
 	near(t, "later", m.requests[2].end, 12.25)
 }
 
-// TestPeerCopy: Torpor takes weights over NVLink from a GPU that is busy with them.
+// TestPeerCopy: Torpor copies weights over NVLink from a GPU that is busy with them.
 func TestPeerCopy(t *testing.T) {
 	sc := oneGPU("f", "torpor", nativeStart)
 	sc.Functions = []Function{{Name: "f", SLO: 1}, {Name: "g", Model: "f", SLO: 1}}
 	sc.Cluster = ClusterSpec{GPUs: 2, Slots: 1, GPUSlots: 1, HostWarm: true, NVLink: [][]float64{{0, 1}, {1, 0}}}
-	// GPU 0 holds f and is busy with g when f comes again.
+	// GPU 0 holds f and is busy with g when f arrives again.
 	m := play(t, build(t, sc), []request{{fn: 0}, {arrival: 10, fn: 1}, {arrival: 10.1, fn: 0}})
 	if got := m.requests[2].kind; got != fromPeer {
 		t.Errorf("start kind %d, want a copy from the other GPU", got)
@@ -233,7 +233,7 @@ func TestPeerCopy(t *testing.T) {
 	near(t, "start after the copy", m.requests[2].start, 10.1+0.1)
 }
 
-// TestPrefetch: when a queue becomes active its weights are copied while the request still waits for a token.
+// TestPrefetch: when a queue becomes active, its weights are copied while the request still waits for a token.
 func TestPrefetch(t *testing.T) {
 	for eviction, want := range map[string]float64{"sticky": 202, "lru": 202.25} {
 		zero := 0.0
@@ -253,7 +253,7 @@ func TestPrefetch(t *testing.T) {
 	}
 }
 
-// watched asserts what must hold whenever the policy is asked.
+// watched checks the invariants whenever the policy is asked.
 type watched struct {
 	schedule.Policy
 	t *testing.T
@@ -301,8 +301,8 @@ func (w *watched) Next(now float64, c schedule.Cluster) (schedule.Decision, bool
 	return w.Policy.Next(now, c)
 }
 
-// TestInvariants runs every policy and eviction over random traces on tight clusters: no cache is ever over capacity, books
-// agree with a recount, and every request is served once, in order of its own times.
+// TestInvariants runs every policy and eviction over random traces on tight clusters. No cache ever exceeds its capacity,
+// counters agree with a recount, and every request is served once, with its times in order.
 func TestInvariants(t *testing.T) {
 	clusters := []ClusterSpec{
 		{GPUs: 3, GPUMemoryGB: 10, Slots: 4},

@@ -7,8 +7,8 @@ import (
 	"medusa/schedule"
 )
 
-// store is what a node keeps of a remote store: artifacts, or weights on its disk. Beyond its limit the least recently used
-// entries go; pinned ones stay.
+// store is a node's copy of part of a remote store: artifacts, or weights on its disk. Beyond its limit the least recently used
+// entries are removed; pinned ones stay.
 type store struct {
 	limit   float64 // GB; 0: none
 	entries []entry
@@ -25,8 +25,7 @@ func (s *store) has(model string) bool {
 	return slices.ContainsFunc(s.entries, func(e entry) bool { return e.model == model })
 }
 
-// put adds a model that has been fetched, or notes that it was used. One that does not fit beside the pinned entries is not
-// kept.
+// put adds a fetched model, or notes its use. A model that does not fit beside the pinned entries is not kept.
 func (s *store) put(model string, gb, now float64) {
 	total := gb
 	pinned := gb
@@ -60,7 +59,7 @@ func (s *store) put(model string, gb, now float64) {
 	s.entries = append(s.entries, entry{model: model, gb: gb, used: now})
 }
 
-// locality is where a node finds the artifact of a function.
+// locality is the place at which a node finds the artifact of a function.
 func (s *sim) locality(n, fn int) schedule.Locality {
 	switch {
 	case s.spec.Artifacts == "" || s.spec.Artifacts == "local" || s.nodes[n].artifacts.has(s.fns[fn].Model):
@@ -71,7 +70,7 @@ func (s *sim) locality(n, fn int) schedule.Locality {
 	return schedule.Absent
 }
 
-// coldTimes are the seconds of a cold start on a node: on an idle host, and on one that serves.
+// coldTimes are the seconds of a cold start on a node: on an idle host, and on one that serves already.
 func (s *sim) coldTimes(n, fn int) (first, later float64, fetch bool) {
 	f := &s.fns[fn]
 	wait := math.Max(0, s.nodes[n].link-s.now)

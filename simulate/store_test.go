@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRemoteArtifacts: the first start on a node fetches, later ones find the artifact there; a pre-baked one is there from
-// the start; a store without room for both keeps the one used last.
+// TestRemoteArtifacts: the first start on a node fetches the artifact, and later ones find it there. A pre-baked artifact is
+// there from the start. A store without room for both keeps the most recently used one.
 func TestRemoteArtifacts(t *testing.T) {
 	for _, c := range []struct {
 		name     string

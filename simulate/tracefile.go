@@ -16,14 +16,15 @@ import (
 	"time"
 )
 
-// recording is recorded requests in order of arrival. Function is empty where the format has no models.
+// recording has recorded requests in order of arrival. Function is empty if the format has no models.
 type recording struct {
 	Arrivals []arrival
 
 	fromStart bool // times count from the experiment's start, which may matter to periodic events
 }
 
-// arrival is one recorded request, At seconds after the first, or in a trace of arrival_s after the experiment's start.
+// arrival is one recorded request. At is in seconds after the first request or, in a trace of arrival_s, after the experiment's
+// start.
 type arrival struct {
 	At       float64
 	Function string
@@ -34,10 +35,10 @@ type arrival struct {
 // maxTraceBytes bounds the memory a trace file can claim.
 const maxTraceBytes = 4 << 30
 
-// readTrace reads a trace. The format is told by its first line: CSV of Azure's LLM inference trace (TIMESTAMP,
-// ContextTokens, GeneratedTokens), of BurstGPT (Timestamp, Model, Request tokens, Response tokens), of Medusa's logs
-// (arrival_s, prompt_tokens, output_tokens; function optional), or JSON lines as Mooncake's (timestamp in ms,
-// input_length, output_length). A malformed file gives a [*FileError].
+// readTrace reads a trace. Its first line tells the format: CSV of Azure's LLM inference trace (TIMESTAMP, ContextTokens,
+// GeneratedTokens), of BurstGPT (Timestamp, Model, Request tokens, Response tokens) or of Medusa's logs (arrival_s,
+// prompt_tokens, output_tokens; function optional), or JSON lines as in Mooncake's traces (timestamp in ms, input_length,
+// output_length). A malformed file gives a [*FileError].
 func readTrace(path string) (*recording, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -85,7 +86,7 @@ func parseTrace(name string, r io.Reader) (*recording, error) {
 	return t, nil
 }
 
-// columns of a CSV trace, and what its time counts from.
+// columns are the columns of a CSV trace, and the origin of its times.
 type columns struct {
 	at, function, prompt, output int
 	fromStart                    bool
@@ -251,7 +252,8 @@ func parseJSONLines(name string, r io.Reader) (*recording, error) {
 	return t, nil
 }
 
-// requests maps a trace to functions: by name where the trace has names that are deployed, else in turn over all functions.
+// requests maps a trace to functions: by name if the trace has names of deployed functions, and otherwise in turn over all
+// functions.
 func (t *recording) requests(functions []Function) []request {
 	index := map[string]int{}
 	for i, f := range functions {
@@ -262,7 +264,7 @@ func (t *recording) requests(functions []Function) []request {
 	for i, a := range t.Arrivals {
 		fn, ok := index[a.Function]
 		if !ok {
-			// An unknown name still keeps its requests together.
+			// Requests with the same unknown name stay on one function.
 			if fn, ok = names[a.Function]; !ok {
 				fn = len(names) % len(functions)
 				names[a.Function] = fn
@@ -273,7 +275,7 @@ func (t *recording) requests(functions []Function) []request {
 	return out
 }
 
-// readTable reads requests per minute: a header, then a row per function whose first column is its name.
+// readTable reads requests per minute: a header, then a row per function with its name in the first column.
 func readTable(path string) ([][]float64, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"medusa/schedule"
 )
 
-// sim is the Cluster that the policy looks at.
+// sim is the Cluster of the policy.
 var _ schedule.Cluster = (*sim)(nil)
 
 // GPUs implements [schedule.Cluster].
@@ -26,7 +26,7 @@ func (s *sim) Accepts(g, fn int) bool {
 	return s.canFit(g, s.fns[fn].bytes) && s.canHost(g, fn)
 }
 
-// canHost reports whether the node's pool has or can make a place for one more worker of fn.
+// canHost reports whether the node's pool has a place for one more worker of fn, or can make one.
 func (s *sim) canHost(g, fn int) bool {
 	if s.spec.Pool == 0 {
 		return true
@@ -94,7 +94,7 @@ func (s *sim) Service(fn int) float64 {
 	return f.engine.Prefill + meanOutput*(f.decode+f.decodeRequest)
 }
 
-// FinishTime implements [schedule.Cluster]. For a batching worker that is full it is the time until a slot is free.
+// FinishTime implements [schedule.Cluster]. For a full batching worker it is the time until a slot is free.
 func (s *sim) FinishTime(g int) float64 {
 	t := 0.0
 	for _, w := range s.gpus[g].workers {

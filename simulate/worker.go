@@ -10,7 +10,7 @@ type worker struct {
 	ready    float64 // when loading ends
 	lastUsed float64
 	inFlight int // admitted and not finished
-	seen     int // as the observer last saw it
+	seen     int // as of the observer's last look
 	pinned   bool
 	locks    int // copies that read this worker's weights
 	source   *worker
@@ -29,18 +29,18 @@ type workerState uint8
 const (
 	loading workerState = iota
 	serving
-	exiting // found nothing to do, not yet seen by the observer
+	exiting // had no work; the observer has not seen it yet
 	stopping
 	gone
 )
 
-// active is a request in the batch, with the tokens it still wants.
+// active is a request in the batch, with the number of tokens that it still needs.
 type active struct {
 	req  int32
 	left int32
 }
 
-// phase is a run of equal engine steps. Nothing happens within it, so it is one event.
+// phase is a run of equal engine steps. Within it the batch does not change, so it is one event.
 type phase struct {
 	busy    bool
 	prefill int32 // the request being admitted, -1 in a decode phase
@@ -62,7 +62,7 @@ func (w *worker) popWaiting() int32 {
 	return r
 }
 
-// wake makes a worker that can serve look at its queue.
+// wake makes a ready worker look at its queue.
 func (s *sim) wake(w *worker) {
 	f := &s.fns[w.fn]
 	if f.engine == nil {
@@ -112,7 +112,7 @@ func (s *sim) nextPhase(w *worker) {
 	s.agenda.push(event{at: p.start + float64(p.steps)*p.step, kind: stepped, worker: w, gen: w.gen})
 }
 
-// endPhase books what the steps have produced.
+// endPhase accounts for the tokens of the phase's steps.
 func (s *sim) endPhase(w *worker) {
 	p := w.phase
 	s.fns[w.fn].busy += s.now - p.start
@@ -139,7 +139,7 @@ func (s *sim) endPhase(w *worker) {
 	s.nextPhase(w)
 }
 
-// serve runs a request with a fixed service time beside whatever else the GPU runs.
+// serve runs a request with a fixed service time beside the other requests on the GPU.
 func (s *sim) serve(w *worker, req int32) {
 	g := &s.gpus[w.gpu]
 	r := &s.requests[req]

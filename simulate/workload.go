@@ -9,7 +9,7 @@ import (
 	"sort"
 )
 
-// Workload says when requests arrive and how long they are.
+// Workload gives the arrival times and the lengths of requests.
 type Workload struct {
 	Kind     string  `yaml:"kind"`       // poisson, zipf, azure, table or trace
 	Rate     float64 `yaml:"rate"`       // requests per second over all functions; 0: the sum of the functions' rates
@@ -97,7 +97,7 @@ func (w *Workload) check(s *Scenario) error {
 
 // requests draws the workload for one seed, in order of arrival.
 func (w *Workload) requests(functions []Function, seed uint64) []request {
-	// Streams of their own: changing how lengths are drawn leaves arrivals as they were.
+	// Separate streams: a change in drawing lengths does not change arrivals.
 	arrivals := rand.New(rand.NewPCG(seed, 0xa))
 	lengths := rand.New(rand.NewPCG(seed, 0xb))
 	var out []request
@@ -141,8 +141,8 @@ func (w *Workload) rates(functions []Function) []float64 {
 	return out
 }
 
-// renewal draws one function's arrivals: exponential gaps, or for azure gamma-distributed gaps, whose coefficient of
-// variation makes bursts, since Azure's functions arrive in bursts (coefficients of 1 to 10 are common there).
+// renewal draws one function's arrivals: with exponential gaps, or for azure with gamma-distributed gaps. A high coefficient of
+// variation makes bursts, because Azure's functions arrive in bursts (coefficients of 1 to 10 are common there).
 func (w *Workload) renewal(fn int, start, rate float64, rng *rand.Rand) []request {
 	if rate <= 0 {
 		return nil
@@ -179,8 +179,8 @@ func gamma(rng *rand.Rand, shape float64) float64 {
 	}
 }
 
-// fromTable draws from requests per minute: each function takes a row at random, with replacement, as the load generator of
-// Torpor's authors does; within a minute all arrivals share one stream of gaps.
+// fromTable draws from requests per minute. Each function takes a random row, with replacement, as in the load generator of
+// Torpor's authors. Within a minute all arrivals share one stream of gaps.
 func (w *Workload) fromTable(functions int, rng *rand.Rand) []request {
 	rows := make([]int, functions)
 	for i := range rows {
@@ -210,8 +210,8 @@ func (w *Workload) fromTable(functions int, rng *rand.Rand) []request {
 	return out
 }
 
-// gap is the time to the next of perMinute arrivals. The authors of Torpor draw whole milliseconds from a Poisson
-// distribution, which is much smoother than a Poisson process.
+// gap is the time to the next of perMinute arrivals. The authors of Torpor draw whole milliseconds from a Poisson distribution,
+// which is much smoother than a Poisson process.
 func (w *Workload) gap(rng *rand.Rand, perMinute float64) float64 {
 	mean := 60 / perMinute
 	if w.Gaps != "poisson-ms" {
@@ -246,7 +246,7 @@ func (w *Workload) lengths(rng *rand.Rand) (prompt, output int32) {
 	}
 }
 
-// open reads the files the workload names, relative to dir.
+// open reads the files that the workload names, relative to dir.
 func (w *Workload) open(dir string) error {
 	switch {
 	case w.File == "":

@@ -6,10 +6,10 @@ import (
 	"medusa/artifacts"
 )
 
-// Cache is where a JIT compiler keeps what it made: the folder that an environment variable names.
+// Cache is the folder in which a JIT compiler stores its output. An environment variable names the folder.
 type Cache struct{ Name, Variable string }
 
-// Caches travel with an artifact by themselves, each as a layer of its name.
+// Caches are bundled with every artifact, each as a layer of this name.
 var Caches = []Cache{
 	{"flashinfer", "FLASHINFER_WORKSPACE_BASE"},
 	{"inductor", "TORCHINDUCTOR_CACHE_DIR"},
@@ -17,7 +17,7 @@ var Caches = []Cache{
 	{"vllm", "VLLM_CACHE_ROOT"},
 }
 
-// Variable returns the environment variable of a cache, or nothing where a layer's name is not that of one.
+// Variable returns the environment variable of a cache, or "" if the layer is not a cache.
 func Variable(name string) string {
 	for _, c := range Caches {
 		if c.Name == name {
@@ -27,16 +27,16 @@ func Variable(name string) string {
 	return ""
 }
 
-// CachesDir and CachesPrefix say where recording runs have their caches: in a folder with a random name that any machine
-// can have. Compilers write absolute paths into what they keep, into binary files with checksums, too; so each start
-// sees its caches at the path at which they were recorded, wherever they are unpacked.
+// CachesDir and CachesPrefix name the folder of the caches in recording runs: a folder with a random name that any machine can
+// have. Compilers write absolute paths into their output, also into binary files with checksums. Each start therefore sees its
+// caches at the recorded path, wherever they are unpacked.
 const (
 	CachesDir    = "/tmp"
 	CachesPrefix = "medusa-caches-"
 )
 
-// Linked says that a layer is a cache with exactly such a path, which is the only kind of path in an artifact that a start
-// uses. A link leads from there to where the cache is unpacked.
+// Linked says whether a layer is a cache with such a path. A start uses no other path out of an artifact. A symbolic link leads
+// from the recorded path to the unpacked cache.
 func Linked(l *artifacts.Layer) bool {
 	rest, found := strings.CutPrefix(l.Path, CachesDir+"/"+CachesPrefix)
 	digits, name, _ := strings.Cut(rest, "/")
@@ -45,5 +45,5 @@ func Linked(l *artifacts.Layer) bool {
 		digits != "" && len(digits) <= maxDigits && strings.Trim(digits, "0123456789") == ""
 }
 
-// maxDigits is more than os.MkdirTemp puts into a name.
+// maxDigits exceeds the number of digits that os.MkdirTemp puts into a name.
 const maxDigits = 20

@@ -19,7 +19,7 @@ import (
 	"medusa/internal/test/testmem"
 )
 
-// tree writes files by path; a path that ends in "/" is a directory, and "!" at the end of a content makes it executable.
+// tree writes files by path. A path that ends in "/" is a directory. A content that ends in "!" makes the file executable.
 func tree(t testing.TB, dir string, files map[string]string) string {
 	t.Helper()
 	for name, content := range files {
@@ -163,7 +163,7 @@ func TestPackRefuses(t *testing.T) {
 	}
 }
 
-// Symbolic links stay behind, whatever they lead to, and are told; the rest packs as if they were not there.
+// Pack leaves out symbolic links, whatever they lead to, and reports each. The rest packs as if they did not exist.
 func TestPackLeavesLinksOut(t *testing.T) {
 	dir := tree(t, t.TempDir(), cache)
 	want, _ := packed(t, dir)
@@ -187,7 +187,7 @@ func TestPackLeavesLinksOut(t *testing.T) {
 	}
 }
 
-// Files that are there stay, whatever the layer has.
+// Existing files stay, whatever the layer has.
 func TestMerge(t *testing.T) {
 	l, data := packed(t, tree(t, t.TempDir(), cache))
 	dest := tree(t, t.TempDir(), map[string]string{"a.txt": "mine", "z": "1", "own": "x", "bin/": ""})
@@ -206,7 +206,7 @@ func TestMerge(t *testing.T) {
 	same(t, look(t, dest), want)
 }
 
-// A symbolic link in the place does not lead the layer elsewhere.
+// A symbolic link in the place does not lead the layer out of it.
 func TestMergeStaysInside(t *testing.T) {
 	l, data := packed(t, tree(t, t.TempDir(), cache))
 	dest, outside := t.TempDir(), t.TempDir()
@@ -219,7 +219,7 @@ func TestMergeStaysInside(t *testing.T) {
 	same(t, look(t, outside), map[string]string{})
 }
 
-// archive builds what Pack would not.
+// archive builds archives that Pack would not write.
 func archive(t testing.TB, headers ...tar.Header) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -281,7 +281,7 @@ func TestUnsafeArchives(t *testing.T) {
 	}
 }
 
-// What an archive declares is bounded, and decompressing stops where it declared to.
+// The declared sizes of an archive are bounded, and decompression stops at them.
 func TestBounds(t *testing.T) {
 	bomb := archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 64 << 20})
 	for _, l := range []artifacts.Layer{{Size: MaxSize + 1, Files: 1}, {Size: 1, Files: MaxFiles + 1}, {Size: 1000, Files: 1}} {
@@ -291,7 +291,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// What an interrupted start left goes; what a running one is at stays.
+// Leftovers of an interrupted start are removed; files of a running start stay.
 func TestAbandonedStaging(t *testing.T) {
 	parent := t.TempDir()
 	running, finish, err := stage(parent, "x")
@@ -317,7 +317,7 @@ func TestAbandonedStaging(t *testing.T) {
 	}
 }
 
-// FuzzUnpack: no archive makes anything outside of its place or more than it declares.
+// FuzzUnpack: no archive writes outside of its place, or more than it declares.
 func FuzzUnpack(f *testing.F) {
 	_, data := packed(f, tree(f, f.TempDir(), map[string]string{"a/": "", "a/b": "content", "c": ""}))
 	f.Add(data, false)
@@ -336,10 +336,10 @@ func FuzzUnpack(f *testing.F) {
 	}
 	parent := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte, compress bool) {
-		if compress { // most mutations of a frame don't reach the archive
+		if compress { // most mutations of a compressed frame do not reach the archive
 			data = enc.EncodeAll(data, nil)
 		}
-		dir, err := os.MkdirTemp(parent, "") // f.TempDir of each input would be slow
+		dir, err := os.MkdirTemp(parent, "") // calling f.TempDir for each input would be slow
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,8 +17,8 @@ import (
 	"medusa/artifacts"
 )
 
-// Pack writes a directory's archive to out and returns it as a layer whose Content is out. The directory must not change
-// meanwhile: a file that does is an error. leftOut is told about symbolic links, which do not travel.
+// Pack writes a directory's archive to out and returns it as a layer whose Content is out. If a file changes meanwhile, that is
+// an error. Pack calls leftOut for each symbolic link, because links are not packed.
 func Pack(name, dir string, out *os.File, leftOut func(path string)) (artifacts.Layer, error) {
 	layer, err := pack(dir, out, leftOut)
 	if err != nil {
@@ -41,7 +41,7 @@ func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Layer,
 	defer root.Close()
 	digest := sha256.New()
 	packed := &counter{w: io.MultiWriter(out, digest)}
-	// One thread and a fixed window: the bytes depend on nothing but the input.
+	// With one thread and a fixed window, the output depends on the input alone.
 	z, err := zstd.NewWriter(packed, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(maxWindow))
 	if err != nil {
 		return l, err
@@ -77,7 +77,7 @@ func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Layer,
 	return l, nil
 }
 
-// add appends one entry and returns the bytes of its content.
+// add appends one entry and returns the size of its content in bytes.
 func add(t *tar.Writer, root *os.Root, path string, entry fs.DirEntry) (uint64, error) {
 	if err := checkName(path); err != nil {
 		return 0, err

@@ -15,15 +15,15 @@ import (
 	"medusa/internal/scratch"
 )
 
-// Placed says what putting a layer in place did. Sizes count entries.
+// Placed is the result of unpacking a layer. Its numbers count entries.
 type Placed struct {
 	Name, Path string
-	Already    bool // an earlier start had put it there
+	Already    bool // an earlier start had unpacked it
 	New, Equal uint64
-	Different  uint64 // files that were there with other content, and stayed
+	Different  uint64 // files that existed with other content, and stayed
 }
 
-// PlaceAt puts one layer in place.
+// PlaceAt unpacks one layer.
 func PlaceAt(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error) {
 	placed, err := placeOne(f, l, dest)
 	if err != nil {
@@ -44,7 +44,7 @@ func placeOne(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error
 	return place(content, l, dest, marker(l))
 }
 
-// Already says whether an earlier start put the layer there. A note that others may have left counts for nothing.
+// Already says whether an earlier start unpacked the layer there. It ignores a note that other users could have written.
 func Already(l *artifacts.Layer, dest string) bool {
 	// mutant: notes of others
 	return private.Check(filepath.Join(dest, marker(l))) == nil
@@ -100,7 +100,7 @@ func place(content io.Reader, l *artifacts.Layer, dest, marker string) (Placed, 
 	return mergeInto(dest, filepath.Base(staging), marker)
 }
 
-// stage makes a directory for unpacking, and removes those that interrupted starts left.
+// stage makes a directory for unpacking, and removes the directories of interrupted starts.
 func stage(parent, base string) (dir string, done func(), err error) {
 	f, err := scratch.Make(parent, own+base+"-")
 	if err != nil {
@@ -114,8 +114,8 @@ func stage(parent, base string) (dir string, done func(), err error) {
 	return f.Path, done, nil
 }
 
-// mergeInto links what staging, a directory inside dest, holds into dest. Going through os.Root, no symbolic link in
-// dest leads out of it.
+// mergeInto links the contents of staging, a directory inside dest, into dest. os.Root keeps symbolic links in dest from leading
+// out of it.
 func mergeInto(dest, staging, marker string) (Placed, error) {
 	var p Placed
 	root, err := os.OpenRoot(dest)
@@ -160,7 +160,7 @@ func mergeInto(dest, staging, marker string) (Placed, error) {
 	return p, root.WriteFile(marker, nil, 0o644)
 }
 
-// equal says whether both trees have a regular file of the same content at path.
+// equal says whether both trees have a regular file with the same content at path.
 func equal(a, b *os.Root, path string) (bool, error) {
 	info, err := b.Lstat(path)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"medusa/artifacts"
 )
 
-// checkName accepts paths that stay below the directory that they are relative to, on any system.
+// checkName accepts paths that stay below their directory, on any system.
 func checkName(name string) error {
 	switch {
 	case name == "" || name == "." || name != path.Clean(name) || !filepath.IsLocal(name):
@@ -33,7 +33,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// Room returns how many bytes of disk a layer takes at most once it is unpacked: those of its files, and some for each entry.
+// Room returns the most bytes of disk that a layer takes when unpacked: those of its files, and some for each entry.
 func Room(l *artifacts.Layer) (int64, error) {
 	if l.Size > MaxSize || l.Files > MaxFiles {
 		return 0, fmt.Errorf("%w: %d bytes in %d entries (at most %d in %d)", ErrArchive, l.Size, l.Files, int64(MaxSize), MaxFiles)
@@ -41,7 +41,7 @@ func Room(l *artifacts.Layer) (int64, error) {
 	return int64(l.Size + l.Files*entryRoom), nil
 }
 
-// unpack writes an archive's entries below root, which must be empty and nobody else's.
+// unpack writes an archive's entries below root, which must be empty and not shared.
 func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
 	if _, err := Room(l); err != nil {
 		return err
@@ -51,7 +51,7 @@ func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
 		return err
 	}
 	defer z.Close()
-	// An archive's own overhead is bounded too: headers, padding and pax records of each entry.
+	// Headers, padding and pax records of each entry are bounded too.
 	raw := io.LimitReader(z, int64(l.Size+(l.Files+2)*8192))
 	t := tar.NewReader(raw)
 	size, files := uint64(0), uint64(0)
@@ -80,11 +80,11 @@ func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
 	if size != l.Size || files != l.Files {
 		return fmt.Errorf("%w: %d bytes in %d entries, declared %d in %d", ErrArchive, size, files, l.Size, l.Files)
 	}
-	// What stands behind the archive's end is read too: the frame's end has its checksum.
+	// Read past the archive's end as well, because the checksum is at the end of the compressed frame.
 	if n, err := io.Copy(io.Discard, raw); err != nil {
 		return fmt.Errorf("%w: %w", ErrArchive, err)
 	} else if n > 1<<20 {
-		return fmt.Errorf("%w: %d bytes behind its end", ErrArchive, n)
+		return fmt.Errorf("%w: %d bytes after its end", ErrArchive, n)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func extract(t *tar.Reader, h *tar.Header, name string, root *os.Root) error {
 	return errors.Join(err, f.Close())
 }
 
-// archiveError: in a directory that was empty, an entry in the way was made by the same archive.
+// archiveError blames the archive for an entry in the way: the directory was empty, so the same archive made that entry.
 func archiveError(err error) error {
 	if errors.Is(err, os.ErrExist) || errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
 		return fmt.Errorf("%w: %w", ErrArchive, err)

@@ -18,20 +18,19 @@ import (
 	"medusa/internal/contract"
 )
 
-// BakedPath is where a baked image has its artifact; its MEDUSA_ARTIFACT says so.
+// BakedPath is the artifact's path in a baked image. The image's MEDUSA_ARTIFACT names it.
 const BakedPath = "/opt/medusa/artifact.medusa"
 
-// BakeOptions say what to bake.
+// BakeOptions are the options of Bake.
 type BakeOptions struct {
 	Base     string // reference to the image
 	Artifact string // path
 	Target   string // reference to the new image
-	Platform string // of a base for several, such as linux/arm64; empty: linux and the architecture of this process
+	Platform string // platform to take from a multi-platform base, such as linux/arm64; empty: linux on this process's architecture
 }
 
-// Bake appends an artifact to an image as a layer of its own and pushes the result. No container engine takes part: the
-// layer, its place in the configuration and the environment variable are all that differs from the base. It returns the
-// new manifest's digest.
+// Bake appends an artifact to an image as a layer of its own and pushes the result. It needs no container engine. Only the layer,
+// its entries in the configuration and the environment variable differ from the base. It returns the new manifest's digest.
 func (c *Client) Bake(ctx context.Context, o BakeOptions) (string, error) {
 	d, err := c.bake(ctx, o)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *Client) bake(ctx context.Context, o BakeOptions) (ocispec.Descriptor, e
 	return d, target.Manifests().PushReference(ctx, d, bytes.NewReader(manifest), target.Reference.Reference)
 }
 
-// copyLayer takes a layer over from the base, inside the registry where that is possible.
+// copyLayer copies a layer from the base, inside the registry if possible.
 func copyLayer(ctx context.Context, base, target *remote.Repository, d ocispec.Descriptor) error {
 	o := oras.CopyGraphOptions{}
 	if base.Reference.Registry == target.Reference.Registry {
@@ -99,7 +98,7 @@ func copyLayer(ctx context.Context, base, target *remote.Repository, d ocispec.D
 	return nil
 }
 
-// image is a base as far as baking has to understand it; all else stays as it is in the two documents.
+// image is the part of a base image that baking has to understand. All other members of both documents stay as they are.
 type image struct {
 	mediaType, configType string
 	digest                digest.Digest
@@ -217,7 +216,7 @@ func (i *image) extendConfig(layer ocispec.Descriptor, identity string) error {
 		return err
 	}
 	if len(diffIDs) != len(i.layers) {
-		return fmt.Errorf("it has %d layers and %d diff_ids", len(i.layers), len(diffIDs))
+		return fmt.Errorf("the image has %d layers and %d diff_ids", len(i.layers), len(diffIDs))
 	}
 	const name = contract.EnvArtifact + "="
 	kept := env[:0]
@@ -231,13 +230,13 @@ func (i *image) extendConfig(layer ocispec.Descriptor, identity string) error {
 		setMember(run, "Env", append(kept, name+BakedPath)),
 		setMember(run, "Labels", labels),
 		setMember(i.config, "config", run),
-		// The layer is not compressed, so its digest is its diff_id too.
+		// The layer is not compressed, so its digest is also its diff_id.
 		setMember(rootfs, "diff_ids", append(diffIDs, layer.Digest)),
 		setMember(i.config, "rootfs", rootfs),
 		setMember(i.config, "history", append(history, json.RawMessage(`{"created_by":"medusa bake"}`))))
 }
 
-// member reads one member of a JSON object; where it is missing or null, out stays as it is.
+// member reads one member of a JSON object. If it is missing or null, out keeps its value.
 func member[T any](object map[string]json.RawMessage, name string, out *T) error {
 	raw, there := object[name]
 	if !there || string(raw) == "null" {

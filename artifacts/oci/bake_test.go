@@ -127,7 +127,7 @@ func TestBakeRefuses(t *testing.T) {
 	}
 }
 
-// The last layer can be read at any place, as uploads that start anew do.
+// The last layer can be read at any offset, because uploads may restart.
 func TestLayerReadAt(t *testing.T) {
 	w := newWorld(t)
 	l, err := openLayer(w.path, typeLayer)
@@ -150,7 +150,7 @@ func TestLayerReadAt(t *testing.T) {
 	}
 }
 
-// FuzzManifests: no manifest, index or base image makes the readers panic, and what they accept can be used.
+// FuzzManifests: no manifest, index or base image makes the readers panic, and results that they accept can be used.
 func FuzzManifests(f *testing.F) {
 	f.Add([]byte(`{"schemaVersion":2,"artifactType":"` + TypeArtifact + `","config":{"digest":"` + memregistry.Digest(nil) + `","size":1},"layers":[{"mediaType":"` + TypeFile + `","digest":"` + memregistry.Digest(nil) + `","size":3}]}`))
 	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"mediaType":"x","digest":"` + memregistry.Digest(nil) + `","size":1,"artifactType":"` + TypeArtifact + `","annotations":{"io.medusa.factor.gpu.name":"H200"},"platform":{"os":"linux","architecture":"amd64"}}]}`))

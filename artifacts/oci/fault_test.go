@@ -16,12 +16,12 @@ import (
 	"medusa/internal/test/memregistry"
 )
 
-// isFile says whether a request is for the artifact file's bytes.
+// isFile says whether a request is for the bytes of the artifact file.
 func (w *world) isFile(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/blobs/"+memregistry.Digest(w.data))
 }
 
-// cut lets n bytes of the answer through and drops the connection.
+// cut passes n bytes of the answer and drops the connection.
 func cut(w http.ResponseWriter, r *http.Request, from http.Handler, n int) {
 	from.ServeHTTP(&cutting{ResponseWriter: w, left: n}, r)
 }
@@ -45,7 +45,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 	return c.ResponseWriter.Write(p)
 }
 
-// A registry that drops every connection somewhere is still pulled from, and no byte is asked for twice.
+// A pull succeeds from a registry that drops every connection, and requests no byte twice.
 func TestDroppedConnections(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:1", PushOptions{})
@@ -62,7 +62,7 @@ func TestDroppedConnections(t *testing.T) {
 	if err != nil || !bytes.Equal(got, w.data) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	// Each further connection asks for the whole and then for the rest.
+	// Each further connection first requests the whole file and then the rest.
 	if n, want := int(requests.Load()), 2*(len(w.data)/40_000)+1; n > want {
 		t.Errorf("%d requests for %d pieces", n, want)
 	}
@@ -83,8 +83,8 @@ func TestDroppedUpload(t *testing.T) {
 	}
 }
 
-// Whatever a registry answers, nothing of it is visible in the cache, the message says what was wrong, and the next try
-// with a sane registry succeeds.
+// Whatever a registry answers, a failed pull leaves no artifact visible in the cache, its error names the fault, and the next
+// pull from a sane registry succeeds.
 func TestLyingRegistry(t *testing.T) {
 	w := newWorld(t)
 	digest := w.push(t, "m:1", PushOptions{})
@@ -169,7 +169,7 @@ func TestLyingRegistry(t *testing.T) {
 	}
 }
 
-// What a manifest declares is bounded before anything is fetched.
+// Declared sizes are checked before anything is fetched.
 func TestDeclaredSizesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:1", PushOptions{})
@@ -196,7 +196,7 @@ func TestDeclaredSizesAreBounded(t *testing.T) {
 	}
 }
 
-// A registry without ranges sends everything again, and is still continued from.
+// A registry without ranges sends the whole file again, and the pull still continues from its offset.
 func TestResumeWithoutRanges(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:1", PushOptions{})
@@ -217,7 +217,7 @@ func TestResumeWithoutRanges(t *testing.T) {
 	}
 }
 
-// A pull that is ended anywhere leaves nothing visible, and all that it left together makes one pull succeed.
+// A pull that ends at any point leaves no artifact visible, and the pieces of several such pulls add up to one successful pull.
 func TestEndedAnywhere(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:1", PushOptions{})
@@ -254,7 +254,7 @@ func TestEndedAnywhere(t *testing.T) {
 
 var errEnded = errors.New("ended")
 
-// ending calls stop after so many bytes.
+// ending makes calls stop after a number of bytes.
 type ending struct {
 	http.ResponseWriter
 	after *atomic.Int64
@@ -278,7 +278,7 @@ func (e *ending) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Workers with a cache for one artifact pull two: whatever they evict from each other, what they hold is whole.
+// Workers pull two artifacts into a cache with room for one. Whatever they evict, a pinned artifact is complete.
 func TestWorkersPullAndEvict(t *testing.T) {
 	w := newWorld(t)
 	w.push(t, "m:a", PushOptions{})

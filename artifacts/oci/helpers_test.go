@@ -31,7 +31,7 @@ type world struct {
 	path  string // of the artifact
 	data  []byte
 	cache *store.Store
-	// misbehave, where set, may answer in place of the registry.
+	// misbehave, if set, may answer instead of the registry.
 	misbehave func(w http.ResponseWriter, r *http.Request) bool
 }
 
@@ -62,12 +62,12 @@ func emptyCache(t testing.TB) *store.Store {
 	return s
 }
 
-// made writes an artifact of some hundred thousand bytes for a GPU.
+// made writes an artifact of several hundred thousand bytes for a GPU.
 func made(t testing.TB, gpu string) (string, []byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "llama.medusa")
 	content := make([]byte, 300_000)
-	for i, x := 0, uint32(7); i < len(content); i++ { // nothing to compress
+	for i, x := 0, uint32(7); i < len(content); i++ { // not compressible
 		x = x*1664525 + 1013904223
 		content[i] = byte(x >> 24)
 	}
@@ -94,7 +94,7 @@ func (w *world) push(t testing.TB, name string, o PushOptions) string {
 	return digest
 }
 
-// pull returns the bytes that are in the cache then.
+// pull returns the bytes of the pulled artifact in the cache.
 func (w *world) pull(t testing.TB, name string, o PullOptions) ([]byte, error) {
 	t.Helper()
 	pin, _, err := (&Client{}).Pull(context.Background(), w.host+"/"+name, w.cache, o)
@@ -110,7 +110,7 @@ func (w *world) pull(t testing.TB, name string, o PullOptions) ([]byte, error) {
 	return data, nil
 }
 
-// nothingVisible demands that the cache shows no artifact.
+// nothingVisible demands that the cache lists no artifact.
 func (w *world) nothingVisible(t testing.TB) {
 	t.Helper()
 	all, err := w.cache.List()
@@ -128,7 +128,7 @@ func newKey(t testing.TB) (ed25519.PublicKey, ed25519.PrivateKey) {
 	return public, private
 }
 
-// decode reads JSON of the registry.
+// decode reads JSON from the registry.
 func decode[T any](t testing.TB, data []byte) T {
 	t.Helper()
 	var out T

@@ -15,7 +15,7 @@ import (
 	"medusa/artifacts/trust"
 )
 
-// layerFile is a tar archive of an artifact and its proofs, readable at any place without being anywhere as a whole.
+// layerFile is a tar archive of an artifact and its proofs. It can be read at any offset and is never stored as a whole.
 type layerFile struct {
 	descriptor ocispec.Descriptor
 	file       *os.File
@@ -23,7 +23,8 @@ type layerFile struct {
 	head, tail []byte
 }
 
-// openLayer lays out a layer with the artifact and the proofs beside it. Directories have no entries: those of the base keep their owners.
+// openLayer lays out a layer with the artifact and its proofs. Directories have no entries, so those of the base keep their
+// owners.
 func openLayer(path, mediaType string) (*layerFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,7 +49,7 @@ func openLayer(path, mediaType string) (*layerFile, error) {
 	return nil, err
 }
 
-// layOut puts proofs, if there are some, before the artifact.
+// layOut puts the proofs, if any, before the artifact.
 func layOut(f *os.File, proofs []byte) (*layerFile, error) {
 	info, err := f.Stat()
 	if err != nil {

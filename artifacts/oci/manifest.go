@@ -20,7 +20,7 @@ func describe(mediaType string, data []byte) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }
 
-// annotations returns what a manifest and its entry in an index say of an artifact.
+// annotations returns the annotations of an artifact's manifest and of its index entry.
 func annotations(m *artifacts.Manifest) map[string]string {
 	out := map[string]string{AnnotationIdentity: m.Identity.Digest()}
 	for _, f := range m.Identity {
@@ -89,11 +89,11 @@ func parseIndex(data []byte) (*ocispec.Index, error) {
 	return &index, nil
 }
 
-// AmbiguousError says that a reference leads to several artifacts, or to none, that have the factors asked for.
+// AmbiguousError means that no artifact, or more than one, behind a reference has the requested factors.
 type AmbiguousError struct {
 	Match      []artifacts.Factor
-	Found, All int      // how many have the factors, and how many there are
-	Candidates []string // what tells apart those that have them, or all where none has
+	Found, All int      // number of artifacts with the factors, and of all artifacts
+	Candidates []string // the factors that distinguish the matching artifacts, or all artifacts if none matches
 }
 
 func (e *AmbiguousError) Error() string {
@@ -109,7 +109,7 @@ func (e *AmbiguousError) Error() string {
 		strings.Join(e.Candidates, "; "))
 }
 
-// choose returns the one entry of an index that is an artifact with all the factors.
+// choose returns the one artifact in an index that has all the factors.
 func choose(index *ocispec.Index, match []artifacts.Factor) (ocispec.Descriptor, error) {
 	var all, found []ocispec.Descriptor
 	for _, d := range index.Manifests {
@@ -127,14 +127,14 @@ func choose(index *ocispec.Index, match []artifacts.Factor) (ocispec.Descriptor,
 		return found[0], nil
 	case 0:
 		if len(all) == 0 {
-			return ocispec.Descriptor{}, fmt.Errorf("%w: an index without any", ErrNotArtifact)
+			return ocispec.Descriptor{}, fmt.Errorf("%w: the index lists none", ErrNotArtifact)
 		}
 		return ocispec.Descriptor{}, &AmbiguousError{Match: match, All: len(all), Candidates: labels(all, match)}
 	}
 	return ocispec.Descriptor{}, &AmbiguousError{Match: match, Found: len(found), All: len(all), Candidates: labels(found, nil)}
 }
 
-// labels tells entries of an index apart: by the factors in which they differ, and by those that were asked for.
+// labels distinguishes entries of an index by the factors in which they differ and by the requested ones.
 func labels(entries []ocispec.Descriptor, match []artifacts.Factor) []string {
 	const longest = 60
 	keys := map[string]bool{}
@@ -168,7 +168,7 @@ func labels(entries []ocispec.Descriptor, match []artifacts.Factor) []string {
 	return out
 }
 
-// withEntry returns the index with an artifact in the place of the one for the same identity, or behind all others.
+// withEntry returns the index with a new artifact. It replaces the entry of the same identity, or comes last.
 func withEntry(index *ocispec.Index, entry ocispec.Descriptor) ([]byte, error) {
 	out := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeIndex}
 	if index != nil {
@@ -186,7 +186,7 @@ func withEntry(index *ocispec.Index, entry ocispec.Descriptor) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// sameBytes says whether an identity has the digest that a manifest gives its config.
+// sameBytes says whether an identity has the digest that the manifest gives its config.
 func sameBytes(id artifacts.Identity, config ocispec.Descriptor, fetched []byte) bool {
 	return bytes.Equal(id.Document(), fetched) && digest.FromBytes(fetched) == config.Digest
 }

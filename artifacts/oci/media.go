@@ -1,6 +1,6 @@
 package oci
 
-// The media types. README.md says where each is used.
+// The media types. README.md describes the use of each.
 const (
 	TypeArtifact  = "application/vnd.medusa.artifact.v1"       // artifactType of a manifest that holds an artifact
 	TypeIdentity  = "application/vnd.medusa.identity.v1+json"  // its config: the canonical identity document
@@ -19,9 +19,9 @@ const (
 // The annotations, beside those of the OCI image specification.
 const (
 	AnnotationIdentity = "io.medusa.identity" // digest of the identity document
-	AnnotationFactor   = "io.medusa.factor."  // and a factor's key: its value, on manifests and on entries of an index
+	AnnotationFactor   = "io.medusa.factor."  // followed by a factor's key, on manifests and on index entries: the factor's value
 	AnnotationKey      = "io.medusa.key"      // on signatures: the beginning of the key's SHA-256
-	AnnotationVersion  = "io.medusa.version"  // on signatures: the version that is signed too; absent: 0
+	AnnotationVersion  = "io.medusa.version"  // on signatures: the signed version; absent: 0
 
 	annotationTitle   = "org.opencontainers.image.title"
 	annotationCreated = "org.opencontainers.image.created"
@@ -29,15 +29,15 @@ const (
 	annotationBaseSum = "org.opencontainers.image.base.digest"
 )
 
-// Bounds of what a registry may make a reader hold in memory.
+// Bounds on the memory that a registry's answers can take.
 const (
 	maxManifest      = 4 << 20 // bytes of a manifest or an index, the least that registries must accept
 	maxConfig        = 1 << 20
 	maxFactor        = 256      // bytes of a factor's value that becomes an annotation
 	maxSignature     = 16 << 10 // bytes of the manifest of a signature
-	maxSignatures    = 500      // that are tried, with two requests each
-	maxSignatureRead = 4 << 20  // bytes of what is tried
+	maxSignatures    = 500      // signatures to try, with two requests each
+	maxSignatureRead = 4 << 20  // bytes of the signatures tried, all together
 )
 
-// emptyJSON is the content of the config that stands for none.
+// emptyJSON is the content of an empty config.
 var emptyJSON = []byte("{}")

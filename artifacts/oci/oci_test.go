@@ -63,7 +63,7 @@ func TestIndexForSeveralGPUs(t *testing.T) {
 	gpu := func(name string) PullOptions {
 		return PullOptions{Match: []artifacts.Factor{{Key: artifacts.KeyGPUName, Value: name}}}
 	}
-	w.push(t, "m:1", PushOptions{}) // not yet an index
+	w.push(t, "m:1", PushOptions{}) // not an index yet
 	h200 := w.data
 	w.path, w.data = made(t, "B200")
 	w.push(t, "m:1", PushOptions{Add: true})
@@ -117,7 +117,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// Without a valid signature nothing but manifests is asked for.
+// Without a valid signature, only manifests are requested.
 func TestSignatureComesFirst(t *testing.T) {
 	w := newWorld(t)
 	public, _ := newKey(t)
@@ -134,7 +134,7 @@ func TestSignatureComesFirst(t *testing.T) {
 	}
 }
 
-// A signature that was moved to another manifest, or that claims another key, is none.
+// A signature that was moved to another manifest, or that claims another key, is not accepted.
 func TestForgedSignature(t *testing.T) {
 	w := newWorld(t)
 	public, private := newKey(t)
@@ -246,7 +246,7 @@ func TestPlainHTTPOnlyForLoopback(t *testing.T) {
 	}
 }
 
-// Credentials are those of the docker configuration.
+// Credentials come from the docker configuration.
 func TestCredentials(t *testing.T) {
 	w := newWorld(t)
 	w.misbehave = func(rw http.ResponseWriter, r *http.Request) bool {

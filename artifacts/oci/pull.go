@@ -19,14 +19,14 @@ import (
 	"medusa/artifacts/trust"
 )
 
-// PullOptions say what to accept.
+// PullOptions are the options of Pull.
 type PullOptions struct {
-	Match  []artifacts.Factor // which artifact of an index
-	Verify *trust.Policy      // whose keys are to have signed; nil, or one without keys: nobody has to
+	Match  []artifacts.Factor // selects an artifact of an index
+	Verify *trust.Policy      // keys of which one must have signed; nil, or a policy without keys: no signature is required
 }
 
-// Pull fetches the artifact that a reference names into the store, where it also gets the reference as its name, and
-// pins it. It returns the manifest's digest, which names the artifact with all that is said about it.
+// Pull fetches the artifact that a reference names into the store, gives it the reference as its name, and pins it. It returns
+// the manifest's digest, which covers the artifact and all statements about it.
 func (c *Client) Pull(ctx context.Context, ref string, into *store.Store, o PullOptions) (*store.Pin, string, error) {
 	pin, d, err := c.pull(ctx, ref, into, o)
 	if err != nil {
@@ -52,7 +52,8 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 	if err != nil {
 		return nil, none, err
 	}
-	// The manifest's bytes have their digest; that the digest is meant is for the signature to say, before more is fetched.
+	// The manifest's bytes match their digest. Only a signature shows that this digest is the intended one, so check it before
+	// fetching more.
 	proof := trust.Proof{Reference: ref, Pulled: time.Now().UTC(), Manifest: data}
 	// mutant: signature before anything else is fetched
 	if o.Verify != nil && (o.Verify.Required || len(o.Verify.Keys) > 0) {
@@ -72,7 +73,8 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 		return nil, none, err
 	}
 	file := m.Layers[0]
-	pin, err := into.Add(ctx, file.Digest.String(), file.Size, ref, func(ctx context.Context, f *os.File, have int64) error {
+	origin := func() error { return Remember(into, file.Digest.String(), []trust.Proof{proof}) }
+	pin, err := into.Add(ctx, file.Digest.String(), file.Size, ref, origin, func(ctx context.Context, f *os.File, have int64) error {
 		return c.download(ctx, repo, file, f, have)
 	})
 	if err != nil {
@@ -81,13 +83,10 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 	if err := checkIdentity(pin.Path, m.Config, identity); err != nil {
 		return nil, none, errors.Join(err, pin.Close())
 	}
-	if err := Remember(into, pin.Digest, []trust.Proof{proof}); err != nil {
-		return nil, none, errors.Join(err, pin.Close())
-	}
 	return pin, d, nil
 }
 
-// Remember keeps proofs beside an artifact of the cache.
+// Remember stores proofs beside an artifact of the cache.
 func Remember(into *store.Store, digest string, more []trust.Proof) error {
 	data, err := into.Proofs(digest)
 	if err != nil {
@@ -103,7 +102,7 @@ func Remember(into *store.Store, digest string, more []trust.Proof) error {
 	return into.SetProofs(digest, data)
 }
 
-// single leads from what a reference names to one artifact's manifest.
+// single resolves a reference to one artifact's manifest.
 func single(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, match []artifacts.Factor) (ocispec.Descriptor, []byte, error) {
 	data, err := fetchAll(ctx, repo.Manifests(), d, maxManifest)
 	if err != nil || d.MediaType != typeIndex {
@@ -120,7 +119,7 @@ func single(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, 
 	return d, data, err
 }
 
-// checkIdentity: what the registry shows of an artifact has to be what the artifact says of itself.
+// checkIdentity demands that the registry's identity document matches the identity inside the artifact.
 func checkIdentity(path string, config ocispec.Descriptor, fetched []byte) error {
 	m, err := artifacts.ReadManifest(path)
 	if err != nil {
@@ -133,11 +132,10 @@ func checkIdentity(path string, config ocispec.Descriptor, fetched []byte) error
 	return nil
 }
 
-// failures bounds how many connections in a row may end without having brought anything.
+// failures bounds the consecutive connections that end without any byte.
 const failures = 6
 
-// download writes a blob from offset have on, over as many connections as it takes. Whether the bytes are right is the
-// store's to check.
+// download writes a blob from offset have on, over as many connections as it takes. The store checks the bytes.
 func (c *Client) download(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, f *os.File, have int64) error {
 	for failed := 0; have < d.Size; {
 		c.progress(have, d.Size)
@@ -162,7 +160,7 @@ func (c *Client) download(ctx context.Context, repo *remote.Repository, d ocispe
 	return nil
 }
 
-// diskError is a failure of this side.
+// diskError is an error of the local disk.
 type diskError struct{ error }
 
 func (e diskError) Unwrap() error { return e.error }
@@ -177,7 +175,7 @@ func (c *Client) receive(ctx context.Context, repo *remote.Repository, d ocispec
 	if have > 0 {
 		if s, ok := body.(io.Seeker); ok {
 			_, err = s.Seek(have, io.SeekStart)
-		} else { // a registry that knows no ranges sends everything again
+		} else { // a registry without ranges sends the whole blob again
 			_, err = io.CopyN(io.Discard, body, have)
 		}
 		if err != nil {
@@ -206,7 +204,8 @@ func (c *Client) receive(ctx context.Context, repo *remote.Repository, d ocispec
 	return done, nil
 }
 
-// transient says whether trying again may help: not where the registry has answered, nor where the disk has.
+// transient says whether trying again may help. It does not after a failure of the disk, nor if the registry answered with an
+// error other than 408, 429 or 5xx.
 func transient(err error) bool {
 	var disk diskError
 	var answer *errcode.ErrorResponse

@@ -20,15 +20,15 @@ import (
 	"medusa/artifacts"
 )
 
-// PushOptions say how to push.
+// PushOptions are the options of Push.
 type PushOptions struct {
-	Subject string             // reference to what the artifact belongs to, such as the model's image, in the same repository; may be empty
-	Add     bool               // the tag names an index, to which the artifact is added
+	Subject string             // reference in the same repository that the artifact belongs to, such as the model's image; may be empty
+	Add     bool               // add the artifact to the index that the tag names
 	Sign    ed25519.PrivateKey // signs the manifest; may be nil
-	Version uint64             // is signed too, against the return of older artifacts; 0: none
+	Version uint64             // signed with the manifest, so that older artifacts can be refused; 0: none
 }
 
-// Push uploads the artifact at path and gives it the reference's tag. It returns the manifest's digest.
+// Push uploads the artifact at path and tags it with the reference. It returns the manifest's digest.
 func (c *Client) Push(ctx context.Context, path, ref string, o PushOptions) (string, error) {
 	d, err := c.push(ctx, path, ref, o)
 	if err != nil {
@@ -88,7 +88,7 @@ func (c *Client) push(ctx context.Context, path, ref string, o PushOptions) (oci
 	return d, err
 }
 
-// resolveSubject finds what a manifest refers to; registries keep referrers with their subject's repository.
+// resolveSubject finds the manifest that a reference names. Registries keep referrers in their subject's repository.
 func resolveSubject(ctx context.Context, repo *remote.Repository, ref string) (*ocispec.Descriptor, error) {
 	other, err := repository(ref)
 	if err != nil {
@@ -105,7 +105,7 @@ func resolveSubject(ctx context.Context, repo *remote.Repository, ref string) (*
 	return &ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size}, nil
 }
 
-// pushAdded pushes the manifest by its digest, and an index with it under the tag.
+// pushAdded pushes the manifest by its digest, and under the tag an index that includes it.
 func pushAdded(ctx context.Context, repo *remote.Repository, tag string, d ocispec.Descriptor, data []byte, notes map[string]string) error {
 	if err := repo.Manifests().Push(ctx, d, bytes.NewReader(data)); err != nil {
 		return err
@@ -120,7 +120,7 @@ func pushAdded(ctx context.Context, repo *remote.Repository, tag string, d ocisp
 	case old.Digest == d.Digest:
 	default:
 		if index, err = asIndex(ctx, repo, old); err != nil {
-			return fmt.Errorf("add to what the tag names: %w", err)
+			return fmt.Errorf("add to the manifest of the tag: %w", err)
 		}
 	}
 	out, err := withEntry(index, d)
@@ -130,7 +130,7 @@ func pushAdded(ctx context.Context, repo *remote.Repository, tag string, d ocisp
 	return repo.Manifests().PushReference(ctx, describe(typeIndex, out), bytes.NewReader(out), tag)
 }
 
-// asIndex reads an index, or makes one of a single artifact.
+// asIndex reads an index, or makes one from a single artifact.
 func asIndex(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor) (*ocispec.Index, error) {
 	data, err := fetchAll(ctx, repo.Manifests(), d, maxManifest)
 	if err != nil {
@@ -162,10 +162,10 @@ func describeFile(path, mediaType string) (*os.File, ocispec.Descriptor, error) 
 	return f, ocispec.Descriptor{MediaType: mediaType, Digest: digest.NewDigest(digest.SHA256, sum), Size: n}, nil
 }
 
-// uploads bounds how often an upload is started anew: registries do not agree on how one is continued.
+// uploads bounds the attempts at one upload. Each starts again, because registries differ in how they resume.
 const uploads = 4
 
-// upload pushes a blob that the repository does not have.
+// upload pushes a blob unless the repository has it.
 func (c *Client) upload(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, body io.ReaderAt) error {
 	for attempt := 1; ; attempt++ {
 		exists, err := repo.Blobs().Exists(ctx, d)
@@ -202,10 +202,10 @@ func (r *reporting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// firstPause is the time before the first further attempt; each pause doubles.
+// firstPause is the pause after the first failure. Each further pause doubles.
 var firstPause = 100 * time.Millisecond
 
-// pause waits longer from failure to failure.
+// pause waits longer after each failure.
 func pause(ctx context.Context, failures int) error {
 	select {
 	case <-ctx.Done():

@@ -20,12 +20,12 @@ import (
 	"oras.land/oras-go/v2/registry/remote/retry"
 )
 
-// silence ends a connection over which nothing came for so long.
+// silence is the time without a byte after which a connection is closed.
 const silence = 30 * time.Second
 
 // Client talks to registries. The zero value is ready for use.
 type Client struct {
-	// Progress is told how much of the transfer in hand is done; it may be nil.
+	// Progress receives the progress of the current transfer in bytes; may be nil.
 	Progress func(done, total int64)
 }
 
@@ -35,8 +35,8 @@ func (c *Client) progress(done, total int64) {
 	}
 }
 
-// repository opens a reference's repository with the credentials of the docker configuration. Registries on the loopback
-// interface are spoken to over plain HTTP, all others over HTTPS only.
+// repository opens a reference's repository with the credentials of the docker configuration. It uses plain HTTP for registries
+// on the loopback interface, and HTTPS for all others.
 func repository(ref string) (*remote.Repository, error) {
 	repo, err := remote.NewRepository(ref)
 	if err != nil {
@@ -56,11 +56,11 @@ func repository(ref string) (*remote.Repository, error) {
 	}
 	repo.MaxMetadataBytes = maxManifest
 	repo.ReferrerListMaxPages = 16
-	repo.SkipReferrersGC = true // registries commonly forbid to delete
+	repo.SkipReferrersGC = true // most registries forbid deletion
 	return repo, nil
 }
 
-// loopback says whether host, with or without port, is this machine by number or as localhost.
+// loopback says whether host, with or without port, is localhost or a loopback address.
 func loopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
@@ -69,7 +69,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// checkRedirect: a registry may send its clients to a blob store, but not out of encryption.
+// checkRedirect lets a registry redirect to a blob store, but not from HTTPS to HTTP.
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
 		return errors.New("more than 10 redirects")
@@ -97,7 +97,7 @@ func retryable(resp *http.Response, err error) (bool, error) {
 	return resp.StatusCode == http.StatusRequestTimeout || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500, nil
 }
 
-// impatient ends bodies that fall silent: HTTP has no timeout for that.
+// impatient closes response bodies that stop sending: net/http has no timeout for that.
 type impatient struct{ base http.RoundTripper }
 
 func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -108,7 +108,7 @@ func (t *impatient) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	body := &impatientBody{ReadCloser: resp.Body, cancel: cancel}
-	body.timer = time.AfterFunc(silence, func() { cancel(fmt.Errorf("nothing came for %s", silence)) })
+	body.timer = time.AfterFunc(silence, func() { cancel(fmt.Errorf("no byte arrived for %s", silence)) })
 	resp.Body = body
 	return resp, nil
 }
@@ -137,7 +137,7 @@ func (b *impatientBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// fetchAll reads and checks small content.
+// fetchAll reads small content into memory and checks it.
 func fetchAll(ctx context.Context, from content.Fetcher, d ocispec.Descriptor, limit int64) ([]byte, error) {
 	if err := checkDescriptor(d); err != nil {
 		return nil, err

@@ -46,9 +46,9 @@ func sign(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, ke
 	return nil
 }
 
-// verify returns the first signature of a manifest, among its referrers, that the policy accepts. Whoever can write to the
-// repository can add signatures that claim a key without end: all are tried, up to a bound. So he can keep an artifact from
-// being accepted, as he could by removing it, and never have another accepted.
+// verify returns the first signature among a manifest's referrers that the policy accepts. Anybody who can write to the
+// repository can add any number of signatures that claim a key, so verify tries all of them, up to a bound. Such a writer can
+// prevent acceptance, as by deleting the artifact, but cannot get another artifact accepted.
 func verify(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, reference string, manifest []byte, policy *trust.Policy) (*trust.Signature, error) {
 	ids := policy.Candidates(reference)
 	var candidates []ocispec.Descriptor
@@ -90,7 +90,7 @@ func verify(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, 
 	return nil, fmt.Errorf("verify %s: %w by key %s (%s)", d.Digest, trust.ErrSignature, strings.Join(ids, " or "), why)
 }
 
-// fetchSignature fetches a signature and what it claims.
+// fetchSignature fetches a signature, and the key and version that it claims.
 func fetchSignature(ctx context.Context, repo *remote.Repository, r ocispec.Descriptor) (*trust.Signature, error) {
 	data, err := fetchAll(ctx, repo.Manifests(), r, maxSignature)
 	if err != nil {

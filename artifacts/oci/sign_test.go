@@ -20,7 +20,7 @@ import (
 	"medusa/internal/test/memregistry"
 )
 
-// forge adds signatures of a manifest that claim a key and are none of it.
+// forge adds signatures of a manifest that claim a key but were not made with it.
 func (w *world) forge(t *testing.T, repo, tag string, key ed25519.PublicKey, count int) {
 	t.Helper()
 	subject := w.Manifest(repo, tag)
@@ -42,7 +42,7 @@ func (w *world) forge(t *testing.T, repo, tag string, key ed25519.PublicKey, cou
 	}
 }
 
-// fakesFirst makes the registry list forged signatures before all others.
+// fakesFirst makes the registry list forged signatures first.
 func (w *world) fakesFirst() {
 	w.misbehave = func(rw http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/referrers/") {
@@ -69,8 +69,8 @@ func (w *world) fakesFirst() {
 	}
 }
 
-// Whoever can write to the repository can add signatures that claim the key, in any number, but not keep the real one from
-// being found before the bound, and beyond it the error says so.
+// A writer to the repository can add any number of signatures that claim the key. The real one is still found up to the bound;
+// beyond it, the error mentions the bound.
 func TestFakesDoNotCrowdOutTheSignature(t *testing.T) {
 	public, private := newKey(t)
 	for fakes, found := range map[int]bool{16: true, maxSignatures - 1: true, maxSignatures: false} {
@@ -88,7 +88,7 @@ func TestFakesDoNotCrowdOutTheSignature(t *testing.T) {
 	}
 }
 
-// A version is part of what is signed: the annotation that tells it cannot be changed, and an older one is refused.
+// The version is signed. A changed annotation is refused, and so is an older version.
 func TestVersions(t *testing.T) {
 	public, private := newKey(t)
 	w := newWorld(t)
@@ -103,7 +103,7 @@ func TestVersions(t *testing.T) {
 			t.Errorf("version %d: %v", version, err)
 		}
 	}
-	// The annotation says more than was signed.
+	// The annotation claims a newer version than the signed one.
 	w.path, w.data = made(t, "gpu")
 	w.push(t, "m:1", PushOptions{Sign: private, Version: 6})
 	d := memregistry.Digest(w.Manifest("m", "1"))
@@ -132,7 +132,7 @@ func (w *world) referrers(t *testing.T, repo, digest string) []string {
 	return out
 }
 
-// The cache keeps what was verified, and a later pull without a key does not take it away.
+// The cache keeps verified proofs, and a later pull without a key does not remove them.
 func TestProofIsKept(t *testing.T) {
 	public, private := newKey(t)
 	w := newWorld(t)
@@ -165,7 +165,7 @@ func TestProofIsKept(t *testing.T) {
 	}
 }
 
-// What is in the cache under the right name is not believed: nobody signed it.
+// A planted file in the cache under the right name is not used without a signature.
 func TestPlantedInTheCache(t *testing.T) {
 	public, private := newKey(t)
 	w := newWorld(t)

@@ -17,16 +17,21 @@ import (
 	"medusa/internal/contract"
 )
 
-// Fill writes an artifact's bytes from offset have on, where an earlier attempt ended. It may be called again with 0
-// when the whole turned out wrong.
+// Fill writes an artifact's bytes from offset have on, which is the end of an earlier attempt. It may be called again with 0 if
+// the result is wrong.
 type Fill func(ctx context.Context, f *os.File, have int64) error
 
-// attempts bounds how often an artifact that was evicted at once is stored again.
+// Origin keeps the origin of an artifact (SetProofs); nil means that the artifact was made here. It is called before the artifact
+// can be found: a process that is killed in between must not leave an artifact that seems to be made here. It is also called if the
+// store has the artifact already.
+type Origin func() error
+
+// attempts bounds how often an artifact is stored again after an immediate eviction.
 const attempts = 3
 
-// Add stores the artifact with a digest and a size in bytes, unless it is there already, gives it a name unless that is
-// empty, and pins it. Of several processes that add the same artifact at once one fills it and the others wait.
-func (s *Store) Add(ctx context.Context, digest string, size int64, name string, fill Fill) (*Pin, error) {
+// Add stores the artifact with this digest and size in bytes unless the store has it. It gives the artifact a name unless name is
+// empty, and pins it. If several processes add the same artifact at once, one of them fills it and the others wait.
+func (s *Store) Add(ctx context.Context, digest string, size int64, name string, origin Origin, fill Fill) (*Pin, error) {
 	digits, err := hexOf(digest)
 	if err != nil {
 		return nil, fmt.Errorf("store artifact: %w", err)
@@ -37,7 +42,9 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 	for attempt := 1; ; attempt++ {
 		pin, err := s.Pin(digest)
 		if errors.Is(err, ErrNotFound) {
-			pin, err = s.add(ctx, digits, size, fill)
+			pin, err = s.add(ctx, digits, size, origin, fill)
+		} else if err == nil {
+			pin, err = pin.from(origin)
 		}
 		if errors.Is(err, ErrNotFound) && attempt < attempts {
 			continue
@@ -51,7 +58,7 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 				return nil, fmt.Errorf("store %s: %w", digest, s.hint(err, size))
 			}
 		}
-		// Others may have added meanwhile.
+		// Other processes may have added artifacts meanwhile.
 		if _, err := s.evict(s.limit, false); err != nil {
 			_ = pin.Close()
 			return nil, err
@@ -60,8 +67,8 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 	}
 }
 
-// AddFile stores a file.
-func (s *Store) AddFile(ctx context.Context, path, name string) (*Pin, error) {
+// AddFile stores an artifact file.
+func (s *Store) AddFile(ctx context.Context, path, name string, origin func(digest string) error) (*Pin, error) {
 	in, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("store artifact: %w", err)
@@ -72,13 +79,18 @@ func (s *Store) AddFile(ctx context.Context, path, name string) (*Pin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store artifact: %w", err)
 	}
-	return s.Add(ctx, digestPrefix+hex.EncodeToString(sum.Sum(nil)), size, name, func(_ context.Context, f *os.File, have int64) error {
+	digest := digestPrefix + hex.EncodeToString(sum.Sum(nil))
+	var keep Origin
+	if origin != nil {
+		keep = func() error { return origin(digest) }
+	}
+	return s.Add(ctx, digest, size, name, keep, func(_ context.Context, f *os.File, have int64) error {
 		_, err := io.Copy(f, io.NewSectionReader(in, have, size-have))
 		return err
 	})
 }
 
-func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (*Pin, error) {
+func (s *Store) add(ctx context.Context, digits string, size int64, origin Origin, fill Fill) (*Pin, error) {
 	path := s.partial(digits)
 	f, err := s.claim(ctx, path)
 	if err != nil {
@@ -90,10 +102,13 @@ func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (
 			_ = f.Close()
 		}
 	}()
-	// The one waited for may have finished.
+	// The process that held the lock may have finished the artifact.
 	if pin, err := s.Pin(digestPrefix + digits); !errors.Is(err, ErrNotFound) {
 		_ = os.Remove(path)
-		return pin, err
+		if err != nil {
+			return nil, err
+		}
+		return pin.from(origin)
 	}
 	if err := s.fill(ctx, f, path, digits, size, fill); err != nil {
 		return nil, err
@@ -102,11 +117,17 @@ func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (
 	if err := errors.Join(f.Chmod(0o644), f.Sync()); err != nil {
 		return nil, err
 	}
+	// mutant: the origin is kept before the artifact can be found
+	if origin != nil {
+		if err := origin(); err != nil {
+			return nil, err
+		}
+	}
 	now := time.Now()
 	if err := errors.Join(os.Chtimes(path, now, now), os.Rename(path, final), syncDir(filepath.Dir(final))); err != nil {
 		return nil, err
 	}
-	// The exclusive lock becomes a user's. In between it may be evicted, however unlikely that is.
+	// Change the exclusive lock to a user's shared lock. An eviction in between is possible, however unlikely.
 	if err := lock(f, unix.LOCK_SH); err != nil {
 		return nil, err
 	}
@@ -118,7 +139,18 @@ func (s *Store) add(ctx context.Context, digits string, size int64, fill Fill) (
 	return &Pin{digestPrefix + digits, final, f}, nil
 }
 
-// claim opens the partial file and waits until nobody else writes it.
+// from keeps the origin of an artifact that the store has already.
+func (p *Pin) from(origin Origin) (*Pin, error) {
+	if origin == nil {
+		return p, nil
+	}
+	if err := origin(); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// claim opens the partial file and waits until no other process writes it.
 func (s *Store) claim(ctx context.Context, path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -144,8 +176,8 @@ func (s *Store) claim(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// fill completes the partial file and checks it. What an earlier attempt left is tried once; where the whole turns out
-// wrong then, it is fetched from the start.
+// fill completes the partial file and checks it. It tries the bytes of an earlier attempt once. If the result is wrong, it
+// fetches the file from the start.
 func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size int64, fill Fill) error {
 	have, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -168,7 +200,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size 
 		if err := fill(ctx, f, have); err != nil {
 			if noSpace(err) {
 				// mutant: a full disk leaves nothing
-				_ = os.Remove(path) // rather a longer next attempt than a full disk
+				_ = os.Remove(path) // a longer next attempt is better than a full disk
 			}
 			return err
 		}
@@ -185,7 +217,7 @@ func (s *Store) fill(ctx context.Context, f *os.File, path, digits string, size 
 	}
 }
 
-// check reads the whole partial file back.
+// check reads the whole partial file back and compares size and digest.
 func check(f *os.File, path, digits string, size int64) error {
 	sum := sha256.New()
 	n, err := io.Copy(sum, io.NewSectionReader(f, 0, size+1))

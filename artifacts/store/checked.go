@@ -18,8 +18,8 @@ import (
 
 const checkedDir = "checked"
 
-// record says which file had its digest. A change of the file, even one that restores its modification time, makes the
-// record void: programs cannot set the time of the last change (ctime).
+// record identifies a file whose digest was checked. Any change of the file voids the record, even if the modification time is
+// set back: programs cannot set the time of the last status change (ctime).
 type record struct {
 	Size    int64  `json:"size"`
 	Device  uint64 `json:"device"`
@@ -35,15 +35,15 @@ func recordOf(f *os.File) (record, error) {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return record{}, fmt.Errorf("stat %s: the file system does not say enough", f.Name())
+		return record{}, fmt.Errorf("stat %s: the file system gives no inode or change time", f.Name())
 	}
 	return record{st.Size, st.Dev, st.Ino, st.Mtim.Nano(), st.Ctim.Nano()}, nil
 }
 
 func (s *Store) record(digits string) string { return filepath.Join(s.dir, checkedDir, digits) }
 
-// demand returns nil if an open artifact has its digest. Only where nobody else could have changed the artifact or the record
-// since does the record stand for the bytes; else they are read.
+// demand returns nil if an open artifact has its digest. It trusts a record if no other user could have changed the artifact or
+// the record. Otherwise it reads the bytes.
 func (s *Store) demand(f *os.File, digits string) error {
 	if err := private.File(f); err != nil {
 		return fmt.Errorf("refuse artifact: %w (set "+contract.EnvCache+" to a folder that is this user's alone)", err)
@@ -66,7 +66,7 @@ func (s *Store) demand(f *os.File, digits string) error {
 	return nil
 }
 
-// recorded says whether the record stands for the bytes of an open artifact.
+// recorded says whether a trustworthy record covers the bytes of an open artifact.
 func (s *Store) recorded(f *os.File, digits string) bool {
 	path := s.record(digits)
 	// mutant: a record that others could have made counts for nothing
@@ -83,8 +83,8 @@ func (s *Store) recorded(f *os.File, digits string) bool {
 	return err == nil && json.Unmarshal(data, &was) == nil && was == is
 }
 
-// keep records that an open artifact has its digest. A cache that is read-only has no record, and its artifacts are read
-// at every use.
+// keep records that an open artifact has its digest. A read-only cache cannot keep records, so its artifacts are read at every
+// use.
 func (s *Store) keep(f *os.File, digits string) {
 	is, err := recordOf(f)
 	if err != nil {

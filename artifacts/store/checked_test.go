@@ -12,7 +12,7 @@ import (
 	"medusa/internal/private"
 )
 
-// A whole artifact under another's digest is neither pinned nor taken for what was to be fetched.
+// A valid artifact under another artifact's digest is neither pinned nor used in place of a download.
 func TestPlantedIsNotPinned(t *testing.T) {
 	data, digest := made(t, model("a"))
 	planted, _ := made(t, model("b"))
@@ -36,7 +36,7 @@ func TestPlantedIsNotPinned(t *testing.T) {
 	}
 }
 
-// What changes behind a record is read again, although size and modification time are as they were.
+// A file that changes after it was recorded is read again, even if size and modification time are the same.
 func TestRecordIsOfOneFile(t *testing.T) {
 	data, digest := made(t, model("a"))
 	planted := bytes.Clone(data)
@@ -63,7 +63,7 @@ func TestRecordIsOfOneFile(t *testing.T) {
 	}
 }
 
-// The record saves the reading: it is valid after being stored and after each use, and not where others could have made it.
+// A record saves reading the file. It is valid after Add and after each use, unless other users could have made it.
 func TestRecordStandsForTheBytes(t *testing.T) {
 	data, digest := made(t)
 	base := t.TempDir()
@@ -89,12 +89,12 @@ func TestRecordStandsForTheBytes(t *testing.T) {
 	if s.recorded(p.file, digest[7:]) {
 		t.Error("a record counts below a folder in which others can put another cache")
 	}
-	if again, err := s.Pin(digest); err != nil { // its bytes count
+	if again, err := s.Pin(digest); err != nil { // its bytes are read instead
 		t.Error(err)
 	} else {
 		again.Close()
 	}
-	// One for a file that is not the artifact's.
+	// A record for another file.
 	if err := os.Chmod(base, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestRecordStandsForTheBytes(t *testing.T) {
 	}
 }
 
-// Folders and files that others own or can write to are refused, and the message says what to do.
+// Folders and files that other users own or can write to are refused, with advice in the message.
 func TestOthersCacheIsRefused(t *testing.T) {
 	for _, sub := range []string{"", artifactDir, nameDir, partialDir, checkedDir, proofDir} {
 		s := opened(t, 1<<20)
@@ -130,7 +130,7 @@ func TestOthersCacheIsRefused(t *testing.T) {
 	}
 	_, err := s.Pin(digest)
 	refused(t, err, p.Path, "chmod go-w")
-	_, err = s.Add(context.Background(), digest, int64(len(data)), "", nil)
+	_, err = s.Add(context.Background(), digest, int64(len(data)), "", nil, nil)
 	refused(t, err, p.Path, "chmod go-w")
 }
 
@@ -142,7 +142,7 @@ func refused(t *testing.T, err error, path, hint string) {
 	}
 }
 
-// Records go with their artifacts.
+// Records are removed with their artifacts.
 func TestRecordsAreForgotten(t *testing.T) {
 	data, digest := made(t)
 	s := opened(t, 1<<20)
@@ -160,5 +160,39 @@ func TestRecordsAreForgotten(t *testing.T) {
 		if left, err := os.ReadDir(filepath.Join(s.dir, sub)); err != nil || len(left) != 0 {
 			t.Errorf("left %v, %v", left, err)
 		}
+	}
+}
+
+// A process that is killed while it stores a pulled artifact leaves none that seems to be made here.
+func TestOriginComesFirst(t *testing.T) {
+	data, digest := made(t)
+	s := opened(t, 1<<20)
+	cut := errors.New("cut")
+	calls := 0
+	origin := func() error {
+		calls++
+		if _, err := s.Find(digest); !errors.Is(err, ErrNotFound) {
+			t.Errorf("the artifact is there before its origin: %v", err)
+		}
+		if err := s.SetProofs(digest, []byte("[]")); err != nil {
+			return err
+		}
+		if _, err := s.Prune(0); err != nil { // by another process, meanwhile
+			return err
+		}
+		return cut
+	}
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", origin, writing(data)); !errors.Is(err, cut) || calls != 1 {
+		t.Fatalf("%v after %d calls", err, calls)
+	}
+	if _, err := s.Pin(digest); !errors.Is(err, ErrNotFound) {
+		t.Errorf("stored without its origin: %v", err)
+	}
+	if got, err := s.Proofs(digest); string(got) != "[]" || err != nil {
+		t.Errorf("the origin of an artifact that is being stored is gone: %q %v", got, err)
+	}
+	add(t, s, data, digest, "").Close()
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", func() error { return cut }, nil); !errors.Is(err, cut) {
+		t.Errorf("the origin of an artifact that is there already: %v", err)
 	}
 }

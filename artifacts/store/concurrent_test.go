@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is evicted between being opened and being locked is not pinned.
+// An artifact that is evicted between open and lock is not pinned.
 func TestPinNoticesEviction(t *testing.T) {
 	data, digest := made(t)
 	s := opened(t, 1<<20)
@@ -35,7 +35,7 @@ func TestPinNoticesEviction(t *testing.T) {
 		}
 		got <- err
 	}()
-	// Until the other has opened the file: its descriptor shows in /proc, beside the evictor's.
+	// Wait until Pin has opened the file: /proc then shows two descriptors of it, one of them the evictor's.
 	for deadline := time.Now().Add(10 * time.Second); opens(t, p.Path) < 2; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the file is never opened")
@@ -45,7 +45,7 @@ func TestPinNoticesEviction(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-got; !errors.Is(err, ErrNotFound) {
-		t.Errorf("pinned what is gone: %v", err)
+		t.Errorf("pinned an evicted artifact: %v", err)
 	}
 }
 
@@ -65,7 +65,7 @@ func opens(t *testing.T, path string) int {
 	return n
 }
 
-// Workers that add, use and evict at once see whole artifacts or none.
+// Workers that add, use and evict at once see complete artifacts or none.
 func TestWorkersAtOnce(t *testing.T) {
 	var data [3][]byte
 	var digest [3]string
@@ -73,7 +73,7 @@ func TestWorkersAtOnce(t *testing.T) {
 		data[i], digest[i] = made(t, model(fmt.Sprint(i)))
 	}
 	dir := t.TempDir()
-	limit := int64(len(data[0]) + len(data[1])/2) // room for one
+	limit := int64(len(data[0]) + len(data[1])/2) // room for one artifact
 	var group sync.WaitGroup
 	for w := range 6 {
 		group.Go(func() {
@@ -84,8 +84,8 @@ func TestWorkersAtOnce(t *testing.T) {
 			}
 			for round := range 60 {
 				i := (w + round) % len(data)
-				p, err := s.Add(context.Background(), digest[i], int64(len(data[i])), "name", func(ctx context.Context, f *os.File, have int64) error {
-					for ; have < int64(len(data[i])); have++ { // slowly, to be met half-way
+				p, err := s.Add(context.Background(), digest[i], int64(len(data[i])), "name", nil, func(ctx context.Context, f *os.File, have int64) error {
+					for ; have < int64(len(data[i])); have++ { // slowly, so that others meet a partial file
 						if _, err := f.Write(data[i][have : have+1]); err != nil {
 							return err
 						}

@@ -16,18 +16,18 @@ import (
 	"medusa/artifacts"
 )
 
-// Freed says what was removed.
+// Freed counts the removed files.
 type Freed struct {
-	Artifacts, Partial int // artifacts and folders of what was unpacked from them; what nobody finished or misses
+	Artifacts, Partial int // artifacts and folders of unpacked layers; unfinished downloads and files set aside
 	Bytes              int64
-	InUse              int // of the former, those that stay although they are beyond the limit
+	InUse              int // of the former: in use, so they stay although they exceed the limit
 }
 
-// Prune removes all unfinished downloads that nobody is at, artifacts that were set aside, and then the least recently
-// used artifacts, and what was unpacked from them, until the rest takes limit bytes at most.
+// Prune first removes unfinished downloads that no process is writing, and artifacts that were set aside. Then it removes
+// artifacts and unpacked layers, the least recently used first, until the rest takes at most limit bytes.
 func (s *Store) Prune(limit int64) (Freed, error) { return s.evict(limit, true) }
 
-// victim is a file, or a folder of what is unpacked, that may be removed.
+// victim is a file, or a folder with an unpacked layer, that may be removed.
 type victim struct {
 	path    string
 	size    int64
@@ -42,7 +42,7 @@ func (s *Store) evict(limit int64, tidy bool) (Freed, error) {
 		return freed, fmt.Errorf("prune cache: %w", err)
 	}
 	defer guard.Close()
-	// Without it two processes would each free the same room twice.
+	// Without this lock, two processes would each free the same amount.
 	if err := lock(guard, unix.LOCK_EX); err != nil {
 		return freed, fmt.Errorf("prune cache: %w", err)
 	}
@@ -75,8 +75,8 @@ func (s *Store) evict(limit int64, tidy bool) (Freed, error) {
 	return freed, s.forget()
 }
 
-// victims lists what may go, in the order in which it goes: unfinished downloads and what was set aside, then artifacts,
-// the least recently used first.
+// victims lists candidates in the order of removal: unfinished downloads and files set aside, then artifacts, the least recently
+// used first.
 func (s *Store) victims() (out []victim, total int64, err error) {
 	for _, sub := range []string{partialDir, artifactDir} {
 		files, err := os.ReadDir(filepath.Join(s.dir, sub))
@@ -115,7 +115,7 @@ func (s *Store) victims() (out []victim, total int64, err error) {
 	return out, total, nil
 }
 
-// remove removes a file or folder that nobody has locked.
+// remove removes a file or folder unless it is locked.
 func remove(path string) (bool, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +137,7 @@ func remove(path string) (bool, error) {
 	return true, removeTree(path)
 }
 
-// forget removes names, records and proofs of artifacts that are gone.
+// forget removes names, records and proofs of artifacts that no longer exist.
 func (s *Store) forget() error {
 	for _, sub := range []string{checkedDir, proofDir} {
 		files, err := os.ReadDir(filepath.Join(s.dir, sub))
@@ -146,10 +146,12 @@ func (s *Store) forget() error {
 		}
 		for _, f := range files {
 			if strings.HasPrefix(f.Name(), ".") {
-				continue // being written
+				continue // still being written
 			}
-			if _, err := os.Stat(s.artifact(f.Name())); errors.Is(err, fs.ErrNotExist) {
-				_ = os.Remove(filepath.Join(s.dir, sub, f.Name())) // it says nothing without its artifact
+			_, err := os.Stat(s.artifact(f.Name()))
+			_, unfinished := os.Stat(s.partial(f.Name()))
+			if errors.Is(err, fs.ErrNotExist) && errors.Is(unfinished, fs.ErrNotExist) {
+				_ = os.Remove(filepath.Join(s.dir, sub, f.Name())) // useless without its artifact
 			}
 		}
 	}
@@ -172,13 +174,13 @@ func (s *Store) forget() error {
 	return nil
 }
 
-// Finding is what Verify says of one artifact.
+// Finding is the result of Verify for one artifact.
 type Finding struct {
 	Entry
-	Err error // nil: it is as it was stored
+	Err error // nil: intact
 }
 
-// Verify reads every artifact and removes those that are damaged, for the next pull to fetch them anew.
+// Verify reads every artifact and removes damaged ones, so that the next pull fetches them again.
 func (s *Store) Verify() ([]Finding, error) {
 	all, err := s.List()
 	if err != nil {
@@ -191,7 +193,7 @@ func (s *Store) Verify() ([]Finding, error) {
 			continue // evicted meanwhile
 		}
 		if errors.Is(finding.Err, ErrDigest) || errors.Is(finding.Err, artifacts.ErrCorrupt) {
-			// Whoever has it open goes on with what it has: the name goes, in use or not.
+			// Remove it even if it is in use: a process that has it open keeps its bytes.
 			if err := os.Remove(e.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				finding.Err = errors.Join(finding.Err, err)
 			}

@@ -10,29 +10,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pin keeps an artifact from being evicted until it is closed or the process ends.
+// Pin prevents the eviction of an artifact until it is closed or the process ends.
 type Pin struct {
 	Digest string
 	Path   string
 	file   *os.File
 }
 
-// Close lets the artifact be evicted.
+// Close permits the eviction of the artifact again.
 func (p *Pin) Close() error { return p.file.Close() }
 
-// Pin takes hold of an artifact, which counts as a use, and makes sure that it has its digest. One that has not is removed.
+// Pin pins an artifact, which counts as a use, and checks its digest. It removes an artifact with another digest.
 func (s *Store) Pin(digest string) (*Pin, error) {
 	pin, digits, err := s.hold(digest)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", digest, err)
 	}
 	now := time.Now()
-	_ = os.Chtimes(pin.Path, now, now) // a read-only store keeps its order
+	_ = os.Chtimes(pin.Path, now, now) // fails in a read-only store, which keeps its order
 	s.keep(pin.file, digits)
 	return pin, nil
 }
 
-// Check makes sure that an artifact has its digest. That is not a use.
+// Check checks an artifact's digest, without counting as a use.
 func (s *Store) Check(digest string) error {
 	pin, digits, err := s.hold(digest)
 	if err != nil {

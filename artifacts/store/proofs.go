@@ -16,8 +16,8 @@ const proofDir = "proofs"
 
 func (s *Store) proof(digits string) string { return filepath.Join(s.dir, proofDir, digits) }
 
-// Exposed returns why others could change an artifact or its proofs, or nil. It asks for more than opening the cache does:
-// that the folders above it are nobody else's either.
+// Exposed returns the reason why other users could change an artifact or its proofs, or nil. It is stricter than Open: the
+// folders above the cache must be safe too.
 func (s *Store) Exposed(digest string) error {
 	digits, err := hexOf(digest)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Store) Exposed(digest string) error {
 	return errors.Join(private.Check(s.artifact(digits)), err)
 }
 
-// Proofs returns what is known about where an artifact came from, as SetProofs left it; nothing if it was made here.
+// Proofs returns the bytes that SetProofs stored about an artifact's origin. It returns none if the artifact was made here.
 func (s *Store) Proofs(digest string) ([]byte, error) {
 	digits, err := hexOf(digest)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) Proofs(digest string) ([]byte, error) {
 	return data, nil
 }
 
-// SetProofs keeps what is known about where an artifact came from.
+// SetProofs stores the proofs of an artifact's origin.
 func (s *Store) SetProofs(digest string, data []byte) error {
 	digits, err := hexOf(digest)
 	if err == nil {

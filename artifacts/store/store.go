@@ -18,32 +18,32 @@ import (
 	"medusa/internal/private"
 )
 
-// DefaultLimit is how many bytes a store may take unless MEDUSA_CACHE_LIMIT says otherwise.
+// DefaultLimit is the limit of a store in bytes unless MEDUSA_CACHE_LIMIT sets another.
 const DefaultLimit = 20 << 30
 
-// Store is a cache directory. It has no state in memory: copies and processes share it.
+// Store is a cache directory. It has no state in memory, so copies and processes can share it.
 type Store struct {
 	dir   string
 	limit int64
 }
 
-// Open returns the store in dir, which is made where it is missing. limit is in bytes.
+// Open returns the store in dir, and makes dir if it is missing. limit is in bytes.
 func Open(dir string, limit int64) (*Store, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open cache: %w", err)
 	}
 	s := &Store{dir, limit}
-	subs := []string{artifactDir, nameDir, partialDir, checkedDir, proofDir}
+	subs := []string{artifactDir, nameDir, partialDir, checkedDir, proofDir, driverDir}
 	for _, sub := range subs {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			// A read-only store can still be read from.
+			// A read-only store can still be read.
 			if _, stat := os.Stat(filepath.Join(dir, artifactDir)); stat != nil {
 				return nil, fmt.Errorf("open cache: %w", err)
 			}
 		}
 	}
-	// Who can write here chooses what is restored.
+	// Anybody who can write here chooses the graphs that are restored.
 	for _, sub := range append(subs, "") {
 		if err := ours(filepath.Join(dir, sub)); err != nil && !(sub != "" && errors.Is(err, fs.ErrNotExist)) {
 			return nil, fmt.Errorf("open cache: %w (set "+contract.EnvCache+" to a folder that is this user's alone)", err)
@@ -62,7 +62,7 @@ func ours(dir string) error {
 	return private.File(f)
 }
 
-// Folder returns $MEDUSA_CACHE, else medusa below the user's cache directory.
+// Folder returns $MEDUSA_CACHE, or else medusa below the user's cache directory.
 func Folder() (string, error) {
 	if dir := os.Getenv(contract.EnvCache); dir != "" {
 		return dir, nil
@@ -89,7 +89,7 @@ func FromEnv() (*Store, error) {
 	return Open(dir, limit)
 }
 
-// ParseSize reads a number of bytes, or one with a suffix K, M, G or T (powers of 1024).
+// ParseSize reads a number of bytes, optionally with a suffix K, M, G or T (powers of 1024).
 func ParseSize(text string) (int64, error) {
 	number, shift := text, 0
 	for i, suffix := range []string{"K", "M", "G", "T"} {
@@ -99,7 +99,7 @@ func ParseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > (1<<62)>>shift {
-		return 0, fmt.Errorf("%q is no size (such as 500M or 20G)", text)
+		return 0, fmt.Errorf("%q is not a size (such as 500M or 20G)", text)
 	}
 	return n << shift, nil
 }
@@ -110,10 +110,10 @@ const (
 	partialDir  = "partial"
 )
 
-// Dir returns the folder with the artifacts, for processes that choose among them.
+// Dir returns the folder of the artifacts, for processes that choose one themselves.
 func (s *Store) Dir() string { return filepath.Join(s.dir, artifactDir) }
 
-// Limit returns how many bytes the store may take.
+// Limit returns the store's limit in bytes.
 func (s *Store) Limit() int64 { return s.limit }
 
 const digestPrefix = "sha256:"
@@ -142,7 +142,7 @@ type Entry struct {
 	Path   string    `json:"path"`
 }
 
-// List returns the artifacts, the last used first.
+// List returns the artifacts, the most recently used first.
 func (s *Store) List() ([]Entry, error) {
 	names, err := s.names()
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Store) List() ([]Entry, error) {
 	return out, nil
 }
 
-// Find returns the artifact with a digest, or the beginning of one, or with a name.
+// Find returns the artifact with a digest, the beginning of a digest, or a name.
 func (s *Store) Find(ref string) (Entry, error) {
 	all, err := s.List()
 	if err != nil {
@@ -189,14 +189,14 @@ func (s *Store) Find(ref string) (Entry, error) {
 	}
 	switch len(found) {
 	case 0:
-		return Entry{}, fmt.Errorf("find %s: %w (medusa pull fetches it, medusa cache ls shows what is)", ref, ErrNotFound)
+		return Entry{}, fmt.Errorf("find %s: %w (fetch it with medusa pull; list the cache with medusa cache ls)", ref, ErrNotFound)
 	case 1:
 		return found[0], nil
 	}
-	return Entry{}, fmt.Errorf("find %s: it begins %d digests", ref, len(found))
+	return Entry{}, fmt.Errorf("find %s: %d digests begin with it", ref, len(found))
 }
 
-// Match returns the artifacts whose identity has all the given factors, the last used first.
+// Match returns the artifacts whose identity has all the given factors, the most recently used first.
 func (s *Store) Match(factors []artifacts.Factor) ([]Entry, []artifacts.Identity, error) {
 	all, err := s.List()
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *Store) Match(factors []artifacts.Factor) ([]Entry, []artifacts.Identity
 	for _, e := range all {
 		m, err := artifacts.ReadManifest(e.Path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, artifacts.ErrCorrupt) || errors.Is(err, artifacts.ErrVersion) {
-			continue // evicted meanwhile, or for Verify to find
+			continue // evicted meanwhile, or damaged, which Verify reports
 		}
 		if err != nil {
 			return nil, nil, err
@@ -243,11 +243,11 @@ func (s *Store) names() (map[string]string, error) {
 	return out, nil
 }
 
-// name makes a name stand for a digest.
+// name gives a digest a name.
 func (s *Store) name(name, digest string) error {
 	file := url.PathEscape(name)
 	if file == "" || len(file) > 200 || strings.HasPrefix(file, ".") || strings.HasPrefix(name, digestPrefix) {
-		return fmt.Errorf("name %q: a name is neither empty nor a digest, does not start with a dot and is not longer than 200 bytes", name)
+		return fmt.Errorf("name %q: a name must not be empty, be a digest, start with a dot or have more than 200 bytes", name)
 	}
 	return atomicfile.Write(filepath.Join(s.dir, nameDir, file), 0o644, strings.NewReader(digest+"\n"))
 }

@@ -19,7 +19,7 @@ import (
 	"medusa/graphir"
 )
 
-// made returns an artifact file's bytes and digest; equal values of its factors give equal bytes.
+// made returns an artifact file's bytes and digest. Equal factors give equal bytes.
 func made(t testing.TB, factors ...artifacts.Factor) ([]byte, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "a.medusa")
@@ -47,7 +47,7 @@ func opened(t testing.TB, limit int64) *Store {
 	return s
 }
 
-// writing fills with data.
+// writing returns a Fill that writes data.
 func writing(data []byte) Fill {
 	return func(_ context.Context, f *os.File, have int64) error {
 		_, err := f.Write(data[have:])
@@ -57,7 +57,7 @@ func writing(data []byte) Fill {
 
 func add(t testing.TB, s *Store, data []byte, digest, name string) *Pin {
 	t.Helper()
-	p, err := s.Add(context.Background(), digest, int64(len(data)), name, writing(data))
+	p, err := s.Add(context.Background(), digest, int64(len(data)), name, nil, writing(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestAddFindPin(t *testing.T) {
 	if got, err := os.ReadFile(p.Path); err != nil || !bytes.Equal(got, data) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	again, err := s.Add(context.Background(), digest, int64(len(data)), "", func(context.Context, *os.File, int64) error {
+	again, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, func(context.Context, *os.File, int64) error {
 		return errors.New("it is there already")
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func TestNamesAreNoPaths(t *testing.T) {
 	s := opened(t, 1<<20)
 	data, digest := made(t)
 	for _, name := range []string{"..", ".", ".x", strings.Repeat("x", 201), "sha256:12345678"} {
-		if p, err := s.Add(context.Background(), digest, int64(len(data)), name, writing(data)); err == nil {
+		if p, err := s.Add(context.Background(), digest, int64(len(data)), name, nil, writing(data)); err == nil {
 			t.Errorf("%q became %v", name, p)
 		}
 	}
@@ -139,7 +139,7 @@ func TestWrongBytesAreNeverVisible(t *testing.T) {
 		{flipped, digest, ErrDigest}, {data[:50], digest, ErrDigest}, {append(bytes.Clone(data), 0), digest, ErrDigest},
 		{flipped, damaged, artifacts.ErrCorrupt},
 	} {
-		_, err := s.Add(context.Background(), row.digest, int64(len(data)), "n", writing(row.bytes))
+		_, err := s.Add(context.Background(), row.digest, int64(len(data)), "n", nil, writing(row.bytes))
 		if !errors.Is(err, row.want) {
 			t.Errorf("%d bytes: %v, want %v", len(row.bytes), err, row.want)
 		}
@@ -150,7 +150,7 @@ func TestWrongBytesAreNeverVisible(t *testing.T) {
 	add(t, s, data, digest, "n").Close()
 }
 
-// An interrupted download goes on where it ended; what was wrong in it is fetched again.
+// An interrupted download continues at its end. If the result is wrong, it is fetched again.
 func TestResume(t *testing.T) {
 	s := opened(t, 1<<20)
 	data, digest := made(t)
@@ -165,13 +165,13 @@ func TestResume(t *testing.T) {
 			return cut
 		}
 	}
-	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", interrupted(data[:30])); !errors.Is(err, cut) {
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, interrupted(data[:30])); !errors.Is(err, cut) {
 		t.Fatal(err)
 	}
-	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", interrupted([]byte("wrong"))); !errors.Is(err, cut) {
+	if _, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, interrupted([]byte("wrong"))); !errors.Is(err, cut) {
 		t.Fatal(err)
 	}
-	p, err := s.Add(context.Background(), digest, int64(len(data)), "", func(ctx context.Context, f *os.File, have int64) error {
+	p, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, func(ctx context.Context, f *os.File, have int64) error {
 		asked = append(asked, have)
 		return writing(data)(ctx, f, have)
 	})
@@ -198,7 +198,7 @@ func TestEvictsLeastRecentlyUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A use makes a younger than b.
+	// A use of a makes it more recent than b.
 	p, err := s.Pin(da)
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +211,7 @@ func TestEvictsLeastRecentlyUsed(t *testing.T) {
 	if _, err := s.Find("b"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("its name: %v", err)
 	}
-	if _, err := s.Add(context.Background(), db, s.limit+1, "", writing(nil)); !errors.Is(err, ErrTooLarge) {
+	if _, err := s.Add(context.Background(), db, s.limit+1, "", nil, writing(nil)); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -303,7 +303,7 @@ func TestMatch(t *testing.T) {
 func TestDiskFullIsSaidAndLeavesNothing(t *testing.T) {
 	s := opened(t, 1<<20)
 	data, digest := made(t)
-	_, err := s.Add(context.Background(), digest, int64(len(data)), "", func(_ context.Context, f *os.File, _ int64) error {
+	_, err := s.Add(context.Background(), digest, int64(len(data)), "", nil, func(_ context.Context, f *os.File, _ int64) error {
 		if _, err := f.Write(data[:10]); err != nil {
 			t.Fatal(err)
 		}
@@ -326,7 +326,7 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// What is unpacked counts against the limit, stays while an engine uses it, and goes whole.
+// Unpacked layers count against the limit, stay while an engine uses them, and are removed as a whole.
 func TestUnpacked(t *testing.T) {
 	s := opened(t, 100)
 	digest := func(digit string) string { return digestPrefix + strings.Repeat(digit, 64) }
@@ -340,7 +340,7 @@ func TestUnpacked(t *testing.T) {
 		return p
 	}
 	a := unpack("a", 60)
-	b := unpack("b", 60) // beyond the limit, but a is in use
+	b := unpack("b", 60) // exceeds the limit, but a is in use
 	for _, p := range []*Pin{a, b} {
 		if _, err := os.Stat(filepath.Join(p.Path, "kernel")); err != nil {
 			t.Fatal(err)
@@ -365,12 +365,12 @@ func TestUnpacked(t *testing.T) {
 	b.Close()
 	unpack("a", 60).Close()
 	if _, err := s.Unpack("sha256:../x", 1, nil); err == nil {
-		t.Error("a digest that is none")
+		t.Error("an invalid digest is accepted")
 	}
 	if _, err := s.Unpack(digest("d"), 101, nil); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("more than the limit: %v", err)
 	}
-	// Room is made before anything is written, and only for what is not there yet.
+	// Unpack makes room before it writes, and only for missing layers.
 	total := func() int64 {
 		_, total, err := s.victims()
 		if err != nil {

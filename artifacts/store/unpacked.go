@@ -16,17 +16,17 @@ import (
 
 const (
 	unpackedDir = "unpacked"
-	gone        = ".gone" // ends the name of a folder that is being removed
+	gone        = ".gone" // suffix of a folder that is being removed
 )
 
-// Unpacked returns the folder of what is unpacked from a layer with a digest, whether it is there or not.
+// Unpacked returns the folder for the unpacked layer with this digest, whether or not it exists.
 func (s *Store) Unpacked(digest string) (string, error) {
 	digits, err := hexOf(digest)
 	return filepath.Join(s.dir, unpackedDir, digits), err
 }
 
-// Unpack returns that folder, and takes hold of it. fill puts there what is missing, which takes size bytes at most: room is
-// made for them first. The engine may add to it. The folder counts against the limit, like an artifact.
+// Unpack pins that folder and returns it. If files are missing, Unpack makes room for size bytes, the most that they take, and
+// calls fill. The engine may add files. The folder counts against the limit, like an artifact.
 func (s *Store) Unpack(digest string, size int64, fill func(dir string) error) (*Pin, error) {
 	path, err := s.Unpacked(digest)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Store) Unpack(digest string, size int64, fill func(dir string) error) (
 	return pin, nil
 }
 
-// pinFolder makes a folder where it is missing.
+// pinFolder makes the folder if it is missing, and pins it.
 func (s *Store) pinFolder(path, digest string) (*Pin, error) {
 	for attempt := 1; ; attempt++ {
 		if err := os.MkdirAll(path, 0o755); err != nil {
@@ -65,7 +65,7 @@ func (s *Store) pinFolder(path, digest string) (*Pin, error) {
 		if err == nil {
 			err = lock(f, unix.LOCK_SH)
 		}
-		if err == nil && !isAt(f, path) { // evicted between opening and locking
+		if err == nil && !isAt(f, path) { // evicted between open and lock
 			err = fs.ErrNotExist
 		}
 		if err == nil {
@@ -81,7 +81,7 @@ func (s *Store) pinFolder(path, digest string) (*Pin, error) {
 	}
 }
 
-// folders lists what is unpacked, as victims.
+// folders lists the unpacked layers as victims.
 func (s *Store) folders() (out []victim, total int64, err error) {
 	found, err := os.ReadDir(filepath.Join(s.dir, unpackedDir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,7 +103,7 @@ func (s *Store) folders() (out []victim, total int64, err error) {
 	return out, total, err
 }
 
-// folderSize adds up the files of a folder. What an engine adds or removes meanwhile does not matter.
+// folderSize adds up the sizes of a folder's files. It may miss files that an engine adds or removes meanwhile.
 func folderSize(path string) (size int64) {
 	_ = filepath.WalkDir(path, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
@@ -116,7 +116,7 @@ func folderSize(path string) (size int64) {
 	return size
 }
 
-// removeTree removes a file, or a folder: that one loses its name at once, so that nobody takes a part for the whole.
+// removeTree removes a file or a folder. It first renames a folder, so that no process mistakes a partial one for the whole.
 func removeTree(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() && !strings.HasSuffix(path, gone) {
 		if err := os.Rename(path, path+gone); err != nil {

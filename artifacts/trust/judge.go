@@ -10,7 +10,7 @@ import (
 	"medusa/internal/contract"
 )
 
-// now is the time by which keys expire.
+// now is the time for the expiry of keys; tests replace it.
 var now = time.Now
 
 // Candidates returns the IDs of the keys that may sign for a reference today.
@@ -24,7 +24,7 @@ func (p *Policy) Candidates(reference string) []string {
 	return out
 }
 
-// counts returns why a key may not sign for a reference.
+// counts returns the reason why a key may not sign for a reference, or nil.
 func (k *Key) counts(reference string) error {
 	repository := Repository(reference)
 	if !k.Expires.IsZero() && !now().Before(k.Expires) {
@@ -36,7 +36,7 @@ func (k *Key) counts(reference string) error {
 	return nil
 }
 
-// Accept returns the name of the key by which a signature of a manifest counts, or why it does not.
+// Accept returns the name of the key that validates a manifest's signature, or the reason for refusing it.
 func (p *Policy) Accept(reference string, manifest []byte, s *Signature) (key string, err error) {
 	err = ErrSignature
 	for i := range p.Keys {
@@ -62,8 +62,8 @@ func (p *Policy) Accept(reference string, manifest []byte, s *Signature) (key st
 	return "", err
 }
 
-// Judge returns an error that wraps ErrUntrusted if the policy refuses an artifact. A warning says what is doubtful about one
-// that it lets pass.
+// Judge returns an error that wraps ErrUntrusted if the policy refuses an artifact. If the policy lets a doubtful artifact pass,
+// the warning gives the doubt.
 func (p *Policy) Judge(s Subject) (warning string, err error) {
 	doubt := p.doubt(s)
 	switch {
@@ -75,7 +75,7 @@ func (p *Policy) Judge(s Subject) (warning string, err error) {
 	return fmt.Sprintf("%s: %v (an artifact is code that the engine's device executes)", s.Name, doubt), nil
 }
 
-// JudgeFile judges the artifact in a file by the proofs beside it.
+// JudgeFile judges an artifact file by the proofs beside it.
 func (p *Policy) JudgeFile(path string) (warning string, err error) {
 	s, err := fileSubject(path, len(p.Keys) > 0)
 	if err != nil {
@@ -84,8 +84,8 @@ func (p *Policy) JudgeFile(path string) (warning string, err error) {
 	return p.Judge(s)
 }
 
-// doubt returns why an artifact cannot be trusted. Without keys nobody's signature is known: then what this user made can
-// be, and what was verified when it was pulled.
+// doubt returns the reason not to trust an artifact. A policy without keys trusts artifacts that this user made, and artifacts
+// that were verified when they were pulled.
 func (p *Policy) doubt(s Subject) error {
 	// mutant: what others can change is doubtful
 	if s.Exposed != nil {
@@ -93,11 +93,14 @@ func (p *Policy) doubt(s Subject) error {
 	}
 	proofs := s.Proofs
 	if asked := slices.IndexFunc(proofs, func(q Proof) bool { return q.Reference == s.Reference }); s.Reference != "" && asked >= 0 {
-		proofs = proofs[asked : asked+1] // what another reference's proof says is not about this one's least version
+		proofs = proofs[asked : asked+1] // the proof of another reference does not answer for the least version of this one
 	}
 	if len(p.Keys) == 0 {
 		if len(proofs) == 0 || slices.ContainsFunc(proofs, func(q Proof) bool { return len(q.Signatures) > 0 }) {
 			return nil
+		}
+		if why := proofs[0].Exposed; why != "" {
+			return exposed(why)
 		}
 		return fmt.Errorf("it was pulled from %s and no signature was verified (medusa pull --verify KEY, "+contract.EnvTrust+")", proofs[0].Reference)
 	}
@@ -107,6 +110,10 @@ func (p *Policy) doubt(s Subject) error {
 	var reasons []string
 	for i := range proofs {
 		q := &proofs[i]
+		if q.Exposed != "" {
+			reasons = append(reasons, exposed(q.Exposed).Error())
+			continue
+		}
 		// mutant: a proof is of one artifact
 		if !q.holds(s.Digest) {
 			reasons = append(reasons, fmt.Sprintf("the manifest of %s is not this artifact's", q.Reference))
@@ -124,4 +131,8 @@ func (p *Policy) doubt(s Subject) error {
 		return fmt.Errorf("%w by a key of the policy is beside it (medusa pull fetches it)", ErrSignature)
 	}
 	return errors.New(strings.Join(reasons, "; "))
+}
+
+func exposed(why string) error {
+	return fmt.Errorf("it was copied from a file that others could change: %s", why)
 }

@@ -15,28 +15,28 @@ import (
 	"medusa/internal/private"
 )
 
-// Policy says which artifacts may be used. The zero value lets all be used, with a word about those that somebody else made.
+// Policy says which artifacts may be used. The zero value lets all pass, with a warning about those that somebody else made.
 type Policy struct {
-	Required bool // nothing is used that no key has signed
+	Required bool // refuse artifacts without an accepted signature
 	Keys     []Key
 	Minimum  map[string]uint64 // the least version of an artifact, by repository (REGISTRY/REPOSITORY)
 }
 
-// Key is a public key that counts.
+// Key is an accepted public key.
 type Key struct {
 	Name    string
 	Public  ed25519.PublicKey
 	Scopes  []string  // patterns of the repositories that it may sign for; none: all
-	Expires time.Time // from then on it does not count; zero: never
+	Expires time.Time // not accepted from then on; zero: never expires
 }
 
-// Require returns the policy that a key has to have signed.
+// Require returns a policy that demands a signature by this key.
 func Require(name string, key ed25519.PublicKey) *Policy {
 	return &Policy{Required: true, Keys: []Key{{Name: name, Public: key}}}
 }
 
-// FromEnv reads the policy in the file that MEDUSA_TRUST names. A key, which may be empty, narrows it: that one has to have
-// signed, and where the policy has keys it has to be one of them.
+// FromEnv reads the policy in the file that MEDUSA_TRUST names. keyFile may be empty; otherwise that key must have signed, and if
+// the policy has keys, it must be one of them.
 func FromEnv(keyFile string) (*Policy, error) {
 	p := &Policy{}
 	if path := os.Getenv(contract.EnvTrust); path != "" {
@@ -62,14 +62,14 @@ func FromEnv(keyFile string) (*Policy, error) {
 			}
 		}
 		if narrow.Keys == nil {
-			return nil, fmt.Errorf("verify by key %s (%s): %w: the policy does not have it ("+contract.EnvTrust+")", KeyID(public), keyFile, ErrUntrusted)
+			return nil, fmt.Errorf("verify by key %s (%s): %w: the policy lacks this key ("+contract.EnvTrust+")", KeyID(public), keyFile, ErrUntrusted)
 		}
 	}
 	return narrow, nil
 }
 
-// ReadPolicy reads a policy file and the keys that it names, by paths relative to its folder. All of them have to be this
-// user's alone: who can write them decides what is trusted.
+// ReadPolicy reads a policy file and the key files that it names, by paths relative to its folder. No other user may be able to
+// write them, because they decide which artifacts are trusted.
 func ReadPolicy(path string) (*Policy, error) {
 	p, err := readPolicy(path)
 	if err != nil {
@@ -115,7 +115,7 @@ func readPolicy(path string) (*Policy, error) {
 		key := Key{Name: k.Name, Scopes: k.Scopes}
 		for _, s := range k.Scopes {
 			if host, _, found := strings.Cut(s, "/"); !found || strings.Contains(host, "*") {
-				return nil, fmt.Errorf("key %s: scope %q: want REGISTRY/REPOSITORY, with * only behind the first /", k.Name, s)
+				return nil, fmt.Errorf("key %s: scope %q: want REGISTRY/REPOSITORY, with * only after the first /", k.Name, s)
 			}
 		}
 		if k.Expires != "" {
@@ -154,7 +154,7 @@ func Repository(reference string) string {
 	return reference
 }
 
-// matches says whether a pattern, in which * stands for any characters, is for a repository.
+// matches says whether a pattern fits a repository; * stands for any characters.
 func matches(pattern, repository string) bool {
 	parts := strings.Split(pattern, "*")
 	rest, found := strings.CutPrefix(repository, parts[0])

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The form from before versions is what version 0 signs, byte by byte.
+// A signature of version 0 has the form from before versions existed, byte by byte.
 func TestOlderSignatures(t *testing.T) {
 	public, private, _ := ed25519.GenerateKey(nil)
 	old := ed25519.Sign(private, []byte("medusa signature v1\n"+digest+"\n"))
@@ -30,7 +30,7 @@ func TestOlderSignatures(t *testing.T) {
 
 const file = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
 
-// signed returns a proof that a key signed a manifest of file at a version.
+// signed returns a proof that a key signed a manifest of file, with a version.
 func signed(private ed25519.PrivateKey, reference string, version uint64) Proof {
 	manifest := fmt.Appendf(nil, `{"layers":[{"digest":%q}]}`, file)
 	return Proof{Reference: reference, Manifest: manifest, Signatures: []Signature{{
@@ -55,7 +55,7 @@ func TestJudge(t *testing.T) {
 		policy Policy
 		proofs []Proof
 		asked  string
-		why    string // empty: it is used
+		why    string // empty: the artifact is accepted
 	}{
 		{name: "signed", policy: key(Key{}), proofs: []Proof{signed(privateA, ref, 0)}},
 		{name: "made here", policy: key(Key{}), why: "no valid signature"},
@@ -83,9 +83,9 @@ func TestJudge(t *testing.T) {
 		}
 		s.Exposed = errors.New("mode 0777")
 		if _, err := row.policy.Judge(s); !errors.Is(err, ErrUntrusted) {
-			t.Errorf("%s, where others can write: %v", row.name, err)
+			t.Errorf("%s, and others can write: %v", row.name, err)
 		}
-		// Where it is not required, the same is one line.
+		// If the policy does not require signatures, the same reason is one line of warning.
 		row.policy.Required = false
 		s.Exposed = nil
 		if warning, err := row.policy.Judge(s); err != nil || (warning == "") != (row.why == "" || len(row.proofs) == 0) {
@@ -94,7 +94,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Without keys: what was made here, and what was verified when it was pulled, pass without a word.
+// Without keys, artifacts that were made here or verified when pulled pass without a warning.
 func TestJudgeWithoutKeys(t *testing.T) {
 	_, private, _ := ed25519.GenerateKey(nil)
 	for name, row := range map[string]struct {
@@ -105,6 +105,8 @@ func TestJudgeWithoutKeys(t *testing.T) {
 		"pulled":    {Subject{Proofs: []Proof{{Reference: "r/m:1"}}}, "pulled from r/m:1 and no signature was verified"},
 		"verified":  {Subject{Proofs: []Proof{signed(private, "r/m:1", 0)}}, ""},
 		"exposed":   {Subject{Exposed: errors.New("mode 0777")}, "others can change it"},
+		"copied":    {Subject{Proofs: []Proof{{Exposed: "f: mode 0666"}}}, "copied from a file that others could change: f: mode 0666"},
+		"both":      {Subject{Proofs: []Proof{{Exposed: "f: mode 0666"}, signed(private, "r/m:1", 0)}}, ""},
 	} {
 		if warning, err := (&Policy{}).Judge(row.s); err != nil || !strings.Contains(warning, row.doubt) || (warning == "") != (row.doubt == "") {
 			t.Errorf("%s: %q, %v", name, warning, err)
@@ -182,7 +184,7 @@ func TestReadPolicy(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A key that is given narrows the policy.
+	// A key on the command line narrows the policy.
 	t.Setenv("MEDUSA_TRUST", path)
 	if p, err := FromEnv(filepath.Join(dir, "a.pub")); err != nil || len(p.Keys) != 1 || p.Keys[0].Name != "a" || p.Minimum["r/llm/llama"] != 7 {
 		t.Errorf("%+v %v", p, err)

@@ -16,15 +16,17 @@ import (
 	"medusa/internal/private"
 )
 
-// Suffix ends the name of the file with the proofs of an artifact file: FILE + Suffix.
+// Suffix is the suffix of the file with an artifact file's proofs: FILE + Suffix.
 const Suffix = ".proof"
 
-// Proof says where an artifact came from and who signed it.
+// Proof has the origin of an artifact and its signatures. The origin is a registry, or a file that others could change, which proves
+// nothing.
 type Proof struct {
-	Reference  string      `json:"reference"` // by which it was pulled
+	Exposed    string      `json:"exposed,omitempty"` // why others could change the file that the artifact was copied from
+	Reference  string      `json:"reference"`         // the reference by which it was pulled
 	Pulled     time.Time   `json:"pulled"`
 	Manifest   []byte      `json:"manifest"`   // as the registry has it
-	Signatures []Signature `json:"signatures"` // of the manifest; those that were valid by a key that counted then
+	Signatures []Signature `json:"signatures"` // signatures of the manifest that were valid, by an accepted key, when it was pulled
 }
 
 // Signature is one signature of a manifest.
@@ -35,7 +37,7 @@ type Signature struct {
 	Verified time.Time `json:"verified"`
 }
 
-// by checks a signature of a manifest by a key.
+// by checks a manifest's signature with a key.
 func (s *Signature) by(key ed25519.PublicKey, manifest []byte) error {
 	return Verify(key, digestOf(manifest), s.Version, s.Bytes)
 }
@@ -45,7 +47,7 @@ func digestOf(data []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// holds says whether the manifest names the file with a digest as its artifact.
+// holds says whether the manifest names the file with this digest as its artifact.
 func (p *Proof) holds(digest string) bool {
 	var m struct {
 		Layers []struct {
@@ -55,10 +57,10 @@ func (p *Proof) holds(digest string) bool {
 	return json.Unmarshal(p.Manifest, &m) == nil && len(m.Layers) == 1 && m.Layers[0].Digest == digest
 }
 
-// Encode returns proofs as they are kept.
+// Encode returns proofs in their stored form.
 func Encode(proofs []Proof) ([]byte, error) { return json.MarshalIndent(proofs, "", "  ") }
 
-// Decode reads what Encode returned; nothing holds no proofs.
+// Decode reads the output of Encode. Empty data has no proofs.
 func Decode(data []byte) ([]Proof, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -70,8 +72,8 @@ func Decode(data []byte) ([]Proof, error) {
 	return out, nil
 }
 
-// Merge adds proofs to those of an artifact, in the place of earlier ones by the same reference. One without a signature does
-// not replace one with: the artifact is the same.
+// Merge adds proofs to those of an artifact, replacing earlier ones of the same reference. A proof without a signature does not
+// replace one with a signature, because the artifact is the same.
 func Merge(have, more []Proof) []Proof {
 	have = slices.Clone(have)
 	for _, q := range more {
@@ -86,10 +88,16 @@ func Merge(have, more []Proof) []Proof {
 	return have
 }
 
-// Beside returns the proofs beside an artifact file, for a copy of it elsewhere. They are refused if others can change them or the
-// file, since the copy would not tell, and if they are another artifact's.
+// Beside returns the proofs beside an artifact file, for a copy of it elsewhere. It refuses proofs of another artifact. It also
+// refuses them if other users can change them or the file, because the copy would not show that. If there are no proofs and others
+// can change the file, it returns a proof that says so.
 func Beside(path string) ([]Proof, error) {
 	if _, err := os.Lstat(path + Suffix); errors.Is(err, fs.ErrNotExist) {
+		err := private.Check(path)
+		// mutant: a copy of what others can change
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return []Proof{{Exposed: err.Error()}}, nil
+		}
 		return nil, nil
 	}
 	s, err := fileSubject(path, true)
@@ -101,27 +109,27 @@ func Beside(path string) ([]Proof, error) {
 		return nil, fmt.Errorf("read proofs %s: %w", path+Suffix, err)
 	}
 	for i := range s.Proofs {
-		if !s.Proofs[i].holds(s.Digest) {
-			return nil, fmt.Errorf("read proofs %s: they are another artifact's", path+Suffix)
+		if p := &s.Proofs[i]; p.Exposed == "" && !p.holds(s.Digest) {
+			return nil, fmt.Errorf("read proofs %s: they belong to another artifact", path+Suffix)
 		}
 	}
 	return s.Proofs, nil
 }
 
-// maxProofs bounds what is read as proofs: each has a manifest and few signatures.
+// maxProofs bounds the size of a proof file. Each proof has a manifest and a few signatures.
 const maxProofs = 16 << 20
 
-// Subject is an artifact that is to be judged.
+// Subject is an artifact to be judged.
 type Subject struct {
 	Name      string // for messages
 	Digest    string // of the file
-	Reference string // by which it was asked for, if by one
+	Reference string // the reference that was asked for; may be empty
 	Proofs    []Proof
-	Exposed   error // why others could have changed it or its proofs; nil: they could not
+	Exposed   error // the reason why other users could have changed it or its proofs; nil: they could not
 }
 
-// fileSubject describes the artifact in a file and the proofs beside it. The digest, which takes reading the file, is left
-// out unless it is wanted.
+// fileSubject describes an artifact file and the proofs beside it. It computes the digest only on request, because that reads the
+// whole file.
 func fileSubject(path string, digest bool) (Subject, error) {
 	s := Subject{Name: path, Exposed: private.Check(path)}
 	data, err := readSome(path + Suffix)

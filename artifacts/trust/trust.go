@@ -13,16 +13,16 @@ import (
 	"os"
 )
 
-// ErrUntrusted says that a policy demands a signature that an artifact does not have.
+// ErrUntrusted means that an artifact lacks a signature that the policy demands.
 var ErrUntrusted = errors.New("not trusted")
 
-// ErrSignature says that nothing that was found is a valid signature by the given key.
+// ErrSignature means that no signature found is valid by the given key.
 var ErrSignature = errors.New("no valid signature")
 
-// maxKeyFile bounds what is read as a key: a PEM file of an Ed25519 key has some 120 bytes.
+// maxKeyFile bounds the size of a key file. A PEM file of an Ed25519 key has about 120 bytes.
 const maxKeyFile = 64 << 10
 
-// message is what is signed. Version 0, which says nothing, has the form from before there were versions.
+// message returns the signed text. Version 0 has no version line, which is the form from before versions existed.
 func message(digest string, version uint64) []byte {
 	// mutant: the version is signed
 	if version == 0 {
@@ -36,7 +36,7 @@ func Sign(key ed25519.PrivateKey, digest string, version uint64) []byte {
 	return ed25519.Sign(key, message(digest, version))
 }
 
-// Verify returns an error that wraps ErrSignature if the signature is not the key's for this digest and version.
+// Verify returns an error that wraps ErrSignature if the key did not sign this digest and version.
 func Verify(key ed25519.PublicKey, digest string, version uint64, signature []byte) error {
 	if !ed25519.Verify(key, message(digest, version), signature) {
 		return fmt.Errorf("verify %s: %w by key %s", digest, ErrSignature, KeyID(key))
@@ -44,7 +44,7 @@ func Verify(key ed25519.PublicKey, digest string, version uint64, signature []by
 	return nil
 }
 
-// KeyID names a key: the beginning of the SHA-256 of its 32 bytes. It helps to find a signature; it proves nothing.
+// KeyID is the beginning of the SHA-256 of a key's 32 bytes. It helps to find a signature; it proves nothing.
 func KeyID(key ed25519.PublicKey) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:8])
@@ -62,7 +62,7 @@ func ReadPrivate(path string) (ed25519.PrivateKey, error) {
 	}
 	key, ok := any.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("read private key %s: it is a %T (only Ed25519 is supported)", path, any)
+		return nil, fmt.Errorf("read private key %s: the key is a %T (only Ed25519 is supported)", path, any)
 	}
 	return key, nil
 }
@@ -79,7 +79,7 @@ func ReadPublic(path string) (ed25519.PublicKey, error) {
 	}
 	key, ok := any.(ed25519.PublicKey)
 	if !ok {
-		return nil, fmt.Errorf("read public key %s: it is a %T (only Ed25519 is supported)", path, any)
+		return nil, fmt.Errorf("read public key %s: the key is a %T (only Ed25519 is supported)", path, any)
 	}
 	return key, nil
 }
@@ -96,16 +96,16 @@ func readPEM(path, kind string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return nil, errors.New("it is no PEM file")
+		return nil, errors.New("not a PEM file")
 	}
 	if block.Type != kind {
-		return nil, fmt.Errorf("it holds a %q, not a %q", block.Type, kind)
+		return nil, fmt.Errorf("the PEM block is a %q, want a %q", block.Type, kind)
 	}
 	return block.Bytes, nil
 }
 
-// Generate makes a key pair: the private key at path, readable by its owner only, the public key at path + ".pub".
-// It replaces no file.
+// Generate makes a key pair: the private key at path, readable by its owner only, and the public key at path + ".pub". It never
+// replaces a file.
 func Generate(path string) error {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

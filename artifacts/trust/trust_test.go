@@ -66,7 +66,7 @@ func TestGenerateIsPrivateAndReplacesNothing(t *testing.T) {
 	}
 }
 
-// testdata has keys as OpenSSL 3 writes them.
+// testdata has keys in the form that OpenSSL 3 writes.
 func TestKeysOfOpenSSL(t *testing.T) {
 	private, err := ReadPrivate("testdata/openssl.key")
 	if err != nil {
@@ -83,9 +83,9 @@ func TestKeysOfOpenSSL(t *testing.T) {
 
 func TestForeignKeys(t *testing.T) {
 	for path, want := range map[string]string{
-		"testdata/openssl.pub": `it holds a "PUBLIC KEY", not a "PRIVATE KEY"`,
+		"testdata/openssl.pub": `the PEM block is a "PUBLIC KEY", want a "PRIVATE KEY"`,
 		"testdata/rsa.key":     "only Ed25519 is supported",
-		"trust.go":             "it is no PEM file",
+		"trust.go":             "not a PEM file",
 		"none":                 "no such file",
 	} {
 		if _, err := ReadPrivate(path); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,6 +1,8 @@
 /*
- * abi.c: the public functions. Each refuses to run in a forked child before anything of Go is entered: a Go runtime whose
- * other threads are gone may never come back. The rest is in main.go.
+ * abi.c: the public functions of libmedusa.h. The rest is in main.go.
+ *
+ * Each function refuses to run in a forked child before it enters Go: the child lacks the other threads of the Go runtime, so a
+ * call might never return.
  */
 #include "libmedusa.h"
 

@@ -1,15 +1,16 @@
 /*
  * libmedusa.h: the restore engine for engines that are not written in Go.
  *
- * One process has one session, made by medusa_session_open from the environment that `medusa materialize` and
- * `medusa restore` set (docs/architecture.md). Calls come from one thread, with the engine's CUDA context current, and
- * never before a fork of the process: a child that calls anything gets MEDUSA_MISUSE. A restored graph is launched with
- * cuGraphLaunch, once medusa_session_usable has said that it may be.
+ * One process has one session. medusa_session_open makes it from the environment that `medusa materialize` and `medusa restore`
+ * set (docs/architecture.md). Make all calls from one thread, with the engine's CUDA context current. Do not fork after the first
+ * call: in a forked child every function returns MEDUSA_MISUSE. Ask medusa_session_usable before each launch of a restored graph,
+ * then launch it with cuGraphLaunch.
  *
- * The structs and enums here are generated from internal/contract/contract.spec. Change them there (go generate ./internal/contract).
+ * The structs and enums here are generated from internal/contract/contract.spec. Change them there (go generate
+ * ./internal/contract).
  *
- * Functions return 0 or a count where they succeed, MEDUSA_FALLBACK where the engine has to start natively (the reason
- * was printed to standard error), MEDUSA_FAILED or MEDUSA_MISUSE otherwise; medusa_session_error then says why.
+ * Functions return 0 or a count if they succeed. They return MEDUSA_FALLBACK if the engine has to start natively; the reason was
+ * printed to standard error. Otherwise they return MEDUSA_FAILED or MEDUSA_MISUSE, and medusa_session_error has the text.
  */
 #ifndef LIBMEDUSA_H
 #define LIBMEDUSA_H
@@ -17,15 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a function returns if it does not succeed. */
+/* The results of a function that does not succeed. */
 enum medusa_result {
 	MEDUSA_FAILED = -1,
 	MEDUSA_FALLBACK = -2,
 	MEDUSA_MISUSE = -3,
 };
 
-/* What this start is for: the value that medusa_session_open returns. To the engine, a start that checks restored graphs is one
- * that restores. */
+/* The purpose of this start, which medusa_session_open returns. A start that checks restored graphs is MEDUSA_RESTORE to the engine. */
 enum medusa_purpose {
 	MEDUSA_NONE = 0,
 	MEDUSA_PROFILE = 1,
@@ -36,65 +36,68 @@ enum medusa_purpose {
 
 /* A restored graph. */
 struct medusa_session_graph {
-	int64_t batch; /* of medusa_mark_graph, as is label; several graphs may share a batch, none a label */
-	uint64_t exec; /* CUgraphExec, valid until medusa_session_close; 0: a lazy start, medusa_session_usable builds it */
+	int64_t batch; /* batch and label are those of medusa_mark_graph; graphs may share a batch, but not a label */
+	uint64_t exec; /* CUgraphExec, valid until medusa_session_close; 0 in a lazy start until medusa_session_usable builds it */
 	char label[128];
 };
 
-/* Runs a triggering layer; 0 where it succeeded. */
+/* Runs a triggering layer. Returns 0 on success. */
 typedef int (*medusa_run)(void *arg);
-/* Serves the fixed prompts of the engine's self test and writes what came out; returns its length, or a negative number.
- * A length above capacity is an error. */
+/* Serves the fixed prompts of the engine's self test and writes the output. Returns its length, or a negative number. A length
+ * above capacity is an error. */
 typedef int64_t (*medusa_self_test)(void *arg, void *out, size_t capacity);
 
 /* A step of the engine's, for the graph with a label; 0 where it succeeded. */
 typedef int (*medusa_step)(void *arg, const char *label);
 
 int medusa_session_open(void);
-/* The last failure's text; valid until the next call. */
+/* The text of the last failure, valid until the next call. */
 const char *medusa_session_error(void);
-/* 1 while this start still is to be served by restored graphs. */
+/* Returns 1 as long as this start may still be served by restored graphs. */
 int medusa_session_restoring(void);
-/* The engine enters a phase: call it beside medusa_mark_phase. */
+/* The engine enters a phase. Call it together with medusa_mark_phase. */
 int medusa_session_phase(const char *phase);
-/* What the artifact is valid for; before the engine allocates device memory. */
+/* Names the factors that the artifact must match. Call it once, with the CUDA context current, before the engine allocates device
+ * memory. It marks the identity as well. */
 int medusa_session_identify(const char **keys, const char **values, size_t n);
-/* 1 and the size of the KV cache in bytes, or 0 where the engine has to profile. */
+/* Returns 1 and the size of the KV cache in bytes, or 0 if the engine has to profile. */
 int medusa_session_kv_bytes(uint64_t *bytes);
-/* After medusa_session_kv_bytes has given a size: the bytes to reserve for what grows with a forward and stays. */
+/* Call it after medusa_session_kv_bytes has given a size. Gives the bytes to reserve for buffers that a forward grows and that
+ * stay. */
 int medusa_session_workspace(uint64_t *bytes);
-/* Batch sizes at which the first layer is to be run through medusa_session_trigger, in order. Returns how many there are. */
+/* Gives the batch sizes at which to run the first layer through medusa_session_trigger, in order. That loads the modules which the
+ * skipped warm-up would have loaded. Returns their number. */
 int medusa_session_triggers(int64_t *batches, size_t capacity);
 int medusa_session_trigger(medusa_run run, void *arg);
-/* Restores every graph at the first call. Returns how many there are and fills the first `capacity` of them, in the order in which
- * they were captured. */
+/* Restores every graph at the first call. Returns their number and fills in the first `capacity` of them, in capture order. */
 int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity);
-/* After medusa_session_graphs: 1 and the address of a named tensor of the capture phase, which the engine did not allocate in
- * this process; 0 where the artifact names none so. */
+/* After medusa_session_graphs: returns 1 and the address of a tensor that was named in the capture phase and that the engine
+ * did not allocate in this process. Returns 0 if the artifact has no such tensor. */
 int medusa_session_tensor(const char *name, uint64_t *addr);
-/* After medusa_session_graphs: what the engine noted under the name when it was recorded (medusa_mark_note). Returns its length, of
- * which the first `capacity` bytes are written; MEDUSA_FAILED where it noted nothing so. */
+/* After medusa_session_graphs: gives the note that the engine left under this name when it was recorded (medusa_mark_note).
+ * Returns its length and writes at most the first `capacity` bytes. Returns MEDUSA_FAILED if there is no such note. */
 int medusa_session_note(const char *name, void *out, size_t capacity);
-/* After medusa_session_graphs: a line for each kernel of the graphs, without a final NUL: how this process came by it, its mangled
- * name and its module, between tabs. How is loaded (by the engine's own start), triggered (by a triggering layer), object (a copy
- * from the shared object that holds it) or artifact (a copy from there). Returns the length of all lines. */
+/* After medusa_session_graphs: writes a line for each kernel of the graphs, without a final NUL. A line has three columns
+ * between tabs: how this process got the kernel, its mangled name, and its module. The first is loaded (by the engine's own
+ * start), triggered (by a triggering layer), object (a copy from the shared object that holds it) or artifact (a copy from the
+ * artifact). Returns the length of all lines. */
 int medusa_session_kernels(char *out, size_t capacity);
-/* What the engine can do for a check of its graphs, before medusa_session_graphs; either may be NULL. before_replay puts what the
- * engine writes before each replay of a graph into the state that it had at the capture, and runs no forward. eager makes the
- * graph's step without a graph. */
+/* Offers steps of the engine to a check of its graphs. Call it before medusa_session_graphs; either may be NULL. before_replay puts
+ * what the engine writes before each replay of a graph into the state of its capture, and runs no forward. eager runs the step of
+ * the graph without a graph. */
 int medusa_session_provide(medusa_step before_replay, medusa_step eager, void *arg);
-/* The engine takes no part in what this start is for, or cannot use what medusa_session_graphs gave it. Ends a recording run;
- * a start that was to be restored goes on natively, with MEDUSA_FALLBACK. */
+/* The engine does not support what this start is for, or cannot use the graphs of medusa_session_graphs. A recording run ends.
+ * A start that was to be restored continues natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);
-/* To be asked before each launch. 1 and the CUgraphExec of a restored graph, by its place in what medusa_session_graphs gave,
- * which a lazy start builds now; 0 where the engine has to do without restored graphs from now on (memory or a module that
- * they refer to is gone, or medusa_session_invalidate was called): medusa_session_error says why. */
+/* Call it before each launch; `graph` is the index in the list of medusa_session_graphs. Returns 1 and the CUgraphExec of the
+ * restored graph, which a lazy start builds now. Returns 0 if the engine may no longer use restored graphs: memory or a module
+ * that they refer to is gone, or medusa_session_invalidate was called. medusa_session_error then has the reason. */
 int medusa_session_usable(size_t graph, uint64_t *exec);
-/* The engine does what restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. */
+/* Call it if the engine makes restored graphs unusable: sleep mode, weights at other addresses, another adapter. */
 int medusa_session_invalidate(const char *reason);
-/* Ends the start. Does not return in runs that verify. self_test may be NULL. */
+/* Ends the start. Does not return in the runs that verify. self_test may be NULL. */
 int medusa_session_ready(medusa_self_test self_test, void *arg);
-/* A CUresult that the engine met after ready. Does not return where it is sticky and graphs were restored. */
+/* Reports a CUresult that the engine got after ready. Does not return if the error is sticky and graphs were restored. */
 int medusa_session_failed(int result);
 int medusa_session_close(void);
 

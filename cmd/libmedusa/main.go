@@ -1,6 +1,5 @@
-// Command libmedusa is package restore as a C library (-buildmode=c-shared), for engines that are not written in Go.
-// libmedusa.h documents it, abi.c holds its entry points; each function here is a thin shell around the Session method of
-// the same name.
+// Command libmedusa is package restore as a C library (-buildmode=c-shared), for engines that are not written in Go. libmedusa.h
+// documents it and abi.c has its entry points. Each function here only wraps the Session method of the same name.
 package main
 
 /*
@@ -32,16 +31,16 @@ import (
 
 func main() {}
 
-// The one session and what the C side reads of it. Calls come from one thread, so nothing here is locked.
+// The one session, and the graphs and text that the C side reads. Calls come from one thread, so there is no lock.
 var (
 	session  *restore.Session
 	restored []*restore.Graph
 	lastText *C.char
 )
 
-var errClosed = errors.New("call libmedusa: there is no session, or there is one already (medusa_session_open comes first, once)")
+var errClosed = errors.New("call libmedusa: no session is open, or one is open already (call medusa_session_open first, and once)")
 
-// say keeps a text for medusa_session_error.
+// say stores a text for medusa_session_error.
 func say(text string) {
 	if lastText != nil {
 		C.free(unsafe.Pointer(lastText))
@@ -49,7 +48,7 @@ func say(text string) {
 	lastText = C.CString(text)
 }
 
-// fail keeps the text of err and returns its number.
+// fail stores the text of err and returns its number.
 func fail(err error) C.int {
 	say(err.Error())
 	var f *restore.Fallback
@@ -62,7 +61,7 @@ func fail(err error) C.int {
 	return C.MEDUSA_FAILED
 }
 
-// with runs f on the session and turns its error into a number; f returns what to return otherwise. A panic is such an error: it
+// with runs f on the session and returns f's number, or the number of f's error. It turns a panic into an error, because a panic
 // must not unwind into C.
 func with(f func(s *restore.Session) (int, error)) C.int {
 	if session == nil {
@@ -80,8 +79,8 @@ func with(f func(s *restore.Session) (int, error)) C.int {
 	return C.int(n)
 }
 
-// readEnvironment takes over the environment of the C library. Go reads the block behind the process's arguments instead,
-// which a process that has changed its title (setproctitle, as vLLM's engine does) has written over.
+// readEnvironment copies the environment of the C library into Go. Go itself reads the block behind the process's arguments, and
+// a process that has changed its title (setproctitle, as vLLM's engine does) has overwritten that block.
 func readEnvironment() error {
 	var pairs []string
 	for p := C.environ; p != nil && *p != nil; p = (**C.char)(unsafe.Add(unsafe.Pointer(p), unsafe.Sizeof(*p))) {
@@ -188,7 +187,7 @@ func goSessionTrigger(run C.medusa_run, arg unsafe.Pointer) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		return 0, s.Trigger(func() error {
 			if code := C.call_run(run, arg); code != 0 {
-				return fmt.Errorf("run engine's layer: it returned %d", int(code))
+				return fmt.Errorf("run engine's layer: the function returned %d", int(code))
 			}
 			return nil
 		})
@@ -212,7 +211,7 @@ func goSessionNote(name *C.char, out unsafe.Pointer, capacity C.size_t) C.int {
 	return with(func(s *restore.Session) (int, error) {
 		value, ok := s.Note(C.GoString(name))
 		if !ok {
-			return 0, fmt.Errorf("find note %s: the engine noted nothing so", C.GoString(name))
+			return 0, fmt.Errorf("find note %s: the engine left no such note", C.GoString(name))
 		}
 		if capacity > 0 {
 			copy(unsafe.Slice((*byte)(out), capacity), value)
@@ -294,7 +293,7 @@ func goSessionUsable(graph C.size_t, exec *C.uint64_t) C.int {
 	return with(func(*restore.Session) (int, error) {
 		// mutant: which of the restored graphs is launched
 		if uint64(graph) >= uint64(len(restored)) {
-			return 0, fmt.Errorf("use graph %d: %d are restored", uint64(graph), len(restored))
+			return 0, fmt.Errorf("use graph %d: only %d are restored", uint64(graph), len(restored))
 		}
 		g := restored[graph]
 		if err := g.Usable(); err != nil {
@@ -314,7 +313,7 @@ func goSessionInvalidate(reason *C.char) C.int {
 	})
 }
 
-// selfTestBytes bounds what a self test may serve.
+// selfTestBytes bounds the output of a self test.
 const selfTestBytes = 16 << 20
 
 //export goSessionReady
@@ -328,7 +327,7 @@ func goSessionReady(test C.medusa_self_test, arg unsafe.Pointer) C.int {
 			defer C.free(buffer)
 			n := C.call_self_test(test, arg, buffer, selfTestBytes)
 			if n < 0 || n > selfTestBytes {
-				return nil, fmt.Errorf("run engine's self test: it returned %d", int64(n))
+				return nil, fmt.Errorf("run engine's self test: the function returned %d", int64(n))
 			}
 			return C.GoBytes(buffer, C.int(n)), nil
 		})

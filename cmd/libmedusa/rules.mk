@@ -1,5 +1,5 @@
 # The restore engine for engines that are not written in Go; included by the root Makefile. A C library in Go needs cgo, and Go
-# knows what it is made of.
+# itself tracks its sources.
 .PHONY: build/lib/libmedusa.so
 build/lib/libmedusa.so:
 	@mkdir -p $(@D)

@@ -1,5 +1,5 @@
-// Command medusa-probe says in JSON what the driver can do, or with --devices only which devices there are. medusa doctor and
-// medusa restore run it: medusa itself binds no driver, and a driver that crashes takes only this process with it.
+// Command medusa-probe prints the driver's abilities as JSON, or with --devices only the devices. medusa doctor and medusa
+// restore run it as a process of its own: medusa then needs no driver, and a crash of the driver ends only the probe.
 package main
 
 import (

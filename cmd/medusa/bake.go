@@ -16,9 +16,9 @@ func newBakeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bake --base IMAGE --artifact FILE -t REGISTRY/REPOSITORY:TAG",
 		Short: "Append an artifact to a container image",
-		Long: `Makes an image that is the base with FILE in one more layer, and with ` + contract.EnvArtifact + ` set to its place, so that medusa restore
-in it needs no argument. Base and result are in registries; no container engine takes part. Prints the manifest's digest.
-FILE.proof, which medusa pull -o FILE leaves, goes with it; --verify KEY demands that it has a signature by KEY.`,
+		Long: `Adds FILE to the base image as one more layer and sets ` + contract.EnvArtifact + ` to its path, so that medusa restore in the new
+image needs no argument. Base and result are in registries; no container engine is needed. Prints the manifest's digest.
+If medusa pull -o FILE left FILE.proof, that file is added too. --verify KEY demands a signature by KEY in it.`,
 		Example: "  medusa bake --base registry.example/serve:1 --artifact llama.medusa -t registry.example/serve:1-llama",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,6 +42,6 @@ FILE.proof, which medusa pull -o FILE leaves, goes with it; --verify KEY demands
 	cmd.Flags().StringVar(&o.Base, "base", "", "reference to the image to start from")
 	cmd.Flags().StringVar(&o.Artifact, "artifact", "", "artifact file")
 	cmd.Flags().StringVarP(&o.Target, "tag", "t", "", "reference for the result")
-	cmd.Flags().StringVar(&o.Platform, "platform", "", "of a base for several platforms, such as linux/arm64 (default: this one)")
+	cmd.Flags().StringVar(&o.Platform, "platform", "", "platform to take from a multi-platform base, such as linux/arm64 (default: this machine's)")
 	return cmd
 }

@@ -21,12 +21,12 @@ func newBenchCmd() *cobra.Command {
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
 		Use:   "bench ARTIFACT -- ENGINE [ARG...]",
-		Short: "Measure native and restored starts of an engine against each other",
-		Long: `Starts the engine natively and restored, in turns, and prints the medians of its phases up to ready and the ratio of the
-native start to each other. The engine's command has to end by itself, or be a server that --health knows to be ready.
+		Short: "Compare the times of native and restored starts of an engine",
+		Long: `Starts the engine natively and restored, in turns. Prints the median time of each phase up to ready, and the ratio of the
+native start to each other mode. The engine's command must end by itself, or be a server: then name its --health address.
 
---mode adds a way to start: a name and what is added to the engine's command. {kv} in it stands for the bytes of the KV
-cache that the artifact says.`,
+--mode adds a way to start: a name, and arguments to add to the engine's command. {kv} in them is replaced by the artifact's
+bytes for the KV cache.`,
 		Example: `  medusa bench llama.medusa --mode "kv-only=--start kv-only --kv-cache-bytes {kv}" \
       --mode "no-graphs=--start no-graphs" -- reference run --model ./llama --batches 1
   medusa bench qwen.medusa --health http://localhost:8000/health --mode "kv-only=--kv-cache-memory-bytes {kv}" \
@@ -57,21 +57,21 @@ cache that the artifact says.`,
 			return report.WriteTable(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().IntVarP(&o.Rounds, "rounds", "n", 7, "starts of each mode, after one that does not count")
-	cmd.Flags().StringVar(&o.Health, "health", "", "the engine is a server: wait until this address answers 200, then stop it")
+	cmd.Flags().IntVarP(&o.Rounds, "rounds", "n", 7, "measured starts of each mode; one more before them is not measured")
+	cmd.Flags().StringVar(&o.Health, "health", "", "for an engine that is a server: wait until this address answers 200, then stop it")
 	cmd.Flags().StringArrayVar(&modes, "mode", nil, "another way to start (NAME=ARG ARG..., repeatable)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
 }
 
-// readModes reads NAME=ARG ARG... lists.
+// readModes reads a list of NAME=ARG ARG... texts.
 func readModes(list []string, artifact string) ([]starts.Mode, error) {
 	var modes []starts.Mode
 	for _, text := range list {
 		name, args, found := strings.Cut(text, "=")
 		if !found || name == "" || name == starts.Native || name == starts.Restored {
-			return nil, usageError{fmt.Errorf("--mode %s: want NAME=ARG ARG..., NAME neither native nor restored", text)}
+			return nil, usageError{fmt.Errorf("--mode %s: want NAME=ARG ARG... (native and restored are taken)", text)}
 		}
 		modes = append(modes, starts.Mode{Name: name, Args: strings.Fields(args)})
 	}

@@ -21,8 +21,8 @@ func newCacheCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cache",
 		Short: "Show, shrink and check the local cache of artifacts",
-		Long: `The cache is the directory $` + contract.EnvCache + `, else medusa below the user's cache directory. It holds at most $` + contract.EnvCacheLimit + `
-bytes (suffixes K, M, G, T; 20G): what was used least recently goes first, what a running engine was started from stays.`,
+		Long: `The cache is the directory $` + contract.EnvCache + `, or else medusa below the user's cache directory. It holds at most $` + contract.EnvCacheLimit + `
+bytes (suffixes K, M, G, T; default 20G). The least recently used artifacts are removed first. Artifacts that running engines use stay.`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			return usageError{errors.New("cache needs ls, add, prune or verify")}
@@ -36,7 +36,7 @@ func newCacheLsCmd() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List the artifacts, the last used first",
+		Short: "List the artifacts, the most recently used first",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if format != "table" && format != "json" {
@@ -65,7 +65,7 @@ func newCacheLsCmd() *cobra.Command {
 	return cmd
 }
 
-// gpuOf says for which GPU an artifact is. One that cannot be read is for cache verify to explain.
+// gpuOf names the GPU that an artifact is for. It gives "?" if the artifact cannot be read; cache verify then says why.
 func gpuOf(path string) string {
 	m, err := artifacts.ReadManifest(path)
 	if err != nil {
@@ -79,7 +79,7 @@ func newCacheAddCmd() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "add FILE",
-		Short: "Put an artifact file into the cache, with FILE.proof if that is there",
+		Short: "Put an artifact file into the cache, together with FILE.proof if that exists",
 		Args:  usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := store.FromEnv()
@@ -90,21 +90,20 @@ func newCacheAddCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			pin, err := s.AddFile(cmd.Context(), args[0], name)
+			var origin func(digest string) error
+			if len(proofs) > 0 {
+				origin = func(digest string) error { return oci.Remember(s, digest, proofs) }
+			}
+			pin, err := s.AddFile(cmd.Context(), args[0], name, origin)
 			if err != nil {
 				return err
 			}
 			defer pin.Close()
-			if len(proofs) > 0 {
-				if err := oci.Remember(s, pin.Digest, proofs); err != nil {
-					return err
-				}
-			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), pin.Digest)
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "name to find it by")
+	cmd.Flags().StringVar(&name, "name", "", "name under which to find it")
 	return cmd
 }
 
@@ -112,7 +111,7 @@ func newCachePruneCmd() *cobra.Command {
 	var limit string
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove unfinished downloads, and artifacts beyond a limit",
+		Short: "Remove unfinished downloads, and the least recently used artifacts above a limit",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := store.FromEnv()
@@ -133,14 +132,14 @@ func newCachePruneCmd() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&limit, "limit", "", "bytes to leave at most, such as 5G or 0 (default: the cache's limit)")
+	cmd.Flags().StringVar(&limit, "limit", "", "most bytes to keep, such as 5G or 0 (default: the cache's limit)")
 	return cmd
 }
 
 func newCacheVerifyCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Read every artifact, and remove those that are damaged",
+		Short: "Check every artifact, and remove damaged ones",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := store.FromEnv()

@@ -8,7 +8,7 @@ import (
 	"medusa/artifacts"
 )
 
-// artifactArgs says which commands begin with how many artifacts.
+// artifactArgs has the commands whose first arguments are artifacts, and how many.
 var artifactArgs = map[string]int{"inspect": 1, "report": 1, "verify": 1, "restore": 1, "push": 1, "diff": 2, "doctor": 1 << 20}
 
 func addCompletion(root *cobra.Command) {
@@ -19,8 +19,8 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// completeArtifacts offers files with the artifacts' suffix for the first n arguments. What follows is an engine's
-// command, which a shell completes by itself.
+// completeArtifacts offers files with the suffix of artifacts for the first n arguments. An engine's command follows them, and
+// the shell completes that itself.
 func completeArtifacts(n int) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= n {
@@ -30,7 +30,7 @@ func completeArtifacts(n int) cobra.CompletionFunc {
 	}
 }
 
-// completeGraphs offers the labels of the artifact that the command line already names.
+// completeGraphs offers the graph labels of the artifact on the command line.
 func completeGraphs(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) == 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

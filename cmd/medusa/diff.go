@@ -11,10 +11,10 @@ import (
 	"medusa/internal/printable"
 )
 
-// errDiffer ends diff with exit code 1; what differs is on standard output.
+// errDiffer makes diff exit with 1. The differences are on standard output.
 var errDiffer = errors.New("artifacts differ")
 
-// trouble is an error of diff other than a difference, told apart by its exit code as diff(1) does.
+// trouble is any other error of diff. It has its own exit code, as in diff(1).
 type trouble struct{ err error }
 
 func (t trouble) Error() string { return t.err.Error() }
@@ -25,9 +25,8 @@ func newDiffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare two artifacts",
-		Long: `Lists in what two artifacts differ: identity, KV cache, kernels, allocations, graphs, saved buffers and directories. Dates and
-measured times are not compared. The exit code is 0 where nothing differs, 1 where something does, 2 or more where that
-cannot be said.`,
+		Long: `Lists the differences of two artifacts: identity, KV cache, kernels, allocations, graphs, saved buffers and directories. Dates and
+measured times are not compared. The exit code is 0 if they are equal, 1 if they differ, and 2 or more if they cannot be compared.`,
 		Example: "  medusa diff llama.medusa llama-new-driver.medusa",
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {

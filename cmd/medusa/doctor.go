@@ -11,20 +11,19 @@ import (
 	"medusa/internal/printable"
 )
 
-var errUnfit = errors.New("examine: not everything that Medusa needs is here")
+var errUnfit = errors.New("examine: something that Medusa needs is missing")
 
 func newDoctorCmd() *cobra.Command {
 	var format, relax string
 	cmd := &cobra.Command{
 		Use:   "doctor [FILE...]",
-		Short: "Examine GPU, driver and Medusa's parts, and what would be restored here",
-		Long: `Looks for Medusa's parts, asks the driver in a process of its own what it can do, by doing it, and compares artifacts with this
-machine. A feature is available, not supported, or inconclusive where the driver failed for another reason. What an
-artifact needs of engine and model is not compared here: see medusa identity --against. Privileges that neither Medusa nor an
-engine needs are listed; they change no exit code.
+		Short: "Check GPU, driver and Medusa's parts, and whether artifacts can be restored here",
+		Long: `Looks for Medusa's parts, tries the driver's features in a separate process, and compares artifacts with this machine.
+A feature is available, not supported, or inconclusive if the driver failed for another reason. Engine and model are not
+compared here: see medusa identity --against. Privileges that neither Medusa nor an engine needs are listed, but do not change
+the exit code.
 
-The exit code is 1 where a part or a feature that every restore needs is missing, 3 where a given artifact would not be
-restored.`,
+The exit code is 1 if a part, or a feature that every restore needs, is missing, and 3 if a given artifact cannot be restored here.`,
 		Example: "  medusa doctor llama.medusa",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {

@@ -15,10 +15,10 @@ func newExplainCmd() *cobra.Command {
 	var node, parameter, rank int
 	cmd := &cobra.Command{
 		Use:   "explain DIR --graph LABEL --node N --parameter P",
-		Short: "Show what kept traces say about a kernel's parameter",
-		Long: `Shows one parameter of a recorded kernel node: the kernel's parameter layout, each word's value in runs A and B, what
-it leads to, and the allocations beside it. DIR is what materialize --keep-traces kept; an error about an unproven word
-names graph, node and parameter.`,
+		Short: "Explain from kept traces how a kernel's parameter was classified",
+		Long: `Shows one parameter of a recorded kernel node: the kernel's parameter layout, each word's value in runs A and B, the
+allocation that it points into, and its neighbours. DIR is the directory of materialize --keep-traces. If materialize reports an
+unproven word, its message names graph, node and parameter.`,
 		Example: "  medusa explain traces --graph decode-8 --node 12 --parameter 0",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,9 +36,9 @@ names graph, node and parameter.`,
 		},
 	}
 	cmd.Flags().StringVar(&graph, "graph", "", "the graph's label")
-	cmd.Flags().IntVar(&node, "node", 0, "the node's place in the graph")
-	cmd.Flags().IntVar(&parameter, "parameter", 0, "the kernel's parameter")
-	cmd.Flags().IntVar(&rank, "rank", 0, "of an engine with several worker processes: which")
+	cmd.Flags().IntVar(&node, "node", 0, "the node's index in the graph")
+	cmd.Flags().IntVar(&parameter, "parameter", 0, "the parameter's index")
+	cmd.Flags().IntVar(&rank, "rank", 0, "rank of the worker process")
 	cmd.Flags().StringVarP(&output, "output", "o", "table", "table or json")
 	return cmd
 }

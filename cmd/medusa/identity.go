@@ -18,10 +18,10 @@ func newIdentityCmd() *cobra.Command {
 	var against, format, relax string
 	cmd := &cobra.Command{
 		Use:   "identity [--against FILE] -- ENGINE [ARG...]",
-		Short: "Print what an artifact for an engine command would have to match",
-		Long: `Starts the engine, natively and only until it has stated its identity, and prints what it says of itself, its model and its GPU: every factor with the effect
-that a difference has, and the digest of the canonical document. With --against it lists every factor in which FILE
-differs, and exits with 3 where FILE would not be used. An engine with several worker processes prints one after the other, by rank.`,
+		Short: "Print the identity that an artifact for an engine command must match",
+		Long: `Starts the engine natively, only until it has stated its identity. Prints the factors of engine, model and GPU, the effect of a
+difference in each, and the digest of the canonical document. With --against it lists the factors in which FILE differs, and
+exits with 3 if FILE cannot be used. Several worker processes are printed one after another, by rank.`,
 		Example: "  medusa identity -- reference run --model ./llama\n  medusa identity --against llama.medusa -- reference run --model ./llama",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
@@ -55,19 +55,19 @@ differs, and exits with 3 where FILE would not be used. An engine with several w
 	return cmd
 }
 
-// unusable is a mismatch whose factors are on standard output already.
+// unusable is a mismatch. Its factors are on standard output already.
 type unusable struct {
 	file string
 	error
 }
 
 func (u unusable) Error() string {
-	return fmt.Sprintf("compare identity: %s would not be used for this engine here", u.file)
+	return fmt.Sprintf("compare identity: this engine cannot use %s here", u.file)
 }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// writeIdentities writes what each worker process says of itself, by rank.
+// writeIdentities writes the identity of each worker process, by rank.
 func writeIdentities(w io.Writer, ranks []artifacts.Identity, format string) error {
 	for _, id := range ranks {
 		if err := writeIdentity(w, id, format); err != nil {
@@ -77,8 +77,8 @@ func writeIdentities(w io.Writer, ranks []artifacts.Identity, format string) err
 	return nil
 }
 
-// compareIdentities holds each worker process against its rank's part of the artifact. The first that does not fit is
-// the error.
+// compareIdentities compares each worker process with its rank's part of the artifact. It returns the first mismatch as the
+// error.
 func compareIdentities(w io.Writer, against string, ranks []artifacts.Identity, relaxed artifacts.Relaxed, format string) error {
 	var mismatch error
 	for rank, got := range ranks {
@@ -143,7 +143,7 @@ func writeDifferences(w io.Writer, diff []artifacts.Difference, format string) e
 		}
 		return value
 	}
-	// One below the other: arguments of engines are long, and differ somewhere in the middle.
+	// Each value has a line of its own, because engine arguments are long and often differ in the middle.
 	for _, d := range diff {
 		if _, err := printable.Fprintf(w, "%s (%s)\n  artifact  %s\n  engine    %s\n", d.Key, d.Level, side(d.Want, d.WantSet), side(d.Got, d.GotSet)); err != nil {
 			return err

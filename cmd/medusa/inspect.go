@@ -15,7 +15,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// inspection is one run of inspect: at most one of the views, or a picture of a graph.
+// inspection is one run of inspect: at most one view, or the picture of one graph.
 type inspection struct {
 	format, graph, svg, dot            string
 	kernels, allocations, sizes, whole bool
@@ -26,7 +26,7 @@ func newInspectCmd() *cobra.Command {
 	var o inspection
 	cmd := &cobra.Command{
 		Use:   "inspect FILE",
-		Short: "Show what an artifact or a trace holds",
+		Short: "Show the contents of an artifact or a trace",
 		Long: `Shows an artifact's overview or one of its parts. Parameters of a graph's nodes are shown by the kernel's layout, as constants
 or as pointers: alloc#3+256 is byte 256 of allocation 3, counted from 0 in the order in which the engine made them.`,
 		Example: `  medusa inspect llama.medusa
@@ -39,7 +39,7 @@ or as pointers: alloc#3+256 is byte 256 of allocation 3, counted from 0 in the o
 			}
 			if trace.Is(args[0]) {
 				if o.views() > 0 {
-					return usageError{errors.New("a trace has an overview only")}
+					return usageError{errors.New("a trace has no view but the overview")}
 				}
 				return inspectTrace(cmd.OutOrStdout(), args[0], o.format)
 			}
@@ -51,7 +51,7 @@ or as pointers: alloc#3+256 is byte 256 of allocation 3, counted from 0 in the o
 	f.StringVar(&o.graph, "graph", "", "show the nodes of the graph with this label or index")
 	f.BoolVar(&o.kernels, "kernels", false, "show the kernel-name table")
 	f.BoolVar(&o.allocations, "allocs", false, "show the allocation sequence")
-	f.BoolVar(&o.sizes, "sizes", false, "show where the bytes go, and how large graphs are")
+	f.BoolVar(&o.sizes, "sizes", false, "show the size of each section and of each graph")
 	f.BoolVar(&o.whole, "text", false, "print the whole graph IR as text")
 	f.StringVar(&o.svg, "svg", "", "with --graph: write a picture to this file (- is standard output)")
 	f.StringVar(&o.dot, "dot", "", "with --graph: write the graph for Graphviz to this file (- is standard output)")
@@ -84,7 +84,7 @@ func (o *inspection) check() error {
 	return nil
 }
 
-// view is something that can be shown as a table; its JSON form is its own.
+// view can be written as a table. Its JSON form is its own encoding.
 type view interface{ WriteTable(io.Writer) error }
 
 func (o *inspection) run(out io.Writer, path string) error {
@@ -135,12 +135,12 @@ func (o *inspection) draw(out io.Writer, g *inspect.Graph) error {
 	return nil
 }
 
-// rankFlag lets a command show one worker process's part.
+// rankFlag adds --rank, which selects one worker process.
 func rankFlag(cmd *cobra.Command, rank *int) {
-	cmd.Flags().IntVar(rank, "rank", 0, "of an artifact for several worker processes: which to show")
+	cmd.Flags().IntVar(rank, "rank", 0, "worker process to show, if the artifact has several")
 }
 
-// readSections reads an artifact, of several ranks one, and the sizes of its sections.
+// readSections reads one rank of an artifact, and the sizes of the artifact's sections.
 func readSections(path string, rank int) (*artifacts.Artifact, []artifacts.Section, error) {
 	art, err := artifacts.Read(path)
 	if err != nil {
@@ -152,12 +152,12 @@ func readSections(path string, rank int) (*artifacts.Artifact, []artifacts.Secti
 	}
 	defer f.Close()
 	if rank < 0 || rank >= art.Ranks() {
-		return nil, nil, usageError{fmt.Errorf("--rank %d: %s is for %d", rank, path, art.Ranks())}
+		return nil, nil, usageError{fmt.Errorf("--rank %d: %s has %d ranks", rank, path, art.Ranks())}
 	}
 	return art.Rank(rank), f.Sections(), nil
 }
 
-// toFile writes to a file, or to out where the path is "-".
+// toFile writes to a file, or to out if the path is "-".
 func toFile(out io.Writer, path string, write func(io.Writer) error) error {
 	if path == "-" {
 		return write(out)

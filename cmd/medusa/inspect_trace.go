@@ -8,7 +8,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// traceSummary is the JSON form of a trace's overview; fields are only ever added.
+// traceSummary is the JSON form of a trace's overview. Fields are only ever added.
 type traceSummary struct {
 	File    string         `json:"file"`
 	Process string         `json:"process"`
@@ -32,7 +32,7 @@ type traceGraph struct {
 	Edges uint32 `json:"edges"`
 }
 
-// summarizeTrace reads a whole trace: only its end record says that it is complete.
+// summarizeTrace reads the whole trace, because only its end record shows that it is complete.
 func summarizeTrace(path string) (*traceSummary, error) {
 	r, err := trace.Open(path)
 	if err != nil {

@@ -17,10 +17,10 @@ import (
 func newInstallCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "install DIR",
-		Short: "Copy Medusa into a directory that an engine's container sees",
-		Long: `Copies medusa, its probe, the interposer, and where they are there the library and the plug-ins for PyTorch and vLLM to DIR, with
-the layout that they find each other by. For init containers: image volumes are mounted noexec, so that what engines execute
-has to lie in an emptyDir.`,
+		Short: "Copy Medusa into a directory that the engine's container mounts",
+		Long: `Copies medusa, its probe and the interposer to DIR, in the layout in which they find each other. The library and the plug-ins for
+PyTorch and vLLM are copied too if they exist. For init containers: image volumes are mounted noexec, so files that an engine
+executes must be in an emptyDir.`,
 		Example: "  medusa install /opt/medusa",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,7 +59,7 @@ has to lie in an emptyDir.`,
 	}
 }
 
-// sessionLibrary is what the plug-ins are made over (cmd/libmedusa).
+// sessionLibrary is the library that the plug-ins load (cmd/libmedusa).
 const sessionLibrary = "libmedusa.so"
 
 // part is a file to install.
@@ -69,7 +69,7 @@ type part struct {
 	needed   bool
 }
 
-// pluginFiles lists the plug-ins for engines in Python; there need not be any.
+// pluginFiles lists the plug-ins for engines in Python. An absent directory is an empty list.
 func pluginFiles(dir string) (out []part, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if path == dir && errors.Is(err, os.ErrNotExist) {
@@ -88,7 +88,7 @@ func pluginFiles(dir string) (out []part, err error) {
 	return out, err
 }
 
-// copyFile puts a file in place in one step: an engine that is starting has the old one or the new.
+// copyFile replaces a file in one step, so that an engine that starts meanwhile loads either the old file or the new one.
 func copyFile(from, to string, mode os.FileMode) error {
 	in, err := os.Open(from)
 	if err != nil {

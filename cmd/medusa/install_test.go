@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Plug-ins are installed as they lie beside the interposer, without what Python compiled; there need not be any.
+// The plug-ins beside the interposer are installed without Python's compiled files. There may be no plug-ins.
 func TestPluginFiles(t *testing.T) {
 	dir := t.TempDir()
 	if got, err := pluginFiles(filepath.Join(dir, "python")); err != nil || len(got) != 0 {

@@ -13,7 +13,7 @@ func newKeygenCmd() *cobra.Command {
 		Use:   "keygen FILE",
 		Short: "Make a key pair for signing artifacts",
 		Long: `Writes a private key to FILE and the public key to FILE.pub (Ed25519, PEM), for push --sign and pull --verify. Keys made with
-openssl genpkey -algorithm ed25519 serve as well.`,
+openssl genpkey -algorithm ed25519 work as well.`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := trust.Generate(args[0]); err != nil {

@@ -1,8 +1,8 @@
-// Command medusa materializes the CUDA graphs and the KV-cache profile of an LLM engine into an artifact, and starts
-// engines with both restored.
+// Command medusa materializes the CUDA graphs and the KV-cache profile of an LLM engine into an artifact, and starts engines with
+// both restored.
 //
-// In: command lines; files hold no logic, only flags, progress and printing. Out: results on standard output, everything
-// else on standard error. Exit codes: see exitCode.
+// In: command lines. The files hold flags, progress and printing only, no logic. Out: results on standard output, everything else
+// on standard error. Exit codes: see exitCode.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main without the process: tests call it.
+// run is main for tests: it returns the exit code instead of ending the process.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -52,7 +52,7 @@ func newRootCmd() *cobra.Command {
 		SilenceErrors:     true,
 		DisableAutoGenTag: true,
 	}
-	cobra.EnableCommandSorting = false // their order tells how they follow each other
+	cobra.EnableCommandSorting = false // help lists them in the order in which people use them
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	for _, g := range []struct {
 		title    string
@@ -74,7 +74,7 @@ func newRootCmd() *cobra.Command {
 	return root
 }
 
-// The exit codes of medusa. restore otherwise passes the engine's own code on.
+// The exit codes of medusa. restore passes on the engine's own code if the engine ran.
 const (
 	exitOK           = 0
 	exitError        = 1
@@ -83,13 +83,13 @@ const (
 	exitCorrupt      = 5
 )
 
-// usageError is a command line that cannot be understood.
+// usageError is a wrong command line.
 type usageError struct{ err error }
 
 func (e usageError) Error() string { return e.err.Error() + " (see medusa help)" }
 func (e usageError) Unwrap() error { return e.err }
 
-// childExit carries an engine's own exit code.
+// childExit is the engine's own exit code.
 type childExit int
 
 func (c childExit) Error() string { return fmt.Sprintf("engine ended with exit code %d", int(c)) }
@@ -115,7 +115,7 @@ func exitCode(err error) int {
 	return exitError
 }
 
-// usageArgs makes a cobra argument check report a usage error.
+// usageArgs turns the error of a cobra argument check into a usageError.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -125,7 +125,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// splitCommand separates what stands before "--" from the engine's command behind it.
+// splitCommand separates medusa's own arguments before "--" from the engine's command after it.
 func splitCommand(cmd *cobra.Command, args []string) (own, engine []string) {
 	if n := cmd.ArgsLenAtDash(); n >= 0 {
 		return args[:n], args[n:]

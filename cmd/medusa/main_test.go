@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"medusa": main})
 }
 
-// Scripts see the built engines and libraries of build/ (make), and run them on the simulated GPU.
+// The scripts run the engines and libraries below build/ (from make) on the simulated GPU.
 func TestScripts(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	build := testenv.Path(t, "build")
@@ -47,7 +47,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits runs a program and checks its exit code: exits 5 medusa verify x.
+// exits runs a program and checks its exit code, as in: exits 5 medusa verify x.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
@@ -70,7 +70,7 @@ func exitStatus(err error) string {
 	return err.Error()
 }
 
-// What an error quotes of a command line, a file or a registry is text to the terminal.
+// Errors quote command lines, files and registries. Escape sequences in these do not reach the terminal.
 func TestErrorsAreText(t *testing.T) {
 	var out, messages bytes.Buffer
 	if code := run([]string{"inspect", "\x1b[2Jevil\u009b\r.medusa"}, &out, &messages); code == 0 {

@@ -27,11 +27,11 @@ func newMaterializeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "materialize -o FILE -- ENGINE [ARG...]",
 		Short: "Record an engine's start, compile its graphs and verify the artifact",
-		Long: `Starts the engine several times: once to profile the KV cache, twice to record its graphs with memory in different
-places, and twice to compare restored graphs with natively captured ones. FILE appears only when they agree.
+		Long: `Starts the engine five times: once to profile the KV cache, twice to record its graphs with memory at different
+addresses, and twice to compare restored graphs with natively captured ones. FILE appears only if they agree.
 
-What JIT compilers (torch.compile, Triton, FlashInfer) make in these starts travels along, unless a variable names their cache.
-So do directories given with --dir, as the runs left them: restore puts them where they were, or elsewhere where it is told to.`,
+The output of JIT compilers (torch.compile, Triton, FlashInfer) in these starts is bundled, unless a variable names their cache.
+Directories given with --dir are bundled as the runs left them. restore unpacks them to their old place, or to the place of its --dir.`,
 		Example: `  medusa materialize -o llama.medusa -- reference run --model ./llama
   medusa materialize -o llama.medusa -- vllm serve ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ So do directories given with --dir, as the runs left them: restore puts them whe
 			}
 			var done func()
 			o.Step, done = progress(cmd.ErrOrStderr(), !verbose)
-			var notes []string // shown once no bar is in their way
+			var notes []string // printed after the progress bar is gone
 			o.Note = func(text string) { notes = append(notes, text) }
 			art, err := materialize.Run(cmd.Context(), o)
 			done()
@@ -82,14 +82,14 @@ So do directories given with --dir, as the runs left them: restore puts them whe
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
 	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces of the recorded runs")
 	cmd.Flags().StringVar(&until, "until", "", "end after a `step`, with kept traces and no artifact: "+strings.Join(materialize.Untils, ", "))
-	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: what an earlier series of the same command has recorded is not recorded again")
-	cmd.Flags().BoolVar(&embed, "embed-images", false, "take kernels along even where a shared object of the engine holds them")
-	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory that travels along (NAME=PATH, repeatable)")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
+	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: runs that an earlier series of the same command recorded are not repeated")
+	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")
+	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory to bundle (NAME=PATH, repeatable)")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
 }
 
-// progress shows steps as a bar where standard error is a terminal, and as lines elsewhere; and how long each took.
+// progress shows steps as a bar if standard error is a terminal, and otherwise as lines. It shows how long each step took.
 func progress(w io.Writer, bar bool) (step func(i, n int, what string), done func()) {
 	var began time.Time
 	var last string

@@ -18,9 +18,9 @@ func newPlanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [SCENARIO]",
 		Short: "Plan which artifacts to bake onto nodes and how many workers to keep warm",
-		Long: `Ranks the artifacts of a scenario's models by requests per second × seconds a restored start saves ÷ size, keeps them while
-they fit the budget of a node, and gives the number of warm workers with which a request finds no free slot with a given
-probability at most.`,
+		Long: `Ranks the artifacts of a scenario's models by requests per second × seconds that a restored start saves ÷ size, and keeps as
+many as fit the budget of a node. Also gives the number of warm workers that keeps the probability of a request without a free
+slot below a bound.`,
 		Example: "  medusa plan simulate/scenarios/ten-models.yaml --budget 0.05 --miss 0.01",
 		Args:    usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

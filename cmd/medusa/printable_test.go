@@ -10,7 +10,7 @@ import (
 	"medusa/simulate"
 )
 
-// Tables of what scenarios, engines and command lines name hold no character that a terminal obeys, and no line that a name made.
+// Names come from scenarios, engines and command lines. The tables print no control character and no extra line of a name.
 func TestTablesAreText(t *testing.T) {
 	tables := func(name string) map[string]func(io.Writer) error {
 		plan := &simulate.Plan{Choices: []simulate.Choice{{Model: name}}, Nodes: []simulate.NodePlan{{Models: []string{name}}},

@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/commands.txt")
 
-// Scripts call commands: what there is keeps its name, its flags and their kinds (docs/promises.md).
+// Scripts call commands, so existing commands and flags keep their names and kinds (docs/promises.md).
 func TestCommandsAndFlags(t *testing.T) {
 	var got strings.Builder
 	var walk func(c *cobra.Command)
@@ -56,7 +56,7 @@ func TestCommandsAndFlags(t *testing.T) {
 	}
 }
 
-// Scripts compare exit codes.
+// Scripts compare exit codes, so these keep their numbers.
 func TestExitCodes(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

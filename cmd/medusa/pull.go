@@ -26,9 +26,9 @@ func newPullCmd() *cobra.Command {
 		Use:   "pull REGISTRY/REPOSITORY:TAG|@DIGEST [-o FILE]",
 		Short: "Fetch an artifact from an OCI registry into the cache",
 		Long: `Fetches an artifact into the cache and prints the digest of its file; medusa restore takes that digest, or the reference.
-With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, nothing is fetched that has no valid signature. -o FILE also leaves
-FILE.proof: where the artifact came from, and its signature. An interrupted pull goes on where it ended. Of an index it takes the artifact that --gpu and --match ask for, or that is for
-the GPU of this machine.`,
+With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, only artifacts with a valid signature are fetched. -o FILE also
+writes FILE.proof, with the artifact's origin and signature. An interrupted pull continues at its end. If the reference is an
+index, the artifact is chosen by --gpu and --match, or else by the GPU of this machine.`,
 		Example: "  medusa pull registry.example/llm/llama:v1 --verify release.key.pub\n  medusa restore registry.example/llm/llama:v1 -- reference run --model ./llama",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -74,8 +74,8 @@ the GPU of this machine.`,
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "also write the artifact to this file")
-	cmd.Flags().StringVar(&gpu, "gpu", "", "of an index, the artifact for the GPU of this name")
-	cmd.Flags().StringArrayVar(&match, "match", nil, "of an index, the artifact with this factor (KEY=VALUE, repeatable)")
+	cmd.Flags().StringVar(&gpu, "gpu", "", "if the reference is an index: take the artifact for the GPU with this name")
+	cmd.Flags().StringArrayVar(&match, "match", nil, "if the reference is an index: take the artifact with this factor (KEY=VALUE, repeatable)")
 	verifyFlag(cmd, &key)
 	return cmd
 }
@@ -92,7 +92,7 @@ func readFactors(list []string) ([]artifacts.Factor, error) {
 	return out, nil
 }
 
-// localGPU returns the name of this machine's GPU as the driver's files give it, or nothing where there are several kinds.
+// localGPU returns the name of this machine's GPU from the driver's /proc files, or "" if the machine has GPUs of several kinds.
 func localGPU() string {
 	files, _ := filepath.Glob("/proc/driver/nvidia/gpus/*/information")
 	name := ""
@@ -114,7 +114,7 @@ func localGPU() string {
 	return name
 }
 
-// copyOut writes a copy under its final name only when it is whole.
+// copyOut gives the copy its final name only after all of it is written.
 func copyOut(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -21,9 +21,9 @@ func newPushCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push FILE REGISTRY/REPOSITORY:TAG",
 		Short: "Upload an artifact to an OCI registry",
-		Long: `Uploads FILE and prints the manifest's digest. Credentials are those of the docker configuration. With --add the tag names an
-index in which each GPU's artifact has its entry. With --sign the manifest is signed, and pull --verify accepts it. --version N is
-signed too: a policy can demand a least one, so that nobody brings an old artifact back.`,
+		Long: `Uploads FILE and prints the manifest's digest. Credentials come from the docker configuration. With --add the tag names an
+index with an entry for each GPU's artifact. With --sign the manifest is signed for pull --verify. --version N is signed too:
+a policy can demand a least version, so that nobody can bring back an old artifact.`,
 		Example: "  medusa push llama.medusa registry.example/llm/llama:v1 --add --sign release.key",
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,12 +48,12 @@ signed too: a policy can demand a least one, so that nobody brings an old artifa
 	}
 	cmd.Flags().BoolVar(&o.Add, "add", false, "add to the index that the tag names")
 	cmd.Flags().StringVar(&key, "sign", "", "private key to sign with (PEM, Ed25519)")
-	cmd.Flags().Uint64Var(&o.Version, "version", 0, "number to sign with the artifact, larger than those before (0: none)")
+	cmd.Flags().Uint64Var(&o.Version, "version", 0, "version number to sign with the artifact, larger than earlier ones (0: none)")
 	cmd.Flags().StringVar(&o.Subject, "subject", "", "reference in the same repository that the artifact belongs to, such as the model's image")
 	return cmd
 }
 
-// transferBar shows bytes where standard error is a terminal, and nothing elsewhere.
+// transferBar shows a progress bar if standard error is a terminal, and otherwise shows no progress.
 func transferBar(w io.Writer, what string) (step func(done, total int64), finish func()) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -64,9 +64,9 @@ func transferBar(w io.Writer, what string) (step func(done, total int64), finish
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 	return func(done, total int64) {
 		if bar.GetMax64() != total {
-			bar.Reset() // after a small file that was all there, the next one
+			bar.Reset() // the previous file may have been complete already; count the next from 0
 			bar.ChangeMax64(total)
 		}
-		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
+		_ = bar.Set64(done) // a bar that cannot be drawn does not stop the transfer
 	}, func() { _ = bar.Finish() }
 }

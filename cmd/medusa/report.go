@@ -15,8 +15,8 @@ func newReportCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report FILE -o PAGE",
 		Short: "Write one HTML page about an artifact",
-		Long: `Writes one self-contained page: the stages of native and restored starts, memory by phase, kernels by count, graph sizes, what
-the file consists of and what it is valid for. It needs no network and runs no script.`,
+		Long: `Writes one self-contained page: the stages of native and restored starts, memory by phase, kernels by count, graph sizes, the
+sections of the file and its identity. The page needs no network and runs no script.`,
 		Example: "  medusa report llama.medusa -o report.html",
 		Args:    usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -23,24 +23,24 @@ func newRestoreCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [ARTIFACT] -- ENGINE [ARG...]",
 		Short: "Start an engine with its graphs restored",
-		Long: `Starts the engine with the graphs of an artifact restored in place of profile forward, warm-up and capture.
+		Long: `Starts the engine and restores the graphs of an artifact, instead of the profile forward, warm-up and capture.
 
-ARTIFACT is a file if it begins with /, ./ or ../ or ends in .medusa; else it is the digest of one in the cache (sha256:...),
-or a name there, such as the reference it was pulled by. Without it $` + contract.EnvArtifact + ` counts. --match takes the artifact of the
-cache that has the given factors. --auto leaves the choice to the engine's process, which knows its GPU and model; no directory is
-unpacked then.
+ARTIFACT is a file if it begins with /, ./ or ../ or ends in .medusa. Otherwise it is a digest in the cache (sha256:...) or a
+name there, such as the reference by which it was pulled. Without ARTIFACT, $` + contract.EnvArtifact + ` names it. --match takes the artifact of
+the cache with the given factors. --auto leaves the choice to the engine's process, which knows its GPU and model; then no
+directory is unpacked.
 
-Directories that travel with the artifact are unpacked below the cache, if they are a compiler's, or at the place that --dir
-names. Others stay packed. Nothing is unpacked if the artifact is for another GPU or driver.
+Bundled caches of compilers are unpacked below the cache. Other bundled directories are unpacked only to the place that --dir
+names. If the artifact is for another GPU or driver, no directory is unpacked.
 
-An artifact is code. --verify KEY uses only one that KEY has signed; the policy in the file $` + contract.EnvTrust + ` says so for all
-starts. Without either, one that was pulled and not verified is used with a warning.
+An artifact is code. --verify KEY accepts only an artifact that KEY has signed. The policy in the file $` + contract.EnvTrust + ` demands
+the same for all starts. Without either, an artifact that was pulled and not verified is used with a warning.
 
 Obstacles (another GPU, driver, model or checkpoint, a damaged file, too little memory, an artifact that is not trusted) are
 reported in one line, and the engine starts natively. With --strict the command exits instead: code 3 if the artifact does not
 fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine's own.
 
-` + contract.EnvOff + `=1, or a file "off" in the cache (` + contract.EnvOff + `=/PATH: that file), makes every start native, --strict or not.`,
+` + contract.EnvOff + `=1 makes every start native, also with --strict. So does an existing file "off" in the cache (with ` + contract.EnvOff + `=/PATH: that file).`,
 		Example: `  medusa restore llama.medusa -- reference run --model ./llama
   medusa restore --match model.config=sha256:5e88... --match gpu.name="NVIDIA H200" -- reference run --model ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +62,7 @@ fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine
 				return usageError{fmt.Errorf("--check=%s: want full, canary or none", o.Check)}
 			}
 			if o.Lazy && o.Check != "none" {
-				return usageError{errors.New("--lazy leaves nothing to check before ready: use --check=none")}
+				return usageError{errors.New("--lazy builds no graph before ready, so there is none to check: use --check=none")}
 			}
 			switch addresses {
 			case "exact":
@@ -90,17 +90,17 @@ fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine
 	cmd.Flags().BoolVar(&o.Artifact.Auto, "auto", false, "let the engine's process choose from the cache")
 	verifyFlag(cmd, &o.Verify)
 	cmd.Flags().StringArrayVar(&match, "match", nil, "choose from the cache by this factor (KEY=VALUE, repeatable)")
-	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "unpack one of the artifact's directories at this place (NAME=PATH, repeatable)")
+	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "unpack the bundled directory NAME to PATH (NAME=PATH, repeatable)")
 	cmd.Flags().StringVar(&relax, "relax", "", "factors that may differ, separated by commas: driver.version, dso.NAME, dso.*")
-	cmd.Flags().StringVar(&addresses, "addresses", "exact", "exact: device memory where the recording had it, else elsewhere; relocate: always elsewhere")
-	cmd.Flags().StringVar(&o.Check, "check", "none", "before ready: canary: replay every graph once; full: and hash memory that is to stay unchanged; none")
+	cmd.Flags().StringVar(&addresses, "addresses", "exact", "exact: device memory at its recorded addresses if these are free; relocate: always at other addresses")
+	cmd.Flags().StringVar(&o.Check, "check", "none", "checks before ready: none, canary (replay every graph once), or full (also hash memory that must stay unchanged)")
 	cmd.Flags().BoolVar(&o.Lazy, "lazy", false, "build each graph when it is first used")
-	cmd.Flags().BoolVar(&o.Strict, "strict", false, "end instead of starting natively")
+	cmd.Flags().BoolVar(&o.Strict, "strict", false, "exit instead of starting natively")
 	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object (rank N of several: FILE.N)")
 	return cmd
 }
 
-// readChoice: exactly one way to choose.
+// readChoice allows exactly one way to choose the artifact.
 func readChoice(c *supervisor.Choice, own, match []string) error {
 	var err error
 	if c.Match, err = readFactors(match); err != nil {
@@ -128,7 +128,7 @@ func readChoice(c *supervisor.Choice, own, match []string) error {
 	return nil
 }
 
-// readDirs reads NAME=PATH pairs; paths become absolute.
+// readDirs reads NAME=PATH pairs and makes the paths absolute.
 func readDirs(list []string) (map[string]string, error) {
 	out := map[string]string{}
 	for _, text := range list {

@@ -1,4 +1,4 @@
 package main
 
-// The container image has no certificates of a system. Where there are none, these of Mozilla's programme count.
+// The container image has no system certificates. If the system has none, this package supplies Mozilla's.
 import _ "golang.org/x/crypto/x509roots/fallback"

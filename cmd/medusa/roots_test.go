@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A process that finds no certificates on its system has those that are built in.
+// A process uses the built-in certificates if its system has none.
 func TestRootsWithoutASystem(t *testing.T) {
 	if os.Getenv("ROOTS_CHILD") == "1" {
 		pool, err := x509.SystemCertPool()

@@ -14,7 +14,7 @@ import (
 	"medusa/simulate"
 )
 
-// scenarioFlags are the flags of simulate and plan that stand in for parts of a scenario file.
+// scenarioFlags adds the flags of simulate and plan that replace parts of a scenario file.
 func scenarioFlags(cmd *cobra.Command, o *simulate.Overrides) {
 	f := cmd.Flags()
 	f.StringVar(&o.Profiles, "profiles", "", "file of cost profiles")
@@ -35,8 +35,8 @@ func newSimulateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate [SCENARIO]",
 		Short: "Predict the tail latency of a cluster under a policy, with and without Medusa",
-		Long: `Simulates a cluster that starts workers on demand, at the level of engine steps, from measured stage times, a trace and a
-policy. SCENARIO is a YAML file; flags take its place or override parts of it.`,
+		Long: `Simulates a cluster that starts workers on demand. It uses measured stage times, a trace and a policy, and simulates every
+engine step. SCENARIO is a YAML file; flags replace it or override parts of it.`,
 		Example: `  medusa simulate simulate/scenarios/ten-models.yaml --html ten-models.html
   medusa simulate --profiles simulate/profiles/medusa-a100.yaml --models llama2-7b,yi-6b --gpus 1 --rate 0.2 --compare fcfs+native,lalbo3+restored`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
@@ -75,7 +75,7 @@ policy. SCENARIO is a YAML file; flags take its place or override parts of it.`,
 	cmd.Flags().StringSliceVar(&o.Compare, "compare", nil, "policies, strategies or POLICY+STRATEGY to run side by side")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	cmd.Flags().StringVar(&html, "html", "", "also write one self-contained page to this file")
-	cmd.Flags().BoolVar(&functions, "functions", false, "one more row per function")
+	cmd.Flags().BoolVar(&functions, "functions", false, "also print a row per function")
 	return cmd
 }
 
@@ -89,7 +89,7 @@ func loadScenario(args []string, o simulate.Overrides) (*simulate.Scenario, erro
 	return simulate.Load(path, o)
 }
 
-// simulationBar shows requests done where standard error is a terminal, and nothing elsewhere.
+// simulationBar shows completed requests if standard error is a terminal, and otherwise shows no progress.
 func simulationBar(w io.Writer) (step func(done, total int), finish func()) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -101,7 +101,7 @@ func simulationBar(w io.Writer) (step func(done, total int), finish func()) {
 		if bar.GetMax() != total {
 			bar.ChangeMax(total)
 		}
-		_ = bar.Set(done) // a bar that cannot be drawn is no reason to stop
+		_ = bar.Set(done) // a bar that cannot be drawn does not stop the simulation
 	}, func() { _ = bar.Finish() }
 }
 
@@ -117,7 +117,7 @@ func writePage(path string, r *simulate.Result) error {
 	return f.Close()
 }
 
-// writeFindings compares the outcome with the published figures that the scenario names.
+// writeFindings compares the result with the published figures that the scenario names.
 func writeFindings(w io.Writer, s *simulate.Scenario, r *simulate.Result) error {
 	found, err := s.Findings(r)
 	if err != nil || len(found) == 0 {

@@ -7,7 +7,7 @@ import (
 	"medusa/internal/printable"
 )
 
-// trusted asks the policy (MEDUSA_TRUST), narrowed to a key unless that is empty, about an artifact file.
+// trusted asks the policy (MEDUSA_TRUST) whether an artifact file may be used. A non-empty key narrows the policy to that key.
 func trusted(cmd *cobra.Command, path, key string) error {
 	policy, err := trust.FromEnv(key)
 	if err != nil {

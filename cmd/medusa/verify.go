@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/artifacts/store"
 	"medusa/internal/contract"
+	"medusa/internal/cuda/probe/ask"
 	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
@@ -18,11 +23,14 @@ func newVerifyCmd() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:   "verify FILE [-- ENGINE [ARG...]]",
-		Short: "Check an artifact; with an engine, compare its restored graphs with native ones again",
+		Short: "Check an artifact; given an engine, compare restored with native graphs again",
 		Long: `Reads every section of FILE and checks every reference in it. With --verify KEY, or a policy (` + contract.EnvTrust + `) that requires it, the
-signature in FILE.proof is checked first; medusa pull -o FILE leaves it there. With an engine command it also repeats what
-materialize did before it gave the artifact its name: the engine starts natively and restored, both replay every graph
-on the same data, and all memory written is compared bit by bit.`,
+signature in FILE.proof is checked first; medusa pull -o FILE writes it. With an engine command it also repeats the verification
+of materialize: the engine starts natively and restored, both replay every graph on the same data, and all memory written is
+compared bit by bit.
+
+If this machine has another driver of the same major version, such a check lets it pass: the cache remembers the artifact, the
+name of the GPU and the driver, and medusa restore accepts that driver on this machine from then on.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
 			if len(own) != 1 {
@@ -43,7 +51,11 @@ on the same data, and all memory written is compared bit by bit.`,
 			if err != nil {
 				return err
 			}
+			other := otherDriver(cmd.Context(), art.Identity)
 			o := materialize.Options{Argv: argv, Library: library}
+			if other != nil {
+				o.Relax = artifacts.Relaxed{artifacts.KeyDriverVersion + "=" + other.Version}
+			}
 			if verbose {
 				o.Log = cmd.ErrOrStderr()
 			}
@@ -63,10 +75,42 @@ on the same data, and all memory written is compared bit by bit.`,
 					return err
 				}
 			}
-			return nil
+			return remember(cmd.OutOrStdout(), own[0], other)
 		},
 	}
 	verifyFlag(cmd, &key)
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show what the engine prints")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
+}
+
+// otherDriver returns this machine's driver if it differs from the artifact's and is of the same major version. Another major
+// version stays a difference, of which the engine's process says so.
+func otherDriver(ctx context.Context, made artifacts.Identity) *store.Driver {
+	found, err := ask.Devices(ctx)
+	if err != nil {
+		return nil // the engine's process says why
+	}
+	version, _ := made.Get(artifacts.KeyDriverVersion)
+	gpu, _ := made.Get(artifacts.KeyGPUName)
+	here := strconv.Itoa(found.Driver)
+	if here == version || !artifacts.SameMajor(here, version) {
+		return nil
+	}
+	return &store.Driver{GPU: gpu, Version: here}
+}
+
+// remember keeps a driver that has passed. Runs N and V have compared the GPU's name with the artifact's.
+func remember(w io.Writer, path string, d *store.Driver) error {
+	if d == nil {
+		return nil
+	}
+	cache, err := store.FromEnv()
+	if err != nil {
+		return err
+	}
+	if err := cache.AddDriver(path, *d); err != nil {
+		return err
+	}
+	_, err = printable.Fprintf(w, "%s: driver %s passes on this machine from now on\n", path, d.Version)
+	return err
 }

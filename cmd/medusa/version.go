@@ -16,14 +16,14 @@ import (
 	"medusa/interpose/trace"
 )
 
-// version is what this binary is and speaks; its JSON form only ever gains fields.
+// version describes this binary and the formats that it reads. Its JSON form only ever gains fields.
 type version struct {
 	Medusa   string `json:"medusa"`
 	Commit   string `json:"commit,omitempty"`
-	Modified bool   `json:"modified"` // built from a tree with changes
+	Modified bool   `json:"modified"` // the source tree had uncommitted changes
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	Artifact int    `json:"artifact_format"` // the newest that it reads
+	Artifact int    `json:"artifact_format"` // the newest version that it reads
 	Graph    int    `json:"graph_format"`
 	Trace    int    `json:"trace_format"`
 	Protocol int    `json:"protocol"` // between interposer and engine
@@ -33,7 +33,7 @@ func newVersionCmd() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, and the versions of the formats that it reads",
+		Short: "Print the version of Medusa and of the formats that it reads",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			info, _ := debug.ReadBuildInfo()
@@ -51,7 +51,7 @@ func newVersionCmd() *cobra.Command {
 	return cmd
 }
 
-// versionOf reads what the Go tool wrote into the binary; info is nil where it wrote nothing.
+// versionOf takes the version from the build information of the Go tool; info is nil if there is none.
 func versionOf(info *debug.BuildInfo) version {
 	v := version{Medusa: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Artifact: artifacts.Version, Graph: graphir.Version, Trace: trace.Version, Protocol: contract.Protocol}

@@ -1,5 +1,5 @@
-// Command gen turns a .proto file into Go without a protoc binary: protocompile parses it, and the library behind
-// protoc-gen-go writes the code. Usage, in the file's own folder: gen FILE.proto OUT.pb.go
+// Command gen turns a .proto file into Go without a protoc binary: protocompile parses it, and the library behind protoc-gen-go
+// writes the code. Usage, in the file's own folder: gen FILE.proto OUT.pb.go
 package main
 
 import (
@@ -38,13 +38,13 @@ func run(args []string) error {
 	return os.WriteFile(args[1], code, 0o644)
 }
 
-// generate returns the Go code for one .proto file that imports no other.
+// generate returns the Go code for one .proto file without imports.
 func generate(path string) ([]byte, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	// Go's protobuf registry is global and keyed by file name: the folder makes the name unique.
+	// Go's protobuf registry is global and keyed by file name. The folder makes the name unique.
 	dir := filepath.Dir(path)
 	name := filepath.Base(dir) + "/" + filepath.Base(path)
 	compiler := protocompile.Compiler{

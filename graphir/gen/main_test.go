@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The committed code is what the .proto files say.
+// The committed code is the output of the generator.
 func TestGeneratedCodeIsCurrent(t *testing.T) {
 	for proto, code := range map[string]string{
 		"../graph.proto":                 "../graphpb/graph.pb.go",
@@ -21,7 +21,7 @@ func TestGeneratedCodeIsCurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what %s says (run go generate ./graphir ./artifacts)", code, proto)
+			t.Errorf("%s is not generated from %s (run go generate ./graphir ./artifacts)", code, proto)
 		}
 	}
 }
@@ -33,7 +33,7 @@ func TestErrorsNameTheFile(t *testing.T) {
 	}
 	for _, args := range [][]string{nil, {"missing.proto", "out"}, {path, "out"}} {
 		if err := run(args); err == nil {
-			t.Errorf("%q went well", args)
+			t.Errorf("%q did not fail", args)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func DOT(w io.Writer, g *inspect.Graph) error {
 	return nil
 }
 
-// quote writes a double-quoted string, in which only the quote and the backslash are special.
+// quote writes a double-quoted string. Only the quote and the backslash are special in it.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }

@@ -24,7 +24,7 @@ func kernel(i int, name string, after ...uint32) inspect.Node {
 		Arguments: []inspect.Argument{{Offset: 0, Size: 8, Value: fmt.Sprintf("alloc#%d+%d", i%5, 64*i)}}, After: after}
 }
 
-// chain is what a decode step looks like: layers of the same kernels, one behind the other.
+// chain resembles a decode step: layers of the same kernels, one after another.
 func chain(n int) *inspect.Graph {
 	names := []string{"_Z8rms_normIfEvPKT_S2_PS0_if", "_ZN3sys4gemmIfLi64EEvPKT_", "rope", "paged_attention<64>", "_Z8silu_mulv"}
 	g := &inspect.Graph{Label: fmt.Sprintf("decode of %d", n), Batch: 8}
@@ -39,7 +39,7 @@ func chain(n int) *inspect.Graph {
 	return g
 }
 
-// fork has two streams of different lengths, an edge past all of it, and a node of every other type.
+// fork has two streams of different lengths, an edge that bypasses both, and a node of every other type.
 func fork() *inspect.Graph {
 	g := &inspect.Graph{Label: `fork "and" <join>`, Batch: 1, Nodes: []inspect.Node{
 		kernel(0, "start"), kernel(1, "left"), kernel(2, "right"), kernel(3, "right"), kernel(4, "join"),
@@ -78,8 +78,8 @@ func TestPicturesAreAsBefore(t *testing.T) {
 	}
 }
 
-// What makes a picture readable: no boxes over each other, every edge from a box's bottom to a box's top, nothing outside
-// of the picture, and neither a thread nor a wall.
+// A picture is readable if no boxes overlap, every edge leads from a box's bottom to a box's top, everything is inside of the
+// picture, and the picture is neither very narrow nor very wide.
 func TestLayoutIsReadable(t *testing.T) {
 	wide := &inspect.Graph{Nodes: make([]inspect.Node, 40)}
 	for i := uint32(1); i < 40; i++ {
@@ -114,7 +114,7 @@ func TestLayoutIsReadable(t *testing.T) {
 }
 
 func TestOrderUntanglesEdges(t *testing.T) {
-	// 0 and 1 lead to 3 and 2: as numbered, the edges cross.
+	// 0 and 1 lead to 3 and 2: in the order of their numbers, the edges cross.
 	l := newLayered(4, [][2]int{{0, 3}, {1, 2}})
 	l.order()
 	upper, lower := l.layers[0], l.layers[1]

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// vertex is a node of the graph, or a place where an edge crosses a layer.
+// vertex is a node of the graph, or the place at which an edge crosses a layer.
 type vertex struct {
-	node     int // -1 where an edge only passes
+	node     int // -1 if an edge only passes here
 	layer    int
 	x        float64 // centre
-	up, down []int   // neighbours in the layers before and behind
+	up, down []int   // neighbours in the previous and the next layer
 }
 
 // layered is a graph whose edges all lead from one layer to the next.
@@ -71,8 +71,8 @@ func (l *layered) place(v int) {
 	l.layers[d] = append(l.layers[d], v)
 }
 
-// order untangles edges: each layer is sorted by the mean place of its neighbours, down and up again. Graphs of engines
-// are narrow, so a few rounds are enough.
+// order reduces crossings: it sorts each layer by the mean position of its neighbours, down and up again. Graphs of engines are
+// narrow, so a few rounds suffice.
 func (l *layered) order() {
 	position := make([]float64, len(l.vertices))
 	settle := func(layer []int) {
@@ -112,7 +112,7 @@ func average(of []int, values []float64, otherwise float64) float64 {
 	return sum / float64(len(of))
 }
 
-// spread gives every vertex its x: as near to the mean of its neighbours as its layer's order and gaps allow.
+// spread sets the x of every vertex as close to the mean of its neighbours as the layer's order and gaps allow.
 func (l *layered) spread(width func(v int) float64) {
 	x := make([]float64, len(l.vertices))
 	for _, layer := range l.layers {
@@ -151,15 +151,15 @@ func (l *layered) spread(width func(v int) float64) {
 	}
 }
 
-// nearest returns the places with at least the given gap to the one before whose squared distances from those wanted have
-// the smallest sum: isotonic regression by pooling adjacent violators.
+// nearest returns positions that keep at least the given gap to the previous one and minimize the sum of squared distances from
+// the wanted positions: isotonic regression by pooling adjacent violators.
 func nearest(want, gaps []float64) []float64 {
 	type pool struct {
 		sum   float64
 		count int
 	}
 	var pools []pool
-	shift := make([]float64, len(want)) // what gaps add up to
+	shift := make([]float64, len(want)) // sums of the gaps
 	for i, w := range want {
 		if i > 0 {
 			shift[i] = shift[i-1] + gaps[i]

@@ -15,7 +15,7 @@ const (
 
 type point struct{ x, y float64 }
 
-// layout is where everything goes. Boxes are given by their centres.
+// layout has the positions of everything. Boxes are given by their centres.
 type layout struct {
 	width, height float64
 	boxes         []point
@@ -65,7 +65,7 @@ func arrange(n int, edges [][2]int) *layout {
 			if k > 0 {
 				before := path[k-1]
 				if c := columnOf[l.vertices[before].layer]; c != columnOf[l.vertices[v].layer] {
-					// Down, out into the gutter, up, and in from above.
+					// Down, sideways into the gutter, up, and in from above.
 					lane := gutter[c] + columnGap/2 + laneGap*offset(lanes[c])
 					low := at[before].y + boxHeight/2 + layerGap/2
 					line = append(line, point{at[before].x, low}, point{lane, low}, point{lane, p.y - boxHeight/2 - layerGap/2},
@@ -96,8 +96,8 @@ func offset(lane int) float64 {
 	return -float64(lane) / 2
 }
 
-// columns breaks the layers so that the picture is about half as high again as a screen is wide: what remains can be
-// scrolled in one direction. It prefers breaks that few edges cross.
+// columns breaks the layers into columns so that the picture is about half as high again as a screen is wide; the rest scrolls in
+// one direction. It prefers breaks that few edges cross.
 func (l *layered) columns() [][]int {
 	all := make([]int, len(l.layers))
 	for d := range l.layers {
@@ -136,7 +136,7 @@ func (l *layered) crossing(d int) int {
 	return n
 }
 
-// extent is the leftmost and rightmost x of some layers, boxes included.
+// extent returns the leftmost and the rightmost x of some layers, boxes included.
 func (l *layered) extent(layers []int) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, d := range layers {

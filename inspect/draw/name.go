@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// ShortName makes a kernel's name fit a picture: of a mangled C++ name (Itanium ABI, section 5.1) the function's own name
-// without namespaces, template arguments and parameters; of anything else the name.
+// ShortName shortens a kernel's name for a picture. From a mangled C++ name (Itanium ABI, section 5.1) it takes the function's
+// own name without namespaces, template arguments and parameters. It keeps any other name.
 func ShortName(mangled string) string {
 	rest, ok := strings.CutPrefix(mangled, "_Z")
 	if !ok {
@@ -39,7 +39,7 @@ func ShortName(mangled string) string {
 	return name
 }
 
-// fit shortens a text in the middle: kernel names differ at both ends.
+// fit shortens a text in the middle, because kernel names differ at both ends.
 func fit(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {

@@ -17,7 +17,7 @@ const (
 	legendWidth = 236.0
 )
 
-// Colours follow the reader's setting: the picture is looked at in browsers.
+// The picture is viewed in browsers, so its colours follow the reader's setting.
 const style = `<style>
 svg{color-scheme:light dark;--ink:#1c2128;--soft:#57606a;--card:#fff;--back:#f6f8fa;--edge:#8c959f;background:var(--back);font-family:system-ui,sans-serif}
 @media (prefers-color-scheme:dark){svg{--ink:#e6edf3;--soft:#9aa4ae;--card:#1c2128;--back:#0d1117;--edge:#6e7681}}
@@ -26,7 +26,7 @@ svg{color-scheme:light dark;--ink:#1c2128;--soft:#57606a;--card:#fff;--back:#f6f
 </style>
 `
 
-// SVG writes a picture of the graph: one box a node, coloured by kernel, with everything else in its tooltip.
+// SVG writes a picture of the graph: one box per node, coloured by kernel. The tooltip has all other values.
 func SVG(w io.Writer, g *inspect.Graph) error {
 	out := bufio.NewWriter(w)
 	edges := make([][2]int, len(g.Edges))
@@ -76,7 +76,7 @@ func (l *layout) box(out io.Writer, n *inspect.Node, class int) {
 		number(x+14), number(y+15), text(headline(n)), number(x+14), number(y+29), text(fit(subtitle(n), 38)))
 }
 
-// curve draws straight lines where a path runs straight and bends between layers.
+// curve draws straight lines inside layers and bends between them.
 func curve(line []point) string {
 	var d strings.Builder
 	for i, p := range line {
@@ -112,7 +112,7 @@ func (c *classes) legend(nodes int) []legendEntry {
 	return out
 }
 
-// number writes a coordinate with one decimal at most: processors that round differently give the same picture.
+// number writes a coordinate with at most one decimal, so that processors that round differently give the same picture.
 func number(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 1, 64)
 	s = strings.TrimSuffix(s, ".0")

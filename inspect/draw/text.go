@@ -9,12 +9,12 @@ import (
 	"medusa/inspect"
 )
 
-// palette is told apart by the colour-blind too (Okabe and Ito); what is not among the most frequent kernels is grey.
+// palette can be distinguished by colour-blind readers too (Okabe and Ito). Kernels beyond the most frequent ones are grey.
 var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#882255"}
 
 const grey = "#8b949e"
 
-// classes gives kernels colours, the most frequent first.
+// classes assigns colours to kernels, the most frequent first.
 type classes struct {
 	of     []int // per node: an index into names, or -1
 	names  []string
@@ -53,7 +53,7 @@ func color(class int) string {
 // pale mixes a colour with white: a background for dark text.
 func pale(class int) string {
 	var r, g, b int
-	// The palette is written in this form.
+	// All colours of the palette have this form, so Sscanf cannot fail.
 	_, _ = fmt.Sscanf(color(class), "#%02x%02x%02x", &r, &g, &b)
 	mix := func(v int) int { return 255 - (255-v)/4 }
 	return fmt.Sprintf("#%02x%02x%02x", mix(r), mix(g), mix(b))
@@ -72,7 +72,7 @@ func title(g *inspect.Graph) string {
 
 func headline(n *inspect.Node) string { return fit(ShortName(what(n)), 28) }
 
-// subtitle is what a launch costs; of other nodes, what they write.
+// subtitle shows the launch dimensions of a kernel node, and the destination of other nodes.
 func subtitle(n *inspect.Node) string {
 	if n.Kernel == "" {
 		return strings.TrimSuffix(fmt.Sprintf("#%d · %s", n.Index, n.Target), " · ")
@@ -92,7 +92,7 @@ func extent(d []uint32) string {
 	return strings.ReplaceAll(strings.Trim(fmt.Sprint(d), "[]"), " ", "×")
 }
 
-// tooltip has everything: one line a parameter.
+// tooltip has all values of a node, one line per parameter.
 func tooltip(n *inspect.Node) string {
 	lines := []string{fmt.Sprintf("node %d: %s", n.Index, what(n))}
 	if n.Kernel != "" {

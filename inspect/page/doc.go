@@ -1,6 +1,6 @@
-// Package page makes one HTML page of an artifact: how long each stage of a native and a restored start took, what memory
-// is for, which kernels run how often, how large the graphs are.
+// Package page makes one HTML page about an artifact: the time of each stage of a native and a restored start, the use of memory,
+// the kernels with their numbers of nodes, and the sizes of the graphs.
 //
-// In: an artifact and its file's sections. Out: a page that needs nothing else, no script and no network, in the reader's
-// light or dark colours. Equal artifacts give equal pages. What can fail: writing.
+// In: an artifact and its file's sections. Out: a self-contained page without scripts and network requests, in the reader's light
+// or dark colours. Equal artifacts give equal pages. What can fail: writing.
 package page

@@ -19,7 +19,7 @@ type kernels struct {
 type kernelBar struct {
 	inspect.Kernel
 	Short string
-	Share float64 // of the most frequent one's nodes
+	Share float64 // relative to the most frequent kernel's nodes
 }
 
 const topKernels = 14
@@ -80,8 +80,8 @@ func newGraphs(list []inspect.GraphSize) graphs {
 	return out
 }
 
-// Middle is where the bar's label stands.
+// Middle is the position of the bar's label.
 func (b graphBar) Middle() float64 { return b.X + b.W/2 }
 
-// ParamBytesU is ParamBytes as the template's bytes takes it.
+// ParamBytesU converts ParamBytes for the template function "bytes".
 func (b graphBar) ParamBytesU() uint64 { return uint64(b.ParamBytes) }

@@ -10,7 +10,7 @@ import (
 	"medusa/inspect"
 )
 
-// What memory is for. The order is that of the page and of its colours.
+// The uses of memory, in the order of the page and of its colours.
 const (
 	weights = iota
 	kv
@@ -23,16 +23,16 @@ const (
 
 var groupNames = [groups]string{"weights", "KV cache", "named inputs and outputs", "saved with the artifact", "other live memory", "freed before ready"}
 
-// memory shows the allocation sequence: what each phase leaves, every allocation, and the footprint over time.
+// memory shows the allocation sequence: the memory that stays after each phase, every allocation, and the footprint over time.
 type memory struct {
 	Phases    []phase
 	Groups    []legend
-	Marks     []mark // one an allocation, or the largest of a few neighbours
+	Marks     []mark // one per allocation, or the largest of several neighbours
 	Scale     []tick
-	Captured  bool    // there are allocations in capture
-	Boundary  float64 // where capture begins, in the chart's units
+	Captured  bool    // the capture phase made allocations
+	Boundary  float64 // beginning of capture in the chart's units
 	Footprint string  // points of a polyline
-	Peak      uint64  // bytes, KV cache left out
+	Peak      uint64  // bytes, without the KV cache
 	Count     int
 }
 
@@ -98,7 +98,7 @@ func groupOf(a *inspect.Allocation) int {
 	return working
 }
 
-// parts sums one owner's allocations by group; live is how many bytes of them are not freed.
+// parts sums one owner's allocations by group. live is the number of their bytes that are not freed.
 func parts(list inspect.Allocations, owner string) (out []part, live uint64) {
 	var sums [groups]part
 	for i := range list {
@@ -159,7 +159,7 @@ func (m *memory) marks(list inspect.Allocations) {
 	}
 }
 
-// footprint is the live memory after every step of the sequence. The KV cache would flatten everything else.
+// footprint computes the live memory after every step of the sequence, without the KV cache, which would flatten everything else.
 func (m *memory) footprint(s *graphir.Spec, list inspect.Allocations) {
 	live := make([]uint64, 0, len(s.Sequence))
 	now := uint64(0)

@@ -24,7 +24,7 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 	"num":   func(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") },
 }).Parse(source))
 
-// view is what the template shows.
+// view has the values for the template.
 type view struct {
 	Title     string
 	Simulated bool
@@ -45,7 +45,7 @@ type fact struct{ Name, Value string }
 
 type tile struct{ Value, Name, Note string }
 
-// Write writes the page of an artifact that was read from a file of this name.
+// Write writes the page of an artifact that was read from a file with this name.
 func Write(w io.Writer, file string, art *artifacts.Artifact, sections []artifacts.Section) error {
 	kernels, err := inspect.ListKernels(art.Spec)
 	if err != nil {
@@ -76,7 +76,8 @@ func Write(w io.Writer, file string, art *artifacts.Artifact, sections []artifac
 	return nil
 }
 
-// simulated artifacts say so in large letters: their times are nobody's GPU's.
+// simulated reports whether the times come from the simulated GPU. The page then says so in large letters, because no real GPU
+// has them.
 func simulated(art *artifacts.Artifact) bool {
 	name, _ := art.Identity.Get(artifacts.KeyGPUName)
 	return strings.Contains(strings.ToLower(name+art.Verification.Device), "simulated")

@@ -14,9 +14,10 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/test/testenv"
 )
 
-// full has something for every part of the page; its names try to break out of it.
+// full has a value for every part of the page. Its names try to break out of the HTML.
 func full(t *testing.T) *artifacts.Artifact {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "graphir", "testdata", "v2.graph"))
@@ -90,7 +91,7 @@ var (
 	attribute = regexp.MustCompile(`([a-zA-Z-]+)\s*=\s*"([^"]*)"`)
 )
 
-// The page loads nothing and runs nothing, whatever the artifact's names are.
+// The page loads and runs nothing, whatever names the artifact has.
 func TestPageRefersToNothing(t *testing.T) {
 	p := render(t, full(t))
 	tags := tag.FindAllStringSubmatch(p, -1)
@@ -104,7 +105,7 @@ func TestPageRefersToNothing(t *testing.T) {
 		}
 		for _, a := range attribute.FindAllStringSubmatch(m[2], -1) {
 			switch name := strings.ToLower(a[1]); {
-			case name == "href" && a[2] == "data:,": // no icon, rather than a request for one
+			case name == "href" && a[2] == "data:,": // no icon: a browser would request one otherwise
 			case name == "href", name == "src", name == "srcset", name == "action", name == "data", name == "poster", strings.HasPrefix(name, "on"):
 				t.Errorf("the page has %s", m[0])
 			}
@@ -139,16 +140,15 @@ func TestPageIsWellFormed(t *testing.T) {
 	}
 }
 
-// A browser shows the page without a word on its console. Elsewhere than where chromium is installed the tests above
-// have to do.
+// A browser shows the page without a message on its console. If chromium is not installed, only the tests above apply.
 func TestPageInBrowser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("chromium is not installed")
+		testenv.Skip(t, testenv.Chromium)
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "report.html")
-	// What the page says once it is laid out: the widest element and the number of drawn bars.
+	// Report two facts after layout: whether the page is wider than the window, and the number of visible bars.
 	probe := `<script>addEventListener("load",()=>{document.title=JSON.stringify({wide:document.documentElement.scrollWidth>innerWidth,` +
 		`bars:[...document.querySelectorAll("#stages .track span")].filter(e=>e.getBoundingClientRect().width>1).length})})</script></body>`
 	p := strings.Replace(render(t, full(t)), "</body>", probe, 1)

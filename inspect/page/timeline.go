@@ -37,7 +37,7 @@ type tick struct {
 	Label string
 }
 
-// stageClasses is how many colours the page has; stages beyond share them.
+// stageClasses is the number of colours on the page. Further stages share them.
 const stageClasses = 8
 
 func newTimeline(stages []artifacts.StageTimes) timeline {
@@ -77,7 +77,7 @@ func newTimeline(stages []artifacts.StageTimes) timeline {
 	return t
 }
 
-// total is the sum of the stages of the first start in a mode, 0 where there is none.
+// total returns the sum of the stages of the first start in a mode, or 0 if there is none.
 func (t *timeline) total(mode string) float64 {
 	for _, row := range t.Rows {
 		if row.Mode == mode {

@@ -1,8 +1,8 @@
-// Package atomicfile puts files in place in one step: whoever opens the name finds the old content or the new one, also after
-// the machine lost its power.
+// Package atomicfile replaces files in one step: a reader of the path finds the old content or the new one, also after a power
+// failure.
 //
-// In: a path, a mode and the content. Out: the file. What can fail: reading the content, and every step of writing; the old
-// file then stays as it was, and no temporary file is left.
+// In: a path, a mode and the content. Out: the file. What can fail: reading the content, and every step of writing. The old file
+// then stays, and no temporary file remains.
 package atomicfile
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// Write stores content under path, with exactly this mode. The temporary file lies in the same folder, which may be the only one on
-// its file system. It and the folder are synced: renameio leaves the folder to its caller.
+// Write stores content under path, with exactly this mode. The temporary file is in the same folder, because a rename needs the
+// same file system. Write syncs the file and the folder; renameio does not sync the folder.
 func Write(path string, mode os.FileMode, content io.Reader) (err error) {
 	dir := filepath.Dir(path)
 	f, err := renameio.NewPendingFile(path, renameio.WithTempDir(dir), renameio.WithStaticPermissions(mode))

@@ -55,11 +55,11 @@ func TestNameThatCannotBeTaken(t *testing.T) {
 	}
 	only(t, dir, "folder")
 	if err := Write(filepath.Join(dir, "missing", "file"), 0o644, strings.NewReader("text")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("error %v where the folder is missing", err)
+		t.Errorf("error %v, and the folder is missing", err)
 	}
 }
 
-// only fails if the folder holds anything but one entry of that name: temporary files, for example.
+// only demands that the folder has no entry but name, and thus no temporary file.
 func only(t *testing.T, dir, name string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

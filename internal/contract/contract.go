@@ -1,9 +1,9 @@
-// Package contract is what the processes of one start tell each other: the medusa command, the interposer, the engine's process and
-// its plug-ins. contract.spec has it once, and every language's side is generated from there.
+// Package contract is the contract between the processes of one start: the medusa command, the interposer, the engine's process
+// and its plug-ins. contract.spec defines it once, and every language's side is generated from it.
 //
-// In: an environment. Out: what a start is told ([ReadStart]), and the variables that tell it ([Start], [Interposer]); the structs
-// and numbers of interpose/preload/medusa.h and cmd/libmedusa/libmedusa.h, held to the same sizes and offsets by three compilers.
-// Fails: on a value that a variable cannot have, naming the variable.
+// In: an environment. Out: the settings of a start ([ReadStart]) and the variables that carry them ([Start], [Interposer]); the
+// structs and numbers of interpose/preload/medusa.h and cmd/libmedusa/libmedusa.h. Three compilers check the same sizes and
+// offsets. What can fail: a variable with an invalid value; the error names the variable.
 package contract
 
 import (
@@ -14,11 +14,11 @@ import (
 
 //go:generate go run ./gen
 
-// prefix is what the names of all variables begin with, and of those of later versions.
+// prefix begins the names of all variables, also of later versions.
 const prefix = "MEDUSA_"
 
-// Inherited returns what an engine inherits of this process's environment. Of Medusa's own variables most say what a single run
-// is to do, and only the command itself says that: a server that inherited EnvCheckOut would serve nothing.
+// Inherited returns the part of this process's environment that an engine inherits. Most of Medusa's own variables control a
+// single run, and only the command may set them: a server that inherited EnvCheckOut would exit without serving.
 func Inherited() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")

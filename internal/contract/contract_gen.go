@@ -10,7 +10,7 @@ import (
 // Protocol is the version of the contract between the interposer and the engine's process.
 const Protocol = 1
 
-// What a tensor is to the graphs.
+// The role of a tensor in the graphs.
 //
 // Values of enum medusa_role.
 const (
@@ -32,7 +32,7 @@ const (
 	DtypeU8   = 6
 )
 
-// How the verifier may fill an input with values that every graph accepts.
+// How the verifier may fill an input so that every graph accepts the values.
 //
 // Values of enum medusa_fill.
 const (
@@ -53,7 +53,7 @@ const (
 	ExactStateRefused = 2
 )
 
-// What a function returns if it does not succeed.
+// The results of a function that does not succeed.
 //
 // Values of enum medusa_result.
 const (
@@ -62,8 +62,7 @@ const (
 	ResultMisuse   = -3
 )
 
-// What this start is for: the value that medusa_session_open returns. To the engine, a start that checks restored graphs is one
-// that restores.
+// The purpose of this start, which medusa_session_open returns. A start that checks restored graphs is MEDUSA_RESTORE to the engine.
 //
 // Values of enum medusa_purpose.
 const (
@@ -106,8 +105,8 @@ var (
 
 // KVProfile is struct medusa_kv_profile.
 //
-// Result of the KV-cache profile: the bytes it leaves for the cache and what that number was derived from. workspace is
-// how large the profile forward has made what grows with a forward and stays: an engine without that forward makes it so.
+// Result of the KV-cache profile: the bytes that remain for the cache, and the numbers from which they follow. workspace is the
+// size of the buffers that the profile forward has grown and that stay. An engine that skips this forward reserves that size.
 type KVProfile struct {
 	KVBytes       uint64
 	Total         uint64
@@ -193,15 +192,15 @@ var (
 
 // Module is struct medusa_module.
 //
-// Modules and libraries loaded through the public calls, in load order. An image that a DSO with a build-id holds, where
-// nothing can have written it, is known by its place: no hash is taken of it before somebody asks.
+// Modules and libraries loaded through the public calls, in load order. If a DSO with a build-id contains the image, in memory
+// that cannot be written, build-id and offset identify it, and its hash is computed only on request.
 type Module struct {
 	Handle      uint64
 	IsLibrary   uint32
 	Unloaded    uint32
-	ImageSHA256 [32]uint8 // zero where the image is known by its place
+	ImageSHA256 [32]uint8 // zero if build_id and dso_offset identify the image
 	ImageSize   uint64
-	BuildID     [64]byte // hex, empty where the image lies in no DSO
+	BuildID     [64]byte // hex, empty if the image is in no DSO
 	DSOOffset   uint64
 }
 
@@ -258,8 +257,8 @@ var (
 //
 // A restored graph.
 type SessionGraph struct {
-	Batch int64  // of medusa_mark_graph, as is label; several graphs may share a batch, none a label
-	Exec  uint64 // CUgraphExec, valid until medusa_session_close; 0: a lazy start, medusa_session_usable builds it
+	Batch int64  // batch and label are those of medusa_mark_graph; graphs may share a batch, but not a label
+	Exec  uint64 // CUgraphExec, valid until medusa_session_close; 0 in a lazy start until medusa_session_usable builds it
 	Label [128]byte
 }
 
@@ -270,7 +269,7 @@ var (
 	_ [0]struct{} = [unsafe.Offsetof(SessionGraph{}.Label) - 16]struct{}{}
 )
 
-// What a start is for. Of the two that check, `check-native` captures its graphs and `check-restored` restores them.
+// The purpose of a start. `check-native` captures its graphs and `check-restored` restores them.
 type Run string
 
 // The values of Run.
@@ -291,44 +290,44 @@ const (
 	// record: the trace file to create; if it exists already, the process is not recorded. One of several workers creates
 	// MEDUSA_TRACE.RANK
 	EnvTrace = "MEDUSA_TRACE"
-	// record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move against each other
-	// (two recordings that differ only in where things lie prove pointers)
+	// record: non-zero puts seeded gaps of whole 2 MiB pages between allocations. Two recordings that differ only in
+	// addresses show which words are pointers
 	EnvGapSeed = "MEDUSA_GAP_SEED"
-	// base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, at places that depend on the
-	// order of allocations alone; a recording takes another base if this one is taken. With gaps too, the places lie
+	// base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, and addresses depend on the
+	// order of allocations alone. A recording uses another base if this one is occupied. With gaps, allocations lie
 	// further apart, in the same order
 	EnvExact = "MEDUSA_EXACT"
 	// record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
 	EnvAtReady = "MEDUSA_AT_READY"
-	// record: "exit" does so at the first phase after the identity, before the engine does any work for it
+	// record: "exit" does the same at the first phase after the identity, before the engine works on that phase
 	EnvAtIdentity = "MEDUSA_AT_IDENTITY"
-	// replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores nothing,
-	// writes a byte there
+	// replay: a named pipe. If a process begins a capture before it marks a phase, it restores no graphs, and it writes
+	// one byte to this pipe
 	EnvUnmarked = "MEDUSA_UNMARKED"
 	// profile, record, check-native (run N), check-restored (run V) or restore; unset: Medusa is absent
 	EnvRun = "MEDUSA_RUN"
 	// runs A, B, N: size of the KV cache, decided by run 0; several, separated by commas, are by rank
 	EnvKVBytes = "MEDUSA_KV_BYTES"
-	// runs A, B, N: what the profile forward left of buffers that grow with a forward, likewise
+	// runs A, B, N: size of the buffers that the profile forward has grown and that stay; several likewise
 	EnvWorkspaceBytes = "MEDUSA_WORKSPACE_BYTES"
-	// restore and V: directory in which ranks agree that all restore
+	// restore and V: directory through which ranks agree that all of them restore
 	EnvRendezvous = "MEDUSA_RENDEZVOUS"
-	// restore and V: the artifact. restore: also a folder with artifacts (*.medusa), of which the process takes the last
-	// used one that fits its device and model
+	// restore and V: the artifact. restore: also a folder with artifacts (*.medusa), from which the process takes the most
+	// recently used one that fits its device and model
 	EnvArtifact = "MEDUSA_ARTIFACT"
 	// without MEDUSA_RUN: why medusa restore started the engine natively (REASON: DETAIL), for the status
 	EnvNative = "MEDUSA_NATIVE"
 	// restore: factors that may differ, separated by commas (driver.version, dso.NAME, dso.*)
 	EnvRelax = "MEDUSA_RELAX"
-	// N and V: where digests go; the process exits after writing them
+	// N and V: file for the digests; the process exits after writing them
 	EnvCheckOut = "MEDUSA_CHECK_OUT"
-	// N: the artifact under test (its buffers decide what is filled)
+	// N: the artifact under test; its list of buffers says which to fill
 	EnvCheckPlan = "MEDUSA_CHECK_PLAN"
-	// N and V: the engine serves its self test at ready and writes the tokens there
+	// N and V: file for the tokens of the engine's self test, which it serves at ready
 	EnvSelftestOut = "MEDUSA_SELFTEST_OUT"
 	// 1: exit 3 (incompatible) or 5 (corrupt) instead of falling back to a native start
 	EnvStrict = "MEDUSA_STRICT"
-	// restore: full, canary or none (default): what is checked before ready; the status has the time of each
+	// restore: full, canary or none (default): the checks before ready. The status has the time of each
 	EnvCheck = "MEDUSA_CHECK"
 	// how long one replay may take in a check (60 if unset): then the process ends, and says which graph it was
 	EnvReplaySeconds = "MEDUSA_REPLAY_SECONDS"
@@ -339,27 +338,27 @@ const (
 	EnvStatus = "MEDUSA_STATUS"
 	// when the engine's command was started, in nanoseconds since 1970: the phases begin there, with import
 	EnvBegan = "MEDUSA_BEGAN"
-	// which of the engine's worker processes this is, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is
-	// set, torchrun's variables count if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE to LOCAL_WORLD_SIZE. Read when
-	// first needed, so a worker may set both itself before it uses CUDA or marks anything
+	// rank of this worker process, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is set, torchrun's
+	// variables are used if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE equal to LOCAL_WORLD_SIZE. Read when first
+	// needed, so a worker may set both itself before it uses CUDA or marks a phase
 	EnvRank = "MEDUSA_RANK"
-	// how many of the engine's worker processes there are
+	// number of the engine's worker processes
 	EnvWorldSize = "MEDUSA_WORLD_SIZE"
 	// Python plug-ins: the file of libmedusa.so; default beside the interposer
 	EnvSessionLib = "MEDUSA_SESSION_LIB"
-	// vLLM: set by the plug-in for the processes that vLLM starts once it has said why it stays out
+	// vLLM: set by the plug-in for vLLM's child processes after it has printed why it does not take part
 	EnvVllmStaysOut = "MEDUSA_VLLM_STAYS_OUT"
-	// vLLM, for tests: a file that receives where named tensors and graphs lie
+	// vLLM, for tests: a file that receives the addresses of named tensors and graphs
 	EnvVllmPlaces = "MEDUSA_VLLM_PLACES"
 	// the interposer, or its folder; default lib or ../lib beside the command
 	EnvLib = "MEDUSA_LIB"
 	// the cache of artifacts; default medusa below the user's cache directory
 	EnvCache = "MEDUSA_CACHE"
-	// bytes that the cache may take (suffix K, M, G, T), default 20G; exceeded only while more is in use
+	// most bytes in the cache (suffix K, M, G, T), default 20G; exceeded only while running engines use more
 	EnvCacheLimit = "MEDUSA_CACHE_LIMIT"
 	// file with the policy that says which artifacts may be used
 	EnvTrust = "MEDUSA_TRUST"
-	// 1, or a file by being there, makes every start native; default the file off in the cache
+	// 1, or the path of an existing file, makes every start native; default: the file off in the cache
 	EnvOff = "MEDUSA_OFF"
 )
 
@@ -379,7 +378,7 @@ var inherited = []string{
 	EnvOff,
 }
 
-// Interposer is what the interposer variables say. A field of the zero value stands for a variable that is not set.
+// Interposer has the values of the interposer variables. A zero field is a variable that is not set.
 type Interposer struct {
 	Mode       string // MEDUSA_MODE
 	Trace      string // MEDUSA_TRACE
@@ -403,7 +402,7 @@ func (f Interposer) Environ() []string {
 	return env
 }
 
-// Start is what the start variables say. A field of the zero value stands for a variable that is not set.
+// Start has the values of the start variables. A zero field is a variable that is not set.
 type Start struct {
 	Run            Run       // MEDUSA_RUN
 	KVBytes        []uint64  // MEDUSA_KV_BYTES
@@ -445,7 +444,7 @@ func (f Start) Environ() []string {
 	return env
 }
 
-// ReadStart reads the variables. Without a run, only those that say something of an untouched start count.
+// ReadStart reads the variables. Without a run, it reads only the variables of an untouched start.
 // An error names the variable.
 func ReadStart(getenv func(string) string) (*Start, error) {
 	r, f := reader{getenv: getenv}, &Start{}

@@ -11,7 +11,7 @@ import (
 // Range is a range of device addresses.
 type Range struct{ Base, Size uint64 }
 
-// environ collects variables. Each method leaves out what is not set.
+// environ collects variables. Each method leaves out a variable that is not set.
 type environ []string
 
 func (e *environ) text(name, value string) {
@@ -114,7 +114,7 @@ func (r *reader) time(name string) time.Time {
 	return time.Unix(0, n)
 }
 
-// word reads a variable whose values are words.
+// word reads a variable that has one of a set of words.
 func word[W ~string](r *reader, name string, all []W) W {
 	w := W(r.getenv(name))
 	if w != "" && !slices.Contains(all, w) {

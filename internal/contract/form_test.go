@@ -19,7 +19,7 @@ func getenv(env []string) func(string) string {
 	}
 }
 
-// A start survives the way through an environment, with every field set.
+// A start with every field set survives the way through an environment.
 func TestStartThroughAnEnvironment(t *testing.T) {
 	want := Start{Run: RunCheckRestored, KVBytes: []uint64{1 << 40, 0}, WorkspaceBytes: []uint64{7}, Began: time.Unix(3, 5), Strict: true, Lazy: true, ReplaySeconds: 9}
 	fields := reflect.ValueOf(&want).Elem()
@@ -40,7 +40,7 @@ func TestStartThroughAnEnvironment(t *testing.T) {
 		t.Errorf("%v\ngot  %+v\nwant %+v", err, got, want)
 	}
 	if env := (Start{}).Environ(); len(env) != 0 {
-		t.Errorf("nothing is said by %q", env)
+		t.Errorf("%q sets no field", env)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestStartAsText(t *testing.T) {
 func TestReadStart(t *testing.T) {
 	for _, row := range []struct{ env, err string }{
 		{"", ""},
-		{"MEDUSA_KV_BYTES=x MEDUSA_STATUS=s", ""}, // no run, so nobody asks
+		{"MEDUSA_KV_BYTES=x MEDUSA_STATUS=s", ""}, // no run, so these are not read
 		{"MEDUSA_BEGAN=x", "read MEDUSA_BEGAN: "},
 		{"MEDUSA_RUN=check", `read MEDUSA_RUN: "check" is none of profile, record, check-native, check-restored, restore`},
 		{"MEDUSA_RUN=record MEDUSA_KV_BYTES=1,x", "read MEDUSA_KV_BYTES: "},

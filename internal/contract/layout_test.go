@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// Sizes and offsets of medusa.h on 64-bit Linux, as engines were built with them: a change is a new version of the contract.
+// Sizes and offsets of medusa.h on 64-bit Linux. Existing engines were built with them, so a change needs a new version of the
+// contract.
 func TestLayouts(t *testing.T) {
 	if Protocol != 1 {
 		t.Fatalf("version %d has other layouts", Protocol)

@@ -11,11 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"medusa/internal/test/testenv"
 )
 
 var root = filepath.Join("..", "..")
 
-// owned are the files in which names are written out: the spec and what is generated from it.
+// owned lists the files that may spell names out: the spec and the files generated from it.
 var owned = []string{
 	"internal/contract/contract.spec",
 	"internal/contract/contract_gen.go",
@@ -25,23 +27,23 @@ var owned = []string{
 	"runners/vllm/medusa_vllm/contract.py",
 }
 
-// The folders and files of tests, which may spell names as a user would.
+// The folders and files of tests. They may spell names out, as a user would.
 var tests = regexp.MustCompile(`_test\.go$|^internal/test/|/test/|/testdata/`)
 
 var name = regexp.MustCompile(`\bMEDUSA_[A-Z0-9]+(?:_[A-Z0-9]+)*`)
 
-// sources lists the files of the repository in the product's languages.
+// sources lists the repository's files in the languages of the product.
 func sources(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	list := exec.Command("git", append([]string{"ls-files", "--cached", "--others", "--exclude-standard", "--"}, patterns...)...)
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
-		t.Skipf("not a checkout of git: %v", err)
+		testenv.Skip(t, testenv.Git)
 	}
 	var files []string
 	for _, file := range strings.Fields(string(out)) {
-		if _, err := os.Stat(filepath.Join(root, file)); err == nil { // not one that is being removed
+		if _, err := os.Stat(filepath.Join(root, file)); err == nil { // skip files that are being removed
 			files = append(files, file)
 		}
 	}
@@ -51,11 +53,11 @@ func sources(t *testing.T, patterns ...string) []string {
 	return files
 }
 
-// Generators write C, whose include guards and macros have the prefix, too.
+// Generators write C code, and its include guards and macros have the prefix too.
 var generators = regexp.MustCompile(`/gen/`)
 
-// The product takes names of variables from the contract. A name in a string is one that was written out. Comments may speak of
-// variables, and C identifiers with the prefix (enums, include guards, macros) are the compiler's business.
+// The product takes names of variables from the contract. A name inside a string is spelled out by hand. Comments may mention
+// variables, and the C compiler checks C identifiers with the prefix (enums, include guards, macros).
 func TestNamesAreTakenFromTheContract(t *testing.T) {
 	for _, file := range sources(t, "*.go", "*.py", "*.c", "*.h") {
 		if slices.Contains(owned, file) || tests.MatchString(file) || generators.MatchString(file) {
@@ -66,12 +68,12 @@ func TestNamesAreTakenFromTheContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range writtenOut(file, text) {
-			t.Errorf("%s: take it from the contract (internal/contract)", found)
+			t.Errorf("%s: use the constant of internal/contract", found)
 		}
 	}
 }
 
-// Whatever is spoken of exists: pages, comments, tests and scripts do not keep a name that the contract has lost.
+// Every name that pages, comments, tests and scripts mention exists in the contract.
 func TestNamesThatAreSpokenOfExist(t *testing.T) {
 	known := map[string]bool{
 		"MEDUSA_BUILD":        true, // of tests in Python: where the libraries are
@@ -84,7 +86,7 @@ func TestNamesThatAreSpokenOfExist(t *testing.T) {
 	for _, n := range regexp.MustCompile(`(?m)^var (\w+)`).FindAllStringSubmatch(string(spec), -1) {
 		known[n[1]] = true
 	}
-	for _, file := range sources(t, "*.c", "*.h") { // identifiers, which the C compiler knows
+	for _, file := range sources(t, "*.c", "*.h") { // identifiers that the C compiler checks
 		text, err := os.ReadFile(filepath.Join(root, file))
 		if err != nil {
 			t.Fatal(err)
@@ -101,7 +103,7 @@ func TestNamesThatAreSpokenOfExist(t *testing.T) {
 		}
 		for _, n := range name.FindAllString(string(text), -1) {
 			if !known[n] && file != self && !generators.MatchString(file) {
-				t.Errorf("%s speaks of %s, which does not exist", file, n)
+				t.Errorf("%s mentions %s, which does not exist", file, n)
 			}
 		}
 	}
@@ -123,7 +125,7 @@ func TestWrittenOut(t *testing.T) {
 	}
 }
 
-// writtenOut returns the places of a source file at which a string holds a variable's name.
+// writtenOut returns the places in a source file at which a string contains a variable's name.
 func writtenOut(file string, text []byte) (found []string) {
 	for _, s := range stringsOf(file, text) {
 		for _, n := range name.FindAllString(s.text, -1) {
@@ -138,7 +140,7 @@ type literal struct {
 	text string
 }
 
-// Comments and strings of C and Python, whichever begins first. A Python string that stands alone is a comment.
+// Comments and strings of C and Python, whichever begins first. A Python string that is a statement by itself is a comment.
 var (
 	inC      = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"`)
 	inPython = regexp.MustCompile(`(?s)#[^\n]*|""".*?"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`)

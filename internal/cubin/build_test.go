@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Samples are made here, so that none has to be kept and each field can be varied.
+// The tests build their samples, so that no binary is stored and each field can be varied.
 
 var le = binary.LittleEndian
 
@@ -97,7 +97,7 @@ func elfFile(abi byte, sections []sampleSection) []byte {
 		le.PutUint32(h[40:], s.link)
 		le.PutUint32(h[44:], s.info)
 		if s.kind == sectionNoBits {
-			le.PutUint64(h[24:], 1<<40) // there is nothing of it in the file
+			le.PutUint64(h[24:], 1<<40) // the file has no such bytes
 			le.PutUint64(h[32:], 1<<30)
 		}
 		headers = append(headers, h...)
@@ -160,7 +160,7 @@ func container(entries ...sampleEntry) []byte {
 	return append(le.AppendUint64(head, uint64(len(body))), body...)
 }
 
-// lz4Literals packs data as literals, with one match where a run of equal bytes allows it.
+// lz4Pack packs data as literals, with one match if a run of equal bytes allows it.
 func lz4Pack(data []byte) []byte {
 	var out []byte
 	length := func(n int) {
@@ -172,7 +172,7 @@ func lz4Pack(data []byte) []byte {
 		}
 	}
 	for i := 0; ; {
-		run := 0 // from i+1 on, of bytes equal to the one at i
+		run := 0 // number of bytes from i+1 on that equal byte i
 		j := i
 		for ; j < len(data); j++ {
 			for run = 0; j+1+run < len(data)-5 && data[j+1+run] == data[j]; run++ {

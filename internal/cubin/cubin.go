@@ -1,11 +1,11 @@
 // Package cubin reads device code without a device: fatbins, cubins and PTX.
 //
-// In: the bytes of a module's image, as a load call of the driver takes them (a fat binary without its 24-byte wrapper,
-// whose pointer only means something in its process; a cubin; PTX). Out: the code objects inside, each with its kernels,
-// their parameter layouts and its module variables. What can fail: bytes that are none of these, or damaged; the error is a
-// *FormatError with the offset. Layouts: the CUDA binary utilities, as observed in their output.
+// In: the bytes of a module's image, as a load call of the driver takes them: a fat binary without its 24-byte wrapper (which has
+// a pointer that is valid in its process only), a cubin, or PTX. Out: the code objects inside, each with its kernels, their
+// parameter layouts and its module variables. What can fail: bytes of another kind, or damaged ones; the error is a *FormatError
+// with the offset. Layouts: the CUDA binary utilities, as observed in their output.
 //
-// Every size is checked against the bytes that are there before anything is allocated for it.
+// Every size is checked against the bytes that exist before anything is allocated for it.
 package cubin
 
 import (
@@ -18,7 +18,7 @@ import (
 // Kind is the form of a code object.
 type Kind uint8
 
-// The kinds, numbered as in fat binaries.
+// The kinds, with the numbers used in fat binaries.
 const (
 	PTX   Kind = 1
 	Cubin Kind = 2
@@ -38,18 +38,18 @@ func (k Kind) String() string {
 type Object struct {
 	Kind    Kind
 	Arch    uint32 // compute capability as sm_<number>: 90
-	Name    string // that its fat binary gives it; mostly empty
+	Name    string // the name in its fat binary; mostly empty
 	Kernels []Kernel
 	Globals []Global
 }
 
-// Kernel is an entry point. Params are in order; a kernel's parameters lie in one buffer.
+// Kernel is an entry point. Params are in order; all of them share one buffer.
 type Kernel struct {
 	Name   string // mangled
 	Params []Param
 }
 
-// Param is the place of a parameter in its kernel's buffer, in bytes.
+// Param is the position of a parameter in its kernel's buffer, in bytes.
 type Param struct{ Offset, Size uint32 }
 
 // Global is a module variable.
@@ -59,7 +59,7 @@ type Global struct {
 	Constant bool   // __constant__: only the host can write it
 }
 
-// State returns the variables in which kernels of the object can leave something behind.
+// State returns the variables in which kernels of the object can leave data behind.
 func (o *Object) State() []Global {
 	var state []Global
 	for _, g := range o.Globals {
@@ -70,8 +70,8 @@ func (o *Object) State() []Global {
 	return state
 }
 
-// empty tells the customization points and tags of the C++ standard library and of Thrust, which nearly every module holds:
-// constants of classes without members.
+// empty recognizes the customization points and tags of the C++ standard library and of Thrust: constants of classes without
+// members, which nearly every module has.
 func (g *Global) empty() bool {
 	return g.Size == 1 && strings.HasPrefix(g.Name, "_ZN") && (strings.Contains(g.Name, "4cuda3std") || strings.Contains(g.Name, "6thrust"))
 }
@@ -86,10 +86,10 @@ func (o *Object) Kernel(name string) *Kernel {
 	return nil
 }
 
-// FormatError says where an image cannot be read.
+// FormatError names the place at which an image cannot be read.
 type FormatError struct {
-	What   string // what was being read
-	Offset uint64 // in the image or, of compressed code, in what it unpacks to
+	What   string // the part that was being read
+	Offset uint64 // in the image; for compressed code, in the decompressed bytes
 	Reason string
 }
 
@@ -101,7 +101,7 @@ func bad(what string, offset uint64, format string, args ...any) error {
 	return &FormatError{what, offset, fmt.Sprintf(format, args...)}
 }
 
-// Parse reads an image. A fat binary may hold several objects: one an architecture, and PTX for later ones.
+// Parse reads an image. A fat binary may have several objects: one per architecture, and PTX for later ones.
 func Parse(image []byte) ([]Object, error) {
 	switch {
 	case len(image) >= 4 && binary.LittleEndian.Uint32(image) == containerMagic:
@@ -122,7 +122,7 @@ func Parse(image []byte) ([]Object, error) {
 	return nil, bad("image", 0, "neither a fat binary, a cubin nor PTX")
 }
 
-// words reads little-endian numbers at offsets that may lie outside.
+// words reads little-endian numbers and checks their offsets.
 type words struct {
 	data []byte
 	what string
@@ -135,7 +135,7 @@ func (w words) bytes(at, n uint64) ([]byte, error) {
 	return w.data[at : at+n], nil
 }
 
-// text returns the string that begins at an offset and ends with a NUL.
+// text returns the NUL-terminated string at an offset.
 func (w words) text(at uint64) (string, error) {
 	if at >= uint64(len(w.data)) {
 		return "", bad(w.what, at, "a name outside of %d bytes", len(w.data))

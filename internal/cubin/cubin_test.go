@@ -86,7 +86,7 @@ func TestCubinErrors(t *testing.T) {
 	}
 }
 
-// breakName points the first variable's name outside of the string table.
+// breakName makes the name of the first variable point outside of the string table.
 func breakName(image []byte) []byte {
 	sections, err := readSections(image)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	symbolObject   = 1
 )
 
-// section is one section header. Its data is empty where the file has none of it.
+// section is one section header. Its data is empty if the file has no bytes for it.
 type section struct {
 	name             string
 	kind, link, info uint32
@@ -27,8 +27,8 @@ type section struct {
 	data             []byte
 }
 
-// parseCubin reads a cubin: an ELF file of the CUDA machine. Neither OSABI nor e_version are checked: both change with the
-// toolkit, and e_version holds the toolkit's own.
+// parseCubin reads a cubin: an ELF file of the CUDA machine. It does not check OSABI and e_version, because both change with the
+// toolkit; e_version is the toolkit's own version.
 func parseCubin(data []byte) (Object, error) {
 	o := Object{Kind: Cubin}
 	if len(data) < elfHeader || string(data[:4]) != elfMagic || data[4] != 2 || data[5] != 1 {
@@ -39,7 +39,7 @@ func parseCubin(data []byte) (Object, error) {
 	}
 	flags := binary.LittleEndian.Uint32(data[48:])
 	o.Arch = flags & 0xff
-	if data[8] >= 8 { // ABI version: the number has moved
+	if data[8] >= 8 { // from this ABI version on, the number is in another place
 		o.Arch = flags >> 8 & 0xff
 	}
 	sections, err := readSections(data)
@@ -92,7 +92,7 @@ func readSections(data []byte) ([]section, error) {
 	return sections, nil
 }
 
-// kernelsOf lists the functions with code and parameters; device functions have code alone.
+// kernelsOf lists the functions with code and parameters. Device functions have code only.
 func kernelsOf(sections []section) ([]Kernel, error) {
 	code := make(map[string]bool)
 	for i := range sections {
@@ -113,14 +113,14 @@ func kernelsOf(sections []section) ([]Kernel, error) {
 		}
 		if isKernel {
 			kernels = append(kernels, Kernel{Name: name, Params: params})
-			delete(code, name) // a second section of that name adds nothing
+			delete(code, name) // ignore a second section of that name
 		}
 	}
 	slices.SortFunc(kernels, func(a, b Kernel) int { return strings.Compare(a.Name, b.Name) })
 	return kernels, nil
 }
 
-// globalsOf lists the module's variables, as its symbols name them.
+// globalsOf lists the module's variables from its symbols.
 func globalsOf(sections []section) ([]Global, error) {
 	var globals []Global
 	for i := range sections {

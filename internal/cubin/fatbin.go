@@ -14,12 +14,12 @@ const (
 	flagLZ4  = 0x2000
 	flagZstd = 0x8000
 
-	// maxObjects and maxUnpacked bound what one image may cost, in objects and in bytes after decompression.
+	// maxObjects and maxUnpacked bound one image: the number of objects, and the bytes after decompression.
 	maxObjects  = 1 << 14
 	maxUnpacked = 1 << 30
 )
 
-// parseFatbin reads the containers of a fat binary; several may follow each other, each padded to 8 bytes.
+// parseFatbin reads the containers of a fat binary. Several may follow one another, each padded to 8 bytes.
 func parseFatbin(image []byte) ([]Object, error) {
 	w := words{image, "fat binary"}
 	p := &unpacker{}
@@ -51,7 +51,7 @@ func parseFatbin(image []byte) ([]Object, error) {
 
 type unpacker struct {
 	objects []Object
-	used    uint64 // of maxUnpacked
+	used    uint64 // counts towards maxUnpacked
 }
 
 func (p *unpacker) container(body []byte, start uint64) error {
@@ -68,7 +68,7 @@ func (p *unpacker) container(body []byte, start uint64) error {
 	return nil
 }
 
-// entry reads one code object and returns how many bytes it takes.
+// entry reads one code object and returns the number of bytes that it takes.
 func (p *unpacker) entry(data []byte, start uint64) (uint64, error) {
 	if len(data) < entryHeader {
 		return 0, bad("fat binary", start, "an entry header of %d bytes", len(data))
@@ -101,7 +101,7 @@ func (p *unpacker) entry(data []byte, start uint64) (uint64, error) {
 	return header + padded, nil
 }
 
-// object parses a payload. Other kinds than cubins and PTX (link-time code, say) are no code that a launch could run.
+// object parses a payload. Kinds other than cubins and PTX (for example link-time code) cannot be launched.
 func (p *unpacker) object(kind Kind, payload []byte) (o Object, known bool, err error) {
 	switch kind {
 	case PTX:
@@ -146,7 +146,7 @@ func (p *unpacker) unpack(data []byte, size, flags, start uint64) ([]byte, error
 }
 
 func zstdFrame(data []byte, size uint64) ([]byte, error) {
-	// The stated size is not believed: the window and the output are bounded, and room is made as it is needed.
+	// The stated size may be false: bound the window and the output, and grow the buffer on demand.
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(max(size, 1<<20)), zstd.WithDecodeAllCapLimit(false))
 	if err != nil {
 		return nil, err

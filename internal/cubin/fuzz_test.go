@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever the bytes are, parsing ends, in objects or in an error of its own type.
+// For any bytes, Parse ends with objects or with a *FormatError.
 func FuzzParse(f *testing.F) {
 	plain := sample().bytes()
 	for _, image := range [][]byte{

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Attributes of a kernel's .nv.info section, and the forms that entries take.
+// Attributes of a kernel's .nv.info section, and the forms of entries.
 const (
 	infoParamBank    = 0x0a
 	infoParam        = 0x17
@@ -18,8 +18,8 @@ const (
 	maxParamsPerInfo = 1 << 12
 )
 
-// readInfo reads the entries of a kernel's section: its parameters in order. isKernel is false where nothing speaks of
-// parameters, not even of none.
+// readInfo reads the entries of a kernel's section and returns its parameters in order. isKernel is false if no entry describes
+// parameters, not even an empty list.
 func readInfo(s *section) (params []Param, isKernel bool, err error) {
 	type ordered struct {
 		ordinal uint16

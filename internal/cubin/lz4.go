@@ -4,10 +4,10 @@ import "errors"
 
 var errLZ4 = errors.New("damaged LZ4 block")
 
-// lz4Block unpacks one raw LZ4 block (the LZ4 block format description): sequences of literals and matches, the last one
-// literals alone. It stops as soon as more than size bytes come out.
+// lz4Block unpacks one raw LZ4 block (the LZ4 block format description): sequences of literals and matches, of which the last has
+// literals only. It fails if more than size bytes come out.
 func lz4Block(src []byte, size uint64) ([]byte, error) {
-	// One byte of input makes at most 255 of output.
+	// One byte of input makes at most 255 bytes of output.
 	out := make([]byte, 0, min(size, 255*uint64(len(src))))
 	for i := 0; i < len(src); {
 		token := src[i]
@@ -31,14 +31,14 @@ func lz4Block(src []byte, size uint64) ([]byte, error) {
 			return nil, errLZ4
 		}
 		i = next
-		for range match { // byte by byte: a match may overlap what it makes
+		for range match { // one byte at a time, because a match may overlap its own output
 			out = append(out, out[len(out)-distance])
 		}
 	}
 	return nil, errLZ4
 }
 
-// lz4Length reads the bytes that continue a length of 15.
+// lz4Length reads the extra bytes of a length of 15.
 func lz4Length(src []byte, i, length int) (total, next int, ok bool) {
 	if length < 15 {
 		return length, i, true

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// looksLikePTX reports whether the text begins, after comments, with the directive that every PTX module begins with.
+// looksLikePTX reports whether the text begins, after comments, with the directive that begins every PTX module.
 func looksLikePTX(text []byte) bool {
 	t := &tokens{text: text}
 	return t.next() == ".version"
 }
 
-// parsePTX reads what a PTX module declares: its target, entries with their parameters, and module variables. Bodies are
-// skipped. A final NUL, which load calls need, may be there or not.
+// parsePTX reads the declarations of a PTX module: its target, entries with their parameters, and module variables. It skips
+// bodies. The final NUL that load calls need may be missing.
 func parsePTX(text []byte) (Object, error) {
 	o := Object{Kind: PTX}
 	if i := bytes.IndexByte(text, 0); i >= 0 {
@@ -52,7 +52,7 @@ func parsePTX(text []byte) (Object, error) {
 				return o, bad("PTX", at, "a block without an end")
 			}
 		case ".visible", ".weak", ".common":
-			continue // before what it qualifies
+			continue // a qualifier before the declaration
 		}
 		t.extern = false
 	}
@@ -104,7 +104,7 @@ func readVariable(t *tokens, constant bool, at uint64) (Global, error) {
 	if !ok {
 		return Global{}, bad("PTX", at, "a module variable")
 	}
-	for word := t.next(); word != ";"; word = t.next() { // an initial value
+	for word := t.next(); word != ";"; word = t.next() { // skip an initial value
 		if word == "" {
 			return Global{}, bad("PTX", at, "module variable %s without an end", d.name)
 		}
@@ -127,7 +127,7 @@ var widths = map[string]uint64{
 	".texref": 8, ".samplerref": 8, ".surfref": 8,
 }
 
-// readDeclaration reads up to and with the name and its dimensions.
+// readDeclaration reads up to and including the name and its dimensions.
 func readDeclaration(t *tokens) (d declaration, ok bool) {
 	align := uint64(0)
 	vector := uint64(1)
@@ -147,9 +147,9 @@ func readDeclaration(t *tokens) (d declaration, ok bool) {
 		case widths[word] != 0:
 			d.width = widths[word]
 		case word == ".ptr" || word == ".global" || word == ".const" || word == ".shared" || word == ".local" || strings.HasPrefix(word, ".attribute"):
-			// says what a pointer points to
+			// the kind of memory that a pointer points to
 		case word == "(" || word == ")":
-			// of an attribute
+			// part of an attribute
 		case word == ".managed" || word == ".unified":
 		case isName(word):
 			d.name, d.count = word, vector

@@ -2,13 +2,13 @@ package cubin
 
 import "bytes"
 
-// tokens cuts PTX into words: directives, names, numbers and single punctuation marks. Comments and strings count as space.
+// tokens splits PTX into words: directives, names, numbers and single punctuation marks. It treats comments and strings as space.
 type tokens struct {
 	text   []byte
 	at     int
 	ahead  string
 	peeked bool
-	extern bool // the declaration that follows is defined elsewhere
+	extern bool // the next declaration is defined elsewhere
 }
 
 func (t *tokens) peek() string {
@@ -43,7 +43,7 @@ func (t *tokens) scan() string {
 	return string(t.text[start:t.at])
 }
 
-// wordByte: a dot begins a word and does not continue one, so that .u64.ptr is two.
+// wordByte: a dot begins a word but does not continue one, so .u64.ptr is two words.
 func wordByte(c byte) bool {
 	return c == '.' || c == '_' || c == '$' || c == '%' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
@@ -76,7 +76,7 @@ func (t *tokens) skipTo(rest []byte, end string) {
 	t.at += i + len(end)
 }
 
-// skipBlock goes behind the brace that closes one already read.
+// skipBlock skips to after the brace that closes an open one.
 func (t *tokens) skipBlock() bool {
 	for depth := 1; depth > 0; {
 		switch t.next() {

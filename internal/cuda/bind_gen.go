@@ -84,7 +84,7 @@ func (d Device) RetainPrimary() (Context, error) {
 // CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 var procDevicePrimaryCtxRelease = libcuda.Proc("cuDevicePrimaryCtxRelease_v2")
 
-// ReleasePrimary gives back what RetainPrimary took; the last release destroys the context with all it owns.
+// ReleasePrimary undoes RetainPrimary. The last release destroys the context with everything it owns.
 func (d Device) ReleasePrimary() error {
 	return procDevicePrimaryCtxRelease.Call(uintptr(d))
 }
@@ -343,7 +343,7 @@ func MemHostAlloc(bytes uint64, flags uint32) (HostPtr, error) {
 // CUresult cuMemFreeHost(void *ptr)
 var procMemFreeHost = libcuda.Proc("cuMemFreeHost")
 
-// Free releases what MemHostAlloc returned. No copy may be under way.
+// Free releases memory of MemHostAlloc. No copy may be in progress.
 func (h HostPtr) Free() error {
 	return procMemFreeHost.Call(uintptr(h))
 }
@@ -359,7 +359,7 @@ func (h HostPtr) Register(bytes uint64, flags uint32) error {
 // CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 var procIpcGetMemHandle = libcuda.Proc("cuIpcGetMemHandle")
 
-// IpcHandle is what another process opens the allocation with.
+// IpcHandle returns the handle with which another process opens the allocation.
 func (d DevicePtr) IpcHandle() (IpcMemHandle, error) {
 	var handle IpcMemHandle
 	err := procIpcGetMemHandle.Call(uintptr(unsafe.Pointer(&handle)), uintptr(d))
@@ -596,7 +596,7 @@ func (e Event) RecordWithFlags(stream Stream, flags uint32) error {
 // CUresult cuEventSynchronize(CUevent event)
 var procEventSynchronize = libcuda.Proc("cuEventSynchronize")
 
-// Synchronize waits for what the event recorded; an event never recorded is done.
+// Synchronize waits for the work that the event recorded. It returns at once if the event was never recorded.
 func (e Event) Synchronize() error {
 	return procEventSynchronize.Call(uintptr(e))
 }
@@ -624,6 +624,9 @@ var procGraphDestroy = libcuda.Proc("cuGraphDestroy")
 func (g Graph) Destroy() error {
 	return procGraphDestroy.Call(uintptr(g))
 }
+
+// CUresult cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id, CUgraph *graph, const CUgraphNode **deps, const CUgraphEdgeData **edges, size_t *count)
+var procStreamGetCaptureInfo = libcuda.Proc("cuStreamGetCaptureInfo_v3")
 
 // CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *count)
 var procGraphGetNodes = libcuda.Proc("cuGraphGetNodes")

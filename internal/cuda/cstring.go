@@ -5,21 +5,21 @@ import (
 	"unsafe"
 )
 
-// cString is s with the NUL that C ends strings with.
+// cString returns s with a final NUL, as C strings have.
 func cString(s string) []byte { return append([]byte(s), 0) }
 
-// goString is the text before the first NUL.
+// goString returns the text before the first NUL.
 func goString(buf []byte) string {
 	text, _, _ := bytes.Cut(buf, []byte{0})
 	return string(text)
 }
 
-// StringAt copies the C string at an address that C code returned; address 0 is the empty string.
+// StringAt copies the C string at an address that C code returned. Address 0 gives the empty string.
 func StringAt(addr uintptr) string {
 	if addr == 0 {
 		return ""
 	}
-	// The address is C's, so that the collector has no part in it; go vet cannot know.
+	// The address points to C memory, which the garbage collector does not move. go vet cannot know that, hence the detour.
 	p := *(**byte)(unsafe.Pointer(&addr))
 	n := 0
 	for *(*byte)(unsafe.Add(unsafe.Pointer(p), n)) != 0 {

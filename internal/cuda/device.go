@@ -12,10 +12,10 @@ const (
 	ComputeCapabilityMinor DeviceAttribute = 76
 )
 
-// Init initialises the driver. It may be called more than once.
+// Init initializes the driver. It may be called more than once.
 func Init() error { return procInit.Call(0) }
 
-// Name is the device's name, such as "NVIDIA H200".
+// Name returns the device's name, such as "NVIDIA H200".
 func (d Device) Name() (string, error) {
 	buf := make([]byte, 256)
 	err := procDeviceGetName.Call(uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)), uintptr(d))

@@ -2,28 +2,33 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"unsafe"
 )
 
-// NodeCount is the number of the graph's nodes.
+// NodeCount returns the number of the graph's nodes.
 func (g Graph) NodeCount() (int, error) {
 	var n uint64
 	err := procGraphGetNodes.Call(uintptr(g), 0, uintptr(unsafe.Pointer(&n)))
 	return int(n), err
 }
 
-// Nodes are the graph's nodes; those of a capture are in the order of their calls.
-func (g Graph) Nodes() ([]Node, error) {
-	n, err := g.NodeCount()
-	if err != nil || n == 0 {
+// CaptureDependencies returns the nodes that the next captured call of the stream would depend on. After a launch, that is its node.
+func (s Stream) CaptureDependencies() ([]Node, error) {
+	var status uint32
+	var id, count uint64
+	var graph Graph
+	var nodes *Node
+	var edges *EdgeData
+	err := procStreamGetCaptureInfo.Call(uintptr(s), uintptr(unsafe.Pointer(&status)), uintptr(unsafe.Pointer(&id)), uintptr(unsafe.Pointer(&graph)),
+		uintptr(unsafe.Pointer(&nodes)), uintptr(unsafe.Pointer(&edges)), uintptr(unsafe.Pointer(&count)))
+	if err != nil {
 		return nil, err
 	}
-	nodes, count := make([]Node, n), uint64(n)
-	err = procGraphGetNodes.Call(uintptr(g), uintptr(unsafe.Pointer(&nodes[0])), uintptr(unsafe.Pointer(&count)))
-	return nodes[:min(n, int(count))], err
+	return slices.Clone(unsafe.Slice(nodes, count)), nil
 }
 
-// AddDependencies adds edges: the i-th leads from from[i] to to[i] and has edges[i].
+// AddDependencies adds edges: the i-th leads from from[i] to to[i] with data edges[i].
 func (g Graph) AddDependencies(from, to []Node, edges []EdgeData) error {
 	if len(from) != len(to) || len(from) != len(edges) {
 		return fmt.Errorf("cuGraphAddDependencies_v2: %w", InvalidValue)
@@ -32,8 +37,8 @@ func (g Graph) AddDependencies(from, to []Node, edges []EdgeData) error {
 		uintptr(unsafe.Pointer(unsafe.SliceData(to))), uintptr(unsafe.Pointer(unsafe.SliceData(edges))), uintptr(len(from)))
 }
 
-// KernelNodeParams mirrors CUDA_KERNEL_NODE_PARAMS (v2). One of Func and Kern is set; Params points to an array of
-// pointers, one a parameter.
+// KernelNodeParams mirrors CUDA_KERNEL_NODE_PARAMS (v2). Either Func or Kern is set. Params points to an array of pointers, one
+// per parameter.
 type KernelNodeParams struct {
 	Func           Function
 	Grid, Block    Dim3
@@ -43,8 +48,8 @@ type KernelNodeParams struct {
 	Ctx            Context
 }
 
-// MemsetNodeParams mirrors CUDA_MEMSET_NODE_PARAMS. Width counts elements of ElementSize bytes; Pitch is used where
-// Height is more than 1.
+// MemsetNodeParams mirrors CUDA_MEMSET_NODE_PARAMS. Width counts elements of ElementSize bytes. Pitch is used if Height is more
+// than 1.
 type MemsetNodeParams struct {
 	Dst                DevicePtr
 	Pitch              uint64

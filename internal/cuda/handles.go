@@ -1,6 +1,6 @@
 package cuda
 
-// Handles of the driver's objects. Their methods are in bind_gen.go, except for what is written by hand elsewhere.
+// Handles of the driver's objects. Most methods are in bind_gen.go; the others are written by hand.
 type (
 	Device              int32   // CUdevice: an ordinal's handle
 	Context             uintptr // CUcontext
@@ -22,7 +22,7 @@ type (
 	IpcMemHandle [64]byte // CUipcMemHandle
 )
 
-// StreamNonBlocking is CU_STREAM_NON_BLOCKING: no implicit synchronisation with the default stream.
+// StreamNonBlocking is CU_STREAM_NON_BLOCKING: no implicit synchronization with the default stream.
 const StreamNonBlocking = 1
 
 // Flags of events.
@@ -31,7 +31,7 @@ const (
 	EventExternal      = 1 // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: a node of a captured graph, not an edge
 )
 
-// CaptureMode is a CUstreamCaptureMode: whose potentially unsafe calls a capture forbids.
+// CaptureMode is a CUstreamCaptureMode: it says whose potentially unsafe calls a capture forbids.
 type CaptureMode uint32
 
 // Capture modes.
@@ -41,5 +41,5 @@ const (
 	CaptureRelaxed
 )
 
-// Wait makes later work of the stream wait for what the event recorded. Inside a capture it forks or joins.
+// Wait makes later work of the stream wait for the work that the event recorded. Inside a capture it forks or joins.
 func (s Stream) Wait(e Event) error { return s.WaitEvent(e, 0) }

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// Limits of Args: the reference kernels stay far below both.
+// Limits of Args. The reference kernels stay far below both.
 const (
 	maxParams     = 32
 	maxParamWords = 128
@@ -15,8 +15,8 @@ const (
 // Dim3 is the extent of a grid or a block in x, y, z.
 type Dim3 [3]uint32
 
-// Args collects the parameters of a kernel launch. One value serves any number of launches, one after the other: the
-// driver copies parameters during the launch call. It is pinned, since it points into itself and C follows the pointers.
+// Args collects the parameters of a kernel launch. It can be reused for further launches, one at a time, because the driver
+// copies the parameters during the launch call. It is pinned because it has pointers into itself that C follows.
 type Args struct {
 	words  [maxParamWords]uint64
 	ptrs   [maxParams]unsafe.Pointer
@@ -38,7 +38,7 @@ func (a *Args) Reset() *Args {
 	return a
 }
 
-// next reserves a parameter of a number of 8-byte words. An overlong list is cut short here and refused by Launch.
+// next reserves a parameter of the given number of 8-byte words. It truncates a list that is too long, and Launch refuses it.
 func (a *Args) next(words int) []uint64 {
 	a.params++
 	if a.params > maxParams || a.used+words > maxParamWords {
@@ -60,7 +60,7 @@ func (a *Args) U64(v uint64) *Args {
 	return a
 }
 
-// I32 appends a 32-bit integer. Parameters are little-endian, so the low half of a word is what the kernel reads.
+// I32 appends a 32-bit integer. Parameters are little-endian, so the kernel reads the low half of the word.
 func (a *Args) I32(v int) *Args { return a.U64(uint64(uint32(int32(v)))) }
 
 // F32 appends a float.
@@ -93,12 +93,12 @@ type LaunchConfig struct {
 	_              uint32
 }
 
-// LaunchEx launches the function by a configuration. One of params and extra is 0; the driver follows the other.
+// LaunchEx launches the function with a configuration. Either params or extra is 0; the driver uses the other.
 func (f Function) LaunchEx(config *LaunchConfig, params, extra uintptr) error {
 	return procLaunchKernelEx.Call(uintptr(unsafe.Pointer(config)), uintptr(f), params, extra)
 }
 
-// ArgsError says that more parameters were collected than Args holds.
+// ArgsError means that the launch has more parameters than Args holds.
 type ArgsError struct{}
 
 func (*ArgsError) Error() string {

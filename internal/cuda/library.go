@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// LibraryLoadData loads PTX text that a zero byte ends, a cubin or a fatbin for all contexts.
+// LibraryLoadData loads NUL-terminated PTX text, a cubin or a fatbin for all contexts.
 func LibraryLoadData(image []byte) (LibraryHandle, error) {
 	if len(image) == 0 {
 		return 0, fmt.Errorf("cuLibraryLoadData: %w", InvalidImage)
@@ -15,7 +15,7 @@ func LibraryLoadData(image []byte) (LibraryHandle, error) {
 	return l, err
 }
 
-// Kernels are all kernels of the library, in the driver's order. Drivers from 12.4 on have it.
+// Kernels returns all kernels of the library, in the driver's order. It needs driver 12.4.
 func (l LibraryHandle) Kernels() ([]Kernel, error) {
 	var n uint32
 	if err := procLibraryGetKernelCount.Call(uintptr(unsafe.Pointer(&n)), uintptr(l)); err != nil || n == 0 {

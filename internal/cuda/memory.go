@@ -2,15 +2,15 @@ package cuda
 
 import "unsafe"
 
-// HostBuffer is page-locked host memory: asynchronous copies read and write it after the call has returned.
+// HostBuffer is page-locked host memory, which asynchronous copies may read and write after the call has returned.
 type HostBuffer struct {
 	Bytes []byte
 	addr  uintptr
 }
 
-// HostAlloc allocates page-locked host memory of a size in bytes.
+// HostAlloc allocates page-locked host memory of this size in bytes.
 func HostAlloc(size int) (*HostBuffer, error) {
-	// The driver stores the address; declaring it as a pointer keeps the conversion to a slice valid for go vet.
+	// The driver stores the address. Because p is declared as a pointer, go vet accepts its conversion to a slice.
 	var p unsafe.Pointer
 	if err := procMemHostAlloc.Call(uintptr(unsafe.Pointer(&p)), uintptr(size), 0); err != nil {
 		return nil, err
@@ -18,14 +18,14 @@ func HostAlloc(size int) (*HostBuffer, error) {
 	return &HostBuffer{Bytes: unsafe.Slice((*byte)(p), size), addr: uintptr(p)}, nil
 }
 
-// Free releases the memory. No copy may be under way.
+// Free releases the memory. No copy may be in progress.
 func (b *HostBuffer) Free() error {
 	addr := b.addr
 	b.Bytes, b.addr = nil, 0
 	return HostPtr(addr).Free()
 }
 
-// CopyToDevice copies src to dst and waits for it. An empty src copies nothing.
+// CopyToDevice copies src to dst and waits for the copy. An empty src copies no bytes.
 func CopyToDevice(dst DevicePtr, src []byte) error {
 	if len(src) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func CopyToDevice(dst DevicePtr, src []byte) error {
 	return procMemcpyHtoD.Call(uintptr(dst), uintptr(unsafe.Pointer(&src[0])), uintptr(len(src)))
 }
 
-// CopyToHost fills dst from src and waits for it. It does not wait for work on streams other than the default one.
+// CopyToHost fills dst from src and waits for the copy. It waits for work on the default stream only.
 func CopyToHost(dst []byte, src DevicePtr) error {
 	if len(dst) == 0 {
 		return nil
@@ -41,7 +41,7 @@ func CopyToHost(dst []byte, src DevicePtr) error {
 	return procMemcpyDtoH.Call(uintptr(unsafe.Pointer(&dst[0])), uintptr(src), uintptr(len(dst)))
 }
 
-// CopyToDeviceAsync copies src, which lies in a HostBuffer, on a stream. src must not change before the copy is done.
+// CopyToDeviceAsync copies src, which is part of a HostBuffer, on a stream. src must not change before the copy is done.
 func CopyToDeviceAsync(dst DevicePtr, src []byte, stream Stream) error {
 	if len(src) == 0 {
 		return nil
@@ -49,7 +49,7 @@ func CopyToDeviceAsync(dst DevicePtr, src []byte, stream Stream) error {
 	return procMemcpyHtoDAsync.Call(uintptr(dst), uintptr(unsafe.Pointer(&src[0])), uintptr(len(src)), uintptr(stream))
 }
 
-// CopyToHostAsync fills dst, which lies in a HostBuffer, on a stream.
+// CopyToHostAsync fills dst, which is part of a HostBuffer, on a stream.
 func CopyToHostAsync(dst []byte, src DevicePtr, stream Stream) error {
 	if len(dst) == 0 {
 		return nil
@@ -88,8 +88,8 @@ const (
 
 // Flags of allocations.
 const (
-	MemAttachGlobal       = 1 // CU_MEM_ATTACH_GLOBAL: any stream may reach managed memory
-	MemHostAllocMapped    = 2 // CU_MEMHOSTALLOC_DEVICEMAP: the device sees page-locked memory
+	MemAttachGlobal       = 1 // CU_MEM_ATTACH_GLOBAL: any stream may access managed memory
+	MemHostAllocMapped    = 2 // CU_MEMHOSTALLOC_DEVICEMAP: the device can access page-locked memory
 	MemHostRegisterMapped = 2 // CU_MEMHOSTREGISTER_DEVICEMAP
 )
 

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// ModuleLoadData loads PTX text that a zero byte ends, a cubin or a fatbin into the current context.
+// ModuleLoadData loads NUL-terminated PTX text, a cubin or a fatbin into the current context.
 func ModuleLoadData(image []byte) (Module, error) {
 	if len(image) == 0 {
 		return 0, fmt.Errorf("cuModuleLoadData: %w", InvalidImage)
@@ -15,13 +15,13 @@ func ModuleLoadData(image []byte) (Module, error) {
 	return m, err
 }
 
-// JITOption is a CUjit_option, JITMaxRegisters the one that bounds a kernel's registers.
+// JITOption is a CUjit_option.
 type JITOption int32
 
-// JITMaxRegisters is CU_JIT_MAX_REGISTERS.
+// JITMaxRegisters is CU_JIT_MAX_REGISTERS, which bounds a kernel's registers.
 const JITMaxRegisters JITOption = 0
 
-// ModuleLoadDataEx is ModuleLoadData with one option of the compiler that the driver holds.
+// ModuleLoadDataEx is ModuleLoadData with one option for the driver's compiler.
 func ModuleLoadDataEx(image []byte, option JITOption, value uintptr) (Module, error) {
 	if len(image) == 0 {
 		return 0, fmt.Errorf("cuModuleLoadDataEx: %w", InvalidImage)
@@ -32,7 +32,7 @@ func ModuleLoadDataEx(image []byte, option JITOption, value uintptr) (Module, er
 	return m, err
 }
 
-// Functions are all functions of the module, in the driver's order. Drivers from 12.4 on have it.
+// Functions returns all functions of the module, in the driver's order. It needs driver 12.4.
 func (m Module) Functions() ([]Function, error) {
 	var n uint32
 	if err := procModuleGetFunctionCount.Call(uintptr(unsafe.Pointer(&n)), uintptr(m)); err != nil || n == 0 {
@@ -43,7 +43,7 @@ func (m Module) Functions() ([]Function, error) {
 	return fs, err
 }
 
-// Name is the function's mangled name. Drivers from 12.3 on have it.
+// Name returns the function's mangled name. It needs driver 12.3.
 func (f Function) Name() (string, error) {
 	var p uintptr
 	if err := procFuncGetName.Call(uintptr(unsafe.Pointer(&p)), uintptr(f)); err != nil {
@@ -52,7 +52,7 @@ func (f Function) Name() (string, error) {
 	return StringAt(p), nil
 }
 
-// ParamInfo is the place of a parameter in the parameter buffer, in bytes. An index past the last is InvalidValue.
+// ParamInfo returns the position of a parameter in the parameter buffer, in bytes. An index past the last gives InvalidValue.
 func (f Function) ParamInfo(index int) (offset, size uint64, err error) {
 	err = procFuncGetParamInfo.Call(uintptr(f), uintptr(index), uintptr(unsafe.Pointer(&offset)), uintptr(unsafe.Pointer(&size)))
 	return offset, size, err

@@ -7,20 +7,20 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// driverName is what every CUDA program opens: the soname, never a path, so that LD_LIBRARY_PATH chooses the driver.
+// driverName is the name that every CUDA program opens: the soname, never a path, so that LD_LIBRARY_PATH selects the driver.
 const driverName = "libcuda.so.1"
 
 // libcuda is the driver.
 var libcuda = &SharedLibrary{path: driverName, hint: "is an NVIDIA driver installed? LD_LIBRARY_PATH chooses the simulated GPU"}
 
-// process stands for everything the process has loaded (RTLD_DEFAULT).
+// process stands for all libraries that the process has loaded (RTLD_DEFAULT).
 var process = &SharedLibrary{path: "this process", opened: true, handle: purego.RTLD_DEFAULT}
 
-// MissingError says that a library could not be opened or lacks a symbol.
+// MissingError means that a library could not be opened or lacks a symbol.
 type MissingError struct {
 	Library string
-	Symbol  string // empty where the library itself is missing
-	Reason  string // dlerror's words
+	Symbol  string // empty if the library itself is missing
+	Reason  string // the text of dlerror
 	Hint    string
 }
 
@@ -35,8 +35,8 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("find %s in %s: %s%s", e.Symbol, e.Library, e.Reason, hint)
 }
 
-// SharedLibrary is a shared library that is opened when one of its symbols is first needed, and never closed: code of
-// it may be on a stack or in a driver's callback table at any later time.
+// SharedLibrary is a shared library that is opened when one of its symbols is first needed. It is never closed, because its code
+// may be on a stack or in a driver's callback table at any later time.
 type SharedLibrary struct {
 	path, hint string
 
@@ -46,10 +46,10 @@ type SharedLibrary struct {
 	err    error
 }
 
-// Library names another shared library, by path or soname. It is opened at the first use of one of its symbols.
+// Library names another shared library, by path or soname. The first use of one of its symbols opens it.
 func Library(path string) *SharedLibrary { return &SharedLibrary{path: path} }
 
-// Open opens the library, or says why it cannot be opened. Calling it is optional.
+// Open opens the library. Calling it is optional; it shows early whether the library can be opened.
 func (l *SharedLibrary) Open() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +57,7 @@ func (l *SharedLibrary) Open() error {
 		return l.err
 	}
 	l.opened = true
-	// RTLD_GLOBAL as the CUDA runtime does it: other libraries of the process may look the driver's symbols up.
+	// RTLD_GLOBAL, as the CUDA runtime does: other libraries of the process may look up the driver's symbols.
 	handle, err := purego.Dlopen(l.path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
 		l.err = &MissingError{Library: l.path, Reason: err.Error(), Hint: l.hint}
@@ -70,11 +70,11 @@ func (l *SharedLibrary) Open() error {
 // Proc names a symbol of the library without looking it up.
 func (l *SharedLibrary) Proc(name string) *Proc { return &Proc{lib: l, name: name} }
 
-// Process names a symbol of any library the process has loaded, such as one that was preloaded. It is expected to be
-// absent often; ask Present before calling it.
+// Process names a symbol of any library that the process has loaded, such as a preloaded one. Such symbols are often absent: ask
+// Present before the call.
 func Process(name string) *Proc { return process.Proc(name) }
 
-// Proc is a C function that is looked up at its first use. Both outcomes of the lookup are kept.
+// Proc is a C function that is looked up at its first use. The result of the lookup, found or not, is kept.
 type Proc struct {
 	lib  *SharedLibrary
 	name string
@@ -84,7 +84,7 @@ type Proc struct {
 	err  error
 }
 
-// Name is the symbol's name.
+// Name returns the symbol's name.
 func (p *Proc) Name() string { return p.name }
 
 // Find looks the function up. The error is a *MissingError.
@@ -106,7 +106,7 @@ func (p *Proc) Find() error {
 // Present reports whether the function exists.
 func (p *Proc) Present() bool { return p.Find() == nil }
 
-// Addr is the function's address, for programs of calls that C code runs.
+// Addr returns the function's address, for programs of calls that C code runs.
 func (p *Proc) Addr() (uintptr, error) {
 	err := p.Find()
 	return p.addr, err
@@ -131,7 +131,7 @@ func (p *Proc) Call(args ...uintptr) error {
 	if err != nil {
 		return err
 	}
-	// The driver returns a 32-bit enum; the upper half of the register is undefined.
+	// The driver returns a 32-bit enum. The upper half of the register is undefined.
 	if res := Result(uint32(r)); res != Success {
 		return fmt.Errorf("%s: %w", p.name, res)
 	}

@@ -22,7 +22,7 @@ func TestMissingLibraryIsReadable(t *testing.T) {
 
 func TestMissingSymbolIsReadable(t *testing.T) {
 	p := libc.Proc("cuDoesNotExist_v9")
-	for range 2 { // the outcome is kept
+	for range 2 { // the result of the lookup is kept
 		err := p.Call(1, 2, 3)
 		var missing *MissingError
 		if !errors.As(err, &missing) || missing.Symbol != "cuDoesNotExist_v9" {
@@ -49,7 +49,7 @@ func TestProcessSymbols(t *testing.T) {
 	}
 }
 
-// abs(x) returns x: a C function with a result of our choice.
+// abs(x) returns x, so it is a C function whose result the test chooses.
 func TestCallMapsResults(t *testing.T) {
 	abs := libc.Proc("abs")
 	if err := abs.Call(0); err != nil {
@@ -71,8 +71,8 @@ func TestCallMapsResults(t *testing.T) {
 	}
 }
 
-// A call allocates the slice of its arguments and whatever escapes through them, nothing more: decoding makes several
-// calls a token.
+// A call allocates only the slice of its arguments and values that escape through them, because decoding makes several calls per
+// token.
 func TestCallAllocations(t *testing.T) {
 	abs := libc.Proc("abs")
 	if n := testing.AllocsPerRun(100, func() { _ = abs.Call(0) }); n > 1 {

@@ -8,18 +8,20 @@ import (
 // Result is a CUresult other than success, as an error. See the CUresult enumeration of the driver API.
 type Result uint32
 
-// Results that callers of this module tell apart.
+// Results that callers in this module distinguish.
 const (
 	Success        Result = 0
 	InvalidValue   Result = 1
 	OutOfMemory    Result = 2
+	NotInitialized Result = 3
 	InvalidImage   Result = 200
+	InvalidContext Result = 201
 	InvalidHandle  Result = 400
 	NotFound       Result = 500
 	IllegalAddress Result = 700
 )
 
-// Error gives the enumerator's name and what it means.
+// Error returns the enumerator's name and its meaning.
 func (r Result) Error() string {
 	name, text := resultName(r)
 	if name == "" {
@@ -31,8 +33,8 @@ func (r Result) Error() string {
 	return name + ": " + text
 }
 
-// Sticky reports whether err carries a Result after which the context, and with it the process, can do no further GPU
-// work (cuda.h: "the process must be terminated and relaunched"). Nothing short of a new process helps then.
+// Sticky reports whether err has a Result after which the context, and thus the process, can do no further GPU work (cuda.h: "the
+// process must be terminated and relaunched"). Only a new process helps then.
 func Sticky(err error) bool {
 	var r Result
 	if !errors.As(err, &r) {

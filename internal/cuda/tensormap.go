@@ -11,8 +11,8 @@ const (
 	TensorMapAlign = 64
 )
 
-// TiledTensorMap are the arguments of cuTensorMapEncodeTiled. The lists have one element a dimension, GlobalStrides one
-// less; the names and numbers are the driver's.
+// TiledTensorMap has the arguments of cuTensorMapEncodeTiled, with the driver's names and numbers. The lists have one element per
+// dimension; GlobalStrides has one fewer.
 type TiledTensorMap struct {
 	DataType               uint32
 	Address                DevicePtr
@@ -23,7 +23,7 @@ type TiledTensorMap struct {
 	Interleave, Swizzle, L2Promotion, OOBFill uint32
 }
 
-// Encode has the driver write the map to out.
+// Encode makes the driver write the map to out.
 func (t *TiledTensorMap) Encode(out []byte) error {
 	rank := len(t.GlobalDim)
 	if len(out) < TensorMapBytes || rank == 0 || len(t.GlobalStrides) < rank-1 || len(t.BoxDim) < rank || len(t.ElementStrides) < rank {
@@ -31,14 +31,14 @@ func (t *TiledTensorMap) Encode(out []byte) error {
 	}
 	strides := t.GlobalStrides
 	if len(strides) == 0 {
-		strides = make([]uint64, 1) // the driver wants an address even though it reads nothing there
+		strides = make([]uint64, 1) // the driver requires an address even if it reads no stride
 	}
 	return procTensorMapEncodeTiled.Call(uintptr(unsafe.Pointer(&out[0])), uintptr(t.DataType), uintptr(rank), uintptr(t.Address),
 		uintptr(unsafe.Pointer(&t.GlobalDim[0])), uintptr(unsafe.Pointer(&strides[0])), uintptr(unsafe.Pointer(&t.BoxDim[0])),
 		uintptr(unsafe.Pointer(&t.ElementStrides[0])), uintptr(t.Interleave), uintptr(t.Swizzle), uintptr(t.L2Promotion), uintptr(t.OOBFill))
 }
 
-// TensorMapReplaceAddress moves an encoded map over other memory.
+// TensorMapReplaceAddress changes the address in an encoded map.
 func TensorMapReplaceAddress(tensorMap []byte, address DevicePtr) error {
 	if len(tensorMap) < TensorMapBytes {
 		return fmt.Errorf("cuTensorMapReplaceAddress: %w", InvalidValue)

@@ -1,6 +1,6 @@
-// Package measure sums up durations that were measured again and again.
+// Package measure summarizes durations that were measured repeatedly.
 //
-// In: rounds of durations. Out: medians and spreads, of one thing or of the ratio of two. Nothing can fail.
+// In: rounds of durations. Out: medians and spreads, of one series or of the ratio of two. No function fails.
 package measure
 
 import (
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Times are the durations of one thing, measured again and again.
+// Times are repeated measurements of one duration.
 type Times []time.Duration
 
-// Median returns the middle one.
+// Median returns the median.
 func (t Times) Median() time.Duration { return t.quantile(0.5) }
 
 // Spread returns the distance between the quartiles as a share of the median.

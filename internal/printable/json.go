@@ -9,8 +9,9 @@ import (
 	"unicode/utf16"
 )
 
-// JSON writes a value indented. encoding/json escapes the control characters of ASCII but DEL; those of Unicode, and those that
-// turn text around, become escapes here. They only occur inside of strings, which say the same then.
+// JSON writes a value with indentation. encoding/json escapes the control characters of ASCII except DEL. JSON also escapes DEL,
+// Unicode's control characters and those that change the direction of text. They occur inside strings only, and the escaped
+// strings mean the same.
 func JSON(w io.Writer, v any) error {
 	var exact, out bytes.Buffer
 	e := json.NewEncoder(&exact)

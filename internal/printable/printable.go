@@ -1,8 +1,8 @@
-// Package printable makes text that a file or a registry chose fit for a terminal.
+// Package printable makes text from files and registries safe for a terminal.
 //
-// In: names and messages of any bytes. Out: the same with every character that is not printed escaped as in Go, so that nothing in
-// an artifact moves the cursor, changes colours, hides what follows or starts a line of its own; or values as JSON, which says exactly
-// what they are in characters that are printed. Only writing can fail. Pictures do not come here.
+// In: names and messages of any bytes. Out: the same text with every non-printable character escaped as in Go. An artifact can
+// then not move the cursor, change colours, hide text or start a line of its own. JSON values keep their exact meaning in
+// printable characters. What can fail: writing. Pictures do not use this package.
 package printable
 
 import (
@@ -12,15 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// Line escapes line breaks and tabs as well.
+// Line also escapes line breaks and tabs.
 func Line(s string) string { return escape(s, "") }
 
-// Text leaves line breaks and tabs: of messages that have several lines.
+// Text keeps line breaks and tabs, for messages of several lines.
 func Text(s string) string { return escape(s, "\n\t") }
 
 func escape(s, keep string) string {
 	var out strings.Builder
-	from := 0 // of what is not in out yet
+	from := 0 // start of the part that is not in out yet
 	for at := 0; at < len(s); {
 		r, size := utf8.DecodeRuneInString(s[at:])
 		damaged := r == utf8.RuneError && size == 1

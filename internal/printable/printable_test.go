@@ -12,7 +12,7 @@ func TestEscaped(t *testing.T) {
 		{"_Z6kernelPfi<8×4> 模型 'x' \"y\" \\z", "_Z6kernelPfi<8×4> 模型 'x' \"y\" \\z", "_Z6kernelPfi<8×4> 模型 'x' \"y\" \\z"},
 		{"\x1b[2J\x1b]0;title\a", `\x1b[2J\x1b]0;title\a`, `\x1b[2J\x1b]0;title\a`},
 		{"a\nb\tc\r\b\x00\x7f", `a\nb\tc\r\b\x00\x7f`, "a\nb\tc" + `\r\b\x00\x7f`},
-		{"\u009b31m \x9b31m \xff", `\u009b31m \x9b31m \xff`, `\u009b31m \x9b31m \xff`}, // CSI of eight bits, in UTF-8 and as it is
+		{"\u009b31m \x9b31m \xff", `\u009b31m \x9b31m \xff`, `\u009b31m \x9b31m \xff`}, // 8-bit CSI, in UTF-8 and as a raw byte
 		{"user\u202egnp.exe \u2066x\u2069 a\u2028b\u200bc", `user\u202egnp.exe \u2066x\u2069 a\u2028b\u200bc`, `user\u202egnp.exe \u2066x\u2069 a\u2028b\u200bc`},
 		{"\ufffd", "\ufffd", "\ufffd"},
 	} {
@@ -25,7 +25,7 @@ func TestEscaped(t *testing.T) {
 	}
 }
 
-// JSON says the same with characters that a terminal would obey escaped.
+// JSON keeps the meaning and escapes characters that a terminal would obey.
 func TestJSON(t *testing.T) {
 	for _, text := range []string{"", "_Z1kPf<8×4> 模型 \"y\" \\z <&>", "\x1b[2J\a\r\n\t\x7f", "\u009b31m \u0080", "\u202e \u2066 \u2028 \u200b \ufeff", "\U000e0041\U0010ffff 𝕏", `\u009b`} {
 		var out bytes.Buffer

@@ -12,10 +12,10 @@ type Table struct{ *tabwriter.Writer }
 // NewTable returns a table whose columns are two spaces apart.
 func NewTable(w io.Writer) Table { return Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)} }
 
-// Row writes one line, whose format has a tab between columns.
+// Row writes one line. The format has a tab between columns.
 func (t Table) Row(format string, args ...any) { Fprintf(t, format+"\n", args...) }
 
-// Fprintf is fmt.Fprintf with strings among args as Line, and errors as Text.
+// Fprintf is fmt.Fprintf, but it passes strings through Line and errors through Text.
 func Fprintf(w io.Writer, format string, args ...any) (int, error) {
 	for i, a := range args {
 		switch v := a.(type) {

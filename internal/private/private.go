@@ -1,13 +1,13 @@
-// Package private tells whether a file or folder belongs to this user alone: whether anybody but this user and root can
-// change it, or put something else in its place.
+// Package private checks whether a file or folder belongs to this user alone: only this user and root can change it or replace
+// it.
 //
-// In: a path. Out: nothing, or an *Error that names the path that fails and why; a path that does not exist is an error
-// that wraps fs.ErrNotExist. What the path leads to, and every folder and symbolic link on the way, must be owned by this
-// user or root. None of the folders may be writable by a group or by others, except sticky ones such as /tmp: there
-// others can only add names, and those of a file system that is mounted read-only, such as a volume with a policy in it.
-// The group bits cover access control lists too: they are then the mask of the list.
+// In: a path. Out: nil, or an *Error with the path that fails and the reason. A missing path gives an error that wraps
+// fs.ErrNotExist. The file, and every folder and symbolic link on the way, must be owned by this user or root. The folders must
+// not be writable by a group or by others, with two exceptions. In sticky folders such as /tmp, others can only add names. On a
+// file system that is mounted read-only, such as a volume with a policy, nobody can write. The group bits cover access control
+// lists too, because they are then the mask of the list.
 //
-// The answer lasts: once it is yes, only this user and root, and whoever mounts the file system elsewhere, can make it wrong.
+// The answer stays valid: after a yes, only this user, root, and whoever can mount the file system elsewhere can make it wrong.
 package private
 
 import (
@@ -21,15 +21,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Error says why a path is not this user's alone.
+// Error gives the reason why a path is not this user's alone.
 type Error struct {
-	Path  string // the file, folder or link that fails: the one asked for, or one on the way to it
+	Path  string // the file, folder or link that fails: the requested one, or one on the way to it
 	Cause string
 }
 
 func (e *Error) Error() string { return e.Path + ": " + e.Cause }
 
-// maxLinks is how many symbolic links Linux follows in one path.
+// maxLinks is the number of symbolic links that Linux follows in one path.
 const maxLinks = 40
 
 // readOnly says whether the file system at path is mounted read-only.
@@ -38,8 +38,8 @@ var readOnly = func(path string) bool {
 	return unix.Statfs(path, &st) == nil && st.Flags&unix.ST_RDONLY != 0
 }
 
-// File checks an open file or folder, without the way to it: others may put something else in its place, which is then
-// theirs, but they cannot change what is open.
+// File checks an open file or folder, but not the way to it. Other users may be able to replace it by a file of theirs, but they
+// cannot change the open one.
 func File(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
@@ -56,7 +56,7 @@ func check(path string, uid int) error {
 	if err != nil {
 		return err
 	}
-	// Each step is looked up in a folder that has passed, so that nobody exchanges it between the look and its use.
+	// Look up each step in a folder that has passed the check, so that nobody can exchange it between check and use.
 	at, rest, links := "/", split(abs), 0
 	info, err := os.Lstat(at)
 	if err != nil {
@@ -82,7 +82,7 @@ func check(path string, uid int) error {
 		} else if len(rest) == 0 {
 			return nil
 		} else {
-			at, rest = filepath.Join(at, rest[0]), rest[1:] // ".." of a folder that has passed is the folder before it
+			at, rest = filepath.Join(at, rest[0]), rest[1:] // ".." is safe here: the parent of a folder that has passed has passed too
 		}
 		if info, err = os.Lstat(at); err != nil {
 			return err
@@ -90,16 +90,16 @@ func check(path string, uid int) error {
 	}
 }
 
-// split returns the names of a path. It keeps "..", which behind a symbolic link is not the name before it.
+// split returns the names of a path. It keeps "..", because after a symbolic link it does not cancel the name before it.
 func split(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '/' })
 }
 
-// one checks a single file, folder or link; what is on the way may be sticky.
+// one checks a single file, folder or link. A folder on the way may be sticky.
 func one(path string, info fs.FileInfo, uid int, onTheWay bool) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return &Error{path, "the file system does not say who owns it"}
+		return &Error{path, "the file system gives no owner"}
 	}
 	if owner := int(st.Uid); owner != uid && owner != 0 {
 		return &Error{path, fmt.Sprintf("user %d owns it, not user %d or root", owner, uid)}

@@ -7,16 +7,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"medusa/internal/test/testenv"
 )
 
-// Every row starts from home/cache/file, all of it this user's alone, and changes one thing.
+// Every row starts with home/cache/file, which belongs to this user alone, and changes one thing.
 func TestCheck(t *testing.T) {
 	const other = 54321
 	for _, row := range []struct {
 		name   string
 		change func(t *testing.T, home string)
 		ask    string // relative to home; empty: cache/file
-		fails  string // relative to home: the path that the error names; empty: it is private
+		fails  string // relative to home: the path in the error; empty: it is private
 		why    string
 		root   bool // needs another owner
 	}{
@@ -41,7 +43,7 @@ func TestCheck(t *testing.T) {
 		{name: "a link to a folder on the way", change: link("link", "cache"), ask: "link/file"},
 		{name: "an absolute link", change: func(t *testing.T, home string) { link("link", filepath.Join(home, "cache"))(t, home) }, ask: "link/file"},
 		{name: "a link that leads back", change: link("cache/link", "../cache/file"), ask: "cache/link"},
-		{name: "a link to what others can write", change: func(t *testing.T, home string) {
+		{name: "a link to a folder that others can write", change: func(t *testing.T, home string) {
 			link("link", "cache/file")(t, home)
 			mode("cache", 0o777)(t, home)
 		}, ask: "link", fails: "cache", why: "others"},
@@ -59,7 +61,7 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if row.root && os.Geteuid() != 0 {
-				t.Skip("only root can give a file away")
+				testenv.Skip(t, testenv.Superuser)
 			}
 			home := t.TempDir()
 			if err := os.Mkdir(filepath.Join(home, "cache"), 0o700); err != nil {
@@ -85,7 +87,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What nobody can write because of its mount is as good as what nobody may write; who owns it counts all the same.
+// A file on a read-only mount passes whatever its mode is. Its owner is checked all the same.
 func TestReadOnlyMount(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "policy"))
@@ -108,7 +110,7 @@ func TestReadOnlyMount(t *testing.T) {
 	}
 }
 
-// An open file is checked alone.
+// File checks the open file alone.
 func TestFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "file"))
@@ -128,10 +130,10 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// Root may change everything, so what is root's is no worse than one's own.
+// Root may change everything anyway, so files of root pass.
 func TestRootMayOwn(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root has files of root")
+		testenv.Skip(t, testenv.Superuser)
 	}
 	if err := check("/etc/passwd", 54321); err != nil {
 		t.Error(err)

@@ -1,9 +1,10 @@
-// Package scratch makes folders that do not outlive their process: whatever kills it, the next one removes them.
+// Package scratch makes folders that are removed after their process: if the process is killed, the next one removes them.
 //
-// In: a folder and the beginning of a name. Out: a folder that this process holds, by an flock that ends with it. What can
-// fail: the disk, and folders that another user made under such a name (they are neither used nor removed).
+// In: a folder and a prefix. Out: a folder that this process holds, by an flock that ends with the process. What can fail: the
+// disk, and folders that another user made under such a name (they are neither used nor removed).
 //
-// No age is needed to tell an abandoned folder: its maker looks, once it has the lock, whether its name still leads to it.
+// An abandoned folder is recognized without its age: after its maker gets the lock, it checks that the name still leads to the
+// folder.
 package scratch
 
 import (
@@ -18,16 +19,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Folder is a folder that is held.
+// Folder is a folder that this process holds.
 type Folder struct {
 	Path string
 	lock *os.File
 }
 
-// attempts bounds how often a folder is made again that another process removed before it was held.
+// attempts bounds how often Make starts again after another process has removed the folder before it was held.
 const attempts = 100
 
-// Make makes a folder named prefix and random digits in parent, which only this user may enter, and sweeps.
+// Make sweeps, and makes a folder in parent that only this user may enter. Its name is prefix and random digits.
 func Make(parent, prefix string) (*Folder, error) {
 	sweep(parent, prefix)
 	for attempt := 1; ; attempt++ {
@@ -48,8 +49,8 @@ func Make(parent, prefix string) (*Folder, error) {
 // ForRun makes a folder for one run of a command, in the system's temporary directory.
 func ForRun() (*Folder, error) { return Make(os.TempDir(), "medusa-run-") }
 
-// Share holds a folder with a given name together with others of this user, makes it if it is missing, and sweeps folders of
-// the prefix beside it. check says whether the folder may be used.
+// Share holds a folder of a given name together with other processes of this user, and makes it if it is missing. It sweeps
+// folders with the prefix beside it. check returns an error if the folder must not be used.
 func Share(path, prefix string, check func(path string) error) (*Folder, error) {
 	sweep(filepath.Dir(path), prefix)
 	for attempt := 1; ; attempt++ {
@@ -69,7 +70,7 @@ func Share(path, prefix string, check func(path string) error) (*Folder, error) 
 	}
 }
 
-// Close removes the folder with everything in it, unless others hold it too.
+// Close removes the folder and its contents, unless other processes hold it too.
 func (f *Folder) Close() error {
 	defer f.lock.Close()
 	if err := flock(f.lock, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
@@ -80,7 +81,7 @@ func (f *Folder) Close() error {
 	return f.remove()
 }
 
-// remove removes a folder that is locked for this process alone.
+// remove removes a folder on which this process has the exclusive lock.
 func (f *Folder) remove() error {
 	if !f.named() {
 		return nil
@@ -123,7 +124,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// sweep removes this user's folders of a prefix that nobody holds. One that cannot be removed is left: it is in nobody's way.
+// sweep removes this user's folders with the prefix that no process holds. It leaves those that cannot be removed.
 func sweep(parent, prefix string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

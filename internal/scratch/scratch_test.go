@@ -33,7 +33,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// A killed process's folder goes with the next one; a running process's, and what only looks like one, stays.
+// The next process removes the folder of a killed one. Folders of running processes stay, and so do files with similar names.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	cmd := exec.Command(os.Args[0])
@@ -58,7 +58,7 @@ func TestSweep(t *testing.T) {
 		os.Mkdir(filepath.Join(parent, "x-1a"), 0o700),
 		os.WriteFile(filepath.Join(parent, "x-2"), nil, 0o600),
 		os.Symlink(outside, filepath.Join(parent, "x-3")),
-		os.Mkdir(filepath.Join(parent, "x-4"), 0o700), // killed before it had the lock
+		os.Mkdir(filepath.Join(parent, "x-4"), 0o700), // killed before it got the lock
 		os.Mkdir(filepath.Join(parent, "x-5"), 0o700),
 	} {
 		if err != nil {
@@ -99,7 +99,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// What several share goes with the last of them.
+// The last of several processes that share a folder removes it.
 func TestShare(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x-1")
 	all := func(string) error { return nil }
@@ -129,7 +129,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// Makers, sharers and sweepers of one prefix do not take each other's folders.
+// Makers, sharers and sweepers of one prefix do not remove each other's folders.
 func TestConcurrent(t *testing.T) {
 	parent := t.TempDir()
 	var all sync.WaitGroup

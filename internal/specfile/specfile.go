@@ -1,7 +1,7 @@
-// Package specfile reads the files that code is generated from.
+// Package specfile reads the spec files of code generators.
 //
-// In: text in which a row begins a line, its members are the indented lines below it, and comment lines directly above a row
-// document it. Out: the rows, and names in Go's spelling. Fails: on a member without a row, naming the line.
+// In: text in which a row begins a line and its members are the indented lines below it. Comment lines directly above a row
+// document it. Out: the rows, and names in Go's spelling. What can fail: a member without a row; the error names the line.
 package specfile
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Row is a row with what belongs to it.
+// Row is a row with its members and its documentation.
 type Row struct {
 	Line    int
 	Doc     []string // the comment lines directly above
@@ -17,7 +17,7 @@ type Row struct {
 	Members []Member
 }
 
-// Member is an indented line. Doc is what follows " # ".
+// Member is an indented line. Doc is the text after " # ".
 type Member struct {
 	Line  int
 	Words []string
@@ -54,7 +54,7 @@ var initialisms = map[string]string{
 	"id": "ID", "pid": "PID", "dso": "DSO", "kv": "KV", "sha256": "SHA256", "cc": "CC", "sm": "SM", "vmm": "VMM", "ipc": "IPC",
 }
 
-// GoName spells a name of lower-case words and underscores as Go does.
+// GoName converts a name of lower-case words and underscores to Go's spelling.
 func GoName(name string) string {
 	var b strings.Builder
 	for _, w := range strings.Split(name, "_") {

@@ -1,7 +1,7 @@
-// Package spill is a file for what would take too much memory.
+// Package spill is a temporary file for data that would take too much memory.
 //
-// In: bytes at offsets. Out: the same bytes. What can fail: the file system. The file has no name, so nothing of it is left
-// behind, however the process ends; it is made where something is written.
+// In: bytes at offsets. Out: the same bytes. What can fail: the file system. The file has no name, so it disappears with the
+// process, however that ends. It is made at the first write.
 package spill
 
 import (
@@ -10,9 +10,9 @@ import (
 	"os"
 )
 
-// File is a file in a directory. It is closed at the latest when nobody refers to it any more.
+// File is a file in a directory. The garbage collector closes it at the latest.
 type File struct {
-	Dir  string // empty: that for temporary files
+	Dir  string // empty: the default directory for temporary files
 	file *os.File
 	end  int64
 }
@@ -43,10 +43,10 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return f.file.ReadAt(p, off)
 }
 
-// End is the offset behind all that has been written.
+// End returns the offset after the last byte written.
 func (f *File) End() int64 { return f.end }
 
-// Close gives the space back.
+// Close releases the space.
 func (f *File) Close() error {
 	if f.file == nil {
 		return nil

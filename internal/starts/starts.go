@@ -1,11 +1,13 @@
-// Package starts measures starts of an engine against each other: native, with parts of its start left out, and restored.
+// Package starts compares the times of an engine's starts: native, with parts of the start left out, and restored.
 //
-// In: an engine's command, which ends by itself or is a server that is stopped once it is healthy, and an artifact for it. Out: medians and spreads of its phases, and each
-// start's ratio to the native one of the same round. What can fail: an engine that fails, or that does not tell its phases
-// (package restore writes them to MEDUSA_STATUS), and a restored start that was none.
+// In: an engine's command and an artifact for it. The command ends by itself, or is a server, which is stopped once it is
+// healthy. Out: medians and spreads of its phases, and each start's ratio to the native one of the same round. What can fail: an
+// engine that fails or reports no phases (package restore writes them to MEDUSA_STATUS), and a start that should have been
+// restored but was native.
 package starts
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +28,7 @@ import (
 	"medusa/restore/supervisor"
 )
 
-// The names of the two modes that are always measured.
+// The two modes that are always measured.
 const (
 	Native   = "native"
 	Restored = "restored"
@@ -38,25 +40,25 @@ type Mode struct {
 	Args []string
 }
 
-// Options say what to measure.
+// Options select the measurements.
 type Options struct {
 	Argv     []string // the engine's command
 	Artifact string
 	Library  string // libmedusa_interpose.so
 	Modes    []Mode // besides native and restored
-	Rounds   int    // of all modes, after one that does not count
+	Rounds   int    // measured rounds of all modes, after one that is not measured
 	Health   string // of a server: the address that answers 200 once it serves; empty: the engine ends by itself
 	Log      io.Writer
 }
 
-// Stage is a phase of the start: the median of its milliseconds, and the distance between the quartiles as a share of it.
+// Stage is a phase of the start: its median in milliseconds, and the distance between the quartiles as a share of the median.
 type Stage struct {
 	Name         string  `json:"name"`
 	Milliseconds float64 `json:"ms"`
 	Spread       float64 `json:"spread"`
 }
 
-// Start is what was measured of one mode. Ratio divides the native start's total by this one's, round by round.
+// Start has the measurements of one mode. Ratio is the native start's total divided by this one's, round by round.
 type Start struct {
 	Mode        string  `json:"mode"`
 	Stages      []Stage `json:"stages"`
@@ -65,7 +67,7 @@ type Start struct {
 	RatioSpread float64 `json:"ratio_spread"`
 }
 
-// Report is one measurement.
+// Report is the result of one measurement.
 type Report struct {
 	Device  string   `json:"device"`
 	Machine string   `json:"machine"`
@@ -106,8 +108,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return out, nil
 }
 
-// start runs the engine once and reads what it says about its phases, which begin with the start of its command. Those of a
-// server end where it is healthy.
+// start runs the engine once and reads its phases, which begin with the start of its command. The last phase of a server ends
+// when the server is healthy.
 func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Status, error) {
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 		return nil, err
@@ -128,7 +130,7 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 	var served time.Duration
 	if o.Health != "" {
 		select {
-		case served = <-healthy: // it was stopped here, and its end says nothing
+		case served = <-healthy: // it was stopped here, so its exit code has no meaning
 		default:
 			return nil, errors.Join(errors.New("the server ended before it was healthy"), err)
 		}
@@ -140,7 +142,7 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 		return nil, fmt.Errorf("%w (does the engine support Medusa?)", err)
 	}
 	if (st.Status == status.Restored) != (m.Name == Restored) {
-		return nil, fmt.Errorf("it was a %s start: %s %s", st.Status, st.Reason, st.Detail)
+		return nil, fmt.Errorf("the start was %s: %s %s", st.Status, st.Reason, st.Detail)
 	}
 	if served > 0 {
 		st.Phases = append(st.Phases, status.Phase{Name: "healthy", Began: served.Seconds()})
@@ -151,25 +153,56 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 	return st, nil
 }
 
-// engine runs the engine's command to its end, or to that of the context.
+// engine runs the engine's command until it ends or the context does.
 func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Time) error {
 	argv := append(append([]string{}, o.Argv...), m.Args...)
+	said := &ending{log: o.Log}
 	if m.Name == Restored {
 		code, err := supervisor.Run(ctx, supervisor.Options{Artifact: supervisor.Choice{Ref: o.Artifact}, Argv: argv, Library: o.Library,
-			Status: path, Env: contract.Start{Began: began}.Environ(), Stdout: o.Log, Stderr: o.Log})
+			Status: path, Env: contract.Start{Began: began}.Environ(), Stdout: said, Stderr: said})
 		if err == nil && code != 0 {
-			err = fmt.Errorf("the engine ended with exit code %d", code)
+			err = said.explain(fmt.Errorf("the engine ended with exit code %d", code))
 		}
 		return err
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Env = append(interpose.WithPlugin(os.Environ(), o.Library), contract.Start{Status: path, Began: began}.Environ()...)
-	cmd.Stdout, cmd.Stderr = o.Log, o.Log
-	return cmd.Run()
+	cmd.Stdout, cmd.Stderr = said, said
+	if err := cmd.Run(); err != nil {
+		return said.explain(err)
+	}
+	return nil
 }
 
-// waitHealthy asks until the answer is 200, or the context ends.
+// ending passes on what an engine prints, and keeps the last line of it.
+type ending struct {
+	log  io.Writer // nil: it goes nowhere
+	line []byte
+}
+
+const longestLine = 1024
+
+func (e *ending) Write(p []byte) (int, error) {
+	e.line = append(e.line, p...)
+	if i := bytes.LastIndexByte(bytes.TrimRight(e.line, "\n"), '\n'); i >= 0 {
+		e.line = e.line[i+1:]
+	}
+	e.line = e.line[max(0, len(e.line)-longestLine):]
+	if e.log == nil {
+		return len(p), nil
+	}
+	return e.log.Write(p)
+}
+
+func (e *ending) explain(err error) error {
+	if line := bytes.TrimSpace(e.line); len(line) > 0 {
+		return fmt.Errorf("%w: %s", err, line)
+	}
+	return err
+}
+
+// waitHealthy polls until the answer is 200, or the context ends.
 func waitHealthy(ctx context.Context, address string) bool {
 	for ctx.Err() == nil {
 		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil); err == nil {
@@ -224,7 +257,7 @@ func stage(name string, t measure.Times) Stage {
 	return s
 }
 
-// machine names the processor, and how many of it there are.
+// machine names the processor, and the number of processors.
 func machine() string {
 	model := runtime.GOARCH
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {

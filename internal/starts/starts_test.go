@@ -40,12 +40,13 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What cannot be measured is an error, not a number.
+// A start that cannot be measured gives an error instead of a number.
 func TestRunRefuses(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3": "exit status 3",
-		"true":   "does the engine support Medusa?",
-		`echo '{"status":"restored","phases":[{},{}]}' >$MEDUSA_STATUS`: "it was a restored start",
+		"echo one; echo two; echo three >&2; exit 3": "exit status 3: three",
+		"true": "does the engine support Medusa?",
+		`echo '{"status":"restored","phases":[{},{}]}' >$MEDUSA_STATUS`: "the start was restored",
 		`echo '{"status":"native","phases":[{}]}' >$MEDUSA_STATUS`:      "marked 1 phases",
 	} {
 		path := filepath.Join(t.TempDir(), "engine")

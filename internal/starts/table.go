@@ -10,7 +10,7 @@ import (
 	"medusa/internal/printable"
 )
 
-// WriteTable writes the report as one table: a row a stage, a column a mode, medians in milliseconds.
+// WriteTable writes the report as one table: a row per stage, a column per mode, medians in milliseconds.
 func (r *Report) WriteTable(w io.Writer) error {
 	printable.Fprintf(w, "%s; %s; medians of %d starts each\n\n", r.Device, r.Machine, r.Rounds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)

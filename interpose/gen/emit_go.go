@@ -13,7 +13,7 @@ var goScalars = map[string]string{
 	"u8": "uint8", "u32": "uint32", "u64": "uint64", "i64": "int64", "f64": "float64", "str": "string", "bytes": "[]byte",
 }
 
-// minSize is the fewest bytes one value takes in a trace; it bounds how long a list can be.
+// minSize is the smallest size of a value in a trace. It bounds the length of lists.
 var minSize = map[string]int{"u8": 1, "u32": 4, "u64": 8, "i64": 8, "f64": 8, "str": 4, "bytes": 4}
 
 func emitGo(s *spec) ([]byte, error) {
@@ -57,7 +57,7 @@ func emitGoTypes(w *bytes.Buffer, s *spec) {
 		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn %q\n", specfile.GoName(r.name), r.name)
 	}
 	fmt.Fprintf(w, "\t}\n\treturn unknown(\"record\", uint64(t))\n}\n\n")
-	fmt.Fprintf(w, "// newRecord returns an empty record of type t, or nil where this version knows none.\nfunc newRecord(t Type) Record {\n\tswitch t {\n")
+	fmt.Fprintf(w, "// newRecord returns an empty record of type t, or nil if this version does not know the type.\nfunc newRecord(t Type) Record {\n\tswitch t {\n")
 	for _, r := range s.records {
 		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn new(%s)\n", specfile.GoName(r.name), specfile.GoName(r.name))
 	}
@@ -125,7 +125,7 @@ func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
 	fmt.Fprintf(w, "}\n\n")
 }
 
-// members lists what one element of a list consists of.
+// members lists the fields of one element of a list.
 func members(f field) []field {
 	if f.typ.tuple != nil {
 		return f.typ.tuple
@@ -168,7 +168,7 @@ func goPut(s *spec, base, v string) string {
 	return "e." + base + "(" + v + ")"
 }
 
-// tupleName is the record's name and the field's in the singular: Function.params holds FunctionParam.
+// tupleName joins the names of record and field, the latter in the singular: Function.params holds FunctionParam.
 func tupleName(r record, f field) string {
 	return specfile.GoName(r.name) + specfile.GoName(strings.TrimSuffix(f.name, "s"))
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// emitHooks lists the entry points that driver.spec flags with "hook", per-thread variants included. The preload
-// library fails to link while one of them is not defined, so the list and the code cannot disagree.
+// emitHooks lists the entry points with the flag "hook" in driver.spec, including their per-thread variants. The preload library
+// does not link if one of them is undefined, so list and code cannot disagree.
 func emitHooks(text string) ([]byte, error) {
 	var names []string
 	for i, line := range strings.Split(text, "\n") {

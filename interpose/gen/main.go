@@ -1,8 +1,8 @@
-// Command gen writes everything that has two sides and one definition.
+// Command gen generates code with two sides from one definition.
 //
-// In: interpose/trace.spec (the records of a trace) and internal/cuda/driver.spec (the driver functions to hook).
-// Out: interpose/preload/trace_gen.h (the C writer), interpose/trace/events_gen.go (the Go reader and writer) and
-// interpose/preload/hooks_gen.h (the table of hooks). It fails with the line number of the first malformed line.
+// In: interpose/trace.spec (the records of a trace) and internal/cuda/driver.spec (the driver functions to hook). Out:
+// interpose/preload/trace_gen.h (the C writer), interpose/trace/events_gen.go (the Go reader and writer) and
+// interpose/preload/hooks_gen.h (the table of hooks). What can fail: a malformed line; the error has its number.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is committed is what the specs say.
+// The committed files are the generator's output.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	files, err := generate("..")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"medusa/internal/specfile"
 )
 
-// spec is trace.spec as a tree.
+// spec is the parsed trace.spec.
 type spec struct {
 	enums   []enum
 	records []record
@@ -145,7 +145,7 @@ func (s *spec) isEnum(name string) bool {
 	return false
 }
 
-// check refuses what the emitters or old traces could not survive.
+// check refuses specs that the emitters cannot handle or that would break old traces.
 func (s *spec) check() error {
 	names, numbers := map[string]bool{}, map[uint64]bool{}
 	for _, r := range s.records {

@@ -15,17 +15,17 @@
 
 struct capture {
 	CUstream stream;
-	bool ptsz; /* begun by a per-thread function: the null stream means another one there */
+	bool ptsz; /* begun by a per-thread function: the null stream has another meaning there */
 };
 
-/* Under the lock; count may be read without it. */
+/* Under the lock; n_captures may be read without it. */
 static struct capture *captures;
 static size_t captures_cap;
 static _Atomic size_t n_captures;
 
 bool capture_active(void) { return atomic_load(&n_captures) > 0; }
 
-/* Whoever restores marks a phase before it captures anything. Nobody may be listening: the process is not to wait for that. */
+/* An engine that restores marks a phase before it captures. There may be no reader of the pipe, so the write must not block. */
 static void tell_unmarked(void)
 {
 	const char *path = getenv(MEDUSA_ENV_UNMARKED);
@@ -62,7 +62,7 @@ static void note_end(CUstream stream, bool ptsz)
 	core_unlock();
 }
 
-/* v3 first: v2 refuses captures whose edges have data. */
+/* v3 first, because v2 refuses captures whose edges have data. */
 static CUresult graph_of(const struct capture *c, CUstreamCaptureStatus *status, CUgraph *graph)
 {
 	const CUgraphNode *deps;
@@ -94,7 +94,7 @@ static void record_moment(const struct capture *c)
 		rc = nodes ? REAL(cuGraphGetNodes)(graph, nodes, &n) : CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (rc != CUDA_SUCCESS) {
-		core_fault("cuStreamGetCaptureInfo", "result %d: nodes of an active capture cannot be told from later ones", (int)rc);
+		core_fault("cuStreamGetCaptureInfo", "result %d: nodes of an active capture cannot be distinguished from later ones", (int)rc);
 	} else {
 		_Static_assert(sizeof *nodes == sizeof(uint64_t), "handles are recorded as they lie");
 		core_lock();
@@ -126,7 +126,7 @@ void capture_moment(void)
 static CUresult ended(CUresult rc, CUstream stream, CUgraph *graph, bool ptsz)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-	if (rc != CUDA_SUCCESS) { /* the wrong thread or stream: the capture goes on */
+	if (rc != CUDA_SUCCESS) { /* the wrong thread or stream: the capture continues */
 		if (ptsz)
 			REAL(cuStreamIsCapturing_ptsz)(stream, &status);
 		else
@@ -140,7 +140,7 @@ static CUresult ended(CUresult rc, CUstream stream, CUgraph *graph, bool ptsz)
 	return rc;
 }
 
-/* A function that begins a capture on `stream`, one of its arguments. */
+/* Hooks a function that begins a capture on `stream`, one of its arguments. */
 #define BEGIN(name, ptsz, args, ...) \
 	CUresult name args \
 	{ \

@@ -1,8 +1,8 @@
 /*
- * capture.h: which captures are active.
+ * capture.h: the active captures.
  *
- * In: the hooks of stream capture. Out: moment records, and finished graphs for graphs.h. What can fail: the driver does
- * not tell about an active capture; a fault record says so.
+ * In: the hooks of stream capture. Out: moment records, and finished graphs for graphs.h. What can fail: the driver does not
+ * answer questions about an active capture; a fault record says so.
  */
 #ifndef MEDUSA_CAPTURE_H
 #define MEDUSA_CAPTURE_H
@@ -11,7 +11,8 @@
 
 /* Whether any stream of the process is being captured. */
 bool capture_active(void);
-/* Before a free, and with an allocation: records which nodes the capturing graphs hold. Nothing outside captures. */
+/* Called before a free and with an allocation: records the nodes that the capturing graphs have so far. Outside of captures it
+ * does nothing. */
 void capture_moment(void);
 
 #endif

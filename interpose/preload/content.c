@@ -54,7 +54,7 @@ void content_forget(uint64_t addr, uint64_t size)
 	}
 }
 
-/* What is to be saved: live ranges, each inside one allocation. */
+/* A range to be saved: live, and inside one allocation. */
 struct piece {
 	uint32_t alloc;
 	enum alloc_kind kind;
@@ -77,7 +77,7 @@ static void plan_alloc(struct plan *p, const struct alloc *a)
 {
 	bool marked = false;
 	for (size_t i = 0; i < n_blocks; i++) {
-		const struct range *b = &blocks[i]; /* it may begin in the mapping before, and end in the one behind */
+		const struct range *b = &blocks[i]; /* it may begin in the previous mapping and end in the next one */
 		/* mutant: contents of a block across mappings */
 		uint64_t from = b->addr > a->addr ? b->addr : a->addr, end = a->addr + a->size;
 		if (b->addr + b->size < end)
@@ -93,7 +93,7 @@ static void plan_alloc(struct plan *p, const struct alloc *a)
 		plan_piece(p, a, a->addr, a->addr + a->size);
 }
 
-/* Host memory that the process registered, and another process's memory, are not this graph's to save. */
+/* The recorder does not save host memory that the process registered, nor another process's memory. */
 static bool is_candidate(const struct alloc *a)
 {
 	return a->live && a->kind != ALLOC_REGISTERED && a->kind != ALLOC_IPC &&

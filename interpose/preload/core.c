@@ -30,8 +30,8 @@ static uint64_t devices_noted; /* bit per ordinal */
 void core_lock(void) { pthread_mutex_lock(&lock); }
 void core_unlock(void) { pthread_mutex_unlock(&lock); }
 
-/* A forked child cannot use the parent's CUDA handles, and the trace is the parent's. Where the parent has neither, as a server
- * that forks its engine, the child is the process to watch. */
+/* A forked child cannot use the parent's CUDA handles, and the trace belongs to the parent. If the parent has neither, for
+ * example a server that forks its engine, the child is the process to record. */
 static void child_after_fork(void)
 {
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
@@ -76,7 +76,7 @@ void core_give_up(const char *why)
 
 static void record_process(void)
 {
-	enum { MOST = 1 << 17 }; /* arguments beyond this are left out */
+	enum { MOST = 1 << 17 }; /* further arguments are left out */
 	char exe[4096], *text = malloc(MOST + 1);
 	const char **args = NULL;
 	size_t size = 0, n = 0, count = 0;
@@ -161,7 +161,7 @@ static bool is_open(void)
 	return open;
 }
 
-/* Runs before the driver's own exit handler, which was registered earlier. */
+/* Runs before the driver's own exit handler, because that was registered earlier. */
 static void at_exit(void)
 {
 	if (!is_open())
@@ -179,7 +179,7 @@ void core_seal_at_exit(void)
 		atexit(at_exit);
 }
 
-/* For a process that marked something and never used the driver. */
+/* For a process that made marks but never used the driver. */
 __attribute__((destructor)) static void unloaded(void)
 {
 	if (atomic_load(&core_mode_now) == MODE_RECORD && is_open())
@@ -191,6 +191,8 @@ void core_fault(const char *call, const char *format, ...)
 	char reason[512];
 	struct trace_writer *w;
 	va_list args;
+	if (core_mode() != MODE_RECORD)
+		return;
 	va_start(args, format);
 	vsnprintf(reason, sizeof reason, format, args);
 	va_end(args);

@@ -1,13 +1,14 @@
 /*
- * core.h: what every part of the interposer shares: the mode, the lock, the trace, the guard against re-entry.
+ * core.h: shared by all parts of the interposer: the mode, the lock, the trace, and the guard against re-entry.
  *
- * In: the environment (medusa.h), read at the first hooked call or mark. Out: whether to act at all, and where records
- * go. What can fail: the trace file cannot be created; the process then runs unrecorded and standard error says so.
+ * In: the environment (medusa.h), read at the first hooked call or mark. Out: whether to act at all, and the trace for records.
+ * What can fail: the trace file cannot be created. The process then runs without being recorded, and a line on standard error
+ * says so.
  *
  * Rules for all files of this library
  *   - No constructor, no output, no lock and no libcuda before the first hooked call: gcc and ptxas inherit LD_PRELOAD.
- *   - The lock is never held across a call into the driver or the loader.
- *   - Never abort and never change what the process would have seen; a problem of our own becomes a fault record.
+ *   - Never hold the lock during a call into the driver or the loader.
+ *   - Never abort, and never change anything that the process can see. A problem of the recorder becomes a fault record.
  */
 #ifndef MEDUSA_CORE_H
 #define MEDUSA_CORE_H
@@ -28,10 +29,10 @@ static inline enum mode core_mode(void)
 	return m == MODE_UNREAD ? core_read_mode() : (enum mode)m;
 }
 
-/* Set while the thread is inside a hook: the driver's and our own nested calls pass through. */
+/* Set while the thread is inside a hook: nested calls of the driver and of the interposer pass through. */
 extern _Thread_local int core_inside;
 
-/* False: pass the call through and touch nothing. */
+/* False: pass the call through and change no state. */
 static inline bool hook_enter(void)
 {
 	if (core_inside || core_mode() == MODE_INERT)
@@ -45,15 +46,15 @@ static inline void hook_leave(void) { core_inside = 0; }
 void core_lock(void);
 void core_unlock(void);
 
-/* With the lock held: the open trace, or NULL where nothing is to be recorded (replay, or the trace is sealed). */
+/* Needs the lock held. Returns the open trace, or NULL if there is nothing to record (replay mode, or the trace is sealed). */
 struct trace_writer *core_trace(void);
-/* Whether another process had made the trace already. Takes the lock. */
+/* Whether another process has created the trace already. Takes the lock. */
 bool core_trace_taken(void);
-/* Ends and closes the trace; later events only keep the maps. */
+/* Ends and closes the trace. Later events only update the maps. */
 void core_seal(void);
-/* Seals at exit, after the driver was used and before it shuts down. Idempotent. */
+/* Seals at exit, after the last use of the driver and before it shuts down. Idempotent. */
 void core_seal_at_exit(void);
-/* Memory for our own tables ran out: stop acting rather than act on half of the truth. */
+/* Our own tables ran out of memory: stop acting, because incomplete tables would be wrong. */
 void core_give_up(const char *why);
 
 /* Records a problem of the recorder. Takes the lock. */
@@ -62,7 +63,7 @@ void core_fault(const char *call, const char *format, ...) __attribute__((format
 void core_note_device(void);
 
 uint64_t core_gap_seed(void);
-/* Whether the process is to end at MEDUSA_AT_READY or MEDUSA_AT_IDENTITY, by the variable. */
+/* Whether the process must exit at MEDUSA_AT_READY or MEDUSA_AT_IDENTITY; `variable` says which. */
 bool core_exits(const char *variable);
 
 #endif

@@ -1,4 +1,5 @@
-/* driver.c: see driver.h. No lock is held around dl* calls: the loader has its own, and takes ours in the other order. */
+/* driver.c: see driver.h. Calls to dl* are made without our lock: the loader has a lock of its own, and hooks called from the
+ * loader take ours after it. */
 #include "driver.h"
 
 #include <dlfcn.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "core.h"
+#include "libc.h"
 
 static const char *const names[FN_COUNT] = {
 #define X(name) [FN_##name] = #name,
@@ -27,19 +29,19 @@ _Atomic(void *) driver_found[FN_COUNT];
 __attribute__((visibility("hidden"))) void *medusa_real_dlsym;
 #define real_dlsym ((void *(*)(void *, const char *))__atomic_load_n(&medusa_real_dlsym, __ATOMIC_ACQUIRE))
 
-/* A sanitizer's runtime looks symbols up before it is ready itself. */
+/* A sanitizer's runtime looks up symbols before it is initialized. */
 #define NO_SANITIZER __attribute__((no_sanitize("address", "undefined")))
 
 NO_SANITIZER static void find_real_dlsym(void)
 {
-	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
-	for (size_t i = 0; i < sizeof versions / sizeof *versions && !real_dlsym; i++)
-		__atomic_store_n(&medusa_real_dlsym, dlvsym(RTLD_NEXT, "dlsym", versions[i]), __ATOMIC_RELEASE);
+	if (!real_dlsym)
+		__atomic_store_n(&medusa_real_dlsym, libc_symbol("dlsym"), __ATOMIC_RELEASE);
 }
 
 static CUresult not_found(void) { return CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND; }
 
-/* Only the driver's own functions may stand behind a hook: another library's would lead back to the hook. */
+/* Only a function of the driver itself may be the real function of a hook: a function of another library could lead back to the
+ * hook. */
 static bool in_driver(void *p, Dl_info *info)
 {
 	const char *base;
@@ -56,7 +58,7 @@ static void *driver_handle(void)
 	Dl_info info;
 	if (h)
 		return h;
-	/* A driver opened by a path need not answer to its soname. */
+	/* A driver that was opened by a path may not be found by its soname. */
 	for (int i = 0; i < FN_COUNT && !h; i++) {
 		void *p = atomic_load(&driver_found[i]);
 		if (p && in_driver(p, &info))
@@ -101,9 +103,9 @@ NO_SANITIZER static int hook_index(const char *name)
 }
 
 /*
- * dlsym. glibc learns from the return address who asks for RTLD_NEXT or RTLD_DEFAULT, so whatever is not answered here
- * is passed on by a jump, not a call: the assembly returns `result` where it is set, else jumps to the real dlsym with
- * `handle`.
+ * dlsym. glibc uses the return address to find the caller of RTLD_NEXT or RTLD_DEFAULT. A lookup that is not answered here must
+ * therefore be passed on by a jump, not by a call: the assembly returns `result` if that is set, and otherwise jumps to the real
+ * dlsym with `handle`.
  */
 struct dlsym_answer {
 	void *result;
@@ -122,11 +124,11 @@ __attribute__((visibility("hidden"), used)) NO_SANITIZER struct dlsym_answer med
 	if (handle != RTLD_DEFAULT)
 		p = real_dlsym(handle, name);
 	if (handle == RTLD_DEFAULT || p == hooks[i]) {
-		/* The search found or would find our own export. What lies behind us is what the process would see. */
+		/* The search found, or would find, our own export. The process must see the symbol of the next library instead. */
 		p = real_dlsym(RTLD_NEXT, name);
 		if (!p || core_mode() == MODE_INERT) {
 			pass.result = p;
-			/* libc has no such symbol either: asking it yields NULL and the right dlerror. */
+			/* libc has no such symbol either. Asking it returns NULL and sets the right dlerror. */
 			pass.handle = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
 			return pass;
 		}
@@ -136,6 +138,67 @@ __attribute__((visibility("hidden"), used)) NO_SANITIZER struct dlsym_answer med
 	atomic_store(&driver_found[i], p);
 	return (struct dlsym_answer){hooks[i], NULL};
 }
+
+/*
+ * dlvsym finds the driver's own function if the driver gives its symbols versions. Calls of it pass the hooks by, which a
+ * recording has to say. It is passed on by a jump, as above.
+ */
+__attribute__((visibility("hidden"))) void *medusa_real_dlvsym;
+#define real_dlvsym ((void *(*)(void *, const char *, const char *))__atomic_load_n(&medusa_real_dlvsym, __ATOMIC_ACQUIRE))
+
+__attribute__((visibility("hidden"), used)) NO_SANITIZER void medusa_dlvsym(void *handle, const char *name, const char *version)
+{
+	Dl_info info;
+	void *p;
+	if (!real_dlvsym)
+		__atomic_store_n(&medusa_real_dlvsym, libc_symbol("dlvsym"), __ATOMIC_RELEASE);
+	if (core_inside || hook_index(name) < 0 || core_mode() != MODE_RECORD || !driver_handle())
+		return;
+	/* The next one behind the caller is the driver's, if any: the hooks have no versions. */
+	p = real_dlvsym(handle == RTLD_NEXT ? driver_handle() : handle, name, version);
+	/* mutant: names of the driver found by dlvsym */
+	if (p && in_driver(p, &info))
+		core_fault(name, "dlvsym found it in the driver: its calls are not seen");
+}
+
+#if defined(__x86_64__)
+__asm__(".text\n"
+	".globl dlvsym\n"
+	".type dlvsym, @function\n"
+	"dlvsym:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	push %rdi\n	.cfi_adjust_cfa_offset 8\n"
+	"	push %rsi\n	.cfi_adjust_cfa_offset 8\n"
+	"	push %rdx\n	.cfi_adjust_cfa_offset 8\n"
+	"	call medusa_dlvsym\n"
+	"	pop %rdx\n	.cfi_adjust_cfa_offset -8\n"
+	"	pop %rsi\n	.cfi_adjust_cfa_offset -8\n"
+	"	pop %rdi\n	.cfi_adjust_cfa_offset -8\n"
+	"	mov medusa_real_dlvsym(%rip), %rax\n"
+	"	jmp *%rax\n"
+	"	.cfi_endproc\n"
+	".size dlvsym, .-dlvsym\n");
+#elif defined(__aarch64__)
+__asm__(".text\n"
+	".globl dlvsym\n"
+	".type dlvsym, %function\n"
+	"dlvsym:\n"
+	"	.cfi_startproc\n"
+	"	hint #34\n" /* bti c */
+	"	stp x29, x30, [sp, #-48]!\n	.cfi_adjust_cfa_offset 48\n"
+	"	stp x0, x1, [sp, #16]\n"
+	"	str x2, [sp, #32]\n"
+	"	bl medusa_dlvsym\n"
+	"	ldp x0, x1, [sp, #16]\n"
+	"	ldr x2, [sp, #32]\n"
+	"	ldp x29, x30, [sp], #48\n	.cfi_adjust_cfa_offset -48\n"
+	"	adrp x16, medusa_real_dlvsym\n"
+	"	ldr x16, [x16, :lo12:medusa_real_dlvsym]\n"
+	"	br x16\n"
+	"	.cfi_endproc\n"
+	".size dlvsym, .-dlvsym\n");
+#endif
 
 #if defined(__x86_64__)
 __asm__(".text\n"
@@ -187,8 +250,8 @@ __asm__(".text\n"
 #endif
 
 /*
- * cuGetProcAddress. The driver decides which version and stream flavour a name stands for; its answer is then replaced
- * by address, never by name, since names and versions do not map one to one.
+ * cuGetProcAddress. The driver decides which version and which stream flavour a name means. Its answer is then replaced by
+ * address and never by name, because names and versions do not map one to one.
  */
 static CUresult answered(CUresult rc, void **fn)
 {

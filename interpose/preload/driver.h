@@ -1,9 +1,9 @@
 /*
  * driver.h: the real driver behind the hooks.
  *
- * In: the name of an entry point. Out: the driver's own function, found without loading the driver: whoever calls a hook
- * has it loaded already. What can fail: no driver, or one too old to have the function; REAL then stands for a function
- * that returns CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, so callers handle a missing function as a failing one.
+ * In: the name of an entry point. Out: the driver's own function, found without loading the driver; a caller of a hook has loaded
+ * it already. What can fail: there is no driver, or it is too old for the function. REAL then gives a function that returns
+ * CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, so callers treat a missing function like a failing one.
  */
 #ifndef MEDUSA_DRIVER_H
 #define MEDUSA_DRIVER_H
@@ -14,7 +14,7 @@
 #include "cuda.h"
 #include "hooks_gen.h"
 
-/* What the interposer calls on its own account, besides the hooked functions. */
+/* Functions that the interposer itself calls, in addition to the hooked ones. */
 #define MEDUSA_USES(X) \
 	X(cuCtxGetCurrent) \
 	X(cuCtxGetDevice) \
@@ -79,7 +79,7 @@ static inline void *driver_real(enum driver_fn fn)
 }
 #define REAL(name) ((__typeof__(&name))driver_real(FN_##name))
 
-/* The hook that wraps the driver's function p, or p itself. */
+/* Returns the hook that wraps the driver's function p, or p itself. */
 void *driver_hook_of(void *p);
 
 #endif

@@ -42,7 +42,7 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	return rc;
 }
 
-/* Handles come again: forgotten before the driver can hand them out. */
+/* The driver reuses handles, so forget this one before the driver can hand it out again. */
 CUresult cuEventDestroy_v2(CUevent event)
 {
 	if (hook_enter()) {

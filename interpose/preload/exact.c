@@ -1,11 +1,11 @@
 /*
  * exact.c: see exact.h.
  *
- * The region from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
- * same twice for scratch; this part is reserved in one piece, as large as the device's memory asks for. The rest is left for
- * reservations of the process itself, which get it as hints.
+ * The region has, from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
+ * same two zones for scratch. This part is reserved at once, and its size depends on the device's memory. The rest is for
+ * reservations of the process itself, which receive addresses in it as hints.
  *
- * A mapping keeps physical memory alive, so handles are given back at once and nothing but page counts is kept.
+ * A mapping keeps physical memory alive, so handles are released at once. Only page counts are kept.
  */
 #include "exact.h"
 
@@ -13,7 +13,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "capture.h"
 #include "core.h"
@@ -22,28 +21,27 @@
 #include "table.h"
 
 #define PAGE ((uint64_t)2 << 20)
-#define SMALL_STEP 512 /* cuMemAlloc aligns to 256 at least; descriptors of textures want 512 */
-#define DEVICE_STEP ((uint64_t)32 << 30) /* drivers differ in the MiB that they keep to themselves: equal GPUs divide alike */
+#define SMALL_STEP 512 /* cuMemAlloc aligns to at least 256; texture descriptors need 512 */
+#define DEVICE_STEP ((uint64_t)32 << 30) /* drivers reserve different amounts of MiB for themselves; rounding makes equal GPUs divide the region alike */
 #define RECORD_ATTEMPTS 8
 #define RDMA_WITH_VMM 110 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 
 enum { SMALL, LARGE, SCRATCH_SMALL, SCRATCH_LARGE, HINTED, ZONES };
 
-/* Held across calls into the driver, which never calls back from them. */
+/* Held during calls into the driver, which never calls back from them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct medusa_exact now;
 static struct zone zones[ZONES];
 static struct map page_users; /* of the small zones: page -> allocations on it */
 static uint64_t next_hint;
 static CUdevice device;
-static int rdma; /* whether memory can be made for it: that of cuMemAlloc is */
-static CUdeviceptr *probes; /* allocations that captures keep from being freed */
+static int rdma; /* whether memory can be made usable for RDMA, as that of cuMemAlloc is */
+static CUdeviceptr *probes; /* allocations that captures forbid to free */
 static size_t n_probes, probes_cap;
-static pid_t owner_process;
 
 static uint64_t pages(uint64_t bytes) { return (bytes + PAGE - 1) / PAGE * PAGE; }
 
-/* Set for good once nothing was asked for: an allocation then needs neither the lock nor the environment. */
+/* Set for good once it is known that no region was requested. An allocation then needs neither the lock nor the environment. */
 static _Atomic bool absent;
 
 static void refuse(const char *why, CUresult rc)
@@ -52,10 +50,11 @@ static void refuse(const char *why, CUresult rc)
 	snprintf(now.reason, sizeof now.reason, "%s (result %d)", why, (int)rc);
 }
 
-/* Halves of the device's memory that each zone is as large as, before stretching. Freed places leave holes. */
+/* Size of each zone in halves of the device's memory, before stretching. It exceeds the device's memory because freed places
+ * leave holes. */
 static const uint64_t halves[HINTED] = {[SMALL] = 1, [LARGE] = 4, [SCRATCH_SMALL] = 1, [SCRATCH_LARGE] = 1};
 
-/* Divides a region from base and returns how much of it is to be reserved; 0: it is too small for the device. */
+/* Divides a region from base on and returns the size of the part to reserve, or 0 if the region is too small for the device. */
 static uint64_t divide(uint64_t base, uint64_t size)
 {
 	size_t total = 0;
@@ -64,7 +63,7 @@ static uint64_t divide(uint64_t base, uint64_t size)
 		return 0;
 	half = (total + DEVICE_STEP - 1) / DEVICE_STEP * (DEVICE_STEP / 2);
 	for (int i = 0; i < ZONES; i++) {
-		struct zone z = {at, base + size, i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, core_gap_seed(), NULL, 0, 0};
+		struct zone z = {at, base + size, i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, core_gap_seed(), NULL, 0, 0, 0};
 		if (i != HINTED)
 			z.end = at + zone_extent(&z, halves[i] * half);
 		if (z.end < at || z.end > base + size)
@@ -76,7 +75,7 @@ static uint64_t divide(uint64_t base, uint64_t size)
 	return next_hint - base;
 }
 
-/* A recording may lie anywhere, as it says where; a replay only where the recording lay. */
+/* A recording may use any base, because it records the base. A replay must use the recorded base. */
 static void reserve(uint64_t base, uint64_t size)
 {
 	int attempts = core_mode() == MODE_RECORD ? RECORD_ATTEMPTS : 1;
@@ -101,7 +100,14 @@ static void reserve(uint64_t base, uint64_t size)
 	refuse(rc == CUDA_SUCCESS ? "the base is taken, or the driver places reservations elsewhere" : "the driver refuses a reservation at the base", rc);
 }
 
-/* Once, when a context is current: what the environment asks for. */
+/* The region belongs to the parent. */
+static void child_after_fork(void)
+{
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	refuse("the process was forked after the region was made", CUDA_ERROR_NOT_SUPPORTED);
+}
+
+/* Called once, when a context is current: opens the region that the environment requests. */
 static void open_region(void)
 {
 	const char *text = getenv(MEDUSA_ENV_EXACT);
@@ -111,7 +117,7 @@ static void open_region(void)
 		atomic_store(&absent, true);
 		return;
 	}
-	if (now.state != MEDUSA_EXACT_UNASKED || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+	if (REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return;
 	now.base = strtoull(text, &end, 0);
 	now.size = *end == ':' ? strtoull(end + 1, &end, 0) : 0;
@@ -120,9 +126,9 @@ static void open_region(void)
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);
 	REAL(cuDeviceGetAttribute)(&rdma, (CUdevice_attribute)RDMA_WITH_VMM, device);
-	owner_process = getpid();
 	if (now.state == MEDUSA_EXACT_ON) {
 		struct trace_writer *w;
+		pthread_atfork(NULL, NULL, child_after_fork);
 		core_lock();
 		w = core_trace();
 		if (w)
@@ -131,14 +137,13 @@ static void open_region(void)
 	}
 }
 
-/* Whether the calling thread's memory belongs into the region. */
+/* Whether memory for the calling thread belongs into the region. */
 static bool serves(void)
 {
-	CUcontext ctx = NULL;
 	CUdevice dev;
-	open_region();
-	return now.state == MEDUSA_EXACT_ON && owner_process == getpid() && REAL(cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx &&
-	       REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && dev == device;
+	if (now.state == MEDUSA_EXACT_UNASKED)
+		open_region();
+	return now.state == MEDUSA_EXACT_ON && REAL(cuCtxGetDevice)(&dev) == CUDA_SUCCESS && dev == device;
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------------------------- */
@@ -244,8 +249,8 @@ static CUresult take(int zone, uint64_t addr, uint64_t bytes, uint64_t *out)
 
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
-/* What a capture forbids, the driver decides: a small allocation of its own answers as the one asked for would. It is freed
- * when nothing captures any more, since an allocation waits for nothing and a free does. */
+/* The driver decides which calls a capture forbids: a small allocation of its own gives the same answer as the requested one
+ * would. It is freed when no stream captures any more, because a free waits for work and an allocation does not. */
 static CUresult probe_alloc(void)
 {
 	CUdeviceptr p;
@@ -262,7 +267,7 @@ static CUresult free_probes(void)
 	return CUDA_SUCCESS;
 }
 
-/* Freeing it is as forbidden as freeing what was asked for, and waits for the same work. */
+/* A capture forbids freeing the probe exactly if it forbids the requested free, and freeing the probe waits for the same work. */
 static CUresult probe_free(void)
 {
 	CUdeviceptr p;
@@ -291,12 +296,14 @@ bool exact_alloc(CUdeviceptr *ptr, size_t bytes, CUresult *rc)
 	return served;
 }
 
-/* How far rows lie apart is the driver's to say: one row of the same width tells. */
+/* The driver chooses the pitch. One row of the same width reveals it. */
 bool exact_alloc_pitch(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height, unsigned int elem_size, CUresult *rc)
 {
 	CUdeviceptr row;
 	size_t apart = 0;
 	bool served;
+	if (atomic_load(&absent))
+		return false;
 	pthread_mutex_lock(&lock);
 	served = ptr && pitch && height && serves();
 	pthread_mutex_unlock(&lock);
@@ -330,11 +337,11 @@ CUresult exact_place(uint64_t addr, uint64_t bytes)
 
 static struct piece *find(uint64_t addr, int *zone)
 {
-	struct piece *p = NULL;
 	if (now.state == MEDUSA_EXACT_ON)
-		for (*zone = 0; *zone < ZONES && !(p = zone_find(&zones[*zone], addr)); ++*zone)
-			;
-	return p;
+		for (*zone = 0; *zone < ZONES; ++*zone)
+			if (addr >= zones[*zone].start && addr < zones[*zone].end)
+				return zone_find(&zones[*zone], addr);
+	return NULL;
 }
 
 bool exact_find(CUdeviceptr ptr, struct piece *out)
@@ -357,7 +364,7 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 	CUcontext ctx = NULL;
 	int zone;
 	if (!exact_find(ptr, &known) || known.addr != ptr || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
-		return false; /* the driver's own error, then */
+		return false; /* the driver's own error then */
 	/* mutant: free waits for work */
 	*rc = capture_active() ? probe_free() : REAL(cuCtxSynchronize)();
 	if (*rc != CUDA_SUCCESS)
@@ -377,6 +384,8 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 uint64_t exact_hint(size_t bytes, size_t alignment)
 {
 	uint64_t at = 0, step = alignment > PAGE ? alignment : PAGE;
+	if (atomic_load(&absent))
+		return at;
 	pthread_mutex_lock(&lock);
 	if (bytes && !(step & (step - 1)) && serves() && !launch_in_trigger()) {
 		uint64_t place = (next_hint + step - 1) & ~(step - 1);
@@ -394,7 +403,7 @@ uint64_t exact_hint(size_t bytes, size_t alignment)
 void exact_context_gone(CUcontext ctx)
 {
 	pthread_mutex_lock(&lock);
-	n_probes = 0; /* they went with their context; their addresses may be others' by now */
+	n_probes = 0; /* their context freed them, and other allocations may have their addresses by now */
 	for (int i = 0; i < ZONES; i++)
 		for (size_t k = zones[i].n; k-- > 0;)
 			if (zones[i].pieces[k].owner == ctx) {

@@ -1,15 +1,15 @@
 /*
- * exact_query.c: the calls whose answer would betray that an allocation is mapped memory (exact.h).
+ * exact_query.c: calls whose answers differ for mapped memory (exact.h).
  *
- * Emulated: the extent and the identity of an allocation. Refused: what mapped memory cannot do; a recording notes it, and
- * the engine is recorded again with memory of the driver.
+ * The extent and the identity of an allocation are emulated. Operations that mapped memory does not support are refused. A
+ * recording notes the refusal, and the engine is recorded again with memory of the driver.
  */
 #include <stddef.h>
 
 #include "core.h"
 #include "exact.h"
 
-#define BUFFER_ID_BASE (UINT64_C(1) << 48) /* above any number the driver gave out itself */
+#define BUFFER_ID_BASE (UINT64_C(1) << 48) /* above any number that the driver gives out itself */
 
 static void note_limit(const char *reason)
 {

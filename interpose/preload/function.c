@@ -13,20 +13,14 @@ struct known {
 	bool forgotten;
 };
 
-struct set_attr {
-	uint64_t handle;
-	uint32_t id;
-};
-
-/* All under the lock; a known function never moves. */
+/* All under the lock. A known function never moves. */
 static struct known **known;
 static size_t n_known, known_cap;
 static struct map at; /* handle in a node -> index */
-static struct set_attr *set_attrs;
-static size_t n_set_attrs, set_attrs_cap;
+static struct map set_attrs;     /* handle -> a bit for each attribute that was set */
 static struct map names_written; /* module id + 1 -> 1 */
 
-struct subject { /* what the driver is asked about */
+struct subject { /* the handles for questions to the driver */
 	CUfunction function;
 	CUkernel kernel;
 	CUdevice device;
@@ -34,7 +28,7 @@ struct subject { /* what the driver is asked about */
 
 static int compare(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* Every function of a module tells it apart from others where its image was never seen. */
+/* A module whose image was never seen is identified by the names of all its functions. */
 static void record_names(uint64_t handle, bool is_library, uint32_t module)
 {
 	unsigned int n = 0;
@@ -64,7 +58,7 @@ static void record_names(uint64_t handle, bool is_library, uint32_t module)
 	free(names);
 }
 
-/* A kernel's function in this context has values of its own where cuFuncSetAttribute set them; those are in force. */
+/* If cuFuncSetAttribute was called on a kernel's function in this context, the function has values of its own, and these apply. */
 static CUresult get_attr(const struct subject *s, CUfunction_attribute attr, int *value)
 {
 	CUfunction own = s->function;
@@ -76,17 +70,16 @@ static CUresult get_attr(const struct subject *s, CUfunction_attribute attr, int
 
 static bool was_set(uint64_t handle, CUkernel kernel, uint32_t attr)
 {
-	bool found = false;
+	uint64_t set;
 	core_lock();
-	for (size_t i = 0; i < n_set_attrs && !found; i++)
-		found = set_attrs[i].id == attr && (set_attrs[i].handle == handle || set_attrs[i].handle == (uintptr_t)kernel);
+	set = map_get(&set_attrs, handle, 0) | map_get(&set_attrs, (uintptr_t)kernel, 0);
 	core_unlock();
-	return found;
+	return set >> attr % 64 & 1;
 }
 
-/* The attributes that can be set and do not have a fresh function's value, whoever set them: a hidden module's owner
- * may set them by a path that no hook sees. The required cluster size can also be compiled in, and may then not be
- * set again, so it counts only where the setting was seen. */
+/* Collects the settable attributes that differ from those of a fresh function, whoever set them: the owner of a hidden module
+ * may set them on a path without a hook. The required cluster size can also be compiled in, and may then not be set again, so
+ * it counts only if a hook saw the setting. */
 static size_t collect_attrs(const struct subject *s, uint64_t handle, struct function_attr *out)
 {
 	static const struct {
@@ -123,7 +116,7 @@ static CUresult param_info(const struct subject *s, size_t i, size_t *offset, si
 	return s->kernel ? REAL(cuKernelGetParamInfo)(s->kernel, i, offset, size) : REAL(cuFuncGetParamInfo)(s->function, i, offset, size);
 }
 
-/* The driver has no call that counts parameters before 13.2: it answers INVALID_VALUE past the last. */
+/* Before 13.2 the driver has no call that counts parameters. It returns INVALID_VALUE for an index past the last one. */
 static CUresult collect_params(const struct subject *s, struct function *f)
 {
 	size_t offset, size, cap = 0;
@@ -156,13 +149,13 @@ static bool remember(struct known *k)
 	return ok;
 }
 
-/* NULL for a function of a module. */
+/* Returns NULL for a function of a module. */
 static CUkernel kernel_of(CUfunction func)
 {
 	CUlibrary library;
 	CUkernel kernel;
 	const char *name;
-	/* Since CUDA 12 a CUfunction may be a CUkernel in disguise. */
+	/* Since CUDA 12 a CUfunction may really be a CUkernel. */
 	if (REAL(cuKernelGetLibrary)(&library, (CUkernel)func) == CUDA_SUCCESS)
 		return (CUkernel)func;
 	core_lock();
@@ -256,12 +249,10 @@ void function_forget_module(uint32_t module)
 static void note_attr(uint64_t handle, bool is_kernel, CUfunction_attribute attr, int value)
 {
 	struct trace_writer *w;
-	bool new = true;
+	if (core_mode() != MODE_RECORD)
+		return;
 	core_lock();
-	for (size_t i = 0; i < n_set_attrs; i++)
-		new &= set_attrs[i].handle != handle || set_attrs[i].id != (uint32_t)attr;
-	if (new && table_grow((void **)&set_attrs, &set_attrs_cap, n_set_attrs + 1, sizeof *set_attrs))
-		set_attrs[n_set_attrs++] = (struct set_attr){handle, (uint32_t)attr};
+	map_put(&set_attrs, handle, map_get(&set_attrs, handle, 0) | UINT64_C(1) << (unsigned)attr % 64);
 	for (size_t i = 0; i < n_known; i++)
 		if (known[i]->public.handle == handle || (uintptr_t)known[i]->kernel == handle)
 			known[i]->public.stale = true;

@@ -1,5 +1,5 @@
 /*
- * function.h: from the handle in a kernel node to a function record.
+ * function.h: makes a function record from the handle in a kernel node.
  */
 #ifndef MEDUSA_FUNCTION_H
 #define MEDUSA_FUNCTION_H
@@ -15,11 +15,10 @@ struct function {
 	bool stale;                    /* its attributes changed since it was recorded */
 };
 
-/* Finds the function that a kernel node names by func or kern and records it where that is due. Returns NULL and a
- * reason where the driver does not say enough about it. Takes the lock where it needs it; callers hold no lock and
- * walk one graph at a time. */
+/* Finds the function that a kernel node names by func or kern, and records it if necessary. Returns NULL and a reason if the
+ * driver does not give enough information. Takes the lock when it needs it; callers hold no lock and walk one graph at a time. */
 const struct function *function_record(CUfunction func, CUkernel kern, const char **reason);
-/* The functions of an unloaded module are forgotten. Needs the lock held. */
+/* Forgets the functions of an unloaded module. Needs the lock held. */
 void function_forget_module(uint32_t module);
 
 #endif

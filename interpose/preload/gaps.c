@@ -1,9 +1,9 @@
 /*
- * gaps.c: see gaps.h. Gaps are allocations through the real driver that nobody hears of.
+ * gaps.c: see gaps.h. Gaps are allocations through the real driver that are not recorded.
  *
- * Big allocations have pages of their own, and 2 MiB gaps move them. Small ones share pages: among them gaps of their own
- * size are needed. All gaps together stay below a twentieth of the device's memory; when that is used up, some old gaps
- * are given back at random, which moves what comes next just as well.
+ * Large allocations have pages of their own, and gaps of 2 MiB move them. Small allocations share pages, so gaps of their own
+ * size must lie among them. All gaps together stay below a twentieth of the device's memory. At that limit, some old gaps are
+ * freed at random, which moves later allocations as well as new gaps do.
  */
 #include "gaps.h"
 
@@ -39,8 +39,8 @@ static uint64_t next(void)
 	return z ^ z >> 31;
 }
 
-/* 1 to limit, or 0 where this process has no gaps. Never 0 otherwise: two allocations without a gap between them would
- * keep their distance. */
+/* Returns 1 to limit, or 0 if this process has no gaps. It never returns 0 otherwise: two allocations without a gap between
+ * them would keep their distance. */
 static unsigned draw(unsigned limit)
 {
 	static enum { UNREAD, OFF, ON } gap_mode;
@@ -78,7 +78,7 @@ static void add(struct pile *p, struct gap g)
 	core_unlock();
 }
 
-/* Takes one gap other than the newest out of the list while there are too many. */
+/* Removes one gap from the list if there are too many, but never the newest. */
 static bool take_one_over_budget(struct pile *p, struct gap *out)
 {
 	bool over;
@@ -111,7 +111,7 @@ static CUresult ask(struct gap_source from, uint64_t *addr, size_t size)
 	return rc;
 }
 
-/* The new gap is made before old ones go: it would only fill their place otherwise. A free could invalidate a capture. */
+/* Make the new gap before freeing old ones; otherwise it would only fill their place. A free could invalidate a capture. */
 static void make(struct gap_source from, size_t size)
 {
 	struct pile *p = pile_of(from);
@@ -139,13 +139,13 @@ static void make_some(struct gap_source from, size_t bytes)
 
 void gaps_make(struct gap_source from, size_t bytes)
 {
-	/* Inside a capture a gap could invalidate what the process itself does not. */
+	/* During a capture, the allocation of a gap could invalidate a capture that the process itself leaves valid. */
 	/* mutant: gaps between page-locked buffers */
 	if (!capture_active())
 		make_some(from, bytes);
 }
 
-/* On a stream that is captured, an allocation is a node of the graph. */
+/* On a stream that is being captured, an allocation is a node of the graph. */
 static bool leaves_graphs_alone(struct gap_source from)
 {
 	return !capture_active() || from.kind == GAP_DEVICE || from.kind == GAP_HOST;

@@ -48,7 +48,7 @@ static void note_global(CUresult rc, void *handle, const char *name, const CUdev
 	core_unlock();
 }
 
-/* The driver gives either answer without the other; the record needs both. */
+/* The driver returns either value without the other. The record needs both. */
 #define GLOBAL(call, type, managed) \
 	CUresult call(CUdeviceptr *ptr, size_t *bytes, type handle, const char *name) \
 	{ \
@@ -99,7 +99,7 @@ void globals_record(void)
 			break;
 		rc = g.size > 0 ? record_one(&g, buffer) : CUDA_SUCCESS;
 		if (rc != CUDA_SUCCESS)
-			core_fault("cuMemcpyDtoH", "result %d: what variable %s holds is missing", (int)rc, g.name);
+			core_fault("cuMemcpyDtoH", "result %d: contents of variable %s are missing", (int)rc, g.name);
 	}
 	free(buffer);
 }

@@ -8,12 +8,12 @@
 #include "function.h"
 #include "graph_node.h"
 
-/* One walk at a time: two that meet a function at once would both record it. Taken before the lock of core.h. */
+/* Only one walk at a time: two walks that meet the same function would both record it. Take it before the lock of core.h. */
 static pthread_mutex_t walking = PTHREAD_MUTEX_INITIALIZER;
 
 struct kernel_node {
 	CUDA_KERNEL_NODE_PARAMS params;
-	const struct function *function; /* NULL: opaque, for reason */
+	const struct function *function; /* NULL: opaque, because of `reason` */
 	const char *reason;
 };
 
@@ -50,7 +50,7 @@ static bool read_nodes(struct walk *g)
 	return rc == CUDA_SUCCESS;
 }
 
-/* Asks with room for edge data from the start: the call that only counts refuses graphs whose edges have any. */
+/* Asks with room for edge data from the start, because the call that only counts refuses graphs whose edges have data. */
 static bool read_edges(struct walk *g)
 {
 	CUresult rc = CUDA_SUCCESS;
@@ -87,7 +87,8 @@ static void read_kernels(struct walk *g)
 	}
 }
 
-/* The parameters as one buffer: either the caller's own (`extra`), or the single values laid out as the function says. */
+/* Returns the parameters as one buffer: either the caller's own (`extra`), or the single values laid out as the function
+ * requires. */
 static const char *flatten(const struct kernel_node *k, struct trace_bytes *out, uint8_t **owned)
 {
 	const struct function *f = k->function;
@@ -119,7 +120,7 @@ static const char *flatten(const struct kernel_node *k, struct trace_bytes *out,
 	return NULL;
 }
 
-/* What a node without any attribute of its own answers. All zero is a default for all of them. */
+/* Whether a value is the default of a node without this attribute. All zero is the default of all of them. */
 static bool is_default(CUlaunchAttributeID id, const CUlaunchAttributeValue *v)
 {
 	CUlaunchAttributeValue d = {{0}};
@@ -259,7 +260,7 @@ static void record_edges(const struct walk *g)
 
 static uint32_t walk_graph(CUgraph graph, const char *label, int64_t batch);
 
-/* Embedded graphs first: a record refers to those before it. */
+/* Embedded graphs come first, because a record may refer only to earlier ones. */
 static void walk_children(struct walk *g)
 {
 	for (size_t i = 0; i < g->n_nodes; i++) {
@@ -303,7 +304,7 @@ static uint32_t walk_graph(CUgraph graph, const char *label, int64_t batch)
 uint32_t graph_record(CUgraph graph, const char *label, int64_t batch)
 {
 	uint32_t id;
-	/* Another thread may be capturing in a mode that forbids this one some of the questions asked here. */
+	/* Another thread may be capturing in a mode that forbids this thread some of the calls below. */
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 	REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 	pthread_mutex_lock(&walking);

@@ -13,7 +13,7 @@
 #include "maps.h"
 #include "table.h"
 
-/* Of host memory that one node may read. More is no parameter of a graph but data of the engine's. */
+/* Bytes of host memory that one node may read. More than that is data of the engine and not a parameter of a graph. */
 #define HOST_LIMIT ((uint64_t)64 << 20)
 
 const char *graph_node_event(uint32_t graph, CUgraphNode node, CUgraphNodeType type)
@@ -45,7 +45,7 @@ static bool in_allocation(uint64_t addr)
 	return found;
 }
 
-/* What copies read from host memory, to be looked at again at `ready`. Under the lock. */
+/* The host memory that copies read, to be compared again at `ready`. Under the lock. */
 struct source {
 	uint32_t graph;
 	CUgraphNode node;
@@ -56,7 +56,7 @@ struct source {
 static struct source *sources;
 static size_t n_sources, sources_cap;
 
-/* Memory that may be gone by now: reading it is to fail, not to end the process. Sandboxes may forbid the call. */
+/* The memory may be unmapped by now, so reading it must fail instead of crashing. Sandboxes may forbid the call. */
 static bool read_own(void *to, uint64_t from, uint64_t size)
 {
 	struct iovec local = {to, size}, remote = {(void *)(uintptr_t)from, size};
@@ -69,8 +69,8 @@ static bool read_own(void *to, uint64_t from, uint64_t size)
 	return got == (ssize_t)size;
 }
 
-/* The rows that the copy reads, one behind the other. The kernel copies them: whether the memory is still mapped is the
- * process's affair, and a wrong address must not end it. */
+/* Returns the rows that the copy reads, one after another. The kernel copies them, because the process may have unmapped the
+ * memory and a wrong address must not crash it. */
 static uint8_t *read_rows(const CUDA_MEMCPY3D *p, uint64_t *size)
 {
 	uint64_t width = p->WidthInBytes, rows = p->Height * p->Depth;
@@ -107,7 +107,7 @@ static void record_host(uint32_t graph, CUgraphNode node, const CUDA_MEMCPY3D *p
 	core_unlock();
 }
 
-/* A graph reads host memory at every launch. What changes meanwhile is no part of it. */
+/* A graph reads host memory at every launch. Memory that changes between launches is not a constant part of the graph. */
 void graph_node_check_hosts(void)
 {
 	for (size_t i = 0;; i++) {

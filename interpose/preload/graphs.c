@@ -25,7 +25,7 @@ static struct captured *captured;
 static size_t n_captured, captured_cap;
 static struct map by_graph, by_exec; /* -> index of captured */
 static uint64_t changes;             /* setters called on any node */
-static bool embedded;                /* an embedded graph was handed out: it may change without its node changing */
+static bool embedded;                /* an embedded graph was handed out: it may change without a change of its node */
 
 static _Thread_local char *pending_label;
 static _Thread_local int64_t pending_batch;
@@ -85,7 +85,7 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 	core_unlock();
 	if (core_mode() != MODE_RECORD)
 		return;
-	/* No longer what the capture left. Labels are never freed once a graph has them. */
+	/* The graph has changed since its capture, so record it again. A label is never freed once a graph has it. */
 	if (i == UINT64_MAX || again || c.changes != now || c.nodes != count_nodes(graph)) {
 		c.changes = now;
 		c.nodes = count_nodes(graph);
@@ -103,17 +103,20 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 	core_unlock();
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size)
-{
-	CUresult rc;
-	if (!hook_enter())
-		return REAL(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size);
-	rc = REAL(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size);
-	if (rc == CUDA_SUCCESS)
-		note_exec(graph, *exec, 0);
-	hook_leave();
-	return rc;
-}
+#define INSTANTIATE(suffix) \
+	CUresult cuGraphInstantiate##suffix(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t log_size) \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(cuGraphInstantiate##suffix)(exec, graph, error_node, log, log_size); \
+		rc = REAL(cuGraphInstantiate##suffix)(exec, graph, error_node, log, log_size); \
+		if (rc == CUDA_SUCCESS) \
+			note_exec(graph, *exec, 0); \
+		hook_leave(); \
+		return rc; \
+	}
+INSTANTIATE()
+INSTANTIATE(_v2)
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t flags)
 {
@@ -142,7 +145,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, uint64_t 
 INSTANTIATE_WITH_PARAMS()
 INSTANTIATE_WITH_PARAMS(_ptsz)
 
-/* Handles come again: forgotten before the driver can hand them out. */
+/* The driver reuses handles, so forget this one before the driver can hand it out again. */
 CUresult cuGraphDestroy(CUgraph graph)
 {
 	if (hook_enter()) {
@@ -169,8 +172,8 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 	return REAL(cuGraphExecDestroy)(exec);
 }
 
-/* Setters of nodes. Which graph a node belongs to the driver does not say, so all graphs count as changed: a recording walks
- * them again. The restorer's own calls come here, too. */
+/* Setters of nodes. The driver does not reveal a node's graph, so all graphs count as changed, and a recording walks them
+ * again. The restorer's own calls are counted too. */
 #define NODE_SETTER(name, parameters, arguments) \
 	CUresult name parameters \
 	{ \
@@ -210,7 +213,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
 	return REAL(cuGraphChildGraphNodeGetGraph)(node, graph);
 }
 
-/* Setters of executable graphs: what runs is then not what was recorded. */
+/* Setters of executable graphs: afterwards the executable graph differs from its record. */
 #define EXEC_SETTER(name, parameters, arguments) \
 	CUresult name parameters \
 	{ \

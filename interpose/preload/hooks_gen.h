@@ -40,6 +40,7 @@
 	X(cuPointerGetAttribute) \
 	X(cuPointerGetAttributes) \
 	X(cuIpcGetMemHandle) \
+	X(cuIpcOpenMemHandle) \
 	X(cuIpcOpenMemHandle_v2) \
 	X(cuIpcCloseMemHandle) \
 	X(cuMemAllocAsync) \
@@ -86,6 +87,7 @@
 	X(cuGraphKernelNodeCopyAttributes) \
 	X(cuGraphKernelNodeSetAttribute) \
 	X(cuGraphNodeSetEnabled) \
+	X(cuGraphInstantiate) \
 	X(cuGraphInstantiate_v2) \
 	X(cuGraphInstantiateWithFlags) \
 	X(cuGraphInstantiateWithParams) \

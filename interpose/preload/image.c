@@ -1,4 +1,4 @@
-/* image.c: see image.h. Layouts: the ELF and fatbin headers as the CUDA binary utilities write them. */
+/* image.c: see image.h. The layouts of ELF and fatbin headers are those that the CUDA binary utilities write. */
 #include "image.h"
 
 #include <elf.h>
@@ -38,7 +38,7 @@ static uint64_t elf_size(const void *p)
 	return sections > segments ? sections : segments;
 }
 
-/* A text shorter than a magic number is text. */
+/* A text may be shorter than a magic number. */
 static bool starts_with(const void *p, const void *magic)
 {
 	for (int i = 0; i < 4; i++)

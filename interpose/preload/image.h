@@ -1,9 +1,9 @@
 /*
- * image.h: what identifies the image of a module.
+ * image.h: identifies the image of a module.
  *
- * In: what was passed to a load call, in any of the forms the driver takes. Out: the image's own bytes, and either their
- * hash or their place: bytes that a program or library with a build-id maps and cannot write are known by build-id and
- * offset, so nobody has to read the hundreds of megabytes that a framework brings. What can fail: a file cannot be read.
+ * In: the argument of a load call, in any form that the driver accepts. Out: the bytes of the image, and either their hash or
+ * their place. Bytes that a program or library with a build-id maps read-only are identified by build-id and offset, because
+ * hashing the hundreds of megabytes of a framework would take too long. What can fail: a file cannot be read.
  */
 #ifndef MEDUSA_IMAGE_H
 #define MEDUSA_IMAGE_H
@@ -14,17 +14,17 @@
 struct image {
 	const void *data;
 	uint64_t size;
-	bool in_dso;        /* known by its place; sha256 is not set then */
+	bool in_dso;        /* identified by its place; sha256 is not set then */
 	uint8_t sha256[32];
 	char dso[1024];
-	char build_id[64]; /* hex, empty where the object has none */
+	char build_id[64]; /* hex, empty if the object has none */
 	uint64_t dso_offset;
-	void *mapped; /* image_unmap takes it back */
+	void *mapped; /* released by image_unmap */
 };
 
-/* In memory, sized by its own header: a fatbin (in its wrapper or not), an ELF file, or text with a final NUL. */
+/* An image in memory. Its own header gives its size: a fatbin (in its wrapper or not), an ELF file, or text with a final NUL. */
 void image_in_memory(const void *code, struct image *out);
-/* Which program or library maps size bytes of an image at data: the fields from dso on, and in_dso. */
+/* Finds the program or library that maps size bytes of an image at data: sets the fields from dso on, and in_dso. */
 void image_place(const void *data, uint64_t size, struct image *out);
 /* A whole file. */
 bool image_in_file(const char *path, struct image *out);

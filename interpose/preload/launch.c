@@ -9,7 +9,7 @@
 static _Thread_local unsigned depth;
 
 /* All under the lock. */
-static uint64_t *functions; /* as passed to a launch: a CUkernel in disguise too */
+static uint64_t *functions; /* as passed to a launch, so possibly a CUkernel */
 static size_t n_functions, functions_cap;
 static struct map seen;
 static uint64_t launches;
@@ -68,7 +68,8 @@ static inline void launched(CUfunction f)
 LAUNCHES()
 LAUNCHES(_ptsz)
 
-/* A CUkernel may have been launched in a CUfunction's place. The caller asks the driver which: it can report a failure. */
+/* A launch may have used a CUkernel as its CUfunction. The caller asks the driver which of them a handle is, because it can
+ * report a failure. */
 size_t medusa_trigger_functions(uint64_t *out, size_t cap)
 {
 	size_t n;

@@ -27,7 +27,7 @@ static void step(int64_t entry)
 		sequence[steps++] = entry;
 }
 
-/* 2 * index + trigger names an allocation for good; pointers into a growing list do not. */
+/* 2 * index + trigger names an allocation permanently. A pointer would not, because the lists move when they grow. */
 static uint64_t name_of(const struct alloc *a) { return 2 * (uint64_t)a->id + a->trigger; }
 static struct alloc *named(uint64_t name) { return (name & 1 ? in_triggers.items : counted.items) + name / 2; }
 

@@ -1,7 +1,7 @@
 /*
  * maps.h: every allocation of the process, by index and by address.
  *
- * In: what the memory hooks saw. Out: the index of an allocation (the i of an indirect index pointer), records in the
+ * In: the calls that the memory hooks saw. Out: the index of an allocation (the i of an indirect index pointer), records in the
  * trace, and the functions medusa_alloc_* and medusa_sequence. All functions here need the lock of core.h held.
  */
 #ifndef MEDUSA_MAPS_H
@@ -13,7 +13,7 @@
 struct alloc {
 	uint64_t addr, size;
 	CUcontext ctx;
-	uint32_t id; /* index; counted apart for trigger scopes */
+	uint32_t id; /* index; trigger scopes count separately */
 	uint32_t thread, phase;
 	enum alloc_kind kind;
 	bool live, trigger, watched;
@@ -22,16 +22,16 @@ struct alloc {
 void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack);
 /* The live allocation that begins at addr, or NULL. Valid until the next maps_add. */
 struct alloc *maps_at(uint64_t addr);
-/* Marks a free that is about to be made; maps_unfree takes the result where the driver then refused. */
+/* Notes a free that is about to be made. If the driver then refuses it, pass the result to maps_unfree. */
 uint64_t maps_free(struct alloc *a);
 void maps_unfree(uint64_t freed);
-/* Frees all that lives in ctx. */
+/* Frees all allocations of ctx. */
 void maps_free_context(CUcontext ctx);
 
 /* The n-th allocation outside trigger scopes, or NULL. */
 struct alloc *maps_nth(size_t n);
 
-/* Phases marked so far, and the count at which the capture phase began (0 while it has not). */
+/* The number of phases marked so far, and that number when the capture phase began (0 before that). */
 void maps_phase(const char *name);
 uint32_t maps_capture_phase(void);
 uint32_t maps_phases(void);

@@ -1,4 +1,4 @@
-/* marks.c: what engines say themselves (medusa.h). Every function may be called from any thread, in any mode. */
+/* marks.c: facts that engines state themselves (medusa.h). Every function may be called from any thread, in any mode. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "places.h"
 #include "rank.h"
 
-/* Records under the lock, where there is a trace. */
+/* Records under the lock, if there is a trace. */
 #define RECORD(...) \
 	do { \
 		struct trace_writer *w; \
@@ -35,7 +35,7 @@ static bool trace_is_open(void)
 	return open;
 }
 
-/* Factors are marked one by one: what comes after them tells that they are all there. */
+/* Factors are marked one at a time. The next mark of another kind shows that the list is complete. */
 static _Atomic bool identified;
 
 void medusa_mark_phase(const char *phase)
@@ -52,7 +52,7 @@ void medusa_mark_phase(const char *phase)
 		places_freeze();
 	maps_phase(phase);
 	core_unlock();
-	/* Only a worker has phases. */
+	/* Only a worker marks phases. */
 	if (core_mode() == MODE_RECORD && core_trace_taken()) {
 		rank_note_second();
 		if (core_exits(MEDUSA_ENV_AT_IDENTITY) || (strcmp(phase, "ready") == 0 && core_exits(MEDUSA_ENV_AT_READY)))

@@ -2,16 +2,16 @@
  * medusa.h: the contract between the interposer and everything that talks to it.
  *
  * Three parties include or mirror this file:
- *   engines    mark what only they know (phases, graph labels, tensors). Every function is looked up with
- *              dlsym(RTLD_DEFAULT, ...) at run time and may be missing: an engine without Medusa runs unchanged.
+ *   engines    mark facts that only they know (phases, graph labels, tensors). They look up every function with
+ *              dlsym(RTLD_DEFAULT, ...) at run time. A function may be missing: an engine without Medusa runs unchanged.
  *   restore/   (Go, same process) reads the allocation and module maps and runs call programs.
- *   interpose/ (Go, parent process) starts the engine and reads the trace that record mode leaves.
+ *   interpose/ (Go, parent process) starts the engine and reads the trace that record mode writes.
  *
- * The structs, enums and names of variables here are generated from internal/contract/contract.spec, which Go and Python have them
- * from as well. Change them there (go generate ./internal/contract).
+ * The structs, enums and names of variables here are generated from internal/contract/contract.spec, as are those for Go and
+ * Python. Change them there (go generate ./internal/contract).
  *
- * Adding a function needs no version change. Anything else (a field more or elsewhere, another meaning) bumps MEDUSA_PROTOCOL; the
- * trace carries it in its header. A struct keeps its size: either side may have been compiled earlier than the other.
+ * A new function needs no version change. Any other change (a field added or moved, another meaning) increments MEDUSA_PROTOCOL,
+ * which the trace has in its header. A struct keeps its size, because either side may have been compiled earlier than the other.
  */
 #ifndef MEDUSA_H
 #define MEDUSA_H
@@ -30,37 +30,37 @@
 /* record: the trace file to create; if it exists already, the process is not recorded. One of several workers creates
  * MEDUSA_TRACE.RANK */
 #define MEDUSA_ENV_TRACE "MEDUSA_TRACE"
-/* record: non-zero puts seeded gaps of whole 2 MiB pages between allocations, so that they move against each other
- * (two recordings that differ only in where things lie prove pointers) */
+/* record: non-zero puts seeded gaps of whole 2 MiB pages between allocations. Two recordings that differ only in
+ * addresses show which words are pointers */
 #define MEDUSA_ENV_GAP_SEED "MEDUSA_GAP_SEED"
-/* base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, at places that depend on the
- * order of allocations alone; a recording takes another base if this one is taken. With gaps too, the places lie
+/* base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, and addresses depend on the
+ * order of allocations alone. A recording uses another base if this one is occupied. With gaps, allocations lie
  * further apart, in the same order */
 #define MEDUSA_ENV_EXACT "MEDUSA_EXACT"
 /* record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed */
 #define MEDUSA_ENV_AT_READY "MEDUSA_AT_READY"
-/* record: "exit" does so at the first phase after the identity, before the engine does any work for it */
+/* record: "exit" does the same at the first phase after the identity, before the engine works on that phase */
 #define MEDUSA_ENV_AT_IDENTITY "MEDUSA_AT_IDENTITY"
-/* replay: a named pipe; a process that begins a capture before it has marked any phase, and so restores nothing,
- * writes a byte there */
+/* replay: a named pipe. If a process begins a capture before it marks a phase, it restores no graphs, and it writes
+ * one byte to this pipe */
 #define MEDUSA_ENV_UNMARKED "MEDUSA_UNMARKED"
-/* which of the engine's worker processes this is, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is
- * set, torchrun's variables count if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE to LOCAL_WORLD_SIZE. Read when
- * first needed, so a worker may set both itself before it uses CUDA or marks anything */
+/* rank of this worker process, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is set, torchrun's
+ * variables are used if they agree: RANK equal to LOCAL_RANK, WORLD_SIZE equal to LOCAL_WORLD_SIZE. Read when first
+ * needed, so a worker may set both itself before it uses CUDA or marks a phase */
 #define MEDUSA_ENV_RANK "MEDUSA_RANK"
-/* how many of the engine's worker processes there are */
+/* number of the engine's worker processes */
 #define MEDUSA_ENV_WORLD_SIZE "MEDUSA_WORLD_SIZE"
 
 /* ---- marks, engine -> interposer -------------------------------------------------------------------------- */
 
-/* Phases in the order of a restored start: structure, kv_cache, weights, tokenizer, warmup, capture, ready.
- * Everything allocated from "warmup" on belongs to the capture phase: the restorer owns it online. */
+/* Phases in the order of a restored start: structure, kv_cache, weights, tokenizer, warmup, capture, ready. Every allocation
+ * from "warmup" on belongs to the capture phase; in a restored process the restorer makes it. */
 void medusa_mark_phase(const char *phase);
 
 /* Names the next graph whose capture ends on the calling thread. batch is the number of sequences it decodes. */
 void medusa_mark_graph(const char *label, int64_t batch);
 
-/* What a tensor is to the graphs. */
+/* The role of a tensor in the graphs. */
 enum medusa_role {
 	MEDUSA_WEIGHT = 1,
 	MEDUSA_KV = 2,
@@ -78,7 +78,7 @@ enum medusa_dtype {
 	MEDUSA_U8 = 6,
 };
 
-/* How the verifier may fill an input with values that every graph accepts. */
+/* How the verifier may fill an input so that every graph accepts the values. */
 enum medusa_fill {
 	MEDUSA_UNIFORM = 0, /* any value in [lo, hi) */
 	MEDUSA_DISTINCT = 1, /* ... no value twice */
@@ -99,18 +99,18 @@ struct medusa_tensor {
 };
 void medusa_mark_tensor(const struct medusa_tensor *t);
 
-/* The framework's own allocator handed out (live = 1) or took back (live = 0) a block inside a driver allocation. */
+/* The framework's allocator handed out (live = 1) or took back (live = 0) a block inside a driver allocation. */
 void medusa_mark_block(uint64_t addr, uint64_t size, int live);
 
-/* What the engine wants to know again in a restored start, in words of its own: where in memory a piece of the model leaves its
- * results, say. It has to be the same in every start. A name noted twice keeps its last value. */
+/* Opaque metadata of the engine, returned unchanged in a restored start: for example, the address of the buffer in which a
+ * piece of the model leaves its results. It must be the same in every start. If a name is noted twice, the last value counts. */
 void medusa_mark_note(const char *name, const void *value, size_t size);
 
-/* One factor of what the artifact is valid for, e.g. ("model.config", "sha256:..."). See artifacts/README.md. */
+/* One factor that the artifact must match, for example ("model.config", "sha256:..."). See artifacts/README.md. */
 void medusa_mark_identity(const char *key, const char *value);
 
-/* Result of the KV-cache profile: the bytes it leaves for the cache and what that number was derived from. workspace is
- * how large the profile forward has made what grows with a forward and stays: an engine without that forward makes it so. */
+/* Result of the KV-cache profile: the bytes that remain for the cache, and the numbers from which they follow. workspace is the
+ * size of the buffers that the profile forward has grown and that stay. An engine that skips this forward reserves that size. */
 struct medusa_kv_profile {
 	uint64_t kv_bytes;
 	uint64_t total;
@@ -123,7 +123,7 @@ struct medusa_kv_profile {
 };
 void medusa_mark_kv_profile(const struct medusa_kv_profile *p);
 
-/* Which of the engine's workers this process is: 0 and its place (0 of 1 where it is the only one), or -1 where the
+/* Which of the engine's workers this process is. Returns 0 and the rank (0 of 1 if it is the only one), or -1 if the
  * environment contradicts itself. */
 int medusa_rank(uint32_t *rank, uint32_t *world);
 
@@ -139,7 +139,7 @@ struct medusa_alloc {
 	uint32_t phase; /* how many phases had been marked */
 };
 size_t medusa_alloc_count(void);
-int medusa_alloc_get(size_t i, struct medusa_alloc *out); /* 0, or -1 where i is out of range */
+int medusa_alloc_get(size_t i, struct medusa_alloc *out); /* 0, or -1 if i is out of range */
 
 /* The ordered sequence of allocations and frees: entry >= 0 allocates that index, entry < 0 frees index -entry-1. */
 size_t medusa_sequence(int64_t *out, size_t cap); /* returns the full length */
@@ -170,45 +170,46 @@ struct medusa_event {
 	uint32_t reserved;
 };
 size_t medusa_event_count(void);
-int medusa_event_get(size_t i, struct medusa_event *out); /* 0, or -1 where i is out of range */
+int medusa_event_get(size_t i, struct medusa_event *out); /* 0, or -1 if i is out of range */
 
-/* Watches the live allocations that begin at the addresses; returns how many there are. The counter that
- * medusa_watched_frees points to (never moved, read atomically) says how often one of them was freed or unmapped since:
- * what refers to them must not run any more. */
+/* Watches the live allocations that begin at these addresses and returns their number. medusa_watched_frees points to a counter
+ * (at a fixed address, read atomically) of the frees and unmaps of watched allocations. Once it changes, graphs that refer to
+ * them must not run any more. */
 size_t medusa_watch(const uint64_t *addresses, size_t n);
 const uint32_t *medusa_watched_frees(void);
 /* The same for modules and libraries that are unloaded, and events that are destroyed. */
 void medusa_watch_handles(const uint64_t *handles, size_t n);
 const uint32_t *medusa_watched_ends(void);
 
-/* Modules and libraries loaded through the public calls, in load order. An image that a DSO with a build-id holds, where
- * nothing can have written it, is known by its place: no hash is taken of it before somebody asks. */
+/* Modules and libraries loaded through the public calls, in load order. If a DSO with a build-id contains the image, in memory
+ * that cannot be written, build-id and offset identify it, and its hash is computed only on request. */
 struct medusa_module {
 	uint64_t handle;
 	uint32_t is_library;
 	uint32_t unloaded;
-	uint8_t image_sha256[32]; /* zero where the image is known by its place */
+	uint8_t image_sha256[32]; /* zero if build_id and dso_offset identify the image */
 	uint64_t image_size;
-	char build_id[64]; /* hex, empty where the image lies in no DSO */
+	char build_id[64]; /* hex, empty if the image is in no DSO */
 	uint64_t dso_offset;
 };
 size_t medusa_module_count(void);
 int medusa_module_get(size_t i, struct medusa_module *out);
-/* The hash of an image that is known by its place. -1: the i-th is not, or its DSO is gone. */
+/* The hash of an image that is identified by its place. -1: the i-th image is not, or its DSO is gone. */
 int medusa_module_hash(size_t i, uint8_t out[32]);
 
-/* While a trigger scope is open on a thread, its launches are counted and their functions kept, and its allocations
- * stay out of the sequence above: the first layer, run eagerly, may do what the skipped warm-up did. */
+/* While a trigger scope is open on a thread, the interposer counts the thread's launches, keeps their functions, and leaves its
+ * allocations out of the sequence above. The first layer runs eagerly in such a scope, and may do the work of the skipped
+ * warm-up. */
 void medusa_trigger_begin(void);
 void medusa_trigger_end(void);
-size_t medusa_trigger_functions(uint64_t *out, size_t cap); /* distinct handles launched: a CUfunction, or a CUkernel in its place; returns the full count */
+size_t medusa_trigger_functions(uint64_t *out, size_t cap); /* distinct handles that were launched, CUfunction or CUkernel; returns the full count */
 uint64_t medusa_trigger_launches(void);
 
-/* Captured graphs, in capture order: label and the CUgraphExec last instantiated from each (0 while there is none). */
+/* Captured graphs, in capture order: the label and the CUgraphExec last instantiated from each graph (0 if there is none). */
 size_t medusa_graph_count(void);
 int medusa_graph_get(size_t i, char *label, size_t cap, uint64_t *exec);
 
-/* Where a tensor was last named (medusa_mark_tensor): 0, or -1 where nobody has. */
+/* The address at which a tensor was last named (medusa_mark_tensor). Returns 0, or -1 if it was never named. */
 int medusa_tensor_get(const char *name, uint64_t *addr, uint64_t *size);
 
 /* The blocks of the framework's allocator when the capture phase began (phase "warmup" or "capture"), in no order. Those
@@ -231,7 +232,7 @@ struct medusa_call {
 	uint32_t deref;
 	uint64_t arg[8];
 };
-/* Runs the calls in order. Returns 0, or the first CUresult that is not and its index in *failed. */
+/* Runs the calls in order. Returns 0, or the first CUresult that is not 0, with its index in *failed. */
 int medusa_play(const struct medusa_call *calls, size_t n, size_t *failed);
 
 #pragma GCC visibility pop

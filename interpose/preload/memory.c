@@ -1,8 +1,8 @@
 /*
- * memory.c: the hooks of everything that gives or takes memory that a kernel can reach.
+ * memory.c: the hooks of all calls that allocate or free memory that a kernel can access.
  *
- * An allocation is noted after the driver made it, a free before: in between nobody else can own the address, so the
- * order of the trace is one in which every address has one owner.
+ * An allocation is noted after the driver made it, and a free before. In between no other allocation can have the address, so in
+ * the order of the trace every address has one owner.
  */
 #include "capture.h"
 #include "core.h"
@@ -32,7 +32,7 @@ static void note_alloc(enum alloc_kind kind, uint64_t addr, uint64_t size, uint6
 	core_unlock();
 }
 
-/* Notes the free of what begins at addr. Unknown addresses (0 among them) are the driver's business alone. */
+/* Notes the free of the allocation at addr. The driver alone handles unknown addresses, including 0. */
 static uint64_t note_free(uint64_t addr)
 {
 	uint64_t freed = NONE;
@@ -48,7 +48,7 @@ static uint64_t note_free(uint64_t addr)
 
 static CUresult check_free(uint64_t freed, const char *call, CUresult rc)
 {
-	/* While the driver shuts down it refuses everything, and the memory is gone all the same. */
+	/* While the driver shuts down it refuses everything, but the memory is gone all the same. */
 	if (freed == NONE || rc == CUDA_SUCCESS || rc == CUDA_ERROR_DEINITIALIZED)
 		return rc;
 	core_lock();
@@ -58,7 +58,7 @@ static CUresult check_free(uint64_t freed, const char *call, CUresult rc)
 	return rc;
 }
 
-/* Allocates once more while what the driver gave touches a neighbour, in a recording that moves memory apart. */
+/* In a recording with gaps: allocates again as long as the new memory touches a neighbour. */
 #define MOVE_APART(from, ptr, bytes, again) \
 	do { \
 		if (core_mode() != MODE_RECORD) \
@@ -198,7 +198,7 @@ CUresult cuMemHostUnregister(void *ptr)
 	return rc;
 }
 
-/* Host memory is known by its host address. Where the device sees it elsewhere, kernels hold addresses that no record
+/* Host memory is known by its host address. If the device uses another address for it, kernels have addresses that no record
  * explains. */
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
 {
@@ -212,21 +212,24 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int
 	return rc;
 }
 
-CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
-{
-	CUresult rc;
-	size_t size = 0;
-	CUdeviceptr base;
-	if (!hook_enter())
-		return REAL(cuIpcOpenMemHandle_v2)(ptr, handle, flags);
-	rc = REAL(cuIpcOpenMemHandle_v2)(ptr, handle, flags);
-	if (rc == CUDA_SUCCESS) {
-		REAL(cuMemGetAddressRange_v2)(&base, &size, *ptr);
-		note_alloc(ALLOC_IPC, *ptr, size, flags);
+#define IPC_OPEN(suffix) \
+	CUresult cuIpcOpenMemHandle##suffix(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) \
+	{ \
+		CUresult rc; \
+		size_t size = 0; \
+		CUdeviceptr base; \
+		if (!hook_enter()) \
+			return REAL(cuIpcOpenMemHandle##suffix)(ptr, handle, flags); \
+		rc = REAL(cuIpcOpenMemHandle##suffix)(ptr, handle, flags); \
+		if (rc == CUDA_SUCCESS) { \
+			REAL(cuMemGetAddressRange_v2)(&base, &size, *ptr); \
+			note_alloc(ALLOC_IPC, *ptr, size, flags); \
+		} \
+		hook_leave(); \
+		return rc; \
 	}
-	hook_leave();
-	return rc;
-}
+IPC_OPEN()
+IPC_OPEN(_v2)
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 {
@@ -286,8 +289,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 STREAM_ORDERED()
 STREAM_ORDERED(_ptsz)
 
-/* Reserved addresses are no memory yet: a gap in them costs nothing. In a region the hints have gaps, and others could take
- * the place of a later hint. */
+/* Reserved addresses hold no memory yet, so a gap in them costs nothing. In a region the hints have gaps already, and further
+ * gaps could occupy the address of a later hint. */
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
 {
 	CUresult rc;
@@ -298,7 +301,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
 	if (!hint)
 		gaps_before_reserve();
 	rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr ? addr : hint, flags);
-	if (rc != CUDA_SUCCESS && hint) /* some drivers fail where they cannot honour a hint */
+	if (rc != CUDA_SUCCESS && hint) /* some drivers fail if they cannot honour a hint */
 		rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
 	hook_leave();
 	return rc;
@@ -316,7 +319,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
 	return rc;
 }
 
-/* One call may take back several neighbouring mappings. */
+/* One call may unmap several neighbouring mappings. */
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	CUresult rc;
@@ -339,7 +342,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	return rc;
 }
 
-/* Restoring puts capture-phase memory where it was recorded. */
+/* The restorer uses this to put capture-phase memory at its recorded addresses. */
 int medusa_exact_place(uint64_t addr, uint64_t size)
 {
 	CUresult rc;
@@ -359,7 +362,7 @@ static void note_context_gone(CUcontext ctx)
 	core_unlock();
 }
 
-/* Memory of the region outlives the driver's context; it goes after the work that may use it. */
+/* The driver does not free memory of the region with its context. It is freed after the work that may use it. */
 static CUresult context_went(CUresult rc, CUcontext ctx)
 {
 	if (rc == CUDA_SUCCESS && ctx && hook_enter()) {

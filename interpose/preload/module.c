@@ -15,11 +15,11 @@
 
 struct loaded {
 	uint32_t id;
-	const void *in_dso; /* the image, where it is known by its place */
+	const void *in_dso; /* the image, if it is identified by its place */
 	struct medusa_module public;
 };
 
-struct derived { /* a CUfunction that cuKernelGetFunction made of a kernel */
+struct derived { /* a CUfunction that cuKernelGetFunction made from a kernel */
 	uint64_t function;
 	CUkernel kernel;
 	uint32_t module;
@@ -57,7 +57,7 @@ CUkernel module_kernel_find(CUfunction f, const char *name)
 		core_unlock();
 		if (!more)
 			return NULL;
-		/* Only the kernel of that name is loaded, if it is not. */
+		/* Load only the kernel of that name, if it is not loaded yet. */
 		if (library && REAL(cuLibraryGetKernel)(&kernel, library, name) == CUDA_SUCCESS &&
 		    REAL(cuKernelGetFunction)(&own, kernel) == CUDA_SUCCESS && own == f)
 			return kernel;
@@ -78,8 +78,8 @@ uint32_t module_hidden(uint64_t handle)
 	return id;
 }
 
-/* Counts the options that can change the code: not those that only measure, log, cache or name the target. Library options
- * say where host tables lie and whether the image stays. */
+/* Counts the options that can change the code. Options that only measure, log, cache or name the target do not count. Library
+ * options only say where host tables are and whether the image stays in memory. */
 static uint32_t changing(unsigned int n, const CUjit_option *options)
 {
 	enum { WALL_TIME = 2, INFO_LOG_BUFFER, INFO_LOG_SIZE, ERROR_LOG_BUFFER, ERROR_LOG_SIZE, TARGET_FROM_CONTEXT = 8, LOG_VERBOSE = 12, LINE_INFO, CACHE_MODE };
@@ -164,7 +164,7 @@ static void note_unload(void *handle)
 	core_unlock();
 }
 
-/* Variables share pages with small allocations. 512 bytes is as close as drivers place them. */
+/* Variables share pages with small allocations. Drivers place them 512 bytes apart at the closest. */
 static void gap_before_variables(void)
 {
 	/* mutant: gaps before modules */
@@ -269,7 +269,7 @@ CUresult cuLibraryUnload(CUlibrary library)
 	return REAL(cuLibraryUnload)(library);
 }
 
-/* A library has one module per context; its functions name that one. */
+/* A library has one module per context, and its functions name that module. */
 CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
 	CUresult rc;
@@ -345,7 +345,7 @@ int medusa_module_hash(size_t i, uint8_t out[32])
 	core_unlock();
 	if (!image)
 		return -1;
-	image_place(image, known.image_size, &im); /* its library may be gone */
+	image_place(image, known.image_size, &im); /* its library may be unloaded */
 	if (!im.in_dso || strcmp(im.build_id, known.build_id) != 0 || im.dso_offset != known.dso_offset)
 		return -1;
 	sha256(image, known.image_size, out);

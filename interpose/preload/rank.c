@@ -36,7 +36,7 @@ int rank_read(struct rank *out)
 		*out = r;
 		return 0;
 	}
-	/* What torchrun sets, on one machine. Each of these alone means other things to other programs. */
+	/* The variables of torchrun on one machine. Each of them alone has other meanings for other programs. */
 	struct rank r;
 	if (number("RANK", &r.index) && number("WORLD_SIZE", &r.count) && number("LOCAL_RANK", &local) && number("LOCAL_WORLD_SIZE", &locals) &&
 	    r.index < r.count && local == r.index && locals == r.count)

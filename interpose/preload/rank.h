@@ -1,8 +1,8 @@
 /*
- * rank.h: which of an engine's worker processes this one is.
+ * rank.h: the rank of this process among the engine's workers.
  *
  * In: the environment (medusa.h). Out: the rank, for medusa_rank and for the trace's name. What can fail: variables that
- * contradict each other; such a process is not recorded, and restores nothing.
+ * contradict each other. Such a process is not recorded and restores no graphs.
  */
 #ifndef MEDUSA_RANK_H
 #define MEDUSA_RANK_H
@@ -13,11 +13,12 @@ struct rank {
 	uint32_t index, count; /* count 1: the only worker */
 };
 
-/* 0, or -1 where the environment contradicts itself. */
+/* Returns 0, or -1 if the environment contradicts itself. */
 int rank_read(struct rank *out);
-/* The trace file of this process, for free(); NULL where there is none, and *why says so. */
+/* Returns the path of this process's trace, for free(). Returns NULL if it has none, with the reason in *why. */
 char *rank_trace_path(const char **why);
-/* Another process of the same rank has the trace: tells whoever reads it, once this one turns out to be a worker. */
+/* Another process of the same rank owns the trace. Once this process proves to be a worker too, leaves a note for the reader of
+ * the trace. */
 void rank_note_second(void);
 
 #endif

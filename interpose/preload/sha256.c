@@ -1,5 +1,5 @@
-/* sha256.c: see sha256.h. The round constants and initial values are computed by their definition: the fractional parts
- * of cube and square roots of the first primes, found with integers so that no rounding enters. */
+/* sha256.c: see sha256.h. The round constants and initial values are computed from their definition: the fractional parts of
+ * cube and square roots of the first primes. Integer arithmetic avoids rounding. */
 #include "sha256.h"
 
 #include <stdatomic.h>
@@ -11,7 +11,7 @@ struct constants {
 
 typedef unsigned __int128 u128;
 
-/* The first 32 bits behind the point of the r-th root of n (r is 2 or 3): the largest x with x^r <= n * 2^(32 r). */
+/* The first 32 bits after the point of the r-th root of n (r is 2 or 3): the largest x with x^r <= n * 2^(32 r). */
 static uint32_t root_fraction(uint32_t n, int r)
 {
 	u128 target = (u128)n << (32 * r);
@@ -30,7 +30,7 @@ static const struct constants *constants(void)
 	static struct constants c;
 	static _Atomic int ready;
 	if (!atomic_load(&ready)) {
-		/* Two threads may both compute them: the same values, and a reader sees ready only afterwards. */
+		/* Two threads may both compute them, with equal results. A reader sees `ready` only afterwards. */
 		int found = 0;
 		for (uint32_t n = 2; found < 64; n++) {
 			int prime = 1;

@@ -1,5 +1,5 @@
-/* table.c: see table.h. The map is open addressing with linear probing, never more than half full. What is removed leaves no
- * mark: an engine that allocates and frees again and again would have its map rebuilt as often. */
+/* table.c: see table.h. The map uses open addressing with linear probing and is never more than half full. Removal leaves no
+ * tombstones; with tombstones, an engine that allocates and frees again and again would force rebuilds. */
 #include "table.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static size_t place(const struct map *m, uint64_t key)
 	return (size_t)(h >> 32) & (m->cap - 1);
 }
 
-/* Where the key is or, if it is absent, belongs. */
+/* The place of the key or, if it is absent, the place at which to insert it. */
 static size_t find(const struct map *m, uint64_t key)
 {
 	size_t i = place(m, key);
@@ -84,7 +84,7 @@ void map_remove(struct map *m, uint64_t key)
 	size_t mask = m->cap - 1, hole, i;
 	if (m->cap == 0 || key == EMPTY || m->keys[hole = find(m, key)] == EMPTY)
 		return;
-	/* What stands behind it moves up, unless it belongs behind the hole. */
+	/* Move up the entries after the hole, except those whose own place is after it. */
 	for (i = (hole + 1) & mask; m->keys[i] != EMPTY; i = (i + 1) & mask)
 		if (((i - place(m, m->keys[i])) & mask) >= ((i - hole) & mask)) {
 			m->keys[hole] = m->keys[i];

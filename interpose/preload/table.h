@@ -1,7 +1,7 @@
 /*
- * table.h: the two containers of the interposer, a growing array and a map between 64-bit words.
+ * table.h: the two containers of the interposer: a growing array, and a map between 64-bit words.
  *
- * What can fail: memory runs out; core_give_up is called and the operation has no effect.
+ * What can fail: memory runs out. The function then calls core_give_up and changes nothing.
  */
 #ifndef MEDUSA_TABLE_H
 #define MEDUSA_TABLE_H
@@ -17,16 +17,16 @@ static inline bool table_grow(void **items, size_t *cap, size_t n, size_t size)
 	return n <= *cap || table_enlarge(items, cap, n, size);
 }
 
-/* Handles and addresses are never 0, which marks an empty place. */
+/* Handles and addresses are never 0, so key 0 marks an empty place. */
 struct map {
 	uint64_t *keys, *values;
 	size_t cap, used;
 };
 
-/* The value of key, or missing. */
+/* Returns the value of key, or `missing`. */
 uint64_t map_get(const struct map *m, uint64_t key, uint64_t missing);
 void map_put(struct map *m, uint64_t key, uint64_t value);
-/* Others may move to the place of the key. */
+/* Other entries may move to the place of the key. */
 void map_remove(struct map *m, uint64_t key);
 
 #endif

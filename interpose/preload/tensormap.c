@@ -1,8 +1,8 @@
 /*
- * tensormap.c: the hooks of what makes tensor maps (TMA descriptors).
+ * tensormap.c: the hooks of the calls that make tensor maps (TMA descriptors).
  *
- * A tensor map is opaque: 128 bytes with an address somewhere inside. What can be kept of it are the arguments it was made
- * from; graphs are then searched for its bytes. In: the encoding calls. Out: tensor_map and tensor_moved records.
+ * A tensor map is opaque: 128 bytes with an address somewhere inside. Therefore the arguments of its encoding are kept, and
+ * graphs are searched for its bytes. In: the encoding calls. Out: tensor_map and tensor_moved records.
  */
 #include "core.h"
 #include "driver.h"

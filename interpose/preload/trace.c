@@ -40,7 +40,7 @@ void trace_flush(struct trace_writer *w)
 	w->buf = trace_file_swap(w->file, w->buf, w->len, w->cap);
 	w->len = CHUNK_HEAD;
 	w->cap = CHUNK_LIMIT;
-	w->failed = !w->buf; /* the file has said so */
+	w->failed = !w->buf; /* trace_file.c has printed the error */
 }
 
 void trace_close(struct trace_writer *w)
@@ -83,7 +83,7 @@ bool trace_begin(struct trace_writer *w, uint32_t type, uint64_t size)
 		trace_flush(w);
 	if (w->failed)
 		return false;
-	if (w->len + need > w->cap) { /* a record with a chunk of its own */
+	if (w->len + need > w->cap) { /* a record that needs a chunk of its own */
 		uint8_t *big = realloc(w->buf, w->len + need);
 		if (!big) {
 			fprintf(stderr, "medusa: buffer trace: %s (the trace is incomplete)\n", strerror(ENOMEM));

@@ -1,10 +1,10 @@
 /*
  * trace.h: the writer of one trace file (interpose/trace/README.md describes the format).
  *
- * In: records, through the generated functions of trace_gen.h. Out: chunks of whole records, which a thread of its own writes
- * (trace_file.h). What can fail: the file system; the writer then says so once on standard error and drops what follows, and the
- * trace reads as incomplete.
- * Not thread-safe: callers hold the lock of core.h, which also gives the records their total order.
+ * In: records, through the generated functions of trace_gen.h. Out: chunks of whole records, which a separate thread writes
+ * (trace_file.h). What can fail: the file system. The writer then prints one line on standard error and drops all later records,
+ * and the trace reads as incomplete. Not thread-safe: callers hold the lock of core.h, which also gives the records their total
+ * order.
  */
 #ifndef MEDUSA_TRACE_H
 #define MEDUSA_TRACE_H
@@ -22,7 +22,7 @@ struct trace_bytes {
 struct trace_writer {
 	struct trace_file *file; /* NULL: closed */
 	bool failed;
-	uint8_t *buf; /* the chunk being filled, head included */
+	uint8_t *buf; /* the chunk being filled, including its head */
 	size_t len, cap;
 	uint64_t records;
 	uint64_t start_ns;
@@ -30,13 +30,13 @@ struct trace_writer {
 
 /* Creates path, which must not exist, and writes the header. Returns 0 or an errno. */
 int trace_create(struct trace_writer *w, const char *path);
-/* Hands the chunk to the thread that writes; waits for memory where too much is under way, never for the disk. */
+/* Hands the chunk to the writing thread. Waits for memory if too many bytes are queued, but never for the disk. */
 void trace_flush(struct trace_writer *w);
-/* Flushes, waits until everything is on the disk and closes. */
+/* Flushes, waits until everything is on the disk, and closes. */
 void trace_close(struct trace_writer *w);
 /* Closes without writing: for a forked child, whose parent owns the file. */
 void trace_abandon(struct trace_writer *w);
-/* How often the process had to wait for memory, and for how long. */
+/* The number of times that the process had to wait for memory, and the total time. */
 void trace_waits(struct trace_writer *w, uint32_t *count, uint64_t *ns);
 /* The calling thread's number, in order of first appearance. */
 uint32_t trace_thread(void);
@@ -52,7 +52,7 @@ static inline void trace_put(struct trace_writer *w, const void *p, size_t n)
 	w->len += n;
 }
 
-/* All supported machines are little endian, as the format is. */
+/* All supported machines are little-endian, and so is the format. */
 static inline void trace_put_u8(struct trace_writer *w, uint8_t v) { trace_put(w, &v, sizeof v); }
 static inline void trace_put_u32(struct trace_writer *w, uint32_t v) { trace_put(w, &v, sizeof v); }
 static inline void trace_put_u64(struct trace_writer *w, uint64_t v) { trace_put(w, &v, sizeof v); }

@@ -24,7 +24,7 @@ struct trace_file {
 	pthread_cond_t work, room;
 	/* All under the lock. */
 	struct chunk *first, *last;
-	struct chunk *spare; /* written chunks, for use again */
+	struct chunk *spare; /* written chunks, for reuse */
 	size_t held;         /* bytes of the buffers that are queued or being written */
 	bool started, closing, failed;
 	uint32_t waits;
@@ -38,8 +38,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* CRC-32C with the reflected polynomial 0x82f63b78, eight bytes a step: table[k][b] is the checksum of b and k zero bytes. Only
- * the thread calls it. */
+/* CRC-32C with the reflected polynomial 0x82f63b78, eight bytes per step: table[k][b] is the checksum of b followed by k zero
+ * bytes. Only the writing thread calls it. */
 static uint32_t crc32c(const uint8_t *p, size_t n)
 {
 	static uint32_t table[8][256];
@@ -86,7 +86,7 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 static int write_chunk(int fd, uint8_t *data, size_t len)
 {
 	uint32_t size = (uint32_t)(len - CHUNK_HEAD), sum;
-	/* The checksum covers the length too; laid out as length, payload in memory for one pass over it. */
+	/* The checksum covers the length too. For a single pass, the length is first stored directly before the payload. */
 	memcpy(data + 4, &size, 4);
 	sum = crc32c(data + 4, (size_t)size + 4);
 	memcpy(data, &size, 4);
@@ -102,7 +102,7 @@ static void fail(struct trace_file *f, const char *what, int err)
 	f->failed = true;
 }
 
-/* With the lock held: keeps the buffer of a chunk for the next, or gives it back. */
+/* With the lock held: keeps the buffer of a chunk for the next one, or frees it. */
 static void recycle(struct trace_file *f, struct chunk *c)
 {
 	f->held -= c->cap;
@@ -146,8 +146,8 @@ static void *write_chunks(void *file)
 	return NULL;
 }
 
-/* The engine's signals are the engine's threads' affair. What memory a new thread takes it has taken on return, so that the
- * engine's own lies alike from run to run as far as it did. */
+/* The new thread blocks all signals, because the engine's own threads handle them. Before this function returns, the thread has
+ * taken all memory that it needs, so that the engine's own memory is placed alike from run to run. */
 static int start(struct trace_file *f)
 {
 	sigset_t all, before;
@@ -211,7 +211,7 @@ static bool push(struct trace_file *f, uint8_t *data, size_t len, size_t cap)
 	return true;
 }
 
-/* With the lock held: an empty buffer, as soon as there may be one. */
+/* With the lock held: returns an empty buffer, as soon as the limit allows one. */
 static uint8_t *take(struct trace_file *f)
 {
 	struct chunk *c;
@@ -284,5 +284,5 @@ bool trace_file_close(struct trace_file *f, uint8_t *chunk, size_t len)
 	return ok;
 }
 
-/* What the thread was doing when the process was forked is not known: all but the descriptor stays as it is. */
+/* The state of the writing thread at the fork is unknown, so only the descriptor is closed. */
 void trace_file_abandon(struct trace_file *f) { close(f->fd); }

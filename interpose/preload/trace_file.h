@@ -1,10 +1,10 @@
 /*
- * trace_file.h: the file behind a trace, and the thread that writes it.
+ * trace_file.h: the file of a trace, and the thread that writes it.
  *
- * In: filled chunks. Out: the file, each chunk with its head. What can fail: the file system; standard error then says so once
- * and what follows is dropped, so that the trace reads as incomplete.
- * The caller never waits for the disk, but for memory: MOST_HELD bytes of chunks may be under way, beyond that it waits until
- * one is written. Callers hold the lock of core.h; the thread takes no lock but the file's own.
+ * In: filled chunks. Out: the file, each chunk with its head. What can fail: the file system. One line on standard error then
+ * says so, and all later chunks are dropped, so that the trace reads as incomplete. The caller never waits for the disk, but it
+ * may wait for memory: at most MOST_HELD bytes of chunks are queued, and beyond that it waits until one is written. Callers hold
+ * the lock of core.h; the thread takes only the file's own lock.
  */
 #ifndef MEDUSA_TRACE_FILE_H
 #define MEDUSA_TRACE_FILE_H
@@ -21,14 +21,14 @@ struct trace_file;
 
 /* Creates path, which must not exist, writes the header and starts the thread. Returns 0 or an errno. */
 int trace_file_open(struct trace_file **out, const char *path);
-/* Takes over a chunk of len bytes, CHUNK_HEAD bytes of room for its head included, in a buffer of cap. Returns an empty buffer of
- * CHUNK_LIMIT bytes, or NULL where the file or memory failed. */
+/* Takes over a chunk of len bytes, including CHUNK_HEAD bytes of room for its head, in a buffer of cap bytes. Returns an empty
+ * buffer of CHUNK_LIMIT bytes, or NULL if the file or memory failed. */
 uint8_t *trace_file_swap(struct trace_file *f, uint8_t *chunk, size_t len, size_t cap);
-/* How often trace_file_swap had to wait, and for how long. */
+/* The number of times that trace_file_swap had to wait, and the total time. */
 void trace_file_waits(struct trace_file *f, uint32_t *count, uint64_t *ns);
-/* Takes over the last chunk, waits until all is written, forces it to the disk and closes. False: something failed. */
+/* Takes over the last chunk, waits until all chunks are written, syncs and closes. False: a step failed. */
 bool trace_file_close(struct trace_file *f, uint8_t *chunk, size_t len);
-/* For a forked child, which has neither the thread nor the right to write. */
+/* For a forked child: it does not have the thread, and must not write. */
 void trace_file_abandon(struct trace_file *f);
 
 #endif

@@ -13,7 +13,7 @@ static _Atomic uint32_t ends;
 void watch_ended(uint64_t handle)
 {
 	if (map_get(&watched, handle, 0)) {
-		map_remove(&watched, handle); /* handles come again */
+		map_remove(&watched, handle); /* the driver reuses handles */
 		atomic_fetch_add(&ends, 1);
 	}
 }

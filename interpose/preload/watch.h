@@ -1,8 +1,8 @@
 /*
  * watch.h: modules, libraries and events that restored graphs refer to.
  *
- * In: handles to watch (medusa_watch_handles), and those that the process is about to give up. Out: a counter, for whoever
- * launches such graphs.
+ * In: the handles to watch (medusa_watch_handles), and the handles that the process is about to release. Out: a counter for the
+ * launcher of such graphs.
  */
 #ifndef MEDUSA_WATCH_H
 #define MEDUSA_WATCH_H

@@ -1,4 +1,4 @@
-/* zone.c: see zone.h. First fit from the start: what is freed is used again, and equal sequences give equal places. */
+/* zone.c: see zone.h. First fit from the start: freed places are reused, and equal sequences give equal places. */
 #include "zone.h"
 
 #include <string.h>
@@ -11,7 +11,8 @@ static uint64_t rounded(const struct zone *z, uint64_t size) { return (size + z-
 
 uint64_t zone_extent(const struct zone *z, uint64_t size) { return z->stretch ? STRETCH * size : size; }
 
-/* Where a place lies. Its piece has STRETCH times its size for itself and begins anywhere in that, so that order is kept. */
+/* The address of a place. Its piece has room of STRETCH times its size and begins at a seeded position in that room, so the
+ * order is kept. */
 static uint64_t stretched(const struct zone *z, uint64_t place, uint64_t size)
 {
 	uint64_t room = (STRETCH - 1) * rounded(z, size) / z->step, r = z->stretch ^ place;
@@ -37,7 +38,7 @@ static size_t above(const struct zone *z, uint64_t addr)
 	return lo;
 }
 
-/* Where the free range before piece i begins and ends. */
+/* The begin and the end of the free range before piece i. */
 static uint64_t gap_start(const struct zone *z, size_t i)
 {
 	return i == 0 ? z->start : z->pieces[i - 1].place + rounded(z, z->pieces[i - 1].size);
@@ -60,6 +61,7 @@ struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owne
 		if (addr % z->step || addr < gap_start(z, i) || addr > gap_end(z, i) || need > gap_end(z, i) - addr)
 			return NULL;
 	} else {
+		i = z->dense;
 		/* mutant: first fit in the region */
 		while (i < z->n && need > gap_end(z, i) - gap_start(z, i))
 			i++;
@@ -72,6 +74,8 @@ struct piece *zone_take(struct zone *z, uint64_t addr, uint64_t size, void *owne
 	memmove(&z->pieces[i + 1], &z->pieces[i], (z->n - i) * sizeof *z->pieces);
 	z->n++;
 	z->pieces[i] = (struct piece){stretched(z, addr, size), size, addr, ++ids, owner};
+	while (z->dense < z->n && gap_start(z, z->dense) == z->pieces[z->dense].place)
+		z->dense++;
 	return &z->pieces[i];
 }
 
@@ -80,6 +84,9 @@ void zone_give(struct zone *z, struct piece *p)
 	size_t i = (size_t)(p - z->pieces);
 	memmove(p, p + 1, (z->n - i - 1) * sizeof *p);
 	z->n--;
+	/* mutant: places before what is freed are full */
+	if (z->dense > i)
+		z->dense = i;
 }
 
 struct piece *zone_find(const struct zone *z, uint64_t addr)

@@ -1,6 +1,6 @@
 /*
- * allocs.c: allocates device memory of small and big sizes and prints where it lies. With an argument it also allocates
- * and frees by every other call that the driver supports, and prints the medusa_* maps.
+ * allocs.c: allocates small and large pieces of device memory and prints their addresses. With an argument it also uses every
+ * other call that allocates or frees and that the driver supports, and prints the medusa_* maps.
  */
 #include "common.h"
 

@@ -1,7 +1,7 @@
 /*
- * common.h: what the test programs share: checked calls, a module of two kernels, marks that may be missing.
+ * common.h: shared by the test programs: checked calls, a module of two kernels, marks that may be missing.
  *
- * Every program prints what it knows about itself as `name value` lines; the tests compare the trace with them.
+ * Every program prints its own facts as `name value` lines. The tests compare the trace with them.
  */
 #ifndef COMMON_H
 #define COMMON_H
@@ -24,7 +24,7 @@
 		} \
 	} while (0)
 
-/* A function of medusa.h, or NULL where the process has no Medusa. */
+/* A function of medusa.h, or NULL if the process runs without Medusa. */
 #define MEDUSA(name) ((__typeof__(&name))dlsym(RTLD_DEFAULT, #name))
 #define MARK(name, ...) \
 	do { \

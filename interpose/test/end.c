@@ -1,7 +1,7 @@
 /*
- * end.c HOW: allocates twice and ends in the way HOW says: return, exit, _exit, kill (SIGKILL once a phase is in the file),
- * identity (two factors, then a phase), ready, fork (a child that uses what the parent left, then both return), fork-first (a child that does it all),
- * twice (a second process with the same trace).
+ * end.c HOW: allocates twice and then ends. HOW is one of: return, exit, _exit, kill (SIGKILL after a phase is in the file),
+ * identity (two factors, then a phase), ready, fork (a child uses the parent's memory, then both return), fork-first (a child
+ * makes all calls), twice (a second process with the same trace).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	int status = 0;
 	if (strcmp(how, "fork-first") == 0) {
 		pid_t child;
-		dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"); /* the mode is read */
+		dlsym(RTLD_DEFAULT, "cuMemAlloc_v2"); /* this makes the interposer read its mode */
 		child = fork();
 		if (child) {
 			waitpid(child, &status, 0);

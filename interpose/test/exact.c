@@ -1,9 +1,11 @@
 /*
- * exact.c: allocates and frees in an order that repeats, then asks what a process may ask about its memory. Prints
- * addresses as `at`, in order, and answers by name. Arguments: a number that the scratch allocations depend on, and an
- * address that is taken before anything else happens.
+ * exact.c: allocates and frees in an order that repeats, then queries its memory in every way. Prints addresses as `at`, in
+ * order, and answers by name. Arguments: a number that determines the scratch allocations, and an address to occupy before
+ * everything else.
  */
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common.h"
 
@@ -140,7 +142,8 @@ static void place(void)
 {
 	struct medusa_exact e;
 	CUdeviceptr p, low = at(100), again;
-	int placed;
+	int placed, status;
+	pid_t child;
 	if (!MEDUSA(medusa_exact_get))
 		return;
 	MEDUSA(medusa_exact_get)(&e);
@@ -152,18 +155,25 @@ static void place(void)
 	p = low + 64 * 512;
 	placed = MEDUSA(medusa_exact_place)(p, 300);
 	PRINT("placed", placed);
-	if (placed) /* no place is known in a region with gaps */
+	if (placed) /* in a region with gaps, addresses are not predictable */
 		return;
 	PRINT("taken", MEDUSA(medusa_exact_place)(p, 300));
 	PRINT("outside", MEDUSA(medusa_exact_place)(e.base - 512, 300));
 	CHECK(cuMemsetD8(p, 1, 300));
 	CHECK(cuMemFree(p));
 	PRINT("placed-again", MEDUSA(medusa_exact_place)(p, 300));
-	p = e.base + e.size - PAGE; /* where reservations go */
+	p = e.base + e.size - PAGE; /* the part for reservations */
 	PRINT("placed-mapping", MEDUSA(medusa_exact_place)(p, PAGE));
 	CHECK(cuMemFree(p));
 	again = at(100);
 	PRINT("next", again - low);
+	child = fork(); /* the region is the parent's */
+	if (child == 0) {
+		MEDUSA(medusa_exact_get)(&e);
+		_exit((int)e.state);
+	}
+	CHECK(child < 0 || waitpid(child, &status, 0) != child);
+	PRINT("forked", WEXITSTATUS(status));
 }
 
 static void contexts(void)

@@ -1,10 +1,10 @@
 /*
- * fakecuda.c: a libcuda.so.1 of some thirty functions, for the tests of how the driver is reached.
+ * fakecuda.c: a libcuda.so.1 with about thirty functions, for the tests of the ways to the driver.
  *
- * It does what cuda.h says for one device, one context and host memory, and stands beside the simulated GPU because
- * those tests need what it has not: addresses that never change, refusals on demand, rare calls. Memory comes from one
- * fixed range by a cursor, small pieces at steps of 512 bytes within pages of 2 MiB, and is never handed out twice. FAKE_LOG names a file that gets one line
- * per call, so that a test can tell a call that passed through from one that was lost.
+ * It implements cuda.h for one device, one context and host memory. It exists beside the simulated GPU because those tests need
+ * addresses that never change, refusals on demand, and rare calls. Memory comes from one fixed range by a cursor, small pieces at
+ * steps of 512 bytes within pages of 2 MiB, and is never handed out twice. FAKE_LOG names a file that gets one line per call, so
+ * that a test can distinguish a call that passed through from one that was lost.
  */
 #define CUDA_EXACT_SYMBOLS
 #include <stdio.h>
@@ -116,7 +116,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 	return CUDA_SUCCESS;
 }
 
-/* The first ABI of the same base name: a wrapper found by name alone would be the wrong one. */
+/* The first ABI with the same base name: a lookup by name alone would wrap the wrong function. */
 CUresult cuMemAlloc(unsigned int *ptr, unsigned int bytes)
 {
 	called(__func__);
@@ -148,6 +148,11 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned
 {
 	*ptr = 0x400000000000 + (unsigned char)handle.reserved[0];
 	return flags == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	return cuIpcOpenMemHandle_v2(ptr, handle, flags);
 }
 
 CUresult cuIpcCloseMemHandle(CUdeviceptr ptr) { return ptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; }

@@ -1,6 +1,6 @@
 /*
- * figure6.c: the sequence of the paper's Figure 6, inside one capture: memory is used, freed, handed out again and used
- * by another node. Both nodes hold the same address and mean two allocations.
+ * figure6.c: the sequence of the paper's Figure 6, inside one capture: memory is used, freed, handed out again and used by
+ * another node. Both nodes have the same address but mean two allocations.
  */
 #include "common.h"
 

@@ -1,6 +1,6 @@
 /*
- * gaps.c: allocates equal pieces by one call, the one that the argument names, and prints where they lie. Small ones share
- * pages and touch where nothing moves them. "module": each is followed by a module's variable.
+ * gaps.c: allocates equal pieces with the call that the argument names, and prints their addresses. Small pieces share pages and
+ * touch without gaps. "module": a module's variable follows each piece.
  */
 #include "common.h"
 

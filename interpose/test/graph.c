@@ -1,5 +1,5 @@
 /*
- * graph.c: captures a fork and join of kernels, a memset and a copy, instantiates it, and checks what it computes:
+ * graph.c: captures a fork and join of kernels, a memset and a copy, instantiates it, and checks its results:
  *
  *     add_one(a) --+-- memset(b) --+-- add(b, c)
  *                  +-- copy a to c +
@@ -32,7 +32,7 @@ int main(void)
 	b = alloc(BYTES);
 	c = alloc(2 * BYTES);
 	CHECK(cuMemsetD32(a, 4, N));
-	CHECK(cuCtxSynchronize()); /* the streams below do not wait for the null stream */
+	CHECK(cuCtxSynchronize()); /* the streams below do not synchronize with the null stream */
 
 	MARK(medusa_mark_graph, "decode:4", 4);
 	CHECK(cuStreamBeginCapture(main_stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));

@@ -1,7 +1,7 @@
 /*
- * hidden.c: loads one module by a path that no hook sees, as vendor libraries do by private tables: the function's
- * address comes from libcuda's own symbol table in memory. Its kernel is captured together with one of a library.
- * With an argument the function of the library's kernel comes by such a path, too.
+ * hidden.c: loads one module on a path without a hook, as vendor libraries do through private tables: it takes the function's
+ * address from libcuda's own symbol table in memory. The module's kernel is captured together with one of a library. With an
+ * argument, the function of the library's kernel is made on such a path too.
  */
 #include <elf.h>
 #include <link.h>
@@ -34,7 +34,7 @@ static int search(struct dl_phdr_info *info, size_t size, void *arg)
 		if (dyn->d_tag == DT_GNU_HASH)
 			hash = (const void *)dyn->d_un.d_ptr;
 	}
-	/* The number of symbols is nowhere; strings follow the symbols in what common linkers write. */
+	/* The number of symbols is not stored. With common linkers, the strings follow the symbols directly. */
 	if (symbols && strings && hash)
 		for (const ElfW(Sym) *s = symbols + 1; (const char *)s < strings && !w->found; s++)
 			if (s->st_shndx != SHN_UNDEF && strcmp(strings + s->st_name, w->name) == 0)

@@ -1,6 +1,6 @@
 /*
- * inert.c: a process as LD_PRELOAD meets it everywhere: it never calls the driver. Prints what it can see of it; the
- * output must not depend on the interposer. With an argument: calls nothing either, but starts itself once without one.
+ * inert.c: an ordinary process that inherits LD_PRELOAD and never calls the driver. It prints what it can see of the interposer;
+ * the output must be the same without the interposer. With an argument it starts itself once without one.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 	void *self = dlopen(NULL, RTLD_NOW);
 	const char *error;
 	printf("default %d\n", dlsym(RTLD_DEFAULT, "cuMemAlloc_v2") != NULL);
-	/* Which object was asked is glibc's own wording: it names libc where the interposer answers. */
+	/* glibc's message names the object that was asked. If the interposer answers, that is libc. */
 	error = dlerror();
 	printf("error %s\n", error ? strstr(error, "undefined symbol") : "none");
 	printf("self %d\n", dlsym(self, "cuInit") != NULL || dlsym(self, "cuMemAlloc_v2") != NULL);

@@ -1,8 +1,8 @@
 /*
- * large.c GIB SEGMENTS [hold]: fills a device with allocations of GIB GiB, the last one smaller, and reserves as much as a framework's
- * expandable segments do: SEGMENTS ranges, each of nine eighths of the device. Prints addresses and sizes of allocations as
- * `at` and `size`, those of ranges as `range`, the device's memory as `total`, and whether bytes at each end are kept.
- * With `hold` it then prints that and waits to be ended.
+ * large.c GIB SEGMENTS [hold]: fills a device with allocations of GIB GiB, the last one smaller. It also reserves as much as a
+ * framework's expandable segments do: SEGMENTS ranges, each of nine eighths of the device. Prints addresses and sizes of
+ * allocations as `at` and `size`, those of ranges as `range`, the device's memory as `total`, and whether bytes at each end are
+ * kept. With `hold` it prints that and then waits to be killed.
  */
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	start();
-	MARK(medusa_mark_phase, "kv_cache"); /* its bytes are not the recorder's to save */
+	MARK(medusa_mark_phase, "kv_cache"); /* its contents must not be saved */
 	step = strtoull(argv[1], NULL, 0) * GIB;
 	CHECK(cuDeviceTotalMem(&total, 0));
 	PRINT("total", total);

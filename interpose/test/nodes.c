@@ -1,7 +1,7 @@
 /*
- * nodes.c: what graphs can hold besides plain launches: a parameter buffer instead of single parameters, node attributes,
- * an edge with data, a host node, a module variable; a graph changed after its capture; a graph built by hand; an
- * executable graph that is changed.
+ * nodes.c: nodes other than plain launches: a parameter buffer instead of single parameters, node attributes, an edge with data,
+ * a host node, a module variable. Also a graph that changes after its capture, a graph built by hand, and an executable graph
+ * that changes.
  */
 #include "common.h"
 

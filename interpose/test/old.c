@@ -1,6 +1,6 @@
 /*
- * old.c: captures, and gives contexts up, by the first forms of the functions, which current runtimes and libraries still ask
- * the driver for. Prints addresses of allocations as `at`.
+ * old.c: captures, instantiates, and releases contexts, with the first forms of the functions, which current runtimes and libraries
+ * still request from the driver. Prints addresses of allocations as `at`.
  */
 #include "common.h"
 
@@ -15,9 +15,12 @@ static void *first_form(const char *name, int version, uint64_t flags)
 static void captured(uint64_t flags)
 {
 	CUresult (*begin)(CUstream) = (CUresult(*)(CUstream))first_form("cuStreamBeginCapture", 10000, flags);
+	CUresult (*instantiate)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t) =
+		(CUresult(*)(CUgraphExec *, CUgraph, CUgraphNode *, char *, size_t))first_form("cuGraphInstantiate", 10000, flags);
 	CUdeviceptr p;
 	CUstream s;
 	CUgraph g;
+	CUgraphExec exec;
 	CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	CHECK(begin(s));
 	PRINT("while-capturing", cuMemAlloc(&p, 64)); /* the default mode forbids it */
@@ -26,6 +29,7 @@ static void captured(uint64_t flags)
 	CHECK(begin(s));
 	CHECK(cuMemsetD8Async(p, 1, 64, s));
 	CHECK(cuStreamEndCapture(s, &g));
+	CHECK(instantiate(&exec, g, NULL, NULL, 0));
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /*
- * outside.c: nodes and parameters that refer to what lies outside of their graph: events, embedded graphs, host memory,
- * module variables, tensor maps. With an argument, in a process that may not call process_vm_readv, as in some sandboxes.
+ * outside.c: nodes and parameters that refer to objects outside of their graph: events, embedded graphs, host memory, module
+ * variables, tensor maps. With an argument, the process may not call process_vm_readv, as in some sandboxes.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	CHECK(cuEventCreate(&events[2], CU_EVENT_DISABLE_TIMING));
 	CHECK(cuEventDestroy_v2(events[0]));
 	CHECK(cuModuleLoadData(&variables, variable_ptx));
-	CHECK(cuModuleGetGlobal_v2(&counter, NULL, variables, "counter")); /* each answer without the other */
+	CHECK(cuModuleGetGlobal_v2(&counter, NULL, variables, "counter")); /* each value without the other */
 	CHECK(cuModuleGetGlobal_v2(NULL, &size, variables, "counter"));
 	CHECK(cuMemsetD32_v2(counter, 9, 1));
 	CHECK(cuTensorMapEncodeTiled(&map, 2, 2, (void *)(uintptr_t)p, dim, strides, box, steps, 0, 1, 0, 0));
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 	CHECK(cuGraphCreate(&graph, 0));
 	CHECK(cuGraphAddEventWaitNode(&node, graph, NULL, 0, events[2]));
 	CHECK(cuGraphAddEventRecordNode(&node, graph, &node, 1, events[2]));
-	CHECK(cuGraphAddEventRecordNode(&node, graph, &node, 1, events[1])); /* of the trigger scope: opaque */
+	CHECK(cuGraphAddEventRecordNode(&node, graph, &node, 1, events[1])); /* an event of the trigger scope: opaque */
 	CHECK(cuGraphAddChildGraphNode(&child, graph, &node, 1, inner));
 	for (int i = 0; i < 32; i++)
 		kept[i] = (uint8_t)i;

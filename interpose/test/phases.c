@@ -1,12 +1,12 @@
 /*
- * phases.c: marks as an engine does: phases, tensors, identity, KV profile, blocks. Memory from before "warmup" is the
- * engine's; of what follows, live blocks of a marked allocation and the whole of an unmarked one are contents.
+ * phases.c: makes the marks of an engine: phases, tensors, identity, KV profile, blocks. Memory from before "warmup" belongs to
+ * the engine. Of later memory, live blocks of a marked allocation and all of an unmarked one are contents.
  */
 #include "common.h"
 
 enum { PAGE = 2 << 20 };
 
-/* Two mappings side by side, and a block across their boundary. */
+/* Two contiguous mappings, and a block across their boundary. */
 static void mappings(void)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
@@ -51,7 +51,7 @@ int main(void)
 	MARK(medusa_mark_block, pool + 8192, 2048, 1);
 	MARK(medusa_mark_block, gone, 1024, 1);
 	CHECK(cuMemFree(gone));
-	again = alloc(4096); /* where it was: its blocks are gone with it */
+	again = alloc(4096); /* at the same address; the old blocks are gone */
 	CHECK(cuMemsetD8(again, 4, 4096));
 	if (again != gone)
 		return 4;
@@ -61,12 +61,12 @@ int main(void)
 	CHECK(cuModuleGetFunction(&f, module, "add_one"));
 	CHECK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
 	for (int i = 0; i < 2; i++) {
-		/* Between two captures the function changes: the second graph needs the new state. */
+		/* The function changes between two captures: the second graph needs the new state. */
 		CHECK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
 		launch_add_one(f, s, whole, 1);
 		CHECK(cuStreamEndCapture(s, &graph));
 		CHECK(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 65536));
 	}
 	MARK(medusa_mark_phase, "ready");
-	return 9; /* not reached where ready exits */
+	return 9; /* not reached if ready exits */
 }

@@ -1,11 +1,13 @@
 /*
- * plumbing.c WHAT: calls that the fake driver has and the simulated GPU has not, or that must fail.
- * refused: a free that the driver refuses. unmap: two neighbouring mappings taken back by one call. ipc: another
- * process's memory. context: a context destroyed with memory in it. images FILE: modules in every container.
+ * plumbing.c WHAT: calls that only the fake driver has, or that must fail. refused: a free that the driver refuses. unmap: one
+ * call unmaps two neighbouring mappings. ipc: another process's memory. context: a context is destroyed with memory in it. images
+ * FILE: modules in every container.
  */
 #include <stddef.h>
 
 #include "common.h"
+
+#undef cuIpcOpenMemHandle /* whose first form is called, too */
 
 static struct {
 	uint32_t magic;
@@ -32,7 +34,7 @@ int main(int argc, char **argv)
 	CUdeviceptr p, q;
 	start();
 	if (strcmp(what, "refused") == 0) {
-		p = alloc(13); /* the fake driver never takes 13 bytes back */
+		p = alloc(13); /* the fake driver refuses to free 13 bytes */
 		q = alloc(14);
 		if (cuMemFree(p) == CUDA_SUCCESS)
 			return 5;
@@ -45,6 +47,11 @@ int main(int argc, char **argv)
 		CHECK(cuMemUnmap(p, 3 << 21));
 	}
 	if (strcmp(what, "ipc") == 0) {
+		CUipcMemHandle handle = {{0}};
+		CHECK(cuIpcOpenMemHandle_v2(&p, handle, 1));
+		CHECK(cuIpcCloseMemHandle(p));
+	}
+	if (strcmp(what, "ipc-first-form") == 0) {
 		CUipcMemHandle handle = {{0}};
 		CHECK(cuIpcOpenMemHandle(&p, handle, 1));
 		CHECK(cuIpcCloseMemHandle(p));
@@ -59,7 +66,7 @@ int main(int argc, char **argv)
 		CUmodule m;
 		CUlibrary l;
 		const char *path = argv[2];
-		char text[] = "text", same[] = "text"; /* not the program's: a thread's */
+		char text[] = "text", same[] = "text"; /* not in the program's image but on a thread's stack */
 		memcpy(elf.bytes, "\x7f"
 				  "ELF",
 		       4);

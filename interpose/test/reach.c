@@ -1,7 +1,7 @@
 /*
  * reach.c WAY: allocates 4096 bytes and frees them, with driver functions found by one of the ways that exist.
  * WAY: direct (linked against libcuda.so.1), dlsym (own handle), default (RTLD_DEFAULT), next (RTLD_NEXT),
- * procaddr, procaddr-v1, procaddr-procaddr (cuGetProcAddress asked for itself), old-abi (cuMemAlloc before 3.2).
+ * dlvsym, procaddr, procaddr-v1, procaddr-procaddr (cuGetProcAddress asked for itself), old-abi (cuMemAlloc before 3.2).
  */
 #define CUDA_EXACT_SYMBOLS
 #include <dlfcn.h>
@@ -79,6 +79,9 @@ int main(int argc, char **argv)
 			alloc = (alloc_fn)asked(ask, "cuMemAlloc", 12000);
 			release = (free_fn)asked(ask, "cuMemFree", 12000);
 		}
+	} else if (strcmp(way, "dlvsym") == 0) {
+		alloc = (alloc_fn)must(dlvsym(h, "cuMemAlloc_v2", "libcuda.so.1"), "cuMemAlloc_v2");
+		release = (free_fn)must(dlvsym(h, "cuMemFree_v2", "libcuda.so.1"), "cuMemFree_v2");
 	} else {
 		alloc = (alloc_fn)must(dlsym(h, "cuMemAlloc_v2"), "cuMemAlloc_v2");
 		release = (free_fn)must(dlsym(h, "cuMemFree_v2"), "cuMemFree_v2");

@@ -1,6 +1,6 @@
 /*
- * slow.c PATH RECORDS: writes a trace of so many records of 1,000 bytes to a disk that takes 20 ms for a chunk, as record mode
- * does. Prints how often it had to wait for the disk, and how often it was synced.
+ * slow.c PATH RECORDS: writes a trace with this many records of 1,000 bytes, as record mode does, to a disk that takes 20 ms per
+ * chunk. Prints how often it had to wait for the disk, and how often it was synced.
  */
 #include <stdio.h>
 #include <stdlib.h>

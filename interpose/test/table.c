@@ -1,6 +1,6 @@
 /*
- * table.c ROUNDS: puts keys into a map and removes them at random, and holds it against an array after every step. Exit code 1:
- * they differ, or the map has grown beyond what its keys need.
+ * table.c ROUNDS: puts keys into a map and removes them at random, and compares the map with an array after every step. Exit code
+ * 1: they differ, or the map has grown beyond the need of its keys.
  */
 #include <stdio.h>
 #include <stdlib.h>

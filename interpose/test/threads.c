@@ -1,6 +1,6 @@
 /*
- * threads.c: four threads allocate, free and mark at once. Freed memory is handed out again at once, so an address has
- * many owners, one after the other.
+ * threads.c: four threads allocate, free and mark at once. Freed memory is handed out again immediately, so an address has many
+ * owners, one after another.
  */
 #include <pthread.h>
 

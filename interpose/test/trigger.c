@@ -3,7 +3,7 @@
  */
 #include "common.h"
 
-/* Calls with eight arguments and more than that can go wrong in their own ways. */
+/* Calls with eight arguments, and with more, have their own ways to fail. */
 static uint64_t seen[8];
 static int eight(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h)
 {

@@ -48,8 +48,8 @@ func (d *decoder) f64() float64  { return math.Float64frombits(d.u64()) }
 func (d *decoder) str() string   { return string(d.bytes()) }
 func (d *decoder) bytes() []byte { return d.take(d.count(1)) }
 
-// count reads the length of a list whose items take at least size bytes each: memory is only allocated for items that
-// can be there.
+// count reads the length of a list whose items take at least size bytes each. It refuses a length beyond the remaining bytes,
+// before memory is allocated.
 func (d *decoder) count(size int) int {
 	n := d.u32()
 	if uint64(n)*uint64(size) > uint64(len(d.b)) {

@@ -8,20 +8,20 @@ import (
 var (
 	// ErrIncomplete: the trace stops before its end record. The process died, or the file was cut off.
 	ErrIncomplete = errors.New("trace is incomplete")
-	// ErrCorrupt: the bytes are not what the recorder wrote.
+	// ErrCorrupt: the bytes differ from those that the recorder wrote.
 	ErrCorrupt = errors.New("trace is corrupt")
-	// ErrForeign: the file is no trace.
+	// ErrForeign: the file is not a trace.
 	ErrForeign = errors.New("not a trace")
-	// ErrVersion: the trace was written by another version of the recorder than this reader knows.
+	// ErrVersion: another version of the recorder wrote the trace, and this reader does not know it.
 	ErrVersion = errors.New("unknown trace version")
 )
 
-// Error says where in a trace file reading failed.
+// Error names the place in a trace file at which reading failed.
 type Error struct {
 	File    string
 	Section string // "header", "chunk 3", "chunk 3, record 71 (kernel)"
 	Offset  int64  // of the section in the file, in bytes
-	Err     error  // wraps one of the sentinels, or is an operating system error
+	Err     error  // wraps one of the sentinels, or an operating system error
 }
 
 func (e *Error) Error() string {

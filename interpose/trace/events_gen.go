@@ -197,7 +197,7 @@ func (t Type) String() string {
 	return unknown("record", uint64(t))
 }
 
-// newRecord returns an empty record of type t, or nil where this version knows none.
+// newRecord returns an empty record of type t, or nil if this version does not know the type.
 func newRecord(t Type) Record {
 	switch t {
 	case TypeProcess:
@@ -327,7 +327,7 @@ func (r *Process) encode(e *encoder) {
 
 // Device is a "device" record.
 //
-// A device, before the first other record that has to do with it. driver is cuDriverGetVersion's number.
+// A device, recorded before the first other record that concerns it. driver is the number of cuDriverGetVersion.
 type Device struct {
 	Head
 	Ordinal  uint32
@@ -383,8 +383,8 @@ func (r *Phase) encode(e *encoder) {
 
 // Alloc is a "alloc" record.
 //
-// An allocation. id counts over all kinds in call order; those of trigger scopes (trigger = 1) count apart.
-// kind vmm is one cuMemMap; flags are those of the call, where it has any. stack is the caller's, innermost first, as
+// An allocation. id counts over all kinds in call order; allocations of trigger scopes (trigger = 1) count separately.
+// kind vmm is one cuMemMap; flags are those of the call, if it has any. stack is the caller's, innermost first, as
 // "file+0xoffset" separated by blanks; a recorder may leave it empty.
 type Alloc struct {
 	Head
@@ -422,7 +422,8 @@ func (r *Alloc) encode(e *encoder) {
 
 // Free is a "free" record.
 //
-// A free, recorded before the driver is called, so that nobody can own the address yet. (id, trigger) name the allocation.
+// A free, recorded before the driver is called, so that no other allocation can have the address yet. (id, trigger) name
+// the allocation.
 type Free struct {
 	Head
 	ID      uint32
@@ -450,8 +451,8 @@ func (r *Free) encode(e *encoder) {
 
 // Moment is a "moment" record.
 //
-// Before an allocation or a free inside an active capture: the nodes that the capturing graph held at that moment
-// (handles), so that each node resolves its pointers against the allocations of its own moment (the paper's Figure 6).
+// Before an allocation or a free inside an active capture: the nodes (handles) of the capturing graph at that moment. With
+// it, each node's pointers are resolved against the allocations of its own moment (the paper's Figure 6).
 type Moment struct {
 	Head
 	Graph uint64
@@ -504,8 +505,8 @@ func (r *Image) encode(e *encoder) {
 // Module is a "module" record.
 //
 // A module or library. Of a hidden one only handle and names are known; it is recorded when a graph first needs it.
-// sha256 is empty where the image is known by its place, offset dso_offset of the DSO with that build-id: then no record
-// holds its bytes.
+// sha256 is empty if the image is identified by its place, offset dso_offset of the DSO with that build-id. Then no record
+// has its bytes.
 // options counts the load options that can change the code.
 type Module struct {
 	Head
@@ -581,7 +582,7 @@ type FunctionAttr struct {
 // Function is a "function" record.
 //
 // Once per function that a graph uses, before the graph, and again under another id after its attributes changed.
-// attrs are the settable attributes that differ from what a fresh function has.
+// attrs are the settable attributes that differ from those of a fresh function.
 type Function struct {
 	Head
 	ID     uint32
@@ -724,8 +725,8 @@ func (r *Global) encode(e *encoder) {
 
 // Graph is a "graph" record.
 //
-// A finished capture, walked at its end: graph, then its nodes in cuGraphGetNodes order, then its edges. A graph that
-// was changed afterwards, or built by hand, is walked (again, under a new id) when it is instantiated.
+// A finished capture, walked at its end: graph, then its nodes in cuGraphGetNodes order, then its edges. A graph that was
+// changed afterwards is walked again under a new id when it is instantiated. So is a graph that was built by hand.
 type Graph struct {
 	Head
 	ID     uint32
@@ -966,7 +967,7 @@ func (r *Empty) encode(e *encoder) {
 
 // Opaque is a "opaque" record.
 //
-// A node that cannot be described: type by number and why, so that materialize can refuse it by name.
+// A node that no record describes: its type by number and the reason, so that materialize can name it when it refuses.
 type Opaque struct {
 	Head
 	Graph  uint32
@@ -1129,7 +1130,7 @@ func (r *Block) encode(e *encoder) {
 
 // Identity is a "identity" record.
 //
-// One factor of what the artifact is valid for (medusa_mark_identity).
+// One factor that the artifact must match (medusa_mark_identity).
 type Identity struct {
 	Head
 	Key   string
@@ -1191,8 +1192,8 @@ func (r *KV) encode(e *encoder) {
 
 // Content is a "content" record.
 //
-// Bytes of capture-phase memory at `ready`: candidates for permanent buffers. Blocks that the framework's allocator
-// had taken back by then are left out.
+// Bytes of capture-phase memory at `ready`: candidates for permanent buffers. Blocks that the framework's allocator has taken
+// back by then are left out.
 type Content struct {
 	Head
 	Alloc  uint32
@@ -1217,7 +1218,7 @@ func (r *Content) encode(e *encoder) {
 
 // Fault is a "fault" record.
 //
-// A problem inside the recorder itself: recording went on, but the trace must not be trusted without reading this.
+// A problem of the recorder. Recording continued, but the trace must not be used without considering it.
 type Fault struct {
 	Head
 	Call   string
@@ -1239,7 +1240,7 @@ func (r *Fault) encode(e *encoder) {
 
 // End is a "end" record.
 //
-// The last record of a trace whose process ended in order, or reached `ready`. records counts the records before it.
+// The last record of a trace if the process ended in order or reached `ready`. records counts the records before it.
 type End struct {
 	Head
 	Records uint64
@@ -1305,7 +1306,7 @@ func (r *EventGone) encode(e *encoder) {
 
 // EventNode is a "event_node" record.
 //
-// A node about an event that the process created: record = 1 records it, else the node waits for it.
+// A node that refers to an event of the process: with record = 1 it records the event, otherwise it waits for it.
 type EventNode struct {
 	Head
 	Graph  uint32
@@ -1333,7 +1334,7 @@ func (r *EventNode) encode(e *encoder) {
 
 // Child is a "child" record.
 //
-// A child graph node; child is a graph recorded before, as if on its own, that the node embeds.
+// A child graph node. child is the embedded graph, which was recorded before like any other.
 type Child struct {
 	Head
 	Graph uint32
@@ -1358,7 +1359,7 @@ func (r *Child) encode(e *encoder) {
 
 // HostData is a "host_data" record.
 //
-// What the memcpy node that follows reads from host memory that is no allocation: rows without gaps between them.
+// Bytes that the next memcpy node reads from host memory outside of allocations: rows without gaps between them.
 type HostData struct {
 	Head
 	Graph uint32
@@ -1383,7 +1384,7 @@ func (r *HostData) encode(e *encoder) {
 
 // TensorMap is a "tensor_map" record.
 //
-// A tensor map that the driver encoded over addr; tiled = 0: one of another form, without the rest.
+// A tensor map that the driver encoded over addr. tiled = 0: a map of another form, without the further fields.
 type TensorMap struct {
 	Head
 	Map        []byte
@@ -1492,7 +1493,7 @@ func (r *TensorMoved) encode(e *encoder) {
 
 // GlobalData is a "global_data" record.
 //
-// What a module variable held at `ready`.
+// The contents of a module variable at `ready`.
 type GlobalData struct {
 	Head
 	Module uint32
@@ -1520,7 +1521,7 @@ func (r *GlobalData) encode(e *encoder) {
 
 // Exact is a "exact" record.
 //
-// The process's device memory lies in a reserved region at a fixed base (MEDUSA_EXACT): [base, base + size).
+// The process's device memory is in a reserved region at a fixed base (MEDUSA_EXACT): [base, base + size).
 type Exact struct {
 	Head
 	Base uint64
@@ -1561,7 +1562,7 @@ func (r *ExactLimit) encode(e *encoder) {
 
 // HostChanged is a "host_changed" record.
 //
-// At `ready` the host memory of an earlier host_data record no longer held these bytes.
+// At `ready` the host memory of an earlier host_data record had other bytes.
 type HostChanged struct {
 	Head
 	Graph uint32
@@ -1583,7 +1584,7 @@ func (r *HostChanged) encode(e *encoder) {
 
 // Waited is a "waited" record.
 //
-// Before the end, where the process had to wait for the recorder's buffers to be written: how often, and for how long.
+// Recorded before the end if the process had to wait for the recorder's buffers: the number of waits, and their total time.
 type Waited struct {
 	Head
 	Count uint32
@@ -1605,7 +1606,8 @@ func (r *Waited) encode(e *encoder) {
 
 // Note is a "note" record.
 //
-// What the engine wants to know again in a restored start (medusa_mark_note). A name noted twice keeps its last value.
+// Opaque metadata of the engine, returned unchanged in a restored start (medusa_mark_note). If a name is noted twice, the
+// last value counts.
 type Note struct {
 	Head
 	Name  string

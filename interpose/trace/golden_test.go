@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the text in testdata, and write missing traces")
 
-// A trace of version 1 with one record of each kind, written once, reads as it did then. -update accepts its text anew, for fields
-// that came later; the trace itself is never written again.
+// A trace of version 1 with one record of each kind still reads the same. -update rewrites its text, for fields that were added
+// later; the trace itself is never written again.
 func TestGoldenVersion1(t *testing.T) {
 	path, text := filepath.Join("testdata", "v1.trace"), filepath.Join("testdata", "v1.txt")
 	if _, err := os.Stat(path); *update && errors.Is(err, fs.ErrNotExist) {

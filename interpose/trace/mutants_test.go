@@ -11,7 +11,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// FuzzMutants: traces changed inside their records, with right checksums. Reading them ends, in records or in a typed error.
+// FuzzMutants changes traces inside their records and fixes the checksums. Reading them ends with records or with a typed error.
 func FuzzMutants(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(seed)

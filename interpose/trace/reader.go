@@ -30,7 +30,7 @@ type Reader struct {
 	size   int64 // of the whole file
 	off    int64 // of the next chunk
 
-	chunk      []byte // what is left of the current chunk
+	chunk      []byte // rest of the current chunk
 	chunkNo    int    // chunks read so far
 	chunkStart int64
 	chunkSize  int
@@ -60,7 +60,7 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// Is reports whether the file at path begins as a trace does.
+// Is reports whether the file at path begins like a trace.
 func Is(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func Is(path string) bool {
 	return err == nil && string(head) == magic
 }
 
-// NewReader reads a trace of size bytes from r; name stands for it in errors.
+// NewReader reads a trace of size bytes from r. name is its name in errors.
 func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
 	t := &Reader{name: name, r: r, size: size}
 	head := make([]byte, headerSize)
@@ -83,7 +83,7 @@ func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
 	m := min(n, len(magic))
 	switch {
 	case string(head[:m]) != magic[:m]:
-		return nil, t.fail("header", 0, fmt.Errorf("%w: it does not begin with %q", ErrForeign, magic))
+		return nil, t.fail("header", 0, fmt.Errorf("%w: the file does not begin with %q", ErrForeign, magic))
 	case n < headerSize:
 		return nil, t.fail("header", 0, fmt.Errorf("%w: %d bytes of %d", ErrIncomplete, n, headerSize))
 	}
@@ -94,7 +94,7 @@ func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
 	return t, nil
 }
 
-// Close closes the file; the records stay valid.
+// Close closes the file. Records that were read stay valid.
 func (t *Reader) Close() error {
 	if t.closer == nil {
 		return nil
@@ -121,8 +121,8 @@ func (t *Reader) Next() (Record, error) {
 	}
 }
 
-// Only leaves out records of other types, but for the first and the last of the trace. They are read and their place is
-// checked; what is in them is not.
+// Only skips records of other types, except the first and the last of the trace. Their framing and order are checked, but their
+// fields are not.
 func (t *Reader) Only(want func(Type) bool) { t.want = want }
 
 func (t *Reader) next() (Record, error) {
@@ -180,7 +180,7 @@ func (t *Reader) next() (Record, error) {
 	return rec, nil
 }
 
-// readChunk reads and checks the next chunk. What the file has no room for is not allocated.
+// readChunk reads and checks the next chunk. It refuses a size beyond the end of the file before it allocates memory.
 func (t *Reader) readChunk() error {
 	section := fmt.Sprintf("chunk %d", t.chunkNo)
 	left := t.size - t.off
@@ -207,7 +207,7 @@ func (t *Reader) readChunk() error {
 		return incomplete("%d bytes of %d", left-chunkHead, length)
 	}
 	if length == 0 {
-		return t.fail(section, t.off, fmt.Errorf("%w: it is empty", ErrCorrupt))
+		return t.fail(section, t.off, fmt.Errorf("%w: the chunk is empty", ErrCorrupt))
 	}
 	b := make([]byte, length)
 	if _, err := io.ReadFull(t.r, b); err != nil {
@@ -235,8 +235,8 @@ func (t *Reader) fail(section string, off int64, err error) error {
 	return &Error{File: t.name, Section: section, Offset: off, Err: err}
 }
 
-// ReadAll returns all records of the trace at path. On an error it also returns the records before the bad place: what
-// a process that died has left.
+// ReadAll returns all records of the trace at path. With an error it also returns the records before the bad place, which a
+// process that died has left.
 func ReadAll(path string) ([]Record, error) {
 	r, err := Open(path)
 	if err != nil {

@@ -1,8 +1,8 @@
 // Package trace reads and writes the traces that the interposer records (README.md describes the container).
 //
-// In: a trace file. Out: its records as Go structs, in order. What can fail: an [*Error] that names file, section and
-// offset and wraps [ErrIncomplete], [ErrCorrupt], [ErrForeign] or [ErrVersion], or what the operating system said.
-// Records and both codecs are generated from interpose/trace.spec.
+// In: a trace file. Out: its records as Go structs, in order. What can fail: an [*Error] with file, section and offset that wraps
+// [ErrIncomplete], [ErrCorrupt], [ErrForeign] or [ErrVersion], or an error of the operating system. Records and both codecs are
+// generated from interpose/trace.spec.
 package trace
 
 import "fmt"
@@ -12,16 +12,16 @@ type Type uint32
 
 // Record is one event of a trace; use a type switch over the generated structs.
 type Record interface {
-	// RecordType is the record's number in trace.spec.
+	// RecordType returns the record's number in trace.spec.
 	RecordType() Type
-	// Header returns what all records carry.
+	// Header returns the fields that all records have.
 	Header() *Head
 
 	decode(*decoder)
 	encode(*encoder)
 }
 
-// Head is what every record carries besides its own fields.
+// Head has the fields of every record.
 type Head struct {
 	Order  uint64 // the records of a trace count from 0
 	Time   uint64 // ns since the first record

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// one of each: every record type with every field set to something that is not its zero value.
+// oneOfEach returns every record type with every field set to a non-zero value.
 func oneOfEach() []Record {
 	var out []Record
 	last := TypeEnd
@@ -94,7 +94,7 @@ func TestRoundTripOfEveryRecord(t *testing.T) {
 	}
 }
 
-// Cut anywhere, a trace is incomplete: never complete, never corrupt.
+// A trace that is cut at any byte is incomplete: never complete, never corrupt.
 func TestTruncatedAtEveryByte(t *testing.T) {
 	whole := encode(t, oneOfEach())
 	for n := range whole {
@@ -106,7 +106,7 @@ func TestTruncatedAtEveryByte(t *testing.T) {
 	}
 }
 
-// A flipped bit anywhere is found.
+// A flipped bit is found anywhere.
 func TestBitFlipsAreFound(t *testing.T) {
 	whole := encode(t, oneOfEach())
 	for i := range whole {
@@ -124,7 +124,7 @@ func TestBitFlipsAreFound(t *testing.T) {
 				want = []error{ErrForeign}
 			case i < headerSize:
 				want = []error{ErrVersion}
-			default: // a flipped length may reach past the end of the file
+			default: // a flipped length may exceed the end of the file
 				want = []error{ErrCorrupt, ErrIncomplete}
 			}
 			if !isAny(err, want) {
@@ -168,14 +168,14 @@ func TestRefusesWhatIsNoTrace(t *testing.T) {
 	}
 }
 
-// later is a record that this version does not know.
+// later is a record type that this version does not know.
 type later struct{ Head }
 
 func (*later) RecordType() Type { return 999 }
 func (*later) decode(*decoder)  {}
 func (*later) encode(*encoder)  {}
 
-// A record with a field that this version does not know is read without it.
+// A record with a field that this version does not know is read without that field.
 func TestAppendedFieldIsSkipped(t *testing.T) {
 	got, err := decode(encode(t, []Record{oneOfEach()[0], &longer{Phase{Name: "warmup"}}}))
 	if err != nil {
@@ -217,7 +217,7 @@ func TestNextAfterTheEndAndAfterAnError(t *testing.T) {
 	}
 }
 
-// Whatever the bytes: a typed error, or records that mean the same after being written and read again.
+// For any bytes, reading gives a typed error, or records that are the same after being written and read again.
 func FuzzReader(f *testing.F) {
 	whole := encode(f, oneOfEach())
 	f.Add(whole)
@@ -226,7 +226,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(sealed(whole[headerSize+chunkHead:]))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		check(t, b)
-		// Past the checksum, so that mutations reach the records.
+		// With a matching checksum, so that mutations reach the records.
 		check(t, sealed(b))
 	})
 }
@@ -259,7 +259,7 @@ func check(t *testing.T, b []byte) {
 		t.Fatalf("written again: %v", err)
 	}
 	for i := range recs[:len(recs)-1] {
-		// Formatted, because NaN is not equal to itself.
+		// Compare the formatted records, because NaN is not equal to itself.
 		if a, b := sprint(recs[i]), sprint(again[i]); a != b {
 			t.Fatalf("record %d: %s, written again: %s", i, a, b)
 		}
@@ -268,7 +268,7 @@ func check(t *testing.T, b []byte) {
 
 func sprint(r Record) string { return fmt.Sprintf("%T %+v", r, r) }
 
-// What is left out is not decoded, but has its place checked; the first and the last record are always there.
+// Skipped records are not decoded, but their framing is checked. The first and the last record are never skipped.
 func TestOnly(t *testing.T) {
 	recs := oneOfEach()
 	data := encode(t, recs)

@@ -7,10 +7,10 @@ import (
 	"io"
 )
 
-// chunkLimit is the size at which a chunk is written; a record larger than this has a chunk of its own.
+// chunkLimit is the size at which a chunk is written. A larger record has a chunk of its own.
 const chunkLimit = 1 << 20
 
-// Writer writes a trace as the C recorder does. It numbers the records itself: the order in a record's head is set.
+// Writer writes a trace as the C recorder does. It numbers the records itself and sets the order in their heads.
 type Writer struct {
 	w       io.Writer
 	chunk   []byte
@@ -43,7 +43,7 @@ func (t *Writer) Write(rec Record) {
 	t.chunk = append(t.chunk, e.b...)
 }
 
-// Flush writes what has been appended, as a chunk.
+// Flush writes the pending records as a chunk.
 func (t *Writer) Flush() error {
 	t.flush()
 	if t.err != nil {

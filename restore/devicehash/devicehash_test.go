@@ -162,7 +162,7 @@ func TestNewProvesTheKernel(t *testing.T) {
 func TestPTXIsCurrent(t *testing.T) {
 	clang, err := exec.LookPath("clang++-19")
 	if err != nil {
-		t.Skip("clang++-19 is not installed")
+		testenv.Skip(t, testenv.Clang)
 	}
 	rules, err := os.ReadFile("../../runners/reference/rules.mk")
 	must(t, err)

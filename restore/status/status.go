@@ -65,8 +65,19 @@ type Status struct {
 	Relocated    string             `json:"relocated,omitempty"`    // why
 	Hashing      string             `json:"hashing,omitempty"`      // where checks hashed memory: device or host
 	HostHashing  string             `json:"host_hashing,omitempty"` // why on the host
+	Memory       *Memory            `json:"memory,omitempty"`       // of the device, when the engine is ready
 	Triggers     []Trigger          `json:"triggers"`
 	Phases       []Phase            `json:"phases"` // as the engine marked them
+}
+
+// Memory is device memory in bytes. Free is all that is free, whoever holds the rest. VerifiedNative and VerifiedRestored were
+// free in the two starts that verified the artifact, once the self test was served: what restoring costs or saves, on one
+// device. They are 0 if the start is native, or the artifact does not say.
+type Memory struct {
+	Free             uint64 `json:"free"`
+	Total            uint64 `json:"total"`
+	VerifiedNative   uint64 `json:"verified_native_free,omitempty"`
+	VerifiedRestored uint64 `json:"verified_restored_free,omitempty"`
 }
 
 // Trigger is what one run of the triggering layer did.

@@ -31,7 +31,7 @@ func inCacheFor(t *testing.T, gpu string, hours int, key ed25519.PrivateKey) (di
 	if err != nil {
 		t.Fatal(err)
 	}
-	pin, err := cache.AddFile(t.Context(), path, gpu)
+	pin, err := cache.AddFile(t.Context(), path, gpu, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

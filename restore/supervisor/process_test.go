@@ -378,7 +378,7 @@ func TestKilledBetweenLinkAndName(t *testing.T) {
 	path := stranger(t, thisGPU, 1, map[string]string{"triton": caches + "/triton"})
 	own := []string{"unshare", "-rpf"}
 	if _, _, code := r.run(t, append(own, "true")...); code != 0 {
-		t.Skip("needs process ids of its own (unshare -rpf)")
+		testenv.Skip(t, testenv.Processes)
 	}
 	if err := os.Mkdir(caches, 0o700); err != nil {
 		t.Fatal(err)

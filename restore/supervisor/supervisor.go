@@ -78,6 +78,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		// mutant: what is refused does not reach the engine
 		return o.native(ctx, d, reasonOf(err), err)
 	}
+	o.Relax = slices.Concat(o.Relax, o.checkedDrivers(artifact))
 	var caches []string
 	if !o.Artifact.Auto {
 		var unplace func()

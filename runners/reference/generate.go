@@ -57,7 +57,11 @@ func newGenerate() *cobra.Command {
 func generate(e *engine.Engine, prompts []string, limits serve.Limits) ([]answer, error) {
 	var ids [][]int
 	for _, p := range prompts {
-		ids = append(ids, e.Tokenizer().Encode(p))
+		list, err := e.Tokenizer().Encode(p)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, list)
 	}
 	tokens, err := serve.Generate(e, ids, limits)
 	if err != nil {

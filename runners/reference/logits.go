@@ -57,7 +57,10 @@ func score(e *engine.Engine, prompts []string, steps int) ([]scored, error) {
 	var sequences []*engine.Sequence
 	var list []scored
 	for _, p := range prompts {
-		ids := e.Tokenizer().Encode(p)
+		ids, err := e.Tokenizer().Encode(p)
+		if err != nil {
+			return nil, err
+		}
 		s, err := e.NewSequence(ids)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"os/exec"
@@ -94,17 +95,7 @@ func TestLogitsAgreeWithOracle(t *testing.T) {
 				if len(p.Logits) != 19 {
 					t.Fatalf("%d rows of logits, want 19", len(p.Logits))
 				}
-				for i, logits := range p.Logits {
-					reference := want[len(p.Input)-1+i]
-					largest, apart := 0.0, 0.0
-					for j, v := range logits {
-						largest = max(largest, math.Abs(reference[j]))
-						apart = max(apart, math.Abs(float64(v)-reference[j]))
-					}
-					if !(apart <= row.share*largest) {
-						t.Errorf("%q, token %d: logits are %g apart where the largest is %g", p.Prompt, i, apart, largest)
-					}
-				}
+				compareLogits(t, fmt.Sprintf("%q", p.Prompt), p.Logits, want[len(p.Input)-1:], row.share)
 			}
 		})
 	}

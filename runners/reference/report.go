@@ -36,6 +36,9 @@ func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 
 
 // printReport writes the stages of a start as a table.
 func printReport(w io.Writer, r engine.Report) {
+	for _, n := range r.Notices {
+		fmt.Fprintf(w, "reference: %s\n", n)
+	}
 	fmt.Fprintf(w, "start %s on %s: %d graphs, %d KV-cache blocks\n", r.Start, r.Device, r.Graphs, r.KVBlocks)
 	var total time.Duration
 	for _, s := range r.Stages {

@@ -29,8 +29,11 @@ func underMedusa(t *testing.T, variables []string, command []string, engine ...s
 // A restored engine decodes what a native one does, on prompts that verification has not seen, and the call log proves
 // that it neither profiled nor captured. With an artifact for other options it starts natively and decodes the same.
 func TestRestored(t *testing.T) {
-	for _, model := range []string{"models/tiny", "models/tiny-f16"} {
-		t.Run(model, func(t *testing.T) {
+	odd := t.TempDir()
+	c := shapes[0].checkpoint()
+	c.write(t, odd)
+	for name, model := range map[string]string{"tiny": "models/tiny", "tiny-f16": "models/tiny-f16", shapes[0].String(): odd} {
+		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			artifact, calls := filepath.Join(dir, "a.medusa"), filepath.Join(dir, "calls")
 			memory := []string{"SIMGPU_MEMORY=512M"}

@@ -41,3 +41,5 @@ check-hf: lib bin
 		LD_LIBRARY_PATH=$(CHECK_HF_LIBRARIES):$$LD_LIBRARY_PATH \
 			$(PYTHON) runners/reference/train/check_hf.py runners/reference/models/$$m build/test/oracle-dump build/reference || exit 1; \
 	done
+	LD_LIBRARY_PATH=$(CHECK_HF_LIBRARIES):$$LD_LIBRARY_PATH \
+		$(PYTHON) runners/reference/train/check_shapes.py build/test/oracle-dump build/reference

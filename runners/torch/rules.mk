@@ -31,7 +31,7 @@ $(TORCH_VENV)/engine: $(TORCH_VENV)/installed $(TORCH)/requirements.txt
 # The CUDA runtime and the stand-ins, of which torch's imports decide what is generated.
 $(TORCH_LIB)/built: $(TORCH_VENV)/installed $(SIMGPU_LIBRARIES)
 	$(MAKE) --no-print-directory simgpu-libraries CUDA=$(TORCH_CUDA) SIMGPU_LIB=$(TORCH_LIB) SIMGPU_PYTHON=$(TORCH_PYTHON) \
-		FOR="$$(find $(TORCH_VENV) -name libtorch_cuda.so -printf '%h ' $(patsubst %,-o -name % -printf '%h ',$(TORCH_USERS)))"
+		FOR="$$(test ! -d $(TORCH_VENV) || find $(TORCH_VENV) -name libtorch_cuda.so -printf '%h ' $(patsubst %,-o -name % -printf '%h ',$(TORCH_USERS)))"
 	touch $@
 
 # The name by which Triton links what it compiles for the host.
@@ -53,10 +53,10 @@ torch-shapes: torch
 	$(TORCH_RUN) --title torch-shapes --shapes $(or $(SHAPES),$(TORCH_SHAPES))
 
 test-torch: torch
-	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_libraries test_library test_measure
+	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure
 	cd $(TORCH)/test && LD_LIBRARY_PATH=$(abspath $(TORCH_LIB)):$(CURDIR)/build/simulated SIMGPU_MACHINE_CODE=no-op \
 		$(abspath $(TORCH_VENV))/bin/python -m unittest -q test_model test_weights
-	$(TORCH_RUN)
+	$(TORCH_RUN) --results docs/results/tested/torch.json
 
 # Records a torch engine, two layers of Llama 2 7B at 35 batch sizes, and measures what compiling its traces takes.
 TORCH_BENCH := build/torch/bench

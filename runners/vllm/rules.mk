@@ -23,7 +23,8 @@ vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 
 # Needs no GPU; the first run installs vLLM and torch (3 GB).
 test-vllm: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+	$(VLLM_PYTHON) $(VLLM)/test/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test \
+		--results docs/results/tested/vllm.json
 
 # Whatever keeps a start from being restored; some forty starts.
 test-vllm-faults: vllm
@@ -39,4 +40,4 @@ test-vllm-caches: vllm
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:
-	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic; fi
+	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_run; fi

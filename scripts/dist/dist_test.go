@@ -15,7 +15,7 @@ import (
 	"testing/fstest"
 )
 
-// trees writes both platforms' trees out of this test's own binary, with the machine in its ELF header changed.
+// trees writes the trees of both platforms, made from this test's own binary with another machine in its ELF header.
 func trees(t *testing.T) string {
 	t.Helper()
 	self, err := os.ReadFile("/proc/self/exe")
@@ -101,7 +101,7 @@ func TestArchiveIsReproducible(t *testing.T) {
 	}
 	b, err := pack(files, "p/")
 	if err != nil || !bytes.Equal(a, b) {
-		t.Errorf("two archives of one tree differ (%v)", err)
+		t.Errorf("two archives of the same tree differ (%v)", err)
 	}
 	if got := names(t, a); !slices.Equal(got, []string{"p/ 755", "p/LICENSE 644", "p/lib/ 755", "p/lib/x.so 755"}) {
 		t.Errorf("archive has %v", got)
@@ -130,7 +130,7 @@ func names(t *testing.T, packed []byte) []string {
 	}
 }
 
-// Every descriptor names a blob of its digest and size, and the images have what their index says.
+// Every descriptor matches the digest and size of a blob, and the images match their index.
 func TestLayout(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "image")
 	files := []file{{"medusa", []byte("binary"), 0o755}}

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// The parts of the OCI image specification that an image without a history needs. Package artifacts/oci uses a library
-// for registries; a layout is four kinds of JSON in files.
+// The parts of the OCI image specification that an image without a history needs. Package artifacts/oci uses a library for
+// registries, but a layout is only four kinds of JSON files.
 type (
 	descriptor struct {
 		MediaType   string            `json:"mediaType"`
@@ -58,10 +58,10 @@ const (
 	typeLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
 
-// home is where Medusa lies in the image: not in /opt/medusa, where baked artifacts and installed copies go.
+// home is Medusa's folder in the image. It is not /opt/medusa, which is for baked artifacts and installed copies.
 const home = "usr/local/medusa/"
 
-// nobody is the user that the image runs as: it reads what it holds and writes nothing.
+// nobody is the user of the image: it reads the image's files and writes none.
 const nobody = "65534:65534"
 
 type platform struct {

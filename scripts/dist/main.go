@@ -1,9 +1,10 @@
-// Command dist packs what users install.
+// Command dist packs the files that users install.
 //
-// In: a directory with one tree for each platform, linux-amd64 and linux-arm64, as rules.mk builds them. Out, beside them: an
+// In: a directory with one tree per platform, linux-amd64 and linux-arm64, as rules.mk builds them. Out, beside the trees: an
 // archive and a bill of materials for each tree, an OCI image layout with an image for both platforms, a provenance statement,
-// SHA256SUMS over all of them, its signature if there is a key, and on standard output what each archive needs of the system.
-// Equal trees give equal files. Fails if a tree holds a binary for another machine, lacks a license, or cannot be written.
+// SHA256SUMS over all of them, and its signature if there is a key. Standard output lists the system requirements of each
+// archive. Equal trees give equal files. What can fail: a tree has a binary for another machine, lacks a license, or cannot be
+// written.
 package main
 
 import (
@@ -85,7 +86,7 @@ func run(o options, out io.Writer) error {
 	return r.finish(o.key, out)
 }
 
-// release collects what users fetch, and its checksums.
+// release collects the files for users, and their checksums.
 type release struct {
 	dir      string
 	subjects []resource
@@ -107,8 +108,8 @@ func (r *release) write(name string, data []byte) error {
 	return nil
 }
 
-// finish writes the checksums, and signs them if there is a key. The signature is plain Ed25519 over the file, which OpenSSL
-// verifies without Medusa.
+// finish writes the checksums, and signs them if there is a key. The signature is plain Ed25519 over the file, so OpenSSL can
+// verify it without Medusa.
 func (r *release) finish(key string, out io.Writer) error {
 	var sums []byte
 	for _, s := range r.subjects {
@@ -132,7 +133,7 @@ func (r *release) finish(key string, out io.Writer) error {
 	return r.write("SHA256SUMS.sig", ed25519.Sign(private, sums))
 }
 
-// versionOf is the version that the Go tool wrote into a tree's medusa; "devel" where it knew none.
+// versionOf returns the version that the Go tool wrote into a tree's medusa, or "devel" if it wrote none.
 func versionOf(files []file) (string, error) {
 	for _, f := range files {
 		if f.name != "medusa" {

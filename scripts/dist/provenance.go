@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The in-toto statement with the predicate of SLSA provenance 1.0. Everything in it is read from the binaries themselves, so
-// that a second build of the same commit with the same compilers gives the same statement.
+// The in-toto statement with the predicate of SLSA provenance 1.0. All of it is read from the binaries, so a second build of the
+// same commit with the same compilers gives the same statement.
 type (
 	statement struct {
 		Type          string     `json:"_type"`
@@ -41,8 +41,8 @@ type (
 	}
 )
 
-// provenanceOf says of which commit and by which compilers the subjects were made. A tree with uncommitted changes says so:
-// nobody can build it again.
+// provenanceOf names the commit and the compilers that made the subjects. It also says if the tree had uncommitted changes,
+// because nobody can repeat such a build.
 func provenanceOf(platforms []platform, subjects []resource, builderID string) ([]byte, error) {
 	source := resource{URI: "git:medusa", Digest: map[string]string{}}
 	external, internal := map[string]string{"target": "dist"}, map[string]string{}
@@ -78,7 +78,7 @@ func provenanceOf(platforms []platform, subjects []resource, builderID string) (
 	return append(out, '\n'), err
 }
 
-// compilerOf reads what the compiler and the linker left in a shared object about themselves.
+// compilerOf reads the notes of compiler and linker in a shared object.
 func compilerOf(object []byte) (string, error) {
 	e, err := elf.NewFile(bytes.NewReader(object))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"medusa/artifacts/trust"
 )
 
-// self is a tree whose medusa is this test: a Go binary whose modules are known.
+// self is a tree whose medusa is this test: a Go binary with known modules.
 func self(t *testing.T) []file {
 	t.Helper()
 	data, err := os.ReadFile("/proc/self/exe")
@@ -53,7 +53,7 @@ func TestBillNamesModulesAndHashes(t *testing.T) {
 		t.Error("the bill names a text")
 	}
 	if _, err := billOfMaterials([]file{{"medusa", []byte("text"), 0o755}}, "m", "v1"); err == nil {
-		t.Error("a binary whose modules nobody knows is billed as having none")
+		t.Error("a binary with unknown modules is listed as having none")
 	}
 }
 
@@ -101,14 +101,14 @@ func TestChecksumsAreSigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// sha256 of "content", by another program.
+	// The SHA-256 of "content", computed by another program.
 	if want := "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73  a\n"; string(sums) != want {
 		t.Errorf("checksums %q, want %q", sums, want)
 	}
 	if !ed25519.Verify(public, sums, signature) || ed25519.Verify(public, append(sums, '\n'), signature) {
 		t.Error("the signature is not of the checksums")
 	}
-	// A later release without a key must not leave the earlier one's signature beside its checksums.
+	// A later release without a key must not leave an earlier signature beside its checksums.
 	if err := (&release{dir: dir}).finish("", io.Discard); err != nil {
 		t.Fatal(err)
 	}

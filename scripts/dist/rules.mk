@@ -1,4 +1,4 @@
-# What users install, for both architectures, and the tests of the other one under emulation (Debian: gcc-aarch64-linux-gnu,
+# The files that users install, for both architectures, and the tests of the other one under emulation (Debian: gcc-aarch64-linux-gnu,
 # libc6-dev-arm64-cross, qemu-user). Run on amd64.
 DIST_CC_amd64 ?= x86_64-linux-gnu-gcc
 DIST_CC_arm64 ?= aarch64-linux-gnu-gcc
@@ -15,8 +15,8 @@ dist-amd64 dist-arm64: dist-%:
 	cp -r $(PLUGINS) build/dist/linux-$*/lib/python/
 	@rm -rf build/dist/linux-$*/lib/python/*/__pycache__
 
-# The license texts of all that is linked, Go's own among them. The tool asks the network for addresses, which nothing here
-# needs: its complaints go to a file.
+# The license texts of all linked code, including Go's. The tool asks the network for URLs, which are not needed here, so its
+# complaints go to a file.
 RELEASE_TOOL := $(GO) tool -modfile=tools/release/go.mod
 .PHONY: dist-licenses
 dist-licenses:
@@ -25,23 +25,23 @@ dist-licenses:
 	CGO_ENABLED=1 $(RELEASE_TOOL) go-licenses save --force --ignore medusa --save_path build/dist/licenses/modules ./cmd/medusa ./cmd/medusa-probe ./cmd/libmedusa \
 		2>build/dist/licenses.log || { cat build/dist/licenses.log >&2; exit 1; }
 
-# KEY=release.key signs the checksums (medusa keygen makes one); BUILDER names who builds, for the provenance statement.
+# KEY=release.key signs the checksums (medusa keygen makes one); BUILDER names the builder in the provenance statement.
 dist: dist-amd64 dist-arm64 dist-licenses
 	@rm -f build/dist/medusa-*
 	$(GO) run ./scripts/dist $(if $(KEY),-key "$(KEY)") $(if $(BUILDER),-builder "$(BUILDER)")
 
-# Builds the same commit twice, in different folders and with separate caches, and compares all that users fetch.
+# Builds the same commit twice, in different folders and with separate caches, and compares all files that users fetch.
 .PHONY: test-dist audit
 test-dist:
 	scripts/test-dist
 
-# Known vulnerabilities in all that is linked. Without a database nothing is known, which is no pass. GOVULNDB names one.
+# Checks all linked code for known vulnerabilities. It fails without a database. GOVULNDB names one.
 audit:
 	scripts/audit
 
 QEMU_ARM64  ?= qemu-aarch64 -L /usr/aarch64-linux-gnu
 ARM64       := build/arm64
-# Packages of which no test starts a process that it built itself, or builds anything for the host.
+# Packages whose tests neither start programs that they build nor build programs for the host.
 ARM64_GO    := ./graphir/... ./kvprofile/... ./artifacts/... ./doctor ./interpose/trace ./inspect/... ./internal/cubin ./internal/cuda \
 	./restore/digest ./schedule/... ./simulate $(addprefix ./runners/reference/,config engine marks oracle safetensors serve tokenizer)
 
@@ -57,7 +57,7 @@ $(ARM64)/conformance: $(wildcard simgpu/conformance/* internal/cuda/include/*.h)
 	@mkdir -p $(@D)
 	$(DIST_CC_arm64) -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -I$(SIMGPU)/conformance -Iinternal/cuda/include $(CONFORMANCE_SRC) -o $@ -ldl -lpthread
 
-# Debian's packages for what is not there: cross compiler, emulator.
+# Debian's packages for missing tools: cross compiler, emulator.
 .PHONY: test-arm64 arm64-tools
 arm64-tools:
 	command -v $(DIST_CC_arm64) $(firstword $(QEMU_ARM64)) >/dev/null || \

@@ -12,11 +12,11 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// plainC are the binaries that hold no Go: nothing but this project's own source and libc is in them.
+// plainC lists the binaries without Go code. They contain only this project's source and libc.
 var plainC = []string{"lib/libmedusa_interpose.so"}
 
-// billOfMaterials lists a tree's binaries as a CycloneDX document: each with its hash, and the Go modules that the linker
-// noted in it. It holds no time and no serial number, so equal trees give equal documents.
+// billOfMaterials lists a tree's binaries as a CycloneDX document: each with its hash, and with the Go modules that the linker
+// noted in it. The document has no time and no serial number, so equal trees give equal documents.
 func billOfMaterials(files []file, name, version string) ([]byte, error) {
 	modules := map[string]cdx.Component{}
 	var components []cdx.Component
@@ -58,7 +58,7 @@ func billOfMaterials(files []file, name, version string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// addModule notes a module once and returns its package URL, which is its reference in the document.
+// addModule adds a module once and returns its package URL, which is its reference in the document.
 func addModule(all map[string]cdx.Component, path, version string) string {
 	url := "pkg:golang/" + path + "@" + version
 	all[url] = cdx.Component{BOMRef: url, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: url}

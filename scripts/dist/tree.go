@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// file is a file to pack, by its path in the tree.
+// file is a file to pack. Its name is its path in the tree.
 type file struct {
 	name string
 	data []byte
 	mode int64
 }
 
-// installed are the binaries that a platform's tree must hold.
+// installed lists the binaries that a platform's tree must have.
 var installed = []string{"lib/libmedusa.so", "lib/libmedusa_interpose.so", "medusa", "medusa-probe"}
 
-// plugins is the folder with the plug-ins for engines in Python, where medusa looks for them: beside the interposer.
+// plugins is the folder of the plug-ins for engines in Python. medusa looks for them there: beside the interposer.
 const plugins = "lib/python"
 
-// tree reads what a platform's archive holds: binaries, plug-ins, and the licenses of this project and of all that is linked.
+// tree reads the contents of a platform's archive: binaries, plug-ins, and the licenses of this project and of all linked code.
 func tree(dir, licenses, license string) ([]file, error) {
 	var out []file
 	for _, name := range installed {
@@ -75,8 +75,8 @@ func filesBelow(tree fs.FS, folder string) (out []file, err error) {
 	return out, err
 }
 
-// examine checks that all binaries are for the architecture and that medusa needs no dynamic linker: it runs in images that
-// hold nothing else. It returns the newest glibc version that the shared objects need.
+// examine checks that all binaries are for the architecture, and that medusa needs no dynamic linker, because it runs in images
+// without one. It returns the newest glibc version that the shared objects need.
 func examine(files []file, arch string) (glibc string, err error) {
 	machine := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[arch]
 	for _, f := range files {
@@ -88,10 +88,10 @@ func examine(files []file, arch string) (glibc string, err error) {
 			return "", fmt.Errorf("examine %s: %w", f.name, err)
 		}
 		if e.Machine != machine {
-			return "", fmt.Errorf("examine %s: it is for %s, not for %s", f.name, e.Machine, arch)
+			return "", fmt.Errorf("examine %s: the binary is for %s, not for %s", f.name, e.Machine, arch)
 		}
 		if f.name == "medusa" && e.Section(".interp") != nil {
-			return "", fmt.Errorf("examine %s: it is linked dynamically", f.name)
+			return "", fmt.Errorf("examine %s: the binary is linked dynamically", f.name)
 		}
 		if !strings.HasSuffix(f.name, ".so") {
 			continue
@@ -112,13 +112,13 @@ func examine(files []file, arch string) (glibc string, err error) {
 // later compares versions of the form 2.34.
 func later(a, b string) bool {
 	var x, y [3]int
-	// What is missing counts as 0.
+	// A missing part counts as 0.
 	_, _ = fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
 	_, _ = fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
 	return slices.Compare(x[:], y[:]) > 0
 }
 
-// pack makes a tar.gz in which nothing tells where and when it was made.
+// pack makes a tar.gz without any trace of the time and place of the build.
 func pack(files []file, prefix string) ([]byte, error) {
 	plain, err := archive(files, prefix)
 	if err != nil {

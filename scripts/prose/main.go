@@ -1,8 +1,8 @@
 // Command prose counts a few words in this repository's documents and comments.
 //
-// In: the files that git knows below the working directory. Out: a table of rates per 1,000 words, documents and comments apart, and
-// then one row per file, the most "where" and "what" first. Code in Markdown, generated files and names in backquotes are left
-// out. Plain English says "if" for a condition and keeps "where" for places. The table is a hint for writers, not a check.
+// In: the files that git knows below the working directory. Out: a table of rates per 1,000 words, documents and comments apart,
+// and then one row per file, with the most "where" and "what" first. It skips code in Markdown, generated files and names in
+// backquotes. Plain English says "if" for a condition and keeps "where" for places. The table is a hint for writers, not a check.
 package main
 
 import (

@@ -1,5 +1,5 @@
 /*
- * capture_cases.c: what stream capture makes of work.
+ * capture_cases.c: the nodes and edges that stream capture makes of calls.
  */
 #include "conformance.h"
 
@@ -301,10 +301,10 @@ static const struct conformance_case cases[] = {
 	{"capture/status", "cuStreamIsCapturing", status, SHARED},
 	{"capture/not_executed", "cuStreamBeginCapture: captured work is not executed but becomes a graph", not_executed, SHARED},
 	{"capture/line", "cuStreamBeginCapture: kernels, copies and fills become nodes in stream order", nodes_in_line, SHARED},
-	{"capture/params", "cuGraphKernelNodeGetParams, cuGraphMemsetNodeGetParams: what was captured", params_kept, SHARED},
+	{"capture/params", "cuGraphKernelNodeGetParams, cuGraphMemsetNodeGetParams: the captured parameters", params_kept, SHARED},
 	{"capture/fork_join", "Programming guide, cross-stream dependencies: fork and join by events", fork_join, SHARED},
 	{"capture/info", "cuStreamGetCaptureInfo: one id a sequence, graph and dependencies while active", info, SHARED},
-	{"capture/update", "cuStreamUpdateCaptureDependencies: SET replaces; ILLEGAL_STATE where nothing captures", update_dependencies, SHARED},
+	{"capture/update", "cuStreamUpdateCaptureDependencies: SET replaces; ILLEGAL_STATE outside of a capture", update_dependencies, SHARED},
 	{"capture/add_node", "cuStreamGetCaptureInfo: nodes may be added to the graph during capture", add_to_captured, SHARED},
 	{"capture/host", "cuLaunchHostFunc in a capture: a host node", host_node, SHARED},
 	{"capture/programmatic", "Programmatic dependent launch: the edge says so; cuGraphGetEdges: LOSSY_QUERY", programmatic, SHARED},

@@ -1,5 +1,5 @@
 /*
- * capture_error_cases.c: what stream capture forbids, and what it says then.
+ * capture_error_cases.c: the calls that stream capture forbids, and their results.
  */
 #include "conformance.h"
 
@@ -28,7 +28,7 @@ static CUresult begin(CUstreamCaptureMode mode)
 	return cu.cuStreamBeginCapture_v2(s, mode);
 }
 
-/* The end of a capture that something invalidated. */
+/* The end of a capture that was invalidated. */
 static CUresult end(void)
 {
 	CUgraph g = NULL;

@@ -1,8 +1,8 @@
 /*
- * conformance.h: what the cases share: the driver's functions, a context, kernels, checks.
+ * conformance.h: shared by the cases: the driver's functions, a context, kernels, checks.
  *
- * A case returns NULL where the driver did what its documentation says, else what it did instead. It leaves nothing behind
- * that disturbs the next one.
+ * A case returns NULL if the driver behaves as documented, and otherwise a description of its behaviour. It must leave no state
+ * that disturbs the next case.
  */
 #ifndef CONFORMANCE_H
 #define CONFORMANCE_H
@@ -24,7 +24,8 @@ extern struct driver cu;
 struct conformance_case {
 	const char *name, *doc;
 	const char *(*run)(void);
-	/* Runs in a process of its own: it must not find the driver initialised, or leaves the context broken. */
+	/* ALONE and BEFORE_INIT run in a process of their own, because the case needs an uninitialized driver or breaks the
+	 * context. */
 	enum { SHARED, ALONE, BEFORE_INIT } process;
 };
 
@@ -64,7 +65,7 @@ CUresult add(CUstream s, CUdeviceptr buf, unsigned n, float value);
 CUDA_KERNEL_NODE_PARAMS add_params(CUdeviceptr buf, unsigned n, float value);
 /* Runs fn(arg) on another thread that has no current context, and waits for it. */
 void on_thread(void (*fn)(void *), void *arg);
-/* Ends whatever capture s is in, so that a failed case disturbs no other. */
+/* Ends any capture on s, so that a failed case disturbs no other. */
 void end_capture(CUstream s);
 
 #endif

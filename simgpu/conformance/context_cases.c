@@ -1,5 +1,5 @@
 /*
- * context_cases.c: contexts and which one is current.
+ * context_cases.c: contexts, and the current context of a thread.
  */
 #include "conformance.h"
 
@@ -140,14 +140,14 @@ static const char *limits(void)
 }
 
 static const struct conformance_case cases[] = {
-	{"context/none", "cuMemAlloc: INVALID_CONTEXT where no context is current", none_current, SHARED},
+	{"context/none", "cuMemAlloc: INVALID_CONTEXT if no context is current", none_current, SHARED},
 	{"context/per_thread", "cuCtxGetCurrent: NULL on a thread without a context", current_per_thread, SHARED},
 	{"context/primary", "cuDevicePrimaryCtxRetain: the same context each time; GetState: active", primary_same, SHARED},
 	{"context/push_pop", "cuCtxPushCurrent, cuCtxPopCurrent: a stack per thread", push_pop, SHARED},
 	{"context/pop_nothing", "cuCtxPopCurrent: INVALID_CONTEXT on an empty stack", pop_nothing, SHARED},
 	{"context/set_null", "cuCtxSetCurrent: NULL pops, cuCtxGetDevice then fails with INVALID_CONTEXT", set_null, SHARED},
 	{"context/create", "cuCtxCreate: pushed on the stack; cuCtxDestroy: popped", created_is_current, SHARED},
-	{"context/release", "cuDevicePrimaryCtxRelease: INVALID_CONTEXT where it is not retained", release_unretained, ALONE},
+	{"context/release", "cuDevicePrimaryCtxRelease: INVALID_CONTEXT if it is not retained", release_unretained, ALONE},
 	{"context/reset", "cuDevicePrimaryCtxReset: destroys all allocations", reset_clears, ALONE},
 	{"context/priorities", "cuCtxGetStreamPriorityRange: lower numbers are greater; NULL is allowed", priority_range, SHARED},
 	{"context/limits", "cuCtxGetLimit, cuCtxSetLimit", limits, SHARED},

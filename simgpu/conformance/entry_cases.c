@@ -196,7 +196,7 @@ static const struct conformance_case cases[] = {
 	{"entry/version", "cuGetProcAddress: another version gives another variant", proc_version_picks_abi, SHARED},
 	{"entry/too_old", "cuGetProcAddress: SUCCESS, NULL and VERSION_NOT_SUFFICIENT", proc_version_too_old, SHARED},
 	{"entry/unknown", "cuGetProcAddress: SUCCESS, NULL and SYMBOL_NOT_FOUND", proc_unknown, SHARED},
-	{"entry/per_thread", "cuGetProcAddress: PER_THREAD_DEFAULT_STREAM gives that variant where there is one", proc_per_thread, SHARED},
+	{"entry/per_thread", "cuGetProcAddress: PER_THREAD_DEFAULT_STREAM gives that variant if there is one", proc_per_thread, SHARED},
 	{"entry/null", "cuGetProcAddress: INVALID_VALUE", proc_null, SHARED},
 	{"device/ordinal", "cuDeviceGet: ordinals are 0 to count-1, else INVALID_DEVICE", device_ordinal, SHARED},
 	{"device/limits", "cuDeviceGetAttribute; programming guide, technical specifications per compute capability", device_limits, SHARED},

@@ -12,7 +12,7 @@ CUcontext context;
 CUmodule module;
 CUfunction add_kernel, scale_kernel, bounded_kernel, shared_kernel;
 
-/* One thread an element, bounds-checked; `element` computes the index and leaves where it is out of bounds. */
+/* One thread per element, with a bounds check: ELEMENT computes the index and exits if it is out of bounds. */
 #define REGISTERS ".reg .pred %p<2>;\n.reg .f32 %f<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<8>;\n"
 #define ELEMENT                                                                     \
 	"ld.param.u64 %rd1, [buf];\nld.param.u32 %r1, [n];\nld.param.f32 %f1, [v];\n"   \

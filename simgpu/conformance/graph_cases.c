@@ -140,7 +140,7 @@ static const char *kernel_params(void)
 	OK(open());
 	kp = add_params(p, 300, 1.5f);
 	OK(cu.cuGraphAddKernelNode_v2(&n, g, NULL, 0, &kp));
-	*(float *)kp.kernelParams[2] = 99; /* was copied */
+	*(float *)kp.kernelParams[2] = 99; /* the value was copied before */
 	OK(cu.cuGraphKernelNodeGetParams_v2(n, &got));
 	CHECK(got.func == add_kernel && got.gridDimX == 3 && got.blockDimX == 128 && got.extra == NULL);
 	CHECK(*(CUdeviceptr *)got.kernelParams[0] == p && *(float *)got.kernelParams[2] == 1.5f);
@@ -285,7 +285,7 @@ static const char *child(void)
 	OK(cu.cuGraphAddKernelNode_v2(&n, g, NULL, 0, &kp));
 	OK(cu.cuGraphCreate(&outer, 0));
 	OK(cu.cuGraphAddChildGraphNode(&c, outer, NULL, 0, g));
-	OK(cu.cuGraphAddEmptyNode(&n, g, NULL, 0)); /* the child is a copy */
+	OK(cu.cuGraphAddEmptyNode(&n, g, NULL, 0)); /* the child is a copy, so it has not changed */
 	OK(cu.cuGraphChildGraphNodeGetGraph(c, &inside));
 	OK(cu.cuGraphGetNodes(inside, NULL, &count));
 	CHECK(inside != g && count == 1);

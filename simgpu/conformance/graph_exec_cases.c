@@ -9,7 +9,7 @@ static CUgraphNode node;
 static CUdeviceptr p;
 static CUstream s;
 
-/* One kernel that adds value to *p, which is 0. */
+/* One kernel that adds value to *p, which is 0 before. */
 static CUresult open(float value)
 {
 	CUresult r = cu.cuGraphCreate(&g, 0);
@@ -87,7 +87,7 @@ static const char *snapshot(void)
 	OK(launched(&v));
 	CHECK(v == 2);
 	OK(close());
-	OK(cu.cuGraphExecDestroy(x)); /* outlives its graph */
+	OK(cu.cuGraphExecDestroy(x)); /* x outlives its graph */
 	return NULL;
 }
 
@@ -99,7 +99,7 @@ static const char *set_params(void)
 	OK(cu.cuGraphInstantiateWithFlags(&x, g, 0));
 	OK(cu.cuGraphLaunch(x, s));
 	CUDA_KERNEL_NODE_PARAMS kp = add_params(p, 1, 50);
-	OK(cu.cuGraphExecKernelNodeSetParams_v2(x, node, &kp)); /* not for the launch before */
+	OK(cu.cuGraphExecKernelNodeSetParams_v2(x, node, &kp)); /* must not affect the launch before */
 	OK(launched(&v));
 	CHECK(v == 52);
 	OK(cu.cuGraphKernelNodeGetParams_v2(node, &got));
@@ -167,7 +167,7 @@ static const char *update_type(void)
 	return NULL;
 }
 
-/* add, memset behind it and add again: order matters. */
+/* add, then memset, then add again: the result depends on the order. */
 static const char *order(void)
 {
 	CUgraphNode fill, last;

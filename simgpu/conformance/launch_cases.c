@@ -1,5 +1,5 @@
 /*
- * launch_cases.c: kernel launches and what they report.
+ * launch_cases.c: kernel launches and their results.
  */
 #include "conformance.h"
 
@@ -24,7 +24,7 @@ static const char *shapes(void)
 	return NULL;
 }
 
-/* Which of the two errors is not documented. */
+/* It is not documented which of the two errors is returned. */
 static const char *beyond_bound(void)
 {
 	CUresult r = shaped(bounded_kernel, 1, 1, 128, 1);
@@ -123,7 +123,7 @@ static const char *illegal_address(void)
 {
 	CUdeviceptr p, q;
 	OK(cu.cuMemAlloc_v2(&p, 64));
-	OK(add(NULL, 0x10000, 32, 1)); /* reported later: the launch itself is fine */
+	OK(add(NULL, 0x10000, 32, 1)); /* the launch succeeds; the error is reported later */
 	WANT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
 	WANT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&q, 64));
 	WANT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemFree_v2(p));

@@ -1,8 +1,8 @@
 /*
- * main.c: runs the cases against the libcuda.so.1 that the dynamic linker finds, simulated or not.
+ * main.c: runs the cases against the libcuda.so.1 that the dynamic linker finds, simulated or real.
  *
- * Usage: conformance [-o table|md] [-run case]. Out: a table and a last line that counts. Exit status 1 where a case failed,
- * 2 where there is no driver. The md form is docs/conformance.md.
+ * Usage: conformance [-o table|md] [-run case]. Out: a table, and a last line with counts. Exit status 1 if a case failed, 2 if
+ * there is no driver. The md form is docs/conformance.md.
  */
 #include "conformance.h"
 
@@ -46,7 +46,7 @@ static const char *run_shared(const struct conformance_case *c)
 	return r ? message("opening the fixture gave %s", result(r)) : c->run();
 }
 
-/* The case in a fresh process; its first line of output is the complaint. */
+/* Runs the case in a fresh process. The first line of its output is the complaint. */
 static const char *run_alone(const struct conformance_case *c)
 {
 	static char line[1024];

@@ -267,7 +267,7 @@ static const char *pointer_unknown(void)
 	return NULL;
 }
 
-/* Pageable memory is staged before the call returns: the program may change it at once. */
+/* Pageable memory is staged before the call returns, so the program may change it at once. */
 static const char *pageable_source(void)
 {
 	unsigned *src = malloc(1 << 20), *back = malloc(1 << 20);
@@ -310,10 +310,10 @@ static const struct conformance_case cases[] = {
 	{"memory/zero", "cuMemAlloc: INVALID_VALUE for size 0", alloc_zero, SHARED},
 	{"memory/aligned", "cuMemAlloc: suitably aligned; programming guide: at least 256 bytes", alloc_aligned, SHARED},
 	{"memory/free_zero", "cuMemFree: a null pointer is no error", free_zero, SHARED},
-	{"memory/free_twice", "cuMemFree: INVALID_VALUE for what is no allocation", free_twice, SHARED},
+	{"memory/free_twice", "cuMemFree: INVALID_VALUE for an address that is not an allocation", free_twice, SHARED},
 	{"memory/free_inside", "cuMemFree: the pointer must be one that was returned", free_inside, SHARED},
 	{"memory/out_of_memory", "cuMemAlloc: OUT_OF_MEMORY", out_of_memory, SHARED},
-	{"memory/info", "cuMemGetInfo: free memory falls by what was allocated", info_falls, SHARED},
+	{"memory/info", "cuMemGetInfo: free memory falls by the allocated size", info_falls, SHARED},
 	{"memory/address_range", "cuMemGetAddressRange: base and size of the allocation; NOT_FOUND", address_range, SHARED},
 	{"memory/pitch", "cuMemAllocPitch: element sizes 4, 8 and 16; rows at least as wide", pitch, SHARED},
 	{"copy/round_trip", "cuMemcpyHtoD, cuMemcpyDtoD, cuMemcpyDtoH, cuMemcpy", round_trip, SHARED},

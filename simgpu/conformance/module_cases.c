@@ -275,7 +275,7 @@ static const struct conformance_case cases[] = {
 	{"function/params", "cuFuncGetParamInfo: offsets and sizes; INVALID_VALUE past the last", param_layout, SHARED},
 	{"function/loading", "cuFuncLoad, cuFuncIsLoaded", function_loading, SHARED},
 	{"function/attributes", "cuFuncGetAttribute", attributes, SHARED},
-	{"function/read_only", "cuFuncSetAttribute: INVALID_VALUE for what cannot be set", attribute_read_only, SHARED},
+	{"function/read_only", "cuFuncSetAttribute: INVALID_VALUE for an attribute that cannot be set", attribute_read_only, SHARED},
 	{"function/shared_opt_in", "cuFuncSetAttribute, MAX_DYNAMIC_SHARED_SIZE_BYTES: beyond 48 KiB only after opting in", shared_opt_in, SHARED},
 	{"library/kernels", "cuLibraryLoadData, cuLibraryGetKernel, cuKernelGetFunction, cuLibraryGetModule", library, SHARED},
 	{"library/kernel_as_function", "cuLaunchKernel: f may be a CUkernel cast to CUfunction", kernel_as_function, SHARED},

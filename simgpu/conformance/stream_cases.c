@@ -143,7 +143,7 @@ static const char *wait_captures_record(void)
 	OK(cu.cuMemsetD32Async(p, 0, 1, s));
 	OK(cu.cuEventRecord(e, s));
 	OK(cu.cuStreamWaitEvent(t, e, 0));
-	OK(cu.cuEventRecord(e, t)); /* does not change what t waits for */
+	OK(cu.cuEventRecord(e, t)); /* must not change the event for which t waits */
 	OK(cu.cuEventDestroy_v2(e)); /* nor does this */
 	OK(add(t, p, 1, 3));
 	OK(cu.cuStreamSynchronize(t));
@@ -250,7 +250,7 @@ static const char *per_thread_stream(void)
 static const struct conformance_case cases[] = {
 	{"stream/flags", "cuStreamCreateWithPriority, cuStreamGetFlags, cuStreamGetPriority, cuStreamGetCtx", flags, SHARED},
 	{"stream/priority", "cuStreamCreateWithPriority: priorities are clamped to the range", priority_clamped, SHARED},
-	{"stream/idle", "cuStreamQuery, cuStreamSynchronize: SUCCESS where all work is done", idle, SHARED},
+	{"stream/idle", "cuStreamQuery, cuStreamSynchronize: SUCCESS if all work is done", idle, SHARED},
 	{"stream/polling", "cuStreamQuery: NOT_READY until the work is done", polling_ends, SHARED},
 	{"stream/destroy", "cuStreamDestroy: returns at once, the work still completes", destroy_keeps_work, SHARED},
 	{"stream/legacy", "Stream synchronization behaviour: the legacy stream and blocking streams wait for each other", legacy_orders, SHARED},

@@ -1,4 +1,4 @@
-/* tensormap_cases.c: tensor maps and clusters, as far as they are arguments: what kernels do with them is not asked here. */
+/* tensormap_cases.c: tensor maps and clusters as arguments only. No case tests their use by kernels. */
 #include "conformance.h"
 
 #include <string.h>

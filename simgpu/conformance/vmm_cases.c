@@ -54,7 +54,7 @@ static const char *round_trip(void)
 	return NULL;
 }
 
-/* Hints may be refused; then there is another address, or an error, never a wrong claim. */
+/* A driver may refuse a hint: it then returns another address or an error, but never a false success. */
 static const char *hint(void)
 {
 	CUdeviceptr want = 0x120000000000u, p = 0, q = 0;
@@ -130,7 +130,7 @@ static const char *access_flags(void)
 	return NULL;
 }
 
-/* Physical memory keeps its contents when it moves, and lives until the last handle and mapping are gone. */
+/* Physical memory keeps its contents when it is mapped elsewhere, and lives until the last handle and mapping are gone. */
 static const char *remap(void)
 {
 	CUdeviceptr p, q;
@@ -183,7 +183,7 @@ static const char *not_freeable(void)
 	return NULL;
 }
 
-/* Two chunks of one range: a kernel and a copy cross from one to the other, a query names the chunk. */
+/* Two chunks of one range: a kernel and a copy cross the boundary, and a query names the chunk. */
 static const char *neighbours(void)
 {
 	CUdeviceptr p, base = 0;

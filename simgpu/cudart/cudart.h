@@ -1,12 +1,12 @@
 /*
- * cudart.h: what the parts of this CUDA runtime share.
+ * cudart.h: shared by the parts of this CUDA runtime.
  *
- * A thin runtime over the public runtime ABI (CUDA 12, or 13 where CUDART_VERSION says so; the functions that PyTorch and vLLM link): every call becomes the driver
- * call of the same meaning, reached through cuGetProcAddress as the vendor's runtime reaches it, so that whatever sits in
- * front of the driver sees this process as it would see a production one. It holds no tables of the vendor and asks the
- * driver for none.
+ * A thin runtime with the public runtime ABI (CUDA 12, or 13 if CUDART_VERSION says so; the functions that PyTorch and vLLM
+ * link). Every call becomes the driver call of the same meaning. The driver is reached through cuGetProcAddress, as the vendor's
+ * runtime does it, so a library in front of the driver sees this process like a production one. It contains no tables of the
+ * vendor and asks the driver for none.
  *
- * cudaError_t numbers equal CUresult numbers for everything a driver call returns, so results pass through unchanged.
+ * cudaError_t numbers equal CUresult numbers for all results of driver calls, so results pass through unchanged.
  */
 #ifndef MEDUSA_CUDART_H
 #define MEDUSA_CUDART_H
@@ -48,7 +48,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 #define CAPTURE_INFO_VERSION 12030
 #endif
 
-/* Driver entry points: base name, the symbol whose ABI is wanted, the version to ask for. */
+/* Driver entry points: base name, the symbol with the ABI used here, and the version to request. */
 #define DRIVER_CALLS(X) \
 	X(cuInit, cuInit, 2000) \
 	X(cuDriverGetVersion, cuDriverGetVersion, 2020) \
@@ -163,25 +163,25 @@ struct driver {
 };
 extern struct driver driver;
 
-/* driver.c. The driver, found and initialised; for calls that need no context. */
+/* driver.c. Finds and initializes the driver; for calls that need no context. */
 cudaError_t driver_ready(void);
-/* The same with a context current on this thread: the one that is, else the primary one of the thread's device. */
+/* The same with a context current on this thread: its current one, or else the primary one of the thread's device. */
 cudaError_t context_ready(void);
 cudaError_t context_of(int device, CUcontext *ctx);
 int device_current(void);
 /* Notes a failure for cudaGetLastError and returns it. */
 cudaError_t result(cudaError_t r);
 
-/* stack.c: called where callers are about to build parameters, and for each allocation. */
+/* stack.c: called at the points at which callers are about to build parameters, and for each allocation. */
 void stack_prepare(void);
 void stack_allocated(CUdeviceptr p);
 
-/* return CALL(cuX, args): the driver's cuX, or the error of a driver that has none. */
+/* return CALL(cuX, args): calls the driver's cuX, or returns an error if the driver lacks it. */
 #define CALL(name, ...) result(driver.name ? (cudaError_t)driver.name(__VA_ARGS__) : cudaErrorCallRequiresNewerDriver)
 #define NEED_DRIVER() do { cudaError_t e_ = driver_ready(); if (e_) return result(e_); } while (0)
 #define NEED_CONTEXT() do { cudaError_t e_ = context_ready(); if (e_) return result(e_); } while (0)
 
-/* registration.c. The function behind a host stub, loading its fat binary if this is the first use of it. */
+/* registration.c. Returns the function behind a host stub, and loads its fat binary at the first use. */
 cudaError_t function_of(const void *stub, CUfunction *f);
 /* The memory behind a host variable, in the current context. */
 cudaError_t variable_of(const void *symbol, CUdeviceptr *p, size_t *bytes);

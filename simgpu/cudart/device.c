@@ -1,8 +1,7 @@
 /*
- * device.c: what devices are, and what concerns a device as a whole.
+ * device.c: the properties of devices, and calls that concern a device as a whole.
  *
- * In: ordinals. Out: the driver's attributes in the runtime's struct; an attribute that the driver does not know is 0.
- * Fails: as the driver; NOT_SUPPORTED for the profiler.
+ * In: ordinals. Out: the driver's attributes in the runtime's struct; an attribute that the driver does not know is 0. Fails: driver calls, with the driver's result; the profiler, with NOT_SUPPORTED.
  */
 #include "cudart.h"
 
@@ -70,7 +69,7 @@ EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 	return CALL(cuCtxGetStreamPriorityRange, least, greatest);
 }
 
-/* Of the thread's current device, whether it has its context already or not. */
+/* Sets the flags of the thread's current device, whether or not its context exists already. */
 EXPORT cudaError_t cudaSetDeviceFlags(unsigned int flags)
 {
 	CUdevice d;
@@ -89,7 +88,8 @@ EXPORT cudaError_t cudaGetDeviceFlags(unsigned int *flags)
 EXPORT cudaError_t cudaProfilerStart(void) { return result(cudaErrorNotSupported); }
 EXPORT cudaError_t cudaProfilerStop(void) { return result(cudaErrorNotSupported); }
 
-/* cudaDeviceProp of CUDA 12; 13 leaves out what ONLY_12 marks. Sizes of textures and surfaces, which nothing here has, are left 0. */
+/* cudaDeviceProp of CUDA 12; 13 lacks the fields that ONLY_12 marks. Sizes of textures and surfaces stay 0, because the
+ * simulated device has none. */
 #if CUDART_VERSION < 13000
 #define ONLY_12(...) __VA_ARGS__
 #else

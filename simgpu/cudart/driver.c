@@ -1,8 +1,9 @@
 /*
- * driver.c: finding the driver, the current device and context, errors.
+ * driver.c: finds the driver, and manages the current device and context, and errors.
  *
- * In: libcuda.so.1 as the dynamic linker finds it. Out: the table of entry points, a context on each thread that needs one.
- * Fails: INSUFFICIENT_DRIVER where there is no driver or it has no cuGetProcAddress_v2; else what the driver says.
+ * In: libcuda.so.1 as the dynamic linker finds it. Out: the table of entry points, and a context on each thread that needs one.
+ * Fails: INSUFFICIENT_DRIVER if there is no driver or it lacks cuGetProcAddress_v2; otherwise driver calls, with the
+ * driver's result.
  */
 #include "cudart.h"
 
@@ -13,7 +14,7 @@ struct driver driver;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static cudaError_t found = cudaErrorInitializationError;
 static _Thread_local int device;
-static _Thread_local bool bound; /* a context was seen on this thread */
+static _Thread_local bool bound; /* this thread has had a context */
 static _Thread_local cudaError_t last;
 
 cudaError_t result(cudaError_t r)
@@ -139,7 +140,7 @@ EXPORT cudaError_t cudaRuntimeGetVersion(int *version)
 	return cudaSuccess;
 }
 
-/* The driver knows the texts of its own results; the few that only a runtime has are named here. */
+/* The driver has the texts of its own results. The few results that only a runtime has are named here. */
 static const char *own_text(cudaError_t r)
 {
 	switch (r) {

@@ -1,7 +1,8 @@
 /*
  * launch.c: kernel launches, attributes of kernels, occupancy.
  *
- * In: host functions that stand for kernels. Out: the driver's launch calls. Fails: as registration.c and the driver.
+ * In: host functions that stand for kernels. Out: the driver's launch calls. Fails: as in registration.c, and driver
+ * calls.
  */
 #include "cudart.h"
 
@@ -52,7 +53,7 @@ EXPORT cudaError_t cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3
 	            args);
 }
 
-/* Code that CUDA 13's compiler made asks once per kernel for a handle, which is opaque to it: here, the host function. */
+/* Code from CUDA 13's compiler asks once per kernel for an opaque handle. Here the handle is the host function. */
 EXPORT cudaError_t __cudaGetKernel(const void **kernel, const void *func)
 {
 	if (!kernel)
@@ -139,7 +140,7 @@ EXPORT cudaError_t cudaFuncGetAttributes(struct function_attributes *a, const vo
 	return cudaSuccess;
 }
 
-/* The runtime numbers the attributes that can be set as the driver does. */
+/* The runtime and the driver use the same numbers for settable attributes. */
 EXPORT cudaError_t cudaFuncSetAttribute(const void *func, int attr, int value)
 {
 	NEED_CONTEXT();

@@ -1,8 +1,9 @@
 /*
- * library.c: what torch for CUDA 13 links besides: libraries loaded by hand, graphs that are added to, memory of other kinds.
+ * library.c: further functions that torch for CUDA 13 links: explicitly loaded libraries, graphs that are extended, memory of
+ * other kinds.
  *
- * In: the runtime's calls. Out: the driver's of the same meaning; handles of libraries and kernels are the driver's own.
- * Fails: with the driver's result; NOT_SUPPORTED where the runtime's arguments would have to be translated.
+ * In: the runtime's calls. Out: the driver's calls of the same meaning; handles of libraries and kernels are the driver's own.
+ * Fails: driver calls, with the driver's result; NOT_SUPPORTED if the runtime's arguments would have to be translated.
  */
 #include "cudart.h"
 
@@ -81,7 +82,7 @@ EXPORT cudaError_t cudaStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
 	return CALL(cuStreamBeginCaptureToGraph, stream, graph, deps, edges, count, mode);
 }
 
-/* As of CUDA 13; the call of that name before it has no edge data. */
+/* The form of CUDA 13. The earlier function of this name has no edge data. */
 EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *deps, const CUgraphEdgeData *edges, size_t count,
                                                        unsigned flags)
 {

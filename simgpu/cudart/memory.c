@@ -1,8 +1,8 @@
 /*
  * memory.c: allocations, copies, fills, pointers, inter-process handles.
  *
- * In: addresses and sizes. Out: the driver's memory calls, the direction of a copy chosen from its kind. Fails: as the
- * driver; INVALID_MEMCPY_DIRECTION for an unknown kind.
+ * In: addresses and sizes. Out: the driver's memory calls; the kind of a copy selects its direction. Fails: driver calls;
+ * INVALID_MEMCPY_DIRECTION for an unknown kind.
  */
 #include "cudart.h"
 
@@ -143,7 +143,7 @@ EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *sr
 	return CALL(cuMemcpyPeerAsync, address(dst), to, address(src), from, bytes, stream);
 }
 
-/* The side of a 2D copy that is device memory, by kind; unified where the kind leaves it open. */
+/* The memory type of one side of a 2D copy, by kind; unified if the kind leaves it open. */
 static CUmemorytype side(enum cudaMemcpyKind kind, enum cudaMemcpyKind host, enum cudaMemcpyKind device)
 {
 	return kind == cudaMemcpyDefault                               ? CU_MEMORYTYPE_UNIFIED

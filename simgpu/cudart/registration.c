@@ -1,11 +1,11 @@
 /*
- * registration.c: fat binaries, the host functions that stand for their kernels, the host variables for their globals.
+ * registration.c: fat binaries, the host functions that stand for their kernels, and the host variables for their globals.
  *
- * In: what nvcc's start-up code registers. Out: functions of the driver, each fat binary loaded as a library when its
- * first kernel is needed. Fails: INVALID_DEVICE_FUNCTION or INVALID_SYMBOL for a pointer that was never registered, else the driver's
- * result of loading.
+ * In: the registrations by nvcc's start-up code. Out: functions of the driver. Each fat binary is loaded as a library when its
+ * first kernel is needed. Fails: INVALID_DEVICE_FUNCTION or INVALID_SYMBOL for a pointer that was never registered;
+ * otherwise loading, with the driver's result.
  *
- * A library that was loaded stays loaded when its shared object goes: by then the driver may already be gone.
+ * A library stays loaded when its shared object is unloaded, because the driver may be gone by then.
  */
 #include "cudart.h"
 
@@ -18,7 +18,7 @@ struct fatbin {
 	CUlibrary library;
 };
 
-/* One function per context would be right for several devices; this keeps one per kernel and device in use. */
+/* Several devices would need one function per context. This keeps one per kernel and device in use. */
 struct stub {
 	const void *host;
 	const char *name;

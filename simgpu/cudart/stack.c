@@ -1,11 +1,10 @@
 /*
- * stack.c: what the caller builds its next struct of parameters on. Bytes of such a struct that nobody writes hold what earlier
- * calls left on the stack, which a comparison has to tell from values.
+ * stack.c: fills the stack on which the caller builds its next struct of parameters. Bytes of such a struct that are never
+ * written keep the leftovers of earlier calls, and a comparison of recordings must distinguish these from values.
  *
- * In: CUDART_STACK, and the memory that the process allocates. Out: 64 KiB of stack below the caller's frame. `clean`: zeros, so that
- * what leads nowhere in this process is no pointer in any. `addresses`: addresses of live memory, the hardest case there is: a
- * third of them alike in each process, a third of the same allocations, a third of any. Fails: nothing; without the variable
- * the stack is left as it is.
+ * In: CUDART_STACK, and the memory that the process allocates. Out: 64 KiB of stack below the caller's frame. `clean`: zeros, so
+ * that no leftover is a pointer. `addresses`: addresses of live memory, the hardest case: a third of them equal in each process,
+ * a third in the same allocations, and a third at random. If the variable is not set, the stack stays as it is. It cannot fail.
  */
 #include "cudart.h"
 
@@ -44,7 +43,7 @@ static void fill(volatile uint64_t *words)
 
 __attribute__((noinline)) void stack_prepare(void)
 {
-	static _Atomic int wanted; /* 1: nothing */
+	static _Atomic int wanted; /* 1: unset */
 	volatile uint64_t words[WORDS];
 	if (!wanted) {
 		const char *text = getenv("CUDART_STACK");

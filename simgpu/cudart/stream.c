@@ -1,7 +1,7 @@
 /*
  * stream.c: streams, events, capture and graphs. Handles are the driver's own.
  *
- * In: handles. Out: the driver call of the same meaning. Fails: as the driver.
+ * In: handles. Out: the driver call of the same meaning. Fails: driver calls, with the driver's result.
  */
 #include "cudart.h"
 

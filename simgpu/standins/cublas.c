@@ -1,8 +1,8 @@
 /*
- * cublas.c: the products of cuBLAS that PyTorch's linear layers and attention use, and the handle around them.
+ * cublas.c: the products of cuBLAS that PyTorch's linear layers and attention use, and their handle.
  *
- * In: the library's public calls. Out: launches of gemm.c. Fails: with the library's statuses; what is missing here is
- * generated and answers NOT_SUPPORTED.
+ * In: the library's public calls. Out: launches of gemm.c. Fails: calls return the library's statuses. All other
+ * functions are generated and return NOT_SUPPORTED.
  */
 #include "gemm.h"
 #include "stub.h"
@@ -14,8 +14,8 @@ struct handle {
 	void *workspace;
 	size_t workspace_bytes;
 	int math, pointer_mode;
-	uint64_t given;    /* the last workspace that was */
-	uint64_t *cleared; /* workspaces whose semaphores are */
+	uint64_t given;    /* the last workspace that was given */
+	uint64_t *cleared; /* workspaces with cleared semaphores */
 	size_t n_cleared;
 };
 
@@ -39,8 +39,9 @@ EXPORT int cublasDestroy_v2(struct handle *h)
 }
 
 /*
- * As documented, a new stream takes the user's workspace away. Where none is given before the next, the user keeps it to himself
- * between products, as torch from 2.15 on does while it captures: anything may be in it when it comes again.
+ * As documented, setting a stream drops the user's workspace. If the user gives none before the next product, it keeps the
+ * workspace for itself between products, as torch from 2.15 on does while it captures. The workspace may then contain anything
+ * when the user gives it again.
  */
 EXPORT int cublasSetStream_v2(struct handle *h, void *stream)
 {
@@ -84,8 +85,8 @@ PROPERTY(MathMode, math)
 PROPERTY(PointerMode_v2, pointer_mode)
 
 /*
- * A workspace is the library's until it is taken back: its semaphores are cleared when it is first used, and every kernel
- * leaves them so. A graph that was captured later has no part in that: what makes it work is memory.
+ * A workspace belongs to the library until it is taken back. Its semaphores are cleared at its first use, and every kernel leaves
+ * them cleared. A graph that is captured later does not include the clearing, so it relies on the contents of memory.
  */
 static int clear_once(struct handle *h, const struct product *p)
 {
@@ -132,7 +133,7 @@ EXPORT int cublasGemmStridedBatchedEx(struct handle *h, int ta, int tb, int m, i
 	return product(h, m, n, k, a, b, c, c_type, batch);
 }
 
-/* Operands lie wherever arrays in device memory say: the kernel gets the arrays, and none that would write through them. */
+/* Arrays in device memory point to the operands. The kernel gets these arrays, and does not write through them. */
 EXPORT int cublasGemmBatchedEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *const a[],
                                int a_type, int lda, const void *const b[], int b_type, int ldb, const void *beta, void *const c[],
                                int c_type, int ldc, int batch, int compute, int algo)
@@ -148,7 +149,7 @@ EXPORT int cublasGemmBatchedEx(struct handle *h, int ta, int tb, int m, int n, i
 	return gemm_launch(&p);
 }
 
-/* Single and double precision have calls of their own, with equal arguments; type is the library's number for it. */
+/* Single and double precision have calls of their own with equal arguments; type is the library's number for the precision. */
 #define TYPED(letter, real, type) \
 	EXPORT int cublas##letter##gemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, const real *alpha, const real *a, \
 	                                   int lda, const real *b, int ldb, const real *beta, real *c, int ldc) \

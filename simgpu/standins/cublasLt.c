@@ -1,9 +1,9 @@
 /*
  * cublasLt.c: the descriptors and the one product of cuBLASLt.
  *
- * In: the library's public calls. Out: launches of gemm.c, with the bias and the caller's workspace as parameters.
- * Fails: with the library's statuses. Attributes other than those read here are accepted and have no meaning, because
- * nothing is computed.
+ * In: the library's public calls. Out: launches of gemm.c, with the bias and the caller's workspace as parameters. Fails:
+ * calls return the library's statuses. Attributes other than those read here are accepted and ignored, because no product is
+ * computed.
  */
 #include "gemm.h"
 #include "stub.h"
@@ -125,7 +125,7 @@ EXPORT int cublasLtMatmul(void *handle, const struct desc *desc, const void *alp
 	                    .workspace = (uintptr_t)workspace, .workspace_bytes = workspace_bytes, .m = (int64_t)dl->rows,
 	                    .n = (int64_t)dl->cols, .k = (int64_t)(desc->transposed_a ? al->rows : al->cols),
 	                    .batch = dl->batch, .element = dl->type, .stream = stream};
-	/* This workspace is the caller's between calls, so nothing in it outlives one. */
+	/* Between calls this workspace belongs to the caller, so its semaphores are cleared for each call. */
 	if (gemm_splits(&p) && (r = gemm_clear(&p)))
 		return r;
 	return gemm_launch(&p);

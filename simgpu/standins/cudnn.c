@@ -1,11 +1,12 @@
 /*
- * cudnn.c: the one operation graph of cuDNN that PyTorch's convolutions build, as a kernel that convolves nothing.
+ * cudnn.c: the one operation graph of cuDNN that PyTorch's convolutions build, as a kernel without a convolution.
  *
- * In: the library's public graph interface (descriptors with attributes). Out: one kernel launch for each execution of a
- * plan, with the addresses of the variant pack, which marks the result's first element. Fails: NOT_SUPPORTED, said on
- * standard error, for every descriptor and attribute but those of a forward convolution; BAD_PARAM for what is incomplete.
+ * In: the library's public graph interface (descriptors with attributes). Out: one kernel launch for each execution of a plan.
+ * The kernel gets the addresses of the variant pack and marks the result's first element. Fails: NOT_SUPPORTED, with a
+ * line on standard error, for every descriptor and attribute but those of a forward convolution; BAD_PARAM for incomplete
+ * descriptors.
  *
- * The library says that it is version 0, so that a program takes its other paths where it asks.
+ * The library reports version 0, so that programs that ask take their other paths.
  */
 #include "launch.h"
 #include "stub.h"
@@ -31,7 +32,8 @@ struct attribute {
 	void *values;
 };
 
-/* A descriptor is kept by whoever made it and by those that name it: plans outlive the graph that they are made from. */
+/* A descriptor lives until its creator and all descriptors that name it have released it: plans outlive the graph from which they
+ * are made. */
 struct descriptor {
 	enum kind kind;
 	int owners, attributes;
@@ -60,7 +62,7 @@ static struct attribute *find(const struct descriptor *d, int name)
 	return NULL;
 }
 
-/* The value at an index, or NULL where the attribute is missing, shorter or of another type. */
+/* Returns the value at an index, or NULL if the attribute is missing, shorter or of another type. */
 static const void *value(const struct descriptor *d, int name, int type, int64_t i)
 {
 	const struct attribute *a = find(d, name);
@@ -168,7 +170,7 @@ EXPORT int cudnnBackendSetAttribute(struct descriptor *d, int name, int type, in
 	return SUCCESS;
 }
 
-/* Makes the caller's descriptor the engine, or its configuration, for what `from` names. */
+/* Makes the caller's descriptor the engine, or its configuration, for the object that `from` names. */
 static int link_to(struct descriptor *d, enum kind kind, int name, struct descriptor *from)
 {
 	return d && d->kind == kind && from ? cudnnBackendSetAttribute(d, name, DESCRIPTOR, 1, &from) : BAD_PARAM;
@@ -207,7 +209,7 @@ EXPORT int cudnnBackendGetAttribute(struct descriptor *d, int name, int type, in
 	return SUCCESS;
 }
 
-/* The one operation of the graph behind a plan, or NULL. */
+/* Returns the one operation of the graph behind a plan, or NULL. */
 static const struct descriptor *convolution(const struct descriptor *plan)
 {
 	const struct descriptor *cfg = linked(plan, PLAN_CFG, 0), *engine = linked(cfg, CFG_ENGINE, 0);
@@ -229,7 +231,7 @@ static const char *element_name(const struct descriptor *tensor)
 	return !type ? NULL : *type == F32 ? "f32" : *type == F64 ? "f64" : *type == F16 ? "f16" : *type == BF16 ? "bf16" : NULL;
 }
 
-/* Where the variant pack has a tensor. */
+/* Returns the address of a tensor in the variant pack. */
 static uint64_t address(const struct descriptor *pack, const struct descriptor *tensor)
 {
 	const int64_t *uid = value(tensor, TENSOR_UID, INT64, 0), *at;

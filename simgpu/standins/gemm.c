@@ -1,13 +1,13 @@
 /*
- * gemm.c: matrix products as kernels that multiply nothing.
+ * gemm.c: matrix products as kernels that do not multiply.
  *
- * In: shapes and addresses. Out: one kernel launch through the driver, by name and with real pointers, so that stream
- * capture, recording and restoring treat it like any vendor kernel. Which of the kernels depends on the shape, as it does
- * in a library that has tuned ones; a narrow product takes the one that splits K and uses the workspace.
- * Fails: NOT_INITIALIZED without driver or context, EXECUTION_FAILED where the driver refuses the launch.
+ * In: shapes and addresses. Out: one kernel launch through the driver, by name and with real pointers, so that stream capture,
+ * recording and restoring treat it like any vendor kernel. The shape selects the kernel, as in a library with tuned kernels; a
+ * narrow product uses the one that splits K and needs the workspace. Fails: NOT_INITIALIZED without driver or context,
+ * EXECUTION_FAILED if the driver refuses the launch.
  *
- * What the narrow one does compute is what a library leaves in memory between its calls: the splits of a tile count up a
- * semaphore, and the last one marks the tile in D and leaves the semaphore at zero, where the next launch has to find it.
+ * The narrow kernel computes only the state that a library leaves in memory between its calls. The splits of a tile increment a
+ * semaphore. The last one marks the tile in D and resets the semaphore to zero, as the next launch requires.
  */
 #include "gemm.h"
 #include "launch.h"
@@ -21,7 +21,7 @@
 
 enum { SEMAPHORE_BYTES = 16384, SPLITS = 4 };
 
-/* %ctaid.x is the tile, of 64 rows; stride are its bytes in D. The mark is one in half precision. */
+/* %ctaid.x is the tile, of 64 rows; stride is its size in D in bytes. The mark is 1 in half precision. */
 #define SPLITK(element, stride) \
 	KERNEL("medusa_gemm_splitk_" element, POINTERS ", " SHAPE ", .param .u64 workspace, .param .u64 semaphores", \
 	       "\t.reg .pred %p;\n\t.reg .b16 %one;\n\t.reg .b32 %r<4>;\n\t.reg .b64 %at, %d, %o;\n" \

@@ -1,5 +1,5 @@
 /*
- * gemm.h: how the BLAS stand-ins put a matrix product on a stream.
+ * gemm.h: launches the matrix products of the BLAS stand-ins on a stream.
  */
 #ifndef MEDUSA_STUB_GEMM_H
 #define MEDUSA_STUB_GEMM_H
@@ -17,7 +17,7 @@ enum {
 	BLAS_NOT_SUPPORTED = 15
 };
 
-/* One product: D = A*B (+ C, + bias), batch times. Elements are counted; strides are in elements. */
+/* One product: D = A*B (+ C, + bias), batch times. Sizes are in elements, and so are strides. */
 struct product {
 	uint64_t a, b, c, d, bias, workspace;
 	uint64_t workspace_bytes;
@@ -26,13 +26,13 @@ struct product {
 	void *stream;
 };
 
-/* Finds the driver. A blas status. */
+/* Finds the driver. Returns a BLAS status. */
 int gemm_ready(void);
-/* Launches the kernel that this shape calls for. A blas status. */
+/* Launches the kernel for this shape. Returns a BLAS status. */
 int gemm_launch(const struct product *p);
-/* Whether that kernel uses the workspace's semaphores, which have to be zero at its start. */
+/* Whether that kernel uses the workspace's semaphores, which must be zero at its start. */
 int gemm_splits(const struct product *p);
-/* Sets them to zero, in the stream's order. A blas status. */
+/* Sets them to zero, in the stream's order. Returns a BLAS status. */
 int gemm_clear(const struct product *p);
 
 #endif

@@ -1,12 +1,11 @@
 """Writes the C sources of stand-ins for the NVIDIA libraries that programs link.
 
-In: the folder for what is generated, the major version of CUDA, the folders of programs and shared objects (torch's, and those
-of an engine on it), if any. Out: one SONAME.c and SONAME.map for each library that they need, or that is written by hand beside
-this file: every symbol that they import from it, as a weak function that says its name on standard error and returns the
-library's own "not supported" status. What is written by hand overrides them.
-Fails: where an import belongs to no library of the table, which a newer torch may bring: add its row.
+In: the output folder, the major version of CUDA, and the folders of programs and shared objects (torch's, and those of an
+engine on it), if any. Out: one SONAME.c and SONAME.map for each library that they need, and for each library written by
+hand beside this file. They have every symbol that the programs import from the library, as a weak function that prints its
+name on standard error and returns the library's own "not supported" status. Functions written by hand override them. Fails: an import belongs to no library of the table, which can happen with a newer torch; add a row for it.
 
-The lists of symbols are read from the programs each time, so none of them is kept here.
+The lists of symbols are read from the programs each time, so the repository has none of them.
 """
 
 import os
@@ -32,7 +31,7 @@ LIBRARIES = {
     "libnvshmem_host.so": (r"nvshmem", 1, "NVSHMEMX_ERROR_INTERNAL"),
     "libnvToolsExt.so": (r"nvtx", 0, ""),
 }
-# Provided elsewhere: by the runtime of this folder's neighbour and by the driver.
+# Provided elsewhere: by the runtime in simgpu/cudart and by the driver.
 ELSEWHERE = ("libcudart.so", "libcuda.so")
 # Written by hand: sonames, with the major version of CUDA if theirs is the same.
 BY_HAND = ("libcublas.so.{cuda}", "libcublasLt.so.{cuda}", "libcudnn.so.9")
@@ -59,7 +58,7 @@ def is_elf(path):
 
 
 def survey(cuda, folders):
-    """The NVIDIA sonames that programs need, for each the symbols imported from it, and the name of its symbols' version."""
+    """The NVIDIA sonames that programs need; for each, the symbols that they import and the name of the symbols' version."""
     needed, imports, versions = set(), set(), {}
     for path in sorted(os.path.join(folder, name) for folder in folders for name in os.listdir(folder)):
         if not is_elf(path):

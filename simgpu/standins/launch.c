@@ -1,8 +1,8 @@
 /*
  * launch.c: see launch.h.
  *
- * The driver is reached as a library's static runtime reaches it: by dlopen and cuGetProcAddress, so that a recorder which
- * hooks those sees everything.
+ * The driver is reached like in a library with a static runtime: by dlopen and cuGetProcAddress, so that a recorder that hooks
+ * these sees everything.
  */
 #include "launch.h"
 

@@ -1,5 +1,5 @@
 /*
- * launch.h: how the stand-ins put a kernel of their own on a stream.
+ * launch.h: launches the stand-ins' own kernels on a stream.
  */
 #ifndef MEDUSA_STUB_LAUNCH_H
 #define MEDUSA_STUB_LAUNCH_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* PTX text in this shared object, where a recorder can name it by the object's build-id and its offset. */
+/* PTX text in this shared object. A recorder can identify it by the object's build-id and its offset. */
 struct image {
 	const char *text;
 	CUlibrary library; /* loaded at the first kernel that needs it, as a large library's modules are */
@@ -18,12 +18,12 @@ struct image {
 
 /* Finds the driver. CUDA_ERROR_NOT_INITIALIZED without it, or without a context. */
 CUresult launch_ready(void);
-/* One dimension of threads; params as cuLaunchKernel takes them. A driver error is also said on standard error. */
+/* Launches with one dimension of threads; params as for cuLaunchKernel. A driver error is also printed on standard error. */
 CUresult launch_kernel(struct image *image, const char *name, const uint32_t grid[3], uint32_t threads, void *stream, void **params);
 /* Clears device memory, in the stream's order. */
 CUresult launch_clear(uint64_t address, size_t bytes, void *stream);
 
-/* A kernel's text. */
+/* The text of a kernel. */
 #define IMAGE_HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 #define KERNEL(name, params, body) ".visible .entry " name "(" params ")\n{\n" body "\tret;\n}\n"
 

@@ -1,8 +1,8 @@
 /*
- * nvml.c: the NVML functions that PyTorch and vLLM look up, answered from the driver.
+ * nvml.c: the NVML functions that PyTorch and vLLM use, answered by the driver.
  *
- * In: device indices. Out: what the driver says of the device. Fails: UNINITIALIZED before nvmlInit, NOT_SUPPORTED for what
- * only a management library knows.
+ * In: device indices. Out: the driver's facts about the device. Fails: UNINITIALIZED before nvmlInit, NOT_SUPPORTED for
+ * facts that only a management library knows.
  */
 #define CUDA_EXACT_SYMBOLS
 #include "cuda.h"
@@ -42,12 +42,13 @@ EXPORT int nvmlInit_v2(void)
 	return ready ? NVML_SUCCESS : NVML_DRIVER_NOT_LOADED;
 }
 
-/* By this name torch counts devices, without a call of the runtime, after which it would refuse to work in a forked process. */
+/* torch counts devices through this function. It avoids the runtime, because after a call of that it would refuse to work in a
+ * forked process. */
 EXPORT int nvmlInit(void) { return nvmlInit_v2(); }
 
 EXPORT int nvmlInitWithFlags(unsigned int flags)
 {
-	(void)flags; /* whether to look for devices: the driver has done so */
+	(void)flags; /* whether to look for devices; the driver has done so already */
 	return nvmlInit_v2();
 }
 
@@ -103,7 +104,7 @@ EXPORT int nvmlDeviceGetCudaComputeCapability(void *handle, int *major, int *min
 	           : NVML_SUCCESS;
 }
 
-/* How much of a device is in use, and by whom, is known to no part of this stand-in. */
+/* This stand-in does not know how much of a device is in use, and by which processes. */
 #define UNKNOWN(name) \
 	EXPORT int name(void) { return stub_missing(#name, NVML_NOT_SUPPORTED, "NVML_ERROR_NOT_SUPPORTED"); }
 UNKNOWN(nvmlDeviceGetComputeRunningProcesses)

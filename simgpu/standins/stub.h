@@ -1,8 +1,8 @@
 /*
- * stub.h: what all stand-ins for NVIDIA's libraries share.
+ * stub.h: shared by all stand-ins for NVIDIA's libraries.
  *
- * A stand-in lets a program that links a library start where the library is not installed. It computes nothing: a function
- * that is not provided says so on standard error and returns its library's "not supported" status.
+ * A stand-in lets a program that links a library start on a machine without the library. It computes nothing: a function that is
+ * not provided prints a line on standard error and returns its library's "not supported" status.
  */
 #ifndef MEDUSA_STUB_H
 #define MEDUSA_STUB_H

@@ -1,7 +1,7 @@
-// Command reproduce runs every scenario of package simulate and holds the outcome against the published figures named in
-// it. It prints a line per figure and the count as its last line. With -write it renews the tables of the page.
+// Command reproduce runs every scenario of package simulate and compares the results with the published figures that the scenario
+// names. It prints a line per figure and the count as its last line. With -write it renews the tables of the page.
 //
-// It ends with status 1 if a figure does not come out as its scenario file says it does, or if the page shows other numbers.
+// It exits with status 1 if a figure's verdict differs from the one in its scenario file, or if the page shows other numbers.
 package main
 
 import (
@@ -54,7 +54,7 @@ func run(scenarios, page string, write bool) error {
 	}
 	fmt.Printf("reproduce: %s\n", score(all))
 	if surprises > 0 {
-		return fmt.Errorf("check figures: %d differ from what their scenario files say", surprises)
+		return fmt.Errorf("check figures: %d verdicts differ from those in their scenario files", surprises)
 	}
 	if stale {
 		return fmt.Errorf("check %s: it shows other numbers (run make reproduce-page)", page)
@@ -62,7 +62,7 @@ func run(scenarios, page string, write bool) error {
 	return nil
 }
 
-// show renews the page, or reports that it differs from what it should be.
+// show renews the page, or reports that it is out of date.
 func show(name string, write bool, all []outcome) (stale bool, err error) {
 	page, err := os.ReadFile(name)
 	if err != nil {
@@ -153,7 +153,7 @@ func renew(page string, all []outcome) (string, error) {
 	return page[:i+len(begin)] + "\n" + tables(all) + page[j:], nil
 }
 
-// tables is the generated part: the count, and a section for each scenario.
+// tables returns the generated part: the count, and a section for each scenario.
 func tables(all []outcome) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s.\n", score(all))
@@ -189,7 +189,7 @@ func section(o outcome) string {
 
 var marks = map[simulate.Verdict]string{simulate.Within: "✓", simulate.Outside: "✗", simulate.Undecided: "≈"}
 
-// worst shows the points that the simulator predicts worst, and what the constant predictor says there.
+// worst shows the points with the largest errors of the simulator, and the constant predictor's values for them.
 func worst(b *strings.Builder, f simulate.Finding) {
 	const rows = 5
 	fmt.Fprintf(b, "\nThe %d worst points of %d, %s:\n\n| point | logged | simulated | error | constant | its error |\n|---|---|---|---|---|---|\n", rows, len(f.Points), f.Figure.Metric)
@@ -202,7 +202,7 @@ func worst(b *strings.Builder, f simulate.Finding) {
 	}
 }
 
-// own shows a scenario that reproduces nothing, since no paper has its result.
+// own shows a scenario without a published result.
 func own(b *strings.Builder, r *simulate.Result) {
 	b.WriteString("| variant | p50 TTFT s | p99 TTFT s | cold starts % | GPU seconds |\n|---|---|---|---|---|\n")
 	for i := range r.Variants {

@@ -10,11 +10,11 @@ import (
 	"medusa/simulate"
 )
 
-// slow are the scenarios that take most of the time of make reproduce, which runs all of them and compares the whole page.
+// slow are the scenarios that take most of the time. make reproduce runs all scenarios and compares the whole page.
 var slow = []string{"torpor-fig12.yaml", "torpor-node-160.yaml", "torpor-node-480.yaml", "torpor-node-560.yaml"}
 
-// TestFigures holds the published figures against the simulator. A figure marked outside or undecided must stay so: a change
-// that brings it in is news for the page. The page must show these very numbers.
+// TestFigures compares the published figures with the simulator. A figure marked outside or undecided must stay so: a change that
+// moves it inside belongs on the page. The page must show exactly these numbers.
 func TestFigures(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reproduction.md")
 	if err != nil {
@@ -49,8 +49,8 @@ func TestFigures(t *testing.T) {
 	t.Run("ten models", func(t *testing.T) { tenModels(t, all) })
 }
 
-// TestScenariosAreHeldByIntervals: ten seeds decide each row, but of a replayed trace, which has no chance in it. Ids are
-// used once, and the page names each claim.
+// TestScenariosAreHeldByIntervals: ten seeds decide each row, except for a replayed trace, which is not random. IDs are unique,
+// and the page names each claim.
 func TestScenariosAreHeldByIntervals(t *testing.T) {
 	files, err := list("../scenarios")
 	if err != nil {
@@ -81,8 +81,8 @@ func TestScenariosAreHeldByIntervals(t *testing.T) {
 	}
 }
 
-// tenModels: each of Medusa and locality-aware scheduling shortens the overload tail, together most, and the confidence
-// intervals at 0.8 requests a second do not touch.
+// tenModels: Medusa and locality-aware scheduling each shorten the overload tail, and together they shorten it most. The
+// confidence intervals at 0.8 requests a second do not touch.
 func tenModels(t *testing.T, all []outcome) {
 	for _, o := range all {
 		if o.file != "ten-models.yaml" {

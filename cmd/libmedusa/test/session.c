@@ -1,10 +1,10 @@
 /*
- * session.c: an engine in C with one graph, which adds 1 to its input's elements and then a saved vector to them. It starts in
- * every way that Medusa asks for, and prints "restored" or "captured" and the sum after three launches.
+ * session.c: an engine in C with one graph, which adds 1 to the elements of its input and then adds a saved vector to them. It
+ * supports every kind of start that Medusa asks for. It prints "restored" or "captured" and the sum after three launches.
  *
- * SESSION_ENDS says what the engine does before the third launch: "free" frees the input's neighbour that the graph refers to,
- * "invalidate" tells the session itself. SESSION_PANICS names a function that is called so that the library panics: it has to end
- * in a native start like anything else.
+ * SESSION_ENDS makes the engine do something before the third launch: "free" frees the allocation beside the input, to which the
+ * graph refers; "invalidate" calls medusa_session_invalidate. SESSION_PANICS names a function to call in such a way that the
+ * library panics: the start must then become a native one.
  */
 #include "common.h"
 #include "libmedusa.h"
@@ -28,7 +28,7 @@ static void name(const char *text, CUdeviceptr at, uint32_t role)
 		.ndim = 1, .shape = {N}, .hi = 9});
 }
 
-/* What a restored start skips. */
+/* A restored start skips this. */
 static void capture(void)
 {
 	static unsigned int n = N;
@@ -68,7 +68,7 @@ static void size_cache(void)
 		.dtype = MEDUSA_U8, .ndim = 1, .shape = {(int64_t)bytes}, .hi = 9});
 }
 
-/* What this start took, restored graphs or its own, and the CUgraphExec to launch. */
+/* Says whether this start uses restored graphs or its own, and gives the CUgraphExec to launch. */
 static const char *usable(uint64_t *exec)
 {
 	int rc = captured ? 0 : medusa_session_usable(0, exec);

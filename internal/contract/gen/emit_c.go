@@ -11,8 +11,8 @@ var cTypes = map[string]string{
 	"u8": "uint8_t ", "u32": "uint32_t ", "u64": "uint64_t ", "i64": "int64_t ", "f64": "double ", "char": "char ", "text": "const char *",
 }
 
-// intoHeader renews what a header has of the spec: each struct and enum in its place, with the comment above it, the protocol's
-// number, and between two headings the names of variables.
+// intoHeader renews the generated parts of a header: each struct and enum with the comment above it, the protocol's number, and
+// the names of variables between two headings.
 func (s *spec) intoHeader(header, text string) (string, error) {
 	for _, e := range s.enums {
 		if e.header != header {
@@ -72,7 +72,7 @@ func (s *spec) withNames(text string) (string, error) {
 	return text[:at[3]] + "\n" + b.String() + "\n" + text[at[4]:], nil
 }
 
-// replace puts a declaration, which begins with head, in the place of the header's, and of the comment directly above that.
+// replace replaces the declaration that begins with head, and the comment directly above it.
 func replace(text, head, declaration string) (string, error) {
 	pattern := regexp.MustCompile(`(?s)(?:/\*(?:[^*]|\*[^/])*\*/\n)?` + head + ` \{\n.*?\n\};\n`)
 	at := pattern.FindAllStringIndex(text, -1)
@@ -82,7 +82,7 @@ func replace(text, head, declaration string) (string, error) {
 	return text[:at[0][0]] + declaration + text[at[0][1]:], nil
 }
 
-// emitAssertions holds the C compiler to the sizes and offsets that all other sides have.
+// emitAssertions makes the C compiler check the sizes and offsets that all sides use.
 func emitAssertions(s *spec, header string) []byte {
 	w := &bytes.Buffer{}
 	name := header[strings.LastIndex(header, "/")+1:]
@@ -113,14 +113,14 @@ func trailing(doc string) string {
 	return " /* " + doc + " */"
 }
 
-// comment makes lines a comment.
+// comment turns lines into a C comment.
 func comment(lines []string) string {
 	return "/* " + strings.Join(lines, "\n * ") + " */\n"
 }
 
 var link = regexp.MustCompile(`\[([^]]+)\]\([^)]*\)`)
 
-// plain breaks a meaning into lines, without the page's links and marks.
+// plain breaks a text into lines, without the page's links and marks.
 func plain(doc string) []string {
 	doc = strings.ReplaceAll(link.ReplaceAllString(doc, "$1"), "`", "")
 	var lines []string

@@ -13,7 +13,7 @@ var goTypes = map[string]string{
 	"u8": "uint8", "u32": "uint32", "u64": "uint64", "i64": "int64", "f64": "float64", "char": "byte", "text": "*byte",
 }
 
-// fieldGoTypes are the types of a form's fields, by those of the spec. The names of their readers and writers are in form.go.
+// fieldGoTypes maps the spec's types of fields to Go types. form.go has a reader and a writer for each.
 var fieldGoTypes = map[string]string{
 	"text": "string", "flag": "bool", "exit": "bool", "number": "uint64", "sizes": "[]uint64", "time": "time.Time", "addresses": "Range",
 }
@@ -76,9 +76,9 @@ func emitGoStruct(w *bytes.Buffer, l layout) {
 	fmt.Fprintf(w, ")\n\n")
 }
 
-// emitGoForm writes a struct with a field a variable, and its way to and from the environment.
+// emitGoForm writes a struct with a field for each variable, and its conversion to and from an environment.
 func emitGoForm(w *bytes.Buffer, s *spec, t table) {
-	fmt.Fprintf(w, "// %s is what the %s variables say. A field of the zero value stands for a variable that is not set.\ntype %s struct {\n", t.form, t.name, t.form)
+	fmt.Fprintf(w, "// %s has the values of the %s variables. A zero field is a variable that is not set.\ntype %s struct {\n", t.form, t.name, t.form)
 	for _, v := range t.fields {
 		typ, known := fieldGoTypes[v.typ]
 		if !known {
@@ -98,7 +98,7 @@ func emitGoForm(w *bytes.Buffer, s *spec, t table) {
 	if !t.read {
 		return
 	}
-	fmt.Fprintf(w, "// Read%s reads the variables. Without a run, only those that say something of an untouched start count.\n", t.form)
+	fmt.Fprintf(w, "// Read%s reads the variables. Without a run, it reads only the variables of an untouched start.\n", t.form)
 	fmt.Fprintf(w, "// An error names the variable.\nfunc Read%s(getenv func(string) string) (*%s, error) {\n\tr, f := reader{getenv: getenv}, &%s{}\n", t.form, t.form, t.form)
 	read := func(v variable) {
 		if _, known := fieldGoTypes[v.typ]; known {

@@ -1,8 +1,8 @@
 // Command gen writes every side of the contract between the processes of a start.
 //
-// In: internal/contract/contract.spec, and the files that hold a generated part between other text: the C headers and
-// docs/architecture.md, below the module's root. Out: those files with their parts renewed, and whole files in Go, C and Python. Fails:
-// on a malformed row, naming its line, or on a header without a place for a struct; nothing is written then.
+// In: internal/contract/contract.spec, and the files with a generated part: the C headers and docs/architecture.md, below the
+// module's root. Out: those files with their parts renewed, and whole files in Go, C and Python. What can fail: a malformed row,
+// which the error names by line, or a header without a place for a struct. It writes no file then.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 
 const specName = "internal/contract/contract.spec"
 
-// generate returns the contents of every file that the spec decides, by its path below root.
+// generate returns the contents of every file that depends on the spec, by its path below root.
 func generate(root string) (map[string][]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, specName))
 	if err != nil {
@@ -57,7 +57,7 @@ func generate(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// renew returns a file with its generated parts as the spec has them.
+// renew returns a file with its generated parts made anew from the spec.
 func renew(root, name string, change func(name, text string) (string, error)) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, name))
 	if err != nil {

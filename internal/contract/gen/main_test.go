@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What is committed is what the spec says.
+// The committed files are the generator's output.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	files, err := generate(root)
@@ -34,12 +34,12 @@ func TestParseRefuses(t *testing.T) {
 		{"a member without a row", "\tkv 1\n" + minimal, "line 1: a member without a row"},
 		{"enum", minimal + "enum a\n\tb c\n", "want a name and a number"},
 		{"unknown type", minimal + "struct a\n\tb u7\n", `unknown type "u7"`},
-		{"hidden padding", minimal + "struct a\n\tb u32\n\tc u64\n", "c lies at 4"},
-		{"padding at the end", minimal + "struct a\n\tb u64\n\tc u32\n", "12 bytes are no multiple of 8"},
-		{"a variable twice", minimal + "# doc\nvar MEDUSA_RUN Again text\n", "named twice"},
-		{"another meaning of nothing", minimal + "# doc\nvar MEDUSA_B Again text again\n", "never before"},
+		{"hidden padding", minimal + "struct a\n\tb u32\n\tc u64\n", "c is at byte 4"},
+		{"padding at the end", minimal + "struct a\n\tb u64\n\tc u32\n", "its size of 12 bytes is not a multiple of 8"},
+		{"a variable twice", minimal + "# doc\nvar MEDUSA_RUN Again text\n", "defined twice"},
+		{"another meaning of nothing", minimal + "# doc\nvar MEDUSA_B Again text again\n", "used again without a definition"},
 		{"another prefix", minimal + "# doc\nvar OTHER Other text\n", "not MEDUSA_*"},
-		{"no meaning", minimal + "var MEDUSA_B B text\n", "no table or no meaning"},
+		{"no meaning", minimal + "var MEDUSA_B B text\n", "no table above it"},
 		{"no field", minimal + "# doc\nvar MEDUSA_B\n", "want the field of Start"},
 		{"unknown type of a field", minimal + "# doc\nvar MEDUSA_B B tezt\n", `unknown type "tezt"`},
 		{"unknown flag", minimal + "# doc\nvar MEDUSA_B B text inhrited\n", `unknown flag "inhrited"`},
@@ -51,7 +51,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What is written by hand around a declaration stays, and a header without a place for it is refused.
+// Hand-written text around a declaration stays. A header without a place for the declaration is refused.
 func TestReplace(t *testing.T) {
 	header := "/* by hand */\n\n/* old\n * doc */\nstruct medusa_a {\n\tint b;\n};\nvoid f(struct medusa_a *a);\n"
 	got, err := replace(header, "struct medusa_a", "/* new */\nstruct medusa_a {\n};\n")

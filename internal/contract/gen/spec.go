@@ -10,7 +10,7 @@ import (
 	"medusa/internal/specfile"
 )
 
-// spec is contract.spec as a tree.
+// spec is the parsed contract.spec.
 type spec struct {
 	protocol int
 	headers  []string
@@ -32,7 +32,7 @@ type value struct {
 	doc    string
 }
 
-// layout is a struct whose bytes several languages agree on.
+// layout is a struct that several languages share byte by byte.
 type layout struct {
 	header, name string
 	doc          []string
@@ -152,14 +152,14 @@ func (s *spec) addStruct(name string, row specfile.Row, python bool) error {
 		}
 		width := sizes[f.typ]
 		if l.size%width != 0 {
-			return fmt.Errorf("struct %s: %s lies at %d, which its type would not (write the padding out)", name, f.name, l.size)
+			return fmt.Errorf("struct %s: %s is at byte %d, which does not suit its type (write the padding out)", name, f.name, l.size)
 		}
 		l.size += width * max(1, f.count)
 		widest = max(widest, width)
 		l.fields = append(l.fields, f)
 	}
 	if l.size == 0 || l.size%widest != 0 {
-		return fmt.Errorf("struct %s: %d bytes are no multiple of %d (write the padding out)", name, l.size, widest)
+		return fmt.Errorf("struct %s: its size of %d bytes is not a multiple of %d (write the padding out)", name, l.size, widest)
 	}
 	s.structs = append(s.structs, l)
 	return nil
@@ -167,7 +167,7 @@ func (s *spec) addStruct(name string, row specfile.Row, python bool) error {
 
 func (s *spec) addVariable(name string, more, doc []string) error {
 	if len(s.tables) == 0 || len(doc) == 0 {
-		return fmt.Errorf("var %s: it has no table or no meaning", name)
+		return fmt.Errorf("var %s: no table above it, or no comment that documents it", name)
 	}
 	t := &s.tables[len(s.tables)-1]
 	v := variable{name: name, doc: strings.Join(doc, " ")}
@@ -198,7 +198,7 @@ func (s *spec) addVariable(name string, more, doc []string) error {
 	return nil
 }
 
-// check refuses what no side could be generated from.
+// check refuses a spec from which some side could not be generated.
 func (s *spec) check() error {
 	if s.protocol == 0 || len(s.headers) == 0 {
 		return fmt.Errorf("protocol and header are required")
@@ -207,7 +207,7 @@ func (s *spec) check() error {
 	for _, t := range s.tables {
 		for _, v := range t.fields {
 			if !strings.HasPrefix(v.name, prefix) || seen[v.name] != v.again {
-				return fmt.Errorf("var %s: named twice, never before, or not %s*", v.name, prefix)
+				return fmt.Errorf("var %s: defined twice, used again without a definition, or not %s*", v.name, prefix)
 			}
 			seen[v.name] = true
 		}
@@ -215,10 +215,10 @@ func (s *spec) check() error {
 	return nil
 }
 
-// prefix is what the names of all variables begin with.
+// prefix begins the names of all variables.
 const prefix = "MEDUSA_"
 
-// variables lists every one, once.
+// variables lists every variable once.
 func (s *spec) variables() []variable {
 	var all []variable
 	for _, t := range s.tables {
@@ -231,7 +231,7 @@ func (s *spec) variables() []variable {
 	return all
 }
 
-// constant is the Go name of a variable's name.
+// constant returns the Go constant for a variable's name.
 func (v variable) constant() string {
 	return "Env" + specfile.GoName(strings.ToLower(strings.TrimPrefix(v.name, prefix)))
 }

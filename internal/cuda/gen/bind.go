@@ -9,7 +9,7 @@ import (
 	"unicode"
 )
 
-// goTypes are the Go types of what C passes by value.
+// goTypes maps C types that are passed by value to Go types.
 var goTypes = map[string]string{
 	"int": "int", "unsigned int": "uint32", "unsigned char": "byte", "unsigned short": "uint16",
 	"size_t": "uint64", "uint64_t": "uint64", "uint32_t": "uint32",
@@ -22,7 +22,7 @@ var goTypes = map[string]string{
 	"CUlaunchAttributeID": "LaunchAttributeID", "CUstreamCaptureMode": "CaptureMode",
 }
 
-// goStructs are the mirrors of what C passes by pointer to const.
+// goStructs maps C structs that are passed by pointer to const to their Go mirrors.
 var goStructs = map[string]string{
 	"CUDA_KERNEL_NODE_PARAMS": "KernelNodeParams", "CUDA_MEMCPY3D": "Memcpy3D", "CUDA_MEMSET_NODE_PARAMS": "MemsetNodeParams",
 	"CUDA_HOST_NODE_PARAMS": "HostNodeParams", "CUmemAllocationProp": "MemAllocationProp", "CUmemAccessDesc": "MemAccessDesc",
@@ -32,7 +32,7 @@ var goStructs = map[string]string{
 // value is a parameter or a result of a Go function.
 type value struct{ name, goType string }
 
-// signature is what a C prototype becomes.
+// signature is the Go signature for a C prototype.
 type signature struct {
 	receiver value
 	in, out  []value
@@ -86,7 +86,7 @@ func bindingsGo(s *spec) ([]byte, error) {
 	return format.Source([]byte(b.String()))
 }
 
-// variable is the name of the Go variable that stands for the function.
+// variable returns the name of the Go variable for the function.
 func (p proc) variable() string { return "proc" + strings.TrimPrefix(p.base, "cu") }
 
 func writeBinding(b *strings.Builder, p proc, row binding) error {
@@ -115,7 +115,7 @@ func writeBinding(b *strings.Builder, p proc, row binding) error {
 	returned := make([]string, len(sig.out))
 	for i, o := range sig.out {
 		if returned[i] = o.name; o.goType == "int" {
-			returned[i] = "int(" + o.name + ")" // C's has 32 bits
+			returned[i] = "int(" + o.name + ")" // C's int has 32 bits
 		}
 	}
 	assign := ":="
@@ -126,7 +126,7 @@ func writeBinding(b *strings.Builder, p proc, row binding) error {
 	return nil
 }
 
-// signatureOf turns C parameters into Go ones; the first of type receiver becomes that, unless receiver is empty.
+// signatureOf translates C parameters to Go. The first parameter of type receiver becomes the receiver, unless receiver is empty.
 func signatureOf(p proc, receiver string) (*signature, error) {
 	sig := &signature{}
 	take := func(name, goType string) string {
@@ -176,7 +176,7 @@ func signatureOf(p proc, receiver string) (*signature, error) {
 	return sig, sig.declareResults()
 }
 
-// declareResults makes the variable that the call stores its only result in; several results are named and need none.
+// declareResults declares the variable for a single result. Several results are named and need no declaration.
 func (s *signature) declareResults() error {
 	if len(s.out) == 1 {
 		o := s.out[0]
@@ -194,7 +194,7 @@ func (s *signature) declareResults() error {
 	return nil
 }
 
-// goName is a C name in camel case, and no word of Go.
+// goName converts a C name to camel case and avoids Go keywords.
 func goName(c string) string {
 	var b strings.Builder
 	up := false
@@ -219,7 +219,7 @@ func goName(c string) string {
 	}
 }
 
-// list joins parameters, those of one type behind each other sharing it.
+// list joins parameters. Consecutive ones of the same type share it.
 func list(values []value, named bool) string {
 	parts := make([]string, len(values))
 	for i, v := range values {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What C prototypes become in Go.
+// The Go bindings for various C prototypes.
 func TestBindings(t *testing.T) {
 	for _, tc := range []struct{ name, prototype, binding, want string }{
 		{"result", "(CUstream *stream, unsigned int flags)", "StreamCreate makes one.", `

@@ -27,7 +27,7 @@ func prototypes(s *spec) string {
 		}
 		newest[p.base] = p.symbol
 	}
-	// What toolkits of 12.x map although a newer symbol exists.
+	// Toolkits of 12.x map these names although a newer symbol exists.
 	for base, symbol := range map[string]string{
 		"cuCtxCreate":                       "cuCtxCreate_v2",
 		"cuEventElapsedTime":                "cuEventElapsedTime",
@@ -57,7 +57,7 @@ func prototypes(s *spec) string {
 	return b.String()
 }
 
-// symbols lists the exported names, for a library that stands before the driver.
+// symbols lists the exported names, for a library that is loaded before the driver.
 func symbols(s *spec) string {
 	var b strings.Builder
 	b.WriteString(banner)
@@ -73,7 +73,7 @@ func simHeader(s *spec) string {
 	var b strings.Builder
 	b.WriteString(banner)
 	b.WriteString("#ifndef SIMGPU_PROCS_GEN_H\n#define SIMGPU_PROCS_GEN_H\n\n#include \"core/call.h\"\n\n")
-	b.WriteString("/* One row a symbol: what cuGetProcAddress chooses from. per_thread: the _ptsz and _ptds symbols. */\n")
+	b.WriteString("/* One row per symbol, from which cuGetProcAddress chooses. per_thread: the _ptsz and _ptds symbols. */\n")
 	b.WriteString("struct proc_row { const char *base, *symbol; int version, per_thread; void *fn; };\n")
 	b.WriteString("extern const struct proc_row proc_rows[];\nextern const size_t proc_row_count;\n\n")
 	b.WriteString("/* The implementations behind the entry points, called with the driver's lock held. */\n")

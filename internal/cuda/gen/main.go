@@ -1,8 +1,8 @@
-// Command gen turns internal/cuda/driver.spec into everything that has to agree with it.
+// Command gen generates everything that must agree with internal/cuda/driver.spec.
 //
-// In: driver.spec, found below the module root (the working directory or a parent of it).
-// Out: the C prototypes, the simulated GPU's entry points and their table, Go bindings, the result names for C and for Go.
-// Fails: on a malformed row, naming the line; nothing is written then.
+// In: driver.spec, found below the module root (the working directory or a parent of it). Out: the C prototypes, the simulated
+// GPU's entry points and their table, Go bindings, and the result names for C and for Go. What can fail: a malformed row, which
+// the error names by line. It writes no file then.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The committed files are what the spec says.
+// The committed files are the generator's output.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {

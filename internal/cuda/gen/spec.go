@@ -24,7 +24,7 @@ type result struct {
 	name, text string
 }
 
-// binding is one `bind` row; goName is empty if the binding is written by hand.
+// binding is one `bind` row. goName is empty if the binding is written by hand.
 type binding struct {
 	symbol       string
 	goName, text string
@@ -159,7 +159,7 @@ func (s *spec) addEntry(line string) error {
 	return err
 }
 
-// decls is the parameter list of a C prototype.
+// decls returns the parameter list of a C prototype.
 func (p proc) decls() string {
 	if len(p.params) == 0 {
 		return "void"

@@ -1,12 +1,12 @@
 /*
  * cuda.h: the part of the CUDA driver's ABI that this project uses, with the driver's own names.
  *
- * Included by the simulated GPU, the interposer, the vendor BLAS and C test programs, so that none of them needs a CUDA
- * toolkit. Layouts and numbers are facts of the driver API (12.8); functions come from driver.spec through
- * cuda_procs_gen.h. A type that no part of the project looks into is opaque here.
+ * The simulated GPU, the interposer, the vendor BLAS and C test programs include it, so that none of them needs a CUDA toolkit.
+ * Layouts and numbers are facts of the driver API (12.8). Functions come from driver.spec through cuda_procs_gen.h. A type whose
+ * members the project never uses is opaque here.
  *
- * Unversioned names (cuMemAlloc) map to the symbol that current toolkits call (cuMemAlloc_v2), as in the vendor's header.
- * Define CUDA_EXACT_SYMBOLS first to get every symbol under its own name: whoever defines or wraps them needs that.
+ * Unversioned names (cuMemAlloc) map to the symbol that current toolkits call (cuMemAlloc_v2), as in the vendor's header. Code
+ * that defines or wraps symbols needs every symbol under its own name: define CUDA_EXACT_SYMBOLS before including.
  */
 #ifndef MEDUSA_CUDA_H
 #define MEDUSA_CUDA_H

@@ -7,7 +7,7 @@ import (
 	"medusa/internal/cuda"
 )
 
-// image is a kernel that every device since Maxwell compiles.
+// image is a kernel that compiles for every device since Maxwell.
 var image = []byte(`.version 6.0
 .target sm_50
 .address_size 64
@@ -17,12 +17,12 @@ var image = []byte(`.version 6.0
 }
 ` + "\x00")
 
-// desk is what probes work with: the device's primary context, a stream, and the kernel once one needs it.
+// desk has the objects that probes share: the device's primary context, a stream, and the kernel as soon as a probe needs it.
 type desk struct {
 	device cuda.Device
 	stream cuda.Stream
 	module cuda.Module
-	pinner runtime.Pinner // for memory that the driver reaches by pointers inside of parameters
+	pinner runtime.Pinner // for memory to which parameters point
 }
 
 func newDesk(device cuda.Device) (*desk, error) {
@@ -52,7 +52,7 @@ func (d *desk) function() (cuda.Function, error) {
 	return d.module.Function("probe")
 }
 
-// close gives everything back. Probes are over: what it could report helps nobody.
+// close releases everything. It ignores errors, because the probes are done.
 func (d *desk) close() {
 	if d.module != 0 {
 		_ = d.module.Unload()

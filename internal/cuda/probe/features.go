@@ -9,8 +9,8 @@ import (
 	"medusa/internal/cuda/probe/result"
 )
 
-// feature is one probe. since is the version of the newest driver function that it calls (driver.spec has the same
-// number), so that a driver at least as new that lacks it is worth a report.
+// feature is one probe. since is the version of the newest driver function that it calls; driver.spec has the same number. If a
+// driver of at least this version lacks the feature, that is worth a report.
 type feature struct {
 	name  string
 	since int
@@ -33,13 +33,13 @@ var features = []feature{
 	{"tensor maps", 12000, result.Artifacts, (*desk).tensorMap},
 }
 
-// entry probes a function that is looked up, not called.
+// entry probes a function by looking it up, without a call.
 func entry(e cuda.Entry) error {
 	_, err := e.Addr()
 	return err
 }
 
-// attribute probes a CUdevice_attribute that is 1 where the device has the feature.
+// attribute probes a CUdevice_attribute that is 1 if the device has the feature.
 func attribute(a cuda.DeviceAttribute) func(*desk) error {
 	return func(d *desk) error {
 		v, err := d.device.Attribute(a)
@@ -121,7 +121,7 @@ func (d *desk) capture() error {
 		return err
 	}
 	launched := f.Launch(cuda.Dim3{1, 1, 1}, cuda.Dim3{1, 1, 1}, 0, d.stream, cuda.NewArgs().U64(0))
-	g, err := d.stream.EndCapture() // in any case: a stream that captures is of no use
+	g, err := d.stream.EndCapture() // even after an error, because a capturing stream is of no use
 	if err := errors.Join(launched, err); err != nil {
 		return err
 	}

@@ -1,9 +1,9 @@
-// Package probe finds out what the driver of this process can do by doing it. Version numbers are not asked: drivers of
-// clouds and containers lack functions that their version promises.
+// Package probe finds out which features the driver of this process has, by trying them. It does not rely on version numbers,
+// because drivers of clouds and containers lack functions that their version promises.
 //
-// In: the driver that the dynamic linker finds. Out: result.Result. A probe's outcome has three states; what counts as
-// "not supported" is a missing symbol, CUDA_ERROR_NOT_SUPPORTED, or ErrNotSupported, and any other error is inconclusive.
-// Nothing here panics, but a broken driver can take the process with it: run it in one of its own.
+// In: the driver that the dynamic linker finds. Out: result.Result. A probe has one of three outcomes. A missing symbol,
+// CUDA_ERROR_NOT_SUPPORTED and ErrNotSupported mean "not supported"; any other error is inconclusive. No function here panics,
+// but a broken driver can crash the process, so run the probe in a process of its own.
 package probe
 
 import (
@@ -18,7 +18,7 @@ import (
 // ErrNotSupported is in the chain of an error that says that a device lacks a feature.
 var ErrNotSupported = errors.New("not supported")
 
-// Devices opens the driver and lists its devices. No context is made.
+// Devices opens the driver and lists its devices, without creating a context.
 func Devices() *result.Result {
 	r := &result.Result{Devices: []result.Device{}, Features: []result.Feature{}, Interposer: interposer()}
 	if err := open(r); err != nil {
@@ -61,7 +61,7 @@ func Run() *result.Result {
 	return r
 }
 
-// Classify turns a probe's error into a state and the reason for it.
+// Classify turns a probe's error into a state and its reason.
 func Classify(err error) (result.State, string) {
 	var missing *cuda.MissingError
 	var code cuda.Result
@@ -77,7 +77,7 @@ func Classify(err error) (result.State, string) {
 // notSupported is CUDA_ERROR_NOT_SUPPORTED.
 const notSupported cuda.Result = 801
 
-// interposer looks for the functions without which restoring is impossible (interpose/preload/medusa.h).
+// interposer looks for the functions that every restore needs (interpose/preload/medusa.h).
 func interposer() bool {
 	return cuda.Process("medusa_play").Present() && cuda.Process("medusa_sequence").Present()
 }

@@ -14,7 +14,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// The driver that a test meets is loaded into a process of its own: this test binary, started again.
+// Each test loads its driver in a process of its own: this test binary, started again.
 func TestMain(m *testing.M) {
 	if os.Getenv("PROBE_CHILD") == "1" {
 		if err := json.NewEncoder(os.Stdout).Encode(probe.Run()); err != nil {
@@ -71,7 +71,7 @@ func TestSimulatedGPU(t *testing.T) {
 		t.Errorf("device is %+v", d)
 	}
 	if r.Interposer {
-		t.Error("an interposer is seen where none is")
+		t.Error("an interposer is reported, but none is loaded")
 	}
 }
 
@@ -87,7 +87,7 @@ func TestNoDriver(t *testing.T) {
 	r := run(t, "LD_LIBRARY_PATH=/nonexistent")
 	if r.Reachable || r.Error == "" || len(r.Features) != 0 {
 		if _, err := exec.LookPath("nvidia-smi"); err == nil {
-			t.Skip("this machine has a driver of its own")
+			testenv.Skip(t, testenv.NoDriver)
 		}
 		t.Errorf("without a driver: %+v", r)
 	}

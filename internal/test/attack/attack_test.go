@@ -2,10 +2,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/gob"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"testing"
+	"time"
 
 	"medusa/internal/test/testenv"
 )
@@ -84,6 +88,51 @@ func TestPlaceNotices(t *testing.T) {
 		if n := a.findings[do.kind]; (do.kind == "") != (len(a.findings) == 0) || do.kind != "" && n == 0 {
 			t.Errorf("%s: %v", name, a.findings)
 		}
+	}
+}
+
+// A guard has no environment. While it starts an engine for a command that has been killed, there is no other process to see.
+func TestPlaceSeesTheGuard(t *testing.T) {
+	testenv.Build(t, "bin")
+	a := &attacker{options: options{build: testenv.Path(t, "build")}, tally: &tally{out: &bytes.Buffer{}}, dir: t.TempDir()}
+	p, err := a.newPlace()
+	if err != nil {
+		t.Fatal(err)
+	}
+	control, orders, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := p.command(nil, "medusa")
+	cmd.Args, cmd.Env, cmd.ExtraFiles = []string{"medusa-guard"}, []string{}, []*os.File{control, os.Stderr}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = control.Close()
+	if pids := p.remaining(0); len(pids) != 1 || pids[0] != cmd.Process.Pid {
+		t.Errorf("processes %v, want the guard %d", pids, cmd.Process.Pid)
+	}
+	// The command orders an engine and dies before the guard reads that.
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	job := struct {
+		Path      string
+		Args, Env []string
+	}{"/bin/sleep", []string{"sleep", "1000"}, p.environ()}
+	if err := errors.Join(gob.NewEncoder(orders).Encode(job), orders.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if pids := p.remaining(50 * time.Millisecond); len(pids) == 0 {
+		t.Error("a guard that is about to start an engine was not seen")
+	}
+	if err := cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if pids := p.remaining(3 * time.Second); len(pids) != 0 {
+		t.Errorf("processes %v behind the guard: %s", pids, described(pids))
+		p.end()
 	}
 }
 

@@ -172,12 +172,8 @@ func (a *attacker) kill(ctx context.Context, h *hub, i, k int, after time.Durati
 	_ = cmd.Wait()
 	timer.Stop()
 	killed := cmd.ProcessState.ExitCode() < 0
-	deadline := time.Now().Add(10 * time.Second)
-	for len(v.processes()) > 0 && time.Now().Before(deadline) {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if len(v.processes()) > 0 {
-		a.found(left, where, "a process 10 s later: %s", v.described())
+	if pids := v.remaining(10 * time.Second); len(pids) > 0 {
+		a.found(left, where, "a process 10 s later: %s", described(pids))
 		v.end()
 	}
 	if victims[i].whole != nil {

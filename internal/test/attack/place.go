@@ -154,7 +154,8 @@ func (p *place) command(variables []string, program string, args ...string) *exe
 	return cmd
 }
 
-// processes lists the processes that were started in the place, whoever their parents are now.
+// processes lists the processes that were started in the place, whoever their parents are now. Their environment or their
+// folder tells: a guard has no environment, and for a moment no process that executes another program has one.
 func (p *place) processes() []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")
@@ -164,19 +165,28 @@ func (p *place) processes() []int {
 		if err != nil {
 			continue
 		}
-		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if err != nil || !bytes.Contains(append(env, 0), want) {
-			continue
+		at, _ := os.Readlink(filepath.Join("/proc", e.Name(), "cwd"))
+		env, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if strings.HasPrefix(at, p.dir+"/") || bytes.Contains(append(env, 0), want) {
+			pids = append(pids, pid)
 		}
-		pids = append(pids, pid)
 	}
 	return pids
 }
 
-// described says what the place's processes are.
-func (p *place) described() string {
+// remaining waits until the place has no process, and returns those that it has after the grace.
+func (p *place) remaining(grace time.Duration) []int {
+	pids := p.processes()
+	for deadline := time.Now().Add(grace); len(pids) > 0 && time.Now().Before(deadline); pids = p.processes() {
+		time.Sleep(20 * time.Millisecond)
+	}
+	return pids
+}
+
+// described says what processes are.
+func described(pids []int) string {
 	var out []string
-	for _, pid := range p.processes() {
+	for _, pid := range pids {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		wait, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", pid))
@@ -186,21 +196,23 @@ func (p *place) described() string {
 	return strings.Join(out, "; ")
 }
 
-// end kills what still runs in the place.
+// end kills what still runs in the place, its guards included: what their children start meanwhile is killed in the next round.
 func (p *place) end() {
-	for _, pid := range p.processes() {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		pids := p.processes()
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(pids) == 0 {
+			return
+		}
 	}
 }
 
 // leftovers lists what a command has left: processes that do not end on their own, and temporary files.
 func (p *place) leftovers(grace time.Duration) []string {
 	var found []string
-	pids := p.processes()
-	for deadline := time.Now().Add(grace); len(pids) > 0 && time.Now().Before(deadline); pids = p.processes() {
-		time.Sleep(20 * time.Millisecond)
-	}
-	if len(pids) > 0 {
+	if len(p.remaining(grace)) > 0 {
 		found = append(found, "a process")
 		p.end()
 	}

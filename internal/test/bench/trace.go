@@ -99,6 +99,14 @@ func function(place, pointers, class int) uint32 {
 	return uint32((place*(mostPointers+1)+pointers)*gemmClasses + class)
 }
 
+// kernelName names the kernel of function.
+func kernelName(place, pointers, class int) string {
+	if !gemm[place] {
+		class = 0
+	}
+	return fmt.Sprintf("_ZN5bench%02dkernel_of_a_layer_%d_%dEvPKvS1_Pv", place, pointers, class)
+}
+
 // layout returns a kernel's parameters: pointers first, then numbers, more of them for matrix products.
 func layout(place, pointers int) (params []trace.FunctionParam, size uint32) {
 	numbers := 6
@@ -129,7 +137,7 @@ func (r *recorder) functions() {
 				if class > 0 && !gemm[place] {
 					continue
 				}
-				f := &trace.Function{ID: id, Handle: 4096 + uint64(id), Name: fmt.Sprintf("_ZN5bench%02dkernel_of_a_layer_%d_%dEvPKvS1_Pv", place, pointers, class)}
+				f := &trace.Function{ID: id, Handle: 4096 + uint64(id), Name: kernelName(place, pointers, class)}
 				f.Params, _ = layout(place, pointers)
 				all, names = append(all, f), append(names, f.Name)
 			}
@@ -146,7 +154,7 @@ func (r *recorder) functions() {
 func (r *recorder) graph(i int, batch int64) {
 	nodes := share(r.Nodes, len(r.Batches), i)
 	pointers := share(r.Pointers, len(r.Batches), i)
-	memsets := i * r.Shapes / len(r.Batches)
+	memsets := r.memsets(i)
 	id := uint32(i)
 	r.Write(&trace.Graph{ID: id, Handle: uint64(i) + 1, Label: fmt.Sprintf("decode-%d", batch), Batch: batch, Nodes: uint32(nodes), Edges: uint32(nodes - 1)})
 	first := r.node
@@ -169,7 +177,7 @@ func (r *recorder) handle(node uint64) uint64 { return (r.run+1)<<40 + node*64 }
 
 func (r *recorder) kernel(graph uint32, k int, batch int64, pointers int) {
 	place, layer := k%kernelsPerLayer, k/kernelsPerLayer%r.Layers
-	class := int(batch-1) * gemmClasses / int(r.Batches[0])
+	class := r.class(batch)
 	x := uint32(place + 1)
 	_, size := layout(place, pointers)
 	params := make([]byte, size)

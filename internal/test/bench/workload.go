@@ -64,6 +64,31 @@ func Large(nodes int) Workload {
 	return w
 }
 
+// Graph says what one graph of a workload launches: the name of each node's kernel, "" for a memset. Its nodes form a chain.
+type Graph []string
+
+// Graphs tells what the workload's graphs are made of, in capture order, and knows nothing of how they are recorded, compiled
+// or restored.
+func (w Workload) Graphs() []Graph {
+	graphs := make([]Graph, len(w.Batches))
+	for i, batch := range w.Batches {
+		nodes, memsets := share(w.Nodes, len(w.Batches), i), w.memsets(i)
+		pointers := share(w.Pointers, len(w.Batches), i) - memsets
+		graphs[i] = make(Graph, nodes)
+		for k := range nodes - memsets {
+			place := k % kernelsPerLayer
+			graphs[i][memsets+k] = kernelName(place, share(pointers, nodes-memsets, k), w.class(batch))
+		}
+	}
+	return graphs
+}
+
+// memsets is how many nodes of that type graph i begins with: the graphs of one shape have equally many.
+func (w Workload) memsets(i int) int { return i * w.Shapes / len(w.Batches) }
+
+// class is the range of batch sizes that shares its matrix products.
+func (w Workload) class(batch int64) int { return int(batch-1) * gemmClasses / int(w.Batches[0]) }
+
 // sizes counts down to lo, and on to 4, 2, 1 where lo is 8: the largest graph is captured first.
 func sizes(lo, hi, step int64) []int64 {
 	var out []int64

@@ -35,7 +35,7 @@ func output(t *testing.T, name string, p process) any {
 }
 
 // One artifact restores at the recorded addresses and elsewhere, with the same outputs: with memory of the region; without, as
-// asked; and without because the driver refuses hints, by another address or by an error.
+// asked; and without because the driver refuses hints, by another address, for all or for large reservations, or by an error.
 func TestBothWays(t *testing.T) {
 	all := engines(t)
 	reference := all["reference"]
@@ -62,6 +62,7 @@ func TestBothWays(t *testing.T) {
 				{"exact again", []string{"SIMGPU_SEED=7"}, []string{"--addresses=exact"}, status.Exact, ""},
 				{"relocate", nil, []string{"--addresses=relocate"}, status.Relocated, "not asked for"},
 				{"hints refused", []string{"SIMGPU_VMM_HINTS=refuse"}, nil, status.Relocated, "base 0x"},
+				{"hints moved beyond a size", []string{"SIMGPU_VMM_HINTS=1G"}, nil, status.Relocated, "base 0x"},
 				{"hints fail", []string{"SIMGPU_VMM_HINTS=fail"}, nil, status.Relocated, "refuses a reservation"},
 			} {
 				p, st := started(t, tt.variables, tt.options, path, engine)

@@ -2,9 +2,11 @@ package e2e
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
+	"medusa/internal/test/testenv"
 )
 
 // truth is the simulated GPU's own account of a process (simgpu/README.md): every captured node with its raw
@@ -23,10 +26,17 @@ type truth struct {
 
 type truthNode struct {
 	kind, name string
+	module     string // hash of the kernel's code
+	event      uint64 // in order of creation
+	ends       []end  // of a copy: the target's, the source's
+	extent     [3]uint64
 	words      map[uint32]uint64 // aligned 8-byte words by offset; of memset and memcpy: the addresses, from 0
 	raw        map[uint32][]byte // parameters by offset
 	live       []truthAllocation // shared between nodes
 }
+
+// end is how one side of a copy is walked.
+type end struct{ x, y, z, pitch, height uint64 }
 
 type truthAllocation struct {
 	index      uint32
@@ -40,6 +50,51 @@ func (n *truthNode) at(addr uint64) (graphir.Pointer, bool) {
 		}
 	}
 	return graphir.Pointer{}, false
+}
+
+// code holds the modules of a Spec against the code that the device ran.
+type code struct {
+	files  map[[32]byte]string // by SHA-256 of an image: what the device calls its text
+	ran    map[uint32]string   // by module of the Spec
+	module map[string]uint32   // and back
+	known  int
+}
+
+// newCode knows the images that the test engines are built with.
+func newCode(t *testing.T) *code {
+	c := &code{map[[32]byte]string{}, map[uint32]string{}, map[string]uint32{}, 0}
+	for _, pattern := range [][]string{{"internal", "test", "zoo", "*.ptx"}, {"runners", "reference", "kernels", "*.ptx"}} {
+		names, _ := filepath.Glob(testenv.Path(t, pattern...))
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := fnv.New64a()
+			h.Write(text)
+			ran := fmt.Sprintf("%016x", h.Sum64())
+			c.files[sha256.Sum256(text)], c.files[sha256.Sum256(append(text, 0))] = ran, ran
+		}
+	}
+	return c
+}
+
+// check demands one code for each module, one module for each code, and the right file's, as far as the module has an image.
+func (c *code) check(t *testing.T, spec *graphir.Spec, k *graphir.KernelNode, n *truthNode) {
+	t.Helper()
+	m := spec.Kernels[k.Kernel].Module
+	if want, ok := c.files[spec.Modules[m].ImageSHA256]; ok {
+		c.known++
+		if n.module != want {
+			t.Errorf("kernel %s: code %s ran, module %d is %s", n.name, n.module, m, want)
+		}
+	}
+	ran, known := c.ran[m]
+	module, back := c.module[n.module]
+	if known && ran != n.module || back && module != m {
+		t.Errorf("kernel %s of module %d: code %s ran, before %s, which is of module %d", n.name, m, n.module, ran, module)
+	}
+	c.ran[m], c.module[n.module] = n.module, m
 }
 
 func readTruth(t *testing.T, path string) *truth {
@@ -58,6 +113,11 @@ func readTruth(t *testing.T, path string) *truth {
 	}
 	out := &truth{graphs: map[int][]truthNode{}}
 	var live []truthAllocation
+	events := map[string]uint64{}
+	walk := func(s string) end {
+		f := strings.Split(s, ",")
+		return end{number(f[0]), number(f[1]), number(f[2]), number(f[3]), number(f[4])}
+	}
 	add := func(fields []string, n truthNode) {
 		g := int(number(fields[2]))
 		if int(number(fields[3])) != len(out.graphs[g]) {
@@ -77,8 +137,8 @@ func readTruth(t *testing.T, path string) *truth {
 			index := uint32(number(fields[2]))
 			live = slices.DeleteFunc(slices.Clone(live), func(a truthAllocation) bool { return a.index == index })
 		case "kernel":
-			n := truthNode{kind: "kernel", name: fields[4], words: map[uint32]uint64{}, raw: map[uint32][]byte{}}
-			for _, p := range strings.Split(fields[8], ",") {
+			n := truthNode{kind: "kernel", name: fields[4], module: fields[5], words: map[uint32]uint64{}, raw: map[uint32][]byte{}}
+			for _, p := range strings.Split(fields[9], ",") {
 				at, text, _ := strings.Cut(p, ":")
 				data, err := hex.DecodeString(text)
 				if err != nil {
@@ -94,7 +154,12 @@ func readTruth(t *testing.T, path string) *truth {
 		case "memset":
 			add(fields, truthNode{kind: "memset", words: map[uint32]uint64{0: number(fields[4])}})
 		case "memcpy":
-			add(fields, truthNode{kind: "memcpy", words: map[uint32]uint64{0: number(fields[4]), 8: number(fields[5])}})
+			add(fields, truthNode{kind: "memcpy", words: map[uint32]uint64{0: number(fields[4]), 8: number(fields[6])},
+				ends: []end{walk(fields[5]), walk(fields[7])}, extent: [3]uint64{number(fields[8]), number(fields[9]), number(fields[10])}})
+		case "event":
+			events[fields[3]] = number(fields[2])
+		case "event-record", "event-wait":
+			add(fields, truthNode{kind: fields[0], event: events[fields[4]]})
 		}
 	}
 	return out
@@ -105,8 +170,9 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 	for name, argv := range engines(t) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "truth")
-			a := record(t, recordRun{variables: []string{"SIMGPU_TRUTH=" + path}}, argv...)
-			spec, err := compiled(t, a, recordRun{}, argv...)
+			run := recordRun{variables: []string{"ZOO_EVENTS=1"}}
+			a := record(t, recordRun{variables: append(run.variables, "SIMGPU_TRUTH="+path)}, argv...)
+			spec, err := compiled(t, a, run, argv...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +180,7 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 			if len(tr.graphs) != len(spec.Graphs) {
 				t.Fatalf("%d captures, %d graphs", len(tr.graphs), len(spec.Graphs))
 			}
-			fixups := 0
+			fixups, code := 0, newCode(t)
 			for gi := range spec.Graphs {
 				g, nodes := &spec.Graphs[gi], tr.graphs[gi+1]
 				if len(g.Nodes) != len(nodes) {
@@ -126,7 +192,13 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 						t.Errorf("graph %s node %d: %v", g.Label, i, err)
 					}
 					fixups += n
+					if k := g.Nodes[i].Kernel; k != nil {
+						code.check(t, spec, k, &nodes[i])
+					}
 				}
+			}
+			if code.known == 0 {
+				t.Error("no kernel's code was compared with its file")
 			}
 			if fixups == 0 {
 				t.Error("nothing compared")
@@ -171,6 +243,18 @@ func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared
 		got[0] = n.Memset.Dst
 	case n.Memcpy != nil && want.kind == "memcpy":
 		got[0], got[8] = n.Memcpy.Dst.Pointer, n.Memcpy.Src.Pointer
+		for i, e := range []graphir.MemcpyEnd{n.Memcpy.Dst, n.Memcpy.Src} {
+			if walked := (end{e.X, e.Y, e.Z, e.Pitch, e.Height}); walked != want.ends[i] {
+				return 0, fmt.Errorf("side %d of a copy: %+v, captured %+v", i, walked, want.ends[i])
+			}
+		}
+		if extent := [3]uint64{n.Memcpy.Width, n.Memcpy.Height, n.Memcpy.Depth}; extent != want.extent {
+			return 0, fmt.Errorf("extent %v, captured %v", extent, want.extent)
+		}
+	case n.Type == graphir.NodeEventRecord && want.kind == "event-record", n.Type == graphir.NodeEventWait && want.kind == "event-wait":
+		if uint64(n.Target) != want.event {
+			return 0, fmt.Errorf("event %d, captured %d", n.Target, want.event)
+		}
 	default:
 		return 0, fmt.Errorf("node type %d, captured %s", n.Type, want.kind)
 	}

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 
+	"medusa/artifacts"
 	"medusa/internal/test/calllog"
 	"medusa/restore/status"
 	"medusa/runners/reference/marks"
@@ -25,16 +26,18 @@ type engine struct {
 	build    string // directory with the binaries
 	dir      string // for this engine's files
 	artifact []byte
+	cache    uint64 // bytes of KV cache, natively as restored: what they hold is compared
 	outputs  string // of a native start
 	log      *calllog.Log
 
-	// What the driver counts when a native or a restored start has served.
-	live, liveRestored string
+	// What is held when a native or a restored start has served. inRegion is of a native start whose memory lies at exact
+	// addresses, as that of a start does which gave up a restore.
+	live, inRegion, liveRestored string
 }
 
 // variant is how the engine is restored.
 type variant struct {
-	exact bool   // memory at exact addresses, whose pages are the interposer's: only what graphs are made of is counted
+	exact bool   // memory at exact addresses
 	check string // before ready
 	late  string // ZOO_LATE: "warmed" is an engine whose module variables change in warm-up
 }
@@ -50,7 +53,7 @@ func (e *engine) environment(variables ...string) []string {
 			env = append(env, v)
 		}
 	}
-	return append(append(env, "LD_LIBRARY_PATH="+filepath.Join(e.build, "simulated"), "SIMGPU_SEED=1", "SIMGPU_LEAKS=1", "ZOO_LATE="+e.late), variables...)
+	return append(append(env, "LD_LIBRARY_PATH="+filepath.Join(e.build, "simulated"), "SIMGPU_SEED=1", "SIMGPU_LEAKS=1", "ZOO_LATE="+e.late, fmt.Sprintf("ZOO_CACHE=%d", e.cache)), variables...)
 }
 
 func (e *engine) run(ctx context.Context, variables []string, argv ...string) (stdout, stderr string, err error) {
@@ -72,16 +75,24 @@ func (e *engine) prepare(ctx context.Context) error {
 	if e.artifact, err = os.ReadFile(path); err != nil {
 		return err
 	}
+	art, err := artifacts.Read(path)
+	if err != nil {
+		return err
+	}
+	e.cache = art.KV.KVBytes
 	log := filepath.Join(e.dir, "log")
 	out, text, err := e.run(ctx, []string{"SIMGPU_LOG=" + log}, e.argv...)
 	if err != nil {
 		return fmt.Errorf("start %s natively: %w\n%s", e.name, err, text)
 	}
-	if e.outputs, err = outputsOf(out); err != nil {
+	if e.outputs, _, err = resultOf(out); err != nil {
 		return err
 	}
 	if e.live = e.liveAt(log); e.live == "" {
 		return fmt.Errorf("start %s natively: the driver counted nothing at %q", e.name, served)
+	}
+	if e.inRegion, err = e.untried(ctx); err != nil {
+		return err
 	}
 	calls := filepath.Join(e.dir, "calls")
 	var o *outcome
@@ -101,6 +112,27 @@ func (e *engine) prepare(ctx context.Context) error {
 	return err
 }
 
+// untried returns what an engine holds that found itself to be another than the artifact's before anything was made for a
+// restore. It starts natively, its memory where the recording's is: nothing that it holds comes from giving up.
+func (e *engine) untried(ctx context.Context) (string, error) {
+	if !e.exact {
+		return e.live, nil
+	}
+	for range baseAttempts {
+		o, err := e.restore(ctx, "ZOO_MODEL=another")
+		if err != nil {
+			return "", err
+		}
+		if o.err != nil || o.status == nil || o.status.Status != status.Native || o.status.Reason != "incompatible" {
+			return "", fmt.Errorf("start %s as another model: %+v\n%s", e.name, o.status, o.stderr)
+		}
+		if o.atBase && strings.HasPrefix(o.live, "allocations=") {
+			return o.live, nil
+		}
+	}
+	return "", fmt.Errorf("start %s as another model: nothing was counted in the recorded region, %d times", e.name, baseAttempts)
+}
+
 // outcome is what one start from the artifact left.
 type outcome struct {
 	status  *status.Status
@@ -108,6 +140,9 @@ type outcome struct {
 	live    string
 	stderr  string
 	err     error // of the process
+
+	// Whether device memory lies where the recording's did, of a start at exact addresses that has the interposer in it.
+	atBase, elsewhere bool
 }
 
 // restore starts the engine from a copy of the artifact, which a lost context sets aside.
@@ -132,8 +167,13 @@ func (e *engine) restore(ctx context.Context, variables ...string) (*outcome, er
 	}
 	o := &outcome{stderr: text, err: err, live: e.liveAt(file("log"))}
 	if err == nil {
-		if o.outputs, err = outputsOf(out); err != nil {
+		var held string
+		if o.outputs, held, err = resultOf(out); err != nil {
 			o.err = err
+		}
+		if e.exact && held != "" { // no process of its own after a lost context, which the interposer is not in
+			o.live, o.atBase = o.live+" "+held, strings.HasSuffix(held, inRegion)
+			o.elsewhere = !o.atBase
 		}
 	}
 	if o.status, err = status.Read(file("status")); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -142,30 +182,28 @@ func (e *engine) restore(ctx context.Context, variables ...string) (*outcome, er
 	return o, nil
 }
 
-// outputsOf returns the part of an engine's result that must not depend on how it started.
-func outputsOf(stdout string) (string, error) {
+// inRegion ends the account of a process whose device memory lies where it was recorded.
+const inRegion = "region=1"
+
+// resultOf returns the part of an engine's result that must not depend on how it started, and its account of memory.
+func resultOf(stdout string) (outputs, held string, err error) {
 	var result struct {
-		Output string
-		Runs   json.RawMessage
+		Output, Held string
+		Runs         json.RawMessage
 	}
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil || result.Output == "" && result.Runs == nil {
-		return "", fmt.Errorf("read engine's result %q: %w", stdout, err)
+		return "", "", fmt.Errorf("read engine's result %q: %w", stdout, err)
 	}
-	return result.Output + string(result.Runs), nil
+	return result.Output + string(result.Runs), result.Held, nil
 }
 
 var liveLine = regexp.MustCompile(`live at ` + served + `: (.*)`)
-
-var memoryCounts = regexp.MustCompile(`(allocations|physical|reserved)=\d+ ?`)
 
 func (e *engine) liveAt(path string) string {
 	log, _ := os.ReadFile(path)
 	m := liveLine.FindSubmatch(log)
 	if m == nil {
 		return ""
-	}
-	if e.exact {
-		return memoryCounts.ReplaceAllString(string(m[1]), "")
 	}
 	return string(m[1])
 }

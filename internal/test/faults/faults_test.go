@@ -22,6 +22,11 @@ func TestSampleOfFaultsWithVariables(t *testing.T) {
 	sampleOfFaults(t, variant{check: "full", late: "warmed"})
 }
 
+// In a region the driver's pages and the blocks in them are both counted.
+func TestSampleOfFaultsAtExactAddresses(t *testing.T) {
+	sampleOfFaults(t, variant{exact: true, check: "full"})
+}
+
 func sampleOfFaults(t *testing.T, how variant) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	e, err := newEngine(context.Background(), testenv.Path(t, "build"), "zoo", how, t.TempDir())
@@ -66,7 +71,7 @@ func sampleOfFaults(t *testing.T, how variant) {
 
 // What a fault may leave, and what it may not.
 func TestJudge(t *testing.T) {
-	e := &engine{outputs: "right", live: "allocations=2 graphs=0", liveRestored: "allocations=3 graphs=0"}
+	e := &engine{outputs: "right", live: "allocations=2 graphs=0", inRegion: "allocations=2 graphs=0", liveRestored: "allocations=3 graphs=0"}
 	good := outcome{status: &status.Status{Status: status.Native}, outputs: "right", live: e.live}
 	with := func(change func(*outcome)) *outcome {
 		o := good

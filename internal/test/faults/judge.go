@@ -14,12 +14,13 @@ import (
 //   - a question whose usual answer is an error,
 //   - "not found" where a function is looked for in several libraries,
 //   - the interposer's questions for the context and the device of new memory and for the library of a kernel: it needs
-//     the answers for the context's end, for a place at an exact address, and for traces.
+//     the answers for the context's end, for a place at an exact address, and for traces,
+//   - the interposer giving back the handle of memory that it has mapped: the mapping stays good.
 //
 // So it may where a call belongs to the hash kernel, which the status says.
 func optional(e calllog.Entry, result string) bool {
 	switch baseName(e.Name) {
-	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary":
+	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary", "cuMemRelease":
 		return true
 	case "cuLibraryGetKernel", "cuKernelGetFunction":
 		return result == "CUDA_ERROR_NOT_FOUND"
@@ -29,9 +30,24 @@ func optional(e calllog.Entry, result string) bool {
 
 // releases are the calls that give something back, and what the driver still counts where they fail: the driver itself
 // refused to take it.
-var releases = map[string]string{
-	"cuMemFree": "allocations", "cuMemFreeHost": "allocations", "cuStreamDestroy": "streams", "cuEventDestroy": "events",
-	"cuGraphDestroy": "graphs", "cuGraphExecDestroy": "execs", "cuModuleUnload": "modules", "cuLibraryUnload": "libraries",
+var releases = map[string][]string{
+	"cuMemFree": {"allocations"}, "cuMemFreeHost": {"allocations"}, "cuStreamDestroy": {"streams"}, "cuEventDestroy": {"events"},
+	"cuGraphDestroy": {"graphs"}, "cuGraphExecDestroy": {"execs"}, "cuModuleUnload": {"modules"}, "cuLibraryUnload": {"libraries"},
+	"cuMemUnmap": {"allocations", "physical"}, "cuMemRelease": {"physical"},
+}
+
+// released returns what the driver may count once more. In a region a free asks for the context and waits for work before it
+// unmaps: a free that such a call refused is one that the start has reported.
+func (e *engine) released(f fault, o *outcome) []string {
+	switch name := baseName(f.symbol); name {
+	case "cuCtxSynchronize", "cuCtxGetCurrent":
+		if e.exact && strings.Contains(o.status.Detail, "cuMemFree") {
+			return releases["cuMemUnmap"]
+		}
+		return nil
+	default:
+		return releases[name]
+	}
 }
 
 // spoilt is what a start says that cannot undo what it did to the engine's memory.
@@ -61,10 +77,10 @@ func (e *engine) judge(f fault, o *outcome) verdict {
 		return verdict{ended: "no status", wrong: "want one\n" + o.stderr}
 	}
 	v := verdict{ended: fmt.Sprintf("%s %s: %s", o.status.Status, o.status.Reason, o.status.Detail)}
-	want, live := status.Native, e.live
+	want, live := status.Native, e.inRegion
 	switch {
 	case losesContext(f.result), strings.Contains(o.status.Detail, spoilt):
-		want = status.Sticky
+		want, live = status.Sticky, e.live
 	case o.status.Status == status.Restored && (f.optional || o.status.Hashing == status.OnHost):
 		want, live = status.Restored, e.liveRestored
 	}
@@ -73,8 +89,10 @@ func (e *engine) judge(f fault, o *outcome) verdict {
 	} else if o.outputs != e.outputs {
 		v.wrong = "other outputs than natively"
 	}
-	if kind := releases[baseName(f.symbol)]; kind != "" && o.live != live {
-		live = oneMore(live, kind)
+	if o.live != live {
+		for _, kind := range e.released(f, o) {
+			live = oneMore(live, kind)
+		}
 	}
 	if o.live != live {
 		v.leaked = fmt.Sprintf("holds %q, without the fault %q", o.live, live)

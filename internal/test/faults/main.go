@@ -137,13 +137,16 @@ const baseAttempts = 4
 // try starts the engine with one fault.
 func (e *engine) try(ctx context.Context, f fault) (*outcome, error) {
 	once := filepath.Join(e.dir, "once")
-	os.Remove(once)
 	for range baseAttempts {
+		os.Remove(once)
 		o, err := e.restore(ctx, "SIMGPU_FAIL="+f.String(), "SIMGPU_FAIL_ONCE="+once)
 		if err != nil {
 			return nil, err
 		}
 		if _, err := os.Stat(once); err == nil {
+			if o.elsewhere {
+				continue
+			}
 			return o, nil
 		} else if !e.exact || o.status == nil || o.status.Addresses != status.Relocated {
 			return nil, fmt.Errorf("%s: let %s fail: the call was not made\n%s", e.name, f, o.stderr)

@@ -96,7 +96,7 @@ func TestCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| 1. good | PASS |", "| 2. bad | FAIL |", "| 3. never | not made |", "not as expected", `| x | y\|z |`, "no figure here is a time on a GPU"} {
+	for _, want := range []string{"| 1. good | PASS |", "| 2. bad | FAIL |", "| 3. never | not made |", "not as expected", `| x | y\|z |`, "no figure here is a time on a GPU", "GPU row missing"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the page has no %q:\n%s", want, page)
 		}
@@ -123,6 +123,11 @@ func TestSteps(t *testing.T) {
 	for i, s := range steps() {
 		if s.Number != i+1 || s.Limit >= 10*time.Minute || s.Name == "" {
 			t.Errorf("step %d: %+v", i+1, s)
+		}
+	}
+	for _, s := range newKit(t).limited(steps()) {
+		if s.Limit != simulatedLimit || s.Limit >= 10*time.Minute {
+			t.Errorf("step %d has %v on the simulated GPU", s.Number, s.Limit)
 		}
 	}
 	if len(steps()) != 10 {

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -74,6 +76,36 @@ func readOwnMemory(a *Attempt) error {
 		return nil
 	}
 	return err
+}
+
+// answers makes rows of what recorded.py prints, and expects that each kernel node names its kernel in one of its two members.
+func answers(a *Attempt, out string) error {
+	nodes, kinds, loads := 0, map[string]int{}, 0
+	var nameless []string
+	for line := range strings.Lines(out) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 4 && f[0] == "load":
+			loads++
+			a.row("modules loaded until "+f[1], "%s after %s s", f[3], f[2])
+		case len(f) == 5 && f[0] == "node":
+			nodes++
+			kinds["func "+f[2]+", kern "+f[3]]++
+			if f[4] == "-" {
+				nameless = append(nameless, f[1])
+			}
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		a.row("kernel nodes with "+kind, "%d of %d", kinds[kind], nodes)
+	}
+	switch {
+	case nodes == 0 || loads == 0:
+		return errors.New("the captured graph's nodes, or the loads of modules, were not told")
+	case len(nameless) > 0:
+		return fmt.Errorf("the driver names no kernel for nodes %s", strings.Join(nameless, ", "))
+	}
+	return nil
 }
 
 // recorded counts what a trace holds of what tells whether the recorder understands a driver.

@@ -52,7 +52,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gpu-kit:", err)
 		os.Exit(2)
 	}
-	line, ok, err := k.call(ctx, steps(), numbers)
+	line, ok, err := k.call(ctx, k.limited(steps()), numbers)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gpu-kit:", err)
 	}

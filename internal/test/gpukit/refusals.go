@@ -30,6 +30,13 @@ func refusals(a *Attempt) error {
 	if err == nil && (got["state"] != "2" || got["reason"] != "1") {
 		err = fmt.Errorf("with its base taken, the region has state %q and reason %q", got["state"], got["reason"])
 	}
+	if err != nil {
+		return err
+	}
+	env, err := a.torchEnv()
+	if err == nil {
+		err = a.freed(env)
+	}
 	if err != nil || a.simulated() {
 		return err
 	}

@@ -42,7 +42,7 @@ func (r Report) page(all []Step) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# The first hour on %s\n\nGPU: %s. Driver: %s. Date: %s.\n", r.GPU, r.GPU, r.Driver, r.Date)
 	if r.Device == "simulated" {
-		b.WriteString("\nSimulated GPU: no figure here is a time on a GPU.\n")
+		b.WriteString("\nSimulated GPU: no figure here is a time on a GPU. GPU row missing: no machine with a GPU has made these steps.\n")
 	}
 	b.WriteString("\n| step | verdict | seconds | limit |\n|---|---|---:|---:|\n")
 	for _, s := range all {

@@ -6,15 +6,19 @@ KIT_PYTHON ?= 3.12
 KIT_MIB    := 55
 KIT_GO     := cmd/medusa cmd/medusa-probe runners/reference internal/test/gpukit
 
-# Without torch: what steps 1, 2, 4, 5 and 9 need.
+build/test/floor: internal/test/gpukit/programs/floor.c interpose/test/common.h $(INTERPOSE_HEADERS) build/simulated/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(INTERPOSE_TEST_CFLAGS) -Iinterpose/test -o $@ $< build/simulated/libcuda.so.1 -ldl
+
+# Without torch: what steps 1, 2, 4 and 5 need.
 .PHONY: gpu-kit-base gpu-kit test-gpu-kit
-gpu-kit-base: lib build/conformance build/test/large build/test/exact build/lib/libmedusa.so
+gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so
 	mkdir -p $(KIT)/lib $(KIT)/simulated
 	for p in $(KIT_GO); do CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/ ./$$p || exit 1; done
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/medusa-demo ./internal/test/demo # it keeps its work in a folder demo
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/programs ./internal/test/programs/run
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/programs-engine ./internal/test/programs/engine
-	cp build/conformance build/test/large build/test/exact $(KIT)/
+	cp build/conformance build/test/large build/test/exact build/test/floor $(KIT)/
 	cp build/lib/libmedusa_interpose.so build/lib/libcalllog.so build/lib/libvendorblas.so build/lib/libmedusa.so $(KIT)/lib/
 	cp build/simulated/libcuda.so.1 $(KIT)/simulated/
 	strip --strip-unneeded $(KIT)/lib/*.so $(KIT)/simulated/libcuda.so.1 $(KIT)/conformance

@@ -26,6 +26,17 @@ func steps() []Step {
 	}
 }
 
+// simulatedLimit is every step's on the simulated GPU, where a processor does the device's work.
+const simulatedLimit = 590 * time.Second
+
+// limited gives steps the limits that they have on this kind of device.
+func (k *Kit) limited(all []Step) []Step {
+	for i := range all {
+		all[i].Limit = sized(k, all[i].Limit, simulatedLimit)
+	}
+	return all
+}
+
 // simulated reports whether sizes are to be those of the simulated GPU, on which nothing here is a time.
 func (k *Kit) simulated() bool { return k.Device == "simulated" }
 
@@ -52,6 +63,16 @@ func (k *Kit) environment() []string {
 
 func (k *Kit) reference() []string {
 	return []string{k.path("reference"), "run", "--model", k.path("model"), "--batches", "1"}
+}
+
+// lineOf is the line that begins with a word.
+func lineOf(text, word string) string {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, word) {
+			return strings.Join(strings.Fields(line), " ")
+		}
+	}
+	return "no line " + word
 }
 
 // expectLast runs a program that ends with a line of its own verdict.
@@ -109,7 +130,7 @@ func machine(a *Attempt) error {
 	}
 	out, err := a.run(nil, a.path("medusa"), "doctor")
 	note("medusa doctor", err)
-	a.row("medusa doctor", "%s", lastLine(out))
+	a.row("medusa doctor", "%s", lineOf(out, "driver "))
 	_, err = a.run(nil, a.path("medusa-probe"))
 	note("medusa-probe", err)
 	out, err = a.run([]string{"SIMGPU_LOG=/dev/null"}, a.path("conformance"))

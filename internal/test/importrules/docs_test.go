@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"medusa/internal/test/testenv"
 )
 
 var link = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
@@ -17,7 +19,7 @@ func TestPagesAreReachable(t *testing.T) {
 	list.Dir = root
 	out, err := list.Output()
 	if err != nil {
-		t.Skipf("not a checkout of git: %v", err)
+		testenv.Skip(t, testenv.Git)
 	}
 	reached := map[string]bool{}
 	for next := []string{"README.md"}; len(next) > 0; {

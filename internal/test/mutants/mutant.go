@@ -6,7 +6,7 @@ import (
 )
 
 // mutant switches one mechanism off, by the change of the statement that its marker stands before. Test is the go test that
-// has to fail for it: a package and a -run pattern.
+// has to fail for it: a package and a -run pattern, or a file of Python's unittest and Class.test_name.
 type mutant struct {
 	Marker        string
 	Change        change
@@ -14,7 +14,7 @@ type mutant struct {
 }
 
 // all has the rows of all tables.
-func all() []mutant { return slices.Concat(table, nodes, large, shipping, attack) }
+func all() []mutant { return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins) }
 
 func (m *mutant) String() string {
 	return fmt.Sprintf("%s: %s, by %s %s", m.Marker, m.Change, m.Package, m.Test)

@@ -52,6 +52,14 @@ func TestRowsMatchTheCode(t *testing.T) {
 func TestRowsNameTests(t *testing.T) {
 	declared := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	for _, m := range all() {
+		if filepath.Ext(m.Package) == ".py" {
+			source, err := os.ReadFile(testenv.Path(t, m.Package))
+			class, method, _ := strings.Cut(m.Test, ".")
+			if err != nil || !regexp.MustCompile(`(?ms)^class `+class+`\(.*?^    def `+method+`\(self\)`).Match(source) {
+				t.Errorf("%s: %s has no test %s (%v)", &m, m.Package, m.Test, err)
+			}
+			continue
+		}
 		names, err := filepath.Glob(filepath.Join(testenv.Path(t, m.Package), "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

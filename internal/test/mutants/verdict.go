@@ -2,13 +2,16 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 )
 
 // verdict is what became of a mutant.
@@ -27,12 +30,52 @@ type event struct{ Action, Test, Output string }
 
 // runTest runs a test and says how it ended.
 func runTest(dir, pkg, test string) (verdict, error) {
+	if filepath.Ext(pkg) == ".py" {
+		return runPython(filepath.Join(dir, pkg), test)
+	}
 	out, err := command(dir, "go", "test", "-json", "-count=1", "-run", pattern(test), pkg).CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return broken, err
 	}
 	return judge(out, test)
+}
+
+// pythonLimit is what go test gives a test by default.
+const pythonLimit = 10 * time.Minute
+
+// runPython runs one test of a file of Python's unittest: Class.test_name.
+func runPython(file, test string) (verdict, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), pythonLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "python3", "-B", "-m", "unittest", strings.TrimSuffix(filepath.Base(file), ".py")+"."+test)
+	cmd.Dir = filepath.Dir(file)
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return timedOut, nil
+	case err != nil && !errors.As(err, &exit):
+		return broken, err
+	}
+	return judgePython(out)
+}
+
+// pythonEnd is the last line of a run: what did not raise AssertionError counts as an error.
+var pythonEnd = regexp.MustCompile(`(?m)^(?:OK|FAILED \((failures|errors)=\d+\))$`)
+
+// judgePython reads what unittest printed.
+func judgePython(output []byte) (verdict, error) {
+	end := pythonEnd.FindSubmatch(output)
+	switch {
+	case end == nil || !bytes.Contains(output, []byte("\nRan 1 test in ")):
+		return broken, fmt.Errorf("its test did not run, or was skipped:\n%s", output)
+	case string(end[1]) == "failures":
+		return caught, nil
+	case string(end[1]) == "errors":
+		return crashed, nil
+	}
+	return missed, nil
 }
 
 // judge reads the events of a run.

@@ -86,3 +86,21 @@ func TestBaseline(t *testing.T) {
 		t.Errorf("second run: %v", err)
 	}
 }
+
+func TestJudgePython(t *testing.T) {
+	for _, c := range []struct {
+		output string
+		want   verdict
+	}{
+		{".\n---\nRan 1 test in 0.000s\n\nOK\n", missed},
+		{"F\nAssertionError: 1 != 2\nRan 1 test in 0.001s\n\nFAILED (failures=1)\n", caught},
+		{"E\nKeyError: 1\nRan 1 test in 0.001s\n\nFAILED (errors=1)\n", crashed},
+		{"Ran 1 test in 0.000s\n\nOK (skipped=1)\n", broken},
+		{"Ran 0 tests in 0.000s\n\nOK\n", broken},
+		{"Segmentation fault\n", broken},
+	} {
+		if got, err := judgePython([]byte("\n" + c.output)); got != c.want || (err != nil) != (got == broken) {
+			t.Errorf("%q is %s, want %s (%v)", c.output, got, c.want, err)
+		}
+	}
+}

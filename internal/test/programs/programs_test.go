@@ -21,7 +21,7 @@ const (
 func TestPrograms(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "programs-engine")
 	t.Setenv("LD_LIBRARY_PATH", testenv.Path(t, "build", "simulated"))
-	r := &programs.Runner{Build: testenv.Path(t, "build"), Dir: t.TempDir()}
+	build, dir := testenv.Path(t, "build"), t.TempDir()
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	var mu sync.Mutex
@@ -43,6 +43,7 @@ func TestPrograms(t *testing.T) {
 	for range 2 {
 		workers.Go(func() {
 			for seeds := take(); seeds != nil; seeds = take() {
+				r := &programs.Runner{Build: build, Dir: dir, Variables: programs.Drivers(seeds[0] / batch)}
 				out, err := r.Batch(ctx, seeds)
 				mu.Lock()
 				total.Add(out)

@@ -18,8 +18,18 @@ import (
 
 // Runner materializes, restores and verifies programs.
 type Runner struct {
-	Build string // folder with the built engine, medusa and interposer
-	Dir   string // for artifacts
+	Build     string   // folder with the built engine, medusa and interposer
+	Dir       string   // for artifacts
+	Variables []string // of the engine's environment
+}
+
+// Drivers returns what a driver may do either way, by a seed: in which order it lists a graph's nodes and edges, what a node
+// says about its kernel, and what else takes device memory.
+func Drivers(seed uint64) []string {
+	order := [...]string{"created", "reversed", "shuffled"}[seed%3]
+	kernels := [...]string{"launched", "function", "both"}[seed/3%3]
+	overhead := [...]string{"off", "charged"}[seed/9%2]
+	return []string{"SIMGPU_GRAPH_ORDER=" + order, "SIMGPU_NODE_KERNELS=" + kernels, "SIMGPU_OVERHEAD=" + overhead}
 }
 
 // Outcome says what became of programs.
@@ -145,7 +155,8 @@ func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
 }
 
 func (r *Runner) engine(seeds []string) []string {
-	return []string{filepath.Join(r.Build, "programs-engine"), "-seeds", strings.Join(seeds, ",")}
+	argv := append([]string{"env"}, r.Variables...)
+	return append(argv, filepath.Join(r.Build, "programs-engine"), "-seeds", strings.Join(seeds, ","))
 }
 
 // serve compares a native start with a restored one as users start it: verification restores at other addresses than were

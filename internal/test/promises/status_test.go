@@ -20,7 +20,7 @@ func fields(t reflect.Type, prefix string) (out []string) {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		out = append(out, prefix+name+" "+f.Type.Kind().String())
-		if f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct {
+		if k := f.Type.Kind(); (k == reflect.Slice || k == reflect.Pointer) && f.Type.Elem().Kind() == reflect.Struct {
 			out = append(out, fields(f.Type.Elem(), prefix+name+".")...)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 func Instructions(t testing.TB, env []string, argv ...string) int64 {
 	t.Helper()
 	if _, err := exec.LookPath("valgrind"); err != nil {
-		t.Skip("needs valgrind")
+		Skip(t, Valgrind)
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	cmd := exec.Command("valgrind", append([]string{"--tool=callgrind", "--callgrind-out-file=" + out}, argv...)...)

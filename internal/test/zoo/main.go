@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
+	"medusa/internal/test/enginekit"
 	"medusa/internal/test/enginekit/start"
 	"medusa/restore"
 	"medusa/runners/reference/marks"
@@ -56,7 +58,11 @@ func run() error {
 		return err
 	}
 	marks.CallLog("served")
-	err = json.NewEncoder(os.Stdout).Encode(result{Restored: z.restored != nil, Output: out})
+	held, err := enginekit.Held()
+	if err != nil {
+		return err
+	}
+	err = json.NewEncoder(os.Stdout).Encode(result{Restored: z.restored != nil, Output: out, Held: held})
 	if os.Getenv("ZOO_STAYS") == "1" { // as a server does, until somebody ends it
 		select {}
 	}
@@ -65,7 +71,8 @@ func run() error {
 
 type result struct {
 	Restored bool   `json:"restored"`
-	Output   string `json:"output"` // hex SHA-256 of all outputs in order
+	Output   string `json:"output"`         // hex SHA-256 of all outputs in order
+	Held     string `json:"held,omitempty"` // the interposer's account of memory
 }
 
 // factors are what the engine says of itself.
@@ -149,6 +156,9 @@ func (z *zoo) sizeCache(identified error) error {
 			return err
 		}
 		bytes = 8 << 20
+		if fixed, err := strconv.ParseUint(os.Getenv("ZOO_CACHE"), 10, 64); err == nil && fixed != 0 {
+			bytes = fixed
+		}
 		marks.Profiled(marks.KVProfile{KVBytes: bytes, Total: total, FreeBefore: free, FreeAfter: free, Utilization: 0.9, ProfileTokens: elements,
 			Workspace: workspace})
 	} else if got := z.session.Workspace(); got != workspace {

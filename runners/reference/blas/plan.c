@@ -21,6 +21,23 @@ static int splits(int m, int n, int k)
 	return k >= LONG_K ? 8 : k >= 512 ? 4 : 2;
 }
 
+/* Mangled names, by data type. */
+static const char *const split_names[] = {
+	"_Z14gemm_splitk_ntIfEvPKT_S2_PS0_iiiiiiiPfPjS5_S5_",
+	"_Z14gemm_splitk_ntIDF16_EvPKT_S2_PS0_iiiiiiiPfPjS5_S5_",
+	"_Z14gemm_splitk_ntIDF16bEvPKT_S2_PS0_iiiiiiiPfPjS5_S5_",
+};
+static const char *const gemm_names[] = {
+	"_Z7gemm_ntIfEvPKT_S2_PS0_iiiiii", "_Z7gemm_ntIDF16_EvPKT_S2_PS0_iiiiii", "_Z7gemm_ntIDF16bEvPKT_S2_PS0_iiiiii",
+};
+static const char *const gemv_names[][3] = {
+	{"_Z7gemv_ntIfLi1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIfLi2EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIfLi4EEvPKT_S2_PS0_iiiiii"},
+	{"_Z7gemv_ntIDF16_Li1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIDF16_Li2EEvPKT_S2_PS0_iiiiii",
+     "_Z7gemv_ntIDF16_Li4EEvPKT_S2_PS0_iiiiii"},
+	{"_Z7gemv_ntIDF16bLi1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIDF16bLi2EEvPKT_S2_PS0_iiiiii",
+     "_Z7gemv_ntIDF16bLi4EEvPKT_S2_PS0_iiiiii"},
+};
+
 static int plan_split(struct vblas_plan *p, vblasDataType_t type, int m, int n, int k, size_t workspace)
 {
 	unsigned wide = ceil_div((unsigned)n, 64), high = ceil_div((unsigned)m, 16), tiles = wide * high;
@@ -38,16 +55,9 @@ static int plan_split(struct vblas_plan *p, vblasDataType_t type, int m, int n, 
 	p->tiles = tiles;
 	p->workspace = VBLAS_COUNTER_BYTES + p->grid[2] * share;
 	p->module = VBLAS_SPLITK;
-	p->kernel = type == VBLAS_F32 ? "_Z14gemm_splitk_ntIfEvPKT_S2_PS0_iiiiiiiPfPjS5_S5_"
-	                              : "_Z14gemm_splitk_ntIDF16_EvPKT_S2_PS0_iiiiiiiPfPjS5_S5_";
+	p->kernel = split_names[type];
 	return 1;
 }
-
-static const char *const gemv_names[2][3] = {
-	{"_Z7gemv_ntIfLi1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIfLi2EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIfLi4EEvPKT_S2_PS0_iiiiii"},
-	{"_Z7gemv_ntIDF16_Li1EEvPKT_S2_PS0_iiiiii", "_Z7gemv_ntIDF16_Li2EEvPKT_S2_PS0_iiiiii",
-     "_Z7gemv_ntIDF16_Li4EEvPKT_S2_PS0_iiiiii"},
-};
 
 struct vblas_plan vblas_plan(vblasDataType_t type, int m, int n, int k, size_t workspace)
 {
@@ -63,7 +73,7 @@ struct vblas_plan vblas_plan(vblasDataType_t type, int m, int n, int k, size_t w
 		return p;
 	int large = m > SMALL_ROWS;
 	p.module = large ? VBLAS_LARGE : VBLAS_TILE;
-	p.kernel = type == VBLAS_F32 ? "_Z7gemm_ntIfEvPKT_S2_PS0_iiiiii" : "_Z7gemm_ntIDF16_EvPKT_S2_PS0_iiiiii";
+	p.kernel = gemm_names[type];
 	p.grid[0] = ceil_div((unsigned)n, 64);
 	p.grid[1] = ceil_div((unsigned)m, large ? 64 : 16);
 	p.threads = large ? 64 : 32;

@@ -158,10 +158,10 @@ static CUresult launch(struct vblasContext *h, const struct vblas_plan *plan, CU
 
 static vblasStatus_t check(vblasDataType_t type, struct product p)
 {
-	if ((type != VBLAS_F32 && type != VBLAS_F16) || p.m < 0 || p.n < 0 || p.k <= 0 || p.lda < p.k || p.ldb < p.k ||
+	if (type < VBLAS_F32 || type > VBLAS_BF16 || p.m < 0 || p.n < 0 || p.k <= 0 || p.lda < p.k || p.ldb < p.k ||
 	    p.ldc < p.n)
 		return VBLAS_STATUS_INVALID_VALUE;
-	if (p.k % 8 || p.lda % 8 || p.ldb % 8 || p.a % 16 || p.b % 16 || p.c % 16)
+	if (p.a % 16 || p.b % 16 || p.c % 16)
 		return VBLAS_STATUS_NOT_SUPPORTED;
 	return VBLAS_STATUS_SUCCESS;
 }

@@ -28,10 +28,10 @@ typedef enum {
 	VBLAS_STATUS_ALLOC_FAILED = 3,
 	VBLAS_STATUS_INVALID_VALUE = 7,
 	VBLAS_STATUS_EXECUTION_FAILED = 13,
-	VBLAS_STATUS_NOT_SUPPORTED = 15 /* a shape or alignment that no kernel takes */
+	VBLAS_STATUS_NOT_SUPPORTED = 15 /* an alignment that no kernel takes */
 } vblasStatus_t;
 
-typedef enum { VBLAS_F32 = 0, VBLAS_F16 = 1 } vblasDataType_t;
+typedef enum { VBLAS_F32 = 0, VBLAS_F16 = 1, VBLAS_BF16 = 2 } vblasDataType_t;
 
 /* The current context must be the one that all later calls of this handle run in. */
 vblasStatus_t vblasCreate(vblasHandle_t *handle);
@@ -45,8 +45,9 @@ vblasStatus_t vblasSetWorkspace(vblasHandle_t handle, uint64_t workspace, size_t
 
 /*
  * C[m][n] = A[m][k] * B[n][k]^T, row-major, leading dimensions in elements: the product of a linear layer with
- * activations A and weight B. Sums are float, also for F16.
- * k, lda and ldb are multiples of 8 and the pointers aligned to 16 bytes, else VBLAS_STATUS_NOT_SUPPORTED.
+ * activations A and weight B. Sums are float, for F16 and BF16 too.
+ * The pointers are aligned to 16 bytes, else VBLAS_STATUS_NOT_SUPPORTED. Sizes may be anything; products are fastest if k, lda and
+ * ldb are multiples of 8.
  */
 vblasStatus_t vblasGemm(vblasHandle_t handle, vblasDataType_t type, int m, int n, int k, uint64_t a, int lda, uint64_t b,
                         int ldb, uint64_t c, int ldc);

@@ -12,7 +12,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+
+	"medusa/runners/reference/plainjson"
 )
 
 // FileName is the configuration's name inside a checkpoint directory.
@@ -59,118 +60,64 @@ func Load(dir string) (*Config, error) {
 	return Parse(path, data)
 }
 
-// file is the part of config.json that the engine understands.
-type file struct {
-	Architectures    []string        `json:"architectures"`
-	HiddenSize       int             `json:"hidden_size"`
-	IntermediateSize int             `json:"intermediate_size"`
-	Layers           int             `json:"num_hidden_layers"`
-	QHeads           int             `json:"num_attention_heads"`
-	KVHeads          *int            `json:"num_key_value_heads"`
-	HeadDim          *int            `json:"head_dim"`
-	VocabSize        int             `json:"vocab_size"`
-	MaxPositions     int             `json:"max_position_embeddings"`
-	RMSNormEps       float64         `json:"rms_norm_eps"`
-	RopeTheta        *float64        `json:"rope_theta"`
-	RopeScaling      json.RawMessage `json:"rope_scaling"`
-	RopeParameters   json.RawMessage `json:"rope_parameters"`
-	TieEmbeddings    bool            `json:"tie_word_embeddings"`
-	HiddenAct        string          `json:"hidden_act"`
-	AttentionBias    bool            `json:"attention_bias"`
-	MLPBias          bool            `json:"mlp_bias"`
-	BOS              json.RawMessage `json:"bos_token_id"`
-	EOS              json.RawMessage `json:"eos_token_id"`
-}
-
 // Parse reads a configuration; name stands for the file in errors.
 func Parse(name string, data []byte) (*Config, error) {
-	fail := func(field, format string, args ...any) error {
-		return &Error{File: name, Field: field, Reason: fmt.Sprintf(format, args...)}
+	k := &keys{file: name}
+	if err := plainjson.Unmarshal(data, &k.values); err != nil {
+		return nil, &Error{File: name, Reason: err.Error()}
 	}
-	var f file
-	if err := json.Unmarshal(data, &f); err != nil {
-		return nil, fail("", "%v", err)
-	}
-	if !slices.Contains(f.Architectures, "LlamaForCausalLM") {
-		return nil, fail("architectures", "%q is not LlamaForCausalLM", f.Architectures)
-	}
+	k.refuseFeatures()
 	c := &Config{
-		HiddenSize: f.HiddenSize, IntermediateSize: f.IntermediateSize, Layers: f.Layers, QHeads: f.QHeads,
-		VocabSize: f.VocabSize, MaxPositions: f.MaxPositions, RMSNormEps: float32(f.RMSNormEps), TieEmbeddings: f.TieEmbeddings,
+		HiddenSize:       k.size("hidden_size"),
+		IntermediateSize: k.size("intermediate_size"),
+		Layers:           k.size("num_hidden_layers"),
+		QHeads:           k.size("num_attention_heads"),
+		VocabSize:        k.size("vocab_size"),
+		MaxPositions:     k.size("max_position_embeddings"),
+		RMSNormEps:       float32(optional(k, "rms_norm_eps", 1e-6)),
+		TieEmbeddings:    optional(k, "tie_word_embeddings", false),
 	}
-	for _, field := range []struct {
-		name  string
-		value int
-	}{
-		{"hidden_size", c.HiddenSize}, {"intermediate_size", c.IntermediateSize}, {"num_hidden_layers", c.Layers},
-		{"num_attention_heads", c.QHeads}, {"vocab_size", c.VocabSize}, {"max_position_embeddings", c.MaxPositions},
-	} {
-		// The bound keeps every product of two of them inside an int64.
-		if field.value <= 0 || field.value > 1<<30 {
-			return nil, fail(field.name, "%d is not between 1 and 2^30", field.value)
-		}
-	}
-	c.KVHeads = c.QHeads
-	if f.KVHeads != nil {
-		c.KVHeads = *f.KVHeads
-	}
-	if c.KVHeads <= 0 || c.QHeads%c.KVHeads != 0 {
-		return nil, fail("num_key_value_heads", "%d does not divide the %d attention heads", c.KVHeads, c.QHeads)
-	}
-	if f.HeadDim != nil {
-		c.HeadDim = *f.HeadDim
-	} else if c.HiddenSize%c.QHeads == 0 {
-		c.HeadDim = c.HiddenSize / c.QHeads
-	}
-	if c.HeadDim <= 0 || c.HeadDim > 1<<16 {
-		return nil, fail("head_dim", "%d heads do not divide the hidden size %d", c.QHeads, c.HiddenSize)
-	}
+	c.KVHeads = optional(k, "num_key_value_heads", c.QHeads)
+	k.heads(c)
 	if !(c.RMSNormEps >= 0 && c.RMSNormEps < 1) {
-		return nil, fail("rms_norm_eps", "%v is not between 0 and 1", f.RMSNormEps)
+		k.fail("rms_norm_eps", "%v is not between 0 and 1", c.RMSNormEps)
 	}
-	if f.HiddenAct != "" && f.HiddenAct != "silu" {
-		return nil, fail("hidden_act", "%q is not supported, only silu", f.HiddenAct)
+	c.Rope = k.rope()
+	if bos := k.tokens("bos_token_id", c.VocabSize); len(bos) > 0 {
+		c.BOS = bos[0]
+	} else {
+		c.BOS = -1
 	}
-	if f.AttentionBias || f.MLPBias {
-		return nil, fail("attention_bias, mlp_bias", "linear layers with a bias are not supported")
+	c.EOS = k.tokens("eos_token_id", c.VocabSize)
+	if k.err != nil {
+		return nil, k.err
 	}
 	var err error
-	if c.Rope, err = parseRope(&f); err != nil {
-		return nil, fail("rope_scaling", "%v", err)
-	}
-	bos, err := tokenIDs(f.BOS)
-	if err != nil {
-		return nil, fail("bos_token_id", "%v", err)
-	}
-	if c.BOS = -1; len(bos) > 0 {
-		c.BOS = bos[0]
-	}
-	if c.EOS, err = tokenIDs(f.EOS); err != nil {
-		return nil, fail("eos_token_id", "%v", err)
-	}
-	for _, id := range append(slices.Clone(c.EOS), max(c.BOS, 0)) {
-		if id < 0 || id >= c.VocabSize {
-			return nil, fail("bos_token_id, eos_token_id", "%d is not below the vocabulary's size %d", id, c.VocabSize)
-		}
-	}
 	if c.Digest, err = digest(data); err != nil {
-		return nil, fail("", "%v", err)
+		return nil, &Error{File: name, Reason: err.Error()}
 	}
 	return c, nil
 }
 
-// tokenIDs reads null, one number or a list of numbers.
-func tokenIDs(raw json.RawMessage) ([]int, error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return nil, nil
+// heads checks how the hidden size is divided.
+func (k *keys) heads(c *Config) {
+	if k.err != nil {
+		return
 	}
-	var one int
-	if err := json.Unmarshal(raw, &one); err == nil {
-		return []int{one}, nil
+	if c.KVHeads <= 0 || c.QHeads%c.KVHeads != 0 {
+		k.fail("num_key_value_heads", "%d does not divide the %d attention heads", c.KVHeads, c.QHeads)
+		return
 	}
-	var many []int
-	err := json.Unmarshal(raw, &many)
-	return many, err
+	c.HeadDim = optional(k, "head_dim", 0)
+	if k.has("head_dim") {
+		if c.HeadDim <= 0 || c.HeadDim > 1<<16 {
+			k.fail("head_dim", "%d is not between 1 and 65536", c.HeadDim)
+		}
+		return
+	}
+	if c.HeadDim = c.HiddenSize / c.QHeads; c.HiddenSize%c.QHeads != 0 {
+		k.fail("head_dim", "it is missing, and %d heads do not divide the hidden size %d", c.QHeads, c.HiddenSize)
+	}
 }
 
 // digest is the SHA-256 of the canonical form: reformatting a file changes nothing, any value does.

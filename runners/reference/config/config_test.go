@@ -39,6 +39,18 @@ func TestParseRefuses(t *testing.T) {
 		{"bias", `"vocab_size"`, `"attention_bias":true,"vocab_size"`, "attention_bias"},
 		{"activation", `"vocab_size"`, `"hidden_act":"gelu","vocab_size"`, "hidden_act"},
 		{"rope", `"vocab_size"`, `"rope_scaling":{"type":"yarn","factor":2},"vocab_size"`, "rope_scaling"},
+		{"rope of a layer type", `"vocab_size"`, `"rope_parameters":{"full_attention":{},"rope_type":5},"vocab_size"`, "rope_parameters.rope_type"},
+		{"rope theta", `"vocab_size"`, `"rope_theta":-1,"vocab_size"`, "rope_theta"},
+		{"llama3 without a factor", `"vocab_size"`, `"rope_scaling":{"rope_type":"llama3"},"vocab_size"`, "rope_scaling.factor"},
+		{"part of a head turns", `"vocab_size"`, `"rope_parameters":{"partial_rotary_factor":0.5},"vocab_size"`, "rope_parameters.partial_rotary_factor"},
+		{"part of a head turns, older", `"vocab_size"`, `"partial_rotary_factor":0.5,"vocab_size"`, "partial_rotary_factor"},
+		{"bias of the MLP", `"vocab_size"`, `"mlp_bias":true,"vocab_size"`, "mlp_bias"},
+		{"sliding window", `"vocab_size"`, `"sliding_window":4096,"vocab_size"`, "sliding_window"},
+		{"quantized", `"vocab_size"`, `"quantization_config":{"quant_method":"gptq"},"vocab_size"`, "quantization_config"},
+		{"code of its own", `"vocab_size"`, `"auto_map":{"AutoModelForCausalLM":"m.M"},"vocab_size"`, "auto_map"},
+		{"layers of several kinds", `"vocab_size"`, `"layer_types":["full_attention","sliding_attention"],"vocab_size"`, "layer_types"},
+		{"another model", `"vocab_size"`, `"model_type":"mistral","vocab_size"`, "model_type"},
+		{"a key in other letters", `"vocab_size"`, `"Vocab_Size"`, "vocab_size"},
 		{"token id", `[2,3]`, `[2,300]`, "eos_token_id"},
 		{"token id type", `[2,3]`, `"two"`, "eos_token_id"},
 		{"no JSON", `{"arch`, `"arch`, ""},
@@ -54,6 +66,32 @@ func TestParseRefuses(t *testing.T) {
 				t.Errorf("got %v, want an *Error about %q", err, row.field)
 			}
 		})
+	}
+}
+
+// Keys that switch a feature off, or that do not change what the model computes, are accepted.
+func TestParseAccepts(t *testing.T) {
+	extra := `"model_type":"llama","sliding_window":null,"quantization_config":null,"attention_bias":false,"mlp_bias":false,
+"hidden_act":"silu","rope_scaling":null,"layer_types":["full_attention","full_attention"],"attention_dropout":0.1,"use_cache":true,
+"initializer_range":0.02,"pretraining_tp":2,"torch_dtype":"bfloat16","transformers_version":"4.40.0","_name_or_path":"x","pad_token_id":0,"vocab_size"`
+	c, err := Parse("config.json", []byte(strings.Replace(base, `"vocab_size"`, extra, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.VocabSize != 300 || c.Rope.Scaling != "default" {
+		t.Errorf("got %+v", c)
+	}
+}
+
+// Keys that are missing take the defaults of transformers' LlamaConfig.
+func TestDefaults(t *testing.T) {
+	text := strings.NewReplacer(`"rms_norm_eps":1e-05,`, "", `"num_key_value_heads":2,`, "").Replace(base)
+	c, err := Parse("config.json", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.RMSNormEps != 1e-6 || c.KVHeads != 4 || c.Rope.Theta != 10000 || c.TieEmbeddings {
+		t.Errorf("got %+v", c)
 	}
 }
 

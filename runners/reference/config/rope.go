@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 )
 
@@ -18,61 +17,56 @@ type Rope struct {
 	OriginalPositions           float64
 }
 
-// ropeFile is rope_scaling (rope_theta beside it) or the newer rope_parameters (rope_theta inside).
-type ropeFile struct {
-	Theta             *float64 `json:"rope_theta"`
-	Type              string   `json:"rope_type"`
-	OldType           string   `json:"type"`
-	Factor            float64  `json:"factor"`
-	LowFrequency      float64  `json:"low_freq_factor"`
-	HighFrequency     float64  `json:"high_freq_factor"`
-	OriginalPositions float64  `json:"original_max_position_embeddings"`
-}
-
-func parseRope(f *file) (Rope, error) {
-	raw := f.RopeParameters
-	if len(raw) == 0 || string(raw) == "null" {
-		raw = f.RopeScaling
+// rope reads rope_scaling (rope_theta beside it) or the newer rope_parameters (rope_theta inside).
+func (k *keys) rope() Rope {
+	key := "rope_parameters"
+	if !k.has(key) {
+		key = "rope_scaling"
 	}
-	var r ropeFile
-	if len(raw) > 0 && string(raw) != "null" {
-		if err := json.Unmarshal(raw, &r); err != nil {
-			return Rope{}, err
-		}
-	}
+	r := &keys{file: k.file, values: optional(k, key, map[string]json.RawMessage{})}
 	out := Rope{
-		Theta: 10000, Scaling: r.Type, Factor: r.Factor,
-		LowFrequency: r.LowFrequency, HighFrequency: r.HighFrequency, OriginalPositions: r.OriginalPositions,
+		Theta:             optional(r, "rope_theta", optional(k, "rope_theta", 10000.0)),
+		Scaling:           optional(r, "rope_type", optional(r, "type", "default")),
+		Factor:            optional(r, "factor", 0.0),
+		LowFrequency:      optional(r, "low_freq_factor", 0.0),
+		HighFrequency:     optional(r, "high_freq_factor", 0.0),
+		OriginalPositions: optional(r, "original_max_position_embeddings", 0.0),
 	}
-	if out.Scaling == "" {
-		out.Scaling = r.OldType
+	if part := optional(r, "partial_rotary_factor", 1.0); part != 1 {
+		r.fail("partial_rotary_factor", "the engine does not implement %v", part)
 	}
-	if out.Scaling == "" {
-		out.Scaling = "default"
-	}
-	if f.RopeTheta != nil {
-		out.Theta = *f.RopeTheta
-	}
-	if r.Theta != nil {
-		out.Theta = *r.Theta
-	}
-	if !(out.Theta > 0) || math.IsInf(out.Theta, 0) {
-		return Rope{}, fmt.Errorf("rope_theta %v is not positive", out.Theta)
+	if r.has("rope_theta") {
+		r.positive("rope_theta", out.Theta)
+	} else if k.has("rope_theta") {
+		k.positive("rope_theta", out.Theta)
 	}
 	switch out.Scaling {
 	case "default":
 	case "linear":
-		if !(out.Factor > 0) {
-			return Rope{}, fmt.Errorf("factor %v is not positive", out.Factor)
-		}
+		r.positive("factor", out.Factor)
 	case "llama3":
-		if !(out.Factor > 0 && out.LowFrequency > 0 && out.HighFrequency > out.LowFrequency && out.OriginalPositions > 0) {
-			return Rope{}, fmt.Errorf("llama3 needs a factor, low_freq_factor < high_freq_factor and original_max_position_embeddings")
+		r.positive("factor", out.Factor)
+		r.positive("low_freq_factor", out.LowFrequency)
+		r.positive("original_max_position_embeddings", out.OriginalPositions)
+		if !(out.HighFrequency > out.LowFrequency) {
+			r.fail("high_freq_factor", "%v is not above low_freq_factor %v", out.HighFrequency, out.LowFrequency)
 		}
 	default:
-		return Rope{}, fmt.Errorf("type %q is not supported", out.Scaling)
+		r.fail("rope_type", "the engine does not implement %q, only default, linear and llama3", out.Scaling)
 	}
-	return out, nil
+	if r.err != nil {
+		k.fail(key+"."+r.err.Field, "%s", r.err.Reason)
+	}
+	return out
+}
+
+func (k *keys) positive(key string, v float64) {
+	switch {
+	case !k.has(key):
+		k.fail(key, "it is missing")
+	case !(v > 0):
+		k.fail(key, "%v is not positive", v)
+	}
 }
 
 // Frequencies returns the angle per position of each pair of a head's dimensions, headDim/2 of them.

@@ -27,7 +27,7 @@ func openBLAS(stream cuda.Stream, storage kernels.Storage) (*blas, error) {
 	b := &blas{
 		gemm: lib.Proc("vblasGemm"), destroy: lib.Proc("vblasDestroy"),
 		text: lib.Proc("vblasGetStatusString"), last: lib.Proc("vblasLastError"),
-		dtype: map[kernels.Storage]uintptr{kernels.F32: 0, kernels.F16: 1}[storage],
+		dtype: elements[storage].blas,
 	}
 	if err := b.call(lib.Proc("vblasCreate"), uintptr(unsafe.Pointer(&b.handle))); err != nil {
 		return nil, err

@@ -83,7 +83,7 @@ func (e *Engine) markBuffers() {
 	enough := e.kv.blocks-1 >= n*blocks
 	input("input.block_tables", b.tables, e.kv.blocks, nullBlock+1, enough, n, blocks)
 	marks.Named(marks.Tensor{Name: "output.logits", Addr: b.logits, Size: uint64(n) * uint64(e.config.VocabSize) * e.elementSize(),
-		Role: marks.Output, DType: markType(e.storage), Shape: []int{n, e.config.VocabSize}})
+		Role: marks.Output, DType: elements[e.storage].mark, Shape: []int{n, e.config.VocabSize}})
 	marks.Named(marks.Tensor{Name: "output.next_tokens", Addr: b.next, Size: uint64(4 * n), Role: marks.Output, DType: marks.I32, Shape: []int{n}})
 }
 

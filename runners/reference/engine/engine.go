@@ -53,6 +53,7 @@ type Engine struct {
 	nodes    int // of the captured graphs
 	restored bool
 	stages   []Stage
+	notices  []string
 
 	// WantLogits makes Prefill and Decode bring the logits to the host as well.
 	WantLogits bool
@@ -115,7 +116,7 @@ func (e *Engine) Close() error {
 }
 
 // elementSize is the size of a weight, activation, logit or KV-cache element in bytes.
-func (e *Engine) elementSize() uint64 { return storageSize(e.storage) }
+func (e *Engine) elementSize() uint64 { return elements[e.storage].size }
 
 // Tokenizer is the model's.
 func (e *Engine) Tokenizer() tokenizer.Tokenizer { return e.tokenizer }
@@ -131,12 +132,13 @@ func (e *Engine) MaxModelLen() int { return e.options.MaxModelLen }
 
 // Report describes the start for the user.
 type Report struct {
-	Device   string  // the device's name; "Simulated GPU" for the simulator
-	Start    string  // native, kv-only, no-graphs or restored
-	Graphs   int     // executable graphs
-	Nodes    int     // of all captured graphs; 0 where they were restored
-	KVBlocks int     // blocks of the KV cache, the null block included
-	Stages   []Stage // in the order in which they ran
+	Device   string   // the device's name; "Simulated GPU" for the simulator
+	Start    string   // native, kv-only, no-graphs or restored
+	Graphs   int      // executable graphs
+	Nodes    int      // of all captured graphs; 0 where they were restored
+	KVBlocks int      // blocks of the KV cache, the null block included
+	Stages   []Stage  // in the order in which they ran
+	Notices  []string // what the user should know of the model
 }
 
 // Report returns what the start did.
@@ -145,5 +147,5 @@ func (e *Engine) Report() Report {
 	if e.restored {
 		how = "restored"
 	}
-	return Report{Device: e.device.name, Start: how, Graphs: len(e.graphs), Nodes: e.nodes, KVBlocks: e.kv.blocks, Stages: slices.Clone(e.stages)}
+	return Report{Device: e.device.name, Start: how, Graphs: len(e.graphs), Nodes: e.nodes, KVBlocks: e.kv.blocks, Stages: slices.Clone(e.stages), Notices: slices.Clone(e.notices)}
 }

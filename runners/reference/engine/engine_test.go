@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"math"
 	"strings"
 	"testing"
@@ -52,6 +53,54 @@ func TestHalf(t *testing.T) {
 	}
 	if !math.IsNaN(float64(half(0x7e00))) {
 		t.Error("0x7e00 is a number")
+	}
+}
+
+// An element that is no number is found wherever it lies, and no finite one is taken for it.
+func TestNotFinite(t *testing.T) {
+	encode := func(s kernels.Storage, v float32) []byte {
+		bits := math.Float32bits(v)
+		switch s {
+		case kernels.F16:
+			half := map[float32]uint16{65504: 0x7bff, -65504: 0xfbff, 0: 0x8000}
+			if h, ok := half[v]; ok {
+				return binary.LittleEndian.AppendUint16(nil, h)
+			}
+			return binary.LittleEndian.AppendUint16(nil, uint16(bits>>16)&0x8000|0x7c00|uint16(bits>>13)&0x3ff)
+		case kernels.BF16:
+			return binary.LittleEndian.AppendUint16(nil, uint16(bits>>16))
+		}
+		return binary.LittleEndian.AppendUint32(nil, bits)
+	}
+	largest := map[kernels.Storage]float32{kernels.F32: math.MaxFloat32, kernels.F16: 65504, kernels.BF16: math.Float32frombits(0x7f7f0000)}
+	for s, most := range largest {
+		for _, n := range []int{1, 2, 3, 7, 31, 32, 33, 70} {
+			for at := -1; at < n; at++ {
+				for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
+					var raw []byte
+					for i := range n {
+						v := []float32{most, -most, 0}[i%3]
+						if i == at {
+							v = bad
+						}
+						raw = append(raw, encode(s, v)...)
+					}
+					if got := notFinite(raw, s); got != at {
+						t.Fatalf("storage %d: element %d of %d is %v, found at %d", s, at, n, bad, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+func BenchmarkNotFinite(b *testing.B) {
+	raw := make([]byte, chunk)
+	b.SetBytes(chunk)
+	for b.Loop() {
+		if notFinite(raw, kernels.BF16) >= 0 {
+			b.Fatal("zero is no number")
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ type kvCache struct {
 
 // kvBlockBytes is the size of one block over all layers, keys and values.
 func kvBlockBytes(c *config.Config, pageSize int, storage kernels.Storage) uint64 {
-	return 2 * uint64(c.Layers) * uint64(c.KVHeads) * uint64(c.HeadDim) * uint64(pageSize) * storageSize(storage)
+	return 2 * uint64(c.Layers) * uint64(c.KVHeads) * uint64(c.HeadDim) * uint64(pageSize) * elements[storage].size
 }
 
 // allocateKV makes a cache of as many blocks as fit into a number of bytes.
@@ -55,7 +55,7 @@ func allocateKV(c *config.Config, o Options, storage kernels.Storage, bytes uint
 			}
 			*which.list = append(*which.list, p)
 			marks.Named(marks.Tensor{Name: fmt.Sprintf("kv_cache.%d.%s", i, which.name), Addr: p, Size: size,
-				Role: marks.KV, DType: markType(storage), Shape: shape})
+				Role: marks.KV, DType: elements[storage].mark, Shape: shape})
 		}
 	}
 	for id := cache.blocks - 1; id > nullBlock; id-- {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"medusa/internal/cuda"
+	"medusa/runners/reference/kernels"
 	"medusa/runners/reference/safetensors"
 )
 
@@ -22,7 +23,7 @@ type loader struct {
 const chunk = 16 << 20
 
 // startLoader begins to fill the weights.
-func startLoader(d *device, w *weights, ckpt *safetensors.Checkpoint) (*loader, error) {
+func startLoader(d *device, w *weights, ckpt *safetensors.Checkpoint, storage kernels.Storage) (*loader, error) {
 	l := &loader{done: make(chan error, 1)}
 	size := 0
 	for _, t := range w.all {
@@ -40,7 +41,7 @@ func startLoader(d *device, w *weights, ckpt *safetensors.Checkpoint) (*loader, 
 	go func() {
 		// The thread is not unlocked: it ends with the goroutine and takes its context along.
 		runtime.LockOSThread()
-		l.done <- l.copyAll(d, w, ckpt)
+		l.done <- l.copyAll(d, w, ckpt, storage)
 	}()
 	return l, nil
 }
@@ -61,7 +62,7 @@ func (l *loader) free() error {
 	return err
 }
 
-func (l *loader) copyAll(d *device, w *weights, ckpt *safetensors.Checkpoint) error {
+func (l *loader) copyAll(d *device, w *weights, ckpt *safetensors.Checkpoint, storage kernels.Storage) error {
 	if err := d.ctx.SetCurrent(); err != nil {
 		return err
 	}
@@ -81,6 +82,10 @@ func (l *loader) copyAll(d *device, w *weights, ckpt *safetensors.Checkpoint) er
 				}
 				if err := from.ReadAt(buffer[:n], at); err != nil {
 					return err
+				}
+				if i := notFinite(buffer[:n], storage); i >= 0 { // mutant: weights that are no numbers
+					index := at/elements[storage].size + uint64(i)
+					return &TensorError{from.File(), part.name, fmt.Sprintf("element %d is infinite or no number (the checkpoint is damaged)", index)}
 				}
 				if err := errors.Join(cuda.CopyToDeviceAsync(dst, buffer[:n], d.copies), l.copied[turn].Record(d.copies)); err != nil {
 					return fmt.Errorf("copy weight %s: %w", part.name, err)

@@ -2,15 +2,14 @@ package engine
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"time"
 
 	"medusa/internal/cuda"
-	"medusa/runners/reference/config"
-	"medusa/runners/reference/kernels"
 	"medusa/runners/reference/marks"
-	"medusa/runners/reference/safetensors"
 	"medusa/runners/reference/tokenizer"
 )
 
@@ -105,28 +104,8 @@ func (e *Engine) stage(name string, run func() error) error {
 
 // openModel opens the device and reads what the model is, without allocating device memory.
 func (e *Engine) openModel(o Options) (err error) {
-	if o.Preset != "" {
-		e.config, err = config.Preset(o.Preset)
-		e.storage = kernels.F16
-	} else {
-		e.config, err = config.Load(o.Model)
-	}
-	if err != nil {
+	if err := e.readModel(o); err != nil {
 		return err
-	}
-	if err := kernels.Check(e.config.HiddenSize, e.config.IntermediateSize, e.config.HeadDim); err != nil {
-		return err
-	}
-	if e.options, err = o.complete(e.config); err != nil {
-		return err
-	}
-	if o.Preset == "" {
-		if e.checkpoint, err = safetensors.Open(o.Model); err != nil {
-			return err
-		}
-		if e.storage, err = storageOf(e.config, e.checkpoint); err != nil {
-			return err
-		}
 	}
 	if e.device, err = openDevice(o.Device); err != nil {
 		return err
@@ -203,7 +182,7 @@ func (e *Engine) loadWeights() error {
 	if e.checkpoint == nil {
 		return e.runTriggers()
 	}
-	l, err := startLoader(e.device, e.weights, e.checkpoint)
+	l, err := startLoader(e.device, e.weights, e.checkpoint, e.storage)
 	if err != nil {
 		return err
 	}
@@ -219,11 +198,16 @@ func (e *Engine) loadWeights() error {
 	return err
 }
 
+// loadTokenizer reads the tokenizer. A model without one is served in token ids.
 func (e *Engine) loadTokenizer() (err error) {
 	if e.options.Preset != "" {
-		e.tokenizer, err = tokenizer.Bytes(e.config.VocabSize, e.config.BOS)
-	} else {
-		e.tokenizer, err = tokenizer.Load(e.options.Model, e.config.VocabSize, e.config.BOS)
+		e.tokenizer = tokenizer.IDs(e.config.VocabSize)
+		return nil
+	}
+	e.tokenizer, err = tokenizer.Load(e.options.Model, e.config.VocabSize)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.tokenizer, err = tokenizer.IDs(e.config.VocabSize), nil
+		e.notices = append(e.notices, fmt.Sprintf("%s has no %s: prompts and answers are token ids", e.options.Model, tokenizer.FileName))
 	}
 	return err
 }

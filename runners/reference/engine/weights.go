@@ -8,7 +8,6 @@ import (
 	"medusa/runners/reference/config"
 	"medusa/runners/reference/kernels"
 	"medusa/runners/reference/marks"
-	"medusa/runners/reference/safetensors"
 )
 
 // weights are the model's parameters on the device, each tensor with an allocation of its own. Projections that read the
@@ -76,14 +75,14 @@ func (t *weight) width() int {
 func allocateWeights(c *config.Config, storage kernels.Storage) (*weights, error) {
 	w := &weights{layers: make([]layer, c.Layers)}
 	for _, t := range w.layout(c) {
-		t.size = uint64(t.shape[0]) * uint64(t.width()) * storageSize(storage)
+		t.size = uint64(t.shape[0]) * uint64(t.width()) * elements[storage].size
 		p, err := cuda.MemAlloc(t.size)
 		if err != nil {
 			return w, fmt.Errorf("allocate weight %s of %d bytes: %w", t.name, t.size, err)
 		}
 		*t.at = p
 		w.all = append(w.all, t)
-		marks.Named(marks.Tensor{Name: t.name, Addr: p, Size: t.size, Role: marks.Weight, DType: markType(storage), Shape: t.shape})
+		marks.Named(marks.Tensor{Name: t.name, Addr: p, Size: t.size, Role: marks.Weight, DType: elements[storage].mark, Shape: t.shape})
 	}
 	if c.TieEmbeddings {
 		w.head = w.embedding
@@ -97,60 +96,4 @@ func (w *weights) free() error {
 		err = errors.Join(err, t.at.Free())
 	}
 	return err
-}
-
-// ShapeError says that a checkpoint's tensor does not fit the configuration.
-type ShapeError struct {
-	Name  string
-	DType safetensors.DType
-	Shape []int64
-	Want  string
-}
-
-func (e *ShapeError) Error() string {
-	return fmt.Sprintf("check weight %s: it is %s %v, the configuration asks for %s", e.Name, e.DType, e.Shape, e.Want)
-}
-
-// storageOf returns the element type that a checkpoint's weights have throughout, after checking that every tensor of
-// the model is there with the right shape. It reads no weights.
-func storageOf(c *config.Config, ckpt *safetensors.Checkpoint) (kernels.Storage, error) {
-	first, err := ckpt.Tensor("model.embed_tokens.weight")
-	if err != nil {
-		return 0, err
-	}
-	storage, ok := map[safetensors.DType]kernels.Storage{safetensors.F32: kernels.F32, safetensors.F16: kernels.F16}[first.DType]
-	if !ok {
-		return 0, &ShapeError{first.Name, first.DType, first.Shape, "F32 or F16 (convert the checkpoint)"}
-	}
-	w := &weights{layers: make([]layer, c.Layers)}
-	for _, t := range w.layout(c) {
-		for _, part := range t.parts {
-			got, err := ckpt.Tensor(part.name)
-			if err != nil {
-				return 0, err
-			}
-			fits := got.DType == first.DType && len(got.Shape) == len(t.shape) && got.Shape[0] == int64(part.rows) &&
-				(len(t.shape) == 1 || got.Shape[1] == int64(t.shape[1]))
-			if !fits {
-				want := append([]int{part.rows}, t.shape[1:]...)
-				return 0, &ShapeError{part.name, got.DType, got.Shape, fmt.Sprintf("%s %v", first.DType, want)}
-			}
-		}
-	}
-	return storage, nil
-}
-
-// storageSize is the size of an element in bytes.
-func storageSize(s kernels.Storage) uint64 {
-	if s == kernels.F16 {
-		return 2
-	}
-	return 4
-}
-
-func markType(s kernels.Storage) marks.DType {
-	if s == kernels.F16 {
-		return marks.F16
-	}
-	return marks.F32
 }

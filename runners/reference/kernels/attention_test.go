@@ -80,7 +80,11 @@ func (c *cache) attention(all []float64, sequences, positions []int32, i int) []
 }
 
 func TestAttention(t *testing.T) {
-	shapes := []struct{ qHeads, kvHeads, headDim int }{{4, 2, 16}, {1, 1, 4}, {6, 6, 48}, {3, 1, 64}, {2, 1, 128}}
+	shapes := []struct{ qHeads, kvHeads, headDim int }{
+		{4, 2, 16}, {1, 1, 4}, {6, 6, 48}, {3, 1, 64}, {2, 1, 128},
+		{2, 2, 100}, {2, 1, 256}, {1, 1, 136}, // not a power of two; wider than a warp's vectors
+		{3, 1, 2}, {4, 2, 22}, {2, 1, 50}, {1, 1, 130}, // not made of vectors
+	}
 	onDevice(t, func(t *testing.T, d *device) {
 		for _, s := range shapes {
 			d.sub(fmt.Sprintf("%d heads of %d", s.qHeads, s.headDim), func(t *testing.T, d *device) {
@@ -140,40 +144,46 @@ func checkAttention(t *testing.T, d *device, qHeads, kvHeads, headDim int) {
 
 func TestRope(t *testing.T) {
 	onDevice(t, func(t *testing.T, d *device) {
-		const qHeads, kvHeads, headDim, theta = 4, 2, 16, 10000.0
-		width := (qHeads + 2*kvHeads) * headDim
-		var table []float32
-		for p := range context {
-			for _, f := range []func(float64) float64{math.Cos, math.Sin} {
-				for i := range headDim / 2 {
-					table = append(table, float32(f(float64(p)*math.Pow(theta, -2*float64(i)/headDim))))
-				}
-			}
-		}
-		positions := []int32{0, 5, -1, 47}
-		qkv := noise(len(positions)*width, 7)
-		want := slices.Clone(qkv)
-		for r, p := range positions {
-			for h := range qHeads + kvHeads {
-				for i := range headDim / 2 {
-					if p < 0 {
-						continue
-					}
-					at := r*width + h*headDim + i
-					sin, cos := math.Sincos(float64(p) * math.Pow(theta, -2*float64(i)/headDim))
-					want[at] = qkv[at]*cos - qkv[at+headDim/2]*sin
-					want[at+headDim/2] = qkv[at+headDim/2]*cos + qkv[at]*sin
-				}
-			}
-		}
-		in := d.elements(qkv)
-		d.launch(kernels.Rope, cuda.Dim3{uint32(len(positions)), 1, 1}, kernels.RowThreads(qHeads*headDim), cuda.NewArgs().
-			Ptr(in).Ptr(d.ints(positions...)).Ptr(d.float32s(table)).I32(qHeads).I32(kvHeads).I32(headDim))
-		got := d.read(in, len(qkv))
-		d.close("rope", got, want)
-		for r := range positions {
-			values := r*width + (qHeads+kvHeads)*headDim
-			d.same("values", got[values:(r+1)*width], want[values:(r+1)*width])
+		for _, headDim := range []int{16, 2, 50} {
+			checkRope(d, headDim)
 		}
 	})
+}
+
+func checkRope(d *device, headDim int) {
+	const qHeads, kvHeads, theta = 4, 2, 10000.0
+	width := (qHeads + 2*kvHeads) * headDim
+	var table []float32
+	for p := range context {
+		for _, f := range []func(float64) float64{math.Cos, math.Sin} {
+			for i := range headDim / 2 {
+				table = append(table, float32(f(float64(p)*math.Pow(theta, -2*float64(i)/float64(headDim)))))
+			}
+		}
+	}
+	positions := []int32{0, 5, -1, 47}
+	qkv := noise(len(positions)*width, 7)
+	want := slices.Clone(qkv)
+	for r, p := range positions {
+		for h := range qHeads + kvHeads {
+			for i := range headDim / 2 {
+				if p < 0 {
+					continue
+				}
+				at := r*width + h*headDim + i
+				sin, cos := math.Sincos(float64(p) * math.Pow(theta, -2*float64(i)/float64(headDim)))
+				want[at] = qkv[at]*cos - qkv[at+headDim/2]*sin
+				want[at+headDim/2] = qkv[at+headDim/2]*cos + qkv[at]*sin
+			}
+		}
+	}
+	in := d.elements(qkv)
+	d.launch(kernels.Rope, cuda.Dim3{uint32(len(positions)), 1, 1}, kernels.RowThreads(qHeads*headDim), cuda.NewArgs().
+		Ptr(in).Ptr(d.ints(positions...)).Ptr(d.float32s(table)).I32(qHeads).I32(kvHeads).I32(headDim))
+	got := d.read(in, len(qkv))
+	d.close("rope", got, want)
+	for r := range positions {
+		values := r*width + (qHeads+kvHeads)*headDim
+		d.same("values", got[values:(r+1)*width], want[values:(r+1)*width])
+	}
 }

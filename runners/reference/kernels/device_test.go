@@ -24,7 +24,7 @@ type device struct {
 	context cuda.Context
 }
 
-// onDevice runs the test for both storage types.
+// onDevice runs the test for every storage type.
 func onDevice(t *testing.T, run func(*testing.T, *device)) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -36,7 +36,7 @@ func onDevice(t *testing.T, run func(*testing.T, *device)) {
 		must(t, err)
 	}
 	d := &device{t: t, modules: loaded, context: context}
-	for storage, name := range []string{kernels.F32: "F32", kernels.F16: "F16"} {
+	for storage, name := range []string{kernels.F32: "F32", kernels.F16: "F16", kernels.BF16: "BF16"} {
 		d.storage = kernels.Storage(storage)
 		d.sub(name, run)
 	}
@@ -90,7 +90,7 @@ func (d *device) float32s(v []float32) cuda.DevicePtr { return d.bytes(encode(v)
 func (d *device) elements(v []float64) cuda.DevicePtr { return d.bytes(d.stored(v)) }
 func (d *device) blank(n int) cuda.DevicePtr          { return d.elements(make([]float64, n)) }
 func (d *device) size() int {
-	return map[kernels.Storage]int{kernels.F32: 4, kernels.F16: 2}[d.storage]
+	return map[kernels.Storage]int{kernels.F32: 4, kernels.F16: 2, kernels.BF16: 2}[d.storage]
 }
 func (d *device) rounded(v []float64) []float64          { return d.loaded(d.stored(v)) }
 func (d *device) read(p cuda.DevicePtr, n int) []float64 { return d.loaded(d.raw(p, n*d.size())) }
@@ -116,9 +116,10 @@ func (d *device) stored(v []float64) []byte {
 		}
 		return encode(out)
 	}
+	encode16 := map[kernels.Storage]func(float64) uint16{kernels.F16: toHalf, kernels.BF16: toBFloat}[d.storage]
 	out := make([]uint16, len(v))
 	for i := range v {
-		out[i] = toHalf(v[i])
+		out[i] = encode16(v[i])
 	}
 	return encode(out)
 }
@@ -126,10 +127,13 @@ func (d *device) stored(v []float64) []byte {
 func (d *device) loaded(raw []byte) []float64 {
 	out := make([]float64, len(raw)/d.size())
 	for i := range out {
-		if d.storage == kernels.F32 {
+		switch d.storage {
+		case kernels.F32:
 			out[i] = float64(math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])))
-		} else {
+		case kernels.F16:
 			out[i] = fromHalf(binary.LittleEndian.Uint16(raw[2*i:]))
+		case kernels.BF16:
+			out[i] = fromBFloat(binary.LittleEndian.Uint16(raw[2*i:]))
 		}
 	}
 	return out
@@ -153,6 +157,29 @@ func toHalf(v float64) uint16 {
 	return sign | (uint16(exponent+14)<<10 + steps)
 }
 
+// toBFloat rounds to the nearest bfloat16 number, ties to even.
+func toBFloat(v float64) uint16 {
+	switch {
+	case math.IsNaN(v):
+		return 0x7fc0
+	case math.IsInf(v, 0):
+		return uint16(math.Float32bits(float32(v)) >> 16)
+	}
+	// The float32 towards zero, of which every bfloat16 number is a prefix.
+	f := float32(v)
+	if math.Abs(float64(f)) > math.Abs(v) {
+		f = math.Nextafter32(f, 0)
+	}
+	down := uint16(math.Float32bits(f) >> 16)
+	below, above := math.Abs(v-fromBFloat(down)), math.Abs(fromBFloat(down+1)-v)
+	if below < above || (below == above && down%2 == 0) {
+		return down
+	}
+	return down + 1
+}
+
+func fromBFloat(b uint16) float64 { return float64(math.Float32frombits(uint32(b) << 16)) }
+
 func fromHalf(h uint16) float64 {
 	sign := 1 - 2*float64(h>>15)
 	exponent, fraction := int(h>>10&31), float64(h&1023)
@@ -166,6 +193,14 @@ func fromHalf(h uint16) float64 {
 		return math.Inf(int(sign))
 	}
 	return sign * math.Ldexp(1024+fraction, exponent-25)
+}
+
+func TestBFloat(t *testing.T) {
+	for b := range 0x10000 {
+		if v := fromBFloat(uint16(b)); !math.IsNaN(v) && toBFloat(v) != uint16(b) {
+			t.Fatalf("bfloat16 %#04x is %g, which encodes to %#04x", b, v, toBFloat(v))
+		}
+	}
 }
 
 func TestHalf(t *testing.T) {
@@ -184,7 +219,7 @@ func (d *device) close(what string, got, want []float64) {
 	for _, v := range want {
 		largest = math.Max(largest, math.Abs(v))
 	}
-	tolerance := largest * map[kernels.Storage]float64{kernels.F32: 2e-6, kernels.F16: 1e-3}[d.storage]
+	tolerance := largest * map[kernels.Storage]float64{kernels.F32: 2e-6, kernels.F16: 1e-3, kernels.BF16: 8e-3}[d.storage]
 	for i := range want {
 		if !(math.Abs(got[i]-want[i]) <= tolerance) {
 			d.t.Errorf("%s: element %d is %g, want %g", what, i, got[i], want[i])
@@ -200,12 +235,12 @@ func (d *device) same(what string, got, want []float64) {
 	}
 }
 
-// noise gives n values in [-1, 1) that both storage types hold exactly.
+// noise gives n values in [-1, 1) that every storage type holds exactly.
 func noise(n int, seed uint32) []float64 {
 	out := make([]float64, n)
 	for i := range out {
 		seed = seed*1664525 + 1013904223
-		out[i] = float64(int32(seed)>>22) / 512
+		out[i] = float64(int32(seed)>>24) / 128
 	}
 	return out
 }

@@ -35,6 +35,7 @@ type Storage uint8
 const (
 	F32 Storage = iota
 	F16
+	BF16
 )
 
 // Kernel identifies a kernel irrespective of its storage type.
@@ -69,7 +70,7 @@ var entries = [kernelCount]struct{ module, before, after string }{
 // Name returns the module and the mangled name of k for a storage type.
 func Name(k Kernel, s Storage) (module, function string) {
 	e := entries[k]
-	mangled := map[Storage]string{F32: "f", F16: "DF16_"}[s]
+	mangled := map[Storage]string{F32: "f", F16: "DF16_", BF16: "DF16b"}[s]
 	return e.module, e.before + mangled + e.after
 }
 
@@ -85,8 +86,8 @@ type AttentionArgs struct {
 // AttentionArgsSize is the parameter's size in bytes.
 const AttentionArgsSize = int(unsafe.Sizeof(AttentionArgs{}))
 
-// MaxHeadDim is the widest head that Attention takes; widths are multiples of 4.
-const MaxHeadDim = 128
+// MaxHeadDim is the widest head that Attention takes.
+const MaxHeadDim = 1024
 
 // RowThreads returns the block size for a row-wise kernel over a row of n elements: enough threads for four elements
 // each, a multiple of the warp, at most 256.
@@ -98,13 +99,13 @@ const ArgmaxThreads = 128
 // AttentionThreads is the block size of Attention: one warp a head and row.
 const AttentionThreads = 32
 
-// Check reports whether the kernels can compute a model of this shape.
-func Check(hidden, intermediate, headDim int) error {
+// CheckHead reports whether the kernels can compute heads of this size. Every other size of a model may be anything.
+func CheckHead(dim int) error {
 	switch {
-	case hidden%8 != 0 || intermediate%8 != 0:
-		return fmt.Errorf("check model shape: hidden size %d and intermediate size %d must be multiples of 8", hidden, intermediate)
-	case headDim%4 != 0 || headDim < 4 || headDim > MaxHeadDim:
-		return fmt.Errorf("check model shape: head size %d must be a multiple of 4 up to %d", headDim, MaxHeadDim)
+	case dim%2 != 0:
+		return fmt.Errorf("%d is odd (rotary embedding turns pairs of dimensions)", dim)
+	case dim < 2 || dim > MaxHeadDim:
+		return fmt.Errorf("%d is not between 2 and %d", dim, MaxHeadDim)
 	}
 	return nil
 }

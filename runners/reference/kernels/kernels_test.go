@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"medusa/internal/cuda"
+	"medusa/internal/test/testenv"
 	"medusa/runners/reference/kernels"
 )
 
@@ -23,7 +24,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	named := 0
-	for _, s := range []kernels.Storage{kernels.F32, kernels.F16} {
+	for _, s := range []kernels.Storage{kernels.F32, kernels.F16, kernels.BF16} {
 		for k := kernels.Embed; k <= kernels.Attention; k++ {
 			module, name := kernels.Name(k, s)
 			if !strings.Contains(text[module], ".entry "+name+"(") {
@@ -46,7 +47,7 @@ func TestNames(t *testing.T) {
 func TestPTXIsCurrent(t *testing.T) {
 	clang, err := exec.LookPath("clang++-19")
 	if err != nil {
-		t.Skip("clang++-19 is not installed")
+		testenv.Skip(t, testenv.Clang)
 	}
 	rules, err := os.ReadFile("../rules.mk")
 	must(t, err)
@@ -75,29 +76,30 @@ func TestPTXIsCurrent(t *testing.T) {
 
 func TestCopies(t *testing.T) {
 	onDevice(t, func(t *testing.T, d *device) {
-		const hidden = 72
-		table := noise(10*hidden, 1)
-		for _, k := range []kernels.Kernel{kernels.Embed, kernels.GatherRows} {
-			rows, out := d.ints(7, 0, 7, 9), d.blank(4*hidden)
-			args := cuda.NewArgs()
-			if k == kernels.Embed {
-				args.Ptr(rows).Ptr(d.elements(table))
-			} else {
-				args.Ptr(d.elements(table)).Ptr(rows)
+		for _, hidden := range []int{72, 1, 30, 67} {
+			table := noise(10*hidden, 1)
+			for _, k := range []kernels.Kernel{kernels.Embed, kernels.GatherRows} {
+				rows, out := d.ints(7, 0, 7, 9), d.blank(4*hidden)
+				args := cuda.NewArgs()
+				if k == kernels.Embed {
+					args.Ptr(rows).Ptr(d.elements(table))
+				} else {
+					args.Ptr(d.elements(table)).Ptr(rows)
+				}
+				d.launch(k, cuda.Dim3{4, 1, 1}, kernels.RowThreads(hidden), args.Ptr(out).I32(hidden))
+				var want []float64
+				for _, r := range []int{7, 0, 7, 9} {
+					want = append(want, table[r*hidden:(r+1)*hidden]...)
+				}
+				d.same("rows", d.read(out, 4*hidden), want)
 			}
-			d.launch(k, cuda.Dim3{4, 1, 1}, kernels.RowThreads(hidden), args.Ptr(out).I32(hidden))
-			var want []float64
-			for _, r := range []int{7, 0, 7, 9} {
-				want = append(want, table[r*hidden:(r+1)*hidden]...)
-			}
-			d.same("rows", d.read(out, 4*hidden), want)
 		}
 	})
 }
 
 func TestNorms(t *testing.T) {
 	onDevice(t, func(t *testing.T, d *device) {
-		for _, hidden := range []int{8, 64, 288, 1032} {
+		for _, hidden := range []int{8, 64, 288, 1032, 1, 50, 67, 1030} {
 			const rows, eps = 3, 1e-2
 			x, residual, weight := noise(rows*hidden, 2), noise(rows*hidden, 3), noise(hidden, 4)
 			norm := func(x []float64) []float64 {
@@ -132,7 +134,7 @@ func TestNorms(t *testing.T) {
 
 func TestSiLUMul(t *testing.T) {
 	onDevice(t, func(t *testing.T, d *device) {
-		for _, width := range []int{8, 176, 1032} {
+		for _, width := range []int{8, 176, 1032, 1, 86, 171} {
 			in := noise(2*2*width, 5)
 			for i := range in {
 				in[i] *= 16

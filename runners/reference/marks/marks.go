@@ -41,9 +41,10 @@ type DType uint32
 
 // Element types that the engine has.
 const (
-	F32 DType = contract.DtypeF32
-	F16 DType = contract.DtypeF16
-	I32 DType = contract.DtypeI32
+	F32  DType = contract.DtypeF32
+	F16  DType = contract.DtypeF16
+	BF16 DType = contract.DtypeBf16
+	I32  DType = contract.DtypeI32
 )
 
 // Tensor is memory that the engine names.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Load reads config.json and model.safetensors of a Hugging Face Llama checkpoint in one file, F32 or F16.
+// Load reads config.json and model.safetensors of a Hugging Face Llama checkpoint in one file, F32, F16 or BF16.
 func Load(dir string) (*Model, error) {
 	c, err := readConfig(filepath.Join(dir, "config.json"))
 	if err != nil {
@@ -36,7 +36,7 @@ func readConfig(path string) (Config, error) {
 		KVHeads      int             `json:"num_key_value_heads"`
 		HeadDim      int             `json:"head_dim"`
 		Intermediate int             `json:"intermediate_size"`
-		Eps          float64         `json:"rms_norm_eps"`
+		Eps          *float64        `json:"rms_norm_eps"`
 		Theta        float64         `json:"rope_theta"`
 		Scaling      json.RawMessage `json:"rope_scaling"`
 		Tied         bool            `json:"tie_word_embeddings"`
@@ -52,7 +52,10 @@ func readConfig(path string) (Config, error) {
 	}
 	c := Config{
 		Vocab: file.Vocab, Hidden: file.Hidden, Layers: file.Layers, Heads: file.Heads, KVHeads: file.KVHeads,
-		HeadDim: file.HeadDim, Intermediate: file.Intermediate, Eps: file.Eps, Theta: file.Theta, Tied: file.Tied,
+		HeadDim: file.HeadDim, Intermediate: file.Intermediate, Eps: 1e-6, Theta: file.Theta, Tied: file.Tied,
+	}
+	if file.Eps != nil {
+		c.Eps = *file.Eps
 	}
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
@@ -127,8 +130,14 @@ func decode(dtype string, raw []byte) ([]float64, error) {
 			out[i] = half(binary.LittleEndian.Uint16(raw[2*i:]))
 		}
 		return out, nil
+	case "BF16":
+		out := make([]float64, len(raw)/2)
+		for i := range out {
+			out[i] = float64(math.Float32frombits(uint32(binary.LittleEndian.Uint16(raw[2*i:])) << 16))
+		}
+		return out, nil
 	}
-	return nil, fmt.Errorf("element type %s is neither F32 nor F16", dtype)
+	return nil, fmt.Errorf("element type %s is not F32, F16 or BF16", dtype)
 }
 
 // half is the value of an IEEE 754 binary16 number.

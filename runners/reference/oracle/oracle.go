@@ -1,6 +1,6 @@
 // Package oracle computes a Llama model on the CPU in float64: what the engine's logits are judged against.
 //
-// In: a configuration and weights (New), or a Hugging Face checkpoint directory in F32 or F16 (Load), and token ids.
+// In: a configuration and weights (New), or a Hugging Face checkpoint directory in F32, F16 or BF16 (Load), and token ids.
 // Out: the logits at each position. It shares nothing with the engine, neither device code nor readers; it has no KV
 // cache and no batches, only the definition of the architecture. Missing or misshapen tensors are errors.
 package oracle

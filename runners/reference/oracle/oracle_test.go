@@ -108,7 +108,7 @@ func TestLoadRejects(t *testing.T) {
 		"long":       {append([]byte{255, 255, 255, 255, 255, 255, 255, 127}, good[8:]...), "header is cut off"},
 		"truncated":  {good[:len(good)/2], "outside the file"},
 		"not JSON":   {append([]byte{2, 0, 0, 0, 0, 0, 0, 0}, "xy"...), "header"},
-		"wrong type": {[]byte(strings.Replace(string(good), `"dtype":"F32"`, `"dtype":"I32"`, 1)), "neither F32 nor F16"},
+		"wrong type": {[]byte(strings.Replace(string(good), `"dtype":"F32"`, `"dtype":"I32"`, 1)), "not F32, F16 or BF16"},
 	}
 	for name, c := range cases {
 		path := filepath.Join(t.TempDir(), "model.safetensors")

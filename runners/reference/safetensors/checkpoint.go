@@ -6,7 +6,6 @@
 package safetensors
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"medusa/runners/reference/plainjson"
 )
 
 // Names of a checkpoint's files.
@@ -55,7 +56,7 @@ func Open(dir string) (*Checkpoint, error) {
 		for _, t := range f.tensors {
 			if c.tensors[t.Name] != nil {
 				c.Close()
-				return nil, &FormatError{File: name, Section: "tensor " + t.Name, Offset: t.begin, Reason: "another shard has it too"}
+				return nil, &FormatError{File: f.Name(), Section: "tensor " + t.Name, Offset: t.begin, Reason: "another shard has it too"}
 			}
 			c.tensors[t.Name] = t
 		}
@@ -71,7 +72,8 @@ func Open(dir string) (*Checkpoint, error) {
 
 // shardNames returns the names of the files, and the tensors that the index promises where there is one.
 func shardNames(dir string) (files, tensors []string, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, indexName))
+	path := filepath.Join(dir, indexName)
+	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return []string{singleName}, nil, nil
 	}
@@ -81,13 +83,16 @@ func shardNames(dir string) (files, tensors []string, err error) {
 	var index struct {
 		WeightMap map[string]string `json:"weight_map"`
 	}
-	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, nil, &FormatError{File: indexName, Section: "index", Reason: err.Error()}
+	if err := plainjson.Unmarshal(data, &index); err != nil {
+		return nil, nil, &FormatError{File: path, Section: "index", Reason: err.Error()}
+	}
+	if len(index.WeightMap) == 0 {
+		return nil, nil, &FormatError{File: path, Section: "weight_map", Reason: "it names no tensor"}
 	}
 	seen := map[string]bool{}
 	for tensor, name := range index.WeightMap {
 		if name != filepath.Base(name) || name == "." || name == ".." {
-			return nil, nil, &FormatError{File: indexName, Section: "weight_map", Reason: fmt.Sprintf("%q is not a file name", name)}
+			return nil, nil, &FormatError{File: path, Section: "weight_map", Reason: fmt.Sprintf("%q is not a file name", name)}
 		}
 		seen[name] = true
 		tensors = append(tensors, tensor)
@@ -113,5 +118,11 @@ func (c *Checkpoint) Tensor(name string) (*Tensor, error) {
 	return nil, &MissingTensorError{Dir: c.dir, Name: name}
 }
 
-// Has reports whether the checkpoint has a tensor.
-func (c *Checkpoint) Has(name string) bool { return c.tensors[name] != nil }
+// Tensors returns all tensors, by name.
+func (c *Checkpoint) Tensors() []*Tensor {
+	var all []*Tensor
+	for _, name := range slices.Sorted(maps.Keys(c.tensors)) {
+		all = append(all, c.tensors[name])
+	}
+	return all
+}

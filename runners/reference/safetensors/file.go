@@ -9,8 +9,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
+
+	"medusa/runners/reference/plainjson"
 )
 
 // DType is an element type as a safetensors header spells it.
@@ -18,13 +19,14 @@ type DType string
 
 // The element types that the engine computes with.
 const (
-	F32 DType = "F32"
-	F16 DType = "F16"
+	F32  DType = "F32"
+	F16  DType = "F16"
+	BF16 DType = "BF16"
 )
 
 // sizes are the bytes of one element.
 var sizes = map[DType]uint64{
-	"BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, F16: 2, "BF16": 2,
+	"BOOL": 1, "U8": 1, "I8": 1, "F8_E4M3": 1, "F8_E5M2": 1, "I16": 2, "U16": 2, F16: 2, BF16: 2,
 	"I32": 4, "U32": 4, F32: 4, "F64": 8, "I64": 8, "U64": 8,
 }
 
@@ -52,10 +54,13 @@ type Tensor struct {
 	size  uint64
 }
 
+// File is the path of the file that holds the tensor.
+func (t *Tensor) File() string { return t.file.Name() }
+
 // Size is the length of the tensor's data in bytes.
 func (t *Tensor) Size() uint64 { return t.size }
 
-// ReadAt fills p with the tensor's bytes from offset on; it fails where they lie outside of the tensor.
+// ReadAt fills p with the tensor's bytes from offset on; it fails if they lie outside of the tensor.
 func (t *Tensor) ReadAt(p []byte, offset uint64) error {
 	if offset > t.size || uint64(len(p)) > t.size-offset {
 		return fmt.Errorf("read tensor %s: bytes %d to %d are outside of its %d", t.Name, offset, offset+uint64(len(p)), t.size)
@@ -64,6 +69,25 @@ func (t *Tensor) ReadAt(p []byte, offset uint64) error {
 		return fmt.Errorf("read tensor %s: %w", t.Name, err)
 	}
 	return nil
+}
+
+// Equal reports whether two tensors have the same type, shape and bytes.
+func Equal(a, b *Tensor) (bool, error) {
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) {
+		return false, nil
+	}
+	const piece = 1 << 20
+	left, right := make([]byte, min(piece, a.size)), make([]byte, min(piece, a.size))
+	for at := uint64(0); at < a.size; at += piece {
+		n := min(piece, a.size-at)
+		if err := errors.Join(a.ReadAt(left[:n], at), b.ReadAt(right[:n], at)); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(left[:n], right[:n]) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // file is one opened safetensors file.
@@ -85,7 +109,7 @@ func openFile(path string) (*file, error) {
 		f.Close()
 		return nil, fmt.Errorf("open checkpoint: %w", err)
 	}
-	header, tensors, err := parse(f, uint64(info.Size()), filepath.Base(path))
+	header, tensors, err := parse(f, uint64(info.Size()), path)
 	if err != nil {
 		f.Close()
 		return nil, err
@@ -168,7 +192,7 @@ func parse(r io.ReaderAt, size uint64, name string) ([]byte, []*Tensor, error) {
 func decodeHeader(header []byte) (map[string]entry, []string, error) {
 	d := json.NewDecoder(bytes.NewReader(header))
 	if token, err := d.Token(); err != nil || token != json.Delim('{') {
-		return nil, nil, fmt.Errorf("not a JSON object")
+		return nil, nil, errors.New("it is no JSON object")
 	}
 	entries := map[string]entry{}
 	seen := map[string]bool{}
@@ -176,7 +200,7 @@ func decodeHeader(header []byte) (map[string]entry, []string, error) {
 	for d.More() {
 		token, err := d.Token()
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, plainjson.Explain(err)
 		}
 		key := token.(string) // the decoder yields only strings as keys
 		if seen[key] {
@@ -186,24 +210,24 @@ func decodeHeader(header []byte) (map[string]entry, []string, error) {
 		if key == "__metadata__" {
 			var meta map[string]string
 			if err := d.Decode(&meta); err != nil {
-				return nil, nil, fmt.Errorf("%s: %w", key, err)
+				return nil, nil, fmt.Errorf("%s: %w", key, plainjson.Explain(err))
 			}
 			continue
 		}
 		var e entry
 		if err := d.Decode(&e); err != nil {
-			return nil, nil, fmt.Errorf("%q: %w", key, err)
+			return nil, nil, fmt.Errorf("%q: %w", key, plainjson.Explain(err))
 		}
 		entries[key] = e
 		order = append(order, key)
 	}
 	if _, err := d.Token(); err != nil {
-		return nil, nil, err
+		return nil, nil, plainjson.Explain(err)
 	}
 	return entries, order, nil
 }
 
-// product is the size in bytes of a shape, false where it overflows or a dimension is negative.
+// product is the size in bytes of a shape, false if it overflows or a dimension is negative.
 func product(shape []int64, width uint64) (uint64, bool) {
 	n := width
 	for _, d := range shape {

@@ -37,7 +37,7 @@ type added struct {
 	id   int
 }
 
-func (t *bpe) Encode(text string) []int {
+func (t *bpe) Encode(text string) ([]int, error) {
 	ids := append([]int(nil), t.bos...)
 	first := true
 	for text != "" {
@@ -52,7 +52,7 @@ func (t *bpe) Encode(text string) []int {
 		ids = append(ids, tok.id)
 		text = text[at+len(tok.text):]
 	}
-	return ids
+	return ids, nil
 }
 
 // nextAdded finds the first added token in text; without one it returns the text's length and nil.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"medusa/runners/reference/plainjson"
 )
 
 // file is the part of tokenizer.json that this package understands.
@@ -74,7 +76,7 @@ func Parse(name string, data []byte, vocab int) (Tokenizer, error) {
 		return &Error{File: name, Part: part, Reason: fmt.Sprintf(format, args...)}
 	}
 	var f file
-	if err := json.Unmarshal(data, &f); err != nil {
+	if err := plainjson.Unmarshal(data, &f); err != nil {
 		return nil, fail("JSON", "%v", err)
 	}
 	if f.Model.Type != "BPE" {
@@ -127,7 +129,7 @@ func parseMerge(raw json.RawMessage) (pair, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		parts = strings.Split(text, " ")
-	} else if err := json.Unmarshal(raw, &parts); err != nil {
+	} else if err := plainjson.Unmarshal(raw, &parts); err != nil {
 		return pair{}, err
 	}
 	if len(parts) != 2 {

@@ -1,16 +1,16 @@
 // Package tokenizer turns text into token ids and back, as a Hugging Face tokenizer.json of type BPE says (byte-level as
-// GPT-2 and Llama 3 use it, or with byte fallback as Llama 2), or byte by byte where a checkpoint has no tokenizer.json.
+// GPT-2 and Llama 3 use it, or with byte fallback as Llama 2). A checkpoint without a tokenizer.json has its ids for text.
 //
-// In: the file, the model's vocabulary size and its special ids. Out: a Tokenizer. A file that asks for something this
+// In: the file and the model's vocabulary size. Out: a Tokenizer. A file that asks for something this
 // package does not do is an *Error that names the part: text would be cut differently than the model was trained on.
 package tokenizer
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 )
 
 // FileName is the tokenizer's name inside a checkpoint directory.
@@ -18,8 +18,8 @@ const FileName = "tokenizer.json"
 
 // Tokenizer translates between text and token ids. It is safe for concurrent use.
 type Tokenizer interface {
-	// Encode returns the ids of a text, with the id that begins every text in front where the tokenizer has one.
-	Encode(text string) []int
+	// Encode returns the ids of a text, with the id that begins every text in front if the tokenizer has one.
+	Encode(text string) ([]int, error)
 	// Decode returns the text of ids. Special and unknown ids yield nothing.
 	Decode(ids []int) string
 }
@@ -33,48 +33,42 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("read tokenizer %s: %s: %s", e.File, e.Part, e.Reason)
 }
 
-// Load reads dir/tokenizer.json, or returns the byte tokenizer where there is none. bos is the id that begins a text of
-// the byte tokenizer, -1 for none; a tokenizer.json decides that itself.
-func Load(dir string, vocab, bos int) (Tokenizer, error) {
+// Load reads dir/tokenizer.json. An error that is fs.ErrNotExist says that there is none.
+func Load(dir string, vocab int) (Tokenizer, error) {
 	path := filepath.Join(dir, FileName)
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Bytes(vocab, bos)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read tokenizer: %w", err)
 	}
 	return Parse(path, data, vocab)
 }
 
-// byteTokenizer's ids are the bytes of UTF-8 text.
-type byteTokenizer struct{ bos int }
+// IDs returns the tokenizer of a model of so many ids that has none: its text is the ids themselves, as decimal numbers with blanks
+// between them.
+func IDs(vocab int) Tokenizer { return ids(vocab) }
 
-// Bytes returns the tokenizer whose ids 0 to 255 are bytes.
-func Bytes(vocab, bos int) (Tokenizer, error) {
-	if vocab < 256 {
-		return nil, &Error{File: "(none)", Part: "byte tokenizer", Reason: fmt.Sprintf("a vocabulary of %d has no room for 256 bytes (add a %s)", vocab, FileName)}
-	}
-	return byteTokenizer{bos}, nil
-}
+type ids int
 
-func (t byteTokenizer) Encode(text string) []int {
-	var ids []int
-	if t.bos >= 0 {
-		ids = append(ids, t.bos)
-	}
-	for _, b := range []byte(text) {
-		ids = append(ids, int(b))
-	}
-	return ids
-}
-
-func (t byteTokenizer) Decode(ids []int) string {
-	var text []byte
-	for _, id := range ids {
-		if id >= 0 && id < 256 && id != t.bos {
-			text = append(text, byte(id))
+func (n ids) Encode(text string) ([]int, error) {
+	var out []int
+	for _, word := range strings.Fields(text) {
+		id, err := strconv.Atoi(word)
+		if err != nil {
+			return nil, fmt.Errorf("encode %q: %q is no token id (without a %s, a prompt is token ids such as \"1 15 7\")", text, word, FileName)
 		}
+		if id < 0 || id >= int(n) {
+			return nil, fmt.Errorf("encode %q: token id %d is not below the vocabulary's size %d", text, id, int(n))
+		}
+		out = append(out, id)
 	}
-	return string(text)
+	return out, nil
+}
+
+// Decode puts a blank in front of each id: what it returns continues a prompt.
+func (n ids) Decode(list []int) string {
+	var text strings.Builder
+	for _, id := range list {
+		fmt.Fprintf(&text, " %d", id)
+	}
+	return text.String()
 }

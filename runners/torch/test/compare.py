@@ -68,7 +68,7 @@ def read(truth, places, expandable=False):
     ones are instantiated in the engine's order, restored ones in any."""
     with open(places, encoding="utf-8") as f:
         named = json.load(f)
-    graphs, live, globals_ = [], {}, 0
+    graphs, live, globals_, events = [], {}, 0, {}
     with open(truth, encoding="utf-8") as f:
         for line in f:
             kind, *fields = line.rstrip("\n").split("\t")
@@ -85,27 +85,41 @@ def read(truth, places, expandable=False):
                 memory = Memory(side_by_side(now) if expandable else now, named["tensors"])
                 graphs.append(Graph(fields[4], int(fields[5], 16), [], [], memory))
             elif kind == "instance-edge":
-                graphs[-1].edges.append((int(fields[2]), int(fields[3]), fields[4]))
+                graphs[-1].edges.append((fields[2], fields[3], fields[4]))
+            elif kind == "event":
+                events[fields[2]] = fields[1]
             elif kind == "instance-node":
-                graphs[-1].nodes.append(node(fields[3:]))
+                graphs[-1].nodes.append(node(fields[2], fields[3:], events))
     if named["restored"]:
         by_handle = {g.handle: g for g in graphs}
         return {label: by_handle[handle] for label, handle in named["restored"].items()}
     return {label: g for label, g in zip(named["captured"], graphs, strict=True) if label is not None}
 
 
-def node(fields):
+def address(text):
+    return int(text, 16).to_bytes(8, "little")
+
+
+def node(at, fields, events):
+    """at: the node's place, which of an embedded graph's begins with its parent's. Events are alike by their number."""
     kind = fields[0]
     if kind == "kernel":
-        name, grid, block, shared, params = fields[1:6]
-        values = dict(p.split(":") for p in params.split(",") if p)
-        return Node(kind, [name, grid, block, shared, *fields[6:]], {int(k): bytes.fromhex(v) for k, v in values.items()})
+        name, module, grid, block, shared, params = fields[1:7]
+        values = {int(k): bytes.fromhex(v) for k, v in (p.split(":") for p in params.split(",") if p)}
+        windows = [f for f in fields[7:] if f.startswith("window ")]
+        values |= {WINDOW: address(f.split()[1]) for f in windows}
+        return Node(kind, [name, module, grid, block, shared, *(f for f in fields[7:] if f not in windows), at], values)
     if kind == "memset":
-        return Node(kind, fields[2:], {0: int(fields[1], 16).to_bytes(8, "little")})
+        return Node(kind, [*fields[2:], at], {0: address(fields[1])})
     if kind == "memcpy":
-        ends = {8 * i: int(fields[1 + i], 16).to_bytes(8, "little") for i in range(2)}
-        return Node(kind, fields[3:], ends)
-    return Node(kind, fields, {})
+        dst, across, src, along, *size = fields[1:]
+        return Node(kind, [across, along, *size, at], {0: address(dst), 8: address(src)})
+    if kind in ("event-record", "event-wait"):
+        return Node(kind, [events.get(fields[1]), at], {})
+    return Node(kind, [*fields, at], {})
+
+
+WINDOW = 1 << 20  # where the base of an access-policy window stands among the parameters: behind all
 
 
 class Comparison:
@@ -114,7 +128,7 @@ class Comparison:
     def __init__(self):
         self.differences = []
         self.graphs = self.nodes = self.third_party = self.pointers = self.constants = self.unwritten = 0
-        self.forward, self.backward = {}, {}  # allocations of the recorded process and of the restored one
+        self.pairs = {}  # by number of a native process: its allocations and the restored one's, in both directions
 
     def differ(self, *what):
         self.differences.append(" ".join(str(w) for w in what))
@@ -183,10 +197,8 @@ class Comparison:
             self.pointers += 1
         else:
             self.unwritten += len(z)  # left behind alike in the recorded processes: restored as the pointer that it seems to be
-        if "tensor" not in (places[0][0], restored[0]):
-            self.mapped(where, places[0], restored)
-        elif places[0] != restored:
-            self.differ(where, places[0], restored)
+        for process, native in enumerate(places if self.agree(places) else recorded):
+            self.place(where, process, native, restored)
 
     @staticmethod
     def agree(places):
@@ -195,14 +207,20 @@ class Comparison:
             return False
         return len({p if p[0] == "tensor" else (p[0], *p[2:]) for p in places}) == 1
 
-    def mapped(self, where, native, restored):
-        """Memory without a name: the same byte of an allocation of the same size, and always of the same one."""
+    def place(self, where, process, native, restored):
+        """The same byte of the same tensor. Of memory without a name: the same byte of an allocation of the same size, and always of
+        the same one."""
+        if native is None or restored is None or "tensor" in (native[0], restored[0]):
+            if native != restored:
+                self.differ(where, native, restored)
+            return
         _, a, offset_a, size_a = native
         _, b, offset_b, size_b = restored
         if (offset_a, size_a) != (offset_b, size_b):
             self.differ(where, native, restored)
-        if self.forward.setdefault(a, b) != b or self.backward.setdefault(b, a) != a:
-            self.differ(where, a, "is", self.forward[a], "and", b)
+        forward, backward = self.pairs.setdefault(process, ({}, {}))
+        if forward.setdefault(a, b) != b or backward.setdefault(b, a) != a:
+            self.differ(where, a, "is", forward[a], "and", b)
 
     def plain(self, where, natives, z):
         """Bytes that are alike in all native processes are constants. Those that are not were never written: what is

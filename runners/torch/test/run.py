@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 import libraries
+import results
 from compare import Comparison, read
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,6 +32,7 @@ def arguments():
     p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
     p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
+    p.add_argument("--results", help="file that receives what each case has shown (results.py)")
     p.add_argument("--title", default="test-torch", help="first word of the last line")
     p.add_argument("--programs", type=int, help="compare that many random programs in place of models")
     p.add_argument("--shapes", help="compare these presets, separated by commas, in place of the short list")
@@ -175,7 +177,11 @@ def cases(args):
 
 def main():
     args = arguments()
-    done = [compare(args, case) for case in cases(args)]
+    chosen = cases(args)
+    done = [compare(args, case) for case in chosen]
+    if args.results:
+        versions = {name: done[0][1][name] for name in ("device", "torch")}
+        results.store(args.results, versions, {case.name: results.counts(c) for case, (c, _, _) in zip(chosen, done)})
     differences = sum(len(c.differences) for c, _, _ in done)
     device, torch = done[0][2]["device"], done[0][2]["torch"]
     graphs, nodes, third_party = (sum(getattr(c, what) for c, _, _ in done) for what in ("graphs", "nodes", "third_party"))

@@ -24,6 +24,7 @@ class Process:
         self.at = at
         self.words = [at["big"] + 512, at["pool"] + 64, 42, garbage]
         self.name, self.grid, self.edge, self.dst = "k", "1,1,1", "0\t1\t0,0,0", at["small"]
+        self.module, self.window, self.pitch, self.event = "00ff", at["big"] + 64, 16, 3
         self.sizes = {"big": 1 << 20, "small": 4096, "pool": 1 << 16}
         self.index = {"big": 0, "small": 1, "pool": index}
         self.restored = {}
@@ -39,8 +40,12 @@ class Process:
         struct = "".join(word(w) for w in self.words[2:])
         lines += [
             "instance\t0\t1\t2\t1\t0\t0x10",
-            f"instance-node\t0\t1\t0\tkernel\t{self.name}\t{self.grid}\t32,1,1\t0\t{params},16:{struct}\tmax_dynamic_shared=1",
+            f"instance-node\t0\t1\t0\tkernel\t{self.name}\t{self.module}\t{self.grid}\t32,1,1\t0\t{params},16:{struct}\twindow {self.window:#x}\tmax_dynamic_shared=1",
             f"instance-node\t0\t1\t1\tmemset\t{self.dst:#x}\t0\t0\t1\t64\t1",
+            f"event\t0\t{self.event}\t0xe0",
+            "instance-node\t0\t1\t2\tchild\t2\t0",
+            "instance-node\t0\t1\t2/0\tevent-record\t0xe0",
+            f"instance-node\t0\t1\t2/1\tmemcpy\t{self.dst:#x}\t0,0,0,16,1\t{self.at['big']:#x}\t0,0,0,{self.pitch},1\t16\t1\t1",
             f"instance-edge\t0\t1\t{self.edge}",
         ]
         with tempfile.TemporaryDirectory() as folder:
@@ -71,12 +76,17 @@ class TestComparison(unittest.TestCase):
     def test_equal(self):
         c = compare()
         self.assertEqual(c.differences, [])
-        self.assertEqual((c.graphs, c.nodes, c.third_party, c.pointers), (1, 2, 1, 3))
+        self.assertEqual((c.graphs, c.nodes, c.third_party, c.pointers), (1, 5, 1, 6))
 
     def test_differences(self):
         changes = {
             "another graph": lambda p: setattr(p, "restored", {2: 0x10}),
             "another kernel": lambda p: setattr(p, "name", "k2"),
+            "another module": lambda p: setattr(p, "module", "00fe"),
+            "a window elsewhere": lambda p: setattr(p, "window", p.at["big"] + 128),
+            "a window over other memory": lambda p: setattr(p, "window", p.at["pool"] + 64),
+            "another pitch": lambda p: setattr(p, "pitch", 32),
+            "another event": lambda p: setattr(p, "event", 4),
             "another grid": lambda p: setattr(p, "grid", "2,1,1"),
             "another edge": lambda p: setattr(p, "edge", "1\t0\t0,0,0"),
             "another edge type": lambda p: setattr(p, "edge", "0\t1\t1,0,1"),

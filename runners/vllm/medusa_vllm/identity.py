@@ -22,11 +22,13 @@ def checkpoint(model, revision):
     if not os.path.isdir(model):
         return f"{model}@{revision}"
     files = sorted(f for f in os.listdir(model) if f.endswith((".safetensors", ".bin", ".pt", ".gguf")))
+    # mutant: size of a checkpoint's files
     return digest("\n".join(f"{f} {os.path.getsize(os.path.join(model, f))}" for f in files))
 
 
 def settings(config):
     """vLLM's own hash of all that its compiled code depends on, but for where the model lies: its contents count."""
+    # mutant: configuration stays as it is
     config, config.model_config = copy.copy(config), copy.copy(config.model_config)
     config.model_config.model = ""
     return config.compute_hash()
@@ -34,6 +36,7 @@ def settings(config):
 
 def factors(config, vllm, torch, cuda, environment):
     model, cache, scheduler = config.model_config, config.cache_config, config.scheduler_config
+    # mutant: variables that say where something lies
     environment = {name: value for name, value in environment.items() if name not in PLACES}
     arguments = [
         settings(config),

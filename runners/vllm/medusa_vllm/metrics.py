@@ -1,7 +1,8 @@
 """How the start went, on vLLM's own /metrics.
 
 In: the status that the engine's process writes (MEDUSA_STATUS), and prometheus_client as vLLM has set it up. Out:
-medusa_starts_total by status and reason, medusa_start_milliseconds_total (Medusa's own time) and medusa_graphs. Fails:
+medusa_starts_total by status and reason, medusa_start_milliseconds_total (Medusa's own time), medusa_graphs and
+medusa_device_memory_free_bytes. Fails:
 nothing; without a status there is nothing to tell.
 
 The API server is another process than the engine. Where it is one process, a collector in its registry reads the status at
@@ -21,6 +22,7 @@ from .files import read
 STARTS = "medusa_starts", "Engine starts by how they went: restored, native with its reason, or sticky"
 TIME = "medusa_start_milliseconds", "Time of engine starts that Medusa itself took"
 GRAPHS = "medusa_graphs", "Restored graphs"
+MEMORY = "medusa_device_memory_free_bytes", "Device memory that is free: at ready, and in the two starts that verified the artifact"
 
 
 def place():
@@ -35,6 +37,13 @@ def place():
 
 def labels(status):
     return [status["status"], status.get("reason", "")]
+
+
+def free(status):
+    """Free device memory by when it was measured."""
+    said = {"ready": "free", "verified_native": "verified_native_free", "verified_restored": "verified_restored_free"}
+    memory = status.get("memory", {})
+    return [(when, memory[field]) for when, field in said.items() if field in memory]
 
 
 class Collector:
@@ -52,6 +61,10 @@ class Collector:
         yield starts
         yield CounterMetricFamily(*TIME, value=status["milliseconds"])
         yield GaugeMetricFamily(*GRAPHS, value=status["graphs"])
+        memory = GaugeMetricFamily(*MEMORY, labels=["when"])
+        for when, value in free(status):
+            memory.add_metric([when], value)
+        yield memory
 
 
 def count():
@@ -67,6 +80,9 @@ def count():
         Counter(*STARTS, ["status", "reason"]).labels(*labels(status)).inc()
         Counter(*TIME).inc(status["milliseconds"])
         Gauge(*GRAPHS, multiprocess_mode="mostrecent").set(status["graphs"])
+        memory = Gauge(*MEMORY, ["when"], multiprocess_mode="mostrecent")
+        for when, value in free(status):
+            memory.labels(when).set(value)
 
 
 def register():

@@ -47,6 +47,7 @@ def activate():
 def rival(points=None):
     """vLLM takes at most one platform plug-in, so another that is active goes first."""
     for point in metadata.entry_points(group=GROUP) if points is None else points:
+        # mutant: platform of others
         if point.name != NAME and point.load()() is not None:
             return f"another platform plug-in is active ({point.name})"
     return None
@@ -56,5 +57,6 @@ def choose_worker(parallel_config, refuse=native):
     """The user's choice stands."""
     if parallel_config.worker_cls == "auto":
         parallel_config.worker_cls = WORKER
+    # mutant: worker of the user
     elif parallel_config.worker_cls != WORKER and os.environ.get(contract.ENV_RUN):
         refuse(f"another worker class is chosen ({parallel_config.worker_cls})")

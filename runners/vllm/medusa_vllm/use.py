@@ -17,6 +17,7 @@ class Use:
 
     def begin_capture(self):
         """The phase begins once, also where a restore that cannot be used is followed by captures."""
+        # mutant: phase begins once
         if not self.capturing:
             self.session.phase("capture")
             self.capturing = True
@@ -24,6 +25,7 @@ class Use:
     def restore(self, labels, install):
         """Whether there are restored graphs in place of captured ones: install has taken them, by label. If not, nothing of them is
         left."""
+        # mutant: captures in a start that restores nothing
         if not self.session.restoring:
             return False
         self.begin_capture()
@@ -34,6 +36,7 @@ class Use:
             graphs = match(labels, found)
             install(graphs)
         except Exception as e:
+            # mutant: graphs that cannot be installed
             self.session.refuse(str(e))
             return False
         self.graphs, self.restored = graphs, True
@@ -42,6 +45,7 @@ class Use:
     def usable(self):
         """Whether captured or restored graphs may be launched. Memory or a module that the latter refer to may be gone: vLLM
         then runs the step eagerly."""
+        # mutant: memory of graphs that is gone
         if self.graphs and not next(iter(self.graphs.values())).usable():
             self.drop(self.session.reason())
         return bool(self.graphs) or not self.restored
@@ -50,5 +54,6 @@ class Use:
         """From now on steps run eagerly: what the graphs refer to may have moved or changed."""
         if self.graphs:
             print(f"medusa: restored graphs are no longer used: {reason}", file=sys.stderr, flush=True)
+            # mutant: graphs that are dropped
             self.session.invalidate(reason)
             self.graphs = {}

@@ -110,6 +110,11 @@ def step(worker, output):
     worker.sample_tokens(None)
 
 
+def mark(text):
+    """A line in the simulated GPU's log of calls."""
+    ctypes.CDLL("libcuda.so.1").calllog_mark(text.encode())
+
+
 class Counted:
     """A graph, and how often graphs were launched."""
 
@@ -264,6 +269,7 @@ def main():
             json.dump(places(worker.model_runner), f)
     count(worker.model_runner)
     batches = [] if args.no_requests else [1, 3, 8]
+    mark("requests")
     launches = {batch: serve(worker, batch) for batch in batches}
     later = {}
     if args.then:

@@ -16,8 +16,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TORCH = os.path.join(HERE, "..", "..", "torch")
 sys.path.insert(0, os.path.join(TORCH, "test"))
 
+import results  # noqa: E402
 from compare import Comparison, read  # noqa: E402
 
+PROCESSES = "record-a", "record-b", "native", "check-native"  # that captured graphs
+NATIVE = PROCESSES.index("native")
+REQUESTS = "requests"  # the mark of engine.py behind which launches serve requests: warm-up and profiling launch graphs, too
 SECONDS = 900  # for each start of the engine, of which materialize makes five
 
 
@@ -32,6 +36,7 @@ def arguments():
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode of these cases")
+    p.add_argument("--results", help="file that receives what each case has shown (results.py of runners/torch)")
     p.add_argument("--pieces", default="FULL_AND_PIECEWISE,PIECEWISE", help="vLLM's modes for the first model compiled, each with both runners")
     return p.parse_args()
 
@@ -39,6 +44,19 @@ def arguments():
 def stop(*what):
     print("test-vllm: FAIL", *what)
     sys.exit(1)
+
+
+def launches(log, labels):
+    """What a call log says was launched behind the mark; a handle that is no graph's stays a handle."""
+    found = None
+    for line in log:
+        fields = line.rstrip("\n").split("\t")
+        if fields[0] == "mark":
+            found = [] if fields[1] == REQUESTS else found
+        elif found is not None and len(fields) > 4 and fields[3].startswith("cuGraphLaunch"):
+            handle = next(f[len("exec=") :] for f in fields[5:] if f.startswith("exec="))
+            found.append(labels.get(int(handle, 16), handle))
+    return found
 
 
 class Engine:
@@ -131,19 +149,26 @@ class Case(Engine):
             for _, facts in self.log(step)
         )
 
-    def replays(self, step):
-        """The nodes of each graph that a process launched, in order."""
-        return [f for function, facts in self.log(step) if function.startswith("cuGraphLaunch") for f in facts if f.startswith("nodes=")]
+    def launched(self, step, name):
+        """The labels of the graphs that a process launched for requests, in order: its own truth says which handle is whose."""
+        labels = {g.handle: label for label, g in self.graphs(name).items()}
+        with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
+            return launches(f, labels)
 
     def results(self, printed, name):
-        """Where the pieces leave their results: the same place in memory of the same size, wherever that lies."""
+        """By key, where the pieces leave their results, and in what form."""
         memory = list(self.graphs(name).values())[-1].memory  # the pool grows from graph to graph
+        return {key: [((kind, *form), memory.place(at)) for kind, at, *form in found] for key, found in printed["results"].items()}
 
-        def place(at):
-            found = memory.place(at)
-            return found[2:] if found and found[0] == "memory" else found  # memory has another number in each process
-
-        return {key: [(kind, place(at), *form) for kind, at, *form in found] for key, found in printed["results"].items()}
+    def compare_results(self, c, native, restored):
+        """The same place in the same allocation: that which the graphs' own pointers lead to."""
+        for key in sorted(native.keys() | restored.keys()):
+            forms = [[form for form, _ in found.get(key, [])] for found in (native, restored)]
+            if forms[0] != forms[1]:
+                c.differ(self.name, "results of piece", key, *forms)
+                continue
+            for (_, at), (_, place) in zip(native[key], restored[key]):
+                c.place(f"{self.name} results of piece {key}", NATIVE, at, place)
 
     def starts(self):
         """What the native and the restored start printed."""
@@ -167,17 +192,15 @@ class Case(Engine):
         full = [self.full_forwards(s, native["max_tokens"]) for s in ("native", "restored")]
         if not full[0] or full[1]:
             c.differ(self.name, "kernels of forwards of", native["max_tokens"], "tokens in the call logs:", *full)
-        replays = [self.replays(s) for s in ("native", "restored")]
-        if replays[0] != replays[1] or len(replays[1]) < sum(restored["steps"].values()):
-            c.differ(self.name, "launches of graphs in the call logs:", *replays)
+        launched = [self.launched(*s) for s in (("native", "native"), ("restored", "restore"))]
+        if launched[0] != launched[1] or len(launched[1] or []) != sum(restored["steps"].values()):
+            c.differ(self.name, "launches of graphs in the call logs:", *launched)
         left = self.results(native, "native"), self.results(restored, "restore")
         if bool(left[0]) != self.compiled:
             c.differ(self.name, "pieces:", len(left[0]))
-        for key in sorted(left[0].keys() | left[1].keys()):
-            if left[0].get(key) != left[1].get(key):
-                c.differ(self.name, "results of piece", key, *(found.get(key) for found in left))
-        c.forward, c.backward = {}, {}
-        c.run([self.graphs(n) for n in ("record-a", "record-b", "native", "check-native")], self.graphs("restore"))
+        c.pairs = {}
+        c.run([self.graphs(n) for n in PROCESSES], self.graphs("restore"))
+        self.compare_results(c, *left)
         print(f"test-vllm: {self.name}: compared: {c.graphs} graphs and {len(c.differences)} differences so far", flush=True)
 
 
@@ -189,9 +212,14 @@ def main():
     others = [(models[0], b, runners[0]) for b in backends[1:]] + [(models[0], backends[0], r) for r in runners[1:]]
     cases = [Case(args, *case, args.graphs) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
     cases += [Case(args, *first[:2], r, mode) for mode in args.pieces.split(",") if mode for r in runners]
+    rows = {}
     with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
+            before = results.counts(c)
             case.compare(c, native, restored)
+            rows[case.name] = results.since(before, results.counts(c))
+    if args.results:
+        results.store(args.results, {name: restored[name] for name in ("device", "vllm", "torch")}, rows)
     for d in c.differences[:20]:
         print("difference:", d)
     print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten} third_party_kernels={c.third_party}")

@@ -57,6 +57,7 @@ class Gate(unittest.TestCase):
         self.assertIsNone(gate.version_reason("0.26.0", "2.11.0+cu130"))
         self.assertIsNone(gate.version_reason("0.26.0+cu129", "2.11.1"))
         self.assertIn("0.27.0", gate.version_reason("0.27.0", "2.13.0"))
+        self.assertIn("2.110.0", gate.version_reason("0.26.0", "2.110.0") or "")
         self.assertIn("2.1.0", gate.version_reason("0.26.0", "2.1.0"))
 
     def test_supported(self):
@@ -83,7 +84,7 @@ class Gate(unittest.TestCase):
             ({"compilation_config__cudagraph_mode": None}, "None"),
         ]:
             with self.subTest(change):
-                self.assertIn(word, gate.config_reason(config(**change)))
+                self.assertIn(word, gate.config_reason(config(**change)) or "")
 
     def test_backends(self):
         self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN"]))
@@ -247,6 +248,20 @@ class Uses(unittest.TestCase):
         self.assertFalse(u.restore([labels.label(self.one)], lambda graphs: [][0]) or u.restored or u.graphs)
         self.assertEqual([name for name, *_ in session.told], ["phase", "refuse"])
 
+    def test_phase_begins_once(self):
+        """A restore that cannot be used is followed by captures."""
+        session, u, restored = self.restore(self.one)
+        self.assertFalse(restored)
+        u.begin_capture()
+        self.assertEqual([said for said in session.told if said[0] == "phase"], [("phase", "capture")])
+
+    def test_nothing_is_restored(self):
+        """The phase then begins with the captures, and nothing is asked for."""
+        session = Session(self.one)
+        session.restoring = False
+        u = use.Use(session)
+        self.assertFalse(u.restore([labels.label(self.one)], self.installed.append) or self.installed or session.told)
+
     def test_captured_graphs_are_used(self):
         self.assertTrue(use.Use(Session()).usable())
 
@@ -312,8 +327,9 @@ class Family:
 
 
 class Metrics(unittest.TestCase):
-    native = {"status": "native", "reason": "memory", "milliseconds": 1.5, "graphs": 0}
-    values = [("medusa_starts", ("native", "memory"), 1), ("medusa_start_milliseconds", (), 1.5), ("medusa_graphs", (), 0)]
+    native = {"status": "native", "reason": "memory", "milliseconds": 1.5, "graphs": 0, "memory": {"free": 10, "total": 20, "verified_native_free": 8}}
+    values = [("medusa_starts", ("native", "memory"), 1), ("medusa_start_milliseconds", (), 1.5), ("medusa_graphs", (), 0),
+              ("medusa_device_memory_free_bytes", ("ready",), 10), ("medusa_device_memory_free_bytes", ("verified_native",), 8)]
 
     def setUp(self):
         Family.values = []

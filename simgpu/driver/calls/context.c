@@ -14,6 +14,7 @@ static uint64_t next_context_id = 1;
 static void context_start(struct context *ctx)
 {
 	ctx->active = true;
+	overhead_context(true);
 	ctx->sticky = CUDA_SUCCESS;
 	ctx->id = next_context_id++;
 	ctx->legacy = stream_new(ctx, CU_STREAM_DEFAULT, 0);
@@ -80,6 +81,7 @@ void context_clear(struct context *ctx)
 	ctx->per_thread_cap = 0;
 	ctx->legacy = NULL;
 	ctx->active = false;
+	overhead_context(false);
 	ctx->sticky = CUDA_SUCCESS;
 }
 

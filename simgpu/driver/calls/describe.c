@@ -1,12 +1,14 @@
 /*
  * describe.c: what an executable graph is, as text, for tests that compare graphs of two processes.
  *
- * In: an executable graph. Out: one line a node with everything but addresses and parameters, and one line an edge, in the
- * order of nodes. What addresses and parameters say shows in what the graph computes; what is written here may not.
+ * In: an executable graph. Out: one line a node with everything but addresses and parameters, sorted. Wrong addresses and
+ * parameters show in the results of the graph. The base of an access-policy window is an address that no result depends on, so it
+ * is written.
  */
 #include "calls/calls.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct text {
@@ -24,14 +26,29 @@ __attribute__((format(printf, 2, 3))) static void print(struct text *t, const ch
 	t->len += n > 0 ? (size_t)n : 0;
 }
 
+#define ALIGNMENT 256 /* of every allocation: what lies within so many bytes behind its start lies in no other */
+
+/* The parameters that point to the window's memory tell which it is, wherever this process has it. */
+static void window(struct text *t, const struct launch *l, uint64_t base)
+{
+	const struct ptx_param *p;
+	size_t n = ptx_kernel_params(l->function->code, &p);
+	print(t, " window=0x%llx", allocation_at(base) ? (unsigned long long)base : 0);
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t o = p[i].offset; o + 8 <= p[i].offset + p[i].size; o += 8) {
+			uint64_t word;
+			memcpy(&word, l->params + o, sizeof(word));
+			if (word && base - word < ALIGNMENT)
+				print(t, " parameter %u+%u", o, (unsigned)(base - word));
+		}
+}
+
 static void attributes(struct text *t, const struct exec_node *x)
 {
 	for (unsigned id = 0; id < NODE_ATTRIBUTES; id++) {
 		CUlaunchAttributeValue v = x->attrs[id], zero = {{0}};
 		if (id == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW && x->attr_set >> id & 1) {
-			/* Its base is another one in every process, but for the alignment of all allocations. */
-			uint64_t base = (uintptr_t)v.accessPolicyWindow.base_ptr;
-			print(t, " window=%lld", allocation_at(base) ? (long long)(base % 256) : -1);
+			window(t, x->launch, (uintptr_t)v.accessPolicyWindow.base_ptr);
 			memset(&v, 0, sizeof(void *));
 		}
 		if (!(x->attr_set >> id & 1) || !memcmp(&v, &zero, sizeof(v)))
@@ -48,7 +65,7 @@ static void kernel(struct text *t, const struct exec_node *x)
 	                                          CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
 	                                          CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED};
 	const struct launch *l = x->launch;
-	print(t, "kernel %s grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), l->grid[0], l->grid[1],
+	print(t, "kernel %s module=%016llx grid=%u,%u,%u block=%u,%u,%u shared=%u cooperative=%d", function_name(l->function), (unsigned long long)l->function->module->image, l->grid[0], l->grid[1],
 	      l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->cooperative);
 	for (size_t i = 0; i < ARRAY_LEN(of); i++) {
 		int own = 0;
@@ -58,33 +75,113 @@ static void kernel(struct text *t, const struct exec_node *x)
 	attributes(t, x);
 }
 
-static void body(struct text *t, const struct exec_body *b, unsigned depth)
+/* The pitch and height of memory that the driver knows. Pageable memory belongs to the restorer, whose rows may be closer. */
+static void side(struct text *t, const char *which, uint64_t addr, size_t pitch, size_t height)
 {
-	for (size_t i = 0; i < b->count; i++) {
-		const struct exec_node *x = &b->nodes[i];
-		print(t, "%*s%zu ", (int)depth, "", i);
-		switch (x->type) {
-		case CU_GRAPH_NODE_TYPE_KERNEL: kernel(t, x); break;
-		case CU_GRAPH_NODE_TYPE_MEMSET:
-			print(t, "memset value=%u elem=%u width=%zu height=%zu", x->fill.value, x->fill.elementSize, x->fill.width,
-			      x->fill.height);
-			break;
-		case CU_GRAPH_NODE_TYPE_MEMCPY:
-			print(t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
-			break;
-		case CU_GRAPH_NODE_TYPE_GRAPH:
-			print(t, "child\n");
-			body(t, x->child, depth + 1);
-			break;
-		default: print(t, "type %d", (int)x->type); break;
-		}
-		print(t, "\n");
-		for (size_t to = 0; to < b->count; to++)
-			for (size_t k = 0; k < x->next_count; k++)
-				if (x->next[k] == to)
-					print(t, "%*s> %zu %u,%u,%u\n", (int)depth, "", to, x->next_data[k].from_port, x->next_data[k].to_port,
-					      x->next_data[k].type);
+	if (allocation_at(addr))
+		print(t, " %s %zu,%zu", which, pitch, height);
+}
+
+static char *body(const struct exec_body *b);
+
+/* A node by itself, for the caller to free. */
+static char *node(const struct exec_node *x)
+{
+	size_t cap = 1 << 16;
+	struct text t = {xalloc(cap), cap, 0};
+	char *inner;
+	switch (x->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: kernel(&t, x); break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		print(&t, "memset value=%u elem=%u width=%zu height=%zu", x->fill.value, x->fill.elementSize, x->fill.width, x->fill.height);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		print(&t, "memcpy %zu,%zu,%zu", x->copy.WidthInBytes, x->copy.Height, x->copy.Depth);
+		side(&t, "from", copy_source(&x->copy), x->copy.srcPitch, x->copy.srcHeight);
+		side(&t, "to", copy_target(&x->copy), x->copy.dstPitch, x->copy.dstHeight);
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		inner = body(x->child);
+		print(&t, "child {\n%s}", inner);
+		free(inner);
+		break;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+		print(&t, "%s event %lld", x->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? "wait for" : "record",
+		      object_live(x->event, OBJECT_EVENT) ? (long long)x->event->number : -1);
+		break;
+	default: print(&t, "type %d", (int)x->type); break;
 	}
+	return t.out;
+}
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	a = (a ^ b) * 0x9e3779b97f4a7c15u;
+	return a ^ a >> 29;
+}
+
+static uint64_t sum_of(const char *text)
+{
+	uint64_t h = 1;
+	for (; *text; text++)
+		h = mix(h, (unsigned char)*text);
+	return h;
+}
+
+static uint64_t sum_of_edge(CUgraphEdgeData d)
+{
+	return d.from_port | (uint64_t)d.to_port << 8 | (uint64_t)d.type << 16;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The nodes of a body, for the caller to free: each with sums of all that lies before and behind it. Edges lead to a sum, not to
+ * a number, so that the order in which a graph was made does not show. */
+static char *body(const struct exec_body *b)
+{
+	char **lines = xalloc((b->count + 1) * sizeof(*lines)), *out;
+	uint64_t *before = xalloc((b->count + 1) * sizeof(*before)), *behind = xalloc((b->count + 1) * sizeof(*behind));
+	size_t *order = xalloc((b->count + 1) * sizeof(*order)), *waits = xalloc((b->count + 1) * sizeof(*waits)), n = 0, length = 1;
+	for (size_t i = 0; i < b->count; i++) {
+		lines[i] = node(&b->nodes[i]);
+		if (!(waits[i] = b->nodes[i].waits))
+			order[n++] = i;
+	}
+	for (size_t at = 0; at < n; at++) {
+		const struct exec_node *x = &b->nodes[order[at]];
+		before[order[at]] = mix(before[order[at]], sum_of(lines[order[at]]));
+		for (size_t k = 0; k < x->next_count; k++) {
+			before[x->next[k]] += mix(before[order[at]], sum_of_edge(x->next_data[k]));
+			if (!--waits[x->next[k]])
+				order[n++] = x->next[k];
+		}
+	}
+	for (size_t at = n; at-- > 0;) {
+		const struct exec_node *x = &b->nodes[order[at]];
+		for (size_t k = 0; k < x->next_count; k++)
+			behind[order[at]] += mix(behind[x->next[k]], sum_of_edge(x->next_data[k]));
+		behind[order[at]] = mix(behind[order[at]], sum_of(lines[order[at]]));
+	}
+	for (size_t i = 0; i < b->count; i++) {
+		size_t cap = strlen(lines[i]) + 64;
+		struct text t = {xalloc(cap), cap, 0};
+		print(&t, "%s before=%016llx behind=%016llx\n", lines[i], (unsigned long long)before[i], (unsigned long long)behind[i]);
+		free(lines[i]);
+		lines[i] = t.out;
+		length += t.len;
+	}
+	qsort(lines, b->count, sizeof(*lines), compare);
+	struct text t = {out = xalloc(length), length, 0};
+	for (size_t i = 0; i < b->count; i++) {
+		print(&t, "%s", lines[i]);
+		free(lines[i]);
+	}
+	free(lines), free(before), free(behind), free(order), free(waits);
+	return out;
 }
 
 /* Returns the length of the text; as much as fits is written to out, which ends in a zero byte. */
@@ -94,7 +191,8 @@ __attribute__((visibility("default"))) size_t simgpu_describe(CUgraphExec handle
 	struct text t = {out, cap, 0};
 	if (exec_resolve(handle, &e))
 		return 0;
-	print(&t, "flags=%llu\n", (unsigned long long)e->flags);
-	body(&t, e->body, 0);
+	char *nodes = body(e->body);
+	print(&t, "flags=%llu\n%s", (unsigned long long)e->flags, nodes);
+	free(nodes);
 	return t.len;
 }

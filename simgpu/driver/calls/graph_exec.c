@@ -12,6 +12,7 @@
 void exec_end(struct exec *e)
 {
 	object_remove(e);
+	overhead_nodes(e->nodes, false);
 	body_unref(e->body);
 	op_unref(e->last);
 	free(e);
@@ -39,6 +40,8 @@ static CUresult instantiate(struct call *c, CUgraphExec *exec, CUgraph graph, ui
 	e->ctx = c->ctx;
 	e->flags = flags;
 	e->body = b;
+	e->nodes = b->count;
+	overhead_nodes(e->nodes, true);
 	object_add(e, OBJECT_EXEC);
 	*exec = (CUgraphExec)e;
 	*result = CUDA_GRAPH_INSTANTIATE_SUCCESS;
@@ -61,6 +64,11 @@ CUresult sim_cuGraphInstantiate_v2(struct call *c, CUgraphExec *exec, CUgraph gr
 	if (log_buffer && buffer_size)
 		log_buffer[0] = 0;
 	return sim_cuGraphInstantiateWithFlags(c, exec, graph, 0);
+}
+
+CUresult sim_cuGraphInstantiate(struct call *c, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size)
+{
+	return sim_cuGraphInstantiate_v2(c, exec, graph, error_node, log_buffer, buffer_size);
 }
 
 CUresult sim_cuGraphInstantiateWithParams(struct call *c, CUgraphExec *exec, CUgraph graph,

@@ -15,8 +15,9 @@ static CUresult load(struct call *c, CUlibrary *library, const void *code, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	struct image found;
 	struct ptx_module *ptx;
-	CUresult r = image_find(c, code, size, &found);
-	if (r)
+	/* Drivers that load eagerly make it what cuModuleLoadData is. */
+	CUresult r = capture_unsafe(c);
+	if (r || (r = image_find(c, code, size, &found)))
 		return r;
 	if ((r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx))) {
 		image_drop(&found);
@@ -195,7 +196,7 @@ CUresult sim_cuKernelGetFunction(struct call *c, CUfunction *func, CUkernel hand
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((r = function_resolve(c->ctx, handle, &f)))
 		return r;
-	f->loaded = true;
+	function_load(f);
 	*func = (CUfunction)f;
 	call_detail(c, "kernel=%s", function_name(f));
 	return CUDA_SUCCESS;

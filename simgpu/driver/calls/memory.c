@@ -98,7 +98,7 @@ CUresult sim_cuMemGetInfo_v2(struct call *c, size_t *free, size_t *total)
 	if (!free || !total)
 		return CUDA_ERROR_INVALID_VALUE;
 	*total = config_get()->memory;
-	*free = *total - heap_used();
+	*free = heap_free();
 	call_detail(c, "free=%zu\ttotal=%zu", *free, *total);
 	return CUDA_SUCCESS;
 }

@@ -24,10 +24,11 @@ static CUresult load(struct call *c, CUmodule *module, const void *image, size_t
 	if ((r = image_find(c, image, size, &found)))
 		return r;
 	r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx);
+	uint64_t hash = image_hash(found.data, found.len);
 	image_drop(&found);
 	if (r)
 		return r;
-	struct module *m = module_new(c->ctx, ptx, NULL, &r);
+	struct module *m = module_new(c->ctx, ptx, hash, NULL, &r);
 	if (!m)
 		return r;
 	*module = (CUmodule)m;
@@ -113,7 +114,7 @@ CUresult sim_cuModuleGetFunction(struct call *c, CUfunction *func, CUmodule hand
 	call_detail(c, "kernel=%s", name);
 	for (size_t i = 0; i < m->function_count; i++)
 		if (strcmp(function_name(&m->functions[i]), name) == 0) {
-			m->functions[i].loaded = true;
+			function_load(&m->functions[i]);
 			*func = (CUfunction)&m->functions[i];
 			return CUDA_SUCCESS;
 		}

@@ -106,7 +106,7 @@ CUresult sim_cuDriverGetVersion(struct call *c, int *version)
 	(void)c;
 	if (!version)
 		return CUDA_ERROR_INVALID_VALUE;
-	*version = CUDA_VERSION;
+	*version = config_get()->version;
 	return CUDA_SUCCESS;
 }
 

@@ -23,14 +23,14 @@ static uint64_t splitmix(uint64_t *state)
 	return z ^ (z >> 31);
 }
 
-static uint64_t parse_bytes(const char *text, uint64_t fallback)
+static uint64_t parse_bytes(const char *name, const char *text, uint64_t fallback)
 {
 	char *end;
 	errno = 0;
 	uint64_t n = strtoull(text, &end, 10);
 	int shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
 	if (errno || end == text || (*end && !shift) || (shift && end[1]) || !n || n > UINT64_MAX >> 16) {
-		fprintf(stderr, "simgpu: SIMGPU_MEMORY=%s is not a number of bytes with suffix K, M or G: using the default\n", text);
+		fprintf(stderr, "simgpu: %s=%s is not a number of bytes with suffix K, M or G: using the default\n", name, text);
 		return fallback;
 	}
 	return n << shift;
@@ -54,7 +54,7 @@ const struct config *config_get(void)
 		config.seed = (uintptr_t)&config ^ now_us();
 	config.memory = 8 * 1024 * MIB;
 	if ((v = env("SIMGPU_MEMORY")))
-		config.memory = parse_bytes(v, config.memory);
+		config.memory = parse_bytes("SIMGPU_MEMORY", v, config.memory);
 	config.compute = true;
 	if ((v = env("SIMGPU_COMPUTE"))) {
 		config.compute = strcmp(v, "off") != 0;
@@ -72,15 +72,33 @@ const struct config *config_get(void)
 		config.cc_major = 9;
 		config.cc_minor = 0;
 	}
-	if ((v = env("SIMGPU_VMM_HINTS"))) {
+	config.version = CUDA_VERSION;
+	if ((v = env("SIMGPU_DRIVER_VERSION")) && sscanf(v, "%d", &config.version) != 1)
+		fprintf(stderr, "simgpu: SIMGPU_DRIVER_VERSION=%s is not a number: using %d\n", v, CUDA_VERSION);
+	if ((v = env("SIMGPU_COPY_RATE")))
+		config.copy_rate = parse_bytes("SIMGPU_COPY_RATE", v, 0);
+	config.hint_limit = UINT64_MAX;
+	if ((v = env("SIMGPU_VMM_HINTS")) && *v >= '0' && *v <= '9') {
+		config.hint_limit = parse_bytes("SIMGPU_VMM_HINTS", v, UINT64_MAX);
+	} else if (v) {
 		config.vmm_hints = !strcmp(v, "refuse") ? HINTS_REFUSE : !strcmp(v, "fail") ? HINTS_FAIL : HINTS_HONOUR;
 		if (config.vmm_hints == HINTS_HONOUR && strcmp(v, "honour") != 0)
-			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse and fail: using honour\n", v);
+			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse, fail and a number of bytes: using honour\n", v);
 	}
 	if ((v = env("SIMGPU_NODE_KERNELS"))) {
 		config.node_kernels = !strcmp(v, "function") ? KERNELS_FUNCTION : !strcmp(v, "both") ? KERNELS_BOTH : KERNELS_LAUNCHED;
 		if (config.node_kernels == KERNELS_LAUNCHED && strcmp(v, "launched") != 0)
 			fprintf(stderr, "simgpu: SIMGPU_NODE_KERNELS=%s is none of launched, function and both: using launched\n", v);
+	}
+	if ((v = env("SIMGPU_GRAPH_ORDER"))) {
+		config.graph_order = !strcmp(v, "reversed") ? ORDER_REVERSED : !strcmp(v, "shuffled") ? ORDER_SHUFFLED : ORDER_CREATED;
+		if (config.graph_order == ORDER_CREATED && strcmp(v, "created") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_GRAPH_ORDER=%s is none of created, reversed and shuffled: using created\n", v);
+	}
+	if ((v = env("SIMGPU_OVERHEAD"))) {
+		config.overhead = strcmp(v, "charged") == 0;
+		if (!config.overhead && strcmp(v, "off") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_OVERHEAD=%s is neither off nor charged: using off\n", v);
 	}
 	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
 	config.call_log = env("SIMGPU_CALL_LOG");
@@ -104,6 +122,12 @@ uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step)
 	const uint64_t span = (uint64_t)1 << 32, lower = 0x50000000, room = 0x20000000;
 	uint64_t addr = (low + random_address() % spread) / span * span + lower + random_address() % room;
 	return (addr + step - 1) / step * step;
+}
+
+uint64_t random_of(uint64_t number)
+{
+	uint64_t state = config_get()->seed ^ number * 0x9e3779b97f4a7c15u;
+	return splitmix(&state);
 }
 
 uint64_t random_order(void)

@@ -51,18 +51,24 @@ char *xdup(const char *text, size_t len);
 enum vmm_hints { HINTS_HONOUR, HINTS_REFUSE, HINTS_FAIL };
 /* What a node says about its kernel: what was launched, the function of its context, or that and the kernel. */
 enum node_kernels { KERNELS_LAUNCHED, KERNELS_FUNCTION, KERNELS_BOTH };
+/* In which order a graph lists its nodes and edges: of their making, from the last to the first, or any, by the seed. */
+enum graph_order { ORDER_CREATED, ORDER_REVERSED, ORDER_SHUFFLED };
 
 struct config {
 	uint64_t seed, memory;
-	bool compute, leaks, machine_code;
-	int cc_major, cc_minor;
+	bool compute, leaks, machine_code, overhead;
+	int cc_major, cc_minor, version;
 	enum vmm_hints vmm_hints;
+	uint64_t hint_limit; /* larger reservations get another address */
+	uint64_t copy_rate;  /* bytes a second; 0: copies take no time */
 	enum node_kernels node_kernels;
+	enum graph_order graph_order;
 	const char *call_log, *truth, *log;
 };
 const struct config *config_get(void); /* reads the environment at the first call */
 uint64_t random_address(void);         /* addresses and order draw from separate sequences, so that the */
 uint64_t random_order(void);           /* addresses of a seed do not depend on how work was scheduled */
+uint64_t random_of(uint64_t number);    /* the same whenever it is asked for the same number */
 uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step); /* of a range of addresses */
 
 /* ---- log.c ---------------------------------------------------------------------------------------------------- */

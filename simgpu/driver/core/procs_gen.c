@@ -1661,6 +1661,20 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 	return call_leave(&c, r ? r : sim_cuIpcGetMemHandle(&c, handle, ptr));
 }
 
+__attribute__((weak)) CUresult sim_cuIpcOpenMemHandle(struct call *c, CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	(void)ptr;
+	(void)handle;
+	(void)flags;
+	return call_unsupported(c);
+}
+CUresult cuIpcOpenMemHandle(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuIpcOpenMemHandle", 0);
+	return call_leave(&c, r ? r : sim_cuIpcOpenMemHandle(&c, ptr, handle, flags));
+}
+
 __attribute__((weak)) CUresult sim_cuIpcOpenMemHandle_v2(struct call *c, CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)
 {
 	(void)ptr;
@@ -4356,6 +4370,22 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
 	return call_leave(&c, r ? r : sim_cuGraphReleaseUserObject(&c, graph, object, count));
 }
 
+__attribute__((weak)) CUresult sim_cuGraphInstantiate(struct call *c, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size)
+{
+	(void)exec;
+	(void)graph;
+	(void)error_node;
+	(void)log_buffer;
+	(void)buffer_size;
+	return call_unsupported(c);
+}
+CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuGraphInstantiate", 0);
+	return call_leave(&c, r ? r : sim_cuGraphInstantiate(&c, exec, graph, error_node, log_buffer, buffer_size));
+}
+
 __attribute__((weak)) CUresult sim_cuGraphInstantiate_v2(struct call *c, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size)
 {
 	(void)exec;
@@ -4840,6 +4870,7 @@ const struct proc_row proc_rows[] = {
 	{"cuPointerGetAttributes", "cuPointerGetAttributes", 7000, 0, (void *)cuPointerGetAttributes},
 	{"cuPointerSetAttribute", "cuPointerSetAttribute", 6000, 0, (void *)cuPointerSetAttribute},
 	{"cuIpcGetMemHandle", "cuIpcGetMemHandle", 4010, 0, (void *)cuIpcGetMemHandle},
+	{"cuIpcOpenMemHandle", "cuIpcOpenMemHandle", 4010, 0, (void *)cuIpcOpenMemHandle},
 	{"cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", 11000, 0, (void *)cuIpcOpenMemHandle_v2},
 	{"cuIpcCloseMemHandle", "cuIpcCloseMemHandle", 4010, 0, (void *)cuIpcCloseMemHandle},
 	{"cuIpcGetEventHandle", "cuIpcGetEventHandle", 4010, 0, (void *)cuIpcGetEventHandle},
@@ -5066,6 +5097,7 @@ const struct proc_row proc_rows[] = {
 	{"cuUserObjectRelease", "cuUserObjectRelease", 11030, 0, (void *)cuUserObjectRelease},
 	{"cuGraphRetainUserObject", "cuGraphRetainUserObject", 11030, 0, (void *)cuGraphRetainUserObject},
 	{"cuGraphReleaseUserObject", "cuGraphReleaseUserObject", 11030, 0, (void *)cuGraphReleaseUserObject},
+	{"cuGraphInstantiate", "cuGraphInstantiate", 10000, 0, (void *)cuGraphInstantiate},
 	{"cuGraphInstantiate", "cuGraphInstantiate_v2", 11000, 0, (void *)cuGraphInstantiate_v2},
 	{"cuGraphInstantiateWithFlags", "cuGraphInstantiateWithFlags", 11040, 0, (void *)cuGraphInstantiateWithFlags},
 	{"cuGraphInstantiateWithParams", "cuGraphInstantiateWithParams", 12000, 0, (void *)cuGraphInstantiateWithParams},

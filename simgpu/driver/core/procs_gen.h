@@ -4,7 +4,7 @@
 
 #include "core/call.h"
 
-/* One row a symbol: what cuGetProcAddress chooses from. per_thread: the _ptsz and _ptds symbols. */
+/* One row per symbol, from which cuGetProcAddress chooses. per_thread: the _ptsz and _ptds symbols. */
 struct proc_row { const char *base, *symbol; int version, per_thread; void *fn; };
 extern const struct proc_row proc_rows[];
 extern const size_t proc_row_count;
@@ -131,6 +131,7 @@ CUresult sim_cuPointerGetAttribute(struct call *c, void *data, CUpointer_attribu
 CUresult sim_cuPointerGetAttributes(struct call *c, unsigned int num_attributes, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr);
 CUresult sim_cuPointerSetAttribute(struct call *c, const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 CUresult sim_cuIpcGetMemHandle(struct call *c, CUipcMemHandle *handle, CUdeviceptr ptr);
+CUresult sim_cuIpcOpenMemHandle(struct call *c, CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
 CUresult sim_cuIpcOpenMemHandle_v2(struct call *c, CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags);
 CUresult sim_cuIpcCloseMemHandle(struct call *c, CUdeviceptr ptr);
 CUresult sim_cuIpcGetEventHandle(struct call *c, CUipcEventHandle *handle, CUevent event);
@@ -293,6 +294,7 @@ CUresult sim_cuUserObjectRetain(struct call *c, CUuserObject object, unsigned in
 CUresult sim_cuUserObjectRelease(struct call *c, CUuserObject object, unsigned int count);
 CUresult sim_cuGraphRetainUserObject(struct call *c, CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags);
 CUresult sim_cuGraphReleaseUserObject(struct call *c, CUgraph graph, CUuserObject object, unsigned int count);
+CUresult sim_cuGraphInstantiate(struct call *c, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size);
 CUresult sim_cuGraphInstantiate_v2(struct call *c, CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log_buffer, size_t buffer_size);
 CUresult sim_cuGraphInstantiateWithFlags(struct call *c, CUgraphExec *exec, CUgraph graph, uint64_t flags);
 CUresult sim_cuGraphInstantiateWithParams(struct call *c, CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params);

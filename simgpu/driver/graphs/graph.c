@@ -18,8 +18,10 @@ struct graph *graph_new(void)
 
 struct node *node_new(CUgraphNodeType type, struct context *ctx)
 {
+	static uint64_t number;
 	struct node *n = xalloc(sizeof(*n));
 	n->type = type;
+	n->number = ++number;
 	n->ctx = ctx;
 	object_add(n, OBJECT_NODE);
 	return n;
@@ -70,8 +72,9 @@ CUresult graph_connect(struct graph *g, struct node *from, struct node *to, CUgr
 	for (size_t i = 0; i < to->in_count; i++)
 		if (to->in[i]->from == from)
 			return CUDA_ERROR_INVALID_VALUE;
+	static uint64_t number;
 	struct edge *e = xalloc(sizeof(*e));
-	*e = (struct edge){from, to, data};
+	*e = (struct edge){from, to, data, ++number};
 	from->out = grow(from->out, &from->out_cap, from->out_count + 1, sizeof(struct edge *));
 	from->out[from->out_count++] = e;
 	to->in = grow(to->in, &to->in_cap, to->in_count + 1, sizeof(struct edge *));

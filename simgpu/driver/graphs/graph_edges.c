@@ -1,19 +1,65 @@
 /*
  * graph_edges.c: walking graphs, and changing their edges.
  *
- * In: graphs and nodes. Out: nodes and edges in the order of their making. Fails: LOSSY_QUERY where edges carry data and
- * the caller gave no room for it.
+ * In: graphs and nodes. Out: nodes and edges in the order that SIMGPU_GRAPH_ORDER names: no driver promises one. It is the same
+ * whenever a process asks. Fails: LOSSY_QUERY where edges carry data and the caller gave no room for it.
  */
 #include "graphs/graphs.h"
+
+#include <stdlib.h>
+
+struct listed { uint64_t key; void *item; };
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = ((const struct listed *)a)->key, y = ((const struct listed *)b)->key;
+	return (x > y) - (x < y);
+}
+
+static uint64_t key_of(uint64_t number)
+{
+	switch (config_get()->graph_order) {
+	case ORDER_REVERSED: return ~number;
+	case ORDER_SHUFFLED: return random_of(number);
+	default: return number;
+	}
+}
+
+
+static struct listed *list_new(size_t n)
+{
+	return xalloc((n + 1) * sizeof(struct listed));
+}
+
+static struct listed *list_nodes(struct node *const *nodes, size_t n)
+{
+	struct listed *l = list_new(n);
+	for (size_t i = 0; i < n; i++)
+		l[i] = (struct listed){key_of(nodes[i]->number), nodes[i]};
+	qsort(l, n, sizeof(*l), compare);
+	return l;
+}
+
+static struct listed *list_edges(struct edge *const *edges, size_t n)
+{
+	struct listed *l = list_new(n);
+	for (size_t i = 0; i < n; i++)
+		l[i] = (struct listed){key_of(edges[i]->number), edges[i]};
+	qsort(l, n, sizeof(*l), compare);
+	return l;
+}
 
 /* Answers a query: only the count where out is NULL, else as many as fit, the room behind them cleared. */
 static CUresult give(struct node *const *nodes, size_t n, CUgraphNode *out, size_t *count)
 {
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (out)
+	if (out) {
+		struct listed *l = list_nodes(nodes, n);
 		for (size_t i = 0; i < *count; i++)
-			out[i] = i < n ? (CUgraphNode)nodes[i] : NULL;
+			out[i] = i < n ? (CUgraphNode)l[i].item : NULL;
+		free(l);
+	}
 	if (!out || *count > n)
 		*count = n;
 	return CUDA_SUCCESS;
@@ -34,21 +80,14 @@ CUresult sim_cuGraphGetRootNodes(struct call *c, CUgraph graph, CUgraphNode *roo
 	CUresult r = graph_resolve(graph, &g);
 	if (r)
 		return r;
-	if (!count)
-		return CUDA_ERROR_INVALID_VALUE;
-	size_t n = 0, room = root_nodes ? *count : 0;
-	for (size_t i = 0; i < g->node_count; i++) {
-		if (g->nodes[i]->in_count)
-			continue;
-		if (n < room)
-			root_nodes[n] = (CUgraphNode)g->nodes[i];
-		n++;
-	}
-	for (size_t i = n; i < room; i++)
-		root_nodes[i] = NULL;
-	if (!root_nodes || room > n)
-		*count = n;
-	return CUDA_SUCCESS;
+	struct node **roots = xalloc((g->node_count + 1) * sizeof(*roots));
+	size_t n = 0;
+	for (size_t i = 0; i < g->node_count; i++)
+		if (!g->nodes[i]->in_count)
+			roots[n++] = g->nodes[i];
+	r = give(roots, n, root_nodes, count);
+	free(roots);
+	return r;
 }
 
 /* from, to and data may each be NULL; edges that carry data need room for it. */
@@ -62,14 +101,17 @@ static CUresult give_edges(struct edge *const *edges, size_t n, CUgraphNode *fro
 		if (!edge_default(edges[i]->data))
 			return CUDA_ERROR_LOSSY_QUERY;
 	size_t room = wanted ? *count : 0;
+	struct listed *l = list_edges(edges, n);
 	for (size_t i = 0; i < room; i++) {
+		const struct edge *e = i < n ? l[i].item : NULL;
 		if (from)
-			from[i] = i < n ? (CUgraphNode)edges[i]->from : NULL;
+			from[i] = e ? (CUgraphNode)e->from : NULL;
 		if (to)
-			to[i] = i < n ? (CUgraphNode)edges[i]->to : NULL;
+			to[i] = e ? (CUgraphNode)e->to : NULL;
 		if (data)
-			data[i] = i < n ? edges[i]->data : (CUgraphEdgeData){0};
+			data[i] = e ? e->data : (CUgraphEdgeData){0};
 	}
+	free(l);
 	if (!wanted || room > n)
 		*count = n;
 	return CUDA_SUCCESS;

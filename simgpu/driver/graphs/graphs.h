@@ -44,7 +44,7 @@ uint64_t copy_target(const CUDA_MEMCPY3D *p);
 
 struct dependency { struct node *node; CUgraphEdgeData edge; };
 
-struct edge { struct node *from, *to; CUgraphEdgeData data; };
+struct edge { struct node *from, *to; CUgraphEdgeData data; uint64_t number; };
 
 #define NODE_ATTRIBUTES 16
 
@@ -52,6 +52,7 @@ struct node {
 	struct graph *graph;
 	CUgraphNodeType type;
 	size_t slot; /* index in graph->nodes */
+	uint64_t number; /* of all nodes of the process, in order of creation */
 	struct node *cloned_from;
 	struct edge **in, **out;
 	size_t in_count, in_cap, out_count, out_cap;
@@ -129,6 +130,7 @@ struct exec {
 	struct context *ctx;
 	uint64_t flags;
 	struct exec_body *body;
+	size_t nodes; /* at instantiation */
 	struct op *last; /* its last launch: launches of one executable graph never overlap */
 };
 

@@ -103,7 +103,7 @@ CUresult launch_new(struct context *ctx, const void *handle, const uint32_t grid
 		return r;
 	}
 	set_pointers(l);
-	f->loaded = true;
+	function_load(f);
 	*out = l;
 	return CUDA_SUCCESS;
 }

@@ -8,7 +8,8 @@ static void kernel(struct truth_line *l, const struct launch *k)
 {
 	const struct ptx_param *p;
 	size_t n = ptx_kernel_params(k->function->code, &p);
-	truth_append(l, "\t%s\t%u,%u,%u\t%u,%u,%u\t%u\t", function_name(k->function), k->grid[0], k->grid[1], k->grid[2], k->block[0],
+	truth_append(l, "\t%s\t%016llx\t%u,%u,%u\t%u,%u,%u\t%u\t", function_name(k->function),
+	       (unsigned long long)k->function->module->image, k->grid[0], k->grid[1], k->grid[2], k->block[0],
 	       k->block[1], k->block[2], k->shared);
 	for (size_t i = 0; i < n; i++) {
 		truth_append(l, "%s%u:", i ? "," : "", p[i].offset);
@@ -17,56 +18,110 @@ static void kernel(struct truth_line *l, const struct launch *k)
 	}
 }
 
-static const char *const names[] = {"kernel", "memcpy", "memset"};
+/* One side of a copy: its address, and how it is walked. */
+static void side(struct truth_line *l, uint64_t addr, size_t x, size_t y, size_t z, size_t pitch, size_t height)
+{
+	truth_append(l, "\t0x%llx\t%zu,%zu,%zu,%zu,%zu", (unsigned long long)addr, x, y, z, pitch, height);
+}
+
+/* Kinds by CUgraphNodeType; the others are not restored. */
+static const char *kind(const struct node *n)
+{
+	switch (n->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: return "kernel";
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return "memcpy";
+	case CU_GRAPH_NODE_TYPE_MEMSET: return "memset";
+	case CU_GRAPH_NODE_TYPE_GRAPH: return "child";
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "event-record";
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return "event-wait";
+	default: return NULL;
+	}
+}
 
 static void node_text(struct truth_line *l, const struct node *n)
 {
-	if (n->type == CU_GRAPH_NODE_TYPE_KERNEL)
-		kernel(l, n->launch);
-	else if (n->type == CU_GRAPH_NODE_TYPE_MEMSET)
+	const CUDA_MEMCPY3D *c = &n->copy;
+	switch (n->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: kernel(l, n->launch); break;
+	case CU_GRAPH_NODE_TYPE_MEMSET:
 		truth_append(l, "\t0x%llx\t%zu\t%u\t%u\t%zu\t%zu", (unsigned long long)n->fill.dst, n->fill.pitch, n->fill.value,
 		       n->fill.elementSize, n->fill.width, n->fill.height);
-	else
-		truth_append(l, "\t0x%llx\t0x%llx\t%zu\t%zu\t%zu",
-		       (unsigned long long)(n->copy.dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)n->copy.dstHost
-		                                                                         : n->copy.dstDevice),
-		       (unsigned long long)(n->copy.srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)n->copy.srcHost
-		                                                                         : n->copy.srcDevice),
-		       n->copy.WidthInBytes, n->copy.Height, n->copy.Depth);
+		break;
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		side(l, copy_target(c), c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight);
+		side(l, copy_source(c), c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight);
+		truth_append(l, "\t%zu\t%zu\t%zu", c->WidthInBytes, c->Height, c->Depth);
+		break;
+	case CU_GRAPH_NODE_TYPE_GRAPH: truth_append(l, "\t%zu\t%zu", n->child->node_count, n->child->edge_count); break;
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: truth_append(l, "\t%p", (const void *)n->event); break;
+	default: break;
+	}
 }
 
 void truth_node(uint64_t capture, const struct node *n)
 {
-	if (!truth_wanted() || n->type > CU_GRAPH_NODE_TYPE_MEMSET)
+	if (!truth_wanted() || !kind(n))
 		return;
-	struct truth_line l = truth_start(names[n->type]);
+	struct truth_line l = truth_start(kind(n));
 	truth_append(&l, "\t%llu\t%zu", (unsigned long long)capture, n->slot);
 	node_text(&l, n);
 	truth_end(&l);
 }
 
-static void instance_node(unsigned long long number, const struct node *n)
+static void attributes(struct truth_line *l, const struct node *n)
 {
-	struct truth_line l = truth_start("instance-node");
-	truth_append(&l, "\t%llu\t%zu", number, n->slot);
-	if (n->type > CU_GRAPH_NODE_TYPE_MEMSET)
-		truth_append(&l, "\ttype %d", (int)n->type);
-	else {
-		truth_append(&l, "\t%s", names[n->type]);
-		node_text(&l, n);
-	}
-	for (unsigned i = 0; n->type == CU_GRAPH_NODE_TYPE_KERNEL && i < NODE_ATTRIBUTES; i++) {
+	for (unsigned i = 0; i < NODE_ATTRIBUTES; i++) {
+		CUlaunchAttributeValue v = n->attrs[i];
 		if (!(n->attr_set & 1u << i))
 			continue;
-		truth_append(&l, "\tattr %u=", i);
-		for (size_t b = 0; b < sizeof(n->attrs[i]); b++)
-			truth_append(&l, "%02x", (unsigned char)n->attrs[i].pad[b]);
+		if (i == CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW) {
+			truth_append(l, "\twindow %p", v.accessPolicyWindow.base_ptr);
+			v.accessPolicyWindow.base_ptr = NULL;
+		}
+		truth_append(l, "\tattr %u=", i);
+		for (size_t b = 0; b < sizeof(v); b++)
+			truth_append(l, "%02x", (unsigned char)v.pad[b]);
 	}
 	int shared;
-	if (n->type == CU_GRAPH_NODE_TYPE_KERNEL &&
-	    function_attribute(n->launch->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &shared) == 0)
-		truth_append(&l, "\tmax_dynamic_shared=%d", shared);
+	if (function_attribute(n->launch->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &shared) == 0)
+		truth_append(l, "\tmax_dynamic_shared=%d", shared);
+}
+
+#define PATH 64 /* characters of the places of a node in its graphs */
+
+static void instance_body(unsigned long long number, const struct graph *g, const char *in);
+
+static void instance_node(unsigned long long number, const struct node *n, const char *in)
+{
+	struct truth_line l = truth_start("instance-node");
+	truth_append(&l, "\t%llu\t%s%zu", number, in, n->slot);
+	if (kind(n))
+		truth_append(&l, "\t%s", kind(n));
+	else
+		truth_append(&l, "\ttype %d", (int)n->type);
+	node_text(&l, n);
+	if (n->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		attributes(&l, n);
 	truth_end(&l);
+	if (n->type == CU_GRAPH_NODE_TYPE_GRAPH) {
+		char within[PATH];
+		snprintf(within, sizeof(within), "%s%zu/", in, n->slot);
+		instance_body(number, n->child, within);
+	}
+}
+
+static void instance_body(unsigned long long number, const struct graph *g, const char *in)
+{
+	for (size_t i = 0; i < g->node_count; i++)
+		instance_node(number, g->nodes[i], in);
+	for (size_t i = 0; i < g->edge_count; i++) {
+		const struct edge *e = g->edges[i];
+		struct truth_line l = truth_start("instance-edge");
+		truth_append(&l, "\t%llu\t%s%zu\t%s%zu\t%u,%u,%u", number, in, e->from->slot, in, e->to->slot, e->data.from_port,
+		       e->data.to_port, e->data.type);
+		truth_end(&l);
+	}
 }
 
 void truth_instance(const struct graph *g, const struct exec *e)
@@ -77,13 +132,5 @@ void truth_instance(const struct graph *g, const struct exec *e)
 	struct truth_line l = truth_start("instance");
 	truth_append(&l, "\t%llu\t%zu\t%zu\t%llu\t%p", ++number, g->node_count, g->edge_count, (unsigned long long)e->flags, (const void *)e);
 	truth_end(&l);
-	for (size_t i = 0; i < g->node_count; i++)
-		instance_node(number, g->nodes[i]);
-	for (size_t i = 0; i < g->edge_count; i++) {
-		const struct edge *e = g->edges[i];
-		l = truth_start("instance-edge");
-		truth_append(&l, "\t%llu\t%zu\t%zu\t%u,%u,%u", number, e->from->slot, e->to->slot, e->data.from_port, e->data.to_port,
-		       e->data.type);
-		truth_end(&l);
-	}
+	instance_body(number, g, "");
 }

@@ -43,6 +43,12 @@ static size_t bin_count, bin_cap;
 static struct block **blocks;
 static size_t block_count, block_cap;
 
+static bool fits(uint64_t size)
+{
+	uint64_t memory = config_get()->memory, taken = used + overhead();
+	return taken <= memory && size <= memory - taken;
+}
+
 static bool open_window(void)
 {
 	if (window)
@@ -122,7 +128,7 @@ static struct block *any_free(uint64_t size)
 
 static struct block *place_large(uint64_t size)
 {
-	if (used + size > config_get()->memory)
+	if (!fits(size))
 		return NULL;
 	uint64_t addr = fresh_pages(size);
 	struct block *b = addr ? block_new(addr, size) : any_free(size);
@@ -134,7 +140,7 @@ static struct block *place_large(uint64_t size)
 static struct block *place_small(uint64_t size)
 {
 	if (page_at + size > page_end) {
-		if (used + PAGE_SIZE_DEVICE > config_get()->memory)
+		if (!fits(PAGE_SIZE_DEVICE))
 			return NULL;
 		uint64_t page = fresh_pages(PAGE_SIZE_DEVICE);
 		if (!page)
@@ -157,7 +163,7 @@ struct block *heap_place(uint64_t size)
 	uint64_t rounded = (size + step - 1) / step * step;
 	struct bin *bin = bin_of(rounded);
 	struct block *b = bin->free;
-	if (b && (small || used + rounded <= config_get()->memory)) {
+	if (b && (small || fits(rounded))) {
 		bin->free = b->next_free;
 		if (!small)
 			used += rounded;
@@ -186,14 +192,15 @@ uint64_t block_address(const struct block *b)
 	return b->addr;
 }
 
-uint64_t heap_used(void)
+uint64_t heap_free(void)
 {
-	return used;
+	uint64_t memory = config_get()->memory, taken = used + overhead();
+	return taken < memory ? memory - taken : 0;
 }
 
 bool heap_take(uint64_t size)
 {
-	if (size > config_get()->memory - used)
+	if (!fits(size))
 		return false;
 	used += size;
 	return true;

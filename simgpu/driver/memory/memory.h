@@ -39,11 +39,17 @@ struct allocation {
 struct block *heap_place(uint64_t size);
 void heap_return(struct block *b);
 uint64_t block_address(const struct block *b);
-uint64_t heap_used(void);
+uint64_t heap_free(void);
 /* Accounts for memory that lies elsewhere; false where the device is full. */
 bool heap_take(uint64_t size);
 void heap_give(uint64_t size);
 #define HEAP_PATTERN 0xcb /* what memory holds that nobody has written: nothing useful as int, float or pointer */
+
+/* overhead.c */
+void overhead_context(bool begins);
+void overhead_code(void); /* of a kernel that is launched for the first time */
+void overhead_nodes(uint64_t count, bool begins); /* of an executable graph */
+uint64_t overhead(void);
 
 struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
 /* True where [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */

@@ -5,7 +5,8 @@
  * In: the cuMemAddressReserve and cuMemCreate families. Out: ranges, handles and, in allocations.c, one allocation a
  * mapping, which is no live memory before cuMemSetAccess. Fails: INVALID_VALUE for ranges that are not whole (sizes and
  * addresses in units of 2 MiB, mappings of one reservation, unmapping of whole mappings), OUT_OF_MEMORY, and with
- * SIMGPU_VMM_HINTS=fail for any address that was asked for. SIMGPU_VMM_HINTS=refuse grants another one, as drivers may.
+ * SIMGPU_VMM_HINTS=fail for any address that was asked for. SIMGPU_VMM_HINTS=refuse grants another one, as drivers may, and a number
+ * of bytes does so for larger reservations.
  *
  * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping.
  */
@@ -87,7 +88,7 @@ CUresult sim_cuMemAddressReserve(struct call *c, CUdeviceptr *ptr, size_t size, 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (addr && hints == HINTS_FAIL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (addr && hints == HINTS_HONOUR && addr % step == 0)
+	if (addr && hints == HINTS_HONOUR && addr % step == 0 && size <= config_get()->hint_limit)
 		got = reserve_at(addr, size);
 	if (!got)
 		got = reserve_anywhere(size, step);

@@ -29,6 +29,13 @@ CUresult function_resolve(struct context *ctx, const void *handle, struct functi
 	return r;
 }
 
+void function_load(struct function *f)
+{
+	if (!f->loaded)
+		overhead_code();
+	f->loaded = true;
+}
+
 const char *function_name(const struct function *f)
 {
 	return ptx_kernel_name(f->code);
@@ -199,7 +206,7 @@ CUresult sim_cuFuncLoad(struct call *c, CUfunction func)
 	struct function *f;
 	CUresult r = enter(c, func, &f);
 	if (!r)
-		f->loaded = true;
+		function_load(f);
 	return r;
 }
 

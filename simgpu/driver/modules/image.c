@@ -119,6 +119,14 @@ static void jit_log(int nopt, const CUjit_option *opt, void *const *val, const c
 		snprintf(buf, size, "%s", text);
 }
 
+uint64_t image_hash(const char *text, size_t len)
+{
+	uint64_t h = 0xcbf29ce484222325;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ (unsigned char)text[i]) * 0x100000001b3;
+	return h;
+}
+
 CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out)
 {
 	char err[512] = "";

@@ -37,9 +37,10 @@ static void drop_globals(struct module *m)
 }
 
 /* Takes over ptx, also where it fails. */
-struct module *module_new(struct context *ctx, struct ptx_module *ptx, struct library *lib, CUresult *r)
+struct module *module_new(struct context *ctx, struct ptx_module *ptx, uint64_t image, struct library *lib, CUresult *r)
 {
 	struct module *m = xalloc(sizeof(*m));
+	m->image = image;
 	m->ctx = ctx;
 	m->ptx = ptx;
 	m->library = lib;
@@ -113,7 +114,7 @@ CUresult library_module(struct context *ctx, struct library *lib, struct module 
 	CUresult r = image_parse(lib->text, lib->text_len, 0, NULL, NULL, &ptx);
 	if (r)
 		return r;
-	struct module *m = module_new(ctx, ptx, lib, &r);
+	struct module *m = module_new(ctx, ptx, image_hash(lib->text, lib->text_len), lib, &r);
 	if (!m)
 		return r;
 	lib->modules = grow(lib->modules, &lib->module_cap, lib->module_count + 1, sizeof(struct module *));

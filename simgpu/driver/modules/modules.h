@@ -25,6 +25,7 @@ struct module {
 	struct context *ctx;
 	struct library *library; /* NULL: loaded as a module */
 	struct ptx_module *ptx;
+	uint64_t image;             /* image_hash */
 	struct function *functions; /* one a kernel of ptx, in its order */
 	size_t function_count;
 	struct allocation **globals; /* one a variable of ptx */
@@ -57,7 +58,9 @@ CUresult fatbin_pick(struct call *c, const void *container, size_t size, struct 
 bool lz4_decode(const void *src, size_t src_len, void *dst, size_t dst_len);
 CUresult image_from_file(struct call *c, const char *path, char **data, size_t *size);
 CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out);
-struct module *module_new(struct context *ctx, struct ptx_module *ptx, struct library *lib, CUresult *r);
+/* FNV-1a, 64 bits: says in logs which code it was. */
+uint64_t image_hash(const char *text, size_t len);
+struct module *module_new(struct context *ctx, struct ptx_module *ptx, uint64_t image, struct library *lib, CUresult *r);
 void module_unload(struct module *m);
 void module_release(struct module *m); /* drops one of refs */
 CUresult module_global(struct module *m, const char *name, CUdeviceptr *addr, size_t *size);
@@ -66,6 +69,7 @@ void attributes_reset(struct attributes *a);
 
 /* The function behind a CUfunction, which may be a CUkernel in its place. */
 CUresult function_resolve(struct context *ctx, const void *handle, struct function **out);
+void function_load(struct function *f); /* its code is on the device from now on */
 const char *function_name(const struct function *f);
 int function_attribute(const struct function *f, CUfunction_attribute attr, int *value); /* -1: not an attribute */
 int occupancy(const struct function *f, uint64_t threads, uint64_t dynamic_shared);

@@ -18,10 +18,17 @@ CUresult sim_cuEventCreate(struct call *c, CUevent *event, unsigned int flags)
 	if (flags & CU_EVENT_INTERPROCESS)
 		return flags & CU_EVENT_DISABLE_TIMING ? call_unsupported_part(c, "events between processes")
 		                                       : CUDA_ERROR_INVALID_VALUE;
+	static uint64_t created;
 	struct event *e = xalloc(sizeof(*e));
 	e->ctx = c->ctx;
+	e->number = created++;
 	e->flags = flags;
 	object_add(e, OBJECT_EVENT);
+	if (truth_wanted()) {
+		struct truth_line l = truth_start("event");
+		truth_append(&l, "\t%llu\t%p", (unsigned long long)e->number, (void *)e);
+		truth_end(&l);
+	}
 	*event = (CUevent)e;
 	return CUDA_SUCCESS;
 }

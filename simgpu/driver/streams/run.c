@@ -8,6 +8,7 @@
 #include "streams/streams.h"
 
 #include <string.h>
+#include <time.h>
 
 static CUresult fault_result(const struct ptx_fault *f)
 {
@@ -53,8 +54,18 @@ static CUresult bad_copy(const char *what, uint64_t addr, size_t bytes)
 	return CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
+static void take_time(uint64_t bytes)
+{
+	uint64_t rate = config_get()->copy_rate;
+	if (rate) {
+		struct timespec t = {(time_t)(bytes / rate), (long)((double)(bytes % rate) / (double)rate * 1e9)};
+		nanosleep(&t, NULL);
+	}
+}
+
 CUresult run_copy(const CUDA_MEMCPY3D *p)
 {
+	take_time(p->WidthInBytes * p->Height * p->Depth);
 	uint64_t src = p->srcMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->srcHost : p->srcDevice;
 	uint64_t dst = p->dstMemoryType == CU_MEMORYTYPE_HOST ? (uintptr_t)p->dstHost : p->dstDevice;
 	for (size_t z = 0; z < p->Depth; z++)

@@ -75,6 +75,7 @@ extern size_t all_stream_count;
 
 struct event {
 	struct context *ctx;
+	uint64_t number; /* in order of creation */
 	unsigned flags;
 	struct op *record; /* the last one, or NULL */
 	uint64_t capture_id; /* non-zero: last recorded in this capture */

@@ -1,7 +1,7 @@
 // Package ask runs the probe in a process of its own, for programs that bind no driver.
 //
-// In: the probe's binary, found beside the running one or in the PATH. Out: what it says, and an identity's factors of a
-// device. What can fail: there is no probe, it does not end in a minute, or the driver takes it down.
+// In: the probe's binary, found beside the running executable or in the PATH. Out: the probe's result, and the identity factors
+// of a device. What can fail: the probe is missing, does not end within a minute, or crashes with the driver.
 package ask
 
 import (
@@ -24,13 +24,13 @@ import (
 // Name is the probe's file name.
 const Name = "medusa-probe"
 
-// DevicesOnly makes the probe list devices without making a context on one.
+// DevicesOnly makes the probe list devices without creating a context.
 const DevicesOnly = "--devices"
 
-// patience bounds a driver's initialisation, which takes seconds on machines with many GPUs.
+// patience bounds the driver's initialization, which takes seconds on machines with many GPUs.
 const patience = time.Minute
 
-// Find finds the probe beside the running executable or, with everything else that is installed, in the PATH.
+// Find finds the probe beside the running executable, or else in the PATH.
 func Find() (string, error) {
 	if exe, err := os.Executable(); err == nil {
 		path := filepath.Join(filepath.Dir(exe), Name)
@@ -44,7 +44,7 @@ func Find() (string, error) {
 	return "", fmt.Errorf("no %s beside medusa or in PATH", Name)
 }
 
-// Run runs the command and reads the probe's answer.
+// Run runs the command and reads the probe's result.
 func Run(ctx context.Context, cmd *exec.Cmd) (*result.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -66,7 +66,7 @@ func Run(ctx context.Context, cmd *exec.Cmd) (*result.Result, error) {
 	return &out, nil
 }
 
-// Devices lists the devices of the driver that an engine would meet, without a context on any.
+// Devices lists the devices of the driver that an engine would use, without creating a context.
 func Devices(ctx context.Context) (*result.Result, error) {
 	path, err := Find()
 	if err != nil {
@@ -79,7 +79,7 @@ func Devices(ctx context.Context) (*result.Result, error) {
 	return r, err
 }
 
-// Factors are what restore would say of a device (package restore, deviceFactors).
+// Factors returns the factors that restore would find for a device (package restore, deviceFactors).
 func Factors(driver int, d result.Device) artifacts.Identity {
 	return artifacts.Identity{
 		{Key: artifacts.KeyGPUName, Value: d.Name},

@@ -9,19 +9,19 @@ import (
 	"medusa/internal/test/programs"
 )
 
-// capture records the first n operations on up to three streams that fork from the first and join it again. Each stream
-// waits for what its operation depends on elsewhere.
-func (p *program) capture(g *programs.Graph, n int) (cuda.Graph, error) {
+// capture records the first operations on up to three streams that fork from the first and join it again, one a node. Each
+// stream waits for what its operation depends on elsewhere.
+func (p *program) capture(g *programs.Graph, nodes []cuda.Node) (cuda.Graph, error) {
 	streams := p.e.streams
-	return enginekit.Record(streams[0], cuda.CaptureRelaxed, func() error { return p.issueAll(g, n, streams) })
+	return enginekit.Record(streams[0], cuda.CaptureRelaxed, func() error { return p.issueAll(g, nodes, streams) })
 }
 
-func (p *program) issueAll(g *programs.Graph, n int, streams []cuda.Stream) error {
+func (p *program) issueAll(g *programs.Graph, nodes []cuda.Node, streams []cuda.Stream) error {
 	if err := p.fork(streams); err != nil {
 		return err
 	}
-	done := make([]cuda.Event, n)
-	for j := range n {
+	done := make([]cuda.Event, len(nodes))
+	for j := range nodes {
 		s := streams[g.Streams[j]]
 		for _, e := range g.Edges {
 			if e.To == j && g.Streams[e.From] != g.Streams[j] {
@@ -33,7 +33,11 @@ func (p *program) issueAll(g *programs.Graph, n int, streams []cuda.Stream) erro
 		if err := p.issue(&g.Ops[j], s); err != nil {
 			return fmt.Errorf("operation %d: %w", j, err)
 		}
-		var err error
+		last, err := s.CaptureDependencies()
+		if err != nil || len(last) != 1 {
+			return fmt.Errorf("operation %d: %d nodes: %w", j, len(last), err)
+		}
+		nodes[j] = last[0]
 		if done[j], err = p.e.mark(s); err != nil {
 			return err
 		}

@@ -23,17 +23,12 @@ func (p *program) build(g *programs.Graph) (cuda.Graph, error) {
 		if g.Mode == programs.Changed {
 			from = g.Split
 		}
-		if graph, err = p.capture(g, from); err != nil {
+		if graph, err = p.capture(g, nodes[:from]); err != nil {
 			return 0, fmt.Errorf("capture: %w", err)
 		}
-		captured, err := graph.Nodes() // one node an operation, in the order of their capture
-		if err != nil {
-			return graph, err
+		if n, err := graph.NodeCount(); err != nil || n != from {
+			return graph, fmt.Errorf("capture: %d nodes of %d operations: %w", n, from, err)
 		}
-		if len(captured) != from {
-			return graph, fmt.Errorf("capture: %d nodes of %d operations", len(captured), from)
-		}
-		copy(nodes, captured)
 	}
 	for i := from; i < len(g.Ops); i++ {
 		if nodes[i], err = p.add(graph, &g.Ops[i]); err != nil {

@@ -155,11 +155,6 @@ func put(to uint64, data []byte) error {
 	return cuda.CopyToDevice(cuda.DevicePtr(to), data)
 }
 
-func get(from uint64, size int) ([]byte, error) {
-	out := make([]byte, size)
-	return out, cuda.CopyToHost(out, cuda.DevicePtr(from))
-}
-
 // words is what the host puts into a buffer: a function of the program, the buffer and the round.
 func words(seed uint64, buffer, round int) []byte {
 	h := seed*0x9e3779b97f4a7c15 + uint64(buffer)<<32 + uint64(round)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash"
 	"os"
+	"regexp"
+	"strconv"
 	"unsafe"
 
 	"medusa/internal/cuda"
@@ -33,10 +35,12 @@ func (p *program) serve() (string, error) {
 			if round%2 == 0 {
 				gi = len(p.plan.Graphs) - 1 - i
 			}
-			if err := p.replay(sum, gi, round); err != nil {
+			// Another stream each time, on which the inputs arrive and the outputs leave: a launch on any other would show.
+			stream := p.e.streams[(gi+round)%len(p.e.streams)]
+			if err := p.replay(sum, gi, round, stream); err != nil {
 				return "", fmt.Errorf("round %d graph %d: %w", round, gi, err)
 			}
-			if err := p.observe(sum); err != nil {
+			if err := p.observe(sum, stream); err != nil {
 				return "", fmt.Errorf("round %d graph %d: %w", round, gi, err)
 			}
 		}
@@ -56,6 +60,21 @@ func (a *account) part(format string, args ...any) {
 	}
 }
 
+// window is an access-policy window in the device's description: its base, and the launch's own parameter of the same memory.
+var window = regexp.MustCompile(`window=0x[0-9a-f]+`)
+
+// nameWindow puts the buffer in place of a window's base, which is another address in every process. Where a restored start
+// put the buffers of the capture phase, the engine does not know.
+func (p *program) nameWindow(text []byte) []byte {
+	base, _ := strconv.ParseUint(string(text[len("window="):]), 0, 64)
+	for i := range p.plan.Buffers {
+		if b := &p.plan.Buffers[i]; !b.Capture && b.Kind != programs.Block && base >= p.addr[i] && base < p.addr[i]+b.Size {
+			return fmt.Appendf(nil, "window=buffer %d+%d", i, base-p.addr[i])
+		}
+	}
+	return []byte("window=capture phase")
+}
+
 // describe adds what no output shows: edge data, node attributes. A device that does not tell adds nothing.
 func (p *program) describe(sum *account, gi int) {
 	if !describe.Present() {
@@ -63,7 +82,7 @@ func (p *program) describe(sum *account, gi int) {
 	}
 	text := make([]byte, 1<<16)
 	n, _ := describe.Invoke(uintptr(p.exec(gi)), uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
-	text = text[:min(int(n), len(text))]
+	text = window.ReplaceAllFunc(text[:min(int(n), len(text))], p.nameWindow)
 	sum.Write(text)
 	sum.part("graph %d\n%s", gi, text)
 }
@@ -95,12 +114,17 @@ func (p *program) describeKernels(sum *account) error {
 
 // replay launches one graph. Where it waits for an event, what it reads arrives on another stream, and where it records
 // one, its result is read behind that event on another stream: an event that is not the engine's own would show.
-func (p *program) replay(sum *account, gi, round int) error {
+func (p *program) replay(sum *account, gi, round int, stream cuda.Stream) error {
 	g := &p.plan.Graphs[gi]
-	launch, side := p.e.streams[0], p.e.side
+	side := p.e.side
 	for i := range p.plan.Buffers {
 		if b := &p.plan.Buffers[i]; b.Input && p.addr[i] != 0 {
-			if err := put(p.addr[i], words(p.plan.Seed, i, round)); err != nil {
+			data, err := p.e.room.bytes(4 * programs.Words)
+			if err != nil {
+				return err
+			}
+			copy(data, words(p.plan.Seed, i, round))
+			if err := cuda.CopyToDeviceAsync(cuda.DevicePtr(p.addr[i]), data, stream); err != nil {
 				return err
 			}
 		}
@@ -116,7 +140,7 @@ func (p *program) replay(sum *account, gi, round int) error {
 			}
 		}
 	}
-	if err := p.exec(gi).Launch(launch); err != nil {
+	if err := p.launchGraph(gi, stream); err != nil {
 		return err
 	}
 	for k := range g.Ops {
@@ -134,33 +158,59 @@ func (p *program) replay(sum *account, gi, round int) error {
 			sum.part("round %d graph %d event %d", round, gi, op.Event)
 		}
 	}
-	return launch.Synchronize()
+	return nil
 }
 
-// observe adds all memory of the prefix.
-func (p *program) observe(sum *account) error {
+// launchGraph launches a restored graph by the session, as engines do.
+func (p *program) launchGraph(gi int, stream cuda.Stream) error {
+	if p.e.restored != nil {
+		return p.e.restored[p.first+int64(gi)].Launch(stream)
+	}
+	return p.execs[gi].Launch(stream)
+}
+
+// observe adds all memory of the prefix, as it is on the stream behind the launch.
+func (p *program) observe(sum *account, stream cuda.Stream) error {
+	type piece struct {
+		what string
+		data []byte
+	}
+	var pieces []piece
+	read := func(from uint64, size int, what string) error {
+		data, err := p.e.room.bytes(size)
+		if err == nil {
+			data = data[:size]
+			err = cuda.CopyToHostAsync(data, cuda.DevicePtr(from), stream)
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", what, err)
+		}
+		pieces = append(pieces, piece{what, data})
+		return nil
+	}
 	for i := range p.plan.Buffers {
 		b := &p.plan.Buffers[i]
 		if b.Capture || p.addr[i] == 0 || p.holdsPointers(i) {
 			continue
 		}
-		data, err := get(p.addr[i], int(b.Size))
-		if err != nil {
-			return fmt.Errorf("read buffer %d: %w", i, err)
+		if err := read(p.addr[i], int(b.Size), fmt.Sprintf("buffer %d", i)); err != nil {
+			return err
 		}
-		sum.Write(data)
-		sum.part("buffer %d", i)
 	}
 	for i := range p.modules {
 		if p.plan.Modules[i].Late {
 			continue
 		}
-		data, err := get(p.modules[i].state, 4*programs.Words)
-		if err != nil {
-			return fmt.Errorf("read variables of module %d: %w", i, err)
+		if err := read(p.modules[i].state, 4*programs.Words, fmt.Sprintf("variables of module %d", i)); err != nil {
+			return err
 		}
-		sum.Write(data)
-		sum.part("variables of module %d", i)
+	}
+	if err := stream.Synchronize(); err != nil {
+		return err
+	}
+	for _, piece := range pieces {
+		sum.Write(piece.data)
+		sum.part("%s", piece.what)
 	}
 	return nil
 }

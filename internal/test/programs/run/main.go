@@ -55,7 +55,6 @@ func run(ctx context.Context, n int, seed uint64, batch int, build, device strin
 	if err != nil {
 		return false, err
 	}
-	r := &programs.Runner{Build: build, Dir: dir}
 	total := programs.NewOutcome()
 	for total.Restored+len(total.Different) < n {
 		var seeds []uint64
@@ -63,6 +62,7 @@ func run(ctx context.Context, n int, seed uint64, batch int, build, device strin
 			seeds = append(seeds, seed)
 			seed++
 		}
+		r := &programs.Runner{Build: build, Dir: dir, Variables: programs.Drivers(seeds[0] / uint64(batch))}
 		out, err := r.Batch(ctx, seeds)
 		if err != nil {
 			return false, err

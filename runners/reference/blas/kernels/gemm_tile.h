@@ -10,21 +10,26 @@
 
 #include "device.h"
 
-/* Columns of k that are staged at a time. Every k is a multiple of it, so no load needs a guard. */
+/* Columns of k that are staged at a time. In the last step, zeros stand for those past the end. */
 #define TK 8
 
-/* This thread's vectors of an operand's ROWS x TK slice. Rows past the end stand for the last one: what they lead to is
- * never stored. */
+/* This thread's share of an operand's ROWS x TK slice. Rows past the end stand for the last one: what they lead to is never
+ * stored. */
 template <typename T, int ROWS, int THREADS> struct Slice {
 	static const int count = ROWS * TK / 4 / THREADS;
 	const T *from[count];
+
+	__device__ __forceinline__ static const T *row(const T *operand, int ld, int r, int rows)
+	{
+		return operand + (long)(r < rows ? r : rows - 1) * ld;
+	}
 
 	__device__ __forceinline__ void start(const T *operand, int ld, int first, int rows, int k)
 	{
 #pragma unroll
 		for (int i = 0; i < count; i++) {
-			int at = i * THREADS + tid_x(), row = first + at / (TK / 4);
-			from[i] = operand + (long)(row < rows ? row : rows - 1) * ld + k + at % (TK / 4) * 4;
+			int at = i * THREADS + tid_x();
+			from[i] = row(operand, ld, first + at / (TK / 4), rows) + k + at % (TK / 4) * 4;
 		}
 	}
 
@@ -39,6 +44,17 @@ template <typename T, int ROWS, int THREADS> struct Slice {
 			shared[k + 1][r] = v.y;
 			shared[k + 2][r] = v.z;
 			shared[k + 3][r] = v.w;
+		}
+	}
+
+	/* The same element by element: of rows that are not made of vectors, and at the end of k. */
+	__device__ __forceinline__ static void stage_elements(float (*shared)[ROWS + 4], const T *operand, int ld, int first, int rows,
+	                                                      int from, int to)
+	{
+#pragma unroll 1
+		for (int at = tid_x(); at < ROWS * TK; at += THREADS) {
+			int r = at / TK, k = at % TK;
+			shared[k][r] = from + k < to ? load(row(operand, ld, first + r, rows) + from + k) : 0.0f;
 		}
 	}
 };
@@ -63,9 +79,15 @@ template <typename T, int TM, int TN, int MM, int MN> struct Tile {
 #pragma unroll
 			for (int g = 0; g < groups; g++)
 				sum[i][g] = (float4v)(0.0f);
+		bool vectors = whole_vectors(lda) && whole_vectors(ldb);
 		for (int k0 = from; k0 < to; k0 += TK) {
-			rows.stage(as);
-			cols.stage(bs);
+			if (vectors && k0 + TK <= to) {
+				rows.stage(as);
+				cols.stage(bs);
+			} else {
+				rows.stage_elements(as, a, lda, cta_y() * TM, m, k0, to);
+				cols.stage_elements(bs, b, ldb, cta_x() * TN, n, k0, to);
+			}
 			barrier();
 #pragma unroll 2
 			for (int k = 0; k < TK; k++) {
@@ -94,17 +116,17 @@ template <typename T, int TM, int TN, int MM, int MN> struct Tile {
 		if (row + i >= m || at >= n)
 			return;
 		T *to = c + (long)(row + i) * ldc + at;
-		if (at + 4 <= n && ldc % 4 == 0) {
+		if (at + 4 <= n && whole_vectors(ldc)) {
 			store4(to, v);
 			return;
 		}
-		to[0] = (T)v.x;
+		::store(to, v.x);
 		if (at + 1 < n)
-			to[1] = (T)v.y;
+			::store(to + 1, v.y);
 		if (at + 2 < n)
-			to[2] = (T)v.z;
+			::store(to + 2, v.z);
 		if (at + 3 < n)
-			to[3] = (T)v.w;
+			::store(to + 3, v.w);
 	}
 };
 

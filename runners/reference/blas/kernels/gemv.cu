@@ -3,6 +3,28 @@
  */
 #include "device.h"
 
+__device__ __forceinline__ void add_product(float &sum, float x, float w) { sum += x * w; }
+__device__ __forceinline__ void add_product(float &sum, float4v x, float4v w)
+{
+	sum += x.x * w.x;
+	sum += x.y * w.y;
+	sum += x.z * w.z;
+	sum += x.w * w.w;
+}
+
+/* This lane's share of the sums, in steps of V. */
+template <typename V, typename T, int ROWS>
+__device__ __forceinline__ void add_up(float (&sum)[ROWS], const T *a, const T *weight, int m, int k, int lda)
+{
+	for (int i = Width<V>::of * (tid_x() % WARP); i < k; i += Width<V>::of * WARP) {
+		V w = load_as<V>(weight + i);
+#pragma unroll
+		for (int r = 0; r < ROWS; r++)
+			/* Three rows run as four: the fourth repeats the third and is not stored. */
+			add_product(sum[r], load_as<V>(a + (long)(r < m ? r : m - 1) * lda + i), w);
+	}
+}
+
 template <typename T, int ROWS>
 __global__ void __launch_bounds__(128)
 gemv_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int ldc)
@@ -12,23 +34,15 @@ gemv_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int
 		return;
 	float sum[ROWS] = {};
 	const T *weight = b + (long)col * ldb;
-	for (int i = 4 * lane; i < k; i += 4 * WARP) {
-		float4v w = load4(weight + i);
-#pragma unroll
-		for (int r = 0; r < ROWS; r++) {
-			/* Three rows run as four: the fourth repeats the third and is not stored. */
-			float4v x = load4(a + (long)(r < m ? r : m - 1) * lda + i);
-			sum[r] += x.x * w.x;
-			sum[r] += x.y * w.y;
-			sum[r] += x.z * w.z;
-			sum[r] += x.w * w.w;
-		}
-	}
+	if (whole_vectors(k) && whole_vectors(lda) && whole_vectors(ldb))
+		add_up<float4v>(sum, a, weight, m, k, lda);
+	else
+		add_up<float>(sum, a, weight, m, k, lda);
 #pragma unroll
 	for (int r = 0; r < ROWS; r++) {
 		float total = warp_sum(sum[r]);
 		if (lane == 0 && r < m)
-			c[(long)r * ldc + col] = (T)total;
+			store(c + (long)r * ldc + col, total);
 	}
 }
 
@@ -41,3 +55,6 @@ INSTANTIATE(float, 4)
 INSTANTIATE(half, 1)
 INSTANTIATE(half, 2)
 INSTANTIATE(half, 4)
+INSTANTIATE(bf16, 1)
+INSTANTIATE(bf16, 2)
+INSTANTIATE(bf16, 4)

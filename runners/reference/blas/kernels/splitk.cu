@@ -67,3 +67,4 @@ gemm_splitk_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int l
 
 INSTANTIATE(float)
 INSTANTIATE(half)
+INSTANTIATE(bf16)

@@ -16,3 +16,4 @@ gemm_nt(const T *a, const T *b, T *c, int m, int n, int k, int lda, int ldb, int
 
 template __global__ void gemm_nt<float>(const float *, const float *, float *, int, int, int, int, int, int);
 template __global__ void gemm_nt<half>(const half *, const half *, half *, int, int, int, int, int, int);
+template __global__ void gemm_nt<bf16>(const bf16 *, const bf16 *, bf16 *, int, int, int, int, int, int);

@@ -65,6 +65,26 @@ static size_t width(vblasDataType_t type)
 	return type == VBLAS_F32 ? 4 : 2;
 }
 
+/* BF16 is the upper half of a float. The nearest one, of two equally near the even one. */
+static float bf16_value(uint16_t bits)
+{
+	uint32_t u = (uint32_t)bits << 16;
+	float v;
+	memcpy(&v, &u, sizeof v);
+	return v;
+}
+
+static uint16_t bf16_nearest(float v)
+{
+	uint32_t u;
+	memcpy(&u, &v, sizeof u);
+	uint16_t down = (uint16_t)(u >> 16);
+	if (isnan(v))
+		return down | 0x40;
+	double below = fabs((double)v - bf16_value(down)), above = fabs((double)bf16_value((uint16_t)(down + 1)) - v);
+	return below < above || (below == above && down % 2 == 0) ? down : (uint16_t)(down + 1);
+}
+
 /* rows x cols values in a matrix with leading dimension ld; what lies between rows is NaN, so that reading it shows. */
 static CUdeviceptr operand(vblasDataType_t type, int rows, int cols, int ld, unsigned *seed, double *values)
 {
@@ -76,8 +96,10 @@ static CUdeviceptr operand(vblasDataType_t type, int rows, int cols, int ld, uns
 			size_t at = (size_t)r * ld + c;
 			if (type == VBLAS_F32)
 				((float *)data)[at] = v;
-			else
+			else if (type == VBLAS_F16)
 				v = (float)(((_Float16 *)data)[at] = (_Float16)v);
+			else
+				v = bf16_value(((uint16_t *)data)[at] = bf16_nearest(v));
 			if (c < cols)
 				values[(size_t)r * cols + c] = v;
 		}
@@ -127,7 +149,9 @@ void problem_result(const struct problem *p, float *out)
 	download(raw, p->c, bytes);
 	for (int i = 0; i < p->m * p->n; i++) {
 		size_t at = (size_t)(i / p->n) * p->ldc + i % p->n;
-		out[i] = p->type == VBLAS_F32 ? ((float *)raw)[at] : (float)((_Float16 *)raw)[at];
+		out[i] = p->type == VBLAS_F32   ? ((float *)raw)[at]
+		         : p->type == VBLAS_F16 ? (float)((_Float16 *)raw)[at]
+		                                : bf16_value(((uint16_t *)raw)[at]);
 	}
 	for (size_t i = 0; i < bytes; i++)
 		if (i % (p->ldc * width(p->type)) >= p->n * width(p->type))
@@ -141,7 +165,8 @@ int problem_wrong(const struct problem *p)
 	float *got = malloc((size_t)p->m * p->n * sizeof *got);
 	problem_result(p, got);
 	for (int i = 0; i < p->m * p->n; i++) {
-		double rounding = p->type == VBLAS_F32 ? 0 : fabs(p->want[i]) * 0x1p-11 + 0x1p-25;
+		double size = fabs(p->want[i]);
+		double rounding = p->type == VBLAS_F32 ? 0 : p->type == VBLAS_F16 ? size * 0x1p-11 + 0x1p-25 : size * 0x1p-8;
 		if (!(fabs(got[i] - p->want[i]) <= rounding + p->scale[i] * p->k * 0x1p-24))
 			wrong++;
 	}

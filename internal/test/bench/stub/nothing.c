@@ -1,0 +1,21 @@
+/* nothing.c: what the stub's driver has no function of its own for succeeds and does nothing (stub.h). Results stay as the caller
+ * has set them. */
+#define X(name) int name(void) __attribute__((weak, alias("nothing"), visibility("default")));
+
+int nothing(void);
+int nothing(void) { return 0; }
+
+#include "hooks_gen.h"
+MEDUSA_HOOKS(X)
+
+/* What hooks and programs call besides. */
+X(cuCtxSetCurrent)
+X(cuCtxSynchronize)
+X(cuDeviceGetAttribute)
+X(cuDevicePrimaryCtxRetain)
+X(cuKernelGetLibrary)
+X(cuMemAddressFree)
+X(cuMemCreate)
+X(cuMemRelease)
+X(cuMemSetAccess)
+X(cuStreamIsCapturing_ptsz)

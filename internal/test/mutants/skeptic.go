@@ -1,0 +1,90 @@
+package main
+
+// skeptic has rows that somebody who believes nothing would try: a comparison that is off by one or turned round, a condition
+// that is dropped, a field that is left out, a unit that is wrong.
+var skeptic = []mutant{
+	// Relocation.
+	{"words outside of all memory", replace("a < p.lo || a > p.hi", "a <= p.lo || a >= p.hi"), "./materialize", "TestUnprovenWords"},
+	{"offset in both runs", replace("x == y", "x.Alloc == y.Alloc"), "./materialize", "TestUnprovenWords"},
+	{"one meaning in both runs", replace("matches == 1", "matches >= 1"), "./materialize", "TestTouchingAllocationsAreAmbiguous"},
+	{"half of an old address", never, "./materialize", "TestHalfOfAnAddress"},
+	{"words are aligned", replace("o%8 != 0 || ", ""), "./materialize", "TestStructThatBeginsBetweenWords"},
+	{"first byte of memory", replace("<= addr", "< addr"), "./materialize", "TestUnprovenWords|TestPointersBecomeIndirect"},
+	{"end of a named tensor", replace("addr-s.named[k].addr < s.named[k].size", "addr-s.named[k].addr <= s.named[k].size"),
+		"./materialize", "TestPointersIntoAFrameworksBlocks"},
+	{"size check of the replayed sequence", replace("uint32(a.Kind) == allocs[got].Kind && ", ""), "./restore", "TestComparePrefix"},
+	{"allocation of the capture phase made by the engine", replace("(!want.Free && spec.Allocations[want.Alloc].Owner != graphir.OwnerEngine)", "false"), "./restore", "TestComparePrefix"},
+	{"allocation that is missing", never, "./restore", "TestComparePrefix"},
+	{"order of frees", replace("-got-1", "-got"), "./restore", "TestComparePrefix"},
+	{"memory that is gone has no address", replace(" && a.Live != 0", ""), "./restore", "TestEngineMemory"},
+	{"pointer to what does not exist", never, "./restore", "TestEngineMemory"},
+	{"places before what is freed are full", never, "./interpose", "TestExactAddressesRepeat"},
+
+	// Contents.
+	{"contents that lie side by side", replace("out[n-1].offset+out[n-1].size == s.offset", "out[n-1].offset+out[n-1].size <= s.offset"), "./materialize", "TestAppendPart"},
+	{"contents that lie side by side", replace(" && out[n-1].alloc == s.alloc", ""), "./materialize", "TestAppendPart"},
+	{"seed of a buffer", replace("uint64(alloc)<<24", "0*uint64(alloc)"), "./restore", "TestFillIsDeterministicAndDistinct"},
+	{"seed of a buffer", replace("uint64(round)<<16", "0*uint64(round)"), "./restore", "TestGarbageDiffersBetweenRounds"},
+	{"seed of a place in a buffer", replace(" ^ offset", ""), "./restore", "TestFillIsDeterministicAndDistinct"},
+	{"ranges that hold no value", replace("<=", "<"), "./restore", "TestFillRefuses"},
+	{"distinct values that do not fit", replace(">", ">="), "./restore", "TestDistinctIntegers"},
+	{"each value once", replace("span-uint64(i)", "span"), "./restore", "TestDistinctIntegers"},
+	{"lowest value", skip, "./restore", "TestIntegersAreInRange"},
+	{"saved contents stay as they are", replace("append([]byte(nil), c.Data...)", "c.Data"), "./restore", "TestResolvedContent"},
+	{"period of a pattern", replace(" + 4112", ""), "./restore", "TestPatternIsNoStride"},
+
+	// Headroom.
+	{"memory that a start needs", replace("+p.PeakForward", ""), "./kvprofile", "TestCheck"},
+	{"memory that a start needs", replace("p.FreeBefore)", "p.TotalMemory)"), "./kvprofile", "TestCheck"},
+	{"memory that stays allocated", replace("p.FreeBefore - ", "0*"), "./kvprofile", "TestCheck"},
+	{"sizes fit the device", replace(">", ">="), "./kvprofile", "TestValidate"},
+	{"KV cache that was never free", never, "./kvprofile", "TestValidate"},
+	{"the whole memory of a device", replace("!=", "<"), "./kvprofile", "TestCheck"},
+	{"memory that is free", replace("free < need", "free <= need"), "./kvprofile", "TestCheck"},
+	{"granularity of headroom", replace("2 << 20", "2 << 10"), "./materialize", "TestLibraryBytes|TestMissingHeadroom"},
+	{"memory of a framework is no library's", replace("first < len(blocks) && blocks[first]-a.addr < a.size", "first < 0"), "./materialize", "TestLibraryBytes"},
+	{"memory of libraries at ready", replace("a.died > r.readyOrder", "true"), "./materialize", "TestLibraryBytes"},
+	{"memory of libraries at ready", replace("a.born > warmup", "a.born+warmup > 0"), "./materialize", "TestLibraryBytes"},
+	{"headroom in whole pages", replace(" + headroomGranularity - 1", ""), "./materialize", "TestMissingHeadroom"},
+	{"headroom as large as natively", replace("+shrunk", ""), "./materialize", "TestMissingHeadroom"},
+	{"headroom that is missing", replace(" - shrunk", ""), "./materialize", "TestMissingHeadroom"},
+
+	// Identity.
+	{"build-ids can be relaxed", replace(" || strings.HasPrefix(key, PrefixDSO)", ""), "./artifacts", "TestRelaxed"},
+	{"noted factors change nothing", never, "./artifacts", "TestCompare"},
+	{"digest of an identity", always, "./artifacts", "TestDocument"},
+	{"factors occur once", never, "./artifacts", "TestIdentityValidate"},
+	{"factors are text", never, "./artifacts", "TestIdentityValidate"},
+	{"factors that differ", replace("!set || ", ""), "./artifacts", "TestCompare"},
+	{"factors that an artifact knows nothing of", never, "./artifacts", "TestCompare"},
+	{"fatal factors stay", replace("level != Relaxable", "level == Noted"), "./artifacts", "TestRelaxed"},
+	{"what is relaxed", replace("d.Level == Relaxable && ", ""), "./artifacts", "TestRelaxed"},
+	{"names that begin alike", replace("wild &&", "(wild || true) &&"), "./artifacts", "TestRelaxed"},
+	{"differences that matter", replace("d.Level != Noted", "d.Level == Fatal"), "./artifacts", "TestRelaxed"},
+}
+
+// plugins has rows of the engines' plug-ins in Python.
+var plugins = []mutant{
+	logic("one release of vLLM", replace("!=", "<"), "Gate.test_versions"),
+	logic("one minor release of torch", replace(`TORCH + "."`, "TORCH"), "Gate.test_versions"),
+	logic("several ranks of vLLM", replace(" or ", " and "), "Gate.test_each_reason"),
+	logic("state space models", replace(" or ", " and "), "Gate.test_each_reason"),
+	logic("attention backends", replace("set(backends) - supported", "supported - set(backends)"), "Gate.test_backends"),
+	logic("size of a checkpoint's files", replace(" {os.path.getsize(os.path.join(model, f))}", ""), "Identity.test_checkpoint_folder"),
+	logic("configuration stays as it is", replace("copy.copy(config.model_config)", "config.model_config"), "Identity.test_where_a_model_lies_does_not_count"),
+	logic("variables that say where something lies", replace("not in", "in"), "Identity.test_what_graphs_depend_on_counts"),
+	logic("label of a step", replace("requests={desc.num_reqs}", "requests={desc.num_tokens}"), "Labels.test_any_difference_is_refused"),
+	logic("label of a piece", replace("PIECE {index}", "PIECE"), "Labels.test_descriptors_of_the_v1_runner"),
+	logic("graphs that vLLM would capture", replace("wanted != by_label.keys()", "not wanted <= by_label.keys()"), "Labels.test_any_difference_is_refused"),
+	logic("phase begins once", always, "Uses.test_phase_begins_once"),
+	logic("captures in a start that restores nothing", never, "Uses.test_nothing_is_restored"),
+	logic("graphs that cannot be installed", skip, "Uses.test_what_cannot_be_installed_is_refused"),
+	logic("memory of graphs that is gone", never, "Uses.test_what_they_refer_to_is_gone"),
+	logic("graphs that are dropped", skip, "Uses.test_restored_graphs_are_used_until_dropped"),
+	logic("platform of others", replace("is not None", "is None"), "Platform.test_rival"),
+	logic("worker of the user", always, "Platform.test_nothing_is_said_where_nothing_was_asked"),
+}
+
+func logic(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/vllm/test/test_logic.py", test}
+}

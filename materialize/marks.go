@@ -1,0 +1,62 @@
+package materialize
+
+import (
+	"errors"
+	"fmt"
+)
+
+// MarksError is an engine whose marks no artifact can be made of. It is found in run 0, which needs nothing but the marks.
+type MarksError struct {
+	Problem string
+	Hint    string // what the engine has to do
+}
+
+func (e *MarksError) Error() string { return fmt.Sprintf("check marks: %s (%s)", e.Problem, e.Hint) }
+
+// checkMarks finds the mistakes in an engine's marks that later runs would only trip over.
+func (r *Recording) checkMarks() error {
+	if err := r.checkIdentity(); err != nil { // mutant: identity is checked after run 0
+		return err
+	}
+	begin := r.phaseOrder("warmup", "capture")
+	labels := map[string]bool{}
+	early := "" // the label of a graph that a restored start would not skip
+	for _, g := range r.graphs {
+		switch {
+		case g.execs == 0 || r.embedded[g.ID]:
+		case g.order < begin:
+			early = g.Label // the engine captures it in every start, or has not marked the phase
+		case g.Label == "":
+			return &MarksError{fmt.Sprintf("graph %d has no label", g.ID), "call medusa_mark_graph on the capturing thread before cuStreamEndCapture"}
+		case labels[g.Label]:
+			return &MarksError{fmt.Sprintf("two graphs have the label %q", g.Label), "labels must be unique, and the same in every start"}
+		default:
+			labels[g.Label] = true
+		}
+	}
+	if early != "" && len(labels) == 0 {
+		return &MarksError{fmt.Sprintf("graph %q was captured before phase warmup or capture was marked", early),
+			"mark warmup, then capture: a restored start skips what comes after them"}
+	}
+	return nil
+}
+
+func (r *Recording) checkIdentity() error {
+	id := r.identityFactors()
+	if len(id) == 0 {
+		return &MarksError{"the engine stated no identity", "call medusa_session_identify, with the CUDA context current, before the first allocation"}
+	}
+	if err := id.Validate(); err != nil {
+		return &MarksError{err.Error(), "call medusa_session_identify once; it marks the identity itself"}
+	}
+	return nil
+}
+
+// checkAllMarks checks the recordings of all ranks.
+func checkAllMarks(ranks []*Recording) error {
+	var all error
+	for rank, r := range ranks {
+		all = errors.Join(all, ofRank(rank, len(ranks), r.checkMarks()))
+	}
+	return all
+}

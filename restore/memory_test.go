@@ -1,0 +1,66 @@
+package restore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"medusa/graphir"
+)
+
+// A KV cache is one allocation of tens of gigabytes: no pointer may lose the upper half of its offset, whichever way it
+// takes to an address.
+func TestPointersBeyond4GiB(t *testing.T) {
+	const base, offset = 0x7f00_0000_0000, 5<<32 + 24
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Size: 64 << 30}},
+		Globals:     []graphir.Global{{Name: "state", Size: 64 << 30}},
+	}
+	m := &memory{spec: spec, base: make([]uint64, spec.Objects())}
+	for i := range m.base {
+		m.base[i] = base
+	}
+	for _, space := range []graphir.Space{graphir.SpaceAlloc, graphir.SpaceGlobal} {
+		p := graphir.Pointer{Offset: offset, Space: space}
+		if at, err := m.address(p); err != nil || at != base+offset {
+			t.Errorf("address of %s: %#x, %v; want %#x", p, at, err, uint64(base+offset))
+		}
+		var data [16]byte
+		if err := m.patch(data[:], []graphir.Fixup{{Offset: 8, Pointer: p}}); err != nil {
+			t.Fatal(err)
+		}
+		if at := binary.LittleEndian.Uint64(data[8:]); at != base+offset {
+			t.Errorf("pointer to %s in memory: %#x, want %#x", p, at, uint64(base+offset))
+		}
+	}
+}
+
+// twoAllocations is a spec whose first allocation exists in this process and whose second does not.
+func twoAllocations() *memory {
+	spec := &graphir.Spec{Allocations: []graphir.Allocation{{Size: 64}, {Size: 64}}}
+	return engineMemory(spec, []liveAlloc{{Addr: 0x1000, Size: 64, Live: 1}, {Addr: 0x2000, Size: 64}, {Addr: 0x3000, Size: 64, Live: 1}})
+}
+
+// What the engine has freed has no address, whoever has it by now, and a pointer there is an error.
+func TestEngineMemory(t *testing.T) {
+	m := twoAllocations()
+	if at, err := m.address(graphir.Pointer{Alloc: 0, Offset: 8}); err != nil || at != 0x1008 {
+		t.Errorf("pointer into the first: %#x, %v", at, err)
+	}
+	if at, err := m.address(graphir.Pointer{Alloc: 1, Offset: 8}); err == nil {
+		t.Errorf("pointer into what was freed: %#x", at)
+	}
+}
+
+// Resolving writes to a copy: the same contents are compared, filled again and restored in another place later.
+func TestResolvedContent(t *testing.T) {
+	saved := bytes.Repeat([]byte{0xab}, 24)
+	c := &graphir.Content{Data: bytes.Clone(saved), Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Offset: 16}}}}
+	got, err := twoAllocations().resolveContent(c)
+	if want := append(append(bytes.Clone(saved[:8]), 0x10, 0x10, 0, 0, 0, 0, 0, 0), saved[16:]...); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("resolved %x, %v; want %x", got, err, want)
+	}
+	if !bytes.Equal(c.Data, saved) {
+		t.Errorf("saved contents are %x after resolving", c.Data)
+	}
+}

@@ -1,0 +1,37 @@
+"""What comparisons found, by case, in a file that docs/results/tested.md is made of.
+
+In: the versions that ran, and a row of counts for each case. Out: the file, with these rows in place of older ones of the same
+cases. Rows of other versions are dropped: a page never mixes them.
+"""
+
+import datetime
+import json
+import os
+
+COUNTS = "graphs", "nodes", "third_party", "pointers", "constants"
+
+
+def counts(c):
+    return {name: getattr(c, name) for name in COUNTS} | {"differences": len(c.differences)}
+
+
+def since(before, after):
+    """What one case of several added."""
+    return {name: after[name] - before[name] for name in after}
+
+
+def store(path, versions, rows):
+    held = {"versions": versions, "cases": {}}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as f:
+            old = json.load(f)
+        if old["versions"] == versions:
+            held = old
+    os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+    today = datetime.date.today().isoformat()
+    held["cases"] |= {case: {**row, "date": today} for case, row in rows.items()}
+    held["cases"] = dict(sorted(held["cases"].items()))
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        json.dump(held, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".new", path)

@@ -1,0 +1,31 @@
+"""The file of results keeps what ran, and nothing of other versions."""
+
+import json
+import os
+import tempfile
+import unittest
+
+import results
+
+
+class TestResults(unittest.TestCase):
+    def test_store(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "r.json")
+
+            def cases(versions, rows):
+                results.store(path, versions, rows)
+                with open(path, encoding="utf-8") as f:
+                    return {case: row["graphs"] for case, row in json.load(f)["cases"].items()}
+
+            self.assertEqual(cases({"torch": "1"}, {"b": {"graphs": 2}}), {"b": 2})
+            self.assertEqual(list(cases({"torch": "1"}, {"a": {"graphs": 1}}).items()), [("a", 1), ("b", 2)])
+            self.assertEqual(cases({"torch": "1"}, {"b": {"graphs": 3}}), {"a": 1, "b": 3})
+            self.assertEqual(cases({"torch": "2"}, {"c": {"graphs": 1}}), {"c": 1})
+
+    def test_since(self):
+        self.assertEqual(results.since({"graphs": 4, "nodes": 10}, {"graphs": 6, "nodes": 11}), {"graphs": 2, "nodes": 1})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,61 @@
+"""Tests of what run.py compares besides graphs. They need neither vLLM nor torch."""
+
+import types
+import unittest
+
+import run
+from compare import Comparison
+
+
+def call(function, *facts):
+    return "\t".join(["7", "12", "0", function, "CUDA_SUCCESS", *facts]) + "\n"
+
+
+def launch(handle, nodes=5):
+    return call("cuGraphLaunch", "stream=2", f"exec={handle}", f"nodes={nodes}")
+
+
+class TestLaunches(unittest.TestCase):
+    LABELS = {0x10: "decode 1", 0x20: "decode 2"}
+
+    def test_labels(self):
+        log = [launch("0x10"), "mark\trequests\n", launch("0x20"), call("cuLaunchKernel", "kernel=k"), launch("0x10")]
+        self.assertEqual(run.launches(log, self.LABELS), ["decode 2", "decode 1"])
+
+    def test_equal_counts_of_nodes_are_not_enough(self):
+        """Two graphs with as many nodes that change places are two lists."""
+        there, here = ["mark\trequests\n", launch("0x10"), launch("0x20")], ["mark\trequests\n", launch("0x20"), launch("0x10")]
+        self.assertNotEqual(run.launches(there, self.LABELS), run.launches(here, self.LABELS))
+
+    def test_unknown_handle(self):
+        self.assertEqual(run.launches(["mark\trequests\n", launch("0x30")], self.LABELS), ["0x30"])
+
+    def test_no_mark(self):
+        self.assertIsNone(run.launches([launch("0x10")], self.LABELS))
+
+
+class TestResults(unittest.TestCase):
+    def differences(self, native, restored):
+        """Graphs say that the native process's memory a is x here, and b is y."""
+        c, form = Comparison(), ("", [4], [1], "torch.float16")
+        for a, b in (("a", "x"), ("b", "y")):
+            c.place("graph", run.NATIVE, ("memory", a, 0, 4096), ("memory", b, 0, 4096))
+        case = types.SimpleNamespace(name="case")
+        run.Case.compare_results(case, c, {"0 1": [(form, native)]}, {"0 1": [(form, restored)]})
+        return c.differences
+
+    def test_same_memory(self):
+        self.assertEqual(self.differences(("memory", "a", 512, 4096), ("memory", "x", 512, 4096)), [])
+
+    def test_same_place_in_other_memory(self):
+        self.assertTrue(self.differences(("memory", "a", 512, 4096), ("memory", "y", 512, 4096)))
+
+    def test_other_place(self):
+        self.assertTrue(self.differences(("memory", "a", 512, 4096), ("memory", "x", 1024, 4096)))
+
+    def test_tensor(self):
+        self.assertTrue(self.differences(("tensor", "kv", 0), ("memory", "x", 0, 4096)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,44 @@
+/*
+ * overhead.c: device memory that nobody asked for: contexts, code, local memory, executable graphs, other processes.
+ *
+ * In: what the other parts make. Out: bytes that are not free. With SIMGPU_OVERHEAD=off none; with `charged` in whole pages, and
+ * more or less of them by the seed, so that two equal processes do not leave the same.
+ */
+#include "memory/memory.h"
+
+#define CONTEXT_BYTES (256 * MIB)
+#define LOCAL_MEMORY_BYTES (8 * MIB)
+#define CODE_BYTES (384 * 1024)
+#define NODE_BYTES 2048
+
+static uint64_t held, asked;
+
+static uint64_t some_pages(uint64_t what, uint64_t most)
+{
+	return random_of(what) % (most + 1) * PAGE_SIZE_DEVICE;
+}
+
+void overhead_context(bool begins)
+{
+	uint64_t bytes = CONTEXT_BYTES + LOCAL_MEMORY_BYTES + some_pages(1, 4);
+	held += begins ? bytes : -bytes;
+}
+
+void overhead_code(void)
+{
+	held += CODE_BYTES;
+}
+
+void overhead_nodes(uint64_t count, bool begins)
+{
+	held += begins ? count * NODE_BYTES : -(count * NODE_BYTES);
+}
+
+uint64_t overhead(void)
+{
+	if (!config_get()->overhead)
+		return 0;
+	/* What other processes hold changes from one question to the next. */
+	uint64_t others = some_pages(2, 3) + some_pages(1000 + ++asked, 1);
+	return (held + PAGE_SIZE_DEVICE - 1) / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE + others;
+}
