@@ -105,9 +105,18 @@ EXPORT void __cudaRegisterVar(void **handle, char *host, char *device_address, c
 	pthread_mutex_unlock(&lock);
 }
 
+/* The first use of a kernel may be inside a capture, which forbids loads unless the thread's mode is relaxed. */
 static CUresult load_library(struct fatbin *f)
 {
-	return f->library ? CUDA_SUCCESS : driver.cuLibraryLoadData(&f->library, f->wrapper, NULL, NULL, 0, NULL, NULL, 0);
+	if (f->library)
+		return CUDA_SUCCESS;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUresult r = driver.cuThreadExchangeStreamCaptureMode(&mode);
+	if (r)
+		return r;
+	r = driver.cuLibraryLoadData(&f->library, f->wrapper, NULL, NULL, 0, NULL, NULL, 0);
+	CUresult back = driver.cuThreadExchangeStreamCaptureMode(&mode);
+	return r ? r : back;
 }
 
 static cudaError_t load(struct stub *s)

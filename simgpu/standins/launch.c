@@ -17,6 +17,7 @@ static struct {
 	__typeof__(&cuKernelGetFunction) cuKernelGetFunction;
 	__typeof__(&cuLaunchKernel) cuLaunchKernel;
 	__typeof__(&cuMemsetD8Async) cuMemsetD8Async;
+	__typeof__(&cuThreadExchangeStreamCaptureMode) cuThreadExchangeStreamCaptureMode;
 } driver;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -39,6 +40,7 @@ static void find(void)
 	GET(cuKernelGetFunction, 12000);
 	GET(cuLaunchKernel, 4000);
 	GET(cuMemsetD8Async, 3020);
+	GET(cuThreadExchangeStreamCaptureMode, 10010);
 #undef GET
 	found = bad ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
 }
@@ -50,12 +52,24 @@ CUresult launch_ready(void)
 	return found || driver.cuCtxGetCurrent(&ctx) || !ctx ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
 }
 
+/* The first call may be inside a capture, which forbids loads unless the thread's mode is relaxed. */
+static CUresult load(struct image *image)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	CUresult r = driver.cuThreadExchangeStreamCaptureMode(&mode);
+	if (r)
+		return r;
+	r = driver.cuLibraryLoadData(&image->library, image->text, NULL, NULL, 0, NULL, NULL, 0);
+	CUresult back = driver.cuThreadExchangeStreamCaptureMode(&mode);
+	return r ? r : back;
+}
+
 static CUresult function(struct image *image, const char *name, CUfunction *f)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	CUkernel kernel;
 	pthread_mutex_lock(&lock);
-	CUresult r = image->library ? CUDA_SUCCESS : driver.cuLibraryLoadData(&image->library, image->text, NULL, NULL, 0, NULL, NULL, 0);
+	CUresult r = image->library ? CUDA_SUCCESS : load(image);
 	pthread_mutex_unlock(&lock);
 	if (r || (r = driver.cuLibraryGetKernel(&kernel, image->library, name)))
 		return r;
