@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -184,44 +185,112 @@ func (x *relocation) address(p graphir.Pointer) uint64 {
 	return base + p.Offset
 }
 
+// graph compares one graph, in the order in which both drivers listed its nodes and edges. No driver promises an order: if they
+// differ so, nodes are paired by what they are and what they come after.
 func (x *relocation) graph(g *graphir.Graph, label string, native *capture, at padPlace) error {
-	differ := func(what string, got, want any) error {
-		return &StructureError{Graph: label, Node: -1, What: what, Got: fmt.Sprint(got), Want: fmt.Sprint(want)}
-	}
 	if len(native.nodes) != len(g.Nodes) {
-		return differ("the number of nodes", len(native.nodes), len(g.Nodes))
-	}
-	for i := range g.Nodes {
-		at.node = i
-		if err := x.node(&g.Nodes[i], label, native, at); err != nil {
-			return err
-		}
+		return &StructureError{Graph: label, Node: -1, What: "the number of nodes", Got: fmt.Sprint(len(native.nodes)), Want: fmt.Sprint(len(g.Nodes))}
 	}
 	edges, err := edgeIndices(native)
 	if err != nil {
 		return err
 	}
-	for i := range max(len(edges), len(g.Edges)) {
-		var got, want any = "missing", "missing"
-		if i < len(edges) {
-			got = edges[i]
+	listed := make([]int, len(g.Nodes))
+	for i := range listed {
+		listed[i] = i
+	}
+	before := slices.Clone(x.more)
+	differs := x.inOrder(g, label, native, at, listed, edges)
+	if differs == nil {
+		return nil
+	}
+	x.more = before
+	if order := x.pair(g, label, native, at, edges); order != nil {
+		return x.inOrder(g, label, native, at, order, edges)
+	}
+	return differs
+}
+
+// inOrder compares each node with the one that order names, and the edges between them.
+func (x *relocation) inOrder(g *graphir.Graph, label string, native *capture, at padPlace, order []int, edges []graphir.Edge) error {
+	place := make([]uint32, len(order))
+	for i, j := range order {
+		place[j] = uint32(i)
+		at.node = i
+		if err := x.node(&g.Nodes[i], label, native, j, at); err != nil {
+			return err
 		}
-		if i < len(g.Edges) {
-			want = g.Edges[i]
+	}
+	got := make([]graphir.Edge, len(edges))
+	for i, e := range edges {
+		got[i] = e
+		got[i].From, got[i].To = place[e.From], place[e.To]
+	}
+	want := slices.Clone(g.Edges)
+	slices.SortFunc(got, byEnds)
+	slices.SortFunc(want, byEnds)
+	for i := range max(len(got), len(want)) {
+		var a, b any = "missing", "missing"
+		if i < len(got) {
+			a = got[i]
 		}
-		if got != want {
-			return differ(fmt.Sprintf("edge %d", i), got, want)
+		if i < len(want) {
+			b = want[i]
+		}
+		if a != b {
+			return &StructureError{Graph: label, Node: -1, What: fmt.Sprintf("edge %d", i), Got: fmt.Sprint(a), Want: fmt.Sprint(b)}
 		}
 	}
 	return nil
 }
 
-// node compares one node.
-func (x *relocation) node(want *graphir.Node, label string, native *capture, at padPlace) error {
-	differ := func(what string, got, want any) error {
-		return &StructureError{label, at.node, nodeTypeName(uint32(nodeType(native.nodes[at.node]))), what, fmt.Sprint(got), fmt.Sprint(want)}
+func byEnds(a, b graphir.Edge) int {
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.FromPort, b.FromPort),
+		cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type))
+}
+
+// pair finds for each node of the artifact's graph an equal one that comes directly after the same nodes; nil if there is none.
+func (x *relocation) pair(g *graphir.Graph, label string, native *capture, at padPlace, edges []graphir.Edge) []int {
+	in, out := linksOf(len(g.Nodes), g.Edges)
+	inNative, outNative := linksOf(len(native.nodes), edges)
+	walk, err := topological(in, out)
+	if err != nil {
+		return nil
 	}
-	rec := native.nodes[at.node]
+	more := x.more
+	defer func() { x.more = more }()
+	order, taken := make([]int, len(g.Nodes)), make([]bool, len(native.nodes))
+	for _, i := range walk {
+		at.node = i
+		k := -1
+		for j := range native.nodes {
+			x.more = slices.Clone(more)
+			if taken[j] || len(in[i]) != len(inNative[j]) || len(out[i]) != len(outNative[j]) || !sameBefore(in[i], inNative[j], order) ||
+				x.node(&g.Nodes[i], label, native, j, at) != nil {
+				continue
+			}
+			if len(x.more) == len(more) { // equal in all bytes
+				k = j
+				break
+			}
+			if k < 0 {
+				k = j
+			}
+		}
+		if k < 0 {
+			return nil
+		}
+		order[i], taken[k] = k, true
+	}
+	return order
+}
+
+// node compares one node with the index'th that was listed.
+func (x *relocation) node(want *graphir.Node, label string, native *capture, index int, at padPlace) error {
+	rec := native.nodes[index]
+	differ := func(what string, got, want any) error {
+		return &StructureError{label, at.node, nodeTypeName(uint32(nodeType(rec))), what, fmt.Sprint(got), fmt.Sprint(want)}
+	}
 	if got := nodeType(rec); got != want.Type {
 		return differ("its type", nodeTypeName(uint32(got)), nodeTypeName(uint32(want.Type)))
 	}
