@@ -103,6 +103,7 @@ func (c *checker) garbageOf(round int) []byte {
 // fill puts all memory but the weights into the state that a replay starts from.
 func (c *checker) fill(filling int) error {
 	c.filling = filling
+	// mutant: other garbage before the second replay
 	round := filling
 	if filling >= rounds {
 		round = 0

@@ -148,7 +148,7 @@ var table = []mutant{
 	{"memory at ready, weights at the end", replace(", {native.End, restored.End}", ""), "./materialize", "TestCompareDigests"},
 	{"memory at its recorded place is given back", becomes("if !placed {\n\t\t\tm.owned = append(m.owned, uint32(i))\n\t\t}"),
 		"./internal/test/faults", "TestSampleOfFaultsAtExactAddresses"},
-	{"other garbage before the second replay", replace("round", "0*round"), "./restore", "TestVerification"},
+	{"other garbage before the second replay", becomes("round := 0 * filling"), "./restore", "TestVerification"},
 	{"graphs share templates", becomes("var alone [][]int\n\tfor _, g := range groups {\n\t\tfor _, i := range g {\n\t\t\talone = append(alone, []int{i})\n\t\t}\n\t}\n\treturn alone, nil"),
 		"./restore", "TestFewestCalls"},
 }
