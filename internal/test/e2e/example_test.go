@@ -17,7 +17,6 @@ const exampleEngine = "runners/example/engine.c"
 // example compiles the example engine with parts of its source replaced, each of which has to be there once.
 func example(t *testing.T, replace ...string) string {
 	t.Helper()
-	testenv.Build(t, "lib", "bin", "build/lib/libmedusa.so")
 	source, err := os.ReadFile(testenv.Path(t, exampleEngine))
 	if err != nil {
 		t.Fatal(err)
@@ -29,15 +28,22 @@ func example(t *testing.T, replace ...string) string {
 		}
 		text = strings.Replace(text, replace[i], replace[i+1], 1)
 	}
+	return engineInC(t, text, testenv.Path(t, filepath.Dir(exampleEngine)))
+}
+
+// engineInC compiles an engine with the header of the folder, against this build's library and driver.
+func engineInC(t *testing.T, source, folder string) string {
+	t.Helper()
+	testenv.Build(t, "lib", "bin", "build/lib/libmedusa.so")
 	dir := t.TempDir()
 	changed, out := filepath.Join(dir, "engine.c"), filepath.Join(dir, "engine")
-	if err := os.WriteFile(changed, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(changed, []byte(source), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	lib := testenv.Path(t, "build", "lib")
 	cc := exec.Command("cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Wno-unused", "-Werror",
 		"-I"+testenv.Path(t, "internal", "cuda", "include"), "-I"+testenv.Path(t, "interpose", "preload"),
-		"-I"+testenv.Path(t, "cmd", "libmedusa"), "-I"+testenv.Path(t, "runners", "example"), "-o", out, changed,
+		"-I"+testenv.Path(t, "cmd", "libmedusa"), "-I"+folder, "-o", out, changed,
 		"-L"+lib, "-lmedusa", "-L"+testenv.Path(t, "build", "simulated"), "-l:libcuda.so.1", "-ldl", "-Wl,-rpath,"+lib)
 	if text, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)

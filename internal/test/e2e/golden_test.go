@@ -1,49 +1,44 @@
 package e2e
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"medusa/internal/test/testenv"
 	"medusa/restore/status"
 )
 
-// goldenTokens is the SHA-256 of what the engine decoded with build 12b1c5e, natively and restored alike: the JSON array of its
-// runs' tokens, without spaces.
-const goldenTokens = "f2fa11263c64665488833c9a65e3a8a0e88db24296f4a1cf1503ed818c7cd150"
+// goldenTokens is what the engine printed with build 12b1c5e, natively and restored alike, after the word that says which it was.
+const goldenTokens = "10 10 19 28 37 46 55 64 63 9 8 7 37 46 55 64 29 25 51 13 6 5 4 3 17 25 51 13 6 5 4 3 9 57 21 49 6 5 4 3 " +
+	"25 57 33 9 39 1 27 53 57 57 33 9 39 1 27 53 57 57 41 25 39 1 27 53 57 57 25 57 13 41 5 33"
 
 // An artifact of an earlier build restores under this one, and the engine decodes what it decoded then. Build 12b1c5e made
-// testdata/golden/reference.medusa with
+// testdata/golden/example.medusa with
 //
-//	SIMGPU_MEMORY=8G medusa materialize -o reference.medusa -- \
-//		reference run --model runners/reference/models/tiny --batch-sizes 1,2,8,72 --batches 1:20,2,8:20,72 --seed 11 -o json
+//	SIMGPU_MEMORY=8G medusa materialize -o example.medusa -- ./engine
 //
-// and it is not made anew: a build that cannot restore it has changed the format, the identity or the recorded sequence of
-// allocations. It holds kernels that a triggering layer makes appear, saved buffers, and a recorded region of addresses. No factor is
-// relaxed: each build compiles the engine and its vendor BLAS, so their build-ids differ from the recorded ones, but this engine's
-// identity has no dso factor, and a module whose build-id differs is found by the hash of its image.
+// from the engine beside it, compiled against that build's libmedusa.h. Neither is made anew: a build that does not compile the engine
+// has changed the C ABI, and one that does not restore the artifact has changed the format, the identity or the recorded sequence of
+// allocations. The engine's source stays as it was, because an artifact refers to the modules that its engine loads.
 func TestGoldenArtifactRestores(t *testing.T) {
-	testenv.Build(t, "lib", "bin")
-	engine := []string{testenv.Path(t, "build", "reference"), "run", "--model", testenv.Path(t, "runners", "reference", "models", "tiny"),
-		"--batch-sizes", "1,2,8,72", "--batches", "1:20,2,8:20,72", "--seed", "11", "-o", "json"}
-	p, st := restored(t, []string{"SIMGPU_MEMORY=8G"}, testenv.Path(t, "internal", "test", "e2e", "testdata", "golden", "reference.medusa"), engine...)
-	if st.Status != status.Restored {
-		t.Fatalf("native start: %s %s\n%s", st.Reason, st.Detail, p.stderr)
-	}
-	if st.Graphs != 4 || st.Nodes != 139 {
-		t.Errorf("%d graphs with %d nodes restored, the artifact holds 4 with 139", st.Graphs, st.Nodes)
-	}
-	var tokens [][][]int
-	for _, run := range decode(t, p).Runs {
-		tokens = append(tokens, run.Tokens)
-	}
-	text, err := json.Marshal(tokens)
+	golden := testenv.Path(t, "internal", "test", "e2e", "testdata", "golden")
+	source, err := os.ReadFile(filepath.Join(golden, "engine.c"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != goldenTokens {
-		t.Errorf("tokens %s have digest %x, those of the build that made the artifact %s", text, sum, goldenTokens)
+	engine := engineInC(t, string(source), golden)
+	for _, addresses := range []string{"exact", "relocate"} {
+		p, st := started(t, []string{"SIMGPU_MEMORY=8G"}, []string{"--addresses=" + addresses}, filepath.Join(golden, "example.medusa"), []string{engine})
+		if st.Status != status.Restored {
+			t.Fatalf("native start: %s %s\n%s", st.Reason, st.Detail, p.stderr)
+		}
+		if st.Graphs != 3 {
+			t.Errorf("%d graphs restored, the artifact has 3", st.Graphs)
+		}
+		if got := strings.Join(strings.Fields(p.stdout), " "); got != "restored "+goldenTokens {
+			t.Errorf("the engine printed %q, with the build that made the artifact %q", got, "restored "+goldenTokens)
+		}
 	}
 }

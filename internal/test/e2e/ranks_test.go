@@ -212,7 +212,7 @@ func TestToolsKnowRanks(t *testing.T) {
 	if p := must(t, nil, "medusa", "inspect", "--rank", "1", path); !strings.Contains(p.stdout, "2, of which this is 1") {
 		t.Errorf("inspect:\n%s", p.stdout)
 	}
-	if p := start(t, nil, "medusa", "inspect", "--rank", "2", path); p.code != 2 || !strings.Contains(p.stderr, "is for 2") {
+	if p := start(t, nil, "medusa", "inspect", "--rank", "2", path); p.code != 2 || !strings.Contains(p.stderr, "has 2 ranks") {
 		t.Errorf("inspect of a rank that is not there: exit %d, %s", p.code, p.stderr)
 	}
 	if p := must(t, []string{twoWorkers}, "medusa", "verify", path, "--", zoo); strings.Count(p.stdout, "2 graphs verified") != 2 {
