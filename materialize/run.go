@@ -208,7 +208,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		return nil, err
 	}
 	o.Step(4, steps, "run N: replay native graphs")
-	native, pads, err := e.checkNative(ctx, path, c.art, pads, false)
+	native, err := e.checkNative(ctx, path, c.art, pads, false)
 	if err == nil {
 		err = e.stop(o, UntilNative, e.caches)
 	}

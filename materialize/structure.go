@@ -41,7 +41,6 @@ type relocation struct {
 	modules map[uint32]string
 	pads    map[padPlace][]padding
 	settled bool
-	more    paddings
 	host    map[uint32][]*graphir.Content
 }
 
@@ -50,13 +49,12 @@ type padPlace struct {
 	graph, node int
 }
 
-// compareStructure compares the graphs of a recording that had no part in compiling them with those of the spec. Bytes that are
-// presumed to be padding may be anything. Others of a struct that differ now, and had been equal in two recordings by chance, are
-// presumed to be padding from now on: they are returned. settled says that nobody knows any more what was presumed to be; no
-// bytes of structs but addresses are compared then.
-func compareStructure(spec *graphir.Spec, run *Recording, pads paddings, settled bool) (more paddings, err error) {
+// compareStructure compares the graphs of a recording that had no part in compiling them with those of the spec. Bytes of structs
+// that are no addresses are not compared: no code may ever have written them. Bytes of other parameters are, unless they are
+// presumed to be padding. settled says that nobody knows any more which were presumed so.
+func compareStructure(spec *graphir.Spec, run *Recording, pads paddings, settled bool) error {
 	if err := alignWithSpec(spec, run); err != nil {
-		return nil, err
+		return err
 	}
 	x := &relocation{spec: spec, run: run, settled: settled, pads: map[padPlace][]padding{}, host: map[uint32][]*graphir.Content{}}
 	for _, p := range pads {
@@ -73,14 +71,14 @@ func compareStructure(spec *graphir.Spec, run *Recording, pads paddings, settled
 	x.place()
 	native := run.instantiated()
 	if len(native) != len(spec.Graphs) {
-		return nil, fmt.Errorf("verify: %d graphs in a native start, %d in the artifact", len(native), len(spec.Graphs))
+		return fmt.Errorf("verify: %d graphs in a native start, %d in the artifact", len(native), len(spec.Graphs))
 	}
 	w, err := run.walk()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer w.close()
-	err = spec.EachGraph(func(i int, g *graphir.Graph) error {
+	return spec.EachGraph(func(i int, g *graphir.Graph) error {
 		if err := w.to(native[i]); err != nil {
 			return err
 		}
@@ -94,7 +92,6 @@ func compareStructure(spec *graphir.Spec, run *Recording, pads paddings, settled
 		}
 		return x.graph(g, g.Label, native[i], padPlace{graph: i})
 	})
-	return x.more, err
 }
 
 // alignWithSpec gives the run's allocations the indices that they have in the spec.
@@ -199,12 +196,10 @@ func (x *relocation) graph(g *graphir.Graph, label string, native *capture, at p
 	for i := range listed {
 		listed[i] = i
 	}
-	before := slices.Clone(x.more)
 	differs := x.inOrder(g, label, native, at, listed, edges)
 	if differs == nil {
 		return nil
 	}
-	x.more = before
 	if order := x.pair(g, label, native, at, edges); order != nil {
 		return x.inOrder(g, label, native, at, order, edges)
 	}
@@ -257,23 +252,13 @@ func (x *relocation) pair(g *graphir.Graph, label string, native *capture, at pa
 	if err != nil {
 		return nil
 	}
-	more := x.more
-	defer func() { x.more = more }()
 	order, taken := make([]int, len(g.Nodes)), make([]bool, len(native.nodes))
 	for _, i := range walk {
 		at.node = i
 		k := -1
-		for j := range native.nodes {
-			x.more = slices.Clone(more)
-			if taken[j] || len(in[i]) != len(inNative[j]) || len(out[i]) != len(outNative[j]) || !sameBefore(in[i], inNative[j], order) ||
-				x.node(&g.Nodes[i], label, native, j, at) != nil {
-				continue
-			}
-			if len(x.more) == len(more) { // equal in all bytes
-				k = j
-				break
-			}
-			if k < 0 {
+		for j := 0; j < len(native.nodes) && k < 0; j++ {
+			if !taken[j] && len(in[i]) == len(inNative[j]) && len(out[i]) == len(outNative[j]) && sameBefore(in[i], inNative[j], order) &&
+				x.node(&g.Nodes[i], label, native, j, at) == nil {
 				k = j
 			}
 		}

@@ -71,17 +71,13 @@ func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.K
 			fixed[o] = true
 		}
 	}
-	for i, p := range k.Params {
-		for o := p.Offset; mayHoldPadding(p.Size) && o < p.Offset+p.Size; o++ {
-			if fixed[o] || want[o] == n.Params[o] {
-				continue
+	for _, p := range k.Params {
+		// Once padding is settled nobody knows where it was, only that the artifact has zeros there.
+		unknown := x.settled && !slices.ContainsFunc(want[p.Offset:p.Offset+p.Size], func(v byte) bool { return v != 0 })
+		for o := p.Offset; (unknown || mayHoldPadding(p.Size)) && o < p.Offset+p.Size; o++ {
+			if !fixed[o] {
+				want[o] = n.Params[o]
 			}
-			if !x.settled {
-				x.more = x.more.add(padding{spec: x.spec, embedded: at.embedded, graph: at.graph, node: at.node, offset: o, size: 1, cause: &WordError{
-					Where: fmt.Sprintf("graph %q node %d kernel %s parameter %d", label, at.node, k.Name, i), Offset: uint64(o - p.Offset),
-					A: uint64(want[o]), B: uint64(n.Params[o]), Unwritten: true, Reason: "a byte of a struct, equal in two recordings, differs in a third start"}})
-			}
-			want[o] = n.Params[o]
 		}
 	}
 	for i, p := range k.Params {
@@ -93,6 +89,6 @@ func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.K
 	return nil
 }
 
-// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote. Numbers and pointers are not: two recordings
-// had the same value.
+// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote, which two recordings may have alike by
+// chance. Numbers and pointers have none.
 func mayHoldPadding(size uint32) bool { return size != 4 && size != 8 }

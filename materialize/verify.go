@@ -33,7 +33,7 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 	}
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
 	o.Step(0, 2, "run N: replay native graphs")
-	native, _, err := e.checkNative(ctx, path, art, nil, true)
+	native, err := e.checkNative(ctx, path, art, nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -56,21 +56,20 @@ type verification struct {
 }
 
 // checkNative is run N: the engine starts natively under the recorder, replays every graph and serves its self test.
-// Beside what it left, it returns the bytes that are presumed to be padding from now on.
-func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, settled bool) ([]*checked, paddings, error) {
+func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, settled bool) ([]*checked, error) {
 	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	recorded, err := readRanks("N", filepath.Join(e.dir, "N"+traceSuffix), e.ready)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(recorded) != len(native) {
-		return nil, nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
+		return nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
 	}
 	for rank, part := range byRank(art) {
-		more, err := compareStructure(part.Spec, recorded[rank], pads, settled)
+		err := compareStructure(part.Spec, recorded[rank], pads, settled)
 		if err == nil {
 			err = rewritten(native[rank].digest)
 		}
@@ -78,11 +77,10 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 			native[rank].computes, err = judge(native[rank].digest)
 		}
 		if err != nil {
-			return nil, nil, ofRank(rank, len(native), err)
+			return nil, ofRank(rank, len(native), err)
 		}
-		pads = append(pads, more...)
 	}
-	return native, pads, nil
+	return native, nil
 }
 
 // checkRestored is run V: the same with restored graphs, held against run N.

@@ -260,23 +260,25 @@ func goSessionKernels(out *C.char, capacity C.size_t) C.int {
 
 //export goSessionProvide
 func goSessionProvide(beforeReplay, eager C.medusa_step, arg unsafe.Pointer) C.int {
-	step := func(name string, step C.medusa_step) func(string) error {
-		if step == nil {
-			return nil
-		}
-		return func(label string) error {
-			text := C.CString(label)
-			defer C.free(unsafe.Pointer(text))
-			if code := C.call_step(step, arg, text); code != 0 {
-				return fmt.Errorf("run engine's %s step: it returned %d", name, int(code))
-			}
-			return nil
-		}
-	}
 	return with(func(s *restore.Session) (int, error) {
-		s.Provide(restore.Steps{BeforeReplay: step("before_replay", beforeReplay), Eager: step("eager", eager)})
+		s.Provide(restore.Steps{BeforeReplay: stepOf("before_replay", beforeReplay, arg), Eager: stepOf("eager", eager, arg)})
 		return 0, nil
 	})
+}
+
+// stepOf returns the engine's function as a step, or nil if the engine offers none.
+func stepOf(name string, step C.medusa_step, arg unsafe.Pointer) func(label string) error {
+	if step == nil {
+		return nil
+	}
+	return func(label string) error {
+		text := C.CString(label)
+		defer C.free(unsafe.Pointer(text))
+		if code := C.call_step(step, arg, text); code != 0 {
+			return fmt.Errorf("run engine's %s step: it returned %d", name, int(code))
+		}
+		return nil
+	}
 }
 
 //export goSessionRefuse
