@@ -42,6 +42,7 @@ type relocation struct {
 	pads    map[padPlace][]padding
 	settled bool
 	host    map[uint32][]*graphir.Content
+	lo, hi  uint64 // the run's device memory
 }
 
 type padPlace struct {
@@ -120,8 +121,14 @@ func alignWithSpec(spec *graphir.Spec, run *Recording) error {
 	return nil
 }
 
-// place finds tensors and variables in the run.
+// place finds device memory, tensors and variables in the run.
 func (x *relocation) place() {
+	x.lo = ^uint64(0)
+	for i := range x.run.allocs {
+		if a := &x.run.allocs[i]; a.kind != graphir.AllocPinned && a.kind != graphir.AllocRegistered {
+			x.lo, x.hi = min(x.lo, a.addr), max(x.hi, a.addr+a.size)
+		}
+	}
 	marked := map[string]uint64{}
 	for _, t := range x.run.tensors {
 		marked[t.Name] = t.Addr

@@ -74,7 +74,8 @@ func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.K
 	for _, p := range k.Params {
 		// Once padding is settled nobody knows where it was, only that the artifact has zeros there.
 		unknown := x.settled && !slices.ContainsFunc(want[p.Offset:p.Offset+p.Size], func(v byte) bool { return v != 0 })
-		for o := p.Offset; (unknown || mayHoldPadding(p.Size)) && o < p.Offset+p.Size; o++ {
+		unknown = unknown || x.mayHoldPadding(want[p.Offset:p.Offset+p.Size], n.Params[p.Offset:p.Offset+p.Size])
+		for o := p.Offset; unknown && o < p.Offset+p.Size; o++ {
 			if !fixed[o] {
 				want[o] = n.Params[o]
 			}
@@ -89,6 +90,13 @@ func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.K
 	return nil
 }
 
-// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote, which two recordings may have alike by
-// chance. Numbers and pointers have none.
-func mayHoldPadding(size uint32) bool { return size != 4 && size != 8 }
+// mayHoldPadding reports whether a parameter can be a struct with bytes that no code wrote, which two recordings may have alike by
+// chance. Four bytes are a number. So are eight, if they are small in both processes or may be an address.
+func (x *relocation) mayHoldPadding(want, got []byte) bool {
+	if len(want) != 8 {
+		return len(want) != 4
+	}
+	a, b := binary.LittleEndian.Uint64(want), binary.LittleEndian.Uint64(got)
+	near := func(v uint64) bool { return x.lo < x.hi && v+nearDevice >= x.lo && v <= x.hi+nearDevice }
+	return max(a, b) >= 1<<32 && !near(a) && !near(b)
+}
