@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // intruders are variables that mean something to another kind of run, or to the interposer. An environment that has them, as
@@ -18,7 +20,11 @@ func intruders(p *place) []string {
 	}
 }
 
-// environment starts an engine with each of them, restored from an artifact that nobody changed.
+// shared are the intruders that an engine may inherit: they say when a start began and where ranks meet.
+var shared = []string{"MEDUSA_BEGAN=", "MEDUSA_RENDEZVOUS="}
+
+// environment starts an engine with each of them, restored from an artifact that nobody changed. A second engine prints its
+// environment, which must not have the variable.
 func environment(ctx context.Context, a *attacker) error {
 	counts := map[string]int{}
 	list := intruders(&place{})
@@ -38,6 +44,15 @@ func environment(ctx context.Context, a *attacker) error {
 			counts[broken]++
 		} else {
 			counts["served"]++
+		}
+		e, err = p.run(ctx, []string{variable}, "medusa", "restore", b.path, "--", "/usr/bin/env")
+		if err != nil {
+			return err
+		}
+		inherits := slices.ContainsFunc(shared, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
+		if !inherits && slices.Contains(strings.Split(e.stdout, "\n"), variable) {
+			a.found(unserved, where, "the engine has it")
+			counts["inherited"]++
 		}
 		if err := p.close(a.tally, where); err != nil {
 			return err
