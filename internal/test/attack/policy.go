@@ -56,6 +56,9 @@ var forgeries = []forgery{
 	{"a registry, with the signature of another artifact", func(ctx context.Context, f *counterfeit) ([]string, error) {
 		return []string{"restore", f.ref(), "--", f.zoo}, errors.Join(f.push(ctx), f.stealSignature(), f.must(ctx, "pull", f.ref()))
 	}},
+	{"a registry, with the signature of another artifact, pulled with the key", func(ctx context.Context, f *counterfeit) ([]string, error) {
+		return []string{"pull", f.ref(), "--verify", f.hub.key + ".pub"}, errors.Join(f.push(ctx), f.stealSignature())
+	}},
 	{"a file in the cache, in place of one that was verified", func(ctx context.Context, f *counterfeit) ([]string, error) {
 		if err := f.must(ctx, "pull", f.hub.ref(), "--verify", f.hub.key+".pub"); err != nil {
 			return nil, err
