@@ -3,6 +3,8 @@
  */
 #include "driver_test.h"
 
+#include <time.h>
+
 /* The driver knows no kernel by name, and the text of a kernel decides what it computes. */
 void no_names(void)
 {
@@ -94,4 +96,33 @@ void fat_binary(void)
 	memcpy(image + 16, &machine, 2);
 	memcpy(image + 16 + 64 + (strlen(old_ptx) + 8) / 8 * 8, &machine, 2);
 	WANT(CUDA_ERROR_NO_BINARY_FOR_GPU, cuModuleLoadData(&m, image));
+}
+
+/* A capture forbids to load a library, and is lost by it, unless the thread's mode is relaxed. */
+void library_in_capture(void)
+{
+	CUstream s = new_stream();
+	CUlibrary lib;
+	CUgraph graph;
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	OK(cuThreadExchangeStreamCaptureMode(&mode));
+	OK(cuLibraryLoadData(&lib, HEADER, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cuThreadExchangeStreamCaptureMode(&mode));
+	OK(cuStreamEndCapture(s, &graph));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	WANT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuLibraryLoadData(&lib, HEADER, NULL, NULL, 0, NULL, NULL, 0));
+	WANT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &graph));
+}
+
+void copies_take_time(void)
+{
+	static char data[64 << 10]; /* a sixteenth of a second */
+	struct timespec began, ended;
+	CUdeviceptr p;
+	OK(cuMemAlloc(&p, sizeof(data)));
+	CHECK(clock_gettime(CLOCK_MONOTONIC, &began) == 0);
+	OK(cuMemcpyHtoD(p, data, sizeof(data)));
+	CHECK(clock_gettime(CLOCK_MONOTONIC, &ended) == 0);
+	CHECK((double)(ended.tv_sec - began.tv_sec) + (double)(ended.tv_nsec - began.tv_nsec) / 1e9 >= 0.0625);
 }

@@ -65,6 +65,8 @@ void no_names(void);
 void unsupported(void);
 void no_compute(void);
 void capability(void);
+void library_in_capture(void);
+void copies_take_time(void);
 void fat_binary(void);
 void code_refused(void);
 void code_runs_nothing(void);

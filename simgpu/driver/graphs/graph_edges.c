@@ -25,7 +25,6 @@ static uint64_t key_of(uint64_t number)
 	}
 }
 
-
 static struct listed *list_new(size_t n)
 {
 	return xalloc((n + 1) * sizeof(struct listed));
