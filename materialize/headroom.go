@@ -7,7 +7,7 @@ import (
 
 // A restored start keeps memory that a native one does not: libraries allocate their workspaces during the triggering
 // layers, and the graphs own copies of those that were recorded. The KV cache is made smaller by as much, so that a
-// restored engine has at least the headroom that the profile left a native one.
+// restored engine has the headroom that the profile left a native one, up to the noise in free memory (headroomTolerance).
 
 // headroomAttempts bounds how often the cache is made smaller and everything recorded again. The first estimate is right
 // unless a library allocates otherwise in a triggering layer than it did in the warm-up.
