@@ -257,7 +257,7 @@ func (e *engine) faults(table map[string][]string) ([]fault, error) {
 			return nil, err
 		}
 		for _, r := range results {
-			f := fault{entry.Name, n, r, optional(entry, r)}
+			f := fault{entry.Name, n, r, optional(entry, r, e.exact)}
 			switch {
 			case inside && r != entry.Result:
 				list = append(list, f)

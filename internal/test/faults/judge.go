@@ -15,13 +15,15 @@ import (
 //   - "not found" where a function is looked for in several libraries,
 //   - the interposer's questions for the context and the device of new memory and for the library of a kernel: it needs
 //     the answers for the context's end, for a place at an exact address, and for traces,
-//   - the interposer giving back the handle of memory that it has mapped: the mapping stays good.
+//   - in a region, the interposer giving back the handle of memory that it has mapped: the mapping stays good.
 //
 // So it may where a call belongs to the hash kernel, which the status says.
-func optional(e calllog.Entry, result string) bool {
+func optional(e calllog.Entry, result string, region bool) bool {
 	switch baseName(e.Name) {
-	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary", "cuMemRelease":
+	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary":
 		return true
+	case "cuMemRelease":
+		return region
 	case "cuLibraryGetKernel", "cuKernelGetFunction":
 		return result == "CUDA_ERROR_NOT_FOUND"
 	}
