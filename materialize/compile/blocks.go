@@ -53,19 +53,20 @@ type tensorRange struct {
 	index      uint32 // in Spec.Tensors
 }
 
-// nameTensors makes the run resolve addresses inside of named tensors by name, where they lie in divided allocations.
-func (r *run) nameTensors(divided map[uint32]bool) error {
+// tensorsIn returns the named tensors that lie in the given allocations.
+func (r *run) tensorsIn(divided map[uint32]bool) ([]tensorRange, error) {
 	live, err := r.liveAt(r.ReadyOrder)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var named []tensorRange
 	for i, t := range r.lastTensors() {
 		if a := live.holding(t.Addr); a != nil && a.Space == graphir.SpaceAlloc && divided[a.ID] {
-			r.named = append(r.named, tensorRange{t.Addr, t.Size, uint32(i)})
+			named = append(named, tensorRange{t.Addr, t.Size, uint32(i)})
 		}
 	}
-	slices.SortStableFunc(r.named, func(x, y tensorRange) int { return cmp.Compare(x.addr, y.addr) })
-	return nil
+	slices.SortStableFunc(named, func(x, y tensorRange) int { return cmp.Compare(x.addr, y.addr) })
+	return named, nil
 }
 
 // lastTensors returns the named tensors in the order in which their names first appeared. A name that was marked twice
@@ -95,7 +96,8 @@ type blocks struct {
 // blockMaps is what one run says.
 type blockMaps struct {
 	run          *run
-	begin, ready blockIndex // when the capture phase began, and when the engine was ready
+	begin, ready blockIndex    // when the capture phase began, and when the engine was ready
+	named        []tensorRange // tensors in divided allocations
 }
 
 func (r *run) blockMaps() (blockMaps, error) {
@@ -104,7 +106,7 @@ func (r *run) blockMaps() (blockMaps, error) {
 		return blockMaps{}, err
 	}
 	ready, err := r.blockMap(r.ReadyOrder)
-	return blockMaps{r, indexBlocks(begin), indexBlocks(ready)}, err
+	return blockMaps{run: r, begin: indexBlocks(begin), ready: indexBlocks(ready)}, err
 }
 
 // blockIndex finds the blocks of a map by address.
@@ -151,8 +153,8 @@ func (m *blockMaps) ownerless(p graphir.Pointer) bool {
 	return m.begin.freed.holds(addr) && !m.begin.live.holds(addr) && !m.ready.live.holds(addr)
 }
 
-// divideAllocations marks the allocations that a framework's allocator divides in either run.
-func divideAllocations(a, b *run, spec *graphir.Spec) (*blocks, error) {
+// compareBlocks marks the allocations that a framework's allocator divides in either run.
+func compareBlocks(a, b *run, spec *graphir.Spec) (*blocks, error) {
 	m := &blocks{spec: spec}
 	var err error
 	if m.a, err = a.blockMaps(); err != nil {
@@ -175,10 +177,11 @@ func divideAllocations(a, b *run, spec *graphir.Spec) (*blocks, error) {
 			spec.Allocations[i].Divided = true
 		}
 	}
-	if err := a.nameTensors(divided); err != nil {
+	if m.a.named, err = a.tensorsIn(divided); err != nil {
 		return nil, err
 	}
-	return m, b.nameTensors(divided)
+	m.b.named, err = b.tensorsIn(divided)
+	return m, err
 }
 
 func entries(m []block) []graphir.Block {

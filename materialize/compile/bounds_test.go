@@ -171,30 +171,31 @@ func TestMomentsInNoOrder(t *testing.T) {
 	tp.capture("g", 1, late, early, tp.kernel(0, 1))
 	tp.phase("ready")
 	r := tp.recording(t)
-	p, err := proverAt(newRun(r), newRun(r), math.MaxUint64, math.MaxUint64, nil)
+	p, err := proverAt(addresses{run: own(r)}, addresses{run: own(r)}, math.MaxUint64, math.MaxUint64, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.steps() != 400 {
 		t.Fatalf("%d steps to the end of both runs, want 400", p.steps())
 	}
-	c := &graphCompiler{a: newRun(r), b: newRun(r), ga: r.Graphs[0], gb: r.Graphs[0], table: &kernelTable{prover: p}, label: "g"}
 	w, err := r.Walk()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if err := w.To(c.ga); err != nil {
+	body, err := w.To(r.Graphs[0])
+	if err != nil {
 		t.Fatal(err)
 	}
+	c := &graphCompiler{shared: &shared{prover: p}, ga: body, gb: body, label: "g"}
 	for i, want := range []int{400, 800, 1200} {
-		if _, err := c.prover(i); err != nil || p.steps() != want {
+		if _, err := c.proverOf(i); err != nil || p.steps() != want {
 			t.Errorf("node %d: %d steps in all, want %d: %v", i, p.steps(), want, err)
 		}
 	}
 	p.a.steps = maxSteps
 	var refused *RefusedError
-	if _, err := c.prover(0); !errors.As(err, &refused) || refused.Graph != "g" {
+	if _, err := c.proverOf(0); !errors.As(err, &refused) || refused.Graph != "g" {
 		t.Errorf("after %d steps: %v", p.steps(), err)
 	}
 }

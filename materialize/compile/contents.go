@@ -13,7 +13,7 @@ import (
 // allocated before the capture phase is the engine's to fill.
 
 // compileContents saves what the graphs reach, directly or through pointers inside saved buffers.
-func compileContents(a, b *run, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
+func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
 	pa, pb := a.pieces(), b.pieces()
 	if len(pa) != len(pb) {
 		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
@@ -49,12 +49,12 @@ func compileContents(a, b *run, spec *graphir.Spec, maps *tensorMaps, seen *uses
 	reached := seen.reachable(all)
 	for _, c := range all {
 		if reached[target{c.Space, c.Alloc}] {
-			if c.Space == graphir.SpaceGlobal && a.global(c.Alloc).ambiguous {
+			if c.Space == graphir.SpaceGlobal && a.variable(c.Alloc).ambiguous {
 				use, used := seen.modules[spec.Globals[c.Alloc].Module]
 				if !used {
 					continue // no graph can tell
 				}
-				return &RefusedError{use.label, use.node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.global(c.Alloc).Name)}
+				return &RefusedError{use.label, use.node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.variable(c.Alloc).Name)}
 			}
 			spec.Contents = append(spec.Contents, c)
 		}

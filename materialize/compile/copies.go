@@ -9,20 +9,25 @@ import (
 	"medusa/interpose/trace"
 )
 
-func (c *graphCompiler) memset(i int, na, nb *trace.Memset) (*graphir.MemsetNode, error) {
-	if na.Pitch != nb.Pitch || na.Value != nb.Value || na.ElemSize != nb.ElemSize || na.Width != nb.Width || na.Height != nb.Height {
-		return nil, fmt.Errorf("compile graph %q: node %d (memset): it differs between the runs", c.label, i)
-	}
-	dst, err := c.pointer(i, "memset", "dst", na.Dst, nb.Dst)
-	return &graphir.MemsetNode{
-		Dst: dst, Pitch: na.Pitch, Value: na.Value, ElemSize: na.ElemSize, Width: na.Width, Height: na.Height,
-	}, err
-}
-
 // memoryHost is CU_MEMORYTYPE_HOST.
 const memoryHost = 1
 
-func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy) (*graphir.MemcpyNode, error) {
+var memcpyNodes = nodeOf(nodeType[*trace.Memcpy]{
+	handle: func(v *trace.Memcpy) uint64 { return v.Node },
+	kind:   func(_ *shape, v *trace.Memcpy) (uint64, error) { return mix(3, v.Width, v.Height, v.Depth), nil },
+	words: func(v *trace.Memcpy) []uint64 {
+		return []uint64{v.Src, v.SrcX, v.SrcY, v.SrcZ, v.SrcPitch, v.SrcHeight, v.Dst, v.DstX, v.DstY, v.DstZ, v.DstPitch, v.DstHeight}
+	},
+	compile: (*graphCompiler).memcpy,
+})
+
+func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy, out *graphir.Node) (err error) {
+	out.Type = graphir.NodeMemcpy
+	out.Memcpy, err = c.memcpyNode(i, na, nb)
+	return err
+}
+
+func (c *graphCompiler) memcpyNode(i int, na, nb *trace.Memcpy) (*graphir.MemcpyNode, error) {
 	x, y := *na, *nb
 	x.Head, x.Graph, x.Node, x.Src, x.Dst = y.Head, y.Graph, y.Node, y.Src, y.Dst
 	if x != y {
@@ -34,7 +39,7 @@ func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy) (*graphir.MemcpyNode
 		Width: na.Width, Height: na.Height, Depth: na.Depth,
 	}
 	var err error
-	ha, hb := c.ga.Parts.Host[na.Node], c.gb.Parts.Host[nb.Node]
+	ha, hb := c.ga.Host[na.Node], c.gb.Host[nb.Node]
 	if (ha == nil) != (hb == nil) {
 		return nil, fmt.Errorf("compile graph %q: node %d (memcpy): it reads other memory in the other run", c.label, i)
 	}
@@ -65,12 +70,11 @@ func (c *graphCompiler) copyEnd(i int, field string, memory uint32, a, b uint64)
 
 // hostBuffer saves what a copy reads from pageable host memory, as it was when the graph was walked.
 func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) {
-	spec := c.table.spec
-	ptr := graphir.Pointer{Alloc: uint32(len(spec.HostBuffers)), Space: graphir.SpaceHost}
+	ptr := graphir.Pointer{Alloc: uint32(len(c.spec.HostBuffers)), Space: graphir.SpaceHost}
 	if len(a) != len(b) {
 		return ptr, fmt.Errorf("compile graph %q: node %d (memcpy): %d bytes of host memory in run A, %d in run B", c.label, i, len(a), len(b))
 	}
-	p, err := c.prover(i)
+	p, err := c.proverOf(i)
 	if err != nil {
 		return ptr, err
 	}
@@ -88,7 +92,7 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 			}
 		}
 	}
-	spec.HostBuffers = append(spec.HostBuffers, graphir.HostBuffer{Size: uint64(len(a))})
-	spec.Contents = append(spec.Contents, saved...)
+	c.spec.HostBuffers = append(c.spec.HostBuffers, graphir.HostBuffer{Size: uint64(len(a))})
+	c.spec.Contents = append(c.spec.Contents, saved...)
 	return ptr, nil
 }

@@ -41,8 +41,8 @@ type Neighbour struct {
 // Explain shows a parameter of a graph's node: its words in both runs, what they lead to, and the allocations beside. It decides
 // nothing: compiling does.
 func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*Explanation, error) {
-	a, b := newRun(ra), newRun(rb)
-	numberGlobals(a, b)
+	variables := numberVariables(ra, rb)
+	a, b := newRun(ra, nil, variables), newRun(rb, nil, variables)
 	ga, err := a.graphNamed(graph)
 	if err != nil {
 		return nil, fmt.Errorf("explain run A: %w", err)
@@ -51,12 +51,12 @@ func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*E
 	if err != nil {
 		return nil, fmt.Errorf("explain run B: %w", err)
 	}
-	prove, err := proverAt(a, b, 0, 0, &tensorMaps{a.TensorMaps, b.TensorMaps, &graphir.Spec{}})
+	prove, err := proverAt(addresses{run: a}, addresses{run: b}, 0, 0, &tensorMaps{a.TensorMaps, b.TensorMaps, &graphir.Spec{}})
 	if err != nil {
 		return nil, err
 	}
-	if len(ga.Parts.Nodes) == len(gb.Parts.Nodes) { // as compiling does, which goes no further where they differ
-		if _, err := pairNodes(prove, a, b, ga, gb); err != nil {
+	if len(ga.NodeRecords) == len(gb.NodeRecords) { // as compiling does, which goes no further where they differ
+		if gb, err = pairNodes(prove, a, b, ga, gb); err != nil {
 			return nil, fmt.Errorf("explain graph %q: %w", graph, err)
 		}
 	}
@@ -133,7 +133,7 @@ func (s *liveSet) near(addr uint64) []Neighbour {
 }
 
 // graphNamed reads the nodes of the graph with a label.
-func (r *run) graphNamed(label string) (*recording.Capture, error) {
+func (r *run) graphNamed(label string) (*recording.Body, error) {
 	var labels []string
 	for i, g := range r.instantiated() {
 		name := g.Label
@@ -149,19 +149,19 @@ func (r *run) graphNamed(label string) (*recording.Capture, error) {
 			return nil, err
 		}
 		defer w.Close()
-		return g, w.To(g)
+		return w.To(g)
 	}
 	return nil, fmt.Errorf("no graph %q (there are %q)", label, labels)
 }
 
 // kernelNode finds a node by its place.
-func kernelNode(g *recording.Capture, label string, node int) (*trace.Kernel, error) {
-	if node < 0 || node >= len(g.Parts.Nodes) {
-		return nil, fmt.Errorf("graph %q has %d nodes, no node %d", label, len(g.Parts.Nodes), node)
+func kernelNode(g *recording.Body, label string, node int) (*trace.Kernel, error) {
+	if node < 0 || node >= len(g.NodeRecords) {
+		return nil, fmt.Errorf("graph %q has %d nodes, no node %d", label, len(g.NodeRecords), node)
 	}
-	k, ok := g.Parts.Nodes[node].(*trace.Kernel)
+	k, ok := g.NodeRecords[node].(*trace.Kernel)
 	if !ok {
-		return nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.Parts.Nodes[node])
+		return nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.NodeRecords[node])
 	}
 	return k, nil
 }

@@ -1,34 +1,28 @@
 package compile
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	"medusa/graphir"
-	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
 
-// RefusedError is a graph that cannot be restored, found offline: nothing is refused for the first time online.
-type RefusedError struct {
-	Graph  string
-	Node   int
-	Type   string
-	Reason string
-}
-
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("materialize graph %q: node %d (%s): %s", e.Graph, e.Node, e.Type, e.Reason)
+// shared is what compiling one graph shares with the next.
+type shared struct {
+	a, b       *run
+	spec       *graphir.Spec
+	kernels    *kernelTable
+	prover     *prover // its moment is that of the last node
+	contiguous contiguous
+	deadline   uint64 // run A: what comes after this order is skipped online
 }
 
 // graphCompiler compiles one pair of captures of the same graph.
 type graphCompiler struct {
-	a, b    *run
-	ga, gb  *recording.Capture
-	table   *kernelTable
+	*shared
+	ga, gb  *recording.Body
 	out     *graphir.Graph
 	label   string // for errors
 	index   int    // of out among the graphs
@@ -37,36 +31,105 @@ type graphCompiler struct {
 	embedded bool
 }
 
+// compileGraphs compiles the graphs of both runs, read together one by one, into the Spec: each is encoded as soon as there
+// are many of them. seen collects what they refer to.
+func compileGraphs(s *shared, scratch graphir.Storage, seen *uses) (pads Paddings, err error) {
+	graphsA, graphsB := s.a.instantiated(), s.b.instantiated()
+	if len(graphsA) != len(graphsB) {
+		return nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
+	}
+	walkA, err := s.a.Walk()
+	if err != nil {
+		return nil, err
+	}
+	defer walkA.Close()
+	walkB, err := s.b.Walk()
+	if err != nil {
+		return nil, err
+	}
+	defer walkB.Close()
+	w := graphir.NewWriter(scratch)
+	labels := map[string]bool{}
+	for i := range graphsA {
+		ga, errA := walkA.To(graphsA[i])
+		gb, errB := walkB.To(graphsB[i])
+		if err := errors.Join(errA, errB); err != nil {
+			return nil, err
+		}
+		out := &graphir.Graph{Label: ga.Label, Batch: ga.Batch, InstantiateFlags: ga.InstantiateFlags}
+		if out.Label == "" {
+			out.Label = fmt.Sprintf("graph-%d", i)
+		}
+		if ga.Label != gb.Label || ga.Batch != gb.Batch || labels[out.Label] {
+			return nil, fmt.Errorf("compile graph %d: label %q (batch %d) in run A, %q (batch %d) in run B: labels must agree and be unique",
+				i, ga.Label, ga.Batch, gb.Label, gb.Batch)
+		}
+		labels[out.Label] = true
+		c := &graphCompiler{shared: s, ga: ga, gb: gb, out: out, label: out.Label, index: i}
+		if err := c.compile(); err != nil {
+			return nil, err
+		}
+		if err := seen.add(out); err != nil {
+			return nil, err
+		}
+		if err := w.Add(out); err != nil {
+			return nil, err
+		}
+		pads = append(pads, c.padding...)
+	}
+	return pads, w.Finish(s.spec)
+}
+
+// instantiated returns the graphs that can be launched. A capture that was never instantiated (or was changed before it
+// was, and then recorded again) needs no restoring. Graphs from before the phases that a restored start skips are the
+// engine's own: it captures them there, too.
+func (r *run) instantiated() []*recording.Capture {
+	begin := r.PhaseOrder("warmup", "capture")
+	var out []*recording.Capture
+	for _, g := range r.Graphs {
+		// mutant: graphs that the engine captures in every start
+		if g.Execs > 0 && (g.Order > begin || begin == recording.NoOrder) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
 // compile takes the nodes as the driver listed them. If that proves too little, it looks for the pairs first: they are seldom needed,
 // and cost more than the rest.
 func (c *graphCompiler) compile() error {
-	children := len(c.table.spec.Children)
-	listed := c.compileListed()
-	if listed == nil && len(c.padding) == 0 || len(c.ga.Parts.Nodes) != len(c.gb.Parts.Nodes) {
+	children := len(c.spec.Children)
+	listed := c.nodes()
+	if listed == nil && len(c.padding) == 0 || len(c.ga.NodeRecords) != len(c.gb.NodeRecords) {
 		return listed
 	}
 	// mutant: nodes in any order
-	changed, err := pairNodes(c.table.prover, c.a, c.b, c.ga, c.gb)
+	paired, err := pairNodes(c.prover, c.a, c.b, c.ga, c.gb)
 	if err != nil {
 		return fmt.Errorf("compile graph %q: %w", c.label, err)
 	}
-	if !changed {
+	if paired == c.gb {
 		return listed
 	}
-	c.padding, c.table.spec.Children = nil, c.table.spec.Children[:children]
-	return c.compileListed()
+	c.gb, c.padding, c.spec.Children = paired, nil, c.spec.Children[:children]
+	return c.nodes()
 }
 
-func (c *graphCompiler) compileListed() error {
-	if len(c.ga.Parts.Nodes) != len(c.gb.Parts.Nodes) {
-		return fmt.Errorf("compile graph %q: %d nodes in run A, %d in run B", c.label, len(c.ga.Parts.Nodes), len(c.gb.Parts.Nodes))
+// nodes compiles the nodes in the order that they have now, and the edges between them.
+func (c *graphCompiler) nodes() error {
+	if len(c.ga.NodeRecords) != len(c.gb.NodeRecords) {
+		return fmt.Errorf("compile graph %q: %d nodes in run A, %d in run B", c.label, len(c.ga.NodeRecords), len(c.gb.NodeRecords))
 	}
 	if c.ga.InstantiateFlags != c.gb.InstantiateFlags {
 		return fmt.Errorf("compile graph %q: instantiate flags %#x in run A, %#x in run B", c.label, c.ga.InstantiateFlags, c.gb.InstantiateFlags)
 	}
-	c.out.Nodes = make([]graphir.Node, len(c.ga.Parts.Nodes))
-	for i := range c.ga.Parts.Nodes {
-		if err := c.node(i); err != nil {
+	c.out.Nodes = make([]graphir.Node, len(c.ga.NodeRecords))
+	for i, na := range c.ga.NodeRecords {
+		nb := c.gb.NodeRecords[i]
+		if na.RecordType() != nb.RecordType() {
+			return fmt.Errorf("compile graph %q: node %d: %T in run A, %T in run B", c.label, i, na, nb)
+		}
+		if err := nodeTypes[na.RecordType()].compile(c, i, na, nb, &c.out.Nodes[i]); err != nil {
 			return err
 		}
 	}
@@ -77,173 +140,19 @@ func (c *graphCompiler) compileListed() error {
 // a change; only a trace that a driver could hardly cause takes more than this, some seconds.
 const maxSteps = 1 << 28
 
-// prover returns the one of both runs, at the moments at which node i has to be resolved. It holds until the next call.
-func (c *graphCompiler) prover(i int) (*prover, error) {
-	p := c.table.prover
+// proverOf returns the one of both runs, at the moments at which node i has to be resolved. It holds until the next call.
+func (c *graphCompiler) proverOf(i int) (*prover, error) {
+	p := c.prover
 	// mutant: bound of moments in no order
 	if p.steps() > maxSteps {
 		return nil, &RefusedError{c.label, i, "node", fmt.Sprintf("memory came and went %d times between this node and those before: nodes are expected in the order in which they were captured", p.steps())}
 	}
-	return p, p.moveTo(nodeMoment(c.ga, nodeHandle(c.ga.Parts.Nodes[i])), nodeMoment(c.gb, nodeHandle(c.gb.Parts.Nodes[i])))
-}
-
-func (c *graphCompiler) node(i int) error {
-	out := &c.out.Nodes[i]
-	var err error
-	switch na := c.ga.Parts.Nodes[i].(type) {
-	case *trace.Kernel:
-		nb, ok := c.gb.Parts.Nodes[i].(*trace.Kernel)
-		if !ok {
-			return c.differ(i)
-		}
-		out.Type = graphir.NodeKernel
-		out.Kernel, err = c.kernel(i, na, nb)
-	case *trace.Memset:
-		nb, ok := c.gb.Parts.Nodes[i].(*trace.Memset)
-		if !ok {
-			return c.differ(i)
-		}
-		out.Type = graphir.NodeMemset
-		out.Memset, err = c.memset(i, na, nb)
-	case *trace.Memcpy:
-		nb, ok := c.gb.Parts.Nodes[i].(*trace.Memcpy)
-		if !ok {
-			return c.differ(i)
-		}
-		out.Type = graphir.NodeMemcpy
-		out.Memcpy, err = c.memcpy(i, na, nb)
-	case *trace.Empty:
-		if _, ok := c.gb.Parts.Nodes[i].(*trace.Empty); !ok {
-			return c.differ(i)
-		}
-		out.Type = graphir.NodeEmpty
-	case *trace.EventNode:
-		nb, ok := c.gb.Parts.Nodes[i].(*trace.EventNode)
-		if !ok {
-			return c.differ(i)
-		}
-		out.Target, out.Type, err = c.eventNode(i, na, nb)
-	case *trace.Child:
-		nb, ok := c.gb.Parts.Nodes[i].(*trace.Child)
-		if !ok {
-			return c.differ(i)
-		}
-		out.Type = graphir.NodeChild
-		out.Target, err = c.child(i, na, nb)
-	case *trace.Opaque:
-		// mutant: node types that cannot be restored
-		return &RefusedError{c.label, i, nodeTypeName(na.Type), na.Reason}
-	default:
-		return fmt.Errorf("compile graph %q: node %d: unknown record %T", c.label, i, na)
-	}
-	return err
-}
-
-func (c *graphCompiler) differ(i int) error {
-	return fmt.Errorf("compile graph %q: node %d: %T in run A, %T in run B", c.label, i, c.ga.Parts.Nodes[i], c.gb.Parts.Nodes[i])
-}
-
-func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode, error) {
-	fa, fb := c.a.Functions[na.Function], c.b.Functions[nb.Function]
-	k, err := c.table.kernel(fa, fb)
-	if err != nil {
-		return nil, fmt.Errorf("compile graph %q: node %d: %w", c.label, i, err)
-	}
-	if !slices.Equal(na.Grid, nb.Grid) || !slices.Equal(na.Block, nb.Block) || na.Shared != nb.Shared ||
-		len(na.Params) != len(nb.Params) || len(na.Grid) != 3 || len(na.Block) != 3 {
-		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.label, i, fa.Name)
-	}
-	node := &graphir.KernelNode{
-		Kernel: k, Grid: [3]uint32(na.Grid), Block: [3]uint32(na.Block),
-		SharedBytes: na.Shared, Params: bytes.Clone(na.Params),
-	}
-	if node.Attrs, err = c.nodeAttrs(i, na, nb); err != nil {
-		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.label, i, fa.Name, err)
-	}
-	p, err := c.prover(i)
-	if err != nil {
-		return nil, err
-	}
-	known := uint32(0)
-	for n, param := range c.table.spec.Kernels[k].Params {
-		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
-			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
-				c.label, i, fa.Name, n, len(na.Params))
-		}
-		if param.Offset >= known+8 {
-			if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, param.Offset); err != nil {
-				return nil, err
-			}
-		}
-		known = param.Offset + param.Size
-		var werr *WordError
-		where := func() string { return fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n) }
-		pad := func(p Padding) {
-			p.Spec, p.embedded, p.graph, p.node, p.Cause.Where = c.table.spec, c.embedded, c.index, i, where()
-			c.padding = c.padding.add(p)
-		}
-		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups, pad)
-		if werr != nil {
-			werr.Where = where()
-			return nil, werr
-		}
-	}
-	if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, uint32(len(na.Params))); err != nil {
-		return nil, err
-	}
-	for _, f := range node.Fixups {
-		if err := c.outlives(i, fa.Name, f.Pointer); err != nil {
-			return nil, err
-		}
-	}
-	return node, nil
-}
-
-// outside refuses words that belong to no parameter of the layout, unless they are proven constants: they stay as they are.
-func (c *graphCompiler) outside(i int, kernel string, p *prover, a, b []byte, from, to uint32) error {
-	// mutant: words beside a layout are compared
-	for o := (from + 7) &^ 7; o+8 <= to; o += 8 {
-		// mutant: words outside of a kernel's layout
-		if _, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])); err != nil || isPointer {
-			return &RefusedError{c.label, i, "kernel " + kernel, fmt.Sprintf(
-				"bytes %d to %d of its %d belong to no parameter of the recorded layout, and are no proven constant: an address there would stay as it was",
-				o, o+8, len(a))}
-		}
-	}
-	return nil
-}
-
-// attrAccessPolicyWindow is CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW; its value begins with an address.
-const attrAccessPolicyWindow = 1
-
-func (c *graphCompiler) nodeAttrs(node int, na, nb *trace.Kernel) ([]graphir.NodeAttr, error) {
-	if len(na.Attrs) != len(nb.Attrs) {
-		return nil, errors.New("node attributes differ between the runs")
-	}
-	var out []graphir.NodeAttr
-	for i, at := range na.Attrs {
-		va, vb := at.Value, nb.Attrs[i].Value
-		v := graphir.NodeAttr{ID: at.ID}
-		if at.ID == attrAccessPolicyWindow && len(va) >= 8 && len(vb) >= 8 {
-			base, err := c.pointer(node, "access policy window", "base", binary.LittleEndian.Uint64(va), binary.LittleEndian.Uint64(vb))
-			if err != nil {
-				return nil, err
-			}
-			v.Base = &base
-			va, vb = append(make([]byte, 8), va[8:]...), append(make([]byte, 8), vb[8:]...)
-		}
-		if at.ID != nb.Attrs[i].ID || !bytes.Equal(va, vb) || len(va) > len(v.Value) {
-			return nil, fmt.Errorf("node attribute %d differs between the runs", at.ID)
-		}
-		copy(v.Value[:], va)
-		out = append(out, v)
-	}
-	return out, nil
+	return p, p.moveTo(nodeMoment(c.ga, nodeHandle(c.ga.NodeRecords[i])), nodeMoment(c.gb, nodeHandle(c.gb.NodeRecords[i])))
 }
 
 // pointer decides a word that must be an address.
 func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir.Pointer, error) {
-	p, err := c.prover(i)
+	p, err := c.proverOf(i)
 	if err != nil {
 		return graphir.Pointer{}, err
 	}
@@ -268,7 +177,7 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 		return nil // the tensor is live at ready, or naming it fails
 	}
 	if ptr.Space == graphir.SpaceGlobal {
-		switch g := c.a.global(ptr.Alloc); {
+		switch g := c.a.variable(ptr.Alloc); {
 		case g.Kind == graphir.AllocManaged:
 			return refuse("the managed variable %s", g.Name)
 		case g.ambiguous:
@@ -285,29 +194,12 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 		return refuse("managed memory (alloc#%d)", ptr.Alloc)
 	case al.Kind == graphir.AllocIPC: // mutant: memory of another process
 		return refuse("another process's memory (alloc#%d)", ptr.Alloc)
-	case c.continuesEngine(ptr.Alloc):
+	case c.contiguous.continuesEngine(c.spec.Allocations, ptr.Alloc):
 		return refuse("a mapping of the capture phase behind one that the engine had made before (alloc#%d): memory may span both", ptr.Alloc)
-	case al.Kind == graphir.AllocRegistered && al.Born > c.table.deadline: // mutant: host memory registered in the capture phase
+	case al.Kind == graphir.AllocRegistered && al.Born > c.deadline: // mutant: host memory registered in the capture phase
 		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Alloc)
 	}
 	return nil
-}
-
-// continuesEngine reports whether the allocation is a mapping of the capture phase in a range that begins with mappings of
-// the engine's, which a restored process makes itself.
-func (c *graphCompiler) continuesEngine(alloc uint32) bool {
-	allocations := c.table.spec.Allocations
-	for own := allocations[alloc].Owner; own == graphir.OwnerGraph; {
-		at, ok := c.a.joined[alloc]
-		if !ok {
-			return false
-		}
-		if allocations[at].Owner != own {
-			return true
-		}
-		alloc = at
-	}
-	return false
 }
 
 func (c *graphCompiler) edges() error {
@@ -327,13 +219,13 @@ func (c *graphCompiler) edges() error {
 }
 
 // edgeIndices turns a capture's edges from handles to node indices, sorted: drivers list them in no stable order.
-func edgeIndices(g *recording.Capture) ([]graphir.Edge, error) {
-	index := make(map[uint64]uint32, len(g.Parts.Nodes))
-	for i, n := range g.Parts.Nodes {
+func edgeIndices(g *recording.Body) ([]graphir.Edge, error) {
+	index := make(map[uint64]uint32, len(g.NodeRecords))
+	for i, n := range g.NodeRecords {
 		index[nodeHandle(n)] = uint32(i)
 	}
-	out := make([]graphir.Edge, 0, len(g.Parts.Edges))
-	for _, e := range g.Parts.Edges {
+	out := make([]graphir.Edge, 0, len(g.EdgeRecords))
+	for _, e := range g.EdgeRecords {
 		from, okF := index[e.From]
 		to, okT := index[e.To]
 		if !okF || !okT {
@@ -348,15 +240,4 @@ func edgeIndices(g *recording.Capture) ([]graphir.Edge, error) {
 		return int(x.To) - int(y.To)
 	})
 	return out, nil
-}
-
-var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "child graph", "empty", "event wait",
-	"event record", "external semaphore signal", "external semaphore wait", "memory allocation", "memory free",
-	"batch memory operation", "conditional"}
-
-func nodeTypeName(t uint32) string {
-	if int(t) < len(nodeTypeNames) {
-		return nodeTypeNames[t]
-	}
-	return fmt.Sprintf("node type %d", t)
 }

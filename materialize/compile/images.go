@@ -75,14 +75,14 @@ func recordedModule(r *recording.Recording, m *graphir.Module) *recording.Module
 func padded(sum []byte) []byte { return append(slices.Clone(sum), make([]byte, 32)...)[:32] }
 
 // stateful returns why a copy would not have the module's state: "" where it would.
-func stateful(known variables, index uint32, image []byte) string {
+func stateful(known savedVariables, index uint32, image []byte) string {
 	objects, err := cubin.Parse(image)
 	if err != nil {
 		return err.Error()
 	}
 	for i := range objects {
 		for _, g := range objects[i].State() {
-			if !known.saved[variable{index, g.Name}] {
+			if !known.saved[savedName{index, g.Name}] {
 				return fmt.Sprintf("kernels can write variable %s, whose contents are not known", g.Name)
 			}
 		}
@@ -93,29 +93,29 @@ func stateful(known variables, index uint32, image []byte) string {
 	return ""
 }
 
-// variable is a module's, by the module's number in a recording or its index in a spec.
-type variable struct {
+// savedName is a variable of a module's, by the module's number in a recording or its index in a spec.
+type savedName struct {
 	module uint32
 	name   string
 }
 
-// variables says of module variables whether all their bytes are among the contents, and were the same in both runs.
-type variables struct {
-	saved   map[variable]bool
+// savedVariables says of module variables whether all their bytes are among the contents, and were the same in both runs.
+type savedVariables struct {
+	saved   map[savedName]bool
 	unsaved map[uint32]string // the first of each module that is not
 }
 
-func variablesOf(spec *graphir.Spec) variables {
+func variablesOf(spec *graphir.Spec) savedVariables {
 	sizes := make([]uint64, len(spec.Globals))
 	for _, c := range spec.Contents {
 		if c.Space == graphir.SpaceGlobal && len(c.Unstable) == 0 {
 			sizes[c.Alloc] += uint64(len(c.Data))
 		}
 	}
-	out := variables{map[variable]bool{}, map[uint32]string{}}
+	out := savedVariables{map[savedName]bool{}, map[uint32]string{}}
 	for i, g := range spec.Globals {
 		saved := sizes[i] == g.Size
-		out.saved[variable{g.Module, g.Name}] = saved
+		out.saved[savedName{g.Module, g.Name}] = saved
 		if _, found := out.unsaved[g.Module]; !saved && !found {
 			out.unsaved[g.Module] = g.Name
 		}

@@ -205,7 +205,7 @@ func TestLargeBuffersAreSavedInPieces(t *testing.T) {
 	live := [2]*liveSet{}
 	for i, r := range runs {
 		var err error
-		if live[i], err = newRun(r).liveAt(r.ReadyOrder); err != nil {
+		if live[i], err = own(r).liveAt(r.ReadyOrder); err != nil {
 			t.Fatal(err)
 		}
 	}

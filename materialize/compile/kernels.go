@@ -17,10 +17,11 @@ type kernelTable struct {
 	modules  map[string]uint32 // module identity -> index
 	kernels  map[uint32]uint32 // run A's function id -> index
 	late     map[uint32]bool   // modules that a restored process does not load by itself
-	maps     *tensorMaps
-	blocks   *blocks
-	prover   *prover // of parameters, at the moment of the last node
-	deadline uint64  // run A: what loads after this order is skipped online
+	deadline uint64            // run A: what loads after this order is skipped online
+}
+
+func newKernelTable(a, b *run, spec *graphir.Spec, deadline uint64) *kernelTable {
+	return &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{}, late: map[uint32]bool{}, deadline: deadline}
 }
 
 // kernel returns the table index for the function of a node in run A, whose twin in run B must be the same kernel.

@@ -7,7 +7,6 @@ import (
 	"sort"
 
 	"medusa/graphir"
-	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
 
@@ -17,13 +16,13 @@ import (
 // allocation for everything launched after it, and to the first for everything before.
 type liveSet struct {
 	*timeline
-	live     members       // of timeline.byAddr
-	done     int           // of timeline.changes
-	steps    int           // made by all moves
-	named    []tensorRange // by address; what lies in them resolves by name
-	joined   map[uint32]uint32
-	overlaps [][2]int // of timeline.byAddr, found in the last move
-	device   span     // of deviceSpan; unset after a move
+	live       members       // of timeline.byAddr
+	done       int           // of timeline.changes
+	steps      int           // made by all moves
+	named      []tensorRange // by address; what lies in them resolves by name
+	contiguous contiguous
+	overlaps   [][2]int // of timeline.byAddr, found in the last move
+	device     span     // of deviceSpan; unset after a move
 }
 
 // timeline is all memory that a run ever had.
@@ -47,13 +46,13 @@ type span struct {
 	set    bool
 }
 
-func (r *run) buildTimeline() *timeline {
-	t := &timeline{path: r.Path}
-	for i := range r.allocs {
-		t.byAddr = append(t.byAddr, &r.allocs[i])
+func newTimeline(path string, allocs []recording.Allocation, variables []variable) *timeline {
+	t := &timeline{path: path}
+	for i := range allocs {
+		t.byAddr = append(t.byAddr, &allocs[i])
 	}
-	for i := range r.globals {
-		t.byAddr = append(t.byAddr, &r.globals[i].Allocation)
+	for i := range variables {
+		t.byAddr = append(t.byAddr, &variables[i].Allocation)
 	}
 	slices.SortStableFunc(t.byAddr, func(x, y *recording.Allocation) int {
 		return cmp.Or(cmp.Compare(x.Addr, y.Addr), cmp.Compare(x.Size, y.Size))
@@ -71,10 +70,7 @@ func (r *run) buildTimeline() *timeline {
 
 // liveAt returns the memory live just before the record with the given order.
 func (r *run) liveAt(order uint64) (*liveSet, error) {
-	if r.timeline == nil {
-		r.timeline = r.buildTimeline()
-	}
-	s := &liveSet{timeline: r.timeline, live: newMembers(len(r.timeline.byAddr)), named: r.named, joined: r.joined}
+	s := &liveSet{timeline: r.timeline, live: newMembers(len(r.timeline.byAddr))}
 	return s, s.moveTo(order)
 }
 
@@ -173,7 +169,7 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 
 // behind reports whether x is a mapping that lies directly behind y in every process.
 func (s *liveSet) behind(x, y *recording.Allocation) bool {
-	at, ok := s.joined[x.ID]
+	at, ok := s.contiguous[x.ID]
 	return ok && at == y.ID && x.Space == graphir.SpaceAlloc && y.Space == graphir.SpaceAlloc
 }
 
@@ -234,31 +230,10 @@ func (s *liveSet) deviceSpan() (lo, hi uint64) {
 
 // nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, where memory was freed
 // while that capture was still open, just before the first free that came after the node.
-func nodeMoment(g *recording.Capture, node uint64) uint64 {
+func nodeMoment(g *recording.Body, node uint64) uint64 {
 	// mutant: liveness inside an open capture
-	if at, ok := g.Parts.Moments[node]; ok {
+	if at, ok := g.Moments[node]; ok {
 		return at
 	}
 	return g.Order
-}
-
-// nodeHandle returns the node's handle in the recorded process.
-func nodeHandle(rec trace.Record) uint64 {
-	switch v := rec.(type) {
-	case *trace.Kernel:
-		return v.Node
-	case *trace.Memset:
-		return v.Node
-	case *trace.Memcpy:
-		return v.Node
-	case *trace.Empty:
-		return v.Node
-	case *trace.Opaque:
-		return v.Node
-	case *trace.EventNode:
-		return v.Node
-	case *trace.Child:
-		return v.Node
-	}
-	return 0
 }

@@ -8,16 +8,15 @@ import (
 )
 
 // compileNotes takes over what the engine noted. What differs between two recordings would be of no use in a third process.
-func compileNotes(a, b *run, spec *graphir.Spec) error {
-	if len(a.Notes) != len(b.Notes) {
-		return fmt.Errorf("compile notes: %d in run A, %d in run B", len(a.Notes), len(b.Notes))
+func compileNotes(a, b []graphir.Note) ([]graphir.Note, error) {
+	if len(a) != len(b) {
+		return nil, fmt.Errorf("compile notes: %d in run A, %d in run B", len(a), len(b))
 	}
-	for i, n := range a.Notes {
+	for i, n := range a {
 		// mutant: notes of two recordings
-		if o := b.Notes[i]; n.Name != o.Name || !bytes.Equal(n.Value, o.Value) {
-			return fmt.Errorf("compile note %q: it differs between the runs", n.Name)
+		if o := b[i]; n.Name != o.Name || !bytes.Equal(n.Value, o.Value) {
+			return nil, fmt.Errorf("compile note %q: it differs between the runs", n.Name)
 		}
 	}
-	spec.Notes = a.Notes
-	return nil
+	return a, nil
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/graphir"
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
@@ -35,8 +34,7 @@ func TestNotes(t *testing.T) {
 				tp.phase("ready")
 				runs[i] = tp.recording(t)
 			}
-			spec := &graphir.Spec{}
-			err := compileNotes(newRun(runs[0]), newRun(runs[1]), spec)
+			notes, err := compileNotes(runs[0].Notes, runs[1].Notes)
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("got %v, want %q", err, tt.err)
@@ -44,7 +42,7 @@ func TestNotes(t *testing.T) {
 				return
 			}
 			var got []note
-			for _, n := range spec.Notes {
+			for _, n := range notes {
 				got = append(got, note{n.Name, string(n.Value)})
 			}
 			if err != nil || !slices.Equal(got, tt.want) {

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 	"slices"
@@ -17,7 +16,7 @@ import (
 // shape is a graph of one run, as pairing looks at it.
 type shape struct {
 	r       *run
-	g       *recording.Capture
+	g       *recording.Body
 	in, out [][]link // by node
 	own     []uint64 // by node: what it is
 	place   []uint64 // ... and between what others
@@ -40,60 +39,24 @@ func mix(values ...uint64) uint64 {
 	return h
 }
 
-func newShape(r *run, g *recording.Capture) (*shape, error) {
+func newShape(r *run, g *recording.Body) (*shape, error) {
 	edges, err := edgeIndices(g)
 	if err != nil {
 		return nil, err
 	}
-	n := len(g.Parts.Nodes)
+	n := len(g.NodeRecords)
 	s := &shape{r: r, g: g, in: make([][]link, n), out: make([][]link, n), own: make([]uint64, n), place: make([]uint64, n)}
 	for _, e := range edges {
 		data := uint64(e.FromPort) | uint64(e.ToPort)<<8 | uint64(e.Type)<<16
 		s.out[e.From] = append(s.out[e.From], link{int(e.To), data})
 		s.in[e.To] = append(s.in[e.To], link{int(e.From), data})
 	}
-	for i, rec := range g.Parts.Nodes {
-		if s.own[i], err = s.kind(rec); err != nil {
+	for i, rec := range g.NodeRecords {
+		if s.own[i], err = nodeTypes[rec.RecordType()].kind(s, rec); err != nil {
 			return nil, err
 		}
 	}
 	return s, s.settle()
-}
-
-// kind sums up what of a node is the same in every run.
-func (s *shape) kind(rec trace.Record) (uint64, error) {
-	switch v := rec.(type) {
-	case *trace.Kernel:
-		f := s.r.Functions[v.Function]
-		h := mix(1, maphash.String(nameSeed, f.Name), maphash.String(nameSeed, s.r.Modules[f.Module].IdentityKey()), uint64(v.Shared), uint64(len(v.Params)), uint64(len(v.Attrs)))
-		for _, dims := range [][]uint32{v.Grid, v.Block} {
-			for _, d := range dims {
-				h = mix(h, uint64(d))
-			}
-		}
-		for _, a := range v.Attrs {
-			h = mix(h, uint64(a.ID))
-		}
-		return h, nil
-	case *trace.Memset:
-		return mix(2, uint64(v.Value), uint64(v.ElemSize), v.Width, v.Height), nil
-	case *trace.Memcpy:
-		return mix(3, v.Width, v.Height, v.Depth), nil
-	case *trace.Empty:
-		return mix(4), nil
-	case *trace.EventNode:
-		return mix(5, uint64(v.Record)), nil
-	case *trace.Child:
-		inner, err := newShape(s.r, s.r.ByID[v.Child])
-		if err != nil {
-			return 0, err
-		}
-		slices.Sort(inner.place)
-		return mix(append([]uint64{6}, inner.place...)...), nil
-	case *trace.Opaque:
-		return mix(7, uint64(v.Type)), nil
-	}
-	return 0, fmt.Errorf("unknown record %T", rec)
 }
 
 // settle finds each node's place: all that lies before it, and all behind it.
@@ -156,26 +119,26 @@ func (s *shape) byPlace() map[uint64][]int {
 	return groups
 }
 
-// pairNodes puts the nodes of run B's graph into the order of run A's, and reports whether that changed it. The prover says what
+// pairNodes returns run B's graph with its nodes in the order of run A's: gb itself if they are in that order. The prover says what
 // words lead to; its moment changes.
-func pairNodes(p *prover, a, b *run, ga, gb *recording.Capture) (changed bool, err error) {
+func pairNodes(p *prover, a, b *run, ga, gb *recording.Body) (*recording.Body, error) {
 	sa, err := newShape(a, ga)
 	if err != nil {
-		return false, fmt.Errorf("run A: %w", err)
+		return nil, fmt.Errorf("run A: %w", err)
 	}
 	sb, err := newShape(b, gb)
 	if err != nil {
-		return false, fmt.Errorf("run B: %w", err)
+		return nil, fmt.Errorf("run B: %w", err)
 	}
 	if err := tellApart(p, sa, sb); err != nil {
-		return false, err
+		return nil, err
 	}
 	order, err := topological(sa.in, sa.out)
 	if err != nil {
-		return false, fmt.Errorf("run A: %w", err)
+		return nil, fmt.Errorf("run A: %w", err)
 	}
 	groups := sb.byPlace()
-	partner := make([]int, len(ga.Parts.Nodes))
+	partner := make([]int, len(ga.NodeRecords))
 	var left []int
 	for _, i := range order {
 		twins := groups[sa.place[i]]
@@ -204,9 +167,8 @@ func sameBefore(a, b []link, partner []int) bool {
 	return true
 }
 
-// reorder gives nodes without a partner those that are left, as listed, so that comparing them says in what they differ. It reports
-// whether a node has another place than before.
-func reorder(g *recording.Capture, partner, left []int, groups map[uint64][]int) (changed bool) {
+// reorder gives nodes without a partner those that are left, as listed, so that comparing them says in what they differ.
+func reorder(g *recording.Body, partner, left []int, groups map[uint64][]int) *recording.Body {
 	var rest []int
 	for _, twins := range groups {
 		rest = append(rest, twins...)
@@ -216,13 +178,17 @@ func reorder(g *recording.Capture, partner, left []int, groups map[uint64][]int)
 	for k, i := range left {
 		partner[i] = rest[k]
 	}
-	nodes := make([]trace.Record, len(partner))
+	nodes, changed := make([]trace.Record, len(partner)), false
 	for i, j := range partner {
-		nodes[i] = g.Parts.Nodes[j]
+		nodes[i] = g.NodeRecords[j]
 		changed = changed || i != j
 	}
-	g.Parts.Nodes = nodes
-	return changed
+	if !changed {
+		return g
+	}
+	out := *g
+	out.NodeRecords = nodes
+	return &out
 }
 
 // tellApart refines the places of nodes that are alike by the words of their parameters that tell them apart in both runs: an
@@ -275,10 +241,10 @@ func column(words [][]uint64, o int) []uint64 {
 func (s *shape) meanings(nodes []int, live *liveSet) ([][]uint64, error) {
 	out := make([][]uint64, len(nodes))
 	for k, i := range nodes {
-		if err := live.moveTo(nodeMoment(s.g, nodeHandle(s.g.Parts.Nodes[i]))); err != nil {
+		if err := live.moveTo(nodeMoment(s.g, nodeHandle(s.g.NodeRecords[i]))); err != nil {
 			return nil, err
 		}
-		for _, w := range parameterWords(s.g.Parts.Nodes[i]) {
+		for _, w := range nodeTypes[s.g.NodeRecords[i].RecordType()].words(s.g.NodeRecords[i]) {
 			if p, n := live.resolve(w); n > 0 {
 				w = mix(uint64(p[0].Space), uint64(p[0].Alloc), p[0].Offset)
 			}
@@ -286,26 +252,4 @@ func (s *shape) meanings(nodes []int, live *liveSet) ([][]uint64, error) {
 		}
 	}
 	return out, nil
-}
-
-// parameterWords are a node's words that can be addresses, and the constants among them.
-func parameterWords(rec trace.Record) []uint64 {
-	switch v := rec.(type) {
-	case *trace.Kernel:
-		var words []uint64
-		for o := 0; o+8 <= len(v.Params); o += 8 {
-			words = append(words, binary.LittleEndian.Uint64(v.Params[o:]))
-		}
-		for o := len(v.Params) &^ 7; o < len(v.Params); o++ {
-			words = append(words, uint64(v.Params[o]))
-		}
-		return words
-	case *trace.Memset:
-		return []uint64{v.Dst, v.Pitch}
-	case *trace.Memcpy:
-		return []uint64{v.Src, v.SrcX, v.SrcY, v.SrcZ, v.SrcPitch, v.SrcHeight, v.Dst, v.DstX, v.DstY, v.DstZ, v.DstPitch, v.DstHeight}
-	case *trace.EventNode:
-		return []uint64{uint64(v.Event)}
-	}
-	return nil
 }

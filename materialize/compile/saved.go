@@ -32,7 +32,10 @@ func (r *run) data(p *piece, buffer []byte) ([]byte, error) {
 
 // pieces joins the recorder's content records, which are cut at its buffer size.
 func (r *run) pieces() []piece {
-	records := slices.Clone(r.contents)
+	records := slices.Clone(r.Contents)
+	for i := range records {
+		records[i].Alloc = r.number(records[i].Alloc)
+	}
 	slices.SortStableFunc(records, func(x, y recording.Saved) int {
 		// mutant: saved contents in order
 		return cmp.Or(cmp.Compare(x.Alloc, y.Alloc), cmp.Compare(x.Offset, y.Offset))
@@ -46,13 +49,13 @@ func (r *run) pieces() []piece {
 
 // globalPieces is what module variables held. The recorder cuts them as it cuts buffers, in order.
 func (r *run) globalPieces() []piece {
-	ids := make(map[variable]uint32, len(r.globals))
-	for i := range r.globals {
-		ids[variable{r.globals[i].Module, r.globals[i].Name}] = r.globals[i].ID
+	ids := make(map[savedName]uint32, len(r.variables))
+	for i := range r.variables {
+		ids[savedName{r.variables[i].Module, r.variables[i].Name}] = r.variables[i].ID
 	}
 	var out []piece
 	for _, s := range r.GlobalData {
-		id, known := ids[variable{s.Module, s.Name}]
+		id, known := ids[savedName{s.Module, s.Name}]
 		if !known {
 			continue
 		}

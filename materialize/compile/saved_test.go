@@ -38,12 +38,12 @@ func TestContentsStayInAFile(t *testing.T) {
 	if after := heap(); after > before+4*size {
 		t.Errorf("a recording with %d MiB of contents takes %d bytes", 2*parts, after-before)
 	}
-	pieces := newRun(r).pieces()
+	pieces := own(r).pieces()
 	if len(pieces) != parts {
 		t.Fatalf("%d pieces, want one for each of %d allocations", len(pieces), parts)
 	}
 	for i := range pieces {
-		data, err := newRun(r).data(&pieces[i], nil)
+		data, err := own(r).data(&pieces[i], nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,6 +108,9 @@ func (t *tape) file(tb testing.TB, end bool) string {
 	return path
 }
 
+// own is a recording with its own numbers.
+func own(r *recording.Recording) *run { return newRun(r, nil, numberVariables(r)) }
+
 // proven compiles two recordings that leave nothing to a run.
 func proven(a, b *recording.Recording) (*graphir.Spec, error) {
 	spec, pads, err := Compile(a, b, nil)

@@ -7,54 +7,38 @@ import (
 	"medusa/materialize/recording"
 )
 
-// alignThreads gives run B's allocations the indices that they have in run A, where both runs have several threads whose
-// own orders repeat. It returns the thread of each allocation, or nil where the total order decides: one thread, or an
-// engine that moves its work between threads.
-func alignThreads(a, b *run) []uint32 {
-	sa, sb := a.threadSteps(), b.threadSteps()
+// allocationIndex gives each allocation of run B, by its own number, that of its twin in run A; nil: they have the same.
+type allocationIndex map[uint32]uint32
+
+// alignThreads pairs the allocations of two runs, if both have several threads whose own orders repeat. It returns the thread of each
+// allocation of run A as well, or nil if the total order decides: one thread, or an engine that moves its work between threads.
+func alignThreads(a, b *recording.Recording) (threads []uint32, index allocationIndex) {
+	sa, sb := threadSteps(a), threadSteps(b)
 	// mutant: allocations by thread and order, run A with run B
 	if len(sa) < 2 {
-		return nil
+		return nil, nil
 	}
 	index, err := graphir.MatchThreads(sa, sb, nil)
-	if err != nil || len(index) != len(a.allocs) || len(a.allocs) != len(b.allocs) {
-		return nil
+	if err != nil || len(index) != len(a.Allocs) || len(a.Allocs) != len(b.Allocs) {
+		return nil, nil
 	}
-	b.renumber(index)
-	threads := make([]uint32, len(a.allocs))
+	threads = make([]uint32, len(a.Allocs))
 	roles := map[uint32]uint32{}
-	for i := range a.allocs {
-		t := a.allocs[i].Thread
+	for i := range a.Allocs {
+		t := a.Allocs[i].Thread
 		if _, known := roles[t]; !known {
 			roles[t] = uint32(len(roles))
 		}
 		threads[i] = roles[t]
 	}
-	return threads
+	return threads, index
 }
 
-func (r *run) threadSteps() map[uint32][]graphir.ThreadStep {
-	return graphir.ThreadSteps(r.steps, func(alloc uint32) (uint32, graphir.AllocKind, uint64) {
-		a := &r.allocs[alloc]
+func threadSteps(r *recording.Recording) map[uint32][]graphir.ThreadStep {
+	return graphir.ThreadSteps(r.Steps, func(alloc uint32) (uint32, graphir.AllocKind, uint64) {
+		a := &r.Allocs[alloc]
 		return a.Thread, a.Kind, a.Size
 	})
-}
-
-// renumber gives every allocation another index.
-func (r *run) renumber(index map[uint32]uint32) {
-	allocs := make([]recording.Allocation, len(r.allocs))
-	for i := range r.allocs {
-		to := index[uint32(i)]
-		allocs[to] = r.allocs[i]
-		allocs[to].ID = to
-	}
-	r.allocs, r.timeline = allocs, nil
-	for i := range r.steps {
-		r.steps[i].Alloc = index[r.steps[i].Alloc]
-	}
-	for i := range r.contents {
-		r.contents[i].Alloc = index[r.contents[i].Alloc]
-	}
 }
 
 // twins are threads which a restored process could not tell apart: what they allocate before the capture phase is alike. Graphs

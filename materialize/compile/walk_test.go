@@ -74,14 +74,14 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 	defer w.Close()
 	kernels := 0
 	err = many.EachGraph(func(i int, g *graphir.Graph) error {
-		recorded := runs[0].Graphs[i]
-		if err := w.To(recorded); err != nil {
+		recorded, err := w.To(runs[0].Graphs[i])
+		if err != nil {
 			return err
 		}
-		if len(g.Nodes) != len(recorded.Parts.Nodes) || len(g.Edges) != len(recorded.Parts.Edges) {
+		if len(g.Nodes) != len(recorded.NodeRecords) || len(g.Edges) != len(recorded.EdgeRecords) {
 			t.Fatalf("graph %d: %d nodes and %d edges", i, len(g.Nodes), len(g.Edges))
 		}
-		for n, rec := range recorded.Parts.Nodes {
+		for n, rec := range recorded.NodeRecords {
 			k, ok := rec.(*trace.Kernel)
 			if !ok {
 				continue

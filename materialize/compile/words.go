@@ -43,7 +43,7 @@ func newProver(a, b *liveSet, maps *tensorMaps) *prover {
 }
 
 // proverAt returns one for moments of the two runs.
-func proverAt(a, b *run, atA, atB uint64, maps *tensorMaps) (*prover, error) {
+func proverAt(a, b addresses, atA, atB uint64, maps *tensorMaps) (*prover, error) {
 	la, err := a.liveAt(atA)
 	if err != nil {
 		return nil, err

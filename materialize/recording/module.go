@@ -9,10 +9,9 @@ import (
 
 // IdentityKey tells modules apart across processes: by image where the load was seen, or by its place in a shared object
 // with a build-id, else by their functions' names.
-func (m *Module) IdentityKey() string {
-	if m.key != "" {
-		return m.key
-	}
+func (m *Module) IdentityKey() string { return m.key }
+
+func (m *Module) identify() {
 	switch {
 	case m.Kind == trace.ModuleHidden:
 		m.key = "names:" + strings.Join(m.Names, "\n")
@@ -21,7 +20,6 @@ func (m *Module) IdentityKey() string {
 	default:
 		m.key = "image:" + string(m.SHA256)
 	}
-	return m.key
 }
 
 // Describe names the module in errors.

@@ -82,7 +82,6 @@ type Capture struct {
 	Changed          map[uint64]bool // nodes whose host memory held something else at `ready`
 	Execs            int             // how often it was instantiated
 	InstantiateFlags uint64
-	Parts            Parts // empty but during the walk
 }
 
 // PhaseOrder returns the order of the first mark of any of the named phases, or the last possible order.
@@ -114,7 +113,7 @@ func Read(path string) (*Recording, error) {
 	for {
 		rec, err := f.Next()
 		if errors.Is(err, io.EOF) {
-			return r, r.check()
+			return r, r.finish()
 		}
 		if err != nil {
 			return nil, err
@@ -127,8 +126,11 @@ func Read(path string) (*Recording, error) {
 	}
 }
 
-// check rejects a trace in which the recorder itself reported a fault.
-func (r *Recording) check() error {
+// finish makes what only the whole trace tells, and rejects a trace in which the recorder itself reported a fault.
+func (r *Recording) finish() error {
+	for _, m := range r.Modules {
+		m.identify()
+	}
 	if len(r.faults) > 0 {
 		f := r.faults[0]
 		return fmt.Errorf("read trace %s: recorder fault in %s: %s (%d faults)", r.Path, f.Call, f.Reason, len(r.faults))

@@ -8,12 +8,14 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Parts are the nodes and edges of a capture, in driver order, with what belongs to them.
-type Parts struct {
-	Nodes   []trace.Record
-	Edges   []*trace.Edge
-	Host    map[uint64][]byte // node -> what it reads from host memory
-	Moments map[uint64]uint64 // node -> order of the first free after it inside this capture
+// Body is the nodes and edges of a capture, in driver order, with what belongs to them.
+type Body struct {
+	*Capture
+	NodeRecords []trace.Record
+	EdgeRecords []*trace.Edge
+	Host        map[uint64][]byte // node -> what it reads from host memory
+	Moments     map[uint64]uint64 // node -> order of the first free after it inside this capture
+	Embedded    map[uint32]*Body  // by the number of a graph that a child graph node embeds
 }
 
 // partTypes are the records that a walk reads.
@@ -24,11 +26,11 @@ var partTypes = map[trace.Type]bool{trace.TypeGraph: true, trace.TypeMoment: tru
 // Walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
 // nodes embed. The recorder writes a graph's parts before those of the next.
 type Walk struct {
-	r       *Recording
-	file    *trace.Reader
-	moments map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
-	open    *Capture                   // its parts are being read
-	held    *Capture                   // its parts are complete and in use
+	r        *Recording
+	file     *trace.Reader
+	moments  map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
+	open     *Body                      // its parts are being read
+	embedded map[uint32]*Body           // until the graph that embeds them is read
 }
 
 // Walk opens the trace once more.
@@ -38,74 +40,66 @@ func (r *Recording) Walk() (*Walk, error) {
 		return nil, err
 	}
 	f.Only(func(t trace.Type) bool { return partTypes[t] })
-	return &Walk{r: r, file: f, moments: map[uint64][]*trace.Moment{}}, nil
+	return &Walk{r: r, file: f, moments: map[uint64][]*trace.Moment{}, embedded: map[uint32]*Body{}}, nil
 }
 
 // Close closes the trace.
 func (w *Walk) Close() error { return w.file.Close() }
 
-// To reads up to a graph, whose parts are there until the next call. Graphs are asked for in the order of the recording.
-func (w *Walk) To(g *Capture) error {
-	w.drop(w.held)
+// To reads up to a graph. Graphs are asked for in the order of the recording.
+func (w *Walk) To(g *Capture) (*Body, error) {
 	for {
 		rec, err := w.file.Next()
 		if err != nil && !errors.Is(err, io.EOF) {
-			return err
+			return nil, err
 		}
 		next, isGraph := rec.(*trace.Graph)
 		if rec != nil && !isGraph {
 			if err := w.add(rec); err != nil {
-				return fmt.Errorf("read trace %s: record %d: %w", w.r.Path, rec.Header().Order, err)
+				return nil, fmt.Errorf("read trace %s: record %d: %w", w.r.Path, rec.Header().Order, err)
 			}
 			continue
 		}
 		done := w.open
 		if err := w.complete(done); err != nil {
-			return err
+			return nil, err
 		}
 		if w.open = nil; isGraph {
-			w.begin(next)
+			w.open = w.begin(next)
 		}
 		switch {
-		case done == g:
-			w.held = g
-			return nil
+		case done != nil && done.Capture == g:
+			return done, nil
 		case rec == nil:
-			return fmt.Errorf("read trace %s: graph %d: %w", w.r.Path, g.ID, ErrDangling)
+			return nil, fmt.Errorf("read trace %s: graph %d: %w", w.r.Path, g.ID, ErrDangling)
 		}
-		w.drop(done)
-	}
-}
-
-// drop forgets a graph's parts.
-func (w *Walk) drop(g *Capture) {
-	// mutant: graphs forgotten once they are compiled
-	if g != nil && !w.r.Embedded[g.ID] {
-		g.Parts = Parts{}
 	}
 }
 
 // begin makes room for the parts of a graph.
-func (w *Walk) begin(v *trace.Graph) {
-	g := w.r.ByID[v.ID]
-	g.Parts = Parts{Host: map[uint64][]byte{}, Moments: map[uint64]uint64{}}
+func (w *Walk) begin(v *trace.Graph) *Body {
+	b := &Body{Capture: w.r.ByID[v.ID], Host: map[uint64][]byte{}, Moments: map[uint64]uint64{}}
 	for _, m := range w.moments[v.Handle] {
 		for _, n := range m.Nodes {
-			if _, ok := g.Parts.Moments[n]; !ok {
-				g.Parts.Moments[n] = m.Header().Order
+			if _, ok := b.Moments[n]; !ok {
+				b.Moments[n] = m.Header().Order
 			}
 		}
 	}
 	delete(w.moments, v.Handle)
-	w.open = g
+	return b
 }
 
-// complete rejects a graph that misses nodes.
-func (w *Walk) complete(g *Capture) error {
+// complete rejects a graph that misses nodes, and keeps one that another will embed.
+func (w *Walk) complete(b *Body) error {
 	// mutant: graphs that miss nodes
-	if g != nil && (len(g.Parts.Nodes) != int(g.Nodes) || len(g.Parts.Edges) != int(g.Edges)) {
+	if b != nil && (len(b.NodeRecords) != int(b.Nodes) || len(b.EdgeRecords) != int(b.Edges)) {
 		return fmt.Errorf("read trace %s: graph %q: %d of %d nodes and %d of %d edges recorded",
-			w.r.Path, g.Label, len(g.Parts.Nodes), g.Nodes, len(g.Parts.Edges), g.Edges)
+			w.r.Path, b.Label, len(b.NodeRecords), b.Nodes, len(b.EdgeRecords), b.Edges)
+	}
+	// mutant: graphs forgotten once they are compiled
+	if b != nil && w.r.Embedded[b.ID] {
+		w.embedded[b.ID] = b
 	}
 	return nil
 }
@@ -143,17 +137,24 @@ func (w *Walk) add(rec trace.Record) error {
 	default:
 		return nil // the first and the last record
 	}
-	g := w.open
-	if g == nil || g.ID != id {
+	b := w.open
+	if b == nil || b.ID != id {
 		return fmt.Errorf("part of graph %d: %w", id, ErrDangling)
 	}
 	switch v := rec.(type) {
 	case *trace.Edge:
-		g.Parts.Edges = append(g.Parts.Edges, v)
+		b.EdgeRecords = append(b.EdgeRecords, v)
 	case *trace.HostData:
-		g.Parts.Host[v.Node] = v.Data
+		b.Host[v.Node] = v.Data
+	case *trace.Child:
+		if b.Embedded == nil {
+			b.Embedded = map[uint32]*Body{}
+		}
+		b.Embedded[v.Child] = w.embedded[v.Child]
+		delete(w.embedded, v.Child)
+		b.NodeRecords = append(b.NodeRecords, rec)
 	default:
-		g.Parts.Nodes = append(g.Parts.Nodes, rec)
+		b.NodeRecords = append(b.NodeRecords, rec)
 	}
 	return nil
 }

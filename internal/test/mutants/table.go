@@ -4,7 +4,7 @@ package main
 var table = []mutant{
 	{"liveness by capture moment", never, "./materialize/compile", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords"},
 	{"liveness inside an open capture", never, "./materialize/compile", "TestFreeInsideACapture"},
-	{"nodes in any order", becomes("changed, err := false, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},
+	{"nodes in any order", becomes("paired, err := c.gb, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},
 	{"noise in free memory", replace("headroomTolerance(k.TotalMemory)", "0"), "./internal/test/e2e", "TestHeadroomVaries"},
 	{"names of the driver found by dlvsym", never, "./interpose", "TestLookupByVersionIsReported"},
 	{"seeded gaps", becomes("gap_mode = OFF;"), "./interpose", "TestGapsMoveAllocationsAgainstEachOther"},
@@ -59,7 +59,7 @@ var table = []mutant{
 	{"unload of a module that graphs refer to", skip, "./internal/test/e2e", "TestUnloadOfReferencedModule"},
 	{"end of an event that graphs refer to", skip, "./internal/test/e2e", "TestUnloadOfReferencedModule"},
 	{"graphs that the engine has called invalid", skip, "./internal/test/e2e", "TestSessionInC"},
-	{"node types that cannot be restored", becomes("out.Type = graphir.NodeEmpty"), "./materialize/compile", "TestRefusals"},
+	{"node types that cannot be restored", becomes("out.Type = graphir.NodeEmpty; return nil"), "./materialize/compile", "TestRefusals"},
 	{"memory of another process", never, "./materialize/compile", "TestRefusedMemory"},
 	{"host memory registered in the capture phase", never, "./materialize/compile", "TestRefusedMemory"},
 	{"executable graph that is changed", skip, "./interpose", "TestChangedExecutableGraphIsAFault"},

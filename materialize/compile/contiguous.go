@@ -1,0 +1,73 @@
+package compile
+
+import (
+	"maps"
+	"medusa/graphir"
+	"medusa/materialize/recording"
+)
+
+// Mappings that a framework makes side by side in one reservation hold tensors that span them, and what a pointer's memory
+// spans nobody knows. So whatever lay side by side in both recordings has to lie so again: engine-owned mappings are held
+// against that online, capture-phase ones are made in one piece. What lay so in one recording only, lay so by chance.
+
+// contiguous gives, for each mapping that lay directly behind another in both runs, that other.
+type contiguous map[uint32]uint32
+
+// findContiguous looks at the mappings that were live at ready.
+func findContiguous(a, b *run) (contiguous, error) {
+	before, err := b.mappingsBefore()
+	if err != nil {
+		return nil, err
+	}
+	mine, err := a.mappingsBefore()
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(mine, func(i, at uint32) bool {
+		other, ok := before[i]
+		return !ok || other != at
+	})
+	return mine, nil
+}
+
+// note says so of allocations of one owner.
+func (c contiguous) note(allocations []graphir.Allocation) {
+	for i, at := range c {
+		if allocations[i].Owner == allocations[at].Owner {
+			allocations[i].Behind = at + 1
+		}
+	}
+}
+
+// continuesEngine reports whether the allocation is a mapping of the capture phase in a range that begins with mappings of
+// the engine's, which a restored process makes itself.
+func (c contiguous) continuesEngine(allocations []graphir.Allocation, alloc uint32) bool {
+	for own := allocations[alloc].Owner; own == graphir.OwnerGraph; {
+		at, ok := c[alloc]
+		if !ok {
+			return false
+		}
+		if allocations[at].Owner != own {
+			return true
+		}
+		alloc = at
+	}
+	return false
+}
+
+// mappingsBefore returns, for each mapping that was live at ready, the one that it lay directly behind.
+func (r *run) mappingsBefore() (contiguous, error) {
+	live, err := r.liveAt(r.ReadyOrder)
+	if err != nil {
+		return nil, err
+	}
+	out := contiguous{}
+	x := &recording.Allocation{}
+	live.each(func(y *recording.Allocation) {
+		if x.Kind == graphir.AllocVMM && y.Kind == graphir.AllocVMM && x.Addr+x.Size == y.Addr {
+			out[y.ID] = x.ID
+		}
+		x = y
+	})
+	return out, nil
+}

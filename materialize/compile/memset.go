@@ -1,0 +1,29 @@
+package compile
+
+import (
+	"fmt"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+var memsetNodes = nodeOf(nodeType[*trace.Memset]{
+	handle: func(v *trace.Memset) uint64 { return v.Node },
+	kind: func(_ *shape, v *trace.Memset) (uint64, error) {
+		return mix(2, uint64(v.Value), uint64(v.ElemSize), v.Width, v.Height), nil
+	},
+	words:   func(v *trace.Memset) []uint64 { return []uint64{v.Dst, v.Pitch} },
+	compile: (*graphCompiler).memset,
+})
+
+func (c *graphCompiler) memset(i int, na, nb *trace.Memset, out *graphir.Node) error {
+	if na.Pitch != nb.Pitch || na.Value != nb.Value || na.ElemSize != nb.ElemSize || na.Width != nb.Width || na.Height != nb.Height {
+		return fmt.Errorf("compile graph %q: node %d (memset): it differs between the runs", c.label, i)
+	}
+	dst, err := c.pointer(i, "memset", "dst", na.Dst, nb.Dst)
+	out.Type = graphir.NodeMemset
+	out.Memset = &graphir.MemsetNode{
+		Dst: dst, Pitch: na.Pitch, Value: na.Value, ElemSize: na.ElemSize, Width: na.Width, Height: na.Height,
+	}
+	return err
+}

@@ -1,0 +1,60 @@
+package compile
+
+import (
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// nodeType is what compiling knows of one record of a node.
+type nodeType[R trace.Record] struct {
+	handle func(R) uint64 // in the recorded process
+	// kind sums up what of the node is the same in every run.
+	kind func(*shape, R) (uint64, error)
+	// words are those that can be addresses, and the constants among them; nil: there are none.
+	words func(R) []uint64
+	// compile makes the node, number i, from those of both runs.
+	compile func(c *graphCompiler, i int, a, b R, out *graphir.Node) error
+}
+
+// nodeTypes has a row for each record of a node. It is filled by init, since the row of a child graph node refers to it.
+var nodeTypes []nodeType[trace.Record]
+
+func init() {
+	nodeTypes = []nodeType[trace.Record]{
+		trace.TypeKernel:    kernelNodes,
+		trace.TypeMemset:    memsetNodes,
+		trace.TypeMemcpy:    memcpyNodes,
+		trace.TypeEmpty:     emptyNodes,
+		trace.TypeEventNode: eventNodes,
+		trace.TypeChild:     childNodes,
+		trace.TypeOpaque:    opaqueNodes,
+	}
+}
+
+// nodeOf makes a row of the table.
+func nodeOf[R trace.Record](n nodeType[R]) nodeType[trace.Record] {
+	out := nodeType[trace.Record]{
+		handle: func(v trace.Record) uint64 { return n.handle(v.(R)) },
+		kind:   func(s *shape, v trace.Record) (uint64, error) { return n.kind(s, v.(R)) },
+		words:  func(trace.Record) []uint64 { return nil },
+		compile: func(c *graphCompiler, i int, a, b trace.Record, out *graphir.Node) error {
+			return n.compile(c, i, a.(R), b.(R), out)
+		},
+	}
+	if n.words != nil {
+		out.words = func(v trace.Record) []uint64 { return n.words(v.(R)) }
+	}
+	return out
+}
+
+// nodeHandle returns the node's handle in the recorded process.
+func nodeHandle(rec trace.Record) uint64 { return nodeTypes[rec.RecordType()].handle(rec) }
+
+var emptyNodes = nodeOf(nodeType[*trace.Empty]{
+	handle: func(v *trace.Empty) uint64 { return v.Node },
+	kind:   func(*shape, *trace.Empty) (uint64, error) { return mix(4), nil },
+	compile: func(_ *graphCompiler, _ int, _, _ *trace.Empty, out *graphir.Node) error {
+		out.Type = graphir.NodeEmpty
+		return nil
+	},
+})

@@ -1,0 +1,43 @@
+package compile
+
+import (
+	"fmt"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// RefusedError is a graph that cannot be restored, found offline: nothing is refused for the first time online.
+type RefusedError struct {
+	Graph  string
+	Node   int
+	Type   string
+	Reason string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("materialize graph %q: node %d (%s): %s", e.Graph, e.Node, e.Type, e.Reason)
+}
+
+var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "child graph", "empty", "event wait",
+	"event record", "external semaphore signal", "external semaphore wait", "memory allocation", "memory free",
+	"batch memory operation", "conditional"}
+
+func nodeTypeName(t uint32) string {
+	if int(t) < len(nodeTypeNames) {
+		return nodeTypeNames[t]
+	}
+	return fmt.Sprintf("node type %d", t)
+}
+
+var opaqueNodes = nodeOf(nodeType[*trace.Opaque]{
+	handle:  func(v *trace.Opaque) uint64 { return v.Node },
+	kind:    func(_ *shape, v *trace.Opaque) (uint64, error) { return mix(7, uint64(v.Type)), nil },
+	compile: (*graphCompiler).opaque,
+})
+
+// opaque refuses a node of which the recorder knows no more than why.
+func (c *graphCompiler) opaque(i int, na, _ *trace.Opaque, out *graphir.Node) error {
+	// mutant: node types that cannot be restored
+	return &RefusedError{c.label, i, nodeTypeName(na.Type), na.Reason}
+}

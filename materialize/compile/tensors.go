@@ -1,0 +1,56 @@
+package compile
+
+import (
+	"errors"
+	"fmt"
+
+	"medusa/graphir"
+	"medusa/internal/contract"
+	"medusa/interpose/trace"
+)
+
+// compileTensors turns the engine's named tensors into pointers.
+func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tensor, error) {
+	ta, tb := a.lastTensors(), b.lastTensors()
+	if len(ta) != len(tb) {
+		return nil, fmt.Errorf("compile tensors: %d marked in run A, %d in run B", len(ta), len(tb))
+	}
+	la, err := a.liveAt(a.ReadyOrder)
+	if err != nil {
+		return nil, err
+	}
+	lb, err := b.liveAt(b.ReadyOrder)
+	if err != nil {
+		return nil, err
+	}
+	var out []graphir.Tensor
+	for i, t := range ta {
+		if t.Name != tb[i].Name || t.Size != tb[i].Size || t.Role != tb[i].Role {
+			return nil, fmt.Errorf("compile tensor %q: it differs between the runs", t.Name)
+		}
+		at, err := tensorPlace(la, lb, t, tb[i], allocations)
+		if err != nil {
+			return nil, fmt.Errorf("compile tensor %q: %w", t.Name, err)
+		}
+		out = append(out, graphir.Tensor{
+			Name: t.Name, Role: graphir.Role(t.Role), DType: graphir.DType(t.Dtype), At: at, Size: t.Size,
+			Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Fill == contract.FillDistinct,
+		})
+	}
+	return out, nil
+}
+
+// tensorPlace returns the allocation that holds a marked address, which is known to be one. In a divided allocation the
+// place is that of run A: the name counts.
+func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Allocation) (graphir.Pointer, error) {
+	a, b := la.holding(ta.Addr), lb.holding(tb.Addr)
+	if a == nil || b == nil {
+		return graphir.Pointer{}, errors.New("it lies in no allocation")
+	}
+	at := graphir.Pointer{Alloc: a.ID, Offset: ta.Addr - a.Addr, Space: a.Space}
+	divided := at.Space == graphir.SpaceAlloc && allocations[at.Alloc].Divided
+	if !divided && at != (graphir.Pointer{Alloc: b.ID, Offset: tb.Addr - b.Addr, Space: b.Space}) {
+		return graphir.Pointer{}, errors.New("it does not lie in the same place in both runs")
+	}
+	return at, nil
+}
