@@ -8,33 +8,39 @@ type columns struct {
 	words               []uint32 // parameter buffers, each padded to whole words
 	fixupAlloc          []uint32
 	fixupOffset         []uint64
-	memset, memcpy      []uint64
+	values              [valueColumns][]uint64
 
 	allNarrow []uint32 // backing memory of the 32-bit columns, one after another
 	allWide   []uint64
 }
 
-// Values per node of a type in its column.
-const (
-	perLaunch = 3  // grid, block
-	perMemset = 7  // alloc, offset, pitch, value, elem_size, width, height
-	perMemcpy = 17 // two ends of alloc, offset, x, y, z, pitch, height; then width, height, depth
-)
+// perLaunch is the number of values of a node in the columns grid and block.
+const perLaunch = 3
 
 // extent counts the column entries of one node, or of all nodes before one.
-type extent struct{ launches, words, fixups, memsets, memcpys int }
+type extent struct {
+	launches, words, fixups int
+	values                  [valueColumns]int // nodes with values in each such column
+}
 
 func (e *extent) add(d extent) {
 	e.launches += d.launches
 	e.words += d.words
 	e.fixups += d.fixups
-	e.memsets += d.memsets
-	e.memcpys += d.memcpys
+	for i := range e.values {
+		e.values[i] += d.values[i]
+	}
 }
 
 // words32 and words64 are the sizes of the 32-bit and the 64-bit columns together.
 func (e extent) words32() int { return (2*perLaunch+1)*e.launches + e.words + e.fixups }
-func (e extent) words64() int { return e.fixups + perMemset*e.memsets + perMemcpy*e.memcpys }
+func (e extent) words64() int {
+	n := e.fixups
+	for i := range e.values {
+		n += valueTable[i].per * e.values[i]
+	}
+	return n
+}
 
 func newColumns(e extent) *columns {
 	return columnsIn(e, make([]uint32, e.words32()), make([]uint64, e.words64()))
@@ -56,7 +62,10 @@ func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
 	}
 	c.grid, c.block, c.shared = take(perLaunch*e.launches), take(perLaunch*e.launches), take(e.launches)
 	c.words, c.fixupAlloc = take(e.words), take(e.fixups)
-	c.fixupOffset, c.memset, c.memcpy = take64(e.fixups), take64(perMemset*e.memsets), take64(perMemcpy*e.memcpys)
+	c.fixupOffset = take64(e.fixups)
+	for i := range c.values {
+		c.values[i] = take64(valueTable[i].per * e.values[i])
+	}
 	return c
 }
 
@@ -116,8 +125,11 @@ func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 
 			f32(c.fixupAlloc, from.at.fixups, to.at.fixups, size.fixups)
 			f64(c.fixupOffset, from.at.fixups, to.at.fixups, size.fixups)
 		}
-		f64(c.memset, perMemset*from.at.memsets, perMemset*to.at.memsets, perMemset*size.memsets)
-		f64(c.memcpy, perMemcpy*from.at.memcpys, perMemcpy*to.at.memcpys, perMemcpy*size.memcpys)
+		for i, n := range size.values {
+			if per := valueTable[i].per; n > 0 {
+				f64(c.values[i], per*from.at.values[i], per*to.at.values[i], per*n)
+			}
+		}
 	}
 }
 
@@ -140,6 +152,7 @@ func (c *columns) changesAgainst(base *columns, g *graphpb.Graph) {
 	g.Words = changesOf(c.words, base.words)
 	g.FixupAlloc = changesOf(c.fixupAlloc, base.fixupAlloc)
 	g.FixupOffset = changesOf(c.fixupOffset, base.fixupOffset)
-	g.Memset = changesOf(c.memset, base.memset)
-	g.Memcpy = changesOf(c.memcpy, base.memcpy)
+	for i := range c.values {
+		*valueTable[i].wire(g) = changesOf(c.values[i], base.values[i])
+	}
 }

@@ -70,38 +70,19 @@ func edgeData(e Edge) uint32 {
 }
 
 func (e *tables) shape(n *Node) (uint32, error) {
-	var src, dst uint32
-	if n.Memcpy != nil {
-		src, dst = uint32(n.Memcpy.Src.Pointer.Space), uint32(n.Memcpy.Dst.Pointer.Space)
-	}
-	if n.Memset != nil {
-		dst = uint32(n.Memset.Dst.Space)
-	}
-	attrSet := uint32(0)
-	if n.Kernel != nil {
-		attrSet = e.attrSet(n.Kernel.Attrs)
-	}
-	name := key(e.key[:0], uint32(n.Type), n.Target, src, dst)
-	if k := n.Kernel; k != nil {
-		name = key(name, k.Kernel, uint32(len(k.Params)), attrSet)
-		for i := range k.Fixups {
-			name = key(name, k.Fixups[i].Offset, uint32(k.Fixups[i].Pointer.Space), k.Fixups[i].TensorMap)
-		}
+	params := n.params()
+	name := key(e.key[:0], uint32(n.Type), n.Target)
+	if params != nil {
+		name = params.key(e, name)
 	}
 	e.key = name
 	id, known := e.shapeIDs[string(name)]
 	if known {
 		return id, nil
 	}
-	pb := &graphpb.Shape{Type: uint32(n.Type), Target: n.Target, SrcSpace: src, DstSpace: dst}
-	if k := n.Kernel; k != nil {
-		pb.Kernel, pb.ParamsSize, pb.AttrSet = k.Kernel, uint32(len(k.Params)), attrSet
-		end := uint32(0)
-		for _, f := range k.Fixups {
-			pb.FixupGap = append(pb.FixupGap, f.Offset-end)
-			end = f.Offset + f.Size()
-		}
-		pb.FixupSpace, pb.FixupMap = fixupKinds(k.Fixups)
+	pb := &graphpb.Shape{Type: uint32(n.Type), Target: n.Target}
+	if params != nil {
+		params.encode(e, pb)
 	}
 	s, err := newShape(pb, e.attrs)
 	if err != nil {

@@ -48,21 +48,8 @@ func (s *Spec) ObjectSize(object uint32) uint64 {
 
 // Pointers calls visit for every pointer in a node's parameters and attributes.
 func (n *Node) Pointers(visit func(Pointer)) {
-	switch {
-	case n.Kernel != nil:
-		for i := range n.Kernel.Fixups {
-			visit(n.Kernel.Fixups[i].Pointer)
-		}
-		for i := range n.Kernel.Attrs {
-			if base := n.Kernel.Attrs[i].Base; base != nil {
-				visit(*base)
-			}
-		}
-	case n.Memset != nil:
-		visit(n.Memset.Dst)
-	case n.Memcpy != nil:
-		visit(n.Memcpy.Src.Pointer)
-		visit(n.Memcpy.Dst.Pointer)
+	if p := n.params(); p != nil {
+		p.pointers(visit)
 	}
 }
 
@@ -175,17 +162,8 @@ func (g *Graph) clone() *Graph {
 	out := *g
 	out.Edges, out.Nodes = slices.Clone(g.Edges), slices.Clone(g.Nodes)
 	for i := range out.Nodes {
-		switch n := &out.Nodes[i]; {
-		case n.Kernel != nil:
-			k := *n.Kernel
-			k.Params, k.Fixups, k.Attrs = slices.Clone(k.Params), slices.Clone(k.Fixups), slices.Clone(k.Attrs)
-			n.Kernel = &k
-		case n.Memset != nil:
-			m := *n.Memset
-			n.Memset = &m
-		case n.Memcpy != nil:
-			m := *n.Memcpy
-			n.Memcpy = &m
+		if p := out.Nodes[i].params(); p != nil {
+			p.cloned(&out.Nodes[i])
 		}
 	}
 	return &out

@@ -29,17 +29,10 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 	if pb.Type > 0xff {
 		return nil, fmt.Errorf("node type %d", pb.Type)
 	}
-	switch s.node {
-	case NodeKernel:
-		s.size.launches = 1
-	case NodeMemset:
-		s.size.memsets = 1
-	case NodeMemcpy:
-		s.size.memcpys = 1
-	case NodeEmpty, NodeChild, NodeEventWait, NodeEventRecord:
-	default:
+	if !s.node.known() {
 		return nil, fmt.Errorf("node type %d", pb.Type)
 	}
+	s.size = nodeTypes[s.node].size
 	if pb.SrcSpace|pb.DstSpace > uint32(SpaceGlobal|SpaceHost) {
 		return nil, fmt.Errorf("spaces %d and %d", pb.SrcSpace, pb.DstSpace)
 	}
@@ -117,11 +110,13 @@ func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 
 // decodedBytes is the memory that a decoded graph takes, with its columns.
 func decodedBytes(nodes, edges int, e extent) int64 {
-	return int64(nodes)*int64(unsafe.Sizeof(Node{})) + int64(edges)*int64(unsafe.Sizeof(Edge{})) +
+	values := int64(0)
+	for i, n := range e.values {
+		values += int64(n) * valueTable[i].bytes
+	}
+	return values + int64(nodes)*int64(unsafe.Sizeof(Node{})) + int64(edges)*int64(unsafe.Sizeof(Edge{})) +
 		int64(e.launches)*int64(unsafe.Sizeof(KernelNode{})+28) + int64(e.words)*8 +
-		int64(e.fixups)*int64(unsafe.Sizeof(Fixup{})+12) +
-		int64(e.memsets)*int64(unsafe.Sizeof(MemsetNode{})+8*perMemset) +
-		int64(e.memcpys)*int64(unsafe.Sizeof(MemcpyNode{})+8*perMemcpy)
+		int64(e.fixups)*int64(unsafe.Sizeof(Fixup{})+12)
 }
 
 func (p *plan) readEdges(pb *graphpb.Template) error {
@@ -157,15 +152,17 @@ type bodies struct {
 	plan    *plan // the plan for which it is laid out
 	nodes   []Node
 	kernels []KernelNode
-	memsets []MemsetNode
-	memcpys []MemcpyNode
+	values  [valueColumns]any // a slice of each type with values
 	params  []byte
 	fixups  []Fixup
 }
 
 func newBodies(nodes int, e extent) *bodies {
-	return &bodies{nil, make([]Node, nodes), make([]KernelNode, e.launches), make([]MemsetNode, e.memsets), make([]MemcpyNode, e.memcpys),
-		make([]byte, 4*e.words), make([]Fixup, e.fixups)}
+	b := &bodies{nodes: make([]Node, nodes), kernels: make([]KernelNode, e.launches), params: make([]byte, 4*e.words), fixups: make([]Fixup, e.fixups)}
+	for i, n := range e.values {
+		b.values[i] = valueTable[i].make(n)
+	}
+	return b
 }
 
 // build makes a graph's nodes from its columns. All kernel nodes, parameter buffers and fixups of a graph lie side by side in
@@ -192,8 +189,8 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	for i, alloc := range c.fixupAlloc {
 		fixups[i].Pointer.Alloc, fixups[i].Pointer.Offset = alloc, offsets[i]
 	}
-	if p.size.memsets+p.size.memcpys > 0 {
-		if i := p.copies(c, in.nodes); i >= 0 {
+	if p.size.values != [valueColumns]int{} {
+		if i := p.readValues(c, in.nodes); i >= 0 {
 			return nil, fmt.Errorf("node %d: %w", i, errWide)
 		}
 	}
@@ -207,24 +204,8 @@ func (p *plan) lay(in *bodies) {
 		planned, n := &p.nodes[i], &in.nodes[i]
 		at, shape := &planned.at, planned.shape
 		n.Type, n.Target, n.Kernel, n.Memset, n.Memcpy = shape.node, shape.target, nil, nil, nil
-		switch shape.node {
-		case NodeKernel:
-			k := &in.kernels[at.launches]
-			n.Kernel = k
-			k.Kernel, k.Attrs, k.Params, k.Fixups = shape.kernel, shape.attrs, nil, nil
-			if size := shape.paramsSize; size > 0 {
-				k.Params = in.params[4*at.words:][:size:size]
-			}
-			if count := len(shape.fixups); count > 0 {
-				k.Fixups = in.fixups[at.fixups:][:count:count]
-				copy(k.Fixups, shape.fixups)
-			}
-		case NodeMemset:
-			n.Memset = &in.memsets[at.memsets]
-			n.Memset.Dst.Space = shape.dst
-		case NodeMemcpy:
-			n.Memcpy = &in.memcpys[at.memcpys]
-			n.Memcpy.Src.Pointer.Space, n.Memcpy.Dst.Pointer.Space = shape.src, shape.dst
+		if lay := nodeTypes[shape.node].lay; lay != nil {
+			lay(n, in, at, shape)
 		}
 	}
 }
@@ -246,18 +227,17 @@ func bytesOf(words []uint32) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 4*len(words))
 }
 
-// copies fills in memset and memcpy nodes. It returns the first node with a value too large for its field, or -1.
-func (p *plan) copies(c *columns, nodes []Node) int {
+// readValues fills in the nodes that have a column of values. It returns the first node with a value too large for its field, or -1.
+func (p *plan) readValues(c *columns, nodes []Node) int {
 	for i := range p.nodes {
-		at, fits := &p.nodes[i].at, true
-		switch n := &nodes[i]; {
-		case n.Memset != nil:
-			fits = n.Memset.read([perMemset]uint64(c.memset[perMemset*at.memsets:]))
-		case n.Memcpy != nil:
-			fits = n.Memcpy.read([perMemcpy]uint64(c.memcpy[perMemcpy*at.memcpys:]))
-		}
-		if !fits {
-			return i
+		for column, n := range p.nodes[i].shape.size.values {
+			if n == 0 {
+				continue
+			}
+			per := valueTable[column].per
+			if !nodes[i].params().(valued).read(c.values[column][per*p.nodes[i].at.values[column]:][:per]) {
+				return i
+			}
 		}
 	}
 	return -1
@@ -267,49 +247,9 @@ func (p *plan) copies(c *columns, nodes []Node) int {
 func (p *plan) collect(nodes []Node) *columns {
 	c := newColumns(p.size)
 	for i := range p.nodes {
-		n := &p.nodes[i]
-		switch n.shape.node {
-		case NodeKernel:
-			k := nodes[i].Kernel
-			copy(c.grid[perLaunch*n.at.launches:], k.Grid[:])
-			copy(c.block[perLaunch*n.at.launches:], k.Block[:])
-			c.shared[n.at.launches] = k.SharedBytes
-			copy(bytesOf(c.words[n.at.words:]), k.Params)
-			for f := range k.Fixups {
-				c.fixupAlloc[n.at.fixups+f] = k.Fixups[f].Pointer.Alloc
-				c.fixupOffset[n.at.fixups+f] = k.Fixups[f].Pointer.Offset
-			}
-		case NodeMemset:
-			values := nodes[i].Memset.values()
-			copy(c.memset[perMemset*n.at.memsets:], values[:])
-		case NodeMemcpy:
-			values := nodes[i].Memcpy.values()
-			copy(c.memcpy[perMemcpy*n.at.memcpys:], values[:])
+		if params := nodes[i].params(); params != nil {
+			params.collect(c, &p.nodes[i].at)
 		}
 	}
 	return c
-}
-
-func (m *MemsetNode) values() [perMemset]uint64 {
-	return [...]uint64{uint64(m.Dst.Alloc), m.Dst.Offset, m.Pitch, uint64(m.Value), uint64(m.ElemSize), m.Width, m.Height}
-}
-
-func (m *MemsetNode) read(v [perMemset]uint64) bool {
-	*m = MemsetNode{Dst: Pointer{Alloc: uint32(v[0]), Offset: v[1], Space: m.Dst.Space}, Pitch: v[2], Value: uint32(v[3]), ElemSize: uint32(v[4]),
-		Width: v[5], Height: v[6]}
-	return m.values() == v
-}
-
-func (m *MemcpyNode) values() [perMemcpy]uint64 {
-	s, d := &m.Src, &m.Dst
-	return [...]uint64{uint64(s.Pointer.Alloc), s.Pointer.Offset, s.X, s.Y, s.Z, s.Pitch, s.Height,
-		uint64(d.Pointer.Alloc), d.Pointer.Offset, d.X, d.Y, d.Z, d.Pitch, d.Height, m.Width, m.Height, m.Depth}
-}
-
-func (m *MemcpyNode) read(v [perMemcpy]uint64) bool {
-	end := func(space Space, v []uint64) MemcpyEnd {
-		return MemcpyEnd{Pointer: Pointer{Alloc: uint32(v[0]), Offset: v[1], Space: space}, X: v[2], Y: v[3], Z: v[4], Pitch: v[5], Height: v[6]}
-	}
-	*m = MemcpyNode{Src: end(m.Src.Pointer.Space, v[:7]), Dst: end(m.Dst.Pointer.Space, v[7:14]), Width: v[14], Height: v[15], Depth: v[16]}
-	return m.values() == v
 }

@@ -25,10 +25,16 @@ type changes struct{ gap, delta []byte }
 // firstColumn is the field number of Graph.grid; the other columns follow it.
 const (
 	firstColumn = 6
-	columnCount = 8
+	plainCount  = 6 // columns of kernel nodes
+	columnCount = plainCount + valueColumns
 )
 
-var columnNames = [columnCount]string{"grid", "block", "shared", "words", "fixup_alloc", "fixup_offset", "memset", "memcpy"}
+func columnName(i int) string {
+	if i >= plainCount {
+		return valueTable[i-plainCount].name
+	}
+	return [plainCount]string{"grid", "block", "shared", "words", "fixup_alloc", "fixup_offset"}[i]
+}
 
 var (
 	errWire    = errors.New("field of another type")
@@ -49,7 +55,7 @@ func readRow(data []byte) (row, error) {
 		case column:
 			c := &r.changes[field-firstColumn]
 			if err := c.read(body); err != nil {
-				return fmt.Errorf("%s: %w", columnNames[field-firstColumn], err)
+				return fmt.Errorf("%s: %w", columnName(int(field-firstColumn)), err)
 			}
 		case field == 1:
 			r.label = uint32(number)
@@ -121,12 +127,15 @@ func eachField(data []byte, visit func(field protowire.Number, kind protowire.Ty
 func (c *columns) applyAll(r *row) error {
 	for i, col := range [...][]uint32{c.grid, c.block, c.shared, c.words, c.fixupAlloc} {
 		if err := apply(r.changes[i], col); err != nil {
-			return fmt.Errorf("%s: %w", columnNames[i], err)
+			return fmt.Errorf("%s: %w", columnName(i), err)
 		}
 	}
-	for i, col := range [...][]uint64{c.fixupOffset, c.memset, c.memcpy} {
-		if err := apply(r.changes[5+i], col); err != nil {
-			return fmt.Errorf("%s: %w", columnNames[5+i], err)
+	if err := apply(r.changes[plainCount-1], c.fixupOffset); err != nil {
+		return fmt.Errorf("%s: %w", columnName(plainCount-1), err)
+	}
+	for i, col := range c.values {
+		if err := apply(r.changes[plainCount+i], col); err != nil {
+			return fmt.Errorf("%s: %w", columnName(plainCount+i), err)
 		}
 	}
 	return nil

@@ -77,7 +77,9 @@ func (r *Rows) needs() (narrow, wide, nodes int, body extent, err error) {
 
 func (e *extent) most(d extent) {
 	e.launches, e.words, e.fixups = max(e.launches, d.launches), max(e.words, d.words), max(e.fixups, d.fixups)
-	e.memsets, e.memcpys = max(e.memsets, d.memsets), max(e.memcpys, d.memcpys)
+	for i := range e.values {
+		e.values[i] = max(e.values[i], d.values[i])
+	}
 }
 
 // Cursor reads a Spec's graphs in any order, and fastest in ascending order. It keeps one row group in memory.

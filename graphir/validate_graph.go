@@ -9,8 +9,10 @@ import (
 // graph checks one graph, which may embed the first children entries of Children.
 func (v *validator) graph(g *Graph, path func() string, children uint32) {
 	v.text(g.Label, func() string { return path() + ".label" })
-	for i := range g.Nodes {
-		v.node(&g.Nodes[i], func() string { return fmt.Sprintf("%s.nodes[%d]", path(), i) }, children)
+	at := 0
+	node := func() string { return fmt.Sprintf("%s.nodes[%d]", path(), at) }
+	for at = range g.Nodes {
+		v.node(&g.Nodes[at], node, children)
 	}
 	inRange := true
 	for i, e := range g.Edges {
@@ -21,73 +23,6 @@ func (v *validator) graph(g *Graph, path func() string, children uint32) {
 	}
 	if inRange && cyclic(g) {
 		v.bad(path()+".edges", "they form a cycle")
-	}
-}
-
-func (v *validator) node(n *Node, path func() string, children uint32) {
-	set := n.bodies()
-	if n.Target != 0 && n.Type != NodeChild && n.Type != NodeEventWait && n.Type != NodeEventRecord {
-		v.bad(path(), "type %d has no target", n.Type)
-	}
-	switch {
-	case n.Type == NodeKernel && n.Kernel != nil && set == 1:
-		v.kernelNode(n.Kernel, path)
-	case n.Type == NodeMemset && n.Memset != nil && set == 1:
-		v.memset(n.Memset, path)
-	case n.Type == NodeMemcpy && n.Memcpy != nil && set == 1:
-		v.memcpy(n.Memcpy, path)
-	case n.Type == NodeEmpty && set == 0:
-	case n.Type == NodeChild && set == 0:
-		if n.Target >= children {
-			v.bad(path(), "child graph %d of %d that come before", n.Target, children)
-		}
-	case (n.Type == NodeEventWait || n.Type == NodeEventRecord) && set == 0:
-		if int64(n.Target) >= int64(len(v.spec.Events)) {
-			v.bad(path(), "event %d of %d", n.Target, len(v.spec.Events))
-		}
-	default:
-		v.bad(path(), "type %d does not go with the parameters that are set", n.Type)
-	}
-}
-
-// bodies returns how many of the type-specific parameters are set.
-func (n *Node) bodies() (set int) {
-	if n.Kernel != nil {
-		set++
-	}
-	if n.Memset != nil {
-		set++
-	}
-	if n.Memcpy != nil {
-		set++
-	}
-	return set
-}
-
-func (v *validator) kernelNode(k *KernelNode, path func() string) {
-	if int64(k.Kernel) >= int64(len(v.spec.Kernels)) {
-		v.bad(path()+".kernel", "kernel %d of %d", k.Kernel, len(v.spec.Kernels))
-	} else if params := v.spec.Kernels[k.Kernel].Params; len(params) > 0 {
-		last := params[len(params)-1]
-		if end := uint64(last.Offset) + uint64(last.Size); end > uint64(len(k.Params)) {
-			v.bad(path()+".params", "%d bytes, kernel %d takes %d", len(k.Params), k.Kernel, end)
-		}
-	}
-	for i := range 3 {
-		if k.Grid[i] == 0 || k.Block[i] == 0 {
-			v.bad(path(), "empty launch of grid %v, block %v", k.Grid, k.Block)
-			break
-		}
-	}
-	v.fixups(k.Fixups, k.Params, path)
-	for i := range k.Attrs {
-		if base := k.Attrs[i].Base; base != nil {
-			at := func() string { return fmt.Sprintf("%s.attrs[%d]", path(), i) }
-			v.pointer(*base, 0, at)
-			if [8]byte(k.Attrs[i].Value[:8]) != [8]byte{} {
-				v.bad(at(), "the bytes that its base stands for are not zero")
-			}
-		}
 	}
 }
 

@@ -64,13 +64,8 @@ func (w *Writer) Add(g *Graph) error {
 func (g *Graph) bytes() int64 {
 	var e extent
 	for i := range g.Nodes {
-		switch n := &g.Nodes[i]; {
-		case n.Kernel != nil:
-			e.add(extent{launches: 1, words: (len(n.Kernel.Params) + 3) / 4, fixups: len(n.Kernel.Fixups)})
-		case n.Memset != nil:
-			e.memsets++
-		case n.Memcpy != nil:
-			e.memcpys++
+		if p := g.Nodes[i].params(); p != nil {
+			e.add(p.extent())
 		}
 	}
 	return decodedBytes(len(g.Nodes), len(g.Edges), e)

@@ -36,7 +36,7 @@ func ListAllocations(s *graphir.Spec) (Allocations, error) {
 		}
 	}
 	err := s.EachGraph(func(_ int, g *graphir.Graph) error {
-		walk(s, g, func(n *graphir.Node) { eachPointer(n, count) })
+		walk(s, g, func(n *graphir.Node) { parameterPointers(n, count) })
 		return nil
 	})
 	for i := range s.Contents {
@@ -57,17 +57,14 @@ func ListAllocations(s *graphir.Spec) (Allocations, error) {
 	return out, err
 }
 
-func eachPointer(n *graphir.Node, visit func(graphir.Pointer)) {
-	switch {
-	case n.Kernel != nil:
-		for i := range n.Kernel.Fixups {
-			visit(n.Kernel.Fixups[i].Pointer)
-		}
-	case n.Memset != nil:
-		visit(n.Memset.Dst)
-	case n.Memcpy != nil:
-		visit(n.Memcpy.Src.Pointer)
-		visit(n.Memcpy.Dst.Pointer)
+// parameterPointers visits a node's pointers but for those of attributes.
+func parameterPointers(n *graphir.Node, visit func(graphir.Pointer)) {
+	if n.Kernel == nil {
+		n.Pointers(visit)
+		return
+	}
+	for i := range n.Kernel.Fixups {
+		visit(n.Kernel.Fixups[i].Pointer)
 	}
 }
 

@@ -3,7 +3,6 @@ package inspect
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -122,53 +121,7 @@ func describe(s *graphir.Spec, index int, g *graphir.Graph) *Graph {
 
 func describeNode(s *graphir.Spec, index int, n *graphir.Node) Node {
 	out := Node{Index: index, Type: n.Type.String(), After: []uint32{}}
-	switch n.Type {
-	case graphir.NodeKernel:
-		k := n.Kernel
-		kernel := &s.Kernels[k.Kernel]
-		out.Kernel, out.Module = kernel.Name, &kernel.Module
-		out.Grid, out.Block, out.SharedBytes = slices.Clone(k.Grid[:]), slices.Clone(k.Block[:]), k.SharedBytes
-		for _, a := range s.Arguments(k) {
-			out.Arguments = append(out.Arguments, describeArgument(&a))
-		}
-		for _, a := range k.Attrs {
-			attr := Attribute{ID: a.ID, Value: fmt.Sprintf("%x", strings.TrimRight(string(a.Value[:]), "\x00"))}
-			if a.Base != nil {
-				attr.Base = a.Base.String()
-			}
-			out.Attributes = append(out.Attributes, attr)
-		}
-	case graphir.NodeMemset:
-		m := n.Memset
-		out.Target = m.Dst.String()
-		out.Detail = fmt.Sprintf("value=%#x element=%d width=%d height=%d pitch=%d", m.Value, m.ElemSize, m.Width, m.Height, m.Pitch)
-	case graphir.NodeMemcpy:
-		m := n.Memcpy
-		out.Source, out.Target = m.Src.Pointer.String(), m.Dst.Pointer.String()
-		out.Detail = fmt.Sprintf("extent=%d,%d,%d", m.Width, m.Height, m.Depth)
-		if m.Height > 1 || m.Depth > 1 {
-			out.Detail += fmt.Sprintf(" source=%s target=%s", end(&m.Src), end(&m.Dst))
-		}
-	case graphir.NodeChild:
-		out.Target = fmt.Sprintf("child#%d", n.Target)
-	case graphir.NodeEventWait, graphir.NodeEventRecord:
-		out.Target = fmt.Sprintf("event#%d", n.Target)
-	}
-	return out
-}
-
-func end(e *graphir.MemcpyEnd) string {
-	return fmt.Sprintf("%d,%d,%d/pitch=%d/height=%d", e.X, e.Y, e.Z, e.Pitch, e.Height)
-}
-
-func describeArgument(a *graphir.Argument) Argument {
-	out := Argument{Offset: a.Offset, Size: a.Size, Gap: a.Gap, Value: a.String()}
-	for _, p := range a.Pieces {
-		if p.Fixup != nil {
-			to := p.Fixup.Pointer
-			out.Pointers = append(out.Pointers, Pointer{p.Offset, to.Space.String(), to.Alloc, to.Offset})
-		}
-	}
+	nodeTypes[n.Type](s, n, &out)
 	return out
 }
 

@@ -62,7 +62,7 @@ func sizeOf(s *graphir.Spec, g *graphir.Graph) GraphSize {
 	out := GraphSize{Label: g.Label, Batch: g.Batch, Edges: len(g.Edges)}
 	walk(s, g, func(n *graphir.Node) {
 		out.Nodes++
-		eachPointer(n, func(graphir.Pointer) { out.Pointers++ })
+		parameterPointers(n, func(graphir.Pointer) { out.Pointers++ })
 		switch {
 		case n.Kernel != nil:
 			out.Kernels++

@@ -1,11 +1,9 @@
 package restore
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -193,195 +191,12 @@ func (b *builder) layGraph(t *template, g *graphir.Graph, first bool) error {
 	return b.layEdges(t, g.Edges)
 }
 
-// layChild makes the graph that a node embeds; the driver copies it into the node.
-func (b *builder) layChild(t *template, i int, g *graphir.Graph) error {
-	slots, err := place[uint64](&b.slots, 1+len(g.Nodes))
-	if err != nil {
-		return err
-	}
-	child := &template{graph: &slots[0], nodes: slots[1:]}
-	b.embedded = append(b.embedded, child.graph)
-	if err := b.layGraph(child, g, true); err != nil {
-		return fmt.Errorf("embedded graph: %w", err)
-	}
-	b.program.add(cuda.EntryGraphAddChildGraphNode, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), slot(child.graph))
-	return nil
-}
-
-// layEvent adds a node about an event of the engine's. Members of a template have their events in common.
-func (b *builder) layEvent(t *template, i int, n *graphir.Node, add cuda.Entry) error {
-	if int(n.Target) >= len(b.events) || b.events[n.Target] == 0 {
-		return fmt.Errorf("find event %d: it does not exist in this process", n.Target)
-	}
-	// mutant: event of the engine
-	b.program.add(add, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), val(b.events[n.Target]))
-	return nil
-}
-
+// layNode writes the calls that add a node, or set its parameters in a later member of the template.
 func (b *builder) layNode(t *template, i int, n *graphir.Node, first bool) error {
-	p, node := &b.program, &t.nodes[i]
-	switch n.Type {
-	case graphir.NodeKernel:
-		params, err := b.kernelParams(n.Kernel)
-		if err != nil {
-			return err
-		}
-		if !first {
-			p.add(cuda.EntryGraphKernelNodeSetParams, i, slot(node), ptr(params))
-			return nil
-		}
-		p.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params))
-		return b.layAttributes(i, node, n.Kernel.Attrs)
-	case graphir.NodeMemset:
-		params, err := b.memsetParams(n.Memset)
-		if err != nil {
-			return err
-		}
-		if !first {
-			p.add(cuda.EntryGraphMemsetNodeSetParams, i, slot(node), ptr(params))
-			return nil
-		}
-		p.add(cuda.EntryGraphAddMemsetNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params), val(uint64(b.context)))
-	case graphir.NodeMemcpy:
-		params, err := b.memcpyParams(n.Memcpy)
-		if err != nil {
-			return err
-		}
-		if !first {
-			p.add(cuda.EntryGraphMemcpyNodeSetParams, i, slot(node), ptr(params))
-			return nil
-		}
-		p.add(cuda.EntryGraphAddMemcpyNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params), val(uint64(b.context)))
-	case graphir.NodeEmpty:
-		if first {
-			// mutant: empty node
-			p.add(cuda.EntryGraphAddEmptyNode, i, ptr(node), slot(t.graph), val(0), val(0))
-		}
-	case graphir.NodeChild:
-		// mutant: embedded graph
-		return b.layChild(t, i, &b.spec.Children[n.Target])
-	case graphir.NodeEventRecord, graphir.NodeEventWait:
-		add := cuda.EntryGraphAddEventRecordNode
-		// mutant: event record and event wait
-		if n.Type == graphir.NodeEventWait {
-			add = cuda.EntryGraphAddEventWaitNode
-		}
-		if first {
-			return b.layEvent(t, i, n, add)
-		}
-	default:
+	if int(n.Type) >= len(nodeTypes) || nodeTypes[n.Type] == nil {
 		return fmt.Errorf("node type %d cannot be built", n.Type)
 	}
-	return nil
-}
-
-// kernelParams lays the launch out in the arena: the parameter buffer with its pointers patched in place, and the array
-// of pointers into it that the driver reads.
-func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, error) {
-	table := b.spec.Kernels[k.Kernel].Params
-	if n := len(table); n > 0 && uint64(table[n-1].Offset) >= uint64(len(k.Params)) { // they stand by ascending offset
-		return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
-	}
-	pointersAt := (len(k.Params) + 7) &^ 7
-	nodeAt := pointersAt + 8*len(table)
-	room, err := b.arena.bytes(nodeAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
-	if err != nil {
-		return nil, err
-	}
-	buffer := room[:len(k.Params)]
-	copy(buffer, k.Params)
-	if err := b.memory.patch(buffer, k.Fixups); err != nil {
-		return nil, fmt.Errorf("parameter %w", err)
-	}
-	start := uint64(uintptr(unsafe.Pointer(&room[0])))
-	pointers := unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
-	for i := range pointers {
-		pointers[i] = start + uint64(table[i].Offset)
-	}
-	node := (*cuda.KernelNodeParams)(unsafe.Pointer(&room[nodeAt]))
-	*node = cuda.KernelNodeParams{
-		// mutant: kernel of a template's member
-		Func: b.functions[k.Kernel], Grid: k.Grid, Block: k.Block, SharedMemBytes: k.SharedBytes, Params: uintptr(start) + uintptr(pointersAt),
-	}
-	return node, nil
-}
-
-func (b *builder) memsetParams(m *graphir.MemsetNode) (*cuda.MemsetNodeParams, error) {
-	dst, err := b.memory.address(m.Dst)
-	if err != nil {
-		return nil, err
-	}
-	params, err := place[cuda.MemsetNodeParams](&b.arena, 1)
-	if err != nil {
-		return nil, err
-	}
-	// mutant: values and rows of a memset
-	params[0] = cuda.MemsetNodeParams{Dst: cuda.DevicePtr(dst), Pitch: m.Pitch, Value: m.Value, ElementSize: m.ElemSize, Width: m.Width, Height: m.Height}
-	return &params[0], nil
-}
-
-func (b *builder) memcpyParams(m *graphir.MemcpyNode) (*cuda.Memcpy3D, error) {
-	src, err := b.memory.address(m.Src.Pointer)
-	if err != nil {
-		return nil, err
-	}
-	dst, err := b.memory.address(m.Dst.Pointer)
-	if err != nil {
-		return nil, err
-	}
-	params, err := place[cuda.Memcpy3D](&b.arena, 1)
-	if err != nil {
-		return nil, err
-	}
-	// mutant: height and depth of a copy
-	params[0] = cuda.Memcpy3D{
-		SrcMemoryType: memoryType(b.spec, m.Src.Pointer), SrcHost: uintptr(src), SrcDevice: cuda.DevicePtr(src), SrcXInBytes: m.Src.X, SrcY: m.Src.Y, SrcZ: m.Src.Z,
-		SrcPitch: m.Src.Pitch, SrcHeight: m.Src.Height,
-		DstMemoryType: memoryType(b.spec, m.Dst.Pointer), DstHost: uintptr(dst), DstDevice: cuda.DevicePtr(dst), DstXInBytes: m.Dst.X, DstY: m.Dst.Y, DstZ: m.Dst.Z,
-		DstPitch: m.Dst.Pitch, DstHeight: m.Dst.Height,
-		// mutant: memcpy nodes
-		WidthInBytes: m.Width, Height: m.Height, Depth: m.Depth,
-	}
-	return &params[0], nil
-}
-
-// memoryType is the CUmemorytype of what a copy reads or writes. The driver looks at the host or at the device address of an
-// end, as the type says.
-func memoryType(spec *graphir.Spec, p graphir.Pointer) uint32 {
-	if p.Space == graphir.SpaceHost {
-		return memoryTypeHost
-	}
-	if p.Space == graphir.SpaceAlloc {
-		if kind := spec.Allocations[p.Alloc].Kind; kind == graphir.AllocPinned || kind == graphir.AllocRegistered {
-			return memoryTypeHost
-		}
-	}
-	return cuda.MemoryTypeDevice
-}
-
-// memoryTypeHost is CU_MEMORYTYPE_HOST.
-const memoryTypeHost = 1
-
-// layAttributes sets the recorded node attributes, cluster dimensions and priorities among them.
-func (b *builder) layAttributes(i int, node *uint64, attrs []graphir.NodeAttr) error {
-	values, err := place[cuda.LaunchAttributeValue](&b.arena, len(attrs))
-	if err != nil {
-		return err
-	}
-	for j, a := range attrs {
-		values[j] = a.Value
-		if a.Base != nil {
-			base, err := b.memory.address(*a.Base)
-			if err != nil {
-				return fmt.Errorf("attribute %d: %w", a.ID, err)
-			}
-			// mutant: base of an access-policy window
-			binary.LittleEndian.PutUint64(values[j][:], base)
-		}
-		// mutant: attribute of a node
-		b.program.add(cuda.EntryGraphKernelNodeSetAttribute, i, slot(node), val(uint64(a.ID)), ptr(&values[j]))
-	}
-	return nil
+	return nodeTypes[n.Type](b, t, i, n, first)
 }
 
 // layEdges adds one call per run of edges. The node slots are the call's arrays themselves: by the time it is made, the

@@ -340,6 +340,8 @@ func TestRefusals(t *testing.T) {
 		node func(tp *tape, at place) trace.Record
 		want string
 	}{
+		{"memory operations", func(tp *tape, _ place) trace.Record { return &trace.Opaque{Node: 1, Type: 12, Reason: "not described"} }, "(batch memory operation)"},
+		{"a type that came later", func(tp *tape, _ place) trace.Record { return &trace.Opaque{Node: 1, Type: 77, Reason: "not described"} }, "(node type 77)"},
 		{"conditional", func(tp *tape, _ place) trace.Record { return &trace.Opaque{Node: 1, Type: 13, Reason: "not described"} }, "(conditional)"},
 		{"copy from host memory", func(tp *tape, at place) trace.Record {
 			return &trace.Memcpy{Node: 1, SrcType: 1, Src: 4096, DstType: memoryDevice, Dst: at(0), Width: 8, Height: 1, Depth: 1}

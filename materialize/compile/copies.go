@@ -13,6 +13,7 @@ import (
 const memoryHost = 1
 
 var memcpyNodes = nodeOf(nodeType[*trace.Memcpy]{
+	makes:  []graphir.NodeType{graphir.NodeMemcpy},
 	handle: func(v *trace.Memcpy) uint64 { return v.Node },
 	kind:   func(_ *shape, v *trace.Memcpy) (uint64, error) { return mix(3, v.Width, v.Height, v.Depth), nil },
 	words: func(v *trace.Memcpy) []uint64 {

@@ -9,6 +9,7 @@ import (
 )
 
 var childNodes = nodeOf(nodeType[*trace.Child]{
+	makes:  []graphir.NodeType{graphir.NodeChild},
 	handle: func(v *trace.Child) uint64 { return v.Node },
 	kind: func(s *shape, v *trace.Child) (uint64, error) {
 		inner, err := newShape(s.r, s.g.Embedded[v.Child])

@@ -13,6 +13,7 @@ import (
 )
 
 var kernelNodes = nodeOf(nodeType[*trace.Kernel]{
+	makes:  []graphir.NodeType{graphir.NodeKernel},
 	handle: func(v *trace.Kernel) uint64 { return v.Node },
 	kind: func(s *shape, v *trace.Kernel) (uint64, error) {
 		f := s.r.Functions[v.Function]

@@ -8,6 +8,7 @@ import (
 )
 
 var memsetNodes = nodeOf(nodeType[*trace.Memset]{
+	makes:  []graphir.NodeType{graphir.NodeMemset},
 	handle: func(v *trace.Memset) uint64 { return v.Node },
 	kind: func(_ *shape, v *trace.Memset) (uint64, error) {
 		return mix(2, uint64(v.Value), uint64(v.ElemSize), v.Width, v.Height), nil

@@ -7,6 +7,7 @@ import (
 
 // nodeType is what compiling knows of one record of a node.
 type nodeType[R trace.Record] struct {
+	makes  []graphir.NodeType
 	handle func(R) uint64 // in the recorded process
 	// kind sums up what of the node is the same in every run.
 	kind func(*shape, R) (uint64, error)
@@ -34,6 +35,7 @@ func init() {
 // nodeOf makes a row of the table.
 func nodeOf[R trace.Record](n nodeType[R]) nodeType[trace.Record] {
 	out := nodeType[trace.Record]{
+		makes:  n.makes,
 		handle: func(v trace.Record) uint64 { return n.handle(v.(R)) },
 		kind:   func(s *shape, v trace.Record) (uint64, error) { return n.kind(s, v.(R)) },
 		words:  func(trace.Record) []uint64 { return nil },
@@ -51,6 +53,7 @@ func nodeOf[R trace.Record](n nodeType[R]) nodeType[trace.Record] {
 func nodeHandle(rec trace.Record) uint64 { return nodeTypes[rec.RecordType()].handle(rec) }
 
 var emptyNodes = nodeOf(nodeType[*trace.Empty]{
+	makes:  []graphir.NodeType{graphir.NodeEmpty},
 	handle: func(v *trace.Empty) uint64 { return v.Node },
 	kind:   func(*shape, *trace.Empty) (uint64, error) { return mix(4), nil },
 	compile: func(_ *graphCompiler, _ int, _, _ *trace.Empty, out *graphir.Node) error {

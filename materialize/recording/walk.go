@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"medusa/interpose/trace"
 )
@@ -18,10 +19,17 @@ type Body struct {
 	Embedded    map[uint32]*Body  // by the number of a graph that a child graph node embeds
 }
 
-// partTypes are the records that a walk reads.
-var partTypes = map[trace.Type]bool{trace.TypeGraph: true, trace.TypeMoment: true, trace.TypeKernel: true, trace.TypeMemset: true,
-	trace.TypeMemcpy: true, trace.TypeEmpty: true, trace.TypeOpaque: true, trace.TypeEdge: true, trace.TypeEventNode: true,
-	trace.TypeChild: true, trace.TypeHostData: true}
+// nodeTypes are the records of nodes.
+var nodeTypes = []trace.Type{trace.TypeKernel, trace.TypeMemset, trace.TypeMemcpy, trace.TypeEmpty, trace.TypeOpaque, trace.TypeEventNode, trace.TypeChild}
+
+// isPart reports whether a walk reads the record.
+func isPart(t trace.Type) bool {
+	switch t {
+	case trace.TypeGraph, trace.TypeMoment, trace.TypeEdge, trace.TypeHostData:
+		return true
+	}
+	return slices.Contains(nodeTypes, t)
+}
 
 // Walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
 // nodes embed. The recorder writes a graph's parts before those of the next.
@@ -39,7 +47,7 @@ func (r *Recording) Walk() (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Only(func(t trace.Type) bool { return partTypes[t] })
+	f.Only(isPart)
 	return &Walk{r: r, file: f, moments: map[uint64][]*trace.Moment{}, embedded: map[uint32]*Body{}}, nil
 }
 

@@ -1,0 +1,152 @@
+package graphir
+
+import (
+	"fmt"
+
+	"medusa/graphir/graphpb"
+)
+
+// NodeType is a CUgraphNodeType.
+type NodeType uint8
+
+const (
+	NodeKernel NodeType = 0
+	NodeMemcpy NodeType = 1
+	NodeMemset NodeType = 2
+	NodeChild  NodeType = 4
+	NodeEmpty  NodeType = 5
+	// NodeEventWait and NodeEventRecord refer to an event outside of the graph.
+	NodeEventWait   NodeType = 6
+	NodeEventRecord NodeType = 7
+)
+
+// Node is one graph node. The pointer that belongs to Type is set and the others are nil; an empty node has none. Target is the
+// index in Children for a child graph node, and the index in Events for an event node.
+type Node struct {
+	Type   NodeType
+	Kernel *KernelNode
+	Memset *MemsetNode
+	Memcpy *MemcpyNode
+	Target uint32
+}
+
+// params are the parameters of a node: one file a type.
+type params interface {
+	// extent counts what the node takes in each column.
+	extent() extent
+	// pointers visits every pointer, those of attributes included.
+	pointers(visit func(Pointer))
+	// key appends what a shape shares to the key of its table; encode says the same for the file.
+	key(e *tables, to []byte) []byte
+	encode(e *tables, pb *graphpb.Shape)
+	// collect writes the node's values into the columns.
+	collect(c *columns, at *extent)
+	validate(v *validator, path func() string)
+	print(t *textWriter)
+	// cloned sets the node's parameters to a copy of these.
+	cloned(n *Node)
+}
+
+// nodeType is what this package knows of the nodes of one type, beside their parameters.
+type nodeType struct {
+	name string
+	has  func(n *Node) bool // whether parameters of the type are set; nil: it has none
+	size extent             // what each node takes in the columns, but for words and fixups
+	// lay makes the parameters of a decoded node, in memory for a whole graph; values come later.
+	lay func(n *Node, in *bodies, at *extent, s *shape)
+	// target checks the node's target; nil: it has none.
+	target func(v *validator, n *Node, path func() string, children uint32)
+}
+
+// nodeTypes has a row for each type. A type without a row is in no file.
+var nodeTypes = [...]nodeType{
+	NodeKernel:      kernelNodes,
+	NodeMemcpy:      memcpyNodes,
+	NodeMemset:      memsetNodes,
+	NodeChild:       childNodes,
+	NodeEmpty:       {name: "empty"},
+	NodeEventWait:   {name: "event_wait", target: eventTarget},
+	NodeEventRecord: {name: "event_record", target: eventTarget},
+}
+
+// known reports whether the table has a row for the type.
+func (t NodeType) known() bool { return int(t) < len(nodeTypes) && nodeTypes[t].name != "" }
+
+func (t NodeType) String() string {
+	if t.known() {
+		return nodeTypes[t].name
+	}
+	return fmt.Sprintf("unknown(%d)", uint8(t))
+}
+
+// params returns the parameters that are set, or nil.
+func (n *Node) params() params {
+	switch {
+	case n.Kernel != nil:
+		return n.Kernel
+	case n.Memset != nil:
+		return n.Memset
+	case n.Memcpy != nil:
+		return n.Memcpy
+	}
+	return nil
+}
+
+// bodies returns how many of the type-specific parameters are set.
+func (n *Node) bodies() (set int) {
+	if n.Kernel != nil {
+		set++
+	}
+	if n.Memset != nil {
+		set++
+	}
+	if n.Memcpy != nil {
+		set++
+	}
+	return set
+}
+
+func (v *validator) node(n *Node, path func() string, children uint32) {
+	set, want := n.bodies(), 0
+	if !n.Type.known() {
+		v.bad(path(), "type %d does not go with the parameters that are set", n.Type)
+		return
+	}
+	t := &nodeTypes[n.Type]
+	if n.Target != 0 && t.target == nil {
+		v.bad(path(), "type %d has no target", n.Type)
+	}
+	if t.has != nil {
+		want = 1
+	}
+	switch {
+	case set != want || t.has != nil && !t.has(n):
+		v.bad(path(), "type %d does not go with the parameters that are set", n.Type)
+	case t.has != nil:
+		n.params().validate(v, path)
+	case t.target != nil:
+		t.target(v, n, path, children)
+	}
+}
+
+func (n *Node) print(t *textWriter) {
+	switch {
+	case n.params() != nil:
+		n.params().print(t)
+	case nodeTypes[n.Type].target != nil:
+		t.printf(" %d", n.Target)
+	}
+}
+
+// childNodes embed a graph.
+var childNodes = nodeType{name: "child", target: func(v *validator, n *Node, path func() string, children uint32) {
+	if n.Target >= children {
+		v.bad(path(), "child graph %d of %d that come before", n.Target, children)
+	}
+}}
+
+func eventTarget(v *validator, n *Node, path func() string, _ uint32) {
+	if int64(n.Target) >= int64(len(v.spec.Events)) {
+		v.bad(path(), "event %d of %d", n.Target, len(v.spec.Events))
+	}
+}
