@@ -43,6 +43,8 @@ type Recording struct {
 	region     graphir.Region      // where device memory lay
 	limits     []*trace.ExactLimit // why it should not lie there
 	readyOrder uint64
+	execs      map[uint64]*capture // of executable graphs, by handle
+	updates    []update
 	timeline   *timeline         // made when it is first needed
 	named      []tensorRange     // set while compiling
 	joined     map[uint32]uint32 // likewise: the mapping that a mapping lies directly behind
@@ -109,8 +111,8 @@ func ReadRecording(path string) (*Recording, error) {
 	r := &Recording{
 		path: path, modules: map[uint32]*module{}, functions: map[uint32]*trace.Function{},
 		byID: map[uint32]*capture{}, embedded: map[uint32]bool{}, nesting: map[uint32]int{}, readyOrder: noOrder, tensorMaps: map[string]*tensorMap{},
-		variables: map[uint32][]int{},
-		bytes:     &spill.File{Dir: filepath.Dir(path)},
+		variables: map[uint32][]int{}, execs: map[uint64]*capture{},
+		bytes: &spill.File{Dir: filepath.Dir(path)},
 	}
 	f.Only(func(t trace.Type) bool { return !partTypes[t] || t == trace.TypeGraph || t == trace.TypeChild })
 	for {
@@ -132,10 +134,13 @@ func ReadRecording(path string) (*Recording, error) {
 // check rejects a trace in which the recorder itself reported a fault.
 func (r *Recording) check() error {
 	if len(r.faults) > 0 {
-		f := r.faults[0]
-		return fmt.Errorf("read trace %s: recorder fault in %s: %s (%d faults)", r.path, f.Call, f.Reason, len(r.faults))
+		f, more := r.faults[0], ""
+		if n := len(r.faults) - 1; n > 0 {
+			more = fmt.Sprintf("; %d more of this kind in %s", n, r.path)
+		}
+		return fmt.Errorf("record %s: %s%s", f.Call, f.Reason, more)
 	}
-	return nil
+	return r.checkUpdates()
 }
 
 // RecordingError is a trace that is well-formed and says what no driver does, or what compiling would take too long for.
@@ -293,6 +298,17 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 		}
 		g.execs++
 		g.flags = v.Flags
+		r.execs[v.Handle] = g
+	case *trace.Update:
+		to, err := graph(v.Graph)
+		if err != nil {
+			return err
+		}
+		if from := r.execs[v.Handle]; from == nil {
+			return fmt.Errorf("update of executable graph %#x: %w", v.Handle, errDangling)
+		} else if from != to {
+			r.updates = append(r.updates, update{from, to})
+		}
 	}
 	return nil // or a record that compiling has no use for
 }

@@ -62,6 +62,7 @@ var table = []mutant{
 	{"node types that cannot be restored", becomes("out.Type = graphir.NodeEmpty"), "./materialize", "TestRefusals"},
 	{"memory of another process", never, "./materialize", "TestRefusedMemory"},
 	{"host memory registered in the capture phase", never, "./materialize", "TestRefusedMemory"},
+	{"update that changes a graph", never, "./materialize", "TestUpdates"},
 	{"executable graph that is changed", skip, "./interpose", "TestChangedExecutableGraphIsAFault"},
 	{"compressed code of a fat binary", negate, "./internal/cubin", "TestFatbin"},
 	{"graphs built at their first use", never, "./internal/test/e2e", "TestLazyGraphs"},
