@@ -1,7 +1,6 @@
 package materialize
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,25 +23,8 @@ type engine struct {
 	dir     string // where traces and digests of this series go
 	env     []string
 	relax   artifacts.Relaxed // of verifying runs
-	log     io.Writer         // the engine's own output; nil: kept, and shown only where a run fails
+	log     io.Writer         // receives the engine's own output; nil: only the file does
 }
-
-// EngineError is a run of the engine that did not end as it should. Output holds the end of what it printed.
-type EngineError struct {
-	Run    string
-	Err    error
-	Output string
-}
-
-func (e *EngineError) Error() string {
-	s := fmt.Sprintf("run engine (%s): %v", e.Run, e.Err)
-	if e.Output != "" {
-		s += "\n" + e.Output
-	}
-	return s
-}
-
-func (e *EngineError) Unwrap() error { return e.Err }
 
 // placement says where a recorded run's device memory lies: in a region, or where the driver puts it, with gaps or without.
 type placement struct {
@@ -85,7 +67,7 @@ func after[T any](ran error, read func() (T, error)) (T, error) {
 func (e *engine) ready(path string) (*Recording, error) {
 	r, err := e.recording(path)
 	if err == nil && r.readyOrder == noOrder {
-		return nil, fmt.Errorf("read trace %s: the engine never marked phase %q", filepath.Base(path), "ready")
+		return nil, r.unready(e.argv[0])
 	}
 	return r, err
 }
@@ -113,19 +95,21 @@ func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) err
 	if err != nil {
 		return err
 	}
-	var tail tailBuffer
-	out := io.Writer(&tail)
+	kept := newOutput(filepath.Join(e.dir, name+logSuffix))
+	out := io.Writer(kept)
 	if e.log != nil {
-		out = io.MultiWriter(e.log, &tail)
+		out = io.MultiWriter(e.log, kept)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := interpose.Run(cmd, interpose.Kill); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &EngineError{Run: name, Err: err, Output: tail.String()}
+	err = interpose.Run(cmd, interpose.Kill)
+	kept.err = kept.close()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
-	return nil
+	return kept.failed(name, err)
 }
 
 // ExitCode returns the engine's own exit code where the error is an engine that ended with one.
@@ -136,21 +120,6 @@ func ExitCode(err error) (int, bool) {
 	}
 	return 0, false
 }
-
-// tailBuffer keeps the last bytes written to it.
-type tailBuffer struct{ buf []byte }
-
-const tailSize = 4096
-
-func (t *tailBuffer) Write(p []byte) (int, error) {
-	t.buf = append(t.buf, p...)
-	if n := len(t.buf) - tailSize; n > 0 {
-		t.buf = append(t.buf[:0], t.buf[n:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tailBuffer) String() string { return string(bytes.TrimSpace(t.buf)) }
 
 // runFolder makes the folder for a series' traces, beside nothing the user sees.
 func runFolder() (dir string, remove func(), err error) {

@@ -41,6 +41,20 @@ func (r *Recording) checkMarks() error {
 	return nil
 }
 
+// unready says why a process that ended in order has not reached ready.
+func (r *Recording) unready(program string) error {
+	if len(r.phases) == 0 && len(r.identity) == 0 {
+		return &MarksError{fmt.Sprintf("%s ended, and marked neither an identity nor a phase", program),
+			"it does not support Medusa, or its plug-in is switched off: docs/engines.md says what an engine has to do, docs/vllm.md and docs/torch.md how to switch a plug-in on"}
+	}
+	last := "its identity"
+	if n := len(r.phases); n > 0 {
+		last = fmt.Sprintf("phase %q", r.phases[n-1].name)
+	}
+	return &MarksError{fmt.Sprintf("%s ended after it had marked %s, and never marked phase \"ready\"", program, last),
+		"mark it when the engine is about to serve, in every start; medusa materialize -v shows what the engine printed"}
+}
+
 func (r *Recording) checkIdentity() error {
 	id := r.identityFactors()
 	if len(id) == 0 {

@@ -19,6 +19,7 @@ import (
 
 const (
 	traceSuffix  = ".trace"
+	logSuffix    = ".log"    // what the engine printed in a run
 	secondSuffix = ".second" // medusa.h: another process of the same rank reached a phase
 )
 

@@ -25,8 +25,8 @@ type Options struct {
 	Argv    []string          // the engine's command, unchanged
 	Library string            // libmedusa_interpose.so
 	Relax   artifacts.Relaxed // Verify: differences that are allowed
-	Log     io.Writer         // the engine's output of every run; nil: shown only where a run fails
-	Traces  string            // keep the traces in this directory; empty: they go
+	Log     io.Writer         // receives the engine's output of every run; may be nil
+	Traces  string            // keep the traces and the engine's output in this directory; empty: they go
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
 	// EmbedImages takes the images of late modules along even where a shared object holds them.
@@ -42,8 +42,8 @@ type Options struct {
 const recordAttempts = 5
 
 // Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
-// the artifact its name. Whatever fails leaves nothing under that name.
-func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
+// the artifact its name. Whatever fails leaves nothing under that name. If the engine fails, all that it printed is in Output.log.
+func Run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	if err := checkDirs(o.Dirs); err != nil {
 		return nil, err
 	}
@@ -57,6 +57,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	defer remove()
+	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
 	compiled, err := scratch.Make(layer.CachesDir, layer.CachesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)

@@ -20,13 +20,14 @@ import (
 )
 
 // Verify repeats runs N and V for an artifact that exists, and returns what they showed by rank. The error is a
-// *DigestError where memory differs.
-func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) ([]artifacts.Verification, error) {
+// *DigestError if memory differs. If the engine fails, all that it printed is in path.log.
+func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) (_ []artifacts.Verification, err error) {
 	dir, remove, err := runFolder()
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", path, err)
 	}
 	defer remove()
+	defer func() { err = keepOutput(err, path+logSuffix) }()
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", path, err)
