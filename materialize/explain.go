@@ -137,13 +137,18 @@ func (p *prover) explain(w *ExplainedWord, size uint32) {
 	}
 }
 
-// near returns the allocation at or below the address and the next one above.
+// nearby is how far from a word an allocation may lie that explains it. A word further away from all memory is a number.
+const nearby = 1 << 30
+
+// near returns the allocation at or below the address and the next one above, if they are nearby.
 func (s *liveSet) near(addr uint64) []Neighbour {
 	k := s.upTo(addr)
 	var out []Neighbour
 	for _, k := range []int{k, s.live.from(k + 1)} {
-		if k >= 0 {
-			a := s.byAddr[k]
+		if k < 0 {
+			continue
+		}
+		if a := s.byAddr[k]; addr+nearby >= a.addr && addr < a.addr+a.size+nearby {
 			out = append(out, Neighbour{a.id, a.space.String(), a.addr, a.size, int64(addr - a.addr)})
 		}
 	}

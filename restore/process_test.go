@@ -230,6 +230,8 @@ func TestFallback(t *testing.T) {
 			row.start.env = append(row.start.env, "MEDUSA_STRICT=1")
 			if o := row.start.run(t); o.exit != row.strict || o.status == nil || o.status.Status != status.Native {
 				t.Errorf("strict: exit %d with status %+v, want exit %d", o.exit, o.status, row.strict)
+			} else if strings.Contains(o.stderr, "native start") || strings.Count(o.stderr, "medusa: cannot restore: "+string(row.code)) != 1 {
+				t.Errorf("strict: stderr %q, want one line with the reason that speaks of no native start", o.stderr)
 			}
 		})
 	}

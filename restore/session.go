@@ -226,11 +226,12 @@ func (s *Session) fall(f *Fallback) *Fallback {
 		s.end(f.Reason)
 	}
 	s.fallback = f
-	// mutant: escapes in the engine's lines
-	s.say("native start: %v", f)
 	if s.env.Strict || s.env.verifying() {
+		s.say("cannot restore: %v (this start may not go on natively, so the process ends)", f)
 		s.report(status.Native, nil)
 		os.Exit(f.Code.exit())
 	}
+	// mutant: escapes in the engine's lines
+	s.say("native start: %v", f)
 	return f
 }
