@@ -164,6 +164,8 @@ int main(int argc, char **argv)
 		failed += report(tests[i].name, run(tests[i].name, tests[i].env) == 0);
 	run("leave_things", "SIMGPU_LEAKS=1");
 	leaks();
+	run("print_addresses", NULL); /* it fails nowhere */
+	failed += report("no errors of an earlier process", !line_with(getenv("SIMGPU_LOG"), "leaks", ""));
 	failed += report("addresses repeat with the seed", same("print_addresses", "SIMGPU_SEED=7", "SIMGPU_SEED=7"));
 	failed += report("addresses differ without one", !same("print_addresses", NULL, NULL));
 	failed += report("distances differ", !same("print_distances", "SIMGPU_SEED=7", "SIMGPU_SEED=8"));

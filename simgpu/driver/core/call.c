@@ -96,7 +96,7 @@ CUresult sim_cuInit(struct call *c, unsigned int flags)
 	(void)c;
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	config_get();
+	error_log_open();
 	initialised = true;
 	return CUDA_SUCCESS;
 }

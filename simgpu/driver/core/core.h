@@ -77,6 +77,7 @@ uint64_t now_us(void); /* since the process met the driver */
 unsigned thread_number(void);
 void call_log_write(const struct call *c, CUresult r);
 void call_log_mark(const char *text);
+void error_log_open(void); /* and empties it */
 __attribute__((format(printf, 1, 2))) void error_log(const char *format, ...);
 const char *result_name(CUresult r); /* NULL for an unknown number */
 const char *result_text(CUresult r);
