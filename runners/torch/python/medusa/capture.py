@@ -25,7 +25,7 @@ class Capture:
         return self
 
     def warm_up(self, step):
-        """Runs a step eagerly on the capture stream, for what must not happen while capturing."""
+        """Runs a step eagerly on the capture stream, for work that must not happen in a capture."""
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.use_mem_pool(self.pool), torch.cuda.stream(self.stream):
             step()
