@@ -15,7 +15,7 @@ type Result struct {
 }
 
 // ReadResults parses lines such as "BenchmarkName-2  1  12 ns/op  3.4 metric", and copies everything to out. machine is what the
-// head of the output says: goos, goarch and cpu.
+// the head of the output: goos, goarch and cpu.
 func ReadResults(in io.Reader, out io.Writer) (results []Result, machine map[string]string, err error) {
 	machine = map[string]string{}
 	s := bufio.NewScanner(in)

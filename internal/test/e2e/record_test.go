@@ -54,7 +54,7 @@ func record(t *testing.T, run recordRun, argv ...string) *materialize.Recording 
 	return r
 }
 
-// compiled compiles run A with a run B that is recorded with gaps; again where these left a word undecided: of some dozen
+// compiled compiles run A with a run B that is recorded with gaps; again if these left a word undecided: of some dozen
 // large allocations, one may by chance have an address whose lower half is the same in both runs.
 func compiled(t *testing.T, a *materialize.Recording, run recordRun, argv ...string) (spec *graphir.Spec, err error) {
 	t.Helper()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A build names what it makes, once for each file, and shows the commands only if it is told to.
+// A build names each file that it makes, once, and shows the commands only if it is told to.
 func TestBuildsAreNotSilent(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "Makefile")
 	if err := os.WriteFile(file, []byte("include Makefile\nbuild/example-of-a-file:\n\ttest 1 = 1\n\ttest 2 = 2\n"), 0o644); err != nil {
