@@ -1,4 +1,4 @@
-"""What a model does on a device, once and small, and one captured graph of it: for looking at what a driver tells of it, and what
+"""A model's work on a device, once and small, and one captured graph of it: for looking at a driver's account of it, and at the
 the recorder makes of it.
 
 In: nothing; under the recorder, its count of modules, too. Out: lines of a word and its subject.

@@ -1,5 +1,5 @@
 /*
- * driver_test.c: what only the simulated driver promises, and conformance.c therefore cannot ask of a real one: addresses
+ * driver_test.c: promises of the simulated driver alone, so that conformance.c cannot ask a real one for them: addresses
  * that move, work that stays undone, faults that name their place, logs.
  *
  * Usage: driver_test [test]. Without an argument each test runs in a process of its own, with the environment it names and
@@ -91,7 +91,7 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 
 static char out[4096];
 
-/* Runs a test of this program with its environment; what it printed is in out. */
+/* Runs a test of this program with its environment; its output is in out. */
 static int run(const char *name, const char *env)
 {
 	int fd[2];

@@ -50,7 +50,7 @@ func compileAndExit(dir string) {
 	os.Exit(0)
 }
 
-// endAt ends the process before it takes the machine's memory. A limit of the system would count what a race detector reserves.
+// endAt ends the process before it takes the machine's memory. A limit of the system would count a race detector's reservations.
 func endAt(bytes uint64) {
 	taken := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	for range time.Tick(20 * time.Millisecond) {
