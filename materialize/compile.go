@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
 	"medusa/graphir"
 	"medusa/internal/contract"
@@ -103,7 +104,12 @@ func compileGraphs(table *kernelTable, graphsA, graphsB []*capture, seen *uses) 
 	labels := map[string]bool{}
 	for i, ga := range graphsA {
 		gb, out := graphsB[i], &graphir.Graph{}
-		if err := errors.Join(walkA.to(ga), walkB.to(gb)); err != nil {
+		var errB error
+		var run sync.WaitGroup
+		run.Go(func() { errB = walkB.to(gb) })
+		errA := walkA.to(ga)
+		run.Wait()
+		if err := errors.Join(errA, errB); err != nil {
 			return nil, nil, err
 		}
 		out.Label, out.Batch, out.InstantiateFlags = ga.Label, ga.Batch, ga.flags

@@ -16,10 +16,15 @@ type parts struct {
 	moments map[uint64]uint64 // node -> order of the first free after it inside this capture
 }
 
-// partTypes are the records that a walk reads.
-var partTypes = map[trace.Type]bool{trace.TypeGraph: true, trace.TypeMoment: true, trace.TypeKernel: true, trace.TypeMemset: true,
-	trace.TypeMemcpy: true, trace.TypeEmpty: true, trace.TypeOpaque: true, trace.TypeEdge: true, trace.TypeEventNode: true,
-	trace.TypeChild: true, trace.TypeHostData: true}
+// walked reports whether a walk reads records of a type.
+func walked(t trace.Type) bool {
+	switch t {
+	case trace.TypeGraph, trace.TypeMoment, trace.TypeKernel, trace.TypeMemset, trace.TypeMemcpy, trace.TypeEmpty, trace.TypeOpaque,
+		trace.TypeEdge, trace.TypeEventNode, trace.TypeChild, trace.TypeHostData:
+		return true
+	}
+	return false
+}
 
 // walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
 // nodes embed. The recorder writes a graph's parts before those of the next.
@@ -29,6 +34,7 @@ type walk struct {
 	moments map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	open    *capture                   // its parts are being read
 	held    *capture                   // its parts are complete and in use
+	spare   parts                      // memory of those that were dropped
 }
 
 func (r *Recording) walk() (*walk, error) {
@@ -36,7 +42,7 @@ func (r *Recording) walk() (*walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Only(func(t trace.Type) bool { return partTypes[t] })
+	f.Only(walked)
 	return &walk{r: r, file: f, moments: map[uint64][]*trace.Moment{}}, nil
 }
 
@@ -79,16 +85,21 @@ func (w *walk) to(g *capture) error {
 func (w *walk) drop(g *capture) {
 	// mutant: graphs forgotten once they are compiled
 	if g != nil && !w.r.embedded[g.ID] {
-		g.parts = parts{}
+		clear(g.nodes)
+		clear(g.edges)
+		w.spare, g.parts = parts{nodes: g.nodes[:0], edges: g.edges[:0]}, parts{}
 	}
 }
 
 // begin makes room for the parts of a graph.
 func (w *walk) begin(v *trace.Graph) {
 	g := w.r.byID[v.ID]
-	g.parts = parts{host: map[uint64][]byte{}, moments: map[uint64]uint64{}}
+	g.parts, w.spare = w.spare, parts{}
 	for _, m := range w.moments[v.Handle] {
 		for _, n := range m.Nodes {
+			if g.moments == nil {
+				g.moments = map[uint64]uint64{}
+			}
 			if _, ok := g.moments[n]; !ok {
 				g.moments[n] = m.Header().Order
 			}
@@ -149,6 +160,9 @@ func (w *walk) add(rec trace.Record) error {
 	case *trace.Edge:
 		g.edges = append(g.edges, v)
 	case *trace.HostData:
+		if g.host == nil {
+			g.host = map[uint64][]byte{}
+		}
 		g.host[v.Node] = v.Data
 	default:
 		g.nodes = append(g.nodes, rec)
