@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	"medusa/graphir"
 	"medusa/internal/contract"
@@ -104,12 +103,7 @@ func compileGraphs(table *kernelTable, graphsA, graphsB []*capture, seen *uses) 
 	labels := map[string]bool{}
 	for i, ga := range graphsA {
 		gb, out := graphsB[i], &graphir.Graph{}
-		var errB error
-		var run sync.WaitGroup
-		run.Go(func() { errB = walkB.to(gb) })
-		errA := walkA.to(ga)
-		run.Wait()
-		if err := errors.Join(errA, errB); err != nil {
+		if err := errors.Join(walkA.to(ga), walkB.to(gb)); err != nil {
 			return nil, nil, err
 		}
 		out.Label, out.Batch, out.InstantiateFlags = ga.Label, ga.Batch, ga.flags
