@@ -110,7 +110,7 @@ func Read(path string) (*Recording, error) {
 		variables: map[uint32][]int{},
 		bytes:     &spill.File{Dir: filepath.Dir(path)},
 	}
-	f.Only(func(t trace.Type) bool { return !partTypes[t] || t == trace.TypeGraph || t == trace.TypeChild })
+	f.Only(func(t trace.Type) bool { return !walked(t) || t == trace.TypeGraph || t == trace.TypeChild })
 	for {
 		rec, err := f.Next()
 		if errors.Is(err, io.EOF) {

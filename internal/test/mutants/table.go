@@ -4,6 +4,7 @@ package main
 var table = []mutant{
 	{"liveness by capture moment", never, "./materialize/compile", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords"},
 	{"liveness inside an open capture", never, "./materialize/compile", "TestFreeInsideACapture"},
+	{"chunks that records refer to", never, "./interpose/trace", "TestRecordsOutliveTheirChunk"},
 	{"nodes in any order", becomes("changed, err := false, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},
 	{"noise in free memory", replace("headroomTolerance(k.TotalMemory)", "0"), "./internal/test/e2e", "TestHeadroomVaries"},
 	{"names of the driver found by dlvsym", never, "./interpose", "TestLookupByVersionIsReported"},
