@@ -5,15 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/materialize"
+	"medusa/materialize/compile"
 )
 
 // A word is placed against its neighbours in words, before, in or behind them.
 func TestExplanationPlacesWords(t *testing.T) {
 	var out bytes.Buffer
-	near := []materialize.Neighbour{{Alloc: 1, Space: "alloc", Addr: 0x1000, Size: 32, Distance: 8}, {Alloc: 2, Space: "alloc", Addr: 0x1010, Size: 32, Distance: -8},
+	near := []compile.Neighbour{{Alloc: 1, Space: "alloc", Addr: 0x1000, Size: 32, Distance: 8}, {Alloc: 2, Space: "alloc", Addr: 0x1010, Size: 32, Distance: -8},
 		{Alloc: 3, Space: "alloc", Addr: 0xf00, Size: 32, Distance: 264}}
-	if err := writeExplanation(&out, &materialize.Explanation{Words: []materialize.ExplainedWord{{A: 0x1008, NearA: near}}}); err != nil {
+	if err := writeExplanation(&out, &compile.Explanation{Words: []compile.ExplainedWord{{A: 0x1008, NearA: near}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"alloc#1 at 0x1000, 32 bytes: the word points to its byte 8\n", "the word points 8 bytes before its first byte\n",

@@ -791,18 +791,8 @@ func (r *Kernel) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
 	r.Function = d.u32()
-	if n := d.count(4); n > 0 {
-		r.Grid = make([]uint32, n)
-		for i := range r.Grid {
-			r.Grid[i] = d.u32()
-		}
-	}
-	if n := d.count(4); n > 0 {
-		r.Block = make([]uint32, n)
-		for i := range r.Block {
-			r.Block[i] = d.u32()
-		}
-	}
+	r.Grid = d.u32s()
+	r.Block = d.u32s()
 	r.Shared = d.u32()
 	r.Params = d.bytes()
 	if n := d.count(8); n > 0 {
@@ -1430,18 +1420,8 @@ func (r *TensorMap) decode(d *decoder) {
 			r.Strides[i] = d.u64()
 		}
 	}
-	if n := d.count(4); n > 0 {
-		r.Box = make([]uint32, n)
-		for i := range r.Box {
-			r.Box[i] = d.u32()
-		}
-	}
-	if n := d.count(4); n > 0 {
-		r.Steps = make([]uint32, n)
-		for i := range r.Steps {
-			r.Steps[i] = d.u32()
-		}
-	}
+	r.Box = d.u32s()
+	r.Steps = d.u32s()
 }
 
 func (r *TensorMap) encode(e *encoder) {
