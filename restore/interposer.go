@@ -97,8 +97,8 @@ type liveModule struct {
 	number uintptr // the interposer's
 }
 
-// hash takes the image's hash, which the interposer has not done where the place of an image says which one it is. It stays
-// zero where the image is gone.
+// hash takes the image's hash, which the interposer leaves out if the place of an image says which one it is. It stays
+// zero if the image is gone.
 func (m *liveModule) hash() {
 	procModuleHash.Invoke(m.number, uintptr(unsafe.Pointer(&m.ImageSHA256)))
 }

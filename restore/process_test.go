@@ -50,7 +50,7 @@ type start struct {
 	env        []string
 }
 
-// outcome is what it left.
+// outcome is the result of a start.
 type outcome struct {
 	exit           int
 	stdout, stderr string
@@ -65,7 +65,7 @@ func requireSimulator(t *testing.T) (library, driver string) {
 	return testenv.Path(t, "build", "lib", "libmedusa_interpose.so"), testenv.Path(t, "build", "simulated")
 }
 
-// thisDevice asks a process of its own what the simulated GPU says about itself.
+// thisDevice asks a process of its own for the simulated GPU's properties.
 var thisDevice = sync.OnceValues(func() (device, error) {
 	driver, _ := filepath.Abs("../build/simulated")
 	cmd := exec.Command(os.Args[0])

@@ -45,7 +45,7 @@ class Capture:
         return graph
 
     def __del__(self):
-        # torch takes it for a bug of its own where a pool goes before the graphs in it.
+        # torch takes it for a bug of its own if a pool goes before the graphs in it.
         for graph in self.graphs:
             graph.reset()
 
