@@ -21,20 +21,20 @@ import (
 type engine struct {
 	argv    []string
 	library string // the interposer
-	dir     string // where traces and digests of this series go
+	dir     string // folder for traces and digests of this series
 	env     []string
 	relax   artifacts.Relaxed // of verifying runs
 	log     io.Writer         // receives the engine's own output; nil: only the file does
 }
 
-// placement says where a recorded run's device memory lies: in a region, or where the driver puts it, with gaps or without.
+// placement is the place of a recorded run's device memory: a region, or the driver's choice, with gaps or without.
 type placement struct {
 	region  interpose.Region
 	gapSeed uint64
 }
 
 // record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. profiles
-// are what run 0 found, by rank.
+// are the results of run 0, by rank.
 func (e *engine) record(ctx context.Context, name string, run contract.Run, at placement, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	path := filepath.Join(e.dir, name+traceSuffix)
 	if err := removeTraces(path); err != nil {
@@ -48,7 +48,7 @@ func (e *engine) record(ctx context.Context, name string, run contract.Run, at p
 	return after(e.run(ctx, name, cfg), func() ([]*recording.Recording, error) { return readRanks(name, path, e.ready) })
 }
 
-// after reads what a run left, whose end counts more than the command's exit code: where a command starts the engine in a
+// after reads the files of a run, whose end counts more than the command's exit code: if a command starts the engine in a
 // process of its own (a server with an engine process), that process ends at ready, and the command takes this for a failure.
 func after[T any](ran error, read func() (T, error)) (T, error) {
 	var failed *EngineError
@@ -82,7 +82,7 @@ func (e *engine) recording(path string) (*recording.Recording, error) {
 	return r, err
 }
 
-// sizes are what restore hands to an engine which makes no profile forward, by rank.
+// sizes are the numbers for an engine which makes no profile forward, by rank.
 func sizes(profiles []kvprofile.Profile) (kv, workspace []uint64) {
 	for _, p := range profiles {
 		kv, workspace = append(kv, p.KVBytes), append(workspace, p.Workspace)
@@ -113,7 +113,7 @@ func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) err
 	return kept.failed(name, err)
 }
 
-// ExitCode returns the engine's own exit code where the error is an engine that ended with one.
+// ExitCode returns the engine's own exit code if the error is an engine that ended with one.
 func ExitCode(err error) (int, bool) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

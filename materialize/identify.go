@@ -11,8 +11,8 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Identify starts the engine once, natively, until it has stated its identity, and returns what an artifact for it would be
-// valid for, by rank. Only the engine can say it: it does not follow from the command line and the machine.
+// Identify starts the engine once, natively, until it has stated its identity, and returns the identity of an artifact for it,
+// by rank. Only the engine can say it: it does not follow from the command line and the machine.
 func Identify(ctx context.Context, o Options) (_ []artifacts.Identity, err error) {
 	dir, remove, err := runFolder()
 	if err != nil {

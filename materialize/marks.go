@@ -9,7 +9,7 @@ import (
 // MarksError is an engine whose marks no artifact can be made of. It is found in run 0, which needs nothing but the marks.
 type MarksError struct {
 	Problem string
-	Hint    string // what the engine has to do
+	Hint    string // an advice for the engine's author
 }
 
 func (e *MarksError) Error() string { return fmt.Sprintf("check marks: %s (%s)", e.Problem, e.Hint) }

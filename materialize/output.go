@@ -10,7 +10,7 @@ import (
 	"regexp"
 )
 
-// output takes what an engine prints in one run: all of it goes to a file, and a message about a failed run shows the first line
+// output takes an engine's output of one run: all of it goes to a file, and a message about a failed run shows the first line
 // that reads like an error, and the last lines.
 type output struct {
 	file  *os.File
@@ -21,7 +21,7 @@ type output struct {
 	first errorLine
 }
 
-// errorLine is a line that reads like an error. What prints it may go on for long: a server reports that an engine process failed
+// errorLine is a line that reads like an error. More may follow it for long: a server reports that an engine process failed
 // after that process has said why.
 type errorLine struct {
 	text   string
@@ -136,7 +136,7 @@ type EngineError struct {
 	Err    error
 	First  string // the first line that reads like an error, and its number
 	Line   int
-	Output string // the end of what it printed
+	Output string // the end of its output
 	File   string // all that it printed; empty: it could not be kept
 }
 

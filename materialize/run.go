@@ -22,7 +22,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Options say what to materialize.
+// Options are the settings of Run and Verify.
 type Options struct {
 	Output  string            // the artifact; it appears under this name only once it is verified
 	Argv    []string          // the engine's command, unchanged
@@ -32,15 +32,15 @@ type Options struct {
 	Traces  string            // keep the traces and the engine's output in this directory; empty: they go
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
-	// EmbedImages takes the images of late modules along even where a shared object holds them.
+	// EmbedImages takes the images of late modules along even if a shared object holds them.
 	EmbedImages bool
-	// Step is told about each run before it starts: its number, how many there are, and what it does.
+	// Step is told about each run before it starts: its number, how many there are, and its purpose.
 	Step func(i, n int, what string)
-	// Note is told what the user should know although nothing fails for it.
+	// Note is told news for the user although nothing fails.
 	Note func(text string)
 }
 
-// recordAttempts bounds how often runs A and B are repeated where words stay unproven: each attempt moves memory anew. Of the
+// recordAttempts bounds how often runs A and B are repeated if words stay unproven: each attempt moves memory anew. Of the
 // many addresses in by-value structs of a large model one may well have the same lower half in both, even three times in a row.
 const recordAttempts = 5
 
@@ -115,7 +115,7 @@ type candidate struct {
 	verified []*verification // by rank
 }
 
-// cache is what one rank's KV cache may take.
+// cache is the bound of one rank's KV cache.
 type cache struct {
 	kvprofile.Profile
 	profiled uint64 // bytes, before anything was taken off
@@ -134,8 +134,8 @@ func cachesOf(profiles []*recording.Recording) ([]cache, error) {
 	return out, nil
 }
 
-// settle makes candidates with smaller and smaller KV caches, beginning with what libraries keep less than the profile
-// allows, until a restored start leaves as much memory as a native one on every rank's device.
+// settle makes candidates with smaller and smaller KV caches, beginning with the size of the profile less the memory that libraries keep,
+// until a restored start leaves as much memory as a native one on every rank's device.
 func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int) (*candidate, error) {
 	for attempt := 1; ; attempt++ {
 		for i := range caches {

@@ -264,7 +264,7 @@ func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir
 	return ptr, c.outlives(i, kind, ptr)
 }
 
-// outlives refuses a pointer to memory that a restored process does not have: what was gone when the engine was ready (the
+// outlives refuses a pointer to memory that a restored process does not have: memory that was gone when the engine was ready (the
 // native graph would fault, too), and kinds that no other process can make alike.
 func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error {
 	refuse := func(format string, args ...any) error {

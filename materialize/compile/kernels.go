@@ -21,7 +21,7 @@ type kernelTable struct {
 	blocks   *blocks
 	prover   *prover         // of parameters, at the moment of the last node
 	fixups   []graphir.Fixup // of one node at a time
-	deadline uint64          // run A: what loads after this order is skipped online
+	deadline uint64          // run A: a module loaded after this order is skipped online
 }
 
 // kernel returns the table index for the function of a node in run A, whose twin in run B must be the same kernel.

@@ -12,7 +12,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Recording is one traced start, indexed for compiling. It is what a trace says, nothing derived. What grows with the nodes of
+// Recording is one traced start, indexed for compiling. It repeats a trace, and derives nothing. Data that grows with the nodes of
 // graphs stays in the file: a walk reads it again, graph by graph.
 type Recording struct {
 	Path       string
@@ -39,14 +39,14 @@ type Recording struct {
 	TensorMaps map[string]*TensorMap // by their bytes
 	Blocks     []*trace.Block
 	faults     []*trace.Fault
-	Region     graphir.Region      // where device memory lay
+	Region     graphir.Region      // the place of device memory
 	Limits     []*trace.ExactLimit // why it should not lie there
 	ReadyOrder uint64
 	execs      map[uint64]*Capture // of executable graphs, by handle
 	updates    []update
 }
 
-// NoOrder is the order of what never happened.
+// NoOrder is the order of an event that never happened.
 const NoOrder = math.MaxUint64
 
 // Phase is a mark of the engine.
@@ -141,7 +141,7 @@ func (r *Recording) check() error {
 	return r.checkUpdates()
 }
 
-// Error is a trace that is well-formed and says what no driver does, or what compiling would take too long for.
+// Error is a trace that is well-formed, and whose claims no driver could cause, or would make compiling take too long.
 type Error struct {
 	Path   string
 	Order  uint64 // of the record
@@ -263,7 +263,7 @@ func (r *Recording) addFree(v *trace.Free, order uint64) error {
 	return nil
 }
 
-// addGraphPart notes what is known of a graph without its nodes.
+// addGraphPart notes the facts about a graph without its nodes.
 func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 	graph := func(id uint32) (*Capture, error) {
 		if g := r.ByID[id]; g != nil {

@@ -26,7 +26,7 @@ func (e *UpdateError) Error() string {
 		"shape and launch it unchanged (an engine that updates its graphs for each token, such as llama.cpp, has to start natively)", e.Graph, place)
 }
 
-// sums tell graphs apart by what they do: one for each node in the driver's order, and a last one for the edges.
+// sums tell graphs apart by their work: one for each node in the driver's order, and a last one for the edges.
 type sums [][sha256.Size]byte
 
 // checkUpdates refuses a recording in which an update changed a graph. It reads the trace once more if there were updates.

@@ -8,11 +8,11 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Parts are the nodes and edges of a capture, in driver order, with what belongs to them.
+// Parts are the nodes and edges of a capture, in driver order, with their belongings.
 type Parts struct {
 	Nodes   []trace.Record
 	Edges   []*trace.Edge
-	Host    map[uint64][]byte // node -> what it reads from host memory
+	Host    map[uint64][]byte // node -> the host memory that it reads
 	Moments map[uint64]uint64 // node -> order of the first free after it inside this capture
 }
 
