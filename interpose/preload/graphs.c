@@ -232,6 +232,8 @@ static void fault_changed(const char *call, CUgraphExec exec)
 {
 	const char *label = NULL;
 	uint64_t i;
+	if (core_mode() != MODE_RECORD)
+		return;
 	core_lock();
 	i = map_get(&by_exec, (uintptr_t)exec, UINT64_MAX);
 	if (i != UINT64_MAX)
