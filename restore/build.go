@@ -17,10 +17,10 @@ type builder struct {
 	events    []uint64        // CUevent by event index
 	context   cuda.Context
 	slots     arena // handles, zero until the driver stores them
-	*sheet          // what is being written
+	*sheet          // being written
 }
 
-// sheet holds the program of one graph and what its calls point to. The driver copies all of it in the call, so a sheet is
+// sheet holds the program of one graph and the targets of its calls' pointers. The driver copies all of it in the call, so a sheet is
 // used again for a later graph: it stays in the processor's cache.
 type sheet struct {
 	program  program
@@ -148,7 +148,7 @@ func destroyGraphs(slots []*uint64) error {
 	return err
 }
 
-// destroyExecs destroys what was instantiated, last first.
+// destroyExecs destroys the executable graphs made so far, last first.
 func destroyExecs(execs []cuda.GraphExec) error {
 	var first error
 	for i := len(execs) - 1; i >= 0; i-- {

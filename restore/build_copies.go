@@ -70,7 +70,7 @@ func (b *builder) memcpyParams(m *graphir.MemcpyNode) (*cuda.Memcpy3D, error) {
 	return &params[0], nil
 }
 
-// memoryType is the CUmemorytype of what a copy reads or writes. The driver looks at the host or at the device address of an
+// memoryType is the CUmemorytype of a copy's source or destination. The driver looks at the host or at the device address of an
 // end, as the type says.
 func memoryType(spec *graphir.Spec, p graphir.Pointer) uint32 {
 	if p.Space == graphir.SpaceHost {

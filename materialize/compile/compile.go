@@ -6,7 +6,7 @@ import (
 )
 
 // Compile makes the graph IR from two recordings of the same start, and says which bytes it presumes to be padding: only a run
-// can settle those. It fails with a *WordError, a *RefusedError or a *SequenceError if the runs do not prove what a restored graph
+// can settle those. It fails with a *WordError, a *RefusedError or a *SequenceError if the runs do not prove the facts that a restored graph
 // would need. Row groups of many graphs go to scratch; if it is nil, they stay in memory.
 //
 // Each pass fills its part of the Spec. None changes a recording.
@@ -51,7 +51,7 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 	}
 	prover.blocks = blocks
 	seen := newUses(spec, kernels.late, blocks)
-	pads, err := compileGraphs(&shared{a, b, spec, kernels, prover, contiguous, deadline}, scratch, seen)
+	pads, err := compileGraphs(&shared{a: a, b: b, spec: spec, kernels: kernels, prover: prover, contiguous: contiguous, deadline: deadline}, scratch, seen)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"medusa/graphir"
+	"medusa/internal/slab"
+	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
 
@@ -16,7 +18,8 @@ type shared struct {
 	kernels    *kernelTable
 	prover     *prover // its moment is that of the last node
 	contiguous contiguous
-	deadline   uint64 // run A: what comes after this order is skipped online
+	found      []graphir.Fixup // of one node at a time
+	deadline   uint64          // run A: work after this order is skipped online
 }
 
 // graphCompiler compiles one pair of captures of the same graph.
@@ -27,8 +30,16 @@ type graphCompiler struct {
 	label   string // for errors
 	index   int    // of out among the graphs
 	padding Paddings
+	room    room
 	// embedded graphs get their index once everything in them is compiled; padding has unnumbered until then.
 	embedded bool
+}
+
+// room is memory for the nodes of one graph.
+type room struct {
+	kernels slab.Of[graphir.KernelNode]
+	bytes   slab.Of[byte]
+	fixups  slab.Of[graphir.Fixup]
 }
 
 // compileGraphs compiles the graphs of both runs, read together one by one, into the Spec: each is encoded as soon as there
@@ -167,7 +178,7 @@ func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir
 	return ptr, c.outlives(i, kind, ptr)
 }
 
-// outlives refuses a pointer to memory that a restored process does not have: what was gone when the engine was ready (the
+// outlives refuses a pointer to memory that a restored process does not have: memory that was gone when the engine was ready (the
 // native graph would fault, too), and kinds that no other process can make alike.
 func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error {
 	refuse := func(format string, args ...any) error {
@@ -220,14 +231,13 @@ func (c *graphCompiler) edges() error {
 
 // edgeIndices turns a capture's edges from handles to node indices, sorted: drivers list them in no stable order.
 func edgeIndices(g *recording.Body) ([]graphir.Edge, error) {
-	index := make(map[uint64]uint32, len(g.NodeRecords))
-	for i, n := range g.NodeRecords {
-		index[nodeHandle(n)] = uint32(i)
-	}
+	find := nodeIndex(g.NodeRecords)
 	out := make([]graphir.Edge, 0, len(g.EdgeRecords))
+	from, to := uint32(0), uint32(0)
 	for _, e := range g.EdgeRecords {
-		from, okF := index[e.From]
-		to, okT := index[e.To]
+		var okF, okT bool
+		from, okF = find(e.From, to)
+		to, okT = find(e.To, from+1)
 		if !okF || !okT {
 			return nil, fmt.Errorf("edge %#x -> %#x: %w", e.From, e.To, recording.ErrDangling)
 		}
@@ -240,4 +250,22 @@ func edgeIndices(g *recording.Body) ([]graphir.Edge, error) {
 		return int(x.To) - int(y.To)
 	})
 	return out, nil
+}
+
+// nodeIndex finds the node with a handle. Most graphs are nearly chains, so it looks at a guess first.
+func nodeIndex(nodes []trace.Record) func(handle uint64, guess uint32) (uint32, bool) {
+	var index map[uint64]uint32
+	return func(handle uint64, guess uint32) (uint32, bool) {
+		if int64(guess) < int64(len(nodes)) && nodeHandle(nodes[guess]) == handle {
+			return guess, true
+		}
+		if index == nil {
+			index = make(map[uint64]uint32, len(nodes))
+			for i, n := range nodes {
+				index[nodeHandle(n)] = uint32(i)
+			}
+		}
+		i, ok := index[handle]
+		return i, ok
+	}
 }

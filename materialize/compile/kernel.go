@@ -57,9 +57,10 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 		len(na.Params) != len(nb.Params) || len(na.Grid) != 3 || len(na.Block) != 3 {
 		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.label, i, fa.Name)
 	}
-	node := &graphir.KernelNode{
+	node := c.room.kernels.One()
+	*node = graphir.KernelNode{
 		Kernel: k, Grid: [3]uint32(na.Grid), Block: [3]uint32(na.Block),
-		SharedBytes: na.Shared, Params: bytes.Clone(na.Params),
+		SharedBytes: na.Shared, Params: c.room.bytes.Clone(na.Params),
 	}
 	if node.Attrs, err = c.nodeAttrs(i, na, nb); err != nil {
 		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.label, i, fa.Name, err)
@@ -68,7 +69,7 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 	if err != nil {
 		return nil, err
 	}
-	known := uint32(0)
+	known, fixups := uint32(0), c.found[:0]
 	for n, param := range c.spec.Kernels[k].Params {
 		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
 			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
@@ -86,8 +87,7 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 			p.Spec, p.embedded, p.graph, p.node, p.Cause.Where = c.spec, c.embedded, c.index, i, where()
 			c.padding = c.padding.add(p)
 		}
-		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups, pad)
-		if werr != nil {
+		if fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, fixups, pad); werr != nil {
 			werr.Where = where()
 			return nil, werr
 		}
@@ -95,6 +95,7 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 	if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, uint32(len(na.Params))); err != nil {
 		return nil, err
 	}
+	c.found, node.Fixups = fixups, c.room.fixups.Clone(fixups)
 	for _, f := range node.Fixups {
 		if err := c.outlives(i, fa.Name, f.Pointer); err != nil {
 			return nil, err

@@ -17,7 +17,7 @@ type kernelTable struct {
 	modules  map[string]uint32 // module identity -> index
 	kernels  map[uint32]uint32 // run A's function id -> index
 	late     map[uint32]bool   // modules that a restored process does not load by itself
-	deadline uint64            // run A: what loads after this order is skipped online
+	deadline uint64            // run A: a module loaded after this order is skipped online
 }
 
 func newKernelTable(a, b *run, spec *graphir.Spec, deadline uint64) *kernelTable {

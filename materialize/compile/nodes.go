@@ -9,7 +9,7 @@ import (
 type nodeType[R trace.Record] struct {
 	makes  []graphir.NodeType
 	handle func(R) uint64 // in the recorded process
-	// kind sums up what of the node is the same in every run.
+	// kind sums up the properties of the node that are the same in every run.
 	kind func(*shape, R) (uint64, error)
 	// words are those that can be addresses, and the constants among them; nil: there are none.
 	words func(R) []uint64

@@ -11,7 +11,7 @@ import (
 // Padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
 // to one byte of memory that was nobody's in either (blocks.go): most likely bytes that no code of the engine ever wrote.
 // The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
-// ones, and only where every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
+// ones, and only if every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
 // no address that a device has: a kernel that follows them fails.
 type Padding struct {
 	Spec         *graphir.Spec // of whatever rank
@@ -19,13 +19,13 @@ type Padding struct {
 	graph, node  int
 	Offset, Size uint32 // in the parameter buffer
 	Cause        *WordError
-	pointer      *graphir.Pointer // what it led to in both recordings, or nil
+	pointer      *graphir.Pointer // its target in both recordings, or nil
 }
 
 // Paddings are all that compiling presumes.
 type Paddings []Padding
 
-// add appends p, or extends the last run with it, as far as a word goes: where it matters, its own error is to say so.
+// add appends p, or extends the last run with it, as far as a word goes: if it matters, its own error is to say so.
 func (ps Paddings) add(p Padding) Paddings {
 	if n := len(ps); n > 0 && p.Offset%8 != 0 {
 		last := &ps[n-1]
@@ -45,7 +45,7 @@ func (ps Paddings) Unproven() error {
 	return ps[0].Cause
 }
 
-// Poison fills the presumed padding with bytes that are neither what was recorded nor zero.
+// Poison fills the presumed padding with bytes that are neither the recorded ones nor zero.
 func (ps Paddings) Poison(scratch graphir.Storage, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 0))
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return byte(1 + r.UintN(255)) }) })
@@ -56,7 +56,7 @@ func (ps Paddings) Settle(scratch graphir.Storage) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return 0 }) })
 }
 
-// Point puts pointers there, and zeros where there were none.
+// Point puts pointers there, and zeros if there were none.
 func (ps Paddings) Point(scratch graphir.Storage) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) {
 		p.fill(k, func() byte { return 0 })

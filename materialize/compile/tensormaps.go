@@ -17,7 +17,7 @@ type tensorMaps struct {
 // tensorMapAlign is the alignment of a CUtensorMap in bytes.
 const tensorMapAlign = 64
 
-// at decides the 128 bytes at a place of both runs. number is 0 where they are no tensor map in either.
+// at decides the 128 bytes at a place of both runs. number is 0 if they are no tensor map in either.
 func (t *tensorMaps) at(p *prover, a, b []byte) (number uint32, ptr graphir.Pointer, err *WordError) {
 	if t == nil || len(a) < graphir.TensorMapBytes {
 		return 0, ptr, nil

@@ -41,7 +41,7 @@ func threadSteps(r *recording.Recording) map[uint32][]graphir.ThreadStep {
 	})
 }
 
-// twins are threads which a restored process could not tell apart: what they allocate before the capture phase is alike. Graphs
+// twins are threads which a restored process could not tell apart: their allocations before the capture phase are alike. Graphs
 // must not refer to their memory.
 type twins struct {
 	spec *graphir.Spec

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"medusa/interpose/trace"
 )
@@ -14,21 +13,19 @@ type Body struct {
 	*Capture
 	NodeRecords []trace.Record
 	EdgeRecords []*trace.Edge
-	Host        map[uint64][]byte // node -> what it reads from host memory
+	Host        map[uint64][]byte // node -> the host memory that it reads
 	Moments     map[uint64]uint64 // node -> order of the first free after it inside this capture
 	Embedded    map[uint32]*Body  // by the number of a graph that a child graph node embeds
 }
 
-// nodeTypes are the records of nodes.
-var nodeTypes = []trace.Type{trace.TypeKernel, trace.TypeMemset, trace.TypeMemcpy, trace.TypeEmpty, trace.TypeOpaque, trace.TypeEventNode, trace.TypeChild}
-
-// isPart reports whether a walk reads the record.
-func isPart(t trace.Type) bool {
+// walked reports whether a walk reads records of a type.
+func walked(t trace.Type) bool {
 	switch t {
-	case trace.TypeGraph, trace.TypeMoment, trace.TypeEdge, trace.TypeHostData:
+	case trace.TypeGraph, trace.TypeMoment, trace.TypeKernel, trace.TypeMemset, trace.TypeMemcpy, trace.TypeEmpty, trace.TypeOpaque,
+		trace.TypeEdge, trace.TypeEventNode, trace.TypeChild, trace.TypeHostData:
 		return true
 	}
-	return slices.Contains(nodeTypes, t)
+	return false
 }
 
 // Walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
@@ -38,7 +35,9 @@ type Walk struct {
 	file     *trace.Reader
 	moments  map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	open     *Body                      // its parts are being read
+	held     *Body                      // its parts are complete and in use
 	embedded map[uint32]*Body           // until the graph that embeds them is read
+	spare    Body                       // memory of those that were dropped
 }
 
 // Walk opens the trace once more.
@@ -47,15 +46,16 @@ func (r *Recording) Walk() (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Only(isPart)
+	f.Only(walked)
 	return &Walk{r: r, file: f, moments: map[uint64][]*trace.Moment{}, embedded: map[uint32]*Body{}}, nil
 }
 
 // Close closes the trace.
 func (w *Walk) Close() error { return w.file.Close() }
 
-// To reads up to a graph. Graphs are asked for in the order of the recording.
+// To reads up to a graph, whose parts are there until the next call. Graphs are asked for in the order of the recording.
 func (w *Walk) To(g *Capture) (*Body, error) {
+	w.drop(w.held)
 	for {
 		rec, err := w.file.Next()
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -77,18 +77,39 @@ func (w *Walk) To(g *Capture) (*Body, error) {
 		}
 		switch {
 		case done != nil && done.Capture == g:
+			w.held = done
 			return done, nil
 		case rec == nil:
 			return nil, fmt.Errorf("read trace %s: graph %d: %w", w.r.Path, g.ID, ErrDangling)
 		}
+		w.drop(done)
+	}
+}
+
+// keeps reports whether a graph's parts are needed for another graph.
+func (w *Walk) keeps(b *Body) bool {
+	// mutant: graphs forgotten once they are compiled
+	return w.r.Embedded[b.ID]
+}
+
+// drop forgets a graph's parts, unless another graph embeds them.
+func (w *Walk) drop(b *Body) {
+	if b != nil && !w.keeps(b) {
+		clear(b.NodeRecords)
+		clear(b.EdgeRecords)
+		w.spare = Body{NodeRecords: b.NodeRecords[:0], EdgeRecords: b.EdgeRecords[:0]}
 	}
 }
 
 // begin makes room for the parts of a graph.
 func (w *Walk) begin(v *trace.Graph) *Body {
-	b := &Body{Capture: w.r.ByID[v.ID], Host: map[uint64][]byte{}, Moments: map[uint64]uint64{}}
+	b := &Body{Capture: w.r.ByID[v.ID], NodeRecords: w.spare.NodeRecords, EdgeRecords: w.spare.EdgeRecords}
+	w.spare = Body{}
 	for _, m := range w.moments[v.Handle] {
 		for _, n := range m.Nodes {
+			if b.Moments == nil {
+				b.Moments = map[uint64]uint64{}
+			}
 			if _, ok := b.Moments[n]; !ok {
 				b.Moments[n] = m.Header().Order
 			}
@@ -105,8 +126,7 @@ func (w *Walk) complete(b *Body) error {
 		return fmt.Errorf("read trace %s: graph %q: %d of %d nodes and %d of %d edges recorded",
 			w.r.Path, b.Label, len(b.NodeRecords), b.Nodes, len(b.EdgeRecords), b.Edges)
 	}
-	// mutant: graphs forgotten once they are compiled
-	if b != nil && w.r.Embedded[b.ID] {
+	if b != nil && w.keeps(b) {
 		w.embedded[b.ID] = b
 	}
 	return nil
@@ -153,6 +173,9 @@ func (w *Walk) add(rec trace.Record) error {
 	case *trace.Edge:
 		b.EdgeRecords = append(b.EdgeRecords, v)
 	case *trace.HostData:
+		if b.Host == nil {
+			b.Host = map[uint64][]byte{}
+		}
 		b.Host[v.Node] = v.Data
 	case *trace.Child:
 		if b.Embedded == nil {

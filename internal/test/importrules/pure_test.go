@@ -13,7 +13,7 @@ var pure = map[string][]string{
 		"maps", "math", "math/bits", "reflect", "slices", "sort", "strings", "unicode/utf8", "unsafe", "medusa/graphir/graphpb",
 		"google.golang.org/protobuf/encoding/protowire", "google.golang.org/protobuf/proto"},
 	"medusa/materialize/compile": {"bytes", "cmp", "crypto/sha256", "encoding/binary", "errors", "fmt", "hash/maphash", "maps", "math", "math/bits",
-		"math/rand/v2", "slices", "sort", "strings", "medusa/graphir", "medusa/internal/contract", "medusa/internal/cubin",
+		"math/rand/v2", "slices", "sort", "strings", "medusa/graphir", "medusa/internal/contract", "medusa/internal/cubin", "medusa/internal/slab",
 		"medusa/interpose/trace", "medusa/materialize/recording"},
 }
 

@@ -1,4 +1,4 @@
-"""What comparisons found, by case, in a file that docs/results/tested.md is made of.
+"""The results of comparisons, by case, in a file that docs/results/tested.md is made of.
 
 In: the versions that ran, and a row of counts for each case. Out: the file, with these rows in place of older ones of the same
 cases. Rows of other versions are dropped: a page never mixes them.
@@ -16,7 +16,7 @@ def counts(c):
 
 
 def since(before, after):
-    """What one case of several added."""
+    """The share of one case of several."""
     return {name: after[name] - before[name] for name in after}
 
 
