@@ -52,7 +52,7 @@ demo:
 	$(GO) run ./internal/test/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
-test: all simgpu-test interpose-test blas-test vllm-test
+test: all simgpu-test interpose-test blas-test torch-test vllm-test
 	command -v valgrind >/dev/null || echo "valgrind is not installed: instructions are not counted" >&2
 	CGO_ENABLED=1 $(GO) test -race ./...
 	scripts/fuzz 3s

@@ -33,6 +33,7 @@ class Capture:
 
     def graph(self, label, batch, step):
         """Captures a step. The pool is left before torch records into it: torch refuses to enter it twice."""
+        # mutant: capture phase begins once
         if not self.capturing:
             self.session.phase("capture")
             self.capturing = True

@@ -65,10 +65,12 @@ class RestoredGraph:
 
     def replay(self):
         """Launches the graph on torch's current stream. GraphInvalid: an object that it refers to is gone."""
+        # mutant: restored graphs that are gone
         if not self.usable():
             raise GraphInvalid(self.session.reason())
         stream = torch.cuda.current_stream().cuda_stream
         result = self.session.launch(ctypes.c_void_p(self.handle), ctypes.c_void_p(stream))
+        # mutant: driver error of a launch
         if result:
             self.session.failed(result)
 
@@ -93,6 +95,7 @@ class Session:
         self.launch = ctypes.CDLL("libcuda.so.1").cuGraphLaunch
 
     def _checked(self, code):
+        # mutant: errors of the library
         if code < 0 and code != contract.FALLBACK:
             raise MedusaError(self._lib.medusa_session_error().decode())
         return code
@@ -100,11 +103,13 @@ class Session:
     @property
     def restoring(self):
         """Whether this start still is to be served by restored graphs."""
+        # mutant: starts that are restored
         return self.run == RESTORE and bool(self._lib.medusa_session_restoring())
 
     def phase(self, name):
         """Marks a phase, for the trace and for the stage times in the status. The first of warmup and capture begins with the
         map of torch's blocks; blocks that torch would give back at its first capture go before, in every run."""
+        # mutant: block map of torch
         if name in ("warmup", "capture") and not self._mapped:
             self._mapped = True
             torch.cuda.synchronize()
@@ -131,6 +136,7 @@ class Session:
             return None
         value = ctypes.c_uint64()
         given = self._checked(self._lib.medusa_session_kv_bytes(ctypes.byref(value)))
+        # mutant: size of the KV cache of a plug-in
         return value.value if given == 1 else None
 
     def workspace_bytes(self):
@@ -167,12 +173,14 @@ class Session:
         callback = _RUN(call)
         code = self._checked(self._lib.medusa_session_trigger(callback, None))
         self.held.append(pool)
+        # mutant: failed trigger
         if failure and code != contract.FALLBACK:
             raise failure[0]
 
     def tensor(self, name, t, role, **bounds):
         """Names a tensor, and holds it: graphs find it by its name, wherever torch's allocator put it in this process."""
         self.place(name, t, role, **bounds)
+        # mutant: named tensors are held
         self.held.append(t)
 
     def place(self, name, t, role, **bounds):
@@ -189,10 +197,12 @@ class Session:
 
     def restored_view(self, name, dtype, shape, stride):
         """As restored_tensor, if the tensor was not contiguous, and if several have lain in memory of one name."""
+        # mutant: bytes of a restored view
         size = (1 + sum((n - 1) * s for n, s in zip(shape, stride))) * dtype.itemsize
         return self._restored_memory(name, size).view(dtype).as_strided(shape, stride)
 
     def _restored_memory(self, name, size):
+        # mutant: restored memory by name
         if name not in self._memory:
             address = ctypes.c_uint64()
             if not self._checked(self._lib.medusa_session_tensor(name.encode(), ctypes.byref(address))):
@@ -273,6 +283,7 @@ class Session:
             except Exception as e:  # as above
                 print(f"medusa: self test: {e}", file=sys.stderr, flush=True)
                 return -1
+            # mutant: self test that is too long
             ctypes.memmove(buffer, out, min(len(out), capacity))
             return len(out)
 
@@ -284,6 +295,7 @@ class Session:
         to be restored goes on natively."""
         if self.run != NONE:
             self._checked(self._lib.medusa_session_refuse(reason.encode()))
+            # mutant: graphs of a refused start
             self.executables = {}
 
     def failed(self, result):
