@@ -110,6 +110,7 @@ func TestMistakesOfEngines(t *testing.T) {
 		{"captures without labels", []string{"		MARK(medusa_mark_graph, label, batches[i]);\n", ""}, "graph 0 has no label (call medusa_mark_graph"},
 		{"captures with one label", []string{`snprintf(label, sizeof label, "decode-%d", batches[i]);`, `snprintf(label, sizeof label, "decode");`},
 			`two graphs have the label "decode" (labels must be unique`},
+		{"it updates an executable graph", []string{instantiate, instantiate + captureAgain("LARGEST") + update}, `cuGraphExecUpdate changed graph "decode-1" after it was instantiated (node 0)`},
 		{"phases marked too late", []string{"	enter(\"warmup\");\n", "", "	enter(\"capture\");\n	for", "	for", "	enter(\"ready\");\n", "	enter(\"capture\");\n	enter(\"ready\");\n"},
 			"was captured before phase warmup or capture was marked (mark warmup, then capture"},
 	} {
