@@ -241,7 +241,7 @@ func ReadRankManifest(path string, rank int) (*Manifest, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return f.RankManifest(f.nearest(rank))
+	return f.rankManifest(f.nearest(rank))
 }
 
 // nearest returns the rank itself, or 0 if the file has no such rank.
@@ -253,10 +253,10 @@ func (f *File) nearest(rank int) int {
 }
 
 // Manifest reads the manifest of rank 0, which identifies the artifact.
-func (f *File) Manifest() (*Manifest, error) { return f.RankManifest(0) }
+func (f *File) Manifest() (*Manifest, error) { return f.rankManifest(0) }
 
-// RankManifest reads the manifest of a rank below Ranks.
-func (f *File) RankManifest(rank int) (*Manifest, error) {
+// rankManifest reads the manifest of a rank below Ranks.
+func (f *File) rankManifest(rank int) (*Manifest, error) {
 	section := f.parts[rank].manifest
 	data, err := f.read(section)
 	if err != nil {
@@ -347,7 +347,7 @@ func (f *File) readAll() (*Artifact, error) {
 
 // readRank reads one rank's part.
 func (f *File) readRank(rank int, used *usage) (*Artifact, error) {
-	m, err := f.RankManifest(rank)
+	m, err := f.rankManifest(rank)
 	if err != nil {
 		return nil, err
 	}

@@ -48,34 +48,34 @@ const (
 	KeySMCount           = "gpu.sm_count"
 	KeyGPUMemory         = "gpu.memory"       // bytes, total
 	KeyDriverVersion     = "driver.version"   // of the driver package, or cuDriverGetVersion's number if that is unknown
-	KeyCUDAVersion       = "cuda.version"     // of the runtime that the engine uses
+	keyCUDAVersion       = "cuda.version"     // of the runtime that the engine uses
 	KeyEngineName        = "engine.name"      //
 	KeyEngineVersion     = "engine.version"   //
 	KeyEngineArgs        = "engine.args"      // those that decide shapes, kernels or memory
 	KeyFramework         = "engine.framework" // such as "torch 2.9.0"
 	KeyModelConfig       = "model.config"     // sha256 of the configuration
 	KeyModelCheckpoint   = "model.checkpoint" // sha256 over names, shapes and content of the weights
-	KeyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place in them, in the engine's words
+	keyRanks             = "ranks.layout"     // tensor, pipeline and data parallel sizes and this rank's place in them, in the engine's words
 	KeyRankIndex         = "rank.index"       // rank of this worker process, from 0
 	KeyRankCount         = "rank.count"       // number of worker processes
-	KeyMedusaVersion     = "medusa.version"
+	keyMedusaVersion     = "medusa.version"
 	KeyHostKernel        = "host.kernel"
 
-	PrefixEnv = "env." // followed by an environment variable of the allow-list
-	PrefixDSO = "dso." // followed by a shared object with device code; the value is its build-id
+	prefixEnv = "env." // followed by an environment variable of the allow-list
+	prefixDSO = "dso." // followed by a shared object with device code; the value is its build-id
 )
 
 // The relaxable and noted factors. All others are fatal.
 var (
 	relaxable = map[string]bool{KeyDriverVersion: true}
-	noted     = map[string]bool{KeyMedusaVersion: true, KeyHostKernel: true}
+	noted     = map[string]bool{keyMedusaVersion: true, KeyHostKernel: true}
 )
 
 // LevelOf returns the effect of a difference in a factor with this key.
 func LevelOf(key string) Level {
 	switch {
 	// mutant: build-ids can be relaxed
-	case relaxable[key] || strings.HasPrefix(key, PrefixDSO):
+	case relaxable[key] || strings.HasPrefix(key, prefixDSO):
 		return Relaxable
 	// mutant: noted factors change nothing
 	case noted[key]:
@@ -206,7 +206,7 @@ func ParseRelaxed(list string) (Relaxed, error) {
 		name, _, _ := strings.Cut(key, "=")
 		// mutant: fatal factors stay
 		if level := LevelOf(strings.TrimSuffix(name, "*")); level != Relaxable {
-			return nil, fmt.Errorf("relax %s: its level is %s (only %s and %s* can be relaxed)", key, level, KeyDriverVersion, PrefixDSO)
+			return nil, fmt.Errorf("relax %s: its level is %s (only %s and %s* can be relaxed)", key, level, KeyDriverVersion, prefixDSO)
 		}
 		out = append(out, key)
 	}

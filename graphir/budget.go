@@ -33,7 +33,7 @@ type budget struct {
 	encoded int
 }
 
-func newBudget() *budget { return &budget{left: MaxDecoded} }
+func newBudget() *budget { return &budget{left: maxDecoded} }
 
 // scan counts the encoded tables before anything is allocated for them. It skips the bytes of the fields in free. It counts the
 // bytes of the fields in texts once, and all others as packed numbers.
@@ -79,7 +79,7 @@ func numbers(field []byte) int64 {
 
 func (b *budget) take(n int64) error {
 	if b.left -= n; b.left < 0 {
-		return fmt.Errorf("more than %d bytes decoded", MaxDecoded)
+		return fmt.Errorf("more than %d bytes decoded", maxDecoded)
 	}
 	return nil
 }

@@ -149,7 +149,7 @@ func (d *decoder) rows(plans []*plan) error {
 	if len(pb.GroupSize) != len(pb.GroupGraphs) || len(pb.GroupSha256) != 32*len(pb.GroupGraphs) {
 		return &FormatError{"groups", -1, errColumns}
 	}
-	if err := d.budget.take(MaxGroup + maxGroupEncoded); err != nil {
+	if err := d.budget.take(maxGroup + maxGroupEncoded); err != nil {
 		return &FormatError{"groups", -1, err}
 	}
 	out := &Rows{plans: plans, read: d.group, referred: pb.Referred}

@@ -13,9 +13,9 @@ import (
 // Version is the newest format version that Decode reads. Encode writes the oldest version that can express the Spec.
 const Version = 3
 
-// MaxDecoded is the most memory in bytes for a decoded Spec without contents and row groups. It keeps a few damaged bytes from
+// maxDecoded is the most memory in bytes for a decoded Spec without contents and row groups. It keeps a few damaged bytes from
 // naming a template often enough to exhaust memory. Encode refuses a Spec that exceeds it.
-const MaxDecoded = 40 << 20
+const maxDecoded = 40 << 20
 
 // Blob is the content of saved buffers. Contents with equal bytes share one Blob.
 type Blob struct {

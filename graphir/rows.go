@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// MaxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes. A set of graphs within this
+	// maxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes. A set of graphs within this
 	// limit has no groups.
-	MaxGroup = 16 << 20
+	maxGroup = 16 << 20
 	// maxGroupEncoded bounds the encoded bytes of a row group. A writer begins the next group at a quarter of it.
 	maxGroupEncoded = 4 << 20
 )
@@ -60,8 +60,8 @@ func (r *Rows) needs() (narrow, wide, nodes int, body extent, err error) {
 		for _, t := range r.template[group.first : group.first+group.count] {
 			p := r.plans[t]
 			// mutant: memory of a row group
-			if bytes += p.bytes; bytes > MaxGroup {
-				return 0, 0, 0, body, fmt.Errorf("group %d takes more than %d bytes decoded", g, MaxGroup)
+			if bytes += p.bytes; bytes > maxGroup {
+				return 0, 0, 0, body, fmt.Errorf("group %d takes more than %d bytes decoded", g, maxGroup)
 			}
 			if !seen[t] {
 				seen[t] = true

@@ -8,9 +8,9 @@ import "fmt"
 // MaxNesting is the deepest nesting of embedded graphs. Libraries use one or two levels.
 const MaxNesting = 64
 
-// MaxEmbedded is the most nodes that the child graph nodes of all graphs may count together. A compiled Spec embeds each child
-// once, and MaxDecoded leaves room for fewer kernel nodes than this.
-const MaxEmbedded = 1 << 20
+// maxEmbedded is the most nodes that the child graph nodes of all graphs may count together. A compiled Spec embeds each child
+// once, and maxDecoded leaves room for fewer kernel nodes than this.
+const maxEmbedded = 1 << 20
 
 // embedded checks both bounds. The function graph reports children that do not come before their parents.
 func (v *validator) embedded() {
@@ -24,7 +24,7 @@ func (v *validator) embedded() {
 		for k := range children[i].Nodes {
 			if n := &children[i].Nodes[k]; n.Type == NodeChild && int64(n.Target) < int64(i) {
 				depth[i] = max(depth[i], depth[n.Target]+1)
-				nodes[i] = min(nodes[i]+nodes[n.Target], MaxEmbedded+1)
+				nodes[i] = min(nodes[i]+nodes[n.Target], maxEmbedded+1)
 			}
 		}
 		if depth[i] > MaxNesting {
@@ -36,11 +36,11 @@ func (v *validator) embedded() {
 		v.spec.eachChild(i, func(target uint32) {
 			if int64(target) < int64(len(children)) {
 				// mutant: embedded graphs are bounded
-				total = min(total+nodes[target], MaxEmbedded+1)
+				total = min(total+nodes[target], maxEmbedded+1)
 			}
 		})
-		if total > MaxEmbedded {
-			v.bad(fmt.Sprintf("graphs[%d]", i), "its nodes and those of the graphs before it embed more than %d nodes", MaxEmbedded)
+		if total > maxEmbedded {
+			v.bad(fmt.Sprintf("graphs[%d]", i), "its nodes and those of the graphs before it embed more than %d nodes", maxEmbedded)
 			return
 		}
 	}

@@ -9,8 +9,8 @@ const (
 	// maxObject bounds the size of an object. No process has more addresses (five-level paging), and the sum of an address and an
 	// offset then fits in 64 bits.
 	maxObject = 1 << 57
-	// MaxHostBytes bounds all host buffers of a Spec together. A restored process keeps them as long as its graphs.
-	MaxHostBytes = 1 << 30
+	// maxHostBytes bounds all host buffers of a Spec together. A restored process keeps them as long as its graphs.
+	maxHostBytes = 1 << 30
 )
 
 // sizes checks the declared sizes of objects before anything is allocated for them.
@@ -53,7 +53,7 @@ func (v *validator) hostBuffers() {
 			held[c.Alloc] += uint64(len(c.Data))
 		}
 	}
-	total := uint64(0) // at most MaxHostBytes
+	total := uint64(0) // at most maxHostBytes
 	for i, h := range v.spec.HostBuffers {
 		path := fmt.Sprintf("host_buffers[%d].size", i)
 		// mutant: host buffers are in the file
@@ -61,8 +61,8 @@ func (v *validator) hostBuffers() {
 			v.bad(path, "%d bytes, of which contents hold %d", h.Size, held[i])
 			continue
 		}
-		if h.Size > MaxHostBytes-total {
-			v.bad(path, "host buffers of more than %d bytes together", MaxHostBytes)
+		if h.Size > maxHostBytes-total {
+			v.bad(path, "host buffers of more than %d bytes together", maxHostBytes)
 			return
 		}
 		total += h.Size

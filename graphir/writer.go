@@ -44,11 +44,11 @@ func NewWriter(storage Storage) *Writer {
 // Add appends a graph. Its nodes and edges belong to the writer until Finish or the next error.
 func (w *Writer) Add(g *Graph) error {
 	bytes := g.bytes()
-	if bytes > MaxGroup {
-		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, MaxGroup)
+	if bytes > maxGroup {
+		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, maxGroup)
 	}
 	// mutant: row groups are encoded as soon as they are full
-	if w.bytes+bytes > MaxGroup {
+	if w.bytes+bytes > maxGroup {
 		if err := w.flush(); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (w *Writer) Add(g *Graph) error {
 	return w.encode(len(w.graphs) - 1)
 }
 
-// bytes returns the graph's share of MaxGroup.
+// bytes returns the graph's share of maxGroup.
 func (g *Graph) bytes() int64 {
 	var e extent
 	for i := range g.Nodes {

@@ -16,8 +16,8 @@ import (
 // LibraryName is the file name of the interposer.
 const LibraryName = "libmedusa_interpose.so"
 
-// ErrNoLibrary means that no interposer was found.
-var ErrNoLibrary = errors.New("no " + LibraryName)
+// errNoLibrary means that no interposer was found.
+var errNoLibrary = errors.New("no " + LibraryName)
 
 // Mode is the interposer's mode in the process (MEDUSA_MODE of preload/medusa.h).
 type Mode string
@@ -144,14 +144,14 @@ func WithPlugin(env []string, library string) []string {
 }
 
 // FindLibrary returns the interposer that MEDUSA_LIB names (the file or its folder), or else the one in lib/ or ../lib/ beside
-// the running executable. Its error wraps ErrNoLibrary.
+// the running executable. Its error wraps errNoLibrary.
 func FindLibrary() (string, error) {
 	if lib := os.Getenv(contract.EnvLib); lib != "" {
 		if st, err := os.Stat(lib); err == nil && st.IsDir() {
 			lib = filepath.Join(lib, LibraryName)
 		}
 		if _, err := os.Stat(lib); err != nil {
-			return "", fmt.Errorf("find interposer: %w at "+contract.EnvLib+": %w", ErrNoLibrary, err)
+			return "", fmt.Errorf("find interposer: %w at "+contract.EnvLib+": %w", errNoLibrary, err)
 		}
 		return lib, nil
 	}
@@ -165,5 +165,5 @@ func FindLibrary() (string, error) {
 			return filepath.Clean(p), nil
 		}
 	}
-	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set "+contract.EnvLib+")", ErrNoLibrary, exe)
+	return "", fmt.Errorf("find interposer: %w in lib or ../lib beside %s (build it with make, or set "+contract.EnvLib+")", errNoLibrary, exe)
 }

@@ -100,7 +100,7 @@ func TestCommandRefuses(t *testing.T) {
 func TestFindLibrary(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("MEDUSA_LIB", dir)
-	if _, err := FindLibrary(); !errors.Is(err, ErrNoLibrary) {
+	if _, err := FindLibrary(); !errors.Is(err, errNoLibrary) {
 		t.Errorf("empty folder: %v", err)
 	}
 	lib := filepath.Join(dir, LibraryName)
@@ -114,7 +114,7 @@ func TestFindLibrary(t *testing.T) {
 		}
 	}
 	t.Setenv("MEDUSA_LIB", "")
-	if _, err := FindLibrary(); !errors.Is(err, ErrNoLibrary) {
+	if _, err := FindLibrary(); !errors.Is(err, errNoLibrary) {
 		t.Errorf("beside the test binary: %v", err)
 	}
 }

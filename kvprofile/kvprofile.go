@@ -23,9 +23,9 @@ type Profile struct {
 	Workspace     uint64  // size of the buffers that the profile forward has grown and that stay: part of FreeBefore - FreeAfter
 }
 
-// Required is the memory that must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, the engine's
+// required is the memory that must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, the engine's
 // permanent allocations (weights, workspaces), and one forward. It is at most FreeBefore, because that was enough.
-func (p *Profile) Required() uint64 {
+func (p *Profile) required() uint64 {
 	// mutant: memory that a start needs
 	return min(p.KVBytes+p.resident()+p.PeakForward, p.FreeBefore)
 }
@@ -95,7 +95,7 @@ func (p *Profile) Check(total, free uint64) error {
 		return &MemoryError{"total", p.TotalMemory, total}
 	}
 	// mutant: memory that is free
-	if need := p.Required(); free < need {
+	if need := p.required(); free < need {
 		return &MemoryError{"free", need, free}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"medusa/artifacts"
@@ -111,15 +110,6 @@ func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) err
 		return context.Cause(ctx)
 	}
 	return kept.failed(name, err)
-}
-
-// ExitCode returns the engine's own exit code if the error is an engine that ended with one.
-func ExitCode(err error) (int, bool) {
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		return exit.ExitCode(), true
-	}
-	return 0, false
 }
 
 // runFolder makes the folder for a series' traces, beside nothing the user sees.

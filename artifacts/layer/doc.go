@@ -14,8 +14,8 @@ var ErrArchive = errors.New("unsafe or damaged archive")
 
 // Bounds on unpacking, whatever an archive declares.
 const (
-	MaxSize  = 64 << 30 // bytes of all files
-	MaxFiles = 1 << 20  // entries
+	maxSize  = 64 << 30 // bytes of all files
+	maxFiles = 1 << 20  // entries
 
 	entryRoom = 4096    // bytes of disk for an entry, in addition to those of its file
 	maxName   = 1024    // bytes of a path inside the archive

@@ -284,7 +284,7 @@ func TestUnsafeArchives(t *testing.T) {
 // The declared sizes of an archive are bounded, and decompression stops at them.
 func TestBounds(t *testing.T) {
 	bomb := archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 64 << 20})
-	for _, l := range []artifacts.Layer{{Size: MaxSize + 1, Files: 1}, {Size: 1, Files: MaxFiles + 1}, {Size: 1000, Files: 1}} {
+	for _, l := range []artifacts.Layer{{Size: maxSize + 1, Files: 1}, {Size: 1, Files: maxFiles + 1}, {Size: 1000, Files: 1}} {
 		if _, err := place(bytes.NewReader(bomb), &l, filepath.Join(t.TempDir(), "x"), own+"layer-1"); !errors.Is(err, ErrArchive) {
 			t.Errorf("%+v: %v", l, err)
 		}

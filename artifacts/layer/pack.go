@@ -65,8 +65,8 @@ func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Layer,
 		size, err := add(t, root, path, entry)
 		l.Size += size
 		l.Files++
-		if err == nil && (l.Size > MaxSize || l.Files > MaxFiles) {
-			err = fmt.Errorf("more than %d bytes or %d entries", int64(MaxSize), MaxFiles)
+		if err == nil && (l.Size > maxSize || l.Files > maxFiles) {
+			err = fmt.Errorf("more than %d bytes or %d entries", int64(maxSize), maxFiles)
 		}
 		return err
 	})

@@ -35,8 +35,8 @@ func checkName(name string) error {
 
 // Room returns the most bytes of disk that a layer takes when unpacked: those of its files, and some for each entry.
 func Room(l *artifacts.Layer) (int64, error) {
-	if l.Size > MaxSize || l.Files > MaxFiles {
-		return 0, fmt.Errorf("%w: %d bytes in %d entries (at most %d in %d)", ErrArchive, l.Size, l.Files, int64(MaxSize), MaxFiles)
+	if l.Size > maxSize || l.Files > maxFiles {
+		return 0, fmt.Errorf("%w: %d bytes in %d entries (at most %d in %d)", ErrArchive, l.Size, l.Files, int64(maxSize), maxFiles)
 	}
 	return int64(l.Size + l.Files*entryRoom), nil
 }

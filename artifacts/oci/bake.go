@@ -18,8 +18,8 @@ import (
 	"medusa/internal/contract"
 )
 
-// BakedPath is the artifact's path in a baked image. The image's MEDUSA_ARTIFACT names it.
-const BakedPath = "/opt/medusa/artifact.medusa"
+// bakedPath is the artifact's path in a baked image. The image's MEDUSA_ARTIFACT names it.
+const bakedPath = "/opt/medusa/artifact.medusa"
 
 // BakeOptions are the options of Bake.
 type BakeOptions struct {
@@ -192,7 +192,7 @@ func (i *image) with(layer ocispec.Descriptor, identity, baseName string) (confi
 	}
 	if i.mediaType == typeManifest { // Docker's manifests have no annotations
 		notes[annotationBase], notes[annotationBaseSum] = baseName, i.digest.String()
-		notes[AnnotationIdentity] = identity
+		notes[annotationIdentity] = identity
 		if err := setMember(i.manifest, "annotations", notes); err != nil {
 			return nil, nil, err
 		}
@@ -225,9 +225,9 @@ func (i *image) extendConfig(layer ocispec.Descriptor, identity string) error {
 			kept = append(kept, v)
 		}
 	}
-	labels[AnnotationIdentity] = identity
+	labels[annotationIdentity] = identity
 	return errors.Join(
-		setMember(run, "Env", append(kept, name+BakedPath)),
+		setMember(run, "Env", append(kept, name+bakedPath)),
 		setMember(run, "Labels", labels),
 		setMember(i.config, "config", run),
 		// The layer is not compressed, so its digest is also its diff_id.

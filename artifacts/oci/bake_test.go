@@ -70,7 +70,7 @@ func checkConfig(t *testing.T, data []byte, layer, identity string) {
 		History []json.RawMessage
 		Future  int `json:"moby.future"`
 	}](t, data)
-	if !slices.Equal(c.Config.Env, []string{"PATH=/bin", "MEDUSA_ARTIFACT=" + BakedPath}) || c.Config.Labels[AnnotationIdentity] != identity {
+	if !slices.Equal(c.Config.Env, []string{"PATH=/bin", "MEDUSA_ARTIFACT=" + bakedPath}) || c.Config.Labels[annotationIdentity] != identity {
 		t.Errorf("environment %v, labels %v", c.Config.Env, c.Config.Labels)
 	}
 	if len(c.Rootfs.DiffIDs) != 2 || c.Rootfs.DiffIDs[1] != layer || c.Rootfs.Type != "layers" || len(c.History) != 2 {
@@ -85,7 +85,7 @@ func checkLayer(t *testing.T, data, artifact []byte) {
 	t.Helper()
 	r := tar.NewReader(bytes.NewReader(data))
 	h, err := r.Next()
-	if err != nil || "/"+h.Name != BakedPath || h.Mode != 0o644 || h.Uid != 0 || h.ModTime.Unix() > 0 {
+	if err != nil || "/"+h.Name != bakedPath || h.Mode != 0o644 || h.Uid != 0 || h.ModTime.Unix() > 0 {
 		t.Fatalf("%+v %v", h, err)
 	}
 	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, artifact) {
@@ -152,8 +152,8 @@ func TestLayerReadAt(t *testing.T) {
 
 // FuzzManifests: no manifest, index or base image makes the readers panic, and results that they accept can be used.
 func FuzzManifests(f *testing.F) {
-	f.Add([]byte(`{"schemaVersion":2,"artifactType":"` + TypeArtifact + `","config":{"digest":"` + memregistry.Digest(nil) + `","size":1},"layers":[{"mediaType":"` + TypeFile + `","digest":"` + memregistry.Digest(nil) + `","size":3}]}`))
-	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"mediaType":"x","digest":"` + memregistry.Digest(nil) + `","size":1,"artifactType":"` + TypeArtifact + `","annotations":{"io.medusa.factor.gpu.name":"H200"},"platform":{"os":"linux","architecture":"amd64"}}]}`))
+	f.Add([]byte(`{"schemaVersion":2,"artifactType":"` + typeArtifact + `","config":{"digest":"` + memregistry.Digest(nil) + `","size":1},"layers":[{"mediaType":"` + typeFile + `","digest":"` + memregistry.Digest(nil) + `","size":3}]}`))
+	f.Add([]byte(`{"schemaVersion":2,"manifests":[{"mediaType":"x","digest":"` + memregistry.Digest(nil) + `","size":1,"artifactType":"` + typeArtifact + `","annotations":{"io.medusa.factor.gpu.name":"H200"},"platform":{"os":"linux","architecture":"amd64"}}]}`))
 	f.Add([]byte(`{"config":{"Env":["A=b"],"Labels":{"a":"b"}},"rootfs":{"type":"layers","diff_ids":["` + memregistry.Digest(nil) + `"]},"history":[{}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		testmem.Bounded(t, len(data), func() { readManifests(t, data) })
@@ -161,14 +161,14 @@ func FuzzManifests(f *testing.F) {
 }
 
 func readManifests(t *testing.T, data []byte) {
-	for _, kind := range [][2]string{{TypeArtifact, TypeFile}, {TypeSignature, TypeEd25519}} {
+	for _, kind := range [][2]string{{typeArtifact, typeFile}, {typeSignature, typeEd25519}} {
 		m, err := parseManifest(data, kind[0], kind[1])
-		if (m == nil) == (err == nil) || err != nil && !errors.Is(err, ErrNotArtifact) {
+		if (m == nil) == (err == nil) || err != nil && !errors.Is(err, errNotArtifact) {
 			t.Fatalf("%v %v", m, err)
 		}
 	}
 	index, err := parseIndex(data)
-	if (index == nil) == (err == nil) || err != nil && !errors.Is(err, ErrNotArtifact) {
+	if (index == nil) == (err == nil) || err != nil && !errors.Is(err, errNotArtifact) {
 		t.Fatalf("%v %v", index, err)
 	}
 	if err == nil {
@@ -176,7 +176,7 @@ func readManifests(t *testing.T, data []byte) {
 			t.Fatalf("chose %+v", d)
 		}
 		_, _ = choosePlatform(index, "linux/amd64")
-		out, err := withEntry(index, ocispec.Descriptor{MediaType: "x", Digest: "sha256:" + ocispec.DescriptorEmptyJSON.Digest[7:], ArtifactType: TypeArtifact})
+		out, err := withEntry(index, ocispec.Descriptor{MediaType: "x", Digest: "sha256:" + ocispec.DescriptorEmptyJSON.Digest[7:], ArtifactType: typeArtifact})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,7 @@
 //
 // In: an artifact file and a reference such as registry.example/llm/llama:h200. Out: a manifest in the registry, an artifact in
 // the local cache (package store), or an image with the artifact in its last layer. What can fail: the registry and the network;
-// references that lead to something else (ErrNotArtifact) or to several artifacts (*AmbiguousError); bytes that do not match a
+// references that lead to something else (errNotArtifact) or to several artifacts (*AmbiguousError); bytes that do not match a
 // digest; and signatures (trust.ErrSignature).
 //
 // If the caller requires a signature, Pull checks it before it fetches any other part of the artifact. An artifact appears in the
@@ -11,5 +11,5 @@ package oci
 
 import "errors"
 
-// ErrNotArtifact means that a reference does not lead to an artifact of Medusa.
-var ErrNotArtifact = errors.New("not a Medusa artifact")
+// errNotArtifact means that a reference does not lead to an artifact of Medusa.
+var errNotArtifact = errors.New("not a Medusa artifact")

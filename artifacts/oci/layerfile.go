@@ -56,7 +56,7 @@ func layOut(f *os.File, proofs []byte) (*layerFile, error) {
 		return nil, err
 	}
 	var head bytes.Buffer
-	w, name := tar.NewWriter(&head), strings.TrimPrefix(BakedPath, "/")
+	w, name := tar.NewWriter(&head), strings.TrimPrefix(bakedPath, "/")
 	if len(proofs) > 0 {
 		err = w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name + trust.Suffix, Size: int64(len(proofs)), Mode: 0o644})
 		if err == nil {

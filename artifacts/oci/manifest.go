@@ -22,10 +22,10 @@ func describe(mediaType string, data []byte) ocispec.Descriptor {
 
 // annotations returns the annotations of an artifact's manifest and of its index entry.
 func annotations(m *artifacts.Manifest) map[string]string {
-	out := map[string]string{AnnotationIdentity: m.Identity.Digest()}
+	out := map[string]string{annotationIdentity: m.Identity.Digest()}
 	for _, f := range m.Identity {
 		if artifacts.LevelOf(f.Key) != artifacts.Noted && len(f.Value) <= maxFactor {
-			out[AnnotationFactor+f.Key] = f.Value
+			out[annotationFactor+f.Key] = f.Value
 		}
 	}
 	if !m.Created.IsZero() {
@@ -36,7 +36,7 @@ func annotations(m *artifacts.Manifest) map[string]string {
 
 // artifactManifest returns the manifest of an artifact. Equal artifacts give equal bytes.
 func artifactManifest(m *artifacts.Manifest, config, file ocispec.Descriptor, subject *ocispec.Descriptor) ([]byte, error) {
-	return json.Marshal(ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeManifest, ArtifactType: TypeArtifact,
+	return json.Marshal(ocispec.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeManifest, ArtifactType: typeArtifact,
 		Config: config, Layers: []ocispec.Descriptor{file}, Subject: subject, Annotations: annotations(m)})
 }
 
@@ -44,15 +44,15 @@ func artifactManifest(m *artifacts.Manifest, config, file ocispec.Descriptor, su
 func parseManifest(data []byte, artifactType, layerType string) (*ocispec.Manifest, error) {
 	var m ocispec.Manifest
 	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotArtifact, err)
+		return nil, fmt.Errorf("%w: %w", errNotArtifact, err)
 	}
 	switch {
 	case m.SchemaVersion != 2 || m.MediaType != "" && m.MediaType != typeManifest:
-		return nil, fmt.Errorf("%w: a manifest of schema %d and type %q", ErrNotArtifact, m.SchemaVersion, m.MediaType)
+		return nil, fmt.Errorf("%w: a manifest of schema %d and type %q", errNotArtifact, m.SchemaVersion, m.MediaType)
 	case m.ArtifactType != artifactType:
-		return nil, fmt.Errorf("%w: its artifact type is %q, not %s", ErrNotArtifact, m.ArtifactType, artifactType)
+		return nil, fmt.Errorf("%w: its artifact type is %q, not %s", errNotArtifact, m.ArtifactType, artifactType)
 	case len(m.Layers) != 1 || m.Layers[0].MediaType != layerType:
-		return nil, fmt.Errorf("%w: it has %d layers instead of one of type %s", ErrNotArtifact, len(m.Layers), layerType)
+		return nil, fmt.Errorf("%w: it has %d layers instead of one of type %s", errNotArtifact, len(m.Layers), layerType)
 	}
 	for _, d := range []ocispec.Descriptor{m.Config, m.Layers[0]} {
 		if err := checkDescriptor(d); err != nil {
@@ -64,10 +64,10 @@ func parseManifest(data []byte, artifactType, layerType string) (*ocispec.Manife
 
 func checkDescriptor(d ocispec.Descriptor) error {
 	if err := d.Digest.Validate(); err != nil || d.Digest.Algorithm() != digest.SHA256 {
-		return fmt.Errorf("%w: digest %q is not a SHA-256", ErrNotArtifact, d.Digest)
+		return fmt.Errorf("%w: digest %q is not a SHA-256", errNotArtifact, d.Digest)
 	}
 	if d.Size < 0 {
-		return fmt.Errorf("%w: %s has %d bytes", ErrNotArtifact, d.Digest, d.Size)
+		return fmt.Errorf("%w: %s has %d bytes", errNotArtifact, d.Digest, d.Size)
 	}
 	return nil
 }
@@ -76,10 +76,10 @@ func checkDescriptor(d ocispec.Descriptor) error {
 func parseIndex(data []byte) (*ocispec.Index, error) {
 	var index ocispec.Index
 	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNotArtifact, err)
+		return nil, fmt.Errorf("%w: %w", errNotArtifact, err)
 	}
 	if index.SchemaVersion != 2 {
-		return nil, fmt.Errorf("%w: an index of schema %d", ErrNotArtifact, index.SchemaVersion)
+		return nil, fmt.Errorf("%w: an index of schema %d", errNotArtifact, index.SchemaVersion)
 	}
 	for _, d := range index.Manifests {
 		if err := checkDescriptor(d); err != nil {
@@ -113,12 +113,12 @@ func (e *AmbiguousError) Error() string {
 func choose(index *ocispec.Index, match []artifacts.Factor) (ocispec.Descriptor, error) {
 	var all, found []ocispec.Descriptor
 	for _, d := range index.Manifests {
-		if d.ArtifactType != TypeArtifact {
+		if d.ArtifactType != typeArtifact {
 			continue
 		}
 		all = append(all, d)
 		// mutant: entry of an index for this GPU
-		if !slices.ContainsFunc(match, func(f artifacts.Factor) bool { return d.Annotations[AnnotationFactor+f.Key] != f.Value }) {
+		if !slices.ContainsFunc(match, func(f artifacts.Factor) bool { return d.Annotations[annotationFactor+f.Key] != f.Value }) {
 			found = append(found, d)
 		}
 	}
@@ -127,7 +127,7 @@ func choose(index *ocispec.Index, match []artifacts.Factor) (ocispec.Descriptor,
 		return found[0], nil
 	case 0:
 		if len(all) == 0 {
-			return ocispec.Descriptor{}, fmt.Errorf("%w: the index lists none", ErrNotArtifact)
+			return ocispec.Descriptor{}, fmt.Errorf("%w: the index lists none", errNotArtifact)
 		}
 		return ocispec.Descriptor{}, &AmbiguousError{Match: match, All: len(all), Candidates: labels(all, match)}
 	}
@@ -139,16 +139,16 @@ func labels(entries []ocispec.Descriptor, match []artifacts.Factor) []string {
 	const longest = 60
 	keys := map[string]bool{}
 	for _, f := range match {
-		keys[AnnotationFactor+f.Key] = true
+		keys[annotationFactor+f.Key] = true
 	}
 	for _, d := range entries {
 		for key, value := range d.Annotations {
-			if strings.HasPrefix(key, AnnotationFactor) && value != entries[0].Annotations[key] {
+			if strings.HasPrefix(key, annotationFactor) && value != entries[0].Annotations[key] {
 				keys[key] = true
 			}
 		}
 		for key := range entries[0].Annotations {
-			if _, has := d.Annotations[key]; !has && strings.HasPrefix(key, AnnotationFactor) {
+			if _, has := d.Annotations[key]; !has && strings.HasPrefix(key, annotationFactor) {
 				keys[key] = true
 			}
 		}
@@ -161,7 +161,7 @@ func labels(entries []ocispec.Descriptor, match []artifacts.Factor) []string {
 			if len(value) > longest {
 				value = strings.ToValidUTF8(value[:longest], "") + "..."
 			}
-			text += fmt.Sprintf(" %s=%q", strings.TrimPrefix(key, AnnotationFactor), value)
+			text += fmt.Sprintf(" %s=%q", strings.TrimPrefix(key, annotationFactor), value)
 		}
 		out = append(out, text)
 	}
@@ -176,7 +176,7 @@ func withEntry(index *ocispec.Index, entry ocispec.Descriptor) ([]byte, error) {
 	}
 	same := func(d ocispec.Descriptor) bool {
 		return d.Digest == entry.Digest ||
-			d.ArtifactType == TypeArtifact && d.Annotations[AnnotationIdentity] == entry.Annotations[AnnotationIdentity]
+			d.ArtifactType == typeArtifact && d.Annotations[annotationIdentity] == entry.Annotations[annotationIdentity]
 	}
 	if i := slices.IndexFunc(out.Manifests, same); i >= 0 {
 		out.Manifests[i] = entry

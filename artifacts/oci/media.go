@@ -2,11 +2,11 @@ package oci
 
 // The media types. README.md describes the use of each.
 const (
-	TypeArtifact  = "application/vnd.medusa.artifact.v1"       // artifactType of a manifest that holds an artifact
-	TypeIdentity  = "application/vnd.medusa.identity.v1+json"  // its config: the canonical identity document
-	TypeFile      = "application/vnd.medusa.artifact.file.v1"  // its one layer: the artifact file
-	TypeSignature = "application/vnd.medusa.signature.v1"      // artifactType of a manifest that signs its subject
-	TypeEd25519   = "application/vnd.medusa.signature.ed25519" // its one layer: the 64 bytes of the signature
+	typeArtifact  = "application/vnd.medusa.artifact.v1"       // artifactType of a manifest that holds an artifact
+	typeIdentity  = "application/vnd.medusa.identity.v1+json"  // its config: the canonical identity document
+	typeFile      = "application/vnd.medusa.artifact.file.v1"  // its one layer: the artifact file
+	typeSignature = "application/vnd.medusa.signature.v1"      // artifactType of a manifest that signs its subject
+	typeEd25519   = "application/vnd.medusa.signature.ed25519" // its one layer: the 64 bytes of the signature
 	typeIndex     = "application/vnd.oci.image.index.v1+json"
 	typeManifest  = "application/vnd.oci.image.manifest.v1+json"
 	typeEmpty     = "application/vnd.oci.empty.v1+json"
@@ -18,10 +18,10 @@ const (
 
 // The annotations, beside those of the OCI image specification.
 const (
-	AnnotationIdentity = "io.medusa.identity" // digest of the identity document
-	AnnotationFactor   = "io.medusa.factor."  // followed by a factor's key, on manifests and on index entries: the factor's value
-	AnnotationKey      = "io.medusa.key"      // on signatures: the beginning of the key's SHA-256
-	AnnotationVersion  = "io.medusa.version"  // on signatures: the signed version; absent: 0
+	annotationIdentity = "io.medusa.identity" // digest of the identity document
+	annotationFactor   = "io.medusa.factor."  // followed by a factor's key, on manifests and on index entries: the factor's value
+	annotationKey      = "io.medusa.key"      // on signatures: the beginning of the key's SHA-256
+	annotationVersion  = "io.medusa.version"  // on signatures: the signed version; absent: 0
 
 	annotationTitle   = "org.opencontainers.image.title"
 	annotationCreated = "org.opencontainers.image.created"

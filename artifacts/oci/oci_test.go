@@ -34,7 +34,7 @@ func TestPushPull(t *testing.T) {
 	}
 	m := decode[ocispec.Manifest](t, w.Manifest("llm/llama", "h200"))
 	id := identityOf(t, w.path)
-	want := map[string]string{AnnotationIdentity: id.Digest(), "io.medusa.factor.gpu.name": "H200", "io.medusa.factor.model.config": "sha256:aa"}
+	want := map[string]string{annotationIdentity: id.Digest(), "io.medusa.factor.gpu.name": "H200", "io.medusa.factor.model.config": "sha256:aa"}
 	if len(m.Annotations) != len(want) {
 		t.Errorf("annotations %v", m.Annotations)
 	}
@@ -43,8 +43,8 @@ func TestPushPull(t *testing.T) {
 			t.Errorf("%s is %q", k, m.Annotations[k])
 		}
 	}
-	if m.ArtifactType != TypeArtifact || m.Config.MediaType != TypeIdentity || !bytes.Equal(w.Blob(m.Config.Digest.String()), id.Document()) ||
-		m.Layers[0].MediaType != TypeFile || m.Layers[0].Annotations[annotationTitle] != "llama.medusa" {
+	if m.ArtifactType != typeArtifact || m.Config.MediaType != typeIdentity || !bytes.Equal(w.Blob(m.Config.Digest.String()), id.Document()) ||
+		m.Layers[0].MediaType != typeFile || m.Layers[0].Annotations[annotationTitle] != "llama.medusa" {
 		t.Errorf("manifest %+v", m)
 	}
 }
@@ -151,7 +151,7 @@ func TestForgedSignature(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = repo.Referrers(context.Background(), d, TypeSignature, func(r []ocispec.Descriptor) error {
+	err = repo.Referrers(context.Background(), d, typeSignature, func(r []ocispec.Descriptor) error {
 		index.Manifests = append(index.Manifests, r...)
 		return nil
 	})
@@ -184,9 +184,9 @@ func TestPullRefusesWhatIsNoArtifact(t *testing.T) {
 	good := string(w.Manifest("m", "1"))
 	for name, text := range map[string]string{
 		"image":         `{"schemaVersion":2,"mediaType":"` + typeManifest + `","config":{"mediaType":"x","digest":"` + memregistry.Digest(nil) + `","size":0},"layers":[]}`,
-		"other type":    strings.Replace(good, TypeArtifact, "application/x", 1),
+		"other type":    strings.Replace(good, typeArtifact, "application/x", 1),
 		"no layer":      strings.Replace(good, `"layers":[{`, `"layers":[],"x":[{`, 1),
-		"other layer":   strings.Replace(good, TypeFile, "application/x", 1),
+		"other layer":   strings.Replace(good, typeFile, "application/x", 1),
 		"sha512":        strings.Replace(good, "sha256:", "sha512:", 1),
 		"negative size": strings.Replace(good, `"size":`, `"size":-`, 1),
 		"no JSON":       "hello",
@@ -194,14 +194,14 @@ func TestPullRefusesWhatIsNoArtifact(t *testing.T) {
 		"version":       strings.Replace(good, `"schemaVersion":2`, `"schemaVersion":3`, 1),
 	} {
 		w.PutManifest("m", "bad", typeManifest, []byte(text))
-		if _, err := w.pull(t, "m:bad", PullOptions{}); !errors.Is(err, ErrNotArtifact) {
+		if _, err := w.pull(t, "m:bad", PullOptions{}); !errors.Is(err, errNotArtifact) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	lying := strings.Replace(good, memregistry.Digest(identityOf(t, w.path).Document()), w.PutBlob([]byte(`{"version":1,"factors":{}}`)), 1)
 	lying = strings.Replace(lying, `"size":`+sizeOf(identityOf(t, w.path).Document()), `"size":26`, 1)
 	w.PutManifest("m", "bad", typeManifest, []byte(lying))
-	if _, _, err := (&Client{}).Pull(context.Background(), w.host+"/m:bad", w.cache, PullOptions{}); !errors.Is(err, ErrNotArtifact) || !strings.Contains(err.Error(), "its config says") {
+	if _, _, err := (&Client{}).Pull(context.Background(), w.host+"/m:bad", w.cache, PullOptions{}); !errors.Is(err, errNotArtifact) || !strings.Contains(err.Error(), "its config says") {
 		t.Errorf("another identity: %v", err)
 	}
 }

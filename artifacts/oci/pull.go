@@ -64,7 +64,7 @@ func (c *Client) pull(ctx context.Context, ref string, into *store.Store, o Pull
 			return nil, none, err
 		}
 	}
-	m, err := parseManifest(data, TypeArtifact, TypeFile)
+	m, err := parseManifest(data, typeArtifact, typeFile)
 	if err != nil {
 		return nil, none, err
 	}
@@ -127,7 +127,7 @@ func checkIdentity(path string, config ocispec.Descriptor, fetched []byte) error
 	}
 	// mutant: what a registry shows is what the artifact says
 	if !sameBytes(m.Identity, config, fetched) {
-		return fmt.Errorf("%w: its identity is %s, its config says %s", ErrNotArtifact, m.Identity.Digest(), config.Digest)
+		return fmt.Errorf("%w: its identity is %s, its config says %s", errNotArtifact, m.Identity.Digest(), config.Digest)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func transient(err error) bool {
 	var disk diskError
 	var answer *errcode.ErrorResponse
 	switch {
-	case errors.As(err, &disk), errors.Is(err, errdef.ErrNotFound), errors.Is(err, ErrNotArtifact):
+	case errors.As(err, &disk), errors.Is(err, errdef.ErrNotFound), errors.Is(err, errNotArtifact):
 		return false
 	case errors.As(err, &answer):
 		return answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusRequestTimeout

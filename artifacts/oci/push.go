@@ -51,14 +51,14 @@ func (c *Client) push(ctx context.Context, path, ref string, o PushOptions) (oci
 	if err != nil {
 		return none, err
 	}
-	f, file, err := describeFile(path, TypeFile)
+	f, file, err := describeFile(path, typeFile)
 	if err != nil {
 		return none, err
 	}
 	defer f.Close()
 	file.Annotations = map[string]string{annotationTitle: filepath.Base(path)}
 	identity := art.Identity.Document()
-	config := describe(TypeIdentity, identity)
+	config := describe(typeIdentity, identity)
 	var subject *ocispec.Descriptor
 	if o.Subject != "" {
 		if subject, err = resolveSubject(ctx, repo, o.Subject); err != nil {
@@ -110,7 +110,7 @@ func pushAdded(ctx context.Context, repo *remote.Repository, tag string, d ocisp
 	if err := repo.Manifests().Push(ctx, d, bytes.NewReader(data)); err != nil {
 		return err
 	}
-	d.ArtifactType, d.Annotations = TypeArtifact, notes
+	d.ArtifactType, d.Annotations = typeArtifact, notes
 	var index *ocispec.Index
 	old, err := repo.Resolve(ctx, tag)
 	switch {
@@ -139,11 +139,11 @@ func asIndex(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor)
 	if d.MediaType == typeIndex {
 		return parseIndex(data)
 	}
-	m, err := parseManifest(data, TypeArtifact, TypeFile)
+	m, err := parseManifest(data, typeArtifact, typeFile)
 	if err != nil {
 		return nil, err
 	}
-	d.ArtifactType, d.Annotations = TypeArtifact, m.Annotations
+	d.ArtifactType, d.Annotations = typeArtifact, m.Annotations
 	return &ocispec.Index{Manifests: []ocispec.Descriptor{d}}, nil
 }
 

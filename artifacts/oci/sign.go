@@ -22,13 +22,13 @@ import (
 // sign pushes a signature of a manifest as its referrer.
 func sign(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, key ed25519.PrivateKey, version uint64) error {
 	signature := trust.Sign(key, d.Digest.String(), version)
-	notes := map[string]string{AnnotationKey: trust.KeyID(key.Public().(ed25519.PublicKey))}
+	notes := map[string]string{annotationKey: trust.KeyID(key.Public().(ed25519.PublicKey))}
 	if version > 0 {
-		notes[AnnotationVersion] = strconv.FormatUint(version, 10)
+		notes[annotationVersion] = strconv.FormatUint(version, 10)
 	}
-	layer, config := describe(TypeEd25519, signature), describe(typeEmpty, emptyJSON)
+	layer, config := describe(typeEd25519, signature), describe(typeEmpty, emptyJSON)
 	data, err := json.Marshal(ocispec.Manifest{
-		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeManifest, ArtifactType: TypeSignature,
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: typeManifest, ArtifactType: typeSignature,
 		Config: config, Layers: []ocispec.Descriptor{layer},
 		Subject:     &ocispec.Descriptor{MediaType: d.MediaType, Digest: d.Digest, Size: d.Size},
 		Annotations: notes,
@@ -53,10 +53,10 @@ func verify(ctx context.Context, repo *remote.Repository, d ocispec.Descriptor, 
 	ids := policy.Candidates(reference)
 	var candidates []ocispec.Descriptor
 	seen := 0
-	err := repo.Referrers(ctx, d, TypeSignature, func(page []ocispec.Descriptor) error {
+	err := repo.Referrers(ctx, d, typeSignature, func(page []ocispec.Descriptor) error {
 		for _, r := range page {
 			seen++
-			if slices.Contains(ids, r.Annotations[AnnotationKey]) && r.Size <= maxSignature {
+			if slices.Contains(ids, r.Annotations[annotationKey]) && r.Size <= maxSignature {
 				candidates = append(candidates, r)
 			}
 		}
@@ -96,14 +96,14 @@ func fetchSignature(ctx context.Context, repo *remote.Repository, r ocispec.Desc
 	if err != nil {
 		return nil, err
 	}
-	m, err := parseManifest(data, TypeSignature, TypeEd25519)
+	m, err := parseManifest(data, typeSignature, typeEd25519)
 	if err != nil {
 		return nil, err
 	}
-	s := &trust.Signature{Key: m.Annotations[AnnotationKey]}
-	if version := m.Annotations[AnnotationVersion]; version != "" {
+	s := &trust.Signature{Key: m.Annotations[annotationKey]}
+	if version := m.Annotations[annotationVersion]; version != "" {
 		if s.Version, err = strconv.ParseUint(version, 10, 64); err != nil {
-			return nil, fmt.Errorf("%s: %s: %w", r.Digest, AnnotationVersion, err)
+			return nil, fmt.Errorf("%s: %s: %w", r.Digest, annotationVersion, err)
 		}
 	}
 	s.Bytes, err = fetchAll(ctx, repo.Blobs(), m.Layers[0], ed25519.SignatureSize)

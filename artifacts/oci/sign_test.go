@@ -29,11 +29,11 @@ func (w *world) forge(t *testing.T, repo, tag string, key ed25519.PublicKey, cou
 	blob := w.PutBlob(fake)
 	for i := range count {
 		data, err := json.Marshal(map[string]any{
-			"schemaVersion": 2, "mediaType": typeManifest, "artifactType": TypeSignature,
+			"schemaVersion": 2, "mediaType": typeManifest, "artifactType": typeSignature,
 			"config":      describe(typeEmpty, []byte("{}")),
-			"layers":      []any{map[string]any{"mediaType": TypeEd25519, "digest": blob, "size": len(fake)}},
+			"layers":      []any{map[string]any{"mediaType": typeEd25519, "digest": blob, "size": len(fake)}},
 			"subject":     map[string]any{"mediaType": typeManifest, "digest": memregistry.Digest(subject), "size": len(subject)},
-			"annotations": map[string]string{AnnotationKey: trust.KeyID(key), "n": fmt.Sprint(i)},
+			"annotations": map[string]string{annotationKey: trust.KeyID(key), "n": fmt.Sprint(i)},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -37,7 +37,7 @@ func (s *Store) Add(ctx context.Context, digest string, size int64, name string,
 		return nil, fmt.Errorf("store artifact: %w", err)
 	}
 	if size > s.limit {
-		return nil, fmt.Errorf("store %s: %d bytes are %w, %d bytes ("+contract.EnvCacheLimit+")", digest, size, ErrTooLarge, s.limit)
+		return nil, fmt.Errorf("store %s: %d bytes are %w, %d bytes ("+contract.EnvCacheLimit+")", digest, size, errTooLarge, s.limit)
 	}
 	for attempt := 1; ; attempt++ {
 		pin, err := s.Pin(digest)

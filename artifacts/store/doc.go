@@ -10,7 +10,7 @@
 //	lock                  locked during eviction
 //
 // In: bytes with their digest. Out: paths of complete, checked artifacts that stay while they are pinned. What can fail: bytes
-// that do not match their digest (ErrDigest), unknown names (ErrNotFound), artifacts that exceed the limit (ErrTooLarge), folders
+// that do not match their digest (ErrDigest), unknown names (ErrNotFound), artifacts that exceed the limit (errTooLarge), folders
 // and files that other users own or can write to (*private.Error), and the disk.
 //
 // The store does not trust a file's name. Pin either reads the bytes and checks their digest, or finds a record of an earlier
@@ -29,6 +29,6 @@ var (
 	ErrDigest = errors.New("content does not match its digest")
 	// ErrNotFound means that the store lacks the artifact.
 	ErrNotFound = errors.New("not in the cache")
-	// ErrTooLarge means that an artifact is larger than the store's limit.
-	ErrTooLarge = errors.New("larger than the cache may grow")
+	// errTooLarge means that an artifact is larger than the store's limit.
+	errTooLarge = errors.New("larger than the cache may grow")
 )

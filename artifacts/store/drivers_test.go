@@ -10,7 +10,7 @@ import (
 // A driver counts for the bytes that were checked, on a record that this user alone can have made.
 func TestDrivers(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Open(dir, DefaultLimit)
+	s, err := Open(dir, defaultLimit)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,8 @@ import (
 	"medusa/internal/private"
 )
 
-// DefaultLimit is the limit of a store in bytes unless MEDUSA_CACHE_LIMIT sets another.
-const DefaultLimit = 20 << 30
+// defaultLimit is the limit of a store in bytes unless MEDUSA_CACHE_LIMIT sets another.
+const defaultLimit = 20 << 30
 
 // Store is a cache directory. It has no state in memory, so copies and processes can share it.
 type Store struct {
@@ -80,7 +80,7 @@ func FromEnv() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := int64(DefaultLimit)
+	limit := int64(defaultLimit)
 	if text := os.Getenv(contract.EnvCacheLimit); text != "" {
 		if limit, err = ParseSize(text); err != nil {
 			return nil, fmt.Errorf("read "+contract.EnvCacheLimit+": %w", err)

@@ -211,7 +211,7 @@ func TestEvictsLeastRecentlyUsed(t *testing.T) {
 	if _, err := s.Find("b"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("its name: %v", err)
 	}
-	if _, err := s.Add(context.Background(), db, s.limit+1, "", nil, writing(nil)); !errors.Is(err, ErrTooLarge) {
+	if _, err := s.Add(context.Background(), db, s.limit+1, "", nil, writing(nil)); !errors.Is(err, errTooLarge) {
 		t.Errorf("too large: %v", err)
 	}
 }
@@ -367,7 +367,7 @@ func TestUnpacked(t *testing.T) {
 	if _, err := s.Unpack("sha256:../x", 1, nil); err == nil {
 		t.Error("an invalid digest is accepted")
 	}
-	if _, err := s.Unpack(digest("d"), 101, nil); !errors.Is(err, ErrTooLarge) {
+	if _, err := s.Unpack(digest("d"), 101, nil); !errors.Is(err, errTooLarge) {
 		t.Errorf("more than the limit: %v", err)
 	}
 	// Unpack makes room before it writes, and only for missing layers.

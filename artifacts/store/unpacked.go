@@ -33,7 +33,7 @@ func (s *Store) Unpack(digest string, size int64, fill func(dir string) error) (
 		return nil, fmt.Errorf("unpack: %w", err)
 	}
 	if size > s.limit {
-		return nil, fmt.Errorf("unpack %s: %d bytes are %w, %d bytes ("+contract.EnvCacheLimit+")", digest, size, ErrTooLarge, s.limit)
+		return nil, fmt.Errorf("unpack %s: %d bytes are %w, %d bytes ("+contract.EnvCacheLimit+")", digest, size, errTooLarge, s.limit)
 	}
 	pin, err := s.pinFolder(path, digest)
 	if err != nil {

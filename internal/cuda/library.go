@@ -8,7 +8,7 @@ import (
 // LibraryLoadData loads NUL-terminated PTX text, a cubin or a fatbin for all contexts.
 func LibraryLoadData(image []byte) (LibraryHandle, error) {
 	if len(image) == 0 {
-		return 0, fmt.Errorf("cuLibraryLoadData: %w", InvalidImage)
+		return 0, fmt.Errorf("cuLibraryLoadData: %w", invalidImage)
 	}
 	var l LibraryHandle
 	err := procLibraryLoadData.Call(uintptr(unsafe.Pointer(&l)), uintptr(unsafe.Pointer(&image[0])), 0, 0, 0, 0, 0, 0)

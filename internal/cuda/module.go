@@ -8,7 +8,7 @@ import (
 // ModuleLoadData loads NUL-terminated PTX text, a cubin or a fatbin into the current context.
 func ModuleLoadData(image []byte) (Module, error) {
 	if len(image) == 0 {
-		return 0, fmt.Errorf("cuModuleLoadData: %w", InvalidImage)
+		return 0, fmt.Errorf("cuModuleLoadData: %w", invalidImage)
 	}
 	var m Module
 	err := procModuleLoadData.Call(uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])))
@@ -24,7 +24,7 @@ const JITMaxRegisters JITOption = 0
 // ModuleLoadDataEx is ModuleLoadData with one option for the driver's compiler.
 func ModuleLoadDataEx(image []byte, option JITOption, value uintptr) (Module, error) {
 	if len(image) == 0 {
-		return 0, fmt.Errorf("cuModuleLoadDataEx: %w", InvalidImage)
+		return 0, fmt.Errorf("cuModuleLoadDataEx: %w", invalidImage)
 	}
 	var m Module
 	err := procModuleLoadDataEx.Call(uintptr(unsafe.Pointer(&m)), uintptr(unsafe.Pointer(&image[0])), 1,

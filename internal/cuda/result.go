@@ -14,7 +14,7 @@ const (
 	InvalidValue   Result = 1
 	OutOfMemory    Result = 2
 	NotInitialized Result = 3
-	InvalidImage   Result = 200
+	invalidImage   Result = 200
 	InvalidContext Result = 201
 	InvalidHandle  Result = 400
 	NotFound       Result = 500

@@ -8,7 +8,7 @@ import (
 // TensorMapBytes is the size of a CUtensorMap.
 const (
 	TensorMapBytes = 128
-	TensorMapAlign = 64
+	tensorMapAlign = 64
 )
 
 // TiledTensorMap has the arguments of cuTensorMapEncodeTiled, with the driver's names and numbers. The lists have one element per

@@ -8,12 +8,12 @@ import (
 var (
 	// ErrIncomplete: the trace stops before its end record. The process died, or the file was cut off.
 	ErrIncomplete = errors.New("trace is incomplete")
-	// ErrCorrupt: the bytes differ from those that the recorder wrote.
-	ErrCorrupt = errors.New("trace is corrupt")
-	// ErrForeign: the file is not a trace.
-	ErrForeign = errors.New("not a trace")
-	// ErrVersion: another version of the recorder wrote the trace, and this reader does not know it.
-	ErrVersion = errors.New("unknown trace version")
+	// errCorrupt: the bytes differ from those that the recorder wrote.
+	errCorrupt = errors.New("trace is corrupt")
+	// errForeign: the file is not a trace.
+	errForeign = errors.New("not a trace")
+	// errVersion: another version of the recorder wrote the trace, and this reader does not know it.
+	errVersion = errors.New("unknown trace version")
 )
 
 // Error names the place in a trace file at which reading failed.

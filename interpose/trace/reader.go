@@ -90,12 +90,12 @@ func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
 	m := min(n, len(magic))
 	switch {
 	case string(head[:m]) != magic[:m]:
-		return nil, t.fail("header", 0, fmt.Errorf("%w: the file does not begin with %q", ErrForeign, magic))
+		return nil, t.fail("header", 0, fmt.Errorf("%w: the file does not begin with %q", errForeign, magic))
 	case n < headerSize:
 		return nil, t.fail("header", 0, fmt.Errorf("%w: %d bytes of %d", ErrIncomplete, n, headerSize))
 	}
 	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != Version {
-		return nil, t.fail("header", int64(len(magic)), fmt.Errorf("%w: version %d (this reader knows %d)", ErrVersion, v, Version))
+		return nil, t.fail("header", int64(len(magic)), fmt.Errorf("%w: version %d (this reader knows %d)", errVersion, v, Version))
 	}
 	t.off = int64(headerSize)
 	return t, nil
@@ -164,7 +164,7 @@ func (t *Reader) next() (Record, error) {
 	}
 	rec := t.record(number)
 	if rec == nil {
-		return nil, t.fail(t.section(typ), at, fmt.Errorf("%w: record type %d (needs a newer medusa)", ErrVersion, uint32(number)))
+		return nil, t.fail(t.section(typ), at, fmt.Errorf("%w: record type %d (needs a newer medusa)", errVersion, uint32(number)))
 	}
 	typ = number
 	*rec.Header() = Head{Order: d.u64(), Time: d.u64(), Thread: d.u32()}
@@ -204,7 +204,7 @@ func (t *Reader) section(typ Type) string {
 }
 
 func (t *Reader) corrupt(at int64, typ Type, format string, args ...any) error {
-	return t.fail(t.section(typ), at, fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
+	return t.fail(t.section(typ), at, fmt.Errorf("%w: %s", errCorrupt, fmt.Sprintf(format, args...)))
 }
 
 // readChunk reads and checks the next chunk. It refuses a size beyond the end of the file before it allocates memory.
@@ -219,7 +219,7 @@ func (t *Reader) readChunk() error {
 	}
 	switch {
 	case t.ended:
-		return t.fail(section, t.off, fmt.Errorf("%w: %d bytes follow the end record", ErrCorrupt, left))
+		return t.fail(section, t.off, fmt.Errorf("%w: %d bytes follow the end record", errCorrupt, left))
 	case left == 0:
 		return incomplete("no end record after %d records", t.records)
 	case left < chunkHead:
@@ -234,7 +234,7 @@ func (t *Reader) readChunk() error {
 		return incomplete("%d bytes of %d", left-chunkHead, length)
 	}
 	if length == 0 {
-		return t.fail(section, t.off, fmt.Errorf("%w: the chunk is empty", ErrCorrupt))
+		return t.fail(section, t.off, fmt.Errorf("%w: the chunk is empty", errCorrupt))
 	}
 	b := t.buffer(int(length))
 	if _, err := io.ReadFull(t.r, b); err != nil {
@@ -242,7 +242,7 @@ func (t *Reader) readChunk() error {
 	}
 	sum := crc32.Update(crc32.Checksum(head[:4], castagnoli), castagnoli, b)
 	if want := binary.LittleEndian.Uint32(head[4:]); sum != want {
-		return t.fail(section, t.off, fmt.Errorf("%w: checksum %08x, want %08x", ErrCorrupt, sum, want))
+		return t.fail(section, t.off, fmt.Errorf("%w: checksum %08x, want %08x", errCorrupt, sum, want))
 	}
 	t.chunk, t.chunkSize, t.chunkStart = b, len(b), t.off+chunkHead
 	t.off += chunkHead + int64(length)

@@ -1,7 +1,7 @@
 // Package trace reads and writes the traces that the interposer records (README.md describes the container).
 //
 // In: a trace file. Out: its records as Go structs, in order. What can fail: an [*Error] with file, section and offset that wraps
-// [ErrIncomplete], [ErrCorrupt], [ErrForeign] or [ErrVersion], or an error of the operating system. Records and both codecs are
+// [ErrIncomplete], [errCorrupt], [errForeign] or [errVersion], or an error of the operating system. Records and both codecs are
 // generated from interpose/trace.spec.
 package trace
 

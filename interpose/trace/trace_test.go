@@ -150,11 +150,11 @@ func TestBitFlipsAreFound(t *testing.T) {
 			var want []error
 			switch {
 			case i < len(magic):
-				want = []error{ErrForeign}
+				want = []error{errForeign}
 			case i < headerSize:
-				want = []error{ErrVersion}
+				want = []error{errVersion}
 			default: // a flipped length may exceed the end of the file
-				want = []error{ErrCorrupt, ErrIncomplete}
+				want = []error{errCorrupt, ErrIncomplete}
 			}
 			if !isAny(err, want) {
 				t.Fatalf("byte %d bit %d: %v, want one of %v", i, bit, err, want)
@@ -181,12 +181,12 @@ func TestRefusesWhatIsNoTrace(t *testing.T) {
 		want error
 	}{
 		{"empty", nil, ErrIncomplete},
-		{"foreign", []byte("\x7fELF and more of it"), ErrForeign},
-		{"bytes after the end", append(bytes.Clone(whole), 0), ErrCorrupt},
-		{"a second trace after the end", append(bytes.Clone(whole), whole[headerSize:]...), ErrCorrupt},
-		{"no process record", encode(t, oneOfEach()[1:]), ErrCorrupt},
-		{"two process records", encode(t, []Record{process, &Process{}}), ErrCorrupt},
-		{"a record of a later version", encode(t, []Record{process, &later{}}), ErrVersion},
+		{"foreign", []byte("\x7fELF and more of it"), errForeign},
+		{"bytes after the end", append(bytes.Clone(whole), 0), errCorrupt},
+		{"a second trace after the end", append(bytes.Clone(whole), whole[headerSize:]...), errCorrupt},
+		{"no process record", encode(t, oneOfEach()[1:]), errCorrupt},
+		{"two process records", encode(t, []Record{process, &Process{}}), errCorrupt},
+		{"a record of a later version", encode(t, []Record{process, &later{}}), errVersion},
 	} {
 		if _, err := decode(c.data); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
@@ -275,7 +275,7 @@ func check(t *testing.T, b []byte) {
 	recs, err := decode(b)
 	if err != nil {
 		var at *Error
-		if !errors.As(err, &at) || !isAny(err, []error{ErrIncomplete, ErrCorrupt, ErrForeign, ErrVersion}) {
+		if !errors.As(err, &at) || !isAny(err, []error{ErrIncomplete, errCorrupt, errForeign, errVersion}) {
 			t.Fatalf("untyped error %v", err)
 		}
 		return

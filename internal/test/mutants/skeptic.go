@@ -50,7 +50,7 @@ var skeptic = []mutant{
 	{"headroom that is missing", replace(" - shrunk", ""), "./materialize", "TestMissingHeadroom"},
 
 	// Identity.
-	{"build-ids can be relaxed", replace(" || strings.HasPrefix(key, PrefixDSO)", ""), "./artifacts", "TestRelaxed"},
+	{"build-ids can be relaxed", replace(" || strings.HasPrefix(key, prefixDSO)", ""), "./artifacts", "TestRelaxed"},
 	{"noted factors change nothing", never, "./artifacts", "TestCompare"},
 	{"digest of an identity", always, "./artifacts", "TestDocument"},
 	{"factors occur once", never, "./artifacts", "TestIdentityValidate"},

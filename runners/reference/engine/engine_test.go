@@ -11,7 +11,7 @@ import (
 )
 
 func TestDefaultBatchSizes(t *testing.T) {
-	sizes := DefaultBatchSizes()
+	sizes := defaultBatchSizes()
 	if len(sizes) != 35 || sizes[3] != 8 || sizes[34] != 256 {
 		t.Errorf("got %d sizes %v, want vLLM's 35", len(sizes), sizes)
 	}

@@ -35,8 +35,8 @@ type Options struct {
 	Start            Start   // default StartNative
 }
 
-// DefaultBatchSizes are the sizes that vLLM captures by default up to 256 sequences: 1, 2, 4, 8, 16 ... 256.
-func DefaultBatchSizes() []int {
+// defaultBatchSizes are the sizes that vLLM captures by default up to 256 sequences: 1, 2, 4, 8, 16 ... 256.
+func defaultBatchSizes() []int {
 	sizes := []int{1, 2, 4}
 	for n := 8; n <= 256; n += 8 {
 		sizes = append(sizes, n)
@@ -47,7 +47,7 @@ func DefaultBatchSizes() []int {
 // complete fills the defaults in and checks the result.
 func (o Options) complete(c *config.Config) (Options, error) {
 	if len(o.BatchSizes) == 0 {
-		o.BatchSizes = DefaultBatchSizes()
+		o.BatchSizes = defaultBatchSizes()
 	}
 	o.BatchSizes = slices.Clone(o.BatchSizes)
 	slices.Sort(o.BatchSizes)

@@ -86,8 +86,8 @@ type AttentionArgs struct {
 // AttentionArgsSize is the parameter's size in bytes.
 const AttentionArgsSize = int(unsafe.Sizeof(AttentionArgs{}))
 
-// MaxHeadDim is the widest head that Attention takes.
-const MaxHeadDim = 1024
+// maxHeadDim is the widest head that Attention takes.
+const maxHeadDim = 1024
 
 // RowThreads returns the block size for a row-wise kernel over a row of n elements: enough threads for four elements
 // each, a multiple of the warp, at most 256.
@@ -104,8 +104,8 @@ func CheckHead(dim int) error {
 	switch {
 	case dim%2 != 0:
 		return fmt.Errorf("%d is odd (rotary embedding turns pairs of dimensions)", dim)
-	case dim < 2 || dim > MaxHeadDim:
-		return fmt.Errorf("%d is not between 2 and %d", dim, MaxHeadDim)
+	case dim < 2 || dim > maxHeadDim:
+		return fmt.Errorf("%d is not between 2 and %d", dim, maxHeadDim)
 	}
 	return nil
 }
