@@ -128,6 +128,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	if v := s.Verification; v.NativeFree != 0 {
 		t.Row("device memory\t%s free after a native start, %s after a restored one", Bytes(v.NativeFree), Bytes(v.RestoredFree))
 	}
+	if s.Verification.Results != "" {
+		t.Row("results, sensitivity\t%s", s.Verification.Results)
+	}
 	t.Row("verified\t%d graphs on %s, driver %s", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
 	return t.Flush()
 }

@@ -24,7 +24,9 @@ type engine struct {
 	dir     string // where traces and digests of this series go
 	env     []string
 	relax   artifacts.Relaxed // of verifying runs
-	log     io.Writer         // the engine's own output; nil: kept, and shown only where a run fails
+	log     io.Writer         // the output of the engine; nil: kept, and shown only if a run fails
+	caches  string            // folder of JIT compilers' caches
+	kept    *series           // of an earlier series; nil: none is resumed
 }
 
 // EngineError is a run of the engine that did not end as it should. Output holds the end of what it printed.

@@ -25,8 +25,10 @@ type Options struct {
 	Argv    []string          // the engine's command, unchanged
 	Library string            // libmedusa_interpose.so
 	Relax   artifacts.Relaxed // Verify: differences that are allowed
-	Log     io.Writer         // the engine's output of every run; nil: shown only where a run fails
-	Traces  string            // keep the traces in this directory; empty: they go
+	Log     io.Writer         // the output of the engine in every run; nil: shown only if a run fails
+	Traces  string            // keep the traces in this directory; empty: they are removed
+	Until   string            // end after this step (Untils), with no artifact; empty: make one
+	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
 	// EmbedImages takes the images of late modules along even where a shared object holds them.
@@ -44,7 +46,11 @@ const recordAttempts = 5
 // Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
 // the artifact its name. Whatever fails leaves nothing under that name.
 func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
-	if err := checkDirs(o.Dirs); err != nil {
+	return stopped(run(ctx, o))
+}
+
+func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
+	if err := errors.Join(checkDirs(o.Dirs), o.checkUntil()); err != nil {
 		return nil, err
 	}
 	dir, remove, err := o.Traces, func() {}, error(nil)
@@ -63,13 +69,21 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	}
 	defer compiled.Close()
 	dirs, env := withCaches(o.Dirs, compiled.Path, o.Note)
-	e := &engine{argv: o.Argv, library: o.Library, dir: dir, env: env, log: o.Log}
+	e := &engine{argv: o.Argv, library: o.Library, dir: dir, env: env, log: o.Log, caches: compiled.Path}
+	if o.Resume {
+		if err := e.resume(compiled.Path); err != nil {
+			return nil, err
+		}
+	}
 	const steps = 6
 
 	o.Step(0, steps, "run 0: profile the KV cache")
-	profiles, err := e.record(ctx, "0", contract.RunProfile, placement{}, nil)
+	profiles, err := e.profile(func() ([]*Recording, error) { return e.record(ctx, "0", contract.RunProfile, placement{}, nil) })
 	if err == nil {
 		err = checkAllMarks(profiles)
+	}
+	if err == nil {
+		err = e.stop(o, UntilProfile, e.caches)
 	}
 	if err != nil {
 		return nil, err
@@ -190,11 +204,18 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if err := artifacts.Write(path, c.art); err != nil {
 		return nil, err
 	}
+	if err := e.stop(o, UntilRecord, e.caches); err != nil {
+		return nil, err
+	}
 	o.Step(4, steps, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, c.art)
+	native, err := e.checkNative(ctx, path, c.art, pads, false)
+	if err == nil {
+		err = e.stop(o, UntilNative, e.caches)
+	}
 	if err != nil {
 		return nil, err
 	}
+	c.pads = pads
 	o.Step(5, steps, "run V: replay restored graphs")
 	c.verified, err = pads.prove(func() ([]*verification, error) {
 		if err := artifacts.Write(path, c.art); err != nil {
@@ -209,17 +230,10 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 // IR and run A of each rank.
 func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, paddings, []*Recording, error) {
 	for attempt := 1; ; attempt++ {
-		o.Step(1, steps, "run A: record")
-		a, err := e.recordPlaced(ctx, attempt, profiles)
-		if err != nil {
-			return nil, nil, nil, err
+		a, b, err := e.recorded(profiles)
+		if err == nil && (a == nil || attempt > 1) {
+			a, b, err = recordBoth(ctx, e, o, attempt, profiles, steps)
 		}
-		seed, err := gapSeed()
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		o.Step(2, steps, "run B: record with other gaps")
-		b, err := e.recordMoved(ctx, attempt, seed, a, profiles)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -233,6 +247,23 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 		}
 		return specs, pads, a, err
 	}
+}
+
+// recordBoth makes runs A and B.
+func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles []kvprofile.Profile, steps int) (a, b []*Recording, err error) {
+	o.Step(1, steps, "run A: record")
+	if a, err = e.recordPlaced(ctx, attempt, profiles); err != nil {
+		return nil, nil, err
+	}
+	seed, err := gapSeed()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Step(2, steps, "run B: record with other gaps")
+	if b, err = e.recordMoved(ctx, attempt, seed, a, profiles); err != nil {
+		return nil, nil, err
+	}
+	return a, b, e.keep(series{Profiles: profiles})
 }
 
 // gapSeed returns a seed that is never zero (zero means no gaps).

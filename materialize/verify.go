@@ -33,7 +33,7 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 	}
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
 	o.Step(0, 2, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, art)
+	native, err := e.checkNative(ctx, path, art, nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +55,32 @@ type verification struct {
 	nativeFree, restoredFree uint64
 }
 
-// checkNative is run N: the engine starts natively, replays every graph and serves its self test.
-func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact) ([]*checked, error) {
+// checkNative is run N: the engine starts natively under the recorder, replays every graph and serves its self test.
+func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, settled bool) ([]*checked, error) {
 	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
-	for rank, c := range native {
+	if err != nil {
+		return nil, err
+	}
+	recorded, err := readRanks("N", filepath.Join(e.dir, "N"+traceSuffix), e.ready)
+	if err != nil {
+		return nil, err
+	}
+	if len(recorded) != len(native) {
+		return nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
+	}
+	for rank, part := range byRank(art) {
+		err := compareStructure(part.Spec, recorded[rank], pads, settled)
 		if err == nil {
-			err = ofRank(rank, len(native), rewritten(c.digest))
+			err = rewritten(native[rank].digest)
+		}
+		if err == nil {
+			native[rank].computes, err = judge(native[rank].digest)
+		}
+		if err != nil {
+			return nil, ofRank(rank, len(native), err)
 		}
 	}
-	return native, err
+	return native, nil
 }
 
 // checkRestored is run V: the same with restored graphs, held against run N.
@@ -98,6 +115,9 @@ func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verificat
 	v := &verification{status: restored.status, nativeFree: native.digest.Free, restoredFree: restored.digest.Free}
 	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs,
 		Unchanged: restored.digest.Unchanged.Sum, UnchangedChunks: restored.digest.Unchanged.Chunks}
+	if !native.computes {
+		v.record.Results = NotCompared
+	}
 	v.record.NativeFree, v.record.RestoredFree = v.nativeFree, v.restoredFree
 	v.record.Driver, _ = art.Identity.Get(artifacts.KeyDriverVersion)
 	if native.selfTest != nil {
@@ -112,6 +132,7 @@ type checked struct {
 	digest   *digest.Digest
 	selfTest []byte         // nil: the engine has none
 	status   *status.Status // run V only
+	computes bool           // run N only: results were compared
 }
 
 // check makes a verifying run and reads what each rank of the artifact has left.
@@ -129,6 +150,12 @@ func (e *engine) check(ctx context.Context, name string, told contract.Start, ar
 	told.KVBytes, told.WorkspaceBytes = sizes(profiles)
 	told.Rendezvous, told.CheckOut, told.SelfTestOut, told.Status = dir, file("digest"), file("selftest"), file("status")
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: told.Environ()}
+	if told.Run == contract.RunCheckNative {
+		cfg.Mode, cfg.TracePath = interpose.Record, filepath.Join(e.dir, name+traceSuffix)
+		if err := removeTraces(cfg.TracePath); err != nil {
+			return nil, fmt.Errorf("verify (run %s): %w", name, err)
+		}
+	}
 	// The digest is the last thing that a worker writes, and appears as a whole.
 	digests, err := after(e.run(ctx, name, cfg), func() ([]*digest.Digest, error) {
 		var all []*digest.Digest

@@ -1,0 +1,46 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"medusa/internal/test/testenv"
+)
+
+// Graphs that replay well on memory that happens to be right: each is refused for what it is.
+func TestHarshGraphs(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo := testenv.Path(t, "build", "zoo")
+	for _, tt := range []struct {
+		kind string
+		want []string // in the error; none: the artifact is made
+	}{
+		{"stale", []string{`graph "stale-8"`, `output "rows"`, "row 3"}},
+		{"direct", []string{`graph "direct-8"`, `output "rows"`, "row 3"}},
+		{"stepped", []string{`graph "stepped-8"`, `output "rows"`, "row 6", "written by the engine's step without a graph"}},
+		{"prepared", nil},
+		{"temporary", []string{`graph "temporary-8"`, `output "rows"`, "row 0"}},
+		{"spread", nil},
+		{"nan", []string{`graph "nan-8"`, `output "rows"`, "row 0", "NaN or Inf"}},
+		{"deaf", []string{`graph "deaf-8"`, `output "rows" row 0`, "does not change with other inputs"}},
+		{"forgetful", []string{`graph "forgetful-8"`, `output "rows" row 0`, "does not change with another KV cache"}},
+		{"drift", []string{`graph "drift-8"`, "node 1 (kernel)", "parameter 0 of add"}},
+		{"endless", []string{`graph "endless-8"`, "not done after"}},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "x.medusa")
+			env := []string{"ZOO_HARSH=" + tt.kind, "MEDUSA_REPLAY_SECONDS=3"}
+			p := start(t, env, "medusa", "materialize", "-o", path, "--", zoo)
+			if (p.code == 0) != (tt.want == nil) {
+				t.Fatalf("exit %d:\n%s", p.code, p.stderr)
+			}
+			for _, text := range tt.want {
+				if !strings.Contains(p.stderr, text) {
+					t.Errorf("no %q in:\n%s", text, p.stderr)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package materialize
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+func (x *relocation) kernel(w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
+	k, f := &x.spec.Kernels[w.Kernel], x.run.functions[n.Function]
+	if f.Name != k.Name || x.modules[f.Module] != x.specModule(k.Module) {
+		return differ("its kernel", f.Name+" of "+x.modules[f.Module], k.Name+" of "+x.specModule(k.Module))
+	}
+	if !slices.EqualFunc(f.Params, k.Params, func(a trace.FunctionParam, b graphir.Param) bool { return a.Offset == b.Offset && a.Size == b.Size }) {
+		return differ("the parameter layout of "+k.Name, f.Params, k.Params)
+	}
+	if !slices.EqualFunc(f.Attrs, k.Attrs, func(a trace.FunctionAttr, b graphir.FuncAttr) bool { return a.ID == b.ID && a.Value == b.Value }) {
+		return differ("the function attributes of "+k.Name, f.Attrs, k.Attrs)
+	}
+	if !slices.Equal(n.Grid, w.Grid[:]) || !slices.Equal(n.Block, w.Block[:]) || n.Shared != w.SharedBytes {
+		return differ("the launch of "+k.Name, fmt.Sprint(n.Grid, n.Block, n.Shared), fmt.Sprint(w.Grid, w.Block, w.SharedBytes))
+	}
+	if len(n.Attrs) != len(w.Attrs) {
+		return differ("the number of attributes", len(n.Attrs), len(w.Attrs))
+	}
+	for i, a := range w.Attrs {
+		want := a.Value
+		if a.Base != nil {
+			binary.LittleEndian.PutUint64(want[:], x.address(*a.Base))
+		}
+		var got [len(want)]byte
+		if copy(got[:], n.Attrs[i].Value); n.Attrs[i].ID != a.ID || got != want {
+			return differ(fmt.Sprintf("attribute %d", a.ID), fmt.Sprintf("%d: %x", n.Attrs[i].ID, got), fmt.Sprintf("%x", want))
+		}
+	}
+	return x.params(k, w, n, label, at, differ)
+}
+
+// params compares the parameters' bytes with the artifact's, its pointers resolved. Between parameters there is nothing.
+func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
+	if len(n.Params) != len(w.Params) {
+		return differ("the size of the parameters of "+k.Name, len(n.Params), len(w.Params))
+	}
+	want := bytes.Clone(w.Params)
+	for _, f := range w.Fixups {
+		if f.TensorMap == 0 {
+			binary.LittleEndian.PutUint64(want[f.Offset:], x.address(f.Pointer))
+			continue
+		}
+		got := n.Params[f.Offset : f.Offset+graphir.TensorMapBytes]
+		m := x.run.tensorMaps[string(got)]
+		if m == nil {
+			return differ(fmt.Sprintf("byte %d of the parameters of %s", f.Offset, k.Name), "no tensor map", "a tensor map")
+		}
+		if args := m.arguments(); !equalMaps(&args, &x.spec.TensorMaps[f.TensorMap-1]) || m.addr != x.address(f.Pointer) {
+			return differ(fmt.Sprintf("the tensor map at byte %d of the parameters of %s", f.Offset, k.Name),
+				fmt.Sprintf("%+v over %#x", args, m.addr), fmt.Sprintf("%+v over %#x", x.spec.TensorMaps[f.TensorMap-1], x.address(f.Pointer)))
+		}
+		copy(want[f.Offset:], got)
+	}
+	for _, p := range x.pads[at] {
+		copy(want[p.offset:p.offset+p.size], n.Params[p.offset:])
+	}
+	fixed := make([]bool, len(want))
+	for _, f := range w.Fixups {
+		for o := f.Offset; o < f.Offset+f.Size(); o++ {
+			fixed[o] = true
+		}
+	}
+	for _, p := range k.Params {
+		// Once padding is settled nobody knows where it was, only that the artifact has zeros there.
+		unknown := x.settled && !slices.ContainsFunc(want[p.Offset:p.Offset+p.Size], func(v byte) bool { return v != 0 })
+		unknown = unknown || x.mayHoldPadding(want[p.Offset:p.Offset+p.Size], n.Params[p.Offset:p.Offset+p.Size])
+		for o := p.Offset; unknown && o < p.Offset+p.Size; o++ {
+			if !fixed[o] {
+				want[o] = n.Params[o]
+			}
+		}
+	}
+	for i, p := range k.Params {
+		// mutant: nodes of a third process
+		if got, want := n.Params[p.Offset:p.Offset+p.Size], want[p.Offset:p.Offset+p.Size]; !bytes.Equal(got, want) {
+			return differ(fmt.Sprintf("parameter %d of %s", i, k.Name), fmt.Sprintf("%x", got), fmt.Sprintf("%x", want))
+		}
+	}
+	return nil
+}
+
+// mayHoldPadding reports whether a parameter can be a struct with bytes that no code wrote, which two recordings may have alike by
+// chance. Four bytes are a number. So are eight, if they are small in both processes or may be an address.
+func (x *relocation) mayHoldPadding(want, got []byte) bool {
+	if len(want) != 8 {
+		return len(want) != 4
+	}
+	a, b := binary.LittleEndian.Uint64(want), binary.LittleEndian.Uint64(got)
+	near := func(v uint64) bool { return x.lo < x.hi && v+nearDevice >= x.lo && v <= x.hi+nearDevice }
+	return max(a, b) >= 1<<32 && !near(a) && !near(b)
+}
