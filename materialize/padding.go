@@ -12,7 +12,8 @@ import (
 )
 
 // padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
-// to one byte of memory that was nobody's in either (blocks.go): most likely bytes that no code of the engine ever wrote.
+// to one byte of memory that was nobody's in either (blocks.go), or that were alike in both but not in a third process
+// (structure.go): most likely bytes that no code of the engine ever wrote.
 // The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
 // ones, and only where every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
 // no address that a device has: a kernel that follows them fails.
@@ -22,7 +23,9 @@ type padding struct {
 	graph, node  int
 	offset, size uint32 // in the parameter buffer
 	cause        *WordError
+	native       *StructureError  // what a third process has there; cause is nil then
 	pointer      *graphir.Pointer // what it led to in both recordings, or nil
+	value        []byte           // what both recordings had there, if they agreed and it led nowhere; else nil
 }
 
 type paddings []padding
@@ -62,7 +65,7 @@ func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verificatio
 			continue
 		}
 		if _, plain := with(nil, pattern); plain != nil {
-			return nil, plain // padding has nothing to do with it
+			return nil, ps.without(plain)
 		}
 		culprit := ps
 		for len(culprit) > 1 {
@@ -72,11 +75,34 @@ func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verificatio
 			}
 			culprit = half
 		}
-		word := *culprit[0].cause
-		word.Reason += fmt.Sprintf("; it is no padding, since other bytes there change what the graph does (%v)", err)
-		return nil, &word
+		return nil, culprit[0].matters(err)
 	}
 	return v, nil
+}
+
+// matters is the error of bytes that are no padding.
+func (p *padding) matters(err error) error {
+	reason := fmt.Sprintf("it is no padding, since other bytes there change what the graph does (%v)", err)
+	if p.native != nil {
+		e := *p.native
+		e.Reason = reason
+		return &e
+	}
+	word := *p.cause
+	word.Reason += "; " + reason
+	return &word
+}
+
+// without is the error of a run that failed although nothing was poisoned. If a third process has other bytes than the artifact
+// somewhere, they may be why, but which of them cannot be tried: what they mean is not known.
+func (ps paddings) without(err error) error {
+	i := slices.IndexFunc(ps, func(p padding) bool { return p.native != nil })
+	if i < 0 {
+		return err // padding has nothing to do with it
+	}
+	e := *ps[i].native
+	e.Reason = err.Error()
+	return errors.Join(&e, err)
 }
 
 // poison fills the presumed padding with bytes that are neither what was recorded nor zero.
@@ -90,10 +116,11 @@ func (ps paddings) settle() error {
 	return ps.each(func(p *padding, k *graphir.KernelNode) { p.fill(k, func() byte { return 0 }) })
 }
 
-// point puts pointers there, and zeros where there were none.
+// point puts pointers and values there, and zeros where the recordings had neither in common.
 func (ps paddings) point() error {
 	return ps.each(func(p *padding, k *graphir.KernelNode) {
 		p.fill(k, func() byte { return 0 })
+		copy(k.Params[p.offset:], p.value)
 		if p.pointer != nil {
 			at, _ := p.fixup(k)
 			k.Fixups = slices.Insert(k.Fixups, at, graphir.Fixup{Offset: p.offset, Pointer: *p.pointer})

@@ -187,7 +187,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if err != nil {
 		return nil, err
 	}
-	c := &candidate{pads: pads}
+	c := &candidate{}
 	for rank, r := range recorded {
 		if err := compileImages(r, specs[rank], o.EmbedImages); err != nil {
 			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
@@ -208,21 +208,16 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		return nil, err
 	}
 	o.Step(4, steps, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, c.art, pads, false)
+	native, more, err := e.checkNative(ctx, path, c.art, pads, false)
 	if err == nil {
 		err = e.stop(o, UntilNative, e.caches)
 	}
 	if err != nil {
 		return nil, err
 	}
-	c.pads = pads
+	c.pads = append(pads, more...)
 	o.Step(5, steps, "run V: replay restored graphs")
-	c.verified, err = pads.prove(func() ([]*verification, error) {
-		if err := artifacts.Write(path, c.art); err != nil {
-			return nil, err
-		}
-		return e.checkRestored(ctx, path, c.art, native)
-	})
+	c.verified, err = e.proveRestored(ctx, path, c.art, c.pads, native)
 	return c, err
 }
 

@@ -2,7 +2,9 @@ package materialize
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -65,29 +67,56 @@ func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.K
 	for _, p := range x.pads[at] {
 		copy(want[p.offset:p.offset+p.size], n.Params[p.offset:])
 	}
-	fixed := make([]bool, len(want))
-	for _, f := range w.Fixups {
-		for o := f.Offset; o < f.Offset+f.Size(); o++ {
-			fixed[o] = true
-		}
-	}
-	for _, p := range k.Params {
-		// Once padding is settled nobody knows where it was, only that the artifact has zeros there.
-		unknown := x.settled && !slices.ContainsFunc(want[p.Offset:p.Offset+p.Size], func(v byte) bool { return v != 0 })
-		unknown = unknown || x.mayHoldPadding(want[p.Offset:p.Offset+p.Size], n.Params[p.Offset:p.Offset+p.Size])
-		for o := p.Offset; unknown && o < p.Offset+p.Size; o++ {
-			if !fixed[o] {
-				want[o] = n.Params[o]
-			}
-		}
-	}
 	for i, p := range k.Params {
+		got, want := n.Params[p.Offset:p.Offset+p.Size], want[p.Offset:p.Offset+p.Size]
+		switch {
 		// mutant: nodes of a third process
-		if got, want := n.Params[p.Offset:p.Offset+p.Size], want[p.Offset:p.Offset+p.Size]; !bytes.Equal(got, want) {
+		case bytes.Equal(got, want), x.settled && !slices.ContainsFunc(want, func(v byte) bool { return v != 0 }):
+		case x.mayHoldPadding(want, got):
+			x.presume(w, got, want, p.Offset, at, func(from, to uint32) *StructureError {
+				var e *StructureError
+				errors.As(differ(fmt.Sprintf("byte %d of parameter %d of %s", from, i, k.Name),
+					fmt.Sprintf("%x", got[from:to]), fmt.Sprintf("%x", want[from:to])), &e)
+				return e
+			})
+		default:
 			return differ(fmt.Sprintf("parameter %d of %s", i, k.Name), fmt.Sprintf("%x", got), fmt.Sprintf("%x", want))
 		}
 	}
 	return nil
+}
+
+// presume notes bytes of a struct that differ in a third process, pointers as wholes: no code may ever have written them. Zeros of a
+// settled artifact are such bytes that verification has proven already.
+func (x *relocation) presume(w *graphir.KernelNode, got, want []byte, offset uint32, at padPlace, cause func(from, to uint32) *StructureError) {
+	add := func(from, to uint32, pointer *graphir.Pointer) {
+		x.found = append(x.found, padding{spec: x.spec, embedded: at.embedded, graph: at.graph, node: at.node, offset: offset + from, size: to - from,
+			native: cause(from, to), pointer: pointer, value: bytes.Clone(w.Params[offset+from : offset+to])})
+	}
+	end := uint32(len(want))
+	differs := func(o uint32) bool { return got[o] != want[o] && !(x.settled && want[o] == 0) }
+	fixup := func(o uint32) *graphir.Fixup {
+		i, found := slices.BinarySearchFunc(w.Fixups, offset+o, func(f graphir.Fixup, o uint32) int { return cmp.Compare(f.Offset, o) })
+		if !found {
+			return nil
+		}
+		return &w.Fixups[i]
+	}
+	for from := uint32(0); from < end; {
+		to := from + 1
+		if f := fixup(from); f != nil {
+			if to = from + f.Size(); !bytes.Equal(got[from:to], want[from:to]) {
+				pointer := f.Pointer
+				add(from, to, &pointer)
+			}
+		} else if differs(from) {
+			for to < end && (offset+to)%8 != 0 && differs(to) {
+				to++
+			}
+			add(from, to, nil)
+		}
+		from = to
+	}
 }
 
 // mayHoldPadding reports whether a parameter can be a struct with bytes that no code wrote, which two recordings may have alike by

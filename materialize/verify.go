@@ -33,13 +33,16 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 	}
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
 	o.Step(0, 2, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, art, nil, true)
+	native, pads, err := e.checkNative(ctx, path, art, nil, true)
 	if err != nil {
 		return nil, err
 	}
 	o.Step(1, 2, "run V: replay restored graphs")
 	e.relax = o.Relax
 	verified, err := e.checkRestored(ctx, path, art, native)
+	if err == nil && len(pads) > 0 {
+		_, err = e.proveRestored(ctx, filepath.Join(dir, "candidate.medusa"), art, pads, native)
+	}
 	var records []artifacts.Verification
 	for _, v := range verified {
 		records = append(records, v.record)
@@ -55,21 +58,24 @@ type verification struct {
 	nativeFree, restoredFree uint64
 }
 
-// checkNative is run N: the engine starts natively under the recorder, replays every graph and serves its self test.
-func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, settled bool) ([]*checked, error) {
+// checkNative is run N: the engine starts natively under the recorder, replays every graph and serves its self test. It returns the
+// padding that is to be presumed beyond pads.
+func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, settled bool) ([]*checked, paddings, error) {
 	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	recorded, err := readRanks("N", filepath.Join(e.dir, "N"+traceSuffix), e.ready)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(recorded) != len(native) {
-		return nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
+		return nil, nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
 	}
+	var more paddings
 	for rank, part := range byRank(art) {
-		err := compareStructure(part.Spec, recorded[rank], pads, settled)
+		found, err := compareStructure(part.Spec, recorded[rank], pads, settled)
+		more = append(more, found...)
 		if err == nil {
 			err = rewritten(native[rank].digest)
 		}
@@ -77,10 +83,20 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 			native[rank].computes, err = judge(native[rank].digest)
 		}
 		if err != nil {
-			return nil, ofRank(rank, len(native), err)
+			return nil, nil, ofRank(rank, len(native), err)
 		}
 	}
-	return native, nil
+	return native, more, nil
+}
+
+// proveRestored is run V of candidates at path, as often as the proof of the padding takes.
+func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, native []*checked) ([]*verification, error) {
+	return pads.prove(func() ([]*verification, error) {
+		if err := artifacts.Write(path, art); err != nil {
+			return nil, err
+		}
+		return e.checkRestored(ctx, path, art, native)
+	})
 }
 
 // checkRestored is run V: the same with restored graphs, held against run N.

@@ -26,6 +26,8 @@ func TestHarshGraphs(t *testing.T) {
 		{"deaf", []string{`graph "deaf-8"`, `output "rows" row 0`, "does not change with other inputs"}},
 		{"forgetful", []string{`graph "forgetful-8"`, `output "rows" row 0`, "does not change with another KV cache"}},
 		{"drift", []string{`graph "drift-8"`, "node 1 (kernel)", "parameter 0 of add"}},
+		{"misled", []string{`graph "misled-8"`, "node 1 (kernel)", "byte 0 of parameter 0 of axpy is", "in a native start"}},
+		{"leftover", nil},
 		{"endless", []string{`graph "endless-8"`, "not done after"}},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {

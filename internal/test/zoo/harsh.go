@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 
 	"medusa/internal/cuda"
@@ -31,6 +32,8 @@ var harshPTX []byte
 //	deaf       the output is the same with any inputs
 //	forgetful  the output is the same with any KV cache
 //	drift      a kernel that does nothing has another weight as its parameter in a native start that checks
+//	misled     a kernel adds another weight to the output in a native start that checks: a pointer in a struct
+//	leftover   the same, of a kernel that does not follow the pointer, as bytes that nobody writes can be a pointer
 //	endless    a kernel waits for a value that only the engine writes
 type harsh struct {
 	kind                                string
@@ -176,18 +179,33 @@ func (z *zoo) harshBody(batch int64) error {
 	case "forgetful":
 		return z.launch(h.normalise, args().Ptr(z.input).Ptr(z.cache).Ptr(h.rows))
 	case "drift":
-		unused := z.weights[0]
-		if os.Getenv("MEDUSA_RUN") == "check-native" {
-			unused = z.weights[1]
+		return enginekit.InOrder(
+			func() error { return z.launch(z.add, args().Ptr(z.input).Ptr(z.weights[0]).Ptr(h.rows).I32(elements)) },
+			func() error { return z.launch(z.add, args().Ptr(z.drifting()).Ptr(z.weights[0]).Ptr(h.rows).I32(0)) },
+		)
+	case "misled", "leftover":
+		read := uint64(elements)
+		if h.kind == "leftover" {
+			read = 0
 		}
 		return enginekit.InOrder(
 			func() error { return z.launch(z.add, args().Ptr(z.input).Ptr(z.weights[0]).Ptr(h.rows).I32(elements)) },
-			func() error { return z.launch(z.add, args().Ptr(unused).Ptr(z.weights[0]).Ptr(h.rows).I32(0)) },
+			func() error {
+				return z.launch(z.axpy, args().Struct(uint64(z.drifting()), uint64(h.rows), uint64(math.Float32bits(0.5))|read<<32))
+			},
 		)
 	case "endless":
 		return z.launch(h.await, args().Ptr(h.word).Ptr(h.rows))
 	}
 	return fmt.Errorf("ZOO_HARSH=%s: see harsh.go", h.kind)
+}
+
+// drifting is another weight in a native start that checks.
+func (z *zoo) drifting() cuda.DevicePtr {
+	if os.Getenv("MEDUSA_RUN") == "check-native" {
+		return z.weights[1]
+	}
+	return z.weights[0]
 }
 
 // serveHarsh replays each harsh graph as an engine does: with what the graph needs in place.
