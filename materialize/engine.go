@@ -15,6 +15,7 @@ import (
 	"medusa/internal/scratch"
 	"medusa/interpose"
 	"medusa/kvprofile"
+	"medusa/materialize/recording"
 )
 
 // engine starts the user's engine command for one run of the series.
@@ -54,7 +55,7 @@ type placement struct {
 
 // record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. profiles
 // are what run 0 found, by rank.
-func (e *engine) record(ctx context.Context, name string, run contract.Run, at placement, profiles []kvprofile.Profile) ([]*Recording, error) {
+func (e *engine) record(ctx context.Context, name string, run contract.Run, at placement, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	path := filepath.Join(e.dir, name+traceSuffix)
 	if err := removeTraces(path); err != nil {
 		return nil, fmt.Errorf("record run %s: %w", name, err)
@@ -64,7 +65,7 @@ func (e *engine) record(ctx context.Context, name string, run contract.Run, at p
 		told.KVBytes, told.WorkspaceBytes = sizes(profiles)
 	}
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Record, TracePath: path, GapSeed: at.gapSeed, Exact: at.region, ExitAtReady: true, ExtraEnv: told.Environ()}
-	return after(e.run(ctx, name, cfg), func() ([]*Recording, error) { return readRanks(name, path, e.ready) })
+	return after(e.run(ctx, name, cfg), func() ([]*recording.Recording, error) { return readRanks(name, path, e.ready) })
 }
 
 // after reads what a run left, whose end counts more than the command's exit code: where a command starts the engine in a
@@ -84,17 +85,17 @@ func after[T any](ran error, read func() (T, error)) (T, error) {
 }
 
 // ready reads a trace that a run should have left at ready.
-func (e *engine) ready(path string) (*Recording, error) {
+func (e *engine) ready(path string) (*recording.Recording, error) {
 	r, err := e.recording(path)
-	if err == nil && r.readyOrder == noOrder {
+	if err == nil && r.ReadyOrder == recording.NoOrder {
 		return nil, fmt.Errorf("read trace %s: the engine never marked phase %q", filepath.Base(path), "ready")
 	}
 	return r, err
 }
 
 // recording reads a trace that a run should have left.
-func (e *engine) recording(path string) (*Recording, error) {
-	r, err := ReadRecording(path)
+func (e *engine) recording(path string) (*recording.Recording, error) {
+	r, err := recording.Read(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("record %q: it used no CUDA driver that the interposer saw", e.argv[0])
 	}

@@ -8,6 +8,7 @@ import (
 	"medusa/artifacts"
 	"medusa/internal/contract"
 	"medusa/interpose"
+	"medusa/materialize/recording"
 )
 
 // Identify starts the engine once, natively, until it has stated its identity, and returns what an artifact for it would be
@@ -23,13 +24,13 @@ func Identify(ctx context.Context, o Options) ([]artifacts.Identity, error) {
 	// An engine that states nothing ends at ready.
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Record, TracePath: path, ExitAtIdentity: true, ExitAtReady: true,
 		ExtraEnv: contract.Start{Run: contract.RunProfile}.Environ()}
-	ranks, err := after(e.run(ctx, "identify", cfg), func() ([]*Recording, error) { return readRanks("identify", path, e.recording) })
+	ranks, err := after(e.run(ctx, "identify", cfg), func() ([]*recording.Recording, error) { return readRanks("identify", path, e.recording) })
 	if err != nil {
 		return nil, err
 	}
 	var all []artifacts.Identity
 	for rank, r := range ranks {
-		id := r.identityFactors()
+		id := identityFactors(r)
 		if len(id) == 0 {
 			return nil, fmt.Errorf("identify engine: it marked no identity (it does not support Medusa)")
 		}

@@ -11,6 +11,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/kvprofile"
+	"medusa/materialize/recording"
 )
 
 // A series of runs can end early and go on later, from the traces that it kept: recording takes minutes, and what fails in a check
@@ -87,7 +88,7 @@ func (e *engine) stop(o Options, step, caches string) error {
 }
 
 // profile makes run 0, or reads its kept traces.
-func (e *engine) profile(run func() ([]*Recording, error)) ([]*Recording, error) {
+func (e *engine) profile(run func() ([]*recording.Recording, error)) ([]*recording.Recording, error) {
 	if e.kept != nil {
 		return readRanks("0", filepath.Join(e.dir, "0"+traceSuffix), e.ready)
 	}
@@ -99,7 +100,7 @@ func (e *engine) profile(run func() ([]*Recording, error)) ([]*Recording, error)
 }
 
 // recorded returns runs A and B of an earlier series, if it made them with KV caches of these sizes.
-func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*Recording, err error) {
+func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*recording.Recording, err error) {
 	if e.kept == nil || !slices.Equal(e.kept.Profiles, profiles) {
 		return nil, nil, nil
 	}

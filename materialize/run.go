@@ -16,7 +16,10 @@ import (
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/scratch"
+	"medusa/internal/spill"
 	"medusa/kvprofile"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // Options say what to materialize.
@@ -78,7 +81,9 @@ func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	const steps = 6
 
 	o.Step(0, steps, "run 0: profile the KV cache")
-	profiles, err := e.profile(func() ([]*Recording, error) { return e.record(ctx, "0", contract.RunProfile, placement{}, nil) })
+	profiles, err := e.profile(func() ([]*recording.Recording, error) {
+		return e.record(ctx, "0", contract.RunProfile, placement{}, nil)
+	})
 	if err == nil {
 		err = checkAllMarks(profiles)
 	}
@@ -96,7 +101,7 @@ func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.pads.settle(); err != nil {
+	if err := c.pads.Settle(&spill.File{}); err != nil {
 		return nil, err
 	}
 	for rank, part := range byRank(c.art) {
@@ -106,7 +111,7 @@ func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 			part.Spec.Triggers[i].Launches = v.launches(part.Spec.Triggers[i].Batch)
 		}
 		part.Stages = []artifacts.StageTimes{
-			profiles[rank].stageTimes("native", o.Now),
+			stageTimes(profiles[rank], "native", o.Now),
 			v.restoredStages(v.record.Driver, o.Now),
 		}
 	}
@@ -121,7 +126,7 @@ func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 // candidate is an artifact that is verified but has no name yet.
 type candidate struct {
 	art      *artifacts.Artifact
-	pads     paddings
+	pads     compile.Paddings
 	verified []*verification // by rank
 }
 
@@ -132,14 +137,14 @@ type cache struct {
 	reserve  uint64 // bytes to take off
 }
 
-func cachesOf(profiles []*Recording) ([]cache, error) {
+func cachesOf(profiles []*recording.Recording) ([]cache, error) {
 	var out []cache
 	for rank, r := range profiles {
-		kv, err := r.kvProfile()
+		kv, err := kvProfile(r)
 		if err != nil {
 			return nil, ofRank(rank, len(profiles), err)
 		}
-		out = append(out, cache{kv, kv.KVBytes, r.libraryBytes()})
+		out = append(out, cache{kv, kv.KVBytes, libraryBytes(r)})
 	}
 	return out, nil
 }
@@ -189,10 +194,10 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	}
 	c := &candidate{}
 	for rank, r := range recorded {
-		if err := compileImages(r, specs[rank], o.EmbedImages); err != nil {
+		if err := compile.Images(r, specs[rank], o.EmbedImages); err != nil {
 			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
 		}
-		part := &artifacts.Artifact{Identity: r.identityFactors(), KV: caches[rank].Profile, Spec: specs[rank], Created: o.Now}
+		part := &artifacts.Artifact{Identity: identityFactors(r), KV: caches[rank].Profile, Spec: specs[rank], Created: o.Now}
 		if rank == 0 {
 			c.art = part
 		} else {
@@ -223,7 +228,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 
 // recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven. It returns the
 // IR and run A of each rank.
-func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, paddings, []*Recording, error) {
+func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, compile.Paddings, []*recording.Recording, error) {
 	for attempt := 1; ; attempt++ {
 		a, b, err := e.recorded(profiles)
 		if err == nil && (a == nil || attempt > 1) {
@@ -236,7 +241,7 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 			return nil, nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run 0", len(a), len(profiles))
 		}
 		specs, pads, err := compileRanks(a, b)
-		var word *WordError
+		var word *compile.WordError
 		if errors.As(err, &word) && word.Retry && attempt < recordAttempts {
 			continue
 		}
@@ -245,7 +250,7 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 }
 
 // recordBoth makes runs A and B.
-func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles []kvprofile.Profile, steps int) (a, b []*Recording, err error) {
+func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles []kvprofile.Profile, steps int) (a, b []*recording.Recording, err error) {
 	o.Step(1, steps, "run A: record")
 	if a, err = e.recordPlaced(ctx, attempt, profiles); err != nil {
 		return nil, nil, err
@@ -270,34 +275,34 @@ func gapSeed() (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]) | 1, nil
 }
 
-func (r *Recording) kvProfile() (kvprofile.Profile, error) {
-	if r.kv == nil {
+func kvProfile(r *recording.Recording) (kvprofile.Profile, error) {
+	if r.KV == nil {
 		return kvprofile.Profile{}, errors.New("profile the KV cache: the engine marked no KV profile in run 0")
 	}
 	p := kvprofile.Profile{
-		KVBytes: r.kv.KVBytes, TotalMemory: r.kv.Total, FreeBefore: r.kv.FreeBefore, FreeAfter: r.kv.FreeAfter,
-		PeakForward: r.kv.PeakForward, Utilization: r.kv.Utilization, ProfileTokens: r.kv.ProfileTokens,
-		Workspace: r.kv.Workspace,
+		KVBytes: r.KV.KVBytes, TotalMemory: r.KV.Total, FreeBefore: r.KV.FreeBefore, FreeAfter: r.KV.FreeAfter,
+		PeakForward: r.KV.PeakForward, Utilization: r.KV.Utilization, ProfileTokens: r.KV.ProfileTokens,
+		Workspace: r.KV.Workspace,
 	}
 	return p, p.Validate()
 }
 
-func (r *Recording) identityFactors() artifacts.Identity {
+func identityFactors(r *recording.Recording) artifacts.Identity {
 	var id artifacts.Identity
-	for _, f := range r.identity {
+	for _, f := range r.Identity {
 		id = append(id, artifacts.Factor{Key: f.Key, Value: f.Value})
 	}
 	return id
 }
 
 // stageTimes returns the seconds between phase marks.
-func (r *Recording) stageTimes(mode string, now time.Time) artifacts.StageTimes {
+func stageTimes(r *recording.Recording, mode string, now time.Time) artifacts.StageTimes {
 	out := artifacts.StageTimes{Mode: mode, Date: now.Format(time.DateOnly)}
-	if r.device != nil {
-		out.Device, out.Driver = r.device.Name, driverVersion(r.device.Driver)
+	if r.Device != nil {
+		out.Device, out.Driver = r.Device.Name, driverVersion(r.Device.Driver)
 	}
-	for i := range r.phases[:max(0, len(r.phases)-1)] {
-		out.Stages = appendStage(out.Stages, r.phases[i].name, float64(r.phases[i+1].ns-r.phases[i].ns)/1e9)
+	for i := range r.Phases[:max(0, len(r.Phases)-1)] {
+		out.Stages = appendStage(out.Stages, r.Phases[i].Name, float64(r.Phases[i+1].Time-r.Phases[i].Time)/1e9)
 	}
 	return out
 }

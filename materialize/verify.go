@@ -15,6 +15,7 @@ import (
 	"medusa/internal/contract"
 	"medusa/interpose"
 	"medusa/kvprofile"
+	"medusa/materialize/compile"
 	"medusa/restore/digest"
 	"medusa/restore/status"
 )
@@ -60,7 +61,7 @@ type verification struct {
 
 // checkNative is run N: the engine starts natively under the recorder, replays every graph and serves its self test. It returns the
 // padding that is to be presumed beyond pads.
-func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, settled bool) ([]*checked, paddings, error) {
+func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, settled bool) ([]*checked, compile.Paddings, error) {
 	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
 	if err != nil {
 		return nil, nil, err
@@ -72,9 +73,9 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 	if len(recorded) != len(native) {
 		return nil, nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
 	}
-	var more paddings
+	var more compile.Paddings
 	for rank, part := range byRank(art) {
-		found, err := compareStructure(part.Spec, recorded[rank], pads, settled)
+		found, err := compile.CompareNodes(part.Spec, recorded[rank], pads, settled)
 		more = append(more, found...)
 		if err == nil {
 			err = rewritten(native[rank].digest)
@@ -90,8 +91,8 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 }
 
 // proveRestored is run V of candidates at path, as often as the proof of the padding takes.
-func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.Artifact, pads paddings, native []*checked) ([]*verification, error) {
-	return pads.prove(func() ([]*verification, error) {
+func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, native []*checked) ([]*verification, error) {
+	return provePadding(pads, func() ([]*verification, error) {
 		if err := artifacts.Write(path, art); err != nil {
 			return nil, err
 		}

@@ -19,7 +19,8 @@ import (
 	"medusa/internal/test/enginekit"
 	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // The functions of internal/test/bench/stub, which stands in for the driver.
@@ -50,18 +51,21 @@ func requireStub(b *testing.B) {
 func specOf(b testing.TB, w bench.Workload) *graphir.Spec {
 	b.Helper()
 	dir := b.TempDir()
-	var runs [2]*materialize.Recording
+	var runs [2]*recording.Recording
 	for i := range runs {
 		path := filepath.Join(dir, strconv.Itoa(i))
 		err := w.WriteTrace(path, i)
 		if err == nil {
-			runs[i], err = materialize.ReadRecording(path)
+			runs[i], err = recording.Read(path)
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	spec, err := materialize.Compile(runs[0], runs[1])
+	spec, pads, err := compile.Compile(runs[0], runs[1], nil)
+	if err == nil {
+		err = pads.Unproven()
+	}
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,7 +11,8 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/test/attack/mutate"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // compiledName is the file that a compiling process leaves beside its traces.
@@ -22,10 +23,10 @@ const named = "refused"
 
 // refusal is what a compiling process says of an error.
 func refusal(err error) string {
-	var recording *materialize.RecordingError
-	var node *materialize.RefusedError
-	var word *materialize.WordError
-	if errors.As(err, &recording) || errors.As(err, &node) || errors.As(err, &word) {
+	var record *recording.Error
+	var node *compile.RefusedError
+	var word *compile.WordError
+	if errors.As(err, &record) || errors.As(err, &node) || errors.As(err, &word) {
 		return named
 	}
 	return "refused otherwise"

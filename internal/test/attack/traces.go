@@ -21,7 +21,8 @@ import (
 	"medusa/graphir"
 	"medusa/internal/test/attack/mutate"
 	"medusa/interpose/trace"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // What compiling two traces may take. The test engine's own take some milliseconds and 30 MiB; the hostile ones have 100,000
@@ -62,15 +63,18 @@ func endAt(bytes uint64) {
 }
 
 func compileDir(dir string) error {
-	a, err := materialize.ReadRecording(filepath.Join(dir, "A"))
+	a, err := recording.Read(filepath.Join(dir, "A"))
 	if err != nil {
 		return err
 	}
-	b, err := materialize.ReadRecording(filepath.Join(dir, "B"))
+	b, err := recording.Read(filepath.Join(dir, "B"))
 	if err != nil {
 		return err
 	}
-	spec, err := materialize.Compile(a, b)
+	spec, pads, err := compile.Compile(a, b, nil)
+	if err == nil {
+		err = pads.Unproven()
+	}
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,12 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/contract"
+	"medusa/internal/spill"
 	"medusa/interpose"
 	"medusa/interpose/trace"
 	"medusa/kvprofile"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 	"medusa/restore/status"
 )
 
@@ -109,7 +111,7 @@ func (r *runner) record(name string, region interpose.Region, seed uint64) (stri
 }
 
 func (r *runner) materialize() error {
-	var runs [2]*materialize.Recording
+	var runs [2]*recording.Recording
 	for i, at := range []struct {
 		name   string
 		region interpose.Region
@@ -119,11 +121,14 @@ func (r *runner) materialize() error {
 		if err != nil {
 			return err
 		}
-		if runs[i], err = materialize.ReadRecording(path); err != nil {
+		if runs[i], err = recording.Read(path); err != nil {
 			return err
 		}
 	}
-	spec, err := materialize.Compile(runs[0], runs[1])
+	spec, pads, err := compile.Compile(runs[0], runs[1], &spill.File{Dir: r.dir})
+	if err == nil {
+		err = pads.Unproven()
+	}
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ var attack = []mutant{
 	{"memory inside of other memory", never, "./internal/test/attack", "TestAttack/traces"},
 	{"memory that wraps around", always, "./internal/test/attack", "TestAttack/traces"},
 	{"words beside a layout are compared", never, "./internal/test/attack", "TestAttack/traces"},
-	{"pointers beyond 4 GiB of their memory", replace("addr - last.addr", "uint64(uint32(addr - last.addr))"),
+	{"pointers beyond 4 GiB of their memory", replace("addr - last.Addr", "uint64(uint32(addr - last.Addr))"),
 		"./internal/test/attack", "TestAttack/traces"},
 	{"a disk that is full when the status is written", replace("full != nil", `full != nil && o.Status != ""`),
 		"./internal/test/attack", "TestAttack/disks"},

@@ -14,6 +14,7 @@ import (
 
 	"medusa/interpose"
 	"medusa/materialize"
+	"medusa/materialize/compile"
 )
 
 // Runner materializes, restores and verifies programs.
@@ -191,7 +192,7 @@ var label = regexp.MustCompile(`"p(\d+)\.g\d+`)
 
 // refusal finds the program that a graph was refused of.
 func refusal(err error) (seed uint64, ok bool) {
-	var refused *materialize.RefusedError
+	var refused *compile.RefusedError
 	if !errors.As(err, &refused) {
 		return 0, false
 	}
