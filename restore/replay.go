@@ -14,7 +14,8 @@ import (
 // Steps are what an engine can do for a check of its graphs, each by a graph's label. Without them a check knows less.
 type Steps struct {
 	// BeforeReplay puts what the engine writes before each replay of this graph into the state that it had when the graph was
-	// captured: an attention's metadata, counters, lengths. It runs no forward.
+	// captured: an attention's metadata, counters, lengths. It runs no forward. It may allocate memory, outside of what the engine's
+	// framework keeps in its pools: bytes there are compared.
 	BeforeReplay func(label string) error
 	// Eager makes the graph's step without a graph, with all that belongs to it.
 	Eager func(label string) error
@@ -43,7 +44,8 @@ func (c *checker) replay(graph int) error {
 	label := c.spec.Graphs[graph].Label
 	if c.steps.BeforeReplay != nil {
 		// mutant: state that the engine writes before a replay
-		if err := errors.Join(c.steps.BeforeReplay(label), cuda.Synchronize()); err != nil {
+		err := inTrigger(func() error { return errors.Join(c.steps.BeforeReplay(label), cuda.Synchronize()) })
+		if err != nil {
 			return fmt.Errorf("build the state before a replay: %w", err)
 		}
 		c.doubt(func(s *span) bool { return s.class == digest.Input || s.class == digest.Other })
@@ -116,7 +118,8 @@ func (c *checker) stepEagerly(graph int, out *digest.Graph) error {
 	if err := c.fill(0); err != nil {
 		return err
 	}
-	if err := errors.Join(c.steps.Eager(out.Label), cuda.Synchronize()); err != nil {
+	err := inTrigger(func() error { return errors.Join(c.steps.Eager(out.Label), cuda.Synchronize()) })
+	if err != nil {
 		return fmt.Errorf("make the step without a graph: %w", err)
 	}
 	c.doubt(func(*span) bool { return true })

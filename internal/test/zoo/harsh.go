@@ -105,8 +105,13 @@ func (h *harsh) settle() error {
 	return h.prepare(batches[len(batches)-1])
 }
 
-// beforeReplay is what Medusa calls before it replays a graph.
+// beforeReplay is what Medusa calls before it replays a graph. It needs memory for a while.
 func (h *harsh) beforeReplay(label string) error {
+	scratch, err := cuda.MemAlloc(size)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = scratch.Free() }()
 	for _, batch := range h.batches() {
 		if label == h.label(batch) {
 			return h.prepare(batch)

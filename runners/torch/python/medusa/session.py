@@ -262,15 +262,18 @@ class Session:
     def provide(self, before_replay=None, eager=None):
         """What the engine can do for a check of its graphs, by label; before graphs. before_replay puts what the engine writes before
         each replay of a graph into the state that it had at the capture, and runs no forward. eager makes the graph's step
-        without a graph."""
+        without a graph. Memory that they allocate lies in a pool of their own."""
         if self.run == NONE:
             return
+        pool = torch.cuda.MemPool()
+        self.held.append(pool)
 
         def step(f):
             def call(_, label):
                 try:
-                    f(label.decode())
-                    torch.cuda.synchronize()
+                    with torch.cuda.use_mem_pool(pool):
+                        f(label.decode())
+                        torch.cuda.synchronize()
                 except Exception as e:  # as in trigger
                     print(f"medusa: graph {label.decode()}: {e}", file=sys.stderr, flush=True)
                     return 1
