@@ -46,3 +46,21 @@ func TestHarshGraphs(t *testing.T) {
 		})
 	}
 }
+
+// Floats that are added in an order that rarely differs: the artifact is made if all replays had the same order, and refused for
+// what it is if one had not.
+func TestRareOrder(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo := testenv.Path(t, "build", "zoo")
+	for range 30 {
+		p := start(t, []string{"ZOO_HARSH=rare"}, "medusa", "materialize", "-o", filepath.Join(t.TempDir(), "x.medusa"), "--", zoo)
+		if p.code == 0 {
+			continue
+		}
+		if !strings.Contains(p.stderr, `graph "rare-8"`) || !strings.Contains(p.stderr, "order") {
+			t.Errorf("exit %d:\n%s", p.code, p.stderr)
+		}
+		return
+	}
+	t.Error("thirty times, all replays added up in the same order")
+}
