@@ -64,3 +64,13 @@ func TestRareOrder(t *testing.T) {
 	}
 	t.Error("thirty times, all replays added up in the same order")
 }
+
+// Inputs that the engine writes before a replay are no results of a kernel.
+func TestNothingComputes(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	path := filepath.Join(t.TempDir(), "x.medusa")
+	p := must(t, []string{"ZOO_HARSH=prepared", "SIMGPU_COMPUTE=off"}, "medusa", "materialize", "-o", path, "--", testenv.Path(t, "build", "zoo"))
+	if !strings.Contains(p.stdout, "not checked (no kernel computes)") {
+		t.Errorf("results of kernels that do nothing:\n%s", p.stdout)
+	}
+}

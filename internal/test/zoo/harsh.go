@@ -81,7 +81,7 @@ func (h *harsh) allocate() (err error) {
 		shape = []int{16, elements / 16}
 	}
 	marks.Named(marks.Tensor{Name: "rows", Addr: h.rows, Size: size, Role: marks.Output, DType: marks.F32, Shape: shape})
-	if h.kind == "endless" {
+	if h.kind == "endless" || h.kind == "prepared" {
 		marks.Named(marks.Tensor{Name: "flag", Addr: h.word, Size: 4, Role: marks.Input, DType: marks.I32, Lo: 2, Hi: 1000})
 	}
 	return h.settle()
