@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"medusa/restore/digest"
@@ -32,6 +33,13 @@ func TestCompareDigests(t *testing.T) {
 		d.Ready, d.End = other(digest.Other, ready), other(digest.Weight, end)
 		return d
 	}
+	// led has one more range, which a pointer led to that has become presumed padding.
+	led := func(written digest.Bits) *digest.Digest {
+		d := one(digest.KV, hashes("a", "b"), nil)
+		g := &d.Graphs[0]
+		g.Ranges = slices.Insert(g.Ranges, 1, digest.Range{Alloc: 3, Size: 1, Class: digest.KV, Stride: 1, First: hashes("z"), Written: written})
+		return d
+	}
 	tests := []struct {
 		name             string
 		native, restored *digest.Digest
@@ -44,6 +52,8 @@ func TestCompareDigests(t *testing.T) {
 		{"natively unstable", one(digest.KV, hashes("a", "b"), hashes("a", "c")), one(digest.KV, hashes("a", "x"), nil), false, false},
 		{"scratch left as garbage", one(digest.Temporary, hashes("a", "b"), hashes("c", "d")), one(digest.Temporary, hashes("e", "f"), nil), true, false},
 		{"scratch overwritten otherwise", one(digest.Temporary, hashes("a", "b"), nil), one(digest.Temporary, hashes("e", "b"), nil), false, true},
+		{"memory that only the native graph led to", led(nil), one(digest.KV, hashes("a", "b"), nil), true, false},
+		{"memory that only the native graph wrote", led(digest.Bits{1}), one(digest.KV, hashes("a", "b"), nil), false, true},
 		{"ready and end alike", whole("r", "w"), whole("r", "w"), true, false},
 		{"memory at ready differs", whole("r", "w"), whole("x", "w"), false, true},
 		{"weights at the end differ", whole("r", "w"), whole("r", "x"), false, true},
@@ -60,6 +70,9 @@ func TestCompareDigests(t *testing.T) {
 					t.Errorf("difference %+v", differ)
 				}
 				return
+			}
+			if want := digest.ResultsOf(&tt.restored.Graphs[0]); tt.native.Graphs[0].Ranges[1].Second == nil && checks[0].Canary != want {
+				t.Errorf("a canary finds %q, want %q", want, checks[0].Canary)
 			}
 			if checks[0].NativeDeterministic != tt.deterministic || checks[0].BytesCompared == 0 {
 				t.Errorf("check %+v, want deterministic %v", checks[0], tt.deterministic)
