@@ -112,7 +112,14 @@ func (c *checker) lookCloser(d *digest.Digest) error {
 			return fmt.Errorf("replay graph %s: %w", d.Graphs[i].Label, err)
 		}
 	}
-	return errors.Join(c.refers(d), c.replayOtherwise(d))
+	copied, err := c.refers(d)
+	if err == nil {
+		err = c.replayOtherwise(d)
+	}
+	if err == nil {
+		d.Computes = computes(d, copied)
+	}
+	return err
 }
 
 // checker collects addresses and executables: those of the restored graphs, or those that this process captured itself.
