@@ -149,7 +149,7 @@ func judgeRange(g *digest.Graph, r *digest.Range) error {
 		reason := ""
 		switch {
 		// mutant: results that differ natively
-		case !r.Stable(c) && (written || r.Class != digest.Output):
+		case !r.Stable(c) && r.VaryingAt(c) == nil && (written || r.Class != digest.Output):
 			reason = reasonUnstable
 		case r.NotFinite.Has(c): // mutant: results that are no numbers
 			reason = reasonNotFinite

@@ -29,6 +29,9 @@ func TestJudge(t *testing.T) {
 		{"an unstable row", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) {
 			r.Second = hashes("a", "x", "c", "other poison")
 		}, "row 1 differs between two native replays"},
+		{"a row that varies within a bound", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) {
+			r.Second, r.Varying = hashes("a", "x", "c", "other poison"), []digest.Varying{{Chunk: 1}}
+		}, ""},
 		{"unstable KV memory", func(_ *digest.Digest, g *digest.Graph, _ *digest.Range) { g.Ranges[1].Second = hashes("other") }, `kv "" alloc#2+0 differs`},
 		{"a row that is no number", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) { r.NotFinite = digest.Bits{0b0100} }, "row 2 holds NaN or Inf"},
 		{"a missing row", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) { r.Written = digest.Bits{0b0011} }, "row 2 is not written by the graph"},

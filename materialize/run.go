@@ -222,6 +222,9 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		return nil, err
 	}
 	c.pads = append(pads, more...)
+	for rank, part := range byRank(c.art) {
+		tellVarying(part, native[rank].digest)
+	}
 	o.Step(5, steps, "run V: replay restored graphs")
 	c.verified, err = e.proveRestored(ctx, path, c.art, c.pads, native)
 	return c, err

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"medusa/artifacts"
@@ -89,6 +90,16 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 		}
 	}
 	return native, more, nil
+}
+
+// tellVarying has run V keep the results of graphs whose results vary.
+func tellVarying(art *artifacts.Artifact, native *digest.Digest) {
+	art.Verification.Graphs = nil
+	for i := range native.Graphs {
+		g := &native.Graphs[i]
+		varies := slices.ContainsFunc(g.Ranges, func(r digest.Range) bool { return len(r.Varying) > 0 })
+		art.Verification.Graphs = append(art.Verification.Graphs, artifacts.GraphCheck{Label: g.Label, NativeDeterministic: !varies})
+	}
 }
 
 // proveRestored is run V of candidates at path, as often as the proof of the padding takes.

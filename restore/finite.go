@@ -27,19 +27,11 @@ func exponents(t graphir.DType) (low, high uint32, ok bool) {
 func (c *checker) findNotFinite(out *digest.Graph) error {
 	for i := range out.Ranges {
 		r := &out.Ranges[i]
-		if r.Class != digest.Output && r.Class != digest.KV || len(r.Written) == 0 {
+		low, high, ok := exponents(c.resultType(r))
+		if !ok || len(r.Written) == 0 {
 			continue
 		}
-		s := c.spanOf(r)
-		dtype := s.handed
-		if dtype == 0 {
-			dtype = c.spec.Tensors[s.tensor].DType
-		}
-		low, high, ok := exponents(dtype)
-		if !ok {
-			continue
-		}
-		bits, err := c.hasher.notFinite(s, r, low, high)
+		bits, err := c.hasher.notFinite(c.spanOf(r), r, low, high)
 		if err != nil {
 			return err
 		}

@@ -101,11 +101,19 @@ func (c *checker) replayTwice(graph int, native bool) (digest.Graph, error) {
 					return out, err
 				}
 			}
-			continue
+		} else {
+			for i := range out.Ranges {
+				second(&out.Ranges[i], ranges[i])
+			}
 		}
-		for i := range out.Ranges {
-			second(&out.Ranges[i], ranges[i])
+		if c.varying[out.Label] && !native {
+			if err := c.keepVarying(out.Ranges, round == 0); err != nil {
+				return out, err
+			}
 		}
+	}
+	if native {
+		return out, c.measureVariation(graph, &out)
 	}
 	return out, nil
 }

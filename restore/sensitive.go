@@ -49,6 +49,15 @@ func (c *checker) compareOutputs(graph int, g *digest.Graph) error {
 			if bytes.Equal(r.Hash(0, k), first.Hash(0, k)) {
 				continue
 			}
+			if v := first.VaryingAt(k); v != nil {
+				data, err := c.chunkOf(&r, k)
+				if err != nil {
+					return err
+				}
+				if v.Within(data) {
+					continue
+				}
+			}
 			if c.filling == otherInputs {
 				first.OtherInputs.Add(k)
 			} else {
@@ -79,10 +88,9 @@ func (e extent) meets(object uint32, from, size uint64) bool {
 	return e.object == object && e.from < from+size && from < e.to
 }
 
-// refers notes which graphs refer to inputs and to the KV cache, and whether any kernel wrote a result: one that no copy and no
-// fill of its graph writes.
-func (c *checker) refers(d *digest.Digest) error {
-	return c.spec.EachGraph(func(i int, g *graphir.Graph) error {
+// refers notes which graphs refer to inputs and to the KV cache, and returns what copies and fills of each write.
+func (c *checker) refers(d *digest.Digest) (copied [][]extent, err error) {
+	err = c.spec.EachGraph(func(i int, g *graphir.Graph) error {
 		out := &d.Graphs[i]
 		var written []extent
 		var visit func(g *graphir.Graph)
@@ -111,18 +119,32 @@ func (c *checker) refers(d *digest.Digest) error {
 			}
 		}
 		visit(g)
-		for k := range out.Ranges {
-			r := &out.Ranges[k]
-			if r.Class != digest.KV && r.Class != digest.Output { // inputs are what the engine writes before a replay
+		copied = append(copied, written)
+		return nil
+	})
+	return copied, err
+}
+
+// computes reports whether any kernel wrote a result: one that no copy and no fill of its graph writes. Inputs are what the engine
+// writes before a replay. Memory that graphs hand on is scratch of other graphs, too: a result there changes with other inputs.
+func computes(d *digest.Digest, copied [][]extent) bool {
+	for i := range d.Graphs {
+		for k := range d.Graphs[i].Ranges {
+			r := &d.Graphs[i].Ranges[k]
+			if r.Class != digest.KV && r.Class != digest.Output {
 				continue
 			}
 			for chunk := range r.Chunks() {
 				offset, size := r.Span(chunk)
-				d.Computes = d.Computes || r.Written.Has(chunk) && !meetAny(written, r.Alloc, offset, size)
+				// mutant: scratch in memory that graphs hand on
+				result := r.Name != "" || r.OtherInputs.Has(chunk)
+				if result && r.Written.Has(chunk) && !meetAny(copied[i], r.Alloc, offset, size) {
+					return true
+				}
 			}
 		}
-		return nil
-	})
+	}
+	return false
 }
 
 func meetAny(all []extent, object uint32, from, size uint64) bool {

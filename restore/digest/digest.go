@@ -116,6 +116,8 @@ type Range struct {
 	// (run N).
 	OtherInputs Bits `json:"other_inputs,omitempty"`
 	OtherKV     Bits `json:"other_kv,omitempty"`
+	// Varying are chunks of results that natively differ from replay to replay, within a bound.
+	Varying []Varying `json:"varying,omitempty"`
 }
 
 // Bits are some of the chunks of a range, one bit each, the lowest first.

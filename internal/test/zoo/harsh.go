@@ -29,6 +29,7 @@ var harshPTX []byte
 //	spread     all of the output depends on whether memory that nobody writes holds numbers
 //	nan        the output holds no numbers
 //	rare       three kernels add to the same elements in an order that rarely differs
+//	sum        the same elements, of which each replay adds some in another order
 //	deaf       the output is the same with any inputs
 //	forgetful  the output is the same with any KV cache
 //	drift      a kernel that does nothing has another weight as its parameter in a native start that checks
@@ -179,6 +180,18 @@ func (z *zoo) harshBody(batch int64) error {
 			func() error { return z.on(z.stream, h.accumulate, args().F32(-large).Ptr(h.rows)) },
 			func() error { return z.stream.Wait(z.joined) },
 		)
+	case "sum":
+		const large = 1e4
+		return enginekit.InOrder(
+			func() error { return cuda.CopyOnDeviceAsync(h.rows, z.input, size, z.stream) },
+			func() error { return z.forked.Record(z.stream) },
+			func() error { return z.side.Wait(z.forked) },
+			func() error { return z.on(z.side, h.accumulate, args().F32(0.3).Ptr(h.rows)) },
+			func() error { return z.joined.Record(z.side) },
+			func() error { return z.on(z.stream, h.accumulate, args().F32(large).Ptr(h.rows)) },
+			func() error { return z.on(z.stream, h.accumulate, args().F32(-large).Ptr(h.rows)) },
+			func() error { return z.stream.Wait(z.joined) },
+		)
 	case "deaf":
 		return z.launch(h.normalise, args().Ptr(z.weights[0]).Ptr(z.input).Ptr(h.rows))
 	case "forgetful":
@@ -217,7 +230,7 @@ func (z *zoo) drifting() cuda.DevicePtr {
 func (z *zoo) serveHarsh() (string, error) {
 	sum, host := sha256.New(), make([]byte, size)
 	for _, batch := range z.harsh.batches() {
-		if z.harsh.kind == "temporary" || z.harsh.kind == "spread" || z.harsh.kind == "nan" || z.harsh.kind == "rare" {
+		if z.harsh.kind == "temporary" || z.harsh.kind == "spread" || z.harsh.kind == "nan" || z.harsh.kind == "rare" || z.harsh.kind == "sum" {
 			continue // its results do not repeat, or mean nothing
 		}
 		if err := z.harsh.prepare(batch); err != nil {
