@@ -173,7 +173,7 @@ class Case(Engine):
     def starts(self):
         """The output of the native and the restored start."""
         native, artifact = self.start("native"), self.materialize()
-        return native, self.start("restored", [self.medusa, "restore", "--strict", artifact, "--"])
+        return native, self.start("restored", [self.medusa, "restore", "--strict", "--status", self.path("status.json"), artifact, "--"])
 
     def compare(self, c, native, restored):
         if (native["start"], restored["start"]) != ("native", "restored"):
@@ -217,7 +217,7 @@ def main():
         for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
             before = results.counts(c)
             case.compare(c, native, restored)
-            rows[case.name] = results.since(before, results.counts(c))
+            rows[case.name] = results.since(before, results.counts(c)) | results.own_time(case.path("status.json"))
     if args.results:
         results.store(args.results, {name: restored[name] for name in ("device", "vllm", "torch")}, rows)
     for d in c.differences[:20]:
