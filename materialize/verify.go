@@ -131,8 +131,11 @@ func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.
 
 // compareRuns compares the files of one rank in runs N and V.
 func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verification, error) {
-	if restored.status == nil || restored.status.Status != status.Restored {
-		return nil, fmt.Errorf("verify: run V did not restore (%+v)", restored.status)
+	switch st := restored.status; {
+	case st == nil:
+		return nil, errors.New("verify: the start from the artifact left no status (its worker ended before it was ready)")
+	case st.Status != status.Restored:
+		return nil, fmt.Errorf("verify: the start from the artifact was native: %s: %s", st.Reason, st.Detail)
 	}
 	graphs, err := compareDigests(native.digest, restored.digest)
 	if err != nil {

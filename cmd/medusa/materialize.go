@@ -24,7 +24,8 @@ func newMaterializeCmd() *cobra.Command {
 		Use:   "materialize -o FILE -- ENGINE [ARG...]",
 		Short: "Record an engine's start, compile its graphs and verify the artifact",
 		Long: `Starts the engine five times: once to profile the KV cache, twice to record its graphs with memory at different
-addresses, and twice to compare restored graphs with natively captured ones. FILE appears only if they agree.
+addresses, and twice to compare restored graphs with natively captured ones. FILE appears only if they agree. If the engine fails,
+all that it printed in that start is in FILE.log.
 
 The output of JIT compilers (torch.compile, Triton, FlashInfer) in these starts is bundled, unless a variable names their cache.
 Directories given with --dir are bundled as the runs left them. restore unpacks them to their old place, or to the place of its --dir.`,

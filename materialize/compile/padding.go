@@ -14,7 +14,7 @@ import (
 // to one byte of memory that was nobody's in either (blocks.go), or that were alike in both but not in a third process
 // (structure.go): most likely bytes that no code of the engine ever wrote.
 // The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
-// ones, and only if every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
+// ones. The artifact gets zeros in their place only if every output is the same nevertheless. Random bytes are
 // no address that a device has: a kernel that follows them fails.
 type Padding struct {
 	Spec         *graphir.Spec // of whatever rank
