@@ -10,6 +10,7 @@ import (
 	"medusa/artifacts"
 	"medusa/internal/contract"
 	"medusa/interpose"
+	"medusa/interpose/trace"
 	"medusa/kvprofile"
 )
 
@@ -25,17 +26,14 @@ func shell(t *testing.T, script string) *engine {
 
 // A server that calls the end of its engine process a failure has been recorded all the same; one that failed has not.
 func TestTheTraceDecides(t *testing.T) {
-	ready := newTape(1)
-	ready.phase("ready")
-	early := newTape(1)
-	early.phase("capture")
+	ready, early := &trace.Phase{Name: "ready"}, &trace.Phase{Name: "capture"}
 	for _, c := range []struct {
 		script, want string // want: part of the error; empty: none
 	}{
-		{fmt.Sprintf("cp %s $MEDUSA_TRACE; exit 1", ready.file(t, true)), ""},
-		{fmt.Sprintf("cp %s $MEDUSA_TRACE; echo broken; exit 1", ready.file(t, false)), "broken"},
-		{fmt.Sprintf("cp %s $MEDUSA_TRACE; echo broken; exit 1", early.file(t, true)), "broken"},
-		{fmt.Sprintf("cp %s $MEDUSA_TRACE", early.file(t, true)), "never marked"},
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE; exit 1", traceOf(t, true, ready)), ""},
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE; echo broken; exit 1", traceOf(t, false, ready)), "broken"},
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE; echo broken; exit 1", traceOf(t, true, early)), "broken"},
+		{fmt.Sprintf("cp %s $MEDUSA_TRACE", traceOf(t, true, early)), "never marked"},
 		{"echo broken; exit 1", "broken"},
 		{"true", "no CUDA driver"},
 	} {
@@ -46,7 +44,7 @@ func TestTheTraceDecides(t *testing.T) {
 	}
 }
 
-// What an earlier run left is not taken for this one's.
+// The output of an earlier run is not taken for this one's.
 func TestDigestOfThisRun(t *testing.T) {
 	e := shell(t, "echo '{\"version\":2}' >$MEDUSA_CHECK_OUT")
 	if _, err := e.check(t.Context(), "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err != nil {

@@ -1,46 +1,15 @@
 package materialize
 
 import (
-	"encoding/binary"
 	"fmt"
 	"path/filepath"
 
-	"medusa/graphir"
-	"medusa/interpose/trace"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
-// Explanation is what two kept traces say about one parameter of a kernel node.
-type Explanation struct {
-	Graph     string          `json:"graph"`
-	Node      int             `json:"node"`
-	Kernel    string          `json:"kernel"`
-	Params    []graphir.Param `json:"params"` // the kernel's layout
-	Parameter int             `json:"parameter"`
-	Words     []ExplainedWord `json:"words"`
-}
-
-// ExplainedWord is one aligned word of the parameter, or the bytes around such words.
-type ExplainedWord struct {
-	Offset  uint32      `json:"offset"` // in the parameter
-	A       uint64      `json:"a"`
-	B       uint64      `json:"b"`
-	Verdict string      `json:"verdict"`
-	NearA   []Neighbour `json:"near_a"`
-	NearB   []Neighbour `json:"near_b"`
-}
-
-// Neighbour is a live allocation beside a word's value, or around it.
-type Neighbour struct {
-	Alloc    uint32 `json:"alloc"`
-	Space    string `json:"space"`
-	Addr     uint64 `json:"addr"`
-	Size     uint64 `json:"size"`
-	Distance int64  `json:"distance"` // of the value from its first byte
-}
-
-// Explain reads the traces that Options.Traces kept of a rank and shows a parameter of a graph's node: its words in both runs, what
-// they lead to, and the allocations beside. It decides nothing: compiling does.
-func Explain(dir string, rank int, graph string, node, parameter int) (*Explanation, error) {
+// Explain reads the traces that Options.Traces kept of a rank and shows a parameter of a graph's node.
+func Explain(dir string, rank int, graph string, node, parameter int) (*compile.Explanation, error) {
 	a, err := keptTrace(dir, "A", rank)
 	if err != nil {
 		return nil, err
@@ -49,59 +18,11 @@ func Explain(dir string, rank int, graph string, node, parameter int) (*Explanat
 	if err != nil {
 		return nil, err
 	}
-	numberGlobals(a, b)
-	ga, err := a.graphNamed(graph)
-	if err != nil {
-		return nil, fmt.Errorf("explain run A: %w", err)
-	}
-	gb, err := b.graphNamed(graph)
-	if err != nil {
-		return nil, fmt.Errorf("explain run B: %w", err)
-	}
-	prove, err := proverAt(a, b, 0, 0, &tensorMaps{a.tensorMaps, b.tensorMaps, &graphir.Spec{}})
-	if err != nil {
-		return nil, err
-	}
-	if len(ga.nodes) == len(gb.nodes) { // as compiling does, which goes no further where they differ
-		if _, err := pairNodes(prove, a, b, ga, gb); err != nil {
-			return nil, fmt.Errorf("explain graph %q: %w", graph, err)
-		}
-	}
-	ka, err := ga.kernelNode(graph, node)
-	if err != nil {
-		return nil, fmt.Errorf("explain run A: %w", err)
-	}
-	kb, err := gb.kernelNode(graph, node)
-	if err != nil {
-		return nil, fmt.Errorf("explain run B: %w", err)
-	}
-	f := a.functions[ka.Function]
-	e := &Explanation{Graph: graph, Node: node, Kernel: f.Name, Parameter: parameter}
-	for _, p := range f.Params {
-		e.Params = append(e.Params, graphir.Param{Offset: p.Offset, Size: p.Size})
-	}
-	if parameter < 0 || parameter >= len(e.Params) {
-		return nil, fmt.Errorf("explain graph %q node %d: kernel %s has parameters 0 to %d, not %d", graph, node, f.Name, len(e.Params)-1, parameter)
-	}
-	p := e.Params[parameter]
-	if end := uint64(p.Offset) + uint64(p.Size); end > uint64(len(ka.Params)) || end > uint64(len(kb.Params)) {
-		return nil, fmt.Errorf("explain graph %q node %d: parameter %d lies outside the recorded bytes", graph, node, parameter)
-	}
-	if err := prove.moveTo(ga.nodeMoment(ka.Node), gb.nodeMoment(kb.Node)); err != nil {
-		return nil, err
-	}
-	for o := uint32(0); o < p.Size; {
-		n := min(8-(p.Offset+o)%8, p.Size-o)
-		w := ExplainedWord{Offset: o, A: wordAt(ka.Params[p.Offset+o:], n), B: wordAt(kb.Params[p.Offset+o:], n)}
-		prove.explain(&w, n)
-		e.Words = append(e.Words, w)
-		o += n
-	}
-	return e, nil
+	return compile.Explain(a, b, graph, node, parameter)
 }
 
-func keptTrace(dir, run string, rank int) (*Recording, error) {
-	all, err := readRanks(run, filepath.Join(dir, run+traceSuffix), ReadRecording)
+func keptTrace(dir, run string, rank int) (*recording.Recording, error) {
+	all, err := readRanks(run, filepath.Join(dir, run+traceSuffix), recording.Read)
 	if err != nil {
 		return nil, err
 	}
@@ -109,77 +30,4 @@ func keptTrace(dir, run string, rank int) (*Recording, error) {
 		return nil, fmt.Errorf("explain run %s: the engine has ranks 0 to %d, not %d", run, len(all)-1, rank)
 	}
 	return all[rank], nil
-}
-
-func wordAt(data []byte, n uint32) uint64 {
-	var word [8]byte
-	copy(word[:], data[:n])
-	return binary.LittleEndian.Uint64(word[:])
-}
-
-func (p *prover) explain(w *ExplainedWord, size uint32) {
-	switch {
-	case size == 8:
-		ptr, isPointer, err := p.word(w.A, w.B)
-		switch {
-		case err != nil:
-			w.Verdict = "unproven: " + err.Reason
-		case isPointer:
-			w.Verdict = "pointer to " + ptr.String()
-		default:
-			w.Verdict = "constant"
-		}
-		w.NearA, w.NearB = p.a.near(w.A), p.b.near(w.B)
-	case w.A == w.B:
-		w.Verdict = "constant"
-	default:
-		w.Verdict = "unproven: it differs, and is part of no aligned word"
-	}
-}
-
-// near returns the allocation at or below the address and the next one above.
-func (s *liveSet) near(addr uint64) []Neighbour {
-	k := s.upTo(addr)
-	var out []Neighbour
-	for _, k := range []int{k, s.live.from(k + 1)} {
-		if k >= 0 {
-			a := s.byAddr[k]
-			out = append(out, Neighbour{a.id, a.space.String(), a.addr, a.size, int64(addr - a.addr)})
-		}
-	}
-	return out
-}
-
-// graphNamed reads the nodes of the graph with a label.
-func (r *Recording) graphNamed(label string) (*capture, error) {
-	var labels []string
-	for i, g := range r.instantiated() {
-		name := g.Label
-		if name == "" {
-			name = fmt.Sprintf("graph-%d", i)
-		}
-		labels = append(labels, name)
-		if name != label {
-			continue
-		}
-		w, err := r.walk()
-		if err != nil {
-			return nil, err
-		}
-		defer w.close()
-		return g, w.to(g)
-	}
-	return nil, fmt.Errorf("no graph %q (there are %q)", label, labels)
-}
-
-// kernelNode finds a node by its place.
-func (g *capture) kernelNode(label string, node int) (*trace.Kernel, error) {
-	if node < 0 || node >= len(g.nodes) {
-		return nil, fmt.Errorf("graph %q has %d nodes, no node %d", label, len(g.nodes), node)
-	}
-	k, ok := g.nodes[node].(*trace.Kernel)
-	if !ok {
-		return nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.nodes[node])
-	}
-	return k, nil
 }

@@ -2,6 +2,7 @@ package materialize
 
 import (
 	"fmt"
+	"medusa/materialize/recording"
 	"slices"
 )
 
@@ -13,28 +14,28 @@ import (
 // unless a library allocates otherwise in a triggering layer than it did in the warm-up.
 const headroomAttempts = 3
 
-// headroomGranularity is what devices hand physical memory out in.
+// headroomGranularity is the unit of a device's physical memory.
 // mutant: granularity of headroom
 const headroomGranularity = 2 << 20
 
-// libraryBytes estimates that memory from run 0: what the capture phase, or the profile forward before it, allocated, kept,
+// libraryBytes estimates that memory from run 0: memory that the capture phase, or the profile forward before it, allocated, kept,
 // and did not divide into blocks of the framework's own.
-func (r *Recording) libraryBytes() uint64 {
-	warmup := r.phaseOrder("profile", "warmup", "capture")
+func libraryBytes(r *recording.Recording) uint64 {
+	warmup := r.PhaseOrder("profile", "warmup", "capture")
 	var blocks []uint64
-	for _, b := range r.blocks {
+	for _, b := range r.Blocks {
 		blocks = append(blocks, b.Addr)
 	}
 	slices.Sort(blocks)
 	var sum uint64
-	for i := range r.allocs {
-		a := &r.allocs[i]
-		first, _ := slices.BinarySearch(blocks, a.addr)
+	for i := range r.Allocs {
+		a := &r.Allocs[i]
+		first, _ := slices.BinarySearch(blocks, a.Addr)
 		// mutant: memory of a framework is no library's
-		divided := first < len(blocks) && blocks[first]-a.addr < a.size // at whatever moment
+		divided := first < len(blocks) && blocks[first]-a.Addr < a.Size // at whatever moment
 		// mutant: memory of libraries at ready
-		if a.born > warmup && a.died > r.readyOrder && !divided {
-			sum += a.size
+		if a.Born > warmup && a.Died > r.ReadyOrder && !divided {
+			sum += a.Size
 		}
 	}
 	return roundUp(sum)
@@ -57,7 +58,7 @@ func (e *HeadroomError) Error() string {
 	return fmt.Sprintf("verify headroom: %d bytes free natively, %d restored with a KV cache smaller by %d", e.Native, e.Restored, e.Shrunk)
 }
 
-// missingHeadroom returns by how much more the KV cache has to shrink for a restored start to leave what a native one
+// missingHeadroom returns by how much more the KV cache has to shrink for a restored start to leave as much as a native one
 // with the profile's own size would. Both runs had a cache that was already smaller by shrunk bytes.
 func (v *verification) missingHeadroom(shrunk uint64) uint64 {
 	// mutant: headroom as large as natively

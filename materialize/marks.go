@@ -3,28 +3,29 @@ package materialize
 import (
 	"errors"
 	"fmt"
+	"medusa/materialize/recording"
 )
 
 // MarksError is an engine whose marks no artifact can be made of. It is found in run 0, which needs nothing but the marks.
 type MarksError struct {
 	Problem string
-	Hint    string // what the engine has to do
+	Hint    string // an advice for the engine's author
 }
 
 func (e *MarksError) Error() string { return fmt.Sprintf("check marks: %s (%s)", e.Problem, e.Hint) }
 
 // checkMarks finds the mistakes in an engine's marks that later runs would only trip over.
-func (r *Recording) checkMarks() error {
-	if err := r.checkIdentity(); err != nil { // mutant: identity is checked after run 0
+func checkMarks(r *recording.Recording) error {
+	if err := checkIdentity(r); err != nil { // mutant: identity is checked after run 0
 		return err
 	}
-	begin := r.phaseOrder("warmup", "capture")
+	begin := r.PhaseOrder("warmup", "capture")
 	labels := map[string]bool{}
 	early := "" // the label of a graph that a restored start would not skip
-	for _, g := range r.graphs {
+	for _, g := range r.Graphs {
 		switch {
-		case g.execs == 0 || r.embedded[g.ID]:
-		case g.order < begin:
+		case g.Execs == 0 || r.Embedded[g.ID]:
+		case g.Order < begin:
 			early = g.Label // the engine captures it in every start, or has not marked the phase
 		case g.Label == "":
 			return &MarksError{fmt.Sprintf("graph %d has no label", g.ID), "call medusa_mark_graph on the capturing thread before cuStreamEndCapture"}
@@ -41,8 +42,22 @@ func (r *Recording) checkMarks() error {
 	return nil
 }
 
-func (r *Recording) checkIdentity() error {
-	id := r.identityFactors()
+// unready says why a process that ended in order has not reached ready.
+func unready(r *recording.Recording, program string) error {
+	if len(r.Phases) == 0 && len(r.Identity) == 0 {
+		return &MarksError{fmt.Sprintf("%s ended, and marked neither an identity nor a phase", program),
+			"it does not support Medusa, or its plug-in is switched off: docs/engines.md says what an engine has to do, docs/vllm.md and docs/torch.md how to switch a plug-in on"}
+	}
+	last := "its identity"
+	if n := len(r.Phases); n > 0 {
+		last = fmt.Sprintf("phase %q", r.Phases[n-1].Name)
+	}
+	return &MarksError{fmt.Sprintf("%s ended after it had marked %s, and never marked phase \"ready\"", program, last),
+		"mark it when the engine is about to serve, in every start; medusa materialize -v shows what the engine printed"}
+}
+
+func checkIdentity(r *recording.Recording) error {
+	id := identityFactors(r)
 	if len(id) == 0 {
 		return &MarksError{"the engine stated no identity", "call medusa_session_identify, with the CUDA context current, before the first allocation"}
 	}
@@ -53,10 +68,10 @@ func (r *Recording) checkIdentity() error {
 }
 
 // checkAllMarks checks the recordings of all ranks.
-func checkAllMarks(ranks []*Recording) error {
+func checkAllMarks(ranks []*recording.Recording) error {
 	var all error
 	for rank, r := range ranks {
-		all = errors.Join(all, ofRank(rank, len(ranks), r.checkMarks()))
+		all = errors.Join(all, ofRank(rank, len(ranks), checkMarks(r)))
 	}
 	return all
 }

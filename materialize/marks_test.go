@@ -6,34 +6,35 @@ import (
 	"testing"
 
 	"medusa/interpose/trace"
+	"medusa/materialize/recording"
 )
 
 func TestMarks(t *testing.T) {
-	graph := func(id uint32, order uint64, label string) *capture {
-		return &capture{Graph: &trace.Graph{ID: id, Label: label}, order: order, execs: 1}
+	graph := func(id uint32, order uint64, label string) *recording.Capture {
+		return &recording.Capture{Graph: &trace.Graph{ID: id, Label: label}, Order: order, Execs: 1}
 	}
 	unused := graph(9, 20, "")
-	unused.execs = 0
+	unused.Execs = 0
 	identity := []*trace.Identity{{Key: "engine.name", Value: "x"}, {Key: "engine.version", Value: "1"}}
-	phases := []phase{{"structure", 1, 0}, {"warmup", 10, 0}, {"capture", 15, 0}, {"ready", 90, 0}}
+	phases := []recording.Phase{{Name: "structure", Order: 1}, {Name: "warmup", Order: 10}, {Name: "capture", Order: 15}, {Name: "ready", Order: 90}}
 	for _, row := range []struct {
 		name string
-		r    *Recording
+		r    *recording.Recording
 		want string
 	}{
-		{"as it should be", &Recording{identity: identity, phases: phases, graphs: []*capture{graph(0, 20, "a"), graph(1, 30, "b")}}, ""},
-		{"no graphs", &Recording{identity: identity, phases: phases}, ""},
-		{"a capture that is never launched", &Recording{identity: identity, phases: phases, graphs: []*capture{unused}}, ""},
-		{"a graph of every start", &Recording{identity: identity, phases: phases, graphs: []*capture{graph(0, 5, ""), graph(1, 30, "b")}}, ""},
-		{"a labelled graph of every start", &Recording{identity: identity, phases: phases, graphs: []*capture{graph(0, 5, "b"), graph(1, 30, "b")}}, ""},
-		{"no identity", &Recording{phases: phases}, "stated no identity"},
-		{"identity twice", &Recording{identity: append(identity, identity[0]), phases: phases}, "engine.name occurs twice"},
-		{"no label", &Recording{identity: identity, phases: phases, graphs: []*capture{graph(3, 30, "")}}, "graph 3 has no label"},
-		{"one label twice", &Recording{identity: identity, phases: phases, graphs: []*capture{graph(0, 20, "a"), graph(1, 30, "a")}}, `label "a"`},
-		{"captured too early", &Recording{identity: identity, phases: phases, graphs: []*capture{graph(0, 5, "a")}}, `"a" was captured before phase warmup`},
-		{"no phases", &Recording{identity: identity, graphs: []*capture{graph(0, 5, "a")}}, `"a" was captured before phase warmup`},
+		{"as it should be", &recording.Recording{Identity: identity, Phases: phases, Graphs: []*recording.Capture{graph(0, 20, "a"), graph(1, 30, "b")}}, ""},
+		{"no graphs", &recording.Recording{Identity: identity, Phases: phases}, ""},
+		{"a capture that is never launched", &recording.Recording{Identity: identity, Phases: phases, Graphs: []*recording.Capture{unused}}, ""},
+		{"a graph of every start", &recording.Recording{Identity: identity, Phases: phases, Graphs: []*recording.Capture{graph(0, 5, ""), graph(1, 30, "b")}}, ""},
+		{"a labelled graph of every start", &recording.Recording{Identity: identity, Phases: phases, Graphs: []*recording.Capture{graph(0, 5, "b"), graph(1, 30, "b")}}, ""},
+		{"no identity", &recording.Recording{Phases: phases}, "stated no identity"},
+		{"identity twice", &recording.Recording{Identity: append(identity, identity[0]), Phases: phases}, "engine.name occurs twice"},
+		{"no label", &recording.Recording{Identity: identity, Phases: phases, Graphs: []*recording.Capture{graph(3, 30, "")}}, "graph 3 has no label"},
+		{"one label twice", &recording.Recording{Identity: identity, Phases: phases, Graphs: []*recording.Capture{graph(0, 20, "a"), graph(1, 30, "a")}}, `label "a"`},
+		{"captured too early", &recording.Recording{Identity: identity, Phases: phases, Graphs: []*recording.Capture{graph(0, 5, "a")}}, `"a" was captured before phase warmup`},
+		{"no phases", &recording.Recording{Identity: identity, Graphs: []*recording.Capture{graph(0, 5, "a")}}, `"a" was captured before phase warmup`},
 	} {
-		err := row.r.checkMarks()
+		err := checkMarks(row.r)
 		var marks *MarksError
 		if row.want == "" && err != nil {
 			t.Errorf("%s: %v", row.name, err)

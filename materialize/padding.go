@@ -1,55 +1,24 @@
 package materialize
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 
-	"medusa/graphir"
 	"medusa/internal/spill"
+	"medusa/materialize/compile"
 )
 
-// padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
-// to one byte of memory that was nobody's in either (blocks.go): most likely bytes that no code of the engine ever wrote.
-// The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
-// ones, and only where every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
-// no address that a device has: a kernel that follows them fails.
-type padding struct {
-	spec         *graphir.Spec // of whatever rank
-	embedded     bool          // the graph is one of the spec's Children
-	graph, node  int
-	offset, size uint32 // in the parameter buffer
-	cause        *WordError
-	pointer      *graphir.Pointer // what it led to in both recordings, or nil
-}
-
-type paddings []padding
-
-// add appends p, or extends the last run with it, as far as a word goes: where it matters, its own error is to say so.
-func (ps paddings) add(p padding) paddings {
-	if n := len(ps); n > 0 && p.offset%8 != 0 {
-		last := &ps[n-1]
-		if last.embedded == p.embedded && last.graph == p.graph && last.node == p.node && last.offset+last.size == p.offset {
-			last.size += p.size
-			return ps
-		}
-	}
-	return append(ps, p)
-}
-
-// prove verifies with poisoned padding: all at once with two patterns, and where that fails, with less and less of it until
+// provePadding verifies with poisoned padding: all at once with two patterns, and if that fails, with less and less of it until
 // the bytes that matter are found. Their word is then an error, as it would have been without the presumption. So that one
-// that matters is told from others, pointers that are not poisoned lead where they led. verify writes the candidate and
+// that matters is told from others, pointers that are not poisoned lead to their recorded targets. verify writes the candidate and
 // restores it in a process of its own.
-func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verification, error) {
+func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) ([]*verification, error) {
 	if len(ps) == 0 {
 		return verify()
 	}
-	with := func(part paddings, pattern uint64) ([]*verification, error) {
+	with := func(part compile.Paddings, pattern uint64) ([]*verification, error) {
 		// mutant: which old address a kernel follows
-		if err := errors.Join(ps.point(), part.poison(pattern)); err != nil {
+		if err := errors.Join(ps.Point(&spill.File{}), part.Poison(&spill.File{}, pattern)); err != nil {
 			return nil, err
 		}
 		return verify()
@@ -72,75 +41,9 @@ func (ps paddings) prove(verify func() ([]*verification, error)) ([]*verificatio
 			}
 			culprit = half
 		}
-		word := *culprit[0].cause
+		word := *culprit[0].Cause
 		word.Reason += fmt.Sprintf("; it is no padding, since other bytes there change what the graph does (%v)", err)
 		return nil, &word
 	}
 	return v, nil
-}
-
-// poison fills the presumed padding with bytes that are neither what was recorded nor zero.
-func (ps paddings) poison(seed uint64) error {
-	r := rand.New(rand.NewPCG(seed, 0))
-	return ps.each(func(p *padding, k *graphir.KernelNode) { p.fill(k, func() byte { return byte(1 + r.UintN(255)) }) })
-}
-
-// settle puts zeros there.
-func (ps paddings) settle() error {
-	return ps.each(func(p *padding, k *graphir.KernelNode) { p.fill(k, func() byte { return 0 }) })
-}
-
-// point puts pointers there, and zeros where there were none.
-func (ps paddings) point() error {
-	return ps.each(func(p *padding, k *graphir.KernelNode) {
-		p.fill(k, func() byte { return 0 })
-		if p.pointer != nil {
-			at, _ := p.fixup(k)
-			k.Fixups = slices.Insert(k.Fixups, at, graphir.Fixup{Offset: p.offset, Pointer: *p.pointer})
-		}
-	})
-}
-
-func (p *padding) fill(k *graphir.KernelNode, value func() byte) {
-	if at, found := p.fixup(k); found {
-		k.Fixups = slices.Delete(k.Fixups, at, at+1)
-	}
-	for i := p.offset; i < p.offset+p.size; i++ {
-		k.Params[i] = value()
-	}
-}
-
-func (p *padding) fixup(k *graphir.KernelNode) (at int, found bool) {
-	return slices.BinarySearchFunc(k.Fixups, p.offset, func(f graphir.Fixup, offset uint32) int { return cmp.Compare(f.Offset, offset) })
-}
-
-func (ps paddings) each(set func(*padding, *graphir.KernelNode)) error {
-	type graph struct {
-		spec  *graphir.Spec
-		index int
-	}
-	var specs []*graphir.Spec
-	launched := map[graph]paddings{}
-	for _, p := range ps {
-		if p.embedded {
-			set(&p, p.spec.Children[p.graph].Nodes[p.node].Kernel)
-			continue
-		}
-		if !slices.Contains(specs, p.spec) {
-			specs = append(specs, p.spec)
-		}
-		at := graph{p.spec, p.graph}
-		launched[at] = append(launched[at], p)
-	}
-	for _, spec := range specs {
-		err := spec.Change(&spill.File{}, func(i int, g *graphir.Graph) {
-			for _, p := range launched[graph{spec, i}] {
-				set(&p, g.Nodes[p.node].Kernel)
-			}
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

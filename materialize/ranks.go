@@ -12,6 +12,9 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/contract"
+	"medusa/internal/spill"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // An engine with several worker processes leaves a trace of each: FILE.0, FILE.1 and so on, by rank. Each rank is compiled
@@ -19,6 +22,7 @@ import (
 
 const (
 	traceSuffix  = ".trace"
+	logSuffix    = ".log"    // the engine's output of a run
 	secondSuffix = ".second" // medusa.h: another process of the same rank reached a phase
 )
 
@@ -35,8 +39,8 @@ func globQuote(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
-// readRanks reads what one run has left, by rank; an engine of one worker has one trace, without a rank.
-func readRanks(run, path string, read func(path string) (*Recording, error)) ([]*Recording, error) {
+// readRanks reads the traces of one run, by rank; an engine of one worker has one trace, without a rank.
+func readRanks(run, path string, read func(path string) (*recording.Recording, error)) ([]*recording.Recording, error) {
 	files, err := filepath.Glob(globQuote(path) + "*")
 	if err != nil {
 		return nil, fmt.Errorf("find traces of run %s: %w", run, err)
@@ -57,13 +61,13 @@ func readRanks(run, path string, read func(path string) (*Recording, error)) ([]
 		if err != nil {
 			return nil, err
 		}
-		return []*Recording{r}, nil
+		return []*recording.Recording{r}, nil
 	}
 	// A parent that only asks for its devices leaves a trace, too, but it is no worker.
-	if r, err := ReadRecording(path); err == nil && r.readyOrder != noOrder {
+	if r, err := recording.Read(path); err == nil && r.ReadyOrder != recording.NoOrder {
 		return nil, fmt.Errorf("read trace of run %s: beside %d ranks, a process without a rank reached %q", run, len(ranks), "ready")
 	}
-	var all []*Recording
+	var all []*recording.Recording
 	for n := range len(ranks) {
 		if ranks[n] == "" {
 			return nil, fmt.Errorf("read traces of run %s: %d ranks left one, rank %d did not", run, len(ranks), n)
@@ -72,7 +76,7 @@ func readRanks(run, path string, read func(path string) (*Recording, error)) ([]
 		if err != nil {
 			return nil, fmt.Errorf("rank %d: %w", n, err)
 		}
-		if count, _ := r.identityFactors().Get(artifacts.KeyRankCount); count != strconv.Itoa(len(ranks)) {
+		if count, _ := identityFactors(r).Get(artifacts.KeyRankCount); count != strconv.Itoa(len(ranks)) {
 			return nil, fmt.Errorf("read traces of run %s: rank %d identifies itself as one of %q ranks, %d left a trace", run, n, count, len(ranks))
 		}
 		all = append(all, r)
@@ -81,12 +85,12 @@ func readRanks(run, path string, read func(path string) (*Recording, error)) ([]
 }
 
 // compileRanks compiles each rank on its own.
-func compileRanks(a, b []*Recording) (specs []*graphir.Spec, pads paddings, err error) {
+func compileRanks(a, b []*recording.Recording) (specs []*graphir.Spec, pads compile.Paddings, err error) {
 	if len(a) != len(b) {
 		return nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run B", len(a), len(b))
 	}
 	for i := range a {
-		spec, own, err := compile(a[i], b[i])
+		spec, own, err := compile.Compile(a[i], b[i], &spill.File{Dir: filepath.Dir(a[i].Path)})
 		if err != nil {
 			return nil, nil, ofRank(i, len(a), err)
 		}
@@ -108,7 +112,7 @@ func byRank(a *artifacts.Artifact) []*artifacts.Artifact {
 	return slices.Concat([]*artifacts.Artifact{a}, a.Peers)
 }
 
-// rankFile is where a rank writes what others write to path (package restore).
+// rankFile is a rank's file if others write to path (package restore).
 func rankFile(path string, rank, ranks int) string {
 	if ranks == 1 {
 		return path

@@ -16,34 +16,37 @@ import (
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/scratch"
+	"medusa/internal/spill"
 	"medusa/kvprofile"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
-// Options say what to materialize.
+// Options are the settings of Run and Verify.
 type Options struct {
 	Output  string            // the artifact; it appears under this name only once it is verified
 	Argv    []string          // the engine's command, unchanged
 	Library string            // libmedusa_interpose.so
 	Relax   artifacts.Relaxed // Verify: differences that are allowed
-	Log     io.Writer         // the engine's output of every run; nil: shown only where a run fails
-	Traces  string            // keep the traces in this directory; empty: they go
+	Log     io.Writer         // receives the engine's output of every run; may be nil
+	Traces  string            // keep the traces and the engine's output in this directory; empty: they go
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
-	// EmbedImages takes the images of late modules along even where a shared object holds them.
+	// EmbedImages takes the images of late modules along even if a shared object holds them.
 	EmbedImages bool
-	// Step is told about each run before it starts: its number, how many there are, and what it does.
+	// Step is told about each run before it starts: its number, how many there are, and its purpose.
 	Step func(i, n int, what string)
-	// Note is told what the user should know although nothing fails for it.
+	// Note is told news for the user although nothing fails.
 	Note func(text string)
 }
 
-// recordAttempts bounds how often runs A and B are repeated where words stay unproven: each attempt moves memory anew. Of the
+// recordAttempts bounds how often runs A and B are repeated if words stay unproven: each attempt moves memory anew. Of the
 // many addresses in by-value structs of a large model one may well have the same lower half in both, even three times in a row.
 const recordAttempts = 5
 
 // Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
-// the artifact its name. Whatever fails leaves nothing under that name.
-func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
+// the artifact its name. Whatever fails leaves nothing under that name. If the engine fails, all that it printed is in Output.log.
+func Run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	if err := checkDirs(o.Dirs); err != nil {
 		return nil, err
 	}
@@ -57,6 +60,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	defer remove()
+	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
 	compiled, err := scratch.Make(layer.CachesDir, layer.CachesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
@@ -82,7 +86,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.pads.settle(); err != nil {
+	if err := c.pads.Settle(&spill.File{}); err != nil {
 		return nil, err
 	}
 	for rank, part := range byRank(c.art) {
@@ -92,7 +96,7 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 			part.Spec.Triggers[i].Launches = v.launches(part.Spec.Triggers[i].Batch)
 		}
 		part.Stages = []artifacts.StageTimes{
-			profiles[rank].stageTimes("native", o.Now),
+			stageTimes(profiles[rank], "native", o.Now),
 			v.restoredStages(v.record.Driver, o.Now),
 		}
 	}
@@ -107,31 +111,31 @@ func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 // candidate is an artifact that is verified but has no name yet.
 type candidate struct {
 	art      *artifacts.Artifact
-	pads     paddings
+	pads     compile.Paddings
 	verified []*verification // by rank
 }
 
-// cache is what one rank's KV cache may take.
+// cache is the bound of one rank's KV cache.
 type cache struct {
 	kvprofile.Profile
 	profiled uint64 // bytes, before anything was taken off
 	reserve  uint64 // bytes to take off
 }
 
-func cachesOf(profiles []*Recording) ([]cache, error) {
+func cachesOf(profiles []*recording.Recording) ([]cache, error) {
 	var out []cache
 	for rank, r := range profiles {
-		kv, err := r.kvProfile()
+		kv, err := kvProfile(r)
 		if err != nil {
 			return nil, ofRank(rank, len(profiles), err)
 		}
-		out = append(out, cache{kv, kv.KVBytes, r.libraryBytes()})
+		out = append(out, cache{kv, kv.KVBytes, libraryBytes(r)})
 	}
 	return out, nil
 }
 
-// settle makes candidates with smaller and smaller KV caches, beginning with what libraries keep less than the profile
-// allows, until a restored start leaves as much memory as a native one on every rank's device.
+// settle makes candidates with smaller and smaller KV caches, beginning with the size of the profile less the memory that libraries keep,
+// until a restored start leaves as much memory as a native one on every rank's device.
 func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int) (*candidate, error) {
 	for attempt := 1; ; attempt++ {
 		for i := range caches {
@@ -175,10 +179,10 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	}
 	c := &candidate{pads: pads}
 	for rank, r := range recorded {
-		if err := compileImages(r, specs[rank], o.EmbedImages); err != nil {
+		if err := compile.Images(r, specs[rank], o.EmbedImages); err != nil {
 			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
 		}
-		part := &artifacts.Artifact{Identity: r.identityFactors(), KV: caches[rank].Profile, Spec: specs[rank], Created: o.Now}
+		part := &artifacts.Artifact{Identity: identityFactors(r), KV: caches[rank].Profile, Spec: specs[rank], Created: o.Now}
 		if rank == 0 {
 			c.art = part
 		} else {
@@ -196,7 +200,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		return nil, err
 	}
 	o.Step(5, steps, "run V: replay restored graphs")
-	c.verified, err = pads.prove(func() ([]*verification, error) {
+	c.verified, err = provePadding(pads, func() ([]*verification, error) {
 		if err := artifacts.Write(path, c.art); err != nil {
 			return nil, err
 		}
@@ -207,7 +211,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 
 // recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven. It returns the
 // IR and run A of each rank.
-func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, paddings, []*Recording, error) {
+func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, compile.Paddings, []*recording.Recording, error) {
 	for attempt := 1; ; attempt++ {
 		o.Step(1, steps, "run A: record")
 		a, err := e.recordPlaced(ctx, attempt, profiles)
@@ -227,7 +231,7 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 			return nil, nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run 0", len(a), len(profiles))
 		}
 		specs, pads, err := compileRanks(a, b)
-		var word *WordError
+		var word *compile.WordError
 		if errors.As(err, &word) && word.Retry && attempt < recordAttempts {
 			continue
 		}
@@ -244,34 +248,34 @@ func gapSeed() (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]) | 1, nil
 }
 
-func (r *Recording) kvProfile() (kvprofile.Profile, error) {
-	if r.kv == nil {
+func kvProfile(r *recording.Recording) (kvprofile.Profile, error) {
+	if r.KV == nil {
 		return kvprofile.Profile{}, errors.New("profile the KV cache: the engine marked no KV profile in run 0")
 	}
 	p := kvprofile.Profile{
-		KVBytes: r.kv.KVBytes, TotalMemory: r.kv.Total, FreeBefore: r.kv.FreeBefore, FreeAfter: r.kv.FreeAfter,
-		PeakForward: r.kv.PeakForward, Utilization: r.kv.Utilization, ProfileTokens: r.kv.ProfileTokens,
-		Workspace: r.kv.Workspace,
+		KVBytes: r.KV.KVBytes, TotalMemory: r.KV.Total, FreeBefore: r.KV.FreeBefore, FreeAfter: r.KV.FreeAfter,
+		PeakForward: r.KV.PeakForward, Utilization: r.KV.Utilization, ProfileTokens: r.KV.ProfileTokens,
+		Workspace: r.KV.Workspace,
 	}
 	return p, p.Validate()
 }
 
-func (r *Recording) identityFactors() artifacts.Identity {
+func identityFactors(r *recording.Recording) artifacts.Identity {
 	var id artifacts.Identity
-	for _, f := range r.identity {
+	for _, f := range r.Identity {
 		id = append(id, artifacts.Factor{Key: f.Key, Value: f.Value})
 	}
 	return id
 }
 
 // stageTimes returns the seconds between phase marks.
-func (r *Recording) stageTimes(mode string, now time.Time) artifacts.StageTimes {
+func stageTimes(r *recording.Recording, mode string, now time.Time) artifacts.StageTimes {
 	out := artifacts.StageTimes{Mode: mode, Date: now.Format(time.DateOnly)}
-	if r.device != nil {
-		out.Device, out.Driver = r.device.Name, driverVersion(r.device.Driver)
+	if r.Device != nil {
+		out.Device, out.Driver = r.Device.Name, driverVersion(r.Device.Driver)
 	}
-	for i := range r.phases[:max(0, len(r.phases)-1)] {
-		out.Stages = appendStage(out.Stages, r.phases[i].name, float64(r.phases[i+1].ns-r.phases[i].ns)/1e9)
+	for i := range r.Phases[:max(0, len(r.Phases)-1)] {
+		out.Stages = appendStage(out.Stages, r.Phases[i].Name, float64(r.Phases[i+1].Time-r.Phases[i].Time)/1e9)
 	}
 	return out
 }

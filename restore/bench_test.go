@@ -19,7 +19,8 @@ import (
 	"medusa/internal/test/enginekit"
 	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // The functions of internal/test/bench/stub, which stands in for the driver.
@@ -37,7 +38,7 @@ type stubCounts struct{ Added, Set, Instantiated, Dependencies, Uploads uint64 }
 // calls adds up those that are made for each node or graph.
 func (c stubCounts) calls() uint64 { return c.Added + c.Set + c.Uploads }
 
-// requireStub skips where the process has not been started by make bench.
+// requireStub skips unless make bench has started the process.
 func requireStub(b *testing.B) {
 	b.Helper()
 	if !stubCosts.Present() || !interposerPresent() {
@@ -50,18 +51,21 @@ func requireStub(b *testing.B) {
 func specOf(b testing.TB, w bench.Workload) *graphir.Spec {
 	b.Helper()
 	dir := b.TempDir()
-	var runs [2]*materialize.Recording
+	var runs [2]*recording.Recording
 	for i := range runs {
 		path := filepath.Join(dir, strconv.Itoa(i))
 		err := w.WriteTrace(path, i)
 		if err == nil {
-			runs[i], err = materialize.ReadRecording(path)
+			runs[i], err = recording.Read(path)
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	spec, err := materialize.Compile(runs[0], runs[1])
+	spec, pads, err := compile.Compile(runs[0], runs[1], nil)
+	if err == nil {
+		err = pads.Unproven()
+	}
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -107,7 +111,7 @@ func groups(b testing.TB, spec *graphir.Spec) [][]int {
 	return out
 }
 
-// buildAll makes the graphs of a spec, memory for them included, and returns what destroys both.
+// buildAll makes the graphs of a spec, memory for them included, and returns a function that destroys both.
 func buildAll(b testing.TB, spec *graphir.Spec, functions []cuda.Function) (destroy func()) {
 	m := memoryFor(spec)
 	if err := m.allocate(); err != nil {
@@ -129,7 +133,7 @@ func buildAll(b testing.TB, spec *graphir.Spec, functions []cuda.Function) (dest
 	}
 }
 
-// restoreArtifact does what a start does between opening an artifact and having its graphs, but for the work that has to do
+// restoreArtifact makes the steps of a start between opening an artifact and having its graphs, but for the work that has to do
 // with the engine's process and not with nodes.
 func restoreArtifact(b testing.TB, path string) {
 	a, err := artifacts.Read(path)
@@ -139,7 +143,7 @@ func restoreArtifact(b testing.TB, path string) {
 	buildAll(b, a.Spec, functionsFor(a.Spec))
 }
 
-// BenchmarkAgain restores one artifact again and again, for TestOwnInstructions, which counts what that takes.
+// BenchmarkAgain restores one artifact again and again, for TestOwnInstructions, which counts the instructions.
 func BenchmarkAgain(b *testing.B) {
 	requireStub(b)
 	path := os.Getenv(againVariable)
@@ -152,7 +156,7 @@ func BenchmarkAgain(b *testing.B) {
 	}
 }
 
-// readAndDecompress is the floor of reading: the file's bytes in order, and what comes out of compression.
+// readAndDecompress is the floor of reading: the file's bytes in order, and the decompressed bytes.
 func readAndDecompress(b *testing.B, path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -15,17 +15,17 @@ import (
 // end, which still tells that a graph wrote to them, though not which.
 const weightsHashedAlways = 64 << 20
 
-// checker replays graphs on prepared memory and hashes what they leave. It treats a native (N) and a restored process
-// (V) alike: only where addresses and executables come from differs.
+// checker replays graphs on prepared memory and hashes the memory after them. It treats a native (N) and a restored process
+// (V) alike: only the sources of addresses and executables differ.
 type checker struct {
 	spec   *graphir.Spec
 	memory *memory
 	execs  []cuda.GraphExec
 	spans  []span
 	hasher *hasher
-	fills  []*known        // by span; nil where no tensor data goes
-	saved  map[span][]byte // what Other memory held at ready, and Permanent memory's saved contents
-	served map[span][]byte // what Permanent memory held after the self test; run N only
+	fills  []*known        // by span; nil if no tensor data goes there
+	saved  map[span][]byte // contents of Other memory at ready, and Permanent memory's saved contents
+	served map[span][]byte // contents of Permanent memory after the self test; run N only
 	stream cuda.Stream
 }
 
@@ -103,7 +103,7 @@ func (s *Session) checker() (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What the engine captured before the phases that a restored start skips is its own.
+	// Graphs that the engine captured before the phases that a restored start skips are its own.
 	captured = captured[max(0, len(captured)-len(s.spec.Graphs)):]
 	if len(captured) != len(s.spec.Graphs) {
 		return nil, fmt.Errorf("match captured graphs: %d were captured, the artifact has %d", len(captured), len(s.spec.Graphs))
@@ -151,13 +151,13 @@ func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
 	return c.hasher.hash(spans, fills)
 }
 
-// takeSnapshot keeps what Other memory holds, so that every replay starts from it, whatever ran before.
+// takeSnapshot keeps the contents of Other memory, so that every replay starts from them, whatever ran before.
 func (c *checker) takeSnapshot() (err error) {
 	c.saved, err = c.read(digest.Other)
 	return err
 }
 
-// read returns what the spans of a class hold.
+// read returns the contents of the spans of a class.
 func (c *checker) read(class digest.Class) (map[span][]byte, error) {
 	held := make(map[span][]byte)
 	for _, s := range c.spans {
@@ -184,7 +184,7 @@ func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
 	return os.WriteFile(s.env.SelfTestOut, out, 0o644)
 }
 
-// prepare makes what is equal for every replay: tensor data and resolved contents.
+// prepare makes the data that is equal for every replay: tensor data and resolved contents.
 func (c *checker) prepare() (err error) {
 	type handedKey struct {
 		alloc uint32

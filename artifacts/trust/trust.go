@@ -62,7 +62,7 @@ func ReadPrivate(path string) (ed25519.PrivateKey, error) {
 	}
 	key, ok := any.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("read private key %s: the key is a %T (only Ed25519 is supported)", path, any)
+		return nil, fmt.Errorf("read private key %s: it is of another algorithm (only Ed25519 is supported)", path)
 	}
 	return key, nil
 }
@@ -79,7 +79,7 @@ func ReadPublic(path string) (ed25519.PublicKey, error) {
 	}
 	key, ok := any.(ed25519.PublicKey)
 	if !ok {
-		return nil, fmt.Errorf("read public key %s: the key is a %T (only Ed25519 is supported)", path, any)
+		return nil, fmt.Errorf("read public key %s: it is of another algorithm (only Ed25519 is supported)", path)
 	}
 	return key, nil
 }

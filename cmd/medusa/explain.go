@@ -8,6 +8,7 @@ import (
 
 	"medusa/internal/printable"
 	"medusa/materialize"
+	"medusa/materialize/compile"
 )
 
 func newExplainCmd() *cobra.Command {
@@ -43,7 +44,7 @@ unproven word, its message names graph, node and parameter.`,
 	return cmd
 }
 
-func writeExplanation(w io.Writer, e *materialize.Explanation) error {
+func writeExplanation(w io.Writer, e *compile.Explanation) error {
 	printable.Fprintf(w, "graph %q node %d kernel %s\n", e.Graph, e.Node, e.Kernel)
 	for i, p := range e.Params {
 		mark := ""
@@ -56,12 +57,23 @@ func writeExplanation(w io.Writer, e *materialize.Explanation) error {
 		fmt.Fprintf(w, "byte %d: %#x in run A, %#x in run B: %s\n", word.Offset, word.A, word.B, word.Verdict)
 		for _, run := range []struct {
 			name string
-			near []materialize.Neighbour
+			near []compile.Neighbour
 		}{{"A", word.NearA}, {"B", word.NearB}} {
 			for _, n := range run.near {
-				fmt.Fprintf(w, "  run %s: %s#%d at %#x, %d bytes: the word is its first byte %+d\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, n.Distance)
+				fmt.Fprintf(w, "  run %s: %s#%d at %#x, %d bytes: the word points %s\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, place(n))
 			}
 		}
 	}
 	return nil
+}
+
+// place says where a word points, seen from an allocation.
+func place(n compile.Neighbour) string {
+	switch {
+	case n.Distance < 0:
+		return fmt.Sprintf("%d bytes before its first byte", -n.Distance)
+	case uint64(n.Distance) >= n.Size:
+		return fmt.Sprintf("%d bytes behind its last byte", uint64(n.Distance)-n.Size+1)
+	}
+	return fmt.Sprintf("to its byte %d", n.Distance)
 }

@@ -2,16 +2,11 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"medusa/internal/printable"
 	"medusa/interpose"
@@ -68,31 +63,9 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
-	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces of the recorded runs")
+	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces and the engine's output of each run")
 	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory to bundle (NAME=PATH, repeatable)")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
-}
-
-// progress shows steps as a bar if standard error is a terminal, and otherwise as lines.
-func progress(w io.Writer, bar bool) (step func(i, n int, what string), done func()) {
-	f, ok := w.(*os.File)
-	if !bar || !ok || !term.IsTerminal(int(f.Fd())) {
-		return func(i, n int, what string) { fmt.Fprintf(w, "[%d/%d] %s\n", i+1, n, what) }, func() {}
-	}
-	var b *progressbar.ProgressBar
-	step = func(i, n int, what string) {
-		if b == nil {
-			b = progressbar.NewOptions(n, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
-				progressbar.OptionSetWidth(24), progressbar.OptionShowCount())
-		}
-		b.Describe(what)
-		b.Set(i)
-	}
-	return step, func() {
-		if b != nil {
-			b.Finish()
-		}
-	}
 }

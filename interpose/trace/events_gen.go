@@ -107,6 +107,7 @@ const (
 	TypeHostChanged Type = 52
 	TypeWaited      Type = 53
 	TypeNote        Type = 54
+	TypeUpdate      Type = 55
 )
 
 func (t Type) String() string {
@@ -193,6 +194,8 @@ func (t Type) String() string {
 		return "waited"
 	case TypeNote:
 		return "note"
+	case TypeUpdate:
+		return "update"
 	}
 	return unknown("record", uint64(t))
 }
@@ -282,6 +285,8 @@ func newRecord(t Type) Record {
 		return new(Waited)
 	case TypeNote:
 		return new(Note)
+	case TypeUpdate:
+		return new(Update)
 	}
 	return nil
 }
@@ -1605,4 +1610,26 @@ func (r *Note) decode(d *decoder) {
 func (r *Note) encode(e *encoder) {
 	e.str(r.Name)
 	e.bytes(r.Value)
+}
+
+// Update is a "update" record.
+//
+// cuGraphExecUpdate made an executable graph equal to a graph. An update to an equal graph changes nothing.
+type Update struct {
+	Head
+	Graph  uint32
+	Handle uint64
+}
+
+// RecordType returns TypeUpdate.
+func (*Update) RecordType() Type { return TypeUpdate }
+
+func (r *Update) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Handle = d.u64()
+}
+
+func (r *Update) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Handle)
 }

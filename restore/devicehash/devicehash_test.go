@@ -87,7 +87,7 @@ func TestDeviceHashesAsTheHost(t *testing.T) {
 	}
 }
 
-// What cannot be hashed is an error, and nothing is launched.
+// Memory that cannot be hashed is an error, and nothing is launched.
 func TestHashRefuses(t *testing.T) {
 	onDevice(t)
 	h, err := New(nil, 1)
@@ -105,6 +105,9 @@ func TestNewProvesTheKernel(t *testing.T) {
 	onDevice(t)
 	good := ptx
 	defer func() { ptx = good }()
+	h, err := New(nil, 1) // the context keeps the memory of its first launch
+	must(t, err)
+	must(t, h.Close())
 	free, _, err := cuda.MemInfo()
 	must(t, err)
 	for name, change := range map[string][2]string{
@@ -124,7 +127,7 @@ func TestNewProvesTheKernel(t *testing.T) {
 	}
 }
 
-// The committed PTX is what the source compiles to, where the compiler is at hand.
+// The committed PTX equals the compiled source, if the compiler is at hand.
 func TestPTXIsCurrent(t *testing.T) {
 	clang, err := exec.LookPath("clang++-19")
 	if err != nil {
@@ -144,7 +147,7 @@ func TestPTXIsCurrent(t *testing.T) {
 	}
 }
 
-// What hashing costs, against copying to the host and hashing there.
+// The cost of hashing, against copying to the host and hashing there.
 func BenchmarkHash(b *testing.B) {
 	const size = 16 << 20
 	b.Run("device", func(b *testing.B) {

@@ -1,7 +1,7 @@
-// Package digest is what a verifying run leaves behind: hashes of all memory before and after each graph was replayed.
+// Package digest is the output of a verifying run: hashes of all memory before and after each graph was replayed.
 //
 // Run N (native) and run V (restored) each write one Digest, from the same allocation roles, fills and order of ranges;
-// comparing the two says whether a restored graph did what the captured one does. Every graph is replayed twice, with
+// comparing the two says whether a restored graph computed the same as the captured one. Every graph is replayed twice, with
 // equal inputs and different garbage in its temporaries, so that chunks which natively depend on garbage show up as such.
 //
 // Read fails with a *FormatError on anything that Write did not produce.
@@ -35,18 +35,18 @@ type Class string
 const (
 	// Weight memory is the engine's and only read: its hash must never change. Compare it.
 	Weight Class = "weight"
-	// KV, Input and Output memory is filled with the same pseudo-random data before every replay. Compare it. Where Output
-	// memory is the graphs' own, the next graph reads what one has left there.
+	// KV, Input and Output memory is filled with the same pseudo-random data before every replay. Compare it. If Output
+	// memory is the graphs' own, the next graph reads the previous one's results there.
 	KV     Class = "kv"
 	Input  Class = "input"
 	Output Class = "output"
 	// Permanent memory is given its saved content before every replay. Compare it.
 	Permanent Class = "permanent"
-	// Other memory is the engine's and named by nobody: workspaces, counters. It is put back to what it held at ready
+	// Other memory is the engine's and named by nobody: workspaces, counters. Its contents at ready are put back
 	// before every replay. Compare it.
 	Other Class = "other"
 	// Temporary memory is the graphs' scratch, filled with other garbage before every replay. Compare a chunk only
-	// where both native replays agree on it: there, the graph overwrote all of it.
+	// if both native replays agree on it: there, the graph overwrote all of it.
 	Temporary Class = "temporary"
 	// Unstable bytes of saved contents differed between recordings and led nowhere; they are treated as Temporary.
 	Unstable Class = "unstable"
@@ -61,7 +61,7 @@ type Digest struct {
 	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
 	// between N and V was left by skipped work.
 	Ready []Range `json:"ready"`
-	// Unchanged is what no replay changed of Other and Permanent memory since the graphs had been restored (run V).
+	// Unchanged is the Other and Permanent memory that no replay changed since the graphs had been restored (run V).
 	Unchanged Unchanged `json:"unchanged"`
 	// Graphs stand in the order of graphir.Spec.Graphs.
 	Graphs []Graph `json:"graphs"`
@@ -69,13 +69,13 @@ type Digest struct {
 	End []Range `json:"end"`
 }
 
-// Graph is what two replays of one graph left.
+// Graph is the memory after two replays of one graph.
 type Graph struct {
 	Label  string  `json:"label"`
 	Batch  int64   `json:"batch"`
 	Ranges []Range `json:"ranges"`
-	// Stale lists Permanent memory that serving the self test changed and that changes what the graph computes (run N):
-	// the engine writes it, and a restored engine does not know where it lies. It holds no hashes.
+	// Stale lists Permanent memory that serving the self test changed and that changes the graph's results (run N):
+	// the engine writes it, and a restored engine does not know its address. It holds no hashes.
 	Stale []Range `json:"stale,omitempty"`
 }
 
@@ -85,10 +85,10 @@ type Range struct {
 	Offset uint64 `json:"offset"`
 	Size   uint64 `json:"size"`
 	Class  Class  `json:"class"`
-	Name   string `json:"name,omitempty"` // of the tensor, where one is named
-	// Stride is n where only every n-th chunk was hashed, to bound the time a large KV cache takes.
+	Name   string `json:"name,omitempty"` // of the tensor, if one is named
+	// Stride is n if only every n-th chunk was hashed, to bound the time a large KV cache takes.
 	Stride uint64 `json:"stride"`
-	// First and Second hold the hashes of the first and second replay, HashBytes a chunk. Second is empty where it
+	// First and Second hold the hashes of the first and second replay, HashBytes a chunk. Second is empty if it
 	// equals First.
 	First  []byte `json:"first"`
 	Second []byte `json:"second,omitempty"`
@@ -132,7 +132,7 @@ func SumRanges(ranges []Range) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// ResultsOf returns SumRanges of a graph's results, or nothing where two replays of it did not leave the same.
+// ResultsOf returns SumRanges of a graph's results, or nothing if two replays of it did not leave the same.
 func ResultsOf(g *Graph) string {
 	var results []Range
 	for i := range g.Ranges {
@@ -148,7 +148,7 @@ func ResultsOf(g *Graph) string {
 	return SumRanges(results)
 }
 
-// FormatError says that a digest file is not one, and where.
+// FormatError is the place at which a digest file is not one.
 type FormatError struct {
 	File  string
 	Cause error
@@ -159,7 +159,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("read digest %s: %v", 
 // Unwrap returns the cause.
 func (e *FormatError) Unwrap() error { return e.Cause }
 
-// Read reads what Write wrote.
+// Read reads a file of Write.
 func Read(path string) (*Digest, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

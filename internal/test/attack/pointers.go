@@ -11,27 +11,28 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/test/attack/mutate"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // compiledName is the file that a compiling process leaves beside its traces.
 const compiledName = "compiled"
 
-// named is what is said of a recording whose refusal has a type that names a record, a node or a word.
+// named is said of a recording whose refusal has a type that names a record, a node or a word.
 const named = "refused"
 
-// refusal is what a compiling process says of an error.
+// refusal is a compiling process's account of an error.
 func refusal(err error) string {
-	var recording *materialize.RecordingError
-	var node *materialize.RefusedError
-	var word *materialize.WordError
-	if errors.As(err, &recording) || errors.As(err, &node) || errors.As(err, &word) {
+	var record *recording.Error
+	var node *compile.RefusedError
+	var word *compile.WordError
+	if errors.As(err, &record) || errors.As(err, &node) || errors.As(err, &word) {
 		return named
 	}
 	return "refused otherwise"
 }
 
-// pointers compiles the crafted recording. What becomes of its addresses is known.
+// pointers compiles the crafted recording. The right treatment of its addresses is known.
 func (a *attacker) pointers(ctx context.Context, c *mutate.Crafted) (string, error) {
 	pair, err := c.Pair(a.seed)
 	if err != nil {

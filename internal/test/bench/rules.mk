@@ -20,18 +20,20 @@ BENCH_RESTORE = cd restore && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_interpose
 	MEDUSA_MODE=replay $(CURDIR)/build/bench/restore.test -test.run '^$$' -test.bench . -test.benchtime 1x
 
 # Without the race detector, whatever the tests that ask for it run under. Go knows what it is made of.
-.PHONY: bench build/bench/restore.test build/bench/materialize.test
-build/bench/restore.test build/bench/materialize.test: build/bench/%.test:
+.PHONY: bench build/bench/restore.test build/bench/compile.test
+build/bench/restore.test: BENCHED = ./restore
+build/bench/compile.test: BENCHED = ./materialize/compile
+build/bench/restore.test build/bench/compile.test:
 	@mkdir -p $(@D)
-	$(GO) test -c -o $@ ./$*
+	$(GO) test -c -o $@ $(BENCHED)
 
 bench: lib bin build/stub/libcuda.so.1 build/stub/libfloor.so build/stub/calls build/bench/restore.test
 	$(BENCH_RESTORE) >$(CURDIR)/build/bench/new.txt
-	$(GO) test -run '^$$$$' -bench . -benchtime 1x -timeout 1h ./materialize ./interpose >>build/bench/new.txt
+	$(GO) test -run '^$$$$' -bench . -benchtime 1x -timeout 1h ./materialize/compile ./interpose >>build/bench/new.txt
 	$(GO) run ./internal/test/bench/aims $(if $(HISTORY),-append docs/results/bench.md -commit "$$(git describe --always --dirty)") <build/bench/new.txt
 
 # What compiling the traces in the folders of MEDUSA_BENCH_TRACES takes.
 .PHONY: bench-traces
 bench-traces:
 	@mkdir -p build/bench
-	MEDUSA_BENCH_TRACES=$(MEDUSA_BENCH_TRACES) $(GO) test -run '^$$$$' -bench Kept -benchtime 1x ./materialize | tee build/bench/traces.txt
+	MEDUSA_BENCH_TRACES=$(MEDUSA_BENCH_TRACES) $(GO) test -run '^$$$$' -bench Kept -benchtime 1x ./materialize/compile | tee build/bench/traces.txt

@@ -10,7 +10,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/test/testenv"
-	"medusa/materialize"
+	"medusa/materialize/compile"
 	"medusa/restore/status"
 )
 
@@ -47,13 +47,13 @@ func TestCachingAllocator(t *testing.T) {
 // The two recordings may place blocks differently, as long as every pointer leads to a tensor with a name.
 func TestRecordingsWithOtherBlockMaps(t *testing.T) {
 	for mode, fine := range map[string]bool{"caching": true, "unnamed": false} {
-		spec, err := materialize.Compile(
+		spec, err := proven(
 			record(t, recordRun{variables: []string{"ZOO_ALLOCATOR=" + mode, "ZOO_TIES=low"}}, testenv.Path(t, "build", "zoo")),
 			record(t, recordRun{variables: []string{"ZOO_ALLOCATOR=" + mode, "ZOO_TIES=high"}, gapSeed: 7}, testenv.Path(t, "build", "zoo")))
 		if fine && (err != nil || len(spec.BlockMap) != 0 || !bytes.Contains([]byte(specText(spec)), []byte("tensor#"))) {
 			t.Errorf("%s: %v", mode, err)
 		}
-		var word *materialize.WordError
+		var word *compile.WordError
 		if !fine && !errors.As(err, &word) {
 			t.Errorf("%s: error %v, want one that names the word", mode, err)
 		}
@@ -68,7 +68,7 @@ func specText(spec *graphir.Spec) string {
 	return text.String()
 }
 
-// What a restored start would have two owners for, and what it could not write, is refused when materializing, by name.
+// Memory that would have two owners in a restored start, and memory that it could not write, is refused when materializing, by name.
 func TestMemoryOfTwoOwners(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo, path := testenv.Path(t, "build", "zoo"), filepath.Join(t.TempDir(), "x.medusa")
@@ -83,7 +83,7 @@ func TestMemoryOfTwoOwners(t *testing.T) {
 	}
 }
 
-// An address of a block that nobody owns, in a by-value struct, is taken for what somebody left there only where a launch does
+// An address of a block that nobody owns, in a by-value struct, is taken for old contents of a stack only if a launch does
 // not follow it.
 func TestOldAddressInAStruct(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")

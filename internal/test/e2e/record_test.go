@@ -12,7 +12,8 @@ import (
 	"medusa/graphir"
 	"medusa/internal/test/testenv"
 	"medusa/interpose"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 )
 
 // recordRun says how one recording differs from the plain one.
@@ -23,7 +24,7 @@ type recordRun struct {
 }
 
 // record records an engine's start as runs A and B do.
-func record(t *testing.T, run recordRun, argv ...string) *materialize.Recording {
+func record(t *testing.T, run recordRun, argv ...string) *recording.Recording {
 	t.Helper()
 	testenv.Build(t, "lib", "bin", "zoo")
 	path := filepath.Join(t.TempDir(), "trace")
@@ -47,20 +48,29 @@ func record(t *testing.T, run recordRun, argv ...string) *materialize.Recording 
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("record: %v\n%s", err, out)
 	}
-	r, err := materialize.ReadRecording(path)
+	r, err := recording.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
 }
 
-// compiled compiles run A with a run B that is recorded with gaps; again where these left a word undecided: of some dozen
+// proven compiles two recordings that leave nothing to a run.
+func proven(a, b *recording.Recording) (*graphir.Spec, error) {
+	spec, pads, err := compile.Compile(a, b, nil)
+	if err == nil {
+		err = pads.Unproven()
+	}
+	return spec, err
+}
+
+// compiled compiles run A with a run B that is recorded with gaps; again if these left a word undecided: of some dozen
 // large allocations, one may by chance have an address whose lower half is the same in both runs.
-func compiled(t *testing.T, a *materialize.Recording, run recordRun, argv ...string) (spec *graphir.Spec, err error) {
+func compiled(t *testing.T, a *recording.Recording, run recordRun, argv ...string) (spec *graphir.Spec, err error) {
 	t.Helper()
-	var word *materialize.WordError
+	var word *compile.WordError
 	for run.gapSeed = 42; run.gapSeed < 46; run.gapSeed++ {
-		spec, err = materialize.Compile(a, record(t, run, argv...))
+		spec, err = proven(a, record(t, run, argv...))
 		if !errors.As(err, &word) || !word.Retry {
 			break
 		}

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/materialize"
+	"medusa/materialize/compile"
+	"medusa/materialize/recording"
 	"medusa/restore/status"
 )
 
@@ -42,22 +43,22 @@ func TestEventsOfTwoThreads(t *testing.T) {
 	}
 }
 
-// The recordings themselves may differ in the total order, but not in what a thread does; the error says who called.
+// The recordings themselves may differ in the total order, but not in the calls of a thread; the error says who called.
 func TestRecordingsByThread(t *testing.T) {
-	run := func(variables ...string) *materialize.Recording {
+	run := func(variables ...string) *recording.Recording {
 		return record(t, recordRun{variables: variables, gapSeed: uint64(len(variables[0]))}, testenv.Path(t, "build", "zoo"))
 	}
 	a, b := run("ZOO_THREADS=11122"), run("ZOO_THREADS=2211100")
-	if _, err := materialize.Compile(a, b); err != nil {
+	if _, err := proven(a, b); err != nil {
 		t.Errorf("another total order: %v", err)
 	}
-	_, err := materialize.Compile(run("ZOO_THREADS=11122"), run("ZOO_THREADS=2211100", "ZOO_TWINS=1"))
-	var sequence *materialize.SequenceError
+	_, err := proven(run("ZOO_THREADS=11122"), run("ZOO_THREADS=2211100", "ZOO_TWINS=1"))
+	var sequence *compile.SequenceError
 	if !errors.As(err, &sequence) || !strings.Contains(sequence.StackA, "zoo+0x") || !strings.Contains(sequence.StackB, "zoo+0x") {
 		t.Errorf("another thread's sequence: %v", err)
 	}
-	_, err = materialize.Compile(run("ZOO_THREADS=11122", "ZOO_TWINS=1"), run("ZOO_THREADS=1122000", "ZOO_TWINS=1"))
-	var refused *materialize.RefusedError
+	_, err = proven(run("ZOO_THREADS=11122", "ZOO_TWINS=1"), run("ZOO_THREADS=1122000", "ZOO_TWINS=1"))
+	var refused *compile.RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "which is which") {
 		t.Errorf("two threads alike: %v", err)
 	}

@@ -1,6 +1,6 @@
 package main
 
-// attack has rows for what an attacker had found open: make attack, a small run of it at least, has to find it open again.
+// attack has rows for holes that an attacker had found: make attack, a small run of it at least, has to find each open again.
 var attack = []mutant{
 	{"paths of strangers are not written to", replace("found &&", "true || found &&"), "./internal/test/attack", "TestAttack/archives"},
 	{"bytes of the cache have their digest", never, "./internal/test/attack", "TestAttack/registry"},
@@ -23,7 +23,7 @@ var attack = []mutant{
 	{"memory inside of other memory", never, "./internal/test/attack", "TestAttack/traces"},
 	{"memory that wraps around", always, "./internal/test/attack", "TestAttack/traces"},
 	{"words beside a layout are compared", never, "./internal/test/attack", "TestAttack/traces"},
-	{"pointers beyond 4 GiB of their memory", replace("addr - last.addr", "uint64(uint32(addr - last.addr))"),
+	{"pointers beyond 4 GiB of their memory", replace("addr - last.Addr", "uint64(uint32(addr - last.Addr))"),
 		"./internal/test/attack", "TestAttack/traces"},
 	{"a disk that is full when the status is written", replace("full != nil", `full != nil && o.Status != ""`),
 		"./internal/test/attack", "TestAttack/disks"},

@@ -55,7 +55,7 @@ func testedPage(engines map[string]tested) string {
 	return page.String()
 }
 
-// The page says what the stored results say.
+// The page agrees with the stored results.
 func TestTestedPage(t *testing.T) {
 	files, err := filepath.Glob(testenv.Path(t, "docs", "results", "tested", "*.json"))
 	if err != nil {

@@ -1,4 +1,4 @@
-"""What comparisons found, by case, in a file that docs/results/tested.md is made of.
+"""The results of comparisons, by case, in a file that docs/results/tested.md is made of.
 
 In: the versions that ran, and for each case a row of counts with the time that Medusa itself took of the restored start. Out: the file, with these rows in place of older ones of the same
 cases. Rows of other versions are dropped: a page never mixes them.
@@ -22,7 +22,7 @@ def own_time(path):
 
 
 def since(before, after):
-    """What one case of several added."""
+    """The share of one case of several."""
     return {name: after[name] - before[name] for name in after}
 
 

@@ -1,7 +1,7 @@
 """make test-torch: PyTorch engines' graphs, captured natively, materialized, restored in a new process, and compared.
 
-In: which engines, and what `make torch` built (tools, runtime, stand-ins, simulated GPU). Out: a line about
-each step, and last the line with the counts. Fails: exit code 1 where a step fails, a graph was not restored, or anything
+In: the names of engines, and the output of `make torch` (tools, runtime, stand-ins, simulated GPU). Out: a line about
+each step, and last the line with the counts. Fails: exit code 1 if a step fails, a graph was not restored, or anything
 differs.
 """
 
@@ -65,7 +65,7 @@ class Runs:
             **self.env,
         )
         if name == "native":
-            env["CUDART_STACK"] = "clean"  # what leads nowhere in this process is no pointer in any
+            env["CUDART_STACK"] = "clean"  # a word that leads nowhere in this process is no pointer in any
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{self.args.title}: {name}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
@@ -80,7 +80,7 @@ class Runs:
             return sum(line.startswith("alloc\t") and "\tvmm\t" in line for line in f)
 
     def kernels(self, name):
-        """What the plug-in says of each kernel of the restored graphs: (how it was found, name, module)."""
+        """The plug-in's account of each kernel of the restored graphs: (how it was found, name, module)."""
         with open(self.path(name + ".places"), encoding="utf-8") as f:
             return json.load(f)["kernels"]
 
@@ -94,7 +94,7 @@ class Case:
 
     name: str
     engine: list
-    prepare: list | None = None  # arguments of what makes its files
+    prepare: list | None = None  # arguments of the command that makes its files
     expandable: bool = False
     environment: dict = dataclasses.field(default_factory=dict)
     untriggered: list | None = None  # arguments with which no triggering layer runs: restored once more so

@@ -117,7 +117,7 @@ class TestComparison(unittest.TestCase):
         self.assertTrue(compare(mapped(1 << 15), natives).differences)
 
     def left_behind(self, offsets, restored, memory="pool"):
-        """What a stack held of earlier calls, in the last word of the struct: offsets in memory, None for no address."""
+        """Remains of earlier calls on a stack, in the last word of the struct: offsets in memory, None for no address."""
 
         def natives(*processes):
             for p, offset in zip(processes, offsets):

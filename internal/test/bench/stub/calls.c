@@ -1,5 +1,5 @@
 /*
- * calls.c: what the calls of an engine's start cost with a driver that returns at once. Run with and without the interposer,
+ * calls.c: the cost of the calls of an engine's start with a driver that returns at once. Run with and without the interposer,
  * the difference is the interposer's.
  *
  * In: nothing; or the name of a row; or that and how often to run it, for those who count instructions; or "list". Out: one line
@@ -338,7 +338,7 @@ static double now(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* The least of several tries: what disturbs one only ever adds. */
+/* The least of several tries: disturbances only ever add. */
 static double measure(void (*run)(void), int rounds)
 {
 	enum { TRIES = 5 };

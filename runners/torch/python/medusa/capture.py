@@ -25,7 +25,7 @@ class Capture:
         return self
 
     def warm_up(self, step):
-        """Runs a step eagerly on the capture stream, for what must not happen while capturing."""
+        """Runs a step eagerly on the capture stream, for work that must not happen in a capture."""
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.use_mem_pool(self.pool), torch.cuda.stream(self.stream):
             step()
@@ -46,7 +46,7 @@ class Capture:
         return graph
 
     def __del__(self):
-        # torch takes it for a bug of its own where a pool goes before the graphs in it.
+        # torch takes it for a bug of its own if a pool goes before the graphs in it.
         for graph in self.graphs:
             graph.reset()
 

@@ -1,4 +1,4 @@
-"""Marks: what only the engine knows, told to Medusa's interposer.
+"""Marks: facts that only the engine knows, told to Medusa's interposer.
 
 In: phases, graph labels, tensors, the blocks of torch's allocator, the KV-cache profile. Out: calls of the functions of
 interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark does nothing, and the engine
@@ -60,7 +60,7 @@ def graph(label, batch):
 
 
 def note(name, value):
-    """What a restored start is to know again: bytes, the same in every start."""
+    """Opaque data that a restored start gets back: bytes, the same in every start."""
     _call("medusa_mark_note", name.encode(), value, len(value))
 
 

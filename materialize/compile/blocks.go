@@ -1,0 +1,242 @@
+package compile
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+)
+
+// A framework's allocator places tensors inside of driver allocations, and a process that repeats those need not place
+// tensors alike (PyTorch breaks ties by address). So a pointer into an allocation that such an allocator divides resolves
+// by the name of the tensor it leads into. If it leads into none, index and offset hold only if the allocator's block
+// map at the start of the capture phase was the same in both runs, and they hold online only if it is the same again.
+// A pointer into a block that was free when the capture phase began is refused: online, something else may own it. Inside of a
+// by-value struct it may be an old address in padding, and run V decides (padding.go).
+
+// block is one entry of a framework's block map.
+type block struct {
+	graphir.Block
+	addr uint64
+}
+
+// blockMap returns the blocks inside allocations at a moment, by (allocation, offset).
+func (r *run) blockMap(moment uint64) ([]block, error) {
+	last := map[uint64]*trace.Block{}
+	for _, b := range r.Blocks {
+		if b.Header().Order < moment {
+			last[b.Addr] = b
+		}
+	}
+	live, err := r.liveAt(moment)
+	if err != nil {
+		return nil, err
+	}
+	var m []block
+	for _, b := range last {
+		if a := live.holding(b.Addr); a != nil && a.Space == graphir.SpaceAlloc {
+			m = append(m, block{graphir.Block{Alloc: a.ID, Offset: b.Addr - a.Addr, Size: b.Size, Live: b.Live != 0}, b.Addr})
+		}
+	}
+	slices.SortFunc(m, func(x, y block) int { return cmp.Compare(x.addr, y.addr) })
+	return m, nil
+}
+
+// tensorRange is a named tensor that lies in a divided allocation.
+type tensorRange struct {
+	addr, size uint64
+	index      uint32 // in Spec.Tensors
+}
+
+// nameTensors makes the run resolve addresses inside of named tensors by name, if they lie in divided allocations.
+func (r *run) nameTensors(divided map[uint32]bool) error {
+	live, err := r.liveAt(r.ReadyOrder)
+	if err != nil {
+		return err
+	}
+	for i, t := range r.lastTensors() {
+		if a := live.holding(t.Addr); a != nil && a.Space == graphir.SpaceAlloc && divided[a.ID] {
+			r.named = append(r.named, tensorRange{t.Addr, t.Size, uint32(i)})
+		}
+	}
+	slices.SortStableFunc(r.named, func(x, y tensorRange) int { return cmp.Compare(x.addr, y.addr) })
+	return nil
+}
+
+// lastTensors returns the named tensors in the order in which their names first appeared. A name that was marked twice
+// keeps its last place.
+func (r *run) lastTensors() []*trace.Tensor {
+	index := map[string]int{}
+	var out []*trace.Tensor
+	for _, t := range r.Tensors {
+		if k, ok := index[t.Name]; ok {
+			out[k] = t
+			continue
+		}
+		index[t.Name] = len(out)
+		out = append(out, t)
+	}
+	return out
+}
+
+// blocks is the account that both runs give of a framework's allocator.
+type blocks struct {
+	a, b   blockMaps
+	equal  bool   // when the capture phase began
+	digest []byte // of run A's map then
+	spec   *graphir.Spec
+}
+
+// blockMaps is the account of one run.
+type blockMaps struct {
+	run          *run
+	begin, ready blockIndex // when the capture phase began, and when the engine was ready
+}
+
+func (r *run) blockMaps() (blockMaps, error) {
+	begin, err := r.blockMap(r.PhaseOrder("warmup", "capture"))
+	if err != nil {
+		return blockMaps{}, err
+	}
+	ready, err := r.blockMap(r.ReadyOrder)
+	return blockMaps{r, indexBlocks(begin), indexBlocks(ready)}, err
+}
+
+// blockIndex finds the blocks of a map by address.
+type blockIndex struct {
+	blocks      []block // by address
+	live, freed reach
+}
+
+// reach is how far blocks of one kind reach, by their begin. Blocks may overlap: a block that a framework marked once may lie in one that
+// it marked later.
+type reach []struct{ addr, end uint64 }
+
+func indexBlocks(blocks []block) blockIndex {
+	x := blockIndex{blocks: blocks}
+	for i := range blocks {
+		to := &x.freed
+		if blocks[i].Live {
+			to = &x.live
+		}
+		end := blocks[i].addr + blocks[i].Size
+		if end < blocks[i].addr {
+			end = math.MaxUint64
+		}
+		if n := len(*to); n > 0 {
+			end = max(end, (*to)[n-1].end)
+		}
+		*to = append(*to, struct{ addr, end uint64 }{blocks[i].addr, end})
+	}
+	return x
+}
+
+func (r reach) holds(addr uint64) bool {
+	i := sort.Search(len(r), func(i int) bool { return r[i].addr > addr }) - 1
+	return i >= 0 && addr < r[i].end
+}
+
+// address is the target of a pointer in this run. A block may span mappings.
+func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Alloc].Addr + p.Offset }
+
+// ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
+func (m *blockMaps) ownerless(p graphir.Pointer) bool {
+	addr := m.address(p)
+	// mutant: memory of the capture phase in a block that was free
+	return m.begin.freed.holds(addr) && !m.begin.live.holds(addr) && !m.ready.live.holds(addr)
+}
+
+// divideAllocations marks the allocations that a framework's allocator divides in either run.
+func divideAllocations(a, b *run, spec *graphir.Spec) (*blocks, error) {
+	m := &blocks{spec: spec}
+	var err error
+	if m.a, err = a.blockMaps(); err != nil {
+		return nil, err
+	}
+	if m.b, err = b.blockMaps(); err != nil {
+		return nil, err
+	}
+	m.digest = graphir.BlockMapDigest(entries(m.a.begin.blocks))
+	m.equal = bytes.Equal(m.digest, graphir.BlockMapDigest(entries(m.b.begin.blocks)))
+	divided := map[uint32]bool{}
+	chains := spec.Chains()
+	for _, e := range slices.Concat(m.a.begin.blocks, m.b.begin.blocks) {
+		if divided[e.Alloc] {
+			continue
+		}
+		// mutant: block that begins in the mapping before
+		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
+			divided[i] = true
+			spec.Allocations[i].Divided = true
+		}
+	}
+	if err := a.nameTensors(divided); err != nil {
+		return nil, err
+	}
+	return m, b.nameTensors(divided)
+}
+
+func entries(m []block) []graphir.Block {
+	var out []graphir.Block
+	for i := range m {
+		out = append(out, m[i].Block)
+	}
+	return out
+}
+
+// checkContents refuses saved pointers that would not mean the same online.
+func (m *blocks) checkContents() error {
+	var err error
+	for _, c := range m.spec.Contents {
+		for _, f := range c.Fixups {
+			if reason := m.problem(f.Pointer); reason != "" && err == nil {
+				err = fmt.Errorf("compile saved contents of %s: %s", graphir.Pointer{Alloc: c.Alloc, Space: c.Space}, reason)
+			}
+		}
+	}
+	return err
+}
+
+// problem says why the pointer cannot be restored, or nothing. It notes the block map if the pointer depends on it.
+func (m *blocks) problem(p graphir.Pointer) string {
+	if len(m.a.begin.blocks) == 0 {
+		return ""
+	}
+	at := p
+	if p.Space == graphir.SpaceTensor {
+		at = m.spec.Tensors[p.Alloc].At
+		at.Offset += p.Offset
+	}
+	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Alloc].Divided {
+		return ""
+	}
+	// mutant: block that was free at the start of capture
+	if m.a.begin.freed.holds(m.a.address(at)) {
+		return fmt.Sprintf("it refers to %s, in a block that was free when the capture phase began: a restored start may use it for something else", at)
+	}
+	if p.Space == graphir.SpaceTensor {
+		return ""
+	}
+	// mutant: block map, run A with run B
+	if !m.equal {
+		return fmt.Sprintf("it refers to %s, which lies in no named tensor, and the framework's allocator places blocks differently from run to run", at)
+	}
+	// mutant: block map hashed once
+	m.spec.BlockMap = m.digest
+	return ""
+}
+
+// leftover reports whether the pointer is most likely an old address that somebody left: both runs say that nobody's memory lies
+// there. An engine's own memory of the capture phase has an owner at ready, or a tensor's name.
+func (m *blocks) leftover(p graphir.Pointer) bool {
+	if p.Space != graphir.SpaceAlloc {
+		return false
+	}
+	in := &m.spec.Allocations[p.Alloc]
+	return in.Divided && in.Live && m.a.ownerless(p) && m.b.ownerless(p)
+}

@@ -1,0 +1,136 @@
+package compile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"medusa/graphir"
+)
+
+// Permanent buffers (paper §4.3): memory that the capture phase allocated, that is still in use when the engine is ready
+// and that a graph reaches. Temporaries are left out by the recorder, which knows the framework's free blocks; memory that was
+// allocated before the capture phase is the engine's to fill.
+
+// compileContents saves the memory that the graphs reach, directly or through pointers inside saved buffers.
+func compileContents(a, b *run, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
+	pa, pb := a.pieces(), b.pieces()
+	if len(pa) != len(pb) {
+		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
+	}
+	p, err := proverAt(a, b, a.ReadyOrder, b.ReadyOrder, maps)
+	if err != nil {
+		return err
+	}
+	var all []graphir.Content
+	var other []byte
+	for i := range pa {
+		x, y := &pa[i], &pb[i]
+		if x.alloc != y.alloc || x.space != y.space || x.offset != y.offset || x.size != y.size {
+			return fmt.Errorf("compile contents: saved range %d is alloc#%d+%d of %d bytes in run A, alloc#%d+%d of %d in run B",
+				i, x.alloc, x.offset, x.size, y.alloc, y.offset, y.size)
+		}
+		if x.space == graphir.SpaceAlloc && spec.Allocations[x.alloc].Owner == graphir.OwnerEngine {
+			continue // a program that marks no phase has no capture phase: the recorder saves all that it allocates
+		}
+		data, err := a.data(x, nil)
+		if err == nil {
+			other, err = b.data(y, other)
+		}
+		if err != nil {
+			return fmt.Errorf("compile contents: read %s: %w", x, err)
+		}
+		saved, err := p.content(x, data, other)
+		if err != nil {
+			return err
+		}
+		all = append(all, saved...)
+	}
+	reached := seen.reachable(all)
+	for _, c := range all {
+		if reached[target{c.Space, c.Alloc}] {
+			if c.Space == graphir.SpaceGlobal && a.global(c.Alloc).ambiguous {
+				use, used := seen.modules[spec.Globals[c.Alloc].Module]
+				if !used {
+					continue // no graph can tell
+				}
+				return &RefusedError{use.label, use.node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.global(c.Alloc).Name)}
+			}
+			spec.Contents = append(spec.Contents, c)
+		}
+	}
+	return nil
+}
+
+// maxContent bounds a Content's data: the offsets of its fixups have 32 bits, and a larger buffer becomes several.
+const maxContent = 1 << 30
+
+// content compares one saved range of both runs; a, changed, becomes the data. Bytes that differ and lead nowhere are remains of
+// earlier work (scratch space of a library, say): they are stored as zero and marked, and verification runs with
+// garbage there.
+func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err error) {
+	refuse := func(o uint64, err *WordError) ([]graphir.Content, error) {
+		err.Where, err.Offset = pa.String(), pa.offset+o
+		return nil, err
+	}
+	out := graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset}
+	start := uint64(0) // of out
+	fixup := func(o uint64, f graphir.Fixup) uint64 {
+		f.Offset = uint32(o - start)
+		out.Fixups = append(out.Fixups, f)
+		clear(a[o : o+uint64(f.Size())])
+		return o + uint64(f.Size())
+	}
+	for o := uint64(0); o < uint64(len(a)); {
+		// mutant: large buffers in pieces
+		if o-start >= p.cut {
+			out.Data = a[start:o:o]
+			all = append(all, out)
+			out, start = graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset + o}, o
+		}
+		if (pa.offset+o)%tensorMapAlign == 0 {
+			number, ptr, err := p.maps.at(p, a[o:], b[o:])
+			if err != nil {
+				return refuse(o, err)
+			}
+			if number != 0 {
+				o = fixup(o, graphir.Fixup{Pointer: ptr, TensorMap: number})
+				continue
+			}
+		}
+		n := min(8-(pa.offset+o)%8, uint64(len(a))-o)
+		if bytes.Equal(a[o:o+n], b[o:o+n]) && (n < 8 || p.outside(binary.LittleEndian.Uint64(a[o:]))) {
+			o += n
+			continue
+		}
+		if n == 8 {
+			ptr, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:]))
+			if err != nil && err.Retry {
+				return refuse(o, err)
+			}
+			// mutant: pointer discovered in saved contents
+			if isPointer {
+				o = fixup(o, graphir.Fixup{Pointer: ptr})
+				continue
+			}
+			if err == nil {
+				o += 8
+				continue
+			}
+		}
+		clear(a[o : o+n])
+		if k, at := len(out.Unstable), o-start; k > 0 && out.Unstable[k-1].Offset+out.Unstable[k-1].Size == at {
+			out.Unstable[k-1].Size += n
+		} else {
+			out.Unstable = append(out.Unstable, graphir.Range{Offset: at, Size: n})
+		}
+		o += n
+	}
+	out.Data = a[start:]
+	return append(all, out), nil
+}
+
+// outside reports that the word cannot point into a live allocation of either run.
+func (p *prover) outside(v uint64) bool { return v < p.lo || v > p.hi }
+
+func (p *piece) String() string { return fmt.Sprintf("saved buffer %s#%d", p.space, p.alloc) }

@@ -1,0 +1,70 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+
+	"medusa/graphir"
+	"medusa/interpose/trace"
+	"medusa/materialize/recording"
+)
+
+// kernelTable builds the kernel-name table: every function that a graph uses, once, in order of first use, with the
+// identity of its module.
+type kernelTable struct {
+	a, b     *run
+	spec     *graphir.Spec
+	modules  map[string]uint32 // module identity -> index
+	kernels  map[uint32]uint32 // run A's function id -> index
+	late     map[uint32]bool   // modules that a restored process does not load by itself
+	maps     *tensorMaps
+	blocks   *blocks
+	prover   *prover         // of parameters, at the moment of the last node
+	fixups   []graphir.Fixup // of one node at a time
+	deadline uint64          // run A: a module loaded after this order is skipped online
+}
+
+// kernel returns the table index for the function of a node in run A, whose twin in run B must be the same kernel.
+func (t *kernelTable) kernel(fa, fb *trace.Function) (uint32, error) {
+	ma, mb := t.a.Modules[fa.Module], t.b.Modules[fb.Module]
+	if fa.Name != fb.Name || ma.IdentityKey() != mb.IdentityKey() {
+		return 0, fmt.Errorf("kernel %s of %s in run A, %s of %s in run B (is an autotuner still choosing?)",
+			fa.Name, ma.Describe(), fb.Name, mb.Describe())
+	}
+	if i, ok := t.kernels[fa.ID]; ok {
+		return i, nil
+	}
+	if !slices.Equal(fa.Params, fb.Params) || !slices.Equal(fa.Attrs, fb.Attrs) {
+		return 0, fmt.Errorf("kernel %s: parameter layout or function attributes differ between the runs", fa.Name)
+	}
+	k := graphir.Kernel{Name: fa.Name, Module: t.module(ma)}
+	for _, p := range fa.Params {
+		k.Params = append(k.Params, graphir.Param{Offset: p.Offset, Size: p.Size})
+	}
+	for _, at := range fa.Attrs {
+		k.Attrs = append(k.Attrs, graphir.FuncAttr{ID: at.ID, Value: at.Value})
+	}
+	i := uint32(len(t.spec.Kernels))
+	t.spec.Kernels = append(t.spec.Kernels, k)
+	t.kernels[fa.ID] = i
+	return i, nil
+}
+
+func (t *kernelTable) module(m *recording.Module) uint32 {
+	key := m.IdentityKey()
+	if i, ok := t.modules[key]; ok {
+		return i
+	}
+	out := graphir.Module{Kind: graphir.ModuleKind(m.Kind), Functions: slices.Clone(m.Names)}
+	slices.Sort(out.Functions)
+	if out.Kind != graphir.ModuleHidden {
+		copy(out.ImageSHA256[:], m.SHA256)
+		out.ImageSize = m.ImageSize
+		out.DSO, out.BuildID, out.DSOOffset = recording.BaseName(m.DSO), m.BuildID, m.DSOOffset
+	}
+	i := uint32(len(t.spec.Modules))
+	t.spec.Modules = append(t.spec.Modules, out)
+	t.modules[key] = i
+	t.late[i] = out.Kind == graphir.ModuleHidden || m.Loaded > t.deadline
+	return i
+}

@@ -1,0 +1,112 @@
+package compile
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+
+	"medusa/graphir"
+)
+
+// Padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
+// to one byte of memory that was nobody's in either (blocks.go): most likely bytes that no code of the engine ever wrote.
+// The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
+// ones, and only if every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
+// no address that a device has: a kernel that follows them fails.
+type Padding struct {
+	Spec         *graphir.Spec // of whatever rank
+	embedded     bool          // the graph is one of the spec's Children
+	graph, node  int
+	Offset, Size uint32 // in the parameter buffer
+	Cause        *WordError
+	pointer      *graphir.Pointer // its target in both recordings, or nil
+}
+
+// Paddings are all that compiling presumes.
+type Paddings []Padding
+
+// add appends p, or extends the last run with it, as far as a word goes: if it matters, its own error is to say so.
+func (ps Paddings) add(p Padding) Paddings {
+	if n := len(ps); n > 0 && p.Offset%8 != 0 {
+		last := &ps[n-1]
+		if last.embedded == p.embedded && last.graph == p.graph && last.node == p.node && last.Offset+last.Size == p.Offset {
+			last.Size += p.Size
+			return ps
+		}
+	}
+	return append(ps, p)
+}
+
+// Unproven is the error of the first, if no run is to settle it.
+func (ps Paddings) Unproven() error {
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps[0].Cause
+}
+
+// Poison fills the presumed padding with bytes that are neither the recorded ones nor zero.
+func (ps Paddings) Poison(scratch graphir.Storage, seed uint64) error {
+	r := rand.New(rand.NewPCG(seed, 0))
+	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return byte(1 + r.UintN(255)) }) })
+}
+
+// Settle puts zeros there.
+func (ps Paddings) Settle(scratch graphir.Storage) error {
+	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return 0 }) })
+}
+
+// Point puts pointers there, and zeros if there were none.
+func (ps Paddings) Point(scratch graphir.Storage) error {
+	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) {
+		p.fill(k, func() byte { return 0 })
+		if p.pointer != nil {
+			at, _ := p.fixup(k)
+			k.Fixups = slices.Insert(k.Fixups, at, graphir.Fixup{Offset: p.Offset, Pointer: *p.pointer})
+		}
+	})
+}
+
+func (p *Padding) fill(k *graphir.KernelNode, value func() byte) {
+	if at, found := p.fixup(k); found {
+		k.Fixups = slices.Delete(k.Fixups, at, at+1)
+	}
+	for i := p.Offset; i < p.Offset+p.Size; i++ {
+		k.Params[i] = value()
+	}
+}
+
+func (p *Padding) fixup(k *graphir.KernelNode) (at int, found bool) {
+	return slices.BinarySearchFunc(k.Fixups, p.Offset, func(f graphir.Fixup, offset uint32) int { return cmp.Compare(f.Offset, offset) })
+}
+
+func (ps Paddings) each(scratch graphir.Storage, set func(*Padding, *graphir.KernelNode)) error {
+	type graph struct {
+		spec  *graphir.Spec
+		index int
+	}
+	var specs []*graphir.Spec
+	launched := map[graph]Paddings{}
+	for _, p := range ps {
+		if p.embedded {
+			set(&p, p.Spec.Children[p.graph].Nodes[p.node].Kernel)
+			continue
+		}
+		if !slices.Contains(specs, p.Spec) {
+			specs = append(specs, p.Spec)
+		}
+		at := graph{p.Spec, p.graph}
+		launched[at] = append(launched[at], p)
+	}
+	for _, spec := range specs {
+		err := spec.Change(scratch, func(i int, g *graphir.Graph) {
+			for _, p := range launched[graph{spec, i}] {
+				set(&p, g.Nodes[p.node].Kernel)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

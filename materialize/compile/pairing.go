@@ -1,0 +1,311 @@
+package compile
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"slices"
+
+	"medusa/interpose/trace"
+	"medusa/materialize/recording"
+)
+
+// A driver promises no order in which it lists the nodes of a graph. So nodes of the two runs are paired by their content and
+// by the nodes before and behind them. A wrong pair does no harm: its words are then unproven, or its edges differ.
+
+// shape is a graph of one run, as pairing looks at it.
+type shape struct {
+	r       *run
+	g       *recording.Capture
+	in, out [][]link // by node
+	own     []uint64 // by node: its content
+	place   []uint64 // ... and its neighbours'
+}
+
+// link is an edge from or to another node.
+type link struct {
+	node int
+	data uint64
+}
+
+var nameSeed = maphash.MakeSeed()
+
+func mix(values ...uint64) uint64 {
+	h := uint64(len(values))
+	for _, v := range values {
+		h = (h ^ v) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	return h
+}
+
+func newShape(r *run, g *recording.Capture) (*shape, error) {
+	edges, err := edgeIndices(g)
+	if err != nil {
+		return nil, err
+	}
+	n := len(g.Parts.Nodes)
+	s := &shape{r: r, g: g, in: make([][]link, n), out: make([][]link, n), own: make([]uint64, n), place: make([]uint64, n)}
+	for _, e := range edges {
+		data := uint64(e.FromPort) | uint64(e.ToPort)<<8 | uint64(e.Type)<<16
+		s.out[e.From] = append(s.out[e.From], link{int(e.To), data})
+		s.in[e.To] = append(s.in[e.To], link{int(e.From), data})
+	}
+	for i, rec := range g.Parts.Nodes {
+		if s.own[i], err = s.kind(rec); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.settle()
+}
+
+// kind sums up the properties of a node that are the same in every run.
+func (s *shape) kind(rec trace.Record) (uint64, error) {
+	switch v := rec.(type) {
+	case *trace.Kernel:
+		f := s.r.Functions[v.Function]
+		h := mix(1, maphash.String(nameSeed, f.Name), maphash.String(nameSeed, s.r.Modules[f.Module].IdentityKey()), uint64(v.Shared), uint64(len(v.Params)), uint64(len(v.Attrs)))
+		for _, dims := range [][]uint32{v.Grid, v.Block} {
+			for _, d := range dims {
+				h = mix(h, uint64(d))
+			}
+		}
+		for _, a := range v.Attrs {
+			h = mix(h, uint64(a.ID))
+		}
+		return h, nil
+	case *trace.Memset:
+		return mix(2, uint64(v.Value), uint64(v.ElemSize), v.Width, v.Height), nil
+	case *trace.Memcpy:
+		return mix(3, v.Width, v.Height, v.Depth), nil
+	case *trace.Empty:
+		return mix(4), nil
+	case *trace.EventNode:
+		return mix(5, uint64(v.Record)), nil
+	case *trace.Child:
+		inner, err := newShape(s.r, s.r.ByID[v.Child])
+		if err != nil {
+			return 0, err
+		}
+		slices.Sort(inner.place)
+		return mix(append([]uint64{6}, inner.place...)...), nil
+	case *trace.Opaque:
+		return mix(7, uint64(v.Type)), nil
+	}
+	return 0, fmt.Errorf("unknown record %T", rec)
+}
+
+// settle finds each node's place: all that lies before it, and all behind it.
+func (s *shape) settle() error {
+	before, err := spread(s.own, s.in, s.out)
+	if err != nil {
+		return fmt.Errorf("graph %q: %w", s.g.Label, err)
+	}
+	behind, err := spread(s.own, s.out, s.in)
+	for i := range s.place {
+		s.place[i] = mix(before[i], behind[i])
+	}
+	return err
+}
+
+// spread sums up each node with those that it comes after.
+func spread(own []uint64, in, out [][]link) ([]uint64, error) {
+	sums := make([]uint64, len(own))
+	var values []uint64
+	order, err := topological(in, out)
+	for _, i := range order {
+		values = values[:0]
+		for _, l := range in[i] {
+			values = append(values, mix(sums[l.node], l.data))
+		}
+		slices.Sort(values)
+		sums[i] = mix(append(values, own[i])...)
+	}
+	return sums, err
+}
+
+// topological lists nodes, each behind those that it comes after.
+func topological(in, out [][]link) ([]int, error) {
+	waits := make([]int, len(in))
+	order := make([]int, 0, len(in))
+	for i := range in {
+		if waits[i] = len(in[i]); waits[i] == 0 {
+			order = append(order, i)
+		}
+	}
+	for at := 0; at < len(order); at++ {
+		for _, l := range out[order[at]] {
+			if waits[l.node]--; waits[l.node] == 0 {
+				order = append(order, l.node)
+			}
+		}
+	}
+	if len(order) < len(in) {
+		return nil, recording.ErrDangling
+	}
+	return order, nil
+}
+
+// byPlace groups nodes that nothing but their parameters tells apart.
+func (s *shape) byPlace() map[uint64][]int {
+	groups := make(map[uint64][]int, len(s.place))
+	for i, p := range s.place {
+		groups[p] = append(groups[p], i)
+	}
+	return groups
+}
+
+// pairNodes puts the nodes of run B's graph into the order of run A's, and reports whether that changed it. The prover resolves
+// words; its moment changes.
+func pairNodes(p *prover, a, b *run, ga, gb *recording.Capture) (changed bool, err error) {
+	sa, err := newShape(a, ga)
+	if err != nil {
+		return false, fmt.Errorf("run A: %w", err)
+	}
+	sb, err := newShape(b, gb)
+	if err != nil {
+		return false, fmt.Errorf("run B: %w", err)
+	}
+	if err := tellApart(p, sa, sb); err != nil {
+		return false, err
+	}
+	order, err := topological(sa.in, sa.out)
+	if err != nil {
+		return false, fmt.Errorf("run A: %w", err)
+	}
+	groups := sb.byPlace()
+	partner := make([]int, len(ga.Parts.Nodes))
+	var left []int
+	for _, i := range order {
+		twins := groups[sa.place[i]]
+		if len(twins) == 0 {
+			partner[i] = -1
+			left = append(left, i)
+			continue
+		}
+		k := max(0, slices.IndexFunc(twins, func(j int) bool { return sameBefore(sa.in[i], sb.in[j], partner) }))
+		partner[i] = twins[k]
+		groups[sa.place[i]] = slices.Delete(twins, k, k+1)
+	}
+	return reorder(gb, partner, left, groups), nil
+}
+
+// sameBefore reports whether two nodes come directly after nodes that are paired.
+func sameBefore(a, b []link, partner []int) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for _, l := range a {
+		if !slices.Contains(b, link{partner[l.node], l.data}) {
+			return false
+		}
+	}
+	return true
+}
+
+// reorder gives nodes without a partner those that are left, as listed, so that comparing them names the differences. It reports
+// whether a node has another place than before.
+func reorder(g *recording.Capture, partner, left []int, groups map[uint64][]int) (changed bool) {
+	var rest []int
+	for _, twins := range groups {
+		rest = append(rest, twins...)
+	}
+	slices.Sort(rest)
+	slices.Sort(left)
+	for k, i := range left {
+		partner[i] = rest[k]
+	}
+	nodes := make([]trace.Record, len(partner))
+	for i, j := range partner {
+		nodes[i] = g.Parts.Nodes[j]
+		changed = changed || i != j
+	}
+	g.Parts.Nodes = nodes
+	return changed
+}
+
+// tellApart refines the places of nodes that are alike by the words of their parameters that tell them apart in both runs: an
+// address by its target. Padding does not, since it repeats in no run.
+func tellApart(p *prover, sa, sb *shape) error {
+	ga, gb := sa.byPlace(), sb.byPlace()
+	refined := false
+	for place, alike := range ga {
+		twins := gb[place]
+		if len(alike) < 2 || len(twins) != len(alike) {
+			continue
+		}
+		wa, err := sa.meanings(alike, p.a)
+		if err != nil {
+			return err
+		}
+		wb, err := sb.meanings(twins, p.b)
+		if err != nil {
+			return err
+		}
+		for o := range wa[0] {
+			ca, cb := column(wa, o), column(wb, o)
+			if !slices.Equal(slices.Sorted(slices.Values(ca)), slices.Sorted(slices.Values(cb))) {
+				continue
+			}
+			for k := range alike {
+				sa.own[alike[k]], sb.own[twins[k]] = mix(sa.own[alike[k]], ca[k]), mix(sb.own[twins[k]], cb[k])
+			}
+			refined = true
+		}
+	}
+	p.spans()
+	if !refined {
+		return nil
+	}
+	return cmp.Or(sa.settle(), sb.settle())
+}
+
+func column(words [][]uint64, o int) []uint64 {
+	out := make([]uint64, len(words))
+	for i, w := range words {
+		if o < len(w) {
+			out[i] = w[o]
+		}
+	}
+	return out
+}
+
+// meanings returns for each of the nodes the meaning of its parameters' words at its moment.
+func (s *shape) meanings(nodes []int, live *liveSet) ([][]uint64, error) {
+	out := make([][]uint64, len(nodes))
+	for k, i := range nodes {
+		if err := live.moveTo(nodeMoment(s.g, nodeHandle(s.g.Parts.Nodes[i]))); err != nil {
+			return nil, err
+		}
+		for _, w := range parameterWords(s.g.Parts.Nodes[i]) {
+			if p, n := live.resolve(w); n > 0 {
+				w = mix(uint64(p[0].Space), uint64(p[0].Alloc), p[0].Offset)
+			}
+			out[k] = append(out[k], w)
+		}
+	}
+	return out, nil
+}
+
+// parameterWords are a node's words that can be addresses, and the constants among them.
+func parameterWords(rec trace.Record) []uint64 {
+	switch v := rec.(type) {
+	case *trace.Kernel:
+		var words []uint64
+		for o := 0; o+8 <= len(v.Params); o += 8 {
+			words = append(words, binary.LittleEndian.Uint64(v.Params[o:]))
+		}
+		for o := len(v.Params) &^ 7; o < len(v.Params); o++ {
+			words = append(words, uint64(v.Params[o]))
+		}
+		return words
+	case *trace.Memset:
+		return []uint64{v.Dst, v.Pitch}
+	case *trace.Memcpy:
+		return []uint64{v.Src, v.SrcX, v.SrcY, v.SrcZ, v.SrcPitch, v.SrcHeight, v.Dst, v.DstX, v.DstY, v.DstZ, v.DstPitch, v.DstHeight}
+	case *trace.EventNode:
+		return []uint64{uint64(v.Event)}
+	}
+	return nil
+}
