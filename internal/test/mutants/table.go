@@ -157,6 +157,7 @@ var table = []mutant{
 	{"memory at its recorded place is given back", becomes("if !placed {\n\t\t\tm.owned = append(m.owned, uint32(i))\n\t\t}"),
 		"./internal/test/faults", "TestSampleOfFaultsAtExactAddresses"},
 	{"other garbage before the second replay", becomes("round := 0 * filling"), "./restore", "TestVerification"},
+	{"graphs that share a template by their values", never, "./restore", "TestGroupByShapeOfRowGroups"},
 	{"graphs share templates", becomes("var alone [][]int\n\tfor _, g := range groups {\n\t\tfor _, i := range g {\n\t\t\talone = append(alone, []int{i})\n\t\t}\n\t}\n\treturn alone, nil"),
 		"./restore", "TestFewestCalls"},
 }
