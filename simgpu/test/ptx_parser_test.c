@@ -121,7 +121,7 @@ static void refused(void)
 {
 	static const struct { const char *text, *message; } bad[] = {
 		{ HEAD "hello", "line 4: expected a directive" },
-		{ HEAD ".entry k()\n{\nadd.s32 %r1, %r2, %r3;\nret;\n}", "line 6: undeclared name %r2" },
+		{ HEAD ".entry k()\n{\nadd.s32 %r1, %r2, %r3;\nret;\n}", "line 6: undeclared name %r1" },
 		{ HEAD ".entry k()\n{\nbra NOWHERE;\n}", "undeclared label NOWHERE" },
 		{ HEAD ".entry k()\n{\nL: L: ret;\n}", "label L is placed twice" },
 		{ HEAD ".entry k()\n{\nret\n}", "line 7: expected an operand" },

@@ -115,6 +115,7 @@ void ptx_reg_declaration(struct parser *p)
 			s->ref = r;
 		}
 		s->cls = ptx_type_class(t);
+		s->type = t;
 	} while (ptx_accept(p, ','));
 	ptx_expect(p, ';');
 }
@@ -159,15 +160,10 @@ static void skip_statement(struct parser *p)
 	}
 }
 
-static bool decode(struct parser *p)
+/* Reads the operands. False if one has a form that this parser does not know. */
+static bool operands(struct parser *p)
 {
-	ptx_decoder d = decoder_of(p->base);
-
 	p->nops = 0;
-	if (!d || p->bad)
-		return false;
-	if (!strcmp(p->base, "call"))
-		return ptx_call(p);
 	while (!ptx_is(p, ';')) {
 		if (p->nops == PTX_MAX_OPERANDS || !ptx_read_operand(p, &p->op[p->nops]))
 			return false;
@@ -175,7 +171,23 @@ static bool decode(struct parser *p)
 		if (!ptx_accept(p, ','))
 			break;
 	}
-	if (!ptx_is(p, ';') || !d(p) || p->bad)
+	if (!ptx_is(p, ';'))
+		ptx_die(p, "expected ';'");
+	return true;
+}
+
+static bool decode(struct parser *p)
+{
+	ptx_decoder d = decoder_of(p->base);
+	bool read;
+
+	if (!strcmp(p->base, "call"))
+		return ptx_call(p);
+	if (ptx_is_unchecked(p))
+		return false;
+	read = operands(p);
+	ptx_check(p, read);
+	if (!read || !d || p->bad || !d(p) || p->bad)
 		return false;
 	for (uint32_t i = 0; i < p->nmods; i++)
 		if (!p->mod_used[i])
@@ -337,7 +349,7 @@ static void statement(struct parser *p)
 			s = ptx_declare(p, d.name, d.n, SYM_PARAM);
 			s->size = d.count * d.elem;
 			s->off = ptx_frame_slot(p, s->size, d.align);
-			s->in_frame = true;
+			s->in_frame = s->call = true;
 		} else if (ptx_word(p, ".loc") || ptx_word(p, ".file")) {
 			uint32_t line = p->tok.line;
 
@@ -396,9 +408,11 @@ void ptx_body(struct parser *p)
 		if (ptx_accept(p, '{')) {
 			if (depth == 64)
 				ptx_die(p, "blocks nested too deep");
-			scopes[depth++] = p->nsyms;
+			scopes[depth++] = p->scope;
+			p->scope = p->nsyms;
 		} else if (ptx_is(p, '}')) {
-			ptx_close_scope(p, scopes[--depth]);
+			ptx_close_scope(p, p->scope);
+			p->scope = scopes[--depth];
 			if (depth)
 				ptx_next(p);
 		} else if (p->tok.kind == T_END) {
