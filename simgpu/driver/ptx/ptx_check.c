@@ -403,11 +403,16 @@ static void values(const struct match *m)
 /* A target of ptx_forms.c above this is one with the suffix "a". */
 enum { SPECIFIC = 1000 };
 
+static bool has_target(const struct parser *p, uint32_t target)
+{
+	return p->target >= target % SPECIFIC && (target < SPECIFIC || p->specific);
+}
+
 static void needs(struct parser *p, uint32_t version, uint32_t target)
 {
 	if (p->version < version)
 		ptx_refuse(p, "needs .version %u.%u", version / 10, version % 10);
-	if (p->target < target % SPECIFIC || (target > SPECIFIC && !p->specific))
+	if (!has_target(p, target))
 		ptx_refuse(p, "needs .target sm_%u%s", target % SPECIFIC, target > SPECIFIC ? "a" : "");
 }
 
@@ -471,7 +476,7 @@ void ptx_check(struct parser *p, bool read)
 			misfit = at > misfit ? at : misfit;
 			continue;
 		}
-		if (p->version < f->version || p->target < f->target) {
+		if (p->version < f->version || !has_target(p, f->target)) {
 			late = f;
 			continue;
 		}

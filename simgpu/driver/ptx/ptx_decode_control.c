@@ -14,6 +14,8 @@ static bool d_bra(struct parser *p)
 		return false;
 	if (o->a.kind != A_SYM || o->a.sym.kind != SYM_LABEL)
 		ptx_die(p, "branch to an undeclared label %.*s", (int)(o->a.n < 80 ? o->a.n : 80), o->a.name ? o->a.name : "");
+	if (!ptx_visible(p, o->a.sym.ref))
+		ptx_die(p, "label %.*s lies in braces that the branch is outside of", (int)(o->a.n < 80 ? o->a.n : 80), o->a.name);
 	ptx_branch(p, ptx_emit(p, OP_BRA), o->a.sym.ref);
 	return true;
 }

@@ -153,7 +153,7 @@ const struct ptx_form ptx_forms[] = {
 	{ "shfl", "sync up|down|bfly|idx", "b32", "qtuuu", 60, 30 }, { "vote", "sync all|any|uni", "pred", "Ppu", 60, 30 }, { "vote", "sync ballot", "b32", "dpu", 60, 30 },
 	{ "match", "any sync", "b32 b64", "htu", 60, 70 }, { "match", "all sync", "b32 b64", "Htu", 60, 70 },
 	{ "redux", "sync add|min|max", "u32 s32", "dtu", 70, 80 }, { "redux", "sync " LOGIC, "b32", "dtu", 70, 80 },
-	{ "redux", "sync min|max abs? NaN?", "f32", "dtu", 86, 100 }, { "elect", "sync", "", "Eu", 80, 90 },
+	{ "redux", "sync min|max abs? NaN?", "f32", "dtu", 86, 1100 }, { "elect", "sync", "", "Eu", 80, 90 },
 	/* matrices */
 	{ "ldmatrix", "sync aligned m8n8 x1 trans? " SHARED "?", "b16", "B1m", 65, 75 }, { "ldmatrix", "sync aligned m8n8 x2 trans? " SHARED "?", "b16", "B2m", 65, 75 },
 	{ "ldmatrix", "sync aligned m8n8 x4 trans? " SHARED "?", "b16", "B4m", 65, 75 },

@@ -338,7 +338,7 @@ static bool any_word(const struct parser *p, const char *const *words, size_t n)
 	return false;
 }
 
-static void function_directives(struct parser *p, struct func *f)
+static void function_directives(struct parser *p, struct func *f, uint32_t nout)
 {
 	static const char *const names[] = { ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn", ".pragma", ".attribute",
 		".abi_preserve", ".abi_preserve_control" };
@@ -354,6 +354,8 @@ static void function_directives(struct parser *p, struct func *f)
 				ptx_die(p, "%.*s needs .version 7.8 and .target sm_90", (int)p->tok.n, p->tok.s);
 		} else if (!any_word(p, names, sizeof names / sizeof *names)) {
 			ptx_die(p, "unknown directive %.*s", (int)(p->tok.n < 40 ? p->tok.n : 40), p->tok.s);
+		} else if (ptx_word(p, ".noreturn") && (f->entry || nout)) {
+			ptx_die(p, ".noreturn is for functions without results");
 		}
 		if (maxntid && limit && limit[1] != p->tok.s[1])
 			ptx_die(p, ".maxntid and .reqntid exclude each other");
@@ -416,7 +418,7 @@ static void function(struct parser *p, bool entry)
 	ptx_next(p);
 	if (ptx_accept(p, '('))
 		parameter_list(p, &tmp, &in, &nin);
-	function_directives(p, f);
+	function_directives(p, f, nout);
 	if (f->entry != entry)
 		ptx_die(p, "%s is both kernel and function", f->name);
 	if (!f->body) {

@@ -66,7 +66,7 @@ struct operand {
 #define PTX_MAX_OPERANDS 8
 #define PTX_MAX_MODS 14
 
-struct label { const char *name; uint32_t n, at, line; bool placed; };
+struct label { const char *name; uint32_t n, at, line, block; bool placed; };
 struct fixup { uint32_t insn, label; };
 struct target_list { uint32_t *labels, n; };
 
@@ -95,6 +95,8 @@ struct parser {
 	uint32_t nlabels, cap_labels, nfixups, cap_fixups, nlists, cap_lists;
 	uint32_t *const_bucket;
 	uint32_t block;  /* index of the BLOCK being filled */
+	uint32_t *outer, nouter, cap_outer; /* of each pair of braces, in the order of the text: the one around it */
+	uint32_t inside; /* the innermost one, from 1 */
 	uint32_t sink_pred, sink32, sink64;
 
 	/* the statement being read */
@@ -156,6 +158,8 @@ uint32_t ptx_new_label(struct parser *p, const char *name, uint32_t n);
 void ptx_place_label(struct parser *p, uint32_t label);
 void ptx_new_block(struct parser *p);
 void ptx_branch(struct parser *p, struct insn *in, uint32_t label);
+/* A label is visible in the braces around it and in those inside them. */
+bool ptx_visible(const struct parser *p, uint32_t label);
 
 /* modifiers of the statement */
 bool ptx_mod(struct parser *p, const char *name); /* present? marks it as understood */
