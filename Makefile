@@ -6,6 +6,7 @@
 # make faults   every driver call of a restored start fails once
 # make attack   artifacts, traces, images, registries and kills that are made to do harm (N=20000 SEED=1)
 # make gpu-kit  a folder that tries all this on a machine with a GPU, without Go, make or a network (docs/results)
+# make test-ptxas        all PTX of the project under NVIDIA's assembler, fetched from PyPI (PTXAS=program)
 # make test-real-driver  NVIDIA's own driver without a GPU: fetches 550 MB of packages of others (DIR=folder SERIES=550)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
 # make fuzz-long  millions of inputs for the readers of files, manifests, traces and images

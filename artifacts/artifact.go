@@ -81,6 +81,7 @@ type Verification struct {
 	// (restore/digest.Unchanged).
 	Unchanged       string
 	UnchangedChunks []byte
+	Results         string `json:",omitempty"` // why the results of replays were not compared; empty: they were
 	// Device memory that was free once the self test was served, natively and restored, with the same KV cache; 0: not known.
 	NativeFree, RestoredFree uint64
 }

@@ -74,7 +74,7 @@ func checkLayers(layers []Layer) error {
 
 func (m *Manifest) texts() []string {
 	v := &m.Verification
-	out := []string{v.Device, v.Driver, v.Date, v.SelfTest, v.Unchanged}
+	out := []string{v.Device, v.Driver, v.Date, v.SelfTest, v.Unchanged, v.Results}
 	for _, g := range v.Graphs {
 		out = append(out, g.Label, g.Digest, g.Canary)
 	}
@@ -101,7 +101,7 @@ func (m *Manifest) encode() ([]byte, error) {
 			Workspace: kv.Workspace},
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
 			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree,
-			RestoredFree: v.RestoredFree},
+			RestoredFree: v.RestoredFree, Results: v.Results},
 	}
 	pb.RegionBase, pb.RegionSize = m.Region.Base, m.Region.Size
 	if !m.Created.IsZero() {
@@ -143,7 +143,8 @@ func decodeManifest(data []byte) (*Manifest, error) {
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
 			Workspace: kv.Workspace},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
-			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree, RestoredFree: v.RestoredFree},
+			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree, RestoredFree: v.RestoredFree,
+			Results: v.Results},
 	}
 	m.Region = graphir.Region{Base: pb.RegionBase, Size: pb.RegionSize}
 	if pb.Created != 0 {

@@ -128,14 +128,41 @@ func (c *Cursor) Graph(i int) (*Graph, error) {
 	return &c.graph, nil
 }
 
+// Outline returns what a graph's template fixes: node types, kernels, attributes, targets and edges. Of other values it has arbitrary
+// ones, and nothing is checked against the tables. It reads no row group. The result is valid until the next call.
+func (c *Cursor) Outline(i int) (*Graph, error) {
+	r := c.spec.Rows
+	if r == nil {
+		return &c.spec.Graphs[i], nil
+	}
+	if err := c.makeRoom(); err != nil {
+		return nil, &FormatError{"graphs", i, err}
+	}
+	p := r.plans[r.template[i]]
+	if c.bodies.plan != p {
+		p.lay(c.bodies)
+	}
+	c.graph = c.spec.Graphs[i]
+	c.graph.Nodes, c.graph.Edges = c.bodies.nodes[:len(p.nodes)], p.edges
+	return &c.graph, nil
+}
+
+func (c *Cursor) makeRoom() error {
+	if c.room != nil {
+		return nil
+	}
+	narrow, wide, nodes, body, err := c.spec.Rows.needs()
+	if err != nil {
+		return err
+	}
+	c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred(), chains: c.spec.Chains()}
+	return nil
+}
+
 func (c *Cursor) load(i int) error {
 	r := c.spec.Rows
-	if c.room == nil {
-		narrow, wide, nodes, body, err := r.needs()
-		if err != nil {
-			return err
-		}
-		c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred(), chains: c.spec.Chains()}
+	if err := c.makeRoom(); err != nil {
+		return err
 	}
 	if g := sort.Search(len(r.groups), func(g int) bool { return r.groups[g].first > i }) - 1; g != c.group {
 		if err := c.open(g); err != nil {

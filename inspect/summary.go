@@ -128,6 +128,9 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	if v := s.Verification; v.NativeFree != 0 {
 		t.Row("device memory\t%s free after a native start, %s after a restored one", Bytes(v.NativeFree), Bytes(v.RestoredFree))
 	}
+	if s.Verification.Results != "" {
+		t.Row("results, sensitivity\t%s", s.Verification.Results)
+	}
 	if v := s.Verification; v.Device == "" {
 		t.Row("verified\tno (medusa verify FILE -- ENGINE compares it with a native start)")
 	} else {

@@ -1,9 +1,13 @@
 package materialize
 
 import (
+	"encoding/binary"
 	"errors"
+	"math"
+	"slices"
 	"testing"
 
+	"medusa/graphir"
 	"medusa/restore/digest"
 )
 
@@ -32,6 +36,23 @@ func TestCompareDigests(t *testing.T) {
 		d.Ready, d.End = other(digest.Other, ready), other(digest.Weight, end)
 		return d
 	}
+	// led has one more range, which a pointer led to that has become presumed padding.
+	led := func(written digest.Bits) *digest.Digest {
+		d := one(digest.KV, hashes("a", "b"), nil)
+		g := &d.Graphs[0]
+		g.Ranges = slices.Insert(g.Ranges, 1, digest.Range{Alloc: 3, Size: 1, Class: digest.KV, Stride: 1, First: hashes("z"), Written: written})
+		return d
+	}
+	// varied has a chunk of results that vary: one native value and a bound, or those of two restored replays.
+	varied := func(first, second string, bound float64, values ...float32) *digest.Digest {
+		d := one(digest.Output, hashes("a", first), hashes("a", second))
+		v := digest.Varying{Chunk: 1, DType: graphir.F32, Bound: bound}
+		for _, x := range values {
+			v.Values = append(v.Values, binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
+		}
+		d.Graphs[0].Ranges[1].Varying = []digest.Varying{v}
+		return d
+	}
 	tests := []struct {
 		name             string
 		native, restored *digest.Digest
@@ -44,6 +65,12 @@ func TestCompareDigests(t *testing.T) {
 		{"natively unstable", one(digest.KV, hashes("a", "b"), hashes("a", "c")), one(digest.KV, hashes("a", "x"), nil), false, false},
 		{"scratch left as garbage", one(digest.Temporary, hashes("a", "b"), hashes("c", "d")), one(digest.Temporary, hashes("e", "f"), nil), true, false},
 		{"scratch overwritten otherwise", one(digest.Temporary, hashes("a", "b"), nil), one(digest.Temporary, hashes("e", "b"), nil), false, true},
+		{"memory that only the native graph led to", led(nil), one(digest.KV, hashes("a", "b"), nil), true, false},
+		{"memory that only the native graph wrote", led(digest.Bits{1}), one(digest.KV, hashes("a", "b"), nil), false, true},
+		{"varies within the bound", varied("b", "c", 0.5, 1), varied("x", "y", 0, 1.5, 0.5), false, false},
+		{"varies beyond it once", varied("b", "c", 0.5, 1), varied("x", "y", 0, 1, 1.75), false, true},
+		{"varies, and one restored replay is missing", varied("b", "c", 0.5, 1), varied("x", "y", 0, 1), false, true},
+		{"varies, and no restored results", varied("b", "c", 0.5, 1), one(digest.Output, hashes("a", "b"), nil), false, true},
 		{"ready and end alike", whole("r", "w"), whole("r", "w"), true, false},
 		{"memory at ready differs", whole("r", "w"), whole("x", "w"), false, true},
 		{"weights at the end differ", whole("r", "w"), whole("r", "x"), false, true},
@@ -60,6 +87,9 @@ func TestCompareDigests(t *testing.T) {
 					t.Errorf("difference %+v", differ)
 				}
 				return
+			}
+			if want := digest.ResultsOf(&tt.restored.Graphs[0]); tt.native.Graphs[0].Ranges[1].Second == nil && checks[0].Canary != want {
+				t.Errorf("a canary finds %q, want %q", want, checks[0].Canary)
 			}
 			if checks[0].NativeDeterministic != tt.deterministic || checks[0].BytesCompared == 0 {
 				t.Errorf("check %+v, want deterministic %v", checks[0], tt.deterministic)

@@ -24,6 +24,8 @@ type engine struct {
 	env     []string
 	relax   artifacts.Relaxed // of verifying runs
 	log     io.Writer         // receives the engine's own output; nil: only the file does
+	caches  string            // folder of JIT compilers' caches
+	kept    *series           // of an earlier series; nil: none is resumed
 }
 
 // placement is the place of a recorded run's device memory: a region, or the driver's choice, with gaps or without.

@@ -46,7 +46,7 @@ func TestTheTraceDecides(t *testing.T) {
 
 // The output of an earlier run is not taken for this one's.
 func TestDigestOfThisRun(t *testing.T) {
-	e := shell(t, "echo '{\"version\":2}' >$MEDUSA_CHECK_OUT")
+	e := shell(t, "echo '{\"version\":3}' >$MEDUSA_CHECK_OUT")
 	if _, err := e.check(t.Context(), "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,8 @@ func (o *output) failed(run string, err error) *EngineError {
 	return e
 }
 
-// keepOutput copies the whole output of the engine that an error is about to a file that stays, and lets the error name it. Without
+// keepOutput copies the whole output of the engine that an error is about, if it printed any, to a file that stays, and lets the error
+// name it. Without
 // a path the file is in the system's temporary directory.
 func keepOutput(err error, path string) error {
 	var failed *EngineError
@@ -102,7 +103,10 @@ func keepOutput(err error, path string) error {
 		return err
 	}
 	from := failed.File
-	failed.File, _ = copyFile(path, from) // the last lines are in the message in any case
+	failed.File = ""
+	if info, statErr := os.Stat(from); statErr == nil && info.Size() > 0 {
+		failed.File, _ = copyFile(path, from) // the last lines are in the message in any case
+	}
 	return err
 }
 

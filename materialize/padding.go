@@ -2,7 +2,6 @@ package materialize
 
 import (
 	"errors"
-	"fmt"
 
 	"medusa/internal/spill"
 	"medusa/materialize/compile"
@@ -31,7 +30,7 @@ func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) (
 			continue
 		}
 		if _, plain := with(nil, pattern); plain != nil {
-			return nil, plain // padding has nothing to do with it
+			return nil, ps.Without(plain)
 		}
 		culprit := ps
 		for len(culprit) > 1 {
@@ -41,9 +40,7 @@ func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) (
 			}
 			culprit = half
 		}
-		word := *culprit[0].Cause
-		word.Reason += fmt.Sprintf("; it is no padding, since other bytes there change what the graph does (%v)", err)
-		return nil, &word
+		return nil, culprit[0].Matters(err)
 	}
 	return v, nil
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Relax   artifacts.Relaxed // Verify: differences that are allowed
 	Log     io.Writer         // receives the engine's output of every run; may be nil
 	Traces  string            // keep the traces and the engine's output in this directory; empty: they go
+	Until   string            // end after this step (Untils), with no artifact; empty: make one
+	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
 	// EmbedImages takes the images of late modules along even if a shared object holds them.
@@ -46,8 +48,12 @@ const recordAttempts = 5
 
 // Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
 // the artifact its name. Whatever fails leaves nothing under that name. If the engine fails, all that it printed is in Output.log.
-func Run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
-	if err := checkDirs(o.Dirs); err != nil {
+func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
+	return stopped(run(ctx, o))
+}
+
+func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
+	if err := errors.Join(checkDirs(o.Dirs), o.checkUntil()); err != nil {
 		return nil, err
 	}
 	dir, remove, err := o.Traces, func() {}, error(nil)
@@ -67,13 +73,23 @@ func Run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	defer compiled.Close()
 	dirs, env := withCaches(o.Dirs, compiled.Path, o.Note)
-	e := &engine{argv: o.Argv, library: o.Library, dir: dir, env: env, log: o.Log}
+	e := &engine{argv: o.Argv, library: o.Library, dir: dir, env: env, log: o.Log, caches: compiled.Path}
+	if o.Resume {
+		if err := e.resume(compiled.Path); err != nil {
+			return nil, err
+		}
+	}
 	const steps = 6
 
 	o.Step(0, steps, "run 0: profile the KV cache")
-	profiles, err := e.record(ctx, "0", contract.RunProfile, placement{}, nil)
+	profiles, err := e.profile(func() ([]*recording.Recording, error) {
+		return e.record(ctx, "0", contract.RunProfile, placement{}, nil)
+	})
 	if err == nil {
 		err = checkAllMarks(profiles)
+	}
+	if err == nil {
+		err = e.stop(o, UntilProfile, e.caches)
 	}
 	if err != nil {
 		return nil, err
@@ -177,7 +193,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if err != nil {
 		return nil, err
 	}
-	c := &candidate{pads: pads}
+	c := &candidate{}
 	for rank, r := range recorded {
 		if err := compile.Images(r, specs[rank], o.EmbedImages); err != nil {
 			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
@@ -194,18 +210,23 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if err := artifacts.Write(path, c.art); err != nil {
 		return nil, err
 	}
+	if err := e.stop(o, UntilRecord, e.caches); err != nil {
+		return nil, err
+	}
 	o.Step(4, steps, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, c.art)
+	native, more, err := e.checkNative(ctx, path, c.art, pads, false)
+	if err == nil {
+		err = e.stop(o, UntilNative, e.caches)
+	}
 	if err != nil {
 		return nil, err
 	}
+	c.pads = append(pads, more...)
+	for rank, part := range byRank(c.art) {
+		tellVarying(part, native[rank].digest)
+	}
 	o.Step(5, steps, "run V: replay restored graphs")
-	c.verified, err = provePadding(pads, func() ([]*verification, error) {
-		if err := artifacts.Write(path, c.art); err != nil {
-			return nil, err
-		}
-		return e.checkRestored(ctx, path, c.art, native)
-	})
+	c.verified, err = e.proveRestored(ctx, path, c.art, c.pads, native)
 	return c, err
 }
 
@@ -213,17 +234,10 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 // IR and run A of each rank.
 func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, compile.Paddings, []*recording.Recording, error) {
 	for attempt := 1; ; attempt++ {
-		o.Step(1, steps, "run A: record")
-		a, err := e.recordPlaced(ctx, attempt, profiles)
-		if err != nil {
-			return nil, nil, nil, err
+		a, b, err := e.recorded(profiles)
+		if err == nil && (a == nil || attempt > 1) {
+			a, b, err = recordBoth(ctx, e, o, attempt, profiles, steps)
 		}
-		seed, err := gapSeed()
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		o.Step(2, steps, "run B: record with other gaps")
-		b, err := e.recordMoved(ctx, attempt, seed, a, profiles)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -237,6 +251,23 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 		}
 		return specs, pads, a, err
 	}
+}
+
+// recordBoth makes runs A and B.
+func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles []kvprofile.Profile, steps int) (a, b []*recording.Recording, err error) {
+	o.Step(1, steps, "run A: record")
+	if a, err = e.recordPlaced(ctx, attempt, profiles); err != nil {
+		return nil, nil, err
+	}
+	seed, err := gapSeed()
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Step(2, steps, "run B: record with other gaps")
+	if b, err = e.recordMoved(ctx, attempt, seed, a, profiles); err != nil {
+		return nil, nil, err
+	}
+	return a, b, e.keep(series{Profiles: profiles})
 }
 
 // gapSeed returns a seed that is never zero (zero means no gaps).

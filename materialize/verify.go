@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"medusa/artifacts"
 	"medusa/internal/contract"
 	"medusa/interpose"
 	"medusa/kvprofile"
+	"medusa/materialize/compile"
 	"medusa/restore/digest"
 	"medusa/restore/status"
 )
@@ -34,13 +36,16 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 	}
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
 	o.Step(0, 2, "run N: replay native graphs")
-	native, err := e.checkNative(ctx, path, art)
+	native, pads, err := e.checkNative(ctx, path, art, nil, true)
 	if err != nil {
 		return nil, err
 	}
 	o.Step(1, 2, "run V: replay restored graphs")
 	e.relax = o.Relax
 	verified, err := e.checkRestored(ctx, path, art, native)
+	if err == nil && len(pads) > 0 {
+		_, err = e.proveRestored(ctx, filepath.Join(dir, "candidate.medusa"), art, pads, native)
+	}
 	var records []artifacts.Verification
 	for _, v := range verified {
 		records = append(records, v.record)
@@ -56,15 +61,55 @@ type verification struct {
 	nativeFree, restoredFree uint64
 }
 
-// checkNative is run N: the engine starts natively, replays every graph and serves its self test.
-func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact) ([]*checked, error) {
+// checkNative is run N: the engine starts natively under the recorder, replays every graph and serves its self test. It returns the
+// padding that is to be presumed beyond pads.
+func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, settled bool) ([]*checked, compile.Paddings, error) {
 	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
-	for rank, c := range native {
+	if err != nil {
+		return nil, nil, err
+	}
+	recorded, err := readRanks("N", filepath.Join(e.dir, "N"+traceSuffix), e.ready)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(recorded) != len(native) {
+		return nil, nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
+	}
+	var more compile.Paddings
+	for rank, part := range byRank(art) {
+		found, err := compile.CompareNodes(part.Spec, recorded[rank], pads, settled)
+		more = append(more, found...)
 		if err == nil {
-			err = ofRank(rank, len(native), rewritten(c.digest))
+			err = rewritten(native[rank].digest)
+		}
+		if err == nil {
+			native[rank].computes, err = judge(native[rank].digest)
+		}
+		if err != nil {
+			return nil, nil, ofRank(rank, len(native), err)
 		}
 	}
-	return native, err
+	return native, more, nil
+}
+
+// tellVarying has run V keep the results of graphs whose results vary.
+func tellVarying(art *artifacts.Artifact, native *digest.Digest) {
+	art.Verification.Graphs = nil
+	for i := range native.Graphs {
+		g := &native.Graphs[i]
+		varies := slices.ContainsFunc(g.Ranges, func(r digest.Range) bool { return len(r.Varying) > 0 })
+		art.Verification.Graphs = append(art.Verification.Graphs, artifacts.GraphCheck{Label: g.Label, NativeDeterministic: !varies})
+	}
+}
+
+// proveRestored is run V of candidates at path, as often as the proof of the padding takes.
+func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, native []*checked) ([]*verification, error) {
+	return provePadding(pads, func() ([]*verification, error) {
+		if err := artifacts.Write(path, art); err != nil {
+			return nil, err
+		}
+		return e.checkRestored(ctx, path, art, native)
+	})
 }
 
 // checkRestored is run V: the same with restored graphs, held against run N.
@@ -86,8 +131,11 @@ func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.
 
 // compareRuns compares the files of one rank in runs N and V.
 func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verification, error) {
-	if restored.status == nil || restored.status.Status != status.Restored {
-		return nil, fmt.Errorf("verify: run V did not restore (%+v)", restored.status)
+	switch st := restored.status; {
+	case st == nil:
+		return nil, errors.New("verify: the start from the artifact left no status (its worker ended before it was ready)")
+	case st.Status != status.Restored:
+		return nil, fmt.Errorf("verify: the start from the artifact was native: %s: %s", st.Reason, st.Detail)
 	}
 	graphs, err := compareDigests(native.digest, restored.digest)
 	if err != nil {
@@ -99,6 +147,9 @@ func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verificat
 	v := &verification{status: restored.status, nativeFree: native.digest.Free, restoredFree: restored.digest.Free}
 	v.record = artifacts.Verification{Device: native.digest.Device, Graphs: graphs,
 		Unchanged: restored.digest.Unchanged.Sum, UnchangedChunks: restored.digest.Unchanged.Chunks}
+	if !native.computes {
+		v.record.Results = NotCompared
+	}
 	v.record.NativeFree, v.record.RestoredFree = v.nativeFree, v.restoredFree
 	v.record.Driver, _ = art.Identity.Get(artifacts.KeyDriverVersion)
 	if native.selfTest != nil {
@@ -113,6 +164,7 @@ type checked struct {
 	digest   *digest.Digest
 	selfTest []byte         // nil: the engine has none
 	status   *status.Status // run V only
+	computes bool           // run N only: results were compared
 }
 
 // check makes a verifying run and reads the files of each rank of the artifact.
@@ -130,6 +182,12 @@ func (e *engine) check(ctx context.Context, name string, told contract.Start, ar
 	told.KVBytes, told.WorkspaceBytes = sizes(profiles)
 	told.Rendezvous, told.CheckOut, told.SelfTestOut, told.Status = dir, file("digest"), file("selftest"), file("status")
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: told.Environ()}
+	if told.Run == contract.RunCheckNative {
+		cfg.Mode, cfg.TracePath = interpose.Record, filepath.Join(e.dir, name+traceSuffix)
+		if err := removeTraces(cfg.TracePath); err != nil {
+			return nil, fmt.Errorf("verify (run %s): %w", name, err)
+		}
+	}
 	// The digest is the last thing that a worker writes, and appears as a whole.
 	digests, err := after(e.run(ctx, name, cfg), func() ([]*digest.Digest, error) {
 		var all []*digest.Digest

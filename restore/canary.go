@@ -55,7 +55,7 @@ func (s *Session) check(r *restoration) (err error) {
 	if s.env.check == checkNone {
 		return nil
 	}
-	c, err := newChecker(s.spec, r.memory, r.execs)
+	c, err := s.newChecker(r.memory, r.execs)
 	if err != nil {
 		return err
 	}
@@ -78,14 +78,16 @@ func (s *Session) check(r *restoration) (err error) {
 		err = c.takeSnapshot()
 	}
 	if err == nil {
-		err = c.prepare()
+		err = c.prepare(false)
 	}
 	done()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, c.stream.Destroy()) }()
+	s.restored = r // the engine may ask for tensors before a replay
 	err = s.replayAll(c)
+	s.restored = nil
 	defer s.timings.start("canary data")()
 	// mutant: what a canary replay writes is put back
 	return errors.Join(err, putBack(kept))
@@ -160,13 +162,13 @@ func (s *Session) replayOnce(c *checker, graph int) (string, error) {
 		return "", err
 	}
 	done = s.timings.start("canary replay")
-	err = errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize())
+	err = c.replay(graph)
 	done()
 	if err != nil {
 		return "", err
 	}
 	defer s.timings.start("canary hash")()
-	ranges, err := c.hashAll(digest.Results...)
+	ranges, err := c.hashOf(graph, digest.Results...)
 	return digest.SumRanges(ranges), err
 }
 
@@ -178,7 +180,7 @@ func (c *checker) keep() ([]keptPiece, error) {
 		if s.class == digest.Weight {
 			continue
 		}
-		err := s.pieces(s.size+digest.ChunkBytes, func(from, size uint64) error {
+		err := s.pieces(s.size+s.chunk, func(from, size uint64) error {
 			p := keptPiece{c.memory.base[s.alloc] + s.offset + from, make([]byte, size)}
 			kept = append(kept, p)
 			return cuda.CopyToHost(p.data, cuda.DevicePtr(p.addr))

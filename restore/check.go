@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -21,16 +22,26 @@ type checker struct {
 	spec   *graphir.Spec
 	memory *memory
 	execs  []cuda.GraphExec
+	steps  Steps
 	spans  []span
 	hasher *hasher
-	fills  []*known        // by span; nil if no tensor data goes there
-	saved  map[span][]byte // contents of Other memory at ready, and Permanent memory's saved contents
-	served map[span][]byte // contents of Permanent memory after the self test; run N only
+	fills  [fillings][]*known // by span; nil if no tensor data goes there
+	saved  map[span][]byte    // contents of Other memory at ready, and Permanent memory's saved contents
+	served map[span][]byte    // contents of Permanent memory after the self test; run N only
 	stream cuda.Stream
+	reach  []reach // by graph
+
+	varying map[string]bool // graphs whose results vary natively, by label
+
+	garbage [rounds][]byte
+	filling int // the last one
+
+	patience time.Duration // for one replay
+	overdue  func(error)   // does not return
 }
 
 // verify serves the self test, replays every graph twice, and writes the digest. It is called at ready.
-func (s *Session) verify(selfTest func() ([]byte, error)) error {
+func (s *Session) verify(selfTest func() ([]byte, error)) (err error) {
 	c, err := s.checker()
 	if err != nil {
 		return err
@@ -42,6 +53,10 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if err := cuda.Synchronize(); err != nil {
 		return err
 	}
+	if err := s.chooseFaster(c); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.hasher.close()) }()
 	d := &digest.Digest{Device: device}
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return err
@@ -60,11 +75,12 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 			return err
 		}
 	}
-	if err := c.prepare(); err != nil {
+	native := s.restored == nil
+	if err := c.prepare(native); err != nil {
 		return err
 	}
 	for i := range c.spec.Graphs {
-		g, err := c.replayTwice(i)
+		g, err := c.replayTwice(i, native)
 		if err != nil {
 			return fmt.Errorf("replay graph %s: %w", c.spec.Graphs[i].Label, err)
 		}
@@ -73,17 +89,44 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	if s.restored != nil {
 		d.Unchanged = digest.UnchangedOf(s.untouched, d.Graphs)
 	}
-	if d.End, err = c.hashAll(digest.Weight); err != nil {
+	// What a graph wrote beyond what it refers to is not filled again, and stays.
+	if err := c.fill(0); err != nil {
+		return err
+	}
+	if d.End, err = c.hashAll(digest.Weight, digest.Other, digest.Permanent, digest.KV, digest.Input, digest.Output); err != nil {
+		return err
+	}
+	if native {
+		err = c.lookCloser(d)
+	}
+	if err != nil {
 		return err
 	}
 	return digest.Write(s.env.CheckOut, d)
+}
+
+// lookCloser makes the replays that only natively captured graphs need.
+func (c *checker) lookCloser(d *digest.Digest) error {
+	for i := range d.Graphs {
+		if err := errors.Join(c.stepEagerly(i, &d.Graphs[i]), c.findStale(i, &d.Graphs[i])); err != nil {
+			return fmt.Errorf("replay graph %s: %w", d.Graphs[i].Label, err)
+		}
+	}
+	copied, err := c.refers(d)
+	if err == nil {
+		err = c.replayOtherwise(d)
+	}
+	if err == nil {
+		d.Computes = computes(d, copied)
+	}
+	return err
 }
 
 // checker collects addresses and executables: those of the restored graphs, or those that this process captured itself.
 func (s *Session) checker() (*checker, error) {
 	if s.restored != nil {
 		r := s.restored
-		return newChecker(s.spec, r.memory, r.execs)
+		return s.newChecker(r.memory, r.execs)
 	}
 	if s.spec == nil {
 		return nil, s.fallback
@@ -126,7 +169,26 @@ func (s *Session) checker() (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newChecker(s.spec, m, execs)
+	return s.newChecker(m, execs)
+}
+
+// newChecker makes one whose replays end, and before which the engine is asked.
+func (s *Session) newChecker(m *memory, execs []cuda.GraphExec) (*checker, error) {
+	c, err := newChecker(s.spec, m, execs)
+	if err != nil {
+		return nil, err
+	}
+	c.steps, c.patience, c.overdue = s.steps, replayPatience, s.leave
+	c.varying = make(map[string]bool)
+	if s.artifact != nil {
+		for _, g := range s.artifact.Verification.Graphs {
+			c.varying[g.Label] = !g.NativeDeterministic
+		}
+	}
+	if n := s.env.ReplaySeconds; n != 0 {
+		c.patience = time.Duration(n) * time.Second
+	}
+	return c, nil
 }
 
 func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker, error) {
@@ -136,19 +198,44 @@ func newChecker(spec *graphir.Spec, m *memory, execs []cuda.GraphExec) (*checker
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	return &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), fills: make([]*known, len(spans)), saved: make(map[span][]byte)}, nil
+	c := &checker{spec: spec, memory: m, execs: execs, spans: spans, hasher: newHasher(m), saved: make(map[span][]byte)}
+	for filling := range c.fills {
+		c.fills[filling] = make([]*known, len(spans))
+	}
+	var err error
+	c.reach, err = reachOf(spec)
+	return c, err
 }
 
-// hashAll hashes the spans of some classes.
+// hashAll hashes the spans of some classes, and notes which chunks are not as the last fill left them.
 func (c *checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
+	return c.hashSome(func(s *span) bool { return slices.Contains(classes, s.class) })
+}
+
+// hashOf is hashAll of the memory that a graph can reach.
+func (c *checker) hashOf(graph int, classes ...digest.Class) ([]digest.Range, error) {
+	return c.hashSome(func(s *span) bool { return slices.Contains(classes, s.class) && c.reach[graph].has(s.alloc) })
+}
+
+func (c *checker) hashSome(wanted func(*span) bool) ([]digest.Range, error) {
 	var spans []span
 	var fills []*known
 	for i, s := range c.spans {
-		if slices.Contains(classes, s.class) {
-			spans, fills = append(spans, s), append(fills, c.fills[i])
+		if wanted(&s) {
+			spans, fills = append(spans, s), append(fills, c.fills[c.filling][i])
 		}
 	}
-	return c.hasher.hash(spans, fills)
+	ranges, err := c.hasher.hash(spans, fills)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range fills {
+		ranges[i].Written = k.written(&spans[i])
+		if k != nil {
+			k.unsure = false
+		}
+	}
+	return ranges, nil
 }
 
 // takeSnapshot keeps the contents of Other memory, so that every replay starts from them, whatever ran before.
@@ -184,41 +271,6 @@ func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
 	return os.WriteFile(s.env.SelfTestOut, out, 0o644)
 }
 
-// prepare makes the data that is equal for every replay: tensor data and resolved contents.
-func (c *checker) prepare() (err error) {
-	type handedKey struct {
-		alloc uint32
-		dtype graphir.DType
-	}
-	handed := map[handedKey][]byte{}
-	for i, s := range c.spans {
-		if s.handed != 0 {
-			key := handedKey{s.alloc, s.handed}
-			if handed[key] == nil {
-				handed[key] = handedData(s.handed, s.alloc)
-			}
-			c.fills[i] = &known{data: handed[key], first: s.offset}
-			continue
-		}
-		if s.tensor == noTensor || s.class == digest.Weight {
-			continue
-		}
-		t := &c.spec.Tensors[s.tensor]
-		data, err := tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, 0))
-		if err != nil {
-			return err
-		}
-		c.fills[i] = &known{data: data, first: s.offset + s.shift}
-	}
-	for i := range c.spec.Contents {
-		if err := c.saveContent(&c.spec.Contents[i]); err != nil {
-			return err
-		}
-	}
-	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
-	return err
-}
-
 // saveContent keeps the content's bytes, pointers resolved, for those of its spans that no tensor covers.
 func (c *checker) saveContent(content *graphir.Content) error {
 	if content.Space == graphir.SpaceHost {
@@ -240,63 +292,4 @@ func (c *checker) saveContent(content *graphir.Content) error {
 		copy(c.saved[s][from-s.offset:], data[from-content.Offset:to-content.Offset])
 	}
 	return nil
-}
-
-// replayTwice replays one graph on equal inputs and different garbage.
-func (c *checker) replayTwice(graph int) (digest.Graph, error) {
-	g := &c.spec.Graphs[graph]
-	out := digest.Graph{Label: g.Label, Batch: g.Batch}
-	classes := []digest.Class{digest.KV, digest.Input, digest.Output, digest.Permanent, digest.Other, digest.Temporary, digest.Unstable}
-	if total(c.spans, digest.Weight) <= weightsHashedAlways {
-		classes = append(classes, digest.Weight)
-	}
-	for round := range 2 {
-		if err := c.fill(round); err != nil {
-			return out, fmt.Errorf("fill memory: %w", err)
-		}
-		if err := errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize()); err != nil {
-			return out, err
-		}
-		ranges, err := c.hashAll(classes...)
-		if err != nil {
-			return out, err
-		}
-		if round == 0 {
-			out.Ranges = ranges
-			continue
-		}
-		for i := range out.Ranges {
-			second(&out.Ranges[i], ranges[i])
-		}
-	}
-	return out, c.findStale(graph, &out)
-}
-
-// fill puts all memory but the weights into the state that a replay starts from.
-func (c *checker) fill(round int) error {
-	for s, data := range c.saved {
-		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
-			return err
-		}
-	}
-	for _, s := range c.spans {
-		if s.class != digest.Temporary && s.class != digest.Unstable {
-			continue
-		}
-		data := make([]byte, min(s.size, patternBytes))
-		// mutant: other garbage before the second replay
-		garbage(data, seedOf(purposeGarbage, s.alloc, s.offset, round))
-		if err := write(c.memory.base[s.alloc]+s.offset, s.size, data); err != nil {
-			return err
-		}
-	}
-	for i, s := range c.spans {
-		if c.fills[i] == nil {
-			continue
-		}
-		if err := c.fills[i].fill(s, c.memory.base[s.alloc]+s.offset); err != nil {
-			return fmt.Errorf("%s memory at %d of allocation %d: %w", s.class, s.offset, s.alloc, err)
-		}
-	}
-	return cuda.Synchronize()
 }

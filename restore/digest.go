@@ -21,6 +21,7 @@ type hasher struct {
 	base    []uint64           // by object
 	objects digest.Objects     // those that addresses may point to
 	device  *devicehash.Hasher // nil: all is hashed on the host
+	spare   *devicehash.Hasher // works, but the host is faster
 	read    func(to []byte, from cuda.DevicePtr) error
 	buffers chan []byte // that nobody uses
 }
@@ -69,20 +70,24 @@ func total(spans []span, class digest.Class) uint64 {
 func (h *hasher) useDevice(spans []span) error {
 	var chunks uint64
 	for i := range spans {
-		chunks += digest.Chunks(spans[i].size, spans[i].stride)
+		chunks += spans[i].chunks()
 	}
 	return inTrigger(func() (err error) {
-		h.device, err = devicehash.New(h.objects, chunks)
+		h.device, err = devicehash.New(h.objects, max(chunks, trialBytes/digest.ChunkBytes))
 		return err
 	})
 }
 
 // close gives back the resources of useDevice.
 func (h *hasher) close() error {
-	if h.device == nil {
+	device := h.device
+	if device == nil {
+		device = h.spare
+	}
+	if device == nil {
 		return nil
 	}
-	return inTrigger(h.device.Close)
+	return inTrigger(device.Close)
 }
 
 // readable reports whether a kernel can read the span word by word.
@@ -92,7 +97,15 @@ func (h *hasher) readable(s *span) bool {
 			return false
 		}
 	}
-	return (h.base[s.alloc]|s.offset)%8 == 0
+	return (h.base[s.alloc]|s.offset|s.chunk)%8 == 0
+}
+
+// chunks returns how many hashes the span has.
+func (s *span) chunks() uint64 { return digest.Chunks(s.size, s.stride, s.chunk) }
+
+// onDevice is the span as a kernel sees it.
+func (h *hasher) onDevice(s *span) devicehash.Range {
+	return devicehash.Range{Addr: h.base[s.alloc] + s.offset, Size: s.size, Stride: s.stride, Chunk: s.chunk, Pointers: s.mayHoldAddresses()}
 }
 
 // hash returns the spans' ranges with First filled. known holds the fill of each span, or nil.
@@ -102,11 +115,17 @@ func (h *hasher) hash(spans []span, known []*known) ([]digest.Range, error) {
 	var which []int
 	for i, s := range spans {
 		ranges[i] = digest.Range{Alloc: s.alloc, Offset: s.offset, Size: s.size, Class: s.class, Stride: s.stride}
+		if s.chunk != digest.ChunkBytes {
+			ranges[i].Chunk = s.chunk
+		}
+		if s.row != 0 {
+			ranges[i].Row, ranges[i].Place = s.row, s.offset+s.shift
+		}
 		if s.tensor != noTensor {
 			ranges[i].Name = h.spec.Tensors[s.tensor].Name
 		}
 		if h.device != nil && h.readable(&s) {
-			onDevice = append(onDevice, devicehash.Range{Addr: h.base[s.alloc] + s.offset, Size: s.size, Stride: s.stride, Pointers: s.mayHoldAddresses()})
+			onDevice = append(onDevice, h.onDevice(&s))
 			which = append(which, i)
 			continue
 		}
@@ -129,7 +148,7 @@ func (h *hasher) hash(spans []span, known []*known) ([]digest.Range, error) {
 // hashOnHost copies the span piece by piece. While one is copied, on the thread of the context, those before it are hashed, on
 // all processors.
 func (h *hasher) hashOnHost(s *span, known *known) ([]byte, error) {
-	sums := make([]byte, digest.HashBytes*digest.Chunks(s.size, s.stride))
+	sums := make([]byte, digest.HashBytes*s.chunks())
 	var hashing sync.WaitGroup
 	left := sums
 	err := s.pieces(pieceBytes, func(from, size uint64) error {
@@ -138,7 +157,7 @@ func (h *hasher) hashOnHost(s *span, known *known) ([]byte, error) {
 			h.buffers <- buf
 			return fmt.Errorf("read allocation %d + %d: %w", s.alloc, s.offset+from, err)
 		}
-		own := left[:digest.HashBytes*digest.Chunks(size, 1)]
+		own := left[:digest.HashBytes*digest.Chunks(size, 1, s.chunk)]
 		// mutant: hashes of pieces that are made side by side
 		left = left[len(own):]
 		hashing.Go(func() {
@@ -156,19 +175,20 @@ func (h *hasher) sum(s *span, known *known, from uint64, piece, sums []byte) {
 	if s.mayHoldAddresses() {
 		h.objects.Canonicalise(piece, s.offset+from)
 	}
-	for at := from; len(piece) > 0; at += digest.ChunkBytes {
-		chunk := piece[:min(digest.ChunkBytes, len(piece))]
+	for at := from; len(piece) > 0; at += s.chunk {
+		chunk := piece[:min(s.chunk, uint64(len(piece)))]
 		sums = sums[copy(sums, known.sum(at, chunk)):]
 		piece = piece[len(chunk):]
 	}
 }
 
 // pieces calls f for each contiguous piece of the span that is looked at, at most limit bytes at a time. limit is a
-// multiple of a chunk.
+// at least a chunk.
 func (s *span) pieces(limit uint64, f func(from, size uint64) error) error {
+	limit -= limit % s.chunk
 	step := limit
 	if s.stride > 1 {
-		limit, step = digest.ChunkBytes, s.stride*digest.ChunkBytes
+		limit, step = s.chunk, s.stride*s.chunk
 	}
 	for from := uint64(0); from < s.size; from += step {
 		if err := f(from, min(limit, s.size-from)); err != nil {
@@ -188,8 +208,14 @@ func (s *span) mayHoldAddresses() bool {
 	return false
 }
 
-// second adds the hashes of another replay to a range, unless they are equal.
+// second adds what another replay left to a range: its hashes, unless they are equal.
 func second(first *digest.Range, again digest.Range) {
+	for i, b := range again.Written {
+		for len(first.Written) <= i {
+			first.Written = append(first.Written, 0)
+		}
+		first.Written[i] |= b
+	}
 	if !bytes.Equal(first.First, again.First) {
 		first.Second = again.First
 	}

@@ -50,15 +50,34 @@ const (
 // mutant: period of a pattern
 const patternBytes = 4<<20 + 4112
 
-// garbage fills buf with random bytes.
+// garbage fills buf with random bytes that are finite numbers as any floating-point type: one NaN among what a kernel adds up, and
+// all of its results would be equal, whatever was wrong.
 func garbage(buf []byte, r random) {
 	for len(buf) >= 8 {
-		binary.LittleEndian.PutUint64(buf, r.next())
+		binary.LittleEndian.PutUint64(buf, finite(r.next()))
 		buf = buf[8:]
 	}
 	for i := range buf {
-		buf[i] = byte(r.next())
+		buf[i] = byte(finite(r.next()))
 	}
+}
+
+// finite clears a bit of each byte that could hold the upper bits of an exponent that is all ones: five in half precision and in
+// one of eight bits, more in any other.
+func finite(word uint64) uint64 {
+	const ones = 0x7c7c7c7c7c7c7c7c
+	// mutant: garbage is finite
+	full := ^((word&ones ^ ones) + 0x7f7f7f7f7f7f7f7f) & 0x8080808080808080
+	return word &^ (full >> 1)
+}
+
+// poisonAgain returns other garbage for the second replay, none of whose bytes is as in the first.
+func poisonAgain(data []byte) []byte {
+	out := make([]byte, len(data))
+	for i, b := range data {
+		out[i] = b ^ 1 // finite as well
+	}
+	return out
 }
 
 // tensorData returns the fill of a tensor: all of it, or one period of a pattern that repeats.

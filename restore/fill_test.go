@@ -175,3 +175,32 @@ func TestFillRefuses(t *testing.T) {
 		}
 	}
 }
+
+// Garbage is a finite number in every type that a kernel may read it as, at every byte.
+func TestGarbageIsFinite(t *testing.T) {
+	data := make([]byte, 1<<20+5)
+	garbage(data, seedOf(purposeGarbage, 1, 0, 0))
+	for name, data := range map[string][]byte{"garbage": data, "the second poison": poisonAgain(data)} {
+		for i := range data[:len(data)-8] {
+			if half := binary.LittleEndian.Uint16(data[i:]); half>>10&0x1f == 0x1f {
+				t.Fatalf("%s: byte %d begins the half %#x", name, i, half)
+			}
+			if word := binary.LittleEndian.Uint32(data[i:]); word>>23&0xff == 0xff {
+				t.Fatalf("%s: byte %d begins the float %#x", name, i, word)
+			}
+			if word := binary.LittleEndian.Uint64(data[i:]); word>>52&0x7ff == 0x7ff {
+				t.Fatalf("%s: byte %d begins the double %#x", name, i, word)
+			}
+			if b := data[i]; b&0x7f == 0x7f || b>>2&0x1f == 0x1f {
+				t.Fatalf("%s: byte %d is %#x", name, i, b)
+			}
+		}
+	}
+	values := map[byte]bool{}
+	for _, b := range data {
+		values[b] = true
+	}
+	if len(values) != 256-8 {
+		t.Errorf("%d values of a byte, want all but 8", len(values))
+	}
+}

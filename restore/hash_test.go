@@ -27,7 +27,7 @@ func TestHashOnHost(t *testing.T) {
 		return nil
 	}
 	for _, stride := range []uint64{1, 3} {
-		s := &span{alloc: 0, offset: 64, size: size, class: digest.Weight, stride: stride}
+		s := &span{alloc: 0, offset: 64, size: size, class: digest.Weight, stride: stride, chunk: digest.ChunkBytes}
 		var want []byte
 		for from := 0; from < size; from += int(stride) * digest.ChunkBytes {
 			want = append(want, digest.Sum(data[from:min(size, from+digest.ChunkBytes)])...)
@@ -51,7 +51,7 @@ func TestHashOnHost(t *testing.T) {
 		return nil
 	}
 	for range 2 * cap(h.buffers) { // no buffer is lost
-		if _, err := h.hashOnHost(&span{size: size, class: digest.Weight, stride: 1}, nil); !errors.Is(err, broken) {
+		if _, err := h.hashOnHost(&span{size: size, class: digest.Weight, stride: 1, chunk: digest.ChunkBytes}, nil); !errors.Is(err, broken) {
 			t.Fatalf("error %v", err)
 		}
 	}

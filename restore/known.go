@@ -14,6 +14,8 @@ type known struct {
 	data   []byte            // repeats without end
 	first  uint64            // place of the span in the tensor
 	mutex  sync.Mutex        // chunks are hashed by several goroutines
+	filled bool              // the span holds it, but for what is spoilt
+	unsure bool              // something may have written there since it was last hashed
 	sums   map[uint64][]byte // hash of a chunk as filled, by its place in the span; nil before the first fill
 	spoilt map[uint64]uint64 // place and size of the chunks that a replay changed
 }
@@ -22,7 +24,11 @@ type known struct {
 func (k *known) fill(s span, addr uint64) error {
 	if k.sums == nil {
 		k.sums, k.spoilt = make(map[uint64][]byte), make(map[uint64]uint64)
-		return s.pieces(s.size+digest.ChunkBytes, func(from, size uint64) error {
+	}
+	if !k.filled || k.unsure {
+		k.filled, k.unsure = true, false
+		clear(k.spoilt)
+		return s.pieces(s.size+s.chunk, func(from, size uint64) error {
 			period := rotate(k.data, k.first+from)
 			return write(addr+from, size, period[:min(size, uint64(len(period)))])
 		})
@@ -64,8 +70,8 @@ func (k *known) compare(s *span, sums []byte) {
 	if k == nil || k.sums == nil {
 		return
 	}
-	for from := uint64(0); from < s.size; from += s.stride * digest.ChunkBytes {
-		size := min(digest.ChunkBytes, s.size-from)
+	for from := uint64(0); from < s.size; from += s.stride * s.chunk {
+		size := min(s.chunk, s.size-from)
 		if k.sums[from] == nil {
 			k.sums[from] = digest.Sum(k.bytes(from, size))
 		}
@@ -75,6 +81,17 @@ func (k *known) compare(s *span, sums []byte) {
 		}
 		sums = sums[digest.HashBytes:]
 	}
+}
+
+// written returns which chunks are not as they were filled, when all have been hashed.
+func (k *known) written(s *span) (b digest.Bits) {
+	if k == nil {
+		return nil
+	}
+	for from := range k.spoilt {
+		b.Add(int(from / (s.stride * s.chunk)))
+	}
+	return b
 }
 
 // bytes returns the span's fill at a place.

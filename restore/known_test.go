@@ -58,7 +58,7 @@ func TestKnownCompare(t *testing.T) {
 	}
 	for _, stride := range []uint64{1, 2} {
 		k := &known{data: data, sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
-		s := span{size: uint64(len(data)) - 9, stride: stride}
+		s := span{size: uint64(len(data)) - 9, stride: stride, chunk: digest.ChunkBytes}
 		held := bytes.Clone(data)
 		held[2*digest.ChunkBytes+1]++
 		var sums []byte
@@ -71,5 +71,5 @@ func TestKnownCompare(t *testing.T) {
 		}
 	}
 	var nothing *known
-	nothing.compare(&span{size: 1, stride: 1}, make([]byte, digest.HashBytes))
+	nothing.compare(&span{size: 1, stride: 1, chunk: digest.ChunkBytes}, make([]byte, digest.HashBytes))
 }

@@ -17,6 +17,13 @@ type span struct {
 	stride       uint64        // only every n-th chunk is looked at
 	shift        uint64        // from an offset to one in the tensor
 	handed       graphir.DType // floats that graphs hand on in memory of their own; 0: none
+	chunk        uint64        // bytes that one hash covers
+	row          uint64        // of the output that it belongs to; 0: unknown
+}
+
+// poisoned reports whether the span is an output: a graph writes it, and reads nothing that was there before.
+func (s *span) poisoned() bool {
+	return s.class == digest.Output && s.handed == 0
 }
 
 const noTensor = -1
@@ -50,7 +57,37 @@ func spansOf(spec *graphir.Spec) []span {
 			spans = append(spans, divide(spec, chains, object, kv)...)
 		}
 	}
+	for i := range spans {
+		spans[i].chunk = digest.ChunkBytes
+		if s := &spans[i]; s.poisoned() {
+			s.byRows(&spec.Tensors[s.tensor])
+		}
+	}
 	return spans
+}
+
+// mostRows bounds the rows of an output that are hashed one by one.
+const mostRows = 64 << 10
+
+// byRows has the rows of an output hashed one by one, so that one that a graph does not write is told from one that it does.
+func (s *span) byRows(t *graphir.Tensor) {
+	if len(t.Shape) == 0 || t.Shape[0] <= 0 || t.Shape[0] > mostRows || t.Size%uint64(t.Shape[0]) != 0 {
+		return
+	}
+	row := t.Size / uint64(t.Shape[0])
+	if row == 0 || (s.offset+s.shift)%row != 0 {
+		return
+	}
+	// Words can be hashed on the device.
+	for parts := (row + digest.ChunkBytes - 1) / digest.ChunkBytes; parts <= row/8; parts++ {
+		if row%(8*parts) == 0 {
+			s.chunk, s.row = row/parts, row
+			return
+		}
+	}
+	if row <= digest.ChunkBytes {
+		s.chunk, s.row = row, row
+	}
 }
 
 // dividedSpans covers an allocation that a framework's allocator divides: its tensors, each at its own place, and the rest
@@ -182,7 +219,7 @@ func flatten(alloc uint32, layers []layer) []span {
 			spans[n-1].size += size
 			continue
 		}
-		spans = append(spans, span{alloc, cuts[i-1], size, top.class, top.tensor, top.stride, top.shift, top.handed})
+		spans = append(spans, span{alloc: alloc, offset: cuts[i-1], size: size, class: top.class, tensor: top.tensor, stride: top.stride, shift: top.shift, handed: top.handed})
 		last = top
 	}
 	return spans

@@ -41,11 +41,11 @@ func TestSpansOf(t *testing.T) {
 	}
 	back := func(n uint64) uint64 { return -n }
 	want := []span{
-		{0, 0, 40, digest.Weight, 0, 1, 0, 0}, {0, 40, 10, digest.Other, noTensor, 1, 0, 0}, {0, 50, 50, digest.KV, 1, 1, back(50), 0},
-		{3, 0, 10, digest.Input, 2, 1, 0, 0}, {3, 10, 90, digest.Other, noTensor, 1, 0, 0},
-		{5, 0, 16, digest.Temporary, noTensor, 1, 0, 0}, {5, 16, 8, digest.Permanent, noTensor, 1, 0, 0}, {5, 24, 4, digest.Unstable, noTensor, 1, 0, 0},
-		{5, 28, 20, digest.Permanent, noTensor, 1, 0, 0}, {5, 48, 42, digest.Temporary, noTensor, 1, 0, 0}, {5, 90, 10, digest.Output, 3, 1, back(90), 0},
-		{6, 0, 100, digest.Temporary, noTensor, 1, 0, 0},
+		{0, 0, 40, digest.Weight, 0, 1, 0, 0, digest.ChunkBytes, 0}, {0, 40, 10, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {0, 50, 50, digest.KV, 1, 1, back(50), 0, digest.ChunkBytes, 0},
+		{3, 0, 10, digest.Input, 2, 1, 0, 0, digest.ChunkBytes, 0}, {3, 10, 90, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{5, 0, 16, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 16, 8, digest.Permanent, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 24, 4, digest.Unstable, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{5, 28, 20, digest.Permanent, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 48, 42, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 90, 10, digest.Output, 3, 1, back(90), 0, digest.ChunkBytes, 0},
+		{6, 0, 100, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -64,9 +64,9 @@ func TestSpansOfHandedMemory(t *testing.T) {
 			result(50, 10, graphir.F32), result(60, 8, graphir.I64)},
 	}
 	want := []span{
-		{0, 0, 40, digest.Output, noTensor, 1, 0, graphir.BF16}, {0, 40, 10, digest.Temporary, noTensor, 1, 0, 0},
-		{0, 50, 10, digest.Output, noTensor, 1, 0, graphir.F32}, {0, 60, 8, digest.Output, 4, 1, ^uint64(59), 0},
-		{0, 68, 32, digest.Temporary, noTensor, 1, 0, 0},
+		{0, 0, 40, digest.Output, noTensor, 1, 0, graphir.BF16, digest.ChunkBytes, 0}, {0, 40, 10, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{0, 50, 10, digest.Output, noTensor, 1, 0, graphir.F32, digest.ChunkBytes, 0}, {0, 60, 8, digest.Output, 4, 1, ^uint64(59), 0, digest.ChunkBytes, 0},
+		{0, 68, 32, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -93,9 +93,9 @@ func TestSpansOfChains(t *testing.T) {
 		Tensors:     []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Alloc: 1, Offset: 70}, Size: 150}},
 	}
 	want := []span{
-		{0, 0, 100, digest.Input, 0, 1, 30, 0},
-		{1, 0, 70, digest.Temporary, noTensor, 1, 0, 0}, {1, 70, 30, digest.Input, 0, 1, ^uint64(69), 0},
-		{2, 0, 20, digest.Input, 0, 1, 130, 0}, {2, 20, 80, digest.Temporary, noTensor, 1, 0, 0},
+		{0, 0, 100, digest.Input, 0, 1, 30, 0, digest.ChunkBytes, 0},
+		{1, 0, 70, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {1, 70, 30, digest.Input, 0, 1, ^uint64(69), 0, digest.ChunkBytes, 0},
+		{2, 0, 20, digest.Input, 0, 1, 130, 0, digest.ChunkBytes, 0}, {2, 20, 80, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -217,7 +217,7 @@ func TestSaveContent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	permanent := span{0, 8, 24, digest.Permanent, noTensor, 1, 0, 0}
+	permanent := span{alloc: 0, offset: 8, size: 24, class: digest.Permanent, tensor: noTensor, stride: 1, chunk: digest.ChunkBytes}
 	if got, want := string(c.saved[permanent]), "aaaaaaaabbbbbbbbbc\x00\x00\x00\x00\x00\x00"; len(c.saved) != 1 || got != want {
 		t.Errorf("saved %q in %d spans, want %q in one", got, len(c.saved), want)
 	}

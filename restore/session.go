@@ -53,6 +53,7 @@ type Session struct {
 	restored    *restoration   // set by Graphs
 	untouched   []digest.Range // memory that may stay unchanged, hashed before any replay; run V
 	hashing     hashing
+	steps       Steps
 	places      map[string]tensorPlace
 	byName      map[string]int    // of the artifact's tensors
 	recorded    map[uint32]uint32 // recorded index of this process's allocations; nil: the same

@@ -3,7 +3,6 @@ package restore
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"maps"
 	"slices"
 
@@ -18,7 +17,7 @@ func (c *checker) findStale(graph int, out *digest.Graph) error {
 		return cmp.Or(cmp.Compare(x.alloc, y.alloc), cmp.Compare(x.offset, y.offset))
 	})
 	for _, s := range changed {
-		if bytes.Equal(c.served[s], c.saved[s]) {
+		if !c.reach[graph].has(s.alloc) || bytes.Equal(c.served[s], c.saved[s]) {
 			continue
 		}
 		if err := c.fill(0); err != nil {
@@ -27,10 +26,11 @@ func (c *checker) findStale(graph int, out *digest.Graph) error {
 		if err := write(c.memory.base[s.alloc]+s.offset, s.size, c.served[s]); err != nil {
 			return err
 		}
-		if err := errors.Join(c.execs[graph].Launch(c.stream), c.stream.Synchronize()); err != nil {
+		c.doubt(func(x *span) bool { return *x == s })
+		if err := c.replay(graph); err != nil {
 			return err
 		}
-		results, err := c.hashAll(digest.Results...)
+		results, err := c.hashOf(graph, digest.Results...)
 		if err != nil {
 			return err
 		}

@@ -10,8 +10,7 @@ import (
 
 // groupByShape returns the spec's graphs, as indices, grouped by the properties that a template fixes: node types, node attributes,
 // events, kinds of memory and edges with their data. Members of a group differ only in properties that setting a node's parameters changes. Groups stand in the
-// order of their first members. Of row groups those are read that hold the first graph of a template, and others if values
-// decide: of copies, the kind of memory that they touch.
+// order of their first members. Row groups are read only if values decide: of copies, the kind of memory that they touch.
 func groupByShape(spec *graphir.Spec) ([][]int, error) {
 	var groups [][]int
 	byShape, byTemplate := make(map[string]int), make(map[int]int)
@@ -24,7 +23,12 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 		}
 		group, known := byTemplate[template]
 		if !known {
-			g, err := cursor.Graph(i)
+			g, err := cursor.Outline(i)
+			values := err == nil && template >= 0 && slices.ContainsFunc(g.Nodes, decidedByValues)
+			// mutant: graphs that share a template by their values
+			if values {
+				g, err = cursor.Graph(i)
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -34,7 +38,7 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 				byShape[string(key)] = group
 				groups = append(groups, nil)
 			}
-			if template >= 0 && !slices.ContainsFunc(g.Nodes, decidedByValues) {
+			if template >= 0 && !values {
 				byTemplate[template] = group
 			}
 		}
@@ -44,8 +48,11 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 	return groups, nil
 }
 
-// decidedByValues: whether graphs with such a node share a template depends on more than its type.
-func decidedByValues(n graphir.Node) bool { return n.Memcpy != nil || n.Type == graphir.NodeChild }
+// decidedByValues: whether graphs with such a node share a template depends on more than what their templates in the IR fix. The base of
+// an attribute has to be checked before it is looked up.
+func decidedByValues(n graphir.Node) bool {
+	return n.Memcpy != nil || n.Type == graphir.NodeChild || n.Kernel != nil && slices.ContainsFunc(n.Kernel.Attrs, func(a graphir.NodeAttr) bool { return a.Base != nil })
+}
 
 // appendShape encodes the properties that must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
 // parameters of a node sets its function, too. Embedded graphs have no setter: a graph with one shares with no other.

@@ -2,6 +2,7 @@ package restore
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 
 	"medusa/graphir"
@@ -48,6 +49,35 @@ func TestGroupByShape(t *testing.T) {
 	want := [][]int{{0, 2, 7}, {1}, {3}, {4}, {5}, {6}, {8}}
 	if got, err := groupByShape(spec); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("groups %v, want %v", got, want)
+	}
+}
+
+// Graphs of one template in the file may need templates of their own: the driver looks at page-locked memory by its host address.
+func TestGroupByShapeOfRowGroups(t *testing.T) {
+	spec := &graphir.Spec{Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Size: 64, Live: true}, {Kind: graphir.AllocPinned, Size: 64, Live: true}}}
+	w := graphir.NewWriter(nil)
+	const graphs, nodes = 40, 2000
+	var device, host []int
+	for i := range graphs {
+		g := graphir.Graph{Label: strconv.Itoa(i), Edges: chain(nodes)}
+		for range nodes {
+			end := graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: uint32(i % 2)}, Pitch: 4, Height: 1}
+			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{Src: end, Dst: end, Width: 4, Height: 1, Depth: 1}})
+		}
+		if err := w.Add(&g); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			device = append(device, i)
+		} else {
+			host = append(host, i)
+		}
+	}
+	if err := w.Finish(spec); err != nil || spec.Rows == nil {
+		t.Fatalf("%v, row groups %v", err, spec.Rows != nil)
+	}
+	if got, err := groupByShape(spec); err != nil || !reflect.DeepEqual(got, [][]int{device, host}) {
+		t.Errorf("groups %v, want %v: %v", got, [][]int{device, host}, err)
 	}
 }
 

@@ -502,6 +502,7 @@ type Verification struct {
 	// Device memory that was free once the self test was served; 0: not known.
 	NativeFree    uint64 `protobuf:"varint,10,opt,name=native_free,json=nativeFree,proto3" json:"native_free,omitempty"`
 	RestoredFree  uint64 `protobuf:"varint,11,opt,name=restored_free,json=restoredFree,proto3" json:"restored_free,omitempty"`
+	Results       string `protobuf:"bytes,12,opt,name=results,proto3" json:"results,omitempty"` // why they were not compared; empty: they were
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -604,6 +605,13 @@ func (x *Verification) GetRestoredFree() uint64 {
 		return x.RestoredFree
 	}
 	return 0
+}
+
+func (x *Verification) GetResults() string {
+	if x != nil {
+		return x.Results
+	}
+	return ""
 }
 
 type GraphCheck struct {
@@ -731,7 +739,7 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x06stages\x18\x05 \x03(\v2\x1a.medusa.artifacts.v1.StageR\x06stages\"5\n" +
 	"\x05Stage\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xd5\x02\n" +
+	"\aseconds\x18\x02 \x01(\x01R\aseconds\"\xef\x02\n" +
 	"\fVerification\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x16\n" +
 	"\x06driver\x18\x02 \x01(\tR\x06driver\x12\x12\n" +
@@ -744,7 +752,8 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\vnative_free\x18\n" +
 	" \x01(\x04R\n" +
 	"nativeFree\x12#\n" +
-	"\rrestored_free\x18\v \x01(\x04R\frestoredFreeJ\x04\b\a\x10\b\"\xb2\x01\n" +
+	"\rrestored_free\x18\v \x01(\x04R\frestoredFree\x12\x18\n" +
+	"\aresults\x18\f \x01(\tR\aresultsJ\x04\b\a\x10\b\"\xb2\x01\n" +
 	"\n" +
 	"GraphCheck\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\tR\x05label\x12%\n" +

@@ -54,6 +54,10 @@ EXPORT int medusa_session_note(const char *name, void *out, size_t capacity) { U
 
 EXPORT int medusa_session_graphs(struct medusa_session_graph *out, size_t capacity) { UNLESS_FORKED(goSessionGraphs(out, capacity)); }
 EXPORT int medusa_session_kernels(char *out, size_t capacity) { UNLESS_FORKED(goSessionKernels(out, capacity)); }
+EXPORT int medusa_session_provide(medusa_step before_replay, medusa_step eager, void *arg)
+{
+	UNLESS_FORKED(goSessionProvide(before_replay, eager, arg));
+}
 EXPORT int medusa_session_refuse(const char *reason) { UNLESS_FORKED(goSessionRefuse((char *)reason)); }
 EXPORT int medusa_session_usable(size_t graph, uint64_t *exec) { UNLESS_FORKED(goSessionUsable(graph, exec)); }
 EXPORT int medusa_session_invalidate(const char *reason) { UNLESS_FORKED(goSessionInvalidate((char *)reason)); }

@@ -47,6 +47,9 @@ typedef int (*medusa_run)(void *arg);
  * above capacity is an error. */
 typedef int64_t (*medusa_self_test)(void *arg, void *out, size_t capacity);
 
+/* A step of the engine's, for the graph with a label; 0 where it succeeded. */
+typedef int (*medusa_step)(void *arg, const char *label);
+
 int medusa_session_open(void);
 /* The text of the last failure, valid until the next call. */
 const char *medusa_session_error(void);
@@ -79,6 +82,10 @@ int medusa_session_note(const char *name, void *out, size_t capacity);
  * start), triggered (by a triggering layer), object (a copy from the shared object that holds it) or artifact (a copy from the
  * artifact). Returns the length of all lines. */
 int medusa_session_kernels(char *out, size_t capacity);
+/* Offers steps of the engine to a check of its graphs. Call it before medusa_session_graphs; either may be NULL. before_replay puts
+ * what the engine writes before each replay of a graph into the state of its capture, and runs no forward. eager runs the step of
+ * the graph without a graph. */
+int medusa_session_provide(medusa_step before_replay, medusa_step eager, void *arg);
 /* The engine does not support what this start is for, or cannot use the graphs of medusa_session_graphs. A recording run ends.
  * A start that was to be restored continues natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);

@@ -9,6 +9,7 @@ package main
 extern char **environ;
 
 static inline int call_run(medusa_run run, void *arg) { return run(arg); }
+static inline int call_step(medusa_step step, void *arg, const char *label) { return step(arg, label); }
 static inline int64_t call_self_test(medusa_self_test test, void *arg, void *out, size_t capacity)
 {
 	return test(arg, out, capacity);
@@ -255,6 +256,29 @@ func goSessionKernels(out *C.char, capacity C.size_t) C.int {
 		}
 		return text.Len(), nil
 	})
+}
+
+//export goSessionProvide
+func goSessionProvide(beforeReplay, eager C.medusa_step, arg unsafe.Pointer) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		s.Provide(restore.Steps{BeforeReplay: stepOf("before_replay", beforeReplay, arg), Eager: stepOf("eager", eager, arg)})
+		return 0, nil
+	})
+}
+
+// stepOf returns the engine's function as a step, or nil if the engine offers none.
+func stepOf(name string, step C.medusa_step, arg unsafe.Pointer) func(label string) error {
+	if step == nil {
+		return nil
+	}
+	return func(label string) error {
+		text := C.CString(label)
+		defer C.free(unsafe.Pointer(text))
+		if code := C.call_step(step, arg, text); code != 0 {
+			return fmt.Errorf("run engine's %s step: it returned %d", name, int(code))
+		}
+		return nil
+	}
 }
 
 //export goSessionRefuse

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,14 +17,15 @@ import (
 )
 
 func newMaterializeCmd() *cobra.Command {
-	var output, traces string
+	var output, traces, until, resume string
 	var verbose, embed bool
 	var dirs []string
 	cmd := &cobra.Command{
 		Use:   "materialize -o FILE -- ENGINE [ARG...]",
 		Short: "Record an engine's start, compile its graphs and verify the artifact",
 		Long: `Starts the engine five times: once to profile the KV cache, twice to record its graphs with memory at different
-addresses, and twice to compare restored graphs with natively captured ones. FILE appears only if they agree.
+addresses, and twice to compare restored graphs with natively captured ones. FILE appears only if they agree. If the engine fails,
+all that it printed in that start is in FILE.log.
 
 The output of JIT compilers (torch.compile, Triton, FlashInfer) in these starts is bundled, unless a variable names their cache.
 Directories given with --dir are bundled as the runs left them. restore unpacks them to their old place, or to the place of its --dir.`,
@@ -29,14 +33,20 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
   medusa materialize -o llama.medusa -- vllm serve ./llama`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			own, argv := splitCommand(cmd, args)
-			if len(own) > 0 || len(argv) == 0 || output == "" {
+			if len(own) > 0 || len(argv) == 0 || (output == "" && until == "") {
 				return usageError{errors.New("materialize needs -o FILE and an engine command behind --")}
+			}
+			if resume != "" && traces != "" && resume != traces {
+				return usageError{errors.New("--resume DIR keeps its traces where they are: leave --keep-traces out")}
+			}
+			if until != "" && (!slices.Contains(materialize.Untils, until) || traces == "" && resume == "") {
+				return usageError{fmt.Errorf("--until takes one of %s, with --keep-traces or --resume", strings.Join(materialize.Untils, ", "))}
 			}
 			library, err := interpose.FindLibrary()
 			if err != nil {
 				return err
 			}
-			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: traces, EmbedImages: embed, Now: time.Now().UTC()}
+			o := materialize.Options{Output: output, Argv: argv, Library: library, Traces: cmp.Or(traces, resume), Until: until, Resume: resume != "", EmbedImages: embed, Now: time.Now().UTC()}
 			places, err := readDirs(dirs)
 			if err != nil {
 				return usageError{err}
@@ -59,11 +69,17 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
 			if err != nil {
 				return err
 			}
+			if art == nil {
+				_, err := printable.Fprintf(cmd.OutOrStdout(), "stopped after %s: go on with --resume %s\n", until, o.Traces)
+				return err
+			}
 			return writeSummary(cmd.OutOrStdout(), output, art)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
 	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces and the engine's output of each run")
+	cmd.Flags().StringVar(&until, "until", "", "end after a `step`, with kept traces and no artifact: "+strings.Join(materialize.Untils, ", "))
+	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: runs that an earlier series of the same command recorded are not repeated")
 	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory to bundle (NAME=PATH, repeatable)")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")

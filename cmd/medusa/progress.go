@@ -12,7 +12,7 @@ import (
 )
 
 // steps shows which step of a command runs, and for how long already: on a terminal as a bar, otherwise as a line at its beginning
-// and one from time to time, since a step may take minutes.
+// and one from time to time, since a step may take minutes. At a step's end a line shows how long it took.
 type steps struct {
 	mu    sync.Mutex
 	w     io.Writer
@@ -58,6 +58,7 @@ func newSteps(w io.Writer, bar bool, every time.Duration) (step func(i, n int, w
 func (s *steps) step(i, n int, what string, bar bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.took()
 	s.i, s.n, s.what, s.began = i, n, what, time.Now()
 	if !bar {
 		fmt.Fprintf(s.w, "[%d/%d] %s\n", i+1, n, what)
@@ -69,6 +70,17 @@ func (s *steps) step(i, n int, what string, bar bool) {
 	}
 	s.bar.Describe(what)
 	s.bar.Set(i)
+}
+
+// took prints the time of the step that has ended, if one has begun.
+func (s *steps) took() {
+	if s.n == 0 {
+		return
+	}
+	if s.bar != nil {
+		s.bar.Clear()
+	}
+	fmt.Fprintf(s.w, "[%d/%d] %s: %.1f s\n", s.i+1, s.n, s.what, time.Since(s.began).Seconds())
 }
 
 func (s *steps) tick() {
@@ -88,6 +100,7 @@ func (s *steps) tick() {
 func (s *steps) done() {
 	close(s.end)
 	s.ended.Wait()
+	s.took()
 	if s.bar != nil {
 		s.bar.Finish()
 	}

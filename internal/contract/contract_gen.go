@@ -329,6 +329,8 @@ const (
 	EnvStrict = "MEDUSA_STRICT"
 	// restore: full, canary or none (default): the checks before ready. The status has the time of each
 	EnvCheck = "MEDUSA_CHECK"
+	// how long one replay may take in a check (60 if unset): then the process ends, and says which graph it was
+	EnvReplaySeconds = "MEDUSA_REPLAY_SECONDS"
 	// restore: 1 builds each graph at its first launch
 	EnvLazy = "MEDUSA_LAZY"
 	// file that receives one JSON status object per start (rank N of several writes FILE.N, rank 0 FILE); without
@@ -363,6 +365,7 @@ const (
 // inherited lists the variables that an engine may have from the environment of the medusa command.
 var inherited = []string{
 	EnvRendezvous,
+	EnvReplaySeconds,
 	EnvBegan,
 	EnvRank,
 	EnvWorldSize,
@@ -413,6 +416,7 @@ type Start struct {
 	SelfTestOut    string    // MEDUSA_SELFTEST_OUT
 	Strict         bool      // MEDUSA_STRICT
 	Check          string    // MEDUSA_CHECK
+	ReplaySeconds  uint64    // MEDUSA_REPLAY_SECONDS
 	Lazy           bool      // MEDUSA_LAZY
 	Status         string    // MEDUSA_STATUS
 	Began          time.Time // MEDUSA_BEGAN
@@ -433,6 +437,7 @@ func (f Start) Environ() []string {
 	env.text(EnvSelftestOut, f.SelfTestOut)
 	env.flag(EnvStrict, f.Strict)
 	env.text(EnvCheck, f.Check)
+	env.number(EnvReplaySeconds, f.ReplaySeconds)
 	env.flag(EnvLazy, f.Lazy)
 	env.text(EnvStatus, f.Status)
 	env.time(EnvBegan, f.Began)
@@ -460,6 +465,7 @@ func ReadStart(getenv func(string) string) (*Start, error) {
 	f.SelfTestOut = r.text(EnvSelftestOut)
 	f.Strict = r.flag(EnvStrict)
 	f.Check = r.text(EnvCheck)
+	f.ReplaySeconds = r.number(EnvReplaySeconds)
 	f.Lazy = r.flag(EnvLazy)
 	return f, r.err
 }

@@ -74,6 +74,18 @@ func (r *reader) text(name string) string { return r.getenv(name) }
 
 func (r *reader) flag(name string) bool { return r.getenv(name) == "1" }
 
+func (r *reader) number(name string) uint64 {
+	text := r.getenv(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		r.fail(name, err)
+	}
+	return n
+}
+
 func (r *reader) sizes(name string) []uint64 {
 	list := r.getenv(name)
 	if list == "" {

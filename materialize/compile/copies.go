@@ -2,6 +2,7 @@ package compile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -20,6 +21,7 @@ var memcpyNodes = nodeOf(nodeType[*trace.Memcpy]{
 		return []uint64{v.Src, v.SrcX, v.SrcY, v.SrcZ, v.SrcPitch, v.SrcHeight, v.Dst, v.DstX, v.DstY, v.DstZ, v.DstPitch, v.DstHeight}
 	},
 	compile: (*graphCompiler).memcpy,
+	compare: compareMemcpy,
 })
 
 func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy, out *graphir.Node) (err error) {
@@ -96,4 +98,42 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 	c.spec.HostBuffers = append(c.spec.HostBuffers, graphir.HostBuffer{Size: uint64(len(a))})
 	c.spec.Contents = append(c.spec.Contents, saved...)
 	return ptr, nil
+}
+
+// compareMemcpy holds a copy of a third process against the artifact's.
+func compareMemcpy(c *compared, n *trace.Memcpy) error {
+	x, w, host := c.x, c.want.Memcpy, c.graph.Host[n.Node]
+	got := graphir.MemcpyNode{
+		Src:   graphir.MemcpyEnd{X: n.SrcX, Y: n.SrcY, Z: n.SrcZ, Pitch: n.SrcPitch, Height: n.SrcHeight},
+		Dst:   graphir.MemcpyEnd{X: n.DstX, Y: n.DstY, Z: n.DstZ, Pitch: n.DstPitch, Height: n.DstHeight},
+		Width: n.Width, Height: n.Height, Depth: n.Depth,
+	}
+	if host != nil {
+		got.Src = graphir.MemcpyEnd{Pitch: n.Width, Height: n.Height}
+	}
+	plain := *w
+	plain.Src.Pointer, plain.Dst.Pointer = graphir.Pointer{}, graphir.Pointer{}
+	if got != plain {
+		return c.differ("its shape", got, plain)
+	}
+	if to := x.address(w.Dst.Pointer); n.Dst != to {
+		return c.differ("its destination", address(n.Dst), address(to))
+	}
+	if w.Src.Pointer.Space != graphir.SpaceHost {
+		if from := x.address(w.Src.Pointer); n.Src != from || host != nil {
+			return c.differ("its source", address(n.Src), address(from))
+		}
+		return nil
+	}
+	want := make([]byte, x.spec.HostBuffers[w.Src.Pointer.Alloc].Size)
+	for _, saved := range x.host[w.Src.Pointer.Alloc] {
+		copy(want[saved.Offset:], saved.Data)
+		for _, f := range saved.Fixups {
+			binary.LittleEndian.PutUint64(want[saved.Offset+uint64(f.Offset):], x.address(f.Pointer))
+		}
+	}
+	if !bytes.Equal(host, want) {
+		return c.differ("the host memory that it reads", fmt.Sprintf("%x", host), fmt.Sprintf("%x", want))
+	}
+	return nil
 }

@@ -24,6 +24,10 @@ var childNodes = nodeOf(nodeType[*trace.Child]{
 		out.Target, err = c.child(i, na, nb)
 		return err
 	},
+	compare: func(c *compared, n *trace.Child) error {
+		inner := fmt.Sprintf("%s, graph embedded by node %d", c.label, c.at.node)
+		return c.x.graph(&c.x.spec.Children[c.want.Target], inner, c.graph.Embedded[n.Child], padPlace{embedded: true, graph: int(c.want.Target)})
+	},
 })
 
 // child compiles the graph that a child graph node embeds.

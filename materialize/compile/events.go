@@ -49,6 +49,18 @@ var eventNodes = nodeOf(nodeType[*trace.EventNode]{
 		out.Target, out.Type, err = c.event(i, na, nb)
 		return err
 	},
+	becomes: func(v *trace.EventNode) graphir.NodeType {
+		if v.Record != 0 {
+			return graphir.NodeEventRecord
+		}
+		return graphir.NodeEventWait
+	},
+	compare: func(c *compared, n *trace.EventNode) error {
+		if n.Event != c.want.Target {
+			return c.differ("its event", n.Event, c.want.Target)
+		}
+		return nil
+	},
 })
 
 // event finds the event of a node. It has to be the engine's own in a restored process, too.

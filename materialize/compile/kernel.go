@@ -39,6 +39,7 @@ var kernelNodes = nodeOf(nodeType[*trace.Kernel]{
 		return words
 	},
 	compile: (*graphCompiler).kernel,
+	compare: func(c *compared, n *trace.Kernel) error { return c.x.kernel(c.want.Kernel, n, c.label, c.at, c.differ) },
 })
 
 func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel, out *graphir.Node) (err error) {

@@ -15,6 +15,7 @@ var memsetNodes = nodeOf(nodeType[*trace.Memset]{
 	},
 	words:   func(v *trace.Memset) []uint64 { return []uint64{v.Dst, v.Pitch} },
 	compile: (*graphCompiler).memset,
+	compare: compareMemset,
 })
 
 func (c *graphCompiler) memset(i int, na, nb *trace.Memset, out *graphir.Node) error {
@@ -27,4 +28,18 @@ func (c *graphCompiler) memset(i int, na, nb *trace.Memset, out *graphir.Node) e
 		Dst: dst, Pitch: na.Pitch, Value: na.Value, ElemSize: na.ElemSize, Width: na.Width, Height: na.Height,
 	}
 	return err
+}
+
+// compareMemset holds a fill of a third process against the artifact's.
+func compareMemset(c *compared, n *trace.Memset) error {
+	got := graphir.MemsetNode{Pitch: n.Pitch, Value: n.Value, ElemSize: n.ElemSize, Width: n.Width, Height: n.Height}
+	plain := *c.want.Memset
+	plain.Dst = graphir.Pointer{}
+	if got != plain {
+		return c.differ("its shape or value", got, plain)
+	}
+	if to := c.x.address(c.want.Memset.Dst); n.Dst != to {
+		return c.differ("its destination", address(n.Dst), address(to))
+	}
+	return nil
 }

@@ -15,6 +15,10 @@ type nodeType[R trace.Record] struct {
 	words func(R) []uint64
 	// compile makes the node, number i, from those of both runs.
 	compile func(c *graphCompiler, i int, a, b R, out *graphir.Node) error
+	// compare holds a node of a third process, of the right type, against the artifact's.
+	compare func(c *compared, rec R) error
+	// becomes is the type of the node; nil: the only one that the record makes.
+	becomes func(R) graphir.NodeType
 }
 
 // nodeTypes has a row for each record of a node. It is filled by init, since the row of a child graph node refers to it.
@@ -43,6 +47,14 @@ func nodeOf[R trace.Record](n nodeType[R]) nodeType[trace.Record] {
 			return n.compile(c, i, a.(R), b.(R), out)
 		},
 	}
+	if n.compare != nil {
+		out.compare = func(c *compared, v trace.Record) error { return n.compare(c, v.(R)) }
+	}
+	if n.becomes != nil {
+		out.becomes = func(v trace.Record) graphir.NodeType { return n.becomes(v.(R)) }
+	} else {
+		out.becomes = func(trace.Record) graphir.NodeType { return n.makes[0] }
+	}
 	if n.words != nil {
 		out.words = func(v trace.Record) []uint64 { return n.words(v.(R)) }
 	}
@@ -60,4 +72,5 @@ var emptyNodes = nodeOf(nodeType[*trace.Empty]{
 		out.Type = graphir.NodeEmpty
 		return nil
 	},
+	compare: func(*compared, *trace.Empty) error { return nil },
 })

@@ -2,6 +2,8 @@ package compile
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
@@ -9,9 +11,10 @@ import (
 )
 
 // Padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
-// to one byte of memory that was nobody's in either (blocks.go): most likely bytes that no code of the engine ever wrote.
+// to one byte of memory that was nobody's in either (blocks.go), or that were alike in both but not in a third process
+// (structure.go): most likely bytes that no code of the engine ever wrote.
 // The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
-// ones, and only if every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
+// ones. The artifact gets zeros in their place only if every output is the same nevertheless. Random bytes are
 // no address that a device has: a kernel that follows them fails.
 type Padding struct {
 	Spec         *graphir.Spec // of whatever rank
@@ -19,7 +22,9 @@ type Padding struct {
 	graph, node  int
 	Offset, Size uint32 // in the parameter buffer
 	Cause        *WordError
+	Native       *StructureError  // what a third process has there; Cause is nil then
 	pointer      *graphir.Pointer // its target in both recordings, or nil
+	value        []byte           // what both recordings had there, if they agreed and it led nowhere; else nil
 }
 
 // Paddings are all that compiling presumes.
@@ -45,6 +50,31 @@ func (ps Paddings) Unproven() error {
 	return ps[0].Cause
 }
 
+// Matters is the error of bytes that are no padding: err is what other bytes there led to.
+func (p *Padding) Matters(err error) error {
+	reason := fmt.Sprintf("it is no padding, since other bytes there change what the graph does (%v)", err)
+	if p.Native != nil {
+		e := *p.Native
+		e.Reason = reason
+		return &e
+	}
+	word := *p.Cause
+	word.Reason += "; " + reason
+	return &word
+}
+
+// Without is the error of a run that failed although nothing was poisoned. If a third process has other bytes than the artifact
+// somewhere, they may be why, but which of them cannot be tried: what they mean is not known.
+func (ps Paddings) Without(err error) error {
+	i := slices.IndexFunc(ps, func(p Padding) bool { return p.Native != nil })
+	if i < 0 {
+		return err // padding has nothing to do with it
+	}
+	e := *ps[i].Native
+	e.Reason = err.Error()
+	return errors.Join(&e, err)
+}
+
 // Poison fills the presumed padding with bytes that are neither the recorded ones nor zero.
 func (ps Paddings) Poison(scratch graphir.Storage, seed uint64) error {
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -56,10 +86,11 @@ func (ps Paddings) Settle(scratch graphir.Storage) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return 0 }) })
 }
 
-// Point puts pointers there, and zeros if there were none.
+// Point puts pointers and values there, and zeros where the recordings had neither in common.
 func (ps Paddings) Point(scratch graphir.Storage) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) {
 		p.fill(k, func() byte { return 0 })
+		copy(k.Params[p.Offset:], p.value)
 		if p.pointer != nil {
 			at, _ := p.fixup(k)
 			k.Fixups = slices.Insert(k.Fixups, at, graphir.Fixup{Offset: p.Offset, Pointer: *p.pointer})

@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"slices"
 
+	"medusa/graphir"
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
@@ -39,18 +40,25 @@ func mix(values ...uint64) uint64 {
 	return h
 }
 
+// linksOf lists each node's edges.
+func linksOf(nodes int, edges []graphir.Edge) (in, out [][]link) {
+	in, out = make([][]link, nodes), make([][]link, nodes)
+	for _, e := range edges {
+		data := uint64(e.FromPort) | uint64(e.ToPort)<<8 | uint64(e.Type)<<16
+		out[e.From] = append(out[e.From], link{int(e.To), data})
+		in[e.To] = append(in[e.To], link{int(e.From), data})
+	}
+	return in, out
+}
+
 func newShape(r *run, g *recording.Body) (*shape, error) {
 	edges, err := edgeIndices(g)
 	if err != nil {
 		return nil, err
 	}
 	n := len(g.NodeRecords)
-	s := &shape{r: r, g: g, in: make([][]link, n), out: make([][]link, n), own: make([]uint64, n), place: make([]uint64, n)}
-	for _, e := range edges {
-		data := uint64(e.FromPort) | uint64(e.ToPort)<<8 | uint64(e.Type)<<16
-		s.out[e.From] = append(s.out[e.From], link{int(e.To), data})
-		s.in[e.To] = append(s.in[e.To], link{int(e.From), data})
-	}
+	s := &shape{r: r, g: g, own: make([]uint64, n), place: make([]uint64, n)}
+	s.in, s.out = linksOf(n, edges)
 	for i, rec := range g.NodeRecords {
 		if s.own[i], err = nodeTypes[rec.RecordType()].kind(s, rec); err != nil {
 			return nil, err

@@ -34,6 +34,8 @@ var opaqueNodes = nodeOf(nodeType[*trace.Opaque]{
 	handle:  func(v *trace.Opaque) uint64 { return v.Node },
 	kind:    func(_ *shape, v *trace.Opaque) (uint64, error) { return mix(7, uint64(v.Type)), nil },
 	compile: (*graphCompiler).opaque,
+	becomes: func(v *trace.Opaque) graphir.NodeType { return graphir.NodeType(v.Type) },
+	compare: func(*compared, *trace.Opaque) error { return nil },
 })
 
 // opaque refuses a node of which the recorder knows no more than why.

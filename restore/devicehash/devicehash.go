@@ -26,6 +26,7 @@ var ptx []byte
 
 const (
 	kernelName = "medusa_hash"
+	finiteName = "medusa_finite"
 	threads    = 256 // a block, as many words of a chunk at a time
 )
 
@@ -33,6 +34,7 @@ const (
 type Hasher struct {
 	module   cuda.Module
 	kernel   cuda.Function
+	finite   cuda.Function
 	args     *cuda.Args
 	objects  digest.Objects
 	table    cuda.DevicePtr // of objects
@@ -40,14 +42,15 @@ type Hasher struct {
 	capacity uint64 // hashes that out holds
 }
 
-// Range is device memory from an address that is a multiple of 8, of which every Stride-th chunk counts.
+// Range is device memory from an address that is a multiple of 8, of which every Stride-th chunk of Chunk bytes, a multiple of
+// 8, counts.
 type Range struct {
-	Addr, Size, Stride uint64
-	Pointers           bool // words that lie in an object are hashed as object and offset
+	Addr, Size, Stride, Chunk uint64
+	Pointers                  bool // words that lie in an object are hashed as object and offset
 }
 
 // Chunks returns how many hashes the range has.
-func (r *Range) Chunks() uint64 { return digest.Chunks(r.Size, r.Stride) }
+func (r *Range) Chunks() uint64 { return digest.Chunks(r.Size, r.Stride, r.Chunk) }
 
 // New loads the kernel and tries it. chunks bounds the results of one call of Hash. Nothing stays behind if it fails.
 func New(objects digest.Objects, chunks uint64) (*Hasher, error) {
@@ -67,6 +70,9 @@ func (h *Hasher) open() (err error) {
 		return err
 	}
 	if h.kernel, err = h.module.Function(kernelName); err != nil {
+		return err
+	}
+	if h.finite, err = h.module.Function(finiteName); err != nil {
 		return err
 	}
 	if h.out, err = cuda.MemAlloc(h.capacity * digest.HashBytes); err != nil {
@@ -117,9 +123,36 @@ func (h *Hasher) Hash(ranges []Range) ([][]byte, error) {
 	return out, nil
 }
 
+// NotFinite returns which chunks of the range hold a number that is NaN or infinite. low and high are the exponents' bits of the
+// two numbers in a word of 32 bits, or both those of the one.
+func (h *Hasher) NotFinite(r Range, low, high uint32) (digest.Bits, error) {
+	found := make([]byte, 8*r.Chunks())
+	if r.Addr%8 != 0 || r.Chunk%8 != 0 || r.Chunks() > h.capacity {
+		return nil, fmt.Errorf("look for NaN in %d bytes at %#x: chunks of %d bytes", r.Size, r.Addr, r.Chunk)
+	}
+	h.args.Reset().U64(r.Addr).U64(r.Size).U64(r.Stride).U64(r.Chunk).I32(int(int32(low))).I32(int(int32(high))).Ptr(h.out)
+	err := cuda.CopyToDevice(h.out, found)
+	if err == nil {
+		err = h.finite.Launch(cuda.Dim3{uint32(r.Chunks()), 1, 1}, cuda.Dim3{threads, 1, 1}, 0, 0, h.args)
+	}
+	if err == nil {
+		err = cuda.CopyToHost(found, h.out)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for NaN in %d bytes at %#x: %w", r.Size, r.Addr, err)
+	}
+	var bits digest.Bits
+	for i := range r.Chunks() {
+		if found[8*i] != 0 {
+			bits.Add(int(i))
+		}
+	}
+	return bits, nil
+}
+
 // launch hashes one range into the place of a chunk in out.
 func (h *Hasher) launch(r *Range, first uint64) error {
-	if r.Addr%8 != 0 || first+r.Chunks() > h.capacity {
+	if r.Addr%8 != 0 || r.Chunk%8 != 0 || first+r.Chunks() > h.capacity {
 		return fmt.Errorf("%d hashes from the %d-th on, %d have room", r.Chunks(), first, h.capacity)
 	}
 	low, high := uint64(1), uint64(0)
@@ -127,7 +160,7 @@ func (h *Hasher) launch(r *Range, first uint64) error {
 	if r.Pointers && len(h.objects) > 0 {
 		low, high = h.objects.Bounds()
 	}
-	h.args.Reset().U64(r.Addr).U64(r.Size).U64(r.Stride).Ptr(h.table).I32(len(h.objects)).U64(low).U64(high).
+	h.args.Reset().U64(r.Addr).U64(r.Size).U64(r.Stride).U64(r.Chunk).Ptr(h.table).I32(len(h.objects)).U64(low).U64(high).
 		Ptr(h.out + cuda.DevicePtr(first*digest.HashBytes))
 	return h.kernel.Launch(cuda.Dim3{uint32(r.Chunks()), 1, 1}, cuda.Dim3{threads, 1, 1}, 0, 0, h.args)
 }
@@ -171,7 +204,7 @@ func (h *Hasher) hashOf(at cuda.DevicePtr, data []byte) ([]byte, error) {
 	if err := cuda.CopyToDevice(at, data); err != nil {
 		return nil, err
 	}
-	sums, err := h.Hash([]Range{{Addr: uint64(at), Size: uint64(len(data)), Stride: 1, Pointers: true}})
+	sums, err := h.Hash([]Range{{Addr: uint64(at), Size: uint64(len(data)), Stride: 1, Chunk: digest.ChunkBytes, Pointers: true}})
 	if err != nil {
 		return nil, err
 	}

@@ -66,8 +66,9 @@ func TestDeviceHashesAsTheHost(t *testing.T) {
 	defer h.Close()
 	var ranges []Range
 	for _, size := range []uint64{1, 7, 8, 4096, 8*threads - 1, digest.ChunkBytes, digest.ChunkBytes + 1, uint64(len(data) - 24)} {
-		for _, stride := range []uint64{1, 2, 3} {
-			ranges = append(ranges, Range{uint64(at) + 24, size, stride, size%2 == 0})
+		for i, stride := range []uint64{1, 2, 3} {
+			chunk := []uint64{digest.ChunkBytes, 4096 + 8*size, digest.ChunkBytes}[i]
+			ranges = append(ranges, Range{uint64(at) + 24, size, stride, chunk, size%2 == 0})
 		}
 	}
 	got, err := h.Hash(ranges)
@@ -78,8 +79,8 @@ func TestDeviceHashesAsTheHost(t *testing.T) {
 		if r.Pointers {
 			objects.Canonicalise(buf, 24)
 		}
-		for from := uint64(0); from < r.Size; from += r.Stride * digest.ChunkBytes {
-			want = append(want, digest.Sum(buf[from:min(r.Size, from+digest.ChunkBytes)])...)
+		for from := uint64(0); from < r.Size; from += r.Stride * r.Chunk {
+			want = append(want, digest.Sum(buf[from:min(r.Size, from+r.Chunk)])...)
 		}
 		if !bytes.Equal(got[i], want) {
 			t.Errorf("%+v: device %x, host %x", r, got[i], want)
@@ -93,9 +94,42 @@ func TestHashRefuses(t *testing.T) {
 	h, err := New(nil, 1)
 	must(t, err)
 	defer h.Close()
-	for _, r := range []Range{{Addr: 4, Size: 8, Stride: 1}, {Addr: 8, Size: 9 * digest.ChunkBytes, Stride: 1}} {
+	for _, r := range []Range{{Addr: 4, Size: 8, Stride: 1, Chunk: 8}, {Addr: 8, Size: 8, Stride: 1, Chunk: 4}, {Addr: 8, Size: 9 * digest.ChunkBytes, Stride: 1, Chunk: digest.ChunkBytes}} {
 		if _, err := h.Hash([]Range{r}); err == nil {
 			t.Errorf("hash %+v: no error", r)
+		}
+	}
+}
+
+// Numbers that are NaN or infinite are found in the chunk that holds them, in each type, whatever lies beside them.
+func TestNotFinite(t *testing.T) {
+	onDevice(t)
+	h, err := New(nil, 16)
+	must(t, err)
+	defer h.Close()
+	at, err := cuda.MemAlloc(4096)
+	must(t, err)
+	defer at.Free()
+	for name, row := range map[string]struct {
+		low, high uint32
+		largest   uint64 // finite, at 8 * 70
+		first     []byte // NaN or infinite
+		at        int
+	}{
+		"f32":  {0x7f800000, 0x7f800000, 0x7f7fffff_ff7fffff, []byte{0, 0, 0x80, 0xff}, 8 * 130},
+		"f16":  {0x7c00, 0x7c000000, 0x7bff_fbff_7bff_fbff, []byte{1, 0x7c}, 8*130 + 6},
+		"bf16": {0x7f80, 0x7f800000, 0x7f7f_ff7f_7f7f_ff7f, []byte{0xc0, 0x7f}, 8*130 + 4},
+	} {
+		data := make([]byte, 8*192-2)
+		binary.LittleEndian.PutUint64(data[8*70:], row.largest)
+		copy(data[row.at:], row.first)
+		must(t, cuda.CopyToDevice(at, data))
+		got, err := h.NotFinite(Range{Addr: uint64(at), Size: uint64(len(data)), Stride: 1, Chunk: 512}, row.low, row.high)
+		must(t, err)
+		for i := range 3 {
+			if got.Has(i) != (i == 2) {
+				t.Errorf("%s: chunk %d: %v", name, i, got.Has(i))
+			}
 		}
 	}
 }
@@ -160,7 +194,7 @@ func BenchmarkHash(b *testing.B) {
 		defer h.Close()
 		b.SetBytes(size)
 		for b.Loop() {
-			_, err := h.Hash([]Range{{uint64(at), size, 1, true}})
+			_, err := h.Hash([]Range{{uint64(at), size, 1, digest.ChunkBytes, true}})
 			must(b, err)
 		}
 	})

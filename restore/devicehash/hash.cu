@@ -3,6 +3,8 @@
  *
  * A word that lies in one of the objects is hashed as the object's number and the offset in it (digest.Objects). Words are
  * added up in any order: the sum is the same.
+ *
+ * medusa_finite says of the same chunks which of them hold a floating-point number that is NaN or infinite.
  */
 #include "device.h"
 
@@ -12,7 +14,6 @@ struct Object {
 	u64 base, size, id;
 };
 
-#define CHUNK (64 << 10)
 #define STEP 0x9e3779b97f4a7c15ull
 #define MIX1 0xbf58476d1ce4e5b9ull
 #define MIX2 0x94d049bb133111ebull
@@ -57,11 +58,11 @@ __device__ __forceinline__ u64 shuffle_xor(u64 v, int lanes)
 }
 
 /* bytes at from, which is aligned to 8, of which every stride-th chunk counts. Words from low to high may be addresses. */
-extern "C" __global__ void medusa_hash(const unsigned char *from, u64 bytes, u64 stride, const Object *objects, int count,
+extern "C" __global__ void medusa_hash(const unsigned char *from, u64 bytes, u64 stride, u64 chunk, const Object *objects, int count,
                                        u64 low, u64 high, u64 *out)
 {
 	__shared__ Sums part[WARP];
-	u64 at = (u64)(unsigned)cta_x() * stride * CHUNK, size = bytes - at < CHUNK ? bytes - at : CHUNK;
+	u64 at = (u64)(unsigned)cta_x() * stride * chunk, size = bytes - at < chunk ? bytes - at : chunk;
 	const u64 *words = (const u64 *)(from + at);
 	int n = (int)(size / 8), rest = (int)(size % 8);
 	Sums sums = {0, 0};
@@ -95,4 +96,21 @@ extern "C" __global__ void medusa_hash(const unsigned char *from, u64 bytes, u64
 		out[2 * (u64)(unsigned)cta_x()] = sums.x;
 		out[2 * (u64)(unsigned)cta_x() + 1] = sums.y;
 	}
+}
+
+/* low and high are the exponents of the numbers in a word of 32 bits: two, or both the same one. */
+extern "C" __global__ void medusa_finite(const unsigned char *from, u64 bytes, u64 stride, u64 chunk, unsigned low, unsigned high,
+                                         u64 *out)
+{
+	u64 at = (u64)(unsigned)cta_x() * stride * chunk, size = bytes - at < chunk ? bytes - at : chunk;
+	const unsigned *words = (const unsigned *)(from + at);
+	int found = 0;
+	for (u64 i = tid_x(); i < size / 4; i += ntid_x())
+		found |= (words[i] & low) == low || (words[i] & high) == high;
+	if (size % 4 != 0 && tid_x() == 0) {
+		const unsigned short *last = (const unsigned short *)(words + size / 4);
+		found |= (*last & low) == low;
+	}
+	if (found)
+		out[cta_x()] = 1;
 }

@@ -26,7 +26,7 @@ const ChunkBytes = 64 << 10
 const HashBytes = 16
 
 // version changes with the meaning of any field.
-const version = 2
+const version = 3
 
 // Class is the part that a range of memory plays. It decides how the range is treated before a replay and how its
 // hashes are to be compared.
@@ -35,10 +35,12 @@ type Class string
 const (
 	// Weight memory is the engine's and only read: its hash must never change. Compare it.
 	Weight Class = "weight"
-	// KV, Input and Output memory is filled with the same pseudo-random data before every replay. Compare it. If Output
-	// memory is the graphs' own, the next graph reads the previous one's results there.
-	KV     Class = "kv"
-	Input  Class = "input"
+	// KV and Input memory is filled with the same pseudo-random data before every replay. Compare it.
+	KV    Class = "kv"
+	Input Class = "input"
+	// Output memory is filled with bytes that all differ between the two replays: what a graph does not write is seen. Compare
+	// what it writes, and demand that it stays the same. Memory of the graphs' own, where the next graph reads what one has
+	// left, is filled as inputs are.
 	Output Class = "output"
 	// Permanent memory is given its saved content before every replay. Compare it.
 	Permanent Class = "permanent"
@@ -63,6 +65,8 @@ type Digest struct {
 	Ready []Range `json:"ready"`
 	// Unchanged is the Other and Permanent memory that no replay changed since the graphs had been restored (run V).
 	Unchanged Unchanged `json:"unchanged"`
+	// Computes says that a kernel of some graph wrote a result (run N). On a device that runs no kernels, none does.
+	Computes bool `json:"computes,omitempty"`
 	// Graphs stand in the order of graphir.Spec.Graphs.
 	Graphs []Graph `json:"graphs"`
 	// End holds Weight memory after the last replay.
@@ -74,6 +78,11 @@ type Graph struct {
 	Label  string  `json:"label"`
 	Batch  int64   `json:"batch"`
 	Ranges []Range `json:"ranges"`
+	// Stepped says that the engine has made this graph's step without a graph (run N): Eager of the ranges holds.
+	Stepped bool `json:"stepped,omitempty"`
+	// ReadsInputs and ReadsKV say that the graph refers to inputs, and to the KV cache (run N).
+	ReadsInputs bool `json:"reads_inputs,omitempty"`
+	ReadsKV     bool `json:"reads_kv,omitempty"`
 	// Stale lists Permanent memory that serving the self test changed and that changes the graph's results (run N):
 	// the engine writes it, and a restored engine does not know its address. It holds no hashes.
 	Stale []Range `json:"stale,omitempty"`
@@ -88,14 +97,63 @@ type Range struct {
 	Name   string `json:"name,omitempty"` // of the tensor, if one is named
 	// Stride is n if only every n-th chunk was hashed, to bound the time a large KV cache takes.
 	Stride uint64 `json:"stride"`
+	// Chunk is the number of bytes that one hash covers; 0: ChunkBytes. In an output it divides its rows, if these are known: Row bytes
+	// each, of which the range begins at byte Place of the tensor.
+	Chunk uint64 `json:"chunk,omitempty"`
+	Row   uint64 `json:"row,omitempty"`
+	Place uint64 `json:"place,omitempty"`
 	// First and Second hold the hashes of the first and second replay, HashBytes a chunk. Second is empty if it
 	// equals First.
 	First  []byte `json:"first"`
 	Second []byte `json:"second,omitempty"`
+	// Written are the chunks of filled memory that were not as they had been filled, after either replay; Eager those after the
+	// engine's own step without a graph (run N, if the engine can make one), and NotFinite those of floating-point results
+	// that hold a NaN or an infinity after the first replay (run N).
+	Written   Bits `json:"written,omitempty"`
+	Eager     Bits `json:"eager,omitempty"`
+	NotFinite Bits `json:"not_finite,omitempty"`
+	// OtherInputs and OtherKV are the chunks of outputs that another replay left otherwise, with other inputs or another KV cache
+	// (run N).
+	OtherInputs Bits `json:"other_inputs,omitempty"`
+	OtherKV     Bits `json:"other_kv,omitempty"`
+	// Varying are chunks of results that natively differ from replay to replay, within a bound.
+	Varying []Varying `json:"varying,omitempty"`
 }
 
-// Chunks returns the number of chunks that are hashed of size bytes, which are at least one.
-func Chunks(size, stride uint64) uint64 { return (size-1)/ChunkBytes/stride + 1 }
+// Bits are some of the chunks of a range, one bit each, the lowest first.
+type Bits []byte
+
+// Has reports whether chunk i is one of them.
+func (b Bits) Has(i int) bool { return i/8 < len(b) && b[i/8]>>(i%8)&1 != 0 }
+
+// Add puts chunk i in.
+func (b *Bits) Add(i int) {
+	for len(*b) <= i/8 {
+		*b = append(*b, 0)
+	}
+	(*b)[i/8] |= 1 << (i % 8)
+}
+
+// Chunks returns the number of hashes of size bytes, which are at least one, if every stride-th chunk has one.
+func Chunks(size, stride, chunk uint64) uint64 { return (size-1)/chunk/stride + 1 }
+
+// chunk is how many bytes one hash covers.
+func (r *Range) chunk() uint64 {
+	if r.Chunk == 0 {
+		return ChunkBytes
+	}
+	return r.Chunk
+}
+
+// Rows returns the first and the last row of the tensor that chunk i has bytes of; ok is false if nobody knows its rows.
+func (r *Range) Rows(i int) (first, last uint64, ok bool) {
+	if r.Row == 0 {
+		return 0, 0, false
+	}
+	offset, size := r.Span(i)
+	at := r.Place + offset - r.Offset
+	return at / r.Row, (at + size - 1) / r.Row, true
+}
 
 // Chunks returns the number of hashed chunks.
 func (r *Range) Chunks() int {
@@ -104,8 +162,8 @@ func (r *Range) Chunks() int {
 
 // Span returns the bytes of the allocation that chunk i covers.
 func (r *Range) Span(i int) (offset, size uint64) {
-	from := uint64(i) * r.Stride * ChunkBytes
-	return r.Offset + from, min(ChunkBytes, r.Size-from)
+	from := uint64(i) * r.Stride * r.chunk()
+	return r.Offset + from, min(r.chunk(), r.Size-from)
 }
 
 // Hash returns the hash of chunk i after the first (0) or the second (1) replay.
@@ -132,7 +190,7 @@ func SumRanges(ranges []Range) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// ResultsOf returns SumRanges of a graph's results, or nothing if two replays of it did not leave the same.
+// ResultsOf returns SumRanges of a graph's results, or nothing if two replays of it did not write the same.
 func ResultsOf(g *Graph) string {
 	var results []Range
 	for i := range g.Ranges {
@@ -140,8 +198,10 @@ func ResultsOf(g *Graph) string {
 		if !slices.Contains(Results, r.Class) {
 			continue
 		}
-		if len(r.Second) != 0 {
-			return ""
+		for c := range r.Chunks() {
+			if !r.Stable(c) && (r.Class != Output || r.Written.Has(c)) {
+				return ""
+			}
 		}
 		results = append(results, *r)
 	}
@@ -210,7 +270,7 @@ func validateRanges(section string, ranges []Range) error {
 			return fmt.Errorf("%s: range %d: size %d at offset %d, stride %d", section, i, r.Size, r.Offset, r.Stride)
 		}
 		chunks := uint64(len(r.First)) / HashBytes
-		if want := Chunks(r.Size, r.Stride); chunks != want || len(r.First)%HashBytes != 0 {
+		if want := Chunks(r.Size, r.Stride, r.chunk()); chunks != want || len(r.First)%HashBytes != 0 {
 			return fmt.Errorf("%s: range %d: %d bytes of hashes for %d chunks", section, i, len(r.First), want)
 		}
 		if len(r.Second) != 0 && len(r.Second) != len(r.First) {

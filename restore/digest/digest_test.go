@@ -71,7 +71,7 @@ func TestReadRefuses(t *testing.T) {
 		"empty":        {},
 		"truncated":    data[:len(data)/2],
 		"other":        []byte(`{"version":2,"ready":[{"size":1}]}`),
-		"newer":        bytes.Replace(data, []byte(`"version":2`), []byte(`"version":3`), 1),
+		"newer":        bytes.Replace(data, []byte(`"version":3`), []byte(`"version":4`), 1),
 		"fewer hashes": bytes.Replace(data, []byte(`"size":131073`), []byte(`"size":931073`), 1),
 		"huge":         bytes.Replace(data, []byte(`"size":100`), []byte(`"size":18446744073709551615`), 1),
 	} {

@@ -119,6 +119,7 @@ class Engine:
                 self.make_cache(self.profile())
         if beside:
             self.finish_weights(weights)
+        s.provide(eager=lambda label: self.model.step(int(label.removeprefix("decode-"))))
         with self.stages("capture"):
             self.make_graphs()
         if self.args.places:

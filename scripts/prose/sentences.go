@@ -17,7 +17,7 @@ type sentence struct{ path, text string }
 func sentencesOf(path, text string) []sentence {
 	var kept []string
 	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "#") {
+		if line = strings.TrimPrefix(strings.TrimSpace(line), "* "); !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "#") {
 			kept = append(kept, line)
 		}
 	}

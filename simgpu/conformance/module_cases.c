@@ -9,7 +9,7 @@ static const char *bad_ptx(void)
 {
 	CUmodule m;
 	WANT(CUDA_ERROR_INVALID_PTX,
-	     cu.cuModuleLoadData(&m, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f()\n{\nld.param.u64 %rd1, [\n}\n"));
+	     cu.cuModuleLoadData(&m, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f()\n{\nld.param.u64 %rd1, [ // wrong\n}\n"));
 	return NULL;
 }
 
@@ -27,7 +27,7 @@ static const char *jit_log(void)
 	CUjit_option opt[] = {5, 6}; /* error log buffer and its size */
 	void *val[] = {text, (void *)sizeof(text)};
 	WANT(CUDA_ERROR_INVALID_PTX,
-	     cu.cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f()\n{\nld.param.u64 %rd1, [\n}\n", 2,
+	     cu.cuModuleLoadDataEx(&m, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f()\n{\nld.param.u64 %rd1, [ // wrong\n}\n", 2,
 	                           opt, val));
 	CHECK(text[0] != 0);
 	return NULL;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD ".version 7.8\n.target sm_80\n.address_size 64\n"
+#define HEAD ".version 8.0\n.target sm_90a\n.address_size 64\n"
 #define KERNEL(body) HEAD ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<9>;\n.reg .b64 %x<9>;\n.reg .f32 %f<9>;\n.reg .pred %p<9>;\nld.param.u64 %x1, [p];\n" body "\nret;\n}\n"
 
 static struct ptx_fault run(const char *text, void *p, int want)
@@ -72,9 +72,7 @@ static void unsupported(void)
 	run(KERNEL("bra END;\nwgmma.fence.sync.aligned;\ncp.async.ca.shared.global [%x1], [%x1], 16;\nEND:"), p, PTX_OK);
 	f = run(KERNEL("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};"), p, PTX_UNSUPPORTED);
 	CHECK(!strcmp(f.text, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 at line 11: is not supported"), "%s", f.text);
-	f = run(KERNEL("add.quux.f32 %f1, %f2, %f3;"), p, PTX_UNSUPPORTED);
-	f = run(KERNEL("add.f32 %f1, %r2, %x3;"), p, PTX_UNSUPPORTED);
-	f = run(KERNEL("cvt.f32.s32 %f1, %r1;\ncvt.s32.f32 %r1, %f1;"), p, PTX_UNSUPPORTED);
+	f = run(KERNEL("fns.b32 %r1, %r2, %r3, %r4;"), p, PTX_UNSUPPORTED);
 	f = run(HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.visible .entry k(.param .u64 p)\n{\n.param .b64 a0;\n.param .b64 a1;\n.param .b32 r0;\ncall.uni (r0), vprintf, (a0, a1);\nret;\n}\n",
 	        p, PTX_UNSUPPORTED);
 	CHECK(strstr(f.text, "without a body"), "%s", f.text);

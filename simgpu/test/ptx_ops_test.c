@@ -255,7 +255,7 @@ static u64 input(char kind, int bits)
 static void make_text(char *text, size_t cap, const char *op, const int bits[4])
 {
 	static const char names[] = "dabc";
-	size_t n = (size_t)snprintf(text, cap, ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 ps, .param .u32 pm)\n{\n"
+	size_t n = (size_t)snprintf(text, cap, ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 ps, .param .u32 pm)\n{\n"
 	                            ".reg .b64 %%x<9>;\n.reg .b32 %%y<9>;\n.reg .pred %%q<3>;\n");
 
 	for (int i = 0; i < 4; i++)

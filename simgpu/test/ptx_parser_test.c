@@ -15,7 +15,7 @@ static void layouts(void)
 		".maxntid 16, 8, 2\n.minnctapersm 1\n{\n.reg .b64 %d<3>;\n.local .align 8 .b8 depot[40];\n.shared .align 8 .b64 inner[2];\n"
 		"mov.u64 %d1, tile;\nst.shared.u64 [inner+8], %d1;\nmov.u64 %d2, dyn;\nst.shared.u64 [%d2+8], %d1;\nret;\n}\n"
 		"// a comment\n.weak .entry b()\n{ /* nothing\n */ ret; }\n"
-		".func (.param .b32 r) f(.param .b32 q) .noreturn;\n"
+		".func f(.param .b32 q) .noreturn;\n"
 		"\t.section .debug_str {\n.b8 1, 2, 3\n}\n");
 	const struct ptx_param *p;
 	struct ptx_kernel *a = kernel_named(m, "a");
@@ -71,7 +71,7 @@ static void forms(void)
 	struct ptx_module *m = load_text(HEAD
 		".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<9>;\n.reg .b64 %x<9>;\n.reg .b16 %h<4>;\n.reg .pred %p;\nld.param.u64 %x1, [p];\nmov.u32 %r1, %tid.x;\n"
 		"mad.wide.u32 %x1, %r1, 16, %x1;\nand.b32 %r2, %r1, 3;\nT: .branchtargets A, B, C, A;\nbrx.idx %r2, T;\n"
-		"A: { .reg .b32 %r1; mov.u32 %r1, 10; mov.u32 %r3, %r1; bra D; }\nB: mov.u32 %r3, 20;\nbra.uni D;\n{ C: mov.u32 %r3, 30; }\n"
+		"A: { .reg .b32 %r1; mov.u32 %r1, 10; mov.u32 %r3, %r1; bra D; }\nB: mov.u32 %r3, 20;\nbra.uni D;\nC: { bra E; { mov.u32 %r3, 31; } E: mov.u32 %r3, 30; }\n"
 		"D: mov.b32 {%h1, %h2}, 0x00050003;\nmov.b32 {_, %h3}, 0x00070001;\ncvt.u32.u16 %r4, %h3;\nadd.u16 %h1, %h1, %h2;\ncvt.u32.u16 %r5, %h1;\n"
 		"mov.u32 %r6, %r1;\nst.global.v4.u32 [%x1], {%r3, %r4, %r5, %r6};\nld.global.v2.u32 {_, %r7}, [%x1+8];\n"
 		"setp.ne.u32 %p, %r7, %r1;\n@%p trap;\nret;\n}\n");
@@ -121,7 +121,7 @@ static void refused(void)
 {
 	static const struct { const char *text, *message; } bad[] = {
 		{ HEAD "hello", "line 4: expected a directive" },
-		{ HEAD ".entry k()\n{\nadd.s32 %r1, %r2, %r3;\nret;\n}", "line 6: undeclared name %r2" },
+		{ HEAD ".entry k()\n{\nadd.s32 %r1, %r2, %r3;\nret;\n}", "line 6: undeclared name %r1" },
 		{ HEAD ".entry k()\n{\nbra NOWHERE;\n}", "undeclared label NOWHERE" },
 		{ HEAD ".entry k()\n{\nL: L: ret;\n}", "label L is placed twice" },
 		{ HEAD ".entry k()\n{\nret\n}", "line 7: expected an operand" },

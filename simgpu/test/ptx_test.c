@@ -1,7 +1,7 @@
 /*
  * ptx_test.c: runs all tests of the PTX interpreter; the harness they share.
  *
- * Usage: ptx_test [directory of the sample PTX files]. Exit status 0 if every check held.
+ * Usage: ptx_test [directory of the sample PTX files [directory for the texts that tests load]]. Exit status 0 if every check held.
  */
 #include "ptx_test.h"
 
@@ -11,6 +11,7 @@
 
 int failures, checks;
 const char *ptx_dir = "simgpu/test/ptx";
+static const char *kept_dir;
 
 #define MAX_ALLOCATIONS 64
 #define FENCE 256
@@ -68,11 +69,29 @@ char *read_sample(const char *name, size_t *len)
 	return text;
 }
 
+/* Texts for another reader of PTX. */
+static void keep(const char *text, size_t len)
+{
+	static unsigned n;
+	char path[1024];
+	FILE *f;
+
+	if (!kept_dir)
+		return;
+	snprintf(path, sizeof path, "%s/%u.ptx", kept_dir, n++);
+	f = fopen(path, "wb");
+	if (!f || fwrite(text, 1, len, f) != len || fclose(f)) {
+		perror(path);
+		exit(2);
+	}
+}
+
 static struct ptx_module *load(const char *text, size_t len, const char *what)
 {
 	char err[256];
 	struct ptx_module *m = ptx_parse(text, len, err, sizeof err);
 
+	keep(text, len);
 	CHECK(m, "%s: %s", what, err);
 	if (!m)
 		exit(1);
@@ -170,10 +189,13 @@ int main(int argc, char **argv)
 {
 	if (argc > 1)
 		ptx_dir = argv[1];
+	if (argc > 2)
+		kept_dir = argv[2];
 	test_ops();
 	test_kernels();
 	test_faults();
 	test_parser();
+	test_refused();
 	test_fuzz();
 	printf("ptx: %d checks, %d failures\n", checks, failures);
 	return failures != 0;

@@ -45,6 +45,7 @@ void test_ops(void);
 void test_kernels(void);
 void test_faults(void);
 void test_parser(void);
+void test_refused(void);
 void test_fuzz(void);
 
 #endif

@@ -19,7 +19,10 @@ import (
 // mostIdle is how many of a hundred pointers that were moved may influence no output. Two kinds do: those that a kernel is given and
 // does not follow in this launch (an optional argument, a scratch buffer that a small batch does not need), and those that it
 // follows to equal bytes or as scratch. More than that means that verification looks away.
-const mostIdle = 5
+//
+// Four runs (`-fixups N -seed S`) moved 310 pointers. Three of them had no influence (seed 8122830283139427413: split-K scratch twice, and a semaphore for another
+// with the same value; seeds 101 and 104: none). At that rate a run of 100 exceeds this bound once in 290 runs.
+const mostIdle = 4
 
 // tooManyIdle allows one of few as well.
 func tooManyIdle(idle, moved int) bool { return idle > max(1, moved*mostIdle/100) }

@@ -56,6 +56,8 @@ type zoo struct {
 	// is told so.
 	metadata string
 
+	harsh harsh
+
 	native   map[int64]cuda.GraphExec
 	restored map[int64]*restore.Graph
 }
@@ -124,7 +126,7 @@ func (z *zoo) allocate() (err error) {
 	}
 	marks.Named(marks.Tensor{Name: "input", Addr: z.input, Size: size, Role: marks.Input, DType: marks.F32})
 	marks.Named(marks.Tensor{Name: "output", Addr: z.output, Size: size, Role: marks.Output, DType: marks.F32})
-	return nil
+	return z.harsh.allocate()
 }
 
 func (z *zoo) fillWeights() error {
@@ -183,9 +185,12 @@ func (z *zoo) captureAll() (err error) {
 	marks.Begin(marks.Capture)
 	z.native = map[int64]cuda.GraphExec{}
 	for batch, body := range []func() error{z.fork, z.nested} {
-		if err := z.capture(int64(batch+1), body); err != nil {
+		if err := z.capture(int64(batch+1), []string{"fork", "nested"}[batch], body); err != nil {
 			return err
 		}
+	}
+	if err := z.captureHarsh(); err != nil {
+		return err
 	}
 	// The arena's blocks are scratch between replays, as a framework's allocator would say.
 	marks.Block(z.arena, 4*size, true)
@@ -193,8 +198,8 @@ func (z *zoo) captureAll() (err error) {
 	return nil
 }
 
-func (z *zoo) capture(batch int64, body func() error) error {
-	marks.Graph([]string{"", "fork", "nested"}[batch], int(batch))
+func (z *zoo) capture(batch int64, label string, body func() error) error {
+	marks.Graph(label, int(batch))
 	exec, err := enginekit.Capture(z.stream, cuda.CaptureGlobal, body)
 	if err != nil {
 		return err
@@ -237,6 +242,10 @@ func (z *zoo) fork() error {
 			})
 		}
 	}
+	// This half of the cache holds zeros when the engine serves.
+	steps = append(steps, func() error {
+		return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.cache, z.output, 2)...))
+	})
 	if z.external != 0 {
 		steps = append(steps, func() error {
 			return z.external.RecordWithFlags(z.stream, cuda.EventExternal)
@@ -311,6 +320,13 @@ func (z *zoo) replayAll() (string, error) {
 			}
 			sum.Write(host)
 		}
+	}
+	if z.harsh.kind != "" {
+		rows, err := z.serveHarsh()
+		if err != nil {
+			return "", err
+		}
+		sum.Write([]byte(rows))
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -41,6 +41,12 @@ func run() error {
 	}
 	defer session.Close()
 	z := &zoo{session: session}
+	switch os.Getenv("ZOO_HARSH") {
+	case "prepared":
+		session.Provide(restore.Steps{BeforeReplay: z.harsh.beforeReplay})
+	case "stepped":
+		session.Provide(restore.Steps{Eager: z.harshStep})
+	}
 	if os.Getenv("ZOO_SESSIONS") == "1" {
 		return z.sessions()
 	}

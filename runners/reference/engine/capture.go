@@ -13,6 +13,14 @@ import (
 // makeGraphs restores the graphs if there is an artifact, and warms up and captures those that are not restored,
 // the largest batch first: the arena then grows once.
 func (e *Engine) makeGraphs() error {
+	e.session.Provide(restore.Steps{Eager: func(label string) error {
+		for _, batch := range e.options.BatchSizes {
+			if label == graphLabel(batch) {
+				return e.eagerStep(batch, e.config.Layers)
+			}
+		}
+		return fmt.Errorf("step without a graph: there is none for %s", label)
+	}})
 	capturing := false
 	if e.session.Restoring() && e.options.Start == StartNative {
 		e.begin(marks.Capture)
@@ -68,13 +76,15 @@ func (e *Engine) eagerStep(rows, layers int) error {
 }
 
 // capture makes the graph of a batch size.
+func graphLabel(batch int) string { return fmt.Sprintf("decode-%d", batch) }
+
 func (e *Engine) capture(batch int) error {
 	a, err := e.newActivations(&e.arena, batch, 0)
 	defer e.arena.reset()
 	if err != nil {
 		return err
 	}
-	marks.Graph(fmt.Sprintf("decode-%d", batch), batch)
+	marks.Graph(graphLabel(batch), batch)
 	if err := e.device.compute.BeginCapture(cuda.CaptureGlobal); err != nil {
 		return err
 	}

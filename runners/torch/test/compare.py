@@ -122,8 +122,14 @@ def node(at, fields, events):
 WINDOW = 1 << 20  # the base of an access-policy window has this place among the parameters: behind all
 
 
+def by_medusa(natives):
+    """Of what each native process has, that of the recorded ones."""
+    return [*natives[:2], *natives[3:]]
+
+
 class Comparison:
-    """natives[0] and natives[1] are the processes that were recorded; any further ones knew nothing of Medusa."""
+    """natives[0] and natives[1] are the processes that were compiled, natives[2] knew nothing of Medusa, and any further ones were
+    recorded, too, and held against what was compiled."""
 
     def __init__(self):
         self.differences = []
@@ -180,11 +186,12 @@ class Comparison:
         """An aligned word, or a byte that is part of none."""
         places = [m.place(int.from_bytes(x, "little")) if len(x) == 8 else None for x, m in zip(natives, memories)]
         restored = memory.place(int.from_bytes(z, "little")) if len(z) == 8 else None
-        recorded = places[:2]
+        recorded, seen = places[:2], by_medusa(places)
         if None in places and (restored is None or not self.agree(recorded)):
             # No pointer: one that the engine passes leads somewhere in every process.
-            if restored is None and self.agree(recorded) and recorded[0][0] == "memory" and not any(z):
-                self.unwritten += len(z)  # an old address of memory that was nobody's is left out whole
+            stale = recorded[0] is not None and (recorded[0][0] == "memory" or not self.agree(seen))
+            if restored is None and self.agree(recorded) and stale and not any(z):
+                self.unwritten += len(z)  # an old address of memory that was nobody's, or of one process fewer, is left out whole
             elif restored is None:
                 self.plain(where, natives, z)
             else:
@@ -195,6 +202,9 @@ class Comparison:
             return
         if self.agree(places):
             self.pointers += 1
+        elif not self.agree(seen):
+            self.differ(where, natives, places, z, restored)
+            return
         else:
             self.unwritten += len(z)  # left behind alike in the recorded processes: restored as the pointer that it seems to be
         for process, native in enumerate(places if self.agree(places) else recorded):
@@ -224,12 +234,12 @@ class Comparison:
 
     def plain(self, where, natives, z):
         """Bytes that are alike in all native processes are constants. Those that are not were never written: what is
-        restored holds the bytes that the two recorded processes had in common, or zero."""
+        restored holds the bytes that all recorded processes had in common, or zero."""
         for i, byte in enumerate(z):
             values = [x[i] for x in natives]
             if len(set(values)) > 1:
                 self.unwritten += 1
             else:
                 self.constants += 1
-            if byte != (values[0] if values[0] == values[1] else 0):
+            if byte != (values[0] if len(set(by_medusa(values))) == 1 else 0):
                 self.differ(where, f"byte {i}", [f"{v:02x}" for v in values], f"{byte:02x}")

@@ -10,6 +10,7 @@ from compare import Comparison, read
 NATIVE = {"big": 0x7F0010000000, "small": 0x7F0020000000, "pool": 0x7F0030000000}
 AGAIN = {"big": 0x7E0010200000, "small": 0x7E0021000000, "pool": 0x7E0032000000}
 THIRD = {"big": 0x7C0010600000, "small": 0x7C0023000000, "pool": 0x7C0036000000}
+CHECKED = {"big": 0x7B0010800000, "small": 0x7B0024000000, "pool": 0x7B0038000000}
 RESTORED = {"big": 0x7D0010400000, "small": 0x7D0022000000, "pool": 0x7D0034000000}
 
 
@@ -57,14 +58,14 @@ class Process:
             return read(truth, tensors, expandable=bool(self.mappings))
 
 
-def compare(change=lambda p: None, natives=lambda *p: None):
-    """natives changes two recorded processes and one that was not."""
+def compare(change=lambda p: None, natives=lambda *p: None, more=()):
+    """natives changes two processes that were compiled, one that was not recorded, and more."""
     first, second, third = Process(NATIVE, 0x1111111111111111), Process(AGAIN, 0x2222222222222222), Process(THIRD, 0x3333333333333333)
     restored = Process(RESTORED, 0, index=5)
-    natives(first, second, third)
+    natives(first, second, third, *more)
     change(restored)
     c = Comparison()
-    c.run([p.graphs() for p in (first, second, third)], restored.graphs())
+    c.run([p.graphs() for p in (first, second, third, *more)], restored.graphs())
     return c
 
 
@@ -116,7 +117,7 @@ class TestComparison(unittest.TestCase):
         self.assertEqual(compare(mapped(1 << 14, 3 << 14), natives).differences, [])
         self.assertTrue(compare(mapped(1 << 15), natives).differences)
 
-    def left_behind(self, offsets, restored, memory="pool"):
+    def left_behind(self, offsets, restored, memory="pool", more=()):
         """Remains of earlier calls on a stack, in the last word of the struct: offsets in memory, None for no address."""
 
         def natives(*processes):
@@ -124,7 +125,7 @@ class TestComparison(unittest.TestCase):
                 if offset is not None:
                     p.words[3] = p.at[memory] + offset
 
-        return compare(set_word(3, restored), natives)
+        return compare(set_word(3, restored), natives, more)
 
     def test_left_behind(self):
         address = lambda p: p.at["pool"] + 32
@@ -142,6 +143,21 @@ class TestComparison(unittest.TestCase):
         self.assertTrue(self.left_behind([32, 40, 32], 0).differences)
         self.assertTrue(self.left_behind([32, 40, None], address).differences)
         self.assertTrue(self.left_behind([32, 40, 32], address).differences)
+
+    def test_another_recorded_process(self):
+        """What it does not have in common with the others is left out."""
+        address = lambda p: p.at["big"] + 32
+        checked = lambda: [Process(CHECKED, 0x4444444444444444)]
+        for offset in (40, None):
+            self.assertEqual(self.left_behind([32, 32, None, offset], 0, "big", checked()).differences, [])
+            self.assertTrue(self.left_behind([32, 32, None, offset], address, "big", checked()).differences)
+            self.assertTrue(self.left_behind([32, 32, None, offset], 32, "big", checked()).differences)
+        self.assertEqual(self.left_behind([32, 32, None, 32], address, "big", checked()).differences, [])
+        self.assertTrue(self.left_behind([32, 32, None, 32], 0, "big", checked()).differences)
+        with_byte = lambda byte: lambda *processes: [p.words.__setitem__(3, b) for p, b in zip(processes, (7, 7, 0, byte))]
+        self.assertEqual(compare(set_word(3, 0), with_byte(9), checked()).differences, [])
+        self.assertTrue(compare(set_word(3, 7), with_byte(9), checked()).differences)
+        self.assertEqual(compare(set_word(3, 7), with_byte(7), checked()).differences, [])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,13 @@ from .use import Use
 class _Marked(CudaGraphManager):
     """Stands behind ModelCudaGraphManager in the order of classes, and so sees each descriptor before its capture."""
 
+    create_forward_fn = None  # of vLLM's loop over what it captures; builds the state of one capture
+
     def capture(self, create_forward_fn, progress_bar_desc="Capturing CUDA graphs"):
+        if self.create_forward_fn is None:
+            self.create_forward_fn = create_forward_fn
+            return
+
         def marked(desc, warmup):
             forward = create_forward_fn(desc, warmup)
             if not warmup and desc.cg_mode is CUDAGraphMode.FULL:
@@ -50,15 +56,15 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         session.tensor("hidden_states", self.hidden_states, medusa.OUTPUT)
 
     @torch.inference_mode()
-    def capture(self, *args, use_aux_hidden_state_outputs=False, **kwargs):
+    def capture(self, *args, **kwargs):
         self.session.phase("warmup")
         batches = [in_forward(d) for d in self._capture_descs.get(CUDAGraphMode.PIECEWISE, [])]
         self.pieces = Pieces(self.session, batches)
-        if self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
-            self.use_aux_hidden_state_outputs = use_aux_hidden_state_outputs
-        else:
+        super().capture(*args, **kwargs)  # takes note of the way to build a capture's state, and captures nothing
+        self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
+        if not self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
             self.use.begin_capture()
-            super().capture(*args, use_aux_hidden_state_outputs=use_aux_hidden_state_outputs, **kwargs)
+            super().capture(*args, **kwargs)
             torch.cuda.synchronize()
             marks.blocks()
         self.captured()
@@ -76,6 +82,19 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self._graphs_captured = captured
         one_token_each(self.runner)
         self.hidden_states.zero_()
+
+    def before_replay(self, name):
+        """What attention backends keep for a step, as the graph's capture had it. Rows are a request's, with the tokens that
+        verification chose: those of a capture count as padding, and experts leave them out. Pieces lie between attention."""
+        desc = next((d for d in self.whole if label(d) == name), None)
+        if desc is None:
+            return
+        inputs, tables = self.runner.input_buffers, self.runner.block_tables
+        kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, tables.slot_mappings)]
+        self.create_forward_fn(desc, False)
+        for t, value in kept:
+            t.copy_(value)
+        inputs.is_padding.fill_(False)
 
     def dispatch(self, *args, **kwargs):
         self._graphs_captured = self._graphs_captured and self.use.usable()

@@ -115,6 +115,7 @@ void ptx_reg_declaration(struct parser *p)
 			s->ref = r;
 		}
 		s->cls = ptx_type_class(t);
+		s->type = t;
 	} while (ptx_accept(p, ','));
 	ptx_expect(p, ';');
 }
@@ -159,15 +160,10 @@ static void skip_statement(struct parser *p)
 	}
 }
 
-static bool decode(struct parser *p)
+/* Reads the operands. False if one has a form that this parser does not know. */
+static bool operands(struct parser *p)
 {
-	ptx_decoder d = decoder_of(p->base);
-
 	p->nops = 0;
-	if (!d || p->bad)
-		return false;
-	if (!strcmp(p->base, "call"))
-		return ptx_call(p);
 	while (!ptx_is(p, ';')) {
 		if (p->nops == PTX_MAX_OPERANDS || !ptx_read_operand(p, &p->op[p->nops]))
 			return false;
@@ -175,7 +171,23 @@ static bool decode(struct parser *p)
 		if (!ptx_accept(p, ','))
 			break;
 	}
-	if (!ptx_is(p, ';') || !d(p) || p->bad)
+	if (!ptx_is(p, ';'))
+		ptx_die(p, "expected ';'");
+	return true;
+}
+
+static bool decode(struct parser *p)
+{
+	ptx_decoder d = decoder_of(p->base);
+	bool read;
+
+	if (!strcmp(p->base, "call"))
+		return ptx_call(p);
+	if (ptx_is_unchecked(p))
+		return false;
+	read = operands(p);
+	ptx_check(p, read);
+	if (!read || !d || p->bad || !d(p) || p->bad)
 		return false;
 	for (uint32_t i = 0; i < p->nmods; i++)
 		if (!p->mod_used[i])
@@ -267,7 +279,7 @@ static void target_list(struct parser *p, const char *name, uint32_t n)
 		l.labels = ptx_grow(p, l.labels, l.n, &cap, sizeof *l.labels);
 		struct sym *t = ptx_lookup(p, p->tok.s, p->tok.n);
 
-		if (!t || t->kind != SYM_LABEL)
+		if (!t || t->kind != SYM_LABEL || !ptx_visible(p, t->ref))
 			ptx_die(p, "expected a label");
 		l.labels[l.n++] = t->ref;
 		ptx_next(p);
@@ -282,23 +294,47 @@ static void target_list(struct parser *p, const char *name, uint32_t n)
 }
 
 /* Labels are known before the body is read, so that a branch may name one further down in any nested scope. */
+static uint32_t enter(struct parser *p, uint32_t from)
+{
+	p->outer = ptx_grow(p, p->outer, p->nouter, &p->cap_outer, sizeof *p->outer);
+	p->outer[p->nouter++] = from;
+	return p->nouter;
+}
+
+bool ptx_visible(const struct parser *p, uint32_t label)
+{
+	uint32_t in = p->inside;
+
+	while (in && in != p->labels[label].block)
+		in = p->outer[in - 1];
+	return in == p->labels[label].block;
+}
+
 static void collect_labels(struct parser *p)
 {
-	struct token tok = p->tok, name = tok;
+	struct token tok = p->tok, name;
 	const char *at = p->p;
-	uint32_t line = p->line, depth = 0;
+	uint32_t line = p->line, inside = 0;
+	bool start = true, list = false; /* a brace at the start of a statement opens a scope, another one a list */
 
 	do {
-		if (ptx_is(p, '{'))
-			depth++;
-		else if (ptx_is(p, '}') && --depth == 0)
-			break;
 		if (p->tok.kind == T_END)
 			ptx_die(p, "'}' missing");
+		if (ptx_is(p, '{')) {
+			list = !start;
+			inside = list ? inside : enter(p, inside);
+		} else if (ptx_is(p, '}')) {
+			start = !list;
+			inside = list ? inside : p->outer[inside - 1];
+			list = false;
+		} else {
+			start = ptx_is(p, ';');
+		}
 		name = p->tok;
 		ptx_next(p);
 		if (name.kind == T_IDENT && ptx_is(p, ':')) {
 			ptx_next(p);
+			start = true;
 			if (ptx_word(p, ".branchtargets") || ptx_word(p, ".callprototype") || ptx_word(p, ".calltargets"))
 				continue;
 			struct sym *s = ptx_lookup(p, name.s, name.n);
@@ -307,10 +343,11 @@ static void collect_labels(struct parser *p)
 				ptx_die(p, "label %.*s is placed twice", (int)name.n, name.s);
 			uint32_t label = ptx_new_label(p, name.s, name.n);
 
+			p->labels[label].block = inside;
 			s = ptx_declare(p, name.s, name.n, SYM_LABEL);
 			s->ref = label;
 		}
-	} while (true);
+	} while (inside);
 	p->tok = tok;
 	p->p = at;
 	p->line = line;
@@ -337,7 +374,7 @@ static void statement(struct parser *p)
 			s = ptx_declare(p, d.name, d.n, SYM_PARAM);
 			s->size = d.count * d.elem;
 			s->off = ptx_frame_slot(p, s->size, d.align);
-			s->in_frame = true;
+			s->in_frame = s->call = true;
 		} else if (ptx_word(p, ".loc") || ptx_word(p, ".file")) {
 			uint32_t line = p->tok.line;
 
@@ -378,12 +415,13 @@ static void statement(struct parser *p)
 void ptx_body(struct parser *p)
 {
 	struct func *f = p->f;
-	uint32_t scopes[64], depth = 0;
+	uint32_t scopes[64], depth = 0, entered = 0;
 
 	p->labels = NULL;
 	p->fixups = NULL;
 	p->lists = NULL;
-	p->nlabels = p->cap_labels = p->nfixups = p->cap_fixups = p->nlists = p->cap_lists = 0;
+	p->outer = NULL;
+	p->nlabels = p->cap_labels = p->nfixups = p->cap_fixups = p->nlists = p->cap_lists = p->nouter = p->cap_outer = p->inside = 0;
 	p->sink_pred = p->sink32 = p->sink64 = 0;
 	p->const_bucket = ptx_need(p, 1024, sizeof *p->const_bucket);
 	p->text = f->name;
@@ -396,9 +434,15 @@ void ptx_body(struct parser *p)
 		if (ptx_accept(p, '{')) {
 			if (depth == 64)
 				ptx_die(p, "blocks nested too deep");
-			scopes[depth++] = p->nsyms;
+			scopes[depth++] = p->scope;
+			p->scope = p->nsyms;
+			if (entered == p->nouter)
+				ptx_die(p, "unexpected '{'");
+			p->inside = ++entered;
 		} else if (ptx_is(p, '}')) {
-			ptx_close_scope(p, scopes[--depth]);
+			ptx_close_scope(p, p->scope);
+			p->scope = scopes[--depth];
+			p->inside = p->outer[p->inside - 1];
 			if (depth)
 				ptx_next(p);
 		} else if (p->tok.kind == T_END) {

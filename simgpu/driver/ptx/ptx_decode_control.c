@@ -14,6 +14,8 @@ static bool d_bra(struct parser *p)
 		return false;
 	if (o->a.kind != A_SYM || o->a.sym.kind != SYM_LABEL)
 		ptx_die(p, "branch to an undeclared label %.*s", (int)(o->a.n < 80 ? o->a.n : 80), o->a.name ? o->a.name : "");
+	if (!ptx_visible(p, o->a.sym.ref))
+		ptx_die(p, "label %.*s lies in braces that the branch is outside of", (int)(o->a.n < 80 ? o->a.n : 80), o->a.name);
 	ptx_branch(p, ptx_emit(p, OP_BRA), o->a.sym.ref);
 	return true;
 }
@@ -81,6 +83,20 @@ static bool call_list(struct parser *p, struct formal *list, uint32_t *n, uint32
 	return ptx_accept(p, ')') && good;
 }
 
+static void arguments(struct parser *p, const struct func *f, const struct formal *in, uint32_t nin, const struct formal *out, uint32_t nout)
+{
+	if (f->register_formals)
+		return;
+	if (nin != f->nin || nout != f->nout)
+		ptx_refuse(p, "%s has %u parameters and %u results", f->name, f->nin, f->nout);
+	for (uint32_t i = 0; i < nin; i++)
+		if (in[i].size != f->in[i].size)
+			ptx_refuse(p, "parameter %u of %s has %u bytes", i + 1, f->name, f->in[i].size);
+	for (uint32_t i = 0; i < nout; i++)
+		if (out[i].size != f->out[i].size)
+			ptx_refuse(p, "result %u of %s has %u bytes", i + 1, f->name, f->out[i].size);
+}
+
 /* "call (ret), name, (args)": copies between the frames of caller and callee around the jump; ptx_link completes them. */
 bool ptx_call(struct parser *p)
 {
@@ -95,6 +111,12 @@ bool ptx_call(struct parser *p)
 			return false;
 	}
 	s = p->tok.kind == T_IDENT ? ptx_lookup(p, p->tok.s, p->tok.n) : NULL;
+	if (!s && p->tok.kind == T_IDENT)
+		ptx_refuse(p, "undeclared function %.*s", (int)(p->tok.n < 80 ? p->tok.n : 80), p->tok.s);
+	if (s && s->kind != SYM_FUNC && s->kind != SYM_REG)
+		ptx_refuse(p, "%.*s is no function", (int)(p->tok.n < 80 ? p->tok.n : 80), p->tok.s);
+	if (s && s->kind == SYM_FUNC && p->m->funcs[s->ref]->entry)
+		ptx_refuse(p, "%s is a kernel", p->m->funcs[s->ref]->name);
 	if (!s || s->kind != SYM_FUNC || p->nmods > 1 || (p->nmods == 1 && !p->mod_used[0]))
 		return false;
 	callee = s->ref;
@@ -105,6 +127,8 @@ bool ptx_call(struct parser *p)
 	}
 	if (!ptx_is(p, ';'))
 		return false;
+	p->m->funcs[callee]->called = true;
+	arguments(p, p->m->funcs[callee], in, nin, out, nout);
 	for (uint32_t i = 0; i < nin; i++) {
 		c = ptx_emit(p, OP_COPY_FRAME);
 		c->o[1] = in[i].offset;

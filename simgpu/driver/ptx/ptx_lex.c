@@ -304,8 +304,11 @@ struct sym *ptx_lookup(struct parser *p, const char *name, uint32_t n)
 
 struct sym *ptx_declare(struct parser *p, const char *name, uint32_t n, enum ptx_symkind kind)
 {
-	struct sym *s;
+	struct sym *s = find(p, name, n);
 	uint32_t h = hash(name, n);
+
+	if (s && (uint32_t)(s - p->syms) >= p->scope && !(n == 1 && *name == '_'))
+		ptx_die(p, "%.*s is declared twice", (int)(n < 80 ? n : 80), name);
 
 	p->syms = ptx_grow(p, p->syms, p->nsyms, &p->cap_syms, sizeof *p->syms);
 	s = &p->syms[p->nsyms];

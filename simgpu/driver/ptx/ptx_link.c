@@ -15,6 +15,7 @@
 
 #define MAX_REGISTER_BYTES (1u << 26)
 #define MAX_FRAME_BYTES (1u << 22)
+#define MAX_SHARED_BYTES (48u << 10)
 
 struct linker {
 	struct ptx_module *m;
@@ -141,6 +142,8 @@ static void rows(struct linker *l)
 		if (pass == 1)
 			k->nblock_rows = k->nrows;
 	}
+	if (l->shared_bytes > MAX_SHARED_BYTES)
+		l->error = "kernel uses more than 48 KiB of static shared memory";
 	k->shared_bytes = (uint32_t)l->shared_bytes;
 }
 

@@ -2,8 +2,7 @@
  * ptx_operand.c: operands and modifiers of an instruction, and the virtual registers behind them.
  *
  * In:  tokens of an operand. Out: for the decoders, virtual registers of the class an instruction wants.
- * Fails: undeclared registers end the parse. What is well-formed but does not fit the instruction sets p->bad, which makes the
- *        instruction unsupported.
+ * Fails: what is no operand ends the parse. What does not fit the operation sets p->bad, which makes the instruction unsupported.
  */
 #include "ptx_parse.h"
 
@@ -18,6 +17,47 @@ static const struct { const char *name; enum ptx_sreg sr; } sregs[] = {
 	{ "%lanemask_gt", SR_LANEMASK_GT }, { "%lanemask_ge", SR_LANEMASK_GE },
 	{ "%dynamic_smem_size", SR_DYN_SMEM }, { "%total_smem_size", SR_TOTAL_SMEM },
 };
+
+/* Special registers that no kernel of this project reads; those of clusters came with sm_90. */
+static const struct { const char *name; uint32_t widths, version, target; } more_sregs[] = {
+	{ "%envreg", 4, 0, 0 }, { "%pm", 4, 0, 0 }, { "%tid", 4, 0, 0 }, { "%ntid", 4, 0, 0 }, { "%ctaid", 4, 0, 0 }, { "%nctaid", 4, 0, 0 },
+	{ "%clusterid", 4, 78, 90 }, { "%nclusterid", 4, 78, 90 }, { "%cluster_ctaid", 4, 78, 90 }, { "%cluster_nctaid", 4, 78, 90 },
+	{ "%clusterid.x", 4, 78, 90 }, { "%clusterid.y", 4, 78, 90 }, { "%clusterid.z", 4, 78, 90 },
+	{ "%nclusterid.x", 4, 78, 90 }, { "%nclusterid.y", 4, 78, 90 }, { "%nclusterid.z", 4, 78, 90 },
+	{ "%cluster_ctaid.x", 4, 78, 90 }, { "%cluster_ctaid.y", 4, 78, 90 }, { "%cluster_ctaid.z", 4, 78, 90 },
+	{ "%cluster_nctaid.x", 4, 78, 90 }, { "%cluster_nctaid.y", 4, 78, 90 }, { "%cluster_nctaid.z", 4, 78, 90 },
+	{ "%cluster_ctarank", 4, 78, 90 }, { "%cluster_nctarank", 4, 78, 90 }, { "%aggr_smem_size", 4, 81, 90 },
+	{ "%reserved_smem_offset_begin", 4, 76, 80 }, { "%reserved_smem_offset_end", 4, 76, 80 }, { "%reserved_smem_offset_cap", 4, 76, 80 },
+	{ "%reserved_smem_offset_0", 4, 76, 80 }, { "%reserved_smem_offset_1", 4, 76, 80 }, { "%current_graph_exec", 8, 80, 50 },
+};
+
+static const char *const clocks[] = { "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi" };
+
+static bool named(const char *name, const char *s, uint32_t n) { return strlen(name) == n && !memcmp(name, s, n); }
+
+uint32_t ptx_special(const struct parser *p, const char *name, uint32_t n)
+{
+	uint32_t stem = n;
+
+	if (named("%is_explicit_cluster", name, n))
+		return 1;
+	if (named("%gridid", name, n))
+		return 4 | 8;
+	for (size_t i = 0; i < sizeof sregs / sizeof *sregs; i++)
+		if (named(sregs[i].name, name, n))
+			return 4 | (sregs[i].sr <= SR_NCTAID_Z ? 2 : 0);
+	for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++)
+		if (named(clocks[i], name, n))
+			return named("%clock64", name, n) || named("%globaltimer", name, n) ? 8 : 4;
+	if (n > 6 && !memcmp(name, "%pm", 3) && !memcmp(name + n - 3, "_64", 3))
+		return 8;
+	while (stem && name[stem - 1] >= '0' && name[stem - 1] <= '9')
+		stem--;
+	for (size_t i = 0; i < sizeof more_sregs / sizeof *more_sregs; i++)
+		if (named(more_sregs[i].name, name, n) || (i < 2 && stem < n && named(more_sregs[i].name, name, stem)))
+			return p->version >= more_sregs[i].version && p->target >= more_sregs[i].target ? more_sregs[i].widths : 0;
+	return 0;
+}
 
 static uint32_t add_vreg(struct parser *p, struct vreg v)
 {
@@ -140,14 +180,12 @@ static uint32_t symbol_constant(struct parser *p, const struct value *v, uint8_t
 	}
 }
 
-static const char *const clocks[] = { "%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi" };
-
 uint32_t ptx_src(struct parser *p, const struct value *v, enum ptx_type t)
 {
 	uint8_t cls = ptx_type_class(t);
 
 	switch (v->kind) {
-	case A_REG: return ptx_class_of(p, v->reg) == cls ? v->reg : misfit(p, cls);
+	case A_REG: return v->off == 0 && ptx_class_of(p, v->reg) == cls ? v->reg : misfit(p, cls);
 	case A_INT:
 		if (ptx_type_float(t) && t != TY_F16 && t != TY_F16X2 && t != TY_BF16 && t != TY_BF16X2)
 			return misfit(p, cls);
@@ -170,9 +208,7 @@ uint32_t ptx_src(struct parser *p, const struct value *v, enum ptx_type t)
 				in->sub = v->name[v->n - 1] == 'i';
 				return cls == CLS_W32 || cls == CLS_W64 ? r : misfit(p, cls);
 			}
-		if (v->name[0] != '%' || !memchr("0123456789", v->name[v->n - 1], 10))
-			return misfit(p, cls);
-		ptx_die(p, "undeclared name %.*s", (int)(v->n < 80 ? v->n : 80), v->name);
+		return misfit(p, cls);
 	default: return misfit(p, cls);
 	}
 }
@@ -237,6 +273,7 @@ static void read_value(struct parser *p, struct value *v)
 	} else if ((s = ptx_lookup(p, p->tok.s, p->tok.n)) && s->kind == SYM_REG) {
 		v->kind = A_REG;
 		v->reg = s->ref;
+		v->type = s->type;
 	} else if (s) {
 		v->kind = A_SYM;
 		v->sym = *s;
@@ -250,8 +287,6 @@ static void read_offset(struct parser *p, struct value *v)
 {
 	if (ptx_accept(p, '+'))
 		v->off = ptx_integer(p);
-	else if (ptx_is(p, '-'))
-		v->off = ptx_integer(p);
 }
 
 /* False for operand forms that only unsupported instructions have. */
@@ -262,7 +297,7 @@ bool ptx_read_operand(struct parser *p, struct operand *o)
 	if (ptx_accept(p, '{')) {
 		o->is_vec = true;
 		do {
-			if (o->n == 4)
+			if (o->n == PTX_MAX_VECTOR)
 				return false;
 			read_value(p, &o->v[o->n++]);
 		} while (ptx_accept(p, ','));

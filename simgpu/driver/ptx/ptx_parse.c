@@ -32,6 +32,7 @@ enum ptx_type ptx_type_of(const char *s, size_t n)
 uint32_t ptx_type_bytes(enum ptx_type t) { return t == TY_NONE ? 0 : types[t - 1].bytes; }
 uint8_t ptx_type_class(enum ptx_type t) { return t == TY_NONE ? CLS_W32 : types[t - 1].cls; }
 bool ptx_type_signed(enum ptx_type t) { return t == TY_S8 || t == TY_S16 || t == TY_S32 || t == TY_S64; }
+bool ptx_type_unsigned(enum ptx_type t) { return t == TY_U8 || t == TY_U16 || t == TY_U32 || t == TY_U64; }
 bool ptx_type_float(enum ptx_type t) { return t >= TY_F16; }
 
 static void skip_to(struct parser *p, char c)
@@ -87,6 +88,8 @@ void ptx_declaration(struct parser *p, struct decl *d)
 	d->n = p->tok.n;
 	ptx_next(p);
 	d->elem = ptx_type_bytes(d->type);
+	if (d->elem * vec > 16)
+		ptx_die(p, "a vector has more than 16 bytes");
 	d->count = vec;
 	if (d->align < d->elem * vec && d->align == 0)
 		d->align = d->elem * vec;
@@ -121,6 +124,10 @@ static struct gvar *add_global(struct parser *p, const struct decl *d, bool is_c
 
 	s->ref = (uint32_t)m->nglobals;
 	s->size = g->pub.size;
+	s->is_const = is_const;
+	p->const_bytes += is_const ? g->pub.size : 0;
+	if (p->const_bytes > 65536)
+		ptx_die(p, "more than 64 KiB of constant memory");
 	m->globals[m->nglobals++] = g;
 	return g;
 }
@@ -180,6 +187,10 @@ static void initialiser(struct parser *p, struct init_state *s, int depth)
 	bool neg = ptx_accept(p, '-');
 	uint64_t v = p->tok.u;
 
+	if (p->tok.kind == T_INT && ptx_type_float(s->d->type))
+		ptx_die(p, "initialiser of another type");
+	if ((p->tok.kind == T_F32 || p->tok.kind == T_F64) && (ptx_type_signed(s->d->type) || ptx_type_unsigned(s->d->type)))
+		ptx_die(p, "initialiser of another type");
 	if (p->tok.kind == T_INT) {
 		v = neg ? 0 - v : v;
 	} else if (p->tok.kind == T_F32 && s->d->elem == 4) {
@@ -212,6 +223,8 @@ void ptx_space_variable(struct parser *p, enum ptx_symkind kind, bool is_const, 
 
 	ptx_next(p);
 	ptx_declaration(p, &d);
+	if (d.count == 0 && !is_extern)
+		ptx_die(p, "variable %.*s has no size", (int)d.n, d.name);
 	if (kind == SYM_SHARED) {
 		uint32_t cap = (uint32_t)m->cap_shared;
 
@@ -257,6 +270,8 @@ static void parameter_list(struct parser *p, struct func *f, struct formal **lis
 		struct sym *s;
 
 		if (ptx_word(p, ".reg")) {
+			if (f->entry)
+				ptx_die(p, "expected .param");
 			f->register_formals = true;
 			while (p->tok.kind != T_END && !ptx_is(p, ',') && !ptx_is(p, ')'))
 				ptx_next(p);
@@ -275,8 +290,8 @@ static void parameter_list(struct parser *p, struct func *f, struct formal **lis
 		if (f->entry) {
 			fo.offset = (f->param_bytes + d.align - 1) & ~(d.align - 1);
 			f->param_bytes = fo.offset + fo.size;
-			if (f->param_bytes > 65536)
-				ptx_die(p, "more than 64 KiB of parameters");
+			if (f->param_bytes > (p->version >= 81 && p->target >= 70 ? 32764 : 4352))
+				ptx_die(p, "%u bytes of parameters are too many", f->param_bytes);
 		} else {
 			fo.offset = ptx_frame_slot(p, fo.size, d.align);
 		}
@@ -315,17 +330,48 @@ static struct func *function_named(struct parser *p, const char *name, uint32_t 
 	return f;
 }
 
-static void function_directives(struct parser *p, struct func *f)
+static bool any_word(const struct parser *p, const char *const *words, size_t n)
 {
+	for (size_t i = 0; i < n; i++)
+		if (ptx_word(p, words[i]))
+			return true;
+	return false;
+}
+
+static void function_directives(struct parser *p, struct func *f, uint32_t nout)
+{
+	static const char *const names[] = { ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn", ".pragma", ".attribute",
+		".abi_preserve", ".abi_preserve_control" };
+	static const char *const clusters[] = { ".reqnctapercluster", ".explicitcluster", ".maxclusterrank", ".blocksareclusters" };
+	const char *limit = NULL;
+
 	while (p->tok.kind == T_DIRECTIVE) {
-		bool maxntid = ptx_word(p, ".maxntid") || ptx_word(p, ".reqntid");
+		bool maxntid = ptx_word(p, ".maxntid") || ptx_word(p, ".reqntid"), pragma = ptx_word(p, ".pragma");
 		uint64_t product = 1;
 
+		if (any_word(p, clusters, sizeof clusters / sizeof *clusters)) {
+			if (p->version < 78 || p->target < 90)
+				ptx_die(p, "%.*s needs .version 7.8 and .target sm_90", (int)p->tok.n, p->tok.s);
+		} else if (!any_word(p, names, sizeof names / sizeof *names)) {
+			ptx_die(p, "unknown directive %.*s", (int)(p->tok.n < 40 ? p->tok.n : 40), p->tok.s);
+		} else if (ptx_word(p, ".noreturn") && (f->entry || nout)) {
+			ptx_die(p, ".noreturn is for functions without results");
+		}
+		if (maxntid && limit && limit[1] != p->tok.s[1])
+			ptx_die(p, ".maxntid and .reqntid exclude each other");
+		if (maxntid)
+			limit = p->tok.s;
 		ptx_next(p);
+		if (pragma) {
+			skip_to(p, ';');
+			continue;
+		}
 		if (p->tok.kind == T_INT || p->tok.kind == T_IDENT) {
 			do {
 				int64_t v = p->tok.kind == T_INT ? ptx_integer(p) : (ptx_next(p), 1);
 
+				if (maxntid && v == 0)
+					ptx_die(p, "no threads");
 				product = v > 0 && v <= 1024 ? product * (uint64_t)v : 0;
 			} while (product <= 1 << 30 && ptx_accept(p, ','));
 		} else if (ptx_accept(p, '(')) {
@@ -359,39 +405,42 @@ static void function(struct parser *p, bool entry)
 		p->p = at;
 		p->line = line;
 		ptx_next(p);
-		mark = p->nsyms;
+		mark = p->scope = p->nsyms;
 		p->f = &tmp;
 		parameter_list(p, &tmp, &out, &nout);
 	} else {
 		if (p->tok.kind != T_IDENT)
 			ptx_die(p, "expected a function name");
 		f = function_named(p, p->tok.s, p->tok.n, entry);
-		mark = p->nsyms;
+		mark = p->scope = p->nsyms;
 		p->f = &tmp;
 	}
 	ptx_next(p);
 	if (ptx_accept(p, '('))
 		parameter_list(p, &tmp, &in, &nin);
-	function_directives(p, f);
+	function_directives(p, f, nout);
 	if (f->entry != entry)
 		ptx_die(p, "%s is both kernel and function", f->name);
+	if (!f->body) {
+		f->in = in;
+		f->nin = nin;
+		f->out = out;
+		f->nout = nout;
+		f->register_formals = tmp.register_formals;
+	}
 	if (!ptx_accept(p, ';')) {
 		if (!ptx_is(p, '{'))
 			ptx_die(p, "expected '{'");
 		if (f->body)
 			ptx_die(p, "%s is defined twice", f->name);
 		f->body = true;
-		f->in = in;
-		f->nin = nin;
-		f->out = out;
-		f->nout = nout;
 		f->param_bytes = tmp.param_bytes;
 		f->frame_bytes = tmp.frame_bytes;
-		f->register_formals = tmp.register_formals;
 		p->f = f;
 		ptx_body(p);
 	}
 	ptx_close_scope(p, mark);
+	p->scope = 0;
 	p->f = NULL;
 }
 
@@ -412,24 +461,23 @@ static void skip_braces(struct parser *p)
 
 static void module(struct parser *p)
 {
-	bool is_extern = false;
+	bool is_extern = false, linked = false;
 
 	ptx_next(p);
+	ptx_header(p);
 	while (p->tok.kind != T_END) {
 		if (p->tok.kind != T_DIRECTIVE)
 			ptx_die(p, "expected a directive");
 		if (ptx_word(p, ".extern") || ptx_word(p, ".visible") || ptx_word(p, ".weak") || ptx_word(p, ".common")) {
+			if (linked)
+				ptx_die(p, "two linking directives");
+			linked = true;
 			is_extern = ptx_word(p, ".extern");
 			ptx_next(p);
 			continue;
 		}
-		if (ptx_word(p, ".version") || ptx_word(p, ".address_size") || ptx_word(p, ".target")) {
-			do {
-				ptx_next(p);
-				if (p->tok.kind != T_INT && p->tok.kind != T_F64 && p->tok.kind != T_IDENT)
-					ptx_die(p, "malformed header");
-				ptx_next(p);
-			} while (ptx_is(p, ','));
+		if (ptx_word(p, ".address_size")) {
+			ptx_address_size(p);
 		} else if (ptx_word(p, ".entry") || ptx_word(p, ".func")) {
 			function(p, ptx_word(p, ".entry"));
 		} else if (ptx_word(p, ".global") || ptx_word(p, ".const")) {
@@ -441,7 +489,12 @@ static void module(struct parser *p)
 
 			while (p->tok.kind != T_END && p->tok.line == line)
 				ptx_next(p);
-		} else if (ptx_word(p, ".pragma") || ptx_word(p, ".alias")) {
+		} else if (ptx_word(p, ".pragma")) {
+			ptx_next(p);
+			if (p->tok.kind != T_STRING)
+				ptx_die(p, "expected a string");
+			skip_to(p, ';');
+		} else if (ptx_word(p, ".alias")) {
 			skip_to(p, ';');
 		} else if (ptx_word(p, ".section")) {
 			while (p->tok.kind != T_END && !ptx_is(p, '{'))
@@ -450,7 +503,28 @@ static void module(struct parser *p)
 		} else {
 			ptx_die(p, "unknown directive %.*s", (int)(p->tok.n < 40 ? p->tok.n : 40), p->tok.s);
 		}
-		is_extern = false;
+		is_extern = linked = false;
+	}
+}
+
+/* Functions that the driver brings. */
+static bool built_in(const char *name)
+{
+	static const char *const names[] = { "vprintf", "malloc", "free", "__assertfail" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return !strncmp(name, "cuda", 4);
+}
+
+static void resolved(struct parser *p)
+{
+	for (size_t i = 0; i < p->m->nfuncs; i++) {
+		const struct func *f = p->m->funcs[i];
+
+		if (f->called && !f->body && !built_in(f->name))
+			ptx_die(p, "function %s is called and has no body", f->name);
 	}
 }
 
@@ -461,6 +535,7 @@ static bool parse(struct parser *p)
 	if (setjmp(p->fail))
 		return false;
 	module(p);
+	resolved(p);
 	why = ptx_link(p->m);
 	if (why)
 		ptx_die(p, "%s", why);

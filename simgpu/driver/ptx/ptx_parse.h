@@ -32,35 +32,41 @@ struct sym {
 	uint64_t size;
 	uint32_t *regs, count; /* SYM_RANGE: registers by number */
 	uint8_t cls;
+	enum ptx_type type; /* SYM_REG and SYM_RANGE */
 	bool in_frame; /* SYM_PARAM of a function or of a call */
+	bool call;     /* SYM_PARAM of a call */
+	bool is_const; /* SYM_GLOBAL */
 	int32_t next;
 	uint32_t bucket;
 };
 
 enum ptx_atomkind { A_NONE, A_REG, A_INT, A_F32, A_F64, A_NAME, A_SYM, A_SINK };
 
+#define PTX_MAX_VECTOR 8
+
 /* One value in an operand. */
 struct value {
 	enum ptx_atomkind kind;
 	uint32_t reg;
+	enum ptx_type type; /* A_REG: as declared */
 	uint64_t bits; /* A_INT, A_F32, A_F64 */
 	struct sym sym; /* A_SYM, a copy: the table moves */
 	const char *name;
 	uint32_t n;
-	int64_t off; /* A_SYM: + off */
+	int64_t off; /* A_SYM, A_REG: + off */
 };
 
 struct operand {
 	struct value a, q;  /* q: the part behind '|' */
 	bool negate, is_addr, is_vec, has_q;
 	uint32_t n;
-	struct value v[4];
+	struct value v[PTX_MAX_VECTOR];
 };
 
 #define PTX_MAX_OPERANDS 8
 #define PTX_MAX_MODS 14
 
-struct label { const char *name; uint32_t n, at, line; bool placed; };
+struct label { const char *name; uint32_t n, at, line, block; bool placed; };
 struct fixup { uint32_t insn, label; };
 struct target_list { uint32_t *labels, n; };
 
@@ -69,12 +75,15 @@ struct parser {
 	uint32_t line;
 	struct token tok;
 	struct ptx_module *m;
+	uint32_t version, target; /* 78 and 80 in a module of ".version 7.8" for sm_80 */
+	bool specific;            /* .target sm_90a and the like */
+	uint64_t const_bytes;
 	jmp_buf fail;
 	char *err;
 	size_t err_cap;
 
 	struct sym *syms;
-	uint32_t nsyms, cap_syms, depth;
+	uint32_t nsyms, cap_syms, scope; /* scope: the first symbol of the innermost scope */
 	int32_t bucket[4096];
 
 	/* the function being read */
@@ -86,6 +95,8 @@ struct parser {
 	uint32_t nlabels, cap_labels, nfixups, cap_fixups, nlists, cap_lists;
 	uint32_t *const_bucket;
 	uint32_t block;  /* index of the BLOCK being filled */
+	uint32_t *outer, nouter, cap_outer; /* of each pair of braces, in the order of the text: the one around it */
+	uint32_t inside; /* the innermost one, from 1 */
 	uint32_t sink_pred, sink32, sink64;
 
 	/* the statement being read */
@@ -113,6 +124,7 @@ bool ptx_word(const struct parser *p, const char *word); /* identifier or direct
 
 /* symbols */
 struct sym *ptx_lookup(struct parser *p, const char *name, uint32_t n);
+/* A name may be declared once in a scope. */
 struct sym *ptx_declare(struct parser *p, const char *name, uint32_t n, enum ptx_symkind kind);
 void ptx_close_scope(struct parser *p, uint32_t mark);
 
@@ -120,6 +132,7 @@ enum ptx_type ptx_type_of(const char *s, size_t n); /* "f32" */
 uint32_t ptx_type_bytes(enum ptx_type t);
 uint8_t ptx_type_class(enum ptx_type t);
 bool ptx_type_signed(enum ptx_type t);
+bool ptx_type_unsigned(enum ptx_type t);
 bool ptx_type_float(enum ptx_type t);
 
 /* A variable declaration behind its state space: ".align 4 .b8 name[16]". */
@@ -131,6 +144,8 @@ void ptx_reg_declaration(struct parser *p);
 uint32_t ptx_frame_slot(struct parser *p, uint64_t size, uint32_t align);
 
 void ptx_body(struct parser *p);
+void ptx_header(struct parser *p); /* .version and .target */
+void ptx_address_size(struct parser *p);
 
 /* virtual registers and emission */
 uint32_t ptx_vreg(struct parser *p, uint8_t cls);
@@ -143,6 +158,8 @@ uint32_t ptx_new_label(struct parser *p, const char *name, uint32_t n);
 void ptx_place_label(struct parser *p, uint32_t label);
 void ptx_new_block(struct parser *p);
 void ptx_branch(struct parser *p, struct insn *in, uint32_t label);
+/* A label is visible in the braces around it and in those inside them. */
+bool ptx_visible(const struct parser *p, uint32_t label);
 
 /* modifiers of the statement */
 bool ptx_mod(struct parser *p, const char *name); /* present? marks it as understood */
@@ -154,8 +171,19 @@ uint32_t ptx_in(struct parser *p, uint32_t i, enum ptx_type t);
 uint32_t ptx_out(struct parser *p, uint32_t i, enum ptx_type t);
 uint32_t ptx_pred_in(struct parser *p, uint32_t i);
 uint8_t ptx_class_of(const struct parser *p, uint32_t reg);
+/* The widths in which mov reads a special register, 2 | 4 | 8; 0 if there is none of this name. */
+uint32_t ptx_special(const struct parser *p, const char *name, uint32_t n);
 /* Reads one operand. False for forms that only unsupported instructions have. */
 bool ptx_read_operand(struct parser *p, struct operand *o);
+
+/* What PTX has (ptx_forms.c): by ptx_check.c. */
+struct ptx_form { const char *names, *mods, *types, *operands; uint16_t version, target; };
+extern const struct ptx_form ptx_forms[], ptx_unchecked[];
+_Noreturn void ptx_refuse(struct parser *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* True for an instruction of PTX of which no form is simulated or checked. */
+bool ptx_is_unchecked(struct parser *p);
+/* Refuses an instruction that PTX does not have in this form; read: its operands are in p->op. */
+void ptx_check(struct parser *p, bool read);
 
 /* Decoders by opcode: false when the instruction is not supported. */
 typedef bool (*ptx_decoder)(struct parser *p);

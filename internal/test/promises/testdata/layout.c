@@ -154,6 +154,7 @@ int medusa_session_graphs(struct medusa_session_graph *, size_t);
 int medusa_session_tensor(const char *, uint64_t *);
 int medusa_session_note(const char *, void *, size_t);
 int medusa_session_kernels(char *, size_t);
+int medusa_session_provide(int (*)(void *, const char *), int (*)(void *, const char *), void *);
 int medusa_session_refuse(const char *);
 int medusa_session_usable(size_t, uint64_t *);
 int medusa_session_invalidate(const char *);

@@ -18,6 +18,7 @@ from . import contract, marks
 from .contract import NONE, RESTORE
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
+_STEP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
 _SELF_TEST = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
@@ -267,6 +268,31 @@ class Session:
         text = ctypes.create_string_buffer(size)
         self._checked(self._lib.medusa_session_kernels(text, ctypes.c_size_t(size)))
         return [tuple(line.split("\t")) for line in text.raw.decode().splitlines()]
+
+    def provide(self, before_replay=None, eager=None):
+        """What the engine can do for a check of its graphs, by label; before graphs. before_replay puts what the engine writes before
+        each replay of a graph into the state that it had at the capture, and runs no forward. eager makes the graph's step
+        without a graph. Memory that they allocate lies in a pool of their own."""
+        if self.run == NONE:
+            return
+        pool = torch.cuda.MemPool()
+        self.held.append(pool)
+
+        def step(f):
+            def call(_, label):
+                try:
+                    with torch.cuda.use_mem_pool(pool):
+                        f(label.decode())
+                        torch.cuda.synchronize()
+                except Exception as e:  # as in trigger
+                    print(f"medusa: graph {label.decode()}: {e}", file=sys.stderr, flush=True)
+                    return 1
+                return 0
+
+            return _STEP(call) if f else _STEP()
+
+        self.steps = step(before_replay), step(eager)  # C keeps their addresses
+        self._checked(self._lib.medusa_session_provide(*self.steps, None))
 
     def ready(self, self_test=None):
         """Ends the start. In runs that verify it does not return; self_test() is the bytes that both must serve."""

@@ -1,0 +1,102 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"medusa/artifacts"
+	"medusa/internal/test/testenv"
+)
+
+// Graphs that replay well on memory that happens to be right: each is refused for what it is.
+func TestHarshGraphs(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo := testenv.Path(t, "build", "zoo")
+	for _, tt := range []struct {
+		kind string
+		want []string // in the error; none: the artifact is made
+	}{
+		{"stale", []string{`graph "stale-8"`, `output "rows"`, "row 3"}},
+		{"direct", []string{`graph "direct-8"`, `output "rows"`, "row 3"}},
+		{"stepped", []string{`graph "stepped-8"`, `output "rows"`, "row 6", "written by the engine's step without a graph"}},
+		{"prepared", nil},
+		{"temporary", []string{`graph "temporary-8"`, `output "rows"`, "row 0"}},
+		{"spread", nil},
+		{"nan", []string{`graph "nan-8"`, `output "rows"`, "row 0", "NaN or Inf"}},
+		{"deaf", []string{`graph "deaf-8"`, `output "rows" row 0`, "does not change with other inputs"}},
+		{"forgetful", []string{`graph "forgetful-8"`, `output "rows" row 0`, "does not change with another KV cache"}},
+		{"drift", []string{`graph "drift-8"`, "node 1 (kernel)", "parameter 0 of add"}},
+		{"misled", []string{`graph "misled-8"`, "node 1 (kernel)", "byte 0 of parameter 0 of axpy is", "in a native start"}},
+		{"leftover", nil},
+		{"endless", []string{`graph "endless-8"`, "not done after"}},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "x.medusa")
+			env := []string{"ZOO_HARSH=" + tt.kind, "MEDUSA_REPLAY_SECONDS=3"}
+			p := start(t, env, "medusa", "materialize", "-o", path, "--", zoo)
+			if (p.code == 0) != (tt.want == nil) {
+				t.Fatalf("exit %d:\n%s", p.code, p.stderr)
+			}
+			for _, text := range tt.want {
+				if !strings.Contains(p.stderr, text) {
+					t.Errorf("no %q in:\n%s", text, p.stderr)
+				}
+			}
+		})
+	}
+}
+
+// Floats that are added in an order that rarely differs: the artifact is made if all replays had the same order, and refused for
+// what it is if one had not.
+func TestRareOrder(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo := testenv.Path(t, "build", "zoo")
+	for range 30 {
+		p := start(t, []string{"ZOO_HARSH=rare"}, "medusa", "materialize", "-o", filepath.Join(t.TempDir(), "x.medusa"), "--", zoo)
+		if p.code == 0 {
+			continue
+		}
+		if !strings.Contains(p.stderr, `graph "rare-8"`) || !strings.Contains(p.stderr, "order") {
+			t.Errorf("exit %d:\n%s", p.code, p.stderr)
+		}
+		return
+	}
+	t.Error("thirty times, all replays added up in the same order")
+}
+
+// Floats that are added in an order that often differs: native replays measure by how much, and restored ones have to keep to that.
+func TestSumsInAnyOrder(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo, path := testenv.Path(t, "build", "zoo"), filepath.Join(t.TempDir(), "x.medusa")
+	for range 30 {
+		p := start(t, []string{"ZOO_HARSH=sum"}, "medusa", "materialize", "-o", path, "--", zoo)
+		if p.code != 0 {
+			if !strings.Contains(p.stderr, `graph "sum-8"`) || !strings.Contains(p.stderr, "restored and native differ") { // natively, two did not
+				t.Fatalf("exit %d:\n%s", p.code, p.stderr)
+			}
+			continue
+		}
+		art, err := artifacts.Read(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range art.Verification.Graphs {
+			if g.Label == "sum-8" && !g.NativeDeterministic && g.Canary == "" {
+				return
+			}
+		}
+	}
+	t.Error("thirty times, no native replays varied")
+}
+
+// Inputs that the engine writes before a replay are no results of a kernel.
+func TestNothingComputes(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	path := filepath.Join(t.TempDir(), "x.medusa")
+	p := must(t, []string{"ZOO_HARSH=prepared", "SIMGPU_COMPUTE=off"}, "medusa", "materialize", "-o", path, "--", testenv.Path(t, "build", "zoo"))
+	if !strings.Contains(p.stdout, "not checked (no kernel computes)") {
+		t.Errorf("results of kernels that do nothing:\n%s", p.stdout)
+	}
+}

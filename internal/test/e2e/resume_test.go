@@ -1,0 +1,47 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"medusa/internal/test/testenv"
+)
+
+// A series that ends after a step goes on from its traces: the engine starts only for what is left to do.
+func TestResume(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo := testenv.Path(t, "build", "zoo")
+	dir := t.TempDir()
+	count, traces, path := filepath.Join(dir, "count"), filepath.Join(dir, "traces"), filepath.Join(dir, "x.medusa")
+	engine := []string{"--", "sh", "-c", "echo >>" + count + "; exec " + zoo}
+	for _, tt := range []struct {
+		args   []string
+		starts int
+	}{
+		{[]string{"--until", "profile", "--keep-traces", traces}, 1},
+		{[]string{"--until", "record", "--resume", traces}, 2},
+		{[]string{"--until", "native", "--resume", traces}, 1},
+		{[]string{"--resume", traces, "-o", path}, 2},
+	} {
+		os.Remove(count)
+		p := must(t, nil, "medusa", append(append([]string{"materialize"}, tt.args...), engine...)...)
+		starts, err := os.ReadFile(count)
+		if err != nil || len(starts) != tt.starts {
+			t.Errorf("%v: the engine started %d times, want %d (%v)\n%s", tt.args, len(starts), tt.starts, err, p.stderr)
+		}
+		if stopped := strings.Contains(p.stdout, "go on with --resume "+traces); stopped == (tt.args[len(tt.args)-1] == path) {
+			t.Errorf("%v: %q", tt.args, p.stdout)
+		}
+		if !strings.Contains(p.stderr, "profile the KV cache: ") {
+			t.Errorf("%v: no seconds in %q", tt.args, p.stderr)
+		}
+	}
+	if p, st := restored(t, nil, path, zoo); st.Status != "restored" {
+		t.Errorf("restore from a resumed series: %+v\n%s", st, p.stderr)
+	}
+	if p := start(t, nil, "medusa", "materialize", "--resume", traces, "-o", path, "--", zoo); p.code == 0 || !strings.Contains(p.stderr, "its traces are of the command") {
+		t.Errorf("another command: exit %d, %s", p.code, p.stderr)
+	}
+}

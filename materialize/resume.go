@@ -1,0 +1,127 @@
+package materialize
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"medusa/artifacts"
+	"medusa/kvprofile"
+	"medusa/materialize/recording"
+)
+
+// A series of runs can end early and go on later, from the traces that it kept: recording takes minutes, and what fails in a check
+// is often looked at more than once.
+
+// Steps after which a series can end.
+const (
+	UntilProfile = "profile" // run 0
+	UntilRecord  = "record"  // runs A and B, and the candidate compiled from them
+	UntilNative  = "native"  // run N
+)
+
+// Untils lists them in order.
+var Untils = []string{UntilProfile, UntilRecord, UntilNative}
+
+// errStopped ends a series that was told to end early.
+var errStopped = errors.New("the series was told to end here")
+
+// seriesFile is beside kept traces, and says what they are traces of.
+const seriesFile = "series.json"
+
+// cachesFolder is beside them, with what JIT compilers made in the runs.
+const cachesFolder = "caches"
+
+// series is what traces that were kept are good for.
+type series struct {
+	Argv     []string            `json:"argv"`
+	Profiles []kvprofile.Profile `json:"profiles,omitempty"` // of runs A and B, by rank; none: they have not been made
+}
+
+func (e *engine) keep(s series) error {
+	s.Argv = e.argv
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(e.dir, seriesFile), data, 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep traces: %w", err)
+	}
+	return nil
+}
+
+// resume reads what an earlier series kept, and gives the JIT compilers what they had made.
+func (e *engine) resume(caches string) error {
+	data, err := os.ReadFile(filepath.Join(e.dir, seriesFile))
+	if err != nil {
+		return fmt.Errorf("resume %s: %w (it is a folder that --keep-traces named)", e.dir, err)
+	}
+	var s series
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("resume %s: read %s: %w", e.dir, seriesFile, err)
+	}
+	if !slices.Equal(s.Argv, e.argv) {
+		return fmt.Errorf("resume %s: its traces are of the command %q", e.dir, s.Argv)
+	}
+	e.kept = &s
+	err = os.CopyFS(caches, os.DirFS(filepath.Join(e.dir, cachesFolder)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("resume %s: %w", e.dir, err)
+	}
+	return nil
+}
+
+// stop ends a series that was told to end after this step. What JIT compilers made stays beside the traces.
+func (e *engine) stop(o Options, step, caches string) error {
+	if o.Until != step {
+		return nil
+	}
+	kept := filepath.Join(e.dir, cachesFolder)
+	if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(caches))); err != nil {
+		return fmt.Errorf("keep caches: %w", err)
+	}
+	return errStopped
+}
+
+// profile makes run 0, or reads its kept traces.
+func (e *engine) profile(run func() ([]*recording.Recording, error)) ([]*recording.Recording, error) {
+	if e.kept != nil {
+		return readRanks("0", filepath.Join(e.dir, "0"+traceSuffix), e.ready)
+	}
+	r, err := run()
+	if err == nil {
+		err = e.keep(series{})
+	}
+	return r, err
+}
+
+// recorded returns runs A and B of an earlier series, if it made them with KV caches of these sizes.
+func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*recording.Recording, err error) {
+	if e.kept == nil || !slices.Equal(e.kept.Profiles, profiles) {
+		return nil, nil, nil
+	}
+	if a, err = readRanks("A", filepath.Join(e.dir, "A"+traceSuffix), e.ready); err == nil {
+		b, err = readRanks("B", filepath.Join(e.dir, "B"+traceSuffix), e.ready)
+	}
+	return a, b, err
+}
+
+// checkUntil finds what would be told only after minutes.
+func (o *Options) checkUntil() error {
+	if o.Until != "" && (!slices.Contains(Untils, o.Until) || o.Traces == "") {
+		return fmt.Errorf("materialize until %q: want one of %q, and a directory for the traces", o.Until, Untils)
+	}
+	return nil
+}
+
+// stopped turns the end of a series that was told to end into no error, and no artifact.
+func stopped(art *artifacts.Artifact, err error) (*artifacts.Artifact, error) {
+	if errors.Is(err, errStopped) {
+		return nil, nil
+	}
+	return art, err
+}

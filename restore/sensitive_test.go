@@ -1,0 +1,31 @@
+package restore
+
+import (
+	"testing"
+
+	"medusa/restore/digest"
+)
+
+// What counts as a kernel's result, of chunks that a graph has written.
+func TestComputes(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		r      digest.Range
+		copied []extent
+		want   bool
+	}{
+		{"a named output", digest.Range{Class: digest.Output, Name: "logits"}, nil, true},
+		{"one that a copy writes", digest.Range{Class: digest.Output, Name: "logits"}, []extent{{1, 0, 8}}, false},
+		{"one beside a copy", digest.Range{Class: digest.Output, Name: "logits"}, []extent{{1, 8, 16}, {2, 0, 8}}, true},
+		{"the KV cache", digest.Range{Class: digest.KV, Name: "kv"}, nil, true},
+		{"an input", digest.Range{Class: digest.Input, Name: "lengths"}, nil, false},
+		{"scratch", digest.Range{Class: digest.Output}, nil, false},
+		{"what a graph hands on", digest.Range{Class: digest.Output, OtherInputs: digest.Bits{1}}, nil, true},
+	} {
+		tt.r.Alloc, tt.r.Size, tt.r.Stride, tt.r.First, tt.r.Written = 1, 8, 1, make([]byte, digest.HashBytes), digest.Bits{1}
+		d := &digest.Digest{Graphs: []digest.Graph{{}, {Ranges: []digest.Range{tt.r}}}}
+		if got := computes(d, [][]extent{nil, tt.copied}); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
