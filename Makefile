@@ -20,9 +20,12 @@ MODEL   ?= runners/reference/models/tiny
 GO      ?= go
 export CGO_ENABLED ?= 0
 
-# Commands are shown with V=1.
+# With V=1 commands are shown. Otherwise each file below build/ is named when its first command begins, so that a long build is not
+# silent: make expands SHELL for each command.
 ifndef V
 .SILENT:
+USED_SHELL := $(SHELL)
+SHELL = $(if $(filter-out $(NAMED),$(filter build/%,$@)),$(eval NAMED += $@)$(info $()  $@))$(USED_SHELL)
 endif
 
 .PHONY: all lib bin demo test check generate clean conformance mutants faults attack test-oci fuzz-long
@@ -34,6 +37,7 @@ include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/r
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 
 bin:
+	echo "  build/medusa and other programs in Go"
 	$(GO) build -o build/ ./cmd/medusa ./cmd/medusa-probe
 	$(GO) build -o build/reference ./runners/reference
 
@@ -48,7 +52,7 @@ demo:
 	$(GO) run ./internal/test/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
-test: all simgpu-test interpose-test blas-test vllm-test
+test: all simgpu-test interpose-test blas-test torch-test vllm-test
 	command -v valgrind >/dev/null || echo "valgrind is not installed: instructions are not counted" >&2
 	CGO_ENABLED=1 $(GO) test -race ./...
 	scripts/fuzz 3s

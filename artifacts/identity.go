@@ -156,7 +156,8 @@ func (d Difference) String() string {
 		}
 		return fmt.Sprintf("%q", value)
 	}
-	return fmt.Sprintf("%s: want %s, got %s (%s)", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), d.Level)
+	effect := [...]string{Fatal: "must be equal", Relaxable: "--relax allows it", Noted: "no effect"}[d.Level]
+	return fmt.Sprintf("%s: want %s, got %s (%s)", d.Key, side(d.Want, d.WantSet), side(d.Got, d.GotSet), effect)
 }
 
 // Diff returns every factor in which two identities differ, whatever its level: first in the order of want, then of got.

@@ -57,9 +57,9 @@ func TestCompare(t *testing.T) {
 	if !slices.Equal(m.Differences, wanted) {
 		t.Errorf("differences %v", m.Differences)
 	}
-	const text = `check artifact identity: gpu.name: want "H200", got "B200" (fatal); driver.version: want "580", got "590" (relaxable); ` +
-		`host.kernel: want "6.1", got "6.12" (noted); engine.flavour: want "x", got nothing (fatal); ` +
-		`dso.libblas.so: want "00", got "01" (relaxable); env.X: want nothing, got "1" (fatal)`
+	const text = `check artifact identity: gpu.name: want "H200", got "B200" (must be equal); driver.version: want "580", got "590" (--relax allows it); ` +
+		`host.kernel: want "6.1", got "6.12" (no effect); engine.flavour: want "x", got nothing (must be equal); ` +
+		`dso.libblas.so: want "00", got "01" (--relax allows it); env.X: want nothing, got "1" (must be equal)`
 	if err.Error() != text {
 		t.Errorf("text\n%s\ninstead of\n%s", err, text)
 	}

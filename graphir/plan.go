@@ -263,9 +263,11 @@ func (p *plan) copies(c *columns, nodes []Node) int {
 	return -1
 }
 
-// collect is the inverse of build.
-func (p *plan) collect(nodes []Node) *columns {
-	c := newColumns(p.size)
+// collect is the inverse of build. It uses columns that are no longer needed, if there are any.
+func (p *plan) collect(nodes []Node, c *columns) *columns {
+	if c == nil {
+		c = newColumns(p.size)
+	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		switch n.shape.node {

@@ -176,31 +176,32 @@ func apply[T uint32 | uint64](c changes, col []T) error {
 // changesOf lists the differences between col and its prediction (nil: all zero). A difference is signed, with the column's
 // width.
 func changesOf[T uint32 | uint64](col, prediction []T) *graphpb.Changes {
-	var out *graphpb.Changes
+	if prediction == nil {
+		prediction = make([]T, len(col))
+	}
+	prediction = prediction[:len(col)]
+	count := 0
+	for i, value := range col {
+		if value != prediction[i] {
+			count++
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	out := &graphpb.Changes{Gap: make([]uint32, 0, count), Delta: make([]int64, 0, count)}
 	gap := uint32(0)
 	for i, value := range col {
-		if prediction != nil {
-			value -= prediction[i]
-		}
-		if value == 0 {
+		if value == prediction[i] {
 			gap++
 			continue
 		}
-		delta := int64(value)
+		delta := int64(value - prediction[i])
 		if narrow[T]() {
-			delta = int64(int32(value))
+			delta = int64(int32(delta))
 		}
-		out = appendChange(out, gap, delta)
+		out.Gap, out.Delta = append(out.Gap, gap), append(out.Delta, delta)
 		gap = 0
 	}
-	return out
-}
-
-func appendChange(out *graphpb.Changes, gap uint32, delta int64) *graphpb.Changes {
-	if out == nil {
-		out = &graphpb.Changes{}
-	}
-	out.Gap = append(out.Gap, gap)
-	out.Delta = append(out.Delta, delta)
 	return out
 }

@@ -139,18 +139,20 @@ func (w *Writer) refer(p Pointer) {
 type prediction struct {
 	index int
 	cols  *columns
+	spare *columns // of the one before
 }
 
 // encodeRow encodes the index-th graph of a group against the previous graph of the same template.
 func encodeRow(p *plan, g *Graph, template uint32, index int, before map[uint32]prediction) *graphpb.Graph {
-	row, cols := &graphpb.Graph{}, p.collect(g.Nodes)
-	if base, ok := before[template]; ok {
+	row, base := &graphpb.Graph{}, before[template]
+	cols := p.collect(g.Nodes, base.spare)
+	if base.cols != nil {
 		row.Base = uint32(base.index) + 1
 		cols.changesAgainst(base.cols, row)
 	} else {
 		cols.alone(p, row)
 	}
-	before[template] = prediction{index, cols}
+	before[template] = prediction{index, cols, base.cols}
 	return row
 }
 

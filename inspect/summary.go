@@ -128,9 +128,13 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	if v := s.Verification; v.NativeFree != 0 {
 		t.Row("device memory\t%s free after a native start, %s after a restored one", Bytes(v.NativeFree), Bytes(v.RestoredFree))
 	}
-	if s.Verification.Results != "" {
-		t.Row("results, sensitivity\t%s", s.Verification.Results)
+	if v := s.Verification; v.Device == "" {
+		t.Row("verified\tno (medusa verify FILE -- ENGINE compares it with a native start)")
+	} else {
+		if v.Results != "" {
+			t.Row("results, sensitivity\t%s", v.Results)
+		}
+		t.Row("verified\t%d graphs on %s, driver %s", len(v.Graphs), v.Device, v.Driver)
 	}
-	t.Row("verified\t%d graphs on %s, driver %s", len(s.Verification.Graphs), s.Verification.Device, s.Verification.Driver)
 	return t.Flush()
 }

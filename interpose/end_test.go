@@ -33,16 +33,19 @@ func TestOrderlyEndSealsTheTrace(t *testing.T) {
 
 // A process that dies leaves a trace that is incomplete, with the records up to the last written chunk.
 func TestDeathLeavesAnIncompleteTrace(t *testing.T) {
-	for _, how := range []string{"kill", "_exit"} {
+	for _, how := range []string{"kill", "kill-early", "_exit"} {
 		path := filepath.Join(t.TempDir(), "trace")
 		r := run(t, Config{Mode: Record, TracePath: path}, fakeDir(t), build(t, "build/test/end"), how)
-		if how == "kill" && r.signal != syscall.SIGKILL {
+		if how != "_exit" && r.signal != syscall.SIGKILL {
 			t.Fatalf("%s: exit %d, signal %v", how, r.exit, r.signal)
 		}
 		recs, err := trace.ReadAll(path)
 		var at *trace.Error
 		if !errors.Is(err, trace.ErrIncomplete) || !errors.As(err, &at) || at.File != path || at.Offset == 0 || at.Section == "" {
 			t.Errorf("%s: error %v, want ErrIncomplete with its place", how, err)
+		}
+		if n := len(of[*trace.Process](recs)); how == "kill-early" && n != 1 {
+			t.Errorf("%s: %d process records, want 1", how, n)
 		}
 		if n := len(of[*trace.Alloc](recs)); how == "kill" && n != 2 {
 			t.Errorf("%s: %d allocations before the last phase mark, want 2", how, n)

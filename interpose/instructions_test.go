@@ -17,7 +17,7 @@ var instructions = []struct {
 }{
 	{"cuLaunchKernel", false, 1, 45},
 	{"cuMemAlloc+cuMemFree", false, 2, 373},
-	{"cuMemAlloc+cuMemFree", true, 2, 836},
+	{"cuMemAlloc+cuMemFree", true, 2, 702},
 	{"cuEventCreate+cuEventDestroy", false, 2, 253},
 	{"cuGraphKernelNodeSetParams", false, 1, 25},
 	{"cuGraphInstantiate+cuGraphExecDestroy", false, 2, 173},

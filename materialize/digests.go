@@ -14,7 +14,7 @@ import (
 type DigestError struct {
 	Graph        string // empty: before any replay, or after the last
 	Alloc        uint32
-	Name         string // of the tensor, where the engine named one
+	Name         string // of the tensor, if the engine named one
 	Class        digest.Class
 	Offset, Size uint64 // the chunk, in bytes of the allocation
 	Differing    int    // chunks of this graph that differ in all

@@ -14,11 +14,11 @@ import (
 // Dir is a directory that travels with the artifact, such as the cache of a JIT compiler.
 type Dir struct {
 	Name, Path string
-	own        bool // made for this series: it travels only where a run put something there
+	own        bool // made for this series: it travels only if a run put something there
 }
 
-// withCaches gives each JIT compiler's cache a folder of this series' own, in which exactly what the runs make is kept, and
-// returns what tells the engine. A folder that the user chose by its variable is used as it is, and travels only where it
+// withCaches gives each JIT compiler's cache a folder of this series' own, in which exactly the output of the runs is kept, and
+// returns the variables that tell the engine. A folder that the user chose by its variable is used as it is, and travels only if it
 // is among dirs.
 func withCaches(dirs []Dir, scratch string, note func(string)) (all []Dir, env []string) {
 	all = slices.Clone(dirs)
@@ -38,7 +38,7 @@ func withCaches(dirs []Dir, scratch string, note func(string)) (all []Dir, env [
 	return all, env
 }
 
-// packDirs packs the directories as the runs have left them, and notes what does not travel. The layers' contents are files in scratch; closing ends
+// packDirs packs the directories as the runs have left them, and notes those that do not travel. The layers' contents are files in scratch; closing ends
 // their use.
 func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts.Layer, closing func() error, err error) {
 	var files []*os.File
@@ -69,7 +69,7 @@ func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts
 	return layers, closing, nil
 }
 
-// checkDirs finds what would fail after minutes of recording. A directory need not exist yet: the engine may make it.
+// checkDirs finds mistakes that would show after minutes of recording. A directory need not exist yet: the engine may make it.
 func checkDirs(dirs []Dir) error {
 	for i, d := range dirs {
 		if slices.ContainsFunc(dirs[:i], func(e Dir) bool { return e.Name == d.Name }) {

@@ -10,7 +10,7 @@ import (
 	"medusa/artifacts/layer"
 )
 
-// What the runs of a series compile goes into folders of its own, unless the user chose others.
+// The runs of a series compile into folders of its own, unless the user chose others.
 func TestCaches(t *testing.T) {
 	for _, c := range layer.Caches {
 		t.Setenv(c.Variable, "")

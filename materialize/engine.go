@@ -1,7 +1,6 @@
 package materialize
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,39 +21,22 @@ import (
 type engine struct {
 	argv    []string
 	library string // the interposer
-	dir     string // where traces and digests of this series go
+	dir     string // folder for traces and digests of this series
 	env     []string
 	relax   artifacts.Relaxed // of verifying runs
-	log     io.Writer         // the output of the engine; nil: kept, and shown only if a run fails
+	log     io.Writer         // receives the engine's own output; nil: only the file does
 	caches  string            // folder of JIT compilers' caches
 	kept    *series           // of an earlier series; nil: none is resumed
 }
 
-// EngineError is a run of the engine that did not end as it should. Output holds the end of what it printed.
-type EngineError struct {
-	Run    string
-	Err    error
-	Output string
-}
-
-func (e *EngineError) Error() string {
-	s := fmt.Sprintf("run engine (%s): %v", e.Run, e.Err)
-	if e.Output != "" {
-		s += "\n" + e.Output
-	}
-	return s
-}
-
-func (e *EngineError) Unwrap() error { return e.Err }
-
-// placement says where a recorded run's device memory lies: in a region, or where the driver puts it, with gaps or without.
+// placement is the place of a recorded run's device memory: a region, or the driver's choice, with gaps or without.
 type placement struct {
 	region  interpose.Region
 	gapSeed uint64
 }
 
 // record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. profiles
-// are what run 0 found, by rank.
+// are the results of run 0, by rank.
 func (e *engine) record(ctx context.Context, name string, run contract.Run, at placement, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	path := filepath.Join(e.dir, name+traceSuffix)
 	if err := removeTraces(path); err != nil {
@@ -68,7 +50,7 @@ func (e *engine) record(ctx context.Context, name string, run contract.Run, at p
 	return after(e.run(ctx, name, cfg), func() ([]*recording.Recording, error) { return readRanks(name, path, e.ready) })
 }
 
-// after reads what a run left, whose end counts more than the command's exit code: where a command starts the engine in a
+// after reads the files of a run, whose end counts more than the command's exit code: if a command starts the engine in a
 // process of its own (a server with an engine process), that process ends at ready, and the command takes this for a failure.
 func after[T any](ran error, read func() (T, error)) (T, error) {
 	var failed *EngineError
@@ -88,7 +70,7 @@ func after[T any](ran error, read func() (T, error)) (T, error) {
 func (e *engine) ready(path string) (*recording.Recording, error) {
 	r, err := e.recording(path)
 	if err == nil && r.ReadyOrder == recording.NoOrder {
-		return nil, fmt.Errorf("read trace %s: the engine never marked phase %q", filepath.Base(path), "ready")
+		return nil, unready(r, e.argv[0])
 	}
 	return r, err
 }
@@ -102,7 +84,7 @@ func (e *engine) recording(path string) (*recording.Recording, error) {
 	return r, err
 }
 
-// sizes are what restore hands to an engine which makes no profile forward, by rank.
+// sizes are the numbers for an engine which makes no profile forward, by rank.
 func sizes(profiles []kvprofile.Profile) (kv, workspace []uint64) {
 	for _, p := range profiles {
 		kv, workspace = append(kv, p.KVBytes), append(workspace, p.Workspace)
@@ -116,22 +98,24 @@ func (e *engine) run(ctx context.Context, name string, cfg interpose.Config) err
 	if err != nil {
 		return err
 	}
-	var tail tailBuffer
-	out := io.Writer(&tail)
+	kept := newOutput(filepath.Join(e.dir, name+logSuffix))
+	out := io.Writer(kept)
 	if e.log != nil {
-		out = io.MultiWriter(e.log, &tail)
+		out = io.MultiWriter(e.log, kept)
 	}
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := interpose.Run(cmd, interpose.Kill); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return &EngineError{Run: name, Err: err, Output: tail.String()}
+	err = interpose.Run(cmd, interpose.Kill)
+	kept.err = kept.close()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
 	}
-	return nil
+	return kept.failed(name, err)
 }
 
-// ExitCode returns the engine's own exit code where the error is an engine that ended with one.
+// ExitCode returns the engine's own exit code if the error is an engine that ended with one.
 func ExitCode(err error) (int, bool) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -139,21 +123,6 @@ func ExitCode(err error) (int, bool) {
 	}
 	return 0, false
 }
-
-// tailBuffer keeps the last bytes written to it.
-type tailBuffer struct{ buf []byte }
-
-const tailSize = 4096
-
-func (t *tailBuffer) Write(p []byte) (int, error) {
-	t.buf = append(t.buf, p...)
-	if n := len(t.buf) - tailSize; n > 0 {
-		t.buf = append(t.buf[:0], t.buf[n:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tailBuffer) String() string { return string(bytes.TrimSpace(t.buf)) }
 
 // runFolder makes the folder for a series' traces, beside nothing the user sees.
 func runFolder() (dir string, remove func(), err error) {

@@ -44,7 +44,7 @@ func TestTheTraceDecides(t *testing.T) {
 	}
 }
 
-// What an earlier run left is not taken for this one's.
+// The output of an earlier run is not taken for this one's.
 func TestDigestOfThisRun(t *testing.T) {
 	e := shell(t, "echo '{\"version\":3}' >$MEDUSA_CHECK_OUT")
 	if _, err := e.check(t.Context(), "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err != nil {

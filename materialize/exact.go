@@ -12,8 +12,8 @@ import (
 	"medusa/materialize/recording"
 )
 
-// recordPlaced makes run A with device memory in a region (docs/exact-addresses.md). An engine that does what memory of a
-// region cannot, or that does not reach ready there, is recorded with memory where the driver puts it: its artifact has no
+// recordPlaced makes run A with device memory in a region (docs/exact-addresses.md). An engine that makes calls which memory of a
+// region cannot serve, or that does not reach ready there, is recorded with memory at the driver's choice: its artifact has no
 // addresses. Each attempt takes another region, so that a constant that looked like an address once does not again.
 func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	region := interpose.DefaultRegion
@@ -26,7 +26,7 @@ func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvpro
 }
 
 // recordMoved makes run B: with gaps, so that allocations lie elsewhere against each other, and yet in the order of run A
-// where that had a region. PyTorch's allocator takes the lower of two free blocks of the same size; where order changed, it
+// if that had a region. PyTorch's allocator takes the lower of two free blocks of the same size; if order changed, it
 // would put tensors into other segments, and graphs of the two runs would not mean the same.
 func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []*recording.Recording, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	at := placement{gapSeed: seed}
@@ -42,10 +42,10 @@ func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []
 	return b, err
 }
 
-// regionStep is what a region's base is a multiple of.
+// The base of a region is a multiple of regionStep.
 const regionStep = 2 << 20
 
-// unplaceable reports whether an engine has to be recorded with memory where the driver puts it.
+// unplaceable reports whether an engine has to be recorded with memory at the driver's choice.
 func unplaceable(r []*recording.Recording, err error) bool {
 	var failed *EngineError
 	return errors.As(err, &failed) || err == nil && slices.ContainsFunc(r, func(r *recording.Recording) bool { return len(r.Limits) > 0 })

@@ -14,11 +14,11 @@ import (
 // unless a library allocates otherwise in a triggering layer than it did in the warm-up.
 const headroomAttempts = 3
 
-// headroomGranularity is what devices hand physical memory out in.
+// headroomGranularity is the unit of a device's physical memory.
 // mutant: granularity of headroom
 const headroomGranularity = 2 << 20
 
-// libraryBytes estimates that memory from run 0: what the capture phase, or the profile forward before it, allocated, kept,
+// libraryBytes estimates that memory from run 0: memory that the capture phase, or the profile forward before it, allocated, kept,
 // and did not divide into blocks of the framework's own.
 func libraryBytes(r *recording.Recording) uint64 {
 	warmup := r.PhaseOrder("profile", "warmup", "capture")
@@ -58,7 +58,7 @@ func (e *HeadroomError) Error() string {
 	return fmt.Sprintf("verify headroom: %d bytes free natively, %d restored with a KV cache smaller by %d", e.Native, e.Restored, e.Shrunk)
 }
 
-// missingHeadroom returns by how much more the KV cache has to shrink for a restored start to leave what a native one
+// missingHeadroom returns by how much more the KV cache has to shrink for a restored start to leave as much as a native one
 // with the profile's own size would. Both runs had a cache that was already smaller by shrunk bytes.
 func (v *verification) missingHeadroom(shrunk uint64) uint64 {
 	// mutant: headroom as large as natively

@@ -11,14 +11,15 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Identify starts the engine once, natively, until it has stated its identity, and returns what an artifact for it would be
-// valid for, by rank. The engine says it itself: neither its command line nor the machine tells what it makes of them.
-func Identify(ctx context.Context, o Options) ([]artifacts.Identity, error) {
+// Identify starts the engine once, natively, until it has stated its identity, and returns the identity of an artifact for it,
+// by rank. Only the engine can say it: it does not follow from the command line and the machine.
+func Identify(ctx context.Context, o Options) (_ []artifacts.Identity, err error) {
 	dir, remove, err := runFolder()
 	if err != nil {
 		return nil, fmt.Errorf("identify engine: %w", err)
 	}
 	defer remove()
+	defer func() { err = keepOutput(err, "") }()
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
 	path := filepath.Join(dir, "identify.trace")
 	// An engine that states nothing ends at ready.
@@ -32,7 +33,7 @@ func Identify(ctx context.Context, o Options) ([]artifacts.Identity, error) {
 	for rank, r := range ranks {
 		id := identityFactors(r)
 		if len(id) == 0 {
-			return nil, fmt.Errorf("identify engine: it marked no identity (it does not support Medusa)")
+			return nil, fmt.Errorf("identify engine: it marked no identity (it does not support Medusa, or its plug-in is switched off: see docs/engines.md)")
 		}
 		if err := id.Validate(); err != nil {
 			return nil, ofRank(rank, len(ranks), err)

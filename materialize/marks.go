@@ -9,7 +9,7 @@ import (
 // MarksError is an engine whose marks no artifact can be made of. It is found in run 0, which needs nothing but the marks.
 type MarksError struct {
 	Problem string
-	Hint    string // what the engine has to do
+	Hint    string // an advice for the engine's author
 }
 
 func (e *MarksError) Error() string { return fmt.Sprintf("check marks: %s (%s)", e.Problem, e.Hint) }
@@ -40,6 +40,20 @@ func checkMarks(r *recording.Recording) error {
 			"mark warmup, then capture: a restored start skips what comes after them"}
 	}
 	return nil
+}
+
+// unready says why a process that ended in order has not reached ready.
+func unready(r *recording.Recording, program string) error {
+	if len(r.Phases) == 0 && len(r.Identity) == 0 {
+		return &MarksError{fmt.Sprintf("%s ended, and marked neither an identity nor a phase", program),
+			"it does not support Medusa, or its plug-in is switched off: docs/engines.md says what an engine has to do, docs/vllm.md and docs/torch.md how to switch a plug-in on"}
+	}
+	last := "its identity"
+	if n := len(r.Phases); n > 0 {
+		last = fmt.Sprintf("phase %q", r.Phases[n-1].Name)
+	}
+	return &MarksError{fmt.Sprintf("%s ended after it had marked %s, and never marked phase \"ready\"", program, last),
+		"mark it when the engine is about to serve, in every start; medusa materialize -v shows what the engine printed"}
 }
 
 func checkIdentity(r *recording.Recording) error {

@@ -7,9 +7,9 @@ import (
 	"medusa/materialize/compile"
 )
 
-// provePadding verifies with poisoned padding: all at once with two patterns, and where that fails, with less and less of it until
+// provePadding verifies with poisoned padding: all at once with two patterns, and if that fails, with less and less of it until
 // the bytes that matter are found. Their word is then an error, as it would have been without the presumption. So that one
-// that matters is told from others, pointers that are not poisoned lead where they led. verify writes the candidate and
+// that matters is told from others, pointers that are not poisoned lead to their recorded targets. verify writes the candidate and
 // restores it in a process of its own.
 func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) ([]*verification, error) {
 	if len(ps) == 0 {

@@ -22,6 +22,7 @@ import (
 
 const (
 	traceSuffix  = ".trace"
+	logSuffix    = ".log"    // the engine's output of a run
 	secondSuffix = ".second" // medusa.h: another process of the same rank reached a phase
 )
 
@@ -38,7 +39,7 @@ func globQuote(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
-// readRanks reads what one run has left, by rank; an engine of one worker has one trace, without a rank.
+// readRanks reads the traces of one run, by rank; an engine of one worker has one trace, without a rank.
 func readRanks(run, path string, read func(path string) (*recording.Recording, error)) ([]*recording.Recording, error) {
 	files, err := filepath.Glob(globQuote(path) + "*")
 	if err != nil {
@@ -111,7 +112,7 @@ func byRank(a *artifacts.Artifact) []*artifacts.Artifact {
 	return slices.Concat([]*artifacts.Artifact{a}, a.Peers)
 }
 
-// rankFile is where a rank writes what others write to path (package restore).
+// rankFile is a rank's file if others write to path (package restore).
 func rankFile(path string, rank, ranks int) string {
 	if ranks == 1 {
 		return path

@@ -7,7 +7,7 @@ import (
 )
 
 // RewrittenError is capture-phase memory that the engine itself writes between replays, attention metadata say. A restored
-// engine has skipped the code that made it and does not know where it lies: its graphs would read stale data.
+// engine has skipped the code that made it and does not know its address: its graphs would read stale data.
 type RewrittenError struct {
 	Graph  string
 	Alloc  uint32

@@ -22,37 +22,37 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Options say what to materialize.
+// Options are the settings of Run and Verify.
 type Options struct {
 	Output  string            // the artifact; it appears under this name only once it is verified
 	Argv    []string          // the engine's command, unchanged
 	Library string            // libmedusa_interpose.so
 	Relax   artifacts.Relaxed // Verify: differences that are allowed
-	Log     io.Writer         // the output of the engine in every run; nil: shown only if a run fails
-	Traces  string            // keep the traces in this directory; empty: they are removed
+	Log     io.Writer         // receives the engine's output of every run; may be nil
+	Traces  string            // keep the traces and the engine's output in this directory; empty: they go
 	Until   string            // end after this step (Untils), with no artifact; empty: make one
 	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Now     time.Time
 	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
-	// EmbedImages takes the images of late modules along even where a shared object holds them.
+	// EmbedImages takes the images of late modules along even if a shared object holds them.
 	EmbedImages bool
-	// Step is told about each run before it starts: its number, how many there are, and what it does.
+	// Step is told about each run before it starts: its number, how many there are, and its purpose.
 	Step func(i, n int, what string)
-	// Note is told what the user should know although nothing fails for it.
+	// Note is told news for the user although nothing fails.
 	Note func(text string)
 }
 
-// recordAttempts bounds how often runs A and B are repeated where words stay unproven: each attempt moves memory anew. Of the
+// recordAttempts bounds how often runs A and B are repeated if words stay unproven: each attempt moves memory anew. Of the
 // many addresses in by-value structs of a large model one may well have the same lower half in both, even three times in a row.
 const recordAttempts = 5
 
 // Run materializes: it starts the engine as often as docs/architecture.md says, compiles, verifies, and only then gives
-// the artifact its name. Whatever fails leaves nothing under that name.
+// the artifact its name. Whatever fails leaves nothing under that name. If the engine fails, all that it printed is in Output.log.
 func Run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 	return stopped(run(ctx, o))
 }
 
-func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
+func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	if err := errors.Join(checkDirs(o.Dirs), o.checkUntil()); err != nil {
 		return nil, err
 	}
@@ -66,6 +66,7 @@ func run(ctx context.Context, o Options) (*artifacts.Artifact, error) {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	defer remove()
+	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
 	compiled, err := scratch.Make(layer.CachesDir, layer.CachesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
@@ -130,7 +131,7 @@ type candidate struct {
 	verified []*verification // by rank
 }
 
-// cache is what one rank's KV cache may take.
+// cache is the bound of one rank's KV cache.
 type cache struct {
 	kvprofile.Profile
 	profiled uint64 // bytes, before anything was taken off
@@ -149,8 +150,8 @@ func cachesOf(profiles []*recording.Recording) ([]cache, error) {
 	return out, nil
 }
 
-// settle makes candidates with smaller and smaller KV caches, beginning with what libraries keep less than the profile
-// allows, until a restored start leaves as much memory as a native one on every rank's device.
+// settle makes candidates with smaller and smaller KV caches, beginning with the size of the profile less the memory that libraries keep,
+// until a restored start leaves as much memory as a native one on every rank's device.
 func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int) (*candidate, error) {
 	for attempt := 1; ; attempt++ {
 		for i := range caches {

@@ -21,14 +21,15 @@ import (
 	"medusa/restore/status"
 )
 
-// Verify repeats runs N and V for an artifact that exists, and returns what they showed by rank. The error is a
-// *DigestError where memory differs.
-func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) ([]artifacts.Verification, error) {
+// Verify repeats runs N and V for an artifact that exists, and returns their results by rank. The error is a
+// *DigestError if memory differs. If the engine fails, all of its output is in path.log.
+func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) (_ []artifacts.Verification, err error) {
 	dir, remove, err := runFolder()
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", path, err)
 	}
 	defer remove()
+	defer func() { err = keepOutput(err, path+logSuffix) }()
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", path, err)
@@ -52,11 +53,11 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 	return records, err
 }
 
-// verification is what runs N and V showed of one rank.
+// verification is the result of runs N and V for one rank.
 type verification struct {
 	record artifacts.Verification
 	status *status.Status
-	// Device memory left once the self test was served: both runs hold what they keep, temporaries are gone in both.
+	// Device memory left once the self test was served: both runs keep their permanent memory, temporaries are gone in both.
 	nativeFree, restoredFree uint64
 }
 
@@ -128,7 +129,7 @@ func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.
 	return all, nil
 }
 
-// compareRuns compares what one rank left in runs N and V.
+// compareRuns compares the files of one rank in runs N and V.
 func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verification, error) {
 	if restored.status == nil || restored.status.Status != status.Restored {
 		return nil, fmt.Errorf("verify: run V did not restore (%+v)", restored.status)
@@ -155,7 +156,7 @@ func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verificat
 	return v, nil
 }
 
-// checked is what one rank left in one verifying run.
+// checked is the files of one rank in one verifying run.
 type checked struct {
 	digest   *digest.Digest
 	selfTest []byte         // nil: the engine has none
@@ -163,7 +164,7 @@ type checked struct {
 	computes bool           // run N only: results were compared
 }
 
-// check makes a verifying run and reads what each rank of the artifact has left.
+// check makes a verifying run and reads the files of each rank of the artifact.
 func (e *engine) check(ctx context.Context, name string, told contract.Start, art *artifacts.Artifact) ([]*checked, error) {
 	dir, err := os.MkdirTemp(e.dir, name+"-")
 	if err != nil {
@@ -227,7 +228,7 @@ func (v *verification) restoredStages(driver string, now time.Time) artifacts.St
 	return out
 }
 
-// appendStage adds seconds to the last stage where it has the same name. warmup and capture are one stage, as in the
+// appendStage adds seconds to the last stage if it has the same name. warmup and capture are one stage, as in the
 // paper's Figure 2.
 func appendStage(stages []artifacts.Stage, name string, seconds float64) []artifacts.Stage {
 	if name == "warmup" {

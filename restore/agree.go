@@ -14,7 +14,7 @@ import (
 )
 
 // A half-restored group of ranks must not exist: a rank that profiles and captures waits in collective operations for others
-// that skip both. So the ranks of one start agree, at each point from which there is no way back, that all go on; where
+// that skip both. So the ranks of one start agree, at each point from which there is no way back, that all go on; if
 // one does not, or does not come, all start natively.
 //
 // They meet in a directory. A rank leaves a file there when it is ready for a stage. Whoever first sees those of all ranks,
@@ -120,7 +120,7 @@ func (a *agreement) count(s stage, token string) (missing, differing int) {
 func (a *agreement) decide(s stage, code Code, reason string) {
 	f, err := os.CreateTemp(a.dir, "decision-*")
 	if err != nil {
-		return // where nobody can write, everybody runs out of time
+		return // if nobody can write, everybody runs out of time
 	}
 	_, err = f.WriteString(string(code) + "\n" + reason)
 	if errors.Join(err, f.Close()) == nil {
@@ -129,7 +129,7 @@ func (a *agreement) decide(s stage, code Code, reason string) {
 	_ = os.Remove(f.Name())
 }
 
-// decision reads what was decided: nil to go on.
+// decision reads the decision: nil to go on.
 func (a *agreement) decision(s stage) (decided bool, err error) {
 	data, err := os.ReadFile(filepath.Join(a.dir, string(s)))
 	if err != nil {

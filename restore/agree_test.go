@@ -46,7 +46,7 @@ func TestRanksAgree(t *testing.T) {
 	}
 }
 
-// Where one rank starts natively, all do, whether they came before it or after, with its code and reason.
+// If one rank starts natively, all do, whether they came before it or after, with its code and reason.
 func TestOneRankFallsAllFall(t *testing.T) {
 	all := ranksOf(t.TempDir(), 3, time.Minute)
 	if err := errors.Join(reachAll(all, stageStart, same)...); err != nil {
@@ -110,7 +110,7 @@ func TestRankThatWasHereBefore(t *testing.T) {
 	}
 }
 
-// Where nothing can be written, nobody goes on.
+// If nothing can be written, nobody goes on.
 func TestNowhereToMeet(t *testing.T) {
 	for _, err := range reachAll(ranksOf(t.TempDir()+"/absent", 2, time.Minute), stageStart, same) {
 		if err == nil {

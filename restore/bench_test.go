@@ -38,7 +38,7 @@ type stubCounts struct{ Added, Set, Instantiated, Dependencies, Uploads uint64 }
 // calls adds up those that are made for each node or graph.
 func (c stubCounts) calls() uint64 { return c.Added + c.Set + c.Uploads }
 
-// requireStub skips where the process has not been started by make bench.
+// requireStub skips unless make bench has started the process.
 func requireStub(b *testing.B) {
 	b.Helper()
 	if !stubCosts.Present() || !interposerPresent() {
@@ -111,7 +111,7 @@ func groups(b testing.TB, spec *graphir.Spec) [][]int {
 	return out
 }
 
-// buildAll makes the graphs of a spec, memory for them included, and returns what destroys both.
+// buildAll makes the graphs of a spec, memory for them included, and returns a function that destroys both.
 func buildAll(b testing.TB, spec *graphir.Spec, functions []cuda.Function) (destroy func()) {
 	m := memoryFor(spec)
 	if err := m.allocate(); err != nil {
@@ -133,7 +133,7 @@ func buildAll(b testing.TB, spec *graphir.Spec, functions []cuda.Function) (dest
 	}
 }
 
-// restoreArtifact does what a start does between opening an artifact and having its graphs, but for the work that has to do
+// restoreArtifact makes the steps of a start between opening an artifact and having its graphs, but for the work that has to do
 // with the engine's process and not with nodes.
 func restoreArtifact(b testing.TB, path string) {
 	a, err := artifacts.Read(path)
@@ -143,7 +143,7 @@ func restoreArtifact(b testing.TB, path string) {
 	buildAll(b, a.Spec, functionsFor(a.Spec))
 }
 
-// BenchmarkAgain restores one artifact again and again, for TestOwnInstructions, which counts what that takes.
+// BenchmarkAgain restores one artifact again and again, for TestOwnInstructions, which counts the instructions.
 func BenchmarkAgain(b *testing.B) {
 	requireStub(b)
 	path := os.Getenv(againVariable)
@@ -156,7 +156,7 @@ func BenchmarkAgain(b *testing.B) {
 	}
 }
 
-// readAndDecompress is the floor of reading: the file's bytes in order, and what comes out of compression.
+// readAndDecompress is the floor of reading: the file's bytes in order, and the decompressed bytes.
 func readAndDecompress(b *testing.B, path string) {
 	data, err := os.ReadFile(path)
 	if err != nil {

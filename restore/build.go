@@ -19,10 +19,10 @@ type builder struct {
 	events    []uint64        // CUevent by event index
 	context   cuda.Context
 	slots     arena // handles, zero until the driver stores them
-	*sheet          // what is being written
+	*sheet          // being written
 }
 
-// sheet holds the program of one graph and what its calls point to. The driver copies all of it in the call, so a sheet is
+// sheet holds the program of one graph and the targets of its calls' pointers. The driver copies all of it in the call, so a sheet is
 // used again for a later graph: it stays in the processor's cache.
 type sheet struct {
 	program  program
@@ -150,7 +150,7 @@ func destroyGraphs(slots []*uint64) error {
 	return err
 }
 
-// destroyExecs destroys what was instantiated, last first.
+// destroyExecs destroys the executable graphs made so far, last first.
 func destroyExecs(execs []cuda.GraphExec) error {
 	var first error
 	for i := len(execs) - 1; i >= 0; i-- {
@@ -345,7 +345,7 @@ func (b *builder) memcpyParams(m *graphir.MemcpyNode) (*cuda.Memcpy3D, error) {
 	return &params[0], nil
 }
 
-// memoryType is the CUmemorytype of what a copy reads or writes. The driver looks at the host or at the device address of an
+// memoryType is the CUmemorytype of a copy's source or destination. The driver looks at the host or at the device address of an
 // end, as the type says.
 func memoryType(spec *graphir.Spec, p graphir.Pointer) uint32 {
 	if p.Space == graphir.SpaceHost {

@@ -98,7 +98,7 @@ func at[T any](b *builder, addr uint64) *T {
 	panic(fmt.Sprintf("address %#x is outside the arena", addr))
 }
 
-// dumpCall shows a call with what its arguments point to.
+// dumpCall shows a call with the targets of its pointers.
 func dumpCall(b *builder, c cuda.Entry, raw *call, names map[uint64]string) string {
 	var args []string
 	for i := range raw.Nargs {

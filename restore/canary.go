@@ -10,7 +10,7 @@ import (
 	"medusa/restore/status"
 )
 
-// checkLevel says what is checked before ready, beyond the allocation sequence, which always is.
+// checkLevel is the extent of the checks before ready, beyond the allocation sequence, which is always checked.
 type checkLevel int
 
 const (
@@ -31,7 +31,7 @@ func readCheckLevel(text string) (checkLevel, error) {
 	return 0, fmt.Errorf("read "+contract.EnvCheck+": %q is none of full, canary, none", text)
 }
 
-// CheckError says which check of a restored process did not give what verification had recorded.
+// CheckError names the check of a restored process whose result was not the one that verification had recorded.
 type CheckError struct {
 	Graph     string // empty: memory that no replay changed when the artifact was verified
 	Got, Want string // SHA-256
@@ -44,7 +44,7 @@ func (e *CheckError) Error() string {
 	return fmt.Sprintf("check graph %s: a replay on verification's data gives hash %.12s, verified %.12s", e.Graph, e.Got, e.Want)
 }
 
-// hashing says where checks have hashed memory.
+// hashing names the place at which checks have hashed memory.
 type hashing struct {
 	where string // as in status.Status
 	why   error  // it was not the device
@@ -93,7 +93,7 @@ func (s *Session) check(r *restoration) (err error) {
 	return errors.Join(err, putBack(kept))
 }
 
-// chooseHash has memory hashed on the device, or, where that is impossible and the context is not lost, on the host.
+// chooseHash has memory hashed on the device or, if that is impossible and the context is not lost, on the host.
 func (s *Session) chooseHash(c *checker) error {
 	defer s.timings.start("load hash")()
 	err := c.hasher.useDevice(c.spans)
@@ -108,8 +108,8 @@ func (s *Session) chooseHash(c *checker) error {
 	return nil
 }
 
-// checkUnchanged hashes what neither the engine nor a graph is to change between the restore and serving: memory that
-// nobody named, where skipped or extra work shows, and restored contents.
+// checkUnchanged hashes the memory that neither the engine nor a graph is to change between the restore and serving: memory that
+// nobody named, which skipped or extra work changes, and restored contents.
 func (s *Session) checkUnchanged(c *checker) error {
 	v := digest.Unchanged{Chunks: s.artifact.Verification.UnchangedChunks, Sum: s.artifact.Verification.Unchanged}
 	if v.Sum == "" {
@@ -172,8 +172,8 @@ func (s *Session) replayOnce(c *checker, graph int) (string, error) {
 	return digest.SumRanges(ranges), err
 }
 
-// keep reads everything that filling and replaying may write: all but the weights, and of a large KV cache what is looked
-// at, where the fills of block tables point.
+// keep reads everything that filling and replaying may write: all but the weights, and of a large KV cache the chunks that are
+// looked at, to which the fills of block tables point.
 func (c *checker) keep() ([]keptPiece, error) {
 	var kept []keptPiece
 	for _, s := range c.spans {

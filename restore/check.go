@@ -16,8 +16,8 @@ import (
 // end, which still tells that a graph wrote to them, though not which.
 const weightsHashedAlways = 64 << 20
 
-// checker replays graphs on prepared memory and hashes what they leave. It treats a native (N) and a restored process
-// (V) alike: only where addresses and executables come from differs.
+// checker replays graphs on prepared memory and hashes the memory after them. It treats a native (N) and a restored process
+// (V) alike: only the sources of addresses and executables differ.
 type checker struct {
 	spec   *graphir.Spec
 	memory *memory
@@ -146,7 +146,7 @@ func (s *Session) checker() (*checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What the engine captured before the phases that a restored start skips is its own.
+	// Graphs that the engine captured before the phases that a restored start skips are its own.
 	captured = captured[max(0, len(captured)-len(s.spec.Graphs)):]
 	if len(captured) != len(s.spec.Graphs) {
 		return nil, fmt.Errorf("match captured graphs: %d were captured, the artifact has %d", len(captured), len(s.spec.Graphs))
@@ -238,13 +238,13 @@ func (c *checker) hashSome(wanted func(*span) bool) ([]digest.Range, error) {
 	return ranges, nil
 }
 
-// takeSnapshot keeps what Other memory holds, so that every replay starts from it, whatever ran before.
+// takeSnapshot keeps the contents of Other memory, so that every replay starts from them, whatever ran before.
 func (c *checker) takeSnapshot() (err error) {
 	c.saved, err = c.read(digest.Other)
 	return err
 }
 
-// read returns what the spans of a class hold.
+// read returns the contents of the spans of a class.
 func (c *checker) read(class digest.Class) (map[span][]byte, error) {
 	held := make(map[span][]byte)
 	for _, s := range c.spans {

@@ -13,7 +13,7 @@ import (
 	"medusa/artifacts"
 )
 
-// choose reads the artifact of a folder that fits this process, the last used one where several do. Only the process
+// choose reads the artifact of a folder that fits this process, the last used one if several do. Only the process
 // knows its device and model, so the choice cannot be made before.
 func (s *Session) choose(dir string, factors artifacts.Identity) *Fallback {
 	paths, err := candidates(dir)

@@ -47,7 +47,7 @@ func newHasher(m *memory) *hasher {
 }
 
 // addressable reports whether an address counts as one inside of the object. In a divided allocation it counts by tensor,
-// unless all blocks are known to be where they were.
+// unless all blocks are known to be at their recorded places.
 func addressable(spec *graphir.Spec, object uint32) bool {
 	byBlock := len(spec.BlockMap) > 0
 	if spec.IsTensor(object) {
@@ -78,7 +78,7 @@ func (h *hasher) useDevice(spans []span) error {
 	})
 }
 
-// close gives back what useDevice took.
+// close gives back the resources of useDevice.
 func (h *hasher) close() error {
 	device := h.device
 	if device == nil {
@@ -108,7 +108,7 @@ func (h *hasher) onDevice(s *span) devicehash.Range {
 	return devicehash.Range{Addr: h.base[s.alloc] + s.offset, Size: s.size, Stride: s.stride, Chunk: s.chunk, Pointers: s.mayHoldAddresses()}
 }
 
-// hash returns the spans' ranges with First filled. known holds, for each span, what it was filled with, or nil.
+// hash returns the spans' ranges with First filled. known holds the fill of each span, or nil.
 func (h *hasher) hash(spans []span, known []*known) ([]digest.Range, error) {
 	ranges := make([]digest.Range, len(spans))
 	var onDevice []devicehash.Range
@@ -198,7 +198,7 @@ func (s *span) pieces(limit uint64, f func(from, size uint64) error) error {
 	return nil
 }
 
-// mayHoldAddresses says where a word that looks like an address is one: in what kernels keep for themselves, not in
+// mayHoldAddresses says whether a word that looks like an address is one: in memory that kernels keep for themselves, not in
 // tensors, whose numbers may look like anything.
 func (s *span) mayHoldAddresses() bool {
 	switch s.class {

@@ -1,8 +1,8 @@
 // Package restore rebuilds an artifact's CUDA graphs inside the engine's own process.
 //
 // In: an artifact (graphir.Spec, KV profile, identity), the maps that the interposer keeps of this process
-// (interpose/preload/medusa.h) and the live device. Out: executable graphs, and, where verification asks for them,
-// digests of what each graph wrote. What can fail before the first restored launch ends in a *Fallback: the engine
+// (interpose/preload/medusa.h) and the live device. Out: executable graphs, and, if verification asks for them,
+// digests of the memory that each graph wrote. A failure before the first restored launch ends in a *Fallback: the engine
 // then starts natively in the same process. A sticky device error after that ends the process with status.ExitSticky.
 //
 // An engine uses one Session in the order of its start:

@@ -10,7 +10,7 @@ import (
 	"medusa/internal/contract"
 )
 
-// environment is what the process was told, and what follows from it.
+// environment is the process's instructions, and the facts that follow from them.
 type environment struct {
 	contract.Start // files are this worker's own
 	run            Run
@@ -21,13 +21,13 @@ type environment struct {
 	relaxed        artifacts.Relaxed
 }
 
-// runs are the starts by what Medusa wants of them. To the engine, run V is a Restore run.
+// runs are the starts by purpose. To the engine, run V is a Restore run.
 var runs = map[contract.Run]Run{
 	"": None, contract.RunProfile: Profile, contract.RunRecord: Record, contract.RunCheckNative: Check,
 	contract.RunCheckRestored: Restore, contract.RunRestore: Restore,
 }
 
-// needs lists the variables without which a start cannot be what it is for.
+// needs lists the variables without which a start cannot serve its purpose.
 func needs(s *contract.Start) map[string]string {
 	switch s.Run {
 	case contract.RunRestore:

@@ -15,14 +15,14 @@ var (
 	procExactPlace = cuda.Process("medusa_exact_place")
 )
 
-// currentRegion reads where this process's device memory lies.
+// currentRegion reads the region of this process's device memory.
 func currentRegion() (contract.Exact, error) {
 	var r contract.Exact
 	_, err := procExactGet.Invoke(uintptr(unsafe.Pointer(&r)))
 	return r, err
 }
 
-// placeExact makes a graph-owned allocation where the recording had it. ok is false where that cannot be: another base, or
+// placeExact makes a graph-owned allocation at its recorded address. ok is false if that cannot be: another base, or
 // something else lies there; any place is good then, as pointers are relocated one by one.
 func placeExact(a graphir.Allocation) (addr uint64, ok bool) {
 	// mutant: capture-phase memory at its recorded place
@@ -37,10 +37,10 @@ func placeExact(a graphir.Allocation) (addr uint64, ok bool) {
 type addresses struct {
 	exact bool
 	moved int    // allocations that pointers lead to and that lie elsewhere
-	why   string // where not exact
+	why   string // if not exact
 }
 
-// addresses compares base addresses. A pointer's word is its allocation's base plus an offset, so where every base equals the
+// addresses compares base addresses. A pointer's word is its allocation's base plus an offset, so if every base equals the
 // recorded one, every word that is written equals the recorded word.
 func (m *memory) addresses() (addresses, error) {
 	if m.spec.Region == (graphir.Region{}) {

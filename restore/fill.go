@@ -30,7 +30,7 @@ func (r *random) below(n uint64) uint64 {
 	return hi
 }
 
-// seedOf derives a buffer's seed from what names it; purpose and round keep a buffer's fills apart.
+// seedOf derives a buffer's seed from its name; purpose and round keep a buffer's fills apart.
 func seedOf(purpose byte, alloc uint32, offset uint64, round int) random {
 	// mutant: seed of a buffer
 	r := random(uint64(purpose)<<56 ^ uint64(alloc)<<24 ^ uint64(round)<<16)
@@ -82,7 +82,7 @@ func poisonAgain(data []byte) []byte {
 
 // tensorData returns what a tensor is filled with: all of it, or one period of a pattern that repeats.
 // Floats are uniform in [-1, 1) and exact in their type; integers are in [Lo, Hi), or the lowest of these in any order,
-// each once, if Distinct. What an output holds before a replay means nothing, so it gets any bytes.
+// each once, if Distinct. An output's contents before a replay mean nothing, so it gets any bytes.
 func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	data := make([]byte, min(t.Size, patternBytes))
 	switch {
@@ -99,8 +99,8 @@ func tensorData(t *graphir.Tensor, r random) ([]byte, error) {
 	return data, nil
 }
 
-// handedData returns one period of what graphs find in an allocation where an earlier graph would have left results for
-// them. Most other bytes are no numbers, and what is computed from these would look alike, whatever was wrong.
+// handedData returns one period of the fill of an allocation in which graphs expect an earlier graph's results.
+// Most other bytes are no numbers, and results computed from these would look alike, whatever was wrong.
 func handedData(dtype graphir.DType, alloc uint32) []byte {
 	data := make([]byte, patternBytes)
 	// mutant: numbers in memory that graphs hand on
@@ -162,7 +162,7 @@ func fillIntegers(data []byte, t *graphir.Tensor, r random) error {
 		return fmt.Errorf("%d distinct values do not fit into [%d, %d)", count, t.Lo, t.Hi)
 	}
 	if t.Distinct {
-		// The lowest values that are enough: what they index is then checked without gaps, see checkedKV.
+		// The lowest values that are enough: the memory that they index is then checked without gaps, see checkedKV.
 		span = uint64(count)
 	}
 	moved := make(map[uint64]uint64) // of a Fisher-Yates shuffle of [0, span)

@@ -80,7 +80,7 @@ func byName(spec *graphir.Spec, functions []cuda.Function) map[string]cuda.Funct
 	return out
 }
 
-// buildFloor makes the floor's graphs, and returns what destroys them.
+// buildFloor makes the floor's graphs, and returns a function that destroys them.
 func buildFloor(b testing.TB, floor uintptr) (destroy func()) {
 	if r, _ := floorBuild.Invoke(floor); r != 0 {
 		b.Fatalf("build the floor: %v", cuda.Result(uint32(r)))

@@ -9,7 +9,7 @@ type KernelFound struct {
 	How    string
 }
 
-// How a kernel was found, best first: a copy loaded from an image has no state but what the artifact says about it.
+// How a kernel was found, best first: a copy loaded from an image has no state but the one in the artifact.
 const (
 	FoundLoaded    = "loaded"    // in a module that the engine's own start had loaded
 	FoundTriggered = "triggered" // in one that a triggering layer made the driver load
@@ -17,7 +17,7 @@ const (
 	FoundArtifact  = "artifact"  // in a copy from the artifact
 )
 
-// Kernels lists the kernels of restored graphs in the order of the artifact's table. It is empty before Graphs and where
+// Kernels lists the kernels of restored graphs in the order of the artifact's table. It is empty before Graphs and if
 // nothing was restored.
 func (s *Session) Kernels() []KernelFound {
 	if s.restored == nil {

@@ -88,7 +88,7 @@ func (s *Session) open() {
 	}()
 }
 
-// opened waits for the artifact where it is still being read. Every question about it begins here.
+// opened waits for the artifact if it is still being read. Every question about it begins here.
 func (s *Session) opened() {
 	if s.reading == nil {
 		return

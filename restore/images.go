@@ -14,7 +14,7 @@ import (
 	"medusa/internal/cuda"
 )
 
-// reload loads a module that neither the engine nor a triggering kernel has loaded, from its shared object where this
+// reload loads a module that neither the engine nor a triggering kernel has loaded, from its shared object if this
 // process has that mapped, else from the image that the artifact embeds. The bytes are the recorded ones in either case.
 func (r *resolver) reload(index uint32) error {
 	m := &r.spec.Modules[index]
@@ -50,7 +50,7 @@ func (r *resolver) reload(index uint32) error {
 	return nil
 }
 
-// unload gives back what reload loaded.
+// unload gives back the modules of reload.
 func unload(modules []liveModule) error {
 	var errs []error
 	for _, m := range modules {

@@ -12,9 +12,9 @@ import (
 // againVariable names the artifact of BenchmarkAgain.
 const againVariable = "RESTORE_BENCH_ARTIFACT"
 
-// ownInstructions is what a node takes of us between opening an artifact and having its graphs, with a driver that returns at
+// ownInstructions is our cost of a node between opening an artifact and having its graphs, with a driver that returns at
 // once. A change that makes a node dearer by more than the tolerance needs a reason, and a new number here. SHA-256 is
-// counted as processors without instructions of its own compute it, since that is what valgrind has: 700 of the first, 1,100
+// counted as processors without instructions of its own compute it, since valgrind has none: 700 of the first, 1,100
 // of the second.
 var ownInstructions = []struct {
 	workload bench.Workload

@@ -97,8 +97,8 @@ type liveModule struct {
 	number uintptr // the interposer's
 }
 
-// hash takes the image's hash, which the interposer has not done where the place of an image says which one it is. It stays
-// zero where the image is gone.
+// hash takes the image's hash, which the interposer leaves out if the place of an image says which one it is. It stays
+// zero if the image is gone.
 func (m *liveModule) hash() {
 	procModuleHash.Invoke(m.number, uintptr(unsafe.Pointer(&m.ImageSHA256)))
 }
@@ -163,17 +163,17 @@ type capturedGraph struct {
 	exec  cuda.GraphExec
 }
 
-// capturedGraphs reads the captured graphs in capture order.
+// capturedGraphs reads the captured graphs that can be launched, in capture order. An artifact has no others.
 func capturedGraphs() ([]capturedGraph, error) {
 	n, err := procGraphCount.Invoke()
 	if err != nil {
 		return nil, err
 	}
-	graphs := make([]capturedGraph, n)
-	for i := range graphs {
+	var graphs []capturedGraph
+	for i := range n {
 		var label [256]byte
 		var exec uint64
-		r, err := procGraphGet.Invoke(uintptr(i), uintptr(unsafe.Pointer(&label)), uintptr(len(label)), uintptr(unsafe.Pointer(&exec)))
+		r, err := procGraphGet.Invoke(i, uintptr(unsafe.Pointer(&label)), uintptr(len(label)), uintptr(unsafe.Pointer(&exec)))
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +181,9 @@ func capturedGraphs() ([]capturedGraph, error) {
 			return nil, fmt.Errorf("read captured graph %d of %d: out of range", i, n)
 		}
 		text, _, _ := bytes.Cut(label[:], []byte{0})
-		graphs[i] = capturedGraph{label: string(text), exec: cuda.GraphExec(exec)}
+		if exec != 0 {
+			graphs = append(graphs, capturedGraph{label: string(text), exec: cuda.GraphExec(exec)})
+		}
 	}
 	return graphs, nil
 }

@@ -35,7 +35,7 @@ var (
 	errEnded = errors.New("the engine has unloaded a module, or destroyed an event, that restored graphs refer to")
 )
 
-// Invalidate ends the use of all restored graphs: the engine has done what they cannot follow (sleep mode, new weights at
+// Invalidate ends the use of all restored graphs: the engine has done something that they cannot follow (sleep mode, new weights at
 // other addresses, another adapter). Frees of memory, unloads of modules and ends of events that a graph refers to are noticed without it.
 func (s *Session) Invalidate(cause error) {
 	if s.restored != nil && s.restored.invalid == nil {
@@ -44,14 +44,14 @@ func (s *Session) Invalidate(cause error) {
 	}
 }
 
-// watch is one of the interposer's counters of what ends the use of graphs.
+// watch is one of the interposer's counters of events that end the use of graphs.
 type watch struct {
 	count  *atomic.Uint32
 	before uint32
 	why    error
 }
 
-// watch lets the interposer count what the engine gives up of its own that graphs refer to: allocations, modules, events.
+// watch lets the interposer count the engine's own objects that it gives up although graphs refer to them: allocations, modules, events.
 func (r *restoration) watch(spec *graphir.Spec) error {
 	used := referenced(spec)
 	var bases []uint64

@@ -31,7 +31,7 @@ type resolver struct {
 	loaded   []liveModule
 	hidden   []hiddenModule
 	reloaded []liveModule      // from their images
-	copies   map[uint64]string // handles of these, and where their images were found
+	copies   map[uint64]string // handles of these, and the sources of their images
 	found    []KernelFound
 	used     []uint64 // handles of modules and libraries that something was found in
 }
@@ -43,7 +43,7 @@ type hiddenModule struct {
 	names     []string // sorted
 }
 
-// newResolver reads what the process has loaded by now, triggering layers included.
+// newResolver reads the modules that the process has loaded by now, triggering layers included.
 func newResolver(spec *graphir.Spec) (*resolver, error) {
 	loaded, err := liveModules()
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 type resolved struct {
 	function cuda.Function
 	kernel   cuda.Kernel // a library's
-	module   uint64      // handle of what it was found in, module or library
+	module   uint64      // handle of the module or library that it was found in
 }
 
 // findOrReload looks in the modules that the process has loaded, triggering layers included, and then loads the kernel's own
@@ -240,7 +240,7 @@ func (r *resolver) find(k graphir.Kernel) (resolved, error) {
 }
 
 // findHidden looks for the module by the names of all its functions. Modules with equal names are told apart by the
-// kernel's parameter layout; where that is equal too, nothing tells which one was meant.
+// kernel's parameter layout; if that is equal too, nothing tells which one was meant.
 func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (resolved, error) {
 	var found []resolved
 	for _, h := range r.hidden {
@@ -257,7 +257,7 @@ func (r *resolver) findHidden(module graphir.Module, k graphir.Kernel) (resolved
 	return resolved{}, fmt.Errorf("%d hidden modules have the same function names", len(found))
 }
 
-// sameImage compares by the image's hash, or by the place of the image in its shared object. Where that is another build, as
+// sameImage compares by the image's hash, or by the place of the image in its shared object. If that is another build, as
 // users may allow, the image may still be the same.
 func sameImage(want *graphir.Module, got *liveModule) bool {
 	if (got.IsLibrary != 0) != (want.Kind == graphir.ModuleLibrary) || want.ImageSize != got.ImageSize {
@@ -274,7 +274,7 @@ func sameImage(want *graphir.Module, got *liveModule) bool {
 }
 
 // checkLayout compares the kernel's parameters with the recorded ones: a rebuilt library may keep a name and change
-// what the kernel takes.
+// the kernel's parameters.
 func checkLayout(f cuda.Function, params []graphir.Param) error {
 	for i, p := range params {
 		offset, size, err := f.ParamInfo(i)

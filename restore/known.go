@@ -8,7 +8,7 @@ import (
 	"medusa/restore/digest"
 )
 
-// known is what a span of a tensor is filled with before every replay. Most of a KV cache stays as it was filled, so a
+// known is the fill of a tensor's span before every replay. Most of a KV cache stays as it was filled, so a
 // chunk that still equals its fill is neither hashed nor filled again.
 type known struct {
 	data   []byte            // repeats without end
@@ -42,7 +42,7 @@ func (k *known) fill(s span, addr uint64) error {
 	return nil
 }
 
-// sum returns the hash of what is now in the chunk at a place of the span. A nil known knows nothing.
+// sum returns the present hash of the chunk at a place of the span. A nil known knows nothing.
 func (k *known) sum(from uint64, chunk []byte) []byte {
 	if k == nil || k.sums == nil {
 		return digest.Sum(chunk)
@@ -65,7 +65,7 @@ func (k *known) sum(from uint64, chunk []byte) []byte {
 	return sum
 }
 
-// compare takes hashes of what is now in the span's chunks, and notes those that are not as they were filled.
+// compare takes the present hashes of the span's chunks, and notes those that are not as they were filled.
 func (k *known) compare(s *span, sums []byte) {
 	if k == nil || k.sums == nil {
 		return

@@ -13,7 +13,7 @@ type span struct {
 	alloc        uint32 // object (graphir.Spec.Object)
 	offset, size uint64
 	class        digest.Class
-	tensor       int           // index of the named tensor, noTensor where there is none
+	tensor       int           // index of the named tensor, noTensor if there is none
 	stride       uint64        // only every n-th chunk is looked at
 	shift        uint64        // from an offset to one in the tensor
 	handed       graphir.DType // floats that graphs hand on in memory of their own; 0: none
@@ -28,16 +28,16 @@ func (s *span) poisoned() bool {
 
 const noTensor = -1
 
-// checkedKV bounds what is filled and read back of the KV cache for each replay: a cache of a real GPU's size would take
-// hours. Beyond the bound, every KV tensor is checked from its beginning on, where the fills of block tables point to,
+// checkedKV bounds the bytes of the KV cache that are filled and read back for each replay: a cache of a real GPU's size would take
+// hours. Beyond the bound, every KV tensor is checked from its beginning on, since the fills of block tables point there,
 // and of the rest evenly spread chunks, a quarter as much.
 const checkedKV = 64 << 20
 
 // spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every
 // graph-owned one and every variable of a module that something refers to. Both verifying runs derive it from the artifact alone, so they agree.
 //
-// Page-locked and registered host memory belongs to it only where a graph refers to it: the engine reads results through
-// it, and what it holds beyond that reaches no graph.
+// Page-locked and registered host memory belongs to it only if a graph refers to it: the engine reads results through
+// it, and its other contents reach no graph.
 func spansOf(spec *graphir.Spec) []span {
 	used, kv, chains := referenced(spec), kvBytes(spec), spec.Chains()
 	var spans []span
@@ -134,7 +134,7 @@ type role struct {
 	handed graphir.DType
 }
 
-// divide cuts one allocation into spans: what the engine named comes before what was saved, and that before the default.
+// divide cuts one allocation into spans: tensors that the engine named come before saved contents, and these before the default.
 func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) []span {
 	size := spec.ObjectSize(alloc)
 	unnamed := func(from, size uint64, class digest.Class) layer {
@@ -189,7 +189,7 @@ func tensorLayers(t *graphir.Tensor, index int, offset, first, size, kv uint64) 
 	return layers
 }
 
-// kvHead returns how much of a tensor is checked without gaps, where the KV cache holds kv bytes in all.
+// kvHead returns how much of a tensor is checked without gaps, if the KV cache holds kv bytes in all.
 func kvHead(t *graphir.Tensor, kv uint64) uint64 {
 	if t.Role != graphir.RoleKV || kv <= checkedKV {
 		return t.Size

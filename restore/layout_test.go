@@ -52,7 +52,7 @@ func TestSpansOf(t *testing.T) {
 	}
 }
 
-// What graphs hand on to each other is one piece of memory, however many results have their place in it.
+// The results that graphs hand on to each other are in one piece of memory, however many tensors have their place in it.
 func TestSpansOfHandedMemory(t *testing.T) {
 	result := func(offset, size uint64, dtype graphir.DType) graphir.Tensor {
 		return graphir.Tensor{Role: graphir.RoleOutput, DType: dtype, At: graphir.Pointer{Alloc: 0, Offset: offset}, Size: size}
@@ -106,7 +106,7 @@ func TestSpansOfChains(t *testing.T) {
 	}
 }
 
-// Mappings that the engine made have to lie side by side where they did when recorded.
+// Mappings that the engine made have to lie side by side if they did when recorded.
 func TestEngineChains(t *testing.T) {
 	mapping := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerEngine, Size: 0x100, Live: true}
 	spec := &graphir.Spec{Allocations: []graphir.Allocation{mapping, mapping}}

@@ -11,7 +11,7 @@ import (
 // memory maps allocation indices to this process's addresses, and owns the graph-owned allocations it made.
 type memory struct {
 	spec  *graphir.Spec
-	base  []uint64 // by object (graphir.Spec.Object); 0 where it does not exist in this process
+	base  []uint64 // by object (graphir.Spec.Object); 0 if it does not exist in this process
 	owned []uint32 // allocations that were made here, in order
 	host  arena    // host buffers
 	kept  []keptPiece
@@ -73,7 +73,7 @@ func (m *memory) allocate() error {
 	return m.allocateHost()
 }
 
-// checkChains demands of the engine's mappings what allocate gives the others: that they lie side by side where they did.
+// checkChains demands of the engine's mappings the property that allocate gives the others: that they lie side by side if they did.
 func (m *memory) checkChains() error {
 	for i, a := range m.spec.Allocations {
 		if a.Behind == 0 || m.base[i] == 0 {
@@ -88,8 +88,8 @@ func (m *memory) checkChains() error {
 	return nil
 }
 
-// referenced reports for each object whether a graph, a saved content or a named tensor refers to it. What nothing refers
-// to was scratch of the skipped warm-up.
+// referenced reports for each object whether a graph, a saved content or a named tensor refers to it. Other objects
+// were scratch of the skipped warm-up.
 func referenced(spec *graphir.Spec) []bool {
 	used := spec.Referred()
 	visit := func(p graphir.Pointer) { used[spec.Target(p)] = true }
@@ -103,7 +103,7 @@ func referenced(spec *graphir.Spec) []bool {
 		visit(t.At)
 	}
 	for i, chain := range spec.Chains() {
-		for _, k := range chain { // what a pointer's memory spans, nobody knows
+		for _, k := range chain { // nobody knows how far a pointer's memory spans
 			used[k] = used[k] || used[i]
 		}
 	}
@@ -128,7 +128,7 @@ func allocateKind(a graphir.Allocation) (uint64, error) {
 	return uint64(p), err
 }
 
-// free gives back what allocate made, in reverse, and returns the first error.
+// free gives back the memory of allocate, in reverse, and returns the first error.
 func (m *memory) free() error {
 	var first error
 	for i := len(m.owned) - 1; i >= 0; i-- {
@@ -150,7 +150,7 @@ func (m *memory) free() error {
 }
 
 // fillContents writes the saved contents of permanent buffers (paper §4.3), pointers inside them resolved. Variables of modules
-// are the engine's: what they hold is kept first.
+// are the engine's: their contents are kept first.
 func (m *memory) fillContents() error {
 	if err := m.keepVariables(); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (m *memory) fillContents() error {
 	return nil
 }
 
-// keepVariables keeps what fillContents is to write over in variables of modules.
+// keepVariables keeps the contents of modules' variables that fillContents is to write over.
 func (m *memory) keepVariables() error {
 	for i := range m.spec.Contents {
 		c := &m.spec.Contents[i]
@@ -208,7 +208,7 @@ func (m *memory) keepVariables() error {
 	return nil
 }
 
-// keptPiece is what a restore or a check writes over in memory of the engine's.
+// keptPiece is a piece of the engine's memory that a restore or a check writes over.
 type keptPiece struct {
 	addr uint64
 	data []byte
@@ -232,8 +232,8 @@ func putBack(kept []keptPiece) error {
 	return nil
 }
 
-// fillStable leaves alone what differed between the recordings: in a variable of the engine's own module that is what the
-// engine put there itself.
+// fillStable leaves bytes alone that differed between the recordings: in a variable of the engine's own module the engine
+// put them there itself.
 func fillStable(at uint64, data []byte, unstable []graphir.Range) error {
 	from := uint64(0)
 	for _, u := range append(slices.Clone(unstable), graphir.Range{Offset: uint64(len(data))}) {

@@ -41,7 +41,7 @@ func twoAllocations() *memory {
 	return engineMemory(spec, []liveAlloc{{Addr: 0x1000, Size: 64, Live: 1}, {Addr: 0x2000, Size: 64}, {Addr: 0x3000, Size: 64, Live: 1}})
 }
 
-// What the engine has freed has no address, whoever has it by now, and a pointer there is an error.
+// Memory that the engine has freed has no address, whoever has it by now, and a pointer there is an error.
 func TestEngineMemory(t *testing.T) {
 	m := twoAllocations()
 	if at, err := m.address(graphir.Pointer{Alloc: 0, Offset: 8}); err != nil || at != 0x1008 {

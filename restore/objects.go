@@ -9,7 +9,7 @@ import (
 	"medusa/internal/cuda"
 )
 
-// What graphs refer to besides allocations: variables of modules, events of the engine, saved host memory, tensor maps.
+// Objects that graphs refer to besides allocations: variables of modules, events of the engine, saved host memory, tensor maps.
 
 // GlobalError says which variable of a module could not be found in this process as it was recorded.
 type GlobalError struct {
@@ -149,8 +149,8 @@ func (m *memory) patchAny(data []byte, f *graphir.Fixup) error {
 	return nil
 }
 
-// encodeTensorMap has the driver encode the map anew: its bytes are the driver's affair, where the address lies in them
-// included.
+// encodeTensorMap has the driver encode the map anew: its bytes are the driver's affair, and so is the place of the address
+// among them.
 func encodeTensorMap(t *graphir.TensorMap, addr uint64) ([]byte, error) {
 	room := make([]byte, 2*graphir.TensorMapBytes)
 	at := -uint64(uintptr(unsafe.Pointer(&room[0]))) & (graphir.TensorMapBytes - 1)

@@ -99,7 +99,7 @@ func TestMemoryTypes(t *testing.T) {
 	}
 }
 
-// A variable counts where any graph refers to it, an embedded one too.
+// A variable counts if any graph refers to it, an embedded one too.
 func TestReferencedObjects(t *testing.T) {
 	spec := outsideSpec()
 	spec.Modules = []graphir.Module{{Kind: graphir.ModuleLoaded}}

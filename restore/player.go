@@ -10,7 +10,7 @@ import (
 // PlayError says which driver call of a graph's program failed.
 type PlayError struct {
 	Graph string
-	Step  string // driver function, with the node where it concerns one
+	Step  string // driver function, with the node if it concerns one
 	Cause error  // wraps the cuda.Result
 }
 

@@ -50,7 +50,7 @@ type start struct {
 	env        []string
 }
 
-// outcome is what it left.
+// outcome is the result of a start.
 type outcome struct {
 	exit           int
 	stdout, stderr string
@@ -65,7 +65,7 @@ func requireSimulator(t *testing.T) (library, driver string) {
 	return testenv.Path(t, "build", "lib", "libmedusa_interpose.so"), testenv.Path(t, "build", "simulated")
 }
 
-// thisDevice asks a process of its own what the simulated GPU says about itself.
+// thisDevice asks a process of its own for the simulated GPU's properties.
 var thisDevice = sync.OnceValues(func() (device, error) {
 	driver, _ := filepath.Abs("../build/simulated")
 	cmd := exec.Command(os.Args[0])
@@ -230,6 +230,8 @@ func TestFallback(t *testing.T) {
 			row.start.env = append(row.start.env, "MEDUSA_STRICT=1")
 			if o := row.start.run(t); o.exit != row.strict || o.status == nil || o.status.Status != status.Native {
 				t.Errorf("strict: exit %d with status %+v, want exit %d", o.exit, o.status, row.strict)
+			} else if strings.Contains(o.stderr, "native start") || strings.Count(o.stderr, "medusa: cannot restore: "+string(row.code)) != 1 {
+				t.Errorf("strict: stderr %q, want one line with the reason that speaks of no native start", o.stderr)
 			}
 		})
 	}

@@ -16,13 +16,13 @@ type call = contract.Call
 // noNode marks calls that concern the graph as a whole.
 const noNode = -1
 
-// step says what a call of a program is for, so that a failing index can be named.
+// step is the purpose of a program's call, so that a failing index can be named.
 type step struct {
 	call cuda.Entry
 	node int32
 }
 
-// program is a flat list of driver calls. What the calls point to lies in an arena; handles that one call stores and a
+// program is a flat list of driver calls. The targets of their pointers lie in an arena; handles that one call stores and a
 // later one passes lie there too (slots).
 type program struct {
 	calls []call

@@ -32,7 +32,7 @@ func readRank() (rank, error) {
 // several reports whether the engine has more than one worker.
 func (r rank) several() bool { return r.count > 1 }
 
-// file is this worker's own file where others write theirs.
+// file is this worker's own file if the others write theirs.
 func (r rank) file(path string) string {
 	if path == "" || !r.several() {
 		return path
@@ -51,7 +51,7 @@ func (r rank) factors() artifacts.Identity {
 	}
 }
 
-// size is what a variable says of this rank: one number of bytes for all ranks, or one a rank.
+// size is a variable's value for this rank: one number of bytes for all ranks, or one a rank.
 func (r rank) size(variable string, sizes []uint64) (uint64, error) {
 	if len(sizes) == 0 {
 		return 0, nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What the engine refuses does not wait for an artifact, and is said once.
+// An engine's refusal does not wait for an artifact, and is said once.
 func TestRefuse(t *testing.T) {
 	var said bytes.Buffer
 	s := &Session{env: environment{run: Restore}, warn: &said, timings: make(timings), reading: make(chan read)}
@@ -26,7 +26,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// A reason may quote what the artifact says of itself. Those texts move no cursor and set no title.
+// A reason may quote an artifact's texts. Those move no cursor and set no title.
 func TestLinesAreText(t *testing.T) {
 	evil := errors.New("gpu.name\x1b]0;title\a\u009b2J\u202e differs")
 	var said bytes.Buffer

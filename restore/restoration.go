@@ -10,7 +10,7 @@ import (
 	"medusa/restore/status"
 )
 
-// restoration owns what Graphs made.
+// restoration owns the objects of Graphs.
 type restoration struct {
 	memory    *memory
 	addresses addresses
@@ -20,10 +20,10 @@ type restoration struct {
 	kernels   int
 	found     []KernelFound
 
-	lazy *builder // makes graphs at their first use; nil where all were made before ready
+	lazy *builder // makes graphs at their first use; nil if all were made before ready
 
 	invalid error    // why no graph may be replayed any more
-	watches []watch  // what says that
+	watches []watch  // the counters that say so
 	modules []uint64 // handles of the engine's modules and libraries that graphs refer to
 	events  []uint64 // handles of the engine's events that graphs refer to
 }
@@ -113,7 +113,7 @@ func (s *Session) refuse(cause error) error {
 	return s.giveUp(Engine, cause)
 }
 
-// giveUp undoes what was restored, if anything was, for the engine to start natively.
+// giveUp undoes the restore, as far as it got, for the engine to start natively.
 func (s *Session) giveUp(code Code, cause error) error {
 	if r := s.restored; r != nil {
 		if s.env.rank.several() {
@@ -273,7 +273,7 @@ func reasonOf(err error) error {
 	return err
 }
 
-// ready builds the graph where nobody has used it yet.
+// ready builds the graph if nobody has used it yet.
 func (g *Graph) ready() error {
 	r := g.session.restored
 	if r == nil {

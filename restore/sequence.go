@@ -6,11 +6,11 @@ import (
 	"medusa/graphir"
 )
 
-// SequenceError names the first place where this process's allocation sequence leaves the recorded one.
+// SequenceError names the first place at which this process's allocation sequence leaves the recorded one.
 type SequenceError struct {
 	Step     int    // index into the sequence of allocations and frees
-	Recorded string // what was recorded there
-	Replayed string // what this process did instead
+	Recorded string // the recorded step
+	Replayed string // this process's step instead
 }
 
 func (e *SequenceError) Error() string {
@@ -18,7 +18,7 @@ func (e *SequenceError) Error() string {
 }
 
 // comparePrefix checks that the replayed steps are the recorded ones up to the capture phase, one by one: order, kind
-// and size of allocations, order of frees. Where they are, the i-th allocation offline is the i-th online.
+// and size of allocations, order of frees. If they are, the i-th allocation offline is the i-th online.
 //
 // The capture phase begins somewhere before the first graph-owned allocation. Frees recorded between the last
 // engine-owned and the first graph-owned allocation may belong to either side, so they may be missing.
@@ -43,7 +43,7 @@ func comparePrefix(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error 
 }
 
 // compareWhole checks that a native process made all of the recorded steps, the capture phase included. It may have made
-// more since: what the recording saw ends at ready.
+// more since: the recording ends at ready.
 func compareWhole(spec *graphir.Spec, steps []int64, allocs []liveAlloc) error {
 	for i, want := range spec.Sequence {
 		if i >= len(steps) {

@@ -15,7 +15,7 @@ import (
 	"medusa/restore/status"
 )
 
-// Run is what Medusa wants of this start of the engine (docs/architecture.md, "The runs of one medusa materialize").
+// Run is the purpose of this start of the engine (docs/architecture.md, "The runs of one medusa materialize").
 type Run int
 
 const (
@@ -27,7 +27,7 @@ const (
 	Record Run = contract.PurposeRecord
 	// Check is run N: as Record; Ready then replays, hashes and exits.
 	Check Run = contract.PurposeCheck
-	// Restore is a start from an artifact, and run V, where Ready verifies and exits.
+	// Restore is a start from an artifact, and run V, in which Ready verifies and exits.
 	Restore Run = contract.PurposeRestore
 )
 
@@ -36,9 +36,9 @@ func (r Run) String() string {
 	return [...]string{"none", "profile", "record", "check", "restore"}[r]
 }
 
-// Hooks are what the session needs from its engine. The zero value is ready for use.
+// Hooks are the engine's parts that the session needs. The zero value is ready for use.
 type Hooks struct {
-	Warn io.Writer // where the one line about a native start goes; nil: os.Stderr
+	Warn io.Writer // receives the one line about a native start; nil: os.Stderr
 }
 
 // Session is Medusa's side of one engine start.
@@ -88,7 +88,7 @@ func FromEnv(h Hooks) (*Session, error) {
 	return s, nil
 }
 
-// Run returns what this start is for. It does not change when a restore falls back: see Fallback.
+// Run returns the purpose of this start. It does not change when a restore falls back: see Fallback.
 func (s *Session) Run() Run { return s.env.run }
 
 // Fallback returns why a Restore run goes on as a native start, or nil while it does not.
@@ -112,7 +112,7 @@ func (s *Session) Phase(name string) {
 	s.phases = append(s.phases, status.Phase{Name: name, Began: now.Sub(s.began).Seconds()})
 }
 
-// Identify states what the artifact is valid for: the engine's factors (engine version, model configuration and
+// Identify states the factors of the artifact's validity: the engine's factors (engine version, model configuration and
 // checkpoint digest, arguments), to which the session adds those of the device. Recording runs note them; in a Restore
 // run they are compared with the artifact's. It needs the engine's context to be current, and comes before the engine
 // allocates anything: the memory that is free now decides whether the KV profile holds.
@@ -122,15 +122,15 @@ func (s *Session) Identify(factors artifacts.Identity) error {
 	return s.Guard(func() error { return s.identify(factors) })
 }
 
-// KVBytes returns the size of the KV cache in bytes where it is known without a profile forward: from run 0 in
+// KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from run 0 in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
-// where the engine has to profile.
-// An artifact without a signature says what its author wants, and a start that falls back later keeps the cache that it has. So
+// if the engine has to profile.
+// An artifact without a signature says anything that its author likes, and a start that falls back later keeps the cache that it has. So
 // the engine serves the right tokens from any size, or calls Refuse before it allocates and profiles.
 func (s *Session) KVBytes() (bytes uint64, given bool) { return s.kvBytes() }
 
-// Workspace returns, where KVBytes has given a size, how many bytes the engine is to reserve for what grows with a forward
-// and stays: what the profile forward made of it. Graphs that refer to a smaller one lose it when it grows.
+// Workspace returns, if KVBytes has given a size, how many bytes the engine is to reserve for buffers that grow with a forward
+// and stay: their size after the profile forward. Graphs that refer to a smaller one lose it when it grows.
 func (s *Session) Workspace() uint64 { return s.workspace() }
 
 // Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every
@@ -166,7 +166,7 @@ func (s *Session) Graphs() (graphs []*Graph, err error) {
 	return graphs, err
 }
 
-// Note returns what the engine noted under a name when it was recorded (medusa_mark_note). Call it after Graphs.
+// Note returns the engine's note under a name from the recording (medusa_mark_note). Call it after Graphs.
 func (s *Session) Note(name string) (value []byte, ok bool) {
 	if s.restored == nil {
 		return nil, false
@@ -179,19 +179,19 @@ func (s *Session) Note(name string) (value []byte, ok bool) {
 }
 
 // Ready ends the start: the status object is written, and in runs N and V selfTest is served, the graphs are replayed
-// and hashed, and the process exits. selfTest returns what the engine generated for its fixed prompts; it may be nil.
+// and hashed, and the process exits. selfTest returns the engine's tokens for its fixed prompts; it may be nil.
 // Call it after the mark "ready".
 func (s *Session) Ready(selfTest func() ([]byte, error)) error {
 	s.opened()
 	return s.Guard(func() error { return s.ready(selfTest) })
 }
 
-// Failed tells the session about a driver error that the engine met after ready. Where it is sticky and graphs were
+// Failed tells the session about a driver error that the engine met after ready. If it is sticky and graphs were
 // restored, the status says so and the process exits with status.ExitSticky, for the supervising parent to start the engine
 // natively; any other error is returned as it came.
 func (s *Session) Failed(err error) error { return s.failed(err) }
 
-// Refuse states that the engine takes no part in what this start is for, or cannot use what Graphs gave it. A recording
+// Refuse states that the engine takes no part in this start's purpose, or cannot use the graphs of Graphs. A recording
 // run ends with the exit code of an incompatible engine; a Restore run gives everything back and goes on natively.
 func (s *Session) Refuse(cause error) error {
 	return s.Guard(func() error { return s.refuse(cause) })
@@ -212,7 +212,7 @@ func (s *Session) recording() bool {
 	return s.env.run == Profile || s.env.run == Record || s.env.run == Check
 }
 
-// fall records the first reason to start natively and returns it. Under MEDUSA_STRICT, in a verifying run, and where the
+// fall records the first reason to start natively and returns it. Under MEDUSA_STRICT, in a verifying run, and if the
 // device context is lost or the engine's memory is, it ends the process instead.
 func (s *Session) fall(f *Fallback) *Fallback {
 	if s.fallback != nil {
@@ -227,11 +227,12 @@ func (s *Session) fall(f *Fallback) *Fallback {
 		s.end(f.Reason)
 	}
 	s.fallback = f
-	// mutant: escapes in the engine's lines
-	s.say("native start: %v", f)
 	if s.env.Strict || s.env.verifying() {
+		s.say("cannot restore: %v (this start may not go on natively, so the process ends)", f)
 		s.report(status.Native, nil)
 		os.Exit(f.Code.exit())
 	}
+	// mutant: escapes in the engine's lines
+	s.say("native start: %v", f)
 	return f
 }

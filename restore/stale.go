@@ -9,9 +9,9 @@ import (
 	"medusa/restore/digest"
 )
 
-// findStale replays the graph once more for each piece of saved memory that serving has changed, with what serving left in
-// it. Where the graph then computes something else, the engine keeps data there that it renews between replays.
-// A library's workspace changes, too, but no graph depends on what earlier work left in it.
+// findStale replays the graph once more for each piece of saved memory that serving has changed, with the contents after serving in
+// it. If the graph then computes something else, the engine keeps data there that it renews between replays.
+// A library's workspace changes, too, but no graph depends on the remains of earlier work in it.
 func (c *checker) findStale(graph int, out *digest.Graph) error {
 	changed := slices.SortedFunc(maps.Keys(c.served), func(x, y span) int {
 		return cmp.Or(cmp.Compare(x.alloc, y.alloc), cmp.Compare(x.offset, y.offset))
@@ -42,7 +42,7 @@ func (c *checker) findStale(graph int, out *digest.Graph) error {
 	return nil
 }
 
-// differs reports whether some of the results are not what two equal replays left before.
+// differs reports whether some of the results are not those of two equal replays before.
 func differs(before, results []digest.Range) bool {
 	for _, r := range results {
 		i := slices.IndexFunc(before, func(b digest.Range) bool { return b.Alloc == r.Alloc && b.Offset == r.Offset && b.Class == r.Class })

@@ -21,7 +21,7 @@ func (t timings) start(name string) func() {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// say writes a line for whoever reads the engine's output. Reasons may quote what the artifact says of itself: they are text.
+// say writes a line for whoever reads the engine's output. Reasons may quote an artifact's texts: they are text.
 func (s *Session) say(format string, args ...any) {
 	w := s.warn
 	if w == nil {
@@ -89,7 +89,7 @@ func (s *Session) report(kind string, cause error) {
 	}
 }
 
-// failed ends the process where a restored graph may have broken the device context for good.
+// failed ends the process if a restored graph may have broken the device context for good.
 func (s *Session) failed(err error) error {
 	if s.restored != nil && cuda.Sticky(err) {
 		s.end(err)

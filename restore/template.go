@@ -8,10 +8,10 @@ import (
 	"medusa/graphir"
 )
 
-// groupByShape returns the spec's graphs, as indices, grouped by what a template fixes: node types, node attributes,
-// events, kinds of memory and edges with their data. Members of a group differ only in what setting a node's parameters changes. Groups stand in the
-// order of their first members. Of row groups those are read that hold the first graph of a template, and others where values
-// decide: of copies, what kind of memory they touch.
+// groupByShape returns the spec's graphs, as indices, grouped by the properties that a template fixes: node types, node attributes,
+// events, kinds of memory and edges with their data. Members of a group differ only in properties that setting a node's parameters changes. Groups stand in the
+// order of their first members. Of row groups those are read that hold the first graph of a template, and others if values
+// decide: of copies, the kind of memory that they touch.
 func groupByShape(spec *graphir.Spec) ([][]int, error) {
 	var groups [][]int
 	byShape, byTemplate := make(map[string]int), make(map[int]int)
@@ -47,7 +47,7 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 // decidedByValues: whether graphs with such a node share a template depends on more than its type.
 func decidedByValues(n graphir.Node) bool { return n.Memcpy != nil || n.Type == graphir.NodeChild }
 
-// appendShape encodes what must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
+// appendShape encodes the properties that must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
 // parameters of a node sets its function, too. Embedded graphs have no setter: a graph with one shares with no other.
 func appendShape(b []byte, spec *graphir.Spec, g *graphir.Graph, index int) []byte {
 	number := binary.LittleEndian.AppendUint32
@@ -102,7 +102,7 @@ func sortedEdges(edges []graphir.Edge) []graphir.Edge {
 }
 
 // edgeRuns sorts the edges into runs with the same edge data in which both ends advance by one node from edge to edge. The
-// node handles of such a run lie side by side where the driver stored them, so one driver call adds the whole run; a linear
+// node handles of such a run lie side by side in the driver's answers, so one driver call adds the whole run; a linear
 // chain is one run. Edges with other data take another call: drivers up to 610 give all edges of a call the first one's.
 func edgeRuns(edges []graphir.Edge) [][]graphir.Edge {
 	sorted := slices.Clone(edges)

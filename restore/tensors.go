@@ -16,10 +16,10 @@ var (
 	procBlockMap  = cuda.Process("medusa_block_map")
 )
 
-// tensorPlace is where a named tensor lies in this process.
+// tensorPlace is the address of a named tensor in this process.
 type tensorPlace struct{ addr, size uint64 }
 
-// Place states where a named tensor lies, for engines that do not mark tensors (medusa_mark_tensor) in a restored start.
+// Place states the address of a named tensor, for engines that do not mark tensors (medusa_mark_tensor) in a restored start.
 // Pointers into allocations that the engine's own allocator divides are resolved by it.
 func (s *Session) Place(name string, addr, size uint64) {
 	if s.places == nil {
@@ -29,8 +29,8 @@ func (s *Session) Place(name string, addr, size uint64) {
 }
 
 // placeTensors gives the tensors in divided allocations their addresses in this process: equal sequences of driver
-// allocations do not make equal places inside them. Where a pointer depends on places that nobody named, all blocks of
-// the framework's allocator have to be where they were.
+// allocations do not make equal places inside them. If a pointer depends on places that nobody named, all blocks of
+// the framework's allocator have to be at their recorded places.
 func (s *Session) placeTensors(m *memory) error {
 	for i := range s.spec.Tensors {
 		t := &s.spec.Tensors[i]
@@ -68,8 +68,8 @@ func (s *Session) placeTensors(m *memory) error {
 	return nil
 }
 
-// Tensor returns where a named tensor of the artifact lies in this process. A restored engine takes the address of what it
-// did not allocate itself from it: tensors of the capture phase that it writes between replays. Call it after Graphs.
+// Tensor returns the address of a named tensor of the artifact in this process. A restored engine takes the addresses from it that
+// it did not allocate itself: of tensors of the capture phase that it writes between replays. Call it after Graphs.
 func (s *Session) Tensor(name string) (addr cuda.DevicePtr, ok bool) {
 	if s.restored == nil {
 		return 0, false

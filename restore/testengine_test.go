@@ -38,7 +38,7 @@ var visiblePTX []byte
 var hiddenPTX []byte
 
 const (
-	engineVariable = "RESTORE_TEST_ENGINE" // comma-separated deviations; "engine" where there are none
+	engineVariable = "RESTORE_TEST_ENGINE" // comma-separated deviations; "engine" if there are none
 	bufferBytes    = 4096
 	nativeKVBytes  = 8192
 	magicValue     = 500
@@ -140,7 +140,7 @@ func (e *engine) start() (err error) {
 	return e.stop()
 }
 
-// device is what the parent has to know to write an artifact for this machine.
+// device is the facts that the parent needs to write an artifact for this machine.
 type device struct {
 	Identity    artifacts.Identity
 	Free, Total uint64
@@ -158,7 +158,7 @@ func describeDevice() error {
 	return json.NewEncoder(os.Stdout).Encode(d)
 }
 
-// structure does what native and restored starts have in common.
+// structure makes the allocations that native and restored starts have in common.
 func (e *engine) structure() (err error) {
 	size := uint64(bufferBytes)
 	if e.deviates("size") {
@@ -274,7 +274,7 @@ func (e *engine) makeGraphs() error {
 	return nil
 }
 
-// magicBytes is what the permanent buffer holds: the word that mix adds, and a pointer to it.
+// magicBytes is the permanent buffer's contents: the word that mix adds, and a pointer to it.
 func magicBytes(addr uint64) []byte {
 	b := make([]byte, 16)
 	binary.LittleEndian.PutUint32(b, magicValue)
@@ -346,7 +346,7 @@ func (e *engine) serve() error {
 	return nil
 }
 
-// stop gives back everything, so that what is left at exit was leaked by the restorer.
+// stop gives back everything, so that any memory left at exit was leaked by the restorer.
 func (e *engine) stop() error {
 	errs := []error{e.session.Close()}
 	if e.session.restored == nil && e.magic != 0 {

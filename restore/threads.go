@@ -8,7 +8,7 @@ import (
 )
 
 // align compares this process's sequence with the recorded one and returns its allocations by recorded index. whole asks
-// for the capture phase, too. Where the recording had threads of their own order, the total order is not compared.
+// for the capture phase, too. If the recording had threads of their own order, the total order is not compared.
 func (s *Session) align(steps []int64, allocs []liveAlloc, whole bool) ([]liveAlloc, error) {
 	if !s.spec.Threaded() {
 		compare := comparePrefix

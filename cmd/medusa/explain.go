@@ -60,9 +60,20 @@ func writeExplanation(w io.Writer, e *compile.Explanation) error {
 			near []compile.Neighbour
 		}{{"A", word.NearA}, {"B", word.NearB}} {
 			for _, n := range run.near {
-				fmt.Fprintf(w, "  run %s: %s#%d at %#x, %d bytes: the word is its first byte %+d\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, n.Distance)
+				fmt.Fprintf(w, "  run %s: %s#%d at %#x, %d bytes: the word points %s\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, place(n))
 			}
 		}
 	}
 	return nil
+}
+
+// place says where a word points, seen from an allocation.
+func place(n compile.Neighbour) string {
+	switch {
+	case n.Distance < 0:
+		return fmt.Sprintf("%d bytes before its first byte", -n.Distance)
+	case uint64(n.Distance) >= n.Size:
+		return fmt.Sprintf("%d bytes behind its last byte", uint64(n.Distance)-n.Size+1)
+	}
+	return fmt.Sprintf("to its byte %d", n.Distance)
 }

@@ -4,16 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"medusa/internal/printable"
 	"medusa/interpose"
@@ -80,48 +76,11 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
-	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces of the recorded runs")
+	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces and the engine's output of each run")
 	cmd.Flags().StringVar(&until, "until", "", "end after a `step`, with kept traces and no artifact: "+strings.Join(materialize.Untils, ", "))
 	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: runs that an earlier series of the same command recorded are not repeated")
 	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory to bundle (NAME=PATH, repeatable)")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
 	return cmd
-}
-
-// progress shows steps as a bar if standard error is a terminal, and otherwise as lines. It shows how long each step took.
-func progress(w io.Writer, bar bool) (step func(i, n int, what string), done func()) {
-	var began time.Time
-	var last string
-	took := func() {
-		if last != "" {
-			fmt.Fprintf(w, "%s: %.1f s\n", last, time.Since(began).Seconds())
-		}
-	}
-	f, ok := w.(*os.File)
-	var b *progressbar.ProgressBar
-	if bar && ok && term.IsTerminal(int(f.Fd())) {
-		b = progressbar.NewOptions(1, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
-			progressbar.OptionSetWidth(24), progressbar.OptionShowCount())
-	}
-	step = func(i, n int, what string) {
-		if b != nil {
-			b.Clear()
-		}
-		took()
-		began, last = time.Now(), fmt.Sprintf("[%d/%d] %s", i+1, n, what)
-		if b == nil {
-			fmt.Fprintln(w, last)
-			return
-		}
-		b.ChangeMax(n)
-		b.Describe(what)
-		b.Set(i)
-	}
-	return step, func() {
-		if b != nil {
-			b.Finish()
-		}
-		took()
-	}
 }

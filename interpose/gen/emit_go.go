@@ -93,6 +93,10 @@ func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
 			fmt.Fprintf(w, "\t%s = %s\n", lhs, goGet(s, f.typ.base))
 			continue
 		}
+		if f.typ.tuple == nil && f.typ.base == "u32" {
+			fmt.Fprintf(w, "\t%s = d.u32s()\n", lhs)
+			continue
+		}
 		size := 0
 		for _, g := range members(f) {
 			size += fixedSize(s, g)

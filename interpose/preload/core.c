@@ -121,6 +121,7 @@ struct trace_writer *core_trace(void)
 		return NULL;
 	trace_state = OPEN;
 	record_process();
+	trace_flush(&writer); /* a process that is killed has left its name */
 	return &writer;
 }
 

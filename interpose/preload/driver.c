@@ -11,6 +11,9 @@
 #include "core.h"
 #include "libc.h"
 
+/* A sanitizer's runtime looks up symbols before it is initialized. */
+#define NO_SANITIZER __attribute__((no_sanitize("address", "undefined")))
+
 static const char *const names[FN_COUNT] = {
 #define X(name) [FN_##name] = #name,
 	MEDUSA_HOOKS(X) MEDUSA_USES(X)
@@ -25,12 +28,22 @@ static void *const hooks[FN_HOOKS] = {
 
 _Atomic(void *) driver_found[FN_COUNT];
 
+/* A bit for each address in driver_found, by a hash: engines ask for hundreds of functions that have no hook. */
+enum { FOUND_WORDS = 16 };
+static _Atomic uint64_t found_bits[FOUND_WORDS];
+
+static unsigned found_bit(const void *p) { return (unsigned)((uintptr_t)p * UINT64_C(0x9e3779b97f4a7c15) >> 54); }
+
+NO_SANITIZER static void note_found(int fn, void *p)
+{
+	unsigned bit = found_bit(p);
+	atomic_fetch_or(&found_bits[bit / 64], UINT64_C(1) << bit % 64);
+	atomic_store(&driver_found[fn], p);
+}
+
 /* Read by the assembly below; set before its first use. */
 __attribute__((visibility("hidden"))) void *medusa_real_dlsym;
 #define real_dlsym ((void *(*)(void *, const char *))__atomic_load_n(&medusa_real_dlsym, __ATOMIC_ACQUIRE))
-
-/* A sanitizer's runtime looks up symbols before it is initialized. */
-#define NO_SANITIZER __attribute__((no_sanitize("address", "undefined")))
 
 NO_SANITIZER static void find_real_dlsym(void)
 {
@@ -80,14 +93,23 @@ void *driver_find(enum driver_fn fn)
 		p = real_dlsym(h, names[fn]);
 	if (!p)
 		return (void *)not_found;
-	atomic_store(&driver_found[fn], p);
+	note_found(fn, p);
 	return p;
 }
 
 void *driver_hook_of(void *p)
 {
+	static _Atomic bool looked;
+	unsigned bit = found_bit(p);
+	if (!atomic_load(&looked)) {
+		for (int i = 0; i < FN_HOOKS; i++)
+			driver_real((enum driver_fn)i);
+		atomic_store(&looked, driver_handle() != NULL); /* what a loaded driver does not have, it never will */
+	}
+	if (!(atomic_load(&found_bits[bit / 64]) >> bit % 64 & 1))
+		return p;
 	for (int i = 0; i < FN_HOOKS; i++)
-		if (driver_real((enum driver_fn)i) == p)
+		if (atomic_load(&driver_found[i]) == p)
 			return hooks[i];
 	return p;
 }
@@ -135,7 +157,7 @@ __attribute__((visibility("hidden"), used)) NO_SANITIZER struct dlsym_answer med
 	}
 	if (!p || !in_driver(p, &info) || core_mode() == MODE_INERT)
 		return pass;
-	atomic_store(&driver_found[i], p);
+	note_found(i, p);
 	return (struct dlsym_answer){hooks[i], NULL};
 }
 

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "capture.h"
 #include "core.h"
@@ -32,7 +33,11 @@ enum { SMALL, LARGE, SCRATCH_SMALL, SCRATCH_LARGE, HINTED, ZONES };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct medusa_exact now;
 static struct zone zones[ZONES];
-static struct map page_users; /* of the small zones: page -> allocations on it */
+static struct counts {
+	uint32_t *n;
+	size_t pages, cap;
+} users[ZONES]; /* of the small zones: the allocations on each page */
+static _Atomic uint64_t region_end; /* of the part with memory; 0 without a region. May be read without the lock, as now.base then */
 static uint64_t next_hint;
 static CUdevice device;
 static int rdma; /* whether memory can be made usable for RDMA, as that of cuMemAlloc is */
@@ -47,6 +52,7 @@ static _Atomic bool absent;
 static void refuse(const char *why, CUresult rc)
 {
 	now.state = MEDUSA_EXACT_REFUSED;
+	atomic_store(&region_end, 0);
 	snprintf(now.reason, sizeof now.reason, "%s (result %d)", why, (int)rc);
 }
 
@@ -92,6 +98,7 @@ static void reserve(uint64_t base, uint64_t size)
 		if (rc == CUDA_SUCCESS && got == base) {
 			now.state = MEDUSA_EXACT_ON;
 			now.base = base;
+			atomic_store(&region_end, base + size);
 			return;
 		}
 		if (rc == CUDA_SUCCESS)
@@ -167,33 +174,45 @@ static CUresult map_range(uint64_t addr, uint64_t size)
 	return rc;
 }
 
-static CUresult drop_pages(uint64_t first, uint64_t end)
+/* The number of allocations on the page at addr, or NULL if there is no memory for it. */
+static uint32_t *users_of(int zone, uint64_t addr)
+{
+	struct counts *c = &users[zone];
+	size_t page = (addr - zones[zone].start) / PAGE;
+	if (page >= c->pages) {
+		if (!table_grow((void **)&c->n, &c->cap, page + 1, sizeof *c->n))
+			return NULL;
+		memset(c->n + c->pages, 0, (c->cap - c->pages) * sizeof *c->n);
+		c->pages = c->cap;
+	}
+	return &c->n[page];
+}
+
+static CUresult drop_pages(int zone, uint64_t first, uint64_t end)
 {
 	CUresult rc = CUDA_SUCCESS;
 	for (uint64_t page = first; page < end; page += PAGE) {
-		uint64_t users = map_get(&page_users, page, 0);
+		uint32_t *n = users_of(zone, page);
+		--*n;
 		/* mutant: pages shared by small allocations */
-		if (users > 1) {
-			map_put(&page_users, page, users - 1);
+		if (*n > 0)
 			continue;
-		}
-		map_remove(&page_users, page);
 		if (REAL(cuMemUnmap)(page, PAGE) != CUDA_SUCCESS)
 			rc = CUDA_ERROR_UNKNOWN;
 	}
 	return rc;
 }
 
-static CUresult take_pages(uint64_t first, uint64_t end)
+static CUresult take_pages(int zone, uint64_t first, uint64_t end)
 {
 	for (uint64_t page = first; page < end; page += PAGE) {
-		uint64_t users = map_get(&page_users, page, 0);
-		CUresult rc = users ? CUDA_SUCCESS : map_range(page, PAGE);
+		uint32_t *n = users_of(zone, page);
+		CUresult rc = !n ? CUDA_ERROR_OUT_OF_MEMORY : *n ? CUDA_SUCCESS : map_range(page, PAGE);
 		if (rc != CUDA_SUCCESS) {
-			drop_pages(first, page);
+			drop_pages(zone, first, page);
 			return rc;
 		}
-		map_put(&page_users, page, users + 1);
+		++*n;
 	}
 	return CUDA_SUCCESS;
 }
@@ -216,14 +235,14 @@ static CUresult map_piece(int zone, const struct piece *p)
 		return map_hinted(p->addr, pages(p->size));
 	if (zones[zone].step == PAGE)
 		return map_range(p->addr, pages(p->size));
-	return take_pages(p->addr / PAGE * PAGE, p->addr + p->size);
+	return take_pages(zone, p->addr / PAGE * PAGE, p->addr + p->size);
 }
 
 static CUresult unmap_piece(int zone, const struct piece *p)
 {
 	CUresult rc;
 	if (zones[zone].step != PAGE)
-		return drop_pages(p->addr / PAGE * PAGE, p->addr + p->size);
+		return drop_pages(zone, p->addr / PAGE * PAGE, p->addr + p->size);
 	rc = REAL(cuMemUnmap)(p->addr, pages(p->size));
 	if (zone == HINTED && rc == CUDA_SUCCESS)
 		rc = REAL(cuMemAddressFree)(p->addr, pages(p->size));
@@ -360,10 +379,12 @@ bool exact_find(CUdeviceptr ptr, struct piece *out)
 
 bool exact_free(CUdeviceptr ptr, CUresult *rc)
 {
-	struct piece *p, known;
+	struct piece *p;
 	CUcontext ctx = NULL;
+	bool served;
 	int zone;
-	if (!exact_find(ptr, &known) || known.addr != ptr || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+	/* now.base is set before region_end, once. */
+	if (ptr >= atomic_load(&region_end) || ptr < now.base || REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return false; /* the driver's own error then */
 	/* mutant: free waits for work */
 	*rc = capture_active() ? probe_free() : REAL(cuCtxSynchronize)();
@@ -371,14 +392,13 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 		return true;
 	pthread_mutex_lock(&lock);
 	p = find(ptr, &zone);
-	if (p && p->id == known.id) {
+	served = p && p->addr == ptr;
+	if (served) {
 		*rc = unmap_piece(zone, p);
 		zone_give(&zones[zone], p);
-	} else {
-		*rc = CUDA_ERROR_INVALID_VALUE; /* two threads freed it */
 	}
 	pthread_mutex_unlock(&lock);
-	return true;
+	return served;
 }
 
 uint64_t exact_hint(size_t bytes, size_t alignment)

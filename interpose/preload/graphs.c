@@ -62,30 +62,20 @@ void graphs_captured(CUgraph graph)
 	core_unlock();
 }
 
-static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
+/* Returns the trace's id of the graph in its present state. A graph that has changed since its capture is recorded again. i is its
+ * index in captured, or UINT64_MAX. */
+static uint32_t present_id(CUgraph graph, uint64_t i)
 {
-	struct trace_writer *w;
 	struct captured c = {0};
-	uint64_t i, now;
+	uint64_t now;
 	bool again;
-	core_lock();
-	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
-	core_unlock();
-	if (i == UINT64_MAX && (pending_label || core_mode() == MODE_RECORD))
-		graphs_captured(graph); /* built by hand */
 	core_lock();
 	now = changes;
 	again = embedded;
-	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
-	if (i != UINT64_MAX) {
-		captured[i].exec = (uintptr_t)exec;
-		map_put(&by_exec, (uintptr_t)exec, i);
+	if (i != UINT64_MAX)
 		c = captured[i];
-	}
 	core_unlock();
-	if (core_mode() != MODE_RECORD)
-		return;
-	/* The graph has changed since its capture, so record it again. A label is never freed once a graph has it. */
+	/* A label is never freed once a graph has it. */
 	if (i == UINT64_MAX || again || c.changes != now || c.nodes != count_nodes(graph)) {
 		c.changes = now;
 		c.nodes = count_nodes(graph);
@@ -97,9 +87,34 @@ static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
 		captured[i].changes = c.changes;
 		captured[i].nodes = c.nodes;
 	}
+	core_unlock();
+	return c.id;
+}
+
+static void note_exec(CUgraph graph, CUgraphExec exec, uint64_t flags)
+{
+	struct trace_writer *w;
+	uint64_t i;
+	uint32_t id;
+	core_lock();
+	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
+	core_unlock();
+	if (i == UINT64_MAX && (pending_label || core_mode() == MODE_RECORD))
+		graphs_captured(graph); /* built by hand */
+	core_lock();
+	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
+	if (i != UINT64_MAX) {
+		captured[i].exec = (uintptr_t)exec;
+		map_put(&by_exec, (uintptr_t)exec, i);
+	}
+	core_unlock();
+	if (core_mode() != MODE_RECORD)
+		return;
+	id = present_id(graph, i);
+	core_lock();
 	w = core_trace();
 	if (w)
-		trace_exec(w, c.id, (uintptr_t)exec, flags);
+		trace_exec(w, id, (uintptr_t)exec, flags);
 	core_unlock();
 }
 
@@ -213,6 +228,21 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
 	return REAL(cuGraphChildGraphNodeGetGraph)(node, graph);
 }
 
+static void fault_changed(const char *call, CUgraphExec exec)
+{
+	const char *label = NULL;
+	uint64_t i;
+	if (core_mode() != MODE_RECORD)
+		return;
+	core_lock();
+	i = map_get(&by_exec, (uintptr_t)exec, UINT64_MAX);
+	if (i != UINT64_MAX)
+		label = captured[i].label;
+	core_unlock();
+	core_fault(call, "it changed executable graph \"%s\" after it was instantiated (change the graph, then instantiate it again)",
+		label ? label : "");
+}
+
 /* Setters of executable graphs: afterwards the executable graph differs from its record. */
 #define EXEC_SETTER(name, parameters, arguments) \
 	CUresult name parameters \
@@ -223,7 +253,7 @@ CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
 		rc = REAL(name) arguments; \
 		if (rc == CUDA_SUCCESS) \
 			/* mutant: executable graph that is changed */ \
-			core_fault(#name, "executable graph %p was changed after it was recorded", (void *)exec); \
+			fault_changed(#name, exec); \
 		hook_leave(); \
 		return rc; \
 	}
@@ -237,8 +267,40 @@ EXEC_SETTER(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode n
 EXEC_SETTER(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
 EXEC_SETTER(cuGraphExecEventWaitNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
 EXEC_SETTER(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled), (exec, node, enabled))
-EXEC_SETTER(cuGraphExecUpdate, (CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *result), (exec, graph, error_node, result))
-EXEC_SETTER(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result), (exec, graph, result))
+
+/* An update makes an executable graph equal to a graph. The reader of the trace finds out whether that changed it. */
+static void note_update(CUgraph graph, CUgraphExec exec)
+{
+	struct trace_writer *w;
+	uint64_t i;
+	uint32_t id;
+	if (core_mode() != MODE_RECORD)
+		return;
+	core_lock();
+	i = map_get(&by_graph, (uintptr_t)graph, UINT64_MAX);
+	core_unlock();
+	id = present_id(graph, i);
+	core_lock();
+	w = core_trace();
+	if (w)
+		trace_update(w, id, (uintptr_t)exec);
+	core_unlock();
+}
+
+#define EXEC_UPDATE(name, parameters, arguments) \
+	CUresult name parameters \
+	{ \
+		CUresult rc; \
+		if (!hook_enter()) \
+			return REAL(name) arguments; \
+		rc = REAL(name) arguments; \
+		if (rc == CUDA_SUCCESS) \
+			note_update(graph, exec); \
+		hook_leave(); \
+		return rc; \
+	}
+EXEC_UPDATE(cuGraphExecUpdate, (CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, CUgraphExecUpdateResult *result), (exec, graph, error_node, result))
+EXEC_UPDATE(cuGraphExecUpdate_v2, (CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *result), (exec, graph, result))
 
 size_t medusa_graph_count(void)
 {

@@ -1,8 +1,8 @@
 /*
  * graphs.h: captured graphs, and executable graphs made from them.
  *
- * In: the hooks of graphs and executable graphs. Out: graph and exec records, medusa_graph_*. A graph that changes between its
- * capture and its instantiation is recorded again. A change of an executable graph is a fault.
+ * In: the hooks of graphs and executable graphs. Out: graph, exec and update records, medusa_graph_*. A graph that changes between
+ * its capture and its instantiation is recorded again. A setter of an executable graph is a fault.
  */
 #ifndef MEDUSA_GRAPHS_H
 #define MEDUSA_GRAPHS_H

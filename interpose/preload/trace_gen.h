@@ -777,4 +777,16 @@ static inline void trace_note(struct trace_writer *w, const char *name, struct t
 	trace_finish(w);
 }
 
+static inline void trace_update(struct trace_writer *w, uint32_t graph, uint64_t handle)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	if (!trace_begin(w, 55, framed))
+		return;
+	trace_put_u32(w, graph);
+	trace_put_u64(w, handle);
+	trace_finish(w);
+}
+
 #endif

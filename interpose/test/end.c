@@ -1,5 +1,6 @@
 /*
  * end.c HOW: allocates twice and then ends. HOW is one of: return, exit, _exit, kill (SIGKILL after a phase is in the file),
+ * kill-early (SIGKILL before any phase, once the trace names the process),
  * identity (two factors, then a phase), ready, fork (a child uses the parent's memory, then both return), fork-first (a child
  * makes all calls), twice (a second process with the same trace).
  */
@@ -51,6 +52,12 @@ int main(int argc, char **argv)
 	}
 	if (cuInit(0) || cuDevicePrimaryCtxRetain(&ctx, 0) || cuCtxSetCurrent(ctx))
 		return 2;
+	if (strcmp(how, "kill-early") == 0) {
+		cuMemAlloc(&a, 100);
+		for (int i = 0; i < 500 && !written("kill-early"); i++)
+			usleep(10000);
+		kill(getpid(), SIGKILL);
+	}
 	if (strcmp(how, "return") != 0)
 		phase("warmup");
 	if (cuMemAlloc(&a, 100) || cuMemAlloc(&b, 200))

@@ -107,6 +107,7 @@ const (
 	TypeHostChanged Type = 52
 	TypeWaited      Type = 53
 	TypeNote        Type = 54
+	TypeUpdate      Type = 55
 )
 
 func (t Type) String() string {
@@ -193,6 +194,8 @@ func (t Type) String() string {
 		return "waited"
 	case TypeNote:
 		return "note"
+	case TypeUpdate:
+		return "update"
 	}
 	return unknown("record", uint64(t))
 }
@@ -282,6 +285,8 @@ func newRecord(t Type) Record {
 		return new(Waited)
 	case TypeNote:
 		return new(Note)
+	case TypeUpdate:
+		return new(Update)
 	}
 	return nil
 }
@@ -786,18 +791,8 @@ func (r *Kernel) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
 	r.Function = d.u32()
-	if n := d.count(4); n > 0 {
-		r.Grid = make([]uint32, n)
-		for i := range r.Grid {
-			r.Grid[i] = d.u32()
-		}
-	}
-	if n := d.count(4); n > 0 {
-		r.Block = make([]uint32, n)
-		for i := range r.Block {
-			r.Block[i] = d.u32()
-		}
-	}
+	r.Grid = d.u32s()
+	r.Block = d.u32s()
 	r.Shared = d.u32()
 	r.Params = d.bytes()
 	if n := d.count(8); n > 0 {
@@ -1425,18 +1420,8 @@ func (r *TensorMap) decode(d *decoder) {
 			r.Strides[i] = d.u64()
 		}
 	}
-	if n := d.count(4); n > 0 {
-		r.Box = make([]uint32, n)
-		for i := range r.Box {
-			r.Box[i] = d.u32()
-		}
-	}
-	if n := d.count(4); n > 0 {
-		r.Steps = make([]uint32, n)
-		for i := range r.Steps {
-			r.Steps[i] = d.u32()
-		}
-	}
+	r.Box = d.u32s()
+	r.Steps = d.u32s()
 }
 
 func (r *TensorMap) encode(e *encoder) {
@@ -1625,4 +1610,26 @@ func (r *Note) decode(d *decoder) {
 func (r *Note) encode(e *encoder) {
 	e.str(r.Name)
 	e.bytes(r.Value)
+}
+
+// Update is a "update" record.
+//
+// cuGraphExecUpdate made an executable graph equal to a graph. An update to an equal graph changes nothing.
+type Update struct {
+	Head
+	Graph  uint32
+	Handle uint64
+}
+
+// RecordType returns TypeUpdate.
+func (*Update) RecordType() Type { return TypeUpdate }
+
+func (r *Update) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Handle = d.u64()
+}
+
+func (r *Update) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Handle)
 }

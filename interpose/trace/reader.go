@@ -8,6 +8,9 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"sync"
+
+	"medusa/internal/slab"
 )
 
 // Version is the version of traces that this package reads and writes.
@@ -30,14 +33,18 @@ type Reader struct {
 	size   int64 // of the whole file
 	off    int64 // of the next chunk
 
-	chunk      []byte // rest of the current chunk
-	chunkNo    int    // chunks read so far
+	room       *[]byte // memory of the current chunk
+	chunk      []byte  // rest of it
+	chunkNo    int     // chunks read so far
 	chunkStart int64
 	chunkSize  int
 	records    uint64
 	ended      bool
 	err        error
 	want       func(Type) bool // nil: all
+	decoder    decoder
+	kernels    slab.Of[Kernel]
+	edges      slab.Of[Edge]
 }
 
 // Open opens the trace at path and reads its header.
@@ -96,6 +103,10 @@ func NewReader(name string, r io.Reader, size int64) (*Reader, error) {
 
 // Close closes the file. Records that were read stay valid.
 func (t *Reader) Close() error {
+	if t.room != nil && !t.decoder.lent {
+		rooms.Put(t.room)
+	}
+	t.room, t.chunk = nil, nil
 	if t.closer == nil {
 		return nil
 	}
@@ -131,53 +142,69 @@ func (t *Reader) next() (Record, error) {
 			return nil, err
 		}
 	}
-	at := t.chunkStart + int64(t.chunkSize-len(t.chunk))
-	var typ Type
-	section := func() string {
-		text := fmt.Sprintf("chunk %d, record %d", t.chunkNo-1, t.records)
-		if typ != 0 {
-			text += fmt.Sprintf(" (%s)", typ)
-		}
-		return text
-	}
-	corrupt := func(format string, args ...any) error {
-		return t.fail(section(), at, fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
-	}
+	at, typ := t.chunkStart+int64(t.chunkSize-len(t.chunk)), Type(0)
 	if t.ended {
-		return nil, corrupt("a record follows the end record")
+		return nil, t.corrupt(at, typ, "a record follows the end record")
 	}
-	d := decoder{b: t.chunk}
-	number, length := Type(d.u32()), d.u32()
-	if d.short || int64(length) > int64(len(d.b)) {
-		return nil, corrupt("it reaches past its chunk")
+	d := &t.decoder
+	if len(t.chunk) < recordHead {
+		return nil, t.corrupt(at, typ, "it reaches past its chunk")
 	}
-	t.chunk = d.b[length:]
-	d.b = d.b[:length]
+	number, length := Type(binary.LittleEndian.Uint32(t.chunk)), binary.LittleEndian.Uint32(t.chunk[4:])
+	if int64(length) > int64(len(t.chunk)-recordHead) {
+		return nil, t.corrupt(at, typ, "it reaches past its chunk")
+	}
+	d.start(t.chunk[recordHead:][:length])
+	t.chunk = t.chunk[recordHead+length:]
 	if t.want != nil && t.records > 0 && number != TypeEnd && !t.want(number) {
 		if order := d.u64(); d.short || order != t.records {
-			return nil, corrupt("its order is %d", order)
+			return nil, t.corrupt(at, typ, "its order is %d", order)
 		}
 		return nil, nil
 	}
-	rec := newRecord(number)
+	rec := t.record(number)
 	if rec == nil {
-		return nil, t.fail(section(), at, fmt.Errorf("%w: record type %d (needs a newer medusa)", ErrVersion, uint32(number)))
+		return nil, t.fail(t.section(typ), at, fmt.Errorf("%w: record type %d (needs a newer medusa)", ErrVersion, uint32(number)))
 	}
 	typ = number
 	*rec.Header() = Head{Order: d.u64(), Time: d.u64(), Thread: d.u32()}
-	rec.decode(&d)
+	rec.decode(d)
 	switch {
 	case d.short:
-		return nil, corrupt("a field reaches past the record's %d bytes", length)
+		return nil, t.corrupt(at, typ, "a field reaches past the record's %d bytes", length)
 	case rec.Header().Order != t.records:
-		return nil, corrupt("its order is %d", rec.Header().Order)
+		return nil, t.corrupt(at, typ, "its order is %d", rec.Header().Order)
 	case (t.records == 0) != (typ == TypeProcess):
-		return nil, corrupt("a trace begins with its one process record")
+		return nil, t.corrupt(at, typ, "a trace begins with its one process record")
 	}
 	if end, ok := rec.(*End); ok && end.Records != t.records {
-		return nil, corrupt("the end record counts %d records, found %d", end.Records, t.records)
+		return nil, t.corrupt(at, typ, "the end record counts %d records, found %d", end.Records, t.records)
 	}
 	return rec, nil
+}
+
+// record returns an empty record, as newRecord does. Most of a trace are kernel nodes and edges.
+func (t *Reader) record(number Type) Record {
+	switch number {
+	case TypeKernel:
+		return t.kernels.One()
+	case TypeEdge:
+		return t.edges.One()
+	}
+	return newRecord(number)
+}
+
+// section names the current record in errors. Its type is 0 until it is known.
+func (t *Reader) section(typ Type) string {
+	text := fmt.Sprintf("chunk %d, record %d", t.chunkNo-1, t.records)
+	if typ != 0 {
+		text += fmt.Sprintf(" (%s)", typ)
+	}
+	return text
+}
+
+func (t *Reader) corrupt(at int64, typ Type, format string, args ...any) error {
+	return t.fail(t.section(typ), at, fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...)))
 }
 
 // readChunk reads and checks the next chunk. It refuses a size beyond the end of the file before it allocates memory.
@@ -209,7 +236,7 @@ func (t *Reader) readChunk() error {
 	if length == 0 {
 		return t.fail(section, t.off, fmt.Errorf("%w: the chunk is empty", ErrCorrupt))
 	}
-	b := make([]byte, length)
+	b := t.buffer(int(length))
 	if _, err := io.ReadFull(t.r, b); err != nil {
 		return t.readError(section, err)
 	}
@@ -221,6 +248,28 @@ func (t *Reader) readChunk() error {
 	t.off += chunkHead + int64(length)
 	t.chunkNo++
 	return nil
+}
+
+// rooms are memory for chunks that no reader uses.
+var rooms sync.Pool
+
+const usualChunk = chunkLimit
+
+// buffer returns memory for a chunk: that of the one before, if no record refers to it.
+func (t *Reader) buffer(length int) []byte {
+	// mutant: chunks that records refer to
+	if t.decoder.lent {
+		t.room = nil
+	}
+	if t.room == nil {
+		t.room, _ = rooms.Get().(*[]byte)
+	}
+	if t.room == nil || length > len(*t.room) {
+		room := make([]byte, max(length, min(usualChunk, int(t.size))))
+		t.room = &room
+	}
+	t.decoder.lent = false
+	return (*t.room)[:length]
 }
 
 // readError maps a file that shrank while it was read to ErrIncomplete.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 )
 
@@ -69,6 +70,34 @@ func decode(b []byte) ([]Record, error) {
 		return nil, err
 	}
 	return r.all()
+}
+
+// Memory of chunks is used again, also by the next reader.
+func TestRecordsOutliveTheirChunk(t *testing.T) {
+	var want []Record
+	for i := range byte(5) {
+		want = append(want, &Content{Data: bytes.Repeat([]byte{i}, 2*lendFrom)}, &Kernel{Params: bytes.Repeat([]byte{i}, lendFrom/2), Grid: []uint32{uint32(i), 1, 1}})
+	}
+	want = append([]Record{&Process{Protocol: 1}}, want...)
+	path := filepath.Join(t.TempDir(), "trace")
+	if err := os.WriteFile(path, encode(t, want), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadAll(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadAll(path); err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range want {
+		if c, ok := w.(*Content); ok && !bytes.Equal(got[i].(*Content).Data, c.Data) {
+			t.Errorf("record %d: contents of another chunk", i)
+		}
+		if k, ok := w.(*Kernel); ok && (!bytes.Equal(got[i].(*Kernel).Params, k.Params) || !slices.Equal(got[i].(*Kernel).Grid, k.Grid)) {
+			t.Errorf("record %d: parameters of another chunk", i)
+		}
+	}
 }
 
 func TestRoundTripOfEveryRecord(t *testing.T) {

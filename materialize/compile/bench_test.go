@@ -20,7 +20,7 @@ import (
 )
 
 // compileVariable makes the test binary compile pairs of traces and tell its peak memory: a process of its own, since
-// memory that a garbage collector once had says nothing about what is needed.
+// memory that a garbage collector once had says nothing about the memory needed.
 const compileVariable = "COMPILE_BENCH"
 
 func TestMain(m *testing.M) {
@@ -139,7 +139,7 @@ func BenchmarkPaper(b *testing.B) {
 	bench.ReportRatio(b, "over-read", times[0], times[1])
 }
 
-// BenchmarkRecorded compiles what the reference engine leaves: a model of 7B class on the simulated GPU.
+// BenchmarkRecorded compiles traces of the reference engine: a model of 7B class on the simulated GPU.
 func BenchmarkRecorded(b *testing.B) {
 	testenv.Build(b)
 	dir := b.TempDir()
@@ -230,7 +230,7 @@ func compileLarge(b testing.TB, nodes int) (took time.Duration, memory uint64) {
 	return inProcess(b, dir)
 }
 
-// TestMemoryDoesNotGrowWithNodes: what grows with the nodes of graphs goes to a file as it is made.
+// TestMemoryDoesNotGrowWithNodes: data that grows with the nodes of graphs goes to a file as it is made.
 func TestMemoryDoesNotGrowWithNodes(t *testing.T) {
 	_, small := compileLarge(t, 45_000)
 	_, large := compileLarge(t, 135_000)

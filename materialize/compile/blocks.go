@@ -14,8 +14,8 @@ import (
 
 // A framework's allocator places tensors inside of driver allocations, and a process that repeats those need not place
 // tensors alike (PyTorch breaks ties by address). So a pointer into an allocation that such an allocator divides resolves
-// by the name of the tensor it leads into. Where it leads into none, index and offset hold only if the allocator's block
-// map at the start of the capture phase was the same in both runs, and they hold online only where it is the same again.
+// by the name of the tensor it leads into. If it leads into none, index and offset hold only if the allocator's block
+// map at the start of the capture phase was the same in both runs, and they hold online only if it is the same again.
 // A pointer into a block that was free when the capture phase began is refused: online, something else may own it. Inside of a
 // by-value struct it may be an old address in padding, and run V decides (padding.go).
 
@@ -53,7 +53,7 @@ type tensorRange struct {
 	index      uint32 // in Spec.Tensors
 }
 
-// nameTensors makes the run resolve addresses inside of named tensors by name, where they lie in divided allocations.
+// nameTensors makes the run resolve addresses inside of named tensors by name, if they lie in divided allocations.
 func (r *run) nameTensors(divided map[uint32]bool) error {
 	live, err := r.liveAt(r.ReadyOrder)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *run) lastTensors() []*trace.Tensor {
 	return out
 }
 
-// blocks is what both runs say about a framework's allocator.
+// blocks is the account that both runs give of a framework's allocator.
 type blocks struct {
 	a, b   blockMaps
 	equal  bool   // when the capture phase began
@@ -92,7 +92,7 @@ type blocks struct {
 	spec   *graphir.Spec
 }
 
-// blockMaps is what one run says.
+// blockMaps is the account of one run.
 type blockMaps struct {
 	run          *run
 	begin, ready blockIndex // when the capture phase began, and when the engine was ready
@@ -113,7 +113,7 @@ type blockIndex struct {
 	live, freed reach
 }
 
-// reach is how far blocks of one kind reach, by where they begin. Blocks may overlap: what a framework marked once may lie in what
+// reach is how far blocks of one kind reach, by their begin. Blocks may overlap: a block that a framework marked once may lie in one that
 // it marked later.
 type reach []struct{ addr, end uint64 }
 
@@ -141,7 +141,7 @@ func (r reach) holds(addr uint64) bool {
 	return i >= 0 && addr < r[i].end
 }
 
-// address is where a pointer leads in this run. A block may span mappings.
+// address is the target of a pointer in this run. A block may span mappings.
 func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Alloc].Addr + p.Offset }
 
 // ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
@@ -202,7 +202,7 @@ func (m *blocks) checkContents() error {
 	return err
 }
 
-// problem says why the pointer cannot be restored, or nothing. It notes the block map where the pointer depends on it.
+// problem says why the pointer cannot be restored, or nothing. It notes the block map if the pointer depends on it.
 func (m *blocks) problem(p graphir.Pointer) string {
 	if len(m.a.begin.blocks) == 0 {
 		return ""

@@ -41,7 +41,7 @@ func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 				}
 				tp.phase("warmup")
 				if tt.mark {
-					tp.add(&trace.Block{Addr: at(0) + 2048, Size: 1024, Live: 1}) // later: not what the phase began with
+					tp.add(&trace.Block{Addr: at(0) + 2048, Size: 1024, Live: 1}) // later: not there when the phase began
 				}
 				tp.phase("capture")
 				tp.capture("g", 1, tp.kernel(0, at(0)+tt.offset))
@@ -59,7 +59,7 @@ func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 	}
 }
 
-// An address in a by-value struct, of the same byte of a free block in both runs, is left to run V as padding is; not so where
+// An address in a by-value struct, of the same byte of a free block in both runs, is left to run V as padding is; not so if
 // an owner may rely on it, and not as a parameter of its own.
 func TestOldAddressesInStructs(t *testing.T) {
 	free := []uint8{1, 1, 0}

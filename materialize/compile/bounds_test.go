@@ -15,8 +15,8 @@ import (
 	"medusa/materialize/recording"
 )
 
-// within demands that fn takes no more processor time than a bound of the whole program, which is far above what it takes now and
-// far below what it takes if a list is searched for every word.
+// within demands that fn takes no more processor time than a bound of the whole program, which is far above its present time and
+// far below its time if a list is searched for every word.
 func within(t *testing.T, bound time.Duration, fn func()) {
 	t.Helper()
 	runtime.LockOSThread()

@@ -5,9 +5,9 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Mappings that a framework makes side by side in one reservation hold tensors that span them, and what a pointer's memory
-// spans nobody knows. So whatever lay side by side in both recordings has to lie so again: engine-owned mappings are held
-// against that online, capture-phase ones are made in one piece. What lay so in one recording only, lay so by chance.
+// Mappings that a framework makes side by side in one reservation hold tensors that span them, and nobody knows how far a pointer's memory
+// spans. So mappings that lay side by side in both recordings have to lie so again: engine-owned mappings are held
+// against that online, capture-phase ones are made in one piece. Mappings that lay so in one recording only, lay so by chance.
 
 // chainMappings finds the mappings that were live at ready and lay directly behind each other in both runs.
 func chainMappings(a, b *run, spec *graphir.Spec) error {

@@ -9,7 +9,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// mappingTape records mappings of 4096 bytes at the given places, the last of them in the capture phase where late is true, a
+// mappingTape records mappings of 4096 bytes at the given places, the last of them in the capture phase if late is true, a
 // named tensor across the first two, and a graph with one pointer.
 func mappingTape(at []uint64, late bool, pointer uint64, blocks ...*trace.Block) func(tp *tape) {
 	return func(tp *tape) {
@@ -40,7 +40,7 @@ func compileTapes(t *testing.T, a, b func(tp *tape)) (*graphir.Spec, error) {
 	return proven(ta.recording(t), tb.recording(t))
 }
 
-// What lay side by side in both runs is a chain: its boundary is one byte, and a tensor may span it.
+// Mappings that lay side by side in both runs are a chain: its boundary is one byte, and a tensor may span it.
 func TestMappingsSideBySide(t *testing.T) {
 	const a, b = 0x10000000, 0x70002000
 	spec, err := compileTapes(t, mappingTape([]uint64{a, a + 4096, a + 8192}, false, a+4096),
@@ -56,11 +56,11 @@ func TestMappingsSideBySide(t *testing.T) {
 	if got, want := spec.Graphs[0].Nodes[0].Kernel.Fixups[0].Pointer, (graphir.Pointer{Alloc: 1}); got != want {
 		t.Errorf("the boundary is %v, want %v", got, want)
 	}
-	// Where they lie so in one run only, the tensor lies outside of memory in the other.
+	// If they lie so in one run only, the tensor lies outside of memory in the other.
 	if _, err = compileTapes(t, mappingTape([]uint64{a, a + 4096}, false, a+16), mappingTape([]uint64{b, b + 16384}, false, b+16)); err == nil {
 		t.Error("a tensor across mappings that lie apart in run B was compiled")
 	}
-	// What the capture phase maps behind the engine's own memory cannot be made.
+	// A mapping of the capture phase behind the engine's own memory cannot be made.
 	_, err = compileTapes(t, mappingTape([]uint64{a, a + 4096, a + 8192}, true, a+8200), mappingTape([]uint64{b, b + 4096, b + 8192}, true, b+8200))
 	var refused *RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "behind one that the engine had made") {

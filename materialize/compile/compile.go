@@ -11,7 +11,7 @@ import (
 )
 
 // Compile makes the graph IR from two recordings of the same start, and says which bytes it presumes to be padding: only a run
-// can settle those. It fails with a *WordError, a *RefusedError or a *SequenceError if the runs do not prove what a restored graph
+// can settle those. It fails with a *WordError, a *RefusedError or a *SequenceError if the runs do not prove the facts that a restored graph
 // would need. Row groups of many graphs go to scratch; if it is nil, they stay in memory.
 func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spec, Paddings, error) {
 	a, b := newRun(ra), newRun(rb)

@@ -64,7 +64,7 @@ func TestPointersBecomeIndirect(t *testing.T) {
 	}
 }
 
-// What an engine captures before the phases that a restored start skips, it captures there, too.
+// Graphs that an engine captures before the phases that a restored start skips, it captures there, too.
 func TestEarlierGraphsAreTheEngines(t *testing.T) {
 	spec := mustCompile(t, func(tp *tape, at place) {
 		tp.function(0, trace.ModuleModule, "k", 8)
@@ -157,7 +157,7 @@ func TestUnprovenWords(t *testing.T) {
 	}
 }
 
-// A struct may begin between two words: its pointers are aligned in the parameters, not from where it begins.
+// A struct may begin between two words: its pointers are aligned in the parameters, not from its begin.
 func TestStructThatBeginsBetweenWords(t *testing.T) {
 	spec, err := compilePair(t, func(tp *tape, at place) {
 		tp.function(0, trace.ModuleModule, "k", 4)
@@ -273,7 +273,7 @@ func TestContents(t *testing.T) {
 		var data []byte
 		data = binary.LittleEndian.AppendUint64(data, 0xdecafbad)
 		data = binary.LittleEndian.AppendUint64(data, at(0)+16)
-		data = binary.LittleEndian.AppendUint64(data, uint64(tp.seed)) // what earlier work left behind
+		data = binary.LittleEndian.AppendUint64(data, uint64(tp.seed)) // remains of earlier work
 		data = binary.LittleEndian.AppendUint64(data, 1)
 		tp.add(&trace.Content{Alloc: table, Data: data[:12]}, &trace.Content{Alloc: table, Offset: 12, Data: data[12:]},
 			&trace.Content{Alloc: unused, Data: data[:8]})

@@ -9,10 +9,10 @@ import (
 )
 
 // Permanent buffers (paper §4.3): memory that the capture phase allocated, that is still in use when the engine is ready
-// and that a graph reaches. Temporaries are left out by the recorder, which knows the framework's free blocks; what was
+// and that a graph reaches. Temporaries are left out by the recorder, which knows the framework's free blocks; memory that was
 // allocated before the capture phase is the engine's to fill.
 
-// compileContents saves what the graphs reach, directly or through pointers inside saved buffers.
+// compileContents saves the memory that the graphs reach, directly or through pointers inside saved buffers.
 func compileContents(a, b *run, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
 	pa, pb := a.pieces(), b.pieces()
 	if len(pa) != len(pb) {
@@ -65,8 +65,8 @@ func compileContents(a, b *run, spec *graphir.Spec, maps *tensorMaps, seen *uses
 // maxContent bounds a Content's data: the offsets of its fixups have 32 bits, and a larger buffer becomes several.
 const maxContent = 1 << 30
 
-// content compares one saved range of both runs; a, changed, becomes the data. Bytes that differ and lead nowhere are what
-// earlier work left behind (scratch space of a library, say): they are stored as zero and marked, and verification runs with
+// content compares one saved range of both runs; a, changed, becomes the data. Bytes that differ and lead nowhere are remains of
+// earlier work (scratch space of a library, say): they are stored as zero and marked, and verification runs with
 // garbage there.
 func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err error) {
 	refuse := func(o uint64, err *WordError) ([]graphir.Content, error) {

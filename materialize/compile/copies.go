@@ -63,7 +63,7 @@ func (c *graphCompiler) copyEnd(i int, field string, memory uint32, a, b uint64)
 	return ptr, err
 }
 
-// hostBuffer saves what a copy reads from pageable host memory, as it was when the graph was walked.
+// hostBuffer saves the pageable host memory that a copy reads, as it was when the graph was walked.
 func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) {
 	spec := c.table.spec
 	ptr := graphir.Pointer{Alloc: uint32(len(spec.HostBuffers)), Space: graphir.SpaceHost}

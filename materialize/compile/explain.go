@@ -9,7 +9,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Explanation is what two kept traces say about one parameter of a kernel node.
+// Explanation is the account that two kept traces give of one parameter of a kernel node.
 type Explanation struct {
 	Graph     string          `json:"graph"`
 	Node      int             `json:"node"`
@@ -38,7 +38,7 @@ type Neighbour struct {
 	Distance int64  `json:"distance"` // of the value from its first byte
 }
 
-// Explain shows a parameter of a graph's node: its words in both runs, what they lead to, and the allocations beside. It decides
+// Explain shows a parameter of a graph's node: its words in both runs, their targets, and the allocations beside. It decides
 // nothing: compiling does.
 func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*Explanation, error) {
 	a, b := newRun(ra), newRun(rb)
@@ -55,7 +55,7 @@ func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*E
 	if err != nil {
 		return nil, err
 	}
-	if len(ga.Parts.Nodes) == len(gb.Parts.Nodes) { // as compiling does, which goes no further where they differ
+	if len(ga.Parts.Nodes) == len(gb.Parts.Nodes) { // as compiling does, which goes no further if they differ
 		if _, err := pairNodes(prove, a, b, ga, gb); err != nil {
 			return nil, fmt.Errorf("explain graph %q: %w", graph, err)
 		}
@@ -119,13 +119,18 @@ func (p *prover) explain(w *ExplainedWord, size uint32) {
 	}
 }
 
-// near returns the allocation at or below the address and the next one above.
+// nearby is how far from a word an allocation may lie that explains it. A word further away from all memory is a number.
+const nearby = 1 << 30
+
+// near returns the allocation at or below the address and the next one above, if they are nearby.
 func (s *liveSet) near(addr uint64) []Neighbour {
 	k := s.upTo(addr)
 	var out []Neighbour
 	for _, k := range []int{k, s.live.from(k + 1)} {
-		if k >= 0 {
-			a := s.byAddr[k]
+		if k < 0 {
+			continue
+		}
+		if a := s.byAddr[k]; addr+nearby >= a.Addr && addr < a.Addr+a.Size+nearby {
 			out = append(out, Neighbour{a.ID, a.Space.String(), a.Addr, a.Size, int64(addr - a.Addr)})
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"medusa/graphir"
+	"medusa/internal/slab"
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
@@ -33,6 +34,10 @@ type graphCompiler struct {
 	label   string // for errors
 	index   int    // of out among the graphs
 	padding Paddings
+	// memory of the nodes
+	kernels slab.Of[graphir.KernelNode]
+	bytes   slab.Of[byte]
+	fixups  slab.Of[graphir.Fixup]
 	// embedded graphs get their index once everything in them is compiled; padding has unnumbered until then.
 	embedded bool
 }
@@ -153,9 +158,10 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 		len(na.Params) != len(nb.Params) || len(na.Grid) != 3 || len(na.Block) != 3 {
 		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.label, i, fa.Name)
 	}
-	node := &graphir.KernelNode{
+	node := c.kernels.One()
+	*node = graphir.KernelNode{
 		Kernel: k, Grid: [3]uint32(na.Grid), Block: [3]uint32(na.Block),
-		SharedBytes: na.Shared, Params: bytes.Clone(na.Params),
+		SharedBytes: na.Shared, Params: c.bytes.Clone(na.Params),
 	}
 	if node.Attrs, err = c.nodeAttrs(i, na, nb); err != nil {
 		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.label, i, fa.Name, err)
@@ -164,7 +170,7 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 	if err != nil {
 		return nil, err
 	}
-	known := uint32(0)
+	known, fixups := uint32(0), c.table.fixups[:0]
 	for n, param := range c.table.spec.Kernels[k].Params {
 		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
 			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
@@ -182,8 +188,7 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 			p.Spec, p.embedded, p.graph, p.node, p.Cause.Where = c.table.spec, c.embedded, c.index, i, where()
 			c.padding = c.padding.add(p)
 		}
-		node.Fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, node.Fixups, pad)
-		if werr != nil {
+		if fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, fixups, pad); werr != nil {
 			werr.Where = where()
 			return nil, werr
 		}
@@ -191,6 +196,7 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel) (*graphir.KernelNode
 	if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, uint32(len(na.Params))); err != nil {
 		return nil, err
 	}
+	c.table.fixups, node.Fixups = fixups, c.fixups.Clone(fixups)
 	for _, f := range node.Fixups {
 		if err := c.outlives(i, fa.Name, f.Pointer); err != nil {
 			return nil, err
@@ -258,7 +264,7 @@ func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir
 	return ptr, c.outlives(i, kind, ptr)
 }
 
-// outlives refuses a pointer to memory that a restored process does not have: what was gone when the engine was ready (the
+// outlives refuses a pointer to memory that a restored process does not have: memory that was gone when the engine was ready (the
 // native graph would fault, too), and kinds that no other process can make alike.
 func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error {
 	refuse := func(format string, args ...any) error {
@@ -328,14 +334,13 @@ func (c *graphCompiler) edges() error {
 
 // edgeIndices turns a capture's edges from handles to node indices, sorted: drivers list them in no stable order.
 func edgeIndices(g *recording.Capture) ([]graphir.Edge, error) {
-	index := make(map[uint64]uint32, len(g.Parts.Nodes))
-	for i, n := range g.Parts.Nodes {
-		index[nodeHandle(n)] = uint32(i)
-	}
+	find := nodeIndex(g.Parts.Nodes)
 	out := make([]graphir.Edge, 0, len(g.Parts.Edges))
+	from, to := uint32(0), uint32(0)
 	for _, e := range g.Parts.Edges {
-		from, okF := index[e.From]
-		to, okT := index[e.To]
+		var okF, okT bool
+		from, okF = find(e.From, to)
+		to, okT = find(e.To, from+1)
 		if !okF || !okT {
 			return nil, fmt.Errorf("edge %#x -> %#x: %w", e.From, e.To, recording.ErrDangling)
 		}
@@ -348,6 +353,24 @@ func edgeIndices(g *recording.Capture) ([]graphir.Edge, error) {
 		return int(x.To) - int(y.To)
 	})
 	return out, nil
+}
+
+// nodeIndex finds the node with a handle. Most graphs are nearly chains, so it looks at a guess first.
+func nodeIndex(nodes []trace.Record) func(handle uint64, guess uint32) (uint32, bool) {
+	var index map[uint64]uint32
+	return func(handle uint64, guess uint32) (uint32, bool) {
+		if int64(guess) < int64(len(nodes)) && nodeHandle(nodes[guess]) == handle {
+			return guess, true
+		}
+		if index == nil {
+			index = make(map[uint64]uint32, len(nodes))
+			for i, n := range nodes {
+				index[nodeHandle(n)] = uint32(i)
+			}
+		}
+		i, ok := index[handle]
+		return i, ok
+	}
 }
 
 var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "child graph", "empty", "event wait",

@@ -8,10 +8,10 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// compileInstructions is what a node takes between two traces and an artifact's sections. A change that makes it dearer by more
+// compileInstructions is the cost of a node between two traces and an artifact's sections. A change that makes it dearer by more
 // than the tolerance needs a reason, and a new number here.
 const (
-	compileInstructions = 25200
+	compileInstructions = 17950
 	compileTolerance    = 1.1 // for other versions of Go
 )
 

@@ -97,7 +97,7 @@ func TestMemoryWithTwoNames(t *testing.T) {
 	}
 }
 
-// What a launch passes outside of its function's parameters, nothing is known of: an address there would stay as it was.
+// Nothing is known of bytes that a launch passes outside of its function's parameters: an address there would stay as it was.
 func TestParametersOutsideOfTheLayout(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -19,8 +19,9 @@ type kernelTable struct {
 	late     map[uint32]bool   // modules that a restored process does not load by itself
 	maps     *tensorMaps
 	blocks   *blocks
-	prover   *prover // of parameters, at the moment of the last node
-	deadline uint64  // run A: what loads after this order is skipped online
+	prover   *prover         // of parameters, at the moment of the last node
+	fixups   []graphir.Fixup // of one node at a time
+	deadline uint64          // run A: a module loaded after this order is skipped online
 }
 
 // kernel returns the table index for the function of a node in run A, whose twin in run B must be the same kernel.

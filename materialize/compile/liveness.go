@@ -20,7 +20,7 @@ type liveSet struct {
 	live     members       // of timeline.byAddr
 	done     int           // of timeline.changes
 	steps    int           // made by all moves
-	named    []tensorRange // by address; what lies in them resolves by name
+	named    []tensorRange // by address; addresses inside of them resolve by name
 	joined   map[uint32]uint32
 	overlaps [][2]int // of timeline.byAddr, found in the last move
 	device   span     // of deviceSpan; unset after a move
@@ -29,7 +29,7 @@ type liveSet struct {
 // timeline is all memory that a run ever had.
 type timeline struct {
 	path    string
-	byAddr  []*recording.Allocation // and by size where several begin at one address
+	byAddr  []*recording.Allocation // and by size if several begin at one address
 	addrs   []uint64                // of byAddr
 	changes []change                // by order
 }
@@ -128,7 +128,7 @@ func (s *liveSet) compare(i, k int) {
 
 // upTo returns the live memory that begins at or below the address, the last of it; -1: there is none.
 func (s *liveSet) upTo(addr uint64) int {
-	lo, hi := 0, len(s.addrs) // sort.Search takes most of what compiling does
+	lo, hi := 0, len(s.addrs) // sort.Search takes most of the time of compiling
 	for lo < hi {
 		// mutant: first byte of memory
 		if middle := int(uint(lo+hi) / 2); s.addrs[middle] <= addr {
@@ -141,7 +141,7 @@ func (s *liveSet) upTo(addr uint64) int {
 }
 
 // resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
-// two allocations touch. Where these are mappings side by side in every process, both are the same byte.
+// two allocations touch. If these are mappings side by side in every process, both are the same byte.
 func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	// mutant: end of a named tensor
 	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {
@@ -158,7 +158,7 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 		out[0], n = graphir.Pointer{Alloc: last.ID, Offset: addr - last.Addr, Space: last.Space}, 1
 	}
 	if addr != last.Addr && (k == 0 || s.addrs[k-1] != last.Addr) {
-		return out, n // what lies before it ends before the address
+		return out, n // allocations before it end before the address
 	}
 	if k = s.live.before(k); k < 0 {
 		return out, n
@@ -232,7 +232,7 @@ func (s *liveSet) deviceSpan() (lo, hi uint64) {
 	return lo, hi
 }
 
-// nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, where memory was freed
+// nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, if memory was freed
 // while that capture was still open, just before the first free that came after the node.
 func nodeMoment(g *recording.Capture, node uint64) uint64 {
 	// mutant: liveness inside an open capture

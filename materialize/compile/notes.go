@@ -7,7 +7,7 @@ import (
 	"medusa/graphir"
 )
 
-// compileNotes takes over what the engine noted. What differs between two recordings would be of no use in a third process.
+// compileNotes takes over the engine's notes. A note that differs between two recordings would be of no use in a third process.
 func compileNotes(a, b *run, spec *graphir.Spec) error {
 	if len(a.Notes) != len(b.Notes) {
 		return fmt.Errorf("compile notes: %d in run A, %d in run B", len(a.Notes), len(b.Notes))

@@ -10,7 +10,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// global returns the variable with an index of the spec; where its module was loaded again, the last of them.
+// global returns the variable with an index of the spec; if its module was loaded again, the last of them.
 func (r *run) global(id uint32) *global {
 	if int64(id) >= int64(len(r.byIndex)) || r.byIndex[id] < 0 {
 		return &global{}
@@ -148,7 +148,7 @@ type tensorMaps struct {
 // tensorMapAlign is the alignment of a CUtensorMap in bytes.
 const tensorMapAlign = 64
 
-// at decides the 128 bytes at a place of both runs. number is 0 where they are no tensor map in either.
+// at decides the 128 bytes at a place of both runs. number is 0 if they are no tensor map in either.
 func (t *tensorMaps) at(p *prover, a, b []byte) (number uint32, ptr graphir.Pointer, err *WordError) {
 	if t == nil || len(a) < graphir.TensorMapBytes {
 		return 0, ptr, nil

@@ -12,7 +12,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Memory that no other process can have alike is refused by name, where a graph refers to it.
+// Memory that no other process can have alike is refused by name, if a graph refers to it.
 func TestRefusedMemory(t *testing.T) {
 	for _, tt := range []struct {
 		kind    trace.AllocKind
@@ -46,7 +46,7 @@ func TestRefusedMemory(t *testing.T) {
 	}
 }
 
-// A tensor map is what it was encoded from: its other bytes, and where in them the address lies, are the driver's affair.
+// A tensor map stands for its arguments: its other bytes, and the address's place among them, are the driver's affair.
 func TestTensorMaps(t *testing.T) {
 	encoded := func(address uint64, other byte) []byte {
 		out := make([]byte, graphir.TensorMapBytes)
@@ -116,7 +116,7 @@ func TestTensorMaps(t *testing.T) {
 	}
 }
 
-// An event keeps its meaning only where a restored process creates the same one.
+// An event keeps its meaning only if a restored process creates the same one.
 func TestEventsOfTheEngine(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -173,7 +173,7 @@ func TestEventsOfTheEngine(t *testing.T) {
 	}
 }
 
-// Presumed padding of embedded graphs is poisoned and settled where it lies, at any depth.
+// Presumed padding of embedded graphs is poisoned and settled in place, at any depth.
 func TestPaddingOfEmbeddedGraphs(t *testing.T) {
 	var runs [2]*recording.Recording
 	for i, at := range []place{placeA, placeB} {

@@ -14,7 +14,7 @@ import (
 // to one byte of memory that was nobody's in either (blocks.go), or that were alike in both but not in a third process
 // (structure.go): most likely bytes that no code of the engine ever wrote.
 // The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
-// ones, and only where every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
+// ones, and only if every output is the same nevertheless does the artifact get zeros in their place. Random bytes are
 // no address that a device has: a kernel that follows them fails.
 type Padding struct {
 	Spec         *graphir.Spec // of whatever rank
@@ -30,7 +30,7 @@ type Padding struct {
 // Paddings are all that compiling presumes.
 type Paddings []Padding
 
-// add appends p, or extends the last run with it, as far as a word goes: where it matters, its own error is to say so.
+// add appends p, or extends the last run with it, as far as a word goes: if it matters, its own error is to say so.
 func (ps Paddings) add(p Padding) Paddings {
 	if n := len(ps); n > 0 && p.Offset%8 != 0 {
 		last := &ps[n-1]

@@ -12,16 +12,16 @@ import (
 	"medusa/materialize/recording"
 )
 
-// A driver promises no order in which it lists the nodes of a graph. So nodes of the two runs are paired by what they are and
-// by what lies before and behind them. A wrong pair does no harm: its words are then unproven, or its edges differ.
+// A driver promises no order in which it lists the nodes of a graph. So nodes of the two runs are paired by their content and
+// by the nodes before and behind them. A wrong pair does no harm: its words are then unproven, or its edges differ.
 
 // shape is a graph of one run, as pairing looks at it.
 type shape struct {
 	r       *run
 	g       *recording.Capture
 	in, out [][]link // by node
-	own     []uint64 // by node: what it is
-	place   []uint64 // ... and between what others
+	own     []uint64 // by node: its content
+	place   []uint64 // ... and its neighbours'
 }
 
 // link is an edge from or to another node.
@@ -68,7 +68,7 @@ func newShape(r *run, g *recording.Capture) (*shape, error) {
 	return s, s.settle()
 }
 
-// kind sums up what of a node is the same in every run.
+// kind sums up the properties of a node that are the same in every run.
 func (s *shape) kind(rec trace.Record) (uint64, error) {
 	switch v := rec.(type) {
 	case *trace.Kernel:
@@ -164,8 +164,8 @@ func (s *shape) byPlace() map[uint64][]int {
 	return groups
 }
 
-// pairNodes puts the nodes of run B's graph into the order of run A's, and reports whether that changed it. The prover says what
-// words lead to; its moment changes.
+// pairNodes puts the nodes of run B's graph into the order of run A's, and reports whether that changed it. The prover resolves
+// words; its moment changes.
 func pairNodes(p *prover, a, b *run, ga, gb *recording.Capture) (changed bool, err error) {
 	sa, err := newShape(a, ga)
 	if err != nil {
@@ -212,7 +212,7 @@ func sameBefore(a, b []link, partner []int) bool {
 	return true
 }
 
-// reorder gives nodes without a partner those that are left, as listed, so that comparing them says in what they differ. It reports
+// reorder gives nodes without a partner those that are left, as listed, so that comparing them names the differences. It reports
 // whether a node has another place than before.
 func reorder(g *recording.Capture, partner, left []int, groups map[uint64][]int) (changed bool) {
 	var rest []int
@@ -234,7 +234,7 @@ func reorder(g *recording.Capture, partner, left []int, groups map[uint64][]int)
 }
 
 // tellApart refines the places of nodes that are alike by the words of their parameters that tell them apart in both runs: an
-// address by what it leads to. Padding does not, since it repeats in no run.
+// address by its target. Padding does not, since it repeats in no run.
 func tellApart(p *prover, sa, sb *shape) error {
 	ga, gb := sa.byPlace(), sb.byPlace()
 	refined := false
@@ -279,7 +279,7 @@ func column(words [][]uint64, o int) []uint64 {
 	return out
 }
 
-// meanings returns for each of the nodes what the words of its parameters mean at its moment.
+// meanings returns for each of the nodes the meaning of its parameters' words at its moment.
 func (s *shape) meanings(nodes []int, live *liveSet) ([][]uint64, error) {
 	out := make([][]uint64, len(nodes))
 	for k, i := range nodes {

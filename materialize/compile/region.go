@@ -5,7 +5,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// placeOf returns the allocation's address where it lay in the region. Only memory whose place repeats counts.
+// placeOf returns the allocation's address if it lay in the region. Only memory whose place repeats counts.
 func (r *run) placeOf(a recording.Allocation) uint64 {
 	switch a.Kind {
 	case graphir.AllocDevice, graphir.AllocPitch, graphir.AllocVMM:

@@ -17,7 +17,7 @@ type piece struct {
 	parts  []recording.Saved
 }
 
-// data reads a piece's bytes, into buffer where they fit.
+// data reads a piece's bytes, into buffer if they fit.
 func (r *run) data(p *piece, buffer []byte) ([]byte, error) {
 	out := slices.Grow(buffer[:0], int(p.size))[:p.size]
 	at := uint64(0)
@@ -44,7 +44,7 @@ func (r *run) pieces() []piece {
 	return append(out, r.globalPieces()...)
 }
 
-// globalPieces is what module variables held. The recorder cuts them as it cuts buffers, in order.
+// globalPieces are the contents of module variables. The recorder cuts them as it cuts buffers, in order.
 func (r *run) globalPieces() []piece {
 	ids := make(map[variable]uint32, len(r.globals))
 	for i := range r.globals {
@@ -63,7 +63,7 @@ func (r *run) globalPieces() []piece {
 	return out
 }
 
-// appendPart adds to the last piece what lies directly behind it.
+// appendPart adds to the last piece the bytes directly behind it.
 func appendPart(out []piece, space graphir.Space, s recording.Saved) []piece {
 	// mutant: contents that lie side by side
 	if n := len(out); n > 0 && out[n-1].alloc == s.Alloc && out[n-1].offset+out[n-1].size == s.Offset {

@@ -11,7 +11,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Workspaces of libraries take tens of megabytes for each stream: a recording keeps what they held in a file, and gives it back
+// Workspaces of libraries take tens of megabytes for each stream: a recording keeps their contents in a file, and gives them back
 // joined and in order, however it was cut.
 func TestContentsStayInAFile(t *testing.T) {
 	const parts, size = 32, 1 << 20

@@ -17,7 +17,7 @@ type tape struct {
 	allocs uint32
 	node   uint64
 	graph  uint32
-	seed   byte // tells the runs apart where a test wants them to differ
+	seed   byte // tells the runs apart if a test wants them to differ
 }
 
 func newTape(seed byte) *tape {

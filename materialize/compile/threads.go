@@ -7,8 +7,8 @@ import (
 	"medusa/materialize/recording"
 )
 
-// alignThreads gives run B's allocations the indices that they have in run A, where both runs have several threads whose
-// own orders repeat. It returns the thread of each allocation, or nil where the total order decides: one thread, or an
+// alignThreads gives run B's allocations the indices that they have in run A, if both runs have several threads whose
+// own orders repeat. It returns the thread of each allocation, or nil if the total order decides: one thread, or an
 // engine that moves its work between threads.
 func alignThreads(a, b *run) []uint32 {
 	sa, sb := a.threadSteps(), b.threadSteps()
@@ -57,7 +57,7 @@ func (r *run) renumber(index map[uint32]uint32) {
 	}
 }
 
-// twins are threads which a restored process could not tell apart: what they allocate before the capture phase is alike. Graphs
+// twins are threads which a restored process could not tell apart: their allocations before the capture phase are alike. Graphs
 // must not refer to their memory.
 type twins struct {
 	spec *graphir.Spec

@@ -8,7 +8,7 @@ import (
 	"medusa/graphir"
 )
 
-// uses collects what compiled graphs refer to, graph by graph, and refuses pointers that a restored process could not
+// uses collects the objects that compiled graphs refer to, graph by graph, and refuses pointers that a restored process could not
 // resolve.
 type uses struct {
 	spec       *graphir.Spec
@@ -100,13 +100,13 @@ func (u *uses) pointers(g *graphir.Graph) error {
 	return nil
 }
 
-// target names what a pointer leads to.
+// target names the object that a pointer leads to.
 type target struct {
 	space graphir.Space
 	index uint32
 }
 
-// reachable returns what the graphs' pointers lead to, through saved pointers too, and the variables of modules whose
+// reachable returns the objects that the graphs' pointers lead to, through saved pointers too, and the variables of modules whose
 // kernels they launch: a kernel needs no pointer to reach those. Variables of other modules that a restored process loads
 // by itself belong to it as well, since the skipped work may have written them; those of late modules are not there.
 func (u *uses) reachable(contents []graphir.Content) map[target]bool {
@@ -115,7 +115,7 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 	reach := func(t target) {
 		seen[t] = true
 		if t.space == graphir.SpaceAlloc {
-			for _, i := range chains[t.index] { // what the pointer's memory spans, nobody knows
+			for _, i := range chains[t.index] { // nobody knows how far the pointer's memory spans
 				seen[target{t.space, i}] = true
 			}
 		}
@@ -133,7 +133,7 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 			seen[target{graphir.SpaceGlobal, uint32(i)}] = true
 		}
 	}
-	for _, c := range u.spec.Contents { // what copies read of host memory
+	for _, c := range u.spec.Contents { // host memory that copies read
 		for _, f := range c.Fixups {
 			reach(target{f.Pointer.Space, f.Pointer.Alloc})
 		}

@@ -17,8 +17,8 @@ type WordError struct {
 	Reason string
 	// Retry says that recording again with other gaps can decide it.
 	Retry bool
-	// Unwritten says that it can be bytes that nobody wrote, as the padding of a struct is. What earlier calls left on a
-	// stack is sometimes an address, or half of one beside a value of four bytes, and hardly ever the same in both runs. Only
+	// Unwritten says that it can be bytes that nobody wrote, as the padding of a struct is. Remains of earlier calls on a
+	// stack are sometimes an address, or half of one beside a value of four bytes, and hardly ever the same in both runs. Only
 	// run V tells it from an address that the engine gets differently in each start.
 	Unwritten bool
 }
@@ -132,7 +132,7 @@ func describe(ps []graphir.Pointer) string {
 
 // param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
 // eight, by-value structs included; bytes around whole words must be the same in both runs. Fixups are appended with
-// offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed. What differs and leads nowhere
+// offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed. A word that differs and leads nowhere
 // inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of memory
 // that is nobody's. A struct without members is one such byte.
 func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup, pad func(Padding)) ([]graphir.Fixup, *WordError) {
@@ -154,7 +154,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 		return true
 	}
 	for o := off; o < end; {
-		// Tensor maps are aligned in constant memory, where 528 bytes precede the parameters: a struct with maps has offset 112.
+		// Tensor maps are aligned in constant memory, in which 528 bytes precede the parameters: a struct with maps has offset 112.
 		// Within the struct they are aligned, too.
 		// mutant: tensor map in a struct that is aligned in constant memory
 		if (o-off)%tensorMapAlign == 0 {

@@ -7,7 +7,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// IdentityKey tells modules apart across processes: by image where the load was seen, or by its place in a shared object
+// IdentityKey tells modules apart across processes: by image if the load was seen, or by its place in a shared object
 // with a build-id, else by their functions' names.
 func (m *Module) IdentityKey() string {
 	if m.key != "" {

@@ -17,7 +17,7 @@ type Global struct {
 	Name string
 }
 
-// TensorMap is what one encoded tensor map was made from, and the address that it holds now.
+// TensorMap is the arguments of one encoded tensor map, and the address that it holds now.
 type TensorMap struct {
 	*trace.TensorMap
 	Addr uint64

@@ -12,7 +12,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Recording is one traced start, indexed for compiling. It is what a trace says, nothing derived. What grows with the nodes of
+// Recording is one traced start, indexed for compiling. It repeats a trace, and derives nothing. Data that grows with the nodes of
 // graphs stays in the file: a walk reads it again, graph by graph.
 type Recording struct {
 	Path       string
@@ -39,12 +39,14 @@ type Recording struct {
 	TensorMaps map[string]*TensorMap // by their bytes
 	Blocks     []*trace.Block
 	faults     []*trace.Fault
-	Region     graphir.Region      // where device memory lay
+	Region     graphir.Region      // the place of device memory
 	Limits     []*trace.ExactLimit // why it should not lie there
 	ReadyOrder uint64
+	execs      map[uint64]*Capture // of executable graphs, by handle
+	updates    []update
 }
 
-// NoOrder is the order of what never happened.
+// NoOrder is the order of an event that never happened.
 const NoOrder = math.MaxUint64
 
 // Phase is a mark of the engine.
@@ -107,10 +109,10 @@ func Read(path string) (*Recording, error) {
 	r := &Recording{
 		Path: path, Modules: map[uint32]*Module{}, Functions: map[uint32]*trace.Function{},
 		ByID: map[uint32]*Capture{}, Embedded: map[uint32]bool{}, nesting: map[uint32]int{}, ReadyOrder: NoOrder, TensorMaps: map[string]*TensorMap{},
-		variables: map[uint32][]int{},
-		bytes:     &spill.File{Dir: filepath.Dir(path)},
+		variables: map[uint32][]int{}, execs: map[uint64]*Capture{},
+		bytes: &spill.File{Dir: filepath.Dir(path)},
 	}
-	f.Only(func(t trace.Type) bool { return !partTypes[t] || t == trace.TypeGraph || t == trace.TypeChild })
+	f.Only(func(t trace.Type) bool { return !walked(t) || t == trace.TypeGraph || t == trace.TypeChild })
 	for {
 		rec, err := f.Next()
 		if errors.Is(err, io.EOF) {
@@ -130,13 +132,16 @@ func Read(path string) (*Recording, error) {
 // check rejects a trace in which the recorder itself reported a fault.
 func (r *Recording) check() error {
 	if len(r.faults) > 0 {
-		f := r.faults[0]
-		return fmt.Errorf("read trace %s: recorder fault in %s: %s (%d faults)", r.Path, f.Call, f.Reason, len(r.faults))
+		f, more := r.faults[0], ""
+		if n := len(r.faults) - 1; n > 0 {
+			more = fmt.Sprintf("; %d more of this kind in %s", n, r.Path)
+		}
+		return fmt.Errorf("record %s: %s%s", f.Call, f.Reason, more)
 	}
-	return nil
+	return r.checkUpdates()
 }
 
-// Error is a trace that is well-formed and says what no driver does, or what compiling would take too long for.
+// Error is a trace that is well-formed, and whose claims no driver could cause, or would make compiling take too long.
 type Error struct {
 	Path   string
 	Order  uint64 // of the record
@@ -258,7 +263,7 @@ func (r *Recording) addFree(v *trace.Free, order uint64) error {
 	return nil
 }
 
-// addGraphPart notes what is known of a graph without its nodes.
+// addGraphPart notes the facts about a graph without its nodes.
 func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 	graph := func(id uint32) (*Capture, error) {
 		if g := r.ByID[id]; g != nil {
@@ -292,6 +297,17 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 		}
 		g.Execs++
 		g.InstantiateFlags = v.Flags
+		r.execs[v.Handle] = g
+	case *trace.Update:
+		to, err := graph(v.Graph)
+		if err != nil {
+			return err
+		}
+		if from := r.execs[v.Handle]; from == nil {
+			return fmt.Errorf("update of executable graph %#x: %w", v.Handle, ErrDangling)
+		} else if from != to {
+			r.updates = append(r.updates, update{from, to})
+		}
 	}
 	return nil // or a record that compiling has no use for
 }

@@ -2,7 +2,7 @@ package recording
 
 import "medusa/interpose/trace"
 
-// Saved is a record of what memory held at `ready`. Its bytes lie in the recording's file for them: workspaces of libraries
+// Saved is a record of memory's contents at `ready`. Its bytes lie in the recording's file for them: workspaces of libraries
 // can take gigabytes, and three recordings are held at once.
 type Saved struct {
 	Alloc  uint32 // a buffer's
@@ -13,7 +13,7 @@ type Saved struct {
 	at     int64 // in the file
 }
 
-// save keeps what a record says, but for its bytes.
+// save keeps a record without its bytes.
 func (r *Recording) save(s Saved, data []byte) (Saved, error) {
 	s.Size, s.at = uint64(len(data)), r.bytes.End()
 	_, err := r.bytes.WriteAt(data, s.at)
@@ -26,7 +26,7 @@ func (r *Recording) ReadSaved(s Saved, out []byte) error {
 	return err
 }
 
-// addSaved takes a record of what memory held.
+// addSaved takes a record of memory's contents.
 func (r *Recording) addSaved(rec trace.Record) error {
 	switch v := rec.(type) {
 	case *trace.Content:

@@ -8,18 +8,23 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Parts are the nodes and edges of a capture, in driver order, with what belongs to them.
+// Parts are the nodes and edges of a capture, in driver order, with their belongings.
 type Parts struct {
 	Nodes   []trace.Record
 	Edges   []*trace.Edge
-	Host    map[uint64][]byte // node -> what it reads from host memory
+	Host    map[uint64][]byte // node -> the host memory that it reads
 	Moments map[uint64]uint64 // node -> order of the first free after it inside this capture
 }
 
-// partTypes are the records that a walk reads.
-var partTypes = map[trace.Type]bool{trace.TypeGraph: true, trace.TypeMoment: true, trace.TypeKernel: true, trace.TypeMemset: true,
-	trace.TypeMemcpy: true, trace.TypeEmpty: true, trace.TypeOpaque: true, trace.TypeEdge: true, trace.TypeEventNode: true,
-	trace.TypeChild: true, trace.TypeHostData: true}
+// walked reports whether a walk reads records of a type.
+func walked(t trace.Type) bool {
+	switch t {
+	case trace.TypeGraph, trace.TypeMoment, trace.TypeKernel, trace.TypeMemset, trace.TypeMemcpy, trace.TypeEmpty, trace.TypeOpaque,
+		trace.TypeEdge, trace.TypeEventNode, trace.TypeChild, trace.TypeHostData:
+		return true
+	}
+	return false
+}
 
 // Walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
 // nodes embed. The recorder writes a graph's parts before those of the next.
@@ -29,6 +34,7 @@ type Walk struct {
 	moments map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	open    *Capture                   // its parts are being read
 	held    *Capture                   // its parts are complete and in use
+	spare   Parts                      // memory of those that were dropped
 }
 
 // Walk opens the trace once more.
@@ -37,7 +43,7 @@ func (r *Recording) Walk() (*Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Only(func(t trace.Type) bool { return partTypes[t] })
+	f.Only(walked)
 	return &Walk{r: r, file: f, moments: map[uint64][]*trace.Moment{}}, nil
 }
 
@@ -81,16 +87,21 @@ func (w *Walk) To(g *Capture) error {
 func (w *Walk) drop(g *Capture) {
 	// mutant: graphs forgotten once they are compiled
 	if g != nil && !w.r.Embedded[g.ID] {
-		g.Parts = Parts{}
+		clear(g.Parts.Nodes)
+		clear(g.Parts.Edges)
+		w.spare, g.Parts = Parts{Nodes: g.Parts.Nodes[:0], Edges: g.Parts.Edges[:0]}, Parts{}
 	}
 }
 
 // begin makes room for the parts of a graph.
 func (w *Walk) begin(v *trace.Graph) {
 	g := w.r.ByID[v.ID]
-	g.Parts = Parts{Host: map[uint64][]byte{}, Moments: map[uint64]uint64{}}
+	g.Parts, w.spare = w.spare, Parts{}
 	for _, m := range w.moments[v.Handle] {
 		for _, n := range m.Nodes {
+			if g.Parts.Moments == nil {
+				g.Parts.Moments = map[uint64]uint64{}
+			}
 			if _, ok := g.Parts.Moments[n]; !ok {
 				g.Parts.Moments[n] = m.Header().Order
 			}
@@ -151,6 +162,9 @@ func (w *Walk) add(rec trace.Record) error {
 	case *trace.Edge:
 		g.Parts.Edges = append(g.Parts.Edges, v)
 	case *trace.HostData:
+		if g.Parts.Host == nil {
+			g.Parts.Host = map[uint64][]byte{}
+		}
 		g.Parts.Host[v.Node] = v.Data
 	default:
 		g.Parts.Nodes = append(g.Parts.Nodes, rec)

@@ -2,8 +2,8 @@
 // to the host.
 //
 // In: ranges of device memory and the objects that pointers lead to. Out: for each range the hashes of its chunks, the same
-// that digest.Objects.Canonicalise and digest.Sum give on the host. New fails where the driver cannot load or run the
-// kernel, or where the kernel does not give what the host gives for known bytes; the caller then hashes on the host. A
+// that digest.Objects.Canonicalise and digest.Sum give on the host. New fails if the driver cannot load or run the
+// kernel, or if the kernel's hashes of known bytes are not the host's; the caller then hashes on the host. A
 // Hash that fails leaves the caller a driver's error.
 //
 // The kernel is hash.cu, shipped as PTX (`make hash-ptx`), which the driver compiles for the device at hand.
@@ -52,7 +52,7 @@ type Range struct {
 // Chunks returns how many hashes the range has.
 func (r *Range) Chunks() uint64 { return digest.Chunks(r.Size, r.Stride, r.Chunk) }
 
-// New loads the kernel and tries it. chunks bounds what one call of Hash returns. Nothing stays behind where it fails.
+// New loads the kernel and tries it. chunks bounds the results of one call of Hash. Nothing stays behind if it fails.
 func New(objects digest.Objects, chunks uint64) (*Hasher, error) {
 	h := &Hasher{args: cuda.NewArgs(), objects: objects, capacity: max(chunks, proofChunks)}
 	err := h.open()

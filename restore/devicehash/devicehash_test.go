@@ -88,7 +88,7 @@ func TestDeviceHashesAsTheHost(t *testing.T) {
 	}
 }
 
-// What cannot be hashed is an error, and nothing is launched.
+// Memory that cannot be hashed is an error, and nothing is launched.
 func TestHashRefuses(t *testing.T) {
 	onDevice(t)
 	h, err := New(nil, 1)
@@ -139,7 +139,7 @@ func TestNewProvesTheKernel(t *testing.T) {
 	onDevice(t)
 	good := ptx
 	defer func() { ptx = good }()
-	h, err := New(nil, 1) // the context keeps what its first launch takes
+	h, err := New(nil, 1) // the context keeps the memory of its first launch
 	must(t, err)
 	must(t, h.Close())
 	free, _, err := cuda.MemInfo()
@@ -161,7 +161,7 @@ func TestNewProvesTheKernel(t *testing.T) {
 	}
 }
 
-// The committed PTX is what the source compiles to, where the compiler is at hand.
+// The committed PTX equals the compiled source, if the compiler is at hand.
 func TestPTXIsCurrent(t *testing.T) {
 	clang, err := exec.LookPath("clang++-19")
 	if err != nil {
@@ -181,7 +181,7 @@ func TestPTXIsCurrent(t *testing.T) {
 	}
 }
 
-// What hashing costs, against copying to the host and hashing there.
+// The cost of hashing, against copying to the host and hashing there.
 func BenchmarkHash(b *testing.B) {
 	const size = 16 << 20
 	b.Run("device", func(b *testing.B) {

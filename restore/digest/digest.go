@@ -1,7 +1,7 @@
-// Package digest is what a verifying run leaves behind: hashes of all memory before and after each graph was replayed.
+// Package digest is the output of a verifying run: hashes of all memory before and after each graph was replayed.
 //
 // Run N (native) and run V (restored) each write one Digest, from the same allocation roles, fills and order of ranges;
-// comparing the two says whether a restored graph did what the captured one does. Every graph is replayed twice, with
+// comparing the two says whether a restored graph computed the same as the captured one. Every graph is replayed twice, with
 // equal inputs and different garbage in its temporaries, so that chunks which natively depend on garbage show up as such.
 //
 // Read fails with a *FormatError on anything that Write did not produce.
@@ -44,11 +44,11 @@ const (
 	Output Class = "output"
 	// Permanent memory is given its saved content before every replay. Compare it.
 	Permanent Class = "permanent"
-	// Other memory is the engine's and named by nobody: workspaces, counters. It is put back to what it held at ready
+	// Other memory is the engine's and named by nobody: workspaces, counters. Its contents at ready are put back
 	// before every replay. Compare it.
 	Other Class = "other"
 	// Temporary memory is the graphs' scratch, filled with other garbage before every replay. Compare a chunk only
-	// where both native replays agree on it: there, the graph overwrote all of it.
+	// if both native replays agree on it: there, the graph overwrote all of it.
 	Temporary Class = "temporary"
 	// Unstable bytes of saved contents differed between recordings and led nowhere; they are treated as Temporary.
 	Unstable Class = "unstable"
@@ -63,7 +63,7 @@ type Digest struct {
 	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
 	// between N and V was left by skipped work.
 	Ready []Range `json:"ready"`
-	// Unchanged is what no replay changed of Other and Permanent memory since the graphs had been restored (run V).
+	// Unchanged is the Other and Permanent memory that no replay changed since the graphs had been restored (run V).
 	Unchanged Unchanged `json:"unchanged"`
 	// Computes says that a kernel of some graph wrote a result (run N). On a device that runs no kernels, none does.
 	Computes bool `json:"computes,omitempty"`
@@ -73,7 +73,7 @@ type Digest struct {
 	End []Range `json:"end"`
 }
 
-// Graph is what two replays of one graph left.
+// Graph is the memory after two replays of one graph.
 type Graph struct {
 	Label  string  `json:"label"`
 	Batch  int64   `json:"batch"`
@@ -94,8 +94,8 @@ type Range struct {
 	Offset uint64 `json:"offset"`
 	Size   uint64 `json:"size"`
 	Class  Class  `json:"class"`
-	Name   string `json:"name,omitempty"` // of the tensor, where one is named
-	// Stride is n where only every n-th chunk was hashed, to bound the time a large KV cache takes.
+	Name   string `json:"name,omitempty"` // of the tensor, if one is named
+	// Stride is n if only every n-th chunk was hashed, to bound the time a large KV cache takes.
 	Stride uint64 `json:"stride"`
 	// Chunk is how many bytes one hash covers; 0: ChunkBytes. In an output it divides its rows, if these are known: Row bytes
 	// each, of which the range begins at byte Place of the tensor.
@@ -208,7 +208,7 @@ func ResultsOf(g *Graph) string {
 	return SumRanges(results)
 }
 
-// FormatError says that a digest file is not one, and where.
+// FormatError is the place at which a digest file is not one.
 type FormatError struct {
 	File  string
 	Cause error
@@ -219,7 +219,7 @@ func (e *FormatError) Error() string { return fmt.Sprintf("read digest %s: %v", 
 // Unwrap returns the cause.
 func (e *FormatError) Unwrap() error { return e.Cause }
 
-// Read reads what Write wrote.
+// Read reads a file of Write.
 func Read(path string) (*Digest, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 //
 // and the hash is the sum of all x plus the size in bytes, then the sum of all y.
 //
-// Each step can be undone, so a change within one word is always noticed, in both sums. Where several words differ, as
+// Each step can be undone, so a change within one word is always noticed, in both sums. If several words differ, as
 // they do when a kernel, a copy or an address is wrong, both sums meet by chance only: once in 2^128 pairs of chunks, as
 // far as the mixing is as good as it looks in tests. It is no protection against somebody who chooses the contents; an
 // artifact's signature is.
@@ -39,7 +39,7 @@ func Sum(chunk []byte) []byte {
 	return sum(chunk)
 }
 
-// Memory that nobody wrote to is most of what a large model has on the simulated GPU: zeros are told thirty times as fast as
+// Memory that nobody wrote to is the larger part of a large model on the simulated GPU: zeros are told thirty times as fast as
 // they are hashed.
 var (
 	zeros   [ChunkBytes]byte
@@ -79,7 +79,7 @@ type Object struct{ Base, Size, ID uint64 }
 // Objects are all that a process has, by ascending base.
 type Objects []Object
 
-// Canonicalise replaces every aligned word that points into an object by what it points to, so that equal contents hash
+// Canonicalise replaces every aligned word that points into an object by object and offset, so that equal contents hash
 // equal in processes whose addresses differ. offset is the place of buf in its object, whose base is aligned.
 func (o Objects) Canonicalise(buf []byte, offset uint64) {
 	if len(o) == 0 {

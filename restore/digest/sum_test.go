@@ -72,7 +72,7 @@ func TestSumKeepsCountersApart(t *testing.T) {
 	}
 }
 
-// What a chunk of given bytes hashes to, computed by hand-written arithmetic of another language: artifacts keep hashes,
+// The hashes of a chunk of given bytes, computed by hand-written arithmetic of another language: artifacts keep hashes,
 // so they must not change.
 func TestSumIsFixed(t *testing.T) {
 	zeros := strings.Repeat("\x00", ChunkBytes-1)

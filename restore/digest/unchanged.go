@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Unchanged are chunks of memory that a restored process holds before its graphs run and still after it: what the engine
+// Unchanged are chunks of memory that a restored process holds before its graphs run and still after it: the contents that the engine
 // and the restorer put there. A later start has to hold the same.
 type Unchanged struct {
 	Chunks []byte `json:"chunks,omitempty"` // one bit a chunk, in the order of the ranges, the lowest bit first
@@ -17,7 +17,7 @@ type Unchanged struct {
 // StaysUnchanged are the classes that Unchanged speaks of: weights, KV cache and inputs are the engine's to change.
 var StaysUnchanged = []Class{Other, Permanent}
 
-// UnchangedOf returns what the replays left of the ranges, which were hashed before them.
+// UnchangedOf returns the chunks of the ranges, hashed before the replays, that the replays did not change.
 func UnchangedOf(before []Range, graphs []Graph) Unchanged {
 	type place struct {
 		alloc  uint32

@@ -13,7 +13,7 @@ func sums(chunks ...byte) []byte {
 	return out
 }
 
-// What a replay changed is left out; everything else has to be as it was.
+// A chunk that a replay changed is left out; everything else has to be as it was.
 func TestUnchanged(t *testing.T) {
 	before := func(first, third byte) []Range {
 		return []Range{

@@ -1,4 +1,4 @@
-// Package status is what one start of an engine under medusa says about itself: a JSON object for platforms, and an exit
+// Package status is the account that one start of an engine under medusa gives of itself: a JSON object for platforms, and an exit
 // code for the supervising parent. It imports no driver binding: both sides of the process boundary use it.
 package status
 
@@ -63,7 +63,7 @@ type Status struct {
 	Reloaded     int                `json:"reloaded"`               // modules loaded from their images
 	Addresses    string             `json:"addresses,omitempty"`    // of a restored start: exact or relocated
 	Relocated    string             `json:"relocated,omitempty"`    // why
-	Hashing      string             `json:"hashing,omitempty"`      // where checks hashed memory: device or host
+	Hashing      string             `json:"hashing,omitempty"`      // checks hashed memory on the device or the host
 	HostHashing  string             `json:"host_hashing,omitempty"` // why on the host
 	Memory       *Memory            `json:"memory,omitempty"`       // of the device, when the engine is ready
 	Triggers     []Trigger          `json:"triggers"`
@@ -71,7 +71,7 @@ type Status struct {
 }
 
 // Memory is device memory in bytes. Free is all that is free, whoever holds the rest. VerifiedNative and VerifiedRestored were
-// free in the two starts that verified the artifact, once the self test was served: what restoring costs or saves, on one
+// free in the two starts that verified the artifact, once the self test was served: the cost or gain of restoring, on one
 // device. They are 0 if the start is native, or the artifact does not say.
 type Memory struct {
 	Free             uint64 `json:"free"`
@@ -80,7 +80,7 @@ type Memory struct {
 	VerifiedRestored uint64 `json:"verified_restored_free,omitempty"`
 }
 
-// Trigger is what one run of the triggering layer did.
+// Trigger is the account of one run of the triggering layer.
 type Trigger struct {
 	Batch        int64   `json:"batch"`
 	Launches     uint64  `json:"launches"`
@@ -108,7 +108,7 @@ func Write(path string, st *Status) error {
 	return nil
 }
 
-// Read reads what Write wrote.
+// Read reads a file of Write.
 func Read(path string) (*Status, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

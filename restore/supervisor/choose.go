@@ -22,8 +22,8 @@ type Choice struct {
 	Auto  bool
 }
 
-// resolve returns the path for MEDUSA_ARTIFACT if the policy lets the artifact pass, and what keeps it from being evicted
-// meanwhile. What is doubtful about it is one line in log. The path of a refused artifact is not returned: nothing is.
+// resolve returns the path for MEDUSA_ARTIFACT if the policy lets the artifact pass, and a lock that keeps it from being evicted
+// meanwhile. Doubts about it are one line in log. The path of a refused artifact is not returned: nothing is.
 func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, release func(), err error) {
 	release = func() {}
 	if !c.Auto && len(c.Match) == 0 && isPath(c.Ref) {
@@ -68,8 +68,8 @@ func (c Choice) resolve(policy *trust.Policy, log io.Writer) (path string, relea
 	return pin.Path, func() { _ = pin.Close() }, nil
 }
 
-// isPath: what starts like a path or ends like an artifact's file is a file; all else is a digest or a name in the cache. What
-// files there are does not matter, so a file in the working directory cannot take the place of an artifact.
+// isPath: a text that starts like a path or ends like an artifact's file is a file; all else is a digest or a name in the cache. The
+// existing files do not matter, so a file in the working directory cannot take the place of an artifact.
 func isPath(ref string) bool {
 	return filepath.IsAbs(ref) || strings.HasPrefix(ref, "./") || strings.HasPrefix(ref, "../") || strings.HasSuffix(ref, artifacts.Suffix)
 }

@@ -11,7 +11,7 @@ import (
 	"medusa/restore/status"
 )
 
-// desk is where the engine's processes write what others are to know. What cannot be written to is empty: a start can do
+// desk has the files in which the engine's processes leave news for others. A file that cannot be written to is empty: a start can do
 // without, but nobody can tell then how it went.
 type desk struct {
 	status  string // the status file

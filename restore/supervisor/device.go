@@ -10,7 +10,7 @@ import (
 	"medusa/internal/cuda/probe/ask"
 )
 
-// fitsHere returns what compares an identity with the devices of this machine, as far as the identity says anything of them.
+// fitsHere returns a function that compares an identity with the devices of this machine, as far as the identity says anything of them.
 // The probe is asked once. The engine's process compares everything; this comes before anything is unpacked.
 func fitsHere(ctx context.Context, relaxed artifacts.Relaxed) func(artifacts.Identity) error {
 	devices := sync.OnceValues(func() ([]artifacts.Identity, error) {

@@ -17,18 +17,18 @@ import (
 	"medusa/internal/scratch"
 )
 
-// placement puts an artifact's directories where the engine finds them: at a place that the user names, or in the cache of
+// placement puts an artifact's directories at places known to the engine: at a place that the user names, or in the cache of
 // artifacts. A path that the artifact names is never written to, but for the link to a cache that a recording run had there.
 type placement struct {
 	file   *artifacts.File
 	places map[string]string // the user's, by name
 	fits   func() error      // whether the artifact is for a device of this machine
 	log    io.Writer
-	env    []string    // tells the engine where its caches are
-	held   []io.Closer // what a running engine needs
+	env    []string    // tells the engine the places of its caches
+	held   []io.Closer // a running engine needs these
 }
 
-// placeDirs places all directories and says what it did, and which stay packed. An artifact that cannot be read is for the
+// placeDirs places all directories and reports the places, and which stay packed. An artifact that cannot be read is for the
 // engine's process to report.
 func placeDirs(path string, places map[string]string, fits func(artifacts.Identity) error, w io.Writer) (env []string, release func(), err error) {
 	p := placement{places: places, log: w}
@@ -122,7 +122,7 @@ func (p *placement) at(l *artifacts.Layer, place string) error {
 	return err
 }
 
-// inCache unpacks a layer in the cache of artifacts, where all starts from this artifact find it.
+// inCache unpacks a layer in the cache of artifacts, for all starts from this artifact.
 func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 	cache, err := store.FromEnv()
 	if err != nil {
@@ -144,7 +144,7 @@ func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 		}
 	}
 	pin, err := cache.Unpack(digest, room, func(string) error {
-		// Files that are there stay, so whoever can put one there decides what the engine runs.
+		// Files that are there stay, so whoever can put one there decides which code the engine runs.
 		for _, path := range []string{folder, place} {
 			if err := private.Check(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
@@ -161,7 +161,7 @@ func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 }
 
 // link makes a path of recorded caches lead to a folder, as long as the result is open. The directory that holds the link
-// lies where anybody may write.
+// lies in a place to which anybody may write.
 func link(path, to string) (*scratch.Folder, error) {
 	held, err := scratch.Share(filepath.Dir(path), layer.CachesPrefix, func(dir string) error {
 		info, err := os.Lstat(dir)

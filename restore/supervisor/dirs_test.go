@@ -49,7 +49,7 @@ func cached(t *testing.T, name string) string {
 
 func anywhere(artifacts.Identity) error { return nil }
 
-// What was compiled for an artifact lies in its cache, and the engine is told where; what the user chose stands.
+// Files that were compiled for an artifact lie in its cache, and the engine is told so; the user's choice stands.
 func TestCompiledIsFound(t *testing.T) {
 	path := cached(t, "triton")
 	m, err := artifacts.ReadManifest(path)
@@ -130,7 +130,7 @@ func TestLinkNeedsOwnFolder(t *testing.T) {
 	}
 }
 
-// A cache that cannot be written costs the start what was compiled, and nothing else.
+// A cache that cannot be written costs the start the compiled files, and nothing else.
 func TestCacheThatCannotBeWritten(t *testing.T) {
 	path := cached(t, "triton")
 	file := filepath.Join(t.TempDir(), "file")

@@ -11,8 +11,8 @@ import (
 )
 
 // checkedDrivers returns the differences that full checks on this machine have allowed for an artifact (medusa verify): one
-// driver each. The engine's process compares its own driver with them. Without a cache there is none; what else keeps a record
-// from counting is one line.
+// driver each. The engine's process compares its own driver with them. Without a cache there is none; any other obstacle to a
+// record is one line.
 func (o *Options) checkedDrivers(artifact string) artifacts.Relaxed {
 	if o.Artifact.Auto || artifact == "" {
 		return nil // which artifact it will be is the engine's choice

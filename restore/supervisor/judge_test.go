@@ -102,7 +102,7 @@ func TestAutoChoosesAmongTheAllowed(t *testing.T) {
 	}
 }
 
-// probe returns options for an engine that prints what it was told of Medusa.
+// probe returns options for an engine that prints Medusa's variables.
 func probe(t *testing.T, c Choice) (o Options, out *strings.Builder) {
 	dir := t.TempDir()
 	out = &strings.Builder{}
@@ -114,7 +114,7 @@ func probe(t *testing.T, c Choice) (o Options, out *strings.Builder) {
 	return o, out
 }
 
-// Whatever keeps an artifact from being used, the engine is told nothing of it, even where this process was; the status has
+// Whatever keeps an artifact from being used, the engine is told nothing of it, even if this process was; the status has
 // the reason.
 func TestRefusedIsNative(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -203,7 +203,7 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// A file is what looks like one, whatever files there are.
+// A name that looks like a file is one, whatever files there are.
 func TestIsPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, name := range []string{"llama", "r", "sha256:00"} {

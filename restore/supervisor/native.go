@@ -24,7 +24,7 @@ import (
 )
 
 // switchedOff returns why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a file that says so by
-// being there; without it that is the file "off" in the cache. Where it is uncertain, the start is native.
+// being there; without it that is the file "off" in the cache. If it is uncertain, the start is native.
 func switchedOff() error {
 	file := os.Getenv(contract.EnvOff)
 	switch {
@@ -48,7 +48,7 @@ func switchedOff() error {
 	return fmt.Errorf("%s is there", file)
 }
 
-// reasonOf names what kept an artifact from the engine, for the status.
+// reasonOf names the obstacle between artifact and engine, for the status.
 func reasonOf(err error) string {
 	var exposed *private.Error
 	switch {

@@ -13,7 +13,7 @@ import (
 	"medusa/restore/status"
 )
 
-// What a file says of itself is text, in the terminal and in the variable that tells the engine's process why it starts natively.
+// A file's account of itself is text, in the terminal and in the variable that tells the engine's process why it starts natively.
 func TestLinesAreText(t *testing.T) {
 	const evil = "r.example/m:\x1b[2J\u009b1m\x00\rx\u202e\nforged"
 	dir := t.TempDir()

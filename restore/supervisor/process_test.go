@@ -207,7 +207,7 @@ func TestNothingIsPlaced(t *testing.T) {
 	}
 }
 
-// A folder in which others can write is not believed to hold what a note in it says, and none of the cache is used.
+// A folder in which others can write is not believed, whatever a note in it says, and none of the cache is used.
 func TestPlantedNote(t *testing.T) {
 	r := newRestored(t)
 	place := t.TempDir()
@@ -239,7 +239,7 @@ func TestPlantedNote(t *testing.T) {
 	}
 }
 
-// Only the command line says what a start does: variables of single runs do not reach the engine.
+// Only the command line decides a start: variables of single runs do not reach the engine.
 func TestInheritedVariables(t *testing.T) {
 	r := newRestored(t)
 	path := stranger(t, thisGPU, 1, nil)
@@ -252,7 +252,7 @@ func TestInheritedVariables(t *testing.T) {
 	}
 }
 
-// What a reference engine serves with graphs of its own is its last line on standard output.
+// The output of a reference engine with graphs of its own is its last line on standard output.
 func engineOf(t *testing.T) []string {
 	return []string{testenv.Path(t, "build", "reference"), "run", "--model", testenv.Path(t, "runners", "reference", "models", "tiny"), "--batch-sizes", "1",
 		"--batches", "1:2", "-o", "json"}
@@ -339,7 +339,7 @@ func runs(pid int) bool {
 	return err == nil && !strings.Contains(string(data), ") Z ")
 }
 
-// An engine ends with a killed medusa, and the next command removes what that one left.
+// An engine ends with a killed medusa, and the next command removes the remains of that one.
 func TestKilled(t *testing.T) {
 	r := newRestored(t)
 	caches := recordedCaches(t)
@@ -487,8 +487,8 @@ func TestKilledGuard(t *testing.T) {
 	}
 }
 
-// A terminal's signals reach the engine once, by the terminal, and stop and continue it with the command; what a stop by
-// SIGTERM leaves of the engine is the engine's affair.
+// A terminal's signals reach the engine once, by the terminal, and stop and continue it with the command. After
+// SIGTERM, the engine ends as it likes.
 func TestSignalsReachTheEngine(t *testing.T) {
 	r := newRestored(t)
 	path := stranger(t, thisGPU, 1, nil)

@@ -13,7 +13,7 @@ import (
 	"medusa/restore/status"
 )
 
-// watched runs the engine and notices where it knows nothing of Medusa, or has its plug-in switched off: no process of it
+// watched runs the engine and notices if it knows nothing of Medusa, or has its plug-in switched off: no process of it
 // opens a session, and nobody else would tell that it restored nothing. A server tells it long before its end: its
 // process begins a capture unmarked, of which the interposer writes to a pipe. Others tell it by ending.
 func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (int, error) {
@@ -46,7 +46,7 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 	if silent != nil {
 		return 0, silent
 	}
-	// What fails on its own has its own reason.
+	// A failure of its own has its own reason.
 	if err == nil && (code == 0 || ctx.Err() != nil) {
 		// mutant: engine that knows nothing of Medusa
 		err = o.expectStatus(d.status, "ended")

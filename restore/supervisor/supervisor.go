@@ -1,4 +1,4 @@
-// Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa where
+// Package supervisor starts an engine whose graphs are to be restored, and starts it again without Medusa if
 // restored graphs cost it its device.
 //
 // In: an artifact, by file, digest, name or identity, the policy that says whether it may be used (package artifacts/trust), and
@@ -28,18 +28,18 @@ import (
 	"medusa/restore/status"
 )
 
-// Options say what to start.
+// Options describe a start.
 type Options struct {
 	Artifact Choice
 	Verify   string            // file of the public key that must have signed the artifact; empty: the policy decides
-	Dirs     map[string]string // where directories of the artifact go, by name; of others, caches go into the cache
+	Dirs     map[string]string // places of the artifact's directories, by name; of others, caches go into the cache
 	Relax    artifacts.Relaxed // differences that are allowed
 	Argv     []string          // the engine's command, unchanged
 	Library  string            // libmedusa_interpose.so
 	Strict   bool              // end instead of starting natively
-	Check    string            // full, canary or none: what is checked before ready
+	Check    string            // full, canary or none: the checks before ready
 	Lazy     bool              // build graphs at their first use
-	Relocate bool              // leave device memory where the driver puts it
+	Relocate bool              // leave device memory at the driver's addresses
 	Status   string            // file for the JSON status; empty: none that outlives the start
 	Env      []string          // more of the engine's environment
 	Stdin    io.Reader
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	if off != nil { // --strict does not count: the switch is for all starts
 		return o.native(ctx, d, status.SwitchedOff, off)
 	}
-	// What the policy refuses never reaches the engine's process.
+	// An artifact that the policy refuses never reaches the engine's process.
 	artifact, release, err := o.trusted()
 	defer release()
 	if err != nil && o.Strict {
@@ -89,7 +89,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 		if o.Strict {
 			return 0, err
 		}
-		// The engine's process says what follows from it: it starts natively where it has no artifact.
+		// The engine's process reports the consequence: it starts natively if it has no artifact.
 		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
 	env := slices.Concat(o.told(artifact, d).Environ(), contract.Interposer{Unmarked: d.pipe}.Environ(), caches, o.Env)
@@ -104,7 +104,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	return o.wait(cmd)
 }
 
-// told is what the engine's processes are told: what the options say, and where to write.
+// told is the engine's part of the environment: the options, and the files to write.
 func (o *Options) told(artifact string, d *desk) contract.Start {
 	told := contract.Start{Run: contract.RunRestore, Artifact: artifact, Relax: o.Relax.String(), Strict: o.Strict, Check: o.Check, Lazy: o.Lazy,
 		Status: d.status}
@@ -147,7 +147,7 @@ func statusFiles(path string) []string {
 	}
 }
 
-// region is where the engine's device memory is to lie: where the artifact's recording had it. An artifact that only the
+// region is the intended place of the engine's device memory: the place of the artifact's recording. An artifact that only the
 // engine's process chooses has, as a rule, the default one.
 func (o *Options) region(artifact string) interpose.Region {
 	if o.Relocate {
@@ -178,7 +178,7 @@ func (o *Options) wait(cmd *exec.Cmd) (int, error) {
 	return exit.ExitCode(), nil
 }
 
-// setAside renames an artifact that cost an engine its device, so that the next start does not try it again. Where it
+// setAside renames an artifact that cost an engine its device, so that the next start does not try it again. If it
 // cannot (an image is read-only), it says so.
 func (o *Options) setAside(artifact string) {
 	if o.Artifact.Auto {

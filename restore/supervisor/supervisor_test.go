@@ -43,7 +43,7 @@ func TestServerThatLostItsDevice(t *testing.T) {
 	}
 }
 
-// withoutMedusa returns options for a shell script, and what reads the lines that its start leaves.
+// withoutMedusa returns options for a shell script, and a function that reads the lines that its start leaves.
 func withoutMedusa(t *testing.T, script ...string) (o Options, log func() string) {
 	dir := t.TempDir()
 	t.Setenv("MEDUSA_CACHE", dir)
@@ -66,7 +66,7 @@ func withoutMedusa(t *testing.T, script ...string) (o Options, log func() string
 	}
 }
 
-// An engine that knows nothing of Medusa does not pass for a restored one: one line, and a status, before its end where it
+// An engine that knows nothing of Medusa does not pass for a restored one: one line, and a status, before its end if it
 // captures.
 func TestEngineWithoutMedusa(t *testing.T) {
 	const (
@@ -77,7 +77,7 @@ func TestEngineWithoutMedusa(t *testing.T) {
 	for _, row := range []struct {
 		script string
 		strict bool
-		says   string // what it is said to do; empty: nothing is said
+		says   string // its reported act; empty: nothing is said
 		reason string // in the status
 	}{
 		{"exit 0", false, "ended", status.NoSession},
@@ -111,7 +111,7 @@ func TestEngineWithoutMedusa(t *testing.T) {
 	}
 }
 
-// A server ends where it is told to: its exit code is passed on, and so is that it never reported.
+// A server ends when it is told to: its exit code is passed on, and so is that it never reported.
 func TestServerWithoutMedusa(t *testing.T) {
 	for script, code := range map[string]int{
 		`trap 'exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`: 0,

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A checkpoint is what a test writes: a configuration and tensors in the order in which they are written.
+// A checkpoint for a test: a configuration, and tensors in the order in which they are written.
 type checkpoint struct {
 	config  map[string]any
 	tensors []tensor

@@ -10,7 +10,7 @@ import (
 	"medusa/runners/reference/serve"
 )
 
-// answer is a prompt and what the model made of it.
+// answer is a prompt and the model's continuation.
 type answer struct {
 	Prompt string `json:"prompt"`
 	Text   string `json:"text"`

@@ -1,5 +1,5 @@
 // Command reference is a Llama inference engine over the CUDA driver API: `generate` answers prompts, `run` executes a
-// workload whose tokens tests compare, `logits` prints what the model computed.
+// workload whose tokens tests compare, `logits` prints the model's logits.
 //
 // Results go to standard output, everything else to standard error. Medusa records or restores the process through
 // the environment (docs/architecture.md).

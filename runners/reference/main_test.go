@@ -101,7 +101,7 @@ func TestLogitsAgreeWithOracle(t *testing.T) {
 	}
 }
 
-// Graphs compute what single launches do, for captured sizes and for batches in between, across page boundaries.
+// Graphs compute the same as single launches, for captured sizes and for batches in between, across page boundaries.
 func TestGraphsEqualEager(t *testing.T) {
 	args := []string{"run", "--model", "models/tiny", "--batch-sizes", "1,4,8", "--kv-cache-bytes", "8000000", "--page-size", "4",
 		"--batches", "1:9,3:5,8:5", "--seed", "5"}
@@ -127,7 +127,7 @@ func TestGraphsEqualEager(t *testing.T) {
 	}
 }
 
-// The call log proves what a native start and its decode steps do.
+// The call log shows the calls of a native start and of its decode steps.
 func TestCallLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "calls")
 	got := result[runResult](t, []string{"SIMGPU_CALL_LOG=" + path, "SIMGPU_MEMORY=64M"}, "run", "--model", "models/tiny",
@@ -200,7 +200,7 @@ func damaged(t *testing.T, name string, change func([]byte) []byte) string {
 	return dir
 }
 
-// Bad input ends the process with exit code 1 and one line that names what is wrong.
+// Bad input ends the process with exit code 1 and one line that names the mistake.
 func TestBadInput(t *testing.T) {
 	replace := func(from, to string) func([]byte) []byte {
 		return func(data []byte) []byte { return bytes.Replace(data, []byte(from), []byte(to), 1) }

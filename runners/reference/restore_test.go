@@ -26,7 +26,7 @@ func underMedusa(t *testing.T, variables []string, command []string, engine ...s
 	return process{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// A restored engine decodes what a native one does, on prompts that verification has not seen, and the call log proves
+// A restored engine decodes as a native one does, on prompts that verification has not seen, and the call log proves
 // that it neither profiled nor captured. With an artifact for other options it starts natively and decodes the same.
 func TestRestored(t *testing.T) {
 	odd := t.TempDir()
@@ -46,7 +46,7 @@ func TestRestored(t *testing.T) {
 			native := result[runResult](t, memory, run...)
 			p := underMedusa(t, append(memory, "SIMGPU_CALL_LOG="+calls), []string{"restore", artifact}, run...)
 			restored := decodeRun(t, p)
-			// Fewer blocks than natively: what the libraries keep twice comes out of the KV cache.
+			// Fewer blocks than natively: the second copy of library workspaces comes out of the KV cache.
 			if restored.Start != "restored" || restored.Graphs != native.Graphs || restored.KVBlocks >= native.KVBlocks || restored.KVBlocks == 0 {
 				t.Errorf("start %q, %d graphs, %d blocks; native has %d and more than %d\n%s",
 					restored.Start, restored.Graphs, restored.KVBlocks, native.Graphs, native.KVBlocks, p.stderr)

@@ -24,7 +24,7 @@ func (s shape) String() string {
 		s.headDim, s.vocab, s.tied)
 }
 
-// Models of any size compute what the float64 oracle does, in prefill and through graphs, at batch sizes of every BLAS kernel.
+// Models of any size agree with the float64 oracle, in prefill and through graphs, at batch sizes of every BLAS kernel.
 // They have no tokenizer: prompts are token ids.
 func TestShapesAgreeWithOracle(t *testing.T) {
 	share := map[string]float64{"F32": 1e-4, "F16": 1e-2, "BF16": 3e-2}
@@ -79,7 +79,7 @@ func compareLogits(t *testing.T, what string, got [][]float32, want [][]float64,
 	}
 }
 
-// A checkpoint may have what follows from its configuration: the rotary frequencies of older checkpoints, and an output head that
+// A checkpoint may repeat facts that follow from its configuration: the rotary frequencies of older checkpoints, and an output head that
 // is tied and stored nevertheless. A missing epsilon is transformers' default.
 func TestRedundantTensorsAreAccepted(t *testing.T) {
 	s := small

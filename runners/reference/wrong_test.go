@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "accept the messages about wrong checkpoints")
 
-// wrong is a checkpoint with one mistake, and what the message about it has to name.
+// wrong is a checkpoint with one mistake, and the text that the message about it has to contain.
 type wrong struct {
 	name  string
 	names []string // beside the folder

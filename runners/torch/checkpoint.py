@@ -1,4 +1,4 @@
-"""Writes a checkpoint folder of a preset's shape: what tests and measurements load in place of a published model.
+"""Writes a checkpoint folder of a preset's shape, which tests and measurements load in place of a published model.
 
 In: a preset and how much of it. Out: a folder with config.json, tokenizer.json and, unless --no-weights, random weights
 as sharded safetensors files with their index. The tokenizer is a byte-level BPE with as many tokens as the configuration

@@ -25,7 +25,7 @@ import serving
 from model import Model, ModelError, configuration, digest, presets
 from weights import Checkpoint, Loader, Random
 
-# What vLLM captures by default; the paper keeps it.
+# vLLM captures these by default; the paper keeps it.
 VLLM_BATCH_SIZES = "1,2,4," + ",".join(str(n) for n in range(8, 257, 8))
 
 
@@ -128,7 +128,7 @@ class Engine:
         s.ready(lambda: json.dumps(serving.serve(self)).encode())
 
     def open_model(self):
-        """What the model is, before anything is allocated."""
+        """The model's description, before anything is allocated."""
         a = self.args
         self.config = configuration(a.preset, a.model, a.layers, a.vocabulary)
         if a.model and Checkpoint.found(a.model):
@@ -178,7 +178,7 @@ class Engine:
         self.stages.end(stage)
 
     def trigger(self, batch):
-        """The first layer, for the modules that its kernels are in. What it computes is thrown away."""
+        """The first layer, for the modules that its kernels are in. Its results are thrown away."""
         with self.model.first_layer():
             self.model.step(batch)
 
@@ -235,7 +235,7 @@ class Engine:
 
 
 def text(engine, tokens):
-    """None for what no vocabulary has: where kernels do nothing, tokens are what memory held."""
+    """None for a token outside every vocabulary: if kernels do nothing, tokens are old contents of memory."""
     known = all(0 <= t < engine.tokenizer.get_vocab_size() for t in tokens)
     return engine.tokenizer.decode(tokens) if known else None
 

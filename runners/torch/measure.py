@@ -1,8 +1,8 @@
 """Native starts against restored ones, for several shapes: outputs, stages of every mode, replay. A step of `make gpu-kit`.
 
 In: a folder with medusa, its libraries and the engine; an interpreter that has torch; a list of shapes. Out: in a folder,
-what every start reported and printed, machine.txt, report.json; and a short table. Fails: exit code 1 where a step
-fails or restored outputs are not those of native capture; what the time did not suffice for is named, and no failure.
+the reports and the output of every start, machine.txt, report.json; and a short table. Fails: exit code 1 if a step
+fails or restored outputs are not those of native capture. Steps for which there was no time are named, and are no failure.
 
 Uses the standard library only. Starts of two modes that are compared take turns, so that both meet the same machine.
 """
@@ -192,7 +192,7 @@ class Run:
             f.write("\n".join(lines))
 
     def shapes(self):
-        """Every shape in every mode before any a second time: where time runs out, none is missing altogether."""
+        """Every shape in every mode before any a second time: if time runs out, none is missing altogether."""
         shapes, missing = [Shape(self, text) for text in self.args.shape], []
         plan = []
         for s in shapes:
@@ -221,7 +221,7 @@ def table(reports):
 
 def verdict(reports, missing, simulated):
     """One line a shape about outputs, capture and replay; and whether all that was compared is equal, the first shape among it. On the simulated GPU
-    torch's kernels compute nothing: outputs are what memory held, and are not compared."""
+    torch's kernels compute nothing: outputs are old contents of memory, and are not compared."""
     lines, equal = [], bool(reports)
     for r in reports:
         o, n = r["outputs"], r["outputs"]["sizes"]

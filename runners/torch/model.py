@@ -1,10 +1,10 @@
 """A causal language model of transformers over a static KV cache.
 
 In: a folder with a config.json, or the name of a preset. Out: Model, whose weights, cache and inputs lie at addresses that
-do not change, so that a decode step can be captured. Fails: ModelError where there is no such model, or its
+do not change, so that a decode step can be captured. Fails: ModelError if there is no such model, or its
 attention is none that a cache of keys and values by position serves.
 
-transformers describes the layers. What is kept here is what its own caches leave open: every sequence of a batch has a
+transformers describes the layers. Its own caches leave two things open, which are kept here: every sequence of a batch has a
 position of its own, read from device memory.
 """
 
@@ -56,7 +56,7 @@ def configuration(preset=None, folder=None, layers=None, vocabulary=None):
 
 
 def digest(config):
-    """What tells one configuration from another."""
+    """The values that tell one configuration from another."""
     fields = {k: v for k, v in config.to_dict().items() if k != "transformers_version"}
     return "sha256:" + hashlib.sha256(json.dumps(fields, sort_keys=True, default=str).encode()).hexdigest()
 
@@ -127,7 +127,7 @@ class Model:
         self.tokens, self.positions, self.next, self.rows = (static(rows) for _ in range(4))
         self.logits = static(rows, config.vocab_size, dtype=dtype)
         for t in (self.tokens, self.positions, self.next):
-            t.copy_(torch.zeros(rows, dtype=t.dtype))  # a triggering layer looks things up with what they hold
+            t.copy_(torch.zeros(rows, dtype=t.dtype))  # a triggering layer uses their contents as indices
         self.rows.copy_(torch.arange(rows))
         self.cache = self.where = None
 
@@ -158,7 +158,7 @@ class Model:
 
     def make_cache(self, length):
         """Room for so many tokens of each sequence of the largest batch. Returns (name, tensor) of all of it. Zeros, since
-        what a mask hides is multiplied by zero and must not be a NaN."""
+        values behind the mask are multiplied by zero and must not be a NaN."""
         dims = (self.rows.shape[0], length, kv_heads(self.config), head_dim(self.config))
         layers = [
             Layer(self, *(torch.empty(dims, dtype=self.dtype, device=self.device).zero_() for _ in range(2)))
@@ -182,7 +182,7 @@ class Model:
         return out.last_hidden_state
 
     def _finish(self, last):
-        """Logits and next tokens of the rows, also where the engine reads them."""
+        """Logits and next tokens of the rows, also at the place that the engine reads."""
         n = last.shape[0]
         logits = self.net.get_output_embeddings()(last)
         out = logits.argmax(-1)
@@ -195,7 +195,7 @@ class Model:
         return self._finish(self._forward(self.tokens[:n, None], self.positions[:n, None])[:, -1])
 
     def prefill(self, tokens, lengths):
-        """Prompts [n, t], padded at the right. What padding writes into the cache lies behind the row's position and is
+        """Prompts [n, t], padded at the right. The padding's entries in the cache lie behind the row's position and are
         written again before it is looked at."""
         n, t = tokens.shape
         positions = torch.arange(t).expand(n, t).contiguous().to(self.device)

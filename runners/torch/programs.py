@@ -2,7 +2,7 @@
 
 In: a seed, the number of the first program and how many. Out: one JSON object, like engine.py, with how often each kind of
 step was drawn. A program is a random sequence of operations and modules over named tensors of random dtypes and shapes, in
-place and not, over views, on several streams. What they compute does not matter; that every kind of parameter that torch
+place and not, over views, on several streams. Their results do not matter; that every kind of parameter that torch
 passes to its kernels is captured and restored does.
 """
 

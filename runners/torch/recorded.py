@@ -1,7 +1,7 @@
-"""What a model does on a device, once and small, and one captured graph of it: for looking at what a driver tells of it, and what
+"""A model's work on a device, once and small, and one captured graph of it: for looking at a driver's account of it, and at the
 the recorder makes of it.
 
-In: nothing; under the recorder, its count of modules, too. Out: lines of a word and what it is about.
+In: nothing; under the recorder, its count of modules, too. Out: lines of a word and its subject.
 
     load WHEN SECONDS MODULES   modules that were loaded until then, since the program began
     node NUMBER FUNCTION KERNEL NAME   a kernel node of the captured graph, as cuGraphKernelNodeGetParams_v2 answers. FUNCTION: none,

@@ -38,7 +38,7 @@ $(TORCH_LIB)/built: $(TORCH_VENV)/installed $(SIMGPU_LIBRARIES)
 build/simulated/libcuda.so: build/simulated/libcuda.so.1
 	ln -sf $(<F) $@
 
-.PHONY: torch test-torch torch-programs torch-shapes
+.PHONY: torch test-torch torch-test torch-programs torch-shapes
 torch: all build/simulated/libcuda.so build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB).
@@ -52,7 +52,11 @@ TORCH_SHAPES := falcon-7b,llama2-7b,llama2-13b,qwen1.5-0.5b,qwen1.5-1.8b,qwen1.5
 torch-shapes: torch
 	$(TORCH_RUN) --title torch-shapes --shapes $(or $(SHAPES),$(TORCH_SHAPES))
 
-test-torch: torch
+# What the plug-in decides, where there is a Python; needs no torch.
+torch-test:
+	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin; fi
+
+test-torch: torch torch-test
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure
 	cd $(TORCH)/test && LD_LIBRARY_PATH=$(abspath $(TORCH_LIB)):$(CURDIR)/build/simulated SIMGPU_MACHINE_CODE=no-op \
 		$(abspath $(TORCH_VENV))/bin/python -m unittest -q test_model test_weights

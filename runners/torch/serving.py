@@ -1,7 +1,7 @@
-"""What the engine does once it is ready: continue prompts greedily, at every batch size, and time decode steps.
+"""The engine's work once it is ready: continue prompts greedily, at every batch size, and time decode steps.
 
 In: an engine that is ready. Out: tokens, digests of the logits of every step, seconds of decode steps. Prefill runs eagerly;
-decode replays a graph where there is one. Nothing here fails on its own.
+decode replays a graph if there is one. Nothing here fails on its own.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ def continue_prompts(engine, batch, digest):
 
 
 def serve(engine):
-    """Tokens by batch size: what verification compares, and the self test."""
+    """Tokens by batch size, for verification to compare, and the self test."""
     return {batch: continue_prompts(engine, batch, lambda _: None) for batch in engine.batches}
 
 

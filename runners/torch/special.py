@@ -22,7 +22,7 @@ WIDTH, ROWS, EXPERTS = 64, 32, 8
 
 
 class Case:
-    """What a case captures, and what it does with the graph once the engine is ready."""
+    """The work that a case captures, and its use of the graph once the engine is ready."""
 
     def __init__(self, session):
         self.session = session
@@ -114,7 +114,7 @@ def lose(case, graph):
         torch.cuda.synchronize()
     except RuntimeError:
         pass
-    graph.replay()  # which says what the context's error is, and ends the process
+    graph.replay()  # which raises the context's error and ends the process
 
 
 def main():

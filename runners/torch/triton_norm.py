@@ -1,7 +1,7 @@
 """RMS norms as one Triton kernel in place of transformers' six of torch's: an engine's own JIT-compiled code in its graphs.
 
 In: a model whose norms are called ...RMSNorm. Out: the number of norms replaced. Triton compiles at the first call and keeps
-the machine code in its cache (TRITON_CACHE_DIR). Fails: as Triton does where it cannot compile.
+the machine code in its cache (TRITON_CACHE_DIR). Fails: as Triton does if it cannot compile.
 """
 
 import torch

@@ -1,7 +1,7 @@
-"""Weights: where they come from, and their way to the device.
+"""Weights: their sources, and their way to the device.
 
 In: a model whose memory is allocated, and a checkpoint folder or a seed. Out: a Loader that copies in a thread and on a
-stream of its own, so that other stages run meanwhile. Fails: ModelError where a checkpoint lacks a tensor or has
+stream of its own, so that other stages run meanwhile. Fails: ModelError if a checkpoint lacks a tensor or has
 another shape.
 
 Tensors go through two page-locked buffers in turn: while one is copied to the device the other is filled. A loader
@@ -101,7 +101,7 @@ def contents(model, source):
 
 
 class Loader:
-    """Copies weights and constants to the device. start, then wait; what failed meanwhile is raised by wait."""
+    """Copies weights and constants to the device. start, then wait, which raises errors of the meantime."""
 
     def __init__(self, model, source):
         self.device = model.device

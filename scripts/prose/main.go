@@ -3,10 +3,12 @@
 // In: the files that git knows below the working directory. Out: a table of rates per 1,000 words, documents and comments apart,
 // and then one row per file, with the most "where" and "what" first. It skips code in Markdown, generated files and names in
 // backquotes. Plain English says "if" for a condition and keeps "where" for places. The table is a hint for writers, not a check.
+// With -sentences N it prints N sentences instead, at places that -seed decides, for readers who compare two versions.
 package main
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,19 +75,23 @@ func (t *tally) print() {
 }
 
 func main() {
-	if err := run(); err != nil {
+	n := flag.Int("sentences", 0, "print so many sentences instead of the table")
+	seed := flag.Uint64("seed", 1, "decides the places of the sentences")
+	flag.Parse()
+	if err := run(*n, *seed); err != nil {
 		fmt.Fprintln(os.Stderr, "prose:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func run(n int, seed uint64) error {
 	list, err := exec.Command("git", "ls-files", "*.md", "*.go", "*.c", "*.h", "*.py").Output()
 	if err != nil {
 		return fmt.Errorf("list files: %w", err)
 	}
 	documents, comments := &tally{name: "documents", of: map[string]int{}}, &tally{name: "comments", of: map[string]int{}}
 	var files []*tally
+	var all []sentence
 	for _, path := range strings.Fields(string(list)) {
 		if generated.MatchString(path) {
 			continue
@@ -100,9 +106,16 @@ func run() error {
 		}
 		file := &tally{name: path, of: map[string]int{}}
 		text := prose(path, string(raw))
+		all = append(all, sentencesOf(path, text)...)
 		file.add(text)
 		kind.add(text)
 		files = append(files, file)
+	}
+	if n > 0 {
+		for _, s := range sample(all, n, seed) {
+			fmt.Println(s)
+		}
+		return nil
 	}
 	fmt.Printf("%-44s%8s", "per 1,000 words", "words")
 	for _, w := range counted {

@@ -51,7 +51,7 @@ static struct cubin make(void)
 	                           .e_shentsize = sizeof(Elf64_Shdr), .e_shnum = SECTIONS, .e_shstrndx = STRTAB}};
 	memcpy(c.head.e_ident, ELFMAG, SELFMAG);
 	c.head.e_ident[EI_CLASS] = ELFCLASS64;
-	c.head.e_phoff = sizeof(c); /* where the file ends: the section headers do not come last here */
+	c.head.e_phoff = sizeof(c); /* the end of the file: the section headers do not come last here */
 	memcpy(c.info, info, sizeof(info));
 	memcpy(c.init, "contents", 8);
 	memcpy(c.strings, strings, sizeof(strings));
@@ -104,7 +104,7 @@ static size_t compress(unsigned char *to, const void *from, size_t n)
 
 static struct fat *wrap(const struct cubin *c)
 {
-	/* The cubin's last bytes are text nobody reads: they are what the match repeats. */
+	/* The cubin's last bytes are text nobody reads: the match repeats them. */
 	static struct fat f;
 	unsigned char image[sizeof(*c) + 1];
 	memcpy(image, c, sizeof(*c));
@@ -255,7 +255,7 @@ static CUresult load_file(const void *data, size_t size)
 	return r;
 }
 
-/* What a file says of its size is held against the file. */
+/* The size that a file states is held against the file. */
 void code_files_cut_off(void)
 {
 	struct cubin c = make();
@@ -269,7 +269,7 @@ void code_files_cut_off(void)
 		WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&c, n));
 	f->head.size = (uint64_t)1 << 40;
 	f->entry.padded_size = ((uint64_t)1 << 40) - 64;
-	f->entry.flags = 0x11; /* not compressed: the entry is what it says */
+	f->entry.flags = 0x11; /* not compressed: the entry is the cubin itself */
 	WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&f->head, size));
 	f->head.size = UINT64_MAX; /* with the header in front of it, less than the file */
 	WANT(CUDA_ERROR_INVALID_IMAGE, load_file(&f->head, size));

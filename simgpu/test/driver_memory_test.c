@@ -1,5 +1,5 @@
 /*
- * driver_memory_test.c: where memory lies, what it holds, and what touching freed memory says.
+ * driver_memory_test.c: addresses and contents of memory, and the errors of touching freed memory.
  */
 #include "driver_test.h"
 
@@ -26,7 +26,7 @@ void print_distances(void)
 	puts("");
 }
 
-/* Freed addresses come back to equal sizes, last freed first (what the paper's Figure 6 rests on). */
+/* Freed addresses come back to equal sizes, last freed first (the paper's Figure 6 rests on this). */
 void reuse(void)
 {
 	static const size_t sizes[] = {100, 512, 70000, 3 << 20, 65 << 20};
@@ -75,7 +75,7 @@ void out_of_memory(void)
 	OK(cuMemAlloc(&q, 40 << 20));
 }
 
-/* A kernel that touches freed memory stops with error 700, and the log says which, where and what. */
+/* A kernel that touches freed memory stops with error 700, and the log names kernel, thread and address. */
 void freed_memory(void)
 {
 	CUdeviceptr p;

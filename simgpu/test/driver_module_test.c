@@ -1,11 +1,11 @@
 /*
- * driver_module_test.c: modules, and what the simulated driver does not do.
+ * driver_module_test.c: modules, and calls that the simulated driver refuses.
  */
 #include "driver_test.h"
 
 #include <time.h>
 
-/* The driver knows no kernel by name, and the text of a kernel decides what it computes. */
+/* The driver knows no kernel by name, and the text of a kernel decides its results. */
 void no_names(void)
 {
 	CUdeviceptr p;

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-/* Work nobody waits for is not done: a pinned buffer read too early still holds what it held. */
+/* Work nobody waits for is not done: a pinned buffer read too early still has its old contents. */
 void undone(void)
 {
 	CUstream s = new_stream();

@@ -1,5 +1,5 @@
 /*
- * driver_test.c: what only the simulated driver promises, and conformance.c therefore cannot ask of a real one: addresses
+ * driver_test.c: promises of the simulated driver alone, so that conformance.c cannot ask a real one for them: addresses
  * that move, work that stays undone, faults that name their place, logs.
  *
  * Usage: driver_test [test]. Without an argument each test runs in a process of its own, with the environment it names and
@@ -91,7 +91,7 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 
 static char out[4096];
 
-/* Runs a test of this program with its environment; what it printed is in out. */
+/* Runs a test of this program with its environment; its output is in out. */
 static int run(const char *name, const char *env)
 {
 	int fd[2];
@@ -164,6 +164,8 @@ int main(int argc, char **argv)
 		failed += report(tests[i].name, run(tests[i].name, tests[i].env) == 0);
 	run("leave_things", "SIMGPU_LEAKS=1");
 	leaks();
+	run("print_addresses", NULL); /* it fails nowhere */
+	failed += report("no errors of an earlier process", !line_with(getenv("SIMGPU_LOG"), "leaks", ""));
 	failed += report("addresses repeat with the seed", same("print_addresses", "SIMGPU_SEED=7", "SIMGPU_SEED=7"));
 	failed += report("addresses differ without one", !same("print_addresses", NULL, NULL));
 	failed += report("distances differ", !same("print_distances", "SIMGPU_SEED=7", "SIMGPU_SEED=8"));

@@ -1,5 +1,5 @@
 /*
- * driver_test.h: what the tests of the simulated driver share.
+ * driver_test.h: helpers of the tests of the simulated driver.
  */
 #ifndef DRIVER_TEST_H
 #define DRIVER_TEST_H

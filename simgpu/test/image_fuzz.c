@@ -2,7 +2,7 @@
  * image_fuzz.c: no image of a module makes its readers leave it: cubins, fat binaries and PTX, generated and then damaged in
  * the fields of their headers. Linked with the simulated driver and the interposer's reader under sanitizers.
  *
- * In: image_fuzz ROUNDS SEED. Out: a line with what was accepted; a crash, or a report of a sanitizer, names the round, and
+ * In: image_fuzz ROUNDS SEED. Out: a line with the number of accepted images; a crash, or a report of a sanitizer, names the round, and
  * image_fuzz 1 SEED ROUND repeats that one alone. Fails: by that report.
  */
 #include "../driver/ptx/ptx.h"
@@ -40,7 +40,7 @@ static uint64_t next(void)
 }
 static uint64_t below(uint64_t n) { return next() % n; }
 
-/* An image being made, and where the numbers in it are that damage is about. */
+/* An image being made, and the places of the numbers in it that are to be damaged. */
 enum { CAP = 1 << 16, FIELDS = 1024 };
 static struct { unsigned char data[CAP]; size_t size; struct { size_t at; unsigned bytes; } fields[FIELDS]; unsigned nfields; size_t sections; unsigned nsections; } made;
 
@@ -81,7 +81,7 @@ static uint32_t name(char *table, size_t *used, const char *text)
 	return at;
 }
 
-/* .nv.info of a kernel: some parameters, in either form, and what they take together. */
+/* .nv.info of a kernel: some parameters, in either form, and the bytes that they take together. */
 static size_t put_info(void)
 {
 	size_t begin = made.size;
@@ -238,7 +238,7 @@ static void damage(void)
 		made.size = 1 + below(made.size);
 }
 
-/* Loads the image as a file: then its readers know where it ends. */
+/* Loads the image as a file: then its readers know its end. */
 static bool load(void)
 {
 	char path[64];
@@ -262,7 +262,7 @@ static bool load(void)
 	return loaded;
 }
 
-/* The same to the readers that are given bytes and their number: in memory that ends where the image does. */
+/* The same to the readers that are given bytes and their number: in memory that ends with the image. */
 static bool parse(bool elf)
 {
 	char error[256];

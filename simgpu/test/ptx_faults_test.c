@@ -1,5 +1,5 @@
 /*
- * ptx_faults_test.c: what must stop a launch, and how it is described.
+ * ptx_faults_test.c: faults that must stop a launch, and their descriptions.
  */
 #include "ptx_test.h"
 #include "../driver/ptx/ptx_internal.h"

@@ -1,7 +1,7 @@
 /*
  * ptx_fuzz_test.c: damaged PTX must end in an error, a fault or a result, never in a crash. Meant to run under sanitizers.
  *
- * Each round damages a sample in a few places, parses it, and where it still parses runs its kernels briefly.
+ * Each round damages a sample in a few places, parses it and, if it still parses, runs its kernels briefly.
  */
 #include "ptx_test.h"
 #include "../driver/ptx/ptx_internal.h"

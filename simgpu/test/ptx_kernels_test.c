@@ -1,7 +1,7 @@
 /*
  * ptx_kernels_test.c: whole kernels (ptx/kernels.cu) against host references.
  *
- * Exact where the arithmetic is determined (integers, fma chains), within a stated tolerance where approximations are.
+ * Exact if the arithmetic is determined (integers, fma chains), within a stated tolerance for approximations.
  */
 #include "ptx_test.h"
 #include "../driver/ptx/ptx_half.h"

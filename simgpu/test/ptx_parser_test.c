@@ -1,5 +1,5 @@
 /*
- * ptx_parser_test.c: what a module says about itself, and what is refused as no PTX.
+ * ptx_parser_test.c: a module's account of itself, and texts that are refused as no PTX.
  */
 #include "ptx_test.h"
 

@@ -1,5 +1,5 @@
 /*
- * ptx_test.h: what the interpreter's tests share: checks that count failures, memory with known bounds, one-call launches.
+ * ptx_test.h: helpers of the interpreter's tests: checks that count failures, memory with known bounds, one-call launches.
  */
 #ifndef PTX_TEST_H
 #define PTX_TEST_H
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 extern int failures, checks;
-extern const char *ptx_dir; /* where the sample PTX files are */
+extern const char *ptx_dir; /* the folder of the sample PTX files */
 
 #define CHECK(cond, ...) \
 	do { \

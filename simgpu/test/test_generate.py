@@ -1,4 +1,4 @@
-"""The generated stand-ins: what a program imports is there, and functions that return text return text."""
+"""The generated stand-ins: every function that a program imports is there, and functions that return text return text."""
 
 import ctypes
 import os

@@ -58,7 +58,7 @@ func TestAttack(t *testing.T) {
 	}
 }
 
-// What must not be is seen: a place notices what changed outside, and what was left.
+// A place notices changes outside of it, and leftovers.
 func TestPlaceNotices(t *testing.T) {
 	a := &attacker{tally: &tally{out: &bytes.Buffer{}}, dir: t.TempDir()}
 	for name, do := range map[string]struct {
@@ -136,7 +136,7 @@ func TestPlaceSeesTheGuard(t *testing.T) {
 	}
 }
 
-// What programs say when they panic, and what they say otherwise.
+// The output of programs that panic, and that of others.
 func TestPanicked(t *testing.T) {
 	for text, want := range map[string]bool{
 		"medusa: native start: memory: out of memory\n": false, "panic: runtime error: x\n\ngoroutine 1 [running]:\n": true,

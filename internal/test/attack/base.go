@@ -84,7 +84,7 @@ func (a *attacker) mutant(i int, outside string) (b *base, file []byte, what str
 	return b, file, fmt.Sprintf("mutant %d of %s (%s)", i, b.name, what), err
 }
 
-// outputOf returns what an engine that served has printed.
+// outputOf returns the output of an engine that served.
 func outputOf(stdout string) (string, error) {
 	var result struct{ Output string }
 	if err := json.Unmarshal([]byte(stdout), &result); err != nil || result.Output == "" {

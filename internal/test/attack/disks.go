@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// notTried is what the shell of a start says that could not mount a file system of its own.
+// notTried is the output of a start's shell that could not mount a file system of its own.
 const notTried = 99
 
 // disks starts and pulls with a TMPDIR or a cache that is a file system of a few pages: empty, full, or full by the time that the
@@ -55,10 +55,10 @@ func disks(ctx context.Context, a *attacker) error {
 const (
 	never  = "never"
 	before = "before"
-	later  = "later" // the start has made what it needs, and its engine begins
+	later  = "later" // the start has made its folders, and its engine begins
 )
 
-// disk is what a small file system stands for, and the command that meets it.
+// disk is the role of a small file system, and the command that meets it.
 type disk struct {
 	variable string
 	args     []string

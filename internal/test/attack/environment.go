@@ -20,7 +20,7 @@ func intruders(p *place) []string {
 	}
 }
 
-// shared are the intruders that an engine may inherit: they say when a start began and where ranks meet.
+// shared are the intruders that an engine may inherit: the beginning of a start, and the place at which ranks meet.
 var shared = []string{"MEDUSA_BEGAN=", "MEDUSA_RENDEZVOUS="}
 
 // environment starts an engine with each of them, restored from an artifact that nobody changed. A second engine prints its

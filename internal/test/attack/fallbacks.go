@@ -13,7 +13,7 @@ import (
 type spoilt struct {
 	name string
 	make func(b *base) ([]byte, error)
-	env  string // what makes it fall back, if not the artifact
+	env  string // makes it fall back, if the artifact does not
 }
 
 // fallbacks restores artifacts that could have done harm by the time that the start falls back. Some give the engine another KV

@@ -18,14 +18,14 @@ import (
 	"medusa/artifacts"
 )
 
-// victim is a command that is killed. whole looks at what it would have left, and says what is half-made.
+// victim is a command that is killed. whole looks at the files that it would have left, and names those that are half-made.
 type victim struct {
 	name  string
 	args  func(v *scene) []string
 	whole func(ctx context.Context, a *attacker, v *scene) error
 }
 
-// scene is where a victim runs: a place, a registry, and a name of its own in it.
+// scene is the surroundings of a victim: a place, a registry, and a name of its own in it.
 type scene struct {
 	*place
 	hub  *hub
@@ -64,7 +64,7 @@ func wholeFile(_ context.Context, _ *attacker, v *scene) error {
 	return err
 }
 
-// wholeTag demands that what a tag names can be pulled, if it names something.
+// wholeTag demands that a tag, if it names something, names an artifact that can be pulled.
 func wholeTag(ctx context.Context, _ *attacker, v *scene) error {
 	if v.hub.Manifest(v.tag, "1") == nil {
 		return nil
@@ -169,7 +169,7 @@ func (a *attacker) unharmed(ctx context.Context, h *hub, i int) (time.Duration, 
 	return time.Since(began), errors.Join(err, os.RemoveAll(v.dir))
 }
 
-// kill kills one victim after a while, and looks at what it left. It reports whether the victim had not ended by then.
+// kill kills one victim after a while, and looks at its leftovers. It reports whether the victim had not ended by then.
 func (a *attacker) kill(ctx context.Context, h *hub, i, k int, after time.Duration) (killed bool, err error) {
 	v, err := a.scene(ctx, h, i, k)
 	if err != nil {

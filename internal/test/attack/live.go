@@ -14,8 +14,8 @@ import (
 	"medusa/restore/status"
 )
 
-// live restores mutants in engines of their own, most of them such that got as far as graphs are rebuilt, and compares what
-// they serve with what a native start serves. Every third start runs out of memory when its graphs are made: by then all
+// live restores mutants in engines of their own, most of them such that got as far as graphs are rebuilt, and compares their
+// output with that of a native start. Every third start runs out of memory when its graphs are made: by then all
 // contents are in place, and the engine has to serve natively from memory that is its own.
 func live(ctx context.Context, a *attacker) error {
 	n := a.share(20, 10)
@@ -86,7 +86,7 @@ const (
 	broken   = "broken"
 )
 
-// judge says what a start did with a mutant, and notes what it must not do.
+// judge says how a start dealt with a mutant, and notes forbidden outcomes.
 func (a *attacker) judge(b *base, what string, e *ended, st *status.Status) string {
 	if text := panicked(e.stderr); text != "" {
 		a.found(panics, what, "%s", text)
@@ -98,7 +98,7 @@ func (a *attacker) judge(b *base, what string, e *ended, st *status.Status) stri
 	case st != nil && st.Status == status.Restored && right:
 		return restored
 	case st != nil && st.Status == status.Restored:
-		return forged // a graph that hangs or fails is what an artifact without a signature can hold
+		return forged // an artifact without a signature can hold a graph that hangs or fails
 	case e.late:
 		a.found(hang, what, "no end in %v: %s", patience, lastLine(e.stderr))
 		return broken

@@ -1,8 +1,8 @@
 // Command attack treats Medusa as somebody would who wants its user's machine: with artifacts, traces, archives, registries,
 // kills and full disks that are made to be accepted and to do harm.
 //
-// In: the built binaries and the simulated GPU; a seed, which decides everything but the moments of kills. Out: counts of what
-// each kind of attack reached, a line for each finding, and last
+// In: the built binaries and the simulated GPU; a seed, which decides everything but the moments of kills. Out: counts of the
+// stages that each kind of attack reached, a line for each finding, and last
 //
 //	attack: N tried, 0 panics, 0 files outside, 0 accepted under a policy, 0 wrong after fallback, 0 left behind
 //
@@ -69,7 +69,7 @@ var kinds = []kind{
 	{"environment", environment}, {"screens", screens}, {"kills", kills}, {"disks", disks},
 }
 
-// attacker is what the kinds of attacks share.
+// attacker is the state that the kinds of attacks share.
 type attacker struct {
 	options
 	*tally

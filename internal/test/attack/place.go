@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// place is where one attacked command runs: with a home, a temporary folder and a cache of its own, beside a tree that it has
+// place is the surroundings of one attacked command: a home, a temporary folder and a cache of its own, beside a tree that it has
 // no business in.
 type place struct {
 	dir, home, tmp, cache, outside, out string
@@ -42,7 +42,7 @@ func (a *attacker) newPlace() (*place, error) {
 			return nil, err
 		}
 	}
-	// What hostile paths lead to: a folder with files in it, a link to it, and one that belongs to somebody else.
+	// Hostile paths lead to these: a folder with files in it, a link to it, and one that belongs to somebody else.
 	etc := filepath.Join(p.outside, "etc")
 	taken := filepath.Join(p.outside, "taken", "medusa-caches-1")
 	err = errors.Join(os.MkdirAll(filepath.Join(etc, "cron.d"), 0o755), os.WriteFile(filepath.Join(etc, "cron.d", "job"), []byte("mine\n"), 0o644),
@@ -86,7 +86,7 @@ func snapshot(dir string, skip func(string) bool) map[string]string {
 	return all
 }
 
-// written lists what changed outside of the folders that the command may write to.
+// written lists changes outside of the folders that the command may write to.
 func (p *place) written() []string {
 	after := snapshot(p.dir, p.own)
 	var changed []string
@@ -103,7 +103,7 @@ func (p *place) written() []string {
 	return changed
 }
 
-// environ is the environment of a command: nothing of the caller's but where programs are.
+// environ is the environment of a command: the caller's PATH, and nothing else of the caller's.
 func (p *place) environ(variables ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.home, "TMPDIR=" + p.tmp, "MEDUSA_CACHE=" + p.cache, "DOCKER_CONFIG=" + p.home,
 		"MEDUSA_LIB=" + filepath.Join(p.build, "lib"), "LD_LIBRARY_PATH=" + filepath.Join(p.build, "simulated"), "SIMGPU_MEMORY=256M",
@@ -183,7 +183,7 @@ func (p *place) remaining(grace time.Duration) []int {
 	return pids
 }
 
-// described says what processes are.
+// described describes processes.
 func described(pids []int) string {
 	var out []string
 	for _, pid := range pids {
@@ -196,7 +196,7 @@ func described(pids []int) string {
 	return strings.Join(out, "; ")
 }
 
-// end kills what still runs in the place, its guards included: what their children start meanwhile is killed in the next round.
+// end kills the processes that still run in the place, its guards included. Children that they start meanwhile are killed in the next round.
 func (p *place) end() {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		pids := p.processes()
@@ -209,7 +209,7 @@ func (p *place) end() {
 	}
 }
 
-// leftovers lists what a command has left: processes that do not end on their own, and temporary files.
+// leftovers lists the remains of a command: processes that do not end on their own, and temporary files.
 func (p *place) leftovers(grace time.Duration) []string {
 	var found []string
 	if len(p.remaining(grace)) > 0 {

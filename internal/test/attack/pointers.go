@@ -18,10 +18,10 @@ import (
 // compiledName is the file that a compiling process leaves beside its traces.
 const compiledName = "compiled"
 
-// named is what is said of a recording whose refusal has a type that names a record, a node or a word.
+// named is said of a recording whose refusal has a type that names a record, a node or a word.
 const named = "refused"
 
-// refusal is what a compiling process says of an error.
+// refusal is a compiling process's account of an error.
 func refusal(err error) string {
 	var record *recording.Error
 	var node *compile.RefusedError
@@ -32,7 +32,7 @@ func refusal(err error) string {
 	return "refused otherwise"
 }
 
-// pointers compiles the crafted recording. What becomes of its addresses is known.
+// pointers compiles the crafted recording. The right treatment of its addresses is known.
 func (a *attacker) pointers(ctx context.Context, c *mutate.Crafted) (string, error) {
 	pair, err := c.Pair(a.seed)
 	if err != nil {

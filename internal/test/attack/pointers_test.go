@@ -7,7 +7,7 @@ import (
 	"medusa/internal/test/attack/mutate"
 )
 
-// What a graph does with the words of a recording is seen, right or wrong.
+// The check sees each way in which a graph uses the words of a recording, right or wrong.
 func TestMisled(t *testing.T) {
 	at := func(fixups ...graphir.Fixup) *graphir.KernelNode {
 		return &graphir.KernelNode{Params: []byte{0, 0, 0, 0, 0, 0, 0, 0, mutate.Plain, 0, 0, 0, 0, 0, 0, 0}, Fixups: fixups}

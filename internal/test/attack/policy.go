@@ -19,7 +19,7 @@ type forgery struct {
 	make func(ctx context.Context, f *counterfeit) ([]string, error) // returns the command that would use it
 }
 
-// counterfeit is what forgeries work with: a place whose policy requires the hub's key, and a mutant.
+// counterfeit is the material of forgeries: a place whose policy requires the hub's key, and a mutant.
 type counterfeit struct {
 	*place
 	hub  *hub
@@ -97,8 +97,8 @@ func (f *counterfeit) stealSignature() error {
 	return err
 }
 
-// policy tries to get mutants used where a policy requires a key's signature (MEDUSA_TRUST), and shows that what the key has
-// signed is used there.
+// policy tries to get mutants used under a policy that requires a key's signature (MEDUSA_TRUST), and shows that an artifact with
+// that signature is used there.
 func policy(ctx context.Context, a *attacker) error {
 	h, err := a.startHub(ctx, a.bases[0])
 	if err != nil {
@@ -157,7 +157,7 @@ func (a *attacker) forge(ctx context.Context, h *hub, x forgery, trust string, r
 		return "", err
 	}
 	f := &counterfeit{place: p, hub: h, tag: tag, file: filepath.Join(p.out, "mutant.medusa"), zoo: filepath.Join(a.build, "zoo")}
-	b, what := a.bases[1], "an artifact that nobody signed" // the first one is what the registry has, signed
+	b, what := a.bases[1], "an artifact that nobody signed" // the registry has the first one, signed
 	if f.data, err = os.ReadFile(b.path); err != nil {
 		return "", err
 	}

@@ -20,7 +20,7 @@ import (
 	"medusa/interpose"
 )
 
-// maxMemory is what an engine that is given hostile artifacts may take, in KiB: many times what its own start takes.
+// maxMemory is the most memory, in KiB, for an engine that is given hostile artifacts: many times that of its own start.
 const maxMemory = 1 << 20
 
 // rebuilds is the least share of mutants that has to get as far as graphs are rebuilt, in percent.
@@ -123,7 +123,7 @@ type worker struct {
 	late bool
 }
 
-// answered is what the engine says of one artifact.
+// answered is the engine's answer to one artifact.
 type answered struct{ Stage, Detail string }
 
 func (a *attacker) startWorker(p *place, b *base) (*worker, error) {
@@ -157,7 +157,7 @@ func (a *attacker) startWorker(p *place, b *base) (*worker, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	// It has to restore what it was recorded from, or no mutant's stage would say anything.
+	// It has to restore its own artifact, or no mutant's stage would say anything.
 	if got, alive := w.ask(b.path); !alive || got.Stage != "ready" {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -187,7 +187,7 @@ func (w *worker) ask(path string) (answered, bool) {
 // lostDevice is the exit code of an engine whose memory or device was lost while graphs were rebuilt (status.ExitSticky).
 const lostDevice = 86
 
-// stop ends the engine, says what was wrong with its end, and returns the stage in which it ended.
+// stop ends the engine, describes a wrong end, and returns the stage in which it ended.
 func (w *worker) stop(a *attacker, what string) string {
 	_ = w.in.Close()
 	_ = w.cmd.Wait()
@@ -204,7 +204,7 @@ func (w *worker) stop(a *attacker, what string) string {
 	return "rebuild"
 }
 
-// lastBytes keeps the end of what an engine says about thousands of artifacts.
+// lastBytes keeps the end of an engine's output about thousands of artifacts.
 type lastBytes struct{ to *bytes.Buffer }
 
 func (l *lastBytes) Write(p []byte) (int, error) {

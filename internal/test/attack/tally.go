@@ -41,7 +41,7 @@ type tally struct {
 // perKind bounds how many findings of a kind are printed if they only differ in their mutant.
 const perKind = 400
 
-// found notes what must not be. Where says which attack it was and what it did.
+// found notes a finding. Where names the attack and its change.
 func (t *tally) found(kind, where, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +59,7 @@ func (t *tally) found(kind, where, format string, args ...any) {
 
 var digits = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
-// randomPart is what os.MkdirTemp adds to a name.
+// randomPart is the part of a name that os.MkdirTemp adds.
 var randomPart = regexp.MustCompile(`[0-9]{6,}`)
 
 func (t *tally) try(n int) {
@@ -102,7 +102,7 @@ func (t *tally) last() string {
 	return text.String()
 }
 
-// panicText is what a Go program or a C library says that ends where it must not.
+// panicText is in the output of a Go program or a C library that panics.
 var panicText = regexp.MustCompile(`(?m)^(panic: .*|fatal error: .*|runtime: .*out of memory.*|.*runtime error: .*|\[signal SIG.*|.*AddressSanitizer.*)$`)
 
 // panicked returns the line of a program's output that shows a panic, or "".

@@ -25,7 +25,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// What compiling two traces may take. The test engine's own take some milliseconds and 30 MiB; the hostile ones have 100,000
+// Bounds for compiling two traces. The test engine's own take some milliseconds and 30 MiB; the hostile ones have 100,000
 // records and take a few seconds if time grows with their number.
 const (
 	compileTime   = 15 * time.Second // of the processors
@@ -51,7 +51,7 @@ func compileAndExit(dir string) {
 	os.Exit(0)
 }
 
-// endAt ends the process before it takes the machine's memory. A limit of the system would count what a race detector reserves.
+// endAt ends the process before it takes the machine's memory. A limit of the system would count a race detector's reservations.
 func endAt(bytes uint64) {
 	taken := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	for range time.Tick(20 * time.Millisecond) {
@@ -170,7 +170,7 @@ func traces(ctx context.Context, a *attacker) error {
 	return nil
 }
 
-// mutantPair changes run A; every second time run B in the same way, so that the difference alone is not what is refused.
+// mutantPair changes run A; every second time run B in the same way, so that the difference alone is not the reason of a refusal.
 func mutantPair(runs [2][]trace.Record, seed uint64, i int) (pair [2][]byte, what string, err error) {
 	for run := range pair {
 		r := rand.New(rand.NewPCG(seed, uint64(i)|1<<40))
@@ -186,8 +186,8 @@ func mutantPair(runs [2][]trace.Record, seed uint64, i int) (pair [2][]byte, wha
 	return pair, what, nil
 }
 
-// compile compiles one pair in a process of its own. Judge, if there is one, gets what became of it, what the process said and
-// the folder with what it compiled.
+// compile compiles one pair in a process of its own. Judge, if there is one, gets the outcome, the process's output and
+// the folder with the compiled graphs.
 func (a *attacker) compile(ctx context.Context, what string, pair [2][]byte, judge func(how, said, dir string) error) (string, error) {
 	dir, err := os.MkdirTemp(a.dir, "traces-")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"medusa/internal/measure"
 )
 
-// Alternate measures each of the functions rounds times, one after the other and round after round: what else the
-// machine does meets all of them alike. A first round is not counted. A function that returns a duration above 0 has
+// Alternate measures each of the functions rounds times, one after the other and round after round: other work of the
+// machine meets all of them alike. A first round is not counted. A function that returns a duration above 0 has
 // measured itself.
 func Alternate(rounds int, functions ...func() time.Duration) []measure.Times {
 	out := make([]measure.Times, len(functions))
@@ -29,8 +29,8 @@ func Alternate(rounds int, functions ...func() time.Duration) []measure.Times {
 	return out
 }
 
-// Processor returns the processor time that f takes, of all threads of the process: garbage collection of what f leaves
-// counts, what other processes do to the machine hardly does.
+// Processor returns the processor time that f takes, of all threads of the process: collecting the garbage of f
+// counts, and the work of other processes hardly does.
 func Processor(f func()) time.Duration {
 	runtime.GC()
 	before := processorTime()

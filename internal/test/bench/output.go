@@ -14,8 +14,8 @@ type Result struct {
 	Metrics map[string]float64
 }
 
-// ReadResults parses lines such as "BenchmarkName-2  1  12 ns/op  3.4 metric", and copies everything to out. machine is what the
-// head of the output says: goos, goarch and cpu.
+// ReadResults parses lines such as "BenchmarkName-2  1  12 ns/op  3.4 metric", and copies everything to out. machine is
+// the head of the output: goos, goarch and cpu.
 func ReadResults(in io.Reader, out io.Writer) (results []Result, machine map[string]string, err error) {
 	machine = map[string]string{}
 	s := bufio.NewScanner(in)

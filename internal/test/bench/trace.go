@@ -11,7 +11,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// WriteTrace writes what recording run number run (0 is A, 1 is B) of the workload leaves. Memory of the runs lies at other
+// WriteTrace writes the trace of recording run number run (0 is A, 1 is B) of the workload. Memory of the runs lies at other
 // places, each allocation moved against its neighbours; all else is equal.
 func (w Workload) WriteTrace(path string, run int) (err error) {
 	f, err := os.Create(path)
@@ -196,7 +196,7 @@ func (r *recorder) kernel(graph uint32, k int, batch int64, pointers int) {
 }
 
 // pointer is the i-th pointer of a kernel: a weight or the KV cache first, then an input, then temporaries. A caching
-// allocator hands out what it has, so no pattern of theirs survives from graph to graph.
+// allocator hands out any free block, so no pattern of theirs survives from graph to graph.
 func (r *recorder) pointer(i, place, layer int) uint64 {
 	switch {
 	case i == 0 && (place == 3 || place == 4 || place == 5):

@@ -55,7 +55,7 @@ func Foundry(graphs int) Workload {
 	return w
 }
 
-// Large returns graphs of 1,000 nodes each that have the given number of nodes together, for what has to be linear in it.
+// Large returns graphs of 1,000 nodes each that have the given number of nodes together, for costs that have to be linear in it.
 func Large(nodes int) Workload {
 	w := Workload{Name: "large", Nodes: nodes, Pointers: 4 * nodes, Shapes: 1, Layers: 90}
 	for b := nodes / 1000; b >= 1; b-- {
@@ -64,10 +64,10 @@ func Large(nodes int) Workload {
 	return w
 }
 
-// Graph says what one graph of a workload launches: the name of each node's kernel, "" for a memset. Its nodes form a chain.
+// Graph lists the launches of one graph of a workload: the name of each node's kernel, "" for a memset. Its nodes form a chain.
 type Graph []string
 
-// Graphs tells what the workload's graphs are made of, in capture order, and knows nothing of how they are recorded, compiled
+// Graphs lists the workload's graphs, in capture order, and knows nothing of how they are recorded, compiled
 // or restored.
 func (w Workload) Graphs() []Graph {
 	graphs := make([]Graph, len(w.Batches))
@@ -89,7 +89,7 @@ func (w Workload) memsets(i int) int { return i * w.Shapes / len(w.Batches) }
 // class is the range of batch sizes that shares its matrix products.
 func (w Workload) class(batch int64) int { return int(batch-1) * gemmClasses / int(w.Batches[0]) }
 
-// sizes counts down to lo, and on to 4, 2, 1 where lo is 8: the largest graph is captured first.
+// sizes counts down to lo, and on to 4, 2, 1 if lo is 8: the largest graph is captured first.
 func sizes(lo, hi, step int64) []int64 {
 	var out []int64
 	for b := hi; b >= lo; b -= step {

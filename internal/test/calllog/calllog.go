@@ -1,6 +1,6 @@
 // Package calllog reads the call log that the simulated GPU (SIMGPU_CALL_LOG, simgpu/README.md) and the counting
-// driver proxy write: one line a driver call, and the marks that an engine put between them. What a process did is
-// proven from this log and not from what Medusa says.
+// driver proxy write: one line a driver call, and the marks that an engine put between them. The acts of a process are
+// proven from this log and not from Medusa's words.
 //
 // In: a log file. Out: its entries in order. What can fail: a line that is none, which names file and line.
 package calllog
@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Entry is one driver call, or, where Mark is set, a mark.
+// Entry is one driver call, or a mark if Mark is set.
 type Entry struct {
 	Mark   string
 	Name   string // exported symbol, such as cuMemAlloc_v2
@@ -22,7 +22,7 @@ type Entry struct {
 	Args   map[string]string
 }
 
-// Log is what one process did.
+// Log is the log of one process.
 type Log struct {
 	Device  string // "simulated" or "cuda"
 	Entries []Entry

@@ -11,7 +11,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// The counting proxy, which stands before drivers that keep no log, counts what the simulated GPU counts itself.
+// The counting proxy, which stands before drivers that keep no log, counts the same as the simulated GPU itself.
 func TestProxyCountsWhatTheDeviceSees(t *testing.T) {
 	testenv.Build(t, "lib", "bin")
 	dir := t.TempDir()

@@ -68,7 +68,7 @@ func (p *players) count(artifact string, native, restored *decoded) (string, err
 		rlog.Device, st.Graphs, st.Nodes, captures, profiles, eager, replays), nil
 }
 
-// profileForwards counts the forwards at the profile's size in the restored process. What such a forward looks like is
+// profileForwards counts the forwards at the profile's size in the restored process. The form of such a forward is
 // taken from the native one: its first launch, with its grid, after the engine's mark.
 func profileForwards(native, restored *calllog.Log) (int, error) {
 	var first *calllog.Entry

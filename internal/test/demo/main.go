@@ -2,7 +2,7 @@
 // natively and restored, and decodes the same prompts with both at every batch size.
 //
 // In: a checkpoint and a device (simulated or cuda). Out: generated text, the stages of both starts, and one last line
-// that begins with "demo: PASS" or "demo: FAIL". What it claims of the restored process it counts in that process's call
+// that begins with "demo: PASS" or "demo: FAIL". Its claims about the restored process are counted in that process's call
 // log, which the device (or a counting preload) writes and Medusa does not.
 package main
 
@@ -76,7 +76,7 @@ func run(ctx context.Context, device, model, build string) (string, error) {
 	return counts, nil
 }
 
-// sameTokens compares what both starts decoded, slot by slot.
+// sameTokens compares the tokens of both starts, slot by slot.
 func sameTokens(native, restored *decoded) error {
 	if len(native.Runs) != len(restored.Runs) || len(native.Runs) == 0 {
 		return fmt.Errorf("%d batch sizes decoded natively, %d restored", len(native.Runs), len(restored.Runs))

@@ -81,7 +81,7 @@ func (p *players) workload() []string {
 	return []string{p.reference, "run", "--model", p.model, "--batches", strings.Join(runs, ","), "--seed", "20250330", "-o", "json"}
 }
 
-// decoded is what the engine prints about one run.
+// decoded is the engine's output about one run.
 type decoded struct {
 	Device string       `json:"device"`
 	Start  string       `json:"start"`

@@ -2,7 +2,7 @@
 // nothing half-made is ever visible, however a pull ends.
 //
 // In: the built project (make), docker-registry on the path. Out: one line a step, and last "test-oci: PASS ..." with
-// what was used. What can fail: any step, at once, with exit code 1. Nothing is skipped.
+// the versions used. What can fail: any step, at once, with exit code 1. Nothing is skipped.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// test is what the steps share.
+// test is the state that the steps share.
 type test struct {
 	dir      string // of this run
 	build    string
@@ -81,7 +81,7 @@ func run(dir string) error {
 	return nil
 }
 
-// tokens is what of an engine's output must not depend on how it started.
+// tokens is the part of an engine's output that must not depend on how it started.
 type tokens struct {
 	Graphs int             `json:"graphs"`
 	Runs   json.RawMessage `json:"runs"`

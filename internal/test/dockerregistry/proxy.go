@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// proxy stands in front of the registry and spoils what it answers to requests for blobs.
+// proxy stands in front of the registry and spoils its answers to requests for blobs.
 type proxy struct {
 	host   string
 	server *httptest.Server
@@ -30,7 +30,7 @@ func startProxy(to string) (*proxy, error) {
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target); r.Out.Host = r.In.Host },
 		ModifyResponse: p.spoil,
 		FlushInterval:  -1,
-		ErrorLog:       log.New(io.Discard, "", 0), // killed clients are what this is about
+		ErrorLog:       log.New(io.Discard, "", 0), // clients are killed on purpose
 	}
 	p.server = httptest.NewUnstartedServer(forward)
 	p.server.Config.ErrorLog = forward.ErrorLog

@@ -64,7 +64,7 @@ func (t *test) pushPullRestore() error {
 			}
 		}
 	}
-	// The recorded path is nobody's to write to; the directory goes where this user says.
+	// Nobody may write to the recorded path; the directory goes to the place that this user names.
 	if _, err := os.Lstat(t.path("jit")); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("a directory was put where the artifact says: %w", err)
 	}
@@ -140,7 +140,7 @@ func (t *test) index() error {
 	if _, _, err := t.medusa(cache, nil, "pull", t.ref("all"), "--match", "gpu.compute_capability=8.0"); err != nil {
 		return err
 	}
-	// Both are in the cache now: by factors, and by what the engine's process finds to fit.
+	// Both are in the cache now: found by factors, and by the engine's process, which takes the one that fits.
 	if err := t.restores(cache, nil, "--match", "gpu.compute_capability=9.0"); err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func specText(spec *graphir.Spec) string {
 	return text.String()
 }
 
-// What a restored start would have two owners for, and what it could not write, is refused when materializing, by name.
+// Memory that would have two owners in a restored start, and memory that it could not write, is refused when materializing, by name.
 func TestMemoryOfTwoOwners(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo, path := testenv.Path(t, "build", "zoo"), filepath.Join(t.TempDir(), "x.medusa")
@@ -83,7 +83,7 @@ func TestMemoryOfTwoOwners(t *testing.T) {
 	}
 }
 
-// An address of a block that nobody owns, in a by-value struct, is taken for what somebody left there only where a launch does
+// An address of a block that nobody owns, in a by-value struct, is taken for old contents of a stack only if a launch does
 // not follow it.
 func TestOldAddressInAStruct(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")

@@ -12,7 +12,7 @@ import (
 	"medusa/restore/status"
 )
 
-// Checks before ready: what they find ends in a native start with the right outputs, and what they write is put back (the
+// Checks before ready: a finding ends in a native start with the right outputs, and memory that the checks write is put back (the
 // zoo's cache accumulates: a replay that is not undone shows in every later output).
 func TestChecksBeforeReady(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
@@ -62,7 +62,7 @@ func TestChecksBeforeReady(t *testing.T) {
 	}
 }
 
-// Where the driver refuses the hash kernel, in any call that brings it in, the same checks are made on the host, and the
+// If the driver refuses the hash kernel, in any call that brings it in, the same checks are made on the host, and the
 // status says so.
 func TestChecksOnTheHost(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")

@@ -65,7 +65,7 @@ func materialized(t *testing.T, engine ...string) (path string, art *artifacts.A
 	return path, art
 }
 
-// restored starts the engine from the artifact and returns what it printed and its status. Each artifact is restored both ways:
+// restored starts the engine from the artifact and returns its output and its status. Each artifact is restored both ways:
 // at the recorded addresses, which is returned, and elsewhere, which has to end alike. A framework's allocator that breaks ties
 // by address may place blocks differently there, which is another reason to start natively, never one for other outputs.
 func restored(t *testing.T, variables []string, path string, engine ...string) (process, *status.Status) {

@@ -24,7 +24,7 @@ func started(t *testing.T, variables, options []string, path string, engine []st
 	return p, st
 }
 
-// output is what the engine printed, without how it started.
+// output is the engine's output without the word for how it started.
 func output(t *testing.T, name string, p process) any {
 	t.Helper()
 	if name == "zoo" {
@@ -83,7 +83,7 @@ func TestBothWays(t *testing.T) {
 	}
 }
 
-// Where drivers refuse hints when the artifact is made, or the engine does what memory of a region cannot serve, the
+// If drivers refuse hints when the artifact is made, or the engine makes calls that memory of a region cannot serve, the
 // artifact has no addresses, and restores all the same.
 func TestArtifactWithoutAddresses(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
@@ -99,5 +99,5 @@ func TestArtifactWithoutAddresses(t *testing.T) {
 	}
 }
 
-// onRegion says that something lay where a start wanted its memory: Go puts its heap where it likes, once in some hundred starts there.
+// onRegion says that something occupied the place of a start's memory: Go puts its heap anywhere, once in some hundred starts there.
 func onRegion(st *status.Status) bool { return strings.Contains(st.Relocated, "the base is taken") }

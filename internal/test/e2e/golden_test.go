@@ -10,11 +10,11 @@ import (
 	"medusa/restore/status"
 )
 
-// goldenTokens is what the engine printed with build 12b1c5e, natively and restored alike, after the word that says which it was.
+// goldenTokens is the engine's output with build 12b1c5e, natively and restored alike, after the word that says which it was.
 const goldenTokens = "10 10 19 28 37 46 55 64 63 9 8 7 37 46 55 64 29 25 51 13 6 5 4 3 17 25 51 13 6 5 4 3 9 57 21 49 6 5 4 3 " +
 	"25 57 33 9 39 1 27 53 57 57 33 9 39 1 27 53 57 57 41 25 39 1 27 53 57 57 25 57 13 41 5 33"
 
-// An artifact of an earlier build restores under this one, and the engine decodes what it decoded then. Build 12b1c5e made
+// An artifact of an earlier build restores under this one, and the engine decodes the same as then. Build 12b1c5e made
 // testdata/golden/example.medusa with
 //
 //	SIMGPU_MEMORY=8G medusa materialize -o example.medusa -- ./engine

@@ -55,7 +55,7 @@ func zooArtifact(t *testing.T, variables []string, options ...string) (path stri
 }
 
 // A module that no triggering kernel loads comes from its image: of the shared object that held it, or of the artifact; with
-// what the host wrote to its variables. Where that is not possible the engine starts natively and says why.
+// the contents that the host wrote to its variables. If that is not possible, the engine starts natively and says why.
 func TestKernelsFromImages(t *testing.T) {
 	shared, other := sharedImage(t, "late.so", ""), sharedImage(t, "late.so", "// rebuilt\n")
 	off := "ZOO_TRIGGER=off"

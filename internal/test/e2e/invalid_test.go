@@ -22,7 +22,7 @@ func TestFreeOfReferencedMemory(t *testing.T) {
 	}
 }
 
-// The same where it unloads the kernels' module, or destroys an event that a graph records.
+// The same if it unloads the kernels' module, or destroys an event that a graph records.
 func TestUnloadOfReferencedModule(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	path, _ := zooArtifact(t, []string{"ZOO_EVENTS=1"})

@@ -13,7 +13,7 @@ import (
 	"medusa/restore/status"
 )
 
-// workers reads what the zoo's workers served, and which of them had restored graphs.
+// workers reads the output of the zoo's workers, and which of them had restored graphs.
 func workers(t *testing.T, p process) (restored []bool, outputs string) {
 	t.Helper()
 	var r struct {
@@ -97,7 +97,7 @@ func regionTaken(t *testing.T, files ...string) bool {
 	return false
 }
 
-// A half-restored engine must not exist: what stands in one rank's way lets all start natively, for the same reason.
+// A half-restored engine must not exist: an obstacle of one rank lets all start natively, for the same reason.
 func TestRanksStartAlike(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	path, art := twoRanks(t)
@@ -154,7 +154,7 @@ func TestRanksStartAlike(t *testing.T) {
 			if err != nil || st.Status != status.Native || st.Reason != tt.code {
 				t.Fatalf("status %+v %v, want native for %s", st, err, tt.code)
 			}
-			// A profile forward of one rank meets those of all: what is known before leaves no rank on another path.
+			// A profile forward of one rank meets those of all: facts that are known before leave no rank on another path.
 			if early := tt.code == "incompatible" || tt.code == "artifact_corrupt"; early && len(st.Triggers) > 0 {
 				t.Errorf("rank 0 went on for %d triggering layers", len(st.Triggers))
 			}

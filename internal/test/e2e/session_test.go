@@ -63,7 +63,7 @@ func TestSessionInC(t *testing.T) {
 	}
 }
 
-// A panic of the library does not unwind into C: the engine starts natively, or captures anew where it served already.
+// A panic of the library does not unwind into C: the engine starts natively, or captures anew if it served already.
 func TestPanicsEndAtTheABI(t *testing.T) {
 	engine := sessionEngine(t)
 	path, _ := materialized(t, engine)
@@ -135,7 +135,7 @@ func calls(e ast.Expr, name string) bool {
 	return ok && f.Name == name
 }
 
-// run starts a program natively and returns what it prints.
+// run starts a program natively and returns its output.
 func run(t *testing.T, program string) string {
 	t.Helper()
 	cmd := exec.Command(program)

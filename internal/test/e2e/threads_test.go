@@ -43,7 +43,7 @@ func TestEventsOfTwoThreads(t *testing.T) {
 	}
 }
 
-// The recordings themselves may differ in the total order, but not in what a thread does; the error says who called.
+// The recordings themselves may differ in the total order, but not in the calls of a thread; the error says who called.
 func TestRecordingsByThread(t *testing.T) {
 	run := func(variables ...string) *recording.Recording {
 		return record(t, recordRun{variables: variables, gapSeed: uint64(len(variables[0]))}, testenv.Path(t, "build", "zoo"))

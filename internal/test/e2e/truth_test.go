@@ -54,7 +54,7 @@ func (n *truthNode) at(addr uint64) (graphir.Pointer, bool) {
 
 // code holds the modules of a Spec against the code that the device ran.
 type code struct {
-	files  map[[32]byte]string // by SHA-256 of an image: what the device calls its text
+	files  map[[32]byte]string // by SHA-256 of an image: the device's name for its text
 	ran    map[uint32]string   // by module of the Spec
 	module map[string]uint32   // and back
 	known  int
@@ -165,7 +165,7 @@ func readTruth(t *testing.T, path string) *truth {
 	return out
 }
 
-// Every fixup means what the device's own allocation table says, and no word that the table calls an address was missed.
+// Every fixup agrees with the device's own allocation table, and no word that the table calls an address was missed.
 func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 	for name, argv := range engines(t) {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package enginekit is what the engines of tests and the tests of kernels have in common: a context, streams and events, a
-// capture, and access to what only a stand-in for the driver exports.
+// Package enginekit is shared by the engines of tests and the tests of kernels: a context, streams and events, a
+// capture, and access to functions that only a stand-in for the driver exports.
 //
 // In: the driver that the dynamic linker finds. Out: handles. Fails: with the driver's error. It does not import restore, whose
 // own tests use it.
@@ -57,7 +57,7 @@ func Functions(m cuda.Module, to map[string]*cuda.Function) (err error) {
 	return nil
 }
 
-// Record makes a graph of what body issues on the stream and on those that it forks. The capture ends whatever happened in it.
+// Record makes a graph of the work that body issues on the stream and on those that it forks. The capture ends whatever happened in it.
 func Record(s cuda.Stream, mode cuda.CaptureMode, body func() error) (cuda.Graph, error) {
 	if err := s.BeginCapture(mode); err != nil {
 		return 0, err

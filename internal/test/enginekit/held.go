@@ -9,7 +9,7 @@ import (
 	"medusa/internal/cuda"
 )
 
-// Held is the interposer's account of this process's memory: live allocations, their bytes, where they lie, and whether that
+// Held is the interposer's account of this process's memory: live allocations, their bytes, their places, and whether that
 // is in the region of an artifact. In a region the driver sees pages, which small allocations share, and an allocation lies in
 // the first gap: one that somebody else left behind moves it. Empty without an interposer.
 func Held() (string, error) {

@@ -18,7 +18,7 @@ import (
 	"medusa/runners/reference/marks"
 )
 
-// engine is an engine command with its artifact, and what it does where nothing fails.
+// engine is an engine command with its artifact, and its behaviour if nothing fails.
 type engine struct {
 	name string
 	variant
@@ -26,11 +26,11 @@ type engine struct {
 	build    string // directory with the binaries
 	dir      string // for this engine's files
 	artifact []byte
-	cache    uint64 // bytes of KV cache, natively as restored: what they hold is compared
+	cache    uint64 // bytes of KV cache, natively as restored: their contents are compared
 	outputs  string // of a native start
 	log      *calllog.Log
 
-	// What is held when a native or a restored start has served. inRegion is of a native start whose memory lies at exact
+	// The counts when a native or a restored start has served. inRegion is of a native start whose memory lies at exact
 	// addresses, as that of a start does which gave up a restore.
 	live, inRegion, liveRestored string
 }
@@ -112,8 +112,8 @@ func (e *engine) prepare(ctx context.Context) error {
 	return err
 }
 
-// untried returns what an engine holds that found itself to be another than the artifact's before anything was made for a
-// restore. It starts natively, its memory where the recording's is: nothing that it holds comes from giving up.
+// untried returns the counts of an engine that found itself to be another than the artifact's before anything was made for a
+// restore. It starts natively, its memory at the recorded addresses: none of it comes from giving up.
 func (e *engine) untried(ctx context.Context) (string, error) {
 	if !e.exact {
 		return e.live, nil
@@ -133,7 +133,7 @@ func (e *engine) untried(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("start %s as another model: nothing was counted in the recorded region, %d times", e.name, baseAttempts)
 }
 
-// outcome is what one start from the artifact left.
+// outcome is the result of one start from the artifact.
 type outcome struct {
 	status  *status.Status
 	outputs string
@@ -141,7 +141,7 @@ type outcome struct {
 	stderr  string
 	err     error // of the process
 
-	// Whether device memory lies where the recording's did, of a start at exact addresses that has the interposer in it.
+	// Whether device memory lies at the recorded addresses, of a start at exact addresses that has the interposer in it.
 	atBase, elsewhere bool
 }
 
@@ -182,7 +182,7 @@ func (e *engine) restore(ctx context.Context, variables ...string) (*outcome, er
 	return o, nil
 }
 
-// inRegion ends the account of a process whose device memory lies where it was recorded.
+// inRegion ends the account of a process whose device memory lies at the recorded addresses.
 const inRegion = "region=1"
 
 // resultOf returns the part of an engine's result that must not depend on how it started, and its account of memory.
@@ -222,7 +222,7 @@ func (f fault) String() string { return fmt.Sprintf("%s:%d:%s", f.symbol, f.nth,
 // engineThread is the thread that entered the driver first; the fault is counted by its calls.
 const engineThread = 0
 
-// faults lists what can fail: each call between Medusa's marks, triggering layers included, with each documented error;
+// faults lists the calls that are made to fail: each call between Medusa's marks, triggering layers included, with each documented error;
 // and, once graphs run, the first and the last call of each function with the loss of the context, which is the only
 // error that a restored graph brings about.
 func (e *engine) faults(table map[string][]string) ([]fault, error) {

@@ -37,7 +37,7 @@ var versionSuffix = regexp.MustCompile(`(_v\d+)?(_ptsz|_ptds)?$`)
 // baseName strips the ABI version and the per-thread-stream suffix from a symbol.
 func baseName(symbol string) string { return versionSuffix.ReplaceAllString(symbol, "") }
 
-// errorsOf returns what a call of the exact symbol can fail with.
+// errorsOf returns the errors that a call of the exact symbol can return.
 func errorsOf(table map[string][]string, symbol string) ([]string, error) {
 	results := table[baseName(symbol)]
 	if results == nil {

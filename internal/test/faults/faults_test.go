@@ -69,7 +69,7 @@ func sampleOfFaults(t *testing.T, how variant) {
 	t.Log(&sum)
 }
 
-// What a fault may leave, and what it may not.
+// The leftovers that a fault may have, and those that it may not have.
 func TestJudge(t *testing.T) {
 	e := &engine{outputs: "right", live: "allocations=2 graphs=0", inRegion: "allocations=2 graphs=0", liveRestored: "allocations=3 graphs=0"}
 	good := outcome{status: &status.Status{Status: status.Native}, outputs: "right", live: e.live}

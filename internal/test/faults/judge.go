@@ -10,14 +10,14 @@ import (
 	"medusa/restore/status"
 )
 
-// optional reports whether a restore may go on where the call fails with the result:
+// optional reports whether a restore may go on if the call fails with the result:
 //   - a question whose usual answer is an error,
-//   - "not found" where a function is looked for in several libraries,
+//   - "not found" if a function is looked for in several libraries,
 //   - the interposer's questions for the context and the device of new memory and for the library of a kernel: it needs
 //     the answers for the context's end, for a place at an exact address, and for traces,
 //   - in a region, the interposer giving back the handle of memory that it has mapped: the mapping stays good.
 //
-// So it may where a call belongs to the hash kernel, which the status says.
+// It may also go on if a call belongs to the hash kernel, which the status says.
 func optional(e calllog.Entry, result string, region bool) bool {
 	switch baseName(e.Name) {
 	case "cuCtxGetCurrent", "cuCtxGetDevice", "cuKernelGetLibrary":
@@ -30,7 +30,7 @@ func optional(e calllog.Entry, result string, region bool) bool {
 	return e.Result != "0" && e.Result != "CUDA_SUCCESS"
 }
 
-// releases are the calls that give something back, and what the driver still counts where they fail: the driver itself
+// releases are the calls that give something back, and the count that stays if they fail: the driver itself
 // refused to take it.
 var releases = map[string][]string{
 	"cuMemFree": {"allocations"}, "cuMemFreeHost": {"allocations"}, "cuStreamDestroy": {"streams"}, "cuEventDestroy": {"events"},
@@ -38,7 +38,7 @@ var releases = map[string][]string{
 	"cuMemUnmap": {"allocations", "physical"}, "cuMemRelease": {"physical"},
 }
 
-// released returns what the driver may count once more. In a region a free asks for the context and waits for work before it
+// released returns the objects that the driver may count once more. In a region a free asks for the context and waits for work before it
 // unmaps: a free that such a call refused is one that the start has reported.
 func (e *engine) released(f fault, o *outcome) []string {
 	switch name := baseName(f.symbol); name {
@@ -52,10 +52,10 @@ func (e *engine) released(f fault, o *outcome) []string {
 	}
 }
 
-// spoilt is what a start says that cannot undo what it did to the engine's memory.
+// spoilt is the message of a start that cannot undo its changes to the engine's memory.
 const spoilt = "put back what the engine's memory held"
 
-// verdict is how a fault ended; wrong and leaked say what should not be.
+// verdict is how a fault ended; wrong and leaked describe deviations.
 type verdict struct{ ended, wrong, leaked string }
 
 func (v verdict) String() string {
@@ -69,7 +69,7 @@ func (v verdict) String() string {
 	return text
 }
 
-// judge compares what a start with a fault left with a native one, or, where the restore could do without the call, with
+// judge compares the outcome of a start with a fault with a native one, or, if the restore could do without the call, with
 // a restored one.
 func (e *engine) judge(f fault, o *outcome) verdict {
 	if o.err != nil { // a process that did not serve cannot be counted

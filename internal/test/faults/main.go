@@ -1,8 +1,8 @@
 // Command faults lets every driver call of a restored start fail once with each error that is documented for it, and
-// demands that the engine serves what a native start serves, natively, with nothing left behind in the driver.
+// demands that the engine serves as after a native start, natively, with nothing left behind in the driver.
 //
 // In: the built binaries and the simulated GPU; the calls come from the log of a successful restore. Out: a line for
-// each fault that ends otherwise, and last "faults: N wrong: W leaked: L". Fails: where W or L is not 0.
+// each fault that ends otherwise, and last "faults: N wrong: W leaked: L". Fails: if W or L is not 0.
 package main
 
 import (
@@ -131,7 +131,7 @@ func newEngine(ctx context.Context, build, name string, how variant, dir string)
 }
 
 // baseAttempts bounds how often an engine is started until its region is at the recorded base: once in some hundred
-// starts, what the system or the Go runtime places at random lies there, and such a start makes other calls.
+// starts the system or the Go runtime places some memory there at random, and such a start makes other calls.
 const baseAttempts = 4
 
 // try starts the engine with one fault.

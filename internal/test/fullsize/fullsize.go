@@ -1,6 +1,6 @@
 // Package fullsize records an engine on a device as large as real ones, compiles it, and restores it in both address modes.
 //
-// In: sizes, and what make built. Out: peak memory of each process, and an error if a restored start leaves other words in memory
+// In: sizes, and the output of make. Out: peak memory of each process, and an error if a restored start leaves other words in memory
 // than a native one. The simulated GPU holds memory only once it is touched, so 141 GB of device cost the host little.
 // Recordings run with kernels off, starts with kernels on. It makes no runs N and V: they hash all memory.
 package fullsize
@@ -27,19 +27,19 @@ import (
 	"medusa/restore/status"
 )
 
-// Sizes say how much there is of what.
+// Sizes are the numbers of graphs and nodes, and the bytes of memory.
 type Sizes struct {
 	Device, KV    uint64 // bytes
 	Graphs, Nodes int    // nodes of each graph
 }
 
-// Process is what a process took at its peak.
+// Process is the peak memory of a process.
 type Process struct {
 	Name string
 	Peak uint64 // bytes of host memory
 }
 
-// Run makes the runs. Build is the folder with what make built, dir one for files.
+// Run makes the runs. Build is make's output folder, dir one for files.
 func Run(ctx context.Context, build, dir string, s Sizes) ([]Process, error) {
 	r := &runner{ctx: ctx, build: build, dir: dir, sizes: s}
 	native, err := r.serve("native", nil)
@@ -90,7 +90,7 @@ func (r *runner) run(name string, cmd *exec.Cmd, variables ...string) (string, e
 	return out.String(), nil
 }
 
-// serve runs the engine behind other arguments, with a KV cache of the given size where it decides that itself.
+// serve runs the engine behind other arguments, with a KV cache of the given size if it decides that itself.
 func (r *runner) serve(name string, before []string) (string, error) {
 	argv := append(before, r.engine()...)
 	return r.run(name, exec.CommandContext(r.ctx, argv[0], argv[1:]...))
@@ -145,7 +145,7 @@ func (r *runner) materialize() error {
 	return artifacts.Write(r.artifact(), &artifacts.Artifact{Identity: identity, KV: kv, Spec: spec})
 }
 
-// identity reads what the recorded process said of itself.
+// identity reads the identity of the recorded process.
 func identity(path string) (artifacts.Identity, error) {
 	f, err := trace.Open(path)
 	if err != nil {
@@ -167,7 +167,7 @@ func identity(path string) (artifacts.Identity, error) {
 	}
 }
 
-// restored starts the engine with the artifact, and compares what it leaves with a native start.
+// restored starts the engine with the artifact, and compares the memory after it with a native start's.
 func (r *runner) restored(addresses, native string) error {
 	file := filepath.Join(r.dir, addresses+".json")
 	before := []string{r.path("medusa"), "restore", "--strict", "--status", file}

@@ -18,7 +18,7 @@ import (
 // patience is how long a process group may take to end after it was asked to.
 const patience = 5 * time.Second
 
-// run starts a command in a process group of its own, waits for it and returns what it printed on standard output. Both
+// run starts a command in a process group of its own, waits for it and returns its standard output. Both
 // outputs go to the step's log as well. At the step's limit the whole group is ended.
 func (a *Attempt) run(env []string, argv ...string) (string, error) {
 	out, code, err := a.exit(env, argv...)
@@ -72,7 +72,7 @@ func (a *Attempt) start(env []string, argv ...string) (*process, error) {
 func (p *process) wait() (string, int, error) {
 	err := p.Wait()
 	if p.stop() {
-		syscall.Kill(-p.Process.Pid, syscall.SIGKILL) // what the command left behind
+		syscall.Kill(-p.Process.Pid, syscall.SIGKILL) // processes that the command left behind
 	}
 	code := p.ProcessState.ExitCode()
 	fmt.Fprintf(p.attempt.log, "[exit code %d, %.1f s]\n\n", code, time.Since(p.began).Seconds())
@@ -85,7 +85,7 @@ func (p *process) wait() (string, int, error) {
 	return p.out.text(), code, err
 }
 
-// lastLine is the last line of what a command printed.
+// lastLine is the last line of a command's output.
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
@@ -97,7 +97,7 @@ func (p *process) end() {
 	p.wait()
 }
 
-// until waits for a line among what the process prints.
+// until waits for a line in the process's output.
 func (p *process) until(line string) error {
 	for {
 		if err := p.attempt.ctx.Err(); err != nil {
@@ -110,7 +110,7 @@ func (p *process) until(line string) error {
 	}
 }
 
-// output is what a process prints, read while it prints.
+// output is a process's output, read while the process runs.
 type output struct {
 	sync.Mutex
 	b bytes.Buffer

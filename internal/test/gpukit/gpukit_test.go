@@ -23,7 +23,7 @@ func newKit(t *testing.T) *Kit {
 	return k
 }
 
-// A step passes only if it looked at something, found what it expects and ended within its limit.
+// A step passes only if it looked at something, found the expected value and ended within its limit.
 func TestVerdict(t *testing.T) {
 	looked := func(a *Attempt) error { a.row("x", "y"); return nil }
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// At its limit a step's processes end, children too, and what it found is kept.
+// At its limit a step's processes end, children too, and its findings are kept.
 func TestLimitEndsTheGroup(t *testing.T) {
 	k := newKit(t)
 	mark := filepath.Join(k.Work, "late")

@@ -29,7 +29,7 @@ func joined(errs []error) error {
 	return errors.New(strings.Join(text, "; "))
 }
 
-// filled judges what the test program `large` printed: its memory keeps its bytes, and lies in the region if there is one.
+// filled judges the output of the test program `large`: its memory keeps its bytes, and lies in the region if there is one.
 func filled(out string, region interpose.Region) error {
 	got := named(out)
 	if got["kept"] != "1" {
@@ -72,13 +72,13 @@ func readOwnMemory(a *Attempt) error {
 	defer f.Close()
 	n, memErr := f.ReadAt(copied, int64(uintptr(unsafe.Pointer(&value))))
 	a.row("/proc/self/mem", "%d bytes, error %v", n, memErr)
-	if memErr == nil { // what the recorder falls back to
+	if memErr == nil { // the recorder falls back to this
 		return nil
 	}
 	return err
 }
 
-// answers makes rows of what recorded.py prints, and expects that each kernel node names its kernel in one of its two members.
+// answers makes rows of recorded.py's output, and expects that each kernel node names its kernel in one of its two members.
 func answers(a *Attempt, out string) error {
 	nodes, kinds, loads := 0, map[string]int{}, 0
 	var nameless []string
@@ -108,7 +108,7 @@ func answers(a *Attempt, out string) error {
 	return nil
 }
 
-// recorded counts what a trace holds of what tells whether the recorder understands a driver.
+// recorded counts the records of a trace that show whether the recorder understands a driver.
 func recorded(a *Attempt, path string) error {
 	recs, err := trace.ReadAll(path)
 	if err != nil {
@@ -154,7 +154,7 @@ func recorded(a *Attempt, path string) error {
 	return joined(faults)
 }
 
-// start is what the torch engine prints about one start.
+// start is the torch engine's output about one start.
 type start struct {
 	Start  string            `json:"start"`
 	Graphs int               `json:"graphs"`
@@ -169,7 +169,7 @@ func parseStart(out string) (s start, err error) {
 	return s, nil
 }
 
-// sameOutputs says whether a start computed what another one did, bit for bit.
+// sameOutputs says whether two starts computed the same, bit for bit.
 func sameOutputs(a, b start) error {
 	if len(a.Logits) == 0 || len(a.Tokens) == 0 {
 		return errors.New("the engine reports no logits or tokens")

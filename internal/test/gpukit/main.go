@@ -2,8 +2,8 @@
 // first. It needs neither a network nor Go nor make: everything else comes with the folder that `make gpu-kit` builds.
 //
 // In: that folder, and a Python with torch for the steps about torch. Out: page.md, report.json and logs.tar.gz in one folder,
-// and one last line that begins with "gpu-kit: PASS" or "gpu-kit: FAIL". Fails: exit code 1 if a step does not find what it
-// expects, or cannot be made: a missing device or library is never passed over. What a step found until then is kept.
+// and one last line that begins with "gpu-kit: PASS" or "gpu-kit: FAIL". Fails: exit code 1 if a step does not find the
+// expected values, or cannot be made: a missing device or library is never passed over. Findings until then are kept.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// Kit is the folder, the device and the places for what comes out.
+// Kit is the folder, the device and the places of the results.
 type Kit struct {
 	Root, Out, Work string
 	Device          string // cuda or simulated
@@ -62,7 +62,7 @@ func main() {
 	}
 }
 
-// call makes steps in the given order and writes the report after each, so that a call that is ended leaves what it has.
+// call makes steps in the given order and writes the report after each, so that a call that is ended leaves the results so far.
 func (k *Kit) call(ctx context.Context, all []Step, numbers []int) (line string, ok bool, err error) {
 	line = "gpu-kit: FAIL device=unknown steps="
 	for _, dir := range []*string{&k.Root, &k.Out, &k.Work} {

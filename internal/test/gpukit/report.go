@@ -80,7 +80,7 @@ func (r Report) step(number int) *Result {
 	return nil
 }
 
-// keep saves a step's result beside its work, where later calls find it.
+// keep saves a step's result beside its work, for later calls.
 func (k *Kit) keep(r Result) error {
 	text, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -89,7 +89,7 @@ func (k *Kit) keep(r Result) error {
 	return os.WriteFile(filepath.Join(k.Work, fmt.Sprintf("step-%02d.json", r.Step)), text, 0o644)
 }
 
-// kept reads what this and earlier calls saved for this kind of device.
+// kept reads the results that this and earlier calls saved for this kind of device.
 func (k *Kit) kept(all []Step) (out []Result, err error) {
 	for _, s := range all {
 		text, err := os.ReadFile(filepath.Join(k.Work, fmt.Sprintf("step-%02d.json", s.Number)))

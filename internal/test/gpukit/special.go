@@ -17,7 +17,7 @@ func (a *Attempt) special(name string) []string {
 	return []string{a.Python, a.path("engine", "special.py"), name}
 }
 
-// hard materializes graphs whose native replays may differ, or that read what the engine rewrites. Each is restored and checked, or
+// hard materializes graphs whose native replays may differ, or that read memory that the engine rewrites. Each is restored and checked, or
 // refused by its name; one that reads stale metadata is refused.
 func (a *Attempt) hard(env []string) error {
 	var failed []error
@@ -68,7 +68,7 @@ func refusal(text string) string {
 	return reason
 }
 
-// floor says what the driver alone takes for a node.
+// floor measures the time that the driver alone takes for a node.
 func (a *Attempt) floor() error {
 	nodes, graphs := 1000, sized(a.Kit, 21, 3)
 	out, err := a.run(nil, a.path("floor"), fmt.Sprint(nodes), fmt.Sprint(graphs))

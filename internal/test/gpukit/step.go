@@ -17,13 +17,13 @@ type Step struct {
 	Do     func(*Attempt) error // nil: all that the step expects was seen
 }
 
-// Row is one line of a step's table: what was looked at, and what was found.
+// Row is one line of a step's table: the subject, and the finding.
 type Row struct {
 	What  string `json:"what"`
 	Found string `json:"found"`
 }
 
-// Result is what a step left.
+// Result is the result of a step.
 type Result struct {
 	Step    int     `json:"step"`
 	Name    string  `json:"name"`
@@ -52,7 +52,7 @@ func (a *Attempt) row(what, format string, args ...any) {
 	a.rows = append(a.rows, Row{what, fmt.Sprintf(format, args...)})
 }
 
-// try makes a step and judges it. What it found before its limit or its failure is kept.
+// try makes a step and judges it. Findings before its limit or its failure are kept.
 func (k *Kit) try(ctx context.Context, s Step) Result {
 	r := Result{Step: s.Number, Name: s.Name, Device: k.Device, Verdict: fail, Limit: s.Limit.Seconds(), Rows: []Row{}}
 	log, err := os.Create(filepath.Join(k.Work, "logs", fmt.Sprintf("step-%02d.txt", s.Number)))

@@ -10,7 +10,7 @@ import (
 	"medusa/interpose"
 )
 
-// steps lists what is tried, the most telling first. If one of the first three fails, the later ones tell little.
+// steps lists the attempts, the most telling first. If one of the first three fails, the later ones tell little.
 func steps() []Step {
 	return []Step{
 		{1, "machine, driver, conformance, addresses", 90 * time.Second, machine},
@@ -26,7 +26,7 @@ func steps() []Step {
 	}
 }
 
-// simulatedLimit is every step's on the simulated GPU, where a processor does the device's work.
+// simulatedLimit is every step's on the simulated GPU, whose work a processor does.
 const simulatedLimit = 590 * time.Second
 
 // limited gives steps the limits that they have on this kind of device.
@@ -52,7 +52,7 @@ func (k *Kit) path(elements ...string) string {
 	return filepath.Join(append([]string{k.Root}, elements...)...)
 }
 
-// environment is what every program of the kit gets.
+// environment is the environment of every program of the kit.
 func (k *Kit) environment() []string {
 	env := []string{"HOME=" + k.Work, "MEDUSA_CACHE=" + filepath.Join(k.Work, "cache"), "HF_HUB_OFFLINE=1"}
 	if k.simulated() {
@@ -153,7 +153,7 @@ func (a *Attempt) region(name string, r interpose.Region, args ...string) error 
 	return err
 }
 
-// inRegion returns what the test program `exact` says about its memory, by name.
+// inRegion returns the answers of the test program `exact` about its memory, by name.
 func (a *Attempt) inRegion(r interpose.Region, args ...string) (map[string]string, error) {
 	out, err := a.run([]string{"LD_PRELOAD=" + a.path("lib", interpose.LibraryName), "MEDUSA_MODE=replay",
 		fmt.Sprintf("MEDUSA_EXACT=%#x:%#x", r.Base, r.Size)}, append([]string{a.path("exact"), "1"}, args...)...)

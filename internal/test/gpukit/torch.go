@@ -198,7 +198,7 @@ func (a *Attempt) restoreOnce(env []string, addresses string, number int, native
 		return fmt.Errorf("%d graphs, natively %d", s.Graphs, native.Graphs)
 	case addresses == "exact" && said.Addresses != "exact":
 		return fmt.Errorf("addresses are %s", said.Addresses)
-	case a.simulated(): // torch's kernels compute nothing there: outputs are what memory held
+	case a.simulated(): // torch's kernels compute nothing there: outputs are old contents of memory
 		return nil
 	}
 	return sameOutputs(s, native)
@@ -232,7 +232,7 @@ func torchShapes(a *Attempt) error {
 	return err
 }
 
-// keptTraces says what is there for a look at a run that failed or took too long.
+// keptTraces names the files for a look at a run that failed or took too long.
 func (a *Attempt) keptTraces(dir string) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -253,7 +253,7 @@ func (a *Attempt) keptTraces(dir string) {
 }
 
 // Graphs whose work differs from one to the next, so many in a process that templates, streams and pools mix; graphs that are hard
-// to verify; and what the driver itself takes.
+// to verify; and the time of the driver itself.
 func torchPrograms(a *Attempt) error {
 	env, err := a.torchEnv()
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 const (
 	cudaPackage = "medusa/internal/cuda"
 	driverRoom  = "internal/cuda"
-	kitRoom     = "internal/test/enginekit" // opens the driver for what only a stand-in exports
+	kitRoom     = "internal/test/enginekit" // opens the driver for functions that only a stand-in exports
 )
 
 var driverSymbol = regexp.MustCompile(`^cu[A-Z]`)

@@ -1,5 +1,5 @@
 // Package importrules holds the repository to its own map: the table of folders in docs/architecture.md says which folder may
-// import which, and these tests compare it with what go list finds, in both directions. They also follow every link between
+// import which, and these tests compare it with go list's answer, in both directions. They also follow every link between
 // pages.
 package importrules
 
@@ -25,7 +25,7 @@ var only = map[string]string{
 	"oras.land/oras-go/v2":         "artifacts/oci",
 }
 
-// listed is a package of this module, with what its code that is no test imports.
+// listed is a package of this module, with the imports of its code without tests.
 type listed struct {
 	ImportPath string
 	Imports    []string

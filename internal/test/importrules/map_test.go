@@ -14,7 +14,7 @@ import (
 // root is the repository's.
 var root = filepath.Join("..", "..", "..")
 
-// imports is what the packages of a folder may import besides the folder itself, tests aside.
+// imports are the packages that a folder may import besides itself, tests aside.
 type imports struct {
 	may        []string
 	anyProduct bool // whatever is no test machinery
@@ -29,7 +29,7 @@ func (i imports) String() string {
 	return strings.Join(i.may, ", ")
 }
 
-// A row of the map: a folder as code, perhaps with a link to its page, its role, and what it may import.
+// A row of the map: a folder as code, perhaps with a link to its page, its role, and its allowed imports.
 var row = regexp.MustCompile("^\\| \\[?`([^`]+)`(?:\\]\\([^)]*\\))? \\| .* \\| ([^|]*) \\|$")
 
 // readMap reads the table of folders in docs/architecture.md, whose last column is headed "may import".
@@ -85,7 +85,7 @@ func folderOf(folders map[string]imports, pkg string) string {
 	return best
 }
 
-// compare returns what the map and the packages do not agree about.
+// compare returns the differences between the map and the packages.
 func compare(folders map[string]imports, packages []listed) (wrong []string) {
 	used := map[string]map[string]bool{}
 	for _, p := range packages {

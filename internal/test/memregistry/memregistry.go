@@ -1,7 +1,7 @@
 // Package memregistry is an OCI registry in memory, for tests: as much of the distribution specification as pushing, pulling,
 // mounting and listing referrers need. Wrap its handler to make it misbehave.
 //
-// In: HTTP requests below /v2/. Out: what was pushed. What can fail: a request that the specification forbids gets the
+// In: HTTP requests below /v2/. Out: the pushed blobs and manifests. What can fail: a request that the specification forbids gets the
 // specification's error; anything else that is not known gets status 405.
 package memregistry
 
@@ -77,7 +77,7 @@ func (r *Registry) PutManifest(repo, tag, mediaType string, data []byte) string 
 	return d
 }
 
-// Manifest returns what a tag or a digest names, or nil.
+// Manifest returns the manifest that a tag or a digest names, or nil.
 func (r *Registry) Manifest(repo, ref string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()

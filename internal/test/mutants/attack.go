@@ -1,6 +1,6 @@
 package main
 
-// attack has rows for what an attacker had found open: make attack, a small run of it at least, has to find it open again.
+// attack has rows for holes that an attacker had found: make attack, a small run of it at least, has to find each open again.
 var attack = []mutant{
 	{"paths of strangers are not written to", replace("found &&", "true || found &&"), "./internal/test/attack", "TestAttack/archives"},
 	{"bytes of the cache have their digest", never, "./internal/test/attack", "TestAttack/registry"},

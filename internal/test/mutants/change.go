@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// change is what a mutant does to the statement behind its marker.
+// change is a mutant's change of the statement behind its marker.
 type change struct{ verb, old, new string }
 
 // These need no text of the statement, so they survive every renaming. Both operands of a condition stay in the code:
-// what it uses is still used.
+// variables of it are still used.
 var (
 	skip   = change{verb: "skip"}   // the statement is not executed
-	never  = change{verb: "never"}  // the condition of an if, while or case, or what a return answers, is false
+	never  = change{verb: "never"}  // the condition of an if, while or case, or the result of a return, is false
 	always = change{verb: "always"} // it is true
 	negate = change{verb: "negate"} // it is the opposite
 )
@@ -37,7 +37,7 @@ func (c change) String() string {
 // span is a part of a file, in bytes.
 type span struct{ from, to int }
 
-// statement is where a change takes place.
+// statement is the place of a change.
 type statement struct {
 	syntax
 	whole     span
@@ -45,7 +45,7 @@ type statement struct {
 	condition span // empty if it has none
 }
 
-// syntax is how a language says what the changes need.
+// syntax holds the parts of a language that the changes need.
 type syntax struct {
 	never, always, negate string // around the condition: %s
 	skip                  string // around the statement

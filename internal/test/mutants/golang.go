@@ -64,7 +64,7 @@ func anchors(n ast.Node) bool {
 	return false
 }
 
-// body returns where the body of a statement begins.
+// body returns the begin of a statement's body.
 func body(n ast.Node) token.Pos {
 	switch n := n.(type) {
 	case *ast.IfStmt:

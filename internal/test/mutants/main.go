@@ -4,7 +4,7 @@
 // demands that verification rejects each.
 //
 // In: the tracked files of the repository. Out: one line a mutant, and last "mutants: N caught: N crashed: C timed out: T".
-// Caught is what the named test reported; a crash of its process counts apart. Fails: if a row does not match the code, a
+// Caught means that the named test reported it; a crash of its process counts apart. Fails: if a row does not match the code, a
 // mutant does not build, or its test does not pass without it, passes with it, or hangs.
 package main
 
@@ -106,7 +106,7 @@ func run(only string) (counts map[verdict]int, total int, err error) {
 	}
 }
 
-// report tries the mutant and prints what became of it.
+// report tries the mutant and prints its fate.
 func (m *mutant) report(dir string, markers map[string]marker, before *baseline) verdict {
 	v, err := m.try(dir, markers, before)
 	if err != nil {

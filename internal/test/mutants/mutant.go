@@ -14,7 +14,9 @@ type mutant struct {
 }
 
 // all has the rows of all tables.
-func all() []mutant { return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins) }
+func all() []mutant {
+	return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins, torchPlugin)
+}
 
 func (m *mutant) String() string {
 	return fmt.Sprintf("%s: %s, by %s %s", m.Marker, m.Change, m.Package, m.Test)

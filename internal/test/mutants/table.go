@@ -4,6 +4,7 @@ package main
 var table = []mutant{
 	{"liveness by capture moment", never, "./materialize/compile", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords"},
 	{"liveness inside an open capture", never, "./materialize/compile", "TestFreeInsideACapture"},
+	{"chunks that records refer to", never, "./interpose/trace", "TestRecordsOutliveTheirChunk"},
 	{"nodes in any order", becomes("changed, err := false, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},
 	{"noise in free memory", replace("headroomTolerance(k.TotalMemory)", "0"), "./internal/test/e2e", "TestHeadroomVaries"},
 	{"names of the driver found by dlvsym", never, "./interpose", "TestLookupByVersionIsReported"},
@@ -62,6 +63,7 @@ var table = []mutant{
 	{"node types that cannot be restored", becomes("out.Type = graphir.NodeEmpty"), "./materialize/compile", "TestRefusals"},
 	{"memory of another process", never, "./materialize/compile", "TestRefusedMemory"},
 	{"host memory registered in the capture phase", never, "./materialize/compile", "TestRefusedMemory"},
+	{"update that changes a graph", never, "./materialize/compile", "TestUpdates"},
 	{"executable graph that is changed", skip, "./interpose", "TestChangedExecutableGraphIsAFault"},
 	{"compressed code of a fat binary", negate, "./internal/cubin", "TestFatbin"},
 	{"graphs built at their first use", never, "./internal/test/e2e", "TestLazyGraphs"},

@@ -17,7 +17,7 @@ var (
 	pythonHead = regexp.MustCompile(`^(?:if|elif|while)\b`)
 )
 
-// first returns where the statement of a marker begins: on its own line if code stands before it, else on the next that
+// first returns the place of a marker's statement: on its own line if code stands before it, else on the next that
 // is not empty.
 func first(source []byte, m marker) (int, error) {
 	at := m.end
@@ -33,7 +33,7 @@ func first(source []byte, m marker) (int, error) {
 	return at, nil
 }
 
-// cStatement takes an if or while with its condition in parentheses, a macro with all of its lines, or what ends at a
+// cStatement takes an if or while with its condition in parentheses, a macro with all of its lines, or a text that ends at a
 // semicolon.
 func cStatement(source []byte, m marker) (*statement, error) {
 	at, err := first(source, m)
@@ -89,7 +89,7 @@ func pythonStatement(source []byte, m marker) (*statement, error) {
 	return &statement{syntax: pythonSyntax, whole: whole, head: whole}, nil
 }
 
-// closing returns where the byte stands next outside of parentheses and literals that open behind from, -1 if nowhere.
+// closing returns the place of the byte's next occurrence outside of parentheses and literals that open behind from, -1 if there is none.
 func closing(text []byte, from int, want, comment byte) int {
 	depth := 0
 	for i := from; i < len(text); i++ {

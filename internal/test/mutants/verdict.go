@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// verdict is what became of a mutant.
+// verdict is a mutant's fate.
 type verdict string
 
 const (
@@ -41,7 +41,7 @@ func runTest(dir, pkg, test string) (verdict, error) {
 	return judge(out, test)
 }
 
-// pythonLimit is what go test gives a test by default.
+// pythonLimit is go test's default limit.
 const pythonLimit = 10 * time.Minute
 
 // runPython runs one test of a file of Python's unittest: Class.test_name.
@@ -61,10 +61,10 @@ func runPython(file, test string) (verdict, error) {
 	return judgePython(out)
 }
 
-// pythonEnd is the last line of a run: what did not raise AssertionError counts as an error.
+// pythonEnd is the last line of a run: an exception other than AssertionError counts as an error.
 var pythonEnd = regexp.MustCompile(`(?m)^(?:OK|FAILED \((failures|errors)=\d+\))$`)
 
-// judgePython reads what unittest printed.
+// judgePython reads unittest's output.
 func judgePython(output []byte) (verdict, error) {
 	end := pythonEnd.FindSubmatch(output)
 	switch {
@@ -124,7 +124,7 @@ func judge(output []byte, test string) (verdict, error) {
 	return v, nil
 }
 
-// pattern is what -run takes: one expression a level of tests.
+// pattern is the argument of -run: one expression a level of tests.
 func pattern(test string) string {
 	levels := strings.Split(test, "/")
 	for i, l := range levels {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Real tests of each kind: what go test -json says of them is not this package's to decide.
+// Real tests of each kind: the words of go test -json about them are not this package's to decide.
 func TestVerdicts(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

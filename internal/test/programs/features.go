@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Features lists everything restorable that a program may have: what many seeds bring up. A feature that no seed brings up
+// Features lists everything restorable that a program may have, and that many seeds bring up. A feature that no seed brings up
 // would be missing here as well, so the list is held against docs/fidelity.md by a test.
 var Features = sync.OnceValue(func() []string {
 	seen := map[string]bool{}

@@ -42,7 +42,7 @@ func (g *generator) add(b Buffer) int {
 const bytes = 4 * Words
 
 // buffers draws allocations of both phases. Those that are freed come and go among the others, so that addresses are
-// handed out again; what is freed in the capture phase is the paper's Figure 6.
+// handed out again; a free in the capture phase is the paper's Figure 6.
 func (g *generator) buffers() {
 	for _, capture := range []bool{false, true} {
 		arena := -1
@@ -100,7 +100,7 @@ func (g *generator) block(arena int) uint64 {
 
 var kindNames = map[BufferKind]string{Device: "device", Pitch: "pitched", Async: "stream-ordered", Pool: "pool", Pinned: "pinned host", Registered: "registered host", Mapped: "mapped (VMM)", Spanning: "across two mappings", Block: "sub-allocated"}
 
-// pick is a buffer to compute on. It notes what kind of pointer it makes.
+// pick is a buffer to compute on. It notes the kind of pointer that it makes.
 func (g *generator) pick() int {
 	i := g.data[g.IntN(len(g.data))]
 	b := &g.p.Buffers[i]

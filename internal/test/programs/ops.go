@@ -2,7 +2,7 @@ package programs
 
 import "slices"
 
-// Resources are what operations order by: buffers by index, and variables.
+// Resources order operations: buffers by index, and variables.
 const (
 	stateOf = -1 // minus the module: its variables
 
@@ -72,7 +72,7 @@ func (d *drawer) finish(out *Graph) {
 	add := d.kernel("add", 0, []int{d.read(), d.read()}, d.fetched)
 	event := d.IntN(d.p.Events)
 	for _, o := range out.Ops {
-		if o.Kind == Wait && o.Event == event { // one graph may not wait for what it records
+		if o.Kind == Wait && o.Event == event { // one graph may not wait for an event that it records
 			return
 		}
 	}
@@ -308,7 +308,7 @@ func (d *drawer) anyKernel() Op {
 	return d.kernel("add", module, []int{d.read(), d.read()}, d.overwrite())
 }
 
-// table gathers through a table; what its pointers lead to is read as well.
+// table gathers through a table; the memory that its pointers lead to is read as well.
 func (d *drawer) table(module int) Op {
 	if len(d.p.Tables) == 0 {
 		return d.kernel("add", module, []int{d.read(), d.read()}, d.overwrite())

@@ -1,4 +1,4 @@
-// Package programs makes random programs against the CUDA driver API and says what became of each: refused offline, or
+// Package programs makes random programs against the CUDA driver API and reports the outcome of each: refused offline, or
 // restored without a difference, or not.
 //
 // In: a seed. Out: a Plan, which the engine of this folder executes (engine/), and the outcome of materializing, restoring
@@ -19,14 +19,14 @@ type Plan struct {
 	Maps     []Map
 	Graphs   []Graph
 	FreeLate []int  // buffers that are freed after the graphs are made
-	Refused  string // what must be refused, with this in the error; empty: nothing
+	Refused  string // has to be refused, with this in the error; empty: has not
 	Features map[string]bool
 }
 
 // Words is the length of every buffer that kernels compute on, in 32-bit words.
 const Words = 64
 
-// BufferKind is where a buffer comes from.
+// BufferKind is the origin of a buffer.
 type BufferKind uint8
 
 // Kinds of buffers.
@@ -97,7 +97,7 @@ type Map struct {
 	Rank   int
 }
 
-// OpKind is what a node does.
+// OpKind is the work of a node.
 type OpKind uint8
 
 // Kinds of operations.
@@ -123,7 +123,7 @@ type Op struct {
 	Block  uint32
 	Shared uint32
 	Attrs  []Attr
-	Serial bool // programmatic stream serialization, where captured
+	Serial bool // programmatic stream serialization, if captured
 
 	// Copies and fills.
 	Src, Dst             Pointer
@@ -180,8 +180,8 @@ type Graph struct {
 	Flags   uint64
 	Ops     []Op
 	Edges   []Edge
-	Streams []int // by operation, where captured
-	Split   int   // operations before it are captured, where Changed
+	Streams []int // by operation, if captured
+	Split   int   // operations before it are captured, if Changed
 	Swapped bool  // the same as the graph before but for parameters
 }
 
@@ -191,5 +191,5 @@ func Label(seed uint64, graph int) string { return fmt.Sprintf("p%d.g%d", seed, 
 // Writes are the buffers that the operation writes, Reads those that it reads.
 func (o *Op) Writes() []int { return o.writes }
 
-// Reads returns what Writes says.
+// Reads lists the resources that an operation reads, as Writes does.
 func (o *Op) Reads() []int { return o.reads }

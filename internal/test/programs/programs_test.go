@@ -75,7 +75,7 @@ func TestPrograms(t *testing.T) {
 	t.Logf("%d restored, %d refused, %d nodes", total.Restored, total.Refused, total.Nodes)
 }
 
-// A seed means the same program everywhere: the parent judges what the engine ran.
+// A seed means the same program everywhere: the parent judges the run of the engine.
 func TestPlansRepeat(t *testing.T) {
 	for seed := range uint64(50) {
 		if !reflect.DeepEqual(programs.New(seed), programs.New(seed)) {
@@ -84,7 +84,7 @@ func TestPlansRepeat(t *testing.T) {
 	}
 }
 
-// Where two operations meet in memory and one of them writes, a path of edges orders them; else a program would have no
+// If two operations meet in memory and one of them writes, a path of edges orders them; else a program would have no
 // right answer.
 func TestPlansAreOrdered(t *testing.T) {
 	for seed := range uint64(500) {

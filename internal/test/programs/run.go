@@ -24,8 +24,8 @@ type Runner struct {
 	Variables []string // of the engine's environment
 }
 
-// Drivers returns what a driver may do either way, by a seed: in which order it lists a graph's nodes and edges, what a node
-// says about its kernel, and what else takes device memory.
+// Drivers returns the choices that a driver has, by a seed: in which order it lists a graph's nodes and edges, how a node
+// names its kernel, and what else takes device memory.
 func Drivers(seed uint64) []string {
 	order := [...]string{"created", "reversed", "shuffled"}[seed%3]
 	kernels := [...]string{"launched", "function", "both"}[seed/3%3]
@@ -33,7 +33,7 @@ func Drivers(seed uint64) []string {
 	return []string{"SIMGPU_GRAPH_ORDER=" + order, "SIMGPU_NODE_KERNELS=" + kernels, "SIMGPU_OVERHEAD=" + overhead}
 }
 
-// Outcome says what became of programs.
+// Outcome is the fate of programs.
 type Outcome struct {
 	Restored  int // without a difference
 	Refused   int // as they should be
@@ -60,7 +60,7 @@ func NewOutcome() *Outcome {
 	return &Outcome{Different: map[uint64]error{}, Features: map[string]int{}}
 }
 
-// Batch runs programs in one engine. Where one is refused, the others run again without it; where anything else goes
+// Batch runs programs in one engine. If one is refused, the others run again without it; if anything else goes
 // wrong, halves of the batch tell which program it was.
 func (r *Runner) Batch(ctx context.Context, seeds []uint64) (*Outcome, error) {
 	out := NewOutcome()
@@ -120,7 +120,7 @@ func (r *Runner) blame(ctx context.Context, seeds []uint64, err error, out *Outc
 	return nil
 }
 
-// once materializes, verifies and serves a batch, and counts its programs where that succeeds.
+// once materializes, verifies and serves a batch, and counts its programs if that succeeds.
 func (r *Runner) once(ctx context.Context, seeds []uint64, out *Outcome) error {
 	names := make([]string, len(seeds))
 	for i, s := range seeds {
@@ -161,7 +161,7 @@ func (r *Runner) engine(seeds []string) []string {
 }
 
 // serve compares a native start with a restored one as users start it: verification restores at other addresses than were
-// recorded, and such a start at the same ones, where that is possible.
+// recorded, and such a start at the same ones, if that is possible.
 func (r *Runner) serve(ctx context.Context, artifact string, seeds []string) error {
 	argv := r.engine(seeds)
 	native, err := output(ctx, argv)

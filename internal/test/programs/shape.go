@@ -75,7 +75,7 @@ func meet(a, b []int) bool {
 	return slices.ContainsFunc(a, func(x int) bool { return slices.Contains(b, x) })
 }
 
-// conflict says whether one of two operations writes what the other touches.
+// conflict says whether one of two operations writes a resource that the other touches.
 func conflict(a, b *Op) bool {
 	return meet(a.writes, b.writes) || meet(a.writes, b.reads) || meet(a.reads, b.writes)
 }
@@ -160,7 +160,7 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 	return out, changed
 }
 
-// apart changes what a template fixes, so that the graph must get one of its own: an attribute's value, an edge's data.
+// apart changes a property that a template fixes, so that the graph must get one of its own: an attribute's value, an edge's data.
 func (g *generator) apart(out *Graph) bool {
 	if g.chance(4) { // most graphs have a kernel with an attribute, few an edge that may have data
 		return g.otherAttribute(out) || g.otherEdge(out)

@@ -9,7 +9,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// docs/conformance.md is what a run of the cases prints today. A case that is added, renamed or fails makes another page.
+// docs/conformance.md is the output of a run of the cases today. A case that is added, renamed or fails makes another page.
 func TestConformancePageIsARun(t *testing.T) {
 	testenv.Build(t, "build/conformance")
 	cmd := exec.Command(testenv.Path(t, "build", "conformance"), "-o", "md")

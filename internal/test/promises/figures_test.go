@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// What somebody measured: a time, a rate or a size of a file.
+	// A measured figure: a time, a rate or a size of a file.
 	figure = regexp.MustCompile(`\b\d[\d.,]* ?(ms|ns|µs|minutes|GB/s|MB/s|MB|s of processor time)\b`)
-	// What makes figures: in backquotes, or a line of its own.
+	// A command that makes figures: in backquotes, or a line of its own.
 	maker = regexp.MustCompile("(?m)(`|^    )([A-Z_]+=\\S+ )*(make|go test|go run|medusa|scripts/|build/|runners/)")
 )
 
@@ -33,7 +33,7 @@ func unmade(page string) (out []string, figures int) {
 	return out, figures
 }
 
-// Where a page has figures, the command that makes them stands in the same section.
+// If a page has figures, the command that makes them stands in the same section.
 func TestFiguresHaveACommand(t *testing.T) {
 	pages, err := filepath.Glob(testenv.Path(t, "docs", "*.md"))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // A test as pages name it: the folder of its package, the function, and for one with scripts the script.
 var named = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz|Example)[A-Za-z0-9_]*)(?:/([a-z]+))?`")
 
-// functions lists what the test files of a folder declare, one map entry a function that go test runs.
+// functions lists the functions of a folder's test files that go test runs.
 func functions(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}

@@ -1,4 +1,4 @@
-// Package promises holds what docs/promises.md promises to programs outside of this repository, and the pages that name tests to
+// Package promises tests the promises of docs/promises.md to programs outside of this repository, and holds the pages that name tests to
 // the tests that there are. Its goldens are written by hand, once: nothing that the project generates goes into them.
 package promises
 
@@ -27,7 +27,7 @@ func TestHeadersKeepTheirLayout(t *testing.T) {
 	}
 }
 
-// Each library exports the functions of its list, and no other of that prefix: what is exported is promised.
+// Each library exports the functions of its list, and no other of that prefix: each exported function is promised.
 func TestLibrariesExportWhatIsPromised(t *testing.T) {
 	for _, library := range []string{"libmedusa.so", "libmedusa_interpose.so"} {
 		testenv.Build(t, "build/lib/"+library)

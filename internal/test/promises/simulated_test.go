@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write anew what the tests of this package compare")
 
-// entryPoints returns what the simulated driver's objects say of each driver call: whether it has an implementation, or the weak
+// entryPoints returns from the simulated driver's objects, for each driver call, whether it has an implementation, or the weak
 // one that reports NOT_SUPPORTED.
 func entryPoints(t *testing.T) map[string]bool {
 	t.Helper()
@@ -50,7 +50,7 @@ func entryPoints(t *testing.T) map[string]bool {
 
 var refusedPart = regexp.MustCompile(`call_unsupported_part\(c, "([^"]*)"\)`)
 
-// refusedParts returns what the driver's sources refuse although the call itself is simulated, by file.
+// refusedParts returns the cases that the driver's sources refuse although the call itself is simulated, by file.
 func refusedParts(t *testing.T) []string {
 	t.Helper()
 	var parts []string

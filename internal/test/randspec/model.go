@@ -94,7 +94,7 @@ func (m *modeller) graph(batch, layers int) {
 				k.Fixups = append(k.Fixups, graphir.Fixup{Offset: p.Offset, Pointer: fixed[0]})
 				fixed = fixed[1:]
 			default:
-				// A caching allocator hands out what it has: no pattern survives from graph to graph.
+				// A caching allocator hands out any free block: no pattern survives from graph to graph.
 				k.Fixups = append(k.Fixups, graphir.Fixup{Offset: p.Offset, Pointer: graphir.Pointer{Alloc: m.pool, Offset: temp}})
 				temp = m.Uint64N(1<<20) * 512
 			}

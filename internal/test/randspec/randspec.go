@@ -62,7 +62,7 @@ func (g *generator) exact() {
 	}
 }
 
-// tables fills what version 2 of the format added.
+// tables fills the fields that version 2 of the format added.
 func (g *generator) tables() {
 	s := g.spec
 	for range g.IntN(4) {
@@ -182,7 +182,7 @@ func (g *generator) dim() [3]uint32 {
 	return [3]uint32{1 + g.Uint32N(300), 1 + g.Uint32N(2), 1 + g.Uint32()>>1}
 }
 
-// graph is a new one, or an earlier one with other values: what templates are for.
+// graph is a new one, or an earlier one with other values, for which there are templates.
 func (g *generator) graph() {
 	s := g.spec
 	graph := graphir.Graph{Label: fmt.Sprintf("decode %d", len(s.Graphs)), Batch: g.Int64() - g.Int64(), InstantiateFlags: g.Uint64N(3)}

@@ -39,10 +39,10 @@ func trials(build, model, artifact, scratch string) []trial {
 	}
 }
 
-// broken is what no output may hold.
+// broken must not occur in any output.
 var broken = regexp.MustCompile(`(?i)panic|goroutine \d|SIG[A-Z]{3,}|segmentation|core dumped|signal:|AddressSanitizer|stack smashing|%!`)
 
-// judge says what is wrong with how a command ended; out is both of its outputs.
+// judge describes a wrong end of a command; out is both of its outputs.
 func (t trial) judge(exit int, out string) error {
 	if exit != t.exit {
 		return fmt.Errorf("%s: exit code %d, want %d: %s", t.name, exit, t.exit, strings.TrimSpace(out))

@@ -149,7 +149,7 @@ func (f *fetcher) libraries(ctx context.Context) (map[string]string, error) {
 	return out, err
 }
 
-// command runs a program to its end and returns what it printed. Its error has the program's last words.
+// command runs a program to its end and returns its output. Its error has the program's last words.
 func (f *fetcher) command(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -24,7 +24,7 @@ func parseAnswers(text string) ([]answer, error) {
 	return out, nil
 }
 
-// places says where each export of the driver lies, and each of the interposer.
+// places has the address of each export of the driver, and of each of the interposer.
 type places struct {
 	driver     map[string]string // name by offset
 	interposer map[string]uint64 // offset by name
@@ -44,7 +44,7 @@ func newPlaces(driver, interposer map[string]uint64, spec map[string]known) (*pl
 	return p, nil
 }
 
-// judgeNative says what is wrong with an answer that no interposer changed: each is an exported function.
+// judgeNative finds the mistake in an answer that no interposer changed: each is an exported function.
 func (p *places) judgeNative(a answer) string {
 	if a.file == "-" || strings.HasPrefix(a.file, "libcuda.so") && p.driver[a.offset] != "" {
 		return ""
@@ -52,7 +52,7 @@ func (p *places) judgeNative(a answer) string {
 	return fmt.Sprintf("%s: the driver answers %s+%s, which is none of its exports", a.question, a.file, a.offset)
 }
 
-// judge says what is wrong with an answer under the interposer, beside the driver's own: results and status are the same; an
+// judge finds the mistake in an answer under the interposer, beside the driver's own: results and status are the same; an
 // export that driver.spec marks becomes the hook of that very name, any other one stays as it is.
 func (p *places) judge(native, got answer, active bool) string {
 	if got.question != native.question {

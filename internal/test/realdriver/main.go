@@ -1,9 +1,9 @@
-// Command realdriver runs what Medusa puts before a driver with NVIDIA's own libcuda.so.1, on a machine without a GPU. It only
-// calls the driver and reports what the driver answers.
+// Command realdriver runs Medusa's hooks before a driver with NVIDIA's own libcuda.so.1, on a machine without a GPU. It only
+// calls the driver and reports the driver's answers.
 //
 // In: the built project; libcuda1 of Debian's component non-free and NVIDIA's wheels, which it fetches into a folder. Out: the
 // names that no hook knows, a line for each fault, and last "test-real-driver: PASS driver=VERSION names=N queries=N unknown=N" or
-// "test-real-driver: FAIL ...". Fails: if the packages cannot be fetched, naming what was tried; or if there was any fault.
+// "test-real-driver: FAIL ...". Fails: if the packages cannot be fetched, naming the addresses that were tried; or if there was any fault.
 package main
 
 import (
@@ -186,7 +186,7 @@ func (t *test) entryPoints(ctx context.Context) (c counts, err error) {
 	return c, err
 }
 
-// questions are the names that the driver exports and what cuGetProcAddress calls them, without version and stream flavour.
+// questions are the names that the driver exports and cuGetProcAddress's names for them, without version and stream flavour.
 func questions(driver map[string]uint64) []string {
 	all := map[string]bool{}
 	for name := range driver {
@@ -234,7 +234,7 @@ func (t *test) unhooked(driver map[string]uint64, spec map[string]known) (int, e
 	return len(found), nil
 }
 
-// runtimes compares what real runtimes and libraries say under the interposer with what they say without it.
+// runtimes compares the answers of real runtimes and libraries under the interposer with those without it.
 func (t *test) runtimes(ctx context.Context) error {
 	program := filepath.Join(t.build, "test", "real-runtime")
 	for _, files := range [][]string{{"libcudart.so.12"}, {"libcudart.so.13", "libcublas.so.13", "libcublasLt.so.13"}} {
@@ -291,7 +291,7 @@ func (t *test) commands(ctx context.Context) error {
 	return nil
 }
 
-// run starts a program that finds the driver, and nothing of Medusa's variables but what env says. The exit code is -1 if a
+// run starts a program that finds the driver, and of Medusa's variables only those in env. The exit code is -1 if a
 // signal ended it.
 func (t *test) run(ctx context.Context, env []string, argv ...string) (out, problems string, exit int, err error) {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

@@ -106,7 +106,7 @@ func TestTrials(t *testing.T) {
 	}
 }
 
-// The same questions to the simulated GPU's driver: in every mode, hooks and functions lie where driver.spec says. A library
+// The same questions to the simulated GPU's driver: in every mode, hooks and functions lie at the places of driver.spec. A library
 // without a hook shows.
 func TestEntryPointsOfTheSimulatedDriver(t *testing.T) {
 	testenv.Build(t, "lib", "build/test/real-query")
@@ -148,7 +148,7 @@ func TestEntryPointsOfTheSimulatedDriver(t *testing.T) {
 	}
 }
 
-// If nothing can be fetched, the error names what was tried.
+// If nothing can be fetched, the error names the addresses that were tried.
 func TestFetchNamesWhatWasTried(t *testing.T) {
 	f := &fetcher{dir: t.TempDir(), mirror: "file:///nonexistent/mirror"}
 	_, _, err := f.driver(t.Context(), "550")

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// known is what driver.spec says about an exported name.
+// known is driver.spec's row of an exported name.
 type known struct{ Hook bool }
 
 // readSpec returns the exported names of driver.spec.
@@ -40,7 +40,7 @@ func readSpec(path string) (map[string]known, error) {
 	return names, nil
 }
 
-// exports returns where the functions named cu* lie in a library, by name.
+// exports returns the addresses of the functions named cu* in a library, by name.
 func exports(path string) (map[string]uint64, error) {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -67,7 +67,7 @@ var (
 	driverName = regexp.MustCompile(`^cu[A-Z]`)
 	flavour    = regexp.MustCompile(`(_v\d+)?(_ptsz|_ptds)?$`)
 	stream     = regexp.MustCompile(`(_ptsz|_ptds)$`)
-	// What a name must have in it if the function may allocate, launch, capture, change a graph, or load code.
+	// A name must contain one of these if the function may allocate, launch, capture, change a graph, or load code.
 	telling = regexp.MustCompile(`Alloc|Launch|Capture|Graph\w*Add|Graph\w*Instantiate|(Module|Library|Func|Link)\w*(Load|Add)|` +
 		`MemCreate|MemMap|MemAddressReserve|MemHostRegister|Import|IpcOpen|GraphicsMap|GetMapped`)
 )

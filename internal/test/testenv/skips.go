@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Missing is what a test does without by being skipped. The variables below are the list of all that a test may miss.
+// Missing is the reason of a skipped test: it lacks this. The variables below are the list of all that a test may miss.
 type Missing struct {
 	what string
 	why  string // a machine may do without it

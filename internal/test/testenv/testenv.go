@@ -2,7 +2,7 @@
 // child process meets the simulated GPU. Tests that start processes use it instead of paths of their own.
 //
 // Build runs make, so a test never runs against a library that is older than its sources. A missing compiler fails the
-// test rather than skipping it: the README promises that the tests run where make does.
+// test rather than skipping it: the README promises that the tests run wherever make does.
 package testenv
 
 import (
@@ -89,7 +89,7 @@ func runMake(root, target string) (string, error) {
 		return "", err
 	}
 	cmd := exec.Command("make", "-s", "-C", root, target)
-	// Without the flags of a surrounding make, and built as users build it even where the tests need cgo.
+	// Without the flags of a surrounding make, and built as users build it even if the tests need cgo.
 	cmd.Env = append(without(os.Environ(), "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CGO_ENABLED", "GOFLAGS"), "CGO_ENABLED=0")
 	output, err := cmd.CombinedOutput()
 	return string(output), err
@@ -114,7 +114,7 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// onSimulated returns nil where this process already has its driver, and not at all where it has to start again.
+// onSimulated returns nil if this process already has its driver, and does not return if it has to start again.
 func onSimulated() error {
 	const path = "LD_LIBRARY_PATH"
 	// Any of its builds: emulators are given one for another machine.

@@ -1,4 +1,4 @@
-// Package testmem bounds the memory of what tests call.
+// Package testmem bounds the memory of functions that tests call.
 //
 // In: a function and the size of its input. Out: nothing. What can fail: the function allocates more than a reader of
 // foreign bytes may, 64 MiB and four times its input, which ends the test. All that is allocated counts, freed or not,

@@ -138,7 +138,7 @@ func (z *zoo) fillWeights() error {
 	return cuda.CopyToDevice(z.scratch, make([]byte, size))
 }
 
-// captureAll is warm-up and capture: what a restored start skips.
+// captureAll is warm-up and capture: a restored start skips them.
 func (z *zoo) captureAll() (err error) {
 	if err := errors.Join(z.loadLate(), z.warm()); err != nil {
 		return err
@@ -208,8 +208,8 @@ func (z *zoo) capture(batch int64, label string, body func() error) error {
 	return exec.Upload(z.stream)
 }
 
-// fork runs two branches whose results do not survive a missing edge: each step of a branch rewrites what the one
-// before it left, and the join reads both.
+// fork runs two branches whose results do not survive a missing edge: each step of a branch rewrites the result of the one
+// before it, and the join reads both.
 func (z *zoo) fork() error {
 	t1, t2, t3 := z.arena, z.arena+size, z.arena+2*size
 	if z.mode == "freed" {
@@ -331,7 +331,7 @@ func (z *zoo) replayAll() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// await waits for a replay: by the event that the graph records, where it does.
+// await waits for a replay: by the event that the graph records, if it does.
 func (z *zoo) await(batch int64) error {
 	if batch == 1 && z.external != 0 {
 		return z.external.Synchronize()
@@ -353,7 +353,7 @@ func (z *zoo) writeMetadata(round int) error {
 	return cuda.CopyToDevice(z.magic, binary.LittleEndian.AppendUint32(nil, magic+uint32(round&1)))
 }
 
-// reload changes what the graphs refer to, and captures here those that were captured here. ZOO_RELOAD: "1" puts a weight
+// reload changes the memory that the graphs refer to, and captures here those that were captured here. ZOO_RELOAD: "1" puts a weight
 // elsewhere, as an engine does that wakes from sleep; "module" unloads the kernels' module and loads it again; "event" does so
 // to an event that a graph records.
 func (z *zoo) reload() (err error) {

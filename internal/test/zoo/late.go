@@ -19,7 +19,7 @@ var latePTX string
 // lateImage is a module image in a shared object that the process may have preloaded, for the same module in a file.
 var lateImage = cuda.Process("zoo_late_image")
 
-// loadLate loads the module of the kernel scale when it is first needed. ZOO_LATE chooses what state it has:
+// loadLate loads the module of the kernel scale when it is first needed. ZOO_LATE chooses its state:
 //
 //	unset    none
 //	written  a variable that the kernel multiplies by, and that the host sets
@@ -54,7 +54,7 @@ func (z *zoo) loadLateImage(kind string) (cuda.Module, error) {
 		return cuda.ModuleLoadDataEx([]byte(text+"\x00"), cuda.JITMaxRegisters, 64)
 	case "":
 		if at, err := lateImage.Addr(); err == nil {
-			return cuda.ModuleLoadData(unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), len(latePTX)+1)) // where the shared object has it
+			return cuda.ModuleLoadData(unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), len(latePTX)+1)) // the shared object has it here
 		}
 	case "written", "warmed", "unknown":
 		text = strings.Replace(text, ".visible .entry", ".visible .global .align 4 .f32 factor = 0f3F800000;\n.visible .entry", 1)
@@ -78,7 +78,7 @@ func setFactor(m cuda.Module, factor float32) error {
 	return cuda.CopyToDevice(at, binary.LittleEndian.AppendUint32(nil, math.Float32bits(factor)))
 }
 
-// warm is what warm-up does to the late module's variable: what it held decides what it then holds, so a native start finds out
+// warm is the warm-up's work on the late module's variable: the new contents depend on the old ones, so a native start finds out
 // whether somebody else has written there.
 func (z *zoo) warm() error {
 	if os.Getenv("ZOO_LATE") != "warmed" {

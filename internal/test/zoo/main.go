@@ -1,4 +1,4 @@
-// Command zoo is a test engine: a few small graphs that hold what the reference engine's do not (forks and joins, memset
+// Command zoo is a test engine: a few small graphs with properties that the reference engine's lack (forks and joins, memset
 // and memcpy nodes, pointer tables in device memory, reused addresses, a module that loads late), started, restored and
 // verified like any engine.
 //
@@ -75,12 +75,12 @@ type result struct {
 	Held     string `json:"held,omitempty"` // the interposer's account of memory
 }
 
-// factors are what the engine says of itself.
+// factors is the engine's identity.
 func factors() artifacts.Identity {
 	return artifacts.Identity{{Key: "engine.name", Value: "zoo"}, {Key: "model.config", Value: envOr("ZOO_MODEL", "plain")}}
 }
 
-// load is the first half of a cold start, in the order that docs/architecture.md gives: what Medusa leaves to the engine.
+// load is the first half of a cold start, in the order that docs/architecture.md gives: the part that Medusa leaves to the engine.
 func (z *zoo) load() error {
 	if err := z.open(); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (z *zoo) start() error {
 	ask := func() (graphs []*restore.Graph, err error) {
 		err = marks.Medusa(func() error {
 			graphs, err = z.session.Graphs()
-			if err == nil && graphs != nil && os.Getenv("ZOO_REFUSES") != "" { // an engine that cannot use what it was given
+			if err == nil && graphs != nil && os.Getenv("ZOO_REFUSES") != "" { // an engine that cannot use the restored graphs
 				graphs, err = nil, z.session.Refuse(errors.New("other graphs than expected"))
 			}
 			return err
@@ -137,7 +137,7 @@ func (z *zoo) start() error {
 	})
 }
 
-// workspace is what a profile forward would leave. This engine has none, and looks only whether the number comes back.
+// workspace is the memory that a profile forward would leave. This engine has none, and looks only whether the number comes back.
 const workspace = 4096
 
 // used is how much of the cache the graphs read and write.
@@ -200,8 +200,8 @@ func envOr(name, def string) string {
 	return def
 }
 
-// ask does what memory at exact addresses cannot serve: "ipc" and "peer" go on without an answer, "ipc-or-exit" does not
-// where the memory is to lie in a region.
+// ask makes calls that memory at exact addresses cannot serve: "ipc" and "peer" go on without an answer, "ipc-or-exit" does not
+// if the memory is to lie in a region.
 func (z *zoo) ask(what string) error {
 	switch what {
 	case "peer":

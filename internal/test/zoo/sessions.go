@@ -11,7 +11,7 @@ import (
 	"medusa/runners/reference/marks"
 )
 
-// answer is what became of one artifact.
+// answer is the outcome of one artifact.
 type answer struct {
 	Stage  string `json:"stage"` // the last one that was begun: decode, validate, identify, rebuild, ready
 	Detail string `json:"detail,omitempty"`

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// As an engine of several workers, the zoo starts itself once a rank and prints what all of them served:
+// As an engine of several workers, the zoo starts itself once a rank and prints the results of all of them:
 //
 //	ZOO_WORKERS   how many
 //	ZOO_UNRANKED  "last" or "all": workers that are not told their rank
 //	ZOO_ODD       a variable (NAME=VALUE) that only the last worker has
 
-// together is what several workers print in place of result.
+// together is printed by several workers in place of result.
 type together struct {
 	result           // restored: all are; output: of all, in the order of ranks
 	Workers []result `json:"workers"`
@@ -76,7 +76,7 @@ func startWorkers(n int) error {
 	return json.NewEncoder(os.Stdout).Encode(all)
 }
 
-// exitCode is a failed worker's own code, so that medusa restore sees what became of it.
+// exitCode is a failed worker's own code, which medusa restore then sees.
 func exitCode(err error) int {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.ExitCode() > 0 {

@@ -2,7 +2,7 @@
  * driver.c: finds the driver's entry points, in the way of a statically linked CUDA runtime: dlopen libcuda, dlsym
  * cuGetProcAddress_v2, everything else through that.
  *
- * Fails with CUDA_ERROR_NOT_INITIALIZED where libcuda or an entry point is missing; a later call tries again.
+ * Fails with CUDA_ERROR_NOT_INITIALIZED if libcuda or an entry point is missing; a later call tries again.
  */
 #include "driver.h"
 

@@ -31,11 +31,11 @@ struct vblas_driver {
 #undef FIELD
 };
 
-/* The driver, or NULL where there is none or it lacks an entry point (vblas_fail has been told). */
+/* The driver, or NULL if there is none or it lacks an entry point (vblas_fail has been told). */
 const struct vblas_driver *vblas_driver(void);
 
 /* A symbol of the loaded libcuda, found in the ELF tables of the library itself: neither the dynamic linker nor the
- * driver's own lookup takes part, so that nothing placed before them answers. NULL where it is not found. */
+ * driver's own lookup takes part, so that nothing placed before them answers. NULL if it is not found. */
 void *vblas_driver_symbol(const char *name);
 
 /* Keeps text and result for vblasLastError and returns r. */

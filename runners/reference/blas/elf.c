@@ -1,7 +1,7 @@
 /*
  * elf.c: looks a symbol up in the loaded libcuda by reading the library's own dynamic section.
  *
- * In:  a symbol name.  Out: its address in this process.  Fails (NULL) where libcuda is not loaded, has neither hash table,
+ * In:  a symbol name.  Out: its address in this process.  Fails (NULL) if libcuda is not loaded, has neither hash table,
  * or does not define the name.
  */
 #define _GNU_SOURCE

@@ -18,7 +18,7 @@ struct vblas_modules {
 	int function_count;
 };
 
-/* The kernel of that name in that module, loading the module where it is not loaded yet. */
+/* The kernel of that name in that module, which is loaded if it is not loaded yet. */
 CUresult vblas_function(struct vblas_modules *m, enum vblas_module module, const char *name, CUfunction *out);
 
 void vblas_unload(struct vblas_modules *m);

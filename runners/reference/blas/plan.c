@@ -13,7 +13,7 @@ static unsigned ceil_div(unsigned a, unsigned b)
 	return (a + b - 1) / b;
 }
 
-/* Blocks that share the sum over k; 1 where a split does not pay. */
+/* Blocks that share the sum over k; 1 if a split does not pay. */
 static int splits(int m, int n, int k)
 {
 	if (m <= GEMV_ROWS || k < 2 * n || (m > SMALL_ROWS && k < LONG_K))

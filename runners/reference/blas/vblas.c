@@ -120,7 +120,7 @@ static CUresult ensure_semaphore(CUdeviceptr *semaphore)
 	return r;
 }
 
-/* What a split product needs besides its operands. */
+/* The further memory of a split product. */
 static CUresult ensure_scratch(struct vblasContext *h)
 {
 	CUresult r = CUDA_SUCCESS;

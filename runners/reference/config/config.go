@@ -38,7 +38,7 @@ type Config struct {
 	Digest string
 }
 
-// Error says what is wrong with a configuration.
+// Error is one mistake in a configuration.
 type Error struct {
 	File, Field, Reason string
 }

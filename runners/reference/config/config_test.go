@@ -69,7 +69,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Keys that switch a feature off, or that do not change what the model computes, are accepted.
+// Keys that switch a feature off, or that do not change the results of the model, are accepted.
 func TestParseAccepts(t *testing.T) {
 	extra := `"model_type":"llama","sliding_window":null,"quantization_config":null,"attention_bias":false,"mlp_bias":false,
 "hidden_act":"silu","rope_scaling":null,"layer_types":["full_attention","full_attention"],"attention_dropout":0.1,"use_cache":true,

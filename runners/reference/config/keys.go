@@ -10,7 +10,7 @@ import (
 	"medusa/runners/reference/plainjson"
 )
 
-// keys are the values of a configuration by key. The first failure is kept; what is read after it is zero.
+// keys are the values of a configuration by key. The first failure is kept; values that are read after it are zero.
 type keys struct {
 	file   string
 	values map[string]json.RawMessage
@@ -76,8 +76,8 @@ func (k *keys) tokens(key string, vocab int) []int {
 	return many
 }
 
-// features are keys that change what a model computes and that the engine lacks. A value that switches the feature off is
-// accepted, and so is null. Keys that are on no list do not change what transformers' LlamaForCausalLM computes.
+// features are keys that change the model's results and that the engine lacks. A value that switches the feature off is
+// accepted, and so is null. Keys that are on no list do not change the results of transformers' LlamaForCausalLM.
 var features = []struct {
 	key string
 	off []string // JSON

@@ -12,7 +12,7 @@ type Rope struct {
 	Factor  float64 // linear, llama3: positions count for this much less
 
 	// llama3: wavelengths beyond OriginalPositions/LowFrequency are scaled, those below OriginalPositions/HighFrequency
-	// are left alone, and what lies between is interpolated.
+	// are left alone, and those in between are interpolated.
 	LowFrequency, HighFrequency float64
 	OriginalPositions           float64
 }

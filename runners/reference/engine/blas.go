@@ -10,7 +10,7 @@ import (
 	"medusa/runners/reference/kernels"
 )
 
-// blasName is the vendor BLAS: found where VBLAS_LIB says, else in lib/ beside the executable, else by the loader.
+// blasName is the vendor BLAS: VBLAS_LIB names it, else it is in lib/ beside the executable, else the loader finds it.
 const blasName = "libvendorblas.so"
 
 // blas is the vendor BLAS (runners/reference/blas/vblas.h), bound like the driver.

@@ -10,7 +10,7 @@ import (
 	"medusa/runners/reference/marks"
 )
 
-// makeGraphs restores the graphs where there is an artifact, and warms up and captures those that are not restored,
+// makeGraphs restores the graphs if there is an artifact, and warms up and captures those that are not restored,
 // the largest batch first: the arena then grows once.
 func (e *Engine) makeGraphs() error {
 	e.session.Provide(restore.Steps{Eager: func(label string) error {
@@ -43,7 +43,7 @@ func (e *Engine) makeGraphs() error {
 		if e.graphs[batch] != nil || e.options.Start == StartNoGraphs {
 			continue
 		}
-		// What must not happen while capturing (loading modules, choosing algorithms) happens in the warm-up.
+		// Calls that must not happen in a capture (loading modules, choosing algorithms) happen in the warm-up.
 		if err := e.eagerStep(batch, e.config.Layers); err != nil {
 			return fmt.Errorf("warm up batch size %d: %w", batch, err)
 		}

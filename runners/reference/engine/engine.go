@@ -59,7 +59,7 @@ type Engine struct {
 	WantLogits bool
 }
 
-// Stage is one part of the start and what it took.
+// Stage is one part of the start and its time.
 type Stage struct {
 	Name string
 	Took time.Duration
@@ -135,13 +135,13 @@ type Report struct {
 	Device   string   // the device's name; "Simulated GPU" for the simulator
 	Start    string   // native, kv-only, no-graphs or restored
 	Graphs   int      // executable graphs
-	Nodes    int      // of all captured graphs; 0 where they were restored
+	Nodes    int      // of all captured graphs; 0 if they were restored
 	KVBlocks int      // blocks of the KV cache, the null block included
 	Stages   []Stage  // in the order in which they ran
-	Notices  []string // what the user should know of the model
+	Notices  []string // remarks on the model for the user
 }
 
-// Report returns what the start did.
+// Report returns the account of the start.
 func (e *Engine) Report() Report {
 	how := string(e.options.Start)
 	if e.restored {

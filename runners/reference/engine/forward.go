@@ -6,7 +6,7 @@ import (
 	"medusa/internal/cuda"
 )
 
-// tokenInputs are the device addresses of what one forward reads, one entry a row. A row is one token.
+// tokenInputs are the device addresses of the inputs of one forward, one entry a row. A row is one token.
 type tokenInputs struct {
 	rows      int
 	tokens    cuda.DevicePtr // i32 [rows]
@@ -14,7 +14,7 @@ type tokenInputs struct {
 	sequences cuda.DevicePtr // i32 [rows], row of tables
 	tables    cuda.DevicePtr // i32 [sequences][maxBlocks]
 
-	// Prefill only: the row of each sequence's last token, i32 [lasts]. 0 where every row is a sequence.
+	// Prefill only: the row of each sequence's last token, i32 [lasts]. 0 if every row is a sequence.
 	last  cuda.DevicePtr
 	lasts int
 }
@@ -27,7 +27,7 @@ func (in tokenInputs) outputs() int {
 	return in.rows
 }
 
-// activations are what one forward writes besides its results, one row a token.
+// activations are the intermediate values of one forward, one row a token.
 type activations struct {
 	residual, normed cuda.DevicePtr // [rows][hidden]
 	qkv              cuda.DevicePtr // [rows][(q_heads + 2 kv_heads) * head_dim]

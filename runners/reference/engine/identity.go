@@ -6,13 +6,13 @@ import (
 	"medusa/runners/reference/marks"
 )
 
-// Name and Version identify this engine. A change of what graphs look like is a new version.
+// Name and Version identify this engine. Graphs of another form are a new version.
 const (
 	Name    = "medusa-reference"
 	Version = "1"
 )
 
-// identify states what graphs of this engine are valid for. A mismatch is the session's to report: the start goes on
+// identify states the factors that graphs of this engine are valid for. The session reports a mismatch: the start goes on
 // natively.
 func (e *Engine) identify() error {
 	if e.session.Run() == restore.None {

@@ -46,7 +46,7 @@ func startLoader(d *device, w *weights, ckpt *safetensors.Checkpoint, storage ke
 	return l, nil
 }
 
-// wait returns once every weight is on the device, and frees what the loader held.
+// wait returns once every weight is on the device, and frees the loader's memory.
 func (l *loader) wait() error { return errors.Join(<-l.done, l.free()) }
 
 func (l *loader) free() error {

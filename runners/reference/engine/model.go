@@ -13,7 +13,7 @@ import (
 	"medusa/runners/reference/safetensors"
 )
 
-// readModel reads what the model is, and checks that the engine can compute it. It reads no weights and needs no device.
+// readModel reads the model's description, and checks that the engine can compute it. It reads no weights and needs no device.
 func (e *Engine) readModel(o Options) (err error) {
 	if o.Preset != "" {
 		e.config, err = config.Preset(o.Preset)

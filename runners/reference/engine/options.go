@@ -20,7 +20,7 @@ const (
 	StartNoGraphs Start = "no-graphs"
 )
 
-// Options are what the engine is started with. Model or Preset is required; the other fields have defaults.
+// Options are the engine's settings. Model or Preset is required; the other fields have defaults.
 type Options struct {
 	Model  string // checkpoint directory
 	Preset string // a built-in shape with weights that are allocated and never filled
@@ -89,7 +89,7 @@ func (o Options) maxBatch() int { return o.BatchSizes[len(o.BatchSizes)-1] }
 // maxBlocks is the number of KV-cache blocks of the longest sequence.
 func (o Options) maxBlocks() int { return (o.MaxModelLen + o.PageSize - 1) / o.PageSize }
 
-// args is the part of the options that decides what graphs look like.
+// args is the part of the options that decides the form of the graphs.
 func (o Options) args() string {
 	return fmt.Sprintf("batch_sizes=%v max_model_len=%d max_batched_tokens=%d page_size=%d utilization=%v kv_cache_bytes=%d",
 		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization, o.KVCacheBytes)

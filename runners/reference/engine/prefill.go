@@ -32,7 +32,7 @@ func (p *prefill) finish(row int, blocks []int32) {
 	p.tables = append(p.tables, make([]int32, p.maxBlocks-len(blocks))...)
 }
 
-// prefillOutputs are the addresses of what a prefill computed, valid until it is released.
+// prefillOutputs are the addresses of a prefill's results, valid until it is released.
 type prefillOutputs struct{ logits, next cuda.DevicePtr }
 
 // eagerPrefill runs a forward with temporaries of its own, waits for it, and calls done while they are still there.
@@ -107,7 +107,7 @@ func (e *Engine) Prefill(sequences []*Sequence) (Step, error) {
 	return all, nil
 }
 
-// results copies the next tokens, and the logits where they are wanted, to the host.
+// results copies the next tokens, and the logits if they are wanted, to the host.
 func (e *Engine) results(next, logits cuda.DevicePtr, n int) (Step, error) {
 	step := Step{Next: make([]int, n)}
 	raw := make([]byte, 4*n)

@@ -8,7 +8,7 @@ import (
 )
 
 // profile runs the largest forward there will be, over padding, and returns the bytes that it leaves for the KV cache:
-// the share of the device's memory that the engine may use, less what is in use at the forward's peak. The figures come
+// the share of the device's memory that the engine may use, less the memory in use at the forward's peak. The figures come
 // from the driver and not from bookkeeping, so that whatever libraries allocate behind the engine's back counts too.
 func (e *Engine) profile() (uint64, error) {
 	marks.CallLog("profile-forward")

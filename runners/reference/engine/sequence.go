@@ -29,7 +29,7 @@ func (e *Engine) NewSequence(prompt []int) (*Sequence, error) {
 	return &Sequence{tokens: append([]int(nil), prompt...)}, nil
 }
 
-// Tokens are the prompt and what was generated so far.
+// Tokens are the prompt and the tokens generated so far.
 func (s *Sequence) Tokens() []int { return s.tokens }
 
 // Full reports whether the sequence has as many tokens as one can have.
@@ -67,7 +67,7 @@ func (e *Engine) reserve(s *Sequence, position int) error {
 	return nil
 }
 
-// Step is the result of a forward: for each sequence the next token, and its logits where Engine.WantLogits is set.
+// Step is the result of a forward: for each sequence the next token, and its logits if Engine.WantLogits is set.
 type Step struct {
 	Next   []int
 	Logits [][]float32

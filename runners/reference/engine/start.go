@@ -13,7 +13,7 @@ import (
 	"medusa/runners/reference/tokenizer"
 )
 
-// Names of the stages, the paper's five and what comes before them.
+// Names of the stages: the paper's five, and those before them.
 const (
 	stageRuntime   = "runtime" // driver, context, model metadata and identity
 	stageStructure = "structure"
@@ -23,7 +23,7 @@ const (
 	stageCapture   = "capture"
 )
 
-// start runs the stages. Where the KV cache's size is known it comes before the weights, whose copy then has the
+// start runs the stages. If the KV cache's size is known, it comes before the weights, whose copy then has the
 // triggering layers beside it (paper §6); otherwise a forward over the loaded weights decides it.
 func (e *Engine) start(o Options) error {
 	if err := e.stage(stageRuntime, func() error { return e.openModel(o) }); err != nil {
@@ -74,7 +74,7 @@ func (e *Engine) start(o Options) error {
 	return e.stage(stageCapture, e.makeGraphs)
 }
 
-// Ready tells Medusa and the call log that the engine serves from here on. selfTest is what verification serves.
+// Ready tells Medusa and the call log that the engine serves from here on. Verification serves selfTest.
 // In a verifying run it does not return.
 func (e *Engine) Ready(selfTest func() ([]byte, error)) error {
 	marks.CallLog("ready")
@@ -102,7 +102,7 @@ func (e *Engine) stage(name string, run func() error) error {
 	return nil
 }
 
-// openModel opens the device and reads what the model is, without allocating device memory.
+// openModel opens the device and reads the model's description, without allocating device memory.
 func (e *Engine) openModel(o Options) (err error) {
 	if err := e.readModel(o); err != nil {
 		return err
@@ -176,8 +176,8 @@ func (e *Engine) makeKVCache(bytes uint64) (err error) {
 	return nil
 }
 
-// loadWeights fills the weights, and runs the triggering layers while they are copied. What a triggering layer computes
-// from weights that are still on their way is thrown away; it is run for the modules that it loads.
+// loadWeights fills the weights, and runs the triggering layers while they are copied. The results of a triggering layer
+// are thrown away, since its weights may still be on their way; it is run for the modules that it loads.
 func (e *Engine) loadWeights() error {
 	if e.checkpoint == nil {
 		return e.runTriggers()

@@ -9,7 +9,7 @@ import (
 	"medusa/runners/reference/safetensors"
 )
 
-// element is what the engine has to know of a storage type.
+// element is the engine's view of a storage type.
 type element struct {
 	name safetensors.DType
 	size uint64 // bytes

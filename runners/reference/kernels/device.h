@@ -48,7 +48,7 @@ __device__ __forceinline__ float warp_max(float v)
 	return v;
 }
 
-/* e^x. ex2.approx errs by 2^-22 relative, the product by one rounding of x*log2(e): good to 1e-6 for |x| < 16 and, where it
+/* e^x. ex2.approx errs by 2^-22 relative, the product by one rounding of x*log2(e): good to 1e-6 for |x| < 16. If the error
  * is worse, the result is too small to matter beside the largest term of a softmax. */
 __device__ __forceinline__ float fast_exp(float x) { return __nvvm_ex2_approx_ftz_f(x * 1.4426950408889634f); }
 __device__ __forceinline__ float reciprocal(float x) { return __nvvm_rcp_rn_ftz_f(x); }

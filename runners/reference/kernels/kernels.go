@@ -54,7 +54,7 @@ const (
 	kernelCount
 )
 
-// entry is where a kernel lives: its module and its mangled name up to and from the mangled storage type.
+// entry names a kernel's place: its module and its mangled name up to and from the mangled storage type.
 var entries = [kernelCount]struct{ module, before, after string }{
 	Embed:      {"llama", "_Z5embedI", "EvPKiPKT_PS2_i"},
 	GatherRows: {"llama", "_Z11gather_rowsI", "EvPKT_PKiPS0_i"},

@@ -43,7 +43,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The committed PTX is what the sources compile to, where the compiler is at hand.
+// The committed PTX equals the compiled sources, if the compiler is at hand.
 func TestPTXIsCurrent(t *testing.T) {
 	clang, err := exec.LookPath("clang++-19")
 	if err != nil {

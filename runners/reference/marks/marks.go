@@ -1,4 +1,4 @@
-// Package marks tells Medusa's interposer what only the engine knows: phases, graph labels and tensors, through the
+// Package marks tells Medusa's interposer the facts that only the engine knows: phases, graph labels and tensors, through the
 // functions of interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark does
 // nothing, and the engine runs as if Medusa did not exist. Nothing here can fail.
 package marks
@@ -25,7 +25,7 @@ const (
 	Ready     Phase = "ready"
 )
 
-// Role says what a tensor is to the graphs.
+// Role is a tensor's part in the graphs.
 type Role uint32
 
 // Roles.
@@ -56,7 +56,7 @@ type Tensor struct {
 	DType DType
 	Shape []int
 
-	// Integer inputs: values in [Lo, Hi), none twice where Distinct.
+	// Integer inputs: values in [Lo, Hi), none twice if Distinct.
 	Lo, Hi   int64
 	Distinct bool
 }

@@ -1,7 +1,7 @@
 // Package plainjson decodes JSON as encoding/json does, with errors in the words of JSON and not of Go: the file's author never
 // saw the types that it is decoded into.
 //
-// In: the text and where to put it. Out: an error that says which value is wrong, and how.
+// In: the text and the Go value to fill. Out: an error that says which value is wrong, and how.
 package plainjson
 
 import (

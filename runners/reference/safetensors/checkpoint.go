@@ -70,7 +70,7 @@ func Open(dir string) (*Checkpoint, error) {
 	return c, nil
 }
 
-// shardNames returns the names of the files, and the tensors that the index promises where there is one.
+// shardNames returns the names of the files, and the tensors that the index promises if there is one.
 func shardNames(dir string) (files, tensors []string, err error) {
 	path := filepath.Join(dir, indexName)
 	data, err := os.ReadFile(path)

@@ -30,10 +30,10 @@ var sizes = map[DType]uint64{
 	"I32": 4, "U32": 4, F32: 4, "F64": 8, "I64": 8, "U64": 8,
 }
 
-// maxHeader bounds what is read on a file's own word. The format's reference implementation has the same bound.
+// maxHeader bounds the bytes that are read on a file's own word. The format's reference implementation has the same bound.
 const maxHeader = 100 << 20
 
-// FormatError says where a file breaks the format. Offset counts bytes from the start of the file.
+// FormatError is a place at which a file breaks the format. Offset counts bytes from the start of the file.
 type FormatError struct {
 	File, Section string
 	Offset        uint64

@@ -148,7 +148,7 @@ func TestDigestSamples(t *testing.T) {
 	}
 }
 
-// spans is a file of zeros that notes what is read.
+// spans is a file of zeros that notes the ranges that are read.
 type spans struct{ low, high uint64 }
 
 func (s *spans) ReadAt(p []byte, at int64) (int, error) {

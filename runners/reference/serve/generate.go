@@ -1,7 +1,7 @@
 // Package serve turns an engine's steps into answers: continuous batching of prompts, the workloads that tests compare
 // token by token, and the self test that verification serves.
 //
-// In: an Engine and prompts as token ids. Out: token ids. What can fail is what the engine's steps can.
+// In: an Engine and prompts as token ids. Out: token ids. It fails if one of the engine's steps does.
 package serve
 
 import (

@@ -28,7 +28,7 @@ type Run struct {
 	Steps int `json:"steps"`
 }
 
-// Result is what a run generated: Tokens[slot] has the token of the prefill and then one a step. Its JSON does not
+// Result is the output of a run: Tokens[slot] has the token of the prefill and then one a step. Its JSON does not
 // depend on how the engine started.
 type Result struct {
 	Run

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// space is what SentencePiece vocabularies write for a blank.
+// space stands for a blank in SentencePiece vocabularies.
 const space = "▁"
 
 // pair is two neighbouring pieces.
@@ -25,7 +25,7 @@ type bpe struct {
 	byteLevel    bool               // pieces are made of the byte alphabet; otherwise of characters with byte fallback
 	split        func(r []rune) int // byte-level: the length of the first word
 	prefixSpace  bool               // a blank goes in front of the text
-	prefixAll    bool               // ... and in front of what follows an added token
+	prefixAll    bool               // ... and in front of the text behind an added token
 	whole        bool               // a word that is in the vocabulary needs no merges
 	byteFallback bool
 	unknown      int // -1: none

@@ -59,7 +59,7 @@ type component struct {
 	} `json:"special_tokens"`
 }
 
-// steps are the components inside of c, itself where it is no Sequence.
+// steps are the components inside of c, or c itself if it is no Sequence.
 func (c *component) steps() []component {
 	if c == nil {
 		return nil
@@ -187,7 +187,7 @@ func (t *bpe) beginAs(f *file, vocab int) error {
 		case "TemplateProcessing":
 			for _, piece := range p.Single {
 				if piece.SpecialToken == nil {
-					break // the text itself: what follows it is no concern of a prompt
+					break // the text itself: a prompt is not concerned with the rest
 				}
 				ids := p.SpecialTokens[piece.SpecialToken.ID].IDs
 				for _, id := range ids {

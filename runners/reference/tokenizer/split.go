@@ -12,7 +12,7 @@ const (
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// splitters are the patterns and what implements them.
+// splitters are the patterns and their implementations.
 var splitters = map[string]func(r []rune) int{gpt2Pattern: splitGPT2, llama3Pattern: splitLlama3}
 
 var contractions = []string{"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}
@@ -32,7 +32,7 @@ func run(r []rune, class func(rune) bool) int {
 	return n
 }
 
-// contraction is the length of an English contraction at the start of r, 0 where there is none.
+// contraction is the length of an English contraction at the start of r, 0 if there is none.
 func contraction(r []rune, fold bool) int {
 	for _, c := range contractions {
 		if len(r) >= len(c) {
@@ -45,7 +45,7 @@ func contraction(r []rune, fold bool) int {
 	return 0
 }
 
-// blanks is what `\s+(?!\S)|\s+` matches: all of a run but its last, which goes with the word behind it.
+// blanks matches `\s+(?!\S)|\s+`: all of a run but its last, which goes with the word behind it.
 func blanks(r []rune) int {
 	n := run(r, isSpace)
 	if n > 1 && n < len(r) {

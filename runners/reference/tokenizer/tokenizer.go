@@ -24,7 +24,7 @@ type Tokenizer interface {
 	Decode(ids []int) string
 }
 
-// Error says what is wrong with a tokenizer file.
+// Error is a mistake in a tokenizer file.
 type Error struct {
 	File, Part, Reason string
 }
@@ -64,7 +64,7 @@ func (n ids) Encode(text string) ([]int, error) {
 	return out, nil
 }
 
-// Decode puts a blank in front of each id: what it returns continues a prompt.
+// Decode puts a blank in front of each id: the text that it returns continues a prompt.
 func (n ids) Decode(list []int) string {
 	var text strings.Builder
 	for _, id := range list {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares the oracle and the engine with transformers on the CPU: token ids, logits, and what greedy decoding picks.
+"""Compares the oracle and the engine with transformers on the CPU: token ids, logits, and the choices of greedy decoding.
 
 In:  a checkpoint directory, the program ../oracle/dump and the engine.  Out: one line a comparison.
-Fails (exit 1) where token ids differ, where a logit differs by more than the tolerance (relative to the largest magnitude),
-or where the most likely tokens differ although their logits are further apart than the tolerance explains.
+Fails (exit 1) if token ids differ, if a logit differs by more than the tolerance (relative to the largest magnitude),
+or if the most likely tokens differ although their logits are further apart than the tolerance explains.
 """
 import argparse
 import json

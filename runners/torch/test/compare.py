@@ -15,7 +15,7 @@ import json
 @dataclasses.dataclass
 class Node:
     kind: str
-    facts: list  # what must be equal as it stands
+    facts: list  # these must be equal as they stand
     params: dict  # offset -> bytes
 
 
@@ -38,7 +38,7 @@ class Memory:
         self.starts = [addr for addr, _, _ in self.tensors]
 
     def place(self, word):
-        """What a word points to: ("tensor", name, offset), ("memory", allocation, offset, size), or None."""
+        """The target of a word: ("tensor", name, offset), ("memory", allocation, offset, size), or None."""
         i = bisect.bisect_right(self.bases, word) - 1
         if i < 0:
             return None
@@ -119,7 +119,7 @@ def node(at, fields, events):
     return Node(kind, [*fields, at], {})
 
 
-WINDOW = 1 << 20  # where the base of an access-policy window stands among the parameters: behind all
+WINDOW = 1 << 20  # the base of an access-policy window has this place among the parameters: behind all
 
 
 def by_medusa(natives):

@@ -1,6 +1,6 @@
 """Starts the engine with the device's ground truth and the places of tensors and graphs in files named after the run.
 
-In: a folder, the engine's command. Out: FOLDER/RUN.truth, .places and .log, RUN being what Medusa wants of this start.
+In: a folder, the engine's command. Out: FOLDER/RUN.truth, .places and .log, RUN being the purpose of this start (MEDUSA_RUN).
 `medusa materialize` starts one command several times: without this each run would overwrite the files of the one before.
 """
 

@@ -1,6 +1,6 @@
-"""What kernels of closed libraries have to show besides equal graphs: where they were found, and that their semaphores work.
+"""Kernels of closed libraries have to show more than equal graphs: how they were found, and that their semaphores work.
 
-In: what library_engine.py reported natively, restored, and restored without triggering layers, and how the plug-in says that
+In: the reports of library_engine.py, native, restored, and restored without triggering layers, and how the plug-in says that
 kernels were found. Out: a list of differences.
 """
 

@@ -2,7 +2,7 @@
 
 In: nothing, or --no-trigger, with which its triggering layers do nothing. Out: one JSON object, like engine.py, with what
 two replays of each graph left in its output, which was cleared before. The stand-ins' kernels
-mark what they complete, those of cuBLAS only where their semaphores are as the library left them.
+mark the tiles that they complete, those of cuBLAS only if their semaphores are as the library left them.
 """
 
 import argparse
@@ -57,7 +57,7 @@ class Layers:
 
 
 def replayed(layers, graph, batch):
-    """What the output holds other than zero after each of two replays: offsets and values."""
+    """The parts of the output other than zero after each of two replays: offsets and values."""
     out = layers.outputs[batch]
     found = []
     for _ in range(2):

@@ -1,7 +1,7 @@
 """make test-torch: PyTorch engines' graphs, captured natively, materialized, restored in a new process, and compared.
 
-In: which engines, and what `make torch` built (tools, runtime, stand-ins, simulated GPU). Out: a line about
-each step, and last the line with the counts. Fails: exit code 1 where a step fails, a graph was not restored, or anything
+In: the names of engines, and the output of `make torch` (tools, runtime, stand-ins, simulated GPU). Out: a line about
+each step, and last the line with the counts. Fails: exit code 1 if a step fails, a graph was not restored, or anything
 differs.
 """
 
@@ -65,7 +65,7 @@ class Runs:
             **self.env,
         )
         if name == "native":
-            env["CUDART_STACK"] = "clean"  # what leads nowhere in this process is no pointer in any
+            env["CUDART_STACK"] = "clean"  # a word that leads nowhere in this process is no pointer in any
         done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.exit(f"{self.args.title}: {name}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
@@ -80,7 +80,7 @@ class Runs:
             return sum(line.startswith("alloc\t") and "\tvmm\t" in line for line in f)
 
     def kernels(self, name):
-        """What the plug-in says of each kernel of the restored graphs: (how it was found, name, module)."""
+        """The plug-in's account of each kernel of the restored graphs: (how it was found, name, module)."""
         with open(self.path(name + ".places"), encoding="utf-8") as f:
             return json.load(f)["kernels"]
 
@@ -94,15 +94,15 @@ class Case:
 
     name: str
     engine: list
-    prepare: list | None = None  # arguments of what makes its files
+    prepare: list | None = None  # arguments of the command that makes its files
     expandable: bool = False
     environment: dict = dataclasses.field(default_factory=dict)
     untriggered: list | None = None  # arguments with which no triggering layer runs: restored once more so
 
 
 def compare(args, case):
-    """One engine: started natively, materialized, restored in a new process. Returns the comparison and what the native and
-    the restored engine reported."""
+    """One engine: started natively, materialized, restored in a new process. Returns the comparison, what the native and
+    the restored engine reported, and what Medusa itself took."""
     medusa = os.path.join(os.path.abspath(args.build), "medusa")
     runs = Runs(args, case)
     if case.prepare:
@@ -110,7 +110,8 @@ def compare(args, case):
     artifact = runs.path(case.name + ".medusa")
     native = runs.engine_run("native")
     print(runs.run("materialize", [medusa, "materialize", "-o", artifact, "--", *runs.engine]))
-    restored = runs.engine_run("restored", [medusa, "restore", "--strict", artifact, "--"])
+    status = runs.path("status.json")
+    restored = runs.engine_run("restored", [medusa, "restore", "--strict", "--status", status, artifact, "--"])
     c = Comparison()
     if native["start"] != "native" or restored["start"] != "restored":
         c.differ("starts:", native["start"], restored["start"])
@@ -138,7 +139,7 @@ def compare(args, case):
         f"varying_bytes={c.unwritten}",
         flush=True,
     )
-    return c, native, restored
+    return c, native, restored, results.own_time(status)
 
 
 def shape(name):
@@ -181,13 +182,13 @@ def main():
     done = [compare(args, case) for case in chosen]
     if args.results:
         versions = {name: done[0][1][name] for name in ("device", "torch")}
-        results.store(args.results, versions, {case.name: results.counts(c) for case, (c, _, _) in zip(chosen, done)})
-    differences = sum(len(c.differences) for c, _, _ in done)
+        results.store(args.results, versions, {case.name: results.counts(c) | took for case, (c, _, _, took) in zip(chosen, done)})
+    differences = sum(len(c.differences) for c, *_ in done)
     device, torch = done[0][2]["device"], done[0][2]["torch"]
-    graphs, nodes, third_party = (sum(getattr(c, what) for c, _, _ in done) for what in ("graphs", "nodes", "third_party"))
+    graphs, nodes, third_party = (sum(getattr(c, what) for c, *_ in done) for what in ("graphs", "nodes", "third_party"))
     print("third-party kernels run as no-ops here: what is compared is what was captured, not what it computes")
     if args.programs:
-        drawn = sum((collections.Counter(native["drawn"]) for _, native, _ in done), collections.Counter())
+        drawn = sum((collections.Counter(native["drawn"]) for _, native, *_ in done), collections.Counter())
         print("drawn:", ", ".join(f"{what} {n}" for what, n in sorted(drawn.items())))
         print(f"torch-programs: {graphs} differences: {differences}")
     else:

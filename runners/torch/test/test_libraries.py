@@ -1,4 +1,4 @@
-"""What libraries.py finds, on made-up reports."""
+"""The findings of libraries.py, on made-up reports."""
 
 import copy
 import unittest

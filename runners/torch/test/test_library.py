@@ -10,7 +10,7 @@ MISUSE = -3
 
 
 def in_process(code, **variables):
-    """Runs code with the library as `lib`; what it prints."""
+    """Runs code with the library as `lib`, and returns its output."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("MEDUSA_")} | variables
     head = f"import ctypes, os; lib = ctypes.CDLL({os.path.abspath(LIBRARY)!r}); lib.medusa_session_error.restype = ctypes.c_char_p\n"
     return subprocess.run([sys.executable, "-c", head + code], env=env, capture_output=True, text=True, check=True).stdout
@@ -29,7 +29,7 @@ class TestLibrary(unittest.TestCase):
         self.assertTrue(out.startswith("-1 ") and "MEDUSA_ARTIFACT" in out, out)
 
     def test_environment_of_the_moment(self):
-        """Go's own copy is from the start of the process, and lost where that has changed its title."""
+        """Go's own copy is from the start of the process, and lost if that has changed its title."""
         out = in_process("os.environ['MEDUSA_RUN'] = 'restore'\nprint(lib.medusa_session_open())")
         self.assertEqual(out, "-1\n")
 

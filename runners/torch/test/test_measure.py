@@ -1,4 +1,4 @@
-"""What measure.py concludes from the reports of starts. Needs neither torch nor a device."""
+"""The conclusions of measure.py from the reports of starts. Needs neither torch nor a device."""
 
 import argparse
 import copy

@@ -1,5 +1,5 @@
 """The model with its own KV cache against transformers' plain forward, on the CPU: prefill of prompts of different lengths,
-then decode steps, must give the tokens that the whole sequence gives. And shapes, checkpoints, what is refused."""
+then decode steps, must give the tokens that the whole sequence gives. And shapes, checkpoints, refusals."""
 
 import json
 import os
@@ -23,7 +23,7 @@ FAMILIES = {
     "qwen3": {"model_type": "qwen3", "intermediate_size": 96, "num_key_value_heads": 2, "head_dim": 32},
     "falcon": {"model_type": "falcon", "multi_query": True, "parallel_attn": True, "bias": False, "alibi": False},
 }
-# Table 1 of the Medusa paper: what the parameters take, in GiB. The engine measured there keeps tied embeddings twice.
+# Table 1 of the Medusa paper: the size of the parameters, in GiB. The engine measured there keeps tied embeddings twice.
 TABLE_1 = {
     "falcon-7b": 13.4, "llama2-7b": 12.6, "llama2-13b": 24.2, "qwen1.5-0.5b": 1.2, "qwen1.5-1.8b": 3.4,
     "qwen1.5-4b": 7.4, "qwen1.5-7b": 14.4, "qwen1.5-14b": 26.4, "yi-6b": 11.3, "yi-9b": 16.4,

@@ -1,4 +1,4 @@
-"""The file of results keeps what ran, and nothing of other versions."""
+"""The file of results keeps the cases that ran, and nothing of other versions."""
 
 import json
 import os
@@ -22,6 +22,13 @@ class TestResults(unittest.TestCase):
             self.assertEqual(list(cases({"torch": "1"}, {"a": {"graphs": 1}}).items()), [("a", 1), ("b", 2)])
             self.assertEqual(cases({"torch": "1"}, {"b": {"graphs": 3}}), {"a": 1, "b": 3})
             self.assertEqual(cases({"torch": "2"}, {"c": {"graphs": 1}}), {"c": 1})
+
+    def test_own_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "status.json")
+            with open(path, "w", encoding="utf-8") as f:
+                json.dump({"status": "restored", "milliseconds": 41.26, "phases": []}, f)
+            self.assertEqual(results.own_time(path), {"milliseconds": 41.3})
 
     def test_since(self):
         self.assertEqual(results.since({"graphs": 4, "nodes": 10}, {"graphs": 6, "nodes": 11}), {"graphs": 2, "nodes": 1})

@@ -1,4 +1,4 @@
-"""Weights on their way to a (simulated) device: what arrives is what the checkpoint holds. Needs no GPU, but its driver."""
+"""Weights on their way to a (simulated) device arrive as the checkpoint holds them. Needs no GPU, but its driver."""
 
 import os
 import sys

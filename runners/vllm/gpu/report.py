@@ -1,7 +1,7 @@
-"""What scripts/gpu-vllm measured of one shape, as rows of docs/results/vllm.md.
+"""The measurements of scripts/gpu-vllm for one shape, as rows of docs/results/vllm.md.
 
-In: the folder that it filled; --starts: no tokens were served. Out: the rows. Fails: where a file is missing; exit code 1
-where tokens differ or too few of them were compared.
+In: the folder that it filled; --starts: no tokens were served. Out: the rows. Fails: if a file is missing; exit code 1
+if tokens differ or too few of them were compared.
 """
 
 import argparse

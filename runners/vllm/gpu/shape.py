@@ -1,6 +1,6 @@
 """Writes the config.json of a shape, for dummy weights.
 
-In: the shape's name, a folder. Out: FOLDER/config.json. Fails: where the shape is not known.
+In: the shape's name, a folder. Out: FOLDER/config.json. Fails: if the shape is not known.
 """
 
 import json

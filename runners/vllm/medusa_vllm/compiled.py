@@ -5,7 +5,7 @@ it. Fails: as the file system does; vLLM then compiles.
 
 vLLM keys a model's compiled code by all settings, where the model and the user's home lie among them, and what Inductor made of its
 pieces by the sources' places, too. Compiled code depends on none of these, and neither does an artifact's identity. So
-recording runs note what each folder of compiled code was made from, and a start whose key differs gets a link to it.
+recording runs note the source of each folder of compiled code, and a start whose key differs gets a link to it.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ class Code:
                 self.parts[part] = os.path.join(self.root, "torch_aot_compile", key)
 
     def keep(self):
-        """Notes what was compiled, and from what, unless the user said where the pieces go."""
+        """Notes the compiled folders and their sources, unless the user named the place of the pieces."""
         pieces = self.compilation.cache_dir
         for part, folder in self.parts.items():
             if os.path.isdir(folder) and pieces and os.path.dirname(pieces) == self.root:
@@ -51,7 +51,7 @@ class Code:
                     json.dump(note, f)
 
     def find(self):
-        """Gives what was compiled for this model the names by which vLLM looks for it."""
+        """Gives the code that was compiled for this model the names by which vLLM looks for it."""
         for part, folder in self.parts.items():
             parent = os.path.dirname(folder)
             for other in os.listdir(parent) if os.path.isdir(parent) else ():
@@ -68,7 +68,7 @@ class Code:
 
 
 def unchanged(module, content):
-    """Where a source changed, vLLM compiles the model anew, and must not take what was made of its old pieces."""
+    """If a source changed, vLLM compiles the model anew, and must not take the code of its old pieces."""
     module = sys.modules.get(module)
     if module is None:
         return False

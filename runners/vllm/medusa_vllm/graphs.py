@@ -1,6 +1,6 @@
 """vLLM's graph manager with captures that are recorded, or replaced by restored graphs.
 
-In: the session, and what vLLM's own manager is made from. Out: the manager's dictionary of graphs, filled, and those of the
+In: the session, and the arguments of vLLM's own manager. Out: the manager's dictionary of graphs, filled, and those of the
 pieces of a compiled model. Fails: as capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
@@ -19,7 +19,7 @@ from .use import Use
 
 
 class _Marked(CudaGraphManager):
-    """Stands behind ModelCudaGraphManager in the order of classes, where it sees each descriptor before its capture."""
+    """Stands behind ModelCudaGraphManager in the order of classes, and so sees each descriptor before its capture."""
 
     create_forward_fn = None  # of vLLM's loop over what it captures; builds the state of one capture
 
@@ -48,7 +48,7 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         )
         self.use, self.session, self.runner, self.captured = Use(session), session, runner, captured
         self.whole = self._capture_descs.get(CUDAGraphMode.FULL, [])
-        # vLLM makes this at the first warm-up. Made here, it lies outside of what a restored start skips.
+        # vLLM makes this at the first warm-up. Made here, it is no part of the phases that a restored start skips.
         rows = max(d.num_tokens for descs in self._capture_descs.values() for d in descs)
         self.hidden_states = torch.empty(
             (rows, runner.model_config.get_hidden_size()), dtype=runner.model_config.dtype, device=made.device
@@ -74,7 +74,7 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
 
     def prepare(self, step):
-        """Before verifying runs compare: of the two, only one has captured, and so written the output and what libraries and attention
+        """Before verifying runs compare: of the two, only one has captured, and so written the output and the memory that libraries and attention
         backends keep of their last steps. Both take the same steps, without graphs, in the order of captures."""
         captured, self._graphs_captured = self._graphs_captured, False
         for tokens in sorted({desc.num_tokens for descs in self._capture_descs.values() for desc in descs}, reverse=True):

@@ -1,4 +1,4 @@
-"""What an artifact is valid for.
+"""The factors that an artifact is valid for.
 
 In: vLLM's configuration, and the variables that its compiled code depends on. Out: factors, strings by name. Fails: as reading the checkpoint's folder does.
 """
@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 
-# Of the variables that vLLM keys compiled code by, those that say where something lies, which depends on the user's home and the
+# Of the variables that vLLM keys compiled code by, those that hold a place, which depends on the user's home and the
 # installation.
 PLACES = "VLLM_CONFIG_ROOT", "VLLM_XLA_CACHE_PATH", "VLLM_RUST_FRONTEND_PATH"
 
@@ -27,7 +27,7 @@ def checkpoint(model, revision):
 
 
 def settings(config):
-    """vLLM's own hash of all that its compiled code depends on, but for where the model lies: its contents count."""
+    """vLLM's own hash of all that its compiled code depends on, without the model's place: its contents count."""
     # mutant: configuration stays as it is
     config, config.model_config = copy.copy(config), copy.copy(config.model_config)
     config.model_config.model = ""

@@ -12,7 +12,7 @@ import medusa
 
 
 def once(found, seen):
-    """Drops what is not on the device, and what starts where another that has a name starts."""
+    """Drops tensors that are not on the device, and those that start at the address of another that has a name."""
     for name, t, role, bounds in found:
         if t.is_cuda and t.numel() and t.data_ptr() not in seen:
             seen.add(t.data_ptr())
@@ -24,7 +24,7 @@ def weights(model):
 
 
 def cached(runner):
-    """What exists once the KV cache does."""
+    """The tensors that exist once the KV cache does."""
     found = [(name, t, medusa.INPUT, bounds) for name, t, bounds in named(runner)]
     found += [(f"kv_cache.{i}", t, medusa.KV, {}) for i, t in enumerate(runner.kv_caches)]
     return found + [(name, t, medusa.WEIGHT, {}) for name, t in others(runner)]
@@ -32,7 +32,7 @@ def cached(runner):
 
 @dataclasses.dataclass
 class Buffers:
-    """What vLLM writes for each step, wherever a model runner keeps it."""
+    """The tensors that vLLM writes for each step, wherever a model runner keeps them."""
 
     input_ids: torch.Tensor
     vocabulary: int
@@ -98,7 +98,7 @@ def attributes(prefix, thing):
 
 
 def others(runner):
-    """(name, tensor) for what is the engine's own: it has the same place and meaning in every start, and is not filled.
+    """(name, tensor) of the engine's own tensors: each has the same place and meaning in every start, and is not filled.
     Part of it are metadata that attention backends write for each step into buffers that they keep, and query_start_loc,
     in which only ascending values make sense. Arrays of addresses, which differ from start to start, stay without a
     name: no decode graph reads them, and one that did would be refused."""
@@ -118,6 +118,6 @@ def owned(runner):
 
 
 def one_token_each(runner):
-    """What every decode graph may find in query_start_loc."""
+    """Bounds of query_start_loc for every decode graph."""
     start = buffers(runner).query_start_loc
     start.copy_(torch.arange(start.numel(), dtype=start.dtype))

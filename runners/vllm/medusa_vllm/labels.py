@@ -1,6 +1,6 @@
 """How graphs are named in an artifact.
 
-In: vLLM's descriptors, restored graphs. Out: labels, and graphs by label. Fails: KeysDiffer where the two disagree.
+In: vLLM's descriptors, restored graphs. Out: labels, and graphs by label. Fails: KeysDiffer if the two disagree.
 """
 
 

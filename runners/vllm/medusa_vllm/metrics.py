@@ -5,8 +5,8 @@ medusa_starts_total by status and reason, medusa_start_milliseconds_total (Medus
 medusa_device_memory_free_bytes. Fails:
 nothing; without a status there is nothing to tell.
 
-The API server is another process than the engine. Where it is one process, a collector in its registry reads the status at
-each scrape. Where vLLM has several (PROMETHEUS_MULTIPROC_DIR), their /metrics is made of files that processes leave, and
+The API server is another process than the engine. If it is one process, a collector in its registry reads the status at
+each scrape. If vLLM has several (PROMETHEUS_MULTIPROC_DIR), their /metrics is made of files that processes leave, and
 such a registry is not looked at: one process counts there, once.
 """
 
@@ -26,7 +26,7 @@ MEMORY = "medusa_device_memory_free_bytes", "Device memory that is free: at read
 
 
 def place():
-    """Where the status goes; a file of this server's where the user named none."""
+    """The file of the status; one of this server's own if the user named none."""
     path = os.environ.get(contract.ENV_STATUS)
     if not path and os.environ.get(contract.ENV_RUN) == contract.RUN_RESTORE:
         folder = tempfile.TemporaryDirectory(prefix="medusa-")

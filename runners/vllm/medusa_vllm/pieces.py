@@ -3,9 +3,9 @@
 In: the session, and the batches that vLLM captures pieces for, once the model is compiled. Out: the entries of vLLM's wrappers
 around the pieces, filled. Fails: as capture does; pieces that cannot be told apart are refused.
 
-vLLM cuts a compiled model where attention is, and captures what lies between as a graph of its own, for each batch size. A piece
-leaves its results in memory of the graphs, where attention, which runs eagerly, and the next piece find them. Wherever a
-result lies, that memory gets a name. What shape the results of each graph have is noted, since nothing in a restored
+vLLM cuts a compiled model at its attention layers, and captures each part in between as a graph of its own, for each batch size. A piece
+leaves its results in memory of the graphs. Attention, which runs eagerly, and the next piece find them there. Wherever a
+result lies, that memory gets a name. The shapes of the results of each graph are noted, since nothing in a restored
 start would tell.
 """
 
@@ -65,7 +65,7 @@ class Pieces:
         return results
 
     def place(self, t):
-        """Names the memory of a result, and says what it is a view of."""
+        """Names the memory of a result, and notes the tensor that it is a view of."""
         if not isinstance(t, torch.Tensor) or not t.is_floating_point():
             self.session.refuse(f"a piece of the model that leaves {getattr(t, 'dtype', type(t).__name__)}")
             return None
@@ -80,7 +80,7 @@ class Pieces:
         noted = json.loads(self.session.noted(NOTE)) if self.wrappers else {}
         self.results = {name: noted[name] for name in self.keys}
         for result in {memory: (memory, *form) for _, found in self.results.values() for memory, *form in found}.values():
-            self.view(*result)  # what it needs is there
+            self.view(*result)  # its inputs are there
         for name, (wrapper, batch) in self.keys.items():
             wrapper.concrete_cudagraph_entries[batch] = Entry(self, batch, graphs[name])
             wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had

@@ -1,6 +1,6 @@
 """The platform plug-in: it names the worker class, and changes nothing else about CUDA.
 
-In: vLLM's search for platforms, its configuration. Out: worker.Worker where the user left the worker class open.
+In: vLLM's search for platforms, its configuration. Out: worker.Worker if the user left the worker class open.
 Fails: nothing; a reason to stay out is said once on standard error.
 """
 
@@ -28,7 +28,7 @@ def native(reason):
 
 
 def activate():
-    """vLLM's entry point: the name of a platform class, or None where this is not for Medusa. Where a status is asked for, an
+    """vLLM's entry point: the name of a platform class, or None if this is not for Medusa. If a status is asked for, an
     untouched start tells its stages."""
     run = os.environ.get(contract.ENV_RUN)
     if not (run or os.environ.get(contract.ENV_STATUS)) or os.environ.get(contract.ENV_VLLM_STAYS_OUT):

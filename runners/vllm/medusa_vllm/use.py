@@ -1,7 +1,7 @@
 """How long restored graphs are used, which is the same for both model runners.
 
-In: the session, the labels of what vLLM would capture. Out: restored graphs by label, until something happens that they
-cannot follow. Nothing here fails: what does not fit is refused, and vLLM captures.
+In: the session, the labels of the graphs that vLLM would capture. Out: restored graphs by label, until something happens that they
+cannot follow. Nothing here fails: graphs that do not fit are refused, and vLLM captures.
 """
 
 import sys
@@ -16,7 +16,7 @@ class Use:
         self.restored = self.capturing = False
 
     def begin_capture(self):
-        """The phase begins once, also where a restore that cannot be used is followed by captures."""
+        """The phase begins once, also if captures follow a restore that cannot be used."""
         # mutant: phase begins once
         if not self.capturing:
             self.session.phase("capture")
@@ -51,7 +51,7 @@ class Use:
         return bool(self.graphs) or not self.restored
 
     def drop(self, reason):
-        """From now on steps run eagerly: what the graphs refer to may have moved or changed."""
+        """From now on steps run eagerly: the memory that the graphs refer to may have moved or changed."""
         if self.graphs:
             print(f"medusa: restored graphs are no longer used: {reason}", file=sys.stderr, flush=True)
             # mutant: graphs that are dropped

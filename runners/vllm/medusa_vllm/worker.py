@@ -1,7 +1,7 @@
 """vLLM's GPU worker with Medusa's session around its start.
 
 In: Medusa's environment (docs/architecture.md), vLLM's calls of a worker. Out: recording runs mark phases, tensors and
-graphs, and end where graphs are captured; a restored start takes the KV cache's size from the artifact and its graphs in
+graphs, and end when graphs are captured; a restored start takes the KV cache's size from the artifact and its graphs in
 place of captures; every start tells its stages. Fails: as the session; whatever does not fit starts as vLLM does, with one
 line that says why.
 """
@@ -36,7 +36,7 @@ def workspaces():
 
 class Worker(gpu_worker.Worker):
     profiled = True
-    graphs = None  # what takes the place of vLLM's own holder of graphs
+    graphs = None  # the holder of graphs in place of vLLM's own
     code = None  # of a model that is compiled
     session = None  # of ranks other than the first, which only look on: more than one rank is refused
 
@@ -71,7 +71,7 @@ class Worker(gpu_worker.Worker):
         return self.session and self.session.run != medusa.NONE and (self.session.run != medusa.RESTORE or self.session.restoring)
 
     def own(self, what, step):
-        """A step of Medusa's own: what goes wrong in it must not cost vLLM its start."""
+        """A step of Medusa's own: its errors must not cost vLLM its start."""
         try:
             step()
         except Exception as e:
@@ -108,7 +108,7 @@ class Worker(gpu_worker.Worker):
                 total,
                 self.init_snapshot.free_memory,
                 free,
-                int(getattr(self, "peak_activation_memory", 0)),  # absent where the user set the size
+                int(getattr(self, "peak_activation_memory", 0)),  # absent if the user set the size
                 self.cache_config.gpu_memory_utilization,
                 self.scheduler_config.max_num_batched_tokens,
                 sum(t.numel() for t in workspaces()),
@@ -170,7 +170,7 @@ class Worker(gpu_worker.Worker):
         self.code.find()
 
     def cached(self, step):
-        """vLLM compiles what it does not find."""
+        """vLLM compiles code that it does not find."""
         try:
             step()
         except Exception as e:
@@ -182,11 +182,11 @@ class Worker(gpu_worker.Worker):
             self.session.trigger(lambda b=batch: self.step(b))
 
     def step(self, tokens):
-        """As a decode step runs, where a batch may have so many."""
+        """As a decode step runs, if a batch may have so many."""
         self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs)
 
     def dummy_run(self, tokens, **kwargs):
-        """Eagerly, with attention. The V2 runner does so where it has no graphs, and ignores what the V1 runner has to be told."""
+        """Eagerly, with attention. The V2 runner does so if it has no graphs, and ignores the arguments that the V1 runner needs."""
         self.model_runner._dummy_run(tokens, cudagraph_runtime_mode=CUDAGraphMode.NONE, force_attention=True, **kwargs)
 
     def mark_capture(self):
@@ -203,7 +203,7 @@ class Worker(gpu_worker.Worker):
         self.model_runner.capture_model = marked
 
     def captured(self):
-        """Recording and verifying runs end here: what they are for is done, and warm-up would write what they compare. The one
+        """Recording and verifying runs end here: their purpose is done, and warm-up would overwrite the memory that they compare. The one
         that profiles goes on, so that all that a start compiles has been compiled once."""
         if os.environ.get(contract.ENV_RUN) in (contract.RUN_PROFILE, contract.RUN_RESTORE):
             return
@@ -217,7 +217,7 @@ class Worker(gpu_worker.Worker):
         self.session.ready()
 
     def write_places(self):
-        """For tests: where named tensors and graphs lie."""
+        """For tests: the addresses of named tensors and graphs."""
         path = os.environ.get(contract.ENV_VLLM_PLACES)
         if path and self.session:
             with open(path, "w", encoding="utf-8") as f:

@@ -22,7 +22,7 @@ from .use import Use
 
 
 class ModelWrapper(CUDAGraphWrapper):
-    """Takes the place of the wrapper that the model runner made, or of the bare model where vLLM captures its pieces alone,
+    """Takes the place of the wrapper that the model runner made, or of the bare model if vLLM captures its pieces alone,
     before anything is captured."""
 
     def __init__(self, session, runner, captured):
@@ -59,7 +59,7 @@ class ModelWrapper(CUDAGraphWrapper):
         lock_workspace()  # as the captures would have
 
     def prepare(self, step):
-        """Before verifying runs compare: what libraries and attention backends keep of their last steps is that of captures in one
+        """Before verifying runs compare: the remains of the last steps in libraries and attention backends are those of captures in one
         of the two, and that of triggering forwards in the other. Both take the same steps, in the order of captures."""
         for tokens in sorted({desc.num_tokens for _, descs in self.dispatcher.get_capture_descs() for desc in descs}, reverse=True):
             step(tokens)

@@ -1,7 +1,7 @@
 """make test-vllm-caches: the first restored start on another machine compiles nothing.
 
-In: what `make vllm` built. Out: a line about each start, and last the line with the counts. Fails: exit code 1 where a
-start of stock vLLM compiles nothing, or a restored one anything; where the model, the user's home and the caches lie in
+In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a
+start of stock vLLM compiles nothing, or a restored one anything; if the model, the user's home and the caches lie in
 other places than they were recorded in.
 """
 
@@ -24,7 +24,7 @@ class Machine(Engine):
     def environment(self, step):
         home = self.path("home")
         os.makedirs(home, exist_ok=True)
-        # Parameters are not compared here, so padding holds what it holds.
+        # Parameters are not compared here, so padding keeps its contents.
         drop = "VLLM_CACHE_ROOT", "TRITON_CACHE_DIR", "XDG_CACHE_HOME", "CUDART_STACK"
         env = {k: v for k, v in super().environment(step).items() if k not in drop}
         return env | {"HOME": home, "MEDUSA_CACHE": self.path("medusa")}

@@ -1,6 +1,6 @@
-"""Counts what a process compiles.
+"""Counts the compilations of a process.
 
-In: nothing. Out: counts by what was compiled, from the moment of the import on. Fails: not at all.
+In: nothing. Out: counts by kind, from the moment of the import on. Fails: not at all.
 """
 
 import os
@@ -29,7 +29,7 @@ class Compilations:
         knobs.compilation.listener = listener
 
     def counts(self):
-        """0 everywhere where nothing was compiled."""
+        """0 everywhere if nothing was compiled."""
         from torch._dynamo.utils import counters
         from vllm.compilation.counter import compilation_counter as vllm
 

@@ -14,7 +14,7 @@ import os
 
 from compilations import Compilations
 
-COMPILATIONS = Compilations()  # before what it watches is imported
+COMPILATIONS = Compilations()  # before the modules that it watches are imported
 
 import torch
 import vllm
@@ -75,7 +75,7 @@ def occupy(size):
 
 
 def rename():
-    """What the identity is there to exclude: an artifact with graphs for other batches."""
+    """The identity has to exclude this: an artifact with graphs for other batches."""
     from medusa_vllm import use
 
     match = use.match
@@ -83,7 +83,7 @@ def rename():
 
 
 def unique_on_host():
-    """Kernels that do nothing find no lengths: what is in the result's place is whatever the memory held. LoRA uses some."""
+    """Kernels that do nothing find no lengths: the result is old contents of the memory. LoRA uses some."""
     unique = torch.unique
 
     def on_host(t, *args, **kwargs):
@@ -94,7 +94,7 @@ def unique_on_host():
 
 
 def disturb(worker, how):
-    """What restored graphs cannot follow. What vLLM itself makes of it here does not count: there is no sleep mode's
+    """Changes that restored graphs cannot follow. vLLM's own reaction to them here does not count: there is no sleep mode's
     allocator, and no checkpoint."""
     try:
         if how == "sleep":
@@ -233,13 +233,13 @@ def places(runner):
 
 
 def keys(runner):
-    """What vLLM finds its graphs by."""
+    """The keys by which vLLM finds its graphs."""
     parts = [f"{i} {batch}" for i, wrapper in enumerate(pieces()) for batch in wrapper.concrete_cudagraph_entries]
     return sorted([*map(str, whole_steps(runner)), *parts])
 
 
 def results():
-    """Where the pieces leave theirs, and in what shape, by key."""
+    """The places and shapes of the pieces' results, by key."""
     def places(output):
         tensors = output if isinstance(output, (tuple, list)) else [output]
         return [(type(output).__name__ if tensors is output else "", t.data_ptr(), t.shape, t.stride(), str(t.dtype)) for t in tensors]

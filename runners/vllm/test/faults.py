@@ -1,6 +1,6 @@
 """make test-vllm-faults: whatever stands in the way of a restored start, vLLM starts as it would without Medusa.
 
-In: what `make vllm` built. Out: a line about each start, and last the line with the counts. Fails: exit code 1 where a
+In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a
 start that should be native is not, gives no or another reason, launches anything else than stock vLLM, or takes Medusa
 longer than it may.
 """
@@ -17,7 +17,7 @@ from run import HERE, Case, arguments, stop
 LIMIT = 100.0  # milliseconds of wall time, disks included, that Medusa's own spans may take
 # torch's own workspace for cuBLAS on this device has 32 MiB, which an artifact holds. Reading that is a matter of disks.
 WORKSPACE = ":4096:1"
-V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # what vLLM itself takes for LoRA and draft models
+V1 = {"VLLM_USE_V2_MODEL_RUNNER": "0"}  # vLLM itself takes this one for LoRA and draft models
 
 
 @dataclasses.dataclass
@@ -28,7 +28,7 @@ class Fault:
     extra: list = dataclasses.field(default_factory=list)  # arguments, of the stock start as well
     variables: dict = dataclasses.field(default_factory=dict)  # environment, of the stock start as well
     spoil: object = None  # called with the case and a copy of the artifact; may return more variables
-    late: bool = False  # found where graphs are restored: triggering forwards have run by then
+    late: bool = False  # found when graphs are restored: triggering forwards have run by then
 
 
 def cut(case, artifact):
@@ -112,7 +112,7 @@ class Test:
             print("difference:", self.wrong[-1][:2000], flush=True)
 
     def native(self, f):
-        """The stock start with the same arguments: its step, and what will come of it. Several faults share one."""
+        """The stock start with the same arguments: its step, and its future result. Several faults share one."""
         key = json.dumps([f.extra, f.variables])
         if key not in self.stock:
             step = f"stock-{len(self.stock)}"
@@ -120,7 +120,7 @@ class Test:
         return self.stock[key]
 
     def run_all(self, found, artifact):
-        """What is asked for first is started first: nothing waits for a start that waits for a place."""
+        """The first that is asked for is started first: no start waits for one that waits for a place."""
         for f in found:
             self.native(f)
         steps = [self.pool.submit(self.run, f, artifact) for f in found]
@@ -214,7 +214,7 @@ class Test:
 
 
 def too_little_memory(case, artifact):
-    """vLLM itself does not start where others have the memory that it is to take, and says so in either case."""
+    """vLLM itself does not start if others have the memory that it is to take, and says so in either case."""
     occupied, says = [*case.plain, "--occupy", str(7 << 30)], "Free memory on device"
     case.run("memory taken by others, stock", occupied, fails=says, PYTHONPATH="")
     case.run("memory taken by others", [case.medusa, "restore", artifact, "--", *occupied], fails=says)

@@ -1,7 +1,7 @@
 """make test-vllm: vLLM's own start on the simulated GPU: natively, materialized, restored in a new process, and compared.
 
-In: the models of models/, and what `make vllm` built. Out: a line about each step, and last the line with the counts.
-Fails: exit code 1 where a step fails, a graph was not restored, or anything differs.
+In: the models of models/, and the output of `make vllm`. Out: a line about each step, and last the line with the counts.
+Fails: exit code 1 if a step fails, a graph was not restored, or anything differs.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def stop(*what):
 
 
 def launches(log, labels):
-    """What a call log says was launched behind the mark; a handle that is no graph's stays a handle."""
+    """The launches that a call log has behind the mark; a handle that is no graph's stays a handle."""
     found = None
     for line in log:
         fields = line.rstrip("\n").split("\t")
@@ -78,7 +78,7 @@ class Engine:
             os.environ,
             LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
             PYTHONPATH=os.path.join(build, "lib", "python") if step == "native" else "",
-            # What leads nowhere in the one process is no pointer in any; bytes that nobody writes are live addresses in the others.
+            # A word that leads nowhere in the one process is no pointer in any; bytes that nobody writes are live addresses in the others.
             CUDART_STACK="clean" if step == "native" else "addresses",
             SIMGPU_MACHINE_CODE="no-op",
             SIMGPU_CALL_LOG=self.path(step + ".calls"),
@@ -92,7 +92,7 @@ class Engine:
         )
 
     def run(self, step, command, starts=1, fails=None, **variables):
-        """What the command printed. fails: it has to fail, and to say that."""
+        """The command's output. fails: it has to fail, with this in its output."""
         env = self.environment(step) | variables
         try:
             done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=starts * SECONDS)
@@ -115,7 +115,7 @@ class Engine:
         return artifact
 
     def log(self, step):
-        """The calls of a process: function, and what follows."""
+        """The calls of a process: function, and the rest of the line."""
         with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
             for line in f:
                 fields = line.rstrip("\n").split("\t")
@@ -156,7 +156,7 @@ class Case(Engine):
             return launches(f, labels)
 
     def results(self, printed, name):
-        """By key, where the pieces leave their results, and in what form."""
+        """By key, the places and the form of the pieces' results."""
         memory = list(self.graphs(name).values())[-1].memory  # the pool grows from graph to graph
         return {key: [((kind, *form), memory.place(at)) for kind, at, *form in found] for key, found in printed["results"].items()}
 
@@ -171,9 +171,9 @@ class Case(Engine):
                 c.place(f"{self.name} results of piece {key}", NATIVE, at, place)
 
     def starts(self):
-        """What the native and the restored start printed."""
+        """The output of the native and the restored start."""
         native, artifact = self.start("native"), self.materialize()
-        return native, self.start("restored", [self.medusa, "restore", "--strict", artifact, "--"])
+        return native, self.start("restored", [self.medusa, "restore", "--strict", "--status", self.path("status.json"), artifact, "--"])
 
     def compare(self, c, native, restored):
         if (native["start"], restored["start"]) != ("native", "restored"):
@@ -217,7 +217,7 @@ def main():
         for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
             before = results.counts(c)
             case.compare(c, native, restored)
-            rows[case.name] = results.since(before, results.counts(c))
+            rows[case.name] = results.since(before, results.counts(c)) | results.own_time(case.path("status.json"))
     if args.results:
         results.store(args.results, {name: restored[name] for name in ("device", "vllm", "torch")}, rows)
     for d in c.differences[:20]:

@@ -1,7 +1,7 @@
 """make test-vllm-serve: `vllm serve` and an offline LLM with an engine process, materialized and restored by their unchanged
-command lines, with what vLLM's /metrics then say.
+command lines, and vLLM's /metrics then.
 
-In: what `make vllm` built. Out: a line about each start, and last the line with the counts. Fails: exit code 1 where a start
+In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a start
 is not as it should be. Requests are not served here: the kernel that counts sampled tokens does nothing on the simulated GPU.
 """
 
@@ -45,7 +45,7 @@ class Server(Engine):
             return answer.read().decode()
 
     def serve(self, step, artifact, *extra, **variables):
-        """Starts the server, reads status and metrics once it is healthy, and stops it: status, metrics, and what Medusa said."""
+        """Starts the server, reads status and metrics once it is healthy, and stops it: status, metrics, and Medusa's lines."""
         status, output = self.path(step + ".json"), self.path(step + ".output")
         command = [self.medusa, "restore", "--status", status, artifact, "--", *self.command, *extra]
         with open(output, "w", encoding="utf-8") as out:

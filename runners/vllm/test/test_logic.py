@@ -1,4 +1,4 @@
-"""Tests of what the plug-in decides, with stand-ins for vLLM's objects. They need neither vLLM nor torch."""
+"""Tests of the plug-in's decisions, with stand-ins for vLLM's objects. They need neither vLLM nor torch."""
 
 import dataclasses
 import enum
@@ -92,7 +92,7 @@ class Gate(unittest.TestCase):
 
 
 class Hashed(types.SimpleNamespace):
-    """As vLLM's configuration, whose hash is one of what it holds."""
+    """As vLLM's configuration, whose hash covers its fields."""
 
     def compute_hash(self):
         return "hash of " + self.model_config.model
@@ -195,7 +195,7 @@ class Labels(unittest.TestCase):
 
 
 class Session:
-    """One that restores, and what it was told."""
+    """One that restores, and notes the calls that it gets."""
 
     restoring = True
 

@@ -1,4 +1,4 @@
-"""Tests of what run.py compares besides graphs. They need neither vLLM nor torch."""
+"""Tests of run.py's comparisons besides those of graphs. They need neither vLLM nor torch."""
 
 import types
 import unittest

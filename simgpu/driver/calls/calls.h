@@ -1,5 +1,5 @@
 /*
- * calls.h: what entry points that touch several parts share.
+ * calls.h: functions for entry points that touch several parts.
  */
 #ifndef SIMGPU_CALLS_H
 #define SIMGPU_CALLS_H

@@ -1,7 +1,7 @@
 /*
  * context.c: the calls of contexts: retained, created, made current, emptied.
  *
- * In: the context calls. Out: what core/context.c keeps. Fails: as the driver documents; a context
+ * In: the context calls. Out: the state that core/context.c keeps. Fails: as the driver documents; a context
  * with a sticky error answers that error until it is reset or destroyed.
  */
 #include "calls/calls.h"
@@ -115,7 +115,7 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(struct call *c, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The context stays retained and current where it was; it is empty and works again at once. */
+/* The context stays retained, and current on its threads; it is empty and works again at once. */
 CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev)
 {
 	(void)c;
@@ -365,7 +365,7 @@ CUresult sim_cuCtxGetLimit(struct call *c, size_t *value, CUlimit limit)
 }
 
 /* Advice about caches that are not simulated: the setting is accepted and the default reported back, as the driver does
- * on devices where it has no effect. */
+ * on devices on which it has no effect. */
 CUresult sim_cuCtxSetCacheConfig(struct call *c, int config)
 {
 	CUresult r = call_context(c);

@@ -14,7 +14,7 @@ static bool pageable(uint64_t addr)
 	return range_host(addr) && !allocation_at(addr);
 }
 
-/* Replaces a pageable source by a packed copy of what it holds now. */
+/* Replaces a pageable source by a packed copy of its present contents. */
 static void take_snapshot(struct copy *copy)
 {
 	CUDA_MEMCPY3D *p = &copy->p, packed = *p;

@@ -1,5 +1,5 @@
 /*
- * describe.c: what an executable graph is, as text, for tests that compare graphs of two processes.
+ * describe.c: an executable graph as text, for tests that compare graphs of two processes.
  *
  * In: an executable graph. Out: one line a node with everything but addresses and parameters, sorted. Wrong addresses and
  * parameters show in the results of the graph. The base of an access-policy window is an address that no result depends on, so it
@@ -13,7 +13,7 @@
 
 struct text {
 	char *out;
-	size_t cap, len; /* len counts on where the room ends */
+	size_t cap, len; /* len counts on behind the end of the room */
 };
 
 __attribute__((format(printf, 2, 3))) static void print(struct text *t, const char *format, ...)
@@ -27,7 +27,7 @@ __attribute__((format(printf, 2, 3))) static void print(struct text *t, const ch
 }
 
 #define WINDOW " window=0x" /* before the base of an access-policy window */
-#define ALIGNMENT 256 /* of every allocation: what lies within so many bytes behind its start lies in no other */
+#define ALIGNMENT 256 /* of every allocation: no other one reaches into so many bytes behind its start */
 
 /* The parameters that point to the window's memory tell which it is, wherever this process has it. */
 static void window(struct text *t, const struct launch *l, uint64_t base)

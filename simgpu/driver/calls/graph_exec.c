@@ -93,7 +93,7 @@ CUresult sim_cuGraphExecGetFlags(struct call *c, CUgraphExec exec, uint64_t *fla
 	return CUDA_SUCCESS;
 }
 
-/* Launches in flight keep what they hold. */
+/* Launches in flight keep the memory that they hold. */
 CUresult sim_cuGraphExecDestroy(struct call *c, CUgraphExec exec)
 {
 	call_detail(c, "exec=%p", (void *)exec);
@@ -104,7 +104,7 @@ CUresult sim_cuGraphExecDestroy(struct call *c, CUgraphExec exec)
 	return r;
 }
 
-/* Everything is where the device can reach it already; the call's checks remain. */
+/* The device can reach everything already; the call's checks remain. */
 CUresult sim_cuGraphUpload(struct call *c, CUgraphExec exec, CUstream stream)
 {
 	CUresult r = call_context(c);

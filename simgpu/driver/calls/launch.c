@@ -2,8 +2,8 @@
  * launch.c: kernel launches.
  *
  * In: a function, a grid and parameters. Out: queued work, or a node of the graph that the stream captures. Fails: at the
- * call with INVALID_VALUE, LAUNCH_OUT_OF_RESOURCES or COOPERATIVE_LAUNCH_TOO_LARGE, as documented; what happens on the device
- * is reported later.
+ * call with INVALID_VALUE, LAUNCH_OUT_OF_RESOURCES or COOPERATIVE_LAUNCH_TOO_LARGE, as documented; errors on the device
+ * are reported later.
  */
 #include "calls/calls.h"
 

@@ -15,7 +15,7 @@ static CUresult load(struct call *c, CUlibrary *library, const void *code, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	struct image found;
 	struct ptx_module *ptx;
-	/* Drivers that load eagerly make it what cuModuleLoadData is. */
+	/* Drivers that load eagerly load it as cuModuleLoadData does. */
 	CUresult r = capture_unsafe(c);
 	if (r || (r = image_find(c, code, size, &found)))
 		return r;
@@ -41,7 +41,7 @@ static CUresult load(struct call *c, CUlibrary *library, const void *code, size_
 	return CUDA_SUCCESS;
 }
 
-/* The options name tables of the program and promises about the image's lifetime: nothing that changes what is loaded. */
+/* The options name tables of the program and promises about the image's lifetime: no option changes the loaded code. */
 CUresult sim_cuLibraryLoadData(struct call *c, CUlibrary *library, const void *code, CUjit_option *jit_options,
                                void **jit_options_values, unsigned int num_jit_options, CUlibraryOption *library_options,
                                void **library_option_values, unsigned int num_library_options)

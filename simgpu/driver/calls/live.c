@@ -1,7 +1,7 @@
 /*
  * live.c: marks of the program in the call log, and how many objects are live at a mark and at the end.
  *
- * In: marks, the end of the process. Out: lines in the logs; what is live only if the environment asks for it.
+ * In: marks, the end of the process. Out: lines in the logs; the live objects only if the environment asks for them.
  */
 #include "calls/calls.h"
 

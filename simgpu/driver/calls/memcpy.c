@@ -1,5 +1,5 @@
 /*
- * memcpy.c: the entry points of copies. What they mean is in copy.c.
+ * memcpy.c: the entry points of copies. copy.c makes the copies.
  */
 #include "calls/calls.h"
 

@@ -2,7 +2,7 @@
  * memory.c: allocating and freeing device memory.
  *
  * In: the cuMemAlloc family and the stream-ordered one. Out: addresses. Fails: INVALID_VALUE for size 0, a bad pointer or
- * a second free; OUT_OF_MEMORY; STREAM_CAPTURE_UNSUPPORTED where a capture forbids it.
+ * a second free; OUT_OF_MEMORY; STREAM_CAPTURE_UNSUPPORTED if a capture forbids it.
  */
 #include "calls/calls.h"
 

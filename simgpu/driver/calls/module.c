@@ -1,7 +1,7 @@
 /*
  * module.c: the calls of modules.
  *
- * In: images and names. Out: handles. Fails: as image.c; NOT_FOUND for an unknown name; OUT_OF_MEMORY where variables do not fit.
+ * In: images and names. Out: handles. Fails: as image.c; NOT_FOUND for an unknown name; OUT_OF_MEMORY if variables do not fit.
  */
 #include "calls/calls.h"
 
@@ -133,7 +133,7 @@ CUresult sim_cuModuleGetFunctionCount(struct call *c, unsigned int *count, CUmod
 	return CUDA_SUCCESS;
 }
 
-/* As lazily as a driver may: what this hands out is not loaded until it is launched or loaded explicitly. */
+/* As lazily as a driver may: the functions are not loaded until they are launched or loaded explicitly. */
 CUresult sim_cuModuleEnumerateFunctions(struct call *c, CUfunction *funcs, unsigned int count, CUmodule handle)
 {
 	struct module *m;

@@ -2,7 +2,7 @@
  * call.c: entering and leaving the driver.
  *
  * In: every call of every entry point, through procs_gen.c. Out: the driver's lock, the checks that all calls share, one
- * line in the call log. Fails: before cuInit, from inside a host function, which must not call the driver, and where a
+ * line in the call log. Fails: before cuInit, from inside a host function, which must not call the driver, and if a
  * fault is asked for (fault.c).
  */
 #include "core/core.h"
@@ -20,7 +20,7 @@ void driver_unlock(void) { pthread_mutex_unlock(&lock); }
 void driver_wait(void) { pthread_cond_wait(&woken, &lock); }
 void driver_wake(void) { pthread_cond_broadcast(&woken); }
 
-/* What the driver answers without cuInit. */
+/* Calls that the driver answers without cuInit. */
 static bool needs_no_init(const char *name)
 {
 	return strcmp(name, "cuInit") == 0 || strcmp(name, "cuDriverGetVersion") == 0 || strcmp(name, "cuGetExportTable") == 0 ||
@@ -96,7 +96,7 @@ CUresult sim_cuInit(struct call *c, unsigned int flags)
 	(void)c;
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	config_get();
+	error_log_open();
 	initialised = true;
 	return CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /*
- * call.h: what surrounds every entry point: the driver's lock, the checks common to all calls, the call log.
+ * call.h: the frame of every entry point: the driver's lock, the checks common to all calls, the call log.
  *
  * procs_gen.c wraps each implementation in call_enter and call_leave, so an implementation runs with the lock held, has a
  * place for log details and cannot forget to be logged.
@@ -18,7 +18,7 @@ struct call {
 	int locked;
 	uint64_t start_us;
 	struct context *ctx; /* set by call_context */
-	char detail[1024];   /* "key=value\tkey=value", cut off where it does not fit */
+	char detail[1024];   /* "key=value\tkey=value", cut off at the end of the room */
 	size_t detail_len;
 };
 
@@ -26,7 +26,7 @@ struct call {
 CUresult call_enter(struct call *c, const char *name, int per_thread);
 CUresult call_leave(struct call *c, CUresult r);
 
-/* The calling thread's current context in c->ctx; fails where there is none, it is gone, or it holds a sticky error. */
+/* The calling thread's current context in c->ctx; fails if there is none, it is gone, or it holds a sticky error. */
 CUresult call_context(struct call *c);
 
 /* CUDA_ERROR_NOT_SUPPORTED, with the entry point's name in the error log. */

@@ -1,5 +1,5 @@
 /*
- * core.h: what every other part of the driver stands on: objects, configuration, logs, contexts and threads, the device.
+ * core.h: the base of every other part of the driver: objects, configuration, logs, contexts and threads, the device.
  *
  * Everything here is protected by the one lock that call.h describes. Handles given to the application are the addresses
  * of objects; object_live tells a live one from garbage.
@@ -49,7 +49,7 @@ char *xdup(const char *text, size_t len);
 /* ---- config.c ------------------------------------------------------------------------------------------------- */
 
 enum vmm_hints { HINTS_HONOUR, HINTS_REFUSE, HINTS_FAIL };
-/* What a node says about its kernel: what was launched, the function of its context, or that and the kernel. */
+/* A node's answer about its kernel: the launched handle, the function of its context, or that and the kernel. */
 enum node_kernels { KERNELS_LAUNCHED, KERNELS_FUNCTION, KERNELS_BOTH };
 /* In which order a graph lists its nodes and edges: of their making, from the last to the first, or any, by the seed. */
 enum graph_order { ORDER_CREATED, ORDER_REVERSED, ORDER_SHUFFLED };
@@ -77,6 +77,7 @@ uint64_t now_us(void); /* since the process met the driver */
 unsigned thread_number(void);
 void call_log_write(const struct call *c, CUresult r);
 void call_log_mark(const char *text);
+void error_log_open(void); /* and empties it */
 __attribute__((format(printf, 1, 2))) void error_log(const char *format, ...);
 const char *result_name(CUresult r); /* NULL for an unknown number */
 const char *result_text(CUresult r);
@@ -103,14 +104,14 @@ struct thread_state {
 	bool in_host_function;
 };
 struct thread_state *thread_state(void);
-struct context *context_current(void); /* NULL where there is none */
+struct context *context_current(void); /* NULL if there is none */
 struct context *context_primary(void);
 CUresult device_check(CUdevice dev);
 int device_attribute(CUdevice_attribute attr); /* -1: not an attribute */
 
 /* ---- truth.c -------------------------------------------------------------------------------------------------- */
 
-/* A line of the ground truth, which parts write about what is theirs: nothing is to be written unless truth_wanted. */
+/* A line of the ground truth, which parts write about their own objects: nothing is to be written unless truth_wanted. */
 struct truth_line { char *text; size_t len, cap; };
 bool truth_wanted(void);
 struct truth_line truth_start(const char *kind);

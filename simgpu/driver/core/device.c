@@ -1,7 +1,7 @@
 /*
  * device.c: the one device, its attributes and its identity.
  *
- * In: queries. Out: numbers of a data-centre GPU of compute capability 9.0 where a program decides by them, and 0 for
+ * In: queries. Out: numbers of a data-centre GPU of compute capability 9.0 if programs decide by them, and 0 for
  * features that are not simulated. Fails: unknown ordinals and attributes.
  */
 #include "core/core.h"

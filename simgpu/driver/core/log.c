@@ -1,7 +1,8 @@
 /*
  * log.c: the call log, the error log and the names of results. Formats: README.md.
  *
- * In: finished calls and failures. Out: lines in the files that the environment names, or on standard error.
+ * In: finished calls and failures. Out: lines in the files that the environment names, or on standard error. cuInit empties the
+ * files, so that the lines of an earlier process are not taken for this one's.
  * Each line is one write: a process may end without running exit handlers (a Go program's os.Exit does), and a test
  * counts the lines. Fails: a log that cannot be opened is reported on standard error once.
  */
@@ -101,15 +102,22 @@ void call_log_mark(const char *text)
 	put(call_fd, line, (size_t)n);
 }
 
+void error_log_open(void)
+{
+	const struct config *cfg = config_get();
+	if (error_fd == -2)
+		error_fd = cfg->log ? open_log(cfg->log) : 2;
+}
+
 void error_log(const char *format, ...)
 {
-	if (error_fd == -2) {
-		const struct config *cfg = config_get();
-		error_fd = cfg->log ? open_log(cfg->log) : 2;
+	static bool headed;
+	error_log_open();
+	if (!headed && error_fd >= 0) {
 		char line[128];
-		int n = snprintf(line, sizeof(line), "simgpu: device=simulated seed=%llu\n", (unsigned long long)cfg->seed);
-		if (error_fd >= 0)
-			put(error_fd, line, (size_t)n);
+		int n = snprintf(line, sizeof(line), "simgpu: device=simulated seed=%llu\n", (unsigned long long)config_get()->seed);
+		put(error_fd, line, (size_t)n);
+		headed = true;
 	}
 	if (error_fd < 0)
 		return;

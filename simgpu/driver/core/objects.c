@@ -41,10 +41,10 @@ static struct slot *find(const void *handle)
 static void put(const void *handle, enum object_type type)
 {
 	size_t i = hash(handle);
-	while (slots[i & (slot_cap - 1)].handle)
+	while (slots[i & (slot_cap - 1)].handle && slots[i & (slot_cap - 1)].handle != REMOVED)
 		i++;
+	slot_used += !slots[i & (slot_cap - 1)].handle;
 	slots[i & (slot_cap - 1)] = (struct slot){handle, type};
-	slot_used++;
 }
 
 void object_add(const void *handle, enum object_type type)

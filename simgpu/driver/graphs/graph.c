@@ -1,7 +1,7 @@
 /*
  * graph.c: graphs as structures: nodes, edges, copies.
  *
- * In: nodes and edges, added by calls or by capture. Out: what graph_exec.c instantiates. Fails: INVALID_VALUE for edges
+ * In: nodes and edges, added by calls or by capture. Out: graphs for graph_exec.c to instantiate. Fails: INVALID_VALUE for edges
  * between graphs, to itself or twice. Nodes and edges keep the order in which they were made.
  */
 #include "graphs/graphs.h"

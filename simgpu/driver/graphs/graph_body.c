@@ -1,5 +1,5 @@
 /*
- * graph_body.c: what an executable graph runs: a frozen copy of a graph.
+ * graph_body.c: the part of an executable graph that runs: a frozen copy of a graph.
  *
  * In: graphs. Out: bodies. Fails: body_new with INVALID_VALUE for a graph with a cycle.
  */

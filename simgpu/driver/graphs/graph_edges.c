@@ -2,7 +2,7 @@
  * graph_edges.c: walking graphs, and changing their edges.
  *
  * In: graphs and nodes. Out: nodes and edges in the order that SIMGPU_GRAPH_ORDER names: no driver promises one. It is the same
- * whenever a process asks. Fails: LOSSY_QUERY where edges carry data and the caller gave no room for it.
+ * whenever a process asks. Fails: LOSSY_QUERY if edges carry data and the caller gave no room for it.
  */
 #include "graphs/graphs.h"
 
@@ -48,7 +48,7 @@ static struct listed *list_edges(struct edge *const *edges, size_t n)
 	return l;
 }
 
-/* Answers a query: only the count where out is NULL, else as many as fit, the room behind them cleared. */
+/* Answers a query: only the count if out is NULL, else as many as fit, the room behind them cleared. */
 static CUresult give(struct node *const *nodes, size_t n, CUgraphNode *out, size_t *count)
 {
 	if (!count)

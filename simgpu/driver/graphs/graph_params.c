@@ -237,7 +237,7 @@ CUresult sim_cuGraphKernelNodeGetAttribute(struct call *c, CUgraphNode node, CUl
 		return r;
 	if (!value)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = n->attrs[attr]; /* zero where it was never set */
+	*value = n->attrs[attr]; /* zero if it was never set */
 	return CUDA_SUCCESS;
 }
 

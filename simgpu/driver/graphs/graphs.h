@@ -19,7 +19,7 @@ struct launch {
 	bool cooperative;
 	unsigned char *params; /* ptx_kernel_param_bytes bytes */
 	void **pointers;       /* one a parameter, into params */
-	void *extra[5];        /* what the caller passed instead of pointers: option list over params; empty: pointers */
+	void *extra[5];        /* the caller's option list over params in place of pointers; empty: pointers */
 	size_t extra_size;
 };
 
@@ -96,10 +96,10 @@ CUgraphNodeParams params_kernel(const CUDA_KERNEL_NODE_PARAMS *p);
 CUgraphNodeParams params_memcpy(const CUDA_MEMCPY3D *p, CUcontext ctx);
 CUgraphNodeParams params_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx);
 CUresult node_attribute_check(CUlaunchAttributeID id, const CUlaunchAttributeValue *v);
-/* INVALID_CLUSTER_SIZE where f cannot run in clusters of that size. */
+/* INVALID_CLUSTER_SIZE if f cannot run in clusters of that size. */
 CUresult cluster_check(const struct function *f, const CUlaunchAttributeValue *v);
 
-/* What an executable graph runs: a copy of the graph, shared with launches in flight and copied when it is changed. */
+/* The part of an executable graph that runs: a copy of the graph, shared with launches in flight and copied when it is changed. */
 struct exec_node {
 	CUgraphNodeType type;
 	const struct node *origin; /* only compared, never followed: it may be gone */

@@ -1,7 +1,7 @@
 /*
  * allocations.c: the table of live memory, device and host, and the checks of addresses against it.
  *
- * In: allocations as they begin and end. Out: which allocation holds an address. Fails: allocation_new where the device
+ * In: allocations as they begin and end. Out: which allocation holds an address. Fails: allocation_new if the device
  * or the host is out of memory. Every allocation gets the next index of the process, also the freed ones had theirs.
  */
 #include "memory/memory.h"

@@ -1,9 +1,9 @@
 /*
- * heap.c: where in device memory an allocation lies.
+ * heap.c: the place of an allocation in device memory.
  *
  * In: sizes. Out: blocks of a reserved window of address space, well away from host mappings. Small ones share 2 MiB pages
  * at 512-byte steps, large ones get whole pages, with seeded gaps between them, as with cuMemAlloc. A freed block is
- * handed out again, last freed first, to the next request of the same rounded size. Fails: NULL where the device is full.
+ * handed out again, last freed first, to the next request of the same rounded size. Fails: NULL if the device is full.
  *
  * Device memory is host memory that the kernel backs at the first touch, so a large device costs nothing until it is used.
  */

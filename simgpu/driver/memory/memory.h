@@ -1,5 +1,5 @@
 /*
- * memory.h: device and host memory: where it lies, which of it is live, and mappings.
+ * memory.h: device and host memory: its places, the live parts of it, and mappings.
  */
 #ifndef SIMGPU_MEMORY_H
 #define SIMGPU_MEMORY_H
@@ -29,21 +29,21 @@ struct allocation {
 	unsigned flags;
 	struct context *ctx;
 	struct pool *pool;
-	struct block *block; /* where it lies in device memory; NULL for host memory and mappings */
+	struct block *block; /* its place in device memory; NULL for host memory and mappings */
 	struct physical *physical; /* of a mapping */
 	bool accessible;           /* ... after cuMemSetAccess */
 	bool free_queued;    /* by cuMemFreeAsync */
 };
 
-/* Device memory. place returns NULL where the device is full. */
+/* Device memory. place returns NULL if the device is full. */
 struct block *heap_place(uint64_t size);
 void heap_return(struct block *b);
 uint64_t block_address(const struct block *b);
 uint64_t heap_free(void);
-/* Accounts for memory that lies elsewhere; false where the device is full. */
+/* Accounts for memory elsewhere; false if the device is full. */
 bool heap_take(uint64_t size);
 void heap_give(uint64_t size);
-#define HEAP_PATTERN 0xcb /* what memory holds that nobody has written: nothing useful as int, float or pointer */
+#define HEAP_PATTERN 0xcb /* fills memory that nobody has written: nothing useful as int, float or pointer */
 
 /* overhead.c */
 void overhead_context(bool begins);
@@ -52,7 +52,7 @@ void overhead_nodes(uint64_t count, bool begins); /* of an executable graph */
 uint64_t overhead(void);
 
 struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
-/* True where [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */
+/* True if [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */
 bool range_live(uint64_t addr, uint64_t size);
 bool range_host(uint64_t addr); /* addr is outside the window of device addresses and of reserved ranges */
 CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out);

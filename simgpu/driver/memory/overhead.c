@@ -1,7 +1,7 @@
 /*
  * overhead.c: device memory that nobody asked for: contexts, code, local memory, executable graphs, other processes.
  *
- * In: what the other parts make. Out: bytes that are not free. With SIMGPU_OVERHEAD=off none; with `charged` in whole pages, and
+ * In: the objects of the other parts. Out: bytes that are not free. With SIMGPU_OVERHEAD=off none; with `charged` in whole pages, and
  * more or less of them by the seed, so that two equal processes do not leave the same.
  */
 #include "memory/memory.h"
@@ -38,7 +38,7 @@ uint64_t overhead(void)
 {
 	if (!config_get()->overhead)
 		return 0;
-	/* What other processes hold changes from one question to the next. */
+	/* The share of other processes changes from one question to the next. */
 	uint64_t others = some_pages(2, 3) + some_pages(1000 + ++asked, 1);
 	return (held + PAGE_SIZE_DEVICE - 1) / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE + others;
 }

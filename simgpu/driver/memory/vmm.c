@@ -24,6 +24,7 @@
 
 #define GRANULARITY PAGE_SIZE_DEVICE
 #define HOST_PAGE 4096
+#define FILE_STEP ((uint64_t)64 << 30) /* a hole costs nothing */
 #define UNTOUCHED_LIMIT (64 * MIB) /* as in heap.c: larger memory is not filled with a pattern */
 
 struct reservation { uint64_t addr, size; };
@@ -38,7 +39,7 @@ struct physical {
 static struct reservation *reserved;
 static size_t reserved_count, reserved_cap, handle_count;
 static int memory_file = -1;
-static uint64_t file_end;
+static uint64_t file_end, file_size; /* handed out; made. No part is ever handed out twice */
 
 /* ---- addresses -------------------------------------------------------------------------------------------------- */
 
@@ -145,6 +146,17 @@ static bool fill(uint64_t offset, uint64_t size)
 	return true;
 }
 
+static bool file_holds(uint64_t end)
+{
+	uint64_t size = (end + FILE_STEP - 1) / FILE_STEP * FILE_STEP;
+	if (end <= file_size)
+		return true;
+	if (ftruncate(memory_file, (off_t)size))
+		return false;
+	file_size = size;
+	return true;
+}
+
 CUresult sim_cuMemCreate(struct call *c, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, uint64_t flags)
 {
 	CUresult r = prop_check(c, prop);
@@ -156,8 +168,7 @@ CUresult sim_cuMemCreate(struct call *c, CUmemGenericAllocationHandle *handle, s
 		memory_file = memfd_create("device memory", MFD_CLOEXEC);
 	if (memory_file < 0 || !heap_take(size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (ftruncate(memory_file, (off_t)(file_end + size)) ||
-	    (size < UNTOUCHED_LIMIT && config_get()->compute && !fill(file_end, size))) {
+	if (!file_holds(file_end + size) || (size < UNTOUCHED_LIMIT && config_get()->compute && !fill(file_end, size))) {
 		heap_give(size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}

@@ -1,11 +1,11 @@
 /*
  * fatbin.c: which entry of a fat binary this device loads, and its bytes.
  *
- * In: a container and, if it is known, the size of what it lies in. Out: an image: machine code where it may be loaded (config.c), as a real driver prefers it, else PTX.
+ * In: a container and, if it is known, the size of the room around it. Out: an image: machine code if it may be loaded (config.c), as a real driver prefers it, else PTX.
  * Fails: INVALID_IMAGE for a container that contradicts itself, NOT_SUPPORTED for compression that cannot be undone,
- * NO_BINARY_FOR_GPU where no entry suits the device.
+ * NO_BINARY_FOR_GPU if no entry suits the device.
  *
- * LZ4 is decoded here. zstd, which newer tools write, is left to the system's libzstd where there is one: a decoder of
+ * LZ4 is decoded here. zstd, which newer tools write, is left to the system's libzstd if there is one: a decoder of
  * our own would be longer than everything else that machine code needs.
  */
 #include "modules/modules.h"

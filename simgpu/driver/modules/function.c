@@ -1,7 +1,7 @@
 /*
  * function.c: kernels as functions: names, parameters, attributes, occupancy.
  *
- * In: CUfunction handles, or CUkernel handles in their place. Out: facts from the PTX and what the program set. Fails:
+ * In: CUfunction handles, or CUkernel handles in their place. Out: facts from the PTX and the program's settings. Fails:
  * INVALID_HANDLE; INVALID_VALUE for an attribute that cannot be set, or an index past the last parameter.
  */
 #include "modules/modules.h"
@@ -46,7 +46,7 @@ static int limit(CUdevice_attribute attr)
 	return device_attribute(attr);
 }
 
-/* What was set on the function, else on its kernel, else the default. */
+/* The value set on the function, else on its kernel, else the default. */
 static int chosen(const struct function *f, int own, int kernels, int fallback)
 {
 	return own != NOT_SET ? own : f->kernel && kernels != NOT_SET ? kernels : fallback;

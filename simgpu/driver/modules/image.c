@@ -1,5 +1,5 @@
 /*
- * image.c: from what a program loads to a parsed module.
+ * image.c: from the bytes that a program loads to a parsed module.
  *
  * In: PTX text, a cubin, or a fat binary (fatbin.c); of a file, its size, which an image in memory does not have. Out: the text or machine code, and its parse. Fails:
  * NO_BINARY_FOR_GPU for PTX of a newer architecture and for machine code unless the environment admits it (its kernels do

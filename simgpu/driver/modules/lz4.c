@@ -1,7 +1,7 @@
 /*
  * lz4.c: one raw LZ4 block.
  *
- * In: the block and the exact size of what it holds (both from a fat binary's entry). Out: that many bytes. Fails: false
+ * In: the block and the exact size of its contents (both from a fat binary's entry). Out: that many bytes. Fails: false
  * for a block that ends early, reaches back before its start or holds another number of bytes.
  */
 #include "modules/modules.h"

@@ -2,7 +2,7 @@
  * module.c: modules and their variables.
  *
  * In: images. Out: modules with one function a kernel, variables placed in device memory. Fails: as image.c; NOT_FOUND for
- * an unknown name; OUT_OF_MEMORY where variables do not fit.
+ * an unknown name; OUT_OF_MEMORY if variables do not fit.
  */
 #include "modules/modules.h"
 
@@ -36,7 +36,7 @@ static void drop_globals(struct module *m)
 	m->globals = NULL;
 }
 
-/* Takes over ptx, also where it fails. */
+/* Takes over ptx, also if it fails. */
 struct module *module_new(struct context *ctx, struct ptx_module *ptx, uint64_t image, struct library *lib, CUresult *r)
 {
 	struct module *m = xalloc(sizeof(*m));

@@ -49,7 +49,7 @@ struct library {
 	size_t module_count, module_cap;
 };
 
-/* PTX text or machine code; owned is set where it had to be decompressed. */
+/* PTX text or machine code; owned is set if it had to be decompressed. */
 struct image { const char *data; size_t len; char *owned; };
 #define IMAGE_SIZE_UNKNOWN SIZE_MAX /* of an image that a program has in memory */
 CUresult image_find(struct call *c, const void *image, size_t size, struct image *out);

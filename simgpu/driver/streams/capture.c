@@ -100,7 +100,7 @@ void dependencies_add(struct dependency **deps, size_t *count, size_t *cap, stru
 	(*deps)[(*count)++] = d;
 }
 
-/* n is about to be destroyed: what waited for it waits for what it waited for. */
+/* n is about to be destroyed: nodes that waited for it wait for its dependencies. */
 void dependencies_forget(struct graph *g, const struct node *n)
 {
 	for (size_t i = 0; i < all_stream_count; i++) {

@@ -1,7 +1,7 @@
 /*
- * capture_info.c: asking after captures, and changing what a capturing stream depends on.
+ * capture_info.c: asking after captures, and changing the dependencies of a capturing stream.
  *
- * In: streams. Out: status, id, graph and dependencies. Fails: LOSSY_QUERY where the answer would leave out edge data,
+ * In: streams. Out: status, id, graph and dependencies. Fails: LOSSY_QUERY if the answer would leave out edge data,
  * STREAM_CAPTURE_IMPLICIT for the legacy stream while a blocking one captures (which this does not invalidate).
  */
 #include "streams/streams.h"
@@ -40,7 +40,7 @@ CUresult sim_cuStreamIsCapturing(struct call *c, CUstream handle, CUstreamCaptur
 	return CUDA_SUCCESS;
 }
 
-/* What the last query of this thread answered: valid until its next one. */
+/* The last answer to this thread: valid until its next query. */
 static _Thread_local struct { CUgraphNode *nodes; CUgraphEdgeData *edges; size_t node_cap, edge_cap; } answer;
 
 static CUresult info(struct call *c, CUstream handle, CUstreamCaptureStatus *status, uint64_t *id, CUgraph *graph,

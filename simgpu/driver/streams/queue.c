@@ -210,7 +210,7 @@ static struct op *any_ready(void)
 	return pick;
 }
 
-/* only: nothing but what op needs, so that work of other streams stays as late as it may be. */
+/* only: nothing but the work that op needs, so that work of other streams stays as late as it may be. */
 static void step(struct op *op, bool only)
 {
 	struct op *next = only ? NULL : any_ready();

@@ -2,7 +2,7 @@
  * run.c: the effect of one piece of work on memory.
  *
  * In: parameters that were checked when the work was submitted. Out: memory. Fails: with the result that a device reports
- * asynchronously, ILLEGAL_ADDRESS above all, and a line in the error log that names what a device would not: kernel,
+ * asynchronously, ILLEGAL_ADDRESS above all, and a line in the error log with the facts that a device would not tell: kernel,
  * thread and address.
  */
 #include "streams/streams.h"
@@ -41,7 +41,7 @@ CUresult run_launch(const struct launch *l)
 	return r;
 }
 
-/* Where row y of slice z begins. */
+/* The begin of row y of slice z. */
 static uint64_t row_address(uint64_t base, size_t pitch, size_t height, size_t x, size_t y, size_t z)
 {
 	return base + (z * height + y) * pitch + x;

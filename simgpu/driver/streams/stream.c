@@ -1,7 +1,7 @@
 /*
  * stream.c: streams, the default streams among them.
  *
- * In: the stream calls. Out: queues for queue.c. Fails: INVALID_HANDLE for what is no stream;
+ * In: the stream calls. Out: queues for queue.c. Fails: INVALID_HANDLE for a handle of no stream;
  * STREAM_CAPTURE_UNSUPPORTED for waiting on a stream that captures.
  */
 #include "core/procs_gen.h"
@@ -127,7 +127,7 @@ CUresult sim_cuStreamSynchronize(struct call *c, CUstream handle)
 	CUresult r = enter(c, handle, &s);
 	if (r || (r = no_wait_in_capture(c, s)))
 		return r;
-	/* Waiting for the legacy stream means waiting for what it waits for. */
+	/* Waiting for the legacy stream means waiting for the streams that it waits for. */
 	if (s->is_legacy) {
 		struct op *op = op_new(OP_NOTHING);
 		queue_add(s, op);

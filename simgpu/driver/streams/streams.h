@@ -57,7 +57,7 @@ void queue_step(struct op *op); /* one piece of work towards op */
 void queue_drop(struct stream *s);
 bool stream_busy(const struct stream *s);
 
-/* run.c: what work does. A failure is the context's sticky error. */
+/* run.c: the work itself. A failure is the context's sticky error. */
 CUresult run_launch(const struct launch *l);
 CUresult run_copy(const CUDA_MEMCPY3D *p);
 CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p);
@@ -100,13 +100,13 @@ struct capture {
 };
 
 /* Calls that could disturb a capture somewhere: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED (and the captures are invalidated)
- * where the calling thread's capture mode forbids them now. */
+ * if the calling thread's capture mode forbids them now. */
 CUresult capture_unsafe(struct call *c);
 /* Before work on s: fails for the legacy stream while a blocking stream captures. *capturing tells whether s captures. */
 CUresult capture_check(struct call *c, struct stream *s, bool *capturing);
 void capture_invalidate(struct capture *cap);
 void capture_invalidate_id(uint64_t id);
-bool capture_invalidate_all(const struct context *ctx); /* true where there were any */
+bool capture_invalidate_all(const struct context *ctx); /* true if there were any */
 /* Adds a node after the stream's dependencies and makes it the next one's only dependency. */
 CUresult capture_node(struct stream *s, struct node *n);
 CUresult capture_wait_event(struct call *c, struct stream *s, struct event *e, unsigned flags);

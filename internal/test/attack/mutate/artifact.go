@@ -25,7 +25,7 @@ type Artifact struct {
 	other     []section // of kinds without a structure
 }
 
-// rank holds one worker's messages; what lies in the graph section as bytes is taken apart too.
+// rank holds one worker's messages; byte strings of the graph section are taken apart too.
 type rank struct {
 	manifest         *artifactpb.Manifest
 	graph            *graphpb.GraphSection
@@ -143,7 +143,7 @@ func (a *Artifact) clone() *Artifact {
 	return &c
 }
 
-// bytes puts the artifact together again. Sizes and digests that stand in messages follow what they are about, unless a
+// bytes puts the artifact together again. Sizes and digests in messages follow their subjects, unless a
 // mutator has made them say something else on purpose.
 func (a *Artifact) bytes() ([]byte, error) {
 	out := &container{version: a.container.version}
@@ -209,7 +209,7 @@ func bytesOf(graphs []*graphpb.Graph) [][]byte {
 	return out
 }
 
-// Mutant returns the bytes of a changed copy and what was changed. Paths of bundled directories lead below outside and
+// Mutant returns the bytes of a changed copy and the changes in words. Paths of bundled directories lead below outside and
 // nowhere else: a mutant may be restored as root.
 func (a *Artifact) Mutant(r *rand.Rand, outside string) (file []byte, what string, err error) {
 	c := a.clone()

@@ -11,7 +11,7 @@ import (
 )
 
 // Crafted is the recording of a graph with one launch, made so that a compiler could take an address in it for something else.
-// What its words are is known by how they were made.
+// The meaning of its words is known, since they were made here.
 type Crafted struct {
 	Name  string
 	Sound bool // a driver could have made it: it is not to be refused
@@ -46,7 +46,7 @@ var param = trace.FunctionParam{Size: 8}
 // CraftedRecordings are one for each way in which a wrong pointer was accepted. A saved buffer of more than 4 GiB is not among
 // them, since its trace would have as many bytes: materialize.TestLargeBuffersAreSavedInPieces cuts smaller ones in its place.
 var CraftedRecordings = []Crafted{
-	{"a pointer", true, []Word{{Address: true, Byte: 64}}, func(c *craft) { // the others are refused for what they change of it
+	{"a pointer", true, []Word{{Address: true, Byte: 64}}, func(c *craft) { // the others are refused because of their change to it
 		c.launch([]trace.FunctionParam{param}, c.alloc(0, page)+64)
 	}},
 	{"an allocation that wraps around", false, []Word{{Address: true, Byte: nowhere}}, func(c *craft) {
@@ -94,7 +94,7 @@ var CraftedRecordings = []Crafted{
 	}},
 }
 
-// Plain is what a word holds that is no address.
+// Plain is the value of a word that holds no address.
 const Plain = 7
 
 // Pair returns the traces of both runs. The seed moves the memory.

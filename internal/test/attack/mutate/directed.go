@@ -10,7 +10,7 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// directed are changes that several fields have to agree on, which single edits seldom hit. Each returns what it did, or ""
+// directed are changes that several fields have to agree on, which single edits seldom hit. Each describes itself, or returns ""
 // if the artifact has nothing for it.
 var directed = []func(a *Artifact, r *rand.Rand, outside string) string{
 	bundle, hugeHost, contentElsewhere, contentIntoEngine, impossibleLaunch, sizes, pointers, childOfItself, overlap,
@@ -116,7 +116,7 @@ func impossibleLaunch(a *Artifact, r *rand.Rand, _ string) string {
 	return "block of 1048576 threads"
 }
 
-// sizes changes what a copy or a memset node says of its ends and its extent.
+// sizes changes the ends and the extent of a copy or a memset node.
 func sizes(a *Artifact, r *rand.Rand, _ string) string {
 	k := a.any(r)
 	graphs := k.graphs
@@ -166,7 +166,7 @@ func childOfItself(a *Artifact, r *rand.Rand, _ string) string {
 	return fmt.Sprintf("shape embeds child %d", s.Target)
 }
 
-// overlap puts two allocations at one place of the region, or one where addresses wrap.
+// overlap puts two allocations at one place of the region, or one across the end of the address space.
 func overlap(a *Artifact, r *rand.Rand, _ string) string {
 	k := a.any(r)
 	n := len(k.buffers.AllocAddress)

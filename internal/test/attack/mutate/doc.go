@@ -3,6 +3,6 @@
 // it is about and not by a checksum.
 //
 // In: the bytes of an artifact or the records of a trace, and a source of randomness that decides everything. Out: the bytes
-// of a mutant and one line that says what was changed. Fails: if the input cannot be taken apart. The reader and the writer
+// of a mutant and one line that describes the change. Fails: if the input cannot be taken apart. The reader and the writer
 // of the container are written from artifacts/README.md and share nothing with package artifacts, which they test.
 package mutate

@@ -158,7 +158,7 @@ func change(field protoreflect.FieldDescriptor, v protoreflect.Value, r *rand.Ra
 	}
 }
 
-// changeBytes changes, cuts, repeats or replaces some bytes, eight at a time for what they may be words of.
+// changeBytes changes, cuts, repeats or replaces some bytes, eight at a time because they may be words.
 func changeBytes(old []byte, r *rand.Rand) []byte {
 	b := slices.Clone(old)
 	if len(b) == 0 {

@@ -27,7 +27,7 @@ func golden(t testing.TB) (*mutate.Artifact, string) {
 	return a, path
 }
 
-// With nothing changed but a bundled directory the artifact reads as before: what mutants are refused for is their change.
+// With nothing changed but a bundled directory the artifact reads as before: mutants are refused because of their change.
 func TestResealed(t *testing.T) {
 	a, path := golden(t)
 	want, err := artifacts.Read(path)
@@ -52,7 +52,7 @@ func TestResealed(t *testing.T) {
 	}
 }
 
-// A seed decides all of a mutant, and leaves what it was made from as it is.
+// A seed decides all of a mutant, and leaves the original as it is.
 func TestSeedDecides(t *testing.T) {
 	a, _ := golden(t)
 	different := 0

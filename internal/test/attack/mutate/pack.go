@@ -23,7 +23,7 @@ type Entry struct {
 	Pax      [][2]string
 }
 
-// Pack makes an archive and returns what a manifest would honestly say about it.
+// Pack makes an archive and returns an honest manifest of it.
 func Pack(entries ...Entry) (data []byte, size, files uint64) {
 	var tar bytes.Buffer
 	for _, e := range entries {
@@ -60,7 +60,7 @@ func Pack(entries ...Entry) (data []byte, size, files uint64) {
 	return out.Bytes(), size, files
 }
 
-// paxRecord returns "LENGTH KEY=VALUE\n", where the length counts itself.
+// paxRecord returns "LENGTH KEY=VALUE\n". The length counts itself.
 func paxRecord(key, value string) string {
 	body := " " + key + "=" + value + "\n"
 	n := len(body)
@@ -89,7 +89,7 @@ func entry(out *bytes.Buffer, e Entry) {
 	out.Write(make([]byte, (512-len(e.Data)%512)%512))
 }
 
-// Bundled returns the artifact with one bundled directory, whose manifest says what is given.
+// Bundled returns the artifact with one bundled directory and the given manifest.
 func (a *Artifact) Bundled(name, path string, data []byte, size, files uint64) ([]byte, error) {
 	c := a.clone()
 	sum := sha256.Sum256(data)

@@ -12,7 +12,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// Trace returns the bytes of a trace with some of its records changed, and what was changed. The records given are left as
+// Trace returns the bytes of a trace with some of its records changed, and a description. The records given are left as
 // they are.
 func Trace(records []trace.Record, r *rand.Rand) (data []byte, what string, err error) {
 	out := slices.Clone(records)

@@ -36,7 +36,7 @@ func TestAims(t *testing.T) {
 	}
 }
 
-// The history keeps one entry a day, and what comes before the first.
+// The history keeps one entry a day, and the text before the first.
 func TestHistory(t *testing.T) {
 	day := func(d int) time.Time { return time.Date(2026, 11, d, 12, 0, 0, 0, time.UTC) }
 	results := func(v float64) []bench.Result {

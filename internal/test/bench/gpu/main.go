@@ -1,4 +1,4 @@
-// Command gpu reads what scripts/gpu-bench left in a folder, and prints one line for each aim that needs a GPU.
+// Command gpu reads the output of scripts/gpu-bench in a folder, and prints one line for each aim that needs a GPU.
 //
 // In: the folder. Out: the lines, with the device. What can fail: a file that is missing or has another form.
 package main
@@ -75,7 +75,7 @@ func report(dir string) error {
 // The sets of graphs that are built against the floor: one like that of the engine which is started, and one of 1,000 nodes each.
 const sevenB, foundry = "llama2-7b", "foundry-128"
 
-// floor is the cheapest sequence of driver calls for a set, and what restoring takes over it.
+// floor is the cheapest sequence of driver calls for a set, and the time of restoring beyond it.
 type floor struct{ milliseconds, ratio, spread float64 }
 
 func floors(path string) (map[string]floor, error) {

@@ -1,5 +1,5 @@
 /*
- * calls.c: what the calls of an engine's start cost with a driver that returns at once. Run with and without the interposer,
+ * calls.c: the cost of the calls of an engine's start with a driver that returns at once. Run with and without the interposer,
  * the difference is the interposer's.
  *
  * In: nothing; or the name of a row; or that and how often to run it, for those who count instructions; or "list". Out: one line
@@ -13,7 +13,7 @@
 
 #include "stub.h"
 
-enum { LIVE = 1000, FUNCTIONS = 1000 };
+enum { LIVE = 1000, FUNCTIONS = 1000, LARGE = 64 << 20 };
 
 static CUgraph graph;
 static CUgraphNode node;
@@ -48,8 +48,25 @@ static void memory(void)
 static void large_memory(void)
 {
 	CUdeviceptr p;
-	cuMemAlloc_v2(&p, (size_t)64 << 20);
+	cuMemAlloc_v2(&p, LARGE);
 	cuMemFree_v2(p);
+}
+
+/* What any program has to call for such memory at an address of its own choice. */
+static void mapped_memory(void)
+{
+	static const CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	const CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	static CUdeviceptr place;
+	CUmemGenericAllocationHandle physical = 0;
+	if (!place)
+		cuMemAddressReserve(&place, LARGE, 0, 0, 0);
+	cuMemCreate(&physical, LARGE, &prop, 0);
+	cuMemMap(place, LARGE, 0, physical, 0);
+	cuMemRelease(physical);
+	cuMemSetAccess(place, LARGE, &access, 1);
+	cuCtxSynchronize(); /* as a free does */
+	cuMemUnmap(place, LARGE);
 }
 
 static void pitched_memory(void)
@@ -101,6 +118,8 @@ static void imported_memory(void)
 {
 	static CUipcMemHandle handle;
 	CUdeviceptr p = (CUdeviceptr)(uintptr_t)host;
+	cuIpcOpenMemHandle(&p, handle, 0);
+	cuIpcCloseMemHandle(p);
 	cuIpcOpenMemHandle_v2(&p, handle, 0);
 	cuIpcCloseMemHandle(p);
 }
@@ -153,6 +172,8 @@ static void other_instantiate(void)
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS how = {0};
 	CUgraphExec e = (CUgraphExec)host;
+	cuGraphInstantiate(&e, graph, NULL, NULL, 0);
+	cuGraphExecDestroy(e);
 	cuGraphInstantiate_v2(&e, graph, NULL, NULL, 0);
 	cuGraphExecDestroy(e);
 	cuGraphInstantiateWithParams(&e, graph, &how);
@@ -281,12 +302,13 @@ static const struct {
 	{"launches", launches, 5, 50000, "cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz"},
 	{"cuMemAlloc+cuMemFree", memory, 2, 20000, "cuMemAlloc_v2 cuMemFree_v2"},
 	{"large-memory", large_memory, 2, 5000, ""},
+	{"mapped-memory", mapped_memory, 2, 5000, ""},
 	{"pitched-memory", pitched_memory, 2, 20000, "cuMemAllocPitch_v2"},
 	{"managed-memory", managed_memory, 2, 20000, "cuMemAllocManaged"},
 	{"host-memory", host_memory, 6, 10000, "cuMemAllocHost_v2 cuMemFreeHost cuMemHostAlloc cuMemHostRegister_v2 cuMemHostUnregister"},
 	{"device-pointer", device_pointer, 1, 100000, "cuMemHostGetDevicePointer_v2"},
 	{"stream-memory", stream_memory, 8, 10000, "cuMemAllocAsync cuMemAllocAsync_ptsz cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz cuMemFreeAsync cuMemFreeAsync_ptsz"},
-	{"imported-memory", imported_memory, 2, 20000, "cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle"},
+	{"imported-memory", imported_memory, 4, 20000, "cuIpcOpenMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle"},
 	{"reservation", reservation, 1, 20000, "cuMemAddressReserve"},
 	{"mapping", mapping, 2, 20000, "cuMemMap cuMemUnmap"},
 	{"questions", questions, 6, 20000, "cuMemGetAddressRange_v2 cuPointerGetAttribute cuPointerGetAttributes cuIpcGetMemHandle cuMemRetainAllocationHandle cuCtxEnablePeerAccess"},
@@ -299,7 +321,7 @@ static const struct {
 		"cuGraphExecMemsetNodeSetParams cuGraphExecHostNodeSetParams cuGraphExecChildGraphNodeSetParams cuGraphExecEventRecordNodeSetEvent "
 		"cuGraphExecEventWaitNodeSetEvent cuGraphExecNodeSetParams cuGraphNodeSetEnabled cuGraphExecUpdate cuGraphExecUpdate_v2"},
 	{"cuGraphInstantiate+cuGraphExecDestroy", instantiate, 2, 20000, "cuGraphInstantiateWithFlags cuGraphExecDestroy"},
-	{"other-instantiate", other_instantiate, 6, 10000, "cuGraphInstantiate_v2 cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz"},
+	{"other-instantiate", other_instantiate, 8, 10000, "cuGraphInstantiate cuGraphInstantiate_v2 cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz"},
 	{"capture", capture, 13, 2000, "cuStreamBeginCapture cuStreamBeginCapture_v2 cuStreamBeginCaptureToGraph cuStreamBeginCapture_ptsz cuStreamBeginCapture_v2_ptsz "
 		"cuStreamBeginCaptureToGraph_ptsz cuStreamEndCapture cuStreamEndCapture_ptsz cuGraphDestroy"},
 	{"tensor-maps", tensor_maps, 4, 20000, "cuTensorMapEncodeTiled cuTensorMapEncodeIm2col cuTensorMapEncodeIm2colWide cuTensorMapReplaceAddress"},
@@ -316,7 +338,7 @@ static double now(void)
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* The least of several tries: what disturbs one only ever adds. */
+/* The least of several tries: disturbances only ever add. */
 static double measure(void (*run)(void), int rounds)
 {
 	enum { TRIES = 5 };

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { PARAMS = 20, BUFFER = 160 }; /* at least what any kernel of the workloads takes */
+enum { PARAMS = 20, BUFFER = 160 }; /* no kernel of the workloads takes less */
 
 struct node {
 	CUDA_KERNEL_NODE_PARAMS kernel;

@@ -1,4 +1,4 @@
-/* nothing.c: what the stub's driver has no function of its own for succeeds and does nothing (stub.h). Results stay as the caller
+/* nothing.c: functions that the stub's driver does not have succeed and do nothing (stub.h). Results stay as the caller
  * has set them. */
 #define X(name) int name(void) __attribute__((weak, alias("nothing"), visibility("default")));
 
@@ -8,7 +8,7 @@ int nothing(void) { return 0; }
 #include "hooks_gen.h"
 MEDUSA_HOOKS(X)
 
-/* What hooks and programs call besides. */
+/* Hooks and programs call these besides. */
 X(cuCtxSetCurrent)
 X(cuCtxSynchronize)
 X(cuDeviceGetAttribute)

@@ -1,5 +1,5 @@
 /*
- * stub.h: a libcuda.so.1 without a device, for measuring what the code around the driver costs.
+ * stub.h: a libcuda.so.1 without a device, for measuring the cost of the code around the driver.
  *
  * Every function returns at once, or spins for the time that stub_costs gave it (Foundry's figures for an H100: 37 us to add
  * a kernel node, 0.4 us to set its parameters, 1 us a node to instantiate). It checks nothing and computes nothing: only time
@@ -27,7 +27,7 @@ struct stub_counts {
 };
 void stub_count(struct stub_counts *out);
 
-/* One graph of the set that floor_build makes: what each node launches, 0 for a memset, and the first graph of the same types. */
+/* One graph of the set that floor_build makes: the launch of each node, 0 for a memset, and the first graph of the same types. */
 struct floor_graph {
 	const CUfunction *functions;
 	uint32_t nodes, shape;
@@ -38,7 +38,7 @@ void *floor_prepare(const struct floor_graph *graphs, uint32_t count, CUdevicept
 /* The cheapest known sequence of driver calls that makes them: a template per shape, parameters set for each further graph,
  * an instantiation for every graph. Returns 0, or the first CUresult that is not. */
 int floor_build(void *prepared);
-/* Destroys what floor_build made. */
+/* Destroys the set of floor_build. */
 int floor_destroy(void *prepared);
 void floor_release(void *prepared);
 

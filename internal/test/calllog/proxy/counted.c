@@ -139,7 +139,7 @@ void *proxy_counted(void *real)
 	return real;
 }
 
-/* The driver decides version and stream flavour; only what it returns is looked up. */
+/* The driver decides version and stream flavour; only its answer is looked up. */
 CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags)
 {
 	CUresult r = REAL(cuGetProcAddress)(symbol, fn, version, flags);

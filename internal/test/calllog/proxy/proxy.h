@@ -14,7 +14,7 @@
 #define CUDA_EXACT_SYMBOLS
 #include "cuda.h"
 
-/* The real driver's function of this exact name, NULL where it has none. */
+/* The real driver's function of this exact name, NULL if it has none. */
 void *proxy_real(const char *symbol);
 #define REAL(name) ((__typeof__(&name))proxy_real(#name))
 

@@ -1,4 +1,4 @@
-/* A program that knows nothing of Medusa: it captures a graph, replays it, and prints what it computed. */
+/* A program that knows nothing of Medusa: it captures a graph, replays it, and prints the results. */
 #include <stdio.h>
 #include <stdlib.h>
 

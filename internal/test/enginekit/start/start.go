@@ -8,7 +8,7 @@ import (
 )
 
 // Graphs are the restored graphs by batch size, or nil once capture has made them in this process. ask is the session's Graphs,
-// with what the engine does around it. Fails: with capture's error, and with one of ask that is no fallback.
+// with the engine's work around it. Fails: with capture's error, and with one of ask that is no fallback.
 func Graphs(ask func() ([]*restore.Graph, error), capture func() error) (map[int64]*restore.Graph, error) {
 	graphs, err := ask()
 	var fallback *restore.Fallback

@@ -1,8 +1,8 @@
 // Command fullsize-engine fills a device as a large model does: weights in allocations beyond 4 GiB, a KV cache of one allocation,
 // and many graphs whose kernels write all over both. Nothing else of that memory is touched.
 //
-// In: the numbers of graphs and of nodes in each, and the environment that `medusa` sets. Out: one line with a hash of what the
-// graphs left in memory. Fails: with the driver's error.
+// In: the numbers of graphs and of nodes in each, and the environment that `medusa` sets. Out: one line with a hash of the
+// contents of memory after the graphs. Fails: with the driver's error.
 package main
 
 import (
@@ -156,7 +156,7 @@ func (e *engine) capture() (err error) {
 	return nil
 }
 
-// places are what node k of graph g writes and reads: spread over the whole cache, the weights and the table, to their last words.
+// places are the words that node k of graph g writes and reads: spread over the whole cache, the weights and the table, to their last words.
 func (e *engine) places(g, k int) (to, from cuda.DevicePtr) {
 	i := uint64(g*e.nodes + k)
 	last := uint64(e.graphs*e.nodes - 1)

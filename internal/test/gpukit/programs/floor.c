@@ -1,5 +1,5 @@
 /*
- * floor.c NODES GRAPHS: what the driver itself takes for graphs of kernel nodes in a chain: adding nodes, instantiating, uploading,
+ * floor.c NODES GRAPHS: the time that the driver itself takes for graphs of kernel nodes in a chain: adding nodes, instantiating, uploading,
  * the first launch and later ones. Prints nanoseconds per node as NAME VALUE, the median over the graphs.
  */
 #include <time.h>

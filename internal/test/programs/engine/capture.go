@@ -10,7 +10,7 @@ import (
 )
 
 // capture records the first operations on up to three streams that fork from the first and join it again, one a node. Each
-// stream waits for what its operation depends on elsewhere.
+// stream waits for the operations elsewhere that its operation depends on.
 func (p *program) capture(g *programs.Graph, nodes []cuda.Node) (cuda.Graph, error) {
 	streams := p.e.streams
 	return enginekit.Record(streams[0], cuda.CaptureRelaxed, func() error { return p.issueAll(g, nodes, streams) })

@@ -35,7 +35,7 @@ func main() {
 	}
 }
 
-// engine is what the programs of a batch share.
+// engine is the state that the programs of a batch share.
 type engine struct {
 	session *restore.Session
 	context cuda.Context
@@ -57,7 +57,7 @@ type engine struct {
 type program struct {
 	e       *engine
 	plan    *programs.Plan
-	first   int64 // batch size of the first graph: what tells graphs of a batch apart
+	first   int64 // batch size of the first graph: it tells graphs of a batch apart
 	addr    []uint64
 	home    uint64 // memory that maps are made over before they move
 	modules []module
@@ -89,7 +89,7 @@ func run(seeds string, verbose bool) error {
 	}
 	out, err := e.serve()
 	os.Stdout.Write(out)
-	// What restoring made is given back by the calls that go with how it was made.
+	// Objects of a restore are given back by the calls that go with how they were made.
 	return errors.Join(err, e.session.Close())
 }
 
@@ -115,7 +115,7 @@ func (e *engine) open() error {
 	return err
 }
 
-// otherThread runs what elsewhere is given, on a thread of its own.
+// otherThread runs the functions given to elsewhere, on a thread of its own.
 func (e *engine) otherThread() {
 	runtime.LockOSThread()
 	for f := range e.other {
@@ -215,7 +215,7 @@ func (p *program) loadAll(late bool) error {
 	return nil
 }
 
-// prefix is what a restored process does as well.
+// prefix is the part of a start that a restored process makes as well.
 func (p *program) prefix() error {
 	if err := p.allocate(false); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (p *program) prefix() error {
 	return p.initialise(false)
 }
 
-// captureAll is warm-up and capture: what a restored start skips.
+// captureAll is warm-up and capture: a restored start skips them.
 func (p *program) captureAll() error {
 	if err := errors.Join(p.allocate(true), p.loadAll(true)); err != nil {
 		return err

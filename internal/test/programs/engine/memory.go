@@ -10,7 +10,7 @@ import (
 	"medusa/internal/test/programs"
 )
 
-// room hands out zeroed memory outside of the Go heap: what C keeps a pointer to.
+// room hands out zeroed memory outside of the Go heap, to which C may keep a pointer.
 type room struct{ free []byte }
 
 const roomChunk = 1 << 20
@@ -95,7 +95,7 @@ func (p *program) make(i int, b *programs.Buffer) error {
 		host, err = cuda.MemHostAlloc(b.Size, cuda.MemHostAllocMapped)
 	case programs.Registered:
 		var data []byte
-		// With room behind it: where two registrations touch, nothing tells the end of one from the start of the other.
+		// With room behind it: if two registrations touch, nothing tells the end of one from the start of the other.
 		if data, err = p.e.room.bytes(int(b.Size) + 4096); err == nil {
 			host = cuda.HostPtr(addr(data))
 			err = host.Register(b.Size, cuda.MemHostRegisterMapped)
@@ -155,7 +155,7 @@ func put(to uint64, data []byte) error {
 	return cuda.CopyToDevice(cuda.DevicePtr(to), data)
 }
 
-// words is what the host puts into a buffer: a function of the program, the buffer and the round.
+// words are the values that the host puts into a buffer: a function of the program, the buffer and the round.
 func words(seed uint64, buffer, round int) []byte {
 	h := seed*0x9e3779b97f4a7c15 + uint64(buffer)<<32 + uint64(round)
 	var out []byte

@@ -47,7 +47,7 @@ func (p *program) load(i int) error {
 	return err
 }
 
-// variables asks for the addresses of the module's variables and, where that is due, writes them.
+// variables asks for the addresses of the module's variables and, if that is due, writes them.
 func (p *program) variables(i int, write bool) error {
 	m := &p.modules[i]
 	for _, v := range []struct {
@@ -80,7 +80,7 @@ func (p *program) variables(i int, write bool) error {
 	return put(m.where, binary.LittleEndian.AppendUint64(nil, p.addr[m.plan.Where]))
 }
 
-// function returns what a launch names: a CUfunction, or a CUkernel in its place.
+// function returns the target of a launch: a CUfunction, or a CUkernel in its place.
 func (p *program) function(i int, name string) (cuda.Function, error) {
 	if p.modules[i].plan.ByKernel {
 		k, err := p.kernel(i, name)

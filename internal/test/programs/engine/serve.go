@@ -20,7 +20,7 @@ var describe = enginekit.StandIn("simgpu_describe")
 const rounds = 3
 
 // serve replays the program's graphs on changing inputs and returns the hash of all memory that the engine can see, after
-// every replay, and of what the device says that the graphs are.
+// every replay, and of the device's account of the graphs.
 func (p *program) serve() (string, error) {
 	sum := &account{Hash: sha256.New(), verbose: p.e.verbose}
 	for gi := range p.plan.Graphs {
@@ -48,7 +48,7 @@ func (p *program) serve() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// account is the hash, and where the user wants to see where two processes part, what went into it.
+// account is the hash and, if the user wants to see the place at which two processes part, the data that went into it.
 type account struct {
 	hash.Hash
 	verbose bool
@@ -63,8 +63,8 @@ func (a *account) part(format string, args ...any) {
 // window is an access-policy window in the device's description: its base, and the launch's own parameter of the same memory.
 var window = regexp.MustCompile(`window=0x[0-9a-f]+`)
 
-// nameWindow puts the buffer in place of a window's base, which is another address in every process. Where a restored start
-// put the buffers of the capture phase, the engine does not know.
+// nameWindow puts the buffer in place of a window's base, which is another address in every process. The engine does not know to
+// which addresses a restored start moved the buffers of the capture phase.
 func (p *program) nameWindow(text []byte) []byte {
 	base, _ := strconv.ParseUint(string(text[len("window="):]), 0, 64)
 	for i := range p.plan.Buffers {
@@ -75,7 +75,7 @@ func (p *program) nameWindow(text []byte) []byte {
 	return []byte("window=capture phase")
 }
 
-// describe adds what no output shows: edge data, node attributes. A device that does not tell adds nothing.
+// describe adds facts that no output shows: edge data, node attributes. A device that does not tell adds nothing.
 func (p *program) describe(sum *account, gi int) {
 	if !describe.Present() {
 		return
@@ -112,7 +112,7 @@ func (p *program) describeKernels(sum *account) error {
 	return nil
 }
 
-// replay launches one graph. Where it waits for an event, what it reads arrives on another stream, and where it records
+// replay launches one graph. If it waits for an event, its inputs arrive on another stream, and if it records
 // one, its result is read behind that event on another stream: an event that is not the engine's own would show.
 func (p *program) replay(sum *account, gi, round int, stream cuda.Stream) error {
 	g := &p.plan.Graphs[gi]

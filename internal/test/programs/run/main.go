@@ -1,8 +1,8 @@
 // Command run makes random programs, materializes and restores them, and compares everything that they leave.
 //
-// In: how many programs have to be restored, and the first seed. Out: a table of what occurred in how many of them, the
+// In: how many programs have to be restored, and the first seed. Out: a table with the number of programs that had each feature, the
 // seed of each that differed, and last `programs: N differences: D`. Programs that are refused, as some must be, do not
-// count. Exit code 1 where one differed or something that is restorable occurred in less than 2 % of the programs.
+// count. Exit code 1 if one differed or something that is restorable occurred in less than 2 % of the programs.
 package main
 
 import (

@@ -1,5 +1,5 @@
 /*
- * layout.c: what programs that were compiled against medusa.h and libmedusa.h rely on. It is written by hand and compiles only if
+ * layout.c: the layout that programs compiled against medusa.h and libmedusa.h rely on. It is written by hand and compiles only if
  * the headers keep it: sizes and offsets in bytes, values of constants, and the types of functions. Protocol 1; x86-64 and arm64.
  * A line here changes only together with MEDUSA_PROTOCOL (docs/promises.md).
  */

@@ -3,7 +3,7 @@
  *
  * In: the driver's file; a file of names, one a line; the API versions below. Out: a line for each question,
  *     ENTRY NAME VERSION FLAGS RESULT STATUS FILE OFFSET
- * RESULT and STATUS are the driver's, STATUS -1 if the entry point has none. FILE and OFFSET say where the answer lies; "-" and 0 if there is none. ENTRY dlsym asks for the name alone.
+ * RESULT and STATUS are the driver's, STATUS -1 if the entry point has none. FILE and OFFSET are the place of the answer; "-" and 0 if there is none. ENTRY dlsym asks for the name alone.
  */
 #include <dlfcn.h>
 #include <stdint.h>

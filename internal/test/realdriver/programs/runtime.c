@@ -1,5 +1,5 @@
 /*
- * runtime CUDART [CUBLAS CUBLASLT]: what a real CUDA runtime and real libraries say on a machine without a GPU.
+ * runtime CUDART [CUBLAS CUBLASLT]: the answers of a real CUDA runtime and real libraries on a machine without a GPU.
  *
  * In: their files. Out: a line a call, with its result and, of the runtime, the text of its error. Fails: exit code 2 if a file
  * does not load or lacks a function.

@@ -13,7 +13,7 @@
 /* Columns of k that are staged at a time. In the last step, zeros stand for those past the end. */
 #define TK 8
 
-/* This thread's share of an operand's ROWS x TK slice. Rows past the end stand for the last one: what they lead to is never
+/* This thread's share of an operand's ROWS x TK slice. Rows past the end stand for the last one: their results are never
  * stored. */
 template <typename T, int ROWS, int THREADS> struct Slice {
 	static const int count = ROWS * TK / 4 / THREADS;

@@ -85,7 +85,7 @@ static uint16_t bf16_nearest(float v)
 	return below < above || (below == above && down % 2 == 0) ? down : (uint16_t)(down + 1);
 }
 
-/* rows x cols values in a matrix with leading dimension ld; what lies between rows is NaN, so that reading it shows. */
+/* rows x cols values in a matrix with leading dimension ld; the gaps between rows are NaN, so that reading them shows. */
 static CUdeviceptr operand(vblasDataType_t type, int rows, int cols, int ld, unsigned *seed, double *values)
 {
 	void *data = malloc((size_t)rows * ld * width(type));

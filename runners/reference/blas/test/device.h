@@ -23,7 +23,7 @@ struct device {
 };
 extern struct device device;
 
-void device_open(void);         /* ends the program where there is no device */
+void device_open(void);         /* ends the program if there is no device */
 void must(CUresult r, const char *what); /* ends the program unless r is success */
 #define MUST(call) must(call, #call)
 

@@ -37,7 +37,7 @@ static void check_split(void)
 	      "a 7B down projection takes module %d, %u shares, %zu bytes", p.module, p.grid[2], p.workspace);
 	p = vblas_plan(VBLAS_F32, 16, 64, 176, 0);
 	CHECK(p.module == VBLAS_TILE, "without a workspace: module %d", p.module);
-	/* Shares are whole multiples of what the kernel stages at a time, and the last one is not empty. */
+	/* Shares are whole multiples of the k that the kernel stages at a time, and the last one is not empty. */
 	for (int k = 8; k <= 12000; k += 8) {
 		p = vblas_plan(VBLAS_F32, 8, 4, k, VBLAS_WORKSPACE_BYTES);
 		if (p.module == VBLAS_SPLITK)

@@ -1,4 +1,4 @@
-/* test.h: checks that say where they failed. */
+/* test.h: checks that print their place if they fail. */
 #ifndef VBLAS_TEST_H
 #define VBLAS_TEST_H
 

@@ -1,20 +1,20 @@
 """Medusa's plug-in for engines on PyTorch (2.8 or newer): pure Python over two C libraries, no build step.
 
-An engine that uses it starts in this order, and each line does nothing where Medusa is absent:
+An engine that uses it starts in this order, and each line does nothing if Medusa is absent:
 
     session = medusa.Session()
     session.identify({"engine.name": ..., "model.config": ...})
     session.phase("structure"); allocate the weights; session.tensor(name, t, medusa.WEIGHT) for each
     session.phase("kv_cache");  size = session.kv_bytes() or profile; session.tensor(name, t, medusa.KV)
     session.phase("weights");   copy; for b in session.triggers(): session.trigger(lambda: first_layer(b))
-    graphs = session.graphs()   and where that is None:
+    graphs = session.graphs()   and if that is None:
     with medusa.Capture(session) as capture: capture.warm_up(step); capture.graph(label, batch, step)
     session.ready(self_test)
 
 A restored graph's replay raises GraphInvalid once memory or a module that it refers to is gone, or after
 session.invalidate(reason): the engine then runs eagerly.
 
-docs/architecture.md says what the phases mean.
+docs/architecture.md explains the phases.
 """
 
 from .capture import Capture

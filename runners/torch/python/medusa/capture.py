@@ -25,7 +25,7 @@ class Capture:
         return self
 
     def warm_up(self, step):
-        """Runs a step eagerly on the capture stream, for what must not happen while capturing."""
+        """Runs a step eagerly on the capture stream, for work that must not happen in a capture."""
         self.stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.use_mem_pool(self.pool), torch.cuda.stream(self.stream):
             step()
@@ -33,6 +33,7 @@ class Capture:
 
     def graph(self, label, batch, step):
         """Captures a step. The pool is left before torch records into it: torch refuses to enter it twice."""
+        # mutant: capture phase begins once
         if not self.capturing:
             self.session.phase("capture")
             self.capturing = True
@@ -45,7 +46,7 @@ class Capture:
         return graph
 
     def __del__(self):
-        # torch takes it for a bug of its own where a pool goes before the graphs in it.
+        # torch takes it for a bug of its own if a pool goes before the graphs in it.
         for graph in self.graphs:
             graph.reset()
 

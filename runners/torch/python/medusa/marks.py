@@ -1,4 +1,4 @@
-"""Marks: what only the engine knows, told to Medusa's interposer.
+"""Marks: facts that only the engine knows, told to Medusa's interposer.
 
 In: phases, graph labels, tensors, the blocks of torch's allocator, the KV-cache profile. Out: calls of the functions of
 interpose/preload/medusa.h. Each is looked up in the process and may be absent; then its mark does nothing, and the engine
@@ -60,14 +60,16 @@ def graph(label, batch):
 
 
 def note(name, value):
-    """What a restored start is to know again: bytes, the same in every start."""
+    """Opaque data that a restored start gets back: bytes, the same in every start."""
     _call("medusa_mark_note", name.encode(), value, len(value))
 
 
 def extent(tensor):
     """The bytes that a tensor's elements span, from data_ptr on."""
+    # mutant: tensors without elements
     if tensor.numel() == 0:
         return 0
+    # mutant: extent of a tensor with gaps
     last = sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride()))
     return (last + 1) * tensor.element_size()
 
@@ -78,9 +80,11 @@ def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM):
     A dtype that Medusa has no number for is marked as bytes.
     """
     dtype = _DTYPES.get(t.dtype, _DTYPES[torch.uint8])
+    # mutant: bytes of types without a number
     if t.dtype not in _DTYPES and lo == hi:
         lo, hi = 0, 256
     size = extent(t)
+    # mutant: shape of a tensor with gaps
     shape = list(t.shape)[:8] if t.dtype in _DTYPES and t.is_contiguous() else [size // _WIDTHS[dtype]]
     mark = contract.Tensor(name.encode(), t.data_ptr(), size, role, dtype, fill, len(shape), (ctypes.c_int64 * 8)(*shape), lo, hi)
     _call("medusa_mark_tensor", ctypes.byref(mark))
@@ -101,11 +105,14 @@ def blocks(device=None):
     if _FUNCTIONS["medusa_mark_block"] is None:
         return count
     for segment in torch.cuda.memory_snapshot():
+        # mutant: blocks of one device
         if device is not None and segment["device"] != device:
             continue
         address = segment["address"]
         for block in segment["blocks"]:
+            # mutant: blocks that nobody owns
             _call("medusa_mark_block", address, block["size"], int(block["state"] != "inactive"))
+            # mutant: address of a block
             address += block["size"]
             count += 1
     return count

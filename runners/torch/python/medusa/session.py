@@ -1,7 +1,7 @@
 """The session: Medusa's side of one engine start, from libmedusa.so (cmd/libmedusa/libmedusa.h).
 
-In: the environment that `medusa materialize` and `medusa restore` set. Out: what this start is for, the size of the KV
-cache, the triggering layers to run, restored graphs. Fails: where anything does not fit, the session says why on
+In: the environment that `medusa materialize` and `medusa restore` set. Out: the purpose of this start, the size of the KV
+cache, the triggering layers to run, restored graphs. Fails: if anything does not fit, the session says why on
 standard error once and the engine starts natively: methods then answer as if Medusa were absent.
 """
 
@@ -27,7 +27,7 @@ class MedusaError(RuntimeError):
 
 
 def _library():
-    """libmedusa.so where MEDUSA_SESSION_LIB says, beside the interposer that this process was started with, or above the
+    """libmedusa.so that MEDUSA_SESSION_LIB names, beside the interposer that this process was started with, or above the
     folder that this package was installed in."""
     path = os.environ.get(contract.ENV_SESSION_LIB)
     if not path:
@@ -65,11 +65,13 @@ class RestoredGraph:
         return self.session.usable(self)
 
     def replay(self):
-        """Launches the graph on torch's current stream. GraphInvalid: what it refers to is gone."""
+        """Launches the graph on torch's current stream. GraphInvalid: an object that it refers to is gone."""
+        # mutant: restored graphs that are gone
         if not self.usable():
             raise GraphInvalid(self.session.reason())
         stream = torch.cuda.current_stream().cuda_stream
         result = self.session.launch(ctypes.c_void_p(self.handle), ctypes.c_void_p(stream))
+        # mutant: driver error of a launch
         if result:
             self.session.failed(result)
 
@@ -94,6 +96,7 @@ class Session:
         self.launch = ctypes.CDLL("libcuda.so.1").cuGraphLaunch
 
     def _checked(self, code):
+        # mutant: errors of the library
         if code < 0 and code != contract.FALLBACK:
             raise MedusaError(self._lib.medusa_session_error().decode())
         return code
@@ -101,11 +104,13 @@ class Session:
     @property
     def restoring(self):
         """Whether this start still is to be served by restored graphs."""
+        # mutant: starts that are restored
         return self.run == RESTORE and bool(self._lib.medusa_session_restoring())
 
     def phase(self, name):
         """Marks a phase, for the trace and for the stage times in the status. The first of warmup and capture begins with the
-        map of torch's blocks; what torch would give back at its first capture goes before, in every run."""
+        map of torch's blocks; blocks that torch would give back at its first capture go before, in every run."""
+        # mutant: block map of torch
         if name in ("warmup", "capture") and not self._mapped:
             self._mapped = True
             torch.cuda.synchronize()
@@ -117,7 +122,7 @@ class Session:
             self._checked(self._lib.medusa_session_phase(name.encode()))
 
     def identify(self, factors):
-        """States what the artifact is valid for: a dict of strings. Comes before the engine allocates anything."""
+        """States the factors that the artifact is valid for: a dict of strings. Comes before the engine allocates anything."""
         if self.run == NONE:
             return
         torch.cuda.init()
@@ -127,15 +132,16 @@ class Session:
         self._checked(self._lib.medusa_session_identify(keys, values, ctypes.c_size_t(len(factors))))
 
     def kv_bytes(self):
-        """The size of the KV cache in bytes where it is known without a profile forward, else None."""
+        """The size of the KV cache in bytes if it is known without a profile forward, else None."""
         if self.run == NONE:
             return None
         value = ctypes.c_uint64()
         given = self._checked(self._lib.medusa_session_kv_bytes(ctypes.byref(value)))
+        # mutant: size of the KV cache of a plug-in
         return value.value if given == 1 else None
 
     def workspace_bytes(self):
-        """Where kv_bytes is not None: the bytes to reserve for what grows with a forward and stays. The profile forward would have
+        """If kv_bytes is not None: the bytes to reserve for buffers that grow with a forward and stay. The profile forward would have
         made it so large, and graphs that refer to a smaller one would lose it."""
         value = ctypes.c_uint64()
         self._checked(self._lib.medusa_session_workspace(ctypes.byref(value)))
@@ -160,7 +166,7 @@ class Session:
                 with torch.cuda.use_mem_pool(pool):
                     run()
                     torch.cuda.synchronize()
-            except Exception as e:  # goes through C, where exceptions cannot
+            except Exception as e:  # goes through C, which exceptions cannot
                 failure.append(e)
                 return 1
             return 0
@@ -168,12 +174,14 @@ class Session:
         callback = _RUN(call)
         code = self._checked(self._lib.medusa_session_trigger(callback, None))
         self.held.append(pool)
+        # mutant: failed trigger
         if failure and code != contract.FALLBACK:
             raise failure[0]
 
     def tensor(self, name, t, role, **bounds):
         """Names a tensor, and holds it: graphs find it by its name, wherever torch's allocator put it in this process."""
         self.place(name, t, role, **bounds)
+        # mutant: named tensors are held
         self.held.append(t)
 
     def place(self, name, t, role, **bounds):
@@ -189,11 +197,13 @@ class Session:
         return t
 
     def restored_view(self, name, dtype, shape, stride):
-        """As restored_tensor, where the tensor was not contiguous, and where several have lain in memory of one name."""
+        """As restored_tensor, if the tensor was not contiguous, and if several have lain in memory of one name."""
+        # mutant: bytes of a restored view
         size = (1 + sum((n - 1) * s for n, s in zip(shape, stride))) * dtype.itemsize
         return self._restored_memory(name, size).view(dtype).as_strided(shape, stride)
 
     def _restored_memory(self, name, size):
+        # mutant: restored memory by name
         if name not in self._memory:
             address = ctypes.c_uint64()
             if not self._checked(self._lib.medusa_session_tensor(name.encode(), ctypes.byref(address))):
@@ -202,18 +212,18 @@ class Session:
         return self._memory[name]
 
     def note(self, name, value):
-        """What a restored start is to know again: bytes, the same in every start."""
+        """Opaque data that a restored start gets back: bytes, the same in every start."""
         marks.note(name, value)
 
     def noted(self, name):
-        """What was noted under a name when the engine was recorded. Call it after graphs."""
+        """The note under a name from the recording. Call it after graphs."""
         size = self._checked(self._lib.medusa_session_note(name.encode(), None, ctypes.c_size_t(0)))
         value = ctypes.create_string_buffer(size)
         self._checked(self._lib.medusa_session_note(name.encode(), value, ctypes.c_size_t(size)))
         return value.raw
 
     def places(self):
-        """Where everything named lies: tensors (address, bytes); restored graphs (CUgraphExec) by label, and their
+        """The addresses of everything named: tensors (address, bytes); restored graphs (CUgraphExec) by label, and their
         kernels; and the labels of captured graphs, in order."""
         return {"tensors": self.named, "restored": self.executables, "kernels": self.kernels(), "captured": self.captured}
 
@@ -238,17 +248,17 @@ class Session:
         return found == 1
 
     def reason(self):
-        """Why the last call did not do what it was asked for."""
+        """The error of the last call."""
         return self._lib.medusa_session_error().decode()
 
     def invalidate(self, reason):
-        """The engine does what restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. Frees
+        """The engine does something that restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. Frees
         of memory and unloads of modules that graphs refer to are noticed without it."""
         if self.run != NONE:
             self._checked(self._lib.medusa_session_invalidate(str(reason).encode()))
 
     def kernels(self):
-        """How this process came by each kernel of the restored graphs: (how, mangled name, module), where how is one of loaded,
+        """How this process came by each kernel of the restored graphs: (how, mangled name, module); how is one of loaded,
         triggered, object and artifact. Call it after graphs."""
         if self.run != RESTORE:
             return []
@@ -299,6 +309,7 @@ class Session:
             except Exception as e:  # as above
                 print(f"medusa: self test: {e}", file=sys.stderr, flush=True)
                 return -1
+            # mutant: self test that is too long
             ctypes.memmove(buffer, out, min(len(out), capacity))
             return len(out)
 
@@ -306,14 +317,15 @@ class Session:
         self._checked(self._lib.medusa_session_ready(callback, None))
 
     def refuse(self, reason):
-        """Takes no part in what this start is for, or cannot use what graphs gave. A recording run ends here; a start that was
+        """Takes no part in this start's purpose, or cannot use the restored graphs. A recording run ends here; a start that was
         to be restored goes on natively."""
         if self.run != NONE:
             self._checked(self._lib.medusa_session_refuse(reason.encode()))
+            # mutant: graphs of a refused start
             self.executables = {}
 
     def failed(self, result):
-        """A driver error after ready. Where it is sticky the process ends, for its parent to start natively."""
+        """A driver error after ready. If it is sticky the process ends, for its parent to start natively."""
         self._lib.medusa_session_failed(ctypes.c_int(result))
         raise MedusaError(f"launch restored graph: driver error {result}")
 

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// said is a writer that a test reads while others write.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// A step that takes long is not silent: its seconds are shown until it ends, and nothing afterwards.
+func TestStepsShowSeconds(t *testing.T) {
+	for _, row := range []struct {
+		bar  bool
+		want string
+	}{
+		{false, `(?m)^\[2/6\] record, \d+ s$`},
+		{true, `record, \d+ s`},
+	} {
+		out := &said{}
+		step, done := newSteps(out, row.bar, 2*time.Millisecond)
+		step(0, 6, "profile")
+		step(1, 6, "record")
+		for began := time.Now(); !regexp.MustCompile(row.want).MatchString(out.String()) && time.Since(began) < 10*time.Second; {
+			time.Sleep(time.Millisecond)
+		}
+		done()
+		text := out.String()
+		if !regexp.MustCompile(row.want).MatchString(text) || !row.bar && !strings.HasPrefix(text, "[1/6] profile\n") {
+			t.Errorf("bar %v: %q, want %s", row.bar, text, row.want)
+		}
+		time.Sleep(20 * time.Millisecond)
+		if later := out.String(); later != text {
+			t.Errorf("bar %v: wrote %q after the end", row.bar, strings.TrimPrefix(later, text))
+		}
+	}
+}
