@@ -117,7 +117,7 @@ func (c *checker) lookCloser(d *digest.Digest) error {
 		err = c.replayOtherwise(d)
 	}
 	if err == nil {
-		d.Computes = computes(d, copied)
+		d.Computes = c.computes(d, copied)
 	}
 	return err
 }

@@ -132,7 +132,7 @@ var table = []mutant{
 	{"rows of the batch", replace("!g.Stepped &&", "false &&"), "./materialize", "TestJudge"},
 	{"results that change with inputs", never, "./materialize", "TestJudge"},
 	{"results that change with the KV cache", never, "./materialize", "TestJudge"},
-	{"scratch in memory that graphs hand on", replace("r.Name != \"\" ||", "true ||"), "./restore", "TestComputes"},
+	{"scratch in memory of the graphs' own", replace("!c.graphsOwn(r) ||", "true ||"), "./restore", "TestComputes"},
 	{"results beyond the bound", replace("!within(", "false && !within("), "./materialize", "TestCompareDigests"},
 	{"results that vary with garbage", never, "./internal/test/e2e", "TestHarshGraphs"},
 	{"distance from what is no number", never, "./restore/digest", "TestDistance"},
