@@ -117,7 +117,7 @@ func (c *checker) lookCloser(d *digest.Digest) error {
 		err = c.replayOtherwise(d)
 	}
 	if err == nil {
-		d.Computes = c.computes(d, copied)
+		d.Computes = computes(d, copied)
 	}
 	return err
 }

@@ -127,7 +127,7 @@ func (c *checker) refers(d *digest.Digest) (copied [][]extent, err error) {
 
 // computes reports whether any kernel wrote a result: one that no copy and no fill of its graph writes. Inputs are what the engine
 // writes before a replay. A graph's result in memory of the graphs' own is scratch to other graphs: there, it changes with other inputs.
-func (c *checker) computes(d *digest.Digest, copied [][]extent) bool {
+func computes(d *digest.Digest, copied [][]extent) bool {
 	for i := range d.Graphs {
 		for k := range d.Graphs[i].Ranges {
 			r := &d.Graphs[i].Ranges[k]
@@ -137,7 +137,7 @@ func (c *checker) computes(d *digest.Digest, copied [][]extent) bool {
 			for chunk := range r.Chunks() {
 				offset, size := r.Span(chunk)
 				// mutant: scratch in memory of the graphs' own
-				result := !c.graphsOwn(r) || r.OtherInputs.Has(chunk) && (r.Stable(chunk) || r.VaryingAt(chunk) != nil)
+				result := !r.Pool || r.OtherInputs.Has(chunk) && (r.Stable(chunk) || r.VaryingAt(chunk) != nil)
 				if result && r.Written.Has(chunk) && !meetAny(copied[i], r.Alloc, offset, size) {
 					return true
 				}
@@ -145,10 +145,6 @@ func (c *checker) computes(d *digest.Digest, copied [][]extent) bool {
 		}
 	}
 	return false
-}
-
-func (c *checker) graphsOwn(r *digest.Range) bool {
-	return int(r.Alloc) < len(c.spec.Allocations) && c.spec.Allocations[r.Alloc].Owner == graphir.OwnerGraph
 }
 
 func meetAny(all []extent, object uint32, from, size uint64) bool {

@@ -3,7 +3,6 @@ package restore
 import (
 	"testing"
 
-	"medusa/graphir"
 	"medusa/restore/digest"
 )
 
@@ -20,18 +19,14 @@ func TestComputes(t *testing.T) {
 		{"one beside a copy", digest.Range{Class: digest.Output, Name: "logits"}, []extent{{1, 8, 16}, {2, 0, 8}}, true},
 		{"the KV cache", digest.Range{Class: digest.KV, Name: "kv"}, nil, true},
 		{"an input", digest.Range{Class: digest.Input, Name: "lengths"}, nil, false},
-		{"scratch", digest.Range{Class: digest.Output, Alloc: 2}, nil, false},
-		{"scratch over a named output", digest.Range{Class: digest.Output, Alloc: 2, Name: "out.1"}, nil, false},
-		{"scratch that depends on garbage", digest.Range{Class: digest.Output, Alloc: 2, OtherInputs: digest.Bits{1}, Second: digest.Sum([]byte("other"))}, nil, false},
-		{"what a graph hands on", digest.Range{Class: digest.Output, Alloc: 2, OtherInputs: digest.Bits{1}}, nil, true},
+		{"scratch", digest.Range{Class: digest.Output, Pool: true}, nil, false},
+		{"scratch over a named output", digest.Range{Class: digest.Output, Pool: true, Name: "out.1"}, nil, false},
+		{"scratch that depends on garbage", digest.Range{Class: digest.Output, Pool: true, OtherInputs: digest.Bits{1}, Second: digest.Sum([]byte("other"))}, nil, false},
+		{"what a graph hands on", digest.Range{Class: digest.Output, Pool: true, OtherInputs: digest.Bits{1}}, nil, true},
 	} {
-		if tt.r.Alloc == 0 {
-			tt.r.Alloc = 1
-		}
-		tt.r.Size, tt.r.Stride, tt.r.First, tt.r.Written = 8, 1, make([]byte, digest.HashBytes), digest.Bits{1}
+		tt.r.Alloc, tt.r.Size, tt.r.Stride, tt.r.First, tt.r.Written = 1, 8, 1, make([]byte, digest.HashBytes), digest.Bits{1}
 		d := &digest.Digest{Graphs: []digest.Graph{{}, {Ranges: []digest.Range{tt.r}}}}
-		c := &checker{spec: &graphir.Spec{Allocations: []graphir.Allocation{{}, {}, {Owner: graphir.OwnerGraph}}}}
-		if got := c.computes(d, [][]extent{nil, tt.copied}); got != tt.want {
+		if got := computes(d, [][]extent{nil, tt.copied}); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
