@@ -58,12 +58,15 @@ func TestRareOrder(t *testing.T) {
 		if p.code == 0 {
 			continue
 		}
-		if !strings.Contains(p.stderr, `graph "rare-8"`) || !strings.Contains(p.stderr, "order") {
-			t.Errorf("exit %d:\n%s", p.code, p.stderr)
+		if !strings.Contains(p.stderr, `graph "rare-8"`) {
+			t.Fatalf("exit %d:\n%s", p.code, p.stderr)
 		}
-		return
+		// If both native replays had one order and both restored ones another, the refusal cannot say why they differ.
+		if strings.Contains(p.stderr, "order") {
+			return
+		}
 	}
-	t.Error("thirty times, all replays added up in the same order")
+	t.Error("thirty times, no replay added up in another order than the one before it")
 }
 
 // Floats that are added in an order that often differs: native replays measure by how much, and restored ones have to keep to that.
