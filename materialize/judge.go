@@ -94,7 +94,7 @@ func judgeRows(g *digest.Graph) error {
 	for k := range g.Ranges {
 		r := &g.Ranges[k]
 		for c := range r.Chunks() {
-			if r.Class != digest.Output || !r.Written.Has(c) {
+			if r.Class != digest.Output || !r.Written.Has(c) || ofAnother(g, r) {
 				continue
 			}
 			first, last, known := r.Rows(c)
@@ -130,6 +130,13 @@ func judgeRows(g *digest.Graph) error {
 	return nil
 }
 
+// ofAnother reports whether a range is an output of another graph, and at most scratch of this one: those that lie in memory of
+// the graphs' own have as many rows as their graph's batch.
+func ofAnother(g *digest.Graph, r *digest.Range) bool {
+	// mutant: outputs of other graphs
+	return r.Pool && r.Row != 0 && g.Batch > 0 && r.Size/r.Row != uint64(g.Batch)
+}
+
 func resultError(g *digest.Graph, r *digest.Range, chunk int, reason string) error {
 	first, _, rows := r.Rows(chunk)
 	offset, _ := r.Span(chunk)
@@ -140,6 +147,9 @@ func judgeRange(g *digest.Graph, r *digest.Range) error {
 	switch r.Class {
 	case digest.KV, digest.Input, digest.Output:
 	default:
+		return nil
+	}
+	if ofAnother(g, r) {
 		return nil
 	}
 	used := len(r.Written) > 0

@@ -35,6 +35,17 @@ func TestJudge(t *testing.T) {
 		{"unstable KV memory", func(_ *digest.Digest, g *digest.Graph, _ *digest.Range) { g.Ranges[1].Second = hashes("other") }, `kv "" alloc#2+0 differs`},
 		{"a row that is no number", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) { r.NotFinite = digest.Bits{0b0100} }, "row 2 holds NaN or Inf"},
 		{"a missing row", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) { r.Written = digest.Bits{0b0011} }, "row 2 is not written by the graph"},
+		{"an output of another batch, over scratch", func(_ *digest.Digest, g *digest.Graph, r *digest.Range) {
+			other := *r
+			other.Alloc, other.Pool, other.Second, other.Written, other.OtherInputs = 3, true, hashes("a", "x", "c", "y"), digest.Bits{0b1010}, nil
+			g.Ranges = append(g.Ranges, other)
+		}, ""},
+		{"an output of this batch in memory of the graphs' own", func(_ *digest.Digest, g *digest.Graph, r *digest.Range) {
+			own := *r
+			own.Alloc, own.Pool, own.Size, own.Written = 3, true, 3*256, digest.Bits{0b101}
+			own.First, own.Second = hashes("a", "b", "c"), nil
+			g.Ranges = append(g.Ranges, own)
+		}, "row 1 is not written by the graph"},
 		{"an output of other graphs", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) { r.Written = nil }, ""},
 		{"a row that a step writes", func(_ *digest.Digest, g *digest.Graph, r *digest.Range) {
 			g.Stepped, r.Eager = true, digest.Bits{0b1111}

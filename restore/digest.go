@@ -118,6 +118,7 @@ func (h *hasher) hash(spans []span, known []*known) ([]digest.Range, error) {
 		if s.chunk != digest.ChunkBytes {
 			ranges[i].Chunk = s.chunk
 		}
+		ranges[i].Pool = int(s.alloc) < len(h.spec.Allocations) && h.spec.Allocations[s.alloc].Owner == graphir.OwnerGraph
 		if s.row != 0 {
 			ranges[i].Row, ranges[i].Place = s.row, s.offset+s.shift
 		}

@@ -126,7 +126,7 @@ func (c *checker) refers(d *digest.Digest) (copied [][]extent, err error) {
 }
 
 // computes reports whether any kernel wrote a result: one that no copy and no fill of its graph writes. Inputs are what the engine
-// writes before a replay. Memory that graphs hand on is scratch of other graphs, too: a result there changes with other inputs.
+// writes before a replay. A graph's result in memory of the graphs' own is scratch to other graphs: there, it changes with other inputs.
 func computes(d *digest.Digest, copied [][]extent) bool {
 	for i := range d.Graphs {
 		for k := range d.Graphs[i].Ranges {
@@ -136,8 +136,8 @@ func computes(d *digest.Digest, copied [][]extent) bool {
 			}
 			for chunk := range r.Chunks() {
 				offset, size := r.Span(chunk)
-				// mutant: scratch in memory that graphs hand on
-				result := r.Name != "" || r.OtherInputs.Has(chunk)
+				// mutant: scratch in memory of the graphs' own
+				result := !r.Pool || r.OtherInputs.Has(chunk) && (r.Stable(chunk) || r.VaryingAt(chunk) != nil)
 				if result && r.Written.Has(chunk) && !meetAny(copied[i], r.Alloc, offset, size) {
 					return true
 				}

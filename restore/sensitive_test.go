@@ -19,8 +19,10 @@ func TestComputes(t *testing.T) {
 		{"one beside a copy", digest.Range{Class: digest.Output, Name: "logits"}, []extent{{1, 8, 16}, {2, 0, 8}}, true},
 		{"the KV cache", digest.Range{Class: digest.KV, Name: "kv"}, nil, true},
 		{"an input", digest.Range{Class: digest.Input, Name: "lengths"}, nil, false},
-		{"scratch", digest.Range{Class: digest.Output}, nil, false},
-		{"what a graph hands on", digest.Range{Class: digest.Output, OtherInputs: digest.Bits{1}}, nil, true},
+		{"scratch", digest.Range{Class: digest.Output, Pool: true}, nil, false},
+		{"scratch over a named output", digest.Range{Class: digest.Output, Pool: true, Name: "out.1"}, nil, false},
+		{"scratch that depends on garbage", digest.Range{Class: digest.Output, Pool: true, OtherInputs: digest.Bits{1}, Second: digest.Sum([]byte("other"))}, nil, false},
+		{"what a graph hands on", digest.Range{Class: digest.Output, Pool: true, OtherInputs: digest.Bits{1}}, nil, true},
 	} {
 		tt.r.Alloc, tt.r.Size, tt.r.Stride, tt.r.First, tt.r.Written = 1, 8, 1, make([]byte, digest.HashBytes), digest.Bits{1}
 		d := &digest.Digest{Graphs: []digest.Graph{{}, {Ranges: []digest.Range{tt.r}}}}

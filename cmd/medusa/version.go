@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,9 @@ import (
 	"medusa/internal/printable"
 	"medusa/interpose/trace"
 )
+
+// release is the newest version that CHANGELOG.md describes.
+const release = "v0.2.0"
 
 // version describes this binary and the formats that it reads. Its JSON form only ever gains fields.
 type version struct {
@@ -51,15 +55,16 @@ func newVersionCmd() *cobra.Command {
 	return cmd
 }
 
-// versionOf takes the version from the build information of the Go tool; info is nil if there is none.
+// versionOf takes the version from the build information of the Go tool. Without one (info is nil, or the build saw no tag) the
+// version is that of the source.
 func versionOf(info *debug.BuildInfo) version {
-	v := version{Medusa: "(devel)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	v := version{Medusa: release, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		Artifact: artifacts.Version, Graph: graphir.Version, Trace: trace.Version, Protocol: contract.Protocol}
 	if info == nil {
 		return v
 	}
-	if info.Main.Version != "" {
-		v.Medusa = info.Main.Version
+	if tag := info.Main.Version; tag != "" && tag != "(devel)" && !strings.HasPrefix(tag, "v0.0.0-") {
+		v.Medusa = tag
 	}
 	for _, s := range info.Settings {
 		switch s.Key {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"regexp"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -18,7 +20,21 @@ func TestVersionOfBuildInfo(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
 	}
-	if v := versionOf(nil); v.Medusa != "(devel)" || v.Commit != "" {
-		t.Errorf("without build information: %+v", v)
+	for _, info := range []*debug.BuildInfo{nil, {}, {Main: debug.Module{Version: "(devel)"}},
+		{Main: debug.Module{Version: "v0.0.0-20261122183341-0123456789ab"}}} {
+		if v := versionOf(info); v.Medusa != "v0.2.0" || v.Commit != "" {
+			t.Errorf("%+v: %+v", info, v)
+		}
+	}
+}
+
+// The source says which version it is, and the changelog what is in it.
+func TestReleaseIsInTheChangelog(t *testing.T) {
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if newest := regexp.MustCompile(`(?m)^## (v[0-9.]+)`).FindSubmatch(text); newest == nil || string(newest[1]) != release {
+		t.Errorf("the newest version of the changelog is %q, the program's %s", newest, release)
 	}
 }

@@ -95,6 +95,8 @@ type Range struct {
 	Size   uint64 `json:"size"`
 	Class  Class  `json:"class"`
 	Name   string `json:"name,omitempty"` // of the tensor, if one is named
+	// Pool says that it is memory of the graphs' own: what one leaves there is scratch to others.
+	Pool bool `json:"pool,omitempty"`
 	// Stride is n if only every n-th chunk was hashed, to bound the time a large KV cache takes.
 	Stride uint64 `json:"stride"`
 	// Chunk is the number of bytes that one hash covers; 0: ChunkBytes. In an output it divides its rows, if these are known: Row bytes

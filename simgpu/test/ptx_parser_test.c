@@ -11,11 +11,11 @@ static void layouts(void)
 {
 	struct ptx_module *m = load_text(HEAD
 		".shared .align 16 .b8 unused[4096];\n.shared .align 4 .b8 tile[100];\n.extern .shared .align 16 .b8 dyn[];\n"
-		".visible .entry a(.param .u32 x, .param .align 8 .b8 s[20], .param .u8 c, .param .u64 .ptr .global .align 4 p)\n"
+		".visible .entry a(.param .u32 x, .param .align 8 .b8 s[20], .param .u8 c, .param .u64 .ptr .global .align 4 p, .param .u32 .ptr .global .align 16 q)\n"
 		".maxntid 16, 8, 2\n.minnctapersm 1\n{\n.reg .b64 %d<3>;\n.local .align 8 .b8 depot[40];\n.shared .align 8 .b64 inner[2];\n"
 		"mov.u64 %d1, tile;\nst.shared.u64 [inner+8], %d1;\nmov.u64 %d2, dyn;\nst.shared.u64 [%d2+8], %d1;\nret;\n}\n"
 		"// a comment\n.weak .entry b()\n{ /* nothing\n */ ret; }\n"
-		".func f(.param .b32 q) .noreturn;\n"
+		".func f(.param .b32 q) .noreturn { trap; exit; }\n"
 		"\t.section .debug_str {\n.b8 1, 2, 3\n}\n");
 	const struct ptx_param *p;
 	struct ptx_kernel *a = kernel_named(m, "a");
@@ -23,18 +23,19 @@ static void layouts(void)
 
 	CHECK(ptx_kernel_count(m) == 2, "%zu", ptx_kernel_count(m));
 	CHECK(!strcmp(ptx_kernel_name(ptx_kernel_at(m, 1)), "b") && !ptx_kernel_at(m, 2), "order of kernels");
-	CHECK(ptx_kernel_params(a, &p) == 4, "%zu", ptx_kernel_params(a, &p));
+	CHECK(ptx_kernel_params(a, &p) == 5, "%zu", ptx_kernel_params(a, &p));
 	CHECK(p[0].offset == 0 && p[0].size == 4, "u32 at %u", p[0].offset);
 	CHECK(p[1].offset == 8 && p[1].size == 20 && p[1].align == 8, "struct at %u", p[1].offset);
 	CHECK(p[2].offset == 28 && p[2].size == 1, "u8 at %u", p[2].offset);
 	CHECK(p[3].offset == 32 && p[3].size == 8, "u64 at %u", p[3].offset);
-	CHECK(ptx_kernel_param_bytes(a) == 40, "%u", ptx_kernel_param_bytes(a));
+	CHECK(p[4].offset == 40 && p[4].align == 4, "pointer at %u, aligned to %u", p[4].offset, p[4].align);
+	CHECK(ptx_kernel_param_bytes(a) == 44, "%u", ptx_kernel_param_bytes(a));
 	CHECK(ptx_kernel_max_threads(a) == 256 && ptx_kernel_max_threads(kernel_named(m, "b")) == 1024, "%u", ptx_kernel_max_threads(a));
 	/* tile and inner, not the variable that no instruction names */
 	CHECK(ptx_kernel_shared_bytes(a) >= 116 && ptx_kernel_shared_bytes(a) <= 120, "%u", ptx_kernel_shared_bytes(a));
 	CHECK(ptx_kernel_local_bytes(a) >= 40 && ptx_kernel_local_bytes(kernel_named(m, "b")) == 0, "%u", ptx_kernel_local_bytes(a));
-	CHECK(launch(m, "a", 1, 32, 8, &fault, "xxxx", "xxxxxxxxxxxxxxxxxxxx", "c", "pppppppp") == -1 && fault.kind == PTX_ILLEGAL_ADDRESS, "dynamic memory of 8 bytes");
-	CHECK(launch(m, "a", 1, 32, 16, &fault, "xxxx", "xxxxxxxxxxxxxxxxxxxx", "c", "pppppppp") == 0, "%s", fault.text);
+	CHECK(launch(m, "a", 1, 32, 8, &fault, "xxxx", "xxxxxxxxxxxxxxxxxxxx", "c", "pppppppp", "qqqq") == -1 && fault.kind == PTX_ILLEGAL_ADDRESS, "dynamic memory of 8 bytes");
+	CHECK(launch(m, "a", 1, 32, 16, &fault, "xxxx", "xxxxxxxxxxxxxxxxxxxx", "c", "pppppppp", "qqqq") == 0, "%s", fault.text);
 	ptx_free(m);
 }
 

@@ -196,6 +196,7 @@ int main(int argc, char **argv)
 	test_faults();
 	test_parser();
 	test_refused();
+	test_triton();
 	test_fuzz();
 	printf("ptx: %d checks, %d failures\n", checks, failures);
 	return failures != 0;

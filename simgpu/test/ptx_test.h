@@ -46,6 +46,7 @@ void test_kernels(void);
 void test_faults(void);
 void test_parser(void);
 void test_refused(void);
+void test_triton(void);
 void test_fuzz(void);
 
 #endif

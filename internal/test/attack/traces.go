@@ -98,7 +98,7 @@ func (a *attacker) recorded(ctx context.Context, b *base) (runs [2][]trace.Recor
 		return runs, err
 	}
 	for i, run := range []string{"A", "B"} {
-		files, err := filepath.Glob(filepath.Join(kept, run+"*"))
+		files, err := filepath.Glob(filepath.Join(kept, run+"*.trace"))
 		if err != nil || len(files) != 1 {
 			return runs, fmt.Errorf("keep traces of %s: found %v\n%s", b.name, files, e.stderr)
 		}

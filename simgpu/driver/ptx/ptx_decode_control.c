@@ -127,7 +127,6 @@ bool ptx_call(struct parser *p)
 	}
 	if (!ptx_is(p, ';'))
 		return false;
-	p->m->funcs[callee]->called = true;
 	arguments(p, p->m->funcs[callee], in, nin, out, nout);
 	for (uint32_t i = 0; i < nin; i++) {
 		c = ptx_emit(p, OP_COPY_FRAME);

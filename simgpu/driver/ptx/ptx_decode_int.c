@@ -293,10 +293,18 @@ static bool d_dot(struct parser *p)
 static bool mov_vector(struct parser *p, enum ptx_type t, bool pack)
 {
 	const struct operand *vec = &p->op[pack], *one = &p->op[!pack];
-	uint32_t n = vec->n, r[4], whole;
+	uint32_t n = vec->n, r[PTX_MAX_VECTOR], whole;
 	uint8_t cls = ptx_type_class(t);
 	enum ptx_type part = cls == CLS_W32 && n == 2 ? TY_B16 : cls == CLS_W64 && n == 2 ? TY_B32 : cls == CLS_W64 && n == 4 ? TY_B16 : TY_NONE;
 
+	/* A list of one is the register itself. */
+	if (n == 1 && !one->is_vec) {
+		struct value *v = pack ? &p->op[1].v[0] : &p->op[0].v[0];
+
+		p->op[pack] = (struct operand){ .a = *v };
+		ptx_op(p, (enum ptx_op)(OP_MOV_W16 + cls), 1, 1, ptx_out(p, 0, t), ptx_in(p, 1, t));
+		return true;
+	}
 	if (part == TY_NONE || one->is_vec)
 		return false;
 	for (uint32_t i = 0; i < n; i++) {

@@ -29,6 +29,10 @@ static void ordering(struct parser *p)
 		"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", NULL };
 
 	any_mod(p, names);
+	/* The policy is the last operand. */
+	if (ptx_mod(p, "L2::cache_hint"))
+		p->nops--;
+	skip_prefix(p, "L2::evict");
 	skip_prefix(p, "L1::evict");
 	skip_prefix(p, "L1::no_allocate");
 	skip_prefix(p, "L2::64B");
@@ -102,18 +106,18 @@ static bool d_ldst(struct parser *p)
 		return false;
 	const struct operand *o = &p->op[which];
 
-	if (o->is_addr || o->has_q || o->negate || o->is_vec != (n > 1) || (n > 1 && o->n != n))
+	if (o->is_addr || o->has_q || o->negate || (n > 1 && !o->is_vec) || (o->is_vec && o->n != n) || n > 4)
 		return false;
 	/* Values may be in registers wider than the type; all of a vector are alike. */
 	cls = ptx_type_class(t);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct value *v = n > 1 ? &o->v[i] : &o->a;
+		const struct value *v = o->is_vec ? &o->v[i] : &o->a;
 
 		if (v->kind == A_REG && ptx_class_of(p, v->reg) != CLS_PRED && ptx_class_of(p, v->reg) > cls)
 			cls = ptx_class_of(p, v->reg);
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		const struct value *v = n > 1 ? &o->v[i] : &o->a;
+		const struct value *v = o->is_vec ? &o->v[i] : &o->a;
 		enum ptx_type as = cls == ptx_type_class(t) ? t : cls == CLS_W64 ? TY_B64 : TY_B32;
 
 		if (!st && v->kind == A_SINK)
@@ -219,6 +223,15 @@ static bool d_isspacep(struct parser *p)
 	return true;
 }
 
+/* A policy says how long lines stay in a cache; here it is a number that nothing reads. */
+static bool d_createpolicy(struct parser *p)
+{
+	for (uint32_t i = 0; i < p->nmods; i++)
+		p->mod_used[i] = true;
+	ptx_op(p, OP_MOV_W64, 1, 1, ptx_out(p, 0, TY_B64), ptx_constant(p, CLS_W64, 1, REL_NONE, 0));
+	return true;
+}
+
 static bool d_prefetch(struct parser *p)
 {
 	for (uint32_t i = 0; i < p->nmods; i++)
@@ -230,5 +243,6 @@ static bool d_prefetch(struct parser *p)
 const struct ptx_opcode ptx_mem_opcodes[] = {
 	{ "ld", d_ldst }, { "st", d_ldst }, { "ldu", d_ldst }, { "atom", d_atom }, { "red", d_atom },
 	{ "cvta", d_cvta }, { "isspacep", d_isspacep }, { "prefetch", d_prefetch }, { "prefetchu", d_prefetch },
+	{ "createpolicy", d_createpolicy }, { "applypriority", d_prefetch },
 	{ NULL, NULL },
 };

@@ -92,7 +92,7 @@ struct svar { uint64_t size; uint32_t align; bool dynamic; }; /* a .shared varia
 
 struct func {
 	const char *name;
-	bool entry, body, called, register_formals;
+	bool entry, body, register_formals;
 	struct formal *in, *out;
 	uint32_t nin, nout, param_bytes;
 	struct vreg *v;

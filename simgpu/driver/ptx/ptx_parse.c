@@ -57,6 +57,7 @@ int64_t ptx_integer(struct parser *p)
 void ptx_declaration(struct parser *p, struct decl *d)
 {
 	uint32_t vec = 1;
+	bool pointer = false;
 
 	*d = (struct decl){ .count = 1 };
 	while (p->tok.kind == T_DIRECTIVE) {
@@ -66,9 +67,11 @@ void ptx_declaration(struct parser *p, struct decl *d)
 
 			if (v <= 0 || v > 1024 || (v & (v - 1)))
 				ptx_die(p, "alignment %lld", (long long)v);
-			d->align = (uint32_t)v;
+			/* Behind .ptr it is the alignment of what the parameter points to. */
+			d->align = pointer ? d->align : (uint32_t)v;
 			continue;
 		}
+		pointer |= ptx_word(p, ".ptr");
 		enum ptx_type t = ptx_type_of(p->tok.s + 1, p->tok.n - 1);
 
 		if (t != TY_NONE)
@@ -523,8 +526,8 @@ static void resolved(struct parser *p)
 	for (size_t i = 0; i < p->m->nfuncs; i++) {
 		const struct func *f = p->m->funcs[i];
 
-		if (f->called && !f->body && !built_in(f->name))
-			ptx_die(p, "function %s is called and has no body", f->name);
+		if (!f->body && !f->entry && !built_in(f->name))
+			ptx_die(p, "function %s has no body", f->name);
 	}
 }
 
