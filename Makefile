@@ -83,7 +83,7 @@ attack: all zoo build/test/image_fuzz
 	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
 
 mutants: all
-	$(GO) run ./internal/test/mutants -fixups 100
+	$(GO) run ./internal/test/mutants -relocations 100
 	$(GO) run ./internal/test/mutants
 
 clean:

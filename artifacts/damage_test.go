@@ -295,9 +295,9 @@ func TestKVProfileHoldsTheTensors(t *testing.T) {
 	engine := graphir.Allocation{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 4096, Live: true}
 	mapped := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerEngine, Size: 4096, Live: true}
 	behind := mapped
-	behind.Behind = 3
+	behind.ContiguousTo = 3
 	kv := func(alloc uint32, offset, size uint64) graphir.Tensor {
-		return graphir.Tensor{Name: "kv", Role: graphir.RoleKV, DType: graphir.U8, At: graphir.Pointer{Alloc: alloc, Offset: offset}, Size: size}
+		return graphir.Tensor{Name: "kv", Role: graphir.RoleKV, DType: graphir.U8, At: graphir.Pointer{Index: alloc, Offset: offset}, Size: size}
 	}
 	weight := kv(1, 0, 4096)
 	weight.Role = graphir.RoleWeight

@@ -38,7 +38,7 @@ func small() *Artifact {
 			Kernels:  []graphir.Kernel{{Name: "axpy", Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 4}}}},
 			Graphs: []graphir.Graph{{Label: "decode 1", Batch: 1, Nodes: []graphir.Node{{Type: graphir.NodeKernel,
 				Kernel: &graphir.KernelNode{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: []byte{11: 7},
-					Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 1, Offset: 16}}}}}}}},
+					Relocations: []graphir.Relocation{{Offset: 0, Pointer: graphir.Pointer{Index: 1, Offset: 16}}}}}}}},
 			Contents: []graphir.Content{
 				{Alloc: 1, Data: bytes.Repeat([]byte("magic"), 40)},
 				{Alloc: 1, Offset: 256, Data: []byte{1, 2, 3, 4}},

@@ -39,7 +39,7 @@ type extent struct {
 
 // cacheExtents returns the extents of the KV cache's tensors, in order.
 func cacheExtents(spec *graphir.Spec) []extent {
-	chains := spec.Chains()
+	chains := spec.Contiguous()
 	before := make([]uint64, len(spec.Allocations)) // bytes before this mapping in its contiguous run
 	first := make([]uint32, len(spec.Allocations))
 	for i := range first {
@@ -58,8 +58,8 @@ func cacheExtents(spec *graphir.Spec) []extent {
 	var out []extent
 	for i := range spec.Tensors {
 		if t := &spec.Tensors[i]; t.Role == graphir.RoleKV {
-			from := before[t.At.Alloc] + t.At.Offset
-			out = append(out, extent{first[t.At.Alloc], from, from + t.Size})
+			from := before[t.At.Index] + t.At.Offset
+			out = append(out, extent{first[t.At.Index], from, from + t.Size})
 		}
 	}
 	slices.SortFunc(out, func(a, b extent) int {

@@ -14,28 +14,28 @@ type Argument struct {
 	Pieces       []Piece // at least one, in order
 }
 
-// Piece is a part of an argument: a pointer or, if Fixup is nil, constant bytes.
+// Piece is a part of an argument: a pointer or, if Relocation is nil, constant bytes.
 type Piece struct {
-	Offset uint32 // in the parameter buffer
-	Fixup  *Fixup
-	Bytes  []byte
+	Offset     uint32 // in the parameter buffer
+	Relocation *Relocation
+	Bytes      []byte
 }
 
 // Arguments cuts a node's parameter buffer along its kernel's layout. It covers every pointer and every non-zero byte. The spec
 // must be valid.
 func (s *Spec) Arguments(n *KernelNode) []Argument {
 	var out []Argument
-	fixups, end := n.Fixups, uint32(0)
+	relocations, end := n.Relocations, uint32(0)
 	cut := func(from, to uint32, gap bool) {
 		inside := 0
-		for inside < len(fixups) && fixups[inside].Offset < to {
+		for inside < len(relocations) && relocations[inside].Offset < to {
 			inside++
 		}
 		if gap && inside == 0 && zero(n.Params[from:to]) {
 			return
 		}
-		out = append(out, Argument{from, to - from, gap, pieces(n.Params, fixups[:inside], from, to)})
-		fixups = fixups[inside:]
+		out = append(out, Argument{from, to - from, gap, pieces(n.Params, relocations[:inside], from, to)})
+		relocations = relocations[inside:]
 	}
 	for _, p := range s.Kernels[n.Kernel].Params {
 		if p.Offset > end {
@@ -48,14 +48,14 @@ func (s *Spec) Arguments(n *KernelNode) []Argument {
 	return out
 }
 
-func pieces(params []byte, fixups []Fixup, from, to uint32) []Piece {
+func pieces(params []byte, relocations []Relocation, from, to uint32) []Piece {
 	var out []Piece
-	for i := range fixups {
-		f := &fixups[i]
+	for i := range relocations {
+		f := &relocations[i]
 		if f.Offset > from {
 			out = append(out, Piece{Offset: from, Bytes: params[from:f.Offset]})
 		}
-		out = append(out, Piece{Offset: f.Offset, Fixup: f})
+		out = append(out, Piece{Offset: f.Offset, Relocation: f})
 		from = f.Offset + f.Size()
 	}
 	if from < to {
@@ -67,7 +67,7 @@ func pieces(params []byte, fixups []Fixup, from, to uint32) []Piece {
 // String formats an argument as a pointer, a number, or the pieces of a struct passed by value.
 func (a *Argument) String() string {
 	if len(a.Pieces) == 1 {
-		if f := a.Pieces[0].Fixup; f != nil {
+		if f := a.Pieces[0].Relocation; f != nil {
 			if f.Size() != a.Size {
 				return "{" + f.String() + "}"
 			}
@@ -77,8 +77,8 @@ func (a *Argument) String() string {
 	}
 	texts := make([]string, len(a.Pieces))
 	for i, p := range a.Pieces {
-		if p.Fixup != nil {
-			texts[i] = p.Fixup.String()
+		if p.Relocation != nil {
+			texts[i] = p.Relocation.String()
 		} else {
 			texts[i] = fmt.Sprintf("%x", p.Bytes)
 		}

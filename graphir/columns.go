@@ -19,23 +19,23 @@ const perLaunch = 3
 
 // extent counts the column entries of one node, or of all nodes before one.
 type extent struct {
-	launches, words, fixups int
-	values                  [valueColumns]int // nodes with values in each such column
+	launches, words, relocations int
+	values                       [valueColumns]int // nodes with values in each such column
 }
 
 func (e *extent) add(d extent) {
 	e.launches += d.launches
 	e.words += d.words
-	e.fixups += d.fixups
+	e.relocations += d.relocations
 	for i := range e.values {
 		e.values[i] += d.values[i]
 	}
 }
 
 // words32 and words64 are the sizes of the 32-bit and the 64-bit columns together.
-func (e extent) words32() int { return (2*perLaunch+1)*e.launches + e.words + e.fixups }
+func (e extent) words32() int { return (2*perLaunch+1)*e.launches + e.words + e.relocations }
 func (e extent) words64() int {
-	n := e.fixups
+	n := e.relocations
 	for i := range e.values {
 		n += valueTable[i].per * e.values[i]
 	}
@@ -61,8 +61,8 @@ func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
 		return out
 	}
 	c.grid, c.block, c.shared = take(perLaunch*e.launches), take(perLaunch*e.launches), take(e.launches)
-	c.words, c.fixupAlloc = take(e.words), take(e.fixups)
-	c.fixupOffset = take64(e.fixups)
+	c.words, c.fixupAlloc = take(e.words), take(e.relocations)
+	c.fixupOffset = take64(e.relocations)
 	for i := range c.values {
 		c.values[i] = take64(valueTable[i].per * e.values[i])
 	}
@@ -122,8 +122,8 @@ func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 
 			f32(c.block, perLaunch*from.at.launches, perLaunch*to.at.launches, perLaunch)
 			f32(c.shared, from.at.launches, to.at.launches, 1)
 			f32(c.words, from.at.words, to.at.words, size.words)
-			f32(c.fixupAlloc, from.at.fixups, to.at.fixups, size.fixups)
-			f64(c.fixupOffset, from.at.fixups, to.at.fixups, size.fixups)
+			f32(c.fixupAlloc, from.at.relocations, to.at.relocations, size.relocations)
+			f64(c.fixupOffset, from.at.relocations, to.at.relocations, size.relocations)
 		}
 		for i, n := range size.values {
 			if per := valueTable[i].per; n > 0 {

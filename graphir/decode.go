@@ -139,7 +139,7 @@ func (d *decoder) allocations() error {
 			return &FormatError{"allocations", i, fmt.Errorf("alloc_live %d", pb.AllocLive[i])}
 		}
 		d.spec.Allocations[i] = Allocation{Kind: AllocKind(pb.AllocKind[i]), Owner: Owner(pb.AllocOwner[i]),
-			Size: pb.AllocSize[i], Live: pb.AllocLive[i]&1 != 0, Divided: pb.AllocLive[i]&2 != 0}
+			Size: pb.AllocSize[i], Live: pb.AllocLive[i]&1 != 0, Suballocated: pb.AllocLive[i]&2 != 0}
 	}
 	return d.sequence(count)
 }
@@ -282,16 +282,16 @@ func readContent(pb *graphpb.Content, data []byte) (Content, error) {
 	size, end := uint64(len(data)), uint64(0)
 	for k, gap := range pb.FixupGap {
 		if gap > size-end || size-end-gap < 8 || end+gap > math.MaxUint32 {
-			return c, fmt.Errorf("fixup %d outside of %d bytes", k, size)
+			return c, fmt.Errorf("relocation %d outside of %d bytes", k, size)
 		}
-		f := Fixup{Offset: uint32(end + gap), Pointer: Pointer{Alloc: pb.FixupAlloc[k], Offset: pb.FixupOffset[k]}}
-		if err := fixupKind(&f, k, pb.FixupSpace, pb.FixupMap); err != nil {
+		f := Relocation{Offset: uint32(end + gap), Pointer: Pointer{Index: pb.FixupAlloc[k], Offset: pb.FixupOffset[k]}}
+		if err := relocationKind(&f, k, pb.FixupSpace, pb.FixupMap); err != nil {
 			return c, err
 		}
 		if end += gap + uint64(f.Size()); end > size {
-			return c, fmt.Errorf("fixup %d outside of %d bytes", k, size)
+			return c, fmt.Errorf("relocation %d outside of %d bytes", k, size)
 		}
-		c.Fixups = append(c.Fixups, f)
+		c.Relocations = append(c.Relocations, f)
 	}
 	end = 0
 	for k, gap := range pb.UnstableGap {
@@ -311,7 +311,7 @@ func (d *decoder) tensors() error {
 			return &FormatError{"tensors", i, fmt.Errorf("role %d, type %d", pb.Role, pb.Dtype)}
 		}
 		d.spec.Tensors = append(d.spec.Tensors, Tensor{Name: pb.Name, Role: Role(pb.Role), DType: DType(pb.Dtype),
-			At: Pointer{Alloc: pb.Alloc, Offset: pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
+			At: Pointer{Index: pb.Alloc, Offset: pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
 	}
 	return nil
 }

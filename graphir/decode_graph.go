@@ -226,7 +226,7 @@ func readBases(pb *graphpb.AttrSet, attrs []NodeAttr) error {
 		if at == 0 || int64(at) > int64(len(attrs)) || pb.BaseSpace[k] > math.MaxUint8 {
 			return fmt.Errorf("base %d of attribute %d in space %d", k, at, pb.BaseSpace[k])
 		}
-		attrs[at-1].Base = &Pointer{Alloc: pb.BaseAlloc[k], Offset: pb.BaseOffset[k], Space: Space(pb.BaseSpace[k])}
+		attrs[at-1].Base = &Pointer{Index: pb.BaseAlloc[k], Offset: pb.BaseOffset[k], Space: Space(pb.BaseSpace[k])}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (d *decoder) tables() error {
 		return &FormatError{"allocations", -1, errColumns}
 	}
 	for i, behind := range d.pb.AllocBehind {
-		s.Allocations[i].Behind = behind
+		s.Allocations[i].ContiguousTo = behind
 	}
 	if len(d.pb.BlockMap) > 0 {
 		s.BlockMap = d.pb.BlockMap
@@ -51,11 +51,11 @@ func (d *decoder) tables() error {
 	return nil
 }
 
-// fixupKind is the inverse of fixupKinds for one fixup.
-func fixupKind(f *Fixup, i int, spaces, maps []uint32) error {
+// relocationKind is the inverse of relocationKinds for one relocation.
+func relocationKind(f *Relocation, i int, spaces, maps []uint32) error {
 	if len(spaces) > 0 {
 		if spaces[i] > math.MaxUint8 {
-			return fmt.Errorf("fixup %d: space %d", i, spaces[i])
+			return fmt.Errorf("relocation %d: space %d", i, spaces[i])
 		}
 		f.Pointer.Space = Space(spaces[i])
 	}
@@ -65,9 +65,9 @@ func fixupKind(f *Fixup, i int, spaces, maps []uint32) error {
 	return nil
 }
 
-// kindColumns checks that each column of fixupKinds is empty or has an entry for every fixup.
-func kindColumns(fixups int, spaces, maps []uint32) error {
-	if len(spaces) != 0 && len(spaces) != fixups || len(maps) != 0 && len(maps) != fixups {
+// kindColumns checks that each column of relocationKinds is empty or has an entry for every relocation.
+func kindColumns(relocations int, spaces, maps []uint32) error {
+	if len(spaces) != 0 && len(spaces) != relocations || len(maps) != 0 && len(maps) != relocations {
 		return errColumns
 	}
 	return nil

@@ -138,7 +138,7 @@ func TestDecodeNamesTheDamage(t *testing.T) {
 		{"decode shapes[0]: node type 256", func(pb *wire) { pb.Shapes[0].Type = 256 }},
 		{"decode shapes[0]: node type 2 with a kernel's fields", func(pb *wire) { pb.Shapes[0].Type = 2 }},
 		{"decode shapes[0]: 4294967295 bytes of parameters", func(pb *wire) { pb.Shapes[0].ParamsSize = 1<<32 - 1 }},
-		{"decode shapes[0]: fixup at byte 4294967295 of 12", func(pb *wire) { pb.Shapes[0].FixupGap[0] = 1<<32 - 1 }},
+		{"decode shapes[0]: relocation at byte 4294967295 of 12", func(pb *wire) { pb.Shapes[0].FixupGap[0] = 1<<32 - 1 }},
 		{"decode shapes[0]: attr_set 1 of 1", func(pb *wire) { pb.Shapes[0].AttrSet = 2 }},
 		{"decode templates[0]: node 1: shape 5 of 5", func(pb *wire) { pb.Templates[0].Nodes[1] = 5 }},
 		{"decode templates[0]: columns of unequal length", func(pb *wire) { pb.Templates[0].EdgeTo = nil }},
@@ -167,7 +167,7 @@ func TestDecodeNamesTheDamage(t *testing.T) {
 		{"decode blobs[1]: no content refers to it", func(pb *wire) { pb.Contents = pb.Contents[:1] }},
 		{"decode contents[0]: blob 2 of 2", func(pb *wire) { pb.Contents[0].Blob = 2 }},
 		{"decode contents[0]: columns of unequal length", func(pb *wire) { pb.Contents[0].FixupAlloc = nil }},
-		{"decode contents[0]: fixup 0 outside of 16 bytes", func(pb *wire) { pb.Contents[0].FixupGap[0] = 9 }},
+		{"decode contents[0]: relocation 0 outside of 16 bytes", func(pb *wire) { pb.Contents[0].FixupGap[0] = 9 }},
 		{"decode contents[1]: unstable range 0 outside of 4 bytes", func(pb *wire) { pb.Contents[1].UnstableSize[0] = 1<<64 - 1 }},
 		{"decode tensors[1]: role 256, type 2", func(pb *wire) { pb.Tensors[1].Role = 256 }},
 		{"decode blobs[2]: no content refers to it", func(pb *wire) { pb.BlobData = append(pb.BlobData, nil) }},
@@ -257,11 +257,11 @@ func TestDecodedPartsShareNothing(t *testing.T) {
 	first.Edges[0].To = 4
 	k := first.Nodes[0].Kernel
 	_ = append(k.Params, 0xff, 0xff, 0xff, 0xff)
-	_ = append(k.Fixups, graphir.Fixup{Offset: 77})
+	_ = append(k.Relocations, graphir.Relocation{Offset: 77})
 	for i := range k.Params {
 		k.Params[i] = 0xff
 	}
-	k.Fixups[0].Pointer.Alloc = 1
+	k.Relocations[0].Pointer.Index = 1
 	first.Edges, first.Nodes[0] = want.Graphs[0].Edges, want.Graphs[0].Nodes[0]
 	if !graphir.Equal(want, got) {
 		t.Errorf("a change in one graph shows in another:\n%s", cmp.Diff(want, got, cmpopts.EquateEmpty()))

@@ -130,7 +130,7 @@ func (e *encoder) allocations(s *Spec) {
 		if a.Live {
 			live = 1
 		}
-		if a.Divided {
+		if a.Suballocated {
 			live |= 2
 		}
 		e.pb.AllocKind = append(e.pb.AllocKind, byte(a.Kind))
@@ -190,13 +190,13 @@ func (e *encoder) contents(contents []Content) {
 		id := e.blob(c.Data)
 		pb := &graphpb.Content{Alloc: c.Alloc, Offset: c.Offset, Blob: id, Space: uint32(c.Space)}
 		end := uint64(0)
-		for _, f := range c.Fixups {
+		for _, f := range c.Relocations {
 			pb.FixupGap = append(pb.FixupGap, uint64(f.Offset)-end)
-			pb.FixupAlloc = append(pb.FixupAlloc, f.Pointer.Alloc)
+			pb.FixupAlloc = append(pb.FixupAlloc, f.Pointer.Index)
 			pb.FixupOffset = append(pb.FixupOffset, f.Pointer.Offset)
 			end = uint64(f.Offset) + uint64(f.Size())
 		}
-		pb.FixupSpace, pb.FixupMap = fixupKinds(c.Fixups)
+		pb.FixupSpace, pb.FixupMap = relocationKinds(c.Relocations)
 		end = 0
 		for _, r := range c.Unstable {
 			pb.UnstableGap = append(pb.UnstableGap, r.Offset-end)
@@ -288,7 +288,7 @@ func (e *encoder) tensors(tensors []Tensor) {
 	for i := range tensors {
 		t := &tensors[i]
 		e.buffers.Tensors = append(e.buffers.Tensors, &graphpb.Tensor{Name: t.Name, Role: uint32(t.Role), Dtype: uint32(t.DType),
-			Alloc: t.At.Alloc, Offset: t.At.Offset, Size: t.Size, Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Distinct})
+			Alloc: t.At.Index, Offset: t.At.Offset, Size: t.Size, Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Distinct})
 	}
 }
 

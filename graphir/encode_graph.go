@@ -106,7 +106,7 @@ func (e *tables) attrSet(attrs []NodeAttr) uint32 {
 		if base := attrs[i].Base; base != nil {
 			pb.Base = append(pb.Base, uint32(i)+1)
 			pb.BaseSpace = append(pb.BaseSpace, uint32(base.Space))
-			pb.BaseAlloc = append(pb.BaseAlloc, base.Alloc)
+			pb.BaseAlloc = append(pb.BaseAlloc, base.Index)
 			pb.BaseOffset = append(pb.BaseOffset, base.Offset)
 		}
 	}

@@ -13,7 +13,7 @@ func versionOf(s *Spec, rows bool) uint32 {
 	}
 	later := len(s.Children)+len(s.Globals)+len(s.HostBuffers)+len(s.Events)+len(s.TensorMaps)+len(s.BlockMap) > 0
 	for _, a := range s.Allocations {
-		later = later || a.Kind > AllocPitch || a.Divided || a.Thread != 0 || a.Behind != 0
+		later = later || a.Kind > AllocPitch || a.Suballocated || a.Thread != 0 || a.ContiguousTo != 0
 	}
 	for i := range s.Graphs {
 		later = later || hasBases(&s.Graphs[i])
@@ -51,9 +51,9 @@ func (e *encoder) tables(s *Spec) {
 			e.pb.AllocThread = append(e.pb.AllocThread, a.Thread)
 		}
 	}
-	if slices.ContainsFunc(s.Allocations, func(a Allocation) bool { return a.Behind != 0 }) {
+	if slices.ContainsFunc(s.Allocations, func(a Allocation) bool { return a.ContiguousTo != 0 }) {
 		for _, a := range s.Allocations {
-			e.pb.AllocBehind = append(e.pb.AllocBehind, a.Behind)
+			e.pb.AllocBehind = append(e.pb.AllocBehind, a.ContiguousTo)
 		}
 	}
 	for _, g := range s.Globals {
@@ -74,22 +74,22 @@ func (e *encoder) tables(s *Spec) {
 	}
 }
 
-// fixupKinds returns the kinds of fixups other than plain pointers into allocations, or nil if all are plain.
-func fixupKinds(fixups []Fixup) (spaces, maps []uint32) {
-	for i := range fixups {
-		if fixups[i].Pointer.Space != 0 {
-			spaces = make([]uint32, len(fixups))
+// relocationKinds returns the kinds of relocations other than plain pointers into allocations, or nil if all are plain.
+func relocationKinds(relocations []Relocation) (spaces, maps []uint32) {
+	for i := range relocations {
+		if relocations[i].Pointer.Space != 0 {
+			spaces = make([]uint32, len(relocations))
 		}
-		if fixups[i].TensorMap != 0 {
-			maps = make([]uint32, len(fixups))
+		if relocations[i].TensorMap != 0 {
+			maps = make([]uint32, len(relocations))
 		}
 	}
-	for i := range fixups {
+	for i := range relocations {
 		if spaces != nil {
-			spaces[i] = uint32(fixups[i].Pointer.Space)
+			spaces[i] = uint32(relocations[i].Pointer.Space)
 		}
 		if maps != nil {
-			maps[i] = fixups[i].TensorMap
+			maps[i] = relocations[i].TensorMap
 		}
 	}
 	return spaces, maps

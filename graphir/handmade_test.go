@@ -11,21 +11,21 @@ func handmade() *graphir.Spec {
 	scale := func(batch uint32) graphir.Node {
 		return graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
 			Kernel: 0, Grid: [3]uint32{batch, 2, 1}, Block: [3]uint32{128, 1, 1}, SharedBytes: 1024,
-			Params: slices.Concat(make([]byte, 8), []byte{byte(batch), 0, 0, 0}),
-			Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 2, Offset: 4096}}},
-			Attrs:  []graphir.NodeAttr{{ID: 8, Value: [64]byte{0: 5}}},
+			Params:      slices.Concat(make([]byte, 8), []byte{byte(batch), 0, 0, 0}),
+			Relocations: []graphir.Relocation{{Offset: 0, Pointer: graphir.Pointer{Index: 2, Offset: 4096}}},
+			Attrs:       []graphir.NodeAttr{{ID: 8, Value: [64]byte{0: 5}}},
 		}}
 	}
 	byValue := graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
 		Kernel: 1, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 4, 1},
-		Params: slices.Concat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8), []byte{9, 10}),
-		Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Alloc: 3, Offset: 512}}},
+		Params:      slices.Concat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8), []byte{9, 10}),
+		Relocations: []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Index: 3, Offset: 512}}},
 	}}
 	fill := graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{
-		Dst: graphir.Pointer{Alloc: 3, Offset: 16}, Pitch: 64, Value: 0xdead, ElemSize: 4, Width: 8, Height: 2}}
+		Dst: graphir.Pointer{Index: 3, Offset: 16}, Pitch: 64, Value: 0xdead, ElemSize: 4, Width: 8, Height: 2}}
 	move := graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
-		Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: 0, Offset: 8}, X: 1, Y: 2, Z: 3, Pitch: 256, Height: 4},
-		Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: 2, Offset: 0}, Pitch: 128, Height: 2},
+		Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 0, Offset: 8}, X: 1, Y: 2, Z: 3, Pitch: 256, Height: 4},
+		Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 2, Offset: 0}, Pitch: 128, Height: 2},
 		Width: 100, Height: 2, Depth: 1}}
 	fork := []graphir.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 1, To: 3}, {From: 2, To: 3, FromPort: 1, ToPort: 2, Type: 1}, {From: 4, To: 3}}
 	return &graphir.Spec{
@@ -53,13 +53,13 @@ func handmade() *graphir.Spec {
 		},
 		Contents: []graphir.Content{
 			{Alloc: 3, Offset: 0, Data: slices.Concat([]byte{7, 7, 7, 7}, make([]byte, 12)),
-				Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Alloc: 0, Offset: 1 << 20}}}},
+				Relocations: []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Index: 0, Offset: 1 << 20}}}},
 			{Alloc: 3, Offset: 256, Data: []byte{1, 0, 0, 1}, Unstable: []graphir.Range{{Offset: 1, Size: 2}}},
 		},
 		Tensors: []graphir.Tensor{
-			{Name: "tokens", Role: graphir.RoleInput, DType: graphir.I32, At: graphir.Pointer{Alloc: 2, Offset: 64}, Size: 8,
+			{Name: "tokens", Role: graphir.RoleInput, DType: graphir.I32, At: graphir.Pointer{Index: 2, Offset: 64}, Size: 8,
 				Shape: []int64{2}, Lo: -1, Hi: 256, Distinct: true},
-			{Name: "logits", Role: graphir.RoleOutput, DType: graphir.F16, At: graphir.Pointer{Alloc: 0}, Size: 1 << 20, Shape: []int64{2, 262144}},
+			{Name: "logits", Role: graphir.RoleOutput, DType: graphir.F16, At: graphir.Pointer{Index: 0}, Size: 1 << 20, Shape: []int64{2, 262144}},
 		},
 		Triggers: []graphir.Trigger{{Batch: 2, Kernels: []uint32{1}, Launches: 9}},
 	}

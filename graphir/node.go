@@ -51,7 +51,7 @@ type params interface {
 type nodeType struct {
 	name string
 	has  func(n *Node) bool // whether parameters of the type are set; nil: it has none
-	size extent             // what each node takes in the columns, but for words and fixups
+	size extent             // what each node takes in the columns, but for words and relocations
 	// lay makes the parameters of a decoded node, in memory for a whole graph; values come later.
 	lay func(n *Node, in *bodies, at *extent, s *shape)
 	// target checks the node's target; nil: it has none.

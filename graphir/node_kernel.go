@@ -8,14 +8,14 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// KernelNode is a kernel launch. Params is the parameter buffer in one piece. The bytes at each fixup's offset are zero; the
-// fixup's pointer replaces them.
+// KernelNode is a kernel launch. Params is the parameter buffer in one piece. The bytes at each relocation's offset are zero; the
+// relocation's pointer replaces them.
 type KernelNode struct {
 	Kernel      uint32
 	Grid, Block [3]uint32
 	SharedBytes uint32
 	Params      []byte
-	Fixups      []Fixup // by ascending offset
+	Relocations []Relocation // by ascending offset
 	Attrs       []NodeAttr
 }
 
@@ -34,24 +34,24 @@ var kernelNodes = nodeType{
 	lay: func(n *Node, in *bodies, at *extent, s *shape) {
 		k := &in.kernels[at.launches]
 		n.Kernel = k
-		k.Kernel, k.Attrs, k.Params, k.Fixups = s.kernel, s.attrs, nil, nil
+		k.Kernel, k.Attrs, k.Params, k.Relocations = s.kernel, s.attrs, nil, nil
 		if size := s.paramsSize; size > 0 {
 			k.Params = in.params[4*at.words:][:size:size]
 		}
-		if count := len(s.fixups); count > 0 {
-			k.Fixups = in.fixups[at.fixups:][:count:count]
-			copy(k.Fixups, s.fixups)
+		if count := len(s.relocations); count > 0 {
+			k.Relocations = in.relocations[at.relocations:][:count:count]
+			copy(k.Relocations, s.relocations)
 		}
 	},
 }
 
 func (k *KernelNode) extent() extent {
-	return extent{launches: 1, words: (len(k.Params) + 3) / 4, fixups: len(k.Fixups)}
+	return extent{launches: 1, words: (len(k.Params) + 3) / 4, relocations: len(k.Relocations)}
 }
 
 func (k *KernelNode) pointers(visit func(Pointer)) {
-	for i := range k.Fixups {
-		visit(k.Fixups[i].Pointer)
+	for i := range k.Relocations {
+		visit(k.Relocations[i].Pointer)
 	}
 	for i := range k.Attrs {
 		if base := k.Attrs[i].Base; base != nil {
@@ -62,8 +62,8 @@ func (k *KernelNode) pointers(visit func(Pointer)) {
 
 func (k *KernelNode) key(e *tables, to []byte) []byte {
 	to = key(to, k.Kernel, uint32(len(k.Params)), e.attrSet(k.Attrs))
-	for i := range k.Fixups {
-		to = key(to, k.Fixups[i].Offset, uint32(k.Fixups[i].Pointer.Space), k.Fixups[i].TensorMap)
+	for i := range k.Relocations {
+		to = key(to, k.Relocations[i].Offset, uint32(k.Relocations[i].Pointer.Space), k.Relocations[i].TensorMap)
 	}
 	return to
 }
@@ -71,11 +71,11 @@ func (k *KernelNode) key(e *tables, to []byte) []byte {
 func (k *KernelNode) encode(e *tables, pb *graphpb.Shape) {
 	pb.Kernel, pb.ParamsSize, pb.AttrSet = k.Kernel, uint32(len(k.Params)), e.attrSet(k.Attrs)
 	end := uint32(0)
-	for _, f := range k.Fixups {
+	for _, f := range k.Relocations {
 		pb.FixupGap = append(pb.FixupGap, f.Offset-end)
 		end = f.Offset + f.Size()
 	}
-	pb.FixupSpace, pb.FixupMap = fixupKinds(k.Fixups)
+	pb.FixupSpace, pb.FixupMap = relocationKinds(k.Relocations)
 }
 
 func (k *KernelNode) collect(c *columns, at *extent) {
@@ -83,15 +83,15 @@ func (k *KernelNode) collect(c *columns, at *extent) {
 	copy(c.block[perLaunch*at.launches:], k.Block[:])
 	c.shared[at.launches] = k.SharedBytes
 	copy(bytesOf(c.words[at.words:]), k.Params)
-	for f := range k.Fixups {
-		c.fixupAlloc[at.fixups+f] = k.Fixups[f].Pointer.Alloc
-		c.fixupOffset[at.fixups+f] = k.Fixups[f].Pointer.Offset
+	for f := range k.Relocations {
+		c.fixupAlloc[at.relocations+f] = k.Relocations[f].Pointer.Index
+		c.fixupOffset[at.relocations+f] = k.Relocations[f].Pointer.Offset
 	}
 }
 
 func (k *KernelNode) cloned(n *Node) {
 	out := *k
-	out.Params, out.Fixups, out.Attrs = slices.Clone(k.Params), slices.Clone(k.Fixups), slices.Clone(k.Attrs)
+	out.Params, out.Relocations, out.Attrs = slices.Clone(k.Params), slices.Clone(k.Relocations), slices.Clone(k.Attrs)
 	n.Kernel = &out
 }
 
@@ -110,7 +110,7 @@ func (k *KernelNode) validate(v *validator, path func() string) {
 			break
 		}
 	}
-	v.fixups(k.Fixups, k.Params, path)
+	v.relocations(k.Relocations, k.Params, path)
 	for i := range k.Attrs {
 		if base := k.Attrs[i].Base; base != nil {
 			at := func() string { return fmt.Sprintf("%s.attrs[%d]", path(), i) }

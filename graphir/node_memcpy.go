@@ -58,13 +58,13 @@ func (m *MemcpyNode) cloned(n *Node) {
 
 func (m *MemcpyNode) values() [perMemcpy]uint64 {
 	s, d := &m.Src, &m.Dst
-	return [...]uint64{uint64(s.Pointer.Alloc), s.Pointer.Offset, s.X, s.Y, s.Z, s.Pitch, s.Height,
-		uint64(d.Pointer.Alloc), d.Pointer.Offset, d.X, d.Y, d.Z, d.Pitch, d.Height, m.Width, m.Height, m.Depth}
+	return [...]uint64{uint64(s.Pointer.Index), s.Pointer.Offset, s.X, s.Y, s.Z, s.Pitch, s.Height,
+		uint64(d.Pointer.Index), d.Pointer.Offset, d.X, d.Y, d.Z, d.Pitch, d.Height, m.Width, m.Height, m.Depth}
 }
 
 func (m *MemcpyNode) read(v []uint64) bool {
 	end := func(space Space, v []uint64) MemcpyEnd {
-		return MemcpyEnd{Pointer: Pointer{Alloc: uint32(v[0]), Offset: v[1], Space: space}, X: v[2], Y: v[3], Z: v[4], Pitch: v[5], Height: v[6]}
+		return MemcpyEnd{Pointer: Pointer{Index: uint32(v[0]), Offset: v[1], Space: space}, X: v[2], Y: v[3], Z: v[4], Pitch: v[5], Height: v[6]}
 	}
 	*m = MemcpyNode{Src: end(m.Src.Pointer.Space, v[:7]), Dst: end(m.Dst.Pointer.Space, v[7:14]), Width: v[14], Height: v[15], Depth: v[16]}
 	return m.values() == [perMemcpy]uint64(v)

@@ -45,11 +45,11 @@ func (m *MemsetNode) cloned(n *Node) {
 }
 
 func (m *MemsetNode) values() [perMemset]uint64 {
-	return [...]uint64{uint64(m.Dst.Alloc), m.Dst.Offset, m.Pitch, uint64(m.Value), uint64(m.ElemSize), m.Width, m.Height}
+	return [...]uint64{uint64(m.Dst.Index), m.Dst.Offset, m.Pitch, uint64(m.Value), uint64(m.ElemSize), m.Width, m.Height}
 }
 
 func (m *MemsetNode) read(v []uint64) bool {
-	*m = MemsetNode{Dst: Pointer{Alloc: uint32(v[0]), Offset: v[1], Space: m.Dst.Space}, Pitch: v[2], Value: uint32(v[3]), ElemSize: uint32(v[4]),
+	*m = MemsetNode{Dst: Pointer{Index: uint32(v[0]), Offset: v[1], Space: m.Dst.Space}, Pitch: v[2], Value: uint32(v[3]), ElemSize: uint32(v[4]),
 		Width: v[5], Height: v[6]}
 	return m.values() == [perMemset]uint64(v)
 }

@@ -30,7 +30,7 @@ func (s *Spec) IsTensor(object uint32) bool {
 }
 
 // Target returns the number of the object that the pointer leads to.
-func (s *Spec) Target(p Pointer) uint32 { return s.Object(p.Space, p.Alloc) }
+func (s *Spec) Target(p Pointer) uint32 { return s.Object(p.Space, p.Index) }
 
 // ObjectSize returns the object's size in bytes.
 func (s *Spec) ObjectSize(object uint32) uint64 {
@@ -53,13 +53,13 @@ func (n *Node) Pointers(visit func(Pointer)) {
 	}
 }
 
-// fixups returns the pointers of a kernel node without attributes, which are all its pointers. Nearly all nodes are of this kind,
-// and a loop over fixups is faster than a call for each pointer.
-func (n *Node) fixups() (_ []Fixup, all bool) {
+// relocations returns the pointers of a kernel node without attributes, which are all its pointers. Nearly all nodes are of this kind,
+// and a loop over relocations is faster than a call for each pointer.
+func (n *Node) relocations() (_ []Relocation, all bool) {
 	if n.Kernel == nil || n.Kernel.Attrs != nil {
 		return nil, false
 	}
-	return n.Kernel.Fixups, true
+	return n.Kernel.Relocations, true
 }
 
 // AllGraphs calls visit for every graph, including those that child graph nodes embed. Graphs are valid during the visit only. It
@@ -92,9 +92,9 @@ func (s *Spec) Referred() []bool {
 	visit := func(p Pointer) { out[s.Target(p)] = true }
 	s.inMemory(func(g *Graph) {
 		for i := range g.Nodes {
-			if fixups, all := g.Nodes[i].fixups(); all {
-				for f := range fixups {
-					out[s.Target(fixups[f].Pointer)] = true
+			if relocations, all := g.Nodes[i].relocations(); all {
+				for f := range relocations {
+					out[s.Target(relocations[f].Pointer)] = true
 				}
 				continue
 			}

@@ -10,14 +10,14 @@ import (
 
 // shape is a decoded Shape: a node type and, for kernel nodes, everything but the values.
 type shape struct {
-	node       NodeType
-	kernel     uint32
-	paramsSize int
-	fixups     []Fixup // without index and offset of the pointers
-	src, dst   Space   // of memcpy and memset nodes
-	target     uint32
-	attrs      []NodeAttr
-	size       extent
+	node        NodeType
+	kernel      uint32
+	paramsSize  int
+	relocations []Relocation // without index and offset of the pointers
+	src, dst    Space        // of memcpy and memset nodes
+	target      uint32
+	attrs       []NodeAttr
+	size        extent
 }
 
 // maxParams is far above the driver's limit of 32 KiB for a kernel's parameters.
@@ -48,15 +48,15 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 	end := uint64(0)
 	for i, gap := range pb.FixupGap {
 		offset := end + uint64(gap)
-		f := Fixup{Offset: uint32(offset)}
-		if err := fixupKind(&f, i, pb.FixupSpace, pb.FixupMap); err != nil {
+		f := Relocation{Offset: uint32(offset)}
+		if err := relocationKind(&f, i, pb.FixupSpace, pb.FixupMap); err != nil {
 			return nil, err
 		}
 		end = offset + uint64(f.Size())
 		if end > uint64(s.paramsSize) {
-			return nil, fmt.Errorf("fixup at byte %d of %d", offset, s.paramsSize)
+			return nil, fmt.Errorf("relocation at byte %d of %d", offset, s.paramsSize)
 		}
-		s.fixups = append(s.fixups, f)
+		s.relocations = append(s.relocations, f)
 	}
 	if pb.AttrSet > 0 {
 		if int64(pb.AttrSet) > int64(len(attrSets)) {
@@ -65,7 +65,7 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 		s.attrs = attrSets[pb.AttrSet-1]
 	}
 	s.size.words = (s.paramsSize + 3) / 4
-	s.size.fixups = len(s.fixups)
+	s.size.relocations = len(s.relocations)
 	return s, nil
 }
 
@@ -116,7 +116,7 @@ func decodedBytes(nodes, edges int, e extent) int64 {
 	}
 	return values + int64(nodes)*int64(unsafe.Sizeof(Node{})) + int64(edges)*int64(unsafe.Sizeof(Edge{})) +
 		int64(e.launches)*int64(unsafe.Sizeof(KernelNode{})+28) + int64(e.words)*8 +
-		int64(e.fixups)*int64(unsafe.Sizeof(Fixup{})+12)
+		int64(e.relocations)*int64(unsafe.Sizeof(Relocation{})+12)
 }
 
 func (p *plan) readEdges(pb *graphpb.Template) error {
@@ -149,23 +149,23 @@ var (
 
 // bodies is memory for the nodes of a graph.
 type bodies struct {
-	plan    *plan // the plan for which it is laid out
-	nodes   []Node
-	kernels []KernelNode
-	values  [valueColumns]any // a slice of each type with values
-	params  []byte
-	fixups  []Fixup
+	plan        *plan // the plan for which it is laid out
+	nodes       []Node
+	kernels     []KernelNode
+	values      [valueColumns]any // a slice of each type with values
+	params      []byte
+	relocations []Relocation
 }
 
 func newBodies(nodes int, e extent) *bodies {
-	b := &bodies{nodes: make([]Node, nodes), kernels: make([]KernelNode, e.launches), params: make([]byte, 4*e.words), fixups: make([]Fixup, e.fixups)}
+	b := &bodies{nodes: make([]Node, nodes), kernels: make([]KernelNode, e.launches), params: make([]byte, 4*e.words), relocations: make([]Relocation, e.relocations)}
 	for i, n := range e.values {
 		b.values[i] = valueTable[i].make(n)
 	}
 	return b
 }
 
-// build makes a graph's nodes from its columns. All kernel nodes, parameter buffers and fixups of a graph lie side by side in
+// build makes a graph's nodes from its columns. All kernel nodes, parameter buffers and relocations of a graph lie side by side in
 // memory, each with its capacity clipped. Decoding then needs few allocations, and all values of a kind are copied at once.
 func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	if len(p.nodes) == 0 {
@@ -185,9 +185,9 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 		k.Grid, k.Block, k.SharedBytes = [3]uint32(grid), [3]uint32(block), shared
 		grid, block = grid[perLaunch:], block[perLaunch:]
 	}
-	fixups, offsets := in.fixups[:len(c.fixupAlloc)], c.fixupOffset[:len(c.fixupAlloc)]
+	relocations, offsets := in.relocations[:len(c.fixupAlloc)], c.fixupOffset[:len(c.fixupAlloc)]
 	for i, alloc := range c.fixupAlloc {
-		fixups[i].Pointer.Alloc, fixups[i].Pointer.Offset = alloc, offsets[i]
+		relocations[i].Pointer.Index, relocations[i].Pointer.Offset = alloc, offsets[i]
 	}
 	if p.size.values != [valueColumns]int{} {
 		if i := p.readValues(c, in.nodes); i >= 0 {

@@ -76,7 +76,7 @@ func (r *Rows) needs() (narrow, wide, nodes int, body extent, err error) {
 }
 
 func (e *extent) most(d extent) {
-	e.launches, e.words, e.fixups = max(e.launches, d.launches), max(e.words, d.words), max(e.fixups, d.fixups)
+	e.launches, e.words, e.relocations = max(e.launches, d.launches), max(e.words, d.words), max(e.relocations, d.relocations)
 	for i := range e.values {
 		e.values[i] = max(e.values[i], d.values[i])
 	}
@@ -106,7 +106,7 @@ type room struct {
 	usedNarrow, usedWide int
 	bodies               *bodies
 	referred             []bool
-	chains               Chains
+	chains               Contiguous
 }
 
 // NewCursor returns a cursor for one goroutine.
@@ -155,7 +155,7 @@ func (c *Cursor) makeRoom() error {
 	if err != nil {
 		return err
 	}
-	c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred(), chains: c.spec.Chains()}
+	c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred(), chains: c.spec.Contiguous()}
 	return nil
 }
 
@@ -270,7 +270,7 @@ func (c *Cursor) check(i int) error {
 	var err error
 	for n := range c.graph.Nodes {
 		node := &c.graph.Nodes[n]
-		if fixups, all := node.fixups(); all && c.allReferred(fixups) {
+		if relocations, all := node.relocations(); all && c.allReferred(relocations) {
 			continue
 		}
 		node.Pointers(func(p Pointer) {
@@ -283,9 +283,9 @@ func (c *Cursor) check(i int) error {
 	return err
 }
 
-func (c *Cursor) allReferred(fixups []Fixup) bool {
-	for i := range fixups {
-		if !c.referred[c.spec.Target(fixups[i].Pointer)] {
+func (c *Cursor) allReferred(relocations []Relocation) bool {
+	for i := range relocations {
+		if !c.referred[c.spec.Target(relocations[i].Pointer)] {
 			return false
 		}
 	}

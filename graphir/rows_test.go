@@ -22,7 +22,7 @@ func third() *graphir.Spec {
 	for i := range 30 {
 		g := graphir.Graph{Label: fmt.Sprintf("many-%d", i), Batch: int64(100 + i)}
 		for n := range 5000 + i%2 {
-			m := &graphir.MemsetNode{Dst: graphir.Pointer{Alloc: 2}, ElemSize: 1, Width: 4, Height: 1}
+			m := &graphir.MemsetNode{Dst: graphir.Pointer{Index: 2}, ElemSize: 1, Width: 4, Height: 1}
 			if n == 0 {
 				m.Value = uint32(i)
 			}

@@ -62,12 +62,12 @@ type Allocation struct {
 	Live  bool // not freed when the engine was ready
 	// Thread is the role of the thread that made it. It is 0 for all allocations if their total order repeats.
 	Thread uint32
-	// Divided means that a framework's allocator hands out parts of it (suballocates). Another process may place these parts
+	// Suballocated means that a framework's allocator hands out parts of it. Another process may place these parts
 	// differently.
-	Divided bool
-	// Behind is 1 + the index of the mapping directly before this one in the same reservation, or 0. The two are contiguous, so
+	Suballocated bool
+	// ContiguousTo is 1 + the index of the mapping directly before this one in the same reservation, or 0. The two are contiguous, so
 	// memory may span both. They must be contiguous in every process.
-	Behind uint32
+	ContiguousTo uint32
 	// Address is the recorded address, or 0 if it was outside of the Spec's Region.
 	Address uint64
 }
@@ -91,7 +91,7 @@ const (
 // Pointer is an indirect index pointer (paper §4.1): byte Offset of allocation Alloc. In another space, Alloc is an index of that
 // space's table. Offset may equal the size: one past the end.
 type Pointer struct {
-	Alloc  uint32
+	Index  uint32
 	Space  Space
 	Offset uint64
 }
@@ -178,17 +178,17 @@ type Edge struct {
 	FromPort, ToPort, Type uint8
 }
 
-// Content has the bytes of a permanent buffer when the engine was ready (paper §4.3). The bytes at each fixup's offset are zero;
-// the fixup's pointer replaces them. Space is that of Alloc. The bytes in Unstable ranges differed between the recordings and
+// Content has the bytes of a permanent buffer when the engine was ready (paper §4.3). The bytes at each relocation's offset are zero;
+// the relocation's pointer replaces them. Space is that of Alloc. The bytes in Unstable ranges differed between the recordings and
 // were not pointers; they are stored as zero, and verification fills them with random bytes. Contents and images with equal bytes
 // share them, as do workspaces that a library cleared, so Data must never be changed in place.
 type Content struct {
-	Alloc    uint32
-	Space    Space
-	Offset   uint64
-	Data     []byte
-	Fixups   []Fixup
-	Unstable []Range
+	Alloc       uint32
+	Space       Space
+	Offset      uint64
+	Data        []byte
+	Relocations []Relocation
+	Unstable    []Range
 }
 
 // Range is a range of bytes inside a Content's data.

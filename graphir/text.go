@@ -51,14 +51,14 @@ func (t *textWriter) tables() {
 		if a.Live {
 			live = " live"
 		}
-		if a.Divided {
+		if a.Suballocated {
 			live += " divided"
 		}
 		if a.Thread != 0 {
 			live += fmt.Sprintf(" thread=%d", a.Thread)
 		}
-		if a.Behind != 0 {
-			live += fmt.Sprintf(" behind=%d", a.Behind-1)
+		if a.ContiguousTo != 0 {
+			live += fmt.Sprintf(" behind=%d", a.ContiguousTo-1)
 		}
 		t.printf("alloc %d: %s %s size=%d%s\n", i, a.Kind, a.Owner, a.Size, live)
 	}
@@ -119,8 +119,8 @@ func (t *textWriter) rest() {
 	s := t.spec
 	for i := range s.Contents {
 		c := &s.Contents[i]
-		t.printf("content %d: %s size=%d sha256=%x", i, Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space}, len(c.Data), sha256.Sum256(c.Data))
-		for _, f := range c.Fixups {
+		t.printf("content %d: %s size=%d sha256=%x", i, Pointer{Index: c.Alloc, Offset: c.Offset, Space: c.Space}, len(c.Data), sha256.Sum256(c.Data))
+		for _, f := range c.Relocations {
 			t.printf(" %d:%s", f.Offset, f.String())
 		}
 		for _, r := range c.Unstable {
@@ -147,11 +147,11 @@ func (t *textWriter) rest() {
 }
 
 // String returns alloc#i+offset, the notation of paper §4.1.
-func (p Pointer) String() string { return fmt.Sprintf("%s#%d+%d", p.Space, p.Alloc, p.Offset) }
+func (p Pointer) String() string { return fmt.Sprintf("%s#%d+%d", p.Space, p.Index, p.Offset) }
 
 func (s Space) String() string { return name(uint8(s)+1, "alloc", "global", "host", "tensor") }
 
-func (f *Fixup) String() string {
+func (f *Relocation) String() string {
 	if f.TensorMap != 0 {
 		return fmt.Sprintf("tensormap#%d(%s)", f.TensorMap-1, f.Pointer)
 	}

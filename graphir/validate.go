@@ -11,7 +11,7 @@ import (
 const maxProblems = 1000
 
 // Validate checks every reference and every order that the types promise. It returns nil or a *ValidationError that lists all
-// violations by path, such as "graphs[3].nodes[17].fixups[0]: alloc 99 of 42". It reads the row groups; if one is damaged, it
+// violations by path, such as "graphs[3].nodes[17].relocations[0]: alloc 99 of 42". It reads the row groups; if one is damaged, it
 // returns a *FormatError.
 func (s *Spec) Validate() error {
 	if s.Rows != nil {
@@ -24,7 +24,7 @@ func (s *Spec) Validate() error {
 
 // validate does not read row groups: a Cursor checks the graphs that it reads.
 func (s *Spec) validate() error {
-	v := &validator{spec: s, chains: s.Chains()}
+	v := &validator{spec: s, chains: s.Contiguous()}
 	v.allocations()
 	v.behind()
 	v.sizes()
@@ -55,7 +55,7 @@ func (s *Spec) validate() error {
 
 type validator struct {
 	spec     *Spec
-	chains   Chains
+	chains   Contiguous
 	problems []string
 	total    int
 }
@@ -75,10 +75,10 @@ func (v *validator) text(s string, path func() string) {
 
 // inside handles the common case: a pointer into one allocation that has size bytes from there.
 func (v *validator) inside(p Pointer, size uint64) bool {
-	if p.Space != SpaceAlloc || int64(p.Alloc) >= int64(len(v.spec.Allocations)) {
+	if p.Space != SpaceAlloc || int64(p.Index) >= int64(len(v.spec.Allocations)) {
 		return false
 	}
-	whole := v.spec.Allocations[p.Alloc].Size
+	whole := v.spec.Allocations[p.Index].Size
 	return p.Offset <= whole && size <= whole-p.Offset
 }
 
@@ -88,24 +88,24 @@ func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 		return
 	}
 	entries := v.spec.spaceSize(p.Space)
-	if int64(p.Alloc) >= int64(entries) {
-		v.bad(path(), "%s %d of %d", p.Space, p.Alloc, entries)
+	if int64(p.Index) >= int64(entries) {
+		v.bad(path(), "%s %d of %d", p.Space, p.Index, entries)
 		return
 	}
 	if p.Space == SpaceTensor {
-		if at := v.spec.Tensors[p.Alloc].At.Alloc; int64(at) < int64(len(v.spec.Allocations)) && !v.spec.Allocations[at].Divided {
-			v.bad(path(), "tensor %d lies in an undivided allocation", p.Alloc)
+		if at := v.spec.Tensors[p.Index].At.Index; int64(at) < int64(len(v.spec.Allocations)) && !v.spec.Allocations[at].Suballocated {
+			v.bad(path(), "tensor %d lies in an undivided allocation", p.Index)
 		}
 	}
 	whole := v.spec.ObjectSize(v.spec.Target(p))
 	if p.Space == SpaceAlloc && p.Offset <= whole {
-		for _, next := range v.chains.Following(p.Alloc) {
+		for _, next := range v.chains.Following(p.Index) {
 			whole += v.spec.Allocations[next].Size
 		}
 	}
 	// mutant: extent of a pointer
 	if p.Offset > whole || size > whole-p.Offset {
-		v.bad(path(), "bytes %d+%d of %s %d, which has %d", p.Offset, size, p.Space, p.Alloc, whole)
+		v.bad(path(), "bytes %d+%d of %s %d, which has %d", p.Offset, size, p.Space, p.Index, whole)
 	}
 }
 

@@ -57,28 +57,28 @@ func allZero(b []byte) bool {
 	return true
 }
 
-// fixups checks the order of fixups, their pointers, and that the bytes they cover are zero in data.
-func (v *validator) fixups(fixups []Fixup, data []byte, path func() string) {
+// relocations checks the order of relocations, their pointers, and that the bytes they cover are zero in data.
+func (v *validator) relocations(relocations []Relocation, data []byte, path func() string) {
 	end := uint64(0)
-	for i := range fixups {
-		f := &fixups[i]
+	for i := range relocations {
+		f := &relocations[i]
 		from := uint64(f.Offset)
 		plain := f.TensorMap == 0 && from >= end && len(data) >= 8 && from <= uint64(len(data)-8) && binary.LittleEndian.Uint64(data[from:]) == 0
 		if !plain || !v.inside(f.Pointer, 0) { // rare
-			v.fixup(f, end, data, func() string { return fmt.Sprintf("%s.fixups[%d]", path(), i) })
+			v.relocation(f, end, data, func() string { return fmt.Sprintf("%s.relocations[%d]", path(), i) })
 		}
 		end = max(end, min(from, uint64(len(data)))+uint64(f.Size()))
 	}
 }
 
-// fixup checks one fixup; the fixups before it end at byte end of data.
-func (v *validator) fixup(f *Fixup, end uint64, data []byte, at func() string) {
+// relocation checks one relocation; the relocations before it end at byte end of data.
+func (v *validator) relocation(f *Relocation, end uint64, data []byte, at func() string) {
 	offset, size := uint64(f.Offset), uint64(f.Size())
 	switch {
 	case int64(f.TensorMap) > int64(len(v.spec.TensorMaps)):
 		v.bad(at(), "tensor map %d of %d", f.TensorMap-1, len(v.spec.TensorMaps))
 	case offset < end:
-		v.bad(at(), "offset %d overlaps the fixup before it, which ends at %d", offset, end)
+		v.bad(at(), "offset %d overlaps the relocation before it, which ends at %d", offset, end)
 	case offset > uint64(len(data)) || size > uint64(len(data))-offset:
 		v.bad(at(), "bytes %d to %d of %d", offset, offset+size, len(data))
 	case !allZero(data[offset : offset+size]):
@@ -129,7 +129,7 @@ func (v *validator) contents() {
 		c := &v.spec.Contents[i]
 		path := func() string { return fmt.Sprintf("contents[%d]", i) }
 		v.place(c, path)
-		v.fixups(c.Fixups, c.Data, path)
+		v.relocations(c.Relocations, c.Data, path)
 		end := uint64(0)
 		for k, r := range c.Unstable {
 			at := func() string { return fmt.Sprintf("contents[%d].unstable[%d]", i, k) }

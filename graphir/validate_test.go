@@ -39,20 +39,20 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		{"graphs[1].nodes[0].kernel: kernel 2 of 2", func(s *graphir.Spec) { kernel(s).Kernel = 2 }},
 		{"graphs[1].nodes[0].params: 11 bytes, kernel 0 takes 12", func(s *graphir.Spec) { kernel(s).Params = kernel(s).Params[:11] }},
 		{"graphs[1].nodes[0]: empty launch of grid [1 0 1], block [128 1 1]", func(s *graphir.Spec) { kernel(s).Grid[1] = 0 }},
-		{"graphs[1].nodes[0].fixups[0]: alloc 99 of 4", func(s *graphir.Spec) { kernel(s).Fixups[0].Pointer.Alloc = 99 }},
-		{"graphs[1].nodes[0].fixups[0]: bytes 2097153+0 of alloc 2, which has 2097152", func(s *graphir.Spec) {
-			kernel(s).Fixups[0].Pointer.Offset = 2<<20 + 1
+		{"graphs[1].nodes[0].relocations[0]: alloc 99 of 4", func(s *graphir.Spec) { kernel(s).Relocations[0].Pointer.Index = 99 }},
+		{"graphs[1].nodes[0].relocations[0]: bytes 2097153+0 of alloc 2, which has 2097152", func(s *graphir.Spec) {
+			kernel(s).Relocations[0].Pointer.Offset = 2<<20 + 1
 		}},
-		{"graphs[1].nodes[0].fixups[0]: bytes 5 to 13 of 12", func(s *graphir.Spec) { kernel(s).Fixups[0].Offset = 5 }},
-		{"graphs[1].nodes[0].fixups[0]: the bytes that it stands for are not zero", func(s *graphir.Spec) { kernel(s).Params[7] = 1 }},
-		{"graphs[1].nodes[0].fixups[1]: offset 4 overlaps the fixup before it, which ends at 8", func(s *graphir.Spec) {
+		{"graphs[1].nodes[0].relocations[0]: bytes 5 to 13 of 12", func(s *graphir.Spec) { kernel(s).Relocations[0].Offset = 5 }},
+		{"graphs[1].nodes[0].relocations[0]: the bytes that it stands for are not zero", func(s *graphir.Spec) { kernel(s).Params[7] = 1 }},
+		{"graphs[1].nodes[0].relocations[1]: offset 4 overlaps the relocation before it, which ends at 8", func(s *graphir.Spec) {
 			kernel(s).Params[8] = 0
-			kernel(s).Fixups = append(kernel(s).Fixups, graphir.Fixup{Offset: 4})
+			kernel(s).Relocations = append(kernel(s).Relocations, graphir.Relocation{Offset: 4})
 		}},
-		{"graphs[0].nodes[2].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Memset.Dst.Alloc = 4 }},
+		{"graphs[0].nodes[2].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Memset.Dst.Index = 4 }},
 		{"graphs[0].nodes[2].elem_size: 3 is not 1, 2 or 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Memset.ElemSize = 3 }},
-		{"graphs[0].nodes[3].src: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Src.Pointer.Alloc = 4 }},
-		{"graphs[0].nodes[3].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Dst.Pointer.Alloc = 4 }},
+		{"graphs[0].nodes[3].src: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Src.Pointer.Index = 4 }},
+		{"graphs[0].nodes[3].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Dst.Pointer.Index = 4 }},
 		{"graphs[0].nodes[4]: type 0 does not go with the parameters that are set", func(s *graphir.Spec) {
 			s.Graphs[0].Nodes[4].Type = graphir.NodeKernel
 		}},
@@ -63,7 +63,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		{"graphs[0].edges[1]: 0 to 5 of 5 nodes", func(s *graphir.Spec) { s.Graphs[0].Edges[1].To = 5 }},
 		{"graphs[0].edges: they form a cycle", func(s *graphir.Spec) { s.Graphs[0].Edges[4] = graphir.Edge{From: 3, To: 0} }},
 		{"contents[0]: bytes 500+16 of alloc 3, which has 512", func(s *graphir.Spec) { s.Contents[0].Offset = 500 }},
-		{"contents[0].fixups[0]: alloc 4 of 4", func(s *graphir.Spec) { s.Contents[0].Fixups[0].Pointer.Alloc = 4 }},
+		{"contents[0].relocations[0]: alloc 4 of 4", func(s *graphir.Spec) { s.Contents[0].Relocations[0].Pointer.Index = 4 }},
 		{"contents[1]: overlaps contents[0]", func(s *graphir.Spec) { s.Contents[1].Offset = 15 }},
 		{"contents[1].unstable[0]: bytes 1+4 of 4, behind 0", func(s *graphir.Spec) { s.Contents[1].Unstable[0].Size = 4 }},
 		{"contents[1].unstable[0]: its bytes are not zero", func(s *graphir.Spec) { s.Contents[1].Data[2] = 1 }},
@@ -114,7 +114,7 @@ func TestValidateExtents(t *testing.T) {
 		for i, size := range sizes {
 			a := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerGraph, Size: size, Live: true}
 			if i > 0 {
-				a.Behind = uint32(len(s.Allocations))
+				a.ContiguousTo = uint32(len(s.Allocations))
 			}
 			s.Sequence = append(s.Sequence, graphir.Step{Alloc: uint32(len(s.Allocations))})
 			s.Allocations = append(s.Allocations, a)
@@ -172,7 +172,7 @@ func TestValidateExtents(t *testing.T) {
 
 		{"contents[0]: alloc 2 is the engine's to fill", func(s *graphir.Spec) { s.Contents[0].Alloc = 2 }},
 		{"contents[0]: tensor 0 is the engine's to fill", func(s *graphir.Spec) {
-			s.Allocations[2].Divided = true
+			s.Allocations[2].Suballocated = true
 			s.Contents[0].Space, s.Contents[0].Alloc = graphir.SpaceTensor, 0
 		}},
 		{"contents[0]: bytes 18446744073709551615+16 of alloc 3, which has 512", func(s *graphir.Spec) { s.Contents[0].Offset = 1<<64 - 1 }},
@@ -204,7 +204,7 @@ func TestValidateExtents(t *testing.T) {
 		"a copy of nothing": func(s *graphir.Spec) { move(s).Width, move(s).Depth = huge, 0 },
 		"a fill of two mappings": func(s *graphir.Spec) {
 			chain(s, 512, 512)
-			*fill(s) = graphir.MemsetNode{Dst: graphir.Pointer{Alloc: 4, Offset: 24}, ElemSize: 1, Width: 1000, Height: 1}
+			*fill(s) = graphir.MemsetNode{Dst: graphir.Pointer{Index: 4, Offset: 24}, ElemSize: 1, Width: 1000, Height: 1}
 		},
 	} {
 		s := second()
@@ -218,7 +218,7 @@ func TestValidateExtents(t *testing.T) {
 // An offset may be one past the end, as for pointers to the end of a buffer.
 func TestValidateAllowsOnePastTheEnd(t *testing.T) {
 	s := handmade()
-	s.Graphs[0].Nodes[0].Kernel.Fixups[0].Pointer = graphir.Pointer{Alloc: 3, Offset: 512}
+	s.Graphs[0].Nodes[0].Kernel.Relocations[0].Pointer = graphir.Pointer{Index: 3, Offset: 512}
 	if err := s.Validate(); err != nil {
 		t.Error(err)
 	}

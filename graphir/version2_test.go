@@ -28,24 +28,24 @@ func second() *graphir.Spec {
 	s.Graphs = append(s.Graphs, graphir.Graph{Label: "later", Batch: 3, Nodes: []graphir.Node{
 		{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
 			Kernel: 0, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: make([]byte, 200),
-			Fixups: []graphir.Fixup{
-				{Offset: 0, Pointer: graphir.Pointer{Alloc: 1, Offset: 8, Space: graphir.SpaceGlobal}},
-				{Offset: 64, Pointer: graphir.Pointer{Alloc: 2, Offset: 512}, TensorMap: 1},
+			Relocations: []graphir.Relocation{
+				{Offset: 0, Pointer: graphir.Pointer{Index: 1, Offset: 8, Space: graphir.SpaceGlobal}},
+				{Offset: 64, Pointer: graphir.Pointer{Index: 2, Offset: 512}, TensorMap: 1},
 			},
-			Attrs: []graphir.NodeAttr{{ID: 1, Value: [64]byte{8: 16}, Base: &graphir.Pointer{Alloc: 0, Offset: 4}}},
+			Attrs: []graphir.NodeAttr{{ID: 1, Value: [64]byte{8: 16}, Base: &graphir.Pointer{Index: 0, Offset: 4}}},
 		}},
 		{Type: graphir.NodeChild, Target: 1},
 		{Type: graphir.NodeEventRecord, Target: 0},
 		{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Space: graphir.SpaceGlobal}, ElemSize: 1, Width: 4, Height: 1}},
 		{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
 			Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Space: graphir.SpaceHost}},
-			Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: 1, Space: graphir.SpaceGlobal}},
+			Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 1, Space: graphir.SpaceGlobal}},
 			Width: 24, Height: 1, Depth: 1}},
 	}})
 	s.Contents = append(s.Contents,
 		graphir.Content{Space: graphir.SpaceHost, Data: []byte("twenty-four bytes of it!")},
 		graphir.Content{Space: graphir.SpaceGlobal, Alloc: 1, Data: make([]byte, 136),
-			Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 3, Offset: 1}, TensorMap: 1}, {Offset: 128, Pointer: graphir.Pointer{Space: graphir.SpaceGlobal}}}})
+			Relocations: []graphir.Relocation{{Offset: 0, Pointer: graphir.Pointer{Index: 3, Offset: 1}, TensorMap: 1}, {Offset: 128, Pointer: graphir.Pointer{Space: graphir.SpaceGlobal}}}})
 	return s
 }
 
@@ -94,22 +94,22 @@ func TestValidateVersion2(t *testing.T) {
 		want  string
 		spoil func(s *graphir.Spec)
 	}{
-		{"graphs[2].nodes[0].fixups[0]: global 2 of 2", func(s *graphir.Spec) { last(s)[0].Kernel.Fixups[0].Pointer.Alloc = 2 }},
-		{"graphs[2].nodes[0].fixups[0]: unknown(9) 1 of 0", func(s *graphir.Spec) { last(s)[0].Kernel.Fixups[0].Pointer.Space = 8 }},
-		{"graphs[2].nodes[0].fixups[1]: tensor map 1 of 1", func(s *graphir.Spec) { last(s)[0].Kernel.Fixups[1].TensorMap = 2 }},
-		{"graphs[2].nodes[0].fixups[1]: the bytes that it stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel.Params[191] = 1 }},
-		{"graphs[2].nodes[0].attrs[0]: alloc 9 of 4", func(s *graphir.Spec) { last(s)[0].Kernel.Attrs[0].Base.Alloc = 9 }},
+		{"graphs[2].nodes[0].relocations[0]: global 2 of 2", func(s *graphir.Spec) { last(s)[0].Kernel.Relocations[0].Pointer.Index = 2 }},
+		{"graphs[2].nodes[0].relocations[0]: unknown(9) 1 of 0", func(s *graphir.Spec) { last(s)[0].Kernel.Relocations[0].Pointer.Space = 8 }},
+		{"graphs[2].nodes[0].relocations[1]: tensor map 1 of 1", func(s *graphir.Spec) { last(s)[0].Kernel.Relocations[1].TensorMap = 2 }},
+		{"graphs[2].nodes[0].relocations[1]: the bytes that it stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel.Params[191] = 1 }},
+		{"graphs[2].nodes[0].attrs[0]: alloc 9 of 4", func(s *graphir.Spec) { last(s)[0].Kernel.Attrs[0].Base.Index = 9 }},
 		{"graphs[2].nodes[0].attrs[0]: the bytes that its base stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel.Attrs[0].Value[7] = 1 }},
 		{"graphs[2].nodes[1]: child graph 2 of 2 that come before", func(s *graphir.Spec) { last(s)[1].Target = 2 }},
 		{"children[1].nodes[0]: child graph 1 of 1 that come before", func(s *graphir.Spec) { s.Children[1].Nodes[0].Target = 1 }},
 		{"graphs[2].nodes[2]: event 2 of 2", func(s *graphir.Spec) { last(s)[2].Target = 2 }},
 		{"graphs[2].nodes[3]: type 2 has no target", func(s *graphir.Spec) { last(s)[3].Target = 1 }},
-		{"graphs[2].nodes[4].src: host 1 of 1", func(s *graphir.Spec) { last(s)[4].Memcpy.Src.Pointer.Alloc = 1 }},
+		{"graphs[2].nodes[4].src: host 1 of 1", func(s *graphir.Spec) { last(s)[4].Memcpy.Src.Pointer.Index = 1 }},
 		{"globals[1]: module 2 of 2", func(s *graphir.Spec) { s.Globals[1].Module = 2 }},
 		{"tensor_maps[0]: ranks 2, 0, 2, 2", func(s *graphir.Spec) { s.TensorMaps[0].GlobalStrides = nil }},
 		{"contents[2]: bytes 1+24 of host 0, which has 24", func(s *graphir.Spec) { s.Contents[2].Offset = 1 }},
-		{"contents[3].fixups[1]: offset 127 overlaps the fixup before it, which ends at 128", func(s *graphir.Spec) { s.Contents[3].Fixups[1].Offset = 127 }},
-		{"tensors[0].at: a tensor in a global", func(s *graphir.Spec) { s.Tensors[0].At.Space, s.Tensors[0].At.Alloc = graphir.SpaceGlobal, 1 }},
+		{"contents[3].relocations[1]: offset 127 overlaps the relocation before it, which ends at 128", func(s *graphir.Spec) { s.Contents[3].Relocations[1].Offset = 127 }},
+		{"tensors[0].at: a tensor in a global", func(s *graphir.Spec) { s.Tensors[0].At.Space, s.Tensors[0].At.Index = graphir.SpaceGlobal, 1 }},
 	} {
 		s := second()
 		test.spoil(s)
@@ -131,9 +131,9 @@ func TestChains(t *testing.T) {
 			s.Allocations = append(s.Allocations, a)
 			s.Sequence = append(s.Sequence, graphir.Step{Alloc: n + i})
 		}
-		s.Allocations[n].Behind, s.Allocations[n+2].Behind = n+3, n+1 // address order: n+2, n, n+1
-		s.Allocations[n+2].Behind, s.Allocations[n+1].Behind = 0, n+1
-		s.Tensors[0].At, s.Tensors[0].Size = graphir.Pointer{Alloc: n + 2, Offset: 4000}, 8192
+		s.Allocations[n].ContiguousTo, s.Allocations[n+2].ContiguousTo = n+3, n+1 // address order: n+2, n, n+1
+		s.Allocations[n+2].ContiguousTo, s.Allocations[n+1].ContiguousTo = 0, n+1
+		s.Tensors[0].At, s.Tensors[0].Size = graphir.Pointer{Index: n + 2, Offset: 4000}, 8192
 		return s
 	}
 	s := chained()
@@ -142,7 +142,7 @@ func TestChains(t *testing.T) {
 	if diff := cmp.Diff(s, back); diff != "" {
 		t.Error(diff)
 	}
-	chains := s.Chains()
+	chains := s.Contiguous()
 	for i, want := range map[uint32][]uint32{n: {n + 1}, n + 1: {}, n + 2: {n, n + 1}, 0: nil} {
 		if got := chains.Following(i); !slices.Equal(got, want) || chains.First(i) != (i != n && i != n+1) {
 			t.Errorf("behind %d: %v, first %v, want %v", i, got, chains.First(i), want)
@@ -156,9 +156,9 @@ func TestChains(t *testing.T) {
 		"tensors[0].at: bytes 4000+8289":         func(s *graphir.Spec) { s.Tensors[0].Size = 8289 },
 		"not two live mappings of one owner":     func(s *graphir.Spec) { s.Allocations[n].Owner = graphir.OwnerGraph },
 		"not two live mappings":                  func(s *graphir.Spec) { s.Allocations[n].Kind = graphir.AllocDevice },
-		fmt.Sprintf("alloc %d of %d", n+99, n+3): func(s *graphir.Spec) { s.Allocations[n].Behind = n + 100 },
-		fmt.Sprintf("has alloc %d behind it", n): func(s *graphir.Spec) { s.Allocations[n+1].Behind = n + 3 },
-		"a ring":                                 func(s *graphir.Spec) { s.Allocations[n+2].Behind = n + 2 },
+		fmt.Sprintf("alloc %d of %d", n+99, n+3): func(s *graphir.Spec) { s.Allocations[n].ContiguousTo = n + 100 },
+		fmt.Sprintf("has alloc %d behind it", n): func(s *graphir.Spec) { s.Allocations[n+1].ContiguousTo = n + 3 },
+		"a ring":                                 func(s *graphir.Spec) { s.Allocations[n+2].ContiguousTo = n + 2 },
 	} {
 		s := chained()
 		spoil(s)
@@ -172,7 +172,7 @@ func TestChains(t *testing.T) {
 func TestDividedAllocations(t *testing.T) {
 	s := handmade()
 	at := s.Tensors[0].At
-	s.Allocations[at.Alloc].Divided = true
+	s.Allocations[at.Index].Suballocated = true
 	s.Tensors[0].Size = 100
 	s.Allocations[len(s.Allocations)-1].Thread = 3
 	s.BlockMap = graphir.BlockMapDigest([]graphir.Block{{Alloc: 1, Offset: 512, Size: 512}, {Alloc: 1, Size: 512, Live: true}})
@@ -190,7 +190,7 @@ func TestDividedAllocations(t *testing.T) {
 	if diff := cmp.Diff(s, back); diff != "" {
 		t.Error(diff)
 	}
-	back.Allocations[at.Alloc].Divided = false
+	back.Allocations[at.Index].Suballocated = false
 	if err := back.Validate(); err == nil || !strings.Contains(err.Error(), "tensor 0 lies in an undivided allocation") {
 		t.Errorf("a tensor by name in an undivided allocation: %v", err)
 	}

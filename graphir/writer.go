@@ -124,10 +124,10 @@ func (w *Writer) refer(p Pointer) {
 		return // validation reports it
 	}
 	seen := &w.referred[p.Space]
-	if n := int(p.Alloc) + 1; n > len(*seen) {
+	if n := int(p.Index) + 1; n > len(*seen) {
 		*seen = append(*seen, make([]bool, n-len(*seen))...)
 	}
-	(*seen)[p.Alloc] = true
+	(*seen)[p.Index] = true
 }
 
 // prediction is the latest graph of a template in a group.

@@ -32,7 +32,7 @@ func ListAllocations(s *graphir.Spec) (Allocations, error) {
 	}
 	count := func(p graphir.Pointer) {
 		if p.Space == graphir.SpaceAlloc {
-			out[p.Alloc].Pointers++
+			out[p.Index].Pointers++
 		}
 	}
 	err := s.EachGraph(func(_ int, g *graphir.Graph) error {
@@ -46,7 +46,7 @@ func ListAllocations(s *graphir.Spec) (Allocations, error) {
 	}
 	for i := range s.Tensors {
 		n := &s.Tensors[i]
-		a := &out[n.At.Alloc]
+		a := &out[n.At.Index]
 		if a.Use == "-" {
 			a.Use = n.Role.String()
 		} else if !strings.Contains(a.Use, n.Role.String()) {
@@ -63,8 +63,8 @@ func parameterPointers(n *graphir.Node, visit func(graphir.Pointer)) {
 		n.Pointers(visit)
 		return
 	}
-	for i := range n.Kernel.Fixups {
-		visit(n.Kernel.Fixups[i].Pointer)
+	for i := range n.Kernel.Relocations {
+		visit(n.Kernel.Relocations[i].Pointer)
 	}
 }
 

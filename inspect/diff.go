@@ -169,7 +169,7 @@ func texts[T any](entries []T) []string {
 
 func (d *Diff) contents(a, b *graphir.Spec) {
 	where := func(c *graphir.Content) string {
-		return fmt.Sprintf("saved buffer %s", graphir.Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space})
+		return fmt.Sprintf("saved buffer %s", graphir.Pointer{Index: c.Alloc, Offset: c.Offset, Space: c.Space})
 	}
 	find := func(s *graphir.Spec, name string) *graphir.Content {
 		for i := range s.Contents {
@@ -189,8 +189,8 @@ func (d *Diff) contents(a, b *graphir.Spec) {
 			d.Values = append(d.Values, ValueDiff{where(x), fmt.Sprintf("%d bytes", len(x.Data)), fmt.Sprintf("%d bytes", len(y.Data))})
 		case !bytes.Equal(x.Data, y.Data):
 			d.Values = append(d.Values, ValueDiff{where(x), digest(x.Data), digest(y.Data)})
-		case fmt.Sprint(x.Fixups, x.Unstable) != fmt.Sprint(y.Fixups, y.Unstable):
-			d.Values = append(d.Values, ValueDiff{where(x) + ", pointers", fmt.Sprint(x.Fixups, x.Unstable), fmt.Sprint(y.Fixups, y.Unstable)})
+		case fmt.Sprint(x.Relocations, x.Unstable) != fmt.Sprint(y.Relocations, y.Unstable):
+			d.Values = append(d.Values, ValueDiff{where(x) + ", pointers", fmt.Sprint(x.Relocations, x.Unstable), fmt.Sprint(y.Relocations, y.Unstable)})
 		}
 	}
 	for i := range b.Contents {

@@ -150,7 +150,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		{"graph", func(a *artifacts.Artifact) { a.Spec.Graphs = a.Spec.Graphs[1:] }, "graph decode 2  present"},
 		{"grid", func(a *artifacts.Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Grid[0] = 99 }, "graph decode 2: node 0 grid  2×2"},
 		{"constant", func(a *artifacts.Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Params[8]++ }, "graph decode 2: node 0 parameter 1  0x00000002 at 8"},
-		{"pointer", func(a *artifacts.Artifact) { a.Spec.Graphs[1].Nodes[0].Kernel.Fixups[0].Pointer.Offset++ }, "graph decode 1: node 0 parameter 0  alloc#2+4096 at 0"},
+		{"pointer", func(a *artifacts.Artifact) { a.Spec.Graphs[1].Nodes[0].Kernel.Relocations[0].Pointer.Offset++ }, "graph decode 1: node 0 parameter 0  alloc#2+4096 at 0"},
 		{"edge", func(a *artifacts.Artifact) { a.Spec.Graphs[0].Edges[0].To = 4 }, "graph decode 2: edges  0>1"},
 		{"copy", func(a *artifacts.Artifact) { a.Spec.Graphs[0].Nodes[3].Memcpy.Width++ }, "graph decode 2: node 3 detail"},
 		{"child", func(a *artifacts.Artifact) { a.Spec.Children[1].Nodes[0].Type = graphir.NodeEmpty }, "graph later: embedded graph 0"},

@@ -39,9 +39,9 @@ func describeKernel(s *graphir.Spec, n *graphir.Node, out *Node) {
 func describeArgument(a *graphir.Argument) Argument {
 	out := Argument{Offset: a.Offset, Size: a.Size, Gap: a.Gap, Value: a.String()}
 	for _, p := range a.Pieces {
-		if p.Fixup != nil {
-			to := p.Fixup.Pointer
-			out.Pointers = append(out.Pointers, Pointer{p.Offset, to.Space.String(), to.Alloc, to.Offset})
+		if p.Relocation != nil {
+			to := p.Relocation.Pointer
+			out.Pointers = append(out.Pointers, Pointer{p.Offset, to.Space.String(), to.Index, to.Offset})
 		}
 	}
 	return out

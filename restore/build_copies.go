@@ -77,7 +77,7 @@ func memoryType(spec *graphir.Spec, p graphir.Pointer) uint32 {
 		return memoryTypeHost
 	}
 	if p.Space == graphir.SpaceAlloc {
-		if kind := spec.Allocations[p.Alloc].Kind; kind == graphir.AllocPinned || kind == graphir.AllocRegistered {
+		if kind := spec.Allocations[p.Index].Kind; kind == graphir.AllocPinned || kind == graphir.AllocRegistered {
 			return memoryTypeHost
 		}
 	}

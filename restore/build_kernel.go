@@ -38,7 +38,7 @@ func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, e
 	}
 	buffer := room[:len(k.Params)]
 	copy(buffer, k.Params)
-	if err := b.memory.patch(buffer, k.Fixups); err != nil {
+	if err := b.memory.patch(buffer, k.Relocations); err != nil {
 		return nil, fmt.Errorf("parameter %w", err)
 	}
 	start := uint64(uintptr(unsafe.Pointer(&room[0])))

@@ -51,9 +51,9 @@ func newHasher(m *memory) *hasher {
 func addressable(spec *graphir.Spec, object uint32) bool {
 	byBlock := len(spec.BlockMap) > 0
 	if spec.IsTensor(object) {
-		return !byBlock && spec.Allocations[spec.Tensors[object-spec.Object(graphir.SpaceTensor, 0)].At.Alloc].Divided
+		return !byBlock && spec.Allocations[spec.Tensors[object-spec.Object(graphir.SpaceTensor, 0)].At.Index].Suballocated
 	}
-	return byBlock || int64(object) >= int64(len(spec.Allocations)) || !spec.Allocations[object].Divided
+	return byBlock || int64(object) >= int64(len(spec.Allocations)) || !spec.Allocations[object].Suballocated
 }
 
 func total(spans []span, class digest.Class) uint64 {

@@ -57,7 +57,7 @@ func (r *restoration) watch(spec *graphir.Spec) error {
 	var bases []uint64
 	for i, a := range spec.Allocations {
 		// By name, the tensor's place is known, and not that of the allocation around it: all divided ones count.
-		if a.Owner == graphir.OwnerEngine && r.memory.base[i] != 0 && (used[i] || a.Divided) {
+		if a.Owner == graphir.OwnerEngine && r.memory.base[i] != 0 && (used[i] || a.Suballocated) {
 			bases = append(bases, r.memory.base[i])
 		}
 	}

@@ -39,14 +39,14 @@ const checkedKV = 64 << 20
 // Page-locked and registered host memory belongs to it only if a graph refers to it: the engine reads results through
 // it, and its other contents reach no graph.
 func spansOf(spec *graphir.Spec) []span {
-	used, kv, chains := referenced(spec), kvBytes(spec), spec.Chains()
+	used, kv, chains := referenced(spec), kvBytes(spec), spec.Contiguous()
 	var spans []span
 	for i, a := range spec.Allocations {
 		host := a.Kind == graphir.AllocPinned || a.Kind == graphir.AllocRegistered
 		if !a.Live || a.Size == 0 || (!used[i] && (host || a.Owner == graphir.OwnerGraph)) {
 			continue
 		}
-		if a.Divided {
+		if a.Suballocated {
 			spans = append(spans, dividedSpans(spec, chains, uint32(i), kv)...)
 			continue
 		}
@@ -92,10 +92,10 @@ func (s *span) byRows(t *graphir.Tensor) {
 
 // dividedSpans covers an allocation that a framework's allocator divides: its tensors, each at its own place, and the rest
 // if the blocks are known to be at their recorded places.
-func dividedSpans(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) []span {
+func dividedSpans(spec *graphir.Spec, chains graphir.Contiguous, alloc uint32, kv uint64) []span {
 	var spans []span
 	for i := range spec.Tensors {
-		if t := &spec.Tensors[i]; t.At.Alloc == alloc && t.At.Space == graphir.SpaceAlloc {
+		if t := &spec.Tensors[i]; t.At.Index == alloc && t.At.Space == graphir.SpaceAlloc {
 			spans = append(spans, flatten(spec.Object(graphir.SpaceTensor, uint32(i)), tensorLayers(t, i, 0, 0, t.Size, kv))...)
 		}
 	}
@@ -135,7 +135,7 @@ type role struct {
 }
 
 // divide cuts one allocation into spans: tensors that the engine named come before saved contents, and these before the default.
-func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) []span {
+func divide(spec *graphir.Spec, chains graphir.Contiguous, alloc uint32, kv uint64) []span {
 	size := spec.ObjectSize(alloc)
 	unnamed := func(from, size uint64, class digest.Class) layer {
 		return layer{from, from + size, role{class: class, tensor: noTensor, stride: 1}}
@@ -156,7 +156,7 @@ func divide(spec *graphir.Spec, chains graphir.Chains, alloc uint32, kv uint64) 
 	}
 	for i := range spec.Tensors {
 		t := &spec.Tensors[i]
-		if t.At.Alloc == alloc && t.At.Offset+t.Size <= size {
+		if t.At.Index == alloc && t.At.Offset+t.Size <= size {
 			// mutant: memory that graphs hand on
 			if graphs && t.Role == graphir.RoleOutput && t.DType.Float() {
 				// The next graph reads it. Thousands of such tensors may share memory: only that they lie there counts.

@@ -13,11 +13,11 @@ import (
 
 func TestSpansOf(t *testing.T) {
 	pointTo := func(allocs ...uint32) []graphir.Node {
-		var fixups []graphir.Fixup
+		var relocations []graphir.Relocation
 		for _, a := range allocs {
-			fixups = append(fixups, graphir.Fixup{Pointer: graphir.Pointer{Alloc: a}})
+			relocations = append(relocations, graphir.Relocation{Pointer: graphir.Pointer{Index: a}})
 		}
-		return []graphir.Node{{Kernel: &graphir.KernelNode{Fixups: fixups}}}
+		return []graphir.Node{{Kernel: &graphir.KernelNode{Relocations: relocations}}}
 	}
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{
@@ -31,13 +31,13 @@ func TestSpansOf(t *testing.T) {
 		},
 		Graphs: []graphir.Graph{{Nodes: pointTo(3, 5)}},
 		Tensors: []graphir.Tensor{
-			{Name: "w", Role: graphir.RoleWeight, At: graphir.Pointer{Alloc: 0}, Size: 40},
-			{Name: "kv", Role: graphir.RoleKV, At: graphir.Pointer{Alloc: 0, Offset: 50}, Size: 50},
-			{Name: "in", Role: graphir.RoleInput, At: graphir.Pointer{Alloc: 3}, Size: 10},
-			{Name: "out", Role: graphir.RoleOutput, At: graphir.Pointer{Alloc: 5, Offset: 90}, Size: 10},
+			{Name: "w", Role: graphir.RoleWeight, At: graphir.Pointer{Index: 0}, Size: 40},
+			{Name: "kv", Role: graphir.RoleKV, At: graphir.Pointer{Index: 0, Offset: 50}, Size: 50},
+			{Name: "in", Role: graphir.RoleInput, At: graphir.Pointer{Index: 3}, Size: 10},
+			{Name: "out", Role: graphir.RoleOutput, At: graphir.Pointer{Index: 5, Offset: 90}, Size: 10},
 		},
 		Contents: []graphir.Content{{Alloc: 5, Offset: 16, Data: make([]byte, 32),
-			Fixups: []graphir.Fixup{{Offset: 0, Pointer: graphir.Pointer{Alloc: 6}}}, Unstable: []graphir.Range{{Offset: 8, Size: 4}}}},
+			Relocations: []graphir.Relocation{{Offset: 0, Pointer: graphir.Pointer{Index: 6}}}, Unstable: []graphir.Range{{Offset: 8, Size: 4}}}},
 	}
 	back := func(n uint64) uint64 { return -n }
 	want := []span{
@@ -55,7 +55,7 @@ func TestSpansOf(t *testing.T) {
 // The results that graphs hand on to each other are in one piece of memory, however many tensors have their place in it.
 func TestSpansOfHandedMemory(t *testing.T) {
 	result := func(offset, size uint64, dtype graphir.DType) graphir.Tensor {
-		return graphir.Tensor{Role: graphir.RoleOutput, DType: dtype, At: graphir.Pointer{Alloc: 0, Offset: offset}, Size: size}
+		return graphir.Tensor{Role: graphir.RoleOutput, DType: dtype, At: graphir.Pointer{Index: 0, Offset: offset}, Size: size}
 	}
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 100, Live: true}},
@@ -85,12 +85,12 @@ func TestSpansOfHandedMemory(t *testing.T) {
 // A tensor lies in each of the mappings that it spans, and a graph that points to one of them may reach all.
 func TestSpansOfChains(t *testing.T) {
 	mapping := func(behind uint32) graphir.Allocation {
-		return graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerGraph, Size: 100, Live: true, Behind: behind}
+		return graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerGraph, Size: 100, Live: true, ContiguousTo: behind}
 	}
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{mapping(2), mapping(0), mapping(1)}, // in the order of addresses: 1, 0, 2
-		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Alloc: 1}}}}}},
-		Tensors:     []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Alloc: 1, Offset: 70}, Size: 150}},
+		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Index: 1}}}}}},
+		Tensors:     []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Index: 1, Offset: 70}, Size: 150}},
 	}
 	want := []span{
 		{0, 0, 100, digest.Input, 0, 1, 30, 0, digest.ChunkBytes, 0},
@@ -110,7 +110,7 @@ func TestSpansOfChains(t *testing.T) {
 func TestEngineChains(t *testing.T) {
 	mapping := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerEngine, Size: 0x100, Live: true}
 	spec := &graphir.Spec{Allocations: []graphir.Allocation{mapping, mapping}}
-	spec.Allocations[1].Behind = 1
+	spec.Allocations[1].ContiguousTo = 1
 	for at, fits := range map[uint64]bool{0x1100: true, 0x1200: false, 0xf00: false} {
 		m := &memory{spec: spec, base: []uint64{0x1000, at}}
 		if err := m.checkChains(); (err == nil) != fits {
@@ -204,7 +204,7 @@ func TestSaveContent(t *testing.T) {
 		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 64, Live: true}},
 		Contents: []graphir.Content{
 			{Offset: 0, Data: []byte("aaaaaaaaaaaaaaaa")},
-			{Offset: 16, Data: []byte("bbbbbbbb????????"), Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Offset: 1}}}},
+			{Offset: 16, Data: []byte("bbbbbbbb????????"), Relocations: []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Offset: 1}}}},
 		},
 		Tensors: []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Offset: 0}, Size: 8}},
 	}

@@ -43,7 +43,7 @@ func (m *memory) address(p graphir.Pointer) (uint64, error) {
 // allocate makes every graph-owned allocation that something refers to, in recorded order; mappings side by side are one.
 func (m *memory) allocate() error {
 	wanted := referenced(m.spec)
-	chains := m.spec.Chains()
+	chains := m.spec.Contiguous()
 	for i, a := range m.spec.Allocations {
 		if a.Owner != graphir.OwnerGraph || !wanted[i] || !chains.First(uint32(i)) {
 			continue
@@ -76,10 +76,10 @@ func (m *memory) allocate() error {
 // checkChains demands of the engine's mappings the property that allocate gives the others: that they lie side by side if they did.
 func (m *memory) checkChains() error {
 	for i, a := range m.spec.Allocations {
-		if a.Behind == 0 || m.base[i] == 0 {
+		if a.ContiguousTo == 0 || m.base[i] == 0 {
 			continue
 		}
-		before := a.Behind - 1
+		before := a.ContiguousTo - 1
 		// mutant: mappings of the engine side by side
 		if want := m.base[before] + m.spec.Allocations[before].Size; m.base[i] != want {
 			return fmt.Errorf("compare mappings: allocation %d is at %#x, not behind allocation %d at %#x", i, m.base[i], before, want)
@@ -94,15 +94,15 @@ func referenced(spec *graphir.Spec) []bool {
 	used := spec.Referred()
 	visit := func(p graphir.Pointer) { used[spec.Target(p)] = true }
 	for _, c := range spec.Contents {
-		visit(graphir.Pointer{Alloc: c.Alloc, Space: c.Space})
-		for _, f := range c.Fixups {
+		visit(graphir.Pointer{Index: c.Alloc, Space: c.Space})
+		for _, f := range c.Relocations {
 			visit(f.Pointer)
 		}
 	}
 	for _, t := range spec.Tensors {
 		visit(t.At)
 	}
-	for i, chain := range spec.Chains() {
+	for i, chain := range spec.Contiguous() {
 		for _, k := range chain { // nobody knows how far a pointer's memory spans
 			used[k] = used[k] || used[i]
 		}
@@ -162,7 +162,7 @@ func (m *memory) fillContents() error {
 		if err != nil {
 			return err
 		}
-		at, err := m.address(graphir.Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space})
+		at, err := m.address(graphir.Pointer{Index: c.Alloc, Offset: c.Offset, Space: c.Space})
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func (m *memory) keepVariables() error {
 				return err
 			}
 		}
-		at, err := m.address(graphir.Pointer{Alloc: c.Alloc, Offset: c.Offset, Space: c.Space})
+		at, err := m.address(graphir.Pointer{Index: c.Alloc, Offset: c.Offset, Space: c.Space})
 		if err != nil {
 			return err
 		}
@@ -250,10 +250,10 @@ func fillStable(at uint64, data []byte, unstable []graphir.Range) error {
 // resolveContent returns the content's bytes with its pointers resolved. Without pointers that is the saved data
 // itself, which must not be changed.
 func (m *memory) resolveContent(c *graphir.Content) ([]byte, error) {
-	if len(c.Fixups) == 0 {
+	if len(c.Relocations) == 0 {
 		return c.Data, nil
 	}
 	// mutant: saved contents stay as they are
 	data := append([]byte(nil), c.Data...)
-	return data, m.patch(data, c.Fixups)
+	return data, m.patch(data, c.Relocations)
 }

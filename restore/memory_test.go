@@ -26,7 +26,7 @@ func TestPointersBeyond4GiB(t *testing.T) {
 			t.Errorf("address of %s: %#x, %v; want %#x", p, at, err, uint64(base+offset))
 		}
 		var data [16]byte
-		if err := m.patch(data[:], []graphir.Fixup{{Offset: 8, Pointer: p}}); err != nil {
+		if err := m.patch(data[:], []graphir.Relocation{{Offset: 8, Pointer: p}}); err != nil {
 			t.Fatal(err)
 		}
 		if at := binary.LittleEndian.Uint64(data[8:]); at != base+offset {
@@ -44,10 +44,10 @@ func twoAllocations() *memory {
 // Memory that the engine has freed has no address, whoever has it by now, and a pointer there is an error.
 func TestEngineMemory(t *testing.T) {
 	m := twoAllocations()
-	if at, err := m.address(graphir.Pointer{Alloc: 0, Offset: 8}); err != nil || at != 0x1008 {
+	if at, err := m.address(graphir.Pointer{Index: 0, Offset: 8}); err != nil || at != 0x1008 {
 		t.Errorf("pointer into the first: %#x, %v", at, err)
 	}
-	if at, err := m.address(graphir.Pointer{Alloc: 1, Offset: 8}); err == nil {
+	if at, err := m.address(graphir.Pointer{Index: 1, Offset: 8}); err == nil {
 		t.Errorf("pointer into what was freed: %#x", at)
 	}
 }
@@ -55,7 +55,7 @@ func TestEngineMemory(t *testing.T) {
 // Resolving writes to a copy: the same contents are compared, filled again and restored in another place later.
 func TestResolvedContent(t *testing.T) {
 	saved := bytes.Repeat([]byte{0xab}, 24)
-	c := &graphir.Content{Data: bytes.Clone(saved), Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Offset: 16}}}}
+	c := &graphir.Content{Data: bytes.Clone(saved), Relocations: []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Offset: 16}}}}
 	got, err := twoAllocations().resolveContent(c)
 	if want := append(append(bytes.Clone(saved[:8]), 0x10, 0x10, 0, 0, 0, 0, 0, 0), saved[16:]...); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("resolved %x, %v; want %x", got, err, want)

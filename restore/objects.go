@@ -113,12 +113,12 @@ func fillHost(at uint64, data []byte) {
 // hostPointer makes a pointer of an address outside of the Go heap.
 func hostPointer(at uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }
 
-// patch writes the addresses that fixups of data stand for.
-func (m *memory) patch(data []byte, fixups []graphir.Fixup) error {
-	for i := range fixups {
-		f := &fixups[i]
+// patch writes the addresses that relocations of data stand for.
+func (m *memory) patch(data []byte, relocations []graphir.Relocation) error {
+	for i := range relocations {
+		f := &relocations[i]
 		if f.Pointer.Space == graphir.SpaceAlloc && f.TensorMap == 0 {
-			if base := m.base[f.Pointer.Alloc]; base != 0 { // nearly all of them
+			if base := m.base[f.Pointer.Index]; base != 0 { // nearly all of them
 				// mutant: pointer in saved contents
 				binary.LittleEndian.PutUint64(data[f.Offset:], base+f.Pointer.Offset)
 				continue
@@ -131,8 +131,8 @@ func (m *memory) patch(data []byte, fixups []graphir.Fixup) error {
 	return nil
 }
 
-// patchAny writes the address that a fixup stands for, or the tensor map over it.
-func (m *memory) patchAny(data []byte, f *graphir.Fixup) error {
+// patchAny writes the address that a relocation stands for, or the tensor map over it.
+func (m *memory) patchAny(data []byte, f *graphir.Relocation) error {
 	addr, err := m.address(f.Pointer)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ func outsideSpec() *graphir.Spec {
 			{Type: graphir.NodeEventRecord, Target: 1},
 			{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
 				Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Space: graphir.SpaceHost}},
-				Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: 1}},
+				Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 1}},
 				Width: 16, Height: 1, Depth: 1}},
 		}}},
 	}
@@ -88,8 +88,8 @@ func TestLayRefusesMissingEvents(t *testing.T) {
 func TestMemoryTypes(t *testing.T) {
 	spec := outsideSpec()
 	for p, want := range map[graphir.Pointer]uint32{
-		{Alloc: 0}:                   2,
-		{Alloc: 1}:                   memoryTypeHost,
+		{Index: 0}:                   2,
+		{Index: 1}:                   memoryTypeHost,
 		{Space: graphir.SpaceHost}:   memoryTypeHost,
 		{Space: graphir.SpaceGlobal}: 2,
 	} {

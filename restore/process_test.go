@@ -241,7 +241,7 @@ func TestFallback(t *testing.T) {
 func TestStickyError(t *testing.T) {
 	for name, s := range map[string]start{
 		"restored graph": {change: func(s *graphir.Spec) {
-			s.Graphs[0].Nodes[1].Kernel.Fixups[0].Pointer.Offset = 2 * bufferBytes // mix writes behind the end of tmp
+			s.Graphs[0].Nodes[1].Kernel.Relocations[0].Pointer.Offset = 2 * bufferBytes // mix writes behind the end of tmp
 		}},
 		"triggering layer": {deviations: "triggerfaults"},
 	} {
@@ -333,7 +333,7 @@ func TestVerification(t *testing.T) {
 		"library's kernel of the same name": {start{change: func(s *graphir.Spec) { s.Kernels[1].Module = 2 }},
 			[]string{"output"}},
 		"permanent buffer not saved": {start{change: func(s *graphir.Spec) { s.Contents[0].Data[0]++ }}, []string{"permanent", "output"}},
-		"saved pointer elsewhere":    {start{change: func(s *graphir.Spec) { s.Contents[0].Fixups[0].Pointer.Offset = 8 }}, []string{"permanent"}},
+		"saved pointer elsewhere":    {start{change: func(s *graphir.Spec) { s.Contents[0].Relocations[0].Pointer.Offset = 8 }}, []string{"permanent"}},
 		"left by skipped work":       {start{deviations: "dirty"}, []string{"ready: other", "other"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -361,13 +361,13 @@ func TestVerification(t *testing.T) {
 func TestWeightsAreComparedAtTheEnd(t *testing.T) {
 	weights := func(s *graphir.Spec) {
 		s.Tensors = append(s.Tensors, graphir.Tensor{Name: "weights", Role: graphir.RoleWeight, DType: graphir.U8,
-			At: graphir.Pointer{Alloc: allocIn, Offset: 2048}, Size: 2048, Shape: []int64{2048}, Hi: 1})
+			At: graphir.Pointer{Index: allocIn, Offset: 2048}, Size: 2048, Shape: []int64{2048}, Hi: 1})
 	}
 	native := start{env: checkNative, change: weights}.run(t)
 	o := start{env: checkRestored, change: func(s *graphir.Spec) {
 		weights(s)
 		last := &s.Graphs[len(s.Graphs)-1]
-		last.Nodes[0].Memset.Dst = graphir.Pointer{Alloc: allocIn, Offset: 2048}
+		last.Nodes[0].Memset.Dst = graphir.Pointer{Index: allocIn, Offset: 2048}
 	}}.run(t)
 	if native.digest == nil || o.digest == nil {
 		t.Fatalf("exit %d and %d", native.exit, o.exit)

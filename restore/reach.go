@@ -13,12 +13,12 @@ func (r reach) add(object uint32) { r[object/64] |= 1 << (object % 64) }
 // reachOf returns what each graph reaches. A kernel reaches the variables of all modules without a pointer.
 func reachOf(spec *graphir.Spec) ([]reach, error) {
 	out := make([]reach, 0, len(spec.Graphs))
-	chains := spec.Chains()
+	chains := spec.Contiguous()
 	saved := map[uint32][]uint32{} // what pointers in an object's contents lead to
 	for i := range spec.Contents {
 		c := &spec.Contents[i]
 		from := spec.Object(c.Space, c.Alloc)
-		for _, f := range c.Fixups {
+		for _, f := range c.Relocations {
 			saved[from] = append(saved[from], spec.Target(f.Pointer))
 		}
 	}
@@ -34,7 +34,7 @@ func reachOf(spec *graphir.Spec) ([]reach, error) {
 		each := func(p graphir.Pointer) {
 			visit(spec.Target(p))
 			if p.Space == graphir.SpaceTensor { // its neighbours in a divided allocation
-				visit(spec.Object(graphir.SpaceAlloc, spec.Tensors[p.Alloc].At.Alloc))
+				visit(spec.Object(graphir.SpaceAlloc, spec.Tensors[p.Index].At.Index))
 			}
 		}
 		var walk func(g *graphir.Graph)
@@ -64,7 +64,7 @@ func reachOf(spec *graphir.Spec) ([]reach, error) {
 		}
 		// Of a divided allocation, all tensors belong to what can be reached.
 		for i := range spec.Tensors {
-			if at := spec.Tensors[i].At; at.Space == graphir.SpaceAlloc && r.has(at.Alloc) {
+			if at := spec.Tensors[i].At; at.Space == graphir.SpaceAlloc && r.has(at.Index) {
 				r.add(spec.Object(graphir.SpaceTensor, uint32(i)))
 			}
 		}

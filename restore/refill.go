@@ -41,7 +41,7 @@ func (c *checker) prepare(native bool) (err error) {
 		}
 		t := &c.spec.Tensors[s.tensor]
 		fill := func(variant int) (*known, error) {
-			data, err := tensorData(t, seedOf(purposeTensor, t.At.Alloc, t.At.Offset, variant))
+			data, err := tensorData(t, seedOf(purposeTensor, t.At.Index, t.At.Offset, variant))
 			return &known{data: data, first: s.offset + s.shift}, err
 		}
 		k, err := fill(0)

@@ -61,7 +61,7 @@ func TestGroupByShapeOfRowGroups(t *testing.T) {
 	for i := range graphs {
 		g := graphir.Graph{Label: strconv.Itoa(i), Edges: chain(nodes)}
 		for range nodes {
-			end := graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: uint32(i % 2)}, Pitch: 4, Height: 1}
+			end := graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: uint32(i % 2)}, Pitch: 4, Height: 1}
 			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{Src: end, Dst: end, Width: 4, Height: 1, Depth: 1}})
 		}
 		if err := w.Add(&g); err != nil {

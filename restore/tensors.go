@@ -34,7 +34,7 @@ func (s *Session) Place(name string, addr, size uint64) {
 func (s *Session) placeTensors(m *memory) error {
 	for i := range s.spec.Tensors {
 		t := &s.spec.Tensors[i]
-		if t.At.Space != graphir.SpaceAlloc || !s.spec.Allocations[t.At.Alloc].Divided {
+		if t.At.Space != graphir.SpaceAlloc || !s.spec.Allocations[t.At.Index].Suballocated {
 			continue
 		}
 		place, ok := s.places[t.Name]
@@ -85,8 +85,8 @@ func (s *Session) Tensor(name string) (addr cuda.DevicePtr, ok bool) {
 		return 0, false
 	}
 	at := s.spec.Tensors[i].At
-	if at.Space == graphir.SpaceAlloc && s.spec.Allocations[at.Alloc].Divided {
-		at = graphir.Pointer{Alloc: uint32(i), Space: graphir.SpaceTensor}
+	if at.Space == graphir.SpaceAlloc && s.spec.Allocations[at.Index].Suballocated {
+		at = graphir.Pointer{Index: uint32(i), Space: graphir.SpaceTensor}
 	}
 	a, err := s.restored.memory.address(at)
 	return cuda.DevicePtr(a), err == nil

@@ -450,11 +450,11 @@ func testSpec() *graphir.Spec {
 			{Name: "mix", Module: 0, Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 8}, {Offset: 16, Size: 8}, {Offset: 24, Size: 8}, {Offset: 32, Size: 4}}},
 			{Name: "more", Module: 1, Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 4}}},
 		},
-		Contents: []graphir.Content{{Alloc: allocMagic, Data: magicBytes(0), Fixups: []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Alloc: allocMagic}}}}},
+		Contents: []graphir.Content{{Alloc: allocMagic, Data: magicBytes(0), Relocations: []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Index: allocMagic}}}}},
 		Tensors: []graphir.Tensor{
-			{Name: "in", Role: graphir.RoleInput, DType: graphir.I32, At: graphir.Pointer{Alloc: allocIn}, Size: 2048, Shape: []int64{512}, Hi: 1000, Distinct: true},
-			{Name: "kv", Role: graphir.RoleKV, DType: graphir.F32, At: graphir.Pointer{Alloc: allocKV}, Size: nativeKVBytes, Shape: []int64{nativeKVBytes / 4}},
-			{Name: "out", Role: graphir.RoleOutput, DType: graphir.F32, At: graphir.Pointer{Alloc: allocOut}, Size: bufferBytes, Shape: []int64{bufferBytes / 4}},
+			{Name: "in", Role: graphir.RoleInput, DType: graphir.I32, At: graphir.Pointer{Index: allocIn}, Size: 2048, Shape: []int64{512}, Hi: 1000, Distinct: true},
+			{Name: "kv", Role: graphir.RoleKV, DType: graphir.F32, At: graphir.Pointer{Index: allocKV}, Size: nativeKVBytes, Shape: []int64{nativeKVBytes / 4}},
+			{Name: "out", Role: graphir.RoleOutput, DType: graphir.F32, At: graphir.Pointer{Index: allocOut}, Size: bufferBytes, Shape: []int64{bufferBytes / 4}},
 		},
 		Triggers: []graphir.Trigger{{Batch: 1, Kernels: []uint32{1}}},
 	}
@@ -471,21 +471,21 @@ func testGraph(batch int64) graphir.Graph {
 	binary.LittleEndian.PutUint32(mix[32:], n)
 	more := make([]byte, 16)
 	binary.LittleEndian.PutUint32(more[8:], n)
-	fixups := func(allocs ...uint32) []graphir.Fixup {
-		var out []graphir.Fixup
+	relocations := func(allocs ...uint32) []graphir.Relocation {
+		var out []graphir.Relocation
 		for i, a := range allocs {
-			out = append(out, graphir.Fixup{Offset: uint32(8 * i), Pointer: graphir.Pointer{Alloc: a}})
+			out = append(out, graphir.Relocation{Offset: uint32(8 * i), Pointer: graphir.Pointer{Index: a}})
 		}
 		return out
 	}
 	return graphir.Graph{
 		Label: label(batch), Batch: batch,
 		Nodes: []graphir.Node{
-			{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Alloc: allocTmp, Offset: bufferBytes}, Value: uint32(batch), ElemSize: 1, Width: uint64(n), Height: 1}},
-			{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{Kernel: 0, Grid: grid, Block: block, Params: mix, Fixups: fixups(allocTmp, allocIn, allocKV, allocMagic)}},
-			{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{Kernel: 1, Grid: grid, Block: block, Params: more, Fixups: fixups(allocTmp)}},
+			{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Index: allocTmp, Offset: bufferBytes}, Value: uint32(batch), ElemSize: 1, Width: uint64(n), Height: 1}},
+			{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{Kernel: 0, Grid: grid, Block: block, Params: mix, Relocations: relocations(allocTmp, allocIn, allocKV, allocMagic)}},
+			{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{Kernel: 1, Grid: grid, Block: block, Params: more, Relocations: relocations(allocTmp)}},
 			{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
-				Src: graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: allocTmp}}, Dst: graphir.MemcpyEnd{Pointer: graphir.Pointer{Alloc: allocOut}},
+				Src: graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: allocTmp}}, Dst: graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: allocOut}},
 				Width: uint64(4 * n), Height: 1, Depth: 1}},
 		},
 		Edges: []graphir.Edge{{From: 0, To: 3}, {From: 1, To: 2}, {From: 2, To: 3}},

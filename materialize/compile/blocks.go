@@ -144,7 +144,7 @@ func (r reach) holds(addr uint64) bool {
 }
 
 // address is the target of a pointer in this run. A block may span mappings.
-func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Alloc].Addr + p.Offset }
+func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Index].Addr + p.Offset }
 
 // ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
 func (m *blockMaps) ownerless(p graphir.Pointer) bool {
@@ -166,7 +166,7 @@ func compareBlocks(a, b *run, spec *graphir.Spec) (*blocks, error) {
 	m.digest = graphir.BlockMapDigest(entries(m.a.begin.blocks))
 	m.equal = bytes.Equal(m.digest, graphir.BlockMapDigest(entries(m.b.begin.blocks)))
 	divided := map[uint32]bool{}
-	chains := spec.Chains()
+	chains := spec.Contiguous()
 	for _, e := range slices.Concat(m.a.begin.blocks, m.b.begin.blocks) {
 		if divided[e.Alloc] {
 			continue
@@ -174,7 +174,7 @@ func compareBlocks(a, b *run, spec *graphir.Spec) (*blocks, error) {
 		// mutant: block that begins in the mapping before
 		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
 			divided[i] = true
-			spec.Allocations[i].Divided = true
+			spec.Allocations[i].Suballocated = true
 		}
 	}
 	if m.a.named, err = a.tensorsIn(divided); err != nil {
@@ -196,9 +196,9 @@ func entries(m []block) []graphir.Block {
 func (m *blocks) checkContents() error {
 	var err error
 	for _, c := range m.spec.Contents {
-		for _, f := range c.Fixups {
+		for _, f := range c.Relocations {
 			if reason := m.problem(f.Pointer); reason != "" && err == nil {
-				err = fmt.Errorf("compile saved contents of %s: %s", graphir.Pointer{Alloc: c.Alloc, Space: c.Space}, reason)
+				err = fmt.Errorf("compile saved contents of %s: %s", graphir.Pointer{Index: c.Alloc, Space: c.Space}, reason)
 			}
 		}
 	}
@@ -212,10 +212,10 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	}
 	at := p
 	if p.Space == graphir.SpaceTensor {
-		at = m.spec.Tensors[p.Alloc].At
+		at = m.spec.Tensors[p.Index].At
 		at.Offset += p.Offset
 	}
-	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Alloc].Divided {
+	if at.Space != graphir.SpaceAlloc || !m.spec.Allocations[at.Index].Suballocated {
 		return ""
 	}
 	// mutant: block that was free at the start of capture
@@ -240,6 +240,6 @@ func (m *blocks) leftover(p graphir.Pointer) bool {
 	if p.Space != graphir.SpaceAlloc {
 		return false
 	}
-	in := &m.spec.Allocations[p.Alloc]
-	return in.Divided && in.Live && m.a.ownerless(p) && m.b.ownerless(p)
+	in := &m.spec.Allocations[p.Index]
+	return in.Suballocated && in.Live && m.a.ownerless(p) && m.b.ownerless(p)
 }

@@ -124,13 +124,13 @@ func TestOldAddressesInStructs(t *testing.T) {
 			}
 			k := onlyKernel(spec)
 			if tt.want == "pointers" {
-				if len(k.Fixups) != 2 || len(pads) > 0 {
-					t.Errorf("fixups %v, padding %v", k.Fixups, presumed)
+				if len(k.Relocations) != 2 || len(pads) > 0 {
+					t.Errorf("relocations %v, padding %v", k.Relocations, presumed)
 				}
 				return
 			}
-			if len(k.Fixups) > 0 || !slices.Equal(presumed, []uint32{0, 8, 8, 8}) || !bytes.Equal(k.Params[:16], make([]byte, 16)) {
-				t.Errorf("fixups %v, padding %v, parameters % x", k.Fixups, presumed, k.Params)
+			if len(k.Relocations) > 0 || !slices.Equal(presumed, []uint32{0, 8, 8, 8}) || !bytes.Equal(k.Params[:16], make([]byte, 16)) {
+				t.Errorf("relocations %v, padding %v, parameters % x", k.Relocations, presumed, k.Params)
 			}
 			var word *WordError
 			if _, err := proven(runs[0], runs[1]); !errors.As(err, &word) || !strings.Contains(word.Reason, "at ready") {

@@ -48,13 +48,13 @@ func TestPointersBecomeIndirect(t *testing.T) {
 		tp.capture("g", 1, tp.kernel(0, at(0), constant, 5, at(1)+256, 0, 42))
 		tp.phase("ready")
 	})
-	want := []graphir.Fixup{
-		{Offset: 0, Pointer: graphir.Pointer{Alloc: 0, Offset: 0}},
-		{Offset: 24, Pointer: graphir.Pointer{Alloc: 1, Offset: 256}}, // in the middle of an allocation, inside a by-value struct
+	want := []graphir.Relocation{
+		{Offset: 0, Pointer: graphir.Pointer{Index: 0, Offset: 0}},
+		{Offset: 24, Pointer: graphir.Pointer{Index: 1, Offset: 256}}, // in the middle of an allocation, inside a by-value struct
 	}
 	k := onlyKernel(spec)
-	if !slices.Equal(k.Fixups, want) {
-		t.Errorf("fixups %v, want %v", k.Fixups, want)
+	if !slices.Equal(k.Relocations, want) {
+		t.Errorf("relocations %v, want %v", k.Relocations, want)
 	}
 	words := []uint64{0, constant, 5, 0, 0, 42}
 	for i, w := range words {
@@ -95,7 +95,7 @@ func TestReusedAddressBelongsToTheLiveAllocation(t *testing.T) {
 			tp.capture("g", 1, tp.kernel(0, again+8))
 			tp.phase("ready")
 		})
-		if got := onlyKernel(spec).Fixups[0].Pointer; got != (graphir.Pointer{Alloc: 1, Offset: 8}) {
+		if got := onlyKernel(spec).Relocations[0].Pointer; got != (graphir.Pointer{Index: 1, Offset: 8}) {
 			t.Errorf("reuse in both runs %v: pointer %v, want alloc 1+8", reuse, got)
 		}
 	}
@@ -172,9 +172,9 @@ func TestStructThatBeginsBetweenWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixups := spec.Graphs[0].Nodes[0].Kernel.Fixups
-	if want := (graphir.Fixup{Offset: 8, Pointer: graphir.Pointer{Offset: 64}}); len(fixups) != 1 || fixups[0] != want {
-		t.Errorf("fixups %v, want %v", fixups, want)
+	relocations := spec.Graphs[0].Nodes[0].Kernel.Relocations
+	if want := (graphir.Relocation{Offset: 8, Pointer: graphir.Pointer{Offset: 64}}); len(relocations) != 1 || relocations[0] != want {
+		t.Errorf("relocations %v, want %v", relocations, want)
 	}
 }
 
@@ -228,9 +228,9 @@ func TestTouchingVariablesOfOneModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fixups := spec.Graphs[0].Nodes[0].Kernel.Fixups
-	if want := (graphir.Pointer{Alloc: 1, Space: graphir.SpaceGlobal}); len(fixups) != 1 || fixups[0].Pointer != want || spec.Globals[1].Name != "second" {
-		t.Errorf("fixups %v, want the first byte of the second variable", fixups)
+	relocations := spec.Graphs[0].Nodes[0].Kernel.Relocations
+	if want := (graphir.Pointer{Index: 1, Space: graphir.SpaceGlobal}); len(relocations) != 1 || relocations[0].Pointer != want || spec.Globals[1].Name != "second" {
+		t.Errorf("relocations %v, want the first byte of the second variable", relocations)
 	}
 	var word *WordError
 	if _, err := compile(1); !errors.As(err, &word) || !word.Retry {
@@ -282,8 +282,8 @@ func TestContents(t *testing.T) {
 		t.Fatalf("%d contents, want only the buffer that a graph reaches", len(spec.Contents))
 	}
 	c := spec.Contents[0]
-	if !slices.Equal(c.Fixups, []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Alloc: 0, Offset: 16}}}) {
-		t.Errorf("fixups %v", c.Fixups)
+	if !slices.Equal(c.Relocations, []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Index: 0, Offset: 16}}}) {
+		t.Errorf("relocations %v", c.Relocations)
 	}
 	if !slices.Equal(c.Unstable, []graphir.Range{{Offset: 16, Size: 8}}) {
 		t.Errorf("unstable %v", c.Unstable)

@@ -62,7 +62,7 @@ func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen 
 	return nil
 }
 
-// maxContent bounds a Content's data: the offsets of its fixups have 32 bits, and a larger buffer becomes several.
+// maxContent bounds a Content's data: the offsets of its relocations have 32 bits, and a larger buffer becomes several.
 const maxContent = 1 << 30
 
 // content compares one saved range of both runs; a, changed, becomes the data. Bytes that differ and lead nowhere are remains of
@@ -75,9 +75,9 @@ func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err err
 	}
 	out := graphir.Content{Alloc: pa.alloc, Space: pa.space, Offset: pa.offset}
 	start := uint64(0) // of out
-	fixup := func(o uint64, f graphir.Fixup) uint64 {
+	relocation := func(o uint64, f graphir.Relocation) uint64 {
 		f.Offset = uint32(o - start)
-		out.Fixups = append(out.Fixups, f)
+		out.Relocations = append(out.Relocations, f)
 		clear(a[o : o+uint64(f.Size())])
 		return o + uint64(f.Size())
 	}
@@ -94,7 +94,7 @@ func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err err
 				return refuse(o, err)
 			}
 			if number != 0 {
-				o = fixup(o, graphir.Fixup{Pointer: ptr, TensorMap: number})
+				o = relocation(o, graphir.Relocation{Pointer: ptr, TensorMap: number})
 				continue
 			}
 		}
@@ -110,7 +110,7 @@ func (p *prover) content(pa *piece, a, b []byte) (all []graphir.Content, err err
 			}
 			// mutant: pointer discovered in saved contents
 			if isPointer {
-				o = fixup(o, graphir.Fixup{Pointer: ptr})
+				o = relocation(o, graphir.Relocation{Pointer: ptr})
 				continue
 			}
 			if err == nil {

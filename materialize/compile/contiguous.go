@@ -2,6 +2,7 @@ package compile
 
 import (
 	"maps"
+
 	"medusa/graphir"
 	"medusa/materialize/recording"
 )
@@ -10,11 +11,11 @@ import (
 // spans. So mappings that lay side by side in both recordings have to lie so again: engine-owned mappings are held
 // against that online, capture-phase ones are made in one piece. Mappings that lay so in one recording only, lay so by chance.
 
-// contiguous gives, for each mapping that lay directly behind another in both runs, that other.
-type contiguous map[uint32]uint32
+// neighbours gives, for each mapping that lay directly behind another in both runs, that other.
+type neighbours map[uint32]uint32
 
 // findContiguous looks at the mappings that were live at ready.
-func findContiguous(a, b *run) (contiguous, error) {
+func findContiguous(a, b *run) (neighbours, error) {
 	before, err := b.mappingsBefore()
 	if err != nil {
 		return nil, err
@@ -31,17 +32,17 @@ func findContiguous(a, b *run) (contiguous, error) {
 }
 
 // note says so of allocations of one owner.
-func (c contiguous) note(allocations []graphir.Allocation) {
+func (c neighbours) note(allocations []graphir.Allocation) {
 	for i, at := range c {
 		if allocations[i].Owner == allocations[at].Owner {
-			allocations[i].Behind = at + 1
+			allocations[i].ContiguousTo = at + 1
 		}
 	}
 }
 
 // continuesEngine reports whether the allocation is a mapping of the capture phase in a range that begins with mappings of
 // the engine's, which a restored process makes itself.
-func (c contiguous) continuesEngine(allocations []graphir.Allocation, alloc uint32) bool {
+func (c neighbours) continuesEngine(allocations []graphir.Allocation, alloc uint32) bool {
 	for own := allocations[alloc].Owner; own == graphir.OwnerGraph; {
 		at, ok := c[alloc]
 		if !ok {
@@ -56,12 +57,12 @@ func (c contiguous) continuesEngine(allocations []graphir.Allocation, alloc uint
 }
 
 // mappingsBefore returns, for each mapping that was live at ready, the one that it lay directly behind.
-func (r *run) mappingsBefore() (contiguous, error) {
+func (r *run) mappingsBefore() (neighbours, error) {
 	live, err := r.liveAt(r.ReadyOrder)
 	if err != nil {
 		return nil, err
 	}
-	out := contiguous{}
+	out := neighbours{}
 	x := &recording.Allocation{}
 	live.each(func(y *recording.Allocation) {
 		if x.Kind == graphir.AllocVMM && y.Kind == graphir.AllocVMM && x.Addr+x.Size == y.Addr {

@@ -49,11 +49,11 @@ func TestMappingsSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []uint32{0, 1, 0} {
-		if got := spec.Allocations[i].Behind; got != want {
+		if got := spec.Allocations[i].ContiguousTo; got != want {
 			t.Errorf("mapping %d: behind %d, want %d", i, got, want)
 		}
 	}
-	if got, want := spec.Graphs[0].Nodes[0].Kernel.Fixups[0].Pointer, (graphir.Pointer{Alloc: 1}); got != want {
+	if got, want := spec.Graphs[0].Nodes[0].Kernel.Relocations[0].Pointer, (graphir.Pointer{Index: 1}); got != want {
 		t.Errorf("the boundary is %v, want %v", got, want)
 	}
 	// If they lie so in one run only, the tensor lies outside of memory in the other.
@@ -78,8 +78,8 @@ func TestBlockAcrossMappings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !spec.Allocations[1].Divided || len(spec.BlockMap) == 0 {
-		t.Errorf("the second mapping is divided: %v, by block map %x", spec.Allocations[1].Divided, spec.BlockMap)
+	if !spec.Allocations[1].Suballocated || len(spec.BlockMap) == 0 {
+		t.Errorf("the second mapping is divided: %v, by block map %x", spec.Allocations[1].Suballocated, spec.BlockMap)
 	}
 	if _, err := compileTapes(t, tape(a, 0), tape(b, 0)); err == nil || !strings.Contains(err.Error(), "in a block that was free") {
 		t.Errorf("a pointer into a free block: %v", err)

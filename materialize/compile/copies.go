@@ -73,7 +73,7 @@ func (c *graphCompiler) copyEnd(i int, field string, memory uint32, a, b uint64)
 
 // hostBuffer saves the pageable host memory that a copy reads, as it was when the graph was walked.
 func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) {
-	ptr := graphir.Pointer{Alloc: uint32(len(c.spec.HostBuffers)), Space: graphir.SpaceHost}
+	ptr := graphir.Pointer{Index: uint32(len(c.spec.HostBuffers)), Space: graphir.SpaceHost}
 	if len(a) != len(b) {
 		return ptr, fmt.Errorf("compile graph %q: node %d (memcpy): %d bytes of host memory in run A, %d in run B", c.label, i, len(a), len(b))
 	}
@@ -81,7 +81,7 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 	if err != nil {
 		return ptr, err
 	}
-	saved, err := p.content(&piece{alloc: ptr.Alloc, space: ptr.Space}, bytes.Clone(a), b)
+	saved, err := p.content(&piece{alloc: ptr.Index, space: ptr.Space}, bytes.Clone(a), b)
 	if err != nil {
 		return ptr, err
 	}
@@ -89,7 +89,7 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 		if len(content.Unstable) > 0 {
 			return ptr, &RefusedError{c.label, i, "memcpy", fmt.Sprintf("the host memory that it reads differs between the runs from byte %d on", content.Offset+content.Unstable[0].Offset)}
 		}
-		for _, f := range content.Fixups {
+		for _, f := range content.Relocations {
 			if err := c.outlives(i, "memcpy", f.Pointer); err != nil {
 				return ptr, err
 			}
@@ -125,10 +125,10 @@ func compareMemcpy(c *compared, n *trace.Memcpy) error {
 		}
 		return nil
 	}
-	want := make([]byte, x.spec.HostBuffers[w.Src.Pointer.Alloc].Size)
-	for _, saved := range x.host[w.Src.Pointer.Alloc] {
+	want := make([]byte, x.spec.HostBuffers[w.Src.Pointer.Index].Size)
+	for _, saved := range x.host[w.Src.Pointer.Index] {
 		copy(want[saved.Offset:], saved.Data)
-		for _, f := range saved.Fixups {
+		for _, f := range saved.Relocations {
 			binary.LittleEndian.PutUint64(want[saved.Offset+uint64(f.Offset):], x.address(f.Pointer))
 		}
 	}

@@ -17,9 +17,9 @@ type shared struct {
 	spec       *graphir.Spec
 	kernels    *kernelTable
 	prover     *prover // its moment is that of the last node
-	contiguous contiguous
-	found      []graphir.Fixup // of one node at a time
-	deadline   uint64          // run A: work after this order is skipped online
+	contiguous neighbours
+	found      []graphir.Relocation // of one node at a time
+	deadline   uint64               // run A: work after this order is skipped online
 }
 
 // graphCompiler compiles one pair of captures of the same graph.
@@ -37,9 +37,9 @@ type graphCompiler struct {
 
 // room is memory for the nodes of one graph.
 type room struct {
-	kernels slab.Of[graphir.KernelNode]
-	bytes   slab.Of[byte]
-	fixups  slab.Of[graphir.Fixup]
+	kernels     slab.Of[graphir.KernelNode]
+	bytes       slab.Of[byte]
+	relocations slab.Of[graphir.Relocation]
 }
 
 // compileGraphs compiles the graphs of both runs, read together one by one, into the Spec: each is encoded as soon as there
@@ -188,7 +188,7 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 		return nil // the tensor is live at ready, or naming it fails
 	}
 	if ptr.Space == graphir.SpaceGlobal {
-		switch g := c.a.variable(ptr.Alloc); {
+		switch g := c.a.variable(ptr.Index); {
 		case g.Kind == graphir.AllocManaged:
 			return refuse("the managed variable %s", g.Name)
 		case g.ambiguous:
@@ -198,17 +198,17 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 		}
 		return nil
 	}
-	switch al := &c.a.allocs[ptr.Alloc]; {
+	switch al := &c.a.allocs[ptr.Index]; {
 	case al.Died < c.a.ReadyOrder && c.a.ReadyOrder != recording.NoOrder: // mutant: memory freed before ready
-		return refuse("alloc#%d, which was freed before the engine was ready", ptr.Alloc)
+		return refuse("alloc#%d, which was freed before the engine was ready", ptr.Index)
 	case al.Kind == graphir.AllocManaged: // mutant: managed memory
-		return refuse("managed memory (alloc#%d)", ptr.Alloc)
+		return refuse("managed memory (alloc#%d)", ptr.Index)
 	case al.Kind == graphir.AllocIPC: // mutant: memory of another process
-		return refuse("another process's memory (alloc#%d)", ptr.Alloc)
-	case c.contiguous.continuesEngine(c.spec.Allocations, ptr.Alloc):
-		return refuse("a mapping of the capture phase behind one that the engine had made before (alloc#%d): memory may span both", ptr.Alloc)
+		return refuse("another process's memory (alloc#%d)", ptr.Index)
+	case c.contiguous.continuesEngine(c.spec.Allocations, ptr.Index):
+		return refuse("a mapping of the capture phase behind one that the engine had made before (alloc#%d): memory may span both", ptr.Index)
 	case al.Kind == graphir.AllocRegistered && al.Born > c.deadline: // mutant: host memory registered in the capture phase
-		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Alloc)
+		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Index)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func TestImpossibleAllocations(t *testing.T) {
 				t.Errorf("got %v, want a recording refused with %q at record %d", err, tt.want, tt.order)
 			}
 			if err == nil {
-				t.Errorf("the word became %x with pointers %v", onlyKernel(spec).Params, onlyKernel(spec).Fixups)
+				t.Errorf("the word became %x with pointers %v", onlyKernel(spec).Params, onlyKernel(spec).Relocations)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestMemoryWithTwoNames(t *testing.T) {
 		tp.capture("g", 1, tp.kernel(0, at(0)), tp.kernel(0, at(1)))
 		tp.phase("ready")
 	})
-	if to := spec.Graphs[0].Nodes[1].Kernel.Fixups; len(to) != 1 || to[0].Pointer.Space != graphir.SpaceGlobal {
+	if to := spec.Graphs[0].Nodes[1].Kernel.Relocations; len(to) != 1 || to[0].Pointer.Space != graphir.SpaceGlobal {
 		t.Errorf("pointers %v, want one to the variable", to)
 	}
 }
@@ -135,7 +135,7 @@ func TestParametersOutsideOfTheLayout(t *testing.T) {
 				t.Errorf("got %v, want a refusal of %q", err, tt.want)
 			}
 			if err == nil {
-				t.Errorf("the launch became %x with pointers %v", onlyKernel(spec).Params, onlyKernel(spec).Fixups)
+				t.Errorf("the launch became %x with pointers %v", onlyKernel(spec).Params, onlyKernel(spec).Relocations)
 			} else if want := `graph "g": node 0 (kernel nolayout): `; !strings.Contains(err.Error(), want) {
 				t.Errorf("%v does not name %s", err, want)
 			}
@@ -164,14 +164,14 @@ func TestOffsetsBeyond4GiB(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes, c := spec.Graphs[0].Nodes, spec.Contents[0]
-	if f := nodes[0].Kernel.Fixups[0]; f.Pointer != (graphir.Pointer{Offset: far}) {
+	if f := nodes[0].Kernel.Relocations[0]; f.Pointer != (graphir.Pointer{Offset: far}) {
 		t.Errorf("the kernel's pointer leads to %v", f.Pointer)
 	}
-	if p := nodes[1].Memset.Dst; p != (graphir.Pointer{Alloc: 1, Offset: far}) {
+	if p := nodes[1].Memset.Dst; p != (graphir.Pointer{Index: 1, Offset: far}) {
 		t.Errorf("the memset's leads to %v", p)
 	}
-	if c.Alloc != 1 || c.Offset != far || len(c.Fixups) != 1 || c.Fixups[0].Pointer != (graphir.Pointer{Offset: far + 8}) {
-		t.Errorf("saved %v+%d, pointers %v", c.Alloc, c.Offset, c.Fixups)
+	if c.Alloc != 1 || c.Offset != far || len(c.Relocations) != 1 || c.Relocations[0].Pointer != (graphir.Pointer{Offset: far + 8}) {
+		t.Errorf("saved %v+%d, pointers %v", c.Alloc, c.Offset, c.Relocations)
 	}
 }
 
@@ -225,7 +225,7 @@ func TestLargeBuffersAreSavedInPieces(t *testing.T) {
 			from := c.Offset - at
 			want := back[from:][:len(c.Data)]
 			next += uint64(len(c.Data))
-			for _, f := range c.Fixups {
+			for _, f := range c.Relocations {
 				if f.TensorMap != 0 {
 					maps++
 					copy(c.Data[f.Offset:], data[0][192:192+graphir.TensorMapBytes])

@@ -70,7 +70,7 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 	if err != nil {
 		return nil, err
 	}
-	known, fixups := uint32(0), c.found[:0]
+	known, relocations := uint32(0), c.found[:0]
 	for n, param := range c.spec.Kernels[k].Params {
 		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
 			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
@@ -88,7 +88,7 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 			p.Spec, p.embedded, p.graph, p.node, p.Cause.Where = c.spec, c.embedded, c.index, i, where()
 			c.padding = c.padding.add(p)
 		}
-		if fixups, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, fixups, pad); werr != nil {
+		if relocations, werr = p.param(node.Params, na.Params, nb.Params, param.Offset, param.Size, relocations, pad); werr != nil {
 			werr.Where = where()
 			return nil, werr
 		}
@@ -96,8 +96,8 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 	if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, uint32(len(na.Params))); err != nil {
 		return nil, err
 	}
-	c.found, node.Fixups = fixups, c.room.fixups.Clone(fixups)
-	for _, f := range node.Fixups {
+	c.found, node.Relocations = relocations, c.room.relocations.Clone(relocations)
+	for _, f := range node.Relocations {
 		if err := c.outlives(i, fa.Name, f.Pointer); err != nil {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ type liveSet struct {
 	done       int           // of timeline.changes
 	steps      int           // made by all moves
 	named      []tensorRange // by address; addresses inside of them resolve by name
-	contiguous contiguous
+	contiguous neighbours
 	overlaps   [][2]int // of timeline.byAddr, found in the last move
 	device     span     // of deviceSpan; unset after a move
 }
@@ -141,7 +141,7 @@ func (s *liveSet) upTo(addr uint64) int {
 func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	// mutant: end of a named tensor
 	if k := sort.Search(len(s.named), func(i int) bool { return s.named[i].addr > addr }) - 1; k >= 0 && addr-s.named[k].addr < s.named[k].size {
-		return [2]graphir.Pointer{{Alloc: s.named[k].index, Offset: addr - s.named[k].addr, Space: graphir.SpaceTensor}}, 1
+		return [2]graphir.Pointer{{Index: s.named[k].index, Offset: addr - s.named[k].addr, Space: graphir.SpaceTensor}}, 1
 	}
 	k := s.upTo(addr)
 	if k < 0 {
@@ -151,7 +151,7 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	// mutant: pointer into the middle of an allocation
 	if addr-last.Addr <= last.Size {
 		// mutant: pointers beyond 4 GiB of their memory
-		out[0], n = graphir.Pointer{Alloc: last.ID, Offset: addr - last.Addr, Space: last.Space}, 1
+		out[0], n = graphir.Pointer{Index: last.ID, Offset: addr - last.Addr, Space: last.Space}, 1
 	}
 	if addr != last.Addr && (k == 0 || s.addrs[k-1] != last.Addr) {
 		return out, n // allocations before it end before the address
@@ -161,7 +161,7 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 	}
 	// mutant: boundary of two mappings
 	if a := s.byAddr[k]; addr-a.Addr <= a.Size && !(n == 1 && s.behind(last, a)) {
-		out[n] = graphir.Pointer{Alloc: a.ID, Offset: addr - a.Addr, Space: a.Space}
+		out[n] = graphir.Pointer{Index: a.ID, Offset: addr - a.Addr, Space: a.Space}
 		n++
 	}
 	return out, n

@@ -106,9 +106,9 @@ func TestTensorMaps(t *testing.T) {
 		if tt.moved {
 			offset = 128
 		}
-		want := []graphir.Fixup{{Offset: 8, Pointer: graphir.Pointer{Offset: offset}, TensorMap: 1}, {Offset: 136}}
-		if got := onlyKernel(spec).Fixups; !slices.Equal(got, want) {
-			t.Errorf("%s: fixups %v, want %v", tt.name, got, want)
+		want := []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Offset: offset}, TensorMap: 1}, {Offset: 136}}
+		if got := onlyKernel(spec).Relocations; !slices.Equal(got, want) {
+			t.Errorf("%s: relocations %v, want %v", tt.name, got, want)
 		}
 		if m := spec.TensorMaps; len(m) != 1 || m[0].Swizzle != 1 || !slices.Equal(m[0].BoxDim, []uint32{16}) {
 			t.Errorf("%s: tensor maps %+v", tt.name, m)

@@ -92,23 +92,23 @@ func (ps Paddings) Point(scratch graphir.Storage) error {
 		p.fill(k, func() byte { return 0 })
 		copy(k.Params[p.Offset:], p.value)
 		if p.pointer != nil {
-			at, _ := p.fixup(k)
-			k.Fixups = slices.Insert(k.Fixups, at, graphir.Fixup{Offset: p.Offset, Pointer: *p.pointer})
+			at, _ := p.relocation(k)
+			k.Relocations = slices.Insert(k.Relocations, at, graphir.Relocation{Offset: p.Offset, Pointer: *p.pointer})
 		}
 	})
 }
 
 func (p *Padding) fill(k *graphir.KernelNode, value func() byte) {
-	if at, found := p.fixup(k); found {
-		k.Fixups = slices.Delete(k.Fixups, at, at+1)
+	if at, found := p.relocation(k); found {
+		k.Relocations = slices.Delete(k.Relocations, at, at+1)
 	}
 	for i := p.Offset; i < p.Offset+p.Size; i++ {
 		k.Params[i] = value()
 	}
 }
 
-func (p *Padding) fixup(k *graphir.KernelNode) (at int, found bool) {
-	return slices.BinarySearchFunc(k.Fixups, p.Offset, func(f graphir.Fixup, offset uint32) int { return cmp.Compare(f.Offset, offset) })
+func (p *Padding) relocation(k *graphir.KernelNode) (at int, found bool) {
+	return slices.BinarySearchFunc(k.Relocations, p.Offset, func(f graphir.Relocation, offset uint32) int { return cmp.Compare(f.Offset, offset) })
 }
 
 func (ps Paddings) each(scratch graphir.Storage, set func(*Padding, *graphir.KernelNode)) error {

@@ -68,8 +68,8 @@ func TestPaddingIsPresumedInsideStructsOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 			k := onlyKernel(spec)
-			if len(k.Fixups) != 1 || binary.LittleEndian.Uint64(k.Params[16:]) != 3 {
-				t.Errorf("fixups %v, last word %#x: the words around are not what they were", k.Fixups, k.Params[16:])
+			if len(k.Relocations) != 1 || binary.LittleEndian.Uint64(k.Params[16:]) != 3 {
+				t.Errorf("relocations %v, last word %#x: the words around are not what they were", k.Relocations, k.Params[16:])
 			}
 			if tt.pads == nil {
 				return

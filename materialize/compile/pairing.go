@@ -254,7 +254,7 @@ func (s *shape) meanings(nodes []int, live *liveSet) ([][]uint64, error) {
 		}
 		for _, w := range nodeTypes[s.g.NodeRecords[i].RecordType()].words(s.g.NodeRecords[i]) {
 			if p, n := live.resolve(w); n > 0 {
-				w = mix(uint64(p[0].Space), uint64(p[0].Alloc), p[0].Offset)
+				w = mix(uint64(p[0].Space), uint64(p[0].Index), p[0].Offset)
 			}
 			out[k] = append(out[k], w)
 		}

@@ -63,7 +63,7 @@ func (r *run) variable(number uint32) *variable {
 type addresses struct {
 	*run
 	named      []tensorRange // tensors in suballocated memory, by address
-	contiguous contiguous
+	contiguous neighbours
 }
 
 // liveAt returns the memory live just before the record with the given order.

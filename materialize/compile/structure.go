@@ -39,7 +39,7 @@ func (e *StructureError) Error() string {
 }
 
 // relocation is an artifact in the process of a recording.
-type relocation struct {
+type relocated struct {
 	spec    *graphir.Spec
 	run     *run
 	tensors []uint64 // address by tensor; 0: not marked
@@ -66,7 +66,7 @@ func CompareNodes(spec *graphir.Spec, r *recording.Recording, pads Paddings, set
 		return nil, err
 	}
 	run := newRun(r, index, numberVariables(r))
-	x := &relocation{spec: spec, run: run, settled: settled, pads: map[padPlace][]Padding{}, host: map[uint32][]*graphir.Content{}}
+	x := &relocated{spec: spec, run: run, settled: settled, pads: map[padPlace][]Padding{}, host: map[uint32][]*graphir.Content{}}
 	for _, p := range pads {
 		if p.Spec == spec {
 			at := padPlace{p.embedded, p.graph, p.node}
@@ -132,7 +132,7 @@ func alignWithSpec(spec *graphir.Spec, r *recording.Recording) (allocationIndex,
 }
 
 // place finds device memory, tensors and variables in the run.
-func (x *relocation) place() {
+func (x *relocated) place() {
 	x.lo = ^uint64(0)
 	for i := range x.run.allocs {
 		if a := &x.run.allocs[i]; a.Kind != graphir.AllocPinned && a.Kind != graphir.AllocRegistered {
@@ -161,7 +161,7 @@ func (x *relocation) place() {
 	}
 }
 
-func (x *relocation) specModule(index uint32) string {
+func (x *relocated) specModule(index uint32) string {
 	m := &x.spec.Modules[index]
 	return moduleIdentity(m.Kind, m.ImageSHA256[:], m.BuildID, m.DSOOffset, m.Functions)
 }
@@ -181,17 +181,17 @@ func moduleIdentity(kind graphir.ModuleKind, sum []byte, buildID string, offset 
 }
 
 // address resolves a pointer in the run.
-func (x *relocation) address(p graphir.Pointer) uint64 {
+func (x *relocated) address(p graphir.Pointer) uint64 {
 	base := uint64(0)
 	switch p.Space {
 	case graphir.SpaceAlloc:
-		if int(p.Alloc) < len(x.run.allocs) {
-			base = x.run.allocs[p.Alloc].Addr
+		if int(p.Index) < len(x.run.allocs) {
+			base = x.run.allocs[p.Index].Addr
 		}
 	case graphir.SpaceGlobal:
-		base = x.globals[p.Alloc]
+		base = x.globals[p.Index]
 	case graphir.SpaceTensor:
-		base = x.tensors[p.Alloc]
+		base = x.tensors[p.Index]
 	}
 	if base == 0 {
 		return 0
@@ -201,7 +201,7 @@ func (x *relocation) address(p graphir.Pointer) uint64 {
 
 // graph compares one graph, in the order in which both drivers listed its nodes and edges. No driver promises an order: if they
 // differ so, nodes are paired by what they are and what they come after.
-func (x *relocation) graph(g *graphir.Graph, label string, native *recording.Body, at padPlace) error {
+func (x *relocated) graph(g *graphir.Graph, label string, native *recording.Body, at padPlace) error {
 	if len(native.NodeRecords) != len(g.Nodes) {
 		return &StructureError{Graph: label, Node: -1, What: "the number of nodes", Got: fmt.Sprint(len(native.NodeRecords)), Want: fmt.Sprint(len(g.Nodes))}
 	}
@@ -231,7 +231,7 @@ func (x *relocation) graph(g *graphir.Graph, label string, native *recording.Bod
 }
 
 // inOrder compares each node with the one that order names, and the edges between them.
-func (x *relocation) inOrder(g *graphir.Graph, label string, native *recording.Body, at padPlace, order []int, edges []graphir.Edge) error {
+func (x *relocated) inOrder(g *graphir.Graph, label string, native *recording.Body, at padPlace, order []int, edges []graphir.Edge) error {
 	place := make([]uint32, len(order))
 	for i, j := range order {
 		place[j] = uint32(i)
@@ -270,7 +270,7 @@ func byEnds(a, b graphir.Edge) int {
 
 // pair finds for each node of the artifact's graph one that comes directly after the same nodes: an equal one, or the one that differs
 // in the least padding; nil if there is none.
-func (x *relocation) pair(g *graphir.Graph, label string, native *recording.Body, at padPlace, edges []graphir.Edge) []int {
+func (x *relocated) pair(g *graphir.Graph, label string, native *recording.Body, at padPlace, edges []graphir.Edge) []int {
 	in, out := linksOf(len(g.Nodes), g.Edges)
 	inNative, outNative := linksOf(len(native.NodeRecords), edges)
 	walk, err := topological(in, out)
@@ -303,7 +303,7 @@ func (x *relocation) pair(g *graphir.Graph, label string, native *recording.Body
 
 // compared is a node of a third process beside the artifact's.
 type compared struct {
-	x     *relocation
+	x     *relocated
 	graph *recording.Body // that the node is in
 	label string          // of that graph
 	at    padPlace
@@ -317,7 +317,7 @@ func (c *compared) differ(what string, got, want any) error {
 }
 
 // node compares one node with the index'th that was listed.
-func (x *relocation) node(want *graphir.Node, label string, native *recording.Body, index int, at padPlace) error {
+func (x *relocated) node(want *graphir.Node, label string, native *recording.Body, index int, at padPlace) error {
 	rec := native.NodeRecords[index]
 	row := &nodeTypes[rec.RecordType()]
 	c := &compared{x, native, label, at, want, row.becomes(rec)}

@@ -12,7 +12,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-func (x *relocation) kernel(w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
+func (x *relocated) kernel(w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
 	k, f := &x.spec.Kernels[w.Kernel], x.run.Functions[n.Function]
 	if f.Name != k.Name || x.modules[f.Module] != x.specModule(k.Module) {
 		return differ("its kernel", f.Name+" of "+x.modules[f.Module], k.Name+" of "+x.specModule(k.Module))
@@ -43,12 +43,12 @@ func (x *relocation) kernel(w *graphir.KernelNode, n *trace.Kernel, label string
 }
 
 // params compares the parameters' bytes with the artifact's, its pointers resolved. Between parameters there is nothing.
-func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
+func (x *relocated) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.Kernel, label string, at padPlace, differ func(string, any, any) error) error {
 	if len(n.Params) != len(w.Params) {
 		return differ("the size of the parameters of "+k.Name, len(n.Params), len(w.Params))
 	}
 	want := bytes.Clone(w.Params)
-	for _, f := range w.Fixups {
+	for _, f := range w.Relocations {
 		if f.TensorMap == 0 {
 			binary.LittleEndian.PutUint64(want[f.Offset:], x.address(f.Pointer))
 			continue
@@ -88,23 +88,23 @@ func (x *relocation) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.K
 
 // presume notes bytes of a struct that differ in a third process, pointers as wholes: no code may ever have written them. Zeros of a
 // settled artifact are such bytes that verification has proven already.
-func (x *relocation) presume(w *graphir.KernelNode, got, want []byte, offset uint32, at padPlace, cause func(from, to uint32) *StructureError) {
+func (x *relocated) presume(w *graphir.KernelNode, got, want []byte, offset uint32, at padPlace, cause func(from, to uint32) *StructureError) {
 	add := func(from, to uint32, pointer *graphir.Pointer) {
 		x.found = append(x.found, Padding{Spec: x.spec, embedded: at.embedded, graph: at.graph, node: at.node, Offset: offset + from, Size: to - from,
 			Native: cause(from, to), pointer: pointer, value: bytes.Clone(w.Params[offset+from : offset+to])})
 	}
 	end := uint32(len(want))
 	differs := func(o uint32) bool { return got[o] != want[o] && !(x.settled && want[o] == 0) }
-	fixup := func(o uint32) *graphir.Fixup {
-		i, found := slices.BinarySearchFunc(w.Fixups, offset+o, func(f graphir.Fixup, o uint32) int { return cmp.Compare(f.Offset, o) })
+	relocation := func(o uint32) *graphir.Relocation {
+		i, found := slices.BinarySearchFunc(w.Relocations, offset+o, func(f graphir.Relocation, o uint32) int { return cmp.Compare(f.Offset, o) })
 		if !found {
 			return nil
 		}
-		return &w.Fixups[i]
+		return &w.Relocations[i]
 	}
 	for from := uint32(0); from < end; {
 		to := from + 1
-		if f := fixup(from); f != nil {
+		if f := relocation(from); f != nil {
 			if to = from + f.Size(); !bytes.Equal(got[from:to], want[from:to]) {
 				pointer := f.Pointer
 				add(from, to, &pointer)
@@ -121,7 +121,7 @@ func (x *relocation) presume(w *graphir.KernelNode, got, want []byte, offset uin
 
 // mayHoldPadding reports whether a parameter can be a struct with bytes that no code wrote, which two recordings may have alike by
 // chance. Four bytes are a number. So are eight, if they are small in both processes or may be an address.
-func (x *relocation) mayHoldPadding(want, got []byte) bool {
+func (x *relocated) mayHoldPadding(want, got []byte) bool {
 	if len(want) != 8 {
 		return len(want) != 4
 	}

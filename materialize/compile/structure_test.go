@@ -123,12 +123,12 @@ func TestStructsOfAThirdProcess(t *testing.T) {
 				t.Errorf("presumed %d bytes at %d, pointer %v: %v; want %d at %d, %q", p.Size, p.Offset, p.pointer, p.Native, tt.size, tt.offset, tt.want)
 			}
 			before := onlyKernel(spec)
-			fixups, params := len(before.Fixups), bytes.Clone(before.Params)
+			relocations, params := len(before.Relocations), bytes.Clone(before.Params)
 			if err := pads.Point(nil); err != nil {
 				t.Fatal(err)
 			}
-			if k := onlyKernel(spec); len(k.Fixups) != fixups || !bytes.Equal(k.Params, params) {
-				t.Errorf("a candidate without poison has %d fixups and % x, not %d and % x", len(k.Fixups), k.Params, fixups, params)
+			if k := onlyKernel(spec); len(k.Relocations) != relocations || !bytes.Equal(k.Params, params) {
+				t.Errorf("a candidate without poison has %d relocations and % x, not %d and % x", len(k.Relocations), k.Params, relocations, params)
 			}
 			if err := pads.Settle(nil); err != nil {
 				t.Fatal(err)

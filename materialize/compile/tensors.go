@@ -47,9 +47,9 @@ func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Al
 	if a == nil || b == nil {
 		return graphir.Pointer{}, errors.New("it lies in no allocation")
 	}
-	at := graphir.Pointer{Alloc: a.ID, Offset: ta.Addr - a.Addr, Space: a.Space}
-	divided := at.Space == graphir.SpaceAlloc && allocations[at.Alloc].Divided
-	if !divided && at != (graphir.Pointer{Alloc: b.ID, Offset: tb.Addr - b.Addr, Space: b.Space}) {
+	at := graphir.Pointer{Index: a.ID, Offset: ta.Addr - a.Addr, Space: a.Space}
+	divided := at.Space == graphir.SpaceAlloc && allocations[at.Index].Suballocated
+	if !divided && at != (graphir.Pointer{Index: b.ID, Offset: tb.Addr - b.Addr, Space: b.Space}) {
 		return graphir.Pointer{}, errors.New("it does not lie in the same place in both runs")
 	}
 	return at, nil

@@ -62,16 +62,16 @@ func (t twins) problem(p graphir.Pointer) string {
 		return ""
 	}
 	if p.Space == graphir.SpaceTensor {
-		p = t.spec.Tensors[p.Alloc].At
+		p = t.spec.Tensors[p.Index].At
 	}
-	if p.Space != graphir.SpaceAlloc || t.spec.Allocations[p.Alloc].Owner != graphir.OwnerEngine {
+	if p.Space != graphir.SpaceAlloc || t.spec.Allocations[p.Index].Owner != graphir.OwnerEngine {
 		return ""
 	}
-	own := t.spec.Allocations[p.Alloc].Thread
+	own := t.spec.Allocations[p.Index].Thread
 	other, ok := t.of[own]
 	// mutant: threads that cannot be told apart
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("it refers to alloc#%d of thread %d, whose allocations are those of thread %d: which is which a restored process could not tell", p.Alloc, own, other)
+	return fmt.Sprintf("it refers to alloc#%d of thread %d, whose allocations are those of thread %d: which is which a restored process could not tell", p.Index, own, other)
 }

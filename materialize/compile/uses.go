@@ -77,10 +77,10 @@ func (u *uses) pointers(g *graphir.Graph) error {
 	reason := ""
 	visit := func(p graphir.Pointer) {
 		seen := &u.objects[p.Space]
-		if n := int(p.Alloc) + 1; n > len(*seen) {
+		if n := int(p.Index) + 1; n > len(*seen) {
 			*seen = append(*seen, make([]bool, n-len(*seen))...)
 		}
-		(*seen)[p.Alloc] = true
+		(*seen)[p.Index] = true
 		if reason == "" {
 			reason = u.division.problem(p)
 		}
@@ -111,7 +111,7 @@ type target struct {
 // by itself belong to it as well, since the skipped work may have written them; those of late modules are not there.
 func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 	seen := map[target]bool{}
-	chains := u.spec.Chains()
+	chains := u.spec.Contiguous()
 	reach := func(t target) {
 		seen[t] = true
 		if t.space == graphir.SpaceAlloc {
@@ -134,15 +134,15 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 		}
 	}
 	for _, c := range u.spec.Contents { // host memory that copies read
-		for _, f := range c.Fixups {
-			reach(target{f.Pointer.Space, f.Pointer.Alloc})
+		for _, f := range c.Relocations {
+			reach(target{f.Pointer.Space, f.Pointer.Index})
 		}
 	}
 	for changed := true; changed; {
 		changed = false
 		for _, c := range contents {
-			for _, f := range c.Fixups {
-				if to := (target{f.Pointer.Space, f.Pointer.Alloc}); seen[target{c.Space, c.Alloc}] && !seen[to] {
+			for _, f := range c.Relocations {
+				if to := (target{f.Pointer.Space, f.Pointer.Index}); seen[target{c.Space, c.Alloc}] && !seen[to] {
 					reach(to)
 					changed = true
 				}

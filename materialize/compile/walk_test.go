@@ -88,8 +88,8 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 			}
 			kernels++
 			params := bytes.Clone(g.Nodes[n].Kernel.Params)
-			for _, f := range g.Nodes[n].Kernel.Fixups {
-				binary.LittleEndian.PutUint64(params[f.Offset:], runs[0].Allocs[f.Pointer.Alloc].Addr+f.Pointer.Offset)
+			for _, f := range g.Nodes[n].Kernel.Relocations {
+				binary.LittleEndian.PutUint64(params[f.Offset:], runs[0].Allocs[f.Pointer.Index].Addr+f.Pointer.Offset)
 			}
 			if !bytes.Equal(params, k.Params) || g.Nodes[n].Kernel.Grid != [3]uint32(k.Grid) {
 				t.Fatalf("graph %d node %d: %x, recorded %x", i, n, params, k.Params)
@@ -109,15 +109,15 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 		}
 		return g.Nodes[500].Kernel
 	}
-	at := node().Fixups[len(node().Fixups)-1]
+	at := node().Relocations[len(node().Relocations)-1]
 	pads[0].Offset = at.Offset + 8 // behind the pointers
 	pads = append(pads, Padding{Spec: many, graph: 40, node: 500, Offset: at.Offset, Size: 8, pointer: &at.Pointer})
-	before := slices.Clone(node().Fixups)
+	before := slices.Clone(node().Relocations)
 	for _, tt := range []struct {
-		name   string
-		change func() error
-		fixups []graphir.Fixup
-		zeros  int // of ten bytes
+		name        string
+		change      func() error
+		relocations []graphir.Relocation
+		zeros       int // of ten bytes
 	}{
 		{"poisoned", func() error { return pads.Poison(nil, 1) }, before[:len(before)-1], 0},
 		{"pointing", func() error { return pads.Point(nil) }, before, 10},
@@ -126,8 +126,8 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 		if err := errors.Join(tt.change(), many.Validate()); err != nil {
 			t.Fatal(err)
 		}
-		if zeros := bytes.Count(node().Params[at.Offset:at.Offset+10], []byte{0}); zeros != tt.zeros || !slices.Equal(node().Fixups, tt.fixups) {
-			t.Errorf("%s: %d zeros, pointers %v, were %v", tt.name, zeros, node().Fixups, before)
+		if zeros := bytes.Count(node().Params[at.Offset:at.Offset+10], []byte{0}); zeros != tt.zeros || !slices.Equal(node().Relocations, tt.relocations) {
+			t.Errorf("%s: %d zeros, pointers %v, were %v", tt.name, zeros, node().Relocations, before)
 		}
 	}
 }

@@ -131,14 +131,14 @@ func describe(ps []graphir.Pointer) string {
 }
 
 // param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
-// eight, by-value structs included; bytes around whole words must be the same in both runs. Fixups are appended with
+// eight, by-value structs included; bytes around whole words must be the same in both runs. Relocations are appended with
 // offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed. A word that differs and leads nowhere
 // inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of memory
 // that is nobody's. A struct without members is one such byte.
-func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixup, pad func(Padding)) ([]graphir.Fixup, *WordError) {
+func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir.Relocation, pad func(Padding)) ([]graphir.Relocation, *WordError) {
 	end := off + size
 	if size < 8 && bytes.Equal(a[off:end], b[off:end]) {
-		return fixups, nil // most parameters
+		return relocations, nil // most parameters
 	}
 	presumed := func(o, n uint32, e *WordError) bool {
 		if !e.Unwritten || !p.mayHoldPadding(a, b, off, size) {
@@ -164,7 +164,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 				return nil, err
 			}
 			if number != 0 {
-				fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr, TensorMap: number})
+				relocations = append(relocations, graphir.Relocation{Offset: o, Pointer: ptr, TensorMap: number})
 				clear(out[o : o+graphir.TensorMapBytes])
 				o += graphir.TensorMapBytes
 				continue
@@ -201,13 +201,13 @@ func (p *prover) param(out, a, b []byte, off, size uint32, fixups []graphir.Fixu
 					Offset: uint64(o - off), A: binary.LittleEndian.Uint64(a[o:]), B: binary.LittleEndian.Uint64(b[o:]),
 					Reason: fmt.Sprintf("it leads to %s in both runs, in a block that was free when the capture phase began and at ready", lead)}})
 			} else {
-				fixups = append(fixups, graphir.Fixup{Offset: o, Pointer: ptr})
+				relocations = append(relocations, graphir.Relocation{Offset: o, Pointer: ptr})
 			}
 		}
 		// mutant: pointer inside a by-value struct
 		o += 8
 	}
-	return fixups, nil
+	return relocations, nil
 }
 
 // mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote: a member without members of its own

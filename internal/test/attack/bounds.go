@@ -61,18 +61,18 @@ func leaves(spec *graphir.Spec, p graphir.Pointer, size *big.Int) bool {
 	var whole uint64
 	switch p.Space {
 	case graphir.SpaceAlloc:
-		whole = spec.Allocations[p.Alloc].Size
+		whole = spec.Allocations[p.Index].Size
 		for _, a := range spec.Allocations {
-			if a.Behind == p.Alloc+1 {
+			if a.ContiguousTo == p.Index+1 {
 				return false
 			}
 		}
 	case graphir.SpaceGlobal:
-		whole = spec.Globals[p.Alloc].Size
+		whole = spec.Globals[p.Index].Size
 	case graphir.SpaceHost:
-		whole = spec.HostBuffers[p.Alloc].Size
+		whole = spec.HostBuffers[p.Index].Size
 	default:
-		whole = spec.Tensors[p.Alloc].Size
+		whole = spec.Tensors[p.Index].Size
 	}
 	last := new(big.Int).Add(size, new(big.Int).SetUint64(p.Offset))
 	return size.Sign() > 0 && last.Cmp(new(big.Int).SetUint64(whole)) > 0

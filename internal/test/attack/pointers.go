@@ -64,18 +64,18 @@ func (a *attacker) pointers(ctx context.Context, c *mutate.Crafted) (string, err
 // misled lists the words that a restored graph would find to be something else.
 func misled(spec *graphir.Spec, words []mutate.Word) (bad []string) {
 	for _, w := range words {
-		data, fixups, at := wordIn(spec, w)
+		data, relocations, at := wordIn(spec, w)
 		if data == nil {
 			bad = append(bad, fmt.Sprintf("%+v: nothing holds it", w))
 			continue
 		}
 		var to []graphir.Pointer
-		for _, f := range fixups {
+		for _, f := range relocations {
 			if uint64(f.Offset) == at {
 				to = append(to, f.Pointer)
 			}
 		}
-		want := graphir.Pointer{Alloc: w.Alloc, Offset: w.Byte}
+		want := graphir.Pointer{Index: w.Alloc, Offset: w.Byte}
 		switch value := binary.LittleEndian.Uint64(data[at:]); {
 		case w.Address && len(to) == 0:
 			bad = append(bad, fmt.Sprintf("word %d: the address %#x stays as it was", w.Offset, value))
@@ -89,11 +89,11 @@ func misled(spec *graphir.Spec, words []mutate.Word) (bad []string) {
 }
 
 // wordIn returns the bytes that hold the word, their pointers, and its place among them.
-func wordIn(spec *graphir.Spec, w mutate.Word) (data []byte, fixups []graphir.Fixup, at uint64) {
+func wordIn(spec *graphir.Spec, w mutate.Word) (data []byte, relocations []graphir.Relocation, at uint64) {
 	if w.Saved {
 		for _, c := range spec.Contents {
 			if w.Offset >= c.Offset && w.Offset+8 <= c.Offset+uint64(len(c.Data)) {
-				return c.Data, c.Fixups, w.Offset - c.Offset
+				return c.Data, c.Relocations, w.Offset - c.Offset
 			}
 		}
 		return nil, nil, 0
@@ -105,5 +105,5 @@ func wordIn(spec *graphir.Spec, w mutate.Word) (data []byte, fixups []graphir.Fi
 	if k == nil || w.Offset+8 > uint64(len(k.Params)) {
 		return nil, nil, 0
 	}
-	return k.Params, k.Fixups, w.Offset
+	return k.Params, k.Relocations, w.Offset
 }

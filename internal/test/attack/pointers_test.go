@@ -9,11 +9,11 @@ import (
 
 // The check sees each way in which a graph uses the words of a recording, right or wrong.
 func TestMisled(t *testing.T) {
-	at := func(fixups ...graphir.Fixup) *graphir.KernelNode {
-		return &graphir.KernelNode{Params: []byte{0, 0, 0, 0, 0, 0, 0, 0, mutate.Plain, 0, 0, 0, 0, 0, 0, 0}, Fixups: fixups}
+	at := func(relocations ...graphir.Relocation) *graphir.KernelNode {
+		return &graphir.KernelNode{Params: []byte{0, 0, 0, 0, 0, 0, 0, 0, mutate.Plain, 0, 0, 0, 0, 0, 0, 0}, Relocations: relocations}
 	}
-	to := func(offset uint32, alloc uint32, byte uint64) graphir.Fixup {
-		return graphir.Fixup{Offset: offset, Pointer: graphir.Pointer{Alloc: alloc, Offset: byte}}
+	to := func(offset uint32, alloc uint32, byte uint64) graphir.Relocation {
+		return graphir.Relocation{Offset: offset, Pointer: graphir.Pointer{Index: alloc, Offset: byte}}
 	}
 	words := []mutate.Word{{Address: true, Alloc: 1, Byte: 1 << 32}, {Offset: 8}}
 	for name, tt := range map[string]struct {

@@ -46,7 +46,7 @@ type truthAllocation struct {
 func (n *truthNode) at(addr uint64) (graphir.Pointer, bool) {
 	for _, a := range n.live {
 		if addr >= a.base && addr < a.base+a.size {
-			return graphir.Pointer{Alloc: a.index, Offset: addr - a.base}, true
+			return graphir.Pointer{Index: a.index, Offset: addr - a.base}, true
 		}
 	}
 	return graphir.Pointer{}, false
@@ -165,8 +165,8 @@ func readTruth(t *testing.T, path string) *truth {
 	return out
 }
 
-// Every fixup agrees with the device's own allocation table, and no word that the table calls an address was missed.
-func TestFixupsAgreeWithGroundTruth(t *testing.T) {
+// Every relocation agrees with the device's own allocation table, and no word that the table calls an address was missed.
+func TestRelocationsAgreeWithGroundTruth(t *testing.T) {
 	for name, argv := range engines(t) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "truth")
@@ -180,7 +180,7 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 			if len(tr.graphs) != len(spec.Graphs) {
 				t.Fatalf("%d captures, %d graphs", len(tr.graphs), len(spec.Graphs))
 			}
-			fixups, code := 0, newCode(t)
+			relocations, code := 0, newCode(t)
 			for gi := range spec.Graphs {
 				g, nodes := &spec.Graphs[gi], tr.graphs[gi+1]
 				if len(g.Nodes) != len(nodes) {
@@ -191,7 +191,7 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 					if err != nil {
 						t.Errorf("graph %s node %d: %v", g.Label, i, err)
 					}
-					fixups += n
+					relocations += n
 					if k := g.Nodes[i].Kernel; k != nil {
 						code.check(t, spec, k, &nodes[i])
 					}
@@ -200,10 +200,10 @@ func TestFixupsAgreeWithGroundTruth(t *testing.T) {
 			if code.known == 0 {
 				t.Error("no kernel's code was compared with its file")
 			}
-			if fixups == 0 {
+			if relocations == 0 {
 				t.Error("nothing compared")
 			}
-			t.Logf("%d graphs, %d addresses agree", len(spec.Graphs), fixups)
+			t.Logf("%d graphs, %d addresses agree", len(spec.Graphs), relocations)
 		})
 	}
 }
@@ -236,7 +236,7 @@ func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared
 		if name := spec.Kernels[n.Kernel.Kernel].Name; want.kind != "kernel" || name != want.name {
 			return 0, fmt.Errorf("kernel %s, captured %s %s", name, want.kind, want.name)
 		}
-		for _, f := range n.Kernel.Fixups {
+		for _, f := range n.Kernel.Relocations {
 			got[f.Offset] = f.Pointer
 		}
 	case n.Memset != nil && want.kind == "memset":
@@ -260,15 +260,15 @@ func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared
 	}
 	for off, word := range want.words {
 		pointer, isAddress := want.at(word)
-		if fixup, ok := got[off]; ok != isAddress || fixup != pointer {
-			return compared, fmt.Errorf("word %#x at %d: fixup %v (%v), ground truth %v (%v)", word, off, fixup, ok, pointer, isAddress)
+		if relocation, ok := got[off]; ok != isAddress || relocation != pointer {
+			return compared, fmt.Errorf("word %#x at %d: relocation %v (%v), ground truth %v (%v)", word, off, relocation, ok, pointer, isAddress)
 		}
 		if isAddress {
 			compared++
 		}
 	}
 	if compared != len(got) {
-		return compared, fmt.Errorf("%d fixups, %d addresses captured", len(got), compared)
+		return compared, fmt.Errorf("%d relocations, %d addresses captured", len(got), compared)
 	}
 	for off, data := range want.raw {
 		for o, b := range data {

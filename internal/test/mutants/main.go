@@ -1,6 +1,6 @@
 // Command mutants switches mechanisms off one at a time, in a copy of the tree, and demands that the test named beside each
 // fails. A comment "mutant: name" in the code marks the statement that a mechanism depends on; a row of the tables says how
-// the statement changes, and which test has to notice. With -fixups it moves random pointers of an artifact instead, and
+// the statement changes, and which test has to notice. With -relocations it moves random pointers of an artifact instead, and
 // demands that verification rejects each.
 //
 // In: the tracked files of the repository. Out: one line a mutant, and last "mutants: N caught: N crashed: C timed out: T".
@@ -24,16 +24,16 @@ import (
 
 func main() {
 	only := flag.String("run", "", "only mutants whose line, as printed, matches this regular expression")
-	fixups := flag.Int("fixups", 0, "move this many random pointers instead")
+	relocations := flag.Int("relocations", 0, "move this many random pointers instead")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the pointers moved")
 	flag.Parse()
-	if *fixups > 0 {
+	if *relocations > 0 {
 		build, err := filepath.Abs("build")
 		if err == nil {
-			err = moveFixups(context.Background(), *fixups, *seed, build)
+			err = moveRelocations(context.Background(), *relocations, *seed, build)
 		}
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "fixups: seed %d: %v\n", *seed, err)
+			fmt.Fprintf(os.Stderr, "relocations: seed %d: %v\n", *seed, err)
 			os.Exit(1)
 		}
 		return

@@ -91,25 +91,25 @@ func (m *modeller) graph(batch, layers int) {
 				}
 				binary.LittleEndian.PutUint32(k.Params[p.Offset:], value)
 			case len(fixed) > 0:
-				k.Fixups = append(k.Fixups, graphir.Fixup{Offset: p.Offset, Pointer: fixed[0]})
+				k.Relocations = append(k.Relocations, graphir.Relocation{Offset: p.Offset, Pointer: fixed[0]})
 				fixed = fixed[1:]
 			default:
 				// A caching allocator hands out any free block: no pattern survives from graph to graph.
-				k.Fixups = append(k.Fixups, graphir.Fixup{Offset: p.Offset, Pointer: graphir.Pointer{Alloc: m.pool, Offset: temp}})
+				k.Relocations = append(k.Relocations, graphir.Relocation{Offset: p.Offset, Pointer: graphir.Pointer{Index: m.pool, Offset: temp}})
 				temp = m.Uint64N(1<<20) * 512
 			}
 		}
 		g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeKernel, Kernel: k})
 	}
-	add(0, 1, graphir.Pointer{Alloc: m.inputs}, graphir.Pointer{Alloc: 0})
+	add(0, 1, graphir.Pointer{Index: m.inputs}, graphir.Pointer{Index: 0})
 	for layer := range layers {
-		weight := func(i int) graphir.Pointer { return graphir.Pointer{Alloc: uint32(3 + 7*layer + i)} }
-		kv := graphir.Pointer{Alloc: uint32(3 + 7*layers + layer)}
+		weight := func(i int) graphir.Pointer { return graphir.Pointer{Index: uint32(3 + 7*layer + i)} }
+		kv := graphir.Pointer{Index: uint32(3 + 7*layers + layer)}
 		add(1, 1, weight(0))
 		add(class, 3, weight(1))
-		add(2, 1, graphir.Pointer{Alloc: m.inputs, Offset: 4096})
-		add(3, 1, kv, graphir.Pointer{Alloc: m.inputs, Offset: 8192})
-		add(4, 32, kv, graphir.Pointer{Alloc: m.inputs, Offset: 12288})
+		add(2, 1, graphir.Pointer{Index: m.inputs, Offset: 4096})
+		add(3, 1, kv, graphir.Pointer{Index: m.inputs, Offset: 8192})
+		add(4, 32, kv, graphir.Pointer{Index: m.inputs, Offset: 12288})
 		add(4, 8, kv)
 		add(class, 1, weight(2))
 		add(5, 1, weight(3))
@@ -117,8 +117,8 @@ func (m *modeller) graph(batch, layers int) {
 		add(6, 11)
 		add(class, 2, weight(6))
 	}
-	add(1, 1, graphir.Pointer{Alloc: 1})
-	add(class, 8, graphir.Pointer{Alloc: 2})
+	add(1, 1, graphir.Pointer{Index: 1})
+	add(class, 8, graphir.Pointer{Index: 2})
 	add(7, 1)
 	for i := 1; i < len(g.Nodes); i++ {
 		g.Edges = append(g.Edges, graphir.Edge{From: uint32(i - 1), To: uint32(i)})

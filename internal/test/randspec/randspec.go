@@ -28,7 +28,7 @@ func New(seed uint64) *graphir.Spec {
 		at := g.pointer()
 		g.spec.Tensors = append(g.spec.Tensors, graphir.Tensor{Name: fmt.Sprintf("layer.%d.ü", i),
 			Role: graphir.Role(1 + g.IntN(4)), DType: graphir.DType(1 + g.IntN(6)), At: at,
-			Size:  g.Uint64N(g.spec.Allocations[at.Alloc].Size - at.Offset + 1),
+			Size:  g.Uint64N(g.spec.Allocations[at.Index].Size - at.Offset + 1),
 			Shape: []int64{g.Int64N(9), g.Int64()}, Lo: -g.Int64(), Hi: g.Int64(), Distinct: g.IntN(2) == 0})
 	}
 	for i := range g.IntN(3) {
@@ -89,7 +89,7 @@ func (g *generator) tables() {
 // anyPointer is a pointer in any space that has something in it.
 func (g *generator) anyPointer() graphir.Pointer {
 	if n := len(g.spec.Globals); n > 0 && g.IntN(3) == 0 {
-		return graphir.Pointer{Alloc: uint32(g.IntN(n)), Offset: g.Uint64N(64), Space: graphir.Space(1 + g.IntN(2))}
+		return graphir.Pointer{Index: uint32(g.IntN(n)), Offset: g.Uint64N(64), Space: graphir.Space(1 + g.IntN(2))}
 	}
 	return g.pointer()
 }
@@ -156,17 +156,17 @@ func (g *generator) params() []graphir.Param {
 func (g *generator) kernel() uint32 { return g.Uint32N(uint32(len(g.spec.Kernels))) }
 
 func (g *generator) pointer() graphir.Pointer {
-	p := graphir.Pointer{Alloc: g.Uint32N(uint32(len(g.spec.Allocations)))}
-	p.Offset = g.Uint64N(g.spec.Allocations[p.Alloc].Size + 1)
+	p := graphir.Pointer{Index: g.Uint32N(uint32(len(g.spec.Allocations)))}
+	p.Offset = g.Uint64N(g.spec.Allocations[p.Index].Size + 1)
 	return p
 }
 
-// fixups chooses places in data and clears them.
-func (g *generator) fixups(data []byte) []graphir.Fixup {
-	var out []graphir.Fixup
+// relocations chooses places in data and clears them.
+func (g *generator) relocations(data []byte) []graphir.Relocation {
+	var out []graphir.Relocation
 	for at := g.IntN(9); at+8 <= len(data); at += 8 + g.IntN(3)*4 {
 		if g.IntN(2) == 0 {
-			f := graphir.Fixup{Offset: uint32(at), Pointer: g.anyPointer()}
+			f := graphir.Relocation{Offset: uint32(at), Pointer: g.anyPointer()}
 			if n := len(g.spec.TensorMaps); n > 0 && at+graphir.TensorMapBytes <= len(data) {
 				f.TensorMap = uint32(g.IntN(n + 1))
 			}
@@ -238,7 +238,7 @@ func (g *generator) node() graphir.Node {
 		size = max(size, int(p.Offset+p.Size))
 	}
 	k.Params = g.bytes(size)
-	k.Fixups = g.fixups(k.Params)
+	k.Relocations = g.relocations(k.Params)
 	for range g.IntN(3) {
 		a := graphir.NodeAttr{ID: g.Uint32N(12), Value: [64]byte(g.bytes(64))}
 		if g.IntN(4) == 0 && len(g.spec.Globals) > 0 {
@@ -302,16 +302,16 @@ func (g *generator) vary(n graphir.Node) graphir.Node {
 		return n
 	}
 	k := *n.Kernel
-	k.Params, k.Fixups = slices.Clone(k.Params), slices.Clone(k.Fixups)
+	k.Params, k.Relocations = slices.Clone(k.Params), slices.Clone(k.Relocations)
 	if g.IntN(2) == 0 {
 		k.Grid[0] = 1 + g.Uint32N(9)
 	}
-	for i := range k.Fixups {
+	for i := range k.Relocations {
 		if g.IntN(2) == 0 {
-			k.Fixups[i].Pointer = g.anyPointer()
+			k.Relocations[i].Pointer = g.anyPointer()
 		}
 	}
-	if len(k.Params) > 0 && len(k.Fixups) == 0 {
+	if len(k.Params) > 0 && len(k.Relocations) == 0 {
 		k.Params[g.IntN(len(k.Params))] ^= 0xff
 	}
 	n.Kernel = &k
@@ -329,9 +329,9 @@ func (g *generator) contents() {
 		c := graphir.Content{Alloc: uint32(i), Offset: g.Uint64N(min(a.Size-64, 1<<20) + 1), Data: slices.Clone(shared)}
 		if g.IntN(2) == 0 {
 			c.Data = g.bytes(g.IntN(65))
-			c.Fixups = g.fixups(c.Data)
+			c.Relocations = g.relocations(c.Data)
 		}
-		if len(c.Data) > 16 && len(c.Fixups) == 0 && g.IntN(2) == 0 {
+		if len(c.Data) > 16 && len(c.Relocations) == 0 && g.IntN(2) == 0 {
 			clear(c.Data[3:7])
 			c.Unstable = []graphir.Range{{Offset: 3, Size: 3}, {Offset: 6, Size: 1}}
 		}
@@ -339,7 +339,7 @@ func (g *generator) contents() {
 	}
 	for i, h := range s.HostBuffers {
 		c := graphir.Content{Alloc: uint32(i), Space: graphir.SpaceHost, Data: g.bytes(int(h.Size))}
-		c.Fixups = g.fixups(c.Data)
+		c.Relocations = g.relocations(c.Data)
 		s.Contents = append(s.Contents, c)
 	}
 	slices.SortStableFunc(s.Contents, func(a, b graphir.Content) int { return cmp.Compare(a.Alloc%3, b.Alloc%3) })

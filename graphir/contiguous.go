@@ -6,20 +6,20 @@ import "fmt"
 // and a tensor may span several. Mappings that were contiguous in both recordings form a chain. In every process they must be
 // contiguous again.
 
-// Chains lists, for each mapping in a chain, all mappings of that chain in address order.
-type Chains map[uint32][]uint32
+// Contiguous lists, for each mapping in a chain, all mappings of that chain in address order.
+type Contiguous map[uint32][]uint32
 
-// Chains finds the chains among the allocations.
-func (s *Spec) Chains() Chains {
+// Contiguous finds the chains among the allocations.
+func (s *Spec) Contiguous() Contiguous {
 	next := map[uint32]uint32{}
 	for i, a := range s.Allocations {
-		if a.Behind != 0 {
-			next[a.Behind-1] = uint32(i)
+		if a.ContiguousTo != 0 {
+			next[a.ContiguousTo-1] = uint32(i)
 		}
 	}
-	chains := Chains{}
+	chains := Contiguous{}
 	for first := range next {
-		if int64(first) >= int64(len(s.Allocations)) || s.Allocations[first].Behind != 0 {
+		if int64(first) >= int64(len(s.Allocations)) || s.Allocations[first].ContiguousTo != 0 {
 			continue
 		}
 		chain := []uint32{first}
@@ -34,7 +34,7 @@ func (s *Spec) Chains() Chains {
 }
 
 // Following returns the mappings after this one in its chain, nearest first.
-func (c Chains) Following(alloc uint32) []uint32 {
+func (c Contiguous) Following(alloc uint32) []uint32 {
 	chain := c[alloc]
 	for k, i := range chain {
 		if i == alloc {
@@ -45,7 +45,7 @@ func (c Chains) Following(alloc uint32) []uint32 {
 }
 
 // First reports whether the allocation is not in a chain, or is the first of one.
-func (c Chains) First(alloc uint32) bool { return c[alloc] == nil || c[alloc][0] == alloc }
+func (c Contiguous) First(alloc uint32) bool { return c[alloc] == nil || c[alloc][0] == alloc }
 
 // Part is the part of a memory range inside one allocation.
 type Part struct {
@@ -55,10 +55,10 @@ type Part struct {
 }
 
 // Parts divides the size bytes at a pointer among the mappings of its chain.
-func (s *Spec) Parts(c Chains, at Pointer, size uint64) []Part {
+func (s *Spec) Parts(c Contiguous, at Pointer, size uint64) []Part {
 	var out []Part
 	offset, done := at.Offset, uint64(0)
-	for _, i := range append([]uint32{at.Alloc}, c.Following(at.Alloc)...) {
+	for _, i := range append([]uint32{at.Index}, c.Following(at.Index)...) {
 		whole := s.Allocations[i].Size
 		if offset >= whole {
 			offset -= whole
@@ -77,24 +77,24 @@ func (s *Spec) Parts(c Chains, at Pointer, size uint64) []Part {
 func (v *validator) behind() {
 	taken := map[uint32]int{}
 	for i, a := range v.spec.Allocations {
-		if a.Behind == 0 {
+		if a.ContiguousTo == 0 {
 			continue
 		}
 		path := fmt.Sprintf("allocations[%d].behind", i)
-		if int64(a.Behind) > int64(len(v.spec.Allocations)) {
-			v.bad(path, "alloc %d of %d", a.Behind-1, len(v.spec.Allocations))
+		if int64(a.ContiguousTo) > int64(len(v.spec.Allocations)) {
+			v.bad(path, "alloc %d of %d", a.ContiguousTo-1, len(v.spec.Allocations))
 			continue
 		}
-		before := v.spec.Allocations[a.Behind-1]
-		if other, ok := taken[a.Behind]; ok {
-			v.bad(path, "alloc %d, which has alloc %d behind it", a.Behind-1, other)
+		before := v.spec.Allocations[a.ContiguousTo-1]
+		if other, ok := taken[a.ContiguousTo]; ok {
+			v.bad(path, "alloc %d, which has alloc %d behind it", a.ContiguousTo-1, other)
 		}
-		taken[a.Behind] = i
+		taken[a.ContiguousTo] = i
 		if a.Kind != AllocVMM || before.Kind != AllocVMM || !a.Live || !before.Live || a.Owner != before.Owner {
-			v.bad(path, "alloc %d: not two live mappings of one owner", a.Behind-1)
+			v.bad(path, "alloc %d: not two live mappings of one owner", a.ContiguousTo-1)
 		}
 		if v.chains[uint32(i)] == nil {
-			v.bad(path, "alloc %d: a ring", a.Behind-1)
+			v.bad(path, "alloc %d: a ring", a.ContiguousTo-1)
 		}
 	}
 }

@@ -20,18 +20,18 @@ import (
 // does not follow in this launch (an optional argument, a scratch buffer that a small batch does not need), and those that it
 // follows to equal bytes or as scratch. More than that means that verification looks away.
 //
-// Four runs (`-fixups N -seed S`) moved 310 pointers. Three of them had no influence (seed 8122830283139427413: split-K scratch twice, and a semaphore for another
+// Four runs (`-relocations N -seed S`) moved 310 pointers. Three of them had no influence (seed 8122830283139427413: split-K scratch twice, and a semaphore for another
 // with the same value; seeds 101 and 104: none). At that rate a run of 100 exceeds this bound once in 290 runs.
 const mostIdle = 4
 
 // tooManyIdle allows one of few as well.
 func tooManyIdle(idle, moved int) bool { return idle > max(1, moved*mostIdle/100) }
 
-// moveFixups moves n random pointers of an artifact, one at a time, to the same offset of a neighbouring allocation, and
+// moveRelocations moves n random pointers of an artifact, one at a time, to the same offset of a neighbouring allocation, and
 // demands that verification rejects each, but for mostIdle of a hundred. A pointer that may move unnoticed is listed with the reason: its launch does
 // not follow it (a null pointer in its place passes, too), or it is followed without an effect on anything compared.
-func moveFixups(ctx context.Context, n int, seed uint64, build string) error {
-	dir, err := os.MkdirTemp("", "fixups-")
+func moveRelocations(ctx context.Context, n int, seed uint64, build string) error {
+	dir, err := os.MkdirTemp("", "relocations-")
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func moveFixups(ctx context.Context, n int, seed uint64, build string) error {
 	if err := os.Setenv("LD_LIBRARY_PATH", filepath.Join(build, "simulated")); err != nil {
 		return err
 	}
-	f := &fixups{rng: rand.New(rand.NewPCG(seed, 1)), path: filepath.Join(dir, "x.medusa"), options: materialize.Options{
+	f := &relocations{rng: rand.New(rand.NewPCG(seed, 1)), path: filepath.Join(dir, "x.medusa"), options: materialize.Options{
 		Output:  filepath.Join(dir, "good.medusa"),
 		Library: filepath.Join(build, "lib", interpose.LibraryName),
 		Argv: []string{filepath.Join(build, "reference"), "run", "--model", "runners/reference/models/tiny",
@@ -62,14 +62,14 @@ func moveFixups(ctx context.Context, n int, seed uint64, build string) error {
 			fmt.Printf("no output  %s: %s\n", what, reason)
 		}
 	}
-	fmt.Printf("fixups: seed %d, %d moved, %d rejected, %d influence no output\n", seed, n, caught, idle)
+	fmt.Printf("relocations: seed %d, %d moved, %d rejected, %d influence no output\n", seed, n, caught, idle)
 	if tooManyIdle(idle, n) {
 		return fmt.Errorf("%d of %d pointers moved unnoticed, at most %d of 100 may", idle, n, mostIdle)
 	}
 	return nil
 }
 
-type fixups struct {
+type relocations struct {
 	rng     *rand.Rand
 	good    *artifacts.Artifact
 	path    string
@@ -77,28 +77,28 @@ type fixups struct {
 }
 
 // one moves a random pointer. An empty reason means that verification rejected it.
-func (f *fixups) one(ctx context.Context) (what, reason string, err error) {
+func (f *relocations) one(ctx context.Context) (what, reason string, err error) {
 	gi := f.rng.IntN(len(f.good.Spec.Graphs))
 	g := f.good.Spec.Graphs[gi]
 	var ni int
 	for {
 		ni = f.rng.IntN(len(g.Nodes))
-		if k := g.Nodes[ni].Kernel; k != nil && len(k.Fixups) > 0 {
+		if k := g.Nodes[ni].Kernel; k != nil && len(k.Relocations) > 0 {
 			break
 		}
 	}
 	k := g.Nodes[ni].Kernel
-	fi := f.rng.IntN(len(k.Fixups))
-	to, ok := f.neighbour(k.Fixups[fi].Pointer)
+	fi := f.rng.IntN(len(k.Relocations))
+	to, ok := f.neighbour(k.Relocations[fi].Pointer)
 	if !ok {
 		return f.one(ctx)
 	}
-	what = fmt.Sprintf("graph %s node %d %s byte %d: %v -> %v", g.Label, ni, f.good.Spec.Kernels[k.Kernel].Name, k.Fixups[fi].Offset, k.Fixups[fi].Pointer, to)
-	rejected, err := f.verify(ctx, gi, ni, func(k *graphir.KernelNode) { k.Fixups[fi].Pointer = to })
+	what = fmt.Sprintf("graph %s node %d %s byte %d: %v -> %v", g.Label, ni, f.good.Spec.Kernels[k.Kernel].Name, k.Relocations[fi].Offset, k.Relocations[fi].Pointer, to)
+	rejected, err := f.verify(ctx, gi, ni, func(k *graphir.KernelNode) { k.Relocations[fi].Pointer = to })
 	if rejected || err != nil {
 		return what, "", err
 	}
-	rejected, err = f.verify(ctx, gi, ni, func(k *graphir.KernelNode) { k.Fixups = slices.Delete(k.Fixups, fi, fi+1) })
+	rejected, err = f.verify(ctx, gi, ni, func(k *graphir.KernelNode) { k.Relocations = slices.Delete(k.Relocations, fi, fi+1) })
 	if rejected {
 		return what, "its kernel follows the pointer, but as scratch or to equal bytes: nothing compared depends on it", err
 	}
@@ -106,12 +106,12 @@ func (f *fixups) one(ctx context.Context) (what, reason string, err error) {
 }
 
 // neighbour returns the same offset in the next live allocation that has it, on a random side first.
-func (f *fixups) neighbour(p graphir.Pointer) (graphir.Pointer, bool) {
+func (f *relocations) neighbour(p graphir.Pointer) (graphir.Pointer, bool) {
 	step := []int{1, -1}[f.rng.IntN(2)]
 	for _, step := range []int{step, -step} {
-		for i := int(p.Alloc) + step; i >= 0 && i < len(f.good.Spec.Allocations); i += step {
+		for i := int(p.Index) + step; i >= 0 && i < len(f.good.Spec.Allocations); i += step {
 			if a := f.good.Spec.Allocations[i]; a.Live && p.Offset < a.Size {
-				return graphir.Pointer{Alloc: uint32(i), Offset: p.Offset}, true
+				return graphir.Pointer{Index: uint32(i), Offset: p.Offset}, true
 			}
 		}
 	}
@@ -119,14 +119,14 @@ func (f *fixups) neighbour(p graphir.Pointer) (graphir.Pointer, bool) {
 }
 
 // verify runs verification on an artifact with one node changed, and reports whether it was rejected.
-func (f *fixups) verify(ctx context.Context, gi, ni int, change func(*graphir.KernelNode)) (rejected bool, err error) {
+func (f *relocations) verify(ctx context.Context, gi, ni int, change func(*graphir.KernelNode)) (rejected bool, err error) {
 	bad := *f.good
 	spec := *bad.Spec
 	bad.Spec = &spec
 	spec.Graphs = slices.Clone(spec.Graphs)
 	spec.Graphs[gi].Nodes = slices.Clone(spec.Graphs[gi].Nodes)
 	k := *spec.Graphs[gi].Nodes[ni].Kernel
-	k.Fixups = slices.Clone(k.Fixups)
+	k.Relocations = slices.Clone(k.Relocations)
 	change(&k)
 	spec.Graphs[gi].Nodes[ni].Kernel = &k
 	if err := artifacts.Write(f.path, &bad); err != nil {
