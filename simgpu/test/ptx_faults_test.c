@@ -70,8 +70,10 @@ static void unsupported(void)
 
 	/* Only reaching such an instruction is an error. */
 	run(KERNEL("bra END;\nwgmma.fence.sync.aligned;\ncp.async.ca.shared.global [%x1], [%x1], 16;\nEND:"), p, PTX_OK);
-	f = run(KERNEL("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, %f2, %f3, %f4};"), p, PTX_UNSUPPORTED);
-	CHECK(!strcmp(f.text, "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 at line 11: is not supported"), "%s", f.text);
+	f = run(KERNEL("mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {%r1, %r2, %r3, %r4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%r1, %r2, %r3, %r4};"), p, PTX_UNSUPPORTED);
+	CHECK(!strcmp(f.text, "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 at line 11: is not supported"), "%s", f.text);
+	f = run(KERNEL("wgmma.fence.sync.aligned;"), p, PTX_UNSUPPORTED);
+	CHECK(!strncmp(f.text, "wgmma.fence.sync.aligned at line 11: ", 37), "%s", f.text);
 	f = run(KERNEL("fns.b32 %r1, %r2, %r3, %r4;"), p, PTX_UNSUPPORTED);
 	f = run(HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.visible .entry k(.param .u64 p)\n{\n.param .b64 a0;\n.param .b64 a1;\n.param .b32 r0;\ncall.uni (r0), vprintf, (a0, a1);\nret;\n}\n",
 	        p, PTX_UNSUPPORTED);

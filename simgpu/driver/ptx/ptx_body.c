@@ -142,7 +142,8 @@ static void split_opcode(struct parser *p)
 
 static ptx_decoder decoder_of(const char *base)
 {
-	static const struct ptx_opcode *const tables[] = { ptx_int_opcodes, ptx_float_opcodes, ptx_mem_opcodes, ptx_control_opcodes };
+	static const struct ptx_opcode *const tables[] = { ptx_int_opcodes, ptx_float_opcodes, ptx_mem_opcodes, ptx_control_opcodes,
+		ptx_matrix_opcodes };
 
 	for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
 		for (const struct ptx_opcode *o = tables[t]; o->name; o++)

@@ -332,3 +332,10 @@ HANDLER(VOTE) { return ptx_vote(w, in); }
 HANDLER(MATCH) { return ptx_vote(w, in); }
 HANDLER(REDUX) { return ptx_vote(w, in); }
 HANDLER(ELECT) { return ptx_vote(w, in); }
+HANDLER(ASYNC_COPY) { return ptx_async(w, in); }
+HANDLER(ASYNC_COMMIT) { return ptx_async(w, in); }
+HANDLER(ASYNC_WAIT) { return ptx_async(w, in); }
+HANDLER(LDMATRIX) { return ptx_matrix(w, in); }
+HANDLER(STMATRIX) { return ptx_matrix(w, in); }
+HANDLER(MMA_OPERANDS) { (void)w; return in + 1; }
+HANDLER(MMA) { return ptx_matrix(w, in); }

@@ -171,6 +171,8 @@ struct warp {
 	struct cta *cta;
 	struct launch *launch;
 	uint8_t *frame; /* local memory: frame_bytes for each lane */
+	struct async_copy *async; /* copies that no wait has moved yet */
+	uint32_t nasync, cap_async, async_group[PTX_LANES];
 	uint32_t lane_pc[PTX_LANES];
 	uint8_t barrier_id[PTX_LANES];
 	uint8_t scratch[PTX_ROW64] __attribute__((aligned(128)));
@@ -223,9 +225,13 @@ const struct insn *ptx_fault_at(struct warp *w, const struct insn *in, uint32_t 
 uint8_t *ptx_resolve(struct warp *w, const struct insn *in, uint32_t lane, uint64_t addr, uint32_t n);
 const struct insn *ptx_atomic(struct warp *w, const struct insn *in);
 const struct insn *ptx_vote(struct warp *w, const struct insn *in);
+const struct insn *ptx_async(struct warp *w, const struct insn *in);  /* cp.async (ptx_async.c) */
+const struct insn *ptx_matrix(struct warp *w, const struct insn *in); /* ldmatrix, stmatrix, mma (ptx_matrix.c) */
 const struct insn *ptx_convert(struct warp *w, const struct insn *in);
 
 enum ptx_atom { AT_ADD, AT_MIN, AT_MAX, AT_AND, AT_OR, AT_XOR, AT_EXCH, AT_CAS, AT_INC, AT_DEC };
+/* struct insn.sub (A) and .vec (B) of OP_MMA */
+enum ptx_matrix_type { MX_BF16, MX_F16, MX_TF32, MX_S8, MX_U8, MX_E4M3, MX_E5M2 };
 enum ptx_barrier_kind { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR };
 enum ptx_shfl { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 enum ptx_vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };

@@ -131,8 +131,11 @@ static void cta_start(struct cta *c, uint64_t index, bool fresh)
 		w->dead = left >= PTX_LANES ? 0 : UINT32_MAX << left;
 		w->ready = ~w->dead;
 		w->group = w->mask = w->syncing = w->warp_barrier = w->at_barrier = w->carry = w->yields = w->last_pc = 0;
-		for (int lane = 0; lane < PTX_LANES; lane++)
+		w->nasync = 0;
+		for (int lane = 0; lane < PTX_LANES; lane++) {
 			w->lane_pc[lane] = l->k->entry;
+			w->async_group[lane] = 0;
+		}
 		fill_rows(l, c, w, fresh);
 	}
 }
@@ -141,6 +144,8 @@ static void cta_free(struct cta *c)
 {
 	if (!c)
 		return;
+	for (uint32_t i = 0; c->warps && i < c->nwarps; i++)
+		free(c->warps[i].async);
 	free(c->warps);
 	free(c->regs);
 	free(c->frames);

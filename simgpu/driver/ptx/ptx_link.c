@@ -147,7 +147,7 @@ static void rows(struct linker *l)
 	k->shared_bytes = (uint32_t)l->shared_bytes;
 }
 
-static bool has_cache(uint16_t op) { return (op >= OP_LDG_1 && op <= OP_STX_8) || op == OP_ATOM; }
+static bool has_cache(uint16_t op) { return (op >= OP_LDG_1 && op <= OP_STX_8) || op == OP_ATOM || op == OP_ASYNC_COPY; }
 
 static void unsupported(struct insn *in, const char *text)
 {

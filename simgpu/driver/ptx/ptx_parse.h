@@ -188,7 +188,7 @@ void ptx_check(struct parser *p, bool read);
 /* Decoders by opcode: false when the instruction is not supported. */
 typedef bool (*ptx_decoder)(struct parser *p);
 struct ptx_opcode { const char *name; ptx_decoder decode; };
-extern const struct ptx_opcode ptx_int_opcodes[], ptx_float_opcodes[], ptx_mem_opcodes[], ptx_control_opcodes[];
+extern const struct ptx_opcode ptx_int_opcodes[], ptx_float_opcodes[], ptx_mem_opcodes[], ptx_control_opcodes[], ptx_matrix_opcodes[];
 bool ptx_float_arith(struct parser *p, enum ptx_type t); /* add sub mul mad min max neg abs div on a floating type */
 /* The first operation of a floating comparison, and its operands as registers of the type compared in. */
 bool ptx_float_compare(struct parser *p, const char *cmp, enum ptx_type t, enum ptx_op *op, uint32_t *a, uint32_t *b);
