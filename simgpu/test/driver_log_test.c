@@ -64,6 +64,30 @@ void truth(void)
 	CHECK(strstr(text, want));
 }
 
+/* Names of kernels that C++ templates make have many hundred characters. */
+#define K64 "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+#define LONG_NAME K64 K64 K64 K64 K64 K64 K64 K64 K64 K64
+
+void truth_of_long_names(void)
+{
+	CUstream s = new_stream();
+	CUgraph g;
+	CUmodule m;
+	CUfunction f;
+	static char text[8192];
+	OK(cuModuleLoadData(&m, HEADER ".visible .entry " LONG_NAME "() { ret; }\n"));
+	OK(cuModuleGetFunction(&f, m, LONG_NAME));
+	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+	OK(cuLaunchKernel(f, 132, 1, 1, 256, 1, 1, 1024, s, NULL, NULL));
+	OK(cuStreamEndCapture(s, &g));
+	FILE *file = fopen(getenv("SIMGPU_TRUTH"), "r");
+	CHECK(file != NULL);
+	text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+	fclose(file);
+	CHECK(strstr(text, "\t" LONG_NAME "\t"));
+	CHECK(strstr(text, "\t132,1,1\t256,1,1\t1024\t\n"));
+}
+
 void leave_things(void)
 {
 	CUdeviceptr p;

@@ -81,6 +81,7 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"code_damaged_block", code_damaged_block, "SIMGPU_MACHINE_CODE=no-op"},
 	{"call_log", call_log, NULL},
 	{"truth", truth, NULL},
+	{"truth_of_long_names", truth_of_long_names, NULL},
 	{"leave_things", leave_things, "SIMGPU_LEAKS=1"},
 	{"fault_once", fault_once, "SIMGPU_FAIL=cuMemAlloc_v2:2:CUDA_ERROR_OUT_OF_MEMORY"},
 	{"fault_sticky", fault_sticky, "SIMGPU_FAIL=cuStreamSynchronize:1:CUDA_ERROR_ILLEGAL_ADDRESS"},

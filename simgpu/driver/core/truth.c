@@ -28,15 +28,17 @@ bool truth_wanted(void)
 
 void truth_append(struct truth_line *l, const char *format, ...)
 {
-	char piece[512];
 	va_list args;
 	va_start(args, format);
-	int n = vsnprintf(piece, sizeof(piece), format, args);
+	int n = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	size_t len = n < 0 ? 0 : (size_t)n < sizeof(piece) ? (size_t)n : sizeof(piece) - 1;
-	l->text = grow(l->text, &l->cap, l->len + len + 1, 1);
-	memcpy(l->text + l->len, piece, len);
-	l->len += len;
+	if (n < 0)
+		return;
+	l->text = grow(l->text, &l->cap, l->len + (size_t)n + 1, 1);
+	va_start(args, format);
+	vsnprintf(l->text + l->len, (size_t)n + 1, format, args);
+	va_end(args);
+	l->len += (size_t)n;
 }
 
 void truth_end(struct truth_line *l)
