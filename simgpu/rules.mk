@@ -109,7 +109,7 @@ build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_pre
 	$(CC) $(SIMGPU_TEST_CFLAGS) -Iinterpose/preload $^ -o $@ -lpthread -ldl -lm
 
 # All of it under AddressSanitizer and UBSan.
-simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz
+simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz toolchain-test
 	build/test/image_fuzz 5000 1
 	LD_LIBRARY_PATH=build/simulated-asan build/test/runtime_test
 	if command -v $(SIMGPU_PYTHON) >/dev/null; then $(SIMGPU_PYTHON) -m unittest -q $(SIMGPU)/test/test_generate.py; fi

@@ -62,7 +62,7 @@ void capability(void)
 /* A fat binary with PTX entries for two architectures: the newest that the device can run. */
 void fat_binary(void)
 {
-	static const char old_ptx[] = HEADER KERNEL("which", "sub.f32"), new_ptx[] = HEADER KERNEL("which", "add.f32");
+	static const char old_ptx[] = "// Written by hand\n" HEADER KERNEL("which", "sub.f32"), new_ptx[] = "// Written by hand\n" HEADER KERNEL("which", "add.f32");
 	static unsigned char image[8192];
 	struct { unsigned magic; unsigned short version, header; unsigned long long size; } head = {0xba55ed50u, 1, 16, 0};
 	size_t at = sizeof(head);

@@ -73,6 +73,8 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"fat_binary", fat_binary, NULL},
 	{"library_in_capture", library_in_capture, NULL},
 	{"copies_take_time", copies_take_time, "SIMGPU_COPY_RATE=1M"},
+	{"origins_refused", origins_refused, NULL},
+	{"origins_idle", origins_idle, "SIMGPU_MACHINE_CODE=no-op"},
 	{"code_refused", code_refused, NULL},
 	{"code_runs_nothing", code_runs_nothing, "SIMGPU_MACHINE_CODE=no-op"},
 	{"code_damaged", code_damaged, "SIMGPU_MACHINE_CODE=no-op"},

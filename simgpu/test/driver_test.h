@@ -68,6 +68,8 @@ void capability(void);
 void library_in_capture(void);
 void copies_take_time(void);
 void fat_binary(void);
+void origins_refused(void);
+void origins_idle(void);
 void code_refused(void);
 void code_runs_nothing(void);
 void code_damaged(void);

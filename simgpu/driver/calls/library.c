@@ -19,13 +19,14 @@ static CUresult load(struct call *c, CUlibrary *library, const void *code, size_
 	CUresult r = capture_unsafe(c);
 	if (r || (r = image_find(c, code, size, &found)))
 		return r;
-	if ((r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx))) {
+	if ((r = image_parse(&found, (int)nopt, opt, val, &ptx))) {
 		image_drop(&found);
 		return r;
 	}
 	struct library *lib = xalloc(sizeof(*lib));
 	lib->text = found.owned ? found.owned : xdup(found.data, found.len);
 	lib->text_len = found.len;
+	lib->idle = found.idle;
 	lib->ptx = ptx;
 	lib->kernel_count = ptx_kernel_count(ptx);
 	lib->kernels = xalloc(lib->kernel_count * sizeof(*lib->kernels));

@@ -23,7 +23,7 @@ static CUresult load(struct call *c, CUmodule *module, const void *image, size_t
 	struct ptx_module *ptx;
 	if ((r = image_find(c, image, size, &found)))
 		return r;
-	r = image_parse(found.data, found.len, (int)nopt, opt, val, &ptx);
+	r = image_parse(&found, (int)nopt, opt, val, &ptx);
 	uint64_t hash = image_hash(found.data, found.len);
 	image_drop(&found);
 	if (r)

@@ -2,8 +2,8 @@
  * image.c: from the bytes that a program loads to a parsed module.
  *
  * In: PTX text, a cubin, or a fat binary (fatbin.c); of a file, its size, which an image in memory does not have. Out: the text or machine code, and its parse. Fails:
- * NO_BINARY_FOR_GPU for PTX of a newer architecture and for machine code unless the environment admits it (its kernels do
- * nothing here), INVALID_PTX with the parser's message in the error log and the caller's JIT log.
+ * NO_BINARY_FOR_GPU for PTX of a newer architecture; for machine code and for PTX that may not be interpreted (origin.c) unless
+ * the environment admits them (their kernels do nothing here); INVALID_PTX with the parser's message in the error log and the caller's JIT log.
  */
 #include "modules/modules.h"
 
@@ -35,6 +35,19 @@ static size_t cubin_size(const void *image)
 	return sections > programs ? sections : programs;
 }
 
+/* PTX that may not be interpreted is treated as machine code is. */
+static CUresult admit(struct call *c, bool packed, struct image *out)
+{
+	bool text = out->len < SELFMAG || memcmp(out->data, ELFMAG, SELFMAG) != 0;
+	const char *why = text ? origin_refuses(out->data, out->len, packed) : NULL;
+	out->idle = why != NULL;
+	if (!why || config_get()->machine_code)
+		return CUDA_SUCCESS;
+	error_log("%s: this PTX is not interpreted: %s (SIMGPU_MACHINE_CODE)", c->name, why);
+	image_drop(out);
+	return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
 CUresult image_find(struct call *c, const void *image, size_t size, struct image *out)
 {
 	*out = (struct image){0};
@@ -50,8 +63,10 @@ CUresult image_find(struct call *c, const void *image, size_t size, struct image
 		image = w.data;
 		memcpy(&magic, image, sizeof(magic));
 	}
-	if (magic == CONTAINER_MAGIC)
-		return fatbin_pick(c, image, size, out);
+	if (magic == CONTAINER_MAGIC) {
+		CUresult r = fatbin_pick(c, image, size, out);
+		return r ? r : admit(c, true, out);
+	}
 	bool machine_code = memcmp(image, ELFMAG, SELFMAG) == 0;
 	if (machine_code && !config_get()->machine_code) {
 		error_log("%s: the image is machine code, and this device runs PTX only (SIMGPU_MACHINE_CODE)", c->name);
@@ -61,7 +76,7 @@ CUresult image_find(struct call *c, const void *image, size_t size, struct image
 		return CUDA_ERROR_INVALID_IMAGE;
 	out->data = image;
 	out->len = machine_code ? cubin_size(image) : strlen(image);
-	return CUDA_SUCCESS;
+	return admit(c, false, out);
 }
 
 CUresult image_from_file(struct call *c, const char *path, char **data, size_t *size)
@@ -127,8 +142,10 @@ uint64_t image_hash(const char *text, size_t len)
 	return h;
 }
 
-CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out)
+CUresult image_parse(const struct image *image, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out)
 {
+	const char *text = image->data;
+	size_t len = image->len;
 	char err[512] = "";
 	if (len >= SELFMAG && memcmp(text, ELFMAG, SELFMAG) == 0) {
 		*out = cubin_parse(text, len, err, sizeof(err));
@@ -141,6 +158,8 @@ CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option 
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
 	*out = ptx_parse(text, len, err, sizeof(err));
+	if (*out && image->idle)
+		origin_idle(*out);
 	if (*out)
 		return CUDA_SUCCESS;
 	error_log("load PTX: %s", err);

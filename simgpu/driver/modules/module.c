@@ -111,7 +111,7 @@ CUresult library_module(struct context *ctx, struct library *lib, struct module 
 			return CUDA_SUCCESS;
 		}
 	struct ptx_module *ptx;
-	CUresult r = image_parse(lib->text, lib->text_len, 0, NULL, NULL, &ptx);
+	CUresult r = image_parse(&(struct image){lib->text, lib->text_len, NULL, lib->idle}, 0, NULL, NULL, &ptx);
 	if (r)
 		return r;
 	struct module *m = module_new(ctx, ptx, image_hash(lib->text, lib->text_len), lib, &r);

@@ -42,6 +42,7 @@ struct kernel {
 struct library {
 	char *text; /* PTX or machine code, for a module in each context that asks */
 	size_t text_len;
+	bool idle; /* as of its image */
 	struct ptx_module *ptx;
 	struct kernel *kernels;
 	size_t kernel_count;
@@ -49,15 +50,19 @@ struct library {
 	size_t module_count, module_cap;
 };
 
-/* PTX text or machine code; owned is set if it had to be decompressed. */
-struct image { const char *data; size_t len; char *owned; };
+/* PTX text or machine code; owned is set if it had to be decompressed; idle: the kernels of this text do nothing. */
+struct image { const char *data; size_t len; char *owned; bool idle; };
 #define IMAGE_SIZE_UNKNOWN SIZE_MAX /* of an image that a program has in memory */
 CUresult image_find(struct call *c, const void *image, size_t size, struct image *out);
 void image_drop(struct image *image);
 CUresult fatbin_pick(struct call *c, const void *container, size_t size, struct image *out);
 bool lz4_decode(const void *src, size_t src_len, void *dst, size_t dst_len);
 CUresult image_from_file(struct call *c, const char *path, char **data, size_t *size);
-CUresult image_parse(const char *text, size_t len, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out);
+CUresult image_parse(const struct image *image, int nopt, const CUjit_option *opt, void *const *val, struct ptx_module **out);
+/* Why this PTX may not be interpreted, or NULL (origin.c); packed: it comes out of a fat binary. */
+const char *origin_refuses(const char *text, size_t len, bool packed);
+/* Makes the launches of all its kernels do nothing. */
+void origin_idle(struct ptx_module *m);
 /* FNV-1a, 64 bits: says in logs which code it was. */
 uint64_t image_hash(const char *text, size_t len);
 struct module *module_new(struct context *ctx, struct ptx_module *ptx, uint64_t image, struct library *lib, CUresult *r);
