@@ -40,7 +40,7 @@ const (
 )
 
 // NotCompared says of a verification that no replay's results could be compared.
-const NotCompared = "not checked (no kernel computes)"
+const NotCompared = "not checked (no output depends on inputs or KV cache)"
 
 // judge demands of the native replays that there is something to compare: each result that a graph writes is the same in both
 // and consists of numbers, it writes each row that belongs to its batch, or that the engine's own step writes, and these change with
