@@ -63,6 +63,10 @@ func TestExampleEngine(t *testing.T) {
 	if len(art.Spec.Graphs) != 3 || len(art.Spec.Triggers) != 1 {
 		t.Fatalf("%d graphs, %d triggers", len(art.Spec.Graphs), len(art.Spec.Triggers))
 	}
+	// Its only results are in the KV cache, and tokens in its inputs.
+	if note := art.Verification.Results; note != "" {
+		t.Errorf("results: %s", note)
+	}
 	calls, file := filepath.Join(t.TempDir(), "calls"), filepath.Join(t.TempDir(), "status.json")
 	p := must(t, []string{"SIMGPU_CALL_LOG=" + calls}, "medusa", "restore", "--strict", "--status", file, path, "--", engine)
 	got := strings.Fields(p.stdout)
