@@ -93,6 +93,8 @@ class Shape:
         if mode == "restored":
             engine = [self.run.medusa, "restore", "--strict", self.artifact, "--", *engine]
         elif mode == "kv-only":
+            if not self.starts["native"]:
+                raise OutOfTime(f"{self.name}: {mode}-{number}")  # its cache has the size of a native start's
             engine += ["--mode", mode, "--kv-bytes", str(self.starts["native"][0]["kv_bytes"])]
         else:
             engine += ["--mode", mode]

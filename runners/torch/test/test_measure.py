@@ -54,6 +54,14 @@ class TestMeasure(unittest.TestCase):
         self.assertFalse(equal)
         self.assertIn("not restored", lines[0])
 
+    def test_no_time(self):
+        self.shape.starts |= {"native": [], "kv-only": []}
+        self.shape.run.args.shape = ["llama2-7b"]
+        self.shape.run.args.rounds = 1
+        self.shape.run.args.budget = 0.0
+        _, missing = self.shape.run.shapes()
+        self.assertEqual(missing, ["llama2-7b: " + s for s in ("model", "native-1", "restored-1", "no-graphs-1", "async-1", "kv-only-1")])
+
     def test_nothing(self):
         self.assertFalse(measure.verdict([], ["llama2-7b: materialize"], True)[1])
 

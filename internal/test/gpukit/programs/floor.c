@@ -70,6 +70,7 @@ int main(int argc, char **argv)
 	CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	p = alloc(64);
 	CHECK(cuMemsetD32(p, 0, 16));
+	CHECK(cuCtxSynchronize()); /* the stream does not wait for the default stream */
 	for (int g = 0; g < graphs; g++)
 		measure(f, p, stream, nodes, took[g]);
 	for (int s = 0; s < STEPS; s++) {
