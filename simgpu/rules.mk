@@ -67,8 +67,8 @@ SIMGPU_PYTHON    ?= python3
 CUDART_12        := 12080
 CUDART_13        := 13000
 STANDINS         := $(SIMGPU)/standins
-SIMGPU_LIBRARIES := $(wildcard $(SIMGPU)/cudart/* $(STANDINS)/* internal/cuda/include/*.h)
-LIBRARY_CFLAGS   := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(STANDINS)
+SIMGPU_LIBRARIES := $(wildcard $(SIMGPU)/cudart/* $(STANDINS)/* $(STANDINS)/kernels/* internal/cuda/include/*.h)
+LIBRARY_CFLAGS   := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(STANDINS) -Wa,-I$(STANDINS)/kernels
 LIBRARY_LDFLAGS  := -shared -Wl,--build-id -Wl,-z,defs
 
 .PHONY: simgpu simgpu-libraries
@@ -83,8 +83,8 @@ simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA)
 	set -e; for so in $$(cat $(SIMGPU_LIB)/standins/sonames); do \
 		by_hand=; \
 		case $$so in \
-		libcublas.so*) by_hand="$(addprefix $(STANDINS)/,cublas.c gemm.c launch.c)" ;; \
-		libcublasLt.so*) by_hand="$(addprefix $(STANDINS)/,cublasLt.c gemm.c launch.c)" ;; \
+		libcublas.so*) by_hand="$(addprefix $(STANDINS)/,cublas.c gemm.c launch.c images.S)" ;; \
+		libcublasLt.so*) by_hand="$(addprefix $(STANDINS)/,cublasLt.c gemm.c launch.c images.S)" ;; \
 		libcudnn.so*) by_hand="$(addprefix $(STANDINS)/,cudnn.c launch.c)" ;; \
 		esac; \
 		$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,$$so -Wl,--version-script=$(SIMGPU_LIB)/standins/$$so.map \
@@ -101,7 +101,13 @@ $(SIMGPU_LIB)/libcudart.so.$(CUDA): $(wildcard $(SIMGPU)/cudart/* internal/cuda/
 # A program over the runtime and the stand-in of cuBLAS, all of it sanitized.
 build/test/runtime_test: $(SIMGPU)/test/runtime_test.c $(SIMGPU_LIBRARIES) build/simulated-asan/libcuda.so.1
 	@mkdir -p $(@D)
-	$(CC) $(SIMGPU_TEST_CFLAGS) -I$(STANDINS) -o $@ $< $(wildcard $(SIMGPU)/cudart/*.c) $(addprefix $(STANDINS)/,cublas.c gemm.c launch.c) -ldl -lpthread
+	$(CC) $(SIMGPU_TEST_CFLAGS) -I$(STANDINS) -Wa,-I$(STANDINS)/kernels -o $@ $< $(wildcard $(SIMGPU)/cudart/*.c) $(addprefix $(STANDINS)/,cublas.c gemm.c launch.c images.S) -ldl -lpthread
+
+# Products of both stand-ins against plain C.
+build/test/gemm_test: $(SIMGPU)/test/gemm_test.c $(SIMGPU_LIBRARIES) build/simulated-asan/libcuda.so.1
+	@mkdir -p $(@D)
+	$(CC) $(SIMGPU_TEST_CFLAGS) -I$(STANDINS) -Wa,-I$(STANDINS)/kernels -o $@ $< $(addprefix $(STANDINS)/,cublas.c cublasLt.c gemm.c launch.c images.S) \
+		build/simulated-asan/libcuda.so.1 -ldl -lpthread -lm
 
 # The driver's and the interposer's readers of images, as one program.
 build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_preload.c interpose/preload/image.c interpose/preload/sha256.c $(SIMGPU_ASAN_OBJ)
@@ -109,9 +115,10 @@ build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_pre
 	$(CC) $(SIMGPU_TEST_CFLAGS) -Iinterpose/preload $^ -o $@ -lpthread -ldl -lm
 
 # All of it under AddressSanitizer and UBSan.
-simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz toolchain-test
+simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz build/test/gemm_test toolchain-test
 	build/test/image_fuzz 5000 1
 	LD_LIBRARY_PATH=build/simulated-asan build/test/runtime_test
+	LD_LIBRARY_PATH=build/simulated-asan build/test/gemm_test
 	if command -v $(SIMGPU_PYTHON) >/dev/null; then $(SIMGPU_PYTHON) -m unittest -q $(SIMGPU)/test/test_generate.py; fi
 	build/test/ptx_test
 	LD_LIBRARY_PATH=build/simulated-asan build/test/driver_test

@@ -101,16 +101,41 @@ static int clear_once(struct handle *h, const struct product *p)
 	return gemm_clear(p);
 }
 
-static int product(struct handle *h, int m, int n, int k, const void *a, const void *b, void *c, int type, int batch)
+/* The arguments of all forms. alpha and beta have the type that the type of compute implies. */
+struct call {
+	const void *alpha, *beta;
+	int compute;
+	long long batch;
+	const void *a, *b;
+	void *c;
+	struct gemm_args args;
+};
+
+static int product(struct handle *h, const struct call *call)
 {
+	struct gemm_args g = call->args;
 	if (!h)
 		return BLAS_NOT_INITIALIZED;
-	if (m < 0 || n < 0 || k < 0 || batch < 0)
+	int transposable = g.transposed_a >= 0 && g.transposed_a <= 2 && g.transposed_b >= 0 && g.transposed_b <= 2;
+	if (g.m < 0 || g.n < 0 || g.k < 0 || call->batch < 0 || !call->alpha || !call->beta || !transposable)
 		return BLAS_INVALID_VALUE;
-	struct product p = {.a = (uintptr_t)a, .b = (uintptr_t)b, .c = (uintptr_t)c, .d = (uintptr_t)c, .m = m, .n = n, .k = k,
-	                    .batch = batch, .element = type, .workspace = (uintptr_t)h->workspace,
-	                    .workspace_bytes = h->workspace_bytes, .stream = h->stream};
-	int r = gemm_splits(&p) ? clear_once(h, &p) : BLAS_SUCCESS;
+	if (g.lda < (g.transposed_a ? g.k : g.m) || g.ldb < (g.transposed_b ? g.n : g.k) || g.ldc < g.m)
+		return BLAS_INVALID_VALUE;
+	if (h->pointer_mode || !gemm_computes(call->compute)) {
+		fprintf(stderr, "stub: a product with factors in device memory, or computed in type %d, is not provided\n", call->compute);
+		return BLAS_NOT_SUPPORTED;
+	}
+	g.alpha = gemm_factor(call->alpha, gemm_scale_of(call->compute));
+	g.beta = gemm_factor(call->beta, gemm_scale_of(call->compute));
+	g.ldd = g.ldc; /* the result replaces C */
+	g.d_type = g.c_type;
+	g.stride_d = g.stride_c;
+	struct product p = {.a = (uintptr_t)call->a, .b = (uintptr_t)call->b, .c = (uintptr_t)call->c, .d = (uintptr_t)call->c,
+	                    .batch = call->batch, .args = g, .workspace = (uintptr_t)h->workspace, .workspace_bytes = h->workspace_bytes,
+	                    .stream = h->stream};
+	int r = gemm_check(&p);
+	if (!r && gemm_splits(&p))
+		r = clear_once(h, &p);
 	return r ? r : gemm_launch(&p);
 }
 
@@ -118,9 +143,10 @@ EXPORT int cublasGemmEx(struct handle *h, int ta, int tb, int m, int n, int k, c
                         int lda, const void *b, int b_type, int ldb, const void *beta, void *c, int c_type, int ldc,
                         int compute, int algo)
 {
-	(void)ta, (void)tb, (void)alpha, (void)a_type, (void)lda, (void)b_type, (void)ldb, (void)beta, (void)ldc, (void)compute;
 	(void)algo;
-	return product(h, m, n, k, a, b, c, c_type, 1);
+	struct call call = {alpha, beta, compute, 1, a, b, c, {.m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc,
+	                    .transposed_a = ta, .transposed_b = tb, .a_type = a_type, .b_type = b_type, .c_type = c_type}};
+	return product(h, &call);
 }
 
 EXPORT int cublasGemmStridedBatchedEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha,
@@ -128,43 +154,39 @@ EXPORT int cublasGemmStridedBatchedEx(struct handle *h, int ta, int tb, int m, i
                                       int ldb, long long stride_b, const void *beta, void *c, int c_type, int ldc,
                                       long long stride_c, int batch, int compute, int algo)
 {
-	(void)ta, (void)tb, (void)alpha, (void)a_type, (void)lda, (void)stride_a, (void)b_type, (void)ldb, (void)stride_b;
-	(void)beta, (void)ldc, (void)stride_c, (void)compute, (void)algo;
-	return product(h, m, n, k, a, b, c, c_type, batch);
+	(void)algo;
+	struct call call = {alpha, beta, compute, batch, a, b, c, {.stride_a = stride_a, .stride_b = stride_b, .stride_c = stride_c,
+	                    .m = m, .n = n, .k = k, .lda = lda, .ldb = ldb, .ldc = ldc, .transposed_a = ta, .transposed_b = tb,
+	                    .a_type = a_type, .b_type = b_type, .c_type = c_type}};
+	return product(h, &call);
 }
 
-/* Arrays in device memory point to the operands. The kernel gets these arrays, and does not write through them. */
+/* Arrays in device memory hold the operands' addresses. The kernel reads them. */
 EXPORT int cublasGemmBatchedEx(struct handle *h, int ta, int tb, int m, int n, int k, const void *alpha, const void *const a[],
                                int a_type, int lda, const void *const b[], int b_type, int ldb, const void *beta, void *const c[],
                                int c_type, int ldc, int batch, int compute, int algo)
 {
-	(void)ta, (void)tb, (void)alpha, (void)a_type, (void)lda, (void)b_type, (void)ldb, (void)beta, (void)ldc, (void)compute;
 	(void)algo;
-	if (!h)
-		return BLAS_NOT_INITIALIZED;
-	if (m < 0 || n < 0 || k < 0 || batch < 0)
-		return BLAS_INVALID_VALUE;
-	struct product p = {.a = (uintptr_t)a, .b = (uintptr_t)b, .c = (uintptr_t)c, .d = (uintptr_t)c, .m = m, .n = n, .k = k,
-	                    .batch = batch, .element = c_type, .stream = h->stream};
-	return gemm_launch(&p);
+	struct call call = {alpha, beta, compute, batch, a, b, (void *)(uintptr_t)c, {.m = m, .n = n, .k = k, .lda = lda, .ldb = ldb,
+	                    .ldc = ldc, .transposed_a = ta, .transposed_b = tb, .arrays = 1, .a_type = a_type, .b_type = b_type,
+	                    .c_type = c_type}};
+	return product(h, &call);
 }
 
 /* Single and double precision have calls of their own with equal arguments; type is the library's number for the precision. */
-#define TYPED(letter, real, type) \
+#define TYPED(letter, real, type, compute) \
 	EXPORT int cublas##letter##gemm_v2(struct handle *h, int ta, int tb, int m, int n, int k, const real *alpha, const real *a, \
 	                                   int lda, const real *b, int ldb, const real *beta, real *c, int ldc) \
 	{ \
-		(void)ta, (void)tb, (void)alpha, (void)lda, (void)ldb, (void)beta, (void)ldc; \
-		return product(h, m, n, k, a, b, c, type, 1); \
+		return cublasGemmEx(h, ta, tb, m, n, k, alpha, a, type, lda, b, type, ldb, beta, c, type, ldc, compute, 0); \
 	} \
 	EXPORT int cublas##letter##gemmStridedBatched(struct handle *h, int ta, int tb, int m, int n, int k, const real *alpha, \
 	                                              const real *a, int lda, long long stride_a, const real *b, int ldb, \
 	                                              long long stride_b, const real *beta, real *c, int ldc, \
 	                                              long long stride_c, int batch) \
 	{ \
-		(void)ta, (void)tb, (void)alpha, (void)lda, (void)stride_a, (void)ldb, (void)stride_b, (void)beta, (void)ldc; \
-		(void)stride_c; \
-		return product(h, m, n, k, a, b, c, type, batch); \
+		return cublasGemmStridedBatchedEx(h, ta, tb, m, n, k, alpha, a, type, lda, stride_a, b, type, ldb, stride_b, beta, c, type, ldc, \
+		                                  stride_c, batch, compute, 0); \
 	}
-TYPED(S, float, 0)
-TYPED(D, double, 1)
+TYPED(S, float, R_32F, 68)
+TYPED(D, double, R_64F, 70)

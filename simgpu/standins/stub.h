@@ -1,7 +1,7 @@
 /*
  * stub.h: shared by all stand-ins for NVIDIA's libraries.
  *
- * A stand-in lets a program that links a library start on a machine without the library. It computes nothing: a function that is
+ * A stand-in lets a program that links a library start on a machine without the library. A function that is
  * not provided prints a line on standard error and returns its library's "not supported" status.
  */
 #ifndef MEDUSA_STUB_H

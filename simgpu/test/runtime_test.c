@@ -45,7 +45,7 @@ int cublasGemmBatchedEx(void *handle, int ta, int tb, int m, int n, int k, const
                         int lda, const void *const b[], int b_type, int ldb, const void *beta, void *const c[], int c_type,
                         int ldc, int batch, int compute, int algo);
 
-enum { DEVICE_TO_HOST = 2, THREAD_LOCAL = 1, BYTES = 4096, R_32F = 0, COMPUTE_32F = 68 };
+enum { HOST_TO_DEVICE = 1, DEVICE_TO_HOST = 2, THREAD_LOCAL = 1, BYTES = 4096, R_32F = 0, COMPUTE_32F = 68 };
 
 static void *stream;
 
@@ -103,32 +103,51 @@ static void graph_update(void)
 	checked++;
 }
 
-/* One launch for all of the batch. The arrays of addresses stay as they are, also for a shape that splits K elsewhere. */
+/* One launch for all of the batch. The kernel takes the operands' addresses from arrays, which stay as they are, also for a shape that splits K elsewhere. */
 static void batched_product(void)
 {
 	void *handle = NULL, *arrays = NULL, *workspace = NULL, *graph = NULL;
 	size_t nodes = 0;
 	const float one = 1, zero = 0;
-	enum { WORKSPACE = 1 << 20 };
-	CHECK(cudaMalloc(&arrays, 3 * BYTES) == 0 && cudaMalloc(&workspace, WORKSPACE) == 0);
+	enum { WORKSPACE = 1 << 20, M = 64, K = 32, BATCH = 7 };
+	static float operand[K * M];
+	char *operands = NULL;
+	void *at[3][BATCH], *after[BATCH];
+	for (int i = 0; i < K * M; i++)
+		operand[i] = (float)(i / K % 3); /* all of a row is its number modulo 3 */
+	CHECK(cudaMalloc(&arrays, 3 * BYTES) == 0 && cudaMalloc(&workspace, WORKSPACE) == 0 && cudaMalloc((void **)&operands, 3 * sizeof(operand)) == 0);
 	void **a = arrays, **b = (void **)((char *)arrays + BYTES), **c = (void **)((char *)arrays + 2 * BYTES);
 	CHECK(cublasGemmBatchedEx(NULL, 0, 0, 1, 1, 1, &one, NULL, R_32F, 1, NULL, R_32F, 1, &zero, NULL, R_32F, 1, 1, COMPUTE_32F, 0) == 1);
 	CHECK(cublasCreate_v2(&handle) == 0 && cublasSetStream_v2(handle, stream) == 0);
 	CHECK(cublasSetWorkspace_v2(handle, workspace, WORKSPACE) == 0);
-	CHECK(cudaMemsetAsync(arrays, 0x5a, 3 * BYTES, stream) == 0 && cudaStreamSynchronize(stream) == 0);
-	for (int batch = 1; batch <= 7; batch += 6) {
+	for (int i = 0; i < BATCH; i++) {
+		at[0][i] = operands;
+		at[1][i] = operands + sizeof(operand) + K * sizeof(float) * (size_t)i; /* a column of one value, i modulo 3 */
+		at[2][i] = operands + 2 * sizeof(operand) + M * sizeof(float) * (size_t)i;
+	}
+	CHECK(cudaMemcpy(operands, operand, sizeof(operand), HOST_TO_DEVICE) == 0);
+	CHECK(cudaMemcpy(operands + sizeof(operand), operand, sizeof(operand), HOST_TO_DEVICE) == 0);
+	CHECK(cudaMemcpy(a, at[0], sizeof(at[0]), HOST_TO_DEVICE) == 0 && cudaMemcpy(b, at[1], sizeof(at[1]), HOST_TO_DEVICE) == 0);
+	CHECK(cudaMemcpy(c, at[2], sizeof(at[2]), HOST_TO_DEVICE) == 0);
+	for (int batch = 1; batch <= BATCH; batch += BATCH - 1) {
 		CHECK(cudaStreamBeginCapture(stream, THREAD_LOCAL) == 0);
-		CHECK(cublasGemmBatchedEx(handle, 1, 0, 64, 1, 32, &one, (const void *const *)a, R_32F, 64, (const void *const *)b, R_32F, 32,
-		                          &zero, c, R_32F, 64, batch, COMPUTE_32F, -1) == 0);
+		CHECK(cublasGemmBatchedEx(handle, 1, 0, M, 1, K, &one, (const void *const *)a, R_32F, K, (const void *const *)b, R_32F, K,
+		                          &zero, c, R_32F, M, batch, COMPUTE_32F, -1) == 0);
 		CHECK(cudaStreamEndCapture(stream, &graph) == 0);
 		CHECK(cudaGraphGetNodes(graph, NULL, &nodes) == 0 && nodes == 1);
 		void *exec = NULL;
 		CHECK(cudaGraphInstantiate(&exec, graph, 0) == 0 && cudaGraphLaunch(exec, stream) == 0);
-		CHECK(cudaStreamSynchronize(stream) == 0 && first_byte(c) == 0x5a);
+		CHECK(cudaStreamSynchronize(stream) == 0 && cudaMemcpy(after, c, sizeof(after), DEVICE_TO_HOST) == 0 && memcmp(after, at[2], sizeof(after)) == 0);
+		for (int i = 0; i < batch; i++) {
+			float out[M];
+			CHECK(cudaMemcpy(out, at[2][i], sizeof(out), DEVICE_TO_HOST) == 0);
+			for (int row = 0; row < M; row++)
+				CHECK(out[row] == (float)(K * (row % 3) * (i % 3)));
+		}
 		CHECK(cudaGraphExecDestroy(exec) == 0 && cudaGraphDestroy(graph) == 0);
 	}
 	CHECK(cublasGemmBatchedEx(handle, 0, 0, -1, 1, 1, &one, NULL, R_32F, 1, NULL, R_32F, 1, &zero, NULL, R_32F, 1, 1, COMPUTE_32F, 0) == 7);
-	CHECK(cublasDestroy_v2(handle) == 0 && cudaFree(arrays) == 0 && cudaFree(workspace) == 0);
+	CHECK(cublasDestroy_v2(handle) == 0 && cudaFree(arrays) == 0 && cudaFree(workspace) == 0 && cudaFree(operands) == 0);
 	checked++;
 }
 
