@@ -10,11 +10,11 @@ import (
 	"medusa/restore/digest"
 )
 
-// boundReplays is how many native replays measure by how much results vary.
+// boundReplays is how many native replays on equal memory measure by how much results vary.
 const boundReplays = 8
 
-// measureVariation replays a native graph whose floating-point results differ between two replays, on equal memory, to see by how
-// much. With other garbage they may not differ by more: results that depend on memory that nobody writes have no bound.
+// measureVariation replays a native graph whose floating-point results differ between two replays, to see by how much: on equal
+// memory, and on memory with other garbage.
 func (c *checker) measureVariation(graph int, out *digest.Graph) error {
 	varies := false
 	for i := range out.Ranges {
@@ -29,19 +29,7 @@ func (c *checker) measureVariation(graph int, out *digest.Graph) error {
 	if !varies {
 		return nil
 	}
-	measure := func(v *digest.Varying, data []byte) {
-		for _, other := range v.Values {
-			v.Bound = max(v.Bound, digest.Distance(v.DType, other, data))
-		}
-		v.Values = append(v.Values, data)
-	}
-	hold := func(v *digest.Varying, data []byte) {
-		// mutant: results that vary with garbage
-		if !v.Within(data) {
-			v.Bound = math.Inf(1)
-		}
-	}
-	for round, look := range []func(*digest.Varying, []byte){measure, hold} {
+	for round := range 2 {
 		for range boundReplays {
 			if err := c.fill(round); err != nil {
 				return fmt.Errorf("fill memory: %w", err)
@@ -49,20 +37,24 @@ func (c *checker) measureVariation(graph int, out *digest.Graph) error {
 			if err := c.replay(graph); err != nil {
 				return err
 			}
-			if err := c.eachVarying(out.Ranges, look); err != nil {
+			if err := c.eachVarying(out.Ranges, keepValue); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range out.Ranges {
 		r := &out.Ranges[i]
-		r.Varying = slices.DeleteFunc(r.Varying, func(v digest.Varying) bool { return math.IsInf(v.Bound, 1) })
 		for k := range r.Varying {
-			r.Varying[k].Values = r.Varying[k].Values[:1]
+			v := &r.Varying[k]
+			v.Bound = digest.Bound(v.DType, v.Values[:boundReplays], v.Values[boundReplays:])
+			v.Values = v.Values[:1]
 		}
+		r.Varying = slices.DeleteFunc(r.Varying, func(v digest.Varying) bool { return math.IsInf(v.Bound, 1) })
 	}
 	return nil
 }
+
+func keepValue(v *digest.Varying, data []byte) { v.Values = append(v.Values, data) }
 
 // keepVarying keeps the results of a restored replay whose native original's vary. ranges are those of the first replay.
 func (c *checker) keepVarying(ranges []digest.Range, first bool) error {
@@ -74,7 +66,7 @@ func (c *checker) keepVarying(ranges []digest.Range, first bool) error {
 			}
 		}
 	}
-	return c.eachVarying(ranges, func(v *digest.Varying, data []byte) { v.Values = append(v.Values, data) })
+	return c.eachVarying(ranges, keepValue)
 }
 
 // vary notes that a chunk varies, if it holds floating-point results.

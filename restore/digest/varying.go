@@ -13,7 +13,7 @@ type Varying struct {
 	DType graphir.DType `json:"dtype"`
 	// Values are its bytes after one native replay, or after each restored one.
 	Values [][]byte `json:"values"`
-	// Bound is by how much a number differed between two native replays at most (run N).
+	// Bound is by how much a number may differ from one native replay to another (run N).
 	Bound float64 `json:"bound,omitempty"`
 }
 
@@ -29,6 +29,31 @@ func (r *Range) VaryingAt(i int) *Varying {
 
 // Within reports whether numbers differ from those of a native replay by no more than those of native replays do.
 func (v *Varying) Within(data []byte) bool { return Distance(v.DType, v.Values[0], data) <= v.Bound }
+
+// unseen is by how much more than the seen replays others may differ: the largest of a few distances is no bound of all.
+const unseen = 2
+
+// Bound is by how much results may differ between replays, seen from replays on memory that was filled in two ways. Replays on equal
+// memory measure it. Between one way and the other they may not differ by more: results that depend on memory that nobody writes
+// have no bound, it is infinite.
+func Bound(t graphir.DType, first, second [][]byte) float64 {
+	most := 0.0
+	for _, equal := range [][][]byte{first, second} {
+		for i, a := range equal {
+			for _, b := range equal[:i] {
+				most = max(most, Distance(t, a, b))
+			}
+		}
+	}
+	most *= unseen
+	for _, b := range second {
+		// mutant: results that vary with garbage
+		if Distance(t, first[0], b) > most {
+			return math.Inf(1)
+		}
+	}
+	return most
+}
 
 // Distance is the largest difference between two numbers at the same place: infinite if one is none.
 func Distance(t graphir.DType, a, b []byte) float64 {

@@ -39,3 +39,28 @@ func TestDistance(t *testing.T) {
 		t.Error("a bound of 0.5 is not kept")
 	}
 }
+
+func TestBound(t *testing.T) {
+	many := func(values ...float32) (data [][]byte) {
+		for _, v := range values {
+			data = append(data, binary.LittleEndian.AppendUint32(nil, math.Float32bits(v)))
+		}
+		return data
+	}
+	for _, tt := range []struct {
+		name          string
+		first, second [][]byte
+		want          float64
+	}{
+		{"two orders", many(1, 1.5, 1), many(1, 1.5, 1), 1},
+		{"an order that only the second fill shows", many(1, 1, 1), many(1, 1, 1.5), 1},
+		{"a wider sum among the second", many(1, 1.5, 1), many(1, 2, 1), 2},
+		{"other garbage", many(1, 1, 1), many(7, 7, 7), math.Inf(1)},
+		{"other garbage, in an open order", many(1, 1.5, 1), many(7, 7.5, 7), math.Inf(1)},
+		{"garbage that is no number", many(1, 1.5, 1), many(1, float32(math.NaN()), 1), math.Inf(1)},
+	} {
+		if got := Bound(graphir.F32, tt.first, tt.second); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
