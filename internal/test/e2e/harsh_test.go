@@ -53,7 +53,7 @@ func TestHarshGraphs(t *testing.T) {
 func TestRareOrder(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")
 	zoo := testenv.Path(t, "build", "zoo")
-	for range 30 {
+	for range 100 { // in 130 starts, 25 saw another order
 		p := start(t, []string{"ZOO_HARSH=rare"}, "medusa", "materialize", "-o", filepath.Join(t.TempDir(), "x.medusa"), "--", zoo)
 		if p.code == 0 {
 			continue
@@ -66,7 +66,7 @@ func TestRareOrder(t *testing.T) {
 			return
 		}
 	}
-	t.Error("thirty times, no replay added up in another order than the one before it")
+	t.Error("a hundred times, no replay added up in another order than the one before it")
 }
 
 // Floats that are added in an order that often differs: native replays measure by how much, and restored ones have to keep to that.
@@ -76,7 +76,9 @@ func TestSumsInAnyOrder(t *testing.T) {
 	for range 30 {
 		p := start(t, []string{"ZOO_HARSH=sum"}, "medusa", "materialize", "-o", path, "--", zoo)
 		if p.code != 0 {
-			if !strings.Contains(p.stderr, `graph "sum-8"`) || !strings.Contains(p.stderr, "restored and native differ") { // natively, two did not
+			// Replays that happened to agree measure a bound that the next ones break.
+			inOneOrder := strings.Contains(p.stderr, "restored and native differ") || strings.Contains(p.stderr, "or on the order of work")
+			if !strings.Contains(p.stderr, `graph "sum-8"`) || !inOneOrder {
 				t.Fatalf("exit %d:\n%s", p.code, p.stderr)
 			}
 			continue
