@@ -7,7 +7,7 @@ import (
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // checkLevel is the extent of the checks before ready, beyond the allocation sequence, which is always checked.

@@ -8,7 +8,7 @@ import (
 
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Steps are what an engine can do for a check of its graphs, each by a graph's label. Without them a check knows less.

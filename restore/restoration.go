@@ -7,7 +7,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // restoration owns the objects of Graphs.

@@ -12,7 +12,7 @@ import (
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Run is the purpose of this start of the engine (docs/architecture.md, "The runs of one medusa materialize").

@@ -7,7 +7,7 @@ import (
 
 	"medusa/internal/cuda"
 	"medusa/internal/printable"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // timings adds up the time of Medusa's own steps by name.

@@ -11,7 +11,7 @@ import (
 	"medusa/artifacts"
 	"medusa/internal/test/testenv"
 	"medusa/restore"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // sharedImage makes a shared object that holds the zoo's late module, with more text before it.

@@ -20,7 +20,7 @@ import (
 	"medusa/internal/printable"
 	"medusa/internal/private"
 	"medusa/interpose"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // switchedOff returns why every start is to be native now, or nil. MEDUSA_OFF is 1, or the path of a file that says so by

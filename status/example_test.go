@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // How a start went. MEDUSA_STATUS, or restore --status, names the file.

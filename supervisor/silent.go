@@ -10,7 +10,7 @@ import (
 
 	"medusa/internal/printable"
 	"medusa/interpose"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // watched runs the engine and notices if it knows nothing of Medusa, or has its plug-in switched off: no process of it

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // A server whose engine process lost its device ends with an exit code of its own.

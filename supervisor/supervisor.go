@@ -25,7 +25,7 @@ import (
 	"medusa/internal/contract"
 	"medusa/internal/printable"
 	"medusa/interpose"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Options describe a start.

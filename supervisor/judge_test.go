@@ -17,7 +17,7 @@ import (
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
 	"medusa/graphir"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // inCacheFor puts an artifact for a GPU into the cache of MEDUSA_CACHE, as used that many hours ago, signed by a key unless it is nil.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"medusa/internal/scratch"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // desk has the files in which the engine's processes leave news for others. The path of one that cannot be written to is empty: a start can do

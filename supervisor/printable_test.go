@@ -10,7 +10,7 @@ import (
 	"medusa/artifacts"
 	"medusa/artifacts/trust"
 	"medusa/graphir"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // A file's account of itself is text, in the terminal and in the variable that tells the engine's process why it starts natively.
