@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"medusa/internal/cuda"
-	"medusa/internal/guard"
+	"medusa/internal/panics"
 	"medusa/restore/check"
 	"medusa/restore/memory"
 	"medusa/restore/rebuild"
@@ -40,7 +40,7 @@ func (s *Session) Graphs() (graphs []*Graph, err error) {
 		return nil, s.fall(&Fallback{codeOfSequence(err), err})
 	}
 	r := rebuild.New(m)
-	if err := guard.Run(func() error { return s.rebuild(r) }); err != nil {
+	if err := panics.Catch(func() error { return s.rebuild(r) }); err != nil {
 		// mutant: memory given back by a failed restore
 		return nil, s.fall(&Fallback{codeOf(err, DriverError), errors.Join(reasonOf(err), r.Undo())})
 	}

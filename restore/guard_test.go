@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/guard"
+	"medusa/internal/panics"
 )
 
 func TestGuard(t *testing.T) {
@@ -19,7 +19,7 @@ func TestGuard(t *testing.T) {
 		return nil
 	})
 	var f *Fallback
-	var panicked *guard.PanicError
+	var panicked *panics.Error
 	if !errors.As(err, &f) || f.Code != Internal || !errors.As(err, &panicked) || !strings.Contains(panicked.Place, "TestGuard") {
 		t.Errorf("a panic ended in %v", err)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/internal/guard"
+	"medusa/internal/panics"
 	"medusa/restore/check"
 	"medusa/restore/memory"
 	"medusa/status"
@@ -192,12 +192,12 @@ func (s *Session) Guard(f func() error) (err error) {
 // caught is deferred by the methods that make driver calls: it makes their panics errors.
 func (s *Session) caught(err *error) {
 	if v := recover(); v != nil {
-		*err = s.panicked(guard.Caught(v))
+		*err = s.panicked(panics.Caught(v))
 	}
 }
 
 // panicked: before ready the engine starts natively; after it, it does without restored graphs.
-func (s *Session) panicked(p *guard.PanicError) error {
+func (s *Session) panicked(p *panics.Error) error {
 	if s.env.run != Restore {
 		s.journal.say("%v", p)
 		return p
@@ -215,7 +215,7 @@ func codeOf(err error, deflt Code) Code {
 	if errors.As(err, &f) {
 		return f.Code
 	}
-	var panicked *guard.PanicError
+	var panicked *panics.Error
 	if errors.As(err, &panicked) {
 		return Internal
 	}

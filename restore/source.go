@@ -7,7 +7,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
-	"medusa/internal/guard"
+	"medusa/internal/panics"
 	"medusa/restore/live"
 )
 
@@ -41,7 +41,7 @@ func (s *source) begin(path string, rank rank) {
 	// mutant: artifact is read while the engine makes its context
 	go func() {
 		var a *artifacts.Artifact
-		err := guard.Run(func() (err error) {
+		err := panics.Catch(func() (err error) {
 			a, err = artifacts.ReadRank(path, int(rank.index))
 			return err
 		})
@@ -84,7 +84,7 @@ func (s *Session) opened() {
 }
 
 func codeOfRead(err error) Code {
-	var panicked *guard.PanicError
+	var panicked *panics.Error
 	switch {
 	case errors.As(err, &panicked):
 		return Internal

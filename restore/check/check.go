@@ -1,3 +1,8 @@
+// Package check replays graphs on prepared memory and hashes what they leave.
+//
+// In: the memory and the executable graphs of a process, restored or captured by the engine itself. Out: a digest.Digest, which
+// verification compares with that of another process; or, before a restored engine is ready, an *Error for a result that is not the one that
+// verification recorded. Everything but weights is filled with data that depends on seeds alone.
 package check
 
 import (

@@ -7,7 +7,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/internal/guard"
+	"medusa/internal/panics"
 	"medusa/restore/memory"
 )
 
@@ -116,7 +116,7 @@ func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, 
 			exec := &slots[1+nodes+i]
 			if err == nil {
 				// mutant: panics of our own goroutines
-				err = guard.Run(func() error { // nobody else could catch a panic of this goroutine
+				err = panics.Catch(func() error { // nobody else could catch a panic of this goroutine
 					g, err := cursor.Graph(m)
 					if err != nil {
 						return err

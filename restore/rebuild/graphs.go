@@ -1,3 +1,8 @@
+// Package rebuild makes executable graphs of an artifact's.
+//
+// In: a graphir.Spec, and the places of the engine's memory in this process (restore/memory). Out: Graphs, one executable graph each, with
+// the memory of the capture phase and its contents. Fails: with a *KernelError or *GlobalError for what this process does not have as it was
+// recorded, with a *PlayError for a driver call; Undo then leaves the process as a native start has to find it.
 package rebuild
 
 import (
@@ -5,7 +10,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/internal/guard"
+	"medusa/internal/panics"
 	"medusa/restore/live"
 	"medusa/restore/memory"
 	"medusa/status"
@@ -111,11 +116,11 @@ func (g *Graphs) Built(graph int) (cuda.GraphExec, error) {
 
 // Undo leaves the process as a native start has to find it, or says that it could not.
 func (g *Graphs) Undo() error {
-	err := guard.Run(func() error {
+	err := panics.Catch(func() error {
 		// mutant: variables put back after a failed restore
 		return live.InTrigger(func() error { return errors.Join(memory.PutBack(g.owned.kept), g.destroy()) })
 	})
-	if panicked, ok := err.(*guard.PanicError); ok {
+	if panicked, ok := err.(*panics.Error); ok {
 		return &memory.SpoiltError{Cause: panicked}
 	}
 	return err

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/internal/guard"
+	"medusa/internal/panics"
 )
 
 // Programs are written by a goroutine: nobody but itself can catch its panic.
 func TestPanicWhileWriting(t *testing.T) {
 	spec := &graphir.Spec{Graphs: []graphir.Graph{{Label: "g", Nodes: []graphir.Node{{Type: graphir.NodeKernel}}}}} // no parameters: nothing that Validate lets through
 	b := testBuilder(spec)
-	var panicked *guard.PanicError
+	var panicked *panics.Error
 	if _, err := b.build([][]int{{0}}); !errors.As(err, &panicked) {
 		t.Errorf("got %v", err)
 	}

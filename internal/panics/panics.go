@@ -1,8 +1,8 @@
-// Package guard turns panics into errors: Medusa's code runs inside of engines, which a panic must not end.
+// Package panics turns panics into errors: Medusa's code runs inside of engines, which a panic must not end.
 //
-// In: a function. Out: its error, or a *PanicError with the place of its panic. A panic of another goroutine is not caught: one that
-// could panic calls Run itself.
-package guard
+// In: a function. Out: its error, or a *Error with the place of its panic. A panic of another goroutine is not caught: one that
+// could panic calls Catch itself.
+package panics
 
 import (
 	"fmt"
@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// PanicError is a panic, caught before it reaches the engine.
-type PanicError struct {
+// Error is a panic, caught before it reaches the engine.
+type Error struct {
 	Value any
 	Place string // function and line
 }
 
-func (e *PanicError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("panic in %s: %v", e.Place, e.Value)
 }
 
-// Run returns f's error, or a panic of f as a *PanicError.
-func Run(f func() error) (err error) {
+// Catch returns f's error, or a panic of f as a *Error.
+func Catch(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = Caught(v)
@@ -31,7 +31,7 @@ func Run(f func() error) (err error) {
 }
 
 // Caught is a panic that a deferred function has recovered from. That function calls it.
-func Caught(value any) *PanicError { return &PanicError{value, place()} }
+func Caught(value any) *Error { return &Error{value, place()} }
 
 // place finds the function that panicked: the one that called the runtime's first function below recover.
 func place() string {
