@@ -219,9 +219,9 @@ func codeOf(err error, deflt Code) Code {
 	if errors.As(err, &panicked) {
 		return Internal
 	}
-	var peer *PeerError
+	var peer *peerError
 	if errors.As(err, &peer) {
-		return peer.Code
+		return peer.code
 	}
 	var failed *check.Error
 	if errors.As(err, &failed) {

@@ -36,15 +36,15 @@ func ReadLevel(text string) (Level, error) {
 
 // Error names the check of a restored process whose result was not the one that verification had recorded.
 type Error struct {
-	Graph     string // empty: memory that no replay changed when the artifact was verified
-	Got, Want string // SHA-256
+	graph     string // empty: memory that no replay changed when the artifact was verified
+	got, want string // SHA-256
 }
 
 func (e *Error) Error() string {
-	if e.Graph == "" {
-		return fmt.Sprintf("check memory that stays unchanged: hash %.12s, verified %.12s", e.Got, e.Want)
+	if e.graph == "" {
+		return fmt.Sprintf("check memory that stays unchanged: hash %.12s, verified %.12s", e.got, e.want)
 	}
-	return fmt.Sprintf("check graph %s: a replay on verification's data gives hash %.12s, verified %.12s", e.Graph, e.Got, e.Want)
+	return fmt.Sprintf("check graph %s: a replay on verification's data gives hash %.12s, verified %.12s", e.graph, e.got, e.want)
 }
 
 // Hashing names the place at which checks have hashed memory.

@@ -20,15 +20,15 @@ type Steps struct {
 	Eager func(label string) error
 }
 
-// OverdueError is a replay that did not end. Its kernel still runs: the process cannot use its context any more.
-type OverdueError struct {
-	Graph string
-	After time.Duration
-	Fill  int // which way memory was filled before it, counted from 0
+// overdueError is a replay that did not end. Its kernel still runs: the process cannot use its context any more.
+type overdueError struct {
+	graph string
+	after time.Duration
+	fill  int // which way memory was filled before it, counted from 0
 }
 
-func (e *OverdueError) Error() string {
-	return fmt.Sprintf("replay graph %q: not done after %s (memory was filled in way %d of %d)", e.Graph, e.After, e.Fill+1, fillings)
+func (e *overdueError) Error() string {
+	return fmt.Sprintf("replay graph %q: not done after %s (memory was filled in way %d of %d)", e.graph, e.after, e.fill+1, fillings)
 }
 
 // replay launches one graph on filled memory and waits for it, but not for ever. A timer ends the process: a driver may keep the
@@ -45,7 +45,7 @@ func (c *Checker) replay(graph int) error {
 	}
 	c.doubt(func(s *span) bool { return c.reach[graph].has(s.alloc) })
 	if c.Overdue != nil {
-		timer := time.AfterFunc(c.Patience, func() { c.Overdue(&OverdueError{label, c.Patience, c.filling}) })
+		timer := time.AfterFunc(c.Patience, func() { c.Overdue(&overdueError{label, c.Patience, c.filling}) })
 		defer timer.Stop()
 	}
 	return errors.Join(c.Execs[graph].Launch(c.stream), c.stream.Synchronize())

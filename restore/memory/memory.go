@@ -1,7 +1,7 @@
 // Package memory says where the memory of an artifact lies in this process: it resolves indirect index pointers.
 //
 // In: a graphir.Spec and the allocations of this process, whose order has to be the recorded one. Out: addresses by index, saved bytes with
-// their pointers resolved. Fails: with a *SequenceError if the engine has allocated otherwise than when it was recorded, and for a
+// their pointers resolved. Fails: if the engine has allocated otherwise than when it was recorded, and for a
 // pointer to memory that does not exist here.
 package memory
 

@@ -7,15 +7,15 @@ import (
 	"medusa/restore/live"
 )
 
-// SequenceError names the first place at which this process's allocation sequence leaves the recorded one.
-type SequenceError struct {
-	Step     int    // index into the sequence of allocations and frees
-	Recorded string // the recorded step
-	Replayed string // this process's step instead
+// sequenceError names the first place at which this process's allocation sequence leaves the recorded one.
+type sequenceError struct {
+	step     int    // index into the sequence of allocations and frees
+	recorded string // the recorded step
+	replayed string // this process's step instead
 }
 
-func (e *SequenceError) Error() string {
-	return fmt.Sprintf("replay allocation sequence: step %d was %s when recorded, is %s now", e.Step, e.Recorded, e.Replayed)
+func (e *sequenceError) Error() string {
+	return fmt.Sprintf("replay allocation sequence: step %d was %s when recorded, is %s now", e.step, e.recorded, e.replayed)
 }
 
 // comparePrefix checks that the replayed steps are the recorded ones up to the capture phase, one by one: order, kind
@@ -26,18 +26,18 @@ func (e *SequenceError) Error() string {
 func comparePrefix(spec *graphir.Spec, steps []int64, allocs []live.Alloc) error {
 	for i, got := range steps {
 		if i >= len(spec.Sequence) {
-			return &SequenceError{i, "the end", describeReplayed(got, allocs)}
+			return &sequenceError{i, "the end", describeReplayed(got, allocs)}
 		}
 		want := spec.Sequence[i]
 		// mutant: allocation of the capture phase made by the engine
 		if !sameStep(spec, want, got, allocs) || (!want.Free && spec.Allocations[want.Alloc].Owner != graphir.OwnerEngine) {
-			return &SequenceError{i, describeRecorded(want, spec), describeReplayed(got, allocs)}
+			return &sequenceError{i, describeRecorded(want, spec), describeReplayed(got, allocs)}
 		}
 	}
 	for i := len(steps); i < len(spec.Sequence); i++ {
 		// mutant: allocation that is missing
 		if want := spec.Sequence[i]; !want.Free && spec.Allocations[want.Alloc].Owner == graphir.OwnerEngine {
-			return &SequenceError{i, describeRecorded(want, spec), "missing"}
+			return &sequenceError{i, describeRecorded(want, spec), "missing"}
 		}
 	}
 	return nil
@@ -48,10 +48,10 @@ func comparePrefix(spec *graphir.Spec, steps []int64, allocs []live.Alloc) error
 func compareWhole(spec *graphir.Spec, steps []int64, allocs []live.Alloc) error {
 	for i, want := range spec.Sequence {
 		if i >= len(steps) {
-			return &SequenceError{i, describeRecorded(want, spec), "missing"}
+			return &sequenceError{i, describeRecorded(want, spec), "missing"}
 		}
 		if !sameStep(spec, want, steps[i], allocs) {
-			return &SequenceError{i, describeRecorded(want, spec), describeReplayed(steps[i], allocs)}
+			return &sequenceError{i, describeRecorded(want, spec), describeReplayed(steps[i], allocs)}
 		}
 	}
 	return nil

@@ -79,8 +79,8 @@ func checkSequence(t *testing.T, name string, err error, want string) {
 		}
 		return
 	}
-	var mismatch *SequenceError
+	var mismatch *sequenceError
 	if !errors.As(err, &mismatch) || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: got %v, want a SequenceError with %q", name, err, want)
+		t.Errorf("%s: got %v, want a sequenceError with %q", name, err, want)
 	}
 }

@@ -11,10 +11,10 @@ type KernelFound struct {
 
 // How a kernel was found, best first: a copy loaded from an image has no state but the one in the artifact.
 const (
-	FoundLoaded    = "loaded"    // in a module that the engine's own start had loaded
-	FoundTriggered = "triggered" // in one that a triggering layer made the driver load
-	FoundObject    = "object"    // in a copy from the shared object that holds its image
-	FoundArtifact  = "artifact"  // in a copy from the artifact
+	foundLoaded    = "loaded"    // in a module that the engine's own start had loaded
+	foundTriggered = "triggered" // in one that a triggering layer made the driver load
+	foundObject    = "object"    // in a copy from the shared object that holds its image
+	foundArtifact  = "artifact"  // in a copy from the artifact
 )
 
 // foundAs says how the resolver came by a kernel that it found in a module. The libraries of one vendor may hold the same
@@ -23,11 +23,11 @@ func (r *resolver) foundAs(k graphir.Kernel, module uint64) KernelFound {
 	// mutant: how a kernel was found
 	how := r.copies[module]
 	if how == "" {
-		how = FoundLoaded
+		how = foundLoaded
 		for _, t := range r.spec.Triggers {
 			for _, other := range t.Kernels {
 				if r.spec.Kernels[other].Module == k.Module {
-					how = FoundTriggered
+					how = foundTriggered
 				}
 			}
 		}

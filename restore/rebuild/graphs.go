@@ -1,8 +1,8 @@
 // Package rebuild makes executable graphs of an artifact's.
 //
 // In: a graphir.Spec, and the places of the engine's memory in this process (restore/memory). Out: Graphs, one executable graph each, with
-// the memory of the capture phase and its contents. Fails: with a *KernelError or *GlobalError for what this process does not have as it was
-// recorded, with a *PlayError for a driver call; Undo then leaves the process as a native start has to find it.
+// the memory of the capture phase and its contents. Fails: with the name of what this process does not have as it was
+// recorded, or of a driver call; Undo then leaves the process as a native start has to find it.
 package rebuild
 
 import (

@@ -23,9 +23,9 @@ func (r *resolver) reload(index uint32) error {
 		return errors.New("it may not be loaded from its image: options or variables that a copy would not have")
 	}
 	image, err := imageInProcess(m)
-	from := FoundObject
+	from := foundObject
 	if image == nil {
-		image, from = r.spec.Image(m), FoundArtifact
+		image, from = r.spec.Image(m), foundArtifact
 	}
 	if image == nil {
 		return errors.Join(errors.New("the artifact does not embed its image"), err)

@@ -11,19 +11,19 @@ import (
 	"medusa/restore/live"
 )
 
-// KernelError says which kernel of the kernel-name table could not be resolved in this process.
-type KernelError struct {
-	Kernel string
-	Module string
-	Cause  error
+// kernelError says which kernel of the kernel-name table could not be resolved in this process.
+type kernelError struct {
+	kernel string
+	module string
+	cause  error
 }
 
-func (e *KernelError) Error() string {
-	return fmt.Sprintf("resolve kernel %s in %s: %v", e.Kernel, e.Module, e.Cause)
+func (e *kernelError) Error() string {
+	return fmt.Sprintf("resolve kernel %s in %s: %v", e.kernel, e.module, e.cause)
 }
 
 // Unwrap returns the cause.
-func (e *KernelError) Unwrap() error { return e.Cause }
+func (e *kernelError) Unwrap() error { return e.cause }
 
 // resolver finds kernels by module identity and mangled name. A name alone is not enough: two modules may hold kernels
 // of the same name.
@@ -184,7 +184,7 @@ func (r *resolver) resolve() ([]cuda.Function, error) {
 			err = applyAttributes(at.function, at.kernel, k.Attrs)
 		}
 		if err != nil {
-			return nil, &KernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
+			return nil, &kernelError{k.Name, r.describe(r.spec.Modules[k.Module]), err}
 		}
 		functions[i] = at.function
 		r.used = append(r.used, at.module)

@@ -11,18 +11,18 @@ import (
 
 // Objects that graphs refer to besides allocations: variables of modules, events of the engine.
 
-// GlobalError says which variable of a module could not be found in this process as it was recorded.
-type GlobalError struct {
-	Name, Module string
-	Cause        error
+// globalError says which variable of a module could not be found in this process as it was recorded.
+type globalError struct {
+	name, module string
+	cause        error
 }
 
-func (e *GlobalError) Error() string {
-	return fmt.Sprintf("resolve variable %s in %s: %v", e.Name, e.Module, e.Cause)
+func (e *globalError) Error() string {
+	return fmt.Sprintf("resolve variable %s in %s: %v", e.name, e.module, e.cause)
 }
 
 // Unwrap returns the cause.
-func (e *GlobalError) Unwrap() error { return e.Cause }
+func (e *globalError) Unwrap() error { return e.cause }
 
 // globals gives every variable that something refers to its address.
 func (r *resolver) globals(m *memory.Map) error {
@@ -37,7 +37,7 @@ func (r *resolver) globals(m *memory.Map) error {
 			err = fmt.Errorf("%d bytes, recorded %d", size, g.Size)
 		}
 		if err != nil {
-			return &GlobalError{g.Name, r.describe(r.spec.Modules[g.Module]), err}
+			return &globalError{g.Name, r.describe(r.spec.Modules[g.Module]), err}
 		}
 		// mutant: address of a variable
 		m.Base[object] = addr

@@ -8,19 +8,19 @@ import (
 	"medusa/restore/live"
 )
 
-// PlayError says which driver call of a graph's program failed.
-type PlayError struct {
-	Graph string
-	Step  string // driver function, with the node if it concerns one
-	Cause error  // wraps the cuda.Result
+// playError says which driver call of a graph's program failed.
+type playError struct {
+	graph string
+	step  string // driver function, with the node if it concerns one
+	cause error  // wraps the cuda.Result
 }
 
-func (e *PlayError) Error() string {
-	return fmt.Sprintf("build graph %s: %s: %v", e.Graph, e.Step, e.Cause)
+func (e *playError) Error() string {
+	return fmt.Sprintf("build graph %s: %s: %v", e.graph, e.step, e.cause)
 }
 
 // Unwrap returns the cause.
-func (e *PlayError) Unwrap() error { return e.Cause }
+func (e *playError) Unwrap() error { return e.cause }
 
 // play runs the program in one call of the interposer's player: the cost of entering C is paid once a graph, not once
 // a driver call.
@@ -31,7 +31,7 @@ func (p *program) play(graph string) error {
 		if addrs[c] == 0 {
 			var err error
 			if addrs[c], err = c.Addr(); err != nil {
-				return &PlayError{graph, p.describe(i), err}
+				return &playError{graph, p.describe(i), err}
 			}
 		}
 		p.calls[i].Fn = uint64(addrs[c])
@@ -39,13 +39,13 @@ func (p *program) play(graph string) error {
 	var failed uintptr
 	r, err := live.Play.Invoke(uintptr(unsafe.Pointer(unsafe.SliceData(p.calls))), uintptr(len(p.calls)), uintptr(unsafe.Pointer(&failed)))
 	if err != nil {
-		return &PlayError{graph, "medusa_play", err}
+		return &playError{graph, "medusa_play", err}
 	}
 	if res := cuda.Result(uint32(r)); res != cuda.Success {
 		if failed >= uintptr(len(p.calls)) {
-			return &PlayError{graph, fmt.Sprintf("step %d of %d", failed, len(p.calls)), res}
+			return &playError{graph, fmt.Sprintf("step %d of %d", failed, len(p.calls)), res}
 		}
-		return &PlayError{graph, p.describe(int(failed)), res}
+		return &playError{graph, p.describe(int(failed)), res}
 	}
 	return nil
 }
