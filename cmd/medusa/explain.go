@@ -58,9 +58,9 @@ func writeExplanation(w io.Writer, e *compile.Explanation) error {
 		for _, run := range []struct {
 			name string
 			near []compile.Neighbour
-		}{{"A", word.NearA}, {"B", word.NearB}} {
+		}{{"record-a", word.NearA}, {"record-b", word.NearB}} {
 			for _, n := range run.near {
-				fmt.Fprintf(w, "  run %s: %s#%d at %#x, %d bytes: the word points %s\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, place(n))
+				fmt.Fprintf(w, "  %s: %s#%d at %#x, %d bytes: the word points %s\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, place(n))
 			}
 		}
 	}

@@ -110,5 +110,5 @@ func share(total, parts, i int) int { return (i+1)*total/parts - i*total/parts }
 
 // Profile is a KV profile that an artifact of a workload may carry; nothing that is measured depends on its numbers.
 func Profile() kvprofile.Profile {
-	return kvprofile.Profile{KVBytes: 1 << 30, TotalMemory: 80 << 30, FreeBefore: 2 << 30, FreeAfter: 1 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}
+	return kvprofile.Profile{KVBytes: 64 << 30, TotalMemory: 80 << 30, FreeBefore: 70 << 30, FreeAfter: 69 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}
 }
