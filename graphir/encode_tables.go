@@ -40,7 +40,7 @@ func (s *Spec) grouped() bool {
 	for i := range s.Graphs {
 		bytes += s.Graphs[i].bytes()
 	}
-	return s.Rows != nil || bytes > fullGroup
+	return s.Rows != nil || bytes > maxGroup
 }
 
 // tables writes the tables of version 2.

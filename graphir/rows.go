@@ -10,11 +10,9 @@ import (
 )
 
 const (
-	// maxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes.
+	// maxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes. A set of graphs within this
+	// limit has no groups.
 	maxGroup = 16 << 20
-	// fullGroup is where a writer begins the next group: what fits into a processor's cache is decoded faster than memory that was not
-	// used before, and a set of graphs within it has no groups.
-	fullGroup = 2 << 20
 	// maxGroupEncoded bounds the encoded bytes of a row group. A writer begins the next group at a quarter of it.
 	maxGroupEncoded = 4 << 20
 )

@@ -48,7 +48,7 @@ func (w *Writer) Add(g *Graph) error {
 		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, maxGroup)
 	}
 	// mutant: row groups are encoded as soon as they are full
-	if w.bytes+bytes > fullGroup {
+	if w.bytes+bytes > maxGroup {
 		if err := w.flush(); err != nil {
 			return err
 		}
