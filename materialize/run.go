@@ -42,6 +42,15 @@ type Options struct {
 	Note func(text string)
 }
 
+// The runs of a materialization (docs/architecture.md): their traces and files have these names.
+const (
+	runProfile       = "profile"
+	runRecordA       = "record-a"
+	runRecordB       = "record-b"
+	runCheckNative   = "check-native"
+	runCheckRestored = "check-restored"
+)
+
 // recordAttempts bounds how often record-a and record-b are repeated if words stay unproven: each attempt moves memory anew. Of the
 // many addresses in by-value structs of a large model one may well have the same lower half in both, even three times in a row.
 const recordAttempts = 5
@@ -83,7 +92,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 
 	o.Step(0, steps, "profile: size the KV cache")
 	profiles, err := e.profile(func() ([]*recording.Recording, error) {
-		return e.record(ctx, "0", contract.RunProfile, placement{}, nil)
+		return e.record(ctx, runProfile, contract.RunProfile, placement{}, nil)
 	})
 	if err == nil {
 		err = checkAllMarks(profiles)
