@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/scratch"
@@ -33,7 +33,7 @@ type Options struct {
 	Until   string            // end after this step (Untils), with no artifact; empty: make one
 	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Now     time.Time
-	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
+	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/bundled.Caches)
 	// EmbedImages takes the images of late modules along even if a shared object holds them.
 	EmbedImages bool
 	// Step is told about each run before it starts: its number, how many there are, and its purpose.
@@ -76,7 +76,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	defer remove()
 	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
-	compiled, err := scratch.Make(layer.CachesDir, layer.CachesPrefix)
+	compiled, err := scratch.Make(bundled.CachesDir, bundled.CachesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
@@ -126,7 +126,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 		}
 	}
 	var closing func() error
-	c.art.Layers, closing, err = packDirs(dirs, dir, o.Note)
+	c.art.Directories, closing, err = packDirs(dirs, dir, o.Note)
 	if err == nil {
 		err = artifacts.Write(o.Output, c.art)
 	}
