@@ -65,6 +65,9 @@ func (w *world) Admit(d schedule.Decision) {
 
 const functions = 5
 
+// draining is the step of a run in which nothing arrives any more.
+const draining = -1
+
 // drive plays random arrivals, clients that leave, engines that die and a GPU that is lost through a policy. It fails if a request
 // is decided twice, after it left, or for a lost GPU, and if one is never decided.
 func drive(t *testing.T, policy string, seed uint64, log *Log) {
@@ -99,6 +102,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 	step := func(id int) {
 		w.now += rng.Float64()
 		switch r := rng.Float64(); {
+		case id == draining: // whoever waits is served
 		case r < 0.1 && len(waiting) > 0:
 			for _, r := range sorted(waiting) {
 				if !c.Cancel(w.now, r) || c.Cancel(w.now, r) {
@@ -147,7 +151,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 		if i == 10_000 {
 			t.Fatalf("%s: %d requests wait forever, %d run", policy, len(waiting), len(w.running))
 		}
-		step(1000)
+		step(draining)
 	}
 	if c.Queued() != 0 || c.Running() != 0 || died < 5 || left < 2 {
 		t.Errorf("%s: %d queued, %d running at the end; %d died, %d left", policy, c.Queued(), c.Running(), died, left)
