@@ -104,23 +104,19 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 		switch r := rng.Float64(); {
 		case id == draining: // whoever waits is served
 		case r < 0.1 && len(waiting) > 0:
-			for _, r := range sorted(waiting) {
-				if !c.Cancel(w.now, r) || c.Cancel(w.now, r) {
-					t.Fatalf("%s: request %d does not leave once", policy, r.ID)
-				}
-				delete(waiting, r.ID)
-				left++
-				break
+			r := sorted(waiting)[0]
+			if !c.Cancel(w.now, r) || c.Cancel(w.now, r) {
+				t.Fatalf("%s: request %d does not leave once", policy, r.ID)
 			}
+			delete(waiting, r.ID)
+			left++
 		case r < 0.2 && len(w.running) > 0:
-			for _, r := range sorted(w.running) {
-				delete(w.running, r.Request.ID)
-				if !c.Lost(w.now, r.Request.ID) || c.Lost(w.now, r.Request.ID) || c.Done(w.now, r.Request.ID, 1, 1) {
-					t.Fatalf("%s: request %d is not lost once", policy, r.Request.ID)
-				}
-				died++
-				break
+			id := sorted(w.running)[0].Request.ID
+			delete(w.running, id)
+			if !c.Lost(w.now, id) || c.Lost(w.now, id) || c.Done(w.now, id, 1, 1) {
+				t.Fatalf("%s: request %d is not lost once", policy, id)
 			}
+			died++
 		}
 		for _, r := range sorted(w.running) {
 			if r.at <= w.now {
