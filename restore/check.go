@@ -142,6 +142,26 @@ func (s *Session) checker() (*checker, error) {
 	if allocs, err = s.align(steps, allocs, true); err != nil {
 		return nil, err
 	}
+	execs, err := s.captured()
+	if err != nil {
+		return nil, err
+	}
+	m := engineMemory(s.spec, allocs)
+	if err := errors.Join(m.checkChains(), s.placeTensors(m)); err != nil {
+		return nil, err
+	}
+	r, err := newResolver(s.spec)
+	if err == nil {
+		err = r.globals(m)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.newChecker(m, execs)
+}
+
+// captured returns the executables of the artifact's graphs that a native start has captured.
+func (s *Session) captured() ([]cuda.GraphExec, error) {
 	captured, err := capturedGraphs()
 	if err != nil {
 		return nil, err
@@ -158,18 +178,16 @@ func (s *Session) checker() (*checker, error) {
 		}
 		execs[i] = g.exec
 	}
-	m := engineMemory(s.spec, allocs)
-	if err := errors.Join(m.checkChains(), s.placeTensors(m)); err != nil {
-		return nil, err
+	return execs, nil
+}
+
+// capturedAll reports whether this is run N, and the engine has captured the artifact's graphs.
+func (s *Session) capturedAll() bool {
+	if s.env.run != Check || s.Fallback() != nil || s.spec == nil {
+		return false
 	}
-	r, err := newResolver(s.spec)
-	if err == nil {
-		err = r.globals(m)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.newChecker(m, execs)
+	_, err := s.captured()
+	return err == nil
 }
 
 // newChecker makes one whose replays end, and before which the engine is asked.

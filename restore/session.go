@@ -134,9 +134,11 @@ func (s *Session) KVBytes() (bytes uint64, given bool) { return s.kvBytes() }
 func (s *Session) Workspace() uint64 { return s.workspace() }
 
 // Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every
-// hidden module is loaded (paper §5.2). Empty unless the session is Restoring.
+// hidden module is loaded (paper §5.2). Empty unless the session is Restoring, or is run N and has captured: an engine asks again
+// once it has its graphs, and so leaves in run N what run V leaves.
 func (s *Session) Triggers() []int64 {
-	if !s.Restoring() {
+	// mutant: triggers of a native start that checks
+	if (!s.Restoring() || s.restored != nil) && !s.capturedAll() {
 		return nil
 	}
 	var batches []int64
