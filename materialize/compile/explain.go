@@ -166,7 +166,7 @@ func kernelNode(g *recording.Body, label string, node int) (*trace.Kernel, error
 	}
 	k, ok := g.NodeRecords[node].(*trace.Kernel)
 	if !ok {
-		return nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.NodeRecords[node])
+		return nil, fmt.Errorf("graph %q node %d is no kernel but a %v", label, node, g.NodeRecords[node].RecordType())
 	}
 	return k, nil
 }

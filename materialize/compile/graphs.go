@@ -138,7 +138,7 @@ func (c *graphCompiler) nodes() error {
 	for i, na := range c.ga.NodeRecords {
 		nb := c.gb.NodeRecords[i]
 		if na.RecordType() != nb.RecordType() {
-			return fmt.Errorf("compile graph %q: node %d: %T in run A, %T in run B", c.label, i, na, nb)
+			return fmt.Errorf("compile graph %q: node %d: %v in run A, %v in run B", c.label, i, na.RecordType(), nb.RecordType())
 		}
 		if err := nodeTypes[na.RecordType()].compile(c, i, na, nb, &c.out.Nodes[i]); err != nil {
 			return err

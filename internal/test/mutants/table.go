@@ -137,6 +137,7 @@ var table = []mutant{
 	{"outputs of other graphs", never, "./materialize", "TestJudge"},
 	{"results beyond the bound", replace("!within(", "false && !within("), "./materialize", "TestCompareDigests"},
 	{"results that vary with garbage", never, "./internal/test/e2e", "TestHarshGraphs"},
+	{"label of a failed call", replace("call >= s.graphs[i].calls", "false"), "./restore", "TestFailedCallIsNamed"},
 	{"distance from what is no number", never, "./restore/digest", "TestDistance"},
 	{"nodes of a third process", replace("bytes.Equal(got, want)", "true"), "./materialize/compile", "TestStructure"},
 	{"an equal node comes before one with other padding", replace("< least", "< 0"), "./materialize/compile", "TestStructsInAnotherOrder"},
