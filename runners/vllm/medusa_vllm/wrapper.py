@@ -15,7 +15,7 @@ from vllm.v1.worker.workspace import lock_workspace
 import medusa
 from medusa import marks
 
-from .inputs import buffers, one_token_each
+from .inputs import one_token_each
 from .labels import label
 from .pieces import Pieces
 from .use import Use
@@ -24,8 +24,6 @@ from .use import Use
 class ModelWrapper(CUDAGraphWrapper):
     """Takes the place of the wrapper that the model runner made, or of the bare model if vLLM captures its pieces alone,
     before anything is captured."""
-
-    left_out = None  # the output of a forward that is not run
 
     def __init__(self, session, runner, captured):
         made, config = runner.model, runner.vllm_config
@@ -43,7 +41,6 @@ class ModelWrapper(CUDAGraphWrapper):
         descs = {mode: descs for mode, descs in self.dispatcher.get_capture_descs()}
         whole, size = descs.get(CUDAGraphMode.FULL, []), 0
         self.pieces = Pieces(self.session, descs.get(CUDAGraphMode.PIECEWISE, []))
-        self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
         if not self.use.restore([*self.pieces.keys, *map(label, whole)], functools.partial(self.install, whole)):
             self.use.begin_capture()
             with self.pieces.recorded():
@@ -69,33 +66,7 @@ class ModelWrapper(CUDAGraphWrapper):
             step(tokens)
         one_token_each(self.runner)
 
-    def before_replay(self, name):
-        """What attention backends keep for a step, as the graph's capture had it: vLLM builds it in the dummy run that it captures, whose
-        forward is left out here. Rows have the tokens that verification chose. Pieces lie between attention."""
-        desc = next((d for d in self.concrete_cudagraph_entries if label(d) == name), None)
-        if desc is None:
-            return
-        b = buffers(self.runner)
-        kept = [(t, t.clone()) for t in (b.input_ids, b.positions, *(t for _, t, _ in b.slots))]
-        self.left_out = self.concrete_cudagraph_entries[desc].output
-        try:
-            self.runner._dummy_run(
-                desc.num_tokens,
-                cudagraph_runtime_mode=CUDAGraphMode.FULL,
-                uniform_decode=desc.uniform,
-                skip_eplb=True,
-                remove_lora=False,
-                num_active_loras=desc.num_active_loras,
-                is_graph_capturing=True,
-            )
-        finally:
-            self.left_out = None
-        for t, value in kept:
-            t.copy_(value)
-
     def __call__(self, *args, **kwargs):
-        if self.left_out is not None:
-            return self.left_out
         context = get_forward_context() if is_forward_context_available() else None
         if context and context.cudagraph_runtime_mode is not CUDAGraphMode.NONE and not self.use.usable():
             context.cudagraph_runtime_mode = CUDAGraphMode.NONE  # for the pieces
