@@ -42,6 +42,10 @@ func (d *decoder) tables() error {
 	if len(d.pb.BlockMap) > 0 {
 		s.BlockMap = d.pb.BlockMap
 	}
+	s.Vacant = table[Vacancy](len(d.pb.Vacant))
+	for _, v := range d.pb.Vacant {
+		s.Vacant = append(s.Vacant, Vacancy{Alloc: v.Alloc, Offset: v.Offset, Size: v.Size, Taken: v.Taken})
+	}
 	s.TensorMaps = table[TensorMap](len(d.pb.TensorMaps))
 	for _, pb := range d.pb.TensorMaps {
 		s.TensorMaps = append(s.TensorMaps, TensorMap{DataType: pb.DataType, Interleave: pb.Interleave, Swizzle: pb.Swizzle,

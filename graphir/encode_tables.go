@@ -46,6 +46,9 @@ func (s *Spec) grouped() bool {
 // tables writes the tables of version 2.
 func (e *encoder) tables(s *Spec) {
 	e.pb.BlockMap = s.BlockMap
+	for _, v := range s.Vacant {
+		e.pb.Vacant = append(e.pb.Vacant, &graphpb.Vacancy{Alloc: v.Alloc, Offset: v.Offset, Size: v.Size, Taken: v.Taken})
+	}
 	if s.Threaded() {
 		for _, a := range s.Allocations {
 			e.pb.AllocThread = append(e.pb.AllocThread, a.Thread)

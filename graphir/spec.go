@@ -24,6 +24,7 @@ type Spec struct {
 	// BlockMap is the digest of the positions of the framework allocator's blocks when the capture phase began. It is empty if no
 	// pointer depends on them.
 	BlockMap []byte
+	Vacant   []Vacancy // by allocation and offset; only with a BlockMap
 	Images   []Image
 }
 
@@ -76,6 +77,15 @@ type Allocation struct {
 type Step struct {
 	Free  bool
 	Alloc uint32
+}
+
+// Vacancy is memory of an engine's divided allocation that no work of a restored start has to leave as a native start does. If
+// it is not Taken, no block owned it when the engine was ready: it may hold anything. If it is, it was free when the capture phase
+// began, and a block that this phase made owned it at ready: a restored start has no such block, and no graph refers to it.
+type Vacancy struct {
+	Alloc        uint32
+	Offset, Size uint64
+	Taken        bool
 }
 
 // Space is the table that a pointer's index refers to.

@@ -4,6 +4,9 @@ import ()
 
 // laterTables writes the tables of version 2.
 func (t *textWriter) laterTables() {
+	for i, v := range t.spec.Vacant {
+		t.printf("vacant %d: alloc#%d+%d size=%d taken=%v\n", i, v.Alloc, v.Offset, v.Size, v.Taken)
+	}
 	for i, g := range t.spec.Globals {
 		t.printf("global %d: %q module=%d size=%d\n", i, g.Name, g.Module, g.Size)
 	}

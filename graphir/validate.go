@@ -26,6 +26,7 @@ func (s *Spec) Validate() error {
 func (s *Spec) validate() error {
 	v := &validator{spec: s, chains: s.Contiguous()}
 	v.allocations()
+	v.vacant()
 	v.behind()
 	v.sizes()
 	v.sequence()
@@ -123,6 +124,30 @@ func (v *validator) allocations() {
 		if a.Owner != OwnerEngine && a.Owner != OwnerGraph {
 			v.bad(fmt.Sprintf("allocations[%d].owner", i), "unknown owner %d", a.Owner)
 		}
+	}
+}
+
+func (v *validator) vacant() {
+	if len(v.spec.Vacant) > 0 && len(v.spec.BlockMap) == 0 {
+		v.bad("vacant", "%d pieces of memory without a block map", len(v.spec.Vacant))
+	}
+	var last Vacancy
+	for i, p := range v.spec.Vacant {
+		path := fmt.Sprintf("vacant[%d]", i)
+		if int64(p.Alloc) >= int64(len(v.spec.Allocations)) {
+			v.bad(path, "alloc %d of %d", p.Alloc, len(v.spec.Allocations))
+			continue
+		}
+		// mutant: vacant memory of the engine's
+		if a := v.spec.Allocations[p.Alloc]; a.Owner != OwnerEngine || !a.Suballocated {
+			v.bad(path, "alloc %d is not divided by the engine", p.Alloc)
+		} else if p.Size == 0 || p.Offset > a.Size || p.Size > a.Size-p.Offset {
+			v.bad(path, "bytes %d+%d of alloc %d, which has %d", p.Offset, p.Size, p.Alloc, a.Size)
+		}
+		if i > 0 && (p.Alloc < last.Alloc || p.Alloc == last.Alloc && p.Offset < last.Offset+last.Size) {
+			v.bad(path, "alloc %d+%d is not behind alloc %d+%d", p.Alloc, p.Offset, last.Alloc, last.Offset+last.Size)
+		}
+		last = p
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -179,6 +180,8 @@ func TestDividedAllocations(t *testing.T) {
 	if again := graphir.BlockMapDigest([]graphir.Block{{Alloc: 1, Size: 512, Live: true}, {Alloc: 1, Offset: 512, Size: 512}}); !bytes.Equal(s.BlockMap, again) {
 		t.Error("the digest depends on the order of blocks")
 	}
+	half := s.Allocations[at.Index].Size / 2
+	s.Vacant = []graphir.Vacancy{{Alloc: at.Index, Size: 1}, {Alloc: at.Index, Offset: half, Size: half, Taken: true}}
 	for i := range s.Graphs {
 		for k := range s.Graphs[i].Nodes {
 			if m := s.Graphs[i].Nodes[k].Memset; m != nil {
@@ -189,6 +192,20 @@ func TestDividedAllocations(t *testing.T) {
 	back := reread(t, s)
 	if diff := cmp.Diff(s, back); diff != "" {
 		t.Error(diff)
+	}
+	for want, spoil := range map[string]func(*graphir.Spec){
+		"without a block map":   func(s *graphir.Spec) { s.BlockMap = nil },
+		"is not divided":        func(s *graphir.Spec) { s.Allocations[at.Index].Owner = graphir.OwnerGraph },
+		"is not behind":         func(s *graphir.Spec) { s.Vacant[1].Offset = 0 },
+		"which has":             func(s *graphir.Spec) { s.Vacant[1].Size = math.MaxUint64 },
+		"vacant[1]: alloc 4000": func(s *graphir.Spec) { s.Vacant[1].Alloc = 4000 },
+		"vacant[0]: bytes 0+0":  func(s *graphir.Spec) { s.Vacant[0].Size = 0 },
+	} {
+		s := reread(t, s)
+		spoil(s)
+		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
 	}
 	back.Allocations[at.Index].Suballocated = false
 	if err := back.Validate(); err == nil || !strings.Contains(err.Error(), "tensor 0 lies in an undivided allocation") {

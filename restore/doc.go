@@ -13,7 +13,7 @@
 //	s.Identify(factors)                             // once the context exists and the model's configuration is read
 //	bytes, given := s.KVBytes()                     // instead of a profile forward
 //	for _, batch := range s.Triggers() {            // while the weights are copied
-//		s.Trigger(func() error { return firstLayer(batch) })
+//		s.Trigger(func() error { return firstLayer(batch) }) // and again before Ready, in a native start that checks
 //	}
 //	graphs, err := s.Graphs()                       // instead of warm-up and capture; *Fallback: capture natively
 //	s.Ready(selfTest)                               // after the mark "ready"

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"medusa/graphir"
 	"medusa/internal/cuda"
 	"medusa/restore/check"
 	"medusa/restore/digest"
@@ -126,21 +127,9 @@ func (s *Session) nativeChecker() (*check.Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	captured, err := live.CapturedGraphs()
+	execs, err := captured(spec)
 	if err != nil {
 		return nil, err
-	}
-	// Graphs that the engine captured before the phases that a restored start skips are its own.
-	captured = captured[max(0, len(captured)-len(spec.Graphs)):]
-	if len(captured) != len(spec.Graphs) {
-		return nil, fmt.Errorf("match captured graphs: %d were captured, the artifact has %d", len(captured), len(spec.Graphs))
-	}
-	execs := make([]cuda.GraphExec, len(captured))
-	for i, g := range captured {
-		if g.Label != spec.Graphs[i].Label || g.Exec == 0 {
-			return nil, fmt.Errorf("match captured graph %d: %q (executable %#x), the artifact has %q", i, g.Label, uint64(g.Exec), spec.Graphs[i].Label)
-		}
-		execs[i] = g.Exec
 	}
 	if err := m.PlaceTensors(); err != nil {
 		return nil, err
@@ -149,6 +138,36 @@ func (s *Session) nativeChecker() (*check.Checker, error) {
 		return nil, err
 	}
 	return s.checker(m, execs, true)
+}
+
+// captured returns the executables of the artifact's graphs that a native start has captured.
+func captured(spec *graphir.Spec) ([]cuda.GraphExec, error) {
+	graphs, err := live.CapturedGraphs()
+	if err != nil {
+		return nil, err
+	}
+	// Graphs that the engine captured before the phases that a restored start skips are its own.
+	graphs = graphs[max(0, len(graphs)-len(spec.Graphs)):]
+	if len(graphs) != len(spec.Graphs) {
+		return nil, fmt.Errorf("match captured graphs: %d were captured, the artifact has %d", len(graphs), len(spec.Graphs))
+	}
+	execs := make([]cuda.GraphExec, len(graphs))
+	for i, g := range graphs {
+		if g.Label != spec.Graphs[i].Label || g.Exec == 0 {
+			return nil, fmt.Errorf("match captured graph %d: %q (executable %#x), the artifact has %q", i, g.Label, uint64(g.Exec), spec.Graphs[i].Label)
+		}
+		execs[i] = g.Exec
+	}
+	return execs, nil
+}
+
+// capturedAll reports whether this is check-native, and the engine has captured the artifact's graphs.
+func (s *Session) capturedAll() bool {
+	if s.env.run != Check || s.Fallback() != nil || s.source.artifact == nil {
+		return false
+	}
+	_, err := captured(s.source.spec())
+	return err == nil
 }
 
 func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {

@@ -8,9 +8,11 @@ import (
 )
 
 // Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every
-// hidden module is loaded (paper §5.2). Empty unless the session is Restoring.
+// hidden module is loaded (paper §5.2). Empty unless the session is Restoring, before Graphs, or the engine has captured in check-native:
+// an engine asks again once it has its graphs, and so leaves in check-native what it leaves in check-restored.
 func (s *Session) Triggers() []int64 {
-	if !s.Restoring() {
+	// mutant: triggers of a native start that checks
+	if (!s.Restoring() || s.restored != nil) && !s.capturedAll() {
 		return nil
 	}
 	var batches []int64
@@ -28,7 +30,7 @@ func (s *Session) Trigger(run func() error) (err error) {
 	if s.exit != nil {
 		return s.exit
 	}
-	if !s.Restoring() {
+	if !s.Restoring() && s.env.run != Check {
 		return run()
 	}
 	before := live.TriggerLaunches()

@@ -66,7 +66,8 @@ int medusa_session_kv_bytes(uint64_t *bytes);
  * stay. */
 int medusa_session_workspace(uint64_t *bytes);
 /* Gives the batch sizes at which to run the first layer through medusa_session_trigger, in order. That loads the modules which the
- * skipped warm-up would have loaded. Returns their number. */
+ * skipped warm-up would have loaded. Returns their number. Call it again once the engine has its graphs: a native start that checks
+ * gives the sizes then, and otherwise there are none. */
 int medusa_session_triggers(int64_t *batches, size_t capacity);
 int medusa_session_trigger(medusa_run run, void *arg);
 /* Restores every graph at the first call. Returns their number and fills in the first `capacity` of them, in capture order. */

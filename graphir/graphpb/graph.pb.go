@@ -122,6 +122,7 @@ type GraphSection struct {
 	AllocThread []uint32     `protobuf:"varint,23,rep,packed,name=alloc_thread,json=allocThread,proto3" json:"alloc_thread,omitempty"` // one an allocation; empty: all 0
 	AllocBehind []uint32     `protobuf:"varint,28,rep,packed,name=alloc_behind,json=allocBehind,proto3" json:"alloc_behind,omitempty"` // one an allocation; empty: all 0
 	BlockMap    []byte       `protobuf:"bytes,22,opt,name=block_map,json=blockMap,proto3" json:"block_map,omitempty"`                  // empty: no pointer depends on it; alloc_live has 2 added if the allocation is divided
+	Vacant      []*Vacancy   `protobuf:"bytes,29,rep,name=vacant,proto3" json:"vacant,omitempty"`
 	// Version 3: row groups. Their bytes are elsewhere.
 	GroupGraphs   []uint32 `protobuf:"varint,24,rep,packed,name=group_graphs,json=groupGraphs,proto3" json:"group_graphs,omitempty"` // graphs in each group
 	GroupSize     []uint32 `protobuf:"varint,25,rep,packed,name=group_size,json=groupSize,proto3" json:"group_size,omitempty"`       // bytes of its RowGroup
@@ -329,6 +330,13 @@ func (x *GraphSection) GetBlockMap() []byte {
 	return nil
 }
 
+func (x *GraphSection) GetVacant() []*Vacancy {
+	if x != nil {
+		return x.Vacant
+	}
+	return nil
+}
+
 func (x *GraphSection) GetGroupGraphs() []uint32 {
 	if x != nil {
 		return x.GroupGraphs
@@ -357,6 +365,74 @@ func (x *GraphSection) GetReferred() []uint32 {
 	return nil
 }
 
+type Vacancy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Alloc         uint32                 `protobuf:"varint,1,opt,name=alloc,proto3" json:"alloc,omitempty"`
+	Offset        uint64                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	Size          uint64                 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	Taken         bool                   `protobuf:"varint,4,opt,name=taken,proto3" json:"taken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Vacancy) Reset() {
+	*x = Vacancy{}
+	mi := &file_graphir_graph_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Vacancy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Vacancy) ProtoMessage() {}
+
+func (x *Vacancy) ProtoReflect() protoreflect.Message {
+	mi := &file_graphir_graph_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Vacancy.ProtoReflect.Descriptor instead.
+func (*Vacancy) Descriptor() ([]byte, []int) {
+	return file_graphir_graph_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Vacancy) GetAlloc() uint32 {
+	if x != nil {
+		return x.Alloc
+	}
+	return 0
+}
+
+func (x *Vacancy) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *Vacancy) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Vacancy) GetTaken() bool {
+	if x != nil {
+		return x.Taken
+	}
+	return false
+}
+
 type Global struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Module        uint32                 `protobuf:"varint,1,opt,name=module,proto3" json:"module,omitempty"`
@@ -368,7 +444,7 @@ type Global struct {
 
 func (x *Global) Reset() {
 	*x = Global{}
-	mi := &file_graphir_graph_proto_msgTypes[2]
+	mi := &file_graphir_graph_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +456,7 @@ func (x *Global) String() string {
 func (*Global) ProtoMessage() {}
 
 func (x *Global) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[2]
+	mi := &file_graphir_graph_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +469,7 @@ func (x *Global) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Global.ProtoReflect.Descriptor instead.
 func (*Global) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{2}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Global) GetModule() uint32 {
@@ -435,7 +511,7 @@ type TensorMap struct {
 
 func (x *TensorMap) Reset() {
 	*x = TensorMap{}
-	mi := &file_graphir_graph_proto_msgTypes[3]
+	mi := &file_graphir_graph_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +523,7 @@ func (x *TensorMap) String() string {
 func (*TensorMap) ProtoMessage() {}
 
 func (x *TensorMap) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[3]
+	mi := &file_graphir_graph_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +536,7 @@ func (x *TensorMap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TensorMap.ProtoReflect.Descriptor instead.
 func (*TensorMap) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{3}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TensorMap) GetDataType() uint32 {
@@ -548,7 +624,7 @@ type BufferSection struct {
 
 func (x *BufferSection) Reset() {
 	*x = BufferSection{}
-	mi := &file_graphir_graph_proto_msgTypes[4]
+	mi := &file_graphir_graph_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +636,7 @@ func (x *BufferSection) String() string {
 func (*BufferSection) ProtoMessage() {}
 
 func (x *BufferSection) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[4]
+	mi := &file_graphir_graph_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +649,7 @@ func (x *BufferSection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferSection.ProtoReflect.Descriptor instead.
 func (*BufferSection) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{4}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BufferSection) GetContents() []*Content {
@@ -657,7 +733,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_graphir_graph_proto_msgTypes[5]
+	mi := &file_graphir_graph_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -669,7 +745,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[5]
+	mi := &file_graphir_graph_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -682,7 +758,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{5}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Note) GetName() string {
@@ -715,7 +791,7 @@ type Module struct {
 
 func (x *Module) Reset() {
 	*x = Module{}
-	mi := &file_graphir_graph_proto_msgTypes[6]
+	mi := &file_graphir_graph_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +803,7 @@ func (x *Module) String() string {
 func (*Module) ProtoMessage() {}
 
 func (x *Module) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[6]
+	mi := &file_graphir_graph_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +816,7 @@ func (x *Module) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Module.ProtoReflect.Descriptor instead.
 func (*Module) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{6}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Module) GetKind() uint32 {
@@ -813,7 +889,7 @@ type Kernel struct {
 
 func (x *Kernel) Reset() {
 	*x = Kernel{}
-	mi := &file_graphir_graph_proto_msgTypes[7]
+	mi := &file_graphir_graph_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +901,7 @@ func (x *Kernel) String() string {
 func (*Kernel) ProtoMessage() {}
 
 func (x *Kernel) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[7]
+	mi := &file_graphir_graph_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +914,7 @@ func (x *Kernel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Kernel.ProtoReflect.Descriptor instead.
 func (*Kernel) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{7}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Kernel) GetName() uint32 {
@@ -899,7 +975,7 @@ type AttrSet struct {
 
 func (x *AttrSet) Reset() {
 	*x = AttrSet{}
-	mi := &file_graphir_graph_proto_msgTypes[8]
+	mi := &file_graphir_graph_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -911,7 +987,7 @@ func (x *AttrSet) String() string {
 func (*AttrSet) ProtoMessage() {}
 
 func (x *AttrSet) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[8]
+	mi := &file_graphir_graph_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -924,7 +1000,7 @@ func (x *AttrSet) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttrSet.ProtoReflect.Descriptor instead.
 func (*AttrSet) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{8}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AttrSet) GetId() []uint32 {
@@ -990,7 +1066,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_graphir_graph_proto_msgTypes[9]
+	mi := &file_graphir_graph_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1078,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[9]
+	mi := &file_graphir_graph_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1091,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{9}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Shape) GetType() uint32 {
@@ -1101,7 +1177,7 @@ type Template struct {
 
 func (x *Template) Reset() {
 	*x = Template{}
-	mi := &file_graphir_graph_proto_msgTypes[10]
+	mi := &file_graphir_graph_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1189,7 @@ func (x *Template) String() string {
 func (*Template) ProtoMessage() {}
 
 func (x *Template) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[10]
+	mi := &file_graphir_graph_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1202,7 @@ func (x *Template) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Template.ProtoReflect.Descriptor instead.
 func (*Template) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{10}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Template) GetNodes() []uint32 {
@@ -1169,7 +1245,7 @@ type Changes struct {
 
 func (x *Changes) Reset() {
 	*x = Changes{}
-	mi := &file_graphir_graph_proto_msgTypes[11]
+	mi := &file_graphir_graph_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1181,7 +1257,7 @@ func (x *Changes) String() string {
 func (*Changes) ProtoMessage() {}
 
 func (x *Changes) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[11]
+	mi := &file_graphir_graph_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1194,7 +1270,7 @@ func (x *Changes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changes.ProtoReflect.Descriptor instead.
 func (*Changes) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{11}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Changes) GetGap() []uint32 {
@@ -1221,7 +1297,7 @@ type RowGroup struct {
 
 func (x *RowGroup) Reset() {
 	*x = RowGroup{}
-	mi := &file_graphir_graph_proto_msgTypes[12]
+	mi := &file_graphir_graph_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1233,7 +1309,7 @@ func (x *RowGroup) String() string {
 func (*RowGroup) ProtoMessage() {}
 
 func (x *RowGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[12]
+	mi := &file_graphir_graph_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1246,7 +1322,7 @@ func (x *RowGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowGroup.ProtoReflect.Descriptor instead.
 func (*RowGroup) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{12}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RowGroup) GetGraphs() [][]byte {
@@ -1278,7 +1354,7 @@ type Graph struct {
 
 func (x *Graph) Reset() {
 	*x = Graph{}
-	mi := &file_graphir_graph_proto_msgTypes[13]
+	mi := &file_graphir_graph_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1290,7 +1366,7 @@ func (x *Graph) String() string {
 func (*Graph) ProtoMessage() {}
 
 func (x *Graph) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[13]
+	mi := &file_graphir_graph_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1303,7 +1379,7 @@ func (x *Graph) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Graph.ProtoReflect.Descriptor instead.
 func (*Graph) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{13}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Graph) GetLabel() uint32 {
@@ -1417,7 +1493,7 @@ type Content struct {
 
 func (x *Content) Reset() {
 	*x = Content{}
-	mi := &file_graphir_graph_proto_msgTypes[14]
+	mi := &file_graphir_graph_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1505,7 @@ func (x *Content) String() string {
 func (*Content) ProtoMessage() {}
 
 func (x *Content) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[14]
+	mi := &file_graphir_graph_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1518,7 @@ func (x *Content) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Content.ProtoReflect.Descriptor instead.
 func (*Content) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{14}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Content) GetAlloc() uint32 {
@@ -1540,7 +1616,7 @@ type Tensor struct {
 
 func (x *Tensor) Reset() {
 	*x = Tensor{}
-	mi := &file_graphir_graph_proto_msgTypes[15]
+	mi := &file_graphir_graph_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1552,7 +1628,7 @@ func (x *Tensor) String() string {
 func (*Tensor) ProtoMessage() {}
 
 func (x *Tensor) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[15]
+	mi := &file_graphir_graph_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1565,7 +1641,7 @@ func (x *Tensor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Tensor.ProtoReflect.Descriptor instead.
 func (*Tensor) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{15}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Tensor) GetName() string {
@@ -1648,7 +1724,7 @@ type Trigger struct {
 
 func (x *Trigger) Reset() {
 	*x = Trigger{}
-	mi := &file_graphir_graph_proto_msgTypes[16]
+	mi := &file_graphir_graph_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1736,7 @@ func (x *Trigger) String() string {
 func (*Trigger) ProtoMessage() {}
 
 func (x *Trigger) ProtoReflect() protoreflect.Message {
-	mi := &file_graphir_graph_proto_msgTypes[16]
+	mi := &file_graphir_graph_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1749,7 @@ func (x *Trigger) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Trigger.ProtoReflect.Descriptor instead.
 func (*Trigger) Descriptor() ([]byte, []int) {
-	return file_graphir_graph_proto_rawDescGZIP(), []int{16}
+	return file_graphir_graph_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Trigger) GetBatch() int64 {
@@ -1700,7 +1776,7 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\abuffers\x18\x02 \x01(\fR\abuffers\x12\x1b\n" +
 	"\tblob_data\x18\x03 \x03(\fR\bblobData\x12\x1d\n" +
 	"\n" +
-	"group_data\x18\x04 \x03(\fR\tgroupData\"\xa2\b\n" +
+	"group_data\x18\x04 \x03(\fR\tgroupData\"\xd6\b\n" +
 	"\fGraphSection\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
 	"\astrings\x18\x02 \x03(\tR\astrings\x12\x1d\n" +
@@ -1733,12 +1809,18 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"tensorMaps\x12!\n" +
 	"\falloc_thread\x18\x17 \x03(\rR\vallocThread\x12!\n" +
 	"\falloc_behind\x18\x1c \x03(\rR\vallocBehind\x12\x1b\n" +
-	"\tblock_map\x18\x16 \x01(\fR\bblockMap\x12!\n" +
+	"\tblock_map\x18\x16 \x01(\fR\bblockMap\x122\n" +
+	"\x06vacant\x18\x1d \x03(\v2\x1a.medusa.graphir.v1.VacancyR\x06vacant\x12!\n" +
 	"\fgroup_graphs\x18\x18 \x03(\rR\vgroupGraphs\x12\x1d\n" +
 	"\n" +
 	"group_size\x18\x19 \x03(\rR\tgroupSize\x12!\n" +
 	"\fgroup_sha256\x18\x1a \x01(\fR\vgroupSha256\x12\x1a\n" +
-	"\breferred\x18\x1b \x03(\rR\breferred\"H\n" +
+	"\breferred\x18\x1b \x03(\rR\breferred\"a\n" +
+	"\aVacancy\x12\x14\n" +
+	"\x05alloc\x18\x01 \x01(\rR\x05alloc\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x04R\x04size\x12\x14\n" +
+	"\x05taken\x18\x04 \x01(\bR\x05taken\"H\n" +
 	"\x06Global\x12\x16\n" +
 	"\x06module\x18\x01 \x01(\rR\x06module\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\rR\x04name\x12\x12\n" +
@@ -1887,51 +1969,53 @@ func file_graphir_graph_proto_rawDescGZIP() []byte {
 	return file_graphir_graph_proto_rawDescData
 }
 
-var file_graphir_graph_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_graphir_graph_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_graphir_graph_proto_goTypes = []any{
 	(*Spec)(nil),          // 0: medusa.graphir.v1.Spec
 	(*GraphSection)(nil),  // 1: medusa.graphir.v1.GraphSection
-	(*Global)(nil),        // 2: medusa.graphir.v1.Global
-	(*TensorMap)(nil),     // 3: medusa.graphir.v1.TensorMap
-	(*BufferSection)(nil), // 4: medusa.graphir.v1.BufferSection
-	(*Note)(nil),          // 5: medusa.graphir.v1.Note
-	(*Module)(nil),        // 6: medusa.graphir.v1.Module
-	(*Kernel)(nil),        // 7: medusa.graphir.v1.Kernel
-	(*AttrSet)(nil),       // 8: medusa.graphir.v1.AttrSet
-	(*Shape)(nil),         // 9: medusa.graphir.v1.Shape
-	(*Template)(nil),      // 10: medusa.graphir.v1.Template
-	(*Changes)(nil),       // 11: medusa.graphir.v1.Changes
-	(*RowGroup)(nil),      // 12: medusa.graphir.v1.RowGroup
-	(*Graph)(nil),         // 13: medusa.graphir.v1.Graph
-	(*Content)(nil),       // 14: medusa.graphir.v1.Content
-	(*Tensor)(nil),        // 15: medusa.graphir.v1.Tensor
-	(*Trigger)(nil),       // 16: medusa.graphir.v1.Trigger
+	(*Vacancy)(nil),       // 2: medusa.graphir.v1.Vacancy
+	(*Global)(nil),        // 3: medusa.graphir.v1.Global
+	(*TensorMap)(nil),     // 4: medusa.graphir.v1.TensorMap
+	(*BufferSection)(nil), // 5: medusa.graphir.v1.BufferSection
+	(*Note)(nil),          // 6: medusa.graphir.v1.Note
+	(*Module)(nil),        // 7: medusa.graphir.v1.Module
+	(*Kernel)(nil),        // 8: medusa.graphir.v1.Kernel
+	(*AttrSet)(nil),       // 9: medusa.graphir.v1.AttrSet
+	(*Shape)(nil),         // 10: medusa.graphir.v1.Shape
+	(*Template)(nil),      // 11: medusa.graphir.v1.Template
+	(*Changes)(nil),       // 12: medusa.graphir.v1.Changes
+	(*RowGroup)(nil),      // 13: medusa.graphir.v1.RowGroup
+	(*Graph)(nil),         // 14: medusa.graphir.v1.Graph
+	(*Content)(nil),       // 15: medusa.graphir.v1.Content
+	(*Tensor)(nil),        // 16: medusa.graphir.v1.Tensor
+	(*Trigger)(nil),       // 17: medusa.graphir.v1.Trigger
 }
 var file_graphir_graph_proto_depIdxs = []int32{
-	6,  // 0: medusa.graphir.v1.GraphSection.modules:type_name -> medusa.graphir.v1.Module
-	7,  // 1: medusa.graphir.v1.GraphSection.kernels:type_name -> medusa.graphir.v1.Kernel
-	8,  // 2: medusa.graphir.v1.GraphSection.attr_sets:type_name -> medusa.graphir.v1.AttrSet
-	9,  // 3: medusa.graphir.v1.GraphSection.shapes:type_name -> medusa.graphir.v1.Shape
-	10, // 4: medusa.graphir.v1.GraphSection.templates:type_name -> medusa.graphir.v1.Template
-	16, // 5: medusa.graphir.v1.GraphSection.triggers:type_name -> medusa.graphir.v1.Trigger
-	2,  // 6: medusa.graphir.v1.GraphSection.globals:type_name -> medusa.graphir.v1.Global
-	3,  // 7: medusa.graphir.v1.GraphSection.tensor_maps:type_name -> medusa.graphir.v1.TensorMap
-	14, // 8: medusa.graphir.v1.BufferSection.contents:type_name -> medusa.graphir.v1.Content
-	15, // 9: medusa.graphir.v1.BufferSection.tensors:type_name -> medusa.graphir.v1.Tensor
-	5,  // 10: medusa.graphir.v1.BufferSection.notes:type_name -> medusa.graphir.v1.Note
-	11, // 11: medusa.graphir.v1.Graph.grid:type_name -> medusa.graphir.v1.Changes
-	11, // 12: medusa.graphir.v1.Graph.block:type_name -> medusa.graphir.v1.Changes
-	11, // 13: medusa.graphir.v1.Graph.shared:type_name -> medusa.graphir.v1.Changes
-	11, // 14: medusa.graphir.v1.Graph.words:type_name -> medusa.graphir.v1.Changes
-	11, // 15: medusa.graphir.v1.Graph.fixup_alloc:type_name -> medusa.graphir.v1.Changes
-	11, // 16: medusa.graphir.v1.Graph.fixup_offset:type_name -> medusa.graphir.v1.Changes
-	11, // 17: medusa.graphir.v1.Graph.memset:type_name -> medusa.graphir.v1.Changes
-	11, // 18: medusa.graphir.v1.Graph.memcpy:type_name -> medusa.graphir.v1.Changes
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	7,  // 0: medusa.graphir.v1.GraphSection.modules:type_name -> medusa.graphir.v1.Module
+	8,  // 1: medusa.graphir.v1.GraphSection.kernels:type_name -> medusa.graphir.v1.Kernel
+	9,  // 2: medusa.graphir.v1.GraphSection.attr_sets:type_name -> medusa.graphir.v1.AttrSet
+	10, // 3: medusa.graphir.v1.GraphSection.shapes:type_name -> medusa.graphir.v1.Shape
+	11, // 4: medusa.graphir.v1.GraphSection.templates:type_name -> medusa.graphir.v1.Template
+	17, // 5: medusa.graphir.v1.GraphSection.triggers:type_name -> medusa.graphir.v1.Trigger
+	3,  // 6: medusa.graphir.v1.GraphSection.globals:type_name -> medusa.graphir.v1.Global
+	4,  // 7: medusa.graphir.v1.GraphSection.tensor_maps:type_name -> medusa.graphir.v1.TensorMap
+	2,  // 8: medusa.graphir.v1.GraphSection.vacant:type_name -> medusa.graphir.v1.Vacancy
+	15, // 9: medusa.graphir.v1.BufferSection.contents:type_name -> medusa.graphir.v1.Content
+	16, // 10: medusa.graphir.v1.BufferSection.tensors:type_name -> medusa.graphir.v1.Tensor
+	6,  // 11: medusa.graphir.v1.BufferSection.notes:type_name -> medusa.graphir.v1.Note
+	12, // 12: medusa.graphir.v1.Graph.grid:type_name -> medusa.graphir.v1.Changes
+	12, // 13: medusa.graphir.v1.Graph.block:type_name -> medusa.graphir.v1.Changes
+	12, // 14: medusa.graphir.v1.Graph.shared:type_name -> medusa.graphir.v1.Changes
+	12, // 15: medusa.graphir.v1.Graph.words:type_name -> medusa.graphir.v1.Changes
+	12, // 16: medusa.graphir.v1.Graph.fixup_alloc:type_name -> medusa.graphir.v1.Changes
+	12, // 17: medusa.graphir.v1.Graph.fixup_offset:type_name -> medusa.graphir.v1.Changes
+	12, // 18: medusa.graphir.v1.Graph.memset:type_name -> medusa.graphir.v1.Changes
+	12, // 19: medusa.graphir.v1.Graph.memcpy:type_name -> medusa.graphir.v1.Changes
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_graphir_graph_proto_init() }
@@ -1945,7 +2029,7 @@ func file_graphir_graph_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_graphir_graph_proto_rawDesc), len(file_graphir_graph_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

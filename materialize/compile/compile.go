@@ -64,6 +64,7 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 	if err := blocks.checkContents(); err != nil {
 		return nil, nil, err
 	}
+	spec.Vacant = blocks.vacant()
 	spec.Triggers = chooseTriggers(seen.candidates)
 	return spec, pads, spec.Validate()
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 
 	"medusa/graphir"
@@ -8,8 +9,8 @@ import (
 	"medusa/restore/memory"
 )
 
-// span is a piece of one allocation with one part to play in verification. Spans of an allocation do not overlap and
-// cover all of it.
+// span is a piece of one allocation with one part to play in verification. Spans of an allocation do not overlap, and cover all of it
+// but what is left alone.
 type span struct {
 	alloc        uint32 // object (graphir.Spec.Object)
 	offset, size uint64
@@ -142,6 +143,15 @@ func divide(spec *graphir.Spec, chains graphir.Contiguous, alloc uint32, kv uint
 		return layer{from, from + size, role{class: class, tensor: noTensor, stride: 1}}
 	}
 	layers := []layer{unnamed(0, size, digest.Other)}
+	for _, v := range vacantIn(spec, alloc) {
+		// mutant: memory that nobody owns at ready
+		class := digest.Temporary
+		// mutant: memory of the capture phase in the engine's segments
+		if v.Taken {
+			class = left
+		}
+		layers = append(layers, unnamed(v.Offset, v.Size, class))
+	}
 	graphs := int(alloc) < len(spec.Allocations) && spec.Allocations[alloc].Owner == graphir.OwnerGraph
 	if graphs {
 		layers[0].role.class = digest.Temporary
@@ -175,7 +185,18 @@ func divide(spec *graphir.Spec, chains graphir.Contiguous, alloc uint32, kv uint
 			}
 		}
 	}
-	return flatten(alloc, layers)
+	return slices.DeleteFunc(flatten(alloc, layers), func(s span) bool { return s.class == left })
+}
+
+// left is no class: of memory that is neither filled nor compared. A native start has blocks of the capture phase there, a restored one
+// has none.
+const left digest.Class = ""
+
+// vacantIn returns the vacant memory of an object.
+func vacantIn(spec *graphir.Spec, alloc uint32) []graphir.Vacancy {
+	first, _ := slices.BinarySearchFunc(spec.Vacant, alloc, func(v graphir.Vacancy, alloc uint32) int { return cmp.Compare(v.Alloc, alloc) })
+	last, _ := slices.BinarySearchFunc(spec.Vacant, uint64(alloc)+1, func(v graphir.Vacancy, next uint64) int { return cmp.Compare(uint64(v.Alloc), next) })
+	return spec.Vacant[first:last]
 }
 
 // tensorLayers is size bytes of the tensor with the given index, from its byte first on, at an offset of an object.

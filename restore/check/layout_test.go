@@ -53,6 +53,28 @@ func TestSpansOf(t *testing.T) {
 	}
 }
 
+// Memory that nobody owns is filled with garbage, and what the capture phase has put into segments of the engine's is left alone.
+func TestSpansOfVacantMemory(t *testing.T) {
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{
+			{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 100, Live: true, Suballocated: true},
+			{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 100, Live: true, Suballocated: true},
+		},
+		Tensors:  []graphir.Tensor{{Name: "w", Role: graphir.RoleWeight, At: graphir.Pointer{Index: 1}, Size: 40}},
+		BlockMap: make([]byte, 32),
+		Vacant:   []graphir.Vacancy{{Alloc: 0, Offset: 80, Size: 20, Taken: true}, {Alloc: 1, Offset: 30, Size: 20}, {Alloc: 1, Offset: 60, Size: 10, Taken: true}},
+	}
+	want := []span{
+		{0, 0, 80, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{2, 0, 40, digest.Weight, 0, 1, 0, 0, digest.ChunkBytes, 0},
+		{1, 40, 10, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {1, 50, 10, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{1, 70, 30, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+	}
+	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
+		t.Errorf("spans\n%+v, want\n%+v", got, want)
+	}
+}
+
 // The results that graphs hand on to each other are in one piece of memory, however many tensors have their place in it.
 func TestSpansOfHandedMemory(t *testing.T) {
 	result := func(offset, size uint64, dtype graphir.DType) graphir.Tensor {

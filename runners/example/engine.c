@@ -184,6 +184,7 @@ int main(void)
 	run_triggers();
 	enter("warmup");
 	int restored = make_graphs();
+	run_triggers(); /* in a native start that checks */
 	enter("ready");
 	MUST(medusa_session_ready(NULL, NULL));
 

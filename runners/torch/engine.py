@@ -100,6 +100,8 @@ class Engine:
         if size is not None:
             s.phase("kv_cache")
             with self.stages("kv_cache"):
+                if s.run != medusa.NONE:
+                    medusa.workspaces(s)
                 self.make_cache(size)
         beside = self.args.mode == "async" or size is not None
         s.phase("weights")
@@ -107,8 +109,7 @@ class Engine:
         self.loader.start()
         if not beside:
             self.finish_weights(weights)
-        for batch in s.triggers():
-            s.trigger(lambda: self.trigger(batch))
+        self.run_triggers()
         if not beside:
             s.phase("tokenizer")
         with self.stages("tokenizer"):
@@ -122,6 +123,7 @@ class Engine:
         s.provide(eager=lambda label: self.model.step(int(label.removeprefix("decode-"))))
         with self.stages("capture"):
             self.make_graphs()
+        self.run_triggers()
         if self.args.places:
             with open(self.args.places, "w", encoding="utf-8") as f:
                 json.dump(s.places(), f)
@@ -176,6 +178,10 @@ class Engine:
     def finish_weights(self, stage):
         self.loader.wait()
         self.stages.end(stage)
+
+    def run_triggers(self):
+        for batch in self.session.triggers():
+            self.session.trigger(lambda b=batch: self.trigger(b))
 
     def trigger(self, batch):
         """The first layer, for the modules that its kernels are in. Its results are thrown away."""

@@ -21,6 +21,14 @@ var skeptic = []mutant{
 	{"places before what is freed are full", never, "./interpose", "TestExactAddressesRepeat"},
 
 	// Contents.
+	{"memory that nobody owns at ready", replace("digest.Temporary", "left"), "./internal/test/e2e", "TestGraphReadsWhatNobodyOwns"},
+	{"memory that nobody owns at ready", replace("digest.Temporary", "digest.Other"), "./internal/test/e2e", "TestLeftByEagerSteps/returned"},
+	{"memory of the capture phase in the engine's segments", never, "./restore/check", "TestSpansOfVacantMemory"},
+	{"memory that nobody owns in either run", replace("common(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i))", "append(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i)[:0]...)"),
+		"./materialize/compile", "TestVacantMemory"},
+	{"words about memory that was there before", replace(" && e.order > a.Born", ""), "./materialize/compile", "TestVacantMemory"},
+	{"vacant memory of the engine's", never, "./graphir", "TestDividedAllocations"},
+	{"triggers of a native start that checks", replace("!s.capturedAll()", "true"), "./internal/test/e2e", "TestLeftByEagerSteps/traces"},
 	{"contents that lie side by side", replace("out[n-1].offset+out[n-1].size == s.Offset", "out[n-1].offset+out[n-1].size <= s.Offset"), "./materialize/compile", "TestAppendPart"},
 	{"contents that lie side by side", replace(" && out[n-1].alloc == s.Alloc", ""), "./materialize/compile", "TestAppendPart"},
 	{"seed of a buffer", replace("uint64(alloc)<<24", "0*uint64(alloc)"), "./restore/check", "TestFillIsDeterministicAndDistinct"},

@@ -14,6 +14,8 @@ var torchPlugin = []mutant{
 	plugin("errors of the library", never, "Sessions.test_errors"),
 	plugin("errors of the library", replace(" and code != contract.FALLBACK", ""), "Sessions.test_errors"),
 	plugin("starts that are restored", replace("self.run == RESTORE and ", ""), "Sessions.test_restores_while_the_library_says_so"),
+	plugin("triggers of a plug-in in a native start that checks", replace(" and self.run != CHECK", ""), "Sessions.test_triggers_of_a_check"),
+	plugin("blocks that libraries keep", always, "Workspaces.test_what_products_leave"),
 	plugin("block map of torch", replace(" and not self._mapped", ""), "Sessions.test_block_map_once"),
 	plugin("block map of torch", replace(`("warmup", "capture")`, `("capture",)`), "Sessions.test_block_map_once"),
 	plugin("size of the KV cache of a plug-in", replace(" if given == 1 else None", ""), "Sessions.test_size_of_the_cache"),

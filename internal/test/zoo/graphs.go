@@ -56,7 +56,8 @@ type zoo struct {
 	// is told so.
 	metadata string
 
-	harsh harsh
+	harsh   harsh
+	library library
 
 	native   map[int64]cuda.GraphExec
 	restored map[int64]*restore.Graph
@@ -126,7 +127,7 @@ func (z *zoo) allocate() (err error) {
 	}
 	marks.Named(marks.Tensor{Name: "input", Addr: z.input, Size: size, Role: marks.Input, DType: marks.F32})
 	marks.Named(marks.Tensor{Name: "output", Addr: z.output, Size: size, Role: marks.Output, DType: marks.F32})
-	return z.harsh.allocate()
+	return errors.Join(z.harsh.allocate(), z.allocateLibrary())
 }
 
 func (z *zoo) fillWeights() error {
@@ -140,7 +141,7 @@ func (z *zoo) fillWeights() error {
 
 // captureAll is warm-up and capture: a restored start skips them.
 func (z *zoo) captureAll() (err error) {
-	if err := errors.Join(z.loadLate(), z.warm()); err != nil {
+	if err := errors.Join(z.loadLate(), z.warm(), z.product()); err != nil {
 		return err
 	}
 	// The warm-up's buffer is freed, and the capture's gets its address: the paper's Figure 6.
@@ -192,6 +193,9 @@ func (z *zoo) captureAll() (err error) {
 	if err := z.captureHarsh(); err != nil {
 		return err
 	}
+	if err := z.dropBlock(); err != nil {
+		return err
+	}
 	// The arena's blocks are scratch between replays, as a framework's allocator would say.
 	marks.Block(z.arena, 4*size, true)
 	marks.Block(z.arena, 4*size, false)
@@ -234,6 +238,11 @@ func (z *zoo) fork() error {
 		func() error {
 			return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.output, z.cache+size, 0.125)...))
 		},
+	}
+	if z.library.kind == "stray" {
+		steps = append(steps, func() error {
+			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.output).Ptr(z.library.block).Ptr(z.output).I32(elements))
+		})
 	}
 	for mode, read := range map[string]uint64{"followed": elements, "left": 0} {
 		if z.mode == mode {

@@ -136,6 +136,9 @@ func (z *zoo) start() error {
 	if z.restored, err = start.Graphs(ask, z.captureAll); err != nil {
 		return err
 	}
+	if err := z.trigger(); err != nil { // again, in a native start that checks
+		return err
+	}
 	marks.CallLog("ready")
 	marks.Begin(marks.Ready)
 	return z.session.Ready(func() ([]byte, error) {
@@ -197,6 +200,12 @@ func (z *zoo) trigger() error {
 }
 
 func (z *zoo) firstLayer() error {
+	z.library.triggered = true
+	err := z.product()
+	z.library.triggered = false
+	if err != nil {
+		return err
+	}
 	if os.Getenv("ZOO_TRIGGER") == "off" { // an engine whose first layer does not use the late module
 		return nil
 	}

@@ -80,6 +80,9 @@ func (e *Engine) start(o Options) error {
 // Ready tells Medusa and the call log that the engine serves from here on. Verification serves selfTest.
 // In a verifying run it returns an *restore.Exit.
 func (e *Engine) Ready(selfTest func() ([]byte, error)) error {
+	if err := e.runTriggers(); err != nil { // in a native start that checks
+		return err
+	}
 	marks.CallLog("ready")
 	e.begin(marks.Ready)
 	return e.session.Ready(selfTest)

@@ -17,7 +17,7 @@ torch.cuda = mock.MagicMock()
 torch.cuda.current_stream.return_value.cuda_stream = 1
 with mock.patch.dict(sys.modules, {"torch": torch}):
     import medusa
-    from medusa import capture, contract, marks, session
+    from medusa import capture, contract, libraries, marks, session
 
 
 class Tensor:
@@ -107,6 +107,24 @@ class Marks(unittest.TestCase):
             self.assertEqual(found, want)
 
 
+class Workspaces(unittest.TestCase):
+    def test_what_products_leave(self):
+        """The blocks that torch keeps once the products' own are gone: the smaller one first."""
+        kept = [{"size": 10, "state": "active_allocated"}, {"size": 20, "state": "inactive"}, {"size": 30, "state": "inactive"}]
+        torch.cuda.memory_snapshot = lambda: [{"address": 100, "blocks": kept}]
+
+        def multiply():
+            kept[2:] = [{"size": 8, "state": "active_allocated"}, {"size": 22, "state": "inactive"}]
+            kept[1]["state"] = "active_allocated"
+
+        named, session = [], mock.Mock()
+        session.memory = lambda name, *args, **bounds: named.append((name, *args, bounds))
+        with mock.patch.object(libraries, "multiply", multiply), mock.patch.object(torch, "inference_mode", mock.MagicMock(), create=True):
+            libraries.workspaces(session)
+        want = [("library workspace 0", 130, 8, contract.INPUT), ("library workspace 1", 110, 20, contract.INPUT)]
+        self.assertEqual(named, [(*w, {"lo": 0, "hi": 1}) for w in want])
+
+
 class Sessions(unittest.TestCase):
     def test_absent(self):
         with mock.patch.dict(os.environ, clear=True):
@@ -134,6 +152,16 @@ class Sessions(unittest.TestCase):
         self.assertEqual((s.triggers(), s.graphs()), ([], None))
         self.assertNotIn("medusa_session_triggers", library.calls)
         self.assertNotIn("medusa_session_graphs", library.calls)
+
+    def test_triggers_of_a_check(self):
+        def answer(batches, capacity):
+            if batches is not None:
+                batches[0] = 8
+            return 1
+
+        for run, want in ((contract.CHECK, [8]), (contract.RECORD, [])):
+            s, _ = opened(run, medusa_session_restoring=0, medusa_session_triggers=answer)
+            self.assertEqual(s.triggers(), want)
 
     def test_size_of_the_cache(self):
         def answer(value):

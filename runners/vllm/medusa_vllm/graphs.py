@@ -73,10 +73,11 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self.pieces.install(graphs)
         self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
 
-    def prepare(self, step):
+    def prepare(self, step, run_triggers):
         """Before verifying runs compare: of the two, only one has captured, and so written the output and the memory that libraries and attention
         backends keep of their last steps. Both take the same steps, without graphs, in the order of captures."""
         captured, self._graphs_captured = self._graphs_captured, False
+        run_triggers()
         for tokens in sorted({desc.num_tokens for descs in self._capture_descs.values() for desc in descs}, reverse=True):
             step(tokens)
         self._graphs_captured = captured

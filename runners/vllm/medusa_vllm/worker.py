@@ -97,6 +97,7 @@ class Worker(gpu_worker.Worker):
             self.profiled = False
             # The profile forward would have made the stream that the process computes on.
             current_stream()
+            medusa.workspaces(self.session)
             self.reserve(self.session.workspace_bytes())
             return given
         self.phase("profile")
@@ -177,7 +178,8 @@ class Worker(gpu_worker.Worker):
             print(f"medusa: compiled code: {type(e).__name__}: {e}", file=sys.stderr, flush=True)
 
     def run_triggers(self):
-        """Small forwards that load the modules of the graphs' kernels, at the sizes of graphs."""
+        """Small forwards that load the modules of the graphs' kernels, at the sizes of graphs. A native start that checks makes them
+        after its captures."""
         for batch in self.session.triggers() if self.takes_part() else ():
             self.session.trigger(lambda b=batch: self.step(b))
 
@@ -207,7 +209,7 @@ class Worker(gpu_worker.Worker):
         that profiles goes on, so that all that a start compiles has been compiled once."""
         if os.environ.get(contract.ENV_RUN) in (contract.RUN_PROFILE, contract.RUN_RESTORE):
             return
-        self.graphs.prepare(self.step)
+        self.graphs.prepare(self.step, self.run_triggers)
         for t in workspaces():
             t.zero_()
         torch.cuda.synchronize()

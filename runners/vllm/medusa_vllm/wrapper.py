@@ -58,9 +58,10 @@ class ModelWrapper(CUDAGraphWrapper):
         self.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
         lock_workspace()  # as the captures would have
 
-    def prepare(self, step):
+    def prepare(self, step, run_triggers):
         """Before verifying runs compare: the remains of the last steps in libraries and attention backends are those of captures in one
         of the two, and that of triggering forwards in the other. Both take the same steps, in the order of captures."""
+        run_triggers()
         for tokens in sorted({desc.num_tokens for _, descs in self.dispatcher.get_capture_descs() for desc in descs}, reverse=True):
             step(tokens)
         one_token_each(self.runner)

@@ -32,7 +32,7 @@ def arguments():
     p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--at-once", type=int, default=2, help="starts that may run side by side; each takes a processor and 1.5 GB")
-    p.add_argument("--models", default="llama,qwen3,mistral,qwen2-moe")
+    p.add_argument("--models", default="llama,qwen3,mistral,qwen2-moe,opt,gpt-neox")
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode of these cases")
@@ -141,11 +141,11 @@ class Case(Engine):
         return sum(function.startswith(name) for function, _ in self.log(step))
 
     def full_forwards(self, step, tokens):
-        """How many kernels that take a block for each token, vLLM's or reductions that Inductor made, were launched for as many as
-        a batch may have."""
+        """How many kernels that take a block for each token, vLLM's, torch's layer norms or reductions that Inductor made, were launched for
+        as many as a batch may have."""
         kinds = "kernel=_ZN4vllm", "kernel=triton_per_", "kernel=triton_red_"
         return sum(
-            any(f.startswith(kinds) for f in facts) and any(f.startswith(f"grid={tokens},") for f in facts)
+            any(f.startswith(kinds) or (f.startswith("kernel=_ZN2at") and "layer_norm_kernel" in f) for f in facts) and any(f.startswith(f"grid={tokens},") for f in facts)
             for _, facts in self.log(step)
         )
 

@@ -6,9 +6,11 @@ An engine that uses it starts in this order, and each line does nothing if Medus
     session.identify({"engine.name": ..., "model.config": ...})
     session.phase("structure"); allocate the weights; session.tensor(name, t, medusa.WEIGHT) for each
     session.phase("kv_cache");  size = session.kv_bytes() or profile; session.tensor(name, t, medusa.KV)
+                                if the size was given: medusa.workspaces(session) before it
     session.phase("weights");   copy; for b in session.triggers(): session.trigger(lambda: first_layer(b))
     graphs = session.graphs()   and if that is None:
     with medusa.Capture(session) as capture: capture.warm_up(step); capture.graph(label, batch, step)
+    and then once more          for b in session.triggers(): session.trigger(lambda: first_layer(b))
     session.ready(self_test)
 
 A restored graph's replay raises GraphInvalid once memory or a module that it refers to is gone, or after
@@ -19,10 +21,11 @@ docs/architecture.md explains the phases.
 
 from .capture import Capture
 from .contract import CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, UNIFORM, WEIGHT
+from .libraries import workspaces
 from .marks import kv_profile
 from .session import GraphInvalid, MedusaError, RestoredGraph, Session
 
 __all__ = [
     "CHECK", "Capture", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
-    "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "kv_profile",
+    "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "kv_profile", "workspaces",
 ]

@@ -15,7 +15,7 @@ import sys
 import torch
 
 from . import contract, marks
-from .contract import NONE, RESTORE
+from .contract import CHECK, NONE, RESTORE
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
@@ -148,8 +148,10 @@ class Session:
         return value.value
 
     def triggers(self):
-        """Batch sizes at which the first layer is to be run eagerly through trigger."""
-        if not self.restoring:
+        """Batch sizes at which the first layer is to be run eagerly through trigger. Ask again once there are graphs: a native start that
+        checks runs the layers then."""
+        # mutant: triggers of a plug-in in a native start that checks
+        if not self.restoring and self.run != CHECK:
             return []
         n = self._checked(self._lib.medusa_session_triggers(None, ctypes.c_size_t(0)))
         batches = (ctypes.c_int64 * n)()
@@ -188,6 +190,10 @@ class Session:
         """As tensor, of one that is not to be held: memory inside of a graph, which others use after it."""
         marks.tensor(name, t, role, **bounds)
         self.named[name] = (t.data_ptr(), marks.extent(t))
+
+    def memory(self, name, address, size, role, **bounds):
+        """As place, of bytes that no tensor of the engine's has."""
+        self.place(name, torch.as_tensor(_Memory(address, size), device="cuda"), role, **bounds)
 
     def restored_tensor(self, name, shape, dtype):
         """A tensor over the memory that a restored graph uses for one that was named inside of a capture. Call it after
