@@ -62,6 +62,8 @@ var table = []mutant{
 	{"graphs that the engine has called invalid", skip, "./internal/test/e2e", "TestSessionInC"},
 	{"node types that cannot be restored", becomes("out.Type = graphir.NodeEmpty; return nil"), "./materialize/compile", "TestRefusals"},
 	{"memory of another process", never, "./materialize/compile", "TestRefusedMemory"},
+	{"memory of another process, by way of saved memory", never, "./internal/test/e2e", "TestGraphsOfAnotherProcess"},
+	{"memory of another process that is opened twice", never, "./interpose", "TestRareMemoryCalls"},
 	{"host memory registered in the capture phase", never, "./materialize/compile", "TestRefusedMemory"},
 	{"update that changes a graph", never, "./materialize/compile", "TestUpdates"},
 	{"executable graph that is changed", skip, "./interpose", "TestChangedExecutableGraphIsAFault"},
