@@ -18,7 +18,7 @@ import (
 	"medusa/kvprofile"
 	"medusa/materialize/compile"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Verify repeats runs N and V for an artifact that exists, and returns their results by rank. The error is a

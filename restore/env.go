@@ -8,6 +8,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/contract"
+	"medusa/restore/check"
 )
 
 // environment is the process's instructions, and the facts that follow from them.
@@ -17,7 +18,7 @@ type environment struct {
 	rank           rank
 	kvBytes        uint64
 	workspace      uint64
-	check          checkLevel
+	check          check.Level
 	relaxed        artifacts.Relaxed
 }
 
@@ -72,13 +73,13 @@ func readEnvironment() (environment, error) {
 	if env.relaxed, err = artifacts.ParseRelaxed(env.Relax); err != nil {
 		return env, fmt.Errorf("read %s: %w", contract.EnvRelax, err)
 	}
-	if env.check, err = readCheckLevel(env.Check); err != nil {
+	if env.check, err = check.ReadLevel(env.Check); err != nil {
 		return env, err
 	}
 	if env.verifying() {
-		env.Lazy, env.check = false, checkFull
+		env.Lazy, env.check = false, check.Full
 	}
-	if env.Lazy && env.check != checkNone {
+	if env.Lazy && env.check != check.None {
 		return env, fmt.Errorf("read %s: graphs that are built later cannot be checked before ready (%s)", contract.EnvLazy, contract.EnvCheck)
 	}
 	return env, nil

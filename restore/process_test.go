@@ -23,7 +23,7 @@ import (
 	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Whole-process tests: this test binary, started again as the test engine under the interposer, on the simulated GPU.

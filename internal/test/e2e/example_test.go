@@ -9,7 +9,7 @@ import (
 
 	"medusa/internal/test/calllog"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 const exampleEngine = "runners/example/engine.c"

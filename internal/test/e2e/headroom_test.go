@@ -7,7 +7,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Two equal starts do not leave the same memory: contexts, code, executable graphs and other processes take some of it, not the

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // A driver promises no order in which a graph lists its nodes and edges. Runs A and B may get different ones.

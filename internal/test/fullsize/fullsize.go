@@ -24,7 +24,7 @@ import (
 	"medusa/kvprofile"
 	"medusa/materialize/compile"
 	"medusa/materialize/recording"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Sizes are the numbers of graphs and nodes, and the bytes of memory.
