@@ -48,8 +48,9 @@ type Checker struct {
 	stream cuda.Stream
 	reach  []reach // by graph
 
-	garbage [rounds][]byte
-	filling int // the last one
+	garbage [rounds]pattern
+	stored  cuda.DevicePtr // fills; 0: they are on the host
+	filling int            // the last one
 }
 
 // New prepares to check a process.
@@ -82,7 +83,7 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 	if err := c.chooseFaster(); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.hasher.close()) }()
+	defer func() { err = errors.Join(err, c.unstore(), c.hasher.close()) }()
 	d = &digest.Digest{}
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return nil, err
