@@ -22,7 +22,7 @@ type environment struct {
 	relaxed        artifacts.Relaxed
 }
 
-// runs are the starts by purpose. To the engine, run V is a Restore run.
+// runs are the starts by purpose. To the engine, check-restored is a Restore run.
 var runs = map[contract.Run]Run{
 	"": None, contract.RunProfile: Profile, contract.RunRecord: Record, contract.RunCheckNative: Check,
 	contract.RunCheckRestored: Restore, contract.RunRestore: Restore,

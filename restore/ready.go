@@ -15,7 +15,7 @@ import (
 	"medusa/status"
 )
 
-// Ready ends the start: the status object is written, and in runs N and V selfTest is served, the graphs are replayed
+// Ready ends the start: the status object is written, and in check-native and check-restored selfTest is served, the graphs are replayed
 // and hashed, and the answer is an *Exit. selfTest returns the engine's tokens for its fixed prompts; it may be nil.
 // Call it after the mark "ready".
 func (s *Session) Ready(selfTest func() ([]byte, error)) (err error) {
@@ -66,7 +66,7 @@ func (s *Session) check(r *rebuild.Graphs) (err error) {
 	if err != nil {
 		return err
 	}
-	if s.env.verifying() { // run V: Ready replays, and compares
+	if s.env.verifying() { // check-restored: Ready replays, and compares
 		s.untouched, err = c.Untouched()
 		return err
 	}

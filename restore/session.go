@@ -19,13 +19,13 @@ type Run int
 const (
 	// None: Medusa is absent.
 	None Run = contract.PurposeNone
-	// Profile is run 0: a native start with the profile forward.
+	// Profile is the run profile: a native start with the profile forward.
 	Profile Run = contract.PurposeProfile
-	// Record is run A or B: the KV size is given, KV cache before weights, warm-up and capture.
+	// Record is the run record-a or record-b: the KV size is given, KV cache before weights, warm-up and capture.
 	Record Run = contract.PurposeRecord
-	// Check is run N: as Record; Ready then replays, hashes and ends the process.
+	// Check is the run check-native: as Record; Ready then replays, hashes and ends the process.
 	Check Run = contract.PurposeCheck
-	// Restore is a start from an artifact, and run V, in which Ready verifies and ends the process.
+	// Restore is a start from an artifact, and the run check-restored, in which Ready verifies and ends the process.
 	Restore Run = contract.PurposeRestore
 )
 
@@ -66,7 +66,7 @@ type Session struct {
 	serving     bool   // past Ready
 
 	restored  *rebuild.Graphs // set by Graphs
-	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; run V
+	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; check-restored
 }
 
 // FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None.
@@ -117,7 +117,7 @@ func (s *Session) Phase(name string) {
 // Provide tells the session what the engine can do for a check of its graphs. Call it before Graphs and Ready.
 func (s *Session) Provide(steps Steps) { s.steps = steps }
 
-// KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from run 0 in
+// KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from the run profile in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
 // if the engine has to profile.
 // An artifact without a signature says anything that its author likes, and a start that falls back later keeps the cache that it has. So

@@ -2,6 +2,7 @@ package panics
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -9,9 +10,8 @@ import (
 func TestCatch(t *testing.T) {
 	var panicked *Error
 	err := Catch(func() error {
-		var m map[string]int
-		m["x"]++
-		return nil
+		var none []int
+		return fmt.Errorf("%d", none[len(none)])
 	})
 	if !errors.As(err, &panicked) || !strings.Contains(panicked.Place, "panics.TestCatch") {
 		t.Errorf("a panic ended in %v", err)

@@ -9,7 +9,7 @@ import (
 )
 
 // A replay whose results would be the same with other inputs, or with another KV cache, says nothing about the kernels between
-// them. So run N replays each graph with others, and notes which outputs change. Each pass fills memory anew only once.
+// them. So check-native replays each graph with others, and notes which outputs change. Each pass fills memory anew only once.
 
 // replayOtherwise makes these replays of all graphs.
 func (c *Checker) replayOtherwise(d *digest.Digest) error {

@@ -18,7 +18,6 @@ import (
 	"medusa/internal/test/bench"
 	"medusa/internal/test/enginekit"
 	"medusa/internal/test/testenv"
-	"medusa/kvprofile"
 	"medusa/materialize/compile"
 	"medusa/materialize/recording"
 	"medusa/restore/live"
@@ -78,8 +77,7 @@ func specOf(b testing.TB, w bench.Workload) *graphir.Spec {
 func artifactOf(b testing.TB, w bench.Workload) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "bench.medusa")
-	kv := kvprofile.Profile{KVBytes: 1 << 30, TotalMemory: 80 << 30, FreeBefore: 2 << 30, FreeAfter: 1 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}
-	if err := artifacts.Write(path, &artifacts.Artifact{Spec: specOf(b, w), KV: kv}); err != nil {
+	if err := artifacts.Write(path, &artifacts.Artifact{Spec: specOf(b, w), KV: bench.Profile()}); err != nil {
 		b.Fatal(err)
 	}
 	return path
@@ -198,12 +196,12 @@ func BenchmarkFirst(b *testing.B) {
 			if err := (&owned{memory: m}).allocate(); err != nil {
 				b.Fatal(err)
 			}
-			builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1, sheet: &sheet{}}
-			pages, blank, stop := make(chan page), make(chan *sheet, 1), make(chan struct{})
+			builder := &builder{spec: a.Spec, memory: m, functions: functionsFor(a.Spec), context: 1}
+			written, blank, stop := make(chan *sheet), make(chan *sheet, 1), make(chan struct{})
 			blank <- &sheet{}
-			go builder.write(groups(b, a.Spec), pages, blank, stop)
-			if p := <-pages; p.err != nil || len(p.program.calls) < 350 {
-				b.Fatalf("%d calls: %v", len(p.program.calls), p.err)
+			go builder.write(groups(b, a.Spec), written, blank, stop)
+			if s := <-written; s.err != nil || len(s.program.calls) < 350 {
+				b.Fatalf("%d calls: %v", len(s.program.calls), s.err)
 			}
 			close(stop)
 		})

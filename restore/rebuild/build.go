@@ -19,22 +19,37 @@ type builder struct {
 	events    []uint64        // CUevent by event index
 	context   cuda.Context
 	slots     arena // handles, zero until the driver stores them
-	*sheet          // being written
+	*sheet          // being written, or nil
 }
 
-// sheet holds the program of one graph and the targets of its calls' pointers. The driver copies all of it in the call, so a sheet is
-// used again for a later graph: it stays in the processor's cache.
+// sheet holds the programs of some graphs, one after the other, and the targets of their calls' pointers. The driver copies all of it
+// in the calls, so a sheet is used again for later graphs: it stays in the processor's cache.
 type sheet struct {
 	program  program
 	arena    arena
 	embedded []*uint64 // CUgraph slots of graphs that nodes embed a copy of
+	graphs   []laid
+	err      error // why the next graph could not be laid
 }
 
 func (s *sheet) reset() {
 	s.program.reset()
+	s.program.calls, s.program.steps = slices.Grow(s.program.calls, 2*mostCalls), slices.Grow(s.program.steps, 2*mostCalls)
 	s.arena.reset()
-	s.embedded = nil
+	s.embedded, s.graphs, s.err = nil, s.graphs[:0], nil
 }
+
+// laid is one graph of a sheet.
+type laid struct {
+	graph    int  // in the Spec
+	calls    int  // of the sheet when this graph was done
+	last     bool // of its template
+	template *template
+	exec     *uint64
+}
+
+// mostCalls is how many calls of several graphs a sheet holds. Handing over a sheet costs two switches of threads.
+const mostCalls = 1024
 
 // template is one CUgraph that serves every graph of its shape, one after the other: the first member adds nodes and
 // edges, the others only set parameters. Each member is instantiated on its own, since updating an executable graph
@@ -44,44 +59,30 @@ type template struct {
 	nodes []uint64 // CUgraphNode slots
 }
 
-// page is a sheet on its way from the goroutine that writes programs to the one that plays them.
-type page struct {
-	*sheet
-	graph    int
-	last     bool // of its template
-	template *template
-	exec     *uint64
-	err      error
-}
-
 // build makes an executable graph of every graph in the groups, by index; members of a group have one shape. On an error everything that was made
-// is destroyed. The driver takes one thread at a time through its graph calls, so those are made here, while the program
-// of the next graph is written beside.
+// is destroyed. The driver takes one thread at a time through its graph calls, so those are made here, while the programs
+// of the next graphs are written beside.
 func (b *builder) build(groups [][]int) ([]cuda.GraphExec, error) {
 	execs := make([]cuda.GraphExec, len(b.spec.Graphs))
-	pages, blank, stop := make(chan page), make(chan *sheet, 2), make(chan struct{})
+	written, blank, stop := make(chan *sheet), make(chan *sheet, 2), make(chan struct{})
 	var sheets [2]sheet
 	for i := range sheets {
 		blank <- &sheets[i]
 	}
-	go b.write(groups, pages, blank, stop)
+	go b.write(groups, written, blank, stop)
 	var err error
-	for p := range pages {
+	for s := range written {
 		if err != nil {
 			continue // the writer is about to stop
 		}
-		if err = p.err; err == nil {
-			err = p.program.play(b.spec.Graphs[p.graph].Label)
+		if err = s.err; err == nil {
+			err = s.play(b.spec)
 		}
-		execs[p.graph] = cuda.GraphExec(*p.exec)
-		if p.last || err != nil {
-			err = errors.Join(err, destroyGraphs(append(p.embedded, p.template.graph)))
-		}
-		if err != nil {
+		if err = errors.Join(err, s.collect(execs, err != nil)); err != nil {
 			close(stop)
 			continue
 		}
-		blank <- p.sheet
+		blank <- s
 	}
 	for i := range sheets {
 		sheets[i].arena.release()
@@ -93,28 +94,52 @@ func (b *builder) build(groups [][]int) ([]cuda.GraphExec, error) {
 	return execs, nil
 }
 
-// write writes the programs of all graphs, group by group.
-func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, stop <-chan struct{}) {
-	defer close(pages)
+// collect takes the executable graphs of a sheet that was played, and destroys the graphs that no later sheet uses: all, if none follows.
+func (s *sheet) collect(execs []cuda.GraphExec, none bool) error {
+	for i, g := range s.graphs {
+		execs[g.graph] = cuda.GraphExec(*g.exec)
+		if g.last || none && i == len(s.graphs)-1 {
+			s.embedded = append(s.embedded, g.template.graph)
+		}
+	}
+	return destroyGraphs(s.embedded)
+}
+
+// write writes the programs of all graphs, group by group. The first sheet holds one graph, so that the driver has something to do
+// at once, and each later one twice as many calls as the one before it, up to mostCalls.
+func (b *builder) write(groups [][]int, written chan<- *sheet, blank <-chan *sheet, stop <-chan struct{}) {
+	defer close(written)
 	cursor := b.spec.NewCursor()
+	full := 0
+	hand := func() bool {
+		select {
+		case written <- b.sheet:
+			full = min(2*len(b.program.calls), mostCalls)
+			b.sheet = nil
+			return true
+		case <-stop:
+			return false
+		}
+	}
 	for _, members := range groups {
 		nodes := b.spec.Nodes(members[0])
 		slots, err := place[uint64](&b.slots, 1+nodes+len(members))
-		var t *template
+		t := &template{graph: new(uint64)}
 		if err == nil {
 			t = &template{graph: &slots[0], nodes: slots[1 : 1+nodes]}
-		} else {
-			t, slots = &template{graph: new(uint64)}, make([]uint64, 1+nodes+len(members))
 		}
 		for i, m := range members {
-			select {
-			case b.sheet = <-blank:
-			case <-stop:
-				return
+			if b.sheet == nil {
+				select {
+				case b.sheet = <-blank:
+				case <-stop:
+					return
+				}
+				b.sheet.reset()
 			}
-			b.sheet.reset()
-			exec := &slots[1+nodes+i]
+			exec := new(uint64)
 			if err == nil {
+				exec = &slots[1+nodes+i]
 				// mutant: panics of our own goroutines
 				err = panics.Catch(func() error { // nobody else could catch a panic of this goroutine
 					g, err := cursor.Graph(m)
@@ -125,17 +150,20 @@ func (b *builder) write(groups [][]int, pages chan<- page, blank <-chan *sheet, 
 				})
 			}
 			if err != nil {
-				err = fmt.Errorf("build graph %s: %w", b.spec.Graphs[m].Label, err)
+				b.sheet.err = fmt.Errorf("build graph %s: %w", b.spec.Graphs[m].Label, err)
 			}
-			select {
-			case pages <- page{b.sheet, m, i == len(members)-1, t, exec, err}:
-			case <-stop:
+			b.graphs = append(b.graphs, laid{m, len(b.program.calls), i == len(members)-1, t, exec})
+			if err != nil {
+				hand()
 				return
 			}
-			if err != nil {
+			if len(b.program.calls) >= full && !hand() {
 				return
 			}
 		}
+	}
+	if b.sheet != nil {
+		hand()
 	}
 }
 

@@ -133,6 +133,36 @@ func dumpCall(b *builder, c cuda.Entry, raw *call, names map[uint64]string) stri
 	return fmt.Sprintf("%s(%s)", c, strings.Join(args, ", "))
 }
 
+// A failed call is named with the graph that it belongs to, of several on one sheet.
+func TestFailedCallIsNamed(t *testing.T) {
+	spec := forkSpec()
+	b := testBuilder(spec)
+	defer b.arena.release()
+	defer b.slots.release()
+	written, blank, stop := make(chan *sheet), make(chan *sheet, 2), make(chan struct{})
+	first, second := b.sheet, &sheet{}
+	b.sheet = nil
+	blank <- first
+	blank <- second
+	defer second.arena.release()
+	go b.write([][]int{{0}, {1}, {0}}, written, blank, stop)
+	if s := <-written; len(s.graphs) != 1 || s.label(spec, len(s.program.calls)-1) != "decode-1" {
+		t.Errorf("the first sheet holds graphs %+v", s.graphs)
+	}
+	s := <-written
+	if len(s.graphs) != 2 {
+		t.Fatalf("the second sheet holds graphs %+v", s.graphs)
+	}
+	for call, want := range map[int]string{0: "decode-2", s.graphs[0].calls - 1: "decode-2", s.graphs[0].calls: "decode-1", len(s.program.calls) - 1: "decode-1"} {
+		if got := s.label(spec, call); got != want {
+			t.Errorf("call %d belongs to graph %s, not %s", call, got, want)
+		}
+	}
+	if _, more := <-written; more {
+		t.Error("a third sheet")
+	}
+}
+
 func TestLayRefuses(t *testing.T) {
 	for name, change := range map[string]func(*graphir.Spec, *builder){
 		"unknown node type":    func(s *graphir.Spec, _ *builder) { s.Graphs[0].Nodes[3].Type = 3 },

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"medusa/graphir"
 	"medusa/internal/cuda"
 	"medusa/restore/live"
 )
@@ -22,30 +23,42 @@ func (e *playError) Error() string {
 // Unwrap returns the cause.
 func (e *playError) Unwrap() error { return e.cause }
 
-// play runs the program in one call of the interposer's player: the cost of entering C is paid once a graph, not once
+// play makes the calls of a sheet in one call of the interposer's player: the cost of entering C is paid once a sheet, not once
 // a driver call.
-func (p *program) play(graph string) error {
+func (s *sheet) play(spec *graphir.Spec) error {
 	var addrs [cuda.Entries]uintptr
-	for i := range p.calls {
-		c := p.steps[i].call
+	calls := s.program.calls
+	for i := range calls {
+		c := s.program.steps[i].call
 		if addrs[c] == 0 {
 			var err error
 			if addrs[c], err = c.Addr(); err != nil {
-				return &playError{graph, p.describe(i), err}
+				return &playError{s.label(spec, i), s.program.describe(i), err}
 			}
 		}
-		p.calls[i].Fn = uint64(addrs[c])
+		calls[i].Fn = uint64(addrs[c])
 	}
 	var failed uintptr
-	r, err := live.Play.Invoke(uintptr(unsafe.Pointer(unsafe.SliceData(p.calls))), uintptr(len(p.calls)), uintptr(unsafe.Pointer(&failed)))
+	r, err := live.Play.Invoke(uintptr(unsafe.Pointer(unsafe.SliceData(calls))), uintptr(len(calls)), uintptr(unsafe.Pointer(&failed)))
 	if err != nil {
-		return &playError{graph, "medusa_play", err}
+		return &playError{s.label(spec, 0), "medusa_play", err}
 	}
 	if res := cuda.Result(uint32(r)); res != cuda.Success {
-		if failed >= uintptr(len(p.calls)) {
-			return &playError{graph, fmt.Sprintf("step %d of %d", failed, len(p.calls)), res}
+		step := fmt.Sprintf("step %d of %d", failed, len(calls))
+		if failed < uintptr(len(calls)) {
+			step = s.program.describe(int(failed))
 		}
-		return &playError{graph, p.describe(int(failed)), res}
+		return &playError{s.label(spec, int(failed)), step, res}
 	}
 	return nil
+}
+
+// label names the graph that a call of the sheet belongs to.
+func (s *sheet) label(spec *graphir.Spec, call int) string {
+	i := 0
+	// mutant: label of a failed call
+	for i < len(s.graphs)-1 && call >= s.graphs[i].calls {
+		i++
+	}
+	return spec.Graphs[s.graphs[i].graph].Label
 }
