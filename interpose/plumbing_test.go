@@ -38,6 +38,7 @@ func TestRareMemoryCalls(t *testing.T) {
 		{"unmap", []string{"alloc 0 vmm 2097152", "alloc 1 vmm 4194304", "free 0 vmm", "free 1 vmm"}},
 		{"ipc", []string{"alloc 0 ipc 12345", "free 0 ipc"}},
 		{"ipc-first-form", []string{"alloc 0 ipc 12345", "free 0 ipc"}},
+		{"ipc-twice", []string{"alloc 0 ipc 12345", "alloc 1 device 14", "free 0 ipc", "content 1"}},
 		{"context", []string{"alloc 0 device 100", "free 0 device"}},
 	} {
 		recs, _ := recordWithFaults(t, Config{}, 0, fakeDir(t), build(t, "build/test/plumbing"), c.what)

@@ -395,3 +395,34 @@ func TestVerificationOfEdges(t *testing.T) {
 	}
 	t.Error("no difference in output memory under any seed")
 }
+
+// Fills of thousands of replays are copies on the device: after the first one, no byte comes from the host.
+func TestFillsStayOnTheDevice(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "calls")
+	o := start{env: append([]string{"SIMGPU_CALL_LOG=" + log}, checkRestored...)}.run(t)
+	if o.exit != 0 || o.digest == nil {
+		t.Fatalf("run V: exit %d", o.exit)
+	}
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var launches, between []string // between: the calls behind each replay
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "cuGraphLaunch") {
+			launches = append(launches, line)
+			between = append(between, "")
+		} else if len(between) > 0 {
+			between[len(between)-1] += line
+		}
+	}
+	replays := 2 * len(o.digest.Graphs)
+	if len(launches) < replays {
+		t.Fatalf("%d replays, want %d", len(launches), replays)
+	}
+	for i, calls := range between[:replays-1] {
+		if n := strings.Count(calls, "cuMemcpyHtoD"); n != 0 || !strings.Contains(calls, "cuMemcpyDtoDAsync") {
+			t.Errorf("%d copies from the host between replays %d and %d:\n%s", n, i, i+1, calls)
+		}
+	}
+}

@@ -31,7 +31,7 @@ const char *graph_node_event(uint32_t graph, CUgraphNode node, CUgraphNodeType t
 	if (w && index != UINT32_MAX)
 		trace_event_node(w, graph, (uintptr_t)node, records, index);
 	core_unlock();
-	return index == UINT32_MAX ? "the creation of its event was not seen, or the event is gone" : NULL;
+	return index == UINT32_MAX ? "the creation of its event was not seen (it may be another process's), or the event is gone" : NULL;
 }
 
 static bool in_allocation(uint64_t addr)

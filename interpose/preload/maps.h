@@ -15,6 +15,7 @@ struct alloc {
 	CUcontext ctx;
 	uint32_t id; /* index; trigger scopes count separately */
 	uint32_t thread, phase;
+	uint32_t reopened; /* of another process's memory: closes that do not end it */
 	enum alloc_kind kind;
 	bool live, trigger, watched;
 };

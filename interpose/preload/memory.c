@@ -212,6 +212,34 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int
 	return rc;
 }
 
+/* The driver gives memory that is open already at the same address, and counts. It is one allocation until its last close. */
+static bool reopened(CUdeviceptr ptr)
+{
+	bool is = false;
+	core_lock();
+	struct alloc *a = maps_at(ptr);
+	/* mutant: memory of another process that is opened twice */
+	if (a && a->kind == ALLOC_IPC) {
+		a->reopened++;
+		is = true;
+	}
+	core_unlock();
+	return is;
+}
+
+static bool stays_open(CUdeviceptr ptr)
+{
+	bool does = false;
+	core_lock();
+	struct alloc *a = maps_at(ptr);
+	if (a && a->kind == ALLOC_IPC && a->reopened > 0) {
+		a->reopened--;
+		does = true;
+	}
+	core_unlock();
+	return does;
+}
+
 #define IPC_OPEN(suffix) \
 	CUresult cuIpcOpenMemHandle##suffix(CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) \
 	{ \
@@ -221,7 +249,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int
 		if (!hook_enter()) \
 			return REAL(cuIpcOpenMemHandle##suffix)(ptr, handle, flags); \
 		rc = REAL(cuIpcOpenMemHandle##suffix)(ptr, handle, flags); \
-		if (rc == CUDA_SUCCESS) { \
+		if (rc == CUDA_SUCCESS && !reopened(*ptr)) { \
 			REAL(cuMemGetAddressRange_v2)(&base, &size, *ptr); \
 			note_alloc(ALLOC_IPC, *ptr, size, flags); \
 		} \
@@ -237,7 +265,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 	uint64_t freed;
 	if (!hook_enter())
 		return REAL(cuIpcCloseMemHandle)(ptr);
-	freed = note_free(ptr);
+	freed = stays_open(ptr) ? NONE : note_free(ptr);
 	rc = check_free(freed, "cuIpcCloseMemHandle", REAL(cuIpcCloseMemHandle)(ptr));
 	hook_leave();
 	return rc;

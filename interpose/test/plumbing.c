@@ -1,6 +1,6 @@
 /*
  * plumbing.c WHAT: calls that only the fake driver has, or that must fail. refused: a free that the driver refuses. unmap: one
- * call unmaps two neighbouring mappings. ipc: another process's memory. context: a context is destroyed with memory in it. images
+ * call unmaps two neighbouring mappings. ipc: another process's memory; ipc-twice: opened twice. context: a context is destroyed with memory in it. images
  * FILE: modules in every container.
  */
 #include <stddef.h>
@@ -54,6 +54,16 @@ int main(int argc, char **argv)
 	if (strcmp(what, "ipc-first-form") == 0) {
 		CUipcMemHandle handle = {{0}};
 		CHECK(cuIpcOpenMemHandle(&p, handle, 1));
+		CHECK(cuIpcCloseMemHandle(p));
+	}
+	if (strcmp(what, "ipc-twice") == 0) { /* the driver counts: the first close leaves the memory */
+		CUipcMemHandle handle = {{0}};
+		CHECK(cuIpcOpenMemHandle_v2(&p, handle, 1));
+		CHECK(cuIpcOpenMemHandle_v2(&q, handle, 1));
+		if (p != q)
+			return 5;
+		CHECK(cuIpcCloseMemHandle(p));
+		alloc(14);
 		CHECK(cuIpcCloseMemHandle(p));
 	}
 	if (strcmp(what, "context") == 0) {

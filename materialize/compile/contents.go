@@ -56,7 +56,23 @@ func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen 
 				}
 				return &RefusedError{use.label, use.node, "kernel", fmt.Sprintf("variable %s is of a module whose image was loaded more than once", a.variable(c.Alloc).Name)}
 			}
+			if err := ofAnotherProcess(a, spec, all, &c); err != nil {
+				return err
+			}
 			spec.Contents = append(spec.Contents, c)
+		}
+	}
+	return nil
+}
+
+// ofAnotherProcess refuses saved memory that leads to another process's memory: which memory that is, only its owner knows.
+func ofAnotherProcess(a addresses, spec *graphir.Spec, all []graphir.Content, c *graphir.Content) error {
+	for _, f := range c.Relocations {
+		// mutant: memory of another process, by way of saved memory
+		if f.Pointer.Space == graphir.SpaceAlloc && a.allocs[f.Pointer.Index].Kind == graphir.AllocIPC {
+			at := leadsTo(spec, all, target{c.Space, c.Alloc})
+			return &RefusedError{at.label, at.node, nodeTypeName(uint32(at.kind)), fmt.Sprintf("%s#%d+%d, which it reaches, refers to another process's memory (alloc#%d)",
+				c.Space, c.Alloc, c.Offset+uint64(f.Offset), f.Pointer.Index)}
 		}
 	}
 	return nil

@@ -151,3 +151,36 @@ func (u *uses) reachable(contents []graphir.Content) map[target]bool {
 	}
 	return seen
 }
+
+// leadsTo returns the first node that reaches the object, through saved pointers too. If only embedded graphs do, the first of all.
+func leadsTo(spec *graphir.Spec, contents []graphir.Content, object target) (at struct {
+	use
+	kind graphir.NodeType
+}) {
+	from := map[target]bool{object: true}
+	for changed := true; changed; {
+		changed = false
+		for _, c := range contents {
+			for _, f := range c.Relocations {
+				if t := (target{c.Space, c.Alloc}); from[target{f.Pointer.Space, f.Pointer.Index}] && !from[t] {
+					from[t], changed = true, true
+				}
+			}
+		}
+	}
+	for i := range spec.Graphs {
+		g := &spec.Graphs[i]
+		if i == 0 {
+			at.label = g.Label
+		}
+		for k := range g.Nodes {
+			reaches := false
+			g.Nodes[k].Pointers(func(p graphir.Pointer) { reaches = reaches || from[target{p.Space, p.Index}] })
+			if reaches {
+				at.use, at.kind = use{g.Label, k}, g.Nodes[k].Type
+				return at
+			}
+		}
+	}
+	return at
+}

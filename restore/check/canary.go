@@ -61,7 +61,7 @@ func (c *Checker) BeforeReady(level Level, want *artifacts.Verification) (err er
 	if err := c.chooseHash(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.hasher.close()) }()
+	defer func() { err = errors.Join(err, c.unstore(), c.hasher.close()) }()
 	if level == Full {
 		if err := c.checkUnchanged(want); err != nil {
 			return err
@@ -149,7 +149,7 @@ func (c *Checker) replayAll(verified *artifacts.Verification) error {
 
 func (c *Checker) replayOnce(graph int) (string, error) {
 	done := c.Time("canary data")
-	err := c.fill(0)
+	err := c.fill(graph, 0)
 	done()
 	if err != nil {
 		return "", err

@@ -48,8 +48,10 @@ type Checker struct {
 	stream cuda.Stream
 	reach  []reach // by graph
 
-	garbage [rounds][]byte
-	filling int // the last one
+	garbage [rounds]pattern
+	held    []int          // by span: of which round's garbage it is full, counted from 1; 0: a replay may have written there
+	stored  cuda.DevicePtr // fills; 0: they are on the host
+	filling int            // the last one
 }
 
 // New prepares to check a process.
@@ -61,7 +63,7 @@ func New(p Process) (*Checker, error) {
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	c := &Checker{Process: p, spec: spec, spans: spans, hasher: newHasher(p.Memory), saved: make(map[span][]byte)}
+	c := &Checker{Process: p, spec: spec, spans: spans, hasher: newHasher(p.Memory), saved: make(map[span][]byte), held: make([]int, len(spans))}
 	for filling := range c.fills {
 		c.fills[filling] = make([]*known, len(spans))
 	}
@@ -82,7 +84,7 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 	if err := c.chooseFaster(); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.hasher.close()) }()
+	defer func() { err = errors.Join(err, c.unstore(), c.hasher.close()) }()
 	d = &digest.Digest{}
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 		d.Unchanged = digest.UnchangedOf(untouched, d.Graphs)
 	}
 	// What a graph wrote beyond what it refers to is not filled again, and stays.
-	if err := c.fill(0); err != nil {
+	if err := c.fill(everyGraph, 0); err != nil {
 		return nil, err
 	}
 	if d.End, err = c.hashAll(digest.Weight, digest.Other, digest.Permanent, digest.KV, digest.Input, digest.Output); err != nil {

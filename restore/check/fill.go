@@ -195,12 +195,17 @@ func lookup(moved map[uint64]uint64, i uint64) uint64 {
 	return i
 }
 
-// write copies data to a device address and repeats it until size bytes are filled, doubling on the device.
+// write copies data to a device address and repeats it until size bytes are filled.
 func write(at uint64, size uint64, data []byte) error {
 	if err := cuda.CopyToDevice(cuda.DevicePtr(at), data); err != nil {
 		return err
 	}
-	for done := uint64(len(data)); done < size; {
+	return repeat(at, uint64(len(data)), size)
+}
+
+// repeat fills size bytes with what lies in the first of them, doubling on the device.
+func repeat(at, done, size uint64) error {
+	for done < size {
 		n := min(done, size-done)
 		if err := cuda.CopyOnDeviceAsync(cuda.DevicePtr(at+done), cuda.DevicePtr(at), n, 0); err != nil {
 			return err

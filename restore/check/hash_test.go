@@ -33,7 +33,7 @@ func TestHashOnHost(t *testing.T) {
 		for from := 0; from < size; from += int(stride) * digest.ChunkBytes {
 			want = append(want, digest.Sum(data[from:min(size, from+digest.ChunkBytes)])...)
 		}
-		fill := &known{data: bytes.Clone(data), sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
+		fill := &known{pattern: pattern{data: bytes.Clone(data)}, sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
 		fill.data[7*digest.ChunkBytes*int(stride)]++
 		for _, k := range []*known{nil, fill, fill} {
 			if got, err := h.hashOnHost(s, k); err != nil || !bytes.Equal(got, want) {

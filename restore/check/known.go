@@ -2,16 +2,17 @@ package check
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"sync"
 
-	"medusa/internal/cuda"
 	"medusa/restore/digest"
 )
 
 // known is the fill of a tensor's span before every replay. Most of a KV cache stays as it was filled, so a
 // chunk that still equals its fill is neither hashed nor filled again.
 type known struct {
-	data   []byte            // repeats without end
+	pattern
 	first  uint64            // place of the span in the tensor
 	mutex  sync.Mutex        // chunks are hashed by several goroutines
 	filled bool              // the span holds it, but for what is spoilt
@@ -29,12 +30,19 @@ func (k *known) fill(s span, addr uint64) error {
 		k.filled, k.unsure = true, false
 		clear(k.spoilt)
 		return s.pieces(s.size+s.chunk, func(from, size uint64) error {
-			period := rotate(k.data, k.first+from)
-			return write(addr+from, size, period[:min(size, uint64(len(period)))])
+			return k.put(addr+from, k.first+from, size)
 		})
 	}
-	for from, size := range k.spoilt {
-		if err := cuda.CopyToDevice(cuda.DevicePtr(addr+from), k.bytes(from, size)); err != nil {
+	for _, from := range slices.Sorted(maps.Keys(k.spoilt)) {
+		size, is := k.spoilt[from]
+		if !is {
+			continue // filled with the chunk before it
+		}
+		for next := k.spoilt[from+size]; next > 0; next = k.spoilt[from+size] {
+			delete(k.spoilt, from+size)
+			size += next
+		}
+		if err := k.put(addr+from, k.first+from, size); err != nil {
 			return err
 		}
 	}
@@ -47,7 +55,7 @@ func (k *known) sum(from uint64, chunk []byte) []byte {
 	if k == nil || k.sums == nil {
 		return digest.Sum(chunk)
 	}
-	if !bytes.Equal(chunk, k.bytes(from, uint64(len(chunk)))) {
+	if !bytes.Equal(chunk, k.bytes(k.first+from, uint64(len(chunk)))) {
 		k.mutex.Lock()
 		k.spoilt[from] = uint64(len(chunk))
 		k.mutex.Unlock()
@@ -73,7 +81,7 @@ func (k *known) compare(s *span, sums []byte) {
 	for from := uint64(0); from < s.size; from += s.stride * s.chunk {
 		size := min(s.chunk, s.size-from)
 		if k.sums[from] == nil {
-			k.sums[from] = digest.Sum(k.bytes(from, size))
+			k.sums[from] = digest.Sum(k.bytes(k.first+from, size))
 		}
 		// mutant: chunks that a replay changed are filled again
 		if !bytes.Equal(sums[:digest.HashBytes], k.sums[from]) {
@@ -92,27 +100,4 @@ func (k *known) written(s *span) (b digest.Bits) {
 		b.Add(int(from / (s.stride * s.chunk)))
 	}
 	return b
-}
-
-// bytes returns the span's fill at a place.
-func (k *known) bytes(from, size uint64) []byte {
-	at := (k.first + from) % uint64(len(k.data))
-	if at+size <= uint64(len(k.data)) {
-		return k.data[at : at+size]
-	}
-	out := make([]byte, 0, size)
-	for uint64(len(out)) < size {
-		out = append(out, k.data[at:min(uint64(len(k.data)), at+size-uint64(len(out)))]...)
-		at = 0
-	}
-	return out
-}
-
-// rotate returns one period of data, which repeats without end, from a place on.
-func rotate(data []byte, from uint64) []byte {
-	at := from % uint64(len(data))
-	if at == 0 {
-		return data
-	}
-	return append(data[at:len(data):len(data)], data[:at]...)
 }

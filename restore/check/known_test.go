@@ -7,21 +7,13 @@ import (
 	"medusa/restore/digest"
 )
 
-func TestRotate(t *testing.T) {
-	for from, want := range map[uint64]string{0: "abc", 1: "bca", 5: "cab", 6: "abc"} {
-		if got := string(rotate([]byte("abc"), from)); got != want {
-			t.Errorf("from %d: %q, want %q", from, got, want)
-		}
-	}
-}
-
-func TestKnownBytes(t *testing.T) {
-	k := &known{data: []byte("abcde"), first: 2}
+func TestPatternBytes(t *testing.T) {
+	p := pattern{data: []byte("abcde")}
 	for _, row := range []struct {
 		from, size uint64
 		want       string
 	}{{0, 3, "cde"}, {0, 4, "cdea"}, {3, 2, "ab"}, {2, 12, "eabcdeabcdea"}} {
-		if got := string(k.bytes(row.from, row.size)); got != row.want {
+		if got := string(p.bytes(row.from+2, row.size)); got != row.want {
 			t.Errorf("%d bytes from %d: %q, want %q", row.size, row.from, got, row.want)
 		}
 	}
@@ -29,7 +21,7 @@ func TestKnownBytes(t *testing.T) {
 
 // A chunk hashes to the same sum whether or not it is as it was filled, and one that is not is filled again.
 func TestKnownSum(t *testing.T) {
-	k := &known{data: []byte("abcde"), sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
+	k := &known{pattern: pattern{data: []byte("abcde")}, sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
 	for range 2 {
 		if got := k.sum(0, []byte("abcde")); !bytes.Equal(got, digest.Sum([]byte("abcde"))) {
 			t.Errorf("sum %x of an unchanged chunk", got)
@@ -57,7 +49,7 @@ func TestKnownCompare(t *testing.T) {
 		data[i] = byte(i / 1000)
 	}
 	for _, stride := range []uint64{1, 2} {
-		k := &known{data: data, sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
+		k := &known{pattern: pattern{data: data}, sums: map[uint64][]byte{}, spoilt: map[uint64]uint64{}}
 		s := span{size: uint64(len(data)) - 9, stride: stride, chunk: digest.ChunkBytes}
 		held := bytes.Clone(data)
 		held[2*digest.ChunkBytes+1]++
@@ -72,4 +64,29 @@ func TestKnownCompare(t *testing.T) {
 	}
 	var nothing *known
 	nothing.compare(&span{size: 1, stride: 1, chunk: digest.ChunkBytes}, make([]byte, digest.HashBytes))
+}
+
+// Garbage is renewed where a replay may have written, and where the next graph reaches it and another round has other garbage.
+func TestGarbageIsRenewed(t *testing.T) {
+	spans := []span{{alloc: 0, class: digest.Temporary}, {alloc: 1, class: digest.Unstable}, {alloc: 0, class: digest.Input}}
+	c := &Checker{spans: spans, held: make([]int, len(spans)), reach: []reach{{1 << 0}, {1 << 1}}}
+	for filling := range c.fills {
+		c.fills[filling] = make([]*known, len(spans))
+	}
+	wants := func(graph, round int, want ...bool) {
+		t.Helper()
+		for i := range spans {
+			if got := c.wantsGarbage(i, graph, round); got != want[i] {
+				t.Errorf("span %d, graph %d, round %d: %v, want %v", i, graph, round, got, want[i])
+			}
+		}
+	}
+	wants(0, 0, true, true, false)
+	c.held[0], c.held[1] = 1, 1
+	wants(0, 0, false, false, false)
+	wants(0, 1, true, false, false)
+	wants(1, 1, false, true, false)
+	wants(everyGraph, 1, true, true, false)
+	c.doubt(func(s *span) bool { return s.alloc == 1 })
+	wants(0, 0, false, true, false)
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -33,7 +34,7 @@ func (c *Checker) prepare(native bool) (err error) {
 			if handed[key] == nil {
 				handed[key] = handedData(s.handed, s.alloc)
 			}
-			c.knows(i, &known{data: handed[key], first: s.offset})
+			c.knows(i, &known{pattern: pattern{data: handed[key]}, first: s.offset})
 			continue
 		}
 		if s.tensor == noTensor || s.class == digest.Weight {
@@ -42,7 +43,7 @@ func (c *Checker) prepare(native bool) (err error) {
 		t := &c.spec.Tensors[s.tensor]
 		fill := func(variant int) (*known, error) {
 			data, err := tensorData(t, seedOf(purposeTensor, t.At.Index, t.At.Offset, variant))
-			return &known{data: data, first: s.offset + s.shift}, err
+			return &known{pattern: pattern{data: data}, first: s.offset + s.shift}, err
 		}
 		k, err := fill(0)
 		if err != nil {
@@ -51,7 +52,7 @@ func (c *Checker) prepare(native bool) (err error) {
 		c.knows(i, k)
 		switch {
 		case s.poisoned() && s.row != 0:
-			c.fills[1][i] = &known{data: poisonAgain(k.data), first: k.first}
+			c.fills[1][i] = &known{pattern: pattern{data: poisonAgain(k.data)}, first: k.first}
 		case s.class == digest.Input && native:
 			c.fills[otherInputs][i], err = fill(otherInputs)
 		case s.class == digest.KV && native:
@@ -68,8 +69,12 @@ func (c *Checker) prepare(native bool) (err error) {
 	}
 	for i, s := range c.spans {
 		if data := c.saved[s]; data != nil {
-			c.knows(i, &known{data: data})
+			c.knows(i, &known{pattern: pattern{data: data}})
 		}
+	}
+	c.makeGarbage()
+	if err := c.store(); err != nil {
+		return err
 	}
 	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
 	return err
@@ -85,41 +90,62 @@ func (c *Checker) knows(span int, k *known) {
 // doubt says that the spans of which touched is true may no longer hold what they were filled with, until they are hashed.
 func (c *Checker) doubt(touched func(*span) bool) {
 	for i := range c.spans {
-		if k := c.fills[c.filling][i]; k != nil && touched(&c.spans[i]) {
+		if !touched(&c.spans[i]) {
+			continue
+		}
+		c.held[i] = 0
+		if k := c.fills[c.filling][i]; k != nil {
 			k.unsure = true
 		}
 	}
 }
 
-// garbageOf returns the pattern of a round, which is made once.
-func (c *Checker) garbageOf(round int) []byte {
-	if c.garbage[round] == nil {
-		c.garbage[round] = make([]byte, patternBytes)
-		garbage(c.garbage[round], seedOf(purposeGarbage, 0, 0, round))
+// scratch reports whether a span gets garbage.
+func (s *span) scratch() bool { return s.class == digest.Temporary || s.class == digest.Unstable }
+
+// wantsGarbage reports whether a span is to be filled with a round's garbage before a replay of the graph: if it holds other bytes. For a
+// graph that does not reach it, any garbage will do.
+func (c *Checker) wantsGarbage(i, graph, round int) bool {
+	s := &c.spans[i]
+	if !s.scratch() || c.held[i] == round+1 {
+		return false
 	}
-	return c.garbage[round]
+	// mutant: garbage that a graph cannot reach
+	return c.held[i] == 0 || graph == everyGraph || c.reach[graph].has(s.alloc)
 }
 
-// fill puts all memory but the weights into the state that a replay starts from.
-func (c *Checker) fill(filling int) error {
+// makeGarbage makes the pattern of each round, if any memory is to be filled with it.
+func (c *Checker) makeGarbage() {
+	if !slices.ContainsFunc(c.spans, func(s span) bool { return s.scratch() }) {
+		return
+	}
+	for round := range c.garbage {
+		c.garbage[round].data = make([]byte, patternBytes)
+		garbage(c.garbage[round].data, seedOf(purposeGarbage, 0, 0, round))
+	}
+}
+
+// everyGraph fills memory for any graph.
+const everyGraph = -1
+
+// fill puts all memory but the weights into the state that a replay of the graph starts from.
+func (c *Checker) fill(graph, filling int) error {
 	c.filling = filling
 	// mutant: other garbage before the second replay
 	round := filling
 	if filling >= rounds {
 		round = 0
 	}
-	for _, s := range c.spans {
-		if s.class != digest.Temporary && s.class != digest.Unstable {
+	for i, s := range c.spans {
+		if !c.wantsGarbage(i, graph, round) {
 			continue
 		}
 		// Each span begins elsewhere in the pattern.
-		pattern := known{data: c.garbageOf(round)}
 		at := seedOf(purposeGarbage, s.alloc, s.offset, round)
-		pattern.first = at.below(patternBytes)
-		data := pattern.bytes(0, min(s.size, patternBytes))
-		if err := write(c.Memory.Base[s.alloc]+s.offset, s.size, data); err != nil {
+		if err := c.garbage[round].put(c.Memory.Base[s.alloc]+s.offset, at.below(patternBytes), s.size); err != nil {
 			return err
 		}
+		c.held[i] = round + 1
 	}
 	for i, s := range c.spans {
 		k := c.fills[filling][i]

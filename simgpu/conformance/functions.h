@@ -31,7 +31,8 @@
 	X(cuKernelSetAttribute) X(cuLaunchCooperativeKernel) X(cuLaunchHostFunc) X(cuLaunchKernel) \
 	X(cuLaunchKernelEx) X(cuLaunchKernel_ptsz) X(cuLibraryEnumerateKernels) X(cuLibraryGetKernel) \
 	X(cuLibraryGetKernelCount) X(cuLibraryGetModule) X(cuLibraryLoadData) X(cuLibraryUnload) \
-	X(cuMemAddressFree) X(cuMemAddressReserve) X(cuMemCreate) X(cuMemGetAccess) \
+	X(cuIpcCloseMemHandle) X(cuIpcGetEventHandle) X(cuIpcGetMemHandle) X(cuIpcOpenEventHandle) \
+	X(cuIpcOpenMemHandle_v2) X(cuMemAddressFree) X(cuMemAddressReserve) X(cuMemCreate) X(cuMemGetAccess) \
 	X(cuMemGetAllocationGranularity) X(cuMemMap) X(cuMemRelease) X(cuMemRetainAllocationHandle) \
 	X(cuMemSetAccess) X(cuMemUnmap) \
 	X(cuMemAllocAsync) X(cuMemAllocHost_v2) X(cuMemAllocPitch_v2) X(cuMemAlloc_v2) X(cuMemFreeAsync) \

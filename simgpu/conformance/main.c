@@ -17,7 +17,7 @@ struct driver cu;
 
 static const struct group *const groups[] = {
 	&entry_cases,  &context_cases, &memory_cases,        &module_cases, &launch_cases,
-	&stream_cases, &capture_cases, &capture_error_cases, &graph_cases,  &graph_exec_cases, &vmm_cases, &tensormap_cases,
+	&stream_cases, &capture_cases, &capture_error_cases, &graph_cases,  &graph_exec_cases, &vmm_cases, &tensormap_cases, &ipc_cases,
 };
 
 static const char *self;
@@ -119,7 +119,7 @@ static void row(bool md, bool simulated, const struct conformance_case *c, const
 
 int main(int argc, char **argv)
 {
-	bool md = false;
+	bool md = false, peer = argc == 2 && strcmp(argv[1], "-peer") == 0;
 	const char *only = NULL;
 	self = "/proc/self/exe";
 	for (int i = 1; i + 1 < argc; i += 2) {
@@ -130,6 +130,8 @@ int main(int argc, char **argv)
 	}
 	if (!open_driver())
 		return 2;
+	if (peer)
+		return ipc_peer();
 	if (only)
 		return run_one(only);
 	CUresult r = fixture_open();

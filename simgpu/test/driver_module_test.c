@@ -25,12 +25,10 @@ void no_names(void)
 
 void unsupported(void)
 {
-	CUdeviceptr p;
 	CUstream s = new_stream();
-	CUipcMemHandle handle;
-	OK(cuMemAlloc(&p, 64));
-	WANT(CUDA_ERROR_NOT_SUPPORTED, cuIpcGetMemHandle(&handle, p));
-	CHECK(line_with(getenv("SIMGPU_LOG"), "cuIpcGetMemHandle", "not simulated"));
+	CUuserObject object;
+	WANT(CUDA_ERROR_NOT_SUPPORTED, cuUserObjectCreate(&object, NULL, NULL, 1, 1));
+	CHECK(line_with(getenv("SIMGPU_LOG"), "cuUserObjectCreate", "not simulated"));
 	WANT(CUDA_ERROR_NOT_SUPPORTED, cuStreamWriteValue32(s, 0, 1, 0));
 	CHECK(line_with(getenv("SIMGPU_LOG"), "cuStreamWriteValue32_v2", "not simulated"));
 	const void *table = (void *)1;

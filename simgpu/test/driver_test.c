@@ -68,6 +68,7 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"past_the_end", past_the_end, NULL},
 	{"no_names", no_names, NULL},
 	{"unsupported", unsupported, NULL},
+	{"between_processes", between_processes, NULL},
 	{"no_compute", no_compute, "SIMGPU_COMPUTE=off"},
 	{"capability", capability, "SIMGPU_COMPUTE_CAPABILITY=8.6"},
 	{"fat_binary", fat_binary, NULL},

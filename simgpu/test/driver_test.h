@@ -63,6 +63,7 @@ void freed_memory(void);
 void past_the_end(void);
 void no_names(void);
 void unsupported(void);
+void between_processes(void);
 void no_compute(void);
 void capability(void);
 void library_in_capture(void);

@@ -53,7 +53,7 @@ func (r Report) page(all []Step) string {
 		}
 	}
 	for _, s := range r.Steps {
-		fmt.Fprintf(&b, "\n## %d. %s: %s\n", s.Step, s.Name, s.Verdict)
+		fmt.Fprintf(&b, "\n## %d. %s: %s\n\nMade by `gpu-kit/gpu-kit -steps %d`.\n", s.Step, s.Name, s.Verdict, s.Step)
 		if s.Reason != "" {
 			fmt.Fprintf(&b, "\n%s\n", cell(s.Reason))
 		}

@@ -14,7 +14,7 @@ var (
 	// A measured figure: a time, a rate or a size of a file.
 	figure = regexp.MustCompile(`\b\d[\d.,]* ?(ms|ns|µs|minutes|GB/s|MB/s|MB|s of processor time)\b`)
 	// A command that makes figures: in backquotes, or a line of its own.
-	maker = regexp.MustCompile("(?m)(`|^    )([A-Z_]+=\\S+ )*(make|go test|go run|medusa|scripts/|build/|runners/)")
+	maker = regexp.MustCompile("(?m)(`|^    )([A-Z_]+=\\S+ )*(make|go test|go run|medusa|scripts/|build/|runners/|gpu-kit/)")
 )
 
 // unmade returns the figures of a page in whose section no command stands.

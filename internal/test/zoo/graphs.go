@@ -58,6 +58,7 @@ type zoo struct {
 
 	harsh   harsh
 	library library
+	peer    peer
 
 	native   map[int64]cuda.GraphExec
 	restored map[int64]*restore.Graph
@@ -171,7 +172,10 @@ func (z *zoo) captureAll() (err error) {
 		return err
 	}
 	var table []byte
-	for _, w := range z.weights {
+	for i, w := range z.weights {
+		if i == 0 && z.peer.kind == "table" {
+			w = z.peer.foreign
+		}
 		table = binary.LittleEndian.AppendUint64(table, uint64(w))
 	}
 	if err := cuda.CopyToDevice(z.table, table); err != nil {
@@ -255,6 +259,11 @@ func (z *zoo) fork() error {
 	steps = append(steps, func() error {
 		return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.cache, z.output, 2)...))
 	})
+	if z.peer.kind == "graph" {
+		steps = append(steps, func() error {
+			return z.on(z.stream, z.axpy, z.args.Reset().Struct(axpyArgs(z.peer.foreign, z.output, 1)...))
+		})
+	}
 	if z.external != 0 {
 		steps = append(steps, func() error {
 			return z.external.RecordWithFlags(z.stream, cuda.EventExternal)
@@ -337,6 +346,11 @@ func (z *zoo) replayAll() (string, error) {
 		}
 		sum.Write([]byte(rows))
 	}
+	shared, err := z.peer.serve(z)
+	if err != nil {
+		return "", err
+	}
+	sum.Write(shared)
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 

@@ -25,7 +25,9 @@ import (
 func main() {
 	runtime.LockOSThread()
 	begin := run
-	if n := workers(); n > 0 {
+	if os.Getenv(peerSide) != "" {
+		begin = beThePeer
+	} else if n := workers(); n > 0 {
 		begin = func() error { return startWorkers(n) }
 	}
 	if err := begin(); err != nil {
@@ -97,7 +99,7 @@ func (z *zoo) load() error {
 	if err := z.allocate(); err != nil {
 		return err
 	}
-	if err := z.ask(os.Getenv("ZOO_ASKS")); err != nil {
+	if err := errors.Join(z.ask(os.Getenv("ZOO_ASKS")), z.peer.open(z)); err != nil {
 		return err
 	}
 	marks.Begin(marks.KVCache)

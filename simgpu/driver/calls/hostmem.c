@@ -128,6 +128,7 @@ static CUresult pointer_attribute(const struct allocation *a, void *data, CUpoin
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)data = 0; break;
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)data = a->base; break;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = a->size; break;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: *(int *)data = a->kind == ALLOC_DEVICE; break;
 	case CU_POINTER_ATTRIBUTE_MAPPED: *(int *)data = 1; break;
 	default: return CUDA_ERROR_NOT_SUPPORTED;
 	}

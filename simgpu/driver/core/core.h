@@ -109,6 +109,32 @@ struct context *context_primary(void);
 CUresult device_check(CUdevice dev);
 int device_attribute(CUdevice_attribute attr); /* -1: not an attribute */
 
+/* ---- ticket.c: objects of other processes ------------------------------------------------------------------------- */
+
+enum handle_kind { HANDLE_MEMORY = 1, HANDLE_EVENT };
+
+/* What an application passes on: the 64 bytes of a CUipcMemHandle or of a CUipcEventHandle. */
+struct handle {
+	uint64_t magic;
+	int32_t kind, process, ticket, file; /* file: of memory; both are the exporter's descriptors */
+	uint64_t number;                     /* of the ticket */
+	uint64_t offset, size, mapped;       /* of memory: its place in the file, and how much of the file to map */
+	uint64_t range;                      /* number of the file */
+};
+_Static_assert(sizeof(struct handle) == sizeof(CUipcMemHandle) && sizeof(struct handle) == sizeof(CUipcEventHandle), "handles have 64 bytes");
+
+struct ticket {
+	int file; /* -1: of another process */
+	uint64_t number;
+	volatile uint32_t *gone;
+};
+struct ticket *ticket_new(void); /* NULL: the host gives no more files or memory */
+void ticket_end(struct ticket *t); /* of an exporter: the object is gone for everyone. t may be NULL */
+struct handle ticket_handle(const struct ticket *t, enum handle_kind kind);
+CUresult handle_open(const struct handle *h, enum handle_kind kind, struct ticket **out);
+/* The exporter's memory file of that name, or a negative result. */
+int handle_file(const struct handle *h, int file, const char *name);
+
 /* ---- truth.c -------------------------------------------------------------------------------------------------- */
 
 /* A line of the ground truth, which parts write about their own objects: nothing is to be written unless truth_wanted. */

@@ -59,6 +59,7 @@ int device_attribute(CUdevice_attribute attr)
 	case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
 	case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+	case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
 	case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: return 1;
 	}
 	/* The rest exists as a number and is absent as a feature: 0 says so. */

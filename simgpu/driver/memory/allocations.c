@@ -39,7 +39,8 @@ struct allocation *allocation_at(uint64_t addr)
 
 static bool accessible(const struct allocation *a)
 {
-	return a && (a->kind != ALLOC_VMM || a->accessible);
+	/* Memory of another process goes with its owner's cuMemFree. */
+	return a && (a->kind != ALLOC_VMM || a->accessible) && (a->kind != ALLOC_IPC || !*a->ticket->gone);
 }
 
 bool range_live(uint64_t addr, uint64_t size)
@@ -125,12 +126,24 @@ struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physi
 	return a;
 }
 
+struct allocation *allocation_import(struct context *ctx, uint64_t addr, uint64_t size, struct ticket *t, struct import *i)
+{
+	struct allocation *a = xalloc(sizeof(*a));
+	*a = (struct allocation){.base = addr, .size = size, .kind = ALLOC_IPC, .ctx = ctx, .ticket = t, .import = i, .index = next_index++};
+	enter(a);
+	return a;
+}
+
 void allocation_end(struct allocation *a)
 {
 	truth_free(a);
 	size_t i = above(a->base) - 1;
 	count--;
 	memmove(table + i, table + i + 1, (count - i) * sizeof(*table));
+	if (a->kind == ALLOC_IPC)
+		import_end(a);
+	else if (a->ticket)
+		export_end(a);
 	if (a->kind == ALLOC_PINNED)
 		munmap((void *)(uintptr_t)a->base, a->size);
 	else if (a->block)

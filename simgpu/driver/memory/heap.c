@@ -213,5 +213,5 @@ void heap_give(uint64_t size)
 
 bool range_host(uint64_t addr)
 {
-	return (!window || addr < window || addr >= window + window_size) && !range_reserved(addr);
+	return (!window || addr < window || addr >= window + window_size) && !range_reserved(addr) && !range_imported(addr);
 }

@@ -19,6 +19,7 @@ enum alloc_kind {
 	ALLOC_POOL = 6,
 	ALLOC_VMM = 7,
 	ALLOC_PITCH = 8,
+	ALLOC_IPC = 9, /* of another process */
 	ALLOC_GLOBAL = 100
 };
 
@@ -33,6 +34,8 @@ struct allocation {
 	struct physical *physical; /* of a mapping */
 	bool accessible;           /* ... after cuMemSetAccess */
 	bool free_queued;    /* by cuMemFreeAsync */
+	struct ticket *ticket; /* of exported memory, and of memory of another process */
+	struct import *import; /* of memory of another process */
 };
 
 /* Device memory. place returns NULL if the device is full. */
@@ -58,14 +61,21 @@ bool range_host(uint64_t addr); /* addr is outside the window of device addresse
 CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out);
 /* A mapping, at an address of a reserved range. */
 struct allocation *allocation_mapping(uint64_t addr, uint64_t size, struct physical *p);
+struct allocation *allocation_import(struct context *ctx, uint64_t addr, uint64_t size, struct ticket *t, struct import *i);
 bool allocation_within(uint64_t addr, uint64_t size); /* any part of it */
 void allocation_end(struct allocation *a);
 void allocations_end(struct context *ctx);
 size_t allocation_count(void);
 extern const struct ptx_memory device_memory; /* how the interpreter asks for live ranges */
 
+/* ipc.c */
+bool range_imported(uint64_t addr);
+void import_end(struct allocation *a);
+void export_end(struct allocation *a);
+
 /* vmm.c */
 bool range_reserved(uint64_t addr);
+uint64_t reserve_anywhere(uint64_t size, uint64_t alignment); /* host addresses that no memory has; 0: none found */
 void vmm_leaks(size_t *handles, size_t *ranges);
 
 struct pool {

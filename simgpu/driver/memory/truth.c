@@ -14,6 +14,7 @@ static const char *kind_name(enum alloc_kind kind)
 	case ALLOC_POOL: return "pool";
 	case ALLOC_VMM: return "vmm";
 	case ALLOC_PITCH: return "pitch";
+	case ALLOC_IPC: return "ipc";
 	case ALLOC_GLOBAL: return "global";
 	}
 	return "unknown";

@@ -58,7 +58,7 @@ static uint64_t reserve_at(uint64_t addr, uint64_t size)
 }
 
 /* Below the window of plain allocations, another place in each process. */
-static uint64_t reserve_anywhere(uint64_t size, uint64_t alignment)
+uint64_t reserve_anywhere(uint64_t size, uint64_t alignment)
 {
 	for (int attempt = 0; attempt < 64; attempt++) {
 		uint64_t addr = random_base(0x200000000000u, 0x0f0000000000u, alignment);

@@ -7,6 +7,7 @@
 #include "streams/streams.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 CUresult sim_cuEventCreate(struct call *c, CUevent *event, unsigned int flags)
 {
@@ -15,12 +16,17 @@ CUresult sim_cuEventCreate(struct call *c, CUevent *event, unsigned int flags)
 		return r;
 	if (!event || flags & ~7u)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags & CU_EVENT_INTERPROCESS)
-		return flags & CU_EVENT_DISABLE_TIMING ? call_unsupported_part(c, "events between processes")
-		                                       : CUDA_ERROR_INVALID_VALUE;
+	if (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING))
+		return CUDA_ERROR_INVALID_VALUE;
+	*event = (CUevent)event_new(c->ctx, flags);
+	return CUDA_SUCCESS;
+}
+
+struct event *event_new(struct context *ctx, unsigned flags)
+{
 	static uint64_t created;
 	struct event *e = xalloc(sizeof(*e));
-	e->ctx = c->ctx;
+	e->ctx = ctx;
 	e->number = created++;
 	e->flags = flags;
 	object_add(e, OBJECT_EVENT);
@@ -29,36 +35,42 @@ CUresult sim_cuEventCreate(struct call *c, CUevent *event, unsigned int flags)
 		truth_append(&l, "\t%llu\t%p", (unsigned long long)e->number, (void *)e);
 		truth_end(&l);
 	}
-	*event = (CUevent)e;
-	return CUDA_SUCCESS;
+	return e;
 }
 
 void event_end(struct event *e)
 {
 	object_remove(e);
 	op_unref(e->record);
+	ticket_end(e->ticket);
 	free(e->deps);
 	free(e);
 }
 
+/* An event of another process is of no use any more once that one has destroyed it. */
+CUresult event_resolve(CUevent handle, struct event **out)
+{
+	if (!object_live(handle, OBJECT_EVENT))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*out = (struct event *)handle;
+	return (*out)->ticket && *(*out)->ticket->gone ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
 static CUresult enter(struct call *c, CUevent handle, struct event **out)
+{
+	CUresult r = call_context(c);
+	return r ? r : event_resolve(handle, out);
+}
+
+CUresult sim_cuEventDestroy_v2(struct call *c, CUevent handle)
 {
 	CUresult r = call_context(c);
 	if (r)
 		return r;
 	if (!object_live(handle, OBJECT_EVENT))
 		return CUDA_ERROR_INVALID_HANDLE;
-	*out = (struct event *)handle;
+	event_end((struct event *)handle);
 	return CUDA_SUCCESS;
-}
-
-CUresult sim_cuEventDestroy_v2(struct call *c, CUevent handle)
-{
-	struct event *e;
-	CUresult r = enter(c, handle, &e);
-	if (!r)
-		event_end(e);
-	return r;
 }
 
 CUresult sim_cuEventRecordWithFlags(struct call *c, CUevent handle, CUstream stream, unsigned int flags)
@@ -90,6 +102,7 @@ void event_set(struct event *e, struct op *op)
 {
 	op_ref(op);
 	op_unref(e->record);
+	op->between = op->between || e->flags & CU_EVENT_INTERPROCESS;
 	e->record = op;
 	e->capture_id = 0;
 	e->dep_count = 0;
@@ -148,4 +161,42 @@ CUresult sim_cuEventElapsedTime(struct call *c, float *ms, CUevent start, CUeven
 CUresult sim_cuEventElapsedTime_v2(struct call *c, float *ms, CUevent start, CUevent end)
 {
 	return sim_cuEventElapsedTime(c, ms, start, end);
+}
+
+/* ---- between processes ------------------------------------------------------------------------------------------ */
+
+CUresult sim_cuIpcGetEventHandle(struct call *c, CUipcEventHandle *handle, CUevent event)
+{
+	struct event *e;
+	CUresult r = enter(c, event, &e);
+	if (r)
+		return r;
+	if (!handle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!(e->flags & CU_EVENT_INTERPROCESS) || (e->ticket && e->ticket->file < 0))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!e->ticket && !(e->ticket = ticket_new()))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	struct handle h = ticket_handle(e->ticket, HANDLE_EVENT);
+	memcpy(handle, &h, sizeof(h));
+	return CUDA_SUCCESS;
+}
+
+/* The work before a record of such an event runs at once, so the event is reached whenever another process asks. */
+CUresult sim_cuIpcOpenEventHandle(struct call *c, CUevent *event, CUipcEventHandle handle)
+{
+	CUresult r = call_context(c);
+	if (r)
+		return r;
+	if (!event)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct handle h;
+	struct ticket *t;
+	memcpy(&h, &handle, sizeof(h));
+	if ((r = handle_open(&h, HANDLE_EVENT, &t)))
+		return r;
+	struct event *e = event_new(c->ctx, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
+	e->ticket = t;
+	*event = (CUevent)e;
+	return CUDA_SUCCESS;
 }

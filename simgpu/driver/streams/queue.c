@@ -68,6 +68,9 @@ void queue_add(struct stream *s, struct op *op)
 	op_ref(op);
 	if (++s->length > QUEUE_LIMIT)
 		queue_run(s->ctx, s->head);
+	else if (op->between)
+		/* The other process cannot run this one's work, and a device does not wait for a call either. */
+		queue_run(s->ctx, op);
 }
 
 static void payload_free(struct op *op)

@@ -201,11 +201,11 @@ CUresult sim_cuStreamWaitEvent(struct call *c, CUstream handle, CUevent event, u
 	CUresult r = enter(c, handle, &s);
 	if (r)
 		return r;
-	if (!object_live(event, OBJECT_EVENT))
-		return CUDA_ERROR_INVALID_HANDLE;
+	struct event *e;
+	if ((r = event_resolve(event, &e)))
+		return r;
 	if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct event *e = (struct event *)event;
 	bool capturing;
 	if ((r = capture_check(c, s, &capturing)))
 		return r;

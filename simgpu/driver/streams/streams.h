@@ -13,7 +13,7 @@ enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_HOST, OP_CALLBACK, OP_EVENT, OP_G
 struct op {
 	enum op_kind kind;
 	unsigned refs;
-	bool done, running;
+	bool done, running, between; /* between: it reaches an event that another process may wait for */
 	struct op *next;
 	struct stream *stream;
 	struct op **deps;
@@ -79,10 +79,13 @@ struct event {
 	unsigned flags;
 	struct op *record; /* the last one, or NULL */
 	uint64_t capture_id; /* non-zero: last recorded in this capture */
+	struct ticket *ticket; /* of an event with a handle, and of an event of another process */
 	struct dependency *deps;
 	size_t dep_count, dep_cap;
 };
 void event_end(struct event *e);
+CUresult event_resolve(CUevent handle, struct event **out);
+struct event *event_new(struct context *ctx, unsigned flags);
 void event_set(struct event *e, struct op *op);
 
 /* The events that a launch of the graph waits for and records: as a whole, before and after all of its nodes. */

@@ -1,0 +1,374 @@
+/*
+ * ipc_cases.c: memory and events that two processes of a machine share.
+ *
+ * The other process is this program again. It makes one call for each request, on its own context, and answers with the result.
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum peer_call { OPEN, CLOSE, READ, WRITE, ADD, RANGE, EVENT_OPEN, EVENT_QUERY, EVENT_SYNC, EVENT_WAIT, EVENT_RECORD, EVENT_TIME, EVENT_DESTROY };
+
+struct request {
+	enum peer_call call;
+	CUipcMemHandle memory;
+	CUipcEventHandle event_handle;
+	unsigned flags, value;
+	CUdeviceptr ptr;
+	CUevent event;
+};
+
+struct reply {
+	CUresult result;
+	CUdeviceptr ptr;
+	size_t size;
+	unsigned value;
+	CUevent event;
+};
+
+/* ---- the other process ------------------------------------------------------------------------------------------ */
+
+/* A fill of device memory may be under way when the call returns. */
+static CUresult set(CUdeviceptr p, unsigned word)
+{
+	CUresult r = cu.cuMemsetD32_v2(p, word, 1);
+	return r ? r : cu.cuCtxSynchronize();
+}
+
+static CUresult serve(const struct request *q, struct reply *a)
+{
+	float ms;
+	switch (q->call) {
+	case OPEN: return cu.cuIpcOpenMemHandle_v2(&a->ptr, q->memory, q->flags);
+	case CLOSE: return cu.cuIpcCloseMemHandle(q->ptr);
+	case READ: return cu.cuMemcpyDtoH_v2(&a->value, q->ptr, 4);
+	case WRITE: return set(q->ptr, q->value);
+	case ADD: return add(NULL, q->ptr, 1, (float)q->value);
+	case RANGE: return cu.cuMemGetAddressRange_v2(&a->ptr, &a->size, q->ptr);
+	case EVENT_OPEN: return cu.cuIpcOpenEventHandle(&a->event, q->event_handle);
+	case EVENT_QUERY: return cu.cuEventQuery(q->event);
+	case EVENT_SYNC: return cu.cuEventSynchronize(q->event);
+	case EVENT_WAIT: return cu.cuStreamWaitEvent(NULL, q->event, 0);
+	case EVENT_RECORD: return cu.cuEventRecord(q->event, NULL);
+	case EVENT_TIME: return cu.cuEventElapsedTime(&ms, q->event, q->event);
+	case EVENT_DESTROY: return cu.cuEventDestroy_v2(q->event);
+	}
+	return CUDA_ERROR_UNKNOWN;
+}
+
+int ipc_peer(void)
+{
+	struct request q;
+	CUresult r = fixture_open();
+	while (read(0, &q, sizeof(q)) == sizeof(q)) {
+		struct reply a;
+		memset(&a, 0, sizeof(a));
+		a.result = r ? r : serve(&q, &a);
+		if (write(1, &a, sizeof(a)) != sizeof(a))
+			return 1;
+	}
+	return 0;
+}
+
+/* ---- this process ----------------------------------------------------------------------------------------------- */
+
+static int to_peer, from_peer;
+static pid_t peer;
+static struct reply answer;
+
+static void peer_end(void)
+{
+	if (!peer)
+		return;
+	close(to_peer);
+	close(from_peer);
+	waitpid(peer, NULL, 0);
+	peer = 0;
+}
+
+static void peer_start(void)
+{
+	int in[2], out[2];
+	peer_end();
+	if (pipe(in) || pipe(out))
+		return;
+	fflush(stdout);
+	peer = fork();
+	if (peer == 0) {
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		close(in[0]);
+		close(in[1]);
+		close(out[0]);
+		close(out[1]);
+		execl("/proc/self/exe", "conformance", "-peer", (char *)NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	to_peer = in[1];
+	from_peer = out[0];
+}
+
+/* The other process's result of one call; the rest of its answer is in answer. */
+static CUresult ask(struct request q)
+{
+	if (write(to_peer, &q, sizeof(q)) != sizeof(q) || read(from_peer, &answer, sizeof(answer)) != sizeof(answer))
+		return CUDA_ERROR_UNKNOWN;
+	return answer.result;
+}
+#define ASK(...) ask((struct request){__VA_ARGS__})
+
+/* Memory of this process, with a word in it, and its handle. */
+static CUresult exported(CUdeviceptr *p, CUipcMemHandle *h, size_t bytes, unsigned word)
+{
+	CUresult r;
+	if ((r = cu.cuMemAlloc_v2(p, bytes)) || (r = set(*p, word)))
+		return r;
+	return cu.cuIpcGetMemHandle(h, *p);
+}
+
+static const char *shared_both_ways(void)
+{
+	static const size_t sizes[] = {512, 1 << 20, (5 << 20) + 4};
+	for (int i = 0; i < 3; i++) {
+		CUdeviceptr before, p;
+		CUipcMemHandle h;
+		unsigned got = 0;
+		OK(cu.cuMemAlloc_v2(&before, 512)); /* so that a small one does not begin a page */
+		OK(exported(&p, &h, sizes[i], 0x11110000));
+			OK(set(p + sizes[i] - 4, 0x22220000));
+		peer_start();
+		OK(ASK(OPEN, .memory = h, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+		CUdeviceptr there = answer.ptr;
+		OK(ASK(READ, .ptr = there));
+		CHECK(answer.value == 0x11110000);
+		OK(ASK(READ, .ptr = there + sizes[i] - 4));
+		CHECK(answer.value == 0x22220000);
+		OK(ASK(RANGE, .ptr = there + 4));
+		CHECK(answer.ptr == there && answer.size >= sizes[i]);
+		OK(ASK(WRITE, .ptr = there, .value = 0x33330000));
+		OK(cu.cuMemcpyDtoH_v2(&got, p, 4));
+		CHECK(got == 0x33330000);
+		OK(set(p, 0x44440000));
+		OK(ASK(READ, .ptr = there));
+		CHECK(answer.value == 0x44440000);
+		OK(ASK(CLOSE, .ptr = there));
+		OK(cu.cuMemFree_v2(p));
+		OK(cu.cuMemFree_v2(before));
+		peer_end();
+	}
+	return NULL;
+}
+
+static const char *kernels_of_both(void)
+{
+	CUdeviceptr p;
+	CUipcMemHandle h;
+	float got = 0;
+	OK(exported(&p, &h, 64, 0));
+	OK(add(NULL, p, 1, 1));
+	OK(cu.cuCtxSynchronize());
+	peer_start();
+	OK(ASK(OPEN, .memory = h, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	CUdeviceptr there = answer.ptr;
+	OK(ASK(ADD, .ptr = there, .value = 2));
+	OK(ASK(READ, .ptr = there)); /* waits for the kernel */
+	OK(cu.cuMemcpyDtoH_v2(&got, p, 4));
+	CHECK(got == 3);
+	OK(ASK(CLOSE, .ptr = there));
+	OK(cu.cuMemFree_v2(p));
+	peer_end();
+	return NULL;
+}
+
+static const char *exported_twice(void)
+{
+	CUdeviceptr p;
+	CUipcMemHandle h, again;
+	unsigned got = 0;
+	OK(exported(&p, &h, 4096, 7));
+	OK(cu.cuIpcGetMemHandle(&again, p));
+	peer_start();
+	OK(ASK(OPEN, .memory = again, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	OK(ASK(WRITE, .ptr = answer.ptr, .value = 8));
+	OK(cu.cuMemcpyDtoH_v2(&got, p, 4));
+	CHECK(got == 8);
+	peer_end();
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const char *opened_twice(void)
+{
+	CUdeviceptr p;
+	CUipcMemHandle h;
+	OK(exported(&p, &h, 3 << 20, 5));
+	peer_start();
+	OK(ASK(OPEN, .memory = h, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	CUdeviceptr there = answer.ptr;
+	OK(ASK(OPEN, .memory = h, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	CHECK(answer.ptr == there);
+	OK(ASK(CLOSE, .ptr = there));
+	OK(ASK(READ, .ptr = there));
+	CHECK(answer.value == 5);
+	OK(ASK(CLOSE, .ptr = there));
+	CHECK(ASK(CLOSE, .ptr = there) != CUDA_SUCCESS);
+	CHECK(ASK(READ, .ptr = there) != CUDA_SUCCESS);
+	peer_end();
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const char *close_leaves_the_original(void)
+{
+	CUdeviceptr p;
+	CUipcMemHandle h;
+	unsigned got = 0;
+	OK(exported(&p, &h, 4096, 5));
+	peer_start();
+	OK(ASK(OPEN, .memory = h, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	CUdeviceptr there = answer.ptr;
+	OK(ASK(WRITE, .ptr = there, .value = 6));
+	OK(ASK(CLOSE, .ptr = there));
+	peer_end();
+	OK(cu.cuMemcpyDtoH_v2(&got, p, 4));
+	CHECK(got == 6);
+	peer_start(); /* a handle may be opened by any number of processes */
+	OK(ASK(OPEN, .memory = h, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	OK(ASK(READ, .ptr = answer.ptr));
+	CHECK(answer.value == 6);
+	peer_end();
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const char *unique_handles(void)
+{
+	CUdeviceptr p, q;
+	CUipcMemHandle h, next;
+	OK(exported(&p, &h, 3 << 20, 5));
+	OK(cu.cuMemFree_v2(p));
+	OK(exported(&q, &next, 3 << 20, 6));
+	CHECK(memcmp(&h, &next, sizeof(h)) != 0);
+	peer_start();
+	OK(ASK(OPEN, .memory = next, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	OK(ASK(READ, .ptr = answer.ptr));
+	CHECK(answer.value == 6);
+	peer_end();
+	OK(cu.cuMemFree_v2(q));
+	return NULL;
+}
+
+static const char *memory_refused(void)
+{
+	CUdeviceptr p;
+	CUipcMemHandle h;
+	void *host;
+	OK(exported(&p, &h, 4096, 5));
+	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(NULL, p));
+	OK(cu.cuMemAllocHost_v2(&host, 64));
+	CHECK(cu.cuIpcGetMemHandle(&h, (uintptr_t)host) != CUDA_SUCCESS);
+	OK(cu.cuMemFreeHost(host));
+	peer_start();
+	WANT(CUDA_ERROR_INVALID_VALUE, ASK(OPEN, .memory = h, .flags = 0));
+	CHECK(ASK(CLOSE, .ptr = 0x1000) != CUDA_SUCCESS);
+	peer_end();
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const char *event_flags(void)
+{
+	CUevent e;
+	CUipcEventHandle h;
+	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuEventCreate(&e, CU_EVENT_INTERPROCESS));
+	OK(cu.cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+	CHECK(cu.cuIpcGetEventHandle(&h, e) != CUDA_SUCCESS);
+	OK(cu.cuEventDestroy_v2(e));
+	return NULL;
+}
+
+static const char *event_of_exporter(void)
+{
+	CUdeviceptr p;
+	CUipcMemHandle memory;
+	CUipcEventHandle h;
+	CUevent e;
+	CUstream s;
+	float got;
+	OK(exported(&p, &memory, 64, 0));
+	OK(cu.cuEventCreate(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	OK(cu.cuIpcGetEventHandle(&h, e));
+	OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	peer_start();
+	OK(ASK(OPEN, .memory = memory, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	CUdeviceptr there = answer.ptr;
+	OK(ASK(EVENT_OPEN, .event_handle = h));
+	CUevent imported = answer.event;
+	OK(add(s, p, 1, 4));
+	OK(cu.cuEventRecord(e, s));
+	OK(ASK(EVENT_WAIT, .event = imported)); /* this process waits for nothing */
+	OK(ASK(READ, .ptr = there));
+	memcpy(&got, &answer.value, 4);
+	CHECK(got == 4);
+	OK(ASK(EVENT_SYNC, .event = imported));
+	OK(ASK(EVENT_QUERY, .event = imported));
+	WANT(CUDA_ERROR_INVALID_HANDLE, ASK(EVENT_TIME, .event = imported));
+	OK(ASK(EVENT_DESTROY, .event = imported));
+	OK(ASK(CLOSE, .ptr = there));
+	peer_end();
+	OK(cu.cuEventDestroy_v2(e));
+	OK(cu.cuStreamDestroy_v2(s));
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const char *event_of_importer(void)
+{
+	CUdeviceptr p;
+	CUipcMemHandle memory;
+	CUipcEventHandle h;
+	CUevent e;
+	CUstream s;
+	float got = 0;
+	OK(exported(&p, &memory, 64, 0));
+	OK(cu.cuEventCreate(&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+	OK(cu.cuIpcGetEventHandle(&h, e));
+	OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+	peer_start();
+	OK(ASK(OPEN, .memory = memory, .flags = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+	CUdeviceptr there = answer.ptr;
+	OK(ASK(EVENT_OPEN, .event_handle = h));
+	CUevent imported = answer.event;
+	OK(ASK(ADD, .ptr = there, .value = 2));
+	OK(ASK(EVENT_RECORD, .event = imported));
+	OK(cu.cuStreamWaitEvent(s, e, 0));
+	OK(add(s, p, 1, 5));
+	OK(cu.cuStreamSynchronize(s));
+	OK(cu.cuMemcpyDtoH_v2(&got, p, 4));
+	CHECK(got == 7);
+	peer_end();
+	OK(cu.cuEventDestroy_v2(e));
+	OK(cu.cuStreamDestroy_v2(s));
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+static const struct conformance_case cases[] = {
+	{"ipc/memory", "cuIpcGetMemHandle: exports an allocation for use in another process; cuIpcOpenMemHandle maps it", shared_both_ways, ALONE},
+	{"ipc/kernels", "cuIpcOpenMemHandle: maps the memory into the current device address space", kernels_of_both, ALONE},
+	{"ipc/exported-twice", "cuIpcGetMemHandle: may be called multiple times on an allocation", exported_twice, ALONE},
+	{"ipc/opened-twice", "cuIpcOpenMemHandle: a second open counts up and returns the same pointer; cuIpcCloseMemHandle unmaps at 0", opened_twice, ALONE},
+	{"ipc/close", "cuIpcCloseMemHandle: the original and mappings in other processes are unaffected", close_leaves_the_original, ALONE},
+	{"ipc/unique-handles", "cuIpcGetMemHandle: memory at the address of freed memory has a handle of its own", unique_handles, ALONE},
+	{"ipc/refused", "cuIpcGetMemHandle: memory of cuMemAlloc only; cuIpcOpenMemHandle: the flag must be given", memory_refused, ALONE},
+	{"ipc/event-flags", "cuIpcGetEventHandle: the event was created with INTERPROCESS and DISABLE_TIMING", event_flags, ALONE},
+	{"ipc/event-exported", "cuIpcGetEventHandle: the opened event synchronises with work of this process; it has no time", event_of_exporter, ALONE},
+	{"ipc/event-imported", "cuIpcGetEventHandle: the other process may record the event, too", event_of_importer, ALONE},
+};
+GROUP(ipc_cases, cases);
