@@ -49,7 +49,6 @@ type Checker struct {
 	reach  []reach // by graph
 
 	garbage [rounds]pattern
-	held    []int          // by span: of which round's garbage it is full, counted from 1; 0: a replay may have written there
 	stored  cuda.DevicePtr // fills; 0: they are on the host
 	filling int            // the last one
 }
@@ -63,7 +62,7 @@ func New(p Process) (*Checker, error) {
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	c := &Checker{Process: p, spec: spec, spans: spans, hasher: newHasher(p.Memory), saved: make(map[span][]byte), held: make([]int, len(spans))}
+	c := &Checker{Process: p, spec: spec, spans: spans, hasher: newHasher(p.Memory), saved: make(map[span][]byte)}
 	for filling := range c.fills {
 		c.fills[filling] = make([]*known, len(spans))
 	}
@@ -117,7 +116,7 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 		d.Unchanged = digest.UnchangedOf(untouched, d.Graphs)
 	}
 	// What a graph wrote beyond what it refers to is not filled again, and stays.
-	if err := c.fill(everyGraph, 0); err != nil {
+	if err := c.fill(0); err != nil {
 		return nil, err
 	}
 	if d.End, err = c.hashAll(digest.Weight, digest.Other, digest.Permanent, digest.KV, digest.Input, digest.Output); err != nil {

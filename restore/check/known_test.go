@@ -65,28 +65,3 @@ func TestKnownCompare(t *testing.T) {
 	var nothing *known
 	nothing.compare(&span{size: 1, stride: 1, chunk: digest.ChunkBytes}, make([]byte, digest.HashBytes))
 }
-
-// Garbage is renewed where a replay may have written, and where the next graph reaches it and another round has other garbage.
-func TestGarbageIsRenewed(t *testing.T) {
-	spans := []span{{alloc: 0, class: digest.Temporary}, {alloc: 1, class: digest.Unstable}, {alloc: 0, class: digest.Input}}
-	c := &Checker{spans: spans, held: make([]int, len(spans)), reach: []reach{{1 << 0}, {1 << 1}}}
-	for filling := range c.fills {
-		c.fills[filling] = make([]*known, len(spans))
-	}
-	wants := func(graph, round int, want ...bool) {
-		t.Helper()
-		for i := range spans {
-			if got := c.wantsGarbage(i, graph, round); got != want[i] {
-				t.Errorf("span %d, graph %d, round %d: %v, want %v", i, graph, round, got, want[i])
-			}
-		}
-	}
-	wants(0, 0, true, true, false)
-	c.held[0], c.held[1] = 1, 1
-	wants(0, 0, false, false, false)
-	wants(0, 1, true, false, false)
-	wants(1, 1, false, true, false)
-	wants(everyGraph, 1, true, true, false)
-	c.doubt(func(s *span) bool { return s.alloc == 1 })
-	wants(0, 0, false, true, false)
-}

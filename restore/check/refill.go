@@ -90,11 +90,7 @@ func (c *Checker) knows(span int, k *known) {
 // doubt says that the spans of which touched is true may no longer hold what they were filled with, until they are hashed.
 func (c *Checker) doubt(touched func(*span) bool) {
 	for i := range c.spans {
-		if !touched(&c.spans[i]) {
-			continue
-		}
-		c.held[i] = 0
-		if k := c.fills[c.filling][i]; k != nil {
+		if k := c.fills[c.filling][i]; k != nil && touched(&c.spans[i]) {
 			k.unsure = true
 		}
 	}
@@ -102,17 +98,6 @@ func (c *Checker) doubt(touched func(*span) bool) {
 
 // scratch reports whether a span gets garbage.
 func (s *span) scratch() bool { return s.class == digest.Temporary || s.class == digest.Unstable }
-
-// wantsGarbage reports whether a span is to be filled with a round's garbage before a replay of the graph: if it holds other bytes. For a
-// graph that does not reach it, any garbage will do.
-func (c *Checker) wantsGarbage(i, graph, round int) bool {
-	s := &c.spans[i]
-	if !s.scratch() || c.held[i] == round+1 {
-		return false
-	}
-	// mutant: garbage that a graph cannot reach
-	return c.held[i] == 0 || graph == everyGraph || c.reach[graph].has(s.alloc)
-}
 
 // makeGarbage makes the pattern of each round, if any memory is to be filled with it.
 func (c *Checker) makeGarbage() {
@@ -125,19 +110,17 @@ func (c *Checker) makeGarbage() {
 	}
 }
 
-// everyGraph fills memory for any graph.
-const everyGraph = -1
-
-// fill puts all memory but the weights into the state that a replay of the graph starts from.
-func (c *Checker) fill(graph, filling int) error {
+// fill puts all memory but the weights into the state that a replay starts from. Garbage is renewed everywhere: a graph may get to memory by
+// pointers that only the engine knows.
+func (c *Checker) fill(filling int) error {
 	c.filling = filling
 	// mutant: other garbage before the second replay
 	round := filling
 	if filling >= rounds {
 		round = 0
 	}
-	for i, s := range c.spans {
-		if !c.wantsGarbage(i, graph, round) {
+	for _, s := range c.spans {
+		if !s.scratch() {
 			continue
 		}
 		// Each span begins elsewhere in the pattern.
@@ -145,7 +128,6 @@ func (c *Checker) fill(graph, filling int) error {
 		if err := c.garbage[round].put(c.Memory.Base[s.alloc]+s.offset, at.below(patternBytes), s.size); err != nil {
 			return err
 		}
-		c.held[i] = round + 1
 	}
 	for i, s := range c.spans {
 		k := c.fills[filling][i]

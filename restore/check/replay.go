@@ -61,7 +61,7 @@ func (c *Checker) replayTwice(graph int) (digest.Graph, error) {
 		classes = append(classes, digest.Weight)
 	}
 	for round := range rounds {
-		if err := c.fill(graph, round); err != nil {
+		if err := c.fill(round); err != nil {
 			return out, fmt.Errorf("fill memory: %w", err)
 		}
 		if err := c.replay(graph); err != nil {
@@ -105,7 +105,7 @@ func (c *Checker) stepEagerly(graph int, out *digest.Graph) error {
 	if c.Steps.Eager == nil {
 		return nil
 	}
-	if err := c.fill(graph, 0); err != nil {
+	if err := c.fill(0); err != nil {
 		return err
 	}
 	err := live.InTrigger(func() error { return errors.Join(c.Steps.Eager(out.Label), cuda.Synchronize()) })

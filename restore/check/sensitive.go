@@ -19,7 +19,7 @@ func (c *Checker) replayOtherwise(d *digest.Digest) error {
 			if filling == otherInputs && !g.ReadsInputs || filling == otherKV && !g.ReadsKV || filling < rounds {
 				continue
 			}
-			err := c.fill(i, filling)
+			err := c.fill(filling)
 			if err == nil {
 				err = c.replay(i)
 			}

@@ -20,7 +20,7 @@ func (c *Checker) findStale(graph int, out *digest.Graph) error {
 		if !c.reach[graph].has(s.alloc) || bytes.Equal(c.served[s], c.saved[s]) {
 			continue
 		}
-		if err := c.fill(graph, 0); err != nil {
+		if err := c.fill(0); err != nil {
 			return err
 		}
 		if err := write(c.Memory.Base[s.alloc]+s.offset, s.size, c.served[s]); err != nil {

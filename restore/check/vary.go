@@ -31,7 +31,7 @@ func (c *Checker) measureVariation(graph int, out *digest.Graph) error {
 	}
 	for round := range 2 {
 		for range boundReplays {
-			if err := c.fill(graph, round); err != nil {
+			if err := c.fill(round); err != nil {
 				return fmt.Errorf("fill memory: %w", err)
 			}
 			if err := c.replay(graph); err != nil {

@@ -61,7 +61,6 @@ var table = []mutant{
 	{"end of an event that graphs refer to", skip, "./internal/test/e2e", "TestUnloadOfReferencedModule"},
 	{"graphs that the engine has called invalid", skip, "./internal/test/e2e", "TestSessionInC"},
 	{"node types that cannot be restored", becomes("out.Type = graphir.NodeEmpty; return nil"), "./materialize/compile", "TestRefusals"},
-	{"garbage that a graph cannot reach", always, "./restore/check", "TestGarbageIsRenewed"},
 	{"fills are kept on the device", always, "./restore", "TestFillsStayOnTheDevice"},
 	{"memory of another process", never, "./materialize/compile", "TestRefusedMemory"},
 	{"memory of another process, by way of saved memory", never, "./internal/test/e2e", "TestGraphsOfAnotherProcess"},
