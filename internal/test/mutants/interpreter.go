@@ -5,7 +5,7 @@ var interpreter = []mutant{
 	instruction("warps in any order", skip, "order"),
 	instruction("copies of a group that was waited for", always, "triton"),
 	instruction("copies of a group that was waited for", never, "triton"),
-	instruction("copies of a group that was waited for", replace("c->group + pending", "c->group"), "triton"),
+	instruction("copies of a group that was waited for", replace("+ pending", "+ 0 * pending"), "triton"),
 	instruction("a copy has the bytes of its issue", never, "triton"),
 	instruction("transposed matrices", replace("trans ? &row[8 * k + j][i]", "0 ? &row[8 * k + j][i]"), "triton"),
 	instruction("matrices to memory", always, "triton"),
