@@ -48,8 +48,8 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for i := range a.Layers {
-		if a.Layers[i].Content, err = file.Layer(a.Layers[i]); err != nil {
+	for i := range a.Directories {
+		if a.Directories[i].Content, err = file.Directory(a.Directories[i]); err != nil {
 			return "", err
 		}
 	}
