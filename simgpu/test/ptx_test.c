@@ -197,6 +197,8 @@ int main(int argc, char **argv)
 	test_parser();
 	test_refused();
 	test_triton();
+	test_order();
+	test_float8();
 	test_fuzz();
 	printf("ptx: %d checks, %d failures\n", checks, failures);
 	return failures != 0;

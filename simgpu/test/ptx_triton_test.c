@@ -181,7 +181,7 @@ static void product(const struct product *t)
 			b[k][j] = number(t->b) & mask;
 	for (uint32_t i = 0; i < 16; i++)
 		for (uint32_t j = 0; j < 8; j++)
-			c[i][j] = t->whole ? (float)(int32_t)(next_random() % 2000) - 1000 : half_float(float_half(random_float()));
+			c[i][j] = *t->mods ? (next_random() & 1 ? -1 : 1) * 0x1.fffffep30f : t->whole ? (float)(int32_t)(next_random() % 2000) - 1000 : half_float(float_half(random_float()));
 	/* Where each element lies, from the tables of the manual: group g = lane / 4, thread t = lane % 4. */
 	memset(p, 0, 32 * 64);
 	for (uint32_t lane = 0; lane < 32; lane++) {
@@ -225,6 +225,8 @@ static void product(const struct product *t)
 				want += (double)value(t->a, a[i][k]) * value(t->b, b[k][j]);
 				size += fabs((double)value(t->a, a[i][k]) * value(t->b, b[k][j]));
 			}
+			if (*t->mods)
+				want = want > INT32_MAX ? INT32_MAX : want < INT32_MIN ? INT32_MIN : want;
 			CHECK(fabs(have - want) <= size * (t->whole ? 0 : t->half ? 1e-3 : 1e-6), "%s.%s.%s [%u][%u]: %g, not %g", t->shape, t->a, t->b, i, j, have, want);
 		}
 	dev_free_all();
@@ -246,8 +248,22 @@ static void products(void)
 		product(&all[i]);
 }
 
+/* Half of a warp takes no part in what all of it has to. */
+static void half_a_warp(void)
+{
+	struct ptx_module *m = load_text(KERNEL("sm_90", "setp.ge.u32 %p1, %r1, 16;\n@%p1 ret;\nmov.u32 %r2, tile;\n"
+		"ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r2];"));
+	uint32_t *p = dev_alloc(64);
+	struct ptx_fault fault;
+
+	CHECK(launch(m, "k", 1, 32, 0, &fault, &p, &p) && fault.kind == PTX_ILLEGAL_ADDRESS, "fault %d: %s", fault.kind, fault.text);
+	ptx_free(m);
+	dev_free_all();
+}
+
 void test_triton(void)
 {
+	half_a_warp();
 	lists_and_hints();
 	copies();
 	rows_of_matrices();

@@ -6,7 +6,8 @@ import (
 )
 
 // mutant switches one mechanism off, by the change of the statement that its marker stands before. Test is the go test that
-// has to fail for it: a package and a -run pattern, or a file of Python's unittest and Class.test_name.
+// has to fail for it: a package and a -run pattern, a file of Python's unittest and Class.test_name, or a file of the interpreter's tests
+// and its function.
 type mutant struct {
 	Marker        string
 	Change        change
@@ -15,7 +16,7 @@ type mutant struct {
 
 // all has the rows of all tables.
 func all() []mutant {
-	return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins, torchPlugin)
+	return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins, torchPlugin, interpreter)
 }
 
 func (m *mutant) String() string {

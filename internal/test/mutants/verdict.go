@@ -30,8 +30,11 @@ type event struct{ Action, Test, Output string }
 
 // runTest runs a test and says how it ended.
 func runTest(dir, pkg, test string) (verdict, error) {
-	if filepath.Ext(pkg) == ".py" {
+	switch filepath.Ext(pkg) {
+	case ".py":
 		return runPython(filepath.Join(dir, pkg), test)
+	case ".c":
+		return runInterpreter(dir, filepath.Clean(pkg))
 	}
 	out, err := command(dir, "go", "test", "-json", "-count=1", "-run", pattern(test), pkg).CombinedOutput()
 	var exit *exec.ExitError
@@ -73,6 +76,36 @@ func judgePython(output []byte) (verdict, error) {
 	case string(end[1]) == "failures":
 		return caught, nil
 	case string(end[1]) == "errors":
+		return crashed, nil
+	}
+	return missed, nil
+}
+
+// runInterpreter runs the program of the interpreter's tests. A check of the file has to fail, and not only those of others.
+func runInterpreter(dir, file string) (verdict, error) {
+	if out, err := command(dir, "make", "-s", "build/test/ptx_test").CombinedOutput(); err != nil {
+		return broken, fmt.Errorf("its test does not build:\n%s", out)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), pythonLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "build/test/ptx_test")
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return timedOut, nil
+	}
+	return judgeChecks(out, err, file)
+}
+
+// judgeChecks reads the lines of failed checks, which begin with the file.
+func judgeChecks(output []byte, failed error, file string) (verdict, error) {
+	var exit *exec.ExitError
+	switch {
+	case failed != nil && !errors.As(failed, &exit):
+		return broken, failed
+	case regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(file) + `:\d+: `).Match(output):
+		return caught, nil
+	case failed != nil && !bytes.Contains(output, []byte(" checks, ")):
 		return crashed, nil
 	}
 	return missed, nil

@@ -104,3 +104,22 @@ func TestJudgePython(t *testing.T) {
 		}
 	}
 }
+
+// The end of a program in C, by what its checks print.
+func TestVerdictsOfChecks(t *testing.T) {
+	exit := exec.Command("false").Run()
+	for _, c := range []struct {
+		output string
+		failed error
+		want   verdict
+	}{
+		{"ptx: 9 checks, 0 failures\n", nil, missed},
+		{"a_test.c:12: x == y: 3\nptx: 9 checks, 1 failures\n", exit, caught},
+		{"b_test.c:12: x == y: 3\nptx: 9 checks, 1 failures\n", exit, missed},
+		{"AddressSanitizer: a_test.c:12\n", exit, crashed},
+	} {
+		if v, err := judgeChecks([]byte(c.output), c.failed, "a_test.c"); v != c.want || err != nil {
+			t.Errorf("%q: %s, %v, want %s", c.output, v, err, c.want)
+		}
+	}
+}

@@ -69,6 +69,9 @@ struct ptx_fault {
 int ptx_launch(const struct ptx_kernel *k, const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared,
                const void *params, const struct ptx_memory *mem, struct ptx_fault *fault);
 
+/* Decides in which order warps run between barriers, with the number of the launch. */
+extern uint64_t ptx_order_seed;
+
 /* Instructions interpreted by this process so far, counted per lane. For benchmarks. */
 uint64_t ptx_instructions(void);
 

@@ -52,6 +52,7 @@ static const struct insn *issue(struct warp *w, const struct insn *in)
 		if (!c)
 			return ptx_fault_at(w, in, lane, PTX_UNSUPPORTED, 0, "out of host memory");
 		*c = (struct async_copy){ .to = d, .group = w->async_group[lane], .lane = (uint8_t)lane, .n = (uint8_t)n };
+		/* mutant: a copy has the bytes of its issue */
 		if (given)
 			memcpy(c->bytes, s, given);
 	}
@@ -66,6 +67,7 @@ static void arrive(struct warp *w, uint32_t pending, bool all)
 	for (uint32_t i = 0; i < w->nasync; i++) {
 		struct async_copy *c = &w->async[i];
 
+		/* mutant: copies of a group that was waited for */
 		if (w->mask >> c->lane & 1 && (all || (uint64_t)c->group + pending < w->async_group[c->lane]))
 			memcpy(c->to, c->bytes, c->n);
 		else

@@ -1,9 +1,11 @@
 /*
  * ptx_convert.c: cvt between any two types, lane by lane, and access to single lanes of registers.
  *
- * In:  an OP_CVT instruction: o[0], o[1] registers, o[4] the source type, o[5] the type of the result, imm rounding and flags.
+ * In:  an OP_CVT instruction: o[0], o[1] registers, o[4] the source type, o[5] the type of the result, imm rounding and flags. An 8-bit
+ *      floating-point type stands for two numbers, the first one above: to them, o[1] and o[2] or both halves of o[1] are converted.
  * Out: the converted lanes. Nothing here can fail; the decoder admits only combinations that are handled.
  */
+#include "ptx_float8.h"
 #include "ptx_half.h"
 #include "ptx_internal.h"
 
@@ -185,9 +187,40 @@ static uint64_t convert(uint64_t v, enum ptx_type from, enum ptx_type to, int64_
 		d = d > 0 ? d < 1 ? d : 1 : 0;
 	if (flags & CVT_RELU && d < 0)
 		d = 0;
+	if (flags & CVT_TF32)
+		return isnan(d) ? 0x7fffffff : (v + 0x1000) & 0xffffe000;
 	if (flags & CVT_FTZ && to == TY_F32)
 		d = flush(d);
 	return from_double(d, to, flags & CVT_TO_INT ? CVT_RN : mode);
+}
+
+static bool is_pair(enum ptx_type t) { return t == TY_E4M3X2 || t == TY_E5M2X2; }
+
+/* A half has room for every 8-bit number. */
+static uint64_t from_pair(uint64_t v, enum ptx_type from, bool relu)
+{
+	uint32_t half[2];
+
+	for (int i = 0; i < 2; i++) {
+		float f = from == TY_E4M3X2 ? e4m3_float((uint8_t)(v >> 8 * i)) : e5m2_float((uint8_t)(v >> 8 * i));
+
+		half[i] = float_half(relu && f < 0 ? 0 : f);
+	}
+	return half[0] | half[1] << 16;
+}
+
+static uint64_t to_pair(const struct warp *w, const struct insn *in, uint32_t lane, enum ptx_type from, enum ptx_type to)
+{
+	uint64_t first = ptx_lane(w, in->o[1], CLS_W32, lane), v = 0;
+	double d[2] = { to_double(first & 0xffff, TY_F16), to_double(first >> 16, TY_F16) };
+
+	if (from == TY_F32) {
+		d[0] = to_double(ptx_lane(w, in->o[2], CLS_W32, lane), TY_F32);
+		d[1] = to_double(first, TY_F32);
+	}
+	for (int i = 0; i < 2; i++)
+		v |= (uint64_t)float8_of(in->imm & CVT_RELU && d[i] < 0 ? 0 : d[i], to == TY_E4M3X2 ? 3 : 2) << 8 * i;
+	return v;
 }
 
 const struct insn *ptx_convert(struct warp *w, const struct insn *in)
@@ -196,7 +229,12 @@ const struct insn *ptx_convert(struct warp *w, const struct insn *in)
 
 	for (uint32_t m = w->mask; m; m &= m - 1) {
 		uint32_t lane = (uint32_t)__builtin_ctz(m);
-		uint64_t v = convert(ptx_lane(w, in->o[1], in->size, lane), from, to, in->imm);
+		uint64_t v = is_pair(to) ? to_pair(w, in, lane, from, to) : ptx_lane(w, in->o[1], in->size, lane);
+
+		if (is_pair(from))
+			v = from_pair(v, from, in->imm & CVT_RELU);
+		else if (!is_pair(to))
+			v = convert(v, from, to, in->imm);
 
 		ptx_set_lane(w, in->o[0], in->cls, lane, v);
 	}

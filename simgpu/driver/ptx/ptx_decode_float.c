@@ -339,8 +339,52 @@ static void convert(struct parser *p, enum ptx_type from, uint32_t a, enum ptx_t
 	in->imm = flags;
 }
 
+/* Between two numbers of 8 bits and two halves, or from two floats. */
+static bool d_cvt_pair(struct parser *p, enum ptx_type pair)
+{
+	enum ptx_type other = ptx_last_type(p);
+	bool narrow = ptx_mod(p, "satfinite"), relu = ptx_mod(p, "relu");
+	uint32_t d = ptx_out(p, 0, narrow ? TY_B16 : other), a = ptx_in(p, 1, narrow ? other : TY_B16);
+	struct insn *in;
+
+	if (!ptx_mod(p, "rn") || (other != TY_F16X2 && (other != TY_F32 || !narrow)))
+		return false;
+	if (other == TY_F32)
+		in = ptx_op(p, OP_CVT, 1, 2, d, a, ptx_in(p, 2, TY_F32));
+	else
+		in = ptx_op(p, OP_CVT, 1, 1, d, a);
+	in->o[4] = narrow ? other : pair;
+	in->o[5] = narrow ? pair : other;
+	in->size = ptx_class_of(p, a);
+	in->cls = ptx_class_of(p, d);
+	in->imm = relu ? CVT_RELU : 0;
+	return true;
+}
+
+/* The nearest float of ten digits, the one away from zero of two. */
+static bool d_cvt_tf32(struct parser *p)
+{
+	uint32_t d = ptx_out(p, 0, TY_B32), a = ptx_in(p, 1, ptx_last_type(p));
+	struct insn *in;
+
+	if (!ptx_mod(p, "rna"))
+		return false;
+	in = ptx_op(p, OP_CVT, 1, 1, d, a);
+	in->o[4] = in->o[5] = TY_F32;
+	in->size = ptx_class_of(p, a);
+	in->cls = ptx_class_of(p, d);
+	in->imm = CVT_TF32;
+	return true;
+}
+
 static bool d_cvt(struct parser *p)
 {
+	if (ptx_mod(p, "e4m3x2"))
+		return d_cvt_pair(p, TY_E4M3X2);
+	if (ptx_mod(p, "e5m2x2"))
+		return d_cvt_pair(p, TY_E5M2X2);
+	if (ptx_mod(p, "tf32"))
+		return d_cvt_tf32(p);
 	static const char *const modes[] = { "rn", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi" };
 	enum ptx_type from = ptx_last_type(p), to = ptx_last_type(p);
 	int64_t flags = 0;

@@ -42,7 +42,8 @@ enum ptx_class { CLS_W16, CLS_W32, CLS_W64, CLS_PRED };
 enum ptx_type {
 	TY_NONE, TY_PRED,
 	TY_B8, TY_U8, TY_S8, TY_B16, TY_U16, TY_S16, TY_B32, TY_U32, TY_S32, TY_B64, TY_U64, TY_S64,
-	TY_F16, TY_F16X2, TY_BF16, TY_BF16X2, TY_F32, TY_F64
+	TY_F16, TY_F16X2, TY_BF16, TY_BF16X2, TY_F32, TY_F64,
+	TY_E4M3X2, TY_E5M2X2 /* in cvt alone */
 };
 
 struct warp;
@@ -184,6 +185,7 @@ struct cta {
 	struct launch *launch;
 	struct warp *warps;
 	uint32_t nwarps, ctaid[3];
+	uint8_t turn[1024 / PTX_LANES]; /* the warps, in the order in which they run up to the next barrier */
 	uint8_t *shared, *regs, *frames;
 	uint64_t executed;
 	struct barrier bar[16];
@@ -198,7 +200,7 @@ struct launch {
 	const struct ptx_memory *mem;
 	struct ptx_range *cache;
 	struct ptx_fault *fault;
-	uint64_t clock;
+	uint64_t clock, order; /* order: the state that orders of warps are drawn from */
 };
 
 /* Instructions one warp of a launch may take per block before it counts as stuck; tests lower it. */
@@ -237,7 +239,7 @@ enum ptx_shfl { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
 enum ptx_vote { VOTE_ALL, VOTE_ANY, VOTE_UNI, VOTE_BALLOT };
 enum ptx_redux { RX_ADD, RX_MIN_U, RX_MIN_S, RX_MAX_U, RX_MAX_S, RX_AND, RX_OR, RX_XOR };
 /* struct insn.imm of OP_CVT */
-enum { CVT_RN, CVT_RZ, CVT_RM, CVT_RP, CVT_MODE = 3, CVT_TO_INT = 8, CVT_FTZ = 16, CVT_SAT = 32, CVT_RELU = 64 };
+enum { CVT_RN, CVT_RZ, CVT_RM, CVT_RP, CVT_MODE = 3, CVT_TO_INT = 8, CVT_FTZ = 16, CVT_SAT = 32, CVT_RELU = 64, CVT_TF32 = 128 };
 /* struct insn.aux of OP_BAR */
 enum { BAR_HAS_COUNT = 1, BAR_NOT = 2 };
 

@@ -4,9 +4,9 @@
  * In:  the kernel, grid and block shape, parameters and the caller's view of live memory.
  * Out: what the kernel wrote, or a fault.
  *
- * Blocks run one after another; a block's warps take turns at barriers. A block that does not finish within its slice
- * stays resident while later blocks start, so blocks may wait for each other as far as a device with RESIDENT slots allows.
- * The order is fixed, so a launch gives the same bits every time.
+ * Blocks run one after another; a block's warps take turns at barriers, in an order that is drawn anew for each turn, so that a
+ * missing barrier shows. A block that does not finish within its slice stays resident while later blocks start, so blocks may
+ * wait for each other as far as a device with RESIDENT slots allows. A seed gives the same orders every time.
  */
 #include "ptx_internal.h"
 
@@ -20,7 +20,8 @@
 #define RESIDENT 64
 
 uint64_t ptx_block_budget = 1ull << 32;
-static uint64_t total_instructions;
+uint64_t ptx_order_seed;
+static uint64_t total_instructions, launches;
 
 uint64_t ptx_instructions(void) { return __atomic_load_n(&total_instructions, __ATOMIC_RELAXED); }
 
@@ -197,6 +198,7 @@ static struct cta *cta_new(struct launch *l)
 		w->cta = c;
 		w->launch = l;
 		w->code = k->code;
+		c->turn[i] = (uint8_t)i;
 	}
 	return c;
 }
@@ -229,6 +231,27 @@ static int stuck(struct cta *c, const char *why)
 	return STOP_FAULT;
 }
 
+static uint64_t draw(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+/* All orders of the warps are equally likely. */
+static void shuffle(struct cta *c)
+{
+	for (uint32_t i = c->nwarps - 1; i > 0; i--) {
+		uint32_t j = (uint32_t)((draw(&c->launch->order) >> 32) * (i + 1) >> 32);
+		uint8_t t = c->turn[i];
+
+		c->turn[i] = c->turn[j];
+		c->turn[j] = t;
+	}
+}
+
 /* Runs the block until it ends, faults, or has used up its slice. */
 static int cta_run(struct cta *c)
 {
@@ -237,8 +260,10 @@ static int cta_run(struct cta *c)
 	for (;;) {
 		bool ran = false, alive = false;
 
+		/* mutant: warps in any order */
+		shuffle(c);
 		for (uint32_t i = 0; i < c->nwarps; i++) {
-			struct warp *w = &c->warps[i];
+			struct warp *w = &c->warps[c->turn[i]];
 
 			if (w->ready) {
 				run_warp(w);
@@ -329,7 +354,7 @@ static int run_grid(struct launch *l)
 int ptx_launch(const struct ptx_kernel *k, const uint32_t grid[3], const uint32_t block[3], uint32_t dynamic_shared, const void *params,
                const struct ptx_memory *mem, struct ptx_fault *fault)
 {
-	struct launch l = { .k = k, .mem = mem, .fault = fault };
+	struct launch l = { .k = k, .mem = mem, .fault = fault, .order = ptx_order_seed ^ __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED) << 32 };
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
 	uint8_t *copy;
 	int rc;

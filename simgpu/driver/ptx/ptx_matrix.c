@@ -18,6 +18,7 @@ static bool together(struct warp *w, const struct insn *in, const struct insn **
 {
 	if (!ptx_sync(w, in, UINT32_MAX, next))
 		return false;
+	/* mutant: lanes of a matrix */
 	if (w->mask == UINT32_MAX)
 		return true;
 	*next = ptx_fault_at(w, in, (uint32_t)__builtin_ctz(w->mask), PTX_ILLEGAL_ADDRESS, 0, "not all 32 lanes of the warp take part");
@@ -48,8 +49,10 @@ static const struct insn *rows(struct warp *w, const struct insn *in)
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t lane = 0; lane < PTX_LANES; lane++) {
 			uint32_t i = lane / 4, j = lane % 4 * 2;
+			/* mutant: transposed matrices */
 			uint16_t *lo = trans ? &row[8 * k + j][i] : &row[8 * k + i][j], *hi = trans ? &row[8 * k + j + 1][i] : &row[8 * k + i][j + 1];
 
+			/* mutant: matrices to memory */
 			if (load) {
 				ptx_set_lane(w, in->o[reg + k], CLS_W32, lane, *lo | (uint32_t)*hi << 16);
 			} else {
@@ -70,6 +73,7 @@ static float element(uint32_t v, uint32_t at, enum ptx_matrix_type t)
 	case MX_F16: return half_float(v >> 16 * at & 0xffff);
 	case MX_E4M3: return e4m3_float((uint8_t)(v >> 8 * at));
 	case MX_E5M2: return e5m2_float((uint8_t)(v >> 8 * at));
+	/* mutant: operands are rounded to TF32 */
 	case MX_TF32: return bits_float(v & 0xffffe000);
 	case MX_S8: return (int8_t)(v >> 8 * at);
 	default: return (uint8_t)(v >> 8 * at);
@@ -107,12 +111,12 @@ const struct insn *ptx_mma(struct warp *w, const struct insn *in)
 			int64_t n = (int32_t)v;
 
 			for (uint32_t k = 0; k < in->size; k++) {
-				if (whole)
-					n += (int64_t)a[i][k] * (int64_t)b[j][k];
-				else
-					s += a[i][k] * b[j][k];
+				n += whole ? (int64_t)a[i][k] * (int64_t)b[j][k] : 0;
+				/* mutant: products of floats */
+				s += a[i][k] * b[j][k];
 			}
 			sum[lane][e] = s;
+			/* mutant: sums of integers that saturate */
 			isum[lane][e] = in->aux ? (int32_t)(n > INT32_MAX ? INT32_MAX : n < INT32_MIN ? INT32_MIN : n) : (int32_t)(uint32_t)n;
 		}
 	for (uint32_t lane = 0; lane < PTX_LANES; lane++)

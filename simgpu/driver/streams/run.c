@@ -33,6 +33,7 @@ CUresult run_launch(const struct launch *l)
 	if (!config_get()->compute)
 		return CUDA_SUCCESS;
 	struct ptx_fault f = {.kind = PTX_OK};
+	ptx_order_seed = config_get()->seed;
 	if (ptx_launch(l->function->code, l->grid, l->block, l->shared, l->params, &device_memory, &f) == 0)
 		return CUDA_SUCCESS;
 	CUresult r = fault_result(&f);

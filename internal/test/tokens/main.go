@@ -1,0 +1,170 @@
+// Command tokens makes one mistake in an artifact, which a restored engine then has to show in its tokens (make test-tokens).
+//
+//	tokens IN OUT MISTAKE LABEL
+//
+// In: an artifact, a kind of mistake, and how the label of a graph begins that the engine replays. Out: OUT, the same artifact with the mistake, and a
+// line that says what was changed. Fails: with status 1 if the artifact has nothing of that kind.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+)
+
+// mistakes are by name. Each changes what it is given, and says what it changed.
+var mistakes = map[string]func(s *graphir.Spec, graph int) (string, error){
+	"kernel":  skipKernel,
+	"pointer": shiftPointer,
+	"content": flipByte,
+	"key":     swapGraphs,
+}
+
+func main() {
+	if len(os.Args) != 5 {
+		fmt.Fprintln(os.Stderr, "usage: tokens IN OUT kernel|pointer|content|key LABEL")
+		os.Exit(2)
+	}
+	what, err := spoil(os.Args[1], os.Args[2], os.Args[3], os.Args[4])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "tokens: %v\n", err)
+		os.Exit(1)
+	}
+	fmt.Println(what)
+}
+
+func spoil(in, out, mistake, label string) (what string, err error) {
+	file, err := artifacts.Open(in)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	a, err := artifacts.Read(in)
+	if err != nil {
+		return "", err
+	}
+	for i := range a.Directories {
+		if a.Directories[i].Content, err = file.Directory(a.Directories[i]); err != nil {
+			return "", err
+		}
+	}
+	graph := slices.IndexFunc(a.Spec.Graphs, func(g graphir.Graph) bool { return strings.HasPrefix(g.Label, label) })
+	change, ok := mistakes[mistake]
+	if graph < 0 || !ok {
+		return "", fmt.Errorf("change %s: no mistake %q, or no graph %q", in, mistake, label)
+	}
+	if what, err = change(a.Spec, graph); err != nil {
+		return "", fmt.Errorf("change %s: %w", in, err)
+	}
+	return what, artifacts.Write(out, a)
+}
+
+// middle returns the index of the kernel node in the middle of those that the condition holds for.
+func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
+	var found []int
+	for i := range g.Nodes {
+		if k := g.Nodes[i].Kernel; k != nil && fits(k) {
+			found = append(found, i)
+		}
+	}
+	if len(found) == 0 {
+		return 0, fmt.Errorf("graph %s has no such kernel", g.Label)
+	}
+	return found[len(found)/2], nil
+}
+
+// skipKernel puts an empty node in the place of a kernel, so that all edges stay.
+func skipKernel(s *graphir.Spec, graph int) (string, error) {
+	g := &s.Graphs[graph]
+	at, err := middle(g, func(*graphir.KernelNode) bool { return true })
+	if err != nil {
+		return "", err
+	}
+	name := s.Kernels[g.Nodes[at].Kernel.Kernel].Name
+	g.Nodes[at] = graphir.Node{Type: graphir.NodeEmpty}
+	return fmt.Sprintf("graph %s: node %d, kernel %s, is skipped", g.Label, at, name), nil
+}
+
+// shift is less than a row of any matrix of the test's models.
+const shift = 64
+
+// shiftPointer moves the first pointer of a kernel, within the tensor or the allocation that it points to.
+func shiftPointer(s *graphir.Spec, graph int) (string, error) {
+	g := &s.Graphs[graph]
+	first := func(k *graphir.KernelNode) int {
+		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool { return r.Pointer.Offset+shift < size(s, r.Pointer) })
+	}
+	at, err := middle(g, func(k *graphir.KernelNode) bool { return first(k) >= 0 })
+	if err != nil {
+		return "", err
+	}
+	k := g.Nodes[at].Kernel
+	r := &k.Relocations[first(k)]
+	r.Pointer.Offset += shift
+	return fmt.Sprintf("graph %s: node %d, kernel %s, byte %d: the pointer is %d bytes further", g.Label, at, s.Kernels[k.Kernel].Name, r.Offset, shift), nil
+}
+
+// size returns the bytes of what a pointer leads into, 0 if it is neither a tensor nor an allocation.
+func size(s *graphir.Spec, p graphir.Pointer) uint64 {
+	switch p.Space {
+	case graphir.SpaceAlloc:
+		return s.Allocations[p.Index].Size
+	case graphir.SpaceTensor:
+		return s.Tensors[p.Index].Size
+	}
+	return 0
+}
+
+// flipByte inverts the first byte that is saved as it stands, of the longest saved buffer that has one.
+func flipByte(s *graphir.Spec, _ int) (string, error) {
+	longest, at := -1, 0
+	for i := range s.Contents {
+		if b := firstByte(&s.Contents[i]); b >= 0 && (longest < 0 || len(s.Contents[i].Data) > len(s.Contents[longest].Data)) {
+			longest, at = i, b
+		}
+	}
+	if longest < 0 {
+		return "", errors.New("no saved contents")
+	}
+	c := &s.Contents[longest]
+	c.Data = slices.Clone(c.Data) // others may share it
+	c.Data[at] ^= 0xff
+	return fmt.Sprintf("allocation %d byte %d: inverted", c.Alloc, c.Offset+uint64(at)), nil
+}
+
+// firstByte returns the place of the first byte that neither a pointer nor an unstable range covers, -1 if there is none.
+func firstByte(c *graphir.Content) int {
+	covered := make([]bool, len(c.Data))
+	for i := range c.Relocations {
+		r := &c.Relocations[i]
+		for b := r.Offset; b < r.Offset+r.Size(); b++ {
+			covered[b] = true
+		}
+	}
+	for _, u := range c.Unstable {
+		for b := u.Offset; b < u.Offset+u.Size; b++ {
+			covered[b] = true
+		}
+	}
+	return slices.Index(covered, false)
+}
+
+// swapGraphs gives a graph and its neighbour each other's label.
+func swapGraphs(s *graphir.Spec, graph int) (string, error) {
+	other := graph + 1
+	if other == len(s.Graphs) {
+		other = graph - 1
+	}
+	if other < 0 {
+		return "", errors.New("it has one graph")
+	}
+	a, b := &s.Graphs[graph], &s.Graphs[other]
+	a.Label, b.Label = b.Label, a.Label
+	a.Batch, b.Batch = b.Batch, a.Batch
+	return fmt.Sprintf("graphs %s and %s have each other's label", a.Label, b.Label), nil
+}

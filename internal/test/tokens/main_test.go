@@ -1,0 +1,99 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+)
+
+// each runs every mistake on an artifact of two graphs, and hands the test what was there before and after.
+func each(t *testing.T, name string) (before, after *graphir.Spec) {
+	t.Helper()
+	spec := func() *graphir.Spec {
+		kernel := func() graphir.Node {
+			return graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+				Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: make([]byte, 16),
+				Relocations: []graphir.Relocation{
+					{Offset: 0, Pointer: graphir.Pointer{Index: 0, Offset: 240}}, // no room to move
+					{Offset: 8, Pointer: graphir.Pointer{Index: 0, Offset: 128}},
+				},
+			}}
+		}
+		return &graphir.Spec{
+			Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 256, Live: true}},
+			Kernels:     []graphir.Kernel{{Name: "f"}},
+			Graphs: []graphir.Graph{
+				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(), kernel(), kernel()}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
+				{Label: "FULL tokens=4 x", Batch: 4, Nodes: []graphir.Node{kernel()}},
+			},
+			Contents: []graphir.Content{
+				{Data: make([]byte, 4)},
+				{Data: make([]byte, 32), Relocations: []graphir.Relocation{{Offset: 0}}, Unstable: []graphir.Range{{Offset: 8, Size: 2}}},
+				{Data: make([]byte, 64), Unstable: []graphir.Range{{Size: 64}}},
+			},
+		}
+	}
+	before, after = spec(), spec()
+	if what, err := mistakes[name](after, 0); err != nil || what == "" {
+		t.Fatal(what, err)
+	}
+	return before, after
+}
+
+func TestSkippedKernel(t *testing.T) {
+	before, after := each(t, "kernel")
+	g := after.Graphs[0]
+	if g.Nodes[1].Type != graphir.NodeEmpty || g.Nodes[1].Kernel != nil || g.Nodes[0].Kernel == nil || g.Nodes[2].Kernel == nil {
+		t.Error("not the one in the middle")
+	}
+	if !slices.Equal(g.Edges, before.Graphs[0].Edges) {
+		t.Error("an edge is gone")
+	}
+}
+
+func TestShiftedPointer(t *testing.T) {
+	_, after := each(t, "pointer")
+	r := after.Graphs[0].Nodes[1].Kernel.Relocations
+	if r[0].Pointer.Offset != 240 || r[1].Pointer.Offset != 128+shift {
+		t.Error(r)
+	}
+}
+
+func TestFlippedByte(t *testing.T) {
+	_, after := each(t, "content")
+	for i, c := range after.Contents {
+		for at, b := range c.Data {
+			if want := map[bool]byte{true: 0xff}[i == 1 && at == 10]; b != want {
+				t.Errorf("contents %d byte %d is %#x, not %#x", i, at, b, want)
+			}
+		}
+	}
+}
+
+func TestSwappedGraphs(t *testing.T) {
+	_, after := each(t, "key")
+	a, b := after.Graphs[0], after.Graphs[1]
+	if a.Label != "FULL tokens=4 x" || a.Batch != 4 || len(a.Nodes) != 3 || b.Label != "FULL tokens=8 x" || b.Batch != 8 {
+		t.Error(a.Label, b.Label)
+	}
+}
+
+// An artifact of a real engine stays readable.
+func TestFile(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "x.medusa")
+	in := filepath.Join("..", "e2e", "testdata", "golden", "example.medusa")
+	if what, err := spoil(in, out, "kernel", "decode-4"); err != nil {
+		t.Fatal(what, err)
+	}
+	if _, err := artifacts.Check(out); err != nil {
+		t.Error(err)
+	}
+	for _, wrong := range [][2]string{{"kernel", "prefill"}, {"nothing", "decode-4"}} {
+		if _, err := spoil(in, out, wrong[0], wrong[1]); err == nil {
+			t.Error(wrong)
+		}
+	}
+}

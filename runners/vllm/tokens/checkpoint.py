@@ -1,0 +1,84 @@
+"""Writes a small model with random weights, prompts for it, and what transformers generates from them on the CPU.
+
+    checkpoint.py FOLDER --model llama --dtype float32 --seed 1
+
+In: a kind of model, a type and a seed. Out: FOLDER with config.json, weights and expected.json: prompts, greedy tokens, and of each token by how
+much its logit exceeds the second. Fails: the tokens are too few different ones to show a mistake.
+"""
+
+import argparse
+import json
+import os
+import random
+
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, OPTConfig, Qwen3Config
+
+SHAPE = dict(hidden_size=128, num_hidden_layers=2, num_attention_heads=4, vocab_size=512, max_position_embeddings=512)
+GROUPED = dict(SHAPE, intermediate_size=256, num_key_value_heads=2, head_dim=32, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)
+CONFIGURATIONS = {
+    "llama": lambda: LlamaConfig(**GROUPED),
+    "qwen3": lambda: Qwen3Config(**GROUPED),
+    "opt": lambda: OPTConfig(**SHAPE, ffn_dim=256, word_embed_proj_dim=128, bos_token_id=1, eos_token_id=2, pad_token_id=0),
+}
+PROMPTS, LENGTHS, TOKENS = 16, (1, 24), (24, 64)
+DISTINCT = 32
+
+
+def model(kind, seed):
+    """Weights that are large enough to make the tokens depend on all of the prompt."""
+    torch.manual_seed(seed)
+    made = AutoModelForCausalLM.from_config(CONFIGURATIONS[kind]()).float().eval()
+    for name, parameter in made.named_parameters():
+        if parameter.dim() == 2 or name.endswith("bias"):
+            parameter.normal_(0, 0.12)
+        else:
+            parameter.uniform_(0.5, 1.5)
+    return made
+
+
+def prompts(seed):
+    """Of different lengths, with different numbers of tokens to generate, so that batches shrink."""
+    rng = random.Random(seed)
+    return [
+        {"prompt": [rng.randrange(3, SHAPE["vocab_size"]) for _ in range(rng.randint(*LENGTHS))], "count": rng.randint(*TOKENS)}
+        for _ in range(PROMPTS)
+    ]
+
+
+def generate(model, prompt, count):
+    """Greedy tokens, and the margin of each."""
+    tokens, margins, cache, given = [], [], None, torch.tensor([prompt])
+    for _ in range(count):
+        out = model(given, past_key_values=cache, use_cache=True)
+        best = out.logits[0, -1].float().topk(2)
+        tokens.append(int(best.indices[0]))
+        margins.append(float(best.values[0] - best.values[1]))
+        cache, given = out.past_key_values, torch.tensor([tokens[-1:]])
+    return tokens, margins
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("folder")
+    p.add_argument("--model", default="llama", choices=CONFIGURATIONS)
+    p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    p.add_argument("--seed", type=int, default=4)
+    a = p.parse_args()
+    made = model(a.model, a.seed).to(getattr(torch, a.dtype))
+    made.save_pretrained(a.folder)
+    cases = prompts(a.seed)
+    for case in cases:
+        case["tokens"], case["margins"] = generate(made, case["prompt"], case["count"])
+    distinct = len({t for case in cases for t in case["tokens"]})
+    if distinct < DISTINCT:
+        raise SystemExit(f"make model {a.folder}: {distinct} different tokens, at least {DISTINCT} are needed (another --seed)")
+    with open(os.path.join(a.folder, "expected.json"), "w", encoding="utf-8") as f:
+        json.dump(cases, f)
+    least = min(m for case in cases for m in case["margins"])
+    print(f"checkpoint: {a.model} {a.dtype}: {sum(case['count'] for case in cases)} tokens, {distinct} different, smallest margin {least:.2g}")
+
+
+if __name__ == "__main__":
+    with torch.inference_mode():
+        main()

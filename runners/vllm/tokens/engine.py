@@ -1,0 +1,88 @@
+"""Unmodified vLLM generates tokens on the simulated GPU, with its own scheduler.
+
+    engine.py MODEL --graphs FULL_DECODE_ONLY
+
+In: a folder of checkpoint.py, and vLLM's settings. Out: a line of JSON: the tokens, how it started, operators that ran on the host. Fails: with the
+exception; if a kernel of machine code is needed; if an operator of the host is captured.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+import torch
+
+import aten
+import controls
+
+SIZES = [1, 2, 4, 8]
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("model")
+    p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled if it has pieces")
+    p.add_argument("--dtype", default="float32")
+    p.add_argument("--control", choices=controls.ALL, help="a mistake that has to change tokens")
+    return p.parse_args()
+
+
+def start(args):
+    from vllm import LLM
+
+    compiled = args.graphs.endswith("PIECEWISE")
+    compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": args.graphs, "cudagraph_capture_sizes": SIZES}
+    if compiled:
+        compilation["custom_ops"] = ["none"]
+    else:
+        import kernels
+
+        kernels.install()
+    return LLM(
+        model=args.model,
+        dtype=args.dtype,
+        skip_tokenizer_init=True,
+        max_model_len=128,
+        max_num_seqs=8,
+        max_num_batched_tokens=256,
+        gpu_memory_utilization=0.3,
+        num_gpu_blocks_override=96,
+        attention_config={"backend": "TRITON_ATTN"},
+        compilation_config=compilation,
+    )
+
+
+def generate(llm, cases):
+    from vllm import SamplingParams
+
+    settings = [SamplingParams(temperature=0, max_tokens=case["count"], ignore_eos=True, detokenize=False) for case in cases]
+    done = llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False)
+    return [list(request.outputs[0].token_ids) for request in done]
+
+
+def main():
+    args = arguments()
+    replaced = aten.install()
+    llm = start(args)
+    worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
+    started = aten.COUNT.copy()
+    aten.COUNT.clear()
+    if args.control:
+        controls.ALL[args.control](worker.model_runner)
+    with open(os.path.join(args.model, "expected.json"), encoding="utf-8") as f:
+        tokens = generate(llm, json.load(f))
+    torch.cuda.synchronize()
+    medusa = getattr(worker, "graphs", None)
+    print(json.dumps({
+        "device": torch.cuda.get_device_name(0),
+        "vllm": sys.modules["vllm"].__version__,
+        "start": "restored" if medusa and medusa.use.restored else "native",
+        "tokens": tokens,
+        "replaced": replaced,
+        "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""vLLM's kernels in C++ that a Llama takes, in Triton: norms, the gate of the feed-forward network, rotary positions.
+
+In: nothing; `install` replaces them. Out: the same results up to rounding. vLLM's own are machine code, which the simulated GPU does not execute.
+Fails: as Triton does; on layouts that the tests' models do not have.
+"""
+
+import torch
+import triton
+import triton.language as tl
+import vllm._custom_ops  # declares the operators
+
+_library = torch.library.Library("_C", "IMPL")
+
+
+@triton.jit
+def norm(out, x, residual, weight, width, out_pitch, x_pitch, epsilon, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    inside = i < width
+    v = tl.load(x + row * x_pitch + i, inside, 0.0).to(tl.float32)
+    if ADD:
+        v += tl.load(residual + row * width + i, inside, 0.0).to(tl.float32)
+        v = v.to(residual.dtype.element_ty)
+        tl.store(residual + row * width + i, v, inside)
+        v = v.to(tl.float32)
+    scale = 1 / tl.sqrt(tl.sum(v * v, 0) / width + epsilon)
+    w = tl.load(weight + i, inside, 0.0)
+    tl.store(out + row * out_pitch + i, (v * scale).to(out.dtype.element_ty) * w, inside)
+
+
+@triton.jit
+def gate(out, x, width, BLOCK: tl.constexpr):
+    row, i = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < width
+    g = tl.load(x + row * 2 * width + i, inside, 0.0).to(tl.float32)
+    up = tl.load(x + row * 2 * width + width + i, inside, 0.0)
+    tl.store(out + row * width + i, (g / (1 + tl.exp(-g))).to(out.dtype.element_ty) * up, inside)
+
+
+@triton.jit
+def rotate(positions, x, table, pitch, HALF: tl.constexpr):
+    row, head, i = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.arange(0, HALF)
+    at = table + tl.load(positions + row) * 2 * HALF + i
+    cos, sin = tl.load(at).to(tl.float32), tl.load(at + HALF).to(tl.float32)
+    first = x + row * pitch + head * 2 * HALF + i
+    a, b = tl.load(first).to(tl.float32), tl.load(first + HALF).to(tl.float32)
+    tl.store(first, (a * cos - b * sin).to(x.dtype.element_ty))
+    tl.store(first + HALF, (b * cos + a * sin).to(x.dtype.element_ty))
+
+
+def rows(x):
+    return x.numel() // x.shape[-1]
+
+
+def normalize(out, x, residual, weight, epsilon):
+    width = x.shape[-1]
+    if rows(x):
+        norm[(rows(x),)](
+            out, x, x if residual is None else residual, weight, width, out.stride(-2), x.stride(-2), epsilon,
+            ADD=residual is not None, BLOCK=triton.next_power_of_2(width),
+        )  # fmt: skip
+
+
+def rms_norm(out, x, weight, epsilon):
+    normalize(out, x, None, weight, epsilon)
+
+
+def fused_add_rms_norm(x, residual, weight, epsilon):
+    normalize(x, x, residual, weight, epsilon)
+
+
+def silu_and_mul(out, x):
+    width = out.shape[-1]
+    if rows(out):
+        gate[(rows(out), triton.cdiv(width, 256))](out, x, width, BLOCK=256)
+
+
+def rotary_embedding(positions, query, key, head_size, table, is_neox, rope_dim_offset=0, inverse=False):
+    if not is_neox or table.shape[1] != head_size or rope_dim_offset or inverse:
+        raise NotImplementedError("rotary positions of a part of a head, or of its even and odd elements")
+    for x in (query, key):
+        if x is not None and x.numel():
+            n = positions.numel()
+            rotate[(n, x.numel() // n // head_size)](positions, x, table, x.stride(0), HALF=head_size // 2)
+
+
+def install():
+    for f in (rms_norm, fused_add_rms_norm, silu_and_mul, rotary_embedding):
+        _library.impl(f.__name__, f, "CUDA", allow_override=True)
