@@ -61,6 +61,11 @@ func (s *Session) verify(selfTest func() ([]byte, error)) (err error) {
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return err
 	}
+	if s.earlier != nil {
+		if d.Skipped, err = s.earlier.changed(); err != nil {
+			return err
+		}
+	}
 	if err := c.takeSnapshot(); err != nil {
 		return err
 	}

@@ -51,6 +51,7 @@ type Session struct {
 	spec        *graphir.Spec
 	fallback    *Fallback
 	restored    *restoration   // set by Graphs
+	earlier     *earlier       // memory before the phases that a restored start skips; run N
 	untouched   []digest.Range // memory that may stay unchanged, hashed before any replay; run V
 	hashing     hashing
 	steps       Steps
@@ -100,7 +101,8 @@ func (s *Session) Fallback() *Fallback {
 // Restoring reports whether this start still is to be served by restored graphs.
 func (s *Session) Restoring() bool { return s.env.run == Restore && s.Fallback() == nil }
 
-// Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase.
+// Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase. In run N, the first of
+// warmup and capture hashes the engine's memory, with its work on the device done.
 func (s *Session) Phase(name string) {
 	if s.env.run == None && s.env.Status == "" {
 		return
@@ -110,6 +112,10 @@ func (s *Session) Phase(name string) {
 		s.began = now
 	}
 	s.phases = append(s.phases, status.Phase{Name: name, Began: now.Sub(s.began).Seconds()})
+	// mutant: memory before the phases that a restored start skips
+	if s.env.run == Check && s.earlier == nil && (name == "warmup" || name == "capture") {
+		s.earlier = s.remember()
+	}
 }
 
 // Identify states the factors of the artifact's validity: the engine's factors (engine version, model configuration and

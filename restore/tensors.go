@@ -37,11 +37,9 @@ func (s *Session) placeTensors(m *memory) error {
 		if t.At.Space != graphir.SpaceAlloc || !s.spec.Allocations[t.At.Index].Suballocated {
 			continue
 		}
-		place, ok := s.places[t.Name]
-		if !ok {
-			if place, ok = markedPlace(t.Name); !ok {
-				return fmt.Errorf("place tensor %s: the engine did not name it", t.Name)
-			}
+		place := s.placeOf(t)
+		if place.addr == 0 {
+			return fmt.Errorf("place tensor %s: the engine did not name it", t.Name)
 		}
 		if place.size != t.Size {
 			return fmt.Errorf("place tensor %s: %d bytes, %d when recorded", t.Name, place.size, t.Size)
@@ -52,14 +50,9 @@ func (s *Session) placeTensors(m *memory) error {
 	if len(s.spec.BlockMap) == 0 {
 		return nil
 	}
-	now, err := blockMap()
+	now, err := s.blocks()
 	if err != nil {
 		return err
-	}
-	for i := range now {
-		if to, ok := s.recorded[now[i].Alloc]; ok {
-			now[i].Alloc = to
-		}
 	}
 	// mutant: block map, online with offline
 	if !bytes.Equal(graphir.BlockMapDigest(now), s.spec.BlockMap) {
@@ -102,7 +95,26 @@ func markedPlace(name string) (p tensorPlace, ok bool) {
 	return tensorPlace{place[0], place[1]}, err == nil && int32(r) == 0
 }
 
-// blockMap reads the framework's blocks as they were when the capture phase began.
+// placeOf returns where this process has the tensor; nowhere if the engine has not named it yet.
+func (s *Session) placeOf(t *graphir.Tensor) tensorPlace {
+	place, ok := s.places[t.Name]
+	if !ok {
+		place, _ = markedPlace(t.Name)
+	}
+	return place
+}
+
+// blocks reads the framework's blocks as they were when the capture phase began, by recorded allocations.
+func (s *Session) blocks() ([]graphir.Block, error) {
+	blocks, err := blockMap()
+	for i := range blocks {
+		if to, ok := s.recorded[blocks[i].Alloc]; ok {
+			blocks[i].Alloc = to
+		}
+	}
+	return blocks, err
+}
+
 func blockMap() ([]graphir.Block, error) {
 	n, err := procBlockMap.Invoke(0, 0)
 	if err != nil || n == 0 {
