@@ -31,6 +31,7 @@ func TestHarshGraphs(t *testing.T) {
 		{"leftover", nil},
 		{"filled", []string{`weight "padding"`, "changes before ready, by work that a restored start skips"}},
 		{"renewed", nil},
+		{"told", nil},
 		{"endless", []string{`graph "endless-8"`, "not done after"}},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {
