@@ -17,7 +17,7 @@ import (
 	"medusa/internal/measure"
 	"medusa/internal/test/bench"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // unmeasured are hooked functions that no row of the program of calls has, with the reason.

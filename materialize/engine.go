@@ -35,7 +35,7 @@ type placement struct {
 }
 
 // record runs the engine up to `ready` under the recorder and reads the traces that it leaves, one a rank. profiles
-// are the results of run 0, by rank.
+// are the results of the run profile, by rank.
 func (e *engine) record(ctx context.Context, name string, run contract.Run, at placement, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	path := filepath.Join(e.dir, name+traceSuffix)
 	if err := removeTraces(path); err != nil {

@@ -18,7 +18,7 @@ const headroomAttempts = 3
 // mutant: granularity of headroom
 const headroomGranularity = 2 << 20
 
-// libraryBytes estimates that memory from run 0: memory that the capture phase, or the profile forward before it, allocated, kept,
+// libraryBytes estimates that memory from the run profile: memory that the capture phase, or the profile forward before it, allocated, kept,
 // and did not divide into blocks of the framework's own.
 func libraryBytes(r *recording.Recording) uint64 {
 	warmup := r.PhaseOrder("profile", "warmup", "capture")

@@ -87,7 +87,7 @@ func TestMissingHeadroom(t *testing.T) {
 	}
 }
 
-// Memory that run 0 allocated and did not divide into blocks is found without a look at each pair.
+// Memory that the run profile allocated and did not divide into blocks is found without a look at each pair.
 func TestManyBlocksInManyAllocations(t *testing.T) {
 	const n = 60_000
 	records := []trace.Record{&trace.Phase{Name: "profile"}}

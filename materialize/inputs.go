@@ -6,7 +6,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// inputs are tensors that run 0 has called inputs in the end, by name. An engine may learn only from serving which of its buffers change,
+// inputs are tensors that the run profile has called inputs in the end, by name. An engine may learn only from serving which of its buffers change,
 // and no other recording run serves.
 type inputs map[string]*trace.Tensor
 
@@ -20,7 +20,7 @@ func inputsOf(profile *recording.Recording) inputs {
 	return in
 }
 
-// apply makes inputs of the weights that run 0 has called so.
+// apply makes inputs of the weights that the run profile has called so.
 func (in inputs) apply(spec *graphir.Spec) {
 	for i := range spec.Tensors {
 		t := &spec.Tensors[i]

@@ -8,7 +8,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-func TestInputsOfRun0(t *testing.T) {
+func TestInputsOfTheProfile(t *testing.T) {
 	mark := func(name string, role graphir.Role, hi int64) *trace.Tensor {
 		return &trace.Tensor{Name: name, Role: uint32(role), Dtype: uint32(graphir.I32), Size: 8, Hi: hi}
 	}

@@ -6,7 +6,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// MarksError is an engine whose marks no artifact can be made of. It is found in run 0, which needs nothing but the marks.
+// MarksError is an engine whose marks no artifact can be made of. It is found in the run profile, which needs nothing but the marks.
 type MarksError struct {
 	Problem string
 	Hint    string // an advice for the engine's author
@@ -16,7 +16,7 @@ func (e *MarksError) Error() string { return fmt.Sprintf("check marks: %s (%s)",
 
 // checkMarks finds the mistakes in an engine's marks that later runs would only trip over.
 func checkMarks(r *recording.Recording) error {
-	if err := checkIdentity(r); err != nil { // mutant: identity is checked after run 0
+	if err := checkIdentity(r); err != nil { // mutant: identity is checked after the run profile
 		return err
 	}
 	begin := r.PhaseOrder("warmup", "capture")

@@ -87,7 +87,7 @@ func readRanks(run, path string, read func(path string) (*recording.Recording, e
 // compileRanks compiles each rank on its own.
 func compileRanks(a, b []*recording.Recording) (specs []*graphir.Spec, pads compile.Paddings, err error) {
 	if len(a) != len(b) {
-		return nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run B", len(a), len(b))
+		return nil, nil, fmt.Errorf("compile: %d ranks in record-a, %d in record-b", len(a), len(b))
 	}
 	for i := range a {
 		spec, own, err := compile.Compile(a[i], b[i], &spill.File{Dir: filepath.Dir(a[i].Path)})

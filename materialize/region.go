@@ -12,7 +12,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// recordPlaced makes run A with device memory in a region (docs/exact-addresses.md). An engine that makes calls which memory of a
+// recordPlaced makes record-a with device memory in a region (docs/exact-addresses.md). An engine that makes calls which memory of a
 // region cannot serve, or that does not reach ready there, is recorded with memory at the driver's choice: its artifact has no
 // addresses. Each attempt takes another region, so that a constant that looked like an address once does not again.
 func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
@@ -25,7 +25,7 @@ func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvpro
 	return a, err
 }
 
-// recordMoved makes run B: with gaps, so that allocations lie elsewhere against each other, and yet in the order of run A
+// recordMoved makes record-b: with gaps, so that allocations lie elsewhere against each other, and yet in the order of record-a
 // if that had a region. PyTorch's allocator takes the lower of two free blocks of the same size; if order changed, it
 // would put tensors into other segments, and graphs of the two runs would not mean the same.
 func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []*recording.Recording, profiles []kvprofile.Profile) ([]*recording.Recording, error) {

@@ -19,9 +19,9 @@ import (
 
 // Steps after which a series can end.
 const (
-	UntilProfile = "profile" // run 0
-	UntilRecord  = "record"  // runs A and B, and the candidate compiled from them
-	UntilNative  = "native"  // run N
+	UntilProfile = "profile"
+	UntilRecord  = "record" // record-a and record-b, and the candidate compiled from them
+	UntilNative  = "native" // check-native
 )
 
 // Untils lists them in order.
@@ -39,7 +39,7 @@ const cachesFolder = "caches"
 // series is what traces that were kept are good for.
 type series struct {
 	Argv     []string            `json:"argv"`
-	Profiles []kvprofile.Profile `json:"profiles,omitempty"` // of runs A and B, by rank; none: they have not been made
+	Profiles []kvprofile.Profile `json:"profiles,omitempty"` // of record-a and record-b, by rank; none: they have not been made
 }
 
 func (e *engine) keep(s series) error {
@@ -87,7 +87,7 @@ func (e *engine) stop(o Options, step, caches string) error {
 	return errStopped
 }
 
-// profile makes run 0, or reads its kept traces.
+// profile makes the run profile, or reads its kept traces.
 func (e *engine) profile(run func() ([]*recording.Recording, error)) ([]*recording.Recording, error) {
 	if e.kept != nil {
 		return readRanks("0", filepath.Join(e.dir, "0"+traceSuffix), e.ready)
@@ -99,7 +99,7 @@ func (e *engine) profile(run func() ([]*recording.Recording, error)) ([]*recordi
 	return r, err
 }
 
-// recorded returns runs A and B of an earlier series, if it made them with KV caches of these sizes.
+// recorded returns record-a and record-b of an earlier series, if it made them with KV caches of these sizes.
 func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*recording.Recording, err error) {
 	if e.kept == nil || !slices.Equal(e.kept.Profiles, profiles) {
 		return nil, nil, nil

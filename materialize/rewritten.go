@@ -19,7 +19,7 @@ func (e *RewrittenError) Error() string {
 		e.Graph, e.Alloc, e.Offset)
 }
 
-// rewritten returns the first such memory that run N found.
+// rewritten returns the first such memory that check-native found.
 func rewritten(native *digest.Digest) error {
 	for _, g := range native.Graphs {
 		for _, r := range g.Stale {

@@ -42,7 +42,7 @@ type Options struct {
 	Note func(text string)
 }
 
-// recordAttempts bounds how often runs A and B are repeated if words stay unproven: each attempt moves memory anew. Of the
+// recordAttempts bounds how often record-a and record-b are repeated if words stay unproven: each attempt moves memory anew. Of the
 // many addresses in by-value structs of a large model one may well have the same lower half in both, even three times in a row.
 const recordAttempts = 5
 
@@ -81,7 +81,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	const steps = 6
 
-	o.Step(0, steps, "run 0: profile the KV cache")
+	o.Step(0, steps, "profile: size the KV cache")
 	profiles, err := e.profile(func() ([]*recording.Recording, error) {
 		return e.record(ctx, "0", contract.RunProfile, placement{}, nil)
 	})
@@ -215,7 +215,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if err := e.stop(o, UntilRecord, e.caches); err != nil {
 		return nil, err
 	}
-	o.Step(4, steps, "run N: replay native graphs")
+	o.Step(4, steps, "check-native: replay native graphs")
 	native, more, err := e.checkNative(ctx, path, c.art, pads, false)
 	if err == nil {
 		err = e.stop(o, UntilNative, e.caches)
@@ -227,13 +227,13 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	for rank, part := range byRank(c.art) {
 		tellVarying(part, native[rank].digest)
 	}
-	o.Step(5, steps, "run V: replay restored graphs")
+	o.Step(5, steps, "check-restored: replay restored graphs")
 	c.verified, err = e.proveRestored(ctx, path, c.art, c.pads, native)
 	return c, err
 }
 
-// recordAndCompile makes runs A and B and compiles them, with fresh gaps as long as a word stays unproven. It returns the
-// IR and run A of each rank.
+// recordAndCompile makes record-a and record-b and compiles them, with fresh gaps as long as a word stays unproven. It returns the
+// IR and record-a of each rank.
 func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, compile.Paddings, []*recording.Recording, error) {
 	for attempt := 1; ; attempt++ {
 		a, b, err := e.recorded(profiles)
@@ -244,7 +244,7 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 			return nil, nil, nil, err
 		}
 		if len(a) != len(profiles) {
-			return nil, nil, nil, fmt.Errorf("compile: %d ranks in run A, %d in run 0", len(a), len(profiles))
+			return nil, nil, nil, fmt.Errorf("compile: %d ranks in record-a, %d in profile", len(a), len(profiles))
 		}
 		specs, pads, err := compileRanks(a, b)
 		var word *compile.WordError
@@ -255,9 +255,9 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 	}
 }
 
-// recordBoth makes runs A and B.
+// recordBoth makes record-a and record-b.
 func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles []kvprofile.Profile, steps int) (a, b []*recording.Recording, err error) {
-	o.Step(1, steps, "run A: record")
+	o.Step(1, steps, "record-a: record the start")
 	if a, err = e.recordPlaced(ctx, attempt, profiles); err != nil {
 		return nil, nil, err
 	}
@@ -265,7 +265,7 @@ func recordBoth(ctx context.Context, e *engine, o Options, attempt int, profiles
 	if err != nil {
 		return nil, nil, err
 	}
-	o.Step(2, steps, "run B: record with other gaps")
+	o.Step(2, steps, "record-b: record it with other gaps")
 	if b, err = e.recordMoved(ctx, attempt, seed, a, profiles); err != nil {
 		return nil, nil, err
 	}
@@ -283,7 +283,7 @@ func gapSeed() (uint64, error) {
 
 func kvProfile(r *recording.Recording) (kvprofile.Profile, error) {
 	if r.KV == nil {
-		return kvprofile.Profile{}, errors.New("profile the KV cache: the engine marked no KV profile in run 0")
+		return kvprofile.Profile{}, errors.New("profile the KV cache: the engine marked no KV profile")
 	}
 	p := kvprofile.Profile{
 		KVBytes: r.KV.KVBytes, TotalMemory: r.KV.Total, FreeBefore: r.KV.FreeBefore, FreeAfter: r.KV.FreeAfter,

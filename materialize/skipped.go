@@ -24,7 +24,7 @@ func (e *SkippedError) Error() string {
 		what, e.Alloc, e.Offset, e.Offset+e.Size)
 }
 
-// skipped returns the first such memory that run N found.
+// skipped returns the first such memory that check-native found.
 func skipped(native *digest.Digest) error {
 	for i := range native.Skipped {
 		r := &native.Skipped[i]

@@ -18,10 +18,10 @@ import (
 	"medusa/kvprofile"
 	"medusa/materialize/compile"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
-// Verify repeats runs N and V for an artifact that exists, and returns their results by rank. The error is a
+// Verify repeats check-native and check-restored for an artifact that exists, and returns their results by rank. The error is a
 // *DigestError if memory differs. If the engine fails, all of its output is in path.log.
 func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact) (_ []artifacts.Verification, err error) {
 	dir, remove, err := runFolder()
@@ -35,12 +35,12 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 		return nil, fmt.Errorf("verify %s: %w", path, err)
 	}
 	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
-	o.Step(0, 2, "run N: replay native graphs")
+	o.Step(0, 2, "check-native: replay native graphs")
 	native, pads, err := e.checkNative(ctx, path, art, nil, true)
 	if err != nil {
 		return nil, err
 	}
-	o.Step(1, 2, "run V: replay restored graphs")
+	o.Step(1, 2, "check-restored: replay restored graphs")
 	e.relax = o.Relax
 	verified, err := e.checkRestored(ctx, path, art, native)
 	if err == nil && len(pads) > 0 {
@@ -53,7 +53,7 @@ func Verify(ctx context.Context, o Options, path string, art *artifacts.Artifact
 	return records, err
 }
 
-// verification is the result of runs N and V for one rank.
+// verification is the result of check-native and check-restored for one rank.
 type verification struct {
 	record artifacts.Verification
 	status *status.Status
@@ -61,7 +61,7 @@ type verification struct {
 	nativeFree, restoredFree uint64
 }
 
-// checkNative is run N: the engine starts natively under the recorder, replays every graph and serves its self test. It returns the
+// checkNative is check-native: the engine starts natively under the recorder, replays every graph and serves its self test. It returns the
 // padding that is to be presumed beyond pads.
 func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, settled bool) ([]*checked, compile.Paddings, error) {
 	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
@@ -73,7 +73,7 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 		return nil, nil, err
 	}
 	if len(recorded) != len(native) {
-		return nil, nil, fmt.Errorf("verify: %d ranks in run N, %d in the artifact", len(recorded), len(native))
+		return nil, nil, fmt.Errorf("verify: %d ranks in check-native, %d in the artifact", len(recorded), len(native))
 	}
 	var more compile.Paddings
 	for rank, part := range byRank(art) {
@@ -95,7 +95,7 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 	return native, more, nil
 }
 
-// tellVarying has run V keep the results of graphs whose results vary.
+// tellVarying has check-restored keep the results of graphs whose results vary.
 func tellVarying(art *artifacts.Artifact, native *digest.Digest) {
 	art.Verification.Graphs = nil
 	for i := range native.Graphs {
@@ -105,7 +105,7 @@ func tellVarying(art *artifacts.Artifact, native *digest.Digest) {
 	}
 }
 
-// proveRestored is run V of candidates at path, as often as the proof of the padding takes.
+// proveRestored is check-restored of candidates at path, as often as the proof of the padding takes.
 func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, native []*checked) ([]*verification, error) {
 	return provePadding(pads, func() ([]*verification, error) {
 		if err := artifacts.Write(path, art); err != nil {
@@ -115,7 +115,7 @@ func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.
 	})
 }
 
-// checkRestored is run V: the same with restored graphs, held against run N.
+// checkRestored is check-restored: the same with restored graphs, held against check-native.
 func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native []*checked) ([]*verification, error) {
 	restored, err := e.check(ctx, "V", contract.Start{Run: contract.RunCheckRestored, Artifact: path, Relax: e.relax.String()}, art)
 	if err != nil {
@@ -132,7 +132,7 @@ func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.
 	return all, nil
 }
 
-// compareRuns compares the files of one rank in runs N and V.
+// compareRuns compares the files of one rank in check-native and check-restored.
 func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verification, error) {
 	switch st := restored.status; {
 	case st == nil:
@@ -166,8 +166,8 @@ func compareRuns(art *artifacts.Artifact, native, restored *checked) (*verificat
 type checked struct {
 	digest   *digest.Digest
 	selfTest []byte         // nil: the engine has none
-	status   *status.Status // run V only
-	computes bool           // run N only: results were compared
+	status   *status.Status // check-restored only
+	computes bool           // check-native only: results were compared
 }
 
 // check makes a verifying run and reads the files of each rank of the artifact.
@@ -224,7 +224,7 @@ func (e *engine) check(ctx context.Context, name string, told contract.Start, ar
 	return all, nil
 }
 
-// restoredStages turns the phases of run V into stage times.
+// restoredStages turns the phases of check-restored into stage times.
 func (v *verification) restoredStages(driver string, now time.Time) artifacts.StageTimes {
 	out := artifacts.StageTimes{Mode: "restored", Device: v.record.Device, Driver: driver, Date: now.Format(time.DateOnly)}
 	phases := v.status.Phases
@@ -247,7 +247,7 @@ func appendStage(stages []artifacts.Stage, name string, seconds float64) []artif
 	return append(stages, artifacts.Stage{Name: name, Seconds: seconds})
 }
 
-// launches returns how many kernels the triggering layer at the batch size launched in run V.
+// launches returns how many kernels the triggering layer at the batch size launched in check-restored.
 func (v *verification) launches(batch int64) uint32 {
 	for _, t := range v.status.Triggers {
 		if t.Batch == batch {

@@ -6,7 +6,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // A start from the artifact that restored nothing proves nothing, and the message has its reason.

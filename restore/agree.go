@@ -43,13 +43,13 @@ type agreement struct {
 // agreeWithin bounds how long ranks wait for each other: weights may come from slow disks.
 const agreeWithin = 10 * time.Minute
 
-// PeerError says why a rank starts natively though nothing stands in its own way.
-type PeerError struct {
-	Code   Code
-	Reason string
+// peerError says why a rank starts natively though nothing stands in its own way.
+type peerError struct {
+	code   Code
+	reason string
 }
 
-func (e *PeerError) Error() string { return e.Reason }
+func (e *peerError) Error() string { return e.reason }
 
 var errNoMeeting = errors.New("agree with the other ranks: " + contract.EnvRendezvous + " is unset (start the engine with medusa restore)")
 
@@ -75,7 +75,7 @@ func (a *agreement) reach(s stage, token string) error {
 			a.decide(s, Engine, reason)
 			if decided, _ := a.decision(s); !decided {
 				// Nothing can be written: without this rank's file, nobody goes on.
-				return errors.Join(&PeerError{Engine, reason}, os.Remove(a.mine(s, a.rank.index)))
+				return errors.Join(&peerError{Engine, reason}, os.Remove(a.mine(s, a.rank.index)))
 			}
 		}
 	}
@@ -139,12 +139,12 @@ func (a *agreement) decision(s stage) (decided bool, err error) {
 	if code == "" {
 		return true, nil
 	}
-	return true, &PeerError{Code(code), reason}
+	return true, &peerError{Code(code), reason}
 }
 
 // fall tells the others that this process starts natively.
 func (a *agreement) fall(f *Fallback) {
-	var peer *PeerError
+	var peer *peerError
 	if a.dir == "" || errors.As(f.Reason, &peer) {
 		return
 	}

@@ -60,8 +60,8 @@ func TestOneRankFallsAllFall(t *testing.T) {
 	errs[2] = all[2].reach(stageBuilt, "x")
 	group.Wait()
 	for _, i := range []int{0, 2} {
-		var peer *PeerError
-		if !errors.As(errs[i], &peer) || peer.Code != KernelNotFound || peer.Reason != "rank 1 starts natively: no axpy" {
+		var peer *peerError
+		if !errors.As(errs[i], &peer) || peer.code != KernelNotFound || peer.reason != "rank 1 starts natively: no axpy" {
 			t.Errorf("rank %d: %v", i, errs[i])
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // choose reads the artifact of a folder that fits this process, the last used one if several do. Only the process
 // knows its device and model, so the choice cannot be made before.
-func (s *Session) choose(dir string, factors artifacts.Identity) *Fallback {
+func (s *source) choose(dir string, rank rank, factors artifacts.Identity, relaxed artifacts.Relaxed) *Fallback {
 	paths, err := candidates(dir)
 	if err != nil {
 		return &Fallback{ArtifactMissing, err}
@@ -23,18 +23,18 @@ func (s *Session) choose(dir string, factors artifacts.Identity) *Fallback {
 	var nearest *artifacts.Mismatch
 	var unread error
 	for _, path := range paths {
-		manifest, err := artifacts.ReadRankManifest(path, int(s.env.rank.index))
+		manifest, err := artifacts.ReadRankManifest(path, int(rank.index))
 		if err != nil {
 			unread = err // damaged, or evicted since it was listed
 			continue
 		}
-		if m := artifacts.Compare(manifest.Identity, factors, s.env.relaxed); m != nil {
+		if m := artifacts.Compare(manifest.Identity, factors, relaxed); m != nil {
 			if nearest == nil || len(m.Differences) < len(nearest.Differences) {
 				nearest = m
 			}
 			continue
 		}
-		a, err := artifacts.ReadRank(path, int(s.env.rank.index))
+		a, err := artifacts.ReadRank(path, int(rank.index))
 		if err != nil {
 			unread = err
 			continue

@@ -34,8 +34,8 @@ func TestChoose(t *testing.T) {
 	process := func(gpu, driver string) artifacts.Identity {
 		return artifacts.Identity{{Key: artifacts.KeyGPUName, Value: gpu}, {Key: artifacts.KeyDriverVersion, Value: driver}}
 	}
-	s := &Session{}
-	if f := s.choose(dir, process("H200", "590")); f != nil || s.artifact == nil {
+	s := &source{}
+	if f := s.choose(dir, rank{}, process("H200", "590"), nil); f != nil || s.artifact == nil {
 		t.Fatal(f)
 	}
 	// The last used of the two that fit, which is now the last used of all.
@@ -45,22 +45,22 @@ func TestChoose(t *testing.T) {
 	if info, err := os.Stat(older); err != nil || info.ModTime().After(now.Add(-time.Minute)) {
 		t.Errorf("%s was taken: %v", older, err)
 	}
-	none := &Session{}
-	if f := none.choose(dir, process("H200", "600")); f == nil || f.Code != Incompatible || !strings.Contains(f.Error(), `driver.version: want "590", got "600"`) {
+	none, relaxed := &source{}, artifacts.Relaxed(nil)
+	if f := none.choose(dir, rank{}, process("H200", "600"), relaxed); f == nil || f.Code != Incompatible || !strings.Contains(f.Error(), `driver.version: want "590", got "600"`) {
 		t.Errorf("no driver like it: %v", f)
 	}
-	none.env.relaxed = artifacts.Relaxed{artifacts.KeyDriverVersion}
-	if f := none.choose(dir, process("H200", "600")); f != nil {
+	relaxed = artifacts.Relaxed{artifacts.KeyDriverVersion}
+	if f := none.choose(dir, rank{}, process("H200", "600"), relaxed); f != nil {
 		t.Errorf("relaxed: %v", f)
 	}
-	if f := (&Session{}).choose(t.TempDir(), nil); f == nil || f.Code != ArtifactMissing {
+	if f := (&source{}).choose(t.TempDir(), rank{}, nil, nil); f == nil || f.Code != ArtifactMissing {
 		t.Errorf("empty folder: %v", f)
 	}
 	only := t.TempDir()
 	if err := os.WriteFile(filepath.Join(only, "damaged.medusa"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if f := (&Session{}).choose(only, nil); f == nil || f.Code != ArtifactCorrupt {
+	if f := (&source{}).choose(only, rank{}, nil, nil); f == nil || f.Code != ArtifactCorrupt {
 		t.Errorf("damaged: %v", f)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/contract"
+	"medusa/restore/check"
 )
 
 // environment is the process's instructions, and the facts that follow from them.
@@ -17,11 +18,11 @@ type environment struct {
 	rank           rank
 	kvBytes        uint64
 	workspace      uint64
-	check          checkLevel
+	check          check.Level
 	relaxed        artifacts.Relaxed
 }
 
-// runs are the starts by purpose. To the engine, run V is a Restore run.
+// runs are the starts by purpose. To the engine, check-restored is a Restore run.
 var runs = map[contract.Run]Run{
 	"": None, contract.RunProfile: Profile, contract.RunRecord: Record, contract.RunCheckNative: Check,
 	contract.RunCheckRestored: Restore, contract.RunRestore: Restore,
@@ -72,13 +73,13 @@ func readEnvironment() (environment, error) {
 	if env.relaxed, err = artifacts.ParseRelaxed(env.Relax); err != nil {
 		return env, fmt.Errorf("read %s: %w", contract.EnvRelax, err)
 	}
-	if env.check, err = readCheckLevel(env.Check); err != nil {
+	if env.check, err = check.ReadLevel(env.Check); err != nil {
 		return env, err
 	}
 	if env.verifying() {
-		env.Lazy, env.check = false, checkFull
+		env.Lazy, env.check = false, check.Full
 	}
-	if env.Lazy && env.check != checkNone {
+	if env.Lazy && env.check != check.None {
 		return env, fmt.Errorf("read %s: graphs that are built later cannot be checked before ready (%s)", contract.EnvLazy, contract.EnvCheck)
 	}
 	return env, nil

@@ -1,6 +1,11 @@
 package restore
 
-import "medusa/internal/cuda"
+import (
+	"errors"
+	"fmt"
+
+	"medusa/internal/cuda"
+)
 
 // Graph is one restored executable graph. It stays valid until its session is closed.
 type Graph struct {
@@ -10,6 +15,18 @@ type Graph struct {
 	exec    cuda.GraphExec
 	session *Session
 }
+
+// InvalidError says that a graph must not or cannot be replayed, though the device is fine: the engine runs eagerly, or
+// captures anew.
+type InvalidError struct {
+	Graph string
+	Cause error
+}
+
+func (e *InvalidError) Error() string { return fmt.Sprintf("replay graph %s: %v", e.Graph, e.Cause) }
+
+// Unwrap returns the cause.
+func (e *InvalidError) Unwrap() error { return e.Cause }
 
 // Label returns the label that the engine gave the graph when it was recorded.
 func (g *Graph) Label() string { return g.label }
@@ -22,10 +39,47 @@ func (g *Graph) Batch() int64 { return g.batch }
 // then.
 func (g *Graph) Built() cuda.GraphExec { return g.exec }
 
-// Usable returns nil, or the *InvalidError that Launch would return. A lazy graph is built.
-func (g *Graph) Usable() error { return g.ready() }
+// Usable returns nil, or the *InvalidError or *Exit that Launch would return. A lazy graph is built.
+func (g *Graph) Usable() error {
+	r := g.session.restored
+	if r == nil {
+		return &InvalidError{g.label, errors.New("the session is closed")}
+	}
+	if err := r.Usable(); err != nil {
+		return &InvalidError{g.label, err}
+	}
+	if g.exec != 0 {
+		return nil
+	}
+	exec, err := r.Built(g.index)
+	if err != nil {
+		if err = g.session.Failed(err); g.session.exit != nil {
+			return err
+		}
+		return &InvalidError{g.label, err}
+	}
+	g.exec = exec
+	return nil
+}
 
 // Launch enqueues the graph on a stream of the current context (cuGraphLaunch); a lazy graph is built at its first launch.
-// An *InvalidError says that the graph is of no use any more, and the engine is to do without. A sticky device error ends
-// the process, see Session.Failed.
-func (g *Graph) Launch(stream cuda.Stream) error { return g.launch(stream) }
+// An *InvalidError says that the graph is of no use any more, and the engine is to do without. A sticky device error is an *Exit,
+// see Session.Failed.
+func (g *Graph) Launch(stream cuda.Stream) error {
+	if err := g.Usable(); err != nil {
+		return err
+	}
+	// mutant: stream of a launch
+	if err := g.exec.Launch(stream); err != nil {
+		return g.session.Failed(err)
+	}
+	return nil
+}
+
+// Invalidate ends the use of all restored graphs: the engine has done something that they cannot follow (sleep mode, new weights at
+// other addresses, another adapter). Frees of memory, unloads of modules and ends of events that a graph refers to are noticed without it.
+func (s *Session) Invalidate(cause error) {
+	if s.restored != nil {
+		s.restored.Invalidate(cause)
+	}
+}

@@ -3,12 +3,12 @@ package restore
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
+	"medusa/restore/live"
 )
 
 func deviceName() (string, error) {
@@ -52,83 +52,29 @@ func deviceFactors() (artifacts.Identity, error) {
 	}, nil
 }
 
-// read is an artifact, or why there is none.
-type read struct {
-	path     string
-	artifact *artifacts.Artifact
-	err      error
-}
-
-// open begins to read the artifact under restore or under test: while it is decoded, the engine makes its context.
-func (s *Session) open() {
-	path := s.env.Artifact
-	if s.env.run == Check {
-		path = s.env.CheckPlan
-	}
-	if s.env.run == Restore && s.env.rank.several() && s.env.Rendezvous == "" {
-		s.fall(&Fallback{Incompatible, errNoMeeting})
-		return
-	}
-	if !interposerPresent() {
-		s.fall(&Fallback{InterposerAbsent, errNoInterposer})
-		return
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() && s.env.run == Restore {
-		return // Identify chooses
-	}
-	s.reading = make(chan read, 1)
-	// mutant: artifact is read while the engine makes its context
-	go func() {
-		var a *artifacts.Artifact
-		err := guarded(func() (err error) {
-			a, err = artifacts.ReadRank(path, int(s.env.rank.index))
-			return err
-		})
-		s.reading <- read{path, a, err}
-	}()
-}
-
-// opened waits for the artifact if it is still being read. Every question about it begins here.
-func (s *Session) opened() {
-	if s.reading == nil {
-		return
-	}
-	defer s.timings.start("open")()
-	r := <-s.reading
-	s.reading = nil
-	if r.err != nil {
-		s.fall(&Fallback{codeOfRead(r.err), r.err})
-		return
-	}
-	s.take(r.path, r.artifact)
-}
-
-func codeOfRead(err error) Code {
-	var panicked *PanicError
-	switch {
-	case errors.As(err, &panicked):
-		return Internal
-	case errors.Is(err, artifacts.ErrCorrupt):
-		return ArtifactCorrupt
-	case errors.Is(err, artifacts.ErrVersion):
-		return Format
-	}
-	return ArtifactMissing
-}
-
-func (s *Session) identify(engine artifacts.Identity) error {
+// Identify states the factors of the artifact's validity: the engine's factors (engine version, model configuration and
+// checkpoint digest, arguments), to which the session adds those of the device. Recording runs note them; in a Restore
+// run they are compared with the artifact's. It needs the engine's context to be current, and comes before the engine
+// allocates anything: the memory that is free now decides whether the KV profile holds.
+// A mismatch is returned as a *Fallback with code Incompatible whose reason lists every differing factor; the engine
+// may ignore it and start natively.
+func (s *Session) Identify(engine artifacts.Identity) (err error) {
+	defer s.caught(&err)
 	if s.env.run == None {
 		return nil
 	}
 	s.opened()
-	defer s.timings.start("identify")()
+	if s.exit != nil {
+		return s.exit
+	}
+	defer s.journal.start("identify")()
 	if s.stated { // mutant: an engine identifies itself once
-		return s.refuse(errors.New("identify engine: it has done so already (call medusa_session_identify once; it marks the identity itself)"))
+		return s.Refuse(errors.New("identify engine: it has done so already (call medusa_session_identify once; it marks the identity itself)"))
 	}
 	s.stated = true
 	device, err := deviceFactors()
 	if errors.Is(err, cuda.InvalidContext) || errors.Is(err, cuda.NotInitialized) {
-		return s.refuse(fmt.Errorf("identify device: no CUDA context is current on this thread (make the engine's context current first): %w", err))
+		return s.Refuse(fmt.Errorf("identify device: no CUDA context is current on this thread (make the engine's context current first): %w", err))
 	}
 	if err != nil {
 		err = fmt.Errorf("identify device: %w", err)
@@ -140,25 +86,25 @@ func (s *Session) identify(engine artifacts.Identity) error {
 	factors := slices.Concat(device, s.env.rank.factors(), engine)
 	if s.recording() {
 		for _, f := range factors {
-			markIdentity(f.Key, f.Value)
+			live.MarkIdentity(f.Key, f.Value)
 		}
 		return nil
 	}
-	if !s.Restoring() {
+	if s.fallback != nil {
 		return s.fallback
 	}
 	if s.free, s.total, err = cuda.MemInfo(); err != nil {
 		return s.fall(&Fallback{DriverError, err})
 	}
 	s.identified = true
-	if s.artifact == nil {
-		if f := s.choose(s.env.Artifact, factors); f != nil {
+	if s.source.artifact == nil {
+		if f := s.source.choose(s.env.Artifact, s.env.rank, factors, s.env.relaxed); f != nil {
 			return s.fall(f)
 		}
-	} else if err := artifacts.Compare(s.artifact.Identity, factors, s.env.relaxed); err != nil { // mutant: identity check
+	} else if err := artifacts.Compare(s.source.artifact.Identity, factors, s.env.relaxed); err != nil { // mutant: identity check
 		return s.fall(&Fallback{Incompatible, withCheck(err, s.env.Artifact)})
 	}
-	if err := s.artifact.KV.Check(s.total, s.free); err != nil {
+	if err := s.source.artifact.KV.Check(s.total, s.free); err != nil {
 		return s.fall(&Fallback{Memory, err})
 	}
 	// mutant: ranks agree before anything is allocated
@@ -176,39 +122,13 @@ func withCheck(m *artifacts.Mismatch, path string) error {
 	return fmt.Errorf("%w (a full check on this machine lets this driver pass: medusa verify %s -- ENGINE [ARG...])", m, path)
 }
 
-// take makes an artifact the one that is restored.
-func (s *Session) take(path string, a *artifacts.Artifact) {
-	s.artifact, s.spec = a, a.Spec
-	s.token = fmt.Sprintf("%s of %s", path, a.Created.UTC())
-}
+var errSizeUnidentified = errors.New("size KV cache: the engine has not identified itself")
 
 // agree returns once all ranks have come as far, or with the reason why none goes on.
 func (s *Session) agree(at stage) error {
 	if !s.env.rank.several() {
 		return nil
 	}
-	defer s.timings.start("ranks")()
-	return s.agreement.reach(at, s.token)
-}
-
-func (s *Session) kvBytes() (uint64, bool) {
-	switch {
-	case s.env.run == Record || s.env.run == Check:
-		return s.env.kvBytes, s.env.kvBytes != 0
-	case !s.Restoring():
-		return 0, false
-	}
-	defer s.timings.start("kv")()
-	if !s.identified {
-		s.fall(&Fallback{Engine, errors.New("size KV cache: the engine has not identified itself")})
-		return 0, false
-	}
-	return s.artifact.KV.KVBytes, true
-}
-
-func (s *Session) workspace() uint64 {
-	if s.Restoring() {
-		return s.artifact.KV.Workspace
-	}
-	return s.env.workspace
+	defer s.journal.start("ranks")()
+	return s.agreement.reach(at, s.source.token)
 }

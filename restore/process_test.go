@@ -23,7 +23,7 @@ import (
 	"medusa/internal/test/testenv"
 	"medusa/kvprofile"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Whole-process tests: this test binary, started again as the test engine under the interposer, on the simulated GPU.
@@ -309,7 +309,7 @@ func differences(native, restored *digest.Digest) map[string]bool {
 func TestVerification(t *testing.T) {
 	native := start{env: checkNative}.run(t)
 	if native.exit != 0 || native.digest == nil || len(native.digest.Graphs) != 3 {
-		t.Fatalf("run N: exit %d, digest %+v", native.exit, native.digest)
+		t.Fatalf("check-native: exit %d, digest %+v", native.exit, native.digest)
 	}
 	for _, g := range native.digest.Graphs {
 		for i := range g.Ranges {
@@ -340,7 +340,7 @@ func TestVerification(t *testing.T) {
 			row.start.env = checkRestored
 			o := row.start.run(t)
 			if o.exit != 0 || o.digest == nil || o.status == nil || o.status.Status != status.Restored {
-				t.Fatalf("run V: exit %d, status %+v", o.exit, o.status)
+				t.Fatalf("check-restored: exit %d, status %+v", o.exit, o.status)
 			}
 			found := differences(native.digest, o.digest)
 			for _, class := range row.want {
@@ -387,7 +387,7 @@ func TestVerificationOfEdges(t *testing.T) {
 			}
 		}}.run(t)
 		if o.digest == nil {
-			t.Fatalf("run V: exit %d", o.exit)
+			t.Fatalf("check-restored: exit %d", o.exit)
 		}
 		if differences(native.digest, o.digest)["output"] {
 			return

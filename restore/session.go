@@ -1,18 +1,16 @@
 package restore
 
 import (
-	"errors"
 	"io"
-	"os"
 	"slices"
-	"time"
 
-	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
+	"medusa/restore/check"
 	"medusa/restore/digest"
-	"medusa/restore/status"
+	"medusa/restore/rebuild"
+	"medusa/status"
 )
 
 // Run is the purpose of this start of the engine (docs/architecture.md, "The runs of one medusa materialize").
@@ -21,13 +19,13 @@ type Run int
 const (
 	// None: Medusa is absent.
 	None Run = contract.PurposeNone
-	// Profile is run 0: a native start with the profile forward.
+	// Profile is the run profile: a native start with the profile forward.
 	Profile Run = contract.PurposeProfile
-	// Record is run A or B: the KV size is given, KV cache before weights, warm-up and capture.
+	// Record is the run record-a or record-b: the KV size is given, KV cache before weights, warm-up and capture.
 	Record Run = contract.PurposeRecord
-	// Check is run N: as Record; Ready then replays, hashes and exits.
+	// Check is the run check-native: as Record; Ready then replays, hashes and ends the process.
 	Check Run = contract.PurposeCheck
-	// Restore is a start from an artifact, and run V, in which Ready verifies and exits.
+	// Restore is a start from an artifact, and the run check-restored, in which Ready verifies and ends the process.
 	Restore Run = contract.PurposeRestore
 )
 
@@ -39,52 +37,59 @@ func (r Run) String() string {
 // Hooks are the engine's parts that the session needs. The zero value is ready for use.
 type Hooks struct {
 	Warn io.Writer // receives the one line about a native start; nil: os.Stderr
+	// End ends the process (os.Exit). Another goroutine calls it if a replay in a check does not end, which no error can report. nil: such
+	// a replay is waited for.
+	End func(code int)
 }
+
+// Steps are what an engine can do for a check of its graphs.
+type Steps = check.Steps
+
+// KernelFound says how this process came by a kernel that its restored graphs launch.
+type KernelFound = rebuild.KernelFound
 
 // Session is Medusa's side of one engine start.
 type Session struct {
-	env         environment
-	agreement   agreement
-	warn        io.Writer
-	artifact    *artifacts.Artifact
-	token       string // which artifact: the same in all ranks
-	spec        *graphir.Spec
-	fallback    *Fallback
-	restored    *restoration   // set by Graphs
-	earlier     *earlier       // memory before the phases that a restored start skips; run N
-	untouched   []digest.Range // memory that may stay unchanged, hashed before any replay; run V
-	hashing     hashing
-	steps       Steps
-	places      map[string]tensorPlace
-	byName      map[string]int    // of the artifact's tensors
-	recorded    map[uint32]uint32 // recorded index of this process's allocations; nil: the same
-	triggers    []status.Trigger
-	phases      []status.Phase
-	began       time.Time // of the first phase
-	timings     timings
+	env       environment
+	end       func(code int)
+	agreement agreement
+	source    source
+	journal   journal
+	steps     Steps
+
+	fallback *Fallback // why this start is native
+	exit     *Exit     // the process is to end
+
 	stated      bool   // Identify was called
 	identified  bool   // the artifact is meant for this engine and device
 	free, total uint64 // device memory at Identify
 	serving     bool   // past Ready
-	reported    bool
-	reading     chan read // the artifact is on its way; nil: it is there, or will not come
+
+	restored  *rebuild.Graphs // set by Graphs
+	earlier   *earlier        // memory before the phases that a restored start skips; check-native
+	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; check-restored
 }
 
 // FromEnv reads the environment that docs/architecture.md lists. With MEDUSA_RUN unset the session's Run is None.
 // It makes no driver call. The artifact is read meanwhile, until something of it is asked for. One that cannot be read is a
-// fallback, not an error; an error means that the environment contradicts itself.
+// fallback, not an error; an error means that the environment contradicts itself, or is an *Exit.
 func FromEnv(h Hooks) (*Session, error) {
 	env, err := readEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{env: env, warn: h.Warn, timings: make(timings)}
+	s := &Session{env: env, end: h.End, journal: journal{warn: h.Warn, path: env.Status, timings: make(timings)}}
 	s.agreement = agreement{dir: env.Rendezvous, rank: env.rank, wait: agreeWithin}
 	if !env.Began.IsZero() {
-		s.began, s.phases = env.Began, []status.Phase{{Name: "import"}}
+		s.journal.began, s.journal.phases = env.Began, []status.Phase{{Name: "import"}}
 	}
 	if env.run == Restore || env.run == Check {
-		s.open()
+		if f := s.open(); f != nil {
+			_ = s.fall(f)
+		}
+	}
+	if s.exit != nil {
+		return nil, s.exit
 	}
 	return s, nil
 }
@@ -99,77 +104,52 @@ func (s *Session) Fallback() *Fallback {
 }
 
 // Restoring reports whether this start still is to be served by restored graphs.
-func (s *Session) Restoring() bool { return s.env.run == Restore && s.Fallback() == nil }
+func (s *Session) Restoring() bool {
+	return s.env.run == Restore && s.Fallback() == nil && s.exit == nil
+}
 
-// Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase. In run N, the first of
+// Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase. In check-native, the first of
 // warmup and capture hashes the engine's memory, with its work on the device done.
 func (s *Session) Phase(name string) {
-	if s.env.run == None && s.env.Status == "" {
-		return
+	if s.env.run != None || s.env.Status != "" {
+		s.journal.phase(name)
 	}
-	now := time.Now()
-	if len(s.phases) == 0 {
-		s.began = now
-	}
-	s.phases = append(s.phases, status.Phase{Name: name, Began: now.Sub(s.began).Seconds()})
 	// mutant: memory before the phases that a restored start skips
 	if s.env.run == Check && s.earlier == nil && (name == "warmup" || name == "capture") {
 		s.earlier = s.remember()
 	}
 }
 
-// Identify states the factors of the artifact's validity: the engine's factors (engine version, model configuration and
-// checkpoint digest, arguments), to which the session adds those of the device. Recording runs note them; in a Restore
-// run they are compared with the artifact's. It needs the engine's context to be current, and comes before the engine
-// allocates anything: the memory that is free now decides whether the KV profile holds.
-// A mismatch is returned as a *Fallback with code Incompatible whose reason lists every differing factor; the engine
-// may ignore it and start natively.
-func (s *Session) Identify(factors artifacts.Identity) error {
-	return s.Guard(func() error { return s.identify(factors) })
-}
+// Provide tells the session what the engine can do for a check of its graphs. Call it before Graphs and Ready.
+func (s *Session) Provide(steps Steps) { s.steps = steps }
 
-// KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from run 0 in
+// KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from the run profile in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false
 // if the engine has to profile.
 // An artifact without a signature says anything that its author likes, and a start that falls back later keeps the cache that it has. So
 // the engine serves the right tokens from any size, or calls Refuse before it allocates and profiles.
-func (s *Session) KVBytes() (bytes uint64, given bool) { return s.kvBytes() }
+func (s *Session) KVBytes() (bytes uint64, given bool) {
+	switch {
+	case s.env.run == Record || s.env.run == Check:
+		return s.env.kvBytes, s.env.kvBytes != 0
+	case !s.Restoring():
+		return 0, false
+	}
+	defer s.journal.start("kv")()
+	if !s.identified {
+		_ = s.fall(&Fallback{Engine, errSizeUnidentified})
+		return 0, false
+	}
+	return s.source.artifact.KV.KVBytes, true
+}
 
 // Workspace returns, if KVBytes has given a size, how many bytes the engine is to reserve for buffers that grow with a forward
 // and stay: their size after the profile forward. Graphs that refer to a smaller one lose it when it grows.
-func (s *Session) Workspace() uint64 { return s.workspace() }
-
-// Triggers returns the batch sizes at which the engine is to run its first layer eagerly through Trigger, so that every
-// hidden module is loaded (paper §5.2). Empty unless the session is Restoring.
-func (s *Session) Triggers() []int64 {
-	if !s.Restoring() {
-		return nil
+func (s *Session) Workspace() uint64 {
+	if s.Restoring() {
+		return s.source.artifact.KV.Workspace
 	}
-	var batches []int64
-	for _, t := range s.spec.Triggers {
-		batches = append(batches, t.Batch)
-	}
-	return batches
-}
-
-// Trigger runs one triggering layer: launches made by run on this thread lead to the modules of their kernels, and its
-// allocations stay out of the allocation sequence. Call it once per batch size of Triggers, in that order.
-// An error of run is returned as a *Fallback.
-func (s *Session) Trigger(run func() error) error {
-	return s.Guard(func() error { return s.trigger(run) })
-}
-
-// Graphs restores every graph of the artifact and returns them in the order in which they were captured, uploaded and ready to
-// launch.
-// Any error is a *Fallback; nothing that was made stays behind, and the engine is to warm up and capture natively.
-// Call it in the phase "capture", on the engine's thread.
-func (s *Session) Graphs() (graphs []*Graph, err error) {
-	s.opened()
-	err = s.Guard(func() error {
-		graphs, err = s.graphs()
-		return err
-	})
-	return graphs, err
+	return s.env.workspace
 }
 
 // Note returns the engine's note under a name from the recording (medusa_mark_note). Call it after Graphs.
@@ -177,68 +157,45 @@ func (s *Session) Note(name string) (value []byte, ok bool) {
 	if s.restored == nil {
 		return nil, false
 	}
-	i := slices.IndexFunc(s.spec.Notes, func(n graphir.Note) bool { return n.Name == name })
+	notes := s.restored.Memory.Spec.Notes
+	i := slices.IndexFunc(notes, func(n graphir.Note) bool { return n.Name == name })
 	if i < 0 {
 		return nil, false
 	}
-	return s.spec.Notes[i].Value, true
+	return notes[i].Value, true
 }
 
-// Ready ends the start: the status object is written, and in runs N and V selfTest is served, the graphs are replayed
-// and hashed, and the process exits. selfTest returns the engine's tokens for its fixed prompts; it may be nil.
-// Call it after the mark "ready".
-func (s *Session) Ready(selfTest func() ([]byte, error)) error {
-	s.opened()
-	return s.Guard(func() error { return s.ready(selfTest) })
-}
-
-// Failed tells the session about a driver error that the engine met after ready. If it is sticky and graphs were
-// restored, the status says so and the process exits with status.ExitSticky, for the supervising parent to start the engine
-// natively; any other error is returned as it came.
-func (s *Session) Failed(err error) error { return s.failed(err) }
-
-// Refuse states that the engine takes no part in this start's purpose, or cannot use the graphs of Graphs. A recording
-// run ends with the exit code of an incompatible engine; a Restore run gives everything back and goes on natively.
-func (s *Session) Refuse(cause error) error {
-	return s.Guard(func() error { return s.refuse(cause) })
-}
-
-// Close destroys the restored graphs and frees their memory. No graph may be running.
-func (s *Session) Close() error {
+// Tensor returns the address of a named tensor of the artifact in this process. A restored engine takes the addresses from it that
+// it did not allocate itself: of tensors of the capture phase that it writes between replays. Call it after Graphs.
+func (s *Session) Tensor(name string) (addr cuda.DevicePtr, ok bool) {
 	if s.restored == nil {
+		return 0, false
+	}
+	return s.restored.Memory.Tensor(name)
+}
+
+// Kernels lists the kernels of restored graphs in the order of the artifact's table. It is empty before Graphs and if
+// nothing was restored.
+func (s *Session) Kernels() []KernelFound {
+	if s.restored == nil {
+		return nil
+	}
+	return s.restored.Found
+}
+
+// Close destroys the restored graphs and frees their memory. No graph may be running. A process
+// that is to end keeps them.
+func (s *Session) Close() (err error) {
+	defer s.caught(&err)
+	if s.restored == nil || s.exit != nil {
 		return nil
 	}
 	r := s.restored
 	s.restored = nil
-	return s.Guard(func() error { return inTrigger(r.destroy) })
+	return r.Destroy()
 }
 
 // recording reports whether the interposer writes a trace of this process.
 func (s *Session) recording() bool {
 	return s.env.run == Profile || s.env.run == Record || s.env.run == Check
-}
-
-// fall records the first reason to start natively and returns it. Under MEDUSA_STRICT, in a verifying run, and if the
-// device context is lost or the engine's memory is, it ends the process instead.
-func (s *Session) fall(f *Fallback) *Fallback {
-	if s.fallback != nil {
-		return s.fallback
-	}
-	if s.env.run == Restore {
-		s.agreement.fall(f)
-	}
-	var spoilt *spoiltError
-	// mutant: new process if the context is lost or memory spoilt
-	if cuda.Sticky(f.Reason) || errors.As(f.Reason, &spoilt) {
-		s.end(f.Reason)
-	}
-	s.fallback = f
-	if s.env.Strict || s.env.verifying() {
-		s.say("cannot restore: %v (this start may not go on natively, so the process ends)", f)
-		s.report(status.Native, nil)
-		os.Exit(f.Code.exit())
-	}
-	// mutant: escapes in the engine's lines
-	s.say("native start: %v", f)
-	return f
 }

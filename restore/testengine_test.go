@@ -17,8 +17,10 @@ import (
 
 	"medusa/artifacts"
 	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 	"medusa/internal/test/enginekit"
+	"medusa/restore/live"
 	"medusa/runners/reference/marks"
 )
 
@@ -61,7 +63,12 @@ const (
 func testEngine(deviations string) int {
 	runtime.LockOSThread()
 	e := &engine{deviations: "," + deviations + ","}
-	if err := e.start(); err != nil {
+	err := e.start()
+	var exit *Exit
+	if errors.As(err, &exit) {
+		return exit.Code
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "engine:", err)
 		return 1
 	}
@@ -89,7 +96,7 @@ func (e *engine) start() (err error) {
 			os.Exit(1)
 		})
 	}
-	if e.session, err = FromEnv(Hooks{}); err != nil {
+	if e.session, err = FromEnv(Hooks{End: os.Exit}); err != nil {
 		return err
 	}
 	if _, _, err := enginekit.Open(); err != nil {
@@ -112,6 +119,9 @@ func (e *engine) start() (err error) {
 		version = "2"
 	}
 	if err := e.session.Identify(artifacts.Identity{{Key: artifacts.KeyEngineName, Value: "test"}, {Key: artifacts.KeyEngineVersion, Value: version}}); err != nil {
+		if e.session.Exit() != nil {
+			return err
+		}
 		fmt.Println("identify:", err)
 	}
 	if err := e.structure(); err != nil {
@@ -119,6 +129,9 @@ func (e *engine) start() (err error) {
 	}
 	for _, batch := range e.session.Triggers() {
 		if err := e.session.Trigger(func() error { return e.trigger(batch) }); err != nil {
+			if e.session.Exit() != nil {
+				return err
+			}
 			fmt.Println("trigger:", err)
 		}
 	}
@@ -243,6 +256,9 @@ func (e *engine) makeGraphs() error {
 				e.execs[g.Batch()] = g.Built()
 			}
 			return nil
+		}
+		if e.session.Exit() != nil {
+			return err
 		}
 		fmt.Println("graphs:", err)
 		if e.visible == 0 {
@@ -373,13 +389,13 @@ func (e *engine) loadHidden() error {
 	}
 	image := append(append([]byte(nil), hiddenPTX...), 0)
 	var m uint64
-	c := call{Fn: fn, Nargs: 2, Arg: [8]uint64{uint64(uintptr(unsafe.Pointer(&m))), uint64(uintptr(unsafe.Pointer(&image[0])))}}
+	c := contract.Call{Fn: fn, Nargs: 2, Arg: [8]uint64{uint64(uintptr(unsafe.Pointer(&m))), uint64(uintptr(unsafe.Pointer(&image[0])))}}
 	var pin runtime.Pinner // the player follows the addresses inside of the call
 	pin.Pin(&m)
 	pin.Pin(&image[0])
 	defer pin.Unpin()
 	var failed uint64
-	if r, err := procPlay.Invoke(uintptr(unsafe.Pointer(&c)), 1, uintptr(unsafe.Pointer(&failed))); err != nil || uint32(r) != 0 {
+	if r, err := live.Play.Invoke(uintptr(unsafe.Pointer(&c)), 1, uintptr(unsafe.Pointer(&failed))); err != nil || uint32(r) != 0 {
 		return fmt.Errorf("load hidden module: result %d, %v", uint32(r), err)
 	}
 	e.hidden = cuda.Module(m)

@@ -108,7 +108,7 @@ func readPublished(path, name, column string) (map[string]float64, error) {
 	for i, row := range rows[1:] {
 		v, err := strconv.ParseFloat(row[at], 64)
 		if err != nil || v == 0 {
-			return nil, &FileError{File: name, Line: i + 2, Column: 1, Err: fmt.Errorf("read published values: %q is no measurement", row[at])}
+			return nil, &fileError{File: name, Line: i + 2, Column: 1, Err: fmt.Errorf("read published values: %q is no measurement", row[at])}
 		}
 		out[row[0]] = v
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/goccy/go-yaml/parser"
 )
 
-// FileError is an error in an input file. Line and Column count from 1.
-type FileError struct {
+// fileError is an error in an input file. Line and Column count from 1.
+type fileError struct {
 	File   string
 	Line   int
 	Column int
 	Err    error
 }
 
-func (e *FileError) Error() string {
+func (e *fileError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %v", e.File, e.Line, e.Column, e.Err)
 }
 
-func (e *FileError) Unwrap() error { return e.Err }
+func (e *fileError) Unwrap() error { return e.Err }
 
 // fieldError is an error at a path of a YAML file; locate turns the path into a position.
 type fieldError struct {
@@ -180,17 +180,17 @@ func decode(name string, data []byte, v any) (*ast.File, error) {
 	if at, ok := tokenError(name, err); ok {
 		return nil, at
 	}
-	return nil, &FileError{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
+	return nil, &fileError{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
 }
 
 // tokenError converts an error of the YAML library that has a position.
-func tokenError(name string, err error) (*FileError, bool) {
+func tokenError(name string, err error) (*fileError, bool) {
 	var at yaml.Error
 	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
 		return nil, false
 	}
 	p := at.GetToken().Position
-	return &FileError{File: name, Line: max(p.Line, 1), Column: max(p.Column, 1), Err: fmt.Errorf("read YAML: %s", at.GetMessage())}, true
+	return &fileError{File: name, Line: max(p.Line, 1), Column: max(p.Column, 1), Err: fmt.Errorf("read YAML: %s", at.GetMessage())}, true
 }
 
 // guard turns a panic of the YAML library on hostile input into an error.
@@ -205,12 +205,12 @@ func guard(f func() error) (err error) {
 
 // locate gives a fieldError its position: that of the field, or of the nearest enclosing one that the file has.
 func locate(name string, file *ast.File, err error) error {
-	var fault *FileError
+	var fault *fileError
 	var field *fieldError
 	if errors.As(err, &fault) || !errors.As(err, &field) {
 		return err
 	}
-	e := &FileError{File: name, Line: 1, Column: 1, Err: field.Err}
+	e := &fileError{File: name, Line: 1, Column: 1, Err: field.Err}
 	for path := field.Path; path != ""; {
 		if line, column, ok := position(file, path); ok {
 			e.Line, e.Column = line, column

@@ -4,7 +4,7 @@
 // its summary. It is a discrete-event simulation of engine steps: continuous batching, one admission per step, cold starts from
 // host memory, local files or remote artifacts. The same scenario and seed give the same result, bit for bit.
 //
-// What can fail: a scenario, profile or trace file that is malformed or out of range gives a [*FileError] with line and column. A
+// What can fail: a scenario, profile or trace file that is malformed or out of range gives a [*fileError] with line and column. A
 // valid scenario always runs.
 package simulate
 

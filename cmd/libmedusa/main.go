@@ -62,7 +62,7 @@ func fail(err error) C.int {
 }
 
 // with runs f on the session and returns f's number, or the number of f's error. It turns a panic into an error, because a panic
-// must not unwind into C.
+// must not unwind into C. If the process is to end, it ends here: engines do not tell this from other errors.
 func with(f func(s *restore.Session) (int, error)) C.int {
 	if session == nil {
 		return fail(errClosed)
@@ -73,6 +73,9 @@ func with(f func(s *restore.Session) (int, error)) C.int {
 		n, err = f(session)
 		return err
 	})
+	if exit := session.Exit(); exit != nil {
+		os.Exit(exit.Code)
+	}
 	if err != nil {
 		return fail(err)
 	}
@@ -110,7 +113,11 @@ func goSessionOpen() (code C.int) {
 	if err := readEnvironment(); err != nil {
 		return fail(err)
 	}
-	s, err := restore.FromEnv(restore.Hooks{})
+	s, err := restore.FromEnv(restore.Hooks{End: os.Exit})
+	var exit *restore.Exit
+	if errors.As(err, &exit) {
+		os.Exit(exit.Code)
+	}
 	if err != nil {
 		return fail(err)
 	}

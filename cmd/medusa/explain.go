@@ -17,7 +17,7 @@ func newExplainCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain DIR --graph LABEL --node N --parameter P",
 		Short: "Explain from kept traces how a kernel's parameter was classified",
-		Long: `Shows one parameter of a recorded kernel node: the kernel's parameter layout, each word's value in runs A and B, the
+		Long: `Shows one parameter of a recorded kernel node: the kernel's parameter layout, each word's value in record-a and record-b, the
 allocation that it points into, and its neighbours. DIR is the directory of materialize --keep-traces. If materialize reports an
 unproven word, its message names graph, node and parameter.`,
 		Example: "  medusa explain traces --graph decode-8 --node 12 --parameter 0",
@@ -54,13 +54,13 @@ func writeExplanation(w io.Writer, e *compile.Explanation) error {
 		fmt.Fprintf(w, "  parameter %d: %d bytes at %d%s\n", i, p.Size, p.Offset, mark)
 	}
 	for _, word := range e.Words {
-		fmt.Fprintf(w, "byte %d: %#x in run A, %#x in run B: %s\n", word.Offset, word.A, word.B, word.Verdict)
+		fmt.Fprintf(w, "byte %d: %#x in record-a, %#x in record-b: %s\n", word.Offset, word.A, word.B, word.Verdict)
 		for _, run := range []struct {
 			name string
 			near []compile.Neighbour
-		}{{"A", word.NearA}, {"B", word.NearB}} {
+		}{{"record-a", word.NearA}, {"record-b", word.NearB}} {
 			for _, n := range run.near {
-				fmt.Fprintf(w, "  run %s: %s#%d at %#x, %d bytes: the word points %s\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, place(n))
+				fmt.Fprintf(w, "  %s: %s#%d at %#x, %d bytes: the word points %s\n", run.name, n.Space, n.Alloc, n.Addr, n.Size, place(n))
 			}
 		}
 	}

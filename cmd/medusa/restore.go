@@ -13,7 +13,7 @@ import (
 	"medusa/artifacts"
 	"medusa/internal/contract"
 	"medusa/interpose"
-	"medusa/restore/supervisor"
+	"medusa/supervisor"
 )
 
 func newRestoreCmd() *cobra.Command {

@@ -304,26 +304,28 @@ const (
 	// replay: a named pipe. If a process begins a capture before it marks a phase, it restores no graphs, and it writes
 	// one byte to this pipe
 	EnvUnmarked = "MEDUSA_UNMARKED"
-	// profile, record, check-native (run N), check-restored (run V) or restore; unset: Medusa is absent
+	// profile, record, check-native, check-restored or restore; unset: Medusa is absent
 	EnvRun = "MEDUSA_RUN"
-	// runs A, B, N: size of the KV cache, decided by run 0; several, separated by commas, are by rank
+	// record-a, record-b and check-native: size of the KV cache, decided by profile; several, separated by commas, are by
+	// rank
 	EnvKVBytes = "MEDUSA_KV_BYTES"
-	// runs A, B, N: size of the buffers that the profile forward has grown and that stay; several likewise
+	// record-a, record-b and check-native: size of the buffers that the profile forward has grown and that stay; several
+	// likewise
 	EnvWorkspaceBytes = "MEDUSA_WORKSPACE_BYTES"
-	// restore and V: directory through which ranks agree that all of them restore
+	// restore and check-restored: directory through which ranks agree that all of them restore
 	EnvRendezvous = "MEDUSA_RENDEZVOUS"
-	// restore and V: the artifact. restore: also a folder with artifacts (*.medusa), from which the process takes the most
-	// recently used one that fits its device and model
+	// restore and check-restored: the artifact. restore: also a folder with artifacts (*.medusa), from which the process
+	// takes the most recently used one that fits its device and model
 	EnvArtifact = "MEDUSA_ARTIFACT"
 	// without MEDUSA_RUN: why medusa restore started the engine natively (REASON: DETAIL), for the status
 	EnvNative = "MEDUSA_NATIVE"
 	// restore: factors that may differ, separated by commas (driver.version, dso.NAME, dso.*)
 	EnvRelax = "MEDUSA_RELAX"
-	// N and V: file for the digests; the process exits after writing them
+	// check-native and check-restored: file for the digests; the process exits after writing them
 	EnvCheckOut = "MEDUSA_CHECK_OUT"
-	// N: the artifact under test; its list of buffers says which to fill
+	// check-native: the artifact under test; its list of buffers says which to fill
 	EnvCheckPlan = "MEDUSA_CHECK_PLAN"
-	// N and V: file for the tokens of the engine's self test, which it serves at ready
+	// check-native and check-restored: file for the tokens of the engine's self test, which it serves at ready
 	EnvSelftestOut = "MEDUSA_SELFTEST_OUT"
 	// 1: exit 3 (incompatible) or 5 (corrupt) instead of falling back to a native start
 	EnvStrict = "MEDUSA_STRICT"

@@ -24,8 +24,8 @@ import (
 	"medusa/internal/contract"
 	"medusa/internal/measure"
 	"medusa/interpose"
-	"medusa/restore/status"
-	"medusa/restore/supervisor"
+	"medusa/status"
+	"medusa/supervisor"
 )
 
 // The two modes that are always measured.

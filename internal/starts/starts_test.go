@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"medusa/internal/measure"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 func started(scale float64) *status.Status {

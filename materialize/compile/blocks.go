@@ -17,7 +17,7 @@ import (
 // by the name of the tensor it leads into. If it leads into none, index and offset hold only if the allocator's block
 // map at the start of the capture phase was the same in both runs, and they hold online only if it is the same again.
 // A pointer into a block that was free when the capture phase began is refused: online, something else may own it. Inside of a
-// by-value struct it may be an old address in padding, and run V decides (padding.go).
+// by-value struct it may be an old address in padding, and check-restored decides (padding.go).
 
 // block is one entry of a framework's block map.
 type block struct {
@@ -89,7 +89,7 @@ func (r *run) lastTensors() []*trace.Tensor {
 type blocks struct {
 	a, b   blockMaps
 	equal  bool   // when the capture phase began
-	digest []byte // of run A's map then
+	digest []byte // of record-a's map then
 	spec   *graphir.Spec
 }
 
@@ -225,7 +225,7 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	if p.Space == graphir.SpaceTensor {
 		return ""
 	}
-	// mutant: block map, run A with run B
+	// mutant: block map, record-a with record-b
 	if !m.equal {
 		return fmt.Sprintf("it refers to %s, which lies in no named tensor, and the framework's allocator places blocks differently from run to run", at)
 	}

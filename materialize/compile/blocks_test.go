@@ -17,7 +17,7 @@ func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 		name   string
 		offset uint64
 		mark   bool
-		moved  bool // run B has another block map
+		moved  bool // record-b has another block map
 		reason string
 	}{
 		{"named tensor", 512, true, true, ""},
@@ -59,7 +59,7 @@ func TestPointersIntoAFrameworksBlocks(t *testing.T) {
 	}
 }
 
-// An address in a by-value struct, of the same byte of a free block in both runs, is left to run V as padding is; not so if
+// An address in a by-value struct, of the same byte of a free block in both runs, is left to check-restored as padding is; not so if
 // an owner may rely on it, and not as a parameter of its own.
 func TestOldAddressesInStructs(t *testing.T) {
 	free := []uint8{1, 1, 0}
@@ -77,7 +77,7 @@ func TestOldAddressesInStructs(t *testing.T) {
 		{"a parameter of its own", 8, 2048 + 8, [2][]uint8{free, free}, [2][]uint8{}, false, false, "free when the capture phase began"},
 		{"somebody's at ready", 24, 2048 + 8, [2][]uint8{free, free}, [2][]uint8{{1, 1, 1}, {1, 1, 1}}, false, false, "free when the capture phase began"},
 		{"somebody's at ready of one run", 24, 2048 + 8, [2][]uint8{free, free}, [2][]uint8{free, {1, 1, 1}}, false, false, "free when the capture phase began"},
-		{"somebody's in run B", 24, 2048 + 8, [2][]uint8{free, {1, 1, 1}}, [2][]uint8{}, false, false, "free when the capture phase began"},
+		{"somebody's in record-b", 24, 2048 + 8, [2][]uint8{free, {1, 1, 1}}, [2][]uint8{}, false, false, "free when the capture phase began"},
 		{"a named tensor's", 24, 2048 + 8, [2][]uint8{free, free}, [2][]uint8{}, true, false, "free when the capture phase began"},
 		{"freed", 24, 2048 + 8, [2][]uint8{free, free}, [2][]uint8{}, false, true, "freed before the engine was ready"},
 		{"an owner's block", 24, 1024 + 8, [2][]uint8{free, free}, [2][]uint8{}, false, false, "pointers"},

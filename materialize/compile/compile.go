@@ -68,7 +68,7 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 	return spec, pads, spec.Validate()
 }
 
-// number gives allocations and variables of both runs their numbers: run A's own, if the order of all or of each thread repeats.
+// number gives allocations and variables of both runs their numbers: record-a's own, if the order of all or of each thread repeats.
 func number(ra, rb *recording.Recording) (a, b *run, threads []uint32, err error) {
 	threads, index := alignThreads(ra, rb)
 	if threads == nil {
@@ -80,7 +80,7 @@ func number(ra, rb *recording.Recording) (a, b *run, threads []uint32, err error
 	return newRun(ra, nil, variables), newRun(rb, index, variables), threads, nil
 }
 
-// allocations lists run A's memory. What is allocated after the deadline is the graphs'.
+// allocations lists record-a's memory. What is allocated after the deadline is the graphs'.
 func allocations(a *run, threads []uint32, deadline uint64) []graphir.Allocation {
 	out := make([]graphir.Allocation, len(a.allocs))
 	for i, al := range a.allocs {

@@ -12,7 +12,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// place gives run A and run B their addresses: allocations move against each other, as with seeded gaps.
+// place gives record-a and record-b their addresses: allocations move against each other, as with seeded gaps.
 type place func(i int) uint64
 
 func placeA(i int) uint64 { return 0x7f0000000000 + uint64(i)*0x10000 }
@@ -79,7 +79,7 @@ func TestEarlierGraphsAreTheEngines(t *testing.T) {
 	}
 }
 
-// The paper's Figure 6: an address freed and handed out again belongs to the second allocation. In run B the two differ.
+// The paper's Figure 6: an address freed and handed out again belongs to the second allocation. In record-b the two differ.
 func TestReusedAddressBelongsToTheLiveAllocation(t *testing.T) {
 	for _, reuse := range []bool{false, true} {
 		spec := mustCompile(t, func(tp *tape, at place) {
@@ -130,9 +130,9 @@ func TestUnprovenWords(t *testing.T) {
 		{"constant equal to a live address of one run", func(*tape, place) uint64 { return placeA(0) + 64 }, true, "yet inside a live allocation"},
 		{"constant equal to the lowest address of all", func(*tape, place) uint64 { return min(placeA(0), placeB(0)) }, true, "yet inside a live allocation"},
 		{"constant equal to the highest end of all", func(*tape, place) uint64 { return max(placeA(1), placeB(1)) + 4096 }, true, "yet inside a live allocation"},
-		{"leads to different offsets", func(tp *tape, at place) uint64 { return at(0) + uint64(tp.seed) }, false, "alloc#0+1 in run A and to alloc#0+2"},
+		{"leads to different offsets", func(tp *tape, at place) uint64 { return at(0) + uint64(tp.seed) }, false, "alloc#0+1 in record-a and to alloc#0+2"},
 		{"differs and leads nowhere", func(tp *tape, _ place) uint64 { return uint64(tp.seed) }, false, "leads to no live allocation"},
-		{"leads to different allocations", func(tp *tape, at place) uint64 { return at(int(tp.seed) - 1) }, false, "alloc#0+0 in run A and to alloc#1+0"},
+		{"leads to different allocations", func(tp *tape, at place) uint64 { return at(int(tp.seed) - 1) }, false, "alloc#0+0 in record-a and to alloc#1+0"},
 		{"freed memory", func(_ *tape, at place) uint64 { return at(2) }, false, "leads to no live allocation"},
 	}
 	for _, tt := range tests {

@@ -16,7 +16,7 @@ import (
 func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen *uses) error {
 	pa, pb := a.pieces(), b.pieces()
 	if len(pa) != len(pb) {
-		return fmt.Errorf("compile contents: %d saved ranges in run A, %d in run B", len(pa), len(pb))
+		return fmt.Errorf("compile contents: %d saved ranges in record-a, %d in record-b", len(pa), len(pb))
 	}
 	p, err := proverAt(a, b, a.ReadyOrder, b.ReadyOrder, maps)
 	if err != nil {
@@ -27,7 +27,7 @@ func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen 
 	for i := range pa {
 		x, y := &pa[i], &pb[i]
 		if x.alloc != y.alloc || x.space != y.space || x.offset != y.offset || x.size != y.size {
-			return fmt.Errorf("compile contents: saved range %d is alloc#%d+%d of %d bytes in run A, alloc#%d+%d of %d in run B",
+			return fmt.Errorf("compile contents: saved range %d is alloc#%d+%d of %d bytes in record-a, alloc#%d+%d of %d in record-b",
 				i, x.alloc, x.offset, x.size, y.alloc, y.offset, y.size)
 		}
 		if x.space == graphir.SpaceAlloc && spec.Allocations[x.alloc].Owner == graphir.OwnerEngine {

@@ -58,7 +58,7 @@ func TestMappingsSideBySide(t *testing.T) {
 	}
 	// If they lie so in one run only, the tensor lies outside of memory in the other.
 	if _, err = compileTapes(t, mappingTape([]uint64{a, a + 4096}, false, a+16), mappingTape([]uint64{b, b + 16384}, false, b+16)); err == nil {
-		t.Error("a tensor across mappings that lie apart in run B was compiled")
+		t.Error("a tensor across mappings that lie apart in record-b was compiled")
 	}
 	// A mapping of the capture phase behind the engine's own memory cannot be made.
 	_, err = compileTapes(t, mappingTape([]uint64{a, a + 4096, a + 8192}, true, a+8200), mappingTape([]uint64{b, b + 4096, b + 8192}, true, b+8200))

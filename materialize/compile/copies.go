@@ -75,7 +75,7 @@ func (c *graphCompiler) copyEnd(i int, field string, memory uint32, a, b uint64)
 func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) {
 	ptr := graphir.Pointer{Index: uint32(len(c.spec.HostBuffers)), Space: graphir.SpaceHost}
 	if len(a) != len(b) {
-		return ptr, fmt.Errorf("compile graph %q: node %d (memcpy): %d bytes of host memory in run A, %d in run B", c.label, i, len(a), len(b))
+		return ptr, fmt.Errorf("compile graph %q: node %d (memcpy): %d bytes of host memory in record-a, %d in record-b", c.label, i, len(a), len(b))
 	}
 	p, err := c.proverOf(i)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package compile turns two recordings of one engine's start into the graph IR.
 //
-// In: recordings of two starts that differ only in the addresses of memory (runs A and B of docs/architecture.md). Out: a graphir.Spec in
+// In: recordings of two starts that differ only in the addresses of memory (record-a and record-b of docs/architecture.md). Out: a graphir.Spec in
 // which every device address is an indirect index pointer and every kernel handle a name in an identified module, and the bytes that
 // are presumed to be padding. Equal recordings give equal specs. Compiling needs no device, starts no process and opens no file.
 //

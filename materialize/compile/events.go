@@ -12,7 +12,7 @@ func compileEvents(a, b *run, used int) ([]graphir.Event, error) {
 	var out []graphir.Event
 	for i := range used {
 		if i >= len(b.Events) || a.Events[i].Flags != b.Events[i].Flags || a.Events[i].Steps != b.Events[i].Steps {
-			return nil, fmt.Errorf("compile events: %s in run A, %s in run B: events that graphs name are known by the order in which they were created, which has to repeat",
+			return nil, fmt.Errorf("compile events: %s in record-a, %s in record-b: events that graphs name are known by the order in which they were created, which has to repeat",
 				a.describeEvent(i), b.describeEvent(i))
 		}
 		out = append(out, graphir.Event{Flags: a.Events[i].Flags, Step: a.Events[i].Steps})
@@ -70,7 +70,7 @@ func (c *graphCompiler) event(i int, na, nb *trace.EventNode) (uint32, graphir.N
 		kind = graphir.NodeEventRecord
 	}
 	if na.Record != nb.Record || na.Event != nb.Event {
-		return 0, kind, fmt.Errorf("compile graph %q: node %d: event %d in run A, %d in run B: the order in which events are created has to repeat", c.label, i, na.Event, nb.Event)
+		return 0, kind, fmt.Errorf("compile graph %q: node %d: event %d in record-a, %d in record-b: the order in which events are created has to repeat", c.label, i, na.Event, nb.Event)
 	}
 	e := c.a.Events[na.Event]
 	switch {

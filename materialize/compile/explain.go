@@ -45,11 +45,11 @@ func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*E
 	a, b := newRun(ra, nil, variables), newRun(rb, nil, variables)
 	ga, err := a.graphNamed(graph)
 	if err != nil {
-		return nil, fmt.Errorf("explain run A: %w", err)
+		return nil, fmt.Errorf("explain record-a: %w", err)
 	}
 	gb, err := b.graphNamed(graph)
 	if err != nil {
-		return nil, fmt.Errorf("explain run B: %w", err)
+		return nil, fmt.Errorf("explain record-b: %w", err)
 	}
 	prove, err := proverAt(addresses{run: a}, addresses{run: b}, 0, 0, &tensorMaps{a.TensorMaps, b.TensorMaps, &graphir.Spec{}})
 	if err != nil {
@@ -62,11 +62,11 @@ func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*E
 	}
 	ka, err := kernelNode(ga, graph, node)
 	if err != nil {
-		return nil, fmt.Errorf("explain run A: %w", err)
+		return nil, fmt.Errorf("explain record-a: %w", err)
 	}
 	kb, err := kernelNode(gb, graph, node)
 	if err != nil {
-		return nil, fmt.Errorf("explain run B: %w", err)
+		return nil, fmt.Errorf("explain record-b: %w", err)
 	}
 	f := a.Functions[ka.Function]
 	e := &Explanation{Graph: graph, Node: node, Kernel: f.Name, Parameter: parameter}
@@ -166,7 +166,7 @@ func kernelNode(g *recording.Body, label string, node int) (*trace.Kernel, error
 	}
 	k, ok := g.NodeRecords[node].(*trace.Kernel)
 	if !ok {
-		return nil, fmt.Errorf("graph %q node %d is no kernel but %T", label, node, g.NodeRecords[node])
+		return nil, fmt.Errorf("graph %q node %d is no kernel but a %v", label, node, g.NodeRecords[node].RecordType())
 	}
 	return k, nil
 }

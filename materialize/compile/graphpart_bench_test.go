@@ -36,7 +36,7 @@ func BenchmarkGraphPart(b *testing.B) {
 func writeArtifact(b *testing.B, spec *graphir.Spec) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "graphs.medusa")
-	if err := artifacts.Write(path, &artifacts.Artifact{Spec: spec}); err != nil {
+	if err := artifacts.Write(path, &artifacts.Artifact{Spec: spec, KV: bench.Profile()}); err != nil {
 		b.Fatal(err)
 	}
 	return path

@@ -19,7 +19,7 @@ type shared struct {
 	prover     *prover // its moment is that of the last node
 	contiguous neighbours
 	found      []graphir.Relocation // of one node at a time
-	deadline   uint64               // run A: work after this order is skipped online
+	deadline   uint64               // record-a: work after this order is skipped online
 }
 
 // graphCompiler compiles one pair of captures of the same graph.
@@ -47,7 +47,7 @@ type room struct {
 func compileGraphs(s *shared, scratch graphir.Storage, seen *uses) (pads Paddings, err error) {
 	graphsA, graphsB := s.a.instantiated(), s.b.instantiated()
 	if len(graphsA) != len(graphsB) {
-		return nil, fmt.Errorf("compile: %d graphs in run A, %d in run B", len(graphsA), len(graphsB))
+		return nil, fmt.Errorf("compile: %d graphs in record-a, %d in record-b", len(graphsA), len(graphsB))
 	}
 	walkA, err := s.a.Walk()
 	if err != nil {
@@ -72,7 +72,7 @@ func compileGraphs(s *shared, scratch graphir.Storage, seen *uses) (pads Padding
 			out.Label = fmt.Sprintf("graph-%d", i)
 		}
 		if ga.Label != gb.Label || ga.Batch != gb.Batch || labels[out.Label] {
-			return nil, fmt.Errorf("compile graph %d: label %q (batch %d) in run A, %q (batch %d) in run B: labels must agree and be unique",
+			return nil, fmt.Errorf("compile graph %d: label %q (batch %d) in record-a, %q (batch %d) in record-b: labels must agree and be unique",
 				i, ga.Label, ga.Batch, gb.Label, gb.Batch)
 		}
 		labels[out.Label] = true
@@ -129,16 +129,16 @@ func (c *graphCompiler) compile() error {
 // nodes compiles the nodes in the order that they have now, and the edges between them.
 func (c *graphCompiler) nodes() error {
 	if len(c.ga.NodeRecords) != len(c.gb.NodeRecords) {
-		return fmt.Errorf("compile graph %q: %d nodes in run A, %d in run B", c.label, len(c.ga.NodeRecords), len(c.gb.NodeRecords))
+		return fmt.Errorf("compile graph %q: %d nodes in record-a, %d in record-b", c.label, len(c.ga.NodeRecords), len(c.gb.NodeRecords))
 	}
 	if c.ga.InstantiateFlags != c.gb.InstantiateFlags {
-		return fmt.Errorf("compile graph %q: instantiate flags %#x in run A, %#x in run B", c.label, c.ga.InstantiateFlags, c.gb.InstantiateFlags)
+		return fmt.Errorf("compile graph %q: instantiate flags %#x in record-a, %#x in record-b", c.label, c.ga.InstantiateFlags, c.gb.InstantiateFlags)
 	}
 	c.out.Nodes = make([]graphir.Node, len(c.ga.NodeRecords))
 	for i, na := range c.ga.NodeRecords {
 		nb := c.gb.NodeRecords[i]
 		if na.RecordType() != nb.RecordType() {
-			return fmt.Errorf("compile graph %q: node %d: %T in run A, %T in run B", c.label, i, na, nb)
+			return fmt.Errorf("compile graph %q: node %d: %v in record-a, %v in record-b", c.label, i, na.RecordType(), nb.RecordType())
 		}
 		if err := nodeTypes[na.RecordType()].compile(c, i, na, nb, &c.out.Nodes[i]); err != nil {
 			return err
@@ -216,11 +216,11 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 func (c *graphCompiler) edges() error {
 	ea, err := edgeIndices(c.ga)
 	if err != nil {
-		return fmt.Errorf("compile graph %q: run A: %w", c.label, err)
+		return fmt.Errorf("compile graph %q: record-a: %w", c.label, err)
 	}
 	eb, err := edgeIndices(c.gb)
 	if err != nil {
-		return fmt.Errorf("compile graph %q: run B: %w", c.label, err)
+		return fmt.Errorf("compile graph %q: record-b: %w", c.label, err)
 	}
 	if !slices.Equal(ea, eb) {
 		return fmt.Errorf("compile graph %q: edges differ between the runs", c.label)

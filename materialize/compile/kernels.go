@@ -15,20 +15,20 @@ type kernelTable struct {
 	a, b     *run
 	spec     *graphir.Spec
 	modules  map[string]uint32 // module identity -> index
-	kernels  map[uint32]uint32 // run A's function id -> index
+	kernels  map[uint32]uint32 // record-a's function id -> index
 	late     map[uint32]bool   // modules that a restored process does not load by itself
-	deadline uint64            // run A: a module loaded after this order is skipped online
+	deadline uint64            // record-a: a module loaded after this order is skipped online
 }
 
 func newKernelTable(a, b *run, spec *graphir.Spec, deadline uint64) *kernelTable {
 	return &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{}, late: map[uint32]bool{}, deadline: deadline}
 }
 
-// kernel returns the table index for the function of a node in run A, whose twin in run B must be the same kernel.
+// kernel returns the table index for the function of a node in record-a, whose twin in record-b must be the same kernel.
 func (t *kernelTable) kernel(fa, fb *trace.Function) (uint32, error) {
 	ma, mb := t.a.Modules[fa.Module], t.b.Modules[fb.Module]
 	if fa.Name != fb.Name || ma.IdentityKey() != mb.IdentityKey() {
-		return 0, fmt.Errorf("kernel %s of %s in run A, %s of %s in run B (is an autotuner still choosing?)",
+		return 0, fmt.Errorf("kernel %s of %s in record-a, %s of %s in record-b (is an autotuner still choosing?)",
 			fa.Name, ma.Describe(), fb.Name, mb.Describe())
 	}
 	if i, ok := t.kernels[fa.ID]; ok {

@@ -10,7 +10,7 @@ import (
 // compileNotes takes over the engine's notes. A note that differs between two recordings would be of no use in a third process.
 func compileNotes(a, b []graphir.Note) ([]graphir.Note, error) {
 	if len(a) != len(b) {
-		return nil, fmt.Errorf("compile notes: %d in run A, %d in run B", len(a), len(b))
+		return nil, fmt.Errorf("compile notes: %d in record-a, %d in record-b", len(a), len(b))
 	}
 	for i, n := range a {
 		// mutant: notes of two recordings

@@ -21,7 +21,7 @@ func TestNotes(t *testing.T) {
 		{"the last value, by name", []note{{"b", "1"}, {"a", "2"}, {"b", "3"}}, []note{{"a", "2"}, {"b", "3"}}, []note{{"a", "2"}, {"b", "3"}}, ""},
 		{"another value", []note{{"a", "1"}}, []note{{"a", "2"}}, nil, `note "a": it differs`},
 		{"another name", []note{{"a", "1"}}, []note{{"b", "1"}}, nil, `note "a": it differs`},
-		{"one more", []note{{"a", "1"}}, []note{{"a", "1"}, {"b", "1"}}, nil, "1 in run A, 2 in run B"},
+		{"one more", []note{{"a", "1"}}, []note{{"a", "1"}, {"b", "1"}}, nil, "1 in record-a, 2 in record-b"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var runs [2]*recording.Recording

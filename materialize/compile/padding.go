@@ -13,7 +13,7 @@ import (
 // Padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
 // to one byte of memory that was nobody's in either (blocks.go), or that were alike in both but not in a third process
 // (structure.go): most likely bytes that no code of the engine ever wrote.
-// The presumption is tested, not believed: run V restores a candidate with random bytes there, twice with different
+// The presumption is tested, not believed: check-restored restores a candidate with random bytes there, twice with different
 // ones. The artifact gets zeros in their place only if every output is the same nevertheless. Random bytes are
 // no address that a device has: a kernel that follows them fails.
 type Padding struct {

@@ -49,7 +49,7 @@ func TestPaddingIsPresumedInsideStructsOnly(t *testing.T) {
 			return 0x10
 		}, []byte{0, 2, 5}, ""},
 		{"a value beside half of an address", func(s byte, at place) uint64 {
-			return at(0) + 0x900 // the first allocation lies elsewhere in run B
+			return at(0) + 0x900 // the first allocation lies elsewhere in record-b
 		}, []byte{5}, ""},
 		{"an old address, of another allocation in each run", func(s byte, at place) uint64 { return at(int(s)-1) + 0x900 }, []byte{2, 5}, ""},
 		{"the same byte, lower half unmoved", func(s byte, _ place) uint64 { return twin(s) }, nil, "lower half"},
@@ -92,7 +92,7 @@ func TestPaddingIsPresumedInsideStructsOnly(t *testing.T) {
 	}
 }
 
-// twin is an allocation that lies a multiple of 4 GiB elsewhere in run B.
+// twin is an allocation that lies a multiple of 4 GiB elsewhere in record-b.
 func twin(seed byte) uint64 { return 0x7f1100000000 - uint64(seed)<<36 }
 
 func TestPoisonThenSettle(t *testing.T) {

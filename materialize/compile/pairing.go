@@ -127,23 +127,23 @@ func (s *shape) byPlace() map[uint64][]int {
 	return groups
 }
 
-// pairNodes returns run B's graph with its nodes in the order of run A's: gb itself if they are in that order. The prover resolves
+// pairNodes returns record-b's graph with its nodes in the order of record-a's: gb itself if they are in that order. The prover resolves
 // words; its moment changes.
 func pairNodes(p *prover, a, b *run, ga, gb *recording.Body) (*recording.Body, error) {
 	sa, err := newShape(a, ga)
 	if err != nil {
-		return nil, fmt.Errorf("run A: %w", err)
+		return nil, fmt.Errorf("record-a: %w", err)
 	}
 	sb, err := newShape(b, gb)
 	if err != nil {
-		return nil, fmt.Errorf("run B: %w", err)
+		return nil, fmt.Errorf("record-b: %w", err)
 	}
 	if err := tellApart(p, sa, sb); err != nil {
 		return nil, err
 	}
 	order, err := topological(sa.in, sa.out)
 	if err != nil {
-		return nil, fmt.Errorf("run A: %w", err)
+		return nil, fmt.Errorf("record-a: %w", err)
 	}
 	groups := sb.byPlace()
 	partner := make([]int, len(ga.NodeRecords))

@@ -15,7 +15,7 @@ type SequenceError struct {
 }
 
 func (e *SequenceError) Error() string {
-	return fmt.Sprintf("compare allocation sequences: step %d: %s in run A (called from %s), %s in run B (called from %s); the engine's control flow must repeat, in all or by thread",
+	return fmt.Sprintf("compare allocation sequences: step %d: %s in record-a (called from %s), %s in record-b (called from %s); the engine's control flow must repeat, in all or by thread",
 		e.Step, e.A, e.StackA, e.B, e.StackB)
 }
 

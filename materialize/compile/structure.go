@@ -9,12 +9,12 @@ import (
 	"medusa/materialize/recording"
 )
 
-// Run N captures its graphs natively, in a third process with addresses of its own, and is recorded. Each of its nodes has to be what
+// The check-native captures its graphs natively, in a third process with addresses of its own, and is recorded. Each of its nodes has to be what
 // the artifact's node becomes there: the same kernel, and the same bytes once each pointer is resolved with that process's
 // addresses. This depends on no data: it holds for parameters that no replay of a check depends on.
 //
 // Bytes of a struct may still differ, pointers included: bytes that no code writes can be alike in two recordings by chance. They
-// become presumed padding (padding.go), which run V poisons.
+// become presumed padding (padding.go), which check-restored poisons.
 
 // StructureError is a node that a third process captured otherwise than two recordings had made believe.
 type StructureError struct {

@@ -31,7 +31,7 @@ func thirdRun(tp *tape, at place, d deviation) {
 	tp.alloc(at(0), 4096)
 	tp.alloc(at(1), 4096)
 	tp.phase("capture")
-	const unwritten = 0x1122334455667788 // equal in runs A and B by chance
+	const unwritten = 0x1122334455667788 // equal in record-a and record-b by chance
 	k := tp.kernel(0, at(0)+64, 7+d.constant, at(1)+8+d.pointer, 5, unwritten+d.pad)
 	k.Grid[0] += d.grid
 	k.Shared = d.shared

@@ -11,7 +11,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// tape writes the trace of one made-up run. Two tapes made by the same function with other addresses are runs A and B.
+// tape writes the trace of one made-up run. Two tapes made by the same function with other addresses are record-a and record-b.
 type tape struct {
 	recs   []trace.Record
 	allocs uint32

@@ -13,7 +13,7 @@ import (
 func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tensor, error) {
 	ta, tb := a.lastTensors(), b.lastTensors()
 	if len(ta) != len(tb) {
-		return nil, fmt.Errorf("compile tensors: %d marked in run A, %d in run B", len(ta), len(tb))
+		return nil, fmt.Errorf("compile tensors: %d marked in record-a, %d in record-b", len(ta), len(tb))
 	}
 	la, err := a.liveAt(a.ReadyOrder)
 	if err != nil {
@@ -41,7 +41,7 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 }
 
 // tensorPlace returns the allocation that holds a marked address, which is known to be one. In a divided allocation the
-// place is that of run A: the name counts.
+// place is that of record-a: the name counts.
 func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Allocation) (graphir.Pointer, error) {
 	a, b := la.holding(ta.Addr), lb.holding(tb.Addr)
 	if a == nil || b == nil {

@@ -7,14 +7,14 @@ import (
 	"medusa/materialize/recording"
 )
 
-// allocationIndex gives each allocation of run B, by its own number, that of its twin in run A; nil: they have the same.
+// allocationIndex gives each allocation of record-b, by its own number, that of its twin in record-a; nil: they have the same.
 type allocationIndex map[uint32]uint32
 
 // alignThreads pairs the allocations of two runs, if both have several threads whose own orders repeat. It returns the thread of each
-// allocation of run A as well, or nil if the total order decides: one thread, or an engine that moves its work between threads.
+// allocation of record-a as well, or nil if the total order decides: one thread, or an engine that moves its work between threads.
 func alignThreads(a, b *recording.Recording) (threads []uint32, index allocationIndex) {
 	sa, sb := threadSteps(a), threadSteps(b)
-	// mutant: allocations by thread and order, run A with run B
+	// mutant: allocations by thread and order, record-a with record-b
 	if len(sa) < 2 {
 		return nil, nil
 	}

@@ -45,7 +45,7 @@ func (numbers variableNumbers) of(r *recording.Recording) (variables []variable,
 	return variables, byNumber
 }
 
-// compileVariables lists run A's variables, by number.
+// compileVariables lists record-a's variables, by number.
 func compileVariables(kernels *kernelTable, a *run) []graphir.Global {
 	var out []graphir.Global
 	for _, v := range a.variables {

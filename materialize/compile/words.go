@@ -19,12 +19,12 @@ type WordError struct {
 	Retry bool
 	// Unwritten says that it can be bytes that nobody wrote, as the padding of a struct is. Remains of earlier calls on a
 	// stack are sometimes an address, or half of one beside a value of four bytes, and hardly ever the same in both runs. Only
-	// run V tells it from an address that the engine gets differently in each start.
+	// check-restored tells it from an address that the engine gets differently in each start.
 	Unwritten bool
 }
 
 func (e *WordError) Error() string {
-	return fmt.Sprintf("prove word: %s: byte %d is %#x in run A and %#x in run B: %s", e.Where, e.Offset, e.A, e.B, e.Reason)
+	return fmt.Sprintf("prove word: %s: byte %d is %#x in record-a and %#x in record-b: %s", e.Where, e.Offset, e.A, e.B, e.Reason)
 }
 
 // prover decides words at one moment of both runs.
@@ -119,7 +119,7 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 		return ptr, false, &WordError{A: a, B: b, Unwritten: true, Reason: "it differs and leads to no live allocation in either run"}
 	default:
 		return ptr, false, &WordError{A: a, B: b, Unwritten: true,
-			Reason: fmt.Sprintf("it leads to %s in run A and to %s in run B", describe(ra[:na]), describe(rb[:nb]))}
+			Reason: fmt.Sprintf("it leads to %s in record-a and to %s in record-b", describe(ra[:na]), describe(rb[:nb]))}
 	}
 }
 
@@ -132,7 +132,7 @@ func describe(ps []graphir.Pointer) string {
 
 // param decides the bytes of one parameter, whose first byte is at off in both buffers. Pointers lie at multiples of
 // eight, by-value structs included; bytes around whole words must be the same in both runs. Relocations are appended with
-// offsets into the buffer, and their bytes in out (a copy of run A's buffer) are zeroed. A word that differs and leads nowhere
+// offsets into the buffer, and their bytes in out (a copy of record-a's buffer) are zeroed. A word that differs and leads nowhere
 // inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of memory
 // that is nobody's. A struct without members is one such byte.
 func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir.Relocation, pad func(Padding)) ([]graphir.Relocation, *WordError) {

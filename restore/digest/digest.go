@@ -1,6 +1,6 @@
 // Package digest is the output of a verifying run: hashes of all memory before and after each graph was replayed.
 //
-// Run N (native) and run V (restored) each write one Digest, from the same allocation roles, fills and order of ranges;
+// The check-native (native) and check-restored (restored) each write one Digest, from the same allocation roles, fills and order of ranges;
 // comparing the two says whether a restored graph computed the same as the captured one. Every graph is replayed twice, with
 // equal inputs and different garbage in its temporaries, so that chunks which natively depend on garbage show up as such.
 //
@@ -61,14 +61,14 @@ type Digest struct {
 	// Free is the device memory left in bytes once the self test was served.
 	Free uint64 `json:"free"`
 	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
-	// between N and V was left by skipped work.
+	// between check-native and check-restored was left by skipped work.
 	Ready []Range `json:"ready"`
-	// Skipped holds Other and Weight memory that changed between warm-up and ready, before and after (run N): by work that a
+	// Skipped holds Other and Weight memory that changed between warm-up and ready, before and after (check-native): by work that a
 	// restored start skips, or that only a verifying run does.
 	Skipped []Range `json:"skipped,omitempty"`
-	// Unchanged is the Other and Permanent memory that no replay changed since the graphs had been restored (run V).
+	// Unchanged is the Other and Permanent memory that no replay changed since the graphs had been restored (check-restored).
 	Unchanged Unchanged `json:"unchanged"`
-	// Computes says that a kernel of some graph wrote a result (run N). On a device that runs no kernels, none does.
+	// Computes says that a kernel of some graph wrote a result (check-native). On a device that runs no kernels, none does.
 	Computes bool `json:"computes,omitempty"`
 	// Graphs stand in the order of graphir.Spec.Graphs.
 	Graphs []Graph `json:"graphs"`
@@ -81,12 +81,12 @@ type Graph struct {
 	Label  string  `json:"label"`
 	Batch  int64   `json:"batch"`
 	Ranges []Range `json:"ranges"`
-	// Stepped says that the engine has made this graph's step without a graph (run N): Eager of the ranges holds.
+	// Stepped says that the engine has made this graph's step without a graph (check-native): Eager of the ranges holds.
 	Stepped bool `json:"stepped,omitempty"`
-	// ReadsInputs and ReadsKV say that the graph refers to inputs, and to the KV cache (run N).
+	// ReadsInputs and ReadsKV say that the graph refers to inputs, and to the KV cache (check-native).
 	ReadsInputs bool `json:"reads_inputs,omitempty"`
 	ReadsKV     bool `json:"reads_kv,omitempty"`
-	// Stale lists Permanent memory that serving the self test changed and that changes the graph's results (run N):
+	// Stale lists Permanent memory that serving the self test changed and that changes the graph's results (check-native):
 	// the engine writes it, and a restored engine does not know its address. It holds no hashes.
 	Stale []Range `json:"stale,omitempty"`
 }
@@ -112,13 +112,13 @@ type Range struct {
 	First  []byte `json:"first"`
 	Second []byte `json:"second,omitempty"`
 	// Written are the chunks of filled memory that were not as they had been filled, after either replay; Eager those after the
-	// engine's own step without a graph (run N, if the engine can make one), and NotFinite those of floating-point results
-	// that hold a NaN or an infinity after the first replay (run N).
+	// engine's own step without a graph (check-native, if the engine can make one), and NotFinite those of floating-point results
+	// that hold a NaN or an infinity after the first replay (check-native).
 	Written   Bits `json:"written,omitempty"`
 	Eager     Bits `json:"eager,omitempty"`
 	NotFinite Bits `json:"not_finite,omitempty"`
 	// OtherInputs and OtherKV are the chunks of outputs that another replay left otherwise, with other inputs or another KV cache
-	// (run N).
+	// (check-native).
 	OtherInputs Bits `json:"other_inputs,omitempty"`
 	OtherKV     Bits `json:"other_kv,omitempty"`
 	// Varying are chunks of results that natively differ from replay to replay, within a bound.

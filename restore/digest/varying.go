@@ -13,7 +13,7 @@ type Varying struct {
 	DType graphir.DType `json:"dtype"`
 	// Values are its bytes after one native replay, or after each restored one.
 	Values [][]byte `json:"values"`
-	// Bound is by how much a number may differ from one native replay to another (run N).
+	// Bound is by how much a number may differ from one native replay to another (check-native).
 	Bound float64 `json:"bound,omitempty"`
 }
 

@@ -13,6 +13,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"medusa/restore"
 )
 
 func main() {
@@ -39,6 +41,10 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	err := root.Execute()
 	if err == nil {
 		return 0
+	}
+	var exit *restore.Exit
+	if errors.As(err, &exit) {
+		return exit.Code // the session has said why
 	}
 	fmt.Fprintf(stderr, "reference: %v\n", err)
 	if errors.As(err, &usageError{}) {

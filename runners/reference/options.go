@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,7 @@ func (o *options) open(cmd *cobra.Command, run func(*engine.Engine) error) (err 
 		return usageError{err}
 	}
 	o.engine.Start = engine.Start(o.start)
-	session, err := restore.FromEnv(restore.Hooks{Warn: cmd.ErrOrStderr()})
+	session, err := restore.FromEnv(restore.Hooks{Warn: cmd.ErrOrStderr(), End: os.Exit})
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,11 @@ func (o *options) open(cmd *cobra.Command, run func(*engine.Engine) error) (err 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
+	defer func() {
+		if session.Exit() == nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
 	if err := e.Ready(func() ([]byte, error) { return serve.SelfTest(e) }); err != nil {
 		return err
 	}

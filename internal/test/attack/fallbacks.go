@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // spoilt is an artifact with which a start comes far, and has to fall back.

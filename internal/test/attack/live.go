@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // live restores mutants in engines of their own, most of them such that got as far as graphs are rebuilt, and compares their

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"medusa/internal/test/memregistry"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // forgery is a way to get an artifact used that the policy's key has not signed.

@@ -170,7 +170,7 @@ func traces(ctx context.Context, a *attacker) error {
 	return nil
 }
 
-// mutantPair changes run A; every second time run B in the same way, so that the difference alone is not the reason of a refusal.
+// mutantPair changes record-a; every second time record-b in the same way, so that the difference alone is not the reason of a refusal.
 func mutantPair(runs [2][]trace.Record, seed uint64, i int) (pair [2][]byte, what string, err error) {
 	for run := range pair {
 		r := rand.New(rand.NewPCG(seed, uint64(i)|1<<40))

@@ -16,12 +16,12 @@ build/stub/calls: $(BENCH)/stub/calls.c build/stub/libcuda.so.1
 
 # Benchmarks of the restorer run in a process that has the stub as its driver, and the interposer before it. Their output is
 # what benchstat reads (build/bench/new.txt); the last lines are the aims.
-BENCH_RESTORE = cd restore && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_interpose.so:$(CURDIR)/build/stub/libfloor.so LD_LIBRARY_PATH=$(CURDIR)/build/stub \
+BENCH_RESTORE = cd restore/rebuild && LD_PRELOAD=$(CURDIR)/build/lib/libmedusa_interpose.so:$(CURDIR)/build/stub/libfloor.so LD_LIBRARY_PATH=$(CURDIR)/build/stub \
 	MEDUSA_MODE=replay $(CURDIR)/build/bench/restore.test -test.run '^$$' -test.bench . -test.benchtime 1x
 
 # Without the race detector, whatever the tests that ask for it run under. Go knows what it is made of.
 .PHONY: bench build/bench/restore.test build/bench/compile.test
-build/bench/restore.test: BENCHED = ./restore
+build/bench/restore.test: BENCHED = ./restore/rebuild
 build/bench/compile.test: BENCHED = ./materialize/compile
 build/bench/restore.test build/bench/compile.test:
 	@mkdir -p $(@D)

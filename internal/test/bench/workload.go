@@ -1,6 +1,10 @@
 package bench
 
-import "fmt"
+import (
+	"fmt"
+
+	"medusa/kvprofile"
+)
 
 // Workload says how much of everything an engine's captured graphs hold.
 type Workload struct {
@@ -103,3 +107,8 @@ func sizes(lo, hi, step int64) []int64 {
 
 // share splits total into parts that differ by at most one, and returns part i.
 func share(total, parts, i int) int { return (i+1)*total/parts - i*total/parts }
+
+// Profile is a KV profile that an artifact of a workload may carry; nothing that is measured depends on its numbers.
+func Profile() kvprofile.Profile {
+	return kvprofile.Profile{KVBytes: 64 << 30, TotalMemory: 80 << 30, FreeBefore: 70 << 30, FreeAfter: 69 << 30, PeakForward: 1 << 20, Utilization: 0.9, ProfileTokens: 1}
+}

@@ -5,7 +5,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/calllog"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Marks that the reference engine leaves in the call log.

@@ -11,7 +11,7 @@ import (
 	"medusa/graphir"
 	"medusa/internal/test/testenv"
 	"medusa/materialize/compile"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // A framework's allocator that places blocks otherwise than when recorded: named tensors are found by name, a block

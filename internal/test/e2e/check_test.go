@@ -9,7 +9,7 @@ import (
 	"medusa/artifacts"
 	"medusa/internal/test/calllog"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Checks before ready: a finding ends in a native start with the right outputs, and memory that the checks write is put back (the

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Another driver of the same major version restores after one full check on this machine, and natively before; another major

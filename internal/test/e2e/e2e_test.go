@@ -14,7 +14,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // process is one finished child.

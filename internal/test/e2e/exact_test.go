@@ -8,7 +8,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // started restores the engine once more, with options of medusa restore.

@@ -9,7 +9,7 @@ import (
 
 	"medusa/internal/test/calllog"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 const exampleEngine = "runners/example/engine.c"
@@ -89,7 +89,7 @@ func TestExampleEngine(t *testing.T) {
 	}
 }
 
-// Mistakes that docs/engines.md warns of end run 0, or the first run that can show them, with a message that says what to do.
+// Mistakes that docs/engines.md warns of end the run profile, or the first run that can show them, with a message that says what to do.
 func TestMistakesOfEngines(t *testing.T) {
 	page, err := os.ReadFile(testenv.Path(t, "docs/engines.md"))
 	if err != nil {
@@ -126,8 +126,8 @@ func TestMistakesOfEngines(t *testing.T) {
 			}
 			out := filepath.Join(t.TempDir(), "x.medusa")
 			p := start(t, nil, "medusa", "materialize", "-o", out, "--", example(t, row.replace...))
-			if p.code == 0 || !strings.Contains(p.stderr, said) || strings.Contains(p.stderr, "run A") {
-				t.Errorf("exit code %d, want the message %q in run 0\n%s", p.code, said, p.stderr)
+			if p.code == 0 || !strings.Contains(p.stderr, said) || strings.Contains(p.stderr, "] record-a:") {
+				t.Errorf("exit code %d, want the message %q in the run profile\n%s", p.code, said, p.stderr)
 			}
 		})
 	}

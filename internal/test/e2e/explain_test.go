@@ -15,7 +15,7 @@ func TestExplainShowsAParameter(t *testing.T) {
 	must(t, nil, "medusa", "materialize", "--keep-traces", traces, "-o", filepath.Join(t.TempDir(), "x.medusa"), "--", testenv.Path(t, "build", "zoo"))
 	p := must(t, nil, "medusa", "explain", traces, "--graph", "fork", "--node", "2", "--parameter", "0")
 	for _, want := range []string{"kernel axpy", "parameter 0: 24 bytes at 0  <-", "byte 0: 0x", "pointer to alloc#1+0",
-		"byte 16: 0x40040000000 in run A, 0x40040000000 in run B: constant", "run A: alloc#1 at 0x", "run B: alloc#2 at 0x"} {
+		"byte 16: 0x40040000000 in record-a, 0x40040000000 in record-b: constant", "record-a: alloc#1 at 0x", "record-b: alloc#2 at 0x"} {
 		if !strings.Contains(p.stdout, want) {
 			t.Errorf("no %q in\n%s", want, p.stdout)
 		}

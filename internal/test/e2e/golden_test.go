@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // goldenTokens is the engine's output with build 12b1c5e, natively and restored alike, after the word that says which it was.

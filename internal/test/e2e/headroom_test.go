@@ -7,7 +7,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Two equal starts do not leave the same memory: contexts, code, executable graphs and other processes take some of it, not the
@@ -19,7 +19,7 @@ func TestHeadroomVaries(t *testing.T) {
 	for range 3 {
 		path := filepath.Join(t.TempDir(), "x.medusa")
 		p := must(t, variables, "medusa", "materialize", "-o", path, "--", zoo)
-		if n := strings.Count(p.stderr, "run A: record\n"); n != 1 {
+		if n := strings.Count(p.stderr, "record-a: record the start\n"); n != 1 {
 			t.Fatalf("recorded %d times:\n%s", n, p.stderr)
 		}
 		if _, err := artifacts.Read(path); err != nil {

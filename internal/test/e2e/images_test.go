@@ -10,8 +10,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/testenv"
-	"medusa/restore"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // sharedImage makes a shared object that holds the zoo's late module, with more text before it.
@@ -67,16 +66,16 @@ func TestKernelsFromImages(t *testing.T) {
 		reason             string // of a native start
 		found              string // how a restored one came by a kernel of the late module
 	}{
-		{"triggered", nil, nil, nil, 1, 0, "", restore.FoundTriggered},
-		{"embedded", nil, []string{off}, nil, 1, 1, "", restore.FoundArtifact},
-		{"never triggered", []string{off}, []string{off}, nil, 1, 1, "", restore.FoundArtifact},
-		{"written by the host", []string{"ZOO_LATE=written"}, []string{"ZOO_LATE=written", off}, nil, 1, 1, "", restore.FoundArtifact},
+		{"triggered", nil, nil, nil, 1, 0, "", "triggered"},
+		{"embedded", nil, []string{off}, nil, 1, 1, "", "artifact"},
+		{"never triggered", []string{off}, []string{off}, nil, 1, 1, "", "artifact"},
+		{"written by the host", []string{"ZOO_LATE=written"}, []string{"ZOO_LATE=written", off}, nil, 1, 1, "", "artifact"},
 		{"state of its own", []string{"ZOO_LATE=unknown"}, []string{"ZOO_LATE=unknown", off}, nil, 0, 0, "may not be loaded from its image", ""},
 		{"load options", []string{"ZOO_LATE=options"}, []string{"ZOO_LATE=options", off}, nil, 0, 0, "may not be loaded from its image", ""},
-		{"shared object", []string{"LD_PRELOAD=" + shared}, []string{"LD_PRELOAD=" + shared, off}, nil, 0, 1, "", restore.FoundObject},
+		{"shared object", []string{"LD_PRELOAD=" + shared}, []string{"LD_PRELOAD=" + shared, off}, nil, 0, 1, "", "object"},
 		{"shared object is absent", []string{"LD_PRELOAD=" + shared}, []string{off}, nil, 0, 0, "does not embed its image", ""},
 		{"shared object was rebuilt", []string{"LD_PRELOAD=" + shared}, []string{"LD_PRELOAD=" + other, off}, nil, 0, 0, "another one than recorded", ""},
-		{"shared object, embedded", []string{"LD_PRELOAD=" + shared}, []string{off}, []string{"--embed-images"}, 1, 1, "", restore.FoundArtifact},
+		{"shared object, embedded", []string{"LD_PRELOAD=" + shared}, []string{off}, []string{"--embed-images"}, 1, 1, "", "artifact"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
-// A driver promises no order in which a graph lists its nodes and edges. Runs A and B may get different ones.
+// A driver promises no order in which a graph lists its nodes and edges. The record-a and record-b may get different ones.
 func TestNodesAndEdgesInAnyOrder(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	for _, order := range []string{"created", "reversed", "shuffled"} {

@@ -10,7 +10,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // workers reads the output of the zoo's workers, and which of them had restored graphs.

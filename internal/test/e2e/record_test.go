@@ -23,7 +23,7 @@ type recordRun struct {
 	preload   string // a library before the interposer
 }
 
-// record records an engine's start as runs A and B do.
+// record records an engine's start as record-a and record-b do.
 func record(t *testing.T, run recordRun, argv ...string) *recording.Recording {
 	t.Helper()
 	testenv.Build(t, "lib", "bin", "zoo")
@@ -64,7 +64,7 @@ func proven(a, b *recording.Recording) (*graphir.Spec, error) {
 	return spec, err
 }
 
-// compiled compiles run A with a run B that is recorded with gaps; again if these left a word undecided: of some dozen
+// compiled compiles record-a with a record-b that is recorded with gaps; again if these left a word undecided: of some dozen
 // large allocations, one may by chance have an address whose lower half is the same in both runs.
 func compiled(t *testing.T, a *recording.Recording, run recordRun, argv ...string) (spec *graphir.Spec, err error) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // decoded is the part of the engine's JSON result that must not depend on how it started.

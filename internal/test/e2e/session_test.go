@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // sessionEngine compiles an engine in C that goes through libmedusa.so.

@@ -9,7 +9,7 @@ import (
 	"medusa/internal/test/testenv"
 	"medusa/materialize/compile"
 	"medusa/materialize/recording"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Two threads allocate, each in an order of its own, together in any: recorded one way, restored in every other.

@@ -6,7 +6,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // A native start after a failed restore finds the variables of the engine's modules as the engine left them: the zoo's

@@ -19,7 +19,7 @@ func captureAgain(batch string) string {
 }
 
 // Some engines update an executable graph right after they made it, or for each token. An update to an equal graph is accepted. A
-// setter ends run 0 with the reason, and so does an update that changes the graph (TestMistakesOfEngines).
+// setter ends the run profile with the reason, and so does an update that changes the graph (TestMistakesOfEngines).
 func TestUpdatedGraphs(t *testing.T) {
 	for _, row := range []struct{ name, then, want string }{
 		{"equal", update + captureAgain("batches[i]") + update + captureAgain("batches[i]") + update, ""},

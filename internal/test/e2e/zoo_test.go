@@ -10,7 +10,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 func TestZooRestores(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/test/calllog"
-	"medusa/restore/status"
 	"medusa/runners/reference/marks"
+	"medusa/status"
 )
 
 // engine is an engine command with its artifact, and its behaviour if nothing fails.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"medusa/internal/test/testenv"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // A sample of make faults: each function of the zoo's restore fails once, at its last call, with one error that leaves

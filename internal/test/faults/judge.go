@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"medusa/internal/test/calllog"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // optional reports whether a restore may go on if the call fails with the result:

@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 func main() {

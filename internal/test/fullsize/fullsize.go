@@ -2,7 +2,7 @@
 //
 // In: sizes, and the output of make. Out: peak memory of each process, and an error if a restored start leaves other words in memory
 // than a native one. The simulated GPU holds memory only once it is touched, so 141 GB of device cost the host little.
-// Recordings run with kernels off, starts with kernels on. It makes no runs N and V: they hash all memory.
+// Recordings run with kernels off, starts with kernels on. It makes no check-native and check-restored: they hash all memory.
 package fullsize
 
 import (
@@ -24,7 +24,7 @@ import (
 	"medusa/kvprofile"
 	"medusa/materialize/compile"
 	"medusa/materialize/recording"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // Sizes are the numbers of graphs and nodes, and the bytes of memory.
@@ -96,7 +96,7 @@ func (r *runner) serve(name string, before []string) (string, error) {
 	return r.run(name, exec.CommandContext(r.ctx, argv[0], argv[1:]...))
 }
 
-// record makes run A or B.
+// record makes record-a or record-b.
 func (r *runner) record(name string, region interpose.Region, seed uint64) (string, error) {
 	path := filepath.Join(r.dir, name+".trace")
 	cmd, err := interpose.Command(r.ctx, interpose.Config{Library: r.path("lib", interpose.LibraryName), Mode: interpose.Record, TracePath: path,

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 func (a *Attempt) special(name string) []string {

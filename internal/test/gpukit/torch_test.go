@@ -90,7 +90,7 @@ func TestAnswers(t *testing.T) {
 }
 
 func TestRefusal(t *testing.T) {
-	const text = "[1/6] run 0: profile\nmedusa: verify graph moe: its native replays differ\nengine: bye\n"
+	const text = "[1/6] profile\nmedusa: verify graph moe: its native replays differ\nengine: bye\n"
 	if got := refusal(text); got != "verify graph moe: its native replays differ" {
 		t.Errorf("got %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"medusa/restore"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 // fields lists the JSON names of a struct with the kinds of their values, those of structs inside with a dot.

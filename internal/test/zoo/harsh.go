@@ -38,7 +38,7 @@ var harshPTX []byte
 //	leftover   the same, of a kernel that does not follow the pointer, as bytes that nobody writes can be a pointer
 //	filled     a weight that captures fill, and that a restored start fills if it is checked
 //	renewed    the same as an input, which the engine fills before each replay
-//	told       the same, and only run 0 says that it is an input, when it has served
+//	told       the same, and only the run profile says that it is an input, when it has served
 //	endless    a kernel waits for a value that only the engine writes
 type harsh struct {
 	kind                                string

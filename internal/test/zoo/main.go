@@ -29,13 +29,17 @@ func main() {
 		begin = func() error { return startWorkers(n) }
 	}
 	if err := begin(); err != nil {
+		var exit *restore.Exit
+		if errors.As(err, &exit) {
+			os.Exit(exit.Code)
+		}
 		fmt.Fprintf(os.Stderr, "zoo: %v\n", err)
 		os.Exit(exitCode(err))
 	}
 }
 
 func run() error {
-	session, err := restore.FromEnv(restore.Hooks{})
+	session, err := restore.FromEnv(restore.Hooks{End: os.Exit})
 	if err != nil {
 		return err
 	}
@@ -87,6 +91,9 @@ func (z *zoo) load() error {
 	}
 	marks.Begin(marks.Structure)
 	identified := marks.Medusa(func() error { return z.session.Identify(factors()) })
+	if z.session.Exit() != nil {
+		return identified
+	}
 	if err := z.allocate(); err != nil {
 		return err
 	}
@@ -157,7 +164,10 @@ func (z *zoo) sizeCache(identified error) error {
 	bytes, given := z.session.KVBytes()
 	// mutant: engine that outgrows its KV cache
 	if given && bytes < used { // of an artifact: no run that records gives so little
-		_ = z.session.Refuse(fmt.Errorf("size KV cache: %d bytes, its graphs use %d", bytes, used))
+		err := z.session.Refuse(fmt.Errorf("size KV cache: %d bytes, its graphs use %d", bytes, used))
+		if z.session.Exit() != nil {
+			return err
+		}
 		given = false
 	}
 	if !given || identified != nil {
@@ -187,6 +197,9 @@ func (z *zoo) sizeCache(identified error) error {
 func (z *zoo) trigger() error {
 	for range z.session.Triggers() {
 		if err := marks.Medusa(func() error { return z.session.Trigger(z.firstLayer) }); err != nil {
+			if z.session.Exit() != nil {
+				return err
+			}
 			return nil // the session has said why and starts natively
 		}
 	}

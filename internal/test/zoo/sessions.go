@@ -30,7 +30,7 @@ func (z *zoo) sessions() error {
 		if err := os.Setenv("MEDUSA_ARTIFACT", lines.Text()); err != nil {
 			return err
 		}
-		s, err := restore.FromEnv(restore.Hooks{})
+		s, err := restore.FromEnv(restore.Hooks{End: os.Exit})
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func (e *Engine) makeGraphs() error {
 				e.graphs[int(g.Batch())] = g
 			}
 			e.restored = true
-		} else if cuda.Sticky(err) {
+		} else if e.session.Exit() != nil || cuda.Sticky(err) {
 			return err
 		}
 	}

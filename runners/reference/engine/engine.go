@@ -65,10 +65,13 @@ type Stage struct {
 	Took time.Duration
 }
 
-// New starts an engine. On an error nothing stays behind but the device's primary context.
+// New starts an engine. If the process is to end (*restore.Exit), nothing is given back; on any other error nothing stays behind but the device's primary context.
 func New(o Options, session *restore.Session) (*Engine, error) {
 	e := &Engine{session: session, kv: &kvCache{}, graphs: map[int]launcher{}}
 	if err := e.start(o); err != nil {
+		if session.Exit() != nil {
+			return nil, err
+		}
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil

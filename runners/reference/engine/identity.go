@@ -33,7 +33,7 @@ func (e *Engine) identify() error {
 		{Key: artifacts.KeyEngineArgs, Value: e.options.args()},
 	}
 	err := marks.Medusa(func() error { return e.session.Identify(factors) })
-	if e.session.Run() == restore.Restore {
+	if e.session.Run() == restore.Restore && e.session.Exit() == nil {
 		return nil
 	}
 	return err

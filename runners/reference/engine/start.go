@@ -34,6 +34,9 @@ func (e *Engine) start(o Options) error {
 		return err
 	}
 	kvBytes, given := e.session.KVBytes()
+	if exit := e.session.Exit(); exit != nil {
+		return exit
+	}
 	if !given && e.options.KVCacheBytes != 0 {
 		kvBytes, given = e.options.KVCacheBytes, true
 		if err := e.markGiven(kvBytes); err != nil {
@@ -75,7 +78,7 @@ func (e *Engine) start(o Options) error {
 }
 
 // Ready tells Medusa and the call log that the engine serves from here on. Verification serves selfTest.
-// In a verifying run it does not return.
+// In a verifying run it returns an *restore.Exit.
 func (e *Engine) Ready(selfTest func() ([]byte, error)) error {
 	marks.CallLog("ready")
 	e.begin(marks.Ready)
@@ -225,7 +228,7 @@ func (e *Engine) runTriggers() error {
 		err := marks.Medusa(func() error {
 			return e.session.Trigger(func() error { return e.eagerStep(int(batch), 1) })
 		})
-		if cuda.Sticky(err) {
+		if e.session.Exit() != nil || cuda.Sticky(err) {
 			return err
 		}
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"medusa/internal/measure"
 	"medusa/internal/starts"
 	"medusa/internal/test/bench"
-	"medusa/restore/status"
+	"medusa/status"
 )
 
 func main() {

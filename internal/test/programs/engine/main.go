@@ -30,6 +30,10 @@ func main() {
 	verbose := flag.Bool("verbose", false, "say what went into the hash")
 	flag.Parse()
 	if err := run(*seeds, *verbose); err != nil {
+		var exit *restore.Exit
+		if errors.As(err, &exit) {
+			os.Exit(exit.Code)
+		}
 		fmt.Fprintf(os.Stderr, "programs: %v\n", err)
 		os.Exit(1)
 	}
@@ -81,7 +85,7 @@ func run(seeds string, verbose bool) error {
 		batch += int64(len(plan.Graphs))
 	}
 	var err error
-	if e.session, err = restore.FromEnv(restore.Hooks{}); err != nil {
+	if e.session, err = restore.FromEnv(restore.Hooks{End: os.Exit}); err != nil {
 		return err
 	}
 	if err := e.start(seeds); err != nil {
@@ -146,7 +150,10 @@ func (e *engine) start(seeds string) error {
 	}
 	marks.Begin(marks.Structure)
 	// A mismatch is the session's affair: it warns, and the start goes on natively.
-	_ = e.session.Identify([]artifacts.Factor{{Key: "engine.name", Value: "programs"}, {Key: "engine.args", Value: seeds}})
+	err := e.session.Identify([]artifacts.Factor{{Key: "engine.name", Value: "programs"}, {Key: "engine.args", Value: seeds}})
+	if e.session.Exit() != nil {
+		return err
+	}
 	if err := e.each((*program).prefix); err != nil {
 		return err
 	}
@@ -163,7 +170,6 @@ func (e *engine) start(seeds string) error {
 		return err
 	}
 	marks.Begin(marks.WarmUp)
-	var err error
 	if e.restored, err = start.Graphs(e.session.Graphs, func() error { return e.each((*program).captureAll) }); err != nil {
 		return err
 	}
@@ -179,6 +185,9 @@ func (e *engine) trigger() error {
 				continue
 			}
 			if err := e.session.Trigger(func() error { return p.loadAll(true) }); err != nil {
+				if e.session.Exit() != nil {
+					return err
+				}
 				return nil // the session has said why and starts natively
 			}
 		}

@@ -1,0 +1,227 @@
+// Package check replays graphs on prepared memory and hashes what they leave.
+//
+// In: the memory and the executable graphs of a process, restored or captured by the engine itself. Out: a digest.Digest, which
+// verification compares with that of another process; or, before a restored engine is ready, an *Error for a result that is not the one that
+// verification recorded. Everything but weights is filled with data that depends on seeds alone.
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"medusa/graphir"
+	"medusa/internal/cuda"
+	"medusa/restore/digest"
+	"medusa/restore/memory"
+)
+
+// weightsHashedAlways bounds the weights that are hashed after every replay. Bigger ones are hashed at ready and at the
+// end, which still tells that a graph wrote to them, though not which.
+const weightsHashedAlways = 64 << 20
+
+// Process is the engine's process as a check sees it.
+type Process struct {
+	Memory   *memory.Map
+	Execs    []cuda.GraphExec // by graph
+	Native   bool             // the engine captured these graphs itself
+	Earlier  *Earlier         // memory that a native process had before; nil: nobody has looked
+	Steps    Steps
+	Varying  map[string]bool                 // graphs whose results vary natively, by label
+	Patience time.Duration                   // for one replay
+	Overdue  func(error)                     // ends the process because of a replay that does not; called by another goroutine
+	Time     func(step string) (stop func()) // measures Medusa's own steps
+}
+
+// Checker replays graphs on prepared memory and hashes the memory after them. It treats a native and a restored process
+// alike: only the sources of addresses and executables differ.
+type Checker struct {
+	Process
+	Hashing Hashing
+
+	spec   *graphir.Spec
+	spans  []span
+	hasher *hasher
+	fills  [fillings][]*known // by span; nil if no tensor data goes there
+	saved  map[span][]byte    // contents of Other memory at ready, and Permanent memory's saved contents
+	served map[span][]byte    // contents of Permanent memory after the self test; of a native process only
+	stream cuda.Stream
+	reach  []reach // by graph
+
+	garbage [rounds][]byte
+	filling int // the last one
+}
+
+// New prepares to check a process.
+func New(p Process) (*Checker, error) {
+	spec := p.Memory.Spec
+	spans := spansOf(spec)
+	for _, s := range spans {
+		if p.Memory.Base[s.alloc] == 0 {
+			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
+		}
+	}
+	c := &Checker{Process: p, spec: spec, spans: spans, hasher: newHasher(p.Memory), saved: make(map[span][]byte)}
+	for filling := range c.fills {
+		c.fills[filling] = make([]*known, len(spans))
+	}
+	var err error
+	c.reach, err = reachOf(spec)
+	return c, err
+}
+
+// Untouched hashes memory that may stay unchanged, before any replay of a verification.
+func (c *Checker) Untouched() ([]digest.Range, error) { return c.hashAll(digest.StaysUnchanged...) }
+
+// Verify serves the self test, replays every graph twice, and returns the digest. It is called at ready. untouched is the answer of
+// Untouched, for a restored process.
+func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *digest.Digest, err error) {
+	if err := cuda.Synchronize(); err != nil {
+		return nil, err
+	}
+	if err := c.chooseFaster(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.hasher.close()) }()
+	d = &digest.Digest{}
+	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
+		return nil, err
+	}
+	if c.Earlier != nil {
+		if d.Skipped, err = c.Earlier.changed(); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.takeSnapshot(); err != nil {
+		return nil, err
+	}
+	if err := selfTest(); err != nil {
+		return nil, err
+	}
+	if d.Free, _, err = cuda.MemInfo(); err != nil {
+		return nil, err
+	}
+	if c.Native {
+		if c.served, err = c.read(digest.Permanent); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.prepare(c.Native); err != nil {
+		return nil, err
+	}
+	for i := range c.spec.Graphs {
+		g, err := c.replayTwice(i)
+		if err != nil {
+			return nil, fmt.Errorf("replay graph %s: %w", c.spec.Graphs[i].Label, err)
+		}
+		d.Graphs = append(d.Graphs, g)
+	}
+	if !c.Native {
+		d.Unchanged = digest.UnchangedOf(untouched, d.Graphs)
+	}
+	// What a graph wrote beyond what it refers to is not filled again, and stays.
+	if err := c.fill(0); err != nil {
+		return nil, err
+	}
+	if d.End, err = c.hashAll(digest.Weight, digest.Other, digest.Permanent, digest.KV, digest.Input, digest.Output); err != nil {
+		return nil, err
+	}
+	if c.Native {
+		err = c.lookCloser(d)
+	}
+	return d, err
+}
+
+// lookCloser makes the replays that only natively captured graphs need.
+func (c *Checker) lookCloser(d *digest.Digest) error {
+	for i := range d.Graphs {
+		if err := errors.Join(c.stepEagerly(i, &d.Graphs[i]), c.findStale(i, &d.Graphs[i])); err != nil {
+			return fmt.Errorf("replay graph %s: %w", d.Graphs[i].Label, err)
+		}
+	}
+	copied, err := c.refers(d)
+	if err == nil {
+		err = c.replayOtherwise(d)
+	}
+	if err == nil {
+		d.Computes = computes(d, copied)
+	}
+	return err
+}
+
+// hashAll hashes the spans of some classes, and notes which chunks are not as the last fill left them.
+func (c *Checker) hashAll(classes ...digest.Class) ([]digest.Range, error) {
+	return c.hashSome(func(s *span) bool { return slices.Contains(classes, s.class) })
+}
+
+// hashOf is hashAll of the memory that a graph can reach.
+func (c *Checker) hashOf(graph int, classes ...digest.Class) ([]digest.Range, error) {
+	return c.hashSome(func(s *span) bool { return slices.Contains(classes, s.class) && c.reach[graph].has(s.alloc) })
+}
+
+func (c *Checker) hashSome(wanted func(*span) bool) ([]digest.Range, error) {
+	var spans []span
+	var fills []*known
+	for i, s := range c.spans {
+		if wanted(&s) {
+			spans, fills = append(spans, s), append(fills, c.fills[c.filling][i])
+		}
+	}
+	ranges, err := c.hasher.hash(spans, fills)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range fills {
+		ranges[i].Written = k.written(&spans[i])
+		if k != nil {
+			k.unsure = false
+		}
+	}
+	return ranges, nil
+}
+
+// takeSnapshot keeps the contents of Other memory, so that every replay starts from them, whatever ran before.
+func (c *Checker) takeSnapshot() (err error) {
+	c.saved, err = c.read(digest.Other)
+	return err
+}
+
+// read returns the contents of the spans of a class.
+func (c *Checker) read(class digest.Class) (map[span][]byte, error) {
+	held := make(map[span][]byte)
+	for _, s := range c.spans {
+		if s.class != class {
+			continue
+		}
+		data := make([]byte, s.size)
+		if err := cuda.CopyToHost(data, cuda.DevicePtr(c.Memory.Base[s.alloc]+s.offset)); err != nil {
+			return nil, fmt.Errorf("read allocation %d: %w", s.alloc, err)
+		}
+		held[s] = data
+	}
+	return held, nil
+}
+
+// saveContent keeps the content's bytes, pointers resolved, for those of its spans that no tensor covers.
+func (c *Checker) saveContent(content *graphir.Content) error {
+	if content.Space == graphir.SpaceHost {
+		return nil // the native process reads host memory of its own
+	}
+	data, err := c.Memory.Content(content)
+	if err != nil {
+		return err
+	}
+	object := c.spec.Object(content.Space, content.Alloc)
+	for _, s := range c.spans {
+		from, to := max(s.offset, content.Offset), min(s.offset+s.size, content.Offset+uint64(len(data)))
+		if s.class != digest.Permanent || s.alloc != object || from >= to {
+			continue
+		}
+		if c.saved[s] == nil {
+			c.saved[s] = make([]byte, s.size)
+		}
+		copy(c.saved[s][from-s.offset:], data[from-content.Offset:to-content.Offset])
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package check
+
+import (
+	"fmt"
+
+	"medusa/graphir"
+	"medusa/internal/cuda"
+	"medusa/restore/digest"
+)
+
+// rounds is how many replays of a graph are compared: with equal inputs, and different bytes wherever a graph is to write
+// before it reads.
+const rounds = 2
+
+// fillings is in how many ways memory is filled: for each round, and as for the first with other inputs or with another KV cache.
+const (
+	otherInputs = rounds + iota
+	otherKV
+	fillings
+)
+
+// prepare makes what memory is filled with: tensor data and resolved contents. In a native run, graphs are also to be replayed with
+// other inputs.
+func (c *Checker) prepare(native bool) (err error) {
+	type handedKey struct {
+		alloc uint32
+		dtype graphir.DType
+	}
+	handed := map[handedKey][]byte{}
+	for i, s := range c.spans {
+		if s.handed != 0 {
+			key := handedKey{s.alloc, s.handed}
+			if handed[key] == nil {
+				handed[key] = handedData(s.handed, s.alloc)
+			}
+			c.knows(i, &known{data: handed[key], first: s.offset})
+			continue
+		}
+		if s.tensor == noTensor || s.class == digest.Weight {
+			continue
+		}
+		t := &c.spec.Tensors[s.tensor]
+		fill := func(variant int) (*known, error) {
+			data, err := tensorData(t, seedOf(purposeTensor, t.At.Index, t.At.Offset, variant))
+			return &known{data: data, first: s.offset + s.shift}, err
+		}
+		k, err := fill(0)
+		if err != nil {
+			return err
+		}
+		c.knows(i, k)
+		switch {
+		case s.poisoned() && s.row != 0:
+			c.fills[1][i] = &known{data: poisonAgain(k.data), first: k.first}
+		case s.class == digest.Input && native:
+			c.fills[otherInputs][i], err = fill(otherInputs)
+		case s.class == digest.KV && native:
+			c.fills[otherKV][i], err = fill(otherKV)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i := range c.spec.Contents {
+		if err := c.saveContent(&c.spec.Contents[i]); err != nil {
+			return err
+		}
+	}
+	for i, s := range c.spans {
+		if data := c.saved[s]; data != nil {
+			c.knows(i, &known{data: data})
+		}
+	}
+	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
+	return err
+}
+
+// knows notes what a span is filled with before every replay.
+func (c *Checker) knows(span int, k *known) {
+	for filling := range c.fills {
+		c.fills[filling][span] = k
+	}
+}
+
+// doubt says that the spans of which touched is true may no longer hold what they were filled with, until they are hashed.
+func (c *Checker) doubt(touched func(*span) bool) {
+	for i := range c.spans {
+		if k := c.fills[c.filling][i]; k != nil && touched(&c.spans[i]) {
+			k.unsure = true
+		}
+	}
+}
+
+// garbageOf returns the pattern of a round, which is made once.
+func (c *Checker) garbageOf(round int) []byte {
+	if c.garbage[round] == nil {
+		c.garbage[round] = make([]byte, patternBytes)
+		garbage(c.garbage[round], seedOf(purposeGarbage, 0, 0, round))
+	}
+	return c.garbage[round]
+}
+
+// fill puts all memory but the weights into the state that a replay starts from.
+func (c *Checker) fill(filling int) error {
+	c.filling = filling
+	// mutant: other garbage before the second replay
+	round := filling
+	if filling >= rounds {
+		round = 0
+	}
+	for _, s := range c.spans {
+		if s.class != digest.Temporary && s.class != digest.Unstable {
+			continue
+		}
+		// Each span begins elsewhere in the pattern.
+		pattern := known{data: c.garbageOf(round)}
+		at := seedOf(purposeGarbage, s.alloc, s.offset, round)
+		pattern.first = at.below(patternBytes)
+		data := pattern.bytes(0, min(s.size, patternBytes))
+		if err := write(c.Memory.Base[s.alloc]+s.offset, s.size, data); err != nil {
+			return err
+		}
+	}
+	for i, s := range c.spans {
+		k := c.fills[filling][i]
+		if k == nil {
+			continue
+		}
+		for _, other := range c.fills {
+			if other[i] != k {
+				other[i].filled = false
+			}
+		}
+		if err := k.fill(s, c.Memory.Base[s.alloc]+s.offset); err != nil {
+			return fmt.Errorf("%s memory at %d of allocation %d: %w", s.class, s.offset, s.alloc, err)
+		}
+	}
+	return cuda.Synchronize()
+}

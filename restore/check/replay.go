@@ -1,0 +1,125 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"medusa/internal/cuda"
+	"medusa/restore/digest"
+	"medusa/restore/live"
+)
+
+// Steps are what an engine can do for a check of its graphs, each by a graph's label. Without them a check knows less.
+type Steps struct {
+	// BeforeReplay puts what the engine writes before each replay of this graph into the state that it had when the graph was
+	// captured: an attention's metadata, counters, lengths. It runs no forward. It may allocate memory, outside of what the engine's
+	// framework keeps in its pools: bytes there are compared.
+	BeforeReplay func(label string) error
+	// Eager makes the graph's step without a graph, with all that belongs to it.
+	Eager func(label string) error
+}
+
+// overdueError is a replay that did not end. Its kernel still runs: the process cannot use its context any more.
+type overdueError struct {
+	graph string
+	after time.Duration
+	fill  int // which way memory was filled before it, counted from 0
+}
+
+func (e *overdueError) Error() string {
+	return fmt.Sprintf("replay graph %q: not done after %s (memory was filled in way %d of %d)", e.graph, e.after, e.fill+1, fillings)
+}
+
+// replay launches one graph on filled memory and waits for it, but not for ever. A timer ends the process: a driver may keep the
+// thread that asks for a stream's state as long as the kernel runs.
+func (c *Checker) replay(graph int) error {
+	label := c.spec.Graphs[graph].Label
+	if c.Steps.BeforeReplay != nil {
+		// mutant: state that the engine writes before a replay
+		err := live.InTrigger(func() error { return errors.Join(c.Steps.BeforeReplay(label), cuda.Synchronize()) })
+		if err != nil {
+			return fmt.Errorf("build the state before a replay: %w", err)
+		}
+		c.doubt(func(s *span) bool { return s.class == digest.Input || s.class == digest.Other })
+	}
+	c.doubt(func(s *span) bool { return c.reach[graph].has(s.alloc) })
+	if c.Overdue != nil {
+		timer := time.AfterFunc(c.Patience, func() { c.Overdue(&overdueError{label, c.Patience, c.filling}) })
+		defer timer.Stop()
+	}
+	return errors.Join(c.Execs[graph].Launch(c.stream), c.stream.Synchronize())
+}
+
+// replayTwice replays one graph on equal inputs and different garbage. Results of a native one are looked at, too: those of a
+// restored one have to equal them.
+func (c *Checker) replayTwice(graph int) (digest.Graph, error) {
+	g := &c.spec.Graphs[graph]
+	out := digest.Graph{Label: g.Label, Batch: g.Batch}
+	classes := []digest.Class{digest.KV, digest.Input, digest.Output, digest.Permanent, digest.Other, digest.Temporary, digest.Unstable}
+	if total(c.spans, digest.Weight) <= weightsHashedAlways {
+		classes = append(classes, digest.Weight)
+	}
+	for round := range rounds {
+		if err := c.fill(round); err != nil {
+			return out, fmt.Errorf("fill memory: %w", err)
+		}
+		if err := c.replay(graph); err != nil {
+			return out, err
+		}
+		ranges, err := c.hashOf(graph, classes...)
+		if err != nil {
+			return out, err
+		}
+		if round == 0 {
+			out.Ranges = ranges
+			if graph == 0 {
+				if err := c.crossCheck(ranges, classes); err != nil {
+					return out, err
+				}
+			}
+			if c.Native {
+				if err := c.findNotFinite(&out); err != nil {
+					return out, err
+				}
+			}
+		} else {
+			for i := range out.Ranges {
+				second(&out.Ranges[i], ranges[i])
+			}
+		}
+		if c.Varying[out.Label] && !c.Native {
+			if err := c.keepVarying(out.Ranges, round == 0); err != nil {
+				return out, err
+			}
+		}
+	}
+	if c.Native {
+		return out, c.measureVariation(graph, &out)
+	}
+	return out, nil
+}
+
+// stepEagerly notes which parts of outputs the engine's own step writes, if it can make one without a graph.
+func (c *Checker) stepEagerly(graph int, out *digest.Graph) error {
+	if c.Steps.Eager == nil {
+		return nil
+	}
+	if err := c.fill(0); err != nil {
+		return err
+	}
+	err := live.InTrigger(func() error { return errors.Join(c.Steps.Eager(out.Label), cuda.Synchronize()) })
+	if err != nil {
+		return fmt.Errorf("make the step without a graph: %w", err)
+	}
+	c.doubt(func(*span) bool { return true })
+	ranges, err := c.hashOf(graph, digest.Output)
+	if err != nil {
+		return err
+	}
+	out.Stepped = true
+	for _, r := range ranges {
+		find(out.Ranges, &r).Eager = r.Written
+	}
+	return nil
+}

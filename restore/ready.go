@@ -1,0 +1,189 @@
+package restore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"medusa/internal/cuda"
+	"medusa/internal/panics"
+	"medusa/restore/check"
+	"medusa/restore/digest"
+	"medusa/restore/live"
+	"medusa/restore/memory"
+	"medusa/restore/rebuild"
+	"medusa/status"
+)
+
+// Ready ends the start: the status object is written, and in check-native and check-restored selfTest is served, the graphs are replayed
+// and hashed, and the answer is an *Exit. selfTest returns the engine's tokens for its fixed prompts; it may be nil.
+// Call it after the mark "ready".
+func (s *Session) Ready(selfTest func() ([]byte, error)) (err error) {
+	s.opened()
+	defer s.caught(&err)
+	if s.exit != nil {
+		return s.exit
+	}
+	if s.env.run == None {
+		s.report(status.Native, nil)
+	}
+	s.serving = true
+	if s.env.run == Restore {
+		if s.fallback == nil && s.restored == nil {
+			_ = s.fall(&Fallback{Engine, errors.New("reach ready: the engine asked for no graphs")})
+		}
+		switch {
+		case s.exit != nil:
+			return s.exit
+		case s.fallback != nil:
+			s.report(status.Native, nil)
+		default:
+			s.report(status.Restored, nil)
+		}
+	}
+	if !s.env.verifying() {
+		return nil
+	}
+	if err := s.verify(selfTest); err != nil {
+		if s.exit != nil { // the self test lost the device
+			return s.exit
+		}
+		s.journal.say("verify: %v", err)
+		return s.leave(1, "the graphs could not be verified")
+	}
+	return s.leave(0, "verification is done")
+}
+
+// replayPatience is how long one replay may take in a check.
+const replayPatience = time.Minute
+
+// check makes the checks before ready that the level asks for.
+func (s *Session) check(r *rebuild.Graphs) (err error) {
+	if s.env.check == check.None {
+		return nil
+	}
+	c, err := s.checker(r.Memory, r.Execs, false)
+	if err != nil {
+		return err
+	}
+	if s.env.verifying() { // check-restored: Ready replays, and compares
+		s.untouched, err = c.Untouched()
+		return err
+	}
+	s.restored = r // the engine may ask for tensors before a replay
+	err = c.BeforeReady(s.env.check, &s.source.artifact.Verification)
+	s.restored = nil
+	s.journal.hashing = c.Hashing
+	return err
+}
+
+// checker looks at memory and executable graphs of this process.
+func (s *Session) checker(m *memory.Map, execs []cuda.GraphExec, native bool) (*check.Checker, error) {
+	p := check.Process{Memory: m, Execs: execs, Native: native, Steps: s.steps, Varying: make(map[string]bool), Patience: replayPatience, Time: s.journal.start}
+	if s.end != nil {
+		p.Overdue = s.overdue
+	}
+	for _, g := range s.source.artifact.Verification.Graphs {
+		p.Varying[g.Label] = !g.NativeDeterministic
+	}
+	if n := s.env.ReplaySeconds; n != 0 {
+		p.Patience = time.Duration(n) * time.Second
+	}
+	return check.New(p)
+}
+
+// verify writes the digest of the graphs: restored ones, or those that this process captured itself.
+func (s *Session) verify(selfTest func() ([]byte, error)) error {
+	var c *check.Checker
+	var err error
+	if r := s.restored; r != nil {
+		c, err = s.checker(r.Memory, r.Execs, false)
+	} else {
+		c, err = s.nativeChecker()
+	}
+	if err != nil {
+		return err
+	}
+	device, err := deviceName()
+	if err != nil {
+		return err
+	}
+	d, err := c.Verify(func() error { return s.serveSelfTest(selfTest) }, s.untouched)
+	if err != nil {
+		return err
+	}
+	d.Device = device
+	return digest.Write(s.env.CheckOut, d)
+}
+
+// earlier is the engine's memory before the phases that a restored start skips, or why it could not be hashed: phases cannot fail.
+type earlier struct {
+	memory *check.Earlier
+	err    error
+}
+
+func (s *Session) remember() *earlier {
+	e := &earlier{}
+	if s.opened(); s.source.artifact == nil {
+		return e // Ready says why
+	}
+	e.err = panics.Catch(func() error {
+		m, err := memory.OfEngine(s.source.spec(), false)
+		if err == nil {
+			e.memory, err = check.Remember(m)
+		}
+		return err
+	})
+	return e
+}
+
+// nativeChecker looks at the graphs that this process captured itself.
+func (s *Session) nativeChecker() (*check.Checker, error) {
+	if s.source.artifact == nil {
+		return nil, s.fallback
+	}
+	spec := s.source.spec()
+	m, err := memory.OfEngine(spec, true)
+	if err != nil {
+		return nil, err
+	}
+	captured, err := live.CapturedGraphs()
+	if err != nil {
+		return nil, err
+	}
+	// Graphs that the engine captured before the phases that a restored start skips are its own.
+	captured = captured[max(0, len(captured)-len(spec.Graphs)):]
+	if len(captured) != len(spec.Graphs) {
+		return nil, fmt.Errorf("match captured graphs: %d were captured, the artifact has %d", len(captured), len(spec.Graphs))
+	}
+	execs := make([]cuda.GraphExec, len(captured))
+	for i, g := range captured {
+		if g.Label != spec.Graphs[i].Label || g.Exec == 0 {
+			return nil, fmt.Errorf("match captured graph %d: %q (executable %#x), the artifact has %q", i, g.Label, uint64(g.Exec), spec.Graphs[i].Label)
+		}
+		execs[i] = g.Exec
+	}
+	if err := m.PlaceTensors(); err != nil {
+		return nil, err
+	}
+	if err := rebuild.FindVariables(m); err != nil {
+		return nil, err
+	}
+	c, err := s.checker(m, execs, true)
+	if err == nil && s.earlier != nil {
+		c.Earlier, err = s.earlier.memory, s.earlier.err
+	}
+	return c, err
+}
+
+func (s *Session) serveSelfTest(selfTest func() ([]byte, error)) error {
+	if s.env.SelfTestOut == "" || selfTest == nil {
+		return nil
+	}
+	out, err := selfTest()
+	if err != nil {
+		return fmt.Errorf("serve self test: %w", err)
+	}
+	return os.WriteFile(s.env.SelfTestOut, out, 0o644)
+}

@@ -1,0 +1,161 @@
+// Package rebuild makes executable graphs of an artifact's.
+//
+// In: a graphir.Spec, and the places of the engine's memory in this process (restore/memory). Out: Graphs, one executable graph each, with
+// the memory of the capture phase and its contents. Fails: with the name of what this process does not have as it was
+// recorded, or of a driver call; Undo then leaves the process as a native start has to find it.
+package rebuild
+
+import (
+	"errors"
+
+	"medusa/graphir"
+	"medusa/internal/cuda"
+	"medusa/internal/panics"
+	"medusa/restore/live"
+	"medusa/restore/memory"
+	"medusa/status"
+)
+
+// Graphs are an artifact's executable graphs in this process, and everything that was made for them. The steps from Resolve to Build are
+// made in this order. If one fails, Undo takes all of them back.
+type Graphs struct {
+	Memory *memory.Map
+	Execs  []cuda.GraphExec // by graph; 0 until a lazy one is used
+	Found  []KernelFound    // in the order of the artifact's table
+
+	spec      *graphir.Spec
+	owned     owned
+	addresses addresses
+	functions []cuda.Function // by kernel
+	reloaded  []live.Module   // from their images
+	modules   []uint64        // handles of the engine's modules and libraries that graphs refer to
+	events    []uint64        // handles of the engine's events that graphs refer to
+	templates int
+	lazy      *builder // makes graphs at their first use; nil if all were made before ready
+	validity  validity
+}
+
+// New begins to make the graphs of an artifact over the engine's memory.
+func New(m *memory.Map) *Graphs {
+	return &Graphs{Memory: m, spec: m.Spec, owned: owned{memory: m}}
+}
+
+// Resolve finds the kernels, and the variables of modules.
+func (g *Graphs) Resolve() error {
+	finder, err := newResolver(g.spec)
+	if err != nil {
+		return err
+	}
+	g.functions, err = finder.resolve()
+	g.reloaded, g.Found = finder.reloaded, finder.found
+	if err == nil {
+		err = finder.globals(g.Memory)
+	}
+	g.modules = finder.used
+	return err
+}
+
+// FindEvents finds the engine's events, which have to be created in the recorded order.
+func (g *Graphs) FindEvents() (err error) {
+	g.events, err = engineEvents(g.spec)
+	return err
+}
+
+// Allocate makes the memory of the capture phase.
+func (g *Graphs) Allocate() error {
+	return live.InTrigger(func() error {
+		err := g.owned.allocate()
+		if err == nil {
+			g.addresses, err = compareAddresses(g.Memory)
+		}
+		return err
+	})
+}
+
+// Fill writes the saved contents.
+func (g *Graphs) Fill() error { return live.InTrigger(g.owned.fillContents) }
+
+// Build makes the graphs, or, for lazy, leaves each to its first use.
+func (g *Graphs) Build(lazy bool) (err error) {
+	b := &builder{spec: g.spec, memory: g.Memory, functions: g.functions, events: g.events}
+	if b.context, err = cuda.CurrentContext(); err != nil {
+		return err
+	}
+	// mutant: graphs built at their first use
+	if lazy {
+		g.Execs, g.lazy = make([]cuda.GraphExec, len(g.spec.Graphs)), b
+		return g.watch()
+	}
+	groups, err := groupByShape(g.spec)
+	if err != nil {
+		return err
+	}
+	if g.Execs, err = b.build(groups); err != nil {
+		return err
+	}
+	g.templates = len(groups)
+	if err := g.watch(); err != nil {
+		return err
+	}
+	// Uploads are asynchronous; an error among them has to show before the decision to restore is final.
+	return cuda.Stream(0).Synchronize()
+}
+
+// Built returns a graph's executable, which is made if nobody has used it yet.
+func (g *Graphs) Built(graph int) (cuda.GraphExec, error) {
+	if g.Execs[graph] != 0 {
+		return g.Execs[graph], nil
+	}
+	execs, err := g.lazy.build([][]int{{graph}})
+	if err != nil {
+		return 0, err
+	}
+	g.Execs[graph] = execs[graph]
+	return g.Execs[graph], cuda.Stream(0).Synchronize()
+}
+
+// Undo leaves the process as a native start has to find it, or says that it could not.
+func (g *Graphs) Undo() error {
+	err := panics.Catch(func() error {
+		// mutant: variables put back after a failed restore
+		return live.InTrigger(func() error { return errors.Join(memory.PutBack(g.owned.kept), g.destroy()) })
+	})
+	if panicked, ok := err.(*panics.Error); ok {
+		return &memory.SpoiltError{Cause: panicked}
+	}
+	return err
+}
+
+// Destroy gives everything back. No graph may be running.
+func (g *Graphs) Destroy() error { return live.InTrigger(g.destroy) }
+
+// destroy gives everything back in reverse order.
+func (g *Graphs) destroy() error {
+	return errors.Join(destroyExecs(g.Execs), g.owned.free(), unload(g.reloaded))
+}
+
+// Describe states what was made, for the status of the start.
+func (g *Graphs) Describe(st *status.Status) {
+	st.Reloaded = len(g.reloaded)
+	st.Addresses, st.Relocated = status.Relocated, g.addresses.why
+	if g.addresses.exact {
+		st.Addresses = status.Exact
+	}
+	st.Graphs, st.Templates, st.Kernels, st.Allocations = len(g.Execs), g.templates, len(g.Found), len(g.owned.allocations)
+	st.Found = map[string]int{}
+	for _, k := range g.Found {
+		st.Found[k.How]++
+	}
+	for i := range g.spec.Graphs {
+		st.Nodes += g.spec.Nodes(i)
+	}
+}
+
+// FindVariables gives the variables of modules their addresses in a process that has captured its graphs itself.
+func FindVariables(m *memory.Map) error {
+	r, err := newResolver(m.Spec)
+	if err == nil {
+		err = r.globals(m)
+	}
+	return err
+}

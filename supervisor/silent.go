@@ -1,0 +1,84 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"medusa/internal/printable"
+	"medusa/interpose"
+	"medusa/status"
+)
+
+// watched runs the engine and notices if it knows nothing of Medusa, or has its plug-in switched off: no process of it
+// opens a session, and nobody else would tell that it restored nothing. A server tells it long before its end: its
+// process begins a capture unmarked, of which the interposer writes to a pipe. Others tell it by ending.
+func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (int, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	cmd, err := interpose.Command(ctx, cfg, o.Argv)
+	if err != nil {
+		return 0, err
+	}
+	if d.pipe == "" {
+		return o.wait(cmd)
+	}
+	pipe, err := os.OpenFile(d.pipe, os.O_RDWR, 0) // open for writing too: it has no end before it is closed
+	if err != nil {
+		return 0, err
+	}
+	var silent error
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		if n, _ := pipe.Read(make([]byte, 1)); n == 0 {
+			return
+		}
+		if silent = o.expectStatus(d.status, "captures graphs"); silent != nil {
+			stop()
+		}
+	})
+	code, err := o.wait(cmd)
+	_ = pipe.Close()
+	listening.Wait()
+	if silent != nil {
+		return 0, silent
+	}
+	// A failure of its own has its own reason.
+	if err == nil && (code == 0 || ctx.Err() != nil) {
+		// mutant: engine that knows nothing of Medusa
+		err = o.expectStatus(d.status, "ended")
+	}
+	return code, err
+}
+
+// expectStatus leaves the status of an engine that leaves none. With Strict it is an error. An engine that could not write
+// one, on a disk that is full meanwhile, is not taken for such.
+func (o *Options) expectStatus(path, does string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	full := hasRoom(filepath.Dir(path))
+	if _, err := os.Stat(path + status.Unwritten); err == nil && full == nil {
+		full = errors.New("there was no room for it")
+	}
+	// mutant: a disk that is full when the status is written
+	if full != nil {
+		printable.Fprintf(o.Stderr, "medusa: read status (whether the engine restored is not known): %v\n", full)
+		return nil
+	}
+	err := fmt.Errorf("%s %s without a session (it does not support Medusa, or its plug-in is switched off)", filepath.Base(o.Argv[0]), does)
+	if o.Strict {
+		return fmt.Errorf("restore engine: %w", err)
+	}
+	printable.Fprintf(o.Stderr, "medusa: native start: %v\n", err)
+	if err := status.Write(path, &status.Status{Status: status.Native, Reason: status.NoSession, Detail: err.Error()}); err != nil {
+		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
+	}
+	return nil
+}
