@@ -85,6 +85,7 @@ var plugins = []mutant{
 	logic("factories of captures", never, "Factories.test_as_vllm_calls_them"),
 	logic("buffers that serving changes", never, "Watches.test_what_changes"),
 	logic("changes from step to step", skip, "Watches.test_what_has_changed_before"),
+	{"factories of a restored start", skip, "./runners/vllm/test/test_capture.py", "Captures.test_a_restored_start_leaves_what_captures_leave"},
 	state("state of the plug-in", never, "State.test_what_is_left_out"),
 	state("objects that refer to each other", replace("{id(root)}", "set()"), "State.test_scalars_and_keys"),
 	state("another tensor of the same shape", replace("now if now != was else", "now if True else"), "State.test_tensors"),

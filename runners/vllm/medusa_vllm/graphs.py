@@ -68,6 +68,7 @@ class GraphManager(ModelCudaGraphManager, _Base):
         self.captured()
 
     def install(self, graphs):
+        # mutant: factories of a restored start
         factories.call(self._capture_descs, self.create_forward_fn)
         self.pieces.install(graphs)
         self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
