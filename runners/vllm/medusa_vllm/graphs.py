@@ -29,6 +29,11 @@ class _Base(CudaGraphManager):
         if self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
             return
 
+        if self.session.run == medusa.PROFILE:
+            # mutant: inputs that factories write
+            factories.call(self._capture_descs, create_forward_fn)
+            self.prepared()
+
         def marked(desc, warmup):
             forward = create_forward_fn(desc, warmup)
             if not warmup and desc.cg_mode is CUDAGraphMode.FULL:
@@ -46,11 +51,12 @@ class _Base(CudaGraphManager):
 class GraphManager(ModelCudaGraphManager, _Base):
     """Takes the place of the manager that the model runner made, before it has captured anything."""
 
-    def __init__(self, session, runner, made, captured):
+    def __init__(self, session, runner, made, captured, prepared):
+        """prepared is called in the run profile: between the factories of all captures, called as in a restored start, and the captures."""
         super().__init__(
             made.vllm_config, made.device, made.cudagraph_mode, made.decode_query_len, lora_capture_cases=made.lora_capture_cases
         )
-        self.use, self.session, self.runner, self.captured = Use(session), session, runner, captured
+        self.use, self.session, self.runner, self.captured, self.prepared = Use(session), session, runner, captured, prepared
         self.whole = self._capture_descs.get(CUDAGraphMode.FULL, [])
         # vLLM makes this at the first warm-up. Made here, it is no part of the phases that a restored start skips.
         rows = max(d.num_tokens for descs in self._capture_descs.values() for d in descs)

@@ -1,14 +1,18 @@
-"""Which of the engine's buffers serving changes.
+"""Which of the engine's buffers a piece of work changes.
 
-In: named buffers, and a way to read one. Out: the names of those whose bytes have differed from one look to the next. Fails: as
-reading does.
+In: named buffers, and a way to read one. Out: the names of those whose bytes a look has found otherwise than the one before, or than
+when they were last held. Fails: as reading does.
 """
 
 
 class Watched:
     def __init__(self, buffers, read):
         self.buffers, self.read, self.changed = dict(buffers), read, set()
-        self.held = {name: read(b) for name, b in self.buffers.items()}
+        self.hold()
+
+    def hold(self):
+        """What has changed by now does not count."""
+        self.held = {name: self.read(b) for name, b in self.buffers.items()}
 
     def look(self):
         """Between two steps. One look at the end would miss what a later step puts back."""

@@ -146,7 +146,9 @@ class Worker(gpu_worker.Worker):
         if is_breakable_cudagraph_enabled():
             self.session.refuse("breakable graphs")
         elif self.use_v2_model_runner:
-            self.graphs = runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
+            self.graphs = runner.cudagraph_manager = GraphManager(
+                self.session, runner, runner.cudagraph_manager, self.captured, lambda: self.own("find inputs", self.look)
+            )
         elif type(runner.model) is CUDAGraphWrapper or isinstance(runner.model, torch.nn.Module):
             self.graphs = ModelWrapper(self.session, runner, self.captured)
         else:
@@ -202,6 +204,9 @@ class Worker(gpu_worker.Worker):
         def marked():
             if not self.takes_part():
                 self.phase("capture")
+            elif self.session.run == medusa.PROFILE:
+                torch.cuda.synchronize()
+                self.watch = Watched(self.fixed, inputs.digest)
             used = capture()
             self.phase("serving_warmup")
             return used
@@ -225,15 +230,19 @@ class Worker(gpu_worker.Worker):
             self.cached(self.code.keep)
         self.session.ready()
 
+    def look(self):
+        torch.cuda.synchronize()
+        self.watch.look()
+
     def find_inputs(self):
-        """Buffers that serving changes are inputs, whatever vLLM calls them. Only the run that profiles serves: in others, allocations
-        are compared, and those of serving depend on its timing."""
-        watch = Watched(self.fixed, inputs.digest)
+        """Buffers that serving changes are inputs, whatever vLLM calls them, and so are those that the factories of captures write: a
+        restored start calls them. Only the run that profiles serves: in others, allocations are compared, and those of serving depend
+        on its timing."""
+        self.watch.hold()
         for _ in steps.varied(self):
-            torch.cuda.synchronize()
-            watch.look()
+            self.look()
         for name, t in self.fixed:
-            if name in watch.changed:
+            if name in self.watch.changed:
                 self.session.place(name, t, medusa.INPUT, **inputs.zeros(t))
 
     def write_places(self):

@@ -65,7 +65,7 @@ def stand_ins():
     marks = module("medusa.marks", graph=lambda *args: None, blocks=lambda: None)
     pieces = types.SimpleNamespace(keys={}, recorded=contextlib.nullcontext, install=lambda graphs: None)
     modules = [
-        torch, marks, module("medusa", marks=marks, OUTPUT=3, __path__=[]), module("vllm", __path__=[]),
+        torch, marks, module("medusa", marks=marks, OUTPUT=3, PROFILE=1, __path__=[]), module("vllm", __path__=[]),
         module("vllm.config", __path__=[]), module("vllm.config.compilation", CUDAGraphMode=Mode),
         module("vllm.forward_context", BatchDescriptor=Desc), module("vllm.v1", __path__=[]), module("vllm.v1.worker", __path__=[]),
         module("vllm.v1.worker.gpu", __path__=[]),
@@ -77,8 +77,8 @@ def stand_ins():
 
 
 class Session:
-    def __init__(self, labels):
-        self.restoring, self.captured = labels is not None, []
+    def __init__(self, labels, run):
+        self.restoring, self.captured, self.run = labels is not None, [], run
         self.found = [types.SimpleNamespace(label=label, usable=lambda: True) for label in labels or ()]
 
     def graphs(self):
@@ -98,14 +98,19 @@ class Captures(unittest.TestCase):
 
         self.manager, self.label = graphs.GraphManager, labels.label
 
-    def start(self, restored):
+    def start(self, restored, run=0):
         """The manager once the model's capture is done, and the inputs."""
         descs = [Desc(Mode.FULL, 1), Desc(Mode.FULL, 2)]
-        session = Session(map(self.label, descs) if restored else None)
+        session = Session(map(self.label, descs) if restored else None, run)
         model = types.SimpleNamespace(get_hidden_size=lambda: 1, dtype=None)
         made = types.SimpleNamespace(vllm_config=None, device=None, cudagraph_mode=None, decode_query_len=1, lora_capture_cases=None)
-        manager = self.manager(session, types.SimpleNamespace(model_config=model), made, lambda: None)
         inputs = types.SimpleNamespace(is_padding=False, made=[], forwards=[])
+        self.before = []
+
+        def prepared():
+            self.before.append((inputs.is_padding, list(inputs.forwards)))
+
+        manager = self.manager(session, types.SimpleNamespace(model_config=model), made, lambda: None, prepared)
         manager.capture(inputs)
         return manager, inputs
 
@@ -117,6 +122,13 @@ class Captures(unittest.TestCase):
         self.assertEqual((captured.forwards, inputs.forwards), ([2, 2, 1, 1], []))
         self.assertTrue(native._graphs_captured and restored._graphs_captured)
         self.assertEqual({d: g.label for d, g in restored.graphs.items()}, {d: self.label(d) for d in native.graphs})
+
+    def test_the_profile_sees_what_factories_write(self):
+        """Before a forward has run."""
+        _, inputs = self.start(False, run=1)
+        self.assertEqual((self.before, inputs.forwards), ([(True, [])], [2, 2, 1, 1]))
+        self.start(False)
+        self.assertEqual(self.before, [])
 
 
 if __name__ == "__main__":

@@ -305,6 +305,10 @@ class Watches(unittest.TestCase):
         w.changed.clear()
         w.look()
         self.assertEqual(w.changed, set())
+        held["length"] = b"3"
+        w.hold()
+        w.look()
+        self.assertEqual(w.changed, set())
 
 
 class Point:
