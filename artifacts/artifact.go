@@ -17,8 +17,8 @@ type Artifact struct {
 	Stages       []StageTimes
 	Verification Verification
 	Created      time.Time // to the second; zero: unknown
-	Layers       []Layer
-	Peers        []*Artifact // ranks 1 and up; they have no layers and no peers of their own
+	Directories  []Directory
+	Peers        []*Artifact // ranks 1 and up; they have no bundled directories and no peers of their own
 }
 
 // Ranks returns the number of worker processes that the artifact is for.
@@ -39,19 +39,19 @@ type Manifest struct {
 	Stages       []StageTimes
 	Verification Verification
 	Created      time.Time
-	Layers       []Layer
+	Directories  []Directory
 	Region       graphir.Region // of the Spec; the starter of a process needs it before the first allocation
 }
 
-// Layer is a directory bundled with an artifact, packed by package artifacts/layer.
-type Layer struct {
+// Directory is a directory bundled with an artifact, packed by package artifacts/bundled.
+type Directory struct {
 	Name       string
 	Path       string // absolute path of the directory in the recorded engine; a restore unpacks it there only if the user names that path (--dir)
 	SHA256     [32]byte
 	PackedSize uint64      // bytes
 	Size       uint64      // bytes of all files
 	Files      uint64      // number of files and directories
-	Content    io.ReaderAt // the packed bytes; Write needs them, Read leaves them nil (see File.Layer)
+	Content    io.ReaderAt // the packed bytes; Write needs them, Read leaves them nil (see File.Directory)
 }
 
 // StageTimes are the measured stages of one cold start.

@@ -49,11 +49,11 @@ func (f *File) sum(s *entry) error {
 	return nil
 }
 
-// Layer checks the packed bytes of one of the manifest's layers and returns them.
-func (f *File) Layer(l Layer) (*io.SectionReader, error) {
+// Directory checks the packed bytes of one of the manifest's bundled directories and returns them.
+func (f *File) Directory(l Directory) (*io.SectionReader, error) {
 	s := f.layers[l.SHA256]
 	if s == nil {
-		return nil, f.corrupt(f.parts[0].manifest, fmt.Errorf("layer %s is missing", l.Name))
+		return nil, f.corrupt(f.parts[0].manifest, fmt.Errorf("bundled directory %s is missing", l.Name))
 	}
 	if err := f.sum(s); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func sections(t testing.TB, change func(p *packer), contents ...[]byte) []byte {
 // parts returns the contents of the sections of small.
 func parts(t testing.TB) (manifest, graph, buffers, blob []byte) {
 	a := small()
-	a.Spec.Contents, a.Layers = a.Spec.Contents[:1], nil
+	a.Spec.Contents, a.Directories = a.Spec.Contents[:1], nil
 	data, err := encodeAll(a)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func parts(t testing.TB) (manifest, graph, buffers, blob []byte) {
 }
 
 func addLayer(p *packer, data []byte) {
-	p.err = p.layer(&Layer{Name: "x", SHA256: sha256.Sum256(data), PackedSize: uint64(len(data)), Content: bytes.NewReader(data)})
+	p.err = p.layer(&Directory{Name: "x", SHA256: sha256.Sum256(data), PackedSize: uint64(len(data)), Content: bytes.NewReader(data)})
 }
 
 func TestDamageBehindTheChecksums(t *testing.T) {
@@ -85,7 +85,7 @@ func TestDamageBehindTheChecksums(t *testing.T) {
 		{"manifest at byte", nil, [][]byte{[]byte("\xff"), graph, blob}},
 		{"graph at byte", nil, [][]byte{manifest, []byte("\xff"), blob}},
 		{"buffers at byte", nil, [][]byte{manifest, graph, []byte("\xff"), blob}},
-		{"the manifest names 0 of 1 layers", func(p *packer) { addLayer(p, []byte("x")) }, [][]byte{manifest, graph, buffers, blob}},
+		{"the manifest names 0 of 1 bundled directories", func(p *packer) { addLayer(p, []byte("x")) }, [][]byte{manifest, graph, buffers, blob}},
 		{"is compressed twice", func(p *packer) {
 			addLayer(p, []byte("x"))
 			p.entries[4].compression = zstded
@@ -140,13 +140,13 @@ func TestWriteRefuses(t *testing.T) {
 		"is not UTF-8":                      func(a *Artifact) { a.Verification.Graphs[0].Label = "\xff" },
 		"graphs[0].nodes[0].kernel: kernel": func(a *Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Kernel = 5 },
 		"manifest takes":                    func(a *Artifact) { a.Identity[0].Value = strings.Repeat("x", maxManifest) },
-		"has no content":                    func(a *Artifact) { a.Layers[0].Content = nil },
-		"has changed since it was packed":   func(a *Artifact) { a.Layers[0].SHA256[0]++ },
-		"has changed since it was packed: ": func(a *Artifact) { a.Layers[0].PackedSize++ },
-		"there are two layers triton":       func(a *Artifact) { a.Layers = append(a.Layers, a.Layers[0]) },
-		`name "../x"`:                       func(a *Artifact) { a.Layers[0].Name = "../x" },
-		`path "cache"`:                      func(a *Artifact) { a.Layers[0].Path = "cache" },
-		`path "/a/../b"`:                    func(a *Artifact) { a.Layers[0].Path = "/a/../b" },
+		"has no content":                    func(a *Artifact) { a.Directories[0].Content = nil },
+		"has changed since it was packed":   func(a *Artifact) { a.Directories[0].SHA256[0]++ },
+		"has changed since it was packed: ": func(a *Artifact) { a.Directories[0].PackedSize++ },
+		"there are two named triton":        func(a *Artifact) { a.Directories = append(a.Directories, a.Directories[0]) },
+		`name "../x"`:                       func(a *Artifact) { a.Directories[0].Name = "../x" },
+		`path "cache"`:                      func(a *Artifact) { a.Directories[0].Path = "cache" },
+		`path "/a/../b"`:                    func(a *Artifact) { a.Directories[0].Path = "/a/../b" },
 	} {
 		a := small()
 		spoil(a)
@@ -209,7 +209,7 @@ func FuzzRead(f *testing.F) {
 			if err != nil && !isCorrupt(err) && !errors.Is(err, ErrVersion) {
 				t.Fatalf("untyped error %v", err)
 			}
-			if err == nil && len(a.Layers) == 0 {
+			if err == nil && len(a.Directories) == 0 {
 				if _, err := encodeAll(a); err != nil {
 					t.Fatal(err)
 				}
@@ -244,9 +244,9 @@ func TestReadBoundsMemory(t *testing.T) {
 	}
 }
 
-// Only File.Layer checks a layer against its digest. Starting an engine does not read layers.
+// Only File.Directory checks a bundled directory against its digest. Starting an engine does not read bundled directories.
 func TestLayer(t *testing.T) {
-	read := func(data []byte) (*File, Layer) {
+	read := func(data []byte) (*File, Directory) {
 		f, err := open("test.medusa", bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			t.Fatal(err)
@@ -255,14 +255,14 @@ func TestLayer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f, m.Layers[0]
+		return f, m.Directories[0]
 	}
 	data, err := encodeAll(small())
 	if err != nil {
 		t.Fatal(err)
 	}
 	f, l := read(data)
-	r, err := f.Layer(l)
+	r, err := f.Directory(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestLayer(t *testing.T) {
 	if _, err := f.readAll(); err != nil {
 		t.Errorf("graphs alone: %v", err)
 	}
-	if _, err := f.Layer(l); !isCorrupt(err) || !strings.Contains(err.Error(), "layer at byte") {
+	if _, err := f.Directory(l); !isCorrupt(err) || !strings.Contains(err.Error(), "layer at byte") {
 		t.Errorf("its layer: %v", err)
 	}
 	if _, err := readBytes(data); !isCorrupt(err) {

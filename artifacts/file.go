@@ -50,7 +50,7 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-// Read reads and checks a file without its layers, which the restore of an engine does not need.
+// Read reads and checks a file without its bundled directories, which the restore of an engine does not need.
 func Read(path string) (*Artifact, error) {
 	f, err := Open(path)
 	if err != nil {
@@ -182,7 +182,7 @@ func (f *File) assign(s *entry, version int) error {
 		return nil
 	}
 	if s.kind == kindLayer && s.compression != stored {
-		return fmt.Errorf("layer %x is compressed twice", s.sha256)
+		return fmt.Errorf("bundled directory %x is compressed twice", s.sha256)
 	}
 	if s.compression != stored && s.compression != zstded {
 		return fmt.Errorf("%s has unknown compression %d", s.kind, s.compression)
@@ -215,7 +215,7 @@ func (f *File) Ranks() int { return len(f.parts) }
 
 // Section is one line of a file's section table; sizes and the offset are in bytes.
 type Section struct {
-	Kind                     string // "manifest", "graph", "buffers", "blob", "layer" or "group"; a kind of a newer medusa has its number
+	Kind                     string // "manifest", "graph", "buffers", "blob", "layer" (a bundled directory) or "group"; a kind of a newer medusa has its number
 	Offset, StoredSize, Size uint64
 }
 
@@ -266,8 +266,8 @@ func (f *File) rankManifest(rank int) (*Manifest, error) {
 	if err != nil {
 		return nil, f.corrupt(section, err)
 	}
-	if rank > 0 && len(m.Layers) > 0 {
-		return nil, f.corrupt(section, fmt.Errorf("rank %d names layers", rank))
+	if rank > 0 && len(m.Directories) > 0 {
+		return nil, f.corrupt(section, fmt.Errorf("rank %d names bundled directories", rank))
 	}
 	return m, nil
 }
@@ -342,7 +342,7 @@ func (f *File) readAll() (*Artifact, error) {
 		return nil, &CorruptError{f.name, "sections", headerSize, fmt.Errorf("buffers refer to %d of %d blobs, graphs to %d of %d groups",
 			len(used.blobs), len(f.blobs), len(used.groups), len(f.groups))}
 	}
-	return a, f.checkLayers(a.Layers)
+	return a, f.checkDirectories(a.Directories)
 }
 
 // readRank reads one rank's part.
@@ -359,20 +359,20 @@ func (f *File) readRank(rank int, used *usage) (*Artifact, error) {
 		return nil, f.corrupt(f.parts[rank].manifest, err)
 	}
 	return &Artifact{Identity: m.Identity, KV: m.KV, Spec: spec, Stages: m.Stages, Verification: m.Verification, Created: m.Created,
-		Layers: m.Layers}, nil
+		Directories: m.Directories}, nil
 }
 
-// checkLayers demands that the manifest names exactly the layers in the file.
-func (f *File) checkLayers(layers []Layer) error {
+// checkDirectories demands that the manifest names exactly the bundled directories in the file.
+func (f *File) checkDirectories(layers []Directory) error {
 	named := map[[32]byte]bool{}
 	for _, l := range layers {
 		if s := f.layers[l.SHA256]; s == nil || s.size != l.PackedSize {
-			return f.corrupt(f.parts[0].manifest, fmt.Errorf("layer %s of %d bytes is missing", l.Name, l.PackedSize))
+			return f.corrupt(f.parts[0].manifest, fmt.Errorf("bundled directory %s of %d bytes is missing", l.Name, l.PackedSize))
 		}
 		named[l.SHA256] = true
 	}
 	if len(named) != len(f.layers) {
-		return f.corrupt(f.parts[0].manifest, fmt.Errorf("the manifest names %d of %d layers", len(named), len(f.layers)))
+		return f.corrupt(f.parts[0].manifest, fmt.Errorf("the manifest names %d of %d bundled directories", len(named), len(f.layers)))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func small() *Artifact {
 		Verification: Verification{Device: "simulated", Driver: "0", Date: "2026-01-02", Tokens: 9, SelfTest: "sha256:11",
 			Graphs: []GraphCheck{{"decode 1", 512, true, "sha256:22", ""}}},
 		Created: time.Unix(1700000000, 0).UTC(),
-		Layers: []Layer{{Name: "triton", Path: "/home/engine/.triton/cache", SHA256: sha256.Sum256([]byte(packed)), PackedSize: uint64(len(packed)),
+		Directories: []Directory{{Name: "triton", Path: "/home/engine/.triton/cache", SHA256: sha256.Sum256([]byte(packed)), PackedSize: uint64(len(packed)),
 			Size: 77, Files: 3, Content: strings.NewReader(packed)}},
 	}
 }
@@ -64,10 +64,10 @@ func join(parts []io.Reader, err error) ([]byte, error) {
 	return io.ReadAll(io.MultiReader(parts...))
 }
 
-// withoutContent ignores the contents of layers, which Write needs and Read leaves out.
-var withoutContent = cmpopts.IgnoreFields(Layer{}, "Content")
+// withoutContent ignores the contents of bundled directories, which Write needs and Read leaves out.
+var withoutContent = cmpopts.IgnoreFields(Directory{}, "Content")
 
-// packed is the content of small's layer. Only package artifacts/layer interprets it.
+// packed is the content of small's layer. Only package artifacts/bundled interprets it.
 const packed = "a packed directory"
 
 func TestRoundTrip(t *testing.T) {

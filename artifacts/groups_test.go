@@ -42,7 +42,7 @@ func TestRowGroups(t *testing.T) {
 	if got.Spec.Rows == nil || !graphir.Equal(want.Spec, got.Spec) {
 		t.Fatal("another spec, or no row groups")
 	}
-	got.Layers = want.Layers // including their content
+	got.Directories = want.Directories // including their content
 	if err := Write(again, got); err != nil {
 		t.Fatal(err)
 	}

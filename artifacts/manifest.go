@@ -33,7 +33,7 @@ func (m *Manifest) validate() error {
 			}
 		}
 	}
-	if err := checkLayers(m.Layers); err != nil {
+	if err := checkDirectories(m.Directories); err != nil {
 		return err
 	}
 	for _, text := range m.texts() {
@@ -46,26 +46,26 @@ func (m *Manifest) validate() error {
 
 var layerName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// CheckLayerName checks the name of a layer: lower-case letters, digits, '.', '_' and '-', at most 64.
-func CheckLayerName(name string) error {
+// CheckDirectoryName checks the name of a bundled directory: lower-case letters, digits, '.', '_' and '-', at most 64.
+func CheckDirectoryName(name string) error {
 	if !layerName.MatchString(name) {
-		return fmt.Errorf("check layer: name %q: want lower-case letters, digits, '.', '_' and '-', at most 64", name)
+		return fmt.Errorf("check bundled directory: name %q: want lower-case letters, digits, '.', '_' and '-', at most 64", name)
 	}
 	return nil
 }
 
-// checkLayers is strict because names appear in command lines and annotations, and paths are used on a worker's disk.
-func checkLayers(layers []Layer) error {
+// checkDirectories is strict because names appear in command lines and annotations, and paths are used on a worker's disk.
+func checkDirectories(layers []Directory) error {
 	seen := map[string]bool{}
 	for _, l := range layers {
-		if err := CheckLayerName(l.Name); err != nil {
+		if err := CheckDirectoryName(l.Name); err != nil {
 			return err
 		}
 		switch {
 		case seen[l.Name]:
-			return fmt.Errorf("check layer: there are two layers %s", l.Name)
+			return fmt.Errorf("check bundled directories: there are two named %s", l.Name)
 		case !filepath.IsAbs(l.Path) || filepath.Clean(l.Path) != l.Path || strings.ContainsRune(l.Path, 0):
-			return fmt.Errorf("check layer: path %q of %s is not absolute and clean", l.Path, l.Name)
+			return fmt.Errorf("check bundled directory: path %q of %s is not absolute and clean", l.Path, l.Name)
 		}
 		seen[l.Name] = true
 	}
@@ -78,7 +78,7 @@ func (m *Manifest) texts() []string {
 	for _, g := range v.Graphs {
 		out = append(out, g.Label, g.Digest, g.Canary)
 	}
-	for _, l := range m.Layers {
+	for _, l := range m.Directories {
 		out = append(out, l.Path)
 	}
 	for _, t := range m.Stages {
@@ -121,8 +121,8 @@ func (m *Manifest) encode() ([]byte, error) {
 		pb.Verification.Graphs = append(pb.Verification.Graphs, &artifactpb.GraphCheck{Label: g.Label,
 			BytesCompared: g.BytesCompared, NativeDeterministic: g.NativeDeterministic, Digest: g.Digest, Canary: g.Canary})
 	}
-	for i := range m.Layers {
-		l := &m.Layers[i]
+	for i := range m.Directories {
+		l := &m.Directories[i]
 		pb.Layers = append(pb.Layers, &artifactpb.Layer{Name: l.Name, Path: l.Path, Sha256: l.SHA256[:], PackedSize: l.PackedSize,
 			Size: l.Size, Files: l.Files})
 	}
@@ -165,9 +165,9 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	}
 	for _, l := range pb.Layers {
 		if len(l.Sha256) != sha256.Size {
-			return nil, fmt.Errorf("layer %s has a digest of %d bytes", l.Name, len(l.Sha256))
+			return nil, fmt.Errorf("bundled directory %s has a digest of %d bytes", l.Name, len(l.Sha256))
 		}
-		m.Layers = append(m.Layers, Layer{Name: l.Name, Path: l.Path, SHA256: [32]byte(l.Sha256), PackedSize: l.PackedSize,
+		m.Directories = append(m.Directories, Directory{Name: l.Name, Path: l.Path, SHA256: [32]byte(l.Sha256), PackedSize: l.PackedSize,
 			Size: l.Size, Files: l.Files})
 	}
 	return m, m.validate()

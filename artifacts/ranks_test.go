@@ -19,7 +19,7 @@ func ranks() *Artifact {
 	a := small()
 	for i, name := range []string{"1", "2"} {
 		peer := small()
-		peer.Layers = nil
+		peer.Directories = nil
 		peer.Identity = append(peer.Identity, Factor{"rank.index", name})
 		peer.Spec.Graphs[0].Batch = int64(i + 2)
 		a.Peers = append(a.Peers, peer)
@@ -139,7 +139,7 @@ func TestPartsThatDoNotMatch(t *testing.T) {
 		}
 	}
 	a := ranks()
-	a.Peers[0].Layers = small().Layers
+	a.Peers[0].Directories = small().Directories
 	if _, err := encodeAll(a); err == nil {
 		t.Error("rank 1 was written with layers of its own")
 	}

@@ -38,8 +38,8 @@ func encode(a *Artifact, s *spill.File) ([]io.Reader, error) {
 	p := &packer{version: 1, spill: s, written: map[[32]byte]bool{}}
 	var blobs []graphir.Blob
 	for rank := range a.Ranks() {
-		if rank > 0 && (len(a.Rank(rank).Layers) > 0 || len(a.Rank(rank).Peers) > 0) {
-			return nil, fmt.Errorf("rank %d has layers or peers of its own", rank)
+		if rank > 0 && (len(a.Rank(rank).Directories) > 0 || len(a.Rank(rank).Peers) > 0) {
+			return nil, fmt.Errorf("rank %d has bundled directories or peers of its own", rank)
 		}
 		own, err := p.part(a.Rank(rank))
 		if err != nil {
@@ -57,8 +57,8 @@ func encode(a *Artifact, s *spill.File) ([]io.Reader, error) {
 	if a.Ranks() > 1 {
 		p.version = 2
 	}
-	for i := range a.Layers {
-		if err := p.layer(&a.Layers[i]); err != nil {
+	for i := range a.Directories {
+		if err := p.layer(&a.Directories[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 	if a.Spec == nil {
 		return nil, errors.New("the artifact has no graph spec")
 	}
-	manifest, err := (&Manifest{a.Identity, a.KV, a.Stages, a.Verification, a.Created, a.Layers, a.Spec.Region}).encode()
+	manifest, err := (&Manifest{a.Identity, a.KV, a.Stages, a.Verification, a.Created, a.Directories, a.Spec.Region}).encode()
 	if err != nil {
 		return nil, err
 	}
@@ -123,18 +123,18 @@ func (p *packer) add(k kind, data []byte, sum [32]byte) {
 		storedSize: uint64(len(body)), size: uint64(len(data)), sha256: sum})
 }
 
-// layer adds a packed layer, which may be larger than memory. Layers with equal content are stored once.
-func (p *packer) layer(l *Layer) error {
+// directory adds a packed directory, which may be larger than memory. Directories with equal content are stored once.
+func (p *packer) layer(l *Directory) error {
 	if slices.ContainsFunc(p.entries, func(e entry) bool { return e.kind == kindLayer && e.sha256 == l.SHA256 }) {
 		return nil
 	}
 	if l.Content == nil {
-		return fmt.Errorf("layer %s has no content", l.Name)
+		return fmt.Errorf("bundled directory %s has no content", l.Name)
 	}
 	body := io.NewSectionReader(l.Content, 0, int64(l.PackedSize))
 	crc, digest := crc32.New(castagnoli), sha256.New()
 	if n, err := io.Copy(io.MultiWriter(crc, digest), body); err != nil || uint64(n) != l.PackedSize || [32]byte(digest.Sum(nil)) != l.SHA256 {
-		return fmt.Errorf("layer %s has changed since it was packed: %w", l.Name, errors.Join(err, errDigest))
+		return fmt.Errorf("bundled directory %s has changed since it was packed: %w", l.Name, errors.Join(err, errDigest))
 	}
 	if _, err := body.Seek(0, io.SeekStart); err != nil {
 		return err

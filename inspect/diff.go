@@ -105,7 +105,7 @@ func Compare(a, b *artifacts.Artifact) (*Diff, error) {
 	value("allocation sequence", steps(a.Spec), steps(b.Spec))
 	d.tables(a.Spec, b.Spec)
 	d.contents(a.Spec, b.Spec)
-	d.layers(a.Layers, b.Layers)
+	d.directories(a.Directories, b.Directories)
 	d.Kernels = pair(kernelEntries(a.Spec), kernelEntries(b.Spec))
 	d.Allocations = pair(allocationEntries(a.Spec), allocationEntries(b.Spec))
 	var err error
@@ -200,8 +200,8 @@ func (d *Diff) contents(a, b *graphir.Spec) {
 	}
 }
 
-func (d *Diff) layers(a, b []artifacts.Layer) {
-	text := func(ls []artifacts.Layer, name string) string {
+func (d *Diff) directories(a, b []artifacts.Directory) {
+	text := func(ls []artifacts.Directory, name string) string {
 		for _, l := range ls {
 			if l.Name == name {
 				return fmt.Sprintf("%d bytes, sha256:%x, at %s", l.Size, l.SHA256[:8], l.Path)
@@ -216,7 +216,7 @@ func (d *Diff) layers(a, b []artifacts.Layer) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if x, y := text(a, name), text(b, name); x != y {
-			d.Values = append(d.Values, ValueDiff{"layer " + name, x, y})
+			d.Values = append(d.Values, ValueDiff{"directory " + name, x, y})
 		}
 	}
 }

@@ -38,10 +38,10 @@ func artifact(t *testing.T) *artifacts.Artifact {
 	spec := loadSpec(t)
 	spec.Notes = []graphir.Note{{Name: "pieces", Value: make([]byte, 3000)}} // newer than the file
 	return &artifacts.Artifact{
-		Identity: artifacts.Identity{{Key: "gpu.name", Value: "GPU"}, {Key: "driver.version", Value: "12080"}, {Key: "host.kernel", Value: "6.1"}},
-		Spec:     spec,
-		Stages:   []artifacts.StageTimes{{Mode: "native", Device: "GPU", Date: "2026-01-02", Stages: []artifacts.Stage{{Name: "weights", Seconds: 1.5}}}},
-		Layers:   []artifacts.Layer{{Name: "triton", Path: "/cache", Size: 10, Files: 2, PackedSize: 5}},
+		Identity:    artifacts.Identity{{Key: "gpu.name", Value: "GPU"}, {Key: "driver.version", Value: "12080"}, {Key: "host.kernel", Value: "6.1"}},
+		Spec:        spec,
+		Stages:      []artifacts.StageTimes{{Mode: "native", Device: "GPU", Date: "2026-01-02", Stages: []artifacts.Stage{{Name: "weights", Seconds: 1.5}}}},
+		Directories: []artifacts.Directory{{Name: "triton", Path: "/cache", Size: 10, Files: 2, PackedSize: 5}},
 	}
 }
 
@@ -139,7 +139,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		{"long factor", func(a *artifacts.Artifact) { a.Identity[1].Value = strings.Repeat("x", widest+1) }, " A 12080"},
 		{"missing factor", func(a *artifacts.Artifact) { a.Identity = a.Identity[1:] }, "gpu.name (fatal)  GPU"},
 		{"KV cache", func(a *artifacts.Artifact) { a.KV.KVBytes = 7 }, "KV cache bytes  0"},
-		{"layer", func(a *artifacts.Artifact) { a.Layers = nil }, "layer triton  10 bytes"},
+		{"layer", func(a *artifacts.Artifact) { a.Directories = nil }, "directory triton  10 bytes"},
 		{"allocation", func(a *artifacts.Artifact) { a.Spec.Allocations[1].Size++ }, "alloc#1  engine pinned of 4096 bytes, freed  engine pinned of 4097 bytes"},
 		{"more allocations", func(a *artifacts.Artifact) {
 			a.Spec.Allocations = append(a.Spec.Allocations, graphir.Allocation{Kind: 1, Owner: 1})

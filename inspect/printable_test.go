@@ -18,7 +18,7 @@ const evil = "\x1b[2J\x1b]0;x\a\u009b1m\u202e\nforged\tcolumn\r"
 func hostile(t *testing.T) *artifacts.Artifact {
 	a := artifact(t)
 	a.Identity[0].Value, a.Identity[1].Key = evil, evil
-	a.Layers[0].Name, a.Layers[0].Path = evil, evil
+	a.Directories[0].Name, a.Directories[0].Path = evil, evil
 	a.Stages[0].Device, a.Stages[0].Mode, a.Stages[0].Stages[0].Name = evil, evil, evil
 	a.Verification.Device, a.Verification.Driver = evil, evil
 	s := a.Spec
@@ -45,7 +45,7 @@ func TestNothingControlsTheTerminal(t *testing.T) {
 		return map[string]interface{ WriteTable(io.Writer) error }{
 			"summary": must(Summarize("x.medusa", a)), "graph": must(FindGraph(a.Spec, label)),
 			"kernels": must(ListKernels(a.Spec)), "allocs": must(ListAllocations(a.Spec)),
-			"sizes": must(Measure([]artifacts.Section{{Kind: a.Layers[0].Name}}, a.Spec)),
+			"sizes": must(Measure([]artifacts.Section{{Kind: a.Directories[0].Name}}, a.Spec)),
 			"diff":  names{must(Compare(a, hostileButOne(t)))},
 		}
 	}
@@ -93,7 +93,7 @@ func (n names) WriteTable(w io.Writer) error { return n.Diff.WriteTable(w, evil,
 func hostileButOne(t *testing.T) *artifacts.Artifact {
 	b := hostile(t)
 	b.Identity[0].Value = strings.Repeat(evil, 10)
-	b.Layers[0].Path = evil + "2"
+	b.Directories[0].Path = evil + "2"
 	b.Spec.Kernels = append(b.Spec.Kernels, graphir.Kernel{Name: evil + "3"})
 	b.Spec.Graphs[0].Label = evil + "4"
 	b.Spec.Graphs[1].Batch++

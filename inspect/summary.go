@@ -33,14 +33,14 @@ type Summary struct {
 	Stages       []artifacts.StageTimes `json:"stages"`
 	Verification artifacts.Verification `json:"verification"`
 	Digest       string                 `json:"identity_digest"`
-	Layers       []Layer                `json:"layers"`
+	Directories  []Directory            `json:"layers"`
 	Notes        map[string]int         `json:"notes,omitempty"` // the engine's notes: bytes by name
 
 	factors artifacts.Identity // in the artifact's order, for the table
 }
 
-// Layer is a bundled directory. Sizes are in bytes.
-type Layer struct {
+// Directory is a bundled directory. Sizes are in bytes.
+type Directory struct {
 	Name   string `json:"name"`
 	Path   string `json:"path"`
 	Files  uint64 `json:"files"`
@@ -54,7 +54,7 @@ func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 		File: file, Created: art.Created.Format("2006-01-02T15:04:05Z07:00"), Identity: map[string]string{},
 		KVBytes: art.KV.KVBytes, Graphs: len(art.Spec.Graphs), Kernels: len(art.Spec.Kernels), Modules: len(art.Spec.Modules),
 		Allocations: len(art.Spec.Allocations), Contents: len(art.Spec.Contents), Triggers: art.Spec.Triggers,
-		Stages: art.Stages, Verification: art.Verification, Digest: art.Identity.Digest(), Layers: []Layer{}, factors: art.Identity,
+		Stages: art.Stages, Verification: art.Verification, Digest: art.Identity.Digest(), Directories: []Directory{}, factors: art.Identity,
 	}
 	for _, f := range art.Identity {
 		s.Identity[f.Key] = f.Value
@@ -83,8 +83,8 @@ func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 		}
 		s.Notes[n.Name] = len(n.Value)
 	}
-	for _, l := range art.Layers {
-		s.Layers = append(s.Layers, Layer{l.Name, l.Path, l.Files, l.Size, l.PackedSize})
+	for _, l := range art.Directories {
+		s.Directories = append(s.Directories, Directory{l.Name, l.Path, l.Files, l.Size, l.PackedSize})
 	}
 	return s, err
 }
@@ -110,8 +110,8 @@ func (s *Summary) WriteTable(w io.Writer) error {
 		t.Row("images\t%d embedded", s.Images)
 	}
 	t.Row("KV cache\t%s (%d bytes)", Bytes(s.KVBytes), s.KVBytes)
-	for _, l := range s.Layers {
-		t.Row("layer %s\t%d entries, %s, goes to %s", l.Name, l.Files, Bytes(l.Size), l.Path)
+	for _, l := range s.Directories {
+		t.Row("directory %s\t%d entries, %s, goes to %s", l.Name, l.Files, Bytes(l.Size), l.Path)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Notes)) {
 		t.Row("note %s\t%s", name, Bytes(uint64(s.Notes[name])))

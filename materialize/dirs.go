@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 )
 
 // Dir is a directory that travels with the artifact, such as the cache of a JIT compiler.
@@ -22,7 +22,7 @@ type Dir struct {
 // is among dirs.
 func withCaches(dirs []Dir, scratch string, note func(string)) (all []Dir, env []string) {
 	all = slices.Clone(dirs)
-	for _, c := range layer.Caches {
+	for _, c := range bundled.Caches {
 		i := slices.IndexFunc(dirs, func(d Dir) bool { return d.Name == c.Name })
 		switch chosen := os.Getenv(c.Variable); {
 		case chosen == "" && i < 0:
@@ -40,7 +40,7 @@ func withCaches(dirs []Dir, scratch string, note func(string)) (all []Dir, env [
 
 // packDirs packs the directories as the runs have left them, and notes those that do not travel. The layers' contents are files in scratch; closing ends
 // their use.
-func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts.Layer, closing func() error, err error) {
+func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts.Directory, closing func() error, err error) {
 	var files []*os.File
 	closing = func() error {
 		var errs []error
@@ -58,7 +58,7 @@ func packDirs(dirs []Dir, scratch string, note func(string)) (layers []artifacts
 			return nil, closing, fmt.Errorf("pack directory %s: %w", d.Name, err)
 		}
 		files = append(files, f)
-		l, err := layer.Pack(d.Name, d.Path, f, func(path string) {
+		l, err := bundled.Pack(d.Name, d.Path, f, func(path string) {
 			note(fmt.Sprintf("directory %s: symbolic link %s stays behind (the program that made it makes it again)", d.Name, path))
 		})
 		if err != nil {
@@ -78,7 +78,7 @@ func checkDirs(dirs []Dir) error {
 		if info, err := os.Stat(d.Path); err == nil && !info.IsDir() {
 			return fmt.Errorf("pack directory %s: %s is not a directory", d.Name, d.Path)
 		}
-		if err := artifacts.CheckLayerName(d.Name); err != nil {
+		if err := artifacts.CheckDirectoryName(d.Name); err != nil {
 			return err
 		}
 	}

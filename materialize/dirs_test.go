@@ -7,12 +7,12 @@ import (
 	"strings"
 	"testing"
 
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 )
 
 // The runs of a series compile into folders of its own, unless the user chose others.
 func TestCaches(t *testing.T) {
-	for _, c := range layer.Caches {
+	for _, c := range bundled.Caches {
 		t.Setenv(c.Variable, "")
 	}
 	scratch, mine := t.TempDir(), t.TempDir()

@@ -39,7 +39,7 @@ type placement struct {
 func (e *engine) record(ctx context.Context, name string, run contract.Run, at placement, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	path := filepath.Join(e.dir, name+traceSuffix)
 	if err := removeTraces(path); err != nil {
-		return nil, fmt.Errorf("record run %s: %w", name, err)
+		return nil, fmt.Errorf("record %s: %w", name, err)
 	}
 	told := contract.Start{Run: run}
 	if run != contract.RunProfile {

@@ -37,7 +37,7 @@ func TestTheTraceDecides(t *testing.T) {
 		{"echo broken; exit 1", "broken"},
 		{"true", "no CUDA driver"},
 	} {
-		_, err := shell(t, c.script).record(t.Context(), "A", "record", placement{}, []kvprofile.Profile{{KVBytes: 1}})
+		_, err := shell(t, c.script).record(t.Context(), runRecordA, "record", placement{}, []kvprofile.Profile{{KVBytes: 1}})
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: error %v, want %q", c.script, err, c.want)
 		}
@@ -47,11 +47,11 @@ func TestTheTraceDecides(t *testing.T) {
 // The output of an earlier run is not taken for this one's.
 func TestDigestOfThisRun(t *testing.T) {
 	e := shell(t, "echo '{\"version\":3}' >$MEDUSA_CHECK_OUT")
-	if _, err := e.check(t.Context(), "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err != nil {
+	if _, err := e.check(t.Context(), runCheckNative, contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err != nil {
 		t.Fatal(err)
 	}
 	e.argv[2] = "echo broken; exit 1"
-	if _, err := e.check(t.Context(), "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err == nil || !strings.Contains(err.Error(), "broken") {
+	if _, err := e.check(t.Context(), runCheckNative, contract.Start{Run: contract.RunCheckNative, CheckPlan: "x"}, &artifacts.Artifact{}); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("error %v", err)
 	}
 }

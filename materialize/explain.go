@@ -10,11 +10,11 @@ import (
 
 // Explain reads the traces that Options.Traces kept of a rank and shows a parameter of a graph's node.
 func Explain(dir string, rank int, graph string, node, parameter int) (*compile.Explanation, error) {
-	a, err := keptTrace(dir, "A", rank)
+	a, err := keptTrace(dir, runRecordA, rank)
 	if err != nil {
 		return nil, err
 	}
-	b, err := keptTrace(dir, "B", rank)
+	b, err := keptTrace(dir, runRecordB, rank)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func keptTrace(dir, run string, rank int) (*recording.Recording, error) {
 		return nil, err
 	}
 	if rank < 0 || rank >= len(all) {
-		return nil, fmt.Errorf("explain run %s: the engine has ranks 0 to %d, not %d", run, len(all)-1, rank)
+		return nil, fmt.Errorf("explain %s: the engine has ranks 0 to %d, not %d", run, len(all)-1, rank)
 	}
 	return all[rank], nil
 }

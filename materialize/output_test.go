@@ -33,7 +33,7 @@ func TestFirstError(t *testing.T) {
 			if err := o.close(); err != nil {
 				t.Fatal(err)
 			}
-			if e := o.failed("A", errors.New("exit status 1")); e.First != row.first || e.Line != row.line {
+			if e := o.failed(runRecordA, errors.New("exit status 1")); e.First != row.first || e.Line != row.line {
 				t.Errorf("%s, %d bytes at a time: line %d %q, want line %d %q", row.name, piece, e.Line, e.First, row.line, row.first)
 			}
 			if all, err := os.ReadFile(o.file.Name()); err != nil || string(all) != row.text {
@@ -51,7 +51,7 @@ func TestOutputIsKept(t *testing.T) {
 		{filepath.Join(dir, "x.medusa.log"), "all of its output: " + filepath.Join(dir, "x.medusa.log")},
 		{filepath.Join(dir, "absent", "x.log"), "its last lines:"},
 	} {
-		_, err := e.record(t.Context(), "A", "record", placement{}, nil)
+		_, err := e.record(t.Context(), runRecordA, "record", placement{}, nil)
 		err = keepOutput(err, row.path)
 		if err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), " of its output: ValueError: the cause") {
 			t.Errorf("%s: %v", row.path, err)

@@ -43,13 +43,13 @@ func globQuote(name string) string {
 func readRanks(run, path string, read func(path string) (*recording.Recording, error)) ([]*recording.Recording, error) {
 	files, err := filepath.Glob(globQuote(path) + "*")
 	if err != nil {
-		return nil, fmt.Errorf("find traces of run %s: %w", run, err)
+		return nil, fmt.Errorf("find traces of %s: %w", run, err)
 	}
 	ranks := map[int]string{}
 	for _, f := range files {
 		rest := strings.TrimPrefix(f, path)
 		if first, ok := strings.CutSuffix(f, secondSuffix); ok {
-			return nil, fmt.Errorf("read trace of run %s: two worker processes wanted to write %s (an engine with several workers sets "+contract.EnvRank+" and "+contract.EnvWorldSize+" for each)",
+			return nil, fmt.Errorf("read trace of %s: two worker processes wanted to write %s (an engine with several workers sets "+contract.EnvRank+" and "+contract.EnvWorldSize+" for each)",
 				run, filepath.Base(first))
 		}
 		if n, err := strconv.Atoi(strings.TrimPrefix(rest, ".")); err == nil {
@@ -65,19 +65,19 @@ func readRanks(run, path string, read func(path string) (*recording.Recording, e
 	}
 	// A parent that only asks for its devices leaves a trace, too, but it is no worker.
 	if r, err := recording.Read(path); err == nil && r.ReadyOrder != recording.NoOrder {
-		return nil, fmt.Errorf("read trace of run %s: beside %d ranks, a process without a rank reached %q", run, len(ranks), "ready")
+		return nil, fmt.Errorf("read trace of %s: beside %d ranks, a process without a rank reached %q", run, len(ranks), "ready")
 	}
 	var all []*recording.Recording
 	for n := range len(ranks) {
 		if ranks[n] == "" {
-			return nil, fmt.Errorf("read traces of run %s: %d ranks left one, rank %d did not", run, len(ranks), n)
+			return nil, fmt.Errorf("read traces of %s: %d ranks left one, rank %d did not", run, len(ranks), n)
 		}
 		r, err := read(ranks[n])
 		if err != nil {
 			return nil, fmt.Errorf("rank %d: %w", n, err)
 		}
 		if count, _ := identityFactors(r).Get(artifacts.KeyRankCount); count != strconv.Itoa(len(ranks)) {
-			return nil, fmt.Errorf("read traces of run %s: rank %d identifies itself as one of %q ranks, %d left a trace", run, n, count, len(ranks))
+			return nil, fmt.Errorf("read traces of %s: rank %d identifies itself as one of %q ranks, %d left a trace", run, n, count, len(ranks))
 		}
 		all = append(all, r)
 	}

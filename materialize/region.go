@@ -18,9 +18,9 @@ import (
 func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	region := interpose.DefaultRegion
 	region.Base += uint64(attempt-1) * region.Size
-	a, err := e.record(ctx, "A", contract.RunRecord, placement{region: region}, profiles)
+	a, err := e.record(ctx, runRecordA, contract.RunRecord, placement{region: region}, profiles)
 	if unplaceable(a, err) {
-		return e.record(ctx, "A", contract.RunRecord, placement{}, profiles)
+		return e.record(ctx, runRecordA, contract.RunRecord, placement{}, profiles)
 	}
 	return a, err
 }
@@ -31,13 +31,13 @@ func (e *engine) recordPlaced(ctx context.Context, attempt int, profiles []kvpro
 func (e *engine) recordMoved(ctx context.Context, attempt int, seed uint64, a []*recording.Recording, profiles []kvprofile.Profile) ([]*recording.Recording, error) {
 	at := placement{gapSeed: seed}
 	if slices.ContainsFunc(a, func(r *recording.Recording) bool { return r.Region == graphir.Region{} }) {
-		return e.record(ctx, "B", contract.RunRecord, at, profiles)
+		return e.record(ctx, runRecordB, contract.RunRecord, at, profiles)
 	}
 	at.region = interpose.StretchedRegion
 	at.region.Base += uint64(attempt-1)*at.region.Size + (1+seed%255)*regionStep
-	b, err := e.record(ctx, "B", contract.RunRecord, at, profiles)
+	b, err := e.record(ctx, runRecordB, contract.RunRecord, at, profiles)
 	if unplaceable(b, err) {
-		return e.record(ctx, "B", contract.RunRecord, placement{gapSeed: seed}, profiles)
+		return e.record(ctx, runRecordB, contract.RunRecord, placement{gapSeed: seed}, profiles)
 	}
 	return b, err
 }

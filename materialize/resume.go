@@ -90,7 +90,7 @@ func (e *engine) stop(o Options, step, caches string) error {
 // profile makes the run profile, or reads its kept traces.
 func (e *engine) profile(run func() ([]*recording.Recording, error)) ([]*recording.Recording, error) {
 	if e.kept != nil {
-		return readRanks("0", filepath.Join(e.dir, "0"+traceSuffix), e.ready)
+		return readRanks(runProfile, filepath.Join(e.dir, runProfile+traceSuffix), e.ready)
 	}
 	r, err := run()
 	if err == nil {
@@ -104,8 +104,8 @@ func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*recording.Recor
 	if e.kept == nil || !slices.Equal(e.kept.Profiles, profiles) {
 		return nil, nil, nil
 	}
-	if a, err = readRanks("A", filepath.Join(e.dir, "A"+traceSuffix), e.ready); err == nil {
-		b, err = readRanks("B", filepath.Join(e.dir, "B"+traceSuffix), e.ready)
+	if a, err = readRanks(runRecordA, filepath.Join(e.dir, runRecordA+traceSuffix), e.ready); err == nil {
+		b, err = readRanks(runRecordB, filepath.Join(e.dir, runRecordB+traceSuffix), e.ready)
 	}
 	return a, b, err
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/scratch"
@@ -33,7 +33,7 @@ type Options struct {
 	Until   string            // end after this step (Untils), with no artifact; empty: make one
 	Resume  bool              // take the traces that Traces has from an earlier series of the same command
 	Now     time.Time
-	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/layer.Caches)
+	Dirs    []Dir // directories that travel along, besides what JIT compilers make (artifacts/bundled.Caches)
 	// EmbedImages takes the images of late modules along even if a shared object holds them.
 	EmbedImages bool
 	// Step is told about each run before it starts: its number, how many there are, and its purpose.
@@ -41,6 +41,15 @@ type Options struct {
 	// Note is told news for the user although nothing fails.
 	Note func(text string)
 }
+
+// The runs of a materialization (docs/architecture.md): their traces and files have these names.
+const (
+	runProfile       = "profile"
+	runRecordA       = "record-a"
+	runRecordB       = "record-b"
+	runCheckNative   = "check-native"
+	runCheckRestored = "check-restored"
+)
 
 // recordAttempts bounds how often record-a and record-b are repeated if words stay unproven: each attempt moves memory anew. Of the
 // many addresses in by-value structs of a large model one may well have the same lower half in both, even three times in a row.
@@ -67,7 +76,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	defer remove()
 	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
-	compiled, err := scratch.Make(layer.CachesDir, layer.CachesPrefix)
+	compiled, err := scratch.Make(bundled.CachesDir, bundled.CachesPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
@@ -83,7 +92,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 
 	o.Step(0, steps, "profile: size the KV cache")
 	profiles, err := e.profile(func() ([]*recording.Recording, error) {
-		return e.record(ctx, "0", contract.RunProfile, placement{}, nil)
+		return e.record(ctx, runProfile, contract.RunProfile, placement{}, nil)
 	})
 	if err == nil {
 		err = checkAllMarks(profiles)
@@ -117,7 +126,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 		}
 	}
 	var closing func() error
-	c.art.Layers, closing, err = packDirs(dirs, dir, o.Note)
+	c.art.Directories, closing, err = packDirs(dirs, dir, o.Note)
 	if err == nil {
 		err = artifacts.Write(o.Output, c.art)
 	}

@@ -64,11 +64,11 @@ type verification struct {
 // checkNative is check-native: the engine starts natively under the recorder, replays every graph and serves its self test. It returns the
 // padding that is to be presumed beyond pads.
 func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, settled bool) ([]*checked, compile.Paddings, error) {
-	native, err := e.check(ctx, "N", contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
+	native, err := e.check(ctx, runCheckNative, contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
 	if err != nil {
 		return nil, nil, err
 	}
-	recorded, err := readRanks("N", filepath.Join(e.dir, "N"+traceSuffix), e.ready)
+	recorded, err := readRanks(runCheckNative, filepath.Join(e.dir, runCheckNative+traceSuffix), e.ready)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +117,7 @@ func (e *engine) proveRestored(ctx context.Context, path string, art *artifacts.
 
 // checkRestored is check-restored: the same with restored graphs, held against check-native.
 func (e *engine) checkRestored(ctx context.Context, path string, art *artifacts.Artifact, native []*checked) ([]*verification, error) {
-	restored, err := e.check(ctx, "V", contract.Start{Run: contract.RunCheckRestored, Artifact: path, Relax: e.relax.String()}, art)
+	restored, err := e.check(ctx, runCheckRestored, contract.Start{Run: contract.RunCheckRestored, Artifact: path, Relax: e.relax.String()}, art)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ type checked struct {
 func (e *engine) check(ctx context.Context, name string, told contract.Start, art *artifacts.Artifact) ([]*checked, error) {
 	dir, err := os.MkdirTemp(e.dir, name+"-")
 	if err != nil {
-		return nil, fmt.Errorf("verify (run %s): %w", name, err)
+		return nil, fmt.Errorf("verify (%s): %w", name, err)
 	}
 	defer os.RemoveAll(dir)
 	var profiles []kvprofile.Profile
@@ -188,7 +188,7 @@ func (e *engine) check(ctx context.Context, name string, told contract.Start, ar
 	if told.Run == contract.RunCheckNative {
 		cfg.Mode, cfg.TracePath = interpose.Record, filepath.Join(e.dir, name+traceSuffix)
 		if err := removeTraces(cfg.TracePath); err != nil {
-			return nil, fmt.Errorf("verify (run %s): %w", name, err)
+			return nil, fmt.Errorf("verify (%s): %w", name, err)
 		}
 	}
 	// The digest is the last thing that a worker writes, and appears as a whole.

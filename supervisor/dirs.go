@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 	"medusa/artifacts/store"
 	"medusa/internal/printable"
 	"medusa/internal/private"
@@ -50,21 +50,21 @@ func placeDirs(path string, places map[string]string, fits func(artifacts.Identi
 		return nil, release, err
 	}
 	for name := range places {
-		if !slices.ContainsFunc(m.Layers, func(l artifacts.Layer) bool { return l.Name == name }) {
+		if !slices.ContainsFunc(m.Directories, func(l artifacts.Directory) bool { return l.Name == name }) {
 			return nil, release, fmt.Errorf("place directory %s: the artifact has none of this name", name)
 		}
 	}
 	p.file, p.fits = f, func() error { return fits(m.Identity) }
-	for i := range m.Layers {
-		if err := p.place(&m.Layers[i]); err != nil {
+	for i := range m.Directories {
+		if err := p.place(&m.Directories[i]); err != nil {
 			return p.env, release, err
 		}
 	}
 	return p.env, release, nil
 }
 
-func (p *placement) place(l *artifacts.Layer) error {
-	variable, place, linked := layer.Variable(l.Name), p.places[l.Name], layer.Linked(l)
+func (p *placement) place(l *artifacts.Directory) error {
+	variable, place, linked := bundled.Variable(l.Name), p.places[l.Name], bundled.Linked(l)
 	chosen := ""
 	if variable != "" {
 		chosen = os.Getenv(variable)
@@ -103,19 +103,19 @@ func (p *placement) place(l *artifacts.Layer) error {
 	return nil
 }
 
-func (p *placement) say(l *artifacts.Layer, format string, args ...any) {
+func (p *placement) say(l *artifacts.Directory, format string, args ...any) {
 	printable.Fprintf(p.log, "medusa: directory %s: %s\n", l.Name, fmt.Sprintf(format, args...))
 }
 
 // at unpacks a layer at a place of the user's.
-func (p *placement) at(l *artifacts.Layer, place string) error {
-	if layer.Already(l, place) {
+func (p *placement) at(l *artifacts.Directory, place string) error {
+	if bundled.Already(l, place) {
 		return nil
 	}
 	if err := p.fits(); err != nil {
 		return err
 	}
-	placed, err := layer.PlaceAt(p.file, l, place)
+	placed, err := bundled.PlaceAt(p.file, l, place)
 	if placed.Different > 0 {
 		p.say(l, "%d files at %s differ from the artifact's and stay", placed.Different, placed.Path)
 	}
@@ -123,7 +123,7 @@ func (p *placement) at(l *artifacts.Layer, place string) error {
 }
 
 // inCache unpacks a layer in the cache of artifacts, for all starts from this artifact.
-func (p *placement) inCache(l *artifacts.Layer) (string, error) {
+func (p *placement) inCache(l *artifacts.Directory) (string, error) {
 	cache, err := store.FromEnv()
 	if err != nil {
 		return "", err
@@ -134,8 +134,8 @@ func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 		return "", err
 	}
 	place, room := filepath.Join(folder, l.Name), int64(0)
-	if !layer.Already(l, place) {
-		if room, err = layer.Room(l); err == nil {
+	if !bundled.Already(l, place) {
+		if room, err = bundled.Room(l); err == nil {
 			// mutant: device before directories
 			err = p.fits()
 		}
@@ -150,7 +150,7 @@ func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 				return err
 			}
 		}
-		_, err := layer.PlaceAt(p.file, l, place)
+		_, err := bundled.PlaceAt(p.file, l, place)
 		return err
 	})
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *placement) inCache(l *artifacts.Layer) (string, error) {
 // link makes a path of recorded caches lead to a folder, as long as the result is open. The directory that holds the link
 // lies in a place to which anybody may write.
 func link(path, to string) (*scratch.Folder, error) {
-	held, err := scratch.Share(filepath.Dir(path), layer.CachesPrefix, func(dir string) error {
+	held, err := scratch.Share(filepath.Dir(path), bundled.CachesPrefix, func(dir string) error {
 		info, err := os.Lstat(dir)
 		if err == nil && !info.IsDir() {
 			err = errors.New("it is not a directory")

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 	"medusa/graphir"
 )
 
@@ -26,11 +26,11 @@ func cached(t *testing.T, name string) string {
 	if err := os.WriteFile(filepath.Join(from, "kernel.cubin"), []byte("code"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l, err := layer.Pack(name, from, packed, nil)
+	l, err := bundled.Pack(name, from, packed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorded, err := os.MkdirTemp(layer.CachesDir, layer.CachesPrefix)
+	recorded, err := os.MkdirTemp(bundled.CachesDir, bundled.CachesPrefix)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func cached(t *testing.T, name string) string {
 	l.Path = filepath.Join(recorded, name)
 	spec := &graphir.Spec{Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 4096, Live: true}},
 		Sequence: []graphir.Step{{Alloc: 0}}}
-	if err := artifacts.Write(path, &artifacts.Artifact{Spec: spec, Layers: []artifacts.Layer{l}}); err != nil {
+	if err := artifacts.Write(path, &artifacts.Artifact{Spec: spec, Directories: []artifacts.Directory{l}}); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -56,7 +56,7 @@ func TestCompiledIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorded, given := m.Layers[0].Path, filepath.Join(t.TempDir(), "given")
+	recorded, given := m.Directories[0].Path, filepath.Join(t.TempDir(), "given")
 	for name, row := range map[string]struct {
 		chosen string
 		dirs   map[string]string

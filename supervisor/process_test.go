@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 	"medusa/graphir"
 	"medusa/internal/test/testenv"
 )
@@ -39,12 +39,12 @@ func stranger(t *testing.T, gpu string, size int, paths map[string]string) strin
 			t.Fatal(err)
 		}
 		defer packed.Close()
-		l, err := layer.Pack(name, from, packed, nil)
+		l, err := bundled.Pack(name, from, packed, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		l.Path = recorded
-		a.Layers = append(a.Layers, l)
+		a.Directories = append(a.Directories, l)
 	}
 	if err := artifacts.Write(path, &a); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func (r *restored) command(t *testing.T, argv ...string) *exec.Cmd {
 		cmd = exec.Command(testenv.Path(t, "build", "medusa"), argv[1:]...)
 	}
 	cmd.Env = append(testenv.Simulated(t, r.env...), "MEDUSA_CACHE="+r.cache, "TMPDIR="+r.tmp)
-	for _, c := range layer.Caches {
+	for _, c := range bundled.Caches {
 		cmd.Env = append(cmd.Env, c.Variable+"=")
 	}
 	return cmd
@@ -111,7 +111,7 @@ func payloads(t *testing.T, dir string) int {
 // recordedCaches returns the path of a folder that a recording run could have had its caches in, and that is not there.
 func recordedCaches(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(layer.CachesDir, layer.CachesPrefix)
+	dir, err := os.MkdirTemp(bundled.CachesDir, bundled.CachesPrefix)
 	if err == nil {
 		err = os.Remove(dir)
 	}
@@ -354,7 +354,7 @@ func TestKilled(t *testing.T) {
 			t.Errorf("%s: the engine runs on", argv[1])
 			_ = syscall.Kill(engine, syscall.SIGKILL)
 		}
-		before, _ := filepath.Glob(filepath.Join(layer.CachesDir, layer.CachesPrefix+"*"))
+		before, _ := filepath.Glob(filepath.Join(bundled.CachesDir, bundled.CachesPrefix+"*"))
 		left, err := os.ReadDir(r.tmp)
 		if err != nil || len(left) == 0 {
 			t.Fatalf("%s: %v: a killed command leaves nothing, so this test shows nothing", argv[1], err)

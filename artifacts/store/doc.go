@@ -6,7 +6,7 @@
 //	proofs/HEX            the origin of a pulled artifact, and its signatures (package trust)
 //	drivers/HEX           other drivers with which this machine has checked an artifact, which may lie outside of the cache
 //	partial/HEX           unfinished downloads, to be continued
-//	unpacked/HEX/         an unpacked layer (a cache of a JIT compiler); HEX is the SHA-256 of the packed layer
+//	unpacked/HEX/         an unpacked directory (a cache of a JIT compiler); HEX is the SHA-256 of the packed directory
 //	lock                  locked during eviction
 //
 // In: bytes with their digest. Out: paths of complete, checked artifacts that stay while they are pinned. What can fail: bytes

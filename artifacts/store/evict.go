@@ -18,16 +18,16 @@ import (
 
 // Freed counts the removed files.
 type Freed struct {
-	Artifacts, Partial int // artifacts and folders of unpacked layers; unfinished downloads and files set aside
+	Artifacts, Partial int // artifacts and folders of unpacked bundled directories; unfinished downloads and files set aside
 	Bytes              int64
 	InUse              int // of the former: in use, so they stay although they exceed the limit
 }
 
 // Prune first removes unfinished downloads that no process is writing, and artifacts that were set aside. Then it removes
-// artifacts and unpacked layers, the least recently used first, until the rest takes at most limit bytes.
+// artifacts and unpacked bundled directories, the least recently used first, until the rest takes at most limit bytes.
 func (s *Store) Prune(limit int64) (Freed, error) { return s.evict(limit, true) }
 
-// victim is a file, or a folder with an unpacked layer, that may be removed.
+// victim is a file, or a folder with an unpacked directory, that may be removed.
 type victim struct {
 	path    string
 	size    int64

@@ -326,7 +326,7 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// Unpacked layers count against the limit, stay while an engine uses them, and are removed as a whole.
+// Unpacked bundled directories count against the limit, stay while an engine uses them, and are removed as a whole.
 func TestUnpacked(t *testing.T) {
 	s := opened(t, 100)
 	digest := func(digit string) string { return digestPrefix + strings.Repeat(digit, 64) }
@@ -370,7 +370,7 @@ func TestUnpacked(t *testing.T) {
 	if _, err := s.Unpack(digest("d"), 101, nil); !errors.Is(err, errTooLarge) {
 		t.Errorf("more than the limit: %v", err)
 	}
-	// Unpack makes room before it writes, and only for missing layers.
+	// Unpack makes room before it writes, and only for missing bundled directories.
 	total := func() int64 {
 		_, total, err := s.victims()
 		if err != nil {

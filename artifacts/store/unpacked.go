@@ -19,7 +19,7 @@ const (
 	gone        = ".gone" // suffix of a folder that is being removed
 )
 
-// Unpacked returns the folder for the unpacked layer with this digest, whether or not it exists.
+// Unpacked returns the folder for the unpacked directory with this digest, whether or not it exists.
 func (s *Store) Unpacked(digest string) (string, error) {
 	digits, err := hexOf(digest)
 	return filepath.Join(s.dir, unpackedDir, digits), err
@@ -81,7 +81,7 @@ func (s *Store) pinFolder(path, digest string) (*Pin, error) {
 	}
 }
 
-// folders lists the unpacked layers as victims.
+// folders lists the unpacked bundled directories as victims.
 func (s *Store) folders() (out []victim, total int64, err error) {
 	found, err := os.ReadDir(filepath.Join(s.dir, unpackedDir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
 	"medusa/internal/printable"
@@ -107,7 +107,7 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, artifacts.ErrIncompatible), errors.Is(err, artifacts.ErrVersion), errors.Is(err, trust.ErrUntrusted):
 		return exitIncompatible
-	case errors.Is(err, artifacts.ErrCorrupt), errors.Is(err, layer.ErrArchive), errors.Is(err, store.ErrDigest), errors.As(err, &badTrace):
+	case errors.Is(err, artifacts.ErrCorrupt), errors.Is(err, bundled.ErrArchive), errors.Is(err, store.ErrDigest), errors.As(err, &badTrace):
 		return exitCorrupt
 	case errors.As(err, new(trouble)):
 		return exitUsage

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"medusa/artifacts"
-	"medusa/artifacts/layer"
+	"medusa/artifacts/bundled"
 	"medusa/artifacts/store"
 	"medusa/artifacts/trust"
 	"medusa/interpose/trace"
@@ -69,7 +69,7 @@ func TestExitCodes(t *testing.T) {
 		{trust.ErrUntrusted, 3},
 		{artifacts.ErrVersion, 3},
 		{&artifacts.CorruptError{Err: errors.New("damage")}, 5},
-		{layer.ErrArchive, 5},
+		{bundled.ErrArchive, 5},
 		{store.ErrDigest, 5},
 		{&trace.Error{}, 5},
 		{childExit(86), 86},

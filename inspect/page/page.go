@@ -26,19 +26,19 @@ var tmpl = template.Must(template.New("page").Funcs(template.FuncMap{
 
 // view has the values for the template.
 type view struct {
-	Title     string
-	Simulated bool
-	Facts     []fact
-	Tiles     []tile
-	Timeline  timeline
-	Memory    memory
-	Kernels   kernels
-	Graphs    graphs
-	Sizes     *inspect.Sizes
-	Layers    []artifacts.Layer
-	Verified  artifacts.Verification
-	Identity  artifacts.Identity
-	Digest    string
+	Title       string
+	Simulated   bool
+	Facts       []fact
+	Tiles       []tile
+	Timeline    timeline
+	Memory      memory
+	Kernels     kernels
+	Graphs      graphs
+	Sizes       *inspect.Sizes
+	Directories []artifacts.Directory
+	Verified    artifacts.Verification
+	Identity    artifacts.Identity
+	Digest      string
 }
 
 type fact struct{ Name, Value string }
@@ -65,7 +65,7 @@ func Write(w io.Writer, file string, art *artifacts.Artifact, sections []artifac
 	}
 	v := &view{
 		Title: filepath.Base(file), Simulated: simulated(art), Timeline: newTimeline(art.Stages), Memory: newMemory(art, allocations),
-		Kernels: newKernels(kernels), Graphs: newGraphs(slices.Clone(sizes.Graphs)), Sizes: sizes, Layers: art.Layers,
+		Kernels: newKernels(kernels), Graphs: newGraphs(slices.Clone(sizes.Graphs)), Sizes: sizes, Directories: art.Directories,
 		Verified: art.Verification, Identity: art.Identity, Digest: art.Identity.Digest(),
 	}
 	v.facts(art)

@@ -42,7 +42,7 @@ func full(t *testing.T) *artifacts.Artifact {
 			{Mode: "restored", Device: "GPU", Date: "2026-01-02", Stages: []artifacts.Stage{{Name: "weights", Seconds: 1.5}, {Name: "capture", Seconds: 0.5}}},
 		},
 		Verification: artifacts.Verification{Device: "GPU", Driver: "12080", Date: "2026-01-02", Graphs: []artifacts.GraphCheck{{Label: "a"}}},
-		Layers:       []artifacts.Layer{{Name: "triton", Path: "/cache", Size: 10, Files: 2}},
+		Directories:  []artifacts.Directory{{Name: "triton", Path: "/cache", Size: 10, Files: 2}},
 	}
 }
 

@@ -186,7 +186,7 @@ func reportCompile(b *testing.B, dir string) *graphir.Spec {
 	times := bench.Alternate(7, func() time.Duration {
 		return bench.Processor(func() {
 			var err error
-			if spec, err = compilePair(filepath.Join(dir, "A.trace"), filepath.Join(dir, "B.trace")); err != nil {
+			if spec, err = compilePair(filepath.Join(dir, "record-a.trace"), filepath.Join(dir, "record-b.trace")); err != nil {
 				b.Fatal(err)
 			}
 		})

@@ -105,7 +105,7 @@ func TestRanksStartAlike(t *testing.T) {
 	single, _ := materialized(t, zoo)
 	swapped := filepath.Join(t.TempDir(), "swapped.medusa")
 	other := *art.Peers[0]
-	other.Layers = nil
+	other.Directories = nil
 	first := *art
 	first.Peers = nil
 	other.Peers = []*artifacts.Artifact{&first}

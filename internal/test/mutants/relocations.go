@@ -141,7 +141,7 @@ func (f *relocations) verify(ctx context.Context, gi, ni int, change func(*graph
 		return false, nil
 	case errors.As(err, &differ):
 		return true, nil
-	case errors.As(err, &died) && died.Run == "V":
+	case errors.As(err, &died) && died.Run == "check-restored":
 		return true, nil
 	}
 	return false, err

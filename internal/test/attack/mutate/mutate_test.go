@@ -47,7 +47,7 @@ func TestResealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !graphir.Equal(got.Spec, want.Spec) || got.Identity.Digest() != want.Identity.Digest() || len(got.Layers) != 1 {
+	if !graphir.Equal(got.Spec, want.Spec) || got.Identity.Digest() != want.Identity.Digest() || len(got.Directories) != 1 {
 		t.Error("another artifact")
 	}
 }

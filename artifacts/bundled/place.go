@@ -1,4 +1,4 @@
-package layer
+package bundled
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 	"medusa/internal/scratch"
 )
 
-// Placed is the result of unpacking a layer. Its numbers count entries.
+// Placed is the result of unpacking a bundled directory. Its numbers count entries.
 type Placed struct {
 	Name, Path string
 	Already    bool // an earlier start had unpacked it
@@ -24,7 +24,7 @@ type Placed struct {
 }
 
 // PlaceAt unpacks one layer.
-func PlaceAt(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error) {
+func PlaceAt(f *artifacts.File, l *artifacts.Directory, dest string) (Placed, error) {
 	placed, err := placeOne(f, l, dest)
 	if err != nil {
 		return Placed{}, fmt.Errorf("place directory %s at %s: %w", l.Name, dest, err)
@@ -33,26 +33,26 @@ func PlaceAt(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error)
 	return placed, nil
 }
 
-func placeOne(f *artifacts.File, l *artifacts.Layer, dest string) (Placed, error) {
+func placeOne(f *artifacts.File, l *artifacts.Directory, dest string) (Placed, error) {
 	if Already(l, dest) {
 		return Placed{Already: true}, nil
 	}
-	content, err := f.Layer(*l)
+	content, err := f.Directory(*l)
 	if err != nil {
 		return Placed{}, err
 	}
 	return place(content, l, dest, marker(l))
 }
 
-// Already says whether an earlier start unpacked the layer there. It ignores a note that other users could have written.
-func Already(l *artifacts.Layer, dest string) bool {
+// Already says whether an earlier start unpacked the directory there. It ignores a note that other users could have written.
+func Already(l *artifacts.Directory, dest string) bool {
 	// mutant: notes of others
 	return private.Check(filepath.Join(dest, marker(l))) == nil
 }
 
-func marker(l *artifacts.Layer) string { return own + "layer-" + hex.EncodeToString(l.SHA256[:8]) }
+func marker(l *artifacts.Directory) string { return own + "layer-" + hex.EncodeToString(l.SHA256[:8]) }
 
-func place(content io.Reader, l *artifacts.Layer, dest, marker string) (Placed, error) {
+func place(content io.Reader, l *artifacts.Directory, dest, marker string) (Placed, error) {
 	merge, parent := true, dest
 	if _, err := os.Stat(dest); errors.Is(err, fs.ErrNotExist) {
 		merge, parent = false, filepath.Dir(dest)

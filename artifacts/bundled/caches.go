@@ -1,4 +1,4 @@
-package layer
+package bundled
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 // Cache is the folder in which a JIT compiler stores its output. An environment variable names the folder.
 type Cache struct{ Name, Variable string }
 
-// Caches are bundled with every artifact, each as a layer of this name.
+// Caches are bundled with every artifact, each as a bundled directory of this name.
 var Caches = []Cache{
 	{"flashinfer", "FLASHINFER_WORKSPACE_BASE"},
 	{"inductor", "TORCHINDUCTOR_CACHE_DIR"},
@@ -17,7 +17,7 @@ var Caches = []Cache{
 	{"vllm", "VLLM_CACHE_ROOT"},
 }
 
-// Variable returns the environment variable of a cache, or "" if the layer is not a cache.
+// Variable returns the environment variable of a cache, or "" if the directory is not a cache.
 func Variable(name string) string {
 	for _, c := range Caches {
 		if c.Name == name {
@@ -35,9 +35,9 @@ const (
 	CachesPrefix = "medusa-caches-"
 )
 
-// Linked says whether a layer is a cache with such a path. A start uses no other path out of an artifact. A symbolic link leads
+// Linked says whether a bundled directory is a cache with such a path. A start uses no other path out of an artifact. A symbolic link leads
 // from the recorded path to the unpacked cache.
-func Linked(l *artifacts.Layer) bool {
+func Linked(l *artifacts.Directory) bool {
 	rest, found := strings.CutPrefix(l.Path, CachesDir+"/"+CachesPrefix)
 	digits, name, _ := strings.Cut(rest, "/")
 	// mutant: paths of strangers are not written to

@@ -1,4 +1,4 @@
-package layer
+package bundled
 
 import (
 	"archive/tar"
@@ -17,19 +17,19 @@ import (
 	"medusa/artifacts"
 )
 
-// Pack writes a directory's archive to out and returns it as a layer whose Content is out. If a file changes meanwhile, that is
+// Pack writes a directory's archive to out and returns it as a bundled directory whose Content is out. If a file changes meanwhile, that is
 // an error. Pack calls leftOut for each symbolic link, because links are not packed.
-func Pack(name, dir string, out *os.File, leftOut func(path string)) (artifacts.Layer, error) {
+func Pack(name, dir string, out *os.File, leftOut func(path string)) (artifacts.Directory, error) {
 	layer, err := pack(dir, out, leftOut)
 	if err != nil {
-		return artifacts.Layer{}, fmt.Errorf("pack directory %s: %w", name, err)
+		return artifacts.Directory{}, fmt.Errorf("pack directory %s: %w", name, err)
 	}
 	layer.Name = name
 	return layer, nil
 }
 
-func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Layer, error) {
-	l := artifacts.Layer{Content: out}
+func pack(dir string, out *os.File, leftOut func(path string)) (artifacts.Directory, error) {
+	l := artifacts.Directory{Content: out}
 	var err error
 	if l.Path, err = filepath.Abs(dir); err != nil {
 		return l, err

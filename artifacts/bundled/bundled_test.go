@@ -1,4 +1,4 @@
-package layer
+package bundled
 
 import (
 	"archive/tar"
@@ -79,7 +79,7 @@ func same(t testing.TB, got, want map[string]string) {
 	}
 }
 
-func packed(t testing.TB, dir string) (artifacts.Layer, []byte) {
+func packed(t testing.TB, dir string) (artifacts.Directory, []byte) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "x.tar.zst"))
 	if err != nil {
@@ -187,7 +187,7 @@ func TestPackLeavesLinksOut(t *testing.T) {
 	}
 }
 
-// Existing files stay, whatever the layer has.
+// Existing files stay, whatever the directory has.
 func TestMerge(t *testing.T) {
 	l, data := packed(t, tree(t, t.TempDir(), cache))
 	dest := tree(t, t.TempDir(), map[string]string{"a.txt": "mine", "z": "1", "own": "x", "bin/": ""})
@@ -206,7 +206,7 @@ func TestMerge(t *testing.T) {
 	same(t, look(t, dest), want)
 }
 
-// A symbolic link in the place does not lead the layer out of it.
+// A symbolic link in the place does not lead the directory out of it.
 func TestMergeStaysInside(t *testing.T) {
 	l, data := packed(t, tree(t, t.TempDir(), cache))
 	dest, outside := t.TempDir(), t.TempDir()
@@ -273,7 +273,7 @@ func TestUnsafeArchives(t *testing.T) {
 	} {
 		parent := t.TempDir()
 		dest := filepath.Join(parent, "dest")
-		_, err := place(bytes.NewReader(data), &artifacts.Layer{Size: 100, Files: 3}, dest, own+"layer-1")
+		_, err := place(bytes.NewReader(data), &artifacts.Directory{Size: 100, Files: 3}, dest, own+"layer-1")
 		if !errors.Is(err, ErrArchive) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -284,7 +284,7 @@ func TestUnsafeArchives(t *testing.T) {
 // The declared sizes of an archive are bounded, and decompression stops at them.
 func TestBounds(t *testing.T) {
 	bomb := archive(t, tar.Header{Typeflag: tar.TypeReg, Name: "a", Size: 64 << 20})
-	for _, l := range []artifacts.Layer{{Size: maxSize + 1, Files: 1}, {Size: 1, Files: maxFiles + 1}, {Size: 1000, Files: 1}} {
+	for _, l := range []artifacts.Directory{{Size: maxSize + 1, Files: 1}, {Size: 1, Files: maxFiles + 1}, {Size: 1000, Files: 1}} {
 		if _, err := place(bytes.NewReader(bomb), &l, filepath.Join(t.TempDir(), "x"), own+"layer-1"); !errors.Is(err, ErrArchive) {
 			t.Errorf("%+v: %v", l, err)
 		}
@@ -345,7 +345,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		defer os.RemoveAll(dir)
 		testmem.Bounded(t, len(data), func() {
-			_, err = place(bytes.NewReader(data), &artifacts.Layer{Size: 7, Files: 3}, filepath.Join(dir, "d"), own+"layer-1")
+			_, err = place(bytes.NewReader(data), &artifacts.Directory{Size: 7, Files: 3}, filepath.Join(dir, "d"), own+"layer-1")
 		})
 		if err != nil && !errors.Is(err, ErrArchive) {
 			t.Fatalf("untyped error %v", err)

@@ -1,4 +1,4 @@
-package layer
+package bundled
 
 import (
 	"archive/tar"
@@ -33,8 +33,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// Room returns the most bytes of disk that a layer takes when unpacked: those of its files, and some for each entry.
-func Room(l *artifacts.Layer) (int64, error) {
+// Room returns the most bytes of disk that a bundled directory takes when unpacked: those of its files, and some for each entry.
+func Room(l *artifacts.Directory) (int64, error) {
 	if l.Size > maxSize || l.Files > maxFiles {
 		return 0, fmt.Errorf("%w: %d bytes in %d entries (at most %d in %d)", ErrArchive, l.Size, l.Files, int64(maxSize), maxFiles)
 	}
@@ -42,7 +42,7 @@ func Room(l *artifacts.Layer) (int64, error) {
 }
 
 // unpack writes an archive's entries below root, which must be empty and not shared.
-func unpack(r io.Reader, l *artifacts.Layer, root *os.Root) error {
+func unpack(r io.Reader, l *artifacts.Directory, root *os.Root) error {
 	if _, err := Room(l); err != nil {
 		return err
 	}

@@ -1,11 +1,11 @@
-// Package layer packs directories into artifacts and unpacks them before an engine starts. It bundles the caches of JIT
+// Package bundled packs directories into artifacts and unpacks them before an engine starts. It bundles the caches of JIT
 // compilers, which an engine on a new worker would otherwise have to fill again.
 //
-// In: a directory, or a layer of an artifact and its target place. Out: a deterministic compressed archive (README.md), or the
+// In: a directory, or a bundled directory of an artifact and its target place. Out: a deterministic compressed archive (README.md), or the
 // directory in place. If the place did not exist, it appears complete, in one step. Otherwise each file appears in one step, and
 // no existing file changes. What can fail: a directory with devices, pipes or sockets; an archive that is damaged, leads out of
 // its place or is larger than declared (ErrArchive); and the disk.
-package layer
+package bundled
 
 import "errors"
 
