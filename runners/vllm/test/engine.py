@@ -221,7 +221,9 @@ def watch_capture():
         def compared(*args, **kwargs):
             before = state.of(worker, without=OWN)
             size = capture(*args, **kwargs)
-            changes.update(state.changes(before, state.of(worker, without=OWN)))
+            found = state.changes(before, state.of(worker, without=OWN))
+            # A wrapper around the model, which vLLM's V1 runner makes for some modes only, and the plug-in for all.
+            changes.update({path.replace(".model.runnable", ".model", 1): pair for path, pair in found.items()})
             return size
 
         worker.model_runner.capture_model = compared
