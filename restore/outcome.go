@@ -73,6 +73,7 @@ func (s *Session) Exit() *Exit { return s.exit }
 // leave makes the process's end the answer to this call and to all that follow. The first one counts.
 func (s *Session) leave(code int, reason string) error {
 	if s.exit == nil {
+		// mutant: end of a process
 		s.exit = &Exit{code, reason}
 	}
 	return s.exit

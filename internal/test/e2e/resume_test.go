@@ -34,7 +34,7 @@ func TestResume(t *testing.T) {
 		if stopped := strings.Contains(p.stdout, "go on with --resume "+traces); stopped == (tt.args[len(tt.args)-1] == path) {
 			t.Errorf("%v: %q", tt.args, p.stdout)
 		}
-		if !strings.Contains(p.stderr, "profile the KV cache: ") {
+		if !strings.Contains(p.stderr, "profile: size the KV cache: ") {
 			t.Errorf("%v: no seconds in %q", tt.args, p.stderr)
 		}
 	}

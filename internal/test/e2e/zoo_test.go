@@ -114,7 +114,7 @@ func TestDyingEngineLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.medusa")
 	p := start(t, nil, "medusa", "materialize", "-o", path, "--", "sh", "-c", "kill -9 $$")
-	if p.code != 1 || !strings.Contains(p.stderr, "run engine (0)") {
+	if p.code != 1 || !strings.Contains(p.stderr, "run engine (profile)") {
 		t.Errorf("exit %d: %s", p.code, p.stderr)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {

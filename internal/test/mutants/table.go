@@ -121,6 +121,7 @@ var table = []mutant{
 	{"a chunk of zeros is one in all its bytes", replace("bytes.Equal(chunk, zeros[:])", "bytes.Equal(chunk[8:ChunkBytes-8], zeros[16:])"),
 		"./restore/digest", "TestSumIsFixed"},
 	{"hashes of pieces that are made side by side", replace("left = left[len(own):]", "left = left[:len(left)]"), "./restore/check", "TestHashOnHost"},
+	{"end of a process", skip, "./restore", "TestExit"},
 	{"artifact is read while the engine makes its context", replace("go func", "func"), "./restore", "TestArtifactIsReadMeanwhile"},
 	{"child of a server that forks its engine", replace("UNOPENED", "OPEN"), "./interpose", "TestForkedEngineIsRecorded"},
 	{"exit code of a recorded server", replace("err != nil && ", ""), "./materialize", "TestTheTraceDecides"},
