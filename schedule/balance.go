@@ -15,6 +15,7 @@ type roundRobin struct {
 	outOfOrder bool
 	global     fifo
 	local      []fifo
+	left       []bool // GPUs that were taken away
 	used       usage
 	queued     int
 }
@@ -47,11 +48,14 @@ func (p *roundRobin) Next(_ float64, c Cluster) (Decision, bool) {
 		p.local = make([]fifo, c.GPUs())
 	}
 	for p.global.len() > 0 {
-		g := 0
+		g := -1
 		for h := range p.used {
-			if p.used[h] < p.used[g] {
+			if (h >= len(p.left) || !p.left[h]) && (g < 0 || p.used[h] < p.used[g]) {
 				g = h
 			}
+		}
+		if g < 0 {
+			return Decision{}, false // no GPU is left
 		}
 		p.used[g]++
 		p.local[g].push(p.global.pop())
@@ -78,6 +82,28 @@ func (p *roundRobin) Next(_ float64, c Cluster) (Decision, bool) {
 
 // Done does nothing: round robin keeps no account of completions.
 func (p *roundRobin) Done(float64, Completion) {}
+
+// Lost does nothing, as Done.
+func (p *roundRobin) Lost(float64, Request, int) {}
+
+// Leave implements [Binder].
+func (p *roundRobin) Leave(gpu int) {
+	for len(p.left) <= gpu {
+		p.left = append(p.left, false)
+	}
+	p.left[gpu] = true
+	if gpu >= len(p.local) {
+		return // nothing was bound yet
+	}
+	waiting := p.global
+	p.global = fifo{}
+	for p.local[gpu].len() > 0 {
+		p.global.push(p.local[gpu].pop())
+	}
+	for waiting.len() > 0 {
+		p.global.push(waiting.pop())
+	}
+}
 
 // loadBalance sends the oldest request to the least frequently used idle GPU (thesis §4.2).
 type loadBalance struct {
@@ -115,3 +141,6 @@ func (p *loadBalance) Next(_ float64, c Cluster) (Decision, bool) {
 
 // Done does nothing: the idle test is the cluster's.
 func (p *loadBalance) Done(float64, Completion) {}
+
+// Lost does nothing, as Done.
+func (p *loadBalance) Lost(float64, Request, int) {}

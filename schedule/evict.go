@@ -45,12 +45,15 @@ func (HeavyLight) Victim(_ float64, idle []Resident) int {
 }
 
 // Sticky is MQFQ-Sticky's eviction (§4.3): workers of queues that are not active first, each by least recent use.
-type Sticky struct{ Queues Anticipator }
+type Sticky struct {
+	// Active is that of the policy ([Anticipator]).
+	Active func(now float64, fn int) bool
+}
 
 // Victim implements [Evictor].
 func (e Sticky) Victim(now float64, idle []Resident) int {
 	used := func(r Resident) float64 { return r.LastUsed }
-	if i := oldest(idle, used, func(r Resident) bool { return !e.Queues.Active(now, r.Fn) }); i >= 0 {
+	if i := oldest(idle, used, func(r Resident) bool { return !e.Active(now, r.Fn) }); i >= 0 {
 		return i
 	}
 	return oldest(idle, used, func(Resident) bool { return true })

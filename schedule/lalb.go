@@ -50,6 +50,23 @@ func (p *lalb) Cancel(r Request) bool {
 // Done starts a new round over the idle GPUs.
 func (p *lalb) Done(float64, Completion) { p.fresh = true }
 
+// Lost starts a new round over the idle GPUs.
+func (p *lalb) Lost(float64, Request, int) { p.fresh = true }
+
+// Leave implements [Binder]. Bound requests are the oldest of the queue again, and may be passed over anew.
+func (p *lalb) Leave(gpu int) {
+	if gpu >= len(p.local) {
+		return // nothing was ever decided
+	}
+	q := &p.local[gpu]
+	freed := make([]visited, q.len())
+	for i := range freed {
+		freed[i] = visited{Request: q.pop()}
+	}
+	p.queue = append(freed, p.queue...)
+	p.fresh = true
+}
+
 // Next continues the round. As in the thesis, it visits each GPU once after each arrival and completion. Otherwise the visit
 // counts, which stand for waiting, would grow too fast.
 func (p *lalb) Next(_ float64, c Cluster) (Decision, bool) {

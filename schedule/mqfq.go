@@ -212,6 +212,15 @@ func (m *mqfq) Done(now float64, d Completion) {
 	f.tau.add(d.Service)
 }
 
+// Lost returns the token. The time until an engine dies says nothing of the service time.
+func (m *mqfq) Lost(now float64, r Request, gpu int) {
+	f := &m.flows[r.Fn]
+	// mutant: tokens of lost requests
+	m.tokens.release(gpu)
+	f.inFlight--
+	f.lastExec = now
+}
+
 // Active implements [Anticipator].
 func (m *mqfq) Active(now float64, fn int) bool {
 	f := &m.flows[fn]

@@ -9,19 +9,19 @@ import (
 
 // Params are the parameters of all policies. The zero value of each means the paper's default.
 type Params struct {
-	Functions int       // number of functions
-	D         int       // MQFQ and rivals: requests at once on a GPU; default 2
-	T         *float64  // MQFQ: over-run in seconds; default 10
-	Alpha     *float64  // MQFQ: TTL over mean inter-arrival time; default 2
-	Limit     float64   // MQFQ: utilisation cap of the dynamic D; default none
-	WarmFirst bool      // MQFQ: prefer, before all else, queues with a warm free slot (not in the paper)
-	UnitTau   bool      // MQFQ: advance virtual times by 1 instead of the service time (the paper's ablation)
-	Weights   []float64 // MQFQ: per function; default 1
-	O3Limit   *int      // LALBO3: times a request may be passed over; default 25
-	Deadline  []float64 // Torpor: seconds per function
-	Topology  Topology  // Torpor
-	MaxBatch  int       // scale-out: requests on a worker before the next starts; default 16
-	Seed      uint64    // torpor-random
+	Functions int       `json:"functions"`                   // number of functions
+	D         int       `json:"d,omitempty"`                 // MQFQ and rivals: requests at once on a GPU; default 2
+	T         *float64  `json:"t,omitempty"`                 // MQFQ: over-run in seconds; default 10
+	Alpha     *float64  `json:"alpha,omitempty"`             // MQFQ: TTL over mean inter-arrival time; default 2
+	Limit     float64   `json:"utilization_limit,omitempty"` // MQFQ: utilisation cap of the dynamic D; default none
+	WarmFirst bool      `json:"warm_first,omitempty"`        // MQFQ: prefer, before all else, queues with a warm free slot (not in the paper)
+	UnitTau   bool      `json:"unit_tau,omitempty"`          // MQFQ: advance virtual times by 1 instead of the service time (the paper's ablation)
+	Weights   []float64 `json:"weights,omitempty"`           // MQFQ: per function; default 1
+	O3Limit   *int      `json:"o3_limit,omitempty"`          // LALBO3: times a request may be passed over; default 25
+	Deadline  []float64 `json:"deadline_s,omitempty"`        // Torpor: seconds per function
+	Topology  Topology  `json:"topology"`                    // Torpor
+	MaxBatch  int       `json:"max_batch,omitempty"`         // scale-out: requests on a worker before the next starts; default 16
+	Seed      uint64    `json:"seed,omitempty"`              // torpor-random
 }
 
 // Names lists the policies New makes.

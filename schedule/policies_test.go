@@ -322,7 +322,7 @@ func TestEvictors(t *testing.T) {
 		name string
 		e    Evictor
 		want int
-	}{{"lru", LRU{}, 0}, {"global", LRU{Global: true}, 1}, {"heavy-light", HeavyLight{}, 2}, {"sticky", Sticky{m}, 3}} {
+	}{{"lru", LRU{}, 0}, {"global", LRU{Global: true}, 1}, {"heavy-light", HeavyLight{}, 2}, {"sticky", Sticky{m.Active}, 3}} {
 		if got := c.e.Victim(100, idle); got != c.want {
 			t.Errorf("%s evicts %d, want %d", c.name, got, c.want)
 		}

@@ -35,6 +35,9 @@ func (p *fcfs) Next(now float64, c Cluster) (Decision, bool) {
 // Done returns the token.
 func (p *fcfs) Done(_ float64, d Completion) { p.tokens.release(d.GPU) }
 
+// Lost returns the token.
+func (p *fcfs) Lost(_ float64, _ Request, gpu int) { p.tokens.release(gpu) }
+
 // perFunction is the part that policies with a queue per function share.
 type perFunction struct {
 	queues []fifo
@@ -56,6 +59,9 @@ func (p *perFunction) Cancel(r Request) bool {
 	p.queued--
 	return true
 }
+
+// Lost returns the token.
+func (p *perFunction) Lost(_ float64, _ Request, gpu int) { p.tokens.release(gpu) }
 
 func (p *perFunction) pop(fn, gpu int) Decision {
 	p.queued--

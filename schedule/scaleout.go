@@ -55,3 +55,6 @@ func (p *scaleOut) bind(g int) Decision {
 
 // Done does nothing: the cluster counts the requests in flight.
 func (p *scaleOut) Done(float64, Completion) {}
+
+// Lost does nothing, as Done.
+func (p *scaleOut) Lost(float64, Request, int) {}

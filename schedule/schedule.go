@@ -55,8 +55,18 @@ type Policy interface {
 	Next(now float64, c Cluster) (Decision, bool)
 	// Done accounts for a finished request.
 	Done(now float64, d Completion)
+	// Lost accounts for a decided request whose engine has died. Its place is free again. The function is not credited, and keeps
+	// what it was charged: it had the GPU until then. If the request is to run elsewhere, it arrives again under a new ID.
+	Lost(now float64, r Request, gpu int)
 	// Queued returns the number of requests that wait for a decision.
 	Queued() int
+}
+
+// Binder is a policy that binds waiting requests to GPUs.
+type Binder interface {
+	Policy
+	// Leave takes a GPU away for good. Requests that are bound to it are free again, and no later one is bound to it.
+	Leave(gpu int)
 }
 
 // Anticipator is a policy that predicts which functions get requests soon, so that their workers are worth keeping.

@@ -8,9 +8,9 @@ import (
 // Topology is how the GPUs of a node are wired.
 type Topology struct {
 	// Neighbour gives the GPU behind the same PCIe switch, -1 for none.
-	Neighbour []int
+	Neighbour []int `json:"neighbour,omitempty"`
 	// NVLink gives the relative bandwidth between two GPUs, 0 for no link.
-	NVLink [][]float64
+	NVLink [][]float64 `json:"nvlink,omitempty"`
 }
 
 // torpor is the SLO-aware scheduler of Torpor §5. It orders requests by required request count, in two groups, and binds GPUs
@@ -98,6 +98,14 @@ func (p *torpor) Done(_ float64, d Completion) {
 		p.met[fn]++
 	}
 	p.anyServed = true
+}
+
+// Lost lets the function run again. The request counts neither for nor against it.
+func (p *torpor) Lost(_ float64, r Request, _ int) {
+	p.running[r.Fn] = false
+	if p.queues[r.Fn].len() > 0 {
+		p.waiting = append(p.waiting, r.Fn)
+	}
 }
 
 // Next serves the high group before the low one. In the high group it takes the function nearest to missing its target, in the

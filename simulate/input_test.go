@@ -245,7 +245,7 @@ func FuzzScenario(f *testing.F) {
 				n += int(r * s.Workload.Duration)
 			}
 			if n <= 500 {
-				if _, err := Run(s, nil); err != nil {
+				if _, err := Run(s, nil, nil); err != nil {
 					t.Errorf("a valid scenario does not run: %v", err)
 				}
 			}

@@ -183,7 +183,7 @@ func smallResult(t *testing.T) *Result {
 		t.Fatal(err)
 	}
 	s.Seeds = 2
-	r, err := Run(s, nil)
+	r, err := Run(s, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

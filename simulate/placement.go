@@ -244,7 +244,7 @@ func (s *sim) prefetch() {
 	if s.spec.Eviction != "sticky" {
 		return
 	}
-	for _, fn := range s.queues.Woken() {
+	for _, fn := range s.core.Woken() {
 		if len(s.fns[fn].workers) > 0 {
 			continue
 		}
@@ -270,7 +270,7 @@ func (s *sim) waits(node, fn int) bool {
 func (s *sim) spare(g int, bytes int64) bool {
 	workers, used := 0, bytes
 	for _, w := range s.gpus[g].workers {
-		if !w.idle() || s.queues.Active(s.now, w.fn) {
+		if !w.idle() || s.core.Active(s.now, w.fn) {
 			workers++
 			used += s.fns[w.fn].bytes
 		}

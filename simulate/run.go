@@ -3,6 +3,8 @@ package simulate
 import (
 	"fmt"
 	"math"
+
+	"medusa/dispatch"
 )
 
 // Result is a scenario's result: one entry per variant, or a single entry named after the policy and strategy.
@@ -20,8 +22,8 @@ type Outcome struct {
 }
 
 // Run simulates every variant with every seed. If progress is not nil, Run calls it about every thousand requests with the number
-// of requests done and the number known so far.
-func Run(s *Scenario, progress func(done, total int)) (*Result, error) {
+// of requests done and the number known so far. decisions, if not nil, is the log of all runs; the caller closes it.
+func Run(s *Scenario, progress func(done, total int), decisions *dispatch.Log) (*Result, error) {
 	out := &Result{Title: s.Title}
 	variants := []*Scenario{s}
 	names := []string{fmt.Sprintf("%s, %s", s.Policy.Name, s.Strategy)}
@@ -41,7 +43,7 @@ func Run(s *Scenario, progress func(done, total int)) (*Result, error) {
 		for k := range uint64(max(v.Seeds, 1)) {
 			requests := v.Workload.requests(v.deployed(), v.Seed+k)
 			total += len(requests)
-			sm, err := newSim(v, requests, v.Seed+k)
+			sm, err := newSim(v, requests, v.Seed+k, decisions)
 			if err != nil {
 				return nil, fmt.Errorf("run variant %s: %w", o.Name, err)
 			}

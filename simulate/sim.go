@@ -3,6 +3,7 @@ package simulate
 import (
 	"math"
 
+	"medusa/dispatch"
 	"medusa/schedule"
 )
 
@@ -77,11 +78,19 @@ type node struct {
 	link       float64 // until when the link to the stores is in use
 }
 
+// decider is the part of [dispatch.Core] that a simulation without failures needs.
+type decider interface {
+	Arrive(now float64, r schedule.Request)
+	Next(now float64) (schedule.Decision, bool)
+	Done(now float64, id int, service, latency float64) bool
+	Active(now float64, fn int) bool
+	Woken() []int
+}
+
 type sim struct {
 	spec     *ClusterSpec
-	policy   schedule.Policy
+	core     decider
 	evictor  schedule.Evictor
-	queues   schedule.Anticipator
 	fns      []function
 	gpus     []gpu
 	nodes    []node
@@ -98,21 +107,22 @@ type sim struct {
 	picked   []*worker
 }
 
-func newSim(sc *Scenario, requests []request, seed uint64) (*sim, error) {
+// newSim prepares a run. decisions is the log of its decisions, or nil.
+func newSim(sc *Scenario, requests []request, seed uint64, decisions *dispatch.Log) (*sim, error) {
 	deployed := sc.deployed()
-	policy, err := schedule.New(sc.Policy.Name, sc.params(deployed, seed))
+	s := &sim{spec: &sc.Cluster, requests: requests, open: len(requests), memory: gigabytes(sc.Cluster.GPUMemoryGB)}
+	core, err := dispatch.New(dispatch.Config{Policy: sc.Policy.Name, Params: sc.params(deployed, seed), GPUs: sc.Cluster.Nodes * sc.Cluster.GPUs}, s, decisions)
 	if err != nil {
 		return nil, err
 	}
-	s := &sim{spec: &sc.Cluster, policy: policy, requests: requests, open: len(requests), memory: gigabytes(sc.Cluster.GPUMemoryGB)}
-	s.queues, _ = policy.(schedule.Anticipator)
+	s.core = core
 	switch sc.Cluster.Eviction {
 	case "global-lru":
 		s.evictor = schedule.LRU{Global: true}
 	case "heavy-light":
 		s.evictor = schedule.HeavyLight{}
 	case "sticky":
-		s.evictor = schedule.Sticky{Queues: s.queues}
+		s.evictor = schedule.Sticky{Active: s.core.Active}
 	default:
 		s.evictor = schedule.LRU{}
 	}
@@ -183,7 +193,7 @@ func (s *sim) run() {
 	for next < len(s.requests) || len(s.agenda.heap) > 0 {
 		if next < len(s.requests) && (len(s.agenda.heap) == 0 || s.requests[next].arrival <= s.agenda.heap[0].at) {
 			s.now = s.requests[next].arrival
-			s.policy.Arrive(s.now, schedule.Request{ID: next, Fn: int(s.requests[next].fn)})
+			s.core.Arrive(s.now, schedule.Request{ID: next, Fn: int(s.requests[next].fn)})
 			next++
 			s.prefetch()
 		} else {
@@ -192,7 +202,7 @@ func (s *sim) run() {
 			s.handle(e)
 		}
 		for {
-			d, ok := s.policy.Next(s.now, s)
+			d, ok := s.core.Next(s.now)
 			if !ok {
 				break
 			}
@@ -303,9 +313,7 @@ func (s *sim) finish(w *worker, req int32) {
 	if s.progress != nil && s.finished%1024 == 0 {
 		s.progress(s.finished)
 	}
-	s.policy.Done(s.now, schedule.Completion{
-		Request: schedule.Request{ID: int(req), Fn: w.fn}, GPU: w.gpu, Service: r.end - r.start, Latency: r.first - r.arrival,
-	})
+	s.core.Done(s.now, int(req), r.end-r.start, r.first-r.arrival)
 }
 
 // rest is called when a worker has no work left.

@@ -51,7 +51,7 @@ func build(t testing.TB, s Scenario) *Scenario {
 // play runs given requests.
 func play(t testing.TB, s *Scenario, requests []request) *sim {
 	t.Helper()
-	m, err := newSim(s, requests, 1)
+	m, err := newSim(s, requests, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,12 +255,12 @@ func TestPrefetch(t *testing.T) {
 
 // watched checks the invariants whenever the policy is asked.
 type watched struct {
-	schedule.Policy
+	decider
 	t *testing.T
 	s *sim
 }
 
-func (w *watched) Next(now float64, c schedule.Cluster) (schedule.Decision, bool) {
+func (w *watched) Next(now float64) (schedule.Decision, bool) {
 	w.t.Helper()
 	s := w.s
 	for g := range s.gpus {
@@ -298,7 +298,7 @@ func (w *watched) Next(now float64, c schedule.Cluster) (schedule.Decision, bool
 			w.t.Fatalf("node %d keeps %g GB in host memory", n, gb)
 		}
 	}
-	return w.Policy.Next(now, c)
+	return w.decider.Next(now)
 }
 
 // TestInvariants runs every policy and eviction over random traces on tight clusters. No cache ever exceeds its capacity,
@@ -327,11 +327,11 @@ func TestInvariants(t *testing.T) {
 					Workload:  Workload{Kind: "zipf", Exponent: 1, Rate: 0.6, Duration: 300},
 				})
 				seed := uint64(i*10 + k)
-				m, err := newSim(s, s.Workload.requests(s.deployed(), seed), seed)
+				m, err := newSim(s, s.Workload.requests(s.deployed(), seed), seed, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
-				m.policy = &watched{m.policy, t, m}
+				m.core = &watched{m.core, t, m}
 				m.run()
 				for j, r := range m.requests {
 					if !r.done || r.start < r.arrival || r.first < r.start || r.end < r.first {
@@ -350,7 +350,7 @@ func TestSameSeedSameResult(t *testing.T) {
 			Seed: seed, Policy: PolicySpec{Name: "lalbo3"}, Cluster: ClusterSpec{GPUs: 2, GPUMemoryGB: 10, Slots: 8},
 			Functions: []Function{{Name: "a"}, {Name: "b"}}, Workload: Workload{Kind: "azure", Rate: 1, Burst: 3, Duration: 600},
 		})
-		r, err := Run(s, nil)
+		r, err := Run(s, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -380,7 +380,7 @@ func TestRunTellsProgress(t *testing.T) {
 			t.Errorf("progress goes from %d to %d of %d", last, d, n)
 		}
 		last, total = d, n
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"medusa/dispatch"
+	"medusa/internal/atomicfile"
 	"medusa/internal/printable"
 	"medusa/simulate"
 )
@@ -30,7 +32,7 @@ func scenarioFlags(cmd *cobra.Command, o *simulate.Overrides) {
 
 func newSimulateCmd() *cobra.Command {
 	var o simulate.Overrides
-	var format, html string
+	var format, html, decisions, replay string
 	var functions bool
 	cmd := &cobra.Command{
 		Use:   "simulate [SCENARIO]",
@@ -38,18 +40,29 @@ func newSimulateCmd() *cobra.Command {
 		Long: `Simulates a cluster that starts workers on demand. It uses measured stage times, a trace and a policy, and simulates every
 engine step. SCENARIO is a YAML file; flags replace it or override parts of it.`,
 		Example: `  medusa simulate simulate/scenarios/ten-models.yaml --html ten-models.html
+  medusa simulate simulate/scenarios/ten-models.yaml --decisions decisions.jsonl && medusa simulate --replay decisions.jsonl
   medusa simulate --profiles simulate/profiles/medusa-a100.yaml --models llama2-7b,yi-6b --gpus 1 --rate 0.2 --compare fcfs+native,lalbo3+restored`,
 		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
 				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
 			}
+			if replay != "" {
+				if len(args) > 0 || cmd.Flags().NFlag() > 1 {
+					return usageError{errors.New("--replay takes no scenario and no other flag")}
+				}
+				return replayDecisions(cmd.OutOrStdout(), replay)
+			}
 			s, err := loadScenario(args, o)
 			if err != nil {
 				return err
 			}
 			bar, done := simulationBar(cmd.ErrOrStderr())
-			r, err := simulate.Run(s, bar)
+			var r *simulate.Result
+			err = withDecisions(decisions, func(log *dispatch.Log) (err error) {
+				r, err = simulate.Run(s, bar, log)
+				return err
+			})
 			done()
 			if err != nil {
 				return err
@@ -75,6 +88,8 @@ engine step. SCENARIO is a YAML file; flags replace it or override parts of it.`
 	cmd.Flags().StringSliceVar(&o.Compare, "compare", nil, "policies, strategies or POLICY+STRATEGY to run side by side")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	cmd.Flags().StringVar(&html, "html", "", "also write one self-contained page to this file")
+	cmd.Flags().StringVar(&decisions, "decisions", "", "also write the log of all decisions to this file")
+	cmd.Flags().StringVar(&replay, "replay", "", "make the decisions of this log again, and fail at the first that differs")
 	cmd.Flags().BoolVar(&functions, "functions", false, "also print a row per function")
 	return cmd
 }
@@ -87,6 +102,41 @@ func loadScenario(args []string, o simulate.Overrides) (*simulate.Scenario, erro
 		return nil, usageError{errors.New("needs a scenario file, or --profiles and --models")}
 	}
 	return simulate.Load(path, o)
+}
+
+// withDecisions runs with a log that is written to path, or without one. A run that fails leaves no log.
+func withDecisions(path string, run func(*dispatch.Log) error) error {
+	if path == "" {
+		return run(nil)
+	}
+	in, out := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := atomicfile.Write(path, 0o644, in)
+		_ = in.CloseWithError(err) // a run whose log cannot be written ends at once
+		written <- err
+	}()
+	log := dispatch.NewLog(out)
+	err := run(log)
+	_ = out.CloseWithError(errors.Join(err, log.Close()))
+	if failed := <-written; err == nil && failed != nil {
+		return fmt.Errorf("write decision log: %w", failed)
+	}
+	return err
+}
+
+func replayDecisions(w io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("replay decision log: %w", err)
+	}
+	defer f.Close()
+	r, err := dispatch.Replay(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = fmt.Fprintf(w, "%s: runs %d, requests %d, decisions %d: identical\n", path, r.Runs, r.Requests, r.Decisions)
+	return err
 }
 
 // simulationBar shows completed requests if standard error is a terminal, and otherwise shows no progress.

@@ -128,7 +128,7 @@ func play(file string) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	r, err := simulate.Run(s, nil)
+	r, err := simulate.Run(s, nil, nil)
 	if err != nil {
 		return outcome{}, fmt.Errorf("run %s: %w", file, err)
 	}

@@ -1,0 +1,116 @@
+package dispatch
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+
+	"medusa/schedule"
+)
+
+// formatVersion is that of logs.
+const formatVersion = 1
+
+// line is a line of a log: a run's configuration, or one call of a Core. Times are in seconds.
+type line struct {
+	Version int       `json:"medusa_decisions,omitempty"` // with Run
+	Run     *Config   `json:"run,omitempty"`
+	At      float64   `json:"t"`
+	Arrive  *request  `json:"arrive,omitempty"`
+	Cancel  *canceled `json:"cancel,omitempty"`
+	Next    *next     `json:"next,omitempty"`
+	Done    *done     `json:"done,omitempty"`
+	Lost    *lost     `json:"lost,omitempty"`
+	Gone    *int      `json:"gone,omitempty"` // GPU
+	Active  *activity `json:"active,omitempty"`
+}
+
+type request struct {
+	ID int `json:"id"`
+	Fn int `json:"fn"`
+}
+
+type canceled struct {
+	request
+	Waiting bool `json:"waiting"`
+}
+
+// next is one decision, or that there was none. Seen are the view's answers that are new since the line before.
+type next struct {
+	Seen    []string `json:"seen,omitempty"`
+	Decided *decided `json:"decided,omitempty"`
+}
+
+type decided struct {
+	request
+	GPU  int `json:"gpu"`
+	Peer int `json:"peer"`
+}
+
+type done struct {
+	request
+	GPU     int     `json:"gpu"`
+	Service float64 `json:"service_s"`
+	Latency float64 `json:"latency_s"`
+}
+
+type lost struct {
+	request
+	GPU int `json:"gpu"`
+}
+
+type activity struct {
+	Fn int  `json:"fn"`
+	Is bool `json:"is"`
+}
+
+// Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log writes nothing.
+type Log struct {
+	out  *bufio.Writer
+	seen *recorder
+	err  error // the first; the decisions go on without the log
+}
+
+// NewLog returns a log that is written to w.
+func NewLog(w io.Writer) *Log { return &Log{out: bufio.NewWriter(w)} }
+
+// Close writes what is buffered, and returns the first error. It does not close the writer below.
+func (l *Log) Close() error {
+	if l.err == nil {
+		l.err = l.out.Flush()
+	}
+	return l.err
+}
+
+// begin starts a run, and returns the view that the policy is to look at.
+func (l *Log) begin(c Config, view schedule.Cluster) schedule.Cluster {
+	if l == nil {
+		return view
+	}
+	l.write(&line{Version: formatVersion, Run: &c})
+	l.seen = &recorder{Cluster: view, last: map[asked]float64{}}
+	return l.seen
+}
+
+func (l *Log) write(x *line) {
+	if l == nil || l.err != nil {
+		return
+	}
+	data, err := json.Marshal(x)
+	if err == nil {
+		_, err = l.out.Write(append(data, '\n'))
+	}
+	l.err = err
+}
+
+func (l *Log) decided(now float64, d schedule.Decision, ok bool) {
+	if l == nil {
+		return
+	}
+	n := next{Seen: l.seen.changed}
+	if ok {
+		n.Decided = &decided{request{d.Request.ID, d.Request.Fn}, d.GPU, d.Peer}
+	}
+	l.write(&line{At: now, Next: &n})
+	l.seen.changed = l.seen.changed[:0]
+}

@@ -1,0 +1,139 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+
+	"medusa/schedule"
+)
+
+// Machines carry out decisions.
+type Machines interface {
+	schedule.Cluster
+	// Admit gives a decided request its place, so that the next decision sees it. It is called under the Queue's lock: it must not
+	// block, and must not call the Queue.
+	Admit(d schedule.Decision)
+}
+
+// Queue is a Core for many goroutines: each request waits for its turn.
+type Queue struct {
+	mu       sync.Mutex
+	core     *Core
+	machines Machines
+	clock    func() float64
+	now      float64
+	next     int
+	waiting  map[int]chan schedule.Decision
+}
+
+// NewQueue makes a Queue. clock returns seconds since any moment.
+func NewQueue(c Config, machines Machines, clock func() float64, log *Log) (*Queue, error) {
+	core, err := New(c, machines, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{core: core, machines: machines, clock: clock, waiting: map[int]chan schedule.Decision{}}, nil
+}
+
+// Turn is a decided request. Exactly one of Done and Lost ends it; whichever comes second does nothing.
+type Turn struct {
+	schedule.Decision
+	queue   *Queue
+	arrived float64
+}
+
+// Wait queues a request of fn and returns its turn, or the error of ctx if the client leaves before. A turn that comes at the same
+// moment as the end of ctx is returned.
+func (q *Queue) Wait(ctx context.Context, fn int) (*Turn, error) {
+	q.mu.Lock()
+	r := schedule.Request{ID: q.next, Fn: fn}
+	q.next++
+	decided := make(chan schedule.Decision, 1)
+	q.waiting[r.ID] = decided
+	arrived := q.tick()
+	q.core.Arrive(arrived, r)
+	q.decide()
+	q.mu.Unlock()
+	select {
+	case d := <-decided:
+		return &Turn{d, q, arrived}, nil
+	case <-ctx.Done():
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.core.Cancel(q.tick(), r) {
+		delete(q.waiting, r.ID)
+		q.decide() // it may have kept others away from a GPU
+		return nil, ctx.Err()
+	}
+	// mutant: a turn at the end of its context
+	return &Turn{<-decided, q, arrived}, nil
+}
+
+// Done accounts for a request that was answered. service is its running time in seconds, without its cold start.
+func (t *Turn) Done(service float64) {
+	q := t.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.tick()
+	q.core.Done(now, t.Request.ID, service, now-t.arrived)
+	q.decide()
+}
+
+// Lost accounts for a request whose engine has died.
+func (t *Turn) Lost() {
+	q := t.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.core.Lost(q.tick(), t.Request.ID)
+	q.decide()
+}
+
+// LoseGPU takes a GPU away for good. The turns of its requests are lost.
+func (q *Queue) LoseGPU(gpu int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.core.LoseGPU(q.tick(), gpu)
+	q.decide()
+}
+
+// Changed looks at the machines again: memory or a slot is free without a request's end, or it is time to look at the utilization.
+func (q *Queue) Changed() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.tick()
+	q.decide()
+}
+
+// Active reports whether fn's worker is worth keeping ([schedule.Anticipator]).
+func (q *Queue) Active(fn int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.core.Active(q.tick(), fn)
+}
+
+// Queued returns the number of requests that wait, and of those that run.
+func (q *Queue) Queued() (waiting, running int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.core.Queued(), q.core.Running()
+}
+
+// tick reads the clock. Times of a Core never fall, whatever the clock does.
+func (q *Queue) tick() float64 {
+	q.now = max(q.now, q.clock())
+	return q.now
+}
+
+// decide hands out turns until the policy declines.
+func (q *Queue) decide() {
+	for {
+		d, ok := q.core.Next(q.now)
+		if !ok {
+			return
+		}
+		q.machines.Admit(d)
+		q.waiting[d.Request.ID] <- d
+		delete(q.waiting, d.Request.ID)
+	}
+}

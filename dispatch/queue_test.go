@@ -1,0 +1,99 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"medusa/schedule"
+)
+
+// end frees a request's place, before its turn ends.
+func (q *Queue) end(id int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.machines.(*world).running, id)
+}
+
+// Many clients at once: each gets one turn or the error of its context, engines die, and nothing is left.
+func TestQueue(t *testing.T) {
+	for _, policy := range []string{"mqfq", "torpor", "lalbo3", "fcfs", "batch", "rro3"} {
+		t.Run(policy, func(t *testing.T) {
+			machines := newWorld(2, 3)
+			begin := time.Now()
+			params := schedule.Params{Functions: 3, Deadline: []float64{1, 1, 1}}
+			q, err := NewQueue(Config{Policy: policy, Params: params, GPUs: 2}, machines, func() float64 { return time.Since(begin).Seconds() }, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var clients sync.WaitGroup
+			var mu sync.Mutex
+			turns, left := 0, 0
+			for i := range 400 {
+				clients.Go(func() {
+					rng := rand.New(rand.NewPCG(uint64(i), 1))
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					if i%5 == 0 {
+						time.AfterFunc(time.Duration(rng.IntN(2000))*time.Microsecond, cancel)
+					}
+					turn, err := q.Wait(ctx, rng.IntN(3))
+					mu.Lock()
+					defer mu.Unlock()
+					if err != nil {
+						left++
+						if i%5 != 0 || !errors.Is(err, context.Canceled) {
+							t.Errorf("client %d: %v", i, err)
+						}
+						return
+					}
+					turns++
+					q.end(turn.Request.ID)
+					if i%7 == 0 {
+						turn.Lost()
+					}
+					turn.Done(0.001) // after Lost it does nothing
+				})
+			}
+			clients.Wait()
+			if waiting, running := q.Queued(); waiting != 0 || running != 0 || turns+left != 400 || len(q.waiting) != 0 {
+				t.Errorf("%d wait, %d run; %d turns and %d clients that left", waiting, running, turns, left)
+			}
+		})
+	}
+}
+
+// A client that leaves while it waits is never decided; one GPU that is lost leaves its requests to the other.
+func TestQueueLeaves(t *testing.T) {
+	machines := newWorld(2, 1)
+	now := 0.0
+	q, err := NewQueue(Config{Policy: "lalb", Params: schedule.Params{Functions: 1}, GPUs: 2}, machines, func() float64 { return now }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := q.Wait(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.end(first.Request.ID)
+	machines.lost[first.GPU] = true
+	q.LoseGPU(first.GPU)
+	now = -1 // a clock that goes back
+	second, err := q.Wait(t.Context(), 0)
+	if err != nil || second.GPU == first.GPU {
+		t.Fatalf("%+v, %v", second, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := q.Wait(ctx, 0); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	q.end(second.Request.ID)
+	second.Done(1)
+	if waiting, running := q.Queued(); waiting+running != 0 {
+		t.Errorf("%d wait, %d run", waiting, running)
+	}
+}
