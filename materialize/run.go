@@ -145,6 +145,7 @@ type cache struct {
 	kvprofile.Profile
 	profiled uint64 // bytes, before anything was taken off
 	reserve  uint64 // bytes to take off
+	inputs   inputs
 }
 
 func cachesOf(profiles []*recording.Recording) ([]cache, error) {
@@ -154,7 +155,7 @@ func cachesOf(profiles []*recording.Recording) ([]cache, error) {
 		if err != nil {
 			return nil, ofRank(rank, len(profiles), err)
 		}
-		out = append(out, cache{kv, kv.KVBytes, libraryBytes(r)})
+		out = append(out, cache{kv, kv.KVBytes, libraryBytes(r), inputsOf(r)})
 	}
 	return out, nil
 }
@@ -204,6 +205,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	}
 	c := &candidate{}
 	for rank, r := range recorded {
+		caches[rank].inputs.apply(specs[rank])
 		if err := compile.Images(r, specs[rank], o.EmbedImages); err != nil {
 			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
 		}

@@ -80,6 +80,9 @@ func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Ar
 		found, err := compile.CompareNodes(part.Spec, recorded[rank], pads, settled)
 		more = append(more, found...)
 		if err == nil {
+			err = skipped(native[rank].digest)
+		}
+		if err == nil {
 			err = rewritten(native[rank].digest)
 		}
 		if err == nil {

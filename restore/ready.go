@@ -8,6 +8,7 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/internal/panics"
 	"medusa/restore/check"
 	"medusa/restore/digest"
 	"medusa/restore/live"
@@ -117,6 +118,27 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	return digest.Write(s.env.CheckOut, d)
 }
 
+// earlier is the engine's memory before the phases that a restored start skips, or why it could not be hashed: phases cannot fail.
+type earlier struct {
+	memory *check.Earlier
+	err    error
+}
+
+func (s *Session) remember() *earlier {
+	e := &earlier{}
+	if s.opened(); s.source.artifact == nil {
+		return e // Ready says why
+	}
+	e.err = panics.Catch(func() error {
+		m, err := memory.OfEngine(s.source.spec(), false)
+		if err == nil {
+			e.memory, err = check.Remember(m)
+		}
+		return err
+	})
+	return e
+}
+
 // nativeChecker looks at the graphs that this process captured itself.
 func (s *Session) nativeChecker() (*check.Checker, error) {
 	if s.source.artifact == nil {
@@ -137,7 +159,11 @@ func (s *Session) nativeChecker() (*check.Checker, error) {
 	if err := rebuild.FindVariables(m); err != nil {
 		return nil, err
 	}
-	return s.checker(m, execs, true)
+	c, err := s.checker(m, execs, true)
+	if err == nil && s.earlier != nil {
+		c.Earlier, err = s.earlier.memory, s.earlier.err
+	}
+	return c, err
 }
 
 // captured returns the executables of the artifact's graphs that a native start has captured.

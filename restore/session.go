@@ -66,6 +66,7 @@ type Session struct {
 	serving     bool   // past Ready
 
 	restored  *rebuild.Graphs // set by Graphs
+	earlier   *earlier        // memory before the phases that a restored start skips; check-native
 	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; check-restored
 }
 
@@ -107,10 +108,15 @@ func (s *Session) Restoring() bool {
 	return s.env.run == Restore && s.Fallback() == nil && s.exit == nil
 }
 
-// Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase.
+// Phase notes that the engine enters a phase, for the stage times in the status. Call it beside medusa_mark_phase. In check-native, the first of
+// warmup and capture hashes the engine's memory, with its work on the device done.
 func (s *Session) Phase(name string) {
 	if s.env.run != None || s.env.Status != "" {
 		s.journal.phase(name)
+	}
+	// mutant: memory before the phases that a restored start skips
+	if s.env.run == Check && s.earlier == nil && (name == "warmup" || name == "capture") {
+		s.earlier = s.remember()
 	}
 }
 

@@ -26,6 +26,7 @@ type Process struct {
 	Memory   *memory.Map
 	Execs    []cuda.GraphExec // by graph
 	Native   bool             // the engine captured these graphs itself
+	Earlier  *Earlier         // memory that a native process had before; nil: nobody has looked
 	Steps    Steps
 	Varying  map[string]bool                 // graphs whose results vary natively, by label
 	Patience time.Duration                   // for one replay
@@ -87,6 +88,11 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 	d = &digest.Digest{}
 	if d.Ready, err = c.hashAll(digest.Other, digest.Weight); err != nil {
 		return nil, err
+	}
+	if c.Earlier != nil {
+		if d.Skipped, err = c.Earlier.changed(); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.takeSnapshot(); err != nil {
 		return nil, err

@@ -63,6 +63,9 @@ type Digest struct {
 	// Ready holds Other and Weight memory as it was when the engine was ready, before anything was filled. A difference
 	// between check-native and check-restored was left by skipped work.
 	Ready []Range `json:"ready"`
+	// Skipped holds Other and Weight memory that changed between warm-up and ready, before and after (check-native): by work that a
+	// restored start skips, or that only a verifying run does.
+	Skipped []Range `json:"skipped,omitempty"`
 	// Unchanged is the Other and Permanent memory that no replay changed since the graphs had been restored (check-restored).
 	Unchanged Unchanged `json:"unchanged"`
 	// Computes says that a kernel of some graph wrote a result (check-native). On a device that runs no kernels, none does.
@@ -255,6 +258,9 @@ func (d *Digest) validate() error {
 		return fmt.Errorf("version %d, want %d", d.Version, version)
 	}
 	if err := validateRanges("ready", d.Ready); err != nil {
+		return err
+	}
+	if err := validateRanges("skipped", d.Skipped); err != nil {
 		return err
 	}
 	for i, g := range d.Graphs {

@@ -32,20 +32,37 @@ func (m *Map) PlaceTensors() error {
 	if len(m.Spec.BlockMap) == 0 {
 		return nil
 	}
-	now, err := live.Blocks()
+	now, err := m.Blocks()
 	if err != nil {
 		return err
-	}
-	for i := range now {
-		if to, ok := m.recorded[now[i].Alloc]; ok {
-			now[i].Alloc = to
-		}
 	}
 	// mutant: block map, online with offline
 	if !bytes.Equal(graphir.BlockMapDigest(now), m.Spec.BlockMap) {
 		return errors.New("compare block maps: the framework's allocator has placed blocks differently, and a graph points to one that has no name")
 	}
 	return nil
+}
+
+// PlaceMarked is PlaceTensors of those that the engine has named by now.
+func (m *Map) PlaceMarked() {
+	for i := range m.Spec.Tensors {
+		if t := &m.Spec.Tensors[i]; t.At.Space == graphir.SpaceAlloc && m.Spec.Allocations[t.At.Index].Suballocated {
+			if place, ok := live.MarkedTensor(t.Name); ok && place.Size == t.Size {
+				m.Base[m.Spec.Object(graphir.SpaceTensor, uint32(i))] = place.Addr
+			}
+		}
+	}
+}
+
+// Blocks returns the framework's blocks as they were when the capture phase began, by recorded allocations.
+func (m *Map) Blocks() ([]graphir.Block, error) {
+	blocks, err := live.Blocks()
+	for i := range blocks {
+		if to, ok := m.recorded[blocks[i].Alloc]; ok {
+			blocks[i].Alloc = to
+		}
+	}
+	return blocks, err
 }
 
 // Tensor returns the address of a named tensor.

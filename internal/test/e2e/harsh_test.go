@@ -29,6 +29,9 @@ func TestHarshGraphs(t *testing.T) {
 		{"drift", []string{`graph "drift-8"`, "node 1 (kernel)", "parameter 0 of add"}},
 		{"misled", []string{`graph "misled-8"`, "node 1 (kernel)", "byte 0 of parameter 0 of axpy is", "in a native start"}},
 		{"leftover", nil},
+		{"filled", []string{`weight "padding"`, "changes before ready, by work that a restored start skips"}},
+		{"renewed", nil},
+		{"told", nil},
 		{"endless", []string{`graph "endless-8"`, "not done after"}},
 	} {
 		t.Run(tt.kind, func(t *testing.T) {

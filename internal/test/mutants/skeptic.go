@@ -89,10 +89,24 @@ var plugins = []mutant{
 	logic("graphs that cannot be installed", skip, "Uses.test_what_cannot_be_installed_is_refused"),
 	logic("memory of graphs that is gone", never, "Uses.test_what_they_refer_to_is_gone"),
 	logic("graphs that are dropped", skip, "Uses.test_restored_graphs_are_used_until_dropped"),
+	logic("factories in the order of captures", replace(`"PIECEWISE", "FULL"`, `"FULL", "PIECEWISE"`), "Factories.test_as_vllm_calls_them"),
+	logic("factories of captures", never, "Factories.test_as_vllm_calls_them"),
+	logic("buffers that serving changes", never, "Watches.test_what_changes"),
+	logic("changes from step to step", skip, "Watches.test_what_has_changed_before"),
+	{"factories of a restored start", skip, "./runners/vllm/test/test_capture.py", "Captures.test_a_restored_start_leaves_what_captures_leave"},
+	{"inputs that factories write", skip, "./runners/vllm/test/test_capture.py", "Captures.test_the_profile_sees_what_factories_write"},
+	state("state of the plug-in", never, "State.test_what_is_left_out"),
+	state("objects that refer to each other", replace("{id(root)}", "set()"), "State.test_scalars_and_keys"),
+	state("another tensor of the same shape", replace("now if now != was else", "now if True else"), "State.test_tensors"),
+	state("changes that are listed", replace("not any", "any"), "State.test_lost"),
 	logic("platform of others", replace("is not None", "is None"), "Platform.test_rival"),
 	logic("worker of the user", always, "Platform.test_nothing_is_said_where_nothing_was_asked"),
 }
 
 func logic(name string, c change, test string) mutant {
 	return mutant{name, c, "./runners/vllm/test/test_logic.py", test}
+}
+
+func state(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/vllm/test/test_state.py", test}
 }

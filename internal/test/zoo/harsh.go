@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/binary"
@@ -35,6 +36,9 @@ var harshPTX []byte
 //	drift      a kernel that does nothing has another weight as its parameter in a native start that checks
 //	misled     a kernel adds another weight to the output in a native start that checks: a pointer in a struct
 //	leftover   the same, of a kernel that does not follow the pointer, as bytes that nobody writes can be a pointer
+//	filled     a weight that captures fill, and that a restored start fills if it is checked
+//	renewed    the same as an input, which the engine fills before each replay
+//	told       the same, and only the run profile says that it is an input, when it has served
 //	endless    a kernel waits for a value that only the engine writes
 type harsh struct {
 	kind                                string
@@ -42,6 +46,7 @@ type harsh struct {
 	tiles, normalise, accumulate, await cuda.Function
 	word                                cuda.DevicePtr // the number of rows, or what await waits for
 	rows                                cuda.DevicePtr // the output
+	filled                              cuda.DevicePtr // by captures
 }
 
 const rowElements = 128
@@ -85,7 +90,40 @@ func (h *harsh) allocate() (err error) {
 	if h.kind == "endless" || h.kind == "prepared" {
 		marks.Named(marks.Tensor{Name: "flag", Addr: h.word, Size: 4, Role: marks.Input, DType: marks.I32, Lo: 2, Hi: 1000})
 	}
+	if h.kind == "filled" || h.kind == "renewed" || h.kind == "told" {
+		if h.filled, err = cuda.MemAlloc(size); err != nil {
+			return err
+		}
+		h.name(h.kind == "renewed")
+		if err := cuda.CopyToDevice(h.filled, make([]byte, size)); err != nil {
+			return err
+		}
+	}
 	return h.settle()
+}
+
+func (h *harsh) name(input bool) {
+	role := marks.Weight
+	if input {
+		role = marks.Input
+	}
+	marks.Named(marks.Tensor{Name: "padding", Addr: h.filled, Size: size, Role: role, DType: marks.F32})
+}
+
+// fill is what only captures do, and a restored start that is checked, so that it has what a native one has.
+func (h *harsh) fill() error {
+	if h.filled == 0 {
+		return nil
+	}
+	return cuda.CopyToDevice(h.filled, bytes.Repeat(binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)), elements))
+}
+
+// renew is what the engine does before each replay, if it knows that the graphs read it.
+func (h *harsh) renew() error {
+	if h.kind == "filled" {
+		return nil
+	}
+	return h.fill()
 }
 
 // prepare writes what the graph of a batch expects.
@@ -123,6 +161,9 @@ func (h *harsh) beforeReplay(label string) error {
 
 func (z *zoo) captureHarsh() error {
 	h := &z.harsh
+	if err := h.fill(); err != nil {
+		return err
+	}
 	for _, batch := range h.batches() {
 		if err := h.prepare(batch); err != nil {
 			return err
@@ -130,6 +171,9 @@ func (z *zoo) captureHarsh() error {
 		if err := z.capture(batch, h.label(batch), func() error { return z.harshBody(batch) }); err != nil {
 			return err
 		}
+	}
+	if h.kind == "told" && os.Getenv("MEDUSA_RUN") == "profile" {
+		h.name(true)
 	}
 	return h.settle()
 }
@@ -155,6 +199,8 @@ func (z *zoo) harshBody(batch int64) error {
 				return z.launch(z.add, args().Ptr(never).Ptr(z.weights[0]).Ptr(h.rows).I32(int(batch)*rowElements))
 			},
 		)
+	case "filled", "renewed", "told":
+		return z.launch(z.add, args().Ptr(z.input).Ptr(h.filled).Ptr(h.rows).I32(elements))
 	case "direct", "stepped":
 		return z.launch(h.tiles, args().Ptr(h.word).Ptr(z.input).Ptr(h.rows))
 	case "temporary":
@@ -233,7 +279,7 @@ func (z *zoo) serveHarsh() (string, error) {
 		if z.harsh.kind == "temporary" || z.harsh.kind == "spread" || z.harsh.kind == "nan" || z.harsh.kind == "rare" || z.harsh.kind == "sum" {
 			continue // its results do not repeat, or mean nothing
 		}
-		if err := z.harsh.prepare(batch); err != nil {
+		if err := errors.Join(z.harsh.prepare(batch), z.harsh.renew()); err != nil {
 			return "", err
 		}
 		if err := z.replay(batch); err != nil {

@@ -12,21 +12,27 @@ from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphM
 import medusa
 from medusa import marks
 
+from . import factories
 from .inputs import one_token_each
 from .labels import label
 from .pieces import Pieces
 from .use import Use
 
 
-class _Marked(CudaGraphManager):
-    """Stands behind ModelCudaGraphManager in the order of classes, and so sees each descriptor before its capture."""
-
-    create_forward_fn = None  # of vLLM's loop over what it captures; builds the state of one capture
+class _Base(CudaGraphManager):
+    """Stands behind ModelCudaGraphManager in the order of classes. vLLM's own capture of a model ends in this one, which captures only
+    if there are no restored graphs."""
 
     def capture(self, create_forward_fn, progress_bar_desc="Capturing CUDA graphs"):
-        if self.create_forward_fn is None:
-            self.create_forward_fn = create_forward_fn
+        self.create_forward_fn = create_forward_fn
+        self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
+        if self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
             return
+
+        if self.session.run == medusa.PROFILE:
+            # mutant: inputs that factories write
+            factories.call(self._capture_descs, create_forward_fn)
+            self.prepared()
 
         def marked(desc, warmup):
             forward = create_forward_fn(desc, warmup)
@@ -35,18 +41,22 @@ class _Marked(CudaGraphManager):
                 self.session.captured.append(label(desc))
             return forward
 
+        self.use.begin_capture()
         with self.pieces.recorded():
             super().capture(marked, progress_bar_desc)
+        torch.cuda.synchronize()
+        marks.blocks()
 
 
-class GraphManager(ModelCudaGraphManager, _Marked):
+class GraphManager(ModelCudaGraphManager, _Base):
     """Takes the place of the manager that the model runner made, before it has captured anything."""
 
-    def __init__(self, session, runner, made, captured):
+    def __init__(self, session, runner, made, captured, prepared):
+        """prepared is called in the run profile: between the factories of all captures, called as in a restored start, and the captures."""
         super().__init__(
             made.vllm_config, made.device, made.cudagraph_mode, made.decode_query_len, lora_capture_cases=made.lora_capture_cases
         )
-        self.use, self.session, self.runner, self.captured = Use(session), session, runner, captured
+        self.use, self.session, self.runner, self.captured, self.prepared = Use(session), session, runner, captured, prepared
         self.whole = self._capture_descs.get(CUDAGraphMode.FULL, [])
         # vLLM makes this at the first warm-up. Made here, it is no part of the phases that a restored start skips.
         rows = max(d.num_tokens for descs in self._capture_descs.values() for d in descs)
@@ -60,16 +70,12 @@ class GraphManager(ModelCudaGraphManager, _Marked):
         self.session.phase("warmup")
         batches = [in_forward(d) for d in self._capture_descs.get(CUDAGraphMode.PIECEWISE, [])]
         self.pieces = Pieces(self.session, batches)
-        super().capture(*args, **kwargs)  # takes note of the way to build a capture's state, and captures nothing
-        self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
-        if not self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
-            self.use.begin_capture()
-            super().capture(*args, **kwargs)
-            torch.cuda.synchronize()
-            marks.blocks()
+        super().capture(*args, **kwargs)
         self.captured()
 
     def install(self, graphs):
+        # mutant: factories of a restored start
+        factories.call(self._capture_descs, self.create_forward_fn)
         self.pieces.install(graphs)
         self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
 

@@ -4,6 +4,7 @@ In: the model, and a model runner whose KV cache exists. Out: their names, and t
 """
 
 import dataclasses
+import hashlib
 
 import torch
 from vllm.v1.utils import CpuGpuBuffer
@@ -115,6 +116,17 @@ def owned(runner):
         yield from attributes(name, module)
         if hasattr(module, "impl"):
             yield from attributes(name + ".impl", module.impl)
+
+
+def digest(t):
+    """Of the memory that a tensor lies in, as far as its elements span."""
+    last = sum((n - 1) * stride for n, stride in zip(t.shape, t.stride()))
+    return hashlib.sha256(t.as_strided((last + 1,), (1,)).cpu().view(torch.uint8).numpy()).digest()
+
+
+def zeros(t):
+    """Bounds of an input of which nothing is known: an index that a kernel takes from it is a valid one. Floats need none."""
+    return {} if t.is_floating_point() else {"lo": 0, "hi": 1}
 
 
 def one_token_each(runner):

@@ -23,8 +23,9 @@ from vllm.v1.worker.workspace import current_workspace_manager
 import medusa
 from medusa import marks
 
-from . import compiled, contract, gate, identity, inputs, metrics
+from . import compiled, contract, gate, identity, inputs, metrics, steps
 from .graphs import GraphManager
+from .watched import Watched
 from .wrapper import ModelWrapper
 
 COMPILE_TOKENS = 16  # more than one, for which a compiler may make special code
@@ -88,8 +89,12 @@ class Worker(gpu_worker.Worker):
             self.own("name weights", lambda: self.name(inputs.weights(self.model_runner.model)))
 
     def name(self, found):
+        """Returns the tensors that have got their names, with these."""
+        named = []
         for name, t, role, bounds in inputs.once(found, self.names):
             self.session.tensor(name, t, role, **bounds)
+            named.append((name, t, role))
+        return named
 
     def determine_available_memory(self):
         given = self.session.kv_bytes() if self.takes_part() else None
@@ -137,11 +142,14 @@ class Worker(gpu_worker.Worker):
 
     def take_graphs(self):
         runner = self.model_runner
-        self.name(inputs.cached(runner))
+        named = self.name(inputs.cached(runner))
+        self.fixed = [(name, t) for name, t, role in named if role == medusa.WEIGHT]
         if is_breakable_cudagraph_enabled():
             self.session.refuse("breakable graphs")
         elif self.use_v2_model_runner:
-            self.graphs = runner.cudagraph_manager = GraphManager(self.session, runner, runner.cudagraph_manager, self.captured)
+            self.graphs = runner.cudagraph_manager = GraphManager(
+                self.session, runner, runner.cudagraph_manager, self.captured, lambda: self.own("find inputs", self.look)
+            )
         elif type(runner.model) is CUDAGraphWrapper or isinstance(runner.model, torch.nn.Module):
             self.graphs = ModelWrapper(self.session, runner, self.captured)
         else:
@@ -198,6 +206,9 @@ class Worker(gpu_worker.Worker):
         def marked():
             if not self.takes_part():
                 self.phase("capture")
+            elif self.session.run == medusa.PROFILE:
+                torch.cuda.synchronize()
+                self.watch = Watched(self.fixed, inputs.digest)
             used = capture()
             self.phase("serving_warmup")
             return used
@@ -207,7 +218,10 @@ class Worker(gpu_worker.Worker):
     def captured(self):
         """Recording and verifying runs end here: their purpose is done, and warm-up would overwrite the memory that they compare. The one
         that profiles goes on, so that all that a start compiles has been compiled once."""
-        if os.environ.get(contract.ENV_RUN) in (contract.RUN_PROFILE, contract.RUN_RESTORE):
+        run = os.environ.get(contract.ENV_RUN)
+        if run == contract.RUN_PROFILE:
+            self.own("find inputs", self.find_inputs)
+        if run in (contract.RUN_PROFILE, contract.RUN_RESTORE):
             return
         self.graphs.prepare(self.step, self.run_triggers)
         for t in workspaces():
@@ -217,6 +231,21 @@ class Worker(gpu_worker.Worker):
         if self.code:
             self.cached(self.code.keep)
         self.session.ready()
+
+    def look(self):
+        torch.cuda.synchronize()
+        self.watch.look()
+
+    def find_inputs(self):
+        """Buffers that serving changes are inputs, whatever vLLM calls them, and so are those that the factories of captures write: a
+        restored start calls them. Only the run that profiles serves: in others, allocations are compared, and those of serving depend
+        on its timing."""
+        self.watch.hold()
+        for _ in steps.varied(self):
+            self.look()
+        for name, t in self.fixed:
+            if name in self.watch.changed:
+                self.session.place(name, t, medusa.INPUT, **inputs.zeros(t))
 
     def write_places(self):
         """For tests: the addresses of named tensors and graphs."""

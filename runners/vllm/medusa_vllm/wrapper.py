@@ -41,6 +41,7 @@ class ModelWrapper(CUDAGraphWrapper):
         descs = {mode: descs for mode, descs in self.dispatcher.get_capture_descs()}
         whole, size = descs.get(CUDAGraphMode.FULL, []), 0
         self.pieces = Pieces(self.session, descs.get(CUDAGraphMode.PIECEWISE, []))
+        self.session.provide(before_replay=lambda name: one_token_each(self.runner))
         if not self.use.restore([*self.pieces.keys, *map(label, whole)], functools.partial(self.install, whole)):
             self.use.begin_capture()
             with self.pieces.recorded():

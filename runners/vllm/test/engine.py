@@ -11,17 +11,20 @@ import argparse
 import ctypes
 import json
 import os
+import sys
 
 from compilations import Compilations
 
 COMPILATIONS = Compilations()  # before the modules that it watches are imported
 
+import state
 import torch
 import vllm
-from vllm import LLM, SamplingParams
+from vllm import LLM
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CUDAGraphMode
-from vllm.v1.core.sched.output import CachedRequestData, NewRequestData, SchedulerOutput
+from vllm.v1.worker import gpu_worker
+from vllm.v1.worker.gpu import cudagraph_utils
 from vllm.v1.worker.workspace import current_workspace_manager
 
 CAPTURE_SIZES = [1, 2, 4, 8]
@@ -105,11 +108,6 @@ def disturb(worker, how):
         print(f"{how}: {type(e).__name__}: {e}")
 
 
-def step(worker, output):
-    worker.execute_model(output)
-    worker.sample_tokens(None)
-
-
 def mark(text):
     """A line in the simulated GPU's log of calls."""
     ctypes.CDLL("libcuda.so.1").calllog_mark(text.encode())
@@ -158,37 +156,16 @@ def count(runner):
 
 def serve(worker, batch):
     """A prefill and some decode steps of `batch` requests. Returns how many graphs were launched."""
-    runner, before = worker.model_runner, Counted.launches
+    # Not before: vLLM looks for plug-ins in all folders of the path.
+    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    from medusa_vllm import steps
+
+    before = Counted.launches
     names = [f"request-{i}" for i in range(batch)]
-    groups = len(runner.kv_cache_config.kv_cache_groups)
-    tokens = list(range(PROMPT))
-    prefill = SchedulerOutput.make_empty()
-    prefill.scheduled_new_reqs = [
-        NewRequestData(
-            req_id=name, prompt_token_ids=tokens, mm_features=[], sampling_params=SamplingParams(max_tokens=STEPS, temperature=0),
-            pooling_params=None, block_ids=tuple([1 + i] for _ in range(groups)), num_computed_tokens=0, lora_request=None,
-            prefill_token_ids=tokens,
-        )
-        for i, name in enumerate(names)
-    ]  # fmt: skip
-    prefill.num_scheduled_tokens = {name: PROMPT for name in names}
-    prefill.total_num_scheduled_tokens = PROMPT * batch
-    prefill.num_common_prefix_blocks = [0] * groups
-    step(worker, prefill)
+    steps.run(worker, steps.prefill(worker, names, [PROMPT] * batch))
     for i in range(STEPS):
-        decode, cached = SchedulerOutput.make_empty(), CachedRequestData.make_empty()
-        cached.req_ids = names
-        cached.num_computed_tokens = [PROMPT + i] * batch
-        cached.num_output_tokens = [1 + i] * batch
-        cached.new_block_ids = [None] * batch
-        decode.scheduled_cached_reqs = cached
-        decode.num_scheduled_tokens = {name: 1 for name in names}
-        decode.total_num_scheduled_tokens = batch
-        decode.num_common_prefix_blocks = [0] * groups
-        step(worker, decode)
-    finished = SchedulerOutput.make_empty()
-    finished.finished_req_ids = set(names)
-    worker.execute_model(finished)
+        steps.run(worker, steps.decode(worker, names, [PROMPT + i] * batch, 1 + i))
+    steps.finish(worker, names)
     torch.cuda.synchronize()
     return Counted.launches - before
 
@@ -212,6 +189,47 @@ def count_captures():
         return end(*args)
 
     torch.cuda.graph.__exit__ = counted
+
+
+states = []
+
+
+def count_states():
+    """Which batches the V2 runner builds the state of a capture for, in order. Verification, which builds it before each replay, ends
+    with its process."""
+    prepare = cudagraph_utils.prepare_inputs_to_capture
+
+    def counted(num_reqs, num_tokens, *args, **kwargs):
+        states.append((num_reqs, num_tokens))
+        return prepare(num_reqs, num_tokens, *args, **kwargs)
+
+    cudagraph_utils.prepare_inputs_to_capture = counted
+
+
+changes = {}
+# Attributes of the plug-in's own, in the classes that take the place of vLLM's.
+OWN = ("worker.session", "worker.graphs", "worker.code", "worker.names", "worker.settings")
+
+
+def watch_capture():
+    """What captures change in the worker's Python state, and what takes their place does."""
+    warm_up = gpu_worker.Worker.compile_or_warm_up_model
+
+    def watched(worker):
+        capture = worker.model_runner.capture_model
+
+        def compared(*args, **kwargs):
+            before = state.of(worker, without=OWN)
+            size = capture(*args, **kwargs)
+            found = state.changes(before, state.of(worker, without=OWN))
+            # A wrapper around the model, which vLLM's V1 runner makes for some modes only, and the plug-in for all.
+            changes.update({path.replace(".model.runnable", ".model", 1): pair for path, pair in found.items()})
+            return size
+
+        worker.model_runner.capture_model = compared
+        return warm_up(worker)
+
+    gpu_worker.Worker.compile_or_warm_up_model = watched
 
 
 def places(runner):
@@ -258,6 +276,8 @@ def main():
     if args.other_keys and os.environ.get("MEDUSA_RUN"):
         rename()
     count_captures()
+    count_states()
+    watch_capture()
     unique_on_host()
     llm = start(args)
     if args.engine_process:
@@ -287,6 +307,8 @@ def main():
         "steps": {b: expected(worker.model_runner, b) for b in launches},
         "launches": launches,
         "later": later,
+        "states": states,
+        "changes": changes,
         "compiled": COMPILATIONS.counts(),
     }))
 

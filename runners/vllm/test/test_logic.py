@@ -12,7 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from medusa_vllm import gate, identity, labels, metrics, platform, use  # noqa: E402
+from medusa_vllm import factories, gate, identity, labels, metrics, platform, use, watched  # noqa: E402
 
 
 class Mode(enum.Enum):
@@ -264,6 +264,51 @@ class Uses(unittest.TestCase):
 
     def test_captured_graphs_are_used(self):
         self.assertTrue(use.Use(Session()).usable())
+
+
+class Factories(unittest.TestCase):
+    def test_as_vllm_calls_them(self):
+        """Twice for each whole step, once for pieces, pieces first; and no forward runs."""
+        called = []
+
+        def create(desc, warmup):
+            called.append((desc.cg_mode.name, desc.num_tokens, warmup))
+            return lambda mode: self.fail("a forward")
+
+        descs = {m: [Desc(m, 2, 2), Desc(m, 1, 1)] for m in (Mode.FULL, Mode.PIECEWISE)}
+        factories.call(descs, create)
+        pieces = [("PIECEWISE", 2, True), ("PIECEWISE", 1, True)]
+        self.assertEqual(called, [*pieces, ("FULL", 2, True), ("FULL", 2, False), ("FULL", 1, True), ("FULL", 1, False)])
+
+    def test_one_mode(self):
+        called = []
+        factories.call({Mode.PIECEWISE: [Desc(Mode.PIECEWISE, 1, 1)]}, lambda desc, warmup: called.append(warmup))
+        self.assertEqual(called, [True])
+
+
+class Watches(unittest.TestCase):
+    def test_what_changes(self):
+        held = {"weight": b"1", "length": b"1", "flag": b"1"}
+        w = watched.Watched({name: name for name in held}, held.get)
+        w.look()
+        self.assertEqual(w.changed, set())
+        for flag in (b"2", b"1"):  # as it was, in the end
+            held["flag"] = flag
+            w.look()
+        self.assertEqual(w.changed, {"flag"})
+
+    def test_what_has_changed_before(self):
+        held = {"length": b"1"}
+        w = watched.Watched({"length": "length"}, held.get)
+        held["length"] = b"2"
+        w.look()
+        w.changed.clear()
+        w.look()
+        self.assertEqual(w.changed, set())
+        held["length"] = b"3"
+        w.hold()
+        w.look()
+        self.assertEqual(w.changed, set())
 
 
 class Point:

@@ -1,0 +1,135 @@
+"""Tests of the graph manager with stand-ins for torch and vLLM: what a restored start does in place of captures."""
+
+import contextlib
+import dataclasses
+import enum
+import os
+import sys
+import types
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+
+class Mode(enum.Enum):
+    NONE = 0
+    PIECEWISE = 1
+    FULL = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Desc:
+    cg_mode: Mode
+    num_tokens: int
+    num_reqs: int = 1
+    uniform_token_count: int = 1
+    num_active_loras: int = 0
+
+
+class CudaGraphManager:
+    """As vLLM's, which captures what the factory makes."""
+
+    def __init__(self, config, device, mode, decode_query_len, lora_capture_cases=None):
+        self._capture_descs = {Mode.FULL: [Desc(Mode.FULL, 2), Desc(Mode.FULL, 1)]}
+        self.graphs, self._graphs_captured = {}, False
+
+    def capture(self, create_forward_fn, progress_bar_desc=""):
+        for desc in self._capture_descs[Mode.FULL]:
+            create_forward_fn(desc, warmup=True)(Mode.NONE)
+            create_forward_fn(desc, warmup=False)(Mode.NONE)
+            self.graphs[desc] = "captured"
+        self._graphs_captured = True
+
+
+class ModelCudaGraphManager(CudaGraphManager):
+    """As vLLM's: its factory marks dummy rows as padding, which no graph does."""
+
+    def capture(self, inputs):
+        def create_forward_fn(desc, warmup):
+            inputs.is_padding = True
+            inputs.made.append((desc.num_tokens, warmup))
+            return lambda mode: inputs.forwards.append(desc.num_tokens)
+
+        super().capture(create_forward_fn, "Capturing")
+
+
+def stand_ins():
+    def module(name, **attributes):
+        m = types.ModuleType(name)
+        vars(m).update(attributes)
+        return m
+
+    cuda = types.SimpleNamespace(synchronize=lambda: None)
+    torch = module("torch", inference_mode=lambda: lambda f: f, empty=lambda *args, **kwargs: None, cuda=cuda)
+    marks = module("medusa.marks", graph=lambda *args: None, blocks=lambda: None)
+    pieces = types.SimpleNamespace(keys={}, recorded=contextlib.nullcontext, install=lambda graphs: None)
+    modules = [
+        torch, marks, module("medusa", marks=marks, OUTPUT=3, PROFILE=1, __path__=[]), module("vllm", __path__=[]),
+        module("vllm.config", __path__=[]), module("vllm.config.compilation", CUDAGraphMode=Mode),
+        module("vllm.forward_context", BatchDescriptor=Desc), module("vllm.v1", __path__=[]), module("vllm.v1.worker", __path__=[]),
+        module("vllm.v1.worker.gpu", __path__=[]),
+        module("vllm.v1.worker.gpu.cudagraph_utils", CudaGraphManager=CudaGraphManager, ModelCudaGraphManager=ModelCudaGraphManager),
+        module("medusa_vllm.inputs", one_token_each=lambda runner: None),
+        module("medusa_vllm.pieces", Pieces=lambda session, batches: pieces),
+    ]  # fmt: skip
+    return {m.__name__: m for m in modules}
+
+
+class Session:
+    def __init__(self, labels, run):
+        self.restoring, self.captured, self.run = labels is not None, [], run
+        self.found = [types.SimpleNamespace(label=label, usable=lambda: True) for label in labels or ()]
+
+    def graphs(self):
+        return self.found
+
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: None
+
+
+class Captures(unittest.TestCase):
+    def setUp(self):
+        patch = mock.patch.dict(sys.modules, stand_ins())
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.addCleanup(sys.modules.pop, "medusa_vllm.graphs", None)
+        from medusa_vllm import graphs, labels
+
+        self.manager, self.label = graphs.GraphManager, labels.label
+
+    def start(self, restored, run=0):
+        """The manager once the model's capture is done, and the inputs."""
+        descs = [Desc(Mode.FULL, 1), Desc(Mode.FULL, 2)]
+        session = Session(map(self.label, descs) if restored else None, run)
+        model = types.SimpleNamespace(get_hidden_size=lambda: 1, dtype=None)
+        made = types.SimpleNamespace(vllm_config=None, device=None, cudagraph_mode=None, decode_query_len=1, lora_capture_cases=None)
+        inputs = types.SimpleNamespace(is_padding=False, made=[], forwards=[])
+        self.before = []
+
+        def prepared():
+            self.before.append((inputs.is_padding, list(inputs.forwards)))
+
+        manager = self.manager(session, types.SimpleNamespace(model_config=model), made, lambda: None, prepared)
+        manager.capture(inputs)
+        return manager, inputs
+
+    def test_a_restored_start_leaves_what_captures_leave(self):
+        native, captured = self.start(False)
+        restored, inputs = self.start(True)
+        self.assertTrue(captured.is_padding and inputs.is_padding)
+        self.assertEqual(captured.made, inputs.made)
+        self.assertEqual((captured.forwards, inputs.forwards), ([2, 2, 1, 1], []))
+        self.assertTrue(native._graphs_captured and restored._graphs_captured)
+        self.assertEqual({d: g.label for d, g in restored.graphs.items()}, {d: self.label(d) for d in native.graphs})
+
+    def test_the_profile_sees_what_factories_write(self):
+        """Before a forward has run."""
+        _, inputs = self.start(False, run=1)
+        self.assertEqual((self.before, inputs.forwards), ([(True, [])], [2, 2, 1, 1]))
+        self.start(False)
+        self.assertEqual(self.before, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
