@@ -139,6 +139,14 @@ func (s *Session) remember() *earlier {
 	return e
 }
 
+// settle ends the work that a restored start skips.
+func (e *earlier) settle() {
+	if e.memory != nil && e.err == nil {
+		// mutant: memory after skipped work and before triggers
+		e.err = panics.Catch(e.memory.Settle)
+	}
+}
+
 // nativeChecker looks at the graphs that this process captured itself.
 func (s *Session) nativeChecker() (*check.Checker, error) {
 	if s.source.artifact == nil {

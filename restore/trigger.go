@@ -33,6 +33,9 @@ func (s *Session) Trigger(run func() error) (err error) {
 	if !s.Restoring() && s.env.run != Check {
 		return run()
 	}
+	if s.earlier != nil {
+		s.earlier.settle()
+	}
 	before := live.TriggerLaunches()
 	elapsed := make(timings)
 	stop := elapsed.start("run")

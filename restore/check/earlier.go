@@ -15,6 +15,7 @@ type Earlier struct {
 	hasher *hasher
 	spans  []span
 	ranges []digest.Range
+	later  []digest.Range // once that work is done
 }
 
 // Remember hashes that memory, as far as it has a place by now.
@@ -41,21 +42,32 @@ func Remember(m *memory.Map) (*Earlier, error) {
 	return e, err
 }
 
+// Settle hashes that memory once the work is done that a restored start skips. Later calls do nothing: what triggering layers do, a restored
+// start does as well.
+func (e *Earlier) Settle() (err error) {
+	if e.later != nil {
+		return nil
+	}
+	if err = cuda.Synchronize(); err == nil {
+		e.later, err = e.hash()
+	}
+	return err
+}
+
 func (e *Earlier) hash() ([]digest.Range, error) {
 	return e.hasher.hash(e.spans, make([]*known, len(e.spans)))
 }
 
 // changed returns the memory that is not as it was, before and after.
 func (e *Earlier) changed() ([]digest.Range, error) {
-	now, err := e.hash()
-	if err != nil {
+	if err := e.Settle(); err != nil {
 		return nil, err
 	}
 	var changed []digest.Range
 	for i := range e.ranges {
 		// mutant: memory that skipped work changes
-		if !bytes.Equal(e.ranges[i].First, now[i].First) {
-			e.ranges[i].Second = now[i].First
+		if !bytes.Equal(e.ranges[i].First, e.later[i].First) {
+			e.ranges[i].Second = e.later[i].First
 			changed = append(changed, e.ranges[i])
 		}
 	}

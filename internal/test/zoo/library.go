@@ -16,7 +16,7 @@ import (
 //	returned   warm-up leaves bytes in a block that it gives back
 //	dropped    the engine gives back a block in the capture phase, with other bytes in it than it had before
 //	stray      the same, whose bytes stay, and a graph reads there
-//	traces     a step leaves something in a buffer of the engine's: a triggering layer something else than warm-up
+//	traces     a triggering layer leaves something in a buffer of the engine's, and warm-up does not
 type library struct {
 	kind       string
 	workspaces map[cuda.Stream]cuda.DevicePtr
@@ -79,7 +79,6 @@ func (z *zoo) product() (err error) {
 		if l.triggered {
 			return z.leave(z.scratch, 4)
 		}
-		return z.leave(z.scratch, 5)
 	}
 	return nil
 }
