@@ -401,7 +401,7 @@ func TestFillsStayOnTheDevice(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "calls")
 	o := start{env: append([]string{"SIMGPU_CALL_LOG=" + log}, checkRestored...)}.run(t)
 	if o.exit != 0 || o.digest == nil {
-		t.Fatalf("run V: exit %d", o.exit)
+		t.Fatalf("check-restored: exit %d", o.exit)
 	}
 	text, err := os.ReadFile(log)
 	if err != nil {

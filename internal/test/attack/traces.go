@@ -97,7 +97,7 @@ func (a *attacker) recorded(ctx context.Context, b *base) (runs [2][]trace.Recor
 	if err != nil {
 		return runs, err
 	}
-	for i, run := range []string{"A", "B"} {
+	for i, run := range []string{"record-a", "record-b"} {
 		files, err := filepath.Glob(filepath.Join(kept, run+"*.trace"))
 		if err != nil || len(files) != 1 {
 			return runs, fmt.Errorf("keep traces of %s: found %v\n%s", b.name, files, e.stderr)
@@ -194,7 +194,7 @@ func (a *attacker) compile(ctx context.Context, what string, pair [2][]byte, jud
 		return "", err
 	}
 	defer os.RemoveAll(dir)
-	for i, name := range []string{"A", "B"} {
+	for i, name := range []string{"record-a", "record-b"} {
 		if err := os.WriteFile(filepath.Join(dir, name), pair[i], 0o644); err != nil {
 			return "", err
 		}

@@ -116,7 +116,7 @@ func (r *runner) materialize() error {
 		name   string
 		region interpose.Region
 		seed   uint64
-	}{{"record A", interpose.DefaultRegion, 0}, {"record B", interpose.StretchedRegion, 7}} {
+	}{{"record-a", interpose.DefaultRegion, 0}, {"record-b", interpose.StretchedRegion, 7}} {
 		path, err := r.record(at.name, at.region, at.seed)
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (r *runner) materialize() error {
 	if err != nil {
 		return err
 	}
-	identity, err := identity(filepath.Join(r.dir, "record A.trace"))
+	identity, err := identity(filepath.Join(r.dir, "record-a.trace"))
 	if err != nil {
 		return err
 	}
