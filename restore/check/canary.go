@@ -61,7 +61,7 @@ func (c *Checker) BeforeReady(level Level, want *artifacts.Verification) (err er
 	if err := c.chooseHash(); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.unstore(), c.hasher.close()) }()
+	defer func() { err = errors.Join(err, c.hasher.close()) }()
 	if level == Full {
 		if err := c.checkUnchanged(want); err != nil {
 			return err

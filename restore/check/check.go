@@ -111,6 +111,9 @@ func (c *Checker) Verify(selfTest func() error, untouched []digest.Range) (d *di
 	if err := c.prepare(c.Native); err != nil {
 		return nil, err
 	}
+	if err := c.store(); err != nil {
+		return nil, err
+	}
 	for i := range c.spec.Graphs {
 		g, err := c.replayTwice(i)
 		if err != nil {

@@ -73,9 +73,6 @@ func (c *Checker) prepare(native bool) (err error) {
 		}
 	}
 	c.makeGarbage()
-	if err := c.store(); err != nil {
-		return err
-	}
 	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
 	return err
 }

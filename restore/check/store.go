@@ -6,8 +6,8 @@ import (
 	"medusa/restore/live"
 )
 
-// A check fills memory before each replay, thousands of times if there are many graphs. So the data is kept in device memory, and fills
-// are copies on the device.
+// A check run fills memory before each replay, thousands of times if there are many graphs. So the data is kept in device memory, and fills
+// are copies on the device. A start that serves has no memory to spare, and replays few times: its fills come from the host.
 
 // storeBytes bounds the device memory that fills are kept in. What does not fit is copied from the host.
 const storeBytes = 256 << 20

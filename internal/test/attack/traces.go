@@ -63,11 +63,11 @@ func endAt(bytes uint64) {
 }
 
 func compileDir(dir string) error {
-	a, err := recording.Read(filepath.Join(dir, "A"))
+	a, err := recording.Read(filepath.Join(dir, "record-a"))
 	if err != nil {
 		return err
 	}
-	b, err := recording.Read(filepath.Join(dir, "B"))
+	b, err := recording.Read(filepath.Join(dir, "record-b"))
 	if err != nil {
 		return err
 	}
