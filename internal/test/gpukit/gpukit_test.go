@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,6 +46,20 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("%s, reason %q; want %s, %q", got.Verdict, got.Reason, c.verdict, c.reason)
 			}
 		})
+	}
+}
+
+// The page goes into the project: it holds no path of the machine that made it.
+func TestNoPathOfTheMachine(t *testing.T) {
+	k := newKit(t)
+	got := k.try(t.Context(), Step{1, "s", time.Minute, func(a *Attempt) error {
+		a.row("kept", "2 files in %s", filepath.Join(k.Work, "traces"))
+		a.row("made", "%s by %s", filepath.Join(k.Out, "page.md"), filepath.Join(k.Root, "bin", "medusa"))
+		return fmt.Errorf("open %s: no such file", filepath.Join(k.Work, "logs", "x.txt"))
+	}})
+	want := []Row{{"kept", "2 files in work/traces"}, {"made", "results/page.md by gpu-kit/bin/medusa"}}
+	if reason := "open work/logs/x.txt: no such file"; !slices.Equal(got.Rows, want) || got.Reason != reason {
+		t.Errorf("rows %q, reason %q; want %q, %q", got.Rows, got.Reason, want, reason)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -58,7 +59,7 @@ func (k *Kit) try(ctx context.Context, s Step) Result {
 	log, err := os.Create(filepath.Join(k.Work, "logs", fmt.Sprintf("step-%02d.txt", s.Number)))
 	if err != nil {
 		r.Reason = err.Error()
-		return r
+		return k.placeless(r)
 	}
 	defer log.Close()
 	within, cancel := context.WithTimeout(ctx, s.Limit)
@@ -80,6 +81,16 @@ func (k *Kit) try(ctx context.Context, s Step) Result {
 		r.Reason = "it looked at nothing"
 	default:
 		r.Verdict = pass
+	}
+	return k.placeless(r)
+}
+
+// placeless names the kit's folders by what they are: where they lie on a machine is not the page's concern.
+func (k *Kit) placeless(r Result) Result {
+	names := strings.NewReplacer(k.Work, "work", k.Out, "results", k.Root, "gpu-kit")
+	r.Reason = names.Replace(r.Reason)
+	for i := range r.Rows {
+		r.Rows[i].Found = names.Replace(r.Rows[i].Found)
 	}
 	return r
 }

@@ -263,7 +263,7 @@ func torchPrograms(a *Attempt) error {
 }
 
 func (a *Attempt) programsInTorch(env []string) error {
-	engine := []string{a.Python, a.path("engine", "programs.py"), "--programs", fmt.Sprint(sized(a.Kit, 100, 5)), "--seed", "1"}
+	engine := []string{a.Python, a.path("engine", "programs.py"), "--programs", fmt.Sprint(sized(a.Kit, 100, 10)), "--seed", "1"}
 	if err := a.materialize(env, "torch-programs", engine...); err != nil {
 		return err
 	}
