@@ -53,12 +53,7 @@ func main() {
 	flag.Uint64Var(&e.profiled, "kv", 1<<30, "bytes of the KV cache, if nobody gives them")
 	flag.Parse()
 	if err := e.run(); err != nil {
-		var exit *restore.Exit
-		if errors.As(err, &exit) {
-			os.Exit(exit.Code)
-		}
-		fmt.Fprintf(os.Stderr, "fullsize-engine: %v\n", err)
-		os.Exit(1)
+		start.End("fullsize-engine", err)
 	}
 }
 

@@ -50,13 +50,12 @@ type engine struct {
 func main() {
 	runtime.LockOSThread()
 	if err := (&engine{}).run(); err != nil {
-		fmt.Fprintf(os.Stderr, "manygraphs-engine: %v\n", err)
-		os.Exit(1)
+		start.End("manygraphs-engine", err)
 	}
 }
 
 func (e *engine) run() (err error) {
-	if e.session, err = restore.FromEnv(restore.Hooks{}); err != nil {
+	if e.session, err = restore.FromEnv(restore.Hooks{End: os.Exit}); err != nil {
 		return err
 	}
 	defer e.session.Close()

@@ -30,12 +30,7 @@ func main() {
 	verbose := flag.Bool("verbose", false, "say what went into the hash")
 	flag.Parse()
 	if err := run(*seeds, *verbose); err != nil {
-		var exit *restore.Exit
-		if errors.As(err, &exit) {
-			os.Exit(exit.Code)
-		}
-		fmt.Fprintf(os.Stderr, "programs: %v\n", err)
-		os.Exit(1)
+		start.End("programs", err)
 	}
 }
 
