@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"slices"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -72,7 +71,6 @@ func (c *Checker) prepare(native bool) (err error) {
 			c.knows(i, &known{pattern: pattern{data: data}})
 		}
 	}
-	c.makeGarbage()
 	c.stream, err = cuda.StreamCreate(cuda.StreamNonBlocking)
 	return err
 }
@@ -96,15 +94,14 @@ func (c *Checker) doubt(touched func(*span) bool) {
 // scratch reports whether a span gets garbage.
 func (s *span) scratch() bool { return s.class == digest.Temporary || s.class == digest.Unstable }
 
-// makeGarbage makes the pattern of each round, if any memory is to be filled with it.
-func (c *Checker) makeGarbage() {
-	if !slices.ContainsFunc(c.spans, func(s span) bool { return s.scratch() }) {
-		return
+// garbageOf returns the pattern of a round, which is made once.
+func (c *Checker) garbageOf(round int) *pattern {
+	p := &c.garbage[round]
+	if p.data == nil {
+		p.data = make([]byte, patternBytes)
+		garbage(p.data, seedOf(purposeGarbage, 0, 0, round))
 	}
-	for round := range c.garbage {
-		c.garbage[round].data = make([]byte, patternBytes)
-		garbage(c.garbage[round].data, seedOf(purposeGarbage, 0, 0, round))
-	}
+	return p
 }
 
 // fill puts all memory but the weights into the state that a replay starts from. Garbage is renewed everywhere: a graph may get to memory by
@@ -122,7 +119,7 @@ func (c *Checker) fill(filling int) error {
 		}
 		// Each span begins elsewhere in the pattern.
 		at := seedOf(purposeGarbage, s.alloc, s.offset, round)
-		if err := c.garbage[round].put(c.Memory.Base[s.alloc]+s.offset, at.below(patternBytes), s.size); err != nil {
+		if err := c.garbageOf(round).put(c.Memory.Base[s.alloc]+s.offset, at.below(patternBytes), s.size); err != nil {
 			return err
 		}
 	}

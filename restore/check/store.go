@@ -1,6 +1,8 @@
 package check
 
 import (
+	"slices"
+
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
 	"medusa/restore/live"
@@ -54,8 +56,10 @@ func (p pattern) bytes(from, size uint64) []byte {
 // store copies the fills of all spans to device memory, as far as there is room: first those that every replay needs again.
 func (c *Checker) store() error {
 	var all []*pattern
-	for round := range c.garbage {
-		all = append(all, &c.garbage[round])
+	if slices.ContainsFunc(c.spans, func(s span) bool { return s.scratch() }) {
+		for round := range c.garbage {
+			all = append(all, c.garbageOf(round))
+		}
 	}
 	for _, kv := range []bool{false, true} { // most of a KV cache stays as it is
 		for i := range c.spans {
