@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,18 +23,10 @@ const (
 var driverSymbol = regexp.MustCompile(`^cu[A-Z]`)
 
 func TestDriverFunctionsAreBoundInOnePlace(t *testing.T) {
-	files := 0
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		folder, _ := filepath.Rel(root, filepath.Dir(path))
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == "build" || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".git")):
-			return fs.SkipDir
-		case d.IsDir() || filepath.Ext(path) != ".go" || folder == driverRoom:
+	eachGoFile(t, func(path, folder string) error {
+		if folder == driverRoom {
 			return nil
 		}
-		files++
 		wrong, err := lookups(path, nil)
 		for _, w := range wrong {
 			if folder != kitRoom || !strings.Contains(w, ": Library(") {
@@ -44,9 +35,6 @@ func TestDriverFunctionsAreBoundInOnePlace(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || files < 300 {
-		t.Fatalf("read %d files of Go: %v", files, err)
-	}
 }
 
 func TestWhatTheLookupsAre(t *testing.T) {
