@@ -99,7 +99,7 @@ func otherDriver(ctx context.Context, made artifacts.Identity) *store.Driver {
 	return &store.Driver{GPU: gpu, Version: here}
 }
 
-// remember keeps a driver that has passed. The check-native and check-restored have compared the GPU's name with the artifact's.
+// remember keeps a driver that has passed. The runs check-native and check-restored have compared the GPU's name with the artifact's.
 func remember(w io.Writer, path string, d *store.Driver) error {
 	if d == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"medusa/materialize/recording"
 )
 
-// The check-native captures its graphs natively, in a third process with addresses of its own, and is recorded. Each of its nodes has to be what
+// The run check-native captures its graphs natively, in a third process with addresses of its own, and is recorded. Each of its nodes has to be what
 // the artifact's node becomes there: the same kernel, and the same bytes once each pointer is resolved with that process's
 // addresses. This depends on no data: it holds for parameters that no replay of a check depends on.
 //

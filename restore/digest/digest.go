@@ -1,6 +1,6 @@
 // Package digest is the output of a verifying run: hashes of all memory before and after each graph was replayed.
 //
-// The check-native (native) and check-restored (restored) each write one Digest, from the same allocation roles, fills and order of ranges;
+// The runs check-native and check-restored each write one Digest, from the same allocation roles, fills and order of ranges;
 // comparing the two says whether a restored graph computed the same as the captured one. Every graph is replayed twice, with
 // equal inputs and different garbage in its temporaries, so that chunks which natively depend on garbage show up as such.
 //

@@ -80,7 +80,7 @@ func (r *recorder) phase(name string) { r.Write(&trace.Phase{Name: name}) }
 
 func (r *recorder) alloc(size uint64) uint32 {
 	id := uint32(len(r.places))
-	// The record-b has another base and other gaps.
+	// The run record-b has another base and other gaps.
 	at := base + r.run<<44 + r.next
 	r.next += size + (1+r.run*(uint64(id)%5+1))<<21
 	r.places = append(r.places, at)

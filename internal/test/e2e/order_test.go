@@ -8,7 +8,7 @@ import (
 	"medusa/status"
 )
 
-// A driver promises no order in which a graph lists its nodes and edges. The record-a and record-b may get different ones.
+// A driver promises no order in which a graph lists its nodes and edges. The runs record-a and record-b may get different ones.
 func TestNodesAndEdgesInAnyOrder(t *testing.T) {
 	zoo := testenv.Path(t, "build", "zoo")
 	for _, order := range []string{"created", "reversed", "shuffled"} {

@@ -64,7 +64,7 @@ func proven(a, b *recording.Recording) (*graphir.Spec, error) {
 	return spec, err
 }
 
-// compiled compiles record-a with a record-b that is recorded with gaps; again if these left a word undecided: of some dozen
+// compiled compiles the run record-a with a record-b that is recorded with gaps; again if these left a word undecided: of some dozen
 // large allocations, one may by chance have an address whose lower half is the same in both runs.
 func compiled(t *testing.T, a *recording.Recording, run recordRun, argv ...string) (spec *graphir.Spec, err error) {
 	t.Helper()
