@@ -141,6 +141,9 @@ func (s *server) ask(path string, body map[string]any) (text string, ids []int, 
 		if err := json.Unmarshal([]byte(data), &r); err != nil {
 			return "", nil, err
 		}
+		if len(r.Choices) == 0 {
+			return "", nil, fmt.Errorf("event %s", data)
+		}
 		text += r.Choices[0].Text + r.Choices[0].Delta.Content
 		ids = append(ids, r.Choices[0].TokenIDs...)
 	}
