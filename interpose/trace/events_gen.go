@@ -200,6 +200,15 @@ func (t Type) String() string {
 	return unknown("record", uint64(t))
 }
 
+// OfNode reports whether records of type t say something of a node of a graph.
+func (t Type) OfNode() bool {
+	switch t {
+	case TypeKernel, TypeMemset, TypeMemcpy, TypeEmpty, TypeOpaque, TypeEventNode, TypeChild, TypeHostData, TypeHostChanged:
+		return true
+	}
+	return false
+}
+
 // newRecord returns an empty record of type t, or nil if this version does not know the type.
 func newRecord(t Type) Record {
 	switch t {
@@ -787,6 +796,9 @@ type Kernel struct {
 // RecordType returns TypeKernel.
 func (*Kernel) RecordType() Type { return TypeKernel }
 
+// Place returns the graph's number and the node's handle.
+func (r *Kernel) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Kernel) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -843,6 +855,9 @@ type Memset struct {
 // RecordType returns TypeMemset.
 func (*Memset) RecordType() Type { return TypeMemset }
 
+// Place returns the graph's number and the node's handle.
+func (r *Memset) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Memset) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -893,6 +908,9 @@ type Memcpy struct {
 
 // RecordType returns TypeMemcpy.
 func (*Memcpy) RecordType() Type { return TypeMemcpy }
+
+// Place returns the graph's number and the node's handle.
+func (r *Memcpy) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 
 func (r *Memcpy) decode(d *decoder) {
 	r.Graph = d.u32()
@@ -950,6 +968,9 @@ type Empty struct {
 // RecordType returns TypeEmpty.
 func (*Empty) RecordType() Type { return TypeEmpty }
 
+// Place returns the graph's number and the node's handle.
+func (r *Empty) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Empty) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -973,6 +994,9 @@ type Opaque struct {
 
 // RecordType returns TypeOpaque.
 func (*Opaque) RecordType() Type { return TypeOpaque }
+
+// Place returns the graph's number and the node's handle.
+func (r *Opaque) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 
 func (r *Opaque) decode(d *decoder) {
 	r.Graph = d.u32()
@@ -1313,6 +1337,9 @@ type EventNode struct {
 // RecordType returns TypeEventNode.
 func (*EventNode) RecordType() Type { return TypeEventNode }
 
+// Place returns the graph's number and the node's handle.
+func (r *EventNode) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *EventNode) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -1340,6 +1367,9 @@ type Child struct {
 // RecordType returns TypeChild.
 func (*Child) RecordType() Type { return TypeChild }
 
+// Place returns the graph's number and the node's handle.
+func (r *Child) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Child) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -1364,6 +1394,9 @@ type HostData struct {
 
 // RecordType returns TypeHostData.
 func (*HostData) RecordType() Type { return TypeHostData }
+
+// Place returns the graph's number and the node's handle.
+func (r *HostData) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 
 func (r *HostData) decode(d *decoder) {
 	r.Graph = d.u32()
@@ -1556,6 +1589,9 @@ type HostChanged struct {
 
 // RecordType returns TypeHostChanged.
 func (*HostChanged) RecordType() Type { return TypeHostChanged }
+
+// Place returns the graph's number and the node's handle.
+func (r *HostChanged) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 
 func (r *HostChanged) decode(d *decoder) {
 	r.Graph = d.u32()

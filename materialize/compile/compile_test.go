@@ -36,7 +36,7 @@ func mustCompile(t *testing.T, run func(tp *tape, at place)) *graphir.Spec {
 	return spec
 }
 
-func onlyKernel(spec *graphir.Spec) *graphir.KernelNode { return spec.Graphs[0].Nodes[0].Kernel }
+func onlyKernel(spec *graphir.Spec) *graphir.KernelNode { return spec.Graphs[0].Nodes[0].Kernel() }
 
 func TestPointersBecomeIndirect(t *testing.T) {
 	const constant = 0x3ff0000000000000
@@ -172,7 +172,7 @@ func TestStructThatBeginsBetweenWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relocations := spec.Graphs[0].Nodes[0].Kernel.Relocations
+	relocations := spec.Graphs[0].Nodes[0].Kernel().Relocations
 	if want := (graphir.Relocation{Offset: 8, Pointer: graphir.Pointer{Offset: 64}}); len(relocations) != 1 || relocations[0] != want {
 		t.Errorf("relocations %v, want %v", relocations, want)
 	}
@@ -228,7 +228,7 @@ func TestTouchingVariablesOfOneModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relocations := spec.Graphs[0].Nodes[0].Kernel.Relocations
+	relocations := spec.Graphs[0].Nodes[0].Kernel().Relocations
 	if want := (graphir.Pointer{Index: 1, Space: graphir.SpaceGlobal}); len(relocations) != 1 || relocations[0].Pointer != want || spec.Globals[1].Name != "second" {
 		t.Errorf("relocations %v, want the first byte of the second variable", relocations)
 	}
@@ -329,7 +329,7 @@ func TestForkAndJoinEdges(t *testing.T) {
 	if want := [][2]uint32{{0, 1}, {0, 2}, {1, 3}, {2, 3}}; !slices.Equal(got, want) {
 		t.Errorf("edges %v, want %v", got, want)
 	}
-	if c := spec.Graphs[0].Nodes[2].Memcpy; c.Dst.Pointer.Offset != 64 || c.Width != 64 {
+	if c := spec.Graphs[0].Nodes[2].Memcpy(); c.Dst.Pointer.Offset != 64 || c.Width != 64 {
 		t.Errorf("memcpy %+v", c)
 	}
 }

@@ -192,7 +192,7 @@ func TestRelocationsAgreeWithGroundTruth(t *testing.T) {
 						t.Errorf("graph %s node %d: %v", g.Label, i, err)
 					}
 					relocations += n
-					if k := g.Nodes[i].Kernel; k != nil {
+					if k := g.Nodes[i].Kernel(); k != nil {
 						code.check(t, spec, k, &nodes[i])
 					}
 				}
@@ -232,23 +232,23 @@ func TestPlainProgramIsRecorded(t *testing.T) {
 func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared int, err error) {
 	got := map[uint32]graphir.Pointer{}
 	switch {
-	case n.Kernel != nil:
-		if name := spec.Kernels[n.Kernel.Kernel].Name; want.kind != "kernel" || name != want.name {
+	case n.Kernel() != nil:
+		if name := spec.Kernels[n.Kernel().Kernel].Name; want.kind != "kernel" || name != want.name {
 			return 0, fmt.Errorf("kernel %s, captured %s %s", name, want.kind, want.name)
 		}
-		for _, f := range n.Kernel.Relocations {
+		for _, f := range n.Kernel().Relocations {
 			got[f.Offset] = f.Pointer
 		}
-	case n.Memset != nil && want.kind == "memset":
-		got[0] = n.Memset.Dst
-	case n.Memcpy != nil && want.kind == "memcpy":
-		got[0], got[8] = n.Memcpy.Dst.Pointer, n.Memcpy.Src.Pointer
-		for i, e := range []graphir.MemcpyEnd{n.Memcpy.Dst, n.Memcpy.Src} {
+	case n.Memset() != nil && want.kind == "memset":
+		got[0] = n.Memset().Dst
+	case n.Memcpy() != nil && want.kind == "memcpy":
+		got[0], got[8] = n.Memcpy().Dst.Pointer, n.Memcpy().Src.Pointer
+		for i, e := range []graphir.MemcpyEnd{n.Memcpy().Dst, n.Memcpy().Src} {
 			if walked := (end{e.X, e.Y, e.Z, e.Pitch, e.Height}); walked != want.ends[i] {
 				return 0, fmt.Errorf("side %d of a copy: %+v, captured %+v", i, walked, want.ends[i])
 			}
 		}
-		if extent := [3]uint64{n.Memcpy.Width, n.Memcpy.Height, n.Memcpy.Depth}; extent != want.extent {
+		if extent := [3]uint64{n.Memcpy().Width, n.Memcpy().Height, n.Memcpy().Depth}; extent != want.extent {
 			return 0, fmt.Errorf("extent %v, captured %v", extent, want.extent)
 		}
 	case n.Type == graphir.NodeEventRecord && want.kind == "event-record", n.Type == graphir.NodeEventWait && want.kind == "event-wait":
@@ -273,8 +273,8 @@ func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared
 	for off, data := range want.raw {
 		for o, b := range data {
 			at := off + uint32(o)
-			if _, isPointer := got[at&^7]; !isPointer && n.Kernel.Params[at] != b {
-				return compared, fmt.Errorf("constant byte %d is %#x, captured %#x", at, n.Kernel.Params[at], b)
+			if _, isPointer := got[at&^7]; !isPointer && n.Kernel().Params[at] != b {
+				return compared, fmt.Errorf("constant byte %d is %#x, captured %#x", at, n.Kernel().Params[at], b)
 			}
 		}
 	}

@@ -228,9 +228,9 @@ func (g *generator) node() graphir.Node {
 			return graphir.Node{Type: graphir.NodeEventWait + graphir.NodeType(g.IntN(2)), Target: uint32(g.IntN(n))}
 		}
 	case 1:
-		return graphir.Node{Type: graphir.NodeMemset, Memset: g.memset()}
+		return graphir.Node{Type: graphir.NodeMemset, Params: g.memset()}
 	case 2:
-		return graphir.Node{Type: graphir.NodeMemcpy, Memcpy: g.memcpy()}
+		return graphir.Node{Type: graphir.NodeMemcpy, Params: g.memcpy()}
 	}
 	k := &graphir.KernelNode{Kernel: g.kernel(), Grid: g.dim(), Block: g.dim(), SharedBytes: g.Uint32N(9999)}
 	size := g.IntN(8) + g.IntN(2)*200
@@ -248,7 +248,7 @@ func (g *generator) node() graphir.Node {
 		}
 		k.Attrs = append(k.Attrs, a)
 	}
-	return graphir.Node{Type: graphir.NodeKernel, Kernel: k}
+	return graphir.Node{Type: graphir.NodeKernel, Params: k}
 }
 
 // room is how many bytes lie behind a pointer.
@@ -298,10 +298,10 @@ func (g *generator) memcpy() *graphir.MemcpyNode {
 
 // vary returns a copy of a node with some values changed.
 func (g *generator) vary(n graphir.Node) graphir.Node {
-	if n.Kernel == nil {
+	if n.Kernel() == nil {
 		return n
 	}
-	k := *n.Kernel
+	k := *n.Kernel()
 	k.Params, k.Relocations = slices.Clone(k.Params), slices.Clone(k.Relocations)
 	if g.IntN(2) == 0 {
 		k.Grid[0] = 1 + g.Uint32N(9)
@@ -314,7 +314,7 @@ func (g *generator) vary(n graphir.Node) graphir.Node {
 	if len(k.Params) > 0 && len(k.Relocations) == 0 {
 		k.Params[g.IntN(len(k.Params))] ^= 0xff
 	}
-	n.Kernel = &k
+	n.Params = &k
 	return n
 }
 
