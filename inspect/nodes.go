@@ -13,6 +13,7 @@ var nodeTypes = [...]func(s *graphir.Spec, n *graphir.Node, out *Node){
 	graphir.NodeKernel:      describeKernel,
 	graphir.NodeMemcpy:      describeMemcpy,
 	graphir.NodeMemset:      describeMemset,
+	graphir.NodeMemOps:      describeMemOps,
 	graphir.NodeChild:       func(_ *graphir.Spec, n *graphir.Node, out *Node) { out.Target = fmt.Sprintf("child#%d", n.Target) },
 	graphir.NodeEmpty:       func(*graphir.Spec, *graphir.Node, *Node) {},
 	graphir.NodeEventWait:   describeEvent,
@@ -68,4 +69,12 @@ func end(e *graphir.MemcpyEnd) string {
 
 func describeEvent(_ *graphir.Spec, n *graphir.Node, out *Node) {
 	out.Target = fmt.Sprintf("event#%d", n.Target)
+}
+
+func describeMemOps(_ *graphir.Spec, n *graphir.Node, out *Node) {
+	var texts []string
+	for _, op := range n.MemOps().Ops() {
+		texts = append(texts, op.String())
+	}
+	out.Detail = strings.Join(texts, "; ")
 }

@@ -816,47 +816,54 @@ var procGraphMemcpyNodeSetParams = libcuda.Proc("cuGraphMemcpyNodeSetParams")
 // CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
 var procGraphMemsetNodeSetParams = libcuda.Proc("cuGraphMemsetNodeSetParams")
 
+// CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+var procGraphBatchMemOpNodeSetParams = libcuda.Proc("cuGraphBatchMemOpNodeSetParams")
+
 // CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, CUdriverProcAddressQueryResult *status)
 var procGetProcAddress = libcuda.Proc("cuGetProcAddress_v2")
 
 // The entries, and how many there are.
 const (
-	EntryGraphCreate                 Entry = iota // cuGraphCreate
-	EntryGraphAddKernelNode                       // cuGraphAddKernelNode_v2
-	EntryGraphAddMemcpyNode                       // cuGraphAddMemcpyNode
-	EntryGraphAddMemsetNode                       // cuGraphAddMemsetNode
-	EntryGraphAddEmptyNode                        // cuGraphAddEmptyNode
-	EntryGraphAddChildGraphNode                   // cuGraphAddChildGraphNode
-	EntryGraphAddEventRecordNode                  // cuGraphAddEventRecordNode
-	EntryGraphAddEventWaitNode                    // cuGraphAddEventWaitNode
-	EntryGraphKernelNodeSetAttribute              // cuGraphKernelNodeSetAttribute
-	EntryGraphAddDependencies                     // cuGraphAddDependencies_v2
-	EntryGraphKernelNodeSetParams                 // cuGraphKernelNodeSetParams_v2
-	EntryGraphMemcpyNodeSetParams                 // cuGraphMemcpyNodeSetParams
-	EntryGraphMemsetNodeSetParams                 // cuGraphMemsetNodeSetParams
-	EntryGraphInstantiateWithFlags                // cuGraphInstantiateWithFlags
-	EntryGraphUpload                              // cuGraphUpload
-	EntryGetProcAddress                           // cuGetProcAddress_v2
-	EntryTensorMapEncodeTiled                     // cuTensorMapEncodeTiled
+	EntryGraphCreate                  Entry = iota // cuGraphCreate
+	EntryGraphAddKernelNode                        // cuGraphAddKernelNode_v2
+	EntryGraphAddMemcpyNode                        // cuGraphAddMemcpyNode
+	EntryGraphAddMemsetNode                        // cuGraphAddMemsetNode
+	EntryGraphAddEmptyNode                         // cuGraphAddEmptyNode
+	EntryGraphAddBatchMemOpNode                    // cuGraphAddBatchMemOpNode
+	EntryGraphAddChildGraphNode                    // cuGraphAddChildGraphNode
+	EntryGraphAddEventRecordNode                   // cuGraphAddEventRecordNode
+	EntryGraphAddEventWaitNode                     // cuGraphAddEventWaitNode
+	EntryGraphKernelNodeSetAttribute               // cuGraphKernelNodeSetAttribute
+	EntryGraphAddDependencies                      // cuGraphAddDependencies_v2
+	EntryGraphKernelNodeSetParams                  // cuGraphKernelNodeSetParams_v2
+	EntryGraphMemcpyNodeSetParams                  // cuGraphMemcpyNodeSetParams
+	EntryGraphMemsetNodeSetParams                  // cuGraphMemsetNodeSetParams
+	EntryGraphBatchMemOpNodeSetParams              // cuGraphBatchMemOpNodeSetParams
+	EntryGraphInstantiateWithFlags                 // cuGraphInstantiateWithFlags
+	EntryGraphUpload                               // cuGraphUpload
+	EntryGetProcAddress                            // cuGetProcAddress_v2
+	EntryTensorMapEncodeTiled                      // cuTensorMapEncodeTiled
 	Entries
 )
 
 var entries = [Entries]*Proc{
-	EntryGraphCreate:                 procGraphCreate,
-	EntryGraphAddKernelNode:          procGraphAddKernelNode,
-	EntryGraphAddMemcpyNode:          procGraphAddMemcpyNode,
-	EntryGraphAddMemsetNode:          procGraphAddMemsetNode,
-	EntryGraphAddEmptyNode:           procGraphAddEmptyNode,
-	EntryGraphAddChildGraphNode:      procGraphAddChildGraphNode,
-	EntryGraphAddEventRecordNode:     procGraphAddEventRecordNode,
-	EntryGraphAddEventWaitNode:       procGraphAddEventWaitNode,
-	EntryGraphKernelNodeSetAttribute: procGraphKernelNodeSetAttribute,
-	EntryGraphAddDependencies:        procGraphAddDependencies,
-	EntryGraphKernelNodeSetParams:    procGraphKernelNodeSetParams,
-	EntryGraphMemcpyNodeSetParams:    procGraphMemcpyNodeSetParams,
-	EntryGraphMemsetNodeSetParams:    procGraphMemsetNodeSetParams,
-	EntryGraphInstantiateWithFlags:   procGraphInstantiateWithFlags,
-	EntryGraphUpload:                 procGraphUpload,
-	EntryGetProcAddress:              procGetProcAddress,
-	EntryTensorMapEncodeTiled:        procTensorMapEncodeTiled,
+	EntryGraphCreate:                  procGraphCreate,
+	EntryGraphAddKernelNode:           procGraphAddKernelNode,
+	EntryGraphAddMemcpyNode:           procGraphAddMemcpyNode,
+	EntryGraphAddMemsetNode:           procGraphAddMemsetNode,
+	EntryGraphAddEmptyNode:            procGraphAddEmptyNode,
+	EntryGraphAddBatchMemOpNode:       procGraphAddBatchMemOpNode,
+	EntryGraphAddChildGraphNode:       procGraphAddChildGraphNode,
+	EntryGraphAddEventRecordNode:      procGraphAddEventRecordNode,
+	EntryGraphAddEventWaitNode:        procGraphAddEventWaitNode,
+	EntryGraphKernelNodeSetAttribute:  procGraphKernelNodeSetAttribute,
+	EntryGraphAddDependencies:         procGraphAddDependencies,
+	EntryGraphKernelNodeSetParams:     procGraphKernelNodeSetParams,
+	EntryGraphMemcpyNodeSetParams:     procGraphMemcpyNodeSetParams,
+	EntryGraphMemsetNodeSetParams:     procGraphMemsetNodeSetParams,
+	EntryGraphBatchMemOpNodeSetParams: procGraphBatchMemOpNodeSetParams,
+	EntryGraphInstantiateWithFlags:    procGraphInstantiateWithFlags,
+	EntryGraphUpload:                  procGraphUpload,
+	EntryGetProcAddress:               procGetProcAddress,
+	EntryTensorMapEncodeTiled:         procTensorMapEncodeTiled,
 }

@@ -155,6 +155,7 @@
 	X(cuGraphMemsetNodeGetParams) \
 	X(cuGraphEventRecordNodeGetEvent) \
 	X(cuGraphEventWaitNodeGetEvent) \
+	X(cuGraphBatchMemOpNodeGetParams) \
 	X(cuGraphNodeGetType) \
 	X(cuGraphGetNodes) \
 	X(cuGraphGetEdges_v2) \

@@ -108,6 +108,7 @@ const (
 	TypeWaited      Type = 53
 	TypeNote        Type = 54
 	TypeUpdate      Type = 55
+	TypeMemOps      Type = 56
 )
 
 func (t Type) String() string {
@@ -196,6 +197,8 @@ func (t Type) String() string {
 		return "note"
 	case TypeUpdate:
 		return "update"
+	case TypeMemOps:
+		return "mem_ops"
 	}
 	return unknown("record", uint64(t))
 }
@@ -203,7 +206,7 @@ func (t Type) String() string {
 // OfNode reports whether records of type t say something of a node of a graph.
 func (t Type) OfNode() bool {
 	switch t {
-	case TypeKernel, TypeMemset, TypeMemcpy, TypeEmpty, TypeOpaque, TypeEventNode, TypeChild, TypeHostData, TypeHostChanged:
+	case TypeKernel, TypeMemset, TypeMemcpy, TypeEmpty, TypeOpaque, TypeEventNode, TypeChild, TypeHostData, TypeHostChanged, TypeMemOps:
 		return true
 	}
 	return false
@@ -296,6 +299,8 @@ func newRecord(t Type) Record {
 		return new(Note)
 	case TypeUpdate:
 		return new(Update)
+	case TypeMemOps:
+		return new(MemOps)
 	}
 	return nil
 }
@@ -1668,4 +1673,57 @@ func (r *Update) decode(d *decoder) {
 func (r *Update) encode(e *encoder) {
 	e.u32(r.Graph)
 	e.u64(r.Handle)
+}
+
+// MemOpsOp is one entry of MemOps.Ops.
+type MemOpsOp struct {
+	Operation uint32
+	Addr      uint64
+	Value     uint64
+	Flags     uint32
+}
+
+// MemOps is a "mem_ops" record.
+//
+// A node of memory operations, in the order in which it makes them: CUstreamBatchMemOpType values. flags are those of the node.
+type MemOps struct {
+	Head
+	Graph uint32
+	Node  uint64
+	Flags uint32
+	Ops   []MemOpsOp
+}
+
+// RecordType returns TypeMemOps.
+func (*MemOps) RecordType() Type { return TypeMemOps }
+
+// Place returns the graph's number and the node's handle.
+func (r *MemOps) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
+func (r *MemOps) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Node = d.u64()
+	r.Flags = d.u32()
+	if n := d.count(24); n > 0 {
+		r.Ops = make([]MemOpsOp, n)
+		for i := range r.Ops {
+			r.Ops[i].Operation = d.u32()
+			r.Ops[i].Addr = d.u64()
+			r.Ops[i].Value = d.u64()
+			r.Ops[i].Flags = d.u32()
+		}
+	}
+}
+
+func (r *MemOps) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Node)
+	e.u32(r.Flags)
+	e.count(len(r.Ops))
+	for _, v := range r.Ops {
+		e.u32(v.Operation)
+		e.u64(v.Addr)
+		e.u64(v.Value)
+		e.u32(v.Flags)
+	}
 }

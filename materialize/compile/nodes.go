@@ -30,6 +30,7 @@ func init() {
 		trace.TypeKernel:    kernelNodes,
 		trace.TypeMemset:    memsetNodes,
 		trace.TypeMemcpy:    memcpyNodes,
+		trace.TypeMemOps:    memOpsNodes,
 		trace.TypeEmpty:     emptyNodes,
 		trace.TypeEventNode: eventNodes,
 		trace.TypeChild:     childNodes,
@@ -109,6 +110,79 @@ func compareMemset(c *compared, n *trace.Memset) error {
 	}
 	if to := c.x.address(c.want.Memset().Dst); n.Dst != to {
 		return c.differ("its destination", address(n.Dst), address(to))
+	}
+	return nil
+}
+
+var memOpsNodes = nodeOf(nodeType[*trace.MemOps]{
+	makes: []graphir.NodeType{graphir.NodeMemOps},
+	kind: func(_ *shape, v *trace.MemOps) (uint64, error) {
+		h := mix(8, uint64(v.Flags))
+		for _, op := range v.Ops {
+			h = mix(h, uint64(op.Operation), op.Value, uint64(op.Flags))
+		}
+		return h, nil
+	},
+	words: func(v *trace.MemOps) (words []uint64) {
+		for _, op := range v.Ops {
+			words = append(words, op.Addr)
+		}
+		return words
+	},
+	compile: (*graphCompiler).memOps,
+	compare: compareMemOps,
+})
+
+func (c *graphCompiler) memOps(i int, na, nb *trace.MemOps, out *graphir.Node) error {
+	refuse := func(why string) error {
+		return &RefusedError{c.label, i, nodeTypeName(uint32(graphir.NodeMemOps)), why}
+	}
+	if na.Flags != 0 {
+		return refuse(fmt.Sprintf("it has the unknown flags %#x", na.Flags))
+	}
+	ops := make([]graphir.MemOp, len(na.Ops))
+	for k, op := range na.Ops {
+		ops[k] = graphir.MemOp{Operation: op.Operation, Value: op.Value, Flags: op.Flags}
+	}
+	if len(na.Ops) != len(nb.Ops) || na.Flags != nb.Flags {
+		return fmt.Errorf("compile graph %q: node %d (memory operations): it differs between the runs", c.label, i)
+	}
+	for k, a := range na.Ops {
+		b := nb.Ops[k]
+		if a.Operation != b.Operation || a.Value != b.Value || a.Flags != b.Flags {
+			return fmt.Errorf("compile graph %q: node %d (memory operations): operation %d differs between the runs", c.label, i, k)
+		}
+		// Unknown types may have no address, so they are refused first.
+		if why := ops[k].Unknown(); why != "" {
+			return refuse(fmt.Sprintf("operation %d %s", k, why))
+		}
+		var err error
+		if ops[k].At, err = c.pointer(i, "memory operation", fmt.Sprintf("address %d", k), a.Addr, b.Addr); err != nil {
+			return err
+		}
+	}
+	node := graphir.NewMemOps(ops)
+	if why := node.Obstacle(); why != "" {
+		return refuse(why)
+	}
+	out.Type, out.Params = graphir.NodeMemOps, node
+	return nil
+}
+
+// compareMemOps holds memory operations of a third process against the artifact's.
+func compareMemOps(c *compared, n *trace.MemOps) error {
+	want := c.want.MemOps().Ops()
+	if len(n.Ops) != len(want) {
+		return c.differ("the number of its operations", len(n.Ops), len(want))
+	}
+	for i, w := range want {
+		g := n.Ops[i]
+		if g.Operation != w.Operation || g.Value != w.Value || g.Flags != w.Flags {
+			return c.differ(fmt.Sprintf("operation %d", i), g, w)
+		}
+		if to := c.x.address(w.At); g.Addr != to {
+			return c.differ(fmt.Sprintf("the address of operation %d", i), address(g.Addr), address(to))
+		}
 	}
 	return nil
 }
