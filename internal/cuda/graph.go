@@ -77,6 +77,9 @@ const (
 	MemOpWrite64 = 5
 )
 
+// WaitEqual is the flag of a wait until the value is the one that is given.
+const WaitEqual = 1
+
 // BatchMemOpNodeParams mirrors CUDA_BATCH_MEM_OP_NODE_PARAMS. Ops points to Count of MemOp.
 type BatchMemOpNodeParams struct {
 	Ctx   Context

@@ -362,6 +362,67 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// The addresses of memory operations are pointers, and their values stay as they are. What could hang or is unknown is refused.
+func TestMemoryOperations(t *testing.T) {
+	compiled := func(ops func(at place) []trace.MemOpsOp, flags uint32) (*graphir.Spec, error) {
+		return compilePair(t, func(tp *tape, at place) {
+			tp.alloc(at(0), 4096)
+			tp.alloc(at(1), 4096)
+			tp.capture("g", 1, &trace.MemOps{Node: 1, Flags: flags, Ops: ops(at)})
+			tp.phase("ready")
+		})
+	}
+	write := func(addr, value uint64) trace.MemOpsOp { return trace.MemOpsOp{Operation: 2, Addr: addr, Value: value} }
+	spec, err := compiled(func(at place) []trace.MemOpsOp {
+		return []trace.MemOpsOp{write(at(1)+8, 7), {Operation: 1, Addr: at(1) + 8, Value: 7, Flags: 1}, {Operation: 5, Addr: at(0) + 4088, Value: 1 << 40}}
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := spec.Graphs[0].Nodes[0].MemOps().Ops()
+	want := []graphir.MemOp{{Operation: 2, At: graphir.Pointer{Index: 1, Offset: 8}, Value: 7}, {Operation: 1, At: graphir.Pointer{Index: 1, Offset: 8}, Value: 7, Flags: 1},
+		{Operation: 5, At: graphir.Pointer{Offset: 4088}, Value: 1 << 40}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for name, tt := range map[string]struct {
+		want  string
+		flags uint32
+		ops   func(at place) []trace.MemOpsOp
+	}{
+		"barrier":            {"has the unknown type 6", 0, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{{Operation: 6}} }},
+		"flags of the write": {"has the unknown flags 0x2", 0, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{{Operation: 2, Addr: at(0), Flags: 2}} }},
+		"flags of the node":  {"it has the unknown flags 0x1", 1, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(at(0), 1)} }},
+		"none":               {"0 memory operations", 0, func(at place) []trace.MemOpsOp { return nil }},
+		"nobody writes":      {"waits for a value", 0, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{{Operation: 1, Addr: at(0), Flags: 1}} }},
+		"another value": {"waits for a value", 0, func(at place) []trace.MemOpsOp {
+			return []trace.MemOpsOp{write(at(0), 6), {Operation: 1, Addr: at(0), Value: 7}}
+		}},
+		"another place": {"waits for a value", 0, func(at place) []trace.MemOpsOp {
+			return []trace.MemOpsOp{write(at(0), 7), write(at(1), 7), {Operation: 1, Addr: at(0), Value: 7}}
+		}},
+		"half of it": {"waits for a value", 0, func(at place) []trace.MemOpsOp {
+			return []trace.MemOpsOp{write(at(0), 7), {Operation: 4, Addr: at(0), Value: 7}}
+		}},
+	} {
+		_, err := compiled(tt.ops, tt.flags)
+		var refused *RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), tt.want) || refused.Type != "batch memory operation" {
+			t.Errorf("%s: got %v, want a refusal with %q", name, err, tt.want)
+		}
+	}
+	var word *WordError
+	if _, err := compiled(func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(4096, 1)} }, 0); !errors.As(err, &word) {
+		t.Errorf("no address: got %v", err)
+	}
+	if _, err := compiled(func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(at(0)+4094, 1)} }, 0); err == nil || !strings.Contains(err.Error(), "bytes 4094+4 of alloc 0") {
+		t.Errorf("beyond its allocation: got %v", err)
+	}
+	if _, err := compiled(func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(at(0), at(0)-at(1))} }, 0); err == nil || !strings.Contains(err.Error(), "operation 0 differs") {
+		t.Errorf("another value in each run: got %v", err)
+	}
+}
+
 func TestTriggersCoverLateModules(t *testing.T) {
 	spec := mustCompile(t, func(tp *tape, at place) {
 		tp.function(0, trace.ModuleModule, "early", 8)

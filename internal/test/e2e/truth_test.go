@@ -30,6 +30,7 @@ type truthNode struct {
 	event      uint64 // in order of creation
 	ends       []end  // of a copy: the target's, the source's
 	extent     [3]uint64
+	plain      [][3]uint64       // of memory operations: type, value, flags
 	words      map[uint32]uint64 // aligned 8-byte words by offset; of memset and memcpy: the addresses, from 0
 	raw        map[uint32][]byte // parameters by offset
 	live       []truthAllocation // shared between nodes
@@ -153,6 +154,14 @@ func readTruth(t *testing.T, path string) *truth {
 			add(fields, n)
 		case "memset":
 			add(fields, truthNode{kind: "memset", words: map[uint32]uint64{0: number(fields[4])}})
+		case "memops":
+			n := truthNode{kind: "memops", words: map[uint32]uint64{}}
+			for i, op := range fields[4:] {
+				f := strings.Split(op, ",")
+				n.words[uint32(i)] = number(f[1])
+				n.plain = append(n.plain, [3]uint64{number(f[0]), number(f[2]), number(f[3])})
+			}
+			add(fields, n)
 		case "memcpy":
 			add(fields, truthNode{kind: "memcpy", words: map[uint32]uint64{0: number(fields[4]), 8: number(fields[6])},
 				ends: []end{walk(fields[5]), walk(fields[7])}, extent: [3]uint64{number(fields[8]), number(fields[9]), number(fields[10])}})
@@ -238,6 +247,13 @@ func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared
 		}
 		for _, f := range n.Kernel().Relocations {
 			got[f.Offset] = f.Pointer
+		}
+	case n.MemOps() != nil && want.kind == "memops":
+		for i, op := range n.MemOps().Ops() {
+			got[uint32(i)] = op.At
+			if plain := [3]uint64{uint64(op.Operation), op.Value, uint64(op.Flags)}; i >= len(want.plain) || plain != want.plain[i] {
+				return 0, fmt.Errorf("memory operation %d: %v, captured %v", i, plain, want.plain)
+			}
 		}
 	case n.Memset() != nil && want.kind == "memset":
 		got[0] = n.Memset().Dst

@@ -216,7 +216,11 @@ func (g *generator) graph() {
 }
 
 func (g *generator) node() graphir.Node {
-	switch g.IntN(8) {
+	switch g.IntN(9) {
+	case 8:
+		if m := g.memOps(); m != nil {
+			return graphir.Node{Type: graphir.NodeMemOps, Params: m}
+		}
 	case 0:
 		return graphir.Node{Type: graphir.NodeEmpty}
 	case 6:
@@ -272,6 +276,29 @@ func (g *generator) memset() *graphir.MemsetNode {
 	return m
 }
 
+// memOps writes values, each once, and waits for some of them; nil if the pointers that it drew leave no room.
+func (g *generator) memOps() *graphir.MemOpsNode {
+	var ops []graphir.MemOp
+	for range 1 + g.IntN(4) {
+		op := graphir.MemOp{Operation: 2, At: g.anyPointer(), Value: uint64(g.Uint32()), Flags: g.Uint32N(2)}
+		op.At.Offset &^= 7
+		if g.room(op.At) < 8 {
+			continue
+		}
+		if g.IntN(2) == 0 {
+			op.Operation, op.Value = 5, g.Uint64()
+		}
+		if ops = append(ops, op); g.IntN(3) == 0 {
+			op.Operation, op.Flags = op.Operation-1, uint32(g.IntN(2)) // wait64 is 4, wait32 is 1
+			ops = append(ops, op)
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	return graphir.NewMemOps(ops)
+}
+
 // memcpy copies slices of rows, a row, or nothing, likewise.
 func (g *generator) memcpy() *graphir.MemcpyNode {
 	end := func() graphir.MemcpyEnd {
@@ -298,6 +325,12 @@ func (g *generator) memcpy() *graphir.MemcpyNode {
 
 // vary returns a copy of a node with some values changed.
 func (g *generator) vary(n graphir.Node) graphir.Node {
+	if m := n.MemOps(); m != nil {
+		if other := g.memOps(); other != nil {
+			n.Params = other
+		}
+		return n
+	}
 	if n.Kernel() == nil {
 		return n
 	}
