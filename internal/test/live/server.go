@@ -161,7 +161,7 @@ func (r *run) engine(checkpoint string) []string {
 // sleep. policy is YAML.
 func (r *run) serve(policy string, models int) (s *server, log string, err error) {
 	var out strings.Builder
-	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nmodels:\n", policy)
+	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nstate: state\nmodels:\n", policy)
 	for i := range models {
 		argv := append(r.engine(checkpoints[i%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
 		command, err := json.Marshal(argv) // which is YAML as well
