@@ -2,6 +2,7 @@ package main
 
 // interpreter has rows of what executes kernels on the simulated GPU.
 var interpreter = []mutant{
+	instruction("lines of the source", never, "parser"),
 	instruction("warps in any order", skip, "order"),
 	instruction("launches that are worth a thread", always, "spread"),
 	instruction("kernels that stay on one processor", never, "spread"),
