@@ -68,7 +68,7 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
 	var found []int
 	for i := range g.Nodes {
-		if k := g.Nodes[i].Kernel; k != nil && fits(k) {
+		if k := g.Nodes[i].Kernel(); k != nil && fits(k) {
 			found = append(found, i)
 		}
 	}
@@ -85,7 +85,7 @@ func skipKernel(s *graphir.Spec, graph int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := s.Kernels[g.Nodes[at].Kernel.Kernel].Name
+	name := s.Kernels[g.Nodes[at].Kernel().Kernel].Name
 	g.Nodes[at] = graphir.Node{Type: graphir.NodeEmpty}
 	return fmt.Sprintf("graph %s: node %d, kernel %s, is skipped", g.Label, at, name), nil
 }
@@ -103,7 +103,7 @@ func shiftPointer(s *graphir.Spec, graph int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	k := g.Nodes[at].Kernel
+	k := g.Nodes[at].Kernel()
 	r := &k.Relocations[first(k)]
 	r.Pointer.Offset += shift
 	return fmt.Sprintf("graph %s: node %d, kernel %s, byte %d: the pointer is %d bytes further", g.Label, at, s.Kernels[k.Kernel].Name, r.Offset, shift), nil

@@ -14,7 +14,7 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 	t.Helper()
 	spec := func() *graphir.Spec {
 		kernel := func() graphir.Node {
-			return graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+			return graphir.Node{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
 				Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: make([]byte, 16),
 				Relocations: []graphir.Relocation{
 					{Offset: 0, Pointer: graphir.Pointer{Index: 0, Offset: 240}}, // no room to move
@@ -48,7 +48,7 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 func TestSkippedKernel(t *testing.T) {
 	before, after := each(t, "kernel")
 	g := after.Graphs[0]
-	if g.Nodes[1].Type != graphir.NodeEmpty || g.Nodes[1].Kernel != nil || g.Nodes[0].Kernel == nil || g.Nodes[2].Kernel == nil {
+	if g.Nodes[1].Type != graphir.NodeEmpty || g.Nodes[1].Kernel() != nil || g.Nodes[0].Kernel() == nil || g.Nodes[2].Kernel() == nil {
 		t.Error("not the one in the middle")
 	}
 	if !slices.Equal(g.Edges, before.Graphs[0].Edges) {
@@ -58,7 +58,7 @@ func TestSkippedKernel(t *testing.T) {
 
 func TestShiftedPointer(t *testing.T) {
 	_, after := each(t, "pointer")
-	r := after.Graphs[0].Nodes[1].Kernel.Relocations
+	r := after.Graphs[0].Nodes[1].Kernel().Relocations
 	if r[0].Pointer.Offset != 240 || r[1].Pointer.Offset != 128+shift {
 		t.Error(r)
 	}
