@@ -4,6 +4,8 @@ In: versions, and vLLM's configuration (only attributes are read, so that tests 
 a native start, in a few words. Nothing here fails.
 """
 
+import contextlib
+
 from . import contract, labels
 
 TRY = "try"  # of MEDUSA_VLLM
@@ -23,8 +25,9 @@ def version_reason(vllm, torch, difference, wanted=""):
         return None
     release = vllm.split("+")[0]
     known = release if release in SUPPORTED else max(SUPPORTED, key=numbers)
+    differs = difference(known)
     # mutant: sources of vLLM that differ
-    if differs := difference(known):
+    if differs:
         but = "" if release == known else f" (supported: {', '.join(SUPPORTED)})"
         return f"vLLM {vllm}{but} differs from {known} in {differs} ({contract.ENV_VLLM}={TRY} lets verification decide)"
     # mutant: one minor release of torch
@@ -87,10 +90,19 @@ def descriptor_reason(*kinds):
     return f"graphs of vLLM have properties that are not known here ({', '.join(fields)})" if fields else None
 
 
-def share(needed, total, utilization):
-    """Of the device, for vLLM's own check at the start: never more than the user allows."""
+@contextlib.contextmanager
+def asking(cache, needed, total):
+    """vLLM refuses to start if less memory is free than the share of the device that its profile may fill. A start without a profile needs what the
+    artifact says, and the session has found that free: vLLM is asked for no more. needed: bytes of the KV cache, or None if vLLM profiles."""
+    share = cache.gpu_memory_utilization
     # mutant: memory that a restored start asks for
-    return min(utilization, needed / total)
+    if needed is not None:
+        cache.gpu_memory_utilization = min(share, needed / total())
+    try:
+        yield
+    finally:
+        # mutant: share of the device that the user allows
+        cache.gpu_memory_utilization = share
 
 
 def size_reason(size, total):

@@ -60,22 +60,10 @@ class Worker(gpu_worker.Worker):
                 print(f"medusa: native start: {e}", file=sys.stderr, flush=True)
         else:
             marks.phase("device")  # tells the interposer that this process is not without a word: the first rank has it
-        with self.affordable():
-            super().init_device()
-
-    @contextlib.contextmanager
-    def affordable(self):
-        """vLLM refuses to start if less memory is free than the share of the device that its profile may fill. A start without
-        a profile needs what the artifact says, and the session has found that free."""
-        cache, share = self.cache_config, self.cache_config.gpu_memory_utilization
         if self.takes_part():
             self.given = self.session.kv_bytes()
-        if self.given is not None:
-            cache.gpu_memory_utilization = gate.share(self.given, torch.cuda.mem_get_info()[1], share)
-        try:
-            yield
-        finally:
-            cache.gpu_memory_utilization = share
+        with gate.asking(self.cache_config, self.given, lambda: torch.cuda.mem_get_info()[1]):
+            super().init_device()
 
     def open(self):
         self.session, self.names = medusa.Session(), set()

@@ -1,5 +1,6 @@
 """Tests of the plug-in's decisions, with stand-ins for vLLM's objects. They need neither vLLM nor torch."""
 
+import contextlib
 import dataclasses
 import enum
 import json
@@ -142,9 +143,13 @@ class Gate(unittest.TestCase):
         self.assertTrue("'b'" in reason and "(1, 'a')" in reason and "(0, 'a')" not in reason, reason)
 
     def test_share_of_the_device(self):
-        """As much as the artifact needs, never more than the user allows."""
-        self.assertEqual(gate.share(1, 4, 0.9), 0.25)
-        self.assertEqual(gate.share(4, 4, 0.9), 0.9)
+        """As much as the artifact needs, never more than the user allows; later, what the user allows."""
+        for needed, share in (1, 0.25), (4, 0.9), (None, 0.9):
+            cache = types.SimpleNamespace(gpu_memory_utilization=0.9)
+            with contextlib.suppress(ValueError), gate.asking(cache, needed, lambda: 4):
+                self.assertEqual(cache.gpu_memory_utilization, share)
+                raise ValueError("as vLLM does if too little is free")
+            self.assertEqual(cache.gpu_memory_utilization, 0.9)
 
 
 class Hashed(types.SimpleNamespace):
