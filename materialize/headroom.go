@@ -2,8 +2,9 @@ package materialize
 
 import (
 	"fmt"
-	"medusa/materialize/recording"
 	"slices"
+
+	"medusa/materialize/recording"
 )
 
 // A restored start keeps memory that a native one does not: libraries allocate their workspaces during the triggering

@@ -3,6 +3,7 @@ package materialize
 import (
 	"errors"
 	"fmt"
+
 	"medusa/materialize/recording"
 )
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 )
 
 // output takes an engine's output of one run: all of it goes to a file, and a message about a failed run shows the first line
@@ -95,8 +96,7 @@ func (o *output) failed(run string, err error) *EngineError {
 }
 
 // keepOutput copies the whole output of the engine that an error is about, if it printed any, to a file that stays, and lets the error
-// name it. Without
-// a path the file is in the system's temporary directory.
+// name it. Without a path the file is in the system's temporary directory.
 func keepOutput(err error, path string) error {
 	var failed *EngineError
 	if !errors.As(err, &failed) || failed.File == "" {
@@ -146,7 +146,7 @@ type EngineError struct {
 
 func (e *EngineError) Error() string {
 	s := fmt.Sprintf("run engine (%s): %v", e.Run, e.Err)
-	if e.First != "" {
+	if e.First != "" && !strings.HasSuffix(e.Output, e.First) { // the last line is seen anyway
 		s += fmt.Sprintf("\nfirst error, in line %d of its output: %s", e.Line, e.First)
 	}
 	if e.File != "" {
