@@ -67,7 +67,7 @@ func Write(w io.Writer, file string, art *artifacts.Artifact, sections []artifac
 	}
 	v := &view{
 		Title: filepath.Base(file), Simulated: simulated(art), Timeline: newTimeline(art.Stages), Memory: newMemory(art, allocations),
-		KV: art.KV.Shares(min(art.Verification.NativeFree, art.Verification.RestoredFree)),
+		KV:      art.KV.Shares(min(art.Verification.NativeFree, art.Verification.RestoredFree)),
 		Kernels: newKernels(kernels), Graphs: newGraphs(slices.Clone(sizes.Graphs)), Sizes: sizes, Directories: art.Directories,
 		Verified: art.Verification, Identity: art.Identity, Digest: art.Identity.Digest(),
 	}

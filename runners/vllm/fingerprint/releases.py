@@ -39,7 +39,8 @@ def arguments():
 
 def fetch(version, folder):
     """The sources alone: a wheel holds half a gigabyte of machine code."""
-    subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:", "-d", folder, f"vllm=={version}"], check=True)
+    options = "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:"
+    subprocess.run([sys.executable, "-m", "pip", "download", *options, "-d", folder, f"vllm=={version}"], check=True)
     (wheel,) = glob.glob(os.path.join(folder, "vllm-*.whl"))
     with zipfile.ZipFile(wheel) as z:
         z.extractall(folder, [name for name in z.namelist() if name.startswith("vllm/") and name.endswith(".py")])

@@ -249,7 +249,8 @@ class Worker(gpu_worker.Worker):
         """Recording and verifying runs end here: their purpose is done, and warm-up would overwrite the memory that they compare. The one
         that profiles goes on, so that all that a start compiles has been compiled once."""
         run = os.environ.get(contract.ENV_RUN)
-        if reason := gate.resources_reason(self.resources, resources()):
+        reason = gate.resources_reason(self.resources, resources())
+        if reason and self.session.run != medusa.RESTORE:
             self.session.refuse(reason)
         if run == contract.RUN_PROFILE:
             self.own("find inputs", self.find_inputs)
