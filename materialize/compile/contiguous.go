@@ -31,6 +31,23 @@ func findContiguous(a, b *run) (neighbours, error) {
 	return mine, nil
 }
 
+// mappingsBefore returns, for each mapping that was live at ready, the one that it lay directly behind.
+func (r *run) mappingsBefore() (neighbours, error) {
+	live, err := r.liveAt(r.ReadyOrder)
+	if err != nil {
+		return nil, err
+	}
+	out := neighbours{}
+	x := &recording.Allocation{}
+	live.each(func(y *recording.Allocation) {
+		if x.Kind == graphir.AllocVMM && y.Kind == graphir.AllocVMM && x.Addr+x.Size == y.Addr {
+			out[y.ID] = x.ID
+		}
+		x = y
+	})
+	return out, nil
+}
+
 // note says so of allocations of one owner.
 func (c neighbours) note(allocations []graphir.Allocation) {
 	for i, at := range c {
@@ -54,21 +71,4 @@ func (c neighbours) continuesEngine(allocations []graphir.Allocation, alloc uint
 		alloc = at
 	}
 	return false
-}
-
-// mappingsBefore returns, for each mapping that was live at ready, the one that it lay directly behind.
-func (r *run) mappingsBefore() (neighbours, error) {
-	live, err := r.liveAt(r.ReadyOrder)
-	if err != nil {
-		return nil, err
-	}
-	out := neighbours{}
-	x := &recording.Allocation{}
-	live.each(func(y *recording.Allocation) {
-		if x.Kind == graphir.AllocVMM && y.Kind == graphir.AllocVMM && x.Addr+x.Size == y.Addr {
-			out[y.ID] = x.ID
-		}
-		x = y
-	})
-	return out, nil
 }
