@@ -12,7 +12,7 @@ import (
 	"medusa/interpose/trace"
 )
 
-// tensorRange is a named tensor that lies in a divided allocation.
+// tensorRange is a named tensor that lies in a suballocated allocation.
 type tensorRange struct {
 	addr, size uint64
 	index      uint32 // in Spec.Tensors
@@ -22,7 +22,7 @@ type tensorRange struct {
 type blockMaps struct {
 	run          *run
 	begin, ready blockIndex    // when the capture phase began, and when the engine was ready
-	named        []tensorRange // tensors in divided allocations
+	named        []tensorRange // tensors in suballocated allocations
 }
 
 // blocks is the account that both runs give of a framework's allocator.
@@ -45,22 +45,22 @@ func compareBlocks(a, b *run, spec *graphir.Spec) (*blocks, error) {
 	}
 	m.digest = graphir.BlockMapDigest(entries(m.a.begin.blocks))
 	m.equal = bytes.Equal(m.digest, graphir.BlockMapDigest(entries(m.b.begin.blocks)))
-	divided := map[uint32]bool{}
+	suballocated := map[uint32]bool{}
 	chains := spec.Contiguous()
 	for _, e := range slices.Concat(m.a.begin.blocks, m.b.begin.blocks) {
-		if divided[e.Alloc] {
+		if suballocated[e.Alloc] {
 			continue
 		}
 		// mutant: block that begins in the mapping before
 		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
-			divided[i] = true
+			suballocated[i] = true
 			spec.Allocations[i].Suballocated = true
 		}
 	}
-	if m.a.named, err = a.tensorsIn(divided); err != nil {
+	if m.a.named, err = a.tensorsIn(suballocated); err != nil {
 		return nil, err
 	}
-	m.b.named, err = b.tensorsIn(divided)
+	m.b.named, err = b.tensorsIn(suballocated)
 	return m, err
 }
 
@@ -142,14 +142,14 @@ func entries(m []block) []graphir.Block {
 }
 
 // tensorsIn returns the named tensors that lie in the given allocations.
-func (r *run) tensorsIn(divided map[uint32]bool) ([]tensorRange, error) {
+func (r *run) tensorsIn(suballocated map[uint32]bool) ([]tensorRange, error) {
 	live, err := r.liveAt(r.ReadyOrder)
 	if err != nil {
 		return nil, err
 	}
 	var named []tensorRange
 	for i, t := range r.lastTensors() {
-		if a := live.holding(t.Addr); a != nil && a.Space == graphir.SpaceAlloc && divided[a.ID] {
+		if a := live.holding(t.Addr); a != nil && a.Space == graphir.SpaceAlloc && suballocated[a.ID] {
 			named = append(named, tensorRange{t.Addr, t.Size, uint32(i)})
 		}
 	}

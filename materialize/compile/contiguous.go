@@ -11,7 +11,7 @@ import (
 // spans. So mappings that lay side by side in both recordings have to lie so again: engine-owned mappings are held
 // against that online, capture-phase ones are made in one piece. Mappings that lay so in one recording only, lay so by chance.
 
-// neighbours gives, for each mapping that lay directly behind another in both runs, that other.
+// neighbours gives, for each mapping that lay contiguous to another in both runs, that other.
 type neighbours map[uint32]uint32
 
 // findContiguous looks at the mappings that were live at ready.
@@ -31,7 +31,7 @@ func findContiguous(a, b *run) (neighbours, error) {
 	return mine, nil
 }
 
-// mappingsBefore returns, for each mapping that was live at ready, the one that it lay directly behind.
+// mappingsBefore returns, for each mapping that was live at ready, the one that it lay contiguous to.
 func (r *run) mappingsBefore() (neighbours, error) {
 	live, err := r.liveAt(r.ReadyOrder)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestBlockAcrossMappings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !spec.Allocations[1].Suballocated || len(spec.BlockMap) == 0 {
-		t.Errorf("the second mapping is divided: %v, by block map %x", spec.Allocations[1].Suballocated, spec.BlockMap)
+		t.Errorf("the second mapping is suballocated: %v, by block map %x", spec.Allocations[1].Suballocated, spec.BlockMap)
 	}
 	if _, err := compileTapes(t, tape(a, 0), tape(b, 0)); err == nil || !strings.Contains(err.Error(), "in a block that was free") {
 		t.Errorf("a pointer into a free block: %v", err)

@@ -199,7 +199,7 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 	case al.Kind == graphir.AllocIPC: // mutant: memory of another process
 		return refuse("another process's memory (alloc#%d)", ptr.Index)
 	case c.contiguous.continuesEngine(c.spec.Allocations, ptr.Index):
-		return refuse("a mapping of the capture phase behind one that the engine had made before (alloc#%d): memory may span both", ptr.Index)
+		return refuse("a mapping of the capture phase contiguous to one that the engine had made before (alloc#%d): memory may span both", ptr.Index)
 	case al.Kind == graphir.AllocRegistered && al.Born > c.deadline: // mutant: host memory registered in the capture phase
 		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Index)
 	}

@@ -196,15 +196,15 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 		return out, n
 	}
 	// mutant: boundary of two mappings
-	if a := s.byAddr[k]; addr-a.Addr <= a.Size && !(n == 1 && s.behind(last, a)) {
+	if a := s.byAddr[k]; addr-a.Addr <= a.Size && !(n == 1 && s.follows(last, a)) {
 		out[n] = graphir.Pointer{Index: a.ID, Offset: addr - a.Addr, Space: a.Space}
 		n++
 	}
 	return out, n
 }
 
-// behind reports whether x is a mapping that lies directly behind y in every process.
-func (s *liveSet) behind(x, y *recording.Allocation) bool {
+// follows reports whether x is a mapping that lies directly behind y in every process.
+func (s *liveSet) follows(x, y *recording.Allocation) bool {
 	at, ok := s.contiguous[x.ID]
 	return ok && at == y.ID && x.Space == graphir.SpaceAlloc && y.Space == graphir.SpaceAlloc
 }

@@ -41,7 +41,7 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 	return out, nil
 }
 
-// tensorPlace returns the allocation that holds a marked address, which is known to be one. In a divided allocation the
+// tensorPlace returns the allocation that holds a marked address, which is known to be one. In a suballocated allocation the
 // place is that of record-a: the name counts.
 func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Allocation) (graphir.Pointer, error) {
 	a, b := la.holding(ta.Addr), lb.holding(tb.Addr)
@@ -49,8 +49,8 @@ func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Al
 		return graphir.Pointer{}, errors.New("it lies in no allocation")
 	}
 	at := graphir.Pointer{Index: a.ID, Offset: ta.Addr - a.Addr, Space: a.Space}
-	divided := at.Space == graphir.SpaceAlloc && allocations[at.Index].Suballocated
-	if !divided && at != (graphir.Pointer{Index: b.ID, Offset: tb.Addr - b.Addr, Space: b.Space}) {
+	suballocated := at.Space == graphir.SpaceAlloc && allocations[at.Index].Suballocated
+	if !suballocated && at != (graphir.Pointer{Index: b.ID, Offset: tb.Addr - b.Addr, Space: b.Space}) {
 		return graphir.Pointer{}, errors.New("it does not lie in the same place in both runs")
 	}
 	return at, nil

@@ -9,7 +9,7 @@ import (
 	"medusa/graphir"
 )
 
-// vacant returns the memory of the engine's divided allocations that work which a restored start skips may have left as it likes.
+// vacant returns the memory of the engine's suballocated allocations that work which a restored start skips may have left as it likes.
 func (m *blocks) vacant() []graphir.Vacancy {
 	if len(m.spec.BlockMap) == 0 {
 		return nil // only tensors are compared there
