@@ -63,7 +63,7 @@ func TestMappingsSideBySide(t *testing.T) {
 	// A mapping of the capture phase behind the engine's own memory cannot be made.
 	_, err = compileTapes(t, mappingTape([]uint64{a, a + 4096, a + 8192}, true, a+8200), mappingTape([]uint64{b, b + 4096, b + 8192}, true, b+8200))
 	var refused *RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "behind one that the engine had made") {
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "contiguous to one that the engine had made") {
 		t.Errorf("a mapping of the capture phase behind the engine's: %v", err)
 	}
 }
