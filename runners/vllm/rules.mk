@@ -17,7 +17,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test
+.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test vllm-fingerprint
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
@@ -40,4 +40,10 @@ test-vllm-caches: vllm
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:
-	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_run test_state test_capture; fi
+	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_run test_state test_capture test_tokens test_fingerprint; fi
+
+# What a release has otherwise than the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
+# result for docs/results. KEEP=1 makes the fingerprint with which starts of a supported release are compared.
+vllm-fingerprint:
+	$(VLLM_PYTHON) $(VLLM)/fingerprint/releases.py --version $(or $(VERSION),$(error vllm-fingerprint needs VERSION=x)) $(SOURCE:%=--source %) $(KEEP:%=--keep) \
+		$(STORE:%=--results docs/results/vllm-fingerprint.json --page docs/results/vllm-fingerprint.md)

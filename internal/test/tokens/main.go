@@ -154,17 +154,21 @@ func firstByte(c *graphir.Content) int {
 	return slices.Index(covered, false)
 }
 
-// swapGraphs gives a graph and its neighbour each other's label.
+// swapGraphs gives a graph and that of another batch each other's label.
 func swapGraphs(s *graphir.Spec, graph int) (string, error) {
-	other := graph + 1
-	if other == len(s.Graphs) {
-		other = graph - 1
-	}
+	a := &s.Graphs[graph]
+	other := slices.IndexFunc(s.Graphs, func(g graphir.Graph) bool { return g.Batch != a.Batch && kind(g.Label) == kind(a.Label) })
 	if other < 0 {
-		return "", errors.New("it has one graph")
+		return "", fmt.Errorf("it has no graph %s of another batch", kind(a.Label))
 	}
-	a, b := &s.Graphs[graph], &s.Graphs[other]
+	b := &s.Graphs[other]
 	a.Label, b.Label = b.Label, a.Label
 	a.Batch, b.Batch = b.Batch, a.Batch
 	return fmt.Sprintf("graphs %s and %s have each other's label", a.Label, b.Label), nil
+}
+
+// kind returns what a label says before the batch: whether the graph is a whole step, or which piece of one.
+func kind(label string) string {
+	kind, _, _ := strings.Cut(label, " tokens=")
+	return kind
 }

@@ -27,6 +27,8 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 			Kernels:     []graphir.Kernel{{Name: "f"}},
 			Graphs: []graphir.Graph{
 				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(), kernel(), kernel()}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
+				{Label: "PIECE 0 tokens=4 x", Batch: 4},
+				{Label: "FULL tokens=8 y", Batch: 8},
 				{Label: "FULL tokens=4 x", Batch: 4, Nodes: []graphir.Node{kernel()}},
 			},
 			Contents: []graphir.Content{
@@ -75,7 +77,7 @@ func TestFlippedByte(t *testing.T) {
 
 func TestSwappedGraphs(t *testing.T) {
 	_, after := each(t, "key")
-	a, b := after.Graphs[0], after.Graphs[1]
+	a, b := after.Graphs[0], after.Graphs[3]
 	if a.Label != "FULL tokens=4 x" || a.Batch != 4 || len(a.Nodes) != 3 || b.Label != "FULL tokens=8 x" || b.Batch != 8 {
 		t.Error(a.Label, b.Label)
 	}
