@@ -59,6 +59,9 @@ func (r *run) all(parts []string) (err error) {
 	if err := r.makeCheckpoints(); err != nil {
 		return err
 	}
+	if err := r.materialize(); err != nil {
+		return err
+	}
 	var all []string
 	for _, name := range parts {
 		part, ok := map[string]func() (string, error){"tokens": r.tokens, "times": r.times, "faults": r.faults, "overhead": r.overhead}[name]
