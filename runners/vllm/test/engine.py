@@ -208,7 +208,7 @@ def count_states():
 
 changes = {}
 # Attributes of the plug-in's own, in the classes that take the place of vLLM's.
-OWN = ("worker.session", "worker.graphs", "worker.code", "worker.names", "worker.settings")
+OWN = ("worker.session", "worker.graphs", "worker.code", "worker.names", "worker.settings", "worker.given", "worker.resources")
 
 
 def watch_capture():
