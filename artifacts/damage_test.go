@@ -138,7 +138,7 @@ func TestWriteRefuses(t *testing.T) {
 		"utilization":                       func(a *Artifact) { a.KV.Utilization = 2 },
 		"weights of entry 0 took NaN":       func(a *Artifact) { a.Stages[0].Stages[0].Seconds = math.NaN() },
 		"is not UTF-8":                      func(a *Artifact) { a.Verification.Graphs[0].Label = "\xff" },
-		"graphs[0].nodes[0].kernel: kernel": func(a *Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel.Kernel = 5 },
+		"graphs[0].nodes[0].kernel: kernel": func(a *Artifact) { a.Spec.Graphs[0].Nodes[0].Kernel().Kernel = 5 },
 		"manifest takes":                    func(a *Artifact) { a.Identity[0].Value = strings.Repeat("x", maxManifest) },
 		"has no content":                    func(a *Artifact) { a.Directories[0].Content = nil },
 		"has changed since it was packed":   func(a *Artifact) { a.Directories[0].SHA256[0]++ },

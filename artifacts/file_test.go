@@ -37,7 +37,7 @@ func small() *Artifact {
 			Modules:  []graphir.Module{{Kind: graphir.ModuleHidden, Functions: []string{"axpy"}}},
 			Kernels:  []graphir.Kernel{{Name: "axpy", Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 4}}}},
 			Graphs: []graphir.Graph{{Label: "decode 1", Batch: 1, Nodes: []graphir.Node{{Type: graphir.NodeKernel,
-				Kernel: &graphir.KernelNode{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: []byte{11: 7},
+				Params: &graphir.KernelNode{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: []byte{11: 7},
 					Relocations: []graphir.Relocation{{Offset: 0, Pointer: graphir.Pointer{Index: 1, Offset: 16}}}}}}}},
 			Contents: []graphir.Content{
 				{Alloc: 1, Data: bytes.Repeat([]byte("magic"), 40)},
@@ -181,7 +181,7 @@ func TestWriteLeavesNothingHalfMade(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.medusa")
 	broken := small()
-	broken.Spec.Graphs[0].Nodes[0].Kernel.Kernel = 9
+	broken.Spec.Graphs[0].Nodes[0].Kernel().Kernel = 9
 	if err := Write(path, broken); err == nil {
 		t.Fatal("an invalid spec was written")
 	}

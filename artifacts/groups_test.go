@@ -20,7 +20,7 @@ func large() *Artifact {
 	for i := range 40 {
 		g := graphir.Graph{Label: fmt.Sprintf("many %d", i), Batch: int64(100 + i)}
 		for n := range 4000 {
-			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{
+			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{
 				Dst: graphir.Pointer{Index: 1}, Value: uint32(i * n), ElemSize: 1, Width: 4, Height: 1}})
 		}
 		a.Spec.Graphs = append(a.Spec.Graphs, g)

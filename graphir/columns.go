@@ -19,11 +19,13 @@ const perLaunch = 3
 
 // extent counts the column entries of one node, or of all nodes before one.
 type extent struct {
+	bytes                        int64 // of the decoded parameters, but for words and relocations
 	launches, words, relocations int
 	values                       [valueColumns]int // nodes with values in each such column
 }
 
 func (e *extent) add(d extent) {
+	e.bytes += d.bytes
 	e.launches += d.launches
 	e.words += d.words
 	e.relocations += d.relocations
@@ -121,7 +123,11 @@ func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 
 			f32(c.grid, perLaunch*from.at.launches, perLaunch*to.at.launches, perLaunch)
 			f32(c.block, perLaunch*from.at.launches, perLaunch*to.at.launches, perLaunch)
 			f32(c.shared, from.at.launches, to.at.launches, 1)
+		}
+		if size.words > 0 {
 			f32(c.words, from.at.words, to.at.words, size.words)
+		}
+		if size.relocations > 0 {
 			f32(c.fixupAlloc, from.at.relocations, to.at.relocations, size.relocations)
 			f64(c.fixupOffset, from.at.relocations, to.at.relocations, size.relocations)
 		}

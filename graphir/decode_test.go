@@ -255,7 +255,7 @@ func TestDecodedPartsShareNothing(t *testing.T) {
 	got := reread(t, want)
 	first := &got.Graphs[0]
 	first.Edges[0].To = 4
-	k := first.Nodes[0].Kernel
+	k := first.Nodes[0].Kernel()
 	_ = append(k.Params, 0xff, 0xff, 0xff, 0xff)
 	_ = append(k.Relocations, graphir.Relocation{Offset: 77})
 	for i := range k.Params {

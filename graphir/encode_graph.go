@@ -70,7 +70,7 @@ func edgeData(e Edge) uint32 {
 }
 
 func (e *tables) shape(n *Node) (uint32, error) {
-	params := n.params()
+	params := n.Params
 	name := key(e.key[:0], uint32(n.Type), n.Target)
 	if params != nil {
 		name = params.key(e, name)

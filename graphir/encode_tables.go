@@ -27,7 +27,7 @@ func versionOf(s *Spec, rows bool) uint32 {
 // hasBases reports whether a node of the graph has an attribute that begins with a pointer.
 func hasBases(g *Graph) bool {
 	for i := range g.Nodes {
-		if k := g.Nodes[i].Kernel; k != nil && slices.ContainsFunc(k.Attrs, func(a NodeAttr) bool { return a.Base != nil }) {
+		if k := g.Nodes[i].Kernel(); k != nil && slices.ContainsFunc(k.Attrs, func(a NodeAttr) bool { return a.Base != nil }) {
 			return true
 		}
 	}

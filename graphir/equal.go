@@ -31,6 +31,11 @@ func equal(a, b reflect.Value) bool {
 			return a.IsNil() == b.IsNil()
 		}
 		return equal(a.Elem(), b.Elem())
+	case reflect.Interface:
+		if a.IsNil() || b.IsNil() || a.Elem().Type() != b.Elem().Type() {
+			return a.IsNil() && b.IsNil()
+		}
+		return equal(a.Elem(), b.Elem())
 	case reflect.Slice:
 		if a.Len() != b.Len() {
 			return false

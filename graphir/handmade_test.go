@@ -9,21 +9,21 @@ import (
 // handmade is a small Spec written by hand that uses every field. Its encoding is testdata/v1.graph.
 func handmade() *graphir.Spec {
 	scale := func(batch uint32) graphir.Node {
-		return graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+		return graphir.Node{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
 			Kernel: 0, Grid: [3]uint32{batch, 2, 1}, Block: [3]uint32{128, 1, 1}, SharedBytes: 1024,
 			Params:      slices.Concat(make([]byte, 8), []byte{byte(batch), 0, 0, 0}),
 			Relocations: []graphir.Relocation{{Offset: 0, Pointer: graphir.Pointer{Index: 2, Offset: 4096}}},
 			Attrs:       []graphir.NodeAttr{{ID: 8, Value: [64]byte{0: 5}}},
 		}}
 	}
-	byValue := graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+	byValue := graphir.Node{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
 		Kernel: 1, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 4, 1},
 		Params:      slices.Concat([]byte{1, 2, 3, 4, 5, 6, 7, 8}, make([]byte, 8), []byte{9, 10}),
 		Relocations: []graphir.Relocation{{Offset: 8, Pointer: graphir.Pointer{Index: 3, Offset: 512}}},
 	}}
-	fill := graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{
+	fill := graphir.Node{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{
 		Dst: graphir.Pointer{Index: 3, Offset: 16}, Pitch: 64, Value: 0xdead, ElemSize: 4, Width: 8, Height: 2}}
-	move := graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
+	move := graphir.Node{Type: graphir.NodeMemcpy, Params: &graphir.MemcpyNode{
 		Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 0, Offset: 8}, X: 1, Y: 2, Z: 3, Pitch: 256, Height: 4},
 		Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 2, Offset: 0}, Pitch: 128, Height: 2},
 		Width: 100, Height: 2, Depth: 1}}

@@ -6,32 +6,26 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// NodeType is a CUgraphNodeType.
+// NodeType is a CUgraphNodeType. Types with parameters have a file each.
 type NodeType uint8
 
 const (
-	NodeKernel NodeType = 0
-	NodeMemcpy NodeType = 1
-	NodeMemset NodeType = 2
-	NodeChild  NodeType = 4
-	NodeEmpty  NodeType = 5
+	NodeChild NodeType = 4
+	NodeEmpty NodeType = 5
 	// NodeEventWait and NodeEventRecord refer to an event outside of the graph.
 	NodeEventWait   NodeType = 6
 	NodeEventRecord NodeType = 7
 )
 
-// Node is one graph node. The pointer that belongs to Type is set and the others are nil; an empty node has none. Target is the
-// index in Children for a child graph node, and the index in Events for an event node.
+// Node is one graph node. Target is the index in Children for a child graph node, and the index in Events for an event node.
 type Node struct {
 	Type   NodeType
-	Kernel *KernelNode
-	Memset *MemsetNode
-	Memcpy *MemcpyNode
 	Target uint32
+	Params Params // those of Type, or nil if it has none
 }
 
-// params are the parameters of a node: one file a type.
-type params interface {
+// Params are the parameters of a node.
+type Params interface {
 	// extent counts what the node takes in each column.
 	extent() extent
 	// pointers visits every pointer, those of attributes included.
@@ -43,30 +37,35 @@ type params interface {
 	collect(c *columns, at *extent)
 	validate(v *validator, path func() string)
 	print(t *textWriter)
-	// cloned sets the node's parameters to a copy of these.
-	cloned(n *Node)
+	clone() Params
+	// writes visits at least the memory that the node writes, unless a kernel decides.
+	writes(visit func(to Pointer, size uint64))
 }
 
 // nodeType is what this package knows of the nodes of one type, beside their parameters.
 type nodeType struct {
-	name string
-	has  func(n *Node) bool // whether parameters of the type are set; nil: it has none
-	size extent             // what each node takes in the columns, but for words and relocations
+	name   string
+	has    func(p Params) bool // whether they are of the type; nil: it has none
+	size   extent              // what each node takes in the columns, but for words and relocations
+	buffer bool                // whether the parameters have words and relocations
 	// lay makes the parameters of a decoded node, in memory for a whole graph; values come later.
 	lay func(n *Node, in *bodies, at *extent, s *shape)
 	// target checks the node's target; nil: it has none.
 	target func(v *validator, n *Node, path func() string, children uint32)
 }
 
-// nodeTypes has a row for each type. A type without a row is in no file.
-var nodeTypes = [...]nodeType{
-	NodeKernel:      kernelNodes,
-	NodeMemcpy:      memcpyNodes,
-	NodeMemset:      memsetNodes,
+// nodeTypes has a row for each type, which its file puts there. A type without a row is in no artifact.
+var nodeTypes = [16]nodeType{
 	NodeChild:       childNodes,
 	NodeEmpty:       {name: "empty"},
 	NodeEventWait:   {name: "event_wait", target: eventTarget},
 	NodeEventRecord: {name: "event_record", target: eventTarget},
+}
+
+// are says whether parameters are of one type.
+func are[P Params](p Params) bool {
+	_, is := p.(P)
+	return is
 }
 
 // known reports whether the table has a row for the type.
@@ -79,35 +78,7 @@ func (t NodeType) String() string {
 	return fmt.Sprintf("unknown(%d)", uint8(t))
 }
 
-// params returns the parameters that are set, or nil.
-func (n *Node) params() params {
-	switch {
-	case n.Kernel != nil:
-		return n.Kernel
-	case n.Memset != nil:
-		return n.Memset
-	case n.Memcpy != nil:
-		return n.Memcpy
-	}
-	return nil
-}
-
-// bodies returns how many of the type-specific parameters are set.
-func (n *Node) bodies() (set int) {
-	if n.Kernel != nil {
-		set++
-	}
-	if n.Memset != nil {
-		set++
-	}
-	if n.Memcpy != nil {
-		set++
-	}
-	return set
-}
-
 func (v *validator) node(n *Node, path func() string, children uint32) {
-	set, want := n.bodies(), 0
 	if !n.Type.known() {
 		v.bad(path(), "type %d does not go with the parameters that are set", n.Type)
 		return
@@ -116,14 +87,11 @@ func (v *validator) node(n *Node, path func() string, children uint32) {
 	if n.Target != 0 && t.target == nil {
 		v.bad(path(), "type %d has no target", n.Type)
 	}
-	if t.has != nil {
-		want = 1
-	}
 	switch {
-	case set != want || t.has != nil && !t.has(n):
+	case t.has == nil && n.Params != nil || t.has != nil && !t.has(n.Params):
 		v.bad(path(), "type %d does not go with the parameters that are set", n.Type)
 	case t.has != nil:
-		n.params().validate(v, path)
+		n.Params.validate(v, path)
 	case t.target != nil:
 		t.target(v, n, path, children)
 	}
@@ -131,8 +99,8 @@ func (v *validator) node(n *Node, path func() string, children uint32) {
 
 func (n *Node) print(t *textWriter) {
 	switch {
-	case n.params() != nil:
-		n.params().print(t)
+	case n.Params != nil:
+		n.Params.print(t)
 	case nodeTypes[n.Type].target != nil:
 		t.printf(" %d", n.Target)
 	}

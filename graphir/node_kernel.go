@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"unsafe"
 
 	"medusa/graphir/graphpb"
 )
+
+// NodeKernel launches a kernel.
+const NodeKernel NodeType = 0
 
 // KernelNode is a kernel launch. Params is the parameter buffer in one piece. The bytes at each relocation's offset are zero; the
 // relocation's pointer replaces them.
@@ -27,27 +31,29 @@ type NodeAttr struct {
 	Base  *Pointer
 }
 
-var kernelNodes = nodeType{
-	name: "kernel",
-	has:  func(n *Node) bool { return n.Kernel != nil },
-	size: extent{launches: 1},
-	lay: func(n *Node, in *bodies, at *extent, s *shape) {
-		k := &in.kernels[at.launches]
-		n.Kernel = k
-		k.Kernel, k.Attrs, k.Params, k.Relocations = s.kernel, s.attrs, nil, nil
-		if size := s.paramsSize; size > 0 {
-			k.Params = in.params[4*at.words:][:size:size]
-		}
-		if count := len(s.relocations); count > 0 {
-			k.Relocations = in.relocations[at.relocations:][:count:count]
-			copy(k.Relocations, s.relocations)
-		}
-	},
+var kernelSize = extent{bytes: int64(unsafe.Sizeof(KernelNode{})), launches: 1}
+
+func init() {
+	nodeTypes[NodeKernel] = nodeType{
+		name:   "kernel",
+		has:    are[*KernelNode],
+		size:   kernelSize,
+		buffer: true,
+		lay: func(n *Node, in *bodies, at *extent, s *shape) {
+			k := &in.kernels[at.launches]
+			n.Params, k.Kernel, k.Attrs = k, s.kernel, s.attrs
+			k.Params, k.Relocations = in.buffer(at, s)
+		},
+	}
 }
 
-func (k *KernelNode) extent() extent {
-	return extent{launches: 1, words: (len(k.Params) + 3) / 4, relocations: len(k.Relocations)}
+// Kernel returns the parameters of a kernel node, and nil for any other.
+func (n *Node) Kernel() *KernelNode {
+	k, _ := n.Params.(*KernelNode)
+	return k
 }
+
+func (k *KernelNode) extent() extent { return kernelSize.with(k.Params, k.Relocations) }
 
 func (k *KernelNode) pointers(visit func(Pointer)) {
 	for i := range k.Relocations {
@@ -61,39 +67,28 @@ func (k *KernelNode) pointers(visit func(Pointer)) {
 }
 
 func (k *KernelNode) key(e *tables, to []byte) []byte {
-	to = key(to, k.Kernel, uint32(len(k.Params)), e.attrSet(k.Attrs))
-	for i := range k.Relocations {
-		to = key(to, k.Relocations[i].Offset, uint32(k.Relocations[i].Pointer.Space), k.Relocations[i].TensorMap)
-	}
-	return to
+	return bufferKey(key(to, k.Kernel, e.attrSet(k.Attrs)), k.Params, k.Relocations)
 }
 
 func (k *KernelNode) encode(e *tables, pb *graphpb.Shape) {
-	pb.Kernel, pb.ParamsSize, pb.AttrSet = k.Kernel, uint32(len(k.Params)), e.attrSet(k.Attrs)
-	end := uint32(0)
-	for _, f := range k.Relocations {
-		pb.FixupGap = append(pb.FixupGap, f.Offset-end)
-		end = f.Offset + f.Size()
-	}
-	pb.FixupSpace, pb.FixupMap = relocationKinds(k.Relocations)
+	pb.Kernel, pb.AttrSet = k.Kernel, e.attrSet(k.Attrs)
+	encodeBuffer(pb, k.Params, k.Relocations)
 }
 
 func (k *KernelNode) collect(c *columns, at *extent) {
 	copy(c.grid[perLaunch*at.launches:], k.Grid[:])
 	copy(c.block[perLaunch*at.launches:], k.Block[:])
 	c.shared[at.launches] = k.SharedBytes
-	copy(bytesOf(c.words[at.words:]), k.Params)
-	for f := range k.Relocations {
-		c.fixupAlloc[at.relocations+f] = k.Relocations[f].Pointer.Index
-		c.fixupOffset[at.relocations+f] = k.Relocations[f].Pointer.Offset
-	}
+	c.buffer(at, k.Params, k.Relocations)
 }
 
-func (k *KernelNode) cloned(n *Node) {
+func (k *KernelNode) clone() Params {
 	out := *k
 	out.Params, out.Relocations, out.Attrs = slices.Clone(k.Params), slices.Clone(k.Relocations), slices.Clone(k.Attrs)
-	n.Kernel = &out
+	return &out
 }
+
+func (k *KernelNode) writes(func(Pointer, uint64)) {}
 
 func (k *KernelNode) validate(v *validator, path func() string) {
 	if int64(k.Kernel) >= int64(len(v.spec.Kernels)) {

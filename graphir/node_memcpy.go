@@ -1,6 +1,13 @@
 package graphir
 
-import "medusa/graphir/graphpb"
+import (
+	"unsafe"
+
+	"medusa/graphir/graphpb"
+)
+
+// NodeMemcpy copies memory.
+const NodeMemcpy NodeType = 1
 
 // MemcpyNode mirrors CUDA_MEMCPY3D between two addresses that the device can access. The source may be a HostBuffer.
 type MemcpyNode struct {
@@ -19,19 +26,29 @@ type MemcpyEnd struct {
 // depth.
 const perMemcpy = 17
 
-var memcpyNodes = nodeType{
-	name: "memcpy",
-	has:  func(n *Node) bool { return n.Memcpy != nil },
-	size: extent{values: [valueColumns]int{memcpyColumn: 1}},
-	lay: func(n *Node, in *bodies, at *extent, s *shape) {
-		n.Memcpy = &in.values[memcpyColumn].([]MemcpyNode)[at.values[memcpyColumn]]
-		n.Memcpy.Src.Pointer.Space, n.Memcpy.Dst.Pointer.Space = s.src, s.dst
-	},
+var memcpySize = extent{bytes: int64(unsafe.Sizeof(MemcpyNode{})), values: [valueColumns]int{memcpyColumn: 1}}
+
+func init() {
+	nodeTypes[NodeMemcpy] = nodeType{
+		name: "memcpy",
+		has:  are[*MemcpyNode],
+		size: memcpySize,
+		lay: func(n *Node, in *bodies, at *extent, s *shape) {
+			m := &in.values[memcpyColumn].([]MemcpyNode)[at.values[memcpyColumn]]
+			n.Params, m.Src.Pointer.Space, m.Dst.Pointer.Space = m, s.src, s.dst
+		},
+	}
+}
+
+// Memcpy returns the parameters of a memcpy node, and nil for any other.
+func (n *Node) Memcpy() *MemcpyNode {
+	m, _ := n.Params.(*MemcpyNode)
+	return m
 }
 
 var memcpyValues = valuesOf[MemcpyNode]("memcpy", perMemcpy, func(g *graphpb.Graph) **graphpb.Changes { return &g.Memcpy })
 
-func (m *MemcpyNode) extent() extent { return memcpyNodes.size }
+func (m *MemcpyNode) extent() extent { return memcpySize }
 
 func (m *MemcpyNode) pointers(visit func(Pointer)) {
 	visit(m.Src.Pointer)
@@ -51,9 +68,15 @@ func (m *MemcpyNode) collect(c *columns, at *extent) {
 	copy(c.values[memcpyColumn][perMemcpy*at.values[memcpyColumn]:], values[:])
 }
 
-func (m *MemcpyNode) cloned(n *Node) {
+func (m *MemcpyNode) clone() Params {
 	out := *m
-	n.Memcpy = &out
+	return &out
+}
+
+func (m *MemcpyNode) writes(visit func(Pointer, uint64)) {
+	to, d := m.Dst.Pointer, &m.Dst
+	to.Offset += d.X + d.Y*d.Pitch + d.Z*d.Pitch*d.Height
+	visit(to, m.Width+d.Pitch*max(1, m.Height)*max(1, m.Depth*max(1, d.Height)))
 }
 
 func (m *MemcpyNode) values() [perMemcpy]uint64 {

@@ -1,6 +1,13 @@
 package graphir
 
-import "medusa/graphir/graphpb"
+import (
+	"unsafe"
+
+	"medusa/graphir/graphpb"
+)
+
+// NodeMemset fills memory.
+const NodeMemset NodeType = 2
 
 // MemsetNode mirrors CUDA_MEMSET_NODE_PARAMS. Width counts elements of ElemSize bytes.
 type MemsetNode struct {
@@ -14,19 +21,29 @@ type MemsetNode struct {
 // perMemset is the number of values of a node in its column: alloc, offset, pitch, value, elem_size, width, height.
 const perMemset = 7
 
-var memsetNodes = nodeType{
-	name: "memset",
-	has:  func(n *Node) bool { return n.Memset != nil },
-	size: extent{values: [valueColumns]int{memsetColumn: 1}},
-	lay: func(n *Node, in *bodies, at *extent, s *shape) {
-		n.Memset = &in.values[memsetColumn].([]MemsetNode)[at.values[memsetColumn]]
-		n.Memset.Dst.Space = s.dst
-	},
+var memsetSize = extent{bytes: int64(unsafe.Sizeof(MemsetNode{})), values: [valueColumns]int{memsetColumn: 1}}
+
+func init() {
+	nodeTypes[NodeMemset] = nodeType{
+		name: "memset",
+		has:  are[*MemsetNode],
+		size: memsetSize,
+		lay: func(n *Node, in *bodies, at *extent, s *shape) {
+			m := &in.values[memsetColumn].([]MemsetNode)[at.values[memsetColumn]]
+			n.Params, m.Dst.Space = m, s.dst
+		},
+	}
+}
+
+// Memset returns the parameters of a memset node, and nil for any other.
+func (n *Node) Memset() *MemsetNode {
+	m, _ := n.Params.(*MemsetNode)
+	return m
 }
 
 var memsetValues = valuesOf[MemsetNode]("memset", perMemset, func(g *graphpb.Graph) **graphpb.Changes { return &g.Memset })
 
-func (m *MemsetNode) extent() extent { return memsetNodes.size }
+func (m *MemsetNode) extent() extent { return memsetSize }
 
 func (m *MemsetNode) pointers(visit func(Pointer)) { visit(m.Dst) }
 
@@ -39,9 +56,13 @@ func (m *MemsetNode) collect(c *columns, at *extent) {
 	copy(c.values[memsetColumn][perMemset*at.values[memsetColumn]:], values[:])
 }
 
-func (m *MemsetNode) cloned(n *Node) {
+func (m *MemsetNode) clone() Params {
 	out := *m
-	n.Memset = &out
+	return &out
+}
+
+func (m *MemsetNode) writes(visit func(Pointer, uint64)) {
+	visit(m.Dst, m.Width*uint64(m.ElemSize)+m.Pitch*max(1, m.Height))
 }
 
 func (m *MemsetNode) values() [perMemset]uint64 {

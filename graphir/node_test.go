@@ -4,25 +4,32 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // Every constant of type NodeType has a row in the table, with a name of its own.
 func TestEveryNodeTypeHasARow(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "node.go", nil, 0)
+	files, err := filepath.Glob("node*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var declared []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		if v, ok := n.(*ast.ValueSpec); ok {
-			if of, ok := v.Type.(*ast.Ident); ok && of.Name == "NodeType" {
-				declared = append(declared, v.Names[0].Name)
-			}
+	for _, name := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	})
+		ast.Inspect(file, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok {
+				if of, ok := v.Type.(*ast.Ident); ok && of.Name == "NodeType" {
+					declared = append(declared, v.Names[0].Name)
+				}
+			}
+			return true
+		})
+	}
 	names := map[string]bool{}
 	for i := range nodeTypes {
 		if row := &nodeTypes[i]; row.name != "" {

@@ -48,18 +48,25 @@ func (s *Spec) ObjectSize(object uint32) uint64 {
 
 // Pointers calls visit for every pointer in a node's parameters and attributes.
 func (n *Node) Pointers(visit func(Pointer)) {
-	if p := n.params(); p != nil {
-		p.pointers(visit)
+	if n.Params != nil {
+		n.Params.pointers(visit)
+	}
+}
+
+// Writes calls visit for at least the memory that the node writes, unless it is a kernel's.
+func (n *Node) Writes(visit func(to Pointer, size uint64)) {
+	if n.Params != nil {
+		n.Params.writes(visit)
 	}
 }
 
 // relocations returns the pointers of a kernel node without attributes, which are all its pointers. Nearly all nodes are of this kind,
 // and a loop over relocations is faster than a call for each pointer.
 func (n *Node) relocations() (_ []Relocation, all bool) {
-	if n.Kernel == nil || n.Kernel.Attrs != nil {
-		return nil, false
+	if k := n.Kernel(); k != nil && k.Attrs == nil {
+		return k.Relocations, true
 	}
-	return n.Kernel.Relocations, true
+	return nil, false
 }
 
 // AllGraphs calls visit for every graph, including those that child graph nodes embed. Graphs are valid during the visit only. It
@@ -114,7 +121,7 @@ func (s *Spec) UsedKernels() []bool {
 	out := make([]bool, len(s.Kernels))
 	s.inMemory(func(g *Graph) {
 		for i := range g.Nodes {
-			if k := g.Nodes[i].Kernel; k != nil {
+			if k := g.Nodes[i].Kernel(); k != nil {
 				out[k.Kernel] = true
 			}
 		}
@@ -162,8 +169,8 @@ func (g *Graph) clone() *Graph {
 	out := *g
 	out.Edges, out.Nodes = slices.Clone(g.Edges), slices.Clone(g.Nodes)
 	for i := range out.Nodes {
-		if p := out.Nodes[i].params(); p != nil {
-			p.cloned(&out.Nodes[i])
+		if p := out.Nodes[i].Params; p != nil {
+			out.Nodes[i].Params = p.clone()
 		}
 	}
 	return &out

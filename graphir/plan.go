@@ -8,7 +8,7 @@ import (
 	"medusa/graphir/graphpb"
 )
 
-// shape is a decoded Shape: a node type and, for kernel nodes, everything but the values.
+// shape is a decoded Shape: a node type and everything of its parameters but the values.
 type shape struct {
 	node        NodeType
 	kernel      uint32
@@ -39,7 +39,7 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 	if err := kindColumns(len(pb.FixupGap), pb.FixupSpace, pb.FixupMap); err != nil {
 		return nil, err
 	}
-	if s.node != NodeKernel && (pb.Kernel != 0 || pb.ParamsSize != 0 || len(pb.FixupGap) != 0 || pb.AttrSet != 0) {
+	if s.node != NodeKernel && (pb.Kernel != 0 || pb.AttrSet != 0) || !nodeTypes[s.node].buffer && (pb.ParamsSize != 0 || len(pb.FixupGap) != 0) {
 		return nil, fmt.Errorf("node type %d with a kernel's fields", pb.Type)
 	}
 	if pb.ParamsSize > maxParams {
@@ -108,15 +108,17 @@ func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 	return p, nil
 }
 
+// nodeBytes is what a decoded Node counts. It takes less, but row groups end where this number says.
+const nodeBytes = 40
+
 // decodedBytes is the memory that a decoded graph takes, with its columns.
 func decodedBytes(nodes, edges int, e extent) int64 {
 	values := int64(0)
 	for i, n := range e.values {
-		values += int64(n) * valueTable[i].bytes
+		values += int64(n) * 8 * int64(valueTable[i].per)
 	}
-	return values + int64(nodes)*int64(unsafe.Sizeof(Node{})) + int64(edges)*int64(unsafe.Sizeof(Edge{})) +
-		int64(e.launches)*int64(unsafe.Sizeof(KernelNode{})+28) + int64(e.words)*8 +
-		int64(e.relocations)*int64(unsafe.Sizeof(Relocation{})+12)
+	return e.bytes + values + int64(nodes)*nodeBytes + int64(edges)*int64(unsafe.Sizeof(Edge{})) +
+		int64(e.launches)*4*(2*perLaunch+1) + int64(e.words)*8 + int64(e.relocations)*int64(unsafe.Sizeof(Relocation{})+12)
 }
 
 func (p *plan) readEdges(pb *graphpb.Template) error {
@@ -203,7 +205,7 @@ func (p *plan) lay(in *bodies) {
 	for i := range p.nodes {
 		planned, n := &p.nodes[i], &in.nodes[i]
 		at, shape := &planned.at, planned.shape
-		n.Type, n.Target, n.Kernel, n.Memset, n.Memcpy = shape.node, shape.target, nil, nil, nil
+		n.Type, n.Target, n.Params = shape.node, shape.target, nil
 		if lay := nodeTypes[shape.node].lay; lay != nil {
 			lay(n, in, at, shape)
 		}
@@ -235,7 +237,7 @@ func (p *plan) readValues(c *columns, nodes []Node) int {
 				continue
 			}
 			per := valueTable[column].per
-			if !nodes[i].params().(valued).read(c.values[column][per*p.nodes[i].at.values[column]:][:per]) {
+			if !nodes[i].Params.(valued).read(c.values[column][per*p.nodes[i].at.values[column]:][:per]) {
 				return i
 			}
 		}
@@ -249,7 +251,7 @@ func (p *plan) collect(nodes []Node, c *columns) *columns {
 		c = newColumns(p.size)
 	}
 	for i := range p.nodes {
-		if params := nodes[i].params(); params != nil {
+		if params := nodes[i].Params; params != nil {
 			params.collect(c, &p.nodes[i].at)
 		}
 	}

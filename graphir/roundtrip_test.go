@@ -124,9 +124,9 @@ func TestEqual(t *testing.T) {
 	}
 	for i, change := range []func(s *graphir.Spec){
 		func(s *graphir.Spec) { s.Allocations[0].Size++ },
-		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Kernel.Params[11]++ },
-		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Kernel = nil },
-		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Kernel.Attrs[0].Value[63]++ },
+		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Kernel().Params[11]++ },
+		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Params = nil },
+		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Kernel().Attrs[0].Value[63]++ },
 		func(s *graphir.Spec) { s.Graphs = s.Graphs[:1] },
 		func(s *graphir.Spec) { s.Tensors[0].Distinct = false },
 		func(s *graphir.Spec) { s.Notes = []graphir.Note{{Name: "output"}} },

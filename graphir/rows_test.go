@@ -26,7 +26,7 @@ func third() *graphir.Spec {
 			if n == 0 {
 				m.Value = uint32(i)
 			}
-			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemset, Memset: m})
+			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemset, Params: m})
 		}
 		s.Graphs = append(s.Graphs, g)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestValidateNamesEachViolation(t *testing.T) {
-	kernel := func(s *graphir.Spec) *graphir.KernelNode { return s.Graphs[1].Nodes[0].Kernel }
+	kernel := func(s *graphir.Spec) *graphir.KernelNode { return s.Graphs[1].Nodes[0].Kernel() }
 	for _, test := range []struct {
 		want  string
 		spoil func(s *graphir.Spec)
@@ -49,15 +49,15 @@ func TestValidateNamesEachViolation(t *testing.T) {
 			kernel(s).Params[8] = 0
 			kernel(s).Relocations = append(kernel(s).Relocations, graphir.Relocation{Offset: 4})
 		}},
-		{"graphs[0].nodes[2].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Memset.Dst.Index = 4 }},
-		{"graphs[0].nodes[2].elem_size: 3 is not 1, 2 or 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Memset.ElemSize = 3 }},
-		{"graphs[0].nodes[3].src: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Src.Pointer.Index = 4 }},
-		{"graphs[0].nodes[3].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Dst.Pointer.Index = 4 }},
+		{"graphs[0].nodes[2].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Memset().Dst.Index = 4 }},
+		{"graphs[0].nodes[2].elem_size: 3 is not 1, 2 or 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Memset().ElemSize = 3 }},
+		{"graphs[0].nodes[3].src: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy().Src.Pointer.Index = 4 }},
+		{"graphs[0].nodes[3].dst: alloc 4 of 4", func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy().Dst.Pointer.Index = 4 }},
 		{"graphs[0].nodes[4]: type 0 does not go with the parameters that are set", func(s *graphir.Spec) {
 			s.Graphs[0].Nodes[4].Type = graphir.NodeKernel
 		}},
 		{"graphs[0].nodes[2]: type 2 does not go with the parameters that are set", func(s *graphir.Spec) {
-			s.Graphs[0].Nodes[2].Memcpy = &graphir.MemcpyNode{}
+			s.Graphs[0].Nodes[2].Params = &graphir.MemcpyNode{}
 		}},
 		{"graphs[0].nodes[4]: type 3 does not go with the parameters that are set", func(s *graphir.Spec) { s.Graphs[0].Nodes[4].Type = 3 }},
 		{"graphs[0].edges[1]: 0 to 5 of 5 nodes", func(s *graphir.Spec) { s.Graphs[0].Edges[1].To = 5 }},
@@ -93,7 +93,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 func TestValidateCollectsAll(t *testing.T) {
 	s := handmade()
 	s.Allocations[0].Owner = 7
-	s.Graphs[0].Nodes[0].Kernel.Kernel = 9
+	s.Graphs[0].Nodes[0].Kernel().Kernel = 9
 	s.Triggers[0].Batch = 3
 	var got *graphir.ValidationError
 	if !errors.As(s.Validate(), &got) || got.Total != 3 || len(got.Problems) != 3 {
@@ -106,11 +106,11 @@ const huge = 1<<63 - 1
 
 // Every size and every extent is checked against its object, even if sums overflow.
 func TestValidateExtents(t *testing.T) {
-	fill := func(s *graphir.Spec) *graphir.MemsetNode { return s.Graphs[0].Nodes[2].Memset } // of alloc 3, which has 512 bytes
-	move := func(s *graphir.Spec) *graphir.MemcpyNode { return s.Graphs[0].Nodes[3].Memcpy } // to alloc 2, which has 2 MiB
-	last := func(s *graphir.Spec) []graphir.Node { return s.Graphs[2].Nodes }                // of version 2
-	host := func(s *graphir.Spec) *graphir.MemcpyNode { return last(s)[4].Memcpy }           // from host 0, which has 24 bytes
-	chain := func(s *graphir.Spec, sizes ...uint64) {                                        // contiguous mappings
+	fill := func(s *graphir.Spec) *graphir.MemsetNode { return s.Graphs[0].Nodes[2].Memset() } // of alloc 3, which has 512 bytes
+	move := func(s *graphir.Spec) *graphir.MemcpyNode { return s.Graphs[0].Nodes[3].Memcpy() } // to alloc 2, which has 2 MiB
+	last := func(s *graphir.Spec) []graphir.Node { return s.Graphs[2].Nodes }                  // of version 2
+	host := func(s *graphir.Spec) *graphir.MemcpyNode { return last(s)[4].Memcpy() }           // from host 0, which has 24 bytes
+	chain := func(s *graphir.Spec, sizes ...uint64) {                                          // contiguous mappings
 		for i, size := range sizes {
 			a := graphir.Allocation{Kind: graphir.AllocVMM, Owner: graphir.OwnerGraph, Size: size, Live: true}
 			if i > 0 {
@@ -218,7 +218,7 @@ func TestValidateExtents(t *testing.T) {
 // An offset may be one past the end, as for pointers to the end of a buffer.
 func TestValidateAllowsOnePastTheEnd(t *testing.T) {
 	s := handmade()
-	s.Graphs[0].Nodes[0].Kernel.Relocations[0].Pointer = graphir.Pointer{Index: 3, Offset: 512}
+	s.Graphs[0].Nodes[0].Kernel().Relocations[0].Pointer = graphir.Pointer{Index: 3, Offset: 512}
 	if err := s.Validate(); err != nil {
 		t.Error(err)
 	}

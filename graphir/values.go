@@ -1,10 +1,6 @@
 package graphir
 
-import (
-	"unsafe"
-
-	"medusa/graphir/graphpb"
-)
+import "medusa/graphir/graphpb"
 
 // Nodes whose parameters are a fixed number of values have a column of them for each type.
 const (
@@ -15,18 +11,16 @@ const (
 
 // valueColumn is a column of the format with the values of one type's nodes.
 type valueColumn struct {
-	name  string
-	per   int                                    // values of a node
-	bytes int64                                  // of a decoded node, with its values
-	wire  func(*graphpb.Graph) **graphpb.Changes // its field
-	make  func(n int) any                        // memory for n nodes
+	name string
+	per  int                                    // values of a node
+	wire func(*graphpb.Graph) **graphpb.Changes // its field
+	make func(n int) any                        // memory for n nodes
 }
 
 var valueTable = [valueColumns]valueColumn{memsetColumn: memsetValues, memcpyColumn: memcpyValues}
 
 func valuesOf[T any](name string, per int, wire func(*graphpb.Graph) **graphpb.Changes) valueColumn {
-	var t T
-	return valueColumn{name, per, int64(unsafe.Sizeof(t)) + 8*int64(per), wire, func(n int) any { return make([]T, n) }}
+	return valueColumn{name, per, wire, func(n int) any { return make([]T, n) }}
 }
 
 // valued are parameters that a column of values has.

@@ -27,7 +27,7 @@ func second() *graphir.Spec {
 		{Nodes: []graphir.Node{{Type: graphir.NodeChild, Target: 0}}},
 	}
 	s.Graphs = append(s.Graphs, graphir.Graph{Label: "later", Batch: 3, Nodes: []graphir.Node{
-		{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+		{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
 			Kernel: 0, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Params: make([]byte, 200),
 			Relocations: []graphir.Relocation{
 				{Offset: 0, Pointer: graphir.Pointer{Index: 1, Offset: 8, Space: graphir.SpaceGlobal}},
@@ -37,8 +37,8 @@ func second() *graphir.Spec {
 		}},
 		{Type: graphir.NodeChild, Target: 1},
 		{Type: graphir.NodeEventRecord, Target: 0},
-		{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Space: graphir.SpaceGlobal}, ElemSize: 1, Width: 4, Height: 1}},
-		{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
+		{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{Dst: graphir.Pointer{Space: graphir.SpaceGlobal}, ElemSize: 1, Width: 4, Height: 1}},
+		{Type: graphir.NodeMemcpy, Params: &graphir.MemcpyNode{
 			Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Space: graphir.SpaceHost}},
 			Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 1, Space: graphir.SpaceGlobal}},
 			Width: 24, Height: 1, Depth: 1}},
@@ -95,17 +95,17 @@ func TestValidateVersion2(t *testing.T) {
 		want  string
 		spoil func(s *graphir.Spec)
 	}{
-		{"graphs[2].nodes[0].relocations[0]: global 2 of 2", func(s *graphir.Spec) { last(s)[0].Kernel.Relocations[0].Pointer.Index = 2 }},
-		{"graphs[2].nodes[0].relocations[0]: unknown(9) 1 of 0", func(s *graphir.Spec) { last(s)[0].Kernel.Relocations[0].Pointer.Space = 8 }},
-		{"graphs[2].nodes[0].relocations[1]: tensor map 1 of 1", func(s *graphir.Spec) { last(s)[0].Kernel.Relocations[1].TensorMap = 2 }},
-		{"graphs[2].nodes[0].relocations[1]: the bytes that it stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel.Params[191] = 1 }},
-		{"graphs[2].nodes[0].attrs[0]: alloc 9 of 4", func(s *graphir.Spec) { last(s)[0].Kernel.Attrs[0].Base.Index = 9 }},
-		{"graphs[2].nodes[0].attrs[0]: the bytes that its base stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel.Attrs[0].Value[7] = 1 }},
+		{"graphs[2].nodes[0].relocations[0]: global 2 of 2", func(s *graphir.Spec) { last(s)[0].Kernel().Relocations[0].Pointer.Index = 2 }},
+		{"graphs[2].nodes[0].relocations[0]: unknown(9) 1 of 0", func(s *graphir.Spec) { last(s)[0].Kernel().Relocations[0].Pointer.Space = 8 }},
+		{"graphs[2].nodes[0].relocations[1]: tensor map 1 of 1", func(s *graphir.Spec) { last(s)[0].Kernel().Relocations[1].TensorMap = 2 }},
+		{"graphs[2].nodes[0].relocations[1]: the bytes that it stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel().Params[191] = 1 }},
+		{"graphs[2].nodes[0].attrs[0]: alloc 9 of 4", func(s *graphir.Spec) { last(s)[0].Kernel().Attrs[0].Base.Index = 9 }},
+		{"graphs[2].nodes[0].attrs[0]: the bytes that its base stands for are not zero", func(s *graphir.Spec) { last(s)[0].Kernel().Attrs[0].Value[7] = 1 }},
 		{"graphs[2].nodes[1]: child graph 2 of 2 that come before", func(s *graphir.Spec) { last(s)[1].Target = 2 }},
 		{"children[1].nodes[0]: child graph 1 of 1 that come before", func(s *graphir.Spec) { s.Children[1].Nodes[0].Target = 1 }},
 		{"graphs[2].nodes[2]: event 2 of 2", func(s *graphir.Spec) { last(s)[2].Target = 2 }},
 		{"graphs[2].nodes[3]: type 2 has no target", func(s *graphir.Spec) { last(s)[3].Target = 1 }},
-		{"graphs[2].nodes[4].src: host 1 of 1", func(s *graphir.Spec) { last(s)[4].Memcpy.Src.Pointer.Index = 1 }},
+		{"graphs[2].nodes[4].src: host 1 of 1", func(s *graphir.Spec) { last(s)[4].Memcpy().Src.Pointer.Index = 1 }},
 		{"globals[1]: module 2 of 2", func(s *graphir.Spec) { s.Globals[1].Module = 2 }},
 		{"tensor_maps[0]: ranks 2, 0, 2, 2", func(s *graphir.Spec) { s.TensorMaps[0].GlobalStrides = nil }},
 		{"contents[2]: bytes 1+24 of host 0, which has 24", func(s *graphir.Spec) { s.Contents[2].Offset = 1 }},
@@ -184,7 +184,7 @@ func TestDividedAllocations(t *testing.T) {
 	s.Vacant = []graphir.Vacancy{{Alloc: at.Index, Size: 1}, {Alloc: at.Index, Offset: half, Size: half, Taken: true}}
 	for i := range s.Graphs {
 		for k := range s.Graphs[i].Nodes {
-			if m := s.Graphs[i].Nodes[k].Memset; m != nil {
+			if m := s.Graphs[i].Nodes[k].Memset(); m != nil {
 				m.Dst = graphir.Pointer{Space: graphir.SpaceTensor, Offset: 1}
 			}
 		}

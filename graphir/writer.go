@@ -64,7 +64,7 @@ func (w *Writer) Add(g *Graph) error {
 func (g *Graph) bytes() int64 {
 	var e extent
 	for i := range g.Nodes {
-		if p := g.Nodes[i].params(); p != nil {
+		if p := g.Nodes[i].Params; p != nil {
 			e.add(p.extent())
 		}
 	}

@@ -59,12 +59,12 @@ func ListAllocations(s *graphir.Spec) (Allocations, error) {
 
 // parameterPointers visits a node's pointers but for those of attributes.
 func parameterPointers(n *graphir.Node, visit func(graphir.Pointer)) {
-	if n.Kernel == nil {
+	if n.Kernel() == nil {
 		n.Pointers(visit)
 		return
 	}
-	for i := range n.Kernel.Relocations {
-		visit(n.Kernel.Relocations[i].Pointer)
+	for i := range n.Kernel().Relocations {
+		visit(n.Kernel().Relocations[i].Pointer)
 	}
 }
 

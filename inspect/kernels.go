@@ -43,13 +43,13 @@ func ListKernels(s *graphir.Spec) (Kernels, error) {
 	err := s.EachGraph(func(_ int, g *graphir.Graph) error {
 		seen := map[uint32]bool{}
 		walk(s, g, func(n *graphir.Node) {
-			if n.Kernel == nil {
+			if n.Kernel() == nil {
 				return
 			}
-			out[n.Kernel.Kernel].Nodes++
-			if !seen[n.Kernel.Kernel] {
-				seen[n.Kernel.Kernel] = true
-				out[n.Kernel.Kernel].Graphs++
+			out[n.Kernel().Kernel].Nodes++
+			if !seen[n.Kernel().Kernel] {
+				seen[n.Kernel().Kernel] = true
+				out[n.Kernel().Kernel].Graphs++
 			}
 		})
 		return nil

@@ -13,6 +13,7 @@ var nodeTypes = [...]func(s *graphir.Spec, n *graphir.Node, out *Node){
 	graphir.NodeKernel:      describeKernel,
 	graphir.NodeMemcpy:      describeMemcpy,
 	graphir.NodeMemset:      describeMemset,
+	graphir.NodeMemOps:      describeMemOps,
 	graphir.NodeChild:       func(_ *graphir.Spec, n *graphir.Node, out *Node) { out.Target = fmt.Sprintf("child#%d", n.Target) },
 	graphir.NodeEmpty:       func(*graphir.Spec, *graphir.Node, *Node) {},
 	graphir.NodeEventWait:   describeEvent,
@@ -20,7 +21,7 @@ var nodeTypes = [...]func(s *graphir.Spec, n *graphir.Node, out *Node){
 }
 
 func describeKernel(s *graphir.Spec, n *graphir.Node, out *Node) {
-	k := n.Kernel
+	k := n.Kernel()
 	kernel := &s.Kernels[k.Kernel]
 	out.Kernel, out.Module = kernel.Name, &kernel.Module
 	out.Grid, out.Block, out.SharedBytes = slices.Clone(k.Grid[:]), slices.Clone(k.Block[:]), k.SharedBytes
@@ -48,13 +49,13 @@ func describeArgument(a *graphir.Argument) Argument {
 }
 
 func describeMemset(_ *graphir.Spec, n *graphir.Node, out *Node) {
-	m := n.Memset
+	m := n.Memset()
 	out.Target = m.Dst.String()
 	out.Detail = fmt.Sprintf("value=%#x element=%d width=%d height=%d pitch=%d", m.Value, m.ElemSize, m.Width, m.Height, m.Pitch)
 }
 
 func describeMemcpy(_ *graphir.Spec, n *graphir.Node, out *Node) {
-	m := n.Memcpy
+	m := n.Memcpy()
 	out.Source, out.Target = m.Src.Pointer.String(), m.Dst.Pointer.String()
 	out.Detail = fmt.Sprintf("extent=%d,%d,%d", m.Width, m.Height, m.Depth)
 	if m.Height > 1 || m.Depth > 1 {
@@ -68,4 +69,12 @@ func end(e *graphir.MemcpyEnd) string {
 
 func describeEvent(_ *graphir.Spec, n *graphir.Node, out *Node) {
 	out.Target = fmt.Sprintf("event#%d", n.Target)
+}
+
+func describeMemOps(_ *graphir.Spec, n *graphir.Node, out *Node) {
+	var texts []string
+	for _, op := range n.MemOps().Ops() {
+		texts = append(texts, op.String())
+	}
+	out.Detail = strings.Join(texts, "; ")
 }

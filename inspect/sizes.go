@@ -64,9 +64,9 @@ func sizeOf(s *graphir.Spec, g *graphir.Graph) GraphSize {
 		out.Nodes++
 		parameterPointers(n, func(graphir.Pointer) { out.Pointers++ })
 		switch {
-		case n.Kernel != nil:
+		case n.Kernel() != nil:
 			out.Kernels++
-			out.ParamBytes += len(n.Kernel.Params)
+			out.ParamBytes += len(n.Kernel().Params)
 		case n.Type == graphir.NodeChild:
 			out.Edges += len(s.Children[n.Target].Edges)
 		}

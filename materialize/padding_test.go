@@ -12,8 +12,8 @@ import (
 
 // Of five runs of presumed padding one matters: it is found, and named with its word's error.
 func TestPaddingThatMattersIsFound(t *testing.T) {
-	spec := &graphir.Spec{Graphs: []graphir.Graph{{Nodes: []graphir.Node{{Kernel: &graphir.KernelNode{Params: make([]byte, 40)}}}}}}
-	params := spec.Graphs[0].Nodes[0].Kernel.Params
+	spec := &graphir.Spec{Graphs: []graphir.Graph{{Nodes: []graphir.Node{{Params: &graphir.KernelNode{Params: make([]byte, 40)}}}}}}
+	params := spec.Graphs[0].Nodes[0].Kernel().Params
 	var pads compile.Paddings
 	for i := range uint32(5) {
 		pads = append(pads, compile.Padding{Spec: spec, Offset: 8 * i, Size: 2, Cause: &compile.WordError{Offset: uint64(8 * i), Reason: "differs"}})

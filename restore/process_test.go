@@ -205,7 +205,7 @@ func TestFallback(t *testing.T) {
 		"other image":        {start{change: func(s *graphir.Spec) { s.Modules[0].ImageSHA256[0]++ }}, KernelNotFound, "module is not loaded", 1},
 		"other hidden names": {start{change: func(s *graphir.Spec) { s.Modules[1].Functions = []string{"more", "some"} }}, KernelNotFound, "hidden", 1},
 		"no room":            {start{change: func(s *graphir.Spec) { s.Allocations[allocTmp].Size = 1 << 50 }}, Memory, "allocate graph-owned allocation 5", 3},
-		"node refused": {start{change: func(s *graphir.Spec) { s.Graphs[2].Nodes[1].Kernel.Block[0] = 5000 }}, DriverError,
+		"node refused": {start{change: func(s *graphir.Spec) { s.Graphs[2].Nodes[1].Kernel().Block[0] = 5000 }}, DriverError,
 			"build graph decode-16: node 1: cuGraphKernelNodeSetParams_v2", 1},
 		"edge refused": {start{change: func(s *graphir.Spec) { s.Graphs[1].Edges[0].Type = 1 }}, DriverError, // no kernel edge
 			"build graph decode-4: cuGraphAddDependencies_v2", 1},
@@ -241,7 +241,7 @@ func TestFallback(t *testing.T) {
 func TestStickyError(t *testing.T) {
 	for name, s := range map[string]start{
 		"restored graph": {change: func(s *graphir.Spec) {
-			s.Graphs[0].Nodes[1].Kernel.Relocations[0].Pointer.Offset = 2 * bufferBytes // mix writes behind the end of tmp
+			s.Graphs[0].Nodes[1].Kernel().Relocations[0].Pointer.Offset = 2 * bufferBytes // mix writes behind the end of tmp
 		}},
 		"triggering layer": {deviations: "triggerfaults"},
 	} {
@@ -326,8 +326,8 @@ func TestVerification(t *testing.T) {
 		want  []string // differing classes
 	}{
 		"as captured":         {start{}, nil},
-		"other output buffer": {start{change: func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy.Dst.Pointer.Offset = 4 }}, []string{"output"}},
-		"other constant":      {start{change: func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Kernel.Params[8]-- }}, []string{"output"}},
+		"other output buffer": {start{change: func(s *graphir.Spec) { s.Graphs[0].Nodes[3].Memcpy().Dst.Pointer.Offset = 4 }}, []string{"output"}},
+		"other constant":      {start{change: func(s *graphir.Spec) { s.Graphs[0].Nodes[2].Kernel().Params[8]-- }}, []string{"output"}},
 		"kernel of the same name": {start{change: func(s *graphir.Spec) { s.Kernels[1].Module = 0 }},
 			[]string{"output"}},
 		"library's kernel of the same name": {start{change: func(s *graphir.Spec) { s.Kernels[1].Module = 2 }},
@@ -367,7 +367,7 @@ func TestWeightsAreComparedAtTheEnd(t *testing.T) {
 	o := start{env: checkRestored, change: func(s *graphir.Spec) {
 		weights(s)
 		last := &s.Graphs[len(s.Graphs)-1]
-		last.Nodes[0].Memset.Dst = graphir.Pointer{Index: allocIn, Offset: 2048}
+		last.Nodes[0].Memset().Dst = graphir.Pointer{Index: allocIn, Offset: 2048}
 	}}.run(t)
 	if native.digest == nil || o.digest == nil {
 		t.Fatalf("exit %d and %d", native.exit, o.exit)

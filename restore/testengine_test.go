@@ -497,10 +497,10 @@ func testGraph(batch int64) graphir.Graph {
 	return graphir.Graph{
 		Label: label(batch), Batch: batch,
 		Nodes: []graphir.Node{
-			{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Index: allocTmp, Offset: bufferBytes}, Value: uint32(batch), ElemSize: 1, Width: uint64(n), Height: 1}},
-			{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{Kernel: 0, Grid: grid, Block: block, Params: mix, Relocations: relocations(allocTmp, allocIn, allocKV, allocMagic)}},
-			{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{Kernel: 1, Grid: grid, Block: block, Params: more, Relocations: relocations(allocTmp)}},
-			{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
+			{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{Dst: graphir.Pointer{Index: allocTmp, Offset: bufferBytes}, Value: uint32(batch), ElemSize: 1, Width: uint64(n), Height: 1}},
+			{Type: graphir.NodeKernel, Params: &graphir.KernelNode{Kernel: 0, Grid: grid, Block: block, Params: mix, Relocations: relocations(allocTmp, allocIn, allocKV, allocMagic)}},
+			{Type: graphir.NodeKernel, Params: &graphir.KernelNode{Kernel: 1, Grid: grid, Block: block, Params: more, Relocations: relocations(allocTmp)}},
+			{Type: graphir.NodeMemcpy, Params: &graphir.MemcpyNode{
 				Src: graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: allocTmp}}, Dst: graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: allocOut}},
 				Width: uint64(4 * n), Height: 1, Depth: 1}},
 		},

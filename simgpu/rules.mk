@@ -58,6 +58,14 @@ build/test/ptx_test: $(PTX_TEST_SRC) $(SIMGPU)/test/ptx_test.h $(filter build/si
 	@mkdir -p $(@D)
 	$(CC) $(SIMGPU_TEST_CFLAGS) $(filter-out %.h,$^) -o $@ -lm -lpthread
 
+# How fast the interpreter is, as it is built for use.
+.PHONY: simgpu-speed
+build/test/speed: $(SIMGPU)/test/speed.c $(filter build/simulated/obj/ptx/ptx_%,$(SIMGPU_OBJ))
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror $(filter-out %.h,$^) -o $@ -lm -lpthread
+simgpu-speed: build/test/speed
+	build/test/speed $(SIMGPU)/test/ptx/kernels.ptx
+
 # The CUDA runtime and the stand-ins of closed libraries, for programs that are no part of this project (simgpu/README.md):
 #   make simgpu CUDA=12 FOR="folders of the programs and of their libraries"
 CUDA             ?= 12

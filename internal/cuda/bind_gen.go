@@ -540,6 +540,41 @@ func (s Stream) WaitEvent(event Event, flags uint32) error {
 	return procStreamWaitEvent.Call(uintptr(s), uintptr(event), uintptr(flags))
 }
 
+// CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, uint32_t value, unsigned int flags)
+var procStreamWriteValue32 = libcuda.Proc("cuStreamWriteValue32_v2")
+
+// WriteValue32 writes four bytes after the stream's work so far.
+func (s Stream) WriteValue32(addr DevicePtr, value, flags uint32) error {
+	return procStreamWriteValue32.Call(uintptr(s), uintptr(addr), uintptr(value), uintptr(flags))
+}
+
+// CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned int flags)
+var procStreamWriteValue64 = libcuda.Proc("cuStreamWriteValue64_v2")
+
+// WriteValue64 writes eight bytes after the stream's work so far.
+func (s Stream) WriteValue64(addr DevicePtr, value uint64, flags uint32) error {
+	return procStreamWriteValue64.Call(uintptr(s), uintptr(addr), uintptr(value), uintptr(flags))
+}
+
+// CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, uint32_t value, unsigned int flags)
+var procStreamWaitValue32 = libcuda.Proc("cuStreamWaitValue32_v2")
+
+// WaitValue32 holds the stream's later work back until four bytes have a value.
+func (s Stream) WaitValue32(addr DevicePtr, value, flags uint32) error {
+	return procStreamWaitValue32.Call(uintptr(s), uintptr(addr), uintptr(value), uintptr(flags))
+}
+
+// CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, uint64_t value, unsigned int flags)
+var procStreamWaitValue64 = libcuda.Proc("cuStreamWaitValue64_v2")
+
+// WaitValue64 holds the stream's later work back until eight bytes have a value.
+func (s Stream) WaitValue64(addr DevicePtr, value uint64, flags uint32) error {
+	return procStreamWaitValue64.Call(uintptr(s), uintptr(addr), uintptr(value), uintptr(flags))
+}
+
+// CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *params, unsigned int flags)
+var procStreamBatchMemOp = libcuda.Proc("cuStreamBatchMemOp_v2")
+
 // CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 var procStreamBeginCapture = libcuda.Proc("cuStreamBeginCapture_v2")
 
@@ -671,6 +706,16 @@ func (g Graph) AddMemsetNode(deps []Node, params *MemsetNodeParams, ctx Context)
 	return node, err
 }
 
+// CUresult cuGraphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+var procGraphAddBatchMemOpNode = libcuda.Proc("cuGraphAddBatchMemOpNode")
+
+// AddBatchMemOpNode adds memory operations.
+func (g Graph) AddBatchMemOpNode(deps []Node, params *BatchMemOpNodeParams) (Node, error) {
+	var node Node
+	err := procGraphAddBatchMemOpNode.Call(uintptr(unsafe.Pointer(&node)), uintptr(g), uintptr(unsafe.Pointer(unsafe.SliceData(deps))), uintptr(len(deps)), uintptr(unsafe.Pointer(params)))
+	return node, err
+}
+
 // CUresult cuGraphAddHostNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_HOST_NODE_PARAMS *params)
 var procGraphAddHostNode = libcuda.Proc("cuGraphAddHostNode")
 
@@ -771,47 +816,54 @@ var procGraphMemcpyNodeSetParams = libcuda.Proc("cuGraphMemcpyNodeSetParams")
 // CUresult cuGraphMemsetNodeSetParams(CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params)
 var procGraphMemsetNodeSetParams = libcuda.Proc("cuGraphMemsetNodeSetParams")
 
+// CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+var procGraphBatchMemOpNodeSetParams = libcuda.Proc("cuGraphBatchMemOpNodeSetParams")
+
 // CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int version, uint64_t flags, CUdriverProcAddressQueryResult *status)
 var procGetProcAddress = libcuda.Proc("cuGetProcAddress_v2")
 
 // The entries, and how many there are.
 const (
-	EntryGraphCreate                 Entry = iota // cuGraphCreate
-	EntryGraphAddKernelNode                       // cuGraphAddKernelNode_v2
-	EntryGraphAddMemcpyNode                       // cuGraphAddMemcpyNode
-	EntryGraphAddMemsetNode                       // cuGraphAddMemsetNode
-	EntryGraphAddEmptyNode                        // cuGraphAddEmptyNode
-	EntryGraphAddChildGraphNode                   // cuGraphAddChildGraphNode
-	EntryGraphAddEventRecordNode                  // cuGraphAddEventRecordNode
-	EntryGraphAddEventWaitNode                    // cuGraphAddEventWaitNode
-	EntryGraphKernelNodeSetAttribute              // cuGraphKernelNodeSetAttribute
-	EntryGraphAddDependencies                     // cuGraphAddDependencies_v2
-	EntryGraphKernelNodeSetParams                 // cuGraphKernelNodeSetParams_v2
-	EntryGraphMemcpyNodeSetParams                 // cuGraphMemcpyNodeSetParams
-	EntryGraphMemsetNodeSetParams                 // cuGraphMemsetNodeSetParams
-	EntryGraphInstantiateWithFlags                // cuGraphInstantiateWithFlags
-	EntryGraphUpload                              // cuGraphUpload
-	EntryGetProcAddress                           // cuGetProcAddress_v2
-	EntryTensorMapEncodeTiled                     // cuTensorMapEncodeTiled
+	EntryGraphCreate                  Entry = iota // cuGraphCreate
+	EntryGraphAddKernelNode                        // cuGraphAddKernelNode_v2
+	EntryGraphAddMemcpyNode                        // cuGraphAddMemcpyNode
+	EntryGraphAddMemsetNode                        // cuGraphAddMemsetNode
+	EntryGraphAddEmptyNode                         // cuGraphAddEmptyNode
+	EntryGraphAddBatchMemOpNode                    // cuGraphAddBatchMemOpNode
+	EntryGraphAddChildGraphNode                    // cuGraphAddChildGraphNode
+	EntryGraphAddEventRecordNode                   // cuGraphAddEventRecordNode
+	EntryGraphAddEventWaitNode                     // cuGraphAddEventWaitNode
+	EntryGraphKernelNodeSetAttribute               // cuGraphKernelNodeSetAttribute
+	EntryGraphAddDependencies                      // cuGraphAddDependencies_v2
+	EntryGraphKernelNodeSetParams                  // cuGraphKernelNodeSetParams_v2
+	EntryGraphMemcpyNodeSetParams                  // cuGraphMemcpyNodeSetParams
+	EntryGraphMemsetNodeSetParams                  // cuGraphMemsetNodeSetParams
+	EntryGraphBatchMemOpNodeSetParams              // cuGraphBatchMemOpNodeSetParams
+	EntryGraphInstantiateWithFlags                 // cuGraphInstantiateWithFlags
+	EntryGraphUpload                               // cuGraphUpload
+	EntryGetProcAddress                            // cuGetProcAddress_v2
+	EntryTensorMapEncodeTiled                      // cuTensorMapEncodeTiled
 	Entries
 )
 
 var entries = [Entries]*Proc{
-	EntryGraphCreate:                 procGraphCreate,
-	EntryGraphAddKernelNode:          procGraphAddKernelNode,
-	EntryGraphAddMemcpyNode:          procGraphAddMemcpyNode,
-	EntryGraphAddMemsetNode:          procGraphAddMemsetNode,
-	EntryGraphAddEmptyNode:           procGraphAddEmptyNode,
-	EntryGraphAddChildGraphNode:      procGraphAddChildGraphNode,
-	EntryGraphAddEventRecordNode:     procGraphAddEventRecordNode,
-	EntryGraphAddEventWaitNode:       procGraphAddEventWaitNode,
-	EntryGraphKernelNodeSetAttribute: procGraphKernelNodeSetAttribute,
-	EntryGraphAddDependencies:        procGraphAddDependencies,
-	EntryGraphKernelNodeSetParams:    procGraphKernelNodeSetParams,
-	EntryGraphMemcpyNodeSetParams:    procGraphMemcpyNodeSetParams,
-	EntryGraphMemsetNodeSetParams:    procGraphMemsetNodeSetParams,
-	EntryGraphInstantiateWithFlags:   procGraphInstantiateWithFlags,
-	EntryGraphUpload:                 procGraphUpload,
-	EntryGetProcAddress:              procGetProcAddress,
-	EntryTensorMapEncodeTiled:        procTensorMapEncodeTiled,
+	EntryGraphCreate:                  procGraphCreate,
+	EntryGraphAddKernelNode:           procGraphAddKernelNode,
+	EntryGraphAddMemcpyNode:           procGraphAddMemcpyNode,
+	EntryGraphAddMemsetNode:           procGraphAddMemsetNode,
+	EntryGraphAddEmptyNode:            procGraphAddEmptyNode,
+	EntryGraphAddBatchMemOpNode:       procGraphAddBatchMemOpNode,
+	EntryGraphAddChildGraphNode:       procGraphAddChildGraphNode,
+	EntryGraphAddEventRecordNode:      procGraphAddEventRecordNode,
+	EntryGraphAddEventWaitNode:        procGraphAddEventWaitNode,
+	EntryGraphKernelNodeSetAttribute:  procGraphKernelNodeSetAttribute,
+	EntryGraphAddDependencies:         procGraphAddDependencies,
+	EntryGraphKernelNodeSetParams:     procGraphKernelNodeSetParams,
+	EntryGraphMemcpyNodeSetParams:     procGraphMemcpyNodeSetParams,
+	EntryGraphMemsetNodeSetParams:     procGraphMemsetNodeSetParams,
+	EntryGraphBatchMemOpNodeSetParams: procGraphBatchMemOpNodeSetParams,
+	EntryGraphInstantiateWithFlags:    procGraphInstantiateWithFlags,
+	EntryGraphUpload:                  procGraphUpload,
+	EntryGetProcAddress:               procGetProcAddress,
+	EntryTensorMapEncodeTiled:         procTensorMapEncodeTiled,
 }

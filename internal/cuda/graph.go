@@ -60,6 +60,39 @@ type MemsetNodeParams struct {
 // HostNodeParams mirrors CUDA_HOST_NODE_PARAMS: a C function and its argument.
 type HostNodeParams struct{ Fn, UserData uintptr }
 
+// MemOp mirrors CUstreamBatchMemOpParams: a wait or a write.
+type MemOp struct {
+	Operation uint32
+	Address   DevicePtr
+	Value     uint64
+	Flags     uint32
+	_         [2]uint64
+}
+
+// The operations of a MemOp.
+const (
+	MemOpWait32  = 1
+	MemOpWrite32 = 2
+	MemOpWait64  = 4
+	MemOpWrite64 = 5
+)
+
+// WaitEqual is the flag of a wait until the value is the one that is given.
+const WaitEqual = 1
+
+// BatchMemOpNodeParams mirrors CUDA_BATCH_MEM_OP_NODE_PARAMS. Ops points to Count of MemOp.
+type BatchMemOpNodeParams struct {
+	Ctx   Context
+	Count uint32
+	Ops   uintptr
+	Flags uint32
+}
+
+// BatchMemOp makes several memory operations, one after the other, after the stream's work so far.
+func (s Stream) BatchMemOp(ops []MemOp) error {
+	return procStreamBatchMemOp.Call(uintptr(s), uintptr(len(ops)), uintptr(unsafe.Pointer(unsafe.SliceData(ops))), 0)
+}
+
 // EdgeData mirrors CUgraphEdgeData.
 type EdgeData struct {
 	FromPort, ToPort, Type uint8

@@ -57,11 +57,25 @@ func emitGoTypes(w *bytes.Buffer, s *spec) {
 		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn %q\n", specfile.GoName(r.name), r.name)
 	}
 	fmt.Fprintf(w, "\t}\n\treturn unknown(\"record\", uint64(t))\n}\n\n")
+	fmt.Fprintf(w, "// OfNode reports whether records of type t say something of a node of a graph.\nfunc (t Type) OfNode() bool {\n\tswitch t {\n\tcase ")
+	sep := ""
+	for _, r := range s.records {
+		if ofNode(r) {
+			fmt.Fprintf(w, "%sType%s", sep, specfile.GoName(r.name))
+			sep = ", "
+		}
+	}
+	fmt.Fprintf(w, ":\n\t\treturn true\n\t}\n\treturn false\n}\n\n")
 	fmt.Fprintf(w, "// newRecord returns an empty record of type t, or nil if this version does not know the type.\nfunc newRecord(t Type) Record {\n\tswitch t {\n")
 	for _, r := range s.records {
 		fmt.Fprintf(w, "\tcase Type%s:\n\t\treturn new(%s)\n", specfile.GoName(r.name), specfile.GoName(r.name))
 	}
 	fmt.Fprintf(w, "\t}\n\treturn nil\n}\n\n")
+}
+
+// ofNode reports whether a record begins with a graph and a node of it.
+func ofNode(r record) bool {
+	return len(r.fields) > 1 && r.fields[0].name == "graph" && r.fields[1].name == "node"
 }
 
 func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
@@ -86,6 +100,9 @@ func emitGoRecord(w *bytes.Buffer, s *spec, r record) {
 	}
 	fmt.Fprintf(w, "}\n\n// RecordType returns Type%s.\nfunc (*%s) RecordType() Type { return Type%s }\n\n", name, name, name)
 
+	if ofNode(r) {
+		fmt.Fprintf(w, "// Place returns the graph's number and the node's handle.\nfunc (r *%s) Place() (graph uint32, node uint64) { return r.Graph, r.Node }\n\n", name)
+	}
 	fmt.Fprintf(w, "func (r *%s) decode(d *decoder) {\n", name)
 	for _, f := range r.fields {
 		lhs := "r." + specfile.GoName(f.name)

@@ -14,54 +14,6 @@
 #include "cuda.h"
 #include "hooks_gen.h"
 
-/* Functions that the interposer itself calls, in addition to the hooked ones. */
-#define MEDUSA_USES(X) \
-	X(cuCtxGetCurrent) \
-	X(cuCtxGetDevice) \
-	X(cuCtxPopCurrent_v2) \
-	X(cuCtxPushCurrent_v2) \
-	X(cuCtxSynchronize) \
-	X(cuDeviceGetAttribute) \
-	X(cuDeviceGetName) \
-	X(cuDevicePrimaryCtxRelease_v2) \
-	X(cuDevicePrimaryCtxRetain) \
-	X(cuDeviceTotalMem_v2) \
-	X(cuDriverGetVersion) \
-	X(cuFuncGetAttribute) \
-	X(cuFuncGetModule) \
-	X(cuFuncGetName) \
-	X(cuFuncGetParamInfo) \
-	X(cuGraphEventRecordNodeGetEvent) \
-	X(cuGraphEventWaitNodeGetEvent) \
-	X(cuGraphGetEdges_v2) \
-	X(cuGraphGetNodes) \
-	X(cuGraphKernelNodeGetAttribute) \
-	X(cuGraphKernelNodeGetParams_v2) \
-	X(cuGraphMemcpyNodeGetParams) \
-	X(cuGraphMemsetNodeGetParams) \
-	X(cuGraphNodeGetType) \
-	X(cuKernelGetAttribute) \
-	X(cuKernelGetLibrary) \
-	X(cuKernelGetName) \
-	X(cuKernelGetParamInfo) \
-	X(cuLibraryEnumerateKernels) \
-	X(cuLibraryGetKernel) \
-	X(cuLibraryGetKernelCount) \
-	X(cuMemAddressFree) \
-	X(cuMemCreate) \
-	X(cuMemRelease) \
-	X(cuMemSetAccess) \
-	X(cuMemcpyDtoH_v2) \
-	X(cuModuleEnumerateFunctions) \
-	X(cuModuleGetFunctionCount) \
-	X(cuStreamGetCaptureInfo_v2) \
-	X(cuStreamGetCaptureInfo_v2_ptsz) \
-	X(cuStreamGetCaptureInfo_v3) \
-	X(cuStreamGetCaptureInfo_v3_ptsz) \
-	X(cuStreamIsCapturing) \
-	X(cuStreamIsCapturing_ptsz) \
-	X(cuThreadExchangeStreamCaptureMode)
-
 enum driver_fn {
 #define X(name) FN_##name,
 	MEDUSA_HOOKS(X) FN_HOOKS, FN_BEFORE_USES = FN_HOOKS - 1, MEDUSA_USES(X)

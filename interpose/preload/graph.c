@@ -203,6 +203,29 @@ static void record_memset(const struct walk *g, size_t i)
 	core_unlock();
 }
 
+static void record_mem_ops(const struct walk *g, size_t i)
+{
+	CUDA_BATCH_MEM_OP_NODE_PARAMS p;
+	struct trace_writer *w;
+	struct mem_ops_op *ops = NULL;
+	if (REAL(cuGraphBatchMemOpNodeGetParams)(g->nodes[i], &p) != CUDA_SUCCESS || !(ops = calloc(p.count ? p.count : 1, sizeof *ops))) {
+		record_opaque(g, i, "the driver does not tell its parameters");
+		return;
+	}
+	for (size_t k = 0; k < p.count; k++) {
+		/* Barriers and flushes have no address. materialize refuses all operations that it does not know. */
+		const CUstreamMemOpValue *v = &p.paramArray[k].waitValue;
+		bool wide = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || v->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+		ops[k] = (struct mem_ops_op){v->operation, v->address, wide ? v->value64 : v->value, v->flags};
+	}
+	core_lock();
+	w = core_trace();
+	if (w)
+		trace_mem_ops(w, g->id, (uintptr_t)g->nodes[i], p.flags, ops, p.count);
+	core_unlock();
+	free(ops);
+}
+
 static void record_plain(const struct walk *g, size_t i)
 {
 	struct trace_writer *w;
@@ -224,6 +247,9 @@ static void record_node(const struct walk *g, size_t i)
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMSET:
 		record_memset(g, i);
+		break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		record_mem_ops(g, i);
 		break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		reason = graph_node_memcpy(g->id, g->nodes[i]);

@@ -200,22 +200,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 		} \
 		return REAL(name) arguments; \
 	}
-NODE_SETTER(cuGraphKernelNodeSetParams, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (node, p))
-NODE_SETTER(cuGraphKernelNodeSetParams_v2, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p), (node, p))
-NODE_SETTER(cuGraphMemcpyNodeSetParams, (CUgraphNode node, const CUDA_MEMCPY3D *p), (node, p))
-NODE_SETTER(cuGraphMemsetNodeSetParams, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p), (node, p))
-NODE_SETTER(cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams *p), (node, p))
-NODE_SETTER(cuGraphKernelNodeSetAttribute, (CUgraphNode node, CUlaunchAttributeID id, const CUlaunchAttributeValue *v), (node, id, v))
-
-NODE_SETTER(cuGraphHostNodeSetParams, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p), (node, p))
-NODE_SETTER(cuGraphEventRecordNodeSetEvent, (CUgraphNode node, CUevent event), (node, event))
-NODE_SETTER(cuGraphEventWaitNodeSetEvent, (CUgraphNode node, CUevent event), (node, event))
-NODE_SETTER(cuGraphKernelNodeCopyAttributes, (CUgraphNode to, CUgraphNode from), (to, from))
-NODE_SETTER(cuGraphDestroyNode, (CUgraphNode node), (node))
-NODE_SETTER(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n), (graph, from, to, n))
-NODE_SETTER(cuGraphAddDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n), (graph, from, to, data, n))
-NODE_SETTER(cuGraphRemoveDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n), (graph, from, to, n))
-NODE_SETTER(cuGraphRemoveDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n), (graph, from, to, data, n))
+MEDUSA_NODE_SETTERS(NODE_SETTER)
 
 CUresult cuGraphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
 {
@@ -257,16 +242,7 @@ static void fault_changed(const char *call, CUgraphExec exec)
 		hook_leave(); \
 		return rc; \
 	}
-EXEC_SETTER(cuGraphExecKernelNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (exec, node, p))
-EXEC_SETTER(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p), (exec, node, p))
-EXEC_SETTER(cuGraphExecMemcpyNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx), (exec, node, p, ctx))
-EXEC_SETTER(cuGraphExecMemsetNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx), (exec, node, p, ctx))
-EXEC_SETTER(cuGraphExecNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p), (exec, node, p))
-EXEC_SETTER(cuGraphExecHostNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p), (exec, node, p))
-EXEC_SETTER(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child), (exec, node, child))
-EXEC_SETTER(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
-EXEC_SETTER(cuGraphExecEventWaitNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
-EXEC_SETTER(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int enabled), (exec, node, enabled))
+MEDUSA_EXEC_SETTERS(EXEC_SETTER)
 
 /* An update makes an executable graph equal to a graph. The reader of the trace finds out whether that changed it. */
 static void note_update(CUgraph graph, CUgraphExec exec)

@@ -79,6 +79,7 @@
 	X(cuGraphChildGraphNodeGetGraph) \
 	X(cuGraphEventRecordNodeSetEvent) \
 	X(cuGraphEventWaitNodeSetEvent) \
+	X(cuGraphBatchMemOpNodeSetParams) \
 	X(cuGraphNodeSetParams) \
 	X(cuGraphAddDependencies) \
 	X(cuGraphAddDependencies_v2) \
@@ -96,6 +97,7 @@
 	X(cuGraphExecKernelNodeSetParams_v2) \
 	X(cuGraphExecMemcpyNodeSetParams) \
 	X(cuGraphExecMemsetNodeSetParams) \
+	X(cuGraphExecBatchMemOpNodeSetParams) \
 	X(cuGraphExecHostNodeSetParams) \
 	X(cuGraphExecChildGraphNodeSetParams) \
 	X(cuGraphExecEventRecordNodeSetEvent) \
@@ -108,5 +110,87 @@
 	X(cuTensorMapEncodeIm2col) \
 	X(cuTensorMapEncodeIm2colWide) \
 	X(cuTensorMapReplaceAddress)
+
+/* Functions that the interposer itself calls, in addition to the hooked ones. */
+#define MEDUSA_USES(X) \
+	X(cuDriverGetVersion) \
+	X(cuDeviceGetName) \
+	X(cuDeviceTotalMem_v2) \
+	X(cuDeviceGetAttribute) \
+	X(cuDevicePrimaryCtxRetain) \
+	X(cuDevicePrimaryCtxRelease_v2) \
+	X(cuCtxPushCurrent_v2) \
+	X(cuCtxPopCurrent_v2) \
+	X(cuCtxGetCurrent) \
+	X(cuCtxGetDevice) \
+	X(cuCtxSynchronize) \
+	X(cuModuleGetFunctionCount) \
+	X(cuModuleEnumerateFunctions) \
+	X(cuLibraryGetKernel) \
+	X(cuLibraryGetKernelCount) \
+	X(cuLibraryEnumerateKernels) \
+	X(cuKernelGetLibrary) \
+	X(cuKernelGetAttribute) \
+	X(cuKernelGetName) \
+	X(cuKernelGetParamInfo) \
+	X(cuFuncGetAttribute) \
+	X(cuFuncGetModule) \
+	X(cuFuncGetName) \
+	X(cuFuncGetParamInfo) \
+	X(cuMemAddressFree) \
+	X(cuMemCreate) \
+	X(cuMemRelease) \
+	X(cuMemSetAccess) \
+	X(cuMemcpyDtoH_v2) \
+	X(cuMemcpyDtoH_v2_ptds) \
+	X(cuThreadExchangeStreamCaptureMode) \
+	X(cuStreamIsCapturing) \
+	X(cuStreamIsCapturing_ptsz) \
+	X(cuStreamGetCaptureInfo_v2) \
+	X(cuStreamGetCaptureInfo_v2_ptsz) \
+	X(cuStreamGetCaptureInfo_v3) \
+	X(cuStreamGetCaptureInfo_v3_ptsz) \
+	X(cuGraphKernelNodeGetParams_v2) \
+	X(cuGraphMemcpyNodeGetParams) \
+	X(cuGraphMemsetNodeGetParams) \
+	X(cuGraphEventRecordNodeGetEvent) \
+	X(cuGraphEventWaitNodeGetEvent) \
+	X(cuGraphBatchMemOpNodeGetParams) \
+	X(cuGraphNodeGetType) \
+	X(cuGraphGetNodes) \
+	X(cuGraphGetEdges_v2) \
+	X(cuGraphKernelNodeGetAttribute)
+
+/* Hooks that are alike: X(name, (parameters), (arguments)). */
+#define MEDUSA_NODE_SETTERS(X) \
+	X(cuGraphDestroyNode, (CUgraphNode node), (node)) \
+	X(cuGraphKernelNodeSetParams, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params), (node, params)) \
+	X(cuGraphKernelNodeSetParams_v2, (CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params), (node, params)) \
+	X(cuGraphMemcpyNodeSetParams, (CUgraphNode node, const CUDA_MEMCPY3D *params), (node, params)) \
+	X(cuGraphMemsetNodeSetParams, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params), (node, params)) \
+	X(cuGraphHostNodeSetParams, (CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params), (node, params)) \
+	X(cuGraphEventRecordNodeSetEvent, (CUgraphNode node, CUevent event), (node, event)) \
+	X(cuGraphEventWaitNodeSetEvent, (CUgraphNode node, CUevent event), (node, event)) \
+	X(cuGraphBatchMemOpNodeSetParams, (CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params), (node, params)) \
+	X(cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams *params), (node, params)) \
+	X(cuGraphAddDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count), (graph, from, to, count)) \
+	X(cuGraphAddDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count), (graph, from, to, edges, count)) \
+	X(cuGraphRemoveDependencies, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t count), (graph, from, to, count)) \
+	X(cuGraphRemoveDependencies_v2, (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count), (graph, from, to, edges, count)) \
+	X(cuGraphKernelNodeCopyAttributes, (CUgraphNode dst, CUgraphNode src), (dst, src)) \
+	X(cuGraphKernelNodeSetAttribute, (CUgraphNode node, CUlaunchAttributeID attr, const CUlaunchAttributeValue *value), (node, attr, value))
+
+#define MEDUSA_EXEC_SETTERS(X) \
+	X(cuGraphNodeSetEnabled, (CUgraphExec exec, CUgraphNode node, unsigned int is_enabled), (exec, node, is_enabled)) \
+	X(cuGraphExecKernelNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *params), (exec, node, params)) \
+	X(cuGraphExecKernelNodeSetParams_v2, (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params), (exec, node, params)) \
+	X(cuGraphExecMemcpyNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params, CUcontext ctx), (exec, node, params, ctx)) \
+	X(cuGraphExecMemsetNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx), (exec, node, params, ctx)) \
+	X(cuGraphExecBatchMemOpNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params), (exec, node, params)) \
+	X(cuGraphExecHostNodeSetParams, (CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params), (exec, node, params)) \
+	X(cuGraphExecChildGraphNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraph child_graph), (exec, node, child_graph)) \
+	X(cuGraphExecEventRecordNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event)) \
+	X(cuGraphExecEventWaitNodeSetEvent, (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event)) \
+	X(cuGraphExecNodeSetParams, (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *params), (exec, node, params))
 
 #endif

@@ -789,4 +789,33 @@ static inline void trace_update(struct trace_writer *w, uint32_t graph, uint64_t
 	trace_finish(w);
 }
 
+struct mem_ops_op {
+	uint32_t operation;
+	uint64_t addr;
+	uint64_t value;
+	uint32_t flags;
+};
+
+static inline void trace_mem_ops(struct trace_writer *w, uint32_t graph, uint64_t node, uint32_t flags, const struct mem_ops_op *ops, size_t n_ops)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	framed += 4;
+	framed += 4 + n_ops * 24;
+	if (!trace_begin(w, 56, framed))
+		return;
+	trace_put_u32(w, graph);
+	trace_put_u64(w, node);
+	trace_put_u32(w, flags);
+	trace_put_u32(w, (uint32_t)n_ops);
+	for (size_t i = 0; i < n_ops; i++) {
+		trace_put_u32(w, ops[i].operation);
+		trace_put_u64(w, ops[i].addr);
+		trace_put_u64(w, ops[i].value);
+		trace_put_u32(w, ops[i].flags);
+	}
+	trace_finish(w);
+}
+
 #endif

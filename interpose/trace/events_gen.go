@@ -108,6 +108,7 @@ const (
 	TypeWaited      Type = 53
 	TypeNote        Type = 54
 	TypeUpdate      Type = 55
+	TypeMemOps      Type = 56
 )
 
 func (t Type) String() string {
@@ -196,8 +197,19 @@ func (t Type) String() string {
 		return "note"
 	case TypeUpdate:
 		return "update"
+	case TypeMemOps:
+		return "mem_ops"
 	}
 	return unknown("record", uint64(t))
+}
+
+// OfNode reports whether records of type t say something of a node of a graph.
+func (t Type) OfNode() bool {
+	switch t {
+	case TypeKernel, TypeMemset, TypeMemcpy, TypeEmpty, TypeOpaque, TypeEventNode, TypeChild, TypeHostData, TypeHostChanged, TypeMemOps:
+		return true
+	}
+	return false
 }
 
 // newRecord returns an empty record of type t, or nil if this version does not know the type.
@@ -287,6 +299,8 @@ func newRecord(t Type) Record {
 		return new(Note)
 	case TypeUpdate:
 		return new(Update)
+	case TypeMemOps:
+		return new(MemOps)
 	}
 	return nil
 }
@@ -787,6 +801,9 @@ type Kernel struct {
 // RecordType returns TypeKernel.
 func (*Kernel) RecordType() Type { return TypeKernel }
 
+// Place returns the graph's number and the node's handle.
+func (r *Kernel) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Kernel) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -843,6 +860,9 @@ type Memset struct {
 // RecordType returns TypeMemset.
 func (*Memset) RecordType() Type { return TypeMemset }
 
+// Place returns the graph's number and the node's handle.
+func (r *Memset) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Memset) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -893,6 +913,9 @@ type Memcpy struct {
 
 // RecordType returns TypeMemcpy.
 func (*Memcpy) RecordType() Type { return TypeMemcpy }
+
+// Place returns the graph's number and the node's handle.
+func (r *Memcpy) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 
 func (r *Memcpy) decode(d *decoder) {
 	r.Graph = d.u32()
@@ -950,6 +973,9 @@ type Empty struct {
 // RecordType returns TypeEmpty.
 func (*Empty) RecordType() Type { return TypeEmpty }
 
+// Place returns the graph's number and the node's handle.
+func (r *Empty) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Empty) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -973,6 +999,9 @@ type Opaque struct {
 
 // RecordType returns TypeOpaque.
 func (*Opaque) RecordType() Type { return TypeOpaque }
+
+// Place returns the graph's number and the node's handle.
+func (r *Opaque) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 
 func (r *Opaque) decode(d *decoder) {
 	r.Graph = d.u32()
@@ -1313,6 +1342,9 @@ type EventNode struct {
 // RecordType returns TypeEventNode.
 func (*EventNode) RecordType() Type { return TypeEventNode }
 
+// Place returns the graph's number and the node's handle.
+func (r *EventNode) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *EventNode) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -1340,6 +1372,9 @@ type Child struct {
 // RecordType returns TypeChild.
 func (*Child) RecordType() Type { return TypeChild }
 
+// Place returns the graph's number and the node's handle.
+func (r *Child) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *Child) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -1364,6 +1399,9 @@ type HostData struct {
 
 // RecordType returns TypeHostData.
 func (*HostData) RecordType() Type { return TypeHostData }
+
+// Place returns the graph's number and the node's handle.
+func (r *HostData) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
 
 func (r *HostData) decode(d *decoder) {
 	r.Graph = d.u32()
@@ -1557,6 +1595,9 @@ type HostChanged struct {
 // RecordType returns TypeHostChanged.
 func (*HostChanged) RecordType() Type { return TypeHostChanged }
 
+// Place returns the graph's number and the node's handle.
+func (r *HostChanged) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
 func (r *HostChanged) decode(d *decoder) {
 	r.Graph = d.u32()
 	r.Node = d.u64()
@@ -1632,4 +1673,57 @@ func (r *Update) decode(d *decoder) {
 func (r *Update) encode(e *encoder) {
 	e.u32(r.Graph)
 	e.u64(r.Handle)
+}
+
+// MemOpsOp is one entry of MemOps.Ops.
+type MemOpsOp struct {
+	Operation uint32
+	Addr      uint64
+	Value     uint64
+	Flags     uint32
+}
+
+// MemOps is a "mem_ops" record.
+//
+// A node of memory operations, in the order in which it makes them: CUstreamBatchMemOpType values. flags are those of the node.
+type MemOps struct {
+	Head
+	Graph uint32
+	Node  uint64
+	Flags uint32
+	Ops   []MemOpsOp
+}
+
+// RecordType returns TypeMemOps.
+func (*MemOps) RecordType() Type { return TypeMemOps }
+
+// Place returns the graph's number and the node's handle.
+func (r *MemOps) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
+func (r *MemOps) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Node = d.u64()
+	r.Flags = d.u32()
+	if n := d.count(24); n > 0 {
+		r.Ops = make([]MemOpsOp, n)
+		for i := range r.Ops {
+			r.Ops[i].Operation = d.u32()
+			r.Ops[i].Addr = d.u64()
+			r.Ops[i].Value = d.u64()
+			r.Ops[i].Flags = d.u32()
+		}
+	}
+}
+
+func (r *MemOps) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Node)
+	e.u32(r.Flags)
+	e.count(len(r.Ops))
+	for _, v := range r.Ops {
+		e.u32(v.Operation)
+		e.u64(v.Addr)
+		e.u64(v.Value)
+		e.u32(v.Flags)
+	}
 }

@@ -21,6 +21,13 @@ type Record interface {
 	encode(*encoder)
 }
 
+// NodeRecord is a record that says something of a node of a graph.
+type NodeRecord interface {
+	Record
+	// Place returns the graph's number and the node's handle.
+	Place() (graph uint32, node uint64)
+}
+
 // Head has the fields of every record.
 type Head struct {
 	Order  uint64 // the records of a trace count from 0

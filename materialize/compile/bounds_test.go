@@ -153,7 +153,7 @@ func TestManyMomentsOfMuchMemory(t *testing.T) {
 		t.Errorf("compiling took %d MiB", mib)
 	}
 	for i, n := range spec.Graphs[0].Nodes {
-		if f := n.Kernel.Relocations; len(f) != 1 || int(f[0].Pointer.Index) != moments+i || f[0].Pointer.Offset != 8 {
+		if f := n.Kernel().Relocations; len(f) != 1 || int(f[0].Pointer.Index) != moments+i || f[0].Pointer.Offset != 8 {
 			t.Fatalf("node %d: pointers %v", i, f)
 		}
 	}

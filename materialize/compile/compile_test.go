@@ -36,7 +36,7 @@ func mustCompile(t *testing.T, run func(tp *tape, at place)) *graphir.Spec {
 	return spec
 }
 
-func onlyKernel(spec *graphir.Spec) *graphir.KernelNode { return spec.Graphs[0].Nodes[0].Kernel }
+func onlyKernel(spec *graphir.Spec) *graphir.KernelNode { return spec.Graphs[0].Nodes[0].Kernel() }
 
 func TestPointersBecomeIndirect(t *testing.T) {
 	const constant = 0x3ff0000000000000
@@ -172,7 +172,7 @@ func TestStructThatBeginsBetweenWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relocations := spec.Graphs[0].Nodes[0].Kernel.Relocations
+	relocations := spec.Graphs[0].Nodes[0].Kernel().Relocations
 	if want := (graphir.Relocation{Offset: 8, Pointer: graphir.Pointer{Offset: 64}}); len(relocations) != 1 || relocations[0] != want {
 		t.Errorf("relocations %v, want %v", relocations, want)
 	}
@@ -228,7 +228,7 @@ func TestTouchingVariablesOfOneModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relocations := spec.Graphs[0].Nodes[0].Kernel.Relocations
+	relocations := spec.Graphs[0].Nodes[0].Kernel().Relocations
 	if want := (graphir.Pointer{Index: 1, Space: graphir.SpaceGlobal}); len(relocations) != 1 || relocations[0].Pointer != want || spec.Globals[1].Name != "second" {
 		t.Errorf("relocations %v, want the first byte of the second variable", relocations)
 	}
@@ -329,7 +329,7 @@ func TestForkAndJoinEdges(t *testing.T) {
 	if want := [][2]uint32{{0, 1}, {0, 2}, {1, 3}, {2, 3}}; !slices.Equal(got, want) {
 		t.Errorf("edges %v, want %v", got, want)
 	}
-	if c := spec.Graphs[0].Nodes[2].Memcpy; c.Dst.Pointer.Offset != 64 || c.Width != 64 {
+	if c := spec.Graphs[0].Nodes[2].Memcpy(); c.Dst.Pointer.Offset != 64 || c.Width != 64 {
 		t.Errorf("memcpy %+v", c)
 	}
 }
@@ -359,6 +359,67 @@ func TestRefusals(t *testing.T) {
 				t.Fatalf("got %v, want a refusal with %q", err, tt.want)
 			}
 		})
+	}
+}
+
+// The addresses of memory operations are pointers, and their values stay as they are. What could hang or is unknown is refused.
+func TestMemoryOperations(t *testing.T) {
+	compiled := func(ops func(at place) []trace.MemOpsOp, flags uint32) (*graphir.Spec, error) {
+		return compilePair(t, func(tp *tape, at place) {
+			tp.alloc(at(0), 4096)
+			tp.alloc(at(1), 4096)
+			tp.capture("g", 1, &trace.MemOps{Node: 1, Flags: flags, Ops: ops(at)})
+			tp.phase("ready")
+		})
+	}
+	write := func(addr, value uint64) trace.MemOpsOp { return trace.MemOpsOp{Operation: 2, Addr: addr, Value: value} }
+	spec, err := compiled(func(at place) []trace.MemOpsOp {
+		return []trace.MemOpsOp{write(at(1)+8, 7), {Operation: 1, Addr: at(1) + 8, Value: 7, Flags: 1}, {Operation: 5, Addr: at(0) + 4088, Value: 1 << 40}}
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := spec.Graphs[0].Nodes[0].MemOps().Ops()
+	want := []graphir.MemOp{{Operation: 2, At: graphir.Pointer{Index: 1, Offset: 8}, Value: 7}, {Operation: 1, At: graphir.Pointer{Index: 1, Offset: 8}, Value: 7, Flags: 1},
+		{Operation: 5, At: graphir.Pointer{Offset: 4088}, Value: 1 << 40}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for name, tt := range map[string]struct {
+		want  string
+		flags uint32
+		ops   func(at place) []trace.MemOpsOp
+	}{
+		"barrier":            {"has the unknown type 6", 0, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{{Operation: 6}} }},
+		"flags of the write": {"has the unknown flags 0x2", 0, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{{Operation: 2, Addr: at(0), Flags: 2}} }},
+		"flags of the node":  {"it has the unknown flags 0x1", 1, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(at(0), 1)} }},
+		"none":               {"0 memory operations", 0, func(at place) []trace.MemOpsOp { return nil }},
+		"nobody writes":      {"waits for a value", 0, func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{{Operation: 1, Addr: at(0), Flags: 1}} }},
+		"another value": {"waits for a value", 0, func(at place) []trace.MemOpsOp {
+			return []trace.MemOpsOp{write(at(0), 6), {Operation: 1, Addr: at(0), Value: 7}}
+		}},
+		"another place": {"waits for a value", 0, func(at place) []trace.MemOpsOp {
+			return []trace.MemOpsOp{write(at(0), 7), write(at(1), 7), {Operation: 1, Addr: at(0), Value: 7}}
+		}},
+		"half of it": {"waits for a value", 0, func(at place) []trace.MemOpsOp {
+			return []trace.MemOpsOp{write(at(0), 7), {Operation: 4, Addr: at(0), Value: 7}}
+		}},
+	} {
+		_, err := compiled(tt.ops, tt.flags)
+		var refused *RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), tt.want) || refused.Type != "batch memory operation" {
+			t.Errorf("%s: got %v, want a refusal with %q", name, err, tt.want)
+		}
+	}
+	var word *WordError
+	if _, err := compiled(func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(4096, 1)} }, 0); !errors.As(err, &word) {
+		t.Errorf("no address: got %v", err)
+	}
+	if _, err := compiled(func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(at(0)+4094, 1)} }, 0); err == nil || !strings.Contains(err.Error(), "bytes 4094+4 of alloc 0") {
+		t.Errorf("beyond its allocation: got %v", err)
+	}
+	if _, err := compiled(func(at place) []trace.MemOpsOp { return []trace.MemOpsOp{write(at(0), at(0)-at(1))} }, 0); err == nil || !strings.Contains(err.Error(), "operation 0 differs") {
+		t.Errorf("another value in each run: got %v", err)
 	}
 }
 

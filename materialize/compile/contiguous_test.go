@@ -53,7 +53,7 @@ func TestMappingsSideBySide(t *testing.T) {
 			t.Errorf("mapping %d: behind %d, want %d", i, got, want)
 		}
 	}
-	if got, want := spec.Graphs[0].Nodes[0].Kernel.Relocations[0].Pointer, (graphir.Pointer{Index: 1}); got != want {
+	if got, want := spec.Graphs[0].Nodes[0].Kernel().Relocations[0].Pointer, (graphir.Pointer{Index: 1}); got != want {
 		t.Errorf("the boundary is %v, want %v", got, want)
 	}
 	// If they lie so in one run only, the tensor lies outside of memory in the other.

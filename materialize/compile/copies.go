@@ -14,9 +14,8 @@ import (
 const memoryHost = 1
 
 var memcpyNodes = nodeOf(nodeType[*trace.Memcpy]{
-	makes:  []graphir.NodeType{graphir.NodeMemcpy},
-	handle: func(v *trace.Memcpy) uint64 { return v.Node },
-	kind:   func(_ *shape, v *trace.Memcpy) (uint64, error) { return mix(3, v.Width, v.Height, v.Depth), nil },
+	makes: []graphir.NodeType{graphir.NodeMemcpy},
+	kind:  func(_ *shape, v *trace.Memcpy) (uint64, error) { return mix(3, v.Width, v.Height, v.Depth), nil },
 	words: func(v *trace.Memcpy) []uint64 {
 		return []uint64{v.Src, v.SrcX, v.SrcY, v.SrcZ, v.SrcPitch, v.SrcHeight, v.Dst, v.DstX, v.DstY, v.DstZ, v.DstPitch, v.DstHeight}
 	},
@@ -26,7 +25,7 @@ var memcpyNodes = nodeOf(nodeType[*trace.Memcpy]{
 
 func (c *graphCompiler) memcpy(i int, na, nb *trace.Memcpy, out *graphir.Node) (err error) {
 	out.Type = graphir.NodeMemcpy
-	out.Memcpy, err = c.memcpyNode(i, na, nb)
+	out.Params, err = c.memcpyNode(i, na, nb)
 	return err
 }
 
@@ -102,7 +101,7 @@ func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) 
 
 // compareMemcpy holds a copy of a third process against the artifact's.
 func compareMemcpy(c *compared, n *trace.Memcpy) error {
-	x, w, host := c.x, c.want.Memcpy, c.graph.Host[n.Node]
+	x, w, host := c.x, c.want.Memcpy(), c.graph.Host[n.Node]
 	got := graphir.MemcpyNode{
 		Src:   graphir.MemcpyEnd{X: n.SrcX, Y: n.SrcY, Z: n.SrcZ, Pitch: n.SrcPitch, Height: n.SrcHeight},
 		Dst:   graphir.MemcpyEnd{X: n.DstX, Y: n.DstY, Z: n.DstZ, Pitch: n.DstPitch, Height: n.DstHeight},

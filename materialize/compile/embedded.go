@@ -9,8 +9,7 @@ import (
 )
 
 var childNodes = nodeOf(nodeType[*trace.Child]{
-	makes:  []graphir.NodeType{graphir.NodeChild},
-	handle: func(v *trace.Child) uint64 { return v.Node },
+	makes: []graphir.NodeType{graphir.NodeChild},
 	kind: func(s *shape, v *trace.Child) (uint64, error) {
 		inner, err := newShape(s.r, s.g.Embedded[v.Child])
 		if err != nil {

@@ -41,10 +41,9 @@ func (r *run) mistakable(event uint32, deadline uint64) (thread uint32, found bo
 }
 
 var eventNodes = nodeOf(nodeType[*trace.EventNode]{
-	makes:  []graphir.NodeType{graphir.NodeEventWait, graphir.NodeEventRecord},
-	handle: func(v *trace.EventNode) uint64 { return v.Node },
-	kind:   func(_ *shape, v *trace.EventNode) (uint64, error) { return mix(5, uint64(v.Record)), nil },
-	words:  func(v *trace.EventNode) []uint64 { return []uint64{uint64(v.Event)} },
+	makes: []graphir.NodeType{graphir.NodeEventWait, graphir.NodeEventRecord},
+	kind:  func(_ *shape, v *trace.EventNode) (uint64, error) { return mix(5, uint64(v.Record)), nil },
+	words: func(v *trace.EventNode) []uint64 { return []uint64{uint64(v.Event)} },
 	compile: func(c *graphCompiler, i int, na, nb *trace.EventNode, out *graphir.Node) (err error) {
 		out.Target, out.Type, err = c.event(i, na, nb)
 		return err

@@ -92,7 +92,7 @@ func TestMemoryWithTwoNames(t *testing.T) {
 		tp.capture("g", 1, tp.kernel(0, at(0)), tp.kernel(0, at(1)))
 		tp.phase("ready")
 	})
-	if to := spec.Graphs[0].Nodes[1].Kernel.Relocations; len(to) != 1 || to[0].Pointer.Space != graphir.SpaceGlobal {
+	if to := spec.Graphs[0].Nodes[1].Kernel().Relocations; len(to) != 1 || to[0].Pointer.Space != graphir.SpaceGlobal {
 		t.Errorf("pointers %v, want one to the variable", to)
 	}
 }
@@ -164,10 +164,10 @@ func TestOffsetsBeyond4GiB(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes, c := spec.Graphs[0].Nodes, spec.Contents[0]
-	if f := nodes[0].Kernel.Relocations[0]; f.Pointer != (graphir.Pointer{Offset: far}) {
+	if f := nodes[0].Kernel().Relocations[0]; f.Pointer != (graphir.Pointer{Offset: far}) {
 		t.Errorf("the kernel's pointer leads to %v", f.Pointer)
 	}
-	if p := nodes[1].Memset.Dst; p != (graphir.Pointer{Index: 1, Offset: far}) {
+	if p := nodes[1].Memset().Dst; p != (graphir.Pointer{Index: 1, Offset: far}) {
 		t.Errorf("the memset's leads to %v", p)
 	}
 	if c.Alloc != 1 || c.Offset != far || len(c.Relocations) != 1 || c.Relocations[0].Pointer != (graphir.Pointer{Offset: far + 8}) {

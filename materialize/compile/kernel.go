@@ -13,8 +13,7 @@ import (
 )
 
 var kernelNodes = nodeOf(nodeType[*trace.Kernel]{
-	makes:  []graphir.NodeType{graphir.NodeKernel},
-	handle: func(v *trace.Kernel) uint64 { return v.Node },
+	makes: []graphir.NodeType{graphir.NodeKernel},
 	kind: func(s *shape, v *trace.Kernel) (uint64, error) {
 		f := s.r.Functions[v.Function]
 		h := mix(1, maphash.String(nameSeed, f.Name), maphash.String(nameSeed, s.r.Modules[f.Module].IdentityKey()), uint64(v.Shared), uint64(len(v.Params)), uint64(len(v.Attrs)))
@@ -39,12 +38,14 @@ var kernelNodes = nodeOf(nodeType[*trace.Kernel]{
 		return words
 	},
 	compile: (*graphCompiler).kernel,
-	compare: func(c *compared, n *trace.Kernel) error { return c.x.kernel(c.want.Kernel, n, c.label, c.at, c.differ) },
+	compare: func(c *compared, n *trace.Kernel) error {
+		return c.x.kernel(c.want.Kernel(), n, c.label, c.at, c.differ)
+	},
 })
 
 func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel, out *graphir.Node) (err error) {
 	out.Type = graphir.NodeKernel
-	out.Kernel, err = c.kernelNode(i, na, nb)
+	out.Params, err = c.kernelNode(i, na, nb)
 	return err
 }
 

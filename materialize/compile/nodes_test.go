@@ -35,7 +35,7 @@ func TestEveryNodeTypeHasARow(t *testing.T) {
 			continue
 		}
 		row := &nodeTypes[i]
-		if row.handle == nil || row.kind == nil || row.words == nil || row.compare == nil {
+		if row.kind == nil || row.words == nil || row.compare == nil {
 			t.Errorf("%s: an incomplete row", trace.Type(i))
 		}
 		for _, n := range row.makes {

@@ -196,7 +196,7 @@ func TestPaddingOfEmbeddedGraphs(t *testing.T) {
 	if err != nil || len(pads) != 1 {
 		t.Fatalf("padding %v, %v", pads, err)
 	}
-	params := spec.Children[1].Nodes[1].Kernel.Params
+	params := spec.Children[1].Nodes[1].Kernel().Params
 	for _, tt := range []struct {
 		change func() error
 		zero   bool
@@ -227,7 +227,7 @@ func TestEmbeddedGraphs(t *testing.T) {
 	if len(spec.Graphs) != 1 || len(spec.Children) != 1 || spec.Graphs[0].Nodes[0].Type != graphir.NodeChild {
 		t.Fatalf("graphs %+v, children %+v", spec.Graphs, spec.Children)
 	}
-	if dst := spec.Children[0].Nodes[0].Memset.Dst; dst != (graphir.Pointer{Offset: 8}) {
+	if dst := spec.Children[0].Nodes[0].Memset().Dst; dst != (graphir.Pointer{Offset: 8}) {
 		t.Errorf("destination %v", dst)
 	}
 	_, err = compile(func(*tape, place) trace.Record { return &trace.Opaque{Graph: 7, Node: 9, Type: 13, Reason: "no"} })

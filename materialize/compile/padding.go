@@ -120,7 +120,7 @@ func (ps Paddings) each(scratch graphir.Storage, set func(*Padding, *graphir.Ker
 	launched := map[graph]Paddings{}
 	for _, p := range ps {
 		if p.embedded {
-			set(&p, p.Spec.Children[p.graph].Nodes[p.node].Kernel)
+			set(&p, p.Spec.Children[p.graph].Nodes[p.node].Kernel())
 			continue
 		}
 		if !slices.Contains(specs, p.Spec) {
@@ -132,7 +132,7 @@ func (ps Paddings) each(scratch graphir.Storage, set func(*Padding, *graphir.Ker
 	for _, spec := range specs {
 		err := spec.Change(scratch, func(i int, g *graphir.Graph) {
 			for _, p := range launched[graph{spec, i}] {
-				set(&p, g.Nodes[p.node].Kernel)
+				set(&p, g.Nodes[p.node].Kernel())
 			}
 		})
 		if err != nil {

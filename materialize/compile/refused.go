@@ -31,7 +31,6 @@ func nodeTypeName(t uint32) string {
 }
 
 var opaqueNodes = nodeOf(nodeType[*trace.Opaque]{
-	handle:  func(v *trace.Opaque) uint64 { return v.Node },
 	kind:    func(_ *shape, v *trace.Opaque) (uint64, error) { return mix(7, uint64(v.Type)), nil },
 	compile: (*graphCompiler).opaque,
 	becomes: func(v *trace.Opaque) graphir.NodeType { return graphir.NodeType(v.Type) },

@@ -67,8 +67,8 @@ func chooseTriggers(candidates []layerRun) []graphir.Trigger {
 func eachKernel(spec *graphir.Spec, g *graphir.Graph, visit func(kernel uint32)) {
 	for i := range g.Nodes {
 		switch n := &g.Nodes[i]; {
-		case n.Kernel != nil:
-			visit(n.Kernel.Kernel)
+		case n.Kernel() != nil:
+			visit(n.Kernel().Kernel)
 		case n.Type == graphir.NodeChild:
 			eachKernel(spec, &spec.Children[n.Target], visit)
 		}

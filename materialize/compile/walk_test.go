@@ -87,11 +87,11 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 				continue
 			}
 			kernels++
-			params := bytes.Clone(g.Nodes[n].Kernel.Params)
-			for _, f := range g.Nodes[n].Kernel.Relocations {
+			params := bytes.Clone(g.Nodes[n].Kernel().Params)
+			for _, f := range g.Nodes[n].Kernel().Relocations {
 				binary.LittleEndian.PutUint64(params[f.Offset:], runs[0].Allocs[f.Pointer.Index].Addr+f.Pointer.Offset)
 			}
-			if !bytes.Equal(params, k.Params) || g.Nodes[n].Kernel.Grid != [3]uint32(k.Grid) {
+			if !bytes.Equal(params, k.Params) || g.Nodes[n].Kernel().Grid != [3]uint32(k.Grid) {
 				t.Fatalf("graph %d node %d: %x, recorded %x", i, n, params, k.Params)
 			}
 		}
@@ -107,7 +107,7 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return g.Nodes[500].Kernel
+		return g.Nodes[500].Kernel()
 	}
 	at := node().Relocations[len(node().Relocations)-1]
 	pads[0].Offset = at.Offset + 8 // behind the pointers

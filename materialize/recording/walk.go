@@ -21,11 +21,12 @@ type Body struct {
 // walked reports whether a walk reads records of a type.
 func walked(t trace.Type) bool {
 	switch t {
-	case trace.TypeGraph, trace.TypeMoment, trace.TypeKernel, trace.TypeMemset, trace.TypeMemcpy, trace.TypeEmpty, trace.TypeOpaque,
-		trace.TypeEdge, trace.TypeEventNode, trace.TypeChild, trace.TypeHostData:
+	case trace.TypeGraph, trace.TypeMoment, trace.TypeEdge:
 		return true
+	case trace.TypeHostChanged:
+		return false
 	}
-	return false
+	return t.OfNode()
 }
 
 // Walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
@@ -138,30 +139,10 @@ func (w *Walk) add(rec trace.Record) error {
 	case *trace.Moment:
 		w.moments[v.Graph] = append(w.moments[v.Graph], v)
 		return nil
-	case *trace.Kernel:
-		if w.r.Functions[v.Function] == nil {
-			return fmt.Errorf("kernel node of function %d: %w", v.Function, ErrDangling)
-		}
-		id = v.Graph
-	case *trace.Memset:
-		id = v.Graph
-	case *trace.Memcpy:
-		id = v.Graph
-	case *trace.Empty:
-		id = v.Graph
-	case *trace.Opaque:
-		id = v.Graph
-	case *trace.EventNode:
-		if int(v.Event) >= len(w.r.Events) {
-			return fmt.Errorf("node of event %d: %w", v.Event, ErrDangling)
-		}
-		id = v.Graph
-	case *trace.Child:
-		id = v.Graph
-	case *trace.HostData:
-		id = v.Graph
 	case *trace.Edge:
 		id = v.Graph
+	case trace.NodeRecord:
+		id, _ = v.Place()
 	default:
 		return nil // the first and the last record
 	}
@@ -172,20 +153,28 @@ func (w *Walk) add(rec trace.Record) error {
 	switch v := rec.(type) {
 	case *trace.Edge:
 		b.EdgeRecords = append(b.EdgeRecords, v)
+		return nil
 	case *trace.HostData:
 		if b.Host == nil {
 			b.Host = map[uint64][]byte{}
 		}
 		b.Host[v.Node] = v.Data
+		return nil
+	case *trace.Kernel:
+		if w.r.Functions[v.Function] == nil {
+			return fmt.Errorf("kernel node of function %d: %w", v.Function, ErrDangling)
+		}
+	case *trace.EventNode:
+		if int(v.Event) >= len(w.r.Events) {
+			return fmt.Errorf("node of event %d: %w", v.Event, ErrDangling)
+		}
 	case *trace.Child:
 		if b.Embedded == nil {
 			b.Embedded = map[uint32]*Body{}
 		}
 		b.Embedded[v.Child] = w.embedded[v.Child]
 		delete(w.embedded, v.Child)
-		b.NodeRecords = append(b.NodeRecords, rec)
-	default:
-		b.NodeRecords = append(b.NodeRecords, rec)
 	}
+	b.NodeRecords = append(b.NodeRecords, rec)
 	return nil
 }

@@ -18,7 +18,7 @@ func TestSpansOf(t *testing.T) {
 		for _, a := range allocs {
 			relocations = append(relocations, graphir.Relocation{Pointer: graphir.Pointer{Index: a}})
 		}
-		return []graphir.Node{{Kernel: &graphir.KernelNode{Relocations: relocations}}}
+		return []graphir.Node{{Params: &graphir.KernelNode{Relocations: relocations}}}
 	}
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{
@@ -82,7 +82,7 @@ func TestSpansOfHandedMemory(t *testing.T) {
 	}
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerGraph, Size: 100, Live: true}},
-		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Memset: &graphir.MemsetNode{}}}}},
+		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Params: &graphir.MemsetNode{}}}}},
 		Tensors: []graphir.Tensor{result(0, 20, graphir.BF16), result(10, 20, graphir.BF16), result(30, 10, graphir.BF16),
 			result(50, 10, graphir.F32), result(60, 8, graphir.I64)},
 	}
@@ -112,7 +112,7 @@ func TestSpansOfChains(t *testing.T) {
 	}
 	spec := &graphir.Spec{
 		Allocations: []graphir.Allocation{mapping(2), mapping(0), mapping(1)}, // in the order of addresses: 1, 0, 2
-		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Index: 1}}}}}},
+		Graphs:      []graphir.Graph{{Nodes: []graphir.Node{{Params: &graphir.MemsetNode{Dst: graphir.Pointer{Index: 1}}}}}},
 		Tensors:     []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Index: 1, Offset: 70}, Size: 150}},
 	}
 	want := []span{

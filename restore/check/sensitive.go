@@ -107,15 +107,10 @@ func (c *Checker) refers(d *digest.Digest) (copied [][]extent, err error) {
 						}
 					}
 				})
-				switch {
-				case n.Memset != nil:
-					m := n.Memset
-					written = append(written, c.extentOf(m.Dst, 0, m.Width*uint64(m.ElemSize), m.Pitch, m.Height, 1))
-				case n.Memcpy != nil:
-					m := n.Memcpy
-					from := m.Dst.X + m.Dst.Y*m.Dst.Pitch + m.Dst.Z*m.Dst.Pitch*m.Dst.Height
-					written = append(written, c.extentOf(m.Dst.Pointer, from, m.Width, m.Dst.Pitch, m.Height, m.Depth*max(1, m.Dst.Height)))
-				case n.Type == graphir.NodeChild:
+				n.Writes(func(to graphir.Pointer, size uint64) {
+					written = append(written, extent{c.spec.Target(to), to.Offset, to.Offset + size})
+				})
+				if n.Type == graphir.NodeChild {
 					visit(&c.spec.Children[n.Target])
 				}
 			}
@@ -156,9 +151,4 @@ func meetAny(all []extent, object uint32, from, size uint64) bool {
 		}
 	}
 	return false
-}
-
-// extentOf is at least what a copy or a fill writes.
-func (c *Checker) extentOf(p graphir.Pointer, from, width, pitch, height, depth uint64) extent {
-	return extent{c.spec.Target(p), p.Offset + from, p.Offset + from + width + pitch*max(1, height)*max(1, depth)}
 }

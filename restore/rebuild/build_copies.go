@@ -6,7 +6,7 @@ import (
 )
 
 func (b *builder) layMemset(t *template, i int, n *graphir.Node, first bool) error {
-	params, err := b.memsetParams(n.Memset)
+	params, err := b.memsetParams(n.Memset())
 	if err != nil {
 		return err
 	}
@@ -33,7 +33,7 @@ func (b *builder) memsetParams(m *graphir.MemsetNode) (*cuda.MemsetNodeParams, e
 }
 
 func (b *builder) layMemcpy(t *template, i int, n *graphir.Node, first bool) error {
-	params, err := b.memcpyParams(n.Memcpy)
+	params, err := b.memcpyParams(n.Memcpy())
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func (b *builder) layKernel(t *template, i int, n *graphir.Node, first bool) error {
-	params, err := b.kernelParams(n.Kernel)
+	params, err := b.kernelParams(n.Kernel())
 	if err != nil {
 		return err
 	}
@@ -20,7 +20,7 @@ func (b *builder) layKernel(t *template, i int, n *graphir.Node, first bool) err
 		return nil
 	}
 	b.program.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params))
-	return b.layAttributes(i, node, n.Kernel.Attrs)
+	return b.layAttributes(i, node, n.Kernel().Attrs)
 }
 
 // kernelParams lays the launch out in the arena: the parameter buffer with its pointers patched in place, and the array

@@ -2,6 +2,7 @@ package rebuild
 
 import (
 	"fmt"
+	"unsafe"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -19,6 +20,7 @@ func init() {
 		graphir.NodeKernel:      (*builder).layKernel,
 		graphir.NodeMemcpy:      (*builder).layMemcpy,
 		graphir.NodeMemset:      (*builder).layMemset,
+		graphir.NodeMemOps:      (*builder).layMemOps,
 		graphir.NodeChild:       (*builder).layChildNode,
 		graphir.NodeEmpty:       (*builder).layEmpty,
 		graphir.NodeEventWait:   (*builder).layEventNode,
@@ -73,5 +75,30 @@ func (b *builder) layEvent(t *template, i int, n *graphir.Node, add cuda.Entry) 
 	}
 	// mutant: event of the engine
 	b.program.add(add, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), val(b.events[n.Target]))
+	return nil
+}
+
+// layMemOps lays the operations out in the arena, with their addresses patched in place.
+func (b *builder) layMemOps(t *template, i int, n *graphir.Node, first bool) error {
+	m := n.MemOps()
+	ops, err := b.arena.bytes(len(m.Params))
+	if err != nil {
+		return err
+	}
+	copy(ops, m.Params)
+	// mutant: address of a memory operation
+	if err := b.memory.Patch(ops, m.Relocations); err != nil {
+		return fmt.Errorf("memory operations: %w", err)
+	}
+	params, err := place[cuda.BatchMemOpNodeParams](&b.arena, 1)
+	if err != nil {
+		return err
+	}
+	params[0] = cuda.BatchMemOpNodeParams{Ctx: b.context, Count: uint32(len(ops) / graphir.MemOpBytes), Ops: uintptr(unsafe.Pointer(unsafe.SliceData(ops)))}
+	if !first {
+		b.program.add(cuda.EntryGraphBatchMemOpNodeSetParams, i, slot(&t.nodes[i]), ptr(&params[0]))
+		return nil
+	}
+	b.program.add(cuda.EntryGraphAddBatchMemOpNode, i, ptr(&t.nodes[i]), slot(t.graph), val(0), val(0), ptr(&params[0]))
 	return nil
 }

@@ -22,14 +22,14 @@ func forkSpec() *graphir.Spec {
 		return graphir.Graph{
 			Label: label, InstantiateFlags: 8,
 			Nodes: []graphir.Node{
-				{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+				{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
 					Kernel: 0, Grid: [3]uint32{grid, 1, 1}, Block: [3]uint32{128, 1, 1}, SharedBytes: 64,
 					Params:      []byte{0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
 					Relocations: []graphir.Relocation{{Offset: 0, Pointer: graphir.Pointer{Index: 0, Offset: 16}}, {Offset: 16, Pointer: graphir.Pointer{Index: 1}}},
 					Attrs:       []graphir.NodeAttr{{ID: 8, Value: [64]byte{3}}},
 				}},
-				{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Index: 1, Offset: 32}, Value: 7, ElemSize: 4, Width: uint64(grid), Height: 1}},
-				{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
+				{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{Dst: graphir.Pointer{Index: 1, Offset: 32}, Value: 7, ElemSize: 4, Width: uint64(grid), Height: 1}},
+				{Type: graphir.NodeMemcpy, Params: &graphir.MemcpyNode{
 					Src: graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 0}, X: 1, Pitch: 64}, Dst: graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 1}, Y: 2, Height: 9},
 					Width: 16, Height: 1, Depth: 1,
 				}},

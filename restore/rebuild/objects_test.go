@@ -22,7 +22,7 @@ func outsideSpec() *graphir.Spec {
 		Graphs: []graphir.Graph{{Label: "g", Nodes: []graphir.Node{
 			{Type: graphir.NodeChild, Target: 1},
 			{Type: graphir.NodeEventRecord, Target: 1},
-			{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{
+			{Type: graphir.NodeMemcpy, Params: &graphir.MemcpyNode{
 				Src:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Space: graphir.SpaceHost}},
 				Dst:   graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: 1}},
 				Width: 16, Height: 1, Depth: 1}},
@@ -105,7 +105,7 @@ func TestReferencedObjects(t *testing.T) {
 	spec := outsideSpec()
 	spec.Modules = []graphir.Module{{Kind: graphir.ModuleLoaded}}
 	spec.Globals = []graphir.Global{{Name: "used", Size: 8}, {Name: "unused", Size: 8}}
-	spec.Children[0].Nodes = append(spec.Children[0].Nodes, graphir.Node{Type: graphir.NodeMemset, Memset: &graphir.MemsetNode{Dst: graphir.Pointer{Space: graphir.SpaceGlobal}}})
+	spec.Children[0].Nodes = append(spec.Children[0].Nodes, graphir.Node{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{Dst: graphir.Pointer{Space: graphir.SpaceGlobal}}})
 	if got, want := memory.Referenced(spec), []bool{false, true, true, false, true}; !slices.Equal(got, want) {
 		t.Errorf("referenced objects %v, want %v: allocations, variables, host buffers", got, want)
 	}

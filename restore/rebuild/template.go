@@ -51,7 +51,7 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 // decidedByValues: whether graphs with such a node share a template depends on more than what their templates in the IR fix. The base of
 // an attribute has to be checked before it is looked up.
 func decidedByValues(n graphir.Node) bool {
-	return n.Memcpy != nil || n.Type == graphir.NodeChild || n.Kernel != nil && slices.ContainsFunc(n.Kernel.Attrs, func(a graphir.NodeAttr) bool { return a.Base != nil })
+	return n.Memcpy() != nil || n.Type == graphir.NodeChild || n.Kernel() != nil && slices.ContainsFunc(n.Kernel().Attrs, func(a graphir.NodeAttr) bool { return a.Base != nil })
 }
 
 // appendShape encodes the properties that must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
@@ -65,10 +65,10 @@ func appendShape(b []byte, spec *graphir.Spec, g *graphir.Graph, index int) []by
 		switch {
 		case n.Type == graphir.NodeChild:
 			b = number(b, uint32(index))
-		case n.Memcpy != nil:
-			b = append(b, byte(memoryType(spec, n.Memcpy.Src.Pointer)), byte(memoryType(spec, n.Memcpy.Dst.Pointer)))
-		case n.Kernel != nil:
-			b = appendAttributes(b, spec, n.Kernel.Attrs)
+		case n.Memcpy() != nil:
+			b = append(b, byte(memoryType(spec, n.Memcpy().Src.Pointer)), byte(memoryType(spec, n.Memcpy().Dst.Pointer)))
+		case n.Kernel() != nil:
+			b = appendAttributes(b, spec, n.Kernel().Attrs)
 		}
 	}
 	for _, e := range sortedEdges(g.Edges) {

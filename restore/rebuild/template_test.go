@@ -19,7 +19,7 @@ func chain(n int) []graphir.Edge {
 func kernelGraph(nodes int, edges []graphir.Edge) graphir.Graph {
 	g := graphir.Graph{Edges: edges}
 	for range nodes {
-		g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{Params: []byte{1}}})
+		g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeKernel, Params: &graphir.KernelNode{Params: []byte{1}}})
 	}
 	return g
 }
@@ -33,14 +33,14 @@ func TestGroupByShape(t *testing.T) {
 	}
 	spec := &graphir.Spec{Graphs: []graphir.Graph{
 		0: plain(),
-		1: change(func(g *graphir.Graph) { g.Nodes[1].Type, g.Nodes[1].Kernel = graphir.NodeEmpty, nil }),
+		1: change(func(g *graphir.Graph) { g.Nodes[1].Type, g.Nodes[1].Params = graphir.NodeEmpty, nil }),
 		2: change(func(g *graphir.Graph) {
 			g.Label, g.Batch, g.InstantiateFlags = "other", 2, 8
-			k := g.Nodes[1].Kernel
+			k := g.Nodes[1].Kernel()
 			k.Kernel, k.Grid, k.SharedBytes, k.Params = 7, [3]uint32{4, 4, 4}, 64, []byte{2, 3}
 		}),
-		3: change(func(g *graphir.Graph) { g.Nodes[1].Kernel.Attrs = []graphir.NodeAttr{{ID: 8}} }),
-		4: change(func(g *graphir.Graph) { g.Nodes[1].Kernel.Attrs = []graphir.NodeAttr{{ID: 8, Value: [64]byte{1}}} }),
+		3: change(func(g *graphir.Graph) { g.Nodes[1].Kernel().Attrs = []graphir.NodeAttr{{ID: 8}} }),
+		4: change(func(g *graphir.Graph) { g.Nodes[1].Kernel().Attrs = []graphir.NodeAttr{{ID: 8, Value: [64]byte{1}}} }),
 		5: change(func(g *graphir.Graph) { g.Edges = g.Edges[:1] }),
 		6: change(func(g *graphir.Graph) { g.Edges[0].Type = 1 }),
 		7: change(func(g *graphir.Graph) { g.Edges[0], g.Edges[1] = g.Edges[1], g.Edges[0] }),
@@ -62,7 +62,7 @@ func TestGroupByShapeOfRowGroups(t *testing.T) {
 		g := graphir.Graph{Label: strconv.Itoa(i), Edges: chain(nodes)}
 		for range nodes {
 			end := graphir.MemcpyEnd{Pointer: graphir.Pointer{Index: uint32(i % 2)}, Pitch: 4, Height: 1}
-			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemcpy, Memcpy: &graphir.MemcpyNode{Src: end, Dst: end, Width: 4, Height: 1, Depth: 1}})
+			g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemcpy, Params: &graphir.MemcpyNode{Src: end, Dst: end, Width: 4, Height: 1, Depth: 1}})
 		}
 		if err := w.Add(&g); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ struct conformance_case {
 
 struct group { const struct conformance_case *cases; int count; };
 extern const struct group entry_cases, context_cases, memory_cases, module_cases, launch_cases, stream_cases, capture_cases,
-	capture_error_cases, graph_cases, graph_exec_cases, vmm_cases, tensormap_cases, ipc_cases;
+	capture_error_cases, graph_cases, graph_exec_cases, memop_cases, vmm_cases, tensormap_cases, ipc_cases;
 
 /* ipc_cases.c: the other process of a case. */
 int ipc_peer(void);

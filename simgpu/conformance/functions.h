@@ -47,6 +47,9 @@
 	X(cuStreamCreate) X(cuStreamCreateWithPriority) X(cuStreamDestroy_v2) X(cuStreamEndCapture) \
 	X(cuStreamGetCaptureInfo) X(cuStreamGetCaptureInfo_v2) X(cuStreamGetCtx) X(cuStreamGetFlags) \
 	X(cuStreamGetPriority) X(cuStreamIsCapturing) X(cuStreamQuery) X(cuStreamSynchronize) \
+	X(cuGraphAddBatchMemOpNode) X(cuGraphBatchMemOpNodeGetParams) X(cuGraphBatchMemOpNodeSetParams) \
+	X(cuGraphExecBatchMemOpNodeSetParams) X(cuStreamBatchMemOp_v2) X(cuStreamWaitValue32_v2) X(cuStreamWaitValue64_v2) \
+	X(cuStreamWriteValue32_v2) X(cuStreamWriteValue64_v2) \
 	X(cuStreamUpdateCaptureDependencies) X(cuStreamWaitEvent) X(cuTensorMapEncodeTiled) \
 	X(cuTensorMapReplaceAddress) X(cuThreadExchangeStreamCaptureMode)
 

@@ -17,7 +17,7 @@ struct driver cu;
 
 static const struct group *const groups[] = {
 	&entry_cases,  &context_cases, &memory_cases,        &module_cases, &launch_cases,
-	&stream_cases, &capture_cases, &capture_error_cases, &graph_cases,  &graph_exec_cases, &vmm_cases, &tensormap_cases, &ipc_cases,
+	&stream_cases, &capture_cases, &capture_error_cases, &graph_cases,  &graph_exec_cases, &memop_cases, &vmm_cases, &tensormap_cases, &ipc_cases,
 };
 
 static const char *self;

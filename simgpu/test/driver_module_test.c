@@ -29,8 +29,8 @@ void unsupported(void)
 	CUuserObject object;
 	WANT(CUDA_ERROR_NOT_SUPPORTED, cuUserObjectCreate(&object, NULL, NULL, 1, 1));
 	CHECK(line_with(getenv("SIMGPU_LOG"), "cuUserObjectCreate", "not simulated"));
-	WANT(CUDA_ERROR_NOT_SUPPORTED, cuStreamWriteValue32(s, 0, 1, 0));
-	CHECK(line_with(getenv("SIMGPU_LOG"), "cuStreamWriteValue32_v2", "not simulated"));
+	WANT(CUDA_ERROR_NOT_SUPPORTED, cuStreamAttachMemAsync(s, 0, 0, 0));
+	CHECK(line_with(getenv("SIMGPU_LOG"), "cuStreamAttachMemAsync", "not simulated"));
 	const void *table = (void *)1;
 	CUuuid id = {{0}};
 	CHECK(cuGetExportTable(&table, &id) != CUDA_SUCCESS && table == NULL);

@@ -72,7 +72,7 @@ static void forms(void)
 	struct ptx_module *m = load_text(HEAD
 		".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<9>;\n.reg .b64 %x<9>;\n.reg .b16 %h<4>;\n.reg .pred %p;\nld.param.u64 %x1, [p];\nmov.u32 %r1, %tid.x;\n"
 		"mad.wide.u32 %x1, %r1, 16, %x1;\nand.b32 %r2, %r1, 3;\nT: .branchtargets A, B, C, A;\nbrx.idx %r2, T;\n"
-		"A: { .reg .b32 %r1; mov.u32 %r1, 10; mov.u32 %r3, %r1; bra D; }\nB: mov.u32 %r3, 20;\nbra.uni D;\nC: { bra E; { mov.u32 %r3, 31; } E: mov.u32 %r3, 30; }\n"
+		"A: { .reg .b32 %r1; mov.u32 %r1, 10; mov.u32 %r3, %r1; bra D; }\nB: mov.u32 %r3, 20;\nbra.uni D;\nC: { bra E;\n.loc 1 7 8 // a line has no semicolon\n{ mov.u32 %r3, 31; } E: mov.u32 %r3, 30; }\n"
 		"D: mov.b32 {%h1, %h2}, 0x00050003;\nmov.b32 {_, %h3}, 0x00070001;\ncvt.u32.u16 %r4, %h3;\nadd.u16 %h1, %h1, %h2;\ncvt.u32.u16 %r5, %h1;\n"
 		"mov.u32 %r6, %r1;\nst.global.v4.u32 [%x1], {%r3, %r4, %r5, %r6};\nld.global.v2.u32 {_, %r7}, [%x1+8];\n"
 		"setp.ne.u32 %p, %r7, %r1;\n@%p trap;\nret;\n}\n");

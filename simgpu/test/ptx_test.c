@@ -198,6 +198,7 @@ int main(int argc, char **argv)
 	test_refused();
 	test_triton();
 	test_order();
+	test_spread();
 	test_float8();
 	test_fuzz();
 	printf("ptx: %d checks, %d failures\n", checks, failures);

@@ -48,6 +48,7 @@ void test_parser(void);
 void test_refused(void);
 void test_triton(void);
 void test_order(void);
+void test_spread(void);
 void test_float8(void);
 void test_fuzz(void);
 

@@ -25,7 +25,7 @@ var goTypes = map[string]string{
 // goStructs maps C structs that are passed by pointer to const to their Go mirrors.
 var goStructs = map[string]string{
 	"CUDA_KERNEL_NODE_PARAMS": "KernelNodeParams", "CUDA_MEMCPY3D": "Memcpy3D", "CUDA_MEMSET_NODE_PARAMS": "MemsetNodeParams",
-	"CUDA_HOST_NODE_PARAMS": "HostNodeParams", "CUmemAllocationProp": "MemAllocationProp", "CUmemAccessDesc": "MemAccessDesc",
+	"CUDA_HOST_NODE_PARAMS": "HostNodeParams", "CUDA_BATCH_MEM_OP_NODE_PARAMS": "BatchMemOpNodeParams", "CUmemAllocationProp": "MemAllocationProp", "CUmemAccessDesc": "MemAccessDesc",
 	"CUlaunchAttributeValue": "LaunchAttributeValue",
 }
 

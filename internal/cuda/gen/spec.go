@@ -94,7 +94,7 @@ func (s *spec) addProc(line string, seen map[string]bool) error {
 	}
 	for _, flag := range strings.Split(f[4], ",") {
 		switch flag {
-		case "-":
+		case "-", "use", "edit", "alter": // the interposer's
 		case "hook":
 			p.hook = true
 		case "ptsz", "ptds":

@@ -494,6 +494,47 @@ typedef struct {
 typedef struct { int flags, reserved; CUcontext copyCtx; CUDA_MEMCPY3D copyParams; } CUDA_MEMCPY_NODE_PARAMS;
 typedef struct { CUhostFn fn; void *userData; } CUDA_HOST_NODE_PARAMS;
 typedef struct { CUgraph graph; } CUDA_CHILD_GRAPH_NODE_PARAMS;
+
+typedef enum {
+	CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1,
+	CU_STREAM_MEM_OP_WRITE_VALUE_32 = 2,
+	CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES = 3,
+	CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4,
+	CU_STREAM_MEM_OP_WRITE_VALUE_64 = 5,
+	CU_STREAM_MEM_OP_BARRIER = 6
+} CUstreamBatchMemOpType;
+enum {
+	CU_STREAM_WAIT_VALUE_GEQ = 0,
+	CU_STREAM_WAIT_VALUE_EQ = 1,
+	CU_STREAM_WAIT_VALUE_AND = 2,
+	CU_STREAM_WAIT_VALUE_NOR = 3,
+	CU_STREAM_WAIT_VALUE_FLUSH = 1 << 30
+};
+enum { CU_STREAM_WRITE_VALUE_DEFAULT = 0, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1 };
+
+/* A wait or a write. */
+typedef struct {
+	CUstreamBatchMemOpType operation;
+	CUdeviceptr address;
+	union {
+		uint32_t value;
+		uint64_t value64;
+	};
+	unsigned int flags;
+	CUdeviceptr alias; /* the driver's own */
+} CUstreamMemOpValue;
+typedef union {
+	CUstreamBatchMemOpType operation;
+	CUstreamMemOpValue waitValue, writeValue;
+	uint64_t pad[6];
+} CUstreamBatchMemOpParams;
+typedef struct {
+	CUcontext ctx;
+	unsigned int count;
+	CUstreamBatchMemOpParams *paramArray;
+	unsigned int flags;
+} CUDA_BATCH_MEM_OP_NODE_PARAMS;
+
 typedef struct { CUevent event; } CUDA_EVENT_WAIT_NODE_PARAMS;
 typedef struct { CUevent event; } CUDA_EVENT_RECORD_NODE_PARAMS;
 
@@ -509,6 +550,7 @@ typedef struct {
 		CUDA_CHILD_GRAPH_NODE_PARAMS graph;
 		CUDA_EVENT_WAIT_NODE_PARAMS eventWait;
 		CUDA_EVENT_RECORD_NODE_PARAMS eventRecord;
+		CUDA_BATCH_MEM_OP_NODE_PARAMS memOp;
 	};
 	long long reserved2;
 } CUgraphNodeParams;
@@ -571,6 +613,9 @@ _Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kernelParams) == 40, "kernelPar
 _Static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == 56, "kern");
 _Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS) == 40, "CUDA_MEMSET_NODE_PARAMS");
 _Static_assert(sizeof(CUDA_MEMSET_NODE_PARAMS_v2) == 48, "CUDA_MEMSET_NODE_PARAMS_v2");
+_Static_assert(sizeof(CUstreamBatchMemOpParams) == 48, "CUstreamBatchMemOpParams");
+_Static_assert(offsetof(CUstreamMemOpValue, flags) == 24, "flags of CUstreamBatchMemOpParams");
+_Static_assert(sizeof(CUDA_BATCH_MEM_OP_NODE_PARAMS) == 32, "CUDA_BATCH_MEM_OP_NODE_PARAMS");
 _Static_assert(sizeof(CUgraphNodeParams) == 256, "CUgraphNodeParams");
 _Static_assert(offsetof(CUgraphNodeParams, kernel) == 16, "union of CUgraphNodeParams");
 _Static_assert(offsetof(CUgraphNodeParams, reserved2) == 248, "reserved2 of CUgraphNodeParams");

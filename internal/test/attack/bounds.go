@@ -20,13 +20,13 @@ func outOfBounds(path string) []string {
 	_ = spec.AllGraphs(func(g *graphir.Graph) {
 		for i := range g.Nodes {
 			switch n := &g.Nodes[i]; {
-			case n.Memset != nil:
-				m := n.Memset
+			case n.Memset() != nil:
+				m := n.Memset()
 				if e := end(0, 0, 0, m.Pitch, m.Height, product(m.Width, uint64(m.ElemSize)), m.Height, 1); leaves(spec, m.Dst, e) {
 					found = append(found, fmt.Sprintf("memset of %v bytes at %v", e, m.Dst))
 				}
-			case n.Memcpy != nil:
-				m := n.Memcpy
+			case n.Memcpy() != nil:
+				m := n.Memcpy()
 				for _, side := range []graphir.MemcpyEnd{m.Src, m.Dst} {
 					e := end(side.X, side.Y, side.Z, side.Pitch, side.Height, new(big.Int).SetUint64(m.Width), m.Height, m.Depth)
 					if leaves(spec, side.Pointer, e) {

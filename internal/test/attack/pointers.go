@@ -101,7 +101,7 @@ func wordIn(spec *graphir.Spec, w mutate.Word) (data []byte, relocations []graph
 	if len(spec.Graphs) != 1 || len(spec.Graphs[0].Nodes) != 1 {
 		return nil, nil, 0
 	}
-	k := spec.Graphs[0].Nodes[0].Kernel
+	k := spec.Graphs[0].Nodes[0].Kernel()
 	if k == nil || w.Offset+8 > uint64(len(k.Params)) {
 		return nil, nil, 0
 	}

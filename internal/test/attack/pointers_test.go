@@ -27,7 +27,7 @@ func TestMisled(t *testing.T) {
 		"a pointer too many": {at(to(0, 1, 1<<32), to(8, 0, 0)), 1},
 		"no kernel":          {nil, 2},
 	} {
-		spec := &graphir.Spec{Graphs: []graphir.Graph{{Nodes: []graphir.Node{{Kernel: tt.k}}}}}
+		spec := &graphir.Spec{Graphs: []graphir.Graph{{Nodes: []graphir.Node{{Params: tt.k}}}}}
 		if bad := misled(spec, words); len(bad) != tt.bad {
 			t.Errorf("%s: %q, want %d", name, bad, tt.bad)
 		}

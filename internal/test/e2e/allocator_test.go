@@ -103,7 +103,7 @@ func TestOldAddressInAStruct(t *testing.T) {
 	t.Run("left", func(t *testing.T) {
 		t.Setenv("ZOO_ALLOCATOR", "left")
 		path, art := materialized(t, zoo)
-		if k := art.Spec.Graphs[0].Nodes[8].Kernel; k == nil || len(k.Relocations) != 1 || !bytes.Equal(k.Params[:8], make([]byte, 8)) {
+		if k := art.Spec.Graphs[0].Nodes[8].Kernel(); k == nil || len(k.Relocations) != 1 || !bytes.Equal(k.Params[:8], make([]byte, 8)) {
 			t.Errorf("node 8: %+v", k)
 		}
 		_, want := zooOutput(t, must(t, nil, "zoo"))

@@ -20,7 +20,7 @@ func TestChecksBeforeReady(t *testing.T) {
 	_, want := zooOutput(t, must(t, nil, "zoo"))
 	wrong := filepath.Join(t.TempDir(), "wrong.medusa")
 	for i := range art.Spec.Graphs[0].Nodes {
-		if m := art.Spec.Graphs[0].Nodes[i].Memset; m != nil {
+		if m := art.Spec.Graphs[0].Nodes[i].Memset(); m != nil {
 			m.Value = 0x3f // another graph than the verified one
 		}
 	}

@@ -30,6 +30,7 @@ type truthNode struct {
 	event      uint64 // in order of creation
 	ends       []end  // of a copy: the target's, the source's
 	extent     [3]uint64
+	plain      [][3]uint64       // of memory operations: type, value, flags
 	words      map[uint32]uint64 // aligned 8-byte words by offset; of memset and memcpy: the addresses, from 0
 	raw        map[uint32][]byte // parameters by offset
 	live       []truthAllocation // shared between nodes
@@ -153,6 +154,14 @@ func readTruth(t *testing.T, path string) *truth {
 			add(fields, n)
 		case "memset":
 			add(fields, truthNode{kind: "memset", words: map[uint32]uint64{0: number(fields[4])}})
+		case "memops":
+			n := truthNode{kind: "memops", words: map[uint32]uint64{}}
+			for i, op := range fields[4:] {
+				f := strings.Split(op, ",")
+				n.words[uint32(i)] = number(f[1])
+				n.plain = append(n.plain, [3]uint64{number(f[0]), number(f[2]), number(f[3])})
+			}
+			add(fields, n)
 		case "memcpy":
 			add(fields, truthNode{kind: "memcpy", words: map[uint32]uint64{0: number(fields[4]), 8: number(fields[6])},
 				ends: []end{walk(fields[5]), walk(fields[7])}, extent: [3]uint64{number(fields[8]), number(fields[9]), number(fields[10])}})
@@ -192,7 +201,7 @@ func TestRelocationsAgreeWithGroundTruth(t *testing.T) {
 						t.Errorf("graph %s node %d: %v", g.Label, i, err)
 					}
 					relocations += n
-					if k := g.Nodes[i].Kernel; k != nil {
+					if k := g.Nodes[i].Kernel(); k != nil {
 						code.check(t, spec, k, &nodes[i])
 					}
 				}
@@ -232,23 +241,30 @@ func TestPlainProgramIsRecorded(t *testing.T) {
 func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared int, err error) {
 	got := map[uint32]graphir.Pointer{}
 	switch {
-	case n.Kernel != nil:
-		if name := spec.Kernels[n.Kernel.Kernel].Name; want.kind != "kernel" || name != want.name {
+	case n.Kernel() != nil:
+		if name := spec.Kernels[n.Kernel().Kernel].Name; want.kind != "kernel" || name != want.name {
 			return 0, fmt.Errorf("kernel %s, captured %s %s", name, want.kind, want.name)
 		}
-		for _, f := range n.Kernel.Relocations {
+		for _, f := range n.Kernel().Relocations {
 			got[f.Offset] = f.Pointer
 		}
-	case n.Memset != nil && want.kind == "memset":
-		got[0] = n.Memset.Dst
-	case n.Memcpy != nil && want.kind == "memcpy":
-		got[0], got[8] = n.Memcpy.Dst.Pointer, n.Memcpy.Src.Pointer
-		for i, e := range []graphir.MemcpyEnd{n.Memcpy.Dst, n.Memcpy.Src} {
+	case n.MemOps() != nil && want.kind == "memops":
+		for i, op := range n.MemOps().Ops() {
+			got[uint32(i)] = op.At
+			if plain := [3]uint64{uint64(op.Operation), op.Value, uint64(op.Flags)}; i >= len(want.plain) || plain != want.plain[i] {
+				return 0, fmt.Errorf("memory operation %d: %v, captured %v", i, plain, want.plain)
+			}
+		}
+	case n.Memset() != nil && want.kind == "memset":
+		got[0] = n.Memset().Dst
+	case n.Memcpy() != nil && want.kind == "memcpy":
+		got[0], got[8] = n.Memcpy().Dst.Pointer, n.Memcpy().Src.Pointer
+		for i, e := range []graphir.MemcpyEnd{n.Memcpy().Dst, n.Memcpy().Src} {
 			if walked := (end{e.X, e.Y, e.Z, e.Pitch, e.Height}); walked != want.ends[i] {
 				return 0, fmt.Errorf("side %d of a copy: %+v, captured %+v", i, walked, want.ends[i])
 			}
 		}
-		if extent := [3]uint64{n.Memcpy.Width, n.Memcpy.Height, n.Memcpy.Depth}; extent != want.extent {
+		if extent := [3]uint64{n.Memcpy().Width, n.Memcpy().Height, n.Memcpy().Depth}; extent != want.extent {
 			return 0, fmt.Errorf("extent %v, captured %v", extent, want.extent)
 		}
 	case n.Type == graphir.NodeEventRecord && want.kind == "event-record", n.Type == graphir.NodeEventWait && want.kind == "event-wait":
@@ -273,8 +289,8 @@ func compareNode(spec *graphir.Spec, n *graphir.Node, want *truthNode) (compared
 	for off, data := range want.raw {
 		for o, b := range data {
 			at := off + uint32(o)
-			if _, isPointer := got[at&^7]; !isPointer && n.Kernel.Params[at] != b {
-				return compared, fmt.Errorf("constant byte %d is %#x, captured %#x", at, n.Kernel.Params[at], b)
+			if _, isPointer := got[at&^7]; !isPointer && n.Kernel().Params[at] != b {
+				return compared, fmt.Errorf("constant byte %d is %#x, captured %#x", at, n.Kernel().Params[at], b)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ func TestVariablesAfterAFailedRestore(t *testing.T) {
 	}
 	wrong := filepath.Join(t.TempDir(), "wrong.medusa")
 	for i := range art.Spec.Graphs[0].Nodes {
-		if m := art.Spec.Graphs[0].Nodes[i].Memset; m != nil {
+		if m := art.Spec.Graphs[0].Nodes[i].Memset(); m != nil {
 			m.Value = 0x3f // another graph than the verified one
 		}
 	}

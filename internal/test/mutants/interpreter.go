@@ -2,7 +2,11 @@ package main
 
 // interpreter has rows of what executes kernels on the simulated GPU.
 var interpreter = []mutant{
+	instruction("lines of the source", never, "parser"),
 	instruction("warps in any order", skip, "order"),
+	instruction("launches that are worth a thread", always, "spread"),
+	instruction("kernels that stay on one processor", never, "spread"),
+	instruction("the earliest fault", never, "spread"),
 	instruction("copies of a group that was waited for", always, "triton"),
 	instruction("copies of a group that was waited for", never, "triton"),
 	instruction("copies of a group that was waited for", replace("+ pending", "+ 0 * pending"), "triton"),

@@ -83,11 +83,11 @@ func (f *relocations) one(ctx context.Context) (what, reason string, err error) 
 	var ni int
 	for {
 		ni = f.rng.IntN(len(g.Nodes))
-		if k := g.Nodes[ni].Kernel; k != nil && len(k.Relocations) > 0 {
+		if k := g.Nodes[ni].Kernel(); k != nil && len(k.Relocations) > 0 {
 			break
 		}
 	}
-	k := g.Nodes[ni].Kernel
+	k := g.Nodes[ni].Kernel()
 	fi := f.rng.IntN(len(k.Relocations))
 	to, ok := f.neighbour(k.Relocations[fi].Pointer)
 	if !ok {
@@ -125,10 +125,10 @@ func (f *relocations) verify(ctx context.Context, gi, ni int, change func(*graph
 	bad.Spec = &spec
 	spec.Graphs = slices.Clone(spec.Graphs)
 	spec.Graphs[gi].Nodes = slices.Clone(spec.Graphs[gi].Nodes)
-	k := *spec.Graphs[gi].Nodes[ni].Kernel
+	k := *spec.Graphs[gi].Nodes[ni].Kernel()
 	k.Relocations = slices.Clone(k.Relocations)
 	change(&k)
-	spec.Graphs[gi].Nodes[ni].Kernel = &k
+	spec.Graphs[gi].Nodes[ni].Params = &k
 	if err := artifacts.Write(f.path, &bad); err != nil {
 		return false, err
 	}

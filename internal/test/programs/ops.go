@@ -111,6 +111,8 @@ func (d *drawer) op(captured, later bool) Op {
 		return Op{Kind: Empty}
 	case (k == 6 || k == 8 || k == 9 && d.depth > 0) && !captured && d.depth < 2:
 		return d.child()
+	case k == 10:
+		return d.memOps()
 	case k == 7 && d.staged >= 0 && d.depth == 0 && later: // only behind the wait, which connect sees to
 		return d.kernel("add", d.module(), []int{d.staged, d.read()}, d.overwrite())
 	}
@@ -143,6 +145,27 @@ func (d *drawer) fill() Op {
 		return op
 	}
 	d.feature("node: memset 1D")
+	return op
+}
+
+// memOps writes a few values into a buffer, and may wait for the last one.
+func (d *drawer) memOps() Op {
+	to := d.read()
+	op := Op{Kind: MemOps, reads: []int{to}, writes: []int{to}}
+	for range 1 + d.IntN(3) {
+		m := MemOp{At: Pointer{to, uint64(8 * d.IntN(bytes/8))}, Value: uint64(d.Uint32()), Wide: d.chance(2)}
+		if m.Wide {
+			m.Value |= uint64(d.Uint32()) << 32
+		}
+		op.Mem = append(op.Mem, m)
+	}
+	d.feature("node: memory operations")
+	if d.chance(3) {
+		m := op.Mem[len(op.Mem)-1]
+		m.Wait = true
+		op.Mem = append(op.Mem, m)
+		d.feature("node: memory operation that waits")
+	}
 	return op
 }
 

@@ -105,6 +105,7 @@ const (
 	Kernel OpKind = iota
 	Copy
 	Fill
+	MemOps
 	Empty
 	Record
 	Wait
@@ -135,10 +136,18 @@ type Op struct {
 	SrcPitch, DstPitch   uint64
 	Elem, Value          uint32
 
+	Mem   []MemOp
 	Event int
 	Child *Graph
 
 	reads, writes []int // resources, for the edges
+}
+
+// MemOp writes a value, or waits for it where an operation of the same list has written it.
+type MemOp struct {
+	At         Pointer
+	Value      uint64
+	Wide, Wait bool
 }
 
 // Arg is a kernel's parameter: a pointer, a number of 1, 4 or 8 bytes, a struct of such, or a tensor map.

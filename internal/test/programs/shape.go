@@ -136,6 +136,13 @@ func (g *generator) vary(like *Graph) (Graph, bool) {
 			op.Value ^= 1
 			changed = true
 		}
+		if op.Kind == MemOps {
+			op.Mem = slices.Clone(op.Mem)
+			for k := range op.Mem {
+				op.Mem[k].Value ^= 1
+			}
+			changed = true
+		}
 		if op.Kind != Kernel {
 			continue
 		}

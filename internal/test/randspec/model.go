@@ -99,7 +99,7 @@ func (m *modeller) graph(batch, layers int) {
 				temp = m.Uint64N(1<<20) * 512
 			}
 		}
-		g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeKernel, Kernel: k})
+		g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeKernel, Params: k})
 	}
 	add(0, 1, graphir.Pointer{Index: m.inputs}, graphir.Pointer{Index: 0})
 	for layer := range layers {

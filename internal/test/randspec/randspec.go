@@ -216,7 +216,11 @@ func (g *generator) graph() {
 }
 
 func (g *generator) node() graphir.Node {
-	switch g.IntN(8) {
+	switch g.IntN(9) {
+	case 8:
+		if m := g.memOps(); m != nil {
+			return graphir.Node{Type: graphir.NodeMemOps, Params: m}
+		}
 	case 0:
 		return graphir.Node{Type: graphir.NodeEmpty}
 	case 6:
@@ -228,9 +232,9 @@ func (g *generator) node() graphir.Node {
 			return graphir.Node{Type: graphir.NodeEventWait + graphir.NodeType(g.IntN(2)), Target: uint32(g.IntN(n))}
 		}
 	case 1:
-		return graphir.Node{Type: graphir.NodeMemset, Memset: g.memset()}
+		return graphir.Node{Type: graphir.NodeMemset, Params: g.memset()}
 	case 2:
-		return graphir.Node{Type: graphir.NodeMemcpy, Memcpy: g.memcpy()}
+		return graphir.Node{Type: graphir.NodeMemcpy, Params: g.memcpy()}
 	}
 	k := &graphir.KernelNode{Kernel: g.kernel(), Grid: g.dim(), Block: g.dim(), SharedBytes: g.Uint32N(9999)}
 	size := g.IntN(8) + g.IntN(2)*200
@@ -248,7 +252,7 @@ func (g *generator) node() graphir.Node {
 		}
 		k.Attrs = append(k.Attrs, a)
 	}
-	return graphir.Node{Type: graphir.NodeKernel, Kernel: k}
+	return graphir.Node{Type: graphir.NodeKernel, Params: k}
 }
 
 // room is how many bytes lie behind a pointer.
@@ -270,6 +274,29 @@ func (g *generator) memset() *graphir.MemsetNode {
 		m.Pitch = m.Width*uint64(m.ElemSize) + g.Uint64N(room/3+1)
 	}
 	return m
+}
+
+// memOps writes values, each once, and waits for some of them; nil if the pointers that it drew leave no room.
+func (g *generator) memOps() *graphir.MemOpsNode {
+	var ops []graphir.MemOp
+	for range 1 + g.IntN(4) {
+		op := graphir.MemOp{Operation: 2, At: g.anyPointer(), Value: uint64(g.Uint32()), Flags: g.Uint32N(2)}
+		op.At.Offset &^= 7
+		if g.room(op.At) < 8 {
+			continue
+		}
+		if g.IntN(2) == 0 {
+			op.Operation, op.Value = 5, g.Uint64()
+		}
+		if ops = append(ops, op); g.IntN(3) == 0 {
+			op.Operation, op.Flags = op.Operation-1, uint32(g.IntN(2)) // wait64 is 4, wait32 is 1
+			ops = append(ops, op)
+		}
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	return graphir.NewMemOps(ops)
 }
 
 // memcpy copies slices of rows, a row, or nothing, likewise.
@@ -298,10 +325,16 @@ func (g *generator) memcpy() *graphir.MemcpyNode {
 
 // vary returns a copy of a node with some values changed.
 func (g *generator) vary(n graphir.Node) graphir.Node {
-	if n.Kernel == nil {
+	if m := n.MemOps(); m != nil {
+		if other := g.memOps(); other != nil {
+			n.Params = other
+		}
 		return n
 	}
-	k := *n.Kernel
+	if n.Kernel() == nil {
+		return n
+	}
+	k := *n.Kernel()
 	k.Params, k.Relocations = slices.Clone(k.Params), slices.Clone(k.Relocations)
 	if g.IntN(2) == 0 {
 		k.Grid[0] = 1 + g.Uint32N(9)
@@ -314,7 +347,7 @@ func (g *generator) vary(n graphir.Node) graphir.Node {
 	if len(k.Params) > 0 && len(k.Relocations) == 0 {
 		k.Params[g.IntN(len(k.Params))] ^= 0xff
 	}
-	n.Kernel = &k
+	n.Params = &k
 	return n
 }
 

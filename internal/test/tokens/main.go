@@ -68,7 +68,7 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
 	var found []int
 	for i := range g.Nodes {
-		if k := g.Nodes[i].Kernel; k != nil && fits(k) {
+		if k := g.Nodes[i].Kernel(); k != nil && fits(k) {
 			found = append(found, i)
 		}
 	}
@@ -85,7 +85,7 @@ func skipKernel(s *graphir.Spec, graph int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := s.Kernels[g.Nodes[at].Kernel.Kernel].Name
+	name := s.Kernels[g.Nodes[at].Kernel().Kernel].Name
 	g.Nodes[at] = graphir.Node{Type: graphir.NodeEmpty}
 	return fmt.Sprintf("graph %s: node %d, kernel %s, is skipped", g.Label, at, name), nil
 }
@@ -103,7 +103,7 @@ func shiftPointer(s *graphir.Spec, graph int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	k := g.Nodes[at].Kernel
+	k := g.Nodes[at].Kernel()
 	r := &k.Relocations[first(k)]
 	r.Pointer.Offset += shift
 	return fmt.Sprintf("graph %s: node %d, kernel %s, byte %d: the pointer is %d bytes further", g.Label, at, s.Kernels[k.Kernel].Name, r.Offset, shift), nil
@@ -154,17 +154,21 @@ func firstByte(c *graphir.Content) int {
 	return slices.Index(covered, false)
 }
 
-// swapGraphs gives a graph and its neighbour each other's label.
+// swapGraphs gives a graph and that of another batch each other's label.
 func swapGraphs(s *graphir.Spec, graph int) (string, error) {
-	other := graph + 1
-	if other == len(s.Graphs) {
-		other = graph - 1
-	}
+	a := &s.Graphs[graph]
+	other := slices.IndexFunc(s.Graphs, func(g graphir.Graph) bool { return g.Batch != a.Batch && kind(g.Label) == kind(a.Label) })
 	if other < 0 {
-		return "", errors.New("it has one graph")
+		return "", fmt.Errorf("it has no graph %s of another batch", kind(a.Label))
 	}
-	a, b := &s.Graphs[graph], &s.Graphs[other]
+	b := &s.Graphs[other]
 	a.Label, b.Label = b.Label, a.Label
 	a.Batch, b.Batch = b.Batch, a.Batch
 	return fmt.Sprintf("graphs %s and %s have each other's label", a.Label, b.Label), nil
+}
+
+// kind returns what a label says before the batch: whether the graph is a whole step, or which piece of one.
+func kind(label string) string {
+	kind, _, _ := strings.Cut(label, " tokens=")
+	return kind
 }

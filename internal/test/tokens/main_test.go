@@ -14,7 +14,7 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 	t.Helper()
 	spec := func() *graphir.Spec {
 		kernel := func() graphir.Node {
-			return graphir.Node{Type: graphir.NodeKernel, Kernel: &graphir.KernelNode{
+			return graphir.Node{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
 				Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: make([]byte, 16),
 				Relocations: []graphir.Relocation{
 					{Offset: 0, Pointer: graphir.Pointer{Index: 0, Offset: 240}}, // no room to move
@@ -27,6 +27,8 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 			Kernels:     []graphir.Kernel{{Name: "f"}},
 			Graphs: []graphir.Graph{
 				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(), kernel(), kernel()}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
+				{Label: "PIECE 0 tokens=4 x", Batch: 4},
+				{Label: "FULL tokens=8 y", Batch: 8},
 				{Label: "FULL tokens=4 x", Batch: 4, Nodes: []graphir.Node{kernel()}},
 			},
 			Contents: []graphir.Content{
@@ -46,7 +48,7 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 func TestSkippedKernel(t *testing.T) {
 	before, after := each(t, "kernel")
 	g := after.Graphs[0]
-	if g.Nodes[1].Type != graphir.NodeEmpty || g.Nodes[1].Kernel != nil || g.Nodes[0].Kernel == nil || g.Nodes[2].Kernel == nil {
+	if g.Nodes[1].Type != graphir.NodeEmpty || g.Nodes[1].Kernel() != nil || g.Nodes[0].Kernel() == nil || g.Nodes[2].Kernel() == nil {
 		t.Error("not the one in the middle")
 	}
 	if !slices.Equal(g.Edges, before.Graphs[0].Edges) {
@@ -56,7 +58,7 @@ func TestSkippedKernel(t *testing.T) {
 
 func TestShiftedPointer(t *testing.T) {
 	_, after := each(t, "pointer")
-	r := after.Graphs[0].Nodes[1].Kernel.Relocations
+	r := after.Graphs[0].Nodes[1].Kernel().Relocations
 	if r[0].Pointer.Offset != 240 || r[1].Pointer.Offset != 128+shift {
 		t.Error(r)
 	}
@@ -75,7 +77,7 @@ func TestFlippedByte(t *testing.T) {
 
 func TestSwappedGraphs(t *testing.T) {
 	_, after := each(t, "key")
-	a, b := after.Graphs[0], after.Graphs[1]
+	a, b := after.Graphs[0], after.Graphs[3]
 	if a.Label != "FULL tokens=4 x" || a.Batch != 4 || len(a.Nodes) != 3 || b.Label != "FULL tokens=8 x" || b.Batch != 8 {
 		t.Error(a.Label, b.Label)
 	}

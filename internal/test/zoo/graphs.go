@@ -288,6 +288,13 @@ func (z *zoo) nested() error {
 		func() error {
 			return z.on(z.stream, z.add, z.args.Reset().Ptr(z.reused).Ptr(z.cache+size).Ptr(z.output).I32(elements))
 		},
+		func() error {
+			return z.stream.BatchMemOp([]cuda.MemOp{
+				{Operation: cuda.MemOpWrite64, Address: z.output + 32, Value: uint64(math.Float32bits(2.5))<<32 | uint64(math.Float32bits(-1))},
+				{Operation: cuda.MemOpWrite32, Address: z.output + 16, Value: uint64(math.Float32bits(1.5))},
+				{Operation: cuda.MemOpWait32, Address: z.output + 16, Value: uint64(math.Float32bits(1.5)), Flags: cuda.WaitEqual},
+			})
+		},
 	)
 }
 

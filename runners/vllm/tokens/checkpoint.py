@@ -1,9 +1,12 @@
-"""Writes a small model with random weights, prompts for it, and what transformers generates from them on the CPU.
+"""Writes a small model with random weights, prompts for it, and what transformers generates from them on the CPU. Judges tokens of another engine.
 
     checkpoint.py FOLDER --model llama --dtype float32 --seed 1
+    checkpoint.py FOLDER --judge TOKENS
 
-In: a kind of model, a type and a seed. Out: FOLDER with config.json, weights and expected.json: prompts, greedy tokens, and of each token by how
-much its logit exceeds the second. Fails: the tokens are too few different ones to show a mistake.
+In: a kind of model, a type and a seed; or a list of tokens for each prompt. Out: FOLDER with config.json, weights and expected.json: prompts, greedy
+tokens, and of each token by how much its logit exceeds the second. Or a line of JSON: how many tokens do not have the best logit, how far the furthest is
+from it in parts of BOUND, and how many tokens of the vocabulary are within BOUND at a step. Fails: the tokens are too few different ones to show a
+mistake; or a token's logit is further from the best than BOUND allows.
 """
 
 import argparse
@@ -12,17 +15,23 @@ import os
 import random
 
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, OPTConfig, Qwen3Config
+from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, MixtralConfig, OPTConfig, Qwen3Config
 
 SHAPE = dict(hidden_size=128, num_hidden_layers=2, num_attention_heads=4, vocab_size=512, max_position_embeddings=512)
 GROUPED = dict(SHAPE, intermediate_size=256, num_key_value_heads=2, head_dim=32, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)
 CONFIGURATIONS = {
     "llama": lambda: LlamaConfig(**GROUPED),
     "qwen3": lambda: Qwen3Config(**GROUPED),
+    # Half of its layers see the last 32 tokens only; prompts with their answers are longer.
+    "gemma2": lambda: Gemma2Config(**GROUPED | {"tie_word_embeddings": True}, query_pre_attn_scalar=32, sliding_window=32),
+    "mixtral": lambda: MixtralConfig(**GROUPED, num_local_experts=4, num_experts_per_tok=2, sliding_window=None),
     "opt": lambda: OPTConfig(**SHAPE, ffn_dim=256, word_embed_proj_dim=128, bos_token_id=1, eos_token_id=2, pad_token_id=0),
 }
 PROMPTS, LENGTHS, TOKENS = 16, (1, 24), (24, 64)
 DISTINCT = 32
+# In BF16, a number has eight binary digits. Of two engines that round at other places, one may choose a token whose logit is not quite the best in
+# exact arithmetic: closer to it than 16 roundings of the largest logit of the step.
+BOUND = 16 * 2**-8
 
 
 def model(kind, seed):
@@ -30,7 +39,7 @@ def model(kind, seed):
     torch.manual_seed(seed)
     made = AutoModelForCausalLM.from_config(CONFIGURATIONS[kind]()).float().eval()
     for name, parameter in made.named_parameters():
-        if parameter.dim() == 2 or name.endswith("bias"):
+        if parameter.dim() >= 2 or name.endswith("bias"):
             parameter.normal_(0, 0.12)
         else:
             parameter.uniform_(0.5, 1.5)
@@ -58,13 +67,34 @@ def generate(model, prompt, count):
     return tokens, margins
 
 
+def judge(folder, answers):
+    """Of each token the logit in single precision is held against the best one, after the same tokens."""
+    with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f:
+        cases = json.load(f)
+    exact = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    steps, others, close, furthest = 0, 0, 0, 0.0
+    for case, answer in zip(cases, answers, strict=True):
+        logits = exact(torch.tensor([case["prompt"] + answer])).logits[0, len(case["prompt"]) - 1 : -1]
+        best, allowed = logits.max(1).values, BOUND * logits.abs().max(1).values
+        short = best - logits.gather(1, torch.tensor(answer)[:, None])[:, 0]
+        steps, others, furthest = steps + len(answer), others + int((short > 0).sum()), max(furthest, float((short / allowed).max()))
+        close += int((best[:, None] - logits <= allowed[:, None]).sum())
+    print(json.dumps({"others": others, "furthest": round(furthest, 3), "candidates": round(close / steps, 2)}))
+    if furthest > 1:
+        raise SystemExit(f"judge {folder}: a token's logit is {furthest:.2f} times as far from the best as it may be")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("folder")
     p.add_argument("--model", default="llama", choices=CONFIGURATIONS)
     p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     p.add_argument("--seed", type=int, default=4)
+    p.add_argument("--judge", help="file with a list of tokens for each prompt of FOLDER")
     a = p.parse_args()
+    if a.judge:
+        with open(a.judge, encoding="utf-8") as f:
+            return judge(a.folder, json.load(f))
     made = model(a.model, a.seed).to(getattr(torch, a.dtype))
     made.save_pretrained(a.folder)
     cases = prompts(a.seed)

@@ -1,32 +1,85 @@
-"""Mistakes of an engine that has started, each of which has to change tokens.
+"""Mistakes that have to change tokens, and that `medusa materialize` has to refuse.
 
-In: vLLM's model runner with its graphs. Out: the same runner with the mistake in it.
+In: a start of the engine; TOKENS_MISTAKE names the mistake that this start is to have, TOKENS_SPOIL the program that makes mistakes in artifacts,
+TOKENS_GRAPH how the label of the graph begins that gets it. Out: the same engine with the mistake, and a line that says so. Fails: as the program does.
+
+All mistakes but `metadata` are in the artifact. Those are made here only if verification restores a candidate; a start that serves is
+given an artifact that has one.
 """
+
+import os
+import subprocess
+
+METADATA = "metadata"
+IN_ARTIFACT = "kernel", "pointer", "content", "key"
+ALL = (*IN_ARTIFACT, METADATA)
+
+
+def of_candidate():
+    """Before verification restores the candidate, it gets the mistake."""
+    mistake = os.environ.get("TOKENS_MISTAKE")
+    if not mistake or os.environ.get("MEDUSA_RUN") != "check-restored":
+        return
+    if mistake == METADATA:
+        of_replays()
+        return
+    candidate = os.environ["MEDUSA_ARTIFACT"]
+    subprocess.run([os.environ["TOKENS_SPOIL"], candidate, candidate, mistake, os.environ["TOKENS_GRAPH"]], check=True)
+
+
+def of_replays():
+    """Each replay of verification finds the metadata of another batch: sequences that are one token longer, or begin one token later."""
+    import torch
+    from medusa.session import Session
+
+    provide = Session.provide
+
+    def disturbed(session, before_replay=None, eager=None):
+        @torch.inference_mode()
+        def then(label):
+            if before_replay:
+                before_replay(label)
+            place, _ = session.named[read_by(label)]
+            next(t for t in session.held if isinstance(t, torch.Tensor) and t.data_ptr() == place).add_(1)
+
+        provide(session, before_replay=then, eager=eager)
+
+    Session.provide = disturbed
+    print("metadata: each replay finds that of another batch")
+
+
+def read_by(label):
+    """The metadata that a graph reads. Attention, which reads lengths, lies between pieces."""
+    return "positions" if label.startswith("PIECE") else "seq_lens"
 
 
 def metadata(runner):
-    """Graphs of whole steps find the lengths of the sequences in another order: those of another batch."""
-    lengths = getattr(runner, "seq_lens", None)
-    lengths = runner.input_buffers.seq_lens if lengths is None else getattr(lengths, "gpu", lengths)
-    graphs = runner.cudagraph_manager.graphs if hasattr(runner, "cudagraph_manager") else None
-    entries = graphs or runner.model.concrete_cudagraph_entries
-    for desc, held in list(entries.items()):
-        if graphs is None:
-            held.cudagraph = Disturbed(held.cudagraph, lengths[: desc.num_tokens])
+    """Each step finds the metadata of its sequences in another order: of another batch."""
+    v2 = hasattr(runner, "input_buffers")
+    held = runner.input_buffers if v2 else runner
+    whole = runner.cudagraph_manager.graphs if v2 else getattr(runner.model, "concrete_cudagraph_entries", {})
+    for desc, entry in list(whole.items()):
+        if v2:
+            whole[desc] = Disturbed(entry, held.seq_lens[: desc.num_tokens])
         else:
-            graphs[desc] = Disturbed(held, lengths[: desc.num_tokens])
+            entry.cudagraph = Disturbed(entry.cudagraph, held.seq_lens[: desc.num_tokens])
+    if not whole:
+        from medusa_vllm.pieces import wrappers
+
+        for wrapper in wrappers():
+            for batch, entry in wrapper.concrete_cudagraph_entries.items():
+                entry.cudagraph = Disturbed(entry.cudagraph, held.positions[: batch.num_tokens])
 
 
 class Disturbed:
-    def __init__(self, graph, lengths):
-        self.graph, self.lengths = graph, lengths
+    def __init__(self, graph, read):
+        self.graph, self.read = graph, read
 
     def __getattr__(self, name):
         return getattr(self.graph, name)
 
     def replay(self):
-        self.lengths.copy_(self.lengths.flip(0))
+        kept = self.read.clone()
+        self.read.copy_(kept.flip(0))
         self.graph.replay()
-
-
-ALL = {"metadata": metadata}
+        self.read.copy_(kept)

@@ -10,6 +10,8 @@ import torch
 import triton
 import triton.language as tl
 
+import elementwise
+
 _driver = ctypes.CDLL("libcuda.so.1")
 _copy = torch.library.get_kernel("aten::copy_", "CUDA")
 DIMENSIONS = 4
@@ -114,8 +116,8 @@ def zero_(t):
 
 
 def operators(hosts):
-    """The operators of this file by ATen's names; each falls back to its form on the host."""
-    own = {"copy_": copy_, "index_select": index_select, "fill_.Scalar": fill_, "zero_": zero_}
+    """The operators of Triton and the driver by ATen's names; each falls back to its form on the host."""
+    own = {"copy_": copy_, "index_select": index_select, "fill_.Scalar": fill_, "zero_": zero_, **elementwise.OPERATORS}
     for name, f in own.items():
         f.host = hosts.get(name)
     return own

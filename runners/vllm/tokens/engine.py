@@ -24,21 +24,20 @@ def arguments():
     p.add_argument("model")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled if it has pieces")
     p.add_argument("--dtype", default="float32")
-    p.add_argument("--control", choices=controls.ALL, help="a mistake that has to change tokens")
     return p.parse_args()
 
 
 def start(args):
+    import experts
+    import kernels
     from vllm import LLM
 
+    kernels.install()
+    experts.install()
     compiled = args.graphs.endswith("PIECEWISE")
     compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": args.graphs, "cudagraph_capture_sizes": SIZES}
     if compiled:
         compilation["custom_ops"] = ["none"]
-    else:
-        import kernels
-
-        kernels.install()
     return LLM(
         model=args.model,
         dtype=args.dtype,
@@ -63,13 +62,14 @@ def generate(llm, cases):
 
 def main():
     args = arguments()
+    controls.of_candidate()
     replaced = aten.install()
     llm = start(args)
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     started = aten.COUNT.copy()
     aten.COUNT.clear()
-    if args.control:
-        controls.ALL[args.control](worker.model_runner)
+    if os.environ.get("TOKENS_MISTAKE") == controls.METADATA:
+        controls.metadata(worker.model_runner)
     with open(os.path.join(args.model, "expected.json"), encoding="utf-8") as f:
         tokens = generate(llm, json.load(f))
     torch.cuda.synchronize()

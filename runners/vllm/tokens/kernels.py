@@ -1,4 +1,4 @@
-"""vLLM's kernels in C++ that a Llama takes, in Triton: norms, the gate of the feed-forward network, rotary positions.
+"""vLLM's kernels in C++ that dense models take, in Triton: norms, gates of feed-forward networks, rotary positions.
 
 In: nothing; `install` replaces them. Out: the same results up to rounding. vLLM's own are machine code, which the simulated GPU does not execute.
 Fails: as Triton does; on layouts that the tests' models do not have.
@@ -28,12 +28,14 @@ def norm(out, x, residual, weight, width, out_pitch, x_pitch, epsilon, ADD: tl.c
 
 
 @triton.jit
-def gate(out, x, width, BLOCK: tl.constexpr):
+def gate(out, x, width, GELU: tl.constexpr, BLOCK: tl.constexpr):
     row, i = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = i < width
     g = tl.load(x + row * 2 * width + i, inside, 0.0).to(tl.float32)
     up = tl.load(x + row * 2 * width + width + i, inside, 0.0)
-    tl.store(out + row * width + i, (g / (1 + tl.exp(-g))).to(out.dtype.element_ty) * up, inside)
+    # GELU's (1 + tanh(u)) / 2 is 1 / (1 + exp(-2u)).
+    steep = 1.5957691216057308 * (g + 0.044715 * g * g * g) if GELU else g
+    tl.store(out + row * width + i, (g / (1 + tl.exp(-steep))).to(out.dtype.element_ty) * up, inside)
 
 
 @triton.jit
@@ -68,10 +70,18 @@ def fused_add_rms_norm(x, residual, weight, epsilon):
     normalize(x, x, residual, weight, epsilon)
 
 
-def silu_and_mul(out, x):
+def gated(out, x, gelu):
     width = out.shape[-1]
     if rows(out):
-        gate[(rows(out), triton.cdiv(width, 256))](out, x, width, BLOCK=256)
+        gate[(rows(out), triton.cdiv(width, 256))](out, x, width, GELU=gelu, BLOCK=256)
+
+
+def silu_and_mul(out, x):
+    gated(out, x, False)
+
+
+def gelu_tanh_and_mul(out, x):
+    gated(out, x, True)
 
 
 def rotary_embedding(positions, query, key, head_size, table, is_neox, rope_dim_offset=0, inverse=False):
@@ -84,5 +94,5 @@ def rotary_embedding(positions, query, key, head_size, table, is_neox, rope_dim_
 
 
 def install():
-    for f in (rms_norm, fused_add_rms_norm, silu_and_mul, rotary_embedding):
+    for f in (rms_norm, fused_add_rms_norm, silu_and_mul, gelu_tanh_and_mul, rotary_embedding):
         _library.impl(f.__name__, f, "CUDA", allow_override=True)

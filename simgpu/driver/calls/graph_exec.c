@@ -175,6 +175,8 @@ static CUresult set(struct call *c, CUgraphExec exec, CUgraphNode node, const CU
 	if ((r = node_from_params(c, p, &made)))
 		return r;
 	struct exec_node *x = made->ctx == n->ctx ? own_node(e, n) : NULL;
+	if (x && x->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && !mem_ops_alike(x->mem_ops, made->mem_ops))
+		x = NULL;
 	if (x) {
 		bool cooperative = x->type == CU_GRAPH_NODE_TYPE_KERNEL && x->launch->cooperative;
 		body_set_node(x, made);
@@ -220,6 +222,15 @@ CUresult sim_cuGraphExecMemsetNodeSetParams(struct call *c, CUgraphExec exec, CU
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNodeParams p = params_memset(params, ctx);
+	return set(c, exec, node, &p);
+}
+
+CUresult sim_cuGraphExecBatchMemOpNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node,
+                                                const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUgraphNodeParams p = params_mem_ops(params);
 	return set(c, exec, node, &p);
 }
 
@@ -290,7 +301,8 @@ static CUgraphExecUpdateResult differs(const struct exec_node *x, const struct n
 	for (size_t i = 0; i < n->out_count; i++)
 		if (x->next[i] != n->out[i]->to->slot)
 			return CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
-	if (x->ctx != n->ctx || x->type == CU_GRAPH_NODE_TYPE_GRAPH)
+	if (x->ctx != n->ctx || x->type == CU_GRAPH_NODE_TYPE_GRAPH ||
+	    (x->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP && !mem_ops_alike(x->mem_ops, n->mem_ops)))
 		return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 	if (x->type == CU_GRAPH_NODE_TYPE_KERNEL && x->launch->cooperative != n->launch->cooperative)
 		return CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;

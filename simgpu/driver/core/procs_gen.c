@@ -2999,25 +2999,25 @@ CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, uint64_
 	return call_leave(&c, r ? r : sim_cuStreamWriteValue64_v2(&c, stream, addr, value, flags));
 }
 
-__attribute__((weak)) CUresult sim_cuStreamBatchMemOp_v2(struct call *c, CUstream stream, unsigned int count, void *param_array, unsigned int flags)
+__attribute__((weak)) CUresult sim_cuStreamBatchMemOp_v2(struct call *c, CUstream stream, unsigned int count, CUstreamBatchMemOpParams *params, unsigned int flags)
 {
 	(void)stream;
 	(void)count;
-	(void)param_array;
+	(void)params;
 	(void)flags;
 	return call_unsupported(c);
 }
-CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, void *param_array, unsigned int flags)
+CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *params, unsigned int flags)
 {
 	struct call c;
 	CUresult r = call_enter(&c, "cuStreamBatchMemOp_v2", 0);
-	return call_leave(&c, r ? r : sim_cuStreamBatchMemOp_v2(&c, stream, count, param_array, flags));
+	return call_leave(&c, r ? r : sim_cuStreamBatchMemOp_v2(&c, stream, count, params, flags));
 }
-CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, void *param_array, unsigned int flags)
+CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *params, unsigned int flags)
 {
 	struct call c;
 	CUresult r = call_enter(&c, "cuStreamBatchMemOp_v2_ptsz", 1);
-	return call_leave(&c, r ? r : sim_cuStreamBatchMemOp_v2(&c, stream, count, param_array, flags));
+	return call_leave(&c, r ? r : sim_cuStreamBatchMemOp_v2(&c, stream, count, params, flags));
 }
 
 __attribute__((weak)) CUresult sim_cuEventCreate(struct call *c, CUevent *event, unsigned int flags)
@@ -3900,7 +3900,7 @@ CUresult cuGraphMemFreeNodeGetParams(CUgraphNode node, CUdeviceptr *ptr)
 	return call_leave(&c, r ? r : sim_cuGraphMemFreeNodeGetParams(&c, node, ptr));
 }
 
-__attribute__((weak)) CUresult sim_cuGraphAddBatchMemOpNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const void *params)
+__attribute__((weak)) CUresult sim_cuGraphAddBatchMemOpNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
 	(void)node;
 	(void)graph;
@@ -3909,11 +3909,37 @@ __attribute__((weak)) CUresult sim_cuGraphAddBatchMemOpNode(struct call *c, CUgr
 	(void)params;
 	return call_unsupported(c);
 }
-CUresult cuGraphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const void *params)
+CUresult cuGraphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
 	struct call c;
 	CUresult r = call_enter(&c, "cuGraphAddBatchMemOpNode", 0);
 	return call_leave(&c, r ? r : sim_cuGraphAddBatchMemOpNode(&c, node, graph, deps, count, params));
+}
+
+__attribute__((weak)) CUresult sim_cuGraphBatchMemOpNodeGetParams(struct call *c, CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	(void)node;
+	(void)params;
+	return call_unsupported(c);
+}
+CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuGraphBatchMemOpNodeGetParams", 0);
+	return call_leave(&c, r ? r : sim_cuGraphBatchMemOpNodeGetParams(&c, node, params));
+}
+
+__attribute__((weak)) CUresult sim_cuGraphBatchMemOpNodeSetParams(struct call *c, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	(void)node;
+	(void)params;
+	return call_unsupported(c);
+}
+CUresult cuGraphBatchMemOpNodeSetParams(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuGraphBatchMemOpNodeSetParams", 0);
+	return call_leave(&c, r ? r : sim_cuGraphBatchMemOpNodeSetParams(&c, node, params));
 }
 
 __attribute__((weak)) CUresult sim_cuGraphAddExternalSemaphoresSignalNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const void *params)
@@ -4507,6 +4533,20 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node, cons
 	return call_leave(&c, r ? r : sim_cuGraphExecMemsetNodeSetParams(&c, exec, node, params, ctx));
 }
 
+__attribute__((weak)) CUresult sim_cuGraphExecBatchMemOpNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	(void)exec;
+	(void)node;
+	(void)params;
+	return call_unsupported(c);
+}
+CUresult cuGraphExecBatchMemOpNodeSetParams(CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	struct call c;
+	CUresult r = call_enter(&c, "cuGraphExecBatchMemOpNodeSetParams", 0);
+	return call_leave(&c, r ? r : sim_cuGraphExecBatchMemOpNodeSetParams(&c, exec, node, params));
+}
+
 __attribute__((weak)) CUresult sim_cuGraphExecHostNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params)
 {
 	(void)exec;
@@ -5066,6 +5106,8 @@ const struct proc_row proc_rows[] = {
 	{"cuGraphAddMemFreeNode", "cuGraphAddMemFreeNode", 11040, 0, (void *)cuGraphAddMemFreeNode},
 	{"cuGraphMemFreeNodeGetParams", "cuGraphMemFreeNodeGetParams", 11040, 0, (void *)cuGraphMemFreeNodeGetParams},
 	{"cuGraphAddBatchMemOpNode", "cuGraphAddBatchMemOpNode", 11070, 0, (void *)cuGraphAddBatchMemOpNode},
+	{"cuGraphBatchMemOpNodeGetParams", "cuGraphBatchMemOpNodeGetParams", 11070, 0, (void *)cuGraphBatchMemOpNodeGetParams},
+	{"cuGraphBatchMemOpNodeSetParams", "cuGraphBatchMemOpNodeSetParams", 11070, 0, (void *)cuGraphBatchMemOpNodeSetParams},
 	{"cuGraphAddExternalSemaphoresSignalNode", "cuGraphAddExternalSemaphoresSignalNode", 11020, 0, (void *)cuGraphAddExternalSemaphoresSignalNode},
 	{"cuGraphAddExternalSemaphoresWaitNode", "cuGraphAddExternalSemaphoresWaitNode", 11020, 0, (void *)cuGraphAddExternalSemaphoresWaitNode},
 	{"cuGraphConditionalHandleCreate", "cuGraphConditionalHandleCreate", 12030, 0, (void *)cuGraphConditionalHandleCreate},
@@ -5107,6 +5149,7 @@ const struct proc_row proc_rows[] = {
 	{"cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2", 12000, 0, (void *)cuGraphExecKernelNodeSetParams_v2},
 	{"cuGraphExecMemcpyNodeSetParams", "cuGraphExecMemcpyNodeSetParams", 10020, 0, (void *)cuGraphExecMemcpyNodeSetParams},
 	{"cuGraphExecMemsetNodeSetParams", "cuGraphExecMemsetNodeSetParams", 10020, 0, (void *)cuGraphExecMemsetNodeSetParams},
+	{"cuGraphExecBatchMemOpNodeSetParams", "cuGraphExecBatchMemOpNodeSetParams", 11070, 0, (void *)cuGraphExecBatchMemOpNodeSetParams},
 	{"cuGraphExecHostNodeSetParams", "cuGraphExecHostNodeSetParams", 10020, 0, (void *)cuGraphExecHostNodeSetParams},
 	{"cuGraphExecChildGraphNodeSetParams", "cuGraphExecChildGraphNodeSetParams", 11010, 0, (void *)cuGraphExecChildGraphNodeSetParams},
 	{"cuGraphExecEventRecordNodeSetEvent", "cuGraphExecEventRecordNodeSetEvent", 11010, 0, (void *)cuGraphExecEventRecordNodeSetEvent},

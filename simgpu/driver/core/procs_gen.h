@@ -206,7 +206,7 @@ CUresult sim_cuStreamWaitValue32_v2(struct call *c, CUstream stream, CUdeviceptr
 CUresult sim_cuStreamWriteValue32_v2(struct call *c, CUstream stream, CUdeviceptr addr, uint32_t value, unsigned int flags);
 CUresult sim_cuStreamWaitValue64_v2(struct call *c, CUstream stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
 CUresult sim_cuStreamWriteValue64_v2(struct call *c, CUstream stream, CUdeviceptr addr, uint64_t value, unsigned int flags);
-CUresult sim_cuStreamBatchMemOp_v2(struct call *c, CUstream stream, unsigned int count, void *param_array, unsigned int flags);
+CUresult sim_cuStreamBatchMemOp_v2(struct call *c, CUstream stream, unsigned int count, CUstreamBatchMemOpParams *params, unsigned int flags);
 CUresult sim_cuEventCreate(struct call *c, CUevent *event, unsigned int flags);
 CUresult sim_cuEventRecord(struct call *c, CUevent event, CUstream stream);
 CUresult sim_cuEventRecordWithFlags(struct call *c, CUevent event, CUstream stream, unsigned int flags);
@@ -262,7 +262,9 @@ CUresult sim_cuGraphAddMemAllocNode(struct call *c, CUgraphNode *node, CUgraph g
 CUresult sim_cuGraphMemAllocNodeGetParams(struct call *c, CUgraphNode node, void *params);
 CUresult sim_cuGraphAddMemFreeNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, CUdeviceptr ptr);
 CUresult sim_cuGraphMemFreeNodeGetParams(struct call *c, CUgraphNode node, CUdeviceptr *ptr);
-CUresult sim_cuGraphAddBatchMemOpNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const void *params);
+CUresult sim_cuGraphAddBatchMemOpNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
+CUresult sim_cuGraphBatchMemOpNodeGetParams(struct call *c, CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
+CUresult sim_cuGraphBatchMemOpNodeSetParams(struct call *c, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
 CUresult sim_cuGraphAddExternalSemaphoresSignalNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const void *params);
 CUresult sim_cuGraphAddExternalSemaphoresWaitNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count, const void *params);
 CUresult sim_cuGraphConditionalHandleCreate(struct call *c, CUgraphConditionalHandle *handle, CUgraph graph, CUcontext ctx, unsigned int default_value, unsigned int flags);
@@ -303,6 +305,7 @@ CUresult sim_cuGraphExecKernelNodeSetParams(struct call *c, CUgraphExec exec, CU
 CUresult sim_cuGraphExecKernelNodeSetParams_v2(struct call *c, CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params);
 CUresult sim_cuGraphExecMemcpyNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *params, CUcontext ctx);
 CUresult sim_cuGraphExecMemsetNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *params, CUcontext ctx);
+CUresult sim_cuGraphExecBatchMemOpNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params);
 CUresult sim_cuGraphExecHostNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *params);
 CUresult sim_cuGraphExecChildGraphNodeSetParams(struct call *c, CUgraphExec exec, CUgraphNode node, CUgraph child_graph);
 CUresult sim_cuGraphExecEventRecordNodeSetEvent(struct call *c, CUgraphExec exec, CUgraphNode node, CUevent event);

@@ -32,6 +32,8 @@ void node_free(struct node *n)
 	object_remove(n);
 	if (n->type == CU_GRAPH_NODE_TYPE_KERNEL && n->launch)
 		launch_free(n->launch);
+	if (n->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		free(n->mem_ops);
 	if (n->type == CU_GRAPH_NODE_TYPE_GRAPH && n->child)
 		graph_end(n->child);
 	free(n->in);
@@ -127,6 +129,7 @@ struct graph *graph_clone(const struct graph *g)
 		case CU_GRAPH_NODE_TYPE_MEMCPY: n->copy = from->copy; break;
 		case CU_GRAPH_NODE_TYPE_MEMSET: n->fill = from->fill; break;
 		case CU_GRAPH_NODE_TYPE_HOST: n->host = from->host; break;
+		case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: n->mem_ops = mem_ops_copy(from->mem_ops); break;
 		case CU_GRAPH_NODE_TYPE_GRAPH:
 			n->child = graph_clone(from->child);
 			n->child->owned = true;

@@ -12,11 +12,14 @@ void body_set_node(struct exec_node *x, const struct node *n)
 {
 	if (x->type == CU_GRAPH_NODE_TYPE_KERNEL && x->launch)
 		launch_free(x->launch);
+	if (x->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+		free(x->mem_ops);
 	switch (x->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL: x->launch = launch_copy(n->launch); break;
 	case CU_GRAPH_NODE_TYPE_MEMCPY: x->copy = n->copy; break;
 	case CU_GRAPH_NODE_TYPE_MEMSET: x->fill = n->fill; break;
 	case CU_GRAPH_NODE_TYPE_HOST: x->host = n->host; break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: x->mem_ops = mem_ops_copy(n->mem_ops); break;
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: x->event = n->event; break;
 	default: break;
@@ -122,6 +125,8 @@ struct exec_body *body_copy(const struct exec_body *b)
 		memcpy(x->next_data, b->nodes[i].next_data, x->next_count * sizeof(*x->next_data));
 		if (x->type == CU_GRAPH_NODE_TYPE_KERNEL)
 			x->launch = launch_copy(x->launch);
+		else if (x->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+			x->mem_ops = mem_ops_copy(x->mem_ops);
 		else if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)
 			x->child->refs++;
 	}
@@ -138,6 +143,8 @@ void body_unref(struct exec_body *b)
 		free(x->next_data);
 		if (x->type == CU_GRAPH_NODE_TYPE_KERNEL && x->launch)
 			launch_free(x->launch);
+		else if (x->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP)
+			free(x->mem_ops);
 		else if (x->type == CU_GRAPH_NODE_TYPE_GRAPH)
 			body_unref(x->child);
 	}

@@ -55,6 +55,10 @@ static CUresult fill_node(struct call *c, struct node *n, const CUgraphNodeParam
 	case CU_GRAPH_NODE_TYPE_HOST:
 		n->host = (struct host_call){p->host.fn, p->host.userData};
 		return p->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		if ((r = context_of(p->memOp.ctx, &n->ctx)))
+			return r;
+		return mem_ops_new(c, p->memOp.count, p->memOp.paramArray, p->memOp.flags, &n->mem_ops);
 	case CU_GRAPH_NODE_TYPE_GRAPH: {
 		struct graph *child;
 		if ((r = graph_resolve(p->graph.graph, &child)))
@@ -149,6 +153,11 @@ CUgraphNodeParams params_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx)
 	};
 }
 
+CUgraphNodeParams params_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+	return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, .memOp = *p};
+}
+
 CUresult sim_cuGraphAddKernelNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
                                   const CUDA_KERNEL_NODE_PARAMS_v1 *params)
 {
@@ -191,6 +200,15 @@ CUresult sim_cuGraphAddHostNode(struct call *c, CUgraphNode *node, CUgraph graph
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = *params};
+	return add(c, node, graph, deps, NULL, count, &p);
+}
+
+CUresult sim_cuGraphAddBatchMemOpNode(struct call *c, CUgraphNode *node, CUgraph graph, const CUgraphNode *deps, size_t count,
+                                      const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUgraphNodeParams p = params_mem_ops(params);
 	return add(c, node, graph, deps, NULL, count, &p);
 }
 

@@ -31,6 +31,12 @@ static CUresult set(struct call *c, CUgraphNode handle, const CUgraphNodeParams 
 	case CU_GRAPH_NODE_TYPE_MEMCPY: n->copy = made->copy; break;
 	case CU_GRAPH_NODE_TYPE_MEMSET: n->fill = made->fill; break;
 	case CU_GRAPH_NODE_TYPE_HOST: n->host = made->host; break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+		struct mem_ops *old = n->mem_ops;
+		n->mem_ops = made->mem_ops;
+		made->mem_ops = old;
+		break;
+	}
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: n->event = made->event; break;
 	default: r = CUDA_ERROR_INVALID_VALUE; break;
@@ -158,6 +164,27 @@ CUresult sim_cuGraphHostNodeSetParams(struct call *c, CUgraphNode node, const CU
 	if (!params)
 		return CUDA_ERROR_INVALID_VALUE;
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = *params};
+	return set(c, node, &p);
+}
+
+CUresult sim_cuGraphBatchMemOpNodeGetParams(struct call *c, CUgraphNode node, CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	(void)c;
+	struct node *n;
+	CUresult r = typed(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &n);
+	if (r)
+		return r;
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	*params = (CUDA_BATCH_MEM_OP_NODE_PARAMS){(CUcontext)n->ctx, n->mem_ops->count, n->mem_ops->ops, 0};
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphBatchMemOpNodeSetParams(struct call *c, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+	if (!params)
+		return CUDA_ERROR_INVALID_VALUE;
+	CUgraphNodeParams p = params_mem_ops(params);
 	return set(c, node, &p);
 }
 

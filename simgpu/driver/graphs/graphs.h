@@ -28,6 +28,7 @@ struct copy {
 	void *snapshot; /* pageable source, as it was at the call */
 };
 struct host_call { CUhostFn fn; void *data; };
+struct mem_ops { unsigned count; CUstreamBatchMemOpParams ops[]; };
 
 CUresult launch_new(struct context *ctx, const void *handle, const uint32_t grid[3], const uint32_t block[3], uint32_t shared,
                     void **params, void **extra, bool cooperative, struct launch **out);
@@ -35,6 +36,10 @@ struct launch *launch_copy(const struct launch *l);
 void launch_free(struct launch *l);
 CUresult copy_check(struct call *c, const CUDA_MEMCPY3D *p);
 CUresult fill_check(const CUDA_MEMSET_NODE_PARAMS *p);
+/* memops.c: waits for values in memory, and writes of values. */
+CUresult mem_ops_new(struct call *c, unsigned count, const CUstreamBatchMemOpParams *ops, unsigned flags, struct mem_ops **out);
+struct mem_ops *mem_ops_copy(const struct mem_ops *m);
+bool mem_ops_alike(const struct mem_ops *a, const struct mem_ops *b); /* same number and types */
 CUDA_MEMCPY3D copy_linear(CUmemorytype dst_type, uint64_t dst, CUmemorytype src_type, uint64_t src, uint64_t bytes);
 bool copy_empty(const CUDA_MEMCPY3D *p);
 uint64_t copy_source(const CUDA_MEMCPY3D *p);
@@ -64,6 +69,7 @@ struct node {
 		CUDA_MEMCPY3D copy;
 		CUDA_MEMSET_NODE_PARAMS fill;
 		struct host_call host;
+		struct mem_ops *mem_ops;
 		struct graph *child;
 		struct event *event;
 	};
@@ -94,6 +100,7 @@ CUresult node_from_params(struct call *c, const CUgraphNodeParams *p, struct nod
 CUgraphNodeParams params_kernel_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p);
 CUgraphNodeParams params_kernel(const CUDA_KERNEL_NODE_PARAMS *p);
 CUgraphNodeParams params_memcpy(const CUDA_MEMCPY3D *p, CUcontext ctx);
+CUgraphNodeParams params_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p);
 CUgraphNodeParams params_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx);
 CUresult node_attribute_check(CUlaunchAttributeID id, const CUlaunchAttributeValue *v);
 /* INVALID_CLUSTER_SIZE if f cannot run in clusters of that size. */
@@ -115,6 +122,7 @@ struct exec_node {
 		CUDA_MEMCPY3D copy;
 		CUDA_MEMSET_NODE_PARAMS fill;
 		struct host_call host;
+		struct mem_ops *mem_ops;
 		struct exec_body *child;
 		struct event *event;
 	};

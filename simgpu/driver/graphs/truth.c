@@ -31,6 +31,7 @@ static const char *kind(const struct node *n)
 	case CU_GRAPH_NODE_TYPE_KERNEL: return "kernel";
 	case CU_GRAPH_NODE_TYPE_MEMCPY: return "memcpy";
 	case CU_GRAPH_NODE_TYPE_MEMSET: return "memset";
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return "memops";
 	case CU_GRAPH_NODE_TYPE_GRAPH: return "child";
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return "event-record";
 	case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return "event-wait";
@@ -51,6 +52,14 @@ static void node_text(struct truth_line *l, const struct node *n)
 		side(l, copy_target(c), c->dstXInBytes, c->dstY, c->dstZ, c->dstPitch, c->dstHeight);
 		side(l, copy_source(c), c->srcXInBytes, c->srcY, c->srcZ, c->srcPitch, c->srcHeight);
 		truth_append(l, "\t%zu\t%zu\t%zu", c->WidthInBytes, c->Height, c->Depth);
+		break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		for (unsigned i = 0; i < n->mem_ops->count; i++) {
+			const CUstreamMemOpValue *v = &n->mem_ops->ops[i].waitValue;
+			bool wide = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || v->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+			truth_append(l, "\t%d,0x%llx,%llu,%u", (int)v->operation, (unsigned long long)v->address,
+			             (unsigned long long)(wide ? v->value64 : v->value), v->flags);
+		}
 		break;
 	case CU_GRAPH_NODE_TYPE_GRAPH: truth_append(l, "\t%zu\t%zu", n->child->node_count, n->child->edge_count); break;
 	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:

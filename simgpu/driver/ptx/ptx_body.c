@@ -311,6 +311,18 @@ bool ptx_visible(const struct parser *p, uint32_t label)
 	return in == p->labels[label].block;
 }
 
+/* A directive that ends with its line, not with a semicolon. */
+static bool source_line(struct parser *p)
+{
+	uint32_t line = p->tok.line;
+
+	if (!ptx_word(p, ".loc") && !ptx_word(p, ".file"))
+		return false;
+	while (p->tok.kind != T_END && p->tok.line == line)
+		ptx_next(p);
+	return true;
+}
+
 static void collect_labels(struct parser *p)
 {
 	struct token tok = p->tok, name;
@@ -321,6 +333,9 @@ static void collect_labels(struct parser *p)
 	do {
 		if (p->tok.kind == T_END)
 			ptx_die(p, "'}' missing");
+		/* mutant: lines of the source */
+		if (start && source_line(p))
+			continue;
 		if (ptx_is(p, '{')) {
 			list = !start;
 			inside = list ? inside : enter(p, inside);
@@ -376,11 +391,8 @@ static void statement(struct parser *p)
 			s->size = d.count * d.elem;
 			s->off = ptx_frame_slot(p, s->size, d.align);
 			s->in_frame = s->call = true;
-		} else if (ptx_word(p, ".loc") || ptx_word(p, ".file")) {
-			uint32_t line = p->tok.line;
-
-			while (p->tok.kind != T_END && p->tok.line == line)
-				ptx_next(p);
+		} else if (source_line(p)) {
+			return;
 		} else if (ptx_word(p, ".pragma")) {
 			skip_statement(p);
 			ptx_next(p);

@@ -187,21 +187,30 @@ struct cta {
 	uint32_t nwarps, ctaid[3];
 	uint8_t turn[1024 / PTX_LANES]; /* the warps, in the order in which they run up to the next barrier */
 	uint8_t *shared, *regs, *frames;
-	uint64_t executed;
+	uint64_t executed, order; /* order: the state that orders of its warps are drawn from */
 	struct barrier bar[16];
 	uint32_t pending; /* barriers with arrivals */
 	struct cta *next;
 };
 
+/* The blocks of a launch, which the threads that run it take one by one. */
+struct blocks { uint64_t total, next; bool stop; };
+
 struct launch {
 	const struct ptx_kernel *k;
+	struct blocks *blocks;
 	uint32_t grid[3], block[3], threads, shared_bytes;
 	const uint8_t *params;
 	const struct ptx_memory *mem;
 	struct ptx_range *cache;
 	struct ptx_fault *fault;
-	uint64_t clock, order; /* order: the state that orders of warps are drawn from */
+	uint64_t clock, order; /* order: what the blocks' orders begin with */
 };
+
+/* Calls run in several threads if it is worth it, each with a copy of the launch (ptx_spread.c). Returns 0, or -1 with the fault filled. */
+int ptx_spread(struct launch *l, int (*run)(struct launch *));
+/* Threads of a launch at most; 0: as many as the process has processors. For tests. */
+extern int ptx_threads;
 
 /* Instructions one warp of a launch may take per block before it counts as stuck; tests lower it. */
 extern uint64_t ptx_block_budget;

@@ -4,8 +4,8 @@
  * In:  the kernel, grid and block shape, parameters and the caller's view of live memory.
  * Out: what the kernel wrote, or a fault.
  *
- * Blocks run one after another; a block's warps take turns at barriers, in an order that is drawn anew for each turn, so that a
- * missing barrier shows. A block that does not finish within its slice stays resident while later blocks start, so blocks may
+ * Blocks run one after another, or on several processors (ptx_spread.c); a block's warps take turns at barriers, in an order that
+ * is drawn anew for each turn, so that a missing barrier shows. A block that does not finish within its slice stays resident while later blocks start, so blocks may
  * wait for each other as far as a device with RESIDENT slots allows. A seed gives the same orders every time.
  */
 #include "ptx_internal.h"
@@ -120,6 +120,7 @@ static void cta_start(struct cta *c, uint64_t index, bool fresh)
 	c->ctaid[1] = (uint32_t)(index / l->grid[0] % l->grid[1]);
 	c->ctaid[2] = (uint32_t)(index / l->grid[0] / l->grid[1]);
 	c->executed = 0;
+	c->order = l->order ^ index * 0xd1342543de82ef95u;
 	c->pending = 0;
 	for (int i = 0; i < 16; i++)
 		c->bar[i] = (struct barrier){ .acc_and = 1 };
@@ -244,7 +245,7 @@ static uint64_t draw(uint64_t *state)
 static void shuffle(struct cta *c)
 {
 	for (uint32_t i = c->nwarps - 1; i > 0; i--) {
-		uint32_t j = (uint32_t)((draw(&c->launch->order) >> 32) * (i + 1) >> 32);
+		uint32_t j = (uint32_t)((draw(&c->order) >> 32) * (i + 1) >> 32);
 		uint8_t t = c->turn[i];
 
 		c->turn[i] = c->turn[j];
@@ -300,16 +301,28 @@ static void count(const struct cta *c)
 	__atomic_fetch_add(&total_instructions, n, __ATOMIC_RELAXED);
 }
 
+/* The next block that no thread has taken; false: there is none, or another thread has found a fault. */
+static bool take(struct launch *l, uint64_t *index)
+{
+	struct blocks *b = l->blocks;
+
+	if (__atomic_load_n(&b->stop, __ATOMIC_RELAXED))
+		return false;
+	*index = __atomic_fetch_add(&b->next, 1, __ATOMIC_RELAXED);
+	return *index < b->total;
+}
+
 static int run_grid(struct launch *l)
 {
-	uint64_t total = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2], started = 0, live = 0;
+	uint64_t index = 0, live = 0;
 	struct cta *active = NULL, *spare = NULL;
+	bool more = true;
 	int rc = 0;
 
-	while (rc == 0 && (started < total || active)) {
+	while (rc == 0 && (more || active) && !__atomic_load_n(&l->blocks->stop, __ATOMIC_RELAXED)) {
 		struct cta **at;
 
-		if (started < total && live < RESIDENT) {
+		if (more && live < RESIDENT) {
 			bool fresh = !spare;
 			struct cta *c = spare ? spare : cta_new(l);
 
@@ -319,14 +332,17 @@ static int run_grid(struct launch *l)
 				rc = -1;
 				break;
 			}
-			if (c) {
+			more = !c || take(l, &index);
+			if (c && !more && fresh) {
+				cta_free(c);
+			} else if (c && more) {
 				spare = fresh ? NULL : c->next;
 				for (at = &active; *at; at = &(*at)->next)
 					;
 				c->next = NULL;
 				*at = c;
 				live++;
-				cta_start(c, started++, fresh);
+				cta_start(c, index, fresh);
 			}
 		}
 		for (at = &active; *at && rc == 0;) {
@@ -346,6 +362,8 @@ static int run_grid(struct launch *l)
 			}
 		}
 	}
+	if (rc)
+		__atomic_store_n(&l->blocks->stop, true, __ATOMIC_RELAXED);
 	free_list(active);
 	free_list(spare);
 	return rc;
@@ -356,6 +374,7 @@ int ptx_launch(const struct ptx_kernel *k, const uint32_t grid[3], const uint32_
 {
 	struct launch l = { .k = k, .mem = mem, .fault = fault, .order = ptx_order_seed ^ __atomic_add_fetch(&launches, 1, __ATOMIC_RELAXED) << 32 };
 	uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+	struct blocks blocks = { .total = (uint64_t)grid[0] * grid[1] * grid[2] };
 	uint8_t *copy;
 	int rc;
 
@@ -382,7 +401,8 @@ int ptx_launch(const struct ptx_kernel *k, const uint32_t grid[3], const uint32_
 		if (k->f->param_bytes)
 			memcpy(copy, params, k->f->param_bytes);
 		l.params = copy;
-		rc = run_grid(&l);
+		l.blocks = &blocks;
+		rc = ptx_spread(&l, run_grid);
 	}
 	free(copy);
 	free(l.cache);

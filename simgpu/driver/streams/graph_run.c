@@ -18,6 +18,7 @@ static CUresult run_node(struct exec_node *x)
 	case CU_GRAPH_NODE_TYPE_MEMCPY: return run_copy(&x->copy);
 	case CU_GRAPH_NODE_TYPE_MEMSET: return run_fill(&x->fill);
 	case CU_GRAPH_NODE_TYPE_HOST: run_host(&x->host); break;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return run_mem_ops(x->mem_ops, x->ctx);
 	case CU_GRAPH_NODE_TYPE_GRAPH: return run_body(x->child);
 	default: break; /* events were taken care of by body_events */
 	}

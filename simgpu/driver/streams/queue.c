@@ -79,6 +79,7 @@ static void payload_free(struct op *op)
 	case OP_KERNEL: launch_free(op->launch); break;
 	case OP_COPY: free(op->copy.snapshot); break;
 	case OP_GRAPH: body_unref(op->graph); break;
+	case OP_MEM: free(op->mem_ops); break;
 	default: break;
 	}
 }
@@ -155,6 +156,7 @@ static CUresult perform(struct op *op)
 	case OP_COPY: return run_copy(&op->copy.p);
 	case OP_FILL: return run_fill(&op->fill);
 	case OP_GRAPH: return run_body(op->graph);
+	case OP_MEM: return run_mem_ops(op->mem_ops, op->stream->ctx);
 	case OP_FREE: allocation_end(op->freed); break;
 	case OP_HOST: run_host(&op->host); break;
 	case OP_CALLBACK: run_callback(op); break;
@@ -178,7 +180,7 @@ static void run(struct op *op)
 
 static bool ready(const struct op *op)
 {
-	if (op->running)
+	if (op->running || (op->kind == OP_MEM && mem_ops_held(op->mem_ops)))
 		return false;
 	for (size_t i = 0; i < op->dep_count; i++)
 		if (!op->deps[i]->done)
@@ -225,10 +227,19 @@ static void step(struct op *op, bool only)
 		run(next);
 }
 
+bool queue_other(void)
+{
+	struct op *next = any_ready();
+	if (next)
+		run(next);
+	return next != NULL;
+}
+
 void queue_step(struct op *op)
 {
 	op_ref(op);
-	if (!op->done)
+	struct op *next = op->done ? NULL : towards(op);
+	if (next && (next->kind != OP_MEM || !mem_ops_held(next->mem_ops)))
 		step(op, true);
 	op_unref(op);
 }

@@ -97,6 +97,53 @@ CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p)
 	return CUDA_SUCCESS;
 }
 
+/* Whether a wait is over. */
+static bool holds(const CUstreamMemOpValue *v, bool wide)
+{
+	uint64_t now = 0, want = wide ? v->value64 : v->value, all = wide ? UINT64_MAX : UINT32_MAX;
+	memcpy(&now, (const void *)(uintptr_t)v->address, wide ? 8 : 4);
+	switch (v->flags) {
+	case CU_STREAM_WAIT_VALUE_GEQ: return ((now - want) & all) <= all >> 1; /* around the end of the numbers, too */
+	case CU_STREAM_WAIT_VALUE_EQ: return now == want;
+	case CU_STREAM_WAIT_VALUE_AND: return (now & want) != 0;
+	default: return (~(now | want) & all) != 0;
+	}
+}
+
+bool mem_ops_held(const struct mem_ops *m)
+{
+	const CUstreamMemOpValue *v = &m->ops[0].waitValue;
+	bool wide = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+	return (wide || v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32) && range_live(v->address, wide ? 8 : 4) && !holds(v, wide);
+}
+
+/* A wait lets work of other streams run, and other threads, as long as it takes. */
+CUresult run_mem_ops(const struct mem_ops *m, const struct context *ctx)
+{
+	for (unsigned i = 0; i < m->count; i++) {
+		const CUstreamMemOpValue *v = &m->ops[i].waitValue;
+		bool wide = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64 || v->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+		bool wait = v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 || v->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+		for (;;) {
+			if (!range_live(v->address, wide ? 8 : 4))
+				return bad_copy("memory operation on", v->address, wide ? 8 : 4);
+			if (!wait || holds(v, wide))
+				break;
+			if (ctx->sticky)
+				return ctx->sticky;
+			if (!queue_other()) {
+				struct timespec t = {0, 50000};
+				driver_unlock();
+				nanosleep(&t, NULL);
+				driver_lock();
+			}
+		}
+		if (!wait)
+			memcpy((void *)(uintptr_t)v->address, &v->value64, wide ? 8 : 4);
+	}
+	return CUDA_SUCCESS;
+}
+
 /* Host functions run without the driver's lock: they may wait for other threads that use the driver. */
 void run_host(const struct host_call *h)
 {

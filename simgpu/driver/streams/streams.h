@@ -8,7 +8,7 @@
 
 /* ---- queue.c: streams' deferred work ---------------------------------------------------------------------------- */
 
-enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_HOST, OP_CALLBACK, OP_EVENT, OP_GRAPH, OP_FREE, OP_NOTHING };
+enum op_kind { OP_KERNEL, OP_COPY, OP_FILL, OP_HOST, OP_CALLBACK, OP_EVENT, OP_GRAPH, OP_MEM, OP_FREE, OP_NOTHING };
 
 struct op {
 	enum op_kind kind;
@@ -26,6 +26,7 @@ struct op {
 		struct host_call host;
 		struct { CUstreamCallback fn; void *data; } callback;
 		struct exec_body *graph;
+		struct mem_ops *mem_ops;
 		struct allocation *freed;
 	};
 };
@@ -54,6 +55,8 @@ CUresult queue_run(struct context *ctx, struct op *op);
 CUresult queue_run_stream(struct stream *s);
 CUresult queue_run_all(struct context *ctx);
 void queue_step(struct op *op); /* one piece of work towards op */
+/* One piece of work that is ready, for work that waits for what others do; false: there is none now. */
+bool queue_other(void);
 void queue_drop(struct stream *s);
 bool stream_busy(const struct stream *s);
 
@@ -61,6 +64,8 @@ bool stream_busy(const struct stream *s);
 CUresult run_launch(const struct launch *l);
 CUresult run_copy(const CUDA_MEMCPY3D *p);
 CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p);
+bool mem_ops_held(const struct mem_ops *m); /* by a wait at their begin */
+CUresult run_mem_ops(const struct mem_ops *m, const struct context *ctx);
 void run_host(const struct host_call *h);
 void run_callback(const struct op *op);
 CUresult run_body(struct exec_body *b); /* graph_run.c */

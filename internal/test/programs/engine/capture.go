@@ -85,12 +85,38 @@ func (p *program) issue(op *programs.Op, s cuda.Stream) error {
 		return c.CopyAsync(s)
 	case programs.Fill:
 		return fill(cuda.DevicePtr(p.at(op.Dst)), op, s)
+	case programs.MemOps:
+		ops, err := p.memOps(op)
+		if err != nil {
+			return err
+		}
+		return s.BatchMemOp(ops)
 	case programs.Record:
 		return p.events[op.Event].RecordWithFlags(s, cuda.EventExternal)
 	case programs.Wait:
 		return s.WaitEvent(p.events[op.Event], cuda.EventExternal)
 	}
 	return fmt.Errorf("operation of kind %d cannot be captured", op.Kind)
+}
+
+func (p *program) memOps(op *programs.Op) ([]cuda.MemOp, error) {
+	room, err := p.e.room.bytes(len(op.Mem) * int(unsafe.Sizeof(cuda.MemOp{})))
+	if err != nil {
+		return nil, err
+	}
+	out := unsafe.Slice((*cuda.MemOp)(unsafe.Pointer(&room[0])), len(op.Mem))
+	for i, m := range op.Mem {
+		out[i] = cuda.MemOp{Operation: cuda.MemOpWrite32, Address: cuda.DevicePtr(p.at(m.At)), Value: m.Value}
+		switch {
+		case m.Wait && m.Wide:
+			out[i].Operation, out[i].Flags = cuda.MemOpWait64, cuda.WaitEqual
+		case m.Wait:
+			out[i].Operation, out[i].Flags = cuda.MemOpWait32, cuda.WaitEqual
+		case m.Wide:
+			out[i].Operation = cuda.MemOpWrite64
+		}
+	}
+	return out, nil
 }
 
 func fill(dst cuda.DevicePtr, op *programs.Op, s cuda.Stream) error {

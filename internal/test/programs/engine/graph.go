@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"unsafe"
 
 	"medusa/internal/cuda"
 	"medusa/internal/test/programs"
@@ -60,6 +61,12 @@ func (p *program) add(graph cuda.Graph, op *programs.Op) (cuda.Node, error) {
 	case programs.Fill:
 		f := &cuda.MemsetNodeParams{Dst: cuda.DevicePtr(p.at(op.Dst)), Pitch: op.DstPitch, Value: op.Value, ElementSize: op.Elem, Width: op.Width, Height: op.Height}
 		return graph.AddMemsetNode(nil, f, p.e.context)
+	case programs.MemOps:
+		ops, err := p.memOps(op)
+		if err != nil {
+			return 0, err
+		}
+		return graph.AddBatchMemOpNode(nil, &cuda.BatchMemOpNodeParams{Ctx: p.e.context, Count: uint32(len(ops)), Ops: uintptr(unsafe.Pointer(&ops[0]))})
 	case programs.Empty:
 		return graph.AddEmptyNode(nil)
 	case programs.Record:

@@ -1,0 +1,121 @@
+package promises
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"medusa/internal/test/testenv"
+)
+
+// tokens is the file that make test-tokens leaves (runners/vllm/tokens/run.py).
+type tokens struct {
+	Versions map[string]string
+	Cases    map[string]struct {
+		Date, Reference                                                string
+		Tokens, Identical, Captures, Distinct, Graphs, Nodes, Pointers int
+		Changed                                                        map[string]int
+		Refused                                                        map[string]string
+		Minutes                                                        float64
+	}
+}
+
+// mistakes are the negative controls of a case, in the order of the page's columns.
+var mistakes = []string{"kernel", "pointer", "content", "key", "metadata"}
+
+// tokensTables renders the results: what was compared, what each mistake changed, and whether materialize refused it.
+func tokensTables(r tokens) string {
+	var page strings.Builder
+	fmt.Fprintf(&page, "device %s, vllm %s.\n", r.Versions["device"], r.Versions["vllm"])
+	page.WriteString("\n| case | date | held against transformers | tokens | equal to native | captures | different tokens | graphs | nodes | pointers | minutes |\n|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	names := slices.Sorted(maps.Keys(r.Cases))
+	for _, name := range names {
+		c := r.Cases[name]
+		fmt.Fprintf(&page, "| %s | %s | %s | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", name, c.Date, c.Reference, c.Tokens, c.Identical, c.Captures, c.Distinct, c.Graphs, c.Nodes, c.Pointers, c.Minutes)
+	}
+	fmt.Fprintf(&page, "\n| tokens that a mistake changes; ✓: materialize refuses it | %s |\n|---%s|\n", strings.Join(mistakes, " | "), strings.Repeat("|---:", len(mistakes)))
+	for _, name := range names {
+		c := r.Cases[name]
+		fmt.Fprintf(&page, "| %s |", name)
+		for _, m := range mistakes {
+			n, made := c.Changed[m]
+			switch {
+			case !made:
+				page.WriteString(" not run |")
+			case c.Refused[m] == "":
+				fmt.Fprintf(&page, " %d |", n)
+			default:
+				fmt.Fprintf(&page, " %d ✓ |", n)
+			}
+		}
+		page.WriteString("\n")
+	}
+	return page.String()
+}
+
+// The tables of docs/true-tokens.md agree with the stored results, and each case shows what it has to show.
+func TestTokensPage(t *testing.T) {
+	data, err := os.ReadFile(testenv.Path(t, "docs", "results", "tokens.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r tokens
+	if err := json.Unmarshal(data, &r); err != nil || len(r.Cases) == 0 {
+		t.Fatal(err, len(r.Cases))
+	}
+	for name, c := range r.Cases {
+		if c.Tokens == 0 || c.Identical != c.Tokens || c.Captures != 0 || c.Distinct < 32 {
+			t.Errorf("%s is no result that make test-tokens would call a success: %+v", name, c)
+		}
+		for mistake, n := range c.Changed {
+			if n == 0 || c.Refused[mistake] == "" {
+				t.Errorf("%s: the mistake %s changed %d tokens, and materialize refused it with %q", name, mistake, n, c.Refused[mistake])
+			}
+		}
+	}
+	const begin, end = "<!-- cases: start -->\n", "\n<!-- end of cases -->"
+	path := testenv.Path(t, "docs", "true-tokens.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(page), begin)
+	have, after, closed := strings.Cut(rest, end)
+	if !found || !closed {
+		t.Fatalf("%s has no place for the tables", path)
+	}
+	want := strings.TrimSuffix(tokensTables(r), "\n")
+	if have == want {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("the tables in %s are not what the stored results say (-update writes them):\n%s", path, want)
+}
+
+// A count that a run left otherwise makes other tables.
+func TestTokensTablesFollowTheResults(t *testing.T) {
+	var r tokens
+	if err := json.Unmarshal([]byte(`{"versions": {"vllm": "0.26.0", "device": "Simulated GPU"}, "cases": {"llama float32 V1 PIECEWISE": {"date": "2026-11-23", "reference": "equal",
+		"tokens": 1348, "identical": 1348, "captures": 0, "distinct": 298, "graphs": 4, "nodes": 108, "pointers": 521, "minutes": 9.4,
+		"changed": {"kernel": 656, "pointer": 653, "content": 99, "key": 656}, "refused": {"kernel": "verify graph x", "key": "verify graph y"}}}}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"device Simulated GPU, vllm 0.26.0.\n",
+		"| llama float32 V1 PIECEWISE | 2026-11-23 | equal | 1348 | 1348 | 0 | 298 | 4 | 108 | 521 | 9 |\n",
+		"| llama float32 V1 PIECEWISE | 656 ✓ | 653 | 99 | 656 ✓ | not run |\n",
+	} {
+		if page := tokensTables(r); !strings.Contains(page, want) {
+			t.Errorf("%q is not in\n%s", want, page)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+"""Tests of what make test-tokens decides without an engine: which cases, and which of their steps are finished."""
+
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tokens"))
+
+import cases  # noqa: E402
+from kept import Kept, begin  # noqa: E402
+
+
+class TestCases(unittest.TestCase):
+    def test_default_has_every_pair(self):
+        self.assertLessEqual(len(cases.DEFAULT), 12)
+        self.assertLessEqual(set(cases.DEFAULT), set(cases.every()))
+        self.assertEqual(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT), set())
+
+    def test_a_missing_case_is_a_missing_pair(self):
+        self.assertIn(("llama", "V1"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
+        self.assertTrue(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT[1:]))
+
+    def test_pairs_of_a_model_and_a_mode_are_left_out(self):
+        self.assertNotIn(("llama", "PIECEWISE"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
+
+    def test_select(self):
+        self.assertEqual(cases.select(None), list(cases.DEFAULT))
+        self.assertEqual(cases.select("all"), cases.every())
+        self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V2 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V2 PIECEWISE"])
+        for wrong in "llama", "llama float32 V3 PIECEWISE", ",":
+            self.assertRaises(ValueError, cases.select, wrong)
+
+    def test_absent_cases_say_why(self):
+        for name, why in cases.ABSENT.items():
+            self.assertNotIn(name, cases.every())
+            self.assertRaisesRegex(ValueError, why[:20], cases.select, name)
+
+
+class TestKept(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.work, self.said = os.path.join(folder.name, "work"), []
+        self.begin("a")
+        self.kept().step("native", lambda: [1, "x"])
+
+    def begin(self, sources):
+        begin(self.work, sources)
+        os.makedirs(os.path.join(self.work, "case"), exist_ok=True)
+
+    def kept(self):
+        return Kept(os.path.join(self.work, "case"), self.said.append)
+
+    def again(self, sources):
+        """The steps that a run of these sources makes."""
+        self.begin(sources)
+        made, kept = [], self.kept()
+        for name in "native", "materialize":
+            kept.step(name, lambda name=name: made.append(name))
+        return made
+
+    def test_the_same_sources_go_on(self):
+        self.assertEqual(self.again("a"), ["materialize"])
+        self.assertEqual(self.kept().step("native", lambda: None), [1, "x"])
+
+    def test_other_sources_begin_anew(self):
+        self.assertEqual(self.again("b"), ["native", "materialize"])
+
+    def test_no_digest_begins_anew(self):
+        for _ in range(2):
+            self.assertEqual(self.again(None), ["native", "materialize"])
+
+    def test_a_step_that_fails_is_not_finished(self):
+        self.assertRaises(ZeroDivisionError, self.kept().step, "restored", lambda: 1 / 0)
+        self.assertEqual(self.kept().step("restored", lambda: 2), 2)
+
+    def test_lines_are_printed_again(self):
+        kept = self.kept()
+        kept.step("restored", lambda: kept.told("12 tokens"))
+        self.kept().step("restored", lambda: None)
+        self.assertEqual(self.said, ["12 tokens", "12 tokens (an earlier run)"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,199 @@
+"""One case of make test-tokens: the steps that docs/true-tokens.md lists.
+
+In: the settings of run.py, four words of cases.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step that does not show
+what it has to show.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+
+import controls
+from kept import Kept
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SECONDS = 1800  # for each start of the engine
+ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is told, and what the status then has to say
+# What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
+REFUSED = "verify graph "
+
+
+class Failed(Exception):
+    """A step that did not show what it has to show."""
+
+
+def differing(got, want):
+    """How many tokens of all requests differ."""
+    return sum(a != b for one, other in zip(got, want, strict=True) for a, b in zip(one, other, strict=True))
+
+
+class Case:
+    def __init__(self, settings, text):
+        self.settings, self.text = settings, text
+        self.model, self.dtype, self.runner, self.graphs = text.split()
+        self.folder = os.path.join(settings.work, text.replace(" ", "-"))
+        self.checkpoint = os.path.join(settings.work, f"{self.model}-{self.dtype}")
+        self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
+        # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
+        self.graph = "PIECE 1 tokens=8 " if self.graphs == "PIECEWISE" else "FULL tokens=8 "
+        os.makedirs(self.folder, exist_ok=True)
+        self.kept = Kept(self.folder, lambda line: print(f"test-tokens: {text}: {line}", flush=True))
+        self.say = self.kept.told
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def fail(self, what):
+        raise Failed(f"{self.text}: {what}")
+
+    def environment(self, step, mistake):
+        s = self.settings
+        own = {"TOKENS_MISTAKE": mistake, "TOKENS_SPOIL": s.spoil, "TOKENS_GRAPH": self.graph} if mistake else {}
+        return dict(
+            os.environ,
+            **own,
+            LD_LIBRARY_PATH=s.libraries + ":" + os.path.join(s.build, "simulated"),
+            CUDART_STACK="clean" if step == "native" else "addresses",
+            SIMGPU_MACHINE_CODE="refuse",
+            SIMGPU_COMPUTE_CAPABILITY="8.0",
+            SIMGPU_CALL_LOG=self.path(step + ".calls"),
+            TRITON_PTXAS_PATH=os.path.join(s.tools, "ptxas"),
+            TRITON_PTXAS_BLACKWELL_PATH=os.path.join(s.tools, "ptxas"),
+            TRITON_LIBDEVICE_PATH=os.path.join(s.tools, "libdevice.bc"),
+            TRITON_F32_DEFAULT="ieee",  # Triton's products would round operands to TF32, which moves logits by a thousandth
+            TRITON_CACHE_DIR=os.path.join(s.work, "triton"),
+            VLLM_CACHE_ROOT=os.path.join(s.work, "cache"),
+            TORCHINDUCTOR_COMPILE_THREADS="1",
+            VLLM_ENABLE_V1_MULTIPROCESSING="0",
+            VLLM_USE_FLASHINFER_SAMPLER="0",
+            VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
+            VLLM_NO_USAGE_STATS="1",
+            HF_HUB_OFFLINE="1",
+            PYTHONDONTWRITEBYTECODE="1",
+        )
+
+    def run(self, step, command, starts=1, mistake=None):
+        """The finished process. Its output is kept."""
+        try:
+            done = subprocess.run(
+                command, env=self.environment(step, mistake), capture_output=True, text=True, check=False, timeout=starts * SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            self.fail(f"{step}: no end after {starts * SECONDS} seconds")
+        with open(self.path(step + ".output"), "w", encoding="utf-8") as f:
+            f.write(done.stdout + done.stderr)
+        return done
+
+    def output(self, step, command, **more):
+        done = self.run(step, command, **more)
+        if done.returncode:
+            self.fail(f"{step}: exit code {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+        return done.stdout
+
+    def program(self, name, *more):
+        return [self.settings.python, os.path.join(HERE, name), self.checkpoint, *more]
+
+    def engine(self):
+        return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype)
+
+    def start(self, step, before=(), **more):
+        out = self.output(step, [*before, *self.engine()], **more)
+        return json.loads([line for line in out.splitlines() if line.startswith('{"device"')][-1])
+
+    def restore(self, step, artifact, addresses="exact", **more):
+        status = self.path(step + ".json")
+        command = [self.settings.medusa, "restore", "--strict", "--addresses", addresses, "--status", status, artifact, "--"]
+        started = self.start(step, command, **more)
+        with open(status, encoding="utf-8") as f:
+            told = json.load(f)["addresses"]
+        if (started["start"], told) != ("restored", ADDRESSES[addresses]):
+            self.fail(f"{step}: the start was {started['start']}, its addresses {told}")
+        return started["tokens"]
+
+    def expected(self):
+        """The requests, with what transformers answers."""
+        if not os.path.exists(os.path.join(self.checkpoint, "expected.json")):
+            made = self.output("checkpoint", self.program("checkpoint.py", "--model", self.model, "--dtype", self.dtype))
+            self.say(made.strip().splitlines()[-1])
+        with open(os.path.join(self.checkpoint, "expected.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def captures(self, step):
+        with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
+            return sum("\tcuStreamBeginCapture" in line for line in f)
+
+    def native(self):
+        """The tokens of a native start, and what the row says of it."""
+        requests, started = self.expected(), self.start("native")
+        tokens, captures = started["tokens"], self.captures("native")
+        if not captures:
+            self.fail("native: no capture in the call log")
+        self.say(f"native: {captures} captures, {started['replaced']} operators replaced")
+        different = differing(tokens, [request["tokens"] for request in requests])
+        if self.dtype == "float32":
+            margin = min(m for request in requests for m in request["margins"])
+            reference = f"equal, smallest margin {margin:.2g}"
+            if different:
+                self.fail(f"native: {different} tokens differ from those of transformers on the CPU, {reference}")
+        else:
+            with open(self.path("native.tokens"), "w", encoding="utf-8") as f:
+                json.dump(tokens, f)
+            judged = self.output("judge", self.program("checkpoint.py", "--judge", self.path("native.tokens")))
+            told = json.loads(judged.splitlines()[-1])
+            reference = f"{told['others']} not the best, furthest {told['furthest']} of the bound, {told['candidates']} tokens a step within it"
+        self.say(f"native, held against transformers: {reference}")
+        return tokens, {"vllm": started["vllm"], "reference": reference, "distinct": len({t for request in tokens for t in request})}
+
+    def materialize(self):
+        shutil.rmtree(self.traces, ignore_errors=True)
+        command = [self.settings.medusa, "materialize", "--keep-traces", self.traces, "-o", self.artifact, "--", *self.engine()]
+        self.output("materialize", command, starts=6)
+        shape = json.loads(self.output("inspect", [self.settings.medusa, "inspect", "-o", "json", self.artifact]))
+        counts = {name: shape[name] for name in ("graphs", "nodes", "pointers")}
+        self.say("materialized: " + ", ".join(f"{n} {name}" for name, n in counts.items()))
+        return counts
+
+    def restored(self, addresses, native):
+        step = "restored-" + addresses
+        tokens = self.restore(step, self.artifact, addresses)
+        count, different, captures = sum(map(len, tokens)), differing(tokens, native), self.captures(step)
+        self.say(f"restored, addresses {ADDRESSES[addresses]}: {count} tokens, {count - different} equal native ones, {captures} captures")
+        if different or captures:
+            self.fail("restored tokens differ from native ones, or the start captured")
+        return count, captures
+
+    def changes(self, mistake, native):
+        """How many tokens a mistake changes."""
+        artifact, what = self.artifact, "each step finds the metadata of another batch"
+        if mistake in controls.IN_ARTIFACT:
+            artifact = self.path(mistake + ".medusa")
+            what = self.output("spoil-" + mistake, [self.settings.spoil, self.artifact, artifact, mistake, self.graph]).strip()
+        changed = differing(self.restore("control-" + mistake, artifact, mistake=mistake), native)
+        self.say(f"mistake: {what}: {changed} tokens change")
+        if not changed:
+            self.fail(f"no token shows the mistake: {what}")
+        return changed
+
+    def refused(self, mistake):
+        """Verification finds the mistake, and leaves no artifact."""
+        step, artifact = "refused-" + mistake, self.path(f"refused-{mistake}.medusa")
+        done = self.run(step, [self.settings.medusa, "materialize", "--resume", self.traces, "-o", artifact, "--", *self.engine()], 6, mistake)
+        why = next((line[line.index(REFUSED) :] for line in done.stderr.splitlines() if REFUSED in line), None)
+        if not done.returncode or os.path.exists(artifact) or not why:
+            self.fail(f"materialize did not refuse the mistake {mistake}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+        self.say(f"mistake {mistake}: materialize refuses: {why}")
+        return why
+
+    def compare(self):
+        """The row of this case."""
+        step = self.kept.step
+        native, row = step("native", self.native)
+        row |= step("materialize", self.materialize)
+        counts = [step("restored " + addresses, lambda a=addresses: self.restored(a, native)) for addresses in ADDRESSES]
+        row |= {"tokens": sum(n for n, _ in counts), "captures": sum(n for _, n in counts)}
+        row["changed"] = {m: step("changes " + m, lambda m=m: self.changes(m, native)) for m in self.settings.controls}
+        row["refused"] = {m: step("refused " + m, lambda m=m: self.refused(m)) for m in self.settings.controls}
+        if set(self.settings.controls) == set(controls.ALL):
+            shutil.rmtree(self.traces, ignore_errors=True)
+        return row | {"identical": row["tokens"], "minutes": round(self.kept.minutes(), 1)}

@@ -1,0 +1,55 @@
+"""The cases of make test-tokens.
+
+In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. Fails: ValueError for a word
+that is none of these, and for a case that is known not to work.
+"""
+
+import itertools
+
+SETTINGS = {
+    "model": ("llama", "qwen3", "opt", "gemma2", "mixtral"),
+    "type": ("float32", "bfloat16"),
+    "runner": ("V1", "V2"),
+    "graphs": ("FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"),
+}
+# Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
+DEFAULT = (
+    "llama float32 V1 FULL_DECODE_ONLY",
+    "llama float32 V2 FULL_AND_PIECEWISE",
+    "llama bfloat16 V2 PIECEWISE",
+    "qwen3 float32 V2 FULL_DECODE_ONLY",
+    "qwen3 bfloat16 V1 FULL_AND_PIECEWISE",
+    "opt float32 V1 PIECEWISE",
+    "opt bfloat16 V2 FULL_DECODE_ONLY",
+    "gemma2 float32 V2 PIECEWISE",
+    "gemma2 bfloat16 V1 FULL_AND_PIECEWISE",
+    "mixtral float32 V1 FULL_AND_PIECEWISE",
+    "mixtral bfloat16 V2 FULL_DECODE_ONLY",
+)
+ABSENT = {}  # cases that cannot work, with the reason
+
+
+def every():
+    return [" ".join(c) for c in itertools.product(*SETTINGS.values()) if " ".join(c) not in ABSENT]
+
+
+def select(text):
+    """None: the default ones; "all"; or names separated by commas."""
+    if not text:
+        return list(DEFAULT)
+    if text == "all":
+        return every()
+    chosen = [" ".join(name.split()) for name in text.split(",")]
+    for name in chosen:
+        if name in ABSENT:
+            raise ValueError(f"case {name!r}: {ABSENT[name]}")
+        if name not in every():
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}")
+    return chosen
+
+
+def pairs(cases):
+    """The pairs of settings that cases have, but for those of a model and a mode."""
+    words = [list(zip(SETTINGS, case.split(), strict=True)) for case in cases]
+    found = {pair for case in words for pair in itertools.combinations(case, 2)}
+    return {pair for pair in found if {name for name, _ in pair} != {"model", "graphs"}}
