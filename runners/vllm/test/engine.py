@@ -219,6 +219,7 @@ def watch_capture():
         capture = worker.model_runner.capture_model
 
         def compared(*args, **kwargs):
+            states.clear()  # since 0.29, the memory profile captures as well
             before = state.of(worker, without=OWN)
             size = capture(*args, **kwargs)
             found = state.changes(before, state.of(worker, without=OWN))
