@@ -10,10 +10,11 @@ VLLM_TORCH   := TORCH_CUDA=13 TORCH_VENV=$(VLLM_VENV) TORCH_LIB=$(VLLM_LIB) TORC
 
 # Below, runners/torch builds for this environment and has the rule for it.
 ifneq ($(TORCH_VENV),$(VLLM_VENV))
-$(VLLM_VENV)/installed: $(VLLM)/requirements.txt
+$(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements-$(VLLM_VERSION).txt)
 	@mkdir -p build/vllm
 	$(VLLM_PYTHON) -m venv $(VLLM_VENV)
-	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r $<
+	awk -F== '!seen[tolower($$1)]++ && $$2 != ""' $(filter-out $<,$^) $< > build/vllm/requirements-$(VLLM_VERSION)
+	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r build/vllm/requirements-$(VLLM_VERSION)
 	touch $@
 endif
 
