@@ -40,7 +40,7 @@ const look = 20 * time.Millisecond
 
 // Start implements [Engine].
 func (p *Process) Start(ctx context.Context) error {
-	port, err := freePort()
+	port, err := takePort()
 	if err != nil {
 		close(p.ended)
 		return err
@@ -62,6 +62,7 @@ func (p *Process) Start(ctx context.Context) error {
 	cmd.Stderr = cmd.Stdout
 	go func() {
 		p.err = ended(interpose.Run(cmd, interpose.End), p.last)
+		givePort(port)
 		close(p.ended)
 	}()
 	for {
@@ -79,15 +80,43 @@ func (p *Process) Start(ctx context.Context) error {
 	}
 }
 
-// freePort returns a port that was free a moment ago. If another process takes it first, the engine ends with a message.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+// taken are the ports of engines that have not ended. An engine listens some time after it got its port: meanwhile another one must
+// not get it, or one would answer for the other.
+var taken struct {
+	mu    sync.Mutex
+	ports map[string]bool
+}
+
+// takePort returns a port that was free a moment ago, and that no other engine has. If another program takes it first, the engine
+// ends with a message.
+func takePort() (string, error) {
+	taken.mu.Lock()
+	defer taken.mu.Unlock()
+	if taken.ports == nil {
+		taken.ports = map[string]bool{}
 	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", fmt.Errorf("find a free port: %w", err)
+		}
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err = errors.Join(err, l.Close()); err != nil {
+			return "", err
+		}
+		// mutant: a port for each engine
+		if taken.ports[port] {
+			continue
+		}
+		taken.ports[port] = true
+		return port, nil
+	}
+}
+
+func givePort(port string) {
+	taken.mu.Lock()
+	defer taken.mu.Unlock()
+	delete(taken.ports, port)
 }
 
 // ended describes the end of a process by its exit code and its last lines.

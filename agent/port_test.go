@@ -1,0 +1,24 @@
+package agent
+
+import "testing"
+
+// No two engines get the same port, although a port is free until its engine listens. The system repeats itself among so many.
+func TestPortsDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for range 2000 {
+		port, err := takePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[port] {
+			t.Fatalf("port %s was given twice", port)
+		}
+		seen[port] = true
+	}
+	for port := range seen {
+		givePort(port)
+	}
+	if len(taken.ports) != 0 {
+		t.Errorf("%d ports are still taken", len(taken.ports))
+	}
+}
