@@ -26,6 +26,9 @@ func (g *Server) process(s *Spec, gpu, fn int) agent.Engine {
 		argv = append([]string{self, "restore", m.Artifact, "--"}, argv...)
 		env = os.Environ()
 	}
+	if g.home != nil {
+		env = append(env, g.home.Environ())
+	}
 	env = append(env, "CUDA_VISIBLE_DEVICES="+s.GPUs[gpu])
 	var own []string
 	for name, value := range m.Env {

@@ -32,6 +32,7 @@ type Server struct {
 	transport *http.Transport
 	out       io.Writer
 	count     counters
+	home      *agent.Home // nil: none
 
 	mu      sync.Mutex
 	waiting []int // by model: requests without a turn
@@ -48,6 +49,9 @@ func New(s *Spec, o Options) (*Server, error) {
 	g := &Server{spec: s, keys: keys, functions: map[string]int{}, waiting: make([]int, len(s.Models)), out: &lines{w: o.Out},
 		// Engines are on this machine: connections are cheap, and one that waits may belong to an engine that ends.
 		transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second, DisableCompression: true}}
+	if err := g.open(); err != nil {
+		return nil, err
+	}
 	c := agent.Config{GPUs: len(s.GPUs), HostMemory: gigabytes(s.HostMemory), Clock: clock, Victim: victim(s.Policy.Name), Retry: seconds(s.Retry),
 		Health: seconds(s.Health), Warn: g.warn, Changed: func() { g.queue.Changed() }}
 	makeEngine := o.Make
@@ -69,6 +73,19 @@ func New(s *Spec, o Options) (*Server, error) {
 	}
 	g.count.init(s)
 	return g, nil
+}
+
+// open ends what an earlier server left.
+func (g *Server) open() error {
+	if g.spec.State == "" {
+		return nil
+	}
+	home, left, err := agent.OpenHome(g.spec.State)
+	if left > 0 {
+		g.warn("ended %d processes of engines that an earlier server had left", left)
+	}
+	g.home = home
+	return err
 }
 
 func gigabytes(n float64) int64 { return int64(n * 1e9) }
@@ -121,6 +138,9 @@ func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 func (g *Server) Close() {
 	g.agent.Close()
 	g.transport.CloseIdleConnections()
+	if g.home != nil {
+		_ = g.home.Close() // nothing was written
+	}
 }
 
 // lines lets many goroutines write.

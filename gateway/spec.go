@@ -21,6 +21,7 @@ type Spec struct {
 	HostMemory float64  `yaml:"host_memory_gb"` // for engines that sleep at level 1
 	MaxWaiting int      `yaml:"max_waiting"`    // requests of a model; default 256
 	MaxBody    int64    `yaml:"max_body"`       // bytes; default 4 MiB
+	State      string   `yaml:"state"`          // folder; without it, engines that an earlier server left are not looked for
 	Retry      float64  `yaml:"retry"`          // time until a model that has failed on a GPU is started there again; default 30
 	Health     float64  `yaml:"health"`         // time between two looks at an engine; default 10
 	Models     []Model  `yaml:"models"`
@@ -104,8 +105,10 @@ func (s *Spec) complete() {
 			}
 		}
 	}
-	if s.KeysFile != "" && !filepath.IsAbs(s.KeysFile) {
-		s.KeysFile = filepath.Join(s.dir, s.KeysFile)
+	for _, path := range []*string{&s.KeysFile, &s.State} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(s.dir, *path)
+		}
 	}
 }
 

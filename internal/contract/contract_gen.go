@@ -353,6 +353,9 @@ const (
 	// vLLM: try lets the plug-in take part in a start of a release that is not supported, or of changed sources.
 	// Materialization then decides by verification
 	EnvVllm = "MEDUSA_VLLM"
+	// set by medusa serve for all processes of its engines: the folder of its state, by which a later server finds engines
+	// that were left
+	EnvServe = "MEDUSA_SERVE"
 	// vLLM, for tests: a file that receives the addresses of named tensors and graphs
 	EnvVllmPlaces = "MEDUSA_VLLM_PLACES"
 	// the interposer, or its folder; default lib or ../lib beside the command
@@ -376,6 +379,7 @@ var inherited = []string{
 	EnvWorldSize,
 	EnvSessionLib,
 	EnvVllm,
+	EnvServe,
 	EnvVllmPlaces,
 	EnvLib,
 	EnvCache,

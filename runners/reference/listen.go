@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os/signal"
@@ -45,7 +46,7 @@ The engine runs no chat template of a checkpoint. A chat becomes a line "ROLE: C
 					name = filepath.Base(o.engine.Model + o.engine.Preset)
 				}
 				fmt.Fprintf(cmd.ErrOrStderr(), "serving %s on http://%s\n", name, port.Addr())
-				return listenAndServe(ctx, e, port, name)
+				return listenAndServe(ctx, e, port, name, cmd.ErrOrStderr())
 			})
 		},
 	}
@@ -56,9 +57,9 @@ The engine runs no chat template of a checkpoint. A chat becomes a line "ROLE: C
 }
 
 // listenAndServe answers requests until ctx ends or the engine fails. The calling thread is the engine's.
-func listenAndServe(ctx context.Context, e *engine.Engine, port net.Listener, name string) error {
+func listenAndServe(ctx context.Context, e *engine.Engine, port net.Listener, name string, log io.Writer) error {
 	loop := serve.NewLoop(e)
-	api := &openai.Server{Loop: loop, Tokenizer: e.Tokenizer(), Model: name, MaxModelLen: e.MaxModelLen()}
+	api := &openai.Server{Loop: loop, Tokenizer: e.Tokenizer(), Model: name, MaxModelLen: e.MaxModelLen(), Log: log}
 	server := &http.Server{Handler: api.Handler(), ReadHeaderTimeout: time.Minute}
 	work, end := context.WithCancel(context.Background())
 	defer end()

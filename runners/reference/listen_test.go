@@ -204,6 +204,61 @@ func TestServe(t *testing.T) {
 	s.stop(t)
 }
 
+// An engine that sleeps gives the memory of weights and KV cache back, refuses requests, and answers as before once it is awake: from
+// the host's copy of the weights, and from the checkpoint.
+func TestServeSleeps(t *testing.T) {
+	s := serving(t, nil, append(served, "--enable-sleep-mode")...)
+	ask := func() string {
+		t.Helper()
+		text, _, err := s.ask("/v1/completions", map[string]any{"model": "tiny", "prompt": "In the beginning", "max_tokens": 20, "return_token_ids": true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	post := func(path string, want int) {
+		t.Helper()
+		response, err := s.post(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != want {
+			t.Fatalf("%s: status %s", path, response.Status)
+		}
+	}
+	sleeping := func() string {
+		t.Helper()
+		response, err := http.Get(s.url + "/is_sleeping")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body)
+		return strings.TrimSpace(string(text))
+	}
+	want := ask()
+	for level := 1; level <= 2; level++ {
+		post(fmt.Sprintf("/sleep?level=%d", level), http.StatusOK)
+		if got := sleeping(); got != `{"is_sleeping":true}` {
+			t.Error(got)
+		}
+		if _, _, err := s.ask("/v1/completions", map[string]any{"model": "tiny", "prompt": "And"}); err == nil || !strings.Contains(err.Error(), "503") {
+			t.Errorf("a sleeping engine answers: %v", err)
+		}
+		post("/wake_up", http.StatusOK)
+		if got := ask(); got != want || sleeping() != `{"is_sleeping":false}` {
+			t.Errorf("after level %d: %q, want %q", level, got, want)
+		}
+	}
+	post("/sleep?level=3", http.StatusBadRequest)
+	post("/sleep", http.StatusOK) // and ends asleep
+	s.stop(t)
+	if n := strings.Count(s.stderr.String(), "bytes of device memory are free"); n != 3 || strings.Contains(s.stderr.String(), ": 0 bytes") {
+		t.Errorf("%d times asleep\n%s", n, s.stderr)
+	}
+}
+
 // A chat is the transcript's completion, and the same streamed.
 func TestServeChat(t *testing.T) {
 	s := serving(t, nil, served...)

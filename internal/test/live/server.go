@@ -154,20 +154,21 @@ func (r *run) makeCheckpoints() error {
 
 func (r *run) engine(checkpoint string) []string {
 	return []string{filepath.Join(r.build, "reference"), "serve", "--model", filepath.Join(r.work, checkpoint),
-		"--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "1600000"}
+		"--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "1600000", "--enable-sleep-mode"}
 }
 
-// serve starts `medusa serve` with models that need half a GPU each, on two GPUs. policy is YAML.
+// serve starts `medusa serve` on two GPUs, with models of which two fit on each: a third of them is stopped to make room, the others
+// sleep. policy is YAML.
 func (r *run) serve(policy string, models int) (s *server, log string, err error) {
 	var out strings.Builder
-	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\npolicy: %s\nmodels:\n", policy)
+	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nstate: state\nmodels:\n", policy)
 	for i := range models {
 		argv := append(r.engine(checkpoints[i%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
 		command, err := json.Marshal(argv) // which is YAML as well
 		if err != nil {
 			return nil, "", err
 		}
-		fmt.Fprintf(&out, "- {name: m%d, memory: 0.5, slots: 4, deadline: 10, start: 0.5, service: 0.2, command: %s}\n", i, command)
+		fmt.Fprintf(&out, "- {name: m%d, memory: 0.45, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, asleep: 0.04, command: %s}\n", i, i%3, command)
 	}
 	config := filepath.Join(r.work, "serve.yaml")
 	if err := os.WriteFile(config, []byte(out.String()), 0o600); err != nil {

@@ -94,6 +94,7 @@ func (r *run) tokens() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the engine alone: %w", err)
 	}
+	starts, woken := 0, 0
 	for _, policy := range policies {
 		s, log, err := r.serve("{name: "+policy+"}", models)
 		if err != nil {
@@ -115,6 +116,8 @@ func (r *run) tokens() (string, error) {
 		if err := s.stop(); err != nil {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
+		starts += strings.Count(s.said.String(), "serving m")
+		woken += strings.Count(s.said.String(), "\nawake\n")
 		if err := wrong.Load(); err != nil {
 			return "", fmt.Errorf("%w\n%s", *err, &s.said)
 		}
@@ -122,7 +125,11 @@ func (r *run) tokens() (string, error) {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
 	}
-	return fmt.Sprintf("policies=%d models=%d gpus=2 requests=%d identical=%[3]d replayed=%[1]d", len(policies), models, len(policies)*r.requests), nil
+	if starts <= len(policies)*models || woken == 0 {
+		return "", fmt.Errorf("engines were started %d times and woken %d times: nothing made room", starts, woken)
+	}
+	return fmt.Sprintf("policies=%d models=%d gpus=2 requests=%d identical=%[3]d starts=%[4]d woken=%[5]d replayed=%[1]d", len(policies), models,
+		len(policies)*r.requests, starts, woken), nil
 }
 
 // each calls work for 0 to n-1, some at a time.

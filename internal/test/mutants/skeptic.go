@@ -27,7 +27,7 @@ var skeptic = []mutant{
 	{"memory that nobody owns in either run", replace("common(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i))", "append(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i)[:0]...)"),
 		"./materialize/compile", "TestVacantMemory"},
 	{"words about memory that was there before", replace(" && e.order > a.Born", ""), "./materialize/compile", "TestVacantMemory"},
-	{"vacant memory of the engine's", never, "./graphir", "TestDividedAllocations"},
+	{"vacant memory of the engine's", never, "./graphir", "TestSuballocatedAllocations"},
 	{"memory after skipped work and before triggers", skip, "./internal/test/e2e", "TestLeftByEagerSteps/traces"},
 	{"triggers of a native start that checks", replace("!s.capturedAll()", "true"), "./internal/test/e2e", "TestLeftByEagerSteps/traces"},
 	{"contents that lie side by side", replace("out[n-1].offset+out[n-1].size == s.Offset", "out[n-1].offset+out[n-1].size <= s.Offset"), "./materialize/compile", "TestAppendPart"},

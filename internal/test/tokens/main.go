@@ -3,7 +3,7 @@
 //	tokens IN OUT MISTAKE LABEL
 //
 // In: an artifact, a kind of mistake, and how the label of a graph begins that the engine replays. Out: OUT, the same artifact with the mistake, and a
-// line that says what was changed. Fails: with status 1 if the artifact has nothing of that kind.
+// line that says what was changed. Fails: with status 1; with status 3 if the artifact has nothing of that kind.
 package main
 
 import (
@@ -25,6 +25,9 @@ var mistakes = map[string]func(s *graphir.Spec, graph int) (string, error){
 	"key":     swapGraphs,
 }
 
+// errNothing: there is no place for the mistake.
+var errNothing = errors.New("the artifact has nothing of that kind")
+
 func main() {
 	if len(os.Args) != 5 {
 		fmt.Fprintln(os.Stderr, "usage: tokens IN OUT kernel|pointer|content|key LABEL")
@@ -33,6 +36,9 @@ func main() {
 	what, err := spoil(os.Args[1], os.Args[2], os.Args[3], os.Args[4])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "tokens: %v\n", err)
+		if errors.Is(err, errNothing) {
+			os.Exit(3)
+		}
 		os.Exit(1)
 	}
 	fmt.Println(what)
@@ -73,7 +79,7 @@ func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error
 		}
 	}
 	if len(found) == 0 {
-		return 0, fmt.Errorf("graph %s has no such kernel", g.Label)
+		return 0, fmt.Errorf("graph %s has no such kernel: %w", g.Label, errNothing)
 	}
 	return found[len(found)/2], nil
 }
@@ -129,7 +135,7 @@ func flipByte(s *graphir.Spec, _ int) (string, error) {
 		}
 	}
 	if longest < 0 {
-		return "", errors.New("no saved contents")
+		return "", fmt.Errorf("no saved contents: %w", errNothing)
 	}
 	c := &s.Contents[longest]
 	c.Data = slices.Clone(c.Data) // others may share it
@@ -159,7 +165,7 @@ func swapGraphs(s *graphir.Spec, graph int) (string, error) {
 	a := &s.Graphs[graph]
 	other := slices.IndexFunc(s.Graphs, func(g graphir.Graph) bool { return g.Batch != a.Batch && kind(g.Label) == kind(a.Label) })
 	if other < 0 {
-		return "", fmt.Errorf("it has no graph %s of another batch", kind(a.Label))
+		return "", fmt.Errorf("no graph %s of another batch: %w", kind(a.Label), errNothing)
 	}
 	b := &s.Graphs[other]
 	a.Label, b.Label = b.Label, a.Label

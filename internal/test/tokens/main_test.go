@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -96,6 +97,16 @@ func TestFile(t *testing.T) {
 	for _, wrong := range [][2]string{{"kernel", "prefill"}, {"nothing", "decode-4"}} {
 		if _, err := spoil(in, out, wrong[0], wrong[1]); err == nil {
 			t.Error(wrong)
+		}
+	}
+}
+
+// What an artifact does not have is told from other failures.
+func TestNothingOfThatKind(t *testing.T) {
+	for name, change := range mistakes {
+		empty := &graphir.Spec{Graphs: []graphir.Graph{{Label: "FULL tokens=8 x", Batch: 8}}}
+		if _, err := change(empty, 0); !errors.Is(err, errNothing) {
+			t.Error(name, err)
 		}
 	}
 }

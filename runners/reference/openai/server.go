@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type Server struct {
 	Tokenizer   tokenizer.Tokenizer
 	Model       string // the name by which clients ask for it
 	MaxModelLen int    // tokens of prompt and answer together
+	Log         io.Writer
 
 	count atomic.Uint64
 }
@@ -38,6 +40,13 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/models", s.models)
 	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, completions) })
 	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, chat) })
+	mux.HandleFunc("POST /sleep", s.sleep)
+	mux.HandleFunc("POST /wake_up", s.wake)
+	mux.HandleFunc("GET /is_sleeping", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, struct {
+			IsSleeping bool `json:"is_sleeping"`
+		}{s.Loop.Asleep() != 0})
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, &apiError{http.StatusNotFound, "invalid_request_error", "unknown_url", "", fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)})
 	})
@@ -50,6 +59,35 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	default:
 	}
+}
+
+// sleep and wake are as vLLM has them.
+func (s *Server) sleep(w http.ResponseWriter, r *http.Request) {
+	level := 1
+	if text := r.URL.Query().Get("level"); text != "" {
+		var err error
+		if level, err = strconv.Atoi(text); err != nil {
+			fail(w, invalid("level", "level %q is no number", text))
+			return
+		}
+	}
+	freed, err := s.Loop.Sleep(r.Context(), level)
+	switch {
+	case errors.Is(err, engine.ErrNoSleep), err != nil && level != 1 && level != 2:
+		fail(w, invalid("level", "%v", err))
+	case err != nil:
+		fail(w, err)
+	default:
+		fmt.Fprintf(s.Log, "asleep at level %d: %d bytes of device memory are free\n", level, freed)
+	}
+}
+
+func (s *Server) wake(w http.ResponseWriter, _ *http.Request) {
+	if err := s.Loop.Wake(); err != nil {
+		fail(w, err)
+		return
+	}
+	fmt.Fprintln(s.Log, "awake")
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
@@ -120,6 +158,8 @@ func classify(err error) *apiError {
 	case errors.As(err, &large):
 		return &apiError{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "",
 			fmt.Sprintf("the body has more than %d bytes", large.Limit)}
+	case errors.Is(err, serve.ErrAsleep):
+		return &apiError{http.StatusServiceUnavailable, "server_error", "asleep", "", err.Error()}
 	case errors.Is(err, serve.ErrEnded):
 		return &apiError{http.StatusServiceUnavailable, "server_error", "engine_ended", "", err.Error()}
 	}

@@ -44,6 +44,9 @@ func (b *Batch) Idle() bool { return len(b.waiting)+len(b.running) == 0 }
 
 // Add queues a job.
 func (b *Batch) Add(j *Job) error {
+	if b.e.Asleep() != 0 {
+		return ErrAsleep
+	}
 	s, err := b.e.NewSequence(j.Prompt)
 	if err != nil {
 		return err

@@ -1,14 +1,19 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"medusa/runners/reference/engine"
 )
 
 // ErrEnded says that the engine works on no requests any more.
 var ErrEnded = errors.New("answer request: the engine has ended")
+
+// ErrAsleep says that the engine has to be woken first.
+var ErrAsleep = errors.New("answer request: the engine sleeps")
 
 // PromptError is a prompt that the engine cannot take.
 type PromptError struct{ Cause error }
@@ -23,6 +28,7 @@ type Loop struct {
 	e      *engine.Engine
 	orders chan func(*Batch)
 	ended  chan struct{}
+	asleep atomic.Int32
 }
 
 // NewLoop makes a Loop. Nothing is computed before Run.
@@ -75,6 +81,34 @@ func (l *Loop) Do(order func(*Batch)) error {
 	}
 }
 
+// Asleep is the level at which the engine sleeps, or 0.
+func (l *Loop) Asleep() int { return int(l.asleep.Load()) }
+
+// Sleep puts the engine asleep once no request is left, and returns the bytes of device memory that are free then.
+func (l *Loop) Sleep(ctx context.Context, level int) (freed uint64, err error) {
+	for busy := true; busy; {
+		ended := l.Do(func(b *Batch) {
+			if busy = !b.Idle(); !busy {
+				freed, err = l.e.Sleep(level)
+				l.asleep.Store(int32(l.e.Asleep()))
+			}
+		})
+		if err := cmp.Or(ended, ctx.Err()); err != nil {
+			return 0, err
+		}
+	}
+	return freed, err
+}
+
+// Wake wakes the engine.
+func (l *Loop) Wake() (err error) {
+	ended := l.Do(func(*Batch) {
+		err = l.e.Wake()
+		l.asleep.Store(int32(l.e.Asleep()))
+	})
+	return cmp.Or(ended, err)
+}
+
 // Answer continues a prompt and calls each with every token, on the caller's goroutine. A caller that is slow holds nobody up. If
 // ctx ends, the prompt leaves the batch.
 func (l *Loop) Answer(ctx context.Context, prompt []int, limits Limits, each func(id int) error) (Reason, error) {
@@ -85,6 +119,9 @@ func (l *Loop) Answer(ctx context.Context, prompt []int, limits Limits, each fun
 	var err error
 	if ended := l.Do(func(b *Batch) { err = b.Add(job) }); ended != nil {
 		return "", ended
+	}
+	if errors.Is(err, ErrAsleep) {
+		return "", err
 	}
 	if err != nil {
 		return "", &PromptError{err}
