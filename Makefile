@@ -9,6 +9,8 @@
 # make test-ptxas        all PTX of the project under NVIDIA's assembler, fetched from PyPI (PTXAS=program)
 # make test-real-driver  NVIDIA's own driver without a GPU: fetches 550 MB of packages of others (DIR=folder SERIES=550)
 # make test-tokens       vLLM computes true tokens on the simulated GPU, natively and restored (docs/true-tokens.md)
+# make vllm-fingerprint VERSION=x  what a release of vLLM has otherwise than the supported ones (docs/results/vllm-fingerprint.md)
+# make test-serve medusa serve: true tokens under four policies, killed engines and servers (REQUESTS=500: for each policy)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
 # make fuzz-long  millions of inputs for the readers of files, manifests, traces and images
 # make dist     archives, an image layout, bills of materials, provenance and checksums (KEY=release.key signs them)

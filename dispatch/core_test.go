@@ -57,7 +57,7 @@ func (w *world) FinishTime(gpu int) (t float64) {
 	}
 	return t
 }
-func (w *world) Admit(d schedule.Decision) {
+func (w *world) Admit(d schedule.Decision, _ func(int) bool) {
 	at := w.now + w.Start(d.GPU, d.Request.Fn) + w.Service(d.Request.Fn)
 	w.held[[2]int{d.GPU, d.Request.Fn}] = true
 	w.running[d.Request.ID] = ending{d, at}
@@ -90,7 +90,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 				t.Fatalf("%s at %g: decision %+v", policy, w.now, d)
 			}
 			delete(waiting, d.Request.ID)
-			w.Admit(d)
+			w.Admit(d, nil)
 		}
 	}
 	arrive := func(id int) {

@@ -11,8 +11,9 @@ import (
 type Machines interface {
 	schedule.Cluster
 	// Admit gives a decided request its place, so that the next decision sees it. It is called under the Queue's lock: it must not
-	// block, and must not call the Queue.
-	Admit(d schedule.Decision)
+	// block, and must not call the Queue. active reports whether a function's worker is worth keeping ([schedule.Anticipator]); it
+	// may be called during Admit only.
+	Admit(d schedule.Decision, active func(fn int) bool)
 }
 
 // Queue is a Core for many goroutines: each request waits for its turn.
@@ -20,6 +21,7 @@ type Queue struct {
 	mu       sync.Mutex
 	core     *Core
 	machines Machines
+	view     steady // of the machines
 	clock    func() float64
 	now      float64
 	next     int
@@ -28,11 +30,12 @@ type Queue struct {
 
 // NewQueue makes a Queue. clock returns seconds since any moment.
 func NewQueue(c Config, machines Machines, clock func() float64, log *Log) (*Queue, error) {
-	core, err := New(c, machines, log)
+	view := steady{machines, map[asked]float64{}}
+	core, err := New(c, view, log)
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{core: core, machines: machines, clock: clock, waiting: map[int]chan schedule.Decision{}}, nil
+	return &Queue{core: core, machines: machines, view: view, clock: clock, waiting: map[int]chan schedule.Decision{}}, nil
 }
 
 // Turn is a decided request. Exactly one of Done and Lost ends it; whichever comes second does nothing.
@@ -105,12 +108,8 @@ func (q *Queue) Changed() {
 	q.decide()
 }
 
-// Active reports whether fn's worker is worth keeping ([schedule.Anticipator]).
-func (q *Queue) Active(fn int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.core.Active(q.tick(), fn)
-}
+// active is Core.Active, under the lock.
+func (q *Queue) active(fn int) bool { return q.core.Active(q.now, fn) }
 
 // Queued returns the number of requests that wait, and of those that run.
 func (q *Queue) Queued() (waiting, running int) {
@@ -128,11 +127,12 @@ func (q *Queue) tick() float64 {
 // decide hands out turns until the policy declines.
 func (q *Queue) decide() {
 	for {
+		clear(q.view.known)
 		d, ok := q.core.Next(q.now)
 		if !ok {
 			return
 		}
-		q.machines.Admit(d)
+		q.machines.Admit(d, q.active)
 		q.waiting[d.Request.ID] <- d
 		delete(q.waiting, d.Request.ID)
 	}

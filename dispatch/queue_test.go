@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -15,7 +16,12 @@ import (
 func (q *Queue) end(id int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.machines.(*world).running, id)
+	switch m := q.machines.(type) {
+	case *world:
+		delete(m.running, id)
+	case *fickle:
+		delete(m.running, id)
+	}
 }
 
 // Many clients at once: each gets one turn or the error of its context, engines die, and nothing is left.
@@ -95,5 +101,46 @@ func TestQueueLeaves(t *testing.T) {
 	second.Done(1)
 	if waiting, running := q.Queued(); waiting+running != 0 {
 		t.Errorf("%d wait, %d run", waiting, running)
+	}
+}
+
+// fickle are machines that change all the time.
+type fickle struct {
+	*world
+	asked int
+}
+
+func (f *fickle) Accepts(int, int) bool { f.asked++; return f.asked%2 == 1 }
+func (f *fickle) Holds(int, int) bool   { f.asked++; return f.asked%3 == 1 }
+
+// Machines that change within a decision give a policy one answer: it does not fail, and the log replays.
+func TestOneAnswerADecision(t *testing.T) {
+	defer func() {
+		if r := recover(); r != nil {
+			t.Errorf("a policy fails: %v", r)
+		}
+	}()
+	for _, policy := range []string{"mqfq", "torpor", "lalbo3", "lb"} {
+		var out bytes.Buffer
+		log := NewLog(&out)
+		q, err := NewQueue(Config{Policy: policy, Params: schedule.Params{Functions: 3, Deadline: []float64{1, 1, 1}}, GPUs: 2},
+			&fickle{world: newWorld(2, 3)}, func() float64 { return 0 }, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 300 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if turn, err := q.Wait(ctx, i%3); err == nil {
+				q.end(turn.Request.ID)
+				turn.Done(0.1)
+			}
+		}
+		if err := log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if r, err := Replay(&out); err != nil || r.Decisions == 0 {
+			t.Errorf("%s: %+v, %v", policy, r, err)
+		}
 	}
 }

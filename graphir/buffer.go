@@ -3,7 +3,7 @@ package graphir
 import "medusa/graphir/graphpb"
 
 // Parameters of some types are a buffer: bytes as the driver reads them, with relocations where pointers belong. The columns words,
-// fixup_alloc and fixup_offset hold buffers of all types.
+// relocation_alloc and relocation_offset hold buffers of all types.
 
 // with adds what a buffer takes to what each node of a type takes.
 func (e extent) with(params []byte, relocations []Relocation) extent {
@@ -24,18 +24,18 @@ func encodeBuffer(pb *graphpb.Shape, params []byte, relocations []Relocation) {
 	pb.ParamsSize = uint32(len(params))
 	end := uint32(0)
 	for _, f := range relocations {
-		pb.FixupGap = append(pb.FixupGap, f.Offset-end)
+		pb.RelocationGap = append(pb.RelocationGap, f.Offset-end)
 		end = f.Offset + f.Size()
 	}
-	pb.FixupSpace, pb.FixupMap = relocationKinds(relocations)
+	pb.RelocationSpace, pb.RelocationMap = relocationKinds(relocations)
 }
 
 // buffer writes one into the columns.
 func (c *columns) buffer(at *extent, params []byte, relocations []Relocation) {
 	copy(bytesOf(c.words[at.words:]), params)
 	for f := range relocations {
-		c.fixupAlloc[at.relocations+f] = relocations[f].Pointer.Index
-		c.fixupOffset[at.relocations+f] = relocations[f].Pointer.Offset
+		c.relocationAlloc[at.relocations+f] = relocations[f].Pointer.Index
+		c.relocationOffset[at.relocations+f] = relocations[f].Pointer.Offset
 	}
 }
 

@@ -6,8 +6,8 @@ import "medusa/graphir/graphpb"
 type columns struct {
 	grid, block, shared []uint32
 	words               []uint32 // parameter buffers, each padded to whole words
-	fixupAlloc          []uint32
-	fixupOffset         []uint64
+	relocationAlloc     []uint32
+	relocationOffset    []uint64
 	values              [valueColumns][]uint64
 
 	allNarrow []uint32 // backing memory of the 32-bit columns, one after another
@@ -63,8 +63,8 @@ func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
 		return out
 	}
 	c.grid, c.block, c.shared = take(perLaunch*e.launches), take(perLaunch*e.launches), take(e.launches)
-	c.words, c.fixupAlloc = take(e.words), take(e.relocations)
-	c.fixupOffset = take64(e.relocations)
+	c.words, c.relocationAlloc = take(e.words), take(e.relocations)
+	c.relocationOffset = take64(e.relocations)
 	for i := range c.values {
 		c.values[i] = take64(valueTable[i].per * e.values[i])
 	}
@@ -128,8 +128,8 @@ func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 
 			f32(c.words, from.at.words, to.at.words, size.words)
 		}
 		if size.relocations > 0 {
-			f32(c.fixupAlloc, from.at.relocations, to.at.relocations, size.relocations)
-			f64(c.fixupOffset, from.at.relocations, to.at.relocations, size.relocations)
+			f32(c.relocationAlloc, from.at.relocations, to.at.relocations, size.relocations)
+			f64(c.relocationOffset, from.at.relocations, to.at.relocations, size.relocations)
 		}
 		for i, n := range size.values {
 			if per := valueTable[i].per; n > 0 {
@@ -156,8 +156,8 @@ func (c *columns) changesAgainst(base *columns, g *graphpb.Graph) {
 	g.Block = changesOf(c.block, base.block)
 	g.Shared = changesOf(c.shared, base.shared)
 	g.Words = changesOf(c.words, base.words)
-	g.FixupAlloc = changesOf(c.fixupAlloc, base.fixupAlloc)
-	g.FixupOffset = changesOf(c.fixupOffset, base.fixupOffset)
+	g.RelocationAlloc = changesOf(c.relocationAlloc, base.relocationAlloc)
+	g.RelocationOffset = changesOf(c.relocationOffset, base.relocationOffset)
 	for i := range c.values {
 		*valueTable[i].wire(g) = changesOf(c.values[i], base.values[i])
 	}

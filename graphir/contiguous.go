@@ -73,21 +73,21 @@ func (s *Spec) Parts(c Contiguous, at Pointer, size uint64) []Part {
 	return out
 }
 
-// behind checks the chains: all mappings exist and have one owner, and each follows at most one other.
-func (v *validator) behind() {
+// contiguous checks the chains: all mappings exist and have one owner, and each follows at most one other.
+func (v *validator) contiguous() {
 	taken := map[uint32]int{}
 	for i, a := range v.spec.Allocations {
 		if a.ContiguousTo == 0 {
 			continue
 		}
-		path := fmt.Sprintf("allocations[%d].behind", i)
+		path := fmt.Sprintf("allocations[%d].contiguous_to", i)
 		if int64(a.ContiguousTo) > int64(len(v.spec.Allocations)) {
 			v.bad(path, "alloc %d of %d", a.ContiguousTo-1, len(v.spec.Allocations))
 			continue
 		}
 		before := v.spec.Allocations[a.ContiguousTo-1]
 		if other, ok := taken[a.ContiguousTo]; ok {
-			v.bad(path, "alloc %d, which has alloc %d behind it", a.ContiguousTo-1, other)
+			v.bad(path, "alloc %d, which alloc %d is contiguous to already", a.ContiguousTo-1, other)
 		}
 		taken[a.ContiguousTo] = i
 		if a.Kind != AllocVMM || before.Kind != AllocVMM || !a.Live || !before.Live || a.Owner != before.Owner {

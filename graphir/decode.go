@@ -246,7 +246,7 @@ func (d *decoder) contents(blob blobSource) error {
 	used := make([]bool, len(blobs))
 	d.spec.Contents = table[Content](len(pb.Contents))
 	for i, c := range pb.Contents {
-		if len(c.FixupGap) != len(c.FixupAlloc) || len(c.FixupGap) != len(c.FixupOffset) || len(c.UnstableGap) != len(c.UnstableSize) {
+		if len(c.RelocationGap) != len(c.RelocationAlloc) || len(c.RelocationGap) != len(c.RelocationOffset) || len(c.UnstableGap) != len(c.UnstableSize) {
 			return &FormatError{"contents", i, errColumns}
 		}
 		if int64(c.Blob) >= int64(len(blobs)) {
@@ -270,7 +270,7 @@ func (d *decoder) contents(blob blobSource) error {
 
 func readContent(pb *graphpb.Content, data []byte) (Content, error) {
 	c := Content{Alloc: pb.Alloc, Offset: pb.Offset, Space: Space(pb.Space)}
-	if err := kindColumns(len(pb.FixupGap), pb.FixupSpace, pb.FixupMap); err != nil {
+	if err := kindColumns(len(pb.RelocationGap), pb.RelocationSpace, pb.RelocationMap); err != nil {
 		return c, err
 	}
 	if pb.Space > math.MaxUint8 {
@@ -280,12 +280,12 @@ func readContent(pb *graphpb.Content, data []byte) (Content, error) {
 		c.Data = data
 	}
 	size, end := uint64(len(data)), uint64(0)
-	for k, gap := range pb.FixupGap {
+	for k, gap := range pb.RelocationGap {
 		if gap > size-end || size-end-gap < 8 || end+gap > math.MaxUint32 {
 			return c, fmt.Errorf("relocation %d outside of %d bytes", k, size)
 		}
-		f := Relocation{Offset: uint32(end + gap), Pointer: Pointer{Index: pb.FixupAlloc[k], Offset: pb.FixupOffset[k]}}
-		if err := relocationKind(&f, k, pb.FixupSpace, pb.FixupMap); err != nil {
+		f := Relocation{Offset: uint32(end + gap), Pointer: Pointer{Index: pb.RelocationAlloc[k], Offset: pb.RelocationOffset[k]}}
+		if err := relocationKind(&f, k, pb.RelocationSpace, pb.RelocationMap); err != nil {
 			return c, err
 		}
 		if end += gap + uint64(f.Size()); end > size {

@@ -33,11 +33,11 @@ func (d *decoder) tables() error {
 	for i, thread := range d.pb.AllocThread {
 		s.Allocations[i].Thread = thread
 	}
-	if n := len(d.pb.AllocBehind); n != 0 && n != len(s.Allocations) {
+	if n := len(d.pb.AllocContiguousTo); n != 0 && n != len(s.Allocations) {
 		return &FormatError{"allocations", -1, errColumns}
 	}
-	for i, behind := range d.pb.AllocBehind {
-		s.Allocations[i].ContiguousTo = behind
+	for i, to := range d.pb.AllocContiguousTo {
+		s.Allocations[i].ContiguousTo = to
 	}
 	if len(d.pb.BlockMap) > 0 {
 		s.BlockMap = d.pb.BlockMap

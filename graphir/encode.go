@@ -191,12 +191,12 @@ func (e *encoder) contents(contents []Content) {
 		pb := &graphpb.Content{Alloc: c.Alloc, Offset: c.Offset, Blob: id, Space: uint32(c.Space)}
 		end := uint64(0)
 		for _, f := range c.Relocations {
-			pb.FixupGap = append(pb.FixupGap, uint64(f.Offset)-end)
-			pb.FixupAlloc = append(pb.FixupAlloc, f.Pointer.Index)
-			pb.FixupOffset = append(pb.FixupOffset, f.Pointer.Offset)
+			pb.RelocationGap = append(pb.RelocationGap, uint64(f.Offset)-end)
+			pb.RelocationAlloc = append(pb.RelocationAlloc, f.Pointer.Index)
+			pb.RelocationOffset = append(pb.RelocationOffset, f.Pointer.Offset)
 			end = uint64(f.Offset) + uint64(f.Size())
 		}
-		pb.FixupSpace, pb.FixupMap = relocationKinds(c.Relocations)
+		pb.RelocationSpace, pb.RelocationMap = relocationKinds(c.Relocations)
 		end = 0
 		for _, r := range c.Unstable {
 			pb.UnstableGap = append(pb.UnstableGap, r.Offset-end)

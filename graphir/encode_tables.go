@@ -56,7 +56,7 @@ func (e *encoder) tables(s *Spec) {
 	}
 	if slices.ContainsFunc(s.Allocations, func(a Allocation) bool { return a.ContiguousTo != 0 }) {
 		for _, a := range s.Allocations {
-			e.pb.AllocBehind = append(e.pb.AllocBehind, a.ContiguousTo)
+			e.pb.AllocContiguousTo = append(e.pb.AllocContiguousTo, a.ContiguousTo)
 		}
 	}
 	for _, g := range s.Globals {

@@ -36,20 +36,20 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 	if pb.SrcSpace|pb.DstSpace > uint32(SpaceGlobal|SpaceHost) {
 		return nil, fmt.Errorf("spaces %d and %d", pb.SrcSpace, pb.DstSpace)
 	}
-	if err := kindColumns(len(pb.FixupGap), pb.FixupSpace, pb.FixupMap); err != nil {
+	if err := kindColumns(len(pb.RelocationGap), pb.RelocationSpace, pb.RelocationMap); err != nil {
 		return nil, err
 	}
-	if s.node != NodeKernel && (pb.Kernel != 0 || pb.AttrSet != 0) || !nodeTypes[s.node].buffer && (pb.ParamsSize != 0 || len(pb.FixupGap) != 0) {
+	if s.node != NodeKernel && (pb.Kernel != 0 || pb.AttrSet != 0) || !nodeTypes[s.node].buffer && (pb.ParamsSize != 0 || len(pb.RelocationGap) != 0) {
 		return nil, fmt.Errorf("node type %d with a kernel's fields", pb.Type)
 	}
 	if pb.ParamsSize > maxParams {
 		return nil, fmt.Errorf("%d bytes of parameters (at most %d)", pb.ParamsSize, maxParams)
 	}
 	end := uint64(0)
-	for i, gap := range pb.FixupGap {
+	for i, gap := range pb.RelocationGap {
 		offset := end + uint64(gap)
 		f := Relocation{Offset: uint32(offset)}
-		if err := relocationKind(&f, i, pb.FixupSpace, pb.FixupMap); err != nil {
+		if err := relocationKind(&f, i, pb.RelocationSpace, pb.RelocationMap); err != nil {
 			return nil, err
 		}
 		end = offset + uint64(f.Size())
@@ -187,8 +187,8 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 		k.Grid, k.Block, k.SharedBytes = [3]uint32(grid), [3]uint32(block), shared
 		grid, block = grid[perLaunch:], block[perLaunch:]
 	}
-	relocations, offsets := in.relocations[:len(c.fixupAlloc)], c.fixupOffset[:len(c.fixupAlloc)]
-	for i, alloc := range c.fixupAlloc {
+	relocations, offsets := in.relocations[:len(c.relocationAlloc)], c.relocationOffset[:len(c.relocationAlloc)]
+	for i, alloc := range c.relocationAlloc {
 		relocations[i].Pointer.Index, relocations[i].Pointer.Offset = alloc, offsets[i]
 	}
 	if p.size.values != [valueColumns]int{} {

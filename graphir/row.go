@@ -33,7 +33,7 @@ func columnName(i int) string {
 	if i >= plainCount {
 		return valueTable[i-plainCount].name
 	}
-	return [plainCount]string{"grid", "block", "shared", "words", "fixup_alloc", "fixup_offset"}[i]
+	return [plainCount]string{"grid", "block", "shared", "words", "relocation_alloc", "relocation_offset"}[i]
 }
 
 var (
@@ -125,12 +125,12 @@ func eachField(data []byte, visit func(field protowire.Number, kind protowire.Ty
 
 // applyAll adds the row's changes to columns that contain their prediction.
 func (c *columns) applyAll(r *row) error {
-	for i, col := range [...][]uint32{c.grid, c.block, c.shared, c.words, c.fixupAlloc} {
+	for i, col := range [...][]uint32{c.grid, c.block, c.shared, c.words, c.relocationAlloc} {
 		if err := apply(r.changes[i], col); err != nil {
 			return fmt.Errorf("%s: %w", columnName(i), err)
 		}
 	}
-	if err := apply(r.changes[plainCount-1], c.fixupOffset); err != nil {
+	if err := apply(r.changes[plainCount-1], c.relocationOffset); err != nil {
 		return fmt.Errorf("%s: %w", columnName(plainCount-1), err)
 	}
 	for i, col := range c.values {

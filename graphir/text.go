@@ -52,13 +52,13 @@ func (t *textWriter) tables() {
 			live = " live"
 		}
 		if a.Suballocated {
-			live += " divided"
+			live += " suballocated"
 		}
 		if a.Thread != 0 {
 			live += fmt.Sprintf(" thread=%d", a.Thread)
 		}
 		if a.ContiguousTo != 0 {
-			live += fmt.Sprintf(" behind=%d", a.ContiguousTo-1)
+			live += fmt.Sprintf(" contiguous_to=%d", a.ContiguousTo-1)
 		}
 		t.printf("alloc %d: %s %s size=%d%s\n", i, a.Kind, a.Owner, a.Size, live)
 	}

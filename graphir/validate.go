@@ -27,7 +27,7 @@ func (s *Spec) validate() error {
 	v := &validator{spec: s, chains: s.Contiguous()}
 	v.allocations()
 	v.vacant()
-	v.behind()
+	v.contiguous()
 	v.sizes()
 	v.sequence()
 	v.modules()
@@ -95,7 +95,7 @@ func (v *validator) pointer(p Pointer, size uint64, path func() string) {
 	}
 	if p.Space == SpaceTensor {
 		if at := v.spec.Tensors[p.Index].At.Index; int64(at) < int64(len(v.spec.Allocations)) && !v.spec.Allocations[at].Suballocated {
-			v.bad(path(), "tensor %d lies in an undivided allocation", p.Index)
+			v.bad(path(), "tensor %d lies in an allocation that is not suballocated", p.Index)
 		}
 	}
 	whole := v.spec.ObjectSize(v.spec.Target(p))
@@ -140,12 +140,12 @@ func (v *validator) vacant() {
 		}
 		// mutant: vacant memory of the engine's
 		if a := v.spec.Allocations[p.Alloc]; a.Owner != OwnerEngine || !a.Suballocated {
-			v.bad(path, "alloc %d is not divided by the engine", p.Alloc)
+			v.bad(path, "alloc %d is not suballocated by the engine", p.Alloc)
 		} else if p.Size == 0 || p.Offset > a.Size || p.Size > a.Size-p.Offset {
 			v.bad(path, "bytes %d+%d of alloc %d, which has %d", p.Offset, p.Size, p.Alloc, a.Size)
 		}
 		if i > 0 && (p.Alloc < last.Alloc || p.Alloc == last.Alloc && p.Offset < last.Offset+last.Size) {
-			v.bad(path, "alloc %d+%d is not behind alloc %d+%d", p.Alloc, p.Offset, last.Alloc, last.Offset+last.Size)
+			v.bad(path, "alloc %d+%d is not contiguous to alloc %d+%d", p.Alloc, p.Offset, last.Alloc, last.Offset+last.Size)
 		}
 		last = p
 	}

@@ -154,12 +154,12 @@ func TestChains(t *testing.T) {
 		t.Errorf("pieces %+v, want %+v", got, want)
 	}
 	for name, spoil := range map[string]func(s *graphir.Spec){
-		"tensors[0].at: bytes 4000+8289":         func(s *graphir.Spec) { s.Tensors[0].Size = 8289 },
-		"not two live mappings of one owner":     func(s *graphir.Spec) { s.Allocations[n].Owner = graphir.OwnerGraph },
-		"not two live mappings":                  func(s *graphir.Spec) { s.Allocations[n].Kind = graphir.AllocDevice },
-		fmt.Sprintf("alloc %d of %d", n+99, n+3): func(s *graphir.Spec) { s.Allocations[n].ContiguousTo = n + 100 },
-		fmt.Sprintf("has alloc %d behind it", n): func(s *graphir.Spec) { s.Allocations[n+1].ContiguousTo = n + 3 },
-		"a ring":                                 func(s *graphir.Spec) { s.Allocations[n+2].ContiguousTo = n + 2 },
+		"tensors[0].at: bytes 4000+8289":                    func(s *graphir.Spec) { s.Tensors[0].Size = 8289 },
+		"not two live mappings of one owner":                func(s *graphir.Spec) { s.Allocations[n].Owner = graphir.OwnerGraph },
+		"not two live mappings":                             func(s *graphir.Spec) { s.Allocations[n].Kind = graphir.AllocDevice },
+		fmt.Sprintf("alloc %d of %d", n+99, n+3):            func(s *graphir.Spec) { s.Allocations[n].ContiguousTo = n + 100 },
+		fmt.Sprintf("alloc %d is contiguous to already", n): func(s *graphir.Spec) { s.Allocations[n+1].ContiguousTo = n + 3 },
+		"a ring": func(s *graphir.Spec) { s.Allocations[n+2].ContiguousTo = n + 2 },
 	} {
 		s := chained()
 		spoil(s)
@@ -170,7 +170,7 @@ func TestChains(t *testing.T) {
 }
 
 // A framework's allocator: suballocated allocations, tensors by name, and the block map.
-func TestDividedAllocations(t *testing.T) {
+func TestSuballocatedAllocations(t *testing.T) {
 	s := handmade()
 	at := s.Tensors[0].At
 	s.Allocations[at.Index].Suballocated = true
@@ -195,8 +195,8 @@ func TestDividedAllocations(t *testing.T) {
 	}
 	for want, spoil := range map[string]func(*graphir.Spec){
 		"without a block map":   func(s *graphir.Spec) { s.BlockMap = nil },
-		"is not divided":        func(s *graphir.Spec) { s.Allocations[at.Index].Owner = graphir.OwnerGraph },
-		"is not behind":         func(s *graphir.Spec) { s.Vacant[1].Offset = 0 },
+		"is not suballocated":   func(s *graphir.Spec) { s.Allocations[at.Index].Owner = graphir.OwnerGraph },
+		"is not contiguous to":  func(s *graphir.Spec) { s.Vacant[1].Offset = 0 },
 		"which has":             func(s *graphir.Spec) { s.Vacant[1].Size = math.MaxUint64 },
 		"vacant[1]: alloc 4000": func(s *graphir.Spec) { s.Vacant[1].Alloc = 4000 },
 		"vacant[0]: bytes 0+0":  func(s *graphir.Spec) { s.Vacant[0].Size = 0 },
@@ -208,7 +208,7 @@ func TestDividedAllocations(t *testing.T) {
 		}
 	}
 	back.Allocations[at.Index].Suballocated = false
-	if err := back.Validate(); err == nil || !strings.Contains(err.Error(), "tensor 0 lies in an undivided allocation") {
-		t.Errorf("a tensor by name in an undivided allocation: %v", err)
+	if err := back.Validate(); err == nil || !strings.Contains(err.Error(), "tensor 0 lies in an allocation that is not suballocated") {
+		t.Errorf("a tensor by name in an allocation that is not suballocated: %v", err)
 	}
 }

@@ -37,6 +37,7 @@ const lasting = 10 * time.Second
 type guarded struct {
 	Path      string
 	Args, Env []string
+	Whole     bool // what the command leaves behind is killed
 }
 
 // Every program that runs commands is its own guard, so there is no second file to find.
@@ -76,7 +77,7 @@ func guard() int {
 		return 1
 	}
 	_ = failure.Close()
-	c := &children{}
+	c := &children{whole: job.Whole}
 	go c.obey(orders, pid)
 	return exitCode(c.wait(pid))
 }
@@ -84,6 +85,7 @@ func guard() int {
 // children are the guard's children. While the lock is held, none of them is reaped.
 type children struct {
 	sync.Mutex
+	whole   bool // they end with the command
 	reaped  bool // the command itself
 	orphans bool // medusa is gone: all children must end
 }
@@ -103,6 +105,11 @@ func (c *children) wait(command int) (ended syscall.WaitStatus) {
 		pid, _ := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
 		if pid == command {
 			c.reaped, ended = true, ws
+			// mutant: processes that an engine leaves behind
+			if c.whole && !c.orphans {
+				c.orphans = true
+				go c.end(exitCode(ws))
+			}
 		}
 		done := c.reaped && !c.orphans
 		c.Unlock()
@@ -128,10 +135,15 @@ func (c *children) obey(orders io.ByteReader, command int) {
 			break
 		}
 	}
+	c.end(exitCode(syscall.WaitStatus(syscall.SIGKILL)))
+}
+
+// end kills children until none is left, and the guard ends, or until it is time to give up.
+func (c *children) end(code int) {
 	for ends := time.Now().Add(lasting); time.Now().Before(ends); time.Sleep(time.Millisecond) {
 		c.kill()
 	}
-	os.Exit(exitCode(syscall.WaitStatus(syscall.SIGKILL)))
+	os.Exit(code)
 }
 
 // kill sends SIGKILL to all children.

@@ -35,6 +35,37 @@ func (p *Profile) resident() uint64 {
 	return p.FreeBefore - min(p.FreeAfter, p.FreeBefore)
 }
 
+// Share is one part of the device's memory by the profile, for people to read.
+type Share struct {
+	Name  string
+	Bytes uint64
+}
+
+// Shares lists what was measured and what follows from it. free is the memory that was free once an engine with this profile was ready, or
+// 0 if nobody has measured that: it is the headroom.
+func (p *Profile) Shares(free uint64) []Share {
+	if *p == (Profile{}) {
+		return nil
+	}
+	allowed := uint64(p.Utilization * float64(p.TotalMemory))
+	shares := []Share{
+		{"device", p.TotalMemory},
+		{"free before the engine's first allocation", p.FreeBefore},
+		{"allowed to the engine by its own setting", allowed},
+		{"stays allocated after the profile forward: weights, workspaces", p.resident()},
+		{"peak of the profile forward beyond that", p.PeakForward},
+		{"KV cache, as the engine has sized it", p.KVBytes},
+		// mutant: memory that the engine leaves for graphs
+		{"left by the engine within its allowance: graphs and reserves", allowed - min(allowed, p.KVBytes+p.resident()+p.PeakForward)},
+		{"needed free by a restored start", p.required()},
+	}
+	// mutant: headroom that was measured
+	if free > 0 {
+		shares = append(shares, Share{"headroom: free once the engine was ready", free})
+	}
+	return shares
+}
+
 // InvalidError names the field with an impossible value.
 type InvalidError struct {
 	Field  string

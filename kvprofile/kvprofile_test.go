@@ -67,3 +67,34 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+func TestShares(t *testing.T) {
+	p := recorded()
+	want := map[string]uint64{ // of 80 GiB, 79 free before and 65 after
+		"device": 80 * gib, "free before the engine's first allocation": 79 * gib, "allowed to the engine by its own setting": 72 * gib,
+		"stays allocated after the profile forward: weights, workspaces": 14 * gib, "peak of the profile forward beyond that": 6 * gib,
+		"KV cache, as the engine has sized it": 50 * gib, "left by the engine within its allowance: graphs and reserves": 2 * gib,
+		"needed free by a restored start": 70 * gib, "headroom: free once the engine was ready": 7 * gib,
+	}
+	shares := p.Shares(7 * gib)
+	if len(shares) != len(want) {
+		t.Errorf("got %d shares, want %d", len(shares), len(want))
+	}
+	for _, s := range shares {
+		if s.Bytes != want[s.Name] {
+			t.Errorf("%s: got %d, want %d", s.Name, s.Bytes, want[s.Name])
+		}
+	}
+	if unmeasured := p.Shares(0); len(unmeasured) != len(want)-1 {
+		t.Errorf("without a measured headroom: got %d shares, want %d", len(unmeasured), len(want)-1)
+	}
+	p.KVBytes = 60 * gib // more than the engine would allow itself
+	for _, s := range p.Shares(0) {
+		if s.Name == "left by the engine within its allowance: graphs and reserves" && s.Bytes != 0 {
+			t.Errorf("left by an engine that takes more than it may: %d", s.Bytes)
+		}
+	}
+	if none := (&Profile{}).Shares(1); none != nil {
+		t.Errorf("without a profile: %v", none)
+	}
+}

@@ -33,9 +33,9 @@ func libraryBytes(r *recording.Recording) uint64 {
 		a := &r.Allocs[i]
 		first, _ := slices.BinarySearch(blocks, a.Addr)
 		// mutant: memory of a framework is no library's
-		divided := first < len(blocks) && blocks[first]-a.Addr < a.Size // at whatever moment
+		suballocated := first < len(blocks) && blocks[first]-a.Addr < a.Size // at whatever moment
 		// mutant: memory of libraries at ready
-		if a.Born > warmup && a.Died > r.ReadyOrder && !divided {
+		if a.Born > warmup && a.Died > r.ReadyOrder && !suballocated {
 			sum += a.Size
 		}
 	}

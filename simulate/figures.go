@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"medusa/internal/yamlfile"
 )
 
 // Figure is a published result and how a scenario's outcome compares with it. Exactly one of the comparisons is used, seed by
@@ -94,7 +96,7 @@ func metric(s *Summary, name string) (float64, error) {
 func (s *Scenario) checkFigures() error {
 	for i, f := range s.Figures {
 		at := func(format string, args ...any) error {
-			return &fieldError{Path: fmt.Sprintf("$.figures[%d]", i), Err: fmt.Errorf("check figure: "+format, args...)}
+			return &yamlfile.FieldError{Path: fmt.Sprintf("$.figures[%d]", i), Err: fmt.Errorf("check figure: "+format, args...)}
 		}
 		need := map[string]int{"change": 2, "value": 1, "ratio": 2, "order": 2, "error": 1}
 		n, ok := need[f.Compare]

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"medusa/internal/yamlfile"
 )
 
 // PointError compares a published value with the simulated one, and with a constant: the median of the published values that
@@ -108,7 +110,7 @@ func readPublished(path, name, column string) (map[string]float64, error) {
 	for i, row := range rows[1:] {
 		v, err := strconv.ParseFloat(row[at], 64)
 		if err != nil || v == 0 {
-			return nil, &fileError{File: name, Line: i + 2, Column: 1, Err: fmt.Errorf("read published values: %q is no measurement", row[at])}
+			return nil, &yamlfile.Error{File: name, Line: i + 2, Column: 1, Err: fmt.Errorf("read published values: %q is no measurement", row[at])}
 		}
 		out[row[0]] = v
 	}

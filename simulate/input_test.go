@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"medusa/internal/yamlfile"
 )
 
 // TestTraceFormats reads common formats. The rows are made up in each format's documented layout.
@@ -65,7 +67,7 @@ func TestTraceErrorsHavePositions(t *testing.T) {
 		{"{\"timestamp\": 1, \"input_length\": 1.5, \"output_length\": 1}\n", "t:1:1", "tokens"},
 	} {
 		_, err := parseTrace("t", strings.NewReader(c.text))
-		var at *fileError
+		var at *yamlfile.Error
 		if !errors.As(err, &at) || !strings.HasPrefix(err.Error(), c.where) || !strings.Contains(err.Error(), c.what) {
 			t.Errorf("%q: %v, want %s and %q", c.text, err, c.where, c.what)
 		}
@@ -210,7 +212,7 @@ func TestOverrides(t *testing.T) {
 // requirePosition checks that an error names a place, as every error in a file's content must.
 func requirePosition(t *testing.T, err error) {
 	t.Helper()
-	var at *fileError
+	var at *yamlfile.Error
 	if !errors.As(err, &at) || at.Line < 1 || at.Column < 1 {
 		t.Errorf("error without a position: %v", err)
 	}

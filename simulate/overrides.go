@@ -9,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml/parser"
 
+	"medusa/internal/yamlfile"
 	"medusa/schedule"
 )
 
@@ -50,7 +51,7 @@ func Load(path string, o Overrides) (*Scenario, error) {
 		return nil, err
 	}
 	if err := s.finish(); err != nil {
-		var field *fieldError
+		var field *yamlfile.FieldError
 		if path != "" || !errors.As(err, &field) {
 			return nil, err
 		}

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"medusa/internal/yamlfile"
 )
 
 // Strategy is a way to start a worker cold.
@@ -100,16 +102,16 @@ func simulatedDevice(name string) bool {
 func (p *profiles) check() error {
 	for _, s := range []string{p.GPU, p.Device} {
 		if simulatedDevice(s) {
-			return &fieldError{Path: "$", Err: fmt.Errorf("refuse profile of %q: its times are not those of hardware", s)}
+			return &yamlfile.FieldError{Path: "$", Err: fmt.Errorf("refuse profile of %q: its times are not those of hardware", s)}
 		}
 	}
 	if len(p.Models) == 0 {
-		return &fieldError{Path: "$", Err: fmt.Errorf("read profile: no models")}
+		return &yamlfile.FieldError{Path: "$", Err: fmt.Errorf("read profile: no models")}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
 		m := p.Models[name]
 		at := func(field, format string, args ...any) error {
-			return &fieldError{Path: "$.models." + name + field, Err: fmt.Errorf("check model %s: "+format, append([]any{name}, args...)...)}
+			return &yamlfile.FieldError{Path: "$.models." + name + field, Err: fmt.Errorf("check model %s: "+format, append([]any{name}, args...)...)}
 		}
 		if (m.Engine == nil) == (m.Service == 0) {
 			return at("", "needs either engine or service_s")

@@ -4,7 +4,7 @@
 // its summary. It is a discrete-event simulation of engine steps: continuous batching, one admission per step, cold starts from
 // host memory, local files or remote artifacts. The same scenario and seed give the same result, bit for bit.
 //
-// What can fail: a scenario, profile or trace file that is malformed or out of range gives a [*fileError] with line and column. A
+// What can fail: a scenario, profile or trace file that is malformed or out of range gives a [*yamlfile.Error] with line and column. A
 // valid scenario always runs.
 package simulate
 
@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"medusa/internal/yamlfile"
 	"medusa/schedule"
 )
 
@@ -109,7 +110,7 @@ const (
 // check reports the first field with an invalid value.
 func (s *Scenario) check() error {
 	at := func(path, format string, args ...any) error {
-		return &fieldError{Path: path, Err: fmt.Errorf("check scenario: "+format, args...)}
+		return &yamlfile.FieldError{Path: path, Err: fmt.Errorf("check scenario: "+format, args...)}
 	}
 	c := &s.Cluster
 	switch {
@@ -212,7 +213,7 @@ func (s *Scenario) check() error {
 	}
 	_, err := schedule.New(s.Policy.Name, s.params(s.deployed(), 0))
 	if err != nil {
-		return &fieldError{Path: "$.policy", Err: err}
+		return &yamlfile.FieldError{Path: "$.policy", Err: err}
 	}
 	return s.checkFigures()
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"medusa/internal/yamlfile"
 )
 
 // recording has recorded requests in order of arrival. Function is empty if the format has no models.
@@ -38,7 +40,7 @@ const maxTraceBytes = 4 << 30
 // readTrace reads a trace. Its first line tells the format: CSV of Azure's LLM inference trace (TIMESTAMP, ContextTokens,
 // GeneratedTokens), of BurstGPT (Timestamp, Model, Request tokens, Response tokens) or of Medusa's logs (arrival_s,
 // prompt_tokens, output_tokens; function optional), or JSON lines as in Mooncake's traces (timestamp in ms, input_length,
-// output_length). A malformed file gives a [*fileError].
+// output_length). A malformed file gives a [*yamlfile.Error].
 func readTrace(path string) (*recording, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -53,7 +55,7 @@ func parseTrace(name string, r io.Reader) (*recording, error) {
 	br := bufio.NewReaderSize(r, 1<<16)
 	head, err := br.Peek(1)
 	if err != nil {
-		return nil, &fileError{File: name, Line: 1, Column: 1, Err: errors.New("read trace: empty file")}
+		return nil, &yamlfile.Error{File: name, Line: 1, Column: 1, Err: errors.New("read trace: empty file")}
 	}
 	var t *recording
 	if head[0] == '{' {
@@ -65,7 +67,7 @@ func parseTrace(name string, r io.Reader) (*recording, error) {
 		return nil, err
 	}
 	if len(t.Arrivals) == 0 {
-		return nil, &fileError{File: name, Line: 2, Column: 1, Err: errors.New("read trace: no requests")}
+		return nil, &yamlfile.Error{File: name, Line: 2, Column: 1, Err: errors.New("read trace: no requests")}
 	}
 	slices.SortStableFunc(t.Arrivals, func(a, b arrival) int {
 		switch {
@@ -123,7 +125,7 @@ func parseCSV(name string, r io.Reader) (*recording, error) {
 	}
 	c, ok := findColumns(header)
 	if !ok {
-		return nil, &fileError{File: name, Line: 1, Column: 1, Err: errors.New("read trace: unknown columns (known: arrival_s,prompt_tokens,output_tokens; TIMESTAMP,ContextTokens,GeneratedTokens; Timestamp,Model,Request tokens,Response tokens)")}
+		return nil, &yamlfile.Error{File: name, Line: 1, Column: 1, Err: errors.New("read trace: unknown columns (known: arrival_s,prompt_tokens,output_tokens; TIMESTAMP,ContextTokens,GeneratedTokens; Timestamp,Model,Request tokens,Response tokens)")}
 	}
 	t := &recording{fromStart: c.fromStart}
 	for {
@@ -135,11 +137,11 @@ func parseCSV(name string, r io.Reader) (*recording, error) {
 			return nil, csvError(name, err)
 		}
 		if len(t.Arrivals) >= maxRequests {
-			return nil, &fileError{File: name, Line: len(t.Arrivals) + 2, Column: 1, Err: fmt.Errorf("read trace: more than %d requests", maxRequests)}
+			return nil, &yamlfile.Error{File: name, Line: len(t.Arrivals) + 2, Column: 1, Err: fmt.Errorf("read trace: more than %d requests", maxRequests)}
 		}
 		fail := func(col int, err error) error {
 			line, column := cr.FieldPos(col)
-			return &fileError{File: name, Line: line, Column: column, Err: fmt.Errorf("read trace: %w", err)}
+			return &yamlfile.Error{File: name, Line: line, Column: column, Err: fmt.Errorf("read trace: %w", err)}
 		}
 		var a arrival
 		if a.At, err = parseTime(row[c.at]); err != nil {
@@ -161,12 +163,12 @@ func parseCSV(name string, r io.Reader) (*recording, error) {
 func csvError(name string, err error) error {
 	var pe *csv.ParseError
 	if errors.As(err, &pe) {
-		return &fileError{File: name, Line: pe.Line, Column: max(pe.Column, 1), Err: fmt.Errorf("read CSV: %w", pe.Err)}
+		return &yamlfile.Error{File: name, Line: pe.Line, Column: max(pe.Column, 1), Err: fmt.Errorf("read CSV: %w", pe.Err)}
 	}
 	if err == io.EOF {
-		return &fileError{File: name, Line: 1, Column: 1, Err: errors.New("read CSV: no header")}
+		return &yamlfile.Error{File: name, Line: 1, Column: 1, Err: errors.New("read CSV: no header")}
 	}
-	return &fileError{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read CSV: %w", err)}
+	return &yamlfile.Error{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read CSV: %w", err)}
 }
 
 // clockLayouts are those of the Azure trace of 2023 and 2024; the fraction of a second is optional in both.
@@ -216,7 +218,7 @@ func parseJSONLines(name string, r io.Reader) (*recording, error) {
 			continue
 		}
 		fail := func(column int, format string, args ...any) error {
-			return &fileError{File: name, Line: n, Column: column, Err: fmt.Errorf("read trace: "+format, args...)}
+			return &yamlfile.Error{File: name, Line: n, Column: column, Err: fmt.Errorf("read trace: "+format, args...)}
 		}
 		var l line
 		if err := json.Unmarshal(text, &l); err != nil {
@@ -247,7 +249,7 @@ func parseJSONLines(name string, r io.Reader) (*recording, error) {
 		t.Arrivals = append(t.Arrivals, arrival{At: *l.Timestamp / 1000, Function: l.Function, Prompt: int(*l.Input), Output: int(*l.Output)})
 	}
 	if err := scanner.Err(); err != nil {
-		return nil, &fileError{File: name, Line: n + 1, Column: 1, Err: fmt.Errorf("read trace: %w", err)}
+		return nil, &yamlfile.Error{File: name, Line: n + 1, Column: 1, Err: fmt.Errorf("read trace: %w", err)}
 	}
 	return t, nil
 }
@@ -304,17 +306,17 @@ func parseTable(name string, r io.Reader) ([][]float64, error) {
 			v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
 			if err != nil || !(v >= 0 && v < 1e7) {
 				l, c := cr.FieldPos(i + 1)
-				return nil, &fileError{File: name, Line: l, Column: c, Err: fmt.Errorf("read table: %q is not a rate per minute", cell)}
+				return nil, &yamlfile.Error{File: name, Line: l, Column: c, Err: fmt.Errorf("read table: %q is not a rate per minute", cell)}
 			}
 			rates = append(rates, v)
 		}
 		if len(rates) == 0 {
-			return nil, &fileError{File: name, Line: len(out) + 2, Column: 1, Err: errors.New("read table: a row needs rates")}
+			return nil, &yamlfile.Error{File: name, Line: len(out) + 2, Column: 1, Err: errors.New("read table: a row needs rates")}
 		}
 		out = append(out, rates)
 	}
 	if len(out) == 0 {
-		return nil, &fileError{File: name, Line: 2, Column: 1, Err: errors.New("read table: no rows")}
+		return nil, &yamlfile.Error{File: name, Line: 2, Column: 1, Err: errors.New("read table: no rows")}
 	}
 	return out, nil
 }

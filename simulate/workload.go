@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+
+	"medusa/internal/yamlfile"
 )
 
 // Workload gives the arrival times and the lengths of requests.
@@ -38,7 +40,7 @@ const (
 
 func (w *Workload) check(s *Scenario) error {
 	at := func(field, format string, args ...any) error {
-		return &fieldError{Path: "$.workload" + field, Err: fmt.Errorf("check workload: "+format, args...)}
+		return &yamlfile.FieldError{Path: "$.workload" + field, Err: fmt.Errorf("check workload: "+format, args...)}
 	}
 	if !slices.Contains([]string{"poisson", "zipf", "azure", "table", "trace"}, w.Kind) {
 		return at(".kind", "unknown kind %q (poisson, zipf, azure, table or trace)", w.Kind)

@@ -113,16 +113,16 @@ type GraphSection struct {
 	Graphs    [][]byte    `protobuf:"bytes,14,rep,name=graphs,proto3" json:"graphs,omitempty"` // Graph each; with row groups without base and columns
 	Triggers  []*Trigger  `protobuf:"bytes,15,rep,name=triggers,proto3" json:"triggers,omitempty"`
 	// Version 2.
-	Children    [][]byte     `protobuf:"bytes,16,rep,name=children,proto3" json:"children,omitempty"` // Graph each, without a base
-	Globals     []*Global    `protobuf:"bytes,17,rep,name=globals,proto3" json:"globals,omitempty"`
-	HostSize    []uint64     `protobuf:"varint,18,rep,packed,name=host_size,json=hostSize,proto3" json:"host_size,omitempty"` // one a host buffer
-	EventFlags  []uint32     `protobuf:"varint,19,rep,packed,name=event_flags,json=eventFlags,proto3" json:"event_flags,omitempty"`
-	EventStep   []uint32     `protobuf:"varint,20,rep,packed,name=event_step,json=eventStep,proto3" json:"event_step,omitempty"`
-	TensorMaps  []*TensorMap `protobuf:"bytes,21,rep,name=tensor_maps,json=tensorMaps,proto3" json:"tensor_maps,omitempty"`
-	AllocThread []uint32     `protobuf:"varint,23,rep,packed,name=alloc_thread,json=allocThread,proto3" json:"alloc_thread,omitempty"` // one an allocation; empty: all 0
-	AllocBehind []uint32     `protobuf:"varint,28,rep,packed,name=alloc_behind,json=allocBehind,proto3" json:"alloc_behind,omitempty"` // one an allocation; empty: all 0
-	BlockMap    []byte       `protobuf:"bytes,22,opt,name=block_map,json=blockMap,proto3" json:"block_map,omitempty"`                  // empty: no pointer depends on it; alloc_live has 2 added if the allocation is divided
-	Vacant      []*Vacancy   `protobuf:"bytes,29,rep,name=vacant,proto3" json:"vacant,omitempty"`
+	Children          [][]byte     `protobuf:"bytes,16,rep,name=children,proto3" json:"children,omitempty"` // Graph each, without a base
+	Globals           []*Global    `protobuf:"bytes,17,rep,name=globals,proto3" json:"globals,omitempty"`
+	HostSize          []uint64     `protobuf:"varint,18,rep,packed,name=host_size,json=hostSize,proto3" json:"host_size,omitempty"` // one a host buffer
+	EventFlags        []uint32     `protobuf:"varint,19,rep,packed,name=event_flags,json=eventFlags,proto3" json:"event_flags,omitempty"`
+	EventStep         []uint32     `protobuf:"varint,20,rep,packed,name=event_step,json=eventStep,proto3" json:"event_step,omitempty"`
+	TensorMaps        []*TensorMap `protobuf:"bytes,21,rep,name=tensor_maps,json=tensorMaps,proto3" json:"tensor_maps,omitempty"`
+	AllocThread       []uint32     `protobuf:"varint,23,rep,packed,name=alloc_thread,json=allocThread,proto3" json:"alloc_thread,omitempty"`                     // one an allocation; empty: all 0
+	AllocContiguousTo []uint32     `protobuf:"varint,28,rep,packed,name=alloc_contiguous_to,json=allocContiguousTo,proto3" json:"alloc_contiguous_to,omitempty"` // one an allocation; empty: all 0
+	BlockMap          []byte       `protobuf:"bytes,22,opt,name=block_map,json=blockMap,proto3" json:"block_map,omitempty"`                                      // empty: no pointer depends on it; alloc_live has 2 added if the allocation is suballocated
+	Vacant            []*Vacancy   `protobuf:"bytes,29,rep,name=vacant,proto3" json:"vacant,omitempty"`
 	// Version 3: row groups. Their bytes are elsewhere.
 	GroupGraphs   []uint32 `protobuf:"varint,24,rep,packed,name=group_graphs,json=groupGraphs,proto3" json:"group_graphs,omitempty"` // graphs in each group
 	GroupSize     []uint32 `protobuf:"varint,25,rep,packed,name=group_size,json=groupSize,proto3" json:"group_size,omitempty"`       // bytes of its RowGroup
@@ -316,9 +316,9 @@ func (x *GraphSection) GetAllocThread() []uint32 {
 	return nil
 }
 
-func (x *GraphSection) GetAllocBehind() []uint32 {
+func (x *GraphSection) GetAllocContiguousTo() []uint32 {
 	if x != nil {
-		return x.AllocBehind
+		return x.AllocContiguousTo
 	}
 	return nil
 }
@@ -1049,19 +1049,19 @@ func (x *AttrSet) GetBaseOffset() []uint64 {
 type Shape struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Type  uint32                 `protobuf:"varint,1,opt,name=type,proto3" json:"type,omitempty"`
-	// Up to fixup_map for kernel nodes only.
-	Kernel     uint32   `protobuf:"varint,2,opt,name=kernel,proto3" json:"kernel,omitempty"`
-	ParamsSize uint32   `protobuf:"varint,3,opt,name=params_size,json=paramsSize,proto3" json:"params_size,omitempty"`
-	FixupGap   []uint32 `protobuf:"varint,4,rep,packed,name=fixup_gap,json=fixupGap,proto3" json:"fixup_gap,omitempty"` // bytes between a fixup and the end of the one before
-	AttrSet    uint32   `protobuf:"varint,5,opt,name=attr_set,json=attrSet,proto3" json:"attr_set,omitempty"`           // 0: none, else 1 + index
+	// Up to relocation_map for kernel nodes only.
+	Kernel        uint32   `protobuf:"varint,2,opt,name=kernel,proto3" json:"kernel,omitempty"`
+	ParamsSize    uint32   `protobuf:"varint,3,opt,name=params_size,json=paramsSize,proto3" json:"params_size,omitempty"`
+	RelocationGap []uint32 `protobuf:"varint,4,rep,packed,name=relocation_gap,json=relocationGap,proto3" json:"relocation_gap,omitempty"` // bytes between a relocation and the end of the one before
+	AttrSet       uint32   `protobuf:"varint,5,opt,name=attr_set,json=attrSet,proto3" json:"attr_set,omitempty"`                          // 0: none, else 1 + index
 	// Version 2.
-	FixupSpace    []uint32 `protobuf:"varint,6,rep,packed,name=fixup_space,json=fixupSpace,proto3" json:"fixup_space,omitempty"` // one a fixup; empty: all 0
-	FixupMap      []uint32 `protobuf:"varint,7,rep,packed,name=fixup_map,json=fixupMap,proto3" json:"fixup_map,omitempty"`       // one a fixup: 0, or 1 + tensor map; empty: all 0
-	SrcSpace      uint32   `protobuf:"varint,8,opt,name=src_space,json=srcSpace,proto3" json:"src_space,omitempty"`              // memcpy
-	DstSpace      uint32   `protobuf:"varint,9,opt,name=dst_space,json=dstSpace,proto3" json:"dst_space,omitempty"`              // memcpy, memset
-	Target        uint32   `protobuf:"varint,10,opt,name=target,proto3" json:"target,omitempty"`                                 // child graph, event
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RelocationSpace []uint32 `protobuf:"varint,6,rep,packed,name=relocation_space,json=relocationSpace,proto3" json:"relocation_space,omitempty"` // one a relocation; empty: all 0
+	RelocationMap   []uint32 `protobuf:"varint,7,rep,packed,name=relocation_map,json=relocationMap,proto3" json:"relocation_map,omitempty"`       // one a relocation: 0, or 1 + tensor map; empty: all 0
+	SrcSpace        uint32   `protobuf:"varint,8,opt,name=src_space,json=srcSpace,proto3" json:"src_space,omitempty"`                             // memcpy
+	DstSpace        uint32   `protobuf:"varint,9,opt,name=dst_space,json=dstSpace,proto3" json:"dst_space,omitempty"`                             // memcpy, memset
+	Target          uint32   `protobuf:"varint,10,opt,name=target,proto3" json:"target,omitempty"`                                                // child graph, event
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Shape) Reset() {
@@ -1115,9 +1115,9 @@ func (x *Shape) GetParamsSize() uint32 {
 	return 0
 }
 
-func (x *Shape) GetFixupGap() []uint32 {
+func (x *Shape) GetRelocationGap() []uint32 {
 	if x != nil {
-		return x.FixupGap
+		return x.RelocationGap
 	}
 	return nil
 }
@@ -1129,16 +1129,16 @@ func (x *Shape) GetAttrSet() uint32 {
 	return 0
 }
 
-func (x *Shape) GetFixupSpace() []uint32 {
+func (x *Shape) GetRelocationSpace() []uint32 {
 	if x != nil {
-		return x.FixupSpace
+		return x.RelocationSpace
 	}
 	return nil
 }
 
-func (x *Shape) GetFixupMap() []uint32 {
+func (x *Shape) GetRelocationMap() []uint32 {
 	if x != nil {
-		return x.FixupMap
+		return x.RelocationMap
 	}
 	return nil
 }
@@ -1339,13 +1339,13 @@ type Graph struct {
 	Batch            int64                  `protobuf:"zigzag64,2,opt,name=batch,proto3" json:"batch,omitempty"`
 	InstantiateFlags uint64                 `protobuf:"varint,3,opt,name=instantiate_flags,json=instantiateFlags,proto3" json:"instantiate_flags,omitempty"`
 	Template         uint32                 `protobuf:"varint,4,opt,name=template,proto3" json:"template,omitempty"`
-	Base             uint32                 `protobuf:"varint,5,opt,name=base,proto3" json:"base,omitempty"`                               // 0: none, else 1 + index of an earlier graph of the same template
-	Grid             *Changes               `protobuf:"bytes,6,opt,name=grid,proto3" json:"grid,omitempty"`                                // 3 a kernel node
-	Block            *Changes               `protobuf:"bytes,7,opt,name=block,proto3" json:"block,omitempty"`                              // 3 a kernel node
-	Shared           *Changes               `protobuf:"bytes,8,opt,name=shared,proto3" json:"shared,omitempty"`                            // 1 a kernel node
-	Words            *Changes               `protobuf:"bytes,9,opt,name=words,proto3" json:"words,omitempty"`                              // parameter buffers in 4-byte words
-	FixupAlloc       *Changes               `protobuf:"bytes,10,opt,name=fixup_alloc,json=fixupAlloc,proto3" json:"fixup_alloc,omitempty"` // 1 a fixup
-	FixupOffset      *Changes               `protobuf:"bytes,11,opt,name=fixup_offset,json=fixupOffset,proto3" json:"fixup_offset,omitempty"`
+	Base             uint32                 `protobuf:"varint,5,opt,name=base,proto3" json:"base,omitempty"`                                              // 0: none, else 1 + index of an earlier graph of the same template
+	Grid             *Changes               `protobuf:"bytes,6,opt,name=grid,proto3" json:"grid,omitempty"`                                               // 3 a kernel node
+	Block            *Changes               `protobuf:"bytes,7,opt,name=block,proto3" json:"block,omitempty"`                                             // 3 a kernel node
+	Shared           *Changes               `protobuf:"bytes,8,opt,name=shared,proto3" json:"shared,omitempty"`                                           // 1 a kernel node
+	Words            *Changes               `protobuf:"bytes,9,opt,name=words,proto3" json:"words,omitempty"`                                             // parameter buffers in 4-byte words
+	RelocationAlloc  *Changes               `protobuf:"bytes,10,opt,name=relocation_alloc,json=relocationAlloc,proto3" json:"relocation_alloc,omitempty"` // 1 a relocation
+	RelocationOffset *Changes               `protobuf:"bytes,11,opt,name=relocation_offset,json=relocationOffset,proto3" json:"relocation_offset,omitempty"`
 	Memset           *Changes               `protobuf:"bytes,12,opt,name=memset,proto3" json:"memset,omitempty"` // 7 a memset node
 	Memcpy           *Changes               `protobuf:"bytes,13,opt,name=memcpy,proto3" json:"memcpy,omitempty"` // 17 a memcpy node
 	unknownFields    protoimpl.UnknownFields
@@ -1445,16 +1445,16 @@ func (x *Graph) GetWords() *Changes {
 	return nil
 }
 
-func (x *Graph) GetFixupAlloc() *Changes {
+func (x *Graph) GetRelocationAlloc() *Changes {
 	if x != nil {
-		return x.FixupAlloc
+		return x.RelocationAlloc
 	}
 	return nil
 }
 
-func (x *Graph) GetFixupOffset() *Changes {
+func (x *Graph) GetRelocationOffset() *Changes {
 	if x != nil {
-		return x.FixupOffset
+		return x.RelocationOffset
 	}
 	return nil
 }
@@ -1474,21 +1474,21 @@ func (x *Graph) GetMemcpy() *Changes {
 }
 
 type Content struct {
-	state        protoimpl.MessageState `protogen:"open.v1"`
-	Alloc        uint32                 `protobuf:"varint,1,opt,name=alloc,proto3" json:"alloc,omitempty"`
-	Offset       uint64                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
-	Blob         uint32                 `protobuf:"varint,3,opt,name=blob,proto3" json:"blob,omitempty"`
-	FixupGap     []uint64               `protobuf:"varint,4,rep,packed,name=fixup_gap,json=fixupGap,proto3" json:"fixup_gap,omitempty"`
-	FixupAlloc   []uint32               `protobuf:"varint,5,rep,packed,name=fixup_alloc,json=fixupAlloc,proto3" json:"fixup_alloc,omitempty"`
-	FixupOffset  []uint64               `protobuf:"varint,6,rep,packed,name=fixup_offset,json=fixupOffset,proto3" json:"fixup_offset,omitempty"`
-	UnstableGap  []uint64               `protobuf:"varint,7,rep,packed,name=unstable_gap,json=unstableGap,proto3" json:"unstable_gap,omitempty"`
-	UnstableSize []uint64               `protobuf:"varint,8,rep,packed,name=unstable_size,json=unstableSize,proto3" json:"unstable_size,omitempty"`
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Alloc            uint32                 `protobuf:"varint,1,opt,name=alloc,proto3" json:"alloc,omitempty"`
+	Offset           uint64                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	Blob             uint32                 `protobuf:"varint,3,opt,name=blob,proto3" json:"blob,omitempty"`
+	RelocationGap    []uint64               `protobuf:"varint,4,rep,packed,name=relocation_gap,json=relocationGap,proto3" json:"relocation_gap,omitempty"`
+	RelocationAlloc  []uint32               `protobuf:"varint,5,rep,packed,name=relocation_alloc,json=relocationAlloc,proto3" json:"relocation_alloc,omitempty"`
+	RelocationOffset []uint64               `protobuf:"varint,6,rep,packed,name=relocation_offset,json=relocationOffset,proto3" json:"relocation_offset,omitempty"`
+	UnstableGap      []uint64               `protobuf:"varint,7,rep,packed,name=unstable_gap,json=unstableGap,proto3" json:"unstable_gap,omitempty"`
+	UnstableSize     []uint64               `protobuf:"varint,8,rep,packed,name=unstable_size,json=unstableSize,proto3" json:"unstable_size,omitempty"`
 	// Version 2.
-	Space         uint32   `protobuf:"varint,9,opt,name=space,proto3" json:"space,omitempty"`
-	FixupSpace    []uint32 `protobuf:"varint,10,rep,packed,name=fixup_space,json=fixupSpace,proto3" json:"fixup_space,omitempty"` // one a fixup; empty: all 0
-	FixupMap      []uint32 `protobuf:"varint,11,rep,packed,name=fixup_map,json=fixupMap,proto3" json:"fixup_map,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Space           uint32   `protobuf:"varint,9,opt,name=space,proto3" json:"space,omitempty"`
+	RelocationSpace []uint32 `protobuf:"varint,10,rep,packed,name=relocation_space,json=relocationSpace,proto3" json:"relocation_space,omitempty"` // one a relocation; empty: all 0
+	RelocationMap   []uint32 `protobuf:"varint,11,rep,packed,name=relocation_map,json=relocationMap,proto3" json:"relocation_map,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Content) Reset() {
@@ -1542,23 +1542,23 @@ func (x *Content) GetBlob() uint32 {
 	return 0
 }
 
-func (x *Content) GetFixupGap() []uint64 {
+func (x *Content) GetRelocationGap() []uint64 {
 	if x != nil {
-		return x.FixupGap
+		return x.RelocationGap
 	}
 	return nil
 }
 
-func (x *Content) GetFixupAlloc() []uint32 {
+func (x *Content) GetRelocationAlloc() []uint32 {
 	if x != nil {
-		return x.FixupAlloc
+		return x.RelocationAlloc
 	}
 	return nil
 }
 
-func (x *Content) GetFixupOffset() []uint64 {
+func (x *Content) GetRelocationOffset() []uint64 {
 	if x != nil {
-		return x.FixupOffset
+		return x.RelocationOffset
 	}
 	return nil
 }
@@ -1584,16 +1584,16 @@ func (x *Content) GetSpace() uint32 {
 	return 0
 }
 
-func (x *Content) GetFixupSpace() []uint32 {
+func (x *Content) GetRelocationSpace() []uint32 {
 	if x != nil {
-		return x.FixupSpace
+		return x.RelocationSpace
 	}
 	return nil
 }
 
-func (x *Content) GetFixupMap() []uint32 {
+func (x *Content) GetRelocationMap() []uint32 {
 	if x != nil {
-		return x.FixupMap
+		return x.RelocationMap
 	}
 	return nil
 }
@@ -1776,7 +1776,7 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\abuffers\x18\x02 \x01(\fR\abuffers\x12\x1b\n" +
 	"\tblob_data\x18\x03 \x03(\fR\bblobData\x12\x1d\n" +
 	"\n" +
-	"group_data\x18\x04 \x03(\fR\tgroupData\"\xd6\b\n" +
+	"group_data\x18\x04 \x03(\fR\tgroupData\"\xe3\b\n" +
 	"\fGraphSection\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
 	"\astrings\x18\x02 \x03(\tR\astrings\x12\x1d\n" +
@@ -1807,8 +1807,8 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"event_step\x18\x14 \x03(\rR\teventStep\x12=\n" +
 	"\vtensor_maps\x18\x15 \x03(\v2\x1c.medusa.graphir.v1.TensorMapR\n" +
 	"tensorMaps\x12!\n" +
-	"\falloc_thread\x18\x17 \x03(\rR\vallocThread\x12!\n" +
-	"\falloc_behind\x18\x1c \x03(\rR\vallocBehind\x12\x1b\n" +
+	"\falloc_thread\x18\x17 \x03(\rR\vallocThread\x12.\n" +
+	"\x13alloc_contiguous_to\x18\x1c \x03(\rR\x11allocContiguousTo\x12\x1b\n" +
 	"\tblock_map\x18\x16 \x01(\fR\bblockMap\x122\n" +
 	"\x06vacant\x18\x1d \x03(\v2\x1a.medusa.graphir.v1.VacancyR\x06vacant\x12!\n" +
 	"\fgroup_graphs\x18\x18 \x03(\rR\vgroupGraphs\x12\x1d\n" +
@@ -1885,17 +1885,16 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\n" +
 	"base_alloc\x18\x05 \x03(\rR\tbaseAlloc\x12\x1f\n" +
 	"\vbase_offset\x18\x06 \x03(\x04R\n" +
-	"baseOffset\"\x9c\x02\n" +
+	"baseOffset\"\xba\x02\n" +
 	"\x05Shape\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\rR\x04type\x12\x16\n" +
 	"\x06kernel\x18\x02 \x01(\rR\x06kernel\x12\x1f\n" +
 	"\vparams_size\x18\x03 \x01(\rR\n" +
-	"paramsSize\x12\x1b\n" +
-	"\tfixup_gap\x18\x04 \x03(\rR\bfixupGap\x12\x19\n" +
-	"\battr_set\x18\x05 \x01(\rR\aattrSet\x12\x1f\n" +
-	"\vfixup_space\x18\x06 \x03(\rR\n" +
-	"fixupSpace\x12\x1b\n" +
-	"\tfixup_map\x18\a \x03(\rR\bfixupMap\x12\x1b\n" +
+	"paramsSize\x12%\n" +
+	"\x0erelocation_gap\x18\x04 \x03(\rR\rrelocationGap\x12\x19\n" +
+	"\battr_set\x18\x05 \x01(\rR\aattrSet\x12)\n" +
+	"\x10relocation_space\x18\x06 \x03(\rR\x0frelocationSpace\x12%\n" +
+	"\x0erelocation_map\x18\a \x03(\rR\rrelocationMap\x12\x1b\n" +
 	"\tsrc_space\x18\b \x01(\rR\bsrcSpace\x12\x1b\n" +
 	"\tdst_space\x18\t \x01(\rR\bdstSpace\x12\x16\n" +
 	"\x06target\x18\n" +
@@ -1909,7 +1908,7 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\x03gap\x18\x01 \x03(\rR\x03gap\x12\x14\n" +
 	"\x05delta\x18\x02 \x03(\x12R\x05delta\"\"\n" +
 	"\bRowGroup\x12\x16\n" +
-	"\x06graphs\x18\x01 \x03(\fR\x06graphs\"\xbc\x04\n" +
+	"\x06graphs\x18\x01 \x03(\fR\x06graphs\"\xd0\x04\n" +
 	"\x05Graph\x12\x14\n" +
 	"\x05label\x18\x01 \x01(\rR\x05label\x12\x14\n" +
 	"\x05batch\x18\x02 \x01(\x12R\x05batch\x12+\n" +
@@ -1919,28 +1918,25 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\x04grid\x18\x06 \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x04grid\x120\n" +
 	"\x05block\x18\a \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x05block\x122\n" +
 	"\x06shared\x18\b \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x06shared\x120\n" +
-	"\x05words\x18\t \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x05words\x12;\n" +
-	"\vfixup_alloc\x18\n" +
-	" \x01(\v2\x1a.medusa.graphir.v1.ChangesR\n" +
-	"fixupAlloc\x12=\n" +
-	"\ffixup_offset\x18\v \x01(\v2\x1a.medusa.graphir.v1.ChangesR\vfixupOffset\x122\n" +
+	"\x05words\x18\t \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x05words\x12E\n" +
+	"\x10relocation_alloc\x18\n" +
+	" \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x0frelocationAlloc\x12G\n" +
+	"\x11relocation_offset\x18\v \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x10relocationOffset\x122\n" +
 	"\x06memset\x18\f \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x06memset\x122\n" +
-	"\x06memcpy\x18\r \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x06memcpy\"\xc8\x02\n" +
+	"\x06memcpy\x18\r \x01(\v2\x1a.medusa.graphir.v1.ChangesR\x06memcpy\"\xfa\x02\n" +
 	"\aContent\x12\x14\n" +
 	"\x05alloc\x18\x01 \x01(\rR\x05alloc\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x12\n" +
-	"\x04blob\x18\x03 \x01(\rR\x04blob\x12\x1b\n" +
-	"\tfixup_gap\x18\x04 \x03(\x04R\bfixupGap\x12\x1f\n" +
-	"\vfixup_alloc\x18\x05 \x03(\rR\n" +
-	"fixupAlloc\x12!\n" +
-	"\ffixup_offset\x18\x06 \x03(\x04R\vfixupOffset\x12!\n" +
+	"\x04blob\x18\x03 \x01(\rR\x04blob\x12%\n" +
+	"\x0erelocation_gap\x18\x04 \x03(\x04R\rrelocationGap\x12)\n" +
+	"\x10relocation_alloc\x18\x05 \x03(\rR\x0frelocationAlloc\x12+\n" +
+	"\x11relocation_offset\x18\x06 \x03(\x04R\x10relocationOffset\x12!\n" +
 	"\funstable_gap\x18\a \x03(\x04R\vunstableGap\x12#\n" +
 	"\runstable_size\x18\b \x03(\x04R\funstableSize\x12\x14\n" +
-	"\x05space\x18\t \x01(\rR\x05space\x12\x1f\n" +
-	"\vfixup_space\x18\n" +
-	" \x03(\rR\n" +
-	"fixupSpace\x12\x1b\n" +
-	"\tfixup_map\x18\v \x03(\rR\bfixupMap\"\xda\x01\n" +
+	"\x05space\x18\t \x01(\rR\x05space\x12)\n" +
+	"\x10relocation_space\x18\n" +
+	" \x03(\rR\x0frelocationSpace\x12%\n" +
+	"\x0erelocation_map\x18\v \x03(\rR\rrelocationMap\"\xda\x01\n" +
 	"\x06Tensor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\rR\x04role\x12\x14\n" +
@@ -2007,8 +2003,8 @@ var file_graphir_graph_proto_depIdxs = []int32{
 	12, // 13: medusa.graphir.v1.Graph.block:type_name -> medusa.graphir.v1.Changes
 	12, // 14: medusa.graphir.v1.Graph.shared:type_name -> medusa.graphir.v1.Changes
 	12, // 15: medusa.graphir.v1.Graph.words:type_name -> medusa.graphir.v1.Changes
-	12, // 16: medusa.graphir.v1.Graph.fixup_alloc:type_name -> medusa.graphir.v1.Changes
-	12, // 17: medusa.graphir.v1.Graph.fixup_offset:type_name -> medusa.graphir.v1.Changes
+	12, // 16: medusa.graphir.v1.Graph.relocation_alloc:type_name -> medusa.graphir.v1.Changes
+	12, // 17: medusa.graphir.v1.Graph.relocation_offset:type_name -> medusa.graphir.v1.Changes
 	12, // 18: medusa.graphir.v1.Graph.memset:type_name -> medusa.graphir.v1.Changes
 	12, // 19: medusa.graphir.v1.Graph.memcpy:type_name -> medusa.graphir.v1.Changes
 	20, // [20:20] is the sub-list for method output_type

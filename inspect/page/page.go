@@ -12,6 +12,7 @@ import (
 
 	"medusa/artifacts"
 	"medusa/inspect"
+	"medusa/kvprofile"
 )
 
 //go:embed page.html.tmpl
@@ -32,6 +33,7 @@ type view struct {
 	Tiles       []tile
 	Timeline    timeline
 	Memory      memory
+	KV          []kvprofile.Share
 	Kernels     kernels
 	Graphs      graphs
 	Sizes       *inspect.Sizes
@@ -65,6 +67,7 @@ func Write(w io.Writer, file string, art *artifacts.Artifact, sections []artifac
 	}
 	v := &view{
 		Title: filepath.Base(file), Simulated: simulated(art), Timeline: newTimeline(art.Stages), Memory: newMemory(art, allocations),
+		KV:      art.KV.Shares(min(art.Verification.NativeFree, art.Verification.RestoredFree)),
 		Kernels: newKernels(kernels), Graphs: newGraphs(slices.Clone(sizes.Graphs)), Sizes: sizes, Directories: art.Directories,
 		Verified: art.Verification, Identity: art.Identity, Digest: art.Identity.Digest(),
 	}

@@ -15,6 +15,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/test/testenv"
+	"medusa/kvprofile"
 )
 
 // full has a value for every part of the page. Its names try to break out of the HTML.
@@ -43,6 +44,7 @@ func full(t *testing.T) *artifacts.Artifact {
 		},
 		Verification: artifacts.Verification{Device: "GPU", Driver: "12080", Date: "2026-01-02", Graphs: []artifacts.GraphCheck{{Label: "a"}}},
 		Directories:  []artifacts.Directory{{Name: "triton", Path: "/cache", Size: 10, Files: 2}},
+		KV:           kvprofile.Profile{KVBytes: 50 << 30, TotalMemory: 80 << 30, FreeBefore: 79 << 30, FreeAfter: 65 << 30, PeakForward: 6 << 30, Utilization: 0.9},
 	}
 }
 
@@ -58,6 +60,7 @@ func render(t *testing.T, art *artifacts.Artifact) string {
 func TestPageSaysWhatTheArtifactHolds(t *testing.T) {
 	p := render(t, full(t))
 	for _, want := range []string{
+		`<td>allowed to the engine by its own setting</td><td>72.0 GiB</td>`, `<td>needed free by a restored start</td><td>70.0 GiB</td>`,
 		"<title>x.medusa · Medusa</title>", "<b>2 s</b><span>restored start</span>", "natively 6 s: 3.0 times as long",
 		`style="width:75.00%" title="capture: 4.5 s"`, "Made on a <b>simulated</b> GPU", ">gemm_8x8<", "decode 1: batch 1, 5 nodes",
 		"capture begins", "3000 allocations</td><td>11.7 MiB", "<code>/cache</code>", "2.02 KiB",

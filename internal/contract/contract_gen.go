@@ -350,6 +350,12 @@ const (
 	EnvSessionLib = "MEDUSA_SESSION_LIB"
 	// vLLM: set by the plug-in for vLLM's child processes after it has printed why it does not take part
 	EnvVllmStaysOut = "MEDUSA_VLLM_STAYS_OUT"
+	// vLLM: try lets the plug-in take part in a start of a release that is not supported, or of changed sources.
+	// Materialization then decides by verification
+	EnvVllm = "MEDUSA_VLLM"
+	// set by medusa serve for all processes of its engines: the folder of its state, by which a later server finds engines
+	// that were left
+	EnvServe = "MEDUSA_SERVE"
 	// vLLM, for tests: a file that receives the addresses of named tensors and graphs
 	EnvVllmPlaces = "MEDUSA_VLLM_PLACES"
 	// the interposer, or its folder; default lib or ../lib beside the command
@@ -372,6 +378,8 @@ var inherited = []string{
 	EnvRank,
 	EnvWorldSize,
 	EnvSessionLib,
+	EnvVllm,
+	EnvServe,
 	EnvVllmPlaces,
 	EnvLib,
 	EnvCache,

@@ -414,12 +414,36 @@ func MemCreate(size uint64, prop *MemAllocationProp, flags uint64) (MemAllocatio
 	return handle, err
 }
 
+// CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
+var procMemAddressFree = libcuda.Proc("cuMemAddressFree")
+
+// AddressFree gives reserved addresses back. No memory may be mapped there.
+func (d DevicePtr) AddressFree(size uint64) error {
+	return procMemAddressFree.Call(uintptr(d), uintptr(size))
+}
+
+// CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+var procMemRelease = libcuda.Proc("cuMemRelease")
+
+// Release gives physical memory back, once no address has it any more.
+func (m MemAllocationHandle) Release() error {
+	return procMemRelease.Call(uintptr(m))
+}
+
 // CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags)
 var procMemMap = libcuda.Proc("cuMemMap")
 
 // Map gives reserved addresses their memory.
 func (d DevicePtr) Map(size, offset uint64, handle MemAllocationHandle, flags uint64) error {
 	return procMemMap.Call(uintptr(d), uintptr(size), uintptr(offset), uintptr(handle), uintptr(flags))
+}
+
+// CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+var procMemUnmap = libcuda.Proc("cuMemUnmap")
+
+// Unmap takes the memory from its addresses, which stay reserved.
+func (d DevicePtr) Unmap(size uint64) error {
+	return procMemUnmap.Call(uintptr(d), uintptr(size))
 }
 
 // CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)

@@ -12,6 +12,67 @@ import (
 	"medusa/interpose/trace"
 )
 
+// tensorRange is a named tensor that lies in a suballocated allocation.
+type tensorRange struct {
+	addr, size uint64
+	index      uint32 // in Spec.Tensors
+}
+
+// blockMaps is the account of one run.
+type blockMaps struct {
+	run          *run
+	begin, ready blockIndex    // when the capture phase began, and when the engine was ready
+	named        []tensorRange // tensors in suballocated allocations
+}
+
+// blocks is the account that both runs give of a framework's allocator.
+type blocks struct {
+	a, b   blockMaps
+	equal  bool   // when the capture phase began
+	digest []byte // of record-a's map then
+	spec   *graphir.Spec
+}
+
+// compareBlocks marks the allocations that a framework's allocator divides in either run.
+func compareBlocks(a, b *run, spec *graphir.Spec) (*blocks, error) {
+	m := &blocks{spec: spec}
+	var err error
+	if m.a, err = a.blockMaps(); err != nil {
+		return nil, err
+	}
+	if m.b, err = b.blockMaps(); err != nil {
+		return nil, err
+	}
+	m.digest = graphir.BlockMapDigest(entries(m.a.begin.blocks))
+	m.equal = bytes.Equal(m.digest, graphir.BlockMapDigest(entries(m.b.begin.blocks)))
+	suballocated := map[uint32]bool{}
+	chains := spec.Contiguous()
+	for _, e := range slices.Concat(m.a.begin.blocks, m.b.begin.blocks) {
+		if suballocated[e.Alloc] {
+			continue
+		}
+		// mutant: block that begins in the mapping before
+		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
+			suballocated[i] = true
+			spec.Allocations[i].Suballocated = true
+		}
+	}
+	if m.a.named, err = a.tensorsIn(suballocated); err != nil {
+		return nil, err
+	}
+	m.b.named, err = b.tensorsIn(suballocated)
+	return m, err
+}
+
+func (r *run) blockMaps() (blockMaps, error) {
+	begin, err := r.blockMap(r.PhaseOrder("warmup", "capture"))
+	if err != nil {
+		return blockMaps{}, err
+	}
+	ready, err := r.blockMap(r.ReadyOrder)
+	return blockMaps{run: r, begin: indexBlocks(begin), ready: indexBlocks(ready)}, err
+}
+
 // A framework's allocator places tensors inside of driver allocations, and a process that repeats those need not place
 // tensors alike (PyTorch breaks ties by address). So a pointer into an allocation that such an allocator divides resolves
 // by the name of the tensor it leads into. If it leads into none, index and offset hold only if the allocator's block
@@ -47,21 +108,48 @@ func (r *run) blockMap(moment uint64) ([]block, error) {
 	return m, nil
 }
 
-// tensorRange is a named tensor that lies in a divided allocation.
-type tensorRange struct {
-	addr, size uint64
-	index      uint32 // in Spec.Tensors
+// blockIndex finds the blocks of a map by address.
+type blockIndex struct {
+	blocks      []block // by address
+	live, freed reach
+}
+
+func indexBlocks(blocks []block) blockIndex {
+	x := blockIndex{blocks: blocks}
+	for i := range blocks {
+		to := &x.freed
+		if blocks[i].Live {
+			to = &x.live
+		}
+		end := blocks[i].addr + blocks[i].Size
+		if end < blocks[i].addr {
+			end = math.MaxUint64
+		}
+		if n := len(*to); n > 0 {
+			end = max(end, (*to)[n-1].end)
+		}
+		*to = append(*to, struct{ addr, end uint64 }{blocks[i].addr, end})
+	}
+	return x
+}
+
+func entries(m []block) []graphir.Block {
+	var out []graphir.Block
+	for i := range m {
+		out = append(out, m[i].Block)
+	}
+	return out
 }
 
 // tensorsIn returns the named tensors that lie in the given allocations.
-func (r *run) tensorsIn(divided map[uint32]bool) ([]tensorRange, error) {
+func (r *run) tensorsIn(suballocated map[uint32]bool) ([]tensorRange, error) {
 	live, err := r.liveAt(r.ReadyOrder)
 	if err != nil {
 		return nil, err
 	}
 	var named []tensorRange
 	for i, t := range r.lastTensors() {
-		if a := live.holding(t.Addr); a != nil && a.Space == graphir.SpaceAlloc && divided[a.ID] {
+		if a := live.holding(t.Addr); a != nil && a.Space == graphir.SpaceAlloc && suballocated[a.ID] {
 			named = append(named, tensorRange{t.Addr, t.Size, uint32(i)})
 		}
 	}
@@ -85,66 +173,15 @@ func (r *run) lastTensors() []*trace.Tensor {
 	return out
 }
 
-// blocks is the account that both runs give of a framework's allocator.
-type blocks struct {
-	a, b   blockMaps
-	equal  bool   // when the capture phase began
-	digest []byte // of record-a's map then
-	spec   *graphir.Spec
-}
-
-// blockMaps is the account of one run.
-type blockMaps struct {
-	run          *run
-	begin, ready blockIndex    // when the capture phase began, and when the engine was ready
-	named        []tensorRange // tensors in divided allocations
-}
-
-func (r *run) blockMaps() (blockMaps, error) {
-	begin, err := r.blockMap(r.PhaseOrder("warmup", "capture"))
-	if err != nil {
-		return blockMaps{}, err
+// leftover reports whether the pointer is most likely an old address that somebody left: both runs say that nobody's memory lies
+// there. An engine's own memory of the capture phase has an owner at ready, or a tensor's name.
+func (m *blocks) leftover(p graphir.Pointer) bool {
+	if p.Space != graphir.SpaceAlloc {
+		return false
 	}
-	ready, err := r.blockMap(r.ReadyOrder)
-	return blockMaps{run: r, begin: indexBlocks(begin), ready: indexBlocks(ready)}, err
+	in := &m.spec.Allocations[p.Index]
+	return in.Suballocated && in.Live && m.a.ownerless(p) && m.b.ownerless(p)
 }
-
-// blockIndex finds the blocks of a map by address.
-type blockIndex struct {
-	blocks      []block // by address
-	live, freed reach
-}
-
-// reach is how far blocks of one kind reach, by their begin. Blocks may overlap: a block that a framework marked once may lie in one that
-// it marked later.
-type reach []struct{ addr, end uint64 }
-
-func indexBlocks(blocks []block) blockIndex {
-	x := blockIndex{blocks: blocks}
-	for i := range blocks {
-		to := &x.freed
-		if blocks[i].Live {
-			to = &x.live
-		}
-		end := blocks[i].addr + blocks[i].Size
-		if end < blocks[i].addr {
-			end = math.MaxUint64
-		}
-		if n := len(*to); n > 0 {
-			end = max(end, (*to)[n-1].end)
-		}
-		*to = append(*to, struct{ addr, end uint64 }{blocks[i].addr, end})
-	}
-	return x
-}
-
-func (r reach) holds(addr uint64) bool {
-	i := sort.Search(len(r), func(i int) bool { return r[i].addr > addr }) - 1
-	return i >= 0 && addr < r[i].end
-}
-
-// address is the target of a pointer in this run. A block may span mappings.
-func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Index].Addr + p.Offset }
 
 // ownerless reports whether the memory was free when the capture phase began and nobody's when the engine was ready.
 func (m *blockMaps) ownerless(p graphir.Pointer) bool {
@@ -153,56 +190,16 @@ func (m *blockMaps) ownerless(p graphir.Pointer) bool {
 	return m.begin.freed.holds(addr) && !m.begin.live.holds(addr) && !m.ready.live.holds(addr)
 }
 
-// compareBlocks marks the allocations that a framework's allocator divides in either run.
-func compareBlocks(a, b *run, spec *graphir.Spec) (*blocks, error) {
-	m := &blocks{spec: spec}
-	var err error
-	if m.a, err = a.blockMaps(); err != nil {
-		return nil, err
-	}
-	if m.b, err = b.blockMaps(); err != nil {
-		return nil, err
-	}
-	m.digest = graphir.BlockMapDigest(entries(m.a.begin.blocks))
-	m.equal = bytes.Equal(m.digest, graphir.BlockMapDigest(entries(m.b.begin.blocks)))
-	divided := map[uint32]bool{}
-	chains := spec.Contiguous()
-	for _, e := range slices.Concat(m.a.begin.blocks, m.b.begin.blocks) {
-		if divided[e.Alloc] {
-			continue
-		}
-		// mutant: block that begins in the mapping before
-		for _, i := range append([]uint32{e.Alloc}, chains[e.Alloc]...) { // a block may begin in the mapping before
-			divided[i] = true
-			spec.Allocations[i].Suballocated = true
-		}
-	}
-	if m.a.named, err = a.tensorsIn(divided); err != nil {
-		return nil, err
-	}
-	m.b.named, err = b.tensorsIn(divided)
-	return m, err
-}
+// address is the target of a pointer in this run. A block may span mappings.
+func (m *blockMaps) address(p graphir.Pointer) uint64 { return m.run.allocs[p.Index].Addr + p.Offset }
 
-func entries(m []block) []graphir.Block {
-	var out []graphir.Block
-	for i := range m {
-		out = append(out, m[i].Block)
-	}
-	return out
-}
+// reach is how far blocks of one kind reach, by their begin. Blocks may overlap: a block that a framework marked once may lie in one that
+// it marked later.
+type reach []struct{ addr, end uint64 }
 
-// checkContents refuses saved pointers that would not mean the same online.
-func (m *blocks) checkContents() error {
-	var err error
-	for _, c := range m.spec.Contents {
-		for _, f := range c.Relocations {
-			if reason := m.problem(f.Pointer); reason != "" && err == nil {
-				err = fmt.Errorf("compile saved contents of %s: %s", graphir.Pointer{Index: c.Alloc, Space: c.Space}, reason)
-			}
-		}
-	}
-	return err
+func (r reach) holds(addr uint64) bool {
+	i := sort.Search(len(r), func(i int) bool { return r[i].addr > addr }) - 1
+	return i >= 0 && addr < r[i].end
 }
 
 // problem says why the pointer cannot be restored, or nothing. It notes the block map if the pointer depends on it.
@@ -234,12 +231,15 @@ func (m *blocks) problem(p graphir.Pointer) string {
 	return ""
 }
 
-// leftover reports whether the pointer is most likely an old address that somebody left: both runs say that nobody's memory lies
-// there. An engine's own memory of the capture phase has an owner at ready, or a tensor's name.
-func (m *blocks) leftover(p graphir.Pointer) bool {
-	if p.Space != graphir.SpaceAlloc {
-		return false
+// checkContents refuses saved pointers that would not mean the same online.
+func (m *blocks) checkContents() error {
+	var err error
+	for _, c := range m.spec.Contents {
+		for _, f := range c.Relocations {
+			if reason := m.problem(f.Pointer); reason != "" && err == nil {
+				err = fmt.Errorf("compile saved contents of %s: %s", graphir.Pointer{Index: c.Alloc, Space: c.Space}, reason)
+			}
+		}
 	}
-	in := &m.spec.Allocations[p.Index]
-	return in.Suballocated && in.Live && m.a.ownerless(p) && m.b.ownerless(p)
+	return err
 }

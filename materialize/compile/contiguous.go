@@ -11,7 +11,7 @@ import (
 // spans. So mappings that lay side by side in both recordings have to lie so again: engine-owned mappings are held
 // against that online, capture-phase ones are made in one piece. Mappings that lay so in one recording only, lay so by chance.
 
-// neighbours gives, for each mapping that lay directly behind another in both runs, that other.
+// neighbours gives, for each mapping that lay contiguous to another in both runs, that other.
 type neighbours map[uint32]uint32
 
 // findContiguous looks at the mappings that were live at ready.
@@ -29,6 +29,23 @@ func findContiguous(a, b *run) (neighbours, error) {
 		return !ok || other != at
 	})
 	return mine, nil
+}
+
+// mappingsBefore returns, for each mapping that was live at ready, the one that it lay contiguous to.
+func (r *run) mappingsBefore() (neighbours, error) {
+	live, err := r.liveAt(r.ReadyOrder)
+	if err != nil {
+		return nil, err
+	}
+	out := neighbours{}
+	x := &recording.Allocation{}
+	live.each(func(y *recording.Allocation) {
+		if x.Kind == graphir.AllocVMM && y.Kind == graphir.AllocVMM && x.Addr+x.Size == y.Addr {
+			out[y.ID] = x.ID
+		}
+		x = y
+	})
+	return out, nil
 }
 
 // note says so of allocations of one owner.
@@ -54,21 +71,4 @@ func (c neighbours) continuesEngine(allocations []graphir.Allocation, alloc uint
 		alloc = at
 	}
 	return false
-}
-
-// mappingsBefore returns, for each mapping that was live at ready, the one that it lay directly behind.
-func (r *run) mappingsBefore() (neighbours, error) {
-	live, err := r.liveAt(r.ReadyOrder)
-	if err != nil {
-		return nil, err
-	}
-	out := neighbours{}
-	x := &recording.Allocation{}
-	live.each(func(y *recording.Allocation) {
-		if x.Kind == graphir.AllocVMM && y.Kind == graphir.AllocVMM && x.Addr+x.Size == y.Addr {
-			out[y.ID] = x.ID
-		}
-		x = y
-	})
-	return out, nil
 }

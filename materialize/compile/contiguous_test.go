@@ -63,7 +63,7 @@ func TestMappingsSideBySide(t *testing.T) {
 	// A mapping of the capture phase behind the engine's own memory cannot be made.
 	_, err = compileTapes(t, mappingTape([]uint64{a, a + 4096, a + 8192}, true, a+8200), mappingTape([]uint64{b, b + 4096, b + 8192}, true, b+8200))
 	var refused *RefusedError
-	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "behind one that the engine had made") {
+	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "contiguous to one that the engine had made") {
 		t.Errorf("a mapping of the capture phase behind the engine's: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func TestBlockAcrossMappings(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !spec.Allocations[1].Suballocated || len(spec.BlockMap) == 0 {
-		t.Errorf("the second mapping is divided: %v, by block map %x", spec.Allocations[1].Suballocated, spec.BlockMap)
+		t.Errorf("the second mapping is suballocated: %v, by block map %x", spec.Allocations[1].Suballocated, spec.BlockMap)
 	}
 	if _, err := compileTapes(t, tape(a, 0), tape(b, 0)); err == nil || !strings.Contains(err.Error(), "in a block that was free") {
 		t.Errorf("a pointer into a free block: %v", err)

@@ -60,16 +60,6 @@ func (c *graphCompiler) memcpyNode(i int, na, nb *trace.Memcpy) (*graphir.Memcpy
 	return out, err
 }
 
-// copyEnd finds the memory at one end of a copy.
-func (c *graphCompiler) copyEnd(i int, field string, memory uint32, a, b uint64) (graphir.Pointer, error) {
-	ptr, err := c.pointer(i, "memcpy", field, a, b)
-	var word *WordError
-	if memory == memoryHost && errors.As(err, &word) && !word.Retry {
-		return ptr, &RefusedError{c.label, i, "memcpy", field + " is pageable host memory: online there is nothing at its address"}
-	}
-	return ptr, err
-}
-
 // hostBuffer saves the pageable host memory that a copy reads, as it was when the graph was walked.
 func (c *graphCompiler) hostBuffer(i int, a, b []byte) (graphir.Pointer, error) {
 	ptr := graphir.Pointer{Index: uint32(len(c.spec.HostBuffers)), Space: graphir.SpaceHost}
@@ -135,4 +125,14 @@ func compareMemcpy(c *compared, n *trace.Memcpy) error {
 		return c.differ("the host memory that it reads", fmt.Sprintf("%x", host), fmt.Sprintf("%x", want))
 	}
 	return nil
+}
+
+// copyEnd finds the memory at one end of a copy.
+func (c *graphCompiler) copyEnd(i int, field string, memory uint32, a, b uint64) (graphir.Pointer, error) {
+	ptr, err := c.pointer(i, "memcpy", field, a, b)
+	var word *WordError
+	if memory == memoryHost && errors.As(err, &word) && !word.Retry {
+		return ptr, &RefusedError{c.label, i, "memcpy", field + " is pageable host memory: online there is nothing at its address"}
+	}
+	return ptr, err
 }

@@ -7,39 +7,6 @@ import (
 	"medusa/interpose/trace"
 )
 
-// compileEvents lists the events of the prefix as far as graphs' nodes refer to them, so many of them.
-func compileEvents(a, b *run, used int) ([]graphir.Event, error) {
-	var out []graphir.Event
-	for i := range used {
-		if i >= len(b.Events) || a.Events[i].Flags != b.Events[i].Flags || a.Events[i].Steps != b.Events[i].Steps {
-			return nil, fmt.Errorf("compile events: %s in record-a, %s in record-b: events that graphs name are known by the order in which they were created, which has to repeat",
-				a.describeEvent(i), b.describeEvent(i))
-		}
-		out = append(out, graphir.Event{Flags: a.Events[i].Flags, Step: a.Events[i].Steps})
-	}
-	return out, nil
-}
-
-func (r *run) describeEvent(i int) string {
-	if i >= len(r.Events) {
-		return fmt.Sprintf("event %d does not exist", i)
-	}
-	e := r.Events[i]
-	return fmt.Sprintf("event %d (flags %#x) was created by thread %d after %d allocations and frees", i, e.Flags, e.Thread, e.Steps)
-}
-
-// mistakable finds another thread that creates an event with the same flags before the deadline. Which comes first is a race:
-// in another process, each could have the other's place, and nothing would tell.
-func (r *run) mistakable(event uint32, deadline uint64) (thread uint32, found bool) {
-	e := r.Events[event]
-	for _, x := range r.Events {
-		if x.Born <= deadline && x.Thread != e.Thread && x.Flags == e.Flags {
-			return x.Thread, true
-		}
-	}
-	return 0, false
-}
-
 var eventNodes = nodeOf(nodeType[*trace.EventNode]{
 	makes: []graphir.NodeType{graphir.NodeEventWait, graphir.NodeEventRecord},
 	kind:  func(_ *shape, v *trace.EventNode) (uint64, error) { return mix(5, uint64(v.Record)), nil },
@@ -86,4 +53,37 @@ func (c *graphCompiler) event(i int, na, nb *trace.EventNode) (uint32, graphir.N
 			e.Thread, other, e.Flags)}
 	}
 	return na.Event, kind, nil
+}
+
+// mistakable finds another thread that creates an event with the same flags before the deadline. Which comes first is a race:
+// in another process, each could have the other's place, and nothing would tell.
+func (r *run) mistakable(event uint32, deadline uint64) (thread uint32, found bool) {
+	e := r.Events[event]
+	for _, x := range r.Events {
+		if x.Born <= deadline && x.Thread != e.Thread && x.Flags == e.Flags {
+			return x.Thread, true
+		}
+	}
+	return 0, false
+}
+
+// compileEvents lists the events of the prefix as far as graphs' nodes refer to them, so many of them.
+func compileEvents(a, b *run, used int) ([]graphir.Event, error) {
+	var out []graphir.Event
+	for i := range used {
+		if i >= len(b.Events) || a.Events[i].Flags != b.Events[i].Flags || a.Events[i].Steps != b.Events[i].Steps {
+			return nil, fmt.Errorf("compile events: %s in record-a, %s in record-b: events that graphs name are known by the order in which they were created, which has to repeat",
+				a.describeEvent(i), b.describeEvent(i))
+		}
+		out = append(out, graphir.Event{Flags: a.Events[i].Flags, Step: a.Events[i].Steps})
+	}
+	return out, nil
+}
+
+func (r *run) describeEvent(i int) string {
+	if i >= len(r.Events) {
+		return fmt.Sprintf("event %d does not exist", i)
+	}
+	e := r.Events[i]
+	return fmt.Sprintf("event %d (flags %#x) was created by thread %d after %d allocations and frees", i, e.Flags, e.Thread, e.Steps)
 }

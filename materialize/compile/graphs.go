@@ -35,13 +35,6 @@ type graphCompiler struct {
 	embedded bool
 }
 
-// room is memory for the nodes of one graph.
-type room struct {
-	kernels     slab.Of[graphir.KernelNode]
-	bytes       slab.Of[byte]
-	relocations slab.Of[graphir.Relocation]
-}
-
 // compileGraphs compiles the graphs of both runs, read together one by one, into the Spec: each is encoded as soon as there
 // are many of them. seen collects what they refer to.
 func compileGraphs(s *shared, scratch graphir.Storage, seen *uses) (pads Paddings, err error) {
@@ -151,16 +144,6 @@ func (c *graphCompiler) nodes() error {
 // a change; only a trace that a driver could hardly cause takes more than this, some seconds.
 const maxSteps = 1 << 28
 
-// proverOf returns the one of both runs, at the moments at which node i has to be resolved. It holds until the next call.
-func (c *graphCompiler) proverOf(i int) (*prover, error) {
-	p := c.prover
-	// mutant: bound of moments in no order
-	if p.steps() > maxSteps {
-		return nil, &RefusedError{c.label, i, "node", fmt.Sprintf("memory came and went %d times between this node and those before: nodes are expected in the order in which they were captured", p.steps())}
-	}
-	return p, p.moveTo(nodeMoment(c.ga, nodeHandle(c.ga.NodeRecords[i])), nodeMoment(c.gb, nodeHandle(c.gb.NodeRecords[i])))
-}
-
 // pointer decides a word that must be an address.
 func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir.Pointer, error) {
 	p, err := c.proverOf(i)
@@ -176,6 +159,16 @@ func (c *graphCompiler) pointer(i int, kind, field string, a, b uint64) (graphir
 		return ptr, werr
 	}
 	return ptr, c.outlives(i, kind, ptr)
+}
+
+// proverOf returns the one of both runs, at the moments at which node i has to be resolved. It holds until the next call.
+func (c *graphCompiler) proverOf(i int) (*prover, error) {
+	p := c.prover
+	// mutant: bound of moments in no order
+	if p.steps() > maxSteps {
+		return nil, &RefusedError{c.label, i, "node", fmt.Sprintf("memory came and went %d times between this node and those before: nodes are expected in the order in which they were captured", p.steps())}
+	}
+	return p, p.moveTo(nodeMoment(c.ga, nodeHandle(c.ga.NodeRecords[i])), nodeMoment(c.gb, nodeHandle(c.gb.NodeRecords[i])))
 }
 
 // outlives refuses a pointer to memory that a restored process does not have: memory that was gone when the engine was ready (the
@@ -206,7 +199,7 @@ func (c *graphCompiler) outlives(i int, kind string, ptr graphir.Pointer) error 
 	case al.Kind == graphir.AllocIPC: // mutant: memory of another process
 		return refuse("another process's memory (alloc#%d)", ptr.Index)
 	case c.contiguous.continuesEngine(c.spec.Allocations, ptr.Index):
-		return refuse("a mapping of the capture phase behind one that the engine had made before (alloc#%d): memory may span both", ptr.Index)
+		return refuse("a mapping of the capture phase contiguous to one that the engine had made before (alloc#%d): memory may span both", ptr.Index)
 	case al.Kind == graphir.AllocRegistered && al.Born > c.deadline: // mutant: host memory registered in the capture phase
 		return refuse("host memory that was registered in the capture phase (alloc#%d)", ptr.Index)
 	}
@@ -268,4 +261,11 @@ func nodeIndex(nodes []trace.Record) func(handle uint64, guess uint32) (uint32, 
 		i, ok := index[handle]
 		return i, ok
 	}
+}
+
+// room is memory for the nodes of one graph.
+type room struct {
+	kernels     slab.Of[graphir.KernelNode]
+	bytes       slab.Of[byte]
+	relocations slab.Of[graphir.Relocation]
 }

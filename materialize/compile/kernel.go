@@ -106,23 +106,6 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 	return node, nil
 }
 
-// outside refuses words that belong to no parameter of the layout, unless they are proven constants: they stay as they are.
-func (c *graphCompiler) outside(i int, kernel string, p *prover, a, b []byte, from, to uint32) error {
-	// mutant: words beside a layout are compared
-	for o := (from + 7) &^ 7; o+8 <= to; o += 8 {
-		// mutant: words outside of a kernel's layout
-		if _, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])); err != nil || isPointer {
-			return &RefusedError{c.label, i, "kernel " + kernel, fmt.Sprintf(
-				"bytes %d to %d of its %d belong to no parameter of the recorded layout, and are no proven constant: an address there would stay as it was",
-				o, o+8, len(a))}
-		}
-	}
-	return nil
-}
-
-// attrAccessPolicyWindow is CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW; its value begins with an address.
-const attrAccessPolicyWindow = 1
-
 func (c *graphCompiler) nodeAttrs(node int, na, nb *trace.Kernel) ([]graphir.NodeAttr, error) {
 	if len(na.Attrs) != len(nb.Attrs) {
 		return nil, errors.New("node attributes differ between the runs")
@@ -147,3 +130,20 @@ func (c *graphCompiler) nodeAttrs(node int, na, nb *trace.Kernel) ([]graphir.Nod
 	}
 	return out, nil
 }
+
+// outside refuses words that belong to no parameter of the layout, unless they are proven constants: they stay as they are.
+func (c *graphCompiler) outside(i int, kernel string, p *prover, a, b []byte, from, to uint32) error {
+	// mutant: words beside a layout are compared
+	for o := (from + 7) &^ 7; o+8 <= to; o += 8 {
+		// mutant: words outside of a kernel's layout
+		if _, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])); err != nil || isPointer {
+			return &RefusedError{c.label, i, "kernel " + kernel, fmt.Sprintf(
+				"bytes %d to %d of its %d belong to no parameter of the recorded layout, and are no proven constant: an address there would stay as it was",
+				o, o+8, len(a))}
+		}
+	}
+	return nil
+}
+
+// attrAccessPolicyWindow is CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW; its value begins with an address.
+const attrAccessPolicyWindow = 1

@@ -24,6 +24,25 @@ func newKernelTable(a, b *run, spec *graphir.Spec, deadline uint64) *kernelTable
 	return &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{}, late: map[uint32]bool{}, deadline: deadline}
 }
 
+func (t *kernelTable) module(m *recording.Module) uint32 {
+	key := m.IdentityKey()
+	if i, ok := t.modules[key]; ok {
+		return i
+	}
+	out := graphir.Module{Kind: graphir.ModuleKind(m.Kind), Functions: slices.Clone(m.Names)}
+	slices.Sort(out.Functions)
+	if out.Kind != graphir.ModuleHidden {
+		copy(out.ImageSHA256[:], m.SHA256)
+		out.ImageSize = m.ImageSize
+		out.DSO, out.BuildID, out.DSOOffset = recording.BaseName(m.DSO), m.BuildID, m.DSOOffset
+	}
+	i := uint32(len(t.spec.Modules))
+	t.spec.Modules = append(t.spec.Modules, out)
+	t.modules[key] = i
+	t.late[i] = out.Kind == graphir.ModuleHidden || m.Loaded > t.deadline
+	return i
+}
+
 // kernel returns the table index for the function of a node in record-a, whose twin in record-b must be the same kernel.
 func (t *kernelTable) kernel(fa, fb *trace.Function) (uint32, error) {
 	ma, mb := t.a.Modules[fa.Module], t.b.Modules[fb.Module]
@@ -48,23 +67,4 @@ func (t *kernelTable) kernel(fa, fb *trace.Function) (uint32, error) {
 	t.spec.Kernels = append(t.spec.Kernels, k)
 	t.kernels[fa.ID] = i
 	return i, nil
-}
-
-func (t *kernelTable) module(m *recording.Module) uint32 {
-	key := m.IdentityKey()
-	if i, ok := t.modules[key]; ok {
-		return i
-	}
-	out := graphir.Module{Kind: graphir.ModuleKind(m.Kind), Functions: slices.Clone(m.Names)}
-	slices.Sort(out.Functions)
-	if out.Kind != graphir.ModuleHidden {
-		copy(out.ImageSHA256[:], m.SHA256)
-		out.ImageSize = m.ImageSize
-		out.DSO, out.BuildID, out.DSOOffset = recording.BaseName(m.DSO), m.BuildID, m.DSOOffset
-	}
-	i := uint32(len(t.spec.Modules))
-	t.spec.Modules = append(t.spec.Modules, out)
-	t.modules[key] = i
-	t.late[i] = out.Kind == graphir.ModuleHidden || m.Loaded > t.deadline
-	return i
 }

@@ -10,19 +10,11 @@ import (
 	"medusa/materialize/recording"
 )
 
-// liveSet is the memory of one run that was live at one moment, by address. It can be moved to another moment.
-//
-// The moment matters (paper §4.1, Figure 6): an address that was freed and handed out again belongs to the second
-// allocation for everything launched after it, and to the first for everything before.
-type liveSet struct {
-	*timeline
-	live       members       // of timeline.byAddr
-	done       int           // of timeline.changes
-	steps      int           // made by all moves
-	named      []tensorRange // by address; addresses inside of them resolve by name
-	contiguous neighbours
-	overlaps   [][2]int // of timeline.byAddr, found in the last move
-	device     span     // of deviceSpan; unset after a move
+// change is memory that came or went.
+type change struct {
+	order  uint64
+	memory int // in timeline.byAddr
+	gone   bool
 }
 
 // timeline is all memory that a run ever had.
@@ -31,19 +23,6 @@ type timeline struct {
 	byAddr  []*recording.Allocation // and by size if several begin at one address
 	addrs   []uint64                // of byAddr
 	changes []change                // by order
-}
-
-// change is memory that came or went.
-type change struct {
-	order  uint64
-	memory int // in timeline.byAddr
-	gone   bool
-}
-
-// span is from the lowest to the highest address that memory reaches.
-type span struct {
-	lo, hi uint64
-	set    bool
 }
 
 func newTimeline(path string, allocs []recording.Allocation, variables []variable) *timeline {
@@ -66,6 +45,21 @@ func newTimeline(path string, allocs []recording.Allocation, variables []variabl
 	}
 	slices.SortStableFunc(t.changes, func(x, y change) int { return cmp.Compare(x.order, y.order) })
 	return t
+}
+
+// liveSet is the memory of one run that was live at one moment, by address. It can be moved to another moment.
+//
+// The moment matters (paper §4.1, Figure 6): an address that was freed and handed out again belongs to the second
+// allocation for everything launched after it, and to the first for everything before.
+type liveSet struct {
+	*timeline
+	live       members       // of timeline.byAddr
+	done       int           // of timeline.changes
+	steps      int           // made by all moves
+	named      []tensorRange // by address; addresses inside of them resolve by name
+	contiguous neighbours
+	overlaps   [][2]int // of timeline.byAddr, found in the last move
+	device     span     // of deviceSpan; unset after a move
 }
 
 // liveAt returns the memory live just before the record with the given order.
@@ -122,6 +116,22 @@ func (s *liveSet) compare(i, k int) {
 	}
 }
 
+// each visits the memory by address.
+func (s *liveSet) each(visit func(*recording.Allocation)) {
+	for i := s.live.from(0); i >= 0; i = s.live.from(i + 1) {
+		visit(s.byAddr[i])
+	}
+}
+
+// holding returns the allocation that the byte at addr is in, or nil.
+func (s *liveSet) holding(addr uint64) *recording.Allocation {
+	i := s.upTo(addr)
+	if i < 0 || addr-s.byAddr[i].Addr >= s.byAddr[i].Size {
+		return nil
+	}
+	return s.byAddr[i]
+}
+
 // upTo returns the live memory that begins at or below the address, the last of it; -1: there is none.
 func (s *liveSet) upTo(addr uint64) int {
 	lo, hi := 0, len(s.addrs) // sort.Search takes most of the time of compiling
@@ -134,6 +144,32 @@ func (s *liveSet) upTo(addr uint64) int {
 		}
 	}
 	return s.live.before(lo)
+}
+
+// span is from the lowest to the highest address that memory reaches.
+type span struct {
+	lo, hi uint64
+	set    bool
+}
+
+// span returns the lowest and the highest address any live allocation reaches, to rule out most words at once.
+func (s *liveSet) span() (lo, hi uint64) {
+	i := s.live.from(0)
+	if i < 0 {
+		return 1, 0
+	}
+	last := s.byAddr[s.live.before(len(s.byAddr))]
+	return s.byAddr[i].Addr, last.Addr + last.Size
+}
+
+// nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, if memory was freed
+// while that capture was still open, just before the first free that came after the node.
+func nodeMoment(g *recording.Body, node uint64) uint64 {
+	// mutant: liveness inside an open capture
+	if at, ok := g.Moments[node]; ok {
+		return at
+	}
+	return g.Order
 }
 
 // resolve lists what the address may mean: a byte inside an allocation, the end of the one before it, or both where
@@ -160,15 +196,15 @@ func (s *liveSet) resolve(addr uint64) (out [2]graphir.Pointer, n int) {
 		return out, n
 	}
 	// mutant: boundary of two mappings
-	if a := s.byAddr[k]; addr-a.Addr <= a.Size && !(n == 1 && s.behind(last, a)) {
+	if a := s.byAddr[k]; addr-a.Addr <= a.Size && !(n == 1 && s.follows(last, a)) {
 		out[n] = graphir.Pointer{Index: a.ID, Offset: addr - a.Addr, Space: a.Space}
 		n++
 	}
 	return out, n
 }
 
-// behind reports whether x is a mapping that lies directly behind y in every process.
-func (s *liveSet) behind(x, y *recording.Allocation) bool {
+// follows reports whether x is a mapping that lies directly behind y in every process.
+func (s *liveSet) follows(x, y *recording.Allocation) bool {
 	at, ok := s.contiguous[x.ID]
 	return ok && at == y.ID && x.Space == graphir.SpaceAlloc && y.Space == graphir.SpaceAlloc
 }
@@ -186,32 +222,6 @@ func (s *liveSet) oneModule(addr uint64) bool {
 	return x.Space == graphir.SpaceGlobal && y.Space == graphir.SpaceGlobal && x.Module == y.Module
 }
 
-// holding returns the allocation that the byte at addr is in, or nil.
-func (s *liveSet) holding(addr uint64) *recording.Allocation {
-	i := s.upTo(addr)
-	if i < 0 || addr-s.byAddr[i].Addr >= s.byAddr[i].Size {
-		return nil
-	}
-	return s.byAddr[i]
-}
-
-// each visits the memory by address.
-func (s *liveSet) each(visit func(*recording.Allocation)) {
-	for i := s.live.from(0); i >= 0; i = s.live.from(i + 1) {
-		visit(s.byAddr[i])
-	}
-}
-
-// span returns the lowest and the highest address any live allocation reaches, to rule out most words at once.
-func (s *liveSet) span() (lo, hi uint64) {
-	i := s.live.from(0)
-	if i < 0 {
-		return 1, 0
-	}
-	last := s.byAddr[s.live.before(len(s.byAddr))]
-	return s.byAddr[i].Addr, last.Addr + last.Size
-}
-
 // deviceSpan is span without page-locked memory, which lies among the host's own.
 func (s *liveSet) deviceSpan() (lo, hi uint64) {
 	if s.device.set {
@@ -226,14 +236,4 @@ func (s *liveSet) deviceSpan() (lo, hi uint64) {
 	})
 	s.device = span{lo, hi, true}
 	return lo, hi
-}
-
-// nodeMoment returns when the node's pointers have to be resolved: at the end of its capture, or, if memory was freed
-// while that capture was still open, just before the first free that came after the node.
-func nodeMoment(g *recording.Body, node uint64) uint64 {
-	// mutant: liveness inside an open capture
-	if at, ok := g.Moments[node]; ok {
-		return at
-	}
-	return g.Order
 }

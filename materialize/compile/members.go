@@ -17,13 +17,6 @@ func newMembers(limit int) members {
 	}
 }
 
-func (m members) add(i int) {
-	for _, level := range m {
-		level[i/64] |= 1 << (i % 64)
-		i /= 64
-	}
-}
-
 func (m members) remove(i int) {
 	for _, level := range m {
 		if level[i/64] &^= 1 << (i % 64); level[i/64] != 0 {
@@ -32,8 +25,6 @@ func (m members) remove(i int) {
 		i /= 64
 	}
 }
-
-func (m members) has(i int) bool { return m[0][i/64]>>(i%64)&1 != 0 }
 
 // before returns the greatest member below i, which is at most the limit, or -1.
 func (m members) before(i int) int {
@@ -69,3 +60,12 @@ func (m members) from(i int) int {
 	}
 	return -1
 }
+
+func (m members) add(i int) {
+	for _, level := range m {
+		level[i/64] |= 1 << (i % 64)
+		i /= 64
+	}
+}
+
+func (m members) has(i int) bool { return m[0][i/64]>>(i%64)&1 != 0 }

@@ -62,11 +62,34 @@ func nodeOf[R trace.Record](n nodeType[R]) nodeType[trace.Record] {
 	return out
 }
 
-// nodeHandle returns the node's handle in the recorded process.
-func nodeHandle(rec trace.Record) uint64 {
-	_, node := rec.(trace.NodeRecord).Place()
-	return node
-}
+var memsetNodes = nodeOf(nodeType[*trace.Memset]{
+	makes: []graphir.NodeType{graphir.NodeMemset},
+	kind: func(_ *shape, v *trace.Memset) (uint64, error) {
+		return mix(2, uint64(v.Value), uint64(v.ElemSize), v.Width, v.Height), nil
+	},
+	words:   func(v *trace.Memset) []uint64 { return []uint64{v.Dst, v.Pitch} },
+	compile: (*graphCompiler).memset,
+	compare: compareMemset,
+})
+
+var memOpsNodes = nodeOf(nodeType[*trace.MemOps]{
+	makes: []graphir.NodeType{graphir.NodeMemOps},
+	kind: func(_ *shape, v *trace.MemOps) (uint64, error) {
+		h := mix(8, uint64(v.Flags))
+		for _, op := range v.Ops {
+			h = mix(h, uint64(op.Operation), op.Value, uint64(op.Flags))
+		}
+		return h, nil
+	},
+	words: func(v *trace.MemOps) (words []uint64) {
+		for _, op := range v.Ops {
+			words = append(words, op.Addr)
+		}
+		return words
+	},
+	compile: (*graphCompiler).memOps,
+	compare: compareMemOps,
+})
 
 var emptyNodes = nodeOf(nodeType[*trace.Empty]{
 	makes: []graphir.NodeType{graphir.NodeEmpty},
@@ -78,15 +101,11 @@ var emptyNodes = nodeOf(nodeType[*trace.Empty]{
 	compare: func(*compared, *trace.Empty) error { return nil },
 })
 
-var memsetNodes = nodeOf(nodeType[*trace.Memset]{
-	makes: []graphir.NodeType{graphir.NodeMemset},
-	kind: func(_ *shape, v *trace.Memset) (uint64, error) {
-		return mix(2, uint64(v.Value), uint64(v.ElemSize), v.Width, v.Height), nil
-	},
-	words:   func(v *trace.Memset) []uint64 { return []uint64{v.Dst, v.Pitch} },
-	compile: (*graphCompiler).memset,
-	compare: compareMemset,
-})
+// nodeHandle returns the node's handle in the recorded process.
+func nodeHandle(rec trace.Record) uint64 {
+	_, node := rec.(trace.NodeRecord).Place()
+	return node
+}
 
 func (c *graphCompiler) memset(i int, na, nb *trace.Memset, out *graphir.Node) error {
 	if na.Pitch != nb.Pitch || na.Value != nb.Value || na.ElemSize != nb.ElemSize || na.Width != nb.Width || na.Height != nb.Height {
@@ -113,25 +132,6 @@ func compareMemset(c *compared, n *trace.Memset) error {
 	}
 	return nil
 }
-
-var memOpsNodes = nodeOf(nodeType[*trace.MemOps]{
-	makes: []graphir.NodeType{graphir.NodeMemOps},
-	kind: func(_ *shape, v *trace.MemOps) (uint64, error) {
-		h := mix(8, uint64(v.Flags))
-		for _, op := range v.Ops {
-			h = mix(h, uint64(op.Operation), op.Value, uint64(op.Flags))
-		}
-		return h, nil
-	},
-	words: func(v *trace.MemOps) (words []uint64) {
-		for _, op := range v.Ops {
-			words = append(words, op.Addr)
-		}
-		return words
-	},
-	compile: (*graphCompiler).memOps,
-	compare: compareMemOps,
-})
 
 func (c *graphCompiler) memOps(i int, na, nb *trace.MemOps, out *graphir.Node) error {
 	refuse := func(why string) error {

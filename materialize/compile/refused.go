@@ -7,6 +7,24 @@ import (
 	"medusa/interpose/trace"
 )
 
+var opaqueNodes = nodeOf(nodeType[*trace.Opaque]{
+	kind:    func(_ *shape, v *trace.Opaque) (uint64, error) { return mix(7, uint64(v.Type)), nil },
+	compile: (*graphCompiler).opaque,
+	becomes: func(v *trace.Opaque) graphir.NodeType { return graphir.NodeType(v.Type) },
+	compare: func(*compared, *trace.Opaque) error { return nil },
+})
+
+func nodeTypeName(t uint32) string {
+	if int(t) < len(nodeTypeNames) {
+		return nodeTypeNames[t]
+	}
+	return fmt.Sprintf("node type %d", t)
+}
+
+var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "child graph", "empty", "event wait",
+	"event record", "external semaphore signal", "external semaphore wait", "memory allocation", "memory free",
+	"batch memory operation", "conditional"}
+
 // RefusedError is a graph that cannot be restored, found offline: nothing is refused for the first time online.
 type RefusedError struct {
 	Graph  string
@@ -18,24 +36,6 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("materialize graph %q: node %d (%s): %s", e.Graph, e.Node, e.Type, e.Reason)
 }
-
-var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "child graph", "empty", "event wait",
-	"event record", "external semaphore signal", "external semaphore wait", "memory allocation", "memory free",
-	"batch memory operation", "conditional"}
-
-func nodeTypeName(t uint32) string {
-	if int(t) < len(nodeTypeNames) {
-		return nodeTypeNames[t]
-	}
-	return fmt.Sprintf("node type %d", t)
-}
-
-var opaqueNodes = nodeOf(nodeType[*trace.Opaque]{
-	kind:    func(_ *shape, v *trace.Opaque) (uint64, error) { return mix(7, uint64(v.Type)), nil },
-	compile: (*graphCompiler).opaque,
-	becomes: func(v *trace.Opaque) graphir.NodeType { return graphir.NodeType(v.Type) },
-	compare: func(*compared, *trace.Opaque) error { return nil },
-})
 
 // opaque refuses a node of which the recorder knows no more than why.
 func (c *graphCompiler) opaque(i int, na, _ *trace.Opaque, out *graphir.Node) error {

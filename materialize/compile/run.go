@@ -7,6 +7,25 @@ import (
 	"medusa/materialize/recording"
 )
 
+// moduleVariable is known by the identity of its module, and by name.
+type moduleVariable struct{ module, name string }
+
+// variableNumbers number the variables of both runs alike, by module and name.
+type variableNumbers map[moduleVariable]uint32
+
+func numberVariables(runs ...*recording.Recording) variableNumbers {
+	numbers := variableNumbers{}
+	for _, r := range runs {
+		for _, g := range r.Globals {
+			key := moduleVariable{r.Modules[g.Module].IdentityKey(), g.Name}
+			if _, found := numbers[key]; !found {
+				numbers[key] = uint32(len(numbers))
+			}
+		}
+	}
+	return numbers
+}
+
 // run is a recording with the numbers that both runs have in common: allocation i, and variable i, are the same in both. It does not
 // change once it is made.
 type run struct {
@@ -17,12 +36,6 @@ type run struct {
 	variables []variable // in the order of the recording
 	byNumber  []int      // variables by their number
 	timeline  *timeline
-}
-
-// variable is a module's; its ID is its number.
-type variable struct {
-	recording.Global
-	ambiguous bool // another loaded module has the same identity: nothing tells online which one was meant
 }
 
 // newRun numbers a recording's allocations by an index, if there is one, and its variables by names.
@@ -51,12 +64,51 @@ func (r *run) number(recorded uint32) uint32 {
 	return r.index[recorded]
 }
 
-// variable returns the variable with a number; if its module was loaded again, the last of them.
-func (r *run) variable(number uint32) *variable {
-	if int64(number) >= int64(len(r.byNumber)) || r.byNumber[number] < 0 {
-		return &variable{}
+// variable is a module's; its ID is its number.
+type variable struct {
+	recording.Global
+	ambiguous bool // another loaded module has the same identity: nothing tells online which one was meant
+}
+
+// of returns the variables of a recording with their numbers, and their places by number, or -1.
+func (numbers variableNumbers) of(r *recording.Recording) (variables []variable, byNumber []int) {
+	loaded := map[string]int{}
+	for _, m := range r.Modules {
+		if m.Unloaded == recording.NoOrder {
+			loaded[m.IdentityKey()]++
+		}
 	}
-	return &r.variables[r.byNumber[number]]
+	byNumber = slices.Repeat([]int{-1}, len(numbers))
+	for i, g := range r.Globals {
+		key := moduleVariable{r.Modules[g.Module].IdentityKey(), g.Name}
+		g.ID = numbers[key]
+		byNumber[g.ID] = i
+		// mutant: image loaded twice
+		variables = append(variables, variable{g, loaded[key.module] > 1})
+	}
+	return variables, byNumber
+}
+
+// placeOf returns the allocation's address if it lay in the region. Only memory whose place repeats counts.
+func (r *run) placeOf(a recording.Allocation) uint64 {
+	switch a.Kind {
+	case graphir.AllocDevice, graphir.AllocPitch, graphir.AllocVMM:
+		if r.Region.Contains(a.Addr, a.Size) {
+			return a.Addr
+		}
+	}
+	return 0
+}
+
+// compileVariables lists record-a's variables, by number.
+func compileVariables(kernels *kernelTable, a *run) []graphir.Global {
+	var out []graphir.Global
+	for _, v := range a.variables {
+		if int(v.ID) == len(out) { // the first with this number
+			out = append(out, graphir.Global{Module: kernels.module(a.Modules[v.Module]), Name: v.Name, Size: v.Size})
+		}
+	}
+	return out
 }
 
 // addresses says what the addresses of a run mean, beyond the allocations that they lie in.
@@ -73,4 +125,12 @@ func (x addresses) liveAt(order uint64) (*liveSet, error) {
 		s.named, s.contiguous = x.named, x.contiguous
 	}
 	return s, err
+}
+
+// variable returns the variable with a number; if its module was loaded again, the last of them.
+func (r *run) variable(number uint32) *variable {
+	if int64(number) >= int64(len(r.byNumber)) || r.byNumber[number] < 0 {
+		return &variable{}
+	}
+	return &r.variables[r.byNumber[number]]
 }

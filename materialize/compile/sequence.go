@@ -3,8 +3,43 @@ package compile
 import (
 	"fmt"
 
+	"medusa/graphir"
 	"medusa/materialize/recording"
 )
+
+// allocationIndex gives each allocation of record-b, by its own number, that of its twin in record-a; nil: they have the same.
+type allocationIndex map[uint32]uint32
+
+// alignThreads pairs the allocations of two runs, if both have several threads whose own orders repeat. It returns the thread of each
+// allocation of record-a as well, or nil if the total order decides: one thread, or an engine that moves its work between threads.
+func alignThreads(a, b *recording.Recording) (threads []uint32, index allocationIndex) {
+	sa, sb := threadSteps(a), threadSteps(b)
+	// mutant: allocations by thread and order, record-a with record-b
+	if len(sa) < 2 {
+		return nil, nil
+	}
+	index, err := graphir.MatchThreads(sa, sb, nil)
+	if err != nil || len(index) != len(a.Allocs) || len(a.Allocs) != len(b.Allocs) {
+		return nil, nil
+	}
+	threads = make([]uint32, len(a.Allocs))
+	roles := map[uint32]uint32{}
+	for i := range a.Allocs {
+		t := a.Allocs[i].Thread
+		if _, known := roles[t]; !known {
+			roles[t] = uint32(len(roles))
+		}
+		threads[i] = roles[t]
+	}
+	return threads, index
+}
+
+func threadSteps(r *recording.Recording) map[uint32][]graphir.ThreadStep {
+	return graphir.ThreadSteps(r.Steps, func(alloc uint32) (uint32, graphir.AllocKind, uint64) {
+		a := &r.Allocs[alloc]
+		return a.Thread, a.Kind, a.Size
+	})
+}
 
 // SequenceError is the first place where two runs did not allocate and free alike, neither in all nor by thread. The
 // stacks are those of the calls (of a free: of its allocation), as far as they were recorded.
@@ -30,13 +65,6 @@ func compareSequences(a, b *recording.Recording) error {
 	return nil
 }
 
-func stackOf(r *recording.Recording, step int) string {
-	if step >= len(r.Steps) || r.Allocs[r.Steps[step].Alloc].Stack == "" {
-		return "nobody knows where"
-	}
-	return r.Allocs[r.Steps[step].Alloc].Stack
-}
-
 func describeStep(r *recording.Recording, i int) string {
 	if i >= len(r.Steps) {
 		return "nothing"
@@ -47,4 +75,46 @@ func describeStep(r *recording.Recording, i int) string {
 	}
 	al := r.Allocs[s.Alloc]
 	return fmt.Sprintf("alloc#%d of kind %d, %d bytes", s.Alloc, al.Kind, al.Size)
+}
+
+func stackOf(r *recording.Recording, step int) string {
+	if step >= len(r.Steps) || r.Allocs[r.Steps[step].Alloc].Stack == "" {
+		return "nobody knows where"
+	}
+	return r.Allocs[r.Steps[step].Alloc].Stack
+}
+
+// twins are threads which a restored process could not tell apart: their allocations before the capture phase are alike. Graphs
+// must not refer to their memory.
+type twins struct {
+	spec *graphir.Spec
+	of   map[uint32]uint32
+}
+
+func findTwins(spec *graphir.Spec) twins {
+	t := twins{spec: spec}
+	if spec.Threaded() {
+		t.of = spec.Twins()
+	}
+	return t
+}
+
+// problem says why the pointer cannot be restored, or nothing.
+func (t twins) problem(p graphir.Pointer) string {
+	if len(t.of) == 0 {
+		return ""
+	}
+	if p.Space == graphir.SpaceTensor {
+		p = t.spec.Tensors[p.Index].At
+	}
+	if p.Space != graphir.SpaceAlloc || t.spec.Allocations[p.Index].Owner != graphir.OwnerEngine {
+		return ""
+	}
+	own := t.spec.Allocations[p.Index].Thread
+	other, ok := t.of[own]
+	// mutant: threads that cannot be told apart
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("it refers to alloc#%d of thread %d, whose allocations are those of thread %d: which is which a restored process could not tell", p.Index, own, other)
 }

@@ -7,6 +7,18 @@ import (
 	"medusa/graphir"
 )
 
+// eachKernel visits the kernels that a graph launches, embedded graphs included.
+func eachKernel(spec *graphir.Spec, g *graphir.Graph, visit func(kernel uint32)) {
+	for i := range g.Nodes {
+		switch n := &g.Nodes[i]; {
+		case n.Kernel() != nil:
+			visit(n.Kernel().Kernel)
+		case n.Type == graphir.NodeChild:
+			eachKernel(spec, &spec.Children[n.Target], visit)
+		}
+	}
+}
+
 // layerRun is a batch size whose first layer could be run, with the late modules that its graph launches kernels of.
 type layerRun struct {
 	batch   int64
@@ -61,16 +73,4 @@ func chooseTriggers(candidates []layerRun) []graphir.Trigger {
 	}
 	slices.SortFunc(out, func(x, y graphir.Trigger) int { return int(x.Batch - y.Batch) })
 	return out
-}
-
-// eachKernel visits the kernels that a graph launches, embedded graphs included.
-func eachKernel(spec *graphir.Spec, g *graphir.Graph, visit func(kernel uint32)) {
-	for i := range g.Nodes {
-		switch n := &g.Nodes[i]; {
-		case n.Kernel() != nil:
-			visit(n.Kernel().Kernel)
-		case n.Type == graphir.NodeChild:
-			eachKernel(spec, &spec.Children[n.Target], visit)
-		}
-	}
 }

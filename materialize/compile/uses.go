@@ -8,6 +8,12 @@ import (
 	"medusa/graphir"
 )
 
+// use is a place in a graph.
+type use struct {
+	label string
+	node  int
+}
+
 // uses collects the objects that compiled graphs refer to, graph by graph, and refuses pointers that a restored process could not
 // resolve.
 type uses struct {
@@ -21,12 +27,6 @@ type uses struct {
 	modules    map[uint32]use                  // of each module, the first launch of a kernel
 	candidates []layerRun
 	known      map[string]int // candidates by their modules
-}
-
-// use is a place in a graph.
-type use struct {
-	label string
-	node  int
 }
 
 func newUses(spec *graphir.Spec, late map[uint32]bool, division *blocks) *uses {
@@ -60,19 +60,6 @@ func (u *uses) add(g *graphir.Graph) error {
 	return nil
 }
 
-// candidate keeps the smallest batch size of those with the same modules.
-func (u *uses) candidate(c layerRun) {
-	key := fmt.Sprint(slices.Sorted(maps.Keys(c.modules)))
-	i, known := u.known[key]
-	switch {
-	case !known:
-		u.known[key] = len(u.candidates)
-		u.candidates = append(u.candidates, c)
-	case c.batch < u.candidates[i].batch:
-		u.candidates[i] = c
-	}
-}
-
 func (u *uses) pointers(g *graphir.Graph) error {
 	reason := ""
 	visit := func(p graphir.Pointer) {
@@ -98,6 +85,19 @@ func (u *uses) pointers(g *graphir.Graph) error {
 		}
 	}
 	return nil
+}
+
+// candidate keeps the smallest batch size of those with the same modules.
+func (u *uses) candidate(c layerRun) {
+	key := fmt.Sprint(slices.Sorted(maps.Keys(c.modules)))
+	i, known := u.known[key]
+	switch {
+	case !known:
+		u.known[key] = len(u.candidates)
+		u.candidates = append(u.candidates, c)
+	case c.batch < u.candidates[i].batch:
+		u.candidates[i] = c
+	}
 }
 
 // target names the object that a pointer leads to.

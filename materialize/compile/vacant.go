@@ -9,6 +9,32 @@ import (
 	"medusa/graphir"
 )
 
+// vacant returns the memory of the engine's suballocated allocations that work which a restored start skips may have left as it likes.
+func (m *blocks) vacant() []graphir.Vacancy {
+	if len(m.spec.BlockMap) == 0 {
+		return nil // only tensors are compared there
+	}
+	begin := m.a.run.extentsAt(m.a.run.PhaseOrder("warmup", "capture"))
+	readyA, readyB := m.a.run.extentsAt(m.a.run.ReadyOrder), m.b.run.extentsAt(m.b.run.ReadyOrder)
+	var out []graphir.Vacancy
+	for i := range m.spec.Allocations {
+		if a := &m.spec.Allocations[i]; a.Owner != graphir.OwnerEngine || !a.Suballocated || !a.Live {
+			continue
+		}
+		// mutant: memory that nobody owns in either run
+		free := common(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i))
+		first := len(out)
+		for _, r := range free {
+			out = append(out, graphir.Vacancy{Alloc: uint32(i), Offset: r.Offset, Size: r.Size})
+		}
+		for _, r := range without(m.a.run.freeIn(begin, i), free) {
+			out = append(out, graphir.Vacancy{Alloc: uint32(i), Offset: r.Offset, Size: r.Size, Taken: true})
+		}
+		slices.SortFunc(out[first:], func(x, y graphir.Vacancy) int { return cmp.Compare(x.Offset, y.Offset) })
+	}
+	return out
+}
+
 // Eager steps leave bytes in the segments of a framework's allocator. Natively that is warm-up's work, in a restored start the triggering
 // layers'. No graph refers to memory that was free when the capture phase began, and what a graph reads in memory that nobody
 // owns at ready is another tensor's as soon as the engine serves. So neither is compared when the engine is ready (vacant).
@@ -55,46 +81,6 @@ func paint(all []extent, e extent) []extent {
 	return slices.Replace(all, i, k, put...)
 }
 
-// freeIn returns the free bytes of an allocation, as offsets.
-func (r *run) freeIn(all []extent, alloc int) []graphir.Range {
-	a := &r.allocs[alloc]
-	var out []graphir.Range
-	for i := sort.Search(len(all), func(i int) bool { return all[i].to > a.Addr }); i < len(all) && all[i].from < a.Addr+a.Size; i++ {
-		// mutant: words about memory that was there before
-		if e := &all[i]; !e.live && e.order > a.Born {
-			from, to := max(e.from, a.Addr), min(e.to, a.Addr+a.Size)
-			out = append(out, graphir.Range{Offset: from - a.Addr, Size: to - from})
-		}
-	}
-	return out
-}
-
-// vacant returns the memory of the engine's divided allocations that work which a restored start skips may have left as it likes.
-func (m *blocks) vacant() []graphir.Vacancy {
-	if len(m.spec.BlockMap) == 0 {
-		return nil // only tensors are compared there
-	}
-	begin := m.a.run.extentsAt(m.a.run.PhaseOrder("warmup", "capture"))
-	readyA, readyB := m.a.run.extentsAt(m.a.run.ReadyOrder), m.b.run.extentsAt(m.b.run.ReadyOrder)
-	var out []graphir.Vacancy
-	for i := range m.spec.Allocations {
-		if a := &m.spec.Allocations[i]; a.Owner != graphir.OwnerEngine || !a.Suballocated || !a.Live {
-			continue
-		}
-		// mutant: memory that nobody owns in either run
-		free := common(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i))
-		first := len(out)
-		for _, r := range free {
-			out = append(out, graphir.Vacancy{Alloc: uint32(i), Offset: r.Offset, Size: r.Size})
-		}
-		for _, r := range without(m.a.run.freeIn(begin, i), free) {
-			out = append(out, graphir.Vacancy{Alloc: uint32(i), Offset: r.Offset, Size: r.Size, Taken: true})
-		}
-		slices.SortFunc(out[first:], func(x, y graphir.Vacancy) int { return cmp.Compare(x.Offset, y.Offset) })
-	}
-	return out
-}
-
 // common returns the bytes that both lists have. Lists are in order.
 func common(x, y []graphir.Range) []graphir.Range {
 	var out []graphir.Range
@@ -108,6 +94,20 @@ func common(x, y []graphir.Range) []graphir.Range {
 			i++
 		} else {
 			k++
+		}
+	}
+	return out
+}
+
+// freeIn returns the free bytes of an allocation, as offsets.
+func (r *run) freeIn(all []extent, alloc int) []graphir.Range {
+	a := &r.allocs[alloc]
+	var out []graphir.Range
+	for i := sort.Search(len(all), func(i int) bool { return all[i].to > a.Addr }); i < len(all) && all[i].from < a.Addr+a.Size; i++ {
+		// mutant: words about memory that was there before
+		if e := &all[i]; !e.live && e.order > a.Born {
+			from, to := max(e.from, a.Addr), min(e.to, a.Addr+a.Size)
+			out = append(out, graphir.Range{Offset: from - a.Addr, Size: to - from})
 		}
 	}
 	return out

@@ -9,6 +9,55 @@ import (
 	"medusa/graphir"
 )
 
+// prover decides words at one moment of both runs.
+type prover struct {
+	a, b   *liveSet
+	maps   *tensorMaps // nil: there are none
+	blocks *blocks     // of kernel parameters
+	lo, hi uint64      // no word outside points into a live allocation of either run
+	cut    uint64      // a Content ends at the first word from this byte of it on
+}
+
+// proverAt returns one for moments of the two runs.
+func proverAt(a, b addresses, atA, atB uint64, maps *tensorMaps) (*prover, error) {
+	la, err := a.liveAt(atA)
+	if err != nil {
+		return nil, err
+	}
+	lb, err := b.liveAt(atB)
+	if err != nil {
+		return nil, err
+	}
+	return newProver(la, lb, maps), nil
+}
+
+func newProver(a, b *liveSet, maps *tensorMaps) *prover {
+	p := &prover{a: a, b: b, maps: maps, cut: maxContent}
+	p.spans()
+	return p
+}
+
+func (p *prover) spans() {
+	alo, ahi := p.a.span()
+	blo, bhi := p.b.span()
+	p.lo, p.hi = min(alo, blo), max(ahi, bhi)
+}
+
+// steps is how many the moves took.
+func (p *prover) steps() int { return p.a.steps + p.b.steps }
+
+// moveTo makes it decide words at other moments.
+func (p *prover) moveTo(atA, atB uint64) error {
+	before := p.steps()
+	if err := cmp.Or(p.a.moveTo(atA), p.b.moveTo(atB)); err != nil {
+		return err
+	}
+	if p.steps() != before {
+		p.spans()
+	}
+	return nil
+}
+
 // WordError is a word that the two runs do not prove to be either a pointer or a constant.
 type WordError struct {
 	Where  string // graph, node, kernel, parameter
@@ -25,55 +74,6 @@ type WordError struct {
 
 func (e *WordError) Error() string {
 	return fmt.Sprintf("prove word: %s: byte %d is %#x in record-a and %#x in record-b: %s", e.Where, e.Offset, e.A, e.B, e.Reason)
-}
-
-// prover decides words at one moment of both runs.
-type prover struct {
-	a, b   *liveSet
-	maps   *tensorMaps // nil: there are none
-	blocks *blocks     // of kernel parameters
-	lo, hi uint64      // no word outside points into a live allocation of either run
-	cut    uint64      // a Content ends at the first word from this byte of it on
-}
-
-func newProver(a, b *liveSet, maps *tensorMaps) *prover {
-	p := &prover{a: a, b: b, maps: maps, cut: maxContent}
-	p.spans()
-	return p
-}
-
-// proverAt returns one for moments of the two runs.
-func proverAt(a, b addresses, atA, atB uint64, maps *tensorMaps) (*prover, error) {
-	la, err := a.liveAt(atA)
-	if err != nil {
-		return nil, err
-	}
-	lb, err := b.liveAt(atB)
-	if err != nil {
-		return nil, err
-	}
-	return newProver(la, lb, maps), nil
-}
-
-// moveTo makes it decide words at other moments.
-func (p *prover) moveTo(atA, atB uint64) error {
-	before := p.steps()
-	if err := cmp.Or(p.a.moveTo(atA), p.b.moveTo(atB)); err != nil {
-		return err
-	}
-	if p.steps() != before {
-		p.spans()
-	}
-	return nil
-}
-
-// steps is how many the moves took.
-func (p *prover) steps() int { return p.a.steps + p.b.steps }
-
-func (p *prover) spans() {
-	alo, ahi := p.a.span()
-	blo, bhi := p.b.span()
-	p.lo, p.hi = min(alo, blo), max(ahi, bhi)
 }
 
 // word decides one aligned 8-byte word (design: pointers are proven, not guessed).

@@ -22,6 +22,9 @@ func (m *Module) identify() {
 	}
 }
 
+// BaseName is the last part of a path.
+func BaseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
+
 // Describe names the module in errors.
 func (m *Module) Describe() string {
 	if m.Kind == trace.ModuleHidden {
@@ -32,6 +35,3 @@ func (m *Module) Describe() string {
 	}
 	return fmt.Sprintf("module %x", m.SHA256[:min(4, len(m.SHA256))])
 }
-
-// BaseName is the last part of a path.
-func BaseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -18,17 +18,6 @@ type Body struct {
 	Embedded    map[uint32]*Body  // by the number of a graph that a child graph node embeds
 }
 
-// walked reports whether a walk reads records of a type.
-func walked(t trace.Type) bool {
-	switch t {
-	case trace.TypeGraph, trace.TypeMoment, trace.TypeEdge:
-		return true
-	case trace.TypeHostChanged:
-		return false
-	}
-	return t.OfNode()
-}
-
 // Walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
 // nodes embed. The recorder writes a graph's parts before those of the next.
 type Walk struct {
@@ -49,6 +38,17 @@ func (r *Recording) Walk() (*Walk, error) {
 	}
 	f.Only(walked)
 	return &Walk{r: r, file: f, moments: map[uint64][]*trace.Moment{}, embedded: map[uint32]*Body{}}, nil
+}
+
+// walked reports whether a walk reads records of a type.
+func walked(t trace.Type) bool {
+	switch t {
+	case trace.TypeGraph, trace.TypeMoment, trace.TypeEdge:
+		return true
+	case trace.TypeHostChanged:
+		return false
+	}
+	return t.OfNode()
 }
 
 // Close closes the trace.
@@ -87,12 +87,6 @@ func (w *Walk) To(g *Capture) (*Body, error) {
 	}
 }
 
-// keeps reports whether a graph's parts are needed for another graph.
-func (w *Walk) keeps(b *Body) bool {
-	// mutant: graphs forgotten once they are compiled
-	return w.r.Embedded[b.ID]
-}
-
 // drop forgets a graph's parts, unless another graph embeds them.
 func (w *Walk) drop(b *Body) {
 	if b != nil && !w.keeps(b) {
@@ -102,35 +96,10 @@ func (w *Walk) drop(b *Body) {
 	}
 }
 
-// begin makes room for the parts of a graph.
-func (w *Walk) begin(v *trace.Graph) *Body {
-	b := &Body{Capture: w.r.ByID[v.ID], NodeRecords: w.spare.NodeRecords, EdgeRecords: w.spare.EdgeRecords}
-	w.spare = Body{}
-	for _, m := range w.moments[v.Handle] {
-		for _, n := range m.Nodes {
-			if b.Moments == nil {
-				b.Moments = map[uint64]uint64{}
-			}
-			if _, ok := b.Moments[n]; !ok {
-				b.Moments[n] = m.Header().Order
-			}
-		}
-	}
-	delete(w.moments, v.Handle)
-	return b
-}
-
-// complete rejects a graph that misses nodes, and keeps one that another will embed.
-func (w *Walk) complete(b *Body) error {
-	// mutant: graphs that miss nodes
-	if b != nil && (len(b.NodeRecords) != int(b.Nodes) || len(b.EdgeRecords) != int(b.Edges)) {
-		return fmt.Errorf("read trace %s: graph %q: %d of %d nodes and %d of %d edges recorded",
-			w.r.Path, b.Label, len(b.NodeRecords), b.Nodes, len(b.EdgeRecords), b.Edges)
-	}
-	if b != nil && w.keeps(b) {
-		w.embedded[b.ID] = b
-	}
-	return nil
+// keeps reports whether a graph's parts are needed for another graph.
+func (w *Walk) keeps(b *Body) bool {
+	// mutant: graphs forgotten once they are compiled
+	return w.r.Embedded[b.ID]
 }
 
 func (w *Walk) add(rec trace.Record) error {
@@ -177,4 +146,35 @@ func (w *Walk) add(rec trace.Record) error {
 	}
 	b.NodeRecords = append(b.NodeRecords, rec)
 	return nil
+}
+
+// complete rejects a graph that misses nodes, and keeps one that another will embed.
+func (w *Walk) complete(b *Body) error {
+	// mutant: graphs that miss nodes
+	if b != nil && (len(b.NodeRecords) != int(b.Nodes) || len(b.EdgeRecords) != int(b.Edges)) {
+		return fmt.Errorf("read trace %s: graph %q: %d of %d nodes and %d of %d edges recorded",
+			w.r.Path, b.Label, len(b.NodeRecords), b.Nodes, len(b.EdgeRecords), b.Edges)
+	}
+	if b != nil && w.keeps(b) {
+		w.embedded[b.ID] = b
+	}
+	return nil
+}
+
+// begin makes room for the parts of a graph.
+func (w *Walk) begin(v *trace.Graph) *Body {
+	b := &Body{Capture: w.r.ByID[v.ID], NodeRecords: w.spare.NodeRecords, EdgeRecords: w.spare.EdgeRecords}
+	w.spare = Body{}
+	for _, m := range w.moments[v.Handle] {
+		for _, n := range m.Nodes {
+			if b.Moments == nil {
+				b.Moments = map[uint64]uint64{}
+			}
+			if _, ok := b.Moments[n]; !ok {
+				b.Moments[n] = m.Header().Order
+			}
+		}
+	}
+	delete(w.moments, v.Handle)
+	return b
 }

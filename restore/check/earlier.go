@@ -77,12 +77,12 @@ func (e *Earlier) changed() ([]digest.Range, error) {
 // owned returns the parts of the span that blocks own, if a framework's allocator divides the memory: nobody counts on the rest.
 func (s span) owned(blocks []graphir.Block) []span {
 	var parts []span
-	divided := false
+	suballocated := false
 	for _, b := range blocks {
 		if b.Alloc != s.alloc {
 			continue
 		}
-		divided = true
+		suballocated = true
 		from, to := max(s.offset, b.Offset), min(s.offset+s.size, b.Offset+b.Size)
 		// mutant: memory that no block owns
 		if b.Live && from < to {
@@ -91,7 +91,7 @@ func (s span) owned(blocks []graphir.Block) []span {
 			parts = append(parts, part)
 		}
 	}
-	if !divided {
+	if !suballocated {
 		return []span{s}
 	}
 	return parts

@@ -23,7 +23,7 @@ func TestOwnedMemory(t *testing.T) {
 		blocks []graphir.Block
 		want   []span
 	}{
-		{"not divided", []graphir.Block{block(2, true, 0, 400)}, []span{s}},
+		{"not suballocated", []graphir.Block{block(2, true, 0, 400)}, []span{s}},
 		{"free", []graphir.Block{block(1, false, 0, 400)}, nil},
 		{"in part", []graphir.Block{block(1, true, 0, 120), block(1, false, 120, 80), block(1, true, 200, 50), block(1, true, 250, 150)},
 			[]span{part(100, 20), part(200, 50), part(250, 50)}},

@@ -48,7 +48,7 @@ func newHasher(m *memory.Map) *hasher {
 	return h
 }
 
-// addressable reports whether an address counts as one inside of the object. In a divided allocation it counts by tensor,
+// addressable reports whether an address counts as one inside of the object. In a suballocated allocation it counts by tensor,
 // unless all blocks are known to be at their recorded places.
 func addressable(spec *graphir.Spec, object uint32) bool {
 	byBlock := len(spec.BlockMap) > 0

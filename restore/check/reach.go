@@ -33,7 +33,7 @@ func reachOf(spec *graphir.Spec) ([]reach, error) {
 		}
 		each := func(p graphir.Pointer) {
 			visit(spec.Target(p))
-			if p.Space == graphir.SpaceTensor { // its neighbours in a divided allocation
+			if p.Space == graphir.SpaceTensor { // its neighbours in a suballocated allocation
 				visit(spec.Object(graphir.SpaceAlloc, spec.Tensors[p.Index].At.Index))
 			}
 		}
@@ -62,7 +62,7 @@ func reachOf(spec *graphir.Spec) ([]reach, error) {
 				}
 			}
 		}
-		// Of a divided allocation, all tensors belong to what can be reached.
+		// Of a suballocated allocation, all tensors belong to what can be reached.
 		for i := range spec.Tensors {
 			if at := spec.Tensors[i].At; at.Space == graphir.SpaceAlloc && r.has(at.Index) {
 				r.add(spec.Object(graphir.SpaceTensor, uint32(i)))

@@ -72,7 +72,7 @@ func (m *Map) checkContiguous() error {
 		before := a.ContiguousTo - 1
 		// mutant: mappings of the engine side by side
 		if want := m.Base[before] + m.Spec.Allocations[before].Size; m.Base[i] != want {
-			return fmt.Errorf("compare mappings: allocation %d is at %#x, not behind allocation %d at %#x", i, m.Base[i], before, want)
+			return fmt.Errorf("compare mappings: allocation %d is at %#x, not contiguous to allocation %d at %#x", i, m.Base[i], before, want)
 		}
 	}
 	return nil

@@ -26,7 +26,7 @@ func (m *Map) PlaceTensors() error {
 		if place.Size != t.Size {
 			return fmt.Errorf("place tensor %s: %d bytes, %d when recorded", t.Name, place.Size, t.Size)
 		}
-		// mutant: tensors by name in divided allocations
+		// mutant: tensors by name in suballocated allocations
 		m.Base[m.Spec.Object(graphir.SpaceTensor, uint32(i))] = place.Addr
 	}
 	if len(m.Spec.BlockMap) == 0 {

@@ -26,8 +26,8 @@ func (o *owned) allocate() error {
 		if a.Owner != graphir.OwnerGraph || !wanted[i] || !chains.First(uint32(i)) {
 			continue
 		}
-		behind := chains.Following(uint32(i))
-		for _, k := range behind {
+		following := chains.Following(uint32(i))
+		for _, k := range following {
 			a.Size += o.memory.Spec.Allocations[k].Size
 		}
 		addr, placed := placeExact(a)
@@ -42,7 +42,7 @@ func (o *owned) allocate() error {
 		// mutant: memory at its recorded place is given back
 		o.allocations = append(o.allocations, uint32(i))
 		addr += o.memory.Spec.Allocations[i].Size
-		for _, k := range behind {
+		for _, k := range following {
 			// mutant: mappings of the capture phase in one piece
 			o.memory.Base[k] = addr
 			addr += o.memory.Spec.Allocations[k].Size

@@ -42,7 +42,7 @@ func (g *Graphs) watch() error {
 	used := memory.Referenced(g.spec)
 	var bases []uint64
 	for i, a := range g.spec.Allocations {
-		// By name, the tensor's place is known, and not that of the allocation around it: all divided ones count.
+		// By name, the tensor's place is known, and not that of the allocation around it: all suballocated ones count.
 		if a.Owner == graphir.OwnerEngine && g.Memory.Base[i] != 0 && (used[i] || a.Suballocated) {
 			bases = append(bases, g.Memory.Base[i])
 		}

@@ -1,5 +1,5 @@
 // Command reference is a Llama inference engine over the CUDA driver API: `generate` answers prompts, `run` executes a
-// workload whose tokens tests compare, `logits` prints the model's logits.
+// workload whose tokens tests compare, `logits` prints the model's logits, `serve` answers requests of OpenAI's API.
 //
 // Results go to standard output, everything else to standard error. Medusa records or restores the process through
 // the environment (docs/architecture.md).
@@ -33,7 +33,7 @@ func execute(args []string, stdout, stderr io.Writer) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.AddCommand(newGenerate(), newRun(), newLogits())
+	root.AddCommand(newGenerate(), newRun(), newLogits(), newServe())
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)

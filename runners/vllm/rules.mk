@@ -10,14 +10,15 @@ VLLM_TORCH   := TORCH_CUDA=13 TORCH_VENV=$(VLLM_VENV) TORCH_LIB=$(VLLM_LIB) TORC
 
 # Below, runners/torch builds for this environment and has the rule for it.
 ifneq ($(TORCH_VENV),$(VLLM_VENV))
-$(VLLM_VENV)/installed: $(VLLM)/requirements.txt
+$(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements-$(VLLM_VERSION).txt)
 	@mkdir -p build/vllm
 	$(VLLM_PYTHON) -m venv $(VLLM_VENV)
-	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r $<
+	awk -F== '!seen[tolower($$1)]++ && $$2 != ""' $(filter-out $<,$^) $< > build/vllm/requirements-$(VLLM_VERSION)
+	$(VLLM_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r build/vllm/requirements-$(VLLM_VERSION)
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test
+.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test vllm-fingerprint
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
@@ -40,4 +41,10 @@ test-vllm-caches: vllm
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:
-	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_run test_state test_capture test_tokens; fi
+	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_run test_state test_capture test_tokens test_fingerprint; fi
+
+# What a release has otherwise than the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
+# result for docs/results. KEEP=1 makes the fingerprint with which starts of a supported release are compared.
+vllm-fingerprint:
+	$(VLLM_PYTHON) $(VLLM)/fingerprint/releases.py --version $(or $(VERSION),$(error vllm-fingerprint needs VERSION=x)) $(SOURCE:%=--source %) $(KEEP:%=--keep) \
+		$(STORE:%=--results docs/results/vllm-fingerprint.json --page docs/results/vllm-fingerprint.md)

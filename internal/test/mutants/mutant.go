@@ -16,7 +16,7 @@ type mutant struct {
 
 // all has the rows of all tables.
 func all() []mutant {
-	return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins, torchPlugin, interpreter)
+	return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins, torchPlugin, interpreter, serving)
 }
 
 func (m *mutant) String() string {

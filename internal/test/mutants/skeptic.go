@@ -27,7 +27,7 @@ var skeptic = []mutant{
 	{"memory that nobody owns in either run", replace("common(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i))", "append(m.a.run.freeIn(readyA, i), m.b.run.freeIn(readyB, i)[:0]...)"),
 		"./materialize/compile", "TestVacantMemory"},
 	{"words about memory that was there before", replace(" && e.order > a.Born", ""), "./materialize/compile", "TestVacantMemory"},
-	{"vacant memory of the engine's", never, "./graphir", "TestDividedAllocations"},
+	{"vacant memory of the engine's", never, "./graphir", "TestSuballocatedAllocations"},
 	{"memory after skipped work and before triggers", skip, "./internal/test/e2e", "TestLeftByEagerSteps/traces"},
 	{"triggers of a native start that checks", replace("!s.capturedAll()", "true"), "./internal/test/e2e", "TestLeftByEagerSteps/traces"},
 	{"contents that lie side by side", replace("out[n-1].offset+out[n-1].size == s.Offset", "out[n-1].offset+out[n-1].size <= s.Offset"), "./materialize/compile", "TestAppendPart"},
@@ -74,15 +74,29 @@ var skeptic = []mutant{
 
 // plugins has rows of the engines' plug-ins in Python.
 var plugins = []mutant{
-	logic("one release of vLLM", replace("!=", "<"), "Gate.test_versions"),
-	logic("one minor release of torch", replace(`TORCH + "."`, "TORCH"), "Gate.test_versions"),
+	logic("user who wants to try", never, "Gate.test_a_user_who_tries"),
+	logic("sources of vLLM that differ", never, "Gate.test_releases_that_differ"),
+	logic("one minor release of torch", replace(`SUPPORTED[known] + "."`, "SUPPORTED[known]"), "Gate.test_versions"),
+	logic("helper that keeps the graph manager", replace("cache.kv_sharing_fast_prefill, ", "False, "), "Gate.test_each_reason"),
+	logic("graphs within a model", never, "Gate.test_graphs_within_a_model"),
+	logic("memory that a restored start asks for", never, "Gate.test_share_of_the_device"),
+	logic("share of the device that the user allows", skip, "Gate.test_share_of_the_device"),
+	logic("size of a KV cache that cannot be", replace("0 < ", ""), "Gate.test_sizes_of_a_kv_cache"),
+	logic("memory that a capture makes for good", replace("set(after) - set(before)", "set(before) - set(after)"), "Gate.test_memory_that_captures_make"),
+	logic("field of a descriptor that no label tells", replace(" - WORDS.keys()", " & WORDS.keys()"), "Gate.test_descriptors"),
+	logic("fields of a label", replace("if f.name in WORDS", "if f.name in WORDS and f.default is dataclasses.MISSING"), "Labels.test_fields_of_newer_releases"),
+	{"argument of vLLM's manager that it does not keep", never, "./runners/vllm/test/test_capture.py", "Captures.test_arguments_of_the_manager_that_vllm_made"},
+	fingerprint("documentation of a definition", never, "Sources.test_documentation_alone_does_not_count"),
+	fingerprint("file of vLLM that differs", replace("hashed(content) != known", "False"), "Starts.test_used_definitions_go_first"),
+	fingerprint("callees of what the plug-in uses", skip, "Symbols.test_what_that_calls"),
+	fingerprint("definition that is the same", replace("now == known", "now"), "Comparisons.test_a_line_of_a_callee"),
 	logic("several ranks of vLLM", replace(" or ", " and "), "Gate.test_each_reason"),
 	logic("state space models", replace(" or ", " and "), "Gate.test_each_reason"),
 	logic("attention backends", replace("set(backends) - supported", "supported - set(backends)"), "Gate.test_backends"),
 	logic("size of a checkpoint's files", replace(" {os.path.getsize(os.path.join(model, f))}", ""), "Identity.test_checkpoint_folder"),
 	logic("configuration stays as it is", replace("copy.copy(config.model_config)", "config.model_config"), "Identity.test_where_a_model_lies_does_not_count"),
 	logic("variables that say where something lies", replace("not in", "in"), "Identity.test_what_graphs_depend_on_counts"),
-	logic("label of a step", replace("requests={desc.num_reqs}", "requests={desc.num_tokens}"), "Labels.test_any_difference_is_refused"),
+	logic("label of a step", replace("{told(desc)}", "tokens={desc.num_tokens}"), "Labels.test_any_difference_is_refused"),
 	logic("label of a piece", replace("PIECE {index}", "PIECE"), "Labels.test_descriptors_of_the_v1_runner"),
 	logic("graphs that vLLM would capture", replace("wanted != by_label.keys()", "not wanted <= by_label.keys()"), "Labels.test_any_difference_is_refused"),
 	logic("phase begins once", always, "Uses.test_phase_begins_once"),
@@ -106,6 +120,10 @@ var plugins = []mutant{
 
 func logic(name string, c change, test string) mutant {
 	return mutant{name, c, "./runners/vllm/test/test_logic.py", test}
+}
+
+func fingerprint(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/vllm/test/test_fingerprint.py", test}
 }
 
 func state(name string, c change, test string) mutant {

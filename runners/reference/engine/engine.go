@@ -47,6 +47,10 @@ type Engine struct {
 	buffers    *buffers
 	kv         *kvCache
 	arena      arena
+	memory     *memory // of the weights and the KV cache
+
+	asleep int      // level
+	kept   [][]byte // the weights, asleep at level 1
 
 	graphs   map[int]launcher
 	captured []cuda.GraphExec
@@ -91,12 +95,12 @@ func (e *Engine) Close() error {
 	for _, g := range e.captured {
 		err = errors.Join(err, g.Destroy())
 	}
-	err = errors.Join(err, e.session.Close(), e.arena.free(), e.kv.release())
+	err = errors.Join(err, e.session.Close(), e.arena.free(), e.kv.release(e.memory, e.asleep != 0))
 	if e.buffers != nil {
 		err = errors.Join(err, e.buffers.release())
 	}
 	if e.weights != nil {
-		err = errors.Join(err, e.weights.free())
+		err = errors.Join(err, e.weights.free(e.memory, e.asleep != 0))
 	}
 	if e.ropeTable != 0 {
 		err = errors.Join(err, e.ropeTable.Free())

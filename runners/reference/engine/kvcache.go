@@ -35,7 +35,7 @@ func kvBlockBytes(c *config.Config, pageSize int, storage kernels.Storage) uint6
 }
 
 // allocateKV makes a cache of as many blocks as fit into a number of bytes.
-func allocateKV(c *config.Config, o Options, storage kernels.Storage, bytes uint64) (*kvCache, error) {
+func allocateKV(c *config.Config, o Options, storage kernels.Storage, bytes uint64, m *memory) (*kvCache, error) {
 	perBlock := kvBlockBytes(c, o.PageSize, storage)
 	cache := &kvCache{blocks: int(min(bytes/perBlock, 1<<31-1))}
 	if least := o.maxBlocks() + 1; cache.blocks < least {
@@ -49,9 +49,9 @@ func allocateKV(c *config.Config, o Options, storage kernels.Storage, bytes uint
 			name string
 			list *[]cuda.DevicePtr
 		}{{"key", &cache.k}, {"value", &cache.v}} {
-			p, err := cuda.MemAlloc(size)
+			p, err := m.allocate(size)
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("allocate KV cache of layer %d, %d bytes: %w", i, size, err), cache.release())
+				return nil, errors.Join(fmt.Errorf("allocate KV cache of layer %d, %d bytes: %w", i, size, err), cache.release(m, false))
 			}
 			*which.list = append(*which.list, p)
 			marks.Named(marks.Tensor{Name: fmt.Sprintf("kv_cache.%d.%s", i, which.name), Addr: p, Size: size,
@@ -89,10 +89,10 @@ func (c *kvCache) take() (int32, error) {
 func (c *kvCache) give(ids []int32) { c.free = append(c.free, ids...) }
 
 // release frees the cache's memory.
-func (c *kvCache) release() error {
+func (c *kvCache) release(m *memory, asleep bool) error {
 	var err error
 	for _, p := range append(append([]cuda.DevicePtr(nil), c.k...), c.v...) {
-		err = errors.Join(err, p.Free())
+		err = errors.Join(err, m.free(p, asleep))
 	}
 	c.k, c.v = nil, nil
 	return err

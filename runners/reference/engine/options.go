@@ -32,6 +32,7 @@ type Options struct {
 	PageSize         int     // tokens of a KV-cache block; default 16
 	Utilization      float64 // share of the device's memory that the engine may use; default 0.9
 	KVCacheBytes     uint64  // given size of the KV cache; 0: decided by the profile forward
+	SleepMode        bool    // weights and KV cache can give their memory back
 	Start            Start   // default StartNative
 }
 
@@ -91,6 +92,10 @@ func (o Options) maxBlocks() int { return (o.MaxModelLen + o.PageSize - 1) / o.P
 
 // args is the part of the options that decides the form of the graphs.
 func (o Options) args() string {
-	return fmt.Sprintf("batch_sizes=%v max_model_len=%d max_batched_tokens=%d page_size=%d utilization=%v kv_cache_bytes=%d",
-		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization, o.KVCacheBytes)
+	sleep := ""
+	if o.SleepMode {
+		sleep = " sleep_mode=true"
+	}
+	return fmt.Sprintf("batch_sizes=%v max_model_len=%d max_batched_tokens=%d page_size=%d utilization=%v kv_cache_bytes=%d%s",
+		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization, o.KVCacheBytes, sleep)
 }

@@ -113,6 +113,7 @@ func (e *Engine) openModel(o Options) (err error) {
 	if err := e.readModel(o); err != nil {
 		return err
 	}
+	e.memory = &memory{elastic: o.SleepMode, device: o.Device}
 	if e.device, err = openDevice(o.Device); err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (e *Engine) structure() (err error) {
 	if e.blas, err = openBLAS(e.device.compute, e.storage); err != nil {
 		return err
 	}
-	if e.weights, err = allocateWeights(c, e.storage); err != nil {
+	if e.weights, err = allocateWeights(c, e.storage, e.memory); err != nil {
 		return err
 	}
 	host, err := cuda.HostAlloc(stagingSize)
@@ -173,7 +174,7 @@ func (e *Engine) makeRopeTable() error {
 
 // makeKVCache allocates the cache and names the buffers whose bounds depend on it.
 func (e *Engine) makeKVCache(bytes uint64) (err error) {
-	cache, err := allocateKV(e.config, e.options, e.storage, bytes)
+	cache, err := allocateKV(e.config, e.options, e.storage, bytes, e.memory)
 	if err != nil {
 		return err
 	}

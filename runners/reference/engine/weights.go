@@ -72,11 +72,11 @@ func (t *weight) width() int {
 }
 
 // allocateWeights makes every tensor, without contents.
-func allocateWeights(c *config.Config, storage kernels.Storage) (*weights, error) {
+func allocateWeights(c *config.Config, storage kernels.Storage, m *memory) (*weights, error) {
 	w := &weights{layers: make([]layer, c.Layers)}
 	for _, t := range w.layout(c) {
 		t.size = uint64(t.shape[0]) * uint64(t.width()) * elements[storage].size
-		p, err := cuda.MemAlloc(t.size)
+		p, err := m.allocate(t.size)
 		if err != nil {
 			return w, fmt.Errorf("allocate weight %s of %d bytes: %w", t.name, t.size, err)
 		}
@@ -90,10 +90,10 @@ func allocateWeights(c *config.Config, storage kernels.Storage) (*weights, error
 	return w, nil
 }
 
-func (w *weights) free() error {
+func (w *weights) free(m *memory, asleep bool) error {
 	var err error
 	for _, t := range w.all {
-		err = errors.Join(err, t.at.Free())
+		err = errors.Join(err, m.free(*t.at, asleep))
 	}
 	return err
 }

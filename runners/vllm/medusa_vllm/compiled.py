@@ -36,7 +36,7 @@ class Code:
         self.root = os.path.join(envs.VLLM_CACHE_ROOT, "torch_compile_cache")
         self.parts = {}  # each compiled part of the model, with the folder in which vLLM looks for it
         for part in model.modules() if envs.VLLM_USE_AOT_COMPILE else ():
-            if isinstance(part, TorchCompileWithNoGuardsWrapper) and not part.do_not_compile:
+            if isinstance(part, TorchCompileWithNoGuardsWrapper) and compiled_ahead(part):
                 key = digest(str([*aot_compile_hash_factors(config), _model_hash_key(part.forward)]))
                 self.parts[part] = os.path.join(self.root, "torch_aot_compile", key)
 
@@ -65,6 +65,11 @@ class Code:
     def fits(self, part, note):
         same = (note["settings"], note["part"]) == (self.settings, _model_hash_key(part.forward))
         return same and all(unchanged(*source) for source in note["sources"].items())
+
+
+def compiled_ahead(part):
+    """Since 0.33, a part may be left out of compiling ahead of time."""
+    return not part.do_not_compile and getattr(part, "_allow_aot_compile", True)
 
 
 def unchanged(module, content):

@@ -4,33 +4,58 @@ In: versions, and vLLM's configuration (only attributes are read, so that tests 
 a native start, in a few words. Nothing here fails.
 """
 
-VLLM = "0.26.0"
-TORCH = "2.11"
+import contextlib
+
+from . import contract, labels
+
+TRY = "try"  # of MEDUSA_VLLM
+
+# The releases that were tested, each with the torch that it pins.
+SUPPORTED = {"0.26.0": "2.11"}
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
 
-def version_reason(vllm, torch):
-    """vLLM moves its modules between releases, so exactly one is supported, with the torch that it pins."""
-    # mutant: one release of vLLM
-    if vllm.split("+")[0] != VLLM:
-        return f"vLLM {vllm} (supported: {VLLM})"
+def version_reason(vllm, torch, difference, wanted=""):
+    """vLLM moves its modules between releases. difference names what the installed one has otherwise than a supported release
+    (fingerprint.py); a release that has nothing otherwise is taken for it. wanted: MEDUSA_VLLM."""
+    if wanted not in ("", TRY):
+        return f"{contract.ENV_VLLM}={wanted} (known: {TRY})"
+    # mutant: user who wants to try
+    if wanted == TRY:
+        return None
+    release = vllm.split("+")[0]
+    known = release if release in SUPPORTED else max(SUPPORTED, key=numbers)
+    differs = difference(known)
+    # mutant: sources of vLLM that differ
+    if differs:
+        but = "" if release == known else f" (supported: {', '.join(SUPPORTED)})"
+        return f"vLLM {vllm}{but} differs from {known} in {differs} ({contract.ENV_VLLM}={TRY} lets verification decide)"
     # mutant: one minor release of torch
-    if not torch.startswith(TORCH + "."):
-        return f"torch {torch} (supported: {TORCH})"
+    if not torch.startswith(SUPPORTED[known] + "."):
+        return f"torch {torch} (supported: {SUPPORTED[known]})"
     return None
 
 
+def numbers(release):
+    return [int(n) for n in release.split(".")]
+
+
 def config_reason(config):
-    parallel, model, compilation = config.parallel_config, config.model_config, config.compilation_config
+    parallel, model, compilation, cache = config.parallel_config, config.model_config, config.compilation_config, config.cache_config
     mode = compilation.cudagraph_mode
     checks = [
         # mutant: several ranks of vLLM
         (parallel.world_size > 1 or parallel.data_parallel_size > 1, "more than one rank"),
+        (getattr(parallel, "enable_dbo", False), "two batches that overlap (enable_dbo)"),
         (config.lora_config is not None, "LoRA"),
         (config.speculative_config is not None, "speculative decoding"),
         (config.kv_transfer_config is not None, "a KV connector"),
         (model.enforce_eager, "graphs are switched off (enforce_eager)"),
         (model.enable_cumem_allocator, "sleep mode's allocator"),
+        (getattr(config, "use_cumem_cudagraph_pool", False), "graphs in the memory of sleep mode's allocator"),
+        # mutant: helper that keeps the graph manager
+        (cache.kv_sharing_fast_prefill, "fast prefill (kv_sharing_fast_prefill), which keeps vLLM's own graph manager"),
+        (config.load_config.load_format == "ipc_cache", "weights that lie in another process (load_format ipc_cache)"),
         (model.multimodal_config is not None, "a multimodal model"),
         (model.runner_type != "generate", "a model that does not generate"),
         # mutant: state space models
@@ -49,3 +74,47 @@ def backend_reason(backends):
     # mutant: attention backends
     other = sorted(set(backends) - supported)
     return f"attention backend {', '.join(other)} (supported: {', '.join(sorted(supported))})" if other else None
+
+
+def graphs_reason(runner):
+    """Graphs that vLLM captures outside of its graph manager, and descriptors that have more to say than a label tells."""
+    capture = getattr(type(getattr(runner, "model_state", None)), "capture_inner_cudagraphs", None)
+    # mutant: graphs within a model
+    if capture and not capture.__module__.endswith(".model_states.interface"):
+        return f"graphs within the model ({capture.__qualname__})"
+    return None
+
+
+def descriptor_reason(*kinds):
+    fields = labels.unknown(*kinds)
+    return f"graphs of vLLM have properties that are not known here ({', '.join(fields)})" if fields else None
+
+
+@contextlib.contextmanager
+def asking(cache, needed, total):
+    """vLLM refuses to start if less memory is free than the share of the device that its profile may fill. A start without a profile needs what the
+    artifact says, and the session has found that free: vLLM is asked for no more. needed: bytes of the KV cache, or None if vLLM profiles."""
+    share = cache.gpu_memory_utilization
+    # mutant: memory that a restored start asks for
+    if needed is not None:
+        cache.gpu_memory_utilization = min(share, needed / total())
+    try:
+        yield
+    finally:
+        # mutant: share of the device that the user allows
+        cache.gpu_memory_utilization = share
+
+
+def size_reason(size, total):
+    """Of a KV cache's size, by vLLM's profile. Estimates of graph memory have made it negative."""
+    # mutant: size of a KV cache that cannot be
+    if not 0 < size <= total:
+        return f"vLLM's profile leaves {size} bytes for the KV cache, of {total} (gpu_memory_utilization may be too low)"
+    return None
+
+
+def resources_reason(before, after):
+    """Keys of the memory that vLLM keeps for kernels and never frees. Of what a capture makes, only the graphs would know in a restored start."""
+    # mutant: memory that a capture makes for good
+    made = sorted(map(str, set(after) - set(before)))
+    return f"captures make persistent workspaces ({', '.join(made)})" if made else None

@@ -4,6 +4,8 @@ In: the session, and the arguments of vLLM's own manager. Out: the manager's dic
 pieces of a compiled model. Fails: as capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
+import inspect
+
 import torch
 from vllm.config.compilation import CUDAGraphMode
 from vllm.forward_context import BatchDescriptor
@@ -48,14 +50,22 @@ class _Base(CudaGraphManager):
         marks.blocks()
 
 
+def arguments(made):
+    """What a manager of vLLM's was made with. Releases add arguments, which the manager keeps under their names."""
+    names = list(inspect.signature(ModelCudaGraphManager.__init__).parameters)[1:]
+    lost = [name for name in names if not hasattr(made, name)]
+    # mutant: argument of vLLM's manager that it does not keep
+    if lost:
+        raise AttributeError(f"vLLM's graph manager does not keep {', '.join(lost)}")
+    return {name: getattr(made, name) for name in names}
+
+
 class GraphManager(ModelCudaGraphManager, _Base):
     """Takes the place of the manager that the model runner made, before it has captured anything."""
 
     def __init__(self, session, runner, made, captured, prepared):
         """prepared is called in the run profile: between the factories of all captures, called as in a restored start, and the captures."""
-        super().__init__(
-            made.vllm_config, made.device, made.cudagraph_mode, made.decode_query_len, lora_capture_cases=made.lora_capture_cases
-        )
+        super().__init__(**arguments(made))
         self.use, self.session, self.runner, self.captured, self.prepared = Use(session), session, runner, captured, prepared
         self.whole = self._capture_descs.get(CUDAGraphMode.FULL, [])
         # vLLM makes this at the first warm-up. Made here, it is no part of the phases that a restored start skips.

@@ -4,22 +4,47 @@ In: vLLM's descriptors, restored graphs. Out: labels, and graphs by label. Fails
 """
 
 
+import dataclasses
+
+# The fields of a descriptor, and the words for them in a label. Releases of vLLM have different ones.
+WORDS = {
+    "num_tokens": "tokens",
+    "num_reqs": "requests",
+    "uniform_token_count": "uniform",
+    "uniform": "uniform",
+    "max_query_len": "query",
+    "num_active_loras": "loras",
+    "num_ubatches": "parts",
+}
+# The mode begins a label. LoRA is refused, so no descriptor has one.
+OTHER = "cg_mode", "has_lora"
+
+
 class KeysDiffer(RuntimeError):
     """The artifact's graphs are not those that this engine would capture. The identity should have told."""
 
 
+def unknown(*kinds):
+    """The fields of classes of descriptors that no label would tell."""
+    # mutant: field of a descriptor that no label tells
+    return sorted({f.name for kind in kinds for f in dataclasses.fields(kind)} - WORDS.keys() - set(OTHER))
+
+
+def told(desc):
+    # mutant: fields of a label
+    return " ".join(f"{WORDS[f.name]}={getattr(desc, f.name)}" for f in dataclasses.fields(desc) if f.name in WORDS)
+
+
 def label(desc):
     """Of a whole step's descriptor, of either model runner. The V1 runner's does not hold the mode."""
-    v2 = hasattr(desc, "cg_mode")
-    mode, uniform = (desc.cg_mode.name, desc.uniform_token_count) if v2 else ("FULL", desc.uniform)
     # mutant: label of a step
-    return f"{mode} tokens={desc.num_tokens} requests={desc.num_reqs} uniform={uniform} loras={desc.num_active_loras}"
+    return f"{desc.cg_mode.name if hasattr(desc, 'cg_mode') else 'FULL'} {told(desc)}"
 
 
 def piece(index, desc):
     """Of one of the pieces of a compiled model, by its place and the descriptor of a forward."""
     # mutant: label of a piece
-    return f"PIECE {index} tokens={desc.num_tokens} requests={desc.num_reqs} uniform={desc.uniform} loras={desc.num_active_loras}"
+    return f"PIECE {index} {told(desc)}"
 
 
 def match(labels, graphs):

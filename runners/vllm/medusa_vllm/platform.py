@@ -8,7 +8,7 @@ import os
 import sys
 from importlib import metadata
 
-from . import contract, gate, metrics
+from . import contract, fingerprint, gate, metrics
 
 WORKER = "medusa_vllm.worker.Worker"
 GROUP, NAME = "vllm.platform_plugins", "medusa"
@@ -34,7 +34,7 @@ def activate():
     if not (run or os.environ.get(contract.ENV_STATUS)) or os.environ.get(contract.ENV_VLLM_STAYS_OUT):
         return None
     metrics.place()
-    reason = gate.version_reason(metadata.version("vllm"), metadata.version("torch")) or rival()
+    reason = version_reason(metadata.version("vllm"), metadata.version("torch")) or rival()
     if reason:
         if run:
             native(reason)
@@ -42,6 +42,12 @@ def activate():
     from vllm.platforms import cuda_platform_plugin
 
     return "medusa_vllm.cuda.Platform" if cuda_platform_plugin() else None
+
+
+def version_reason(vllm, torch):
+    """vLLM, which is being imported, says where it lies."""
+    (folder,) = sys.modules["vllm"].__path__
+    return gate.version_reason(vllm, torch, lambda release: fingerprint.difference(release, folder), os.environ.get(contract.ENV_VLLM, ""))
 
 
 def rival(points=None):

@@ -6,6 +6,7 @@ place of captures; every start tells its stages. Fails: as the session; whatever
 line that says why.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -16,14 +17,17 @@ from vllm import envs
 from vllm.compilation.breakable_cudagraph import is_breakable_cudagraph_enabled
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CompilationMode, CUDAGraphMode
+from vllm.forward_context import BatchDescriptor
 from vllm.utils.torch_utils import current_stream
 from vllm.v1.worker import gpu_worker
+from vllm.v1.worker.gpu.cudagraph_utils import BatchExecutionDescriptor
+from vllm.v1.worker.utils import request_memory
 from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
 from medusa import marks
 
-from . import compiled, contract, gate, identity, inputs, metrics, steps
+from . import compiled, contract, gate, identity, inputs, metrics, platform, steps
 from .graphs import GraphManager
 from .watched import Watched
 from .wrapper import ModelWrapper
@@ -35,8 +39,15 @@ def workspaces():
     return [t for t in current_workspace_manager()._current_workspaces if t is not None]
 
 
+def resources():
+    """The keys of what vLLM keeps for kernels (since 0.31), in each of its lanes."""
+    return [(i, key) for i, held in enumerate(getattr(current_workspace_manager(), "_persistent_resources", ())) for key in held]
+
+
 class Worker(gpu_worker.Worker):
     profiled = True
+    given = None  # size of the KV cache, if no profile forward has to find it
+    resources = ()  # keys of what vLLM kept for kernels before its captures
     graphs = None  # the holder of graphs in place of vLLM's own
     code = None  # of a model that is compiled
     session = None  # of ranks other than the first, which only look on: more than one rank is refused
@@ -49,12 +60,16 @@ class Worker(gpu_worker.Worker):
                 print(f"medusa: native start: {e}", file=sys.stderr, flush=True)
         else:
             marks.phase("device")  # tells the interposer that this process is not without a word: the first rank has it
-        super().init_device()
+        if self.takes_part():
+            self.given = self.session.kv_bytes()
+        with gate.asking(self.cache_config, self.given, lambda: torch.cuda.mem_get_info()[1]):
+            super().init_device()
 
     def open(self):
         self.session, self.names = medusa.Session(), set()
         self.session.phase("device")
-        reason = gate.version_reason(vllm.__version__, torch.__version__) or gate.config_reason(self.vllm_config)
+        reason = platform.version_reason(vllm.__version__, torch.__version__) or gate.config_reason(self.vllm_config)
+        reason = reason or gate.descriptor_reason(BatchExecutionDescriptor, BatchDescriptor)
         if reason:
             self.session.refuse(reason)
         else:
@@ -97,18 +112,23 @@ class Worker(gpu_worker.Worker):
         return named
 
     def determine_available_memory(self):
-        given = self.session.kv_bytes() if self.takes_part() else None
-        if given is not None:
+        if self.given is not None and not self.takes_part():
+            # Something has kept this start from being restored: it profiles, and vLLM's own check holds.
+            self.given, self.requested_memory = None, request_memory(self.init_snapshot, self.cache_config)
+        if self.given is not None:
             self.profiled = False
             # The profile forward would have made the stream that the process computes on.
             current_stream()
             medusa.workspaces(self.session)
             self.reserve(self.session.workspace_bytes())
-            return given
+            return self.given
         self.phase("profile")
         size = super().determine_available_memory()
         if self.takes_part():
             free, total = torch.cuda.mem_get_info()
+            if reason := gate.size_reason(size, total):
+                self.session.refuse(reason)
+                return size
             medusa.kv_profile(
                 size,
                 total,
@@ -134,7 +154,7 @@ class Worker(gpu_worker.Worker):
         if not self.takes_part():
             return
         runner = self.model_runner
-        reason = gate.backend_reason(g.backend.get_name() for groups in runner.attn_groups for g in groups)
+        reason = gate.backend_reason(g.backend.get_name() for groups in runner.attn_groups for g in groups) or gate.graphs_reason(runner)
         if reason:
             self.session.refuse(reason)
         else:
@@ -156,6 +176,15 @@ class Worker(gpu_worker.Worker):
             self.session.refuse(f"graphs of a {type(runner.model).__name__}")
 
     def compile_or_warm_up_model(self):
+        with self.unobserved():
+            return self.start_up()
+
+    def unobserved(self):
+        """Forwards of a start are no load of experts. Since 0.33, vLLM does not count those of its own warm-up."""
+        eplb = getattr(self.model_runner, "eplb", None)
+        return eplb.suppress() if hasattr(eplb, "suppress") else contextlib.nullcontext()
+
+    def start_up(self):
         self.compile()
         self.phase("kernels")
         self.run_triggers()
@@ -203,13 +232,14 @@ class Worker(gpu_worker.Worker):
         """vLLM captures in the middle of its warm-up. The manager of a start that takes part marks its phases itself."""
         capture = self.model_runner.capture_model
 
-        def marked():
+        def marked(*args, **kwargs):
             if not self.takes_part():
                 self.phase("capture")
             elif self.session.run == medusa.PROFILE:
                 torch.cuda.synchronize()
                 self.watch = Watched(self.fixed, inputs.digest)
-            used = capture()
+            self.resources = resources()
+            used = capture(*args, **kwargs)
             self.phase("serving_warmup")
             return used
 
@@ -219,6 +249,9 @@ class Worker(gpu_worker.Worker):
         """Recording and verifying runs end here: their purpose is done, and warm-up would overwrite the memory that they compare. The one
         that profiles goes on, so that all that a start compiles has been compiled once."""
         run = os.environ.get(contract.ENV_RUN)
+        reason = gate.resources_reason(self.resources, resources())
+        if reason and self.session.run != medusa.RESTORE:
+            self.session.refuse(reason)
         if run == contract.RUN_PROFILE:
             self.own("find inputs", self.find_inputs)
         if run in (contract.RUN_PROFILE, contract.RUN_RESTORE):

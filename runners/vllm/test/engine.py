@@ -208,7 +208,7 @@ def count_states():
 
 changes = {}
 # Attributes of the plug-in's own, in the classes that take the place of vLLM's.
-OWN = ("worker.session", "worker.graphs", "worker.code", "worker.names", "worker.settings")
+OWN = ("worker.session", "worker.graphs", "worker.code", "worker.names", "worker.settings", "worker.given", "worker.resources")
 
 
 def watch_capture():
@@ -219,6 +219,7 @@ def watch_capture():
         capture = worker.model_runner.capture_model
 
         def compared(*args, **kwargs):
+            states.clear()  # since 0.29, the memory profile captures as well
             before = state.of(worker, without=OWN)
             size = capture(*args, **kwargs)
             found = state.changes(before, state.of(worker, without=OWN))

@@ -7,6 +7,7 @@ longer than it may.
 
 import concurrent.futures
 import dataclasses
+import glob
 import json
 import os
 import shutil
@@ -44,8 +45,18 @@ def flip(case, artifact):
 
 
 def another_version(case, artifact):
-    """A newer release, as its metadata say."""
+    """A newer release, as its metadata say. A method that the plug-in uses has another source: links stand for all other files."""
     folder = case.path("newer")
+    (package,) = glob.glob(os.path.join(os.path.dirname(case.args.python), "..", "lib", "python*", "site-packages", "vllm"))
+    for part in "", "v1", "v1/worker":
+        os.makedirs(os.path.join(folder, "vllm", part))
+        for name in os.listdir(os.path.join(package, part)):
+            if os.path.join(part, name) not in ("v1", "v1/worker", "v1/worker/workspace.py"):
+                os.symlink(os.path.abspath(os.path.join(package, part, name)), os.path.join(folder, "vllm", part, name))
+    with open(os.path.join(package, "v1/worker/workspace.py"), encoding="utf-8") as f:
+        changed = f.read().replace("self._locked = True", "self._locked = not False")
+    with open(os.path.join(folder, "vllm", "v1/worker/workspace.py"), "w", encoding="utf-8") as f:
+        f.write(changed)
     os.makedirs(os.path.join(folder, "vllm-0.99.0.dist-info"))
     with open(os.path.join(folder, "vllm-0.99.0.dist-info", "METADATA"), "w", encoding="utf-8") as f:
         f.write("Metadata-Version: 2.1\nName: vllm\nVersion: 0.99.0\n")
@@ -76,7 +87,7 @@ def faults(case):
         Fault("artifact cut short", "artifact_corrupt", "corrupt", spoil=cut),
         Fault("artifact with a flipped bit", "artifact_corrupt", "corrupt", spoil=flip),
         Fault("no artifact", "artifact_missing", "", spoil=lambda case, artifact: os.remove(artifact)),
-        Fault("another release", "unsupported", "vLLM 0.99.0", spoil=another_version),
+        Fault("another release", "unsupported", "WorkspaceManager", spoil=another_version),
         Fault("another GPU", "incompatible", "gpu.memory", variables={"SIMGPU_MEMORY": "6G"}),
         Fault("another checkpoint", "incompatible", "model.checkpoint", argument("model", checkpoint(case))),
         Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 16)),

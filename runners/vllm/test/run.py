@@ -23,7 +23,7 @@ from compare import Comparison, read  # noqa: E402
 PROCESSES = "record-a", "record-b", "native", "check-native"  # that captured graphs
 NATIVE = PROCESSES.index("native")
 REQUESTS = "requests"  # the mark of engine.py behind which launches serve requests: warm-up and profiling launch graphs, too
-LISTED = "changes-{}.txt"  # by vLLM's version: changes of captures that a restored start lacks, or makes otherwise
+LISTED = "changes.txt"  # changes of captures that a restored start lacks, or makes otherwise
 SECONDS = 900  # for each start of the engine, of which materialize makes five
 
 
@@ -48,8 +48,8 @@ def stop(*what):
     sys.exit(1)
 
 
-def listed(version):
-    with open(os.path.join(HERE, LISTED.format(version)), encoding="utf-8") as f:
+def listed():
+    with open(os.path.join(HERE, LISTED), encoding="utf-8") as f:
         return [line.strip() for line in f if line.strip() and not line.startswith("#")]
 
 
@@ -194,7 +194,7 @@ class Case(Engine):
                 c.differ(self.name, "graph launches:", start["launches"], "steps take:", start["steps"])
         if native["states"] != restored["states"] or bool(native["states"]) != (self.runner == "V2"):
             c.differ(self.name, "states built for captures:", native["states"], restored["states"])
-        for path, pair in state.lost(native["changes"], restored["changes"], listed(native["vllm"])).items():
+        for path, pair in state.lost(native["changes"], restored["changes"], listed()).items():
             c.differ(self.name, "unlisted change of the captures in the worker's state:", path, *pair)
         captures = [self.calls(s, "cuStreamBeginCapture") for s in ("native", "restored")]
         # The V1 runner's profile forward captures some to see how large they are.

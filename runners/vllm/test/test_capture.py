@@ -30,7 +30,9 @@ class Desc:
 class CudaGraphManager:
     """As vLLM's, which captures what the factory makes."""
 
-    def __init__(self, config, device, mode, decode_query_len, lora_capture_cases=None):
+    def __init__(self, vllm_config, device, cudagraph_mode, decode_query_len, lora_capture_cases=None, varlen_decode=False):
+        self.vllm_config, self.device, self.cudagraph_mode, self.decode_query_len = vllm_config, device, cudagraph_mode, decode_query_len
+        self.lora_capture_cases, self.varlen_decode = lora_capture_cases or [0], varlen_decode
         self._capture_descs = {Mode.FULL: [Desc(Mode.FULL, 2), Desc(Mode.FULL, 1)]}
         self.graphs, self._graphs_captured = {}, False
 
@@ -98,12 +100,12 @@ class Captures(unittest.TestCase):
 
         self.manager, self.label = graphs.GraphManager, labels.label
 
-    def start(self, restored, run=0):
+    def start(self, restored, run=0, **made):
         """The manager once the model's capture is done, and the inputs."""
         descs = [Desc(Mode.FULL, 1), Desc(Mode.FULL, 2)]
         session = Session(map(self.label, descs) if restored else None, run)
         model = types.SimpleNamespace(get_hidden_size=lambda: 1, dtype=None)
-        made = types.SimpleNamespace(vllm_config=None, device=None, cudagraph_mode=None, decode_query_len=1, lora_capture_cases=None)
+        made = CudaGraphManager(None, None, None, 1, **made)
         inputs = types.SimpleNamespace(is_padding=False, made=[], forwards=[])
         self.before = []
 
@@ -122,6 +124,12 @@ class Captures(unittest.TestCase):
         self.assertEqual((captured.forwards, inputs.forwards), ([2, 2, 1, 1], []))
         self.assertTrue(native._graphs_captured and restored._graphs_captured)
         self.assertEqual({d: g.label for d, g in restored.graphs.items()}, {d: self.label(d) for d in native.graphs})
+
+    def test_arguments_of_the_manager_that_vllm_made(self):
+        self.assertTrue(self.start(False, varlen_decode=True)[0].varlen_decode)
+        with mock.patch.object(ModelCudaGraphManager, "__init__", lambda self, device, lost: None):
+            with self.assertRaisesRegex(AttributeError, "does not keep lost"):
+                self.start(False)
 
     def test_the_profile_sees_what_factories_write(self):
         """Before a forward has run."""

@@ -1,5 +1,6 @@
 """Tests of the plug-in's decisions, with stand-ins for vLLM's objects. They need neither vLLM nor torch."""
 
+import contextlib
 import dataclasses
 import enum
 import json
@@ -38,7 +39,7 @@ def config(**changes):
             max_model_len=256, dtype="bfloat16", model="org/name", revision="abc",
             hf_config=space(to_json_string=lambda: "{}"),
         ),
-        cache_config=space(gpu_memory_utilization=0.9, block_size=16, cache_dtype="auto"),
+        cache_config=space(gpu_memory_utilization=0.9, block_size=16, cache_dtype="auto", kv_sharing_fast_prefill=False),
         scheduler_config=space(max_num_seqs=8, max_num_batched_tokens=512),
         load_config=space(load_format="dummy"),
         compute_hash=lambda: "hash",
@@ -53,12 +54,34 @@ def config(**changes):
 
 
 class Gate(unittest.TestCase):
+    def version(self, vllm, torch, differs=None, wanted=""):
+        compared = []
+        with mock.patch.object(gate, "SUPPORTED", {"0.9.0": "2.9", "0.26.0": "2.11"}):
+            reason = gate.version_reason(vllm, torch, lambda release: compared.append(release) or differs, wanted)
+        return reason, compared
+
     def test_versions(self):
-        self.assertIsNone(gate.version_reason("0.26.0", "2.11.0+cu130"))
-        self.assertIsNone(gate.version_reason("0.26.0+cu129", "2.11.1"))
-        self.assertIn("0.27.0", gate.version_reason("0.27.0", "2.13.0"))
-        self.assertIn("2.110.0", gate.version_reason("0.26.0", "2.110.0") or "")
-        self.assertIn("2.1.0", gate.version_reason("0.26.0", "2.1.0"))
+        self.assertEqual(self.version("0.26.0", "2.11.0+cu130"), (None, ["0.26.0"]))
+        self.assertEqual(self.version("0.26.0+cu129", "2.11.1"), (None, ["0.26.0"]))
+        self.assertEqual(self.version("0.9.0", "2.9.1"), (None, ["0.9.0"]))
+        for torch in "2.110.0", "2.1.0":
+            self.assertIn(torch, self.version("0.26.0", torch)[0] or "")
+
+    def test_releases_that_differ(self):
+        """The reason names what differs, and how to try."""
+        for release in "0.26.0", "0.27.0":
+            reason, compared = self.version(release, "2.11.0", "a.py:f")
+            self.assertEqual(compared, ["0.26.0"])
+            for word in release, "a.py:f", "MEDUSA_VLLM=try":
+                self.assertIn(word, reason or "")
+
+    def test_a_release_that_is_the_same_is_taken_for_the_newest(self):
+        self.assertEqual(self.version("0.26.1", "2.11.0"), (None, ["0.26.0"]))
+        self.assertIn("2.13.0", self.version("0.26.1", "2.13.0")[0] or "")
+
+    def test_a_user_who_tries(self):
+        self.assertEqual(self.version("0.27.0", "2.13.0", "a.py:f", "try"), (None, []))
+        self.assertIn("MEDUSA_VLLM=1", self.version("0.26.0", "2.11.0", None, "1")[0] or "")
 
     def test_supported(self):
         self.assertIsNone(gate.config_reason(config()))
@@ -69,6 +92,10 @@ class Gate(unittest.TestCase):
         for change, word in [
             ({"parallel_config__world_size": 2}, "rank"),
             ({"parallel_config__data_parallel_size": 2}, "rank"),
+            ({"parallel_config__enable_dbo": True}, "overlap"),
+            ({"use_cumem_cudagraph_pool": True}, "sleep"),
+            ({"cache_config__kv_sharing_fast_prefill": True}, "fast prefill"),
+            ({"load_config__load_format": "ipc_cache"}, "another process"),
             ({"lora_config": object()}, "LoRA"),
             ({"speculative_config": object()}, "speculative"),
             ({"kv_transfer_config": object()}, "connector"),
@@ -89,6 +116,40 @@ class Gate(unittest.TestCase):
     def test_backends(self):
         self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN"]))
         self.assertIn("FLASHINFER", gate.backend_reason(["FLASH_ATTN", "FLASHINFER"]))
+
+
+    def test_graphs_within_a_model(self):
+        base = type("ModelState", (), {"capture_inner_cudagraphs": lambda self: None})
+        base.capture_inner_cudagraphs.__module__ = "vllm.v1.worker.gpu.model_states.interface"
+        plain, own = type("Plain", (base,), {}), type("Own", (base,), {"capture_inner_cudagraphs": lambda self: None})
+        runner = types.SimpleNamespace
+        self.assertIsNone(gate.graphs_reason(runner()))  # of a release without such graphs
+        self.assertIsNone(gate.graphs_reason(runner(model_state=plain())))
+        self.assertIn("graphs within", gate.graphs_reason(runner(model_state=own())) or "")
+
+    def test_descriptors(self):
+        self.assertIsNone(gate.descriptor_reason(Desc, V1Desc, NewDesc))
+        self.assertIn("shape", gate.descriptor_reason(Desc, dataclasses.make_dataclass("D", ["num_tokens", "shape"])) or "")
+
+    def test_sizes_of_a_kv_cache(self):
+        self.assertIsNone(gate.size_reason(1, 10))
+        self.assertIsNone(gate.size_reason(10, 10))
+        for size in 0, -1, 11:
+            self.assertIn(str(size), gate.size_reason(size, 10) or "")
+
+    def test_memory_that_captures_make(self):
+        self.assertIsNone(gate.resources_reason([(0, "a")], [(0, "a")]))
+        reason = gate.resources_reason([(0, "a")], [(0, "a"), (0, "b"), (1, "a")]) or ""
+        self.assertTrue("'b'" in reason and "(1, 'a')" in reason and "(0, 'a')" not in reason, reason)
+
+    def test_share_of_the_device(self):
+        """As much as the artifact needs, never more than the user allows; later, what the user allows."""
+        for needed, share in (1, 0.25), (4, 0.9), (None, 0.9):
+            cache = types.SimpleNamespace(gpu_memory_utilization=0.9)
+            with contextlib.suppress(ValueError), gate.asking(cache, needed, lambda: 4):
+                self.assertEqual(cache.gpu_memory_utilization, share)
+                raise ValueError("as vLLM does if too little is free")
+            self.assertEqual(cache.gpu_memory_utilization, 0.9)
 
 
 class Hashed(types.SimpleNamespace):
@@ -159,6 +220,14 @@ class V1Desc:
     num_active_loras: int = 0
 
 
+@dataclasses.dataclass(frozen=True)
+class NewDesc(Desc):
+    """As of newer releases."""
+
+    max_query_len: int | None = None
+    num_ubatches: int = 1
+
+
 class Graph:
     def __init__(self, desc):
         self.label, self.good = labels.label(desc), True
@@ -189,6 +258,12 @@ class Labels(unittest.TestCase):
         one, two = V1Desc(1, 1), V1Desc(2, 2)
         self.assertNotEqual(labels.label(one), labels.label(self.one))
         self.assertEqual(len({labels.label(one), labels.label(two), labels.piece(0, one), labels.piece(1, one), labels.piece(0, two)}), 5)
+
+    def test_fields_of_newer_releases(self):
+        descs = [NewDesc(Mode.FULL, 2, 2), NewDesc(Mode.FULL, 2, 2, max_query_len=2), NewDesc(Mode.FULL, 2, 2, num_ubatches=2)]
+        self.assertEqual(len(set(map(labels.label, descs))), 3)
+        self.assertEqual(labels.label(self.two), "FULL tokens=2 requests=2 uniform=1 loras=0")
+        self.assertLess(len(labels.label(NewDesc(Mode.FULL, 99999, 99999, 99999, 99999, 99999, 99999))), 128)
 
     def test_a_label_fits_into_the_interface(self):
         self.assertLess(len(labels.piece(9999, V1Desc(99999, 99999))), 128)

@@ -142,7 +142,7 @@ func pointers(a *Artifact, r *rand.Rand, _ string) string {
 		return ""
 	}
 	g := k.graphs[r.IntN(len(k.graphs))]
-	c := []*graphpb.Changes{g.FixupAlloc, g.FixupOffset}[r.IntN(2)]
+	c := []*graphpb.Changes{g.RelocationAlloc, g.RelocationOffset}[r.IntN(2)]
 	if c == nil || len(c.Delta) == 0 {
 		return ""
 	}

@@ -206,6 +206,7 @@ static void setters(void)
 	cuGraphKernelNodeSetParams(node, &params_v1);
 	cuGraphMemcpyNodeSetParams(node, NULL);
 	cuGraphMemsetNodeSetParams(node, NULL);
+	cuGraphBatchMemOpNodeSetParams(node, NULL);
 	cuGraphHostNodeSetParams(node, NULL);
 	cuGraphEventRecordNodeSetEvent(node, NULL);
 	cuGraphEventWaitNodeSetEvent(node, NULL);
@@ -226,6 +227,7 @@ static void exec_setters(void)
 	cuGraphExecKernelNodeSetParams_v2(exec, node, &params);
 	cuGraphExecMemcpyNodeSetParams(exec, node, NULL, NULL);
 	cuGraphExecMemsetNodeSetParams(exec, node, NULL, NULL);
+	cuGraphExecBatchMemOpNodeSetParams(exec, node, NULL);
 	cuGraphExecHostNodeSetParams(exec, node, NULL);
 	cuGraphExecChildGraphNodeSetParams(exec, node, graph);
 	cuGraphExecEventRecordNodeSetEvent(exec, node, NULL);
@@ -314,11 +316,12 @@ static const struct {
 	{"questions", questions, 6, 20000, "cuMemGetAddressRange_v2 cuPointerGetAttribute cuPointerGetAttributes cuIpcGetMemHandle cuMemRetainAllocationHandle cuCtxEnablePeerAccess"},
 	{"cuEventCreate+cuEventDestroy", event, 2, 20000, "cuEventCreate cuEventDestroy_v2"},
 	{"cuGraphKernelNodeSetParams", set, 1, 200000, "cuGraphKernelNodeSetParams_v2"},
-	{"setters", setters, 15, 20000, "cuGraphKernelNodeSetParams cuGraphMemcpyNodeSetParams cuGraphMemsetNodeSetParams cuGraphHostNodeSetParams cuGraphEventRecordNodeSetEvent "
+	{"setters", setters, 16, 20000, "cuGraphKernelNodeSetParams cuGraphMemcpyNodeSetParams cuGraphMemsetNodeSetParams cuGraphBatchMemOpNodeSetParams "
+		"cuGraphHostNodeSetParams cuGraphEventRecordNodeSetEvent "
 		"cuGraphEventWaitNodeSetEvent cuGraphNodeSetParams cuGraphKernelNodeSetAttribute cuGraphKernelNodeCopyAttributes cuGraphAddDependencies "
 		"cuGraphAddDependencies_v2 cuGraphRemoveDependencies cuGraphRemoveDependencies_v2 cuGraphDestroyNode cuGraphChildGraphNodeGetGraph"},
-	{"setters-of-executable-graphs", exec_setters, 12, 20000, "cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2 cuGraphExecMemcpyNodeSetParams "
-		"cuGraphExecMemsetNodeSetParams cuGraphExecHostNodeSetParams cuGraphExecChildGraphNodeSetParams cuGraphExecEventRecordNodeSetEvent "
+	{"setters-of-executable-graphs", exec_setters, 13, 20000, "cuGraphExecKernelNodeSetParams cuGraphExecKernelNodeSetParams_v2 cuGraphExecMemcpyNodeSetParams "
+		"cuGraphExecMemsetNodeSetParams cuGraphExecBatchMemOpNodeSetParams cuGraphExecHostNodeSetParams cuGraphExecChildGraphNodeSetParams cuGraphExecEventRecordNodeSetEvent "
 		"cuGraphExecEventWaitNodeSetEvent cuGraphExecNodeSetParams cuGraphNodeSetEnabled cuGraphExecUpdate cuGraphExecUpdate_v2"},
 	{"cuGraphInstantiate+cuGraphExecDestroy", instantiate, 2, 20000, "cuGraphInstantiateWithFlags cuGraphExecDestroy"},
 	{"other-instantiate", other_instantiate, 8, 10000, "cuGraphInstantiate cuGraphInstantiate_v2 cuGraphInstantiateWithParams cuGraphInstantiateWithParams_ptsz"},

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -40,7 +41,7 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 	return out, nil
 }
 
-// tensorPlace returns the allocation that holds a marked address, which is known to be one. In a divided allocation the
+// tensorPlace returns the allocation that holds a marked address, which is known to be one. In a suballocated allocation the
 // place is that of record-a: the name counts.
 func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Allocation) (graphir.Pointer, error) {
 	a, b := la.holding(ta.Addr), lb.holding(tb.Addr)
@@ -48,9 +49,23 @@ func tensorPlace(la, lb *liveSet, ta, tb *trace.Tensor, allocations []graphir.Al
 		return graphir.Pointer{}, errors.New("it lies in no allocation")
 	}
 	at := graphir.Pointer{Index: a.ID, Offset: ta.Addr - a.Addr, Space: a.Space}
-	divided := at.Space == graphir.SpaceAlloc && allocations[at.Index].Suballocated
-	if !divided && at != (graphir.Pointer{Index: b.ID, Offset: tb.Addr - b.Addr, Space: b.Space}) {
+	suballocated := at.Space == graphir.SpaceAlloc && allocations[at.Index].Suballocated
+	if !suballocated && at != (graphir.Pointer{Index: b.ID, Offset: tb.Addr - b.Addr, Space: b.Space}) {
 		return graphir.Pointer{}, errors.New("it does not lie in the same place in both runs")
 	}
 	return at, nil
+}
+
+// compileNotes takes over the engine's notes. A note that differs between two recordings would be of no use in a third process.
+func compileNotes(a, b []graphir.Note) ([]graphir.Note, error) {
+	if len(a) != len(b) {
+		return nil, fmt.Errorf("compile notes: %d in record-a, %d in record-b", len(a), len(b))
+	}
+	for i, n := range a {
+		// mutant: notes of two recordings
+		if o := b[i]; n.Name != o.Name || !bytes.Equal(n.Value, o.Value) {
+			return nil, fmt.Errorf("compile note %q: it differs between the runs", n.Name)
+		}
+	}
+	return a, nil
 }

@@ -1,0 +1,184 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"medusa/schedule"
+)
+
+// Model is what the agent has to know of a model. Times are in seconds.
+type Model struct {
+	Name   string
+	Memory float64 // share of a GPU's memory that an engine takes while it is awake
+	Slots  int     // requests that an engine works on at a time
+
+	Sleep  int     // level to which an engine is put asleep to make room; 0: it is stopped
+	Asleep float64 // share of a GPU's memory that a sleeping engine keeps
+	Host   int64   // bytes of host memory of an engine that sleeps at level 1
+
+	StartLimit time.Duration // how long a start, a wake-up or falling asleep may take
+
+	// Estimates, used until they are measured.
+	Start, Wake, Service float64
+}
+
+// Config configures an Agent.
+type Config struct {
+	Models     []Model
+	GPUs       int
+	HostMemory int64 // bytes for engines that sleep at level 1
+	Make       func(gpu, fn int) Engine
+	// Victim is the policy's choice of an idle engine to put away; active is as in dispatch.Machines.
+	Victim func(now float64, idle []schedule.Resident, active func(fn int) bool) int
+	Clock  func() float64 // seconds, as the queue's
+	// Changed is called, without a lock, when room was made and no request has ended.
+	Changed func()
+	Warn    func(format string, args ...any)
+
+	Retry  time.Duration // how long a model that has failed on a GPU is not started there again
+	Health time.Duration // time between two looks at an engine that is awake, and how long it has to answer
+}
+
+// Agent owns the engines.
+type Agent struct {
+	config Config
+
+	mu       sync.Mutex
+	at       [][]*instance // GPU, model
+	measured []measured    // by model
+	changed  chan struct{} // closed at the next change
+	closed   bool
+	keepers  sync.WaitGroup
+}
+
+// instance is a model on a GPU.
+type instance struct {
+	gpu, fn  int
+	state    State
+	engine   Engine
+	wanted   bool // a request was admitted since it was last put away
+	level    int  // of the sleep that it is to have while it is not wanted; 0: none
+	held     float64
+	began    map[int]float64 // requests, by ID: when they were admitted
+	lastUsed float64
+	since    float64 // of the state
+	failure  error
+	retry    float64 // time
+	kept     bool    // a keeper runs
+	hurry    context.CancelFunc
+}
+
+// measured are running means.
+type measured struct{ start, wake, service mean }
+
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(x float64) { m.sum += x; m.n++ }
+
+func (m *mean) or(unknown float64) float64 {
+	if m.n == 0 {
+		return unknown
+	}
+	return m.sum / float64(m.n)
+}
+
+// New makes an Agent. Nothing is started.
+func New(c Config) (*Agent, error) {
+	for _, m := range c.Models {
+		if !(m.Memory > 0 && m.Memory <= 1) || !(m.Asleep >= 0 && m.Asleep < m.Memory) || m.Slots < 1 || m.Sleep < 0 || m.Sleep > 2 {
+			return nil, fmt.Errorf("configure model %s: memory %v, asleep %v, %d slots, sleep level %d", m.Name, m.Memory, m.Asleep, m.Slots, m.Sleep)
+		}
+	}
+	if c.GPUs < 1 {
+		return nil, errors.New("configure agent: no GPU")
+	}
+	a := &Agent{config: c, measured: make([]measured, len(c.Models)), changed: make(chan struct{})}
+	for g := range c.GPUs {
+		row := make([]*instance, len(c.Models))
+		for fn := range row {
+			row[fn] = &instance{gpu: g, fn: fn, state: Cold, began: map[int]float64{}}
+		}
+		a.at = append(a.at, row)
+	}
+	return a, nil
+}
+
+// broadcast tells everyone who waits to look again.
+func (a *Agent) broadcast() {
+	close(a.changed)
+	a.changed = make(chan struct{})
+}
+
+func (a *Agent) enter(i *instance, s State) {
+	i.state, i.since = s, a.config.Clock()
+	a.broadcast()
+}
+
+// Acquire waits until the engine of an admitted request answers, and returns its address.
+func (a *Agent) Acquire(ctx context.Context, d schedule.Decision) (url string, err error) {
+	i := a.at[d.GPU][d.Request.Fn]
+	for {
+		a.mu.Lock()
+		changed := a.changed
+		switch {
+		case i.state == Awake:
+			url = i.engine.URL()
+		case i.state == Failed:
+			err = &EngineError{a.config.Models[i.fn].Name, i.gpu, i.failure}
+		case a.closed:
+			err = &EngineError{a.config.Models[i.fn].Name, i.gpu, errors.New("the server ends")}
+		}
+		a.mu.Unlock()
+		if url != "" || err != nil {
+			return url, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// Release ends a request that was admitted. service is its running time in seconds if it was answered, or 0.
+func (a *Agent) Release(d schedule.Decision, service float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.at[d.GPU][d.Request.Fn]
+	delete(i.began, d.Request.ID)
+	i.lastUsed = a.config.Clock()
+	if service > 0 {
+		a.measured[i.fn].service.add(service)
+	}
+	a.broadcast()
+}
+
+// State returns the state of a model on a GPU and the number of its requests.
+func (a *Agent) State(gpu, fn int) (s State, requests int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.at[gpu][fn]
+	return i.state, len(i.began)
+}
+
+// Close stops all engines and waits for their ends.
+func (a *Agent) Close() {
+	a.mu.Lock()
+	a.closed = true
+	for _, row := range a.at {
+		for _, i := range row {
+			i.wanted, i.level = false, 0
+			a.keep(i)
+		}
+	}
+	a.broadcast()
+	a.mu.Unlock()
+	a.keepers.Wait()
+}

@@ -1,0 +1,221 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"medusa/agent"
+	"medusa/internal/test/stubengine"
+	"medusa/schedule"
+)
+
+// patience bounds what a loaded machine may need.
+const patience = time.Minute
+
+// machine is an agent of stub engines, with a log of what they were told.
+type machine struct {
+	*agent.Agent
+	mu   sync.Mutex
+	told []string
+	next int
+}
+
+func newMachine(t *testing.T, gpus int, models []agent.Model, change func(gpu, fn int, s *stubengine.Stub)) *machine {
+	t.Helper()
+	m := &machine{}
+	began := time.Now()
+	for i := range models {
+		models[i].Name, models[i].StartLimit = fmt.Sprint("m", i), patience
+	}
+	var err error
+	m.Agent, err = agent.New(agent.Config{Models: models, GPUs: gpus, HostMemory: 10, Retry: time.Hour, Health: time.Hour,
+		Clock: func() float64 { return time.Since(began).Seconds() }, Changed: func() {}, Warn: t.Logf,
+		Victim: func(now float64, idle []schedule.Resident, _ func(int) bool) int {
+			return schedule.LRU{}.Victim(now, idle)
+		},
+		Make: func(gpu, fn int) agent.Engine {
+			s := stubengine.Stub{Model: models[fn].Name, Observe: func(what string) {
+				m.mu.Lock()
+				defer m.mu.Unlock()
+				m.told = append(m.told, fmt.Sprintf("%s m%d on %d", what, fn, gpu))
+			}}
+			if change != nil {
+				change(gpu, fn, &s)
+			}
+			return stubengine.New(s)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// admit places a request, and returns how it ends.
+func (m *machine) admit(gpu, fn int) (d schedule.Decision, wait func() error) {
+	m.next++
+	d = schedule.Decision{Request: schedule.Request{ID: m.next, Fn: fn}, GPU: gpu, Peer: schedule.Anywhere}
+	m.Admit(d, func(int) bool { return false })
+	return d, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := m.Acquire(ctx, d)
+		return err
+	}
+}
+
+// run serves one request.
+func (m *machine) run(t *testing.T, gpu, fn int) {
+	t.Helper()
+	d, wait := m.admit(gpu, fn)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.Release(d, 0.1)
+}
+
+func (m *machine) log() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.told)
+}
+
+// Engines make room for each other within the GPU's memory: the least recently used goes, its memory is free before the next one
+// starts, and no one with a request goes.
+func TestMemory(t *testing.T) {
+	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 2}, {Memory: 0.5, Slots: 2}, {Memory: 0.5, Slots: 2}}, nil)
+	m.run(t, 0, 0)
+	m.run(t, 0, 1)
+	m.run(t, 0, 2)
+	if want := []string{"start m0 on 0", "start m1 on 0", "stop m0 on 0", "start m2 on 0"}; !slices.Equal(m.log(), want) {
+		t.Errorf("engines were told %q, want %q", m.log(), want)
+	}
+	busy1, wait := m.admit(0, 1)
+	busy2, _ := m.admit(0, 2)
+	if err := wait(); err != nil || m.Accepts(0, 0) || !m.Accepts(0, 1) || m.InFlight(0) != 2 {
+		t.Errorf("%v; with two busy engines m0 is accepted: %v, m1: %v, in flight %d", err, m.Accepts(0, 0), m.Accepts(0, 1), m.InFlight(0))
+	}
+	again, _ := m.admit(0, 1)
+	if m.Accepts(0, 1) {
+		t.Error("three requests are accepted in two slots")
+	}
+	for _, d := range []schedule.Decision{busy1, busy2, again} {
+		m.Release(d, 1)
+	}
+	if !m.Accepts(0, 0) || m.Holds(0, 0) || !m.Holds(0, 1) || m.Start(0, 1) != 0 || m.InFlight(0) != 0 {
+		t.Error("after the requests, the view shows other than two idle engines")
+	}
+}
+
+// An engine is not started while another one's memory is not free yet.
+func TestMemoryIsFreeBeforeAStart(t *testing.T) {
+	release := make(chan struct{})
+	m := newMachine(t, 1, []agent.Model{{Memory: 1, Slots: 1}, {Memory: 1, Slots: 1}}, func(_, fn int, s *stubengine.Stub) {
+		if observe := s.Observe; fn == 0 {
+			s.Observe = func(what string) {
+				if what == "stop" {
+					<-release
+				}
+				observe(what)
+			}
+		}
+	})
+	m.run(t, 0, 0)
+	d, wait := m.admit(0, 1)
+	for state, _ := m.State(0, 0); state != agent.Evicted; state, _ = m.State(0, 0) {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond) // for an agent that starts too early
+	close(release)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.Release(d, 1)
+	if want := []string{"start m0 on 0", "stop m0 on 0", "start m1 on 0"}; !slices.Equal(m.log(), want) {
+		t.Errorf("engines were told %q, want %q", m.log(), want)
+	}
+}
+
+// Engines that may sleep do so to make room, within the host's memory: then the one that has slept longest is stopped. A request
+// wakes one.
+func TestSleep(t *testing.T) {
+	model := agent.Model{Memory: 0.8, Asleep: 0.1, Slots: 1, Sleep: 1, Host: 5}
+	m := newMachine(t, 1, []agent.Model{model, model, model, model}, nil)
+	for fn := range 4 {
+		m.run(t, 0, fn)
+	}
+	m.run(t, 0, 2)
+	m.Close()
+	want := []string{"start m0 on 0", "sleep 1 m0 on 0", "start m1 on 0", "sleep 1 m1 on 0", "start m2 on 0"}
+	got := m.log()
+	if len(got) < 5 || !slices.Equal(got[:5], want) || !slices.Contains(got, "wake m2 on 0") || slices.Contains(got, "wake m0 on 0") {
+		t.Errorf("engines were told %q", got)
+	}
+	stops := 0
+	for _, what := range got {
+		if strings.HasPrefix(what, "stop") {
+			stops++
+		}
+	}
+	if stops != 4 {
+		t.Errorf("%d of 4 engines were stopped at the end: %q", stops, got)
+	}
+}
+
+// A model that does not start on one GPU costs the requests that were admitted there, and goes on elsewhere. If it fails
+// everywhere, requests fail at once.
+func TestFailedStart(t *testing.T) {
+	broken := map[int]bool{0: true}
+	m := newMachine(t, 2, []agent.Model{{Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1}}, func(gpu, fn int, s *stubengine.Stub) {
+		if fn == 0 && broken[gpu] {
+			s.Refuses = errors.New("no kernel image")
+		}
+	})
+	d, wait := m.admit(0, 0)
+	var failed *agent.EngineError
+	if err := wait(); !errors.As(err, &failed) || failed.GPU != 0 || !strings.Contains(err.Error(), "no kernel image") {
+		t.Fatal(err)
+	}
+	m.Release(d, 0)
+	if m.Accepts(0, 0) || !m.Accepts(1, 0) || !m.Accepts(0, 1) {
+		t.Error("the other GPU or the other model suffers")
+	}
+	m.run(t, 0, 1)
+	broken[1] = true
+	d, wait = m.admit(1, 0)
+	if err := wait(); err == nil {
+		t.Fatal("no error")
+	}
+	m.Release(d, 0)
+	if !m.Accepts(0, 0) {
+		t.Error("a model that has failed everywhere is not accepted: its requests wait for ever")
+	}
+	if _, wait = m.admit(0, 0); wait() == nil {
+		t.Error("no error")
+	}
+}
+
+// The end of an engine is noticed, and its memory is free.
+func TestDeath(t *testing.T) {
+	m := newMachine(t, 1, []agent.Model{{Memory: 1, Slots: 1}, {Memory: 1, Slots: 1}}, nil)
+	d, wait := m.admit(0, 0)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	url, err := m.Acquire(t.Context(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = stubengine.Ask(t.Context(), url, "m0", stubengine.Die, false) }()
+	for state, _ := m.State(0, 0); state != agent.Failed; state, _ = m.State(0, 0) {
+		time.Sleep(time.Millisecond)
+	}
+	m.Release(d, 0)
+	m.run(t, 0, 1)
+}

@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+)
+
+// Engine is one life of an engine: it starts once and ends once.
+type Engine interface {
+	// Start returns when the engine answers requests. If it fails, or if ctx ends before, nothing of the engine is left.
+	Start(ctx context.Context) error
+	// URL is where a started engine answers.
+	URL() string
+	// Healthy returns an error if the engine does not answer.
+	Healthy(ctx context.Context) error
+	// Sleep gives device memory back: at level 1 the weights stay in host memory, at level 2 they do not.
+	Sleep(ctx context.Context, level int) error
+	// Wake undoes Sleep.
+	Wake(ctx context.Context) error
+	// Stop ends the engine. When it returns, nothing of it is left.
+	Stop()
+	// Ended is closed when the engine has ended. Err then says why.
+	Ended() <-chan struct{}
+	Err() error
+}
+
+// State is that of a model on a GPU.
+type State string
+
+// The states. An engine has a process in all but Cold and Failed.
+const (
+	Cold     State = "cold"
+	Starting State = "starting"
+	Awake    State = "awake"
+	Dozing   State = "falling_asleep"
+	Asleep1  State = "asleep_1"
+	Asleep2  State = "asleep_2"
+	Waking   State = "waking"
+	Evicted  State = "evicted" // on its way out, to make room
+	Failed   State = "failed"
+)
+
+// States lists them.
+func States() []State {
+	return []State{Cold, Starting, Awake, Dozing, Asleep1, Asleep2, Waking, Evicted, Failed}
+}
+
+// EngineError says that an engine did not do what a request needed.
+type EngineError struct {
+	Model string
+	GPU   int
+	Cause error
+}
+
+func (e *EngineError) Error() string {
+	return fmt.Sprintf("run engine of %s on GPU %d: %v", e.Model, e.GPU, e.Cause)
+}
+
+// Unwrap returns the cause.
+func (e *EngineError) Unwrap() error { return e.Cause }

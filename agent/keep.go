@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"medusa/schedule"
+)
+
+// keep makes sure that somebody brings i to the state that it is to have.
+func (a *Agent) keep(i *instance) {
+	if i.hurry != nil && !i.wanted {
+		i.hurry() // a start that nobody waits for any more ends early
+	}
+	if !i.kept && a.step(i) != nil {
+		i.kept = true
+		a.keepers.Go(func() { a.keeper(i) })
+	}
+}
+
+// keeper takes steps until none is left. Only one keeper of an instance runs at a time.
+func (a *Agent) keeper(i *instance) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		step := a.step(i)
+		if step == nil {
+			i.kept = false
+			return
+		}
+		// mutant: memory that is still in use
+		if i.wanted && !a.room(i) {
+			a.wait()
+			continue
+		}
+		step(i)
+		a.mu.Unlock()
+		a.config.Changed()
+		a.mu.Lock()
+	}
+}
+
+// wait lets others work until something changes.
+func (a *Agent) wait() {
+	changed := a.changed
+	a.mu.Unlock()
+	<-changed
+	a.mu.Lock()
+}
+
+// room reports whether the memory that i needs is free by now.
+func (a *Agent) room(i *instance) bool {
+	return a.taken(i.gpu)-i.held+a.config.Models[i.fn].Memory <= 1+slack
+}
+
+// step returns what brings i nearer to the state that it is to have; nil if it has it.
+func (a *Agent) step(i *instance) func(*instance) {
+	switch i.state {
+	case Cold, Failed:
+		if i.wanted {
+			return a.start
+		}
+	case Awake:
+		if !i.wanted && i.level > 0 {
+			return a.sleep
+		}
+		if !i.wanted {
+			return a.stop
+		}
+	case Asleep1, Asleep2:
+		if i.wanted {
+			return a.wake
+		}
+		if i.level == 0 {
+			return a.stop
+		}
+	case Starting, Dozing, Waking, Evicted: // its keeper is at work
+	}
+	return nil
+}
+
+// errUnwanted ends a start that nobody waits for any more.
+var errUnwanted = errors.New("nobody waits for it any more")
+
+// attempt calls an engine without the lock, within the model's limit. It ends early if i is not wanted any more.
+func (a *Agent) attempt(i *instance, call func(ctx context.Context) error) (took float64, err error) {
+	limit := a.config.Models[i.fn].StartLimit
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	i.hurry = cancel
+	began := a.config.Clock()
+	a.mu.Unlock()
+	err = call(ctx)
+	a.mu.Lock()
+	i.hurry = nil
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("it was not ready within %v: %w", limit, err)
+	case ctx.Err() != nil:
+		err = errUnwanted
+	}
+	return a.config.Clock() - began, err
+}
+
+func (a *Agent) start(i *instance) {
+	e := a.config.Make(i.gpu, i.fn)
+	i.engine, i.held = e, a.config.Models[i.fn].Memory
+	a.enter(i, Starting)
+	took, err := a.attempt(i, e.Start)
+	if err != nil {
+		a.fail(i, err)
+		return
+	}
+	a.measured[i.fn].start.add(took)
+	a.enter(i, Awake)
+	a.keepers.Go(func() { a.watch(i, e) })
+}
+
+func (a *Agent) sleep(i *instance) {
+	level := i.level
+	a.enter(i, Dozing)
+	ctx := func(ctx context.Context) error { return i.engine.Sleep(ctx, level) }
+	if _, err := a.attempt(i, ctx); err != nil {
+		a.fail(i, fmt.Errorf("put it asleep: %w", err))
+		return
+	}
+	i.held = a.config.Models[i.fn].Asleep
+	if level == 1 {
+		a.enter(i, Asleep1)
+	} else {
+		a.enter(i, Asleep2)
+	}
+}
+
+func (a *Agent) wake(i *instance) {
+	i.held = a.config.Models[i.fn].Memory
+	a.enter(i, Waking)
+	took, err := a.attempt(i, i.engine.Wake)
+	if err != nil {
+		a.fail(i, fmt.Errorf("wake it: %w", err))
+		return
+	}
+	a.measured[i.fn].wake.add(took)
+	a.enter(i, Awake)
+}
+
+func (a *Agent) stop(i *instance) {
+	a.enter(i, Evicted)
+	a.end(i)
+	a.enter(i, Cold)
+}
+
+// end stops the engine of i. It is nobody's engine before it has ended, so that its end is no failure.
+func (a *Agent) end(i *instance) {
+	e := i.engine
+	i.engine = nil
+	a.mu.Unlock()
+	e.Stop()
+	a.mu.Lock()
+	i.held = 0
+}
+
+// fail ends an engine that has not done what it should.
+func (a *Agent) fail(i *instance, cause error) {
+	a.end(i)
+	if errors.Is(cause, errUnwanted) {
+		a.enter(i, Cold)
+		return
+	}
+	a.failed(i, cause)
+}
+
+// failed is the end of an instance whose engine is gone. Its requests get the cause. Nothing is started before Retry has passed, and
+// then only for another request.
+func (a *Agent) failed(i *instance, cause error) {
+	i.failure, i.wanted, i.level = cause, false, 0
+	i.retry = a.config.Clock() + a.config.Retry.Seconds()
+	a.enter(i, Failed)
+	a.config.Warn("%v", &EngineError{a.config.Models[i.fn].Name, i.gpu, cause})
+}
+
+// Doubt looks at the engine of a request that it has not answered. When it returns, the engine has answered, or it has ended.
+func (a *Agent) Doubt(d schedule.Decision) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.at[d.GPU][d.Request.Fn]
+	e := i.engine
+	if i.state != Awake {
+		return
+	}
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), a.config.Health)
+	defer cancel()
+	well := e.Healthy(ctx) == nil
+	if !well {
+		e.Stop()
+	}
+	a.mu.Lock()
+	for !well && i.engine == e { // until watch has noticed
+		a.wait()
+	}
+}
+
+// unanswered is how often in a row an engine may fail to answer before it is ended.
+const unanswered = 2
+
+// watch notices that an engine has ended or does not answer any more.
+func (a *Agent) watch(i *instance, e Engine) {
+	missed := 0
+	look := time.NewTicker(a.config.Health)
+	defer look.Stop()
+	for {
+		select {
+		case <-e.Ended():
+			a.mu.Lock()
+			for i.engine == e && i.hurry != nil {
+				a.wait() // for its keeper, which may notice it first
+			}
+			if i.engine == e {
+				i.engine, i.held = nil, 0
+				a.failed(i, fmt.Errorf("it has ended: %w", e.Err()))
+			}
+			a.mu.Unlock()
+			a.config.Changed()
+			return
+		case <-look.C:
+			a.mu.Lock()
+			awake := i.engine == e && i.state == Awake
+			a.mu.Unlock()
+			if !awake {
+				missed = 0
+				continue
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), a.config.Health)
+			err := e.Healthy(ctx)
+			cancel()
+			if missed++; err == nil {
+				missed = 0
+			}
+			if missed == unanswered {
+				a.config.Warn("end engine of %s on GPU %d: it does not answer: %v", a.config.Models[i.fn].Name, i.gpu, err)
+				e.Stop()
+			}
+		}
+	}
+}

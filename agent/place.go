@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"math"
+
+	"medusa/schedule"
+)
+
+// slack takes up the rounding of sums of shares.
+const slack = 1e-9
+
+// fits reports whether a GPU has room for a model if everything that is idle there goes.
+func (a *Agent) fits(gpu, fn int) bool {
+	need := a.config.Models[fn].Memory
+	for _, i := range a.at[gpu] {
+		if i.fn != fn && i.wanted && len(i.began) > 0 {
+			need += a.config.Models[i.fn].Memory
+		}
+	}
+	return need <= 1+slack
+}
+
+// Admit gives a decided request its place: it decides who goes, and has the engine started or woken. Acquire waits for that.
+func (a *Agent) Admit(d schedule.Decision, active func(fn int) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.at[d.GPU][d.Request.Fn]
+	i.began[d.Request.ID] = a.config.Clock()
+	if i.wanted || a.closed || a.failing(i) {
+		return
+	}
+	if i.state == Failed {
+		a.enter(i, Cold)
+	}
+	i.wanted = true
+	a.makeRoom(i, active)
+	a.keep(i)
+}
+
+// makeRoom puts away what has to go before i can have its memory.
+func (a *Agent) makeRoom(i *instance, active func(fn int) bool) {
+	for a.promised(i.gpu) > 1+slack {
+		idle := a.idle(i)
+		if len(idle) == 0 {
+			break
+		}
+		v := a.at[i.gpu][idle[a.config.Victim(a.config.Clock(), idle, active)].Fn]
+		v.wanted, v.level = false, a.config.Models[v.fn].Sleep
+		if v.level == 1 {
+			a.makeHostRoom(v)
+		}
+		a.keep(v)
+	}
+	// What sleeps keeps some memory. The one that has slept longest goes first.
+	for a.promised(i.gpu) > 1+slack {
+		v := a.longestAsleep(func(v *instance) bool { return v.gpu == i.gpu && v != i })
+		if v == nil {
+			return
+		}
+		v.level = 0
+		a.keep(v)
+	}
+}
+
+// promised is the share of a GPU's memory that is taken once all that goes has gone and all that comes has come.
+func (a *Agent) promised(gpu int) float64 {
+	sum := 0.0
+	for _, i := range a.at[gpu] {
+		switch m := &a.config.Models[i.fn]; {
+		case i.wanted:
+			sum += m.Memory
+		case i.level > 0:
+			sum += m.Asleep
+		}
+	}
+	return sum
+}
+
+// taken is the share of a GPU's memory that engines have now.
+func (a *Agent) taken(gpu int) float64 {
+	sum := 0.0
+	for _, i := range a.at[gpu] {
+		sum += i.held
+	}
+	return sum
+}
+
+// idle lists the engines on i's GPU that could go.
+func (a *Agent) idle(i *instance) (list []schedule.Resident) {
+	for _, v := range a.at[i.gpu] {
+		if v == i || !v.wanted || len(v.began) > 0 {
+			continue
+		}
+		r := schedule.Resident{Fn: v.fn, LastUsed: v.lastUsed, Anywhere: v.lastUsed}
+		for g := range a.at {
+			if w := a.at[g][v.fn]; w.wanted {
+				r.Replicas++
+				r.Anywhere = math.Max(r.Anywhere, w.lastUsed)
+			}
+		}
+		m, measured := &a.config.Models[v.fn], &a.measured[v.fn]
+		// Torpor calls a model heavy if swapping it takes longer than running it.
+		r.Heavy = measured.wake.or(m.Wake) > measured.service.or(m.Service)
+		list = append(list, r)
+	}
+	return list
+}
+
+// makeHostRoom keeps the sleepers at level 1 within the host's memory. If v alone is too large, it is stopped instead.
+func (a *Agent) makeHostRoom(v *instance) {
+	for {
+		sum := int64(0)
+		for _, row := range a.at {
+			for _, i := range row {
+				if !i.wanted && i.level == 1 {
+					sum += a.config.Models[i.fn].Host
+				}
+			}
+		}
+		if sum <= a.config.HostMemory {
+			return
+		}
+		other := a.longestAsleep(func(i *instance) bool { return i != v && i.level == 1 })
+		if other == nil {
+			other = v
+		}
+		other.level = 0
+		a.keep(other)
+	}
+}
+
+func (a *Agent) longestAsleep(ok func(*instance) bool) (found *instance) {
+	for _, row := range a.at {
+		for _, i := range row {
+			if !i.wanted && i.level > 0 && ok(i) && (found == nil || i.lastUsed < found.lastUsed) {
+				found = i
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,125 @@
+package agent
+
+import (
+	"math"
+
+	"medusa/schedule"
+)
+
+// The Agent is the view that policies look at. Its answers are measurements if there are any.
+var _ schedule.Cluster = (*Agent)(nil)
+
+// GPUs implements [schedule.Cluster].
+func (a *Agent) GPUs() int { return a.config.GPUs }
+
+// Accepts implements [schedule.Cluster]. A model that has failed on a GPU is accepted elsewhere, if it can run there. If it has
+// failed everywhere, it is accepted, so that its requests fail at once instead of waiting.
+func (a *Agent) Accepts(gpu, fn int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.at[gpu][fn]
+	if i.wanted {
+		return len(i.began) < a.config.Models[fn].Slots
+	}
+	// mutant: a model that fails on one GPU
+	if a.failing(i) {
+		for g := range a.at {
+			if !a.failing(a.at[g][fn]) {
+				return false
+			}
+		}
+		return true
+	}
+	return a.fits(gpu, fn)
+}
+
+func (a *Agent) failing(i *instance) bool { return i.state == Failed && a.config.Clock() < i.retry }
+
+// Holds implements [schedule.Cluster].
+func (a *Agent) Holds(gpu, fn int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.at[gpu][fn].wanted
+}
+
+// InFlight implements [schedule.Cluster].
+func (a *Agent) InFlight(gpu int) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, i := range a.at[gpu] {
+		n += len(i.began)
+	}
+	return n
+}
+
+// Start implements [schedule.Cluster].
+func (a *Agent) Start(gpu, fn int) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.at[gpu][fn].wanted {
+		return 0
+	}
+	return a.delay(a.at[gpu][fn])
+}
+
+// delay estimates how long an instance takes from its state to Awake.
+func (a *Agent) delay(i *instance) float64 {
+	m, measured := &a.config.Models[i.fn], &a.measured[i.fn]
+	switch i.state {
+	case Awake:
+		return 0
+	case Asleep1, Asleep2, Waking, Dozing:
+		return measured.wake.or(m.Wake)
+	}
+	return measured.start.or(m.Start)
+}
+
+// Service implements [schedule.Cluster].
+func (a *Agent) Service(fn int) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.service(fn)
+}
+
+func (a *Agent) service(fn int) float64 {
+	return a.measured[fn].service.or(a.config.Models[fn].Service)
+}
+
+// FinishTime implements [schedule.Cluster].
+func (a *Agent) FinishTime(gpu int) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now, last := a.config.Clock(), 0.0
+	for _, i := range a.at[gpu] {
+		for _, began := range i.began {
+			left := a.service(i.fn)
+			if i.state == Awake {
+				left -= now - math.Max(began, i.since)
+			} else {
+				left += math.Max(0, a.delay(i)-(now-i.since))
+			}
+			last = math.Max(last, left)
+		}
+	}
+	return last
+}
+
+// Traffic implements [schedule.Cluster].
+func (a *Agent) Traffic(gpu int) schedule.Traffic {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	most := schedule.Quiet
+	for _, i := range a.at[gpu] {
+		switch i.state {
+		case Starting:
+			most = max(most, schedule.Cold)
+		case Waking:
+			most = max(most, schedule.Heavy)
+		}
+	}
+	return most
+}
+
+// Utilization implements [schedule.Cluster]: half of the GPU for each request, as MQFQ assumes of what it has not measured.
+func (a *Agent) Utilization(gpu int) float64 { return math.Min(1, 0.5*float64(a.InFlight(gpu))) }

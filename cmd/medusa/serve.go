@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/spf13/cobra"
+
+	"medusa/dispatch"
+	"medusa/gateway"
+	"medusa/internal/printable"
+)
+
+func newServeCmd() *cobra.Command {
+	var check bool
+	var decisions string
+	cmd := &cobra.Command{
+		Use:   "serve CONFIG",
+		Short: "Serve many models on the GPUs of this machine, under a policy",
+		Long: `Answers OpenAI's API for the models of a YAML file. Engines are started when requests need them, restored from an artifact if the
+file names one, and make room for each other: which request runs next, where, and who goes, is decided by a policy of medusa simulate.
+
+SIGTERM lets requests end that are on their way, and stops all engines. However the command ends, no engine stays behind.`,
+		Example: `  medusa serve --check serve.yaml
+  medusa serve serve.yaml --decisions decisions.jsonl && medusa simulate --replay decisions.jsonl`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := gateway.Load(args[0])
+			if err != nil {
+				return err
+			}
+			if check {
+				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: models %d, GPUs %d, policy %s: valid\n", args[0], len(spec.Models), len(spec.GPUs), spec.Policy.Name)
+				return err
+			}
+			return withDecisions(decisions, func(log *dispatch.Log) error {
+				l, err := net.Listen("tcp", spec.Listen)
+				if err != nil {
+					return fmt.Errorf("serve: %w", err)
+				}
+				s, err := gateway.New(spec, gateway.Options{Log: log, Out: cmd.ErrOrStderr()})
+				if err != nil {
+					_ = l.Close()
+					return err
+				}
+				printable.Fprintf(cmd.ErrOrStderr(), "medusa: serving %d models on http://%s\n", len(spec.Models), l.Addr())
+				return s.Serve(cmd.Context(), l)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "only check the file")
+	cmd.Flags().StringVar(&decisions, "decisions", "", "write the log of all decisions to this file, at the end")
+	return cmd
+}

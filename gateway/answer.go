@@ -1,0 +1,331 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"medusa/agent"
+)
+
+// Handler returns the endpoints.
+func (g *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /metrics", g.allowed(g.metrics))
+	mux.HandleFunc("GET /v1/models", g.allowed(g.models))
+	mux.HandleFunc("POST /v1/completions", g.allowed(g.answer))
+	mux.HandleFunc("POST /v1/chat/completions", g.allowed(g.answer))
+	mux.HandleFunc("/", g.allowed(func(w http.ResponseWriter, r *http.Request) {
+		(&apiError{http.StatusNotFound, "invalid_request_error", "unknown_url", fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path), 0}).write(w)
+	}))
+	return mux
+}
+
+// allowed lets those pass who have a key.
+func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !g.known(r) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			(&apiError{http.StatusUnauthorized, "authentication_error", "invalid_api_key", "the API key is missing or unknown", 0}).write(w)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func (g *Server) known(r *http.Request) bool {
+	if g.keys == nil {
+		return true
+	}
+	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	found := 0
+	for key := range g.keys {
+		// mutant: API keys
+		found |= subtle.ConstantTimeCompare([]byte(given), []byte(key))
+	}
+	return found == 1
+}
+
+func (g *Server) models(w http.ResponseWriter, _ *http.Request) {
+	type model struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		OwnedBy string `json:"owned_by"`
+	}
+	list := []model{}
+	for _, m := range g.spec.Models {
+		list = append(list, model{m.Name, "model", "medusa"})
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Object string  `json:"object"`
+		Data   []model `json:"data"`
+	}{"list", list})
+}
+
+// answer passes a request to an engine of its model, once the policy has decided.
+func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.spec.MaxBody))
+	if err != nil {
+		g.refuse(w, -1, err)
+		return
+	}
+	fn, err := g.modelOf(body)
+	if err != nil {
+		g.refuse(w, -1, err)
+		return
+	}
+	m := &g.spec.Models[fn]
+	ctx, cancel := context.WithTimeout(r.Context(), seconds(m.Timeout))
+	defer cancel()
+	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body}
+	for attempt := 1; ; attempt++ {
+		err := g.turn(ctx, fn, p)
+		if err == nil {
+			g.count.answered(fn, p.status)
+			return
+		}
+		var engine *agent.EngineError
+		// mutant: a request whose engine has died is tried once more
+		if attempt == 1 && errors.As(err, &engine) && !p.begun && ctx.Err() == nil {
+			continue
+		}
+		if p.begun {
+			g.count.answered(fn, http.StatusBadGateway)
+			p.breakOff(err)
+			return
+		}
+		if r.Context().Err() != nil {
+			g.count.answered(fn, statusLeft)
+			return
+		}
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = &apiError{http.StatusGatewayTimeout, "server_error", "timeout", fmt.Sprintf("no answer within %v", seconds(m.Timeout)), 0}
+		}
+		g.refuse(w, fn, err)
+		return
+	}
+}
+
+// statusLeft counts clients that have left before an answer, as nginx does.
+const statusLeft = 499
+
+// modelOf returns the model that a body asks for.
+func (g *Server) modelOf(body []byte) (int, error) {
+	var q struct {
+		Model string `json:"model"`
+	}
+	if err := json.Unmarshal(body, &q); err != nil {
+		return 0, &apiError{http.StatusBadRequest, "invalid_request_error", "", fmt.Sprintf("read body: %v", err), 0}
+	}
+	fn, ok := g.functions[q.Model]
+	if !ok {
+		return 0, &apiError{http.StatusNotFound, "invalid_request_error", "model_not_found", fmt.Sprintf("the model %q does not exist", q.Model), 0}
+	}
+	return fn, nil
+}
+
+// turn waits for a turn and an engine, and passes the request on. Whatever happens, the turn ends.
+func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
+	if err := g.join(fn); err != nil {
+		return err
+	}
+	arrived := time.Now()
+	t, err := g.queue.Wait(ctx, fn)
+	g.leave(fn)
+	if err != nil {
+		return err
+	}
+	service := 0.0 // until it was answered
+	defer func() {
+		// The turn ends last, so that the next decision sees the place.
+		g.agent.Release(t.Decision, service)
+		if service > 0 {
+			t.Done(service)
+		} else {
+			t.Lost()
+		}
+	}()
+	address, err := g.agent.Acquire(ctx, t.Decision)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	g.count.waited(fn, began.Sub(arrived))
+	if err := g.pass(address, p); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		// mutant: an engine that has not answered
+		g.agent.Doubt(t.Decision)
+		return &agent.EngineError{Model: g.spec.Models[fn].Name, GPU: t.GPU, Cause: err}
+	}
+	service = time.Since(began).Seconds()
+	return nil
+}
+
+// join counts a request that waits, unless too many of its model do.
+func (g *Server) join(fn int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	// mutant: bound of waiting requests
+	if g.waiting[fn] >= g.spec.MaxWaiting {
+		m := &g.spec.Models[fn]
+		wait := float64(g.waiting[fn]) * g.agent.Service(fn) / float64(m.Slots)
+		return &apiError{http.StatusTooManyRequests, "rate_limit_error", "queue_full",
+			fmt.Sprintf("%d requests wait for %s already", g.waiting[fn], m.Name), int(math.Ceil(max(1, wait)))}
+	}
+	g.waiting[fn]++
+	return nil
+}
+
+func (g *Server) leave(fn int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[fn]--
+}
+
+// passing is a request on its way through, and the answer to it.
+type passing struct {
+	http.ResponseWriter
+	request *http.Request
+	body    []byte
+	begun   bool // a byte of the answer may be with the client
+	status  int
+	stream  bool
+}
+
+func (p *passing) WriteHeader(status int) {
+	if status >= 200 {
+		p.begun, p.status = true, status
+		p.stream = strings.HasPrefix(p.Header().Get("Content-Type"), "text/event-stream")
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets the server's controller flush.
+func (p *passing) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// buffers are those of copies.
+var buffers = bufferPool{sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}}
+
+type bufferPool struct{ sync.Pool }
+
+func (b *bufferPool) Get() []byte  { return *b.Pool.Get().(*[]byte) }
+func (b *bufferPool) Put(x []byte) { b.Pool.Put(&x) }
+
+var silent = log.New(io.Discard, "", 0)
+
+// pass sends a request to an engine and its answer to the client, byte by byte.
+func (g *Server) pass(address string, p *passing) (err error) {
+	target, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	proxy := &httputil.ReverseProxy{
+		Transport: g.transport, FlushInterval: -1, BufferPool: &buffers,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(p.body)), int64(len(p.body))
+			r.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
+			r.Out.Header.Del("Authorization") // is for this server
+		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) { err = failed },
+		ErrorLog:     silent, // the client gets the error
+	}
+	defer func() {
+		// The proxy says with this panic that an answer broke off.
+		if r := recover(); r == http.ErrAbortHandler {
+			err = errors.New("its answer broke off")
+		} else if r != nil {
+			panic(r)
+		}
+	}()
+	proxy.ServeHTTP(p, p.request)
+	return err
+}
+
+// breakOff ends an answer that has begun: a stream with an error as its last event, any other by ending the connection.
+func (p *passing) breakOff(err error) {
+	if !p.stream {
+		panic(http.ErrAbortHandler)
+	}
+	data, _ := json.Marshal(classify(err).body())
+	fmt.Fprintf(p.ResponseWriter, "\n\ndata: %s\n\n", data)
+}
+
+// apiError is an error of OpenAI's API.
+type apiError struct {
+	status     int
+	kind, code string
+	message    string
+	retry      int // seconds; 0: none
+}
+
+func (e *apiError) Error() string { return e.message }
+
+func (e *apiError) body() any {
+	type object struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	o := object{Message: e.message, Type: e.kind}
+	if e.code != "" {
+		o.Code = &e.code
+	}
+	return struct {
+		Error object `json:"error"`
+	}{o}
+}
+
+func (e *apiError) write(w http.ResponseWriter) {
+	if e.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
+	}
+	writeJSON(w, e.status, e.body())
+}
+
+func classify(err error) *apiError {
+	var known *apiError
+	var large *http.MaxBytesError
+	var engine *agent.EngineError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &large):
+		return &apiError{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", fmt.Sprintf("the body has more than %d bytes", large.Limit), 0}
+	case errors.As(err, &engine):
+		return &apiError{http.StatusBadGateway, "server_error", "engine_failed", engine.Error(), 0}
+	}
+	return &apiError{http.StatusInternalServerError, "server_error", "", err.Error(), 0}
+}
+
+// refuse answers with an error; fn is the model, or -1.
+func (g *Server) refuse(w http.ResponseWriter, fn int, err error) {
+	e := classify(err)
+	if fn >= 0 {
+		g.count.answered(fn, e.status)
+	}
+	e.write(w)
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // a client that has left reads nothing
+}

@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"os"
+	"sort"
+	"strings"
+
+	"medusa/agent"
+	"medusa/internal/contract"
+)
+
+// process makes the engine of a model on a GPU: its command, or the command behind `medusa restore` if there is an artifact.
+func (g *Server) process(s *Spec, gpu, fn int) agent.Engine {
+	m := &s.Models[fn]
+	fill := strings.NewReplacer("{gpu}", s.GPUs[gpu], "{name}", m.Name)
+	argv := make([]string, len(m.Command))
+	for i, word := range m.Command {
+		argv[i] = fill.Replace(word)
+	}
+	env := contract.Inherited()
+	if m.Artifact != "" {
+		self, err := os.Executable()
+		if err != nil {
+			self = "medusa"
+		}
+		argv = append([]string{self, "restore", m.Artifact, "--"}, argv...)
+		env = os.Environ()
+	}
+	if g.home != nil {
+		env = append(env, g.home.Environ())
+	}
+	env = append(env, "CUDA_VISIBLE_DEVICES="+s.GPUs[gpu])
+	var own []string
+	for name, value := range m.Env {
+		own = append(own, name+"="+fill.Replace(value))
+	}
+	sort.Strings(own)
+	return agent.NewProcess(argv, append(env, own...), g.out)
+}

@@ -1,0 +1,227 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"medusa/internal/yamlfile"
+	"medusa/schedule"
+)
+
+// Spec is a configuration. Times are in seconds.
+type Spec struct {
+	Listen     string   `yaml:"listen"`         // default 127.0.0.1:8080
+	KeysFile   string   `yaml:"keys"`           // file with a key a line; without it everybody may ask
+	GPUs       []string `yaml:"gpus"`           // each for CUDA_VISIBLE_DEVICES
+	Policy     Policy   `yaml:"policy"`         //
+	HostMemory float64  `yaml:"host_memory_gb"` // for engines that sleep at level 1
+	MaxWaiting int      `yaml:"max_waiting"`    // requests of a model; default 256
+	MaxBody    int64    `yaml:"max_body"`       // bytes; default 4 MiB
+	State      string   `yaml:"state"`          // folder; without it, engines that an earlier server left are not looked for
+	Retry      float64  `yaml:"retry"`          // time until a model that has failed on a GPU is started there again; default 30
+	Health     float64  `yaml:"health"`         // time between two looks at an engine; default 10
+	Models     []Model  `yaml:"models"`
+
+	dir string
+}
+
+// Policy names a policy of package schedule, with its parameters there.
+type Policy struct {
+	Name             string   `yaml:"name"` // default mqfq
+	D                int      `yaml:"d"`
+	T                *float64 `yaml:"t"`
+	Alpha            *float64 `yaml:"alpha"`
+	UtilizationLimit float64  `yaml:"utilization_limit"`
+	WarmFirst        bool     `yaml:"warm_first"`
+	O3Limit          *int     `yaml:"o3_limit"`
+}
+
+// Model is a model and how to run it.
+type Model struct {
+	Name     string            `yaml:"name"`
+	Command  []string          `yaml:"command"` // of the engine; {port}, {gpu} and {name} are filled in
+	Env      map[string]string `yaml:"env"`
+	Artifact string            `yaml:"artifact"` // starts are restored from it
+	Memory   float64           `yaml:"memory"`   // share of a GPU's memory; default 1
+	Slots    int               `yaml:"slots"`    // requests at a time; default 8
+	Deadline float64           `yaml:"deadline"` // of an answer, for torpor
+	Weight   float64           `yaml:"weight"`   // for mqfq; default 1
+	Sleep    int               `yaml:"sleep"`    // level of sleep that makes room; 0: the engine is stopped
+	Asleep   float64           `yaml:"asleep"`   // share of a GPU's memory that a sleeping engine keeps
+	HostGB   float64           `yaml:"host_gb"`  // host memory of an engine that sleeps at level 1
+
+	StartLimit float64 `yaml:"start_limit"` // default 600
+	Timeout    float64 `yaml:"timeout"`     // of a request, waiting included; default 600
+	Start      float64 `yaml:"start"`       // estimates until they are measured; defaults 10, 1 and 1
+	Wake       float64 `yaml:"wake"`
+	Service    float64 `yaml:"service"`
+}
+
+// Load reads a configuration. Paths in it are relative to its folder.
+func Load(path string) (*Spec, error) {
+	data, err := yamlfile.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(path, data)
+}
+
+func parse(path string, data []byte) (*Spec, error) {
+	s := &Spec{Listen: "127.0.0.1:8080", MaxWaiting: 256, MaxBody: 4 << 20, Retry: 30, Health: 10, Policy: Policy{Name: "mqfq"}, dir: filepath.Dir(path)}
+	file, err := yamlfile.Decode(path, data, s)
+	if err != nil {
+		return nil, err
+	}
+	s.complete()
+	if err := s.check(); err != nil {
+		return nil, yamlfile.Locate(path, file, err)
+	}
+	return s, nil
+}
+
+// complete fills in defaults of models.
+func (s *Spec) complete() {
+	for i := range s.Models {
+		m := &s.Models[i]
+		for _, d := range []struct {
+			at    *float64
+			value float64
+		}{{&m.Memory, 1}, {&m.Weight, 1}, {&m.StartLimit, 600}, {&m.Timeout, 600}, {&m.Start, 10}, {&m.Wake, 1}, {&m.Service, 1}} {
+			if *d.at == 0 {
+				*d.at = d.value
+			}
+		}
+		if m.Slots == 0 {
+			m.Slots = 8
+		}
+		if strings.HasPrefix(m.Artifact, ".") {
+			m.Artifact = filepath.Join(s.dir, m.Artifact)
+			if !filepath.IsAbs(m.Artifact) {
+				m.Artifact = "./" + m.Artifact
+			}
+		}
+	}
+	for _, path := range []*string{&s.KeysFile, &s.State} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(s.dir, *path)
+		}
+	}
+}
+
+func (s *Spec) check() error {
+	bad := func(path, format string, args ...any) error {
+		return &yamlfile.FieldError{Path: path, Err: fmt.Errorf("check configuration: "+format, args...)}
+	}
+	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
+		return bad("$.listen", "%q is no address with a port", s.Listen)
+	}
+	switch {
+	case len(s.GPUs) == 0:
+		return bad("$.gpus", "no GPU")
+	case len(s.Models) == 0:
+		return bad("$.models", "no model")
+	case s.MaxWaiting < 1:
+		return bad("$.max_waiting", "must be positive")
+	case s.MaxBody < 1:
+		return bad("$.max_body", "must be positive")
+	case !(s.Retry >= 0):
+		return bad("$.retry", "must not be negative")
+	case !(s.Health > 0):
+		return bad("$.health", "must be positive")
+	case !(s.HostMemory >= 0):
+		return bad("$.host_memory_gb", "must not be negative")
+	}
+	seen := map[string]bool{}
+	for i := range s.Models {
+		m, at := &s.Models[i], fmt.Sprintf("$.models[%d]", i)
+		switch {
+		case m.Name == "":
+			return bad(at, "a model needs a name")
+		case seen[m.Name]:
+			return bad(at+".name", "%s is there twice", m.Name)
+		case len(m.Command) == 0:
+			return bad(at, "model %s needs a command", m.Name)
+		case !m.named("{port}"):
+			return bad(at+".command", "{port} is not in the command or the environment of %s", m.Name)
+		case !(m.Memory > 0 && m.Memory <= 1):
+			return bad(at+".memory", "is a share of a GPU, above 0 and at most 1")
+		case m.Slots < 1:
+			return bad(at+".slots", "must be positive")
+		case m.Sleep < 0 || m.Sleep > 2:
+			return bad(at+".sleep", "is 0, 1 or 2")
+		case !(m.Asleep >= 0 && m.Asleep < m.Memory):
+			return bad(at+".asleep", "is a share of a GPU, less than memory")
+		case !(m.Deadline >= 0) || !(m.Weight > 0) || !(m.StartLimit > 0) || !(m.Timeout > 0) || !(m.Start > 0) || !(m.Wake > 0) || !(m.Service > 0) || !(m.HostGB >= 0):
+			return bad(at, "a number of %s is negative", m.Name)
+		}
+		if strings.HasPrefix(s.Policy.Name, "torpor") && m.Deadline == 0 {
+			return bad(at, "model %s needs a deadline, for policy %s", m.Name, s.Policy.Name)
+		}
+		seen[m.Name] = true
+	}
+	if _, err := schedule.New(s.Policy.Name, s.params()); err != nil {
+		return &yamlfile.FieldError{Path: "$.policy", Err: err}
+	}
+	if _, err := s.keys(); err != nil {
+		return &yamlfile.FieldError{Path: "$.keys", Err: err}
+	}
+	return nil
+}
+
+// named reports whether a placeholder is in the command or the environment.
+func (m *Model) named(placeholder string) bool {
+	for _, s := range m.Command {
+		if strings.Contains(s, placeholder) {
+			return true
+		}
+	}
+	for _, s := range m.Env {
+		if strings.Contains(s, placeholder) {
+			return true
+		}
+	}
+	return false
+}
+
+// params are those of package schedule.
+func (s *Spec) params() schedule.Params {
+	p := schedule.Params{Functions: len(s.Models), D: s.Policy.D, T: s.Policy.T, Alpha: s.Policy.Alpha, Limit: s.Policy.UtilizationLimit,
+		WarmFirst: s.Policy.WarmFirst, O3Limit: s.Policy.O3Limit}
+	deadlines := false
+	for _, m := range s.Models {
+		p.Weights = append(p.Weights, m.Weight)
+		p.Deadline = append(p.Deadline, m.Deadline)
+		deadlines = deadlines || m.Deadline > 0
+	}
+	if !deadlines {
+		p.Deadline = nil
+	}
+	return p
+}
+
+// keys reads the API keys; none means that everybody may ask.
+func (s *Spec) keys() (map[string]bool, error) {
+	if s.KeysFile == "" {
+		return nil, nil
+	}
+	data, err := yamlfile.Read(s.KeysFile)
+	if err != nil {
+		return nil, err
+	}
+	keys := map[string]bool{}
+	for _, line := range strings.Split(string(data), "\n") {
+		if key := strings.TrimSpace(line); key != "" && !strings.HasPrefix(key, "#") {
+			keys[key] = true
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("read keys: the file has none")
+	}
+	return keys, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

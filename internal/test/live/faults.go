@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"medusa/internal/test/stubengine"
+)
+
+// faults kills engines and servers, and lets clients vanish.
+func (r *run) faults() (string, error) {
+	list, err := r.questions()
+	if err != nil {
+		return "", fmt.Errorf("the engine alone: %w", err)
+	}
+	answered, failed, err := r.killEngines(list)
+	if err != nil {
+		return "", fmt.Errorf("engines are killed: %w", err)
+	}
+	if err := r.vanish(list); err != nil {
+		return "", fmt.Errorf("clients vanish: %w", err)
+	}
+	if err := r.killServers(list); err != nil {
+		return "", fmt.Errorf("the server is killed: %w", err)
+	}
+	return fmt.Sprintf("killed-engines=%d answered=%d failed-clearly=%d vanished-clients=%d killed-servers=%d orphans=0",
+		r.kills, answered, failed, r.clients, r.deaths), nil
+}
+
+// killEngines kills engines while clients ask. Each request gets its answer, or an error that says why. Afterwards all is well.
+func (r *run) killEngines(list []question) (answered, failed int32, err error) {
+	s, log, err := r.serve("{name: mqfq}", models)
+	if err != nil {
+		return 0, 0, err
+	}
+	var good, clear atomic.Int32
+	var wrong atomic.Pointer[error]
+	over := make(chan struct{})
+	killed := make(chan struct{})
+	go func() {
+		defer close(killed)
+		rng := rand.New(rand.NewPCG(r.seed, 9))
+		for n := 0; n < r.kills; {
+			if pids := s.processes("reference"); len(pids) > 0 {
+				_ = syscall.Kill(pids[rng.IntN(len(pids))], syscall.SIGKILL)
+				n++
+			}
+			time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
+		}
+		close(over)
+	}()
+	ask := func(i int) (string, error) {
+		q, model := &list[i%distinct], i%models
+		text, err := q.ask(s.url, fmt.Sprint("m", model), i%2 == 0)
+		if err == nil && text != q.want[model%len(checkpoints)] {
+			err = fmt.Errorf("%q is answered by %q", q.Prompt, text)
+			wrong.CompareAndSwap(nil, &err)
+		}
+		return text, err
+	}
+	var count atomic.Int64
+	each(atATime, atATime, func(int) {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			_, err := ask(int(count.Add(1)))
+			var status *stubengine.StatusError
+			switch {
+			case err == nil:
+				good.Add(1)
+			case errors.As(err, &status) && status.Status == http.StatusBadGateway && strings.Contains(status.Body, "engine_failed"),
+				strings.Contains(err.Error(), "error in the stream"), errors.Is(err, io.ErrUnexpectedEOF):
+				clear.Add(1)
+			default:
+				wrong.CompareAndSwap(nil, &err)
+			}
+		}
+	})
+	<-killed
+	for i := range models { // an engine that was killed last may be found dead by one more request
+		if _, err := ask(i); err != nil {
+			err = fmt.Errorf("after the last kill: %w", err)
+			wrong.CompareAndSwap(nil, &err)
+		}
+	}
+	if err := s.stop(); err != nil {
+		return 0, 0, err
+	}
+	if err := wrong.Load(); err != nil {
+		return 0, 0, fmt.Errorf("%w\n%s", *err, &s.said)
+	}
+	return good.Load(), clear.Load(), r.replay(log)
+}
+
+// vanish has clients that leave before and within streams. Afterwards the engines have all their memory, and the server no request.
+func (r *run) vanish(list []question) error {
+	s, log, err := r.serve("{name: mqfq}", models)
+	if err != nil {
+		return err
+	}
+	each(r.clients, atATime, func(i int) {
+		rng := rand.New(rand.NewPCG(r.seed, uint64(i)))
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(time.Duration(rng.IntN(400))*time.Millisecond, cancel)
+		body := fmt.Sprintf(`{"model": "m%d", "prompt": "And", "max_tokens": 250, "ignore_eos": true, "stream": true}`, i%models)
+		_, _ = stubengine.Post(ctx, s.url+"/v1/completions", []byte(body), true)
+	})
+	for i := range 2 * models {
+		q, model := &list[i], i%models
+		if text, err := q.ask(s.url, fmt.Sprint("m", model), false); err != nil || text != q.want[model%len(checkpoints)] {
+			return fmt.Errorf("afterwards: %q, %v", text, err)
+		}
+	}
+	response, err := http.Get(s.url + "/metrics")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		if (strings.HasPrefix(line, "medusa_serve_running{") || strings.HasPrefix(line, "medusa_serve_waiting{")) && !strings.HasSuffix(line, " 0\n") {
+			return fmt.Errorf("at the end: %s", line)
+		}
+	}
+	if err := s.stop(); err != nil {
+		return err
+	}
+	return r.replay(log)
+}
+
+// killServers kills the server at random moments. No engine may be left.
+func (r *run) killServers(list []question) error {
+	for n := range r.deaths {
+		s, _, err := r.serve("{name: lalbo3}", models)
+		if err != nil {
+			return err
+		}
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			each(models, models, func(i int) { _, _ = list[i].ask(s.url, fmt.Sprint("m", i), true) })
+		}()
+		rng := rand.New(rand.NewPCG(r.seed, uint64(n)))
+		time.Sleep(time.Duration(rng.IntN(1500)) * time.Millisecond)
+		if err := s.kill(); err != nil {
+			return fmt.Errorf("kill %d: %w", n, err)
+		}
+		<-asked
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+// Command live runs `medusa serve` as users do, on the simulated GPU, and demands what it promises.
+//
+// In: the programs below build/. Out: a line for each part, and last "test-serve: PASS ...". It fails if an answer differs from that of
+// the engine alone, if a log of decisions does not replay, if a request gets neither its answer nor a clear error, and if a process
+// is left.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// run is what all parts share.
+type run struct {
+	build    string // folder
+	work     string // folder for files of this run
+	requests int    // for each policy
+	kills    int    // of engines
+	deaths   int    // of the server
+	clients  int    // that vanish
+	seed     uint64
+}
+
+// patience bounds what a loaded machine may need for one request or one end.
+const patience = 5 * time.Minute
+
+func main() {
+	var r run
+	parts := flag.String("parts", "tokens,faults", "parts to run: tokens, faults, overhead")
+	flag.StringVar(&r.build, "build", "build", "folder of the programs")
+	flag.IntVar(&r.requests, "requests", 60, "requests for each policy")
+	flag.IntVar(&r.kills, "kills", 10, "engines to kill")
+	flag.IntVar(&r.deaths, "deaths", 5, "servers to kill")
+	flag.IntVar(&r.clients, "clients", 40, "clients that vanish")
+	flag.Uint64Var(&r.seed, "seed", 1, "seed of prompts and moments")
+	flag.Parse()
+	if err := r.all(strings.Split(*parts, ",")); err != nil {
+		fmt.Fprintf(os.Stderr, "test-serve: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func (r *run) all(parts []string) (err error) {
+	if r.build, err = filepath.Abs(r.build); err != nil {
+		return err
+	}
+	if r.work, err = os.MkdirTemp("", "medusa-live-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.work)
+	if err := r.makeCheckpoints(); err != nil {
+		return err
+	}
+	var all []string
+	for _, name := range parts {
+		part, ok := map[string]func() (string, error){"tokens": r.tokens, "faults": r.faults, "overhead": r.overhead}[name]
+		if !ok {
+			return fmt.Errorf("no part %q", name)
+		}
+		began := time.Now()
+		result, err := part()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		fmt.Printf("%s: %s (%.0f s)\n", name, result, time.Since(began).Seconds())
+		all = append(all, result)
+	}
+	fmt.Printf("test-serve: PASS device=simulated %s\n", strings.Join(all, " "))
+	return nil
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// mark is a variable in the environment of every process of a run, by which those that are left are found. Engines do not inherit
+// unknown variables of Medusa, so it is none.
+const mark = "LIVE_TEST"
+
+// server is a running process that says where it listens.
+type server struct {
+	cmd   *exec.Cmd
+	url   string
+	mark  string
+	ended chan error
+	said  bytes.Buffer // guarded by ended
+}
+
+// start runs a program until it prints its address.
+func (r *run) start(argv ...string) (*server, error) {
+	s := &server{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan error, 1), mark: fmt.Sprintf("%s=%d.%d", mark, os.Getpid(), time.Now().UnixNano())}
+	s.cmd.Env = append(os.Environ(), s.mark, "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"))
+	out, err := s.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := bufio.NewScanner(out)
+	for s.url == "" && lines.Scan() {
+		fmt.Fprintln(&s.said, lines.Text())
+		if i := strings.LastIndex(lines.Text(), "http://"); i >= 0 {
+			s.url = lines.Text()[i:]
+		}
+	}
+	go func() {
+		for lines.Scan() {
+			fmt.Fprintln(&s.said, lines.Text())
+		}
+		_, _ = io.Copy(io.Discard, out)
+		s.ended <- s.cmd.Wait()
+	}()
+	if s.url == "" {
+		return nil, fmt.Errorf("%s does not serve: %w\n%s", filepath.Base(argv[0]), <-s.ended, &s.said)
+	}
+	return s, nil
+}
+
+// stop ends the process in order. Nothing of it may be left.
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case err := <-s.ended:
+		if err != nil {
+			return fmt.Errorf("after SIGTERM: %w\n%s", err, &s.said)
+		}
+	case <-time.After(patience):
+		_ = s.cmd.Process.Kill()
+		return errors.New("it does not end after SIGTERM")
+	}
+	return s.nothingLeft(0)
+}
+
+// kill ends the process as a crash would.
+func (s *server) kill() error {
+	_ = s.cmd.Process.Kill()
+	<-s.ended
+	return s.nothingLeft(patience)
+}
+
+// nothingLeft demands that no process of the run is left after a time.
+func (s *server) nothingLeft(after time.Duration) error {
+	for end := time.Now().Add(after); ; time.Sleep(5 * time.Millisecond) {
+		left := s.processes("")
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			for _, pid := range left {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+			return fmt.Errorf("%d processes are left", len(left))
+		}
+	}
+}
+
+// processes lists the processes of the run whose program has a name; all without one. Those that have ended and wait for their parent
+// have no environment any more.
+func (s *server) processes(program string) (pids []int) {
+	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		return nil
+	}
+	for _, path := range all {
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil || program == "" && pid == s.cmd.Process.Pid {
+			continue
+		}
+		env, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(env, []byte(s.mark+"\x00")) {
+			continue
+		}
+		name, err := os.Readlink(filepath.Join(filepath.Dir(path), "exe"))
+		if err == nil && (program == "" || filepath.Base(name) == program) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// checkpoints are what the models of a run serve, by turns: the small checkpoint, and one with the same weights and other angles of its
+// positions. Answers of the one are not those of the other.
+var checkpoints = []string{"tiny", "turned"}
+
+// makeCheckpoints puts them into the folder of the run.
+func (r *run) makeCheckpoints() error {
+	from := filepath.Join(filepath.Dir(r.build), "runners", "reference", "models", "tiny")
+	for _, name := range checkpoints {
+		to := filepath.Join(r.work, name)
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			return err
+		}
+		if name == "tiny" {
+			continue
+		}
+		config, err := os.ReadFile(filepath.Join(to, "config.json"))
+		if err != nil {
+			return err
+		}
+		turned := bytes.Replace(config, []byte(`"rope_theta": 10000.0`), []byte(`"rope_theta": 300.0`), 1)
+		if err := os.WriteFile(filepath.Join(to, "config.json"), turned, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) engine(checkpoint string) []string {
+	return []string{filepath.Join(r.build, "reference"), "serve", "--model", filepath.Join(r.work, checkpoint),
+		"--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "1600000", "--enable-sleep-mode"}
+}
+
+// serve starts `medusa serve` on two GPUs, with models of which two fit on each: a third of them is stopped to make room, the others
+// sleep. policy is YAML.
+func (r *run) serve(policy string, models int) (s *server, log string, err error) {
+	var out strings.Builder
+	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nstate: state\nmodels:\n", policy)
+	for i := range models {
+		argv := append(r.engine(checkpoints[i%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
+		command, err := json.Marshal(argv) // which is YAML as well
+		if err != nil {
+			return nil, "", err
+		}
+		fmt.Fprintf(&out, "- {name: m%d, memory: 0.45, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, asleep: 0.04, command: %s}\n", i, i%3, command)
+	}
+	config := filepath.Join(r.work, "serve.yaml")
+	if err := os.WriteFile(config, []byte(out.String()), 0o600); err != nil {
+		return nil, "", err
+	}
+	log = filepath.Join(r.work, "decisions.jsonl")
+	s, err = r.start(filepath.Join(r.build, "medusa"), "serve", config, "--decisions", log)
+	return s, log, err
+}
+
+// replay demands that a log of decisions is made again.
+func (r *run) replay(log string) error {
+	out, err := exec.Command(filepath.Join(r.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("identical")) {
+		return fmt.Errorf("replay decisions: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// within is a context for one request.
+func within() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"medusa/internal/test/stubengine"
+)
+
+// policies are those that the page of results speaks of.
+var policies = []string{"mqfq", "torpor", "lalbo3", "fcfs"}
+
+// question is what a client asks, and the answer of the engine alone.
+type question struct {
+	Prompt    string   `json:"prompt"`
+	MaxTokens int      `json:"max_tokens"`
+	IgnoreEOS bool     `json:"ignore_eos"`
+	want      []string // by checkpoint
+}
+
+// distinct is the number of different questions.
+const distinct = 40
+
+// words of the text on which the checkpoints were trained.
+const words = "In the beginning God created the heaven and the earth And the LORD said unto Moses Go down Behold I will send a prophet"
+
+// questions asks the engine of each checkpoint alone, one question after the other.
+func (r *run) questions() ([]question, error) {
+	rng := rand.New(rand.NewPCG(r.seed, 25))
+	list := make([]question, distinct)
+	vocabulary := strings.Fields(words)
+	for i := range list {
+		q := &list[i]
+		for range 1 + rng.IntN(12) {
+			q.Prompt += " " + vocabulary[rng.IntN(len(vocabulary))]
+		}
+		q.MaxTokens, q.IgnoreEOS = 1+rng.IntN(24), rng.IntN(2) == 0
+	}
+	for _, c := range checkpoints {
+		s, err := r.start(append(r.engine(c), "--served-model-name", c, "--listen", "127.0.0.1:0")...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			text, err := list[i].ask(s.url, c, false)
+			if err != nil {
+				return nil, err
+			}
+			list[i].want = append(list[i].want, text)
+		}
+		if err := s.stop(); err != nil {
+			return nil, err
+		}
+	}
+	differ := 0
+	for _, q := range list {
+		if q.want[0] != q.want[1] {
+			differ++
+		}
+	}
+	if differ < distinct/4 {
+		return nil, fmt.Errorf("the checkpoints answer %d of %d questions differently: mixed-up engines would not show", differ, distinct)
+	}
+	return list, nil
+}
+
+func (q *question) ask(url, model string, stream bool) (string, error) {
+	data, err := json.Marshal(struct {
+		Model  string `json:"model"`
+		Stream bool   `json:"stream"`
+		*question
+	}{model, stream, q})
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := within()
+	defer cancel()
+	return stubengine.Post(ctx, url+"/v1/completions", data, stream)
+}
+
+// at a time, so many clients ask.
+const atATime = 12
+
+// models of a run. Four fit on the GPUs.
+const models = 6
+
+// tokens asks under each policy, and compares every answer with that of the engine alone.
+func (r *run) tokens() (string, error) {
+	list, err := r.questions()
+	if err != nil {
+		return "", fmt.Errorf("the engine alone: %w", err)
+	}
+	starts, woken := 0, 0
+	for _, policy := range policies {
+		s, log, err := r.serve("{name: "+policy+"}", models)
+		if err != nil {
+			return "", err
+		}
+		var wrong atomic.Pointer[error]
+		each(r.requests, atATime, func(i int) {
+			rng := rand.New(rand.NewPCG(r.seed+1, uint64(i)))
+			q, model := &list[rng.IntN(distinct)], rng.IntN(models)
+			text, err := q.ask(s.url, fmt.Sprint("m", model), i%2 == 0)
+			if err == nil && text != q.want[model%len(checkpoints)] {
+				err = fmt.Errorf("%q is answered by %q, by the engine alone with %q", q.Prompt, text, q.want[model%len(checkpoints)])
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: request %d of m%d: %w", policy, i, model, err)
+				wrong.CompareAndSwap(nil, &err)
+			}
+		})
+		if err := s.stop(); err != nil {
+			return "", fmt.Errorf("%s: %w", policy, err)
+		}
+		starts += strings.Count(s.said.String(), "serving m")
+		woken += strings.Count(s.said.String(), "\nawake\n")
+		if err := wrong.Load(); err != nil {
+			return "", fmt.Errorf("%w\n%s", *err, &s.said)
+		}
+		if err := r.replay(log); err != nil {
+			return "", fmt.Errorf("%s: %w", policy, err)
+		}
+	}
+	if starts <= len(policies)*models || woken == 0 {
+		return "", fmt.Errorf("engines were started %d times and woken %d times: nothing made room", starts, woken)
+	}
+	return fmt.Sprintf("policies=%d models=%d gpus=2 requests=%d identical=%[3]d starts=%[4]d woken=%[5]d replayed=%[1]d", len(policies), models,
+		len(policies)*r.requests, starts, woken), nil
+}
+
+// each calls work for 0 to n-1, some at a time.
+func each(n, atATime int, work func(i int)) {
+	var all sync.WaitGroup
+	next := make(chan int)
+	for range atATime {
+		all.Go(func() {
+			for i := range next {
+				work(i)
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	all.Wait()
+}

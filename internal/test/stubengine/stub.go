@@ -1,0 +1,242 @@
+// Package stubengine is an engine without a model: its answers repeat the prompt, after times that a test chooses. Prompts make it
+// fail in the ways in which engines do.
+//
+// In: times. Out: an http.Handler with the endpoints of an engine, and an agent.Engine in this process.
+package stubengine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"medusa/agent"
+)
+
+// Prompts that make an engine fail.
+const (
+	Die     = "die"     // it ends before it answers
+	Break   = "break"   // it ends within a stream
+	Garbage = "garbage" // its answer is no HTTP
+	Hang    = "hang"    // it answers nothing any more, /health included
+)
+
+// Stub describes an engine.
+type Stub struct {
+	Model                 string
+	Load, WakeUp, Service time.Duration
+	Pieces                int               // of a stream
+	Refuses               error             // of a start
+	Observe               func(what string) // is told each start, sleep, wake and stop; may be nil
+	sleeping              bool              // guarded by its engine's lock
+}
+
+// Engine is a Stub that serves in this process.
+type Engine struct {
+	Stub
+	mu     sync.Mutex
+	server *http.Server
+	url    string
+	hung   bool
+	dead   bool
+	ended  chan struct{}
+	once   sync.Once
+	err    error
+}
+
+var _ agent.Engine = (*Engine)(nil)
+
+// New makes an engine.
+func New(s Stub) *Engine { return &Engine{Stub: s, ended: make(chan struct{})} }
+
+func (e *Engine) observe(what string) {
+	if e.Observe != nil {
+		e.Observe(what)
+	}
+}
+
+// Start implements [agent.Engine].
+func (e *Engine) Start(ctx context.Context) error {
+	e.observe("start")
+	if err := wait(ctx, e.Load); err != nil {
+		return err
+	}
+	if e.Refuses != nil {
+		return e.Refuses
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	e.url = "http://" + l.Addr().String()
+	e.server = &http.Server{Handler: e.Handler(func() { go e.end(errors.New("killed")) }), ConnState: func(c net.Conn, s http.ConnState) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.dead { // it was accepted while the server closed
+			_ = c.Close()
+		}
+	}}
+	go func() { _ = e.server.Serve(l) }()
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// URL implements [agent.Engine].
+func (e *Engine) URL() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.url
+}
+
+// Healthy implements [agent.Engine].
+func (e *Engine) Healthy(ctx context.Context) error {
+	e.mu.Lock()
+	hung, dead := e.hung, e.dead
+	e.mu.Unlock()
+	switch {
+	case dead:
+		return errors.New("connection refused")
+	case hung:
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+// Sleep implements [agent.Engine].
+func (e *Engine) Sleep(_ context.Context, level int) error {
+	e.observe(fmt.Sprintf("sleep %d", level))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sleeping = true
+	return nil
+}
+
+// Wake implements [agent.Engine].
+func (e *Engine) Wake(ctx context.Context) error {
+	e.observe("wake")
+	if err := wait(ctx, e.WakeUp); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sleeping = false
+	return nil
+}
+
+// Stop implements [agent.Engine].
+func (e *Engine) Stop() {
+	e.observe("stop")
+	e.end(errors.New("stopped"))
+	<-e.ended
+}
+
+func (e *Engine) end(err error) {
+	e.once.Do(func() {
+		e.mu.Lock()
+		server := e.server
+		e.dead = true
+		e.mu.Unlock()
+		if server != nil {
+			_ = server.Close()
+		}
+		e.err = err
+		close(e.ended)
+	})
+}
+
+// Ended implements [agent.Engine].
+func (e *Engine) Ended() <-chan struct{} { return e.ended }
+
+// Err implements [agent.Engine].
+func (e *Engine) Err() error { return e.err }
+
+type body struct {
+	Model  string `json:"model"`
+	Prompt string `json:"prompt"`
+	Stream bool   `json:"stream"`
+}
+
+// Handler has an engine's endpoints. die ends the engine.
+func (e *Engine) Handler(die func()) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
+		if e.Healthy(r.Context()) != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
+		var q body
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		e.mu.Lock()
+		sleeping := e.sleeping
+		e.hung = e.hung || q.Prompt == Hang
+		e.mu.Unlock()
+		switch {
+		case q.Model != e.Model || sleeping:
+			http.Error(w, fmt.Sprintf("%s is asked of the engine of %s, asleep: %v", q.Model, e.Model, sleeping), http.StatusInternalServerError)
+		case q.Prompt == Die:
+			die()
+			<-r.Context().Done()
+		case q.Prompt == Hang:
+			<-r.Context().Done()
+		case q.Prompt == Garbage:
+			garble(w)
+		case q.Stream:
+			e.stream(w, r, q, die)
+		case wait(r.Context(), e.Service) == nil:
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"object":"text_completion","choices":[{"index":0,"text":%q,"finish_reason":"stop"}]}`, Answer(q.Model, q.Prompt))
+		}
+	})
+	return mux
+}
+
+// Answer is the text of an answer.
+func Answer(model, prompt string) string { return model + " repeats " + prompt }
+
+// stream sends the answer in pieces.
+func (e *Engine) stream(w http.ResponseWriter, r *http.Request, q body, die func()) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	text := Answer(q.Model, q.Prompt)
+	pieces := max(1, min(e.Pieces, len(text)))
+	for i := range pieces {
+		if wait(r.Context(), e.Service/time.Duration(pieces)) != nil {
+			return
+		}
+		if i == 1 && q.Prompt == Break {
+			die()
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"text\":%q}]}\n\n", text[i*len(text)/pieces:(i+1)*len(text)/pieces])
+		_ = http.NewResponseController(w).Flush()
+	}
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+func garble(w http.ResponseWriter) {
+	var c net.Conn
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	_, _ = c.Write([]byte("\x00\x01this is no HTTP\n\n"))
+	_ = c.Close()
+}

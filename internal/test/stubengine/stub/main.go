@@ -1,0 +1,32 @@
+// Command stub is a stubengine as a process.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"medusa/internal/test/stubengine"
+)
+
+func main() {
+	var s stubengine.Stub
+	listen := flag.String("listen", "127.0.0.1:0", "address")
+	flag.StringVar(&s.Model, "model", "stub", "name of the model")
+	flag.DurationVar(&s.Load, "load", 0, "time of a start")
+	flag.DurationVar(&s.WakeUp, "wake", 0, "time of a wake-up")
+	flag.DurationVar(&s.Service, "service", 0, "time of an answer")
+	flag.IntVar(&s.Pieces, "pieces", 8, "pieces of a stream")
+	flag.Parse()
+	time.Sleep(s.Load)
+	l, err := net.Listen("tcp", *listen)
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "serving %s on http://%s\n", s.Model, l.Addr())
+		err = http.Serve(l, stubengine.New(s).Handler(func() { os.Exit(7) }))
+	}
+	fmt.Fprintf(os.Stderr, "stub: %v\n", err)
+	os.Exit(1)
+}

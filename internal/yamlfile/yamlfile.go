@@ -1,0 +1,141 @@
+// Package yamlfile reads YAML that people write, with the position of each error. It is the only importer of the YAML library's parser.
+//
+// In: a file. Out: values of the caller's types. What can fail: a file that is malformed, or that has fields that the types lack
+// ([Error]), and whatever the caller finds wrong with a field ([FieldError], [Locate]).
+package yamlfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// Error is an error in an input file. Line and Column count from 1.
+type Error struct {
+	File   string
+	Line   int
+	Column int
+	Err    error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", e.File, e.Line, e.Column, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// FieldError is an error at a path of a YAML file; [Locate] turns the path into a position.
+type FieldError struct {
+	Path string
+	Err  error
+}
+
+func (e *FieldError) Error() string { return e.Path + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// maxBytes bounds the files.
+const maxBytes = 1 << 20
+
+// Read reads a file that people write by hand.
+func Read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read file: %w", err)
+	}
+	if info.Size() > maxBytes {
+		return nil, fmt.Errorf("read %s: %d bytes (at most %d)", path, info.Size(), maxBytes)
+	}
+	return os.ReadFile(path)
+}
+
+// Decode reads YAML into v and refuses fields that v does not have.
+func Decode(name string, data []byte, v any) (*ast.File, error) {
+	var file *ast.File
+	err := Guard(func() error {
+		if len(data) > maxBytes {
+			return fmt.Errorf("%d bytes (at most %d)", len(data), maxBytes)
+		}
+		var err error
+		if file, err = parser.ParseBytes(data, 0); err != nil {
+			return err
+		}
+		if len(file.Docs) != 1 || file.Docs[0].Body == nil {
+			return errors.New("needs one document")
+		}
+		return yaml.NodeToValue(file.Docs[0].Body, v, yaml.Strict())
+	})
+	if err == nil {
+		return file, nil
+	}
+	if at, ok := TokenError(name, err); ok {
+		return nil, at
+	}
+	return nil, &Error{File: name, Line: 1, Column: 1, Err: fmt.Errorf("read YAML: %w", err)}
+}
+
+// TokenError converts an error of the YAML library that has a position.
+func TokenError(name string, err error) (*Error, bool) {
+	var at yaml.Error
+	if !errors.As(err, &at) || at.GetToken() == nil || at.GetToken().Position == nil {
+		return nil, false
+	}
+	p := at.GetToken().Position
+	return &Error{File: name, Line: max(p.Line, 1), Column: max(p.Column, 1), Err: fmt.Errorf("read YAML: %s", at.GetMessage())}, true
+}
+
+// Guard turns a panic of the YAML library on hostile input into an error.
+func Guard(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("malformed input (%v)", r)
+		}
+	}()
+	return f()
+}
+
+// Locate gives a FieldError its position: that of the field, or of the nearest enclosing one that the file has.
+func Locate(name string, file *ast.File, err error) error {
+	var fault *Error
+	var field *FieldError
+	if errors.As(err, &fault) || !errors.As(err, &field) {
+		return err
+	}
+	e := &Error{File: name, Line: 1, Column: 1, Err: field.Err}
+	for path := field.Path; path != ""; {
+		if line, column, ok := position(file, path); ok {
+			e.Line, e.Column = line, column
+			break
+		}
+		cut := strings.LastIndexAny(path, ".[")
+		if cut <= 0 {
+			break
+		}
+		path = path[:cut]
+	}
+	return e
+}
+
+func position(file *ast.File, path string) (line, column int, ok bool) {
+	err := Guard(func() error {
+		p, err := yaml.PathString(path)
+		if err != nil {
+			return err
+		}
+		node, err := p.FilterFile(file)
+		if err != nil {
+			return err
+		}
+		at := node.GetToken().Position
+		line, column = at.Line, at.Column
+		return nil
+	})
+	return line, column, err == nil && line > 0
+}

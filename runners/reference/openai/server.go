@@ -1,0 +1,201 @@
+// Package openai serves an engine over HTTP as OpenAI's API has it: completions and chat completions, streamed and not.
+//
+// In: a serve.Loop, a tokenizer and a name. Out: an http.Handler. Answers are greedy. A request that asks for anything else is
+// refused, as are unknown models, texts that are too long and bodies that are too large: each with OpenAI's error object.
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"medusa/runners/reference/engine"
+	"medusa/runners/reference/serve"
+	"medusa/runners/reference/tokenizer"
+)
+
+// maxBody bounds a request in bytes. A text of the longest length takes far less.
+const maxBody = 4 << 20
+
+// Server answers requests for one model.
+type Server struct {
+	Loop        *serve.Loop
+	Tokenizer   tokenizer.Tokenizer
+	Model       string // the name by which clients ask for it
+	MaxModelLen int    // tokens of prompt and answer together
+	Log         io.Writer
+
+	count atomic.Uint64
+}
+
+// Handler returns the endpoints.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /health", s.health)
+	mux.HandleFunc("GET /v1/models", s.models)
+	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, completions) })
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, chat) })
+	mux.HandleFunc("POST /sleep", s.sleep)
+	mux.HandleFunc("POST /wake_up", s.wake)
+	mux.HandleFunc("GET /is_sleeping", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, struct {
+			IsSleeping bool `json:"is_sleeping"`
+		}{s.Loop.Asleep() != 0})
+	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, &apiError{http.StatusNotFound, "invalid_request_error", "unknown_url", "", fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)})
+	})
+	return mux
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	select {
+	case <-s.Loop.Ended():
+		w.WriteHeader(http.StatusServiceUnavailable)
+	default:
+	}
+}
+
+// sleep and wake are as vLLM has them.
+func (s *Server) sleep(w http.ResponseWriter, r *http.Request) {
+	level := 1
+	if text := r.URL.Query().Get("level"); text != "" {
+		var err error
+		if level, err = strconv.Atoi(text); err != nil {
+			fail(w, invalid("level", "level %q is no number", text))
+			return
+		}
+	}
+	freed, err := s.Loop.Sleep(r.Context(), level)
+	switch {
+	case errors.Is(err, engine.ErrNoSleep), err != nil && level != 1 && level != 2:
+		fail(w, invalid("level", "%v", err))
+	case err != nil:
+		fail(w, err)
+	default:
+		fmt.Fprintf(s.Log, "asleep at level %d: %d bytes of device memory are free\n", level, freed)
+	}
+}
+
+func (s *Server) wake(w http.ResponseWriter, _ *http.Request) {
+	if err := s.Loop.Wake(); err != nil {
+		fail(w, err)
+		return
+	}
+	fmt.Fprintln(s.Log, "awake")
+}
+
+func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
+	type model struct {
+		ID          string `json:"id"`
+		Object      string `json:"object"`
+		OwnedBy     string `json:"owned_by"`
+		MaxModelLen int    `json:"max_model_len"`
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Object string  `json:"object"`
+		Data   []model `json:"data"`
+	}{"list", []model{{s.Model, "model", "medusa", s.MaxModelLen}}})
+}
+
+// answer reads a request, and writes its answer as a whole or token by token.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, k kind) {
+	q, err := s.read(w, r, k)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	a := &answer{kind: k, model: s.Model, id: fmt.Sprintf("%s-%d", k.prefix(), s.count.Add(1)), created: time.Now().Unix(), request: q}
+	if q.Stream {
+		a.stream = newStream(w)
+	}
+	text := text{tokenizer: s.Tokenizer}
+	reason, err := s.Loop.Answer(r.Context(), q.prompt, q.limits, func(id int) error {
+		a.tokens = append(a.tokens, id)
+		if a.stream == nil {
+			return nil
+		}
+		return a.piece(text.add(id), []int{id})
+	})
+	if err != nil {
+		a.fail(w, err)
+		return
+	}
+	if a.stream == nil {
+		writeJSON(w, http.StatusOK, a.whole(s.Tokenizer.Decode(a.tokens), reason))
+		return
+	}
+	_ = a.finish(text.rest(), reason) // a client that has left reads no end
+}
+
+// apiError is an error of OpenAI's API.
+type apiError struct {
+	status         int
+	kind, code     string
+	param, message string
+}
+
+func (e *apiError) Error() string { return e.message }
+
+// classify makes any error an error of the API.
+func classify(err error) *apiError {
+	var known *apiError
+	var length *engine.LengthError
+	var prompt *serve.PromptError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &length):
+		return &apiError{http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "", err.Error()}
+	case errors.As(err, &prompt):
+		return &apiError{http.StatusBadRequest, "invalid_request_error", "", "prompt", err.Error()}
+	case errors.As(err, &large):
+		return &apiError{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "",
+			fmt.Sprintf("the body has more than %d bytes", large.Limit)}
+	case errors.Is(err, serve.ErrAsleep):
+		return &apiError{http.StatusServiceUnavailable, "server_error", "asleep", "", err.Error()}
+	case errors.Is(err, serve.ErrEnded):
+		return &apiError{http.StatusServiceUnavailable, "server_error", "engine_ended", "", err.Error()}
+	}
+	return &apiError{http.StatusInternalServerError, "server_error", "", "", err.Error()}
+}
+
+func (e *apiError) body() any {
+	type object struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type"`
+		Param   *string `json:"param"`
+		Code    *string `json:"code"`
+	}
+	optional := func(s string) *string {
+		if s == "" {
+			return nil
+		}
+		return &s
+	}
+	return struct {
+		Error object `json:"error"`
+	}{object{e.message, e.kind, optional(e.param), optional(e.code)}}
+}
+
+func fail(w http.ResponseWriter, err error) {
+	e := classify(err)
+	writeJSON(w, e.status, e.body())
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // a client that has left reads nothing
+}
+
+// readBody reads a body of at most maxBody bytes.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	return io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+}

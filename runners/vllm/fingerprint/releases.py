@@ -1,0 +1,149 @@
+"""make vllm-fingerprint: what a release of vLLM has otherwise than the supported ones, as far as the plug-in uses it.
+
+In: a version, whose wheel is fetched into a temporary folder, or a folder that holds the package. Out: a line for each definition that is
+missing or differs, and last the counts against the nearest supported release. Fails: if the wheel cannot be fetched or a source cannot be
+parsed. A difference is no failure. Nothing of vLLM is run.
+"""
+
+import argparse
+import collections
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PLUGIN = os.path.join(HERE, "..", "medusa_vllm")
+sys.path[:0] = [HERE, os.path.join(HERE, "..")]
+
+import page  # noqa: E402
+import plugin  # noqa: E402
+import symbols  # noqa: E402
+from medusa_vllm import fingerprint, gate, source  # noqa: E402
+from tree import Tree  # noqa: E402
+
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--version", required=True)
+    p.add_argument("--source", help="folder that holds the package vllm; without it, the version's wheel is fetched")
+    p.add_argument("--keep", action="store_true", help="write the fingerprint that starts of this release are compared with")
+    p.add_argument("--results", help="file that receives the result, beside those of other versions")
+    p.add_argument("--page", help="page that is made of these results")
+    return p.parse_args()
+
+
+def fetch(version, folder):
+    """The sources alone: a wheel holds half a gigabyte of machine code."""
+    options = "--quiet", "--no-deps", "--no-cache-dir", "--only-binary=:all:"
+    subprocess.run([sys.executable, "-m", "pip", "download", *options, "-d", folder, f"vllm=={version}"], check=True)
+    (wheel,) = glob.glob(os.path.join(folder, "vllm-*.whl"))
+    with zipfile.ZipFile(wheel) as z:
+        z.extractall(folder, [name for name in z.namelist() if name.startswith("vllm/") and name.endswith(".py")])
+    os.unlink(wheel)
+    return folder
+
+
+Result = collections.namedtuple("Result", "same moved missing")
+
+
+def compare(tree, held):
+    """moved: (symbol, how) of each whose source differs, or which lies elsewhere. held: a fingerprint."""
+    same, moved, missing = 0, [], []
+    for kind in "used", "called":
+        for symbol, known in held[kind].items():
+            file, name = symbol.split(":")
+            module = tree.module(dotted("vllm/" + file))
+            now = module and source.digest(module.tree, name)
+            of = f", called by {held['callers'][symbol]}" if kind == "called" else ""
+            # mutant: definition that is the same
+            if now == known:
+                same += 1
+            elif now:
+                moved.append((symbol, "its source differs" + of))
+            elif elsewhere(tree, name):
+                moved.append((symbol, f"now in {elsewhere(tree, name)}{of}"))
+            else:
+                missing.append((symbol, "is missing" + of))
+    return Result(same, moved, missing)
+
+
+def dotted(file):
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def elsewhere(tree, name):
+    """The file that defines a class or a function of this name, if there is one alone."""
+    top = name.split(".")[0]
+    found = []
+    for folder, _, files in os.walk(os.path.join(tree.folder, "vllm")):
+        for file in files:
+            at = os.path.join(folder, file)
+            with open(at, "rb") as f:
+                content = f.read() if file.endswith(".py") else b""
+            if any(word + top.encode() in content for word in (b"class ", b"def ")):
+                relative = os.path.relpath(at, tree.folder)
+                module = tree.module(dotted(relative))
+                if module and source.digest(module.tree, name):
+                    found.append(os.path.relpath(at, os.path.join(tree.folder, "vllm")))
+    return found[0] if len(found) == 1 else None
+
+
+def made(tree, torch):
+    """The fingerprint of the sources at hand."""
+    uses = plugin.uses(PLUGIN)
+    s = symbols.collect(tree, uses)
+    files = sorted({symbol.split(":")[0] for symbol in (*s.used, *s.called)})
+    hashes = {}
+    for file in files:
+        with open(os.path.join(tree.folder, "vllm", file), "rb") as f:
+            hashes[file] = fingerprint.hashed(f.read())
+    return {"uses": uses.digest(), "torch": torch, "files": hashes, "used": s.used, "called": s.called, "callers": s.callers}, s.unresolved
+
+
+def write(path, value):
+    with open(path + ".new", "w", encoding="utf-8") as f:
+        json.dump(value, f, indent=1)
+        f.write("\n")
+    os.replace(path + ".new", path)
+
+
+def stored(path):
+    if not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def main():
+    args = arguments()
+    with tempfile.TemporaryDirectory(prefix="vllm-sources-") as folder:
+        tree = Tree(args.source or fetch(args.version, folder))
+        if args.keep:
+            held, unresolved = made(tree, gate.SUPPORTED[args.version])
+            if unresolved:
+                sys.exit(f"fingerprint: keep {args.version}: names that lead nowhere: {', '.join(unresolved)}")
+            write(fingerprint.path(args.version), held)
+        results = {release: compare(tree, stored(fingerprint.path(release))) for release in gate.SUPPORTED}
+    nearest = max(results, key=lambda release: results[release].same)
+    r = results[nearest]
+    for what, found in ("moved", r.moved), ("missing", r.missing):
+        for symbol, how in found:
+            print(f"{what}: {symbol}: {how}")
+    if args.results:
+        rows = stored(args.results)
+        rows[args.version] = {"against": nearest, "same": r.same, "moved": [symbol for symbol, _ in r.moved], "missing": [symbol for symbol, _ in r.missing]}
+        write(args.results, dict(sorted(rows.items())))
+        if args.page:
+            with open(args.page, "w", encoding="utf-8") as f:
+                f.write(page.render(stored(args.results)))
+    print(f"vLLM {args.version} against {nearest}, {len(results)} supported")
+    print(f"fingerprint: same={r.same} moved={len(r.moved)} missing={len(r.missing)}")
+
+
+if __name__ == "__main__":
+    main()
