@@ -91,6 +91,11 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 	m := &g.spec.Models[fn]
 	ctx, cancel := context.WithTimeout(r.Context(), seconds(m.Timeout))
 	defer cancel()
+	// A client that does not read would keep its place in an engine for ever.
+	out := http.NewResponseController(w)
+	// mutant: clients that do not read
+	_ = out.SetWriteDeadline(time.Now().Add(seconds(m.Timeout))) // only a test's writer has none
+	defer func() { _ = out.SetWriteDeadline(time.Time{}) }()
 	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body}
 	for attempt := 1; ; attempt++ {
 		err := g.turn(ctx, fn, p)

@@ -48,6 +48,8 @@ func (p *Profile) Shares(free uint64) []Share {
 		return nil
 	}
 	allowed := uint64(p.Utilization * float64(p.TotalMemory))
+	// mutant: memory that the engine leaves for graphs
+	left := allowed - min(allowed, p.KVBytes+p.resident()+p.PeakForward)
 	shares := []Share{
 		{"device", p.TotalMemory},
 		{"free before the engine's first allocation", p.FreeBefore},
@@ -55,8 +57,7 @@ func (p *Profile) Shares(free uint64) []Share {
 		{"stays allocated after the profile forward: weights, workspaces", p.resident()},
 		{"peak of the profile forward beyond that", p.PeakForward},
 		{"KV cache, as the engine has sized it", p.KVBytes},
-		// mutant: memory that the engine leaves for graphs
-		{"left by the engine within its allowance: graphs and reserves", allowed - min(allowed, p.KVBytes+p.resident()+p.PeakForward)},
+		{"left by the engine within its allowance: graphs and reserves", left},
 		{"needed free by a restored start", p.required()},
 	}
 	// mutant: headroom that was measured

@@ -63,6 +63,7 @@ type ClusterSpec struct {
 	Slots         int         `yaml:"slots"`           // batch slots of a worker; 0: no limit
 	GPUSlots      int         `yaml:"gpu_slots"`       // requests a GPU runs at once, over all workers; 0: no limit
 	WorkersPerGPU int         `yaml:"workers_per_gpu"` // 0: as memory allows
+	OneWorker     bool        `yaml:"one_worker"`      // a GPU has at most one worker of a function, as medusa serve has it
 	Replicas      int         `yaml:"replicas"`        // workers a function may have at once; 0: no limit
 	Interference  float64     `yaml:"interference"`    // share by which each further request on a GPU slows one down
 	ObserveEvery  float64     `yaml:"observe_s"`       // completions and exits are seen at multiples of this; 0: at once

@@ -209,6 +209,16 @@ func TestInterference(t *testing.T) {
 	near(t, "beside two, own service time", m.requests[3].end, 11+1*2)
 }
 
+// TestOneWorker: a request waits for the slot of a worker, or gets a second one of its own on the same GPU.
+func TestOneWorker(t *testing.T) {
+	for one, end := range map[bool]float64{false: 5, true: 7} {
+		sc := oneGPU("f", "fcfs", nativeStart)
+		sc.Cluster = ClusterSpec{GPUs: 1, GPUMemoryGB: 10, Slots: 1, OneWorker: one}
+		m := play(t, build(t, sc), []request{{}, {}})
+		near(t, fmt.Sprintf("second request, one worker %v", one), m.requests[1].end, end)
+	}
+}
+
 // TestContention: a copy from host memory is slower while the neighbour behind the PCIe switch copies, and only then.
 func TestContention(t *testing.T) {
 	sc := oneGPU("f", "lb", nativeStart)

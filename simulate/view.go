@@ -20,6 +20,10 @@ func (s *sim) Accepts(g, fn int) bool {
 	if s.free(g, fn) != nil {
 		return true
 	}
+	// mutant: one worker of a function on a GPU
+	if s.spec.OneWorker && s.Holds(g, fn) {
+		return false
+	}
 	if s.spec.Replicas > 0 && len(s.fns[fn].workers) >= s.spec.Replicas {
 		return false
 	}

@@ -23,6 +23,8 @@ type run struct {
 	deaths   int    // of the server
 	clients  int    // that vanish
 	seed     uint64
+	seeds    int     // of arrivals, in part times
+	seconds  float64 // of arrivals, in part times
 }
 
 // patience bounds what a loaded machine may need for one request or one end.
@@ -30,12 +32,14 @@ const patience = 5 * time.Minute
 
 func main() {
 	var r run
-	parts := flag.String("parts", "tokens,faults", "parts to run: tokens, faults, overhead")
+	parts := flag.String("parts", "tokens,times,faults", "parts to run: tokens, times, faults, overhead")
 	flag.StringVar(&r.build, "build", "build", "folder of the programs")
 	flag.IntVar(&r.requests, "requests", 60, "requests for each policy")
 	flag.IntVar(&r.kills, "kills", 10, "engines to kill")
 	flag.IntVar(&r.deaths, "deaths", 5, "servers to kill")
 	flag.IntVar(&r.clients, "clients", 40, "clients that vanish")
+	flag.IntVar(&r.seeds, "seeds", 1, "seeds of arrivals that are compared with the simulator")
+	flag.Float64Var(&r.seconds, "seconds", 10, "seconds of arrivals that are compared with the simulator")
 	flag.Uint64Var(&r.seed, "seed", 1, "seed of prompts and moments")
 	flag.Parse()
 	if err := r.all(strings.Split(*parts, ",")); err != nil {
@@ -55,9 +59,12 @@ func (r *run) all(parts []string) (err error) {
 	if err := r.makeCheckpoints(); err != nil {
 		return err
 	}
+	if err := r.materialize(); err != nil {
+		return err
+	}
 	var all []string
 	for _, name := range parts {
-		part, ok := map[string]func() (string, error){"tokens": r.tokens, "faults": r.faults, "overhead": r.overhead}[name]
+		part, ok := map[string]func() (string, error){"tokens": r.tokens, "times": r.times, "faults": r.faults, "overhead": r.overhead}[name]
 		if !ok {
 			return fmt.Errorf("no part %q", name)
 		}

@@ -33,7 +33,7 @@ type server struct {
 // start runs a program until it prints its address.
 func (r *run) start(argv ...string) (*server, error) {
 	s := &server{cmd: exec.Command(argv[0], argv[1:]...), ended: make(chan error, 1), mark: fmt.Sprintf("%s=%d.%d", mark, os.Getpid(), time.Now().UnixNano())}
-	s.cmd.Env = append(os.Environ(), s.mark, "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"))
+	s.cmd.Env = append(r.environ(), s.mark)
 	out, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -59,6 +59,12 @@ func (r *run) start(argv ...string) (*server, error) {
 		return nil, fmt.Errorf("%s does not serve: %w\n%s", filepath.Base(argv[0]), <-s.ended, &s.said)
 	}
 	return s, nil
+}
+
+// environ is that of the programs: the simulated GPU, and a cache of artifacts of the run's own.
+func (r *run) environ() []string {
+	return append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"),
+		"MEDUSA_CACHE="+filepath.Join(r.work, "cache"))
 }
 
 // stop ends the process in order. Nothing of it may be left.
@@ -152,9 +158,22 @@ func (r *run) makeCheckpoints() error {
 	return nil
 }
 
-func (r *run) engine(checkpoint string) []string {
-	return []string{filepath.Join(r.build, "reference"), "serve", "--model", filepath.Join(r.work, checkpoint),
-		"--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "1600000", "--enable-sleep-mode"}
+// materialize makes the artifact from which the models of the first checkpoint start.
+func (r *run) materialize() error {
+	argv := append([]string{"materialize", "-o", r.artifact(), "--"}, r.engine("run", checkpoints[0])...)
+	cmd := exec.Command(filepath.Join(r.build, "medusa"), append(argv, "--batches", "1")...)
+	cmd.Env = r.environ()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("materialize: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (r *run) artifact() string { return filepath.Join(r.work, "tiny.medusa") }
+
+func (r *run) engine(command, checkpoint string) []string {
+	return []string{filepath.Join(r.build, "reference"), command, "--model", filepath.Join(r.work, checkpoint),
+		"--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "16000000", "--enable-sleep-mode"}
 }
 
 // serve starts `medusa serve` on two GPUs, with models of which two fit on each: a third of them is stopped to make room, the others
@@ -163,12 +182,16 @@ func (r *run) serve(policy string, models int) (s *server, log string, err error
 	var out strings.Builder
 	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nstate: state\nmodels:\n", policy)
 	for i := range models {
-		argv := append(r.engine(checkpoints[i%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
+		argv := append(r.engine("serve", checkpoints[i%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
 		command, err := json.Marshal(argv) // which is YAML as well
 		if err != nil {
 			return nil, "", err
 		}
-		fmt.Fprintf(&out, "- {name: m%d, memory: 0.45, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, asleep: 0.04, command: %s}\n", i, i%3, command)
+		artifact := ""
+		if i%len(checkpoints) == 0 {
+			artifact = fmt.Sprintf("artifact: %q, ", r.artifact())
+		}
+		fmt.Fprintf(&out, "- {name: m%d, %smemory: 0.45, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, asleep: 0.04, command: %s}\n", i, artifact, i%3, command)
 	}
 	config := filepath.Join(r.work, "serve.yaml")
 	if err := os.WriteFile(config, []byte(out.String()), 0o600); err != nil {

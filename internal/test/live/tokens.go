@@ -41,7 +41,7 @@ func (r *run) questions() ([]question, error) {
 		q.MaxTokens, q.IgnoreEOS = 1+rng.IntN(24), rng.IntN(2) == 0
 	}
 	for _, c := range checkpoints {
-		s, err := r.start(append(r.engine(c), "--served-model-name", c, "--listen", "127.0.0.1:0")...)
+		s, err := r.start(append(r.engine("serve", c), "--served-model-name", c, "--listen", "127.0.0.1:0")...)
 		if err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (r *run) tokens() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the engine alone: %w", err)
 	}
-	starts, woken := 0, 0
+	starts, restored, woken := 0, 0, 0
 	for _, policy := range policies {
 		s, log, err := r.serve("{name: "+policy+"}", models)
 		if err != nil {
@@ -117,6 +117,7 @@ func (r *run) tokens() (string, error) {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
 		starts += strings.Count(s.said.String(), "serving m")
+		restored += strings.Count(s.said.String(), "start restored")
 		woken += strings.Count(s.said.String(), "\nawake\n")
 		if err := wrong.Load(); err != nil {
 			return "", fmt.Errorf("%w\n%s", *err, &s.said)
@@ -125,11 +126,11 @@ func (r *run) tokens() (string, error) {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
 	}
-	if starts <= len(policies)*models || woken == 0 {
-		return "", fmt.Errorf("engines were started %d times and woken %d times: nothing made room", starts, woken)
+	if starts <= len(policies)*models || woken == 0 || restored == 0 {
+		return "", fmt.Errorf("engines were started %d times and woken %d times, %d starts were restored: this shows too little", starts, woken, restored)
 	}
-	return fmt.Sprintf("policies=%d models=%d gpus=2 requests=%d identical=%[3]d starts=%[4]d woken=%[5]d replayed=%[1]d", len(policies), models,
-		len(policies)*r.requests, starts, woken), nil
+	return fmt.Sprintf("policies=%d models=%d gpus=2 requests=%d identical=%[3]d starts=%[4]d restored=%[5]d woken=%[6]d replayed=%[1]d", len(policies), models,
+		len(policies)*r.requests, starts, restored, woken), nil
 }
 
 // each calls work for 0 to n-1, some at a time.

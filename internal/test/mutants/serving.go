@@ -9,6 +9,8 @@ var serving = []mutant{
 	{"a model that fails on one GPU", never, "./agent", "TestFailedStart"},
 	{"an engine that has not answered", skip, "./gateway", "TestHang"},
 	{"engines of an earlier server", skip, "./agent", "TestHomeEndsWhatIsLeft"},
+	{"one worker of a function on a GPU", never, "./simulate", "TestOneWorker"},
+	{"clients that do not read", skip, "./gateway", "TestClientThatDoesNotRead"},
 	{"API keys", becomes("found = 1"), "./gateway", "TestRefusals"},
 	{"bound of waiting requests", never, "./gateway", "TestBound"},
 	{"a request whose engine has died is tried once more", never, "./gateway", "TestRetry"},

@@ -44,6 +44,8 @@ var skeptic = []mutant{
 
 	// Headroom.
 	{"memory that a start needs", replace("+p.PeakForward", ""), "./kvprofile", "TestCheck"},
+	{"memory that the engine leaves for graphs", replace("+p.resident()", ""), "./kvprofile", "TestShares"},
+	{"headroom that was measured", never, "./kvprofile", "TestShares"},
 	{"memory that a start needs", replace("p.FreeBefore)", "p.TotalMemory)"), "./kvprofile", "TestCheck"},
 	{"memory that stays allocated", replace("p.FreeBefore - ", "0*"), "./kvprofile", "TestCheck"},
 	{"sizes fit the device", replace(">", ">="), "./kvprofile", "TestValidate"},

@@ -28,13 +28,15 @@ class _Base(CudaGraphManager):
     def capture(self, create_forward_fn, progress_bar_desc="Capturing CUDA graphs"):
         self.create_forward_fn = create_forward_fn
         self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
-        if self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
-            return
-
+        # In every start, and before the phases that a restored one skips: what factories write is no work that is missing there.
+        # mutant: factories of a restored start
+        factories.call(self._capture_descs, create_forward_fn)
         if self.session.run == medusa.PROFILE:
             # mutant: inputs that factories write
-            factories.call(self._capture_descs, create_forward_fn)
             self.prepared()
+        self.session.phase("warmup")
+        if self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
+            return
 
         def marked(desc, warmup):
             forward = create_forward_fn(desc, warmup)
@@ -64,7 +66,7 @@ class GraphManager(ModelCudaGraphManager, _Base):
     """Takes the place of the manager that the model runner made, before it has captured anything."""
 
     def __init__(self, session, runner, made, captured, prepared):
-        """prepared is called in the run profile: between the factories of all captures, called as in a restored start, and the captures."""
+        """prepared is called in the run profile, once the factories of all captures were called."""
         super().__init__(**arguments(made))
         self.use, self.session, self.runner, self.captured, self.prepared = Use(session), session, runner, captured, prepared
         self.whole = self._capture_descs.get(CUDAGraphMode.FULL, [])
@@ -77,15 +79,12 @@ class GraphManager(ModelCudaGraphManager, _Base):
 
     @torch.inference_mode()
     def capture(self, *args, **kwargs):
-        self.session.phase("warmup")
         batches = [in_forward(d) for d in self._capture_descs.get(CUDAGraphMode.PIECEWISE, [])]
         self.pieces = Pieces(self.session, batches)
         super().capture(*args, **kwargs)
         self.captured()
 
     def install(self, graphs):
-        # mutant: factories of a restored start
-        factories.call(self._capture_descs, self.create_forward_fn)
         self.pieces.install(graphs)
         self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
 

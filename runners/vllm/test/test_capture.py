@@ -80,11 +80,14 @@ def stand_ins():
 
 class Session:
     def __init__(self, labels, run):
-        self.restoring, self.captured, self.run = labels is not None, [], run
+        self.restoring, self.captured, self.run, self.phases = labels is not None, [], run, []
         self.found = [types.SimpleNamespace(label=label, usable=lambda: True) for label in labels or ()]
 
     def graphs(self):
         return self.found
+
+    def phase(self, name):
+        self.phases.append((name, len(self.inputs.made)))
 
     def __getattr__(self, name):
         return lambda *args, **kwargs: None
@@ -107,7 +110,8 @@ class Captures(unittest.TestCase):
         model = types.SimpleNamespace(get_hidden_size=lambda: 1, dtype=None)
         made = CudaGraphManager(None, None, None, 1, **made)
         inputs = types.SimpleNamespace(is_padding=False, made=[], forwards=[])
-        self.before = []
+        self.before, session.inputs = [], inputs
+        self.phases = session.phases
 
         def prepared():
             self.before.append((inputs.is_padding, list(inputs.forwards)))
@@ -120,10 +124,17 @@ class Captures(unittest.TestCase):
         native, captured = self.start(False)
         restored, inputs = self.start(True)
         self.assertTrue(captured.is_padding and inputs.is_padding)
-        self.assertEqual(captured.made, inputs.made)
+        self.assertEqual(captured.made, 2 * inputs.made)
         self.assertEqual((captured.forwards, inputs.forwards), ([2, 2, 1, 1], []))
         self.assertTrue(native._graphs_captured and restored._graphs_captured)
         self.assertEqual({d: g.label for d, g in restored.graphs.items()}, {d: self.label(d) for d in native.graphs})
+
+    def test_factories_are_no_skipped_work(self):
+        """A native start has called all of them when the phases begin that a restored one skips, and so has the latter."""
+        for restored in False, True:
+            _, inputs = self.start(restored)
+            self.assertEqual(self.phases[0], ("warmup", 4))
+            self.assertEqual(inputs.made[:4], [(2, True), (2, False), (1, True), (1, False)])
 
     def test_arguments_of_the_manager_that_vllm_made(self):
         self.assertTrue(self.start(False, varlen_decode=True)[0].varlen_decode)

@@ -19,7 +19,7 @@ class TestCases(unittest.TestCase):
 
     def test_a_missing_case_is_a_missing_pair(self):
         self.assertIn(("llama", "V1"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
-        self.assertTrue(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT[1:]))
+        self.assertTrue(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT[:-1]))
 
     def test_pairs_of_a_model_and_a_mode_are_left_out(self):
         self.assertNotIn(("llama", "PIECEWISE"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
@@ -27,14 +27,14 @@ class TestCases(unittest.TestCase):
     def test_select(self):
         self.assertEqual(cases.select(None), list(cases.DEFAULT))
         self.assertEqual(cases.select("all"), cases.every())
-        self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V2 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V2 PIECEWISE"])
+        self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V1 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V1 PIECEWISE"])
         for wrong in "llama", "llama float32 V3 PIECEWISE", ",":
             self.assertRaises(ValueError, cases.select, wrong)
 
     def test_absent_cases_say_why(self):
         for name, why in cases.ABSENT.items():
             self.assertNotIn(name, cases.every())
-            self.assertRaisesRegex(ValueError, why[:20], cases.select, name)
+            self.assertRaisesRegex(ValueError, why, cases.select, name)
 
 
 class TestKept(unittest.TestCase):

@@ -17,13 +17,15 @@ ALL = (*IN_ARTIFACT, METADATA)
 
 def of_candidate():
     """Before verification restores the candidate, it gets the mistake."""
+    from medusa_vllm import contract
+
     mistake = os.environ.get("TOKENS_MISTAKE")
-    if not mistake or os.environ.get("MEDUSA_RUN") != "check-restored":
+    if not mistake or os.environ.get(contract.ENV_RUN) != contract.RUN_CHECK_RESTORED:
         return
     if mistake == METADATA:
         of_replays()
         return
-    candidate = os.environ["MEDUSA_ARTIFACT"]
+    candidate = os.environ[contract.ENV_ARTIFACT]
     subprocess.run([os.environ["TOKENS_SPOIL"], candidate, candidate, mistake, os.environ["TOKENS_GRAPH"]], check=True)
 
 

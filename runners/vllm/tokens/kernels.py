@@ -13,10 +13,11 @@ _library = torch.library.Library("_C", "IMPL")
 
 
 @triton.jit
-def norm(out, x, residual, weight, width, out_pitch, x_pitch, epsilon, ADD: tl.constexpr, BLOCK: tl.constexpr):
+def norm(out, x, residual, weight, width, inner, out_outer, out_inner, x_outer, x_inner, epsilon, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    """Rows lie in two dimensions, such as tokens and heads."""
     row, i = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
     inside = i < width
-    v = tl.load(x + row * x_pitch + i, inside, 0.0).to(tl.float32)
+    v = tl.load(x + row // inner * x_outer + row % inner * x_inner + i, inside, 0.0).to(tl.float32)
     if ADD:
         v += tl.load(residual + row * width + i, inside, 0.0).to(tl.float32)
         v = v.to(residual.dtype.element_ty)
@@ -24,7 +25,7 @@ def norm(out, x, residual, weight, width, out_pitch, x_pitch, epsilon, ADD: tl.c
         v = v.to(tl.float32)
     scale = 1 / tl.sqrt(tl.sum(v * v, 0) / width + epsilon)
     w = tl.load(weight + i, inside, 0.0)
-    tl.store(out + row * out_pitch + i, (v * scale).to(out.dtype.element_ty) * w, inside)
+    tl.store(out + row // inner * out_outer + row % inner * out_inner + i, (v * scale).to(out.dtype.element_ty) * w, inside)
 
 
 @triton.jit
@@ -53,11 +54,18 @@ def rows(x):
     return x.numel() // x.shape[-1]
 
 
+def strides(x):
+    """Of the last but two dimension and the last but one."""
+    if x.dim() > 3:
+        raise NotImplementedError("norms of rows in more than two dimensions")
+    return (x.stride(0), x.stride(1)) if x.dim() == 3 else (0, x.stride(0))
+
+
 def normalize(out, x, residual, weight, epsilon):
-    width = x.shape[-1]
+    width, inner = x.shape[-1], x.shape[1] if x.dim() == 3 else rows(x)
     if rows(x):
         norm[(rows(x),)](
-            out, x, x if residual is None else residual, weight, width, out.stride(-2), x.stride(-2), epsilon,
+            out, x, x if residual is None else residual, weight, width, inner, *strides(out), *strides(x), epsilon,
             ADD=residual is not None, BLOCK=triton.next_power_of_2(width),
         )  # fmt: skip
 

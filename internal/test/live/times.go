@@ -1,0 +1,187 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"medusa/internal/test/stubengine"
+)
+
+// The recorded times of the stub engines, in seconds, by model. A start takes the same for all.
+var services = []float64{0.1, 0.2, 0.3, 0.4, 0.5}
+
+const (
+	loadSeconds = 0.8
+	deadline    = 3.0 // seconds
+	rate        = 3.0 // requests a second, over all models: two in three of what the engines could do without a start
+)
+
+// outcome is what is compared: of a run, live or simulated.
+type outcome struct {
+	Latency  float64 `json:"latency_mean"`
+	Deadline float64 `json:"slo_attainment"`
+	Cold     float64 `json:"cold_ratio"`
+}
+
+// arrival is a request to come.
+type arrival struct {
+	at    float64
+	model int
+}
+
+// times runs the same arrivals live, with stub engines, and in the simulator, and states how far the two are apart.
+func (r *run) times() (string, error) {
+	var parts []string
+	for _, policy := range policies {
+		var apart [3][]float64
+		for n := range r.seeds {
+			arrivals := r.arrivals(r.seed + uint64(n))
+			live, err := r.live(policy, arrivals)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", policy, err)
+			}
+			simulated, err := r.simulated(policy, arrivals)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", policy, err)
+			}
+			fmt.Printf("times: %-7s seed %d: latency %.2f s live, %.2f s simulated; in time %.2f, %.2f; cold %.2f, %.2f\n", policy, r.seed+uint64(n),
+				live.Latency, simulated.Latency, live.Deadline, simulated.Deadline, live.Cold, simulated.Cold)
+			apart[0] = append(apart[0], live.Latency-simulated.Latency)
+			apart[1] = append(apart[1], live.Deadline-simulated.Deadline)
+			apart[2] = append(apart[2], live.Cold-simulated.Cold)
+		}
+		parts = append(parts, fmt.Sprintf("%s:latency%s,deadline%s,cold%s", policy, interval(apart[0]), interval(apart[1]), interval(apart[2])))
+	}
+	return fmt.Sprintf("seeds=%d live-minus-simulated %s", r.seeds, strings.Join(parts, " ")), nil
+}
+
+// interval is the mean of differences, with the half width of its 95 % interval if there are several.
+func interval(list []float64) string {
+	mean, squares := 0.0, 0.0
+	for _, x := range list {
+		mean += x / float64(len(list))
+	}
+	for _, x := range list {
+		squares += (x - mean) * (x - mean)
+	}
+	if len(list) < 2 {
+		return fmt.Sprintf("=%+.2f", mean)
+	}
+	n := float64(len(list))
+	return fmt.Sprintf("=%+.2f±%.2f", mean, 1.96*math.Sqrt(squares/(n-1)/n))
+}
+
+func (r *run) arrivals(seed uint64) []arrival {
+	rng := rand.New(rand.NewPCG(seed, 77))
+	var list []arrival
+	for at := 0.0; ; {
+		at += rng.ExpFloat64() / rate
+		if at > r.seconds {
+			return list
+		}
+		list = append(list, arrival{at, rng.IntN(len(services))})
+	}
+}
+
+// live sends the arrivals to `medusa serve`, whose engines take one request at a time.
+func (r *run) live(policy string, arrivals []arrival) (outcome, error) {
+	var out strings.Builder
+	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\npolicy: {name: %s}\nmodels:\n", policy)
+	for i, s := range services {
+		fmt.Fprintf(&out, "- {name: m%d, memory: 0.5, slots: 1, deadline: %g, start: %g, service: %g, command: [%q, --listen, '127.0.0.1:{port}', --model, '{name}', --load, %gs, --service, %gs]}\n",
+			i, deadline, loadSeconds, s, filepath.Join(r.build, "stub-engine"), loadSeconds, s)
+	}
+	config, log := filepath.Join(r.work, "times.yaml"), filepath.Join(r.work, "times.jsonl")
+	if err := os.WriteFile(config, []byte(out.String()), 0o600); err != nil {
+		return outcome{}, err
+	}
+	s, err := r.start(filepath.Join(r.build, "medusa"), "serve", config, "--decisions", log)
+	if err != nil {
+		return outcome{}, err
+	}
+	var all sync.WaitGroup
+	latencies, errs := make([]float64, len(arrivals)), make([]error, len(arrivals))
+	began := time.Now()
+	for i, a := range arrivals {
+		time.Sleep(time.Until(began.Add(time.Duration(a.at * float64(time.Second)))))
+		all.Go(func() {
+			ctx, cancel := within()
+			defer cancel()
+			sent := time.Now()
+			_, errs[i] = stubengine.Ask(ctx, s.url, fmt.Sprint("m", a.model), "x", false)
+			latencies[i] = time.Since(sent).Seconds()
+		})
+	}
+	all.Wait()
+	if err := s.stop(); err != nil {
+		return outcome{}, err
+	}
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return outcome{}, fmt.Errorf("request %d: %w", i, errs[i])
+	}
+	if err := r.replay(log); err != nil {
+		return outcome{}, err
+	}
+	o := outcome{Cold: float64(strings.Count(s.said.String(), "serving m")) / float64(len(arrivals))}
+	for _, l := range latencies {
+		o.Latency += l / float64(len(latencies))
+		if l <= deadline {
+			o.Deadline += 1 / float64(len(latencies))
+		}
+	}
+	return o, nil
+}
+
+// simulated gives the same to `medusa simulate`.
+func (r *run) simulated(policy string, arrivals []arrival) (outcome, error) {
+	var profiles, scenario, trace strings.Builder
+	profiles.WriteString("gpu: stub\ndevice: stub\nmodels:\n")
+	eviction := map[string]string{"mqfq": "sticky", "torpor": "heavy-light"}[policy]
+	if eviction == "" {
+		eviction = "global-lru"
+	}
+	fmt.Fprintf(&scenario, "title: stub engines\nprofiles: profiles.yaml\npolicy: {name: %s}\ncluster: {gpus: 2, gpu_memory_gb: 2, slots: 1, one_worker: true, eviction: %s}\nworkload: {kind: trace, file: trace.csv}\nfunctions:\n", policy, eviction)
+	for i, s := range services {
+		fmt.Fprintf(&profiles, "  m%d: {memory_gb: 1, weights_gb: 1, service_s: %g, stages: {native: {ready: %g}}}\n", i, s, loadSeconds)
+		fmt.Fprintf(&scenario, "  - {name: m%d, slo_s: %g}\n", i, deadline)
+	}
+	trace.WriteString("arrival_s,prompt_tokens,output_tokens,function\n")
+	for _, a := range arrivals {
+		fmt.Fprintf(&trace, "%.6f,1,1,m%d\n", a.at, a.model)
+	}
+	for name, text := range map[string]string{"profiles.yaml": profiles.String(), "scenario.yaml": scenario.String(), "trace.csv": trace.String()} {
+		if err := os.WriteFile(filepath.Join(r.work, name), []byte(text), 0o600); err != nil {
+			return outcome{}, err
+		}
+	}
+	cmd := exec.Command(filepath.Join(r.build, "medusa"), "simulate", filepath.Join(r.work, "scenario.yaml"), "-o", "json")
+	cmd.Stderr = os.Stderr
+	data, err := cmd.Output()
+	if err != nil {
+		return outcome{}, fmt.Errorf("simulate: %w", err)
+	}
+	return firstRun(data)
+}
+
+// firstRun reads the only run of a result in JSON.
+func firstRun(data []byte) (outcome, error) {
+	var result struct {
+		Variants []struct{ Runs []outcome }
+	}
+	if err := json.Unmarshal(data, &result); err != nil {
+		return outcome{}, fmt.Errorf("read simulation: %w", err)
+	}
+	if len(result.Variants) != 1 || len(result.Variants[0].Runs) != 1 {
+		return outcome{}, fmt.Errorf("read simulation: not one run")
+	}
+	return result.Variants[0].Runs[0], nil
+}
