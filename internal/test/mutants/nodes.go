@@ -11,7 +11,7 @@ var nodes = []mutant{
 	programs("registered host memory", replace("bytes", "bytes / 8")),
 	programs("address of a memory operation", replace("m.Relocations", "m.Relocations[:1]")),
 	{"wait for a value that nobody writes", never, "./graphir", "TestMemoryOperations"},
-	{"extent of a memory operation", skip, "./graphir", "TestMemoryOperations"},
+	{"extent of a memory operation", replace("memOpTypes[op.Operation].size", "0"), "./graphir", "TestMemoryOperations"},
 	programs("embedded graph", replace("Children[n.Target]", "Children[0]")),
 	programs("event of the engine", replace("b.events[n.Target]", "b.events[0]")),
 	programs("event of the capture phase", never),
