@@ -9,7 +9,7 @@ var nodes = []mutant{
 	programs("stream-ordered memory", replace("bytes", "bytes / 8")),
 	programs("pool memory", replace("bytes", "bytes / 8")),
 	programs("registered host memory", replace("bytes", "bytes / 8")),
-	programs("address of a memory operation", replace("m.Relocations", "m.Relocations[:1]")),
+	{"address of a memory operation", replace("m.Relocations", "m.Relocations[:1]"), "./internal/test/e2e", "TestBothWays"},
 	{"wait for a value that nobody writes", never, "./graphir", "TestMemoryOperations"},
 	{"extent of a memory operation", replace("memOpTypes[op.Operation].size", "0"), "./graphir", "TestMemoryOperations"},
 	programs("embedded graph", replace("Children[n.Target]", "Children[0]")),
