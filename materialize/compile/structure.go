@@ -268,39 +268,6 @@ func byEnds(a, b graphir.Edge) int {
 		cmp.Compare(a.ToPort, b.ToPort), cmp.Compare(a.Type, b.Type))
 }
 
-// pair finds for each node of the artifact's graph one that comes directly after the same nodes: an equal one, or the one that differs
-// in the least padding; nil if there is none.
-func (x *relocated) pair(g *graphir.Graph, label string, native *recording.Body, at padPlace, edges []graphir.Edge) []int {
-	in, out := linksOf(len(g.Nodes), g.Edges)
-	inNative, outNative := linksOf(len(native.NodeRecords), edges)
-	walk, err := topological(in, out)
-	if err != nil {
-		return nil
-	}
-	before := x.found
-	defer func() { x.found = before }()
-	order, taken := make([]int, len(g.Nodes)), make([]bool, len(native.NodeRecords))
-	for _, i := range walk {
-		at.node = i
-		k, least := -1, -1
-		for j := 0; j < len(native.NodeRecords) && least != 0; j++ {
-			if taken[j] || len(in[i]) != len(inNative[j]) || len(out[i]) != len(outNative[j]) || !sameBefore(in[i], inNative[j], order) {
-				continue
-			}
-			x.found = before
-			// mutant: an equal node comes before one with other padding
-			if x.node(&g.Nodes[i], label, native, j, at) == nil && (k < 0 || len(x.found)-len(before) < least) {
-				k, least = j, len(x.found)-len(before)
-			}
-		}
-		if k < 0 {
-			return nil
-		}
-		order[i], taken[k] = k, true
-	}
-	return order
-}
-
 // compared is a node of a third process beside the artifact's.
 type compared struct {
 	x     *relocated
