@@ -155,6 +155,7 @@ var table = []mutant{
 	{"distance from what is no number", never, "./restore/digest", "TestDistance"},
 	{"nodes of a third process", replace("bytes.Equal(got, want)", "true"), "./materialize/compile", "TestStructure"},
 	{"an equal node comes before one with other padding", replace("< least", "< 0"), "./materialize/compile", "TestStructsInAnotherOrder"},
+	{"equal nodes with other nodes behind them", replace("places[i] == ", "places[i] != "), "./materialize/compile", "TestEqualNodesInAnotherOrder"},
 	{"memory that only a native graph writes", never, "./materialize", "TestCompareDigests"},
 	{"which of the restored graphs is launched", replace(">=", ">"), "./internal/test/e2e", "TestSessionInC"},
 	{"variables put back after a failed restore", replace("errors.Join(memory.PutBack(g.owned.kept), g.destroy())", "g.destroy()"),
