@@ -55,22 +55,16 @@ func record(t *testing.T, run recordRun, argv ...string) *recording.Recording {
 	return r
 }
 
-// proven compiles two recordings that leave nothing to a run.
-func proven(a, b *recording.Recording) (*graphir.Spec, error) {
-	spec, pads, err := compile.Compile(a, b, nil)
-	if err == nil {
-		err = pads.Unproven()
-	}
-	return spec, err
-}
-
-// compiled compiles the run record-a with a record-b that is recorded with gaps; again if these left a word undecided: of some dozen
-// large allocations, one may by chance have an address whose lower half is the same in both runs.
+// compiled compiles two recordings that leave nothing to a run: record-a, and a record-b that it makes with gaps. It makes another one
+// if a word stays undecided: of some dozen large allocations, one may by chance have an address whose lower half is the same in both.
 func compiled(t *testing.T, a *recording.Recording, run recordRun, argv ...string) (spec *graphir.Spec, err error) {
 	t.Helper()
 	var word *compile.WordError
 	for run.gapSeed = 42; run.gapSeed < 46; run.gapSeed++ {
-		spec, err = proven(a, record(t, run, argv...))
+		var pads compile.Paddings
+		if spec, pads, err = compile.Compile(a, record(t, run, argv...), nil); err == nil {
+			err = pads.Unproven()
+		}
 		if !errors.As(err, &word) || !word.Retry {
 			break
 		}

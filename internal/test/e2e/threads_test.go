@@ -8,7 +8,6 @@ import (
 
 	"medusa/internal/test/testenv"
 	"medusa/materialize/compile"
-	"medusa/materialize/recording"
 	"medusa/status"
 )
 
@@ -45,19 +44,20 @@ func TestEventsOfTwoThreads(t *testing.T) {
 
 // The recordings themselves may differ in the total order, but not in the calls of a thread; the error says who called.
 func TestRecordingsByThread(t *testing.T) {
-	run := func(variables ...string) *recording.Recording {
-		return record(t, recordRun{variables: variables, gapSeed: uint64(len(variables[0]))}, testenv.Path(t, "build", "zoo"))
+	proven := func(a, b []string) error {
+		zoo := testenv.Path(t, "build", "zoo")
+		_, err := compiled(t, record(t, recordRun{variables: a}, zoo), recordRun{variables: b}, zoo)
+		return err
 	}
-	a, b := run("ZOO_THREADS=11122"), run("ZOO_THREADS=2211100")
-	if _, err := proven(a, b); err != nil {
+	if err := proven([]string{"ZOO_THREADS=11122"}, []string{"ZOO_THREADS=2211100"}); err != nil {
 		t.Errorf("another total order: %v", err)
 	}
-	_, err := proven(run("ZOO_THREADS=11122"), run("ZOO_THREADS=2211100", "ZOO_TWINS=1"))
+	err := proven([]string{"ZOO_THREADS=11122"}, []string{"ZOO_THREADS=2211100", "ZOO_TWINS=1"})
 	var sequence *compile.SequenceError
 	if !errors.As(err, &sequence) || !strings.Contains(sequence.StackA, "zoo+0x") || !strings.Contains(sequence.StackB, "zoo+0x") {
 		t.Errorf("another thread's sequence: %v", err)
 	}
-	_, err = proven(run("ZOO_THREADS=11122", "ZOO_TWINS=1"), run("ZOO_THREADS=1122000", "ZOO_TWINS=1"))
+	err = proven([]string{"ZOO_THREADS=11122", "ZOO_TWINS=1"}, []string{"ZOO_THREADS=1122000", "ZOO_TWINS=1"})
 	var refused *compile.RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "which is which") {
 		t.Errorf("two threads alike: %v", err)
