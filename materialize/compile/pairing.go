@@ -64,7 +64,7 @@ func newShape(r *run, g *recording.Body) (*shape, error) {
 		return nil, err
 	}
 	n := len(g.NodeRecords)
-	s := &shape{r: r, g: g, own: make([]uint64, n), place: make([]uint64, n)}
+	s := &shape{r: r, g: g, own: make([]uint64, n)}
 	s.in, s.out = linksOf(n, edges)
 	for i, rec := range g.NodeRecords {
 		if s.own[i], err = nodeTypes[rec.RecordType()].kind(s, rec); err != nil {
@@ -102,17 +102,28 @@ func mix(values ...uint64) uint64 {
 
 var nameSeed = maphash.MakeSeed()
 
-// settle finds each node's place: all that lies before it, and all behind it.
-func (s *shape) settle() error {
-	before, err := spread(s.own, s.in, s.out)
-	if err != nil {
+// settle finds each node's place.
+func (s *shape) settle() (err error) {
+	if s.place, err = placesOf(s.own, s.in, s.out); err != nil {
 		return fmt.Errorf("graph %q: %w", s.g.Label, err)
 	}
-	behind, err := spread(s.own, s.out, s.in)
-	for i := range s.place {
-		s.place[i] = mix(before[i], behind[i])
+	return nil
+}
+
+// placesOf sums up each node with all that lies before it, and all behind it.
+func placesOf(own []uint64, in, out [][]link) ([]uint64, error) {
+	before, err := spread(own, in, out)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	behind, err := spread(own, out, in)
+	if err != nil {
+		return nil, err
+	}
+	for i := range before {
+		before[i] = mix(before[i], behind[i])
+	}
+	return before, nil
 }
 
 // spread sums up each node with those that it comes after.

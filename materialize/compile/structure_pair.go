@@ -25,7 +25,14 @@ func (x *relocated) pair(g *graphir.Graph, label string, native *recording.Body,
 		return len(x.found) - len(before)
 	}
 	kinds, kindsNative := alike(len(g.Nodes), equal)
-	places, placesNative := placesOf(kinds, in, out), placesOf(kindsNative, inNative, outNative)
+	places, err := placesOf(kinds, in, out)
+	if err != nil {
+		return nil
+	}
+	placesNative, err := placesOf(kindsNative, inNative, outNative)
+	if err != nil {
+		return nil
+	}
 	order, taken := make([]int, len(g.Nodes)), make([]bool, len(native.NodeRecords))
 	for _, i := range walk {
 		k, least, here := -1, -1, false
@@ -77,15 +84,4 @@ func alike(n int, equal func(i, j int) int) (kinds, native []uint64) {
 		}
 	}
 	return kinds, native
-}
-
-// placesOf sums up each node with all that lies before it, and all behind it.
-func placesOf(kinds []uint64, in, out [][]link) []uint64 {
-	places := make([]uint64, len(kinds))
-	before, _ := spread(kinds, in, out) // without an end, no node is paired
-	behind, _ := spread(kinds, out, in)
-	for i := range places {
-		places[i] = mix(before[i], behind[i])
-	}
-	return places
 }
