@@ -112,8 +112,9 @@ func (w *Writer) encode(i int) error {
 		return fmt.Errorf("encode graph %d: %w", i, err)
 	}
 	rows.pb.Graphs, rows.size = append(rows.pb.Graphs, data), rows.size+len(data)
+	refer := w.refer
 	for n := range g.Nodes {
-		g.Nodes[n].Pointers(w.refer)
+		g.Nodes[n].Pointers(refer)
 	}
 	w.template = append(w.template, template)
 	g.Nodes, g.Edges = nil, nil

@@ -56,6 +56,7 @@ func (w *Walk) Close() error { return w.file.Close() }
 
 // To reads up to a graph, whose parts are there until the call after the next. Graphs are asked for in the order of the recording.
 func (w *Walk) To(g *Capture) (*Body, error) {
+	// mutant: graph in use while the next is read
 	w.drop(w.held[1])
 	w.held = [2]*Body{nil, w.held[0]}
 	for {
