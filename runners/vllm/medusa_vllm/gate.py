@@ -11,7 +11,7 @@ from . import contract, labels
 TRY = "try"  # of MEDUSA_VLLM
 
 # The releases that were tested, each with the torch that it pins.
-SUPPORTED = {"0.26.0": "2.11", "0.33.0": "2.14"}
+SUPPORTED = {"0.26.0": "2.11"}
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
 
