@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 1800  # for each start of the engine
 ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is told, and what the status then has to say
 # What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
-REFUSED = "verify graph "
+REFUSED = 'verify graph "'
 NOTHING = 3  # the status of the program that makes mistakes: the artifact has no place for this one
 
 
