@@ -29,12 +29,16 @@ def differing(got, want):
     return sum(a != b for one, other in zip(got, want, strict=True) for a, b in zip(one, other, strict=True))
 
 
+def checkpoint(work, case):
+    return os.path.join(work, "-".join(case.split()[:2]))
+
+
 class Case:
     def __init__(self, settings, text):
         self.settings, self.text = settings, text
         self.model, self.dtype, self.runner, self.graphs = text.split()
         self.folder = os.path.join(settings.work, text.replace(" ", "-"))
-        self.checkpoint = os.path.join(settings.work, f"{self.model}-{self.dtype}")
+        self.checkpoint = checkpoint(settings.work, text)
         self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
         # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
         self.graph = "PIECE 1 tokens=8 " if self.graphs == "PIECEWISE" else "FULL tokens=8 "
@@ -114,11 +118,11 @@ class Case:
 
     def expected(self):
         """The requests, with what transformers answers."""
-        if not os.path.exists(os.path.join(self.checkpoint, "expected.json")):
-            made = self.output("checkpoint", self.program("checkpoint.py", "--model", self.model, "--dtype", self.dtype))
-            self.say(made.strip().splitlines()[-1])
-        with open(os.path.join(self.checkpoint, "expected.json"), encoding="utf-8") as f:
-            return json.load(f)
+        try:
+            with open(os.path.join(self.checkpoint, "expected.json"), encoding="utf-8") as f:
+                return json.load(f)
+        except FileNotFoundError as e:
+            self.fail(f"no checkpoint: {e}")
 
     def captures(self, step):
         with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
