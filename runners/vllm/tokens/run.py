@@ -77,11 +77,19 @@ def make_checkpoints(s, chosen):
             print(f"test-tokens: FAIL checkpoints: {made.stderr[-2000:]}", flush=True)
 
 
+def commit():
+    """Of the sources; with a + if they differ from it."""
+    git = ["git", "-C", ROOT]
+    name = subprocess.run([*git, "log", "-1", "--format=%h"], capture_output=True, text=True, check=False).stdout.strip()
+    changed = subprocess.run([*git, "status", "--porcelain", "--", ".", ":!docs", ":!*.md"], capture_output=True, text=True, check=False).stdout
+    return name + "+" * bool(changed)
+
+
 def store(path, name, row):
     """Each case as it ends: a run may be ended before the next one does."""
     if path:
         shown = "tokens", "identical", "captures", "distinct", "graphs", "nodes", "pointers", "reference", "changed", "refused", "minutes"
-        results.store(path, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}})
+        results.store(path, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown} | {"commit": commit()}})
 
 
 def main():
