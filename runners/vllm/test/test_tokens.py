@@ -14,7 +14,7 @@ from kept import Kept, begin  # noqa: E402
 class TestCases(unittest.TestCase):
     def test_default_has_every_pair(self):
         self.assertLessEqual(len(cases.DEFAULT), 12)
-        self.assertLessEqual(set(cases.DEFAULT), set(cases.every()))
+        self.assertLessEqual(set(cases.DEFAULT), {*cases.every(), *cases.with_traffic()})
         self.assertEqual(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT), set())
 
     def test_a_missing_case_is_a_missing_pair(self):
@@ -28,7 +28,8 @@ class TestCases(unittest.TestCase):
         self.assertEqual(cases.select(None), list(cases.DEFAULT))
         self.assertEqual(cases.select("all"), cases.every())
         self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V1 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V1 PIECEWISE"])
-        for wrong in "llama", "llama float32 V3 PIECEWISE", ",":
+        self.assertEqual(cases.select("opt float32 V1 PIECEWISE traffic"), ["opt float32 V1 PIECEWISE traffic"])
+        for wrong in "llama", "llama float32 V3 PIECEWISE", "opt float32 V1 PIECEWISE jam", ",":
             self.assertRaises(ValueError, cases.select, wrong)
 
     def test_absent_cases_say_why(self):

@@ -4,6 +4,7 @@ In: the settings of run.py, four words of cases.py. Out: a line about each step,
 what it has to show.
 """
 
+import itertools
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from kept import Kept
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 1800  # for each start of the engine
+STEPS = 1000  # of a case with traffic
 ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is told, and what the status then has to say
 # What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
 REFUSED = 'verify graph "'
@@ -26,7 +28,7 @@ class Failed(Exception):
 
 def differing(got, want):
     """How many tokens of all requests differ."""
-    return sum(a != b for one, other in zip(got, want, strict=True) for a, b in zip(one, other, strict=True))
+    return sum(a != b for one, other in zip(got, want, strict=True) for a, b in itertools.zip_longest(one, other))
 
 
 def checkpoint(work, case):
@@ -36,7 +38,7 @@ def checkpoint(work, case):
 class Case:
     def __init__(self, settings, text):
         self.settings, self.text = settings, text
-        self.model, self.dtype, self.runner, self.graphs = text.split()
+        self.model, self.dtype, self.runner, self.graphs, *self.traffic = text.split()
         self.folder = os.path.join(settings.work, text.replace(" ", "-"))
         self.checkpoint = checkpoint(settings.work, text)
         self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
@@ -100,7 +102,8 @@ class Case:
         return [self.settings.python, os.path.join(HERE, name), self.checkpoint, *more]
 
     def engine(self):
-        return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype)
+        more = ["--steps", str(STEPS)] if self.traffic else []
+        return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype, *more)
 
     def start(self, step, before=(), **more):
         out = self.output(step, [*before, *self.engine()], **more)
@@ -130,11 +133,25 @@ class Case:
 
     def native(self):
         """The tokens of a native start, and what the row says of it."""
-        requests, started = self.expected(), self.start("native")
+        started = self.start("native")
         tokens, captures = started["tokens"], self.captures("native")
         if not captures:
             self.fail("native: no capture in the call log")
         self.say(f"native: {captures} captures, {started['replaced']} operators replaced")
+        reference = self.happened(started["seen"]) if self.traffic else self.judged(tokens)
+        return tokens, {"vllm": started["vllm"], "reference": reference, "distinct": len({t for request in tokens for t in request})}
+
+    def happened(self, seen):
+        """What requests that come and go have met."""
+        text = ", ".join(f"{n} {name}" for name, n in seen.items())
+        self.say(f"native: {text}")
+        if not all(seen.values()):
+            self.fail("native: not all of this has happened")
+        return text
+
+    def judged(self, tokens):
+        """What transformers says to the tokens."""
+        requests = self.expected()
         different = differing(tokens, [request["tokens"] for request in requests])
         if self.dtype == "float32":
             margin = min(m for request in requests for m in request["margins"])
@@ -148,7 +165,7 @@ class Case:
             told = json.loads(judged.splitlines()[-1])
             reference = f"{told['others']} not the best, furthest {told['furthest']} of the bound, {told['candidates']} tokens a step within it"
         self.say(f"native, held against transformers: {reference}")
-        return tokens, {"vllm": started["vllm"], "reference": reference, "distinct": len({t for request in tokens for t in request})}
+        return reference
 
     def materialize(self):
         shutil.rmtree(self.traces, ignore_errors=True)
@@ -202,7 +219,8 @@ class Case:
         row |= step("materialize", self.materialize)
         counts = [step("restored " + addresses, lambda a=addresses: self.restored(a, native)) for addresses in ADDRESSES]
         row |= {"tokens": sum(n for n, _ in counts), "captures": sum(n for _, n in counts)}
-        row["changed"] = {m: step("changes " + m, lambda m=m: self.changes(m, native)) for m in self.settings.controls}
+        mistakes = [] if self.traffic else self.settings.controls
+        row["changed"] = {m: step("changes " + m, lambda m=m: self.changes(m, native)) for m in mistakes}
         made = [m for m, changed in row["changed"].items() if changed is not None]
         row["refused"] = {m: step("refused " + m, lambda m=m: self.refused(m)) for m in made}
         if set(self.settings.controls) == set(controls.ALL):

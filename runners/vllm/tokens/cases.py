@@ -1,7 +1,7 @@
 """The cases of make test-tokens.
 
-In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. Fails: ValueError for a word
-that is none of these, and for a case that is known not to work.
+In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs; or five, the last of them "traffic":
+then requests come and go. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
 """
 
 import itertools
@@ -12,9 +12,11 @@ SETTINGS = {
     "runner": ("V1", "V2"),
     "graphs": ("FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"),
 }
+TRAFFIC = "traffic"
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
     "llama float32 V1 FULL_DECODE_ONLY",
+    "llama float32 V2 FULL_DECODE_ONLY traffic",
     "llama float32 V2 FULL_AND_PIECEWISE",
     "llama bfloat16 V2 PIECEWISE",
     "qwen3 float32 V2 FULL_DECODE_ONLY",
@@ -34,6 +36,10 @@ def every():
     return [case for case in ALL if case not in ABSENT]
 
 
+def with_traffic():
+    return [f"{case} {TRAFFIC}" for case in every()]
+
+
 def select(text):
     """None: the default ones; "all"; or names separated by commas."""
     if not text:
@@ -44,13 +50,13 @@ def select(text):
     for name in chosen:
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
-        if name not in every():
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}")
+        if name not in [*every(), *with_traffic()]:
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}")
     return chosen
 
 
 def pairs(cases):
     """The pairs of settings that cases have, but for those of a model and a mode."""
-    words = [list(zip(SETTINGS, case.split(), strict=True)) for case in cases]
+    words = [list(zip(SETTINGS, case.split())) for case in cases]
     found = {pair for case in words for pair in itertools.combinations(case, 2)}
     return {pair for pair in found if {name for name, _ in pair} != {"model", "graphs"}}

@@ -2,8 +2,8 @@
 
     engine.py MODEL --graphs FULL_DECODE_ONLY
 
-In: a folder of checkpoint.py, and vLLM's settings. Out: a line of JSON: the tokens, how it started, operators that ran on the host. Fails: with the
-exception; if a kernel of machine code is needed; if an operator of the host is captured.
+In: a folder of checkpoint.py, and vLLM's settings. Out: a line of JSON: the tokens of the folder's requests, or of others that come and go (--steps); how it
+started; operators that ran on the host. Fails: with the exception; if a kernel of machine code is needed; if an operator of the host is captured.
 """
 
 import argparse
@@ -24,6 +24,7 @@ def arguments():
     p.add_argument("model")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled if it has pieces")
     p.add_argument("--dtype", default="float32")
+    p.add_argument("--steps", type=int, help="steps with requests that come and go (traffic.py), in a KV cache that is too small for them")
     return p.parse_args()
 
 
@@ -46,18 +47,26 @@ def start(args):
         max_num_seqs=8,
         max_num_batched_tokens=256,
         gpu_memory_utilization=0.3,
-        num_gpu_blocks_override=96,
+        num_gpu_blocks_override=40 if args.steps else 96,
         attention_config={"backend": "TRITON_ATTN"},
         compilation_config=compilation,
     )
 
 
-def generate(llm, cases):
+def generate(llm, folder):
     from vllm import SamplingParams
 
+    with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f:
+        cases = json.load(f)
     settings = [SamplingParams(temperature=0, max_tokens=case["count"], ignore_eos=True, detokenize=False) for case in cases]
     done = llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False)
     return [list(request.outputs[0].token_ids) for request in done]
+
+
+def traffic(llm, steps):
+    from traffic import Traffic
+
+    return Traffic(llm, steps).run()
 
 
 def main():
@@ -70,8 +79,7 @@ def main():
     aten.COUNT.clear()
     if os.environ.get("TOKENS_MISTAKE") == controls.METADATA:
         controls.metadata(worker.model_runner)
-    with open(os.path.join(args.model, "expected.json"), encoding="utf-8") as f:
-        tokens = generate(llm, json.load(f))
+    tokens, seen = traffic(llm, args.steps) if args.steps else (generate(llm, args.model), None)
     torch.cuda.synchronize()
     medusa = getattr(worker, "graphs", None)
     print(json.dumps({
@@ -79,6 +87,7 @@ def main():
         "vllm": sys.modules["vllm"].__version__,
         "start": "restored" if medusa and medusa.use.restored else "native",
         "tokens": tokens,
+        "seen": seen,
         "replaced": replaced,
         "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},
     }))  # fmt: skip
