@@ -14,12 +14,15 @@ from kept import Kept, begin  # noqa: E402
 class TestCases(unittest.TestCase):
     def test_default_has_every_pair(self):
         self.assertLessEqual(len(cases.DEFAULT), 12)
-        self.assertLessEqual(set(cases.DEFAULT), {*cases.every(), *cases.with_traffic()})
+        self.assertLessEqual(set(cases.DEFAULT), {*cases.every(), *cases.otherwise()})
         self.assertEqual(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT), set())
 
     def test_a_missing_case_is_a_missing_pair(self):
         self.assertIn(("llama", "V1"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
         self.assertTrue(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT[:-1]))
+
+    def test_a_case_without_all_steps_is_no_pair(self):
+        self.assertEqual(cases.pairs(["llama float32 V1 PIECEWISE traffic"]), set())
 
     def test_pairs_of_a_model_and_a_mode_are_left_out(self):
         self.assertNotIn(("llama", "PIECEWISE"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
@@ -28,7 +31,8 @@ class TestCases(unittest.TestCase):
         self.assertEqual(cases.select(None), list(cases.DEFAULT))
         self.assertEqual(cases.select("all"), cases.every())
         self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V1 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V1 PIECEWISE"])
-        self.assertEqual(cases.select("opt float32 V1 PIECEWISE traffic"), ["opt float32 V1 PIECEWISE traffic"])
+        for how in "traffic", "served":
+            self.assertEqual(cases.select(f"opt float32 V1 PIECEWISE {how}"), [f"opt float32 V1 PIECEWISE {how}"])
         for wrong in "llama", "llama float32 V3 PIECEWISE", "opt float32 V1 PIECEWISE jam", ",":
             self.assertRaises(ValueError, cases.select, wrong)
 

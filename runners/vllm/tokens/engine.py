@@ -15,8 +15,7 @@ import torch
 
 import aten
 import controls
-
-SIZES = [1, 2, 4, 8]
+from options import ROOMY, TIGHT, options
 
 
 def arguments():
@@ -35,22 +34,7 @@ def start(args):
 
     kernels.install()
     experts.install()
-    compiled = args.graphs.endswith("PIECEWISE")
-    compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": args.graphs, "cudagraph_capture_sizes": SIZES}
-    if compiled:
-        compilation["custom_ops"] = ["none"]
-    return LLM(
-        model=args.model,
-        dtype=args.dtype,
-        skip_tokenizer_init=True,
-        max_model_len=128,
-        max_num_seqs=8,
-        max_num_batched_tokens=256,
-        gpu_memory_utilization=0.3,
-        num_gpu_blocks_override=40 if args.steps else 96,
-        attention_config={"backend": "TRITON_ATTN"},
-        compilation_config=compilation,
-    )
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else ROOMY))
 
 
 def generate(llm, folder):
@@ -72,7 +56,7 @@ def traffic(llm, steps):
 def main():
     args = arguments()
     controls.of_candidate()
-    replaced = aten.install()
+    aten.install()
     llm = start(args)
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     started = aten.COUNT.copy()
@@ -88,7 +72,6 @@ def main():
         "start": "restored" if medusa and medusa.use.restored else "native",
         "tokens": tokens,
         "seen": seen,
-        "replaced": replaced,
         "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},
     }))  # fmt: skip
 
