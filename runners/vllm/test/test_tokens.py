@@ -3,7 +3,9 @@
 import os
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tokens"))
 
@@ -85,6 +87,72 @@ class TestKept(unittest.TestCase):
         kept.step("restored", lambda: kept.told("12 tokens"))
         self.kept().step("restored", lambda: None)
         self.assertEqual(self.said, ["12 tokens", "12 tokens (an earlier run)"])
+
+
+class Scheduler:
+    """Two requests run. The first step of a request computes half of its prompt; each later one makes a token. Every 50th step another begins again."""
+
+    def __init__(self):
+        self.waiting, self.running, self.steps = [], [], 0
+
+    def schedule(self):
+        self.steps += 1
+        lost = [self.running.pop()] if self.steps % 50 == 0 and self.running else []
+        self.waiting += lost
+        new = self.waiting[: 2 - len(self.running)]
+        self.waiting, self.running = self.waiting[len(new) :], self.running + new
+        return types.SimpleNamespace(
+            preempted_req_ids={r.req_id for r in lost} or None,
+            scheduled_new_reqs=new,
+            num_scheduled_tokens={r.req_id: (len(r.prompt_token_ids) + 1) // 2 for r in new},
+        )
+
+
+class Engine:
+    def __init__(self, scheduler):
+        self.engine_core = types.SimpleNamespace(engine_core=types.SimpleNamespace(scheduler=scheduler))
+        model = types.SimpleNamespace(get_vocab_size=lambda: 100, max_model_len=128)
+        self.scheduler, self.vllm_config, self.settings = scheduler, types.SimpleNamespace(model_config=model), {}
+
+    def add_request(self, name, prompt, settings):
+        self.settings[name] = settings
+        self.scheduler.waiting.append(
+            types.SimpleNamespace(req_id=name, prompt_token_ids=prompt["prompt_token_ids"], prefill_token_ids=None, num_computed_tokens=len(self.settings) % 2, made=[])
+        )
+
+    def abort_request(self, names):
+        for where in self.scheduler.waiting, self.scheduler.running:
+            where[:] = [r for r in where if r.req_id not in names]
+
+    def step(self):
+        self.scheduler.schedule()
+        for r in self.scheduler.running:
+            r.made.append(len(r.made))
+            finished = len(r.made) == self.settings[r.req_id].max_tokens
+            yield types.SimpleNamespace(request_id=r.req_id, outputs=[types.SimpleNamespace(token_ids=r.made)], finished=finished)
+            if finished:
+                self.scheduler.running.remove(r)
+                break
+
+
+class TestTraffic(unittest.TestCase):
+    def run_all(self, steps):
+        vllm = types.SimpleNamespace(SamplingParams=lambda **settings: types.SimpleNamespace(**settings))
+        with unittest.mock.patch.dict(sys.modules, vllm=vllm):
+            from traffic import Traffic
+        engine = Engine(Scheduler())
+        return engine, *Traffic(types.SimpleNamespace(llm_engine=engine), steps).run()
+
+    def test_all_are_answered_or_aborted(self):
+        engine, tokens, seen = self.run_all(2000)
+        self.assertGreaterEqual(seen["steps"], 2000)
+        self.assertEqual(engine.scheduler.steps, seen["steps"])
+        cut = sum(len(t) < s.max_tokens for t, s in zip(tokens, engine.settings.values(), strict=True))
+        self.assertEqual(cut, seen["aborted"])
+        self.assertTrue(all(seen.values()), seen)
+
+    def test_the_same_again(self):
+        self.assertEqual(self.run_all(300)[1:], self.run_all(300)[1:])
 
 
 if __name__ == "__main__":
