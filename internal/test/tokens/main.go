@@ -206,6 +206,9 @@ func swapGraphs(s *graphir.Spec, graph int) (string, error) {
 
 // kind returns what a label says before the batch: whether the graph is a whole step, or which piece of one.
 func kind(label string) string {
-	kind, _, _ := strings.Cut(label, " tokens=")
+	kind, _, found := strings.Cut(label, " tokens=")
+	if !found {
+		return strings.TrimRight(kind, "0123456789") // of another engine, which has nothing else behind it
+	}
 	return kind
 }
