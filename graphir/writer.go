@@ -21,6 +21,7 @@ type Storage interface {
 // graphs.
 type Writer struct {
 	storage  Storage
+	full     int64 // decoded bytes of a group
 	tables   *tables
 	graphs   []Graph // all of them; nodes and edges only of those not encoded
 	template []uint32
@@ -38,7 +39,7 @@ func NewWriter(storage Storage) *Writer {
 	if storage == nil {
 		storage = &memoryStorage{}
 	}
-	return &Writer{storage: storage, tables: newTables(), rows: newRows()}
+	return &Writer{storage: storage, full: maxGroup, tables: newTables(), rows: newRows()}
 }
 
 // Add appends a graph. Its nodes and edges belong to the writer until Finish or the next error.
@@ -48,7 +49,7 @@ func (w *Writer) Add(g *Graph) error {
 		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, maxGroup)
 	}
 	// mutant: row groups are encoded as soon as they are full
-	if w.bytes+bytes > maxGroup {
+	if w.bytes+bytes > w.full {
 		if err := w.flush(); err != nil {
 			return err
 		}
