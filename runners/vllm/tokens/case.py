@@ -212,7 +212,7 @@ class Case:
             artifact = self.path(mistake + ".medusa")
             done = self.run("spoil-" + mistake, [self.settings.spoil, self.artifact, artifact, mistake, self.graph])
             if done.returncode == NOTHING:
-                return self.say(f"mistake {mistake}: {done.stderr.strip()}")
+                return self.say(f"mistake {mistake}: no place for it ({done.stderr.strip().rpartition('.medusa: ')[2]})")
             if done.returncode:
                 self.fail(f"mistake {mistake}: {done.stderr.strip()}")
             what = done.stdout.strip()
