@@ -12,6 +12,7 @@ var serving = []mutant{
 	{"one worker of a function on a GPU", never, "./simulate", "TestOneWorker"},
 	{"clients that do not read", skip, "./gateway", "TestClientThatDoesNotRead"},
 	{"a port for each engine", never, "./agent", "TestPortsDiffer"},
+	{"ports of other programs", never, "./agent", "TestForeignProgram"},
 	{"API keys", becomes("found = 1"), "./gateway", "TestRefusals"},
 	{"bound of waiting requests", never, "./gateway", "TestBound"},
 	{"a request whose engine has died is tried once more", never, "./gateway", "TestRetry"},
