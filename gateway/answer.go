@@ -13,12 +13,12 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"medusa/agent"
+	"medusa/internal/apierror"
 )
 
 // Handler returns the endpoints.
@@ -30,7 +30,7 @@ func (g *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/completions", g.allowed(g.answer))
 	mux.HandleFunc("POST /v1/chat/completions", g.allowed(g.answer))
 	mux.HandleFunc("/", g.allowed(func(w http.ResponseWriter, r *http.Request) {
-		(&apiError{http.StatusNotFound, "invalid_request_error", "unknown_url", fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path), 0}).write(w)
+		(&apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "unknown_url", Message: fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)}).Write(w)
 	}))
 	return mux
 }
@@ -40,7 +40,7 @@ func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !g.known(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			(&apiError{http.StatusUnauthorized, "authentication_error", "invalid_api_key", "the API key is missing or unknown", 0}).write(w)
+			(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_api_key", Message: "the API key is missing or unknown"}).Write(w)
 			return
 		}
 		next(w, r)
@@ -70,7 +70,7 @@ func (g *Server) models(w http.ResponseWriter, _ *http.Request) {
 	for _, m := range g.spec.Models {
 		list = append(list, model{m.Name, "model", "medusa"})
 	}
-	writeJSON(w, http.StatusOK, struct {
+	apierror.WriteJSON(w, http.StatusOK, struct {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
 	}{"list", list})
@@ -118,7 +118,7 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = &apiError{http.StatusGatewayTimeout, "server_error", "timeout", fmt.Sprintf("no answer within %v", seconds(m.Timeout)), 0}
+			err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", seconds(m.Timeout))}
 		}
 		g.refuse(w, fn, err)
 		return
@@ -134,11 +134,11 @@ func (g *Server) modelOf(body []byte) (int, error) {
 		Model string `json:"model"`
 	}
 	if err := json.Unmarshal(body, &q); err != nil {
-		return 0, &apiError{http.StatusBadRequest, "invalid_request_error", "", fmt.Sprintf("read body: %v", err), 0}
+		return 0, &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Message: fmt.Sprintf("read body: %v", err)}
 	}
 	fn, ok := g.functions[q.Model]
 	if !ok {
-		return 0, &apiError{http.StatusNotFound, "invalid_request_error", "model_not_found", fmt.Sprintf("the model %q does not exist", q.Model), 0}
+		return 0, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Message: fmt.Sprintf("the model %q does not exist", q.Model)}
 	}
 	return fn, nil
 }
@@ -190,8 +190,8 @@ func (g *Server) join(fn int) error {
 	if g.waiting[fn] >= g.spec.MaxWaiting {
 		m := &g.spec.Models[fn]
 		wait := float64(g.waiting[fn]) * g.agent.Service(fn) / float64(m.Slots)
-		return &apiError{http.StatusTooManyRequests, "rate_limit_error", "queue_full",
-			fmt.Sprintf("%d requests wait for %s already", g.waiting[fn], m.Name), int(math.Ceil(max(1, wait)))}
+		return &apierror.Error{Status: http.StatusTooManyRequests, Kind: apierror.RateLimit, Code: "queue_full",
+			Message: fmt.Sprintf("%d requests wait for %s already", g.waiting[fn], m.Name), Retry: int(math.Ceil(max(1, wait)))}
 	}
 	g.waiting[fn]++
 	return nil
@@ -268,69 +268,30 @@ func (p *passing) breakOff(err error) {
 	if !p.stream {
 		panic(http.ErrAbortHandler)
 	}
-	data, _ := json.Marshal(classify(err).body())
+	data, _ := json.Marshal(classify(err).Body())
 	fmt.Fprintf(p.ResponseWriter, "\n\ndata: %s\n\n", data)
 }
 
-// apiError is an error of OpenAI's API.
-type apiError struct {
-	status     int
-	kind, code string
-	message    string
-	retry      int // seconds; 0: none
-}
-
-func (e *apiError) Error() string { return e.message }
-
-func (e *apiError) body() any {
-	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-	o := object{Message: e.message, Type: e.kind}
-	if e.code != "" {
-		o.Code = &e.code
-	}
-	return struct {
-		Error object `json:"error"`
-	}{o}
-}
-
-func (e *apiError) write(w http.ResponseWriter) {
-	if e.retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
-	}
-	writeJSON(w, e.status, e.body())
-}
-
-func classify(err error) *apiError {
-	var known *apiError
+func classify(err error) *apierror.Error {
+	var known *apierror.Error
 	var large *http.MaxBytesError
 	var engine *agent.EngineError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &large):
-		return &apiError{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", fmt.Sprintf("the body has more than %d bytes", large.Limit), 0}
+		return &apierror.Error{Status: http.StatusRequestEntityTooLarge, Kind: apierror.Request, Code: "request_too_large", Message: fmt.Sprintf("the body has more than %d bytes", large.Limit)}
 	case errors.As(err, &engine):
-		return &apiError{http.StatusBadGateway, "server_error", "engine_failed", engine.Error(), 0}
+		return &apierror.Error{Status: http.StatusBadGateway, Kind: apierror.Server, Code: "engine_failed", Message: engine.Error()}
 	}
-	return &apiError{http.StatusInternalServerError, "server_error", "", err.Error(), 0}
+	return &apierror.Error{Status: http.StatusInternalServerError, Kind: apierror.Server, Message: err.Error()}
 }
 
 // refuse answers with an error; fn is the model, or -1.
 func (g *Server) refuse(w http.ResponseWriter, fn int, err error) {
 	e := classify(err)
 	if fn >= 0 {
-		g.count.answered(fn, e.status)
+		g.count.answered(fn, e.Status)
 	}
-	e.write(w)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that has left reads nothing
+	e.Write(w)
 }
