@@ -154,7 +154,7 @@ func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
 	if err != nil {
 		return err
 	}
-	service := 0.0 // until it was answered
+	service := 0.0 // until it was answered, and if it was refused
 	defer func() {
 		// The turn ends last, so that the next decision sees the place.
 		g.agent.Release(t.Decision, service)
@@ -178,7 +178,10 @@ func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
 		g.agent.Doubt(t.Decision)
 		return &agent.EngineError{Model: g.spec.Models[fn].Name, GPU: t.GPU, Cause: err}
 	}
-	service = time.Since(began).Seconds()
+	// mutant: answers that are measured
+	if p.status < http.StatusBadRequest {
+		service = time.Since(began).Seconds() // an engine refuses at once
+	}
 	return nil
 }
 

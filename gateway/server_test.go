@@ -255,34 +255,6 @@ func TestBound(t *testing.T) {
 	all.Wait()
 }
 
-// A client that reads no answer keeps its place until the request's time is up.
-func TestClientThatDoesNotRead(t *testing.T) {
-	f := start(t, "gpus: ['0']\nmax_body: 100000000\npolicy: {name: fcfs}\nmodels:\n- {name: m0, command: [e, '{port}'], timeout: 5}\n", nil)
-	if _, err := stubengine.Ask(t.Context(), f.url, "m0", "x", false); err != nil {
-		t.Fatal(err)
-	}
-	c, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	body := `{"model": "m0", "prompt": "` + strings.Repeat("x", 16<<20) + `"}` // more than sockets hold
-	if _, err := fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
-		t.Fatal(err)
-	}
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		f.count.mu.Lock()
-		answered := len(f.count.answers[0])
-		f.count.mu.Unlock()
-		if _, running := f.queue.Queued(); running == 0 && answered == 2 { // 200, and what became of this one
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("the request goes on")
-		}
-	}
-}
-
 // At its end, the server lets requests end that it has, takes no others, and stops its engines.
 func TestDrain(t *testing.T) {
 	f := start(t, config("mqfq", 1, ""), func(_ int, s *stubengine.Stub) { s.Service = 300 * time.Millisecond })

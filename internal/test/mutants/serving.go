@@ -11,6 +11,7 @@ var serving = []mutant{
 	{"engines of an earlier server", skip, "./agent", "TestHomeEndsWhatIsLeft"},
 	{"one worker of a function on a GPU", never, "./simulate", "TestOneWorker"},
 	{"clients that do not read", skip, "./gateway", "TestClientThatDoesNotRead"},
+	{"answers that are measured", always, "./gateway", "TestRefusedRequestsAreNotMeasured"},
 	{"a port for each engine", never, "./agent", "TestPortsDiffer"},
 	{"ports of other programs", never, "./agent", "TestForeignProgram"},
 	{"API keys", becomes("found = 1"), "./gateway", "TestRefusals"},
