@@ -191,8 +191,9 @@ func (a *Agent) Doubt(d schedule.Decision) {
 	if i.state != Awake {
 		return
 	}
+	limit := a.config.Health
 	a.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), a.config.Health)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	well := e.Healthy(ctx) == nil
 	if !well {
@@ -210,11 +211,14 @@ const unanswered = 2
 // watch notices that an engine has ended or does not answer any more.
 func (a *Agent) watch(i *instance, e Engine) {
 	missed := 0
-	look := time.NewTicker(a.config.Health)
-	defer look.Stop()
 	for {
+		a.mu.Lock()
+		every, model := a.config.Health, a.config.Models[i.fn].Name
+		a.mu.Unlock()
+		look := time.NewTimer(every)
 		select {
 		case <-e.Ended():
+			look.Stop()
 			a.mu.Lock()
 			for i.engine == e && i.hurry != nil {
 				a.wait() // for its keeper, which may notice it first
@@ -234,14 +238,14 @@ func (a *Agent) watch(i *instance, e Engine) {
 				missed = 0
 				continue
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), a.config.Health)
+			ctx, cancel := context.WithTimeout(context.Background(), every)
 			err := e.Healthy(ctx)
 			cancel()
 			if missed++; err == nil {
 				missed = 0
 			}
 			if missed == unanswered {
-				a.config.Warn("end engine of %s on GPU %d: it does not answer: %v", a.config.Models[i.fn].Name, i.gpu, err)
+				a.config.Warn("end engine of %s on GPU %d: it does not answer: %v", model, i.gpu, err)
 				e.Stop()
 			}
 		}

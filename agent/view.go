@@ -10,7 +10,11 @@ import (
 var _ schedule.Cluster = (*Agent)(nil)
 
 // GPUs implements [schedule.Cluster].
-func (a *Agent) GPUs() int { return a.config.GPUs }
+func (a *Agent) GPUs() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.config.GPUs
+}
 
 // Accepts implements [schedule.Cluster]. A model that has failed on a GPU is accepted elsewhere, if it can run there. If it has
 // failed everywhere, it is accepted, so that its requests fail at once instead of waiting.

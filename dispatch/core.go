@@ -137,6 +137,15 @@ func (d *Core) leave(now float64, gpu int) {
 	}
 }
 
+// Freed says that a place is free whose request this Core did not decide.
+func (d *Core) Freed(now float64) {
+	// mutant: places that an earlier configuration leaves
+	if r, ok := d.policy.(schedule.Rounds); ok {
+		d.log.write(&line{At: now, Freed: true})
+		r.Again()
+	}
+}
+
 // Queued returns the number of requests that wait for a decision.
 func (d *Core) Queued() int { return d.policy.Queued() }
 

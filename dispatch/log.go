@@ -23,6 +23,7 @@ type line struct {
 	Lost    *lost     `json:"lost,omitempty"`
 	Gone    *int      `json:"gone,omitempty"` // GPU
 	Active  *activity `json:"active,omitempty"`
+	Freed   bool      `json:"freed,omitempty"`
 }
 
 type request struct {

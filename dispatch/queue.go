@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"medusa/schedule"
@@ -23,9 +25,22 @@ type Queue struct {
 	machines Machines
 	view     steady // of the machines
 	clock    func() float64
+	log      *Log
 	now      float64
 	next     int
-	waiting  map[int]chan schedule.Decision
+	waiting  map[int]*waiter
+}
+
+// waiter is a request that waits.
+type waiter struct {
+	fn      int
+	decided chan verdict
+}
+
+// verdict is a decision, and who made it.
+type verdict struct {
+	schedule.Decision
+	core *Core
 }
 
 // NewQueue makes a Queue. clock returns seconds since any moment.
@@ -35,12 +50,43 @@ func NewQueue(c Config, machines Machines, clock func() float64, log *Log) (*Que
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{core: core, machines: machines, view: view, clock: clock, waiting: map[int]chan schedule.Decision{}}, nil
+	return &Queue{core: core, machines: machines, view: view, clock: clock, log: log, waiting: map[int]*waiter{}}, nil
+}
+
+// Reconfigure goes on with a new Core, and a new run in the log. Requests that wait move to it, in order of their arrival; those that
+// run end as far as the old one knows. gone are GPUs that get no more requests. apply changes the machines to fit; it is called
+// under the lock, once the configuration is known to be good.
+func (q *Queue) Reconfigure(c Config, gone []int, apply func()) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if _, err := schedule.New(c.Policy, c.Params); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	apply()
+	clear(q.view.known)
+	core, err := New(c, q.view, q.log)
+	if err != nil {
+		return err
+	}
+	q.core = core
+	now := q.tick()
+	for _, gpu := range gone {
+		core.leave(now, gpu)
+	}
+	// mutant: requests that wait across a new configuration
+	for _, id := range slices.Sorted(maps.Keys(q.waiting)) {
+		core.Arrive(now, schedule.Request{ID: id, Fn: q.waiting[id].fn})
+	}
+	q.decide()
+	return nil
 }
 
 // Turn is a decided request. Exactly one of Done and Lost ends it; whichever comes second does nothing.
 type Turn struct {
-	schedule.Decision
+	verdict
 	queue   *Queue
 	arrived float64
 }
@@ -51,8 +97,8 @@ func (q *Queue) Wait(ctx context.Context, fn int) (*Turn, error) {
 	q.mu.Lock()
 	r := schedule.Request{ID: q.next, Fn: fn}
 	q.next++
-	decided := make(chan schedule.Decision, 1)
-	q.waiting[r.ID] = decided
+	decided := make(chan verdict, 1)
+	q.waiting[r.ID] = &waiter{fn, decided}
 	arrived := q.tick()
 	q.core.Arrive(arrived, r)
 	q.decide()
@@ -79,7 +125,12 @@ func (t *Turn) Done(service float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.tick()
-	q.core.Done(now, t.Request.ID, service, now-t.arrived)
+	// mutant: requests of an earlier configuration
+	if t.core == q.core {
+		q.core.Done(now, t.Request.ID, service, now-t.arrived)
+	} else {
+		q.core.Freed(now)
+	}
 	q.decide()
 }
 
@@ -88,7 +139,12 @@ func (t *Turn) Lost() {
 	q := t.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.core.Lost(q.tick(), t.Request.ID)
+	now := q.tick()
+	if t.core == q.core {
+		q.core.Lost(now, t.Request.ID)
+	} else {
+		q.core.Freed(now)
+	}
 	q.decide()
 }
 
@@ -133,7 +189,7 @@ func (q *Queue) decide() {
 			return
 		}
 		q.machines.Admit(d, q.active)
-		q.waiting[d.Request.ID] <- d
+		q.waiting[d.Request.ID].decided <- verdict{d, q.core}
 		delete(q.waiting, d.Request.ID)
 	}
 }

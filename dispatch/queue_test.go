@@ -144,3 +144,73 @@ func TestOneAnswerADecision(t *testing.T) {
 		}
 	}
 }
+
+// A new configuration takes over those that wait, in the order in which they came, and leaves those alone that run. The log replays,
+// with a run for each configuration.
+func TestReconfigure(t *testing.T) {
+	var out bytes.Buffer
+	log := NewLog(&out)
+	machines := newWorld(2, 1)
+	machines.lost[1] = true
+	config := func(policy string) Config {
+		return Config{Policy: policy, Params: schedule.Params{Functions: 2, Deadline: []float64{1, 1}}, GPUs: 2}
+	}
+	q, err := NewQueue(config("fcfs"), machines, func() float64 { return 0 }, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reconfigure := func(policy string) {
+		t.Helper()
+		if err := q.Reconfigure(config(policy), []int{1}, func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconfigure("fcfs") // without GPU 1
+	first, err := q.Wait(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := make(chan *Turn)
+	for n := range 3 {
+		go func() {
+			turn, err := q.Wait(t.Context(), 1)
+			if err != nil {
+				t.Error(err)
+			}
+			turns <- turn
+		}()
+		for waiting := 0; waiting != n+1; waiting, _ = q.Queued() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for _, policy := range []string{"mqfq", "torpor", "lalbo3"} {
+		reconfigure(policy)
+	}
+	if err := q.Reconfigure(config("best"), nil, func() { t.Error("the machines change") }); err == nil {
+		t.Error("an unknown policy is accepted")
+	}
+	q.end(first.Request.ID)
+	first.Done(1)
+	first.Lost()
+	for id := 1; id <= 3; id++ {
+		select {
+		case turn := <-turns:
+			if turn.Request.ID != id || turn.GPU != 0 {
+				t.Errorf("request %d on GPU %d has the turn of request %d", turn.Request.ID, turn.GPU, id)
+			}
+			q.end(turn.Request.ID)
+			turn.Done(1)
+		case <-time.After(time.Minute):
+			t.Fatalf("request %d waits for ever, %d in the core", id, q.core.Queued())
+		}
+	}
+	if waiting, running := q.Queued(); waiting+running != 0 {
+		t.Errorf("%d wait, %d run", waiting, running)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Replay(&out); err != nil || r.Runs != 5 || r.Decisions != 4 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

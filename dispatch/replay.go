@@ -159,6 +159,8 @@ func (p *player) play(x *line, out *Replayed) error {
 		if got := p.core.Active(x.At, x.Active.Fn); got != x.Active.Is {
 			return &DecisionError{Logged: fmt.Sprintf("function %d active: %v", x.Active.Fn, x.Active.Is), Policy: fmt.Sprint(got)}
 		}
+	case x.Freed:
+		p.core.Freed(x.At)
 	default:
 		return errors.New("no call")
 	}

@@ -48,12 +48,13 @@ func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (g *Server) known(r *http.Request) bool {
-	if g.keys == nil {
+	keys := g.setup.Load().keys
+	if keys == nil {
 		return true
 	}
 	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	found := 0
-	for key := range g.keys {
+	for key := range keys {
 		// mutant: API keys
 		found |= subtle.ConstantTimeCompare([]byte(given), []byte(key))
 	}
@@ -67,7 +68,7 @@ func (g *Server) models(w http.ResponseWriter, _ *http.Request) {
 		OwnedBy string `json:"owned_by"`
 	}
 	list := []model{}
-	for _, m := range g.spec.Models {
+	for _, m := range g.setup.Load().spec.Models {
 		list = append(list, model{m.Name, "model", "medusa"})
 	}
 	apierror.WriteJSON(w, http.StatusOK, struct {
@@ -78,29 +79,30 @@ func (g *Server) models(w http.ResponseWriter, _ *http.Request) {
 
 // answer passes a request to an engine of its model, once the policy has decided.
 func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.spec.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.setup.Load().spec.MaxBody))
 	if err != nil {
-		g.refuse(w, -1, err)
+		classify(err).Write(w)
 		return
 	}
-	fn, err := g.modelOf(body)
+	q, err := g.enter(body)
 	if err != nil {
-		g.refuse(w, -1, err)
+		classify(err).Write(w)
 		return
 	}
-	m := &g.spec.Models[fn]
-	ctx, cancel := context.WithTimeout(r.Context(), seconds(m.Timeout))
+	defer g.exit(q)
+	timeout := seconds(q.model.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	// A client that does not read would keep its place in an engine for ever.
 	out := http.NewResponseController(w)
 	// mutant: clients that do not read
-	_ = out.SetWriteDeadline(time.Now().Add(seconds(m.Timeout))) // only a test's writer has none
+	_ = out.SetWriteDeadline(time.Now().Add(timeout)) // only a test's writer has none
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }()
 	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body}
 	for attempt := 1; ; attempt++ {
-		err := g.turn(ctx, fn, p)
+		err := g.turn(ctx, q, p)
 		if err == nil {
-			g.count.answered(fn, p.status)
+			g.count.answered(q.model.Name, p.status)
 			return
 		}
 		var engine *agent.EngineError
@@ -109,18 +111,20 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if p.begun {
-			g.count.answered(fn, http.StatusBadGateway)
+			g.count.answered(q.model.Name, http.StatusBadGateway)
 			p.breakOff(err)
 			return
 		}
 		if r.Context().Err() != nil {
-			g.count.answered(fn, statusLeft)
+			g.count.answered(q.model.Name, statusLeft)
 			return
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", seconds(m.Timeout))}
+			err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", timeout)}
 		}
-		g.refuse(w, fn, err)
+		e := classify(err)
+		g.count.answered(q.model.Name, e.Status)
+		e.Write(w)
 		return
 	}
 }
@@ -128,29 +132,46 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 // statusLeft counts clients that have left before an answer, as nginx does.
 const statusLeft = 499
 
-// modelOf returns the model that a body asks for.
-func (g *Server) modelOf(body []byte) (int, error) {
-	var q struct {
+// query is a request for a model.
+type query struct {
+	place int // of the model
+	model *Model
+}
+
+// enter finds the model that a body asks for. Its place stays the model's until exit.
+func (g *Server) enter(body []byte) (*query, error) {
+	var asked struct {
 		Model string `json:"model"`
 	}
-	if err := json.Unmarshal(body, &q); err != nil {
-		return 0, &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Message: fmt.Sprintf("read body: %v", err)}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return nil, &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Message: fmt.Sprintf("read body: %v", err)}
 	}
-	fn, ok := g.functions[q.Model]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.setup.Load()
+	place, ok := now.functions[asked.Model]
 	if !ok {
-		return 0, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Message: fmt.Sprintf("the model %q does not exist", q.Model)}
+		return nil, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Param: "model",
+			Message: fmt.Sprintf("the model %q does not exist", asked.Model)}
 	}
-	return fn, nil
+	g.using[place]++
+	return &query{place, now.models[place]}, nil
+}
+
+func (g *Server) exit(q *query) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.using[q.place]--
 }
 
 // turn waits for a turn and an engine, and passes the request on. Whatever happens, the turn ends.
-func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
-	if err := g.join(fn); err != nil {
+func (g *Server) turn(ctx context.Context, q *query, p *passing) error {
+	if err := g.join(q); err != nil {
 		return err
 	}
 	arrived := time.Now()
-	t, err := g.queue.Wait(ctx, fn)
-	g.leave(fn)
+	t, err := g.queue.Wait(ctx, q.place)
+	g.leave(q)
 	if err != nil {
 		return err
 	}
@@ -169,14 +190,14 @@ func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
 		return err
 	}
 	began := time.Now()
-	g.count.waited(fn, began.Sub(arrived))
+	g.count.waited(q.model.Name, began.Sub(arrived))
 	if err := g.pass(address, p); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		// mutant: an engine that has not answered
 		g.agent.Doubt(t.Decision)
-		return &agent.EngineError{Model: g.spec.Models[fn].Name, GPU: t.GPU, Cause: err}
+		return &agent.EngineError{Model: q.model.Name, GPU: t.GPU, Cause: err}
 	}
 	// mutant: answers that are measured
 	if p.status < http.StatusBadRequest {
@@ -186,24 +207,23 @@ func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
 }
 
 // join counts a request that waits, unless too many of its model do.
-func (g *Server) join(fn int) error {
+func (g *Server) join(q *query) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	// mutant: bound of waiting requests
-	if g.waiting[fn] >= g.spec.MaxWaiting {
-		m := &g.spec.Models[fn]
-		wait := float64(g.waiting[fn]) * g.agent.Service(fn) / float64(m.Slots)
+	if waiting := g.waiting[q.place]; waiting >= g.setup.Load().spec.MaxWaiting {
+		wait := float64(waiting) * g.agent.Service(q.place) / float64(q.model.Slots)
 		return &apierror.Error{Status: http.StatusTooManyRequests, Kind: apierror.RateLimit, Code: "queue_full",
-			Message: fmt.Sprintf("%d requests wait for %s already", g.waiting[fn], m.Name), Retry: int(math.Ceil(max(1, wait)))}
+			Message: fmt.Sprintf("%d requests wait for %s already", waiting, q.model.Name), Retry: int(math.Ceil(max(1, wait)))}
 	}
-	g.waiting[fn]++
+	g.waiting[q.place]++
 	return nil
 }
 
-func (g *Server) leave(fn int) {
+func (g *Server) leave(q *query) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting[fn]--
+	g.waiting[q.place]--
 }
 
 // passing is a request on its way through, and the answer to it.
@@ -288,13 +308,4 @@ func classify(err error) *apierror.Error {
 		return &apierror.Error{Status: http.StatusBadGateway, Kind: apierror.Server, Code: "engine_failed", Message: engine.Error()}
 	}
 	return &apierror.Error{Status: http.StatusInternalServerError, Kind: apierror.Server, Message: err.Error()}
-}
-
-// refuse answers with an error; fn is the model, or -1.
-func (g *Server) refuse(w http.ResponseWriter, fn int, err error) {
-	e := classify(err)
-	if fn >= 0 {
-		g.count.answered(fn, e.Status)
-	}
-	e.Write(w)
 }

@@ -101,8 +101,8 @@ func readsNothing(t *testing.T, timeout time.Duration) bool {
 	}
 	for end := time.Now().Add(timeout + patience); ; time.Sleep(5 * time.Millisecond) {
 		f.count.mu.Lock()
-		ended, begun := 0, f.count.answers[0][502] == 1
-		for _, n := range f.count.answers[0] {
+		ended, begun := 0, f.count.answers["m0"][502] == 1
+		for _, n := range f.count.answers["m0"] {
 			ended += n
 		}
 		f.count.mu.Unlock()

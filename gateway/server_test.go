@@ -42,8 +42,12 @@ func start(t *testing.T, config string, change func(fn int, s *stubengine.Stub))
 	}
 	f := &fixture{}
 	log := dispatch.NewLog(&f.log)
-	f.Server, err = New(s, Options{Log: log, Out: t.Output(), Make: func(s *Spec, _, fn int) agent.Engine {
-		stub := stubengine.Stub{Model: s.Models[fn].Name, Service: time.Millisecond, Pieces: 4, Observe: func(what string) {
+	f.Server, err = New(s, Options{Log: log, Out: t.Output(), Make: func(m *Model, _ string) agent.Engine {
+		var fn int
+		if _, err := fmt.Sscanf(m.Name, "m%d", &fn); err != nil {
+			t.Error(err)
+		}
+		stub := stubengine.Stub{Model: m.Name, Service: time.Millisecond, Pieces: 4, Observe: func(what string) {
 			switch what {
 			case "start":
 				f.live.Add(1)
@@ -186,7 +190,7 @@ func TestHang(t *testing.T) {
 // Requests that no engine sees.
 func TestRefusals(t *testing.T) {
 	f := start(t, config("fcfs", 1, "max_body: 1000\n"), nil)
-	f.keys = map[string]bool{"right": true, "also right": true}
+	f.setup.Load().keys = map[string]bool{"right": true, "also right": true}
 	for _, row := range []struct {
 		name, method, path, key, body string
 		status                        int

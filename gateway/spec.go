@@ -181,7 +181,11 @@ func (s *Spec) check() error {
 		}
 		seen[m.Name] = true
 	}
-	if _, err := schedule.New(s.Policy.Name, s.params()); err != nil {
+	models := make([]*Model, len(s.Models))
+	for i := range s.Models {
+		models[i] = &s.Models[i]
+	}
+	if _, err := schedule.New(s.Policy.Name, params(s.Policy, models)); err != nil {
 		return &yamlfile.FieldError{Path: "$.policy", Err: err}
 	}
 	if _, err := s.keys(); err != nil {
@@ -230,22 +234,6 @@ func (m *Model) named(placeholder string) bool {
 		}
 	}
 	return false
-}
-
-// params are those of package schedule.
-func (s *Spec) params() schedule.Params {
-	p := schedule.Params{Functions: len(s.Models), D: s.Policy.D, T: s.Policy.T, Alpha: s.Policy.Alpha, Limit: s.Policy.UtilizationLimit,
-		WarmFirst: s.Policy.WarmFirst, O3Limit: s.Policy.O3Limit}
-	deadlines := false
-	for _, m := range s.Models {
-		p.Weights = append(p.Weights, m.Weight)
-		p.Deadline = append(p.Deadline, m.Deadline)
-		deadlines = deadlines || m.Deadline > 0
-	}
-	if !deadlines {
-		p.Deadline = nil
-	}
-	return p
 }
 
 // keys reads the API keys; none means that everybody may ask.

@@ -62,6 +62,13 @@ type Policy interface {
 	Queued() int
 }
 
+// Rounds is a policy that looks at the GPUs once after each arrival and completion.
+type Rounds interface {
+	Policy
+	// Again starts a new round: a place is free of which no other call has told.
+	Again()
+}
+
 // Binder is a policy that binds waiting requests to GPUs.
 type Binder interface {
 	Policy

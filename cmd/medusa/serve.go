@@ -2,7 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +23,9 @@ func newServeCmd() *cobra.Command {
 		Short: "Serve many models on the GPUs of this machine, under a policy",
 		Long: `Answers OpenAI's API for the models of a YAML file. Engines are started when requests need them, restored from an artifact if the
 file names one, and make room for each other: which request runs next, where, and who goes, is decided by a policy of medusa simulate.
+
+SIGHUP reads the file again. Requests that have arrived are answered as the old file says, later ones as the new one does. A file with a
+mistake changes nothing.
 
 SIGTERM lets requests end that are on their way, and stops all engines. However the command ends, no engine stays behind.`,
 		Example: `  medusa serve --check serve.yaml
@@ -43,6 +50,10 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 					_ = l.Close()
 					return err
 				}
+				hangup := make(chan os.Signal, 1)
+				signal.Notify(hangup, syscall.SIGHUP)
+				defer signal.Stop(hangup)
+				go reloadAt(hangup, s, args[0], cmd.ErrOrStderr())
 				printable.Fprintf(cmd.ErrOrStderr(), "medusa: serving %d models on http://%s\n", len(spec.Models), l.Addr())
 				return s.Serve(cmd.Context(), l)
 			})
@@ -51,4 +62,19 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 	cmd.Flags().BoolVar(&check, "check", false, "only check the file")
 	cmd.Flags().StringVar(&decisions, "decisions", "", "write the log of all decisions to this file, at the end")
 	return cmd
+}
+
+// reloadAt reads the file again at each signal. Nobody stops it: the server ends with the command.
+func reloadAt(signals <-chan os.Signal, s *gateway.Server, path string, w io.Writer) {
+	for range signals {
+		spec, err := gateway.Load(path)
+		if err == nil {
+			err = s.Reload(spec)
+		}
+		if err != nil {
+			printable.Fprintf(w, "medusa: the configuration stays as it is: %v\n", err)
+			continue
+		}
+		printable.Fprintf(w, "medusa: reloaded %s: %d models\n", path, len(spec.Models))
+	}
 }

@@ -28,11 +28,14 @@ func (r *run) faults() (string, error) {
 	if err := r.vanish(list); err != nil {
 		return "", fmt.Errorf("clients vanish: %w", err)
 	}
+	if err := r.reload(list); err != nil {
+		return "", fmt.Errorf("the configuration changes: %w", err)
+	}
 	if err := r.killServers(list); err != nil {
 		return "", fmt.Errorf("the server is killed: %w", err)
 	}
-	return fmt.Sprintf("killed-engines=%d answered=%d failed-clearly=%d vanished-clients=%d killed-servers=%d orphans=0",
-		r.kills, answered, failed, r.clients, r.deaths), nil
+	return fmt.Sprintf("killed-engines=%d answered=%d failed-clearly=%d vanished-clients=%d reloads=%d killed-servers=%d orphans=0",
+		r.kills, answered, failed, r.clients, reloads, r.deaths), nil
 }
 
 // killEngines kills engines while clients ask. Each request gets its answer, or an error that says why. Afterwards all is well.
@@ -98,7 +101,7 @@ func (r *run) killEngines(list []question) (answered, failed int32, err error) {
 		return 0, 0, err
 	}
 	if err := wrong.Load(); err != nil {
-		return 0, 0, fmt.Errorf("%w\n%s", *err, &s.said)
+		return 0, 0, fmt.Errorf("%w\n%s", *err, s.output())
 	}
 	return good.Load(), clear.Load(), r.replay(log)
 }

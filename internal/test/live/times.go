@@ -131,7 +131,7 @@ func (r *run) live(policy string, arrivals []arrival) (outcome, error) {
 	if err := r.replay(log); err != nil {
 		return outcome{}, err
 	}
-	o := outcome{Cold: float64(strings.Count(s.said.String(), "serving m")) / float64(len(arrivals))}
+	o := outcome{Cold: float64(strings.Count(s.output(), "serving m")) / float64(len(arrivals))}
 	for _, l := range latencies {
 		o.Latency += l / float64(len(latencies))
 		if l <= deadline {

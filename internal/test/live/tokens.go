@@ -116,11 +116,11 @@ func (r *run) tokens() (string, error) {
 		if err := s.stop(); err != nil {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
-		starts += strings.Count(s.said.String(), "serving m")
-		restored += strings.Count(s.said.String(), "start restored")
-		woken += strings.Count(s.said.String(), "\nawake\n")
+		starts += strings.Count(s.output(), "serving m")
+		restored += strings.Count(s.output(), "start restored")
+		woken += strings.Count(s.output(), "\nawake\n")
 		if err := wrong.Load(); err != nil {
-			return "", fmt.Errorf("%w\n%s", *err, &s.said)
+			return "", fmt.Errorf("%w\n%s", *err, s.output())
 		}
 		if err := r.replay(log); err != nil {
 			return "", fmt.Errorf("%s: %w", policy, err)
