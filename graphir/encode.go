@@ -211,6 +211,7 @@ func (e *encoder) contents(contents []Content) {
 // row groups.
 func (e *encoder) graphs(s *Spec, storage Storage) (*Rows, error) {
 	w := NewWriter(storage)
+	w.full = fullGroup
 	add := func(_ int, g *Graph) error {
 		if s.Rows != nil {
 			g = g.clone()

@@ -40,7 +40,7 @@ func (s *Spec) grouped() bool {
 	for i := range s.Graphs {
 		bytes += s.Graphs[i].bytes()
 	}
-	return s.Rows != nil || bytes > maxGroup
+	return s.Rows != nil || bytes > fullGroup
 }
 
 // tables writes the tables of version 2.

@@ -10,9 +10,12 @@ import (
 )
 
 const (
-	// maxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes. A set of graphs within this
-	// limit has no groups.
+	// maxGroup is the most memory in bytes for the decoded graphs of a row group: about 38,000 nodes. A Spec that is made keeps a set
+	// of graphs within this limit in memory.
 	maxGroup = 16 << 20
+	// fullGroup is where the encoder begins the next group: decoding in memory that was used before is cheaper than in new memory.
+	// An encoded set of graphs within this limit has no groups.
+	fullGroup = 2 << 20
 	// maxGroupEncoded bounds the encoded bytes of a row group. A writer begins the next group at a quarter of it.
 	maxGroupEncoded = 4 << 20
 )

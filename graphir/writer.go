@@ -21,6 +21,7 @@ type Storage interface {
 // graphs.
 type Writer struct {
 	storage  Storage
+	full     int64 // decoded bytes of a group
 	tables   *tables
 	graphs   []Graph // all of them; nodes and edges only of those not encoded
 	template []uint32
@@ -38,7 +39,7 @@ func NewWriter(storage Storage) *Writer {
 	if storage == nil {
 		storage = &memoryStorage{}
 	}
-	return &Writer{storage: storage, tables: newTables(), rows: newRows()}
+	return &Writer{storage: storage, full: maxGroup, tables: newTables(), rows: newRows()}
 }
 
 // Add appends a graph. Its nodes and edges belong to the writer until Finish or the next error.
@@ -48,7 +49,7 @@ func (w *Writer) Add(g *Graph) error {
 		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, maxGroup)
 	}
 	// mutant: row groups are encoded as soon as they are full
-	if w.bytes+bytes > maxGroup {
+	if w.bytes+bytes > w.full {
 		if err := w.flush(); err != nil {
 			return err
 		}
@@ -111,8 +112,9 @@ func (w *Writer) encode(i int) error {
 		return fmt.Errorf("encode graph %d: %w", i, err)
 	}
 	rows.pb.Graphs, rows.size = append(rows.pb.Graphs, data), rows.size+len(data)
+	refer := w.refer
 	for n := range g.Nodes {
-		g.Nodes[n].Pointers(w.refer)
+		g.Nodes[n].Pointers(refer)
 	}
 	w.template = append(w.template, template)
 	g.Nodes, g.Edges = nil, nil

@@ -26,8 +26,12 @@ import (
 
 	"medusa/artifacts"
 	"medusa/internal/cuda"
+	"medusa/internal/garbage"
 	"medusa/restore"
 )
+
+// The engine waits for a restore, which is over before a collection is due.
+func init() { garbage.Seldom() }
 
 func main() {}
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"medusa/internal/garbage"
 	"medusa/internal/printable"
 	"medusa/interpose"
 	"medusa/materialize"
@@ -42,6 +43,7 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
 			if until != "" && (!slices.Contains(materialize.Untils, until) || traces == "" && resume == "") {
 				return usageError{fmt.Errorf("--until takes one of %s, with --keep-traces or --resume", strings.Join(materialize.Untils, ", "))}
 			}
+			garbage.Seldom()
 			library, err := interpose.FindLibrary()
 			if err != nil {
 				return err

@@ -42,21 +42,21 @@ func compileGraphs(s *shared, scratch graphir.Storage, seen *uses) (pads Padding
 	if len(graphsA) != len(graphsB) {
 		return nil, fmt.Errorf("compile: %d graphs in record-a, %d in record-b", len(graphsA), len(graphsB))
 	}
-	walkA, err := s.a.Walk()
+	aheadA, err := s.a.Ahead(graphsA)
 	if err != nil {
 		return nil, err
 	}
-	defer walkA.Close()
-	walkB, err := s.b.Walk()
+	defer aheadA.Close()
+	aheadB, err := s.b.Ahead(graphsB)
 	if err != nil {
 		return nil, err
 	}
-	defer walkB.Close()
+	defer aheadB.Close()
 	w := graphir.NewWriter(scratch)
 	labels := map[string]bool{}
 	for i := range graphsA {
-		ga, errA := walkA.To(graphsA[i])
-		gb, errB := walkB.To(graphsB[i])
+		ga, errA := aheadA.Next()
+		gb, errB := aheadB.Next()
 		if err := errors.Join(errA, errB); err != nil {
 			return nil, err
 		}

@@ -18,14 +18,14 @@ type Body struct {
 	Embedded    map[uint32]*Body  // by the number of a graph that a child graph node embeds
 }
 
-// Walk reads a trace once more, for the nodes of its graphs, of which it holds one at a time, and those that child graph
+// Walk reads a trace once more, for the nodes of its graphs, of which it holds two at a time, and those that child graph
 // nodes embed. The recorder writes a graph's parts before those of the next.
 type Walk struct {
 	r        *Recording
 	file     *trace.Reader
 	moments  map[uint64][]*trace.Moment // by graph handle, until that graph's capture ends
 	open     *Body                      // its parts are being read
-	held     *Body                      // its parts are complete and in use
+	held     [2]*Body                   // their parts are complete and in use
 	embedded map[uint32]*Body           // until the graph that embeds them is read
 	spare    Body                       // memory of those that were dropped
 }
@@ -54,9 +54,11 @@ func walked(t trace.Type) bool {
 // Close closes the trace.
 func (w *Walk) Close() error { return w.file.Close() }
 
-// To reads up to a graph, whose parts are there until the next call. Graphs are asked for in the order of the recording.
+// To reads up to a graph, whose parts are there until the call after the next. Graphs are asked for in the order of the recording.
 func (w *Walk) To(g *Capture) (*Body, error) {
-	w.drop(w.held)
+	// mutant: graph in use while the next is read
+	w.drop(w.held[1])
+	w.held = [2]*Body{nil, w.held[0]}
 	for {
 		rec, err := w.file.Next()
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -78,7 +80,7 @@ func (w *Walk) To(g *Capture) (*Body, error) {
 		}
 		switch {
 		case done != nil && done.Capture == g:
-			w.held = done
+			w.held[0] = done
 			return done, nil
 		case rec == nil:
 			return nil, fmt.Errorf("read trace %s: graph %d: %w", w.r.Path, g.ID, ErrDangling)

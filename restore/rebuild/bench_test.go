@@ -15,6 +15,7 @@ import (
 	"medusa/artifacts"
 	"medusa/graphir"
 	"medusa/internal/cuda"
+	"medusa/internal/garbage"
 	"medusa/internal/test/bench"
 	"medusa/internal/test/enginekit"
 	"medusa/internal/test/testenv"
@@ -46,6 +47,7 @@ func requireStub(b *testing.B) {
 		testenv.Skip(b, testenv.Bench)
 	}
 	runtime.LockOSThread()
+	garbage.Seldom() // as cmd/libmedusa does
 }
 
 // specOf compiles a workload from its traces.

@@ -47,7 +47,6 @@ var aims = []aim{
 	{"interposer in the start of a 7B model, exact addresses", "ReplayCall/exact", "us/start", 1000, "us"},
 	{"interposer per call, relocated addresses", "ReplayCall/relocated", "worst-ns/call", 50, "ns"},
 	{"interposer in the start of a 7B model, relocated addresses", "ReplayCall/relocated", "us/start", 1000, "us"},
-	{"allocations of 64 MiB over native, exact addresses", "LargeMemory", "over-native", 2, ""},
 	{"allocations of 64 MiB over the driver's own calls for a chosen address", "LargeMemory", "over-mapped", 1.1, ""},
 	{"memory of 10,000,000 nodes over 1,000,000", "Large", "memory-ratio", 1.5, ""},
 	{"time a node of 10,000,000 over 10,000", "Large", "time-ratio", 1.5, ""},

@@ -1,0 +1,20 @@
+// Package garbage makes garbage collection seldom in processes that live for seconds.
+//
+// In: nothing but the environment, whose GOGC wins. Out: the heap may grow to five times the memory in use before a collection, in place
+// of twice, and to 16 MB before the first, in place of 4 MB. A restore ends before that. Nothing can fail.
+package garbage
+
+import (
+	"os"
+	"runtime/debug"
+)
+
+// Percent is the new memory, in percent of the memory in use, that starts a collection.
+const Percent = 400
+
+// Seldom sets the process's GOGC to Percent.
+func Seldom() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(Percent)
+	}
+}
