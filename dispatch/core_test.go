@@ -225,7 +225,7 @@ func TestReplayRefuses(t *testing.T) {
 		{"policy", strings.Replace(head, "fcfs", "best", 1), "line 1: choose policy"},
 		{"GPUs", strings.Replace(head, `"gpus":1`, `"gpus":0`, 1), "line 1: configure policy fcfs: needs at least one GPU"},
 		{"topology", strings.Replace(head, `"topology":{}`, `"topology":{"nvlink":[[1,2]]}`, 1), "line 1: configure policy fcfs: a row of the NVLink"},
-		{"no JSON", head + "{", "line 2: "},
+		{"no JSON", head + "{\n", "line 2: "},
 		{"unknown field", head + `{"t":1,"other":1}`, "line 2: "},
 		{"no call", head + `{"t":1}`, "line 2: no call"},
 		{"time", head + `{"t":2,"arrive":{"id":1,"fn":0}}` + "\n" + `{"t":1,"arrive":{"id":2,"fn":0}}`, "line 3: time 1 after 2"},

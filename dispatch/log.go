@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"os"
+	"sync"
 
 	"medusa/schedule"
 )
@@ -67,9 +69,11 @@ type activity struct {
 
 // Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log writes nothing.
 type Log struct {
-	out  *bufio.Writer
-	seen *recorder
-	err  error // the first; the decisions go on without the log
+	seen *recorder // of the Core that writes
+
+	mu  sync.Mutex // a server may close the log while clients are left
+	out *bufio.Writer
+	err error // the first; the decisions go on without the log
 }
 
 // NewLog returns a log that is written to w.
@@ -77,10 +81,26 @@ func NewLog(w io.Writer) *Log { return &Log{out: bufio.NewWriter(w)} }
 
 // Close writes what is buffered, and returns the first error. It does not close the writer below.
 func (l *Log) Close() error {
+	l.Flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.err
+	if err == nil {
+		l.err = os.ErrClosed // for later lines
+	}
+	return err
+}
+
+// Flush writes what is buffered.
+func (l *Log) Flush() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.err == nil {
 		l.err = l.out.Flush()
 	}
-	return l.err
 }
 
 // begin starts a run, and returns the view that the policy is to look at.
@@ -94,7 +114,12 @@ func (l *Log) begin(c Config, view schedule.Cluster) schedule.Cluster {
 }
 
 func (l *Log) write(x *line) {
-	if l == nil || l.err != nil {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
 		return
 	}
 	data, err := json.Marshal(x)

@@ -182,6 +182,8 @@ func (q *Queue) tick() float64 {
 
 // decide hands out turns until the policy declines.
 func (q *Queue) decide() {
+	// mutant: decisions are written at once
+	defer q.log.Flush()
 	for {
 		clear(q.view.known)
 		d, ok := q.core.Next(q.now)

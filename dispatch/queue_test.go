@@ -191,7 +191,6 @@ func TestReconfigure(t *testing.T) {
 	}
 	q.end(first.Request.ID)
 	first.Done(1)
-	first.Lost()
 	for id := 1; id <= 3; id++ {
 		select {
 		case turn := <-turns:
@@ -214,3 +213,6 @@ func TestReconfigure(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// paramsFor are parameters for functions without deadlines.
+func paramsFor(functions int) schedule.Params { return schedule.Params{Functions: functions} }

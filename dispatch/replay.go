@@ -40,6 +40,7 @@ type Replayed struct {
 	Runs      int
 	Requests  int
 	Decisions int
+	Cut       bool // the last line is incomplete: the server was killed, or its disk was full
 }
 
 // The most that a run of a log may claim: it bounds the memory that a policy takes.
@@ -55,6 +56,12 @@ func Replay(r io.Reader) (Replayed, error) {
 	var p *player
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
+	whole := true
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		n, token, err := bufio.ScanLines(data, atEOF)
+		whole = n > 0 && data[n-1] == '\n'
+		return n, token, err
+	})
 	n := 0
 	for lines.Scan() {
 		n++
@@ -63,6 +70,10 @@ func Replay(r io.Reader) (Replayed, error) {
 		dec.DisallowUnknownFields()
 		err := dec.Decode(&x)
 		switch {
+		// mutant: logs that are cut
+		case errors.Is(err, io.ErrUnexpectedEOF) && !whole && p != nil:
+			out.Cut = true
+			return out, nil
 		case err != nil:
 		case x.Run != nil:
 			p, err = newPlayer(&x)

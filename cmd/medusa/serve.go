@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -40,7 +41,7 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: models %d, GPUs %d, policy %s: valid\n", args[0], len(spec.Models), len(spec.GPUs), spec.Policy.Name)
 				return err
 			}
-			return withDecisions(decisions, func(log *dispatch.Log) error {
+			return writingDecisions(decisions, cmd.ErrOrStderr(), func(log *dispatch.Log) error {
 				l, err := net.Listen("tcp", spec.Listen)
 				if err != nil {
 					return fmt.Errorf("serve: %w", err)
@@ -60,7 +61,7 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "only check the file")
-	cmd.Flags().StringVar(&decisions, "decisions", "", "write the log of all decisions to this file, at the end")
+	cmd.Flags().StringVar(&decisions, "decisions", "", "write each decision to this file")
 	return cmd
 }
 
@@ -77,4 +78,24 @@ func reloadAt(signals <-chan os.Signal, s *gateway.Server, path string, w io.Wri
 		}
 		printable.Fprintf(w, "medusa: reloaded %s: %d models\n", path, len(spec.Models))
 	}
+}
+
+// writingDecisions runs with a log that is written to path as decisions are made, or without one. The server goes on without its log.
+func writingDecisions(path string, w io.Writer, run func(*dispatch.Log) error) error {
+	if path == "" {
+		return run(nil)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write decision log: %w", err)
+	}
+	disk := dispatch.NewDisk(f, func(err error) {
+		printable.Fprintf(w, "medusa: write decision log %s: %v (it ends here, the server goes on)\n", path, err)
+	})
+	log := dispatch.NewLog(disk)
+	err = run(log)
+	if failed := errors.Join(log.Close(), disk.Close(), f.Close()); err == nil && failed != nil {
+		return fmt.Errorf("write decision log: %w", failed)
+	}
+	return err
 }

@@ -223,13 +223,35 @@ func (r *run) configure(policy, gpus string, models int) error {
 	return os.WriteFile(r.config(), []byte(out.String()), 0o600)
 }
 
-// replay demands that a log of decisions is made again.
+// replay demands that a log of decisions is made again, and that it is refused if one decision names another GPU.
 func (r *run) replay(log string) error {
-	out, err := exec.Command(filepath.Join(r.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
+	out, err := r.replayed(log)
 	if err != nil || !bytes.Contains(out, []byte("identical")) {
 		return fmt.Errorf("replay decisions: %w\n%s", err, out)
 	}
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return err
+	}
+	decided := bytes.LastIndex(data, []byte(`"decided":`))
+	gpu := []byte(`"gpu":`)
+	at := bytes.Index(data[max(decided, 0):], gpu)
+	if decided < 0 || at < 0 {
+		return errors.New("replay decisions: the log has none")
+	}
+	data[decided+at+len(gpu)] ^= 1 // 0 and 1 are GPUs
+	changed := log + ".changed"
+	if err := os.WriteFile(changed, data, 0o600); err != nil {
+		return err
+	}
+	if out, err := r.replayed(changed); err == nil || !bytes.Contains(out, []byte("replay decision log: line ")) {
+		return fmt.Errorf("replay a log with another decision: %w\n%s", err, out)
+	}
 	return nil
+}
+
+func (r *run) replayed(log string) ([]byte, error) {
+	return exec.Command(filepath.Join(r.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
 }
 
 // within is a context for one request.
