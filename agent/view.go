@@ -90,6 +90,21 @@ func (a *Agent) service(fn int) float64 {
 	return a.measured[fn].service.or(a.config.Models[fn].Service)
 }
 
+// Drain estimates the seconds until a number of waiting requests of a model have begun: the start of an engine if none is wanted, and then
+// its answers, as many at a time as its engines take.
+func (a *Agent) Drain(fn, waiting int) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	engines, first := 0, math.Inf(1)
+	for _, row := range a.at {
+		if row[fn].wanted {
+			engines++
+		}
+		first = math.Min(first, a.delay(row[fn]))
+	}
+	return first + float64(waiting)*a.service(fn)/float64(max(1, engines)*a.config.Models[fn].Slots)
+}
+
 // FinishTime implements [schedule.Cluster].
 func (a *Agent) FinishTime(gpu int) float64 {
 	a.mu.Lock()

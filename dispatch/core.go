@@ -82,16 +82,16 @@ func (d *Core) Next(now float64) (schedule.Decision, bool) {
 	return next, ok
 }
 
-// Done accounts for a request that has run: service and latency as in [schedule.Completion]. It reports whether the request was running:
+// Done accounts for a request that has run: service, latency and deadline as in [schedule.Completion]. It reports whether the request was running:
 // one that was lost before is not.
-func (d *Core) Done(now float64, id int, service, latency float64) bool {
+func (d *Core) Done(now float64, id int, service, latency, deadline float64) bool {
 	r, ok := d.running[id]
 	if !ok {
 		return false
 	}
 	delete(d.running, id)
-	c := schedule.Completion{Request: r.Request, GPU: r.GPU, Service: service, Latency: latency}
-	d.log.write(&line{At: now, Done: &done{request{id, r.Request.Fn}, r.GPU, service, latency}})
+	c := schedule.Completion{Request: r.Request, GPU: r.GPU, Service: service, Latency: latency, Deadline: deadline}
+	d.log.write(&line{At: now, Done: &done{request{id, r.Request.Fn}, r.GPU, service, latency, deadline}})
 	d.policy.Done(now, c)
 	return true
 }

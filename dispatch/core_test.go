@@ -113,7 +113,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 		case r < 0.2 && len(w.running) > 0:
 			id := sorted(w.running)[0].Request.ID
 			delete(w.running, id)
-			if !c.Lost(w.now, id) || c.Lost(w.now, id) || c.Done(w.now, id, 1, 1) {
+			if !c.Lost(w.now, id) || c.Lost(w.now, id) || c.Done(w.now, id, 1, 1, 0) {
 				t.Fatalf("%s: request %d is not lost once", policy, id)
 			}
 			died++
@@ -121,7 +121,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 		for _, r := range sorted(w.running) {
 			if r.at <= w.now {
 				delete(w.running, r.Request.ID)
-				if !c.Done(w.now, r.Request.ID, w.Service(r.Request.Fn), w.now-arrived[r.Request.ID]) {
+				if !c.Done(w.now, r.Request.ID, w.Service(r.Request.Fn), w.now-arrived[r.Request.ID], float64(id%3)) {
 					t.Fatalf("%s: request %d did not run", policy, r.Request.ID)
 				}
 			}
@@ -276,7 +276,7 @@ func FuzzReplay(f *testing.F) {
 		c.Next(1)
 		c.Active(1, 1)
 		c.LoseGPU(2, 0)
-		c.Done(3, 1, 1, 2)
+		c.Done(3, 1, 1, 2, 0)
 		if err := log.Close(); err != nil {
 			f.Fatal(err)
 		}

@@ -34,7 +34,7 @@ func TestDiskThatIsStuck(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range maxPieces {
-			turn, err := q.Wait(t.Context(), i%2)
+			turn, err := q.Wait(t.Context(), Ask{Fn: i % 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestDecisionsAreWrittenAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.Wait(t.Context(), 0); err != nil {
+	if _, err := q.Wait(t.Context(), Ask{Fn: 0}); err != nil {
 		t.Fatal(err)
 	}
 	for text := ""; !strings.Contains(text, `"decided":{"id":0`); {

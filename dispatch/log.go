@@ -52,9 +52,10 @@ type decided struct {
 
 type done struct {
 	request
-	GPU     int     `json:"gpu"`
-	Service float64 `json:"service_s"`
-	Latency float64 `json:"latency_s"`
+	GPU      int     `json:"gpu"`
+	Service  float64 `json:"service_s"`
+	Latency  float64 `json:"latency_s"`
+	Deadline float64 `json:"deadline_s,omitempty"`
 }
 
 type lost struct {

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 
@@ -28,13 +27,7 @@ type Queue struct {
 	log      *Log
 	now      float64
 	next     int
-	waiting  map[int]*waiter
-}
-
-// waiter is a request that waits.
-type waiter struct {
-	fn      int
-	decided chan verdict
+	crowds   map[int]*crowd // by function
 }
 
 // verdict is a decision, and who made it.
@@ -50,7 +43,7 @@ func NewQueue(c Config, machines Machines, clock func() float64, log *Log) (*Que
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{core: core, machines: machines, view: view, clock: clock, log: log, waiting: map[int]*waiter{}}, nil
+	return &Queue{core: core, machines: machines, view: view, clock: clock, log: log, crowds: map[int]*crowd{}}, nil
 }
 
 // Reconfigure goes on with a new Core, and a new run in the log. Requests that wait move to it, in order of their arrival; those that
@@ -77,46 +70,61 @@ func (q *Queue) Reconfigure(c Config, gone []int, apply func()) error {
 		core.leave(now, gpu)
 	}
 	// mutant: requests that wait across a new configuration
-	for _, id := range slices.Sorted(maps.Keys(q.waiting)) {
-		core.Arrive(now, schedule.Request{ID: id, Fn: q.waiting[id].fn})
+	for _, r := range q.tickets() {
+		core.Arrive(now, r)
 	}
 	q.decide()
 	return nil
 }
 
+// tickets lists the requests that the policy knows and has not decided, in order.
+func (q *Queue) tickets() (list []schedule.Request) {
+	for fn, c := range q.crowds {
+		for _, id := range c.tickets {
+			list = append(list, schedule.Request{ID: id, Fn: fn})
+		}
+	}
+	slices.SortFunc(list, func(a, b schedule.Request) int { return a.ID - b.ID })
+	return list
+}
+
 // Turn is a decided request. Exactly one of Done and Lost ends it; whichever comes second does nothing.
 type Turn struct {
 	verdict
-	queue   *Queue
-	arrived float64
+	queue *Queue
+	of    *waiter
 }
 
-// Wait queues a request of fn and returns its turn, or the error of ctx if the client leaves before. A turn that comes at the same
+// Wait queues a request and returns its turn, or the error of ctx if the client leaves before. A turn that comes at the same
 // moment as the end of ctx is returned.
-func (q *Queue) Wait(ctx context.Context, fn int) (*Turn, error) {
+func (q *Queue) Wait(ctx context.Context, a Ask) (*Turn, error) {
 	q.mu.Lock()
-	r := schedule.Request{ID: q.next, Fn: fn}
+	r := schedule.Request{ID: q.next, Fn: a.Fn}
 	q.next++
-	decided := make(chan verdict, 1)
-	q.waiting[r.ID] = &waiter{fn, decided}
-	arrived := q.tick()
-	q.core.Arrive(arrived, r)
+	w := &waiter{a, q.tick(), make(chan verdict, 1)}
+	c := q.crowds[a.Fn]
+	if c == nil {
+		c = &crowd{next: map[string]float64{}}
+		q.crowds[a.Fn] = c
+	}
+	c.join(r.ID, w)
+	q.core.Arrive(w.arrived, r)
 	q.decide()
 	q.mu.Unlock()
 	select {
-	case d := <-decided:
-		return &Turn{d, q, arrived}, nil
+	case d := <-w.decided:
+		return &Turn{d, q, w}, nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.core.Cancel(q.tick(), r) {
-		delete(q.waiting, r.ID)
+	if ticket, was := c.leave(w); was {
+		q.core.Cancel(q.tick(), schedule.Request{ID: ticket, Fn: a.Fn})
 		q.decide() // it may have kept others away from a GPU
 		return nil, ctx.Err()
 	}
 	// mutant: a turn at the end of its context
-	return &Turn{<-decided, q, arrived}, nil
+	return &Turn{<-w.decided, q, w}, nil
 }
 
 // Done accounts for a request that was answered. service is its running time in seconds, without its cold start.
@@ -127,7 +135,7 @@ func (t *Turn) Done(service float64) {
 	now := q.tick()
 	// mutant: requests of an earlier configuration
 	if t.core == q.core {
-		q.core.Done(now, t.Request.ID, service, now-t.arrived)
+		q.core.Done(now, t.Request.ID, service, now-t.of.arrived, t.of.Deadline)
 	} else {
 		q.core.Freed(now)
 	}
@@ -191,7 +199,6 @@ func (q *Queue) decide() {
 			return
 		}
 		q.machines.Admit(d, q.active)
-		q.waiting[d.Request.ID].decided <- verdict{d, q.core}
-		delete(q.waiting, d.Request.ID)
+		q.crowds[d.Request.Fn].call(d.Request.ID).decided <- verdict{d, q.core}
 	}
 }

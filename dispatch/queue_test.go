@@ -46,7 +46,7 @@ func TestQueue(t *testing.T) {
 					if i%5 == 0 {
 						time.AfterFunc(time.Duration(rng.IntN(2000))*time.Microsecond, cancel)
 					}
-					turn, err := q.Wait(ctx, rng.IntN(3))
+					turn, err := q.Wait(ctx, Ask{Fn: rng.IntN(3)})
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
@@ -65,7 +65,7 @@ func TestQueue(t *testing.T) {
 				})
 			}
 			clients.Wait()
-			if waiting, running := q.Queued(); waiting != 0 || running != 0 || turns+left != 400 || len(q.waiting) != 0 {
+			if waiting, running := q.Queued(); waiting != 0 || running != 0 || turns+left != 400 || len(q.tickets()) != 0 {
 				t.Errorf("%d wait, %d run; %d turns and %d clients that left", waiting, running, turns, left)
 			}
 		})
@@ -80,7 +80,7 @@ func TestQueueLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := q.Wait(t.Context(), 0)
+	first, err := q.Wait(t.Context(), Ask{Fn: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +88,13 @@ func TestQueueLeaves(t *testing.T) {
 	machines.lost[first.GPU] = true
 	q.LoseGPU(first.GPU)
 	now = -1 // a clock that goes back
-	second, err := q.Wait(t.Context(), 0)
+	second, err := q.Wait(t.Context(), Ask{Fn: 0})
 	if err != nil || second.GPU == first.GPU {
 		t.Fatalf("%+v, %v", second, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.Wait(ctx, 0); !errors.Is(err, context.Canceled) {
+	if _, err := q.Wait(ctx, Ask{Fn: 0}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	q.end(second.Request.ID)
@@ -131,7 +131,7 @@ func TestOneAnswerADecision(t *testing.T) {
 		for i := range 300 {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if turn, err := q.Wait(ctx, i%3); err == nil {
+			if turn, err := q.Wait(ctx, Ask{Fn: i % 3}); err == nil {
 				q.end(turn.Request.ID)
 				turn.Done(0.1)
 			}
@@ -166,14 +166,14 @@ func TestReconfigure(t *testing.T) {
 		}
 	}
 	reconfigure("fcfs") // without GPU 1
-	first, err := q.Wait(t.Context(), 0)
+	first, err := q.Wait(t.Context(), Ask{Fn: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
 	turns := make(chan *Turn)
 	for n := range 3 {
 		go func() {
-			turn, err := q.Wait(t.Context(), 1)
+			turn, err := q.Wait(t.Context(), Ask{Fn: 1})
 			if err != nil {
 				t.Error(err)
 			}

@@ -155,7 +155,7 @@ func (p *player) play(x *line, out *Replayed) error {
 	case x.Next != nil:
 		return p.next(x, out)
 	case x.Done != nil:
-		return p.ran(x.Done.request, x.Done.GPU, func(id int) { p.core.Done(x.At, id, x.Done.Service, x.Done.Latency) })
+		return p.ran(x.Done.request, x.Done.GPU, func(id int) { p.core.Done(x.At, id, x.Done.Service, x.Done.Latency, x.Done.Deadline) })
 	case x.Lost != nil:
 		return p.ran(x.Lost.request, x.Lost.GPU, func(id int) { p.core.Lost(x.At, id) })
 	case x.Gone != nil:

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"medusa/agent"
+	"medusa/dispatch"
 	"medusa/internal/apierror"
 )
 
@@ -90,6 +91,12 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.exit(q)
+	if q.Flow, q.Deadline, err = wishes(r.Header); err != nil {
+		e := classify(err)
+		g.count.answered(q.model.Name, e.Status)
+		e.Write(w)
+		return
+	}
 	timeout := seconds(q.model.Timeout)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
@@ -134,8 +141,8 @@ const statusLeft = 499
 
 // query is a request for a model.
 type query struct {
-	place int // of the model
-	model *Model
+	dispatch.Ask // Fn is the place of the model
+	model        *Model
 }
 
 // enter finds the model that a body asks for. Its place stays the model's until exit.
@@ -155,13 +162,13 @@ func (g *Server) enter(body []byte) (*query, error) {
 			Message: fmt.Sprintf("the model %q does not exist", asked.Model)}
 	}
 	g.using[place]++
-	return &query{place, now.models[place]}, nil
+	return &query{dispatch.Ask{Fn: place}, now.models[place]}, nil
 }
 
 func (g *Server) exit(q *query) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.using[q.place]--
+	g.using[q.Fn]--
 }
 
 // turn waits for a turn and an engine, and passes the request on. Whatever happens, the turn ends.
@@ -170,7 +177,7 @@ func (g *Server) turn(ctx context.Context, q *query, p *passing) error {
 		return err
 	}
 	arrived := time.Now()
-	t, err := g.queue.Wait(ctx, q.place)
+	t, err := g.queue.Wait(ctx, q.Ask)
 	g.leave(q)
 	if err != nil {
 		return err
@@ -211,19 +218,18 @@ func (g *Server) join(q *query) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	// mutant: bound of waiting requests
-	if waiting := g.waiting[q.place]; waiting >= g.setup.Load().spec.MaxWaiting {
-		wait := float64(waiting) * g.agent.Service(q.place) / float64(q.model.Slots)
+	if waiting := g.waiting[q.Fn]; waiting >= g.setup.Load().spec.MaxWaiting {
 		return &apierror.Error{Status: http.StatusTooManyRequests, Kind: apierror.RateLimit, Code: "queue_full",
-			Message: fmt.Sprintf("%d requests wait for %s already", waiting, q.model.Name), Retry: int(math.Ceil(max(1, wait)))}
+			Message: fmt.Sprintf("%d requests wait for %s already", waiting, q.model.Name), Retry: int(math.Ceil(max(1, g.agent.Drain(q.Fn, waiting))))}
 	}
-	g.waiting[q.place]++
+	g.waiting[q.Fn]++
 	return nil
 }
 
 func (g *Server) leave(q *query) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting[q.place]--
+	g.waiting[q.Fn]--
 }
 
 // passing is a request on its way through, and the answer to it.
