@@ -118,6 +118,7 @@ func TestReloadDrains(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	soon(t, "no request runs", func() bool { _, running := f.queue.Queued(); return running == 0 })
 	answered := make(chan error, 1)
 	go func() {
 		_, err := stubengine.Ask(t.Context(), f.url, "m1", "x", true)
@@ -155,6 +156,29 @@ func TestReloadDrains(t *testing.T) {
 	if s, _ := f.agent.State(1-where, 0); s != agent.Awake {
 		t.Errorf("on the GPU that is left, the engine is %s", s)
 	}
+}
+
+// The place of a model that has left stays its own while a request knows it, whether it runs or waits.
+func TestPlacesInUse(t *testing.T) {
+	f := start(t, "gpus: ['0']\nmodels:\n- {"+m0+", slots: 1}\n", func(fn int, s *stubengine.Stub) {
+		if fn == 0 {
+			s.Service = time.Hour
+		}
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range 2 {
+		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
+	}
+	soon(t, "one request runs, one waits", func() bool { w, r := f.queue.Queued(); return w == 1 && r == 1 })
+	if err := f.reload(t, file("mqfq", "'0'", "name: m1, command: [a, '{port}']")); err != nil {
+		t.Fatal(err)
+	}
+	if place := f.setup.Load().functions["m1"]; place != 1 {
+		t.Errorf("m1 has place %d", place)
+	}
+	cancel()
+	all.Wait()
 }
 
 // Places of models that have left are used again, so that a server does not grow by each reload.

@@ -22,7 +22,7 @@ var serving = []mutant{
 	{"deadlines of clients", never, "./gateway", "TestHeaders"},
 	{"a request's own deadline", never, "./schedule", "TestOwnDeadline"},
 	{"engines that leave", never, "./gateway", "TestReloadDrains"},
-	{"places of models that requests know", always, "./gateway", "TestReloadLosesNoRequest"},
+	{"places of models that requests know", always, "./gateway", "TestPlacesInUse"},
 	{"a port for each engine", never, "./agent", "TestPortsDiffer"},
 	{"ports of other programs", never, "./agent", "TestForeignProgram"},
 	{"API keys", becomes("found = 1"), "./gateway", "TestRefusals"},
