@@ -192,6 +192,7 @@ func (q *Queue) tick() float64 {
 func (q *Queue) decide() {
 	// mutant: decisions are written at once
 	defer q.log.Flush()
+	q.core.Woken() // machines fetch nothing ahead, and the policy would keep these hints
 	for {
 		clear(q.view.known)
 		d, ok := q.core.Next(q.now)

@@ -216,3 +216,27 @@ func TestReconfigure(t *testing.T) {
 
 // paramsFor are parameters for functions without deadlines.
 func paramsFor(functions int) schedule.Params { return schedule.Params{Functions: functions} }
+
+// A policy's hints that nobody uses take no memory.
+func TestHintsAreForgotten(t *testing.T) {
+	now := 0.0
+	q, err := NewQueue(Config{Policy: "mqfq", Params: paramsFor(1), GPUs: 1}, newWorld(1, 1), func() float64 { return now }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		now++
+		if i%10 == 0 {
+			now += 1e6 // the function's queue is inactive by then
+		}
+		turn, err := q.Wait(t.Context(), Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.end(turn.Request.ID)
+		turn.Done(1)
+	}
+	if n := len(q.core.Woken()); n > 1 {
+		t.Errorf("%d hints are kept", n)
+	}
+}

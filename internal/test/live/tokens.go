@@ -85,8 +85,8 @@ func (q *question) ask(url, model string, stream bool) (string, error) {
 // at a time, so many clients ask.
 const atATime = 12
 
-// models of a run. Four fit on the GPUs.
-const models = 6
+// models of a run. Four of them fit on the GPUs at a time.
+const models = 10
 
 // tokens asks under each policy, and compares every answer with that of the engine alone.
 func (r *run) tokens() (string, error) {
