@@ -10,7 +10,7 @@ import (
 	"medusa/schedule"
 )
 
-// Model is what the agent has to know of a model. Times are in seconds.
+// Model describes a model to the agent. Times are in seconds.
 type Model struct {
 	Name   string
 	Memory float64 // share of a GPU's memory that an engine takes while it is awake
@@ -93,7 +93,7 @@ func (m *mean) or(unknown float64) float64 {
 	return m.sum / float64(m.n)
 }
 
-// New makes an Agent. Nothing is started.
+// New makes an Agent. It starts no engine.
 func New(c Config) (*Agent, error) {
 	for _, m := range c.Models {
 		if !(m.Memory > 0 && m.Memory <= 1) || !(m.Asleep >= 0 && m.Asleep < m.Memory) || m.Slots < 1 || m.Sleep < 0 || m.Sleep > 2 {

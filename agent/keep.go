@@ -55,7 +55,7 @@ func (a *Agent) room(i *instance) bool {
 	return a.taken(i.gpu)-i.held+a.config.Models[i.fn].Memory <= 1+slack
 }
 
-// step returns what brings i nearer to the state that it is to have; nil if it has it.
+// step returns the next step of i towards the state that it is to have; nil if it has it.
 func (a *Agent) step(i *instance) func(*instance) {
 	switch i.state {
 	case Cold, Failed:
@@ -163,7 +163,7 @@ func (a *Agent) end(i *instance) {
 	i.held = 0
 }
 
-// fail ends an engine that has not done what it should.
+// fail ends an engine that has failed.
 func (a *Agent) fail(i *instance, cause error) {
 	a.end(i)
 	if errors.Is(cause, errUnwanted) {
@@ -173,7 +173,7 @@ func (a *Agent) fail(i *instance, cause error) {
 	a.failed(i, cause)
 }
 
-// failed is the end of an instance whose engine is gone. Its requests get the cause. Nothing is started before Retry has passed, and
+// failed is the end of an instance whose engine is gone. Its requests get the cause. No engine is started before Retry has passed, and
 // then only for another request.
 func (a *Agent) failed(i *instance, cause error) {
 	i.failure, i.wanted, i.level = cause, false, 0

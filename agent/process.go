@@ -30,7 +30,7 @@ type Process struct {
 }
 
 // NewProcess makes an engine that argv starts with the environment env. In both, {port} stands for the port on which it is to listen
-// at 127.0.0.1. output receives what it prints.
+// at 127.0.0.1. output receives all that it prints.
 func NewProcess(argv, env []string, output io.Writer) *Process {
 	return &Process{argv: argv, env: env, output: output, ended: make(chan struct{}), last: &tail{}}
 }
@@ -199,7 +199,7 @@ type tail struct {
 	text []byte
 }
 
-// tailBytes bounds what is kept.
+// tailBytes bounds the text that is kept.
 const tailBytes = 400
 
 func (t *tail) Write(p []byte) (int, error) {

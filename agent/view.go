@@ -140,5 +140,5 @@ func (a *Agent) Traffic(gpu int) schedule.Traffic {
 	return most
 }
 
-// Utilization implements [schedule.Cluster]: half of the GPU for each request, as MQFQ assumes of what it has not measured.
+// Utilization implements [schedule.Cluster]: half of the GPU for each request, as MQFQ assumes if it has measured none.
 func (a *Agent) Utilization(gpu int) float64 { return math.Min(1, 0.5*float64(a.InFlight(gpu))) }

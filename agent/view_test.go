@@ -6,7 +6,7 @@ import (
 	"medusa/agent"
 )
 
-// The estimate for those who wait has the start of an engine if there is none, and what was measured once something was.
+// The estimate includes the start of an engine if there is none, and uses measured times once there are any.
 func TestDrain(t *testing.T) {
 	m := newMachine(t, 2, []agent.Model{{Memory: 1, Slots: 2, Start: 7, Service: 3}}, nil)
 	if got := m.Drain(0, 4); got != 7+4*3./2 {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Ask is what a client wants.
+// Ask is the request of a client.
 type Ask struct {
 	Fn       int
 	Flow     string  // requests of a function with the same flow share its turns with other flows; empty is a flow, too
@@ -71,7 +71,7 @@ func (c *crowd) call(ticket int) *waiter {
 	return w
 }
 
-// leave takes out a request, and returns the ticket that nobody needs any more: the last. It reports whether the request was waiting.
+// leave takes out a request, and returns the ticket that is free by that: the last. It reports whether the request was waiting.
 func (c *crowd) leave(w *waiter) (ticket int, was bool) {
 	i := slices.Index(c.waiting, w)
 	if i < 0 {

@@ -10,8 +10,8 @@ import (
 // ErrBehind says that a disk is slower than the decisions.
 var ErrBehind = errors.New("the disk is too slow")
 
-// Disk writes a log without making decisions wait: a goroutine writes what it is given, in order. If that fails, or if too much is
-// waiting, nothing more is written, so that a log has no gap.
+// Disk writes a log without making decisions wait: a goroutine writes the lines in order. If that fails, or if too many wait, the log ends,
+// so that it has no gap.
 type Disk struct {
 	pieces chan []byte
 	done   chan struct{}
@@ -21,7 +21,7 @@ type Disk struct {
 	err error // the first
 }
 
-// maxPieces bounds what waits to be written. A piece is a line, or several that take 4 KiB together.
+// maxPieces bounds the pieces that wait to be written. A piece is a line, or several that take 4 KiB together.
 const maxPieces = 4096
 
 // NewDisk begins to write to w. failed is called once, by any goroutine, if the log ends early.
@@ -56,7 +56,7 @@ func (d *Disk) Write(p []byte) (int, error) {
 	}
 }
 
-// Close waits until all is written, and returns the first error. Nothing is written after it.
+// Close waits until all is written, and returns the first error. No line may follow.
 func (d *Disk) Close() error {
 	close(d.pieces)
 	<-d.done

@@ -68,7 +68,7 @@ type activity struct {
 	Is bool `json:"is"`
 }
 
-// Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log writes nothing.
+// Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log has no lines.
 type Log struct {
 	seen *recorder // of the Core that writes
 
@@ -80,7 +80,7 @@ type Log struct {
 // NewLog returns a log that is written to w.
 func NewLog(w io.Writer) *Log { return &Log{out: bufio.NewWriter(w)} }
 
-// Close writes what is buffered, and returns the first error. It does not close the writer below.
+// Close writes the buffered lines, and returns the first error. It does not close the writer below.
 func (l *Log) Close() error {
 	l.Flush()
 	l.mu.Lock()
@@ -92,7 +92,7 @@ func (l *Log) Close() error {
 	return err
 }
 
-// Flush writes what is buffered.
+// Flush writes the buffered lines.
 func (l *Log) Flush() {
 	if l == nil {
 		return

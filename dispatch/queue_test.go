@@ -217,7 +217,7 @@ func TestReconfigure(t *testing.T) {
 // paramsFor are parameters for functions without deadlines.
 func paramsFor(functions int) schedule.Params { return schedule.Params{Functions: functions} }
 
-// A policy's hints that nobody uses take no memory.
+// Unused hints of a policy take no memory.
 func TestHintsAreForgotten(t *testing.T) {
 	now := 0.0
 	q, err := NewQueue(Config{Policy: "mqfq", Params: paramsFor(1), GPUs: 1}, newWorld(1, 1), func() float64 { return now }, nil)

@@ -35,7 +35,7 @@ func (e *DecisionError) Error() string {
 	return fmt.Sprintf("replay decision log: line %d: the log has %s, the policy %s", e.Line, e.Logged, e.Policy)
 }
 
-// Replayed counts what a log held.
+// Replayed counts the contents of a log.
 type Replayed struct {
 	Runs      int
 	Requests  int

@@ -12,7 +12,7 @@ import (
 	"medusa/internal/yamlfile"
 )
 
-// Values that YAML can express and that mean nothing are found at their lines: they would divide by zero or overflow later.
+// Values that YAML can express and that have no meaning are found at their lines: they would divide by zero or overflow later.
 func TestMeaninglessValues(t *testing.T) {
 	model := func(text string) string { return strings.Replace(good, "name: a", "name: a\n  "+text, 1) }
 	top := func(text string) string { return strings.Replace(good, "gpus:", text+"\ngpus:", 1) }
@@ -56,7 +56,7 @@ func TestMeaninglessValues(t *testing.T) {
 	}
 }
 
-// Requests that an engine refuses say nothing of the time that an answer takes: clients could make estimates worthless by them.
+// Requests that an engine refuses are not measured: they are refused at once, and clients could make estimates worthless by them.
 func TestRefusedRequestsAreNotMeasured(t *testing.T) {
 	f := start(t, strings.Replace(config("mqfq", 1, ""), "service: 0.01", "service: 7", 1), nil)
 	for range 3 {
@@ -75,7 +75,7 @@ func TestRefusedRequestsAreNotMeasured(t *testing.T) {
 
 // A client that reads no answer keeps its place until the request's time is up, and no longer.
 func TestClientThatDoesNotRead(t *testing.T) {
-	// On a slow machine the time may be up before the answer begins. That says nothing, so it gets more.
+	// On a slow machine the time may be up before the answer begins. Then it gets more.
 	for timeout := time.Second; !readsNothing(t, timeout); timeout *= 4 {
 		if timeout > patience {
 			t.Fatalf("no answer begins within %v", timeout)

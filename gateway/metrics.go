@@ -12,7 +12,7 @@ import (
 	"medusa/agent"
 )
 
-// counters are what metrics cannot be asked of others for, by model. Names outlive configurations: a counter never falls.
+// counters are the metrics that no other part keeps, by model. Names outlive configurations: a counter never falls.
 type counters struct {
 	mu      sync.Mutex
 	answers map[string]map[int]int // by status

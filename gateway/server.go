@@ -16,7 +16,7 @@ import (
 	"medusa/schedule"
 )
 
-// Options are what a Spec does not say.
+// Options are settings that are not in the file.
 type Options struct {
 	Make func(m *Model, gpu string) agent.Engine // nil: processes
 	Log  *dispatch.Log                           // nil: none
@@ -72,7 +72,7 @@ func New(s *Spec, o Options) (*Server, error) {
 	return g, g.open(s.State)
 }
 
-// open ends what an earlier server left.
+// open ends engines that an earlier server left.
 func (g *Server) open(state string) error {
 	if state == "" {
 		return nil
@@ -131,12 +131,12 @@ func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// Close stops all engines, and returns when nothing of them is left.
+// Close stops all engines, and returns when no process of them is left.
 func (g *Server) Close() {
 	g.agent.Close()
 	g.transport.CloseIdleConnections()
 	if g.home != nil {
-		_ = g.home.Close() // nothing was written
+		_ = g.home.Close() // no data was written
 	}
 }
 

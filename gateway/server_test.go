@@ -21,7 +21,7 @@ import (
 	"medusa/internal/test/stubengine"
 )
 
-// patience bounds what a loaded machine may need.
+// patience is enough for a loaded machine.
 const patience = 2 * time.Minute
 
 // fixture is a server whose engines are stubs in this process.
@@ -32,7 +32,7 @@ type fixture struct {
 	live atomic.Int32 // engines that were started and not stopped
 }
 
-// start makes a server from YAML; the models' commands are never run. At the end nothing is left, and the log replays.
+// start makes a server from YAML; the models' commands are never run. At the end no engine and no goroutine is left, and the log replays.
 func start(t *testing.T, config string, change func(fn int, s *stubengine.Stub)) *fixture {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -138,7 +138,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What a client gets if its engine fails: a clear error, whole or as the last event of its stream.
+// If its engine fails, a client gets a clear error, whole or as the last event of its stream.
 func TestEngineFails(t *testing.T) {
 	f := start(t, config("fcfs", 2, ""), func(fn int, s *stubengine.Stub) {
 		if fn == 1 {
@@ -162,7 +162,7 @@ func TestEngineFails(t *testing.T) {
 	}
 }
 
-// A request whose engine dies under it is tried once more if nothing was answered yet.
+// A request whose engine dies under it is tried once more if no byte was answered yet.
 func TestRetry(t *testing.T) {
 	var starts atomic.Int32
 	f := start(t, config("fcfs", 1, ""), func(_ int, s *stubengine.Stub) {
@@ -175,7 +175,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// An engine that answers nothing any more is ended, and its requests with it.
+// An engine that does not answer any more is ended, and its requests with it.
 func TestHang(t *testing.T) {
 	f := start(t, config("fcfs", 1, "health: 0.05\n"), nil)
 	var got *stubengine.StatusError

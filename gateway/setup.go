@@ -122,7 +122,7 @@ func params(policy Policy, models []*Model) schedule.Params {
 }
 
 // Reload puts another configuration in force. Every request is answered as if its configuration were the only one: those that have
-// arrived keep their models and engines, which end with the last of them if the new one lacks them. If it fails, nothing changes.
+// arrived keep their models and engines, which end with the last of them if the new one lacks them. If it fails, the old one stays in force.
 func (g *Server) Reload(s *Spec) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -97,7 +97,7 @@ func TestFlowsAndDeadlines(t *testing.T) {
 	}
 }
 
-// With flow names in requests, whoever leaves while others wait takes nobody's place.
+// A client of a flow that leaves while others wait takes no other's place.
 func TestFlowsLeave(t *testing.T) {
 	f := start(t, "gpus: ['0']\npolicy: {name: mqfq}\nmodels:\n- {name: m0, command: [e, '{port}'], slots: 2}\n", nil)
 	var all sync.WaitGroup

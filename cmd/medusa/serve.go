@@ -65,7 +65,7 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 	return cmd
 }
 
-// reloadAt reads the file again at each signal. Nobody stops it: the server ends with the command.
+// reloadAt reads the file again at each signal. It ends with the command.
 func reloadAt(signals <-chan os.Signal, s *gateway.Server, path string, w io.Writer) {
 	for range signals {
 		spec, err := gateway.Load(path)

@@ -33,7 +33,7 @@ type server struct {
 	said bytes.Buffer
 }
 
-// output is what the process has printed so far.
+// output returns all that the process has printed so far.
 func (s *server) output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *run) environ() []string {
 		"MEDUSA_CACHE="+filepath.Join(r.work, "cache"))
 }
 
-// stop ends the process in order. Nothing of it may be left.
+// stop ends the process in order. No process of it may be left.
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (s *server) processes(program string) (pids []int) {
 	return pids
 }
 
-// checkpoints are what the models of a run serve, by turns: the small checkpoint, and one with the same weights and other angles of its
+// checkpoints are served by the models of a run, by turns: the small checkpoint, and one with the same weights and other angles of its
 // positions. Answers of the one are not those of the other.
 var checkpoints = []string{"tiny", "turned"}
 

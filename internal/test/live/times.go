@@ -22,10 +22,10 @@ var services = []float64{0.1, 0.2, 0.3, 0.4, 0.5}
 const (
 	loadSeconds = 0.8
 	deadline    = 3.0 // seconds
-	rate        = 3.0 // requests a second, over all models: two in three of what the engines could do without a start
+	rate        = 3.0 // requests a second, over all models: two thirds of the engines' most, without starts
 )
 
-// outcome is what is compared: of a run, live or simulated.
+// outcome is that of a run, live or simulated.
 type outcome struct {
 	Latency  float64 `json:"latency_mean"`
 	Deadline float64 `json:"slo_attainment"`
