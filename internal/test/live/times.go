@@ -64,6 +64,9 @@ func (r *run) times() (string, error) {
 	return fmt.Sprintf("seeds=%d live-minus-simulated %s", r.seeds, strings.Join(parts, " ")), nil
 }
 
+// student are the 97.5 % points of Student's t for 1 and more degrees of freedom. The last one is taken for more.
+var student = []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228}
+
 // interval is the mean of differences, with the half width of its 95 % interval if there are several.
 func interval(list []float64) string {
 	mean, squares := 0.0, 0.0
@@ -77,7 +80,7 @@ func interval(list []float64) string {
 		return fmt.Sprintf("=%+.2f", mean)
 	}
 	n := float64(len(list))
-	return fmt.Sprintf("=%+.2f±%.2f", mean, 1.96*math.Sqrt(squares/(n-1)/n))
+	return fmt.Sprintf("=%+.2f±%.2f", mean, student[min(len(list)-1, len(student))-1]*math.Sqrt(squares/(n-1)/n))
 }
 
 func (r *run) arrivals(seed uint64) []arrival {
