@@ -89,7 +89,7 @@ def store(path, name, row):
     """Each case as it ends: a run may be ended before the next one does."""
     if path:
         shown = "tokens", "identical", "captures", "distinct", "graphs", "nodes", "pointers", "reference", "changed", "refused", "minutes"
-        results.store(path, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown} | {"commit": commit()}})
+        results.store(path, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}}, commit())
 
 
 def main():
