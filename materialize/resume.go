@@ -1,9 +1,12 @@
 package materialize
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -35,6 +38,9 @@ const seriesFile = "series.json"
 
 // cachesFolder is beside them, with what JIT compilers made in the runs.
 const cachesFolder = "caches"
+
+// candidateFile is among the files of a check-native that agreed with its candidate, and holds that candidate's digest.
+const candidateFile = "candidate"
 
 // series is what traces that were kept are good for.
 type series struct {
@@ -108,6 +114,51 @@ func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*recording.Recor
 		b, err = readRanks(runRecordB, filepath.Join(e.dir, runRecordB+traceSuffix), e.ready)
 	}
 	return a, b, err
+}
+
+// keptNative reads what check-native left in an earlier series, if that was a check of the candidate at path, and nothing otherwise.
+func (e *engine) keptNative(path string, art *artifacts.Artifact) ([]*checked, error) {
+	if e.kept == nil {
+		return nil, nil
+	}
+	dir := filepath.Join(e.dir, runCheckNative+checkSuffix)
+	of, err := os.ReadFile(filepath.Join(dir, candidateFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	sum, sumErr := sumOf(path)
+	if err = errors.Join(err, sumErr); err != nil {
+		return nil, fmt.Errorf("resume %s: %w", e.dir, err)
+	}
+	// mutant: check-native of another candidate
+	if sum != string(of) {
+		return nil, nil
+	}
+	return readChecked(dir, art)
+}
+
+// keepNative notes which candidate check-native was made for, among the files that it left.
+func (e *engine) keepNative(path string) error {
+	sum, err := sumOf(path)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(e.dir, runCheckNative+checkSuffix, candidateFile), []byte(sum), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("keep what %s left: %w", runCheckNative, err)
+	}
+	return nil
+}
+
+// sumOf returns the digest of a file.
+func sumOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, f)
+	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
 // checkUntil finds what would be told only after minutes.

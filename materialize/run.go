@@ -116,7 +116,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	for rank, part := range byRank(c.art) {
 		v := c.verified[rank]
-		part.Verification = v.record
+		part.Created, part.Verification = o.Now, v.record
 		for i := range part.Spec.Triggers {
 			part.Spec.Triggers[i].Launches = v.launches(part.Spec.Triggers[i].Batch)
 		}
@@ -209,7 +209,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		if err := compile.Images(r, specs[rank], o.EmbedImages); err != nil {
 			return nil, fmt.Errorf("materialize %s: %w", o.Output, ofRank(rank, len(recorded), err))
 		}
-		part := &artifacts.Artifact{Identity: identityFactors(r), KV: caches[rank].Profile, Spec: specs[rank], Created: o.Now}
+		part := &artifacts.Artifact{Identity: identityFactors(r), KV: caches[rank].Profile, Spec: specs[rank]}
 		if rank == 0 {
 			c.art = part
 		} else {
@@ -226,6 +226,9 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	}
 	o.Step(4, steps, "check-native: replay native graphs")
 	native, more, err := e.checkNative(ctx, path, c.art, pads, false)
+	if err == nil {
+		err = e.keepNative(path)
+	}
 	if err == nil {
 		err = e.stop(o, UntilNative, e.caches)
 	}

@@ -64,7 +64,10 @@ type verification struct {
 // checkNative is check-native: the engine starts natively under the recorder, replays every graph and serves its self test. It returns the
 // padding that is to be presumed beyond pads.
 func (e *engine) checkNative(ctx context.Context, path string, art *artifacts.Artifact, pads compile.Paddings, settled bool) ([]*checked, compile.Paddings, error) {
-	native, err := e.check(ctx, runCheckNative, contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
+	native, err := e.keptNative(path, art)
+	if native == nil && err == nil {
+		native, err = e.check(ctx, runCheckNative, contract.Start{Run: contract.RunCheckNative, CheckPlan: path}, art)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,20 +173,28 @@ type checked struct {
 	computes bool           // check-native only: results were compared
 }
 
-// check makes a verifying run and reads the files of each rank of the artifact.
+// The files of a verifying run.
+const (
+	digestFile   = "digest"
+	selfTestFile = "selftest"
+	statusFile   = "status"
+
+	checkSuffix = "-files" // of their folder
+)
+
+// check makes a verifying run and reads the files of each rank of the artifact. They stay as long as the traces.
 func (e *engine) check(ctx context.Context, name string, told contract.Start, art *artifacts.Artifact) ([]*checked, error) {
-	dir, err := os.MkdirTemp(e.dir, name+"-")
-	if err != nil {
+	dir := filepath.Join(e.dir, name+checkSuffix)
+	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755)); err != nil {
 		return nil, fmt.Errorf("verify (%s): %w", name, err)
 	}
-	defer os.RemoveAll(dir)
 	var profiles []kvprofile.Profile
 	for _, part := range byRank(art) {
 		profiles = append(profiles, part.KV)
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	told.KVBytes, told.WorkspaceBytes = sizes(profiles)
-	told.Rendezvous, told.CheckOut, told.SelfTestOut, told.Status = dir, file("digest"), file("selftest"), file("status")
+	told.Rendezvous, told.CheckOut, told.SelfTestOut, told.Status = dir, file(digestFile), file(selfTestFile), file(statusFile)
 	cfg := interpose.Config{Library: e.library, Mode: interpose.Replay, ExtraEnv: told.Environ()}
 	if told.Run == contract.RunCheckNative {
 		cfg.Mode, cfg.TracePath = interpose.Record, filepath.Join(e.dir, name+traceSuffix)
@@ -191,32 +202,28 @@ func (e *engine) check(ctx context.Context, name string, told contract.Start, ar
 			return nil, fmt.Errorf("verify (%s): %w", name, err)
 		}
 	}
-	// The digest is the last thing that a worker writes, and appears as a whole.
-	digests, err := after(e.run(ctx, name, cfg), func() ([]*digest.Digest, error) {
-		var all []*digest.Digest
-		for rank := range art.Ranks() {
-			d, err := digest.Read(rankFile(file("digest"), rank, art.Ranks()))
-			if err != nil {
-				return nil, ofRank(rank, art.Ranks(), err)
-			}
-			all = append(all, d)
-		}
-		return all, nil
-	})
-	if err != nil {
-		return nil, err
-	}
+	return after(e.run(ctx, name, cfg), func() ([]*checked, error) { return readChecked(dir, art) })
+}
+
+// readChecked reads the files of each rank in one verifying run.
+func readChecked(dir string, art *artifacts.Artifact) ([]*checked, error) {
 	var all []*checked
-	for rank, d := range digests {
+	for rank := range art.Ranks() {
+		file := func(name string) string { return rankFile(filepath.Join(dir, name), rank, art.Ranks()) }
+		// The digest is the last thing that a worker writes, and appears as a whole.
+		d, err := digest.Read(file(digestFile))
+		if err != nil {
+			return nil, ofRank(rank, art.Ranks(), err)
+		}
 		c := &checked{digest: d}
-		if c.selfTest, err = os.ReadFile(rankFile(file("selftest"), rank, art.Ranks())); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if c.selfTest, err = os.ReadFile(file(selfTestFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("read self test: %w", err)
 		}
-		statusFile := file("status") // rank 0's is the start's
+		told := filepath.Join(dir, statusFile) // rank 0's is the start's
 		if rank > 0 {
-			statusFile = rankFile(statusFile, rank, art.Ranks())
+			told = file(statusFile)
 		}
-		if c.status, err = status.Read(statusFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if c.status, err = status.Read(told); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
 		all = append(all, c)

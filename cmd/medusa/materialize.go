@@ -81,7 +81,7 @@ Directories given with --dir are bundled as the runs left them. restore unpacks 
 	cmd.Flags().StringVarP(&output, "output", "o", "", "artifact to write")
 	cmd.Flags().StringVar(&traces, "keep-traces", "", "directory for the traces and the engine's output of each run")
 	cmd.Flags().StringVar(&until, "until", "", "end after a `step`, with kept traces and no artifact: "+strings.Join(materialize.Untils, ", "))
-	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: runs that an earlier series of the same command recorded are not repeated")
+	cmd.Flags().StringVar(&resume, "resume", "", "directory of kept traces: runs that an earlier series of the same command finished are not repeated")
 	cmd.Flags().BoolVar(&embed, "embed-images", false, "store the images of kernels even if a shared object of the engine contains them")
 	cmd.Flags().StringArrayVar(&dirs, "dir", nil, "directory to bundle (NAME=PATH, repeatable)")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")

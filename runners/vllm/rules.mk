@@ -18,14 +18,17 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test vllm-fingerprint
+.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test vllm-fingerprint vllm-upstream
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
-# Needs no GPU; the first run installs vLLM and torch (3 GB).
+# The last commit that changed more than documents, if nothing else is changed.
+VLLM_COMMIT = $(shell git diff --quiet HEAD -- . ':!*.md' ':!docs' && git log -1 --format=%h --abbrev=12 -- . ':!*.md' ':!docs')
+
+# Needs no GPU; the first run installs vLLM and torch (3 GB). Cases that the same commit has shown are not run again.
 test-vllm: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test \
-		--results docs/results/tested/vllm.json
+		--results docs/results/tested/vllm-$(VLLM_VERSION).json --commit "$(VLLM_COMMIT)"
 
 # Whatever keeps a start from being restored; some forty starts.
 test-vllm-faults: vllm
@@ -48,3 +51,7 @@ vllm-test:
 vllm-fingerprint:
 	$(VLLM_PYTHON) $(VLLM)/fingerprint/releases.py --version $(or $(VERSION),$(error vllm-fingerprint needs VERSION=x)) $(SOURCE:%=--source %) $(KEEP:%=--keep) \
 		$(STORE:%=--results docs/results/vllm-fingerprint.json --page docs/results/vllm-fingerprint.md)
+
+# The patch that docs/upstream proposes fits the release: VERSION=x and SOURCE as above.
+vllm-upstream:
+	$(VLLM_PYTHON) $(VLLM)/upstream.py --version $(or $(VERSION),0.33.0) $(SOURCE:%=--source %)

@@ -5,6 +5,7 @@
  * functions are generated and return NOT_SUPPORTED.
  */
 #include "gemm.h"
+#include "launch.h"
 #include "stub.h"
 
 #include <stdlib.h>
@@ -15,7 +16,9 @@ struct handle {
 	size_t workspace_bytes;
 	int math, pointer_mode;
 	uint64_t given;    /* the last workspace that was given */
-	uint64_t *cleared; /* workspaces with cleared semaphores */
+	struct cleared {
+		uint64_t workspace, capture; /* whose graph clears it; 0: its semaphores are cleared */
+	} *cleared;
 	size_t n_cleared;
 };
 
@@ -48,7 +51,7 @@ EXPORT int cublasSetStream_v2(struct handle *h, void *stream)
 	if (!h)
 		return BLAS_NOT_INITIALIZED;
 	for (size_t i = 0; !h->workspace && i < h->n_cleared; i++)
-		if (h->cleared[i] == h->given)
+		if (h->cleared[i].workspace == h->given)
 			h->cleared[i] = h->cleared[--h->n_cleared];
 	h->stream = stream;
 	h->workspace = NULL;
@@ -86,18 +89,28 @@ PROPERTY(PointerMode_v2, pointer_mode)
 
 /*
  * A workspace belongs to the library until it is taken back. Its semaphores are cleared at its first use, and every kernel leaves
- * them cleared. A graph that is captured later does not include the clearing, so it relies on the contents of memory.
+ * them cleared. A graph that is captured later does not include the clearing, so it relies on the contents of memory. If the first use
+ * is in a capture, its graph clears them, and so does that of each later capture: graphs may run in any order.
  */
 static int clear_once(struct handle *h, const struct product *p)
 {
-	for (size_t i = 0; i < h->n_cleared; i++)
-		if (h->cleared[i] == p->workspace)
-			return BLAS_SUCCESS;
-	uint64_t *more = realloc(h->cleared, (h->n_cleared + 1) * sizeof(*more));
-	if (!more)
-		return BLAS_ALLOC_FAILED;
-	h->cleared = more;
-	h->cleared[h->n_cleared++] = p->workspace;
+	uint64_t capture;
+	if (launch_capture(p->stream, &capture))
+		return BLAS_EXECUTION_FAILED;
+	struct cleared *found = NULL;
+	for (size_t i = 0; i < h->n_cleared && !found; i++)
+		if (h->cleared[i].workspace == p->workspace)
+			found = &h->cleared[i];
+	if (found && (!found->capture || found->capture == capture))
+		return BLAS_SUCCESS;
+	if (!found) {
+		struct cleared *more = realloc(h->cleared, (h->n_cleared + 1) * sizeof(*more));
+		if (!more)
+			return BLAS_ALLOC_FAILED;
+		h->cleared = more;
+		found = &more[h->n_cleared++];
+	}
+	*found = (struct cleared){p->workspace, capture};
 	return gemm_clear(p);
 }
 

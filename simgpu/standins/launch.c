@@ -18,6 +18,7 @@ static struct {
 	__typeof__(&cuLaunchKernel) cuLaunchKernel;
 	__typeof__(&cuMemsetD8Async) cuMemsetD8Async;
 	__typeof__(&cuThreadExchangeStreamCaptureMode) cuThreadExchangeStreamCaptureMode;
+	__typeof__(&cuStreamGetCaptureInfo_v2) cuStreamGetCaptureInfo;
 } driver;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -41,6 +42,7 @@ static void find(void)
 	GET(cuLaunchKernel, 4000);
 	GET(cuMemsetD8Async, 3020);
 	GET(cuThreadExchangeStreamCaptureMode, 10010);
+	GET(cuStreamGetCaptureInfo, 11030);
 #undef GET
 	found = bad ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
 }
@@ -84,6 +86,15 @@ CUresult launch_kernel(struct image *image, const char *name, const uint32_t gri
 		r = driver.cuLaunchKernel(f, grid[0], grid[1], grid[2], threads, 1, 1, 0, stream, params, NULL);
 	if (r)
 		fprintf(stderr, "stub: launch %s: driver error %d\n", name, (int)r);
+	return r;
+}
+
+CUresult launch_capture(void *stream, uint64_t *number)
+{
+	CUstreamCaptureStatus status;
+	CUresult r = driver.cuStreamGetCaptureInfo(stream, &status, number, NULL, NULL, NULL);
+	if (r || status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		*number = 0;
 	return r;
 }
 

@@ -20,6 +20,8 @@ struct image {
 CUresult launch_ready(void);
 /* Launches with one dimension of threads; params as for cuLaunchKernel. A driver error is also printed on standard error. */
 CUresult launch_kernel(struct image *image, const char *name, const uint32_t grid[3], uint32_t threads, void *stream, void **params);
+/* The number of the capture that the stream takes part in, 0 if in none. */
+CUresult launch_capture(void *stream, uint64_t *number);
 /* Clears device memory, in the stream's order. */
 CUresult launch_clear(uint64_t address, size_t bytes, void *stream);
 

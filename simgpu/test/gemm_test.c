@@ -312,6 +312,38 @@ static void semaphores(void)
 	checked++;
 }
 
+/* A workspace that is first used in a capture holds anything before each replay of any graph, and before the first product beside them. */
+static void captured(void)
+{
+	float one = 1, zero = 0, a = 2, b = 3, c = 0;
+	void *other;
+	CUdeviceptr fresh;
+	CUgraph graphs[2];
+	CUgraphExec second;
+	CHECK(cuMemAlloc_v2(&fresh, WORKSPACE) == 0 && cuMemsetD8_v2(fresh, 0xcb, WORKSPACE) == 0 && cuCtxSynchronize() == 0);
+	CHECK(cublasCreate_v2(&other) == 0 && cublasSetStream_v2(other, stream) == 0 && cublasSetWorkspace_v2(other, (void *)fresh, WORKSPACE) == 0);
+	CHECK(cuMemcpyHtoD_v2(memory[0], &a, 4) == 0 && cuMemcpyHtoD_v2(memory[1], &b, 4) == 0);
+#define PRODUCT() \
+	CHECK(cublasSgemm_v2(other, 0, 0, 1, 1, 1, &one, (float *)memory[0], 1, (float *)memory[1], 1, &zero, (float *)memory[2], 1) == 0)
+	for (int i = 0; i < 2; i++) {
+		size_t nodes;
+		CHECK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) == 0);
+		PRODUCT();
+		if (!i)
+			PRODUCT();
+		CHECK(cuStreamEndCapture(stream, &graphs[i]) == 0 && cuGraphGetNodes(graphs[i], NULL, &nodes) == 0 && nodes == 3 - (size_t)i);
+	}
+	CHECK(cuGraphInstantiateWithFlags(&second, graphs[1], 0) == 0 && cuGraphLaunch(second, stream) == 0);
+	CHECK(cuStreamSynchronize(stream) == 0 && cuMemcpyDtoH_v2(&c, memory[2], 4) == 0 && c == 6);
+	CHECK(cuMemsetD8_v2(fresh, 0xcb, WORKSPACE) == 0 && cuMemsetD8_v2(memory[2], 0, 4) == 0 && cuCtxSynchronize() == 0);
+	PRODUCT();
+	CHECK(cuStreamSynchronize(stream) == 0 && cuMemcpyDtoH_v2(&c, memory[2], 4) == 0 && c == 6);
+	CHECK(cublasDestroy_v2(other) == 0 && cuGraphExecDestroy(second) == 0 && cuMemFree_v2(fresh) == 0);
+	for (int i = 0; i < 2; i++)
+		CHECK(cuGraphDestroy(graphs[i]) == 0);
+	checked++;
+}
+
 static void refused(void)
 {
 	float one = 1, zero = 0;
@@ -346,6 +378,7 @@ int main(void)
 	epilogues();
 	unread_c();
 	semaphores();
+	captured();
 	refused();
 	CHECK(cublasDestroy_v2(handle) == 0);
 	printf("gemm: %d checks, %d failed\n", checked, failed);

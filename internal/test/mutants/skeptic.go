@@ -88,6 +88,7 @@ var plugins = []mutant{
 	logic("field of a descriptor that no label tells", replace(" - WORDS.keys()", " & WORDS.keys()"), "Gate.test_descriptors"),
 	logic("fields of a label", replace("if f.name in WORDS", "if f.name in WORDS and f.default is dataclasses.MISSING"), "Labels.test_fields_of_newer_releases"),
 	{"argument of vLLM's manager that it does not keep", never, "./runners/vllm/test/test_capture.py", "Captures.test_arguments_of_the_manager_that_vllm_made"},
+	{"results of another commit", replace(`row.get("commit") == commit and `, ""), "./runners/torch/test/test_results.py", "TestResults.test_shown"},
 	fingerprint("documentation of a definition", never, "Sources.test_documentation_alone_does_not_count"),
 	fingerprint("file of vLLM that differs", replace("hashed(content) != known", "False"), "Starts.test_used_definitions_go_first"),
 	fingerprint("callees of what the plug-in uses", skip, "Symbols.test_what_that_calls"),

@@ -6,6 +6,7 @@ var table = []mutant{
 	{"liveness inside an open capture", never, "./materialize/compile", "TestFreeInsideACapture"},
 	{"chunks that records refer to", never, "./interpose/trace", "TestRecordsOutliveTheirChunk"},
 	{"nodes in any order", becomes("paired, err := c.gb, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},
+	{"check-native of another candidate", never, "./internal/test/e2e", "TestResume"},
 	{"noise in free memory", replace("headroomTolerance(k.TotalMemory)", "0"), "./internal/test/e2e", "TestHeadroomVaries"},
 	{"names of the driver found by dlvsym", never, "./interpose", "TestLookupByVersionIsReported"},
 	{"seeded gaps", becomes("gap_mode = OFF;"), "./interpose", "TestGapsMoveAllocationsAgainstEachOther"},

@@ -126,21 +126,51 @@ func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 	return 0
 }
 
-// flipByte inverts the first byte that is saved as it stands, of the longest saved buffer that has one.
+// flipByte inverts the first byte that is saved as it stands, of the saved buffer that most parameters of kernels point to. A byte that a graph
+// itself clears or copies to shows nothing, and neither does one that no kernel gets to.
 func flipByte(s *graphir.Spec, _ int) (string, error) {
-	longest, at := -1, 0
+	most, best, at := 0, -1, 0
 	for i := range s.Contents {
-		if b := firstByte(&s.Contents[i]); b >= 0 && (longest < 0 || len(s.Contents[i].Data) > len(s.Contents[longest].Data)) {
-			longest, at = i, b
+		c := &s.Contents[i]
+		b := firstByte(c)
+		if uses := uses(s, c, uint64(b)); b >= 0 && uses > most {
+			most, best, at = uses, i, b
 		}
 	}
-	if longest < 0 {
-		return "", fmt.Errorf("no saved contents: %w", errNothing)
+	if best < 0 {
+		return "", fmt.Errorf("no saved contents that only kernels use: %w", errNothing)
 	}
-	c := &s.Contents[longest]
+	c := &s.Contents[best]
 	c.Data = slices.Clone(c.Data) // others may share it
 	c.Data[at] ^= 0xff
 	return fmt.Sprintf("allocation %d byte %d: inverted", c.Alloc, c.Offset+uint64(at)), nil
+}
+
+// uses counts the pointers of kernels to saved contents, 0 if a graph writes the byte in another way.
+func uses(s *graphir.Spec, c *graphir.Content, at uint64) (count int) {
+	within := func(p graphir.Pointer) bool {
+		return p.Space == c.Space && p.Index == c.Alloc && p.Offset >= c.Offset && p.Offset-c.Offset < uint64(len(c.Data))
+	}
+	for i := range s.Graphs {
+		for k := range s.Graphs[i].Nodes {
+			n := &s.Graphs[i].Nodes[k]
+			written := false
+			n.Writes(func(to graphir.Pointer, size uint64) {
+				written = written || within(to) && to.Offset <= c.Offset+at && c.Offset+at-to.Offset < size
+			})
+			if written {
+				return 0
+			}
+			if n.Kernel() != nil {
+				n.Pointers(func(p graphir.Pointer) {
+					if within(p) {
+						count++
+					}
+				})
+			}
+		}
+	}
+	return count
 }
 
 // firstByte returns the place of the first byte that neither a pointer nor an unstable range covers, -1 if there is none.
@@ -160,7 +190,7 @@ func firstByte(c *graphir.Content) int {
 	return slices.Index(covered, false)
 }
 
-// swapGraphs gives a graph and that of another batch each other's label.
+// swapGraphs gives a graph and that of another batch each other's label. The order of labels stays: it would tell without a replay.
 func swapGraphs(s *graphir.Spec, graph int) (string, error) {
 	a := &s.Graphs[graph]
 	other := slices.IndexFunc(s.Graphs, func(g graphir.Graph) bool { return g.Batch != a.Batch && kind(g.Label) == kind(a.Label) })
@@ -168,6 +198,7 @@ func swapGraphs(s *graphir.Spec, graph int) (string, error) {
 		return "", fmt.Errorf("no graph %s of another batch: %w", kind(a.Label), errNothing)
 	}
 	b := &s.Graphs[other]
+	*a, *b = *b, *a
 	a.Label, b.Label = b.Label, a.Label
 	a.Batch, b.Batch = b.Batch, a.Batch
 	return fmt.Sprintf("graphs %s and %s have each other's label", a.Label, b.Label), nil
@@ -175,6 +206,9 @@ func swapGraphs(s *graphir.Spec, graph int) (string, error) {
 
 // kind returns what a label says before the batch: whether the graph is a whole step, or which piece of one.
 func kind(label string) string {
-	kind, _, _ := strings.Cut(label, " tokens=")
+	kind, _, found := strings.Cut(label, " tokens=")
+	if !found {
+		return strings.TrimRight(kind, "0123456789") // of another engine, which has nothing else behind it
+	}
 	return kind
 }

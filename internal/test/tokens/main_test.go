@@ -14,28 +14,33 @@ import (
 func each(t *testing.T, name string) (before, after *graphir.Spec) {
 	t.Helper()
 	spec := func() *graphir.Spec {
-		kernel := func() graphir.Node {
-			return graphir.Node{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
-				Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: make([]byte, 16),
-				Relocations: []graphir.Relocation{
-					{Offset: 0, Pointer: graphir.Pointer{Index: 0, Offset: 240}}, // no room to move
-					{Offset: 8, Pointer: graphir.Pointer{Index: 0, Offset: 128}},
-				},
+		kernel := func(to ...uint32) graphir.Node {
+			k := &graphir.KernelNode{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Params: make([]byte, 64), Relocations: []graphir.Relocation{
+				{Offset: 0, Pointer: graphir.Pointer{Index: 0, Offset: 240}}, // no room to move
+				{Offset: 8, Pointer: graphir.Pointer{Index: 0, Offset: 128}},
 			}}
+			for i, alloc := range to {
+				k.Relocations = append(k.Relocations, graphir.Relocation{Offset: uint32(16 + 8*i), Pointer: graphir.Pointer{Index: alloc}})
+			}
+			return graphir.Node{Type: graphir.NodeKernel, Params: k}
 		}
+		clearing := graphir.Node{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{Dst: graphir.Pointer{Index: 3}, ElemSize: 1, Width: 16, Height: 1}}
+		allocation := graphir.Allocation{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 256, Live: true}
 		return &graphir.Spec{
-			Allocations: []graphir.Allocation{{Kind: graphir.AllocDevice, Owner: graphir.OwnerEngine, Size: 256, Live: true}},
+			Allocations: []graphir.Allocation{allocation, allocation, allocation, allocation, allocation, allocation},
 			Kernels:     []graphir.Kernel{{Name: "f"}},
 			Graphs: []graphir.Graph{
-				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(), kernel(), kernel()}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
+				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(1, 3), kernel(2, 3), kernel(2, 3)}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
 				{Label: "PIECE 0 tokens=4 x", Batch: 4},
 				{Label: "FULL tokens=8 y", Batch: 8},
-				{Label: "FULL tokens=4 x", Batch: 4, Nodes: []graphir.Node{kernel()}},
+				{Label: "FULL tokens=4 x", Batch: 4, Nodes: []graphir.Node{kernel(3, 5), clearing}},
 			},
 			Contents: []graphir.Content{
-				{Data: make([]byte, 4)},
-				{Data: make([]byte, 32), Relocations: []graphir.Relocation{{Offset: 0}}, Unstable: []graphir.Range{{Offset: 8, Size: 2}}},
-				{Data: make([]byte, 64), Unstable: []graphir.Range{{Size: 64}}},
+				{Alloc: 1, Data: make([]byte, 4)},
+				{Alloc: 2, Data: make([]byte, 32), Relocations: []graphir.Relocation{{Offset: 0}}, Unstable: []graphir.Range{{Offset: 8, Size: 2}}},
+				{Alloc: 3, Data: make([]byte, 32)}, // used most, and cleared
+				{Alloc: 4, Data: make([]byte, 64)}, // unused
+				{Alloc: 5, Data: make([]byte, 64), Unstable: []graphir.Range{{Size: 64}}},
 			},
 		}
 	}
@@ -79,8 +84,8 @@ func TestFlippedByte(t *testing.T) {
 func TestSwappedGraphs(t *testing.T) {
 	_, after := each(t, "key")
 	a, b := after.Graphs[0], after.Graphs[3]
-	if a.Label != "FULL tokens=4 x" || a.Batch != 4 || len(a.Nodes) != 3 || b.Label != "FULL tokens=8 x" || b.Batch != 8 {
-		t.Error(a.Label, b.Label)
+	if a.Label != "FULL tokens=8 x" || a.Batch != 8 || len(a.Nodes) != 2 || b.Label != "FULL tokens=4 x" || b.Batch != 4 || len(b.Nodes) != 3 {
+		t.Error(a.Label, len(a.Nodes), b.Label, len(b.Nodes))
 	}
 }
 

@@ -1,6 +1,6 @@
 # Unmodified vLLM computes on the simulated GPU, natively and restored (runners/vllm/tokens). Needs clang, and no GPU; the first run installs
-# vLLM and torch (3 GB). CASES: "MODEL TYPE RUNNER MODE", separated by commas, or all. A case that was finished with the same sources (all but pages) is
-# not run again.
+# vLLM and torch (3 GB). CASES: "MODEL TYPE RUNNER MODE", separated by commas, or all. JOBS: cases at the same time (2). A case that was finished with the
+# same sources (all but pages) is not run again.
 TOKENS := runners/vllm/tokens
 TOKENS_SOURCES = $(shell for do in "ls-files -s" diff "ls-files -o --exclude-standard"; do git $$do -- . ":!docs" ":!*.md"; done | sha256sum | cut -c 1-16)
 
@@ -8,4 +8,4 @@ TOKENS_SOURCES = $(shell for do in "ls-files -s" diff "ls-files -o --exclude-sta
 test-tokens: vllm toolchain
 	$(GO) build -o build/tokens ./internal/test/tokens
 	$(VLLM_PYTHON) $(TOKENS)/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/tokens \
-		--sources $(TOKENS_SOURCES) --results docs/results/tokens.json $(if $(CASES),--cases "$(CASES)")
+		--sources $(TOKENS_SOURCES) --results docs/results/tokens.json $(if $(CASES),--cases "$(CASES)") --jobs $(or $(JOBS),2)

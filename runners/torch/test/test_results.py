@@ -23,6 +23,17 @@ class TestResults(unittest.TestCase):
             self.assertEqual(cases({"torch": "1"}, {"b": {"graphs": 3}}), {"a": 1, "b": 3})
             self.assertEqual(cases({"torch": "2"}, {"c": {"graphs": 1}}), {"c": 1})
 
+    def test_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "r.json")
+            self.assertEqual(results.shown(path, "abc"), {})
+            results.store(path, {"torch": "1"}, {"a": {"graphs": 1, "differences": 0}, "b": {"graphs": 2, "differences": 1}}, "abc")
+            results.store(path, {"torch": "1"}, {"c": {"graphs": 3, "differences": 0}}, "def")
+            results.store(path, {"torch": "1"}, {"d": {"graphs": 4, "differences": 0}})
+            self.assertEqual([*results.shown(path, "abc")], ["a"])
+            self.assertEqual([*results.shown(path, "")], [])
+            self.assertEqual(results.versions(path), {"torch": "1"})
+
     def test_own_time(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "status.json")

@@ -124,6 +124,11 @@ def digest(t):
     return hashlib.sha256(t.as_strided((last + 1,), (1,)).cpu().view(torch.uint8).numpy()).digest()
 
 
+def writes(t):
+    """What a write changes: the bytes of the memory, or torch's count, since a step may write the bytes that were there."""
+    return digest(t), None if t.is_inference() else t._version
+
+
 def zeros(t):
     """Bounds of an input of which nothing is known: an index that a kernel takes from it is a valid one. Floats need none."""
     return {} if t.is_floating_point() else {"lo": 0, "hi": 1}

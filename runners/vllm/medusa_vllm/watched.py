@@ -1,6 +1,6 @@
-"""Which of the engine's buffers a piece of work changes.
+"""Which of the engine's buffers a piece of work writes.
 
-In: named buffers, and a way to read one. Out: the names of those whose bytes a look has found otherwise than the one before, or than
+In: named buffers, and a way to tell that one was written. Out: the names of those that a look has found otherwise than the one before, or than
 when they were last held. Fails: as reading does.
 """
 

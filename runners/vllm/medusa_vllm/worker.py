@@ -237,7 +237,7 @@ class Worker(gpu_worker.Worker):
                 self.phase("capture")
             elif self.session.run == medusa.PROFILE:
                 torch.cuda.synchronize()
-                self.watch = Watched(self.fixed, inputs.digest)
+                self.watch = Watched(self.fixed, inputs.writes)
             self.resources = resources()
             used = capture(*args, **kwargs)
             self.phase("serving_warmup")

@@ -96,6 +96,21 @@ def unique_on_host():
     torch.unique = on_host
 
 
+def cleared_schedules():
+    """FlashAttention's kernel that makes the schedule of a step does nothing: the result is old contents of the memory, which a start with captures
+    and one without have otherwise. A copy from the host is made."""
+    from vllm.v1.attention.backends import flash_attn
+
+    make = getattr(flash_attn, "get_scheduler_metadata", None)  # absent if FlashAttention is
+
+    def cleared(*args, **kwargs):
+        made = make(*args, **kwargs)
+        return made.copy_(torch.zeros(made.shape, dtype=made.dtype))
+
+    if make:
+        flash_attn.get_scheduler_metadata = cleared
+
+
 def disturb(worker, how):
     """Changes that restored graphs cannot follow. vLLM's own reaction to them here does not count: there is no sleep mode's
     allocator, and no checkpoint."""
@@ -280,6 +295,7 @@ def main():
     count_states()
     watch_capture()
     unique_on_host()
+    cleared_schedules()
     llm = start(args)
     if args.engine_process:
         return

@@ -1,6 +1,7 @@
 """make test-vllm: vLLM's own start on the simulated GPU: natively, materialized, restored in a new process, and compared.
 
-In: the models of models/, and the output of `make vllm`. Out: a line about each step, and last the line with the counts.
+In: the models of models/, and the output of `make vllm`. Out: a line about each step, and last the line with the counts. Each case is stored once it is
+compared; a case that the same commit has shown before is not run again.
 Fails: exit code 1 if a step fails, a graph was not restored, or anything differs.
 """
 
@@ -38,7 +39,8 @@ def arguments():
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode of these cases")
-    p.add_argument("--results", help="file that receives what each case has shown (results.py of runners/torch)")
+    p.add_argument("--results", help="file that receives what each case has shown (results.py of runners/torch); default: in the folder of --work")
+    p.add_argument("--commit", default="", help="what the sources are, if they have no changes of their own")
     p.add_argument("--pieces", default="FULL_AND_PIECEWISE,PIECEWISE", help="vLLM's modes for the first model compiled, each with both runners")
     return p.parse_args()
 
@@ -215,31 +217,40 @@ class Case(Engine):
         print(f"test-vllm: {self.name}: compared: {c.graphs} graphs and {len(c.differences)} differences so far", flush=True)
 
 
-def main():
-    args = arguments()
+def chosen(args):
+    """Model, attention backend, model runner and mode of each case."""
     models, backends, runners = args.models.split(","), args.backends.split(","), args.runners.split(",")
-    c = Comparison()
     first = models[0], backends[0], runners[0]
     others = [(models[0], b, runners[0]) for b in backends[1:]] + [(models[0], backends[0], r) for r in runners[1:]]
-    cases = [Case(args, *case, args.graphs) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
-    cases += [Case(args, *first[:2], r, mode) for mode in args.pieces.split(",") if mode for r in runners]
-    rows = {}
+    eager = [(*case, args.graphs) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
+    return eager + [(*first[:2], r, mode) for mode in args.pieces.split(",") if mode for r in runners]
+
+
+def main():
+    args = arguments()
+    path, c = args.results or os.path.join(args.work, "results.json"), Comparison()
+    wanted = {" ".join(case): case for case in chosen(args)}
+    rows = {name: row for name, row in results.shown(path, args.commit).items() if name in wanted}
+    for name in rows:
+        print(f"test-vllm: {name}: shown before by {args.commit}", flush=True)
+    cases = [Case(args, *case) for name, case in wanted.items() if name not in rows]
     with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
             before = results.counts(c)
             case.compare(c, native, restored)
             rows[case.name] = results.since(before, results.counts(c)) | results.own_time(case.path("status.json"))
-    if args.results:
-        results.store(args.results, {name: restored[name] for name in ("device", "vllm", "torch")}, rows)
+            results.store(path, {name: restored[name] for name in ("device", "vllm", "torch")}, {case.name: rows[case.name]}, args.commit)
+    versions = results.versions(path)
     for d in c.differences[:20]:
         print("difference:", d)
-    print(f"pointers={c.pointers} constant_bytes={c.constants} varying_bytes={c.unwritten} third_party_kernels={c.third_party}")
+    total = {name: sum(row[name] for row in rows.values()) for name in (*results.COUNTS, "differences")}
+    print(f"pointers={total['pointers']} constant_bytes={total['constants']} varying_bytes={c.unwritten} third_party_kernels={total['third_party']}")
     print("third-party kernels run as no-ops here: what is compared is what was captured, not what it computes")
-    verdict = "FAIL" if c.differences or not c.third_party or not c.pointers else "PASS"
-    device = "simulated" if restored["device"] == "Simulated GPU" else restored["device"]
+    verdict = "FAIL" if total["differences"] or not total["third_party"] or not total["pointers"] else "PASS"
+    device = "simulated" if versions["device"] == "Simulated GPU" else versions["device"]
     print(
-        f"test-vllm: {verdict} device={device} vllm={restored['vllm']} status={restored['start']} graphs={c.graphs} "
-        f"nodes={c.nodes} differences={len(c.differences)}"
+        f"test-vllm: {verdict} device={device} vllm={versions['vllm']} status=restored graphs={total['graphs']} "
+        f"nodes={total['nodes']} differences={total['differences']}"
     )
     sys.exit(verdict != "PASS")
 

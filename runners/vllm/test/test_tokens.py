@@ -3,7 +3,9 @@
 import os
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tokens"))
 
@@ -14,12 +16,15 @@ from kept import Kept, begin  # noqa: E402
 class TestCases(unittest.TestCase):
     def test_default_has_every_pair(self):
         self.assertLessEqual(len(cases.DEFAULT), 12)
-        self.assertLessEqual(set(cases.DEFAULT), set(cases.every()))
+        self.assertLessEqual(set(cases.DEFAULT), {*cases.every(), *cases.otherwise()})
         self.assertEqual(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT), set())
 
     def test_a_missing_case_is_a_missing_pair(self):
         self.assertIn(("llama", "V1"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
         self.assertTrue(cases.pairs(cases.every()) - cases.pairs(cases.DEFAULT[:-1]))
+
+    def test_a_case_without_all_steps_is_no_pair(self):
+        self.assertEqual(cases.pairs(["llama float32 V1 PIECEWISE traffic"]), set())
 
     def test_pairs_of_a_model_and_a_mode_are_left_out(self):
         self.assertNotIn(("llama", "PIECEWISE"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
@@ -28,7 +33,9 @@ class TestCases(unittest.TestCase):
         self.assertEqual(cases.select(None), list(cases.DEFAULT))
         self.assertEqual(cases.select("all"), cases.every())
         self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V1 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V1 PIECEWISE"])
-        for wrong in "llama", "llama float32 V3 PIECEWISE", ",":
+        for how in "traffic", "served":
+            self.assertEqual(cases.select(f"opt float32 V1 PIECEWISE {how}"), [f"opt float32 V1 PIECEWISE {how}"])
+        for wrong in "llama", "llama float32 V3 PIECEWISE", "opt float32 V1 PIECEWISE jam", ",":
             self.assertRaises(ValueError, cases.select, wrong)
 
     def test_absent_cases_say_why(self):
@@ -80,6 +87,72 @@ class TestKept(unittest.TestCase):
         kept.step("restored", lambda: kept.told("12 tokens"))
         self.kept().step("restored", lambda: None)
         self.assertEqual(self.said, ["12 tokens", "12 tokens (an earlier run)"])
+
+
+class Scheduler:
+    """Two requests run. The first step of a request computes half of its prompt; each later one makes a token. Every 50th step another begins again."""
+
+    def __init__(self):
+        self.waiting, self.running, self.steps = [], [], 0
+
+    def schedule(self):
+        self.steps += 1
+        lost = [self.running.pop()] if self.steps % 50 == 0 and self.running else []
+        self.waiting += lost
+        new = self.waiting[: 2 - len(self.running)]
+        self.waiting, self.running = self.waiting[len(new) :], self.running + new
+        return types.SimpleNamespace(
+            preempted_req_ids={r.req_id for r in lost} or None,
+            scheduled_new_reqs=new,
+            num_scheduled_tokens={r.req_id: (len(r.prompt_token_ids) + 1) // 2 for r in new},
+        )
+
+
+class Engine:
+    def __init__(self, scheduler):
+        self.engine_core = types.SimpleNamespace(engine_core=types.SimpleNamespace(scheduler=scheduler))
+        model = types.SimpleNamespace(get_vocab_size=lambda: 100, max_model_len=128)
+        self.scheduler, self.vllm_config, self.settings = scheduler, types.SimpleNamespace(model_config=model), {}
+
+    def add_request(self, name, prompt, settings):
+        self.settings[name] = settings
+        self.scheduler.waiting.append(
+            types.SimpleNamespace(req_id=name, prompt_token_ids=prompt["prompt_token_ids"], prefill_token_ids=None, num_computed_tokens=len(self.settings) % 2, made=[])
+        )
+
+    def abort_request(self, names):
+        for where in self.scheduler.waiting, self.scheduler.running:
+            where[:] = [r for r in where if r.req_id not in names]
+
+    def step(self):
+        self.scheduler.schedule()
+        for r in self.scheduler.running:
+            r.made.append(len(r.made))
+            finished = len(r.made) == self.settings[r.req_id].max_tokens
+            yield types.SimpleNamespace(request_id=r.req_id, outputs=[types.SimpleNamespace(token_ids=r.made)], finished=finished)
+            if finished:
+                self.scheduler.running.remove(r)
+                break
+
+
+class TestTraffic(unittest.TestCase):
+    def run_all(self, steps):
+        vllm = types.SimpleNamespace(SamplingParams=lambda **settings: types.SimpleNamespace(**settings))
+        with unittest.mock.patch.dict(sys.modules, vllm=vllm):
+            from traffic import Traffic
+        engine = Engine(Scheduler())
+        return engine, *Traffic(types.SimpleNamespace(llm_engine=engine), steps).run()
+
+    def test_all_are_answered_or_aborted(self):
+        engine, tokens, seen = self.run_all(2000)
+        self.assertGreaterEqual(seen["steps"], 2000)
+        self.assertEqual(engine.scheduler.steps, seen["steps"])
+        cut = sum(len(t) < s.max_tokens for t, s in zip(tokens, engine.settings.values(), strict=True))
+        self.assertEqual(cut, seen["aborted"])
+        self.assertTrue(all(seen.values()), seen)
+
+    def test_the_same_again(self):
+        self.assertEqual(self.run_all(300)[1:], self.run_all(300)[1:])
 
 
 if __name__ == "__main__":

@@ -1,22 +1,27 @@
 """One case of make test-tokens: the steps that docs/true-tokens.md lists.
 
-In: the settings of run.py, four words of cases.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step that does not show
+In: the settings of run.py, the words of cases.py. Out: a line about each step, and a row of counts. Fails: Failed, at the first step that does not show
 what it has to show.
 """
 
+import itertools
 import json
 import os
 import shutil
+import socket
 import subprocess
 
 import controls
+from cases import SERVED, TRAFFIC
 from kept import Kept
+from options import flags, options
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SECONDS = 1800  # for each start of the engine
+STEPS = 1000  # of a case with traffic
 ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is told, and what the status then has to say
 # What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
-REFUSED = "verify graph "
+REFUSED = 'verify graph "'
 NOTHING = 3  # the status of the program that makes mistakes: the artifact has no place for this one
 
 
@@ -26,15 +31,27 @@ class Failed(Exception):
 
 def differing(got, want):
     """How many tokens of all requests differ."""
-    return sum(a != b for one, other in zip(got, want, strict=True) for a, b in zip(one, other, strict=True))
+    return sum(a != b for one, other in zip(got, want, strict=True) for a, b in itertools.zip_longest(one, other))
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def checkpoint(work, case):
+    return os.path.join(work, "-".join(case.split()[:2]))
 
 
 class Case:
     def __init__(self, settings, text):
         self.settings, self.text = settings, text
-        self.model, self.dtype, self.runner, self.graphs = text.split()
+        self.model, self.dtype, self.runner, self.graphs, *how = text.split()
+        self.traffic, self.served = TRAFFIC in how, SERVED in how
+        self.port = free_port() if self.served else None
         self.folder = os.path.join(settings.work, text.replace(" ", "-"))
-        self.checkpoint = os.path.join(settings.work, f"{self.model}-{self.dtype}")
+        self.checkpoint = checkpoint(settings.work, text)
         self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
         # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
         self.graph = "PIECE 1 tokens=8 " if self.graphs == "PIECEWISE" else "FULL tokens=8 "
@@ -50,9 +67,11 @@ class Case:
 
     def environment(self, step, mistake):
         s = self.settings
+        process = {"PYTHONPATH": os.path.join(HERE, "served")} if self.served else {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
         own = {"TOKENS_MISTAKE": mistake, "TOKENS_SPOIL": s.spoil, "TOKENS_GRAPH": self.graph} if mistake else {}
         return dict(
             os.environ,
+            **process,
             **own,
             LD_LIBRARY_PATH=s.libraries + ":" + os.path.join(s.build, "simulated"),
             CUDART_STACK="clean" if step == "native" else "addresses",
@@ -66,7 +85,6 @@ class Case:
             TRITON_CACHE_DIR=os.path.join(s.work, "triton"),
             VLLM_CACHE_ROOT=os.path.join(s.work, "cache"),
             TORCHINDUCTOR_COMPILE_THREADS="1",
-            VLLM_ENABLE_V1_MULTIPROCESSING="0",
             VLLM_USE_FLASHINFER_SAMPLER="0",
             VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
             VLLM_NO_USAGE_STATS="1",
@@ -96,10 +114,15 @@ class Case:
         return [self.settings.python, os.path.join(HERE, name), self.checkpoint, *more]
 
     def engine(self):
-        return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype)
+        if self.served:
+            vllm = os.path.join(os.path.dirname(self.settings.python), "vllm")
+            return [vllm, "serve", self.checkpoint, "--host", "127.0.0.1", "--port", str(self.port), *flags(options(self.dtype, self.graphs))]
+        more = ["--steps", str(STEPS)] if self.traffic else []
+        return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype, *more)
 
     def start(self, step, before=(), **more):
-        out = self.output(step, [*before, *self.engine()], **more)
+        stream = self.program("stream.py", str(self.port), "--") if self.served else []
+        out = self.output(step, [*stream, *before, *self.engine()], **more)
         return json.loads([line for line in out.splitlines() if line.startswith('{"device"')][-1])
 
     def restore(self, step, artifact, addresses="exact", **more):
@@ -107,30 +130,48 @@ class Case:
         command = [self.settings.medusa, "restore", "--strict", "--addresses", addresses, "--status", status, artifact, "--"]
         started = self.start(step, command, **more)
         with open(status, encoding="utf-8") as f:
-            told = json.load(f)["addresses"]
-        if (started["start"], told) != ("restored", ADDRESSES[addresses]):
-            self.fail(f"{step}: the start was {started['start']}, its addresses {told}")
+            told = json.load(f)
+        was = started.get("start", told["status"]), told["addresses"]
+        if was != ("restored", ADDRESSES[addresses]):
+            self.fail(f"{step}: the start was {was[0]}, its addresses {was[1]}")
         return started["tokens"]
 
     def expected(self):
         """The requests, with what transformers answers."""
-        if not os.path.exists(os.path.join(self.checkpoint, "expected.json")):
-            made = self.output("checkpoint", self.program("checkpoint.py", "--model", self.model, "--dtype", self.dtype))
-            self.say(made.strip().splitlines()[-1])
-        with open(os.path.join(self.checkpoint, "expected.json"), encoding="utf-8") as f:
-            return json.load(f)
+        try:
+            with open(os.path.join(self.checkpoint, "expected.json"), encoding="utf-8") as f:
+                return json.load(f)
+        except FileNotFoundError as e:
+            self.fail(f"no checkpoint: {e}")
 
     def captures(self, step):
         with open(self.path(step + ".calls"), encoding="utf-8", errors="replace") as f:
-            return sum("\tcuStreamBeginCapture" in line for line in f)
+            calls = f.read()
+        if "\tcuDevicePrimaryCtxRetain\t" not in calls or "\tcuGraphLaunch\t" not in calls:
+            self.fail(f"{step}: the call log is not that of a whole engine")
+        return calls.count("\tcuStreamBeginCapture")
 
     def native(self):
         """The tokens of a native start, and what the row says of it."""
-        requests, started = self.expected(), self.start("native")
+        started = self.start("native")
         tokens, captures = started["tokens"], self.captures("native")
         if not captures:
             self.fail("native: no capture in the call log")
-        self.say(f"native: {captures} captures, {started['replaced']} operators replaced")
+        self.say(f"native: {captures} captures")
+        reference = self.happened(started["seen"]) if self.traffic else self.judged(tokens)
+        return tokens, {"vllm": started["vllm"], "reference": reference, "distinct": len({t for request in tokens for t in request})}
+
+    def happened(self, seen):
+        """What requests that come and go have met."""
+        text = ", ".join(f"{n} {name}" for name, n in seen.items())
+        self.say(f"native: {text}")
+        if not all(seen.values()):
+            self.fail("native: not all of this has happened")
+        return text
+
+    def judged(self, tokens):
+        """What transformers says to the tokens."""
+        requests = self.expected()
         different = differing(tokens, [request["tokens"] for request in requests])
         if self.dtype == "float32":
             margin = min(m for request in requests for m in request["margins"])
@@ -144,7 +185,7 @@ class Case:
             told = json.loads(judged.splitlines()[-1])
             reference = f"{told['others']} not the best, furthest {told['furthest']} of the bound, {told['candidates']} tokens a step within it"
         self.say(f"native, held against transformers: {reference}")
-        return tokens, {"vllm": started["vllm"], "reference": reference, "distinct": len({t for request in tokens for t in request})}
+        return reference
 
     def materialize(self):
         shutil.rmtree(self.traces, ignore_errors=True)
@@ -171,7 +212,7 @@ class Case:
             artifact = self.path(mistake + ".medusa")
             done = self.run("spoil-" + mistake, [self.settings.spoil, self.artifact, artifact, mistake, self.graph])
             if done.returncode == NOTHING:
-                return self.say(f"mistake {mistake}: {done.stderr.strip()}")
+                return self.say(f"mistake {mistake}: no place for it ({done.stderr.strip().rpartition('.medusa: ')[2]})")
             if done.returncode:
                 self.fail(f"mistake {mistake}: {done.stderr.strip()}")
             what = done.stdout.strip()
@@ -198,7 +239,8 @@ class Case:
         row |= step("materialize", self.materialize)
         counts = [step("restored " + addresses, lambda a=addresses: self.restored(a, native)) for addresses in ADDRESSES]
         row |= {"tokens": sum(n for n, _ in counts), "captures": sum(n for _, n in counts)}
-        row["changed"] = {m: step("changes " + m, lambda m=m: self.changes(m, native)) for m in self.settings.controls}
+        mistakes = [] if self.traffic or self.served else self.settings.controls
+        row["changed"] = {m: step("changes " + m, lambda m=m: self.changes(m, native)) for m in mistakes}
         made = [m for m, changed in row["changed"].items() if changed is not None]
         row["refused"] = {m: step("refused " + m, lambda m=m: self.refused(m)) for m in made}
         if set(self.settings.controls) == set(controls.ALL):

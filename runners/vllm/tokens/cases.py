@@ -1,7 +1,7 @@
 """The cases of make test-tokens.
 
-In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. Fails: ValueError for a word
-that is none of these, and for a case that is known not to work.
+In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
+may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
 """
 
 import itertools
@@ -12,10 +12,12 @@ SETTINGS = {
     "runner": ("V1", "V2"),
     "graphs": ("FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"),
 }
+TRAFFIC, SERVED = "traffic", "served"
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
     "llama float32 V1 FULL_DECODE_ONLY",
-    "llama float32 V2 FULL_AND_PIECEWISE",
+    "llama float32 V2 FULL_DECODE_ONLY served",
+    "llama float32 V2 FULL_AND_PIECEWISE traffic",
     "llama bfloat16 V2 PIECEWISE",
     "qwen3 float32 V2 FULL_DECODE_ONLY",
     "qwen3 bfloat16 V1 FULL_AND_PIECEWISE",
@@ -24,7 +26,7 @@ DEFAULT = (
     "gemma2 float32 V2 PIECEWISE",
     "gemma2 bfloat16 V1 FULL_AND_PIECEWISE",
     "mixtral float32 V1 FULL_AND_PIECEWISE",
-    "mixtral bfloat16 V2 FULL_DECODE_ONLY",
+    "mixtral bfloat16 V2 FULL_AND_PIECEWISE",
 )
 ALL = [" ".join(c) for c in itertools.product(*SETTINGS.values())]
 ABSENT = {}  # cases that do not work, with the reason
@@ -32,6 +34,10 @@ ABSENT = {}  # cases that do not work, with the reason
 
 def every():
     return [case for case in ALL if case not in ABSENT]
+
+
+def otherwise():
+    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED)]
 
 
 def select(text):
@@ -44,13 +50,13 @@ def select(text):
     for name in chosen:
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
-        if name not in every():
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}")
+        if name not in [*every(), *otherwise()]:
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}")
     return chosen
 
 
 def pairs(cases):
-    """The pairs of settings that cases have, but for those of a model and a mode."""
-    words = [list(zip(SETTINGS, case.split(), strict=True)) for case in cases]
+    """The pairs of settings that cases have, but for those of a model and a mode. Only cases of four words have all steps."""
+    words = [list(zip(SETTINGS, words)) for words in map(str.split, cases) if len(words) == len(SETTINGS)]
     found = {pair for case in words for pair in itertools.combinations(case, 2)}
     return {pair for pair in found if {name for name, _ in pair} != {"model", "graphs"}}

@@ -1,12 +1,12 @@
-"""Writes a small model with random weights, prompts for it, and what transformers generates from them on the CPU. Judges tokens of another engine.
+"""Writes small models with random weights, prompts for them, and what transformers generates from them on the CPU. Judges tokens of another engine.
 
-    checkpoint.py FOLDER --model llama --dtype float32 --seed 1
-    checkpoint.py FOLDER --judge TOKENS
+    checkpoint.py FOLDER --make llama-float32 opt-bfloat16
+    checkpoint.py FOLDER/opt-bfloat16 --judge TOKENS
 
-In: a kind of model, a type and a seed; or a list of tokens for each prompt. Out: FOLDER with config.json, weights and expected.json: prompts, greedy
-tokens, and of each token by how much its logit exceeds the second. Or a line of JSON: how many tokens do not have the best logit, how far the furthest is
-from it in parts of BOUND, and how many tokens of the vocabulary are within BOUND at a step. Fails: the tokens are too few different ones to show a
-mistake; or a token's logit is further from the best than BOUND allows.
+In: models and their types; or a list of tokens for each prompt. Out: FOLDER/MODEL-TYPE with config.json, weights, a tokenizer and expected.json: prompts, greedy
+tokens in single precision, and of each token by how much its logit exceeds the second. Or a line of JSON: how many tokens do not have the best logit, how
+far the furthest is from it in parts of BOUND, and how many tokens of the vocabulary are within BOUND at a step. Fails: the tokens are too few different ones
+to show a mistake; or a token's logit is further from the best than BOUND allows.
 """
 
 import argparse
@@ -15,7 +15,10 @@ import os
 import random
 
 import torch
-from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, MixtralConfig, OPTConfig, Qwen3Config
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, MixtralConfig, OPTConfig, PreTrainedTokenizerFast, Qwen3Config
 
 SHAPE = dict(hidden_size=128, num_hidden_layers=2, num_attention_heads=4, vocab_size=512, max_position_embeddings=512)
 GROUPED = dict(SHAPE, intermediate_size=256, num_key_value_heads=2, head_dim=32, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)
@@ -84,29 +87,43 @@ def judge(folder, answers):
         raise SystemExit(f"judge {folder}: a token's logit is {furthest:.2f} times as far from the best as it may be")
 
 
+def tokenizer():
+    """Each token's word is its number. Other words have one that the model does not know."""
+    size = SHAPE["vocab_size"]
+    made = Tokenizer(WordLevel({**{str(i): i for i in range(size)}, "?": size}, unk_token="?"))
+    made.pre_tokenizer = Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=made, unk_token="?")
+
+
+def make(folder, kind, dtype, seed):
+    """The weights have the type; the answers are computed from them in single precision."""
+    made = model(kind, seed).to(getattr(torch, dtype))
+    made.save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    made, cases = made.float(), prompts(seed)
+    for case in cases:
+        case["tokens"], case["margins"] = generate(made, case["prompt"], case["count"])
+    distinct = len({t for case in cases for t in case["tokens"]})
+    least = min(m for case in cases for m in case["margins"])
+    print(f"checkpoint: {kind} {dtype}: {sum(case['count'] for case in cases)} tokens, {distinct} different, smallest margin {least:.2g}", flush=True)
+    if distinct < DISTINCT:
+        raise SystemExit(f"make model {folder}: {distinct} different tokens, at least {DISTINCT} are needed (another --seed)")
+    with open(os.path.join(folder, "expected.json"), "w", encoding="utf-8") as f:
+        json.dump(cases, f)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("folder")
-    p.add_argument("--model", default="llama", choices=CONFIGURATIONS)
-    p.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    p.add_argument("--make", nargs="+", metavar="MODEL-TYPE", help=f"models: {', '.join(CONFIGURATIONS)}")
     p.add_argument("--seed", type=int, default=4)
     p.add_argument("--judge", help="file with a list of tokens for each prompt of FOLDER")
     a = p.parse_args()
     if a.judge:
         with open(a.judge, encoding="utf-8") as f:
-            return judge(a.folder, json.load(f))
-    made = model(a.model, a.seed).to(getattr(torch, a.dtype))
-    made.save_pretrained(a.folder)
-    cases = prompts(a.seed)
-    for case in cases:
-        case["tokens"], case["margins"] = generate(made, case["prompt"], case["count"])
-    distinct = len({t for case in cases for t in case["tokens"]})
-    if distinct < DISTINCT:
-        raise SystemExit(f"make model {a.folder}: {distinct} different tokens, at least {DISTINCT} are needed (another --seed)")
-    with open(os.path.join(a.folder, "expected.json"), "w", encoding="utf-8") as f:
-        json.dump(cases, f)
-    least = min(m for case in cases for m in case["margins"])
-    print(f"checkpoint: {a.model} {a.dtype}: {sum(case['count'] for case in cases)} tokens, {distinct} different, smallest margin {least:.2g}")
+            judge(a.folder, json.load(f))
+    for name in a.make or ():
+        make(os.path.join(a.folder, name), *name.split("-"), a.seed)
 
 
 if __name__ == "__main__":

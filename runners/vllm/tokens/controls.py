@@ -17,10 +17,12 @@ ALL = (*IN_ARTIFACT, METADATA)
 
 def of_candidate():
     """Before verification restores the candidate, it gets the mistake."""
+    mistake = os.environ.get("TOKENS_MISTAKE")
+    if not mistake:
+        return  # a start without Medusa has no plug-in
     from medusa_vllm import contract
 
-    mistake = os.environ.get("TOKENS_MISTAKE")
-    if not mistake or os.environ.get(contract.ENV_RUN) != contract.RUN_CHECK_RESTORED:
+    if os.environ.get(contract.ENV_RUN) != contract.RUN_CHECK_RESTORED:
         return
     if mistake == METADATA:
         of_replays()

@@ -2,8 +2,8 @@
 
     engine.py MODEL --graphs FULL_DECODE_ONLY
 
-In: a folder of checkpoint.py, and vLLM's settings. Out: a line of JSON: the tokens, how it started, operators that ran on the host. Fails: with the
-exception; if a kernel of machine code is needed; if an operator of the host is captured.
+In: a folder of checkpoint.py, and vLLM's settings. Out: a line of JSON: the tokens of the folder's requests, or of others that come and go (--steps); how it
+started; operators that ran on the host. Fails: with the exception; if a kernel of machine code is needed; if an operator of the host is captured.
 """
 
 import argparse
@@ -15,8 +15,7 @@ import torch
 
 import aten
 import controls
-
-SIZES = [1, 2, 4, 8]
+from options import ROOMY, TIGHT, options
 
 
 def arguments():
@@ -24,6 +23,7 @@ def arguments():
     p.add_argument("model")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled if it has pieces")
     p.add_argument("--dtype", default="float32")
+    p.add_argument("--steps", type=int, help="steps with requests that come and go (traffic.py), in a KV cache that is too small for them")
     return p.parse_args()
 
 
@@ -34,44 +34,36 @@ def start(args):
 
     kernels.install()
     experts.install()
-    compiled = args.graphs.endswith("PIECEWISE")
-    compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": args.graphs, "cudagraph_capture_sizes": SIZES}
-    if compiled:
-        compilation["custom_ops"] = ["none"]
-    return LLM(
-        model=args.model,
-        dtype=args.dtype,
-        skip_tokenizer_init=True,
-        max_model_len=128,
-        max_num_seqs=8,
-        max_num_batched_tokens=256,
-        gpu_memory_utilization=0.3,
-        num_gpu_blocks_override=96,
-        attention_config={"backend": "TRITON_ATTN"},
-        compilation_config=compilation,
-    )
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else ROOMY))
 
 
-def generate(llm, cases):
+def generate(llm, folder):
     from vllm import SamplingParams
 
+    with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f:
+        cases = json.load(f)
     settings = [SamplingParams(temperature=0, max_tokens=case["count"], ignore_eos=True, detokenize=False) for case in cases]
     done = llm.generate([{"prompt_token_ids": case["prompt"]} for case in cases], settings, use_tqdm=False)
     return [list(request.outputs[0].token_ids) for request in done]
 
 
+def traffic(llm, steps):
+    from traffic import Traffic
+
+    return Traffic(llm, steps).run()
+
+
 def main():
     args = arguments()
     controls.of_candidate()
-    replaced = aten.install()
+    aten.install()
     llm = start(args)
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     started = aten.COUNT.copy()
     aten.COUNT.clear()
     if os.environ.get("TOKENS_MISTAKE") == controls.METADATA:
         controls.metadata(worker.model_runner)
-    with open(os.path.join(args.model, "expected.json"), encoding="utf-8") as f:
-        tokens = generate(llm, json.load(f))
+    tokens, seen = traffic(llm, args.steps) if args.steps else (generate(llm, args.model), None)
     torch.cuda.synchronize()
     medusa = getattr(worker, "graphs", None)
     print(json.dumps({
@@ -79,7 +71,7 @@ def main():
         "vllm": sys.modules["vllm"].__version__,
         "start": "restored" if medusa and medusa.use.restored else "native",
         "tokens": tokens,
-        "replaced": replaced,
+        "seen": seen,
         "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},
     }))  # fmt: skip
 

@@ -9,11 +9,13 @@ import argparse
 import os
 import subprocess
 import sys
+import threading
 import types
+from concurrent import futures
 
 import cases
 import controls
-from case import HERE, Case, Failed
+from case import HERE, Case, Failed, checkpoint
 from kept import begin
 
 ROOT = os.path.join(HERE, "..", "..", "..")
@@ -29,6 +31,7 @@ def arguments():
     p.add_argument("--build", required=True, help="folder that holds medusa, tokens, lib/, simulated/ and toolchain/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
     p.add_argument("--cases", help="MODEL TYPE RUNNER MODE, several separated by commas, or all; default: those of cases.py")
+    p.add_argument("--jobs", type=int, default=1, help="cases that run at the same time")
     p.add_argument("--controls", default=",".join(controls.ALL), help="mistakes that have to change tokens, and to be refused")
     p.add_argument("--sources", help="digest of the sources: work of other ones is dropped; default: nothing is kept")
     p.add_argument("--results", help="file that receives what each case has shown")
@@ -62,6 +65,33 @@ def toolchain(s):
         stop("a kernel was made by another tool chain")
 
 
+def make_checkpoints(s, chosen):
+    """All that are missing, in one process. A case fails that has none afterwards."""
+    missing = {name: checkpoint(s.work, name) for name in chosen}
+    missing = {folder: name for name, folder in missing.items() if not os.path.exists(os.path.join(folder, "expected.json"))}
+    if missing:
+        case = Case(s, next(iter(missing.values())))
+        made = case.run("checkpoints", [s.python, os.path.join(HERE, "checkpoint.py"), s.work, "--make", *map(os.path.basename, missing)])
+        print("".join(f"test-tokens: {line}\n" for line in made.stdout.splitlines() if line.startswith("checkpoint: ")), end="", flush=True)
+        if made.returncode:
+            print(f"test-tokens: FAIL checkpoints: {made.stderr[-2000:]}", flush=True)
+
+
+def commit():
+    """Of the sources; with a + if they differ from it."""
+    git = ["git", "-C", ROOT]
+    name = subprocess.run([*git, "log", "-1", "--format=%h"], capture_output=True, text=True, check=False).stdout.strip()
+    changed = subprocess.run([*git, "status", "--porcelain", "--", ".", ":!docs", ":!*.md"], capture_output=True, text=True, check=False).stdout
+    return name + "+" * bool(changed)
+
+
+def store(path, name, row):
+    """Each case as it ends: a run may be ended before the next one does."""
+    if path:
+        shown = "tokens", "identical", "captures", "distinct", "graphs", "nodes", "pointers", "reference", "changed", "refused", "minutes"
+        results.store(path, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}}, commit())
+
+
 def main():
     args = arguments()
     try:
@@ -70,18 +100,24 @@ def main():
         stop(e)
     s = settings(args)
     begin(s.work, args.sources)
+    make_checkpoints(s, chosen)
     rows, failures = {}, []
-    for name in chosen:
+
+    def compare(name):
         try:
-            rows[name] = Case(s, name).compare()
+            row = Case(s, name).compare()
         except Failed as e:
             print("test-tokens: FAIL", e, flush=True)
             failures.append(name)
+            return
+        with lock:
+            rows[name] = row
+            store(args.results, name, row)
+
+    lock = threading.Lock()
+    with futures.ThreadPoolExecutor(args.jobs) as pool:
+        list(pool.map(compare, chosen))
     toolchain(s)
-    if args.results and rows:
-        versions = {"device": "Simulated GPU", "vllm": next(iter(rows.values()))["vllm"]}
-        shown = "tokens", "identical", "captures", "distinct", "graphs", "nodes", "pointers", "reference", "changed", "refused", "minutes"
-        results.store(args.results, versions, {name: {k: row[k] for k in shown} for name, row in rows.items()})
     if failures:
         stop(", ".join(failures))
     tokens, identical, captures = (sum(row[k] for row in rows.values()) for k in ("tokens", "identical", "captures"))
