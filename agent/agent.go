@@ -10,7 +10,7 @@ import (
 	"medusa/schedule"
 )
 
-// Model is what the agent has to know of a model. Times are in seconds.
+// Model describes a model to the agent. Times are in seconds.
 type Model struct {
 	Name   string
 	Memory float64 // share of a GPU's memory that an engine takes while it is awake
@@ -24,6 +24,8 @@ type Model struct {
 
 	// Estimates, used until they are measured.
 	Start, Wake, Service float64
+
+	Leaving bool // its engines end with their last requests
 }
 
 // Config configures an Agent.
@@ -41,6 +43,8 @@ type Config struct {
 
 	Retry  time.Duration // how long a model that has failed on a GPU is not started there again
 	Health time.Duration // time between two looks at an engine that is awake, and how long it has to answer
+
+	Leaving []int // GPUs whose engines end with their last requests
 }
 
 // Agent owns the engines.
@@ -89,7 +93,7 @@ func (m *mean) or(unknown float64) float64 {
 	return m.sum / float64(m.n)
 }
 
-// New makes an Agent. Nothing is started.
+// New makes an Agent. It starts no engine.
 func New(c Config) (*Agent, error) {
 	for _, m := range c.Models {
 		if !(m.Memory > 0 && m.Memory <= 1) || !(m.Asleep >= 0 && m.Asleep < m.Memory) || m.Slots < 1 || m.Sleep < 0 || m.Sleep > 2 {
@@ -99,15 +103,24 @@ func New(c Config) (*Agent, error) {
 	if c.GPUs < 1 {
 		return nil, errors.New("configure agent: no GPU")
 	}
-	a := &Agent{config: c, measured: make([]measured, len(c.Models)), changed: make(chan struct{})}
-	for g := range c.GPUs {
-		row := make([]*instance, len(c.Models))
-		for fn := range row {
-			row[fn] = &instance{gpu: g, fn: fn, state: Cold, began: map[int]float64{}}
-		}
-		a.at = append(a.at, row)
-	}
+	a := &Agent{config: c, changed: make(chan struct{})}
+	a.grow()
 	return a, nil
+}
+
+// grow makes a place for each model on each GPU.
+func (a *Agent) grow() {
+	for len(a.measured) < len(a.config.Models) {
+		a.measured = append(a.measured, measured{})
+	}
+	for len(a.at) < a.config.GPUs {
+		a.at = append(a.at, nil)
+	}
+	for gpu := range a.at {
+		for fn := len(a.at[gpu]); fn < len(a.config.Models); fn++ {
+			a.at[gpu] = append(a.at[gpu], &instance{gpu: gpu, fn: fn, state: Cold, began: map[int]float64{}})
+		}
+	}
 }
 
 // broadcast tells everyone who waits to look again.
@@ -123,10 +136,9 @@ func (a *Agent) enter(i *instance, s State) {
 
 // Acquire waits until the engine of an admitted request answers, and returns its address.
 func (a *Agent) Acquire(ctx context.Context, d schedule.Decision) (url string, err error) {
-	i := a.at[d.GPU][d.Request.Fn]
 	for {
 		a.mu.Lock()
-		changed := a.changed
+		i, changed := a.at[d.GPU][d.Request.Fn], a.changed
 		switch {
 		case i.state == Awake:
 			url = i.engine.URL()
@@ -157,6 +169,7 @@ func (a *Agent) Release(d schedule.Decision, service float64) {
 	if service > 0 {
 		a.measured[i.fn].service.add(service)
 	}
+	a.putAwayIfLeaving(i)
 	a.broadcast()
 }
 

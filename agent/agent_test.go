@@ -15,10 +15,10 @@ import (
 	"medusa/schedule"
 )
 
-// patience bounds what a loaded machine may need.
+// patience is enough for a loaded machine.
 const patience = time.Minute
 
-// machine is an agent of stub engines, with a log of what they were told.
+// machine is an agent of stub engines, with a log of the orders that they got.
 type machine struct {
 	*agent.Agent
 	mu   sync.Mutex

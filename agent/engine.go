@@ -7,7 +7,7 @@ import (
 
 // Engine is one life of an engine: it starts once and ends once.
 type Engine interface {
-	// Start returns when the engine answers requests. If it fails, or if ctx ends before, nothing of the engine is left.
+	// Start returns when the engine answers requests. If it fails, or if ctx ends before, no process of the engine is left.
 	Start(ctx context.Context) error
 	// URL is where a started engine answers.
 	URL() string
@@ -17,7 +17,7 @@ type Engine interface {
 	Sleep(ctx context.Context, level int) error
 	// Wake undoes Sleep.
 	Wake(ctx context.Context) error
-	// Stop ends the engine. When it returns, nothing of it is left.
+	// Stop ends the engine. When it returns, no process of it is left.
 	Stop()
 	// Ended is closed when the engine has ended. Err then says why.
 	Ended() <-chan struct{}
@@ -45,7 +45,7 @@ func States() []State {
 	return []State{Cold, Starting, Awake, Dozing, Asleep1, Asleep2, Waking, Evicted, Failed}
 }
 
-// EngineError says that an engine did not do what a request needed.
+// EngineError is the failure of an engine that a request needed.
 type EngineError struct {
 	Model string
 	GPU   int

@@ -55,7 +55,7 @@ func (a *Agent) room(i *instance) bool {
 	return a.taken(i.gpu)-i.held+a.config.Models[i.fn].Memory <= 1+slack
 }
 
-// step returns what brings i nearer to the state that it is to have; nil if it has it.
+// step returns the next step of i towards the state that it is to have; nil if it has it.
 func (a *Agent) step(i *instance) func(*instance) {
 	switch i.state {
 	case Cold, Failed:
@@ -163,7 +163,7 @@ func (a *Agent) end(i *instance) {
 	i.held = 0
 }
 
-// fail ends an engine that has not done what it should.
+// fail ends an engine that has failed.
 func (a *Agent) fail(i *instance, cause error) {
 	a.end(i)
 	if errors.Is(cause, errUnwanted) {
@@ -173,7 +173,7 @@ func (a *Agent) fail(i *instance, cause error) {
 	a.failed(i, cause)
 }
 
-// failed is the end of an instance whose engine is gone. Its requests get the cause. Nothing is started before Retry has passed, and
+// failed is the end of an instance whose engine is gone. Its requests get the cause. No engine is started before Retry has passed, and
 // then only for another request.
 func (a *Agent) failed(i *instance, cause error) {
 	i.failure, i.wanted, i.level = cause, false, 0
@@ -191,8 +191,9 @@ func (a *Agent) Doubt(d schedule.Decision) {
 	if i.state != Awake {
 		return
 	}
+	limit := a.config.Health
 	a.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), a.config.Health)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	well := e.Healthy(ctx) == nil
 	if !well {
@@ -210,11 +211,14 @@ const unanswered = 2
 // watch notices that an engine has ended or does not answer any more.
 func (a *Agent) watch(i *instance, e Engine) {
 	missed := 0
-	look := time.NewTicker(a.config.Health)
-	defer look.Stop()
 	for {
+		a.mu.Lock()
+		every, model := a.config.Health, a.config.Models[i.fn].Name
+		a.mu.Unlock()
+		look := time.NewTimer(every)
 		select {
 		case <-e.Ended():
+			look.Stop()
 			a.mu.Lock()
 			for i.engine == e && i.hurry != nil {
 				a.wait() // for its keeper, which may notice it first
@@ -234,14 +238,14 @@ func (a *Agent) watch(i *instance, e Engine) {
 				missed = 0
 				continue
 			}
-			ctx, cancel := context.WithTimeout(context.Background(), a.config.Health)
+			ctx, cancel := context.WithTimeout(context.Background(), every)
 			err := e.Healthy(ctx)
 			cancel()
 			if missed++; err == nil {
 				missed = 0
 			}
 			if missed == unanswered {
-				a.config.Warn("end engine of %s on GPU %d: it does not answer: %v", a.config.Models[i.fn].Name, i.gpu, err)
+				a.config.Warn("end engine of %s on GPU %d: it does not answer: %v", model, i.gpu, err)
 				e.Stop()
 			}
 		}

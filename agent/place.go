@@ -37,7 +37,7 @@ func (a *Agent) Admit(d schedule.Decision, active func(fn int) bool) {
 	a.keep(i)
 }
 
-// makeRoom puts away what has to go before i can have its memory.
+// makeRoom puts engines away until i can have its memory.
 func (a *Agent) makeRoom(i *instance, active func(fn int) bool) {
 	for a.promised(i.gpu) > 1+slack {
 		idle := a.idle(i)
@@ -51,7 +51,7 @@ func (a *Agent) makeRoom(i *instance, active func(fn int) bool) {
 		}
 		a.keep(v)
 	}
-	// What sleeps keeps some memory. The one that has slept longest goes first.
+	// Sleepers keep some memory. The one that has slept longest goes first.
 	for a.promised(i.gpu) > 1+slack {
 		v := a.longestAsleep(func(v *instance) bool { return v.gpu == i.gpu && v != i })
 		if v == nil {

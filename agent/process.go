@@ -30,7 +30,7 @@ type Process struct {
 }
 
 // NewProcess makes an engine that argv starts with the environment env. In both, {port} stands for the port on which it is to listen
-// at 127.0.0.1. output receives what it prints.
+// at 127.0.0.1. output receives all that it prints.
 func NewProcess(argv, env []string, output io.Writer) *Process {
 	return &Process{argv: argv, env: env, output: output, ended: make(chan struct{}), last: &tail{}}
 }
@@ -54,8 +54,8 @@ func (p *Process) Start(ctx context.Context) error {
 		return out
 	}
 	argv := fill(p.argv)
-	life, cancel := context.WithCancel(context.Background())
-	p.cancel = cancel
+	var life context.Context
+	life, p.cancel = context.WithCancel(context.Background())
 	cmd := exec.CommandContext(life, argv[0], argv[1:]...)
 	cmd.Env = fill(p.env)
 	cmd.Stdout = io.MultiWriter(p.output, p.last)
@@ -65,9 +65,22 @@ func (p *Process) Start(ctx context.Context) error {
 		givePort(port)
 		close(p.ended)
 	}()
+	looking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // a program that accepts connections and does not answer must not hide the engine's end
+		select {
+		case <-p.ended:
+			cancel()
+		case <-looking.Done():
+		}
+	}()
+	foreign := false
 	for {
-		if p.Healthy(ctx) == nil {
-			return nil
+		if p.Healthy(looking) == nil {
+			if owned(port) {
+				return nil
+			}
+			foreign = true
 		}
 		select {
 		case <-time.After(look):
@@ -75,6 +88,9 @@ func (p *Process) Start(ctx context.Context) error {
 			return p.err
 		case <-ctx.Done():
 			p.Stop()
+			if foreign {
+				return fmt.Errorf("another program answers at port %s: %w", port, ctx.Err())
+			}
 			return ctx.Err()
 		}
 	}
@@ -88,7 +104,7 @@ var taken struct {
 }
 
 // takePort returns a port that was free a moment ago, and that no other engine has. If another program takes it first, the engine
-// ends with a message.
+// does not get ready.
 func takePort() (string, error) {
 	taken.mu.Lock()
 	defer taken.mu.Unlock()
@@ -183,7 +199,7 @@ type tail struct {
 	text []byte
 }
 
-// tailBytes bounds what is kept.
+// tailBytes bounds the text that is kept.
 const tailBytes = 400
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -10,7 +10,11 @@ import (
 var _ schedule.Cluster = (*Agent)(nil)
 
 // GPUs implements [schedule.Cluster].
-func (a *Agent) GPUs() int { return a.config.GPUs }
+func (a *Agent) GPUs() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.config.GPUs
+}
 
 // Accepts implements [schedule.Cluster]. A model that has failed on a GPU is accepted elsewhere, if it can run there. If it has
 // failed everywhere, it is accepted, so that its requests fail at once instead of waiting.
@@ -86,6 +90,21 @@ func (a *Agent) service(fn int) float64 {
 	return a.measured[fn].service.or(a.config.Models[fn].Service)
 }
 
+// Drain estimates the seconds until a number of waiting requests of a model have begun: the start of an engine if none is wanted, and then
+// its answers, as many at a time as its engines take.
+func (a *Agent) Drain(fn, waiting int) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	engines, first := 0, math.Inf(1)
+	for _, row := range a.at {
+		if row[fn].wanted {
+			engines++
+		}
+		first = math.Min(first, a.delay(row[fn]))
+	}
+	return first + float64(waiting)*a.service(fn)/float64(max(1, engines)*a.config.Models[fn].Slots)
+}
+
 // FinishTime implements [schedule.Cluster].
 func (a *Agent) FinishTime(gpu int) float64 {
 	a.mu.Lock()
@@ -121,5 +140,5 @@ func (a *Agent) Traffic(gpu int) schedule.Traffic {
 	return most
 }
 
-// Utilization implements [schedule.Cluster]: half of the GPU for each request, as MQFQ assumes of what it has not measured.
+// Utilization implements [schedule.Cluster]: half of the GPU for each request, as MQFQ assumes if it has measured none.
 func (a *Agent) Utilization(gpu int) float64 { return math.Min(1, 0.5*float64(a.InFlight(gpu))) }

@@ -82,16 +82,16 @@ func (d *Core) Next(now float64) (schedule.Decision, bool) {
 	return next, ok
 }
 
-// Done accounts for a request that has run: service and latency as in [schedule.Completion]. It reports whether the request was running:
+// Done accounts for a request that has run: service, latency and deadline as in [schedule.Completion]. It reports whether the request was running:
 // one that was lost before is not.
-func (d *Core) Done(now float64, id int, service, latency float64) bool {
+func (d *Core) Done(now float64, id int, service, latency, deadline float64) bool {
 	r, ok := d.running[id]
 	if !ok {
 		return false
 	}
 	delete(d.running, id)
-	c := schedule.Completion{Request: r.Request, GPU: r.GPU, Service: service, Latency: latency}
-	d.log.write(&line{At: now, Done: &done{request{id, r.Request.Fn}, r.GPU, service, latency}})
+	c := schedule.Completion{Request: r.Request, GPU: r.GPU, Service: service, Latency: latency, Deadline: deadline}
+	d.log.write(&line{At: now, Done: &done{request{id, r.Request.Fn}, r.GPU, service, latency, deadline}})
 	d.policy.Done(now, c)
 	return true
 }
@@ -134,6 +134,15 @@ func (d *Core) leave(now float64, gpu int) {
 	if b, ok := d.policy.(schedule.Binder); ok {
 		// mutant: requests bound to a lost GPU
 		b.Leave(gpu)
+	}
+}
+
+// Freed says that a place is free whose request this Core did not decide.
+func (d *Core) Freed(now float64) {
+	// mutant: places that an earlier configuration leaves
+	if r, ok := d.policy.(schedule.Rounds); ok {
+		d.log.write(&line{At: now, Freed: true})
+		r.Again()
 	}
 }
 

@@ -113,7 +113,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 		case r < 0.2 && len(w.running) > 0:
 			id := sorted(w.running)[0].Request.ID
 			delete(w.running, id)
-			if !c.Lost(w.now, id) || c.Lost(w.now, id) || c.Done(w.now, id, 1, 1) {
+			if !c.Lost(w.now, id) || c.Lost(w.now, id) || c.Done(w.now, id, 1, 1, 0) {
 				t.Fatalf("%s: request %d is not lost once", policy, id)
 			}
 			died++
@@ -121,7 +121,7 @@ func drive(t *testing.T, policy string, seed uint64, log *Log) {
 		for _, r := range sorted(w.running) {
 			if r.at <= w.now {
 				delete(w.running, r.Request.ID)
-				if !c.Done(w.now, r.Request.ID, w.Service(r.Request.Fn), w.now-arrived[r.Request.ID]) {
+				if !c.Done(w.now, r.Request.ID, w.Service(r.Request.Fn), w.now-arrived[r.Request.ID], float64(id%3)) {
 					t.Fatalf("%s: request %d did not run", policy, r.Request.ID)
 				}
 			}
@@ -225,7 +225,7 @@ func TestReplayRefuses(t *testing.T) {
 		{"policy", strings.Replace(head, "fcfs", "best", 1), "line 1: choose policy"},
 		{"GPUs", strings.Replace(head, `"gpus":1`, `"gpus":0`, 1), "line 1: configure policy fcfs: needs at least one GPU"},
 		{"topology", strings.Replace(head, `"topology":{}`, `"topology":{"nvlink":[[1,2]]}`, 1), "line 1: configure policy fcfs: a row of the NVLink"},
-		{"no JSON", head + "{", "line 2: "},
+		{"no JSON", head + "{\n", "line 2: "},
 		{"unknown field", head + `{"t":1,"other":1}`, "line 2: "},
 		{"no call", head + `{"t":1}`, "line 2: no call"},
 		{"time", head + `{"t":2,"arrive":{"id":1,"fn":0}}` + "\n" + `{"t":1,"arrive":{"id":2,"fn":0}}`, "line 3: time 1 after 2"},
@@ -276,7 +276,7 @@ func FuzzReplay(f *testing.F) {
 		c.Next(1)
 		c.Active(1, 1)
 		c.LoseGPU(2, 0)
-		c.Done(3, 1, 1, 2)
+		c.Done(3, 1, 1, 2, 0)
 		if err := log.Close(); err != nil {
 			f.Fatal(err)
 		}

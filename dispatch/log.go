@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"os"
+	"sync"
 
 	"medusa/schedule"
 )
@@ -23,6 +25,7 @@ type line struct {
 	Lost    *lost     `json:"lost,omitempty"`
 	Gone    *int      `json:"gone,omitempty"` // GPU
 	Active  *activity `json:"active,omitempty"`
+	Freed   bool      `json:"freed,omitempty"`
 }
 
 type request struct {
@@ -49,9 +52,10 @@ type decided struct {
 
 type done struct {
 	request
-	GPU     int     `json:"gpu"`
-	Service float64 `json:"service_s"`
-	Latency float64 `json:"latency_s"`
+	GPU      int     `json:"gpu"`
+	Service  float64 `json:"service_s"`
+	Latency  float64 `json:"latency_s"`
+	Deadline float64 `json:"deadline_s,omitempty"`
 }
 
 type lost struct {
@@ -64,22 +68,40 @@ type activity struct {
 	Is bool `json:"is"`
 }
 
-// Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log writes nothing.
+// Log is written line by line, as JSON. It may hold several runs, one after the other. A nil Log has no lines.
 type Log struct {
-	out  *bufio.Writer
-	seen *recorder
-	err  error // the first; the decisions go on without the log
+	seen *recorder // of the Core that writes
+
+	mu  sync.Mutex // a server may close the log while clients are left
+	out *bufio.Writer
+	err error // the first; the decisions go on without the log
 }
 
 // NewLog returns a log that is written to w.
 func NewLog(w io.Writer) *Log { return &Log{out: bufio.NewWriter(w)} }
 
-// Close writes what is buffered, and returns the first error. It does not close the writer below.
+// Close writes the buffered lines, and returns the first error. It does not close the writer below.
 func (l *Log) Close() error {
+	l.Flush()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := l.err
+	if err == nil {
+		l.err = os.ErrClosed // for later lines
+	}
+	return err
+}
+
+// Flush writes the buffered lines.
+func (l *Log) Flush() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.err == nil {
 		l.err = l.out.Flush()
 	}
-	return l.err
 }
 
 // begin starts a run, and returns the view that the policy is to look at.
@@ -93,7 +115,12 @@ func (l *Log) begin(c Config, view schedule.Cluster) schedule.Cluster {
 }
 
 func (l *Log) write(x *line) {
-	if l == nil || l.err != nil {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
 		return
 	}
 	data, err := json.Marshal(x)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"medusa/schedule"
@@ -23,9 +24,16 @@ type Queue struct {
 	machines Machines
 	view     steady // of the machines
 	clock    func() float64
+	log      *Log
 	now      float64
 	next     int
-	waiting  map[int]chan schedule.Decision
+	crowds   map[int]*crowd // by function
+}
+
+// verdict is a decision, and who made it.
+type verdict struct {
+	schedule.Decision
+	core *Core
 }
 
 // NewQueue makes a Queue. clock returns seconds since any moment.
@@ -35,42 +43,88 @@ func NewQueue(c Config, machines Machines, clock func() float64, log *Log) (*Que
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{core: core, machines: machines, view: view, clock: clock, waiting: map[int]chan schedule.Decision{}}, nil
+	return &Queue{core: core, machines: machines, view: view, clock: clock, log: log, crowds: map[int]*crowd{}}, nil
+}
+
+// Reconfigure goes on with a new Core, and a new run in the log. Requests that wait move to it, in order of their arrival; those that
+// run end as far as the old one knows. gone are GPUs that get no more requests. apply changes the machines to fit; it is called
+// under the lock, once the configuration is known to be good.
+func (q *Queue) Reconfigure(c Config, gone []int, apply func()) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	if _, err := schedule.New(c.Policy, c.Params); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	apply()
+	clear(q.view.known)
+	core, err := New(c, q.view, q.log)
+	if err != nil {
+		return err
+	}
+	q.core = core
+	now := q.tick()
+	for _, gpu := range gone {
+		core.leave(now, gpu)
+	}
+	// mutant: requests that wait across a new configuration
+	for _, r := range q.tickets() {
+		core.Arrive(now, r)
+	}
+	q.decide()
+	return nil
+}
+
+// tickets lists the requests that the policy knows and has not decided, in order.
+func (q *Queue) tickets() (list []schedule.Request) {
+	for fn, c := range q.crowds {
+		for _, id := range c.tickets {
+			list = append(list, schedule.Request{ID: id, Fn: fn})
+		}
+	}
+	slices.SortFunc(list, func(a, b schedule.Request) int { return a.ID - b.ID })
+	return list
 }
 
 // Turn is a decided request. Exactly one of Done and Lost ends it; whichever comes second does nothing.
 type Turn struct {
-	schedule.Decision
-	queue   *Queue
-	arrived float64
+	verdict
+	queue *Queue
+	of    *waiter
 }
 
-// Wait queues a request of fn and returns its turn, or the error of ctx if the client leaves before. A turn that comes at the same
+// Wait queues a request and returns its turn, or the error of ctx if the client leaves before. A turn that comes at the same
 // moment as the end of ctx is returned.
-func (q *Queue) Wait(ctx context.Context, fn int) (*Turn, error) {
+func (q *Queue) Wait(ctx context.Context, a Ask) (*Turn, error) {
 	q.mu.Lock()
-	r := schedule.Request{ID: q.next, Fn: fn}
+	r := schedule.Request{ID: q.next, Fn: a.Fn}
 	q.next++
-	decided := make(chan schedule.Decision, 1)
-	q.waiting[r.ID] = decided
-	arrived := q.tick()
-	q.core.Arrive(arrived, r)
+	w := &waiter{a, q.tick(), make(chan verdict, 1)}
+	c := q.crowds[a.Fn]
+	if c == nil {
+		c = &crowd{next: map[string]float64{}}
+		q.crowds[a.Fn] = c
+	}
+	c.join(r.ID, w)
+	q.core.Arrive(w.arrived, r)
 	q.decide()
 	q.mu.Unlock()
 	select {
-	case d := <-decided:
-		return &Turn{d, q, arrived}, nil
+	case d := <-w.decided:
+		return &Turn{d, q, w}, nil
 	case <-ctx.Done():
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.core.Cancel(q.tick(), r) {
-		delete(q.waiting, r.ID)
+	if ticket, was := c.leave(w); was {
+		q.core.Cancel(q.tick(), schedule.Request{ID: ticket, Fn: a.Fn})
 		q.decide() // it may have kept others away from a GPU
 		return nil, ctx.Err()
 	}
 	// mutant: a turn at the end of its context
-	return &Turn{<-decided, q, arrived}, nil
+	return &Turn{<-w.decided, q, w}, nil
 }
 
 // Done accounts for a request that was answered. service is its running time in seconds, without its cold start.
@@ -79,7 +133,12 @@ func (t *Turn) Done(service float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.tick()
-	q.core.Done(now, t.Request.ID, service, now-t.arrived)
+	// mutant: requests of an earlier configuration
+	if t.core == q.core {
+		q.core.Done(now, t.Request.ID, service, now-t.of.arrived, t.of.Deadline)
+	} else {
+		q.core.Freed(now)
+	}
 	q.decide()
 }
 
@@ -88,7 +147,12 @@ func (t *Turn) Lost() {
 	q := t.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.core.Lost(q.tick(), t.Request.ID)
+	now := q.tick()
+	if t.core == q.core {
+		q.core.Lost(now, t.Request.ID)
+	} else {
+		q.core.Freed(now)
+	}
 	q.decide()
 }
 
@@ -126,6 +190,9 @@ func (q *Queue) tick() float64 {
 
 // decide hands out turns until the policy declines.
 func (q *Queue) decide() {
+	// mutant: decisions are written at once
+	defer q.log.Flush()
+	q.core.Woken() // machines fetch nothing ahead, and the policy would keep these hints
 	for {
 		clear(q.view.known)
 		d, ok := q.core.Next(q.now)
@@ -133,7 +200,6 @@ func (q *Queue) decide() {
 			return
 		}
 		q.machines.Admit(d, q.active)
-		q.waiting[d.Request.ID] <- d
-		delete(q.waiting, d.Request.ID)
+		q.crowds[d.Request.Fn].call(d.Request.ID).decided <- verdict{d, q.core}
 	}
 }

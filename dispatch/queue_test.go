@@ -46,7 +46,7 @@ func TestQueue(t *testing.T) {
 					if i%5 == 0 {
 						time.AfterFunc(time.Duration(rng.IntN(2000))*time.Microsecond, cancel)
 					}
-					turn, err := q.Wait(ctx, rng.IntN(3))
+					turn, err := q.Wait(ctx, Ask{Fn: rng.IntN(3)})
 					mu.Lock()
 					defer mu.Unlock()
 					if err != nil {
@@ -65,7 +65,7 @@ func TestQueue(t *testing.T) {
 				})
 			}
 			clients.Wait()
-			if waiting, running := q.Queued(); waiting != 0 || running != 0 || turns+left != 400 || len(q.waiting) != 0 {
+			if waiting, running := q.Queued(); waiting != 0 || running != 0 || turns+left != 400 || len(q.tickets()) != 0 {
 				t.Errorf("%d wait, %d run; %d turns and %d clients that left", waiting, running, turns, left)
 			}
 		})
@@ -80,7 +80,7 @@ func TestQueueLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := q.Wait(t.Context(), 0)
+	first, err := q.Wait(t.Context(), Ask{Fn: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,13 +88,13 @@ func TestQueueLeaves(t *testing.T) {
 	machines.lost[first.GPU] = true
 	q.LoseGPU(first.GPU)
 	now = -1 // a clock that goes back
-	second, err := q.Wait(t.Context(), 0)
+	second, err := q.Wait(t.Context(), Ask{Fn: 0})
 	if err != nil || second.GPU == first.GPU {
 		t.Fatalf("%+v, %v", second, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := q.Wait(ctx, 0); !errors.Is(err, context.Canceled) {
+	if _, err := q.Wait(ctx, Ask{Fn: 0}); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	q.end(second.Request.ID)
@@ -131,7 +131,7 @@ func TestOneAnswerADecision(t *testing.T) {
 		for i := range 300 {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if turn, err := q.Wait(ctx, i%3); err == nil {
+			if turn, err := q.Wait(ctx, Ask{Fn: i % 3}); err == nil {
 				q.end(turn.Request.ID)
 				turn.Done(0.1)
 			}
@@ -142,5 +142,101 @@ func TestOneAnswerADecision(t *testing.T) {
 		if r, err := Replay(&out); err != nil || r.Decisions == 0 {
 			t.Errorf("%s: %+v, %v", policy, r, err)
 		}
+	}
+}
+
+// A new configuration takes over those that wait, in the order in which they came, and leaves those alone that run. The log replays,
+// with a run for each configuration.
+func TestReconfigure(t *testing.T) {
+	var out bytes.Buffer
+	log := NewLog(&out)
+	machines := newWorld(2, 1)
+	machines.lost[1] = true
+	config := func(policy string) Config {
+		return Config{Policy: policy, Params: schedule.Params{Functions: 2, Deadline: []float64{1, 1}}, GPUs: 2}
+	}
+	q, err := NewQueue(config("fcfs"), machines, func() float64 { return 0 }, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reconfigure := func(policy string) {
+		t.Helper()
+		if err := q.Reconfigure(config(policy), []int{1}, func() {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reconfigure("fcfs") // without GPU 1
+	first, err := q.Wait(t.Context(), Ask{Fn: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns := make(chan *Turn)
+	for n := range 3 {
+		go func() {
+			turn, err := q.Wait(t.Context(), Ask{Fn: 1})
+			if err != nil {
+				t.Error(err)
+			}
+			turns <- turn
+		}()
+		for waiting := 0; waiting != n+1; waiting, _ = q.Queued() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for _, policy := range []string{"mqfq", "torpor", "lalbo3"} {
+		reconfigure(policy)
+	}
+	if err := q.Reconfigure(config("best"), nil, func() { t.Error("the machines change") }); err == nil {
+		t.Error("an unknown policy is accepted")
+	}
+	q.end(first.Request.ID)
+	first.Done(1)
+	for id := 1; id <= 3; id++ {
+		select {
+		case turn := <-turns:
+			if turn.Request.ID != id || turn.GPU != 0 {
+				t.Errorf("request %d on GPU %d has the turn of request %d", turn.Request.ID, turn.GPU, id)
+			}
+			q.end(turn.Request.ID)
+			turn.Done(1)
+		case <-time.After(time.Minute):
+			t.Fatalf("request %d waits for ever, %d in the core", id, q.core.Queued())
+		}
+	}
+	if waiting, running := q.Queued(); waiting+running != 0 {
+		t.Errorf("%d wait, %d run", waiting, running)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Replay(&out); err != nil || r.Runs != 5 || r.Decisions != 4 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// paramsFor are parameters for functions without deadlines.
+func paramsFor(functions int) schedule.Params { return schedule.Params{Functions: functions} }
+
+// Unused hints of a policy take no memory.
+func TestHintsAreForgotten(t *testing.T) {
+	now := 0.0
+	q, err := NewQueue(Config{Policy: "mqfq", Params: paramsFor(1), GPUs: 1}, newWorld(1, 1), func() float64 { return now }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		now++
+		if i%10 == 0 {
+			now += 1e6 // the function's queue is inactive by then
+		}
+		turn, err := q.Wait(t.Context(), Ask{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.end(turn.Request.ID)
+		turn.Done(1)
+	}
+	if n := len(q.core.Woken()); n > 1 {
+		t.Errorf("%d hints are kept", n)
 	}
 }

@@ -35,11 +35,12 @@ func (e *DecisionError) Error() string {
 	return fmt.Sprintf("replay decision log: line %d: the log has %s, the policy %s", e.Line, e.Logged, e.Policy)
 }
 
-// Replayed counts what a log held.
+// Replayed counts the contents of a log.
 type Replayed struct {
 	Runs      int
 	Requests  int
 	Decisions int
+	Cut       bool // the last line is incomplete: the server was killed, or its disk was full
 }
 
 // The most that a run of a log may claim: it bounds the memory that a policy takes.
@@ -55,6 +56,12 @@ func Replay(r io.Reader) (Replayed, error) {
 	var p *player
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
+	whole := true
+	lines.Split(func(data []byte, atEOF bool) (int, []byte, error) {
+		n, token, err := bufio.ScanLines(data, atEOF)
+		whole = n > 0 && data[n-1] == '\n'
+		return n, token, err
+	})
 	n := 0
 	for lines.Scan() {
 		n++
@@ -63,6 +70,10 @@ func Replay(r io.Reader) (Replayed, error) {
 		dec.DisallowUnknownFields()
 		err := dec.Decode(&x)
 		switch {
+		// mutant: logs that are cut
+		case errors.Is(err, io.ErrUnexpectedEOF) && !whole && p != nil:
+			out.Cut = true
+			return out, nil
 		case err != nil:
 		case x.Run != nil:
 			p, err = newPlayer(&x)
@@ -144,7 +155,7 @@ func (p *player) play(x *line, out *Replayed) error {
 	case x.Next != nil:
 		return p.next(x, out)
 	case x.Done != nil:
-		return p.ran(x.Done.request, x.Done.GPU, func(id int) { p.core.Done(x.At, id, x.Done.Service, x.Done.Latency) })
+		return p.ran(x.Done.request, x.Done.GPU, func(id int) { p.core.Done(x.At, id, x.Done.Service, x.Done.Latency, x.Done.Deadline) })
 	case x.Lost != nil:
 		return p.ran(x.Lost.request, x.Lost.GPU, func(id int) { p.core.Lost(x.At, id) })
 	case x.Gone != nil:
@@ -159,6 +170,8 @@ func (p *player) play(x *line, out *Replayed) error {
 		if got := p.core.Active(x.At, x.Active.Fn); got != x.Active.Is {
 			return &DecisionError{Logged: fmt.Sprintf("function %d active: %v", x.Active.Fn, x.Active.Is), Policy: fmt.Sprint(got)}
 		}
+	case x.Freed:
+		p.core.Freed(x.At)
 	default:
 		return errors.New("no call")
 	}

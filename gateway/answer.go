@@ -13,12 +13,13 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"medusa/agent"
+	"medusa/dispatch"
+	"medusa/internal/apierror"
 )
 
 // Handler returns the endpoints.
@@ -30,7 +31,7 @@ func (g *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /v1/completions", g.allowed(g.answer))
 	mux.HandleFunc("POST /v1/chat/completions", g.allowed(g.answer))
 	mux.HandleFunc("/", g.allowed(func(w http.ResponseWriter, r *http.Request) {
-		(&apiError{http.StatusNotFound, "invalid_request_error", "unknown_url", fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path), 0}).write(w)
+		(&apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "unknown_url", Message: fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)}).Write(w)
 	}))
 	return mux
 }
@@ -40,7 +41,7 @@ func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !g.known(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			(&apiError{http.StatusUnauthorized, "authentication_error", "invalid_api_key", "the API key is missing or unknown", 0}).write(w)
+			(&apierror.Error{Status: http.StatusUnauthorized, Kind: apierror.Authentication, Code: "invalid_api_key", Message: "the API key is missing or unknown"}).Write(w)
 			return
 		}
 		next(w, r)
@@ -48,12 +49,13 @@ func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (g *Server) known(r *http.Request) bool {
-	if g.keys == nil {
+	keys := g.setup.Load().keys
+	if keys == nil {
 		return true
 	}
 	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	found := 0
-	for key := range g.keys {
+	for key := range keys {
 		// mutant: API keys
 		found |= subtle.ConstantTimeCompare([]byte(given), []byte(key))
 	}
@@ -67,10 +69,10 @@ func (g *Server) models(w http.ResponseWriter, _ *http.Request) {
 		OwnedBy string `json:"owned_by"`
 	}
 	list := []model{}
-	for _, m := range g.spec.Models {
+	for _, m := range g.setup.Load().spec.Models {
 		list = append(list, model{m.Name, "model", "medusa"})
 	}
-	writeJSON(w, http.StatusOK, struct {
+	apierror.WriteJSON(w, http.StatusOK, struct {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
 	}{"list", list})
@@ -78,29 +80,36 @@ func (g *Server) models(w http.ResponseWriter, _ *http.Request) {
 
 // answer passes a request to an engine of its model, once the policy has decided.
 func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.spec.MaxBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.setup.Load().spec.MaxBody))
 	if err != nil {
-		g.refuse(w, -1, err)
+		classify(err).Write(w)
 		return
 	}
-	fn, err := g.modelOf(body)
+	q, err := g.enter(body)
 	if err != nil {
-		g.refuse(w, -1, err)
+		classify(err).Write(w)
 		return
 	}
-	m := &g.spec.Models[fn]
-	ctx, cancel := context.WithTimeout(r.Context(), seconds(m.Timeout))
+	defer g.exit(q)
+	if q.Flow, q.Deadline, err = wishes(r.Header); err != nil {
+		e := classify(err)
+		g.count.answered(q.model.Name, e.Status)
+		e.Write(w)
+		return
+	}
+	timeout := seconds(q.model.Timeout)
+	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
 	// A client that does not read would keep its place in an engine for ever.
 	out := http.NewResponseController(w)
 	// mutant: clients that do not read
-	_ = out.SetWriteDeadline(time.Now().Add(seconds(m.Timeout))) // only a test's writer has none
+	_ = out.SetWriteDeadline(time.Now().Add(timeout)) // only a test's writer has none
 	defer func() { _ = out.SetWriteDeadline(time.Time{}) }()
 	p := &passing{ResponseWriter: w, request: r.WithContext(ctx), body: body}
 	for attempt := 1; ; attempt++ {
-		err := g.turn(ctx, fn, p)
+		err := g.turn(ctx, q, p)
 		if err == nil {
-			g.count.answered(fn, p.status)
+			g.count.answered(q.model.Name, p.status)
 			return
 		}
 		var engine *agent.EngineError
@@ -109,18 +118,20 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if p.begun {
-			g.count.answered(fn, http.StatusBadGateway)
+			g.count.answered(q.model.Name, http.StatusBadGateway)
 			p.breakOff(err)
 			return
 		}
 		if r.Context().Err() != nil {
-			g.count.answered(fn, statusLeft)
+			g.count.answered(q.model.Name, statusLeft)
 			return
 		}
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = &apiError{http.StatusGatewayTimeout, "server_error", "timeout", fmt.Sprintf("no answer within %v", seconds(m.Timeout)), 0}
+			err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", timeout)}
 		}
-		g.refuse(w, fn, err)
+		e := classify(err)
+		g.count.answered(q.model.Name, e.Status)
+		e.Write(w)
 		return
 	}
 }
@@ -128,33 +139,50 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 // statusLeft counts clients that have left before an answer, as nginx does.
 const statusLeft = 499
 
-// modelOf returns the model that a body asks for.
-func (g *Server) modelOf(body []byte) (int, error) {
-	var q struct {
+// query is a request for a model.
+type query struct {
+	dispatch.Ask // Fn is the place of the model
+	model        *Model
+}
+
+// enter finds the model that a body asks for. Its place stays the model's until exit.
+func (g *Server) enter(body []byte) (*query, error) {
+	var asked struct {
 		Model string `json:"model"`
 	}
-	if err := json.Unmarshal(body, &q); err != nil {
-		return 0, &apiError{http.StatusBadRequest, "invalid_request_error", "", fmt.Sprintf("read body: %v", err), 0}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		return nil, &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Message: fmt.Sprintf("read body: %v", err)}
 	}
-	fn, ok := g.functions[q.Model]
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.setup.Load()
+	place, ok := now.functions[asked.Model]
 	if !ok {
-		return 0, &apiError{http.StatusNotFound, "invalid_request_error", "model_not_found", fmt.Sprintf("the model %q does not exist", q.Model), 0}
+		return nil, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Param: "model",
+			Message: fmt.Sprintf("the model %q does not exist", asked.Model)}
 	}
-	return fn, nil
+	g.using[place]++
+	return &query{dispatch.Ask{Fn: place}, now.models[place]}, nil
+}
+
+func (g *Server) exit(q *query) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.using[q.Fn]--
 }
 
 // turn waits for a turn and an engine, and passes the request on. Whatever happens, the turn ends.
-func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
-	if err := g.join(fn); err != nil {
+func (g *Server) turn(ctx context.Context, q *query, p *passing) error {
+	if err := g.join(q); err != nil {
 		return err
 	}
 	arrived := time.Now()
-	t, err := g.queue.Wait(ctx, fn)
-	g.leave(fn)
+	t, err := g.queue.Wait(ctx, q.Ask)
+	g.leave(q)
 	if err != nil {
 		return err
 	}
-	service := 0.0 // until it was answered
+	service := 0.0 // until it was answered, and if it was refused
 	defer func() {
 		// The turn ends last, so that the next decision sees the place.
 		g.agent.Release(t.Decision, service)
@@ -169,38 +197,39 @@ func (g *Server) turn(ctx context.Context, fn int, p *passing) error {
 		return err
 	}
 	began := time.Now()
-	g.count.waited(fn, began.Sub(arrived))
+	g.count.waited(q.model.Name, began.Sub(arrived))
 	if err := g.pass(address, p); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		// mutant: an engine that has not answered
 		g.agent.Doubt(t.Decision)
-		return &agent.EngineError{Model: g.spec.Models[fn].Name, GPU: t.GPU, Cause: err}
+		return &agent.EngineError{Model: q.model.Name, GPU: t.GPU, Cause: err}
 	}
-	service = time.Since(began).Seconds()
+	// mutant: answers that are measured
+	if p.status < http.StatusBadRequest {
+		service = time.Since(began).Seconds() // an engine refuses at once
+	}
 	return nil
 }
 
 // join counts a request that waits, unless too many of its model do.
-func (g *Server) join(fn int) error {
+func (g *Server) join(q *query) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	// mutant: bound of waiting requests
-	if g.waiting[fn] >= g.spec.MaxWaiting {
-		m := &g.spec.Models[fn]
-		wait := float64(g.waiting[fn]) * g.agent.Service(fn) / float64(m.Slots)
-		return &apiError{http.StatusTooManyRequests, "rate_limit_error", "queue_full",
-			fmt.Sprintf("%d requests wait for %s already", g.waiting[fn], m.Name), int(math.Ceil(max(1, wait)))}
+	if waiting := g.waiting[q.Fn]; waiting >= g.setup.Load().spec.MaxWaiting {
+		return &apierror.Error{Status: http.StatusTooManyRequests, Kind: apierror.RateLimit, Code: "queue_full",
+			Message: fmt.Sprintf("%d requests wait for %s already", waiting, q.model.Name), Retry: int(math.Ceil(max(1, g.agent.Drain(q.Fn, waiting))))}
 	}
-	g.waiting[fn]++
+	g.waiting[q.Fn]++
 	return nil
 }
 
-func (g *Server) leave(fn int) {
+func (g *Server) leave(q *query) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting[fn]--
+	g.waiting[q.Fn]--
 }
 
 // passing is a request on its way through, and the answer to it.
@@ -268,69 +297,21 @@ func (p *passing) breakOff(err error) {
 	if !p.stream {
 		panic(http.ErrAbortHandler)
 	}
-	data, _ := json.Marshal(classify(err).body())
+	data, _ := json.Marshal(classify(err).Body())
 	fmt.Fprintf(p.ResponseWriter, "\n\ndata: %s\n\n", data)
 }
 
-// apiError is an error of OpenAI's API.
-type apiError struct {
-	status     int
-	kind, code string
-	message    string
-	retry      int // seconds; 0: none
-}
-
-func (e *apiError) Error() string { return e.message }
-
-func (e *apiError) body() any {
-	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-	o := object{Message: e.message, Type: e.kind}
-	if e.code != "" {
-		o.Code = &e.code
-	}
-	return struct {
-		Error object `json:"error"`
-	}{o}
-}
-
-func (e *apiError) write(w http.ResponseWriter) {
-	if e.retry > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(e.retry))
-	}
-	writeJSON(w, e.status, e.body())
-}
-
-func classify(err error) *apiError {
-	var known *apiError
+func classify(err error) *apierror.Error {
+	var known *apierror.Error
 	var large *http.MaxBytesError
 	var engine *agent.EngineError
 	switch {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &large):
-		return &apiError{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", fmt.Sprintf("the body has more than %d bytes", large.Limit), 0}
+		return &apierror.Error{Status: http.StatusRequestEntityTooLarge, Kind: apierror.Request, Code: "request_too_large", Message: fmt.Sprintf("the body has more than %d bytes", large.Limit)}
 	case errors.As(err, &engine):
-		return &apiError{http.StatusBadGateway, "server_error", "engine_failed", engine.Error(), 0}
+		return &apierror.Error{Status: http.StatusBadGateway, Kind: apierror.Server, Code: "engine_failed", Message: engine.Error()}
 	}
-	return &apiError{http.StatusInternalServerError, "server_error", "", err.Error(), 0}
-}
-
-// refuse answers with an error; fn is the model, or -1.
-func (g *Server) refuse(w http.ResponseWriter, fn int, err error) {
-	e := classify(err)
-	if fn >= 0 {
-		g.count.answered(fn, e.status)
-	}
-	e.write(w)
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that has left reads nothing
+	return &apierror.Error{Status: http.StatusInternalServerError, Kind: apierror.Server, Message: err.Error()}
 }

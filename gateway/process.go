@@ -10,9 +10,8 @@ import (
 )
 
 // process makes the engine of a model on a GPU: its command, or the command behind `medusa restore` if there is an artifact.
-func (g *Server) process(s *Spec, gpu, fn int) agent.Engine {
-	m := &s.Models[fn]
-	fill := strings.NewReplacer("{gpu}", s.GPUs[gpu], "{name}", m.Name)
+func (g *Server) process(m *Model, gpu string) agent.Engine {
+	fill := strings.NewReplacer("{gpu}", gpu, "{name}", m.Name)
 	argv := make([]string, len(m.Command))
 	for i, word := range m.Command {
 		argv[i] = fill.Replace(word)
@@ -29,7 +28,7 @@ func (g *Server) process(s *Spec, gpu, fn int) agent.Engine {
 	if g.home != nil {
 		env = append(env, g.home.Environ())
 	}
-	env = append(env, "CUDA_VISIBLE_DEVICES="+s.GPUs[gpu])
+	env = append(env, "CUDA_VISIBLE_DEVICES="+gpu)
 	var own []string
 	for name, value := range m.Env {
 		own = append(own, name+"="+fill.Replace(value))

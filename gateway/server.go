@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"medusa/agent"
@@ -15,18 +16,16 @@ import (
 	"medusa/schedule"
 )
 
-// Options are what a Spec does not say.
+// Options are settings that are not in the file.
 type Options struct {
-	Make func(s *Spec, gpu, fn int) agent.Engine // nil: processes
+	Make func(m *Model, gpu string) agent.Engine // nil: processes
 	Log  *dispatch.Log                           // nil: none
 	Out  io.Writer                               // the output of engines, and warnings
 }
 
 // Server answers requests.
 type Server struct {
-	spec      *Spec
-	keys      map[string]bool
-	functions map[string]int
+	make      func(m *Model, gpu string) agent.Engine
 	agent     *agent.Agent
 	queue     *dispatch.Queue
 	transport *http.Transport
@@ -34,53 +33,51 @@ type Server struct {
 	count     counters
 	home      *agent.Home // nil: none
 
+	setup atomic.Pointer[setup] // is replaced under mu
+
 	mu      sync.Mutex
-	waiting []int // by model: requests without a turn
+	using   []int // requests that know a model, by its place
+	waiting []int // those of them without a turn
 }
 
 // New makes a Server. No engine is started before a request needs it.
 func New(s *Spec, o Options) (*Server, error) {
-	keys, err := s.keys()
+	began := time.Now()
+	clock := func() float64 { return time.Since(began).Seconds() }
+	g := &Server{make: o.Make, out: &lines{w: o.Out},
+		// Engines are on this machine: connections are cheap, and one that waits may belong to an engine that ends.
+		transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second, DisableCompression: true}}
+	if g.make == nil {
+		g.make = g.process
+	}
+	g.count.init()
+	now, err := firstSetup(s)
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	clock := func() float64 { return time.Since(began).Seconds() }
-	g := &Server{spec: s, keys: keys, functions: map[string]int{}, waiting: make([]int, len(s.Models)), out: &lines{w: o.Out},
-		// Engines are on this machine: connections are cheap, and one that waits may belong to an engine that ends.
-		transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second, DisableCompression: true}}
-	if err := g.open(); err != nil {
-		return nil, err
-	}
-	c := agent.Config{GPUs: len(s.GPUs), HostMemory: gigabytes(s.HostMemory), Clock: clock, Victim: victim(s.Policy.Name), Retry: seconds(s.Retry),
-		Health: seconds(s.Health), Warn: g.warn, Changed: func() { g.queue.Changed() }}
-	makeEngine := o.Make
-	if makeEngine == nil {
-		makeEngine = g.process
-	}
-	c.Make = func(gpu, fn int) agent.Engine { return makeEngine(s, gpu, fn) }
-	for i, m := range s.Models {
-		g.functions[m.Name] = i
-		c.Models = append(c.Models, agent.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, Asleep: m.Asleep,
-			Host: gigabytes(m.HostGB), StartLimit: seconds(m.StartLimit), Start: m.Start, Wake: m.Wake, Service: m.Service})
+	g.setup.Store(now)
+	g.using, g.waiting = make([]int, len(s.Models)), make([]int, len(s.Models))
+	c := now.machines()
+	c.Clock, c.Warn, c.Changed = clock, g.warn, func() { g.queue.Changed() }
+	c.Make = func(gpu, fn int) agent.Engine {
+		now := g.setup.Load()
+		return g.make(now.models[fn], now.gpus[gpu])
 	}
 	if g.agent, err = agent.New(c); err != nil {
 		return nil, err
 	}
-	g.queue, err = dispatch.NewQueue(dispatch.Config{Policy: s.Policy.Name, Params: s.params(), GPUs: len(s.GPUs)}, g.agent, clock, o.Log)
-	if err != nil {
+	if g.queue, err = dispatch.NewQueue(now.policy(), g.agent, clock, o.Log); err != nil {
 		return nil, err
 	}
-	g.count.init(s)
-	return g, nil
+	return g, g.open(s.State)
 }
 
-// open ends what an earlier server left.
-func (g *Server) open() error {
-	if g.spec.State == "" {
+// open ends engines that an earlier server left.
+func (g *Server) open(state string) error {
+	if state == "" {
 		return nil
 	}
-	home, left, err := agent.OpenHome(g.spec.State)
+	home, left, err := agent.OpenHome(state)
 	if left > 0 {
 		g.warn("ended %d processes of engines that an earlier server had left", left)
 	}
@@ -134,12 +131,12 @@ func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// Close stops all engines, and returns when nothing of them is left.
+// Close stops all engines, and returns when no process of them is left.
 func (g *Server) Close() {
 	g.agent.Close()
 	g.transport.CloseIdleConnections()
 	if g.home != nil {
-		_ = g.home.Close() // nothing was written
+		_ = g.home.Close() // no data was written
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,21 +84,17 @@ func parse(path string, data []byte) (*Spec, error) {
 	return s, nil
 }
 
-// complete fills in defaults of models.
+// UnmarshalYAML sets the defaults of a model before it is read, so that a zero in the file is one.
+func (m *Model) UnmarshalYAML(read func(any) error) error {
+	type plain Model // without this method
+	*m = Model{Memory: 1, Slots: 8, Weight: 1, StartLimit: 600, Timeout: 600, Start: 10, Wake: 1, Service: 1}
+	return read((*plain)(m))
+}
+
+// complete makes paths relative to the file's folder.
 func (s *Spec) complete() {
 	for i := range s.Models {
 		m := &s.Models[i]
-		for _, d := range []struct {
-			at    *float64
-			value float64
-		}{{&m.Memory, 1}, {&m.Weight, 1}, {&m.StartLimit, 600}, {&m.Timeout, 600}, {&m.Start, 10}, {&m.Wake, 1}, {&m.Service, 1}} {
-			if *d.at == 0 {
-				*d.at = d.value
-			}
-		}
-		if m.Slots == 0 {
-			m.Slots = 8
-		}
 		if strings.HasPrefix(m.Artifact, ".") {
 			m.Artifact = filepath.Join(s.dir, m.Artifact)
 			if !filepath.IsAbs(m.Artifact) {
@@ -112,62 +109,114 @@ func (s *Spec) complete() {
 	}
 }
 
-func (s *Spec) check() error {
-	bad := func(path, format string, args ...any) error {
-		return &yamlfile.FieldError{Path: path, Err: fmt.Errorf("check configuration: "+format, args...)}
+// The most of a field: more would overflow durations and sizes.
+const (
+	maxSeconds   = 1e8
+	maxGigabytes = 1e6
+	maxWeight    = 1e6
+)
+
+// number is a field of a mapping at path that has to be a number in a range.
+type number struct {
+	name        string
+	value       float64
+	least, most float64
+	positive    bool
+}
+
+func (n *number) check(path string) error {
+	if n.value >= n.least && n.value <= n.most && (n.value > 0 || !n.positive) {
+		return nil
 	}
+	from := fmt.Sprintf("%g", n.least)
+	if n.positive && n.least == 0 {
+		from = "more than 0"
+	}
+	return mistake(path+"."+n.name, "%s is %g, not from %s to %g", n.name, n.value, from, n.most)
+}
+
+func mistake(path, format string, args ...any) error {
+	return &yamlfile.FieldError{Path: path, Err: fmt.Errorf("check configuration: "+format, args...)}
+}
+
+func (s *Spec) check() error {
 	if _, _, err := net.SplitHostPort(s.Listen); err != nil {
-		return bad("$.listen", "%q is no address with a port", s.Listen)
+		return mistake("$.listen", "%q is no address with a port", s.Listen)
 	}
 	switch {
 	case len(s.GPUs) == 0:
-		return bad("$.gpus", "no GPU")
+		return mistake("$.gpus", "no GPU")
 	case len(s.Models) == 0:
-		return bad("$.models", "no model")
+		return mistake("$.models", "no model")
 	case s.MaxWaiting < 1:
-		return bad("$.max_waiting", "must be positive")
+		return mistake("$.max_waiting", "must be positive")
 	case s.MaxBody < 1:
-		return bad("$.max_body", "must be positive")
-	case !(s.Retry >= 0):
-		return bad("$.retry", "must not be negative")
-	case !(s.Health > 0):
-		return bad("$.health", "must be positive")
-	case !(s.HostMemory >= 0):
-		return bad("$.host_memory_gb", "must not be negative")
+		return mistake("$.max_body", "must be positive")
+	}
+	for i, id := range s.GPUs {
+		switch at := fmt.Sprintf("$.gpus[%d]", i); {
+		case id == "":
+			return mistake(at, "the name of a GPU is empty")
+		case slices.Contains(s.GPUs[:i], id):
+			return mistake(at, "GPU %s is there twice", id)
+		}
+	}
+	for _, n := range []number{{"retry", s.Retry, 0, maxSeconds, false}, {"health", s.Health, 0, maxSeconds, true},
+		{"host_memory_gb", s.HostMemory, 0, maxGigabytes, false}} {
+		if err := n.check("$"); err != nil {
+			return err
+		}
 	}
 	seen := map[string]bool{}
 	for i := range s.Models {
 		m, at := &s.Models[i], fmt.Sprintf("$.models[%d]", i)
-		switch {
-		case m.Name == "":
-			return bad(at, "a model needs a name")
-		case seen[m.Name]:
-			return bad(at+".name", "%s is there twice", m.Name)
-		case len(m.Command) == 0:
-			return bad(at, "model %s needs a command", m.Name)
-		case !m.named("{port}"):
-			return bad(at+".command", "{port} is not in the command or the environment of %s", m.Name)
-		case !(m.Memory > 0 && m.Memory <= 1):
-			return bad(at+".memory", "is a share of a GPU, above 0 and at most 1")
-		case m.Slots < 1:
-			return bad(at+".slots", "must be positive")
-		case m.Sleep < 0 || m.Sleep > 2:
-			return bad(at+".sleep", "is 0, 1 or 2")
-		case !(m.Asleep >= 0 && m.Asleep < m.Memory):
-			return bad(at+".asleep", "is a share of a GPU, less than memory")
-		case !(m.Deadline >= 0) || !(m.Weight > 0) || !(m.StartLimit > 0) || !(m.Timeout > 0) || !(m.Start > 0) || !(m.Wake > 0) || !(m.Service > 0) || !(m.HostGB >= 0):
-			return bad(at, "a number of %s is negative", m.Name)
+		if err := m.check(at); err != nil {
+			return err
+		}
+		if seen[m.Name] {
+			return mistake(at+".name", "%s is there twice", m.Name)
 		}
 		if strings.HasPrefix(s.Policy.Name, "torpor") && m.Deadline == 0 {
-			return bad(at, "model %s needs a deadline, for policy %s", m.Name, s.Policy.Name)
+			return mistake(at, "model %s needs a deadline, for policy %s", m.Name, s.Policy.Name)
 		}
 		seen[m.Name] = true
 	}
-	if _, err := schedule.New(s.Policy.Name, s.params()); err != nil {
+	models := make([]*Model, len(s.Models))
+	for i := range s.Models {
+		models[i] = &s.Models[i]
+	}
+	if _, err := schedule.New(s.Policy.Name, params(s.Policy, models)); err != nil {
 		return &yamlfile.FieldError{Path: "$.policy", Err: err}
 	}
 	if _, err := s.keys(); err != nil {
 		return &yamlfile.FieldError{Path: "$.keys", Err: err}
+	}
+	return nil
+}
+
+func (m *Model) check(at string) error {
+	switch {
+	case m.Name == "":
+		return mistake(at, "a model needs a name")
+	case len(m.Command) == 0:
+		return mistake(at, "model %s needs a command", m.Name)
+	case !m.named("{port}"):
+		return mistake(at+".command", "{port} is not in the command or the environment of %s", m.Name)
+	case !(m.Memory > 0 && m.Memory <= 1):
+		return mistake(at+".memory", "is a share of a GPU, above 0 and at most 1")
+	case m.Slots < 1:
+		return mistake(at+".slots", "slots must be positive")
+	case m.Sleep < 0 || m.Sleep > 2:
+		return mistake(at+".sleep", "is 0, 1 or 2")
+	case !(m.Asleep >= 0 && m.Asleep < m.Memory):
+		return mistake(at+".asleep", "is a share of a GPU, less than memory")
+	}
+	for _, n := range []number{{"deadline", m.Deadline, 0, maxSeconds, false}, {"weight", m.Weight, 1 / maxWeight, maxWeight, true},
+		{"start_limit", m.StartLimit, 0, maxSeconds, true}, {"timeout", m.Timeout, 0, maxSeconds, true}, {"start", m.Start, 0, maxSeconds, true},
+		{"wake", m.Wake, 0, maxSeconds, true}, {"service", m.Service, 0, maxSeconds, true}, {"host_gb", m.HostGB, 0, maxGigabytes, false}} {
+		if err := n.check(at); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -185,22 +234,6 @@ func (m *Model) named(placeholder string) bool {
 		}
 	}
 	return false
-}
-
-// params are those of package schedule.
-func (s *Spec) params() schedule.Params {
-	p := schedule.Params{Functions: len(s.Models), D: s.Policy.D, T: s.Policy.T, Alpha: s.Policy.Alpha, Limit: s.Policy.UtilizationLimit,
-		WarmFirst: s.Policy.WarmFirst, O3Limit: s.Policy.O3Limit}
-	deadlines := false
-	for _, m := range s.Models {
-		p.Weights = append(p.Weights, m.Weight)
-		p.Deadline = append(p.Deadline, m.Deadline)
-		deadlines = deadlines || m.Deadline > 0
-	}
-	if !deadlines {
-		p.Deadline = nil
-	}
-	return p
 }
 
 // keys reads the API keys; none means that everybody may ask.

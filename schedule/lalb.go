@@ -53,6 +53,9 @@ func (p *lalb) Done(float64, Completion) { p.fresh = true }
 // Lost starts a new round over the idle GPUs.
 func (p *lalb) Lost(float64, Request, int) { p.fresh = true }
 
+// Again implements [Rounds].
+func (p *lalb) Again() { p.fresh = true }
+
 // Leave implements [Binder]. Bound requests are the oldest of the queue again, and may be passed over anew.
 func (p *lalb) Leave(gpu int) {
 	if gpu >= len(p.local) {

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -74,10 +75,10 @@ func (p Params) check(name string) error {
 		return bad("needs at least one function")
 	case p.D < 0:
 		return bad("d must be positive")
-	case p.T != nil && !(*p.T >= 0):
-		return bad("t must not be negative")
-	case p.Alpha != nil && !(*p.Alpha >= 0):
-		return bad("alpha must not be negative")
+	case p.T != nil && !(*p.T >= 0 && *p.T <= math.MaxFloat64):
+		return bad("t must not be negative or infinite")
+	case p.Alpha != nil && !(*p.Alpha >= 0 && *p.Alpha <= math.MaxFloat64):
+		return bad("alpha must not be negative or infinite")
 	case !(p.Limit >= 0 && p.Limit <= 1):
 		return bad("utilization_limit is a share, 0 to 1")
 	case p.O3Limit != nil && *p.O3Limit < 0:

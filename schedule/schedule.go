@@ -32,12 +32,14 @@ type Decision struct {
 }
 
 // Completion reports a request that has left GPU. Service is its running time in seconds, without waiting and without its cold
-// start. Latency is the time in seconds since its arrival, to which its deadline applies.
+// start. Latency is the time in seconds since its arrival, to which its deadline applies. Deadline is the request's own, or 0 for that
+// of its function.
 type Completion struct {
-	Request Request
-	GPU     int
-	Service float64
-	Latency float64
+	Request  Request
+	GPU      int
+	Service  float64
+	Latency  float64
+	Deadline float64
 }
 
 // Policy is a scheduler. After each Arrive, Cancel and Done the caller calls Next until it declines. It carries out each decision
@@ -60,6 +62,13 @@ type Policy interface {
 	Lost(now float64, r Request, gpu int)
 	// Queued returns the number of requests that wait for a decision.
 	Queued() int
+}
+
+// Rounds is a policy that looks at the GPUs once after each arrival and completion.
+type Rounds interface {
+	Policy
+	// Again starts a new round: a place is free of which no other call has told.
+	Again()
 }
 
 // Binder is a policy that binds waiting requests to GPUs.

@@ -94,7 +94,12 @@ func (p *torpor) Done(_ float64, d Completion) {
 		p.waiting = append(p.waiting, fn)
 	}
 	p.served[fn]++
-	if d.Latency <= p.deadline[fn] {
+	deadline := p.deadline[fn]
+	// mutant: a request's own deadline
+	if d.Deadline > 0 {
+		deadline = d.Deadline
+	}
+	if d.Latency <= deadline {
 		p.met[fn]++
 	}
 	p.anyServed = true

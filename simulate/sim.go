@@ -82,7 +82,7 @@ type node struct {
 type decider interface {
 	Arrive(now float64, r schedule.Request)
 	Next(now float64) (schedule.Decision, bool)
-	Done(now float64, id int, service, latency float64) bool
+	Done(now float64, id int, service, latency, deadline float64) bool
 	Active(now float64, fn int) bool
 	Woken() []int
 }
@@ -313,7 +313,7 @@ func (s *sim) finish(w *worker, req int32) {
 	if s.progress != nil && s.finished%1024 == 0 {
 		s.progress(s.finished)
 	}
-	s.core.Done(s.now, int(req), r.end-r.start, r.first-r.arrival)
+	s.core.Done(s.now, int(req), r.end-r.start, r.first-r.arrival, 0)
 }
 
 // rest is called when a worker has no work left.

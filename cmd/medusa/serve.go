@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +25,9 @@ func newServeCmd() *cobra.Command {
 		Long: `Answers OpenAI's API for the models of a YAML file. Engines are started when requests need them, restored from an artifact if the
 file names one, and make room for each other: which request runs next, where, and who goes, is decided by a policy of medusa simulate.
 
+SIGHUP reads the file again. Requests that have arrived are answered as the old file says, later ones as the new one does. A file with a
+mistake changes nothing.
+
 SIGTERM lets requests end that are on their way, and stops all engines. However the command ends, no engine stays behind.`,
 		Example: `  medusa serve --check serve.yaml
   medusa serve serve.yaml --decisions decisions.jsonl && medusa simulate --replay decisions.jsonl`,
@@ -33,7 +41,7 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: models %d, GPUs %d, policy %s: valid\n", args[0], len(spec.Models), len(spec.GPUs), spec.Policy.Name)
 				return err
 			}
-			return withDecisions(decisions, func(log *dispatch.Log) error {
+			return writingDecisions(decisions, cmd.ErrOrStderr(), func(log *dispatch.Log) error {
 				l, err := net.Listen("tcp", spec.Listen)
 				if err != nil {
 					return fmt.Errorf("serve: %w", err)
@@ -43,12 +51,51 @@ SIGTERM lets requests end that are on their way, and stops all engines. However 
 					_ = l.Close()
 					return err
 				}
+				hangup := make(chan os.Signal, 1)
+				signal.Notify(hangup, syscall.SIGHUP)
+				defer signal.Stop(hangup)
+				go reloadAt(hangup, s, args[0], cmd.ErrOrStderr())
 				printable.Fprintf(cmd.ErrOrStderr(), "medusa: serving %d models on http://%s\n", len(spec.Models), l.Addr())
 				return s.Serve(cmd.Context(), l)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "only check the file")
-	cmd.Flags().StringVar(&decisions, "decisions", "", "write the log of all decisions to this file, at the end")
+	cmd.Flags().StringVar(&decisions, "decisions", "", "write each decision to this file")
 	return cmd
+}
+
+// reloadAt reads the file again at each signal. It ends with the command.
+func reloadAt(signals <-chan os.Signal, s *gateway.Server, path string, w io.Writer) {
+	for range signals {
+		spec, err := gateway.Load(path)
+		if err == nil {
+			err = s.Reload(spec)
+		}
+		if err != nil {
+			printable.Fprintf(w, "medusa: the configuration stays as it is: %v\n", err)
+			continue
+		}
+		printable.Fprintf(w, "medusa: reloaded %s: %d models\n", path, len(spec.Models))
+	}
+}
+
+// writingDecisions runs with a log that is written to path as decisions are made, or without one. The server goes on without its log.
+func writingDecisions(path string, w io.Writer, run func(*dispatch.Log) error) error {
+	if path == "" {
+		return run(nil)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write decision log: %w", err)
+	}
+	disk := dispatch.NewDisk(f, func(err error) {
+		printable.Fprintf(w, "medusa: write decision log %s: %v (it ends here, the server goes on)\n", path, err)
+	})
+	log := dispatch.NewLog(disk)
+	err = run(log)
+	if failed := errors.Join(log.Close(), disk.Close(), f.Close()); err == nil && failed != nil {
+		return fmt.Errorf("write decision log: %w", failed)
+	}
+	return err
 }

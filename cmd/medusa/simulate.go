@@ -135,7 +135,11 @@ func replayDecisions(w io.Writer, path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	_, err = fmt.Fprintf(w, "%s: runs %d, requests %d, decisions %d: identical\n", path, r.Runs, r.Requests, r.Decisions)
+	end := ""
+	if r.Cut {
+		end = ", the last line is incomplete"
+	}
+	_, err = fmt.Fprintf(w, "%s: runs %d, requests %d, decisions %d: identical%s\n", path, r.Runs, r.Requests, r.Decisions, end)
 	return err
 }
 

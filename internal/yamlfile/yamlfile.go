@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -88,7 +89,35 @@ func TokenError(name string, err error) (*Error, bool) {
 		return nil, false
 	}
 	p := at.GetToken().Position
-	return &Error{File: name, Line: max(p.Line, 1), Column: max(p.Column, 1), Err: fmt.Errorf("read YAML: %s", at.GetMessage())}, true
+	return &Error{File: name, Line: max(p.Line, 1), Column: max(p.Column, 1), Err: fmt.Errorf("read YAML: %s", message(at))}, true
+}
+
+// message says which kind of value a field needs, in place of the library's message with Go's types.
+func message(err yaml.Error) string {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) || wrong.DstType == nil {
+		return err.GetMessage()
+	}
+	kind := wrong.DstType.Kind()
+	if kind == reflect.Pointer {
+		kind = wrong.DstType.Elem().Kind()
+	}
+	needs := "another kind of value"
+	switch {
+	case kind == reflect.Bool:
+		needs = "true or false"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		needs = "a number"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		needs = "a whole number"
+	case kind == reflect.String:
+		needs = "a text"
+	case kind == reflect.Slice || kind == reflect.Array:
+		needs = "a list"
+	case kind == reflect.Map || kind == reflect.Struct:
+		needs = "fields with values"
+	}
+	return "the field needs " + needs
 }
 
 // Guard turns a panic of the YAML library on hostile input into an error.

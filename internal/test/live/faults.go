@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -28,11 +30,17 @@ func (r *run) faults() (string, error) {
 	if err := r.vanish(list); err != nil {
 		return "", fmt.Errorf("clients vanish: %w", err)
 	}
+	if err := r.reload(list); err != nil {
+		return "", fmt.Errorf("the configuration changes: %w", err)
+	}
+	if err := r.fullDisk(list); err != nil {
+		return "", fmt.Errorf("the disk is full: %w", err)
+	}
 	if err := r.killServers(list); err != nil {
 		return "", fmt.Errorf("the server is killed: %w", err)
 	}
-	return fmt.Sprintf("killed-engines=%d answered=%d failed-clearly=%d vanished-clients=%d killed-servers=%d orphans=0",
-		r.kills, answered, failed, r.clients, r.deaths), nil
+	return fmt.Sprintf("killed-engines=%d answered=%d failed-clearly=%d vanished-clients=%d reloads=%d killed-servers=%d orphans=0",
+		r.kills, answered, failed, r.clients, reloads, r.deaths), nil
 }
 
 // killEngines kills engines while clients ask. Each request gets its answer, or an error that says why. Afterwards all is well.
@@ -98,7 +106,7 @@ func (r *run) killEngines(list []question) (answered, failed int32, err error) {
 		return 0, 0, err
 	}
 	if err := wrong.Load(); err != nil {
-		return 0, 0, fmt.Errorf("%w\n%s", *err, &s.said)
+		return 0, 0, fmt.Errorf("%w\n%s", *err, s.output())
 	}
 	return good.Load(), clear.Load(), r.replay(log)
 }
@@ -145,7 +153,7 @@ func (r *run) vanish(list []question) error {
 // killServers kills the server at random moments. No engine may be left.
 func (r *run) killServers(list []question) error {
 	for n := range r.deaths {
-		s, _, err := r.serve("{name: lalbo3}", models)
+		s, log, err := r.serve("{name: lalbo3}", models)
 		if err != nil {
 			return err
 		}
@@ -159,7 +167,30 @@ func (r *run) killServers(list []question) error {
 		if err := s.kill(); err != nil {
 			return fmt.Errorf("kill %d: %w", n, err)
 		}
+		if out, err := r.replayed(log); err != nil && !bytes.Contains(out, []byte("unexpected EOF")) { // killed before its first line
+			return fmt.Errorf("kill %d: replay: %w\n%s", n, err, out)
+		}
 		<-asked
 	}
 	return nil
+}
+
+// fullDisk gives the server no room for its log. It says so, and answers.
+func (r *run) fullDisk(list []question) error {
+	if err := r.configure("{name: fcfs}", "'0'", 1); err != nil {
+		return err
+	}
+	s, err := r.start(filepath.Join(r.build, "medusa"), "serve", r.config(), "--decisions", "/dev/full")
+	if err != nil {
+		return err
+	}
+	for i := range 5 {
+		if text, err := list[i].ask(s.url, "m0", i%2 == 0); err != nil || text != list[i].want[0] {
+			return errors.Join(fmt.Errorf("%q, %w\n%s", text, err, s.output()), s.kill())
+		}
+	}
+	if !strings.Contains(s.output(), "no space left") {
+		return errors.Join(fmt.Errorf("it does not say so\n%s", s.output()), s.kill())
+	}
+	return s.kill()
 }

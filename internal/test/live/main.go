@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// run is what all parts share.
+// run is shared by all parts.
 type run struct {
 	build    string // folder
 	work     string // folder for files of this run
@@ -27,7 +27,7 @@ type run struct {
 	seconds  float64 // of arrivals, in part times
 }
 
-// patience bounds what a loaded machine may need for one request or one end.
+// patience is enough for one request or one end on a loaded machine.
 const patience = 5 * time.Minute
 
 func main() {

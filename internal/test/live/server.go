@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -27,7 +28,22 @@ type server struct {
 	url   string
 	mark  string
 	ended chan error
-	said  bytes.Buffer // guarded by ended
+
+	mu   sync.Mutex
+	said bytes.Buffer
+}
+
+// output returns all that the process has printed so far.
+func (s *server) output() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said.String()
+}
+
+func (s *server) add(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said.WriteString(line + "\n")
 }
 
 // start runs a program until it prints its address.
@@ -43,20 +59,20 @@ func (r *run) start(argv ...string) (*server, error) {
 	}
 	lines := bufio.NewScanner(out)
 	for s.url == "" && lines.Scan() {
-		fmt.Fprintln(&s.said, lines.Text())
+		s.add(lines.Text())
 		if i := strings.LastIndex(lines.Text(), "http://"); i >= 0 {
 			s.url = lines.Text()[i:]
 		}
 	}
 	go func() {
 		for lines.Scan() {
-			fmt.Fprintln(&s.said, lines.Text())
+			s.add(lines.Text())
 		}
 		_, _ = io.Copy(io.Discard, out)
 		s.ended <- s.cmd.Wait()
 	}()
 	if s.url == "" {
-		return nil, fmt.Errorf("%s does not serve: %w\n%s", filepath.Base(argv[0]), <-s.ended, &s.said)
+		return nil, fmt.Errorf("%s does not serve: %w\n%s", filepath.Base(argv[0]), <-s.ended, s.output())
 	}
 	return s, nil
 }
@@ -67,7 +83,7 @@ func (r *run) environ() []string {
 		"MEDUSA_CACHE="+filepath.Join(r.work, "cache"))
 }
 
-// stop ends the process in order. Nothing of it may be left.
+// stop ends the process in order. No process of it may be left.
 func (s *server) stop() error {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err
@@ -75,7 +91,7 @@ func (s *server) stop() error {
 	select {
 	case err := <-s.ended:
 		if err != nil {
-			return fmt.Errorf("after SIGTERM: %w\n%s", err, &s.said)
+			return fmt.Errorf("after SIGTERM: %w\n%s", err, s.output())
 		}
 	case <-time.After(patience):
 		_ = s.cmd.Process.Kill()
@@ -131,7 +147,7 @@ func (s *server) processes(program string) (pids []int) {
 	return pids
 }
 
-// checkpoints are what the models of a run serve, by turns: the small checkpoint, and one with the same weights and other angles of its
+// checkpoints are served by the models of a run, by turns: the small checkpoint, and one with the same weights and other angles of its
 // positions. Answers of the one are not those of the other.
 var checkpoints = []string{"tiny", "turned"}
 
@@ -176,16 +192,27 @@ func (r *run) engine(command, checkpoint string) []string {
 		"--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "16000000", "--enable-sleep-mode"}
 }
 
-// serve starts `medusa serve` on two GPUs, with models of which two fit on each: a third of them is stopped to make room, the others
-// sleep. policy is YAML.
+// serve starts `medusa serve` on two GPUs. policy is YAML.
 func (r *run) serve(policy string, models int) (s *server, log string, err error) {
+	if err := r.configure(policy, "'0', '1'", models); err != nil {
+		return nil, "", err
+	}
+	log = filepath.Join(r.work, "decisions.jsonl")
+	s, err = r.start(filepath.Join(r.build, "medusa"), "serve", r.config(), "--decisions", log)
+	return s, log, err
+}
+
+func (r *run) config() string { return filepath.Join(r.work, "serve.yaml") }
+
+// configure writes a file with models of which two fit on a GPU: a third of them is stopped to make room, the others sleep.
+func (r *run) configure(policy, gpus string, models int) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nstate: state\nmodels:\n", policy)
+	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: [%s]\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nstate: state\nmodels:\n", gpus, policy)
 	for i := range models {
 		argv := append(r.engine("serve", checkpoints[i%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
 		command, err := json.Marshal(argv) // which is YAML as well
 		if err != nil {
-			return nil, "", err
+			return err
 		}
 		artifact := ""
 		if i%len(checkpoints) == 0 {
@@ -193,22 +220,38 @@ func (r *run) serve(policy string, models int) (s *server, log string, err error
 		}
 		fmt.Fprintf(&out, "- {name: m%d, %smemory: 0.45, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, asleep: 0.04, command: %s}\n", i, artifact, i%3, command)
 	}
-	config := filepath.Join(r.work, "serve.yaml")
-	if err := os.WriteFile(config, []byte(out.String()), 0o600); err != nil {
-		return nil, "", err
-	}
-	log = filepath.Join(r.work, "decisions.jsonl")
-	s, err = r.start(filepath.Join(r.build, "medusa"), "serve", config, "--decisions", log)
-	return s, log, err
+	return os.WriteFile(r.config(), []byte(out.String()), 0o600)
 }
 
-// replay demands that a log of decisions is made again.
+// replay demands that a log of decisions is made again, and that it is refused if one decision names another GPU.
 func (r *run) replay(log string) error {
-	out, err := exec.Command(filepath.Join(r.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
+	out, err := r.replayed(log)
 	if err != nil || !bytes.Contains(out, []byte("identical")) {
 		return fmt.Errorf("replay decisions: %w\n%s", err, out)
 	}
+	data, err := os.ReadFile(log)
+	if err != nil {
+		return err
+	}
+	decided := bytes.LastIndex(data, []byte(`"decided":`))
+	gpu := []byte(`"gpu":`)
+	at := bytes.Index(data[max(decided, 0):], gpu)
+	if decided < 0 || at < 0 {
+		return errors.New("replay decisions: the log has none")
+	}
+	data[decided+at+len(gpu)] ^= 1 // 0 and 1 are GPUs
+	changed := log + ".changed"
+	if err := os.WriteFile(changed, data, 0o600); err != nil {
+		return err
+	}
+	if out, err := r.replayed(changed); err == nil || !bytes.Contains(out, []byte("replay decision log: line ")) {
+		return fmt.Errorf("replay a log with another decision: %w\n%s", err, out)
+	}
 	return nil
+}
+
+func (r *run) replayed(log string) ([]byte, error) {
+	return exec.Command(filepath.Join(r.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
 }
 
 // within is a context for one request.

@@ -22,10 +22,10 @@ var services = []float64{0.1, 0.2, 0.3, 0.4, 0.5}
 const (
 	loadSeconds = 0.8
 	deadline    = 3.0 // seconds
-	rate        = 3.0 // requests a second, over all models: two in three of what the engines could do without a start
+	rate        = 3.0 // requests a second, over all models: two thirds of the engines' most, without starts
 )
 
-// outcome is what is compared: of a run, live or simulated.
+// outcome is that of a run, live or simulated.
 type outcome struct {
 	Latency  float64 `json:"latency_mean"`
 	Deadline float64 `json:"slo_attainment"`
@@ -64,6 +64,9 @@ func (r *run) times() (string, error) {
 	return fmt.Sprintf("seeds=%d live-minus-simulated %s", r.seeds, strings.Join(parts, " ")), nil
 }
 
+// student are the 97.5 % points of Student's t for 1 and more degrees of freedom. The last one is taken for more.
+var student = []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228}
+
 // interval is the mean of differences, with the half width of its 95 % interval if there are several.
 func interval(list []float64) string {
 	mean, squares := 0.0, 0.0
@@ -77,7 +80,7 @@ func interval(list []float64) string {
 		return fmt.Sprintf("=%+.2f", mean)
 	}
 	n := float64(len(list))
-	return fmt.Sprintf("=%+.2f±%.2f", mean, 1.96*math.Sqrt(squares/(n-1)/n))
+	return fmt.Sprintf("=%+.2f±%.2f", mean, student[min(len(list)-1, len(student))-1]*math.Sqrt(squares/(n-1)/n))
 }
 
 func (r *run) arrivals(seed uint64) []arrival {
@@ -131,7 +134,7 @@ func (r *run) live(policy string, arrivals []arrival) (outcome, error) {
 	if err := r.replay(log); err != nil {
 		return outcome{}, err
 	}
-	o := outcome{Cold: float64(strings.Count(s.said.String(), "serving m")) / float64(len(arrivals))}
+	o := outcome{Cold: float64(strings.Count(s.output(), "serving m")) / float64(len(arrivals))}
 	for _, l := range latencies {
 		o.Latency += l / float64(len(latencies))
 		if l <= deadline {

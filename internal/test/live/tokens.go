@@ -85,8 +85,8 @@ func (q *question) ask(url, model string, stream bool) (string, error) {
 // at a time, so many clients ask.
 const atATime = 12
 
-// models of a run. Four fit on the GPUs.
-const models = 6
+// models of a run. Four of them fit on the GPUs at a time.
+const models = 10
 
 // tokens asks under each policy, and compares every answer with that of the engine alone.
 func (r *run) tokens() (string, error) {
@@ -116,11 +116,11 @@ func (r *run) tokens() (string, error) {
 		if err := s.stop(); err != nil {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
-		starts += strings.Count(s.said.String(), "serving m")
-		restored += strings.Count(s.said.String(), "start restored")
-		woken += strings.Count(s.said.String(), "\nawake\n")
+		starts += strings.Count(s.output(), "serving m")
+		restored += strings.Count(s.output(), "start restored")
+		woken += strings.Count(s.output(), "\nawake\n")
 		if err := wrong.Load(); err != nil {
-			return "", fmt.Errorf("%w\n%s", *err, &s.said)
+			return "", fmt.Errorf("%w\n%s", *err, s.output())
 		}
 		if err := r.replay(log); err != nil {
 			return "", fmt.Errorf("%s: %w", policy, err)

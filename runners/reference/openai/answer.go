@@ -122,7 +122,7 @@ func (a *answer) fail(w http.ResponseWriter, err error) {
 		fail(w, err)
 		return
 	}
-	_ = a.stream.event(classify(err).body()) // a client that has left reads no error
+	_ = a.stream.event(classify(err).Body()) // a client that has left reads no error
 }
 
 // stream writes server-sent events, each at once.

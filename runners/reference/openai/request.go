@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"medusa/internal/apierror"
 	"medusa/runners/reference/serve"
 )
 
@@ -74,7 +75,7 @@ func asksForNothing(v any, neutral float64) bool {
 }
 
 func invalid(param, format string, args ...any) error {
-	return &apiError{http.StatusBadRequest, "invalid_request_error", "", param, fmt.Sprintf(format, args...)}
+	return &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
 // read reads and checks a request.
@@ -100,7 +101,8 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, k kind) (*request,
 		}
 	}
 	if q.Model != s.Model {
-		return nil, &apiError{http.StatusNotFound, "invalid_request_error", "model_not_found", "model", fmt.Sprintf("the model %q does not exist, this is %q", q.Model, s.Model)}
+		return nil, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "model_not_found", Param: "model",
+			Message: fmt.Sprintf("the model %q does not exist, this is %q", q.Model, s.Model)}
 	}
 	if q.prompt, err = s.prompt(q, k); err != nil {
 		return nil, err
@@ -127,7 +129,7 @@ func (s *Server) limit(q *request, k kind) error {
 		return invalid("max_tokens", "max_tokens is %d, at least 1 is needed", most)
 	}
 	if most > room {
-		return &apiError{http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "", fmt.Sprintf(
+		return &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Code: "context_length_exceeded", Message: fmt.Sprintf(
 			"the model takes %d tokens; the prompt has %d and the answer may have %d", s.MaxModelLen, len(q.prompt), most)}
 	}
 	q.limits = serve.Limits{MaxTokens: most, IgnoreEOS: q.IgnoreEOS}

@@ -5,7 +5,6 @@
 package openai
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"medusa/internal/apierror"
 	"medusa/runners/reference/engine"
 	"medusa/runners/reference/serve"
 	"medusa/runners/reference/tokenizer"
@@ -43,12 +43,12 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /sleep", s.sleep)
 	mux.HandleFunc("POST /wake_up", s.wake)
 	mux.HandleFunc("GET /is_sleeping", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, struct {
+		apierror.WriteJSON(w, http.StatusOK, struct {
 			IsSleeping bool `json:"is_sleeping"`
 		}{s.Loop.Asleep() != 0})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, &apiError{http.StatusNotFound, "invalid_request_error", "unknown_url", "", fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)})
+		fail(w, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "unknown_url", Message: fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)})
 	})
 	return mux
 }
@@ -97,7 +97,7 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 		OwnedBy     string `json:"owned_by"`
 		MaxModelLen int    `json:"max_model_len"`
 	}
-	writeJSON(w, http.StatusOK, struct {
+	apierror.WriteJSON(w, http.StatusOK, struct {
 		Object string  `json:"object"`
 		Data   []model `json:"data"`
 	}{"list", []model{{s.Model, "model", "medusa", s.MaxModelLen}}})
@@ -127,24 +127,15 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, k kind) {
 		return
 	}
 	if a.stream == nil {
-		writeJSON(w, http.StatusOK, a.whole(s.Tokenizer.Decode(a.tokens), reason))
+		apierror.WriteJSON(w, http.StatusOK, a.whole(s.Tokenizer.Decode(a.tokens), reason))
 		return
 	}
 	_ = a.finish(text.rest(), reason) // a client that has left reads no end
 }
 
-// apiError is an error of OpenAI's API.
-type apiError struct {
-	status         int
-	kind, code     string
-	param, message string
-}
-
-func (e *apiError) Error() string { return e.message }
-
 // classify makes any error an error of the API.
-func classify(err error) *apiError {
-	var known *apiError
+func classify(err error) *apierror.Error {
+	var known *apierror.Error
 	var length *engine.LengthError
 	var prompt *serve.PromptError
 	var large *http.MaxBytesError
@@ -152,48 +143,21 @@ func classify(err error) *apiError {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &length):
-		return &apiError{http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "", err.Error()}
+		return &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Code: "context_length_exceeded", Message: err.Error()}
 	case errors.As(err, &prompt):
-		return &apiError{http.StatusBadRequest, "invalid_request_error", "", "prompt", err.Error()}
+		return &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Param: "prompt", Message: err.Error()}
 	case errors.As(err, &large):
-		return &apiError{http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large", "",
-			fmt.Sprintf("the body has more than %d bytes", large.Limit)}
+		return &apierror.Error{Status: http.StatusRequestEntityTooLarge, Kind: apierror.Request, Code: "request_too_large",
+			Message: fmt.Sprintf("the body has more than %d bytes", large.Limit)}
 	case errors.Is(err, serve.ErrAsleep):
-		return &apiError{http.StatusServiceUnavailable, "server_error", "asleep", "", err.Error()}
+		return &apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "asleep", Message: err.Error()}
 	case errors.Is(err, serve.ErrEnded):
-		return &apiError{http.StatusServiceUnavailable, "server_error", "engine_ended", "", err.Error()}
+		return &apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "engine_ended", Message: err.Error()}
 	}
-	return &apiError{http.StatusInternalServerError, "server_error", "", "", err.Error()}
+	return &apierror.Error{Status: http.StatusInternalServerError, Kind: apierror.Server, Message: err.Error()}
 }
 
-func (e *apiError) body() any {
-	type object struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    *string `json:"code"`
-	}
-	optional := func(s string) *string {
-		if s == "" {
-			return nil
-		}
-		return &s
-	}
-	return struct {
-		Error object `json:"error"`
-	}{object{e.message, e.kind, optional(e.param), optional(e.code)}}
-}
-
-func fail(w http.ResponseWriter, err error) {
-	e := classify(err)
-	writeJSON(w, e.status, e.body())
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a client that has left reads nothing
-}
+func fail(w http.ResponseWriter, err error) { classify(err).Write(w) }
 
 // readBody reads a body of at most maxBody bytes.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {

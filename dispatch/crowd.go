@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"math"
+	"slices"
+)
+
+// Ask is the request of a client.
+type Ask struct {
+	Fn       int
+	Flow     string  // requests of a function with the same flow share its turns with other flows; empty is a flow, too
+	Deadline float64 // seconds from its arrival; 0: that of its function
+}
+
+// crowd are the requests of a function that wait. A policy has a ticket for each of them, and decides when a ticket is called. The
+// crowd decides who answers: a flow that was served least (start-time fair queueing, each request counts alike), and among these
+// the request whose deadline comes first. Without flows and deadlines that is the oldest.
+type crowd struct {
+	waiting []*waiter // in order of arrival
+	tickets []int     // IDs of requests in the policy, in order
+	now     float64   // virtual time: the start of the last request
+	next    map[string]float64
+}
+
+// waiter is a request that waits.
+type waiter struct {
+	Ask
+	arrived float64
+	decided chan verdict
+}
+
+// due is the time of the deadline. Those without one come after those with one.
+func (w *waiter) due() float64 {
+	if w.Deadline == 0 {
+		return math.Inf(1)
+	}
+	return w.arrived + w.Deadline
+}
+
+// maxFlows bounds the flows of a function that are told apart. Clients choose the names.
+const maxFlows = 1024
+
+func (c *crowd) join(ticket int, w *waiter) {
+	if _, known := c.next[w.Flow]; !known && len(c.next) >= maxFlows {
+		w.Flow = ""
+	}
+	c.waiting, c.tickets = append(c.waiting, w), append(c.tickets, ticket)
+}
+
+// call takes out the request that answers to a ticket.
+func (c *crowd) call(ticket int) *waiter {
+	best, start := 0, math.Inf(1)
+	for i, w := range c.waiting {
+		// A flow that was away has no credit.
+		s := math.Max(c.next[w.Flow], c.now)
+		// mutant: fairness between flows
+		if s < start || s == start && w.due() < c.waiting[best].due() {
+			best, start = i, s
+		}
+	}
+	w := c.waiting[best]
+	c.now = start
+	for flow, next := range c.next {
+		if next <= c.now {
+			delete(c.next, flow) // as if it had never been there
+		}
+	}
+	c.next[w.Flow] = start + 1
+	c.waiting = slices.Delete(c.waiting, best, best+1)
+	c.tickets = slices.DeleteFunc(c.tickets, func(t int) bool { return t == ticket })
+	return w
+}
+
+// leave takes out a request, and returns the ticket that is free by that: the last. It reports whether the request was waiting.
+func (c *crowd) leave(w *waiter) (ticket int, was bool) {
+	i := slices.Index(c.waiting, w)
+	if i < 0 {
+		return 0, false
+	}
+	last := len(c.tickets) - 1
+	ticket = c.tickets[last]
+	c.waiting, c.tickets = slices.Delete(c.waiting, i, i+1), c.tickets[:last]
+	return ticket, true
+}

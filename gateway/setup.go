@@ -1,0 +1,150 @@
+package gateway
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"medusa/agent"
+	"medusa/dispatch"
+	"medusa/schedule"
+)
+
+// setup is a configuration in force. Models and GPUs have places, by which engines and requests know them: those that a later
+// configuration keeps keep theirs. A setup never changes.
+type setup struct {
+	spec      *Spec
+	keys      map[string]bool
+	functions map[string]int // places by name, of the models of the file
+	models    []*Model       // by place, those that leave included
+	gpus      []string       // by place, those that leave included
+	fresh     []int          // places of models that had another model before
+}
+
+func firstSetup(s *Spec) (*setup, error) {
+	return (&setup{}).next(s, nil)
+}
+
+// next makes the setup that follows. vacant tells which places of models are free.
+func (u *setup) next(s *Spec, vacant func(place int) bool) (*setup, error) {
+	keys, err := s.keys()
+	if err != nil {
+		return nil, err
+	}
+	n := &setup{spec: s, keys: keys, functions: map[string]int{}, models: slices.Clone(u.models), gpus: slices.Clone(u.gpus)}
+	for _, id := range s.GPUs {
+		if !slices.Contains(n.gpus, id) {
+			n.gpus = append(n.gpus, id)
+		}
+	}
+	taken := make([]bool, len(u.models))
+	var others []*Model
+	for i := range s.Models {
+		m := &s.Models[i]
+		place := slices.IndexFunc(u.models, m.sameEngine)
+		if place < 0 {
+			others = append(others, m)
+			continue
+		}
+		taken[place] = true
+		n.models[place], n.functions[m.Name] = m, place
+	}
+	for _, m := range others {
+		place := 0
+		for place < len(taken) && (taken[place] || !vacant(place)) {
+			place++
+		}
+		if place < len(taken) {
+			taken[place] = true
+			n.models[place] = m
+			n.fresh = append(n.fresh, place)
+		} else {
+			place = len(n.models)
+			n.models = append(n.models, m)
+		}
+		n.functions[m.Name] = place
+	}
+	return n, nil
+}
+
+// sameEngine reports whether an engine of the one model may go on as the other's.
+func (m *Model) sameEngine(other *Model) bool {
+	return m.Name == other.Name && slices.Equal(m.Command, other.Command) && maps.Equal(m.Env, other.Env) && m.Artifact == other.Artifact &&
+		m.Memory == other.Memory && m.Asleep == other.Asleep && m.HostGB == other.HostGB
+}
+
+// leaving reports whether the file has not the model at a place any more.
+func (u *setup) leaving(place int) bool {
+	now, ok := u.functions[u.models[place].Name]
+	return !ok || now != place
+}
+
+// gone are the places of GPUs that the file has not any more.
+func (u *setup) gone() (list []int) {
+	for place, id := range u.gpus {
+		if !slices.Contains(u.spec.GPUs, id) {
+			list = append(list, place)
+		}
+	}
+	return list
+}
+
+// machines is the agent's configuration.
+func (u *setup) machines() agent.Config {
+	s := u.spec
+	c := agent.Config{GPUs: len(u.gpus), Leaving: u.gone(), HostMemory: gigabytes(s.HostMemory), Victim: victim(s.Policy.Name), Retry: seconds(s.Retry),
+		Health: seconds(s.Health)}
+	for place, m := range u.models {
+		c.Models = append(c.Models, agent.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, Asleep: m.Asleep,
+			Host: gigabytes(m.HostGB), StartLimit: seconds(m.StartLimit), Start: m.Start, Wake: m.Wake, Service: m.Service, Leaving: u.leaving(place)})
+	}
+	return c
+}
+
+// policy is the queue's configuration.
+func (u *setup) policy() dispatch.Config {
+	return dispatch.Config{Policy: u.spec.Policy.Name, Params: params(u.spec.Policy, u.models), GPUs: len(u.gpus)}
+}
+
+// params are those of package schedule.
+func params(policy Policy, models []*Model) schedule.Params {
+	p := schedule.Params{Functions: len(models), D: policy.D, T: policy.T, Alpha: policy.Alpha, Limit: policy.UtilizationLimit,
+		WarmFirst: policy.WarmFirst, O3Limit: policy.O3Limit}
+	for _, m := range models {
+		p.Weights = append(p.Weights, m.Weight)
+		if m.Deadline > 0 {
+			p.Deadline = append(p.Deadline, m.Deadline)
+		} else { // one that leaves may have none
+			p.Deadline = append(p.Deadline, m.Timeout)
+		}
+	}
+	return p
+}
+
+// Reload puts another configuration in force. Every request is answered as if its configuration were the only one: those that have
+// arrived keep their models and engines, which end with the last of them if the new one lacks them. If it fails, the old one stays in force.
+func (g *Server) Reload(s *Spec) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	old := g.setup.Load()
+	switch {
+	case s.Listen != old.spec.Listen:
+		return fmt.Errorf("reload configuration: listen is %s, a running server keeps %s", s.Listen, old.spec.Listen)
+	case s.State != old.spec.State:
+		return fmt.Errorf("reload configuration: state is %q, a running server keeps %q", s.State, old.spec.State)
+	}
+	now, err := old.next(s, func(place int) bool {
+		// mutant: places of models that requests know
+		return g.using[place] == 0 && g.agent.Vacant(place)
+	})
+	if err != nil {
+		return err
+	}
+	for len(g.using) < len(now.models) {
+		g.using, g.waiting = append(g.using, 0), append(g.waiting, 0)
+	}
+	return g.queue.Reconfigure(now.policy(), now.gone(), func() {
+		g.setup.Store(now)
+		g.agent.Reconfigure(now.machines(), now.fresh)
+	})
+}
