@@ -35,6 +35,7 @@ def arguments():
     p.add_argument("--controls", default=",".join(controls.ALL), help="mistakes that have to change tokens, and to be refused")
     p.add_argument("--sources", help="digest of the sources: work of other ones is dropped; default: nothing is kept")
     p.add_argument("--results", help="file that receives what each case has shown")
+    p.add_argument("--commit", default="", help="what the sources are, if they have no changes of their own")
     return p.parse_args()
 
 
@@ -77,19 +78,11 @@ def make_checkpoints(s, chosen):
             print(f"test-tokens: FAIL checkpoints: {made.stderr[-2000:]}", flush=True)
 
 
-def commit():
-    """Of the sources; with a + if they differ from it."""
-    git = ["git", "-C", ROOT]
-    name = subprocess.run([*git, "log", "-1", "--format=%h"], capture_output=True, text=True, check=False).stdout.strip()
-    changed = subprocess.run([*git, "status", "--porcelain", "--", ".", ":!docs", ":!*.md"], capture_output=True, text=True, check=False).stdout
-    return name + "+" * bool(changed)
-
-
-def store(path, name, row):
+def store(args, name, row):
     """Each case as it ends: a run may be ended before the next one does."""
-    if path:
+    if args.results:
         shown = "tokens", "identical", "captures", "distinct", "graphs", "nodes", "pointers", "reference", "changed", "refused", "minutes"
-        results.store(path, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}}, commit())
+        results.store(args.results, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}}, args.commit)
 
 
 def main():
@@ -112,7 +105,7 @@ def main():
             return
         with lock:
             rows[name] = row
-            store(args.results, name, row)
+            store(args, name, row)
 
     lock = threading.Lock()
     with futures.ThreadPoolExecutor(args.jobs) as pool:
