@@ -199,7 +199,7 @@ func TestReconfigure(t *testing.T) {
 			}
 			q.end(turn.Request.ID)
 			turn.Done(1)
-		case <-time.After(time.Minute):
+		case <-time.After(20 * time.Second):
 			t.Fatalf("request %d waits for ever, %d in the core", id, q.core.Queued())
 		}
 	}

@@ -170,15 +170,21 @@ func TestPlacesInUse(t *testing.T) {
 	for range 2 {
 		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
 	}
+	defer all.Wait()
+	defer cancel()
 	soon(t, "one request runs, one waits", func() bool { w, r := f.queue.Queued(); return w == 1 && r == 1 })
+	f.mu.Lock()
+	free := f.free(0)
+	f.mu.Unlock()
+	if free {
+		t.Fatal("the place of a model with requests is free")
+	}
 	if err := f.reload(t, file("mqfq", "'0'", "name: m1, command: [a, '{port}']")); err != nil {
 		t.Fatal(err)
 	}
 	if place := f.setup.Load().functions["m1"]; place != 1 {
 		t.Errorf("m1 has place %d", place)
 	}
-	cancel()
-	all.Wait()
 }
 
 // Places of models that have left are used again, so that a server does not grow by each reload.

@@ -133,10 +133,7 @@ func (g *Server) Reload(s *Spec) error {
 	case s.State != old.spec.State:
 		return fmt.Errorf("reload configuration: state is %q, a running server keeps %q", s.State, old.spec.State)
 	}
-	now, err := old.next(s, func(place int) bool {
-		// mutant: places of models that requests know
-		return g.using[place] == 0 && g.agent.Vacant(place)
-	})
+	now, err := old.next(s, g.free)
 	if err != nil {
 		return err
 	}
@@ -147,4 +144,10 @@ func (g *Server) Reload(s *Spec) error {
 		g.setup.Store(now)
 		g.agent.Reconfigure(now.machines(), now.fresh)
 	})
+}
+
+// free reports whether no request knows the model at a place, and no engine is its.
+func (g *Server) free(place int) bool {
+	// mutant: places of models that requests know
+	return g.using[place] == 0 && g.agent.Vacant(place)
 }
