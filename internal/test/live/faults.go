@@ -65,39 +65,26 @@ func (r *run) killEngines(list []question) (answered, failed int32, err error) {
 		}
 		close(over)
 	}()
-	ask := func(i int) (string, error) {
-		q, model := &list[i%distinct], i%models
-		text, err := q.ask(s.url, fmt.Sprint("m", model), i%2 == 0)
-		if err == nil && text != q.want[model%len(checkpoints)] {
-			err = fmt.Errorf("%q is answered by %q", q.Prompt, text)
-			wrong.CompareAndSwap(nil, &err)
-		}
-		return text, err
-	}
 	var count atomic.Int64
-	each(atATime, atATime, func(int) {
-		for {
-			select {
-			case <-over:
-				return
-			default:
-			}
-			_, err := ask(int(count.Add(1)))
-			var status *stubengine.StatusError
-			switch {
-			case err == nil:
-				good.Add(1)
-			case errors.As(err, &status) && status.Status == http.StatusBadGateway && strings.Contains(status.Body, "engine_failed"),
-				strings.Contains(err.Error(), "error in the stream"), errors.Is(err, io.ErrUnexpectedEOF):
-				clear.Add(1)
-			default:
-				wrong.CompareAndSwap(nil, &err)
-			}
+	until(over, atATime, &count, func(i int) {
+		err := checked(list, i, models, s.url)
+		var status *stubengine.StatusError
+		var answer *wrongAnswer
+		switch {
+		case err == nil:
+			good.Add(1)
+		case errors.As(err, &answer):
+			wrong.CompareAndSwap(nil, &err)
+		case errors.As(err, &status) && status.Status == http.StatusBadGateway && strings.Contains(status.Body, "engine_failed"),
+			strings.Contains(err.Error(), "error in the stream"), errors.Is(err, io.ErrUnexpectedEOF):
+			clear.Add(1)
+		default:
+			wrong.CompareAndSwap(nil, &err)
 		}
 	})
 	<-killed
 	for i := range models { // an engine that was killed last may be found dead by one more request
-		if _, err := ask(i); err != nil {
+		if err := checked(list, i, models, s.url); err != nil {
 			err = fmt.Errorf("after the last kill: %w", err)
 			wrong.CompareAndSwap(nil, &err)
 		}

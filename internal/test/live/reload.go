@@ -31,23 +31,9 @@ func (r *run) reload(list []question) error {
 	over, asked := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(asked)
-		each(atATime, atATime, func(int) {
-			for {
-				select {
-				case <-over:
-					return
-				default:
-				}
-				i := int(count.Add(1))
-				q, model := &list[i%distinct], i%staying
-				text, err := q.ask(s.url, fmt.Sprint("m", model), i%2 == 0)
-				if err == nil && text != q.want[model%len(checkpoints)] {
-					err = fmt.Errorf("%q is answered by %q", q.Prompt, text)
-				}
-				if err != nil {
-					failed.CompareAndSwap(nil, &err)
-					return
-				}
+		until(over, atATime, &count, func(i int) {
+			if err := checked(list, i, staying, s.url); err != nil {
+				failed.CompareAndSwap(nil, &err)
 			}
 		})
 	}()

@@ -150,3 +150,32 @@ func each(n, atATime int, work func(i int)) {
 	close(next)
 	all.Wait()
 }
+
+// until works on one number after the other, several at a time, and ends once over is closed. count is how many it has begun.
+func until(over <-chan struct{}, atATime int, count *atomic.Int64, work func(i int)) {
+	each(atATime, atATime, func(int) {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				work(int(count.Add(1)))
+			}
+		}
+	})
+}
+
+// checked asks the i-th question of one of so many models, and fails if the answer is not that of the engine alone.
+func checked(list []question, i, models int, url string) error {
+	q, model := &list[i%distinct], i%models
+	text, err := q.ask(url, fmt.Sprint("m", model), i%2 == 0)
+	if err == nil && text != q.want[model%len(checkpoints)] {
+		return &wrongAnswer{q.Prompt, text}
+	}
+	return err
+}
+
+// wrongAnswer is one that the engine alone does not give.
+type wrongAnswer struct{ prompt, text string }
+
+func (e *wrongAnswer) Error() string { return fmt.Sprintf("%q is answered by %q", e.prompt, e.text) }
