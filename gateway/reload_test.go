@@ -46,6 +46,21 @@ func soon(t *testing.T, what string, is func() bool) {
 	}
 }
 
+// crowd makes requests for m0, of which one runs and the others wait, until the test ends.
+func (f *fixture) crowd(t *testing.T, requests int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range requests {
+		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
+	}
+	t.Cleanup(func() {
+		cancel()
+		all.Wait()
+	})
+	soon(t, "one request runs, the others wait", func() bool { w, r := f.queue.Queued(); return w == requests-1 && r == 1 })
+}
+
 // While clients ask, models are added, removed and changed, GPUs come and go, and the policy changes. No request for a model that
 // stays fails. One for a model that comes and goes is answered, or the model does not exist.
 func TestReloadLosesNoRequest(t *testing.T) {
@@ -165,14 +180,7 @@ func TestPlacesInUse(t *testing.T) {
 			s.Service = time.Hour
 		}
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	for range 2 {
-		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
-	}
-	defer all.Wait()
-	defer cancel()
-	soon(t, "one request runs, one waits", func() bool { w, r := f.queue.Queued(); return w == 1 && r == 1 })
+	f.crowd(t, 2)
 	f.mu.Lock()
 	free := f.free(0)
 	f.mu.Unlock()

@@ -237,17 +237,7 @@ func TestBound(t *testing.T) {
 				s.Service = time.Hour
 			}
 		})
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
-	}
-	for {
-		if waiting, running := f.queue.Queued(); waiting == 3 && running == 1 {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+	f.crowd(t, 4)
 	var got *stubengine.StatusError
 	if _, err := stubengine.Ask(t.Context(), f.url, "m0", "x", false); !errors.As(err, &got) || got.Status != 429 || got.Retry != "12" {
 		t.Errorf("%v, retry after %+v", err, got)
@@ -255,8 +245,6 @@ func TestBound(t *testing.T) {
 	if _, err := stubengine.Ask(t.Context(), f.url, "m1", "x", false); err != nil {
 		t.Errorf("another model: %v", err)
 	}
-	cancel()
-	all.Wait()
 }
 
 // At its end, the server lets requests end that it has, takes no others, and stops its engines.
