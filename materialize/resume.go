@@ -116,7 +116,7 @@ func (e *engine) recorded(profiles []kvprofile.Profile) (a, b []*recording.Recor
 	return a, b, err
 }
 
-// keptNative reads what check-native left in an earlier series, if that was a check of the candidate at path, and nothing otherwise.
+// keptNative reads the files of a check-native in an earlier series, if that was a check of the candidate at path; nil if it was not.
 func (e *engine) keptNative(path string, art *artifacts.Artifact) ([]*checked, error) {
 	if e.kept == nil {
 		return nil, nil

@@ -1,7 +1,7 @@
 // Package garbage makes garbage collection seldom in processes that live for seconds.
 //
-// In: nothing but the environment, whose GOGC wins. Out: the heap may grow to five times the memory in use before a collection, in place
-// of twice, and to 16 MB before the first, in place of 4 MB. A restore ends before that. Nothing can fail.
+// In: the environment, whose GOGC wins. Out: the heap may grow to five times the memory in use before a collection, in place
+// of twice, and to 16 MB before the first, in place of 4 MB. A restore ends before that. It cannot fail.
 package garbage
 
 import (
@@ -9,12 +9,12 @@ import (
 	"runtime/debug"
 )
 
-// Percent is the new memory, in percent of the memory in use, that starts a collection.
-const Percent = 400
+// percent is the new memory, in percent of the memory in use, that starts a collection.
+const percent = 400
 
-// Seldom sets the process's GOGC to Percent.
+// Seldom makes collections seldom from here on.
 func Seldom() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(Percent)
+		debug.SetGCPercent(percent)
 	}
 }

@@ -1,6 +1,6 @@
 package recording
 
-// Ahead is a walk that reads the next graph while the caller works on one. On two processors that takes a fifth of the time of compiling.
+// Ahead is a walk that reads the next graph while the caller works on one. Reading was a quarter of the processor time of compiling.
 type Ahead struct {
 	walk   *Walk
 	bodies chan read
@@ -38,7 +38,7 @@ func (a *Ahead) read(graphs []*Capture) {
 	}
 }
 
-// Next returns the next graph's parts, which are there until the next call.
+// Next returns the next graph's parts, which are there until the next call. It is called once for each graph, up to the first error.
 func (a *Ahead) Next() (*Body, error) {
 	next := <-a.bodies
 	return next.body, next.err

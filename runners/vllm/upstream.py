@@ -1,7 +1,7 @@
 """make vllm-upstream: the patch that docs/upstream proposes to vLLM fits the release that it names.
 
 In: the version, and a folder that holds the package vllm, or none: then its wheel is fetched. Out: last the line with the counts. Fails: exit code 1 if the
-patch does not apply, if a patched file cannot be parsed, or if the page's plug-in uses a name that the patched sources lack. Nothing of vLLM is run.
+patch does not apply, if a patched file cannot be parsed, or if the page's plug-in uses a name that the patched sources lack. vLLM is not run.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def apply(patch, source, folder):
 
 
 def constructed(tree, module, attribute):
-    """The names of what is called for the values that are assigned to an attribute of self."""
+    """The names of the functions whose results are assigned to an attribute of self."""
     found = []
     for node in ast.walk(tree.module(module).tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name):
@@ -51,7 +51,7 @@ def constructed(tree, module, attribute):
 
 
 def lacking(tree, plugin):
-    """What a plug-in imports or overrides of vLLM, and the sources do not define."""
+    """Names of vLLM that a plug-in imports or overrides, and that the sources do not define."""
     names, missing = {}, []
     for node in ast.walk(plugin):
         if isinstance(node, ast.ImportFrom):

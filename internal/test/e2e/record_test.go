@@ -55,7 +55,7 @@ func record(t *testing.T, run recordRun, argv ...string) *recording.Recording {
 	return r
 }
 
-// compiled compiles two recordings that leave nothing to a run: record-a, and a record-b that it makes with gaps. It makes another one
+// compiled compiles two recordings that need no run to settle padding: record-a, and a record-b that it makes with gaps. It makes another one
 // if a word stays undecided: of some dozen large allocations, one may by chance have an address whose lower half is the same in both.
 func compiled(t *testing.T, a *recording.Recording, run recordRun, argv ...string) (spec *graphir.Spec, err error) {
 	t.Helper()

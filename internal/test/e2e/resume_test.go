@@ -41,7 +41,7 @@ func TestResume(t *testing.T) {
 	if p, st := restored(t, nil, path, zoo); st.Status != "restored" {
 		t.Errorf("restore from a resumed series: %+v\n%s", st, p.stderr)
 	}
-	// What check-native left of another candidate is not taken for this one's.
+	// The files of a check-native of another candidate are not taken for this one's.
 	of := filepath.Join(traces, "check-native-files", "candidate")
 	if err := os.WriteFile(of, []byte("another"), 0o644); err != nil {
 		t.Fatal(err)

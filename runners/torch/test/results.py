@@ -37,7 +37,7 @@ def shown(path, commit):
 
 
 def versions(path):
-    """What ran."""
+    """The versions that ran."""
     with open(path, encoding="utf-8") as f:
         return json.load(f)["versions"]
 

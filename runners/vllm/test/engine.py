@@ -97,7 +97,7 @@ def unique_on_host():
 
 
 def cleared_schedules():
-    """FlashAttention's kernel that makes the schedule of a step does nothing: the result is old contents of the memory, which a start with captures
+    """FlashAttention's kernel that makes the schedule of a step is a no-op: the result is old contents of the memory, which a start with captures
     and one without have otherwise. A copy from the host is made."""
     from vllm.v1.attention.backends import flash_attn
 
