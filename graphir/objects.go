@@ -116,6 +116,28 @@ func (s *Spec) Referred() []bool {
 	return out
 }
 
+// Referenced says for each object whether a graph, a saved content or a named tensor refers to it. Other objects were scratch of the
+// skipped warm-up.
+func (s *Spec) Referenced() []bool {
+	used := s.Referred()
+	visit := func(p Pointer) { used[s.Target(p)] = true }
+	for _, c := range s.Contents {
+		visit(Pointer{Index: c.Alloc, Space: c.Space})
+		for _, f := range c.Relocations {
+			visit(f.Pointer)
+		}
+	}
+	for _, t := range s.Tensors {
+		visit(t.At)
+	}
+	for i, chain := range s.Contiguous() {
+		for _, k := range chain { // nobody knows how far a pointer's memory spans
+			used[k] = used[k] || used[i]
+		}
+	}
+	return used
+}
+
 // UsedKernels says for each kernel whether a graph node launches it. It reads no row group.
 func (s *Spec) UsedKernels() []bool {
 	out := make([]bool, len(s.Kernels))

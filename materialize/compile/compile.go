@@ -71,20 +71,21 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 
 // number gives allocations and variables of both runs their numbers: record-a's own, if the order of all or of each thread repeats.
 func number(ra, rb *recording.Recording) (a, b *run, threads []uint32, err error) {
-	threads, index := alignThreads(ra, rb)
-	if threads == nil {
-		if err := compareSequences(ra, rb); err != nil {
-			return nil, nil, nil, err
-		}
-	}
 	variables := numberVariables(ra, rb)
-	return newRun(ra, nil, variables), newRun(rb, index, variables), threads, nil
+	if threads, index := alignThreads(ra, rb); threads != nil {
+		return newRun(ra, numbered(ra, nil), variables), newRun(rb, numbering{index, len(rb.Allocs)}, variables), threads, nil
+	}
+	left, err := alignPinned(ra, rb)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return newRun(ra, numbered(ra, left), variables), newRun(rb, numbered(rb, left), variables), nil, nil
 }
 
 // allocations lists record-a's memory. What is allocated after the deadline is the graphs'.
 func allocations(a *run, threads []uint32, deadline uint64) []graphir.Allocation {
-	out := make([]graphir.Allocation, len(a.allocs))
-	for i, al := range a.allocs {
+	out := make([]graphir.Allocation, a.kept)
+	for i, al := range a.allocs[:a.kept] {
 		out[i] = graphir.Allocation{Kind: al.Kind, Owner: graphir.OwnerEngine, Size: al.Size, Address: a.placeOf(al),
 			Live: al.Died > a.ReadyOrder || al.Died == recording.NoOrder}
 		if threads != nil {

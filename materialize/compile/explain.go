@@ -42,7 +42,7 @@ type Neighbour struct {
 // nothing: compiling does.
 func Explain(ra, rb *recording.Recording, graph string, node, parameter int) (*Explanation, error) {
 	variables := numberVariables(ra, rb)
-	a, b := newRun(ra, nil, variables), newRun(rb, nil, variables)
+	a, b := newRun(ra, numbered(ra, nil), variables), newRun(rb, numbered(rb, nil), variables)
 	ga, err := a.graphNamed(graph)
 	if err != nil {
 		return nil, fmt.Errorf("explain record-a: %w", err)

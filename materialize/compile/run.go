@@ -30,38 +30,27 @@ func numberVariables(runs ...*recording.Recording) variableNumbers {
 // change once it is made.
 type run struct {
 	*recording.Recording
+	numbering
 	allocs    []recording.Allocation // by number
-	index     allocationIndex
 	steps     []graphir.Step
 	variables []variable // in the order of the recording
 	byNumber  []int      // variables by their number
 	timeline  *timeline
 }
 
-// newRun numbers a recording's allocations by an index, if there is one, and its variables by names.
-func newRun(r *recording.Recording, index allocationIndex, numbers variableNumbers) *run {
-	out := &run{Recording: r, allocs: r.Allocs, index: index, steps: r.Steps}
-	if index != nil {
-		out.allocs, out.steps = make([]recording.Allocation, len(r.Allocs)), slices.Clone(r.Steps)
+// newRun numbers a recording's allocations, and its variables by names.
+func newRun(r *recording.Recording, n numbering, numbers variableNumbers) *run {
+	out := &run{Recording: r, numbering: n, allocs: r.Allocs, steps: n.sequence(r)}
+	if n.index != nil {
+		out.allocs = make([]recording.Allocation, n.size(r))
 		for i, a := range r.Allocs {
-			a.ID = out.number(uint32(i))
+			a.ID = n.number(uint32(i))
 			out.allocs[a.ID] = a
-		}
-		for i := range out.steps {
-			out.steps[i].Alloc = out.number(out.steps[i].Alloc)
 		}
 	}
 	out.variables, out.byNumber = numbers.of(r)
 	out.timeline = newTimeline(r.Path, out.allocs, out.variables)
 	return out
-}
-
-// number returns the number of an allocation that the recording knows by another.
-func (r *run) number(recorded uint32) uint32 {
-	if r.index == nil {
-		return recorded
-	}
-	return r.index[recorded]
 }
 
 // variable is a module's; its ID is its number.

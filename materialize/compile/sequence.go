@@ -47,6 +47,8 @@ type SequenceError struct {
 	Step           int
 	A, B           string
 	StackA, StackB string
+
+	a, b *recording.Allocation
 }
 
 func (e *SequenceError) Error() string {
@@ -54,34 +56,47 @@ func (e *SequenceError) Error() string {
 		e.Step, e.A, e.StackA, e.B, e.StackB)
 }
 
-// compareSequences demands the same allocations and frees in the same order (paper §3: control flow is deterministic).
-func compareSequences(a, b *recording.Recording) error {
-	for i := range max(len(a.Steps), len(b.Steps)) {
-		sa, sb := describeStep(a, i), describeStep(b, i)
-		if sa != sb {
-			return &SequenceError{i, sa, sb, stackOf(a, i), stackOf(b, i)}
+// compareSequences demands the same allocations and frees in the same order (paper §3: control flow is deterministic), but for page-locked memory
+// of some sizes.
+func compareSequences(a, b *recording.Recording, left pinnedSizes) error {
+	na, nb := numbered(a, left), numbered(b, left)
+	sa, sb := na.sequence(a), nb.sequence(b)
+	ofA, ofB := na.own(a), nb.own(b)
+	for i := range max(len(sa), len(sb)) {
+		x, y := describeStep(sa, i, ofA), describeStep(sb, i, ofB)
+		if x != y {
+			e := &SequenceError{Step: i, A: x, B: y, a: allocOf(sa, i, ofA), b: allocOf(sb, i, ofB)}
+			e.StackA, e.StackB = stackOf(e.a), stackOf(e.b)
+			return e
 		}
 	}
 	return nil
 }
 
-func describeStep(r *recording.Recording, i int) string {
-	if i >= len(r.Steps) {
-		return "nothing"
+// allocOf returns the allocation that a step makes or frees, nil behind the end. of leads from its number to it.
+func allocOf(steps []graphir.Step, i int, of func(number uint32) *recording.Allocation) *recording.Allocation {
+	if i >= len(steps) {
+		return nil
 	}
-	s := r.Steps[i]
-	if s.Free {
-		return fmt.Sprintf("free of alloc#%d", s.Alloc)
-	}
-	al := r.Allocs[s.Alloc]
-	return fmt.Sprintf("alloc#%d of kind %d, %d bytes", s.Alloc, al.Kind, al.Size)
+	return of(steps[i].Alloc)
 }
 
-func stackOf(r *recording.Recording, step int) string {
-	if step >= len(r.Steps) || r.Allocs[r.Steps[step].Alloc].Stack == "" {
+func describeStep(steps []graphir.Step, i int, of func(number uint32) *recording.Allocation) string {
+	al := allocOf(steps, i, of)
+	switch {
+	case al == nil:
+		return "nothing"
+	case steps[i].Free:
+		return fmt.Sprintf("free of alloc#%d", steps[i].Alloc)
+	}
+	return fmt.Sprintf("alloc#%d of kind %d, %d bytes", steps[i].Alloc, al.Kind, al.Size)
+}
+
+func stackOf(a *recording.Allocation) string {
+	if a == nil || a.Stack == "" {
 		return "nobody knows where"
 	}
-	return r.Allocs[r.Steps[step].Alloc].Stack
+	return a.Stack
 }
 
 // twins are threads which a restored process could not tell apart: their allocations before the capture phase are alike. Graphs

@@ -61,11 +61,11 @@ type padPlace struct {
 // presumed to be padding. It returns what has to be presumed so, too. settled says that the artifact has zeros in its padding,
 // and nobody knows any more where it was.
 func CompareNodes(spec *graphir.Spec, r *recording.Recording, pads Paddings, settled bool) (Paddings, error) {
-	index, err := alignWithSpec(spec, r)
+	numbers, err := alignWithSpec(spec, r)
 	if err != nil {
 		return nil, err
 	}
-	run := newRun(r, index, numberVariables(r))
+	run := newRun(r, numbers, numberVariables(r))
 	x := &relocated{spec: spec, run: run, settled: settled, pads: map[padPlace][]Padding{}, host: map[uint32][]*graphir.Content{}}
 	for _, p := range pads {
 		if p.Spec == spec {
@@ -106,36 +106,66 @@ func CompareNodes(spec *graphir.Spec, r *recording.Recording, pads Paddings, set
 	return x.found, err
 }
 
-// alignWithSpec finds the numbers that a recording's allocations have in the spec.
-func alignWithSpec(spec *graphir.Spec, r *recording.Recording) (allocationIndex, error) {
+// alignWithSpec finds the numbers that a recording's allocations have in the spec. Page-locked memory that nothing refers to may come in any order:
+// it gets numbers behind the spec's.
+func alignWithSpec(spec *graphir.Spec, r *recording.Recording) (numbering, error) {
 	if spec.Threaded() {
 		index, err := graphir.MatchThreads(spec.AllSteps(), threadSteps(r), nil)
 		if err != nil {
-			return nil, fmt.Errorf("verify: compare allocation sequences: %w", err)
+			return numbering{}, fmt.Errorf("verify: compare allocation sequences: %w", err)
 		}
-		return index, nil
+		return numbering{index, len(spec.Allocations)}, nil
 	}
-	for i := range max(len(spec.Sequence), len(r.Steps)) {
-		got, want := describeStep(r, i), "nothing"
-		if i < len(spec.Sequence) {
-			s := spec.Sequence[i]
+	want := spec.Repeating()
+	n := numberedBySpec(spec, want, r)
+	got, of := n.sequence(r), n.own(r)
+	for i := range max(len(want), len(got)) {
+		is, should := describeStep(got, i, of), "nothing"
+		if i < len(want) {
+			s := want[i]
 			a := &spec.Allocations[s.Alloc]
-			if want = fmt.Sprintf("alloc#%d of kind %d, %d bytes", s.Alloc, a.Kind, a.Size); s.Free {
-				want = fmt.Sprintf("free of alloc#%d", s.Alloc)
+			if should = fmt.Sprintf("alloc#%d of kind %d, %d bytes", s.Alloc, a.Kind, a.Size); s.Free {
+				should = fmt.Sprintf("free of alloc#%d", s.Alloc)
 			}
 		}
-		if got != want {
-			return nil, fmt.Errorf("verify: compare allocation sequences: step %d: %s in a native start, %s by the artifact", i, got, want)
+		if is != should {
+			return numbering{}, fmt.Errorf("verify: compare allocation sequences: step %d: %s in a native start, %s by the artifact", i, is, should)
 		}
 	}
-	return nil, nil
+	return n, nil
+}
+
+// numberedBySpec gives each allocation that has to come in order the number of the one at its place in the sequence.
+func numberedBySpec(spec *graphir.Spec, sequence []graphir.Step, r *recording.Recording) numbering {
+	var made []uint32
+	for _, s := range sequence {
+		if !s.Free {
+			made = append(made, s.Alloc)
+		}
+	}
+	repeats, n, behind := spec.Repeats(), numbering{allocationIndex{}, len(spec.Allocations)}, uint32(len(spec.Allocations))
+	for i := range r.Allocs {
+		if a := &r.Allocs[i]; !repeats(a.Kind, a.Size) {
+			n.index[uint32(i)] = behind
+			behind++
+			continue
+		}
+		if len(made) == 0 { // one more than the artifact has: the comparison says so
+			made = []uint32{behind}
+			n.kept = int(behind) + 1
+			behind++
+		}
+		n.index[uint32(i)], made = made[0], made[1:]
+	}
+	return n
 }
 
 // place finds device memory, tensors and variables in the run.
 func (x *relocated) place() {
 	x.lo = ^uint64(0)
 	for i := range x.run.allocs {
-		if a := &x.run.allocs[i]; a.Kind != graphir.AllocPinned && a.Kind != graphir.AllocRegistered {
+		// Numbers that only the spec has are of no memory here.
+		if a := &x.run.allocs[i]; a.Size > 0 && a.Kind != graphir.AllocPinned && a.Kind != graphir.AllocRegistered {
 			x.lo, x.hi = min(x.lo, a.Addr), max(x.hi, a.Addr+a.Size)
 		}
 	}

@@ -109,7 +109,7 @@ func (t *tape) file(tb testing.TB, end bool) string {
 }
 
 // own is a recording with its own numbers.
-func own(r *recording.Recording) *run { return newRun(r, nil, numberVariables(r)) }
+func own(r *recording.Recording) *run { return newRun(r, numbered(r, nil), numberVariables(r)) }
 
 // proven compiles two recordings that leave nothing to a run.
 func proven(a, b *recording.Recording) (*graphir.Spec, error) {

@@ -15,6 +15,7 @@ type prover struct {
 	maps   *tensorMaps // nil: there are none
 	blocks *blocks     // of kernel parameters
 	lo, hi uint64      // no word outside points into a live allocation of either run
+	kept   uint32      // numbers of allocations from here on are not in both runs; 0: all are
 	cut    uint64      // a Content ends at the first word from this byte of it on
 }
 
@@ -28,7 +29,9 @@ func proverAt(a, b addresses, atA, atB uint64, maps *tensorMaps) (*prover, error
 	if err != nil {
 		return nil, err
 	}
-	return newProver(la, lb, maps), nil
+	p := newProver(la, lb, maps)
+	p.kept = uint32(a.kept)
+	return p, nil
 }
 
 func newProver(a, b *liveSet, maps *tensorMaps) *prover {
@@ -101,7 +104,7 @@ func (p *prover) word(a, b uint64) (ptr graphir.Pointer, isPointer bool, err *Wo
 	for _, x := range ra[:na] {
 		for _, y := range rb[:nb] {
 			// mutant: offset in both runs
-			if x == y {
+			if x == y && (x.Space != graphir.SpaceAlloc || p.kept == 0 || x.Index < p.kept) {
 				ptr, matches = x, matches+1
 			}
 		}

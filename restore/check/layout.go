@@ -6,7 +6,6 @@ import (
 
 	"medusa/graphir"
 	"medusa/restore/digest"
-	"medusa/restore/memory"
 )
 
 // span is a piece of one allocation with one part to play in verification. Spans of an allocation do not overlap, and cover all of it
@@ -41,7 +40,7 @@ const checkedKV = 64 << 20
 // Page-locked and registered host memory belongs to it only if a graph refers to it: the engine reads results through
 // it, and its other contents reach no graph.
 func spansOf(spec *graphir.Spec) []span {
-	used, kv, chains := memory.Referenced(spec), kvBytes(spec), spec.Contiguous()
+	used, kv, chains := spec.Referenced(), kvBytes(spec), spec.Contiguous()
 	var spans []span
 	for i, a := range spec.Allocations {
 		host := a.Kind == graphir.AllocPinned || a.Kind == graphir.AllocRegistered

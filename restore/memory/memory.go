@@ -78,28 +78,6 @@ func (m *Map) checkContiguous() error {
 	return nil
 }
 
-// Referenced reports for each object whether a graph, a saved content or a named tensor refers to it. Other objects
-// were scratch of the skipped warm-up.
-func Referenced(spec *graphir.Spec) []bool {
-	used := spec.Referred()
-	visit := func(p graphir.Pointer) { used[spec.Target(p)] = true }
-	for _, c := range spec.Contents {
-		visit(graphir.Pointer{Index: c.Alloc, Space: c.Space})
-		for _, f := range c.Relocations {
-			visit(f.Pointer)
-		}
-	}
-	for _, t := range spec.Tensors {
-		visit(t.At)
-	}
-	for i, chain := range spec.Contiguous() {
-		for _, k := range chain { // nobody knows how far a pointer's memory spans
-			used[k] = used[k] || used[i]
-		}
-	}
-	return used
-}
-
 // Content returns the content's bytes with its pointers resolved. Without pointers that is the saved data
 // itself, which must not be changed.
 func (m *Map) Content(c *graphir.Content) ([]byte, error) {

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"errors"
 	"fmt"
 
 	"medusa/graphir"
@@ -9,26 +8,102 @@ import (
 )
 
 // align compares this process's sequence with the recorded one and returns its allocations by recorded index. whole asks
-// for the capture phase, too. If the recording had threads of their own order, the total order is not compared, and recorded leads
-// from the indices of this process to the recorded ones.
+// for the capture phase, too. recorded leads from the indices of this process to the recorded ones; it is nil if these are the same. If the recording
+// had threads of their own order, the total order is not compared. Page-locked memory that nothing refers to is left out.
 func align(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole bool) (byIndex []live.Alloc, recorded map[uint32]uint32, err error) {
-	if !spec.Threaded() {
-		compare := comparePrefix
-		if whole {
-			compare = compareWhole
-		}
-		return allocs, nil, compare(spec, steps, allocs)
-	}
-	recorded, err = matchThreads(spec, steps, allocs, whole)
+	repeating := *spec
+	repeating.Sequence = spec.Repeating()
+	here, err := repeatingHere(spec, steps, allocs)
 	if err != nil {
 		return nil, nil, err
 	}
-	byIndex = make([]live.Alloc, len(spec.Allocations))
+	switch {
+	case spec.Threaded():
+		recorded, err = matchThreads(&repeating, here, allocs, whole)
+	case len(repeating.Sequence) == len(spec.Sequence) && len(here) == len(steps):
+		return allocs, nil, compareOrder(spec, steps, allocs, whole)
+	default:
+		recorded = pairs(repeating.Sequence, here)
+		byIndex = arranged(spec, allocs, recorded)
+		return byIndex, recorded, compareOrder(&repeating, numbered(here, recorded, len(byIndex)), byIndex, whole)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return arranged(spec, allocs, recorded), recorded, nil
+}
+
+func compareOrder(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole bool) error {
+	if whole {
+		return compareWhole(spec, steps, allocs)
+	}
+	return comparePrefix(spec, steps, allocs)
+}
+
+// repeatingHere returns this process's steps without page-locked memory that may come in any order.
+func repeatingHere(spec *graphir.Spec, steps []int64, allocs []live.Alloc) ([]int64, error) {
+	repeats := spec.Repeats()
+	var out []int64
+	for _, step := range steps {
+		alloc := step
+		if step < 0 {
+			alloc = -step - 1
+		}
+		if alloc >= int64(len(allocs)) {
+			return nil, fmt.Errorf("replay allocation sequence: a step of #%d, unknown to the allocation map", alloc)
+		}
+		// mutant: page-locked memory in any order
+		if repeats(graphir.AllocKind(allocs[alloc].Kind), allocs[alloc].Size) {
+			out = append(out, step)
+		}
+	}
+	return out, nil
+}
+
+// pairs gives each allocation of this process the recorded index of the one that comes at its place.
+func pairs(sequence []graphir.Step, here []int64) map[uint32]uint32 {
+	var made []uint32
+	for _, s := range sequence {
+		if !s.Free {
+			made = append(made, s.Alloc)
+		}
+	}
+	out := map[uint32]uint32{}
+	for _, step := range here {
+		if n := len(out); step >= 0 && n < len(made) {
+			out[uint32(step)] = made[n]
+		}
+	}
+	return out
+}
+
+// numbered gives steps the recorded indices; more is that of an allocation beyond the recorded ones.
+func numbered(here []int64, recorded map[uint32]uint32, more int) []int64 {
+	out := make([]int64, len(here))
+	for i, step := range here {
+		alloc, free := step, step < 0
+		if free {
+			alloc = -step - 1
+		}
+		to, known := recorded[uint32(alloc)]
+		if out[i] = int64(to); !known {
+			out[i] = int64(more)
+		}
+		if free {
+			out[i] = -out[i] - 1
+		}
+	}
+	return out
+}
+
+// arranged returns this process's allocations by recorded index.
+func arranged(spec *graphir.Spec, allocs []live.Alloc, recorded map[uint32]uint32) []live.Alloc {
+	byIndex := make([]live.Alloc, len(spec.Allocations))
 	for here, to := range recorded {
 		// mutant: allocations by thread and order, online with offline
 		byIndex[to] = allocs[here]
 	}
-	return byIndex, recorded, nil
+	return byIndex
 }
 
 // matchThreads returns the recorded index of each allocation of this process.
@@ -39,9 +114,6 @@ func matchThreads(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole 
 			sequence = append(sequence, graphir.Step{Free: true, Alloc: uint32(-step - 1)})
 		} else {
 			sequence = append(sequence, graphir.Step{Alloc: uint32(step)})
-		}
-		if int(sequence[len(sequence)-1].Alloc) >= len(allocs) {
-			return nil, errors.New("match threads: a step of an unknown allocation")
 		}
 	}
 	here := graphir.ThreadSteps(sequence, func(alloc uint32) (uint32, graphir.AllocKind, uint64) {

@@ -20,7 +20,7 @@ type owned struct {
 
 // allocate makes every graph-owned allocation that something refers to, in recorded order; mappings side by side are one.
 func (o *owned) allocate() error {
-	wanted := memory.Referenced(o.memory.Spec)
+	wanted := o.memory.Spec.Referenced()
 	chains := o.memory.Spec.Contiguous()
 	for i, a := range o.memory.Spec.Allocations {
 		if a.Owner != graphir.OwnerGraph || !wanted[i] || !chains.First(uint32(i)) {

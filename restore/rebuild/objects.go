@@ -26,7 +26,7 @@ func (e *globalError) Unwrap() error { return e.cause }
 
 // globals gives every variable that something refers to its address.
 func (r *resolver) globals(m *memory.Map) error {
-	wanted := memory.Referenced(r.spec)
+	wanted := r.spec.Referenced()
 	for i, g := range r.spec.Globals {
 		object := r.spec.Object(graphir.SpaceGlobal, uint32(i))
 		if !wanted[object] {

@@ -6,7 +6,6 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/restore/memory"
 )
 
 // outsideSpec holds a graph that embeds another, records an event of the engine's and reads saved host memory.
@@ -106,7 +105,7 @@ func TestReferencedObjects(t *testing.T) {
 	spec.Modules = []graphir.Module{{Kind: graphir.ModuleLoaded}}
 	spec.Globals = []graphir.Global{{Name: "used", Size: 8}, {Name: "unused", Size: 8}}
 	spec.Children[0].Nodes = append(spec.Children[0].Nodes, graphir.Node{Type: graphir.NodeMemset, Params: &graphir.MemsetNode{Dst: graphir.Pointer{Space: graphir.SpaceGlobal}}})
-	if got, want := memory.Referenced(spec), []bool{false, true, true, false, true}; !slices.Equal(got, want) {
+	if got, want := spec.Referenced(), []bool{false, true, true, false, true}; !slices.Equal(got, want) {
 		t.Errorf("referenced objects %v, want %v: allocations, variables, host buffers", got, want)
 	}
 }

@@ -38,7 +38,7 @@ func compareAddresses(m *memory.Map) (addresses, error) {
 		return addresses{why: "the artifact has no addresses"}, nil
 	}
 	var out addresses
-	wanted := memory.Referenced(m.Spec)
+	wanted := m.Spec.Referenced()
 	for i, a := range m.Spec.Allocations {
 		if wanted[i] && a.Address != 0 && m.Base[i] != a.Address {
 			out.moved++

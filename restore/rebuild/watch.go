@@ -9,7 +9,6 @@ import (
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
-	"medusa/restore/memory"
 )
 
 var (
@@ -39,7 +38,7 @@ type watch struct {
 
 // watch lets the interposer count the engine's own objects that it gives up although graphs refer to them: allocations, modules, events.
 func (g *Graphs) watch() error {
-	used := memory.Referenced(g.spec)
+	used := g.spec.Referenced()
 	var bases []uint64
 	for i, a := range g.spec.Allocations {
 		// By name, the tensor's place is known, and not that of the allocation around it: all suballocated ones count.

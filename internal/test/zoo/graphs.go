@@ -108,6 +108,9 @@ func (z *zoo) allocate() (err error) {
 		if schedule != "" {
 			break
 		}
+		if err := pin(os.Getenv("ZOO_PINNED"), i); err != nil {
+			return err
+		}
 		if z.weights[i], err = allocate(size); err != nil {
 			return err
 		}
