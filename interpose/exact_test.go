@@ -100,16 +100,30 @@ func TestExactAddressesRepeat(t *testing.T) {
 	}
 }
 
-// If the base is occupied, a recording tries another one. A replay reports it and leaves memory to the driver.
+// No memory that may lie anywhere lies in the region: the addresses are held before the program begins.
+func TestExactBaseIsHeld(t *testing.T) {
+	base := fmt.Sprintf("%#x", DefaultRegion.Base)
+	for _, tt := range []struct {
+		c        Config
+		occupied uint64
+	}{{Config{Mode: Record, Exact: DefaultRegion}, 0}, {Config{Mode: Replay, Exact: DefaultRegion}, 0}, {Config{Mode: Record}, 1}} {
+		got, _ := exact(t, tt.c, "1", base, "asked")
+		if a := got.answers; a["occupied"] != tt.occupied || a["state"] != 1-tt.occupied {
+			t.Errorf("%+v: occupied %d, state %d", tt.c, a["occupied"], a["state"])
+		}
+	}
+}
+
+// If the base is occupied all the same, a recording tries another one. A replay reports it and leaves memory to the driver.
 func TestExactBaseIsTaken(t *testing.T) {
 	base := fmt.Sprintf("%#x", DefaultRegion.Base)
-	recorded, recs := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1", base)
+	recorded, recs := exact(t, Config{Mode: Record, Exact: DefaultRegion}, "1", base, "taken")
 	next := DefaultRegion.Base + DefaultRegion.Size
 	if e := of[*trace.Exact](recs); len(e) != 1 || e[0].Base != next || recorded.answers["state"] != 1 {
 		t.Errorf("recorded region %+v, want one at %#x", e, next)
 	}
-	replayed, _ := exact(t, Config{Mode: Replay, Exact: DefaultRegion}, "1", base)
-	compareAnswers(t, replayed, with(map[string]uint64{"state": 2, "base": DefaultRegion.Base, "reason": 1}))
+	replayed, _ := exact(t, Config{Mode: Replay, Exact: DefaultRegion}, "1", base, "taken")
+	compareAnswers(t, replayed, with(map[string]uint64{"state": 2, "base": DefaultRegion.Base, "reason": 1, "occupied": 1}))
 }
 
 // A driver that refuses hints, by another address or by an error, leaves a process as it is without a region.

@@ -294,8 +294,8 @@ const (
 	// addresses show which words are pointers
 	EnvGapSeed = "MEDUSA_GAP_SEED"
 	// base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, and addresses depend on the
-	// order of allocations alone. A recording uses another base if this one is occupied. With gaps, allocations lie
-	// further apart, in the same order
+	// order of allocations alone. The addresses are held before main. A recording uses another base if this one is
+	// occupied. With gaps, allocations lie further apart, in the same order
 	EnvExact = "MEDUSA_EXACT"
 	// record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed
 	EnvAtReady = "MEDUSA_AT_READY"

@@ -17,6 +17,7 @@
 
 #include "capture.h"
 #include "core.h"
+#include "hold.h"
 #include "launch.h"
 #include "medusa.h"
 #include "table.h"
@@ -117,18 +118,16 @@ static void child_after_fork(void)
 /* Called once, when a context is current: opens the region that the environment requests. */
 static void open_region(void)
 {
-	const char *text = getenv(MEDUSA_ENV_EXACT);
-	char *end = NULL;
 	CUcontext ctx = NULL;
-	if (!text || !*text) {
+	enum hold_request requested = hold_requested(&now.base, &now.size);
+	if (requested == HOLD_NOTHING) {
 		atomic_store(&absent, true);
 		return;
 	}
 	if (REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return;
-	now.base = strtoull(text, &end, 0);
-	now.size = *end == ':' ? strtoull(end + 1, &end, 0) : 0;
-	if (*end || now.base % PAGE || now.size % PAGE || now.size == 0 || now.base + now.size < now.base)
+	hold_release();
+	if (requested == HOLD_MALFORMED)
 		refuse(MEDUSA_ENV_EXACT " is not base:size", CUDA_ERROR_INVALID_VALUE);
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
 		reserve(now.base, now.size);

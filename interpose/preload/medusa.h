@@ -34,8 +34,8 @@
  * addresses show which words are pointers */
 #define MEDUSA_ENV_GAP_SEED "MEDUSA_GAP_SEED"
 /* base:size, multiples of 2 MiB: device memory comes from a reserved region at that base, and addresses depend on the
- * order of allocations alone. A recording uses another base if this one is occupied. With gaps, allocations lie
- * further apart, in the same order */
+ * order of allocations alone. The addresses are held before main. A recording uses another base if this one is
+ * occupied. With gaps, allocations lie further apart, in the same order */
 #define MEDUSA_ENV_EXACT "MEDUSA_EXACT"
 /* record: "exit" ends the process with status 0 once phase "ready" is marked and the trace is sealed */
 #define MEDUSA_ENV_AT_READY "MEDUSA_AT_READY"

@@ -186,12 +186,22 @@ static void contexts(void)
 	PRINT("reset", after - before >= 8 * PAGE);
 }
 
+/* Memory of the process at an address: "asked" as a hint, "taken" in any case. It must stay as it is. */
+static int *occupied;
+
+static void occupy(void *at, const char *how)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | (strcmp(how, "taken") == 0 ? MAP_FIXED : 0);
+	occupied = mmap(at, 4096, PROT_READ | PROT_WRITE, flags, -1, 0);
+	CHECK(occupied == MAP_FAILED);
+	*occupied = 7;
+	PRINT("occupied", occupied == at);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc > 2) {
-		void *want = (void *)(uintptr_t)strtoull(argv[2], NULL, 0);
-		CHECK(mmap(want, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != want);
-	}
+	if (argc > 3)
+		occupy((void *)(uintptr_t)strtoull(argv[2], NULL, 0), argv[3]);
 	start();
 	srand(argc > 1 ? (unsigned)atoi(argv[1]) : 0);
 	reuse();
@@ -203,5 +213,5 @@ int main(int argc, char **argv)
 	reservations();
 	place();
 	contexts();
-	return 0;
+	return occupied && *occupied != 7;
 }

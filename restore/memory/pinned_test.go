@@ -45,10 +45,13 @@ func TestPinnedMemoryInAnyOrder(t *testing.T) {
 		for i := range row.allocs {
 			steps = append(steps, int64(i))
 		}
-		byIndex, _, err := align(spec, append(steps, row.freed...), row.allocs, false)
+		byIndex, recorded, err := align(spec, append(steps, row.freed...), row.allocs, false)
 		checkSequence(t, row.name, err, row.want)
 		if err == nil && (byIndex[0].Size != 100 || byIndex[2].Size != 32 || byIndex[3].Size != 200) {
 			t.Errorf("%s: allocations by index %v", row.name, byIndex)
+		}
+		if row.name == "as recorded" && recorded != nil {
+			t.Errorf("%s: memory that nothing refers to is left out: %v", row.name, recorded)
 		}
 	}
 }

@@ -9,24 +9,36 @@ import (
 
 // align compares this process's sequence with the recorded one and returns its allocations by recorded index. whole asks
 // for the capture phase, too. recorded leads from the indices of this process to the recorded ones; it is nil if these are the same. If the recording
-// had threads of their own order, the total order is not compared. Page-locked memory that nothing refers to is left out.
+// had threads of their own order, the total order is not compared. If page-locked memory came in another order, that which nothing
+// refers to is left out, and has no recorded index.
 func align(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole bool) (byIndex []live.Alloc, recorded map[uint32]uint32, err error) {
+	byIndex, recorded, err = alignSteps(spec, steps, allocs, whole)
+	if err == nil {
+		return byIndex, recorded, nil
+	}
 	repeating := *spec
 	repeating.Sequence = spec.Repeating()
-	here, err := repeatingHere(spec, steps, allocs)
-	if err != nil {
+	here, damage := repeatingHere(spec, steps, allocs)
+	if damage != nil {
+		return nil, nil, damage
+	}
+	if len(repeating.Sequence) == len(spec.Sequence) && len(here) == len(steps) {
 		return nil, nil, err
 	}
-	switch {
-	case spec.Threaded():
-		recorded, err = matchThreads(&repeating, here, allocs, whole)
-	case len(repeating.Sequence) == len(spec.Sequence) && len(here) == len(steps):
-		return allocs, nil, compareOrder(spec, steps, allocs, whole)
-	default:
-		recorded = pairs(repeating.Sequence, here)
-		byIndex = arranged(spec, allocs, recorded)
-		return byIndex, recorded, compareOrder(&repeating, numbered(here, recorded, len(byIndex)), byIndex, whole)
+	if spec.Threaded() {
+		return alignSteps(&repeating, here, allocs, whole)
 	}
+	recorded = pairs(repeating.Sequence, here)
+	byIndex = arranged(spec, allocs, recorded)
+	return byIndex, recorded, compareOrder(&repeating, numbered(here, recorded, len(byIndex)), byIndex, whole)
+}
+
+// alignSteps compares all of the sequences.
+func alignSteps(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole bool) ([]live.Alloc, map[uint32]uint32, error) {
+	if !spec.Threaded() {
+		return allocs, nil, compareOrder(spec, steps, allocs, whole)
+	}
+	recorded, err := matchThreads(spec, steps, allocs, whole)
 	if err != nil {
 		return nil, nil, err
 	}

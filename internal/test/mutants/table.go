@@ -99,6 +99,8 @@ var table = []mutant{
 		"./internal/test/faults", "TestSampleOfFaults"},
 	{"first fit in the region", replace(" && need > gap_end(z, i) - gap_start(z, i)", ""), "./interpose", "TestExactAddressesRepeat"},
 	{"scratch for trigger scopes", replace("SCRATCH_SMALL", "0"), "./interpose", "TestExactAddressesRepeat"},
+	{"addresses held before main", always, "./interpose", "TestExactBaseIsHeld"},
+	{"memory placed over the held region", always, "./interpose", "TestExactBaseIsTaken"},
 	{"the driver's answer to a hint", replace(" && got == base", ""), "./interpose", "TestExactHintsRefused|TestExactBaseIsTaken"},
 	{"free waits for work", replace("REAL(cuCtxSynchronize)()", "CUDA_SUCCESS"), "./interpose", "TestExactAddressesRepeat"},
 	{"pages shared by small allocations", never, "./interpose", "TestExactAddressesRepeat"},
