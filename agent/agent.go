@@ -40,6 +40,8 @@ type Config struct {
 	// Changed is called, without a lock, when room was made and no request has ended.
 	Changed func()
 	Warn    func(format string, args ...any)
+	// Entered is called with a lock whenever a model's state on a GPU changes: it must not call the agent. nil: nobody is told.
+	Entered func(gpu, fn int, s State)
 
 	Retry  time.Duration // how long a model that has failed on a GPU is not started there again
 	Health time.Duration // time between two looks at an engine that is awake, and how long it has to answer
@@ -131,6 +133,9 @@ func (a *Agent) broadcast() {
 
 func (a *Agent) enter(i *instance, s State) {
 	i.state, i.since = s, a.config.Clock()
+	if a.config.Entered != nil {
+		a.config.Entered(i.gpu, i.fn, s)
+	}
 	a.broadcast()
 }
 
@@ -171,14 +176,6 @@ func (a *Agent) Release(d schedule.Decision, service float64) {
 	}
 	a.putAwayIfLeaving(i)
 	a.broadcast()
-}
-
-// State returns the state of a model on a GPU and the number of its requests.
-func (a *Agent) State(gpu, fn int) (s State, requests int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	i := a.at[gpu][fn]
-	return i.state, len(i.began)
 }
 
 // Close stops all engines and waits for their ends.

@@ -128,7 +128,7 @@ func TestMemoryIsFreeBeforeAStart(t *testing.T) {
 	})
 	m.run(t, 0, 0)
 	d, wait := m.admit(0, 1)
-	for state, _ := m.State(0, 0); state != agent.Evicted; state, _ = m.State(0, 0) {
+	for m.Standing(0, 0).State != agent.Evicted {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(20 * time.Millisecond) // for an agent that starts too early
@@ -213,7 +213,7 @@ func TestDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _, _ = stubengine.Ask(t.Context(), url, "m0", stubengine.Die, false) }()
-	for state, _ := m.State(0, 0); state != agent.Failed; state, _ = m.State(0, 0) {
+	for m.Standing(0, 0).State != agent.Failed {
 		time.Sleep(time.Millisecond)
 	}
 	m.Release(d, 0)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -27,6 +28,8 @@ func (g *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /metrics", g.allowed(g.metrics))
+	mux.HandleFunc("GET /{$}", g.watched(page))
+	mux.HandleFunc("GET /events", g.watched(g.events))
 	mux.HandleFunc("GET /v1/models", g.allowed(g.models))
 	mux.HandleFunc("POST /v1/completions", g.allowed(g.answer))
 	mux.HandleFunc("POST /v1/chat/completions", g.allowed(g.answer))
@@ -49,11 +52,15 @@ func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (g *Server) known(r *http.Request) bool {
+	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return g.isKey(given)
+}
+
+func (g *Server) isKey(given string) bool {
 	keys := g.setup.Load().keys
 	if keys == nil {
 		return true
 	}
-	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	found := 0
 	for key := range keys {
 		// mutant: API keys
@@ -97,6 +104,7 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 		e.Write(w)
 		return
 	}
+	arrived := time.Now()
 	timeout := seconds(q.model.Timeout)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
@@ -110,6 +118,9 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 		err := g.turn(ctx, q, p)
 		if err == nil {
 			g.count.answered(q.model.Name, p.status)
+			if p.status < http.StatusBadRequest {
+				g.count.judged(q.model.Name, time.Since(arrived).Seconds(), cmp.Or(q.Deadline, q.model.Deadline))
+			}
 			return
 		}
 		var engine *agent.EngineError

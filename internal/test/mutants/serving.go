@@ -28,6 +28,8 @@ var serving = []mutant{
 	{"API keys", becomes("found = 1"), "./gateway", "TestRefusals"},
 	{"bound of waiting requests", never, "./gateway", "TestBound"},
 	{"a request whose engine has died is tried once more", never, "./gateway", "TestRetry"},
+	{"pages that are open", never, "./gateway", "TestPagesEnd"},
+	{"changes that are kept", never, "./gateway", "TestHistoryIsBounded"},
 	{"processes that an engine leaves behind", never, "./interpose", "TestEndKillsTheRest"},
 	{"one answer a decision", never, "./dispatch", "TestOneAnswerADecision"},
 }
