@@ -29,5 +29,6 @@ var serving = []mutant{
 	{"bound of waiting requests", never, "./gateway", "TestBound"},
 	{"a request whose engine has died is tried once more", never, "./gateway", "TestRetry"},
 	{"processes that an engine leaves behind", never, "./interpose", "TestEndKillsTheRest"},
+	{"whole numbers", never, "./internal/yamlfile", "TestExact"},
 	{"one answer a decision", never, "./dispatch", "TestOneAnswerADecision"},
 }
