@@ -208,11 +208,11 @@ func TestDeath(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	url, err := m.Acquire(t.Context(), d)
+	at, err := m.Acquire(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = stubengine.Ask(t.Context(), url, "m0", stubengine.Die, false) }()
+	go func() { _, _ = stubengine.Ask(t.Context(), at.URL, "m0", stubengine.Die, false) }()
 	for state, _ := m.State(0, 0); state != agent.Failed; state, _ = m.State(0, 0) {
 		time.Sleep(time.Millisecond)
 	}

@@ -11,6 +11,8 @@ type Engine interface {
 	Start(ctx context.Context) error
 	// URL is where a started engine answers.
 	URL() string
+	// Key is the API key that it wants, or "".
+	Key() string
 	// Healthy returns an error if the engine does not answer.
 	Healthy(ctx context.Context) error
 	// Sleep gives device memory back: at level 1 the weights stay in host memory, at level 2 they do not.

@@ -264,8 +264,8 @@ func (b *bufferPool) Put(x []byte) { b.Pool.Put(&x) }
 var silent = log.New(io.Discard, "", 0)
 
 // pass sends a request to an engine and its answer to the client, byte by byte.
-func (g *Server) pass(address string, p *passing) (err error) {
-	target, err := url.Parse(address)
+func (g *Server) pass(to agent.Address, p *passing) (err error) {
+	target, err := url.Parse(to.URL)
 	if err != nil {
 		return err
 	}
@@ -276,6 +276,10 @@ func (g *Server) pass(address string, p *passing) (err error) {
 			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(p.body)), int64(len(p.body))
 			r.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
 			r.Out.Header.Del("Authorization") // is for this server
+			// mutant: keys of engines
+			if to.Key != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+to.Key)
+			}
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) { err = failed },
 		ErrorLog:     silent, // the client gets the error

@@ -119,3 +119,11 @@ func TestFlowsLeave(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// An engine that wants a key gets it in place of the client's.
+func TestKeyOfAnEngine(t *testing.T) {
+	f := start(t, config("mqfq", 1, ""), func(_ int, s *stubengine.Stub) { s.Secret = "of the engine" })
+	if status, body, err := f.send(t.Context(), "x", "Authorization", "Bearer of the client"); err != nil || status != http.StatusOK {
+		t.Error(status, body, err)
+	}
+}

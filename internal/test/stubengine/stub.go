@@ -30,6 +30,7 @@ type Stub struct {
 	Model                 string
 	Load, WakeUp, Service time.Duration
 	Pieces                int               // of a stream
+	Secret                string            // API key that it wants; "": none
 	Refuses               error             // of a start
 	Observe               func(what string) // is told each start, sleep, wake and stop; may be nil
 	sleeping              bool              // guarded by its engine's lock
@@ -101,6 +102,9 @@ func (e *Engine) URL() string {
 	defer e.mu.Unlock()
 	return e.url
 }
+
+// Key implements [agent.Engine].
+func (e *Engine) Key() string { return e.Secret }
 
 // Healthy implements [agent.Engine].
 func (e *Engine) Healthy(ctx context.Context) error {
@@ -189,6 +193,8 @@ func (e *Engine) Handler(die func()) http.Handler {
 		e.hung = e.hung || q.Prompt == Hang
 		e.mu.Unlock()
 		switch {
+		case e.Secret != "" && r.Header.Get("Authorization") != "Bearer "+e.Secret:
+			http.Error(w, "another key", http.StatusUnauthorized)
 		case q.Model != e.Model || sleeping:
 			http.Error(w, fmt.Sprintf("%s is asked of the engine of %s, asleep: %v", q.Model, e.Model, sleeping), http.StatusInternalServerError)
 		case q.Prompt == Die:
