@@ -126,7 +126,9 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 			g.count.answered(q.model.Name, statusLeft)
 			return
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
+		// An engine that was not ready in time has such an error, too.
+		// mutant: starts that take too long
+		if ctx.Err() != nil {
 			err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", timeout)}
 		}
 		e := classify(err)

@@ -120,6 +120,15 @@ func TestFlowsLeave(t *testing.T) {
 	all.Wait()
 }
 
+// A start that takes too long is the engine's failure, not the end of the client's time.
+func TestStartThatIsTooLong(t *testing.T) {
+	one := strings.Replace(config("mqfq", 1, ""), "start: 0.01", "start: 0.01, start_limit: 0.01", 1)
+	f := start(t, one, func(_ int, s *stubengine.Stub) { s.Load = time.Hour })
+	if status, body, err := f.send(t.Context(), "x"); err != nil || status != http.StatusBadGateway || !strings.Contains(body, "engine_failed") {
+		t.Error(status, body, err)
+	}
+}
+
 // An engine that wants a key gets it in place of the client's.
 func TestKeyOfAnEngine(t *testing.T) {
 	f := start(t, config("mqfq", 1, ""), func(_ int, s *stubengine.Stub) { s.Secret = "of the engine" })

@@ -32,7 +32,7 @@ const patience = 5 * time.Minute
 
 func main() {
 	var r run
-	parts := flag.String("parts", "tokens,times,faults", "parts to run: tokens, times, faults, overhead")
+	parts := flag.String("parts", "tokens,times,faults", "parts to run: tokens, times, faults, broken (those faults that need no model), overhead")
 	flag.StringVar(&r.build, "build", "build", "folder of the programs")
 	flag.IntVar(&r.requests, "requests", 60, "requests for each policy")
 	flag.IntVar(&r.kills, "kills", 10, "engines to kill")
@@ -64,7 +64,7 @@ func (r *run) all(parts []string) (err error) {
 	}
 	var all []string
 	for _, name := range parts {
-		part, ok := map[string]func() (string, error){"tokens": r.tokens, "times": r.times, "faults": r.faults, "overhead": r.overhead}[name]
+		part, ok := map[string]func() (string, error){"tokens": r.tokens, "times": r.times, "faults": r.faults, "broken": r.broken, "overhead": r.overhead}[name]
 		if !ok {
 			return fmt.Errorf("no part %q", name)
 		}

@@ -27,6 +27,7 @@ var serving = []mutant{
 	{"ports of other programs", never, "./agent", "TestForeignProgram"},
 	{"ports of other users", never, "./agent", "TestListeners"},
 	{"engines that take any key", never, "./agent", "TestEngineBehindAWrapper"},
+	{"starts that take too long", always, "./gateway", "TestStartThatIsTooLong"},
 	{"keys of engines", never, "./gateway", "TestKeyOfAnEngine"},
 	{"API keys", becomes("found = 1"), "./gateway", "TestRefusals"},
 	{"bound of waiting requests", never, "./gateway", "TestBound"},

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -182,6 +183,11 @@ func (e *Engine) Handler(die func()) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
+	mux.HandleFunc("POST /sleep", func(_ http.ResponseWriter, r *http.Request) {
+		level, _ := strconv.Atoi(r.URL.Query().Get("level"))
+		_ = e.Sleep(r.Context(), level)
+	})
+	mux.HandleFunc("POST /wake_up", func(_ http.ResponseWriter, r *http.Request) { _ = e.Wake(r.Context()) })
 	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
 		var q body
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -203,7 +209,7 @@ func (e *Engine) Handler(die func()) http.Handler {
 		case q.Prompt == Hang:
 			<-r.Context().Done()
 		case q.Prompt == Garbage:
-			garble(w)
+			Garble(w)
 		case q.Stream:
 			e.stream(w, r, q, die)
 		case wait(r.Context(), e.Service) == nil:
@@ -237,7 +243,8 @@ func (e *Engine) stream(w http.ResponseWriter, r *http.Request, q body, die func
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-func garble(w http.ResponseWriter) {
+// Garble answers with bytes that are no HTTP.
+func Garble(w http.ResponseWriter) {
 	var c net.Conn
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
