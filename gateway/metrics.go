@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -88,6 +89,8 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	out.WriteString(running.String())
 	family("medusa_serve_engine", "gauge", "The state of a model's engine on a GPU.")
 	out.WriteString(states.String())
+	family("go_goroutines", "gauge", "Goroutines of the server.")
+	fmt.Fprintf(&out, "go_goroutines %d\n", runtime.NumGoroutine())
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(out.String()))
 }

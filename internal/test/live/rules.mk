@@ -14,3 +14,11 @@ test-serve: all
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
 	build/live $(if $(REQUESTS),-requests $(REQUESTS)) $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-seed $(SEED)) $(if $(SEEDS),-seeds $(SEEDS)) \
 		$(if $(SECONDS),-seconds $(SECONDS)) $(if $(KILLS),-kills $(KILLS)) $(if $(DEATHS),-deaths $(DEATHS)) $(if $(CLIENTS),-clients $(CLIENTS))
+
+# A long run of all faults at once, with stub engines on loopback: nothing lost silently, no orphan, no leak. Not part of CI.
+MINUTES ?= 60
+.PHONY: soak-serve
+soak-serve: all
+	$(GO) build -o build/live ./internal/test/live
+	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
+	build/live -parts soak -minutes $(MINUTES) $(if $(SEED),-seed $(SEED))
