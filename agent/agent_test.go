@@ -168,6 +168,64 @@ func TestSleep(t *testing.T) {
 	}
 }
 
+// The engine of a model that expects requests is woken before one is admitted, and only in place of engines whose models expect none. A model
+// whose weights are not in host memory stays as it is.
+func TestPrefetch(t *testing.T) {
+	sleeper := agent.Model{Memory: 0.5, Slots: 1, Sleep: 1, Host: 5}
+	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 1}, sleeper, {Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1, Sleep: 2}}, nil)
+	for _, fn := range []int{4, 1, 0, 2} { // then 4 and 1 sleep, and 0 and 2 are awake
+		m.run(t, 0, fn)
+	}
+	before := m.log()
+	m.Prefetch(1, func(int) bool { return true })
+	for _, fn := range []int{0, 2, 3, 4} {
+		m.Prefetch(fn, func(int) bool { return false })
+	}
+	if got := m.log(); !slices.Equal(got, before) || m.Holds(0, 1) || m.Holds(0, 4) {
+		t.Errorf("engines were told %q, then %q", before, got)
+	}
+	m.Prefetch(1, func(fn int) bool { return fn == 0 })
+	for state, _ := m.State(0, 1); state != agent.Awake; state, _ = m.State(0, 1) {
+		time.Sleep(time.Millisecond)
+	}
+	if want := []string{"stop m2 on 0", "wake m1 on 0"}; !slices.Equal(m.log()[len(before):], want) {
+		t.Errorf("engines were told %q, want %q", m.log()[len(before):], want)
+	}
+	if !m.Holds(0, 0) || m.InFlight(0) != 0 {
+		t.Error("the active model's engine has gone, or a request is there")
+	}
+}
+
+// An engine that wakes for nobody any more goes to sleep again: it is not stopped.
+func TestPrefetchInVain(t *testing.T) {
+	waking, release := make(chan struct{}), make(chan struct{})
+	m := newMachine(t, 1, []agent.Model{{Memory: 1, Slots: 1}, {Memory: 1, Slots: 1, Sleep: 1, Host: 5}}, func(_, fn int, s *stubengine.Stub) {
+		if observe := s.Observe; fn == 1 {
+			s.Observe = func(what string) {
+				observe(what)
+				if what == "wake" {
+					close(waking)
+					<-release
+				}
+			}
+		}
+	})
+	m.run(t, 0, 1)
+	m.run(t, 0, 0)
+	m.Prefetch(1, func(int) bool { return false })
+	<-waking
+	d, wait := m.admit(0, 0)
+	close(release)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.Release(d, 1)
+	want := []string{"start m1 on 0", "sleep 1 m1 on 0", "start m0 on 0", "stop m0 on 0", "wake m1 on 0", "sleep 1 m1 on 0", "start m0 on 0"}
+	if !slices.Equal(m.log(), want) {
+		t.Errorf("engines were told %q, want %q", m.log(), want)
+	}
+}
+
 // A model that does not start on one GPU costs the requests that were admitted there, and goes on elsewhere. If it fails
 // everywhere, requests fail at once.
 func TestFailedStart(t *testing.T) {

@@ -11,8 +11,10 @@ import (
 
 // keep makes sure that somebody brings i to the state that it is to have.
 func (a *Agent) keep(i *instance) {
-	if i.hurry != nil && !i.wanted {
-		i.hurry() // a start that nobody waits for any more ends early
+	// A start that nobody waits for any more ends early, and its engine with it. One that wakes goes to sleep again.
+	// mutant: engines that wake for nobody
+	if i.hurry != nil && !i.wanted && (i.state == Starting || i.level == 0) {
+		i.hurry()
 	}
 	if !i.kept && a.step(i) != nil {
 		i.kept = true
