@@ -73,7 +73,8 @@ func Compile(ra, rb *recording.Recording, scratch graphir.Storage) (*graphir.Spe
 func number(ra, rb *recording.Recording) (a, b *run, threads []uint32, err error) {
 	variables := numberVariables(ra, rb)
 	if threads, index := alignThreads(ra, rb); threads != nil {
-		return newRun(ra, numbered(ra, nil), variables), newRun(rb, numbering{index, len(rb.Allocs)}, variables), threads, nil
+		own := numbered(ra, nil)
+		return newRun(ra, own, variables), newRun(rb, numbering{index, len(rb.Allocs)}, variables), threads, nil
 	}
 	left, err := alignPinned(ra, rb)
 	if err != nil {

@@ -73,14 +73,6 @@ func compareSequences(a, b *recording.Recording, left pinnedSizes) error {
 	return nil
 }
 
-// allocOf returns the allocation that a step makes or frees, nil behind the end. of leads from its number to it.
-func allocOf(steps []graphir.Step, i int, of func(number uint32) *recording.Allocation) *recording.Allocation {
-	if i >= len(steps) {
-		return nil
-	}
-	return of(steps[i].Alloc)
-}
-
 func describeStep(steps []graphir.Step, i int, of func(number uint32) *recording.Allocation) string {
 	al := allocOf(steps, i, of)
 	switch {
@@ -90,6 +82,14 @@ func describeStep(steps []graphir.Step, i int, of func(number uint32) *recording
 		return fmt.Sprintf("free of alloc#%d", steps[i].Alloc)
 	}
 	return fmt.Sprintf("alloc#%d of kind %d, %d bytes", steps[i].Alloc, al.Kind, al.Size)
+}
+
+// allocOf returns the allocation that a step makes or frees, nil behind the end. of leads from its number to it.
+func allocOf(steps []graphir.Step, i int, of func(number uint32) *recording.Allocation) *recording.Allocation {
+	if i >= len(steps) {
+		return nil
+	}
+	return of(steps[i].Alloc)
 }
 
 func stackOf(a *recording.Allocation) string {
