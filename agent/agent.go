@@ -18,7 +18,7 @@ type Model struct {
 
 	Sleep  int     // level to which an engine is put asleep to make room; 0: it is stopped
 	Asleep float64 // share of a GPU's memory that a sleeping engine keeps
-	Host   int64   // bytes of host memory of an engine that sleeps at level 1
+	Host   int64   // bytes of host memory of an engine that sleeps at level 1, if it is not measured to hold more
 
 	StartLimit time.Duration // how long a start, a wake-up or falling asleep may take
 
@@ -76,8 +76,11 @@ type instance struct {
 	hurry    context.CancelFunc
 }
 
-// measured are running means.
-type measured struct{ start, wake, service mean }
+// measured are running means, and the host memory of the engine that fell asleep last.
+type measured struct {
+	start, wake, service mean
+	host                 int64
+}
 
 type mean struct {
 	sum float64

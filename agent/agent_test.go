@@ -168,6 +168,21 @@ func TestSleep(t *testing.T) {
 	}
 }
 
+// Engines that hold more host memory asleep than the file says make each other go by what they hold.
+func TestMeasuredHostMemory(t *testing.T) {
+	model := agent.Model{Memory: 1, Slots: 1, Sleep: 1, Host: 1}
+	m := newMachine(t, 1, []agent.Model{model, model, model}, func(_, fn int, s *stubengine.Stub) { s.Holds = 6 })
+	for _, fn := range []int{0, 1, 2} { // 10 bytes are there: not for two
+		m.run(t, 0, fn)
+	}
+	for state, _ := m.State(0, 0); state != agent.Cold; state, _ = m.State(0, 0) {
+		time.Sleep(time.Millisecond)
+	}
+	if state, _ := m.State(0, 1); state != agent.Asleep1 || m.Host(1) != 6 || m.Host(2) != 1 {
+		t.Errorf("m1 is %s, with %d bytes; m2 has %d", state, m.Host(1), m.Host(2))
+	}
+}
+
 // The engine of a model that expects requests is woken before one is admitted, and only in place of engines whose models expect none. A model
 // whose weights are not in host memory stays as it is.
 func TestPrefetch(t *testing.T) {

@@ -19,6 +19,8 @@ type Engine interface {
 	Sleep(ctx context.Context, level int) error
 	// Wake undoes Sleep.
 	Wake(ctx context.Context) error
+	// HostMemory is what the engine holds of the host's memory in bytes, or 0 if that is unknown.
+	HostMemory() int64
 	// Stop ends the engine. When it returns, no process of it is left.
 	Stop()
 	// Ended is closed when the engine has ended. Err then says why.

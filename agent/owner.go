@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -84,11 +85,21 @@ func listener(line string, port uint16) (s socket, ok bool) {
 
 // family lists all processes that a process started. An engine's guard adopts those whose parents have ended, so none is missed.
 func family(root int) []int {
+	of := children()
+	all := slices.Clone(of[root])
+	for i := 0; i < len(all); i++ {
+		all = append(all, of[all[i]]...)
+	}
+	return all
+}
+
+// children lists the processes of the machine by their parents.
+func children() map[int][]int {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil
 	}
-	children := map[int][]int{}
+	of := map[int][]int{}
 	for _, path := range stats {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		data, _ := os.ReadFile(path) // it may have ended
@@ -98,12 +109,8 @@ func family(root int) []int {
 			continue
 		}
 		if parent, err := strconv.Atoi(string(f[1])); err == nil {
-			children[parent] = append(children[parent], pid)
+			of[parent] = append(of[parent], pid)
 		}
 	}
-	all := children[root]
-	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
-	}
-	return all
+	return of
 }

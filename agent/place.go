@@ -158,7 +158,7 @@ func (a *Agent) makeHostRoom(v *instance) {
 		for _, row := range a.at {
 			for _, i := range row {
 				if !i.wanted && i.level == 1 {
-					sum += a.config.Models[i.fn].Host
+					sum += a.host(i.fn)
 				}
 			}
 		}
@@ -172,6 +172,20 @@ func (a *Agent) makeHostRoom(v *instance) {
 		other.level = 0
 		a.keep(other)
 	}
+}
+
+// host is the host memory of a model's engine that sleeps at level 1. A driver's own memory may be missing in what was measured, so the
+// larger one counts.
+func (a *Agent) host(fn int) int64 {
+	// mutant: measured host memory
+	return max(a.config.Models[fn].Host, a.measured[fn].host)
+}
+
+// Host returns the host memory that an engine of a model takes while it sleeps at level 1.
+func (a *Agent) Host(fn int) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.host(fn)
 }
 
 func (a *Agent) longestAsleep(ok func(*instance) bool) (found *instance) {

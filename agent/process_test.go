@@ -36,7 +36,14 @@ func TestProcessStarts(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 		cancel()
+		// A Go program, its shell and its guard hold some MiB, and not the memory of this program.
+		if held := p.HostMemory(); held < 1<<20 || held > 200<<20 {
+			t.Errorf("%s: the engine holds %d bytes of host memory", address, held)
+		}
 		p.Stop()
+		if held := p.HostMemory(); held != 0 {
+			t.Errorf("%s: after its end, the engine holds %d bytes", address, held)
+		}
 		if err := p.Healthy(t.Context()); err == nil {
 			t.Errorf("%s: it answers after its end", address)
 		}

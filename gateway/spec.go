@@ -180,6 +180,9 @@ func (s *Spec) check() error {
 		if strings.HasPrefix(s.Policy.Name, "torpor") && m.Deadline == 0 {
 			return mistake(at, "model %s needs a deadline, for policy %s", m.Name, s.Policy.Name)
 		}
+		if m.Sleep == 1 && s.HostMemory == 0 {
+			return mistake(at+".sleep", "model %s sleeps in host memory, which needs host_memory_gb", m.Name)
+		}
 		seen[m.Name] = true
 	}
 	models := make([]*Model, len(s.Models))

@@ -33,6 +33,7 @@ func TestMistakes(t *testing.T) {
 		{"no port", "{port}", "80", 6, "{port}"},
 		{"too much memory", "name: a", "name: a\n  memory: 1.5", 6, "share"},
 		{"no slots", "name: a", "name: a\n  slots: -1", 6, "positive"},
+		{"sleep without host memory", "name: a", "name: a\n  sleep: 1", 6, "needs host_memory_gb"},
 		{"slots in parts", "name: a", "name: a\n  slots: 1.5", 6, "whole number"},
 		{"a parameter in parts", "models:", "policy: {name: lalbo3, o3_limit: 2.5}\nmodels:", 4, "whole number"},
 		{"an argument that would be another text", "engine,", "engine, 0.90,", 6, "quote it"},

@@ -31,6 +31,7 @@ var serving = []mutant{
 	{"functions that woke up", skip, "./dispatch", "TestPrefetch"},
 	{"engines of active models", always, "./agent", "TestPrefetch"},
 	{"engines that wake for nobody", replace("(i.state == Starting || i.level == 0)", "i.kept"), "./agent", "TestPrefetchInVain"},
+	{"measured host memory", replace("a.measured[fn].host", "0"), "./agent", "TestMeasuredHostMemory"},
 	{"keys of engines", never, "./gateway", "TestKeyOfAnEngine"},
 	{"API keys", becomes("found = 1"), "./gateway", "TestRefusals"},
 	{"bound of waiting requests", never, "./gateway", "TestBound"},

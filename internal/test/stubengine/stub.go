@@ -32,6 +32,7 @@ type Stub struct {
 	Load, WakeUp, Service time.Duration
 	Pieces                int               // of a stream
 	Secret                string            // API key that it wants; "": none
+	Holds                 int64             // bytes of host memory
 	Refuses               error             // of a start
 	Observe               func(what string) // is told each start, sleep, wake and stop; may be nil
 	sleeping              bool              // guarded by its engine's lock
@@ -106,6 +107,9 @@ func (e *Engine) URL() string {
 
 // Key implements [agent.Engine].
 func (e *Engine) Key() string { return e.Secret }
+
+// HostMemory implements [agent.Engine].
+func (e *Engine) HostMemory() int64 { return e.Holds }
 
 // Healthy implements [agent.Engine].
 func (e *Engine) Healthy(ctx context.Context) error {
