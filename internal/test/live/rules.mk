@@ -22,3 +22,10 @@ soak-serve: all
 	$(GO) build -o build/live ./internal/test/live
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
 	build/live -parts soak -minutes $(MINUTES) $(if $(SEED),-seed $(SEED))
+
+# What the papers claim, live with stub engines: docs/results/serving.md and its plots.
+.PHONY: claims-serve
+claims-serve: all
+	$(GO) build -o build/live ./internal/test/live
+	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
+	build/live -parts claims -seeds $(or $(SEEDS),3) -seconds $(or $(SECONDS),10) $(if $(SEED),-seed $(SEED))
