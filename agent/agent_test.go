@@ -80,6 +80,20 @@ func (m *machine) run(t *testing.T, gpu, fn int) {
 	m.Release(d, 0.1)
 }
 
+// becomes waits until a model on GPU 0 has a state.
+func (m *machine) becomes(t *testing.T, fn int, want agent.State) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		state, _ := m.State(0, fn)
+		if state == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("m%d is %s, not %s; engines were told %q", fn, state, want, m.log())
+		}
+	}
+}
+
 func (m *machine) log() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,9 +189,7 @@ func TestMeasuredHostMemory(t *testing.T) {
 	for _, fn := range []int{0, 1, 2} { // 10 bytes are there: not for two
 		m.run(t, 0, fn)
 	}
-	for state, _ := m.State(0, 0); state != agent.Cold; state, _ = m.State(0, 0) {
-		time.Sleep(time.Millisecond)
-	}
+	m.becomes(t, 0, agent.Cold)
 	if state, _ := m.State(0, 1); state != agent.Asleep1 || m.Host(1) != 6 || m.Host(2) != 1 {
 		t.Errorf("m1 is %s, with %d bytes; m2 has %d", state, m.Host(1), m.Host(2))
 	}
@@ -197,12 +209,10 @@ func TestPrefetch(t *testing.T) {
 		m.Prefetch(fn, func(int) bool { return false })
 	}
 	if got := m.log(); !slices.Equal(got, before) || m.Holds(0, 1) || m.Holds(0, 4) {
-		t.Errorf("engines were told %q, then %q", before, got)
+		t.Fatalf("engines were told %q, then %q", before, got)
 	}
 	m.Prefetch(1, func(fn int) bool { return fn == 0 })
-	for state, _ := m.State(0, 1); state != agent.Awake; state, _ = m.State(0, 1) {
-		time.Sleep(time.Millisecond)
-	}
+	m.becomes(t, 1, agent.Awake)
 	if want := []string{"stop m2 on 0", "wake m1 on 0"}; !slices.Equal(m.log()[len(before):], want) {
 		t.Errorf("engines were told %q, want %q", m.log()[len(before):], want)
 	}
@@ -216,6 +226,7 @@ func TestPrefetchInVain(t *testing.T) {
 	waking, release := make(chan struct{}), make(chan struct{})
 	m := newMachine(t, 1, []agent.Model{{Memory: 1, Slots: 1}, {Memory: 1, Slots: 1, Sleep: 1, Host: 5}}, func(_, fn int, s *stubengine.Stub) {
 		if observe := s.Observe; fn == 1 {
+			s.WakeUp = 10 * time.Millisecond
 			s.Observe = func(what string) {
 				observe(what)
 				if what == "wake" {

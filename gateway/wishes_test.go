@@ -162,7 +162,7 @@ func TestPrefetch(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	ask("m1")
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
 		if state, n := f.agent.State(0, 1); state == agent.Awake && n == 0 {
 			break
 		}
