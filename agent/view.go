@@ -47,6 +47,10 @@ func (a *Agent) Holds(gpu, fn int) bool {
 func (a *Agent) InFlight(gpu int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.flying(gpu)
+}
+
+func (a *Agent) flying(gpu int) int {
 	n := 0
 	for _, i := range a.at[gpu] {
 		n += len(i.began)

@@ -137,7 +137,9 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 			g.count.answered(q.model.Name, statusLeft)
 			return
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
+		// An engine that was not ready in time has such an error, too.
+		// mutant: starts that take too long
+		if ctx.Err() != nil {
 			err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", timeout)}
 		}
 		e := classify(err)
@@ -275,8 +277,8 @@ func (b *bufferPool) Put(x []byte) { b.Pool.Put(&x) }
 var silent = log.New(io.Discard, "", 0)
 
 // pass sends a request to an engine and its answer to the client, byte by byte.
-func (g *Server) pass(address string, p *passing) (err error) {
-	target, err := url.Parse(address)
+func (g *Server) pass(to agent.Address, p *passing) (err error) {
+	target, err := url.Parse(to.URL)
 	if err != nil {
 		return err
 	}
@@ -287,6 +289,10 @@ func (g *Server) pass(address string, p *passing) (err error) {
 			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(p.body)), int64(len(p.body))
 			r.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
 			r.Out.Header.Del("Authorization") // is for this server
+			// mutant: keys of engines
+			if to.Key != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+to.Key)
+			}
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) { err = failed },
 		ErrorLog:     silent, // the client gets the error

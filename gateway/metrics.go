@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -94,12 +95,13 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(&out, "medusa_serve_engine_changes_total{model=%s,state=%q} %d\n", label(e.model), e.state, e.n)
 	}
 	family("medusa_serve_waiting", "gauge", "Requests without a turn.")
-	var states, running strings.Builder
+	var states, running, hosts strings.Builder
 	g.mu.Lock()
 	now := g.setup.Load()
 	for _, m := range now.spec.Models {
 		place, name := now.functions[m.Name], label(m.Name)
 		fmt.Fprintf(&out, "medusa_serve_waiting{model=%s} %d\n", name, g.waiting[place])
+		fmt.Fprintf(&hosts, "medusa_serve_host_bytes{model=%s} %d\n", name, g.agent.Host(place))
 		for gpu, id := range now.gpus {
 			at := g.agent.Standing(gpu, place)
 			fmt.Fprintf(&running, "medusa_serve_running{model=%s,gpu=%s} %d\n", name, label(id), at.Requests)
@@ -117,6 +119,10 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	out.WriteString(running.String())
 	family("medusa_serve_engine", "gauge", "The state of a model's engine on a GPU.")
 	out.WriteString(states.String())
+	family("medusa_serve_host_bytes", "gauge", "Host memory of an engine that sleeps at level 1: host_gb, or what one was measured to hold if that is more.")
+	out.WriteString(hosts.String())
+	family("go_goroutines", "gauge", "Goroutines of the server.")
+	fmt.Fprintf(&out, "go_goroutines %d\n", runtime.NumGoroutine())
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(out.String()))
 }
