@@ -43,7 +43,7 @@ func main() {
 	flag.IntVar(&r.seeds, "seeds", 1, "seeds of arrivals that are compared with the simulator")
 	flag.Float64Var(&r.seconds, "seconds", 10, "seconds of arrivals that are compared with the simulator")
 	flag.Float64Var(&r.minutes, "minutes", 2, "minutes of part soak")
-	flag.StringVar(&r.out, "out", "docs/results", "folder for the page of part claims")
+	flag.StringVar(&r.out, "out", "build/claims", "folder for the page of part claims")
 	flag.Uint64Var(&r.seed, "seed", 1, "seed of prompts and moments")
 	flag.Parse()
 	if err := r.all(strings.Split(*parts, ",")); err != nil {

@@ -23,9 +23,10 @@ soak-serve: all
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
 	build/live -parts soak -minutes $(MINUTES) $(if $(SEED),-seed $(SEED))
 
-# What the papers claim, live with stub engines: docs/results/serving.md and its plots.
+# What the papers claim, live with stub engines: OUT/serving.md and its plots, build/claims by default.
 .PHONY: claims-serve
 claims-serve: all
 	$(GO) build -o build/live ./internal/test/live
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
-	build/live -parts claims -seeds $(or $(SEEDS),3) -seconds $(or $(SECONDS),10) $(if $(SEED),-seed $(SEED))
+	mkdir -p $(or $(OUT),build/claims)
+	build/live -parts claims -out $(or $(OUT),build/claims) -seeds $(or $(SEEDS),3) -seconds $(or $(SECONDS),10) $(if $(SEED),-seed $(SEED))
