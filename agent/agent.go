@@ -18,7 +18,7 @@ type Model struct {
 
 	Sleep  int     // level to which an engine is put asleep to make room; 0: it is stopped
 	Asleep float64 // share of a GPU's memory that a sleeping engine keeps
-	Host   int64   // bytes of host memory of an engine that sleeps at level 1
+	Host   int64   // bytes of host memory of an engine that sleeps at level 1, if it is not measured to hold more
 
 	StartLimit time.Duration // how long a start, a wake-up or falling asleep may take
 
@@ -40,6 +40,8 @@ type Config struct {
 	// Changed is called, without a lock, when room was made and no request has ended.
 	Changed func()
 	Warn    func(format string, args ...any)
+	// Entered is called with a lock whenever a model's state on a GPU changes: it must not call the agent. nil: nobody is told.
+	Entered func(gpu, fn int, s State)
 
 	Retry  time.Duration // how long a model that has failed on a GPU is not started there again
 	Health time.Duration // time between two looks at an engine that is awake, and how long it has to answer
@@ -76,8 +78,11 @@ type instance struct {
 	hurry    context.CancelFunc
 }
 
-// measured are running means.
-type measured struct{ start, wake, service mean }
+// measured are running means, and the host memory of the engine that fell asleep last.
+type measured struct {
+	start, wake, service mean
+	host                 int64
+}
 
 type mean struct {
 	sum float64
@@ -131,30 +136,36 @@ func (a *Agent) broadcast() {
 
 func (a *Agent) enter(i *instance, s State) {
 	i.state, i.since = s, a.config.Clock()
+	if a.config.Entered != nil {
+		a.config.Entered(i.gpu, i.fn, s)
+	}
 	a.broadcast()
 }
 
-// Acquire waits until the engine of an admitted request answers, and returns its address.
-func (a *Agent) Acquire(ctx context.Context, d schedule.Decision) (url string, err error) {
+// Address is where an engine answers, and the API key that it wants.
+type Address struct{ URL, Key string }
+
+// Acquire waits until the engine of an admitted request answers.
+func (a *Agent) Acquire(ctx context.Context, d schedule.Decision) (at Address, err error) {
 	for {
 		a.mu.Lock()
 		i, changed := a.at[d.GPU][d.Request.Fn], a.changed
 		switch {
 		case i.state == Awake:
-			url = i.engine.URL()
+			at = Address{i.engine.URL(), i.engine.Key()}
 		case i.state == Failed:
 			err = &EngineError{a.config.Models[i.fn].Name, i.gpu, i.failure}
 		case a.closed:
 			err = &EngineError{a.config.Models[i.fn].Name, i.gpu, errors.New("the server ends")}
 		}
 		a.mu.Unlock()
-		if url != "" || err != nil {
-			return url, err
+		if at.URL != "" || err != nil {
+			return at, err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return Address{}, ctx.Err()
 		}
 	}
 }
@@ -171,14 +182,6 @@ func (a *Agent) Release(d schedule.Decision, service float64) {
 	}
 	a.putAwayIfLeaving(i)
 	a.broadcast()
-}
-
-// State returns the state of a model on a GPU and the number of its requests.
-func (a *Agent) State(gpu, fn int) (s State, requests int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	i := a.at[gpu][fn]
-	return i.state, len(i.began)
 }
 
 // Close stops all engines and waits for their ends.

@@ -80,6 +80,20 @@ func (m *machine) run(t *testing.T, gpu, fn int) {
 	m.Release(d, 0.1)
 }
 
+// becomes waits until a model on GPU 0 has a state.
+func (m *machine) becomes(t *testing.T, fn int, want agent.State) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		state := m.Standing(0, fn).State
+		if state == want {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("m%d is %s, not %s; engines were told %q", fn, state, want, m.log())
+		}
+	}
+}
+
 func (m *machine) log() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +142,7 @@ func TestMemoryIsFreeBeforeAStart(t *testing.T) {
 	})
 	m.run(t, 0, 0)
 	d, wait := m.admit(0, 1)
-	for state, _ := m.State(0, 0); state != agent.Evicted; state, _ = m.State(0, 0) {
+	for m.Standing(0, 0).State != agent.Evicted {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(20 * time.Millisecond) // for an agent that starts too early
@@ -165,6 +179,76 @@ func TestSleep(t *testing.T) {
 	}
 	if stops != 4 {
 		t.Errorf("%d of 4 engines were stopped at the end: %q", stops, got)
+	}
+}
+
+// Engines that hold more host memory asleep than the file says make each other go by what they hold.
+func TestMeasuredHostMemory(t *testing.T) {
+	model := agent.Model{Memory: 1, Slots: 1, Sleep: 1, Host: 1}
+	m := newMachine(t, 1, []agent.Model{model, model, model}, func(_, fn int, s *stubengine.Stub) { s.Holds = 6 })
+	for _, fn := range []int{0, 1, 2} { // 10 bytes are there: not for two
+		m.run(t, 0, fn)
+	}
+	m.becomes(t, 0, agent.Cold)
+	if state := m.Standing(0, 1).State; state != agent.Asleep1 || m.Host(1) != 6 || m.Host(2) != 1 {
+		t.Errorf("m1 is %s, with %d bytes; m2 has %d", state, m.Host(1), m.Host(2))
+	}
+}
+
+// The engine of a model that expects requests is woken before one is admitted, and only in place of engines whose models expect none. A model
+// whose weights are not in host memory stays as it is.
+func TestPrefetch(t *testing.T) {
+	sleeper := agent.Model{Memory: 0.5, Slots: 1, Sleep: 1, Host: 5}
+	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 1}, sleeper, {Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1, Sleep: 2}}, nil)
+	for _, fn := range []int{4, 1, 0, 2} { // then 4 and 1 sleep, and 0 and 2 are awake
+		m.run(t, 0, fn)
+	}
+	before := m.log()
+	m.Prefetch(1, func(int) bool { return true })
+	for _, fn := range []int{0, 2, 3, 4} {
+		m.Prefetch(fn, func(int) bool { return false })
+	}
+	if got := m.log(); !slices.Equal(got, before) || m.Holds(0, 1) || m.Holds(0, 4) {
+		t.Fatalf("engines were told %q, then %q", before, got)
+	}
+	m.Prefetch(1, func(fn int) bool { return fn == 0 })
+	m.becomes(t, 1, agent.Awake)
+	if want := []string{"stop m2 on 0", "wake m1 on 0"}; !slices.Equal(m.log()[len(before):], want) {
+		t.Errorf("engines were told %q, want %q", m.log()[len(before):], want)
+	}
+	if !m.Holds(0, 0) || m.InFlight(0) != 0 {
+		t.Error("the active model's engine has gone, or a request is there")
+	}
+}
+
+// An engine that wakes for nobody any more goes to sleep again: it is not stopped.
+func TestPrefetchInVain(t *testing.T) {
+	waking, release := make(chan struct{}), make(chan struct{})
+	m := newMachine(t, 1, []agent.Model{{Memory: 1, Slots: 1}, {Memory: 1, Slots: 1, Sleep: 1, Host: 5}}, func(_, fn int, s *stubengine.Stub) {
+		if observe := s.Observe; fn == 1 {
+			s.WakeUp = 10 * time.Millisecond
+			s.Observe = func(what string) {
+				observe(what)
+				if what == "wake" {
+					close(waking)
+					<-release
+				}
+			}
+		}
+	})
+	m.run(t, 0, 1)
+	m.run(t, 0, 0)
+	m.Prefetch(1, func(int) bool { return false })
+	<-waking
+	d, wait := m.admit(0, 0)
+	close(release)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.Release(d, 1)
+	want := []string{"start m1 on 0", "sleep 1 m1 on 0", "start m0 on 0", "stop m0 on 0", "wake m1 on 0", "sleep 1 m1 on 0", "start m0 on 0"}
+	if !slices.Equal(m.log(), want) {
+		t.Errorf("engines were told %q, want %q", m.log(), want)
 	}
 }
 
@@ -208,12 +292,12 @@ func TestDeath(t *testing.T) {
 	if err := wait(); err != nil {
 		t.Fatal(err)
 	}
-	url, err := m.Acquire(t.Context(), d)
+	at, err := m.Acquire(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = stubengine.Ask(t.Context(), url, "m0", stubengine.Die, false) }()
-	for state, _ := m.State(0, 0); state != agent.Failed; state, _ = m.State(0, 0) {
+	go func() { _, _ = stubengine.Ask(t.Context(), at.URL, "m0", stubengine.Die, false) }()
+	for m.Standing(0, 0).State != agent.Failed {
 		time.Sleep(time.Millisecond)
 	}
 	m.Release(d, 0)

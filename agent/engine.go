@@ -11,12 +11,16 @@ type Engine interface {
 	Start(ctx context.Context) error
 	// URL is where a started engine answers.
 	URL() string
+	// Key is the API key that it wants, or "".
+	Key() string
 	// Healthy returns an error if the engine does not answer.
 	Healthy(ctx context.Context) error
 	// Sleep gives device memory back: at level 1 the weights stay in host memory, at level 2 they do not.
 	Sleep(ctx context.Context, level int) error
 	// Wake undoes Sleep.
 	Wake(ctx context.Context) error
+	// HostMemory is what the engine holds of the host's memory in bytes, or 0 if that is unknown.
+	HostMemory() int64
 	// Stop ends the engine. When it returns, no process of it is left.
 	Stop()
 	// Ended is closed when the engine has ended. Err then says why.

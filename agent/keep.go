@@ -11,8 +11,10 @@ import (
 
 // keep makes sure that somebody brings i to the state that it is to have.
 func (a *Agent) keep(i *instance) {
-	if i.hurry != nil && !i.wanted {
-		i.hurry() // a start that nobody waits for any more ends early
+	// A start that nobody waits for any more ends early, and its engine with it. One that wakes goes to sleep again.
+	// mutant: engines that wake for nobody
+	if i.hurry != nil && !i.wanted && (i.state == Starting || i.level == 0) {
+		i.hurry()
 	}
 	if !i.kept && a.step(i) != nil {
 		i.kept = true
@@ -122,14 +124,23 @@ func (a *Agent) start(i *instance) {
 func (a *Agent) sleep(i *instance) {
 	level := i.level
 	a.enter(i, Dozing)
-	ctx := func(ctx context.Context) error { return i.engine.Sleep(ctx, level) }
-	if _, err := a.attempt(i, ctx); err != nil {
+	held := int64(0)
+	fall := func(ctx context.Context) error {
+		err := i.engine.Sleep(ctx, level)
+		if err == nil && level == 1 {
+			held = i.engine.HostMemory()
+		}
+		return err
+	}
+	if _, err := a.attempt(i, fall); err != nil {
 		a.fail(i, fmt.Errorf("put it asleep: %w", err))
 		return
 	}
 	i.held = a.config.Models[i.fn].Asleep
 	if level == 1 {
+		a.measured[i.fn].host = held
 		a.enter(i, Asleep1)
+		a.makeHostRoom(nil)
 	} else {
 		a.enter(i, Asleep2)
 	}

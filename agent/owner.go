@@ -4,42 +4,64 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// owned reports whether processes that this one started, and no others, take connections to a port of 127.0.0.1. A port is free from
-// its choice until the engine listens, so any program may take it and answer in the engine's place.
-func owned(port string) bool {
+// socket is one that takes connections to a port of 127.0.0.1.
+type socket struct {
+	link string // as descriptors of it have it in /proc
+	user int
+}
+
+// listeners finds them.
+func listeners(port string) (list []socket) {
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return false
+		return nil
 	}
-	listeners := map[string]bool{}
 	for _, table := range []string{"tcp", "tcp6"} {
 		data, _ := os.ReadFile("/proc/net/" + table) // a machine may lack IPv6
 		for line := range strings.Lines(string(data)) {
-			if socket, ok := listener(line, uint16(number)); ok {
-				listeners[socket] = false
+			if s, ok := listener(line, uint16(number)); ok {
+				list = append(list, s)
 			}
 		}
 	}
+	return list
+}
+
+// owned reports whether processes that this one started, and no others, take connections. A port is free from its choice until the engine
+// listens, so any program may take it and answer in the engine's place.
+func owned(list []socket) bool {
+	found := map[string]bool{}
 	for _, pid := range family(os.Getpid()) {
 		files, _ := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "fd", "*"))
 		for _, file := range files {
 			target, _ := os.Readlink(file)
-			if _, listens := listeners[target]; listens {
-				listeners[target] = true
-			}
+			found[target] = true
 		}
 	}
-	for _, own := range listeners {
+	for _, s := range list {
 		// mutant: ports of other programs
-		if !own {
+		if !found[s.link] {
 			return false
 		}
 	}
-	return len(listeners) > 0
+	return len(list) > 0
+}
+
+// trusted reports whether no other user takes connections but root. A container's port may have no socket here: then the kernel
+// passes connections on, as root told it to.
+func trusted(list []socket, user int) bool {
+	for _, s := range list {
+		// mutant: ports of other users
+		if s.user != user && s.user != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // addresses are those of sockets that get connections to 127.0.0.1, as /proc has them.
@@ -48,25 +70,36 @@ var addresses = map[string]bool{
 	strings.Repeat("0", 32): true, "0000000000000000FFFF00000100007F": true,
 }
 
-// listener reads a line of /proc/net/tcp, and returns the link to a socket that listens on a port, as /proc has it.
-func listener(line string, port uint16) (link string, ok bool) {
+// listener reads a line of /proc/net/tcp about a socket that listens on a port.
+func listener(line string, port uint16) (s socket, ok bool) {
 	const listens = "0A"
 	f := strings.Fields(line)
 	if len(f) < 10 || f[3] != listens {
-		return "", false
+		return socket{}, false
 	}
 	address, hex, _ := strings.Cut(f[1], ":")
 	n, err := strconv.ParseUint(hex, 16, 16)
-	return "socket:[" + f[9] + "]", err == nil && uint16(n) == port && addresses[address]
+	user, bad := strconv.Atoi(f[7])
+	return socket{"socket:[" + f[9] + "]", user}, err == nil && bad == nil && uint16(n) == port && addresses[address]
 }
 
 // family lists all processes that a process started. An engine's guard adopts those whose parents have ended, so none is missed.
 func family(root int) []int {
+	of := children()
+	all := slices.Clone(of[root])
+	for i := 0; i < len(all); i++ {
+		all = append(all, of[all[i]]...)
+	}
+	return all
+}
+
+// children lists the processes of the machine by their parents.
+func children() map[int][]int {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil
 	}
-	children := map[int][]int{}
+	of := map[int][]int{}
 	for _, path := range stats {
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		data, _ := os.ReadFile(path) // it may have ended
@@ -76,12 +109,8 @@ func family(root int) []int {
 			continue
 		}
 		if parent, err := strconv.Atoi(string(f[1])); err == nil {
-			children[parent] = append(children[parent], pid)
+			of[parent] = append(of[parent], pid)
 		}
 	}
-	all := children[root]
-	for i := 0; i < len(all); i++ {
-		all = append(all, children[all[i]]...)
-	}
-	return all
+	return of
 }

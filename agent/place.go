@@ -2,6 +2,7 @@ package agent
 
 import (
 	"math"
+	"slices"
 
 	"medusa/schedule"
 )
@@ -33,14 +34,58 @@ func (a *Agent) Admit(d schedule.Decision, active func(fn int) bool) {
 		a.enter(i, Cold)
 	}
 	i.wanted = true
-	a.makeRoom(i, active)
+	a.makeRoom(i, active, func(schedule.Resident) bool { return true })
 	a.keep(i)
 }
 
-// makeRoom puts engines away until i can have its memory.
-func (a *Agent) makeRoom(i *instance, active func(fn int) bool) {
+// Prefetch wakes an engine of a model whose weights are in host memory, for requests that cannot run yet (MQFQ §4.3). No engine of an active
+// model goes for it. Nothing is done if the model has an engine that is awake or on its way.
+func (a *Agent) Prefetch(fn int, active func(fn int) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	inactive := func(r schedule.Resident) bool { return !active(r.Fn) }
+	var best *instance
+	least := 0
+	for _, row := range a.at {
+		i := row[fn]
+		if i.wanted || a.closed {
+			return
+		}
+		if i.state != Asleep1 || i.level != 1 || !a.spare(i, inactive) {
+			continue
+		}
+		// The least loaded GPU is likely to have a place first.
+		if n := a.flying(i.gpu); best == nil || n < least {
+			best, least = i, n
+		}
+	}
+	if best == nil {
+		return
+	}
+	best.wanted, best.lastUsed = true, a.config.Clock()
+	a.makeRoom(best, active, inactive)
+	a.keep(best)
+}
+
+// spare reports whether i has room once those idle engines are away that may go. Engines that sleep stay.
+func (a *Agent) spare(i *instance, mayGo func(schedule.Resident) bool) bool {
+	need := a.promised(i.gpu) + a.config.Models[i.fn].Memory - a.config.Models[i.fn].Asleep
+	for _, r := range a.idle(i) {
+		// mutant: engines of active models
+		if m := &a.config.Models[r.Fn]; mayGo(r) {
+			need -= m.Memory
+			if m.Sleep > 0 {
+				need += m.Asleep
+			}
+		}
+	}
+	return need <= 1+slack
+}
+
+// makeRoom puts engines away until i can have its memory, of those that may go.
+func (a *Agent) makeRoom(i *instance, active func(fn int) bool, mayGo func(schedule.Resident) bool) {
 	for a.promised(i.gpu) > 1+slack {
-		idle := a.idle(i)
+		idle := slices.DeleteFunc(a.idle(i), func(r schedule.Resident) bool { return !mayGo(r) })
 		if len(idle) == 0 {
 			break
 		}
@@ -113,7 +158,7 @@ func (a *Agent) makeHostRoom(v *instance) {
 		for _, row := range a.at {
 			for _, i := range row {
 				if !i.wanted && i.level == 1 {
-					sum += a.config.Models[i.fn].Host
+					sum += a.host(i.fn)
 				}
 			}
 		}
@@ -127,6 +172,20 @@ func (a *Agent) makeHostRoom(v *instance) {
 		other.level = 0
 		a.keep(other)
 	}
+}
+
+// host is the host memory of a model's engine that sleeps at level 1. A driver's own memory may be missing in what was measured, so the
+// larger one counts.
+func (a *Agent) host(fn int) int64 {
+	// mutant: measured host memory
+	return max(a.config.Models[fn].Host, a.measured[fn].host)
+}
+
+// Host returns the host memory that an engine of a model takes while it sleeps at level 1.
+func (a *Agent) Host(fn int) int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.host(fn)
 }
 
 func (a *Agent) longestAsleep(ok func(*instance) bool) (found *instance) {

@@ -3,12 +3,16 @@ package agent
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +22,8 @@ import (
 
 // Process is an engine that is a command with an HTTP port. All of its processes end with this one, however it ends.
 type Process struct {
+	name   string // of the model
+	key    string // "": the engine wants none
 	argv   []string
 	env    []string
 	output io.Writer
@@ -29,10 +35,14 @@ type Process struct {
 	last   *tail
 }
 
-// NewProcess makes an engine that argv starts with the environment env. In both, {port} stands for the port on which it is to listen
-// at 127.0.0.1. output receives all that it prints.
-func NewProcess(argv, env []string, output io.Writer) *Process {
-	return &Process{argv: argv, env: env, output: output, ended: make(chan struct{}), last: &tail{}}
+// NewProcess makes an engine of a model that argv starts with the environment env. In both, {port} stands for the port on which it is to
+// listen at 127.0.0.1, and {key} for an API key that requests to it will have. output receives all that it prints.
+func NewProcess(name string, argv, env []string, output io.Writer) *Process {
+	p := &Process{name: name, argv: argv, env: env, output: output, ended: make(chan struct{}), last: &tail{}}
+	if slices.ContainsFunc(slices.Concat(argv, env), func(s string) bool { return strings.Contains(s, "{key}") }) {
+		p.key = rand.Text()
+	}
+	return p
 }
 
 // look is the time between two looks at an engine that starts.
@@ -46,10 +56,11 @@ func (p *Process) Start(ctx context.Context) error {
 		return err
 	}
 	p.url = "http://127.0.0.1:" + port
+	values := strings.NewReplacer("{port}", port, "{key}", p.key)
 	fill := func(list []string) []string {
 		out := make([]string, len(list))
 		for i, s := range list {
-			out[i] = strings.ReplaceAll(s, "{port}", port)
+			out[i] = values.Replace(s)
 		}
 		return out
 	}
@@ -77,7 +88,7 @@ func (p *Process) Start(ctx context.Context) error {
 	foreign := false
 	for {
 		if p.Healthy(looking) == nil {
-			if owned(port) {
+			if p.known(looking, listeners(port)) {
 				return nil
 			}
 			foreign = true
@@ -89,7 +100,7 @@ func (p *Process) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			p.Stop()
 			if foreign {
-				return fmt.Errorf("another program answers at port %s: %w", port, ctx.Err())
+				return fmt.Errorf("another program answers at port %s: %w (an engine that is no child of its command needs {key} there)", port, ctx.Err())
 			}
 			return ctx.Err()
 		}
@@ -146,8 +157,44 @@ func ended(err error, last *tail) error {
 	return err
 }
 
+// known reports whether it is this engine that answers: a process of the command listens, or who listens has the key. A container's
+// processes are no children of the command that starts it.
+func (p *Process) known(ctx context.Context, at []socket) bool {
+	return owned(at) || p.key != "" && trusted(at, os.Getuid()) && p.knowsKey(ctx)
+}
+
+// knowsKey reports whether the engine refuses another key, and answers to its own with the model's name.
+func (p *Process) knowsKey(ctx context.Context) bool {
+	const path = "/v1/models"
+	other, err := p.send(ctx, http.MethodGet, path, rand.Text())
+	if err != nil {
+		return false
+	}
+	_ = other.Body.Close()
+	// mutant: engines that take any key
+	if other.StatusCode != http.StatusUnauthorized && other.StatusCode != http.StatusForbidden {
+		return false
+	}
+	own, err := p.send(ctx, http.MethodGet, path, p.key)
+	if err != nil {
+		return false
+	}
+	defer own.Body.Close()
+	var models struct{ Data []struct{ ID string } }
+	err = json.NewDecoder(io.LimitReader(own.Body, 1<<20)).Decode(&models)
+	for _, m := range models.Data {
+		if err == nil && own.StatusCode == http.StatusOK && m.ID == p.name {
+			return true
+		}
+	}
+	return false
+}
+
 // URL implements [Engine].
 func (p *Process) URL() string { return p.url }
+
+// Key implements [Engine].
+func (p *Process) Key() string { return p.key }
 
 // Healthy implements [Engine].
 func (p *Process) Healthy(ctx context.Context) error { return p.call(ctx, http.MethodGet, "/health") }
@@ -163,12 +210,7 @@ func (p *Process) Wake(ctx context.Context) error {
 }
 
 func (p *Process) call(ctx context.Context, method, path string) error {
-	r, err := http.NewRequestWithContext(ctx, method, p.url+path, nil)
-	if err != nil {
-		return err
-	}
-	r.Close = true // rare: no connection is worth keeping
-	response, err := http.DefaultClient.Do(r)
+	response, err := p.send(ctx, method, path, p.key)
 	if err != nil {
 		return err
 	}
@@ -177,6 +219,18 @@ func (p *Process) call(ctx context.Context, method, path string) error {
 		return fmt.Errorf("%s %s: status %s", method, path, response.Status)
 	}
 	return nil
+}
+
+func (p *Process) send(ctx context.Context, method, path, key string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, p.url+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Close = true // rare: no connection is worth keeping
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	return http.DefaultClient.Do(r)
 }
 
 // Stop implements [Engine].

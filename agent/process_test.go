@@ -30,13 +30,20 @@ func TestMain(m *testing.M) {
 // An engine is ready if its own process answers, which may be a grandchild of its command.
 func TestProcessStarts(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:{port}", ":{port}"} {
-		p := NewProcess([]string{"/bin/sh", "-c", os.Args[0] + " & wait"}, append(os.Environ(), listenAt+"="+address), io.Discard)
+		p := NewProcess("m", []string{"/bin/sh", "-c", os.Args[0] + " & wait"}, append(os.Environ(), listenAt+"="+address), io.Discard)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if err := p.Start(ctx); err != nil {
 			t.Errorf("%s: %v", address, err)
 		}
 		cancel()
+		// A Go program, its shell and its guard hold some MiB, and not the memory of this program.
+		if held := p.HostMemory(); held < 1<<20 || held > 200<<20 {
+			t.Errorf("%s: the engine holds %d bytes of host memory", address, held)
+		}
 		p.Stop()
+		if held := p.HostMemory(); held != 0 {
+			t.Errorf("%s: after its end, the engine holds %d bytes", address, held)
+		}
 		if err := p.Healthy(t.Context()); err == nil {
 			t.Errorf("%s: it answers after its end", address)
 		}
@@ -72,7 +79,7 @@ func foreign(t *testing.T, file string, answer http.HandlerFunc) *atomic.Int32 {
 // A program that has taken the port of an engine is not the engine, however well it answers.
 func TestForeignProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "port")
-	p := NewProcess([]string{"/bin/sh", "-c", "echo {port} > " + file + "; exec sleep 1000"}, os.Environ(), io.Discard)
+	p := NewProcess("m", []string{"/bin/sh", "-c", "echo {port} > " + file + "; exec sleep 1000"}, os.Environ(), io.Discard)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	started := make(chan error, 1)
@@ -91,11 +98,90 @@ func TestForeignProgram(t *testing.T) {
 	}
 }
 
+// An engine behind a wrapper, whose processes are none of the command's, is known by its key: it refuses others, and serves the model.
+func TestEngineBehindAWrapper(t *testing.T) {
+	for _, row := range []struct {
+		what   string
+		want   bool
+		strict bool   // refuses other keys
+		model  string // that it lists
+		key    string // that it takes; "": the one that it was given
+	}{
+		{"the engine", true, true, "m", ""},
+		{"a program that takes any key", false, false, "m", ""},
+		{"an engine with another key", false, true, "m", "other"},
+		{"an engine of another model", false, true, "n", ""},
+	} {
+		file := filepath.Join(t.TempDir(), "port")
+		p := NewProcess("m", []string{"/bin/sh", "-c", "echo $KEY > " + file + ".key; echo {port} > " + file + "; exec sleep 1000"},
+			append(os.Environ(), "KEY={key}"), io.Discard)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		started := make(chan error, 1)
+		go func() { started <- p.Start(ctx) }()
+		var models atomic.Int32
+		foreign(t, file, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/models" {
+				return
+			}
+			models.Add(1)
+			key := row.key
+			if key == "" {
+				data, _ := os.ReadFile(file + ".key")
+				key = strings.TrimSpace(string(data))
+			}
+			if row.strict && r.Header.Get("Authorization") != "Bearer "+key {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			fmt.Fprintf(w, `{"object": "list", "data": [{"id": "n0"}, {"id": %q}]}`, row.model)
+		})
+		if row.want {
+			if err := <-started; err != nil {
+				t.Errorf("%s: %v", row.what, err)
+			}
+			p.Stop()
+		} else {
+			for models.Load() < 6 && len(started) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+			if err := <-started; err == nil || !strings.Contains(err.Error(), "another program") {
+				t.Errorf("%s: the start returns %v", row.what, err)
+			}
+		}
+		cancel()
+	}
+}
+
+// Sockets of another user at the port of an engine are a stranger's, whatever answers there. The lines are those of /proc/net/tcp.
+func TestListeners(t *testing.T) {
+	const of = "   0: %s:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 %5d        0 4711 1 0000000000000000 100 0 0 10 0"
+	for _, row := range []struct {
+		users []int
+		want  bool
+	}{{nil, true}, {[]int{1000}, true}, {[]int{0}, true}, {[]int{1001}, false}, {[]int{1000, 65534}, false}} {
+		var list []socket
+		for _, user := range row.users {
+			s, ok := listener(fmt.Sprintf(of, "0100007F", user), 8080)
+			if !ok || s.link != "socket:[4711]" {
+				t.Fatalf("%+v, %v", s, ok)
+			}
+			list = append(list, s)
+		}
+		if got := trusted(list, 1000); got != row.want {
+			t.Errorf("sockets of users %v: trusted %v", row.users, got)
+		}
+	}
+	if s, ok := listener(fmt.Sprintf(of, "0100007F", 0), 8081); ok {
+		t.Errorf("%+v is found for another port", s)
+	}
+}
+
 // The end of an engine ends its start, even if another program holds a health check open.
 func TestEndWithinHealthCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "port")
 	script := fmt.Sprintf("echo {port} > %s; until [ -e %[1]s.end ]; do sleep 0.01; done; echo address in use; exit 3", file)
-	p := NewProcess([]string{"/bin/sh", "-c", script}, os.Environ(), io.Discard)
+	p := NewProcess("m", []string{"/bin/sh", "-c", script}, os.Environ(), io.Discard)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	started := make(chan error, 1)

@@ -21,12 +21,9 @@ func (a *Agent) GPUs() int {
 func (a *Agent) Accepts(gpu, fn int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	i := a.at[gpu][fn]
-	if i.wanted {
-		return len(i.began) < a.config.Models[fn].Slots
-	}
+	o := a.obstacle(gpu, fn)
 	// mutant: a model that fails on one GPU
-	if a.failing(i) {
+	if o == Broken {
 		for g := range a.at {
 			if !a.failing(a.at[g][fn]) {
 				return false
@@ -34,7 +31,7 @@ func (a *Agent) Accepts(gpu, fn int) bool {
 		}
 		return true
 	}
-	return a.fits(gpu, fn)
+	return o == Turn
 }
 
 func (a *Agent) failing(i *instance) bool { return i.state == Failed && a.config.Clock() < i.retry }
@@ -50,6 +47,10 @@ func (a *Agent) Holds(gpu, fn int) bool {
 func (a *Agent) InFlight(gpu int) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.flying(gpu)
+}
+
+func (a *Agent) flying(gpu int) int {
 	n := 0
 	for _, i := range a.at[gpu] {
 		n += len(i.began)

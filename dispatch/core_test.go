@@ -18,6 +18,7 @@ type world struct {
 	held        map[[2]int]bool
 	running     map[int]ending
 	lost        []bool // GPUs
+	fetched     []int  // functions
 }
 
 type ending struct {
@@ -57,6 +58,7 @@ func (w *world) FinishTime(gpu int) (t float64) {
 	}
 	return t
 }
+func (w *world) Prefetch(fn int, _ func(int) bool) { w.fetched = append(w.fetched, fn) }
 func (w *world) Admit(d schedule.Decision, _ func(int) bool) {
 	at := w.now + w.Start(d.GPU, d.Request.Fn) + w.Service(d.Request.Fn)
 	w.held[[2]int{d.GPU, d.Request.Fn}] = true

@@ -13,8 +13,10 @@ type Machines interface {
 	schedule.Cluster
 	// Admit gives a decided request its place, so that the next decision sees it. It is called under the Queue's lock: it must not
 	// block, and must not call the Queue. active reports whether a function's worker is worth keeping ([schedule.Anticipator]); it
-	// may be called during Admit only.
+	// may be called during Admit and Prefetch only.
 	Admit(d schedule.Decision, active func(fn int) bool)
+	// Prefetch says that requests of a function are expected which cannot run yet. It is called as Admit is.
+	Prefetch(fn int, active func(fn int) bool)
 }
 
 // Queue is a Core for many goroutines: each request waits for its turn.
@@ -192,14 +194,17 @@ func (q *Queue) tick() float64 {
 func (q *Queue) decide() {
 	// mutant: decisions are written at once
 	defer q.log.Flush()
-	q.core.Woken() // machines fetch nothing ahead, and the policy would keep these hints
 	for {
 		clear(q.view.known)
 		d, ok := q.core.Next(q.now)
 		if !ok {
-			return
+			break
 		}
 		q.machines.Admit(d, q.active)
 		q.crowds[d.Request.Fn].call(d.Request.ID).decided <- verdict{d, q.core}
+	}
+	// mutant: functions that woke up
+	for _, fn := range q.core.Woken() {
+		q.machines.Prefetch(fn, q.active)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -239,4 +240,28 @@ func TestHintsAreForgotten(t *testing.T) {
 	if n := len(q.core.Woken()); n > 1 {
 		t.Errorf("%d hints are kept", n)
 	}
+}
+
+// A function whose request waits for a place is named once, so that its memory can be fetched meanwhile.
+func TestPrefetch(t *testing.T) {
+	machines := newWorld(1, 1)
+	q, err := NewQueue(Config{Policy: "mqfq", Params: schedule.Params{Functions: 2, D: 1}, GPUs: 1}, machines, func() float64 { return 0 }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := q.Wait(t.Context(), Ask{Fn: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines.fetched = nil
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // it waits, and leaves
+	if _, err := q.Wait(ctx, Ask{Fn: 1}); err == nil {
+		t.Fatal("two requests have one place")
+	}
+	if !slices.Equal(machines.fetched, []int{1}) {
+		t.Errorf("functions %v are to be fetched", machines.fetched)
+	}
+	q.end(first.Request.ID)
+	first.Done(1)
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -27,6 +28,8 @@ func (g *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /metrics", g.allowed(g.metrics))
+	mux.HandleFunc("GET /{$}", g.watched(page))
+	mux.HandleFunc("GET /events", g.watched(g.events))
 	mux.HandleFunc("GET /v1/models", g.allowed(g.models))
 	mux.HandleFunc("POST /v1/completions", g.allowed(g.answer))
 	mux.HandleFunc("POST /v1/chat/completions", g.allowed(g.answer))
@@ -49,11 +52,15 @@ func (g *Server) allowed(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func (g *Server) known(r *http.Request) bool {
+	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return g.isKey(given)
+}
+
+func (g *Server) isKey(given string) bool {
 	keys := g.setup.Load().keys
 	if keys == nil {
 		return true
 	}
-	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	found := 0
 	for key := range keys {
 		// mutant: API keys
@@ -97,6 +104,7 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 		e.Write(w)
 		return
 	}
+	arrived := time.Now()
 	timeout := seconds(q.model.Timeout)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()
@@ -110,6 +118,9 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 		err := g.turn(ctx, q, p)
 		if err == nil {
 			g.count.answered(q.model.Name, p.status)
+			if p.status < http.StatusBadRequest {
+				g.count.judged(q.model.Name, time.Since(arrived).Seconds(), cmp.Or(q.Deadline, q.model.Deadline))
+			}
 			return
 		}
 		var engine *agent.EngineError
@@ -126,7 +137,9 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 			g.count.answered(q.model.Name, statusLeft)
 			return
 		}
-		if errors.Is(err, context.DeadlineExceeded) {
+		// An engine that was not ready in time has such an error, too.
+		// mutant: starts that take too long
+		if ctx.Err() != nil {
 			err = &apierror.Error{Status: http.StatusGatewayTimeout, Kind: apierror.Server, Code: "timeout", Message: fmt.Sprintf("no answer within %v", timeout)}
 		}
 		e := classify(err)
@@ -264,8 +277,8 @@ func (b *bufferPool) Put(x []byte) { b.Pool.Put(&x) }
 var silent = log.New(io.Discard, "", 0)
 
 // pass sends a request to an engine and its answer to the client, byte by byte.
-func (g *Server) pass(address string, p *passing) (err error) {
-	target, err := url.Parse(address)
+func (g *Server) pass(to agent.Address, p *passing) (err error) {
+	target, err := url.Parse(to.URL)
 	if err != nil {
 		return err
 	}
@@ -276,6 +289,10 @@ func (g *Server) pass(address string, p *passing) (err error) {
 			r.Out.Body, r.Out.ContentLength = io.NopCloser(bytes.NewReader(p.body)), int64(len(p.body))
 			r.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
 			r.Out.Header.Del("Authorization") // is for this server
+			// mutant: keys of engines
+			if to.Key != "" {
+				r.Out.Header.Set("Authorization", "Bearer "+to.Key)
+			}
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) { err = failed },
 		ErrorLog:     silent, // the client gets the error

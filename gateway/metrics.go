@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,10 +19,13 @@ type counters struct {
 	answers map[string]map[int]int // by status
 	turns   map[string]int         // requests that an engine got
 	waits   map[string]float64     // seconds until then, all together
+	inTime  map[string]int         // answers within their deadlines
+	late    map[string]int         // answers after them
 }
 
 func (c *counters) init() {
 	c.answers, c.turns, c.waits = map[string]map[int]int{}, map[string]int{}, map[string]float64{}
+	c.inTime, c.late = map[string]int{}, map[string]int{}
 }
 
 func (c *counters) answered(model string, status int) {
@@ -38,6 +42,19 @@ func (c *counters) waited(model string, d time.Duration) {
 	defer c.mu.Unlock()
 	c.turns[model]++
 	c.waits[model] += d.Seconds()
+}
+
+// judged counts an answer that came after some seconds and was wanted within others; 0: at any time.
+func (c *counters) judged(model string, after, within float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case within == 0:
+	case after <= within:
+		c.inTime[model]++
+	default:
+		c.late[model]++
+	}
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
@@ -63,20 +80,34 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(&out, "medusa_serve_wait_seconds_sum{model=%s} %g\nmedusa_serve_wait_seconds_count{model=%s} %d\n",
 			label(name), g.count.waits[name], label(name), g.count.turns[name])
 	}
+	family("medusa_serve_deadlines_total", "counter", "Answers to requests with a deadline, by whether they met it.")
+	for _, met := range []struct {
+		is     bool
+		counts map[string]int
+	}{{true, g.count.inTime}, {false, g.count.late}} {
+		for _, name := range slices.Sorted(maps.Keys(met.counts)) {
+			fmt.Fprintf(&out, "medusa_serve_deadlines_total{model=%s,met=\"%t\"} %d\n", label(name), met.is, met.counts[name])
+		}
+	}
 	g.count.mu.Unlock()
+	family("medusa_serve_engine_changes_total", "counter", "How often engines of a model came into a state, on all GPUs together.")
+	for _, e := range g.history.counts() {
+		fmt.Fprintf(&out, "medusa_serve_engine_changes_total{model=%s,state=%q} %d\n", label(e.model), e.state, e.n)
+	}
 	family("medusa_serve_waiting", "gauge", "Requests without a turn.")
-	var states, running strings.Builder
+	var states, running, hosts strings.Builder
 	g.mu.Lock()
 	now := g.setup.Load()
 	for _, m := range now.spec.Models {
 		place, name := now.functions[m.Name], label(m.Name)
 		fmt.Fprintf(&out, "medusa_serve_waiting{model=%s} %d\n", name, g.waiting[place])
+		fmt.Fprintf(&hosts, "medusa_serve_host_bytes{model=%s} %d\n", name, g.agent.Host(place))
 		for gpu, id := range now.gpus {
-			state, requests := g.agent.State(gpu, place)
-			fmt.Fprintf(&running, "medusa_serve_running{model=%s,gpu=%s} %d\n", name, label(id), requests)
+			at := g.agent.Standing(gpu, place)
+			fmt.Fprintf(&running, "medusa_serve_running{model=%s,gpu=%s} %d\n", name, label(id), at.Requests)
 			for _, s := range agent.States() {
 				is := 0
-				if s == state {
+				if s == at.State {
 					is = 1
 				}
 				fmt.Fprintf(&states, "medusa_serve_engine{model=%s,gpu=%s,state=%q} %d\n", name, label(id), s, is)
@@ -88,6 +119,10 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	out.WriteString(running.String())
 	family("medusa_serve_engine", "gauge", "The state of a model's engine on a GPU.")
 	out.WriteString(states.String())
+	family("medusa_serve_host_bytes", "gauge", "Host memory of an engine that sleeps at level 1: host_gb, or what one was measured to hold if that is more.")
+	out.WriteString(hosts.String())
+	family("go_goroutines", "gauge", "Goroutines of the server.")
+	fmt.Fprintf(&out, "go_goroutines %d\n", runtime.NumGoroutine())
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(out.String()))
 }

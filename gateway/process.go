@@ -34,5 +34,5 @@ func (g *Server) process(m *Model, gpu string) agent.Engine {
 		own = append(own, name+"="+fill.Replace(value))
 	}
 	sort.Strings(own)
-	return agent.NewProcess(argv, append(env, own...), g.out)
+	return agent.NewProcess(m.Name, argv, append(env, own...), g.out)
 }

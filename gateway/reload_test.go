@@ -158,7 +158,7 @@ func TestReloadDrains(t *testing.T) {
 		t.Error("the engine of the model that stays was started again")
 	}
 	where := 0
-	if s, _ := f.agent.State(0, 0); s != agent.Awake {
+	if s := f.agent.Standing(0, 0).State; s != agent.Awake {
 		where = 1
 	}
 	if err := f.reload(t, file("lalb", fmt.Sprintf("'%d'", 1-where), m0)); err != nil {
@@ -168,7 +168,7 @@ func TestReloadDrains(t *testing.T) {
 	if _, err := stubengine.Ask(t.Context(), f.url, "m0", "x", false); err != nil {
 		t.Error(err)
 	}
-	if s, _ := f.agent.State(1-where, 0); s != agent.Awake {
+	if s := f.agent.Standing(1-where, 0).State; s != agent.Awake {
 		t.Errorf("on the GPU that is left, the engine is %s", s)
 	}
 }

@@ -31,7 +31,11 @@ type Server struct {
 	transport *http.Transport
 	out       io.Writer
 	count     counters
-	home      *agent.Home // nil: none
+	history   history
+	watchers  atomic.Int32
+	clock     func() float64 // seconds since the start
+	over      chan struct{}  // closed when the server takes no more requests
+	home      *agent.Home    // nil: none
 
 	setup atomic.Pointer[setup] // is replaced under mu
 
@@ -44,7 +48,7 @@ type Server struct {
 func New(s *Spec, o Options) (*Server, error) {
 	began := time.Now()
 	clock := func() float64 { return time.Since(began).Seconds() }
-	g := &Server{make: o.Make, out: &lines{w: o.Out},
+	g := &Server{make: o.Make, out: &lines{w: o.Out}, clock: clock, over: make(chan struct{}),
 		// Engines are on this machine: connections are cheap, and one that waits may belong to an engine that ends.
 		transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 10 * time.Second, DisableCompression: true}}
 	if g.make == nil {
@@ -59,6 +63,10 @@ func New(s *Spec, o Options) (*Server, error) {
 	g.using, g.waiting = make([]int, len(s.Models)), make([]int, len(s.Models))
 	c := now.machines()
 	c.Clock, c.Warn, c.Changed = clock, g.warn, func() { g.queue.Changed() }
+	c.Entered = func(gpu, fn int, s agent.State) {
+		now := g.setup.Load()
+		g.history.add(Change{At: clock(), GPU: now.gpus[gpu], Model: now.models[fn].Name, State: s})
+	}
 	c.Make = func(gpu, fn int) agent.Engine {
 		now := g.setup.Load()
 		return g.make(now.models[fn], now.gpus[gpu])
@@ -111,6 +119,7 @@ const drainLimit = 60 * time.Second
 // Serve answers requests on a listener until ctx ends. It then takes no new ones, lets those that it has end, and stops all engines.
 func (g *Server) Serve(ctx context.Context, l net.Listener) error {
 	h := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 30 * time.Second, ReadTimeout: 5 * time.Minute}
+	h.RegisterOnShutdown(sync.OnceFunc(func() { close(g.over) }))
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()
 	var err error

@@ -93,7 +93,7 @@ func start(t *testing.T, config string, change func(fn int, s *stubengine.Stub))
 // config has n models that need half a GPU each, on two GPUs.
 func config(policy string, n int, more string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "gpus: ['0', '1']\npolicy: {name: %s}\nretry: 0\n%smodels:\n", policy, more)
+	fmt.Fprintf(&out, "gpus: ['0', '1']\npolicy: {name: %s}\nretry: 0\nhost_memory_gb: 1\n%smodels:\n", policy, more)
 	for i := range n {
 		fmt.Fprintf(&out, "- {name: m%d, command: [engine, '{port}'], memory: 0.5, deadline: 5, slots: 2, start: 0.01, service: 0.01, sleep: %d, asleep: 0.05}\n", i, i%3)
 	}
@@ -105,7 +105,7 @@ func config(policy string, n int, more string) string {
 func TestServe(t *testing.T) {
 	for _, policy := range []string{"mqfq", "torpor", "lalbo3", "fcfs"} {
 		t.Run(policy, func(t *testing.T) {
-			f := start(t, config(policy, 6, "host_memory_gb: 1\n"), nil)
+			f := start(t, config(policy, 6, ""), nil)
 			var all sync.WaitGroup
 			for i := range 240 {
 				all.Go(func() {

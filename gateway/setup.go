@@ -79,10 +79,13 @@ func (u *setup) leaving(place int) bool {
 	return !ok || now != place
 }
 
+// has reports whether the file has a GPU.
+func (u *setup) has(gpu string) bool { return slices.Contains(u.spec.GPUs, gpu) }
+
 // gone are the places of GPUs that the file has not any more.
 func (u *setup) gone() (list []int) {
 	for place, id := range u.gpus {
-		if !slices.Contains(u.spec.GPUs, id) {
+		if !u.has(id) {
 			list = append(list, place)
 		}
 	}

@@ -109,8 +109,9 @@ func (s *Spec) complete() {
 	}
 }
 
-// The most of a field: more would overflow durations and sizes.
+// The least time that is not none, and the most of a field: more would overflow durations and sizes.
 const (
+	minSeconds   = 0.001
 	maxSeconds   = 1e8
 	maxGigabytes = 1e6
 	maxWeight    = 1e6
@@ -161,7 +162,7 @@ func (s *Spec) check() error {
 			return mistake(at, "GPU %s is there twice", id)
 		}
 	}
-	for _, n := range []number{{"retry", s.Retry, 0, maxSeconds, false}, {"health", s.Health, 0, maxSeconds, true},
+	for _, n := range []number{{"retry", s.Retry, 0, maxSeconds, false}, {"health", s.Health, minSeconds, maxSeconds, true},
 		{"host_memory_gb", s.HostMemory, 0, maxGigabytes, false}} {
 		if err := n.check("$"); err != nil {
 			return err
@@ -178,6 +179,9 @@ func (s *Spec) check() error {
 		}
 		if strings.HasPrefix(s.Policy.Name, "torpor") && m.Deadline == 0 {
 			return mistake(at, "model %s needs a deadline, for policy %s", m.Name, s.Policy.Name)
+		}
+		if m.Sleep == 1 && s.HostMemory == 0 {
+			return mistake(at+".sleep", "model %s sleeps in host memory, which needs host_memory_gb", m.Name)
 		}
 		seen[m.Name] = true
 	}
@@ -212,7 +216,7 @@ func (m *Model) check(at string) error {
 		return mistake(at+".asleep", "is a share of a GPU, less than memory")
 	}
 	for _, n := range []number{{"deadline", m.Deadline, 0, maxSeconds, false}, {"weight", m.Weight, 1 / maxWeight, maxWeight, true},
-		{"start_limit", m.StartLimit, 0, maxSeconds, true}, {"timeout", m.Timeout, 0, maxSeconds, true}, {"start", m.Start, 0, maxSeconds, true},
+		{"start_limit", m.StartLimit, minSeconds, maxSeconds, true}, {"timeout", m.Timeout, minSeconds, maxSeconds, true}, {"start", m.Start, 0, maxSeconds, true},
 		{"wake", m.Wake, 0, maxSeconds, true}, {"service", m.Service, 0, maxSeconds, true}, {"host_gb", m.HostGB, 0, maxGigabytes, false}} {
 		if err := n.check(at); err != nil {
 			return err

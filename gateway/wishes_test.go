@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"medusa/agent"
 	"medusa/internal/test/stubengine"
 )
 
@@ -117,5 +118,59 @@ func TestFlowsLeave(t *testing.T) {
 			}
 		})
 	}
+	all.Wait()
+}
+
+// A start that takes too long is the engine's failure, not the end of the client's time.
+func TestStartThatIsTooLong(t *testing.T) {
+	one := strings.Replace(config("mqfq", 1, ""), "start: 0.01", "start: 0.01, start_limit: 0.01", 1)
+	f := start(t, one, func(_ int, s *stubengine.Stub) { s.Load = time.Hour })
+	if status, body, err := f.send(t.Context(), "x"); err != nil || status != http.StatusBadGateway || !strings.Contains(body, "engine_failed") {
+		t.Error(status, body, err)
+	}
+}
+
+// An engine that wants a key gets it in place of the client's.
+func TestKeyOfAnEngine(t *testing.T) {
+	f := start(t, config("mqfq", 1, ""), func(_ int, s *stubengine.Stub) { s.Secret = "of the engine" })
+	if status, body, err := f.send(t.Context(), "x", "Authorization", "Bearer of the client"); err != nil || status != http.StatusOK {
+		t.Error(status, body, err)
+	}
+}
+
+// While a model has the only place, the engine of another one with a waiting request wakes already.
+func TestPrefetch(t *testing.T) {
+	model := "- {name: m%d, command: [engine, '{port}'], memory: 0.5, slots: 2%s}\n"
+	text := "gpus: ['0']\npolicy: {name: mqfq, d: 1}\nhost_memory_gb: 1\nmodels:\n" + fmt.Sprintf(model, 0, "") + fmt.Sprintf(model, 1, ", sleep: 1") + fmt.Sprintf(model, 2, "")
+	f := start(t, text, func(fn int, s *stubengine.Stub) {
+		if fn == 0 {
+			s.Service = time.Hour
+		}
+	})
+	for _, model := range []string{"m1", "m2"} {
+		if _, err := stubengine.Ask(t.Context(), f.url, model, "x", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	ask := func(model string) {
+		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, model, "x", false) })
+	}
+	ask("m0") // m1 goes to sleep for it
+	for at := f.agent.Standing(0, 0); at.State != agent.Awake || at.Requests != 1; at = f.agent.Standing(0, 0) {
+		time.Sleep(time.Millisecond)
+	}
+	ask("m1")
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if at := f.agent.Standing(0, 1); at.State == agent.Awake && at.Requests == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Error("the engine of m1 sleeps on")
+			break
+		}
+	}
+	cancel()
 	all.Wait()
 }

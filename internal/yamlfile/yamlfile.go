@@ -71,10 +71,18 @@ func Decode(name string, data []byte, v any) (*ast.File, error) {
 		if len(file.Docs) != 1 || file.Docs[0].Body == nil {
 			return errors.New("needs one document")
 		}
-		return yaml.NodeToValue(file.Docs[0].Body, v, yaml.Strict())
+		if err := yaml.NodeToValue(file.Docs[0].Body, v, yaml.Strict()); err != nil {
+			return err
+		}
+		return newExact(file.Docs[0].Body).check(file.Docs[0].Body, reflect.TypeOf(v))
 	})
 	if err == nil {
 		return file, nil
+	}
+	var at *Error
+	if errors.As(err, &at) {
+		at.File = name
+		return nil, at
 	}
 	if at, ok := TokenError(name, err); ok {
 		return nil, at

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -33,14 +32,15 @@ func (r *run) faults() (string, error) {
 	if err := r.reload(list); err != nil {
 		return "", fmt.Errorf("the configuration changes: %w", err)
 	}
-	if err := r.fullDisk(list); err != nil {
-		return "", fmt.Errorf("the disk is full: %w", err)
+	others, err := r.broken()
+	if err != nil {
+		return "", err
 	}
 	if err := r.killServers(list); err != nil {
 		return "", fmt.Errorf("the server is killed: %w", err)
 	}
-	return fmt.Sprintf("killed-engines=%d answered=%d failed-clearly=%d vanished-clients=%d reloads=%d killed-servers=%d orphans=0",
-		r.kills, answered, failed, r.clients, reloads, r.deaths), nil
+	return fmt.Sprintf("killed-engines=%d answered=%d failed-clearly=%d vanished-clients=%d reloads=%d killed-servers=%d %s orphans=0",
+		r.kills, answered, failed, r.clients, reloads, r.deaths, others), nil
 }
 
 // killEngines kills engines while clients ask. Each request gets its answer, or an error that says why. Afterwards all is well.
@@ -68,15 +68,10 @@ func (r *run) killEngines(list []question) (answered, failed int32, err error) {
 	var count atomic.Int64
 	until(over, atATime, &count, func(i int) {
 		err := checked(list, i, models, s.url)
-		var status *stubengine.StatusError
-		var answer *wrongAnswer
 		switch {
 		case err == nil:
 			good.Add(1)
-		case errors.As(err, &answer):
-			wrong.CompareAndSwap(nil, &err)
-		case errors.As(err, &status) && status.Status == http.StatusBadGateway && strings.Contains(status.Body, "engine_failed"),
-			strings.Contains(err.Error(), "error in the stream"), errors.Is(err, io.ErrUnexpectedEOF):
+		case engineFailed(err):
 			clear.Add(1)
 		default:
 			wrong.CompareAndSwap(nil, &err)
@@ -98,6 +93,20 @@ func (r *run) killEngines(list []question) (answered, failed int32, err error) {
 	return good.Load(), clear.Load(), r.replay(log)
 }
 
+// engineFailed reports whether an error tells a client clearly that its engine has failed: by its status, by the last event of a stream, or by
+// the end of the connection within an answer that has begun.
+func engineFailed(err error) bool {
+	var status *stubengine.StatusError
+	var answer *wrongAnswer
+	switch {
+	case errors.As(err, &answer):
+		return false
+	case errors.As(err, &status):
+		return status.Status == http.StatusBadGateway && strings.Contains(status.Body, "engine_failed")
+	}
+	return strings.Contains(err.Error(), "error in the stream") || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 // vanish has clients that leave before and within streams. Afterwards the engines have all their memory, and the server no request.
 func (r *run) vanish(list []question) error {
 	s, log, err := r.serve("{name: mqfq}", models)
@@ -117,19 +126,8 @@ func (r *run) vanish(list []question) error {
 			return fmt.Errorf("afterwards: %q, %v", text, err)
 		}
 	}
-	response, err := http.Get(s.url + "/metrics")
-	if err != nil {
+	if err := s.empty(); err != nil {
 		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	for line := range strings.Lines(string(text)) {
-		if (strings.HasPrefix(line, "medusa_serve_running{") || strings.HasPrefix(line, "medusa_serve_waiting{")) && !strings.HasSuffix(line, " 0\n") {
-			return fmt.Errorf("at the end: %s", line)
-		}
 	}
 	if err := s.stop(); err != nil {
 		return err
@@ -160,24 +158,4 @@ func (r *run) killServers(list []question) error {
 		<-asked
 	}
 	return nil
-}
-
-// fullDisk gives the server no room for its log. It says so, and answers.
-func (r *run) fullDisk(list []question) error {
-	if err := r.configure("{name: fcfs}", "'0'", 1); err != nil {
-		return err
-	}
-	s, err := r.start(filepath.Join(r.build, "medusa"), "serve", r.config(), "--decisions", "/dev/full")
-	if err != nil {
-		return err
-	}
-	for i := range 5 {
-		if text, err := list[i].ask(s.url, "m0", i%2 == 0); err != nil || text != list[i].want[0] {
-			return errors.Join(fmt.Errorf("%q, %w\n%s", text, err, s.output()), s.kill())
-		}
-	}
-	if !strings.Contains(s.output(), "no space left") {
-		return errors.Join(fmt.Errorf("it does not say so\n%s", s.output()), s.kill())
-	}
-	return s.kill()
 }

@@ -25,6 +25,8 @@ type run struct {
 	seed     uint64
 	seeds    int     // of arrivals, in part times
 	seconds  float64 // of arrivals, in part times
+	minutes  float64 // of part soak
+	out      string  // folder for the page of part claims
 }
 
 // patience is enough for one request or one end on a loaded machine.
@@ -32,7 +34,7 @@ const patience = 5 * time.Minute
 
 func main() {
 	var r run
-	parts := flag.String("parts", "tokens,times,faults", "parts to run: tokens, times, faults, overhead")
+	parts := flag.String("parts", "tokens,times,faults", "parts to run: tokens, times, faults, broken (those faults that need no model), overhead, soak, claims")
 	flag.StringVar(&r.build, "build", "build", "folder of the programs")
 	flag.IntVar(&r.requests, "requests", 60, "requests for each policy")
 	flag.IntVar(&r.kills, "kills", 10, "engines to kill")
@@ -40,6 +42,8 @@ func main() {
 	flag.IntVar(&r.clients, "clients", 40, "clients that vanish")
 	flag.IntVar(&r.seeds, "seeds", 1, "seeds of arrivals that are compared with the simulator")
 	flag.Float64Var(&r.seconds, "seconds", 10, "seconds of arrivals that are compared with the simulator")
+	flag.Float64Var(&r.minutes, "minutes", 2, "minutes of part soak")
+	flag.StringVar(&r.out, "out", "build/claims", "folder for the page of part claims")
 	flag.Uint64Var(&r.seed, "seed", 1, "seed of prompts and moments")
 	flag.Parse()
 	if err := r.all(strings.Split(*parts, ",")); err != nil {
@@ -56,6 +60,9 @@ func (r *run) all(parts []string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(r.work)
+	if err := os.Mkdir(filepath.Join(r.work, "tmp"), 0o700); err != nil {
+		return err
+	}
 	if err := r.makeCheckpoints(); err != nil {
 		return err
 	}
@@ -64,7 +71,7 @@ func (r *run) all(parts []string) (err error) {
 	}
 	var all []string
 	for _, name := range parts {
-		part, ok := map[string]func() (string, error){"tokens": r.tokens, "times": r.times, "faults": r.faults, "overhead": r.overhead}[name]
+		part, ok := map[string]func() (string, error){"tokens": r.tokens, "times": r.times, "faults": r.faults, "broken": r.broken, "soak": r.soak, "claims": r.claims, "overhead": r.overhead}[name]
 		if !ok {
 			return fmt.Errorf("no part %q", name)
 		}

@@ -1,8 +1,32 @@
 # `medusa serve` with reference engines on the simulated GPU: true tokens under four policies, times of stub engines against the simulator,
-# and faults. REQUESTS: for each policy; SEEDS, SECONDS: of arrivals; PARTS: tokens, times, faults, overhead.
+# and faults. REQUESTS: for each policy; SEEDS, SECONDS: of arrivals; KILLS of engines, DEATHS of the server, CLIENTS that vanish; PARTS: tokens,
+# times, faults, overhead. FULL=1: 500 requests for each policy, ten seeds, 500 kills, 50 deaths and 500 clients.
+ifdef FULL
+REQUESTS ?= 500
+SEEDS    ?= 10
+KILLS    ?= 500
+DEATHS   ?= 50
+CLIENTS  ?= 500
+endif
 .PHONY: test-serve
 test-serve: all
 	$(GO) build -o build/live ./internal/test/live
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
 	build/live $(if $(REQUESTS),-requests $(REQUESTS)) $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-seed $(SEED)) $(if $(SEEDS),-seeds $(SEEDS)) \
-		$(if $(SECONDS),-seconds $(SECONDS))
+		$(if $(SECONDS),-seconds $(SECONDS)) $(if $(KILLS),-kills $(KILLS)) $(if $(DEATHS),-deaths $(DEATHS)) $(if $(CLIENTS),-clients $(CLIENTS))
+
+# A long run of all faults at once, with stub engines on loopback: nothing lost silently, no orphan, no leak. Not part of CI.
+MINUTES ?= 60
+.PHONY: soak-serve
+soak-serve: all
+	$(GO) build -o build/live ./internal/test/live
+	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
+	build/live -parts soak -minutes $(MINUTES) $(if $(SEED),-seed $(SEED))
+
+# What the papers claim, live with stub engines: OUT/serving.md and its plots, build/claims by default.
+.PHONY: claims-serve
+claims-serve: all
+	$(GO) build -o build/live ./internal/test/live
+	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
+	mkdir -p $(or $(OUT),build/claims)
+	build/live -parts claims -out $(or $(OUT),build/claims) -seeds $(or $(SEEDS),3) -seconds $(or $(SECONDS),10) $(if $(SEED),-seed $(SEED))

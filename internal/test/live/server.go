@@ -80,7 +80,7 @@ func (r *run) start(argv ...string) (*server, error) {
 // environ is that of the programs: the simulated GPU, and a cache of artifacts of the run's own.
 func (r *run) environ() []string {
 	return append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"),
-		"MEDUSA_CACHE="+filepath.Join(r.work, "cache"))
+		"MEDUSA_CACHE="+filepath.Join(r.work, "cache"), "TMPDIR="+filepath.Join(r.work, "tmp"))
 }
 
 // stop ends the process in order. No process of it may be left.

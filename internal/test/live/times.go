@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -30,6 +29,7 @@ type outcome struct {
 	Latency  float64 `json:"latency_mean"`
 	Deadline float64 `json:"slo_attainment"`
 	Cold     float64 `json:"cold_ratio"`
+	Worst    float64 `json:"-"` // the mean latency of the model for which it is largest
 }
 
 // arrival is a request to come.
@@ -45,7 +45,7 @@ func (r *run) times() (string, error) {
 		var apart [3][]float64
 		for n := range r.seeds {
 			arrivals := r.arrivals(r.seed + uint64(n))
-			live, err := r.live(policy, arrivals)
+			live, err := r.live(bed{policy: policy, gpus: 2, services: services, memory: 0.5, load: loadSeconds, deadline: deadline}, arrivals)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", policy, err)
 			}
@@ -69,18 +69,11 @@ var student = []float64{12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
 
 // interval is the mean of differences, with the half width of its 95 % interval if there are several.
 func interval(list []float64) string {
-	mean, squares := 0.0, 0.0
-	for _, x := range list {
-		mean += x / float64(len(list))
-	}
-	for _, x := range list {
-		squares += (x - mean) * (x - mean)
-	}
+	mean, half := spread(list)
 	if len(list) < 2 {
 		return fmt.Sprintf("=%+.2f", mean)
 	}
-	n := float64(len(list))
-	return fmt.Sprintf("=%+.2f±%.2f", mean, student[min(len(list)-1, len(student))-1]*math.Sqrt(squares/(n-1)/n))
+	return fmt.Sprintf("=%+.2f±%.2f", mean, half)
 }
 
 func (r *run) arrivals(seed uint64) []arrival {
@@ -95,16 +88,31 @@ func (r *run) arrivals(seed uint64) []arrival {
 	}
 }
 
-// live sends the arrivals to `medusa serve`, whose engines take one request at a time.
-func (r *run) live(policy string, arrivals []arrival) (outcome, error) {
+// bed is what a live run has besides its arrivals: engines take one request at a time.
+type bed struct {
+	policy, more string // its name, and parameters in YAML
+	gpus         int
+	services     []float64 // seconds of an answer, by model
+	memory       float64   // of each model
+	load, wake   float64   // seconds
+	sleep        int
+	deadline     float64
+}
+
+func (b *bed) file(stub string) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0', '1']\npolicy: {name: %s}\nmodels:\n", policy)
-	for i, s := range services {
-		fmt.Fprintf(&out, "- {name: m%d, memory: 0.5, slots: 1, deadline: %g, start: %g, service: %g, command: [%q, --listen, '127.0.0.1:{port}', --model, '{name}', --load, %gs, --service, %gs]}\n",
-			i, deadline, loadSeconds, s, filepath.Join(r.build, "stub-engine"), loadSeconds, s)
+	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: ['0'%s]\npolicy: {name: %s%s}\nhost_memory_gb: 100\nmodels:\n", strings.Repeat(", '1'", b.gpus-1), b.policy, b.more)
+	for i, s := range b.services {
+		fmt.Fprintf(&out, "- {name: m%d, memory: %g, slots: 1, deadline: %g, start: %g, service: %g, sleep: %d, command: [%q, --listen, '127.0.0.1:{port}', --model, '{name}', --load, %gs, --wake, %gs, --service, %gs]}\n",
+			i, b.memory, b.deadline, b.load, s, b.sleep, stub, b.load, b.wake, s)
 	}
+	return out.String()
+}
+
+// live sends the arrivals to `medusa serve`.
+func (r *run) live(b bed, arrivals []arrival) (outcome, error) {
 	config, log := filepath.Join(r.work, "times.yaml"), filepath.Join(r.work, "times.jsonl")
-	if err := os.WriteFile(config, []byte(out.String()), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(b.file(r.stub())), 0o600); err != nil {
 		return outcome{}, err
 	}
 	s, err := r.start(filepath.Join(r.build, "medusa"), "serve", config, "--decisions", log)
@@ -135,11 +143,17 @@ func (r *run) live(policy string, arrivals []arrival) (outcome, error) {
 		return outcome{}, err
 	}
 	o := outcome{Cold: float64(strings.Count(s.output(), "serving m")) / float64(len(arrivals))}
-	for _, l := range latencies {
+	of := make([][]float64, len(b.services))
+	for i, l := range latencies {
 		o.Latency += l / float64(len(latencies))
-		if l <= deadline {
+		if l <= b.deadline {
 			o.Deadline += 1 / float64(len(latencies))
 		}
+		of[arrivals[i].model] = append(of[arrivals[i].model], l)
+	}
+	for _, list := range of {
+		mean, _ := spread(list)
+		o.Worst = max(o.Worst, mean)
 	}
 	return o, nil
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -30,6 +31,8 @@ type Stub struct {
 	Model                 string
 	Load, WakeUp, Service time.Duration
 	Pieces                int               // of a stream
+	Secret                string            // API key that it wants; "": none
+	Holds                 int64             // bytes of host memory
 	Refuses               error             // of a start
 	Observe               func(what string) // is told each start, sleep, wake and stop; may be nil
 	sleeping              bool              // guarded by its engine's lock
@@ -101,6 +104,12 @@ func (e *Engine) URL() string {
 	defer e.mu.Unlock()
 	return e.url
 }
+
+// Key implements [agent.Engine].
+func (e *Engine) Key() string { return e.Secret }
+
+// HostMemory implements [agent.Engine].
+func (e *Engine) HostMemory() int64 { return e.Holds }
 
 // Healthy implements [agent.Engine].
 func (e *Engine) Healthy(ctx context.Context) error {
@@ -178,6 +187,11 @@ func (e *Engine) Handler(die func()) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
+	mux.HandleFunc("POST /sleep", func(_ http.ResponseWriter, r *http.Request) {
+		level, _ := strconv.Atoi(r.URL.Query().Get("level"))
+		_ = e.Sleep(r.Context(), level)
+	})
+	mux.HandleFunc("POST /wake_up", func(_ http.ResponseWriter, r *http.Request) { _ = e.Wake(r.Context()) })
 	mux.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
 		var q body
 		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -189,6 +203,8 @@ func (e *Engine) Handler(die func()) http.Handler {
 		e.hung = e.hung || q.Prompt == Hang
 		e.mu.Unlock()
 		switch {
+		case e.Secret != "" && r.Header.Get("Authorization") != "Bearer "+e.Secret:
+			http.Error(w, "another key", http.StatusUnauthorized)
 		case q.Model != e.Model || sleeping:
 			http.Error(w, fmt.Sprintf("%s is asked of the engine of %s, asleep: %v", q.Model, e.Model, sleeping), http.StatusInternalServerError)
 		case q.Prompt == Die:
@@ -197,7 +213,7 @@ func (e *Engine) Handler(die func()) http.Handler {
 		case q.Prompt == Hang:
 			<-r.Context().Done()
 		case q.Prompt == Garbage:
-			garble(w)
+			Garble(w)
 		case q.Stream:
 			e.stream(w, r, q, die)
 		case wait(r.Context(), e.Service) == nil:
@@ -231,7 +247,8 @@ func (e *Engine) stream(w http.ResponseWriter, r *http.Request, q body, die func
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-func garble(w http.ResponseWriter) {
+// Garble answers with bytes that are no HTTP.
+func Garble(w http.ResponseWriter) {
 	var c net.Conn
 	c, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -16,6 +16,7 @@ type Missing struct {
 var (
 	Clang     = Missing{"clang++-19", "the kernels' code is committed; only a change of their source needs the compiler", true}
 	Chromium  = Missing{"chromium", "other tests read the page's text and structure", true}
+	Systemd   = Missing{"systemd-analyze", "the unit is an example for machines that have systemd", true}
 	Valgrind  = Missing{"valgrind", "counts of instructions guard speed, not results", true}
 	Counted   = Missing{"an amd64 processor", "the counts of instructions are of that machine", true}
 	Processes = Missing{"process ids of its own (unshare -rpf)", "the kernel or a container may forbid them", true}

@@ -20,12 +20,20 @@ func main() {
 	flag.DurationVar(&s.WakeUp, "wake", 0, "time of a wake-up")
 	flag.DurationVar(&s.Service, "service", 0, "time of an answer")
 	flag.IntVar(&s.Pieces, "pieces", 8, "pieces of a stream")
+	broken := flag.String("broken", "", "mute: accept connections and answer nothing; garbage: answer what is no HTTP")
 	flag.Parse()
 	time.Sleep(s.Load)
 	l, err := net.Listen("tcp", *listen)
 	if err == nil {
 		fmt.Fprintf(os.Stderr, "serving %s on http://%s\n", s.Model, l.Addr())
-		err = http.Serve(l, stubengine.New(s).Handler(func() { os.Exit(7) }))
+		switch *broken {
+		case "mute":
+			err = http.Serve(l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		case "garbage":
+			err = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { stubengine.Garble(w) }))
+		default:
+			err = http.Serve(l, stubengine.New(s).Handler(func() { os.Exit(7) }))
+		}
 	}
 	fmt.Fprintf(os.Stderr, "stub: %v\n", err)
 	os.Exit(1)

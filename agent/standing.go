@@ -1,0 +1,55 @@
+package agent
+
+// Standing is a model on a GPU, for people who look.
+type Standing struct {
+	State    State
+	Since    float64 // when it came into the state, by the agent's clock
+	Requests int     // that were admitted to it
+	Memory   float64 // share of the GPU's memory that it has now
+	Failure  error   // of a failed one
+	Retry    float64 // when a failed one may start again
+}
+
+// Standing returns how a model stands on a GPU.
+func (a *Agent) Standing(gpu, fn int) Standing {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := a.at[gpu][fn]
+	s := Standing{State: i.state, Since: i.since, Requests: len(i.began), Memory: i.held}
+	if i.state == Failed {
+		s.Failure, s.Retry = i.failure, i.retry
+	}
+	return s
+}
+
+// Obstacle is what keeps a request of a model from a GPU.
+type Obstacle string
+
+// The obstacles.
+const (
+	Turn   Obstacle = "turn"   // nothing but the policy: others come first
+	Full   Obstacle = "full"   // its engine there has as many requests as it takes
+	Room   Obstacle = "room"   // engines with requests leave too little memory
+	Broken Obstacle = "failed" // it has failed there, and may not start again yet
+)
+
+// Obstacle returns what keeps a request of a model from a GPU now.
+func (a *Agent) Obstacle(gpu, fn int) Obstacle {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.obstacle(gpu, fn)
+}
+
+func (a *Agent) obstacle(gpu, fn int) Obstacle {
+	switch i := a.at[gpu][fn]; {
+	case i.wanted && len(i.began) >= a.config.Models[fn].Slots:
+		return Full
+	case i.wanted:
+		return Turn
+	case a.failing(i):
+		return Broken
+	case !a.fits(gpu, fn):
+		return Room
+	}
+	return Turn
+}
