@@ -200,6 +200,7 @@ static void occupy(void *at, const char *how)
 
 int main(int argc, char **argv)
 {
+	CHECK(argc == 3); /* an address, and not how */
 	if (argc > 3)
 		occupy((void *)(uintptr_t)strtoull(argv[2], NULL, 0), argv[3]);
 	start();

@@ -25,7 +25,7 @@ func refusals(a *Attempt) error {
 	if err := a.busy(restore); err != nil {
 		return err
 	}
-	got, err := a.inRegion(interpose.DefaultRegion, fmt.Sprint(interpose.DefaultRegion.Base))
+	got, err := a.inRegion(interpose.DefaultRegion, fmt.Sprint(interpose.DefaultRegion.Base), "taken")
 	a.row("base taken", "state %s (2: memory is the driver's), reason given: %s", got["state"], got["reason"])
 	if err == nil && (got["state"] != "2" || got["reason"] != "1") {
 		err = fmt.Errorf("with its base taken, the region has state %q and reason %q", got["state"], got["reason"])
