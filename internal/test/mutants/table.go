@@ -8,6 +8,8 @@ var table = []mutant{
 	{"nodes in any order", becomes("paired, err := c.gb, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},
 	{"page-locked memory that does not repeat", always, "./materialize/compile", "TestPinnedMemoryInAnyOrder"},
 	{"page-locked memory in any order", always, "./restore/memory", "TestPinnedMemoryInAnyOrder"},
+	{"frees that follow each other", replace("(x, y)", "(0*x, 0*y)"), "./internal/test/e2e", "TestFreesInAnyOrder"},
+	{"frees at the end that long has besides", replace("j >= last", "j > len(short)"), "./restore/memory", "TestFreesThatFollowEachOther"},
 	{"page-locked memory that something refers to", never, "./materialize/compile", "TestPinnedMemoryOfGraphs"},
 	{"check-native of another candidate", never, "./internal/test/e2e", "TestResume"},
 	{"noise in free memory", replace("headroomTolerance(k.TotalMemory)", "0"), "./internal/test/e2e", "TestHeadroomVaries"},
