@@ -38,7 +38,7 @@ var table = []mutant{
 	{"temporary buffers are not saved", always, "./internal/test/e2e", "TestZooSavesPermanentBuffersOnly"},
 	{"pointer in saved contents", replace("base+f.Pointer.Offset", "base+f.Pointer.Offset+8"), "./internal/test/e2e", "TestZooRestores"},
 	{"pointer discovered in saved contents", never, "./internal/test/e2e", "TestZooRestores"},
-	{"size check of the replayed sequence", replace(" && a.Size == allocs[got].Size", ""), "./restore/memory", "TestComparePrefix"},
+	{"size check of the replayed sequence", replace(" && a.Size == allocs[got.Alloc].Size", ""), "./restore/memory", "TestComparePrefix"},
 	{"edges of a fork and join", replace("edgeRuns(edges)", "edgeRuns(edges[:min(len(edges), 5)])"), "./internal/test/e2e", "TestZooRestores"},
 	{"values and rows of a memset", replace("Value: m.Value", "Value: m.Value + 1"), "./internal/test/e2e", "TestZooRestores"},
 	{"memcpy nodes", replace("WidthInBytes: m.Width", "WidthInBytes: m.Width / 2"), "./internal/test/e2e", "TestZooRestores"},
