@@ -25,6 +25,7 @@ type Model struct {
 	// Estimates, used until they are measured.
 	Start, Wake, Service float64
 
+	Keep    bool // its last engine does not make room for others
 	Leaving bool // its engines end with their last requests
 }
 

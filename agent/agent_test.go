@@ -127,6 +127,28 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// The last engine of a model that is kept does not make room. Another one of it does, and so does a model that is not kept.
+func TestKept(t *testing.T) {
+	m := newMachine(t, 2, []agent.Model{{Memory: 0.4, Slots: 1, Keep: true}, {Memory: 0.6, Slots: 1}, {Memory: 0.6, Slots: 1}, {Memory: 0.7, Slots: 1}}, nil)
+	m.run(t, 0, 0)
+	m.run(t, 0, 1)
+	m.run(t, 0, 2)
+	if want := []string{"start m0 on 0", "start m1 on 0", "stop m1 on 0", "start m2 on 0"}; !slices.Equal(m.log(), want) {
+		t.Errorf("engines were told %q, want %q", m.log(), want)
+	}
+	if m.Accepts(0, 3) || m.Obstacle(0, 3) != agent.Room || !m.Accepts(1, 3) {
+		t.Error("a model that has no room beside a kept one is accepted there, or not elsewhere")
+	}
+	m.run(t, 1, 0)
+	if !m.Accepts(0, 3) || !m.Accepts(1, 3) {
+		t.Error("two engines of a kept model hold their GPUs")
+	}
+	m.run(t, 1, 3)
+	if m.Accepts(0, 3) || !m.Holds(0, 0) || m.Holds(1, 0) {
+		t.Error("no engine of a kept model is left")
+	}
+}
+
 // An engine is not started while another one's memory is not free yet.
 func TestMemoryIsFreeBeforeAStart(t *testing.T) {
 	release := make(chan struct{})

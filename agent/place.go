@@ -10,11 +10,11 @@ import (
 // slack takes up the rounding of sums of shares.
 const slack = 1e-9
 
-// fits reports whether a GPU has room for a model if everything that is idle there goes.
+// fits reports whether a GPU has room for a model if everything that may go there goes.
 func (a *Agent) fits(gpu, fn int) bool {
 	need := a.config.Models[fn].Memory
 	for _, i := range a.at[gpu] {
-		if i.fn != fn && i.wanted && len(i.began) > 0 {
+		if i.fn != fn && i.wanted && (len(i.began) > 0 || a.keeps(i)) {
 			need += a.config.Models[i.fn].Memory
 		}
 	}
@@ -107,6 +107,20 @@ func (a *Agent) makeRoom(i *instance, active func(fn int) bool, mayGo func(sched
 	}
 }
 
+// keeps reports whether i is the last engine of a model that is to be kept.
+func (a *Agent) keeps(i *instance) bool {
+	// mutant: models that are kept
+	if !a.config.Models[i.fn].Keep || a.config.Models[i.fn].Leaving {
+		return false
+	}
+	for _, row := range a.at {
+		if other := row[i.fn]; other != i && other.wanted {
+			return false
+		}
+	}
+	return true
+}
+
 // promised is the share of a GPU's memory that is taken once all that goes has gone and all that comes has come.
 func (a *Agent) promised(gpu int) float64 {
 	sum := 0.0
@@ -133,7 +147,7 @@ func (a *Agent) taken(gpu int) float64 {
 // idle lists the engines on i's GPU that could go.
 func (a *Agent) idle(i *instance) (list []schedule.Resident) {
 	for _, v := range a.at[i.gpu] {
-		if v == i || !v.wanted || len(v.began) > 0 {
+		if v == i || !v.wanted || len(v.began) > 0 || a.keeps(v) {
 			continue
 		}
 		r := schedule.Resident{Fn: v.fn, LastUsed: v.lastUsed, Anywhere: v.lastUsed}

@@ -12,6 +12,10 @@ type Config struct {
 	Policy string          `json:"policy"`
 	Params schedule.Params `json:"params"`
 	GPUs   int             `json:"gpus"`
+
+	// What a server also knows, for those who read its log. No decision depends on it.
+	Models []Model `json:"models,omitempty"`  // by function
+	HostGB float64 `json:"host_gb,omitempty"` // host memory for engines that sleep
 }
 
 // Core makes decisions. After each call but Next the caller calls Next until it declines, and carries out each decision before the

@@ -219,11 +219,14 @@ func TestReplay(t *testing.T) {
 }
 
 func TestReplayRefuses(t *testing.T) {
-	const head = `{"medusa_decisions":1,"run":{"policy":"fcfs","params":{"functions":2,"topology":{}},"gpus":1},"t":0}` + "\n"
+	const head = `{"medusa_decisions":2,"run":{"policy":"fcfs","params":{"functions":2,"topology":{}},"gpus":1},"t":0}` + "\n"
 	for _, tt := range []struct{ name, log, want string }{
 		{"empty", "", "line 1: unexpected EOF"},
 		{"no run", `{"t":1,"next":{}}`, "line 1: no run begins here"},
-		{"version", strings.Replace(head, ":1", ":9", 1), "line 1: format 9, this program reads 1"},
+		{"version", strings.Replace(head, ":2", ":9", 1), "line 1: format 9, this program reads 2"},
+		{"older version", strings.Replace(head, ":2", ":1", 1), "line 1: format 1, this program reads 2"},
+		{"models", strings.Replace(head, `"gpus":1`, `"gpus":1,"models":[{}]`, 1), "line 1: 1 models of 2 functions"},
+		{"engine", head + `{"t":2,"engine":{"gpu":1,"fn":0,"state":"awake"}}`, "line 2: an engine of function 0 on GPU 1"},
 		{"policy", strings.Replace(head, "fcfs", "best", 1), "line 1: choose policy"},
 		{"GPUs", strings.Replace(head, `"gpus":1`, `"gpus":0`, 1), "line 1: configure policy fcfs: needs at least one GPU"},
 		{"topology", strings.Replace(head, `"topology":{}`, `"topology":{"nvlink":[[1,2]]}`, 1), "line 1: configure policy fcfs: a row of the NVLink"},

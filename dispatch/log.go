@@ -11,7 +11,8 @@ import (
 )
 
 // formatVersion is that of logs.
-const formatVersion = 1
+// Version 2 has models and engines.
+const formatVersion = 2
 
 // line is a line of a log: a run's configuration, or one call of a Core. Times are in seconds.
 type line struct {
@@ -26,6 +27,7 @@ type line struct {
 	Gone    *int      `json:"gone,omitempty"` // GPU
 	Active  *activity `json:"active,omitempty"`
 	Freed   bool      `json:"freed,omitempty"`
+	Engine  *entered  `json:"engine,omitempty"`
 }
 
 type request struct {
@@ -61,6 +63,13 @@ type done struct {
 type lost struct {
 	request
 	GPU int `json:"gpu"`
+}
+
+// entered is a state into which a model's engine on a GPU has come. It is no call: its time may lie before that of the line above.
+type entered struct {
+	GPU   int    `json:"gpu"`
+	Fn    int    `json:"fn"`
+	State string `json:"state"`
 }
 
 type activity struct {
@@ -112,6 +121,11 @@ func (l *Log) begin(c Config, view schedule.Cluster) schedule.Cluster {
 	l.write(&line{Version: formatVersion, Run: &c})
 	l.seen = &recorder{Cluster: view, last: map[asked]float64{}}
 	return l.seen
+}
+
+// Engine notes that a model's engine on a GPU has come into a state.
+func (l *Log) Engine(now float64, gpu, fn int, state string) {
+	l.write(&line{At: now, Engine: &entered{gpu, fn, state}})
 }
 
 func (l *Log) write(x *line) {

@@ -40,6 +40,7 @@ type Replayed struct {
 	Runs      int
 	Requests  int
 	Decisions int
+	Lines     int
 	Cut       bool // the last line is incomplete: the server was killed, or its disk was full
 }
 
@@ -51,7 +52,10 @@ const (
 )
 
 // Replay makes the decisions of a log's runs again. It fails at the first line that a policy answers otherwise.
-func Replay(r io.Reader) (Replayed, error) {
+func Replay(r io.Reader) (Replayed, error) { return replay(r, func(*line) error { return nil }) }
+
+// replay shows each line to note once it is found good.
+func replay(r io.Reader, note func(*line) error) (Replayed, error) {
 	var out Replayed
 	var p *player
 	lines := bufio.NewScanner(r)
@@ -72,7 +76,7 @@ func Replay(r io.Reader) (Replayed, error) {
 		switch {
 		// mutant: logs that are cut
 		case errors.Is(err, io.ErrUnexpectedEOF) && !whole && p != nil:
-			out.Cut = true
+			out.Cut, out.Lines = true, n
 			return out, nil
 		case err != nil:
 		case x.Run != nil:
@@ -82,6 +86,9 @@ func Replay(r io.Reader) (Replayed, error) {
 			err = errors.New("no run begins here")
 		default:
 			err = p.play(&x, &out)
+		}
+		if err == nil {
+			err = note(&x)
 		}
 		var differs *DecisionError
 		if errors.As(err, &differs) {
@@ -98,6 +105,7 @@ func Replay(r io.Reader) (Replayed, error) {
 	if n == 0 {
 		return out, &FormatError{1, io.ErrUnexpectedEOF}
 	}
+	out.Lines = n
 	return out, nil
 }
 
@@ -119,6 +127,8 @@ func newPlayer(x *line) (*player, error) {
 		return nil, fmt.Errorf("%d GPUs", c.GPUs)
 	case c.Params.Functions > maxFunctions:
 		return nil, fmt.Errorf("%d functions", c.Params.Functions)
+	case len(c.Models) > 0 && len(c.Models) != c.Params.Functions:
+		return nil, fmt.Errorf("%d models of %d functions", len(c.Models), c.Params.Functions)
 	}
 	view := &answers{gpus: c.GPUs, known: map[asked]float64{}}
 	core, err := New(*c, view, nil)
@@ -127,6 +137,12 @@ func newPlayer(x *line) (*player, error) {
 
 // play makes the call of a line. A call that no Core could have logged is an error.
 func (p *player) play(x *line, out *Replayed) error {
+	if e := x.Engine; e != nil {
+		if e.GPU < 0 || e.GPU >= p.config.GPUs || e.Fn < 0 || e.Fn >= p.config.Params.Functions {
+			return fmt.Errorf("an engine of function %d on GPU %d", e.Fn, e.GPU)
+		}
+		return nil
+	}
 	if x.At < p.at {
 		return fmt.Errorf("time %g after %g", x.At, p.at)
 	}

@@ -65,7 +65,9 @@ func New(s *Spec, o Options) (*Server, error) {
 	c.Clock, c.Warn, c.Changed = clock, g.warn, func() { g.queue.Changed() }
 	c.Entered = func(gpu, fn int, s agent.State) {
 		now := g.setup.Load()
-		g.history.add(Change{At: clock(), GPU: now.gpus[gpu], Model: now.models[fn].Name, State: s})
+		at := clock()
+		g.history.add(Change{At: at, GPU: now.gpus[gpu], Model: now.models[fn].Name, State: s})
+		o.Log.Engine(at, gpu, fn, string(s))
 	}
 	c.Make = func(gpu, fn int) agent.Engine {
 		now := g.setup.Load()

@@ -75,7 +75,7 @@ func start(t *testing.T, config string, change func(fn int, s *stubengine.Stub))
 		if waiting, running := f.queue.Queued(); waiting+running != 0 {
 			t.Errorf("%d requests wait and %d run at the end", waiting, running)
 		}
-		r, err := dispatch.Replay(&f.log)
+		r, err := dispatch.Replay(bytes.NewReader(f.log.Bytes()))
 		if err != nil {
 			t.Errorf("replay the log: %v", err)
 		}

@@ -98,7 +98,7 @@ func (u *setup) machines() agent.Config {
 	c := agent.Config{GPUs: len(u.gpus), Leaving: u.gone(), HostMemory: gigabytes(s.HostMemory), Victim: victim(s.Policy.Name), Retry: seconds(s.Retry),
 		Health: seconds(s.Health)}
 	for place, m := range u.models {
-		c.Models = append(c.Models, agent.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, Asleep: m.Asleep,
+		c.Models = append(c.Models, agent.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, Asleep: m.Asleep, Keep: m.Keep,
 			Host: gigabytes(m.HostGB), StartLimit: seconds(m.StartLimit), Start: m.Start, Wake: m.Wake, Service: m.Service, Leaving: u.leaving(place)})
 	}
 	return c
@@ -106,7 +106,20 @@ func (u *setup) machines() agent.Config {
 
 // policy is the queue's configuration.
 func (u *setup) policy() dispatch.Config {
-	return dispatch.Config{Policy: u.spec.Policy.Name, Params: params(u.spec.Policy, u.models), GPUs: len(u.gpus)}
+	c := dispatch.Config{Policy: u.spec.Policy.Name, Params: params(u.spec.Policy, u.models), GPUs: len(u.gpus), Models: described(u.models), HostGB: u.spec.HostMemory}
+	for place := range u.models {
+		c.Models[place].Leaving = u.leaving(place)
+	}
+	return c
+}
+
+// described are models as a log has them.
+func described(models []*Model) (list []dispatch.Model) {
+	for _, m := range models {
+		list = append(list, dispatch.Model{Name: m.Name, Memory: m.Memory, Slots: m.Slots, Sleep: m.Sleep, HostGB: m.HostGB, Keep: m.Keep, Restored: m.Artifact != "",
+			Start: m.Start, Wake: m.Wake, Service: m.Service})
+	}
+	return list
 }
 
 // params are those of package schedule.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"medusa/dispatch"
 	"medusa/internal/yamlfile"
 	"medusa/schedule"
 )
@@ -54,6 +55,7 @@ type Model struct {
 	Sleep    int               `yaml:"sleep"`    // level of sleep that makes room; 0: the engine is stopped
 	Asleep   float64           `yaml:"asleep"`   // share of a GPU's memory that a sleeping engine keeps
 	HostGB   float64           `yaml:"host_gb"`  // host memory of an engine that sleeps at level 1
+	Keep     bool              `yaml:"keep"`     // its last engine does not make room for others
 
 	StartLimit float64 `yaml:"start_limit"` // default 600
 	Timeout    float64 `yaml:"timeout"`     // of a request, waiting included; default 600
@@ -191,6 +193,9 @@ func (s *Spec) check() error {
 	}
 	if _, err := schedule.New(s.Policy.Name, params(s.Policy, models)); err != nil {
 		return &yamlfile.FieldError{Path: "$.policy", Err: err}
+	}
+	if err := dispatch.CheckKept(described(models), len(s.GPUs)); err != nil {
+		return &yamlfile.FieldError{Path: "$.models", Err: err}
 	}
 	if _, err := s.keys(); err != nil {
 		return &yamlfile.FieldError{Path: "$.keys", Err: err}

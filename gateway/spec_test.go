@@ -42,6 +42,7 @@ func TestMistakes(t *testing.T) {
 		{"an unknown policy", "models:", "policy: {name: best}\nmodels:", 4, "unknown name"},
 		{"a wrong parameter", "models:", "policy: {d: -1}\nmodels:", 4, "d must be positive"},
 		{"torpor without deadlines", "models:", "policy: {name: torpor}\nmodels:", 6, "deadline"},
+		{"kept models that leave no room", "name: a", "keep: true\n  memory: 0.5\n  name: a\n  command: ['{port}']\n- name: b", 5, "keep models: 0.5 of 1 GPUs may leave no room for b"},
 		{"no file of keys", "models:", "keys: missing\nmodels:", 4, "missing"},
 		{"no YAML", "gpus:", "gpus: [", 4, "must be specified"},
 	} {

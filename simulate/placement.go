@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"slices"
 
 	"medusa/schedule"
@@ -9,12 +10,15 @@ import (
 // free returns fn's worker on g that can take one more request, or nil.
 func (s *sim) free(g, fn int) *worker {
 	for _, w := range s.fns[fn].workers {
-		if w.gpu == g && w.state != stopping && (s.spec.Slots == 0 || w.seen < s.spec.Slots) {
+		if w.gpu == g && w.state != stopping && (s.slots(fn) == 0 || w.seen < s.slots(fn)) {
 			return w
 		}
 	}
 	return nil
 }
+
+// slots are the batch slots of a worker of fn; 0: no limit.
+func (s *sim) slots(fn int) int { return cmp.Or(s.fns[fn].Slots, s.spec.Slots) }
 
 // begin starts a worker and makes room for it first. The caller has called Accepts.
 func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
@@ -22,7 +26,8 @@ func (s *sim) begin(g, fn, peer int) (*worker, startKind) {
 	for !s.fits(g, f.bytes) {
 		s.evict(g)
 	}
-	w := &worker{fn: fn, gpu: g, born: s.now, lastUsed: s.now}
+	// mutant: workers that are kept
+	w := &worker{fn: fn, gpu: g, born: s.now, lastUsed: s.now, kept: f.Keep && len(f.workers) == 0}
 	d, kind := s.source(w, peer)
 	w.ready = s.now + d
 	w.lastUsed = s.now
@@ -96,7 +101,7 @@ func (s *sim) adopt(w *worker) bool {
 	switch {
 	case s.spec.HostMemoryGB > 0:
 		for _, c := range n.containers {
-			if c.fn == w.fn {
+			if c.fn == w.fn && s.reaches(c, w.gpu) {
 				c.lastUsed = s.now
 				return f.profile.Host > 0
 			}
@@ -106,7 +111,7 @@ func (s *sim) adopt(w *worker) bool {
 		}
 		for s.hosted(n)+f.profile.WeightsGB > s.spec.HostMemoryGB && s.dropContainer(n) {
 		}
-		n.containers = append(n.containers, &container{fn: w.fn, lastUsed: s.now})
+		n.containers = append(n.containers, &container{fn: w.fn, gpu: w.gpu, lastUsed: s.now})
 	case s.spec.Pool > 0:
 		for _, c := range n.containers {
 			if c.fn == w.fn && c.worker == nil {
@@ -120,6 +125,12 @@ func (s *sim) adopt(w *worker) bool {
 		n.containers = append(n.containers, w.home)
 	}
 	return false
+}
+
+// reaches reports whether a GPU may take its weights from c.
+func (s *sim) reaches(c *container, gpu int) bool {
+	// mutant: engines that sleep on one GPU
+	return !s.spec.Sleepers || c.gpu == gpu
 }
 
 // hosted is the host memory in use, in GB.
@@ -251,7 +262,7 @@ func (s *sim) prefetch() {
 		// The least loaded GPU is likely to have a free token first.
 		best := -1
 		for g := range s.gpus {
-			if s.waits(s.gpus[g].node, fn) && s.spare(g, s.fns[fn].bytes) && (best < 0 || s.gpus[g].flying < s.gpus[best].flying) {
+			if s.waits(g, fn) && s.spare(g, s.fns[fn].bytes) && (best < 0 || s.gpus[g].flying < s.gpus[best].flying) {
 				best = g
 			}
 		}
@@ -261,9 +272,9 @@ func (s *sim) prefetch() {
 	}
 }
 
-// waits reports whether a container of fn waits in a node's host memory.
-func (s *sim) waits(node, fn int) bool {
-	return slices.ContainsFunc(s.nodes[node].containers, func(c *container) bool { return c.fn == fn && c.worker == nil })
+// waits reports whether a container of fn waits in host memory for a GPU.
+func (s *sim) waits(g, fn int) bool {
+	return slices.ContainsFunc(s.nodes[s.gpus[g].node].containers, func(c *container) bool { return c.fn == fn && c.worker == nil && s.reaches(c, g) })
 }
 
 // spare is canFit without touching the workers of active queues.

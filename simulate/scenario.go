@@ -59,6 +59,7 @@ type ClusterSpec struct {
 	GPUMemoryGB   float64     `yaml:"gpu_memory_gb"`
 	HostMemoryGB  float64     `yaml:"host_memory_gb"`  // for weights kept ready; 0: none are kept
 	Pool          int         `yaml:"pool"`            // most workers kept per node, on GPUs and in host memory; 0: no limit
+	Sleepers      bool        `yaml:"sleepers"`        // weights in host memory are an engine's that sleeps on one GPU, as medusa serve has it
 	HostWarm      bool        `yaml:"host_warm"`       // all models are in host memory from the start
 	Slots         int         `yaml:"slots"`           // batch slots of a worker; 0: no limit
 	GPUSlots      int         `yaml:"gpu_slots"`       // requests a GPU runs at once, over all workers; 0: no limit
@@ -93,6 +94,8 @@ type Function struct {
 	Weight float64 `yaml:"weight"`
 	Start  float64 `yaml:"start_s"` // no requests before this
 	Copies int     `yaml:"copies"`  // deploy this many, numbered from 1
+	Slots  int     `yaml:"slots"`   // batch slots of a worker; 0: the cluster's
+	Keep   bool    `yaml:"keep"`    // its first worker stays, once it was started
 }
 
 // Variant is the scenario with some fields replaced.
@@ -194,8 +197,8 @@ func (s *Scenario) check() error {
 			return at(path, "a function needs a name, and copies of 1 or more")
 		case !ok:
 			return at(path, "no model %q in the profiles", f.Model)
-		case !(f.Rate >= 0 && f.Rate < 1e6 && f.SLO >= 0 && f.SLO < 1e9 && f.Weight >= 0 && f.Weight < 1e9 && f.Start >= 0):
-			return at(path, "rate, slo_s, weight or start_s is out of range")
+		case !(f.Rate >= 0 && f.Rate < 1e6 && f.SLO >= 0 && f.SLO < 1e9 && f.Weight >= 0 && f.Weight < 1e9 && f.Start >= 0 && f.Slots >= 0):
+			return at(path, "rate, slo_s, weight, start_s or slots is out of range")
 		case c.GPUMemoryGB > 0 && m.MemoryGB > c.GPUMemoryGB:
 			return at(path, "model %s needs %g GB, a GPU has %g", f.Model, m.MemoryGB, c.GPUMemoryGB)
 		}

@@ -67,6 +67,7 @@ type gpu struct {
 // container is a worker's place in host memory. It outlives the worker's stay on a GPU.
 type container struct {
 	fn       int
+	gpu      int // whose engine it is, if that matters
 	lastUsed float64
 	worker   *worker
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -216,6 +217,44 @@ func TestOneWorker(t *testing.T) {
 		sc.Cluster = ClusterSpec{GPUs: 1, GPUMemoryGB: 10, Slots: 1, OneWorker: one}
 		m := play(t, build(t, sc), []request{{}, {}})
 		near(t, fmt.Sprintf("second request, one worker %v", one), m.requests[1].end, end)
+	}
+}
+
+// TestKeep: f comes, g and h come, f comes again. Two fit. If f is kept, g makes room for h, and f is warm.
+func TestKeep(t *testing.T) {
+	for keep, kind := range map[bool]startKind{false: cold, true: warm} {
+		sc := oneGPU("f", "fcfs", nativeStart)
+		sc.Functions = []Function{{Name: "f", Keep: keep}, {Name: "g", Model: "f"}, {Name: "h", Model: "f"}}
+		sc.Cluster = ClusterSpec{GPUs: 1, GPUMemoryGB: 8, Slots: 1, OneWorker: true}
+		m := play(t, build(t, sc), []request{{fn: 0}, {arrival: 10, fn: 1}, {arrival: 20, fn: 2}, {arrival: 30, fn: 0}})
+		if got := m.requests[3].kind; got != kind {
+			t.Errorf("kept %v: start kind %d, want %d", keep, got, kind)
+		}
+	}
+}
+
+// TestSleepers: an engine that sleeps on one GPU is none on another.
+func TestSleepers(t *testing.T) {
+	for sleepers, kind := range map[bool]startKind{false: fromHost, true: cold} {
+		sc := oneGPU("f", "lb", nativeStart)
+		sc.Functions = []Function{{Name: "f"}, {Name: "g", Model: "f"}}
+		sc.Cluster = ClusterSpec{GPUs: 2, GPUMemoryGB: 4, Slots: 1, OneWorker: true, HostMemoryGB: 100, Sleepers: sleepers}
+		// Idle GPUs take turns: f runs on GPU 0, then on GPU 1. At last it is back on GPU 0, from which g has driven it.
+		m := play(t, build(t, sc), []request{{fn: 0}, {arrival: 10, fn: 0}, {arrival: 20, fn: 1}, {arrival: 30, fn: 1}, {arrival: 40, fn: 0}})
+		if got := []startKind{m.requests[0].kind, m.requests[1].kind, m.requests[4].kind}; !slices.Equal(got, []startKind{cold, kind, fromHost}) {
+			t.Errorf("sleepers %v: start kinds %d", sleepers, got)
+		}
+	}
+}
+
+// TestFunctionSlots: a function's own batch slots come before the cluster's.
+func TestFunctionSlots(t *testing.T) {
+	for slots, end := range map[int]float64{0: 5, 1: 7} {
+		sc := oneGPU("f", "fcfs", nativeStart)
+		sc.Functions = []Function{{Name: "f", Slots: slots}}
+		sc.Cluster = ClusterSpec{GPUs: 1, GPUMemoryGB: 4, Slots: 2}
+		m := play(t, build(t, sc), []request{{}, {}})
+		near(t, fmt.Sprintf("second request, %d slots", slots), m.requests[1].end, end)
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *sim) Start(g, fn int) float64 {
 			return f.profile.Host
 		}
 		for _, c := range s.nodes[s.gpus[g].node].containers {
-			if c.fn == fn && c.worker == nil {
+			if c.fn == fn && c.worker == nil && s.reaches(c, g) {
 				return f.profile.Host
 			}
 		}
@@ -108,8 +108,8 @@ func (s *sim) FinishTime(g int) float64 {
 		left := math.Max(0, w.ready-s.now)
 		if s.fns[w.fn].engine == nil {
 			left = math.Max(left, w.until-s.now) + float64(w.pending())*s.Service(w.fn)
-		} else if s.spec.Slots > 0 && w.inFlight >= s.spec.Slots {
-			left += s.Service(w.fn) / float64(s.spec.Slots)
+		} else if slots := s.slots(w.fn); slots > 0 && w.inFlight >= slots {
+			left += s.Service(w.fn) / float64(slots)
 		}
 		t = math.Max(t, left)
 	}

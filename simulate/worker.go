@@ -12,7 +12,8 @@ type worker struct {
 	inFlight int // admitted and not finished
 	seen     int // as of the observer's last look
 	pinned   bool
-	locks    int // copies that read this worker's weights
+	kept     bool // it stays
+	locks    int  // copies that read this worker's weights
 	source   *worker
 	home     *container
 
@@ -51,7 +52,10 @@ type phase struct {
 
 func (w *worker) pending() int { return len(w.waiting) - w.head }
 
-func (w *worker) idle() bool { return w.state == serving && w.inFlight == 0 && w.locks == 0 }
+// idle reports whether w may go.
+func (w *worker) idle() bool {
+	return w.state == serving && w.inFlight == 0 && w.locks == 0 && !w.kept
+}
 
 func (w *worker) popWaiting() int32 {
 	r := w.waiting[w.head]

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"medusa/internal/test/memregistry"
+	"medusa/internal/test/servedlog"
 	"medusa/internal/test/testenv"
 )
 
@@ -43,7 +45,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("REGISTRY", strings.TrimPrefix(registry.URL, "http://"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "servedlog": writeServedLog},
 	})
 }
 
@@ -59,6 +61,21 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != args[0] {
 		ts.Fatalf("%v exits with %s, want %s", args[1:], got, args[0])
 	}
+}
+
+// writeServedLog writes a log in which a model is asked every so many seconds, as in: servedlog FILE EVERY SECONDS.
+func writeServedLog(ts *testscript.TestScript, neg bool, args []string) {
+	var every, seconds float64
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: servedlog FILE EVERY SECONDS")
+	}
+	if _, err := fmt.Sscan(args[1]+" "+args[2], &every, &seconds); err != nil {
+		ts.Fatalf("%v", err)
+	}
+	f, err := os.Create(ts.MkAbs(args[0]))
+	ts.Check(err)
+	models, list := servedlog.Ann(every, seconds)
+	ts.Check(errors.Join(servedlog.Write(f, models, list), f.Close()))
 }
 
 // exitStatus returns the exit code that the error of a finished process carries.

@@ -13,19 +13,27 @@ import (
 
 func newPlanCmd() *cobra.Command {
 	var o simulate.Overrides
-	var format string
-	var budget, miss float64
+	var format, log string
+	var budget, miss, least float64
 	cmd := &cobra.Command{
 		Use:   "plan [SCENARIO]",
 		Short: "Plan which artifacts to bake onto nodes and how many workers to keep warm",
 		Long: `Ranks the artifacts of a scenario's models by requests per second × seconds that a restored start saves ÷ size, and keeps as
 many as fit the budget of a node. Also gives the number of warm workers that keeps the probability of a request without a free
-slot below a bound.`,
-		Example: "  medusa plan simulate/scenarios/ten-models.yaml --budget 0.05 --miss 0.01",
-		Args:    usageArgs(cobra.MaximumNArgs(1)),
+slot below a bound.
+
+With --log it reads the decision log of medusa serve instead, and says which models to keep awake, asleep or baked (with an artifact). The
+requests of the log are replayed in the simulator, as the server was and with each change. Each saving has an interval. If that
+contains 0, no difference is shown and nothing is advised.`,
+		Example: `  medusa plan simulate/scenarios/ten-models.yaml --budget 0.05 --miss 0.01
+  medusa plan --log decisions.jsonl --profiles profiles.yaml`,
+		Args: usageArgs(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != "table" && format != "json" {
 				return usageError{fmt.Errorf("unknown output %q: table or json", format)}
+			}
+			if log != "" {
+				return planFromLog(cmd, args, log, o.Profiles, least, format)
 			}
 			s, err := loadScenario(args, o)
 			if err != nil {
@@ -44,6 +52,8 @@ slot below a bound.`,
 	scenarioFlags(cmd, &o)
 	cmd.Flags().Float64Var(&budget, "budget", 1, "GB for artifacts on each node")
 	cmd.Flags().Float64Var(&miss, "miss", 0.01, "probability that a request finds no free slot of a warm worker")
+	cmd.Flags().StringVar(&log, "log", "", "plan from this decision log of medusa serve")
+	cmd.Flags().Float64Var(&least, "least", 36, "with --log: seconds of waiting an hour that a change has to save")
 	cmd.Flags().StringVarP(&format, "output", "o", "table", "table or json")
 	return cmd
 }

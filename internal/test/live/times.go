@@ -49,6 +49,9 @@ func (r *run) times() (string, error) {
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", policy, err)
 			}
+			if err := r.planned(); err != nil {
+				return "", fmt.Errorf("%s: %w", policy, err)
+			}
 			simulated, err := r.simulated(policy, arrivals)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", policy, err)
@@ -111,7 +114,7 @@ func (b *bed) file(stub string) string {
 
 // live sends the arrivals to `medusa serve`.
 func (r *run) live(b bed, arrivals []arrival) (outcome, error) {
-	config, log := filepath.Join(r.work, "times.yaml"), filepath.Join(r.work, "times.jsonl")
+	config, log := filepath.Join(r.work, "times.yaml"), r.timesLog()
 	if err := os.WriteFile(config, []byte(b.file(r.stub())), 0o600); err != nil {
 		return outcome{}, err
 	}
@@ -156,6 +159,18 @@ func (r *run) live(b bed, arrivals []arrival) (outcome, error) {
 		o.Worst = max(o.Worst, mean)
 	}
 	return o, nil
+}
+
+func (r *run) timesLog() string { return filepath.Join(r.work, "times.jsonl") }
+
+// planned demands that `medusa plan` reads the log of the last run, and replays its requests. On a busy machine starts may take too long for
+// intervals, of which it says so.
+func (r *run) planned() error {
+	out, err := exec.Command(filepath.Join(r.build, "medusa"), "plan", "--log", r.timesLog()).CombinedOutput()
+	if !strings.Contains(string(out), "by the log") && !strings.Contains(string(out), "no interval can be given") {
+		return fmt.Errorf("plan from the log: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // simulated gives the same to `medusa simulate`.

@@ -40,5 +40,13 @@ var serving = []mutant{
 	{"changes that are kept", never, "./gateway", "TestHistoryIsBounded"},
 	{"processes that an engine leaves behind", never, "./interpose", "TestEndKillsTheRest"},
 	{"whole numbers", never, "./internal/yamlfile", "TestExact"},
+	{"models that are kept", always, "./agent", "TestKept"},
+	{"room beside kept models", never, "./dispatch", "TestCheckKept"},
+	{"requests that arrive again", always, "./dispatch", "TestReadRecord"},
+	{"workers that are kept", replace("f.Keep && ", "false && "), "./simulate", "TestAdviceToKeep"},
+	{"engines that sleep on one GPU", replace("!s.spec.Sleepers || c.gpu == gpu", "true"), "./simulate", "TestSleepers"},
+	{"a simulation that does not follow its log", becomes("out.Follows = true"), "./simulate", "TestAdviceFromAnotherWorld"},
+	{"intervals with 0", never, "./simulate", "TestAdviceNotToKeep"},
+	{"savings that are too small", never, "./simulate", "TestAdviceNotToKeep"},
 	{"one answer a decision", never, "./dispatch", "TestOneAnswerADecision"},
 }
