@@ -56,8 +56,8 @@ func (r *run) output(env []string, argv []string) ([]byte, error) {
 	return stdout.Bytes(), nil
 }
 
-// mapped returns the bytes that a process has mapped and not unmapped when it is done with serving. The device writes its log at the end of the
-// process, which first destroys its graphs.
+// mapped returns the bytes that an ended process had mapped when it was done with serving. It destroyed its graphs before it gave the cache
+// back.
 func mapped(path string) (uint64, error) {
 	log, err := calllog.Read(path)
 	if err != nil {
