@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&r.build, "build", "build", "folder of the programs")
 	flag.IntVar(&r.resizes, "resizes", 200, "random resizes under load")
 	flag.Uint64Var(&r.seed, "seed", 1, "seed of sizes and requests")
-	parts := flag.String("parts", "sizes,load,faults", "parts to run")
+	parts := flag.String("parts", "sizes,neighbours,load,faults", "parts to run")
 	flag.Parse()
 	if err := r.all(*parts); err != nil {
 		fmt.Fprintf(os.Stderr, "test-elastic: %v\n", err)
@@ -63,7 +63,7 @@ func (r *run) all(parts string) (err error) {
 	for _, part := range []struct {
 		name string
 		run  func() (string, error)
-	}{{"sizes", r.sizes}, {"load", r.load}, {"faults", r.faults}} {
+	}{{"sizes", r.sizes}, {"neighbours", r.neighbours}, {"load", r.load}, {"faults", r.faults}} {
 		if !slices.Contains(strings.Split(parts, ","), part.name) {
 			continue
 		}

@@ -110,6 +110,32 @@ func (r *run) sizes() (string, error) {
 	return fmt.Sprintf("sizes=5,25,60,100%% starts=%d tokens=%d", starts, tokens), nil
 }
 
+// neighbours restores the artifact beside processes that have so much memory that the recorded cache does not fit. Each byte that one has more
+// is a byte less for the cache.
+func (r *run) neighbours() (string, error) {
+	const few, many = 780 << 20, 840 << 20
+	var got [2]uint64
+	for i, bytes := range []uint64{few, many} {
+		log := filepath.Join(r.work, fmt.Sprintf("calls-neighbour-%d", i))
+		argv := r.medusa(r.generating("--kv", "elastic"), "restore", "--addresses", "relocate", r.artifact)
+		g, err := r.generate([]string{"SIMGPU_CALL_LOG=" + log, fmt.Sprintf("SIMGPU_NEIGHBOUR=%d", bytes)}, argv)
+		if err != nil {
+			return "", err
+		}
+		if got[i], err = mapped(log); err != nil {
+			return "", err
+		}
+		if err := r.judge("relocate", got[i], log, g); err != nil {
+			return "", fmt.Errorf("beside %d bytes: %w", bytes, err)
+		}
+	}
+	// Each size is rounded down by less than a page of every range.
+	if d := int64(got[0]) - int64(got[1]) - (many - few); d <= -ranges*page || d >= ranges*page || got[0] >= r.recorded-ranges*page || got[1] == 0 {
+		return "", fmt.Errorf("beside %d and %d bytes, %d and %d of %d are mapped", few, many, got[0], got[1], r.recorded)
+	}
+	return fmt.Sprintf("neighbours=2 mapped=%d,%d%%", got[0]*100/r.recorded, got[1]*100/r.recorded), nil
+}
+
 // judge looks at one start.
 func (r *run) judge(how string, asked uint64, path string, got *generated) error {
 	log, err := calllog.Read(path)

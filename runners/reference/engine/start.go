@@ -183,6 +183,9 @@ func (e *Engine) makeKVCache(bytes uint64) (err error) {
 		return err
 	}
 	e.kv, e.kvRoom = cache, bytes
+	if room, known := e.session.KVRoom(); known {
+		e.kvRoom = room
+	}
 	e.markBuffers()
 	return nil
 }
