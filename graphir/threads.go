@@ -23,7 +23,7 @@ func (s ThreadStep) same(t ThreadStep) bool {
 	return s.Free == t.Free && s.Kind == t.Kind && s.Size == t.Size && s.Order == t.Order
 }
 
-// ThreadSteps divides a sequence by thread. The function of describes an allocation.
+// ThreadSteps divides a sequence by thread, with the frees of each ordered. The function of describes an allocation.
 func ThreadSteps(sequence []Step, of func(alloc uint32) (thread uint32, kind AllocKind, size uint64)) map[uint32][]ThreadStep {
 	out := map[uint32][]ThreadStep{}
 	order, made := map[uint32]int{}, map[uint32]int{}
@@ -34,6 +34,9 @@ func ThreadSteps(sequence []Step, of func(alloc uint32) (thread uint32, kind All
 			made[thread]++
 		}
 		out[thread] = append(out[thread], ThreadStep{s.Free, kind, size, order[s.Alloc], s.Alloc})
+	}
+	for thread, steps := range out {
+		out[thread] = OrderFrees(steps)
 	}
 	return out
 }
@@ -55,7 +58,9 @@ func MatchThreads(recorded, other map[uint32][]ThreadStep, fits func(recorded, o
 			}
 			taken[role] = true
 			for k, s := range recorded[role][:min(len(other[id]), len(recorded[role]))] {
-				index[other[id][k].Alloc] = s.Alloc
+				if !s.Free {
+					index[other[id][k].Alloc] = s.Alloc
+				}
 			}
 			return true
 		}
@@ -80,13 +85,9 @@ func MatchThreads(recorded, other map[uint32][]ThreadStep, fits func(recorded, o
 	return index, nil
 }
 
-// CommonSteps returns the number of equal steps at the start of two sequences.
-func CommonSteps(a, b []ThreadStep) int {
-	n := 0
-	for n < min(len(a), len(b)) && a[n].same(b[n]) {
-		n++
-	}
-	return n
+// BeginsAs is Begins for the steps of threads.
+func BeginsAs(long, short []ThreadStep) (inLong, inShort int) {
+	return Begins(long, short, ThreadStep.same)
 }
 
 // Threaded reports whether allocations are identified by thread and order instead of their total order.

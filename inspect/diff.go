@@ -126,7 +126,7 @@ func triggers(s *graphir.Spec) string {
 // steps summarizes the sequence. The allocations show which entries differ.
 func steps(s *graphir.Spec) string {
 	frees, hash := 0, uint64(14695981039346656037) // FNV-1a over the order of frees
-	for i, step := range s.Sequence {
+	for i, step := range graphir.OrderFrees(s.Sequence) {
 		if step.Free {
 			frees++
 			hash = (hash ^ uint64(i)<<32 ^ uint64(step.Alloc)) * 1099511628211

@@ -39,10 +39,10 @@ func (left pinnedSizes) has(a *recording.Allocation) bool {
 	return a.Kind == graphir.AllocPinned && left[a.Size]
 }
 
-// sequence returns the steps of a recording by number, without those of memory that is not in the other run.
+// sequence returns the steps of a recording by number, with frees that follow each other ordered, and without those of memory that is not in the other run.
 func (n numbering) sequence(r *recording.Recording) []graphir.Step {
 	if n.index == nil {
-		return r.Steps
+		return graphir.OrderFrees(r.Steps)
 	}
 	var out []graphir.Step
 	for _, s := range r.Steps {
@@ -50,7 +50,7 @@ func (n numbering) sequence(r *recording.Recording) []graphir.Step {
 			out = append(out, s)
 		}
 	}
-	return out
+	return graphir.OrderFrees(out)
 }
 
 // size is one more than the highest number.

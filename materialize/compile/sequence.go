@@ -57,7 +57,7 @@ func (e *SequenceError) Error() string {
 }
 
 // compareSequences demands the same allocations and frees in the same order (paper §3: control flow is deterministic), but for page-locked memory
-// of some sizes.
+// of some sizes, and for frees that follow each other.
 func compareSequences(a, b *recording.Recording, left pinnedSizes) error {
 	na, nb := numbered(a, left), numbered(b, left)
 	sa, sb := na.sequence(a), nb.sequence(b)

@@ -116,7 +116,7 @@ func alignWithSpec(spec *graphir.Spec, r *recording.Recording) (numbering, error
 		}
 		return numbering{index, len(spec.Allocations)}, nil
 	}
-	want := spec.Repeating()
+	want := graphir.OrderFrees(spec.Repeating())
 	n := numberedBySpec(spec, want, r)
 	got, of := n.sequence(r), n.own(r)
 	for i := range max(len(want), len(got)) {

@@ -71,6 +71,33 @@ func TestCompareWhole(t *testing.T) {
 	}
 }
 
+// Frees with no allocation between them may come in any order, and those before the capture phase on either side of its beginning.
+func TestFreesThatFollowEachOther(t *testing.T) {
+	spec := recordedSequence()
+	spec.Sequence = []graphir.Step{{Alloc: 0}, {Alloc: 1}, {Alloc: 2}, {Free: true, Alloc: 1}, {Free: true, Alloc: 0}, {Alloc: 3}}
+	for _, row := range []struct {
+		name  string
+		steps []int64
+		whole bool
+		want  string
+	}{
+		{"as recorded", []int64{0, 1, 2, -2, -1}, false, ""},
+		{"in another order", []int64{0, 1, 2, -1, -2}, false, ""},
+		{"the first before the capture phase", []int64{0, 1, 2, -2}, false, ""},
+		{"the second before the capture phase", []int64{0, 1, 2, -1}, false, ""},
+		{"of something else", []int64{0, 1, 2, -3}, false, "step 5 was #3 (device, 400 bytes, capture phase) when recorded, is free of #2 now"},
+		{"earlier", []int64{0, 1, -2, 2, -1}, false, "step 2 was #2"},
+		{"in another order, whole", []int64{0, 1, 2, -1, -2, 3}, true, ""},
+		{"one missing, whole", []int64{0, 1, 2, -1, 3}, true, "step 4 was free of #1 when recorded, is #3"},
+	} {
+		compare := comparePrefix
+		if row.whole {
+			compare = compareWhole
+		}
+		checkSequence(t, row.name, compare(spec, row.steps, replayedAllocs(100, 200, 300, 400)), row.want)
+	}
+}
+
 func checkSequence(t *testing.T, name string, err error, want string) {
 	t.Helper()
 	if want == "" {

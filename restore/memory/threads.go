@@ -120,15 +120,7 @@ func arranged(spec *graphir.Spec, allocs []live.Alloc, recorded map[uint32]uint3
 
 // matchThreads returns the recorded index of each allocation of this process.
 func matchThreads(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole bool) (map[uint32]uint32, error) {
-	var sequence []graphir.Step
-	for _, step := range steps {
-		if step < 0 {
-			sequence = append(sequence, graphir.Step{Free: true, Alloc: uint32(-step - 1)})
-		} else {
-			sequence = append(sequence, graphir.Step{Alloc: uint32(step)})
-		}
-	}
-	here := graphir.ThreadSteps(sequence, func(alloc uint32) (uint32, graphir.AllocKind, uint64) {
+	here := graphir.ThreadSteps(stepsOf(steps), func(alloc uint32) (uint32, graphir.AllocKind, uint64) {
 		a := &allocs[alloc]
 		return a.Thread, graphir.AllocKind(a.Kind), a.Size
 	})
@@ -145,16 +137,17 @@ func matchThreads(spec *graphir.Spec, steps []int64, allocs []live.Alloc, whole 
 
 // fitsPrefix: frees at the end may belong to the capture phase.
 func fitsPrefix(recorded, here []graphir.ThreadStep) bool {
-	n := graphir.CommonSteps(recorded, here)
+	n, m := graphir.BeginsAs(recorded, here)
 	for _, s := range recorded[n:] {
 		if !s.Free {
 			return false
 		}
 	}
-	return n == len(here)
+	return m == len(here)
 }
 
 // fitsWhole: a native process may have done more since it was ready.
 func fitsWhole(recorded, here []graphir.ThreadStep) bool {
-	return graphir.CommonSteps(recorded, here) == len(recorded)
+	_, n := graphir.BeginsAs(here, recorded)
+	return n == len(recorded)
 }

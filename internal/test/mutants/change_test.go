@@ -66,14 +66,3 @@ func TestChanges(t *testing.T) {
 		}
 	}
 }
-
-func TestIdlePointersAreBounded(t *testing.T) {
-	for _, c := range []struct {
-		idle, moved int
-		many        bool
-	}{{0, 1, false}, {1, 1, false}, {2, 20, true}, {4, 100, false}, {5, 100, true}, {100, 100, true}} {
-		if got := tooManyIdle(c.idle, c.moved); got != c.many {
-			t.Errorf("%d of %d: %v", c.idle, c.moved, got)
-		}
-	}
-}

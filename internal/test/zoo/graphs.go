@@ -104,6 +104,9 @@ func (z *zoo) allocate() (err error) {
 			return err
 		}
 	}
+	if err := freeTogether(os.Getenv("ZOO_FREES")); err != nil {
+		return err
+	}
 	for i := range z.weights {
 		if schedule != "" {
 			break

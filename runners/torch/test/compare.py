@@ -9,6 +9,7 @@ processes and lead to no memory in any.
 
 import bisect
 import dataclasses
+import itertools
 import json
 
 
@@ -196,6 +197,9 @@ class Comparison:
                 self.plain(where, natives, z)
             else:
                 self.differ(where, natives, places, z, restored)
+            return
+        if restored is None and not any(z) and len(seen) > 2 and not any(self.agree(two) for two in itertools.combinations(seen, 2)):
+            self.unwritten += len(z)  # live addresses that no two recorded processes have in common
             return
         if restored is None or not self.agree(recorded):
             self.differ(where, natives, places, z, restored or "leads nowhere")
