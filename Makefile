@@ -11,6 +11,7 @@
 # make test-tokens       vLLM computes true tokens on the simulated GPU, natively and restored (docs/true-tokens.md)
 # make vllm-fingerprint VERSION=x  what a release of vLLM has otherwise than the supported ones (docs/results/vllm-fingerprint.md)
 # make test-serve medusa serve: true tokens under four policies, killed engines and servers (REQUESTS=500: for each policy)
+# make test-elastic one artifact with any part of its KV cache mapped, resized under load (docs/elastic.md)
 # make soak-serve medusa serve under all faults at once for MINUTES=60: nothing lost, no orphan, no leak
 # make claims-serve  what the papers claim of their policies, live with stub engines (a page with plots)
 # make test-oci artifacts against a real registry (Debian's docker-registry)

@@ -122,13 +122,24 @@ func (e *MemoryError) Error() string {
 // Check compares the device with the recorded one before the profile is used. total and free are the numbers of cuMemGetInfo
 // before the engine's first allocation. It returns nil or a *MemoryError.
 func (p *Profile) Check(total, free uint64) error {
+	_, err := p.Room(total, free, p.KVBytes)
+	return err
+}
+
+// Room is Check for an engine that serves with any KV cache from a least number of bytes on. It returns for how many of the recorded bytes
+// there is room.
+func (p *Profile) Room(total, free, least uint64) (uint64, error) {
 	// mutant: the whole memory of a device
 	if total != p.TotalMemory {
-		return &MemoryError{"total", p.TotalMemory, total}
+		return 0, &MemoryError{"total", p.TotalMemory, total}
 	}
+	required := p.required()
+	spare := p.KVBytes - min(least, p.KVBytes)
+	need := required - min(spare, required)
 	// mutant: memory that is free
-	if need := p.required(); free < need {
-		return &MemoryError{"free", need, free}
+	if free < need {
+		return 0, &MemoryError{"free", need, free}
 	}
-	return nil
+	// mutant: room for an elastic KV cache
+	return p.KVBytes - (required - min(free, required)), nil
 }

@@ -39,6 +39,29 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// An elastic cache has room for as much less as is missing, down to its least size.
+func TestRoom(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		free, least uint64
+		room, need  uint64 // need: what the error wants
+	}{
+		{"enough for all", 70 * gib, 2 * gib, 50 * gib, 0},
+		{"more than enough", 79 * gib, 2 * gib, 50 * gib, 0},
+		{"half", 45 * gib, 2 * gib, 25 * gib, 0},
+		{"the least", 22 * gib, 2 * gib, 2 * gib, 0},
+		{"a byte less", 22*gib - 1, 2 * gib, 0, 22 * gib},
+		{"a least size above the recorded one", 70*gib - 1, 60 * gib, 0, 70 * gib},
+	} {
+		p := recorded()
+		room, err := p.Room(80*gib, test.free, test.least)
+		var refused *MemoryError
+		if errors.As(err, &refused) != (test.need != 0) || refused != nil && refused.Want != test.need || room != test.room {
+			t.Errorf("%s: got %d, %v; want %d", test.name, room, err, test.room)
+		}
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for _, test := range []struct {
 		field string

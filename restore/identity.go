@@ -104,7 +104,12 @@ func (s *Session) Identify(engine artifacts.Identity) (err error) {
 	} else if err := artifacts.Compare(s.source.artifact.Identity, factors, s.env.relaxed); err != nil { // mutant: identity check
 		return s.fall(&Fallback{Incompatible, withCheck(err, s.env.Artifact)})
 	}
-	if err := s.source.artifact.KV.Check(s.total, s.free); err != nil {
+	kv := &s.source.artifact.KV
+	least := kv.KVBytes
+	if s.elastic {
+		least = s.least
+	}
+	if s.room, err = kv.Room(s.total, s.free, least); err != nil {
 		return s.fall(&Fallback{Memory, err})
 	}
 	// mutant: ranks agree before anything is allocated

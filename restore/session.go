@@ -63,6 +63,8 @@ type Session struct {
 	stated      bool   // Identify was called
 	identified  bool   // the artifact is meant for this engine and device
 	free, total uint64 // device memory at Identify
+	elastic     bool   // Elastic was called
+	least, room uint64 // bytes of the KV cache: with which the engine serves; for which there was room at Identify
 	serving     bool   // past Ready
 
 	restored  *rebuild.Graphs // set by Graphs
@@ -142,6 +144,13 @@ func (s *Session) KVBytes() (bytes uint64, given bool) {
 	}
 	return s.source.artifact.KV.KVBytes, true
 }
+
+// Elastic tells the session that the engine serves with any KV cache from a least number of bytes on, if the addresses of all of it are reserved.
+// Then a start is restored if there is room for the least. Call it before Identify.
+func (s *Session) Elastic(least uint64) { s.elastic, s.least = true, least }
+
+// KVRoom returns, if KVBytes has given a size from an artifact, for how many of these bytes the device had room at Identify.
+func (s *Session) KVRoom() (bytes uint64, known bool) { return s.room, s.Restoring() && s.identified }
 
 // Workspace returns, if KVBytes has given a size, how many bytes the engine is to reserve for buffers that grow with a forward
 // and stay: their size after the profile forward. Graphs that refer to a smaller one lose it when it grows.

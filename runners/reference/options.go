@@ -33,6 +33,8 @@ func (o *options) register(cmd *cobra.Command) {
 	f.IntVar(&o.engine.PageSize, "page-size", 16, "`tokens` of a KV-cache block")
 	f.Float64Var(&o.engine.Utilization, "gpu-memory-utilization", 0.9, "`share` of the device's memory to use")
 	f.Uint64Var(&o.engine.KVCacheBytes, "kv-cache-bytes", 0, "`bytes` of the KV cache (default decided by a profile forward)")
+	f.StringVar((*string)(&o.engine.KV), "kv", string(engine.KVFixed), "`layout` of the KV cache: fixed, or elastic, which can change its memory")
+	f.Uint64Var(&o.engine.KVMappedBytes, "kv-mapped-bytes", 0, "`bytes` of memory of an elastic KV cache (default as much as there is, up to its size)")
 	f.BoolVar(&o.engine.SleepMode, "enable-sleep-mode", false, "allocate weights and KV cache so that serve can give their memory back")
 	f.StringVar(&o.start, "start", string(engine.StartNative), "`how` to start: native, kv-only or no-graphs")
 	f.StringVarP(&o.output, "output", "o", "text", "`format` of the result: text or json")

@@ -4,6 +4,12 @@ package main
 var serving = []mutant{
 	{"blocks of a client that has left", skip, "./runners/reference", "TestServe"},
 	{"characters of several tokens", never, "./runners/reference/openai", "TestPiecesAreWholeCharacters"},
+	{"blocks that running jobs may still need", never, "./runners/reference", "TestServeResizes"},
+	{"blocks in use are not unmapped", never, "./runners/reference", "TestServeResizes"},
+	{"blocks that are about to go", never, "./runners/reference/engine", "TestRetiredBlocks"},
+	{"resize that fails half way", skip, "./runners/reference", "TestFailedResize"},
+	{"memory that was mapped in vain", skip, "./runners/reference", "TestFailedResize"},
+	{"blocks that verification may touch", replace("e.kv.blocks, nullBlock+1", "1<<10, nullBlock+1"), "./runners/reference", "TestElasticRestored"},
 	{"weights after a sleep", replace("e.kept[i]", "e.kept[0*i]"), "./runners/reference", "TestServeSleeps"},
 	{"memory that is still in use", never, "./agent", "TestMemoryIsFreeBeforeAStart"},
 	{"a model that fails on one GPU", never, "./agent", "TestFailedStart"},

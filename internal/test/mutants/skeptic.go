@@ -51,6 +51,7 @@ var skeptic = []mutant{
 	{"sizes fit the device", replace(">", ">="), "./kvprofile", "TestValidate"},
 	{"KV cache that was never free", never, "./kvprofile", "TestValidate"},
 	{"the whole memory of a device", replace("!=", "<"), "./kvprofile", "TestCheck"},
+	{"room for an elastic KV cache", replace("p.KVBytes - (", "p.KVBytes + 0*("), "./kvprofile", "TestRoom"},
 	{"memory that is free", replace("free < need", "free <= need"), "./kvprofile", "TestCheck"},
 	{"granularity of headroom", replace("2 << 20", "2 << 10"), "./materialize", "TestLibraryBytes|TestMissingHeadroom"},
 	{"memory of a framework is no library's", replace("first < len(blocks) && blocks[first]-a.Addr < a.Size", "first < 0"), "./materialize", "TestLibraryBytes"},

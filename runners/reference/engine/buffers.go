@@ -81,6 +81,8 @@ func (e *Engine) markBuffers() {
 	input("input.sequences", b.sequences, n, 0, true, n)
 	// Two sequences that share a block write over each other in an order that no one defines.
 	enough := e.kv.blocks-1 >= n*blocks
+	// Of an elastic cache, only the least part is mapped at this time, and whenever graphs are verified.
+	// mutant: blocks that verification may touch
 	input("input.block_tables", b.tables, e.kv.blocks, nullBlock+1, enough, n, blocks)
 	marks.Named(marks.Tensor{Name: "output.logits", Addr: b.logits, Size: uint64(n) * uint64(e.config.VocabSize) * e.elementSize(),
 		Role: marks.Output, DType: elements[e.storage].mark, Shape: []int{n, e.config.VocabSize}})

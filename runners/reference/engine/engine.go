@@ -49,6 +49,7 @@ type Engine struct {
 	arena      arena
 	memory     *memory // of the weights and the KV cache
 
+	kvRoom uint64   // bytes that an elastic KV cache may map in this start
 	asleep int      // level
 	kept   [][]byte // the weights, asleep at level 1
 

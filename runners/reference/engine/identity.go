@@ -18,6 +18,10 @@ func (e *Engine) identify() error {
 	if e.session.Run() == restore.None {
 		return nil // nobody asks, and digesting a checkpoint costs time
 	}
+	if e.options.KV == KVElastic {
+		ranges := newKVRanges(2*e.config.Layers, 0, kvBlockBytes(e.config, e.options.PageSize, e.storage)/uint64(2*e.config.Layers), e.options.maxBlocks()+1, nil)
+		e.session.Elastic(ranges.bytesOf(ranges.least))
+	}
 	checkpoint := "none"
 	if e.checkpoint != nil {
 		var err error

@@ -27,6 +27,11 @@ type kvCache struct {
 	k, v   []cuda.DevicePtr
 	blocks int
 	free   []int32 // taken from the end
+
+	ranges *kvRanges // of an elastic cache, otherwise nil
+	limit  int       // if not 0, blocks from here on are about to go
+	// retired are those of them that no sequence has.
+	retired []int32
 }
 
 // kvBlockBytes is the size of one block over all layers, keys and values.
@@ -36,20 +41,33 @@ func kvBlockBytes(c *config.Config, pageSize int, storage kernels.Storage) uint6
 
 // allocateKV makes a cache of as many blocks as fit into a number of bytes.
 func allocateKV(c *config.Config, o Options, storage kernels.Storage, bytes uint64, m *memory) (*kvCache, error) {
-	perBlock := kvBlockBytes(c, o.PageSize, storage)
+	perBlock, least := kvBlockBytes(c, o.PageSize, storage), o.maxBlocks()+1
+	block := perBlock / uint64(2*c.Layers)
 	cache := &kvCache{blocks: int(min(bytes/perBlock, 1<<31-1))}
-	if least := o.maxBlocks() + 1; cache.blocks < least {
+	if o.KV == KVElastic {
+		cache.ranges = newKVRanges(2*c.Layers, bytes, block, least, m)
+		cache.blocks = cache.ranges.blocksIn(int(cache.ranges.size / kvPage))
+	}
+	if cache.blocks < least {
 		return nil, fmt.Errorf("allocate KV cache: %d bytes hold %d blocks, one sequence needs %d (shorten --max-model-len or raise --gpu-memory-utilization)",
 			bytes, cache.blocks, least)
 	}
-	size := uint64(cache.blocks) * perBlock / uint64(2*c.Layers)
+	allocate := m.allocate
+	if r := cache.ranges; r != nil {
+		allocate = func(uint64) (cuda.DevicePtr, error) { return r.add() }
+		cache.blocks = r.blocksIn(r.least)
+		if asked := o.KVMappedBytes; asked != 0 && asked < r.bytesOf(r.least) {
+			return nil, r.check(asked)
+		}
+	}
+	size := uint64(cache.blocks) * block
 	shape := []int{cache.blocks, c.KVHeads, o.PageSize, c.HeadDim}
 	for i := range c.Layers {
 		for _, which := range []struct {
 			name string
 			list *[]cuda.DevicePtr
 		}{{"key", &cache.k}, {"value", &cache.v}} {
-			p, err := m.allocate(size)
+			p, err := allocate(size)
 			if err != nil {
 				return nil, errors.Join(fmt.Errorf("allocate KV cache of layer %d, %d bytes: %w", i, size, err), cache.release(m, false))
 			}
@@ -86,10 +104,47 @@ func (c *kvCache) take() (int32, error) {
 }
 
 // give takes blocks back.
-func (c *kvCache) give(ids []int32) { c.free = append(c.free, ids...) }
+func (c *kvCache) give(ids []int32) {
+	for _, id := range ids {
+		// mutant: blocks that are about to go
+		if c.limit != 0 && int(id) >= c.limit {
+			c.retired = append(c.retired, id)
+			continue
+		}
+		c.free = append(c.free, id)
+	}
+}
+
+// retire hands out no blocks from the n-th on any more, and reports whether no sequence has one of them.
+func (c *kvCache) retire(n int) bool {
+	c.resized(c.blocks)
+	c.limit = n
+	ids := c.free
+	c.free = nil
+	c.give(ids)
+	return len(c.retired) == c.blocks-n
+}
+
+// resized says that the cache has n blocks now. It hands all of them out, retired ones too.
+func (c *kvCache) resized(n int) {
+	var free []int32
+	for id := n - 1; id >= c.blocks; id-- {
+		free = append(free, int32(id))
+	}
+	for _, id := range append(c.retired, c.free...) {
+		if int(id) < n {
+			free = append(free, id)
+		}
+	}
+	c.blocks, c.free, c.retired, c.limit = n, free, nil, 0
+}
 
 // release frees the cache's memory.
 func (c *kvCache) release(m *memory, asleep bool) error {
+	if c.ranges != nil {
+		c.k, c.v = nil, nil
+		return c.ranges.release()
+	}
 	var err error
 	for _, p := range append(append([]cuda.DevicePtr(nil), c.k...), c.v...) {
 		err = errors.Join(err, m.free(p, asleep))

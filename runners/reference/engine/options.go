@@ -20,6 +20,17 @@ const (
 	StartNoGraphs Start = "no-graphs"
 )
 
+// KV says how the KV cache gets its memory.
+type KV string
+
+// The ways to lay out a KV cache.
+const (
+	// KVFixed allocates the cache once.
+	KVFixed KV = "fixed"
+	// KVElastic reserves the addresses of the largest cache, and maps as much memory as is wanted at the time.
+	KVElastic KV = "elastic"
+)
+
 // Options are the engine's settings. Model or Preset is required; the other fields have defaults.
 type Options struct {
 	Model  string // checkpoint directory
@@ -32,6 +43,8 @@ type Options struct {
 	PageSize         int     // tokens of a KV-cache block; default 16
 	Utilization      float64 // share of the device's memory that the engine may use; default 0.9
 	KVCacheBytes     uint64  // given size of the KV cache; 0: decided by the profile forward
+	KV               KV      // default KVFixed
+	KVMappedBytes    uint64  // memory of an elastic KV cache once the engine is ready; 0: as much as there is, up to the cache's size
 	SleepMode        bool    // weights and KV cache can give their memory back
 	Start            Start   // default StartNative
 }
@@ -67,6 +80,9 @@ func (o Options) complete(c *config.Config) (Options, error) {
 	if o.Start == "" {
 		o.Start = StartNative
 	}
+	if o.KV == "" {
+		o.KV = KVFixed
+	}
 	switch {
 	case o.BatchSizes[0] < 1 || o.maxBatch() > 65535 || len(slices.Compact(slices.Clone(o.BatchSizes))) != len(o.BatchSizes):
 		return o, fmt.Errorf("check options: batch sizes %v must be distinct and between 1 and 65535", o.BatchSizes)
@@ -81,6 +97,12 @@ func (o Options) complete(c *config.Config) (Options, error) {
 		return o, fmt.Errorf("check options: memory utilization %v must be above 0 and at most 1", o.Utilization)
 	case !slices.Contains([]Start{StartNative, StartKVOnly, StartNoGraphs}, o.Start):
 		return o, fmt.Errorf("check options: start %q is none of %s, %s, %s", o.Start, StartNative, StartKVOnly, StartNoGraphs)
+	case o.KV != KVFixed && o.KV != KVElastic:
+		return o, fmt.Errorf("check options: KV cache %q is neither %s nor %s", o.KV, KVFixed, KVElastic)
+	case o.KV == KVElastic && o.SleepMode:
+		return o, fmt.Errorf("check options: an elastic KV cache and sleep cannot be combined yet")
+	case o.KV != KVElastic && o.KVMappedBytes != 0:
+		return o, fmt.Errorf("check options: %d mapped bytes of a KV cache that is not elastic (pass --kv %s)", o.KVMappedBytes, KVElastic)
 	}
 	return o, nil
 }
@@ -92,10 +114,13 @@ func (o Options) maxBlocks() int { return (o.MaxModelLen + o.PageSize - 1) / o.P
 
 // args is the part of the options that decides the form of the graphs.
 func (o Options) args() string {
-	sleep := ""
+	memory := ""
 	if o.SleepMode {
-		sleep = " sleep_mode=true"
+		memory = " sleep_mode=true"
+	}
+	if o.KV == KVElastic { // any number of mapped bytes fits the same graphs
+		memory = " kv=elastic"
 	}
 	return fmt.Sprintf("batch_sizes=%v max_model_len=%d max_batched_tokens=%d page_size=%d utilization=%v kv_cache_bytes=%d%s",
-		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization, o.KVCacheBytes, sleep)
+		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization, o.KVCacheBytes, memory)
 }

@@ -55,6 +55,9 @@ func (e *Engine) BlocksOf(tokens int) int {
 // FreeBlocks is the number of KV-cache blocks that no sequence has.
 func (e *Engine) FreeBlocks() int { return len(e.kv.free) }
 
+// KVBlocks is the number of blocks of the KV cache, the null block included.
+func (e *Engine) KVBlocks() int { return e.kv.blocks }
+
 // reserve makes sure that the sequence has a block for the token at a position.
 func (e *Engine) reserve(s *Sequence, position int) error {
 	for len(s.blocks)*e.options.PageSize <= position {

@@ -49,7 +49,12 @@ func (m *memory) fill(p piece) error {
 	if err := errors.Join(p.at.Map(p.size, 0, physical, 0), physical.Release()); err != nil {
 		return err
 	}
-	return p.at.SetAccess(p.size, []cuda.MemAccessDesc{{Location: here, Flags: cuda.MemAccessReadWrite}})
+	err = p.at.SetAccess(p.size, []cuda.MemAccessDesc{{Location: here, Flags: cuda.MemAccessReadWrite}})
+	if err != nil {
+		// mutant: memory that was mapped in vain
+		err = errors.Join(err, p.at.Unmap(p.size))
+	}
+	return err
 }
 
 // free gives an allocation back. asleep says that it has no physical memory.

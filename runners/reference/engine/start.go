@@ -85,7 +85,11 @@ func (e *Engine) Ready(selfTest func() ([]byte, error)) error {
 	}
 	marks.CallLog("ready")
 	e.begin(marks.Ready)
-	return e.session.Ready(selfTest)
+	if err := e.session.Ready(selfTest); err != nil {
+		return err
+	}
+	e.stretchKV()
+	return nil
 }
 
 // begin enters a phase.
@@ -178,7 +182,10 @@ func (e *Engine) makeKVCache(bytes uint64) (err error) {
 	if err != nil {
 		return err
 	}
-	e.kv = cache
+	e.kv, e.kvRoom = cache, bytes
+	if room, known := e.session.KVRoom(); known {
+		e.kvRoom = room
+	}
 	e.markBuffers()
 	return nil
 }

@@ -47,6 +47,8 @@ func (s *Server) Handler() http.Handler {
 			IsSleeping bool `json:"is_sleeping"`
 		}{s.Loop.Asleep() != 0})
 	})
+	mux.HandleFunc("GET /kv_cache", func(w http.ResponseWriter, _ *http.Request) { writeSize(w)(s.Loop.KVSize()) })
+	mux.HandleFunc("POST /kv_cache", s.resize)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "unknown_url", Message: fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)})
 	})
@@ -88,6 +90,31 @@ func (s *Server) wake(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	fmt.Fprintln(s.Log, "awake")
+}
+
+// resize changes the memory of an elastic KV cache, and answers once it is done.
+func (s *Server) resize(w http.ResponseWriter, r *http.Request) {
+	text := r.URL.Query().Get("bytes")
+	bytes, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		fail(w, invalid("bytes", "size %q is no number of bytes", text))
+		return
+	}
+	writeSize(w)(s.Loop.Resize(r.Context(), bytes))
+}
+
+func writeSize(w http.ResponseWriter) func(engine.KVSize, error) {
+	return func(size engine.KVSize, err error) {
+		var refused *engine.KVSizeError
+		switch {
+		case errors.Is(err, engine.ErrFixedKV) || errors.As(err, &refused):
+			fail(w, invalid("bytes", "%v", err))
+		case err != nil:
+			fail(w, err)
+		default:
+			apierror.WriteJSON(w, http.StatusOK, size)
+		}
+	}
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {

@@ -30,14 +30,24 @@ type Job struct {
 // batch and its KV cache take at their full length. One that ends makes room for the next, so the batch size changes on the way.
 // A Batch belongs to the engine's thread.
 type Batch struct {
-	e       *engine.Engine
-	room    int // blocks that are not promised to a running job
-	waiting []*Job
-	running []*Job
+	e        *engine.Engine
+	promised int // blocks that running jobs have or may still need
+	target   int // blocks of the KV cache once a resize is done; 0: none is on its way
+	waiting  []*Job
+	running  []*Job
 }
 
 // NewBatch makes an empty Batch. No sequence of the engine may be left.
-func NewBatch(e *engine.Engine) *Batch { return &Batch{e: e, room: e.FreeBlocks()} }
+func NewBatch(e *engine.Engine) *Batch { return &Batch{e: e} }
+
+// room is the number of blocks that no running job was promised, now and after a resize that is on its way. The null block is no job's.
+func (b *Batch) room() int {
+	blocks := b.e.KVBlocks()
+	if b.target != 0 {
+		blocks = min(blocks, b.target)
+	}
+	return blocks - 1 - b.promised
+}
 
 // Idle reports whether there is no job.
 func (b *Batch) Idle() bool { return len(b.waiting)+len(b.running) == 0 }
@@ -69,7 +79,7 @@ func (b *Batch) Remove(j *Job) {
 func (b *Batch) leave(j *Job) {
 	// mutant: blocks of a client that has left
 	b.e.Drop(j.sequence)
-	b.room += j.blocks
+	b.promised -= j.blocks
 }
 
 // Step admits waiting jobs and computes their first token, and then the next token of all that run.
@@ -99,10 +109,10 @@ func (b *Batch) admit() (admitted []*engine.Sequence) {
 	for len(b.waiting) > 0 && len(b.running) < b.e.MaxBatch() {
 		j := b.waiting[0]
 		// The cache holds the longest text at least once, so the first of a batch always has room.
-		if j.blocks > b.room && len(b.running) > 0 {
+		if j.blocks > b.room() && len(b.running) > 0 {
 			break
 		}
-		b.room -= j.blocks
+		b.promised += j.blocks
 		b.waiting = b.waiting[1:]
 		b.running = append(b.running, j)
 		admitted = append(admitted, j.sequence)
@@ -141,4 +151,29 @@ func (b *Batch) drop() {
 		b.leave(j)
 	}
 	b.running, b.waiting = nil, nil
+}
+
+// Resize gives an elastic KV cache another number of bytes. While running jobs have blocks that are to go, or could come to need them, the
+// answer is false. Then fewer jobs are admitted: call it again between later steps, or Keep.
+func (b *Batch) Resize(bytes uint64) (done bool, err error) {
+	if b.target, err = b.e.BlocksFor(bytes); err != nil {
+		b.target = 0
+		return false, err
+	}
+	// mutant: blocks that running jobs may still need
+	if b.room() < 0 {
+		return false, nil
+	}
+	if done, err = b.e.ResizeKV(bytes); done || err != nil {
+		b.target = 0
+	}
+	return done, err
+}
+
+// Keep ends a resize that is not done.
+func (b *Batch) Keep() {
+	if b.target != 0 {
+		b.target = 0
+		b.e.KeepKV()
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 
 	"medusa/runners/reference/engine"
@@ -29,6 +30,8 @@ type Loop struct {
 	orders chan func(*Batch)
 	ended  chan struct{}
 	asleep atomic.Int32
+
+	resizing sync.Mutex // one after the other
 }
 
 // NewLoop makes a Loop. Nothing is computed before Run.
@@ -107,6 +110,34 @@ func (l *Loop) Wake() (err error) {
 		l.asleep.Store(int32(l.e.Asleep()))
 	})
 	return cmp.Or(ended, err)
+}
+
+// Resize gives an elastic KV cache another number of bytes, and returns what it has then. Requests that run keep their blocks, so a smaller
+// cache takes until they leave. If ctx ends before, or on error, the cache has its old size.
+func (l *Loop) Resize(ctx context.Context, bytes uint64) (size engine.KVSize, err error) {
+	l.resizing.Lock()
+	defer l.resizing.Unlock()
+	for done := false; !done; {
+		ended := l.Do(func(b *Batch) {
+			if err = ctx.Err(); err != nil {
+				b.Keep()
+				return
+			}
+			if done, err = b.Resize(bytes); done {
+				size, err = l.e.KVSize()
+			}
+		})
+		if err := cmp.Or(ended, err); err != nil {
+			return engine.KVSize{}, err
+		}
+	}
+	return size, nil
+}
+
+// KVSize describes the memory of an elastic KV cache.
+func (l *Loop) KVSize() (size engine.KVSize, err error) {
+	ended := l.Do(func(*Batch) { size, err = l.e.KVSize() })
+	return size, cmp.Or(ended, err)
 }
 
 // Answer continues a prompt and calls each with every token, on the caller's goroutine. A caller that is slow holds nobody up. If

@@ -95,6 +95,8 @@ const struct config *config_get(void)
 		if (config.graph_order == ORDER_CREATED && strcmp(v, "created") != 0)
 			fprintf(stderr, "simgpu: SIMGPU_GRAPH_ORDER=%s is none of created, reversed and shuffled: using created\n", v);
 	}
+	if ((v = env("SIMGPU_NEIGHBOUR")))
+		config.neighbour = parse_bytes("SIMGPU_NEIGHBOUR", v, 0);
 	if ((v = env("SIMGPU_OVERHEAD"))) {
 		config.overhead = strcmp(v, "charged") == 0;
 		if (!config.overhead && strcmp(v, "off") != 0)

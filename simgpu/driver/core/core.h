@@ -56,6 +56,7 @@ enum graph_order { ORDER_CREATED, ORDER_REVERSED, ORDER_SHUFFLED };
 
 struct config {
 	uint64_t seed, memory;
+	uint64_t neighbour; /* bytes that another process has */
 	bool compute, leaks, machine_code, overhead;
 	int cc_major, cc_minor, version;
 	enum vmm_hints vmm_hints;

@@ -1,7 +1,7 @@
 /*
  * overhead.c: device memory that nobody asked for: contexts, code, local memory, executable graphs, other processes.
  *
- * In: the objects of the other parts. Out: bytes that are not free. With SIMGPU_OVERHEAD=off none; with `charged` in whole pages, and
+ * In: the objects of the other parts. Out: bytes that are not free: those of SIMGPU_NEIGHBOUR, and with SIMGPU_OVERHEAD=charged more, in whole pages, and
  * more or less of them by the seed, so that two equal processes do not leave the same.
  */
 #include "memory/memory.h"
@@ -37,8 +37,8 @@ void overhead_nodes(uint64_t count, bool begins)
 uint64_t overhead(void)
 {
 	if (!config_get()->overhead)
-		return 0;
+		return config_get()->neighbour;
 	/* The share of other processes changes from one question to the next. */
-	uint64_t others = some_pages(2, 3) + some_pages(1000 + ++asked, 1);
+	uint64_t others = some_pages(2, 3) + some_pages(1000 + ++asked, 1) + config_get()->neighbour;
 	return (held + PAGE_SIZE_DEVICE - 1) / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE + others;
 }

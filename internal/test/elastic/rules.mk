@@ -1,0 +1,6 @@
+# One artifact of the reference engine with an elastic KV cache, restored with parts of it mapped, resized under load, and with faults in each
+# call that maps or unmaps. RESIZES: under load. SEED: of sizes and requests. PARTS: sizes, neighbours, load, faults.
+.PHONY: test-elastic
+test-elastic: all
+	$(GO) build -o build/elastic ./internal/test/elastic
+	build/elastic $(if $(PARTS),-parts $(PARTS)) $(if $(RESIZES),-resizes $(RESIZES)) $(if $(SEED),-seed $(SEED))
