@@ -1,4 +1,4 @@
-# One artifact of the reference engine with an elastic KV cache, restored with parts of it mapped, resized under load, and with faults in each
+# One artifact of the reference engine with an elastic KV cache, restored with parts of it mapped and beside other processes, resized under load, and with faults in each
 # call that maps or unmaps. RESIZES: under load. SEED: of sizes and requests. PARTS: sizes, neighbours, load, faults.
 .PHONY: test-elastic
 test-elastic: all

@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // KVSize describes the memory of an elastic KV cache.
 func (e *Engine) KVSize() (KVSize, error) {
@@ -59,6 +62,7 @@ func (e *Engine) stretchKV() {
 		bytes = min(bytes, asked)
 	}
 	if err := r.move(max(r.pagesIn(bytes), r.least)); err != nil {
+		err = errors.Join(err, r.move(r.pages())) // pages that not every range has are of no use
 		e.notices = append(e.notices, fmt.Sprintf("KV cache has %d of %d bytes: %v", r.bytesOf(r.pages()), bytes, err))
 	}
 	e.kv.resized(r.blocksIn(r.pages()))
