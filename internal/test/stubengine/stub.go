@@ -34,6 +34,8 @@ type Stub struct {
 	Secret                string            // API key that it wants; "": none
 	Holds                 int64             // bytes of host memory
 	Refuses               error             // of a start
+	Crash                 int               // it ends at its request of this number; 0: never
+	Drowsy                bool              // it never wakes
 	Observe               func(what string) // is told each start, sleep, wake and stop; may be nil
 	sleeping              bool              // guarded by its engine's lock
 }
@@ -46,6 +48,7 @@ type Engine struct {
 	url    string
 	hung   bool
 	dead   bool
+	asked  int // requests
 	ended  chan struct{}
 	once   sync.Once
 	err    error
@@ -137,6 +140,10 @@ func (e *Engine) Sleep(_ context.Context, level int) error {
 // Wake implements [agent.Engine].
 func (e *Engine) Wake(ctx context.Context) error {
 	e.observe("wake")
+	if e.Drowsy {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	if err := wait(ctx, e.WakeUp); err != nil {
 		return err
 	}
@@ -201,13 +208,15 @@ func (e *Engine) Handler(die func()) http.Handler {
 		e.mu.Lock()
 		sleeping := e.sleeping
 		e.hung = e.hung || q.Prompt == Hang
+		e.asked++
+		crash := e.asked == e.Crash
 		e.mu.Unlock()
 		switch {
 		case e.Secret != "" && r.Header.Get("Authorization") != "Bearer "+e.Secret:
 			http.Error(w, "another key", http.StatusUnauthorized)
 		case q.Model != e.Model || sleeping:
 			http.Error(w, fmt.Sprintf("%s is asked of the engine of %s, asleep: %v", q.Model, e.Model, sleeping), http.StatusInternalServerError)
-		case q.Prompt == Die:
+		case q.Prompt == Die || crash:
 			die()
 			<-r.Context().Done()
 		case q.Prompt == Hang:

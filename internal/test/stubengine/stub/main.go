@@ -20,6 +20,8 @@ func main() {
 	flag.DurationVar(&s.WakeUp, "wake", 0, "time of a wake-up")
 	flag.DurationVar(&s.Service, "service", 0, "time of an answer")
 	flag.IntVar(&s.Pieces, "pieces", 8, "pieces of a stream")
+	flag.IntVar(&s.Crash, "crash", 0, "end at the request of this number")
+	flag.BoolVar(&s.Drowsy, "drowsy", false, "never wake from sleep")
 	broken := flag.String("broken", "", "mute: accept connections and answer nothing; garbage: answer what is no HTTP")
 	flag.Parse()
 	time.Sleep(s.Load)
