@@ -73,7 +73,7 @@ const packed = "a packed directory"
 func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.medusa")
 	want := small()
-	want.KV.Workspace = 1 << 12 // the files in testdata are older than this field
+	want.KV.Workspace, want.KV.Least, want.KV.Block, want.KV.Reserve = 1<<12, 1<<11, 1<<10, 1<<9 // the files in testdata are older than these fields
 	if err := Write(path, want); err != nil {
 		t.Fatal(err)
 	}

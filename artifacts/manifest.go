@@ -98,7 +98,7 @@ func (m *Manifest) encode() ([]byte, error) {
 	pb := &artifactpb.Manifest{
 		KvProfile: &artifactpb.KVProfile{KvBytes: kv.KVBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
-			Workspace: kv.Workspace},
+			Workspace: kv.Workspace, Least: kv.Least, Block: kv.Block, Reserve: kv.Reserve},
 		Verification: &artifactpb.Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest,
 			Tokens: v.Tokens, Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree,
 			RestoredFree: v.RestoredFree, Results: v.Results},
@@ -141,7 +141,7 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	m := &Manifest{
 		KV: kvprofile.Profile{KVBytes: kv.KvBytes, TotalMemory: kv.TotalMemory, FreeBefore: kv.FreeBefore,
 			FreeAfter: kv.FreeAfter, PeakForward: kv.PeakForward, Utilization: kv.Utilization, ProfileTokens: kv.ProfileTokens,
-			Workspace: kv.Workspace},
+			Workspace: kv.Workspace, Least: kv.Least, Block: kv.Block, Reserve: kv.Reserve},
 		Verification: Verification{Device: v.Device, Driver: v.Driver, Date: v.Date, SelfTest: v.SelfTest, Tokens: v.Tokens,
 			Unchanged: v.Unchanged, UnchangedChunks: v.UnchangedChunks, NativeFree: v.NativeFree, RestoredFree: v.RestoredFree,
 			Results: v.Results},

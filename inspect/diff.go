@@ -100,6 +100,8 @@ func Compare(a, b *artifacts.Artifact) (*Diff, error) {
 		d.Peers = append(d.Peers, peer)
 	}
 	value("KV cache bytes", a.KV.KVBytes, b.KV.KVBytes)
+	value("KV cache's least bytes", a.KV.Least, b.KV.Least)
+	value("KV cache's block bytes", a.KV.Block, b.KV.Block)
 	value("workspace bytes", a.KV.Workspace, b.KV.Workspace)
 	value("triggers", triggers(a.Spec), triggers(b.Spec))
 	value("allocation sequence", steps(a.Spec), steps(b.Spec))

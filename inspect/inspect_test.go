@@ -64,8 +64,10 @@ func TestTables(t *testing.T) {
 	}
 	sections := []artifacts.Section{{Kind: "graph", Offset: 100, StoredSize: 50, Size: 80}, {Kind: "blob", Offset: 150, StoredSize: 7, Size: 9},
 		{Kind: "blob", Offset: 157, StoredSize: 3, Size: 3}}
+	elastic := artifact(t)
+	elastic.KV.KVBytes, elastic.KV.Least, elastic.KV.Block = 10<<30, 1<<29, 100<<20
 	for name, v := range map[string]interface{ WriteTable(io.Writer) error }{
-		"summary": must(Summarize("x.medusa", artifact(t))), "later": later, "second": second, "kernels": must(ListKernels(s)),
+		"summary": must(Summarize("x.medusa", artifact(t))), "elastic": must(Summarize("x.medusa", elastic)), "later": later, "second": second, "kernels": must(ListKernels(s)),
 		"allocs": must(ListAllocations(s)), "sizes": must(Measure(sections, s)),
 	} {
 		var table, object bytes.Buffer
@@ -139,6 +141,7 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		{"long factor", func(a *artifacts.Artifact) { a.Identity[1].Value = strings.Repeat("x", widest+1) }, " A 12080"},
 		{"missing factor", func(a *artifacts.Artifact) { a.Identity = a.Identity[1:] }, "gpu.name (fatal)  GPU"},
 		{"KV cache", func(a *artifacts.Artifact) { a.KV.KVBytes = 7 }, "KV cache bytes  0"},
+		{"elastic KV cache", func(a *artifacts.Artifact) { a.KV.Least = 7 }, "KV cache's least bytes  0"},
 		{"layer", func(a *artifacts.Artifact) { a.Directories = nil }, "directory triton  10 bytes"},
 		{"allocation", func(a *artifacts.Artifact) { a.Spec.Allocations[1].Size++ }, "alloc#1  engine pinned of 4096 bytes, freed  engine pinned of 4097 bytes"},
 		{"more allocations", func(a *artifacts.Artifact) {

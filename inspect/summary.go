@@ -18,6 +18,7 @@ type Summary struct {
 	Identity     map[string]string      `json:"identity"`
 	Ranks        int                    `json:"ranks,omitempty"` // number of worker processes; if several, the rest is about one of them
 	KVBytes      uint64                 `json:"kv_bytes"`
+	Elastic      *Elastic               `json:"kv_elastic,omitempty"` // nil: the KV cache has one size
 	Graphs       int                    `json:"graphs"`
 	Nodes        int                    `json:"nodes"`
 	Pointers     int                    `json:"pointers"`
@@ -39,6 +40,13 @@ type Summary struct {
 	factors artifacts.Identity // in the artifact's order, for the table
 }
 
+// Elastic is what a start may map of a KV cache with kv_bytes of addresses.
+type Elastic struct {
+	Least       uint64 `json:"least_bytes"` // each start maps these
+	LeastBlocks uint64 `json:"least_blocks"`
+	Blocks      uint64 `json:"blocks"` // with all of its memory
+}
+
 // Directory is a bundled directory. Sizes are in bytes.
 type Directory struct {
 	Name   string `json:"name"`
@@ -55,6 +63,9 @@ func Summarize(file string, art *artifacts.Artifact) (*Summary, error) {
 		KVBytes: art.KV.KVBytes, Graphs: len(art.Spec.Graphs), Kernels: len(art.Spec.Kernels), Modules: len(art.Spec.Modules),
 		Allocations: len(art.Spec.Allocations), Contents: len(art.Spec.Contents), Triggers: art.Spec.Triggers,
 		Stages: art.Stages, Verification: art.Verification, Digest: art.Identity.Digest(), Directories: []Directory{}, factors: art.Identity,
+	}
+	if art.KV.Elastic() {
+		s.Elastic = &Elastic{art.KV.Least, art.KV.Blocks(art.KV.Least), art.KV.Blocks(art.KV.KVBytes)}
 	}
 	for _, f := range art.Identity {
 		s.Identity[f.Key] = f.Value
@@ -109,7 +120,11 @@ func (s *Summary) WriteTable(w io.Writer) error {
 	if s.Images > 0 {
 		t.Row("images\t%d embedded", s.Images)
 	}
-	t.Row("KV cache\t%s (%d bytes)", Bytes(s.KVBytes), s.KVBytes)
+	if e := s.Elastic; e != nil {
+		t.Row("KV cache\telastic: %s to %s (%d to %d bytes), %d to %d blocks", Bytes(e.Least), Bytes(s.KVBytes), e.Least, s.KVBytes, e.LeastBlocks, e.Blocks)
+	} else {
+		t.Row("KV cache\t%s (%d bytes)", Bytes(s.KVBytes), s.KVBytes)
+	}
 	for _, l := range s.Directories {
 		t.Row("directory %s\t%d entries, %s, goes to %s", l.Name, l.Files, Bytes(l.Size), l.Path)
 	}

@@ -24,10 +24,10 @@ import (
 
 const (
 	guardName = "medusa-guard" // as argv[0]
-	order     = 'T'            // on the pipe: SIGTERM to the command
 
-	fdControl = 3 // the command, then orders; it ends when medusa ends
-	fdFailure = 4 // receives the reason if the command cannot be started
+	fdControl = 3 // the command, then orders: numbers of signals for it, a byte each. It ends when medusa ends
+	fdReport  = 4 // receives the reason if the command cannot be started
+	fdFirst   = 5 // of the command's own files
 )
 
 // lasting bounds the time for killing processes that the guard may not kill, such as programs that gained privileges.
@@ -38,6 +38,8 @@ type guarded struct {
 	Path      string
 	Args, Env []string
 	Whole     bool // what the command leaves behind is killed
+	Tell      bool // how the command has ended is written to fdReport, for whoever is not the guard's parent
+	Files     int  // files that the command has besides its streams
 }
 
 // Every program that runs commands is its own guard, so there is no second file to find.
@@ -49,8 +51,8 @@ func init() {
 }
 
 func guard() int {
-	control, failure := os.NewFile(fdControl, "control"), os.NewFile(fdFailure, "failure")
-	for _, fd := range []int{fdControl, fdFailure} {
+	control, report := os.NewFile(fdControl, "control"), os.NewFile(fdReport, "report")
+	for _, fd := range []int{fdControl, fdReport} {
 		syscall.CloseOnExec(fd)
 	}
 	// The terminal sends its signals to the command itself. A signal that is ignored stays ignored, also for the command.
@@ -66,20 +68,32 @@ func guard() int {
 	if err == nil {
 		err = gob.NewDecoder(orders).Decode(&job)
 	}
+	files := []uintptr{0, 1, 2}
+	for i := range job.Files {
+		files = append(files, uintptr(fdFirst+i))
+	}
 	var pid int
 	if err == nil {
-		pid, err = syscall.ForkExec(job.Path, job.Args, &syscall.ProcAttr{Env: job.Env, Files: []uintptr{0, 1, 2},
+		pid, err = syscall.ForkExec(job.Path, job.Args, &syscall.ProcAttr{Env: job.Env, Files: files,
 			// mutant: engine of a killed guard
 			Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
 	}
 	if err != nil {
-		fmt.Fprintf(failure, "start %s: %v", job.Path, err)
+		fmt.Fprintf(report, "start %s: %v", job.Path, err)
 		return 1
 	}
-	_ = failure.Close()
+	for i := range job.Files {
+		_ = syscall.Close(fdFirst + i)
+	}
 	c := &children{whole: job.Whole}
 	go c.obey(orders, pid)
-	return exitCode(c.wait(pid))
+	if !job.Tell {
+		_ = report.Close()
+		return ExitCode(c.wait(pid))
+	}
+	ended := c.wait(pid)
+	fmt.Fprint(report, int(ended))
+	return ExitCode(ended)
 }
 
 // children are the guard's children. While the lock is held, none of them is reaped.
@@ -108,7 +122,7 @@ func (c *children) wait(command int) (ended syscall.WaitStatus) {
 			// mutant: processes that an engine leaves behind
 			if c.whole && !c.orphans {
 				c.orphans = true
-				go c.end(exitCode(ws))
+				go c.end(ExitCode(ws))
 			}
 		}
 		done := c.reaped && !c.orphans
@@ -126,8 +140,8 @@ func (c *children) obey(orders io.ByteReader, command int) {
 		c.Lock()
 		if err != nil {
 			c.orphans = true
-		} else if b == order && !c.reaped {
-			_ = syscall.Kill(command, syscall.SIGTERM)
+		} else if !c.reaped {
+			_ = syscall.Kill(command, syscall.Signal(b))
 		}
 		c.Unlock()
 		if err != nil {
@@ -135,7 +149,7 @@ func (c *children) obey(orders io.ByteReader, command int) {
 			break
 		}
 	}
-	c.end(exitCode(syscall.WaitStatus(syscall.SIGKILL)))
+	c.end(ExitCode(syscall.WaitStatus(syscall.SIGKILL)))
 }
 
 // end kills children until none is left, and the guard ends, or until it is time to give up.

@@ -269,6 +269,9 @@ func TestMarksAndContents(t *testing.T) {
 	if id := of[*trace.Identity](recs); len(id) != 1 || id[0].Key != "model.config" || id[0].Value != "sha256:12" {
 		t.Errorf("identity %+v", id)
 	}
+	if e := of[*trace.Elastic](recs); len(e) != 1 || e[0].Least != 8 || e[0].Block != 9 {
+		t.Errorf("elastic KV caches: %+v", e)
+	}
 	if kv := of[*trace.KV](recs); len(kv) != 1 || kv[0].KVBytes != 1 || kv[0].PeakForward != 5 || kv[0].Utilization != 0.9 || kv[0].ProfileTokens != 6 || kv[0].Workspace != 7 {
 		t.Errorf("kv %+v", kv)
 	}

@@ -33,29 +33,13 @@ func Run(cmd *exec.Cmd, cancel Cancel) error {
 	if cmd.Err != nil {
 		return cmd.Err
 	}
-	control, orders, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("run %s: %w", cmd.Path, err)
-	}
-	defer orders.Close()
-	report, failure, err := os.Pipe()
-	if err != nil {
-		_ = control.Close()
-		return fmt.Errorf("run %s: %w", cmd.Path, err)
-	}
-	defer report.Close()
-	var job bytes.Buffer
-	if err := gob.NewEncoder(&job).Encode(guarded{cmd.Path, cmd.Args, cmd.Environ(), cancel == End}); err != nil {
-		return err
-	}
-	cmd.Path, cmd.Args, cmd.Env = "/proc/self/exe", []string{guardName}, []string{}
-	cmd.ExtraFiles = []*os.File{control, failure}
 	told := make(chan struct{})
+	var orders, report *os.File
 	var patience *time.Timer
 	cmd.Cancel = func() error {
 		<-told
 		if cancel != Kill {
-			_, _ = orders.Write([]byte{order})
+			_, _ = orders.Write([]byte{byte(syscall.SIGTERM)})
 		} else {
 			_ = orders.Close() // as if this process had died
 		}
@@ -64,12 +48,13 @@ func Run(cmd *exec.Cmd, cancel Cancel) error {
 		}
 		return os.ErrProcessDone // the command's own exit code is returned
 	}
-	if err := cmd.Start(); err != nil {
-		return errors.Join(err, control.Close(), failure.Close())
+	var err error
+	orders, report, err = start(cmd, guarded{Whole: cancel == End})
+	if err != nil {
+		return err
 	}
-	_, _ = control.Close(), failure.Close()
-	// A command line can be larger than the buffer of a pipe. If the guard is gone, Wait returns the error.
-	_, _ = orders.Write(job.Bytes())
+	defer orders.Close()
+	defer report.Close()
 	close(told)
 	err = cmd.Wait() // which also waits for Cancel
 	if patience != nil {
@@ -81,7 +66,46 @@ func Run(cmd *exec.Cmd, cancel Cancel) error {
 	return err
 }
 
-func exitCode(ws syscall.WaitStatus) int {
+// start starts the guard of a command. Closing orders ends the command and what it has started.
+func start(cmd *exec.Cmd, job guarded) (orders, report *os.File, err error) {
+	job.Path, job.Args, job.Env, job.Files = cmd.Path, cmd.Args, cmd.Environ(), len(cmd.ExtraFiles)
+	control, orders, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("run %s: %w", cmd.Path, err)
+	}
+	defer control.Close()
+	report, reports, err := os.Pipe()
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("run %s: %w", cmd.Path, err), orders.Close())
+	}
+	defer reports.Close()
+	var text bytes.Buffer
+	if err = gob.NewEncoder(&text).Encode(job); err == nil {
+		cmd.Path, cmd.Args, cmd.Env = "/proc/self/exe", []string{guardName}, []string{}
+		cmd.ExtraFiles = append([]*os.File{control, reports}, cmd.ExtraFiles...)
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, orders.Close(), report.Close())
+	}
+	// A command line can be larger than the buffer of a pipe. If the guard is gone, waiting for it returns the error.
+	_, _ = orders.Write(text.Bytes())
+	return orders, report, nil
+}
+
+// Hold starts a command that can be handed on to another process: whoever holds orders owns it. A byte in orders is the number of a signal
+// for it. If no process holds orders any more, the command and all that it has started are killed. ended receives the status of waitid as a decimal
+// number, or a text if the command was not started; it ends empty if the guard was killed. The caller has to call cmd.Wait, which
+// waits for the guard.
+func Hold(cmd *exec.Cmd) (orders, ended *os.File, err error) {
+	if cmd.Err != nil {
+		return nil, nil, cmd.Err
+	}
+	return start(cmd, guarded{Tell: true})
+}
+
+// ExitCode is the exit code of a process as a shell has it: 128 plus the number of a signal that ended it.
+func ExitCode(ws syscall.WaitStatus) int {
 	if ws.Signaled() {
 		return 128 + int(ws.Signal())
 	}

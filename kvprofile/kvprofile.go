@@ -21,13 +21,37 @@ type Profile struct {
 	Utilization   float64 // share of the memory that the engine may use, 0 to 1
 	ProfileTokens int64   // tokens in the profile forward
 	Workspace     uint64  // size of the buffers that the profile forward has grown and that stay: part of FreeBefore - FreeAfter
+
+	// Of an elastic cache. KVBytes are its addresses.
+	Least   uint64 // memory that each start maps for it; 0: the cache has one size
+	Block   uint64 // of a block, over all layers
+	Reserve uint64 // memory that a start takes until it is ready, beyond the least part and what stays after the profile forward: graphs, for example
+}
+
+// Elastic says that the cache may have less memory than addresses.
+func (p *Profile) Elastic() bool { return p.Least != 0 }
+
+// Measured sets the reserve of an elastic cache by the memory that was free once an engine with the least part mapped was ready.
+func (p *Profile) Measured(free uint64) {
+	used := p.FreeBefore - min(free, p.FreeBefore)
+	// mutant: memory that a start takes beside its KV cache
+	p.Reserve = used - min(p.Least+p.resident(), used)
+}
+
+// Blocks is the number of blocks of an elastic cache in a number of bytes.
+func (p *Profile) Blocks(bytes uint64) uint64 {
+	if p.Block == 0 {
+		return 0
+	}
+	return bytes / p.Block
 }
 
 // required is the memory that must be free, at the moment of FreeBefore, for the engine to fit again: the KV cache, the engine's
-// permanent allocations (weights, workspaces), and one forward. It is at most FreeBefore, because that was enough.
+// permanent allocations (weights, workspaces), and one forward. It is at most FreeBefore, because that was enough, and what a start with an
+// elastic cache was seen to take beyond.
 func (p *Profile) required() uint64 {
 	// mutant: memory that a start needs
-	return min(p.KVBytes+p.resident()+p.PeakForward, p.FreeBefore)
+	return min(p.KVBytes+p.resident()+p.PeakForward, p.FreeBefore) + p.Reserve
 }
 
 func (p *Profile) resident() uint64 {
@@ -58,7 +82,14 @@ func (p *Profile) Shares(free uint64) []Share {
 		{"peak of the profile forward beyond that", p.PeakForward},
 		{"KV cache, as the engine has sized it", p.KVBytes},
 		{"left by the engine within its allowance: graphs and reserves", left},
-		{"needed free by a restored start", p.required()},
+	}
+	if p.Elastic() {
+		shares = append(shares,
+			Share{"least part of the KV cache, which each start maps", p.Least},
+			Share{"needed free by a restored start with the least part", p.required() - min(p.KVBytes-p.Least, p.required())},
+			Share{"needed free by a restored start with all of it", p.required()})
+	} else {
+		shares = append(shares, Share{"needed free by a restored start", p.required()})
 	}
 	// mutant: headroom that was measured
 	if free > 0 {
@@ -85,13 +116,17 @@ func (p *Profile) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value uint64
-	}{{"KV bytes", p.KVBytes}, {"free before", p.FreeBefore}, {"free after", p.FreeAfter}, {"forward's peak", p.PeakForward}, {"workspace", p.Workspace}} {
+	}{{"KV bytes", p.KVBytes}, {"free before", p.FreeBefore}, {"free after", p.FreeAfter}, {"forward's peak", p.PeakForward}, {"workspace", p.Workspace},
+		{"least part", p.Least}, {"block", p.Block}, {"reserve", p.Reserve}} {
 		// mutant: sizes fit the device
 		if f.value > p.TotalMemory {
 			return &InvalidError{f.name, fmt.Sprintf("of %d bytes on a device of %d", f.value, p.TotalMemory)}
 		}
 	}
 	switch {
+	// mutant: a least part of the KV cache
+	case p.Least > p.KVBytes:
+		return &InvalidError{"least part", fmt.Sprintf("of %d bytes is more than the KV cache, %d", p.Least, p.KVBytes)}
 	case p.KVBytes == 0:
 		return &InvalidError{"KV bytes", "are 0"}
 	// mutant: KV cache that was never free

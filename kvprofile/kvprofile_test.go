@@ -62,6 +62,35 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// What a restored start takes beyond a native one is room that the cache does not have.
+func TestReserve(t *testing.T) {
+	p := recorded()
+	p.Least, p.Block = 2*gib, gib/2
+	p.Measured(60 * gib) // of 79, 14 of which stay allocated
+	for free, want := range map[uint64]uint64{79 * gib: 50 * gib, 73 * gib: 50 * gib, 70 * gib: 47 * gib, 25 * gib: 2 * gib, 25*gib - 1: 0} {
+		if room, err := p.Room(80*gib, free, p.Least); room != want || (err == nil) != (want != 0) {
+			t.Errorf("%d bytes free: room for %d, %v; want %d", free, room, err, want)
+		}
+	}
+	more := p
+	if more.Measured(70 * gib); more.Reserve != 0 {
+		t.Errorf("less is in use than the profile says, but the reserve is %d", more.Reserve)
+	}
+	shares := map[string]uint64{}
+	for _, s := range p.Shares(0) {
+		shares[s.Name] = s.Bytes
+	}
+	for name, want := range map[string]uint64{"least part of the KV cache, which each start maps": 2 * gib,
+		"needed free by a restored start with the least part": 25 * gib, "needed free by a restored start with all of it": 73 * gib} {
+		if shares[name] != want {
+			t.Errorf("%s: %d, want %d", name, shares[name], want)
+		}
+	}
+	if p.Blocks(p.Least) != 4 || !p.Elastic() || (&Profile{KVBytes: 1}).Blocks(1) != 0 {
+		t.Errorf("%d blocks in the least part", p.Blocks(p.Least))
+	}
+}
+
 func TestValidate(t *testing.T) {
 	for _, test := range []struct {
 		field string
@@ -77,6 +106,10 @@ func TestValidate(t *testing.T) {
 		{"free after", func(p *Profile) { p.FreeAfter = 81 * gib }},
 		{"forward's peak", func(p *Profile) { p.PeakForward = 81 * gib }},
 		{"workspace", func(p *Profile) { p.Workspace = 81 * gib }},
+		{"", func(p *Profile) { p.Least = p.KVBytes }},
+		{"least part", func(p *Profile) { p.Least = p.KVBytes + 1 }},
+		{"block", func(p *Profile) { p.Block = 81 * gib }},
+		{"reserve", func(p *Profile) { p.Reserve = 81 * gib }},
 		{"utilization", func(p *Profile) { p.Utilization = math.NaN() }},
 		{"utilization", func(p *Profile) { p.Utilization = 1.01 }},
 		{"profile tokens", func(p *Profile) { p.ProfileTokens = -1 }},

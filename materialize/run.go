@@ -166,6 +166,9 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 	for attempt := 1; ; attempt++ {
 		for i := range caches {
 			k := &caches[i]
+			if k.Elastic() {
+				continue
+			}
 			if k.reserve >= k.KVBytes {
 				return nil, fmt.Errorf("size KV cache: libraries keep %d bytes of the %d that the profile left", k.reserve, k.KVBytes)
 			}
@@ -178,6 +181,11 @@ func settle(ctx context.Context, e *engine, o Options, caches []cache, steps int
 		var missing error
 		for i, v := range c.verified {
 			k := &caches[i]
+			if k.Elastic() {
+				// A start maps less if there is less room, so no other recording is needed.
+				byRank(c.art)[i].KV.Measured(min(v.nativeFree, v.restoredFree))
+				continue
+			}
 			shrunk := k.profiled - k.KVBytes
 			// mutant: noise in free memory
 			if k.reserve = v.missingHeadroom(shrunk); k.reserve > headroomTolerance(k.TotalMemory) && missing == nil {
@@ -301,6 +309,9 @@ func kvProfile(r *recording.Recording) (kvprofile.Profile, error) {
 		KVBytes: r.KV.KVBytes, TotalMemory: r.KV.Total, FreeBefore: r.KV.FreeBefore, FreeAfter: r.KV.FreeAfter,
 		PeakForward: r.KV.PeakForward, Utilization: r.KV.Utilization, ProfileTokens: r.KV.ProfileTokens,
 		Workspace: r.KV.Workspace,
+	}
+	if r.Elastic != nil {
+		p.Least, p.Block = r.Elastic.Least, r.Elastic.Block
 	}
 	return p, p.Validate()
 }

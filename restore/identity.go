@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -107,7 +108,7 @@ func (s *Session) Identify(engine artifacts.Identity) (err error) {
 	kv := &s.source.artifact.KV
 	least := kv.KVBytes
 	if s.elastic {
-		least = s.least
+		least = cmp.Or(s.least, kv.Least, least)
 	}
 	if s.room, err = kv.Room(s.total, s.free, least); err != nil {
 		return s.fall(&Fallback{Memory, err})

@@ -83,7 +83,7 @@ func (s *Session) report(kind string, cause error) {
 	if s.journal.path == "" {
 		return
 	}
-	st := status.Status{Status: kind}
+	st := status.Status{Status: kind, Pool: s.env.Pooled}
 	if s.env.Native != "" {
 		st.Reason, st.Detail, _ = strings.Cut(s.env.Native, ": ")
 	}

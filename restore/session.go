@@ -9,6 +9,7 @@ import (
 	"medusa/internal/cuda"
 	"medusa/restore/check"
 	"medusa/restore/digest"
+	"medusa/restore/live"
 	"medusa/restore/rebuild"
 	"medusa/status"
 )
@@ -146,8 +147,12 @@ func (s *Session) KVBytes() (bytes uint64, given bool) {
 }
 
 // Elastic tells the session that the engine serves with any KV cache from a least number of bytes on, if the addresses of all of it are reserved.
-// Then a start is restored if there is room for the least. Call it before Identify.
-func (s *Session) Elastic(least uint64) { s.elastic, s.least = true, least }
+// Then a start is restored if there is room for the least. A block has block bytes. Call it before Identify. An engine that does not know them
+// by then says 0 there, which means those of the artifact, and calls it again once it does.
+func (s *Session) Elastic(least, block uint64) {
+	s.elastic, s.least = true, least
+	live.MarkElastic(least, block)
+}
 
 // KVRoom returns, if KVBytes has given a size from an artifact, for how many of these bytes the device had room at Identify.
 func (s *Session) KVRoom() (bytes uint64, known bool) { return s.room, s.Restoring() && s.identified }

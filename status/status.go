@@ -49,6 +49,7 @@ type Status struct {
 	Status       string             `json:"status"`           // restored, native, or sticky
 	Reason       string             `json:"reason,omitempty"` // a restore.Code, or one of the above
 	Detail       string             `json:"detail,omitempty"`
+	Pool         string             `json:"pool,omitempty"` // yes: the process comes from a pool; else how the start differs from what the pool has
 	Device       string             `json:"device,omitempty"`
 	Rank         int                `json:"rank,omitempty"`  // of several worker processes: which, from 0
 	Ranks        int                `json:"ranks,omitempty"` // ... of how many; 0: there is one

@@ -271,6 +271,9 @@ type KVProfile struct {
 	Utilization   float64                `protobuf:"fixed64,6,opt,name=utilization,proto3" json:"utilization,omitempty"`
 	ProfileTokens int64                  `protobuf:"varint,7,opt,name=profile_tokens,json=profileTokens,proto3" json:"profile_tokens,omitempty"`
 	Workspace     uint64                 `protobuf:"varint,8,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Least         uint64                 `protobuf:"varint,9,opt,name=least,proto3" json:"least,omitempty"` // of an elastic KV cache; 0: it has one size
+	Block         uint64                 `protobuf:"varint,10,opt,name=block,proto3" json:"block,omitempty"`
+	Reserve       uint64                 `protobuf:"varint,11,opt,name=reserve,proto3" json:"reserve,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -357,6 +360,27 @@ func (x *KVProfile) GetProfileTokens() int64 {
 func (x *KVProfile) GetWorkspace() uint64 {
 	if x != nil {
 		return x.Workspace
+	}
+	return 0
+}
+
+func (x *KVProfile) GetLeast() uint64 {
+	if x != nil {
+		return x.Least
+	}
+	return 0
+}
+
+func (x *KVProfile) GetBlock() uint64 {
+	if x != nil {
+		return x.Block
+	}
+	return 0
+}
+
+func (x *KVProfile) GetReserve() uint64 {
+	if x != nil {
+		return x.Reserve
 	}
 	return 0
 }
@@ -718,7 +742,7 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\x05files\x18\x06 \x01(\x04R\x05files\"0\n" +
 	"\x06Factor\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x93\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xd9\x02\n" +
 	"\tKVProfile\x12\x19\n" +
 	"\bkv_bytes\x18\x01 \x01(\x04R\akvBytes\x12!\n" +
 	"\ftotal_memory\x18\x02 \x01(\x04R\vtotalMemory\x12\x1f\n" +
@@ -729,7 +753,11 @@ const file_artifacts_artifact_proto_rawDesc = "" +
 	"\fpeak_forward\x18\x05 \x01(\x04R\vpeakForward\x12 \n" +
 	"\vutilization\x18\x06 \x01(\x01R\vutilization\x12%\n" +
 	"\x0eprofile_tokens\x18\a \x01(\x03R\rprofileTokens\x12\x1c\n" +
-	"\tworkspace\x18\b \x01(\x04R\tworkspace\"\x98\x01\n" +
+	"\tworkspace\x18\b \x01(\x04R\tworkspace\x12\x14\n" +
+	"\x05least\x18\t \x01(\x04R\x05least\x12\x14\n" +
+	"\x05block\x18\n" +
+	" \x01(\x04R\x05block\x12\x18\n" +
+	"\areserve\x18\v \x01(\x04R\areserve\"\x98\x01\n" +
 	"\n" +
 	"StageTimes\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\tR\x04mode\x12\x16\n" +

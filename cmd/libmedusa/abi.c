@@ -42,6 +42,8 @@ EXPORT int medusa_session_identify(const char **keys, const char **values, size_
 	UNLESS_FORKED(goSessionIdentify((char **)keys, (char **)values, n));
 }
 
+EXPORT int medusa_session_elastic(uint64_t least, uint64_t block) { UNLESS_FORKED(goSessionElastic(least, block)); }
+EXPORT int medusa_session_kv_room(uint64_t *bytes) { UNLESS_FORKED(goSessionKVRoom(bytes)); }
 EXPORT int medusa_session_kv_bytes(uint64_t *bytes) { UNLESS_FORKED(goSessionKVBytes(bytes)); }
 EXPORT int medusa_session_workspace(uint64_t *bytes) { UNLESS_FORKED(goSessionWorkspace(bytes)); }
 

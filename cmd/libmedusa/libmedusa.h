@@ -60,8 +60,14 @@ int medusa_session_phase(const char *phase);
 /* Names the factors that the artifact must match. Call it once, with the CUDA context current, before the engine allocates device
  * memory. It marks the identity as well. */
 int medusa_session_identify(const char **keys, const char **values, size_t n);
+/* The engine serves with any KV cache from least bytes on, if the addresses of all of it are reserved. A block has block bytes, over all
+ * layers. Call it before medusa_session_identify: a start is then restored if there is room for the least. An engine that does not know them by
+ * then says 0, which means those of the artifact, and calls it again once it does. */
+int medusa_session_elastic(uint64_t least, uint64_t block);
 /* Returns 1 and the size of the KV cache in bytes, or 0 if the engine has to profile. */
 int medusa_session_kv_bytes(uint64_t *bytes);
+/* Returns 1 and for how many of these bytes there was room at medusa_session_identify, or 0 if the size comes from no artifact. */
+int medusa_session_kv_room(uint64_t *bytes);
 /* Call it after medusa_session_kv_bytes has given a size. Gives the bytes to reserve for buffers that a forward grows and that
  * stay. */
 int medusa_session_workspace(uint64_t *bytes);

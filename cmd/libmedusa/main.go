@@ -174,6 +174,26 @@ func goSessionKVBytes(bytes *C.uint64_t) C.int {
 	})
 }
 
+//export goSessionElastic
+func goSessionElastic(least, block C.uint64_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		s.Elastic(uint64(least), uint64(block))
+		return 0, nil
+	})
+}
+
+//export goSessionKVRoom
+func goSessionKVRoom(bytes *C.uint64_t) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		room, known := s.KVRoom()
+		if !known {
+			return 0, nil
+		}
+		*bytes = C.uint64_t(room)
+		return 1, nil
+	})
+}
+
 //export goSessionWorkspace
 func goSessionWorkspace(bytes *C.uint64_t) C.int {
 	return with(func(s *restore.Session) (int, error) {

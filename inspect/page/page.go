@@ -118,9 +118,16 @@ func (v *view) tiles(s *inspect.Summary) {
 	v.Tiles = append(v.Tiles,
 		tile{fmt.Sprint(s.Graphs), "graphs", fmt.Sprintf("%d nodes, %d pointers", s.Nodes, s.Pointers)},
 		tile{fmt.Sprint(s.Kernels), "kernels", fmt.Sprintf("in %d modules, %d triggering layers", s.Modules, len(s.Triggers))},
-		tile{inspect.Bytes(s.KVBytes), "KV cache", "without a profile forward"},
+		tile{inspect.Bytes(s.KVBytes), "KV cache", cacheNote(s)},
 		tile{inspect.Bytes(v.Sizes.File), "artifact", fmt.Sprintf("%s of saved buffers before compression", inspect.Bytes(uint64(s.ContentBytes)))},
 	)
+}
+
+func cacheNote(s *inspect.Summary) string {
+	if e := s.Elastic; e != nil {
+		return fmt.Sprintf("at the most, elastic from %s on: %d to %d blocks", inspect.Bytes(e.Least), e.LeastBlocks, e.Blocks)
+	}
+	return "without a profile forward"
 }
 
 func seconds(s float64) string {

@@ -17,12 +17,15 @@ import (
 // prefix begins the names of all variables, also of later versions.
 const prefix = "MEDUSA_"
 
+// Own says whether a variable is one of Medusa's.
+func Own(name string) bool { return strings.HasPrefix(name, prefix) }
+
 // Inherited returns the part of this process's environment that an engine inherits. Most of Medusa's own variables control a
 // single run, and only the command may set them: a server that inherited EnvCheckOut would exit without serving.
 func Inherited() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		// mutant: variables of single runs
-		return strings.HasPrefix(name, prefix) && !slices.Contains(inherited, name)
+		return Own(name) && !slices.Contains(inherited, name)
 	})
 }

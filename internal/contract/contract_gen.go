@@ -338,6 +338,8 @@ const (
 	// file that receives one JSON status object per start (rank N of several writes FILE.N, rank 0 FILE); without
 	// MEDUSA_RUN, the phases of an untouched start
 	EnvStatus = "MEDUSA_STATUS"
+	// whether the process comes from a pool, for the status: yes, or how the start differs from what the pool has
+	EnvPooled = "MEDUSA_POOLED"
 	// when the engine's command was started, in nanoseconds since 1970: the phases begin there, with import
 	EnvBegan = "MEDUSA_BEGAN"
 	// rank of this worker process, counted from 0 (ranks). If neither this nor MEDUSA_WORLD_SIZE is set, torchrun's
@@ -353,6 +355,9 @@ const (
 	// vLLM: try lets the plug-in take part in a start of a release that is not supported, or of changed sources.
 	// Materialization then decides by verification
 	EnvVllm = "MEDUSA_VLLM"
+	// vLLM: elastic gives the KV cache the addresses of its recorded size and as much memory as there is, elastic:BYTES at
+	// most so much (elastic KV cache)
+	EnvVllmKV = "MEDUSA_VLLM_KV"
 	// set by medusa serve for all processes of its engines: the folder of its state, by which a later server finds engines
 	// that were left
 	EnvServe = "MEDUSA_SERVE"
@@ -379,6 +384,7 @@ var inherited = []string{
 	EnvWorldSize,
 	EnvSessionLib,
 	EnvVllm,
+	EnvVllmKV,
 	EnvServe,
 	EnvVllmPlaces,
 	EnvLib,
@@ -429,6 +435,7 @@ type Start struct {
 	ReplaySeconds  uint64    // MEDUSA_REPLAY_SECONDS
 	Lazy           bool      // MEDUSA_LAZY
 	Status         string    // MEDUSA_STATUS
+	Pooled         string    // MEDUSA_POOLED
 	Began          time.Time // MEDUSA_BEGAN
 }
 
@@ -450,6 +457,7 @@ func (f Start) Environ() []string {
 	env.number(EnvReplaySeconds, f.ReplaySeconds)
 	env.flag(EnvLazy, f.Lazy)
 	env.text(EnvStatus, f.Status)
+	env.text(EnvPooled, f.Pooled)
 	env.time(EnvBegan, f.Began)
 	return env
 }
@@ -477,5 +485,6 @@ func ReadStart(getenv func(string) string) (*Start, error) {
 	f.Check = r.text(EnvCheck)
 	f.ReplaySeconds = r.number(EnvReplaySeconds)
 	f.Lazy = r.flag(EnvLazy)
+	f.Pooled = r.text(EnvPooled)
 	return f, r.err
 }

@@ -110,3 +110,8 @@ void medusa_mark_kv_profile(const struct medusa_kv_profile *p)
 	RECORD(trace_kv(w, p->kv_bytes, p->total, p->free_before, p->free_after, p->peak_forward, p->utilization, p->profile_tokens,
 			p->workspace));
 }
+
+void medusa_mark_elastic(uint64_t least, uint64_t block)
+{
+	RECORD(trace_elastic(w, least, block));
+}

@@ -122,6 +122,9 @@ struct medusa_kv_profile {
 	uint64_t workspace;
 };
 void medusa_mark_kv_profile(const struct medusa_kv_profile *p);
+/* The KV cache has the addresses of its full size, and any memory from least bytes on. A block has block bytes, over all layers.
+ * medusa_session_elastic marks it as well. */
+void medusa_mark_elastic(uint64_t least, uint64_t block);
 
 /* Which of the engine's workers this process is. Returns 0 and the rank (0 of 1 if it is the only one), or -1 if the
  * environment contradicts itself. */

@@ -818,4 +818,16 @@ static inline void trace_mem_ops(struct trace_writer *w, uint32_t graph, uint64_
 	trace_finish(w);
 }
 
+static inline void trace_elastic(struct trace_writer *w, uint64_t least, uint64_t block)
+{
+	uint64_t framed = 0;
+	framed += 8;
+	framed += 8;
+	if (!trace_begin(w, 57, framed))
+		return;
+	trace_put_u64(w, least);
+	trace_put_u64(w, block);
+	trace_finish(w);
+}
+
 #endif

@@ -39,6 +39,7 @@ int main(void)
 	MARK(medusa_mark_tensor, &(struct medusa_tensor){.name = "ids", .addr = weights + 64, .size = 8, .role = MEDUSA_INPUT, .dtype = MEDUSA_I64, .fill = MEDUSA_DISTINCT, .ndim = 1, .shape = {1}, .lo = -1, .hi = 9});
 	MARK(medusa_mark_identity, "model.config", "sha256:12");
 	MARK(medusa_mark_kv_profile, &(struct medusa_kv_profile){.kv_bytes = 1, .total = 2, .free_before = 3, .free_after = 4, .peak_forward = 5, .utilization = 0.9, .profile_tokens = 6, .workspace = 7});
+	MARK(medusa_mark_elastic, 8, 9);
 	MARK(medusa_mark_phase, "warmup");
 	pool = alloc(4 << 20);
 	whole = alloc(3 << 20);

@@ -109,6 +109,7 @@ const (
 	TypeNote        Type = 54
 	TypeUpdate      Type = 55
 	TypeMemOps      Type = 56
+	TypeElastic     Type = 57
 )
 
 func (t Type) String() string {
@@ -199,6 +200,8 @@ func (t Type) String() string {
 		return "update"
 	case TypeMemOps:
 		return "mem_ops"
+	case TypeElastic:
+		return "elastic"
 	}
 	return unknown("record", uint64(t))
 }
@@ -301,6 +304,8 @@ func newRecord(t Type) Record {
 		return new(Update)
 	case TypeMemOps:
 		return new(MemOps)
+	case TypeElastic:
+		return new(Elastic)
 	}
 	return nil
 }
@@ -1726,4 +1731,26 @@ func (r *MemOps) encode(e *encoder) {
 		e.u64(v.Value)
 		e.u32(v.Flags)
 	}
+}
+
+// Elastic is a "elastic" record.
+//
+// The KV cache is elastic: a start maps from least bytes on, of as many as the profile says; a block has block bytes (medusa_mark_elastic).
+type Elastic struct {
+	Head
+	Least uint64
+	Block uint64
+}
+
+// RecordType returns TypeElastic.
+func (*Elastic) RecordType() Type { return TypeElastic }
+
+func (r *Elastic) decode(d *decoder) {
+	r.Least = d.u64()
+	r.Block = d.u64()
+}
+
+func (r *Elastic) encode(e *encoder) {
+	e.u64(r.Least)
+	e.u64(r.Block)
 }

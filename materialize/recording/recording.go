@@ -18,6 +18,7 @@ type Recording struct {
 	Path       string
 	Device     *trace.Device
 	KV         *trace.KV
+	Elastic    *trace.Elastic // nil: the KV cache has one size
 	Phases     []Phase
 	Allocs     []Allocation // by id
 	Steps      []graphir.Step
@@ -210,6 +211,8 @@ func (r *Recording) add(rec trace.Record) error {
 		r.Identity = append(r.Identity, v)
 	case *trace.KV:
 		r.KV = v
+	case *trace.Elastic:
+		r.Elastic = v
 	case *trace.Content, *trace.GlobalData:
 		return r.addSaved(rec)
 	case *trace.Block:

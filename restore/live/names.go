@@ -10,6 +10,7 @@ import (
 
 var (
 	procMarkIdentity = cuda.Process("medusa_mark_identity")
+	procMarkElastic  = cuda.Process("medusa_mark_elastic")
 	procTensorGet    = cuda.Process("medusa_tensor_get")
 	procBlockMap     = cuda.Process("medusa_block_map")
 )
@@ -21,6 +22,13 @@ func MarkIdentity(key, value string) {
 	}
 	k, v := append([]byte(key), 0), append([]byte(value), 0)
 	procMarkIdentity.Invoke(uintptr(unsafe.Pointer(&k[0])), uintptr(unsafe.Pointer(&v[0])))
+}
+
+// MarkElastic tells the recorder of an elastic KV cache; a process without one drops it.
+func MarkElastic(least, block uint64) {
+	if procMarkElastic.Present() {
+		procMarkElastic.Invoke(uintptr(least), uintptr(block))
+	}
 }
 
 // Place is the address and the size of a named tensor in this process.

@@ -59,13 +59,23 @@ func (s *server) kv(ctx context.Context, rows int) (size engine.KVSize, status i
 	return size, response.StatusCode, err
 }
 
+func (s *server) get(path string) (string, error) {
+	response, err := http.Get(s.url + path)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
 // resizes demands that a resize succeeds.
 func (s *server) resizes(t *testing.T, rows int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	size, status, err := s.kv(ctx, rows)
-	if want := (engine.KVSize{Range: 3 * rowBytes, Least: rowBytes, Mapped: uint64(rows * rowBytes), Blocks: rows * rowBlocks}); err != nil || size != want {
+	if want := (engine.KVSize{Range: 3 * rowBytes, Least: rowBytes, Mapped: uint64(rows * rowBytes), Page: rowBytes, Blocks: rows * rowBlocks}); err != nil || size != want {
 		t.Fatalf("resize to %d rows: status %d, %+v, want %+v: %v", rows, status, size, want, err)
 	}
 }
@@ -130,6 +140,12 @@ func TestServeResizes(t *testing.T) {
 	s.resizes(t, 1)
 	all.Wait()
 	s.resizes(t, 3)
+	text, err := s.get("/metrics")
+	for _, line := range []string{fmt.Sprintf("medusa_kv_range_bytes %d", 3*rowBytes), fmt.Sprintf("medusa_kv_mapped_bytes %d", 3*rowBytes), fmt.Sprintf("medusa_kv_blocks %d", 3*rowBlocks)} {
+		if err != nil || !strings.Contains(text, line+"\n") {
+			t.Errorf("metrics lack %q: %v\n%s", line, err, text)
+		}
+	}
 	for _, row := range []struct{ rows, status int }{{4, 400}, {-1, 400}} {
 		if _, status, err := s.kv(t.Context(), row.rows); status != row.status {
 			t.Errorf("resize to %d rows: status %d, %v", row.rows, status, err)
@@ -198,7 +214,124 @@ func TestElasticRestored(t *testing.T) {
 			t.Errorf("%d rows: tokens differ:\nnative   %v\nrestored %v", mapped, native.Runs, restored.Runs)
 		}
 	}
-	if p := start(t, nil, append(run(1), "--enable-sleep-mode")...); p.code == 0 || !strings.Contains(p.stderr, "cannot be combined") {
-		t.Errorf("with sleep: exit code %d\n%s", p.code, p.stderr)
+}
+
+// A cache with a floor gives way to another process of the device, under load, and takes the memory again when that ends.
+func TestFloor(t *testing.T) {
+	shared := []string{"SIMGPU_MEMORY=512M", "SIMGPU_SHARED=" + filepath.Join(t.TempDir(), "device")}
+	s := serving(t, shared, append(elastic(t, 3, 3), "--served-model-name", "wide", "--kv-free-floor", fmt.Sprint(300<<20))...)
+	until := func(rows int) {
+		t.Helper()
+		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			size, _, err := s.kv(t.Context(), 0)
+			if err == nil && size.Mapped == uint64(rows*rowBytes) {
+				return
+			}
+			if err != nil || time.Now().After(end) {
+				t.Fatalf("%+v, want %d rows: %v\n%s", size, rows, err, s.stderr)
+			}
+		}
 	}
+	_, want, err := s.ask("/v1/completions", request(1, 100, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	for range 3 {
+		all.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				if _, ids, err := s.ask("/v1/completions", request(1, 100, false)); err != nil || !slices.Equal(ids, want) {
+					t.Errorf("%v\n got %v\nwant %v", err, ids, want)
+					return
+				}
+			}
+		})
+	}
+	until(3)
+	other := elastic(t, 64, 64)
+	neighbour := serving(t, shared, other...)
+	until(1)
+	neighbour.stop(t)
+	until(3)
+	s.resizes(t, 2)
+	neighbour = serving(t, shared, other...)
+	until(1)
+	neighbour.stop(t)
+	until(2)
+	close(over)
+	all.Wait()
+	s.stop(t)
+	if p := start(t, nil, "serve", "--model", "models/tiny", "--kv-free-floor", "1"); p.code != 2 || !strings.Contains(p.stderr, "not elastic") {
+		t.Errorf("a fixed cache with a floor: exit code %d\n%s", p.code, p.stderr)
+	}
+}
+
+// An elastic cache has no memory while the engine sleeps. It wakes with what it had, or with what the device has left.
+func TestElasticSleeps(t *testing.T) {
+	const rows = 24
+	shared := []string{"SIMGPU_MEMORY=256M", "SIMGPU_SHARED=" + filepath.Join(t.TempDir(), "device")}
+	s := serving(t, shared, append(elastic(t, rows, rows), "--served-model-name", "wide", "--enable-sleep-mode")...)
+	answers := func() []int {
+		t.Helper()
+		_, ids, err := s.ask("/v1/completions", request(1, 100, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	post := func(path string, status int) {
+		t.Helper()
+		response, err := s.post(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != status {
+			t.Fatalf("%s: status %s", path, response.Status)
+		}
+	}
+	has := func() engine.KVSize {
+		t.Helper()
+		size, _, err := s.kv(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return size
+	}
+	want, before := answers(), has()
+	post("/sleep?level=1", 200)
+	if size := has(); size.Mapped != 0 || size.Blocks != 0 {
+		t.Errorf("asleep: %+v", size)
+	}
+	post(fmt.Sprintf("/kv_cache?bytes=%d", rowBytes), 503)
+	post("/wake_up", 200)
+	if size := has(); size != before || !slices.Equal(answers(), want) {
+		t.Errorf("awake: %+v, before %+v", size, before)
+	}
+	post("/sleep?level=1", 200)
+	neighbour := serving(t, shared, elastic(t, 40, 40)...)
+	post("/wake_up", 200)
+	if size := has(); size.Mapped <= rowBytes || size.Mapped >= before.Mapped || size.Blocks != int(size.Mapped/rowBytes)*rowBlocks || !slices.Equal(answers(), want) {
+		t.Errorf("beside another engine: %+v, before %+v", size, before)
+	}
+	post("/sleep?level=1", 200)
+	neighbour.stop(t)
+	neighbour = serving(t, shared, elastic(t, 60, 60)...)
+	post("/wake_up", 500)
+	if size := has(); size.Mapped != 0 {
+		t.Errorf("without room for the least part: %+v", size)
+	}
+	neighbour.stop(t)
+	post("/wake_up", 200)
+	if !slices.Equal(answers(), want) {
+		t.Error("after a wake without room: other tokens")
+	}
+	post("/sleep?level=1", 200) // and ends asleep
+	s.stop(t)
 }

@@ -69,6 +69,7 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"no_names", no_names, NULL},
 	{"unsupported", unsupported, NULL},
 	{"between_processes", between_processes, NULL},
+	{"shared_device", shared_device, NULL},
 	{"no_compute", no_compute, "SIMGPU_COMPUTE=off"},
 	{"capability", capability, "SIMGPU_COMPUTE_CAPABILITY=8.6"},
 	{"fat_binary", fat_binary, NULL},

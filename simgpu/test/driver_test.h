@@ -64,6 +64,7 @@ void past_the_end(void);
 void no_names(void);
 void unsupported(void);
 void between_processes(void);
+void shared_device(void);
 void no_compute(void);
 void capability(void);
 void library_in_capture(void);

@@ -20,7 +20,7 @@ const (
 	page    = 2 << 20
 	ranges  = 2 * 3                // keys and values of the checkpoint's layers
 	block   = 4096 * 2 * 16 * 4    // bytes: tokens of a block, heads, elements of a head, bytes of an element
-	rows    = 24                   // pages of each range at the most
+	rows    = 32                   // pages of each range at the most
 	largest = rows * ranges * page // bytes of the cache
 )
 
@@ -28,6 +28,7 @@ const (
 type run struct {
 	build, work string // folders
 	resizes     int
+	rounds      int
 	seed        uint64
 	artifact    string
 	recorded    uint64           // bytes of the KV cache that the artifact was recorded with
@@ -38,8 +39,9 @@ func main() {
 	var r run
 	flag.StringVar(&r.build, "build", "build", "folder of the programs")
 	flag.IntVar(&r.resizes, "resizes", 200, "random resizes under load")
+	flag.IntVar(&r.rounds, "rounds", 100, "rounds of a trade between two engines")
 	flag.Uint64Var(&r.seed, "seed", 1, "seed of sizes and requests")
-	parts := flag.String("parts", "sizes,neighbours,load,faults", "parts to run")
+	parts := flag.String("parts", "sizes,neighbours,load,trade,pressure,faults", "parts to run")
 	flag.Parse()
 	if err := r.all(*parts); err != nil {
 		fmt.Fprintf(os.Stderr, "test-elastic: %v\n", err)
@@ -63,7 +65,7 @@ func (r *run) all(parts string) (err error) {
 	for _, part := range []struct {
 		name string
 		run  func() (string, error)
-	}{{"sizes", r.sizes}, {"neighbours", r.neighbours}, {"load", r.load}, {"faults", r.faults}} {
+	}{{"sizes", r.sizes}, {"neighbours", r.neighbours}, {"load", r.load}, {"trade", r.trade}, {"pressure", r.pressure}, {"faults", r.faults}} {
 		if !slices.Contains(strings.Split(parts, ","), part.name) {
 			continue
 		}

@@ -36,10 +36,15 @@ func (r *run) prepare() error {
 		return err
 	}
 	var shown struct {
-		KV uint64 `json:"kv_bytes"`
+		KV      uint64 `json:"kv_bytes"`
+		Elastic struct {
+			Least  uint64 `json:"least_bytes"`
+			Blocks uint64 `json:"blocks"`
+		} `json:"kv_elastic"`
 	}
-	if err := json.Unmarshal(out, &shown); err != nil || shown.KV == 0 || shown.KV > largest {
-		return fmt.Errorf("read recorded size %d: %v", shown.KV, err)
+	// The null block and one of a sequence fit into a page of each range.
+	if err := json.Unmarshal(out, &shown); err != nil || shown.KV != largest || shown.Elastic.Least != ranges*page || shown.Elastic.Blocks != rows*page/block {
+		return fmt.Errorf("medusa inspect shows %+v: %v", shown, err)
 	}
 	r.recorded = shown.KV
 	return nil

@@ -21,8 +21,9 @@ type kvRanges struct {
 	ranges int    // how many there are in all
 	size   uint64 // of each range, whole pages
 	block  uint64 // bytes of a block in one range
-	least  int    // pages that are always mapped
+	least  int    // pages that are always mapped while the engine is awake
 	all    []kvRange
+	kept   int // pages that are mapped again when the engine wakes
 }
 
 type kvRange struct {
@@ -35,6 +36,7 @@ type KVSize struct {
 	Range  uint64 `json:"range_bytes"`  // reserved addresses
 	Least  uint64 `json:"least_bytes"`  // always mapped
 	Mapped uint64 `json:"mapped_bytes"` // now
+	Page   uint64 `json:"page_bytes"`   // of a page in each range: sizes are multiples of it
 	Blocks int    `json:"blocks"`       // usable now, the null block included
 }
 
@@ -141,11 +143,49 @@ func (r *kvRanges) move(pages int) error {
 	return nil
 }
 
+// sleep unmaps everything, and returns how many bytes that were.
+func (r *kvRanges) sleep() (freed uint64, err error) {
+	r.kept, freed = r.pages(), r.bytesOf(r.pages())
+	if err := r.move(r.least); err != nil {
+		return 0, err
+	}
+	for i := range r.all {
+		if err := r.all[i].at.Unmap(uint64(r.least) * kvPage); err != nil {
+			return 0, fmt.Errorf("unmap KV-cache range %d: %w", i, err)
+		}
+		r.all[i].pages = 0
+	}
+	return freed, nil
+}
+
+// wake maps the least part, and then as many of the pages from before as the device has room for. If it has none for the least part, nothing is
+// mapped.
+func (r *kvRanges) wake() error {
+	for i := range r.all {
+		x := &r.all[i]
+		if err := r.memory.fill(piece{x.at, uint64(r.least) * kvPage}); err != nil {
+			for j := range r.all[:i] {
+				err = errors.Join(err, r.all[j].at.Unmap(uint64(r.least)*kvPage))
+				r.all[j].pages = 0
+			}
+			return fmt.Errorf("map KV-cache range %d: %w", i, err)
+		}
+		x.pages = r.least
+	}
+	// mutant: memory of a KV cache that wakes
+	if r.move(r.kept) != nil {
+		return r.move(r.pages()) // pages that not every range has are of no use
+	}
+	return nil
+}
+
 // release gives memory and addresses back.
-func (r *kvRanges) release() error {
-	err := r.move(r.least)
+func (r *kvRanges) release() (err error) {
+	if r.pages() > 0 {
+		_, err = r.sleep()
+	}
 	for _, x := range r.all {
-		err = errors.Join(err, x.at.Unmap(uint64(r.least)*kvPage), x.at.AddressFree(r.size))
+		err = errors.Join(err, x.at.AddressFree(r.size))
 	}
 	r.all = nil
 	return err

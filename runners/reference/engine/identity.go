@@ -19,8 +19,9 @@ func (e *Engine) identify() error {
 		return nil // nobody asks, and digesting a checkpoint costs time
 	}
 	if e.options.KV == KVElastic {
-		ranges := newKVRanges(2*e.config.Layers, 0, kvBlockBytes(e.config, e.options.PageSize, e.storage)/uint64(2*e.config.Layers), e.options.maxBlocks()+1, nil)
-		e.session.Elastic(ranges.bytesOf(ranges.least))
+		block := kvBlockBytes(e.config, e.options.PageSize, e.storage)
+		ranges := newKVRanges(2*e.config.Layers, 0, block/uint64(2*e.config.Layers), e.options.maxBlocks()+1, nil)
+		e.session.Elastic(ranges.bytesOf(ranges.least), block)
 	}
 	checkpoint := "none"
 	if e.checkpoint != nil {

@@ -99,8 +99,6 @@ func (o Options) complete(c *config.Config) (Options, error) {
 		return o, fmt.Errorf("check options: start %q is none of %s, %s, %s", o.Start, StartNative, StartKVOnly, StartNoGraphs)
 	case o.KV != KVFixed && o.KV != KVElastic:
 		return o, fmt.Errorf("check options: KV cache %q is neither %s nor %s", o.KV, KVFixed, KVElastic)
-	case o.KV == KVElastic && o.SleepMode:
-		return o, fmt.Errorf("check options: an elastic KV cache and sleep cannot be combined yet")
 	case o.KV != KVElastic && o.KVMappedBytes != 0:
 		return o, fmt.Errorf("check options: %d mapped bytes of a KV cache that is not elastic (pass --kv %s)", o.KVMappedBytes, KVElastic)
 	}
@@ -119,7 +117,7 @@ func (o Options) args() string {
 		memory = " sleep_mode=true"
 	}
 	if o.KV == KVElastic { // any number of mapped bytes fits the same graphs
-		memory = " kv=elastic"
+		memory += " kv=elastic"
 	}
 	return fmt.Sprintf("batch_sizes=%v max_model_len=%d max_batched_tokens=%d page_size=%d utilization=%v kv_cache_bytes=%d%s",
 		o.BatchSizes, o.MaxModelLen, o.MaxBatchedTokens, o.PageSize, o.Utilization, o.KVCacheBytes, memory)

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+
+	"medusa/internal/cuda"
 )
 
 // KVSize describes the memory of an elastic KV cache.
@@ -11,7 +13,15 @@ func (e *Engine) KVSize() (KVSize, error) {
 	if r == nil {
 		return KVSize{}, ErrFixedKV
 	}
-	return KVSize{r.bytesOf(int(r.size / kvPage)), r.bytesOf(r.least), r.bytesOf(r.pages()), e.kv.blocks}, nil
+	// A sleeping cache has no blocks, but keeps its list of them.
+	blocks := min(e.kv.blocks, r.blocksIn(r.pages()))
+	return KVSize{r.bytesOf(int(r.size / kvPage)), r.bytesOf(r.least), r.bytesOf(r.pages()), r.bytesOf(1), blocks}, nil
+}
+
+// FreeMemory is what the device has left for anybody, in bytes.
+func (e *Engine) FreeMemory() (uint64, error) {
+	free, _, err := cuda.MemInfo()
+	return free, err
 }
 
 // BlocksFor is the number of blocks that an elastic KV cache has with a number of bytes.

@@ -107,29 +107,45 @@ func (e *Engine) Sleep(level int) (uint64, error) {
 		}
 		freed += p.size
 	}
+	if r := e.kv.ranges; r != nil {
+		bytes, err := r.sleep()
+		if err != nil {
+			return freed, fmt.Errorf("put engine asleep: %w", err)
+		}
+		freed += bytes
+	}
 	e.asleep = level
 	return freed, nil
 }
 
-// Wake undoes Sleep. If the device has no room, the engine sleeps on.
+// Wake undoes Sleep. If the device has no room, the engine sleeps on. An elastic KV cache takes as much of its memory as there is.
 func (e *Engine) Wake() error {
 	if e.asleep == 0 {
 		return nil
 	}
 	for i, p := range e.memory.pieces {
 		if err := e.memory.fill(p); err != nil {
-			err = fmt.Errorf("wake engine: %w", err)
-			for _, p := range e.memory.pieces[:i] {
-				err = errors.Join(err, p.at.Unmap(p.size))
-			}
-			return err
+			return errors.Join(fmt.Errorf("wake engine: %w", err), unmapAll(e.memory.pieces[:i]))
 		}
+	}
+	if r := e.kv.ranges; r != nil {
+		if err := r.wake(); err != nil {
+			return errors.Join(fmt.Errorf("wake engine: %w", err), unmapAll(e.memory.pieces))
+		}
+		e.kv.resized(r.blocksIn(r.pages()))
 	}
 	if err := e.refill(); err != nil {
 		return fmt.Errorf("wake engine: %w", err)
 	}
 	e.asleep, e.kept = 0, nil
 	return nil
+}
+
+func unmapAll(pieces []piece) (err error) {
+	for _, p := range pieces {
+		err = errors.Join(err, p.at.Unmap(p.size))
+	}
+	return err
 }
 
 // refill brings the weights back.

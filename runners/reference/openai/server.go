@@ -49,6 +49,7 @@ func (s *Server) Handler() http.Handler {
 	})
 	mux.HandleFunc("GET /kv_cache", func(w http.ResponseWriter, _ *http.Request) { writeSize(w)(s.Loop.KVSize()) })
 	mux.HandleFunc("POST /kv_cache", s.resize)
+	mux.HandleFunc("GET /metrics", s.metrics)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, &apierror.Error{Status: http.StatusNotFound, Kind: apierror.Request, Code: "unknown_url", Message: fmt.Sprintf("no endpoint %s %s", r.Method, r.URL.Path)})
 	})

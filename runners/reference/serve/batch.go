@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"slices"
 
 	"medusa/runners/reference/engine"
@@ -55,7 +56,7 @@ func (b *Batch) Idle() bool { return len(b.waiting)+len(b.running) == 0 }
 // Add queues a job.
 func (b *Batch) Add(j *Job) error {
 	if b.e.Asleep() != 0 {
-		return ErrAsleep
+		return fmt.Errorf("answer request: %w", ErrAsleep)
 	}
 	s, err := b.e.NewSequence(j.Prompt)
 	if err != nil {
@@ -156,6 +157,10 @@ func (b *Batch) drop() {
 // Resize gives an elastic KV cache another number of bytes. While running jobs have blocks that are to go, or could come to need them, the
 // answer is false. Then fewer jobs are admitted: call it again between later steps, or Keep.
 func (b *Batch) Resize(bytes uint64) (done bool, err error) {
+	if b.e.Asleep() != 0 {
+		b.target = 0
+		return false, fmt.Errorf("resize KV cache: %w", ErrAsleep)
+	}
 	if b.target, err = b.e.BlocksFor(bytes); err != nil {
 		b.target = 0
 		return false, err

@@ -14,7 +14,7 @@ import (
 var ErrEnded = errors.New("answer request: the engine has ended")
 
 // ErrAsleep says that the engine has to be woken first.
-var ErrAsleep = errors.New("answer request: the engine sleeps")
+var ErrAsleep = errors.New("the engine sleeps (wake it first)")
 
 // PromptError is a prompt that the engine cannot take.
 type PromptError struct{ Cause error }
@@ -31,7 +31,8 @@ type Loop struct {
 	ended  chan struct{}
 	asleep atomic.Int32
 
-	resizing sync.Mutex // one after the other
+	resizing sync.Mutex    // one after the other
+	wanted   atomic.Uint64 // bytes of an elastic KV cache
 }
 
 // NewLoop makes a Loop. Nothing is computed before Run.
@@ -114,7 +115,15 @@ func (l *Loop) Wake() (err error) {
 
 // Resize gives an elastic KV cache another number of bytes, and returns what it has then. Requests that run keep their blocks, so a smaller
 // cache takes until they leave. If ctx ends before, or on error, the cache has its old size.
-func (l *Loop) Resize(ctx context.Context, bytes uint64) (size engine.KVSize, err error) {
+func (l *Loop) Resize(ctx context.Context, bytes uint64) (engine.KVSize, error) {
+	size, err := l.resize(ctx, bytes)
+	if err == nil {
+		l.wanted.Store(bytes)
+	}
+	return size, err
+}
+
+func (l *Loop) resize(ctx context.Context, bytes uint64) (size engine.KVSize, err error) {
 	l.resizing.Lock()
 	defer l.resizing.Unlock()
 	for done := false; !done; {

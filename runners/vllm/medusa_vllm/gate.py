@@ -5,26 +5,28 @@ a native start, in a few words. Nothing here fails.
 """
 
 import contextlib
+import re
 
 from . import contract, labels
 
 TRY = "try"  # of MEDUSA_VLLM
 
 # The releases that were tested, each with the torch that it pins.
-SUPPORTED = {"0.26.0": "2.11"}
+SUPPORTED = {"0.26.0": "2.11", "0.33.0": "2.14"}
+ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
 
 def version_reason(vllm, torch, difference, wanted=""):
     """vLLM moves its modules between releases. difference names what the installed one has otherwise than a supported release
-    (fingerprint.py); a release that has nothing otherwise is taken for it. wanted: MEDUSA_VLLM."""
+    (fingerprint.py), the newest that is not newer; a release that has nothing otherwise is taken for it. wanted: MEDUSA_VLLM."""
     if wanted not in ("", TRY):
         return f"{contract.ENV_VLLM}={wanted} (known: {TRY})"
     # mutant: user who wants to try
     if wanted == TRY:
         return None
     release = vllm.split("+")[0]
-    known = release if release in SUPPORTED else max(SUPPORTED, key=numbers)
+    known = nearest(release)
     differs = difference(known)
     # mutant: sources of vLLM that differ
     if differs:
@@ -36,8 +38,18 @@ def version_reason(vllm, torch, difference, wanted=""):
     return None
 
 
+def nearest(release):
+    """The newest supported release that is not newer, or the oldest."""
+    wanted = numbers(release)
+    # mutant: supported release that an unknown one is compared with
+    older = [known for known in SUPPORTED if numbers(known) <= wanted]
+    return max(older, key=numbers) if older else min(SUPPORTED, key=numbers)
+
+
 def numbers(release):
-    return [int(n) for n in release.split(".")]
+    """The leading numbers of a version, so that 0.34.0rc1 is 0.34.0. A build of no release may have none."""
+    leading = re.match(r"\d+(?:\.\d+)*", release)
+    return [int(n) for n in leading.group().split(".")] if leading else []
 
 
 def config_reason(config):
@@ -74,6 +86,18 @@ def backend_reason(backends):
     # mutant: attention backends
     other = sorted(set(backends) - supported)
     return f"attention backend {', '.join(other)} (supported: {', '.join(sorted(supported))})" if other else None
+
+
+def elastic_reason(config, vllm):
+    """Of an elastic KV cache: the scheduler has to learn how many blocks there are. Each release allocates the cache in its own way."""
+    # mutant: release whose KV cache is allocated otherwise
+    if vllm.split("+")[0] not in ELASTIC:
+        return f"an elastic KV cache with vLLM {vllm} (supported: {', '.join(ELASTIC)})"
+    executor = config.parallel_config.distributed_executor_backend
+    # mutant: scheduler in the worker's process
+    if executor != "uni":
+        return f"an elastic KV cache under the executor {executor} (supported: uni)"
+    return None
 
 
 def graphs_reason(runner):

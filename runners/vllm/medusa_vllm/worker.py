@@ -27,7 +27,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 import medusa
 from medusa import marks
 
-from . import compiled, contract, gate, identity, inputs, metrics, platform, steps
+from . import compiled, contract, elastic, gate, identity, inputs, metrics, platform, share, steps
 from .graphs import GraphManager
 from .watched import Watched
 from .wrapper import ModelWrapper
@@ -47,6 +47,8 @@ def resources():
 class Worker(gpu_worker.Worker):
     profiled = True
     given = None  # size of the KV cache, if no profile forward has to find it
+    elastic, most = False, None  # whether the KV cache is to be elastic, and its bytes at most
+    cache = None  # an elastic one
     resources = ()  # keys of what vLLM kept for kernels before its captures
     graphs = None  # the holder of graphs in place of vLLM's own
     code = None  # of a model that is compiled
@@ -62,7 +64,8 @@ class Worker(gpu_worker.Worker):
             marks.phase("device")  # tells the interposer that this process is not without a word: the first rank has it
         if self.takes_part():
             self.given = self.session.kv_bytes()
-        with gate.asking(self.cache_config, self.given, lambda: torch.cuda.mem_get_info()[1]):
+        needed = self.session.kv_room() if self.elastic and self.takes_part() else None
+        with gate.asking(self.cache_config, self.given if needed is None else needed, lambda: torch.cuda.mem_get_info()[1]):
             super().init_device()
 
     def open(self):
@@ -70,6 +73,12 @@ class Worker(gpu_worker.Worker):
         self.session.phase("device")
         reason = platform.version_reason(vllm.__version__, torch.__version__) or gate.config_reason(self.vllm_config)
         reason = reason or gate.descriptor_reason(BatchExecutionDescriptor, BatchDescriptor)
+        try:
+            self.elastic, self.most = share.asked(os.environ.get(contract.ENV_VLLM_KV, ""))
+        except ValueError as e:
+            reason = reason or str(e)
+        if self.elastic:
+            reason = reason or gate.elastic_reason(self.vllm_config, vllm.__version__)
         if reason:
             self.session.refuse(reason)
         else:
@@ -80,6 +89,9 @@ class Worker(gpu_worker.Worker):
         versions = vllm.__version__, torch.__version__, torch.version.cuda
         factors = identity.factors(self.vllm_config, *versions, envs.compile_factors())
         self.settings = identity.digest(factors["engine.args"])
+        if self.elastic:
+            factors["engine.args"] += " kv=elastic"
+            self.session.elastic(0, 0)
         self.session.identify(factors)
 
     def takes_part(self):
@@ -150,7 +162,11 @@ class Worker(gpu_worker.Worker):
 
     def initialize_from_config(self, kv_cache_config):
         self.phase("kv_cache")
-        super().initialize_from_config(kv_cache_config)
+        if self.elastic and self.takes_part():
+            with elastic.allocating(self.model_runner, self.make_cache):
+                super().initialize_from_config(kv_cache_config)
+        else:
+            super().initialize_from_config(kv_cache_config)
         if not self.takes_part():
             return
         runner = self.model_runner
@@ -160,9 +176,24 @@ class Worker(gpu_worker.Worker):
         else:
             self.own("name tensors", self.take_graphs)
 
+    def make_cache(self, config):
+        self.cache = elastic.Cache(config, self.model_config.max_model_len, self.local_rank)
+        self.session.elastic(self.cache.least, sum(self.cache.sizes))
+        return self.cache.tensors
+
+    def stretch(self):
+        """Maps what an elastic KV cache is to have, once the graphs are there and nothing is left to verify."""
+        room = self.session.kv_room()
+        try:
+            self.cache.grow(min((bytes for bytes in (self.most, room) if bytes is not None), default=sys.maxsize))
+        except MemoryError as e:
+            print(f"medusa: KV cache has {self.cache.blocks} of {self.cache.most} blocks: {e}", file=sys.stderr, flush=True)
+        self.cache_config.num_gpu_blocks = self.cache.blocks
+        elastic.limit(self.cache.blocks)
+
     def take_graphs(self):
         runner = self.model_runner
-        named = self.name(inputs.cached(runner))
+        named = self.name(inputs.cached(runner, self.cache and self.cache.blocks))
         self.fixed = [(name, t) for name, t, role in named if role == medusa.WEIGHT]
         if is_breakable_cudagraph_enabled():
             self.session.refuse("breakable graphs")
@@ -193,6 +224,8 @@ class Worker(gpu_worker.Worker):
         self.write_places()
         if self.session:
             self.session.ready()
+            if self.cache:
+                self.stretch()
             metrics.count()
         return times
 

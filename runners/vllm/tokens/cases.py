@@ -1,7 +1,8 @@
 """The cases of make test-tokens.
 
 In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
-may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
+may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", a start has memory
+for a part of the KV cache. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
 """
 
 import itertools
@@ -12,7 +13,7 @@ SETTINGS = {
     "runner": ("V1", "V2"),
     "graphs": ("FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"),
 }
-TRAFFIC, SERVED = "traffic", "served"
+TRAFFIC, SERVED, ELASTIC = "traffic", "served", "elastic"
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
     "llama float32 V1 FULL_DECODE_ONLY",
@@ -37,7 +38,7 @@ def every():
 
 
 def otherwise():
-    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED)]
+    return [f"{case} {how}" for case in every() for how in (TRAFFIC, SERVED, ELASTIC)]
 
 
 def select(text):
@@ -51,7 +52,7 @@ def select(text):
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
         if name not in [*every(), *otherwise()]:
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}")
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}")
     return chosen
 
 

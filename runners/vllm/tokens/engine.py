@@ -23,6 +23,7 @@ def arguments():
     p.add_argument("model")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode; the model is compiled if it has pieces")
     p.add_argument("--dtype", default="float32")
+    p.add_argument("--blocks", type=int, default=ROOMY, help="of the KV cache")
     p.add_argument("--steps", type=int, help="steps with requests that come and go (traffic.py), in a KV cache that is too small for them")
     return p.parse_args()
 
@@ -34,7 +35,7 @@ def start(args):
 
     kernels.install()
     experts.install()
-    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else ROOMY))
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else args.blocks))
 
 
 def generate(llm, folder):
@@ -72,6 +73,7 @@ def main():
         "start": "restored" if medusa and medusa.use.restored else "native",
         "tokens": tokens,
         "seen": seen,
+        "blocks": llm.llm_engine.engine_core.engine_core.scheduler.kv_cache_manager.block_pool.num_gpu_blocks,
         "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},
     }))  # fmt: skip
 

@@ -7,6 +7,7 @@ import json
 
 SIZES = [1, 2, 4, 8]
 ROOMY, TIGHT = 96, 40  # blocks: eight sequences of the greatest length take 64
+LARGE = 8192  # blocks: many pages of memory in each layer
 
 
 def options(dtype, graphs, blocks=ROOMY):

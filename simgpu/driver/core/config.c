@@ -97,6 +97,7 @@ const struct config *config_get(void)
 	}
 	if ((v = env("SIMGPU_NEIGHBOUR")))
 		config.neighbour = parse_bytes("SIMGPU_NEIGHBOUR", v, 0);
+	config.shared = env("SIMGPU_SHARED");
 	if ((v = env("SIMGPU_OVERHEAD"))) {
 		config.overhead = strcmp(v, "charged") == 0;
 		if (!config.overhead && strcmp(v, "off") != 0)
@@ -106,6 +107,7 @@ const struct config *config_get(void)
 	config.call_log = env("SIMGPU_CALL_LOG");
 	config.truth = env("SIMGPU_TRUTH");
 	config.log = env("SIMGPU_LOG");
+	config.processes = env("SIMGPU_PROCESSES");
 	address_state = config.seed;
 	order_state = ~config.seed;
 	return &config;

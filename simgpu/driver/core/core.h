@@ -57,6 +57,7 @@ enum graph_order { ORDER_CREATED, ORDER_REVERSED, ORDER_SHUFFLED };
 struct config {
 	uint64_t seed, memory;
 	uint64_t neighbour; /* bytes that another process has */
+	const char *shared; /* file of the processes that share the device's memory */
 	bool compute, leaks, machine_code, overhead;
 	int cc_major, cc_minor, version;
 	enum vmm_hints vmm_hints;
@@ -64,7 +65,7 @@ struct config {
 	uint64_t copy_rate;  /* bytes a second; 0: copies take no time */
 	enum node_kernels node_kernels;
 	enum graph_order graph_order;
-	const char *call_log, *truth, *log;
+	const char *call_log, *truth, *log, *processes;
 };
 const struct config *config_get(void); /* reads the environment at the first call */
 uint64_t random_address(void);         /* addresses and order draw from separate sequences, so that the */

@@ -43,10 +43,29 @@ static size_t bin_count, bin_cap;
 static struct block **blocks;
 static size_t block_count, block_cap;
 
-static bool fits(uint64_t size)
+bool heap_take(uint64_t size)
 {
+	shared_begin();
 	uint64_t memory = config_get()->memory, taken = used + overhead();
-	return taken <= memory && size <= memory - taken;
+	bool fits = taken <= memory && size <= memory - taken;
+	if (fits)
+		used += size;
+	shared_end(used);
+	usage_tell();
+	return fits;
+}
+
+static void change(uint64_t more, uint64_t less)
+{
+	shared_begin();
+	used += more - less;
+	shared_end(used);
+	usage_tell();
+}
+
+void heap_give(uint64_t size)
+{
+	change(0, size);
 }
 
 static bool open_window(void)
@@ -128,24 +147,24 @@ static struct block *any_free(uint64_t size)
 
 static struct block *place_large(uint64_t size)
 {
-	if (!fits(size))
+	if (!heap_take(size))
 		return NULL;
 	uint64_t addr = fresh_pages(size);
 	struct block *b = addr ? block_new(addr, size) : any_free(size);
-	if (b)
-		used += b->size;
+	change(b ? b->size : 0, size);
 	return b;
 }
 
 static struct block *place_small(uint64_t size)
 {
 	if (page_at + size > page_end) {
-		if (!fits(PAGE_SIZE_DEVICE))
+		if (!heap_take(PAGE_SIZE_DEVICE))
 			return NULL;
 		uint64_t page = fresh_pages(PAGE_SIZE_DEVICE);
-		if (!page)
+		if (!page) {
+			heap_give(PAGE_SIZE_DEVICE);
 			return NULL;
-		used += PAGE_SIZE_DEVICE;
+		}
 		page_at = page;
 		page_end = page + PAGE_SIZE_DEVICE;
 	}
@@ -163,10 +182,8 @@ struct block *heap_place(uint64_t size)
 	uint64_t rounded = (size + step - 1) / step * step;
 	struct bin *bin = bin_of(rounded);
 	struct block *b = bin->free;
-	if (b && (small || fits(rounded))) {
+	if (b && (small || heap_take(rounded))) {
 		bin->free = b->next_free;
-		if (!small)
-			used += rounded;
 	} else {
 		b = small ? place_small(rounded) : place_large(rounded);
 		if (b && b->size < UNTOUCHED_LIMIT && config_get()->compute)
@@ -182,7 +199,7 @@ void heap_return(struct block *b)
 	bin->free = b;
 	/* A page that small blocks were cut from stays the device's. */
 	if (b->size > SMALL_LIMIT)
-		used -= b->size;
+		heap_give(b->size);
 	if (b->size >= UNTOUCHED_LIMIT)
 		madvise((void *)(uintptr_t)b->addr, b->size, MADV_DONTNEED);
 }
@@ -198,17 +215,9 @@ uint64_t heap_free(void)
 	return taken < memory ? memory - taken : 0;
 }
 
-bool heap_take(uint64_t size)
+uint64_t heap_used(void)
 {
-	if (!fits(size))
-		return false;
-	used += size;
-	return true;
-}
-
-void heap_give(uint64_t size)
-{
-	used -= size;
+	return used + overhead_own();
 }
 
 bool range_host(uint64_t addr)

@@ -43,16 +43,26 @@ struct block *heap_place(uint64_t size);
 void heap_return(struct block *b);
 uint64_t block_address(const struct block *b);
 uint64_t heap_free(void);
+uint64_t heap_used(void); /* by this process */
 /* Accounts for memory elsewhere; false if the device is full. */
 bool heap_take(uint64_t size);
 void heap_give(uint64_t size);
 #define HEAP_PATTERN 0xcb /* fills memory that nobody has written: nothing useful as int, float or pointer */
+
+/* shared.c: a process that takes or gives back memory says so between the two calls, and the second names all that it has. */
+void shared_begin(void);
+void shared_end(uint64_t used);
+uint64_t shared_by_others(void);
 
 /* overhead.c */
 void overhead_context(bool begins);
 void overhead_code(void); /* of a kernel that is launched for the first time */
 void overhead_nodes(uint64_t count, bool begins); /* of an executable graph */
 uint64_t overhead(void);
+uint64_t overhead_own(void); /* without that of other processes */
+
+/* usage.c */
+void usage_tell(void); /* that the process has more or less device memory */
 
 struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
 /* True if [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */

@@ -1,8 +1,8 @@
 /*
  * overhead.c: device memory that nobody asked for: contexts, code, local memory, executable graphs, other processes.
  *
- * In: the objects of the other parts. Out: bytes that are not free: those of SIMGPU_NEIGHBOUR, and with SIMGPU_OVERHEAD=charged more, in whole pages, and
- * more or less of them by the seed, so that two equal processes do not leave the same.
+ * In: the objects of the other parts. Out: bytes that are not free: those of SIMGPU_NEIGHBOUR and of the processes of SIMGPU_SHARED, and with
+ * SIMGPU_OVERHEAD=charged more, in whole pages, and more or less of them by the seed, so that two equal processes do not leave the same.
  */
 #include "memory/memory.h"
 
@@ -22,23 +22,32 @@ void overhead_context(bool begins)
 {
 	uint64_t bytes = CONTEXT_BYTES + LOCAL_MEMORY_BYTES + some_pages(1, 4);
 	held += begins ? bytes : -bytes;
+	usage_tell();
 }
 
 void overhead_code(void)
 {
 	held += CODE_BYTES;
+	usage_tell();
 }
 
 void overhead_nodes(uint64_t count, bool begins)
 {
 	held += begins ? count * NODE_BYTES : -(count * NODE_BYTES);
+	usage_tell();
+}
+
+uint64_t overhead_own(void)
+{
+	return config_get()->overhead ? (held + PAGE_SIZE_DEVICE - 1) / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE : 0;
 }
 
 uint64_t overhead(void)
 {
+	uint64_t processes = config_get()->neighbour + shared_by_others();
 	if (!config_get()->overhead)
-		return config_get()->neighbour;
+		return processes;
 	/* The share of other processes changes from one question to the next. */
-	uint64_t others = some_pages(2, 3) + some_pages(1000 + ++asked, 1) + config_get()->neighbour;
-	return (held + PAGE_SIZE_DEVICE - 1) / PAGE_SIZE_DEVICE * PAGE_SIZE_DEVICE + others;
+	uint64_t others = some_pages(2, 3) + some_pages(1000 + ++asked, 1) + processes;
+	return overhead_own() + others;
 }

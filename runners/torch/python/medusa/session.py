@@ -131,6 +131,20 @@ class Session:
         values = (ctypes.c_char_p * len(factors))(*(str(v).encode() for v in factors.values()))
         self._checked(self._lib.medusa_session_identify(keys, values, ctypes.c_size_t(len(factors))))
 
+    def elastic(self, least, block):
+        """The engine serves with any KV cache from least bytes on, if the addresses of all of it are reserved. A block has block bytes, over
+        all layers. Comes before identify."""
+        if self.run != NONE:
+            self._checked(self._lib.medusa_session_elastic(ctypes.c_uint64(least), ctypes.c_uint64(block)))
+
+    def kv_room(self):
+        """For how many of kv_bytes there was room at identify, or None if they come from no artifact."""
+        if self.run == NONE:
+            return None
+        value = ctypes.c_uint64()
+        known = self._checked(self._lib.medusa_session_kv_room(ctypes.byref(value)))
+        return value.value if known == 1 else None
+
     def kv_bytes(self):
         """The size of the KV cache in bytes if it is known without a profile forward, else None."""
         if self.run == NONE:
