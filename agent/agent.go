@@ -79,10 +79,11 @@ type instance struct {
 	hurry    context.CancelFunc
 }
 
-// measured are running means, and the host memory of the engine that fell asleep last.
+// measured are running means, and the memory of the engine that was looked at last: asleep on the host at level 1, and the shares of a GPU.
 type measured struct {
 	start, wake, service mean
 	host                 int64
+	awake, asleep        float64
 }
 
 type mean struct {

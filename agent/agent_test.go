@@ -217,6 +217,110 @@ func TestMeasuredHostMemory(t *testing.T) {
 	}
 }
 
+// Memory of the GPU counts as it is measured, if that is more than the configuration says.
+func TestMeasuredDeviceMemory(t *testing.T) {
+	sleeper := agent.Model{Memory: 0.5, Slots: 1, Sleep: 2}
+	m := newMachine(t, 1, []agent.Model{sleeper, sleeper, sleeper, {Memory: 0.2, Slots: 1}}, func(_, fn int, s *stubengine.Stub) {
+		s.Device = func(asleep bool) float64 {
+			switch {
+			case asleep:
+				return 0.3
+			case fn < 3:
+				return 0.6
+			}
+			return 0.1
+		}
+	})
+	measured := func(fn int) {
+		for m.Standing(0, fn).Memory != 0.6 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	m.run(t, 0, 0)
+	measured(0)
+	busy, wait := m.admit(0, 1) // there is no room for 0.5 beside 0.6
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.becomes(t, 0, agent.Asleep2)
+	measured(1)
+	if got := m.Standing(0, 0).Memory; got != 0.3 {
+		t.Errorf("the sleeper has %g", got)
+	}
+	if m.Accepts(0, 0) || m.Accepts(0, 2) || !m.Accepts(0, 3) {
+		t.Errorf("beside 0.6, 0.6 is accepted: %v, 0.5: %v, 0.2: %v", m.Accepts(0, 0), m.Accepts(0, 2), m.Accepts(0, 3))
+	}
+	m.Release(busy, 1)
+	m.run(t, 0, 2) // two sleepers would have 0.6: the one that has slept longest goes
+	m.becomes(t, 0, agent.Cold)
+	m.becomes(t, 1, agent.Asleep2)
+	m.run(t, 0, 3)
+	if got := m.Standing(0, 3).Memory; got != 0.2 {
+		t.Errorf("an engine that has less than the configuration says has %g", got)
+	}
+}
+
+// An engine that got its place before a sleeper was known to keep so much gets it all the same: the sleeper is stopped.
+func TestRoomThatIsTooSmall(t *testing.T) {
+	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1, Sleep: 2}, {Memory: 0.5, Slots: 1}}, func(_, fn int, s *stubengine.Stub) {
+		s.Device = func(asleep bool) float64 { return map[bool]float64{true: 0.3}[asleep] }
+	})
+	_, wait := m.admit(0, 0)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.run(t, 0, 1)
+	m.run(t, 0, 2)
+	if want := []string{"start m0 on 0", "start m1 on 0", "sleep 2 m1 on 0", "stop m1 on 0", "start m2 on 0"}; !slices.Equal(m.log(), want) {
+		t.Errorf("engines were told %q, want %q", m.log(), want)
+	}
+}
+
+// An engine that waits for room gets it although the one beside it has turned out too large, and is always asked for: no more requests are admitted
+// there meanwhile.
+func TestWaitForALargerEngine(t *testing.T) {
+	weighed, stopped, stopping := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	m := newMachine(t, 1, []agent.Model{{Memory: 0.5, Slots: 2}, {Memory: 0.5, Slots: 1}, {Memory: 0.5, Slots: 1}}, func(_, fn int, s *stubengine.Stub) {
+		observe := s.Observe
+		switch fn {
+		case 0:
+			s.Device = func(bool) float64 { <-weighed; return 0.8 }
+		case 1:
+			s.Observe = func(what string) {
+				observe(what)
+				if what == "stop" {
+					close(stopping)
+					<-stopped
+				}
+			}
+		}
+	})
+	busy, wait := m.admit(0, 0)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.run(t, 0, 1)
+	late, wait := m.admit(0, 2)
+	<-stopping
+	close(weighed)
+	for m.Standing(0, 0).Memory != 0.8 {
+		time.Sleep(time.Millisecond)
+	}
+	close(stopped)
+	m.becomes(t, 1, agent.Cold)
+	if m.Accepts(0, 0) {
+		t.Error("the larger engine gets another request")
+	}
+	m.Release(busy, 1)
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	m.Release(late, 1)
+	if !m.Accepts(0, 0) {
+		t.Error("nobody waits, and the larger engine is not accepted")
+	}
+}
+
 // The engine of a model that expects requests is woken before one is admitted, and only in place of engines whose models expect none. A model
 // whose weights are not in host memory stays as it is.
 func TestPrefetch(t *testing.T) {

@@ -21,6 +21,8 @@ type Engine interface {
 	Wake(ctx context.Context) error
 	// HostMemory is what the engine holds of the host's memory in bytes, or 0 if that is unknown.
 	HostMemory() int64
+	// DeviceMemory is the share of its GPU's memory that the engine has, its context included, or 0 if that is unknown.
+	DeviceMemory(ctx context.Context) float64
 	// Stop ends the engine. When it returns, no process of it is left.
 	Stop()
 	// Ended is closed when the engine has ended. Err then says why.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,18 +12,45 @@ import (
 // HostMemory implements [Engine]: the proportional set size of the processes of the command. Pages that processes share count once. It is
 // unknown if no process of the command listens, as with a container. Memory that a driver maps into a process may be missing.
 func (p *Process) HostMemory() int64 {
-	at := listeners(p.url[strings.LastIndexByte(p.url, ':')+1:])
 	sum := int64(0)
-	for _, child := range children()[os.Getpid()] {
-		all := append([]int{child}, family(child)...)
-		if !slices.ContainsFunc(all, func(pid int) bool { return holds(pid, at) }) {
-			continue
-		}
-		for _, pid := range all {
-			sum += proportional(pid)
-		}
+	for _, pid := range p.processes() {
+		sum += proportional(pid)
 	}
 	return sum
+}
+
+// DeviceMemory implements [Engine], as far as nvidia-smi tells.
+func (p *Process) DeviceMemory(ctx context.Context) float64 {
+	if p.meter == nil {
+		return 0
+	}
+	share, err := p.meter.Share(ctx, p.processes())
+	if err != nil {
+		return 0
+	}
+	return share
+}
+
+// processes lists those of the command that listens at the port; none if no process of a command does, as with a container, or if it has ended.
+func (p *Process) processes() []int {
+	select {
+	case <-p.ended:
+		return nil
+	default:
+	}
+	of := children()
+	if p.guard == 0 {
+		at := listeners(p.url[strings.LastIndexByte(p.url, ':')+1:])
+		for _, child := range of[os.Getpid()] {
+			if slices.ContainsFunc(family(of, child), func(pid int) bool { return holds(pid, at) }) {
+				p.guard = child
+			}
+		}
+	}
+	if p.guard == 0 {
+		return nil
+	}
+	return append(family(of, p.guard), p.guard)
 }
 
 // holds reports whether a process has one of the sockets.

@@ -34,6 +34,9 @@ func (a *Agent) keeper(i *instance) {
 		}
 		// mutant: memory that is still in use
 		if i.wanted && !a.room(i) {
+			// An engine may turn out to have more than was known when i got its place.
+			// mutant: room that turns out too small
+			a.makeRoom(i, func(int) bool { return false }, func(schedule.Resident) bool { return true })
 			a.wait()
 			continue
 		}
@@ -54,7 +57,7 @@ func (a *Agent) wait() {
 
 // room reports whether the memory that i needs is free by now.
 func (a *Agent) room(i *instance) bool {
-	return a.taken(i.gpu)-i.held+a.config.Models[i.fn].Memory <= 1+slack
+	return a.taken(i.gpu)-i.held+a.awake(i.fn) <= 1+slack
 }
 
 // step returns the next step of i towards the state that it is to have; nil if it has it.
@@ -109,7 +112,7 @@ func (a *Agent) attempt(i *instance, call func(ctx context.Context) error) (took
 
 func (a *Agent) start(i *instance) {
 	e := a.config.Make(i.gpu, i.fn)
-	i.engine, i.held = e, a.config.Models[i.fn].Memory
+	i.engine, i.held = e, a.awake(i.fn)
 	a.enter(i, Starting)
 	took, err := a.attempt(i, e.Start)
 	if err != nil {
@@ -119,16 +122,44 @@ func (a *Agent) start(i *instance) {
 	a.measured[i.fn].start.add(took)
 	a.enter(i, Awake)
 	a.keepers.Go(func() { a.watch(i, e) })
+	a.weigh(i)
 }
+
+// weigh measures an engine that is awake, while it answers.
+func (a *Agent) weigh(i *instance) {
+	e := i.engine
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), weighLimit)
+	defer cancel()
+	share := e.DeviceMemory(ctx)
+	a.mu.Lock()
+	if share > 0 && i.engine == e {
+		if share > a.awake(i.fn)+notable {
+			a.config.Warn("engine of %s on GPU %d has %.2f of its memory, the configuration says %g", a.config.Models[i.fn].Name, i.gpu, share, a.config.Models[i.fn].Memory)
+		}
+		a.measured[i.fn].awake = share
+		i.held = a.awake(i.fn)
+		a.broadcast()
+	}
+}
+
+// weighLimit bounds the time in which an engine is measured: it cannot be put away meanwhile.
+const weighLimit = 20 * time.Second
+
+// notable is a share of a GPU's memory by which an engine has to exceed what is known for a warning.
+const notable = 0.01
 
 func (a *Agent) sleep(i *instance) {
 	level := i.level
 	a.enter(i, Dozing)
-	held := int64(0)
+	held, share := int64(0), 0.0
 	fall := func(ctx context.Context) error {
 		err := i.engine.Sleep(ctx, level)
 		if err == nil && level == 1 {
 			held = i.engine.HostMemory()
+		}
+		if err == nil {
+			share = i.engine.DeviceMemory(ctx)
 		}
 		return err
 	}
@@ -136,7 +167,8 @@ func (a *Agent) sleep(i *instance) {
 		a.fail(i, fmt.Errorf("put it asleep: %w", err))
 		return
 	}
-	i.held = a.config.Models[i.fn].Asleep
+	a.measured[i.fn].asleep = share
+	i.held = a.asleep(i.fn)
 	if level == 1 {
 		a.measured[i.fn].host = held
 		a.enter(i, Asleep1)
@@ -147,7 +179,7 @@ func (a *Agent) sleep(i *instance) {
 }
 
 func (a *Agent) wake(i *instance) {
-	i.held = a.config.Models[i.fn].Memory
+	i.held = a.awake(i.fn)
 	a.enter(i, Waking)
 	took, err := a.attempt(i, i.engine.Wake)
 	if err != nil {
@@ -156,6 +188,7 @@ func (a *Agent) wake(i *instance) {
 	}
 	a.measured[i.fn].wake.add(took)
 	a.enter(i, Awake)
+	a.weigh(i)
 }
 
 func (a *Agent) stop(i *instance) {

@@ -12,10 +12,10 @@ const slack = 1e-9
 
 // fits reports whether a GPU has room for a model if everything that may go there goes.
 func (a *Agent) fits(gpu, fn int) bool {
-	need := a.config.Models[fn].Memory
+	need := a.awake(fn)
 	for _, i := range a.at[gpu] {
 		if i.fn != fn && i.wanted && (len(i.began) > 0 || a.keeps(i)) {
-			need += a.config.Models[i.fn].Memory
+			need += a.awake(i.fn)
 		}
 	}
 	return need <= 1+slack
@@ -69,17 +69,29 @@ func (a *Agent) Prefetch(fn int, active func(fn int) bool) {
 
 // spare reports whether i has room once those idle engines are away that may go. Engines that sleep stay.
 func (a *Agent) spare(i *instance, mayGo func(schedule.Resident) bool) bool {
-	need := a.promised(i.gpu) + a.config.Models[i.fn].Memory - a.config.Models[i.fn].Asleep
+	need := a.promised(i.gpu) + a.awake(i.fn) - a.asleep(i.fn)
 	for _, r := range a.idle(i) {
 		// mutant: engines of active models
-		if m := &a.config.Models[r.Fn]; mayGo(r) {
-			need -= m.Memory
-			if m.Sleep > 0 {
-				need += m.Asleep
+		if mayGo(r) {
+			need -= a.awake(r.Fn)
+			if a.config.Models[r.Fn].Sleep > 0 {
+				need += a.asleep(r.Fn)
 			}
 		}
 	}
 	return need <= 1+slack
+}
+
+// crowded reports whether another engine waits for room on i's GPU that only i's may leave: engines there have turned out larger than was known
+// when it got its place. Requests to them have to end.
+func (a *Agent) crowded(i *instance) bool {
+	for _, w := range a.at[i.gpu] {
+		// mutant: engines that wait for larger ones
+		if w != i && w.wanted && (w.state == Cold || w.state == Asleep1 || w.state == Asleep2) && a.promised(i.gpu) > 1+slack {
+			return true
+		}
+	}
+	return false
 }
 
 // makeRoom puts engines away until i can have its memory, of those that may go.
@@ -125,14 +137,26 @@ func (a *Agent) keeps(i *instance) bool {
 func (a *Agent) promised(gpu int) float64 {
 	sum := 0.0
 	for _, i := range a.at[gpu] {
-		switch m := &a.config.Models[i.fn]; {
+		switch {
 		case i.wanted:
-			sum += m.Memory
+			sum += a.awake(i.fn)
 		case i.level > 0:
-			sum += m.Asleep
+			sum += a.asleep(i.fn)
 		}
 	}
 	return sum
+}
+
+// awake and asleep are the shares of a GPU's memory that an engine of a model has. An engine may grow to what the configuration says, so the larger
+// of that and what was measured counts.
+func (a *Agent) awake(fn int) float64 {
+	// mutant: measured memory of engines that are awake
+	return max(a.config.Models[fn].Memory, a.measured[fn].awake)
+}
+
+func (a *Agent) asleep(fn int) float64 {
+	// mutant: measured memory of sleepers
+	return max(a.config.Models[fn].Asleep, a.measured[fn].asleep)
 }
 
 // taken is the share of a GPU's memory that engines have now.
@@ -157,12 +181,15 @@ func (a *Agent) idle(i *instance) (list []schedule.Resident) {
 				r.Anywhere = math.Max(r.Anywhere, w.lastUsed)
 			}
 		}
-		m, measured := &a.config.Models[v.fn], &a.measured[v.fn]
-		// Torpor calls a model heavy if swapping it takes longer than running it.
-		r.Heavy = measured.wake.or(m.Wake) > measured.service.or(m.Service)
+		r.Heavy = a.heavy(v.fn)
 		list = append(list, r)
 	}
 	return list
+}
+
+// heavy reports whether swapping a model takes longer than running it (Torpor §5.3).
+func (a *Agent) heavy(fn int) bool {
+	return a.measured[fn].wake.or(a.config.Models[fn].Wake) > a.service(fn)
 }
 
 // makeHostRoom keeps the sleepers at level 1 within the host's memory. If v alone is too large, it is stopped instead.

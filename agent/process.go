@@ -26,9 +26,11 @@ type Process struct {
 	key    string // "": the engine wants none
 	argv   []string
 	env    []string
+	meter  *Meter // nil: what it has of the GPU is unknown
 	output io.Writer
 
 	url    string
+	guard  int // the child of this process that has the command; 0: not known. Only who puts the engine to sleep or measures it looks
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error
@@ -36,9 +38,9 @@ type Process struct {
 }
 
 // NewProcess makes an engine of a model that argv starts with the environment env. In both, {port} stands for the port on which it is to
-// listen at 127.0.0.1, and {key} for an API key that requests to it will have. output receives all that it prints.
-func NewProcess(name string, argv, env []string, output io.Writer) *Process {
-	p := &Process{name: name, argv: argv, env: env, output: output, ended: make(chan struct{}), last: &tail{}}
+// listen at 127.0.0.1, and {key} for an API key that requests to it will have. meter measures its GPU, if it is not nil. output receives all that it prints.
+func NewProcess(name string, argv, env []string, meter *Meter, output io.Writer) *Process {
+	p := &Process{name: name, argv: argv, env: env, meter: meter, output: output, ended: make(chan struct{}), last: &tail{}}
 	if slices.ContainsFunc(slices.Concat(argv, env), func(s string) bool { return strings.Contains(s, "{key}") }) {
 		p.key = rand.Text()
 	}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 // An engine is ready if its own process answers, which may be a grandchild of its command.
 func TestProcessStarts(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:{port}", ":{port}"} {
-		p := NewProcess("m", []string{"/bin/sh", "-c", os.Args[0] + " & wait"}, append(os.Environ(), listenAt+"="+address), io.Discard)
+		p := NewProcess("m", []string{"/bin/sh", "-c", os.Args[0] + " & wait"}, append(os.Environ(), listenAt+"="+address), nil, io.Discard)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		if err := p.Start(ctx); err != nil {
 			t.Errorf("%s: %v", address, err)
@@ -79,7 +79,7 @@ func foreign(t *testing.T, file string, answer http.HandlerFunc) *atomic.Int32 {
 // A program that has taken the port of an engine is not the engine, however well it answers.
 func TestForeignProgram(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "port")
-	p := NewProcess("m", []string{"/bin/sh", "-c", "echo {port} > " + file + "; exec sleep 1000"}, os.Environ(), io.Discard)
+	p := NewProcess("m", []string{"/bin/sh", "-c", "echo {port} > " + file + "; exec sleep 1000"}, os.Environ(), nil, io.Discard)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	started := make(chan error, 1)
@@ -114,7 +114,7 @@ func TestEngineBehindAWrapper(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "port")
 		p := NewProcess("m", []string{"/bin/sh", "-c", "echo $KEY > " + file + ".key; echo {port} > " + file + "; exec sleep 1000"},
-			append(os.Environ(), "KEY={key}"), io.Discard)
+			append(os.Environ(), "KEY={key}"), nil, io.Discard)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		started := make(chan error, 1)
 		go func() { started <- p.Start(ctx) }()
@@ -181,7 +181,7 @@ func TestListeners(t *testing.T) {
 func TestEndWithinHealthCheck(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "port")
 	script := fmt.Sprintf("echo {port} > %s; until [ -e %[1]s.end ]; do sleep 0.01; done; echo address in use; exit 3", file)
-	p := NewProcess("m", []string{"/bin/sh", "-c", script}, os.Environ(), io.Discard)
+	p := NewProcess("m", []string{"/bin/sh", "-c", script}, os.Environ(), nil, io.Discard)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	started := make(chan error, 1)

@@ -6,6 +6,9 @@ type Standing struct {
 	Since    float64 // when it came into the state, by the agent's clock
 	Requests int     // that were admitted to it
 	Memory   float64 // share of the GPU's memory that it has now
+	Wanted   bool    // it is awake or on its way, and nobody has sent it away
+	LastUsed float64 // when its last request began or ended
+	Delay    float64 // seconds until it could serve
 	Failure  error   // of a failed one
 	Retry    float64 // when a failed one may start again
 }
@@ -15,11 +18,22 @@ func (a *Agent) Standing(gpu, fn int) Standing {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	i := a.at[gpu][fn]
-	s := Standing{State: i.state, Since: i.since, Requests: len(i.began), Memory: i.held}
+	s := Standing{State: i.state, Since: i.since, Requests: len(i.began), Memory: i.held, Wanted: i.wanted, LastUsed: i.lastUsed, Delay: a.delay(i)}
 	if i.state == Failed {
 		s.Failure, s.Retry = i.failure, i.retry
 	}
 	return s
+}
+
+// Estimates are the seconds that a model's start, its wake-up and an answer take: means of what was measured, if anything was.
+type Estimates struct{ Start, Wake, Service float64 }
+
+// Estimates returns those of a model.
+func (a *Agent) Estimates(fn int) Estimates {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	m, measured := &a.config.Models[fn], &a.measured[fn]
+	return Estimates{measured.start.or(m.Start), measured.wake.or(m.Wake), measured.service.or(m.Service)}
 }
 
 // Obstacle is what keeps a request of a model from a GPU.
@@ -44,6 +58,8 @@ func (a *Agent) obstacle(gpu, fn int) Obstacle {
 	switch i := a.at[gpu][fn]; {
 	case i.wanted && len(i.began) >= a.config.Models[fn].Slots:
 		return Full
+	case i.wanted && a.crowded(i):
+		return Room
 	case i.wanted:
 		return Turn
 	case a.failing(i):

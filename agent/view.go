@@ -125,17 +125,23 @@ func (a *Agent) FinishTime(gpu int) float64 {
 	return last
 }
 
-// Traffic implements [schedule.Cluster].
+// Traffic implements [schedule.Cluster]: what engines copy over the GPU's host link now. How much a swap disturbs others follows from its measured
+// time, as for eviction.
 func (a *Agent) Traffic(gpu int) schedule.Traffic {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	most := schedule.Quiet
 	for _, i := range a.at[gpu] {
-		switch i.state {
-		case Starting:
+		switch {
+		case i.state == Starting, i.state == Waking && i.level == 2: // it reads files
 			most = max(most, schedule.Cold)
-		case Waking:
-			most = max(most, schedule.Heavy)
+		case i.state == Waking || i.state == Dozing && i.level == 1:
+			// mutant: light swaps
+			if a.heavy(i.fn) {
+				most = max(most, schedule.Heavy)
+			} else {
+				most = max(most, schedule.Light)
+			}
 		}
 	}
 	return most

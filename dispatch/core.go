@@ -112,7 +112,7 @@ func (d *Core) Lost(now float64, id int) bool {
 	return true
 }
 
-// LoseGPU takes a GPU away for good: no later decision names it. It returns the requests that ran there, by ID, each of them lost.
+// LoseGPU takes a GPU away: no decision names it until it is back. It returns the requests that ran there, by ID, each of them lost.
 func (d *Core) LoseGPU(now float64, gpu int) []schedule.Request {
 	var ran []schedule.Request
 	for _, r := range d.running {
@@ -130,7 +130,7 @@ func (d *Core) LoseGPU(now float64, gpu int) []schedule.Request {
 
 func (d *Core) leave(now float64, gpu int) {
 	d.log.write(&line{At: now, Gone: &gpu})
-	if !slices.Contains(d.gone, true) {
+	if _, is := d.view.(lossy); !is {
 		d.view = lossy{d.view, d.gone}
 	}
 	// mutant: a lost GPU
@@ -138,6 +138,19 @@ func (d *Core) leave(now float64, gpu int) {
 	if b, ok := d.policy.(schedule.Binder); ok {
 		// mutant: requests bound to a lost GPU
 		b.Leave(gpu)
+	}
+}
+
+// ReturnGPU gives a GPU back that was lost. Of what it had, nothing is known to run.
+func (d *Core) ReturnGPU(now float64, gpu int) {
+	d.log.write(&line{At: now, Back: &gpu})
+	// mutant: a GPU that is back
+	d.gone[gpu] = false
+	if b, ok := d.policy.(schedule.Binder); ok {
+		b.Return(gpu)
+	}
+	if r, ok := d.policy.(schedule.Rounds); ok {
+		r.Again()
 	}
 }
 

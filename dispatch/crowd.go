@@ -3,6 +3,8 @@ package dispatch
 import (
 	"math"
 	"slices"
+
+	"medusa/schedule"
 )
 
 // Ask is the request of a client.
@@ -10,16 +12,19 @@ type Ask struct {
 	Fn       int
 	Flow     string  // requests of a function with the same flow share its turns with other flows; empty is a flow, too
 	Deadline float64 // seconds from its arrival; 0: that of its function
+	Only     []int   // GPUs on which it may run; nil: all
 }
 
 // crowd are the requests of a function that wait. A policy has a ticket for each of them, and decides when a ticket is called. The
 // crowd decides who answers: a flow that was served least (start-time fair queueing, each request counts alike), and among these
-// the request whose deadline comes first. Without flows and deadlines that is the oldest.
+// the request whose deadline comes first. Without flows and deadlines that is the oldest. Only those answer who may run on the GPU that
+// was decided.
 type crowd struct {
 	waiting []*waiter // in order of arrival
 	tickets []int     // IDs of requests in the policy, in order
 	now     float64   // virtual time: the start of the last request
 	next    map[string]float64
+	bound   int // of those that wait, who may not run on all GPUs
 }
 
 // waiter is a request that waits.
@@ -28,6 +33,9 @@ type waiter struct {
 	arrived float64
 	decided chan verdict
 }
+
+// may reports whether a request may run on a GPU.
+func (a *Ask) may(gpu int) bool { return a.Only == nil || slices.Contains(a.Only, gpu) }
 
 // due is the time of the deadline. Those without one come after those with one.
 func (w *waiter) due() float64 {
@@ -45,16 +53,23 @@ func (c *crowd) join(ticket int, w *waiter) {
 		w.Flow = ""
 	}
 	c.waiting, c.tickets = append(c.waiting, w), append(c.tickets, ticket)
+	if w.Only != nil {
+		c.bound++
+	}
 }
 
-// call takes out the request that answers to a ticket.
-func (c *crowd) call(ticket int) *waiter {
-	best, start := 0, math.Inf(1)
+// call takes out the request that answers to a ticket on a GPU. There is one: see permitted.
+func (c *crowd) call(ticket, gpu int) *waiter {
+	best, start := -1, math.Inf(1)
 	for i, w := range c.waiting {
+		// mutant: requests that may not run everywhere
+		if !w.may(gpu) {
+			continue
+		}
 		// A flow that was away has no credit.
 		s := math.Max(c.next[w.Flow], c.now)
 		// mutant: fairness between flows
-		if s < start || s == start && w.due() < c.waiting[best].due() {
+		if best < 0 || s < start || s == start && w.due() < c.waiting[best].due() {
 			best, start = i, s
 		}
 	}
@@ -66,7 +81,7 @@ func (c *crowd) call(ticket int) *waiter {
 		}
 	}
 	c.next[w.Flow] = start + 1
-	c.waiting = slices.Delete(c.waiting, best, best+1)
+	c.remove(best)
 	c.tickets = slices.DeleteFunc(c.tickets, func(t int) bool { return t == ticket })
 	return w
 }
@@ -79,6 +94,28 @@ func (c *crowd) leave(w *waiter) (ticket int, was bool) {
 	}
 	last := len(c.tickets) - 1
 	ticket = c.tickets[last]
-	c.waiting, c.tickets = slices.Delete(c.waiting, i, i+1), c.tickets[:last]
+	c.remove(i)
+	c.tickets = c.tickets[:last]
 	return ticket, true
 }
+
+func (c *crowd) remove(i int) {
+	if c.waiting[i].Only != nil {
+		c.bound--
+	}
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+}
+
+// permitted is a view in which a GPU takes a function's requests only if one of those that wait may run there.
+type permitted struct {
+	schedule.Cluster
+	crowds map[int]*crowd
+}
+
+func (p permitted) may(gpu, fn int) bool {
+	c := p.crowds[fn]
+	return c == nil || c.bound < len(c.waiting) || c.bound == 0 || slices.ContainsFunc(c.waiting, func(w *waiter) bool { return w.may(gpu) })
+}
+
+func (p permitted) Accepts(gpu, fn int) bool { return p.may(gpu, fn) && p.Cluster.Accepts(gpu, fn) }
+func (p permitted) Holds(gpu, fn int) bool   { return p.may(gpu, fn) && p.Cluster.Holds(gpu, fn) }

@@ -16,7 +16,7 @@ func calls(asks ...Ask) (order []int) {
 		c.join(100+i, all[i])
 	}
 	for len(c.waiting) > 0 {
-		order = append(order, slices.Index(all, c.call(c.tickets[len(c.tickets)/2])))
+		order = append(order, slices.Index(all, c.call(c.tickets[len(c.tickets)/2], 0)))
 	}
 	return order
 }
@@ -47,7 +47,7 @@ func TestFlowThatWasAway(t *testing.T) {
 		c.join(id, &waiter{Ask: Ask{Flow: flow}, arrived: float64(id)})
 		id++
 	}
-	call := func() string { return c.call(c.tickets[0]).Flow }
+	call := func() string { return c.call(c.tickets[0], 0).Flow }
 	for range 100 {
 		join("a")
 		call()
@@ -79,11 +79,11 @@ func TestInventedFlows(t *testing.T) {
 		return w
 	}
 	join("honest")
-	c.call(0)
+	c.call(0, 0)
 	honest := join("honest")
 	for n := 0; ; n++ {
 		join(fmt.Sprint("invented ", n))
-		if c.call(c.tickets[0]) == honest {
+		if c.call(c.tickets[0], 0) == honest {
 			return
 		}
 		if n > 10*maxFlows || len(c.next) > maxFlows+1 {
@@ -121,7 +121,7 @@ func TestCrowdAtRandom(t *testing.T) {
 				}
 				drop(w)
 			case len(in) > 0:
-				w := c.call(c.tickets[rng.IntN(len(c.tickets))])
+				w := c.call(c.tickets[rng.IntN(len(c.tickets))], 0)
 				if !slices.Contains(in, w) {
 					t.Fatalf("seed %d: a request is called that does not wait", seed)
 				}

@@ -25,6 +25,7 @@ type line struct {
 	Done    *done     `json:"done,omitempty"`
 	Lost    *lost     `json:"lost,omitempty"`
 	Gone    *int      `json:"gone,omitempty"` // GPU
+	Back    *int      `json:"back,omitempty"` // GPU
 	Active  *activity `json:"active,omitempty"`
 	Freed   bool      `json:"freed,omitempty"`
 	Engine  *entered  `json:"engine,omitempty"`

@@ -40,12 +40,13 @@ type verdict struct {
 
 // NewQueue makes a Queue. clock returns seconds since any moment.
 func NewQueue(c Config, machines Machines, clock func() float64, log *Log) (*Queue, error) {
-	view := steady{machines, map[asked]float64{}}
+	crowds := map[int]*crowd{}
+	view := steady{permitted{machines, crowds}, map[asked]float64{}}
 	core, err := New(c, view, log)
 	if err != nil {
 		return nil, err
 	}
-	return &Queue{core: core, machines: machines, view: view, clock: clock, log: log, crowds: map[int]*crowd{}}, nil
+	return &Queue{core: core, machines: machines, view: view, clock: clock, log: log, crowds: crowds}, nil
 }
 
 // Reconfigure goes on with a new Core, and a new run in the log. Requests that wait move to it, in order of their arrival; those that
@@ -158,11 +159,19 @@ func (t *Turn) Lost() {
 	q.decide()
 }
 
-// LoseGPU takes a GPU away for good. The turns of its requests are lost.
+// LoseGPU takes a GPU away. The turns of its requests are lost.
 func (q *Queue) LoseGPU(gpu int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.core.LoseGPU(q.tick(), gpu)
+	q.decide()
+}
+
+// ReturnGPU gives a GPU back that was lost.
+func (q *Queue) ReturnGPU(gpu int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.core.ReturnGPU(q.tick(), gpu)
 	q.decide()
 }
 
@@ -201,7 +210,7 @@ func (q *Queue) decide() {
 			break
 		}
 		q.machines.Admit(d, q.active)
-		q.crowds[d.Request.Fn].call(d.Request.ID).decided <- verdict{d, q.core}
+		q.crowds[d.Request.Fn].call(d.Request.ID, d.GPU).decided <- verdict{d, q.core}
 	}
 	// mutant: functions that woke up
 	for _, fn := range q.core.Woken() {

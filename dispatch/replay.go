@@ -179,6 +179,11 @@ func (p *player) play(x *line, out *Replayed) error {
 			return fmt.Errorf("GPU %d of %d is lost", *x.Gone, p.config.GPUs)
 		}
 		p.core.leave(x.At, *x.Gone)
+	case x.Back != nil:
+		if *x.Back < 0 || *x.Back >= p.config.GPUs || !p.core.gone[*x.Back] {
+			return fmt.Errorf("GPU %d of %d is back", *x.Back, p.config.GPUs)
+		}
+		p.core.ReturnGPU(x.At, *x.Back)
 	case x.Active != nil:
 		if x.Active.Fn < 0 || x.Active.Fn >= p.config.Params.Functions {
 			return fmt.Errorf("function %d of %d", x.Active.Fn, p.config.Params.Functions)

@@ -98,7 +98,7 @@ func (g *Server) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.exit(q)
-	if q.Flow, q.Deadline, err = wishes(r.Header); err != nil {
+	if q.Flow, q.Deadline, err = Wishes(r.Header); err != nil {
 		e := classify(err)
 		g.count.answered(q.model.Name, e.Status)
 		e.Write(w)
@@ -277,7 +277,7 @@ func (b *bufferPool) Put(x []byte) { b.Pool.Put(&x) }
 var silent = log.New(io.Discard, "", 0)
 
 // pass sends a request to an engine and its answer to the client, byte by byte.
-func (g *Server) pass(to agent.Address, p *passing) (err error) {
+func (g *machine) pass(to agent.Address, p *passing) (err error) {
 	target, err := url.Parse(to.URL)
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(&out, "medusa_serve_engine_changes_total{model=%s,state=%q} %d\n", label(e.model), e.state, e.n)
 	}
 	family("medusa_serve_waiting", "gauge", "Requests without a turn.")
-	var states, running, hosts strings.Builder
+	var states, running, hosts, shares strings.Builder
 	g.mu.Lock()
 	now := g.setup.Load()
 	for _, m := range now.spec.Models {
@@ -104,6 +104,7 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(&hosts, "medusa_serve_host_bytes{model=%s} %d\n", name, g.agent.Host(place))
 		for gpu, id := range now.gpus {
 			at := g.agent.Standing(gpu, place)
+			fmt.Fprintf(&shares, "medusa_serve_gpu_share{model=%s,gpu=%s} %g\n", name, label(id), at.Memory)
 			fmt.Fprintf(&running, "medusa_serve_running{model=%s,gpu=%s} %d\n", name, label(id), at.Requests)
 			for _, s := range agent.States() {
 				is := 0
@@ -121,6 +122,8 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	out.WriteString(states.String())
 	family("medusa_serve_host_bytes", "gauge", "Host memory of an engine that sleeps at level 1: host_gb, or what one was measured to hold if that is more.")
 	out.WriteString(hosts.String())
+	family("medusa_serve_gpu_share", "gauge", "Share of a GPU's memory that an engine has: as the file says, or as measured if that is more.")
+	out.WriteString(shares.String())
 	family("go_goroutines", "gauge", "Goroutines of the server.")
 	fmt.Fprintf(&out, "go_goroutines %d\n", runtime.NumGoroutine())
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -106,7 +106,7 @@ func (u *setup) machines() agent.Config {
 
 // policy is the queue's configuration.
 func (u *setup) policy() dispatch.Config {
-	c := dispatch.Config{Policy: u.spec.Policy.Name, Params: params(u.spec.Policy, u.models), GPUs: len(u.gpus), Models: described(u.models), HostGB: u.spec.HostMemory}
+	c := dispatch.Config{Policy: u.spec.Policy.Name, Params: params(u.spec, u.models, u.gpus), GPUs: len(u.gpus), Models: described(u.models), HostGB: u.spec.HostMemory}
 	for place := range u.models {
 		c.Models[place].Leaving = u.leaving(place)
 	}
@@ -122,8 +122,9 @@ func described(models []*Model) (list []dispatch.Model) {
 	return list
 }
 
-// params are those of package schedule.
-func params(policy Policy, models []*Model) schedule.Params {
+// params are those of package schedule, for models and GPUs by place.
+func params(s *Spec, models []*Model, gpus []string) schedule.Params {
+	policy := s.Policy
 	p := schedule.Params{Functions: len(models), D: policy.D, T: policy.T, Alpha: policy.Alpha, Limit: policy.UtilizationLimit,
 		WarmFirst: policy.WarmFirst, O3Limit: policy.O3Limit}
 	for _, m := range models {
@@ -133,6 +134,14 @@ func params(policy Policy, models []*Model) schedule.Params {
 		} else { // one that leaves may have none
 			p.Deadline = append(p.Deadline, m.Timeout)
 		}
+	}
+	for range gpus {
+		p.Topology.Neighbour = append(p.Topology.Neighbour, -1)
+	}
+	for _, pair := range s.Neighbours {
+		a, b := slices.Index(gpus, pair[0]), slices.Index(gpus, pair[1])
+		// mutant: neighbours of GPUs
+		p.Topology.Neighbour[a], p.Topology.Neighbour[b] = b, a
 	}
 	return p
 }

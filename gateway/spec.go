@@ -16,19 +16,27 @@ import (
 
 // Spec is a configuration. Times are in seconds.
 type Spec struct {
-	Listen     string   `yaml:"listen"`         // default 127.0.0.1:8080
-	KeysFile   string   `yaml:"keys"`           // file with a key a line; without it everybody may ask
-	GPUs       []string `yaml:"gpus"`           // each for CUDA_VISIBLE_DEVICES
-	Policy     Policy   `yaml:"policy"`         //
-	HostMemory float64  `yaml:"host_memory_gb"` // for engines that sleep at level 1
-	MaxWaiting int      `yaml:"max_waiting"`    // requests of a model; default 256
-	MaxBody    int64    `yaml:"max_body"`       // bytes; default 4 MiB
-	State      string   `yaml:"state"`          // folder; without it, engines that an earlier server left are not looked for
-	Retry      float64  `yaml:"retry"`          // time until a model that has failed on a GPU is started there again; default 30
-	Health     float64  `yaml:"health"`         // time between two looks at an engine; default 10
-	Models     []Model  `yaml:"models"`
+	Listen     string     `yaml:"listen"`         // default 127.0.0.1:8080
+	KeysFile   string     `yaml:"keys"`           // file with a key a line; without it everybody may ask
+	GPUs       []string   `yaml:"gpus"`           // each for CUDA_VISIBLE_DEVICES
+	Neighbours [][]string `yaml:"neighbours"`     // pairs of GPUs behind the same PCIe switch
+	Policy     Policy     `yaml:"policy"`         //
+	HostMemory float64    `yaml:"host_memory_gb"` // for engines that sleep at level 1
+	MaxWaiting int        `yaml:"max_waiting"`    // requests of a model; default 256
+	MaxBody    int64      `yaml:"max_body"`       // bytes; default 4 MiB
+	State      string     `yaml:"state"`          // folder; without it, engines that an earlier server left are not looked for
+	Retry      float64    `yaml:"retry"`          // time until a model that has failed on a GPU is started there again; default 30
+	Health     float64    `yaml:"health"`         // time between two looks at an engine; default 10
+	Agent      *Remote    `yaml:"agent"`          // for a Node alone
+	Models     []Model    `yaml:"models"`
 
 	dir string
+}
+
+// Remote says how an endpoint picker reaches the GPUs of a Node.
+type Remote struct {
+	Listen []string `yaml:"listen"` // an address for each GPU
+	Secret string   `yaml:"secret"` // file
 }
 
 // Policy names a policy of package schedule, with its parameters there.
@@ -104,7 +112,11 @@ func (s *Spec) complete() {
 			}
 		}
 	}
-	for _, path := range []*string{&s.KeysFile, &s.State} {
+	paths := []*string{&s.KeysFile, &s.State}
+	if s.Agent != nil {
+		paths = append(paths, &s.Agent.Secret)
+	}
+	for _, path := range paths {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(s.dir, *path)
 		}
@@ -164,6 +176,12 @@ func (s *Spec) check() error {
 			return mistake(at, "GPU %s is there twice", id)
 		}
 	}
+	if err := s.checkNeighbours(); err != nil {
+		return err
+	}
+	if err := s.Agent.check(len(s.GPUs)); err != nil {
+		return err
+	}
 	for _, n := range []number{{"retry", s.Retry, 0, maxSeconds, false}, {"health", s.Health, minSeconds, maxSeconds, true},
 		{"host_memory_gb", s.HostMemory, 0, maxGigabytes, false}} {
 		if err := n.check("$"); err != nil {
@@ -191,7 +209,7 @@ func (s *Spec) check() error {
 	for i := range s.Models {
 		models[i] = &s.Models[i]
 	}
-	if _, err := schedule.New(s.Policy.Name, params(s.Policy, models)); err != nil {
+	if _, err := schedule.New(s.Policy.Name, params(s, models, s.GPUs)); err != nil {
 		return &yamlfile.FieldError{Path: "$.policy", Err: err}
 	}
 	if err := dispatch.CheckKept(described(models), len(s.GPUs)); err != nil {
@@ -199,6 +217,44 @@ func (s *Spec) check() error {
 	}
 	if _, err := s.keys(); err != nil {
 		return &yamlfile.FieldError{Path: "$.keys", Err: err}
+	}
+	return nil
+}
+
+func (s *Spec) checkNeighbours() error {
+	paired := map[string]bool{}
+	for i, pair := range s.Neighbours {
+		at := fmt.Sprintf("$.neighbours[%d]", i)
+		if len(pair) != 2 {
+			return mistake(at, "%d GPUs, neighbours are pairs", len(pair))
+		}
+		for _, id := range pair {
+			if !slices.Contains(s.GPUs, id) {
+				return mistake(at, "GPU %s is not in gpus", id)
+			}
+			if paired[id] {
+				return mistake(at, "GPU %s has a neighbour already", id)
+			}
+			paired[id] = true
+		}
+	}
+	return nil
+}
+
+func (r *Remote) check(gpus int) error {
+	if r == nil {
+		return nil
+	}
+	if len(r.Listen) != gpus {
+		return mistake("$.agent.listen", "%d addresses for %d GPUs", len(r.Listen), gpus)
+	}
+	for i, address := range r.Listen {
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return mistake(fmt.Sprintf("$.agent.listen[%d]", i), "%q is no address with a port", address)
+		}
+	}
+	if r.Secret == "" {
+		return mistake("$.agent", "secret is missing: agents answer only those who know it")
 	}
 	return nil
 }

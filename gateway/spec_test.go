@@ -43,6 +43,9 @@ func TestMistakes(t *testing.T) {
 		{"a wrong parameter", "models:", "policy: {d: -1}\nmodels:", 4, "d must be positive"},
 		{"torpor without deadlines", "models:", "policy: {name: torpor}\nmodels:", 6, "deadline"},
 		{"kept models that leave no room", "name: a", "keep: true\n  memory: 0.5\n  name: a\n  command: ['{port}']\n- name: b", 5, "keep models: 0.5 of 1 GPUs may leave no room for b"},
+		{"one neighbour", "models:", "neighbours: [['0']]\nmodels:", 4, "pairs"},
+		{"a neighbour that is no GPU", "models:", "neighbours: [['0', '1']]\nmodels:", 4, "GPU 1 is not in gpus"},
+		{"a GPU beside itself", "models:", "neighbours:\n- ['0', '0']\nmodels:", 5, "has a neighbour already"},
 		{"no file of keys", "models:", "keys: missing\nmodels:", 4, "missing"},
 		{"no YAML", "gpus:", "gpus: [", 4, "must be specified"},
 	} {

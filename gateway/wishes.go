@@ -17,8 +17,8 @@ const (
 // maxFlowName bounds the name of a flow in bytes.
 const maxFlowName = 128
 
-// wishes reads the headers of a request.
-func wishes(h http.Header) (flow string, deadline float64, err error) {
+// Wishes reads the headers of a request: its flow, and its deadline in seconds or 0.
+func Wishes(h http.Header) (flow string, deadline float64, err error) {
 	bad := func(name, format string, args ...any) error {
 		return &apierror.Error{Status: http.StatusBadRequest, Kind: apierror.Request, Code: "invalid_header", Param: name, Message: name + " " + fmt.Sprintf(format, args...)}
 	}

@@ -105,6 +105,9 @@ func (p *roundRobin) Leave(gpu int) {
 	}
 }
 
+// Return implements [Binder].
+func (p *roundRobin) Return(gpu int) { p.left[gpu] = false }
+
 // loadBalance sends the oldest request to the least frequently used idle GPU (thesis §4.2).
 type loadBalance struct {
 	queue fifo

@@ -192,6 +192,27 @@ type picky struct {
 
 func (p picky) Accepts(g, fn int) bool { return fn == p.fn && p.world.Accepts(g, fn) }
 
+// TestOrderOfGPUs: the order is that of a stable sort by use.
+func TestOrderOfGPUs(t *testing.T) {
+	w := newWorld(t, 9, 1, 9, []float64{1})
+	p := &lalb{}
+	p.used.init(w)
+	if _, ok := p.Next(0, w); ok || p.order != nil {
+		t.Fatal("a decision without a request")
+	}
+	p.Arrive(0, Request{})
+	p.Next(0, w)
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		p.count(rng.IntN(9) * rng.IntN(2))
+		want := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
+		slices.SortStableFunc(want, func(a, b int) int { return p.used[a] - p.used[b] })
+		if !slices.Equal(p.order, want) {
+			t.Fatalf("order %v, by use %v, want %v", p.order, p.used, want)
+		}
+	}
+}
+
 // TestCancelFreesTheGPU: a request bound to a GPU that does not take it keeps others away, until its client leaves.
 func TestCancelFreesTheGPU(t *testing.T) {
 	w := picky{newWorld(t, 1, 1, 2, []float64{1, 1}), 1}

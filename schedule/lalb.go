@@ -10,6 +10,7 @@ type lalb struct {
 	queue  []visited
 	local  []fifo
 	used   usage
+	order  []int // GPUs by use, then by number
 	round  []int // idle GPUs this round has still to look at
 	queued int
 	fresh  bool // an arrival or completion since the round began
@@ -70,6 +71,9 @@ func (p *lalb) Leave(gpu int) {
 	p.fresh = true
 }
 
+// Return implements [Binder].
+func (p *lalb) Return(int) { p.fresh = true }
+
 // Next continues the round. As in the thesis, it visits each GPU once after each arrival and completion. Otherwise the visit
 // counts, which stand for waiting, would grow too fast.
 func (p *lalb) Next(_ float64, c Cluster) (Decision, bool) {
@@ -80,24 +84,40 @@ func (p *lalb) Next(_ float64, c Cluster) (Decision, bool) {
 	if p.local == nil {
 		p.local = make([]fifo, c.GPUs())
 	}
+	for len(p.order) < len(p.used) {
+		p.order = append(p.order, len(p.order))
+	}
 	if p.fresh {
 		p.fresh = false
-		p.round = p.round[:0]
-		for g := range p.used {
-			p.round = append(p.round, g)
-		}
-		slices.SortStableFunc(p.round, func(a, b int) int { return p.used[a] - p.used[b] })
+		p.round = append(p.round[:0], p.order...)
 	}
 	for len(p.round) > 0 {
 		g := p.round[0]
 		if d, ok := p.visit(c, g); ok {
-			p.used[d.GPU]++
+			p.count(d.GPU)
 			p.queued--
 			return d, true
 		}
 		p.round = p.round[1:]
 	}
 	return Decision{}, false
+}
+
+// count counts a dispatch to g and moves it to its place in the order. A sort in each round would cost more than all else.
+func (p *lalb) count(g int) {
+	i, _ := slices.BinarySearchFunc(p.order, g, p.compare)
+	p.used[g]++
+	// mutant: the order of GPUs
+	for ; i+1 < len(p.order) && p.compare(p.order[i+1], g) < 0; i++ {
+		p.order[i], p.order[i+1] = p.order[i+1], g
+	}
+}
+
+func (p *lalb) compare(a, b int) int {
+	if d := p.used[a] - p.used[b]; d != 0 {
+		return d
+	}
+	return a - b
 }
 
 // open reports whether g might still take a waiting request.

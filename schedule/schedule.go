@@ -74,8 +74,10 @@ type Rounds interface {
 // Binder is a policy that binds waiting requests to GPUs.
 type Binder interface {
 	Policy
-	// Leave takes a GPU away for good. Requests that are bound to it are free again, and no later one is bound to it.
+	// Leave takes a GPU away. Requests that are bound to it are free again, and no later one is bound to it until it is back.
 	Leave(gpu int)
+	// Return gives a GPU back that was taken away.
+	Return(gpu int)
 }
 
 // Anticipator is a policy that predicts which functions get requests soon, so that their workers are worth keeping.

@@ -9,8 +9,8 @@ import (
 
 // free returns fn's worker on g that can take one more request, or nil.
 func (s *sim) free(g, fn int) *worker {
-	for _, w := range s.fns[fn].workers {
-		if w.gpu == g && w.state != stopping && (s.slots(fn) == 0 || w.seen < s.slots(fn)) {
+	for _, w := range s.gpus[g].workers { // fewer than a popular function has
+		if w.fn == fn && w.state != stopping && (s.slots(fn) == 0 || w.seen < s.slots(fn)) {
 			return w
 		}
 	}

@@ -49,8 +49,8 @@ func (s *sim) canHost(g, fn int) bool {
 
 // Holds implements [schedule.Cluster].
 func (s *sim) Holds(g, fn int) bool {
-	for _, w := range s.fns[fn].workers {
-		if w.gpu == g && w.state != stopping {
+	for _, w := range s.gpus[g].workers { // fewer than a popular function has
+		if w.fn == fn && w.state != stopping {
 			return true
 		}
 	}

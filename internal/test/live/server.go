@@ -79,7 +79,9 @@ func (r *run) start(argv ...string) (*server, error) {
 
 // environ is that of the programs: the simulated GPU, and a cache of artifacts of the run's own.
 func (r *run) environ() []string {
-	return append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"),
+	// Contexts take memory, and a program in place of nvidia-smi tells how much.
+	return append(os.Environ(), "PATH="+filepath.Join(filepath.Dir(r.build), "simgpu")+":"+os.Getenv("PATH"), "SIMGPU_PROCESSES="+filepath.Join(r.work, "processes"), "SIMGPU_OVERHEAD=charged",
+		"LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"),
 		"MEDUSA_CACHE="+filepath.Join(r.work, "cache"), "TMPDIR="+filepath.Join(r.work, "tmp"))
 }
 
@@ -126,12 +128,13 @@ func (s *server) nothingLeft(after time.Duration) error {
 // processes lists the processes of the run whose program has a name; all without one. Those that have ended and wait for their parent
 // have no environment any more.
 func (s *server) processes(program string) (pids []int) {
-	all, err := filepath.Glob("/proc/[0-9]*/environ")
+	all, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
 	}
-	for _, path := range all {
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+	for _, e := range all {
+		path := filepath.Join("/proc", e.Name(), "environ")
+		pid, err := strconv.Atoi(e.Name())
 		if err != nil || program == "" && pid == s.cmd.Process.Pid {
 			continue
 		}
@@ -218,7 +221,7 @@ func (r *run) configure(policy, gpus string, models int) error {
 		if i%len(checkpoints) == 0 {
 			artifact = fmt.Sprintf("artifact: %q, ", r.artifact())
 		}
-		fmt.Fprintf(&out, "- {name: m%d, %smemory: 0.45, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, asleep: 0.04, command: %s}\n", i, artifact, i%3, command)
+		fmt.Fprintf(&out, "- {name: m%d, %smemory: 0.42, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, command: %s}\n", i, artifact, i%3, command)
 	}
 	return os.WriteFile(r.config(), []byte(out.String()), 0o600)
 }
@@ -252,6 +255,33 @@ func (r *run) replay(log string) error {
 
 func (r *run) replayed(log string) ([]byte, error) {
 	return exec.Command(filepath.Join(r.build, "medusa"), "simulate", "--replay", log).CombinedOutput()
+}
+
+// measured demands that each engine that sleeps is known to keep memory on its GPU, of which the configuration says nothing, and returns how many do.
+func (s *server) measured() (sleepers int, err error) {
+	lines, err := s.metrics()
+	if err != nil {
+		return 0, err
+	}
+	asleep, share := map[string]bool{}, map[string]float64{}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, " ")
+		n, _ := strconv.ParseFloat(value, 64)
+		if labels, is := strings.CutPrefix(name, "medusa_serve_gpu_share{"); is {
+			share[strings.TrimSuffix(labels, "}")] = n
+		}
+		if labels, is := strings.CutPrefix(name, "medusa_serve_engine{"); is && n == 1 && strings.Contains(labels, `state="asleep_`) {
+			labels, _, _ = strings.Cut(labels, ",state=")
+			asleep[labels] = true
+		}
+	}
+	for labels := range asleep {
+		// A context of the simulated GPU takes 264 MiB of 8 GiB.
+		if share[labels] < 0.03 || share[labels] > 0.1 {
+			return 0, fmt.Errorf("the engine of %s keeps %g of its GPU asleep", labels, share[labels])
+		}
+	}
+	return len(asleep), nil
 }
 
 // within is a context for one request.

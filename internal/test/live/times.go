@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,7 +30,7 @@ type outcome struct {
 	Latency  float64 `json:"latency_mean"`
 	Deadline float64 `json:"slo_attainment"`
 	Cold     float64 `json:"cold_ratio"`
-	Worst    float64 `json:"-"` // the mean latency of the model for which it is largest
+	Others   float64 `json:"-"` // mean latency of the models but the first
 }
 
 // arrival is a request to come.
@@ -45,7 +46,7 @@ func (r *run) times() (string, error) {
 		var apart [3][]float64
 		for n := range r.seeds {
 			arrivals := r.arrivals(r.seed + uint64(n))
-			live, err := r.live(bed{policy: policy, gpus: 2, services: services, memory: 0.5, load: loadSeconds, deadline: deadline}, arrivals)
+			live, err := r.live("times", bed{policy: policy, gpus: 2, services: services, memory: 0.5, load: loadSeconds, deadline: deadline}, arrivals)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", policy, err)
 			}
@@ -100,6 +101,7 @@ type bed struct {
 	load, wake   float64   // seconds
 	sleep        int
 	deadline     float64
+	warm         bool // each model is asked once before the arrivals
 }
 
 func (b *bed) file(stub string) string {
@@ -112,15 +114,20 @@ func (b *bed) file(stub string) string {
 	return out.String()
 }
 
-// live sends the arrivals to `medusa serve`.
-func (r *run) live(b bed, arrivals []arrival) (outcome, error) {
-	config, log := filepath.Join(r.work, "times.yaml"), r.timesLog()
+// live sends the arrivals to `medusa serve`, whose files have a name.
+func (r *run) live(name string, b bed, arrivals []arrival) (outcome, error) {
+	config, log := filepath.Join(r.work, name+".yaml"), filepath.Join(r.work, name+".jsonl")
 	if err := os.WriteFile(config, []byte(b.file(r.stub())), 0o600); err != nil {
 		return outcome{}, err
 	}
 	s, err := r.start(filepath.Join(r.build, "medusa"), "serve", config, "--decisions", log)
 	if err != nil {
 		return outcome{}, err
+	}
+	if b.warm {
+		if err := s.warm(len(b.services)); err != nil {
+			return outcome{}, errors.Join(err, s.kill())
+		}
 	}
 	var all sync.WaitGroup
 	latencies, errs := make([]float64, len(arrivals)), make([]error, len(arrivals))
@@ -154,19 +161,25 @@ func (r *run) live(b bed, arrivals []arrival) (outcome, error) {
 		}
 		of[arrivals[i].model] = append(of[arrivals[i].model], l)
 	}
-	for _, list := range of {
-		mean, _ := spread(list)
-		o.Worst = max(o.Worst, mean)
-	}
+	o.Others, _ = spread(slices.Concat(of[1:]...))
 	return o, nil
 }
 
-func (r *run) timesLog() string { return filepath.Join(r.work, "times.jsonl") }
+// warm asks each model once, all at the same time.
+func (s *server) warm(models int) error {
+	errs := make([]error, models)
+	each(models, models, func(i int) {
+		ctx, cancel := within()
+		defer cancel()
+		_, errs[i] = stubengine.Ask(ctx, s.url, fmt.Sprint("m", i), "x", false)
+	})
+	return errors.Join(errs...)
+}
 
 // planned demands that `medusa plan` reads the log of the last run, and replays its requests. On a busy machine starts may take too long for
 // intervals, of which it says so.
 func (r *run) planned() error {
-	out, err := exec.Command(filepath.Join(r.build, "medusa"), "plan", "--log", r.timesLog()).CombinedOutput()
+	out, err := exec.Command(filepath.Join(r.build, "medusa"), "plan", "--log", filepath.Join(r.work, "times.jsonl")).CombinedOutput()
 	if !strings.Contains(string(out), "by the log") && !strings.Contains(string(out), "no interval can be given") {
 		return fmt.Errorf("plan from the log: %w\n%s", err, out)
 	}

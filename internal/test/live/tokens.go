@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -94,7 +95,7 @@ func (r *run) tokens() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the engine alone: %w", err)
 	}
-	starts, restored, woken := 0, 0, 0
+	starts, restored, woken, measured := 0, 0, 0, 0
 	for _, policy := range policies {
 		s, log, err := r.serve("{name: "+policy+"}", models)
 		if err != nil {
@@ -113,9 +114,11 @@ func (r *run) tokens() (string, error) {
 				wrong.CompareAndSwap(nil, &err)
 			}
 		})
-		if err := s.stop(); err != nil {
+		sleepers, bad := s.measured()
+		if err := errors.Join(bad, s.stop()); err != nil {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
+		measured += sleepers
 		starts += strings.Count(s.output(), "serving m")
 		restored += strings.Count(s.output(), "start restored")
 		woken += strings.Count(s.output(), "\nawake\n")
@@ -126,11 +129,11 @@ func (r *run) tokens() (string, error) {
 			return "", fmt.Errorf("%s: %w", policy, err)
 		}
 	}
-	if starts <= len(policies)*models || woken == 0 || restored == 0 {
-		return "", fmt.Errorf("engines were started %d times and woken %d times, %d starts were restored: this shows too little", starts, woken, restored)
+	if starts <= len(policies)*models || woken == 0 || restored == 0 || measured == 0 {
+		return "", fmt.Errorf("engines were started %d times and woken %d times, %d starts were restored, %d sleepers were measured: this shows too little", starts, woken, restored, measured)
 	}
-	return fmt.Sprintf("policies=%d models=%d gpus=2 requests=%d identical=%[3]d starts=%[4]d restored=%[5]d woken=%[6]d replayed=%[1]d", len(policies), models,
-		len(policies)*r.requests, starts, restored, woken), nil
+	return fmt.Sprintf("policies=%d models=%d gpus=2 requests=%d identical=%[3]d starts=%[4]d restored=%[5]d woken=%[6]d sleepers-measured=%[7]d replayed=%[1]d", len(policies), models,
+		len(policies)*r.requests, starts, restored, woken, measured), nil
 }
 
 // each calls work for 0 to n-1, some at a time.

@@ -30,14 +30,15 @@ const (
 type Stub struct {
 	Model                 string
 	Load, WakeUp, Service time.Duration
-	Pieces                int               // of a stream
-	Secret                string            // API key that it wants; "": none
-	Holds                 int64             // bytes of host memory
-	Refuses               error             // of a start
-	Crash                 int               // it ends at its request of this number; 0: never
-	Drowsy                bool              // it never wakes
-	Observe               func(what string) // is told each start, sleep, wake and stop; may be nil
-	sleeping              bool              // guarded by its engine's lock
+	Pieces                int                       // of a stream
+	Secret                string                    // API key that it wants; "": none
+	Holds                 int64                     // bytes of host memory
+	Device                func(asleep bool) float64 // share of its GPU's memory; nil: unknown
+	Refuses               error                     // of a start
+	Crash                 int                       // it ends at its request of this number; 0: never
+	Drowsy                bool                      // it never wakes
+	Observe               func(what string)         // is told each start, sleep, wake and stop; may be nil
+	sleeping              bool                      // guarded by its engine's lock
 }
 
 // Engine is a Stub that serves in this process.
@@ -113,6 +114,17 @@ func (e *Engine) Key() string { return e.Secret }
 
 // HostMemory implements [agent.Engine].
 func (e *Engine) HostMemory() int64 { return e.Holds }
+
+// DeviceMemory implements [agent.Engine].
+func (e *Engine) DeviceMemory(context.Context) float64 {
+	if e.Device == nil {
+		return 0
+	}
+	e.mu.Lock()
+	asleep := e.sleeping
+	e.mu.Unlock()
+	return e.Device(asleep)
+}
 
 // Healthy implements [agent.Engine].
 func (e *Engine) Healthy(ctx context.Context) error {
