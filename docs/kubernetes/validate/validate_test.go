@@ -179,18 +179,18 @@ func TestProblemsAreFound(t *testing.T) {
 // kserve is the version whose resource definition is meant.
 const kserve = "github.com/kserve/kserve@v0.15.2"
 
-// definition returns the schema of KServe's InferenceService, closed: what it does not name is not allowed.
-func definition(t *testing.T) *jsonschema.Schema {
+// definition returns the schema of a version of a resource that a module defines in a file, closed: what it does not name is not allowed.
+func definition(t *testing.T, module, path, version string) *jsonschema.Schema {
 	t.Helper()
-	out, err := exec.Command("go", "mod", "download", "-json", kserve).Output()
+	out, err := exec.Command("go", "mod", "download", "-json", module).Output()
 	if err != nil {
-		t.Fatalf("fetch %s: %v\n%s", kserve, err, out)
+		t.Fatalf("fetch %s: %v\n%s", module, err, out)
 	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal(out, &module); err != nil {
+	var fetched struct{ Dir string }
+	if err := json.Unmarshal(out, &fetched); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(module.Dir, "config/crd/full/serving.kserve.io_inferenceservices.yaml"))
+	data, err := os.ReadFile(filepath.Join(fetched.Dir, path))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,19 +205,24 @@ func definition(t *testing.T) *jsonschema.Schema {
 	if err := yaml.Unmarshal(data, &crd); err != nil {
 		t.Fatal(err)
 	}
-	schema := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	if crd.Spec.Versions[0].Name != "v1beta1" || len(schema) == 0 {
-		t.Fatalf("version %s", crd.Spec.Versions[0].Name)
+	var schema map[string]any
+	for _, v := range crd.Spec.Versions {
+		if v.Name == version {
+			schema = v.Schema.OpenAPIV3Schema
+		}
+	}
+	if len(schema) == 0 {
+		t.Fatalf("%s has no version %s", path, version)
 	}
 	properties := schema["properties"].(map[string]any)
 	delete(properties, "metadata") // the definition leaves it open
 	properties["metadata"] = map[string]any{}
 	closeObjects(schema)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("kserve.json", schema); err != nil {
+	if err := c.AddResource("definition.json", schema); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile("kserve.json")
+	s, err := c.Compile("definition.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +251,7 @@ func closeObjects(s map[string]any) {
 }
 
 func TestInferenceService(t *testing.T) {
-	schema := definition(t)
+	schema := definition(t, kserve, "config/crd/full/serving.kserve.io_inferenceservices.yaml", "v1beta1")
 	validate := func(doc []byte) error {
 		v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
 		if err != nil {

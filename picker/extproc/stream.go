@@ -1,0 +1,206 @@
+package extproc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ext_proc/v3"
+
+	"medusa/agent/link"
+	"medusa/dispatch"
+	"medusa/internal/apierror"
+)
+
+// Process implements the service: one call for each HTTP request.
+func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
+	ctx, gone := context.WithCancel(stream.Context())
+	defer gone()
+	messages := make(chan *pb.ProcessingRequest)
+	// The data plane ends the stream when the client leaves. A request that waits has to notice.
+	go func() {
+		defer close(messages)
+		defer gone()
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			select {
+			case messages <- m:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	q, err := s.read(messages)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return s.refuse(stream, "", err)
+	}
+	limit, cancel := context.WithTimeout(ctx, seconds(q.model.Timeout))
+	defer cancel()
+	arrived := time.Now()
+	turn, err := s.turn(limit, q)
+	if ctx.Err() != nil && turn == nil {
+		s.Count.answered(q.model.Name, statusLeft)
+		return nil
+	}
+	if err != nil {
+		return s.refuse(stream, q.model.Name, err)
+	}
+	s.Count.waited(q.model.Name, time.Since(arrived))
+	return s.serve(stream, messages, q, turn)
+}
+
+// statusLeft counts clients that have left, as nginx does.
+const statusLeft = 499
+
+func (s *Server) refuse(stream pb.ExternalProcessor_ProcessServer, model string, err error) error {
+	status, answer := immediate(err)
+	s.Count.answered(model, status)
+	return stream.Send(answer)
+}
+
+// serve sends a request on its way, and sees to its end. Whatever happens, the turn ends.
+func (s *Server) serve(stream pb.ExternalProcessor_ProcessServer, messages <-chan *pb.ProcessingRequest, q *query, turn *dispatch.Turn) error {
+	id := s.id()
+	s.Fleet.Sent(turn.Decision, id)
+	x := &exchange{server: s, stream: stream, q: q, began: time.Now()}
+	if q.unseen {
+		x.reported = s.expect(id)
+	}
+	service, err := x.run(messages, turn, id)
+	if x.reported != nil && service == 0 && err == nil && x.status < http.StatusBadRequest && x.status > 0 {
+		// The data plane has let the stream end before the answer did.
+		go func() {
+			defer s.forget(id)
+			select {
+			case took := <-x.reported:
+				s.end(turn, took)
+			case <-time.After(seconds(q.model.Timeout)):
+				s.end(turn, 0)
+			}
+		}()
+		s.Count.answered(q.model.Name, x.status)
+		return nil
+	}
+	s.forget(id)
+	s.end(turn, service)
+	if x.status == 0 {
+		x.status = statusLeft
+	}
+	s.Count.answered(q.model.Name, x.status)
+	return err
+}
+
+// end ends a turn. It ends last, so that the next decision sees the place.
+func (s *Server) end(turn *dispatch.Turn, service float64) {
+	s.Fleet.Ended(turn.Decision)
+	if service > 0 {
+		turn.Done(service)
+	} else {
+		turn.Lost()
+	}
+}
+
+// exchange is a request that has its turn, and the answer to it.
+type exchange struct {
+	server   *Server
+	stream   pb.ExternalProcessor_ProcessServer
+	q        *query
+	began    time.Time
+	held     float64 // seconds until the engine was ready
+	status   int
+	reported <-chan float64 // nil: the answer is seen here
+}
+
+// run lets all pass in both directions. It returns the running time of an answer that is complete, or 0.
+func (x *exchange) run(messages <-chan *pb.ProcessingRequest, turn *dispatch.Turn, id string) (service float64, err error) {
+	s := x.server
+	endpoints := s.Fleet.Address(turn.GPU)
+	if endpoints == "" {
+		var answer *pb.ProcessingResponse
+		x.status, answer = immediate(&apierror.Error{Status: http.StatusServiceUnavailable, Kind: apierror.Server, Code: "no_endpoint", Message: "the endpoint has left"})
+		return 0, x.stream.Send(answer)
+	}
+	if s.Settings.Fallbacks > 0 {
+		others := s.Fleet.Fallbacks(turn.GPU, x.q.Fn, s.Settings.Fallbacks, s.Fleet.Eligible(x.q.Fn, x.q.subset))
+		endpoints = strings.Join(append([]string{endpoints}, others...), ",")
+	}
+	ticket := s.Secret.Ticket(id, x.q.model.Name, time.Now().Add(seconds(x.q.model.Timeout)))
+	if err := x.stream.Send(destined(endpoints, ticket)); err != nil {
+		return 0, err
+	}
+	for _, p := range pieces(x.q.body, !x.q.trailers) {
+		if err := x.stream.Send(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_RequestBody{RequestBody: &pb.BodyResponse{Response: p}}}); err != nil {
+			return 0, err
+		}
+	}
+	if x.q.trailers {
+		if err := x.stream.Send(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_RequestTrailers{RequestTrailers: &pb.TrailersResponse{}}}); err != nil {
+			return 0, err
+		}
+	}
+	for m := range messages {
+		over, err := x.pass(m)
+		if err != nil {
+			return 0, err
+		}
+		if over && x.status < http.StatusBadRequest {
+			return max(time.Since(x.began).Seconds()-x.held, minService), nil
+		}
+		if over {
+			return 0, nil
+		}
+	}
+	return 0, nil
+}
+
+// minService is the shortest answer, so that it is not taken for none.
+const minService = 1e-6
+
+// pass lets a part of the answer pass, and reports whether it was the last.
+func (x *exchange) pass(m *pb.ProcessingRequest) (over bool, err error) {
+	switch part := m.Request.(type) {
+	case *pb.ProcessingRequest_ResponseHeaders:
+		x.look(part.ResponseHeaders.GetHeaders().GetHeaders())
+		if served := m.GetMetadataContext().GetFilterMetadata()[destinationSpace].GetFields()[servedKey].GetStringValue(); served != "" {
+			x.server.Count.served(served)
+		}
+		return part.ResponseHeaders.EndOfStream, x.stream.Send(onward())
+	case *pb.ProcessingRequest_ResponseBody:
+		for _, p := range pieces(part.ResponseBody.Body, part.ResponseBody.EndOfStream) {
+			if err := x.stream.Send(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_ResponseBody{ResponseBody: &pb.BodyResponse{Response: p}}}); err != nil {
+				return false, err
+			}
+		}
+		return part.ResponseBody.EndOfStream, nil
+	case *pb.ProcessingRequest_ResponseTrailers:
+		return true, x.stream.Send(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_ResponseTrailers{ResponseTrailers: &pb.TrailersResponse{}}})
+	}
+	return false, nil // trailers of the request that came late
+}
+
+// look reads what the headers of an answer say.
+func (x *exchange) look(headers []*core.HeaderValue) {
+	for _, h := range headers {
+		value := h.Value
+		if len(h.RawValue) > 0 {
+			value = string(h.RawValue)
+		}
+		switch {
+		case h.Key == ":status":
+			x.status, _ = strconv.Atoi(value)
+		case strings.EqualFold(h.Key, link.HeaderHeld):
+			x.held, _ = strconv.ParseFloat(value, 64)
+		}
+	}
+}

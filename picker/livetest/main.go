@@ -1,0 +1,136 @@
+// Command livetest runs Envoy, medusa-picker and three agents as users do, on the simulated GPU, and demands what docs/gateway.md promises.
+//
+// In: the programs below build/, and an environment of Python with the openai package and Envoy. Out: a line for each part, and last
+// "test-gateway: PASS ...". It fails if an answer differs from that of the engine alone, if a request gets neither its answer nor a clear
+// error, if a log of decisions does not replay, and if a process is left.
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"medusa/internal/contract"
+)
+
+// run is shared by all parts.
+type run struct {
+	build    string // folder
+	venv     string // folder
+	work     string // folder for files of this run
+	mark     string // variable of all processes of the run
+	requests int
+	held     int
+	hold     time.Duration
+	seed     uint64
+	known    []question
+}
+
+func main() {
+	var r run
+	parts := flag.String("parts", "tokens,faults,held", "parts to run: tokens, faults, held, overhead")
+	flag.StringVar(&r.build, "build", "build", "folder of the programs")
+	flag.StringVar(&r.venv, "venv", "build/gateway/venv", "environment of Python")
+	flag.IntVar(&r.requests, "requests", 160, "requests in the parts tokens and faults")
+	flag.IntVar(&r.held, "held", 300, "requests that are held at once")
+	flag.DurationVar(&r.hold, "hold", 4*time.Second, "how long they are held")
+	flag.Uint64Var(&r.seed, "seed", 1, "seed of prompts and moments")
+	flag.Parse()
+	if err := r.do(strings.Split(*parts, ",")); err != nil {
+		fmt.Fprintf(os.Stderr, "test-gateway: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func (r *run) do(parts []string) (err error) {
+	for _, folder := range []*string{&r.build, &r.venv} {
+		if *folder, err = filepath.Abs(*folder); err != nil {
+			return err
+		}
+	}
+	if r.work, err = os.MkdirTemp("", "medusa-gateway-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(r.work)
+	r.mark = "GATEWAY_TEST=" + filepath.Base(r.work)
+	if err := r.makeCheckpoints(); err != nil {
+		return err
+	}
+	var all []string
+	for _, name := range parts {
+		part, ok := map[string]func() (string, error){"tokens": r.tokens, "faults": r.faults, "held": r.holding, "overhead": r.overhead}[name]
+		if !ok {
+			return fmt.Errorf("no part %q", name)
+		}
+		began := time.Now()
+		result, err := part()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		fmt.Printf("%s: %s (%.0f s)\n", name, result, time.Since(began).Seconds())
+		all = append(all, result)
+	}
+	fmt.Printf("test-gateway: PASS device=simulated %s\n", strings.Join(all, " "))
+	return nil
+}
+
+// checkpoints are served by the models of a run, by turns: the small checkpoint, and one with the same weights and other angles of its
+// positions. Answers of the one are not those of the other.
+var checkpoints = []string{"tiny", "turned"}
+
+// makeCheckpoints puts them into the folder of the run.
+func (r *run) makeCheckpoints() error {
+	from := filepath.Join(filepath.Dir(r.build), "runners", "reference", "models", "tiny")
+	for _, name := range checkpoints {
+		to := filepath.Join(r.work, name)
+		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+			return err
+		}
+		if name == "tiny" {
+			continue
+		}
+		path := filepath.Join(to, "config.json")
+		config, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		turned := bytes.Replace(config, []byte(`"rope_theta": 10000.0`), []byte(`"rope_theta": 300.0`), 1)
+		if err := os.WriteFile(path, turned, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare makes the artifact and the questions once.
+func (r *run) prepare() (err error) {
+	if r.known != nil {
+		return nil
+	}
+	argv := append([]string{"materialize", "-o", r.artifact(), "--"}, r.engine("run", checkpoints[0])...)
+	cmd := exec.Command(filepath.Join(r.build, "medusa"), append(argv, "--batches", "1")...)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"),
+		contract.EnvCache+"="+filepath.Join(r.work, "cache"), "TMPDIR="+r.work)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("materialize: %w\n%s", err, out)
+	}
+	r.known, err = r.learn()
+	return err
+}
+
+func (r *run) artifact() string { return filepath.Join(r.work, "tiny.medusa") }
+
+func (r *run) envoy() string {
+	found, _ := filepath.Glob(filepath.Join(r.venv, "lib", "python3*", "site-packages", "envoy", "_bin", "envoy"))
+	return append(found, "envoy")[0]
+}
+
+func (r *run) engine(command, checkpoint string) []string {
+	return []string{filepath.Join(r.build, "reference"), command, "--model", filepath.Join(r.work, checkpoint),
+		"--batch-sizes", "1,2,4,8", "--kv-cache-bytes", "16000000", "--enable-sleep-mode"}
+}

