@@ -24,7 +24,7 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 		return 0, err
 	}
 	if d.pipe == "" {
-		return o.wait(cmd)
+		return o.begin(ctx, cmd)
 	}
 	pipe, err := os.OpenFile(d.pipe, os.O_RDWR, 0) // open for writing too: it has no end before it is closed
 	if err != nil {
@@ -40,7 +40,7 @@ func (o *Options) watched(ctx context.Context, cfg interpose.Config, d *desk) (i
 			stop()
 		}
 	})
-	code, err := o.wait(cmd)
+	code, err := o.begin(ctx, cmd)
 	_ = pipe.Close()
 	listening.Wait()
 	if silent != nil {
@@ -77,7 +77,7 @@ func (o *Options) expectStatus(path, does string) error {
 		return fmt.Errorf("restore engine: %w", err)
 	}
 	printable.Fprintf(o.Stderr, "medusa: native start: %v\n", err)
-	if err := status.Write(path, &status.Status{Status: status.Native, Reason: status.NoSession, Detail: err.Error()}); err != nil {
+	if err := status.Write(path, &status.Status{Status: status.Native, Reason: status.NoSession, Pool: o.pooled, Detail: err.Error()}); err != nil {
 		printable.Fprintf(o.Stderr, "medusa: %v\n", err)
 	}
 	return nil

@@ -41,10 +41,13 @@ type Options struct {
 	Lazy     bool              // build graphs at their first use
 	Relocate bool              // leave device memory at the driver's addresses
 	Status   string            // file for the JSON status; empty: none that outlives the start
+	Pool     string            // socket of a pool that may have a process for the engine; empty: the start is cold
 	Env      []string          // more of the engine's environment
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer // lines of this package too, while the engine runs
+
+	pooled string // of a start with Pool, for the status
 }
 
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
