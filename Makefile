@@ -12,6 +12,9 @@
 # make vllm-fingerprint VERSION=x  what a release of vLLM has otherwise than the supported ones (docs/results/vllm-fingerprint.md)
 # make test-serve medusa serve: true tokens under four policies, killed engines and servers (REQUESTS=500: for each policy)
 # make test-elastic one artifact with any part of its KV cache mapped, resized under load (docs/elastic.md)
+# make test-gateway Envoy, medusa-picker and three agents: true tokens, faults, held requests (docs/gateway.md); make test-picker: its unit tests
+# make scale    1,000 GPUs in virtual time: decisions a second, times to the first token (docs/results/scale.md)
+# make test-pool medusa pool: starts with other properties each, and random kills (N=1000 SEED=1)
 # make soak-serve medusa serve under all faults at once for MINUTES=60: nothing lost, no orphan, no leak
 # make claims-serve  what the papers claim of their policies, live with stub engines (a page with plots)
 # make test-oci artifacts against a real registry (Debian's docker-registry)
@@ -39,7 +42,7 @@ endif
 all: lib bin
 
 include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk simulate/rules.mk \
-	docs/kubernetes/rules.mk internal/test/*/rules.mk scripts/*/rules.mk)
+	docs/kubernetes/rules.mk picker/rules.mk internal/test/*/rules.mk scripts/*/rules.mk)
 
 lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
 
@@ -59,7 +62,7 @@ demo:
 	$(GO) run ./internal/test/demo -device $(DEVICE) -model $(MODEL)
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
-test: all simgpu-test interpose-test blas-test torch-test vllm-test
+test: all simgpu-test interpose-test blas-test torch-test vllm-test pool-test
 	command -v valgrind >/dev/null || echo "valgrind is not installed: instructions are not counted" >&2
 	CGO_ENABLED=1 $(GO) test -race ./...
 	scripts/fuzz 3s

@@ -55,7 +55,8 @@ func unknown(line string) string {
 		}
 		cmd, words = sub, words[1:]
 	}
-	if cmd.HasSubCommands() && (cmd.Parent() == nil || len(words) > 0 && !strings.HasPrefix(words[0], "-")) {
+	arguments := strings.Contains(cmd.Use, " ") // its own, beside its subcommands
+	if cmd.HasSubCommands() && !arguments && (cmd.Parent() == nil || len(words) > 0 && !strings.HasPrefix(words[0], "-")) {
 		return "command " + strings.Join(words[:1], " ")
 	}
 	for _, word := range words {

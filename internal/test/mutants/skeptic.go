@@ -79,9 +79,13 @@ var skeptic = []mutant{
 var plugins = []mutant{
 	logic("user who wants to try", never, "Gate.test_a_user_who_tries"),
 	logic("sources of vLLM that differ", never, "Gate.test_releases_that_differ"),
+	logic("supported release that an unknown one is compared with", replace("if numbers(known) <= wanted", ""), "Gate.test_a_release_that_is_the_same_is_taken_for_the_one_before_it"),
 	logic("one minor release of torch", replace(`SUPPORTED[known] + "."`, "SUPPORTED[known]"), "Gate.test_versions"),
 	logic("helper that keeps the graph manager", replace("cache.kv_sharing_fast_prefill, ", "False, "), "Gate.test_each_reason"),
 	logic("graphs within a model", never, "Gate.test_graphs_within_a_model"),
+	logic("scheduler in the worker's process", never, "Gate.test_elastic"),
+	logic("release whose KV cache is allocated otherwise", never, "Gate.test_elastic"),
+	logic("bytes that blocks need in whole pages", replace("pages_for(middle * size) for", "middle * size / PAGE for"), "Share.test_blocks_in"),
 	logic("memory that a restored start asks for", never, "Gate.test_share_of_the_device"),
 	logic("share of the device that the user allows", skip, "Gate.test_share_of_the_device"),
 	logic("size of a KV cache that cannot be", replace("0 < ", ""), "Gate.test_sizes_of_a_kv_cache"),

@@ -16,6 +16,7 @@ type Missing struct {
 var (
 	Clang     = Missing{"clang++-19", "the kernels' code is committed; only a change of their source needs the compiler", true}
 	Chromium  = Missing{"chromium", "other tests read the page's text and structure", true}
+	Python    = Missing{"python3", "plug-ins in Python are for machines that have one; make test-pool needs it", true}
 	Systemd   = Missing{"systemd-analyze", "the unit is an example for machines that have systemd", true}
 	Valgrind  = Missing{"valgrind", "counts of instructions guard speed, not results", true}
 	Counted   = Missing{"an amd64 processor", "the counts of instructions are of that machine", true}

@@ -198,8 +198,12 @@ class Comparison:
             else:
                 self.differ(where, natives, places, z, restored)
             return
-        if restored is None and not any(z) and len(seen) > 2 and not any(self.agree(two) for two in itertools.combinations(seen, 2)):
-            self.unwritten += len(z)  # live addresses that no two recorded processes have in common
+        if restored is None and len(seen) > 2 and not any(self.agree(two) for two in itertools.combinations(seen, 2)):
+            # Live addresses that no two recorded processes have in common are left out whole, or but for bytes that are alike by chance.
+            if any(z):
+                self.plain(where, natives, z)
+            else:
+                self.unwritten += len(z)
             return
         if restored is None or not self.agree(recorded):
             self.differ(where, natives, places, z, restored or "leads nowhere")

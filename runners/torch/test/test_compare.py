@@ -156,6 +156,9 @@ class TestComparison(unittest.TestCase):
         self.assertTrue(self.left_behind([32, 32, None, 32], 0, "big", checked()).differences)
         self.assertEqual(self.left_behind([32, 40, 32, 48], 0, "big", checked()).differences, [])
         self.assertTrue(self.left_behind([32, 40, 32, 48], 5, "big", checked()).differences)
+        self.assertEqual(self.left_behind([32, 40, 48, 56], 0x10000000, "big", checked()).differences, [])  # bytes that are alike by chance
+        self.assertTrue(self.left_behind([32, 40, 48, 56], 0x11000000, "big", checked()).differences)
+        self.assertTrue(self.left_behind([32, 40, 48, 32], 0x10000000, "big", checked()).differences)
         self.assertTrue(self.left_behind([32, 40, 32, 48], address, "big", checked()).differences)
         self.assertTrue(self.left_behind([32, 40, 32, 32], 0, "big", checked()).differences)
         self.assertTrue(self.left_behind([32, 40, 32, 40], 0, "big", checked()).differences)

@@ -24,10 +24,12 @@ def weights(model):
     return [(name, t, medusa.WEIGHT, {}) for name, t in [*model.named_parameters(), *model.named_buffers()]]
 
 
-def cached(runner):
-    """The tensors that exist once the KV cache does."""
-    found = [(name, t, medusa.INPUT, bounds) for name, t, bounds in named(runner)]
-    found += [(f"kv_cache.{i}", t, medusa.KV, {}) for i, t in enumerate(runner.kv_caches)]
+def cached(runner, blocks=None):
+    """The tensors that exist once the KV cache does. blocks: how many have memory, if not all."""
+    most = runner.kv_cache_config.num_blocks
+    blocks = blocks or most
+    found = [(name, t, medusa.INPUT, bounds) for name, t, bounds in named(runner, blocks)]
+    found += [(f"kv_cache.{i}", t if blocks == most else t[: t.shape[0] * blocks // most], medusa.KV, {}) for i, t in enumerate(runner.kv_caches)]
     return found + [(name, t, medusa.WEIGHT, {}) for name, t in others(runner)]
 
 
@@ -77,9 +79,9 @@ def buffers(runner):
     return v2_buffers(runner) if hasattr(runner, "input_buffers") else v1_buffers(runner)
 
 
-def named(runner):
+def named(runner, blocks):
     """(name, tensor, bounds) for each that vLLM writes before a replay and that takes any value within bounds."""
-    b, length, blocks = buffers(runner), runner.model_config.max_model_len, runner.kv_cache_config.num_blocks
+    b, length = buffers(runner), runner.model_config.max_model_len
     found = [
         ("input_ids", b.input_ids, {"lo": 0, "hi": b.vocabulary}),
         ("positions", b.positions, {"lo": 0, "hi": length}),

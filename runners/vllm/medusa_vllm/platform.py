@@ -33,7 +33,8 @@ def activate():
     run = os.environ.get(contract.ENV_RUN)
     if not (run or os.environ.get(contract.ENV_STATUS)) or os.environ.get(contract.ENV_VLLM_STAYS_OUT):
         return None
-    metrics.place()
+    if not importing():
+        metrics.place()
     reason = version_reason(metadata.version("vllm"), metadata.version("torch")) or rival()
     if reason:
         if run:
@@ -42,6 +43,11 @@ def activate():
     from vllm.platforms import cuda_platform_plugin
 
     return "medusa_vllm.cuda.Platform" if cuda_platform_plugin() else None
+
+
+def importing():
+    """Whether this is a process of `medusa pool` whose start has not come yet. The start's own file is found later, by metrics.register."""
+    return getattr(sys.modules.get("medusa_pool"), "importing", False)
 
 
 def version_reason(vllm, torch):

@@ -95,7 +95,8 @@ class Engine:
             VLLM_USE_FLASHINFER_SAMPLER="0",
             VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
             VLLM_NO_USAGE_STATS="1",
-            VLLM_CACHE_ROOT=os.path.join(work, "cache"),
+            # Of its own: Inductor chooses a kernel's form by time, and two cases that compile at once would use each other's choice from the next start on.
+            VLLM_CACHE_ROOT=self.path("cache"),
             TRITON_CACHE_DIR=os.path.join(work, "triton"),
             HF_HUB_OFFLINE="1",
         )

@@ -13,7 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 
-from medusa_vllm import factories, gate, identity, labels, metrics, platform, use, watched  # noqa: E402
+from medusa_vllm import factories, gate, identity, labels, metrics, platform, share, use, watched  # noqa: E402
 
 
 class Mode(enum.Enum):
@@ -53,7 +53,38 @@ def config(**changes):
     return c
 
 
+class Share(unittest.TestCase):
+    def test_asked(self):
+        for setting, want in {"": (False, None), "elastic": (True, None), "elastic:4096": (True, 4096)}.items():
+            self.assertEqual(share.asked(setting), want)
+        for wrong in "fixed", "elastic:", "elastic:4k", "elastic:-1", ":1":
+            with self.assertRaisesRegex(ValueError, "MEDUSA_VLLM_KV="):
+                share.asked(wrong)
+
+    def test_blocks_in(self):
+        page = share.PAGE
+        for total, sizes, most, want in (
+            (0, [page], 9, 0),
+            (2 * page - 1, [page, page], 9, 0),
+            (2 * page, [page, page], 9, 1),
+            (100 * page, [page, page], 9, 9),
+            (2 * page, [page // 4, page // 4], 9, 4),
+            (3 * page, [page // 4, page // 4], 9, 4),  # a page of one layer only
+            (3 * page, [page // 4, page // 2], 9, 4),  # layers with blocks of other sizes
+            (2 * page, [page // 4, page // 2], 9, 2),
+            (2 * page, [2 * page // 3], 9, 3),  # blocks that are no part of a page
+        ):
+            self.assertEqual(share.blocks_in(total, sizes, most), want, (total / page, sizes))
+
+
 class Gate(unittest.TestCase):
+    def test_elastic(self):
+        one = config(parallel_config__distributed_executor_backend="uni")
+        for release in "0.26.0", "0.26.0+cu129":
+            self.assertIsNone(gate.elastic_reason(one, release))
+        self.assertIn("mp", gate.elastic_reason(config(parallel_config__distributed_executor_backend="mp"), "0.26.0"))
+        self.assertIn("0.33.0", gate.elastic_reason(one, "0.33.0"))
+
     def version(self, vllm, torch, differs=None, wanted=""):
         compared = []
         with mock.patch.object(gate, "SUPPORTED", {"0.9.0": "2.9", "0.26.0": "2.11"}):
@@ -75,8 +106,12 @@ class Gate(unittest.TestCase):
             for word in release, "a.py:f", "MEDUSA_VLLM=try":
                 self.assertIn(word, reason or "")
 
-    def test_a_release_that_is_the_same_is_taken_for_the_newest(self):
-        self.assertEqual(self.version("0.26.1", "2.11.0"), (None, ["0.26.0"]))
+    def test_a_release_that_is_the_same_is_taken_for_the_one_before_it(self):
+        for release in "0.26.1", "0.27.0rc1", "1.0.0":
+            self.assertEqual(self.version(release, "2.11.0"), (None, ["0.26.0"]))
+        self.assertEqual(self.version("0.25.9", "2.9.0"), (None, ["0.9.0"]))
+        for release in "0.8.5.post1", "dev":
+            self.assertEqual(self.version(release, "2.9.0"), (None, ["0.9.0"]))
         self.assertIn("2.13.0", self.version("0.26.1", "2.13.0")[0] or "")
 
     def test_a_user_who_tries(self):
