@@ -3,6 +3,7 @@ package pool
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +133,12 @@ func TestWithoutPrivileges(t *testing.T) {
 	have.caps = 1<<capSysNice | 1<<capSysResource
 	if got := processDifferences(f, &have, &want); len(got) > 0 {
 		t.Errorf("with privileges: got %v", got)
+	}
+}
+
+// What make may leave ignored in its children, SIGHUP, and the first and the last of the real-time signals.
+func TestSignals(t *testing.T) {
+	if got, want := signals(1<<31|1<<32|1|1<<33|1<<63), []int{1, 34, 64}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -150,12 +150,16 @@ func inode(info os.FileInfo) string {
 func signals(set uint64) []int {
 	list := []int{}
 	for i := range 64 {
-		if set>>i&1 != 0 {
-			list = append(list, i+1)
+		// mutant: signals of the C library
+		if n := i + 1; set>>i&1 != 0 && n != sigCancel && n != sigSetXID {
+			list = append(list, n)
 		}
 	}
 	return list
 }
+
+// The C library keeps these for threads and lets no program change them (nptl(7)). Some versions of make leave them ignored in what they start.
+const sigCancel, sigSetXID = 32, 33
 
 // limitRows are the limits as a process sets them; -1 is none.
 func (p *process) limitRows() [][3]int64 {

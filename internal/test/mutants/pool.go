@@ -9,6 +9,7 @@ var pooled = []mutant{
 	{"files that have changed since", never, "./pool", "TestDifferences"},
 	{"properties that no process can change", never, "./pool", "TestDifferences"},
 	{"limits that cannot be raised", never, "./pool", "TestDifferences|TestWithoutPrivileges"},
+	{"signals of the C library", replace("&& n != sigCancel && n != sigSetXID", ""), "./pool", "TestSignals"},
 	{"requests of other users", never, "./pool", "TestAnotherUser"},
 	{"used once", skip, "./internal/test/pool", "TestPool"},
 	{"priority of the caller", replace("Nice: int32(nice)", "Nice: int32(19+0*nice)"), "./internal/test/pool", "TestPool"},

@@ -42,7 +42,10 @@ type test struct {
 	seen   map[string]int // random numbers and processes, by request
 }
 
-type counts struct{ requests, pooled, cold, killed, pools int }
+type counts struct {
+	requests, pooled, cold, killed, pools int
+	reason                                string // of the last cold start
+}
 
 func (c counts) String() string {
 	return fmt.Sprintf("requests=%d pooled=%d cold=%d killed=%d pools_killed=%d mixed=0 lost=0 leaked=0", c.requests, c.pooled, c.cold, c.killed, c.pools)
@@ -82,7 +85,7 @@ func run(build, dir string, n int, seed uint64) (counts, error) {
 	t.wrong = append(t.wrong, t.end()...)
 	t.counts.requests = n
 	if t.counts.pooled < n/3 {
-		t.wrong = append(t.wrong, fmt.Sprintf("only %d of %d starts came from the pool", t.counts.pooled, n))
+		t.wrong = append(t.wrong, fmt.Sprintf("only %d of %d starts came from the pool, the last cold one because of: %s", t.counts.pooled, n, t.counts.reason))
 	}
 	if len(t.wrong) > 0 {
 		return t.counts, errors.New(strings.Join(t.wrong[:min(len(t.wrong), 20)], "\n"))
@@ -252,6 +255,7 @@ func (t *test) serve(q *request) {
 		}
 	default:
 		t.counts.cold++
+		t.counts.reason = f.Pool
 		if q.seed == hashSeeds[2] && !strings.Contains(f.Pool, "PYTHONHASHSEED") && !strings.HasPrefix(f.Pool, "ask pool") {
 			t.wrong = append(t.wrong, fmt.Sprintf("request %d: another seed is not named: %s", q.id, f.Pool))
 		}
