@@ -10,8 +10,9 @@ import signal
 import sys
 
 wanted, command = json.loads(sys.argv[1]), sys.argv[2:]
-for number in (signal.SIGPIPE, signal.SIGXFSZ):
-    signal.signal(number, signal.SIG_DFL)
+for number in signal.valid_signals():
+    if signal.getsignal(number) == signal.SIG_IGN:  # Python's own, and those of nohup
+        signal.signal(number, signal.SIG_DFL)
 for number in wanted["ignored"] or []:
     signal.signal(number, signal.SIG_IGN)
 for number, path in wanted["descriptors"].items():
