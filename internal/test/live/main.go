@@ -34,7 +34,7 @@ const patience = 5 * time.Minute
 
 func main() {
 	var r run
-	parts := flag.String("parts", "tokens,times,faults", "parts to run: tokens, openai (needs its environment), times, faults, broken (those faults that need no model), overhead, soak, claims, bad-day")
+	parts := flag.String("parts", "tokens,times,fairness,faults", "parts to run: tokens, openai (needs its environment), times, fairness, faults, broken (those faults that need no model), overhead, soak, claims, bad-day")
 	flag.StringVar(&r.build, "build", "build", "folder of the programs")
 	flag.IntVar(&r.requests, "requests", 60, "requests for each policy")
 	flag.IntVar(&r.kills, "kills", 10, "engines to kill")
@@ -73,7 +73,7 @@ func (r *run) all(parts []string) (err error) {
 	}
 	var all []string
 	for _, name := range parts {
-		part, ok := map[string]func() (string, error){"tokens": r.tokens, "openai": r.openai, "times": r.times, "faults": r.faults, "broken": r.broken, "soak": r.soak, "claims": r.claims, "overhead": r.overhead, "bad-day": r.badDay}[name]
+		part, ok := map[string]func() (string, error){"tokens": r.tokens, "openai": r.openai, "times": r.times, "fairness": r.fairness, "faults": r.faults, "broken": r.broken, "soak": r.soak, "claims": r.claims, "overhead": r.overhead, "bad-day": r.badDay}[name]
 		if !ok {
 			return fmt.Errorf("no part %q", name)
 		}

@@ -1,6 +1,6 @@
 # `medusa serve` with reference engines on the simulated GPU: true tokens under four policies, times of stub engines against the simulator,
-# and faults. REQUESTS: for each policy; SEEDS, SECONDS: of arrivals; KILLS of engines, DEATHS of the server, CLIENTS that vanish; PARTS: tokens,
-# openai, times, faults, overhead, bad-day. FULL=1: 500 requests for each policy, ten seeds, 500 kills, 50 deaths and 500 clients.
+# fairness, and faults. REQUESTS: for each policy; SEEDS, SECONDS: of arrivals; KILLS of engines, DEATHS of the server, CLIENTS that vanish; PARTS: tokens,
+# openai, times, fairness, faults, overhead, bad-day. FULL=1: 500 requests for each policy, ten seeds, 500 kills, 50 deaths and 500 clients.
 # Part openai asks with the openai package of Python, which is fetched from PyPI once.
 ifdef FULL
 REQUESTS ?= 500

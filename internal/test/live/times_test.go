@@ -32,3 +32,15 @@ func TestOrders(t *testing.T) {
 		}
 	}
 }
+
+// The first model's answers end at 1, 2 and 5, the second's at 4 and 7. From 0 to 4, when the last answer of the first begins, the first is 2 ahead at the
+// second 2, and the second has made up for it at 4.
+func TestLag(t *testing.T) {
+	arrivals := []arrival{{0, 0}, {0, 0}, {0, 0}, {0, 1}, {0, 1}}
+	if got := lag([]float64{1, 2}, arrivals, []float64{1, 2, 5, 4, 7}); got != 2 {
+		t.Errorf("got %v, want 2", got)
+	}
+	if got := lag([]float64{1, 2}, arrivals, []float64{1, 2, 3, 5, 7}); got != 2 {
+		t.Errorf("the second model waits for its turn: got %v, want 2, as it is served no more once the first has nothing left", got)
+	}
+}
