@@ -1,5 +1,5 @@
 # make          everything below build/
-# make demo     the main job, on the simulated GPU (DEVICE=cuda: on a real one)
+# make demo     the main job, on the simulated GPU (DEVICE=cuda: on a real one; ENGINE=vllm: with real vLLM)
 # make test     all tests; needs no GPU
 # make bench    what Medusa itself costs, and its aims (docs/results/bench.md); ten minutes, 8 GB for temporary files
 # make programs random programs, restored and compared (N=10000 SEED=7)
@@ -56,10 +56,14 @@ bin:
 zoo:
 	$(GO) build -o build/zoo ./internal/test/zoo
 
+ifeq ($(ENGINE),vllm)
+demo: demo-vllm
+else
 demo:
 	echo "building (a minute or two the first time)"
 	$(MAKE) --no-print-directory all
 	$(GO) run ./internal/test/demo -device $(DEVICE) -model $(MODEL)
+endif
 
 # C under AddressSanitizer and UBSan, Go under the race detector (which needs cgo), each fuzz target for a few seconds.
 test: all simgpu-test interpose-test blas-test torch-test vllm-test pool-test

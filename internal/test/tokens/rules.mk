@@ -4,8 +4,12 @@
 TOKENS := runners/vllm/tokens
 TOKENS_SOURCES = $(shell for do in "ls-files -s" diff "ls-files -o --exclude-standard"; do git $$do -- . ":!docs" ":!*.md"; done | sha256sum | cut -c 1-16)
 
-.PHONY: test-tokens
+.PHONY: test-tokens demo-vllm
 test-tokens: vllm toolchain
 	$(GO) build -o build/tokens ./internal/test/tokens
 	$(VLLM_PYTHON) $(TOKENS)/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/tokens \
 		--sources $(TOKENS_SOURCES) --results docs/results/tokens.json --commit "$(VLLM_COMMIT)" $(if $(CASES),--cases "$(CASES)") --jobs $(or $(JOBS),2)
+
+demo-vllm: vllm toolchain
+	$(GO) build -o build/tokens ./internal/test/tokens
+	$(VLLM_PYTHON) $(TOKENS)/demo.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/demo --sources $(TOKENS_SOURCES)

@@ -37,7 +37,7 @@ CONFIG = {
 }
 
 
-def train_tokenizer(text: str) -> Tokenizer:
+def train_tokenizer(text: str, size: int) -> Tokenizer:
     """Byte-level BPE: every byte is a token, so any prompt can be encoded."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -45,7 +45,7 @@ def train_tokenizer(text: str) -> Tokenizer:
     tokenizer.train_from_iterator(
         text.splitlines(keepends=True),
         trainers.BpeTrainer(
-            vocab_size=CONFIG["vocab_size"],
+            vocab_size=size,
             special_tokens=[END],
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
@@ -54,8 +54,16 @@ def train_tokenizer(text: str) -> Tokenizer:
     return tokenizer
 
 
-def train(tokens: torch.Tensor, steps: int, batch: int, length: int, rate: float) -> LlamaForCausalLM:
-    model = LlamaForCausalLM(LlamaConfig(**CONFIG))
+def encode(tokenizer: Tokenizer, texts: list[str]) -> torch.Tensor:
+    """One row of tokens; each text begins with the token that ends the one before it."""
+    return torch.tensor([i for text in texts for i in [0, *tokenizer.encode(text).ids]])
+
+
+def train(
+    config: LlamaConfig, tokens: torch.Tensor, steps: int, batch: int, length: int, rate: float
+) -> tuple[LlamaForCausalLM, float]:
+    """The model, and its mean loss on the last fiftieth of the tokens, which it has not seen."""
+    model = LlamaForCausalLM(config)
     held_out = len(tokens) // 50
     tokens, validation = tokens[:-held_out], tokens[-held_out:]
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, betas=(0.9, 0.95), weight_decay=0.01)
@@ -77,8 +85,8 @@ def train(tokens: torch.Tensor, steps: int, batch: int, length: int, rate: float
             print(f"step {step} loss {loss.item():.3f} {time.time() - start:.0f} s", flush=True)
     with torch.no_grad():
         rows = validation[: len(validation) // length * length].view(-1, length)[:200]
-        print(f"held-out loss {model(input_ids=rows, labels=rows).loss.item():.3f}")
-    return model
+        loss = model(input_ids=rows, labels=rows).loss.item()
+    return model, loss
 
 
 def save(model: LlamaForCausalLM, tokenizer: Tokenizer, out: pathlib.Path, dtype: torch.dtype) -> None:
@@ -118,11 +126,12 @@ def main() -> None:
     torch.manual_seed(1)
     torch.set_num_threads(args.threads)
     text = args.text.read_text(encoding="utf-8")
-    tokenizer = train_tokenizer(text)
+    tokenizer = train_tokenizer(text, CONFIG["vocab_size"])
     chapters = text.split("\n\n")
-    tokens = torch.tensor([i for c in chapters for i in [0, *tokenizer.encode(c).ids]])
+    tokens = encode(tokenizer, chapters)
     print(f"{len(text)} characters, {len(tokens)} tokens, {len(chapters)} chapters")
-    model = train(tokens, args.steps, args.batch, args.length, args.rate)
+    model, loss = train(LlamaConfig(**CONFIG), tokens, args.steps, args.batch, args.length, args.rate)
+    print(f"held-out loss {loss:.3f}")
     print(f"{sum(p.numel() for p in model.parameters())} parameters")
     save(model, tokenizer, args.out, torch.float32)
     save(model, tokenizer, args.out.with_name(args.out.name + "-f16"), torch.float16)

@@ -7,18 +7,16 @@ was made by NVIDIA's tools.
 
 import argparse
 import os
-import subprocess
 import sys
 import threading
-import types
 from concurrent import futures
 
 import cases
 import controls
 from case import HERE, Case, Failed, checkpoint
 from kept import begin
+from tools import ROOT, add_places, of_toolchain, settings
 
-ROOT = os.path.join(HERE, "..", "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "runners", "torch", "test"))
 
 import results  # noqa: E402
@@ -26,10 +24,7 @@ import results  # noqa: E402
 
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--python", required=True, help="interpreter of the virtual environment that holds vLLM")
-    p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
-    p.add_argument("--build", required=True, help="folder that holds medusa, tokens, lib/, simulated/ and toolchain/")
-    p.add_argument("--work", required=True, help="folder for what the runs leave")
+    add_places(p)
     p.add_argument("--cases", help="MODEL TYPE RUNNER MODE, several separated by commas, or all; default: those of cases.py")
     p.add_argument("--jobs", type=int, default=1, help="cases that run at the same time")
     p.add_argument("--controls", default=",".join(controls.ALL), help="mistakes that have to change tokens, and to be refused")
@@ -42,28 +37,6 @@ def arguments():
 def stop(*what):
     print("test-tokens: FAIL", *what)
     sys.exit(1)
-
-
-def settings(args):
-    build = os.path.abspath(args.build)
-    return types.SimpleNamespace(
-        python=os.path.abspath(args.python),
-        libraries=os.path.abspath(args.libraries),
-        build=build,
-        work=os.path.abspath(args.work),
-        tools=os.path.join(build, "toolchain"),
-        medusa=os.path.join(build, "medusa"),
-        spoil=os.path.join(build, "tokens"),
-        controls=[c for c in args.controls.split(",") if c],
-    )
-
-
-def toolchain(s):
-    """Every kernel of Triton's in the caches, which this work began without, was made by the project's tools."""
-    check = os.path.join(ROOT, "simgpu", "toolchain", "check_use.py")
-    caches = [os.path.join(s.work, name) for name in ("triton", "cache")]
-    if subprocess.run([sys.executable, check, os.path.join(s.tools, "libdevice.bc"), *caches], check=False).returncode:
-        stop("a kernel was made by another tool chain")
 
 
 def make_checkpoints(s, chosen):
@@ -91,7 +64,7 @@ def main():
         chosen = cases.select(args.cases)
     except ValueError as e:
         stop(e)
-    s = settings(args)
+    s = settings(args, [c for c in args.controls.split(",") if c])
     begin(s.work, args.sources)
     make_checkpoints(s, chosen)
     rows, failures = {}, []
@@ -110,7 +83,8 @@ def main():
     lock = threading.Lock()
     with futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(compare, chosen))
-    toolchain(s)
+    if not of_toolchain(s):
+        stop("a kernel was made by another tool chain")
     if failures:
         stop(", ".join(failures))
     tokens, identical, captures = (sum(row[k] for row in rows.values()) for k in ("tokens", "identical", "captures"))
