@@ -25,7 +25,7 @@ def arguments():
 
 
 def stages(path):
-    """Milliseconds of each stage of a start, from its status. The last one has no end."""
+    """Seconds of each stage of a start, from its status. The last one has no end."""
     with open(path, encoding="utf-8") as f:
         told = json.load(f)
     phases = told["phases"]
@@ -77,7 +77,7 @@ class Demo(Case):
 
 
 def table(native, restored):
-    rows = [("stage", "native ms", "restored ms")]
+    rows = [("stage", "native s", "restored s")]
     rows += [(name, f"{native.get(name, 0):.1f}", f"{restored.get(name, 0):.1f}") for name in dict.fromkeys([*native, *restored])]
     rows.append(("total", f"{sum(native.values()):.1f}", f"{sum(restored.values()):.1f}"))
     for name, slow, fast in rows:
