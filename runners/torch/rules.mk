@@ -54,7 +54,7 @@ torch-shapes: torch
 
 # What the plug-in decides, where there is a Python; needs no torch.
 torch-test:
-	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin; fi
+	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges; fi
 
 test-torch: torch torch-test
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure
