@@ -28,9 +28,11 @@ def blocks_in(total, sizes, most):
     return low
 
 
-class _Memory:
+class Memory:
+    """Device memory as torch takes it from others: plain bytes, since not every dtype has a name there."""
+
     def __init__(self, address, size):
-        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|i1", "data": (address, False), "version": 2}
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None}
 
 
 class _Location(ctypes.Structure):
@@ -68,7 +70,7 @@ class Range:
         return ctypes.c_uint64(self.address + pages * PAGE)
 
     def map(self, pages=1):
-        """Maps so many more, in one piece, and fills them with zeros."""
+        """Maps so many more, in one piece, and fills them with zeros: the device does that in its own time."""
         handle, at, size = ctypes.c_uint64(), self._end(self.pages), ctypes.c_size_t(pages * PAGE)
         properties, access = _Properties(1, 0, self.here), _Access(self.here, 3)
         self._call("cuMemCreate", ctypes.byref(handle), size, ctypes.byref(properties), ctypes.c_uint64(0))
@@ -85,13 +87,18 @@ class Range:
             raise
         self.pages += pages
 
+    def filled(self):
+        """Waits for the zeros. Streams of torch do not wait for the one that writes them."""
+        # mutant: zeros that come after the next step
+        self._call("cuStreamSynchronize", ctypes.c_void_p())
+
     def unmap(self):
         """Unmaps the last page."""
         self._call("cuMemUnmap", self._end(self.pages - 1), ctypes.c_size_t(PAGE))
         self.pages -= 1
 
     def tensor(self, size):
-        return torch.as_tensor(_Memory(self.address, size), device=torch.device("cuda", self.here.id))
+        return torch.as_tensor(Memory(self.address, size), device=torch.device("cuda", self.here.id))
 
 
 class Ranges:
@@ -100,6 +107,7 @@ class Ranges:
     def __init__(self, sizes, least, device, cuda=None):
         """least: pages of each that are always mapped."""
         self.all = [Range(size, pages, device, cuda) for size, pages in zip(sizes, least, strict=True)]
+        self.all[0].filled()
 
     @property
     def size(self):
@@ -115,12 +123,15 @@ class Ranges:
 
     def move(self, wanted):
         """Maps and unmaps until each has as many pages. Range by range, a page at a time, so that an error leaves most pages to all."""
-        while self.pages != list(wanted):
-            for r, pages in zip(self.all, wanted):
-                if r.pages < pages:
-                    r.map()
-                elif r.pages > pages:
-                    r.unmap()
+        try:
+            while self.pages != list(wanted):
+                for r, pages in zip(self.all, wanted):
+                    if r.pages < pages:
+                        r.map()
+                    elif r.pages > pages:
+                        r.unmap()
+        finally:
+            self.all[0].filled()
 
     def resize(self, wanted):
         """The same, but an error leaves the pages as they were, as far as the driver lets that happen. Nothing may use the pages that go."""
