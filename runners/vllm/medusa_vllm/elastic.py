@@ -31,7 +31,7 @@ class Cache:
         self.least = self.ranges.mapped
         self.tensors = {}
         for t, r in zip(config.kv_cache_tensors, self.ranges.all):
-            self.tensors |= dict.fromkeys(t.shared_by, r.tensor(t.size))
+            self.tensors |= dict.fromkeys(t.shared_by, r.tensor(t.size).view(torch.int8))
 
     @property
     def blocks(self):
