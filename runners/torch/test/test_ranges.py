@@ -70,7 +70,7 @@ class TestRanges(unittest.TestCase):
         self.assertEqual(self.ranges.mapped, sum(pages) * PAGE)
         self.assertEqual((self.driver.handles, self.driver.zeros), (0, 0))
 
-    def fail(self, name, *nth):
+    def let_fail(self, name, *nth):
         self.driver.fails = {name: {self.driver.calls.get(name, 0) + n for n in nth}}
 
     def test_whole_pages_of_addresses(self):
@@ -83,7 +83,7 @@ class TestRanges(unittest.TestCase):
             self.check(pages)
 
     def test_pages_come_to_all_by_turns(self):
-        self.fail("cuMemMap", 4)
+        self.let_fail("cuMemMap", 4)
         self.assertRaises(MemoryError, self.ranges.move, [8, 8])
         self.check([3, 3])
 
@@ -93,7 +93,7 @@ class TestRanges(unittest.TestCase):
             before, after = (large, small) if name == "cuMemUnmap" else (small, large)
             for nth in 1, 2, 3, 4:
                 self.ranges.resize(before)
-                self.fail(name, nth)
+                self.let_fail(name, nth)
                 with self.assertRaisesRegex(MemoryError, f"^{name}: driver error 2$"):
                     self.ranges.resize(after)
                 self.check(before)
@@ -101,7 +101,7 @@ class TestRanges(unittest.TestCase):
                 self.check(after)
 
     def test_failure_of_the_way_back(self):
-        self.fail("cuMemMap", 3)
+        self.let_fail("cuMemMap", 3)
         self.driver.fails["cuMemUnmap"] = {2}
         with self.assertRaisesRegex(MemoryError, "^cuMemMap: driver error 2, and then cuMemUnmap: driver error 2$"):
             self.ranges.resize([4, 5])
