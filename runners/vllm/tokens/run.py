@@ -16,6 +16,7 @@ from concurrent import futures
 import cases
 import controls
 from case import HERE, Case, Failed, checkpoint
+from elastic_case import ElasticCase
 from kept import begin
 
 ROOT = os.path.join(HERE, "..", "..", "..")
@@ -30,6 +31,7 @@ def arguments():
     p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
     p.add_argument("--build", required=True, help="folder that holds medusa, tokens, lib/, simulated/ and toolchain/")
     p.add_argument("--work", required=True, help="folder for what the runs leave")
+    p.add_argument("--title", default="test-tokens", help="what each line begins with")
     p.add_argument("--cases", help="MODEL TYPE RUNNER MODE, several separated by commas, or all; default: those of cases.py")
     p.add_argument("--jobs", type=int, default=1, help="cases that run at the same time")
     p.add_argument("--controls", default=",".join(controls.ALL), help="mistakes that have to change tokens, and to be refused")
@@ -39,14 +41,15 @@ def arguments():
     return p.parse_args()
 
 
-def stop(*what):
-    print("test-tokens: FAIL", *what)
+def stop(title, *what):
+    print(f"{title}: FAIL", *what)
     sys.exit(1)
 
 
 def settings(args):
     build = os.path.abspath(args.build)
     return types.SimpleNamespace(
+        title=args.title,
         python=os.path.abspath(args.python),
         libraries=os.path.abspath(args.libraries),
         build=build,
@@ -63,7 +66,7 @@ def toolchain(s):
     check = os.path.join(ROOT, "simgpu", "toolchain", "check_use.py")
     caches = [os.path.join(s.work, name) for name in ("triton", "cache")]
     if subprocess.run([sys.executable, check, os.path.join(s.tools, "libdevice.bc"), *caches], check=False).returncode:
-        stop("a kernel was made by another tool chain")
+        stop(s.title, "a kernel was made by another tool chain")
 
 
 def make_checkpoints(s, chosen):
@@ -73,9 +76,9 @@ def make_checkpoints(s, chosen):
     if missing:
         case = Case(s, next(iter(missing.values())))
         made = case.run("checkpoints", [s.python, os.path.join(HERE, "checkpoint.py"), s.work, "--make", *map(os.path.basename, missing)])
-        print("".join(f"test-tokens: {line}\n" for line in made.stdout.splitlines() if line.startswith("checkpoint: ")), end="", flush=True)
+        print("".join(f"{s.title}: {line}\n" for line in made.stdout.splitlines() if line.startswith("checkpoint: ")), end="", flush=True)
         if made.returncode:
-            print(f"test-tokens: FAIL checkpoints: {made.stderr[-2000:]}", flush=True)
+            print(f"{s.title}: FAIL checkpoints: {made.stderr[-2000:]}", flush=True)
 
 
 def store(args, name, row):
@@ -90,7 +93,7 @@ def main():
     try:
         chosen = cases.select(args.cases)
     except ValueError as e:
-        stop(e)
+        stop(args.title, e)
     s = settings(args)
     begin(s.work, args.sources)
     make_checkpoints(s, chosen)
@@ -98,9 +101,9 @@ def main():
 
     def compare(name):
         try:
-            row = Case(s, name).compare()
+            row = (ElasticCase if cases.ELASTIC in name.split() else Case)(s, name).compare()
         except Failed as e:
-            print("test-tokens: FAIL", e, flush=True)
+            print(f"{s.title}: FAIL", e, flush=True)
             failures.append(name)
             return
         with lock:
@@ -112,10 +115,10 @@ def main():
         list(pool.map(compare, chosen))
     toolchain(s)
     if failures:
-        stop(", ".join(failures))
+        stop(s.title, ", ".join(failures))
     tokens, identical, captures = (sum(row[k] for row in rows.values()) for k in ("tokens", "identical", "captures"))
     vllm = next(iter(rows.values()))["vllm"]
-    print(f"test-tokens: PASS device=simulated vllm={vllm} cases={len(rows)} tokens={tokens} identical={identical} captures={captures}")
+    print(f"{s.title}: PASS device=simulated vllm={vllm} cases={len(rows)} tokens={tokens} identical={identical} captures={captures}")
 
 
 if __name__ == "__main__":
