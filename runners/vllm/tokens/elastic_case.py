@@ -9,7 +9,8 @@ import os
 import re
 import sys
 
-from case import ADDRESSES, HERE, Case, differing
+from case import ADDRESSES, HERE, Case, differing, free_port
+from cases import SERVED
 from options import CROWDED, PAGE_BLOCKS, flags, options
 
 sys.path.insert(0, os.path.join(HERE, ".."))
@@ -33,9 +34,9 @@ class ElasticCase(Case):
         return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype, "--crowd", *self.more)
 
     def environment(self, step, mistake):
-        stack = {"CUDART_STACK": "clean"} if step.startswith("native") else {}
+        process = {"CUDART_STACK": "clean"} if step.startswith("native") else {"PYTHONPATH": os.path.join(HERE, "served")} if step == SERVED else {}
         # vLLM takes the names of plug-ins for something that its compiled code depends on, so they are the same in every start.
-        return super().environment(step, mistake) | {"VLLM_PLUGINS": "medusa,tokens", contract.ENV_VLLM_KV: "elastic"} | stack | self.variables
+        return super().environment(step, mistake) | {"VLLM_PLUGINS": "medusa,tokens", contract.ENV_VLLM_KV: "elastic"} | process | self.variables
 
     def told(self, more=(), size=None, **variables):
         """What the next start is told: arguments, bytes of the cache, variables."""
@@ -119,14 +120,14 @@ class ElasticCase(Case):
         self.say(f"{call} fails in a resize: the engine serves on with its old size, {seen['answers']} answers, 0 wrong, 0 lost")
         return seen["answers"]
 
-    def served(self):
+    def over_http(self):
         """vLLM's own server, and its endpoint for sizes."""
-        vllm = os.path.join(os.path.dirname(self.settings.python), "vllm")
-        serve = [vllm, "serve", self.checkpoint, "--host", "127.0.0.1", "--port", str(self.port), *flags(options(self.dtype, self.graphs, CROWDED, True))]
+        vllm, port = os.path.join(os.path.dirname(self.settings.python), "vllm"), str(free_port())
+        serve = [vllm, "serve", self.checkpoint, "--host", "127.0.0.1", "--port", port, *flags(options(self.dtype, self.graphs, CROWDED, True))]
         self.told((), RANGE)
-        status = self.path("served.json")
+        status = self.path(SERVED + ".json")
         command = [self.settings.medusa, "restore", "--strict", "--addresses", "relocate", "--status", status, self.artifact, "--", *serve]
-        out = self.output("served", [*self.program("endpoint.py", str(self.port), "--"), *command])
+        out = self.output(SERVED, [*self.program("endpoint.py", port, "--"), *command])
         self.say("vllm serve: " + out.splitlines()[-1])
 
     def compare(self):
@@ -141,6 +142,6 @@ class ElasticCase(Case):
         before = step("calls", self.calls)
         for call in CALLS:
             step("failed " + call, lambda c=call: self.failed(c, before[c]))
-        step("served", self.served)
+        step(SERVED, self.over_http)
         row |= {"tokens": sum(counts), "captures": 0, "changed": {}, "refused": {}, "reference": f"{row['reference']}; {reference[-1]}"}
         return row | {"identical": row["tokens"], "minutes": round(self.kept.minutes(), 1)}
