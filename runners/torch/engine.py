@@ -20,6 +20,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer
 
+import elastic
 import medusa
 import serving
 from model import Model, ModelError, configuration, digest, presets
@@ -41,6 +42,8 @@ def arguments():
     p.add_argument("--max-length", type=int, default=128, help="tokens of the longest sequence")
     p.add_argument("--dtype", choices=["bfloat16", "float16", "float32"], default="bfloat16")
     p.add_argument("--kv-bytes", type=int, help="size of the KV cache; default: from the profile forward")
+    p.add_argument("--kv", choices=["fixed", "elastic"], default="fixed", help="elastic: addresses of the recorded size, memory for a part of it")
+    p.add_argument("--kv-mapped-bytes", type=int, action="append", help="memory of an elastic KV cache, repeatable: one size after another")
     p.add_argument("--utilization", type=float, default=0.9, help="share of the device's memory to use")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--tokens", type=int, default=8, help="tokens to decode at each batch size")
@@ -81,8 +84,8 @@ class Engine:
         self.dtype = getattr(torch, args.dtype)
         self.stages = Stages()
         self.session = medusa.Session()
-        self.graphs, self.outputs, self.capture = {}, {}, None
-        self.tokenizer = self.kv_bytes = self.length = None
+        self.graphs, self.outputs, self.sizes, self.capture = {}, {}, [], None
+        self.tokenizer = self.kv_bytes = self.length = self.cache = None
         self.restored = False
 
     def start(self):
@@ -128,6 +131,14 @@ class Engine:
             with open(self.args.places, "w", encoding="utf-8") as f:
                 json.dump(s.places(), f)
         s.ready(lambda: json.dumps(serving.serve(self)).encode())
+        if self.cache:
+            self.stretch()
+
+    def stretch(self):
+        """Maps what an elastic KV cache is to have, once the graphs are there and nothing is left to verify."""
+        room = self.session.kv_room()
+        asked, *self.sizes = self.args.kv_mapped_bytes or [self.kv_bytes]
+        self.cache.stretch(min(asked, self.kv_bytes if room is None else room))
 
     def open_model(self):
         """The model's description, before anything is allocated."""
@@ -143,14 +154,20 @@ class Engine:
             "engine.name": "torch",
             "engine.framework": f"torch {torch.__version__} transformers {transformers.__version__}",
             "cuda.version": torch.version.cuda,
-            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + (" triton norms" if a.triton_norms else ""),
+            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + (" triton norms" if a.triton_norms else "") + self.kv_factor(),
             "model.config": digest(self.config),
             "model.checkpoint": self.source.identity,
         })
 
+    def kv_factor(self):
+        if self.args.kv == "fixed":
+            return ""
+        self.session.elastic(0, 0)
+        return " kv=elastic"
+
     def structure(self):
         """Memory for weights, static inputs and outputs, and the way of the weights there."""
-        self.model = m = Model(self.config, self.dtype, self.batches[-1], self.device)
+        self.model = m = Model(self.config, self.dtype, self.batches[-1], self.device, self.args.kv == "elastic")
         if self.args.triton_norms:
             import triton_norm  # not every engine has Triton
 
@@ -170,8 +187,13 @@ class Engine:
         if self.length <= self.args.tokens:
             raise ModelError(f"a KV cache of {size} bytes does not hold {rows} sequences of {self.args.tokens + 1} tokens")
         self.kv_bytes = size
-        for name, t in self.model.make_cache(self.length):
-            self.session.tensor(name, t, medusa.KV)
+        if self.args.kv == "elastic":
+            self.cache = elastic.Cache(self.model, self.length, size)
+            self.session.elastic(self.cache.least, self.cache.slot * len(self.cache.ranges.all))
+        for name, t in self.model.make_cache(self.length, self.cache and self.cache.tensor):
+            self.session.tensor(name, t[: self.cache.usable] if self.cache else t, medusa.KV)
+        if self.cache:
+            self.session.tensor("slots", self.model.slots, medusa.INPUT, lo=0, hi=self.cache.usable, fill=medusa.DISTINCT)
         self.session.tensor("range", self.model.range, medusa.WEIGHT)
         self.session.tensor("positions", self.model.positions, medusa.INPUT, lo=0, hi=self.length)
 
@@ -254,6 +276,9 @@ def main():
         except ModelError as e:
             sys.exit(f"engine: {e}")
         tokens, digests = serving.report(engine)
+        for size in engine.sizes:
+            engine.cache.resize(size)
+            serving.report(engine)
         replays = serving.replays(engine, engine.args.replays) if engine.args.replays else {}
         torch.cuda.synchronize()
     report = {
@@ -262,6 +287,7 @@ def main():
         "transformers": transformers.__version__,
         "start": "restored" if engine.restored else engine.args.mode,
         "kv_bytes": engine.kv_bytes,
+        **(engine.cache.described() if engine.cache else {}),
         "graphs": len(engine.graphs),
         "stages": engine.stages.list,
         "tokens": tokens,

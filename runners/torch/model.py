@@ -79,7 +79,8 @@ def split_multi_query(attention, fused):
 
 
 class Layer(CacheLayerMixin):
-    """Keys and values of one layer, each [rows, length, heads, dim]: row i belongs to the i-th sequence of a batch."""
+    """Keys and values of one layer, each [rows, length, heads, dim]: row i belongs to the i-th sequence of a batch. With slots, the cache has
+    more rows than a batch, and device memory says which one belongs to a sequence."""
 
     is_compileable, is_sliding = True, False
 
@@ -88,10 +89,12 @@ class Layer(CacheLayerMixin):
         self.model, self.keys, self.values, self.is_initialized = model, keys, values, True
 
     def update(self, key_states, value_states, *_, **__):
-        n, where = key_states.shape[0], self.model.where
-        rows = self.model.rows[:n, None]
+        n, where, slots = key_states.shape[0], self.model.where, self.model.slots
+        rows = (self.model.rows if slots is None else slots)[:n, None]
         self.keys[rows, where] = key_states.transpose(1, 2)
         self.values[rows, where] = value_states.transpose(1, 2)
+        if slots is not None:
+            return self.keys[slots[:n]].transpose(1, 2), self.values[slots[:n]].transpose(1, 2)
         return self.keys[:n].transpose(1, 2), self.values[:n].transpose(1, 2)
 
     def lazy_initialization(self, key_states, value_states):
@@ -110,7 +113,7 @@ class Layer(CacheLayerMixin):
 class Model:
     """Structure, static memory and forward passes. Weights hold nothing yet: weights.py fills them."""
 
-    def __init__(self, config, dtype, rows, device):
+    def __init__(self, config, dtype, rows, device, slots=False):
         self.config, self.dtype, self.device = config, dtype, device
         kind = MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
         with torch.device("meta"):
@@ -129,6 +132,7 @@ class Model:
         for t in (self.tokens, self.positions, self.next):
             t.copy_(torch.zeros(rows, dtype=t.dtype))  # a triggering layer uses their contents as indices
         self.rows.copy_(torch.arange(rows))
+        self.slots = static(rows).copy_(self.rows) if slots else None
         self.cache = self.where = None
 
     def _to_device(self):
@@ -156,14 +160,14 @@ class Model:
         """Bytes of the KV cache that one token takes."""
         return 2 * self.config.num_hidden_layers * kv_heads(self.config) * head_dim(self.config) * self.dtype.itemsize
 
-    def make_cache(self, length):
+    def zeros(self, _, rows, *dims):
+        return torch.empty((rows, *dims), dtype=self.dtype, device=self.device).zero_()
+
+    def make_cache(self, length, allocate=None):
         """Room for so many tokens of each sequence of the largest batch. Returns (name, tensor) of all of it. Zeros, since
-        values behind the mask are multiplied by zero and must not be a NaN."""
-        dims = (self.rows.shape[0], length, kv_heads(self.config), head_dim(self.config))
-        layers = [
-            Layer(self, *(torch.empty(dims, dtype=self.dtype, device=self.device).zero_() for _ in range(2)))
-            for _ in range(self.config.num_hidden_layers)
-        ]
+        values behind the mask are multiplied by zero and must not be a NaN. allocate makes the i-th tensor, of at least so many rows."""
+        dims, make = (self.rows.shape[0], length, kv_heads(self.config), head_dim(self.config)), allocate or self.zeros
+        layers = [Layer(self, *(make(2 * i + k, *dims) for k in range(2))) for i in range(self.config.num_hidden_layers)]
         self.cache = Cache(layers=layers)
         self.range = torch.empty(length, dtype=torch.int64, device=self.device)
         self.range.copy_(torch.arange(length))

@@ -41,7 +41,7 @@ build/simulated/libcuda.so: build/simulated/libcuda.so.1
 .PHONY: torch test-torch torch-test torch-programs torch-shapes
 torch: all build/simulated/libcuda.so build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/built
 
-# Needs no GPU; the first run installs torch (900 MB).
+# Needs no GPU; the first run installs torch (900 MB). CASE: this one of test-torch alone.
 TORCH_RUN = $(TORCH_PYTHON) $(TORCH)/test/run.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test
 
 torch-programs: torch
@@ -54,13 +54,13 @@ torch-shapes: torch
 
 # What the plug-in decides, where there is a Python; needs no torch.
 torch-test:
-	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin; fi
+	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges; fi
 
 test-torch: torch torch-test
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure
 	cd $(TORCH)/test && LD_LIBRARY_PATH=$(abspath $(TORCH_LIB)):$(CURDIR)/build/simulated SIMGPU_MACHINE_CODE=no-op \
 		$(abspath $(TORCH_VENV))/bin/python -m unittest -q test_model test_weights
-	$(TORCH_RUN) --results docs/results/tested/torch.json
+	$(TORCH_RUN) --results docs/results/tested/torch.json $(CASE:%=--only %)
 
 # Records a torch engine, two layers of Llama 2 7B at 35 batch sizes, and measures what compiling its traces takes.
 TORCH_BENCH := build/torch/bench

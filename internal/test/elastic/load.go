@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"time"
 )
 
 // load resizes a restored engine at random while clients ask. Every answer has to be right, and every size as asked.
@@ -23,15 +24,20 @@ func (r *run) load() (string, error) {
 	random := rand.New(rand.NewPCG(r.seed, 1<<32))
 	var last size
 	underLoad, grown, shrunk := 0, 0, 0
+	var moved uint64
+	var took time.Duration // with the wait for requests
 	before := first.Mapped
 	for range r.resizes {
 		bytes := first.Least + random.Uint64N(r.recorded-first.Least)
 		if c.busy.Load() > 0 {
 			underLoad++
 		}
+		began := time.Now()
 		if last, err = s.resize(bytes); err != nil {
 			break
 		}
+		took += time.Since(began)
+		moved += max(last.Mapped, before) - min(last.Mapped, before)
 		if last.Mapped > before {
 			grown++
 		} else if last.Mapped < before {
@@ -48,5 +54,6 @@ func (r *run) load() (string, error) {
 	if underLoad < r.resizes*9/10 || grown == 0 || shrunk == 0 {
 		return "", fmt.Errorf("%d of %d resizes under load, %d grown, %d shrunk: the run says nothing", underLoad, r.resizes, grown, shrunk)
 	}
-	return fmt.Sprintf("resizes=%d grown=%d shrunk=%d answers=%d wrong=0 lost=0", r.resizes, grown, shrunk, c.answers.Load()), nil
+	return fmt.Sprintf("resizes=%d grown=%d shrunk=%d moved=%d MiB in %d ms answers=%d wrong=0 lost=0", r.resizes, grown, shrunk, moved>>20,
+		took.Milliseconds(), c.answers.Load()), nil
 }

@@ -85,7 +85,15 @@ var plugins = []mutant{
 	logic("graphs within a model", never, "Gate.test_graphs_within_a_model"),
 	logic("scheduler in the worker's process", never, "Gate.test_elastic"),
 	logic("release whose KV cache is allocated otherwise", never, "Gate.test_elastic"),
-	logic("bytes that blocks need in whole pages", replace("pages_for(middle * size) for", "middle * size / PAGE for"), "Share.test_blocks_in"),
+	elastic("blocks that a larger cache has", replace("if not b.ref_cnt", ""), "Blocks.test_blocks_that_come_back_before_they_are_free"),
+	elastic("blocks that a smaller cache hands out", never, "Blocks.test_only_blocks_below_the_number_are_free"),
+	elastic("cached prefixes in blocks that go", skip, "Blocks.test_cached_prefixes_go"),
+	elastic("blocks that requests let go", skip, "Blocks.test_blocks_in_use_go_when_they_are_free"),
+	elastic("cached prefix in a block that goes", replace("None if", "found if"), "Blocks.test_cached_prefixes_go"),
+	elastic("memory of blocks that requests have", never, "Resizes.test_memory_of_requests_stays"),
+	elastic("work that the device has not finished", skip, "Resizes.test_the_device_is_waited_for"),
+	elastic("blocks after a resize that failed", skip, "Resizes.test_an_error_leaves_the_old_size"),
+	elastic("client that leaves before a resize ends", never, "Endpoints.test_a_client_that_leaves"),
 	logic("memory that a restored start asks for", never, "Gate.test_share_of_the_device"),
 	logic("share of the device that the user allows", skip, "Gate.test_share_of_the_device"),
 	logic("size of a KV cache that cannot be", replace("0 < ", ""), "Gate.test_sizes_of_a_kv_cache"),
@@ -128,6 +136,10 @@ var plugins = []mutant{
 
 func logic(name string, c change, test string) mutant {
 	return mutant{name, c, "./runners/vllm/test/test_logic.py", test}
+}
+
+func elastic(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/vllm/test/test_elastic.py", test}
 }
 
 func fingerprint(name string, c change, test string) mutant {

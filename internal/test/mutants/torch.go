@@ -26,9 +26,17 @@ var torchPlugin = []mutant{
 	plugin("bytes of a restored view", replace("(n - 1) * s", "n * s"), "Sessions.test_memory_is_looked_up_once"),
 	plugin("self test that is too long", replace("min(len(out), capacity)", "min(len(out), capacity - 1)"), "Sessions.test_self_test"),
 	plugin("graphs of a refused start", skip, "Sessions.test_refused_start_has_no_graphs"),
+	ranges("bytes that blocks need in whole pages", replace("pages_for(middle * size) for", "middle * size / PAGE for"), "TestRanges.test_blocks_in"),
+	ranges("zeros that come after the next step", skip, "TestRanges.test_sizes"),
+	ranges("page that was mapped in vain", skip, "TestRanges.test_failures"),
+	ranges("resize of ranges that fails half way", skip, "TestRanges.test_failures"),
 	plugin("capture phase begins once", always, "Captures.test_phase_begins_once"),
 }
 
 func plugin(name string, c change, test string) mutant {
 	return mutant{name, c, "./runners/torch/test/test_plugin.py", test}
+}
+
+func ranges(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/torch/test/test_ranges.py", test}
 }

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 
+import elastic
 import libraries
 import results
 from compare import Comparison, read
@@ -35,6 +36,7 @@ def arguments():
     p.add_argument("--results", help="file that receives what each case has shown (results.py)")
     p.add_argument("--title", default="test-torch", help="first word of the last line")
     p.add_argument("--programs", type=int, help="compare that many random programs in place of models")
+    p.add_argument("--only", help="this case alone")
     p.add_argument("--shapes", help="compare these presets, separated by commas, in place of the short list")
     p.add_argument("--seed", default="1", help="of the random programs")
     return p.parse_args()
@@ -98,6 +100,7 @@ class Case:
     expandable: bool = False
     environment: dict = dataclasses.field(default_factory=dict)
     untriggered: list | None = None  # arguments with which no triggering layer runs: restored once more so
+    elastic: bool = False  # the KV cache: restored with parts of it
 
 
 def compare(args, case):
@@ -130,6 +133,8 @@ def compare(args, case):
     if case.untriggered:
         untriggered = runs.engine_run("untriggered", [medusa, "restore", "--strict", artifact, "--"], case.untriggered)
         c.differences += libraries.differences(native, (restored, kernels), (untriggered, runs.kernels("restore")))
+    if case.elastic:
+        c.differences += elastic.differences(runs, [medusa, "restore", "--strict"], artifact, restored["kv_bytes"])
     if case.expandable and not runs.mappings("native"):
         c.differ("expandable segments: torch mapped no memory")
     for d in c.differences[:20]:
@@ -168,12 +173,14 @@ def cases(args):
     folder = os.path.join(os.path.abspath(args.work), "checkpoint-files")
     shutil.rmtree(folder, ignore_errors=True)
     model = [ENGINE, "--model", folder, "--triton-norms", "--prompt", "to be", "--prompt", "or not", "--batch-sizes", "1,2,4,8", "--tokens", "2"]
-    return [
+    found = [
         Case("checkpoint", model, [CHECKPOINT, folder, "--shards", "3"]),
         Case("checkpoint-expandable", model, expandable=True),
         Case("falcon-7b", shape("falcon-7b")),
         Case("libraries", [LIBRARIES], untriggered=["--no-trigger"]),
+        Case("elastic", [ENGINE, "--batch-sizes", "1,2,4", "--tokens", "2", "--kv", "elastic"], environment={"SIMGPU_MEMORY": "512M"}, elastic=True),
     ]
+    return [c for c in found if args.only in (None, c.name)]
 
 
 def main():

@@ -1,9 +1,10 @@
-"""Files that another process writes, in its own time.
+"""Files that one process writes and another one reads, each in its own time.
 
-In: a path. Out: the JSON that lies there, or None. Fails: nothing.
+In: a path. Out: the JSON that lies there, or None. Fails: reading, nothing; writing, as the file system does.
 """
 
 import json
+import os
 
 
 def read(path):
@@ -12,3 +13,11 @@ def read(path):
             return json.load(f)
     except (OSError, ValueError):
         return None
+
+
+def write(path, value):
+    """In one step."""
+    new = f"{path}.{os.getpid()}"
+    with open(new, "w", encoding="utf-8") as f:
+        json.dump(value, f)
+    os.replace(new, path)

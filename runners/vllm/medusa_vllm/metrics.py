@@ -1,9 +1,8 @@
 """How the start went, on vLLM's own /metrics.
 
-In: the status that the engine's process writes (MEDUSA_STATUS), and prometheus_client as vLLM has set it up. Out:
-medusa_starts_total by status and reason, medusa_start_milliseconds_total (Medusa's own time), medusa_graphs and
-medusa_device_memory_free_bytes. Fails:
-nothing; without a status there is nothing to tell.
+In: the status that the engine's process writes (MEDUSA_STATUS), beside it the size of an elastic KV cache, and prometheus_client as vLLM has set it up. Out:
+medusa_starts_total by status and reason, medusa_start_milliseconds_total (Medusa's own time), medusa_graphs,
+medusa_device_memory_free_bytes, and four gauges of an elastic KV cache. Fails: nothing; without a status there is nothing to tell.
 
 The API server is another process than the engine. If it is one process, a collector in its registry reads the status at
 each scrape. If vLLM has several (PROMETHEUS_MULTIPROC_DIR), their /metrics is made of files that processes leave, and
@@ -12,17 +11,27 @@ such a registry is not looked at: one process counts there, once.
 
 import atexit
 import contextlib
+import functools
 import os
 import sys
 import tempfile
 
 from . import contract
-from .files import read
+from .files import read, write
 
 STARTS = "medusa_starts", "Engine starts by how they went: restored, native with its reason, or sticky"
 TIME = "medusa_start_milliseconds", "Time of engine starts that Medusa itself took"
 GRAPHS = "medusa_graphs", "Restored graphs"
 MEMORY = "medusa_device_memory_free_bytes", "Device memory that is free: at ready, and in the two starts that verified the artifact"
+
+# Of an elastic KV cache, by what the worker tells.
+CACHE = {
+    "range_bytes": ("medusa_kv_range_bytes", "Addresses of the KV cache"),
+    "least_bytes": ("medusa_kv_least_bytes", "Memory that the KV cache has at the least"),
+    "mapped_bytes": ("medusa_kv_mapped_bytes", "Memory that the KV cache has"),
+    "blocks": ("medusa_kv_blocks", "Blocks of the KV cache that are handed out, the null block included"),
+}
+ENDING = ".kv"  # of the file of the cache's size, behind the status
 
 
 def place():
@@ -65,6 +74,10 @@ class Collector:
         for when, value in free(status):
             memory.add_metric([when], value)
         yield memory
+        size = read(self.path + ENDING) or {}
+        for field, told in CACHE.items():
+            if field in size:
+                yield GaugeMetricFamily(*told, value=size[field])
 
 
 def count():
@@ -83,6 +96,26 @@ def count():
         memory = Gauge(*MEMORY, ["when"], multiprocess_mode="mostrecent")
         for when, value in free(status):
             memory.labels(when).set(value)
+
+
+def resized(size):
+    """Leaves the size of an elastic KV cache to the API server."""
+    path = os.environ.get(contract.ENV_STATUS)
+    try:
+        if path and os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+            for field, told in CACHE.items():
+                gauge(*told).set(size[field])
+        elif path:
+            write(path + ENDING, size)
+    except OSError as e:
+        print(f"medusa: no metrics of the KV cache: {e}", file=sys.stderr, flush=True)
+
+
+@functools.cache
+def gauge(name, text):
+    from prometheus_client import Gauge
+
+    return Gauge(name, text, multiprocess_mode="mostrecent")
 
 
 def register():

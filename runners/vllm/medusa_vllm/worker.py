@@ -27,7 +27,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 import medusa
 from medusa import marks
 
-from . import compiled, contract, elastic, gate, identity, inputs, metrics, platform, share, steps
+from . import blocks, compiled, contract, control, elastic, gate, identity, inputs, metrics, platform, share, steps
 from .graphs import GraphManager
 from .watched import Watched
 from .wrapper import ModelWrapper
@@ -44,11 +44,10 @@ def resources():
     return [(i, key) for i, held in enumerate(getattr(current_workspace_manager(), "_persistent_resources", ())) for key in held]
 
 
-class Worker(gpu_worker.Worker):
+class Worker(control.Resized, gpu_worker.Worker):
     profiled = True
     given = None  # size of the KV cache, if no profile forward has to find it
     elastic, most = False, None  # whether the KV cache is to be elastic, and its bytes at most
-    cache = None  # an elastic one
     resources = ()  # keys of what vLLM kept for kernels before its captures
     graphs = None  # the holder of graphs in place of vLLM's own
     code = None  # of a model that is compiled
@@ -189,7 +188,7 @@ class Worker(gpu_worker.Worker):
         except MemoryError as e:
             print(f"medusa: KV cache has {self.cache.blocks} of {self.cache.most} blocks: {e}", file=sys.stderr, flush=True)
         self.cache_config.num_gpu_blocks = self.cache.blocks
-        elastic.limit(self.cache.blocks)
+        blocks.limit(self.cache.blocks, self.serves)
 
     def take_graphs(self):
         runner = self.model_runner

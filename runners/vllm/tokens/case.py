@@ -10,24 +10,16 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 
 import controls
-from cases import ELASTIC, SERVED, TRAFFIC
+from cases import SERVED, TRAFFIC
 from kept import Kept
-from options import LARGE, flags, options
+from options import flags, options
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, ".."))
-
-from medusa_vllm import contract  # noqa: E402
-
 SECONDS = 1800  # for each start of the engine
 STEPS = 1000  # of a case with traffic
 ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is told, and what the status then has to say
-# What a start with an elastic KV cache is told, and the bytes of a third process of its device (of 8 GiB): the one gets as much as it asks for, the
-# other as much as there is.
-PARTS = {"restored-exact": ("elastic:33554432", "0"), "restored-relocate": ("elastic", "8080M")}
 # What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
 REFUSED = 'verify graph "'
 NOTHING = 3  # the status of the program that makes mistakes: the artifact has no place for this one
@@ -56,7 +48,7 @@ class Case:
     def __init__(self, settings, text):
         self.settings, self.text = settings, text
         self.model, self.dtype, self.runner, self.graphs, *how = text.split()
-        self.traffic, self.served, self.elastic = TRAFFIC in how, SERVED in how, ELASTIC in how
+        self.traffic, self.served = TRAFFIC in how, SERVED in how
         self.port = free_port() if self.served else None
         self.folder = os.path.join(settings.work, text.replace(" ", "-"))
         self.checkpoint = checkpoint(settings.work, text)
@@ -64,7 +56,7 @@ class Case:
         # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
         self.graph = "PIECE 1 tokens=8 " if self.graphs == "PIECEWISE" else "FULL tokens=8 "
         os.makedirs(self.folder, exist_ok=True)
-        self.kept = Kept(self.folder, lambda line: print(f"test-tokens: {text}: {line}", flush=True))
+        self.kept = Kept(self.folder, lambda line: print(f"{settings.title}: {text}: {line}", flush=True))
         self.say = self.kept.told
 
     def path(self, name):
@@ -76,9 +68,6 @@ class Case:
     def environment(self, step, mistake):
         s = self.settings
         process = {"PYTHONPATH": os.path.join(HERE, "served")} if self.served else {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
-        if self.elastic:
-            kv, neighbour = PARTS.get(step, ("elastic", "0"))
-            process |= {contract.ENV_VLLM_KV: kv} | ({"SIMGPU_NEIGHBOUR": neighbour} if neighbour != "0" else {})
         own = {"TOKENS_MISTAKE": mistake, "TOKENS_SPOIL": s.spoil, "TOKENS_GRAPH": self.graph} if mistake else {}
         return dict(
             os.environ,
@@ -128,7 +117,7 @@ class Case:
         if self.served:
             vllm = os.path.join(os.path.dirname(self.settings.python), "vllm")
             return [vllm, "serve", self.checkpoint, "--host", "127.0.0.1", "--port", str(self.port), *flags(options(self.dtype, self.graphs))]
-        more = ["--steps", str(STEPS)] if self.traffic else ["--blocks", str(LARGE)] if self.elastic else []
+        more = ["--steps", str(STEPS)] if self.traffic else []
         return self.program("engine.py", "--graphs", self.graphs, "--dtype", self.dtype, *more)
 
     def start(self, step, before=(), **more):
@@ -136,7 +125,11 @@ class Case:
         out = self.output(step, [*stream, *before, *self.engine()], **more)
         return json.loads([line for line in out.splitlines() if line.startswith('{"device"')][-1])
 
-    def restore(self, step, artifact, addresses="exact", **more):
+    def restore(self, *args, **more):
+        return self.begun(*args, **more)["tokens"]
+
+    def begun(self, step, artifact, addresses="exact", **more):
+        """What a restored start prints."""
         status = self.path(step + ".json")
         command = [self.settings.medusa, "restore", "--strict", "--addresses", addresses, "--status", status, artifact, "--"]
         started = self.start(step, command, **more)
@@ -145,7 +138,7 @@ class Case:
         was = started.get("start", told["status"]), told["addresses"]
         if was != ("restored", ADDRESSES[addresses]):
             self.fail(f"{step}: the start was {was[0]}, its addresses {was[1]}")
-        return started["tokens"]
+        return started
 
     def expected(self):
         """The requests, with what transformers answers."""
@@ -172,12 +165,12 @@ class Case:
         reference = self.happened(started["seen"]) if self.traffic else self.judged(tokens)
         return tokens, {"vllm": started["vllm"], "reference": reference, "distinct": len({t for request in tokens for t in request})}
 
-    def happened(self, seen):
+    def happened(self, seen, step="native"):
         """What requests that come and go have met."""
         text = ", ".join(f"{n} {name}" for name, n in seen.items())
-        self.say(f"native: {text}")
+        self.say(f"{step}: {text}")
         if not all(seen.values()):
-            self.fail("native: not all of this has happened")
+            self.fail(f"{step}: not all of this has happened")
         return text
 
     def judged(self, tokens):
@@ -214,20 +207,7 @@ class Case:
         self.say(f"restored, addresses {ADDRESSES[addresses]}: {count} tokens, {count - different} equal native ones, {captures} captures")
         if different or captures:
             self.fail("restored tokens differ from native ones, or the start captured")
-        if self.elastic:
-            self.part(step)
         return count, captures
-
-    def part(self, step):
-        """The scheduler has the blocks that have memory, and no others."""
-        with open(self.path(step + ".output"), encoding="utf-8") as f:
-            blocks = next(json.loads(line)["blocks"] for line in f if line.startswith('{"device"'))
-        shape = json.loads(self.output("inspect", [self.settings.medusa, "inspect", "-o", "json", self.artifact]))
-        least, size = shape["kv_elastic"]["least_blocks"], shape["kv_bytes"] // shape["kv_elastic"]["blocks"]
-        asked = PARTS[step][0].partition(":")[2]
-        self.say(f"{step}: {blocks} of {LARGE} blocks")
-        if asked and blocks != int(asked) // size or not least < blocks < LARGE:
-            self.fail(f"{step}: {blocks} blocks of {size} bytes, at least {least}")
 
     def changes(self, mistake, native):
         """How many tokens a mistake changes; None if the artifact has no place for it."""
@@ -263,7 +243,7 @@ class Case:
         row |= step("materialize", self.materialize)
         counts = [step("restored " + addresses, lambda a=addresses: self.restored(a, native)) for addresses in ADDRESSES]
         row |= {"tokens": sum(n for n, _ in counts), "captures": sum(n for _, n in counts)}
-        mistakes = [] if self.traffic or self.served or self.elastic else self.settings.controls
+        mistakes = [] if self.traffic or self.served else self.settings.controls
         row["changed"] = {m: step("changes " + m, lambda m=m: self.changes(m, native)) for m in mistakes}
         made = [m for m, changed in row["changed"].items() if changed is not None]
         row["refused"] = {m: step("refused " + m, lambda m=m: self.refused(m)) for m in made}

@@ -1,8 +1,8 @@
 """The cases of make test-tokens.
 
 In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
-may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", a start has memory
-for a part of the KV cache. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
+may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
+memory for a part of its blocks, and is resized (elastic_case.py). Fails: ValueError for a word that is none of these, and for a case that is known not to work.
 """
 
 import itertools

@@ -87,7 +87,7 @@ def table(native, restored):
 
 def main():
     args = arguments()
-    s = settings(args)
+    s = settings(args, "demo")
     begin(s.work, args.sources)
     try:
         line = Demo(s).show()

@@ -2,8 +2,9 @@
 
     engine.py MODEL --graphs FULL_DECODE_ONLY
 
-In: a folder of checkpoint.py, and vLLM's settings. Out: a line of JSON: the tokens of the folder's requests, or of others that come and go (--steps); how it
-started; operators that ran on the host. Fails: with the exception; if a kernel of machine code is needed; if an operator of the host is captured.
+In: a folder of checkpoint.py, and vLLM's settings. Out: a line of JSON: the tokens of the folder's requests, or of others that come and go (--steps), also while
+an elastic KV cache changes its size (--resizes); how it started; operators that ran on the host. Fails: with the exception; if a kernel of machine code is
+needed; if an operator of the host is captured.
 """
 
 import argparse
@@ -25,6 +26,9 @@ def arguments():
     p.add_argument("--dtype", default="float32")
     p.add_argument("--blocks", type=int, default=ROOMY, help="of the KV cache")
     p.add_argument("--steps", type=int, help="steps with requests that come and go (traffic.py), in a KV cache that is too small for them")
+    p.add_argument("--crowd", action="store_true", help="more requests run at a time, in larger blocks")
+    p.add_argument("--resizes", type=int, help="random sizes of an elastic KV cache, with requests that come and go (resizes.py)")
+    p.add_argument("--fails", action="store_true", help="a resize fails and is repeated (SIMGPU_FAIL), with such requests")
     return p.parse_args()
 
 
@@ -35,7 +39,7 @@ def start(args):
 
     kernels.install()
     experts.install()
-    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else args.blocks))
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else args.blocks, args.crowd))
 
 
 def generate(llm, folder):
@@ -48,10 +52,18 @@ def generate(llm, folder):
     return [list(request.outputs[0].token_ids) for request in done]
 
 
-def traffic(llm, steps):
-    from traffic import Traffic
+def serve(llm, args):
+    """The tokens, and what requests have met."""
+    if args.steps:
+        from traffic import Traffic
 
-    return Traffic(llm, steps).run()
+        return Traffic(llm, args.steps).run()
+    if args.resizes or args.fails:
+        from resizes import Crowd
+
+        crowd = Crowd(llm, args.model)
+        return [], crowd.resized(args.resizes) if args.resizes else crowd.failed()
+    return generate(llm, args.model), None
 
 
 def main():
@@ -64,7 +76,7 @@ def main():
     aten.COUNT.clear()
     if os.environ.get("TOKENS_MISTAKE") == controls.METADATA:
         controls.metadata(worker.model_runner)
-    tokens, seen = traffic(llm, args.steps) if args.steps else (generate(llm, args.model), None)
+    tokens, seen = serve(llm, args)
     torch.cuda.synchronize()
     medusa = getattr(worker, "graphs", None)
     print(json.dumps({
@@ -74,6 +86,7 @@ def main():
         "tokens": tokens,
         "seen": seen,
         "blocks": llm.llm_engine.engine_core.engine_core.scheduler.kv_cache_manager.block_pool.num_gpu_blocks,
+        "mapped": getattr(getattr(worker, "cache", None), "ranges", None) and worker.cache.ranges.mapped,
         "host": {"start": started.most_common(), "generate": aten.COUNT.most_common()},
     }))  # fmt: skip
 

@@ -7,18 +7,19 @@ import json
 
 SIZES = [1, 2, 4, 8]
 ROOMY, TIGHT = 96, 40  # blocks: eight sequences of the greatest length take 64
-LARGE = 8192  # blocks: many pages of memory in each layer
+# A crowd is more requests than the cache takes at its least size, of one page in each layer: a page has 128 blocks.
+CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache
 
 
-def options(dtype, graphs, blocks=ROOMY):
+def options(dtype, graphs, blocks=ROOMY, crowd=False):
     compiled = graphs.endswith("PIECEWISE")
-    compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": graphs, "cudagraph_capture_sizes": SIZES}
+    compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": graphs, "cudagraph_capture_sizes": [1, 8, CROWD] if crowd else SIZES}
     if compiled:
         compilation["custom_ops"] = ["none"]
-    return {
+    more = {"max_num_seqs": CROWD, "block_size": 32} if crowd else {"max_num_seqs": 8}
+    return more | {
         "dtype": dtype,
         "max_model_len": 128,
-        "max_num_seqs": 8,
         "max_num_batched_tokens": 256,
         "gpu_memory_utilization": 0.3,
         "num_gpu_blocks_override": blocks,

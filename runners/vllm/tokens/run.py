@@ -14,6 +14,7 @@ from concurrent import futures
 import cases
 import controls
 from case import HERE, Case, Failed, checkpoint
+from elastic_case import ElasticCase
 from kept import begin
 from tools import ROOT, add_places, of_toolchain, settings
 
@@ -25,6 +26,7 @@ import results  # noqa: E402
 def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_places(p)
+    p.add_argument("--title", default="test-tokens", help="what each line begins with")
     p.add_argument("--cases", help="MODEL TYPE RUNNER MODE, several separated by commas, or all; default: those of cases.py")
     p.add_argument("--jobs", type=int, default=1, help="cases that run at the same time")
     p.add_argument("--controls", default=",".join(controls.ALL), help="mistakes that have to change tokens, and to be refused")
@@ -34,8 +36,8 @@ def arguments():
     return p.parse_args()
 
 
-def stop(*what):
-    print("test-tokens: FAIL", *what)
+def stop(title, *what):
+    print(f"{title}: FAIL", *what)
     sys.exit(1)
 
 
@@ -46,9 +48,9 @@ def make_checkpoints(s, chosen):
     if missing:
         case = Case(s, next(iter(missing.values())))
         made = case.run("checkpoints", [s.python, os.path.join(HERE, "checkpoint.py"), s.work, "--make", *map(os.path.basename, missing)])
-        print("".join(f"test-tokens: {line}\n" for line in made.stdout.splitlines() if line.startswith("checkpoint: ")), end="", flush=True)
+        print("".join(f"{s.title}: {line}\n" for line in made.stdout.splitlines() if line.startswith("checkpoint: ")), end="", flush=True)
         if made.returncode:
-            print(f"test-tokens: FAIL checkpoints: {made.stderr[-2000:]}", flush=True)
+            print(f"{s.title}: FAIL checkpoints: {made.stderr[-2000:]}", flush=True)
 
 
 def store(args, name, row):
@@ -63,17 +65,17 @@ def main():
     try:
         chosen = cases.select(args.cases)
     except ValueError as e:
-        stop(e)
-    s = settings(args, [c for c in args.controls.split(",") if c])
+        stop(args.title, e)
+    s = settings(args, args.title, [c for c in args.controls.split(",") if c])
     begin(s.work, args.sources)
     make_checkpoints(s, chosen)
     rows, failures = {}, []
 
     def compare(name):
         try:
-            row = Case(s, name).compare()
+            row = (ElasticCase if cases.ELASTIC in name.split() else Case)(s, name).compare()
         except Failed as e:
-            print("test-tokens: FAIL", e, flush=True)
+            print(f"{s.title}: FAIL", e, flush=True)
             failures.append(name)
             return
         with lock:
@@ -84,12 +86,12 @@ def main():
     with futures.ThreadPoolExecutor(args.jobs) as pool:
         list(pool.map(compare, chosen))
     if not of_toolchain(s):
-        stop("a kernel was made by another tool chain")
+        stop(s.title, "a kernel was made by another tool chain")
     if failures:
-        stop(", ".join(failures))
+        stop(s.title, ", ".join(failures))
     tokens, identical, captures = (sum(row[k] for row in rows.values()) for k in ("tokens", "identical", "captures"))
     vllm = next(iter(rows.values()))["vllm"]
-    print(f"test-tokens: PASS device=simulated vllm={vllm} cases={len(rows)} tokens={tokens} identical={identical} captures={captures}")
+    print(f"{s.title}: PASS device=simulated vllm={vllm} cases={len(rows)} tokens={tokens} identical={identical} captures={captures}")
 
 
 if __name__ == "__main__":

@@ -20,9 +20,10 @@ def add_places(p):
     p.add_argument("--work", required=True, help="folder for what the runs leave")
 
 
-def settings(args, controls=()):
+def settings(args, title, controls=()):
     build = os.path.abspath(args.build)
     return types.SimpleNamespace(
+        title=title,
         python=os.path.abspath(args.python),
         libraries=os.path.abspath(args.libraries),
         build=build,

@@ -17,6 +17,8 @@ PREFIXES, PREFIX = 3, 40
 
 
 class Traffic:
+    waiting = WAITING
+
     def __init__(self, llm, steps, seed=1):
         self.engine, self.steps, self.rng = llm.llm_engine, steps, random.Random(seed)
         self.core = self.engine.engine_core.engine_core
@@ -57,7 +59,7 @@ class Traffic:
 
     def come_and_go(self):
         if not self.open or self.rng.random() < 0.2:
-            for _ in range(self.rng.randint(1, WAITING - len(self.open)) if len(self.open) < WAITING else 0):
+            for _ in range(self.rng.randint(1, self.waiting - len(self.open)) if len(self.open) < self.waiting else 0):
                 self.add()
         if self.rng.random() < 0.01:
             name = self.rng.choice(sorted(self.open))

@@ -16,6 +16,7 @@ import torch
 
 from . import contract, marks
 from .contract import CHECK, NONE, RESTORE
+from .ranges import Memory
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
@@ -45,13 +46,6 @@ def _library():
 
 class GraphInvalid(MedusaError):
     """A restored graph must not be launched any more: the engine runs eagerly, or captures anew."""
-
-
-class _Memory:
-    """Device memory as torch takes it from others: plain bytes, since not every dtype has a name there."""
-
-    def __init__(self, address, size):
-        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3, "strides": None}
 
 
 class RestoredGraph:
@@ -207,7 +201,7 @@ class Session:
 
     def memory(self, name, address, size, role, **bounds):
         """As place, of bytes that no tensor of the engine's has."""
-        self.place(name, torch.as_tensor(_Memory(address, size), device="cuda"), role, **bounds)
+        self.place(name, torch.as_tensor(Memory(address, size), device="cuda"), role, **bounds)
 
     def restored_tensor(self, name, shape, dtype):
         """A tensor over the memory that a restored graph uses for one that was named inside of a capture. Call it after
@@ -228,7 +222,7 @@ class Session:
             address = ctypes.c_uint64()
             if not self._checked(self._lib.medusa_session_tensor(name.encode(), ctypes.byref(address))):
                 raise MedusaError(f"find tensor {name}: the artifact names none so")
-            self._memory[name] = torch.as_tensor(_Memory(address.value, size), device="cuda")
+            self._memory[name] = torch.as_tensor(Memory(address.value, size), device="cuda")
         return self._memory[name]
 
     def note(self, name, value):
