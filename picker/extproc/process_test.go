@@ -437,6 +437,33 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// The data plane says which endpoint has served: after a retry it is not the one that was named first. Only the protocol's name space counts.
+func TestEndpointThatServed(t *testing.T) {
+	f := start(t, func(s *settings.Settings) { s.Fallbacks = 1 }).up()
+	want := ""
+	for _, space := range []string{destinationSpace, "other"} {
+		c := f.ask(askA)
+		to, _ := c.endpoints()
+		c.send(&pb.ProcessingRequest{
+			Request: &pb.ProcessingRequest_ResponseHeaders{ResponseHeaders: &pb.HttpHeaders{Headers: headers(":status", "200"), EndOfStream: true}},
+			MetadataContext: &core.Metadata{FilterMetadata: map[string]*structpb.Struct{space: {Fields: map[string]*structpb.Value{
+				"x-gateway-destination-endpoint-served": structpb.NewStringValue(to[1])}}}},
+		})
+		if c.next().GetResponseHeaders() == nil {
+			t.Error("the headers of the answer do not pass")
+		}
+		f.queued(0, 0)
+		if want == "" {
+			want = fmt.Sprintf("medusa_picker_served_total{endpoint=%q} 1\n", to[1])
+		}
+		var out strings.Builder
+		f.Count.Write(&out)
+		if !strings.Contains(out.String(), want) || strings.Count(out.String(), "medusa_picker_served_total{") != 1 {
+			t.Errorf("metadata in %s: want %s:\n%s", space, want, out.String())
+		}
+	}
+}
+
 // What fails at an endpoint is no service.
 func TestFailedAnswerIsLost(t *testing.T) {
 	f := start(t, nil).up()
