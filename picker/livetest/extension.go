@@ -48,6 +48,11 @@ func (r *run) extension() (string, error) {
 		if err := s.answersOf(requests); err != nil {
 			return "", fmt.Errorf("%s: %w\n%s\n%s", cluster, err, s.envoy.output(), s.picker.output())
 		}
+		if cluster == "gpus-by-header" {
+			if err := s.cut(); err != nil {
+				return "", err
+			}
+		}
 		if err := s.envoy.stop(); err != nil {
 			return "", err
 		}
@@ -94,4 +99,12 @@ func (s *system) answersOf(requests int) error {
 		return fmt.Errorf("the endpoints have answered %d of %d requests", answered, requests)
 	}
 	return nil
+}
+
+// cut has an engine die within an answer. Envoy calls that a protocol error: HTTP/1 says in chunks how long a body is, and this one ends too early.
+func (s *system) cut() error {
+	if text, err := stubengine.Ask(context.Background(), s.url(), "m0", stubengine.Break, true); err == nil {
+		return fmt.Errorf("an answer that was cut is whole: %q", text)
+	}
+	return s.envoy.wait("failed: 200 UPE upstream_reset_after_response_started{protocol_error}")
 }

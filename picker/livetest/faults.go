@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -131,5 +134,18 @@ func (s *system) afterwards(answered, failed, left int) (string, error) {
 	if err := s.stop(); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("faults=10 answered=%d failed-clearly=%d left=%d lost-silently=0", answered, failed, left), nil
+	return fmt.Sprintf("faults=10 answered=%d failed-clearly=%d left=%d lost-silently=0 by-envoy=%s", answered, failed, left, s.reasons()), nil
+}
+
+// reasons counts the requests that failed by what Envoy says of them.
+func (s *system) reasons() string {
+	count := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^failed: (\S+ \S+ .*) at `).FindAllStringSubmatch(s.envoy.output(), -1) {
+		count[strings.ReplaceAll(m[1], " ", "/")]++
+	}
+	var list []string
+	for _, reason := range slices.Sorted(maps.Keys(count)) {
+		list = append(list, fmt.Sprintf("%s:%d", reason, count[reason]))
+	}
+	return strings.Join(list, ",")
 }
