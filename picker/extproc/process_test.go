@@ -396,18 +396,17 @@ func TestStreamEndIsCancellation(t *testing.T) {
 func TestLastPartTwice(t *testing.T) {
 	f := start(t, nil).up()
 	again := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestBody{RequestBody: &pb.HttpBody{Body: []byte(askA), EndOfStream: true}}}
-	var calls []*call
-	for range 3 {
-		c := f.ask(askA)
-		c.send(again)
-		calls = append(calls, c)
-	}
+	first, second := f.ask(askA), f.ask(askA)
+	f.queued(0, 2)
+	third := f.ask(askA)
+	third.send(again)
 	f.queued(1, 2)
-	for _, c := range calls {
-		if err := c.stream.CloseSend(); err != nil { // so Envoy ends a stream
-			t.Fatal(err)
-		}
+	if err := third.stream.CloseSend(); err != nil { // so Envoy ends a stream
+		t.Fatal(err)
 	}
+	f.queued(0, 2)
+	first.cancel()
+	second.cancel()
 	f.queued(0, 0)
 	c := f.ask(askA)
 	c.send(again)
