@@ -120,7 +120,7 @@ func (s *size) run(least float64, page string) error {
 	return nil
 }
 
-// deadline of all requests in seconds. It allows for a cold start.
+// deadline of all first tokens in seconds. It allows for a cold start.
 const deadline = 10.0
 
 // scenario has models of ten kinds, whose popularity follows Zipf's law, and arrivals in bursts, as Azure's traces have them.

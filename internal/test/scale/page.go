@@ -19,7 +19,7 @@ not Azure's own. The policies decide through package `+"`dispatch`"+`, as in `+"
 
 *Decisions a second* is requests by processor time on one processor (`+"`GOMAXPROCS=1`"+`), the simulation of all engines included. So decisions alone are
 cheaper. The aim is 20,000; the slowest made %.0f. The machine has %d processors. *In %g s* is
-the share of requests whose answers took no longer.`, s.gpus, s.functions, s.rate, s.seconds, s.seeds, strings.Join(s.policies, ","), path,
+the share of requests whose first token came in that time.`, s.gpus, s.functions, s.rate, s.seconds, s.seeds, strings.Join(s.policies, ","), path,
 		s.gpus, s.functions, s.rate, s.seconds, slowest, runtime.NumCPU(), deadline)
 	if s.seeds > 1 {
 		fmt.Fprintf(&out, " Values are means over %d seeds of arrivals, with 95 %% intervals (Student's t).", s.seeds)
