@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -36,8 +37,11 @@ func (r *run) faults() (string, error) {
 	}
 	over := make(chan struct{})
 	troubled := make(chan error, 1)
+	begun := make(chan struct{})
+	var once sync.Once
 	go func() {
 		defer close(over)
+		<-begun // the program that asks takes its time to start
 		troubled <- s.trouble()
 	}()
 	answered, failed, left := 0, 0, 0
@@ -50,6 +54,7 @@ func (r *run) faults() (string, error) {
 			}
 		}
 		err := r.all(s.url(), atATime, list, func(q *question, a *reply) error {
+			once.Do(func() { close(begun) })
 			switch err := judge(q, a); {
 			case q.Leave > 0 && (a.Left || a.Finish != ""):
 				left++
