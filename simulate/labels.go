@@ -20,9 +20,9 @@ var (
 	unfit     = regexp.MustCompile(`[^-A-Za-z0-9_.]+`)
 )
 
-// Label is the label of nodes that are to have a model's artifact. A name that is no label's, such as one with a slash, becomes one with a part of its
+// label is the label of nodes that are to have a model's artifact. A name that is no label's, such as one with a slash, becomes one with a part of its
 // digest, so that two models never have the same.
-func Label(model string) string {
+func label(model string) string {
 	// mutant: names that are no label's
 	if labelName.MatchString(model) {
 		return labelDomain + model
@@ -50,7 +50,7 @@ func (p *Plan) WriteLabels(w io.Writer, names []string) error {
 		labels := map[string]bool{}
 		for _, m := range n.Models {
 			// mutant: labels of planned artifacts
-			labels[Label(m)] = true
+			labels[label(m)] = true
 		}
 		separator := ""
 		if i > 0 {

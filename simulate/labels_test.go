@@ -60,13 +60,13 @@ func TestLabelsOfAnyName(t *testing.T) {
 	valid := regexp.MustCompile(`^artifact\.medusa\.io/[A-Za-z0-9][-A-Za-z0-9_.]{0,61}[A-Za-z0-9]$`)
 	seen := map[string]string{}
 	for _, model := range []string{"llama", "Qwen/Qwen3-8B", "Qwen-Qwen3-8B", "Qwen:Qwen3-8B", "-", "", "ä", "a ", strings.Repeat("long", 20), strings.Repeat("long", 20) + "er", "end-"} {
-		l := Label(model)
+		l := label(model)
 		if !valid.MatchString(l) || seen[l] != "" {
 			t.Errorf("%q has the label %q, as %q has", model, l, seen[l])
 		}
 		seen[l] = model
 	}
-	if Label("llama") != "artifact.medusa.io/llama" {
-		t.Errorf("a plain name becomes %q", Label("llama"))
+	if label("llama") != "artifact.medusa.io/llama" {
+		t.Errorf("a plain name becomes %q", label("llama"))
 	}
 }
