@@ -101,7 +101,9 @@ func TestReturnGPU(t *testing.T) {
 			first.Done(1)
 			got := make(chan *Turn)
 			go func() {
-				turn, _ := q.Wait(context.Background(), Ask{})
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				turn, _ := q.Wait(ctx, Ask{})
 				got <- turn
 			}()
 			synctest.Wait()
@@ -109,7 +111,11 @@ func TestReturnGPU(t *testing.T) {
 				t.Fatalf("%s: without a GPU %d wait, %d run", policy, waiting, running)
 			}
 			q.ReturnGPU(0)
-			(<-got).Done(1)
+			turn := <-got
+			if turn == nil {
+				t.Fatalf("%s: a GPU that is back gets nothing", policy)
+			}
+			turn.Done(1)
 			if waiting, running := q.Queued(); waiting+running != 0 {
 				t.Errorf("%s: %d wait, %d run", policy, waiting, running)
 			}

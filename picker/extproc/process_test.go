@@ -392,6 +392,60 @@ func TestStreamEndIsCancellation(t *testing.T) {
 	f.queued(0, 2)
 }
 
+// Envoy may send the last part of a body twice. A client that leaves is noticed all the same, and so is the end of an answer.
+func TestLastPartTwice(t *testing.T) {
+	f := start(t, nil).up()
+	again := &pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestBody{RequestBody: &pb.HttpBody{Body: []byte(askA), EndOfStream: true}}}
+	first, second := f.ask(askA), f.ask(askA)
+	f.queued(0, 2)
+	third := f.ask(askA)
+	third.send(again)
+	f.queued(1, 2)
+	if err := third.stream.CloseSend(); err != nil { // so Envoy ends a stream
+		t.Fatal(err)
+	}
+	f.queued(0, 2)
+	first.cancel()
+	second.cancel()
+	f.queued(0, 0)
+	c := f.ask(askA)
+	c.send(again)
+	if to, body := c.endpoints(); len(to) != 1 || body != askA {
+		t.Errorf("to %q, body %q", to, body)
+	}
+	c.send(again)
+	c.answer("200", "x")
+	f.queued(0, 0)
+}
+
+// A data plane that answers a request itself, for example after a timeout of its own, gets its reply through, and the request leaves the queue.
+func TestDataPlaneReplies(t *testing.T) {
+	f := start(t, nil).up()
+	first, second := f.ask(askA), f.ask(askA)
+	f.queued(0, 2)
+	third := f.ask(askA)
+	f.queued(1, 2)
+	third.answer("504", "too late")
+	f.queued(0, 2)
+	first.endpoints()
+	second.endpoints()
+	// The same before the request was whole.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	stream, err := f.client.Process(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fourth := &call{f, stream, cancel}
+	fourth.send(&pb.ProcessingRequest{Request: &pb.ProcessingRequest_RequestHeaders{RequestHeaders: &pb.HttpHeaders{Headers: headers(":method", "POST", ":path", "/v1/completions")}}})
+	fourth.answer("408", "too slow")
+	var out strings.Builder
+	f.Count.Write(&out)
+	if want := fmt.Sprintf("medusa_picker_requests_total{model=%q,code=%q} 1\n", "a", "504"); !strings.Contains(out.String(), want) {
+		t.Errorf("metrics lack %s:\n%s", want, out.String())
+	}
+}
+
 func TestEndpointsThatFollow(t *testing.T) {
 	f := start(t, func(s *settings.Settings) { s.Fallbacks = 3 }).up()
 	first, _ := f.ask(askA).endpoints()
@@ -434,6 +488,33 @@ func TestTakeover(t *testing.T) {
 	f.report(0, link.Report{Version: 1, Engines: []link.Engine{{Model: "a", State: agent.Awake, Wanted: true}}})
 	if to, _ := early.endpoints(); to[0] != addresses[0] {
 		t.Errorf("to %q", to)
+	}
+}
+
+// The data plane says which endpoint has served: after a retry it is not the one that was named first. Only the protocol's name space counts.
+func TestEndpointThatServed(t *testing.T) {
+	f := start(t, func(s *settings.Settings) { s.Fallbacks = 1 }).up()
+	want := ""
+	for _, space := range []string{destinationSpace, "other"} {
+		c := f.ask(askA)
+		to, _ := c.endpoints()
+		c.send(&pb.ProcessingRequest{
+			Request: &pb.ProcessingRequest_ResponseHeaders{ResponseHeaders: &pb.HttpHeaders{Headers: headers(":status", "200"), EndOfStream: true}},
+			MetadataContext: &core.Metadata{FilterMetadata: map[string]*structpb.Struct{space: {Fields: map[string]*structpb.Value{
+				"x-gateway-destination-endpoint-served": structpb.NewStringValue(to[1])}}}},
+		})
+		if c.next().GetResponseHeaders() == nil {
+			t.Error("the headers of the answer do not pass")
+		}
+		f.queued(0, 0)
+		if want == "" {
+			want = fmt.Sprintf("medusa_picker_served_total{endpoint=%q} 1\n", to[1])
+		}
+		var out strings.Builder
+		f.Count.Write(&out)
+		if !strings.Contains(out.String(), want) || strings.Count(out.String(), "medusa_picker_served_total{") != 1 {
+			t.Errorf("metadata in %s: want %s:\n%s", space, want, out.String())
+		}
 	}
 }
 

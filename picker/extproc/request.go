@@ -29,6 +29,8 @@ type query struct {
 	trailers bool
 	// unseen says that the body of the answer does not come here.
 	unseen bool
+	// reply is the beginning of the data plane's own, which came before the request was whole.
+	reply *pb.ProcessingRequest
 }
 
 // refuse makes an error of the client's.
@@ -36,7 +38,7 @@ func refuse(status int, code, param, format string, args ...any) error {
 	return &apierror.Error{Status: status, Kind: apierror.Request, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
-// read takes a whole request in. io.EOF says that the stream ended before.
+// read takes a whole request in. io.EOF says that the stream ended before, errReplied that the data plane has answered.
 func (s *Server) read(messages <-chan *pb.ProcessingRequest) (*query, error) {
 	q := &query{}
 	head := http.Header{}
@@ -75,6 +77,9 @@ func (s *Server) read(messages <-chan *pb.ProcessingRequest) (*query, error) {
 			over = x.RequestBody.EndOfStream
 		case *pb.ProcessingRequest_RequestTrailers:
 			q.trailers, over = true, true
+		case *pb.ProcessingRequest_ResponseHeaders:
+			q.reply = m
+			return q, errReplied
 		default:
 			return nil, fmt.Errorf("read request: a message of type %T", m.Request)
 		}

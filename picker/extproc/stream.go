@@ -21,15 +21,29 @@ import (
 func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
 	ctx, gone := context.WithCancel(stream.Context())
 	defer gone()
+	waiting, replied := context.WithCancelCause(ctx)
+	defer replied(nil)
 	messages := make(chan *pb.ProcessingRequest)
-	// The data plane ends the stream when the client leaves. A request that waits has to notice.
+	// The data plane ends the stream when the client leaves, and replies itself, for example after a timeout of its own. A request that waits has to
+	// notice both.
 	go func() {
 		defer close(messages)
 		defer gone()
+		whole := false
 		for {
 			m, err := stream.Recv()
 			if err != nil {
 				return
+			}
+			if m.GetResponseHeaders() != nil {
+				replied(errReplied)
+			}
+			// Envoy may send the last part of a body twice (envoyproxy/envoy#46237). Nobody would take it while the request waits.
+			if part := m.GetRequestBody(); part != nil || m.GetRequestTrailers() != nil {
+				if whole {
+					continue
+				}
+				whole = part == nil || part.EndOfStream
 			}
 			select {
 			case messages <- m:
@@ -42,16 +56,18 @@ func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
+	if errors.Is(err, errReplied) {
+		return s.stepAside(stream, messages, q)
+	}
 	if err != nil {
 		return s.refuse(stream, "", err)
 	}
-	limit, cancel := context.WithTimeout(ctx, seconds(q.model.Timeout))
+	limit, cancel := context.WithTimeout(waiting, seconds(q.model.Timeout))
 	defer cancel()
 	arrived := time.Now()
 	turn, err := s.turn(limit, q)
-	if ctx.Err() != nil && turn == nil {
-		s.Count.answered(q.model.Name, statusLeft)
-		return nil
+	if waiting.Err() != nil && turn == nil {
+		return s.stepAside(stream, messages, q)
 	}
 	if err != nil {
 		return s.refuse(stream, q.model.Name, err)
@@ -62,6 +78,32 @@ func (s *Server) Process(stream pb.ExternalProcessor_ProcessServer) error {
 
 // statusLeft counts clients that have left, as nginx does.
 const statusLeft = 499
+
+// errReplied says that the data plane answers a request itself that has no endpoint yet.
+var errReplied = errors.New("the data plane has replied")
+
+// stepAside lets the data plane's own reply pass, if there is one. The protocol wants an answer to each of its parts, and none to the request any more.
+func (s *Server) stepAside(stream pb.ExternalProcessor_ProcessServer, messages <-chan *pb.ProcessingRequest, q *query) error {
+	x := &exchange{server: s, stream: stream, q: q}
+	over, err := false, error(nil)
+	if q.reply != nil {
+		over, err = x.pass(q.reply)
+	}
+	for !over && err == nil {
+		m, more := <-messages
+		if !more {
+			break
+		}
+		over, err = x.pass(m)
+	}
+	if x.status == 0 {
+		x.status = statusLeft
+	}
+	if q.model != nil {
+		s.Count.answered(q.model.Name, x.status)
+	}
+	return err
+}
 
 func (s *Server) refuse(stream pb.ExternalProcessor_ProcessServer, model string, err error) error {
 	status, answer := immediate(err)
@@ -186,7 +228,7 @@ func (x *exchange) pass(m *pb.ProcessingRequest) (over bool, err error) {
 	case *pb.ProcessingRequest_ResponseTrailers:
 		return true, x.stream.Send(&pb.ProcessingResponse{Response: &pb.ProcessingResponse_ResponseTrailers{ResponseTrailers: &pb.TrailersResponse{}}})
 	}
-	return false, nil // trailers of the request that came late
+	return false, nil
 }
 
 // look reads what the headers of an answer say.

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -33,8 +37,11 @@ func (r *run) faults() (string, error) {
 	}
 	over := make(chan struct{})
 	troubled := make(chan error, 1)
+	begun := make(chan struct{})
+	var once sync.Once
 	go func() {
 		defer close(over)
+		<-begun // the program that asks takes its time to start
 		troubled <- s.trouble()
 	}()
 	answered, failed, left := 0, 0, 0
@@ -47,6 +54,7 @@ func (r *run) faults() (string, error) {
 			}
 		}
 		err := r.all(s.url(), atATime, list, func(q *question, a *reply) error {
+			once.Do(func() { close(begun) })
 			switch err := judge(q, a); {
 			case q.Leave > 0 && (a.Left || a.Finish != ""):
 				left++
@@ -131,5 +139,18 @@ func (s *system) afterwards(answered, failed, left int) (string, error) {
 	if err := s.stop(); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("faults=10 answered=%d failed-clearly=%d left=%d lost-silently=0", answered, failed, left), nil
+	return fmt.Sprintf("faults=10 answered=%d failed-clearly=%d left=%d lost-silently=0 by-envoy=%s", answered, failed, left, s.reasons()), nil
+}
+
+// reasons counts the requests that failed by what Envoy says of them.
+func (s *system) reasons() string {
+	count := map[string]int{}
+	for _, m := range regexp.MustCompile(`(?m)^failed: (\S+ \S+ .*) at `).FindAllStringSubmatch(s.envoy.output(), -1) {
+		count[strings.ReplaceAll(m[1], " ", "/")]++
+	}
+	var list []string
+	for _, reason := range slices.Sorted(maps.Keys(count)) {
+		list = append(list, fmt.Sprintf("%s:%d", reason, count[reason]))
+	}
+	return strings.Join(list, ",")
 }

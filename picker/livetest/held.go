@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -44,8 +45,7 @@ func (r *run) holding() (string, error) {
 	began := time.Now()
 	for i := range r.held {
 		wg.Go(func() {
-			_, err := post(client, s.url(), fmt.Sprintf(`{"model": "m0", "prompt": "%d"}`, i))
-			if err != nil {
+			if err := post(client, s.url(), fmt.Sprintf(`{"model": "m0", "prompt": "%d"}`, i)); err != nil {
 				errs <- err
 			}
 		})
@@ -131,14 +131,16 @@ func (s *system) waiting() (n int, err error) {
 	return n, err
 }
 
-func post(client *http.Client, url, body string) (string, error) {
+// post asks and reads the whole answer. One that is closed before would count as that of a client who has left.
+func post(client *http.Client, url, body string) error {
 	response, err := client.Post(url+"/v1/completions", "application/json", strings.NewReader(body))
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("status %d", response.StatusCode)
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d: %s", response.StatusCode, text)
 	}
-	return response.Header.Get("Content-Type"), nil
+	return err
 }

@@ -27,18 +27,20 @@ type run struct {
 	requests int
 	held     int
 	hold     time.Duration
+	bounded  time.Duration
 	seed     uint64
 	known    []question
 }
 
 func main() {
 	var r run
-	parts := flag.String("parts", "tokens,faults,held", "parts to run: tokens, faults, held, overhead")
+	parts := flag.String("parts", "tokens,faults,held,bounds", "parts to run: tokens, faults, held, bounds, extension (needs its program), overhead")
 	flag.StringVar(&r.build, "build", "build", "folder of the programs")
 	flag.StringVar(&r.venv, "venv", "build/gateway/venv", "environment of Python")
 	flag.IntVar(&r.requests, "requests", 160, "requests in the parts tokens and faults")
 	flag.IntVar(&r.held, "held", 300, "requests that are held at once")
 	flag.DurationVar(&r.hold, "hold", 4*time.Second, "how long they are held")
+	flag.DurationVar(&r.bounded, "bounded", 15*time.Second, "for how long clients ask while a bound is measured")
 	flag.Uint64Var(&r.seed, "seed", 1, "seed of prompts and moments")
 	flag.Parse()
 	if err := r.do(strings.Split(*parts, ",")); err != nil {
@@ -63,7 +65,7 @@ func (r *run) do(parts []string) (err error) {
 	}
 	var all []string
 	for _, name := range parts {
-		part, ok := map[string]func() (string, error){"tokens": r.tokens, "faults": r.faults, "held": r.holding, "overhead": r.overhead}[name]
+		part, ok := map[string]func() (string, error){"tokens": r.tokens, "faults": r.faults, "held": r.holding, "bounds": r.bounds, "extension": r.extension, "overhead": r.overhead}[name]
 		if !ok {
 			return fmt.Errorf("no part %q", name)
 		}

@@ -49,7 +49,7 @@ func (r *run) overhead() (string, error) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: atOnce}}
 	took := func(url string) (time.Duration, error) {
 		began := time.Now()
-		_, err := post(client, url, `{"model": "m0", "prompt": "x"}`)
+		err := post(client, url, `{"model": "m0", "prompt": "x"}`)
 		return time.Since(began), err
 	}
 	var added []float64

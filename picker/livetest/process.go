@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -129,13 +130,20 @@ func (r *run) nothingLeft() error {
 	}
 }
 
-// freePort returns a port at which nobody listens now. It is none of those that the kernel gives to others meanwhile.
-func freePort(host string) (port int, err error) {
+// freePort returns a port at which nobody listens now, on each of the hosts. It is none of those that the kernel gives to others meanwhile.
+func freePort(hosts ...string) (port int, err error) {
 	for range 100 {
 		port = 10000 + rand.IntN(20000)
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("%s:%d", host, port)); err == nil {
-			return port, l.Close()
+		err = nil
+		for _, host := range hosts {
+			l, failed := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
+			if failed == nil {
+				failed = l.Close()
+			}
+			err = errors.Join(err, failed)
+		}
+		if err == nil {
+			return port, nil
 		}
 	}
 	return 0, err

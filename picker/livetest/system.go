@@ -39,6 +39,8 @@ type system struct {
 	Cluster, ResponseBody string
 	Listeners             string // path
 
+	entry func(model int) string // what the picker's file says of a model besides its name
+
 	envoy, picker *process
 	agents        []*process
 	logs          int
@@ -46,14 +48,14 @@ type system struct {
 
 // newSystem takes ports and writes files; nothing runs yet.
 func (r *run) newSystem() (*system, error) {
-	s := &system{run: r, Cluster: "gpus", ResponseBody: "FULL_DUPLEX_STREAMED", Listeners: filepath.Join(r.work, "lds", "listeners.yaml")}
-	for i := range 3 {
-		host := fmt.Sprintf("127.0.0.%d", i+1)
-		port, err := freePort(host)
-		if err != nil {
-			return nil, err
-		}
-		s.GPUs = append(s.GPUs, gpu{host, port})
+	s := &system{run: r, entry: func(int) string { return "deadline: 10" }, Cluster: "gpus", ResponseBody: "FULL_DUPLEX_STREAMED", Listeners: filepath.Join(r.work, "lds", "listeners.yaml")}
+	hosts := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}
+	shared, err := freePort(hosts...) // as a pool's pods have it
+	if err != nil {
+		return nil, err
+	}
+	for _, host := range hosts {
+		s.GPUs = append(s.GPUs, gpu{host, shared})
 	}
 	for _, p := range []*int{&s.Admin, &s.In, &s.Picker, &s.pickerAdmin} {
 		port, err := freePort("127.0.0.1")
@@ -139,7 +141,7 @@ func (s *system) pick(policy string, fallbacks, maxWaiting, models int) (log str
 	var out strings.Builder
 	fmt.Fprintf(&out, "listen: 127.0.0.1:%d\nadmin: 127.0.0.1:%d\nsecret: secret\npolicy: %s\nmax_waiting: %d\nmax_endpoints: 8\nfallbacks: %d\ngone: 2\nmodels:\n", s.Picker, s.pickerAdmin, policy, maxWaiting, fallbacks)
 	for m := range models {
-		fmt.Fprintf(&out, "- {name: m%d, deadline: 10}\n", m)
+		fmt.Fprintf(&out, "- {name: m%d, %s}\n", m, s.entry(m))
 	}
 	path := filepath.Join(s.run.work, "picker.yaml")
 	if err := os.WriteFile(path, []byte(out.String()), 0o600); err != nil {
@@ -169,20 +171,28 @@ func (s *system) endpoints(list ...gpu) error {
 
 // proxy starts Envoy, and waits until it passes requests on.
 func (s *system) proxy() (err error) {
-	s.envoy, err = s.run.start("", s.run.envoy(), "-c", filepath.Join(s.run.work, "envoy.yaml"), "--use-dynamic-base-id", "--concurrency", "2", "-l", "warn", "--drain-time-s", "2")
-	if err != nil {
+	if s.envoy, err = s.run.startEnvoy(); err != nil {
 		return err
 	}
-	return s.passes()
+	return s.reach(http.MethodGet, "/v1/models", http.StatusOK)
 }
 
-// passes waits until a request for the list of models comes through.
-func (s *system) passes() error {
+// startEnvoy does not wait until it listens.
+func (r *run) startEnvoy() (*process, error) {
+	return r.start("", r.envoy(), "-c", filepath.Join(r.work, "envoy.yaml"), "--use-dynamic-base-id", "--concurrency", "2", "-l", "warn", "--drain-time-s", "2")
+}
+
+// reach waits until Envoy answers with a status.
+func (s *system) reach(method, path string, status int) error {
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		response, err := http.Get(s.url() + "/v1/models")
+		request, err := http.NewRequest(method, s.url()+path, nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
 		if err == nil {
 			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
+			if response.StatusCode == status {
 				return nil
 			}
 			err = fmt.Errorf("status %d", response.StatusCode)

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 )
 
@@ -75,6 +76,43 @@ func TestGatewayManifests(t *testing.T) {
 		if _, err := checkObject(t, "pool.yaml", wrong, definitions); err == nil || bytes.Equal(wrong, pool) {
 			t.Errorf("the schema accepts a misspelt %s", broken)
 		}
+	}
+}
+
+// The example of medusa plan's labels (simulate.TestLabels compares it with what the command writes) has nodes of the Kubernetes API. The DaemonSet that
+// brings an artifact goes to those of them that have its label, and to no others.
+func TestPlannedNodes(t *testing.T) {
+	var d appsv1.DaemonSet
+	if err := strict(documents(t, "gateway/artifacts.yaml")[0], &d); err != nil {
+		t.Fatal(err)
+	}
+	terms := d.Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+	if len(terms) != 1 || len(terms[0].MatchExpressions) != 1 || terms[0].MatchExpressions[0].Operator != corev1.NodeSelectorOpExists {
+		t.Fatalf("the affinity is %+v", terms)
+	}
+	key := terms[0].MatchExpressions[0].Key
+	with, without := 0, 0
+	for _, doc := range documents(t, "plan/labels.yaml") {
+		var n corev1.Node
+		if err := strict(doc, &n); err != nil || n.Kind != "Node" || n.APIVersion != "v1" {
+			t.Fatalf("%s: %v", doc, err)
+		}
+		for l, value := range n.Labels {
+			if problems := append(validation.IsQualifiedName(l), validation.IsValidLabelValue(value)...); len(problems) > 0 {
+				t.Errorf("%s: label %s: %q", n.Name, l, problems)
+			}
+		}
+		if problems := validation.IsDNS1123Subdomain(n.Name); len(problems) > 0 {
+			t.Errorf("name %s: %q", n.Name, problems)
+		}
+		if n.Labels[key] == "" {
+			without++
+		} else {
+			with++
+		}
+	}
+	if with == 0 || without == 0 {
+		t.Errorf("%d nodes have the label %s, %d have not: the example shows nothing", with, key, without)
 	}
 }
 

@@ -68,6 +68,8 @@ var serving = []mutant{
 	{"models that are kept", always, "./agent", "TestKept"},
 	{"room beside kept models", never, "./dispatch", "TestCheckKept"},
 	{"requests that arrive again", always, "./dispatch", "TestReadRecord"},
+	{"names that are no label's", always, "./simulate", "TestLabelsOfAnyName"},
+	{"labels of planned artifacts", skip, "./simulate", "TestLabels"},
 	{"workers that are kept", replace("f.Keep && ", "false && "), "./simulate", "TestAdviceToKeep"},
 	{"engines that sleep on one GPU", replace("!s.spec.Sleepers || c.gpu == gpu", "true"), "./simulate", "TestSleepers"},
 	{"a simulation that does not follow its log", becomes("out.Follows = true"), "./simulate", "TestAdviceFromAnotherWorld"},
