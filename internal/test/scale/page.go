@@ -27,12 +27,7 @@ the share of requests whose first token came in that time.`, s.gpus, s.functions
 	fmt.Fprintf(&out, `
 
 %s
-* Few requests wait, so mqfq decides as fcfs does. Restored starts shorten the tail: it consists of cold starts. lalbo3 starts far
-  fewer engines: it lets a request wait for an engine that runs, if that is sooner.
-* Torpor runs one request of a model at a time, as its paper says. So models that are asked more often than one engine answers without a batch have
-  queues that grow for as long as requests come, and the run goes on until they are empty. Torpor's tail is these queues, not the starts: it is
-  no policy for a few models that have most of the load.
-* The view is the simulator's. That of `+"`medusa-picker`"+` is made of reports, and was not measured at this size.
+[What the figures show](../gateway.md#a-thousand-gpus)
 `, table)
 	return out.String()
 }
