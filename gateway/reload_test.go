@@ -51,13 +51,16 @@ func (f *fixture) crowd(t *testing.T, requests int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	for range requests {
-		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
-	}
 	t.Cleanup(func() {
 		cancel()
 		all.Wait()
 	})
+	for i := range requests {
+		all.Go(func() { _, _ = stubengine.Ask(ctx, f.url, "m0", "x", false) })
+		if i == 0 { // or all might come at once, and be more than may wait
+			soon(t, "one request runs", func() bool { _, r := f.queue.Queued(); return r == 1 })
+		}
+	}
 	soon(t, "one request runs, the others wait", func() bool { w, r := f.queue.Queued(); return w == requests-1 && r == 1 })
 }
 

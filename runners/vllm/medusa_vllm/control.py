@@ -6,12 +6,12 @@ Out: a status of HTTP, and the cache's size. Fails: status 400 for a size that c
 
 import asyncio
 
-from . import metrics
+from . import contract, metrics
 
 DONE, PENDING, REFUSED, FAILED = 200, 202, 400, 500
 AGAIN = 0.02  # seconds until a resize is asked for again that waits for requests
 LARGEST = 2**63 - 1  # that a call to the engine's process can hold
-ABSENT = "resize KV cache: it has one size (start with MEDUSA_VLLM_KV=elastic, and see why Medusa takes no part)"
+ABSENT = f"resize KV cache: it has one size (start with {contract.ENV_VLLM_KV}=elastic, and see why Medusa takes no part)"
 
 
 def answer(cache, step=None):
