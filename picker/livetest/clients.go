@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"medusa/internal/test/checkpoints"
 )
 
 // question is what a client asks.
@@ -129,7 +131,7 @@ func (r *run) learn() ([]question, error) {
 		}
 		q.MaxTokens, q.IgnoreEOS = 1+rng.IntN(24), rng.IntN(2) == 0
 	}
-	for _, c := range checkpoints {
+	for _, c := range checkpoints.Names {
 		port, err := freePort("127.0.0.1")
 		if err != nil {
 			return nil, err
@@ -174,7 +176,7 @@ func (r *run) load(known []question, n int, seed uint64) []question {
 		list[i] = known[rng.IntN(len(known))]
 		model := rng.IntN(models)
 		list[i].Model, list[i].Stream = fmt.Sprintf("m%d", model), i%8 != 7
-		list[i].want = list[i].want[model%len(checkpoints) : model%len(checkpoints)+1]
+		list[i].want = list[i].want[model%len(checkpoints.Names) : model%len(checkpoints.Names)+1]
 	}
 	return list
 }

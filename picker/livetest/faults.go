@@ -17,17 +17,9 @@ import (
 // faults kills an agent and brings it back, kills the picker and replaces it, reloads Envoy and the list of endpoints, and has clients leave,
 // all while clients ask. Each request gets its answer or a clear error. Afterwards all is well.
 func (r *run) faults() (string, error) {
-	if err := r.prepare(); err != nil {
-		return "", err
-	}
-	s, err := r.newSystem()
+	s, err := r.referenceAgents()
 	if err != nil {
 		return "", err
-	}
-	for i := range s.GPUs {
-		if err := s.agent(i, models, s.reference); err != nil {
-			return "", err
-		}
 	}
 	if _, err := s.pick("{name: mqfq}", 1, 1000, models); err != nil {
 		return "", err

@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"medusa/internal/contract"
+	"medusa/internal/test/checkpoints"
 )
 
 // run is shared by all parts.
@@ -60,7 +60,7 @@ func (r *run) do(parts []string) (err error) {
 	}
 	defer os.RemoveAll(r.work)
 	r.mark = "GATEWAY_TEST=" + filepath.Base(r.work)
-	if err := r.makeCheckpoints(); err != nil {
+	if err := checkpoints.Make(r.build, r.work); err != nil {
 		return err
 	}
 	var all []string
@@ -81,40 +81,12 @@ func (r *run) do(parts []string) (err error) {
 	return nil
 }
 
-// checkpoints are served by the models of a run, by turns: the small checkpoint, and one with the same weights and other angles of its
-// positions. Answers of the one are not those of the other.
-var checkpoints = []string{"tiny", "turned"}
-
-// makeCheckpoints puts them into the folder of the run.
-func (r *run) makeCheckpoints() error {
-	from := filepath.Join(filepath.Dir(r.build), "runners", "reference", "models", "tiny")
-	for _, name := range checkpoints {
-		to := filepath.Join(r.work, name)
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			return err
-		}
-		if name == "tiny" {
-			continue
-		}
-		path := filepath.Join(to, "config.json")
-		config, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		turned := bytes.Replace(config, []byte(`"rope_theta": 10000.0`), []byte(`"rope_theta": 300.0`), 1)
-		if err := os.WriteFile(path, turned, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // prepare makes the artifact and the questions once.
 func (r *run) prepare() (err error) {
 	if r.known != nil {
 		return nil
 	}
-	argv := append([]string{"materialize", "-o", r.artifact(), "--"}, r.engine("run", checkpoints[0])...)
+	argv := append([]string{"materialize", "-o", r.artifact(), "--"}, r.engine("run", checkpoints.Names[0])...)
 	cmd := exec.Command(filepath.Join(r.build, "medusa"), append(argv, "--batches", "1")...)
 	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(r.build, "simulated")+":"+filepath.Join(r.build, "lib"),
 		contract.EnvCache+"="+filepath.Join(r.work, "cache"), "TMPDIR="+r.work)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/template"
 	"time"
+
+	"medusa/internal/test/checkpoints"
 )
 
 //go:embed envoy.yaml listeners.yaml ask.py
@@ -126,14 +128,31 @@ func (s *system) agent(i int, models int, engine func(model int) (argv []string,
 	return err
 }
 
+// referenceAgents starts an agent for each GPU, with reference engines.
+func (r *run) referenceAgents() (*system, error) {
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	s, err := r.newSystem()
+	if err != nil {
+		return nil, err
+	}
+	for i := range s.GPUs {
+		if err := s.agent(i, models, s.reference); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
 // reference is the reference engine with one of the checkpoints: a third is stopped to make room, the others sleep.
 func (s *system) reference(m int) (argv []string, more string) {
 	r := s.run
 	more = fmt.Sprintf("memory: 0.45, slots: 4, start: 0.5, service: 0.2, sleep: %d, asleep: 0.04", m%3)
-	if m%len(checkpoints) == 0 {
+	if m%len(checkpoints.Names) == 0 {
 		more += fmt.Sprintf(", artifact: %q", r.artifact())
 	}
-	return append(r.engine("serve", checkpoints[m%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}"), more
+	return append(r.engine("serve", checkpoints.Names[m%len(checkpoints.Names)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}"), more
 }
 
 // pick starts the picker with a policy; each has a log of its own.

@@ -24,17 +24,9 @@ var ways = []setting{
 
 // tokens compares every answer with that of the engine alone. The agents live on: each picker takes over from the one before.
 func (r *run) tokens() (string, error) {
-	if err := r.prepare(); err != nil {
-		return "", err
-	}
-	s, err := r.newSystem()
+	s, err := r.referenceAgents()
 	if err != nil {
 		return "", err
-	}
-	for i := range s.GPUs {
-		if err := s.agent(i, models, s.reference); err != nil {
-			return "", err
-		}
 	}
 	for n, w := range ways {
 		log, err := s.pick(w.policy, w.fallbacks, 1000, models)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"medusa/internal/test/checkpoints"
 	"medusa/internal/test/stubengine"
 )
 
@@ -122,7 +123,7 @@ func (r *run) vanish(list []question) error {
 	})
 	for i := range 2 * models {
 		q, model := &list[i], i%models
-		if text, err := q.ask(s.url, fmt.Sprint("m", model), false); err != nil || text != q.want[model%len(checkpoints)] {
+		if text, err := q.ask(s.url, fmt.Sprint("m", model), false); err != nil || text != q.want[model%len(checkpoints.Names)] {
 			return fmt.Errorf("afterwards: %q, %v", text, err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"medusa/internal/test/checkpoints"
 )
 
 // run is shared by all parts.
@@ -65,7 +67,7 @@ func (r *run) all(parts []string) (err error) {
 			return err
 		}
 	}
-	if err := r.makeCheckpoints(); err != nil {
+	if err := checkpoints.Make(r.build, r.work); err != nil {
 		return err
 	}
 	if err := r.materialize(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+
+	"medusa/internal/test/checkpoints"
 )
 
 // asked is a question for the openai package.
@@ -51,7 +53,7 @@ func (r *run) openai() (string, error) {
 		rng := rand.New(rand.NewPCG(r.seed, 26))
 		for i := range questions {
 			form, model := rng.IntN(len(alone[0])), rng.IntN(models)
-			questions[i], which[i] = formed(list, form), [2]int{model % len(checkpoints), form}
+			questions[i], which[i] = formed(list, form), [2]int{model % len(checkpoints.Names), form}
 			questions[i].Model = fmt.Sprint("m", model)
 			if questions[i].Stream {
 				streamed++
@@ -90,7 +92,7 @@ func formed(list []question, n int) asked {
 
 // alone asks the engine of each checkpoint each form of each question. A streamed answer has to be the whole one.
 func (r *run) alone(list []question) (answers [][]told, err error) {
-	for c, checkpoint := range checkpoints {
+	for c, checkpoint := range checkpoints.Names {
 		s, err := r.start(append(r.engine("serve", checkpoint), "--served-model-name", checkpoint, "--listen", "127.0.0.1:0")...)
 		if err != nil {
 			return nil, err

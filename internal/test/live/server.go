@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"medusa/internal/test/checkpoints"
 )
 
 // mark is a variable in the environment of every process of a run, by which those that are left are found. Engines do not inherit
@@ -150,36 +152,9 @@ func (s *server) processes(program string) (pids []int) {
 	return pids
 }
 
-// checkpoints are served by the models of a run, by turns: the small checkpoint, and one with the same weights and other angles of its
-// positions. Answers of the one are not those of the other.
-var checkpoints = []string{"tiny", "turned"}
-
-// makeCheckpoints puts them into the folder of the run.
-func (r *run) makeCheckpoints() error {
-	from := filepath.Join(filepath.Dir(r.build), "runners", "reference", "models", "tiny")
-	for _, name := range checkpoints {
-		to := filepath.Join(r.work, name)
-		if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-			return err
-		}
-		if name == "tiny" {
-			continue
-		}
-		config, err := os.ReadFile(filepath.Join(to, "config.json"))
-		if err != nil {
-			return err
-		}
-		turned := bytes.Replace(config, []byte(`"rope_theta": 10000.0`), []byte(`"rope_theta": 300.0`), 1)
-		if err := os.WriteFile(filepath.Join(to, "config.json"), turned, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // materialize makes the artifact from which the models of the first checkpoint start.
 func (r *run) materialize() error {
-	argv := append([]string{"materialize", "-o", r.artifact(), "--"}, r.engine("run", checkpoints[0])...)
+	argv := append([]string{"materialize", "-o", r.artifact(), "--"}, r.engine("run", checkpoints.Names[0])...)
 	cmd := exec.Command(filepath.Join(r.build, "medusa"), append(argv, "--batches", "1")...)
 	cmd.Env = r.environ()
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -212,13 +187,13 @@ func (r *run) configure(policy, gpus string, models int) error {
 	var out strings.Builder
 	fmt.Fprintf(&out, "listen: 127.0.0.1:0\ngpus: [%s]\nretry: 0\npolicy: %s\nhost_memory_gb: 1\nstate: state\nmodels:\n", gpus, policy)
 	for i := range models {
-		argv := append(r.engine("serve", checkpoints[i%len(checkpoints)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
+		argv := append(r.engine("serve", checkpoints.Names[i%len(checkpoints.Names)]), "--served-model-name", "{name}", "--listen", "127.0.0.1:{port}")
 		command, err := json.Marshal(argv) // which is YAML as well
 		if err != nil {
 			return err
 		}
 		artifact := ""
-		if i%len(checkpoints) == 0 {
+		if i%len(checkpoints.Names) == 0 {
 			artifact = fmt.Sprintf("artifact: %q, ", r.artifact())
 		}
 		fmt.Fprintf(&out, "- {name: m%d, %smemory: 0.42, slots: 4, deadline: 10, start: 0.5, service: 0.2, sleep: %d, command: %s}\n", i, artifact, i%3, command)

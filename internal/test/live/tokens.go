@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"medusa/internal/test/checkpoints"
 	"medusa/internal/test/stubengine"
 )
 
@@ -41,7 +42,7 @@ func (r *run) questions() ([]question, error) {
 		}
 		q.MaxTokens, q.IgnoreEOS = 1+rng.IntN(24), rng.IntN(2) == 0
 	}
-	for _, c := range checkpoints {
+	for _, c := range checkpoints.Names {
 		s, err := r.start(append(r.engine("serve", c), "--served-model-name", c, "--listen", "127.0.0.1:0")...)
 		if err != nil {
 			return nil, err
@@ -106,8 +107,8 @@ func (r *run) tokens() (string, error) {
 			rng := rand.New(rand.NewPCG(r.seed+1, uint64(i)))
 			q, model := &list[rng.IntN(distinct)], rng.IntN(models)
 			text, err := q.ask(s.url, fmt.Sprint("m", model), i%2 == 0)
-			if err == nil && text != q.want[model%len(checkpoints)] {
-				err = fmt.Errorf("%q is answered by %q, by the engine alone with %q", q.Prompt, text, q.want[model%len(checkpoints)])
+			if err == nil && text != q.want[model%len(checkpoints.Names)] {
+				err = fmt.Errorf("%q is answered by %q, by the engine alone with %q", q.Prompt, text, q.want[model%len(checkpoints.Names)])
 			}
 			if err != nil {
 				err = fmt.Errorf("%s: request %d of m%d: %w", policy, i, model, err)
@@ -172,7 +173,7 @@ func until(over <-chan struct{}, atATime int, count *atomic.Int64, work func(i i
 func checked(list []question, i, models int, url string) error {
 	q, model := &list[i%distinct], i%models
 	text, err := q.ask(url, fmt.Sprint("m", model), i%2 == 0)
-	if err == nil && text != q.want[model%len(checkpoints)] {
+	if err == nil && text != q.want[model%len(checkpoints.Names)] {
 		return &wrongAnswer{q.Prompt, text}
 	}
 	return err
