@@ -8,6 +8,7 @@ needed; if an operator of the host is captured.
 """
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -39,6 +40,8 @@ def start(args):
 
     kernels.install()
     experts.install()
+    # vLLM collects garbage at each of its stages, and would look at every object of the modules: half of a start's time.
+    gc.freeze()
     return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else args.blocks, args.crowd))
 
 

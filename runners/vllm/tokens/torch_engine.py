@@ -8,6 +8,7 @@ engine does; if a kernel of machine code is needed; if an operator of the host i
 Attention is products and a softmax, which cuBLAS's stand-in and Inductor's kernels compute. ATen's fused kernels are machine code.
 """
 
+import gc
 import json
 import os
 import sys
@@ -42,6 +43,7 @@ def main():
     sys.argv[1:] = command(*sys.argv[1:])
     if os.environ.get("TOKENS_MISTAKE") == controls.METADATA and os.environ.get(contract.ENV_RUN) == contract.RUN_RESTORE:
         controls.of_steps(engine.Engine)
+    gc.freeze()  # as in engine.py of this folder
     engine.main()
 
 
