@@ -14,7 +14,7 @@ SETTINGS = {
     "graphs": ("FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"),
 }
 # The engine of runners/torch, compiled by Inductor (torch_case.py), and its batch sizes.
-TORCH, BATCHES = "llama float32 torch COMPILED", (1, 8, 16)
+TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
 TRAFFIC, SERVED, ELASTIC = "traffic", "served", "elastic"
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (

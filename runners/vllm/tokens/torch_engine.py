@@ -1,6 +1,6 @@
 """The engine of runners/torch on the simulated GPU, with its decode steps compiled by Inductor.
 
-    torch_engine.py MODEL 1,8,16
+    torch_engine.py MODEL 2,16
 
 In: a folder of checkpoint.py, batch sizes. Out: a line of JSON: the tokens that follow the first prompts of the folder, for each batch size; how it started. Fails: as the
 engine does; if a kernel of machine code is needed; if an operator of the host is captured.
@@ -28,8 +28,10 @@ from medusa import contract  # noqa: E402
 def command(folder, batches):
     with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f:
         cases = json.load(f)
-    longest = max(len(case["tokens"]) for case in cases)
-    yield from ("--model", folder, "--dtype", "float32", "--compile", "--batch-sizes", batches, "--tokens", str(longest))
+    tokens = max(len(case["tokens"]) for case in cases)
+    length = tokens + max(len(case["prompt"]) for case in cases)
+    yield from ("--model", folder, "--dtype", "float32", "--compile", "--batch-sizes", batches)
+    yield from ("--tokens", str(tokens), "--max-length", str(length))
     for case in cases:  # the words of the test's tokenizer are numbers
         yield from ("--prompt", " ".join(map(str, case["prompt"])))
 
