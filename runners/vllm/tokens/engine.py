@@ -17,7 +17,7 @@ import torch
 
 import aten
 import controls
-from options import ROOMY, TIGHT, options
+from options import PARTS, ROOMY, STEP, TIGHT, options
 
 
 def arguments():
@@ -34,15 +34,18 @@ def arguments():
 
 
 def start(args):
+    # vLLM collects garbage at each of its stages, and would look at every object of the modules: half of a start's time.
+    gc.disable()
     import experts
     import kernels
     from vllm import LLM
 
     kernels.install()
     experts.install()
-    # vLLM collects garbage at each of its stages, and would look at every object of the modules: half of a start's time.
     gc.freeze()
-    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else args.blocks, args.crowd))
+    gc.enable()
+    blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, STEP)
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step))
 
 
 def generate(llm, folder):
