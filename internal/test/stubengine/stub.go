@@ -37,6 +37,7 @@ type Stub struct {
 	Refuses               error                     // of a start
 	Crash                 int                       // it ends at its request of this number; 0: never
 	Drowsy                bool                      // it never wakes
+	Metrics               string                    // what it says at /metrics; "": it has none
 	Observe               func(what string)         // is told each start, sleep, wake and stop; may be nil
 	sleeping              bool                      // guarded by its engine's lock
 }
@@ -206,6 +207,9 @@ func (e *Engine) Handler(die func()) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
+	if e.Metrics != "" {
+		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(e.Metrics)) })
+	}
 	mux.HandleFunc("POST /sleep", func(_ http.ResponseWriter, r *http.Request) {
 		level, _ := strconv.Atoi(r.URL.Query().Get("level"))
 		_ = e.Sleep(r.Context(), level)
