@@ -77,5 +77,6 @@ var serving = []mutant{
 	{"savings that are too small", never, "./simulate", "TestAdviceNotToKeep"},
 	{"metrics of engines under our own names", never, "./gateway", "TestMetricsOfEngines"},
 	{"metrics that end within a line", never, "./gateway", "TestMetricsOfEngines"},
+	{"errors of a server whose engine has died", never, "./gateway", "TestErrorsOfADeadEngine"},
 	{"one answer a decision", never, "./dispatch", "TestOneAnswerADecision"},
 }

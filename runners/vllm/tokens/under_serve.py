@@ -17,7 +17,7 @@ import threading
 import time
 from concurrent import futures
 
-from case import HERE, Case, Failed
+from case import Case, Failed, free_port
 from clients import Lost, answer
 from kept import Kept, begin
 from options import BATCHED
@@ -30,7 +30,7 @@ MODELS = ("first", "llama float32 V2 FULL_DECODE_ONLY served", 0), ("second", "q
 MEMORY, SMALL = 0.45, 0.2  # of the device: of an engine of vLLM, and of the reference engine. Two of the three fit
 CLIENTS = 4  # at a time. Their prompts together have fewer tokens than a forward of the profile
 PATIENCE = 300  # seconds
-MARK = "UNDER_SERVE_TEST"  # in the environment of all processes of a run
+ENGINE = "VLLM::EngineCor"  # as the kernel cuts the title of vLLM's engine process
 
 
 class Model(Case):
@@ -91,8 +91,6 @@ class Reference:
         return [*self.engine("serve"), "--served-model-name", self.name, "--listen", f"127.0.0.1:{port}"]
 
     def alone(self):
-        from case import free_port
-
         port = free_port()
         server = subprocess.Popen(self.command(port), env=os.environ | self.variables() | {"SIMGPU_CALL_LOG": os.path.join(self.folder, "native.calls")}, stderr=subprocess.DEVNULL)
         try:
@@ -121,7 +119,6 @@ class Server:
 
     def __init__(self, s, models):
         self.settings, self.models = s, models
-        self.mark = f"{os.getpid()}.{time.time_ns()}"
         self.logs, self.decisions = os.path.join(s.work, "logs"), os.path.join(s.work, "decisions.jsonl")
         for folder in self.logs, os.path.join(s.work, "processes"):
             os.makedirs(folder, exist_ok=True)
@@ -137,7 +134,6 @@ class Server:
     def environment(self):
         s = self.settings
         return os.environ | {
-            MARK: self.mark,
             "PATH": os.path.join(os.path.abspath(ROOT), "simgpu") + ":" + os.environ["PATH"],
             "SIMGPU_PROCESSES": os.path.join(s.work, "processes"),
             "SIMGPU_SHARED": os.path.join(s.work, "device"),
@@ -166,14 +162,20 @@ class Server:
         raise Failed(f"medusa serve does not serve\n{read(self.output)[-2000:]}")
 
     def processes(self):
-        """Of the run, by their number: the name."""
-        found = {}
+        """All that the server has started, by their number: the name. Titles that programs give themselves lie where their environment was, so parents tell."""
+        parents, names = {}, {}
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
-                if f"{MARK}={self.mark}".encode() in read_bytes(f"/proc/{pid}/environ").split(b"\0"):
-                    found[int(pid)] = read(f"/proc/{pid}/comm").strip()
+                name, _, rest = read(f"/proc/{pid}/stat").partition("(")[2].rpartition(")")
             except OSError:
                 continue
+            parents.setdefault(int(rest.split()[1]), []).append(int(pid))
+            names[int(pid)] = name
+        found, left = {}, [self.process.pid]
+        while left:
+            for pid in parents.get(left.pop(), ()):
+                found[pid] = names[pid]
+                left.append(pid)
         return found
 
     def kill(self, names):
@@ -184,20 +186,16 @@ class Server:
         return bool(victims)
 
     def stop(self):
+        started = self.processes()
         self.process.terminate()
         try:
             code = self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise Failed("medusa serve does not end after SIGTERM") from None
-        left = self.processes()
+        left = [name for pid, name in started.items() if os.path.exists(f"/proc/{pid}")]
         if code or left:
             raise Failed(f"medusa serve: exit code {code}, {len(left)} processes are left ({left})")
-
-
-def read_bytes(path):
-    with open(path, "rb") as f:
-        return f.read()
 
 
 class Load:
@@ -212,6 +210,9 @@ class Load:
         rng = random.Random(self.seed * 1_000_003 + i)
         # A client's requests for a model come in runs, as people's do: each change may cost a start.
         name = random.Random(self.seed * 1_000_003 + i // (4 * CLIENTS)).choice(list(self.requests)) if rng.random() < 0.9 else rng.choice(list(self.requests))
+        self.ask_of(port, name, rng)
+
+    def ask_of(self, port, name, rng=random):
         request = rng.choice(self.requests[name])
         try:
             got = answer(port, name, request, rng.random() < 0.5)
@@ -232,7 +233,7 @@ class Load:
             for _ in range(kills):
                 for _ in range(count // (kills + 1)):
                     done.acquire()
-                self.kills += self.server.kill("VLLM::EngineCore"[:15])
+                self.kills += self.server.kill(ENGINE)
 
         killing = threading.Thread(target=killer, daemon=True)
         killing.start()
@@ -247,17 +248,16 @@ def check(load, server, models, kills):
     output = read(server.output)
     if load.wrong:
         raise Failed(f"{len(load.wrong)} wrong answers: {load.wrong[0]}")
-    # A killed engine costs the requests that it had, at most, and says so.
+    # A killed engine costs the requests whose streams have begun, at most, and says so.
     if load.kills != kills or len(load.lost) > load.kills * CLIENTS or any("engine" not in why for _, why in load.lost):
         raise Failed(f"{load.kills} engines were killed, {kills} were to be; {len(load.lost)} requests are lost: {load.lost[:5]}")
-    counts = {"starts": output.count("\nserving "), "restored": output.count("start restored"), "captures": 0, "profile_forwards": 0}
-    logs = os.listdir(server.logs)
+    counts, logs = {"captures": 0, "profile_forwards": 0}, os.listdir(server.logs)
     for m in models:
         for name in [name for name in logs if name.startswith(m.name + "-")]:
             log = read(os.path.join(server.logs, name))
             counts["captures"] += log.count("\tcuStreamBeginCapture")
             counts["profile_forwards"] += m.profiles(log)
-    if counts["captures"] or counts["profile_forwards"]:
+    if any(counts.values()) or "native start" in output:
         raise Failed(f"{counts}: a start was not restored")
     return counts | {"logs": len(logs), "killed": load.kills, "lost": len(load.lost)}
 
@@ -266,6 +266,9 @@ def changes(port):
     """How often engines came into a state, by model and state."""
     with ask(port, "/metrics") as answer:
         text = answer.read().decode()
+    # The engine that answered last is one of vLLM, whose own metrics are on the same page.
+    if f'vllm:num_requests_running{{model="{MODELS[0][0]}",gpu="0"' not in text:
+        raise Failed(f"no metrics of vLLM's engine\n{text}")
     return {(m, s): int(n) for m, s, n in re.findall(r'^medusa_serve_engine_changes_total\{model="(\w+)",state="(\w+)"\} (\d+)', text, re.M)}
 
 
@@ -294,15 +297,17 @@ def show(s, args):
     try:
         port = server.port()
         load.run(port, args.requests, args.kills)
+        load.ask_of(port, MODELS[0][0])
         seen = changes(port)
     finally:
         server.stop()
     counts = check(load, server, models, args.kills)
     demand_changes(models, seen)
     replay(s, server)
-    counts |= {"evicted": 0, "asleep": 0, "woken": 0} | {
-        name: sum(n for (_, state), n in seen.items() if state == of) for name, of in (("evicted", "evicted"), ("asleep", "falling_asleep"), ("woken", "waking"))
-    }
+    named = {"starts": "starting", "evicted": "evicted", "asleep": "falling_asleep", "woken": "waking"}
+    counts = {name: sum(n for (_, state), n in seen.items() if state == of) for name, of in named.items()} | counts
+    if counts["logs"] != counts["starts"]:
+        raise Failed(f"{counts['starts']} starts have left {counts['logs']} logs")
     return f"device=simulated models={len(models)} requests={args.requests} identical={load.answered} " + " ".join(f"{k}={v}" for k, v in counts.items())
 
 
