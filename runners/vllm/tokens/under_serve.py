@@ -17,7 +17,7 @@ import threading
 import time
 from concurrent import futures
 
-from case import Case, Failed, free_port
+from case import HERE, Case, Failed, free_port
 from clients import Lost, answer
 from kept import Kept, begin
 from options import BATCHED
@@ -272,6 +272,13 @@ def changes(port):
     return {(m, s): int(n) for m, s, n in re.findall(r'^medusa_serve_engine_changes_total\{model="(\w+)",state="(\w+)"\} (\d+)', text, re.M)}
 
 
+def picture(s, folder, name, port):
+    """The server's page as a browser shows it; nothing without a folder."""
+    if folder:
+        command = [s.python, os.path.join(HERE, "picture.py"), f"http://127.0.0.1:{port}/", os.path.join(folder, name)]
+        subprocess.run(command, check=True, timeout=PATIENCE)
+
+
 def demand_changes(models, seen):
     for m in models:
         wanted = ["awake", *(["falling_asleep", "waking"] if m.sleep else ["evicted"])]
@@ -296,8 +303,12 @@ def show(s, args):
     load = Load(server, requests, args.seed)
     try:
         port = server.port()
+        halfway = threading.Timer(args.after, picture, (s, args.pictures, "page-vllm-load.png", port))
+        halfway.start()
         load.run(port, args.requests, args.kills)
+        halfway.join(PATIENCE)
         load.ask_of(port, MODELS[0][0])
+        picture(s, args.pictures, "page-vllm-idle.png", port)
         seen = changes(port)
     finally:
         server.stop()
@@ -318,6 +329,8 @@ def main():
     p.add_argument("--requests", type=int, default=160)
     p.add_argument("--kills", type=int, default=2, help="engines of vLLM to kill")
     p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--pictures", help="folder for two pictures of the server's page, which chromium takes")
+    p.add_argument("--after", type=float, default=60, help="seconds of load before the first picture")
     args = p.parse_args()
     s = settings(args, "test-serve-vllm")
     begin(s.work, args.sources)
