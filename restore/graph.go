@@ -78,7 +78,7 @@ func (g *Graph) Launch(stream cuda.Stream) error {
 	return nil
 }
 
-// Invalidate ends the use of all restored graphs: the engine has done something that they cannot follow (sleep mode, new weights at
+// Invalidate ends the use of all restored graphs: the engine has done something that they cannot follow (weights at
 // other addresses, another adapter). Frees of memory, unloads of modules and ends of events that a graph refers to are noticed without it.
 func (s *Session) Invalidate(cause error) {
 	if s.restored != nil {
