@@ -15,6 +15,7 @@ type rest struct {
 	asleep bool
 	before *check.Sample // what the graphs computed then; nil: they were of no use
 	due    bool          // awake, and to be checked before the first launch
+	same   bool          // the weights have to be as they were
 }
 
 // Sleep gives back all device memory of the restored graphs, and the graphs themselves. Call it before the engine unmaps memory, with no graph
@@ -28,7 +29,6 @@ func (s *Session) Sleep() (err error) {
 	}
 	s.rest = rest{asleep: true}
 	if s.env.rank.several() {
-		// mutant: sleep of several ranks
 		s.Invalidate(errors.New("several ranks sleep"))
 	}
 	if r.Usable() == nil {
@@ -42,8 +42,9 @@ func (s *Session) Sleep() (err error) {
 
 // Wake makes the graphs again from the artifact, without a capture or a forward, if all memory that they refer to is mapped and holds what it
 // held. Otherwise it returns false, and is to be called again when more is there. Tensors of the capture phase may lie elsewhere afterwards. Before the
-// first launch, the graphs are replayed on known data, and compared with what they computed before the sleep if the weights are the same. Errors are as Sleep's.
-func (s *Session) Wake() (awake bool, err error) {
+// first launch, the graphs are replayed on known data, and compared with what they computed before the sleep if the weights are the same. same says
+// that they have to be. Errors are as Sleep's.
+func (s *Session) Wake(same bool) (awake bool, err error) {
 	defer s.caught(&err)
 	r := s.restored
 	if r == nil || s.exit != nil || !s.rest.asleep {
@@ -53,7 +54,7 @@ func (s *Session) Wake() (awake bool, err error) {
 		return false, nil
 	}
 	// mutant: canary that is due
-	s.rest.asleep, s.rest.due = false, s.rest.before != nil
+	s.rest.asleep, s.rest.due, s.rest.same = false, s.rest.before != nil, same
 	return true, s.onlyExit(r.Wake(s.env.Lazy))
 }
 
@@ -62,11 +63,11 @@ func (s *Session) checkAwake(r *rebuild.Graphs) error {
 	if !s.rest.due || r.Usable() != nil {
 		return nil
 	}
-	before := s.rest.before
+	before, same := s.rest.before, s.rest.same
 	s.rest = rest{}
 	c, err := s.sample(r, func(i int) bool { return before.Results[s.source.spec().Graphs[i].Label] != "" })
 	if err == nil {
-		err = c.Compare(before)
+		err = c.Compare(before, same)
 	}
 	if err != nil {
 		r.Invalidate(err)
@@ -111,7 +112,6 @@ func (s *Session) gone(base []uint64) (func(object uint32) bool, error) {
 		if int(object) >= len(spec.Allocations) || spec.Allocations[object].Owner != graphir.OwnerEngine {
 			return false
 		}
-		// mutant: memory that the engine has given back before a check
 		return sizes[base[object]] != spec.Allocations[object].Size
 	}, err
 }

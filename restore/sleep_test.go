@@ -16,6 +16,8 @@ const mappedKVBytes = 2 << 20
 func mapped(s *graphir.Spec) {
 	s.Allocations[allocKV].Kind, s.Allocations[allocKV].Size = graphir.AllocVMM, mappedKVBytes
 	s.Allocations[allocTmp].Size = 4 << 20
+	s.Tensors = append(s.Tensors, graphir.Tensor{Name: "state", Role: graphir.RoleInput, DType: graphir.U8, Size: 64, Shape: []int64{64}, Hi: 9,
+		At: graphir.Pointer{Index: allocTmp, Offset: 2 << 20}})
 }
 
 // A graph is used after a sleep if everything is as before, and by nobody else. The engine says what it does while its graphs are asleep.
@@ -82,7 +84,10 @@ func (e *engine) rest() error {
 	if !e.deviates("sleeps") {
 		return nil
 	}
-	for range 3 {
+	for i := range byte(3) {
+		if err := e.write("state", i); err != nil {
+			return err
+		}
 		why, err := e.sleepOnce()
 		if err != nil {
 			return err
@@ -90,6 +95,9 @@ func (e *engine) rest() error {
 		fmt.Println("woke:", why)
 		if why != "usable" {
 			return nil
+		}
+		if got, err := e.read("state"); err != nil || got != i {
+			return fmt.Errorf("the engine's state is %d after a sleep, was %d, %v", got, i, err)
 		}
 		for _, g := range e.graphs {
 			e.execs[g.Batch()] = g.Built()
@@ -99,6 +107,18 @@ func (e *engine) rest() error {
 		}
 	}
 	return nil
+}
+
+func (e *engine) write(tensor string, value byte) error {
+	at, _ := e.session.Tensor(tensor)
+	return cuda.CopyToDevice(at, []byte{value})
+}
+
+func (e *engine) read(tensor string) (byte, error) {
+	at, _ := e.session.Tensor(tensor)
+	var value [1]byte
+	err := cuda.CopyToHost(value[:], at)
+	return value[0], err
 }
 
 func (e *engine) sleepOnce() (string, error) {
@@ -138,7 +158,7 @@ func (e *engine) sleepOnce() (string, error) {
 			err = e.kv.AddressFree(mappedKVBytes)
 			break
 		}
-		if awake, err := e.session.Wake(); err != nil || awake == e.deviates("unmaps") {
+		if awake, err := e.session.Wake(true); err != nil || awake == e.deviates("unmaps") {
 			return "", fmt.Errorf("awake without its memory: %v, %v", awake, err)
 		}
 		err = mapKV(e.kv)
@@ -146,7 +166,7 @@ func (e *engine) sleepOnce() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	awake, err := e.session.Wake()
+	awake, err := e.session.Wake(true)
 	if err != nil || !awake {
 		return "", fmt.Errorf("awake: %v, %v", awake, err)
 	}

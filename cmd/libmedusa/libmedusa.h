@@ -105,8 +105,8 @@ int medusa_session_usable(size_t graph, uint64_t *exec);
 int medusa_session_sleep(void);
 /* Makes the graphs again, once the engine's memory is mapped and holds what it held. Returns 0 if some of it is not mapped yet: call it again
  * then. Tensors of the capture phase may lie elsewhere afterwards, and graphs have other handles. The next medusa_session_usable replays all graphs
- * on known data first. So call that between steps, once the weights are there. */
-int medusa_session_wake(void);
+ * on known data first. So call that between steps, once the weights are there. same: they have to be as they were. */
+int medusa_session_wake(int same);
 /* Call it if the engine makes restored graphs unusable: weights at other addresses, another adapter. */
 int medusa_session_invalidate(const char *reason);
 /* Ends the start. Does not return in the runs that verify. self_test may be NULL. */

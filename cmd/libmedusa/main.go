@@ -344,9 +344,9 @@ func goSessionSleep() C.int {
 }
 
 //export goSessionWake
-func goSessionWake() C.int {
+func goSessionWake(same C.int) C.int {
 	return with(func(s *restore.Session) (int, error) {
-		awake, err := s.Wake()
+		awake, err := s.Wake(same != 0)
 		if awake {
 			return 1, err
 		}

@@ -112,10 +112,12 @@ void maps_unmap(struct alloc *a)
 
 void maps_unreserve(uint64_t addr, uint64_t size)
 {
+	size_t i = find_suspended(addr, size, true);
 	/* mutant: addresses of suspended memory that are given back */
-	for (size_t i; (i = find_suspended(addr, size, true)) < atomic_load(&suspended_count);) {
+	while (i < atomic_load(&suspended_count)) {
 		forget_suspended(i);
 		atomic_fetch_add(&watched_frees, 1);
+		i = find_suspended(addr, size, true);
 	}
 }
 

@@ -48,16 +48,19 @@ func (c *Checker) Sample(wanted func(label string) bool) (found *Sample, err err
 	})
 }
 
-// Compare returns an *Error if graphs keep other contents than before, or compute something else. With other weights, results are not compared:
-// that the graphs could be replayed is all that is known then.
-func (c *Sample) Compare(before *Sample) error {
+// Compare returns an *Error if graphs keep other contents than before, or compute something else. same says that the weights have to be as they were.
+// With other weights, results are not compared: that the graphs could be replayed is all that is known then.
+func (c *Sample) Compare(before *Sample, same bool) error {
 	// mutant: memory of graphs after a sleep
 	if c.memory != before.memory {
 		return &Error{"", c.memory, before.memory}
 	}
 	// mutant: canary with other weights
-	if c.weights != before.weights {
+	if c.weights != before.weights && !same {
 		return nil
+	}
+	if c.weights != before.weights {
+		return &Error{"", c.weights, before.weights}
 	}
 	for label, want := range before.Results {
 		// mutant: canary after a sleep

@@ -71,7 +71,6 @@ func (g *Graphs) Wake(lazy bool) error {
 		return nil
 	}
 	err = errors.Join(fmt.Errorf("wake graphs: %w", err), live.InTrigger(func() error {
-		// mutant: memory given back by graphs that do not wake
 		return errors.Join(destroyExecs(g.Execs), g.owned.freeAllocations())
 	}))
 	g.Invalidate(err)

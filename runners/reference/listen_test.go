@@ -348,7 +348,7 @@ func TestRestoredSleeps(t *testing.T) {
 		}
 		return text
 	}
-	const cycles = 20
+	const cycles = 4
 	want := ask()
 	for i := range cycles {
 		for _, path := range []string{fmt.Sprintf("/sleep?level=%d", 1+i%2), "/wake_up"} {

@@ -142,7 +142,7 @@ func (e *Engine) Wake() error {
 	}
 	e.asleep, e.kept = 0, nil
 	// mutant: graphs of an engine that wakes
-	_, err := e.session.Wake()
+	_, err := e.session.Wake(true)
 	return err
 }
 

@@ -94,6 +94,7 @@ def elastic_reason(config, vllm):
     # mutant: release whose KV cache is allocated otherwise
     if vllm.split("+")[0] not in ELASTIC:
         return f"an elastic KV cache with vLLM {vllm} (supported: {', '.join(ELASTIC)})"
+    # mutant: elastic KV cache in sleep mode
     if config.model_config.enable_cumem_allocator:
         return "an elastic KV cache with sleep mode's allocator"
     executor = config.parallel_config.distributed_executor_backend

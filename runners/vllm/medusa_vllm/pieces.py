@@ -88,7 +88,6 @@ class Pieces:
     def rise(self):
         """After a sleep, results may lie elsewhere."""
         for wrapper, batch in self.keys.values():
-            # mutant: results of pieces after a sleep
             vars(wrapper.concrete_cudagraph_entries[batch]).pop("output", None)
 
     def made(self, name):

@@ -13,22 +13,10 @@ import medusa
 from medusa.ranges import Memory
 
 from . import inputs
+from .gaps import gaps
 
 NAME, STOCK = "medusa", "cumem"  # of sleep-mode backends
 SleepModeBackendFactory.register_backend(NAME, __name__, "Backend")
-
-
-def gaps(address, size, known):
-    """(address, size) of the parts of a range in which none of the known (address, size) lies."""
-    end = address + size
-    for start, n in sorted(known):
-        if start >= end or start + n <= address:
-            continue
-        if start > address:
-            yield address, start - address
-        address = max(address, start + n)
-    if address < end:
-        yield address, end - address
 
 
 def extents(tensors):
@@ -89,6 +77,10 @@ class Sleeper:
     def sleep(self, level=1):
         self.lie_down(level)
         super().sleep(level)
+        if self.asleep:
+            # The backend keeps them, and puts them back with the weights. vLLM 0.26 would write them into memory that sleeps on if the KV cache wakes first.
+            # mutant: buffers that are written into memory that sleeps
+            self._sleep_saved_buffers = {}
 
     def discard(self, tags):
         self.lie_down(2 if "weights" in tags else 1)
@@ -96,7 +88,7 @@ class Sleeper:
 
     def wake_up(self, tags=None):
         super().wake_up(tags)
-        if self.asleep and self.session.wake():
+        if self.asleep and self.session.wake(self.level == 1):
             self.asleep, self.due = False, True
             self.graphs.rise()
             # mutant: check of graphs whose weights are there

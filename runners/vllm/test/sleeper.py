@@ -1,7 +1,8 @@
 """Starts vLLM offline in sleep mode, and lets it sleep and wake as often as it is told.
 
 In: as engine.py, and --cycles. Out: one JSON object: how it started, and for each cycle its level, bytes of the device in use asleep and awake,
-milliseconds of waking up with the first step, graphs launched for requests, and what vLLM's graphs are. Fails: with the exception, or if memory of vLLM's that no
+milliseconds of waking up, of the check of graphs if
+that is not part of it, and of the first request, graphs launched for requests, and what vLLM's graphs are. Fails: with the exception, or if memory of vLLM's that no
 step writes has changed.
 """
 
@@ -35,8 +36,8 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("--cycles", type=int, default=0)
     p.add_argument("--tags", action="store_true", help="wakes the KV cache first and weights after it, each by its tag")
-    p.add_argument("--take", action="store_true", help="somebody else takes all memory during the first sleep, and gives back what vLLM had in its pools")
-    p.add_argument("--spoil", action="store_true", help="a weight comes back changed from the first sleep, though vLLM kept it")
+    p.add_argument("--take", action="store_true", help="during the first sleep, somebody else takes all memory but what sleep mode's allocator had")
+    p.add_argument("--spoil", action="store_true", help="a weight that vLLM keeps is changed while it sleeps for the first time")
     own, rest = p.parse_known_args()
     sys.argv[1:] = rest
     return own, engine.arguments()
@@ -58,41 +59,40 @@ def constants(worker):
     return found.hexdigest()
 
 
+def take(size):
+    """Somebody else's memory."""
+    cuda, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
+    if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(size)):
+        raise MemoryError(size)
+    return lambda: cuda.cuMemFree_v2(at)
+
+
 def cycle(worker, own, level, weights):
-    if own.take:
-        before = torch.cuda.mem_get_info()[0]
     worker.sleep(level)
-    asleep, taken = used(), []
+    asleep, give_back = used(), lambda: None
+    held = cumem.CuMemAllocator.get_instance().pointer_to_data.values()
     if own.take:
-        cuda, own.take = ctypes.CDLL("libcuda.so.1"), False
-        at = ctypes.c_uint64()
-        size = torch.cuda.mem_get_info()[0] - (before_pools(worker, before) or 0)
-        if cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(size)):
-            raise MemoryError(size)
-        taken.append((cuda, at))
+        own.take, give_back = False, take(torch.cuda.mem_get_info()[0] - sum(d.handle[1] for d in held))
+    if own.spoil:
+        own.spoil = False
+        next(d.cpu_backup_tensor for d in held if d.tag == "weights").fill_(3)
     began = time.perf_counter()
     for tags in [["kv_cache"], ["weights"]] if own.tags else [None]:
         worker.wake_up(tags)
     woke = time.perf_counter() - began
+    give_back()
     if level == 2:
         for p, value in weights:
             p.copy_(value)
-    if own.spoil:
-        own.spoil = False
-        weights[0][0].add_(1)
     began = time.perf_counter()
+    getattr(worker, "check", torch.cuda.synchronize)()
+    checked = time.perf_counter()
     launches = engine.serve(worker, 1)
-    torch.cuda.synchronize()
-    served = time.perf_counter() - began
-    for cuda, at in taken:
-        cuda.cuMemFree_v2(at)
+    served = time.perf_counter()
     launches += engine.serve(worker, 8)
-    return {"level": level, "asleep": asleep, "awake": used(), "woke": 1000 * woke, "first": 1000 * served, "launches": launches, "keys": engine.keys(worker.model_runner)}
-
-
-def before_pools(worker, _):
-    """Bytes that sleep mode's own allocator needs to wake up."""
-    return sum(data.handle[1] for data in cumem.CuMemAllocator.get_instance().pointer_to_data.values())
+    keys = engine.keys(worker.model_runner)
+    times = {"woke": 1000 * woke, "checked": 1000 * (checked - began), "first": 1000 * (served - checked)}
+    return times | {"level": level, "asleep": asleep, "awake": used(), "launches": launches, "keys": keys}
 
 
 def main():

@@ -272,12 +272,11 @@ class Session:
             self._memory = {}
             self._checked(self._lib.medusa_session_sleep())
 
-    def wake(self):
+    def wake(self, same):
         """Makes the graphs again, once the engine's memory is mapped and holds what it held; False if not all of it is mapped. Restored
         tensors may lie elsewhere afterwards: ask for them again. The next usable replays all graphs on known data first, so call it between
-        steps, once the weights are there."""
-        # mutant: wake of a plug-in
-        return self.run == NONE or self._checked(self._lib.medusa_session_wake()) == 1
+        steps, once the weights are there. same: they have to be as they were."""
+        return self.run == NONE or self._checked(self._lib.medusa_session_wake(ctypes.c_int(same))) == 1
 
     def invalidate(self, reason):
         """The engine does something that restored graphs cannot follow: weights at other addresses, another adapter. Frees
