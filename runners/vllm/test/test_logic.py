@@ -200,6 +200,7 @@ class Identity(unittest.TestCase):
             {"compute_hash": lambda: "other"},
             {"model_config__revision": "def"},
             {"load_config__load_format": "auto"},
+            {"model_config__enable_cumem_allocator": True},
             {"environment": "1"},
         ]:
             with self.subTest(change):
