@@ -127,6 +127,7 @@ var plugins = []mutant{
 	sleep("check of graphs whose weights are there", never, "Sleeps.test_weights_that_were_kept"),
 	sleep("graphs that vLLM's sleep leaves where they are", skip, "Sleeps.test_weights_that_were_kept"),
 	sleep("buffers that are written into memory that sleeps", skip, "Sleeps.test_weights_that_come_later"),
+	sleep("graphs that did not wake", always, "Sleeps.test_graphs_that_do_not_wake"),
 	sleep("weights that a reload moves", never, "Sleeps.test_weights_that_are_reloaded"),
 	logic("memory of graphs that is gone", never, "Uses.test_what_they_refer_to_is_gone"),
 	logic("graphs that are dropped", skip, "Uses.test_restored_graphs_are_used_until_dropped"),

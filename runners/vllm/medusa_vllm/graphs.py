@@ -90,7 +90,6 @@ class GraphManager(ModelCudaGraphManager, _Base):
 
     def rise(self):
         """Graphs are there again after a sleep."""
-        self.use.asleep = False
         self.pieces.rise()
 
     def prepare(self, step, run_triggers):

@@ -90,7 +90,6 @@ class Sleeper:
         super().wake_up(tags)
         if self.asleep and self.session.wake(self.level == 1):
             self.asleep, self.due = False, True
-            self.graphs.rise()
             # mutant: check of graphs whose weights are there
             if self.level == 1:
                 self.check()
@@ -108,10 +107,12 @@ class Sleeper:
             self.asleep = self.graphs.use.asleep = True
 
     def check(self):
-        """Before the first step, outside of any other: replays on known data, and nothing if they were made already."""
+        """Before the first step, outside of any other: graphs that compute what they should are used again."""
         if self.due and not self.asleep:
-            self.due = False
-            self.graphs.use.usable()
+            self.due = self.graphs.use.asleep = False
+            # mutant: graphs that did not wake
+            if self.graphs.use.usable():
+                self.graphs.rise()
 
     def execute_model(self, *args, **kwargs):
         self.check()

@@ -61,7 +61,6 @@ class ModelWrapper(CUDAGraphWrapper):
 
     def rise(self):
         """Graphs are there again after a sleep, and their results may lie elsewhere."""
-        self.use.asleep = False
         for desc, entry in self.concrete_cudagraph_entries.items():
             entry.output = self.output(desc)
         self.pieces.rise()

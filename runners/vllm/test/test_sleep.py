@@ -117,11 +117,11 @@ class Session:
 
 class Worker(sleep.Sleeper, Stock):
     def __init__(self, *mapped):
-        self.told, self.reload = [], None
+        self.told, self.reload, self.good = [], None, True
         self.session, self.model_config = Session(self.told, list(mapped)), types.SimpleNamespace(sleep_mode_backend="cumem")
         self.weight = Piece(0, 8)
         self.model_runner = types.SimpleNamespace(model=types.SimpleNamespace(parameters=lambda: [self.weight]))
-        use = types.SimpleNamespace(graphs={"label": 1}, asleep=False, usable=lambda: self.told.append("check"))
+        use = types.SimpleNamespace(graphs={"label": 1}, asleep=False, usable=lambda: self.told.append("check") or self.good)
         self.graphs = types.SimpleNamespace(use=use, rise=lambda: self.told.append("rise"))
 
     def drop(self, reason):
@@ -132,10 +132,18 @@ class Sleeps(unittest.TestCase):
     def test_weights_that_were_kept(self):
         w = Worker(True)
         w.sleep(1)
-        self.assertTrue(w.graphs.use.asleep and w.model_config.sleep_mode_backend == "medusa")
+        self.assertTrue(w.asleep and w.graphs.use.asleep and w.model_config.sleep_mode_backend == "medusa")
         w.wake_up()
         w.execute_model("step")
-        self.assertEqual(w.told, ["graphs sleep", "sleep 1", "wake", "graphs wake same=True", "rise", "check", "step"])
+        self.assertEqual(w.told, ["graphs sleep", "sleep 1", "wake", "graphs wake same=True", "check", "rise", "step"])
+
+    def test_graphs_that_do_not_wake(self):
+        w = Worker(True)
+        w.good = False
+        w.sleep(1)
+        w.wake_up()
+        w.execute_model("step")
+        self.assertEqual(w.told[3:], ["graphs wake same=True", "check", "step"])
 
     def test_weights_that_come_later(self):
         w = Worker(False, True)
@@ -146,7 +154,7 @@ class Sleeps(unittest.TestCase):
         w.wake_up(["kv_cache"])
         w.execute_model("step")
         w.execute_model("step")
-        want = ["graphs sleep", "sleep 2", "wake", "graphs wake same=False", "reload", "wake", "graphs wake same=False", "rise", "check", "step", "step"]
+        want = ["graphs sleep", "sleep 2", "wake", "graphs wake same=False", "reload", "wake", "graphs wake same=False", "check", "rise", "step", "step"]
         self.assertEqual(w.told, want)
 
     def test_weights_that_are_reloaded(self):
