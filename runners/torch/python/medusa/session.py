@@ -265,8 +265,21 @@ class Session:
         """The error of the last call."""
         return self._lib.medusa_session_error().decode()
 
+    def sleep(self):
+        """Gives back all device memory of the restored graphs, with no graph running. The engine may then unmap memory that graphs refer to,
+        and map as much at the same addresses again. No graph is usable until wake returns True."""
+        if self.run != NONE:
+            self._memory = {}
+            self._checked(self._lib.medusa_session_sleep())
+
+    def wake(self, same):
+        """Makes the graphs again, once the engine's memory is mapped and holds what it held; False if not all of it is mapped. Restored
+        tensors may lie elsewhere afterwards: ask for them again. The next usable replays all graphs on known data first, so call it between
+        steps, once the weights are there. same: they have to be as they were."""
+        return self.run == NONE or self._checked(self._lib.medusa_session_wake(ctypes.c_int(same))) == 1
+
     def invalidate(self, reason):
-        """The engine does something that restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. Frees
+        """The engine does something that restored graphs cannot follow: weights at other addresses, another adapter. Frees
         of memory and unloads of modules that graphs refer to are noticed without it."""
         if self.run != NONE:
             self._checked(self._lib.medusa_session_invalidate(str(reason).encode()))
