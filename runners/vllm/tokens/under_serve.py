@@ -26,7 +26,7 @@ from stream import ask, ready
 from tools import ROOT, add_places, of_toolchain, settings
 
 # The name for clients, the case of test-tokens, the level of its sleep. Each case has another model, so answers of the one are not those of the other.
-MODELS = ("first", "llama float32 V2 FULL_DECODE_ONLY served", 0), ("second", "qwen3 float32 V2 FULL_DECODE_ONLY served", 0)
+MODELS = ("first", "llama float32 V2 FULL_DECODE_ONLY served", 1), ("second", "qwen3 float32 V2 FULL_DECODE_ONLY served", 0)
 MEMORY, SMALL = 0.45, 0.2  # of the device: of an engine of vLLM, and of the reference engine. Two of the three fit
 CLIENTS = 4  # at a time. Their prompts together have fewer tokens than a forward of the profile
 PATIENCE = 300  # seconds
