@@ -144,7 +144,7 @@ func (e *engine) sleepOnce() (string, error) {
 	}
 	switch {
 	case e.deviates("moves"):
-		err = errors.Join(take(16), take(2*bufferBytes))
+		err = errors.Join(take(16), take(4<<20))
 	case e.deviates("takes"):
 		for size := uint64(1 << 40); size >= 1; size /= 2 {
 			for take(size) == nil {
