@@ -76,6 +76,7 @@ var table = []mutant{
 	{"memory of the capture phase after a sleep", always, "./restore", "TestSleep/moves"},
 	{"pointers to memory that lies elsewhere after a sleep", skip, "./restore", "TestSleep/moves"},
 	{"canary that is due", replace("s.rest.before != nil", "false"), "./restore", "TestSleep/disturbs"},
+	{"memory that the engine has given back before a check", never, "./restore", "TestSleep/frees"},
 	{"memory of graphs after a sleep", never, "./restore/check", "TestSamplesAreCompared"},
 	{"canary with other weights", never, "./restore/check", "TestSamplesAreCompared"},
 	{"canary after a sleep", never, "./restore/check", "TestSamplesAreCompared"},
