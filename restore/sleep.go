@@ -112,6 +112,7 @@ func (s *Session) gone(base []uint64) (func(object uint32) bool, error) {
 		if int(object) >= len(spec.Allocations) || spec.Allocations[object].Owner != graphir.OwnerEngine {
 			return false
 		}
+		// mutant: memory that the engine has given back before a check
 		return sizes[base[object]] != spec.Allocations[object].Size
 	}, err
 }

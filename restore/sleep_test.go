@@ -3,6 +3,7 @@ package restore
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,11 +21,19 @@ func mapped(s *graphir.Spec) {
 		At: graphir.Pointer{Index: allocTmp, Offset: 2 << 20}})
 }
 
+// keeps makes the engine of an artifact one that keeps its scratch memory for a while.
+func keeps(s *graphir.Spec) {
+	mapped(s)
+	s.Allocations[allocScratch].Live = true
+	s.Sequence = slices.DeleteFunc(s.Sequence, func(step graphir.Step) bool { return step.Free })
+}
+
 // A graph is used after a sleep if everything is as before, and by nobody else. The engine says what it does while its graphs are asleep.
 func TestSleep(t *testing.T) {
 	for how, want := range map[string]string{
 		"nothing":     "usable",
 		"unmaps":      "usable",
+		"frees":       "usable",                            // memory that no graph refers to
 		"moves":       "usable",                            // somebody has the graphs' place
 		"takes":       "wake graphs: allocate graph-owned", // all of the memory
 		"changes":     "check memory that stays unchanged", // what graphs keep
@@ -33,7 +42,11 @@ func TestSleep(t *testing.T) {
 		"unannounced": "the engine has freed memory",       // an unmap that the session was not told of
 	} {
 		t.Run(how, func(t *testing.T) {
-			o := start{deviations: "sleeps,mapped," + how, change: mapped, env: restoreEnv}.run(t)
+			change := mapped
+			if how == "frees" {
+				change = keeps
+			}
+			o := start{deviations: "sleeps,mapped," + how, change: change, env: restoreEnv}.run(t)
 			if o.exit != 0 {
 				t.Fatalf("exit %d", o.exit)
 			}
@@ -122,6 +135,12 @@ func (e *engine) read(tensor string) (byte, error) {
 }
 
 func (e *engine) sleepOnce() (string, error) {
+	if e.scratch != 0 {
+		if err := e.scratch.Free(); err != nil {
+			return "", err
+		}
+		e.scratch = 0
+	}
 	before, _, err := cuda.MemInfo()
 	if err != nil {
 		return "", err
@@ -144,7 +163,7 @@ func (e *engine) sleepOnce() (string, error) {
 	}
 	switch {
 	case e.deviates("moves"):
-		err = errors.Join(take(16), take(2*bufferBytes))
+		err = errors.Join(take(16), take(4<<20))
 	case e.deviates("takes"):
 		for size := uint64(1 << 40); size >= 1; size /= 2 {
 			for take(size) == nil {

@@ -81,7 +81,7 @@ type engine struct {
 	visible, hidden  cuda.Module
 	twin             cuda.LibraryHandle
 	in, kv, out, tmp cuda.DevicePtr
-	magic            cuda.DevicePtr
+	magic, scratch   cuda.DevicePtr
 	kvBytes          uint64
 	stream, side     cuda.Stream
 	execs            map[int64]cuda.GraphExec
@@ -188,7 +188,9 @@ func (e *engine) structure() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := scratch.Free(); err != nil {
+	if e.deviates("frees") {
+		e.scratch = scratch
+	} else if err := scratch.Free(); err != nil {
 		return err
 	}
 	var given bool

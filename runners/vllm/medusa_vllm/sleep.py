@@ -8,6 +8,7 @@ vLLM does; graphs that cannot be used any more are dropped, with one line that s
 import torch
 from vllm.device_allocator import get_mem_allocator_instance
 from vllm.device_allocator.sleep_mode_backend import CuMemBackend, SleepModeBackendFactory
+from vllm.v1.worker import gpu_worker
 
 import medusa
 from medusa.ranges import Memory
@@ -68,8 +69,8 @@ class Backend(CuMemBackend):
         self.kept = [(address, pieces) for address, pieces in self.kept if address not in there]
 
 
-class Sleeper:
-    """What vLLM calls of the worker."""
+class Sleeper(gpu_worker.Worker):
+    """vLLM's worker, whose graphs sleep as well."""
 
     asleep = due = False  # whether the graphs sleep; whether they are to be checked before the next step
     level = 0

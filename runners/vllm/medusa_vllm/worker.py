@@ -45,7 +45,7 @@ def resources():
     return [(i, key) for i, held in enumerate(getattr(current_workspace_manager(), "_persistent_resources", ())) for key in held]
 
 
-class Worker(control.Resized, Sleeper, gpu_worker.Worker):
+class Worker(control.Resized, Sleeper):
     profiled = True
     given = None  # size of the KV cache, if no profile forward has to find it
     elastic, most = False, None  # whether the KV cache is to be elastic, and its bytes at most

@@ -53,37 +53,6 @@ class CuMemBackend:
                 data.is_asleep = False
 
 
-def stand_ins():
-    def module(name, **attributes):
-        m = types.ModuleType(name)
-        m.__path__ = []
-        vars(m).update(attributes)
-        return m
-
-    torch = module("torch", cuda=types.SimpleNamespace(synchronize=mock.Mock()), as_tensor=lambda piece, device: piece)
-    backend = module("vllm.device_allocator.sleep_mode_backend", CuMemBackend=CuMemBackend, SleepModeBackendFactory=mock.Mock())
-    inputs = module(
-        "medusa_vllm.inputs",
-        cached=lambda runner: [("kv", runner.cache, "kv", {}), ("table", runner.table, "input", {})],
-        weights=lambda model: [(f"w{i}", t, "weight", {}) for i, t in enumerate(model.parameters())],
-        once=lambda found, seen: found,
-    )
-    modules = [
-        torch, module("medusa", KV="kv", marks=types.SimpleNamespace(extent=lambda t: t.size)), module("medusa.ranges", Memory=Piece), backend, inputs,
-        module("vllm"), module("vllm.device_allocator", get_mem_allocator_instance=lambda: allocator),
-    ]  # fmt: skip
-    return {m.__name__: m for m in modules}
-
-
-allocator = Allocator()
-with mock.patch.dict(sys.modules, stand_ins()):
-    import medusa_vllm
-
-    with mock.patch.object(medusa_vllm, "inputs", sys.modules["medusa_vllm.inputs"], create=True):
-        from medusa_vllm import sleep
-from medusa_vllm.gaps import gaps  # noqa: E402
-
-
 class Stock:
     """vLLM's worker."""
 
@@ -103,6 +72,38 @@ class Stock:
             self.reload()
 
 
+def stand_ins():
+    def module(name, **attributes):
+        m = types.ModuleType(name)
+        m.__path__ = []
+        vars(m).update(attributes)
+        return m
+
+    torch = module("torch", cuda=types.SimpleNamespace(synchronize=mock.Mock()), as_tensor=lambda piece, device: piece)
+    backend = module("vllm.device_allocator.sleep_mode_backend", CuMemBackend=CuMemBackend, SleepModeBackendFactory=mock.Mock())
+    inputs = module(
+        "medusa_vllm.inputs",
+        cached=lambda runner: [("kv", runner.cache, "kv", {}), ("table", runner.table, "input", {})],
+        weights=lambda model: [(f"w{i}", t, "weight", {}) for i, t in enumerate(model.parameters())],
+        once=lambda found, seen: found,
+    )
+    modules = [
+        torch, module("medusa", KV="kv", marks=types.SimpleNamespace(extent=lambda t: t.size)), module("medusa.ranges", Memory=Piece), backend, inputs,
+        module("vllm"), module("vllm.v1"), module("vllm.v1.worker", gpu_worker=types.SimpleNamespace(Worker=Stock)),
+        module("vllm.device_allocator", get_mem_allocator_instance=lambda: allocator),
+    ]  # fmt: skip
+    return {m.__name__: m for m in modules}
+
+
+allocator = Allocator()
+with mock.patch.dict(sys.modules, stand_ins()):
+    import medusa_vllm
+
+    with mock.patch.object(medusa_vllm, "inputs", sys.modules["medusa_vllm.inputs"], create=True):
+        from medusa_vllm import sleep
+from medusa_vllm.gaps import gaps  # noqa: E402
+
+
 class Session:
     def __init__(self, told, mapped):
         self.told, self.mapped, self.named = told, mapped, {"w0": (0, 8)}
@@ -115,7 +116,7 @@ class Session:
         return self.mapped.pop(0)
 
 
-class Worker(sleep.Sleeper, Stock):
+class Worker(sleep.Sleeper):
     def __init__(self, *mapped):
         self.told, self.reload, self.good = [], None, True
         self.session, self.model_config = Session(self.told, list(mapped)), types.SimpleNamespace(sleep_mode_backend="cumem")

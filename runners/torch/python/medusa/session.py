@@ -271,6 +271,7 @@ class Session:
         if self.run != NONE:
             self._memory = {}
             self._checked(self._lib.medusa_session_sleep())
+            self.pool = torch.cuda.MemPool()  # what checks have used goes with the old one
 
     def wake(self, same):
         """Makes the graphs again, once the engine's memory is mapped and holds what it held; False if not all of it is mapped. Restored
@@ -302,13 +303,12 @@ class Session:
         without a graph. Memory that they allocate lies in a pool of their own."""
         if self.run == NONE:
             return
-        pool = torch.cuda.MemPool()
-        self.held.append(pool)
+        self.pool = torch.cuda.MemPool()
 
         def step(f):
             def call(_, label):
                 try:
-                    with torch.cuda.use_mem_pool(pool):
+                    with torch.cuda.use_mem_pool(self.pool):
                         f(label.decode())
                         torch.cuda.synchronize()
                 except Exception as e:  # as in trigger
