@@ -27,8 +27,8 @@ What becomes of each architecture that vLLM's registry generates text with, on t
 
 * `restored`: materialized, and restored in a new process. Graphs were not compared with those of a native start, as `make test-vllm` compares them.
 * `native`: the start is native, with this reason. *Shown by* says whether a start said so, or the plug-in's verdict on vLLM's own configuration of the engine.
-* `absent`: vLLM does not start this configuration here without Medusa either, with this reason. Most often it has no configuration class in the installed
-  packages, or needs a processor, kernels or a device that are not here.
+* `absent`: no such configuration could be made here, or vLLM does not take it without Medusa either, with this reason. Most often neither transformers nor
+  vLLM has a configuration class, or a configuration of two layers does not fit together.
 * `expected`: the plug-in's verdict lets it take part. It has not been started.
 
 """

@@ -122,8 +122,8 @@ def one(folder, name, kind):
 def cause(e):
     """On one line. Validators say what they validate first, and the cause then."""
     lines = [line.strip() for line in str(e).splitlines() if line.strip()]
-    told = next((line for line in lines[1:] if "Error" in line or "error" in line), lines[0] if lines else "")
-    return f"{type(e).__name__}: {told}"[:200]
+    told = next((line for line in lines[1:] if "rror" in line and "further information" not in line), " ".join(lines[:3]))
+    return f"{type(e).__name__}: {told.split(' [type=')[0]}"[:200]
 
 
 def apart(step):
