@@ -53,8 +53,9 @@ def graphs(mode):
     return {"mode": 3 if compiled else 0, "cudagraph_mode": mode, "cudagraph_capture_sizes": PIECE_SIZES if compiled else CAPTURE_SIZES}
 
 
-def start(args):
-    return LLM(**{
+def settings(args):
+    """The arguments of LLM."""
+    return {
         "model": args.model,
         "load_format": "dummy",
         "skip_tokenizer_init": True,
@@ -65,7 +66,7 @@ def start(args):
         "attention_config": {"backend": args.backend},
         "compilation_config": graphs(args.graphs),
         **{name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)},
-    })
+    }
 
 
 def occupy(size):
@@ -294,7 +295,7 @@ def main():
     watch_capture()
     unique_on_host()
     cleared_schedules()
-    llm = start(args)
+    llm = LLM(**settings(args))
     if args.engine_process:
         return
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
