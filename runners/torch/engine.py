@@ -155,10 +155,13 @@ class Engine:
             "engine.name": "torch",
             "engine.framework": f"torch {torch.__version__} transformers {transformers.__version__}",
             "cuda.version": torch.version.cuda,
-            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + (" triton norms" if a.triton_norms else "") + (" compiled" if a.compile else "") + self.kv_factor(),
+            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + self.kernels_factor() + self.kv_factor(),
             "model.config": digest(self.config),
             "model.checkpoint": self.source.identity,
         })
+
+    def kernels_factor(self):
+        return (" triton norms" if self.args.triton_norms else "") + (" compiled" if self.args.compile else "")
 
     def kv_factor(self):
         if self.args.kv == "fixed":

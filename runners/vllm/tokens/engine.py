@@ -17,7 +17,7 @@ import torch
 
 import aten
 import controls
-from options import PARTS, ROOMY, STEP, TIGHT, options
+from options import BATCHED, PARTS, ROOMY, TIGHT, options
 
 
 def arguments():
@@ -44,7 +44,7 @@ def start(args):
     experts.install()
     gc.freeze()
     gc.enable()
-    blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, STEP)
+    blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, BATCHED)
     return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step))
 
 

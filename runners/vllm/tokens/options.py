@@ -6,13 +6,14 @@ In: the type, vLLM's mode of graphs, how many blocks the KV cache has, how many 
 import json
 
 SIZES = [1, 2, 4, 8]
+BATCHED = 256  # tokens of a step, eight prompts: the largest forward, which is that of the profile
 ROOMY, TIGHT = 96, 40  # blocks: eight sequences of the greatest length take 64
-STEP, PARTS = 256, 64  # tokens of a step: eight prompts; less than a long prompt, of which it computes a part
+PARTS = 64  # tokens of a step that are less than a long prompt, of which it computes a part
 # A crowd is more requests than the cache takes at its least size, of one page in each layer: a page has 128 blocks.
 CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache
 
 
-def options(dtype, graphs, blocks=ROOMY, crowd=False, step=STEP):
+def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED):
     compiled = graphs.endswith("PIECEWISE")
     compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": graphs, "cudagraph_capture_sizes": [1, 8, CROWD] if crowd else SIZES}
     if compiled:

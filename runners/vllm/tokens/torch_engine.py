@@ -2,8 +2,8 @@
 
     torch_engine.py MODEL 2,16
 
-In: a folder of checkpoint.py, batch sizes. Out: a line of JSON: the tokens that follow the first prompts of the folder, for each batch size; how it started. Fails: as the
-engine does; if a kernel of machine code is needed; if an operator of the host is captured.
+In: a folder of checkpoint.py, batch sizes. Out: a line of JSON: the tokens that follow the first prompts of the folder, for each batch size; how
+it started. Fails: as the engine does; if a kernel of machine code is needed; if an operator of the host is captured.
 
 Attention is products and a softmax, which cuBLAS's stand-in and Inductor's kernels compute. ATen's fused kernels are machine code.
 """
