@@ -18,7 +18,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-caches vllm-test bench-vllm-pool vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-sleep test-vllm-caches vllm-test bench-vllm-pool vllm-fingerprint vllm-upstream
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
@@ -59,6 +59,10 @@ test-vllm-faults: vllm
 test-vllm-serve: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/serve.py $(VLLM_RUN)
 
+# vLLM sleeps and wakes, stock and restored.
+test-vllm-sleep: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/sleep.py $(VLLM_RUN)
+
 # What JIT compilers make travels along: a first start elsewhere compiles nothing.
 test-vllm-caches: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/caches.py $(VLLM_RUN)
@@ -69,7 +73,7 @@ bench-vllm-pool: vllm
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:
-	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_elastic test_run test_state test_capture test_tokens test_fingerprint test_architectures; fi
+	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_elastic test_sleep test_run test_state test_capture test_tokens test_fingerprint test_architectures; fi
 
 # What a release has otherwise than the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
 # result for docs/results. KEEP=1 makes the fingerprint with which starts of a supported release are compared.

@@ -121,6 +121,17 @@ var plugins = []mutant{
 	logic("phase begins once", always, "Uses.test_phase_begins_once"),
 	logic("captures in a start that restores nothing", never, "Uses.test_nothing_is_restored"),
 	logic("graphs that cannot be installed", skip, "Uses.test_what_cannot_be_installed_is_refused"),
+	logic("backend of sleep mode", replace("!=", "=="), "Gate.test_each_reason"),
+	logic("allocator of sleep mode", skip, "Identity.test_what_graphs_depend_on_counts"),
+	logic("elastic KV cache in sleep mode", never, "Share.test_elastic"),
+	sleep("memory that vLLM keeps itself", replace("weights or ", ""), "Backends.test_what_is_kept"),
+	sleep("memory that sleep mode discards", skip, "Backends.test_what_is_kept"),
+	sleep("memory of a tag that sleeps on", replace(" if address not in there", ""), "Backends.test_a_tag_at_a_time"),
+	sleep("check of graphs whose weights are there", never, "Sleeps.test_weights_that_were_kept"),
+	sleep("graphs that vLLM's sleep leaves where they are", skip, "Sleeps.test_weights_that_were_kept"),
+	sleep("buffers that are written into memory that sleeps", skip, "Sleeps.test_weights_that_come_later"),
+	sleep("graphs that did not wake", always, "Sleeps.test_graphs_that_do_not_wake"),
+	sleep("weights that a reload moves", never, "Sleeps.test_weights_that_are_reloaded"),
 	logic("memory of graphs that is gone", never, "Uses.test_what_they_refer_to_is_gone"),
 	logic("graphs that are dropped", skip, "Uses.test_restored_graphs_are_used_until_dropped"),
 	logic("factories in the order of captures", replace(`"PIECEWISE", "FULL"`, `"FULL", "PIECEWISE"`), "Factories.test_as_vllm_calls_them"),
@@ -143,6 +154,10 @@ func logic(name string, c change, test string) mutant {
 
 func elastic(name string, c change, test string) mutant {
 	return mutant{name, c, "./runners/vllm/test/test_elastic.py", test}
+}
+
+func sleep(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/vllm/test/test_sleep.py", test}
 }
 
 func fingerprint(name string, c change, test string) mutant {

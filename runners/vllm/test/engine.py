@@ -41,7 +41,7 @@ def arguments():
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     p.add_argument("--occupy", type=int, default=0, help="bytes of device memory that somebody else has")
     p.add_argument("--other-keys", action="store_true", help="restored graphs have other names than vLLM would capture")
-    p.add_argument("--then", choices=["sleep", "reload"], help="what happens after the first requests")
+    p.add_argument("--then-reload", action="store_true", help="weights are reloaded to another place after the first requests")
     p.add_argument("--no-requests", action="store_true")
     p.add_argument("--engine-process", action="store_true", help="vLLM's default: only start it, as a process of its own")
     p.add_argument("--places", help="file that receives where named tensors and graphs lie (medusa.Session.places)")
@@ -112,16 +112,14 @@ def cleared_schedules():
         flash_attn.get_scheduler_metadata = cleared
 
 
-def disturb(worker, how):
-    """Changes that restored graphs cannot follow. vLLM's own reaction to them here does not count: there is no sleep mode's
-    allocator, and no checkpoint."""
+def reload(worker):
+    """Weights that restored graphs cannot follow. vLLM's own part in it does not count: there is no checkpoint."""
+    weight = next(worker.model_runner.model.parameters())
+    weight.data = weight.data.clone()
     try:
-        if how == "sleep":
-            worker.sleep(1)
-        else:
-            worker.reload_weights(weights_iterator=iter(()), is_checkpoint_format=False)
+        worker.reload_weights(weights_iterator=iter(()), is_checkpoint_format=False)
     except Exception as e:
-        print(f"{how}: {type(e).__name__}: {e}")
+        print(f"reload: {type(e).__name__}: {e}")
 
 
 def mark(text):
@@ -310,8 +308,8 @@ def main():
     mark("requests")
     launches = {batch: serve(worker, batch) for batch in batches}
     later = {}
-    if args.then:
-        disturb(worker, args.then)
+    if args.then_reload:
+        reload(worker)
         later = {batch: serve(worker, batch) for batch in batches}
     print(json.dumps({
         "device": torch.cuda.get_device_name(0),
