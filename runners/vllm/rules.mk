@@ -18,7 +18,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test bench-vllm-pool vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
@@ -42,9 +42,9 @@ test-vllm-serve: vllm
 test-vllm-caches: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/caches.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
-# How long `vllm serve` takes until it is healthy: natively, restored, and in processes of a pool.
-bench-vllm-pool: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/pool.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+# How long `vllm serve` takes until it is healthy: natively, restored, with a pool of the start's own and with one that runs (ROUNDS=5).
+bench-boot: vllm
+	ROUNDS=$(ROUNDS) $(VLLM_PYTHON) $(VLLM)/test/boot.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:
