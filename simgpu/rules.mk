@@ -94,6 +94,7 @@ simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA)
 		libcublas.so*) by_hand="$(addprefix $(STANDINS)/,cublas.c gemm.c launch.c images.S)" ;; \
 		libcublasLt.so*) by_hand="$(addprefix $(STANDINS)/,cublasLt.c gemm.c launch.c images.S)" ;; \
 		libcudnn.so*) by_hand="$(addprefix $(STANDINS)/,cudnn.c launch.c)" ;; \
+		libnccl.so*) by_hand=$(STANDINS)/nccl.c ;; \
 		esac; \
 		$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,$$so -Wl,--version-script=$(SIMGPU_LIB)/standins/$$so.map \
 			-o $(SIMGPU_LIB)/$$so $(SIMGPU_LIB)/standins/$$so.c $$by_hand -ldl -lpthread; \
