@@ -253,7 +253,7 @@ def check(load, server, models, kills):
     if load.wrong:
         raise Failed(f"{len(load.wrong)} wrong answers: {load.wrong[0]}")
     # A killed engine costs the requests whose streams have begun, at most, and says so.
-    if load.kills != kills or len(load.lost) > load.kills * CLIENTS or any("engine" not in why for _, why in load.lost):
+    if load.kills != kills or len(load.lost) > load.kills * CLIENTS or any("engine" not in why.lower() for _, why in load.lost):
         raise Failed(f"{load.kills} engines were killed, {kills} were to be; {len(load.lost)} requests are lost: {load.lost[:5]}")
     counts, logs = {"captures": 0, "profile_forwards": 0}, os.listdir(server.logs)
     for m in models:
