@@ -59,9 +59,9 @@ test-vllm-faults: vllm
 test-vllm-serve: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/serve.py $(VLLM_RUN)
 
-# vLLM sleeps and wakes, stock and restored.
+# vLLM sleeps and wakes, stock and restored; VLLM_CASES="--runners V2": on one model runner.
 test-vllm-sleep: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/sleep.py $(VLLM_RUN)
+	$(VLLM_PYTHON) $(VLLM)/test/sleep.py $(VLLM_RUN) $(VLLM_CASES)
 
 # What JIT compilers make travels along: a first start elsewhere compiles nothing.
 test-vllm-caches: vllm

@@ -1,7 +1,7 @@
 """make test-vllm-sleep: vLLM sleeps at both levels and wakes, stock and restored; what it has of the device asleep, and how long it takes to wake.
 
-In: the output of `make vllm`. Out: a line about each step, and last the line with the counts. Fails: exit code 1 if a restored engine captures, serves a step
-without a graph or with another one than before, or has more memory asleep than stock vLLM; and if it uses graphs that it must not use.
+In: the output of `make vllm`, and the model runners to test. Out: a line about each step, and last the line with the counts. Fails: exit code 1 if a restored
+engine captures, serves a step without a graph or with another one than before, or has more memory asleep than stock vLLM; and if it uses graphs that it must not use.
 """
 
 import os
@@ -10,7 +10,7 @@ import statistics
 from run import HERE, Engine, arguments, stop
 
 CYCLES = 20
-CASES = ("V2", "FULL_DECODE_ONLY"), ("V1", "FULL_AND_PIECEWISE")
+MODES = {"V2": "FULL_DECODE_ONLY", "V1": "FULL_AND_PIECEWISE"}
 DROPPED = "medusa: restored graphs are no longer used: "
 # What happens during the first sleep, and why graphs are used no more then, if they are not.
 FAULTS = (
@@ -74,10 +74,10 @@ class Sleeper(Engine):
 
 
 def main():
-    args, graphs = arguments(), 0
-    for runner, mode in CASES:
-        graphs += Sleeper(args, runner, mode).compare()
-    print(f"test-vllm-sleep: PASS device=simulated cycles={CYCLES * len(CASES)} graphs={graphs} faults={len(FAULTS) * len(CASES)}")
+    args = arguments()
+    runners = args.runners.split(",")
+    graphs = sum(Sleeper(args, runner, MODES[runner]).compare() for runner in runners)
+    print(f"test-vllm-sleep: PASS device=simulated runners={args.runners} cycles={CYCLES * len(runners)} graphs={graphs} faults={len(FAULTS) * len(runners)}")
 
 
 if __name__ == "__main__":
