@@ -138,7 +138,6 @@ func (m *CollectiveNode) validate(v *validator, path func() string) {
 		v.bad(path(), "a collective call without memory")
 		return
 	}
-	// mutant: extent of a collective call
 	v.pointer(c.Send, c.SendBytes, path)
 	v.pointer(c.Recv, c.RecvBytes, path)
 }

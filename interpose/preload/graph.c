@@ -119,7 +119,6 @@ static bool contract(struct walk *g)
 		if (from == all || to == all || (of[from] && of[from] == of[to]))
 			continue;
 		CUgraphEdgeData d = g->edge_data[i];
-		/* mutant: edge with data into a call of the communicator */
 		if ((of[from] || of[to]) && (d.from_port || d.to_port || d.type))
 			g->bad_hole = "an edge with data leads into it or out of it";
 		while (k < e && (g->from[k] != stand[from] || g->to[k] != stand[to]))

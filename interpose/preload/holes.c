@@ -62,7 +62,6 @@ void holes_end(CUstream stream)
 	free(h->nodes);
 	h->nodes = now;
 	h->n_nodes = added;
-	/* mutant: call that was not captured between its marks */
 	if (added == 0) {
 		core_fault("medusa_mark_collective", "the call added no node to the capture");
 		drop(h);

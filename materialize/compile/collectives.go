@@ -49,7 +49,6 @@ func compareCollective(c *compared, n *trace.Collective) error {
 	want := c.want.Collective().Call()
 	send, recv := c.x.address(want.Send), c.x.address(want.Recv)
 	want.Send, want.Recv = graphir.Pointer{}, graphir.Pointer{}
-	// mutant: collective calls of a third process
 	if got := plainCall(n); got != want {
 		return c.differ("its collective call", got, want)
 	}

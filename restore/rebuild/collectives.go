@@ -57,7 +57,6 @@ func callsOf(g *graphir.Graph) (nodes []int) {
 		}
 	}
 	number := func(i int) int { return int(g.Nodes[i].Collective().Call().Number) }
-	// mutant: order of collective calls
 	slices.SortStableFunc(nodes, func(i, j int) int { return number(i) - number(j) })
 	return nodes
 }
@@ -86,7 +85,6 @@ func (b *builder) capture(stream cuda.Stream, c graphir.Collective) (cuda.Graph,
 		return 0, err
 	}
 	nodes, err := graph.NodeCount()
-	// mutant: call that captures nothing
 	if err == nil && nodes == 0 {
 		err = errors.New("the engine's call captured nothing")
 	}
