@@ -11,6 +11,7 @@
 # make test-tokens       vLLM computes true tokens on the simulated GPU, natively and restored (docs/true-tokens.md)
 # make vllm-fingerprint VERSION=x  what a release of vLLM has otherwise than the supported ones (docs/results/vllm-fingerprint.md)
 # make test-serve medusa serve: true tokens under four policies, killed engines and servers (REQUESTS=500: for each policy)
+# make test-serve-vllm two models of vLLM and one of the reference engine under medusa serve on one simulated GPU (docs/serve.md)
 # make test-elastic one artifact with any part of its KV cache mapped, resized under load; ENGINE=vllm (docs/elastic.md)
 # make test-gateway Envoy, medusa-picker and three agents: true tokens, faults, held requests (docs/gateway.md); make test-picker: its unit tests
 # make scale    1,000 GPUs in virtual time: decisions a second, times to the first token (docs/results/scale.md)

@@ -226,14 +226,14 @@ func (a *Agent) failed(i *instance, cause error) {
 	a.config.Warn("%v", &EngineError{a.config.Models[i.fn].Name, i.gpu, cause})
 }
 
-// Doubt looks at the engine of a request that it has not answered. When it returns, the engine has answered, or it has ended.
-func (a *Agent) Doubt(d schedule.Decision) {
+// Doubt looks at the engine of a request that it has not answered, and reports whether it is healthy. If it is not, it has ended when Doubt returns.
+func (a *Agent) Doubt(d schedule.Decision) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	i := a.at[d.GPU][d.Request.Fn]
 	e := i.engine
 	if i.state != Awake {
-		return
+		return false
 	}
 	limit := a.config.Health
 	a.mu.Unlock()
@@ -247,6 +247,7 @@ func (a *Agent) Doubt(d schedule.Decision) {
 	for !well && i.engine == e { // until watch has noticed
 		a.wait()
 	}
+	return well
 }
 
 // unanswered is how often in a row an engine may fail to answer before it is ended.

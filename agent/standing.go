@@ -25,6 +25,26 @@ func (a *Agent) Standing(gpu, fn int) Standing {
 	return s
 }
 
+// Endpoint is an engine that answers, asleep or awake.
+type Endpoint struct {
+	GPU, Fn int
+	Address
+}
+
+// Endpoints lists them.
+func (a *Agent) Endpoints() (list []Endpoint) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, row := range a.at {
+		for _, i := range row {
+			if i.state == Awake || i.state == Asleep1 || i.state == Asleep2 {
+				list = append(list, Endpoint{i.gpu, i.fn, Address{i.engine.URL(), i.engine.Key()}})
+			}
+		}
+	}
+	return list
+}
+
 // Estimates are the seconds that a model's start, its wake-up and an answer take: means of what was measured, if anything was.
 type Estimates struct{ Start, Wake, Service float64 }
 

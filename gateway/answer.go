@@ -211,7 +211,7 @@ func (g *Server) turn(ctx context.Context, q *query, p *passing) error {
 	}
 	began := time.Now()
 	g.count.waited(q.model.Name, began.Sub(arrived))
-	if err := g.pass(address, p); err != nil {
+	if err := g.pass(address, p, func() bool { return g.agent.Doubt(t.Decision) }); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -276,8 +276,8 @@ func (b *bufferPool) Put(x []byte) { b.Pool.Put(&x) }
 
 var silent = log.New(io.Discard, "", 0)
 
-// pass sends a request to an engine and its answer to the client, byte by byte.
-func (g *machine) pass(to agent.Address, p *passing) (err error) {
+// pass sends a request to an engine and its answer to the client, byte by byte. lives looks whether the engine does.
+func (g *machine) pass(to agent.Address, p *passing, lives func() bool) (err error) {
 	target, err := url.Parse(to.URL)
 	if err != nil {
 		return err
@@ -294,8 +294,9 @@ func (g *machine) pass(to agent.Address, p *passing) (err error) {
 				r.Out.Header.Set("Authorization", "Bearer "+to.Key)
 			}
 		},
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) { err = failed },
-		ErrorLog:     silent, // the client gets the error
+		ModifyResponse: func(r *http.Response) error { return unwell(r, lives) },
+		ErrorHandler:   func(_ http.ResponseWriter, _ *http.Request, failed error) { err = failed },
+		ErrorLog:       silent, // the client gets the error
 	}
 	defer func() {
 		// The proxy says with this panic that an answer broke off.

@@ -63,9 +63,11 @@ var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 func label(value string) string { return `"` + escapes.Replace(value) + `"` }
 
 // metrics writes the text format of Prometheus.
-func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+func (g *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	var out strings.Builder
+	ours := map[string]bool{}
 	family := func(name, kind, help string) {
+		ours[name] = true
 		fmt.Fprintf(&out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 	}
 	g.count.mu.Lock()
@@ -126,6 +128,16 @@ func (g *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	out.WriteString(shares.String())
 	family("go_goroutines", "gauge", "Goroutines of the server.")
 	fmt.Fprintf(&out, "go_goroutines %d\n", runtime.NumGoroutine())
+	engines := g.scrape(r.Context())
+	family("medusa_serve_engine_metrics", "gauge", "1 if an engine that answers gave metrics of its own, which follow.")
+	for _, e := range engines {
+		has := 0
+		if e.families != nil {
+			has = 1
+		}
+		fmt.Fprintf(&out, "medusa_serve_engine_metrics{model=%s,gpu=%s} %d\n", label(e.model), label(e.gpu), has)
+	}
+	merge(&out, engines, func(name string) bool { return ours[name] })
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write([]byte(out.String()))
 }

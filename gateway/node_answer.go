@@ -87,7 +87,7 @@ func (k *card) run(ctx context.Context, id string, fn int, p *passing) error {
 	}
 	began := n.clock()
 	p.Header().Set(link.HeaderHeld, strconv.FormatFloat(began-v.came, 'f', 6, 64))
-	if err := n.pass(address, p); err != nil {
+	if err := n.pass(address, p, func() bool { return n.agent.Doubt(v.at) }); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

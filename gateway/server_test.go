@@ -187,6 +187,36 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// The front of an engine that has died answers with errors for some time. Requests do not get them: the engine is started again, and answers.
+func TestErrorsOfADeadEngine(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		f := start(t, config("fcfs", 1, ""), func(_ int, s *stubengine.Stub) { s.Sicken = 3 })
+		for i := range 8 {
+			if text, err := stubengine.Ask(t.Context(), f.url, "m0", "x", stream); err != nil || text != stubengine.Answer("m0", "x") {
+				t.Errorf("stream %t: request %d: %q, %v", stream, i, text, err)
+			}
+		}
+	}
+}
+
+// An error of an engine that is well is about the request, which gets it as it is.
+func TestErrorsOfALivingEngine(t *testing.T) {
+	starts := 0
+	f := start(t, config("fcfs", 1, ""), func(_ int, _ *stubengine.Stub) { starts++ })
+	for range 3 {
+		var got *stubengine.StatusError
+		if text, err := stubengine.Ask(t.Context(), f.url, "m0", stubengine.Fail, false); !errors.As(err, &got) || got.Status != 500 || !strings.Contains(got.Body, "the engine has failed") {
+			t.Errorf("%q, %v", text, err)
+		}
+		if text, err := stubengine.Ask(t.Context(), f.url, "m0", stubengine.Fail, true); err == nil || !strings.Contains(err.Error(), "the engine has failed") {
+			t.Errorf("stream: %q, %v", text, err)
+		}
+	}
+	if starts != 1 {
+		t.Errorf("the engine was started %d times", starts)
+	}
+}
+
 // Requests that no engine sees.
 func TestRefusals(t *testing.T) {
 	f := start(t, config("fcfs", 1, "max_body: 1000\n"), nil)

@@ -12,7 +12,6 @@ type Graph struct {
 	label   string
 	batch   int64
 	index   int
-	exec    cuda.GraphExec
 	session *Session
 }
 
@@ -36,8 +35,13 @@ func (g *Graph) Label() string { return g.label }
 func (g *Graph) Batch() int64 { return g.batch }
 
 // Built returns the CUgraphExec, for engines that launch by themselves and ask Usable before: a lazy graph has none until
-// then.
-func (g *Graph) Built() cuda.GraphExec { return g.exec }
+// then. It has another after a sleep.
+func (g *Graph) Built() cuda.GraphExec {
+	if r := g.session.restored; r != nil {
+		return r.Execs[g.index]
+	}
+	return 0
+}
 
 // Usable returns nil, or the *InvalidError or *Exit that Launch would return. A lazy graph is built.
 func (g *Graph) Usable() error {
@@ -45,20 +49,18 @@ func (g *Graph) Usable() error {
 	if r == nil {
 		return &InvalidError{g.label, errors.New("the session is closed")}
 	}
+	if err := g.session.checkAwake(r); err != nil {
+		return err
+	}
 	if err := r.Usable(); err != nil {
 		return &InvalidError{g.label, err}
 	}
-	if g.exec != 0 {
-		return nil
-	}
-	exec, err := r.Built(g.index)
-	if err != nil {
+	if _, err := r.Built(g.index); err != nil {
 		if err = g.session.Failed(err); g.session.exit != nil {
 			return err
 		}
 		return &InvalidError{g.label, err}
 	}
-	g.exec = exec
 	return nil
 }
 
@@ -70,13 +72,13 @@ func (g *Graph) Launch(stream cuda.Stream) error {
 		return err
 	}
 	// mutant: stream of a launch
-	if err := g.exec.Launch(stream); err != nil {
+	if err := g.Built().Launch(stream); err != nil {
 		return g.session.Failed(err)
 	}
 	return nil
 }
 
-// Invalidate ends the use of all restored graphs: the engine has done something that they cannot follow (sleep mode, new weights at
+// Invalidate ends the use of all restored graphs: the engine has done something that they cannot follow (weights at
 // other addresses, another adapter). Frees of memory, unloads of modules and ends of events that a graph refers to are noticed without it.
 func (s *Session) Invalidate(cause error) {
 	if s.restored != nil {

@@ -46,9 +46,6 @@ func (s *Session) Graphs() (graphs []*Graph, err error) {
 		return nil, s.fall(&Fallback{codeOf(err, DriverError), errors.Join(reasonOf(err), r.Undo())})
 	}
 	s.restored = r
-	for _, g := range graphs {
-		g.exec = r.Execs[g.index]
-	}
 	return graphs, nil
 }
 

@@ -64,7 +64,7 @@ func (s *Session) check(r *rebuild.Graphs) (err error) {
 	if s.env.check == check.None {
 		return nil
 	}
-	c, err := s.checker(r.Memory, r.Execs, false)
+	c, err := s.checker(r.Memory, r.Execs, false, nil)
 	if err != nil {
 		return err
 	}
@@ -79,9 +79,9 @@ func (s *Session) check(r *rebuild.Graphs) (err error) {
 	return err
 }
 
-// checker looks at memory and executable graphs of this process.
-func (s *Session) checker(m *memory.Map, execs []cuda.GraphExec, native bool) (*check.Checker, error) {
-	p := check.Process{Memory: m, Execs: execs, Native: native, Steps: s.steps, Varying: make(map[string]bool), Patience: replayPatience, Time: s.journal.start}
+// checker looks at memory and executable graphs of this process, but at none that is gone.
+func (s *Session) checker(m *memory.Map, execs []cuda.GraphExec, native bool, gone func(object uint32) bool) (*check.Checker, error) {
+	p := check.Process{Memory: m, Execs: execs, Native: native, Gone: gone, Steps: s.steps, Varying: make(map[string]bool), Patience: replayPatience, Time: s.journal.start}
 	if s.end != nil {
 		p.Overdue = s.overdue
 	}
@@ -99,7 +99,7 @@ func (s *Session) verify(selfTest func() ([]byte, error)) error {
 	var c *check.Checker
 	var err error
 	if r := s.restored; r != nil {
-		c, err = s.checker(r.Memory, r.Execs, false)
+		c, err = s.checker(r.Memory, r.Execs, false, nil)
 	} else {
 		c, err = s.nativeChecker()
 	}
@@ -167,7 +167,7 @@ func (s *Session) nativeChecker() (*check.Checker, error) {
 	if err := rebuild.FindVariables(m); err != nil {
 		return nil, err
 	}
-	c, err := s.checker(m, execs, true)
+	c, err := s.checker(m, execs, true, nil)
 	if err == nil && s.earlier != nil {
 		c.Earlier, err = s.earlier.memory, s.earlier.err
 	}

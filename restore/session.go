@@ -70,6 +70,7 @@ type Session struct {
 	serving     bool   // past Ready
 
 	restored  *rebuild.Graphs // set by Graphs
+	rest      rest            // of the restored graphs
 	earlier   *earlier        // memory before the phases that a restored start skips; check-native
 	untouched []digest.Range  // memory that may stay unchanged, hashed before any replay; check-restored
 }

@@ -81,10 +81,11 @@ type engine struct {
 	visible, hidden  cuda.Module
 	twin             cuda.LibraryHandle
 	in, kv, out, tmp cuda.DevicePtr
-	magic            cuda.DevicePtr
+	magic, scratch   cuda.DevicePtr
 	kvBytes          uint64
 	stream, side     cuda.Stream
 	execs            map[int64]cuda.GraphExec
+	graphs           []*Graph
 }
 
 func (e *engine) deviates(how string) bool { return strings.Contains(e.deviations, ","+how+",") }
@@ -150,6 +151,9 @@ func (e *engine) start() (err error) {
 	if err := e.serve(); err != nil {
 		return err
 	}
+	if err := e.rest(); err != nil {
+		return err
+	}
 	return e.stop()
 }
 
@@ -184,7 +188,9 @@ func (e *engine) structure() (err error) {
 	if err != nil {
 		return err
 	}
-	if err := scratch.Free(); err != nil {
+	if e.deviates("frees") {
+		e.scratch = scratch
+	} else if err := scratch.Free(); err != nil {
 		return err
 	}
 	var given bool
@@ -192,7 +198,7 @@ func (e *engine) structure() (err error) {
 		e.kvBytes = nativeKVBytes
 		fmt.Println("kv: profiled")
 	}
-	if e.kv, err = cuda.MemAlloc(e.kvBytes); err != nil {
+	if e.kv, err = e.allocateKV(); err != nil {
 		return err
 	}
 	if e.out, err = cuda.MemAlloc(bufferBytes); err != nil {
@@ -255,6 +261,7 @@ func (e *engine) makeGraphs() error {
 			for _, g := range graphs {
 				e.execs[g.Batch()] = g.Built()
 			}
+			e.graphs = graphs
 			return nil
 		}
 		if e.session.Exit() != nil {
@@ -371,7 +378,7 @@ func (e *engine) stop() error {
 		}
 		errs = append(errs, e.magic.Free(), e.tmp.Free())
 	}
-	errs = append(errs, e.in.Free(), e.kv.Free(), e.out.Free(), e.stream.Destroy(), e.side.Destroy(), e.visible.Unload())
+	errs = append(errs, e.in.Free(), e.freeKV(), e.out.Free(), e.stream.Destroy(), e.side.Destroy(), e.visible.Unload())
 	if e.hidden != 0 {
 		errs = append(errs, e.hidden.Unload(), e.twin.Unload())
 	}

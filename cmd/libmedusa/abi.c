@@ -63,6 +63,8 @@ EXPORT int medusa_session_provide(medusa_step before_replay, medusa_step eager, 
 EXPORT int medusa_session_collectives(medusa_collective_call make, void *arg) { UNLESS_FORKED(goSessionCollectives(make, arg)); }
 EXPORT int medusa_session_refuse(const char *reason) { UNLESS_FORKED(goSessionRefuse((char *)reason)); }
 EXPORT int medusa_session_usable(size_t graph, uint64_t *exec) { UNLESS_FORKED(goSessionUsable(graph, exec)); }
+EXPORT int medusa_session_sleep(void) { UNLESS_FORKED(goSessionSleep()); }
+EXPORT int medusa_session_wake(int same) { UNLESS_FORKED(goSessionWake(same)); }
 EXPORT int medusa_session_invalidate(const char *reason) { UNLESS_FORKED(goSessionInvalidate((char *)reason)); }
 EXPORT int medusa_session_ready(medusa_self_test self_test, void *arg) { UNLESS_FORKED(goSessionReady(self_test, arg)); }
 EXPORT int medusa_session_failed(int result) { UNLESS_FORKED(goSessionFailed(result)); }

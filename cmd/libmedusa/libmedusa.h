@@ -37,7 +37,7 @@ enum medusa_purpose {
 /* A restored graph. */
 struct medusa_session_graph {
 	int64_t batch; /* batch and label are those of medusa_mark_graph; graphs may share a batch, but not a label */
-	uint64_t exec; /* CUgraphExec, valid until medusa_session_close; 0 in a lazy start until medusa_session_usable builds it */
+	uint64_t exec; /* CUgraphExec, valid until medusa_session_close or medusa_session_sleep; 0 in a lazy start until medusa_session_usable builds it */
 	char label[128];
 };
 
@@ -106,7 +106,14 @@ int medusa_session_refuse(const char *reason);
  * restored graph, which a lazy start builds now. Returns 0 if the engine may no longer use restored graphs: memory or a module
  * that they refer to is gone, or medusa_session_invalidate was called. medusa_session_error then has the reason. */
 int medusa_session_usable(size_t graph, uint64_t *exec);
-/* Call it if the engine makes restored graphs unusable: sleep mode, weights at other addresses, another adapter. */
+/* Gives back all device memory of the restored graphs, with no graph running. Then the engine may unmap memory that graphs refer to
+ * (cuMemUnmap), and map as much at the same addresses again. No graph is usable until medusa_session_wake returns 1. */
+int medusa_session_sleep(void);
+/* Makes the graphs again, once the engine's memory is mapped and holds what it held. Returns 0 if some of it is not mapped yet: call it again
+ * then. Tensors of the capture phase may lie elsewhere afterwards, and graphs have other handles. The next medusa_session_usable replays all graphs
+ * on known data first. So call that between steps, once the weights are there. same: they have to be as they were. */
+int medusa_session_wake(int same);
+/* Call it if the engine makes restored graphs unusable: weights at other addresses, another adapter. */
 int medusa_session_invalidate(const char *reason);
 /* Ends the start. Does not return in the runs that verify. self_test may be NULL. */
 int medusa_session_ready(medusa_self_test self_test, void *arg);

@@ -359,6 +359,22 @@ func goSessionUsable(graph C.size_t, exec *C.uint64_t) C.int {
 	})
 }
 
+//export goSessionSleep
+func goSessionSleep() C.int {
+	return with(func(s *restore.Session) (int, error) { return 0, s.Sleep() })
+}
+
+//export goSessionWake
+func goSessionWake(same C.int) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		awake, err := s.Wake(same != 0)
+		if awake {
+			return 1, err
+		}
+		return 0, err
+	})
+}
+
 //export goSessionInvalidate
 func goSessionInvalidate(reason *C.char) C.int {
 	return with(func(s *restore.Session) (int, error) {

@@ -286,7 +286,7 @@ var (
 // A restored graph.
 type SessionGraph struct {
 	Batch int64  // batch and label are those of medusa_mark_graph; graphs may share a batch, but not a label
-	Exec  uint64 // CUgraphExec, valid until medusa_session_close; 0 in a lazy start until medusa_session_usable builds it
+	Exec  uint64 // CUgraphExec, valid until medusa_session_close or medusa_session_sleep; 0 in a lazy start until medusa_session_usable builds it
 	Label [128]byte
 }
 

@@ -50,6 +50,7 @@
 	X(cuMemFreeAsync) \
 	X(cuMemFreeAsync_ptsz) \
 	X(cuMemAddressReserve) \
+	X(cuMemAddressFree) \
 	X(cuMemMap) \
 	X(cuMemUnmap) \
 	X(cuMemRetainAllocationHandle) \
@@ -137,7 +138,6 @@
 	X(cuFuncGetModule) \
 	X(cuFuncGetName) \
 	X(cuFuncGetParamInfo) \
-	X(cuMemAddressFree) \
 	X(cuMemCreate) \
 	X(cuMemRelease) \
 	X(cuMemSetAccess) \

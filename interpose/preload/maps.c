@@ -19,7 +19,11 @@ static struct map live; /* address -> name_of */
 static int64_t *sequence;
 static size_t steps, steps_cap;
 static uint32_t phases, capture_phase;
-static _Atomic uint32_t watched_frees;
+static _Atomic uint32_t watched_frees, watched_unmaps, suspended_count;
+static struct range {
+	uint64_t addr, size;
+} *suspended; /* watched mappings that were unmapped, and whose addresses stay reserved */
+static size_t suspended_cap;
 
 static void step(int64_t entry)
 {
@@ -30,6 +34,21 @@ static void step(int64_t entry)
 /* 2 * index + trigger names an allocation permanently. A pointer would not, because the lists move when they grow. */
 static uint64_t name_of(const struct alloc *a) { return 2 * (uint64_t)a->id + a->trigger; }
 static struct alloc *named(uint64_t name) { return (name & 1 ? in_triggers.items : counted.items) + name / 2; }
+
+/* The place in suspended of the first mapping that begins at addr or, for whole, lies in the range; their number if there is none. */
+static size_t find_suspended(uint64_t addr, uint64_t size, bool whole)
+{
+	size_t n = atomic_load(&suspended_count), i = 0;
+	while (i < n && (whole ? suspended[i].addr - addr >= size : suspended[i].addr != addr || suspended[i].size != size))
+		i++;
+	return i;
+}
+
+static void forget_suspended(size_t i)
+{
+	suspended[i] = suspended[atomic_load(&suspended_count) - 1];
+	atomic_fetch_sub(&suspended_count, 1);
+}
 
 void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags, CUcontext ctx, const char *stack)
 {
@@ -44,6 +63,12 @@ void maps_add(enum alloc_kind kind, uint64_t addr, uint64_t size, uint64_t flags
 		.phase = phases, .kind = kind, .live = true, .trigger = trigger};
 	l->n++;
 	map_put(&live, addr, name_of(a));
+	size_t back = kind == ALLOC_VMM ? find_suspended(addr, size, false) : atomic_load(&suspended_count);
+	/* mutant: mapping that comes back */
+	if (back < atomic_load(&suspended_count)) {
+		a->watched = true;
+		forget_suspended(back);
+	}
 	if (!trigger)
 		step(a->id);
 	if (w)
@@ -70,6 +95,30 @@ uint64_t maps_free(struct alloc *a)
 	if (w)
 		trace_free(w, a->id, a->kind, a->addr, a->trigger);
 	return name_of(a);
+}
+
+void maps_unmap(struct alloc *a)
+{
+	size_t n = atomic_load(&suspended_count);
+	/* mutant: unmap under a live reservation */
+	if (a->watched && table_grow((void **)&suspended, &suspended_cap, n + 1, sizeof *suspended)) {
+		a->watched = false;
+		suspended[n] = (struct range){a->addr, a->size};
+		atomic_fetch_add(&suspended_count, 1);
+		atomic_fetch_add(&watched_unmaps, 1);
+	}
+	maps_free(a);
+}
+
+void maps_unreserve(uint64_t addr, uint64_t size)
+{
+	size_t i = find_suspended(addr, size, true);
+	/* mutant: addresses of suspended memory that are given back */
+	while (i < atomic_load(&suspended_count)) {
+		forget_suspended(i);
+		atomic_fetch_add(&watched_frees, 1);
+		i = find_suspended(addr, size, true);
+	}
 }
 
 void maps_unfree(uint64_t freed)
@@ -151,6 +200,9 @@ size_t medusa_watch(const uint64_t *addresses, size_t n)
 	core_unlock();
 	return found;
 }
+
+const uint32_t *medusa_watched_unmaps(void) { return (const uint32_t *)&watched_unmaps; }
+const uint32_t *medusa_suspended(void) { return (const uint32_t *)&suspended_count; }
 
 const uint32_t *medusa_watched_frees(void) { return (const uint32_t *)&watched_frees; }
 

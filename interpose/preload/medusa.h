@@ -195,10 +195,14 @@ size_t medusa_event_count(void);
 int medusa_event_get(size_t i, struct medusa_event *out); /* 0, or -1 if i is out of range */
 
 /* Watches the live allocations that begin at these addresses and returns their number. medusa_watched_frees points to a counter
- * (at a fixed address, read atomically) of the frees and unmaps of watched allocations. Once it changes, graphs that refer to
- * them must not run any more. */
+ * (at a fixed address, read atomically) of the frees of watched allocations. Once it changes, graphs that refer to them must not
+ * run any more. An unmap of a watched mapping counts in medusa_watched_unmaps, and the mapping is suspended until one of the same
+ * size is made at its address. If its address is given back, that is a free. medusa_suspended points to the number of mappings
+ * that are suspended now. */
 size_t medusa_watch(const uint64_t *addresses, size_t n);
 const uint32_t *medusa_watched_frees(void);
+const uint32_t *medusa_watched_unmaps(void);
+const uint32_t *medusa_suspended(void);
 /* The same for modules and libraries that are unloaded, and events that are destroyed. */
 void medusa_watch_handles(const uint64_t *handles, size_t n);
 const uint32_t *medusa_watched_ends(void);

@@ -360,12 +360,25 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 		if (!a || a->kind != ALLOC_VMM)
 			break;
 		p += a->size;
-		maps_free(a);
+		maps_unmap(a);
 	}
 	core_unlock();
 	rc = REAL(cuMemUnmap)(ptr, size);
 	if (rc != CUDA_SUCCESS && rc != CUDA_ERROR_DEINITIALIZED)
 		core_fault("cuMemUnmap", "result %d after its frees were recorded", (int)rc);
+	hook_leave();
+	return rc;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
+{
+	CUresult rc;
+	if (!hook_enter())
+		return REAL(cuMemAddressFree)(ptr, size);
+	core_lock();
+	maps_unreserve(ptr, size);
+	core_unlock();
+	rc = REAL(cuMemAddressFree)(ptr, size);
 	hook_leave();
 	return rc;
 }

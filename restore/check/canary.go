@@ -67,6 +67,11 @@ func (c *Checker) BeforeReady(level Level, want *artifacts.Verification) (err er
 			return err
 		}
 	}
+	return c.onKnownData(func() error { return c.replayAll(want) })
+}
+
+// onKnownData runs f, which fills memory and replays graphs. Whatever it writes is put back.
+func (c *Checker) onKnownData(f func() error) error {
 	done := c.Time("canary data")
 	kept, err := c.keep()
 	if err == nil {
@@ -79,11 +84,10 @@ func (c *Checker) BeforeReady(level Level, want *artifacts.Verification) (err er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.stream.Destroy()) }()
-	err = c.replayAll(want)
+	err = f()
 	defer c.Time("canary data")()
 	// mutant: what a canary replay writes is put back
-	return errors.Join(err, memory.PutBack(kept))
+	return errors.Join(err, memory.PutBack(kept), c.stream.Destroy())
 }
 
 // chooseHash has memory hashed on the device or, if that is impossible and the context is not lost, on the host.

@@ -29,6 +29,7 @@ type Process struct {
 	Earlier  *Earlier         // memory that a native process had before; nil: nobody has looked
 	Steps    Steps
 	Varying  map[string]bool                 // graphs whose results vary natively, by label
+	Gone     func(object uint32) bool        // memory that the engine has given back since; nil: there is none
 	Patience time.Duration                   // for one replay
 	Overdue  func(error)                     // ends the process because of a replay that does not; called by another goroutine
 	Time     func(step string) (stop func()) // measures Medusa's own steps
@@ -58,6 +59,9 @@ type Checker struct {
 func New(p Process) (*Checker, error) {
 	spec := p.Memory.Spec
 	spans := spansOf(spec)
+	if p.Gone != nil {
+		spans = slices.DeleteFunc(spans, func(s span) bool { return p.Gone(s.alloc) })
+	}
 	for _, s := range spans {
 		if p.Memory.Base[s.alloc] == 0 {
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)

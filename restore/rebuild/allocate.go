@@ -48,11 +48,17 @@ func (o *owned) allocate() error {
 			addr += o.memory.Spec.Allocations[k].Size
 		}
 	}
-	return o.allocateHost()
+	return nil
 }
 
-// free gives back the memory of allocate, in reverse, and returns the first error.
+// free gives back the memory of allocate and allocateHost, and returns the first error.
 func (o *owned) free() error {
+	defer o.host.release()
+	return o.freeAllocations()
+}
+
+// freeAllocations gives back the memory of allocate, in reverse, and returns the first error.
+func (o *owned) freeAllocations() error {
 	var first error
 	for i := len(o.allocations) - 1; i >= 0; i-- {
 		index := o.allocations[i]
@@ -68,7 +74,6 @@ func (o *owned) free() error {
 		o.memory.Base[index] = 0
 	}
 	o.allocations = nil
-	o.host.release()
 	return first
 }
 
@@ -107,9 +112,10 @@ func (o *owned) allocateHost() error {
 }
 
 // fillHost writes a content to host memory of our own.
-func fillHost(at uint64, data []byte) {
-	copy(unsafe.Slice((*byte)(hostPointer(at)), len(data)), data)
-}
+func fillHost(at uint64, data []byte) { copy(hostBytes(at, len(data)), data) }
+
+// hostBytes are n bytes outside of the Go heap.
+func hostBytes(at uint64, n int) []byte { return unsafe.Slice((*byte)(hostPointer(at)), n) }
 
 // hostPointer makes a pointer of an address outside of the Go heap.
 func hostPointer(at uint64) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&at)) }

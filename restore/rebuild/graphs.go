@@ -34,6 +34,7 @@ type Graphs struct {
 	templates int
 	lazy      *builder // makes graphs at their first use; nil if all were made before ready
 	validity  validity
+	kept      kept // asleep
 }
 
 // New begins to make the graphs of an artifact over the engine's memory.
@@ -65,7 +66,7 @@ func (g *Graphs) FindEvents() (err error) {
 // Allocate makes the memory of the capture phase.
 func (g *Graphs) Allocate() error {
 	return live.InTrigger(func() error {
-		err := g.owned.allocate()
+		err := errors.Join(g.owned.allocate(), g.owned.allocateHost())
 		if err == nil {
 			g.addresses, err = compareAddresses(g.Memory)
 		}
@@ -85,7 +86,7 @@ func (g *Graphs) Build(lazy bool) (err error) {
 	// mutant: graphs built at their first use
 	if lazy {
 		g.Execs, g.lazy = make([]cuda.GraphExec, len(g.spec.Graphs)), b
-		return g.watch()
+		return g.watchOnce()
 	}
 	groups, err := groupByShape(g.spec)
 	if err != nil {
@@ -95,7 +96,7 @@ func (g *Graphs) Build(lazy bool) (err error) {
 		return err
 	}
 	g.templates = len(groups)
-	if err := g.watch(); err != nil {
+	if err := g.watchOnce(); err != nil {
 		return err
 	}
 	// Uploads are asynchronous; an error among them has to show before the decision to restore is final.

@@ -14,19 +14,26 @@ import (
 var (
 	procWatch        = cuda.Process("medusa_watch")
 	procWatchedFrees = cuda.Process("medusa_watched_frees")
+	procUnmaps       = cuda.Process("medusa_watched_unmaps")
+	procSuspended    = cuda.Process("medusa_suspended")
 	procWatchHandles = cuda.Process("medusa_watch_handles")
 	procWatchedEnds  = cuda.Process("medusa_watched_ends")
 )
 
 var (
-	errFreed = errors.New("the engine has freed memory that restored graphs refer to")
-	errEnded = errors.New("the engine has unloaded a module, or destroyed an event, that restored graphs refer to")
+	errFreed  = errors.New("the engine has freed memory that restored graphs refer to")
+	errAsleep = errors.New("restored graphs are asleep")
+	errEnded  = errors.New("the engine has unloaded a module, or destroyed an event, that restored graphs refer to")
 )
 
 // validity is whether graphs may be replayed.
 type validity struct {
 	invalid error   // why no graph may be replayed any more
 	watches []watch // the counters that say so
+	unmaps  watch   // of memory that comes back, which counts if the graphs were not asleep
+
+	suspended *atomic.Uint32 // mappings that graphs refer to and that are unmapped; nil: graphs refer to none of the engine's memory
+	asleep    bool
 }
 
 // watch is one of the interposer's counters of events that end the use of graphs.
@@ -36,8 +43,16 @@ type watch struct {
 	why    error
 }
 
+// watchOnce watches as long as there are graphs, asleep or not.
+func (g *Graphs) watchOnce() error {
+	if g.validity.watches != nil {
+		return nil
+	}
+	return g.watch()
+}
+
 // watch lets the interposer count the engine's own objects that it gives up although graphs refer to them: allocations, modules, events.
-func (g *Graphs) watch() error {
+func (g *Graphs) watch() (err error) {
 	used := g.spec.Referenced()
 	var bases []uint64
 	for i, a := range g.spec.Allocations {
@@ -54,9 +69,17 @@ func (g *Graphs) watch() error {
 		if int(n) != len(bases) {
 			return fmt.Errorf("watch allocations: %d of %d are live", n, len(bases))
 		}
-		if err := g.validity.count(procWatchedFrees, errFreed); err != nil {
+		v := &g.validity
+		if err := v.count(procWatchedFrees, errFreed); err != nil {
 			return err
 		}
+		if v.suspended, err = counter(procSuspended); err != nil {
+			return err
+		}
+		if v.unmaps.count, err = counter(procUnmaps); err != nil {
+			return err
+		}
+		v.unmaps.before = v.unmaps.count.Load()
 	}
 	handles := slices.DeleteFunc(slices.Concat(g.modules, g.events), func(h uint64) bool { return h == 0 })
 	if len(handles) == 0 {
@@ -68,15 +91,19 @@ func (g *Graphs) watch() error {
 	return g.validity.count(procWatchedEnds, errEnded)
 }
 
-// count adds a counter, which lies in the interposer's data and stays there.
-func (v *validity) count(counter *cuda.Proc, why error) error {
-	at, err := counter.Invoke()
-	if err != nil {
-		return err
+// count adds a counter.
+func (v *validity) count(of *cuda.Proc, why error) error {
+	count, err := counter(of)
+	if err == nil {
+		v.watches = append(v.watches, watch{count, count.Load(), why})
 	}
-	count := (*atomic.Uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&at)))
-	v.watches = append(v.watches, watch{count, count.Load(), why})
-	return nil
+	return err
+}
+
+// counter returns a counter of the interposer's, which lies in its data and stays there.
+func counter(of *cuda.Proc) (*atomic.Uint32, error) {
+	at, err := of.Invoke()
+	return (*atomic.Uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), err
 }
 
 // Usable returns why no graph may be replayed.
@@ -86,6 +113,13 @@ func (g *Graphs) Usable() error {
 		if w := &v.watches[i]; v.invalid == nil && w.count.Load() != w.before {
 			v.invalid = w.why
 		}
+	}
+	// mutant: memory that came back while nobody kept what it held
+	if c := v.unmaps.count; v.invalid == nil && !v.asleep && c != nil && c.Load() != v.unmaps.before {
+		v.invalid = errFreed
+	}
+	if v.invalid == nil && v.asleep {
+		return errAsleep
 	}
 	return v.invalid
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"medusa/internal/test/calllog"
 	"medusa/internal/test/testenv"
 )
 
@@ -34,7 +36,13 @@ const patience = 2 * time.Minute
 // serving starts an engine, and waits for its address.
 func serving(t *testing.T, variables []string, args ...string) *server {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	return servingAs(t, variables, []string{os.Args[0]}, args...)
+}
+
+// servingAs is serving, by the command that starts the engine.
+func servingAs(t *testing.T, variables, command []string, args ...string) *server {
+	t.Helper()
+	cmd := exec.Command(command[0], slices.Concat(command[1:], []string{"serve", "--listen", "127.0.0.1:0"}, args)...)
 	cmd.Env = append(testenv.Simulated(t, variables...), asEngine+"=1", "VBLAS_LIB="+testenv.Path(t, "build/lib/libvendorblas.so"))
 	out, err := cmd.StderrPipe()
 	if err != nil {
@@ -320,4 +328,53 @@ func TestServeRefuses(t *testing.T) {
 		}
 	}
 	s.stop(t)
+}
+
+// A restored engine has its graphs again after each sleep, at either level, without a capture, and answers as before.
+func TestRestoredSleeps(t *testing.T) {
+	dir := t.TempDir()
+	artifact, calls := filepath.Join(dir, "a.medusa"), filepath.Join(dir, "calls")
+	args := []string{"--model", "models/tiny", "--batch-sizes", "1,2", "--max-model-len", "64", "--kv-cache-bytes", "12000000", "--enable-sleep-mode"}
+	if p := underMedusa(t, nil, []string{"materialize", "-o", artifact}, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...); p.code != 0 {
+		t.Fatalf("materialize ends with exit code %d\n%s", p.code, p.stderr)
+	}
+	s := servingAs(t, []string{"SIMGPU_CALL_LOG=" + calls},
+		[]string{testenv.Path(t, "build/medusa"), "restore", "--strict", artifact, "--", os.Args[0]}, args...)
+	ask := func() string {
+		t.Helper()
+		text, _, err := s.ask("/v1/completions", map[string]any{"model": "tiny", "prompt": "In the beginning", "max_tokens": 20, "return_token_ids": true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	const cycles = 4
+	want := ask()
+	for i := range cycles {
+		for _, path := range []string{fmt.Sprintf("/sleep?level=%d", 1+i%2), "/wake_up"} {
+			response, err := s.post(t.Context(), path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				t.Fatalf("%s: status %s", path, response.Status)
+			}
+		}
+		if got := ask(); got != want {
+			t.Errorf("after sleep %d: %q, want %q", i, got, want)
+		}
+	}
+	s.stop(t)
+	log, err := calllog.Read(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := calllog.Count(log.Entries, "cuStreamBeginCapture"); n != 0 {
+		t.Errorf("%d captures", n)
+	}
+	// Each answer takes a prefill and 19 steps with a graph. Each sleep and each wake replay every graph once.
+	if n := calllog.Count(log.Between("ready", ""), "cuGraphLaunch"); n < 19*(1+cycles) {
+		t.Errorf("%d graph launches after ready, want %d at least", n, 19*(1+cycles))
+	}
 }

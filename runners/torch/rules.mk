@@ -31,7 +31,7 @@ $(TORCH_VENV)/engine: $(TORCH_VENV)/installed $(TORCH)/requirements.txt
 # The CUDA runtime and the stand-ins, of which torch's imports decide what is generated.
 $(TORCH_LIB)/built: $(TORCH_VENV)/installed $(SIMGPU_LIBRARIES)
 	$(MAKE) --no-print-directory simgpu-libraries CUDA=$(TORCH_CUDA) SIMGPU_LIB=$(TORCH_LIB) SIMGPU_PYTHON=$(TORCH_PYTHON) \
-		FOR="$$(test ! -d $(TORCH_VENV) || find $(TORCH_VENV) -name libtorch_cuda.so -printf '%h ' $(patsubst %,-o -name % -printf '%h ',$(TORCH_USERS)))"
+		FOR="$$(test ! -d $(TORCH_VENV) || find -H $(TORCH_VENV) -name libtorch_cuda.so -printf '%h ' $(patsubst %,-o -name % -printf '%h ',$(TORCH_USERS)))"
 	touch $@
 
 # The name by which Triton links what it compiles for the host.

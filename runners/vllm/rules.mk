@@ -18,37 +18,62 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-faults test-vllm-serve test-vllm-caches vllm-test bench-vllm-pool vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-sleep test-vllm-caches vllm-test bench-vllm-pool vllm-fingerprint vllm-upstream
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
 # The last commit that changed more than documents, if nothing else is changed.
 VLLM_COMMIT = $(shell git diff --quiet HEAD -- . ':!*.md' ':!docs' && git log -1 --format=%h --abbrev=12 -- . ':!*.md' ':!docs')
 
-# Needs no GPU; the first run installs vLLM and torch (3 GB). Cases that the same commit has shown are not run again.
+VLLM_RUN = --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+
+# Needs no GPU; the first run installs vLLM and torch (3.5 GB). Cases that the same commit has shown are not run again. VLLM_VERSIONS: several releases, or all that
+# are supported: the newest with every combination for four models, the oldest with the usual cases, others with six.
+ifneq ($(VLLM_VERSIONS),)
+VLLM_SUPPORTED := $(shell cd $(VLLM) && $(VLLM_PYTHON) -c "from medusa_vllm import gate; print(*gate.SUPPORTED)")
+VLLM_FEW       := --models llama,qwen2-moe --pieces FULL_AND_PIECEWISE
+VLLM_EVERY     := --every --models llama,qwen3,mistral,qwen2-moe
+test-vllm:
+	set -e; for version in $(if $(filter all,$(VLLM_VERSIONS)),$(VLLM_SUPPORTED),$(VLLM_VERSIONS)); do \
+		case $$version in \
+		$(lastword $(VLLM_SUPPORTED))) cases="$(VLLM_EVERY)" ;; \
+		$(firstword $(VLLM_SUPPORTED))) cases= ;; \
+		*) cases="$(VLLM_FEW)" ;; \
+		esac; \
+		$(MAKE) --no-print-directory test-vllm VLLM_VERSIONS= VLLM_VERSION=$$version VLLM_CASES="$$cases"; \
+	done
+else
 test-vllm: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test \
-		--results docs/results/tested/vllm-$(VLLM_VERSION).json --commit "$(VLLM_COMMIT)"
+	$(VLLM_PYTHON) $(VLLM)/test/run.py $(VLLM_RUN) --results docs/results/tested/vllm-$(VLLM_VERSION).json --commit "$(VLLM_COMMIT)" $(VLLM_CASES)
+endif
+
+# What becomes of each architecture that vLLM generates text with; several hours, of which what the same commit has shown is not run again.
+test-vllm-architectures: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/architectures.py $(VLLM_RUN) --results docs/results/vllm-architectures.json --commit "$(VLLM_COMMIT)"
 
 # Whatever keeps a start from being restored; some forty starts.
 test-vllm-faults: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/faults.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+	$(VLLM_PYTHON) $(VLLM)/test/faults.py $(VLLM_RUN)
 
 # `vllm serve`, and an engine process of an offline LLM.
 test-vllm-serve: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/serve.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+	$(VLLM_PYTHON) $(VLLM)/test/serve.py $(VLLM_RUN)
+
+# vLLM sleeps and wakes, stock and restored.
+test-vllm-sleep: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/sleep.py $(VLLM_RUN)
 
 # What JIT compilers make travels along: a first start elsewhere compiles nothing.
 test-vllm-caches: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/caches.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+	$(VLLM_PYTHON) $(VLLM)/test/caches.py $(VLLM_RUN)
 
 # How long `vllm serve` takes until it is healthy: natively, restored, and in processes of a pool.
 bench-vllm-pool: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/pool.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
+	$(VLLM_PYTHON) $(VLLM)/test/pool.py $(VLLM_RUN)
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:
-	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_elastic test_run test_state test_capture test_tokens test_fingerprint; fi
+	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_elastic test_sleep test_run test_state test_capture test_tokens test_fingerprint test_architectures; fi
 
 # What a release has otherwise than the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
 # result for docs/results. KEEP=1 makes the fingerprint with which starts of a supported release are compared.

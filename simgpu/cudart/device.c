@@ -63,6 +63,14 @@ EXPORT cudaError_t cudaDeviceSynchronize(void)
 	return CALL(cuCtxSynchronize);
 }
 
+/* The next call that needs a context makes one. */
+EXPORT cudaError_t cudaDeviceReset(void)
+{
+	CUdevice d;
+	cudaError_t r = ordinal(device_current(), &d);
+	return r ? result(r) : CALL(cuDevicePrimaryCtxReset, d);
+}
+
 EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
 	NEED_CONTEXT();

@@ -16,7 +16,11 @@ static void take_and_give(void)
 	CUmemGenericAllocationHandle handle = 0;
 	CUdeviceptr p = 0;
 	size_t free_bytes, total;
+	int version;
 	char command, answer;
+	/* as programs do that put a title in place of their environment (setproctitle) */
+	OK(cuDriverGetVersion(&version));
+	memset(getenv("SIMGPU_SHARED"), 0, strlen(getenv("SIMGPU_SHARED")));
 	while (read(0, &command, 1) == 1) {
 		switch (command) {
 		case 't':

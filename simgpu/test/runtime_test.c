@@ -37,6 +37,7 @@ int cudaGraphGetNodes(void *graph, void **nodes, size_t *count);
 int cudaGraphDestroy(void *graph);
 int cudaGraphExecDestroy(void *exec);
 int cudaDeviceSynchronize(void);
+int cudaDeviceReset(void);
 int cublasCreate_v2(void **handle);
 int cublasDestroy_v2(void *handle);
 int cublasSetStream_v2(void *handle, void *stream);
@@ -151,12 +152,23 @@ static void batched_product(void)
 	checked++;
 }
 
+/* All memory of the process is gone, and the next allocation works. Comes last: streams are gone, too. */
+static void device_reset(void)
+{
+	void *before = NULL, *after = NULL;
+	CHECK(cudaMalloc(&before, BYTES) == 0 && cudaDeviceReset() == 0);
+	CHECK(cudaFree(before) != 0);
+	CHECK(cudaMalloc(&after, BYTES) == 0 && cudaFree(after) == 0);
+	checked++;
+}
+
 int main(void)
 {
 	device_flags();
 	CHECK(cudaStreamCreateWithFlags(&stream, 1) == 0);
 	graph_update();
 	batched_product();
+	device_reset();
 	printf("runtime: %d passed %d failed\n", checked, failed);
 	return failed != 0;
 }

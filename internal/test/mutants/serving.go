@@ -75,5 +75,8 @@ var serving = []mutant{
 	{"a simulation that does not follow its log", becomes("out.Follows = true"), "./simulate", "TestAdviceFromAnotherWorld"},
 	{"intervals with 0", never, "./simulate", "TestAdviceNotToKeep"},
 	{"savings that are too small", never, "./simulate", "TestAdviceNotToKeep"},
+	{"metrics of engines under our own names", never, "./gateway", "TestMetricsOfEngines"},
+	{"metrics that end within a line", never, "./gateway", "TestMetricsOfEngines"},
+	{"errors of a server whose engine has died", never, "./gateway", "TestErrorsOfADeadEngine"},
 	{"one answer a decision", never, "./dispatch", "TestOneAnswerADecision"},
 }

@@ -101,11 +101,14 @@ var plugins = []mutant{
 	logic("field of a descriptor that no label tells", replace(" - WORDS.keys()", " & WORDS.keys()"), "Gate.test_descriptors"),
 	logic("fields of a label", replace("if f.name in WORDS", "if f.name in WORDS and f.default is dataclasses.MISSING"), "Labels.test_fields_of_newer_releases"),
 	{"argument of vLLM's manager that it does not keep", never, "./runners/vllm/test/test_capture.py", "Captures.test_arguments_of_the_manager_that_vllm_made"},
-	{"results of another commit", replace(`row.get("commit") == commit and `, ""), "./runners/torch/test/test_results.py", "TestResults.test_shown"},
+	{"every combination", replace("args.every", "False"), "./runners/vllm/test/test_run.py", "TestCases.test_every"},
+	{"exception of the plug-in", replace("any(", "False and any("), "./runners/vllm/test/test_architectures.py", "Outcome.test_an_exception_of_the_plugin"},
+	{"results of another commit", replace(`row.get("commit") == commit`, "True"), "./runners/torch/test/test_results.py", "TestResults.test_shown"},
 	fingerprint("documentation of a definition", never, "Sources.test_documentation_alone_does_not_count"),
 	fingerprint("file of vLLM that differs", replace("hashed(content) != known", "False"), "Starts.test_used_definitions_go_first"),
 	fingerprint("callees of what the plug-in uses", skip, "Symbols.test_what_that_calls"),
-	fingerprint("definition that is the same", replace("now == known", "now"), "Comparisons.test_a_line_of_a_callee"),
+	fingerprint("class that a method returns", replace("isinstance(s, ast.Return)", "False"), "Symbols.test_what_a_method_returns"),
+	fingerprint("definition that is the same", replace("found == known", "found"), "Comparisons.test_a_line_of_a_callee"),
 	logic("several ranks of vLLM", replace(" or ", " and "), "Gate.test_each_reason"),
 	logic("state space models", replace(" or ", " and "), "Gate.test_each_reason"),
 	logic("attention backends", replace("set(backends) - supported", "supported - set(backends)"), "Gate.test_backends"),
@@ -118,6 +121,17 @@ var plugins = []mutant{
 	logic("phase begins once", always, "Uses.test_phase_begins_once"),
 	logic("captures in a start that restores nothing", never, "Uses.test_nothing_is_restored"),
 	logic("graphs that cannot be installed", skip, "Uses.test_what_cannot_be_installed_is_refused"),
+	logic("backend of sleep mode", replace("!=", "=="), "Gate.test_each_reason"),
+	logic("allocator of sleep mode", skip, "Identity.test_what_graphs_depend_on_counts"),
+	logic("elastic KV cache in sleep mode", never, "Share.test_elastic"),
+	sleep("memory that vLLM keeps itself", replace("weights or ", ""), "Backends.test_what_is_kept"),
+	sleep("memory that sleep mode discards", skip, "Backends.test_what_is_kept"),
+	sleep("memory of a tag that sleeps on", replace(" if address not in there", ""), "Backends.test_a_tag_at_a_time"),
+	sleep("check of graphs whose weights are there", never, "Sleeps.test_weights_that_were_kept"),
+	sleep("graphs that vLLM's sleep leaves where they are", skip, "Sleeps.test_weights_that_were_kept"),
+	sleep("buffers that are written into memory that sleeps", skip, "Sleeps.test_weights_that_come_later"),
+	sleep("graphs that did not wake", always, "Sleeps.test_graphs_that_do_not_wake"),
+	sleep("weights that a reload moves", never, "Sleeps.test_weights_that_are_reloaded"),
 	logic("memory of graphs that is gone", never, "Uses.test_what_they_refer_to_is_gone"),
 	logic("graphs that are dropped", skip, "Uses.test_restored_graphs_are_used_until_dropped"),
 	logic("factories in the order of captures", replace(`"PIECEWISE", "FULL"`, `"FULL", "PIECEWISE"`), "Factories.test_as_vllm_calls_them"),
@@ -140,6 +154,10 @@ func logic(name string, c change, test string) mutant {
 
 func elastic(name string, c change, test string) mutant {
 	return mutant{name, c, "./runners/vllm/test/test_elastic.py", test}
+}
+
+func sleep(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/vllm/test/test_sleep.py", test}
 }
 
 func fingerprint(name string, c change, test string) mutant {

@@ -24,6 +24,7 @@ const (
 	Break   = "break"   // it ends within a stream
 	Garbage = "garbage" // its answer is no HTTP
 	Hang    = "hang"    // it answers nothing any more, /health included
+	Fail    = "fail"    // it answers with an error, and is well
 )
 
 // Stub describes an engine.
@@ -36,7 +37,9 @@ type Stub struct {
 	Device                func(asleep bool) float64 // share of its GPU's memory; nil: unknown
 	Refuses               error                     // of a start
 	Crash                 int                       // it ends at its request of this number; 0: never
+	Sicken                int                       // from its request of this number on, it answers with errors and is not healthy; 0: never
 	Drowsy                bool                      // it never wakes
+	Metrics               string                    // what it says at /metrics; "": it has none
 	Observe               func(what string)         // is told each start, sleep, wake and stop; may be nil
 	sleeping              bool                      // guarded by its engine's lock
 }
@@ -129,11 +132,13 @@ func (e *Engine) DeviceMemory(context.Context) float64 {
 // Healthy implements [agent.Engine].
 func (e *Engine) Healthy(ctx context.Context) error {
 	e.mu.Lock()
-	hung, dead := e.hung, e.dead
+	hung, dead, sick := e.hung, e.dead, e.Sicken > 0 && e.asked >= e.Sicken
 	e.mu.Unlock()
 	switch {
 	case dead:
 		return errors.New("connection refused")
+	case sick:
+		return errors.New("status 503")
 	case hung:
 		<-ctx.Done()
 	}
@@ -206,6 +211,9 @@ func (e *Engine) Handler(die func()) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
+	if e.Metrics != "" {
+		mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(e.Metrics)) })
+	}
 	mux.HandleFunc("POST /sleep", func(_ http.ResponseWriter, r *http.Request) {
 		level, _ := strconv.Atoi(r.URL.Query().Get("level"))
 		_ = e.Sleep(r.Context(), level)
@@ -222,6 +230,7 @@ func (e *Engine) Handler(die func()) http.Handler {
 		e.hung = e.hung || q.Prompt == Hang
 		e.asked++
 		crash := e.asked == e.Crash
+		sick := e.Sicken > 0 && e.asked >= e.Sicken
 		e.mu.Unlock()
 		switch {
 		case e.Secret != "" && r.Header.Get("Authorization") != "Bearer "+e.Secret:
@@ -231,6 +240,11 @@ func (e *Engine) Handler(die func()) http.Handler {
 		case q.Prompt == Die || crash:
 			die()
 			<-r.Context().Done()
+		case (sick || q.Prompt == Fail) && q.Stream:
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: {\"error\": {\"message\": %q}}\n\ndata: [DONE]\n\n", failure)
+		case sick || q.Prompt == Fail:
+			http.Error(w, failure, http.StatusInternalServerError)
 		case q.Prompt == Hang:
 			<-r.Context().Done()
 		case q.Prompt == Garbage:
@@ -244,6 +258,9 @@ func (e *Engine) Handler(die func()) http.Handler {
 	})
 	return mux
 }
+
+// failure is the error of an engine that answers with one.
+const failure = "the engine has failed"
 
 // Answer is the text of an answer.
 func Answer(model, prompt string) string { return model + " repeats " + prompt }

@@ -4,7 +4,7 @@
 TOKENS := runners/vllm/tokens
 TOKENS_SOURCES = $(shell for do in "ls-files -s" diff "ls-files -o --exclude-standard"; do git $$do -- . ":!docs" ":!*.md"; done | sha256sum | cut -c 1-16)
 
-.PHONY: test-tokens demo-vllm
+.PHONY: test-tokens demo-vllm test-serve-vllm
 test-tokens: vllm toolchain
 	$(GO) build -o build/tokens ./internal/test/tokens
 	$(VLLM_PYTHON) $(TOKENS)/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work $(or $(TOKENS_WORK),build/vllm/tokens) \
@@ -13,3 +13,8 @@ test-tokens: vllm toolchain
 demo-vllm: vllm toolchain
 	$(GO) build -o build/tokens ./internal/test/tokens
 	$(VLLM_PYTHON) $(TOKENS)/demo.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/demo --sources $(TOKENS_SOURCES)
+
+# `medusa serve` with two models of vLLM and one of the reference engine. REQUESTS, KILLS of engines, SEED.
+test-serve-vllm: vllm toolchain
+	$(VLLM_PYTHON) $(TOKENS)/under_serve.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/serve \
+		--sources $(TOKENS_SOURCES) $(REQUESTS:%=--requests %) $(KILLS:%=--kills %) $(SEED:%=--seed %)

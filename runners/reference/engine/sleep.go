@@ -77,7 +77,7 @@ var ErrNoSleep = errors.New("put engine asleep: it was started without --enable-
 // Asleep is the level at which the engine sleeps, or 0.
 func (e *Engine) Asleep() int { return e.asleep }
 
-// Sleep gives the memory of the weights and the KV cache back, and returns its size in bytes. At level 1 the host keeps the weights. At
+// Sleep gives the memory of weights and KV cache back, and returns its size in bytes. Restored graphs sleep, too. At level 1 the host keeps the weights. At
 // level 2 they are read again by Wake. No sequence may be left.
 func (e *Engine) Sleep(level int) (uint64, error) {
 	switch {
@@ -89,6 +89,9 @@ func (e *Engine) Sleep(level int) (uint64, error) {
 		return 0, nil
 	}
 	if err := e.device.compute.Synchronize(); err != nil {
+		return 0, err
+	}
+	if err := e.session.Sleep(); err != nil {
 		return 0, err
 	}
 	if level == 1 {
@@ -138,7 +141,9 @@ func (e *Engine) Wake() error {
 		return fmt.Errorf("wake engine: %w", err)
 	}
 	e.asleep, e.kept = 0, nil
-	return nil
+	// mutant: graphs of an engine that wakes
+	_, err := e.session.Wake(true)
+	return err
 }
 
 func unmapAll(pieces []piece) (err error) {

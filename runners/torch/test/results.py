@@ -26,14 +26,19 @@ def since(before, after):
     return {name: after[name] - before[name] for name in after}
 
 
-def shown(path, commit):
-    """The rows of cases that this commit has shown, without a difference. Without a commit, the sources have changes that no row is stamped with."""
+def rows(path, commit):
+    """The rows of cases that this commit has run. Without a commit, the sources have changes that no row is stamped with."""
     if not commit or not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as f:
         cases = json.load(f)["cases"]
     # mutant: results of another commit
-    return {case: row for case, row in cases.items() if row.get("commit") == commit and not row["differences"]}
+    return {case: row for case, row in cases.items() if row.get("commit") == commit}
+
+
+def shown(path, commit):
+    """The rows of cases that this commit has shown, without a difference."""
+    return {case: row for case, row in rows(path, commit).items() if not row["differences"]}
 
 
 def versions(path):

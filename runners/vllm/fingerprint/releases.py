@@ -51,19 +51,29 @@ def fetch(version, folder):
 Result = collections.namedtuple("Result", "same moved missing")
 
 
+def now(tree, symbol):
+    """The hash of a definition as it is now, or None."""
+    file, name = symbol.split(":")
+    module = tree.module(dotted("vllm/" + file))
+    return module and source.digest(module.tree, name)
+
+
+def others(tree, held):
+    """How many definitions are not the same. Fingerprints differ in how many they have."""
+    return sum(now(tree, symbol) != known for kind in ("used", "called") for symbol, known in held[kind].items())
+
+
 def compare(tree, held):
     """moved: (symbol, how) of each whose source differs, or which lies elsewhere. held: a fingerprint."""
     same, moved, missing = 0, [], []
     for kind in "used", "called":
         for symbol, known in held[kind].items():
-            file, name = symbol.split(":")
-            module = tree.module(dotted("vllm/" + file))
-            now = module and source.digest(module.tree, name)
+            name, found = symbol.split(":")[1], now(tree, symbol)
             of = f", called by {held['callers'][symbol]}" if kind == "called" else ""
             # mutant: definition that is the same
-            if now == known:
+            if found == known:
                 same += 1
-            elif now:
+            elif found:
                 moved.append((symbol, "its source differs" + of))
             elif elsewhere(tree, name):
                 moved.append((symbol, f"now in {elsewhere(tree, name)}{of}"))
@@ -128,9 +138,10 @@ def main():
             if unresolved:
                 sys.exit(f"fingerprint: keep {args.version}: names that lead nowhere: {', '.join(unresolved)}")
             write(fingerprint.path(args.version), held)
-        results = {release: compare(tree, stored(fingerprint.path(release))) for release in gate.SUPPORTED}
-    nearest = max(results, key=lambda release: results[release].same)
-    r = results[nearest]
+        known = {release: stored(fingerprint.path(release)) for release in gate.SUPPORTED}
+        # A new row of SUPPORTED has no fingerprint yet.
+        nearest = min((release for release in known if known[release]), key=lambda release: others(tree, known[release]))
+        r = compare(tree, known[nearest])
     for what, found in ("moved", r.moved), ("missing", r.missing):
         for symbol, how in found:
             print(f"{what}: {symbol}: {how}")
@@ -141,7 +152,7 @@ def main():
         if args.page:
             with open(args.page, "w", encoding="utf-8") as f:
                 f.write(page.render(stored(args.results)))
-    print(f"vLLM {args.version} against {nearest}, {len(results)} supported")
+    print(f"vLLM {args.version} against {nearest}, {len(known)} supported")
     print(f"fingerprint: same={r.same} moved={len(r.moved)} missing={len(r.missing)}")
 
 

@@ -111,12 +111,27 @@ class Types:
         return found
 
     def made(self, place):
-        """What calling a class or a function returns."""
+        """What calling a class or a function returns. Of functions that refer to each other, the first does not count twice."""
         if self.tree.is_class(place):
             return [place]
-        module, name = place
-        found = self.tree.module(module).definitions(name) if name else []
-        return [t for d in found if isinstance(d, source.FUNCTIONS) for t in self.annotated(self.tree.module(module), d.returns)]
+        key = "made", place
+        if key not in self.known:
+            self.known[key] = ()
+            self.known[key] = tuple(dict.fromkeys(self.returned(*place)))
+        return list(self.known[key])
+
+    def returned(self, m, name):
+        """Of a function's annotation, and of its statements: an annotation may name a base class alone."""
+        module, owner = self.tree.module(m), (m, (name or "").rpartition(".")[0])
+        found = []
+        for d in module.definitions(name) if name else []:
+            if isinstance(d, source.FUNCTIONS):
+                found += self.annotated(module, d.returns)
+                for s in ast.walk(d):
+                    # mutant: class that a method returns
+                    if isinstance(s, ast.Return):
+                        found += self.expression(module, owner if owner[1] else None, d, s.value)
+        return found
 
     def callees(self, module, owner, function, called, depth=0):
         """The functions, methods and classes that a call leads to."""

@@ -12,7 +12,7 @@ from . import contract, labels
 TRY = "try"  # of MEDUSA_VLLM
 
 # The releases that were tested, each with the torch that it pins.
-SUPPORTED = {"0.26.0": "2.11", "0.33.0": "2.14"}
+SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.30.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
@@ -63,7 +63,8 @@ def config_reason(config):
         (config.speculative_config is not None, "speculative decoding"),
         (config.kv_transfer_config is not None, "a KV connector"),
         (model.enforce_eager, "graphs are switched off (enforce_eager)"),
-        (model.enable_cumem_allocator, "sleep mode's allocator"),
+        # mutant: backend of sleep mode
+        (model.enable_sleep_mode and model.sleep_mode_backend != "cumem", f"sleep mode's backend {model.sleep_mode_backend} (supported: cumem)"),
         (getattr(config, "use_cumem_cudagraph_pool", False), "graphs in the memory of sleep mode's allocator"),
         # mutant: helper that keeps the graph manager
         (cache.kv_sharing_fast_prefill, "fast prefill (kv_sharing_fast_prefill), which keeps vLLM's own graph manager"),
@@ -93,6 +94,9 @@ def elastic_reason(config, vllm):
     # mutant: release whose KV cache is allocated otherwise
     if vllm.split("+")[0] not in ELASTIC:
         return f"an elastic KV cache with vLLM {vllm} (supported: {', '.join(ELASTIC)})"
+    # mutant: elastic KV cache in sleep mode
+    if config.model_config.enable_cumem_allocator:
+        return "an elastic KV cache with sleep mode's allocator"
     executor = config.parallel_config.distributed_executor_backend
     # mutant: scheduler in the worker's process
     if executor != "uni":

@@ -88,6 +88,10 @@ class GraphManager(ModelCudaGraphManager, _Base):
         self.pieces.install(graphs)
         self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
 
+    def rise(self):
+        """Graphs are there again after a sleep."""
+        self.pieces.rise()
+
     def prepare(self, step, run_triggers):
         """Before verifying runs compare: of the two, only one has captured, and so written the output and the memory that libraries and attention
         backends keep of their last steps. Both take the same steps, without graphs, in the order of captures."""
@@ -113,8 +117,12 @@ class GraphManager(ModelCudaGraphManager, _Base):
         inputs.is_padding.fill_(False)
 
     def dispatch(self, *args, **kwargs):
-        self._graphs_captured = self._graphs_captured and self.use.usable()
-        return super().dispatch(*args, **kwargs)
+        captured = self._graphs_captured
+        self._graphs_captured = captured and self.use.usable()
+        try:
+            return super().dispatch(*args, **kwargs)
+        finally:
+            self._graphs_captured = captured
 
 
 def in_forward(desc):

@@ -50,6 +50,9 @@ def factors(config, vllm, torch, cuda, environment):
         config.compilation_config.cudagraph_capture_sizes,
         digest(json.dumps(environment, sort_keys=True, default=str)),
     ]
+    if model.enable_cumem_allocator:
+        # mutant: allocator of sleep mode
+        arguments.append("cumem")
     return {
         "engine.name": "vllm",
         "engine.version": vllm,

@@ -85,6 +85,11 @@ class Pieces:
             wrapper.concrete_cudagraph_entries[batch] = Entry(self, batch, graphs[name])
             wrapper.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
 
+    def rise(self):
+        """After a sleep, results may lie elsewhere."""
+        for wrapper, batch in self.keys.values():
+            vars(wrapper.concrete_cudagraph_entries[batch]).pop("output", None)
+
     def made(self, name):
         kind, found = self.results[name]
         tensors = [self.view(*result) for result in found]

@@ -13,7 +13,7 @@ class Use:
     def __init__(self, session):
         self.session = session
         self.graphs = {}
-        self.restored = self.capturing = False
+        self.restored = self.capturing = self.asleep = False
 
     def begin_capture(self):
         """The phase begins once, also if captures follow a restore that cannot be used."""
@@ -46,6 +46,8 @@ class Use:
         """Whether captured or restored graphs may be launched. Memory or a module that the latter refer to may be gone: vLLM
         then runs the step eagerly."""
         # mutant: memory of graphs that is gone
+        if self.asleep:
+            return False
         if self.graphs and not next(iter(self.graphs.values())).usable():
             self.drop(self.session.reason())
         return bool(self.graphs) or not self.restored

@@ -29,6 +29,7 @@ from medusa import marks
 
 from . import blocks, compiled, contract, control, elastic, gate, identity, inputs, metrics, platform, share, steps
 from .graphs import GraphManager
+from .sleep import Sleeper
 from .watched import Watched
 from .wrapper import ModelWrapper
 
@@ -44,7 +45,7 @@ def resources():
     return [(i, key) for i, held in enumerate(getattr(current_workspace_manager(), "_persistent_resources", ())) for key in held]
 
 
-class Worker(control.Resized, gpu_worker.Worker):
+class Worker(control.Resized, Sleeper):
     profiled = True
     given = None  # size of the KV cache, if no profile forward has to find it
     elastic, most = False, None  # whether the KV cache is to be elastic, and its bytes at most
@@ -318,14 +319,6 @@ class Worker(control.Resized, gpu_worker.Worker):
         if path and self.session:
             with open(path, "w", encoding="utf-8") as f:
                 json.dump(self.session.places(), f)
-
-    def sleep(self, level=1):
-        self.drop("sleep mode")
-        super().sleep(level)
-
-    def reload_weights(self, *args, **kwargs):
-        self.drop("weights are reloaded")
-        super().reload_weights(*args, **kwargs)
 
     def drop(self, reason):
         if self.graphs:

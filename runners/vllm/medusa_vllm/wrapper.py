@@ -52,12 +52,21 @@ class ModelWrapper(CUDAGraphWrapper):
         return size
 
     def install(self, whole, graphs):
-        outputs = {d: self.session.restored_tensor(name(d), (d.num_tokens, self.width), self.dtype) for d in whole}
+        outputs = {d: self.output(d) for d in whole}
         self.pieces.install(graphs)
         for desc, output in outputs.items():
             self.concrete_cudagraph_entries[desc] = CUDAGraphEntry(desc, graphs[label(desc)], output)
         self.is_debugging_mode = False  # it would compare addresses of arguments with those that a capture had
         lock_workspace()  # as the captures would have
+
+    def rise(self):
+        """Graphs are there again after a sleep, and their results may lie elsewhere."""
+        for desc, entry in self.concrete_cudagraph_entries.items():
+            entry.output = self.output(desc)
+        self.pieces.rise()
+
+    def output(self, desc):
+        return self.session.restored_tensor(name(desc), (desc.num_tokens, self.width), self.dtype)
 
     def prepare(self, step, run_triggers):
         """Before verifying runs compare: the remains of the last steps in libraries and attention backends are those of captures in one

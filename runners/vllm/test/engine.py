@@ -41,7 +41,7 @@ def arguments():
     p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
     p.add_argument("--occupy", type=int, default=0, help="bytes of device memory that somebody else has")
     p.add_argument("--other-keys", action="store_true", help="restored graphs have other names than vLLM would capture")
-    p.add_argument("--then", choices=["sleep", "reload"], help="what happens after the first requests")
+    p.add_argument("--then-reload", action="store_true", help="weights are reloaded to another place after the first requests")
     p.add_argument("--no-requests", action="store_true")
     p.add_argument("--engine-process", action="store_true", help="vLLM's default: only start it, as a process of its own")
     p.add_argument("--places", help="file that receives where named tensors and graphs lie (medusa.Session.places)")
@@ -53,8 +53,9 @@ def graphs(mode):
     return {"mode": 3 if compiled else 0, "cudagraph_mode": mode, "cudagraph_capture_sizes": PIECE_SIZES if compiled else CAPTURE_SIZES}
 
 
-def start(args):
-    return LLM(**{
+def settings(args):
+    """The arguments of LLM."""
+    return {
         "model": args.model,
         "load_format": "dummy",
         "skip_tokenizer_init": True,
@@ -65,7 +66,7 @@ def start(args):
         "attention_config": {"backend": args.backend},
         "compilation_config": graphs(args.graphs),
         **{name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)},
-    })
+    }
 
 
 def occupy(size):
@@ -111,16 +112,14 @@ def cleared_schedules():
         flash_attn.get_scheduler_metadata = cleared
 
 
-def disturb(worker, how):
-    """Changes that restored graphs cannot follow. vLLM's own reaction to them here does not count: there is no sleep mode's
-    allocator, and no checkpoint."""
+def reload(worker):
+    """Weights that restored graphs cannot follow. vLLM's own part in it does not count: there is no checkpoint."""
+    weight = next(worker.model_runner.model.parameters())
+    weight.data = weight.data.clone()
     try:
-        if how == "sleep":
-            worker.sleep(1)
-        else:
-            worker.reload_weights(weights_iterator=iter(()), is_checkpoint_format=False)
+        worker.reload_weights(weights_iterator=iter(()), is_checkpoint_format=False)
     except Exception as e:
-        print(f"{how}: {type(e).__name__}: {e}")
+        print(f"reload: {type(e).__name__}: {e}")
 
 
 def mark(text):
@@ -296,7 +295,7 @@ def main():
     watch_capture()
     unique_on_host()
     cleared_schedules()
-    llm = start(args)
+    llm = LLM(**settings(args))
     if args.engine_process:
         return
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
@@ -309,8 +308,8 @@ def main():
     mark("requests")
     launches = {batch: serve(worker, batch) for batch in batches}
     later = {}
-    if args.then:
-        disturb(worker, args.then)
+    if args.then_reload:
+        reload(worker)
         later = {batch: serve(worker, batch) for batch in batches}
     print(json.dumps({
         "device": torch.cuda.get_device_name(0),

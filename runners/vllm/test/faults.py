@@ -95,7 +95,7 @@ def faults(case):
         Fault("LoRA", "unsupported", "LoRA", [*argument("enable_lora", True), "--no-requests"], V1),
         Fault("speculative decoding", "unsupported", "speculative", [*argument("speculative_config", spec), "--no-requests"], V1),
         Fault("eager", "unsupported", "enforce_eager", argument("enforce_eager", True)),
-        Fault("sleep mode", "unsupported", "sleep", [*argument("enable_sleep_mode", True), "--no-requests"]),
+        Fault("sleep mode", "incompatible", "engine.args", [*argument("enable_sleep_mode", True), "--no-requests"]),
         Fault("another set of graphs", "engine", "vLLM would capture", ["--other-keys"], late=True),
         Fault("driver failure", "driver_error", "cuGraphInstantiate", spoil=fail("cuGraphInstantiateWithFlags:2:CUDA_ERROR_INVALID_VALUE"), late=True),
         Fault("plug-in switched off", "no_session", "without a session", spoil=lambda case, artifact: {"VLLM_PLUGINS": ""}),
@@ -136,7 +136,7 @@ class Test:
             self.native(f)
         steps = [self.pool.submit(self.run, f, artifact) for f in found]
         steps.append(self.pool.submit(too_little_memory, self.case, artifact))
-        steps += [self.pool.submit(self.after_ready, how, self.case, artifact) for how in ("sleep", "reload")]
+        steps.append(self.pool.submit(self.after_ready, self.case, artifact))
         steps.append(self.pool.submit(self.device_lost, artifact))
         pieces = [self.pool.submit(self.pieces, runner) for runner in ("V2", "V1")]
         for step in steps + pieces:
@@ -181,9 +181,10 @@ class Test:
         phases = [p["name"] for p in status["phases"] or ()]
         self.expect(f"{f.name}: phases:", len(phases) == len(set(phases)), phases)
 
-    def after_ready(self, how, case, artifact):
-        """Restored graphs are used until something happens that they cannot follow, and not after it."""
-        started = case.start(how, [case.medusa, "restore", artifact, "--"], ["--then", how])
+    def after_ready(self, case, artifact):
+        """Restored graphs are used until weights are elsewhere, and not after it."""
+        how = "reload"
+        started = case.start(how, [case.medusa, "restore", artifact, "--"], ["--then-reload"])
         with open(case.path(how + ".output"), encoding="utf-8") as out:
             lines = [line for line in out if "medusa: restored graphs are no longer used" in line]
         name = f"{case.name}: {how}"
@@ -201,7 +202,7 @@ class Test:
         with concurrent.futures.ThreadPoolExecutor(1) as alone:  # this one may be waited for in the other
             test = Test(case, alone)
             test.run(fault, artifact)
-        test.after_ready("sleep", case, artifact)
+        test.after_ready(case, artifact)
         self.wrong += test.wrong
         self.milliseconds += test.milliseconds
 

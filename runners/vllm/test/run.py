@@ -7,6 +7,7 @@ Fails: exit code 1 if a step fails, a graph was not restored, or anything differ
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import shutil
@@ -39,6 +40,7 @@ def arguments():
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode of these cases")
+    p.add_argument("--every", action="store_true", help="each model with each backend, runner and mode")
     p.add_argument("--results", help="file that receives what each case has shown (results.py of runners/torch); default: in the folder of --work")
     p.add_argument("--commit", default="", help="what the sources are, if they have no changes of their own")
     p.add_argument("--pieces", default="FULL_AND_PIECEWISE,PIECEWISE", help="vLLM's modes for the first model compiled, each with both runners")
@@ -221,10 +223,14 @@ class Case(Engine):
 def chosen(args):
     """Model, attention backend, model runner and mode of each case."""
     models, backends, runners = args.models.split(","), args.backends.split(","), args.runners.split(",")
+    pieces = [mode for mode in args.pieces.split(",") if mode]
+    # mutant: every combination
+    if args.every:
+        return list(itertools.product(models, backends, runners, [args.graphs, *pieces]))
     first = models[0], backends[0], runners[0]
     others = [(models[0], b, runners[0]) for b in backends[1:]] + [(models[0], backends[0], r) for r in runners[1:]]
     eager = [(*case, args.graphs) for case in [first, *others, *((m, *first[1:]) for m in models[1:])]]
-    return eager + [(*first[:2], r, mode) for mode in args.pieces.split(",") if mode for r in runners]
+    return eager + [(*first[:2], r, mode) for mode in pieces for r in runners]
 
 
 def main():

@@ -1,8 +1,9 @@
 """make test-vllm-serve: `vllm serve` and an offline LLM with an engine process, materialized and restored by their unchanged
-command lines, and vLLM's /metrics then.
+command lines, and vLLM's /metrics then. The server sleeps and wakes once.
 
 In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a start
-is not as it should be. Requests are not served here: the kernel that counts sampled tokens does nothing on the simulated GPU.
+is not as it should be. Requests are not served here: the kernel that counts sampled tokens does nothing on the simulated GPU. It sleeps at level 2, since vLLM's copies
+to the host go by any runtime that the process has loaded.
 """
 
 import json
@@ -17,6 +18,8 @@ from run import HERE, SECONDS, Engine, arguments, stop
 
 MODEL = os.path.join(HERE, "models", "llama")
 GRAPHS = 4
+SLEEP = "--enable-sleep-mode"
+ASLEEP, AWAKE = '{"is_sleeping":true}', '{"is_sleeping":false}'
 
 
 def free_port():
@@ -33,18 +36,29 @@ class Server(Engine):
             os.path.join(os.path.dirname(os.path.abspath(args.python)), "vllm"), "serve", MODEL, "--load-format", "dummy",
             "--skip-tokenizer-init", "--max-model-len", "256", "--max-num-seqs", "8", "--max-num-batched-tokens", "512",
             "--gpu-memory-utilization", "0.3", "--attention-config", json.dumps({"backend": "FLASH_ATTN"}),
-            "--compilation-config", json.dumps(compilation), "--host", "127.0.0.1", "--port", str(self.port),
+            "--compilation-config", json.dumps(compilation), "--host", "127.0.0.1", "--port", str(self.port), SLEEP,
         ]  # fmt: skip
         super().__init__(args, "serve", command)
 
     def environment(self, step):
-        return {k: v for k, v in super().environment(step).items() if k != "VLLM_ENABLE_V1_MULTIPROCESSING"}
+        kept = {k: v for k, v in super().environment(step).items() if k != "VLLM_ENABLE_V1_MULTIPROCESSING"}
+        return kept | {"VLLM_SERVER_DEV_MODE": "1"}  # for /sleep
 
     def get(self, path):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:
             return answer.read().decode()
 
-    def serve(self, step, artifact, *extra, **variables):
+    def post(self, path):
+        with urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", method="POST"), timeout=60) as answer:
+            return answer.status
+
+    def doze(self):
+        """Sleeps and wakes, the KV cache first. Returns what the server answers."""
+        found = [self.post("/sleep?level=2"), self.get("/is_sleeping")]
+        found += [self.post("/wake_up?tags=kv_cache"), self.get("/is_sleeping"), self.post("/wake_up?tags=weights"), self.get("/is_sleeping")]
+        return found
+
+    def serve(self, step, artifact, *extra, then=None, **variables):
         """Starts the server, reads status and metrics once it is healthy, and stops it: status, metrics, and Medusa's lines."""
         status, output = self.path(step + ".json"), self.path(step + ".output")
         command = [self.medusa, "restore", "--status", status, artifact, "--", *self.command, *extra]
@@ -53,6 +67,8 @@ class Server(Engine):
         try:
             self.wait(step, server)
             metrics, told = self.get("/metrics"), self.status(status)
+            if then:
+                then()
         finally:
             server.terminate()
             server.wait(60)
@@ -90,13 +106,16 @@ def main():
     server = Server(args)
     artifact = server.materialize()
 
-    status, metrics, lines = server.serve("restored", artifact)
+    dozed = []
+    status, metrics, lines = server.serve("restored", artifact, then=lambda: dozed.extend(server.doze()))
+    check("restored server: sleep", [str(d).replace(" ", "") for d in dozed] == ["200", ASLEEP, "200", ASLEEP, "200", AWAKE], dozed)
     check("restored server: status", (status["status"], status.get("graphs")) == ("restored", GRAPHS), status)
     check("restored server: metrics", 'medusa_starts_total{reason="",status="restored"} 1.0' in metrics, metrics)
     check("restored server: metrics", f"medusa_graphs {float(GRAPHS)}" in metrics, metrics)
     check("restored server: lines", not lines, lines)
     calls = [name for name, _ in server.log("restored")]
-    check("restored server: no graph was made", any(c.startswith("cuGraphInstantiate") for c in calls))
+    made = sum(c.startswith("cuGraphInstantiate") for c in calls)
+    check("restored server: graphs made at the start and when it wakes", made == 2 * GRAPHS, made)
     check("restored server: captures", not any(c.startswith("cuStreamBeginCapture") for c in calls))
 
     status, metrics, lines = server.serve("native", artifact, "--enforce-eager")
@@ -109,7 +128,7 @@ def main():
     check("server without the plug-in: metrics", not metrics, metrics)
     check("server without the plug-in: lines", len(lines) == 1 and "without a session" in lines[0], lines)
 
-    engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), MODEL, "--engine-process"]
+    engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), MODEL, "--engine-process", "--set", "enable_sleep_mode=true"]
     methods = "fork", "spawn"
     for method in methods:
         path = server.path(method + ".json")

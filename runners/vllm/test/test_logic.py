@@ -34,7 +34,7 @@ def config(**changes):
         speculative_config=None,
         kv_transfer_config=None,
         model_config=space(
-            enforce_eager=False, enable_cumem_allocator=False, multimodal_config=None, runner_type="generate",
+            enforce_eager=False, enable_cumem_allocator=False, enable_sleep_mode=False, sleep_mode_backend="cumem", multimodal_config=None, runner_type="generate",
             use_mla=False, is_hybrid=False, is_attention_free=False,
             max_model_len=256, dtype="bfloat16", model="org/name", revision="abc",
             hf_config=space(to_json_string=lambda: "{}"),
@@ -69,6 +69,8 @@ class Gate(unittest.TestCase):
             self.assertIsNone(gate.elastic_reason(one, release))
         self.assertIn("mp", gate.elastic_reason(config(parallel_config__distributed_executor_backend="mp"), "0.26.0") or "")
         self.assertIn("0.33.0", gate.elastic_reason(one, "0.33.0") or "")
+        one.model_config.enable_cumem_allocator = True
+        self.assertIn("sleep mode", gate.elastic_reason(one, "0.26.0") or "")
 
     def version(self, vllm, torch, differs=None, wanted=""):
         compared = []
@@ -107,6 +109,7 @@ class Gate(unittest.TestCase):
         self.assertIsNone(gate.config_reason(config()))
         for mode in (Mode.FULL_AND_PIECEWISE, Mode.PIECEWISE):
             self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=mode)))
+        self.assertIsNone(gate.config_reason(config(model_config__enable_sleep_mode=True, model_config__enable_cumem_allocator=True)))
 
     def test_each_reason(self):
         for change, word in [
@@ -120,7 +123,7 @@ class Gate(unittest.TestCase):
             ({"speculative_config": object()}, "speculative"),
             ({"kv_transfer_config": object()}, "connector"),
             ({"model_config__enforce_eager": True}, "eager"),
-            ({"model_config__enable_cumem_allocator": True}, "sleep"),
+            ({"model_config__enable_sleep_mode": True, "model_config__sleep_mode_backend": "other"}, "other"),
             ({"model_config__multimodal_config": object()}, "multimodal"),
             ({"model_config__runner_type": "pooling"}, "generate"),
             ({"model_config__is_hybrid": True}, "state space"),
@@ -197,6 +200,7 @@ class Identity(unittest.TestCase):
             {"compute_hash": lambda: "other"},
             {"model_config__revision": "def"},
             {"load_config__load_format": "auto"},
+            {"model_config__enable_cumem_allocator": True},
             {"environment": "1"},
         ]:
             with self.subTest(change):
@@ -324,6 +328,14 @@ class Uses(unittest.TestCase):
             u.drop("sleep")
         self.assertFalse(u.usable())
         self.assertEqual(session.told, [("phase", "capture"), ("invalidate", "sleep")])
+
+    def test_asleep_they_are_not_used_and_not_dropped(self):
+        session, u, _ = self.restore(self.one, self.two)
+        u.asleep = True
+        session.found[0].good = False
+        self.assertFalse(u.usable())
+        u.asleep, session.found[0].good = False, True
+        self.assertTrue(u.usable() and session.told == [("phase", "capture")])
 
     def test_what_they_refer_to_is_gone(self):
         session, u, _ = self.restore(self.one, self.two)

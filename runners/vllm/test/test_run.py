@@ -1,7 +1,9 @@
 """Tests of run.py's comparisons besides those of graphs. They need neither vLLM nor torch."""
 
+import sys
 import types
 import unittest
+from unittest import mock
 
 import run
 from compare import Comparison
@@ -32,6 +34,28 @@ class TestLaunches(unittest.TestCase):
 
     def test_no_mark(self):
         self.assertIsNone(run.launches([launch("0x10")], self.LABELS))
+
+
+class TestCases(unittest.TestCase):
+    @staticmethod
+    def chosen(*options):
+        needed = "--python p --libraries l --build b --work w".split()
+        with mock.patch.object(sys, "argv", ["run.py", *needed, *options]):
+            return run.chosen(run.arguments())
+
+    def test_usual(self):
+        cases = self.chosen()
+        self.assertEqual((len(cases), len(set(cases))), (12, 12))
+
+    def test_few(self):
+        """As rules.mk asks of releases between the oldest and the newest."""
+        cases = self.chosen("--models", "llama,qwen2-moe", "--pieces", "FULL_AND_PIECEWISE")
+        self.assertEqual((len(cases), len(set(cases))), (6, 6))
+
+    def test_every(self):
+        cases = self.chosen("--every", "--models", "llama,qwen3,mistral,qwen2-moe")
+        self.assertEqual((len(cases), len(set(cases))), (48, 48))
+        self.assertTrue(set(self.chosen("--models", "llama,qwen3,mistral,qwen2-moe")) < set(cases))
 
 
 class TestResults(unittest.TestCase):

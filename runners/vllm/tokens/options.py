@@ -6,6 +6,7 @@ In: the type, vLLM's mode of graphs, how many blocks the KV cache has. Out: argu
 import json
 
 SIZES = [1, 2, 4, 8]
+BATCHED = 256  # tokens of the largest forward, which is that of the profile
 ROOMY, TIGHT = 96, 40  # blocks: eight sequences of the greatest length take 64
 # A crowd is more requests than the cache takes at its least size, of one page in each layer: a page has 128 blocks.
 CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache
@@ -20,7 +21,7 @@ def options(dtype, graphs, blocks=ROOMY, crowd=False):
     return more | {
         "dtype": dtype,
         "max_model_len": 128,
-        "max_num_batched_tokens": 256,
+        "max_num_batched_tokens": BATCHED,
         "gpu_memory_utilization": 0.3,
         "num_gpu_blocks_override": blocks,
         "attention_config": {"backend": "TRITON_ATTN"},

@@ -42,6 +42,13 @@ static const char *env(const char *name)
 	return v && *v ? v : NULL;
 }
 
+/* A value that is needed later. Programs may write over their environment: setproctitle puts the title there. */
+static const char *kept(const char *name)
+{
+	const char *v = env(name);
+	return v ? strdup(v) : NULL;
+}
+
 const struct config *config_get(void)
 {
 	if (ready)
@@ -97,7 +104,7 @@ const struct config *config_get(void)
 	}
 	if ((v = env("SIMGPU_NEIGHBOUR")))
 		config.neighbour = parse_bytes("SIMGPU_NEIGHBOUR", v, 0);
-	config.shared = env("SIMGPU_SHARED");
+	config.shared = kept("SIMGPU_SHARED");
 	config.devices = 1;
 	if ((v = env("SIMGPU_DEVICES"))) {
 		config.devices = (int)strtol(v, NULL, 10);
@@ -121,10 +128,10 @@ const struct config *config_get(void)
 			fprintf(stderr, "simgpu: SIMGPU_OVERHEAD=%s is neither off nor charged: using off\n", v);
 	}
 	config.leaks = (v = env("SIMGPU_LEAKS")) && strcmp(v, "1") == 0;
-	config.call_log = env("SIMGPU_CALL_LOG");
-	config.truth = env("SIMGPU_TRUTH");
-	config.log = env("SIMGPU_LOG");
-	config.processes = env("SIMGPU_PROCESSES");
+	config.call_log = kept("SIMGPU_CALL_LOG");
+	config.truth = kept("SIMGPU_TRUTH");
+	config.log = kept("SIMGPU_LOG");
+	config.processes = kept("SIMGPU_PROCESSES");
 	address_state = config.seed;
 	order_state = ~config.seed;
 	return &config;

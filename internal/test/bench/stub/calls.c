@@ -128,6 +128,7 @@ static void reservation(void)
 {
 	CUdeviceptr p;
 	cuMemAddressReserve(&p, (size_t)2 << 20, 0, 0, 0);
+	cuMemAddressFree(p, (size_t)2 << 20);
 }
 
 static void mapping(void)
@@ -311,7 +312,7 @@ static const struct {
 	{"device-pointer", device_pointer, 1, 100000, "cuMemHostGetDevicePointer_v2"},
 	{"stream-memory", stream_memory, 8, 10000, "cuMemAllocAsync cuMemAllocAsync_ptsz cuMemAllocFromPoolAsync cuMemAllocFromPoolAsync_ptsz cuMemFreeAsync cuMemFreeAsync_ptsz"},
 	{"imported-memory", imported_memory, 4, 20000, "cuIpcOpenMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle"},
-	{"reservation", reservation, 1, 20000, "cuMemAddressReserve"},
+	{"reservation", reservation, 2, 20000, "cuMemAddressReserve cuMemAddressFree"},
 	{"mapping", mapping, 2, 20000, "cuMemMap cuMemUnmap"},
 	{"questions", questions, 6, 20000, "cuMemGetAddressRange_v2 cuPointerGetAttribute cuPointerGetAttributes cuIpcGetMemHandle cuMemRetainAllocationHandle cuCtxEnablePeerAccess"},
 	{"cuEventCreate+cuEventDestroy", event, 2, 20000, "cuEventCreate cuEventDestroy_v2"},

@@ -265,8 +265,22 @@ class Session:
         """The error of the last call."""
         return self._lib.medusa_session_error().decode()
 
+    def sleep(self):
+        """Gives back all device memory of the restored graphs, with no graph running. The engine may then unmap memory that graphs refer to,
+        and map as much at the same addresses again. No graph is usable until wake returns True."""
+        if self.run != NONE:
+            self._memory = {}
+            self._checked(self._lib.medusa_session_sleep())
+            self.pool = torch.cuda.MemPool()  # what checks have used goes with the old one
+
+    def wake(self, same):
+        """Makes the graphs again, once the engine's memory is mapped and holds what it held; False if not all of it is mapped. Restored
+        tensors may lie elsewhere afterwards: ask for them again. The next usable replays all graphs on known data first, so call it between
+        steps, once the weights are there. same: they have to be as they were."""
+        return self.run == NONE or self._checked(self._lib.medusa_session_wake(ctypes.c_int(same))) == 1
+
     def invalidate(self, reason):
-        """The engine does something that restored graphs cannot follow: sleep mode, weights at other addresses, another adapter. Frees
+        """The engine does something that restored graphs cannot follow: weights at other addresses, another adapter. Frees
         of memory and unloads of modules that graphs refer to are noticed without it."""
         if self.run != NONE:
             self._checked(self._lib.medusa_session_invalidate(str(reason).encode()))
@@ -289,13 +303,12 @@ class Session:
         without a graph. Memory that they allocate lies in a pool of their own."""
         if self.run == NONE:
             return
-        pool = torch.cuda.MemPool()
-        self.held.append(pool)
+        self.pool = torch.cuda.MemPool()
 
         def step(f):
             def call(_, label):
                 try:
-                    with torch.cuda.use_mem_pool(pool):
+                    with torch.cuda.use_mem_pool(self.pool):
                         f(label.decode())
                         torch.cuda.synchronize()
                 except Exception as e:  # as in trigger

@@ -16,3 +16,12 @@ def install():
     aten.install()
     kernels.install()
     experts.install()
+    sleep()
+
+
+def sleep():
+    """vLLM takes any runtime that the process has loaded for sleep mode's copies, torchvision's own for one, which refuses a simulated driver."""
+    from vllm.device_allocator import cumem
+    from vllm.distributed.device_communicators.cuda_wrapper import CudaRTLibrary
+
+    cumem.libcudart = CudaRTLibrary("libcudart.so.13")

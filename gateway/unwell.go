@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// unwell returns an error if an engine answers with an error of its server and, by lives, has ended meanwhile. Servers in front of an engine's process, as vLLM has one, answer
+// so for some time after that process has died. An engine that lives keeps its answer: the error is about the request.
+func unwell(r *http.Response, lives func() bool) error {
+	// mutant: errors of a server whose engine has died
+	if (r.StatusCode >= http.StatusInternalServerError || errorFirst(r)) && !lives() {
+		return fmt.Errorf("it answered with an error (status %d) and is not healthy", r.StatusCode)
+	}
+	return nil
+}
+
+// firstBytes bounds what is looked at of a stream: it is sent on once a part of it has come.
+const firstBytes = 4 << 10
+
+// errorFirst reports whether a stream begins with an error. What it reads of the stream is put back.
+func errorFirst(r *http.Response) bool {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream") {
+		return false
+	}
+	first := make([]byte, firstBytes)
+	n, err := r.Body.Read(first)
+	first = first[:n]
+	r.Body = &putBack{first, err, r.Body}
+	event := bytes.TrimLeft(first, "\r\n")
+	return bytes.HasPrefix(event, []byte(`data: {"error"`))
+}
+
+// putBack is a body of which a part was read.
+type putBack struct {
+	part []byte
+	err  error // that came with the part
+	io.ReadCloser
+}
+
+func (b *putBack) Read(p []byte) (int, error) {
+	if len(b.part) > 0 {
+		n := copy(p, b.part)
+		b.part = b.part[n:]
+		return n, nil
+	}
+	if b.err != nil {
+		return 0, b.err
+	}
+	return b.ReadCloser.Read(p)
+}

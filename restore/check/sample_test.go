@@ -1,0 +1,25 @@
+package check
+
+import "testing"
+
+// After a sleep, graphs compute what they computed before, and keep what they kept. With other weights the results are others, which only the
+// engine can want.
+func TestSamplesAreCompared(t *testing.T) {
+	before := Sample{map[string]string{"one": "a", "two": "b"}, "weights", "memory"}
+	for name, row := range map[string]struct {
+		after Sample
+		same  bool
+		good  bool
+	}{
+		"as before":                  {Sample{map[string]string{"one": "a", "two": "b"}, "weights", "memory"}, true, true},
+		"another result":             {Sample{map[string]string{"one": "a", "two": "c"}, "weights", "memory"}, true, false},
+		"no result":                  {Sample{map[string]string{"one": "a"}, "weights", "memory"}, false, false},
+		"other weights":              {Sample{map[string]string{"one": "d", "two": "e"}, "others", "memory"}, false, true},
+		"other weights, unwanted":    {Sample{map[string]string{"one": "a", "two": "b"}, "others", "memory"}, true, false},
+		"other weights, memory lost": {Sample{map[string]string{"one": "d", "two": "e"}, "others", "lost"}, false, false},
+	} {
+		if err := row.after.Compare(&before, row.same); (err == nil) != row.good {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
