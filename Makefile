@@ -16,6 +16,7 @@
 # make test-gateway Envoy, medusa-picker and three agents: true tokens, faults, held requests (docs/gateway.md); make test-picker: its unit tests
 # make scale    1,000 GPUs in virtual time: decisions a second, times to the first token (docs/results/scale.md)
 # make test-pool medusa pool: starts with other properties each, and random kills (N=1000 SEED=1)
+# make bench-boot vllm serve until it is healthy: native, restored, with a pool (docs/pool.md; ROUNDS=5)
 # make soak-serve medusa serve under all faults at once for MINUTES=60: nothing lost, no orphan, no leak
 # make claims-serve  what the papers claim of their policies, live with stub engines (a page with plots)
 # make test-oci artifacts against a real registry (Debian's docker-registry)

@@ -24,6 +24,7 @@ func (p *Pool) fill(ctx context.Context) {
 		}
 		began := time.Now()
 		err := p.add(e)
+		p.finished(e)
 		if ctx.Err() != nil {
 			return
 		}
@@ -74,13 +75,21 @@ func (p *Pool) next(ctx context.Context) *Engine {
 	return nil
 }
 
-func (p *Pool) lacks(e *Engine) int { return e.Size - len(p.waiting[e]) }
+func (p *Pool) lacks(e *Engine) int {
+	if p.made[e] {
+		return 0
+	}
+	return e.Size - len(p.waiting[e])
+}
 
 // add starts a process and lets it import.
 func (p *Pool) add(e *Engine) error {
 	w, err := startWaiter(e)
 	if err != nil {
 		return err
+	}
+	if p.made == nil {
+		w.lower()
 	}
 	p.mu.Lock()
 	p.filling = w

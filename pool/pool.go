@@ -32,6 +32,7 @@ type Pool struct {
 	counts  map[*Engine]*Counts
 	last    time.Time // of the last start
 	closed  bool
+	made    map[*Engine]bool // of a pool for one start: engines whose process is made; nil: any number of starts
 }
 
 // New returns a pool that has no process yet. Lines about what fails go to log.
@@ -183,6 +184,7 @@ func (p *Pool) start(c *net.UnixConn, r *request, pid int, files []*os.File) {
 		return
 	}
 	w, differences := p.take(s)
+	_ = c.SetDeadline(time.Now().Add(requestLimit)) // a pool for one start may have waited for imports
 	if w == nil {
 		_ = send(c, answer{Differences: texts(differences)})
 		return
@@ -242,6 +244,22 @@ func readStart(r *request, pid, files int) (*start, error) {
 func (p *Pool) take(s *start) (*waiter, []Difference) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for {
+		w, differences, closest := p.find(s)
+		// mutant: imports beside the command
+		if w == nil && p.coming(s.spawned) {
+			p.changed.Wait()
+			continue
+		}
+		if w == nil && closest != nil {
+			p.counts[closest].Refused++
+		}
+		return w, differences
+	}
+}
+
+// find looks through the processes that wait. If none fits, it returns the engine that is nearest, and the differences from it.
+func (p *Pool) find(s *start) (*waiter, []Difference, *Engine) {
 	nearest, found := []Difference{{What: "no engine of the pool has this role"}}, false
 	var closest *Engine
 	for i := range p.spec.Engines {
@@ -253,16 +271,21 @@ func (p *Pool) take(s *start) (*waiter, []Difference) {
 		if w != nil {
 			p.last = time.Now()
 			p.changed.Broadcast()
-			return w, nil
+			return w, nil, e
 		}
 		if !found || len(differences) < len(nearest) {
 			nearest, closest, found = differences, e, true
 		}
 	}
-	if closest != nil {
-		p.counts[closest].Refused++
+	return nil, nearest, closest
+}
+
+func (p *Pool) engines() []*Engine {
+	var all []*Engine
+	for i := range p.spec.Engines {
+		all = append(all, &p.spec.Engines[i])
 	}
-	return nil, nearest
+	return all
 }
 
 // pick takes the first process that fits. Those whose files have changed are of no use to anybody.

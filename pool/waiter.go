@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"time"
@@ -22,6 +21,7 @@ type waiter struct {
 	link           *net.UnixConn
 	facts          *facts
 	gone           chan struct{} // closed when the guard has ended
+	guard          int
 }
 
 // Bounds for what a process may take to import, and to answer.
@@ -56,12 +56,12 @@ func startWaiter(e *Engine) (*waiter, error) {
 		_ = cmd.Wait()
 		close(w.gone)
 	}()
-	lower(cmd)
+	w.guard = cmd.Process.Pid
 	return w, nil
 }
 
 // lower lets others go first. SCHED_BATCH can be taken back by anybody, niceness by the privileged only.
-func lower(cmd *exec.Cmd) {
+func (w *waiter) lower() {
 	attr := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH}
 	if self, err := readProcess(os.Getpid()); err == nil {
 		attr.Nice = int32(self.nice)
@@ -69,7 +69,7 @@ func lower(cmd *exec.Cmd) {
 			attr.Nice = 19
 		}
 	}
-	_ = unix.SchedSetAttr(cmd.Process.Pid, attr, 0)
+	_ = unix.SchedSetAttr(w.guard, attr, 0)
 }
 
 // awaitReady lets the process import, and returns when it waits.

@@ -2,7 +2,11 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 
 	"medusa/internal/contract"
 	"medusa/internal/printable"
@@ -16,14 +20,61 @@ func (o *Options) begin(ctx context.Context, cmd *exec.Cmd) (int, error) {
 	}
 	like := &exec.Cmd{Path: cmd.Path, Args: cmd.Args, Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
 		Env: append(cmd.Environ(), contract.EnvPooled+"="+pool.Yes)}
-	started, err := pool.Ask(o.Pool, like)
+	err := o.noPool
 	if err == nil {
-		o.pooled = pool.Yes
-		return started.Wait(ctx)
+		var started *pool.Started
+		if started, err = pool.Ask(o.Pool, like); err == nil {
+			o.pooled = pool.Yes
+			return started.Wait(ctx)
+		}
 	}
 	o.pooled = err.Error()
 	// mutant: a start that differs from the pool's processes
 	printable.Fprintf(o.Stderr, "medusa: cold start: %v\n", err)
 	cmd.Env = append(cmd.Environ(), contract.EnvPooled+"="+printable.Line(o.pooled))
 	return o.wait(cmd)
+}
+
+// ownPool serves a pool for this start alone if Pool names a file. Its processes begin before the artifact is looked at. The function that it
+// returns ends those that nobody asked for. If there can be no such pool, the start is cold.
+func (o *Options) ownPool(d *desk) (end func()) {
+	info, err := os.Stat(o.Pool)
+	if err != nil || !info.Mode().IsRegular() { // a socket, or what the question will say of it
+		return func() {}
+	}
+	file := o.Pool
+	p, err := o.openPool(d)
+	if err != nil {
+		o.noPool = fmt.Errorf("make pool of %s: %w", file, err)
+		return func() {}
+	}
+	l, err := pool.Listen(o.Pool)
+	if err != nil {
+		o.noPool = err
+		return func() {}
+	}
+	// Not the start's context: the engine outlives its end for a while.
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Serve(ctx, l) }()
+	return func() {
+		stop()
+		<-done
+	}
+}
+
+func (o *Options) openPool(d *desk) (*pool.Pool, error) {
+	if d.folder == nil {
+		return nil, errors.New("this start has no folder for the socket")
+	}
+	spec, err := pool.Load(o.Pool, o.Library)
+	if err != nil {
+		return nil, err
+	}
+	o.Pool = filepath.Join(d.folder.Path, "pool", "socket")
+	p, found := pool.Single(spec, o.Argv, o.Pool, o.Stderr)
+	if !found {
+		return nil, errors.New("no engine there has this command")
+	}
+	return p, nil
 }

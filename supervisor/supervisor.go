@@ -41,13 +41,14 @@ type Options struct {
 	Lazy     bool              // build graphs at their first use
 	Relocate bool              // leave device memory at the driver's addresses
 	Status   string            // file for the JSON status; empty: none that outlives the start
-	Pool     string            // socket of a pool that may have a process for the engine; empty: the start is cold
+	Pool     string            // socket of a pool that may have a process for the engine, or a pool's file for one of this start's own; empty: the start is cold
 	Env      []string          // more of the engine's environment
 	Stdin    io.Reader
 	Stdout   io.Writer
 	Stderr   io.Writer // lines of this package too, while the engine runs
 
 	pooled string // of a start with Pool, for the status
+	noPool error  // why a start with a pool's file has no pool
 }
 
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
@@ -61,6 +62,9 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	off := switchedOff()
 	d, err := o.openDesk()
 	defer d.close()
+	if off == nil {
+		defer o.ownPool(d)()
+	}
 	if err != nil {
 		if o.Strict && off == nil {
 			return 0, fmt.Errorf("restore engine: %w", err)

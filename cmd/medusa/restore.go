@@ -41,7 +41,7 @@ reported in one line, and the engine starts natively. With --strict the command 
 fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine's own.
 
 With --pool the engine runs in a process of a medusa pool, if that process is what a new one would be. Otherwise the start is cold, and one line
-names the difference.
+names the difference. If --pool names the file of a pool, no pool has to run: what the engine spawns begins to import together with the engine.
 
 ` + contract.EnvOff + `=1 makes every start native, also with --strict. So does an existing file "off" in the cache (with ` + contract.EnvOff + `=/PATH: that file).`,
 		Example: `  medusa restore llama.medusa -- reference run --model ./llama
@@ -99,7 +99,7 @@ names the difference.
 	cmd.Flags().StringVar(&o.Check, "check", "none", "checks before ready: none, canary (replay every graph once), or full (also hash memory that must stay unchanged)")
 	cmd.Flags().BoolVar(&o.Lazy, "lazy", false, "build each graph when it is first used")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "exit instead of starting natively")
-	cmd.Flags().StringVar(&o.Pool, "pool", "", "socket of a medusa pool, which may have a process that has imported the engine")
+	cmd.Flags().StringVar(&o.Pool, "pool", "", "socket of a medusa pool, which may have a process that has imported the engine; or the file of one: this start has its own")
 	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object (rank N of several: FILE.N)")
 	return cmd
 }

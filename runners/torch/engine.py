@@ -50,6 +50,7 @@ def arguments():
     p.add_argument("--replays", type=int, default=0, help="time so many decode steps at each batch size")
     p.add_argument("--prompt", action="append", help="text to continue, repeatable; default: prompts made from the seed")
     p.add_argument("--triton-norms", action="store_true", help="norms as a Triton kernel")
+    p.add_argument("--compile", action="store_true", help="decode steps are compiled by torch.compile; a restored start compiles nothing")
     p.add_argument("--places", help="file that receives where named tensors and restored graphs lie")
     return p.parse_args()
 
@@ -123,7 +124,7 @@ class Engine:
                 self.make_cache(self.profile())
         if beside:
             self.finish_weights(weights)
-        s.provide(eager=lambda label: self.model.step(int(label.removeprefix("decode-"))))
+        s.provide(eager=lambda label: self.step(int(label.removeprefix("decode-"))))
         with self.stages("capture"):
             self.make_graphs()
         self.run_triggers()
@@ -154,10 +155,13 @@ class Engine:
             "engine.name": "torch",
             "engine.framework": f"torch {torch.__version__} transformers {transformers.__version__}",
             "cuda.version": torch.version.cuda,
-            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + (" triton norms" if a.triton_norms else "") + self.kv_factor(),
+            "engine.args": f"{a.mode} {self.batches} {a.max_length} {self.dtype}" + self.kernels_factor() + self.kv_factor(),
             "model.config": digest(self.config),
             "model.checkpoint": self.source.identity,
         })
+
+    def kernels_factor(self):
+        return (" triton norms" if self.args.triton_norms else "") + (" compiled" if self.args.compile else "")
 
     def kv_factor(self):
         if self.args.kv == "fixed":
@@ -173,6 +177,7 @@ class Engine:
 
             if not triton_norm.replace(m.net):
                 raise ModelError("--triton-norms: this model has no RMS norms")
+        self.step = torch.compile(m.step, fullgraph=True, dynamic=False) if self.args.compile else m.step
         self.loader = Loader(m, self.source)
         for name, t in [*m.weights(), ("rows", m.rows)]:
             self.session.tensor(name, t, medusa.WEIGHT)
@@ -247,19 +252,19 @@ class Engine:
                 return
         with medusa.Capture(self.session) as self.capture:
             for batch in reversed(self.batches):
-                self.capture.warm_up(lambda: self.model.step(batch))
+                self.capture.warm_up(lambda: self.step(batch))
                 self.graphs[batch] = self.capture.graph(f"decode-{batch}", batch, lambda: self.captured(batch))
 
     def captured(self, batch):
         """The step as a graph holds it. Its own output is allocated inside of the capture, and kept."""
-        self.outputs[batch] = self.model.step(batch)
+        self.outputs[batch] = self.step(batch)
         self.session.tensor(f"out.{batch}", self.outputs[batch], medusa.OUTPUT)
 
     def decode(self, batch):
         if batch in self.graphs:
             self.graphs[batch].replay()
         else:
-            self.model.step(batch)
+            self.step(batch)
 
 
 def text(engine, tokens):

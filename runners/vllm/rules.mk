@@ -18,7 +18,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-sleep test-vllm-caches vllm-test bench-vllm-pool vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-sleep test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
@@ -67,9 +67,9 @@ test-vllm-sleep: vllm
 test-vllm-caches: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/caches.py $(VLLM_RUN)
 
-# How long `vllm serve` takes until it is healthy: natively, restored, and in processes of a pool.
-bench-vllm-pool: vllm
-	$(VLLM_PYTHON) $(VLLM)/test/pool.py $(VLLM_RUN)
+# How long `vllm serve` takes until it is healthy: natively, restored, with a pool of the start's own and with one that runs (ROUNDS=5).
+bench-boot: vllm
+	ROUNDS=$(ROUNDS) $(VLLM_PYTHON) $(VLLM)/test/boot.py $(VLLM_RUN)
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:

@@ -11,6 +11,7 @@ var pooled = []mutant{
 	{"limits that cannot be raised", never, "./pool", "TestDifferences|TestWithoutPrivileges"},
 	{"signals of the C library", replace("&& n != sigCancel && n != sigSetXID", ""), "./pool", "TestSignals"},
 	{"requests of other users", never, "./pool", "TestAnotherUser"},
+	{"imports beside the command", never, "./internal/test/pool", "TestSingle"},
 	{"used once", skip, "./internal/test/pool", "TestPool"},
 	{"priority of the caller", replace("Nice: int32(nice)", "Nice: int32(19+0*nice)"), "./internal/test/pool", "TestPool"},
 	{"a start that differs from the pool's processes", skip, "./internal/test/pool", "TestPool"},

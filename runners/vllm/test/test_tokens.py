@@ -30,12 +30,13 @@ class TestCases(unittest.TestCase):
         self.assertNotIn(("llama", "PIECEWISE"), {tuple(v for _, v in pair) for pair in cases.pairs(["llama float32 V1 PIECEWISE"])})
 
     def test_select(self):
-        self.assertEqual(cases.select(None), list(cases.DEFAULT))
-        self.assertEqual(cases.select("all"), cases.every())
+        self.assertEqual(cases.select(None), [*cases.DEFAULT, cases.TORCH])
+        self.assertEqual(cases.select("all"), [*cases.every(), cases.TORCH])
+        self.assertEqual(cases.select(cases.TORCH), [cases.TORCH])
         self.assertEqual(cases.select(" opt  float32 V1 PIECEWISE, llama float32 V1 PIECEWISE"), ["opt float32 V1 PIECEWISE", "llama float32 V1 PIECEWISE"])
         for how in "traffic", "served":
             self.assertEqual(cases.select(f"opt float32 V1 PIECEWISE {how}"), [f"opt float32 V1 PIECEWISE {how}"])
-        for wrong in "llama", "llama float32 V3 PIECEWISE", "opt float32 V1 PIECEWISE jam", ",":
+        for wrong in "llama", "llama float32 V3 PIECEWISE", "opt float32 V1 PIECEWISE jam", cases.TORCH + " served", ",":
             self.assertRaises(ValueError, cases.select, wrong)
 
     def test_absent_cases_say_why(self):

@@ -10,16 +10,24 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 
 import controls
-from cases import SERVED, TRAFFIC
+from cases import BUNDLED, SERVED, TRAFFIC
 from kept import Kept
 from options import flags, options
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+
+from medusa_vllm import contract  # noqa: E402
+
 SECONDS = 1800  # for each start of the engine
 STEPS = 1000  # of a case with traffic
 ADDRESSES = {"exact": "exact", "relocate": "relocated"}  # what the command is told, and what the status then has to say
+# Of the compilers. A case that bundles them restores elsewhere at other addresses, without them.
+CACHES = {"TRITON_CACHE_DIR": "triton", "VLLM_CACHE_ROOT": "cache", "TORCHINDUCTOR_CACHE_DIR": os.path.join("cache", "inductor")}
+ELSEWHERE = "restored-relocate"
 # What a refusal begins with: verification has found the mistake. Anything else is a failure of another kind.
 REFUSED = 'verify graph "'
 NOTHING = 3  # the status of the program that makes mistakes: the artifact has no place for this one
@@ -49,13 +57,14 @@ class Case:
         self.settings, self.text = settings, text
         self.model, self.dtype, self.runner, self.graphs, *how = text.split()
         self.traffic, self.served = TRAFFIC in how, SERVED in how
+        self.bundles = text in BUNDLED
         self.port = free_port() if self.served else None
         self.folder = os.path.join(settings.work, text.replace(" ", "-"))
         self.checkpoint = checkpoint(settings.work, text)
         self.artifact, self.traces = self.path("model.medusa"), self.path("traces")
         # Most steps replay the graph that gets the mistakes: the largest one, or a piece in the middle of it.
         self.graph = "PIECE 1 tokens=8 " if self.graphs == "PIECEWISE" else "FULL tokens=8 "
-        os.makedirs(self.folder, exist_ok=True)
+        os.makedirs(self.path("elsewhere") if self.bundles else self.folder, exist_ok=True)
         self.kept = Kept(self.folder, lambda line: print(f"{settings.title}: {text}: {line}", flush=True))
         self.say = self.kept.told
 
@@ -70,20 +79,17 @@ class Case:
         process = {"PYTHONPATH": os.path.join(HERE, "served")} if self.served else {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
         own = {"TOKENS_MISTAKE": mistake, "TOKENS_SPOIL": s.spoil, "TOKENS_GRAPH": self.graph} if mistake else {}
         return dict(
-            os.environ,
+            {name: value for name, value in os.environ.items() if name not in CACHES},
             **process,
             **own,
+            **self.compilers(step),
             LD_LIBRARY_PATH=s.libraries + ":" + os.path.join(s.build, "simulated"),
             CUDART_STACK="clean" if step == "native" else "addresses",
             SIMGPU_MACHINE_CODE="refuse",
             SIMGPU_COMPUTE_CAPABILITY="8.0",
             SIMGPU_CALL_LOG=self.path(step + ".calls"),
-            TRITON_PTXAS_PATH=os.path.join(s.tools, "ptxas"),
-            TRITON_PTXAS_BLACKWELL_PATH=os.path.join(s.tools, "ptxas"),
             TRITON_LIBDEVICE_PATH=os.path.join(s.tools, "libdevice.bc"),
             TRITON_F32_DEFAULT="ieee",  # Triton's products would round operands to TF32, which moves logits by a thousandth
-            TRITON_CACHE_DIR=os.path.join(s.work, "triton"),
-            VLLM_CACHE_ROOT=os.path.join(s.work, "cache"),
             TORCHINDUCTOR_COMPILE_THREADS="1",
             VLLM_USE_FLASHINFER_SAMPLER="0",
             VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
@@ -92,11 +98,32 @@ class Case:
             PYTHONDONTWRITEBYTECODE="1",
         )
 
+    def elsewhere(self, step):
+        return self.bundles and step == ELSEWHERE
+
+    def compilers(self, step):
+        """Their caches and Triton's assembler. If `medusa materialize` finds no variable of theirs, the artifact bundles what they make. Elsewhere there is no
+        other cache, and an assembler without the device library beside it, which refuses: the start fails if it compiles."""
+        tools, caches = self.settings.tools, {name: os.path.join(self.settings.work, folder) for name, folder in CACHES.items()}
+        if self.elsewhere(step):
+            tools = self.path("elsewhere")
+            shutil.copy(os.path.join(self.settings.tools, "ptxas"), tools)
+            caches = {contract.ENV_CACHE: os.path.join(tools, "cache")}
+        elif self.bundles and step.startswith(("materialize", "refused")):
+            caches = {}
+        return caches | dict.fromkeys(("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"), os.path.join(tools, "ptxas"))
+
     def run(self, step, command, starts=1, mistake=None):
         """The finished process. Its output is kept."""
         try:
             done = subprocess.run(
-                command, env=self.environment(step, mistake), capture_output=True, text=True, check=False, timeout=starts * SECONDS
+                command,
+                env=self.environment(step, mistake),
+                cwd=self.path("elsewhere") if self.elsewhere(step) else None,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=starts * SECONDS,
             )
         except subprocess.TimeoutExpired:
             self.fail(f"{step}: no end after {starts * SECONDS} seconds")
@@ -204,7 +231,8 @@ class Case:
         step = "restored-" + addresses
         tokens = self.restore(step, self.artifact, addresses)
         count, different, captures = sum(map(len, tokens)), differing(tokens, native), self.captures(step)
-        self.say(f"restored, addresses {ADDRESSES[addresses]}: {count} tokens, {count - different} equal native ones, {captures} captures")
+        where = " elsewhere, without caches," if self.elsewhere(step) else ","
+        self.say(f"restored{where} addresses {ADDRESSES[addresses]}: {count} tokens, {count - different} equal native ones, {captures} captures")
         if different or captures:
             self.fail("restored tokens differ from native ones, or the start captured")
         return count, captures

@@ -2,7 +2,7 @@
 
 In: what CASES says. Out: cases, each four words: the model, its type, vLLM's model runner, and its mode of graphs. A fifth
 may say what is done otherwise: "traffic", requests that come and go; "served", `vllm serve` streams the answers; "elastic", the KV cache has
-memory for a part of its blocks, and is resized (elastic_case.py). Fails: ValueError for a word that is none of these, and for a case that is known not to work.
+memory for a part of its blocks, and is resized (elastic_case.py). And one case without vLLM. Fails: ValueError for a word that is none of these, and for a case that is known not to work.
 """
 
 import itertools
@@ -13,6 +13,8 @@ SETTINGS = {
     "runner": ("V1", "V2"),
     "graphs": ("FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"),
 }
+# The engine of runners/torch, compiled by Inductor (torch_case.py), and its batch sizes.
+TORCH, BATCHES = "llama float32 torch COMPILED", (2, 16)
 TRAFFIC, SERVED, ELASTIC = "traffic", "served", "elastic"
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
@@ -29,6 +31,8 @@ DEFAULT = (
     "mixtral float32 V1 FULL_AND_PIECEWISE",
     "mixtral bfloat16 V2 FULL_AND_PIECEWISE",
 )
+# Of these the artifact bundles what compilers made, and a start in another folder compiles nothing. Their caches serve all other starts.
+BUNDLED = ("qwen3 float32 V2 FULL_DECODE_ONLY", "mixtral float32 V1 FULL_AND_PIECEWISE", TORCH)
 ALL = [" ".join(c) for c in itertools.product(*SETTINGS.values())]
 ABSENT = {}  # cases that do not work, with the reason
 
@@ -42,17 +46,17 @@ def otherwise():
 
 
 def select(text):
-    """None: the default ones; "all"; or names separated by commas."""
+    """None: the default ones and torch's; "all"; or names separated by commas."""
     if not text:
-        return list(DEFAULT)
+        return [*DEFAULT, TORCH]
     if text == "all":
-        return every()
+        return [*every(), TORCH]
     chosen = [" ".join(name.split()) for name in text.split(",")]
     for name in chosen:
         if name in ABSENT:
             raise ValueError(f"case {name!r}: {ABSENT[name]}")
-        if name not in [*every(), *otherwise()]:
-            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}")
+        if name not in [*every(), *otherwise(), TORCH]:
+            raise ValueError(f"case {name!r}: want {', '.join('|'.join(v) for v in SETTINGS.values())}, and perhaps {TRAFFIC}|{SERVED}|{ELASTIC}; or {TORCH!r}")
     return chosen
 
 

@@ -9,6 +9,7 @@ given an artifact that has one.
 
 import os
 import subprocess
+import types
 
 METADATA = "metadata"
 IN_ARTIFACT = "kernel", "pointer", "content", "key"
@@ -20,7 +21,7 @@ def of_candidate():
     mistake = os.environ.get("TOKENS_MISTAKE")
     if not mistake:
         return  # a start without Medusa has no plug-in
-    from medusa_vllm import contract
+    from medusa import contract
 
     if os.environ.get(contract.ENV_RUN) != contract.RUN_CHECK_RESTORED:
         return
@@ -53,8 +54,18 @@ def of_replays():
 
 
 def read_by(label):
-    """The metadata that a graph reads. Attention, which reads lengths, lies between pieces."""
-    return "positions" if label.startswith("PIECE") else "seq_lens"
+    """The metadata that a graph reads. Attention, which reads lengths, lies between pieces. The engine of runners/torch has no lengths."""
+    return "seq_lens" if label.startswith("FULL") else "positions"
+
+
+def of_steps(engine):
+    """As metadata, of each step of the engine of runners/torch."""
+    decode = engine.decode
+
+    def disturbed(engine, batch):
+        Disturbed(types.SimpleNamespace(replay=lambda: decode(engine, batch)), engine.model.positions[:batch]).replay()
+
+    engine.decode = disturbed
 
 
 def metadata(runner):

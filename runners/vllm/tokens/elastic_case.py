@@ -7,15 +7,10 @@ not the native one, a request that is lost, other memory than was asked for, by 
 import json
 import os
 import re
-import sys
 
-from case import ADDRESSES, HERE, Case, differing, free_port
+from case import ADDRESSES, HERE, Case, contract, differing, free_port
 from cases import SERVED
 from options import CROWDED, PAGE_BLOCKS, flags, options
-
-sys.path.insert(0, os.path.join(HERE, ".."))
-
-from medusa_vllm import contract  # noqa: E402
 
 LAYERS, PAGE = 2, 2 << 20
 RANGE = CROWDED // PAGE_BLOCKS * LAYERS * PAGE  # bytes of the recorded cache

@@ -8,6 +8,7 @@ needed; if an operator of the host is captured.
 """
 
 import argparse
+import gc
 import json
 import os
 import sys
@@ -16,7 +17,7 @@ import torch
 
 import aten
 import controls
-from options import ROOMY, TIGHT, options
+from options import BATCHED, PARTS, ROOMY, TIGHT, options
 
 
 def arguments():
@@ -33,13 +34,18 @@ def arguments():
 
 
 def start(args):
+    # vLLM collects garbage at each of its stages, and would look at every object of the modules: half of a start's time.
+    gc.disable()
     import experts
     import kernels
     from vllm import LLM
 
     kernels.install()
     experts.install()
-    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, TIGHT if args.steps else args.blocks, args.crowd))
+    gc.freeze()
+    gc.enable()
+    blocks, step = (TIGHT, PARTS) if args.steps else (args.blocks, BATCHED)
+    return LLM(model=args.model, skip_tokenizer_init=True, **options(args.dtype, args.graphs, blocks, args.crowd, step))
 
 
 def generate(llm, folder):

@@ -1,18 +1,19 @@
 """What both of the test's engines tell vLLM: `LLM` and `vllm serve`.
 
-In: the type, vLLM's mode of graphs, how many blocks the KV cache has. Out: arguments of LLM, or the flags that say the same.
+In: the type, vLLM's mode of graphs, how many blocks the KV cache has, how many tokens a step computes. Out: arguments of LLM, or the flags that say the same.
 """
 
 import json
 
 SIZES = [1, 2, 4, 8]
-BATCHED = 256  # tokens of the largest forward, which is that of the profile
+BATCHED = 256  # tokens of a step, eight prompts: the largest forward, which is that of the profile
 ROOMY, TIGHT = 96, 40  # blocks: eight sequences of the greatest length take 64
+PARTS = 64  # tokens of a step that are less than a long prompt, of which it computes a part
 # A crowd is more requests than the cache takes at its least size, of one page in each layer: a page has 128 blocks.
 CROWD, CROWDED, PAGE_BLOCKS = 64, 2560, 128  # requests that run, blocks of the whole cache
 
 
-def options(dtype, graphs, blocks=ROOMY, crowd=False):
+def options(dtype, graphs, blocks=ROOMY, crowd=False, step=BATCHED):
     compiled = graphs.endswith("PIECEWISE")
     compilation = {"mode": 3 if compiled else 0, "cudagraph_mode": graphs, "cudagraph_capture_sizes": [1, 8, CROWD] if crowd else SIZES}
     if compiled:
@@ -21,7 +22,7 @@ def options(dtype, graphs, blocks=ROOMY, crowd=False):
     return more | {
         "dtype": dtype,
         "max_model_len": 128,
-        "max_num_batched_tokens": BATCHED,
+        "max_num_batched_tokens": step,
         "gpu_memory_utilization": 0.3,
         "num_gpu_blocks_override": blocks,
         "attention_config": {"backend": "TRITON_ATTN"},

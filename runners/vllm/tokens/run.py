@@ -17,6 +17,7 @@ from case import HERE, Case, Failed, checkpoint
 from elastic_case import ElasticCase
 from kept import begin
 from tools import ROOT, add_places, of_toolchain, settings
+from torch_case import TorchCase
 
 sys.path.insert(0, os.path.join(ROOT, "runners", "torch", "test"))
 
@@ -60,6 +61,10 @@ def store(args, name, row):
         results.store(args.results, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}}, args.commit)
 
 
+def kind(name):
+    return TorchCase if name == cases.TORCH else ElasticCase if cases.ELASTIC in name.split() else Case
+
+
 def main():
     args = arguments()
     try:
@@ -73,7 +78,7 @@ def main():
 
     def compare(name):
         try:
-            row = (ElasticCase if cases.ELASTIC in name.split() else Case)(s, name).compare()
+            row = kind(name)(s, name).compare()
         except Failed as e:
             print(f"{s.title}: FAIL", e, flush=True)
             failures.append(name)
