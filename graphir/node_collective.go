@@ -142,4 +142,30 @@ func (m *CollectiveNode) validate(v *validator, path func() string) {
 	v.pointer(c.Recv, c.RecvBytes, path)
 }
 
+// calls checks that the collective calls of a graph have an order. A start makes them in it.
+func (v *validator) calls(g *Graph, path func() string) {
+	var numbers []uint32
+	for i := range g.Nodes {
+		if m := g.Nodes[i].Collective(); m != nil && len(m.Params) == CollectiveBytes {
+			numbers = append(numbers, m.Call().Number)
+		}
+	}
+	slices.Sort(numbers)
+	for i, n := range numbers {
+		// mutant: order of collective calls
+		if int64(n) != int64(i) {
+			v.bad(path(), "collective call %d of %d is missing", i, len(numbers))
+			return
+		}
+	}
+}
+
 func (m *CollectiveNode) print(t *textWriter) { t.printf(" %s", m.Call()) }
+
+// HasCollectives reports whether a graph has collective calls. It reads no row group.
+func (s *Spec) HasCollectives(graph int) bool {
+	if s.Rows == nil {
+		return slices.ContainsFunc(s.Graphs[graph].Nodes, func(n Node) bool { return n.Type == NodeCollective })
+	}
+	return slices.ContainsFunc(s.Rows.plans[s.Rows.template[graph]].nodes, func(n planned) bool { return n.shape.node == NodeCollective })
+}

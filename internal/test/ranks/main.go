@@ -1,12 +1,13 @@
 // Command ranks shows that engines of several worker processes are restored with collective calls in their graphs.
 //
 // In: the files that make built. Out: a line for each case, and as the last one what was compared. Fails: with exit status 1 if outputs of a restored
-// start differ from the native ones, or if a control is not noticed.
+// start differ from the native ones, or if a control does not end as it has to, for its own reason.
 package main
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,44 +15,22 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"medusa/artifacts"
+	"medusa/graphir"
 )
 
+// What each rank of the engine captures.
 const (
-	graphs      = 3          // of a rank
-	collectives = 2 * graphs // of a rank
-	limit       = 90 * time.Second
+	wantGraphs      = 3
+	wantCollectives = 2 * wantGraphs
 )
 
-type outcome struct {
-	how, tokens string // by rank, sorted
-	stderr      string
-	err         error
-}
+// limit is how long a start may take: some controls wait for the communicator's deadline, and then start natively.
+const limit = 90 * time.Second
 
-// run starts the engine, or a command before it, and sorts its lines by rank.
-func run(env []string, command ...string) outcome {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env = append(append(os.Environ(), "SIMGPU_LOG=/dev/null"), env...)
-	cmd.WaitDelay = time.Second
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	o := outcome{err: cmd.Run()}
-	if ctx.Err() != nil {
-		o.err = fmt.Errorf("not done after %s", limit)
-	}
-	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
-	slices.Sort(lines)
-	for _, line := range lines {
-		if f := strings.Fields(line); len(f) > 3 {
-			o.how += f[2] + " "
-			o.tokens += strings.Join(f[3:], " ") + "\n"
-		}
-	}
-	o.stderr = stderr.String()
-	return o
-}
+// compared counts what the restored starts showed.
+type compared struct{ graphs, collectives, tokens, differences int }
 
 func main() {
 	if err := all(); err != nil {
@@ -66,43 +45,141 @@ func all() error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	ran := 0
+	var seen compared
 	for _, n := range []int{2, 4} {
-		if err := ranks(n, filepath.Join(dir, fmt.Sprintf("%d.medusa", n))); err != nil {
+		t := test{ranks: n, artifact: filepath.Join(dir, fmt.Sprintf("%d.medusa", n)), seen: &seen}
+		if err := t.run(); err != nil {
 			return fmt.Errorf("%d ranks: %w", n, err)
 		}
-		ran += n
 	}
-	fmt.Printf("test-ranks: PASS device=simulated ranks=2,4 graphs=%d collectives=%d differences=0\n", ran*graphs, ran*collectives)
+	verdict := "PASS"
+	if seen.differences != 0 || seen.tokens == 0 {
+		verdict, err = "FAIL", errors.New("tokens of restored starts differ from the native ones")
+	}
+	fmt.Printf("test-ranks: %s device=simulated ranks=2,4 graphs=%d collectives=%d tokens=%d differences=%d\n",
+		verdict, seen.graphs, seen.collectives, seen.tokens, seen.differences)
+	return err
+}
+
+// test is one number of ranks.
+type test struct {
+	ranks    int
+	artifact string
+	native   outcome
+	seen     *compared
+}
+
+func (t *test) run() error {
+	t.native = t.start("build/ranks")
+	if t.native.err != nil || t.native.all("captured") != t.ranks {
+		return fmt.Errorf("native start: %v", t.native)
+	}
+	if made := t.start("build/medusa", "materialize", "-o", t.artifact, "--", "build/ranks"); made.err != nil {
+		return fmt.Errorf("materialize: %v", made)
+	}
+	graphs, collectives, err := count(t.artifact, t.ranks)
+	if err != nil {
+		return err
+	}
+	for _, addresses := range []string{"exact", "relocate"} {
+		got := t.start("build/medusa", "restore", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
+		if got.err != nil || got.all("restored") != t.ranks {
+			return fmt.Errorf("restored start (%s): %v", addresses, got)
+		}
+		tokens, differences := got.compare(t.native)
+		t.seen.graphs, t.seen.collectives = t.seen.graphs+graphs, t.seen.collectives+collectives
+		t.seen.tokens, t.seen.differences = t.seen.tokens+tokens, t.seen.differences+differences
+		fmt.Printf("%d ranks, %s: all restored, %d graphs with %d collective calls, %d of %d tokens differ\n", t.ranks, addresses, graphs, collectives, differences, tokens)
+	}
+	for _, c := range controls {
+		if err := t.control(c); err != nil {
+			return fmt.Errorf("control %s: %w", c.how, err)
+		}
+	}
 	return nil
 }
 
-func ranks(n int, artifact string) error {
-	engine, medusa := "build/ranks", "build/medusa"
-	env := []string{fmt.Sprintf("RANKS_WORKERS=%d", n)}
-	native := run(env, engine)
-	if native.err != nil || native.how != strings.Repeat("captured ", n) {
-		return fmt.Errorf("native start: %v, %s\n%s", native.err, native.how, native.stderr)
-	}
-	if made := run(env, medusa, "materialize", "-o", artifact, "--", engine); made.err != nil {
-		return fmt.Errorf("materialize: %v\n%s", made.err, made.stderr)
-	}
-	for _, addresses := range []string{"exact", "relocate"} {
-		got := run(env, medusa, "restore", "--addresses", addresses, "--check", "full", artifact, "--", engine)
-		if got.err != nil || got.how != strings.Repeat("restored ", n) || got.tokens != native.tokens {
-			return fmt.Errorf("restored start (%s): %v, %s, tokens as native: %v\n%s", addresses, got.err, got.how, got.tokens == native.tokens, got.stderr)
+// count returns how many graphs all ranks of an artifact have, and how many collective calls.
+func count(artifact string, ranks int) (graphs, collectives int, err error) {
+	for r := range ranks {
+		a, err := artifacts.ReadRank(artifact, r)
+		if err != nil {
+			return 0, 0, err
 		}
-		fmt.Printf("%d ranks, %s: all restored, tokens as native\n", n, addresses)
+		calls := 0
+		err = a.Spec.EachGraph(func(_ int, g *graphir.Graph) error {
+			for i := range g.Nodes {
+				if g.Nodes[i].Type == graphir.NodeCollective {
+					calls++
+				}
+			}
+			return nil
+		})
+		if err != nil || len(a.Spec.Graphs) != wantGraphs || calls != wantCollectives {
+			return 0, 0, fmt.Errorf("rank %d: %d graphs with %d collective calls, want %d with %d (%w)", r, len(a.Spec.Graphs), calls, wantGraphs, wantCollectives, err)
+		}
+		graphs, collectives = graphs+len(a.Spec.Graphs), collectives+calls
 	}
-	// What is wrong on one rank is seen by a check before ready, or stops the engine: it never serves other tokens.
-	for _, how := range []string{"peer", "leave-out", "exchange", "error", "death", "error-early", "death-early", "death-late"} {
-		began := time.Now()
-		got := run(append(env, "RANKS_BREAK="+how, "NCCL_STANDIN_SECONDS=5"), medusa, "restore", "--check", "full", artifact, "--", engine)
-		served := got.err == nil && got.tokens == native.tokens && got.how == strings.Repeat("captured ", n)
-		fmt.Printf("%d ranks, %s on rank 1: %s after %.1f s\n", n, how, map[bool]string{true: "all native", false: "no engine"}[served], time.Since(began).Seconds())
-		if got.tokens != "" && !served || strings.Contains(got.how, "restored") || time.Since(began) > limit {
-			return fmt.Errorf("%s: %v, %s\n%s", how, got.err, got.how, got.stderr)
+	return graphs, collectives, nil
+}
+
+// outcome is how a start ended.
+type outcome struct {
+	ranks  []string // "captured" or "restored", and the tokens, of each rank that served
+	stderr string
+	err    error
+}
+
+func (o outcome) String() string { return fmt.Sprintf("%v, ranks %q\n%s", o.err, o.ranks, o.stderr) }
+
+// all counts the ranks that came by their graphs in this way.
+func (o outcome) all(how string) (n int) {
+	for _, line := range o.ranks {
+		if strings.Fields(line)[2] == how {
+			n++
 		}
 	}
-	return nil
+	return n
+}
+
+// compare returns how many tokens native has, and how many of them are not o's.
+func (o outcome) compare(native outcome) (tokens, differences int) {
+	for r, line := range native.ranks {
+		want, got := strings.Fields(line)[3:], []string(nil)
+		if r < len(o.ranks) {
+			got = strings.Fields(o.ranks[r])[3:]
+		}
+		for i := range want {
+			tokens++
+			if i >= len(got) || got[i] != want[i] {
+				differences++
+			}
+		}
+	}
+	return tokens, differences
+}
+
+// start runs a command, with the engine of so many ranks, and sorts what it prints by rank.
+func (t *test) start(command ...string) outcome { return t.startWith(nil, command...) }
+
+func (t *test) startWith(env []string, command ...string) outcome {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(append(os.Environ(), "SIMGPU_LOG=/dev/null", fmt.Sprintf("RANKS_WORKERS=%d", t.ranks)), env...)
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	o := outcome{err: cmd.Run()}
+	if ctx.Err() != nil {
+		o.err = fmt.Errorf("not done after %s", limit)
+	}
+	for line := range strings.Lines(stdout.String()) {
+		if f := strings.Fields(line); len(f) > 3 && f[0] == "rank" {
+			o.ranks = append(o.ranks, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(o.ranks)
+	o.stderr = stderr.String()
+	return o
 }

@@ -5,10 +5,13 @@
  * into its cache. A second call of the communicator has the ranks agree on the tokens. A worker prints how it came by its graphs, and
  * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own.
  *
- * RANKS_BREAK makes one rank (RANKS_BROKEN, 1 if unset) misbehave in a restored start, to see that it is noticed:
+ * RANKS_BREAK makes rank 1 misbehave in a restored start, to see that it is noticed:
  *   peer       its communicator has the memory of another process at hand, which is no peer
  *   leave-out  it captures another operation in place of a call
  *   exchange   it makes the calls of a graph in each other's place
+ *   add        it captures one operation more after the last call of a graph, which changes the results of no other rank
+ *   memory     memory that stays unchanged holds another byte
+ *   level      its checks before ready are fewer than the other ranks'
  *   error, death, silence  while it makes a call; ...-early: before its session identifies itself; ...-late: before ready
  */
 #include <dlfcn.h>
@@ -36,7 +39,7 @@ enum { TOKENS = 64, BATCHES = 3, LARGEST = 8, MOST = 8, ALL_REDUCE = 1, INT32 = 
 static const int batches[BATCHES] = {1, 4, LARGEST};
 
 static CUstream stream;
-static CUdeviceptr tokens, weights, cache, hidden;
+static CUdeviceptr tokens, weights, cache, hidden, constants;
 static CUgraphExec graphs[BATCHES];
 static ncclComm_t comm;
 static int rank, workers, calls;
@@ -61,8 +64,8 @@ static void must(int result, const char *call)
 
 static int broken(const char *how)
 {
-	const char *asked = getenv("RANKS_BREAK"), *who = getenv("RANKS_BROKEN");
-	return asked && !strcmp(asked, how) && rank == (who ? atoi(who) : 1) && medusa_session_restoring() == 1;
+	const char *asked = getenv("RANKS_BREAK");
+	return asked && !strcmp(asked, how) && rank == 1 && medusa_session_restoring() == 1;
 }
 
 static int misbehaves(const char *when)
@@ -115,7 +118,8 @@ static int make_call(void *arg, const struct medusa_collective *c, uint64_t s)
 		return cuMemsetD8Async(c->recv, 0, c->recv_bytes, (CUstream)(uintptr_t)s);
 	if (broken("exchange"))
 		reduce = reduce == SUM ? MAX : SUM;
-	return ncclAllReduce((void *)(uintptr_t)c->send, (void *)(uintptr_t)c->recv, c->count, (int)c->dtype, (int)reduce, comm, (CUstream)(uintptr_t)s);
+	int failed = ncclAllReduce((void *)(uintptr_t)c->send, (void *)(uintptr_t)c->recv, c->count, (int)c->dtype, (int)reduce, comm, (CUstream)(uintptr_t)s);
+	return failed || c->reduce != MAX || !broken("add") ? failed : (int)cuMemsetD8Async(c->recv, 1, c->recv_bytes, (CUstream)(uintptr_t)s);
 }
 
 static void all_reduce(CUdeviceptr data, int64_t count, int op)
@@ -242,6 +246,9 @@ static int worker(void)
 	char line[1024];
 	CUdevice device;
 	CUcontext context;
+	const char *asked = getenv("RANKS_BREAK");
+	if (asked && !strcmp(asked, "level") && rank == 1)
+		setenv("MEDUSA_CHECK", "none", 1);
 	if (medusa_session_open() < 0)
 		return 1;
 	MUST(cuInit(0));
@@ -257,6 +264,8 @@ static int worker(void)
 	connect_ranks();
 	weights = allocate("weights", MEDUSA_WEIGHT, TOKENS);
 	tokens = allocate("tokens", MEDUSA_INPUT, LARGEST);
+	constants = allocate("constants", 0, TOKENS);
+	MUST(cuMemsetD8(constants, broken("memory"), TOKENS * 4));
 	enter("kv_cache");
 	size_cache();
 	enter("weights");
