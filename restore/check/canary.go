@@ -160,6 +160,7 @@ func (c *Checker) replayAll(verified *artifacts.Verification) (first error) {
 		if want[label] == "" {
 			continue // not deterministic natively, or an artifact that does not say
 		}
+		// mutant: replays after a difference
 		if first != nil && !c.spec.HasCollectives(i) {
 			continue
 		}

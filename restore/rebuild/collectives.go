@@ -104,6 +104,7 @@ func (b *builder) forgetCollectives() (err error) {
 
 // layCollective puts the captured call in the place of the hole.
 func (b *builder) layCollective(t *template, i int, _ *graphir.Node, _ bool) error {
+	// mutant: collective call in its place
 	graph := b.captured[hole{b.current, i}]
 	if graph == 0 {
 		return errors.New("its collective call was not captured")

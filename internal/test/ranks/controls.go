@@ -51,7 +51,7 @@ func (t *test) control(c control) error {
 	}
 	command := slices.Concat([]string{"build/medusa", "restore"}, how, []string{own, "--", "build/ranks"})
 	began := time.Now()
-	got := t.startWith([]string{"RANKS_BREAK=" + c.how, "NCCL_STANDIN_SECONDS=5"}, command...)
+	got := t.start([]string{"RANKS_BREAK=" + c.how, "NCCL_STANDIN_SECONDS=5"}, command...)
 	took := time.Since(began).Seconds()
 	for _, text := range c.says {
 		if !strings.Contains(got.stderr, text) {

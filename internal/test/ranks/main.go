@@ -70,32 +70,48 @@ type test struct {
 }
 
 func (t *test) run() error {
-	t.native = t.start("build/ranks")
-	if t.native.err != nil || t.native.all("captured") != t.ranks {
-		return fmt.Errorf("native start: %v", t.native)
-	}
-	if made := t.start("build/medusa", "materialize", "-o", t.artifact, "--", "build/ranks"); made.err != nil {
-		return fmt.Errorf("materialize: %v", made)
-	}
-	graphs, collectives, err := count(t.artifact, t.ranks)
-	if err != nil {
+	if err := t.make(); err != nil {
 		return err
 	}
 	for _, addresses := range []string{"exact", "relocate"} {
-		got := t.start("build/medusa", "restore", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
-		if got.err != nil || got.all("restored") != t.ranks {
-			return fmt.Errorf("restored start (%s): %v", addresses, got)
+		if err := t.restore(addresses); err != nil {
+			return err
 		}
-		tokens, differences := got.compare(t.native)
-		t.seen.graphs, t.seen.collectives = t.seen.graphs+graphs, t.seen.collectives+collectives
-		t.seen.tokens, t.seen.differences = t.seen.tokens+tokens, t.seen.differences+differences
-		fmt.Printf("%d ranks, %s: all restored, %d graphs with %d collective calls, %d of %d tokens differ\n", t.ranks, addresses, graphs, collectives, differences, tokens)
 	}
 	for _, c := range controls {
 		if err := t.control(c); err != nil {
 			return fmt.Errorf("control %s: %w", c.how, err)
 		}
 	}
+	return nil
+}
+
+// make starts the engine natively, and makes its artifact.
+func (t *test) make() error {
+	t.native = t.start(nil, "build/ranks")
+	if t.native.err != nil || t.native.all("captured") != t.ranks {
+		return fmt.Errorf("native start: %v", t.native)
+	}
+	if made := t.start(nil, "build/medusa", "materialize", "-o", t.artifact, "--", "build/ranks"); made.err != nil {
+		return fmt.Errorf("materialize: %v", made)
+	}
+	return nil
+}
+
+// restore starts the engine from the artifact, and counts what is compared.
+func (t *test) restore(addresses string) error {
+	graphs, collectives, err := count(t.artifact, t.ranks)
+	if err != nil {
+		return err
+	}
+	got := t.start(nil, "build/medusa", "restore", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
+	if got.err != nil || got.all("restored") != t.ranks {
+		return fmt.Errorf("restored start (%s): %v", addresses, got)
+	}
+	tokens, differences := got.compare(t.native)
+	t.seen.graphs, t.seen.collectives = t.seen.graphs+graphs, t.seen.collectives+collectives
+	t.seen.tokens, t.seen.differences = t.seen.tokens+tokens, t.seen.differences+differences
+	fmt.Printf("%d ranks, %s: all restored, %d graphs with %d collective calls, %d of %d tokens differ\n", t.ranks, addresses, graphs, collectives, differences, tokens)
 	return nil
 }
 
@@ -160,9 +176,7 @@ func (o outcome) compare(native outcome) (tokens, differences int) {
 }
 
 // start runs a command, with the engine of so many ranks, and sorts what it prints by rank.
-func (t *test) start(command ...string) outcome { return t.startWith(nil, command...) }
-
-func (t *test) startWith(env []string, command ...string) outcome {
+func (t *test) start(env []string, command ...string) outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
