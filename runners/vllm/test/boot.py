@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from run import arguments, stop
-from serve import GRAPHS, Server, free_port
+from serve import GRAPHS, Server
 
 ROUNDS = 5
 AIMS = {"beside": 0.6, "pool": 0.25}  # of native

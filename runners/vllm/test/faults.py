@@ -11,7 +11,6 @@ import glob
 import json
 import os
 import shutil
-import sys
 
 from run import HERE, Case, arguments, stop
 

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from case import HERE, Case, Failed, differing
+from case import Case, Failed, differing
 from kept import begin
 from tools import add_places, of_toolchain, settings
 

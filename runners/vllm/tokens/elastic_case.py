@@ -4,7 +4,6 @@ In: as case.py. Out: a line about each step, and a row of counts. Fails: Failed,
 not the native one, a request that is lost, other memory than was asked for, by the device's log.
 """
 
-import json
 import os
 import re
 

@@ -25,6 +25,10 @@ from run import make_checkpoints
 from stream import ask, ready
 from tools import ROOT, add_places, of_toolchain, settings
 
+sys.path.insert(0, os.path.join(HERE, ".."))
+
+from medusa_vllm import contract  # noqa: E402
+
 # The name for clients, the case of test-tokens, the level of its sleep. Each case has another model, so answers of the one are not those of the other.
 MODELS = ("first", "llama float32 V2 FULL_DECODE_ONLY served", 1), ("second", "qwen3 float32 V2 FULL_DECODE_ONLY served", 0)
 MEMORY, SMALL = 0.45, 0.2  # of the device: of an engine of vLLM, and of the reference engine. Two of the three fit
@@ -137,7 +141,7 @@ class Server:
             "PATH": os.path.join(os.path.abspath(ROOT), "simgpu") + ":" + os.environ["PATH"],
             "SIMGPU_PROCESSES": os.path.join(s.work, "processes"),
             "SIMGPU_SHARED": os.path.join(s.work, "device"),
-            "MEDUSA_CACHE": os.path.join(s.work, "medusa"),
+            contract.ENV_CACHE: os.path.join(s.work, "medusa"),
         }
 
     def configuration(self):
