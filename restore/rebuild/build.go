@@ -73,8 +73,11 @@ func (b *builder) build(groups [][]int) (execs []cuda.GraphExec, err error) {
 			err = errors.Join(err, forgotten)
 		}
 	}()
-	if err := live.InTrigger(func() error { return b.captureCollectives(graphs) }); err != nil {
-		return nil, err
+	graphs = slices.DeleteFunc(graphs, func(i int) bool { return !b.spec.HasCollectives(i) })
+	if len(graphs) > 0 {
+		if err := live.InTrigger(func() error { return b.captureCollectives(graphs) }); err != nil {
+			return nil, err
+		}
 	}
 	execs = make([]cuda.GraphExec, len(b.spec.Graphs))
 	written, blank, stop := make(chan *sheet), make(chan *sheet, 2), make(chan struct{})
