@@ -22,7 +22,12 @@ func (v *validator) embedded() {
 	for i := range children {
 		depth[i], nodes[i] = 1, len(children[i].Nodes)
 		for k := range children[i].Nodes {
-			if n := &children[i].Nodes[k]; n.Type == NodeChild && int64(n.Target) < int64(i) {
+			n := &children[i].Nodes[k]
+			// mutant: collective call in an embedded graph
+			if n.Type == NodeCollective {
+				v.bad(fmt.Sprintf("children[%d].nodes[%d]", i, k), "a collective call in an embedded graph")
+			}
+			if n.Type == NodeChild && int64(n.Target) < int64(i) {
 				depth[i] = max(depth[i], depth[n.Target]+1)
 				nodes[i] = min(nodes[i]+nodes[n.Target], maxEmbedded+1)
 			}

@@ -14,6 +14,7 @@ func (v *validator) graph(g *Graph, path func() string, children uint32) {
 	for at = range g.Nodes {
 		v.node(&g.Nodes[at], node, children)
 	}
+	v.calls(g, path)
 	inRange := true
 	for i, e := range g.Edges {
 		if nodes := int64(len(g.Nodes)); int64(e.From) >= nodes || int64(e.To) >= nodes {

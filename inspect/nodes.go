@@ -18,6 +18,7 @@ var nodeTypes = [...]func(s *graphir.Spec, n *graphir.Node, out *Node){
 	graphir.NodeEmpty:       func(*graphir.Spec, *graphir.Node, *Node) {},
 	graphir.NodeEventWait:   describeEvent,
 	graphir.NodeEventRecord: describeEvent,
+	graphir.NodeCollective:  describeCollective,
 }
 
 func describeKernel(s *graphir.Spec, n *graphir.Node, out *Node) {
@@ -69,6 +70,11 @@ func end(e *graphir.MemcpyEnd) string {
 
 func describeEvent(_ *graphir.Spec, n *graphir.Node, out *Node) {
 	out.Target = fmt.Sprintf("event#%d", n.Target)
+}
+
+func describeCollective(_ *graphir.Spec, n *graphir.Node, out *Node) {
+	c := n.Collective().Call()
+	out.Source, out.Target, out.Detail = c.Send.String(), c.Recv.String(), c.String()
 }
 
 func describeMemOps(_ *graphir.Spec, n *graphir.Node, out *Node) {

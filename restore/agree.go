@@ -27,10 +27,11 @@ type stage string
 const (
 	stageStart   stage = "start"   // the artifact fits; nothing is allocated yet
 	stageBuilt   stage = "built"   // all graphs are built; none was replayed yet
+	stageReplays stage = "replays" // the checks before ready have only the replays of graphs with collective calls left to do
 	stageChecked stage = "checked" // the checks before ready have found nothing
 )
 
-var stages = []stage{stageStart, stageBuilt, stageChecked}
+var stages = []stage{stageStart, stageBuilt, stageReplays, stageChecked}
 
 // agreement is one rank's side.
 type agreement struct {
@@ -66,7 +67,7 @@ func (a *agreement) reach(s stage, token string) error {
 		missing, differing := a.count(s, token)
 		switch {
 		case differing >= 0:
-			a.decide(s, Incompatible, fmt.Sprintf("ranks %d and %d restore different artifacts", a.rank.index, differing))
+			a.decide(s, Incompatible, fmt.Sprintf("ranks %d and %d restore different artifacts, or check different graphs", a.rank.index, differing))
 		case missing < 0:
 			// mutant: one decision for all ranks
 			a.decide(s, "", "")

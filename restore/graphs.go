@@ -40,6 +40,7 @@ func (s *Session) Graphs() (graphs []*Graph, err error) {
 		return nil, s.fall(&Fallback{codeOfSequence(err), err})
 	}
 	r := rebuild.New(m)
+	r.Collectives = s.collectives
 	if err := panics.Catch(func() error { return s.rebuild(r) }); err != nil {
 		// mutant: memory given back by a failed restore
 		return nil, s.fall(&Fallback{codeOf(err, DriverError), errors.Join(reasonOf(err), r.Undo())})

@@ -8,7 +8,9 @@ import (
 	"strconv"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
+	"medusa/restore/check"
 	"medusa/restore/live"
 )
 
@@ -105,6 +107,10 @@ func (s *Session) Identify(engine artifacts.Identity) (err error) {
 	} else if err := artifacts.Compare(s.source.artifact.Identity, factors, s.env.relaxed); err != nil { // mutant: identity check
 		return s.fall(&Fallback{Incompatible, withCheck(err, s.env.Artifact)})
 	}
+	// mutant: graphs with collective calls are not built at their first use
+	if s.lazyCalls() {
+		return s.fall(&Fallback{Engine, errLazyCalls})
+	}
 	kv := &s.source.artifact.KV
 	least := kv.KVBytes
 	if s.elastic {
@@ -136,5 +142,36 @@ func (s *Session) agree(at stage) error {
 		return nil
 	}
 	defer s.journal.start("ranks")()
-	return s.agreement.reach(at, s.source.token)
+	token := s.source.token
+	// mutant: ranks replay the same collective calls
+	token += fmt.Sprintf(", replays with collective calls: %q", s.replays())
+	return s.agreement.reach(at, token)
+}
+
+// replays names the graphs with collective calls that the checks before ready replay.
+func (s *Session) replays() []string {
+	a := s.source.artifact
+	return check.Replayed(a.Spec, s.env.check, &a.Verification)
+}
+
+// agreeOnReplays is for ranks whose graphs wait for each other in collective calls: none replays one unless all do.
+func (s *Session) agreeOnReplays() error {
+	if len(s.replays()) == 0 {
+		return nil
+	}
+	return s.agree(stageReplays)
+}
+
+// errLazyCalls: ranks reach the first use of a graph at different times, if at all, and a collective call is made by all at once.
+var errLazyCalls = errors.New("build graphs at their first use: they have collective calls, which all ranks make together before ready (unset " + contract.EnvLazy + ")")
+
+// lazyCalls reports whether graphs with collective calls are to be built at their first use.
+func (s *Session) lazyCalls() bool {
+	spec := s.source.spec()
+	for i := range spec.Graphs {
+		if s.env.Lazy && spec.HasCollectives(i) {
+			return true
+		}
+	}
+	return false
 }

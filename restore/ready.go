@@ -73,7 +73,7 @@ func (s *Session) check(r *rebuild.Graphs) (err error) {
 		return err
 	}
 	s.restored = r // the engine may ask for tensors before a replay
-	err = c.BeforeReady(s.env.check, &s.source.artifact.Verification)
+	err = c.BeforeReady(s.env.check, &s.source.artifact.Verification, s.agreeOnReplays)
 	s.restored = nil
 	s.journal.hashing = c.Hashing
 	return err

@@ -51,12 +51,13 @@ type KernelFound = rebuild.KernelFound
 
 // Session is Medusa's side of one engine start.
 type Session struct {
-	env       environment
-	end       func(code int)
-	agreement agreement
-	source    source
-	journal   journal
-	steps     Steps
+	env         environment
+	end         func(code int)
+	agreement   agreement
+	source      source
+	journal     journal
+	steps       Steps
+	collectives Collectives
 
 	fallback *Fallback // why this start is native
 	exit     *Exit     // the process is to end
@@ -126,6 +127,13 @@ func (s *Session) Phase(name string) {
 
 // Provide tells the session what the engine can do for a check of its graphs. Call it before Graphs and Ready.
 func (s *Session) Provide(steps Steps) { s.steps = steps }
+
+// Collectives makes a call of the engine's communicator on a capturing stream.
+type Collectives = rebuild.Collectives
+
+// ProvideCollectives says how the engine makes the calls of its communicator that graphs hold. Call it before Graphs. All ranks make the same calls in the
+// same order, while no graph has been replayed.
+func (s *Session) ProvideCollectives(make Collectives) { s.collectives = make }
 
 // KVBytes returns the size of the KV cache in bytes if it is known without a profile forward: from the run profile in
 // recording runs, from the artifact's KV profile in a Restore run, after a check of the device's memory. given is false

@@ -94,7 +94,7 @@ simgpu-libraries: $(SIMGPU_LIB)/libcudart.so.$(CUDA)
 		libcublas.so*) by_hand="$(addprefix $(STANDINS)/,cublas.c gemm.c launch.c images.S)" ;; \
 		libcublasLt.so*) by_hand="$(addprefix $(STANDINS)/,cublasLt.c gemm.c launch.c images.S)" ;; \
 		libcudnn.so*) by_hand="$(addprefix $(STANDINS)/,cudnn.c launch.c)" ;; \
-		libnccl.so*) by_hand=$(STANDINS)/nccl.c ;; \
+		libnccl.so*) by_hand="-Wa,-I$(STANDINS)/nccl $(NCCL_SRC)" ;; \
 		esac; \
 		$(CC) $(LIBRARY_CFLAGS) $(LIBRARY_LDFLAGS) -Wl,-soname,$$so -Wl,--version-script=$(SIMGPU_LIB)/standins/$$so.map \
 			-o $(SIMGPU_LIB)/$$so $(SIMGPU_LIB)/standins/$$so.c $$by_hand -ldl -lpthread; \
@@ -124,10 +124,11 @@ build/test/image_fuzz: $(SIMGPU)/test/image_fuzz.c $(SIMGPU)/test/image_fuzz_pre
 	$(CC) $(SIMGPU_TEST_CFLAGS) -Iinterpose/preload $^ -o $@ -lpthread -ldl -lm
 
 # All of it under AddressSanitizer and UBSan.
-simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz build/test/gemm_test toolchain-test
+simgpu-test: build/test/driver_test build/test/ptx_test build/test/runtime_test build/conformance-asan build/test/image_fuzz build/test/gemm_test build/test/nccl_test toolchain-test
 	build/test/image_fuzz 5000 1
 	LD_LIBRARY_PATH=build/simulated-asan build/test/runtime_test
 	LD_LIBRARY_PATH=build/simulated-asan build/test/gemm_test
+	LD_LIBRARY_PATH=build/simulated-asan build/test/nccl_test
 	if command -v $(SIMGPU_PYTHON) >/dev/null; then $(SIMGPU_PYTHON) -m unittest -q $(SIMGPU)/test/test_generate.py; fi
 	build/test/ptx_test
 	LD_LIBRARY_PATH=build/simulated-asan build/test/driver_test

@@ -93,6 +93,12 @@ int medusa_session_kernels(char *out, size_t capacity);
  * what the engine writes before each replay of a graph into the state of its capture, and runs no forward. eager runs the step of
  * the graph without a graph. */
 int medusa_session_provide(medusa_step before_replay, medusa_step eager, void *arg);
+struct medusa_collective; /* medusa.h */
+/* Makes a call of the engine's communicator on a stream (a CUstream) that captures; 0 if it succeeded. */
+typedef int (*medusa_collective_call)(void *arg, const struct medusa_collective *call, uint64_t stream);
+/* Says how the engine makes the calls of its communicator that graphs hold. Call it before medusa_session_graphs, in which all ranks make the
+ * same calls in the same order. */
+int medusa_session_collectives(medusa_collective_call make, void *arg);
 /* The engine does not support what this start is for, or cannot use the graphs of medusa_session_graphs. A recording run ends.
  * A start that was to be restored continues natively, with MEDUSA_FALLBACK. */
 int medusa_session_refuse(const char *reason);

@@ -10,6 +10,7 @@ extern char **environ;
 
 static inline int call_run(medusa_run run, void *arg) { return run(arg); }
 static inline int call_step(medusa_step step, void *arg, const char *label) { return step(arg, label); }
+static inline int call_collective(medusa_collective_call make, void *arg, const void *call, uint64_t stream) { return make(arg, call, stream); }
 static inline int64_t call_self_test(medusa_self_test test, void *arg, void *out, size_t capacity)
 {
 	return test(arg, out, capacity);
@@ -25,6 +26,7 @@ import (
 	"unsafe"
 
 	"medusa/artifacts"
+	"medusa/internal/contract"
 	"medusa/internal/cuda"
 	"medusa/internal/garbage"
 	"medusa/restore"
@@ -310,6 +312,25 @@ func stepOf(name string, step C.medusa_step, arg unsafe.Pointer) func(label stri
 		}
 		return nil
 	}
+}
+
+//export goSessionCollectives
+func goSessionCollectives(call C.medusa_collective_call, arg unsafe.Pointer) C.int {
+	return with(func(s *restore.Session) (int, error) {
+		if call == nil {
+			return 0, errors.New("provide collectives: no function")
+		}
+		s.ProvideCollectives(func(c *contract.Collective, stream cuda.Stream) error {
+			made := (*contract.Collective)(C.malloc(C.size_t(unsafe.Sizeof(*c))))
+			defer C.free(unsafe.Pointer(made))
+			*made = *c
+			if code := C.call_collective(call, arg, unsafe.Pointer(made), C.uint64_t(stream)); code != 0 {
+				return fmt.Errorf("make a collective call: the engine's function returned %d", int(code))
+			}
+			return nil
+		})
+		return 0, nil
+	})
 }
 
 //export goSessionRefuse

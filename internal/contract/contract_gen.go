@@ -103,6 +103,34 @@ var (
 	_ [0]struct{} = [unsafe.Offsetof(Tensor{}.Hi) - 112]struct{}{}
 )
 
+// Collective is struct medusa_collective.
+//
+// A call of the engine's communicator. operation, dtype, reduce and root are numbers of the engine's own, which it gets back unchanged.
+type Collective struct {
+	Operation uint32
+	Dtype     uint32
+	Reduce    uint32
+	Root      uint32
+	Count     uint64
+	Send      uint64
+	SendBytes uint64
+	Recv      uint64
+	RecvBytes uint64
+}
+
+var (
+	_ [0]struct{} = [unsafe.Sizeof(Collective{}) - 56]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.Operation) - 0]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.Dtype) - 4]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.Reduce) - 8]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.Root) - 12]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.Count) - 16]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.Send) - 24]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.SendBytes) - 32]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.Recv) - 40]struct{}{}
+	_ [0]struct{} = [unsafe.Offsetof(Collective{}.RecvBytes) - 48]struct{}{}
+)
+
 // KVProfile is struct medusa_kv_profile.
 //
 // Result of the KV-cache profile: the bytes that remain for the cache, and the numbers from which they follow. workspace is the

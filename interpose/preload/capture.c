@@ -77,6 +77,24 @@ static CUresult graph_of(const struct capture *c, CUstreamCaptureStatus *status,
 	return rc;
 }
 
+/* Returns whether the stream takes part in a capture, whose graph and nodes so far it gives; the caller frees nodes. */
+bool capture_nodes(CUstream stream, CUgraph *graph, CUgraphNode **nodes, size_t *n)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	struct capture c = {stream, false};
+	CUresult rc = graph_of(&c, &status, graph);
+	*nodes = NULL;
+	*n = 0;
+	if (rc != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+		return false;
+	rc = REAL(cuGraphGetNodes)(*graph, NULL, n);
+	if (rc == CUDA_SUCCESS && *n > 0) {
+		*nodes = calloc(*n, sizeof **nodes);
+		rc = *nodes ? REAL(cuGraphGetNodes)(*graph, *nodes, n) : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return rc == CUDA_SUCCESS;
+}
+
 static void record_moment(const struct capture *c)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

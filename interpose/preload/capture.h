@@ -8,11 +8,17 @@
 #define MEDUSA_CAPTURE_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "driver.h"
 
 /* Whether any stream of the process is being captured. */
 bool capture_active(void);
 /* Called before a free and with an allocation: records the nodes that the capturing graphs have so far. Outside of captures it
  * does nothing. */
 void capture_moment(void);
+
+/* Returns whether the stream takes part in a capture, whose graph and nodes so far it gives; the caller frees nodes. */
+bool capture_nodes(CUstream stream, CUgraph *graph, CUgraphNode **nodes, size_t *n);
 
 #endif

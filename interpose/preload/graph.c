@@ -7,6 +7,7 @@
 #include "core.h"
 #include "function.h"
 #include "graph_node.h"
+#include "holes.h"
 
 /* Only one walk at a time: two walks that meet the same function would both record it. Take it before the lock of core.h. */
 static pthread_mutex_t walking = PTHREAD_MUTEX_INITIALIZER;
@@ -22,6 +23,8 @@ struct walk {
 	CUgraph graph;
 	CUgraphNode *nodes;
 	CUgraphNodeType *types;
+	const struct hole **holes;   /* by node: the call for which it stands, or NULL */
+	const char *bad_hole;        /* why the graph's calls cannot be made anew */
 	struct kernel_node *kernels; /* by node */
 	uint32_t *children;          /* by node: the trace's id of the embedded graph */
 	size_t n_nodes;
@@ -75,11 +78,78 @@ static bool read_edges(struct walk *g)
 	return rc == CUDA_SUCCESS;
 }
 
+static const struct hole *hole_at(const struct walk *g, size_t i) { return g->holes ? g->holes[i] : NULL; }
+
+static size_t index_of(const CUgraphNode *nodes, size_t n, CUgraphNode node)
+{
+	size_t i = 0;
+	while (i < n && nodes[i] != node)
+		i++;
+	return i;
+}
+
+/* One node stands for all that a call of the communicator has added: edges between them go, and edges of any of them become its own. */
+static bool contract(struct walk *g)
+{
+	const struct hole **of = calloc(g->n_nodes + 1, sizeof *of);
+	CUgraphNode *stand = calloc(g->n_nodes + 1, sizeof *stand);
+	size_t n = 0, e = 0, all = g->n_nodes;
+	CUgraphNode *nodes = calloc(all + 1, sizeof *nodes);
+	g->holes = calloc(all + 1, sizeof *g->holes);
+	if (!of || !stand || !nodes || !g->holes) {
+		core_fault("cuGraphGetNodes", "out of memory");
+		free(of);
+		free(stand);
+		free(nodes);
+		return false;
+	}
+	for (size_t i = 0; i < all; i++) {
+		nodes[i] = g->nodes[i];
+		of[i] = holes_of(g->graph, g->nodes[i]);
+		stand[i] = of[i] ? of[i]->nodes[0] : g->nodes[i];
+	}
+	for (size_t i = 0; i < all; i++)
+		if (stand[i] == nodes[i]) {
+			g->types[n] = g->types[i];
+			g->holes[n] = of[i];
+			g->nodes[n++] = nodes[i];
+		}
+	for (size_t i = 0; i < g->n_edges; i++) {
+		size_t from = index_of(nodes, all, g->from[i]), to = index_of(nodes, all, g->to[i]), k = 0;
+		if (from == all || to == all || (of[from] && of[from] == of[to]))
+			continue;
+		CUgraphEdgeData d = g->edge_data[i];
+		if ((of[from] || of[to]) && (d.from_port || d.to_port || d.type))
+			g->bad_hole = "an edge with data leads into it or out of it";
+		while (k < e && (g->from[k] != stand[from] || g->to[k] != stand[to]))
+			k++;
+		if (k < e && (of[from] || of[to]))
+			continue;
+		g->from[e] = stand[from];
+		g->to[e] = stand[to];
+		g->edge_data[e++] = d;
+	}
+	g->n_nodes = n;
+	g->n_edges = e;
+	free(of);
+	free(stand);
+	free(nodes);
+	return true;
+}
+
+static bool has_holes(const struct walk *g)
+{
+	for (size_t i = 0; i < g->n_nodes; i++)
+		if (holes_of(g->graph, g->nodes[i]))
+			return true;
+	return false;
+}
+
 static void read_kernels(struct walk *g)
 {
 	for (size_t i = 0; i < g->n_nodes; i++) {
 		struct kernel_node *k = &g->kernels[i];
-		if (g->types[i] != CU_GRAPH_NODE_TYPE_KERNEL)
+		if (g->types[i] != CU_GRAPH_NODE_TYPE_KERNEL || hole_at(g, i))
 			continue;
 		k->reason = "the driver does not tell its parameters";
 		if (REAL(cuGraphKernelNodeGetParams_v2)(g->nodes[i], &k->params) == CUDA_SUCCESS)
@@ -238,9 +308,29 @@ static void record_plain(const struct walk *g, size_t i)
 	core_unlock();
 }
 
+static void record_collective(const struct walk *g, size_t i)
+{
+	const struct hole *h = g->holes[i];
+	const struct medusa_collective *c = &h->call;
+	struct trace_writer *w;
+	core_lock();
+	w = core_trace();
+	if (w)
+		trace_collective(w, g->id, (uintptr_t)g->nodes[i], h->number, (uint32_t)h->n_nodes, c->operation, c->dtype, c->reduce, c->root, c->count,
+				 c->send, c->send_bytes, c->recv, c->recv_bytes);
+	core_unlock();
+}
+
 static void record_node(const struct walk *g, size_t i)
 {
 	const char *reason = NULL;
+	if (hole_at(g, i)) {
+		if (g->bad_hole)
+			record_opaque(g, i, g->bad_hole);
+		else
+			record_collective(g, i);
+		return;
+	}
 	switch (g->types[i]) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
 		record_kernel(g, i);
@@ -291,7 +381,7 @@ static void walk_children(struct walk *g)
 {
 	for (size_t i = 0; i < g->n_nodes; i++) {
 		CUgraph child;
-		if (g->types[i] != CU_GRAPH_NODE_TYPE_GRAPH)
+		if (g->types[i] != CU_GRAPH_NODE_TYPE_GRAPH || hole_at(g, i))
 			continue;
 		g->children[i] = UINT32_MAX;
 		if (REAL(cuGraphChildGraphNodeGetGraph)(g->nodes[i], &child) == CUDA_SUCCESS)
@@ -305,7 +395,7 @@ static uint32_t walk_graph(CUgraph graph, const char *label, int64_t batch)
 	struct walk g = {.graph = graph};
 	struct trace_writer *w;
 	g.id = next_id++;
-	if (read_nodes(&g) && read_edges(&g)) {
+	if (read_nodes(&g) && read_edges(&g) && (!has_holes(&g) || contract(&g))) {
 		walk_children(&g);
 		read_kernels(&g);
 		core_lock();
@@ -319,6 +409,7 @@ static uint32_t walk_graph(CUgraph graph, const char *label, int64_t batch)
 	}
 	free(g.nodes);
 	free(g.types);
+	free(g.holes);
 	free(g.kernels);
 	free(g.children);
 	free(g.from);

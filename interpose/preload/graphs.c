@@ -8,6 +8,7 @@
 
 #include "core.h"
 #include "graph.h"
+#include "holes.h"
 #include "medusa.h"
 #include "table.h"
 
@@ -167,6 +168,7 @@ CUresult cuGraphDestroy(CUgraph graph)
 		core_lock();
 		map_remove(&by_graph, (uintptr_t)graph);
 		core_unlock();
+		holes_forget(graph);
 		hook_leave();
 	}
 	return REAL(cuGraphDestroy)(graph);

@@ -7,6 +7,7 @@
 #include "content.h"
 #include "core.h"
 #include "graphs.h"
+#include "holes.h"
 #include "maps.h"
 #include "medusa.h"
 #include "places.h"
@@ -82,6 +83,33 @@ void medusa_mark_tensor(const struct medusa_tensor *t)
 	places_tensor(t);
 	core_unlock();
 	RECORD(trace_tensor(w, t->name, t->addr, t->size, t->role, t->dtype, t->fill, t->shape, t->ndim < 8 ? t->ndim : 8, t->lo, t->hi));
+}
+
+void medusa_mark_collective(const struct medusa_collective *call, uint64_t stream)
+{
+	if (core_mode() != MODE_RECORD)
+		return;
+	core_inside = 1;
+	holes_begin(call, (CUstream)(uintptr_t)stream);
+	core_inside = 0;
+}
+
+void medusa_mark_collective_end(uint64_t stream)
+{
+	if (core_mode() != MODE_RECORD)
+		return;
+	core_inside = 1;
+	holes_end((CUstream)(uintptr_t)stream);
+	core_inside = 0;
+}
+
+/* Allocations of a trigger scope are not counted, so no graph of an artifact can point to them. */
+void medusa_mark_communicator(int begins)
+{
+	if (begins)
+		medusa_trigger_begin();
+	else
+		medusa_trigger_end();
 }
 
 void medusa_mark_block(uint64_t addr, uint64_t size, int live)

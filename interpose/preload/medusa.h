@@ -99,6 +99,25 @@ struct medusa_tensor {
 };
 void medusa_mark_tensor(const struct medusa_tensor *t);
 
+/* A call of the engine's communicator. operation, dtype, reduce and root are numbers of the engine's own, which it gets back unchanged. */
+struct medusa_collective {
+	uint32_t operation;
+	uint32_t dtype;
+	uint32_t reduce;
+	uint32_t root;
+	uint64_t count;
+	uint64_t send;
+	uint64_t send_bytes;
+	uint64_t recv;
+	uint64_t recv_bytes;
+};
+/* The engine is about to call its communicator on a stream (a CUstream), and has called it. What the call adds to a capture is a hole of the
+ * artifact: a restored start makes the call anew (medusa_session_collectives). Without a capture the marks mean nothing. */
+void medusa_mark_collective(const struct medusa_collective *call, uint64_t stream);
+void medusa_mark_collective_end(uint64_t stream);
+/* The engine is about to make a communicator (begins = 1), or has made it (0). Its memory is in no artifact. */
+void medusa_mark_communicator(int begins);
+
 /* The framework's allocator handed out (live = 1) or took back (live = 0) a block inside a driver allocation. */
 void medusa_mark_block(uint64_t addr, uint64_t size, int live);
 

@@ -830,4 +830,38 @@ static inline void trace_elastic(struct trace_writer *w, uint64_t least, uint64_
 	trace_finish(w);
 }
 
+static inline void trace_collective(struct trace_writer *w, uint32_t graph, uint64_t node, uint32_t number, uint32_t nodes, uint32_t operation, uint32_t dtype, uint32_t reduce, uint32_t root, uint64_t count, uint64_t send, uint64_t send_bytes, uint64_t recv, uint64_t recv_bytes)
+{
+	uint64_t framed = 0;
+	framed += 4;
+	framed += 8;
+	framed += 4;
+	framed += 4;
+	framed += 4;
+	framed += 4;
+	framed += 4;
+	framed += 4;
+	framed += 8;
+	framed += 8;
+	framed += 8;
+	framed += 8;
+	framed += 8;
+	if (!trace_begin(w, 58, framed))
+		return;
+	trace_put_u32(w, graph);
+	trace_put_u64(w, node);
+	trace_put_u32(w, number);
+	trace_put_u32(w, nodes);
+	trace_put_u32(w, operation);
+	trace_put_u32(w, dtype);
+	trace_put_u32(w, reduce);
+	trace_put_u32(w, root);
+	trace_put_u64(w, count);
+	trace_put_u64(w, send);
+	trace_put_u64(w, send_bytes);
+	trace_put_u64(w, recv);
+	trace_put_u64(w, recv_bytes);
+	trace_finish(w);
+}
+
 #endif

@@ -110,6 +110,7 @@ const (
 	TypeUpdate      Type = 55
 	TypeMemOps      Type = 56
 	TypeElastic     Type = 57
+	TypeCollective  Type = 58
 )
 
 func (t Type) String() string {
@@ -202,6 +203,8 @@ func (t Type) String() string {
 		return "mem_ops"
 	case TypeElastic:
 		return "elastic"
+	case TypeCollective:
+		return "collective"
 	}
 	return unknown("record", uint64(t))
 }
@@ -209,7 +212,7 @@ func (t Type) String() string {
 // OfNode reports whether records of type t say something of a node of a graph.
 func (t Type) OfNode() bool {
 	switch t {
-	case TypeKernel, TypeMemset, TypeMemcpy, TypeEmpty, TypeOpaque, TypeEventNode, TypeChild, TypeHostData, TypeHostChanged, TypeMemOps:
+	case TypeKernel, TypeMemset, TypeMemcpy, TypeEmpty, TypeOpaque, TypeEventNode, TypeChild, TypeHostData, TypeHostChanged, TypeMemOps, TypeCollective:
 		return true
 	}
 	return false
@@ -306,6 +309,8 @@ func newRecord(t Type) Record {
 		return new(MemOps)
 	case TypeElastic:
 		return new(Elastic)
+	case TypeCollective:
+		return new(Collective)
 	}
 	return nil
 }
@@ -1753,4 +1758,63 @@ func (r *Elastic) decode(d *decoder) {
 func (r *Elastic) encode(e *encoder) {
 	e.u64(r.Least)
 	e.u64(r.Block)
+}
+
+// Collective is a "collective" record.
+//
+// A call of the engine's communicator, in place of the nodes that it added to the capture; number counts them in a graph
+// (medusa_mark_collective). nodes is how many there were.
+type Collective struct {
+	Head
+	Graph     uint32
+	Node      uint64
+	Number    uint32
+	Nodes     uint32
+	Operation uint32
+	Dtype     uint32
+	Reduce    uint32
+	Root      uint32
+	Count     uint64
+	Send      uint64
+	SendBytes uint64
+	Recv      uint64
+	RecvBytes uint64
+}
+
+// RecordType returns TypeCollective.
+func (*Collective) RecordType() Type { return TypeCollective }
+
+// Place returns the graph's number and the node's handle.
+func (r *Collective) Place() (graph uint32, node uint64) { return r.Graph, r.Node }
+
+func (r *Collective) decode(d *decoder) {
+	r.Graph = d.u32()
+	r.Node = d.u64()
+	r.Number = d.u32()
+	r.Nodes = d.u32()
+	r.Operation = d.u32()
+	r.Dtype = d.u32()
+	r.Reduce = d.u32()
+	r.Root = d.u32()
+	r.Count = d.u64()
+	r.Send = d.u64()
+	r.SendBytes = d.u64()
+	r.Recv = d.u64()
+	r.RecvBytes = d.u64()
+}
+
+func (r *Collective) encode(e *encoder) {
+	e.u32(r.Graph)
+	e.u64(r.Node)
+	e.u32(r.Number)
+	e.u32(r.Nodes)
+	e.u32(r.Operation)
+	e.u32(r.Dtype)
+	e.u32(r.Reduce)
+	e.u32(r.Root)
+	e.u64(r.Count)
+	e.u64(r.Send)
+	e.u64(r.SendBytes)
+	e.u64(r.Recv)
+	e.u64(r.RecvBytes)
 }

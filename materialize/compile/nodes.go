@@ -27,14 +27,15 @@ var nodeTypes []nodeType[trace.Record]
 
 func init() {
 	nodeTypes = []nodeType[trace.Record]{
-		trace.TypeKernel:    kernelNodes,
-		trace.TypeMemset:    memsetNodes,
-		trace.TypeMemcpy:    memcpyNodes,
-		trace.TypeMemOps:    memOpsNodes,
-		trace.TypeEmpty:     emptyNodes,
-		trace.TypeEventNode: eventNodes,
-		trace.TypeChild:     childNodes,
-		trace.TypeOpaque:    opaqueNodes,
+		trace.TypeKernel:     kernelNodes,
+		trace.TypeMemset:     memsetNodes,
+		trace.TypeMemcpy:     memcpyNodes,
+		trace.TypeMemOps:     memOpsNodes,
+		trace.TypeEmpty:      emptyNodes,
+		trace.TypeEventNode:  eventNodes,
+		trace.TypeChild:      childNodes,
+		trace.TypeOpaque:     opaqueNodes,
+		trace.TypeCollective: collectiveNodes,
 	}
 }
 

@@ -3,8 +3,10 @@ package check
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"medusa/artifacts"
+	"medusa/graphir"
 	"medusa/internal/contract"
 	"medusa/internal/cuda"
 	"medusa/restore/digest"
@@ -53,8 +55,9 @@ type Hashing struct {
 	Why   error  // it was not the device
 }
 
-// BeforeReady makes the checks that the level asks for, against the results of verification. Whatever they write is put back.
-func (c *Checker) BeforeReady(level Level, want *artifacts.Verification) (err error) {
+// BeforeReady makes the checks that the level asks for, against the results of verification. Whatever they write is put back. agree is called once
+// nothing but the replays is left to do. If it fails, nothing is replayed.
+func (c *Checker) BeforeReady(level Level, want *artifacts.Verification, agree func() error) (err error) {
 	if level == None {
 		return nil
 	}
@@ -67,7 +70,24 @@ func (c *Checker) BeforeReady(level Level, want *artifacts.Verification) (err er
 			return err
 		}
 	}
-	return c.onKnownData(func() error { return c.replayAll(want) })
+	return c.onKnownData(func() error {
+		// mutant: ranks agree on the replays of a check
+		if err := agree(); err != nil {
+			return err
+		}
+		return c.replayAll(want)
+	})
+}
+
+// Replayed names the graphs with collective calls that BeforeReady replays. All ranks have to replay the same ones.
+func Replayed(spec *graphir.Spec, level Level, verified *artifacts.Verification) (labels []string) {
+	for _, g := range verified.Graphs {
+		i := slices.IndexFunc(spec.Graphs, func(x graphir.Graph) bool { return x.Label == g.Label })
+		if level != None && i >= 0 && g.Canary != "" && spec.HasCollectives(i) {
+			labels = append(labels, g.Label)
+		}
+	}
+	return labels
 }
 
 // onKnownData runs f, which fills memory and replays graphs. Whatever it writes is put back.
@@ -128,8 +148,9 @@ func (c *Checker) checkUnchanged(want *artifacts.Verification) error {
 	return nil
 }
 
-// replayAll replays each graph once, on the data of verification's first replay, and compares its results.
-func (c *Checker) replayAll(verified *artifacts.Verification) error {
+// replayAll replays each graph once, on the data of verification's first replay, and compares its results. After a difference it goes on with
+// the graphs that have collective calls, because other ranks replay them now and wait for this one.
+func (c *Checker) replayAll(verified *artifacts.Verification) (first error) {
 	want := make(map[string]string)
 	for _, g := range verified.Graphs {
 		want[g.Label] = g.Canary
@@ -139,16 +160,20 @@ func (c *Checker) replayAll(verified *artifacts.Verification) error {
 		if want[label] == "" {
 			continue // not deterministic natively, or an artifact that does not say
 		}
+		// mutant: replays after a difference
+		if first != nil && !c.spec.HasCollectives(i) {
+			continue
+		}
 		got, err := c.replayOnce(i)
 		if err != nil {
-			return fmt.Errorf("check graph %s: %w", label, err)
+			return errors.Join(first, fmt.Errorf("check graph %s: %w", label, err))
 		}
 		// mutant: canary replay before ready
-		if got != want[label] {
-			return &Error{label, got, want[label]}
+		if got != want[label] && first == nil {
+			first = &Error{label, got, want[label]}
 		}
 	}
-	return nil
+	return first
 }
 
 func (c *Checker) replayOnce(graph int) (string, error) {

@@ -8,18 +8,22 @@ import (
 	"medusa/graphir"
 	"medusa/internal/cuda"
 	"medusa/internal/panics"
+	"medusa/restore/live"
 	"medusa/restore/memory"
 )
 
 // builder turns graphs of the IR into programs of driver calls and runs them.
 type builder struct {
-	spec      *graphir.Spec
-	memory    *memory.Map
-	functions []cuda.Function // by kernel index
-	events    []uint64        // CUevent by event index
-	context   cuda.Context
-	slots     arena // handles, zero until the driver stores them
-	*sheet          // being written, or nil
+	spec        *graphir.Spec
+	memory      *memory.Map
+	functions   []cuda.Function // by kernel index
+	events      []uint64        // CUevent by event index
+	context     cuda.Context
+	collectives Collectives
+	captured    map[hole]cuda.Graph // by collectives
+	current     int                 // the graph that is being laid
+	slots       arena               // handles, zero until the driver stores them
+	*sheet                          // being written, or nil
 }
 
 // sheet holds the programs of some graphs, one after the other, and the targets of their calls' pointers. The driver copies all of it
@@ -62,15 +66,26 @@ type template struct {
 // build makes an executable graph of every graph in the groups, by index; members of a group have one shape. On an error everything that was made
 // is destroyed. The driver takes one thread at a time through its graph calls, so those are made here, while the programs
 // of the next graphs are written beside.
-func (b *builder) build(groups [][]int) ([]cuda.GraphExec, error) {
-	execs := make([]cuda.GraphExec, len(b.spec.Graphs))
+func (b *builder) build(groups [][]int) (execs []cuda.GraphExec, err error) {
+	graphs := slices.Sorted(slices.Values(slices.Concat(groups...)))
+	defer func() {
+		if forgotten := b.forgetCollectives(); forgotten != nil {
+			err = errors.Join(err, forgotten)
+		}
+	}()
+	graphs = slices.DeleteFunc(graphs, func(i int) bool { return !b.spec.HasCollectives(i) })
+	if len(graphs) > 0 {
+		if err := live.InTrigger(func() error { return b.captureCollectives(graphs) }); err != nil {
+			return nil, err
+		}
+	}
+	execs = make([]cuda.GraphExec, len(b.spec.Graphs))
 	written, blank, stop := make(chan *sheet), make(chan *sheet, 2), make(chan struct{})
 	var sheets [2]sheet
 	for i := range sheets {
 		blank <- &sheets[i]
 	}
 	go b.write(groups, written, blank, stop)
-	var err error
 	for s := range written {
 		if err != nil {
 			continue // the writer is about to stop
@@ -146,6 +161,7 @@ func (b *builder) write(groups [][]int, written chan<- *sheet, blank <-chan *she
 					if err != nil {
 						return err
 					}
+					b.current = m
 					return b.lay(t, g, i == 0, exec)
 				})
 			}

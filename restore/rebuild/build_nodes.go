@@ -25,6 +25,7 @@ func init() {
 		graphir.NodeEmpty:       (*builder).layEmpty,
 		graphir.NodeEventWait:   (*builder).layEventNode,
 		graphir.NodeEventRecord: (*builder).layEventNode,
+		graphir.NodeCollective:  (*builder).layCollective,
 	}
 }
 

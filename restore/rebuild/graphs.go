@@ -19,9 +19,10 @@ import (
 // Graphs are an artifact's executable graphs in this process, and everything that was made for them. The steps from Resolve to Build are
 // made in this order. If one fails, Undo takes all of them back.
 type Graphs struct {
-	Memory *memory.Map
-	Execs  []cuda.GraphExec // by graph; 0 until a lazy one is used
-	Found  []KernelFound    // in the order of the artifact's table
+	Memory      *memory.Map
+	Execs       []cuda.GraphExec // by graph; 0 until a lazy one is used
+	Found       []KernelFound    // in the order of the artifact's table
+	Collectives Collectives      // nil: the engine makes no calls of a communicator
 
 	spec      *graphir.Spec
 	owned     owned
@@ -78,7 +79,7 @@ func (g *Graphs) Fill() error { return live.InTrigger(g.owned.fillContents) }
 
 // Build makes the graphs, or, for lazy, leaves each to its first use.
 func (g *Graphs) Build(lazy bool) (err error) {
-	b := &builder{spec: g.spec, memory: g.Memory, functions: g.functions, events: g.events}
+	b := &builder{spec: g.spec, memory: g.Memory, functions: g.functions, events: g.events, collectives: g.Collectives}
 	if b.context, err = cuda.CurrentContext(); err != nil {
 		return err
 	}

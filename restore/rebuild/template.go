@@ -51,11 +51,11 @@ func groupByShape(spec *graphir.Spec) ([][]int, error) {
 // decidedByValues: whether graphs with such a node share a template depends on more than what their templates in the IR fix. The base of
 // an attribute has to be checked before it is looked up.
 func decidedByValues(n graphir.Node) bool {
-	return n.Memcpy() != nil || n.Type == graphir.NodeChild || n.Kernel() != nil && slices.ContainsFunc(n.Kernel().Attrs, func(a graphir.NodeAttr) bool { return a.Base != nil })
+	return n.Memcpy() != nil || n.Type == graphir.NodeChild || n.Type == graphir.NodeCollective || n.Kernel() != nil && slices.ContainsFunc(n.Kernel().Attrs, func(a graphir.NodeAttr) bool { return a.Base != nil })
 }
 
 // appendShape encodes the properties that must be equal for two graphs to share a template. Which kernel a node launches may differ: setting the
-// parameters of a node sets its function, too. Embedded graphs have no setter: a graph with one shares with no other.
+// parameters of a node sets its function, too. Embedded graphs and collective calls have no setter: a graph with one shares with no other.
 func appendShape(b []byte, spec *graphir.Spec, g *graphir.Graph, index int) []byte {
 	number := binary.LittleEndian.AppendUint32
 	b = number(b, uint32(len(g.Nodes)))
@@ -63,7 +63,7 @@ func appendShape(b []byte, spec *graphir.Spec, g *graphir.Graph, index int) []by
 		n := &g.Nodes[i]
 		b = number(append(b, byte(n.Type)), n.Target)
 		switch {
-		case n.Type == graphir.NodeChild:
+		case n.Type == graphir.NodeChild, n.Type == graphir.NodeCollective:
 			b = number(b, uint32(index))
 		case n.Memcpy() != nil:
 			b = append(b, byte(memoryType(spec, n.Memcpy().Src.Pointer)), byte(memoryType(spec, n.Memcpy().Dst.Pointer)))

@@ -3,6 +3,13 @@ package main
 // table has one row for each mechanism that stands between a recorded graph and a wrong token.
 var table = []mutant{
 	{"liveness by capture moment", never, "./materialize/compile", "TestReusedAddressBelongsToTheLiveAllocation|TestUnprovenWords"},
+	{"ranks agree on the replays of a check", skip, "./internal/test/ranks", "TestRanks/memory"},
+	{"ranks replay the same collective calls", skip, "./internal/test/ranks", "TestRanks/level"},
+	{"replays after a difference", replace(" && !c.spec.HasCollectives(i)", ""), "./internal/test/ranks", "TestRanks/add"},
+	{"graphs with collective calls are not built at their first use", never, "./internal/test/ranks", "TestRanks/lazy"},
+	{"collective call in its place", replace("b.current", "0*b.current"), "./internal/test/ranks", "TestRanks/restored"},
+	{"collective call in an embedded graph", never, "./graphir", "TestWrongCollectives"},
+	{"order of collective calls", never, "./graphir", "TestWrongCollectives"},
 	{"liveness inside an open capture", never, "./materialize/compile", "TestFreeInsideACapture"},
 	{"chunks that records refer to", never, "./interpose/trace", "TestRecordsOutliveTheirChunk"},
 	{"nodes in any order", becomes("paired, err := c.gb, error(nil)"), "./internal/test/e2e", "TestNodesAndEdgesInAnyOrder"},

@@ -105,6 +105,23 @@ const struct config *config_get(void)
 	if ((v = env("SIMGPU_NEIGHBOUR")))
 		config.neighbour = parse_bytes("SIMGPU_NEIGHBOUR", v, 0);
 	config.shared = kept("SIMGPU_SHARED");
+	config.devices = 1;
+	if ((v = env("SIMGPU_DEVICES"))) {
+		config.devices = (int)strtol(v, NULL, 10);
+		if (config.devices < 1 || config.devices > MOST_DEVICES) {
+			fprintf(stderr, "simgpu: SIMGPU_DEVICES=%s is not 1 to %d: using 1\n", v, MOST_DEVICES);
+			config.devices = 1;
+		}
+	}
+	/* The variable is CUDA's: with it a process chooses its device. Without it a process has the first. */
+	if (config.devices > 1 && (v = env("CUDA_VISIBLE_DEVICES"))) {
+		char *end;
+		config.device = (int)strtol(v, &end, 10);
+		if (*end || config.device < 0 || config.device >= config.devices) {
+			fprintf(stderr, "simgpu: CUDA_VISIBLE_DEVICES=%s is no device of %d (a process has one): using 0\n", v, config.devices);
+			config.device = 0;
+		}
+	}
 	if ((v = env("SIMGPU_OVERHEAD"))) {
 		config.overhead = strcmp(v, "charged") == 0;
 		if (!config.overhead && strcmp(v, "off") != 0)

@@ -48,6 +48,8 @@ char *xdup(const char *text, size_t len);
 
 /* ---- config.c ------------------------------------------------------------------------------------------------- */
 
+#define MOST_DEVICES 8
+
 enum vmm_hints { HINTS_HONOUR, HINTS_REFUSE, HINTS_FAIL };
 /* A node's answer about its kernel: the launched handle, the function of its context, or that and the kernel. */
 enum node_kernels { KERNELS_LAUNCHED, KERNELS_FUNCTION, KERNELS_BOTH };
@@ -58,6 +60,7 @@ struct config {
 	uint64_t seed, memory;
 	uint64_t neighbour; /* bytes that another process has */
 	const char *shared; /* file of the processes that share the device's memory */
+	int devices, device; /* of the machine, and the one that this process has */
 	bool compute, leaks, machine_code, overhead;
 	int cc_major, cc_minor, version;
 	enum vmm_hints vmm_hints;

@@ -1,5 +1,5 @@
 /*
- * device.c: the one device, its attributes and its identity.
+ * device.c: the process's one device, its attributes and its identity, which tells it from the machine's others.
  *
  * In: queries. Out: numbers of a data-centre GPU of compute capability 9.0 if programs decide by them, and 0 for
  * features that are not simulated. Fails: unknown ordinals and attributes.
@@ -8,7 +8,14 @@
 
 #include <string.h>
 
-#define PCI_BUS_ID "0000:5A:00.0"
+#define PCI_BUS 0x5a /* of the first device; the others' follow */
+
+static const char *pci_bus_id_own(void)
+{
+	static char text[sizeof("0000:5A:00.0")];
+	snprintf(text, sizeof(text), "0000:%02X:00.0", (unsigned)(uint8_t)(PCI_BUS + config_get()->device));
+	return text;
+}
 
 CUresult device_check(CUdevice dev)
 {
@@ -37,7 +44,7 @@ int device_attribute(CUdevice_attribute attr)
 	case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return 1755000;
 	case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: return 512;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return 132;
-	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return 0x5a;
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return PCI_BUS + config_get()->device;
 	case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return 2619000;
 	case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return 5120;
 	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return 50 << 20;
@@ -100,7 +107,7 @@ CUresult sim_cuDeviceGetUuid(struct call *c, CUuuid *uuid, CUdevice dev)
 	(void)c;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(uuid->bytes, "simulated-gpu-0", sizeof(uuid->bytes));
+	snprintf(uuid->bytes, sizeof(uuid->bytes), "simulated-gpu-%d", config_get()->device);
 	return device_check(dev);
 }
 
@@ -141,9 +148,9 @@ CUresult sim_cuDeviceComputeCapability(struct call *c, int *major, int *minor, C
 CUresult sim_cuDeviceGetPCIBusId(struct call *c, char *pci_bus_id, int len, CUdevice dev)
 {
 	(void)c;
-	if (!pci_bus_id || len < (int)sizeof(PCI_BUS_ID))
+	if (!pci_bus_id || len < (int)sizeof("0000:5A:00.0"))
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(pci_bus_id, PCI_BUS_ID, sizeof(PCI_BUS_ID));
+	strcpy(pci_bus_id, pci_bus_id_own());
 	return device_check(dev);
 }
 
@@ -152,7 +159,7 @@ CUresult sim_cuDeviceGetByPCIBusId(struct call *c, CUdevice *dev, const char *pc
 	(void)c;
 	if (!dev || !pci_bus_id)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (strcmp(pci_bus_id, PCI_BUS_ID))
+	if (strcmp(pci_bus_id, pci_bus_id_own()))
 		return CUDA_ERROR_INVALID_DEVICE;
 	*dev = 0;
 	return CUDA_SUCCESS;

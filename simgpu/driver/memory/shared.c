@@ -1,5 +1,5 @@
 /*
- * shared.c: with SIMGPU_SHARED, the memory of one device among several processes.
+ * shared.c: with SIMGPU_SHARED, the memory of a device among several processes. Each of SIMGPU_DEVICES has a part of the file.
  *
  * In: a file that they all name, and how much this process has. Out: how much the others have. Fails: a file that cannot be used is
  * reported in the error log once, and the process has a device of its own.
@@ -23,9 +23,14 @@ static volatile uint64_t *words;
 static int own = -1;
 static pid_t owner; /* a child of fork has neither the locks nor the device */
 
+static off_t part(void)
+{
+	return config_get()->device * (off_t)(BYTES + sizeof(uint64_t));
+}
+
 static bool lock(int command, short type, off_t start, struct flock *out)
 {
-	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = start, .l_len = sizeof(uint64_t)};
+	struct flock l = {.l_type = type, .l_whence = SEEK_SET, .l_start = part() + start, .l_len = sizeof(uint64_t)};
 	int r;
 	do
 		r = fcntl(file, command, &l);
@@ -45,13 +50,15 @@ static bool opened(void)
 	tried = true;
 	file = open(config_get()->shared, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	void *p = MAP_FAILED;
-	if (file >= 0 && !ftruncate(file, BYTES + sizeof(uint64_t)))
-		p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	/* The file is as long for every device: a process that came later would cut it off otherwise. */
+	const size_t length = MOST_DEVICES * (BYTES + sizeof(uint64_t));
+	if (file >= 0 && !ftruncate(file, (off_t)length))
+		p = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	if (p == MAP_FAILED) {
 		error_log("share device memory by %s: %s", config_get()->shared, strerror(errno));
 		return false;
 	}
-	words = p;
+	words = (volatile uint64_t *)((char *)p + part());
 	for (int i = 0; i < PROCESSES && own < 0; i++)
 		if (lock(F_SETLK, F_WRLCK, i * (off_t)sizeof(uint64_t), NULL))
 			own = i;

@@ -8,6 +8,7 @@
  */
 #include <math.h>
 #include <string.h>
+#include <time.h>
 
 typedef uint8_t __attribute__((may_alias)) u8a;
 typedef uint16_t __attribute__((may_alias)) u16a;

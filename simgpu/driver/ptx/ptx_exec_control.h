@@ -99,11 +99,17 @@ HANDLER(UNSUPPORTED)
 	return ptx_fault_at(w, in, (uint32_t)__builtin_ctz(w->mask), PTX_UNSUPPORTED, 0, "is not supported");
 }
 
-/* A clock that advances with the work done, so that runs repeat. */
+/* The processor's clock advances with the work done, so that runs repeat. The global timer tells the time: by it a kernel knows how long it
+ * has waited for another process. */
 HANDLER(CLOCK)
 {
 	uint64_t now = w->launch->clock += 4;
 
+	if (in->sub & CLOCK_GLOBAL) {
+		struct timespec t;
+		clock_gettime(CLOCK_REALTIME, &t);
+		now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	}
 	if (in->cls == CLS_W64) {
 		u64a *d = OUT(u64a, 0);
 
@@ -112,7 +118,7 @@ HANDLER(CLOCK)
 	} else {
 		u32a *d = OUT(u32a, 0);
 
-		EACH d[i] = (uint32_t)(in->sub ? now >> 32 : now);
+		EACH d[i] = (uint32_t)(in->sub & CLOCK_UPPER ? now >> 32 : now);
 		COMMIT(u32a, 0);
 	}
 	return in + 1;

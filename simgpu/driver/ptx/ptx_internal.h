@@ -63,6 +63,7 @@ struct insn {
 };
 
 /* struct insn.sub of memory operations */
+enum { CLOCK_UPPER = 1, CLOCK_GLOBAL = 2 }; /* of a clock: its upper half; the global timer */
 enum { MEM_ADDR32 = 1, MEM_SIGNED = 2, MEM_SPACE = 2 /* bits from here: enum ptx_space */ };
 enum ptx_space { SP_GENERIC, SP_GLOBAL, SP_SHARED, SP_LOCAL, SP_PARAM };
 

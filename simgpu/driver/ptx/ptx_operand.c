@@ -205,7 +205,7 @@ uint32_t ptx_src(struct parser *p, const struct value *v, enum ptx_type t)
 				struct insn *in = ptx_op(p, OP_CLOCK, 1, 0, r);
 
 				in->cls = cls;
-				in->sub = v->name[v->n - 1] == 'i';
+				in->sub = (v->name[v->n - 1] == 'i' ? CLOCK_UPPER : 0) | (v->name[1] == 'g' ? CLOCK_GLOBAL : 0);
 				return cls == CLS_W32 || cls == CLS_W64 ? r : misfit(p, cls);
 			}
 		return misfit(p, cls);

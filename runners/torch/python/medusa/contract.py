@@ -114,6 +114,34 @@ assert Tensor.lo.offset == 104
 assert Tensor.hi.offset == 112
 
 
+class Collective(ctypes.Structure):
+    """struct medusa_collective"""
+
+    _fields_ = [
+        ("operation", ctypes.c_uint32),
+        ("dtype", ctypes.c_uint32),
+        ("reduce", ctypes.c_uint32),
+        ("root", ctypes.c_uint32),
+        ("count", ctypes.c_uint64),
+        ("send", ctypes.c_uint64),
+        ("send_bytes", ctypes.c_uint64),
+        ("recv", ctypes.c_uint64),
+        ("recv_bytes", ctypes.c_uint64),
+    ]
+
+
+assert ctypes.sizeof(Collective) == 56
+assert Collective.operation.offset == 0
+assert Collective.dtype.offset == 4
+assert Collective.reduce.offset == 8
+assert Collective.root.offset == 12
+assert Collective.count.offset == 16
+assert Collective.send.offset == 24
+assert Collective.send_bytes.offset == 32
+assert Collective.recv.offset == 40
+assert Collective.recv_bytes.offset == 48
+
+
 class KvProfile(ctypes.Structure):
     """struct medusa_kv_profile"""
 

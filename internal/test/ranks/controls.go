@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+// control is a restored start in which rank 1 misbehaves, or all ranks are asked for something impossible. It ends in a native start of all
+// ranks, with native's tokens, or the engine ends with an exit status and has served nothing.
+type control struct {
+	how    string   // RANKS_BREAK
+	lazy   bool     // graphs are to be built at their first use
+	status int      // of an engine that ends; 0: all ranks start natively
+	says   []string // each is on standard error
+}
+
+var controls = []control{
+	{how: "peer", status: 1, says: []string{"rank 1: cuStreamSynchronize(stream): 719"}},
+	{how: "leave-out", says: []string{"check graph decode-1: cuStreamSynchronize: CUDA_ERROR_LAUNCH_FAILED", "native start: restored graphs left a sticky device error"}},
+	{how: "exchange", says: []string{"check graph decode-1: cuStreamSynchronize: CUDA_ERROR_LAUNCH_FAILED", "native start: restored graphs left a sticky device error"}},
+	// No rank is left alone in a call: each waits for the others, who would trap after the communicator's deadline.
+	{how: "add", says: []string{"native start: check_failed: rank 1 starts natively: check graph decode-1: a replay on verification's data gives hash"}},
+	{how: "memory", says: []string{"native start: check_failed: rank 1 starts natively: check memory that stays unchanged"}},
+	{how: "level", says: []string{"native start: incompatible: ranks ", "or check different graphs"}},
+	{how: "error", says: []string{"native start: driver_error: rank 1 starts natively: build graph decode-1: node 1 (collective): make a collective call: the engine's function returned 1"}},
+	{how: "lazy", lazy: true, says: []string{"native start: engine: build graphs at their first use: they have collective calls"}},
+	{how: "error-early", status: 1},
+	{how: "death", status: 9},
+	{how: "death-early", status: 9},
+	{how: "death-late", status: 9},
+}
+
+func (t *test) control(c control) error {
+	// A failed start sets its artifact aside.
+	own := t.artifact + "." + c.how
+	data, err := os.ReadFile(t.artifact)
+	if err == nil {
+		err = os.WriteFile(own, data, 0o644)
+	}
+	if err != nil {
+		return err
+	}
+	how := []string{"--check=full"}
+	if c.lazy {
+		how = []string{"--check=none", "--lazy"}
+	}
+	command := slices.Concat([]string{"build/medusa", "restore"}, how, []string{own, "--", "build/ranks"})
+	began := time.Now()
+	got := t.start([]string{"RANKS_BREAK=" + c.how, "NCCL_STANDIN_SECONDS=5"}, command...)
+	took := time.Since(began).Seconds()
+	for _, text := range c.says {
+		if !strings.Contains(got.stderr, text) {
+			return fmt.Errorf("%q is not on standard error: %v", text, got)
+		}
+	}
+	if c.status != 0 {
+		var exit *exec.ExitError
+		if !errors.As(got.err, &exit) || exit.ExitCode() != c.status || len(got.ranks) != 0 {
+			return fmt.Errorf("want exit status %d, and nothing served: %v", c.status, got)
+		}
+		fmt.Printf("%d ranks, %s: the engine ends, nothing served, after %.1f s\n", t.ranks, c.how, took)
+		return nil
+	}
+	tokens, differences := got.compare(t.native)
+	if got.err != nil || got.all("captured") != t.ranks || differences != 0 || strings.Contains(got.stderr, "artifact_missing") {
+		return fmt.Errorf("want a native start of all ranks, %d of %d tokens differ: %v", differences, tokens, got)
+	}
+	fmt.Printf("%d ranks, %s: all native, %d of %d tokens differ, after %.1f s\n", t.ranks, c.how, differences, tokens, took)
+	return nil
+}

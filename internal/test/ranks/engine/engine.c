@@ -1,0 +1,352 @@
+/*
+ * engine.c: an engine of several worker processes, tensor parallel, for whole-process tests.
+ *
+ * The model is that of runners/example with its weights split: each rank looks up its part, all ranks add the parts up, and each mixes the sum
+ * into its cache. A second call of the communicator has the ranks agree on the tokens. A worker prints how it came by its graphs, and
+ * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own.
+ *
+ * RANKS_BREAK makes rank 1 misbehave in a restored start, to see that it is noticed:
+ *   peer       its communicator has the memory of another process at hand, which is no peer
+ *   leave-out  it captures another operation in place of a call
+ *   exchange   it makes the calls of a graph in each other's place
+ *   add        it captures one operation more after the last call of a graph, which changes the results of no other rank
+ *   memory     memory that stays unchanged holds another byte
+ *   level      its checks before ready are fewer than the other ranks'
+ *   error, death, silence  while it makes a call; ...-early: before its session identifies itself; ...-late: before ready
+ */
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cuda.h"
+#include "libmedusa.h"
+#include "medusa.h"
+#include "model.h" /* the two kernels as PTX */
+
+typedef struct { char internal[128]; } ncclUniqueId;
+typedef struct comm *ncclComm_t;
+int ncclGetUniqueId(ncclUniqueId *id);
+int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
+int ncclCommDestroy(ncclComm_t comm);
+int ncclAllReduce(const void *send, void *recv, size_t count, int type, int op, ncclComm_t comm, CUstream stream);
+
+enum { TOKENS = 64, BATCHES = 3, LARGEST = 8, MOST = 8, ALL_REDUCE = 1, INT32 = 2, SUM = 0, MAX = 2 };
+static const int batches[BATCHES] = {1, 4, LARGEST};
+
+static CUstream stream;
+static CUdeviceptr tokens, weights, cache, hidden, constants;
+static CUgraphExec graphs[BATCHES];
+static ncclComm_t comm;
+static int rank, workers, calls;
+
+/* ends the process unless a driver call or the session succeeded. */
+#define MUST(call) must((int)(call), #call)
+static void must(int result, const char *call)
+{
+	if (result == 0)
+		return;
+	fprintf(stderr, "engine: rank %d: %s: %d\n", rank, call, result);
+	medusa_session_failed(result); /* does not return if a restart helps */
+	exit(1);
+}
+
+#define MARK(name, ...) \
+	do { \
+		__typeof__(&name) mark = (__typeof__(&name))dlsym(RTLD_DEFAULT, #name); \
+		if (mark) \
+			mark(__VA_ARGS__); \
+	} while (0)
+
+static int broken(const char *how)
+{
+	const char *asked = getenv("RANKS_BREAK");
+	return asked && !strcmp(asked, how) && rank == 1 && medusa_session_restoring() == 1;
+}
+
+static int misbehaves(const char *when)
+{
+	char how[32];
+	snprintf(how, sizeof how, "death%s", when);
+	if (broken(how))
+		_exit(9);
+	snprintf(how, sizeof how, "silence%s", when);
+	if (broken(how))
+		sleep(1000);
+	snprintf(how, sizeof how, "error%s", when);
+	return broken(how);
+}
+
+static void enter(const char *phase)
+{
+	MARK(medusa_mark_phase, phase);
+	MUST(medusa_session_phase(phase));
+}
+
+static CUdeviceptr allocate(const char *name, uint32_t role, int64_t count)
+{
+	CUdeviceptr p;
+	MUST(cuMemAlloc(&p, count * 4));
+	struct medusa_tensor t = {.name = name, .addr = p, .size = count * 4, .role = role, .dtype = MEDUSA_I32, .ndim = 1, .shape = {count}, .hi = TOKENS};
+	if (role)
+		MARK(medusa_mark_tensor, &t);
+	return p;
+}
+
+static CUfunction kernel(const char *name)
+{
+	static CUmodule module;
+	CUfunction f;
+	if (!module)
+		MUST(cuModuleLoadData(&module, model_ptx));
+	MUST(cuModuleGetFunction(&f, module, name));
+	return f;
+}
+
+/* The session asks for a call of a graph. */
+static int make_call(void *arg, const struct medusa_collective *c, uint64_t s)
+{
+	(void)arg;
+	uint32_t reduce = c->reduce;
+	if (misbehaves(""))
+		return 1;
+	if (broken("leave-out") && calls++ == 0)
+		return cuMemsetD8Async(c->recv, 0, c->recv_bytes, (CUstream)(uintptr_t)s);
+	if (broken("exchange"))
+		reduce = reduce == SUM ? MAX : SUM;
+	int failed = ncclAllReduce((void *)(uintptr_t)c->send, (void *)(uintptr_t)c->recv, c->count, (int)c->dtype, (int)reduce, comm, (CUstream)(uintptr_t)s);
+	return failed || c->reduce != MAX || !broken("add") ? failed : (int)cuMemsetD8Async(c->recv, 1, c->recv_bytes, (CUstream)(uintptr_t)s);
+}
+
+static void all_reduce(CUdeviceptr data, int64_t count, int op)
+{
+	struct medusa_collective c = {ALL_REDUCE, INT32, (uint32_t)op, 0, (uint64_t)count, data, (uint64_t)count * 4, data, (uint64_t)count * 4};
+	MARK(medusa_mark_collective, &c, (uintptr_t)stream);
+	MUST(ncclAllReduce((void *)(uintptr_t)data, (void *)(uintptr_t)data, (size_t)count, INT32, op, comm, stream));
+	MARK(medusa_mark_collective_end, (uintptr_t)stream);
+}
+
+static void layer(int batch)
+{
+	void *look_up[] = {&tokens, &weights, &hidden}, *mix[] = {&hidden, &cache, &tokens};
+	MUST(cuLaunchKernel(kernel("look_up"), 1, 1, 1, batch, 1, 1, 0, stream, look_up, NULL));
+	all_reduce(hidden, batch, SUM);
+	MUST(cuLaunchKernel(kernel("mix"), 1, 1, 1, batch, 1, 1, 0, stream, mix, NULL));
+	all_reduce(tokens, batch, MAX);
+}
+
+static int run_once(void *batch)
+{
+	hidden = allocate("hidden", 0, LARGEST);
+	layer(*(const int *)batch);
+	MUST(cuStreamSynchronize(stream));
+	MUST(cuMemFree(hidden));
+	return 0;
+}
+
+static void size_cache(void)
+{
+	struct medusa_kv_profile p = {.utilization = 0.9, .profile_tokens = LARGEST};
+	size_t available, total;
+	uint64_t bytes;
+	if (medusa_session_kv_bytes(&bytes) != 1) {
+		MUST(cuMemGetInfo(&available, &total));
+		bytes = 16 << 20; /* the communicator takes 2 MiB that no profile sees */
+		p.kv_bytes = bytes;
+		p.total = total;
+		p.free_before = p.free_after = available;
+		MARK(medusa_mark_kv_profile, &p);
+	}
+	cache = allocate("cache", MEDUSA_KV, bytes / 4);
+}
+
+static void run_triggers(void)
+{
+	int64_t sizes[BATCHES];
+	int n = medusa_session_triggers(sizes, BATCHES);
+	for (int i = 0; i < n; i++) {
+		int batch = (int)sizes[i];
+		medusa_session_trigger(run_once, &batch);
+	}
+}
+
+static void capture(void)
+{
+	char label[32];
+	CUgraph graph;
+	hidden = allocate("hidden", 0, LARGEST);
+	enter("capture");
+	for (int i = 0; i < BATCHES; i++) {
+		snprintf(label, sizeof label, "decode-%d", batches[i]);
+		MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+		layer(batches[i]);
+		MARK(medusa_mark_graph, label, batches[i]);
+		MUST(cuStreamEndCapture(stream, &graph));
+		MUST(cuGraphInstantiateWithFlags(&graphs[i], graph, 0));
+		MUST(cuGraphDestroy(graph));
+	}
+}
+
+static int make_graphs(void)
+{
+	struct medusa_session_graph restored[BATCHES];
+	if (medusa_session_restoring() == 1) {
+		enter("capture");
+		MUST(medusa_session_collectives(make_call, NULL));
+		if (medusa_session_graphs(restored, BATCHES) == BATCHES)
+			return 1;
+	}
+	for (int i = 0; i < BATCHES; i++) {
+		int batch = batches[i];
+		run_once(&batch);
+	}
+	capture();
+	return 0;
+}
+
+static void decode(int i, int restored)
+{
+	uint64_t exec = (uintptr_t)graphs[i];
+	if (restored && medusa_session_usable(i, &exec) != 1) {
+		fprintf(stderr, "engine: %s\n", medusa_session_error());
+		exit(1);
+	}
+	MUST(cuGraphLaunch((CUgraphExec)(uintptr_t)exec, stream));
+	MUST(cuStreamSynchronize(stream));
+}
+
+/* The communicator, and a place for it in an order that all ranks share. */
+static void connect_ranks(void)
+{
+	ncclUniqueId id = {{0}};
+	const char *place = getenv("RANKS_PLACE");
+	snprintf(id.internal, sizeof id.internal, "%s", place ? place : "");
+	MARK(medusa_mark_communicator, 1);
+	MUST(ncclCommInitRank(&comm, workers, id, rank));
+	MARK(medusa_mark_communicator, 0);
+	if (broken("peer")) { /* the last peer's address becomes one of another allocation */
+		CUdeviceptr own, wrong;
+		MARK(medusa_mark_communicator, 1);
+		MUST(cuMemAlloc(&wrong, 1 << 20));
+		MUST(cuMemsetD8(wrong, 0, 1 << 20));
+		MARK(medusa_mark_communicator, 0);
+		memcpy(&own, (char *)comm + 8, sizeof own);
+		MUST(cuMemcpyHtoD(own + 32 + 8 * (size_t)(rank ? 0 : 1), &wrong, sizeof wrong));
+	}
+}
+
+static int worker(void)
+{
+	static const char *keys[] = {"engine.name", "engine.version", "model.checkpoint"}, *values[] = {"ranks", "1", "weights-7"};
+	int32_t host[TOKENS] = {0};
+	char line[1024];
+	CUdevice device;
+	CUcontext context;
+	const char *asked = getenv("RANKS_BREAK");
+	if (asked && !strcmp(asked, "level") && rank == 1)
+		setenv("MEDUSA_CHECK", "none", 1);
+	if (medusa_session_open() < 0)
+		return 1;
+	MUST(cuInit(0));
+	MUST(cuDeviceGet(&device, 0));
+	MUST(cuDevicePrimaryCtxRetain(&context, device));
+	MUST(cuCtxSetCurrent(context));
+	if (misbehaves("-early"))
+		return 1;
+	medusa_session_identify(keys, values, 3);
+
+	enter("structure");
+	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	connect_ranks();
+	weights = allocate("weights", MEDUSA_WEIGHT, TOKENS);
+	tokens = allocate("tokens", MEDUSA_INPUT, LARGEST);
+	constants = allocate("constants", 0, TOKENS);
+	MUST(cuMemsetD8(constants, broken("memory"), TOKENS * 4));
+	enter("kv_cache");
+	size_cache();
+	enter("weights");
+	for (int i = 0; i < TOKENS; i++)
+		host[i] = (i * 7 + 3) * (rank + 1);
+	MUST(cuMemcpyHtoD(weights, host, sizeof host));
+	MUST(cuMemsetD8(tokens, 0, LARGEST * 4));
+	MUST(cuMemsetD8(cache, 0, LARGEST * 4));
+	MUST(cuCtxSynchronize());
+	run_triggers();
+	enter("warmup");
+	int restored = make_graphs();
+	run_triggers(); /* in a native start that checks */
+	if (misbehaves("-late"))
+		return 1;
+	enter("ready");
+	MUST(medusa_session_ready(NULL, NULL));
+
+	size_t n = (size_t)snprintf(line, sizeof line, "rank %d: %s", rank, restored ? "restored" : "captured");
+	MUST(cuMemsetD8(cache, 0, LARGEST * 4)); /* the warm-up wrote there */
+	for (int i = 0; i < LARGEST; i++)
+		host[i] = 9 * i + 1;
+	MUST(cuMemcpyHtoD(tokens, host, LARGEST * 4));
+	MUST(cuCtxSynchronize());
+	for (int step = 0; step < 9; step++) {
+		decode(step % BATCHES, restored);
+		MUST(cuMemcpyDtoH(host, tokens, LARGEST * 4));
+		for (int i = 0; i < LARGEST; i++)
+			n += (size_t)snprintf(line + n, sizeof line - n, " %d", host[i]);
+	}
+	line[n++] = '\n';
+	if (write(1, line, n) != (ssize_t)n)
+		return 1;
+	MUST(ncclCommDestroy(comm));
+	return medusa_session_close() == 0 ? 0 : 1;
+}
+
+static void set(const char *name, int value)
+{
+	char text[16];
+	snprintf(text, sizeof text, "%d", value);
+	setenv(name, text, 1);
+}
+
+/* The parent uses no device. It fails as the first worker that failed. */
+int main(int argc, char **argv)
+{
+	(void)argc;
+	const char *n = getenv("RANKS_WORKERS"), *own = getenv("RANKS_WORKER");
+	ncclUniqueId id;
+	workers = n ? atoi(n) : 2;
+	if (own) {
+		rank = atoi(own);
+		return worker();
+	}
+	if (workers < 1 || workers > MOST || ncclGetUniqueId(&id))
+		return 1;
+	setenv("RANKS_PLACE", id.internal, 1);
+	set("SIMGPU_DEVICES", workers);
+	set("MEDUSA_WORLD_SIZE", workers);
+	pid_t pids[MOST];
+	for (int r = 0; r < workers; r++) {
+		set("MEDUSA_RANK", r);
+		set("RANKS_WORKER", r);
+		set("CUDA_VISIBLE_DEVICES", r);
+		if ((pids[r] = fork()) == 0) {
+			execv("/proc/self/exe", argv);
+			_exit(127);
+		}
+	}
+	int failed = 0;
+	for (int left = workers; left > 0; left--) {
+		int status;
+		pid_t pid = wait(&status);
+		int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+		if (code && !failed) {
+			failed = code;
+			for (int r = 0; r < workers; r++) /* an engine ends as a whole */
+				if (pids[r] != pid)
+					kill(pids[r], 15);
+		}
+	}
+	return failed;
+}

@@ -1,0 +1,199 @@
+// Command ranks shows that engines of several worker processes are restored with collective calls in their graphs.
+//
+// In: the files that make built. Out: a line for each case, and as the last one what was compared. Fails: with exit status 1 if outputs of a restored
+// start differ from the native ones, or if a control does not end as it has to, for its own reason.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"medusa/artifacts"
+	"medusa/graphir"
+)
+
+// What each rank of the engine captures.
+const (
+	wantGraphs      = 3
+	wantCollectives = 2 * wantGraphs
+)
+
+// limit is how long a start may take: some controls wait for the communicator's deadline, and then start natively.
+const limit = 90 * time.Second
+
+// compared counts what the restored starts showed.
+type compared struct{ graphs, collectives, tokens, differences int }
+
+func main() {
+	if err := all(); err != nil {
+		fmt.Fprintf(os.Stderr, "test-ranks: FAIL: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func all() error {
+	dir, err := os.MkdirTemp("", "ranks-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	var seen compared
+	for _, n := range []int{2, 4} {
+		t := test{ranks: n, artifact: filepath.Join(dir, fmt.Sprintf("%d.medusa", n)), seen: &seen}
+		if err := t.run(); err != nil {
+			return fmt.Errorf("%d ranks: %w", n, err)
+		}
+	}
+	verdict := "PASS"
+	if seen.differences != 0 || seen.tokens == 0 {
+		verdict, err = "FAIL", errors.New("tokens of restored starts differ from the native ones")
+	}
+	fmt.Printf("test-ranks: %s device=simulated ranks=2,4 graphs=%d collectives=%d tokens=%d differences=%d\n",
+		verdict, seen.graphs, seen.collectives, seen.tokens, seen.differences)
+	return err
+}
+
+// test is one number of ranks.
+type test struct {
+	ranks    int
+	artifact string
+	native   outcome
+	seen     *compared
+}
+
+func (t *test) run() error {
+	if err := t.make(); err != nil {
+		return err
+	}
+	for _, addresses := range []string{"exact", "relocate"} {
+		if err := t.restore(addresses); err != nil {
+			return err
+		}
+	}
+	for _, c := range controls {
+		if err := t.control(c); err != nil {
+			return fmt.Errorf("control %s: %w", c.how, err)
+		}
+	}
+	return nil
+}
+
+// make starts the engine natively, and makes its artifact.
+func (t *test) make() error {
+	t.native = t.start(nil, "build/ranks")
+	if t.native.err != nil || t.native.all("captured") != t.ranks {
+		return fmt.Errorf("native start: %v", t.native)
+	}
+	if made := t.start(nil, "build/medusa", "materialize", "-o", t.artifact, "--", "build/ranks"); made.err != nil {
+		return fmt.Errorf("materialize: %v", made)
+	}
+	return nil
+}
+
+// restore starts the engine from the artifact, and counts what is compared.
+func (t *test) restore(addresses string) error {
+	graphs, collectives, err := count(t.artifact, t.ranks)
+	if err != nil {
+		return err
+	}
+	got := t.start(nil, "build/medusa", "restore", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
+	if got.err != nil || got.all("restored") != t.ranks {
+		return fmt.Errorf("restored start (%s): %v", addresses, got)
+	}
+	tokens, differences := got.compare(t.native)
+	t.seen.graphs, t.seen.collectives = t.seen.graphs+graphs, t.seen.collectives+collectives
+	t.seen.tokens, t.seen.differences = t.seen.tokens+tokens, t.seen.differences+differences
+	fmt.Printf("%d ranks, %s: all restored, %d graphs with %d collective calls, %d of %d tokens differ\n", t.ranks, addresses, graphs, collectives, differences, tokens)
+	return nil
+}
+
+// count returns how many graphs all ranks of an artifact have, and how many collective calls.
+func count(artifact string, ranks int) (graphs, collectives int, err error) {
+	for r := range ranks {
+		a, err := artifacts.ReadRank(artifact, r)
+		if err != nil {
+			return 0, 0, err
+		}
+		calls := 0
+		err = a.Spec.EachGraph(func(_ int, g *graphir.Graph) error {
+			for i := range g.Nodes {
+				if g.Nodes[i].Type == graphir.NodeCollective {
+					calls++
+				}
+			}
+			return nil
+		})
+		if err != nil || len(a.Spec.Graphs) != wantGraphs || calls != wantCollectives {
+			return 0, 0, fmt.Errorf("rank %d: %d graphs with %d collective calls, want %d with %d (%w)", r, len(a.Spec.Graphs), calls, wantGraphs, wantCollectives, err)
+		}
+		graphs, collectives = graphs+len(a.Spec.Graphs), collectives+calls
+	}
+	return graphs, collectives, nil
+}
+
+// outcome is how a start ended.
+type outcome struct {
+	ranks  []string // "captured" or "restored", and the tokens, of each rank that served
+	stderr string
+	err    error
+}
+
+func (o outcome) String() string { return fmt.Sprintf("%v, ranks %q\n%s", o.err, o.ranks, o.stderr) }
+
+// all counts the ranks that came by their graphs in this way.
+func (o outcome) all(how string) (n int) {
+	for _, line := range o.ranks {
+		if strings.Fields(line)[2] == how {
+			n++
+		}
+	}
+	return n
+}
+
+// compare returns how many tokens native has, and how many of them are not o's.
+func (o outcome) compare(native outcome) (tokens, differences int) {
+	for r, line := range native.ranks {
+		want, got := strings.Fields(line)[3:], []string(nil)
+		if r < len(o.ranks) {
+			got = strings.Fields(o.ranks[r])[3:]
+		}
+		for i := range want {
+			tokens++
+			if i >= len(got) || got[i] != want[i] {
+				differences++
+			}
+		}
+	}
+	return tokens, differences
+}
+
+// start runs a command, with the engine of so many ranks, and sorts what it prints by rank.
+func (t *test) start(env []string, command ...string) outcome {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(append(os.Environ(), "SIMGPU_LOG=/dev/null", fmt.Sprintf("RANKS_WORKERS=%d", t.ranks)), env...)
+	cmd.WaitDelay = time.Second
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	o := outcome{err: cmd.Run()}
+	if ctx.Err() != nil {
+		o.err = fmt.Errorf("not done after %s", limit)
+	}
+	for line := range strings.Lines(stdout.String()) {
+		if f := strings.Fields(line); len(f) > 3 && f[0] == "rank" {
+			o.ranks = append(o.ranks, strings.TrimSpace(line))
+		}
+	}
+	slices.Sort(o.ranks)
+	o.stderr = stderr.String()
+	return o
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"medusa/internal/test/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// Two ranks restore, and the controls that concern what ranks agree on end as they have to. make test-ranks has the others.
+func TestRanks(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "build/ranks")
+	t.Chdir(testenv.Root(t))
+	var seen compared
+	ranks := test{ranks: 2, artifact: filepath.Join(t.TempDir(), "2.medusa"), seen: &seen}
+	if err := ranks.make(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("restored", func(t *testing.T) {
+		if err := ranks.restore("relocate"); err != nil {
+			t.Error(err)
+		}
+		if seen.tokens == 0 || seen.differences != 0 {
+			t.Errorf("%d of %d tokens differ", seen.differences, seen.tokens)
+		}
+	})
+	for _, c := range controls {
+		if !slices.Contains([]string{"add", "memory", "level", "lazy"}, c.how) {
+			continue
+		}
+		t.Run(c.how, func(t *testing.T) {
+			if err := ranks.control(c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,11 @@
+# Engines of several worker processes; included by the root Makefile.
+RANKS := internal/test/ranks
+
+build/ranks: $(RANKS)/engine/engine.c runners/example/model.h build/lib/libmedusa.so build/simulated/libcuda.so.1 build/nccl/libnccl.so.2
+	$(CC) $(CFLAGS) $(EXAMPLE_FLAGS) -Irunners/example -o $@ $(RANKS)/engine/engine.c -Lbuild/lib -lmedusa -Lbuild/nccl -l:libnccl.so.2 -Lbuild/simulated -l:libcuda.so.1 -ldl \
+		-Wl,-rpath,'$$ORIGIN/lib:$$ORIGIN/nccl'
+
+# Graphs with collective calls, over 2 and 4 ranks, and what has to be noticed.
+.PHONY: test-ranks
+test-ranks: build/ranks build/lib/libmedusa_interpose.so build/medusa
+	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks

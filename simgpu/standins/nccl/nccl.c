@@ -1,0 +1,275 @@
+/*
+ * nccl.c: communicators of processes on one machine, with NCCL's calls.
+ *
+ * In: the library's public calls. Out: launches of collective.cu on the caller's stream, which a capture takes as kernel nodes that point to
+ * the communicator's memory. Fails: calls return NCCL's results; ncclGetLastError says which call of the driver it was. A kernel that
+ * waits for another rank in vain traps after NCCL_STANDIN_SECONDS (20), which the driver answers as a sticky error.
+ *
+ * Device memory is the communicator's alone and is made at its creation: no call allocates. Not provided: sends and receives, several
+ * devices of one process, registered buffers, splits. Groups are accepted and change nothing, since each call is one kernel.
+ */
+#include "../launch.h"
+#include "../stub.h"
+#include "bootstrap.h"
+#include "comm.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OK, UNHANDLED_CUDA, SYSTEM, INTERNAL, INVALID_ARGUMENT, INVALID_USAGE, REMOTE, IN_PROGRESS };
+
+#define VERSION 22705 /* 2.27.5, whose calls these are */
+
+typedef struct { char internal[128]; } ncclUniqueId;
+struct comm { int rank, ranks; CUdeviceptr own, opened[NCCL_RANKS]; struct place *place; };
+
+extern const char nccl_image[];
+static struct image image = {nccl_image, NULL};
+static _Thread_local char last_error[160];
+static _Thread_local int group;
+
+static struct {
+	__typeof__(&cuMemAlloc_v2) cuMemAlloc;
+	__typeof__(&cuMemFree_v2) cuMemFree;
+	__typeof__(&cuMemcpyHtoD_v2) cuMemcpyHtoD;
+	__typeof__(&cuIpcGetMemHandle) cuIpcGetMemHandle;
+	__typeof__(&cuIpcOpenMemHandle_v2) cuIpcOpenMemHandle;
+	__typeof__(&cuIpcCloseMemHandle) cuIpcCloseMemHandle;
+	__typeof__(&cuCtxGetDevice) cuCtxGetDevice;
+} driver;
+
+static int fail(int result, const char *what)
+{
+	snprintf(last_error, sizeof(last_error), "%s", what);
+	return result;
+}
+
+static int cuda(CUresult r, const char *call)
+{
+	if (r)
+		snprintf(last_error, sizeof(last_error), "%s: driver error %d", call, (int)r);
+	return r ? UNHANDLED_CUDA : OK;
+}
+
+static int ready(void)
+{
+	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
+	__typeof__(&cuGetProcAddress_v2) get = NULL;
+	CUdriverProcAddressQueryResult status;
+	if (launch_ready() || !lib)
+		return fail(UNHANDLED_CUDA, "no driver, or no context");
+	*(void **)&get = dlsym(lib, "cuGetProcAddress_v2");
+	int bad = 0;
+#define GET(name, version) bad |= get(#name, (void **)&driver.name, version, 0, &status) || !driver.name
+	GET(cuMemAlloc, 3020);
+	GET(cuMemFree, 3020);
+	GET(cuMemcpyHtoD, 3020);
+	GET(cuIpcGetMemHandle, 4010);
+	GET(cuIpcOpenMemHandle, 11000);
+	GET(cuIpcCloseMemHandle, 4010);
+	GET(cuCtxGetDevice, 2000);
+#undef GET
+	return bad ? fail(UNHANDLED_CUDA, "a driver without memory of other processes") : OK;
+}
+
+EXPORT int ncclGetVersion(int *version)
+{
+	if (!version)
+		return INVALID_ARGUMENT;
+	*version = VERSION;
+	return OK;
+}
+
+EXPORT int ncclGetUniqueId(ncclUniqueId *id)
+{
+	if (!id)
+		return INVALID_ARGUMENT;
+	memset(id, 0, sizeof(*id));
+	return bootstrap_create(id->internal, sizeof(id->internal)) ? OK : fail(SYSTEM, "shm_open");
+}
+
+static int destroy(struct comm *c)
+{
+	int r = OK;
+	for (int i = 0; i < c->ranks; i++)
+		if (c->opened[i])
+			r |= cuda(driver.cuIpcCloseMemHandle(c->opened[i]), "cuIpcCloseMemHandle");
+	if (c->own)
+		r |= cuda(driver.cuMemFree(c->own), "cuMemFree");
+	bootstrap_leave(c->place);
+	free(c);
+	return r;
+}
+
+/* The memory of this rank, filled in but for the others' addresses. */
+static int allocate(struct comm *c, struct nccl_device *d)
+{
+	const char *seconds = getenv("NCCL_STANDIN_SECONDS");
+	int r = cuda(driver.cuMemAlloc(&c->own, sizeof(*d)), "cuMemAlloc");
+	d->magic = NCCL_MAGIC;
+	d->rank = c->rank;
+	d->ranks = c->ranks;
+	d->self = c->own;
+	d->deadline = (seconds ? strtoull(seconds, NULL, 10) : 20) * 1000000000ull;
+	return r ? r : cuda(driver.cuMemcpyHtoD(c->own, d, sizeof(*d)), "cuMemcpyHtoD");
+}
+
+static int connect_ranks(struct comm *c, struct nccl_device *d, const char *place)
+{
+	CUipcMemHandle own, all[NCCL_RANKS];
+	_Static_assert(sizeof(own) == BOOTSTRAP_ITEM, "what ranks tell each other is a handle");
+	int r = cuda(driver.cuIpcGetMemHandle(&own, c->own), "cuIpcGetMemHandle");
+	if (r)
+		return r;
+	if (!(c->place = bootstrap_enter(place, c->rank, c->ranks, &own, all)))
+		return fail(REMOTE, "a rank did not come, or came twice");
+	for (int i = 0; i < c->ranks && !r; i++) {
+		if (i != c->rank)
+			r = cuda(driver.cuIpcOpenMemHandle(&c->opened[i], all[i], CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "cuIpcOpenMemHandle");
+		d->peers[i] = (i == c->rank ? c->own : c->opened[i]) + offsetof(struct nccl_device, block);
+	}
+	if (!r)
+		r = cuda(driver.cuMemcpyHtoD(c->own, d, offsetof(struct nccl_device, block)), "cuMemcpyHtoD");
+	return r ? r : bootstrap_meet(c->place) ? OK : fail(REMOTE, "a rank did not come");
+}
+
+EXPORT int ncclCommInitRank(struct comm **comm, int ranks, ncclUniqueId id, int rank)
+{
+	if (!comm || ranks < 1 || ranks > NCCL_RANKS || rank < 0 || rank >= ranks || !memchr(id.internal, 0, sizeof(id.internal)))
+		return fail(INVALID_ARGUMENT, "ranks");
+	int r = ready();
+	if (r)
+		return r;
+	struct comm *c = calloc(1, sizeof(*c));
+	struct nccl_device *d = calloc(1, sizeof(*d));
+	if (!c || !d) {
+		free(c);
+		free(d);
+		return fail(SYSTEM, "out of memory");
+	}
+	c->rank = rank;
+	c->ranks = ranks;
+	if (!(r = allocate(c, d)))
+		r = connect_ranks(c, d, id.internal);
+	free(d);
+	if (r)
+		destroy(c);
+	else
+		*comm = c;
+	return r;
+}
+
+EXPORT int ncclCommInitRankConfig(struct comm **comm, int ranks, ncclUniqueId id, int rank, void *config)
+{
+	(void)config; /* blocking, and with as many threads as there are */
+	return ncclCommInitRank(comm, ranks, id, rank);
+}
+
+/* All ranks destroy it: none frees memory from which another still reads. */
+EXPORT int ncclCommDestroy(struct comm *c)
+{
+	if (!c)
+		return OK;
+	bool met = bootstrap_meet(c->place);
+	int r = destroy(c);
+	return r ? r : met ? OK : fail(REMOTE, "a rank did not destroy the communicator");
+}
+
+EXPORT int ncclCommFinalize(struct comm *c) { return c ? OK : INVALID_ARGUMENT; }
+EXPORT int ncclCommAbort(struct comm *c) { return c ? destroy(c) : OK; }
+
+EXPORT int ncclCommCount(const struct comm *c, int *count)
+{
+	if (!c || !count)
+		return INVALID_ARGUMENT;
+	*count = c->ranks;
+	return OK;
+}
+
+EXPORT int ncclCommUserRank(const struct comm *c, int *rank)
+{
+	if (!c || !rank)
+		return INVALID_ARGUMENT;
+	*rank = c->rank;
+	return OK;
+}
+
+EXPORT int ncclCommCuDevice(const struct comm *c, int *device)
+{
+	return c && device ? cuda(driver.cuCtxGetDevice(device), "cuCtxGetDevice") : INVALID_ARGUMENT;
+}
+
+EXPORT int ncclCommGetAsyncError(struct comm *c, int *error)
+{
+	if (!c || !error)
+		return INVALID_ARGUMENT;
+	*error = OK;
+	return OK;
+}
+
+EXPORT const char *ncclGetErrorString(int result)
+{
+	static const char *const texts[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error", "invalid argument", "invalid usage",
+	                                    "remote process exited or there was a network error", "operation in progress"};
+	return result >= 0 && result < (int)(sizeof(texts) / sizeof(*texts)) ? texts[result] : "unknown result code";
+}
+
+EXPORT const char *ncclGetLastError(struct comm *c)
+{
+	(void)c;
+	return last_error;
+}
+
+EXPORT int ncclGroupStart(void)
+{
+	group++;
+	return OK;
+}
+
+EXPORT int ncclGroupEnd(void)
+{
+	if (!group)
+		return fail(INVALID_USAGE, "ncclGroupEnd without ncclGroupStart");
+	group--;
+	return OK;
+}
+
+static const unsigned char sizes[NCCL_TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+static int step(int call, const void *send, void *recv, size_t count, int type, int op, int root, struct comm *c, CUstream stream)
+{
+	if (!c || type < 0 || type >= NCCL_TYPES || op < 0 || op >= NCCL_OPS || root < 0 || root >= c->ranks || (count && (!send || !recv)))
+		return fail(INVALID_ARGUMENT, "a call's arguments");
+	if (!count)
+		return OK;
+	uint64_t bytes = count * sizes[type];
+	const uint32_t grid[] = {1, 1, 1};
+	void *params[] = {&c->own, &send, &recv, &bytes, &call, &type, &op, &root};
+	return cuda(launch_kernel(&image, "nccl_step", grid, NCCL_THREADS, stream, params), "cuLaunchKernel");
+}
+
+EXPORT int ncclAllReduce(const void *send, void *recv, size_t count, int type, int op, struct comm *c, CUstream s)
+{
+	return step(NCCL_ALL_REDUCE, send, recv, count, type, op, 0, c, s);
+}
+
+EXPORT int ncclAllGather(const void *send, void *recv, size_t count, int type, struct comm *c, CUstream s)
+{
+	return step(NCCL_ALL_GATHER, send, recv, count, type, 0, 0, c, s);
+}
+
+EXPORT int ncclReduceScatter(const void *send, void *recv, size_t count, int type, int op, struct comm *c, CUstream s)
+{
+	return step(NCCL_REDUCE_SCATTER, send, recv, count, type, op, 0, c, s);
+}
+
+EXPORT int ncclBroadcast(const void *send, void *recv, size_t count, int type, int root, struct comm *c, CUstream s)
+{
+	return step(NCCL_BROADCAST, c && c->rank != root ? recv : send, recv, count, type, 0, root, c, s);
+}
+
+EXPORT int ncclBcast(void *buffer, size_t count, int type, int root, struct comm *c, CUstream s)
+{
+	return ncclBroadcast(buffer, buffer, count, type, root, c, s);
+}
