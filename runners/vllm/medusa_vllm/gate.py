@@ -12,7 +12,7 @@ from . import contract, labels
 TRY = "try"  # of MEDUSA_VLLM
 
 # The releases that were tested, each with the torch that it pins.
-SUPPORTED = {"0.26.0": "2.11", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
+SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
