@@ -311,6 +311,9 @@ def show(s, args):
         halfway.start()
         load.run(port, args.requests, args.kills)
         halfway.join(PATIENCE)
+        # Whatever the kills left out: two of the three have room, so each makes room for another.
+        for name in 2 * [MODELS[1][0], MODELS[0][0], Reference.name]:
+            load.ask_of(port, name)
         load.ask_of(port, MODELS[0][0])
         picture(s, args.pictures, "page-vllm-idle.png", port)
         seen = changes(port)
