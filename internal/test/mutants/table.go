@@ -7,7 +7,7 @@ var table = []mutant{
 	{"ranks replay the same collective calls", skip, "./internal/test/ranks", "TestRanks/level"},
 	{"replays after a difference", replace(" && !c.spec.HasCollectives(i)", ""), "./internal/test/ranks", "TestRanks/add"},
 	{"graphs with collective calls are not built at their first use", never, "./internal/test/ranks", "TestRanks/lazy"},
-	{"collective call in its place", replace("b.current", "0*b.current"), "./internal/test/ranks", "TestRanks/restored"},
+	{"collective call in its place", replace("b.current", "0*b.current"), "./internal/test/ranks", "TestRanks"},
 	{"collective call in an embedded graph", never, "./graphir", "TestWrongCollectives"},
 	{"order of collective calls", never, "./graphir", "TestWrongCollectives"},
 	{"liveness inside an open capture", never, "./materialize/compile", "TestFreeInsideACapture"},
