@@ -311,7 +311,8 @@ func (d *decoder) tensors() error {
 			return &FormatError{"tensors", i, fmt.Errorf("role %d, type %d", pb.Role, pb.Dtype)}
 		}
 		d.spec.Tensors = append(d.spec.Tensors, Tensor{Name: pb.Name, Role: Role(pb.Role), DType: DType(pb.Dtype),
-			At: Pointer{Index: pb.Alloc, Offset: pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct})
+			At: Pointer{Index: pb.Alloc, Offset: pb.Offset}, Size: pb.Size, Shape: pb.Shape, Lo: pb.Lo, Hi: pb.Hi, Distinct: pb.Distinct,
+			Graphs: fromGaps(pb.Graphs)})
 	}
 	return nil
 }

@@ -152,7 +152,7 @@ func (d *decoder) rows(plans []*plan) error {
 	if err := d.budget.take(maxGroup + maxGroupEncoded); err != nil {
 		return &FormatError{"groups", -1, err}
 	}
-	out := &Rows{plans: plans, read: d.group, referred: pb.Referred}
+	out := &Rows{plans: plans, read: d.group, referred: fromGaps(pb.Referred)}
 	d.spec.Rows, d.spec.Graphs = out, table[Graph](len(pb.Graphs))
 	for i, data := range pb.Graphs {
 		r, err := readRow(data)
@@ -176,13 +176,18 @@ func (d *decoder) rows(plans []*plan) error {
 	if first != len(pb.Graphs) {
 		return &FormatError{"groups", -1, fmt.Errorf("they have %d of %d graphs", first, len(pb.Graphs))}
 	}
-	for i := 1; i < len(out.referred); i++ {
-		out.referred[i] += out.referred[i-1]
-	}
 	if _, _, _, _, err := out.needs(); err != nil {
 		return &FormatError{"groups", -1, err}
 	}
 	return nil
+}
+
+// fromGaps undoes gaps, in place.
+func fromGaps(numbers []uint32) []uint32 {
+	for i := 1; i < len(numbers); i++ {
+		numbers[i] += numbers[i-1]
+	}
+	return numbers
 }
 
 func (d *decoder) plans() ([]*plan, error) {

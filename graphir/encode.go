@@ -278,18 +278,24 @@ func (e *encoder) rows(r *Rows) {
 		e.pb.GroupSize = append(e.pb.GroupSize, uint32(g.size))
 		e.pb.GroupSha256 = append(e.pb.GroupSha256, g.sha256[:]...)
 	}
+	e.pb.Referred = gaps(r.referred)
+}
+
+// gaps returns numbers in order, each minus the one before.
+func gaps(numbers []uint32) (out []uint32) {
 	before := uint32(0)
-	for _, object := range r.referred {
-		e.pb.Referred = append(e.pb.Referred, object-before)
-		before = object
+	for _, n := range numbers {
+		out = append(out, n-before)
+		before = n
 	}
+	return out
 }
 
 func (e *encoder) tensors(tensors []Tensor) {
 	for i := range tensors {
 		t := &tensors[i]
 		e.buffers.Tensors = append(e.buffers.Tensors, &graphpb.Tensor{Name: t.Name, Role: uint32(t.Role), Dtype: uint32(t.DType),
-			Alloc: t.At.Index, Offset: t.At.Offset, Size: t.Size, Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Distinct})
+			Alloc: t.At.Index, Offset: t.At.Offset, Size: t.Size, Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Distinct, Graphs: gaps(t.Graphs)})
 	}
 }
 

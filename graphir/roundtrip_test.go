@@ -129,6 +129,7 @@ func TestEqual(t *testing.T) {
 		func(s *graphir.Spec) { s.Graphs[1].Nodes[0].Kernel().Attrs[0].Value[63]++ },
 		func(s *graphir.Spec) { s.Graphs = s.Graphs[:1] },
 		func(s *graphir.Spec) { s.Tensors[0].Distinct = false },
+		func(s *graphir.Spec) { s.Tensors[1].Graphs = []uint32{1} },
 		func(s *graphir.Spec) { s.Notes = []graphir.Note{{Name: "output"}} },
 	} {
 		s := handmade()

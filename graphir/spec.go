@@ -229,7 +229,8 @@ const (
 // Float says whether the type is a floating-point type.
 func (t DType) Float() bool { return t == F32 || t == F16 || t == BF16 }
 
-// Tensor is memory that the engine named. Lo, Hi and Distinct bound the values with which verification fills an integer input.
+// Tensor is memory that the engine named. Lo, Hi and Distinct bound the values with which verification fills an integer input. Graphs are
+// those that leave a result in an output, in order; if there are none, any graph may.
 type Tensor struct {
 	Name     string
 	Role     Role
@@ -239,6 +240,7 @@ type Tensor struct {
 	Shape    []int64
 	Lo, Hi   int64
 	Distinct bool
+	Graphs   []uint32
 }
 
 // Note is opaque metadata of the engine, which gets it back unchanged in a restored start. Each name occurs once.

@@ -134,6 +134,9 @@ func (t *textWriter) rest() {
 		if n.Distinct {
 			t.printf(" distinct")
 		}
+		if len(n.Graphs) > 0 {
+			t.printf(" graphs=%d", n.Graphs)
+		}
 		t.printf("\n")
 	}
 	for i, n := range s.Notes {

@@ -251,6 +251,16 @@ func (v *validator) tensors() {
 				v.bad(path("shape")(), "negative size %d", n)
 			}
 		}
+		for k, g := range t.Graphs {
+			switch {
+			case int64(g) >= int64(len(v.spec.Graphs)):
+				v.bad(path("graphs")(), "graph %d of %d", g, len(v.spec.Graphs))
+			case k > 0 && g <= t.Graphs[k-1]:
+				v.bad(path("graphs")(), "graph %d behind %d", g, t.Graphs[k-1])
+			case t.Role != RoleOutput:
+				v.bad(path("graphs")(), "a result in a tensor that is no output")
+			}
+		}
 	}
 }
 

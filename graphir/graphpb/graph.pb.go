@@ -1610,6 +1610,7 @@ type Tensor struct {
 	Lo            int64                  `protobuf:"zigzag64,8,opt,name=lo,proto3" json:"lo,omitempty"`
 	Hi            int64                  `protobuf:"zigzag64,9,opt,name=hi,proto3" json:"hi,omitempty"`
 	Distinct      bool                   `protobuf:"varint,10,opt,name=distinct,proto3" json:"distinct,omitempty"`
+	Graphs        []uint32               `protobuf:"varint,11,rep,packed,name=graphs,proto3" json:"graphs,omitempty"` // that leave a result there, each minus the one before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1712,6 +1713,13 @@ func (x *Tensor) GetDistinct() bool {
 		return x.Distinct
 	}
 	return false
+}
+
+func (x *Tensor) GetGraphs() []uint32 {
+	if x != nil {
+		return x.Graphs
+	}
+	return nil
 }
 
 type Trigger struct {
@@ -1936,7 +1944,7 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\x05space\x18\t \x01(\rR\x05space\x12)\n" +
 	"\x10relocation_space\x18\n" +
 	" \x03(\rR\x0frelocationSpace\x12%\n" +
-	"\x0erelocation_map\x18\v \x03(\rR\rrelocationMap\"\xda\x01\n" +
+	"\x0erelocation_map\x18\v \x03(\rR\rrelocationMap\"\xf2\x01\n" +
 	"\x06Tensor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\rR\x04role\x12\x14\n" +
@@ -1948,7 +1956,8 @@ const file_graphir_graph_proto_rawDesc = "" +
 	"\x02lo\x18\b \x01(\x12R\x02lo\x12\x0e\n" +
 	"\x02hi\x18\t \x01(\x12R\x02hi\x12\x1a\n" +
 	"\bdistinct\x18\n" +
-	" \x01(\bR\bdistinct\"9\n" +
+	" \x01(\bR\bdistinct\x12\x16\n" +
+	"\x06graphs\x18\v \x03(\rR\x06graphs\"9\n" +
 	"\aTrigger\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x12R\x05batch\x12\x18\n" +
 	"\akernels\x18\x02 \x03(\rR\akernelsB\x18Z\x16medusa/graphir/graphpbb\x06proto3"

@@ -85,6 +85,11 @@ void medusa_mark_tensor(const struct medusa_tensor *t)
 	RECORD(trace_tensor(w, t->name, t->addr, t->size, t->role, t->dtype, t->fill, t->shape, t->ndim < 8 ? t->ndim : 8, t->lo, t->hi));
 }
 
+void medusa_mark_result(const char *tensor)
+{
+	RECORD(trace_result(w, tensor));
+}
+
 void medusa_mark_collective(const struct medusa_collective *call, uint64_t stream)
 {
 	if (core_mode() != MODE_RECORD)

@@ -99,6 +99,10 @@ struct medusa_tensor {
 };
 void medusa_mark_tensor(const struct medusa_tensor *t);
 
+/* The next graph whose capture ends on the calling thread leaves a result in the output of this name. If graphs share memory, what one
+ * leaves in the outputs of others may be no numbers at all. Outputs that no graph was named for may be any graph's. */
+void medusa_mark_result(const char *tensor);
+
 /* A call of the engine's communicator. operation, dtype, reduce and root are numbers of the engine's own, which it gets back unchanged. */
 struct medusa_collective {
 	uint32_t operation;

@@ -864,4 +864,14 @@ static inline void trace_collective(struct trace_writer *w, uint32_t graph, uint
 	trace_finish(w);
 }
 
+static inline void trace_result(struct trace_writer *w, const char *tensor)
+{
+	uint64_t framed = 0;
+	framed += trace_size_str(tensor);
+	if (!trace_begin(w, 59, framed))
+		return;
+	trace_put_str(w, tensor);
+	trace_finish(w);
+}
+
 #endif

@@ -111,6 +111,7 @@ const (
 	TypeMemOps      Type = 56
 	TypeElastic     Type = 57
 	TypeCollective  Type = 58
+	TypeResult      Type = 59
 )
 
 func (t Type) String() string {
@@ -205,6 +206,8 @@ func (t Type) String() string {
 		return "elastic"
 	case TypeCollective:
 		return "collective"
+	case TypeResult:
+		return "result"
 	}
 	return unknown("record", uint64(t))
 }
@@ -311,6 +314,8 @@ func newRecord(t Type) Record {
 		return new(Elastic)
 	case TypeCollective:
 		return new(Collective)
+	case TypeResult:
+		return new(Result)
 	}
 	return nil
 }
@@ -1817,4 +1822,23 @@ func (r *Collective) encode(e *encoder) {
 	e.u64(r.SendBytes)
 	e.u64(r.Recv)
 	e.u64(r.RecvBytes)
+}
+
+// Result is a "result" record.
+//
+// The next graph whose capture ends on this thread leaves a result in the output of this name (medusa_mark_result).
+type Result struct {
+	Head
+	Tensor string
+}
+
+// RecordType returns TypeResult.
+func (*Result) RecordType() Type { return TypeResult }
+
+func (r *Result) decode(d *decoder) {
+	r.Tensor = d.str()
+}
+
+func (r *Result) encode(e *encoder) {
+	e.str(r.Tensor)
 }

@@ -12,7 +12,7 @@ import (
 
 // compileTensors turns the engine's named tensors into pointers.
 func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tensor, error) {
-	ta, tb := a.lastTensors(), b.lastTensors()
+	ta, tb, results := a.lastTensors(), b.lastTensors(), a.results()
 	if len(ta) != len(tb) {
 		return nil, fmt.Errorf("compile tensors: %d marked in record-a, %d in record-b", len(ta), len(tb))
 	}
@@ -36,9 +36,27 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 		out = append(out, graphir.Tensor{
 			Name: t.Name, Role: graphir.Role(t.Role), DType: graphir.DType(t.Dtype), At: at, Size: t.Size,
 			Shape: t.Shape, Lo: t.Lo, Hi: t.Hi, Distinct: t.Fill == contract.FillDistinct,
+			Graphs: results[t.Name],
 		})
+		delete(results, t.Name)
+	}
+	for name, graphs := range results {
+		return nil, fmt.Errorf("compile results of graph %q: no tensor is named %q", a.instantiated()[graphs[0]].Label, name)
 	}
 	return out, nil
+}
+
+// results returns the graphs that leave a result in an output, by its name.
+func (r *run) results() map[string][]uint32 {
+	out := map[string][]uint32{}
+	for i, g := range r.instantiated() {
+		for _, name := range g.Results {
+			if graphs := out[name]; len(graphs) == 0 || graphs[len(graphs)-1] != uint32(i) {
+				out[name] = append(graphs, uint32(i)) // mutant: graphs of a result
+			}
+		}
+	}
+	return out
 }
 
 // tensorPlace returns the allocation that holds a marked address, which is known to be one. In a suballocated allocation the

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"medusa/graphir"
+	"medusa/internal/contract"
 	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
@@ -49,5 +51,42 @@ func TestNotes(t *testing.T) {
 				t.Errorf("got %v, %v, want %v", got, err, tt.want)
 			}
 		})
+	}
+}
+
+// A result belongs to the next graph whose capture ends on its thread, and only if that graph was instantiated.
+func TestResults(t *testing.T) {
+	const size = 512
+	on := func(thread uint32) trace.Head { return trace.Head{Thread: thread} }
+	build := func(seed byte, more ...trace.Record) *recording.Recording {
+		tp, at := newTape(seed), uint64(seed)<<20
+		tp.phase("structure")
+		tp.alloc(at, size)
+		tp.function(1, trace.ModuleModule, "k", 8)
+		tp.phase("capture")
+		for i, name := range []string{"one", "two"} {
+			tp.add(&trace.Tensor{Name: name, Addr: at + 8*uint64(i), Size: 8, Role: contract.RoleOutput, Dtype: contract.DtypeF32})
+		}
+		tp.add(&trace.Result{Head: on(0), Tensor: "one"}, &trace.Result{Head: on(3), Tensor: "two"})
+		tp.capture("first", 1, tp.kernel(1, at))
+		tp.add(&trace.Result{Head: on(0), Tensor: "two"}, &trace.Result{Head: on(0), Tensor: "one"}, &trace.Result{Head: on(0), Tensor: "two"})
+		tp.add(more...)
+		tp.capture("second", 2, tp.kernel(1, at))
+		tp.phase("ready")
+		return tp.recording(t)
+	}
+	compile := func(more ...trace.Record) (*graphir.Spec, error) {
+		spec, _, err := Compile(build(1, more...), build(2, more...), nil)
+		return spec, err
+	}
+	spec, err := compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one, two := spec.Tensors[0].Graphs, spec.Tensors[1].Graphs; !slices.Equal(one, []uint32{0, 1}) || !slices.Equal(two, []uint32{1}) {
+		t.Errorf("results of the graphs %d and %d, want [0 1] and [1]", one, two)
+	}
+	if _, err := compile(&trace.Result{Tensor: "three"}); err == nil || !strings.Contains(err.Error(), `results of graph "second": no tensor is named "three"`) {
+		t.Errorf("a result without a name: %v", err)
 	}
 }

@@ -26,8 +26,9 @@ type Recording struct {
 	Functions  map[uint32]*trace.Function
 	Graphs     []*Capture
 	ByID       map[uint32]*Capture
-	Embedded   map[uint32]bool // graphs that child graph nodes embed
-	nesting    map[uint32]int  // how often graphs are embedded in each other below a graph
+	Embedded   map[uint32]bool     // graphs that child graph nodes embed
+	results    map[uint32][]string // of the next graph, by thread
+	nesting    map[uint32]int      // how often graphs are embedded in each other below a graph
 	Tensors    []*trace.Tensor
 	Notes      []graphir.Note // by name
 	Identity   []*trace.Identity
@@ -85,6 +86,7 @@ type Capture struct {
 	Changed          map[uint64]bool // nodes whose host memory held something else at `ready`
 	Execs            int             // how often it was instantiated
 	InstantiateFlags uint64
+	Results          []string // names of outputs that it leaves results in
 }
 
 // PhaseOrder returns the order of the first mark of any of the named phases, or the last possible order.
@@ -108,7 +110,7 @@ func Read(path string) (*Recording, error) {
 	defer f.Close()
 	r := &Recording{
 		Path: path, Modules: map[uint32]*Module{}, Functions: map[uint32]*trace.Function{},
-		ByID: map[uint32]*Capture{}, Embedded: map[uint32]bool{}, nesting: map[uint32]int{}, ReadyOrder: NoOrder, TensorMaps: map[string]*TensorMap{},
+		ByID: map[uint32]*Capture{}, Embedded: map[uint32]bool{}, nesting: map[uint32]int{}, results: map[uint32][]string{}, ReadyOrder: NoOrder, TensorMaps: map[string]*TensorMap{},
 		variables: map[uint32][]int{}, execs: map[uint64]*Capture{},
 		bytes: &spill.File{Dir: filepath.Dir(path)},
 	}
@@ -205,6 +207,9 @@ func (r *Recording) add(rec trace.Record) error {
 		r.Functions[v.ID] = v
 	case *trace.Tensor:
 		r.Tensors = append(r.Tensors, v)
+	case *trace.Result:
+		// mutant: results of another thread
+		r.results[v.Thread] = append(r.results[v.Thread], v.Tensor)
 	case *trace.Note:
 		r.addNote(v)
 	case *trace.Identity:
@@ -281,7 +286,8 @@ func (r *Recording) addGraphPart(rec trace.Record, order uint64) error {
 		if r.ByID[v.ID] != nil {
 			return &Error{r.Path, order, fmt.Sprintf("graph %d was recorded before", v.ID)}
 		}
-		g := &Capture{Graph: v, Order: order}
+		g := &Capture{Graph: v, Order: order, Results: r.results[v.Thread]}
+		delete(r.results, v.Thread)
 		r.Graphs = append(r.Graphs, g)
 		r.ByID[v.ID] = g
 	case *trace.Child:

@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"medusa/graphir"
 	"medusa/internal/cuda"
@@ -24,20 +25,66 @@ func exponents(t graphir.DType) (low, high uint32, ok bool) {
 
 // findNotFinite notes which chunks of the floating-point results that a replay has just left hold a NaN or an infinity: such
 // results could be equal whatever the graph had computed.
-func (c *Checker) findNotFinite(out *digest.Graph) error {
+func (c *Checker) findNotFinite(graph int, out *digest.Graph) error {
 	for i := range out.Ranges {
 		r := &out.Ranges[i]
 		low, high, ok := exponents(c.resultType(r))
 		if !ok || len(r.Written) == 0 {
 			continue
 		}
-		bits, err := c.hasher.notFinite(c.spanOf(r), r, low, high)
+		s, err := c.spanOf(r), error(nil)
+		if s.handed != 0 {
+			err = c.findInResults(graph, s, r)
+		} else {
+			r.NotFinite, err = c.hasher.notFinite(s, r.Written.Has, low, high)
+		}
 		if err != nil {
 			return err
 		}
-		r.NotFinite = bits
 	}
 	return nil
+}
+
+// findInResults looks at a graph's own results in memory that graphs hand on. What the graph leaves in those of others is scratch, and
+// perhaps no numbers.
+func (c *Checker) findInResults(graph int, s *span, r *digest.Range) error {
+	for _, part := range resultsIn(c.spec, uint32(graph), s) {
+		low, high, _ := exponents(part.handed)
+		of := func(k int) int { // the chunk of the range in which one of the part begins
+			offset, _ := part.piece(k)
+			return int((offset - s.offset) / s.chunk)
+		}
+		// mutant: results that a graph has not written
+		bits, err := c.hasher.notFinite(&part, func(k int) bool { return r.Written.Has(of(k)) }, low, high)
+		if err != nil {
+			return err
+		}
+		for k := range int(part.chunks()) {
+			if bits.Has(k) {
+				r.NotFinite.Add(of(k))
+			}
+		}
+	}
+	return nil
+}
+
+// resultsIn returns the parts of a span of handed memory that are results of a graph.
+func resultsIn(spec *graphir.Spec, graph uint32, s *span) (parts []span) {
+	for i := range spec.Tensors {
+		t := &spec.Tensors[i]
+		if t.At.Space != graphir.SpaceAlloc || t.At.Index != s.alloc || t.Role != graphir.RoleOutput || !t.DType.Float() {
+			continue
+		}
+		// mutant: results of other graphs
+		if len(t.Graphs) > 0 && !slices.Contains(t.Graphs, graph) {
+			continue
+		}
+		from, to := max(t.At.Offset, s.offset), min(t.At.Offset+t.Size, s.offset+s.size)
+		if from < to {
+			parts = append(parts, span{alloc: s.alloc, offset: from, size: to - from, class: s.class, tensor: noTensor, stride: 1, handed: t.DType, chunk: digest.ChunkBytes})
+		}
+	}
+	return parts
 }
 
 // spanOf returns the span that a range was hashed from.
@@ -50,31 +97,31 @@ func (c *Checker) spanOf(r *digest.Range) *span {
 	panic(fmt.Sprintf("find the span of allocation %d + %d", r.Alloc, r.Offset))
 }
 
-// notFinite looks at the written chunks of a range.
-func (h *hasher) notFinite(s *span, r *digest.Range, low, high uint32) (bits digest.Bits, err error) {
+// notFinite looks at those chunks of a span that are wanted.
+func (h *hasher) notFinite(s *span, wanted func(chunk int) bool, low, high uint32) (bits digest.Bits, err error) {
 	if h.device != nil && h.readable(s) {
 		all, err := h.device.NotFinite(h.onDevice(s), low, high)
 		if err != nil {
 			return nil, err
 		}
-		for c := range r.Chunks() {
-			if all.Has(c) && r.Written.Has(c) {
-				bits.Add(c)
+		for k := range int(s.chunks()) {
+			if all.Has(k) && wanted(k) {
+				bits.Add(k)
 			}
 		}
 		return bits, nil
 	}
-	for c := range r.Chunks() {
-		if !r.Written.Has(c) {
+	for k := range int(s.chunks()) {
+		if !wanted(k) {
 			continue
 		}
-		offset, size := r.Span(c)
+		offset, size := s.piece(k)
 		data := make([]byte, size)
 		if err := h.read(data, cuda.DevicePtr(h.base[s.alloc]+offset)); err != nil {
 			return nil, fmt.Errorf("read allocation %d + %d: %w", s.alloc, offset, err)
 		}
 		if anyNotFinite(data, low, high) {
-			bits.Add(c)
+			bits.Add(k)
 		}
 	}
 	return bits, nil

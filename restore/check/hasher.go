@@ -105,6 +105,12 @@ func (h *hasher) readable(s *span) bool {
 // chunks returns how many hashes the span has.
 func (s *span) chunks() uint64 { return digest.Chunks(s.size, s.stride, s.chunk) }
 
+// piece returns the bytes of the allocation that a chunk covers.
+func (s *span) piece(chunk int) (offset, size uint64) {
+	from := uint64(chunk) * s.stride * s.chunk
+	return s.offset + from, min(s.chunk, s.size-from)
+}
+
 // onDevice is the span as a kernel sees it.
 func (h *hasher) onDevice(s *span) devicehash.Range {
 	return devicehash.Range{Addr: h.base[s.alloc] + s.offset, Size: s.size, Stride: s.stride, Chunk: s.chunk, Pointers: s.mayHoldAddresses()}

@@ -79,7 +79,7 @@ func (c *Checker) replayTwice(graph int) (digest.Graph, error) {
 				}
 			}
 			if c.Native {
-				if err := c.findNotFinite(&out); err != nil {
+				if err := c.findNotFinite(graph, &out); err != nil {
 					return out, err
 				}
 			}

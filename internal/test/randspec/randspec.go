@@ -30,6 +30,12 @@ func New(seed uint64) *graphir.Spec {
 			Role: graphir.Role(1 + g.IntN(4)), DType: graphir.DType(1 + g.IntN(6)), At: at,
 			Size:  g.Uint64N(g.spec.Allocations[at.Index].Size - at.Offset + 1),
 			Shape: []int64{g.Int64N(9), g.Int64()}, Lo: -g.Int64(), Hi: g.Int64(), Distinct: g.IntN(2) == 0})
+		t := &g.spec.Tensors[i]
+		for k := range g.spec.Graphs {
+			if t.Role == graphir.RoleOutput && g.IntN(2) == 0 {
+				t.Graphs = append(t.Graphs, uint32(k))
+			}
+		}
 	}
 	for i := range g.IntN(3) {
 		g.spec.Notes = append(g.spec.Notes, graphir.Note{Name: fmt.Sprintf("note.%d", i), Value: g.bytes(g.IntN(100))})

@@ -5,7 +5,7 @@ around the pieces, filled. Fails: as capture does; pieces that cannot be told ap
 
 vLLM cuts a compiled model at its attention layers, and captures each part in between as a graph of its own, for each batch size. A piece
 leaves its results in memory of the graphs. Attention, which runs eagerly, and the next piece find them there. Wherever a
-result lies, that memory gets a name. The shapes of the results of each graph are noted, since nothing in a restored
+result lies, that memory gets a name, and each graph is said to leave a result there. The shapes of the results of each graph are noted, since nothing in a restored
 start would tell.
 """
 
@@ -73,6 +73,7 @@ class Pieces:
         if at not in self.memory:
             self.memory[at] = f"result {len(self.memory)}"
             marks.tensor(self.memory[at], t, medusa.OUTPUT)
+        marks.result(self.memory[at])
         return self.memory[at], str(t.dtype).removeprefix("torch."), t.shape, t.stride()
 
     def install(self, graphs):

@@ -98,6 +98,7 @@ class ModelWrapper(CUDAGraphWrapper):
         """The output lies in memory of the graph, which later graphs may use as well: vLLM holds no reference to it."""
         if isinstance(output, torch.Tensor) and output.shape == (desc.num_tokens, self.width) and output.dtype == self.dtype:
             self.session.place(name(desc), output, medusa.OUTPUT)
+            marks.result(name(desc))
         else:
             self.session.refuse("a model whose output is not its hidden states alone")
         return output

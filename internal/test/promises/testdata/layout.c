@@ -112,6 +112,7 @@ IS(MEDUSA_RESTORE, 4);
 void medusa_mark_phase(const char *);
 void medusa_mark_graph(const char *, int64_t);
 void medusa_mark_tensor(const struct medusa_tensor *);
+void medusa_mark_result(const char *);
 void medusa_mark_block(uint64_t, uint64_t, int);
 void medusa_mark_note(const char *, const void *, size_t);
 void medusa_mark_identity(const char *, const char *);

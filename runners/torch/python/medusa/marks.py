@@ -28,6 +28,7 @@ _SIGNATURES = {
     "medusa_mark_graph": (ctypes.c_char_p, ctypes.c_int64),
     "medusa_mark_note": (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
     "medusa_mark_tensor": (ctypes.POINTER(contract.Tensor),),
+    "medusa_mark_result": (ctypes.c_char_p,),
     "medusa_mark_block": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
     "medusa_mark_kv_profile": (ctypes.POINTER(contract.KvProfile),),
 }
@@ -88,6 +89,11 @@ def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM):
     shape = list(t.shape)[:8] if t.dtype in _DTYPES and t.is_contiguous() else [size // _WIDTHS[dtype]]
     mark = contract.Tensor(name.encode(), t.data_ptr(), size, role, dtype, fill, len(shape), (ctypes.c_int64 * 8)(*shape), lo, hi)
     _call("medusa_mark_tensor", ctypes.byref(mark))
+
+
+def result(name):
+    """The graph whose capture ends next on this thread leaves a result in the output of this name."""
+    _call("medusa_mark_result", name.encode())
 
 
 def kv_profile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens, workspace=0):
