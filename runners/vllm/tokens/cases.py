@@ -31,7 +31,7 @@ DEFAULT = (
     "mixtral float32 V1 FULL_AND_PIECEWISE",
     "mixtral bfloat16 V2 FULL_AND_PIECEWISE",
 )
-# Of these the artifact bundles what compilers made, and a start in another folder compiles nothing. Their caches serve all other starts.
+# Of these the artifact bundles what compilers made, and a start in another folder compiles nothing.
 BUNDLED = ("qwen3 float32 V2 FULL_DECODE_ONLY", "mixtral float32 V1 FULL_AND_PIECEWISE", TORCH)
 ALL = [" ".join(c) for c in itertools.product(*SETTINGS.values())]
 ABSENT = {}  # cases that do not work, with the reason

@@ -10,6 +10,7 @@ to show a mistake; or a token's logit is further from the best than BOUND allows
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -20,6 +21,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, MixtralConfig, OPTConfig, PreTrainedTokenizerFast, Qwen3Config
 
+EXPERTS, LOUD = 4, 1.0
 SHAPE = dict(hidden_size=128, num_hidden_layers=2, num_attention_heads=4, vocab_size=512, max_position_embeddings=512)
 GROUPED = dict(SHAPE, intermediate_size=256, num_key_value_heads=2, head_dim=32, tie_word_embeddings=False, bos_token_id=1, eos_token_id=2)
 CONFIGURATIONS = {
@@ -27,7 +29,7 @@ CONFIGURATIONS = {
     "qwen3": lambda: Qwen3Config(**GROUPED),
     # Half of its layers see the last 32 tokens only; prompts with their answers are longer.
     "gemma2": lambda: Gemma2Config(**GROUPED | {"tie_word_embeddings": True}, query_pre_attn_scalar=32, sliding_window=32),
-    "mixtral": lambda: MixtralConfig(**GROUPED, num_local_experts=4, num_experts_per_tok=2, sliding_window=None),
+    "mixtral": lambda: MixtralConfig(**GROUPED, num_local_experts=EXPERTS, num_experts_per_tok=2, sliding_window=None),
     "opt": lambda: OPTConfig(**SHAPE, ffn_dim=256, word_embed_proj_dim=128, bos_token_id=1, eos_token_id=2, pad_token_id=0),
 }
 PROMPTS, LENGTHS, TOKENS = 16, (1, 24), (24, 64)
@@ -35,6 +37,25 @@ DISTINCT = 32
 # In BF16, a number has eight binary digits. Of two engines that round at other places, one may choose a token whose logit is not quite the best in
 # exact arithmetic: closer to it than 16 roundings of the largest logit of the step.
 BOUND = 16 * 2**-8
+
+
+def decide(made):
+    """The first numbers of a token's embedding, one an expert, say which two experts it takes, and no layer changes them. With random weights alone, the
+    second and the third are so close now and then that a rounding in BF16 chooses another expert, and with it other results."""
+    pairs = list(itertools.combinations(range(EXPERTS), 2))
+    table = made.get_input_embeddings().weight
+    table[:, :EXPERTS] = 0
+    for token in range(len(table)):
+        table[token, list(pairs[token % len(pairs)])] = LOUD
+    for name, parameter in made.named_parameters():
+        if name.endswith("mlp.gate.weight"):
+            parameter.copy_(torch.eye(*parameter.shape))
+        elif name.endswith("o_proj.weight"):
+            parameter[:EXPERTS] = 0
+        elif name.endswith("experts.down_proj"):
+            parameter[:, :EXPERTS] = 0
+        elif name.endswith("post_attention_layernorm.weight"):
+            parameter[:EXPERTS] = 1
 
 
 def model(kind, seed):
@@ -70,19 +91,33 @@ def generate(model, prompt, count):
     return tokens, margins
 
 
+def routed(model):
+    return {"output_router_logits": True} if hasattr(model.config, "num_experts_per_tok") else {}
+
+
+def decision(logits, chosen):
+    """How far the last expert that is chosen is ahead of the first that is not, at the closest choice, in parts of BOUND."""
+    best = logits.topk(chosen + 1).values
+    return float(((best[:, -2] - best[:, -1]) / (BOUND * logits.abs().max(1).values)).min())
+
+
 def judge(folder, answers):
     """Of each token the logit in single precision is held against the best one, after the same tokens."""
     with open(os.path.join(folder, "expected.json"), encoding="utf-8") as f:
         cases = json.load(f)
     exact = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    steps, others, close, furthest = 0, 0, 0, 0.0
+    steps, others, close, furthest, clear = 0, 0, 0, 0.0, []
     for case, answer in zip(cases, answers, strict=True):
-        logits = exact(torch.tensor([case["prompt"] + answer])).logits[0, len(case["prompt"]) - 1 : -1]
+        out = exact(torch.tensor([case["prompt"] + answer]), **routed(exact))
+        logits = out.logits[0, len(case["prompt"]) - 1 : -1]
         best, allowed = logits.max(1).values, BOUND * logits.abs().max(1).values
         short = best - logits.gather(1, torch.tensor(answer)[:, None])[:, 0]
         steps, others, furthest = steps + len(answer), others + int((short > 0).sum()), max(furthest, float((short / allowed).max()))
+        clear += [decision(layer, exact.config.num_experts_per_tok) for layer in getattr(out, "router_logits", None) or ()]
         close += int((best[:, None] - logits <= allowed[:, None]).sum())
-    print(json.dumps({"others": others, "furthest": round(furthest, 3), "candidates": round(close / steps, 2)}))
+    print(json.dumps({"others": others, "furthest": round(furthest, 3), "candidates": round(close / steps, 2)} | ({"clear": round(min(clear), 2)} if clear else {})))
+    if clear and min(clear) < 1:
+        raise SystemExit(f"judge {folder}: a choice of experts is {min(clear):.2f} of the bound from another one, so roundings may make it")
     if furthest > 1:
         raise SystemExit(f"judge {folder}: a token's logit is {furthest:.2f} times as far from the best as it may be")
 
@@ -97,7 +132,10 @@ def tokenizer():
 
 def make(folder, kind, dtype, seed):
     """The weights have the type; the answers are computed from them in single precision."""
-    made = model(kind, seed).to(getattr(torch, dtype))
+    made = model(kind, seed)
+    if kind == "mixtral" and dtype == "bfloat16":
+        decide(made)
+    made = made.to(getattr(torch, dtype))
     made.save_pretrained(folder)
     tokenizer().save_pretrained(folder)
     made, cases = made.float(), prompts(seed)
