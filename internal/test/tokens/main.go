@@ -70,11 +70,13 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 	return what, artifacts.Write(out, a)
 }
 
-// middle returns the index of the kernel node in the middle of those that the condition holds for.
-func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
+// middle returns the index of the kernel node in the middle of those that the condition holds for, and that read a weight. Others may compute
+// places in memory, and a mistake there ends the engine before a token shows it.
+func middle(s *graphir.Spec, g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
+	weight := func(r graphir.Relocation) bool { return inWeight(s, r.Pointer) }
 	var found []int
 	for i := range g.Nodes {
-		if k := g.Nodes[i].Kernel(); k != nil && fits(k) {
+		if k := g.Nodes[i].Kernel(); k != nil && fits(k) && slices.ContainsFunc(k.Relocations, weight) {
 			found = append(found, i)
 		}
 	}
@@ -84,10 +86,20 @@ func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error
 	return found[len(found)/2], nil
 }
 
+// inWeight reports whether a pointer leads into a weight.
+func inWeight(s *graphir.Spec, p graphir.Pointer) bool {
+	if p.Space == graphir.SpaceTensor {
+		return s.Tensors[p.Index].Role == graphir.RoleWeight
+	}
+	return slices.ContainsFunc(s.Tensors, func(t graphir.Tensor) bool {
+		return t.Role == graphir.RoleWeight && p.Space == t.At.Space && p.Index == t.At.Index && p.Offset >= t.At.Offset && p.Offset < t.At.Offset+t.Size
+	})
+}
+
 // skipKernel puts an empty node in the place of a kernel, so that all edges stay.
 func skipKernel(s *graphir.Spec, graph int) (string, error) {
 	g := &s.Graphs[graph]
-	at, err := middle(g, func(*graphir.KernelNode) bool { return true })
+	at, err := middle(s, g, func(*graphir.KernelNode) bool { return true })
 	if err != nil {
 		return "", err
 	}
@@ -105,7 +117,7 @@ func shiftPointer(s *graphir.Spec, graph int) (string, error) {
 	first := func(k *graphir.KernelNode) int {
 		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool { return r.Pointer.Offset+shift < size(s, r.Pointer) })
 	}
-	at, err := middle(g, func(k *graphir.KernelNode) bool { return first(k) >= 0 })
+	at, err := middle(s, g, func(k *graphir.KernelNode) bool { return first(k) >= 0 })
 	if err != nil {
 		return "", err
 	}

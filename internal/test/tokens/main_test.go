@@ -29,8 +29,10 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 		return &graphir.Spec{
 			Allocations: []graphir.Allocation{allocation, allocation, allocation, allocation, allocation, allocation},
 			Kernels:     []graphir.Kernel{{Name: "f"}},
+			Tensors:     []graphir.Tensor{{Name: "w", Role: graphir.RoleWeight, At: graphir.Pointer{Index: 2}, Size: 64}},
 			Graphs: []graphir.Graph{
-				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(1, 3), kernel(2, 3), kernel(2, 3)}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
+				// The last three kernels read the weight.
+				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(1, 3), kernel(2, 3), kernel(2, 3), kernel(2, 3)}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
 				{Label: "PIECE 0 tokens=4 x", Batch: 4},
 				{Label: "FULL tokens=8 y", Batch: 8},
 				{Label: "FULL tokens=4 x", Batch: 4, Nodes: []graphir.Node{kernel(3, 5), clearing}},
@@ -54,7 +56,7 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 func TestSkippedKernel(t *testing.T) {
 	before, after := each(t, "kernel")
 	g := after.Graphs[0]
-	if g.Nodes[1].Type != graphir.NodeEmpty || g.Nodes[1].Kernel() != nil || g.Nodes[0].Kernel() == nil || g.Nodes[2].Kernel() == nil {
+	if g.Nodes[2].Type != graphir.NodeEmpty || g.Nodes[2].Kernel() != nil || g.Nodes[1].Kernel() == nil || g.Nodes[3].Kernel() == nil {
 		t.Error("not the one in the middle")
 	}
 	if !slices.Equal(g.Edges, before.Graphs[0].Edges) {
@@ -64,7 +66,7 @@ func TestSkippedKernel(t *testing.T) {
 
 func TestShiftedPointer(t *testing.T) {
 	_, after := each(t, "pointer")
-	r := after.Graphs[0].Nodes[1].Kernel().Relocations
+	r := after.Graphs[0].Nodes[2].Kernel().Relocations
 	if r[0].Pointer.Offset != 240 || r[1].Pointer.Offset != 128+shift {
 		t.Error(r)
 	}
@@ -84,7 +86,7 @@ func TestFlippedByte(t *testing.T) {
 func TestSwappedGraphs(t *testing.T) {
 	_, after := each(t, "key")
 	a, b := after.Graphs[0], after.Graphs[3]
-	if a.Label != "FULL tokens=8 x" || a.Batch != 8 || len(a.Nodes) != 2 || b.Label != "FULL tokens=4 x" || b.Batch != 4 || len(b.Nodes) != 3 {
+	if a.Label != "FULL tokens=8 x" || a.Batch != 8 || len(a.Nodes) != 2 || b.Label != "FULL tokens=4 x" || b.Batch != 4 || len(b.Nodes) != 4 {
 		t.Error(a.Label, len(a.Nodes), b.Label, len(b.Nodes))
 	}
 }

@@ -104,12 +104,12 @@ class Case:
     def compilers(self, step):
         """Their caches and Triton's assembler. If `medusa materialize` finds no variable of theirs, the artifact bundles what they make, and starts use that:
         kernels name the folder in which Inductor has written their sources, so those of another folder are other ones. Elsewhere there is an assembler without the
-        device library beside it, which refuses: the start fails if it compiles."""
+        device library beside it, which refuses: the start fails if it compiles. What requests compile later is no part of the start."""
         tools, caches = self.settings.tools, {name: os.path.join(self.settings.work, folder) for name, folder in CACHES.items()}
         if self.elsewhere(step):
             tools = self.path("elsewhere")
             shutil.copy(os.path.join(self.settings.tools, "ptxas"), tools)
-            caches = {contract.ENV_CACHE: os.path.join(tools, "cache")}
+            caches = {contract.ENV_CACHE: os.path.join(tools, "cache"), "TOKENS_LATER": os.path.join(self.settings.tools, "ptxas")}
         elif self.bundles and step != "native":
             caches = {contract.ENV_CACHE: self.path("caches")}
         return caches | dict.fromkeys(("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH"), os.path.join(tools, "ptxas"))
