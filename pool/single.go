@@ -1,14 +1,20 @@
 package pool
 
 import (
+	"errors"
 	"io"
 	"slices"
 )
 
 // Single returns a pool for one start of a command: a process for the command itself, which imports nothing first, and a process for each engine that
 // spawns from it, which imports while the command runs. Each is made once, at the caller's priority, and a request waits for the one that still imports.
-// In: a file's engines, and the socket that this pool has instead of the file's. Out: the pool, or false if no engine of the file runs the command.
-func Single(spec *Spec, command []string, socket string, log io.Writer) (*Pool, bool) {
+// In: a file whose engines without a command are for any, the interposer as for [Load], and the socket that this pool has instead of the file's. What can
+// fail: the file, as Load does; a file without an engine for the command itself.
+func Single(file, library string, command []string, socket string, log io.Writer) (*Pool, error) {
+	spec, err := load(file, library, command)
+	if err != nil {
+		return nil, err
+	}
 	own := &Spec{Socket: socket}
 	// The command's process is made first: it is wanted at once.
 	for _, spawned := range []bool{false, true} {
@@ -23,11 +29,11 @@ func Single(spec *Spec, command []string, socket string, log io.Writer) (*Pool, 
 		}
 	}
 	if len(own.Engines) == 0 || own.Engines[0].Spawned {
-		return nil, false
+		return nil, errors.New("no engine there has this command")
 	}
 	p := New(own, log)
 	p.made = map[*Engine]bool{}
-	return p, true
+	return p, nil
 }
 
 // coming reports whether a pool for one start has yet to finish a process of this role. The caller holds the lock.
