@@ -70,13 +70,13 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 	return what, artifacts.Write(out, a)
 }
 
-// middle returns the index of the kernel node in the middle of those that the condition holds for, and that read a weight. Others may compute
-// places in memory, and a mistake there ends the engine before a token shows it.
+// middle returns the index of the kernel node in the middle of those that the condition holds for, and that multiply with a matrix of weights. Others may
+// compute places in memory, or leave what is no number: a mistake there ends the engine before a token shows it.
 func middle(s *graphir.Spec, g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
-	weight := func(r graphir.Relocation) bool { return inWeight(s, r.Pointer) }
+	matrix := func(r graphir.Relocation) bool { return inMatrix(s, r.Pointer) }
 	var found []int
 	for i := range g.Nodes {
-		if k := g.Nodes[i].Kernel(); k != nil && fits(k) && slices.ContainsFunc(k.Relocations, weight) {
+		if k := g.Nodes[i].Kernel(); k != nil && fits(k) && slices.ContainsFunc(k.Relocations, matrix) {
 			found = append(found, i)
 		}
 	}
@@ -86,13 +86,14 @@ func middle(s *graphir.Spec, g *graphir.Graph, fits func(k *graphir.KernelNode) 
 	return found[len(found)/2], nil
 }
 
-// inWeight reports whether a pointer leads into a weight.
-func inWeight(s *graphir.Spec, p graphir.Pointer) bool {
+// inMatrix reports whether a pointer leads into a matrix of weights.
+func inMatrix(s *graphir.Spec, p graphir.Pointer) bool {
+	matrix := func(t graphir.Tensor) bool { return t.Role == graphir.RoleWeight && len(t.Shape) > 1 }
 	if p.Space == graphir.SpaceTensor {
-		return s.Tensors[p.Index].Role == graphir.RoleWeight
+		return matrix(s.Tensors[p.Index])
 	}
 	return slices.ContainsFunc(s.Tensors, func(t graphir.Tensor) bool {
-		return t.Role == graphir.RoleWeight && p.Space == t.At.Space && p.Index == t.At.Index && p.Offset >= t.At.Offset && p.Offset < t.At.Offset+t.Size
+		return matrix(t) && p.Space == t.At.Space && p.Index == t.At.Index && p.Offset >= t.At.Offset && p.Offset < t.At.Offset+t.Size
 	})
 }
 

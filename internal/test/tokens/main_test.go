@@ -29,7 +29,7 @@ func each(t *testing.T, name string) (before, after *graphir.Spec) {
 		return &graphir.Spec{
 			Allocations: []graphir.Allocation{allocation, allocation, allocation, allocation, allocation, allocation},
 			Kernels:     []graphir.Kernel{{Name: "f"}},
-			Tensors:     []graphir.Tensor{{Name: "w", Role: graphir.RoleWeight, At: graphir.Pointer{Index: 2}, Size: 64}},
+			Tensors:     []graphir.Tensor{{Name: "w", Role: graphir.RoleWeight, At: graphir.Pointer{Index: 2}, Size: 64, Shape: []int64{4, 4}}},
 			Graphs: []graphir.Graph{
 				// The last three kernels read the weight.
 				{Label: "FULL tokens=8 x", Batch: 8, Nodes: []graphir.Node{kernel(1, 3), kernel(2, 3), kernel(2, 3), kernel(2, 3)}, Edges: []graphir.Edge{{From: 0, To: 1}, {From: 1, To: 2}}},
@@ -95,7 +95,7 @@ func TestSwappedGraphs(t *testing.T) {
 func TestFile(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "x.medusa")
 	in := filepath.Join("..", "e2e", "testdata", "golden", "example.medusa")
-	if what, err := spoil(in, out, "kernel", "decode-4"); err != nil {
+	if what, err := spoil(in, out, "key", "decode-4"); err != nil {
 		t.Fatal(what, err)
 	}
 	if _, err := artifacts.Check(out); err != nil {
