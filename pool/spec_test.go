@@ -83,8 +83,8 @@ func TestSingleCommand(t *testing.T) {
 		var got []string
 		for _, e := range p.engines() {
 			got = append(got, e.Name)
-			if !slices.Equal(e.Command, command) {
-				t.Errorf("%s: engine %s is for %v", row.text, e.Name, e.Command)
+			if here, _ := os.Getwd(); !slices.Equal(e.Command, command) || e.Folder != here {
+				t.Errorf("%s: engine %s is for %v in %s", row.text, e.Name, e.Command, e.Folder)
 			}
 		}
 		if !slices.Equal(got, row.want) {

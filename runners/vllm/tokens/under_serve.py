@@ -1,8 +1,8 @@
 """make test-serve-vllm: two models of vLLM and one of the reference engine under `medusa serve`, on one simulated GPU that does not hold them all.
 
 In: as run.py. Out: a line about each step, and last "test-serve-vllm: PASS ...". Fails: exit code 1 if an answer is not that of the engine alone, if a request is lost
-without its engine having been killed, if a start captures or runs a forward as large as that of the profile, if nothing was evicted, put to sleep or woken, if the log of decisions
-does not replay, or if a process is left.
+without its engine having been killed, if a start captures or runs a forward as large as that of the profile, if nothing was evicted, put to sleep or woken, if an engine
+process has not imported beside its API server (pool.yaml), if the log of decisions does not replay, or if a process is left.
 """
 
 import argparse
@@ -43,6 +43,7 @@ class Model(Case):
     def __init__(self, s, name, text, sleep):
         super().__init__(s, text)
         self.name, self.sleep, self.memory = name, sleep, MEMORY
+        self.more = {"pool": os.path.abspath(os.path.join(HERE, "..", "pool.yaml"))}
 
     def engine(self):
         return [*super().engine(), "--served-model-name", self.checkpoint, self.name, *(["--enable-sleep-mode"] if self.sleep else [])]
@@ -74,7 +75,7 @@ class Model(Case):
 class Reference:
     """The model of the reference engine."""
 
-    name, sleep, memory = "small", 1, SMALL
+    name, sleep, memory, more = "small", 1, SMALL, {}
     prompts = ["In the beginning", "And the LORD said unto Moses", "Go down", "Behold I will send a prophet", "the heaven and the earth"]
 
     def __init__(self, s):
@@ -150,7 +151,7 @@ class Server:
             "listen": "127.0.0.1:0", "gpus": ["0"], "policy": {"name": "mqfq", "t": 5}, "host_memory_gb": 16, "retry": 0, "state": "state",
             "models": [
                 {
-                    "name": m.name, "command": m.command(), "artifact": m.artifact, "memory": m.memory, "slots": CLIENTS, "sleep": m.sleep, "start": 30, "service": 2,
+                    "name": m.name, "command": m.command(), "artifact": m.artifact, "memory": m.memory, "slots": CLIENTS, "sleep": m.sleep, "start": 30, "service": 2, **m.more,
                     "env": m.variables() | {"SIMGPU_CALL_LOG": os.path.join(self.logs, m.name + "-{port}")},
                 }
                 for m in self.models
@@ -263,6 +264,8 @@ def check(load, server, models, kills):
             counts["profile_forwards"] += m.profiles(log)
     if any(counts.values()) or "native start" in output:
         raise Failed(f"{counts}: a start was not restored")
+    if cold := [line for line in output.splitlines() if "cold start" in line]:
+        raise Failed(f"the engine process of a start did not come from its pool: {cold[0]}")
     return counts | {"logs": len(logs), "killed": load.kills, "lost": len(load.lost)}
 
 
