@@ -112,11 +112,11 @@ func skipKernel(s *graphir.Spec, graph int) (string, error) {
 // shift is less than a row of any matrix of the test's models.
 const shift = 64
 
-// shiftPointer moves the first pointer of a kernel, within the tensor or the allocation that it points to.
+// shiftPointer moves a kernel's pointer to a matrix of weights, within the tensor or the allocation that it points to.
 func shiftPointer(s *graphir.Spec, graph int) (string, error) {
 	g := &s.Graphs[graph]
 	first := func(k *graphir.KernelNode) int {
-		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool { return r.Pointer.Offset+shift < size(s, r.Pointer) })
+		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool { return inMatrix(s, r.Pointer) && r.Pointer.Offset+shift < size(s, r.Pointer) })
 	}
 	at, err := middle(s, g, func(k *graphir.KernelNode) bool { return first(k) >= 0 })
 	if err != nil {

@@ -67,7 +67,7 @@ func TestSkippedKernel(t *testing.T) {
 func TestShiftedPointer(t *testing.T) {
 	_, after := each(t, "pointer")
 	r := after.Graphs[0].Nodes[2].Kernel().Relocations
-	if r[0].Pointer.Offset != 240 || r[1].Pointer.Offset != 128+shift {
+	if r[2].Pointer.Offset != shift || r[1].Pointer.Offset != 128 {
 		t.Error(r)
 	}
 }
