@@ -101,6 +101,7 @@ var table = []mutant{
 	{"update that changes a graph", never, "./materialize/compile", "TestUpdates"},
 	{"executable graph that is changed", skip, "./interpose", "TestChangedExecutableGraphIsAFault"},
 	{"compressed code of a fat binary", negate, "./internal/cubin", "TestFatbin"},
+	{"texts of assertions", replace("number != \"\" &&", "true ||"), "./internal/cubin", "TestState"},
 	{"graphs built at their first use", never, "./internal/test/e2e", "TestLazyGraphs"},
 	{"hashes of the host if the device refuses", replace("cuda.Sticky(err)", "err != nil"), "./internal/test/e2e", "TestChecksOnTheHost"},
 	{"canary replay before ready", never, "./internal/test/e2e", "TestChecksBeforeReady"},
