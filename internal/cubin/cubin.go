@@ -76,7 +76,7 @@ func (g *Global) empty() bool {
 	return g.Size == 1 && strings.HasPrefix(g.Name, "_ZN") && (strings.Contains(g.Name, "4cuda3std") || strings.Contains(g.Name, "6thrust"))
 }
 
-// asserted recognizes the texts of Triton's assertions. Kernels only pass them to the driver.
+// asserted recognizes the texts of Triton's assertions, which kernels only pass to the driver.
 func (g *Global) asserted() bool {
 	name, number, _ := strings.Cut(g.Name, "_")
 	switch name {

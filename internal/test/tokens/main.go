@@ -139,14 +139,14 @@ func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 	return 0
 }
 
-// flipByte inverts the first byte that is saved as it stands, of the saved buffer that most parameters of kernels point to. A byte that a graph
-// itself clears or copies to shows nothing, and neither does one that no kernel gets to.
-func flipByte(s *graphir.Spec, _ int) (string, error) {
+// flipByte inverts the first byte that is saved as it stands, of the saved buffer that most parameters of the graph's kernels point to. A byte that a graph
+// itself clears or copies to shows nothing, and neither does one that no kernel of this graph, which most steps replay, gets to.
+func flipByte(s *graphir.Spec, graph int) (string, error) {
 	most, best, at := 0, -1, 0
 	for i := range s.Contents {
 		c := &s.Contents[i]
 		b := firstByte(c)
-		if uses := uses(s, c, uint64(b)); b >= 0 && uses > most {
+		if uses := uses(s, graph, c, uint64(b)); b >= 0 && uses > most {
 			most, best, at = uses, i, b
 		}
 	}
@@ -159,8 +159,8 @@ func flipByte(s *graphir.Spec, _ int) (string, error) {
 	return fmt.Sprintf("allocation %d byte %d: inverted", c.Alloc, c.Offset+uint64(at)), nil
 }
 
-// uses counts the pointers of kernels to saved contents, 0 if a graph writes the byte in another way.
-func uses(s *graphir.Spec, c *graphir.Content, at uint64) (count int) {
+// uses counts the pointers of a graph's kernels to saved contents, 0 if any graph writes the byte in another way.
+func uses(s *graphir.Spec, graph int, c *graphir.Content, at uint64) (count int) {
 	within := func(p graphir.Pointer) bool {
 		return p.Space == c.Space && p.Index == c.Alloc && p.Offset >= c.Offset && p.Offset-c.Offset < uint64(len(c.Data))
 	}
@@ -174,7 +174,7 @@ func uses(s *graphir.Spec, c *graphir.Content, at uint64) (count int) {
 			if written {
 				return 0
 			}
-			if n.Kernel() != nil {
+			if i == graph && n.Kernel() != nil {
 				n.Pointers(func(p graphir.Pointer) {
 					if within(p) {
 						count++

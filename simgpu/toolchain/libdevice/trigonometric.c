@@ -9,7 +9,7 @@
 /* The bits of 2/pi behind the point. */
 INLINE uint64_t two_over_pi(int i)
 {
-	static const uint64_t words[] = {
+	static CONSTANT uint64_t words[] = {
 		0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
 		0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
 		0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
