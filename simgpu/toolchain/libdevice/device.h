@@ -10,13 +10,6 @@
 
 #include <stdint.h>
 
-/* Memory that kernels cannot write, so that a module with it has no state. */
-#ifdef __NVPTX__
-#define CONSTANT __attribute__((address_space(4))) const
-#else
-#define CONSTANT const
-#endif
-
 #define INLINE static inline __attribute__((always_inline, unused))
 /* A function of the library. The host's compiler has no reason to inline it. */
 #ifdef __NVPTX__
