@@ -216,6 +216,8 @@ class Case:
             judged = self.output("judge", self.program("checkpoint.py", "--judge", self.path("native.tokens")))
             told = json.loads(judged.splitlines()[-1])
             reference = f"{told['others']} not the best, furthest {told['furthest']} of the bound, {told['candidates']} tokens a step within it"
+            if "clear" in told:
+                reference += f", experts chosen by {told['clear']} of it at least"
         self.say(f"native, held against transformers: {reference}")
         return reference
 
