@@ -116,7 +116,9 @@ const shift = 64
 func shiftPointer(s *graphir.Spec, graph int) (string, error) {
 	g := &s.Graphs[graph]
 	first := func(k *graphir.KernelNode) int {
-		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool { return inMatrix(s, r.Pointer) && r.Pointer.Offset+shift < size(s, r.Pointer) })
+		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool {
+			return inMatrix(s, r.Pointer) && r.Pointer.Offset+shift < size(s, r.Pointer)
+		})
 	}
 	at, err := middle(s, g, func(k *graphir.KernelNode) bool { return first(k) >= 0 })
 	if err != nil {
@@ -139,15 +141,15 @@ func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 	return 0
 }
 
-// flipByte inverts the first byte that is saved as it stands, of the saved buffer that most parameters of the graph's kernels point to. A byte that a graph
-// itself clears or copies to shows nothing, and neither does one that no kernel of this graph, which most steps replay, gets to.
+// flipByte inverts the first byte that is saved as it stands, of the largest saved buffer that kernels of the graph point to: smaller ones may be scratch that
+// they write first. A byte that a graph itself clears or copies to shows nothing.
 func flipByte(s *graphir.Spec, graph int) (string, error) {
 	most, best, at := 0, -1, 0
 	for i := range s.Contents {
 		c := &s.Contents[i]
 		b := firstByte(c)
-		if uses := uses(s, graph, c, uint64(b)); b >= 0 && uses > most {
-			most, best, at = uses, i, b
+		if b >= 0 && len(c.Data) > most && used(s, graph, c, uint64(b)) {
+			most, best, at = len(c.Data), i, b
 		}
 	}
 	if best < 0 {
@@ -159,8 +161,8 @@ func flipByte(s *graphir.Spec, graph int) (string, error) {
 	return fmt.Sprintf("allocation %d byte %d: inverted", c.Alloc, c.Offset+uint64(at)), nil
 }
 
-// uses counts the pointers of a graph's kernels to saved contents, 0 if any graph writes the byte in another way.
-func uses(s *graphir.Spec, graph int, c *graphir.Content, at uint64) (count int) {
+// used reports whether a graph's kernels have pointers to saved contents, and no graph writes the byte in another way.
+func used(s *graphir.Spec, graph int, c *graphir.Content, at uint64) (found bool) {
 	within := func(p graphir.Pointer) bool {
 		return p.Space == c.Space && p.Index == c.Alloc && p.Offset >= c.Offset && p.Offset-c.Offset < uint64(len(c.Data))
 	}
@@ -172,18 +174,16 @@ func uses(s *graphir.Spec, graph int, c *graphir.Content, at uint64) (count int)
 				written = written || within(to) && to.Offset <= c.Offset+at && c.Offset+at-to.Offset < size
 			})
 			if written {
-				return 0
+				return false
 			}
 			if i == graph && n.Kernel() != nil {
 				n.Pointers(func(p graphir.Pointer) {
-					if within(p) {
-						count++
-					}
+					found = found || within(p)
 				})
 			}
 		}
 	}
-	return count
+	return found
 }
 
 // firstByte returns the place of the first byte that neither a pointer nor an unstable range covers, -1 if there is none.

@@ -95,7 +95,7 @@ class Disturbed:
 
     def replay(self):
         kept = self.read.clone()
-        # None is longer than it was: memory that no token has filled may hold no numbers, and what follows from those ends the engine.
-        self.read.copy_(kept.minimum(kept.flip(0)))
+        # None is longer than it was, or empty: where no token is, there may be no numbers, and what follows from those ends the engine.
+        self.read.copy_(kept.minimum(kept.flip(0).clamp(min=1)))
         self.graph.replay()
         self.read.copy_(kept)
