@@ -11,13 +11,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"medusa/artifacts"
 	"medusa/graphir"
 )
 
-// mistakes are by name. Each changes what it is given, and says what it changed.
+// mistakes are by name. Each changes what it is given, and says what it changed. "content:N" passes over N saved buffers.
 var mistakes = map[string]func(s *graphir.Spec, graph int) (string, error){
 	"kernel":  skipKernel,
 	"pointer": shiftPointer,
@@ -60,7 +61,11 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 		}
 	}
 	graph := slices.IndexFunc(a.Spec.Graphs, func(g graphir.Graph) bool { return strings.HasPrefix(g.Label, label) })
+	mistake, number, _ := strings.Cut(mistake, ":")
 	change, ok := mistakes[mistake]
+	if over, err := strconv.Atoi(number); err == nil && mistake == "content" {
+		change = func(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, over) }
+	}
 	if graph < 0 || !ok {
 		return "", fmt.Errorf("change %s: no mistake %q, or no graph %q", in, mistake, label)
 	}
@@ -141,21 +146,24 @@ func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 	return 0
 }
 
-// flipByte inverts the first byte that is saved as it stands, of the largest saved buffer that kernels of the graph point to: smaller ones may be scratch that
-// they write first. A byte that a graph itself clears or copies to shows nothing.
-func flipByte(s *graphir.Spec, graph int) (string, error) {
-	most, best, at := 0, -1, 0
+// flipByte inverts a byte of the first buffer of flipByteOf.
+func flipByte(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, 0) }
+
+// flipByteOf inverts the first byte that is saved as it stands, of a saved buffer that kernels of the graph point to, the largest first: smaller ones may
+// be scratch that they write before they read it. A byte that a graph itself clears or copies to shows nothing.
+func flipByteOf(s *graphir.Spec, graph, over int) (string, error) {
+	var found []*graphir.Content
 	for i := range s.Contents {
 		c := &s.Contents[i]
-		b := firstByte(c)
-		if b >= 0 && len(c.Data) > most && used(s, graph, c, uint64(b)) {
-			most, best, at = len(c.Data), i, b
+		if b := firstByte(c); b >= 0 && used(s, graph, c, uint64(b)) {
+			found = append(found, c)
 		}
 	}
-	if best < 0 {
+	if over >= len(found) {
 		return "", fmt.Errorf("no saved contents that only kernels use: %w", errNothing)
 	}
-	c := &s.Contents[best]
+	slices.SortStableFunc(found, func(x, y *graphir.Content) int { return len(y.Data) - len(x.Data) })
+	c, at := found[over], firstByte(found[over])
 	c.Data = slices.Clone(c.Data) // others may share it
 	c.Data[at] ^= 0xff
 	return fmt.Sprintf("allocation %d byte %d: inverted", c.Alloc, c.Offset+uint64(at)), nil

@@ -11,8 +11,8 @@ import os
 import subprocess
 import types
 
-METADATA = "metadata"
-IN_ARTIFACT = "kernel", "pointer", "content", "key"
+METADATA, CONTENT = "metadata", "content"
+IN_ARTIFACT = "kernel", "pointer", CONTENT, "key"
 ALL = (*IN_ARTIFACT, METADATA)
 
 
