@@ -72,7 +72,11 @@ func (o *Options) openPool(d *desk) (*pool.Pool, error) {
 		return nil, err
 	}
 	o.Pool = filepath.Join(d.folder.Path, "pool", "socket")
-	p, found := pool.Single(spec, o.Argv, o.Pool, o.Stderr)
+	folder, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	p, found := pool.Single(spec, o.Argv, o.Pool, folder, o.Stderr)
 	if !found {
 		return nil, errors.New("no engine there has this command")
 	}
