@@ -32,7 +32,7 @@ type Engine struct {
 	Spawned     bool              `yaml:"spawned"`     // they are for what this command spawns with multiprocessing
 	Modules     []string          `yaml:"modules"`     // imported in this order
 	Environment map[string]string `yaml:"environment"` // beside that of the pool
-	Folder      string            `yaml:"folder"`      // working folder; default that of the file, or of the start whose own pool this is
+	Folder      string            `yaml:"folder"`      // working folder; default that of the file
 	Size        int               `yaml:"size"`        // processes that wait; default 1
 	Free        []string          `yaml:"free"`        // variables that do not matter to imports which read the whole environment
 
@@ -86,10 +86,6 @@ func (s *Spec) complete(dir, library string, command []string) error {
 	if len(s.Engines) == 0 {
 		return bad("$.engines", errors.New("engines: name at least one"))
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		return err
-	}
 	names := map[string]bool{}
 	for i := range s.Engines {
 		e, at := &s.Engines[i], fmt.Sprintf("$.engines[%d]", i)
@@ -99,9 +95,6 @@ func (s *Spec) complete(dir, library string, command []string) error {
 		names[e.Name] = true
 		if len(e.Command) == 0 {
 			e.Command = command
-		}
-		if command != nil && e.Folder == "" {
-			e.Folder = here
 		}
 		if field, err := e.complete(dir, library); err != nil {
 			return bad(at+"."+field, fmt.Errorf("%s: %w", field, err))

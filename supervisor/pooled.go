@@ -69,5 +69,9 @@ func (o *Options) openPool(d *desk) (*pool.Pool, error) {
 	}
 	file := o.Pool
 	o.Pool = filepath.Join(d.folder.Path, "pool", "socket")
-	return pool.Single(file, o.Library, o.Argv, o.Pool, o.Stderr)
+	folder, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	return pool.Single(file, o.Library, o.Argv, o.Pool, folder, o.Stderr)
 }
