@@ -149,8 +149,9 @@ func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 // flipByte inverts a byte of the first buffer of flipByteOf.
 func flipByte(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, 0) }
 
-// flipByteOf inverts the first byte that is saved as it stands, of a saved buffer that kernels of the graph point to, the largest first: smaller ones may
-// be scratch that they write before they read it. A byte that a graph itself clears or copies to shows nothing.
+// flipByteOf inverts the first byte that is saved as it stands, of a saved buffer that kernels point to, those of the graph or of others of its kind, which steps
+// of fewer requests replay. The largest comes first: smaller ones may be scratch that kernels write before they read it. A byte that a graph itself clears or copies to
+// shows nothing.
 func flipByteOf(s *graphir.Spec, graph, over int) (string, error) {
 	var found []*graphir.Content
 	for i := range s.Contents {
@@ -169,7 +170,7 @@ func flipByteOf(s *graphir.Spec, graph, over int) (string, error) {
 	return fmt.Sprintf("allocation %d byte %d: inverted", c.Alloc, c.Offset+uint64(at)), nil
 }
 
-// used reports whether a graph's kernels have pointers to saved contents, and no graph writes the byte in another way.
+// used reports whether kernels of graphs of a graph's kind have pointers to saved contents, and no graph writes the byte in another way.
 func used(s *graphir.Spec, graph int, c *graphir.Content, at uint64) (found bool) {
 	within := func(p graphir.Pointer) bool {
 		return p.Space == c.Space && p.Index == c.Alloc && p.Offset >= c.Offset && p.Offset-c.Offset < uint64(len(c.Data))
@@ -184,7 +185,7 @@ func used(s *graphir.Spec, graph int, c *graphir.Content, at uint64) (found bool
 			if written {
 				return false
 			}
-			if i == graph && n.Kernel() != nil {
+			if kind(s.Graphs[i].Label) == kind(s.Graphs[graph].Label) && n.Kernel() != nil {
 				n.Pointers(func(p graphir.Pointer) {
 					found = found || within(p)
 				})
