@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,8 +43,9 @@ type Started struct {
 // guardFiles are descriptors that a command of interpose.Run never inherits: its guard uses the numbers itself.
 var guardFiles = []int{3, 4}
 
-// Ask asks a pool for a process that is what cmd would start under interpose.Run. The error is a [*Cold].
-func Ask(socket string, cmd *exec.Cmd) (*Started, error) {
+// Ask asks a pool for a process that is what cmd would start under interpose.Run. own: the pool is the start's own, and may have to import first. The
+// error is a [*Cold].
+func Ask(socket string, cmd *exec.Cmd, own bool) (*Started, error) {
 	files, err := streams(cmd)
 	if err != nil {
 		return nil, err
@@ -57,6 +59,9 @@ func Ask(socket string, cmd *exec.Cmd) (*Started, error) {
 		return nil, cold("ask pool: %v", err)
 	}
 	defer c.Close()
+	if own {
+		_ = c.SetDeadline(time.Now().Add(importLimit))
+	}
 	like, numbers, end, err := child(files)
 	if err != nil {
 		return nil, cold("look at what a child inherits: %v", err)

@@ -23,7 +23,7 @@ func (o *Options) begin(ctx context.Context, cmd *exec.Cmd) (int, error) {
 	err := o.noPool
 	if err == nil {
 		var started *pool.Started
-		if started, err = pool.Ask(o.Pool, like); err == nil {
+		if started, err = pool.Ask(o.Pool, like, o.ownsPool); err == nil {
 			o.pooled = pool.Yes
 			return started.Wait(ctx)
 		}
@@ -53,6 +53,7 @@ func (o *Options) ownPool(d *desk) (end func()) {
 		o.noPool = err
 		return func() {}
 	}
+	o.ownsPool = true
 	// Not the start's context: the engine outlives its end for a while.
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -47,8 +47,9 @@ type Options struct {
 	Stdout   io.Writer
 	Stderr   io.Writer // lines of this package too, while the engine runs
 
-	pooled string // of a start with Pool, for the status
-	noPool error  // why a start with a pool's file has no pool
+	pooled   string // of a start with Pool, for the status
+	noPool   error  // why a start with a pool's file has no pool
+	ownsPool bool   // the pool is this start's own
 }
 
 // Run starts the engine and waits for it. A context that ends (SIGINT, SIGTERM) reaches the engine as SIGTERM, and its
