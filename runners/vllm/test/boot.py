@@ -38,7 +38,7 @@ API_SERVER = [
 ]  # fmt: skip
 ENGINE_CORE = [
     *BOTH, "vllm.v1.engine.core", "vllm.v1.executor.uniproc_executor", "vllm.v1.core.sched.async_scheduler", "vllm.model_executor.models.llama",
-    "vllm.v1.attention.backends.flash_attn", "vllm.v1.worker.gpu.model_states.default", "vllm.model_executor.warmup.minimax_m3_msa_warmup",
+    "vllm.v1.attention.backends.flash_attn", "vllm.v1.worker.gpu_model_runner", "vllm.model_executor.warmup.minimax_m3_msa_warmup",
     "vllm.model_executor.kernels.linear.cute_dsl.ll_bf16", "vllm.distributed.elastic_ep.elastic_execute", "triton.experimental.gluon",
     "setproctitle", "medusa_vllm.worker",
 ]  # fmt: skip
@@ -222,9 +222,9 @@ def main():
         server.more = more
         return server.timed(way, round, server.command)
 
-    def restored(way, round, more, *pool):
+    def restored(way, round, more, *socket):
         server.more = more
-        return server.restored(way, round, artifact, *(["--pool", *pool] if pool else []))
+        return server.restored(way, round, artifact, *(["--pool", *socket] if socket else []))
 
     def beside(way, round, more, api_server=API_SERVER, engine_core=ENGINE_CORE):
         server.more = more
