@@ -15,10 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 
 from run import arguments, stop
-from serve import GRAPHS, Server
+from serve import GRAPHS, MODEL, Server
 
 ROUNDS = 5
 AIMS = {"beside": 0.6, "pool": 0.25}  # of native
@@ -96,11 +97,15 @@ class Boot(Server):
         return {os.path.join(folder, name) for cache in caches for folder, _, names in os.walk(cache) for name in names if not name.endswith(".lock")}
 
     def token(self):
-        body = {"token_ids": [1, 2, 3], "sampling_params": {"max_tokens": 1, "temperature": 0, "ignore_eos": True, "detokenize": False}}
-        url = f"http://127.0.0.1:{self.port}/inference/v1/generate"
+        """How many tokens a request for one gets. What they are says nothing here."""
+        body = {"model": MODEL, "prompt": [1, 2, 3], "max_tokens": 1, "temperature": 0, "ignore_eos": True}
+        url = f"http://127.0.0.1:{self.port}/v1/completions"
         request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["choices"][0]["token_ids"]
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["usage"]["completion_tokens"]
+        except urllib.error.HTTPError as e:
+            stop("first token:", e, e.read().decode())
 
     def timed(self, way, round, command):
         """Seconds from the start of the command to the first answer of /health, to the first token, and of processors to the latter."""
@@ -115,8 +120,8 @@ class Boot(Server):
             tokens = self.token()
             first = healthy + time.monotonic() - asked
             work = processors(os.getpid()) - before
-            if len(tokens) != 1:
-                stop(way, "first token:", tokens)
+            if tokens != 1:
+                stop(way, "first token: tokens:", tokens)
             if new := self.compiled() - compiled:
                 stop(way, "compiled after /health:", sorted(new)[:5])
         finally:
