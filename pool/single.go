@@ -1,14 +1,24 @@
 package pool
 
 import (
+	"errors"
 	"io"
 	"slices"
 )
 
 // Single returns a pool for one start of a command: a process for the command itself, and one for each engine that spawns from it. All of them import at
 // once, at the caller's priority and in the caller's folder. Each is made once, and a request waits for the one that still imports.
-// In: a file's engines, and the socket that this pool has instead of the file's. Out: the pool, or false if no engine of the file runs the command.
-func Single(spec *Spec, command []string, socket, folder string, log io.Writer) (*Pool, bool) {
+// In: a file, of which engines without a command are for any; the interposer as for [Load]; the socket that this pool has instead of the file's. What can
+// fail: the file, as Load does; a file without an engine for the command itself.
+func Single(file, library string, command []string, socket, folder string, log io.Writer) (*Pool, error) {
+	spec, err := load(file, library, command)
+	if err != nil {
+		return nil, err
+	}
+	return single(spec, command, socket, folder, log)
+}
+
+func single(spec *Spec, command []string, socket, folder string, log io.Writer) (*Pool, error) {
 	own := &Spec{Socket: socket}
 	for i := range spec.Engines {
 		e := &spec.Engines[i]
@@ -20,11 +30,11 @@ func Single(spec *Spec, command []string, socket, folder string, log io.Writer) 
 		own.Engines = append(own.Engines, *e)
 	}
 	if !slices.ContainsFunc(own.Engines, func(e Engine) bool { return !e.Spawned }) {
-		return nil, false
+		return nil, errors.New("no engine there has this command")
 	}
 	p := New(own, log)
 	p.made = map[*Engine]bool{}
-	return p, true
+	return p, nil
 }
 
 // once makes an engine's process of a pool for one start.

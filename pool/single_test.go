@@ -12,9 +12,9 @@ func TestSingleWaits(t *testing.T) {
 	for value, waits := range map[string]bool{"4": true, "8": false} {
 		e, _, s := sample(t)
 		e.Command = []string{"serve"}
-		p, found := Single(&Spec{Engines: []Engine{*e}}, e.Command, "socket", ".", io.Discard)
-		if !found {
-			t.Fatal("the engine was not found")
+		p, err := single(&Spec{Engines: []Engine{*e}}, e.Command, "socket", ".", io.Discard)
+		if err != nil {
+			t.Fatal(err)
 		}
 		s.environment["OMP_NUM_THREADS"] = value
 		took, cancel := context.WithCancel(t.Context())
