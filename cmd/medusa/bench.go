@@ -1,15 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"medusa/artifacts"
+	"medusa/internal/atomicfile"
 	"medusa/internal/printable"
 	"medusa/internal/starts"
 	"medusa/interpose"
@@ -18,12 +21,17 @@ import (
 func newBenchCmd() *cobra.Command {
 	o := starts.Options{Log: io.Discard}
 	var modes []string
+	var page string
 	var asJSON, verbose bool
 	cmd := &cobra.Command{
 		Use:   "bench ARTIFACT -- ENGINE [ARG...]",
 		Short: "Compare the times of native and restored starts of an engine",
 		Long: `Starts the engine natively and restored, in turns. Prints the median time of each phase up to ready, and the ratio of the
-native start to each other mode. The engine's command must end by itself, or be a server: then name its --health address.
+native start to each other mode. The engine's command must end by itself, or be a server: then name its --health address. With
+--request and --body the start ends with the answer to a first request.
+
+--report writes a page with the table, and a drawing of one more start of each mode: phases, what each Python process imports, and
+when it waits. A pool that runs already has imported before, so only --pool with a file shows its imports.
 
 --mode adds a way to start: a name, and arguments to add to the engine's command. {kv} in them is replaced by the artifact's
 bytes for the KV cache.`,
@@ -44,12 +52,25 @@ bytes for the KV cache.`,
 			if o.Library, err = interpose.FindLibrary(); err != nil {
 				return err
 			}
+			if o.Health == "" && o.Request != "" {
+				return usageError{errors.New("--request needs --health")}
+			}
+			o.Record = page != ""
 			if verbose {
 				o.Log = cmd.ErrOrStderr()
 			}
 			report, err := starts.Run(cmd.Context(), o)
 			if err != nil {
 				return err
+			}
+			if page != "" {
+				var text bytes.Buffer
+				if err := report.WriteReport(&text); err != nil {
+					return err
+				}
+				if err := atomicfile.Write(page, 0o644, &text); err != nil {
+					return fmt.Errorf("write report: %w", err)
+				}
 			}
 			if asJSON {
 				return printable.JSON(cmd.OutOrStdout(), report)
@@ -59,6 +80,10 @@ bytes for the KV cache.`,
 	}
 	cmd.Flags().IntVarP(&o.Rounds, "rounds", "n", 7, "measured starts of each mode; one more before them is not measured")
 	cmd.Flags().StringVar(&o.Health, "health", "", "for an engine that is a server: wait until this address answers 200, then stop it")
+	cmd.Flags().StringVar(&o.Request, "request", "", "the address of a first request once the server is healthy (POST)")
+	cmd.Flags().StringVar(&o.Body, "body", "{}", "JSON of this request")
+	cmd.Flags().StringVar(&o.Pool, "pool", "", "also restore with a pool (its socket, or its file for a pool of the start's own)")
+	cmd.Flags().StringVar(&page, "report", "", "file for a page with the table and a drawing of the starts")
 	cmd.Flags().StringArrayVar(&modes, "mode", nil, "another way to start (NAME=ARG ARG..., repeatable)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the engine's output")
@@ -70,8 +95,8 @@ func readModes(list []string, artifact string) ([]starts.Mode, error) {
 	var modes []starts.Mode
 	for _, text := range list {
 		name, args, found := strings.Cut(text, "=")
-		if !found || name == "" || name == starts.Native || name == starts.Restored {
-			return nil, usageError{fmt.Errorf("--mode %s: want NAME=ARG ARG... (native and restored are taken)", text)}
+		if !found || name == "" || slices.Contains([]string{starts.Native, starts.Restored, starts.Pooled}, name) {
+			return nil, usageError{fmt.Errorf("--mode %s: want NAME=ARG ARG... (native, restored and pool are taken)", text)}
 		}
 		modes = append(modes, starts.Mode{Name: name, Args: strings.Fields(args)})
 	}

@@ -1,44 +1,51 @@
 // Package starts compares the times of an engine's starts: native, with parts of the start left out, and restored.
 //
 // In: an engine's command and an artifact for it. The command ends by itself, or is a server, which is stopped once it is
-// healthy. Out: medians and spreads of its phases, and each start's ratio to the native one of the same round. What can fail: an
-// engine that fails or reports no phases (package restore writes them to MEDUSA_STATUS), and a start that should have been
+// healthy or has answered a request. Out: medians and spreads of its phases, each start's ratio to the native one of the same round, and
+// what the processes of one more start do meanwhile (package waterfall). What can fail: an engine that fails or reports no phases (package restore writes them to MEDUSA_STATUS), and a start that should have been
 // restored but was native.
 package starts
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"medusa/internal/contract"
 	"medusa/internal/measure"
+	"medusa/internal/starts/waterfall"
 	"medusa/interpose"
+	"medusa/pool"
 	"medusa/status"
 	"medusa/supervisor"
 )
 
-// The two modes that are always measured.
+// The two modes that are always measured, and the one with a pool.
 const (
 	Native   = "native"
 	Restored = "restored"
+	Pooled   = "pool"
 )
 
 // Mode is a way to start the engine: its command with arguments added.
 type Mode struct {
 	Name string
 	Args []string
+	pool string // a pool's socket or file
 }
+
+func (m Mode) restored() bool { return m.Name == Restored || m.Name == Pooled }
 
 // Options select the measurements.
 type Options struct {
@@ -48,6 +55,10 @@ type Options struct {
 	Modes    []Mode // besides native and restored
 	Rounds   int    // measured rounds of all modes, after one that is not measured
 	Health   string // of a server: the address that answers 200 once it serves; empty: the engine ends by itself
+	Request  string // of a server: the address of a first request once it is healthy
+	Body     string // JSON of this request
+	Pool     string // socket or file of a pool: restored starts with it are measured, too
+	Record   bool   // one more start of each mode, whose processes are recorded
 	Log      io.Writer
 }
 
@@ -74,6 +85,8 @@ type Report struct {
 	Command []string `json:"command"`
 	Rounds  int      `json:"rounds"`
 	Starts  []Start  `json:"starts"`
+
+	Recorded []waterfall.Start `json:"-"`
 }
 
 // Run starts the engine in every mode, one after the other and round after round.
@@ -85,6 +98,9 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	defer os.RemoveAll(dir)
 	modes := append([]Mode{{Name: Native}}, o.Modes...)
 	modes = append(modes, Mode{Name: Restored})
+	if o.Pool != "" {
+		modes = append(modes, Mode{Name: Pooled, pool: o.Pool})
+	}
 	seen := make([]*measured, len(modes))
 	for i := range seen {
 		seen[i] = &measured{stages: map[string]measure.Times{}}
@@ -104,6 +120,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	for i, m := range modes {
 		out.Starts = append(out.Starts, seen[i].summary(m.Name, seen[0]))
+		if o.Record {
+			recorded, err := o.record(ctx, m, filepath.Join(dir, m.Name))
+			if err != nil {
+				return nil, fmt.Errorf("bench %s start, recorded: %w", m.Name, err)
+			}
+			out.Recorded = append(out.Recorded, recorded)
+		}
 	}
 	return out, nil
 }
@@ -117,20 +140,24 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	began := time.Now()
-	healthy := make(chan time.Duration, 1)
+	served := make(chan served, 1)
 	if o.Health != "" {
 		go func() {
-			if waitHealthy(ctx, o.Health) {
-				healthy <- time.Since(began)
+			if s, ok := o.serve(ctx, began); ok {
+				served <- s
 			}
 			stop()
 		}()
 	}
 	err := o.engine(ctx, m, path, began)
-	var served time.Duration
+	var moments []status.Phase
 	if o.Health != "" {
 		select {
-		case served = <-healthy: // it was stopped here, so its exit code has no meaning
+		case s := <-served: // it was stopped here, so its exit code has no meaning
+			if s.err != nil {
+				return nil, s.err
+			}
+			moments = s.moments
 		default:
 			return nil, errors.Join(errors.New("the server ended before it was healthy"), err)
 		}
@@ -141,12 +168,15 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 	if err != nil {
 		return nil, fmt.Errorf("%w (does the engine support Medusa?)", err)
 	}
-	if (st.Status == status.Restored) != (m.Name == Restored) {
+	if (st.Status == status.Restored) != m.restored() {
 		return nil, fmt.Errorf("the start was %s: %s %s", st.Status, st.Reason, st.Detail)
 	}
-	if served > 0 {
-		st.Phases = append(st.Phases, status.Phase{Name: "healthy", Began: served.Seconds()})
+	if m.pool != "" && st.Pool != pool.Yes {
+		return nil, fmt.Errorf("the start was not the pool's: %s", st.Pool)
 	}
+	// A server may listen before its engine is ready.
+	st.Phases = append(st.Phases, moments...)
+	slices.SortStableFunc(st.Phases, func(a, b status.Phase) int { return cmp.Compare(a.Began, b.Began) })
 	if len(st.Phases) < 2 {
 		return nil, fmt.Errorf("the engine marked %d phases", len(st.Phases))
 	}
@@ -157,9 +187,9 @@ func (o *Options) start(ctx context.Context, m Mode, path string) (*status.Statu
 func (o *Options) engine(ctx context.Context, m Mode, path string, began time.Time) error {
 	argv := append(append([]string{}, o.Argv...), m.Args...)
 	said := &ending{log: o.Log}
-	if m.Name == Restored {
+	if m.restored() {
 		code, err := supervisor.Run(ctx, supervisor.Options{Artifact: supervisor.Choice{Ref: o.Artifact}, Argv: argv, Library: o.Library,
-			Status: path, Env: contract.Start{Began: began}.Environ(), Stdout: said, Stderr: said})
+			Status: path, Pool: m.pool, Env: contract.Start{Began: began}.Environ(), Stdout: said, Stderr: said})
 		if err == nil && code != 0 {
 			err = said.explain(fmt.Errorf("the engine ended with exit code %d", code))
 		}
@@ -200,25 +230,6 @@ func (e *ending) explain(err error) error {
 		return fmt.Errorf("%w: %s", err, line)
 	}
 	return err
-}
-
-// waitHealthy polls until the answer is 200, or the context ends.
-func waitHealthy(ctx context.Context, address string) bool {
-	for ctx.Err() == nil {
-		if req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil); err == nil {
-			if resp, err := http.DefaultClient.Do(req); err == nil {
-				resp.Body.Close()
-				if resp.StatusCode == http.StatusOK {
-					return true
-				}
-			}
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	return false
 }
 
 // measured collects the rounds of one mode.

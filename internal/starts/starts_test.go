@@ -2,6 +2,7 @@ package starts
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -64,7 +65,13 @@ func TestRunRefuses(t *testing.T) {
 func TestServer(t *testing.T) {
 	dir := t.TempDir()
 	flag := filepath.Join(dir, "up")
-	health := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	health := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != `{"a":1}` {
+				w.WriteHeader(http.StatusTeapot)
+			}
+			return
+		}
 		if _, err := os.Stat(flag); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
@@ -73,13 +80,25 @@ func TestServer(t *testing.T) {
 	script := `[ -n "$MEDUSA_BEGAN" ] && echo '{"status":"native","phases":[{"name":"import"},{"name":"ready","began":0.001}]}' >$MEDUSA_STATUS
 touch ` + flag + `
 exec sleep 1000`
-	o := &Options{Argv: []string{"/bin/sh", "-c", script}, Health: health.URL}
+	o := &Options{Argv: []string{"/bin/sh", "-c", script}, Health: health.URL, Request: health.URL, Body: `{"a":1}`}
 	st, err := o.start(t.Context(), Mode{Name: Native}, filepath.Join(dir, "status.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := st.Phases[len(st.Phases)-1]; last.Name != "healthy" || last.Began <= 0.001 {
-		t.Errorf("phases %+v", st.Phases)
+	var names []string
+	for i, p := range st.Phases {
+		names = append(names, p.Name)
+		if i > 0 && p.Began < st.Phases[i-1].Began {
+			t.Errorf("phases %+v", st.Phases)
+		}
+	}
+	// The test's server listens from the beginning.
+	if got := strings.Join(names, " "); got != "import ready listening healthy answered" && got != "import listening ready healthy answered" {
+		t.Errorf("phases %s", got)
+	}
+	o.Body = "x"
+	if _, err := o.start(t.Context(), Mode{Name: Native}, filepath.Join(dir, "status.json")); err == nil || !strings.Contains(err.Error(), "first request: 418") {
+		t.Errorf("a request that is refused: %v", err)
 	}
 	if err := os.Remove(flag); err != nil {
 		t.Fatal(err)

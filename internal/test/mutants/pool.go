@@ -24,6 +24,7 @@ var pooled = []mutant{
 	{"variables of the pool go", never, "./internal/test/pool", "TestPool"},
 	{"signals that are blocked", skip, "./internal/test/pool", "TestPool"},
 	{"limits of the caller", never, "./internal/test/pool", "TestPool"},
+	{"packages without what they import", replace("ended - began - inner", "ended - began"), "./internal/starts/waterfall", "TestRecord"},
 	inPython("variables that imports read", skip, "Recorded.test_reads"),
 	inPython("places of modules in safe mode", always, "Program.test_what_a_program_sees"),
 }

@@ -1,11 +1,13 @@
-"""make bench-boot: how long `vllm serve` takes until it is healthy, in turns: natively, restored, restored with a pool of the start's own (`--pool FILE`),
-and restored in processes of a pool that runs already.
+"""make bench-boot: how long `vllm serve` takes until it is healthy and until its first token, in turns: natively, restored, with each step of a pool of the
+start's own (`--pool FILE`) alone and with all of them, and in processes of a pool that runs already.
 
-In: the output of `make vllm`. Out: a line about each round, a table of wall and processor seconds, and a last line: PASS if the aims are met, else
-short. Fails: exit code 1 if a start is not as it should be. On the simulated GPU, kernels take no time: what is measured is everything else.
+In: the output of `make vllm`. Out: a line about each round, a table of wall and processor seconds, the phases of the restored starts, and a last line: PASS if the
+aims are met, else short. Fails: exit code 1 if a start is not as it should be, or if anything is compiled or loaded between /health and the first token of a
+restored start. On the simulated GPU, kernels take no time: what is measured is everything else.
 """
 
 import getpass
+import itertools
 import json
 import os
 import statistics
@@ -13,14 +15,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 from run import arguments, stop
-from serve import GRAPHS, Server
+from serve import GRAPHS, MODEL, Server
 
 ROUNDS = 5
 AIMS = {"beside": 0.6, "pool": 0.25}  # of native
 READY_SECONDS = 600
-QUIET = 60  # seconds after a start without imports: longer than a start takes
+QUIET = 20  # seconds after a start without imports: longer than a start from the pool takes
 
 # What each of the two processes imports until the server is healthy, as far as imports begin no work.
 BOTH = ["vllm.entrypoints.cli.main", "vllm.plugins.lora_resolvers.filesystem_resolver", "vllm.plugins.lora_resolvers.hf_hub_resolver", "torch._inductor.compile_fx"]
@@ -35,10 +39,16 @@ API_SERVER = [
 ]  # fmt: skip
 ENGINE_CORE = [
     *BOTH, "vllm.v1.engine.core", "vllm.v1.executor.uniproc_executor", "vllm.v1.core.sched.async_scheduler", "vllm.model_executor.models.llama",
-    "vllm.v1.attention.backends.flash_attn", "vllm.v1.worker.gpu.model_states.default", "vllm.model_executor.warmup.minimax_m3_msa_warmup",
+    "vllm.v1.attention.backends.flash_attn", "vllm.v1.worker.gpu_model_runner", "vllm.model_executor.warmup.minimax_m3_msa_warmup",
     "vllm.model_executor.kernels.linear.cute_dsl.ll_bf16", "vllm.distributed.elastic_ep.elastic_execute", "triton.experimental.gluon",
     "setproctitle", "medusa_vllm.worker",
 ]  # fmt: skip
+
+# A module that, imported first, undoes a step: the collector runs during imports again.
+COLLECTS = "boot_collects"
+
+# Calls of the driver that load code.
+LOADS = "cuModuleLoad", "cuLibraryLoad", "cuLinkCreate"
 
 # What vLLM sets in its own environment before it spawns the engine core.
 SET_BY_VLLM = {
@@ -70,27 +80,68 @@ def processors(root):
 
 class Boot(Server):
     def __init__(self, args):
-        super().__init__(args)
-        self.socket, self.config = self.path("pool/socket"), self.path("pool.yaml")
+        super().__init__(args, "V1")  # the other runner counts sampled tokens in a kernel, and kernels do nothing here
+        self.socket = self.path("pool/socket")
+        self.more = {}  # variables of the start at hand
 
     def variables(self):
         """The same for all starts: imports look through the whole environment."""
         env = self.environment("restored")
         del env["SIMGPU_CALL_LOG"]
-        return env | {"CUDART_STACK": "clean"}
+        return env | {"CUDART_STACK": "clean", "MEDUSA_CACHE": self.path("medusa")} | self.more
+
+    def compiled(self):
+        """The files in the caches of compilers."""
+        env = self.variables()
+        caches = env["VLLM_CACHE_ROOT"], env["TRITON_CACHE_DIR"], SET_BY_VLLM["TORCHINDUCTOR_CACHE_DIR"], env["MEDUSA_CACHE"]
+        return {os.path.join(folder, name) for cache in caches for folder, _, names in os.walk(cache) for name in names if not name.endswith(".lock")}
+
+    def token(self):
+        """How many tokens a request for one gets. What they are says nothing here."""
+        body = {"model": MODEL, "prompt": [1, 2, 3], "max_tokens": 1, "temperature": 0, "ignore_eos": True}
+        url = f"http://127.0.0.1:{self.port}/v1/completions"
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return json.load(answer)["usage"]["completion_tokens"]
+        except urllib.error.HTTPError as e:
+            stop("first token:", e, e.read().decode())
 
     def timed(self, way, round, command):
-        """Wall and processor seconds from the start of the command to the first answer of /health."""
-        output = self.path(f"{way}-{round}.output")
+        """Seconds from the start of the command to the first answer of /health, to the first token, and of processors to the latter."""
+        output, calls = self.path(f"{way}-{round}.output"), self.variables().get("SIMGPU_CALL_LOG")
         with open(output, "w", encoding="utf-8") as out:
             before, began = processors(os.getpid()), time.monotonic()
             server = subprocess.Popen(command, env=self.variables(), stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         try:
             self.wait(way, server)
-            return time.monotonic() - began, processors(os.getpid()) - before
+            healthy = time.monotonic() - began
+            logged, compiled, asked = calls and os.path.getsize(calls), self.compiled(), time.monotonic()
+            tokens = self.token()
+            first = healthy + time.monotonic() - asked
+            work = processors(os.getpid()) - before
+            if tokens != 1:
+                stop(way, "first token: tokens:", tokens)
+            if new := self.compiled() - compiled:
+                stop(way, "compiled after /health:", sorted(new)[:5])
         finally:
             server.terminate()
             server.wait(60)
+        if calls:
+            self.loads(way, calls, logged)
+        return healthy, first, work
+
+    def loads(self, way, calls, logged):
+        """Code that is loaded for the first request."""
+        with open(calls, "rb") as log:
+            log.seek(logged)
+            after = [fields[3] for line in log if len(fields := line.decode(errors="replace").split("\t")) > 4]
+        loads = [name for name in after if name.startswith(LOADS)]
+        print(f"{way}: {len(after)} calls of the driver after /health, {len(loads)} of them load code", flush=True)
+        if not any(name.startswith(("cuLaunchKernel", "cuGraphLaunch")) for name in after):
+            stop(way, "the log has no launch for the request")
+        if loads and way != "native":
+            stop(way, "code is loaded after /health:", loads[:5])
 
     def restored(self, way, round, artifact, *options):
         status = self.path(f"{way}-{round}.json")
@@ -104,17 +155,19 @@ class Boot(Server):
             stop(way, *cold)
         return took
 
-    def engines(self):
-        shared = {"command": self.command, "environment": self.variables(), "size": 1}
-        return [
-            shared | {"name": "api-server", "modules": API_SERVER},
-            shared | {"name": "engine-core", "modules": ENGINE_CORE, "spawned": True, "environment": self.variables() | SET_BY_VLLM},
+    def config(self, name, api_server=(), engine_core=()):
+        """A pool's file, and the modules of its two processes."""
+        shared = {"command": self.command, "environment": self.variables(), "size": 1, "folder": os.getcwd()}
+        engines = [
+            shared | {"name": "api-server", "modules": list(api_server)},
+            shared | {"name": "engine-core", "modules": list(engine_core), "spawned": True, "environment": self.variables() | SET_BY_VLLM},
         ]
+        with open(self.path(name), "w", encoding="utf-8") as f:  # JSON is YAML
+            json.dump({"socket": self.socket, "quiet": QUIET, "engines": engines}, f)
+        return self.path(name)
 
     def pool(self):
-        with open(self.config, "w", encoding="utf-8") as f:  # JSON is YAML
-            json.dump({"socket": self.socket, "quiet": QUIET, "engines": [e | {"folder": os.getcwd()} for e in self.engines()]}, f)
-        return subprocess.Popen([self.medusa, "pool", self.config], env=self.variables(), stdin=subprocess.DEVNULL)
+        return subprocess.Popen([self.medusa, "pool", self.config("pool.yaml", API_SERVER, ENGINE_CORE)], env=self.variables(), stdin=subprocess.DEVNULL)
 
     def state(self):
         done = subprocess.run([self.medusa, "pool", "status", "--json", self.socket], capture_output=True, text=True, check=False)
@@ -136,37 +189,84 @@ def ratios(took, way, what):
 
 
 def table(took):
-    print("| start | wall | lowest | highest | of native | processors | of native |\n|---|---|---|---|---|---|---|")
+    print("| start | /health | of native | first token | of native | processors | of native |\n|---|---|---|---|---|---|---|")
     for way, starts in took.items():
-        wall, work = zip(*starts)
-        of = [f"{statistics.median(r):.2f} ({min(r):.2f} to {max(r):.2f})" for r in (ratios(took, way, 0), ratios(took, way, 1))]
-        print(f"| {way} | {statistics.median(wall):.1f} s | {min(wall):.1f} s | {max(wall):.1f} s | {of[0]} | {statistics.median(work):.1f} s | {of[1]} |")
+        cells = []
+        for what, seconds in enumerate(zip(*starts)):
+            r = ratios(took, way, what)
+            cells += [f"{statistics.median(seconds):.1f} s ({min(seconds):.1f} to {max(seconds):.1f})", f"{statistics.median(r):.2f} ({min(r):.2f} to {max(r):.2f})"]
+        print("|", way, "|", " | ".join(cells), "|")
+
+
+def phases(server, ways, rounds):
+    """Seconds of each phase of the engine core, medians."""
+    took = {}
+    for way in ways:
+        for round in range(rounds):
+            marked = server.status(server.path(f"{way}-{round}.json"))["phases"]
+            for phase, after in itertools.pairwise(marked):
+                took.setdefault(phase["name"], {}).setdefault(way, []).append(after["began"] - phase["began"])
+    print("| phase |", " | ".join(ways), "|\n|---|" + "---|" * len(ways))
+    for name, by in took.items():
+        print(f"| {name} |", " | ".join(f"{statistics.median(by[way]):.2f} s" if way in by else "-" for way in ways), "|")
 
 
 def main():
     rounds = int(os.environ.get("ROUNDS") or ROUNDS)
     server = Boot(arguments())
     artifact = server.materialize()
-    took = {"native": [], "restored": [], "beside": [], "pool": []}
+    with open(server.path(COLLECTS + ".py"), "w", encoding="utf-8") as f:
+        f.write("import gc\n\ngc.set_threshold(700, 10, 10)\n")
+    for way, command in (("native", server.command), ("restored", [server.medusa, "restore", artifact, "--", *server.command])):
+        server.more = {"SIMGPU_CALL_LOG": server.path(way + ".calls")}
+        server.timed(way, "logged", command)
+    server.more = {}
     pool = server.pool()
+
+    def native(way, round, more):
+        server.more = more
+        return server.timed(way, round, server.command)
+
+    def restored(way, round, more, *socket):
+        server.more = more
+        return server.restored(way, round, artifact, *(["--pool", *socket] if socket else []))
+
+    def beside(way, round, more, api_server=API_SERVER, engine_core=ENGINE_CORE):
+        server.more = more
+        return restored(way, round, more, server.config("beside.yaml", api_server, engine_core))
+
+    ways = {
+        "native": lambda *start: native(*start, {}),
+        "restored": lambda *start: restored(*start, {}),
+        "core beside": lambda *start: beside(*start, {}, api_server=[]),
+        "collector on": lambda *start: beside(*start, {"PYTHONPATH": server.folder}, [COLLECTS, *API_SERVER], [COLLECTS, *ENGINE_CORE]),
+        "beside": lambda *start: beside(*start, {}),
+        "pool": lambda *start: restored(*start, {}, server.socket),
+    }
+    bare = {"PYTHONPYCACHEPREFIX": server.path("bytecode"), "PYTHONDONTWRITEBYTECODE": "1"}
+    once = {"native": lambda *start: native(*start, bare), "beside": lambda *start: beside(*start, bare)}
+    took = {way: [] for way in ways}
     try:
         for round in range(rounds):
             # The pool has nothing to do while the others are measured.
             engines = server.ready()
-            took["native"].append(server.timed("native", round, server.command))
-            took["restored"].append(server.restored("restored", round, artifact))
-            took["beside"].append(server.restored("beside", round, artifact, "--pool", server.config))
-            took["pool"].append(server.restored("pool", round, artifact, "--pool", server.socket))
-            print(f"round {round}:", ", ".join(f"{way} {starts[-1][0]:.1f} s ({starts[-1][1]:.1f} s)" for way, starts in took.items()), flush=True)
+            for way, start in ways.items():
+                took[way].append(start(way, round))
+            print(f"round {round}:", ", ".join(f"{way} {starts[-1][0]:.1f} s, {starts[-1][1]:.1f} s" for way, starts in took.items()), flush=True)
     finally:
         pool.terminate()
         pool.wait(60)
     table(took)
+    print("without bytecode, one start each:", ", ".join(f"{way} {start(way, 'bare')[0]:.1f} s" for way, start in once.items()))
+    phases(server, [way for way in ways if way != "native"], rounds)
     for e in engines:
         print(f"{e['name']}: imported in {e['counts']['import_seconds']:.1f} s, {e['pss'] / 2**20:.0f} MiB")
-    reached = {way: statistics.median(ratios(took, way, 0)) for way in AIMS}
-    met = all(reached[way] <= aim for way, aim in AIMS.items())
-    print(f"bench-boot: {'PASS' if met else 'short'} device=simulated rounds={rounds}", *(f"{way}={reached[way]:.2f}/{aim}" for way, aim in AIMS.items()))
+    reached = {(way, what): statistics.median(ratios(took, way, i)) for way in AIMS for i, what in enumerate(("healthy", "token"))}
+    met = all(ratio <= AIMS[way] for (way, _), ratio in reached.items())
+    print(
+        f"bench-boot: {'PASS' if met else 'short'} device=simulated rounds={rounds}",
+        *(f"{way}_{what}={ratio:.2f}/{AIMS[way]}" for (way, what), ratio in reached.items()),
+    )
 
 
 if __name__ == "__main__":

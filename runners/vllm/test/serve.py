@@ -29,7 +29,7 @@ def free_port():
 
 
 class Server(Engine):
-    def __init__(self, args):
+    def __init__(self, args, runner="V2"):
         self.port = free_port()
         compilation = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [1, 2, 4, 8]}
         command = [
@@ -38,7 +38,7 @@ class Server(Engine):
             "--gpu-memory-utilization", "0.3", "--attention-config", json.dumps({"backend": "FLASH_ATTN"}),
             "--compilation-config", json.dumps(compilation), "--host", "127.0.0.1", "--port", str(self.port), SLEEP,
         ]  # fmt: skip
-        super().__init__(args, "serve", command)
+        super().__init__(args, "serve", command, runner)
 
     def environment(self, step):
         kept = {k: v for k, v in super().environment(step).items() if k != "VLLM_ENABLE_V1_MULTIPROCESSING"}
