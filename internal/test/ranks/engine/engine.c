@@ -3,7 +3,8 @@
  *
  * The model is that of runners/example with its weights split: each rank looks up its part, all ranks add the parts up, and each mixes the sum
  * into its cache. A second call of the communicator has the ranks agree on the tokens. A worker prints how it came by its graphs, and
- * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own.
+ * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own. RANKS_TRUTH names the files of the device's own account
+ * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs.
  *
  * RANKS_BREAK makes rank 1 misbehave in a restored start, to see that it is noticed:
  *   peer       its communicator has the memory of another process at hand, which is no peer
@@ -79,6 +80,25 @@ static int misbehaves(const char *when)
 		sleep(1000);
 	snprintf(how, sizeof how, "error%s", when);
 	return broken(how);
+}
+
+/* Where the account of the device has to look. */
+static void write_places(void)
+{
+	char name[4096];
+	const char *truth = getenv("RANKS_TRUTH");
+	if (!truth)
+		return;
+	snprintf(name, sizeof name, "%s.%d.places", truth, rank);
+	FILE *f = fopen(name, "w");
+	if (!f)
+		exit(1);
+	const struct { const char *name; CUdeviceptr at; } tensors[] = {{"tokens", tokens}, {"weights", weights}, {"cache", cache}, {"constants", constants}};
+	for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+		fprintf(f, "tensor %s 0x%llx\n", tensors[i].name, tensors[i].at);
+	for (int i = 0; i < BATCHES; i++)
+		fprintf(f, "graph decode-%d %p\n", batches[i], (void *)graphs[i]);
+	fclose(f);
 }
 
 static void enter(const char *phase)
@@ -197,8 +217,11 @@ static int make_graphs(void)
 	if (medusa_session_restoring() == 1) {
 		enter("capture");
 		MUST(medusa_session_collectives(make_call, NULL));
-		if (medusa_session_graphs(restored, BATCHES) == BATCHES)
+		if (medusa_session_graphs(restored, BATCHES) == BATCHES) {
+			for (int i = 0; i < BATCHES; i++)
+				graphs[i] = (CUgraphExec)(uintptr_t)restored[i].exec;
 			return 1;
+		}
 	}
 	for (int i = 0; i < BATCHES; i++) {
 		int batch = batches[i];
@@ -283,6 +306,7 @@ static int worker(void)
 		return 1;
 	enter("ready");
 	MUST(medusa_session_ready(NULL, NULL));
+	write_places();
 
 	size_t n = (size_t)snprintf(line, sizeof line, "rank %d: %s", rank, restored ? "restored" : "captured");
 	MUST(cuMemsetD8(cache, 0, LARGEST * 4)); /* the warm-up wrote there */
@@ -314,7 +338,8 @@ static void set(const char *name, int value)
 int main(int argc, char **argv)
 {
 	(void)argc;
-	const char *n = getenv("RANKS_WORKERS"), *own = getenv("RANKS_WORKER");
+	const char *n = getenv("RANKS_WORKERS"), *own = getenv("RANKS_WORKER"), *truth = getenv("RANKS_TRUTH");
+	char file[4096];
 	ncclUniqueId id;
 	workers = n ? atoi(n) : 2;
 	if (own) {
@@ -331,6 +356,10 @@ int main(int argc, char **argv)
 		set("MEDUSA_RANK", r);
 		set("RANKS_WORKER", r);
 		set("CUDA_VISIBLE_DEVICES", r);
+		if (truth) {
+			snprintf(file, sizeof file, "%s.%d", truth, r);
+			setenv("SIMGPU_TRUTH", file, 1);
+		}
 		if ((pids[r] = fork()) == 0) {
 			execv("/proc/self/exe", argv);
 			_exit(127);
