@@ -3,17 +3,19 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"time"
+
+	"medusa/artifacts"
 )
 
 // control is a restored start in which rank 1 misbehaves, or all ranks are asked for something impossible. It ends in a native start of all
 // ranks, with native's tokens, or the engine ends with an exit status and has served nothing.
 type control struct {
-	how    string   // RANKS_BREAK
+	how    string // RANKS_BREAK, or what spoil does
+	spoil  func(a *artifacts.Artifact) error
 	lazy   bool     // graphs are to be built at their first use
 	status int      // of an engine that ends; 0: all ranks start natively
 	says   []string // each is on standard error
@@ -28,6 +30,10 @@ var controls = []control{
 	{how: "memory", says: []string{"native start: check_failed: rank 1 starts natively: check memory that stays unchanged"}},
 	{how: "level", says: []string{"native start: incompatible: ranks ", "or check different graphs"}},
 	{how: "error", says: []string{"native start: driver_error: rank 1 starts natively: build graph decode-1: node 1 (collective): make a collective call: the engine's function returned 1"}},
+	{how: "leave-out-all", spoil: leaveOut, says: []string{"native start: check_failed: ", "check graph decode-1: "}},
+	{how: "exchange-all", spoil: exchangeHoles, says: []string{"native start: check_failed: ", "check graph decode-1: "}},
+	{how: "parts", spoil: exchangeParts, says: []string{"native start: incompatible: ", "rank.index"}},
+	{how: "contents", spoil: exchangeContents, says: []string{"native start: check_failed: ", "check memory that stays unchanged"}},
 	{how: "lazy", lazy: true, says: []string{"native start: engine: build graphs at their first use: they have collective calls"}},
 	{how: "error-early", status: 1},
 	{how: "death", status: 9},
@@ -38,9 +44,12 @@ var controls = []control{
 func (t *test) control(c control) error {
 	// A failed start sets its artifact aside.
 	own := t.artifact + "." + c.how
-	data, err := os.ReadFile(t.artifact)
+	a, err := artifacts.Read(t.artifact)
+	if err == nil && c.spoil != nil {
+		err = c.spoil(a)
+	}
 	if err == nil {
-		err = os.WriteFile(own, data, 0o644)
+		err = artifacts.Write(own, a)
 	}
 	if err != nil {
 		return err

@@ -288,7 +288,7 @@ static int worker(void)
 	weights = allocate("weights", MEDUSA_WEIGHT, TOKENS);
 	tokens = allocate("tokens", MEDUSA_INPUT, LARGEST);
 	constants = allocate("constants", 0, TOKENS);
-	MUST(cuMemsetD8(constants, broken("memory"), TOKENS * 4));
+	MUST(cuMemsetD8(constants, (unsigned char)(16 * rank + broken("memory")), TOKENS * 4)); /* each rank has its own */
 	enter("kv_cache");
 	size_cache();
 	enter("weights");
