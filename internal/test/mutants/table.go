@@ -8,6 +8,8 @@ var table = []mutant{
 	{"replays after a difference", replace(" && !c.spec.HasCollectives(i)", ""), "./internal/test/ranks", "TestRanks/add"},
 	{"graphs with collective calls are not built at their first use", never, "./internal/test/ranks", "TestRanks/lazy"},
 	{"collective call in its place", replace("b.current", "0*b.current"), "./internal/test/ranks", "TestRanks"},
+	{"ranks that ended before all were ready", never, "./supervisor", "TestRanksThatEndEarly"},
+	{"ranks tell that they are several", never, "./internal/test/ranks", "TestRanks/error-early"},
 	{"call that was not captured between its marks", never, "./interpose", "TestMistakesOfCalls"},
 	{"mark without its partner", never, "./interpose", "TestMistakesOfCalls"},
 	{"a call ends in the capture in which it began", never, "./interpose", "TestMistakesOfCalls"},

@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,13 +38,50 @@ type compared struct {
 }
 
 func main() {
-	if err := all(); err != nil {
+	n := flag.Int("n", 4, "failures of a rank to try, at random stages")
+	seed := flag.Uint64("seed", 1, "of them")
+	only := flag.Bool("faults", false, "nothing else, with 2 ranks")
+	flag.Parse()
+	err := error(nil)
+	if *only {
+		err = onlyFaults(*n, *seed)
+	} else {
+		err = all(*n, *seed)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "test-ranks: FAIL: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func all() error {
+// onlyFaults makes the starts in which a rank fails.
+func onlyFaults(n int, seed uint64) error {
+	dir, err := os.MkdirTemp("", "ranks-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	began := time.Now()
+	t := test{ranks: 2, artifact: filepath.Join(dir, "2.medusa"), seen: &compared{}}
+	if err := t.make(); err != nil {
+		return err
+	}
+	if err := t.faults(n, seed); err != nil {
+		return err
+	}
+	fmt.Printf("test-ranks: PASS device=simulated ranks=2 faults=%d seed=%d seconds=%.0f\n", n, seed, time.Since(began).Seconds())
+	return nil
+}
+
+func (t *test) faults(n int, seed uint64) error {
+	slowest, err := t.sweep(faults(n, t.ranks, rand.New(rand.NewPCG(seed, uint64(t.ranks)))))
+	if err == nil {
+		fmt.Printf("%d ranks, %d failures of a rank: all native for one reason, nothing left; the slowest took %.1f s (limit %.0f)\n", t.ranks, n, slowest.Seconds(), faultLimit.Seconds())
+	}
+	return err
+}
+
+func all(faults int, seed uint64) error {
 	dir, err := os.MkdirTemp("", "ranks-")
 	if err != nil {
 		return err
@@ -51,7 +90,11 @@ func all() error {
 	var seen compared
 	for _, n := range []int{2, 4} {
 		t := test{ranks: n, artifact: filepath.Join(dir, fmt.Sprintf("%d.medusa", n)), seen: &seen}
-		if err := t.run(); err != nil {
+		err := t.run()
+		if err == nil {
+			err = t.faults(faults, seed)
+		}
+		if err != nil {
 			return fmt.Errorf("%d ranks: %w", n, err)
 		}
 	}

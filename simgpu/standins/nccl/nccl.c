@@ -86,7 +86,7 @@ EXPORT int ncclGetUniqueId(ncclUniqueId *id)
 	if (!id)
 		return INVALID_ARGUMENT;
 	memset(id, 0, sizeof(*id));
-	return bootstrap_create(id->internal, sizeof(id->internal)) ? OK : fail(SYSTEM, "shm_open");
+	return bootstrap_create(id->internal, sizeof(id->internal)) ? OK : fail(SYSTEM, "memfd_create");
 }
 
 static int destroy(struct comm *c)
@@ -105,13 +105,12 @@ static int destroy(struct comm *c)
 /* The memory of this rank, filled in but for the others' addresses. */
 static int allocate(struct comm *c, struct nccl_device *d)
 {
-	const char *seconds = getenv("NCCL_STANDIN_SECONDS");
 	int r = cuda(driver.cuMemAlloc(&c->own, sizeof(*d)), "cuMemAlloc");
 	d->magic = NCCL_MAGIC;
 	d->rank = c->rank;
 	d->ranks = c->ranks;
 	d->self = c->own;
-	d->deadline = (seconds ? strtoull(seconds, NULL, 10) : 20) * 1000000000ull;
+	d->deadline = bootstrap_seconds() * 1000000000ull;
 	return r ? r : cuda(driver.cuMemcpyHtoD(c->own, d, sizeof(*d)), "cuMemcpyHtoD");
 }
 

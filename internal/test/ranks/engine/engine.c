@@ -6,14 +6,14 @@
  * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own. RANKS_TRUTH names the files of the device's own account
  * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs.
  *
- * RANKS_BREAK makes rank 1 misbehave in a restored start, to see that it is noticed:
+ * RANKS_BREAK makes rank 1, or RANKS_RANK, misbehave in a restored start, to see that it is noticed:
  *   peer       its communicator has the memory of another process at hand, which is no peer
  *   leave-out  it captures another operation in place of a call
  *   exchange   it makes the calls of a graph in each other's place
  *   add        it captures one operation more after the last call of a graph, which changes the results of no other rank
  *   memory     memory that stays unchanged holds another byte
  *   level      its checks before ready are fewer than the other ranks'
- *   error, death, silence  while it makes a call; ...-early: before its session identifies itself; ...-late: before ready
+ *   error, death, silence  while it makes a call, the first or RANKS_CALL; KIND-STAGE: at that stage, see worker()
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -63,10 +63,16 @@ static void must(int result, const char *call)
 			mark(__VA_ARGS__); \
 	} while (0)
 
+static int number(const char *name, int otherwise)
+{
+	const char *text = getenv(name);
+	return text ? atoi(text) : otherwise;
+}
+
 static int broken(const char *how)
 {
 	const char *asked = getenv("RANKS_BREAK");
-	return asked && !strcmp(asked, how) && rank == 1 && medusa_session_restoring() == 1;
+	return asked && !strcmp(asked, how) && rank == number("RANKS_RANK", 1) && medusa_session_restoring() == 1;
 }
 
 static int misbehaves(const char *when)
@@ -80,6 +86,13 @@ static int misbehaves(const char *when)
 		sleep(1000);
 	snprintf(how, sizeof how, "error%s", when);
 	return broken(how);
+}
+
+/* A stage at which a rank may fail. */
+static void stage(const char *when)
+{
+	if (misbehaves(when))
+		exit(1);
 }
 
 /* Where the account of the device has to look. */
@@ -132,9 +145,10 @@ static int make_call(void *arg, const struct medusa_collective *c, uint64_t s)
 {
 	(void)arg;
 	uint32_t reduce = c->reduce;
-	if (misbehaves(""))
+	int call = calls++;
+	if (call == number("RANKS_CALL", 0) && misbehaves(""))
 		return 1;
-	if (broken("leave-out") && calls++ == 0)
+	if (broken("leave-out") && call == 0)
 		return cuMemsetD8Async(c->recv, 0, c->recv_bytes, (CUstream)(uintptr_t)s);
 	if (broken("exchange"))
 		reduce = reduce == SUM ? MAX : SUM;
@@ -216,10 +230,12 @@ static int make_graphs(void)
 	struct medusa_session_graph restored[BATCHES];
 	if (medusa_session_restoring() == 1) {
 		enter("capture");
+		stage("-graphs");
 		MUST(medusa_session_collectives(make_call, NULL));
 		if (medusa_session_graphs(restored, BATCHES) == BATCHES) {
 			for (int i = 0; i < BATCHES; i++)
 				graphs[i] = (CUgraphExec)(uintptr_t)restored[i].exec;
+			stage("-built");
 			return 1;
 		}
 	}
@@ -278,20 +294,24 @@ static int worker(void)
 	MUST(cuDeviceGet(&device, 0));
 	MUST(cuDevicePrimaryCtxRetain(&context, device));
 	MUST(cuCtxSetCurrent(context));
-	if (misbehaves("-early"))
-		return 1;
+	stage("-early");
 	medusa_session_identify(keys, values, 3);
+	stage("-identified");
 
 	enter("structure");
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	stage("-structure");
 	connect_ranks();
+	stage("-connected");
 	weights = allocate("weights", MEDUSA_WEIGHT, TOKENS);
 	tokens = allocate("tokens", MEDUSA_INPUT, LARGEST);
 	constants = allocate("constants", 0, TOKENS);
 	MUST(cuMemsetD8(constants, (unsigned char)(16 * rank + broken("memory")), TOKENS * 4)); /* each rank has its own */
 	enter("kv_cache");
+	stage("-cache");
 	size_cache();
 	enter("weights");
+	stage("-weights");
 	for (int i = 0; i < TOKENS; i++)
 		host[i] = (i * 7 + 3) * (rank + 1);
 	MUST(cuMemcpyHtoD(weights, host, sizeof host));
@@ -300,10 +320,10 @@ static int worker(void)
 	MUST(cuCtxSynchronize());
 	run_triggers();
 	enter("warmup");
+	stage("-warmup");
 	int restored = make_graphs();
 	run_triggers(); /* in a native start that checks */
-	if (misbehaves("-late"))
-		return 1;
+	stage("-late");
 	enter("ready");
 	MUST(medusa_session_ready(NULL, NULL));
 	write_places();
