@@ -9,20 +9,34 @@ import (
 	"medusa/internal/contract"
 )
 
-// process makes the engine of a model on a GPU: its command, or the command behind `medusa restore` if there is an artifact.
-func (g *machine) process(m *Model, gpu string) agent.Engine {
-	fill := strings.NewReplacer("{gpu}", gpu, "{name}", m.Name)
-	argv := make([]string, len(m.Command))
-	for i, word := range m.Command {
-		argv[i] = fill.Replace(word)
-	}
-	env := contract.Inherited()
-	if m.Artifact != "" {
-		self, err := os.Executable()
-		if err != nil {
-			self = "medusa"
+// command returns the engine's command on a GPU, and whether starts are restored: then it is behind `medusa restore`, which is self.
+func (m *Model) command(self, gpu string) (argv []string, restored bool) {
+	if restored = m.Artifact != ""; restored {
+		argv = []string{self, "restore"}
+		if m.Pool != "" {
+			argv = append(argv, "--pool", m.Pool)
 		}
-		argv = append([]string{self, "restore", m.Artifact, "--"}, argv...)
+		argv = append(argv, m.Artifact, "--")
+	}
+	for _, word := range m.Command {
+		argv = append(argv, m.fill(gpu).Replace(word))
+	}
+	return argv, restored
+}
+
+func (m *Model) fill(gpu string) *strings.Replacer {
+	return strings.NewReplacer("{gpu}", gpu, "{name}", m.Name)
+}
+
+// process makes the engine of a model on a GPU.
+func (g *machine) process(m *Model, gpu string) agent.Engine {
+	self, err := os.Executable()
+	if err != nil {
+		self = "medusa"
+	}
+	argv, restored := m.command(self, gpu)
+	env := contract.Inherited()
+	if restored {
 		env = os.Environ()
 	}
 	if g.home != nil {
@@ -32,7 +46,7 @@ func (g *machine) process(m *Model, gpu string) agent.Engine {
 	env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES="+gpu)
 	var own []string
 	for name, value := range m.Env {
-		own = append(own, name+"="+fill.Replace(value))
+		own = append(own, name+"="+m.fill(gpu).Replace(value))
 	}
 	sort.Strings(own)
 	meter, err := agent.NewMeter(gpu)

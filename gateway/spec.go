@@ -56,6 +56,7 @@ type Model struct {
 	Command  []string          `yaml:"command"` // of the engine; {port}, {gpu} and {name} are filled in
 	Env      map[string]string `yaml:"env"`
 	Artifact string            `yaml:"artifact"` // starts are restored from it
+	Pool     string            `yaml:"pool"`     // file of a pool, of which each restored start has one of its own
 	Memory   float64           `yaml:"memory"`   // share of a GPU's memory; default 1
 	Slots    int               `yaml:"slots"`    // requests at a time; default 8
 	Deadline float64           `yaml:"deadline"` // of an answer, for torpor
@@ -113,6 +114,9 @@ func (s *Spec) complete() {
 		}
 	}
 	paths := []*string{&s.KeysFile, &s.State}
+	for i := range s.Models {
+		paths = append(paths, &s.Models[i].Pool)
+	}
 	if s.Agent != nil {
 		paths = append(paths, &s.Agent.Secret)
 	}
@@ -269,6 +273,8 @@ func (m *Model) check(at string) error {
 		return mistake(at+".command", "{port} is not in the command or the environment of %s", m.Name)
 	case !(m.Memory > 0 && m.Memory <= 1):
 		return mistake(at+".memory", "is a share of a GPU, above 0 and at most 1")
+	case m.Pool != "" && m.Artifact == "":
+		return mistake(at+".pool", "only restored starts have a pool, and model %s has no artifact", m.Name)
 	case m.Slots < 1:
 		return mistake(at+".slots", "slots must be positive")
 	case m.Sleep < 0 || m.Sleep > 2:

@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"medusa/artifacts"
+	"medusa/artifacts/bundled"
+	"medusa/internal/scratch"
 	"medusa/kvprofile"
 	"medusa/materialize/recording"
 )
@@ -45,11 +47,12 @@ const candidateFile = "candidate"
 // series is what traces that were kept are good for.
 type series struct {
 	Argv     []string            `json:"argv"`
+	Caches   string              `json:"caches"`             // path of the JIT compilers' caches
 	Profiles []kvprofile.Profile `json:"profiles,omitempty"` // of record-a and record-b, by rank; none: they have not been made
 }
 
 func (e *engine) keep(s series) error {
-	s.Argv = e.argv
+	s.Argv, s.Caches = e.argv, e.caches
 	data, err := json.Marshal(s)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(e.dir, seriesFile), data, 0o644)
@@ -60,8 +63,8 @@ func (e *engine) keep(s series) error {
 	return nil
 }
 
-// resume reads what an earlier series kept, and gives the JIT compilers what they had made.
-func (e *engine) resume(caches string) error {
+// resume reads what an earlier series kept.
+func (e *engine) resume() error {
 	data, err := os.ReadFile(filepath.Join(e.dir, seriesFile))
 	if err != nil {
 		return fmt.Errorf("resume %s: %w (it is a folder that --keep-traces named)", e.dir, err)
@@ -74,23 +77,47 @@ func (e *engine) resume(caches string) error {
 		return fmt.Errorf("resume %s: its traces are of the command %q", e.dir, s.Argv)
 	}
 	e.kept = &s
-	err = os.CopyFS(caches, os.DirFS(filepath.Join(e.dir, cachesFolder)))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("resume %s: %w", e.dir, err)
+	return nil
+}
+
+// openCaches makes the folder of JIT compilers' caches. A series that goes on has it at the same path, with what compilers had made there: they write
+// the path into their output, and with another one they would make other kernels.
+func (e *engine) openCaches() (folder *scratch.Folder, err error) {
+	// mutant: caches of a resumed series
+	if e.kept == nil || !bundled.RecordedPath(e.kept.Caches) {
+		folder, err = scratch.Make(bundled.CachesDir, bundled.CachesPrefix)
+	} else if folder, err = scratch.At(e.kept.Caches); err == nil {
+		if err = os.CopyFS(folder.Path, os.DirFS(filepath.Join(e.dir, cachesFolder))); errors.Is(err, fs.ErrNotExist) {
+			err = nil // compilers had made nothing
+		}
+		if err != nil {
+			err = errors.Join(err, folder.Close())
+		}
+	} else if errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("%w (a start from an artifact of this series uses it: try again after its end)", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make folder of caches: %w", err)
+	}
+	e.caches = folder.Path
+	return folder, nil
+}
+
+// keepCaches leaves what JIT compilers have made beside the traces, for a series that goes on.
+func (e *engine) keepCaches() error {
+	kept := filepath.Join(e.dir, cachesFolder)
+	if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(e.caches))); err != nil {
+		return fmt.Errorf("keep caches: %w (--resume will compile again)", err)
 	}
 	return nil
 }
 
-// stop ends a series that was told to end after this step. What JIT compilers made stays beside the traces.
-func (e *engine) stop(o Options, step, caches string) error {
-	if o.Until != step {
-		return nil
+// stop ends a series that was told to end after this step.
+func (o *Options) stop(step string) error {
+	if o.Until == step {
+		return errStopped
 	}
-	kept := filepath.Join(e.dir, cachesFolder)
-	if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(caches))); err != nil {
-		return fmt.Errorf("keep caches: %w", err)
-	}
-	return errStopped
+	return nil
 }
 
 // profile makes the run profile, or reads its kept traces.

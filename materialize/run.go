@@ -12,10 +12,8 @@ import (
 	"time"
 
 	"medusa/artifacts"
-	"medusa/artifacts/bundled"
 	"medusa/graphir"
 	"medusa/internal/contract"
-	"medusa/internal/scratch"
 	"medusa/internal/spill"
 	"medusa/kvprofile"
 	"medusa/materialize/compile"
@@ -76,17 +74,25 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 	}
 	defer remove()
 	defer func() { err = keepOutput(err, o.Output+logSuffix) }()
-	compiled, err := scratch.Make(bundled.CachesDir, bundled.CachesPrefix)
+	e := &engine{argv: o.Argv, library: o.Library, dir: dir, log: o.Log}
+	if o.Resume {
+		if err := e.resume(); err != nil {
+			return nil, err
+		}
+	}
+	compiled, err := e.openCaches()
 	if err != nil {
 		return nil, fmt.Errorf("materialize %s: %w", o.Output, err)
 	}
 	defer compiled.Close()
-	dirs, env := withCaches(o.Dirs, compiled.Path, o.Note)
-	e := &engine{argv: o.Argv, library: o.Library, dir: dir, env: env, log: o.Log, caches: compiled.Path}
-	if o.Resume {
-		if err := e.resume(compiled.Path); err != nil {
-			return nil, err
-		}
+	var dirs []Dir
+	dirs, e.env = withCaches(o.Dirs, compiled.Path, o.Note)
+	if o.Traces != "" {
+		defer func() {
+			if err := e.keepCaches(); err != nil {
+				o.Note(err.Error())
+			}
+		}()
 	}
 	const steps = 6
 
@@ -98,7 +104,7 @@ func run(ctx context.Context, o Options) (_ *artifacts.Artifact, err error) {
 		err = checkAllMarks(profiles)
 	}
 	if err == nil {
-		err = e.stop(o, UntilProfile, e.caches)
+		err = o.stop(UntilProfile)
 	}
 	if err != nil {
 		return nil, err
@@ -229,7 +235,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	if err := artifacts.Write(path, c.art); err != nil {
 		return nil, err
 	}
-	if err := e.stop(o, UntilRecord, e.caches); err != nil {
+	if err := o.stop(UntilRecord); err != nil {
 		return nil, err
 	}
 	o.Step(4, steps, "check-native: replay native graphs")
@@ -238,7 +244,7 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 		err = e.keepNative(path)
 	}
 	if err == nil {
-		err = e.stop(o, UntilNative, e.caches)
+		err = o.stop(UntilNative)
 	}
 	if err != nil {
 		return nil, err

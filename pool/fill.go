@@ -22,19 +22,10 @@ func (p *Pool) fill(ctx context.Context) {
 		if e == nil {
 			return
 		}
-		began := time.Now()
-		err := p.add(e)
-		p.finished(e)
-		if ctx.Err() != nil {
-			return
-		}
-		if err == nil {
+		if p.make(e) {
 			pause = firstPause
-			p.count(e, func(n *Counts) { n.ImportSeconds = time.Since(began).Seconds() })
 			continue
 		}
-		p.count(e, func(n *Counts) { n.Failed++ })
-		printable.Fprintf(p.log, "medusa: pool: engine %s: %v\n", e.Name, err)
 		select {
 		case <-ctx.Done():
 			return
@@ -42,6 +33,23 @@ func (p *Pool) fill(ctx context.Context) {
 		}
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// make adds a process. If that fails, the log says why.
+func (p *Pool) make(e *Engine) bool {
+	began := time.Now()
+	err := p.add(e)
+	if err == nil {
+		p.count(e, func(n *Counts) { n.ImportSeconds = time.Since(began).Seconds() })
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.counts[e].Failed++
+		printable.Fprintf(p.log, "medusa: pool: engine %s: %v\n", e.Name, err)
+	}
+	return false
 }
 
 // next waits until an engine lacks a process and it is time to start one. The one that lacks most comes first.
@@ -76,9 +84,6 @@ func (p *Pool) next(ctx context.Context) *Engine {
 }
 
 func (p *Pool) lacks(e *Engine) int {
-	if p.made[e] {
-		return 0
-	}
 	return e.Size - len(p.waiting[e])
 }
 
@@ -92,7 +97,7 @@ func (p *Pool) add(e *Engine) error {
 		w.lower()
 	}
 	p.mu.Lock()
-	p.filling = w
+	p.filling[w] = true
 	closed := p.closed
 	p.mu.Unlock()
 	if closed {
@@ -103,7 +108,7 @@ func (p *Pool) add(e *Engine) error {
 	err = w.awaitReady()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.filling = nil
+	delete(p.filling, w)
 	if err != nil || p.closed {
 		w.close()
 		<-w.gone

@@ -28,7 +28,7 @@ type Pool struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting map[*Engine][]*waiter
-	filling *waiter
+	filling map[*waiter]bool // those that import
 	counts  map[*Engine]*Counts
 	last    time.Time // of the last start
 	closed  bool
@@ -37,7 +37,7 @@ type Pool struct {
 
 // New returns a pool that has no process yet. Lines about what fails go to log.
 func New(spec *Spec, log io.Writer) *Pool {
-	p := &Pool{spec: spec, log: log, waiting: map[*Engine][]*waiter{}, counts: map[*Engine]*Counts{}}
+	p := &Pool{spec: spec, log: log, waiting: map[*Engine][]*waiter{}, filling: map[*waiter]bool{}, counts: map[*Engine]*Counts{}}
 	p.changed = sync.NewCond(&p.mu)
 	for i := range spec.Engines {
 		p.counts[&spec.Engines[i]] = &Counts{}
@@ -90,13 +90,20 @@ func checkFolder(dir string) error {
 // handed over go on.
 func (p *Pool) Serve(ctx context.Context, l *net.UnixListener) error {
 	var requests, filling sync.WaitGroup
-	filling.Go(func() { p.fill(ctx) })
+	if p.made == nil {
+		filling.Go(func() { p.fill(ctx) })
+	} else {
+		for _, e := range p.engines() {
+			// mutant: imports side by side
+			filling.Go(func() { p.once(e) })
+		}
+	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = l.Close()
 		p.mu.Lock()
 		p.closed = true
-		if p.filling != nil {
-			p.filling.close()
+		for w := range p.filling {
+			w.close()
 		}
 		p.changed.Broadcast()
 		p.mu.Unlock()
@@ -247,7 +254,7 @@ func (p *Pool) take(s *start) (*waiter, []Difference) {
 	for {
 		w, differences, closest := p.find(s)
 		// mutant: imports beside the command
-		if w == nil && p.coming(s.spawned) {
+		if w == nil && p.coming(s) {
 			p.changed.Wait()
 			continue
 		}

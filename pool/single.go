@@ -1,46 +1,60 @@
 package pool
 
 import (
+	"errors"
 	"io"
 	"slices"
 )
 
-// Single returns a pool for one start of a command: a process for the command itself, which imports nothing first, and a process for each engine that
-// spawns from it, which imports while the command runs. Each is made once, at the caller's priority, and a request waits for the one that still imports.
-// In: a file's engines, and the socket that this pool has instead of the file's. Out: the pool, or false if no engine of the file runs the command.
-func Single(spec *Spec, command []string, socket string, log io.Writer) (*Pool, bool) {
-	own := &Spec{Socket: socket}
-	// The command's process is made first: it is wanted at once.
-	for _, spawned := range []bool{false, true} {
-		for _, e := range spec.Engines {
-			if e.Spawned != spawned || !slices.Equal(e.Command, command) {
-				continue
-			}
-			if e.Size = 1; !spawned {
-				e.Modules = nil
-			}
-			own.Engines = append(own.Engines, e)
-		}
+// Single returns a pool for one start of a command: a process for the command itself, and one for each engine that spawns from it. All of them import at
+// once, at the caller's priority and in the caller's folder. Each is made once, and a request waits for the one that still imports.
+// In: a file, of which engines without a command are for any; the interposer as for [Load]; the socket that this pool has instead of the file's. What can
+// fail: the file, as Load does; a file without an engine for the command itself.
+func Single(file, library string, command []string, socket, folder string, log io.Writer) (*Pool, error) {
+	spec, err := load(file, library, command)
+	if err != nil {
+		return nil, err
 	}
-	if len(own.Engines) == 0 || own.Engines[0].Spawned {
-		return nil, false
+	return single(spec, command, socket, folder, log)
+}
+
+func single(spec *Spec, command []string, socket, folder string, log io.Writer) (*Pool, error) {
+	own := &Spec{Socket: socket}
+	for i := range spec.Engines {
+		e := &spec.Engines[i]
+		if !slices.Equal(e.Command, command) {
+			continue
+		}
+		// mutant: imports in the folder of the start
+		e.Size, e.Folder = 1, folder
+		own.Engines = append(own.Engines, *e)
+	}
+	if !slices.ContainsFunc(own.Engines, func(e Engine) bool { return !e.Spawned }) {
+		return nil, errors.New("no engine there has this command")
 	}
 	p := New(own, log)
 	p.made = map[*Engine]bool{}
-	return p, true
+	return p, nil
 }
 
-// coming reports whether a pool for one start has yet to finish a process of this role. The caller holds the lock.
-func (p *Pool) coming(spawned bool) bool {
-	return p.made != nil && !p.closed && slices.ContainsFunc(p.engines(), func(e *Engine) bool { return e.Spawned == spawned && !p.made[e] })
+// once makes an engine's process of a pool for one start.
+func (p *Pool) once(e *Engine) {
+	defer p.finished(e)
+	p.make(e)
+}
+
+// coming reports whether a pool for one start has yet to finish a process that the start may have. The caller holds the lock.
+func (p *Pool) coming(s *start) bool {
+	return p.made != nil && !p.closed && slices.ContainsFunc(p.engines(), func(e *Engine) bool {
+		// mutant: no wait for what cannot fit
+		return e.Spawned == s.spawned && !p.made[e] && len(e.keyDifferences(s)) == 0
+	})
 }
 
 // finished ends the wait of requests for a process that has become ready, or has failed.
 func (p *Pool) finished(e *Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.made != nil {
-		p.made[e] = true
-		p.changed.Broadcast()
-	}
+	p.made[e] = true
+	p.changed.Broadcast()
 }

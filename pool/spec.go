@@ -28,7 +28,7 @@ type Spec struct {
 // Engine says which processes are kept.
 type Engine struct {
 	Name        string            `yaml:"name"`
-	Command     []string          `yaml:"command"`     // the command that they are for
+	Command     []string          `yaml:"command"`     // the command that they are for; empty: that of the start whose own pool this is
 	Spawned     bool              `yaml:"spawned"`     // they are for what this command spawns with multiprocessing
 	Modules     []string          `yaml:"modules"`     // imported in this order
 	Environment map[string]string `yaml:"environment"` // beside that of the pool
@@ -45,7 +45,10 @@ const mostSize = 64
 
 // Load reads a configuration. library is the interposer under which the processes start; empty: that of [interpose.FindLibrary]. Paths are relative to the
 // file's folder, and each engine's command is looked up.
-func Load(path, library string) (*Spec, error) {
+func Load(path, library string) (*Spec, error) { return load(path, library, nil) }
+
+// load reads a file. If it is for one start, engines without a command have that of the start, and the socket is not the file's.
+func load(path, library string, command []string) (*Spec, error) {
 	data, err := yamlfile.Read(path)
 	if err != nil {
 		return nil, err
@@ -53,7 +56,7 @@ func Load(path, library string) (*Spec, error) {
 	s := &Spec{quiet: 30 * time.Second}
 	file, err := yamlfile.Decode(path, data, s)
 	if err == nil {
-		err = s.complete(filepath.Dir(path), library)
+		err = s.complete(filepath.Dir(path), library, command)
 	}
 	if err != nil {
 		return nil, yamlfile.Locate(path, file, err)
@@ -63,15 +66,15 @@ func Load(path, library string) (*Spec, error) {
 
 func bad(path string, err error) error { return &yamlfile.FieldError{Path: path, Err: err} }
 
-func (s *Spec) complete(dir, library string) error {
+func (s *Spec) complete(dir, library string, command []string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return err
 	}
-	if s.Socket == "" {
+	if s.Socket == "" && command == nil {
 		return bad("$.socket", errors.New("socket: name the socket's path"))
 	}
-	if !filepath.IsAbs(s.Socket) {
+	if s.Socket != "" && !filepath.IsAbs(s.Socket) {
 		s.Socket = filepath.Join(dir, s.Socket)
 	}
 	if s.Quiet != nil {
@@ -90,6 +93,9 @@ func (s *Spec) complete(dir, library string) error {
 			return bad(at+".name", errors.New("name: each engine needs one of its own"))
 		}
 		names[e.Name] = true
+		if len(e.Command) == 0 {
+			e.Command = command
+		}
 		if field, err := e.complete(dir, library); err != nil {
 			return bad(at+"."+field, fmt.Errorf("%s: %w", field, err))
 		}

@@ -2,8 +2,10 @@ package pool
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,6 +46,49 @@ func TestLoad(t *testing.T) {
 		var at *yamlfile.Error
 		if row.want == "" && err != nil || row.want != "" && (!errors.As(err, &at) || !strings.Contains(err.Error(), row.want)) {
 			t.Errorf("%s: got %v, want %s", row.text, err, row.want)
+		}
+	}
+}
+
+// In a start's own pool, an engine without a command is for the start's.
+func TestSingleCommand(t *testing.T) {
+	dir := t.TempDir()
+	library, python, file := filepath.Join(dir, "libmedusa_interpose.so"), filepath.Join(dir, "python3"), filepath.Join(dir, "pool.yaml")
+	for _, path := range []string{library, python} {
+		if err := os.WriteFile(path, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := []string{python, "a.py", "--port", "1"}
+	for _, row := range []struct {
+		text string
+		want []string // names of the engines, or the error
+	}{
+		{"engines: [{name: a}, {name: b, spawned: true, modules: [m]}]", []string{"a", "b"}},
+		{"socket: s\nengines: [{name: b, spawned: true}, {name: a}]", []string{"b", "a"}},
+		{"engines: [{name: a}, {name: b, spawned: true, command: [" + python + ", a.py, --port, '2']}]", []string{"a"}},
+		{"engines: [{name: b, spawned: true}]", []string{"no engine there has this command"}},
+		{"engines: [{name: a}, {name: a}]", []string{"pool.yaml:1:29: name: each engine needs one of its own"}},
+	} {
+		if err := os.WriteFile(file, []byte(row.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Single(file, library, command, filepath.Join(dir, "socket"), dir, io.Discard)
+		if err != nil {
+			if !strings.Contains(err.Error(), row.want[0]) {
+				t.Errorf("%s: %v, want %v", row.text, err, row.want)
+			}
+			continue
+		}
+		var got []string
+		for _, e := range p.engines() {
+			got = append(got, e.Name)
+			if !slices.Equal(e.Command, command) {
+				t.Errorf("%s: engine %s is for %v", row.text, e.Name, e.Command)
+			}
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s: engines %v, want %v", row.text, got, row.want)
 		}
 	}
 }

@@ -67,14 +67,11 @@ func (o *Options) openPool(d *desk) (*pool.Pool, error) {
 	if d.folder == nil {
 		return nil, errors.New("this start has no folder for the socket")
 	}
-	spec, err := pool.Load(o.Pool, o.Library)
+	file := o.Pool
+	o.Pool = filepath.Join(d.folder.Path, "pool", "socket")
+	folder, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
-	o.Pool = filepath.Join(d.folder.Path, "pool", "socket")
-	p, found := pool.Single(spec, o.Argv, o.Pool, o.Stderr)
-	if !found {
-		return nil, errors.New("no engine there has this command")
-	}
-	return p, nil
+	return pool.Single(file, o.Library, o.Argv, o.Pool, folder, o.Stderr)
 }

@@ -1,6 +1,7 @@
 package bundled
 
 import (
+	"path"
 	"strings"
 
 	"medusa/artifacts"
@@ -38,11 +39,15 @@ const (
 // Linked says whether a bundled directory is a cache with such a path. A start uses no other path out of an artifact. A symbolic link leads
 // from the recorded path to the unpacked cache.
 func Linked(l *artifacts.Directory) bool {
-	rest, found := strings.CutPrefix(l.Path, CachesDir+"/"+CachesPrefix)
-	digits, name, _ := strings.Cut(rest, "/")
+	folder, name := path.Split(l.Path)
+	return Variable(l.Name) != "" && name == l.Name && RecordedPath(strings.TrimSuffix(folder, "/"))
+}
+
+// RecordedPath says whether a path is that of a folder of caches in recording runs.
+func RecordedPath(path string) bool {
+	digits, found := strings.CutPrefix(path, CachesDir+"/"+CachesPrefix)
 	// mutant: paths of strangers are not written to
-	return found && Variable(l.Name) != "" && name == l.Name &&
-		digits != "" && len(digits) <= maxDigits && strings.Trim(digits, "0123456789") == ""
+	return found && digits != "" && len(digits) <= maxDigits && strings.Trim(digits, "0123456789") == ""
 }
 
 // maxDigits exceeds the number of digits that os.MkdirTemp puts into a name.

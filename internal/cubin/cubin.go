@@ -63,7 +63,7 @@ type Global struct {
 func (o *Object) State() []Global {
 	var state []Global
 	for _, g := range o.Globals {
-		if !g.Constant && !g.empty() {
+		if !g.Constant && !g.empty() && !g.asserted() {
 			state = append(state, g)
 		}
 	}
@@ -74,6 +74,16 @@ func (o *Object) State() []Global {
 // members, which nearly every module has.
 func (g *Global) empty() bool {
 	return g.Size == 1 && strings.HasPrefix(g.Name, "_ZN") && (strings.Contains(g.Name, "4cuda3std") || strings.Contains(g.Name, "6thrust"))
+}
+
+// asserted recognizes the texts of Triton's assertions, which kernels only pass to the driver.
+func (g *Global) asserted() bool {
+	name, number, _ := strings.Cut(g.Name, "_")
+	switch name {
+	case "assertMessage", "assertFile", "assertFunc":
+		return number != "" && strings.Trim(number, "0123456789") == "" // mutant: texts of assertions
+	}
+	return false
 }
 
 // Kernel returns the kernel with a name, or nil.

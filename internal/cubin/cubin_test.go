@@ -178,3 +178,20 @@ func TestLZ4(t *testing.T) {
 		}
 	}
 }
+
+// What kernels can leave behind for another kernel. Texts of assertions are none of it.
+func TestState(t *testing.T) {
+	for name, want := range map[string]bool{
+		"counter": true, "assertFunc_0": false, "assertFile_12": false, "assertMessage_1": false, "assertMessage_": true, "assertMessage": true,
+		"assertMessage_1a": true, "assertions_1": true, "_ZN4cuda3std6ranges5beginE": true,
+	} {
+		o := Object{Globals: []Global{{Name: name, Size: 8}}}
+		if got := len(o.State()) > 0; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+		o.Globals[0].Constant = true
+		if len(o.State()) > 0 {
+			t.Errorf("%s is constant, and state", name)
+		}
+	}
+}

@@ -46,6 +46,18 @@ func Make(parent, prefix string) (*Folder, error) {
 	}
 }
 
+// At makes the folder of this path, which only this user may enter. It fails if there is anything.
+func At(path string) (*Folder, error) {
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := hold(path, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	return f, nil
+}
+
 // ForRun makes a folder for one run of a command, in the system's temporary directory.
 func ForRun() (*Folder, error) { return Make(os.TempDir(), "medusa-run-") }
 

@@ -21,7 +21,8 @@ func single(t *testing.T, command []string, patience string, more ...string) (co
 	if err := os.Mkdir(modules, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{"spawner.py": filepath.Join(dir, "spawner.py"), "slow_module.py": filepath.Join(modules, "slow_module.py")} {
+	for from, to := range map[string]string{"spawner.py": filepath.Join(dir, "spawner.py"), "slow_module.py": filepath.Join(modules, "slow_module.py"),
+		"early_module.py": filepath.Join(modules, "early_module.py")} {
 		data, err := os.ReadFile(from)
 		if err == nil {
 			err = os.WriteFile(to, data, 0o644)
@@ -40,7 +41,7 @@ func single(t *testing.T, command []string, patience string, more ...string) (co
 	}
 	text, err := json.Marshal(map[string]any{"socket": "elsewhere/socket", "engines": []map[string]any{
 		{"name": "core", "command": command, "modules": []string{"slow_module"}, "spawned": true},
-		{"name": "server", "command": command, "modules": []string{"no_such_module"}},
+		{"name": "server", "command": command, "modules": []string{"early_module"}, "folder": modules},
 	}})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "pool.yaml"), text, 0o644)
@@ -86,7 +87,7 @@ func prepare(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "build/lib/python")
 }
 
-// With the file of a pool, what the engine spawns imports beside the engine, and its request waits for the end of that.
+// With the file of a pool, the command's process and what it spawns import side by side in the start's folder, and requests wait for the end of that.
 func TestSingle(t *testing.T) {
 	prepare(t)
 	if code, said := single(t, nil, "30"); code != 0 || strings.Contains(said, "cold start") {
@@ -97,7 +98,7 @@ func TestSingle(t *testing.T) {
 // What cannot be had costs no start: it is a cold one that says why.
 func TestSingleCold(t *testing.T) {
 	prepare(t)
-	code, said := single(t, []string{"/bin/sh", "-c", "true"}, "0.1")
+	code, said := single(t, []string{"/bin/sh", "-c", "true"}, "0.1", "NEVER_POOLED=1")
 	if code != 3 || !strings.Contains(said, "cold start: make pool of") {
 		t.Errorf("another command: exit code %d: %s", code, said)
 	}

@@ -1,8 +1,10 @@
 """An engine that spawns a process, as vLLM does: it waits for that process's imports to have begun, and only then asks for it.
 
-In: the folder NEWS for files of both processes. Out: the exit code of the process. Fails: exit code 3 if nothing imports beside this program.
+In: the folder NEWS for files of both processes. Out: the exit code of the process. Fails: exit code 3 if nothing imports beside this program, 4 if this process
+has not imported its module before, 5 if the collector is off.
 """
 
+import gc
 import multiprocessing
 import os
 import sys
@@ -30,6 +32,10 @@ def spawned():
 
 
 if __name__ == "__main__":
+    if getattr(sys.modules.get("early_module"), "EARLY", 0) != os.getpid() and "NEVER_POOLED" not in os.environ:
+        sys.exit(4)
+    if not gc.isenabled() or gc.get_threshold()[0] == 0:
+        sys.exit(5)
     if not news("importing", wait=float(os.environ["PATIENCE"])):
         sys.exit(3)
     process = multiprocessing.get_context("spawn").Process(target=spawned)

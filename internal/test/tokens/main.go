@@ -11,13 +11,14 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"medusa/artifacts"
 	"medusa/graphir"
 )
 
-// mistakes are by name. Each changes what it is given, and says what it changed.
+// mistakes are by name. Each changes what it is given, and says what it changed. "content:N" passes over N saved buffers.
 var mistakes = map[string]func(s *graphir.Spec, graph int) (string, error){
 	"kernel":  skipKernel,
 	"pointer": shiftPointer,
@@ -60,7 +61,11 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 		}
 	}
 	graph := slices.IndexFunc(a.Spec.Graphs, func(g graphir.Graph) bool { return strings.HasPrefix(g.Label, label) })
+	mistake, number, _ := strings.Cut(mistake, ":")
 	change, ok := mistakes[mistake]
+	if over, err := strconv.Atoi(number); err == nil && mistake == "content" {
+		change = func(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, over) }
+	}
 	if graph < 0 || !ok {
 		return "", fmt.Errorf("change %s: no mistake %q, or no graph %q", in, mistake, label)
 	}
@@ -70,11 +75,13 @@ func spoil(in, out, mistake, label string) (what string, err error) {
 	return what, artifacts.Write(out, a)
 }
 
-// middle returns the index of the kernel node in the middle of those that the condition holds for.
-func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
+// middle returns the index of the kernel node in the middle of those that the condition holds for, and that multiply with a matrix of weights. Others may
+// compute places in memory, or leave what is no number: a mistake there ends the engine before a token shows it.
+func middle(s *graphir.Spec, g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error) {
+	matrix := func(r graphir.Relocation) bool { return inMatrix(s, r.Pointer) }
 	var found []int
 	for i := range g.Nodes {
-		if k := g.Nodes[i].Kernel(); k != nil && fits(k) {
+		if k := g.Nodes[i].Kernel(); k != nil && fits(k) && slices.ContainsFunc(k.Relocations, matrix) {
 			found = append(found, i)
 		}
 	}
@@ -84,10 +91,21 @@ func middle(g *graphir.Graph, fits func(k *graphir.KernelNode) bool) (int, error
 	return found[len(found)/2], nil
 }
 
+// inMatrix reports whether a pointer leads into a matrix of weights.
+func inMatrix(s *graphir.Spec, p graphir.Pointer) bool {
+	matrix := func(t graphir.Tensor) bool { return t.Role == graphir.RoleWeight && len(t.Shape) > 1 }
+	if p.Space == graphir.SpaceTensor {
+		return matrix(s.Tensors[p.Index])
+	}
+	return slices.ContainsFunc(s.Tensors, func(t graphir.Tensor) bool {
+		return matrix(t) && p.Space == t.At.Space && p.Index == t.At.Index && p.Offset >= t.At.Offset && p.Offset < t.At.Offset+t.Size
+	})
+}
+
 // skipKernel puts an empty node in the place of a kernel, so that all edges stay.
 func skipKernel(s *graphir.Spec, graph int) (string, error) {
 	g := &s.Graphs[graph]
-	at, err := middle(g, func(*graphir.KernelNode) bool { return true })
+	at, err := middle(s, g, func(*graphir.KernelNode) bool { return true })
 	if err != nil {
 		return "", err
 	}
@@ -99,13 +117,15 @@ func skipKernel(s *graphir.Spec, graph int) (string, error) {
 // shift is less than a row of any matrix of the test's models.
 const shift = 64
 
-// shiftPointer moves the first pointer of a kernel, within the tensor or the allocation that it points to.
+// shiftPointer moves a kernel's pointer to a matrix of weights, within the tensor or the allocation that it points to.
 func shiftPointer(s *graphir.Spec, graph int) (string, error) {
 	g := &s.Graphs[graph]
 	first := func(k *graphir.KernelNode) int {
-		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool { return r.Pointer.Offset+shift < size(s, r.Pointer) })
+		return slices.IndexFunc(k.Relocations, func(r graphir.Relocation) bool {
+			return inMatrix(s, r.Pointer) && r.Pointer.Offset+shift < size(s, r.Pointer)
+		})
 	}
-	at, err := middle(g, func(k *graphir.KernelNode) bool { return first(k) >= 0 })
+	at, err := middle(s, g, func(k *graphir.KernelNode) bool { return first(k) >= 0 })
 	if err != nil {
 		return "", err
 	}
@@ -126,28 +146,31 @@ func size(s *graphir.Spec, p graphir.Pointer) uint64 {
 	return 0
 }
 
-// flipByte inverts the first byte that is saved as it stands, of the saved buffer that most parameters of kernels point to. A byte that a graph
-// itself clears or copies to shows nothing, and neither does one that no kernel gets to.
-func flipByte(s *graphir.Spec, _ int) (string, error) {
-	most, best, at := 0, -1, 0
+// flipByte inverts a byte of the first buffer of flipByteOf.
+func flipByte(s *graphir.Spec, graph int) (string, error) { return flipByteOf(s, graph, 0) }
+
+// flipByteOf inverts the first byte that is saved as it stands, of a saved buffer that kernels of the graph point to, the largest first: smaller ones may
+// be scratch that they write before they read it. A byte that a graph itself clears or copies to shows nothing.
+func flipByteOf(s *graphir.Spec, graph, over int) (string, error) {
+	var found []*graphir.Content
 	for i := range s.Contents {
 		c := &s.Contents[i]
-		b := firstByte(c)
-		if uses := uses(s, c, uint64(b)); b >= 0 && uses > most {
-			most, best, at = uses, i, b
+		if b := firstByte(c); b >= 0 && used(s, graph, c, uint64(b)) {
+			found = append(found, c)
 		}
 	}
-	if best < 0 {
+	if over >= len(found) {
 		return "", fmt.Errorf("no saved contents that only kernels use: %w", errNothing)
 	}
-	c := &s.Contents[best]
+	slices.SortStableFunc(found, func(x, y *graphir.Content) int { return len(y.Data) - len(x.Data) })
+	c, at := found[over], firstByte(found[over])
 	c.Data = slices.Clone(c.Data) // others may share it
 	c.Data[at] ^= 0xff
 	return fmt.Sprintf("allocation %d byte %d: inverted", c.Alloc, c.Offset+uint64(at)), nil
 }
 
-// uses counts the pointers of kernels to saved contents, 0 if a graph writes the byte in another way.
-func uses(s *graphir.Spec, c *graphir.Content, at uint64) (count int) {
+// used reports whether a graph's kernels have pointers to saved contents, and no graph writes the byte in another way.
+func used(s *graphir.Spec, graph int, c *graphir.Content, at uint64) (found bool) {
 	within := func(p graphir.Pointer) bool {
 		return p.Space == c.Space && p.Index == c.Alloc && p.Offset >= c.Offset && p.Offset-c.Offset < uint64(len(c.Data))
 	}
@@ -159,18 +182,16 @@ func uses(s *graphir.Spec, c *graphir.Content, at uint64) (count int) {
 				written = written || within(to) && to.Offset <= c.Offset+at && c.Offset+at-to.Offset < size
 			})
 			if written {
-				return 0
+				return false
 			}
-			if n.Kernel() != nil {
+			if i == graph && n.Kernel() != nil {
 				n.Pointers(func(p graphir.Pointer) {
-					if within(p) {
-						count++
-					}
+					found = found || within(p)
 				})
 			}
 		}
 	}
-	return count
+	return found
 }
 
 // firstByte returns the place of the first byte that neither a pointer nor an unstable range covers, -1 if there is none.

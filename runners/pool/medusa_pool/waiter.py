@@ -4,7 +4,9 @@ In: a socket at descriptor 3, and a message on it that says what to import. Out:
 caller's program. Fails: the process ends if the pool is gone, or the caller before its word; imports that fail are told to the pool.
 """
 
+import contextlib
 import fcntl
+import gc
 import os
 import socket
 import subprocess
@@ -43,7 +45,7 @@ def imported(job):
     import importlib
 
     medusa_pool.importing = True
-    with recorded.Recording() as recording:
+    with recorded.Recording() as recording, uncollected():
         for name in job["modules"]:
             importlib.import_module(name)
     medusa_pool.importing = False
@@ -52,6 +54,18 @@ def imported(job):
     fresh(began)
     opened()
     return recording
+
+
+@contextlib.contextmanager
+def uncollected():
+    """Nearly all that imports make stays. Without this, the collector goes through all of it again and again, and once more whenever the program collects."""
+    before = gc.get_threshold()
+    # mutant: no collections while modules are imported
+    gc.set_threshold(0, *before[1:])
+    yield
+    if gc.get_threshold()[0] == 0:  # otherwise an import has its own idea
+        gc.set_threshold(*before)
+    gc.freeze()
 
 
 def mapped():

@@ -19,8 +19,8 @@ TRAFFIC, SERVED, ELASTIC = "traffic", "served", "elastic"
 # Every pair of two settings is in one of these, but for the pairs of a model and a mode: there are more of them than cases.
 DEFAULT = (
     "llama float32 V1 FULL_DECODE_ONLY",
-    "llama float32 V2 FULL_DECODE_ONLY served",
-    "llama float32 V2 FULL_AND_PIECEWISE traffic",
+    "llama float32 V2 FULL_DECODE_ONLY",
+    "llama float32 V2 FULL_AND_PIECEWISE",
     "llama bfloat16 V2 PIECEWISE",
     "qwen3 float32 V2 FULL_DECODE_ONLY",
     "qwen3 bfloat16 V1 FULL_AND_PIECEWISE",
@@ -31,6 +31,8 @@ DEFAULT = (
     "mixtral float32 V1 FULL_AND_PIECEWISE",
     "mixtral bfloat16 V2 FULL_AND_PIECEWISE",
 )
+# The same engine at other work, after these.
+WORK = ("llama float32 V2 FULL_DECODE_ONLY served", "llama float32 V2 FULL_AND_PIECEWISE traffic")
 # Of these the artifact bundles what compilers made, and a start in another folder compiles nothing.
 BUNDLED = ("qwen3 float32 V2 FULL_DECODE_ONLY", "mixtral float32 V1 FULL_AND_PIECEWISE", TORCH)
 ALL = [" ".join(c) for c in itertools.product(*SETTINGS.values())]
@@ -46,9 +48,9 @@ def otherwise():
 
 
 def select(text):
-    """None: the default ones and torch's; "all"; or names separated by commas."""
+    """None: the default ones, other work and torch's; "all"; or names separated by commas."""
     if not text:
-        return [*DEFAULT, TORCH]
+        return [*DEFAULT, *WORK, TORCH]
     if text == "all":
         return [*every(), TORCH]
     chosen = [" ".join(name.split()) for name in text.split(",")]

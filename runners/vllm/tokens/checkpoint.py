@@ -32,7 +32,7 @@ CONFIGURATIONS = {
     "mixtral": lambda: MixtralConfig(**GROUPED, num_local_experts=EXPERTS, num_experts_per_tok=2, sliding_window=None),
     "opt": lambda: OPTConfig(**SHAPE, ffn_dim=256, word_embed_proj_dim=128, bos_token_id=1, eos_token_id=2, pad_token_id=0),
 }
-PROMPTS, LENGTHS, TOKENS = 16, (1, 24), (24, 64)
+PROMPTS, LENGTHS, TOKENS = 16, (1, 24), (64, 88)
 DISTINCT = 32
 # In BF16, a number has eight binary digits. Of two engines that round at other places, one may choose a token whose logit is not quite the best in
 # exact arithmetic: closer to it than 16 roundings of the largest logit of the step.

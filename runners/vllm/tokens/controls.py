@@ -11,8 +11,8 @@ import os
 import subprocess
 import types
 
-METADATA = "metadata"
-IN_ARTIFACT = "kernel", "pointer", "content", "key"
+METADATA, CONTENT = "metadata", "content"
+IN_ARTIFACT = "kernel", "pointer", CONTENT, "key"
 ALL = (*IN_ARTIFACT, METADATA)
 
 
@@ -69,7 +69,7 @@ def of_steps(engine):
 
 
 def metadata(runner):
-    """Each step finds the metadata of its sequences in another order: of another batch."""
+    """Each step finds the metadata of another batch: sequences that are as short as another one of it."""
     v2 = hasattr(runner, "input_buffers")
     held = runner.input_buffers if v2 else runner
     whole = runner.cudagraph_manager.graphs if v2 else getattr(runner.model, "concrete_cudagraph_entries", {})
@@ -95,6 +95,7 @@ class Disturbed:
 
     def replay(self):
         kept = self.read.clone()
-        self.read.copy_(kept.flip(0))
+        # None is longer than it was, or empty: where no token is, there may be no numbers, and what follows from those ends the engine.
+        self.read.copy_(kept.minimum(kept.flip(0).clamp(min=1)))
         self.graph.replay()
         self.read.copy_(kept)

@@ -77,6 +77,8 @@ def main():
     controls.of_candidate()
     aten.install()
     llm = start(args)
+    if later := os.environ.get("TOKENS_LATER"):  # a batch of another size may need another form of a kernel, as in every start
+        os.environ["TRITON_PTXAS_PATH"] = later
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     started = aten.COUNT.copy()
     aten.COUNT.clear()

@@ -3,6 +3,7 @@
 In: arguments of a command line. Out: where everything lies; whether all of Triton's kernels were made by the project's tools. Fails: as argparse does.
 """
 
+import glob
 import os
 import subprocess
 import sys
@@ -38,5 +39,6 @@ def settings(args, title, controls=()):
 def of_toolchain(s):
     """Whether every kernel of Triton's in the caches, which this work began without, was made by the project's tools."""
     check = os.path.join(ROOT, "simgpu", "toolchain", "check_use.py")
-    caches = [os.path.join(s.work, name) for name in ("triton", "cache")]
+    own = [folder for name in ("caches", "elsewhere") for folder in glob.glob(os.path.join(s.work, "*", name))]
+    caches = [os.path.join(s.work, name) for name in ("triton", "cache")] + own
     return subprocess.run([sys.executable, check, os.path.join(s.tools, "libdevice.bc"), *caches], check=False).returncode == 0

@@ -1,8 +1,8 @@
 """make test-serve-vllm: two models of vLLM and one of the reference engine under `medusa serve`, on one simulated GPU that does not hold them all.
 
 In: as run.py. Out: a line about each step, and last "test-serve-vllm: PASS ...". Fails: exit code 1 if an answer is not that of the engine alone, if a request is lost
-without its engine having been killed, if a start captures or runs a forward as large as that of the profile, if nothing was evicted, put to sleep or woken, if the log of decisions
-does not replay, or if a process is left.
+without its engine having been killed, if a start captures or runs a forward as large as that of the profile, if nothing was evicted, put to sleep or woken, if an engine
+process has not imported beside its API server (pool.yaml), if the log of decisions does not replay, or if a process is left.
 """
 
 import argparse
@@ -19,8 +19,9 @@ from concurrent import futures
 
 from case import HERE, Case, Failed, free_port
 from clients import Lost, answer
+from elastic_case import RANGE
 from kept import Kept, begin
-from options import BATCHED
+from options import BATCHED, CROWDED, flags, options
 from run import make_checkpoints
 from stream import ask, ready
 from tools import ROOT, add_places, of_toolchain, settings
@@ -43,6 +44,7 @@ class Model(Case):
     def __init__(self, s, name, text, sleep):
         super().__init__(s, text)
         self.name, self.sleep, self.memory = name, sleep, MEMORY
+        self.more = {"pool": os.path.abspath(os.path.join(HERE, "..", "pool.yaml"))}
 
     def engine(self):
         return [*super().engine(), "--served-model-name", self.checkpoint, self.name, *(["--enable-sleep-mode"] if self.sleep else [])]
@@ -60,6 +62,9 @@ class Model(Case):
         tokens, _ = self.native()
         return [{"prompt": case["prompt"], "max_tokens": case["count"], "want": " ".join(map(str, got))} for case, got in zip(self.expected(), tokens, strict=True)]
 
+    def demand(self, metrics):
+        """What the server's page of metrics has to say of the engine."""
+
     def profiles(self, log):
         """How many kernels of a log compute on as many tokens as the profile's forward has."""
         return len(re.findall(rf"\tcuLaunchKernel\w*\t.*\tgrid={BATCHED},1,1\t", log))
@@ -71,10 +76,29 @@ class Model(Case):
             self.fail("the native start's log shows no forward of the profile: the log cannot be trusted")
 
 
+class Elastic(Model):
+    """A model of vLLM that has memory for half of its KV cache."""
+
+    mapped = RANGE // 2
+
+    def engine(self):
+        vllm = os.path.join(os.path.dirname(self.settings.python), "vllm")
+        more = flags(options(self.dtype, self.graphs, CROWDED, True))
+        return [vllm, "serve", self.checkpoint, "--host", "127.0.0.1", "--port", str(self.port), *more, "--served-model-name", self.checkpoint, self.name]
+
+    def environment(self, step, mistake):
+        return super().environment(step, mistake) | {"VLLM_PLUGINS": "medusa,tokens", contract.ENV_VLLM_KV: f"elastic:{self.mapped}"}
+
+    def demand(self, metrics):
+        found = re.search(rf'^medusa_kv_mapped_bytes{{[^}}]*model="{self.name}"[^}}]*}} (\S+)$', metrics, re.M)
+        if not found or float(found[1]) != self.mapped:
+            raise Failed(f"{self.name}: its KV cache has not {self.mapped} bytes\n{metrics}")
+
+
 class Reference:
     """The model of the reference engine."""
 
-    name, sleep, memory = "small", 1, SMALL
+    name, sleep, memory, more = "small", 1, SMALL, {}
     prompts = ["In the beginning", "And the LORD said unto Moses", "Go down", "Behold I will send a prophet", "the heaven and the earth"]
 
     def __init__(self, s):
@@ -108,6 +132,9 @@ class Reference:
     def restorable(self):
         command = [self.settings.medusa, "materialize", "-o", self.artifact, "--", *self.engine("run"), "--batches", "1"]
         subprocess.run(command, env=os.environ | self.variables(), check=True, capture_output=True)
+
+    def demand(self, metrics):
+        pass
 
     def profiles(self, log):
         return log.count("mark\tprofile-forward")
@@ -150,7 +177,7 @@ class Server:
             "listen": "127.0.0.1:0", "gpus": ["0"], "policy": {"name": "mqfq", "t": 5}, "host_memory_gb": 16, "retry": 0, "state": "state",
             "models": [
                 {
-                    "name": m.name, "command": m.command(), "artifact": m.artifact, "memory": m.memory, "slots": CLIENTS, "sleep": m.sleep, "start": 30, "service": 2,
+                    "name": m.name, "command": m.command(), "artifact": m.artifact, "memory": m.memory, "slots": CLIENTS, "sleep": m.sleep, "start": 30, "service": 2, **m.more,
                     "env": m.variables() | {"SIMGPU_CALL_LOG": os.path.join(self.logs, m.name + "-{port}")},
                 }
                 for m in self.models
@@ -263,13 +290,18 @@ def check(load, server, models, kills):
             counts["profile_forwards"] += m.profiles(log)
     if any(counts.values()) or "native start" in output:
         raise Failed(f"{counts}: a start was not restored")
+    if cold := [line for line in output.splitlines() if "cold start" in line]:
+        raise Failed(f"the engine process of a start did not come from its pool: {cold[0]}")
     return counts | {"logs": len(logs), "killed": load.kills, "lost": len(load.lost)}
 
 
-def changes(port):
-    """How often engines came into a state, by model and state."""
+def metrics(port):
     with ask(port, "/metrics") as answer:
-        text = answer.read().decode()
+        return answer.read().decode()
+
+
+def changes(text):
+    """How often engines came into a state, by model and state."""
     # The engine that answered last is one of vLLM, whose own metrics are on the same page.
     if f'vllm:num_requests_running{{model="{MODELS[0][0]}",gpu="0"' not in text:
         raise Failed(f"no metrics of vLLM's engine\n{text}")
@@ -298,7 +330,7 @@ def replay(s, server):
 
 
 def show(s, args):
-    models = [Model(s, *m) for m in MODELS] + [Reference(s)]
+    models = [Model(s, *MODELS[0]), Elastic(s, *MODELS[1]), Reference(s)]
     make_checkpoints(s, [text for _, text, _ in MODELS])
     requests = {m.name: m.kept.step("alone", m.alone) for m in models}
     for m in models:
@@ -312,11 +344,12 @@ def show(s, args):
         load.run(port, args.requests, args.kills)
         halfway.join(PATIENCE)
         # Whatever the kills left out: two of the three have room, so each makes room for another.
-        for name in 2 * [MODELS[1][0], MODELS[0][0], Reference.name]:
-            load.ask_of(port, name)
+        for m in 2 * [models[1], models[0], models[2]]:
+            load.ask_of(port, m.name)
+            m.demand(metrics(port))
         load.ask_of(port, MODELS[0][0])
         picture(s, args.pictures, "page-vllm-idle.png", port)
-        seen = changes(port)
+        seen = changes(metrics(port))
     finally:
         server.stop()
     counts = check(load, server, models, args.kills)

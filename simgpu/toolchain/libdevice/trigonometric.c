@@ -6,16 +6,22 @@
 #define HALF_PI 0x1.921fb54442d18p+0
 #define HALF_PI_LOW 0x1.1a62633145c07p-54
 
-/* The bits of 2/pi behind the point. */
+/* The bits of 2/pi behind the point, without a table: a variable, which the code of a module could write, would be state of that module. */
 INLINE uint64_t two_over_pi(int i)
 {
-	static const uint64_t words[] = {
-		0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
-		0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
-		0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
-		0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab, 0xf0cfbc209af4361d,
-	};
-	return words[i];
+#define WORD(n, bits) (-(uint64_t)(i == (n)) & (bits))
+	return
+		WORD(0, 0xa2f9836e4e441529) | WORD(1, 0xfc2757d1f534ddc0) |
+		WORD(2, 0xdb6295993c439041) | WORD(3, 0xfe5163abdebbc561) |
+		WORD(4, 0xb7246e3a424dd2e0) | WORD(5, 0x06492eea09d1921c) |
+		WORD(6, 0xfe1deb1cb129a73e) | WORD(7, 0xe88235f52ebb4484) |
+		WORD(8, 0xe99c7026b45f7e41) | WORD(9, 0x3991d639835339f4) |
+		WORD(10, 0x9c845f8bbdf9283b) | WORD(11, 0x1ff897ffde05980f) |
+		WORD(12, 0xef2f118b5a0a6d1f) | WORD(13, 0x6d367ecf27cb09b7) |
+		WORD(14, 0x4f463f669e5fea2d) | WORD(15, 0x7527bac7ebe5f17b) |
+		WORD(16, 0x3d0739f78a5292ea) | WORD(17, 0x6bfb5fb11f8d5d08) |
+		WORD(18, 0x56033046fc7b6bab) | WORD(19, 0xf0cfbc209af4361d);
+#undef WORD
 }
 
 /* 64 bits of 2/pi from bit b behind the point on; bits before the point are zero. */
