@@ -125,10 +125,13 @@ func (f *File) readTable(h header, fileSize int64) error {
 		s := &f.sections[i]
 		*s = parseEntry(table[entrySize*i:])
 		// Without gaps and overlaps, a checksum covers every byte of the file.
-		if s.offset != end || s.storedSize > 1<<62 {
+		s.repeats = h.version >= 3 && s.kind.repeatable() && s.offset < end && slices.ContainsFunc(f.sections[:i], func(e entry) bool { e.repeats = false; return e == *s })
+		if s.offset != end && !s.repeats || s.storedSize > 1<<62 {
 			return bad("%s starts at byte %d instead of %d", s.kind, s.offset, end)
 		}
-		end += s.storedSize
+		if !s.repeats {
+			end += s.storedSize
+		}
 		if end > uint64(fileSize) {
 			return &CorruptError{f.name, s.kind.String(), int64(s.offset),
 				fmt.Errorf("%w: %d of at least %d bytes", errTruncated, fileSize, end)}
@@ -139,9 +142,10 @@ func (f *File) readTable(h header, fileSize int64) error {
 		if s.kind == kindGroup && s.size > maxGroup {
 			return bad("group of %d bytes (at most %d)", s.size, maxGroup)
 		}
-		if s.compression != stored && s.kind != kindGroup {
+		// mutant: repeated sections are bounded
+		if (s.compression != stored || s.repeats) && s.kind != kindGroup {
 			if unpacked += min(s.size, maxCompressed+1); unpacked > maxCompressed {
-				return bad("more than %d bytes are compressed", maxCompressed)
+				return bad("more than %d bytes are compressed or repeated", maxCompressed)
 			}
 		}
 		if s.kind == kindManifest && s.size > maxManifest {

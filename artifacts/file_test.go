@@ -221,7 +221,7 @@ func TestWriteIsDeterministicAndReplaces(t *testing.T) {
 
 // Files of earlier versions must stay readable, so files in testdata are written once and never changed.
 func TestGolden(t *testing.T) {
-	for path, want := range map[string]*Artifact{"testdata/v1.medusa": small(), "testdata/v2.medusa": ranks()} {
+	for path, want := range map[string]*Artifact{"testdata/v1.medusa": small(), "testdata/v2.medusa": ranks(), "testdata/v3.medusa": ranks()} {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && *update {
 			if err := Write(path, want); err != nil {
 				t.Fatal(err)

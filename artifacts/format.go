@@ -8,8 +8,8 @@ import (
 )
 
 // Version is the newest format version that Open reads. Write uses the oldest version that can express the Artifact: several
-// ranks need version 2.
-const Version = 2
+// ranks need version 2, and ranks with equal sections version 3.
+const Version = 3
 
 // Suffix is the extension of artifact files. Folders are searched for it.
 const Suffix = ".medusa"
@@ -73,8 +73,12 @@ type entry struct {
 	crc              uint32 // CRC-32C of the stored bytes
 	offset           uint64
 	size, storedSize uint64
+	repeats          bool     // an earlier entry's bytes; not stored
 	sha256           [32]byte // of the bytes before compression
 }
+
+// repeatable: ranks of equal shape have equal sections of this kind, which are stored once.
+func (k kind) repeatable() bool { return k == kindGraph || k == kindBuffers }
 
 func (e *entry) append(out []byte) []byte {
 	out = binary.LittleEndian.AppendUint16(out, uint16(e.kind))

@@ -36,6 +36,9 @@ func encode(a *Artifact, s *spill.File) ([]io.Reader, error) {
 		return nil, fmt.Errorf("%d ranks (at most %d)", a.Ranks(), maxRanks)
 	}
 	p := &packer{version: 1, spill: s, written: map[[32]byte]bool{}}
+	if a.Ranks() > 1 {
+		p.version = 2
+	}
 	var blobs []graphir.Blob
 	for rank := range a.Ranks() {
 		if rank > 0 && (len(a.Rank(rank).Directories) > 0 || len(a.Rank(rank).Peers) > 0) {
@@ -53,9 +56,6 @@ func encode(a *Artifact, s *spill.File) ([]io.Reader, error) {
 			p.add(kindBlob, blobs[i].Data, blobs[i].SHA256)
 		}
 		shared[blobs[i].SHA256] = true
-	}
-	if a.Ranks() > 1 {
-		p.version = 2
 	}
 	for i := range a.Directories {
 		if err := p.layer(&a.Directories[i]); err != nil {
@@ -104,6 +104,9 @@ func (p *packer) part(a *Artifact) ([]graphir.Blob, error) {
 }
 
 func (p *packer) add(k kind, data []byte, sum [32]byte) {
+	if p.repeat(k, sum, uint64(len(data))) {
+		return
+	}
 	body, how := data, stored
 	// A reader decompresses at most maxCompressed bytes, so that a small file cannot fill its memory. Contents beyond that are
 	// stored uncompressed.
@@ -121,6 +124,22 @@ func (p *packer) add(k kind, data []byte, sum [32]byte) {
 	p.bodies = append(p.bodies, bytes.NewReader(body))
 	p.entries = append(p.entries, entry{kind: k, compression: how, crc: crc32.Checksum(body, castagnoli),
 		storedSize: uint64(len(body)), size: uint64(len(data)), sha256: sum})
+}
+
+// repeat adds an entry for a section that the file has already, for another rank, and says whether it could. A reader may decode it once for each entry, so
+// that counts towards maxCompressed.
+func (p *packer) repeat(k kind, sum [32]byte, size uint64) bool {
+	at := slices.IndexFunc(p.entries, func(e entry) bool { return e.kind == k && e.sha256 == sum })
+	if p.version < 2 || !k.repeatable() || at < 0 || size == 0 || p.used+size > maxCompressed {
+		return false
+	}
+	p.used += size
+	p.version = 3
+	e := p.entries[at]
+	e.repeats = true
+	p.entries = append(p.entries, e)
+	p.bodies = append(p.bodies, bytes.NewReader(nil))
+	return true
 }
 
 // directory adds a packed directory, which may be larger than memory. Directories with equal content are stored once.
@@ -154,8 +173,13 @@ func (p *packer) pack() ([]io.Reader, error) {
 	offset := uint64(headerSize + entrySize*len(p.entries))
 	var table []byte
 	for i := range p.entries {
-		p.entries[i].offset = offset
-		offset += p.entries[i].storedSize
+		e := &p.entries[i]
+		if e.repeats {
+			e.offset = p.entries[slices.IndexFunc(p.entries, func(o entry) bool { return o.kind == e.kind && o.sha256 == e.sha256 })].offset
+		} else {
+			e.offset = offset
+			offset += e.storedSize
+		}
 		table = p.entries[i].append(table)
 	}
 	head := append(appendHeader(nil, p.version, len(p.entries), table), table...)

@@ -26,8 +26,14 @@ func reread(t testing.TB, s *graphir.Spec) *graphir.Spec {
 }
 
 func TestRoundTrip(t *testing.T) {
+	calls := 0
 	for seed := range uint64(500) {
 		want := randspec.New(seed)
+		for i := range want.Graphs {
+			if want.HasCollectives(i) {
+				calls++
+			}
+		}
 		data, err := graphir.Encode(want)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -45,6 +51,9 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(data, again) {
 			t.Fatalf("seed %d: encoded again: %d bytes instead of %d, %v", seed, len(again), len(data), err)
 		}
+	}
+	if calls < 100 {
+		t.Errorf("%d graphs with collective calls", calls)
 	}
 }
 

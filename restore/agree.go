@@ -54,6 +54,15 @@ func (e *peerError) Error() string { return e.reason }
 
 var errNoMeeting = errors.New("agree with the other ranks: " + contract.EnvRendezvous + " is unset (start the engine with medusa restore)")
 
+// come tells the starter of the engine that this rank is one of several, and how many there are. Without the file a start that ends
+// early is not made again.
+func (a *agreement) come() {
+	// mutant: ranks tell that they are several
+	if a.dir != "" && a.rank.several() {
+		_ = os.WriteFile(filepath.Join(a.dir, contract.RankFile(fmt.Sprint(a.rank.index))), fmt.Appendf(nil, "%d", a.rank.count), 0o644)
+	}
+}
+
 // reach returns once all ranks have reached the stage with the same token, or with the reason why all start natively.
 func (a *agreement) reach(s stage, token string) error {
 	if err := a.announce(s, token); err != nil {

@@ -3,6 +3,7 @@ package restore
 import (
 	"io"
 	"slices"
+	"time"
 
 	"medusa/graphir"
 	"medusa/internal/contract"
@@ -85,6 +86,9 @@ func FromEnv(h Hooks) (*Session, error) {
 	}
 	s := &Session{env: env, end: h.End, journal: journal{warn: h.Warn, path: env.Status, timings: make(timings)}}
 	s.agreement = agreement{dir: env.Rendezvous, rank: env.rank, wait: agreeWithin}
+	if n := env.RankSeconds; n != 0 {
+		s.agreement.wait = time.Duration(n) * time.Second
+	}
 	if !env.Began.IsZero() {
 		s.journal.began, s.journal.phases = env.Began, []status.Phase{{Name: "import"}}
 	}
@@ -92,6 +96,9 @@ func FromEnv(h Hooks) (*Session, error) {
 		if f := s.open(); f != nil {
 			_ = s.fall(f)
 		}
+	}
+	if env.run == Restore && s.fallback == nil {
+		s.agreement.come()
 	}
 	if s.exit != nil {
 		return nil, s.exit

@@ -28,6 +28,7 @@ const (
 	NoSession   = "no_session"       // no process of the engine opened a session
 	Untrusted   = "untrusted"        // the policy refuses the artifact, or others can change it
 	SwitchedOff = "switched_off"     // an operator made every start native
+	Ended       = "engine_ended"     // an engine of several ranks ended before all were ready
 	Missing     = "artifact_missing" // as the engine's process says it
 	Corrupt     = "artifact_corrupt"
 )

@@ -5,7 +5,8 @@
 // an engine command. Out: the engine's exit code, and before it the artifact's directories below the cache or where the user
 // says, if the artifact is for a device of this machine. The engine's own process decides whether it
 // restores (package restore); a sticky device error after a restored launch ends that process with status.ExitSticky,
-// and only then is anything done here: the artifact is set aside and the engine is started natively.
+// and only then is anything done here: the artifact is set aside and the engine is started natively. An engine of several ranks that ends
+// before all of them are ready is started natively, too: a rank that dies or is silent takes the others with it.
 //
 // The package imports no driver binding, so that the tool that uses it runs anywhere.
 package supervisor
@@ -103,8 +104,15 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	env := slices.Concat(o.told(artifact, d).Environ(), contract.Interposer{Unmarked: d.pipe}.Environ(), caches, o.Env)
 	cfg := interpose.Config{Library: o.Library, Mode: interpose.Replay, Exact: o.region(artifact), ExtraEnv: env}
 	code, err := o.watched(ctx, cfg, d)
-	if err != nil || o.Strict || !lostDevice(code, d.status) {
+	if err != nil || o.Strict {
 		return code, err
+	}
+	if !lostDevice(code, d.status) {
+		// mutant: ranks that ended before all were ready
+		if ended := d.endedEarly(code); ended != nil && ctx.Err() == nil {
+			return o.native(ctx, d, status.Ended, ended)
+		}
+		return code, nil
 	}
 	o.setAside(artifact)
 	cmd := exec.CommandContext(ctx, o.Argv[0], o.Argv[1:]...)
@@ -143,11 +151,11 @@ func lostDevice(code int, path string) bool {
 	})
 }
 
-// statusFiles lists what the ranks of an engine write: rank 0 the file itself, the others beside it.
+// statusFiles lists what the ranks of an engine write.
 func statusFiles(path string) []string {
 	files := []string{path}
 	for rank := 1; ; rank++ {
-		next := fmt.Sprintf("%s.%d", path, rank)
+		next := rankStatus(path, rank)
 		if _, err := os.Stat(next); err != nil {
 			return files
 		}

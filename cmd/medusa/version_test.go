@@ -15,7 +15,7 @@ func TestVersionOfBuildInfo(t *testing.T) {
 	if err := v.write(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"v1.2.3\n", "abc, modified\n", "artifact 2, graph 3, trace "} {
+	for _, want := range []string{"v1.2.3\n", "abc, modified\n", "artifact 3, graph 3, trace "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

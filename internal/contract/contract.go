@@ -29,3 +29,7 @@ func Inherited() []string {
 		return Own(name) && !slices.Contains(inherited, name)
 	})
 }
+
+// RankFile is the name of the file by which a rank tells the engine's starter, in the directory of MEDUSA_RENDEZVOUS, that it is one of several. The file
+// holds how many there are.
+func RankFile(rank string) string { return "rank." + rank }

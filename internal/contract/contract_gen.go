@@ -361,6 +361,8 @@ const (
 	EnvCheck = "MEDUSA_CHECK"
 	// how long one replay may take in a check (60 if unset): then the process ends, and says which graph it was
 	EnvReplaySeconds = "MEDUSA_REPLAY_SECONDS"
+	// restore: how long ranks wait for the slowest where they agree (600 if unset)
+	EnvRankSeconds = "MEDUSA_RANK_SECONDS"
 	// restore: 1 builds each graph at its first launch
 	EnvLazy = "MEDUSA_LAZY"
 	// file that receives one JSON status object per start (rank N of several writes FILE.N, rank 0 FILE); without
@@ -407,6 +409,7 @@ const (
 var inherited = []string{
 	EnvRendezvous,
 	EnvReplaySeconds,
+	EnvRankSeconds,
 	EnvBegan,
 	EnvRank,
 	EnvWorldSize,
@@ -461,6 +464,7 @@ type Start struct {
 	Strict         bool      // MEDUSA_STRICT
 	Check          string    // MEDUSA_CHECK
 	ReplaySeconds  uint64    // MEDUSA_REPLAY_SECONDS
+	RankSeconds    uint64    // MEDUSA_RANK_SECONDS
 	Lazy           bool      // MEDUSA_LAZY
 	Status         string    // MEDUSA_STATUS
 	Pooled         string    // MEDUSA_POOLED
@@ -483,6 +487,7 @@ func (f Start) Environ() []string {
 	env.flag(EnvStrict, f.Strict)
 	env.text(EnvCheck, f.Check)
 	env.number(EnvReplaySeconds, f.ReplaySeconds)
+	env.number(EnvRankSeconds, f.RankSeconds)
 	env.flag(EnvLazy, f.Lazy)
 	env.text(EnvStatus, f.Status)
 	env.text(EnvPooled, f.Pooled)
@@ -512,6 +517,7 @@ func ReadStart(getenv func(string) string) (*Start, error) {
 	f.Strict = r.flag(EnvStrict)
 	f.Check = r.text(EnvCheck)
 	f.ReplaySeconds = r.number(EnvReplaySeconds)
+	f.RankSeconds = r.number(EnvRankSeconds)
 	f.Lazy = r.flag(EnvLazy)
 	f.Pooled = r.text(EnvPooled)
 	return f, r.err

@@ -116,9 +116,11 @@ static bool contract(struct walk *g)
 		}
 	for (size_t i = 0; i < g->n_edges; i++) {
 		size_t from = index_of(nodes, all, g->from[i]), to = index_of(nodes, all, g->to[i]), k = 0;
+		/* mutant: edges within a call */
 		if (from == all || to == all || (of[from] && of[from] == of[to]))
 			continue;
 		CUgraphEdgeData d = g->edge_data[i];
+		/* mutant: edge with data into a call of the communicator */
 		if ((of[from] || of[to]) && (d.from_port || d.to_port || d.type))
 			g->bad_hole = "an edge with data leads into it or out of it";
 		while (k < e && (g->from[k] != stand[from] || g->to[k] != stand[to]))

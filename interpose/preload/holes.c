@@ -20,6 +20,7 @@ static void drop(struct hole *h)
 
 void holes_begin(const struct medusa_collective *call, CUstream stream)
 {
+	/* mutant: mark without its partner */
 	if (open_hole)
 		core_fault("medusa_mark_collective", "the call before it has no end");
 	drop(open_hole);
@@ -50,6 +51,7 @@ void holes_end(CUstream stream)
 	open_hole = NULL;
 	if (!h)
 		return;
+	/* mutant: a call ends in the capture in which it began */
 	if (!capture_nodes(stream, &graph, &now, &n) || graph != h->graph) {
 		core_fault("medusa_mark_collective_end", "the capture of the call's begin is not the stream's any more");
 		free(now);
@@ -62,6 +64,7 @@ void holes_end(CUstream stream)
 	free(h->nodes);
 	h->nodes = now;
 	h->n_nodes = added;
+	/* mutant: call that was not captured between its marks */
 	if (added == 0) {
 		core_fault("medusa_mark_collective", "the call added no node to the capture");
 		drop(h);

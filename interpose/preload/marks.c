@@ -111,6 +111,7 @@ void medusa_mark_collective_end(uint64_t stream)
 /* Allocations of a trigger scope are not counted, so no graph of an artifact can point to them. */
 void medusa_mark_communicator(int begins)
 {
+	/* mutant: memory of a communicator */
 	if (begins)
 		medusa_trigger_begin();
 	else

@@ -28,9 +28,11 @@ func plainCall(v *trace.Collective) graphir.Collective {
 
 func (c *graphCompiler) collective(i int, na, nb *trace.Collective, out *graphir.Node) (err error) {
 	call := plainCall(na)
+	// mutant: collective call that differs between the runs
 	if call != plainCall(nb) {
 		return fmt.Errorf("compile graph %q: node %d (collective): it differs between the runs", c.label, i)
 	}
+	// mutant: collective call without memory
 	if call.SendBytes == 0 || call.RecvBytes == 0 {
 		return &RefusedError{c.label, i, "collective", "the engine's mark names no memory"}
 	}
@@ -49,11 +51,16 @@ func compareCollective(c *compared, n *trace.Collective) error {
 	want := c.want.Collective().Call()
 	send, recv := c.x.address(want.Send), c.x.address(want.Recv)
 	want.Send, want.Recv = graphir.Pointer{}, graphir.Pointer{}
+	// mutant: collective call of a third process
 	if got := plainCall(n); got != want {
 		return c.differ("its collective call", got, want)
 	}
-	if n.Send != send || n.Recv != recv {
-		return c.differ("the memory of its collective call", address(n.Recv), address(recv))
+	// mutant: memory of a third process's collective call
+	if n.Send != send {
+		return c.differ("the source of its collective call", address(n.Send), address(send))
+	}
+	if n.Recv != recv {
+		return c.differ("the destination of its collective call", address(n.Recv), address(recv))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ var opaqueNodes = nodeOf(nodeType[*trace.Opaque]{
 })
 
 func nodeTypeName(t uint32) string {
-	if int(t) < len(nodeTypeNames) {
+	if int(t) < len(nodeTypeNames) && nodeTypeNames[t] != "" {
 		return nodeTypeNames[t]
 	}
 	return fmt.Sprintf("node type %d", t)
@@ -23,7 +23,7 @@ func nodeTypeName(t uint32) string {
 
 var nodeTypeNames = []string{"kernel", "memcpy", "memset", "host function", "child graph", "empty", "event wait",
 	"event record", "external semaphore signal", "external semaphore wait", "memory allocation", "memory free",
-	"batch memory operation", "conditional"}
+	"batch memory operation", "conditional", graphir.NodeCollective: "collective"}
 
 // RefusedError is a graph that cannot be restored, found offline: nothing is refused for the first time online.
 type RefusedError struct {

@@ -1,6 +1,6 @@
 /*
  * nccl_test.c: the stand-in for NCCL among processes: each call computes, and so does a captured one. A replay that one rank makes alone, a
- * call that differs among ranks, and a communicator whose memory was filled each end in an error within the deadline.
+ * call that differs among ranks, a send without its receive, and a communicator whose memory was filled each end in an error within the deadline.
  */
 #define CUDA_EXACT_SYMBOLS
 #include "cuda.h"
@@ -24,6 +24,10 @@ int ncclCommDestroy(ncclComm_t comm);
 int ncclAllReduce(const void *, void *, size_t, int, int, ncclComm_t, CUstream);
 int ncclAllGather(const void *, void *, size_t, int, ncclComm_t, CUstream);
 int ncclReduceScatter(const void *, void *, size_t, int, int, ncclComm_t, CUstream);
+int ncclGroupStart(void);
+int ncclGroupEnd(void);
+int ncclSend(const void *, size_t, int, int, ncclComm_t, CUstream);
+int ncclRecv(void *, size_t, int, int, ncclComm_t, CUstream);
 int ncclBroadcast(const void *, void *, size_t, int, int, ncclComm_t, CUstream);
 
 enum { COUNT = 20000, PROBLEM = 9 }; /* more than a piece of 64 KiB */
@@ -108,6 +112,45 @@ static void computes(void)
 		expect(element(ranks - 1, i), i);
 }
 
+/* Each rank sends to the next and receives from the one before, in one group. */
+static void ring(int count, int received)
+{
+	MUST(ncclGroupStart());
+	MUST(ncclSend(at(in), count, NCCL_F32, (rank + 1) % ranks, comm, stream));
+	MUST(ncclRecv(at(out), received, NCCL_F32, (rank + ranks - 1) % ranks, comm, stream));
+	MUST(ncclGroupEnd());
+}
+
+static void exchanges(void)
+{
+	CUgraph graph;
+	CUgraphExec exec;
+	if (ranks == 1)
+		return;
+	MUST(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+	ring(COUNT, COUNT);
+	MUST(cuStreamEndCapture(stream, &graph));
+	MUST(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (int i = 0; i < 3; i++) {
+		put();
+		if (i)
+			MUST(cuGraphLaunch(exec, stream));
+		else
+			ring(COUNT, COUNT);
+		get(COUNT);
+		for (int k = 0; k < COUNT; k++)
+			expect(element((rank + ranks - 1) % ranks, k), k);
+	}
+	put();
+	if (rank == 0) /* one after the other, without a group */
+		MUST(ncclSend(at(in), 100, NCCL_F32, ranks - 1, comm, stream));
+	else if (rank == ranks - 1)
+		MUST(ncclRecv(at(out), 100, NCCL_F32, 0, comm, stream));
+	get(100);
+	for (int i = 0; rank == ranks - 1 && i < 100; i++)
+		expect(element(0, i), i);
+}
+
 static CUgraphExec captured(void)
 {
 	CUgraph graph;
@@ -141,6 +184,7 @@ static int as_rank(const char *what, ncclUniqueId id)
 		for (int i = 0; i < 64; i++)
 			expect(sum(i) * ranks, i);
 		computes();
+		exchanges();
 		MUST(cuCtxSynchronize());
 		MUST(ncclCommDestroy(comm));
 		return 0;
@@ -153,7 +197,11 @@ static int as_rank(const char *what, ncclUniqueId id)
 	if (!strcmp(what, "filled"))
 		MUST(cuMemsetD8_v2(*(CUdeviceptr *)((char *)comm + 8), 0x5a, 64)); /* the first address that it holds: its own memory */
 	MUST(cuCtxSynchronize());
-	if (!strcmp(what, "other"))
+	if (!strcmp(what, "unequal"))
+		ring(64, 64 + rank);
+	else if (!strcmp(what, "both send"))
+		MUST(ncclSend(at(in), 64, NCCL_F32, 1 - rank, comm, stream));
+	else if (!strcmp(what, "other"))
 		MUST(ncclAllReduce(at(in), at(out), 64 + rank, NCCL_F32, NCCL_SUM, comm, stream));
 	else
 		MUST(cuGraphLaunch(exec, stream));
@@ -188,8 +236,10 @@ int main(void)
 	setenv("NCCL_STANDIN_SECONDS", "1", 1);
 	setenv("SIMGPU_LOG", "/dev/null", 0);
 	bool alone = run("alone", 2, PROBLEM), other = run("other", 2, PROBLEM), filled = run("filled", 2, PROBLEM);
+	bool paired = run("unequal", 2, PROBLEM) & run("both send", 2, PROBLEM);
 	setenv("NCCL_STANDIN_SECONDS", "60", 1); /* a loaded machine */
 	bool ok = run("computes", 1, 0) & run("computes", 2, 0) & run("computes", 4, 0);
-	printf("nccl: %s\n", ok && alone && other && filled ? "ok" : "FAILED");
-	return !(ok && alone && other && filled);
+	ok &= alone && other && filled && paired;
+	printf("nccl: %s\n", ok ? "ok" : "FAILED");
+	return !ok;
 }

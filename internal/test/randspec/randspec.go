@@ -22,6 +22,7 @@ func New(seed uint64) *graphir.Spec {
 	for range g.IntN(6) {
 		g.graph()
 	}
+	g.collectives(seed)
 	g.contents()
 	g.exact()
 	for i := range g.IntN(8) {
@@ -219,6 +220,37 @@ func (g *generator) graph() {
 		}
 	}
 	s.Graphs = append(s.Graphs, graph)
+}
+
+// collectives puts calls of a communicator in the place of some nodes, in any order, in one graph of three. A graph that
+// was made of an earlier one has its calls in the same places or in others. Numbers of their own leave the rest of the Spec as it is.
+func (g *generator) collectives(seed uint64) {
+	own := &generator{rand.New(rand.NewPCG(seed, 2)), g.spec}
+	for i := range g.spec.Graphs {
+		nodes := g.spec.Graphs[i].Nodes
+		if own.IntN(3) > 0 {
+			continue
+		}
+		number := uint32(0)
+		for _, at := range own.Perm(len(nodes))[:own.IntN(len(nodes)/2+1)] {
+			if n := own.collective(number); n != nil {
+				nodes[at] = graphir.Node{Type: graphir.NodeCollective, Params: n}
+				number++
+			}
+		}
+	}
+}
+
+// collective is nil if the pointers that it drew leave no room.
+func (g *generator) collective(number uint32) *graphir.CollectiveNode {
+	c := graphir.Collective{Number: number, Operation: g.Uint32N(9), DType: g.Uint32N(9), Reduce: g.Uint32N(5), Root: g.Uint32(), Count: g.Uint64(),
+		Send: g.anyPointer(), Recv: g.anyPointer()}
+	send, recv := g.room(c.Send), g.room(c.Recv)
+	if send == 0 || recv == 0 {
+		return nil
+	}
+	c.SendBytes, c.RecvBytes = 1+g.Uint64N(send), 1+g.Uint64N(recv)
+	return graphir.NewCollective(c)
 }
 
 func (g *generator) node() graphir.Node {

@@ -8,7 +8,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,16 +32,56 @@ const (
 const limit = 90 * time.Second
 
 // compared counts what the restored starts showed.
-type compared struct{ graphs, collectives, tokens, differences int }
+type compared struct {
+	graphs, collectives, tokens, differences int
+	truth                                    truthCounts
+}
 
 func main() {
-	if err := all(); err != nil {
+	n := flag.Int("n", 4, "failures of a rank to try, at random stages")
+	seed := flag.Uint64("seed", 1, "of them")
+	only := flag.Bool("faults", false, "nothing else, with 2 ranks")
+	flag.Parse()
+	err := error(nil)
+	if *only {
+		err = onlyFaults(*n, *seed)
+	} else {
+		err = all(*n, *seed)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "test-ranks: FAIL: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func all() error {
+// onlyFaults makes the starts in which a rank fails.
+func onlyFaults(n int, seed uint64) error {
+	dir, err := os.MkdirTemp("", "ranks-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	began := time.Now()
+	t := test{ranks: 2, artifact: filepath.Join(dir, "2.medusa"), seen: &compared{}}
+	if err := t.make(); err != nil {
+		return err
+	}
+	if err := t.faults(n, seed); err != nil {
+		return err
+	}
+	fmt.Printf("test-ranks: PASS device=simulated ranks=2 faults=%d seed=%d seconds=%.0f\n", n, seed, time.Since(began).Seconds())
+	return nil
+}
+
+func (t *test) faults(n int, seed uint64) error {
+	slowest, err := t.sweep(faults(n, t.ranks, rand.New(rand.NewPCG(seed, uint64(t.ranks)))))
+	if err == nil {
+		fmt.Printf("%d ranks, %d failures of a rank: all native for one reason, nothing left; the slowest took %.1f s (limit %.0f)\n", t.ranks, n, slowest.Seconds(), faultLimit.Seconds())
+	}
+	return err
+}
+
+func all(faults int, seed uint64) error {
 	dir, err := os.MkdirTemp("", "ranks-")
 	if err != nil {
 		return err
@@ -48,16 +90,20 @@ func all() error {
 	var seen compared
 	for _, n := range []int{2, 4} {
 		t := test{ranks: n, artifact: filepath.Join(dir, fmt.Sprintf("%d.medusa", n)), seen: &seen}
-		if err := t.run(); err != nil {
+		err := t.run()
+		if err == nil {
+			err = t.faults(faults, seed)
+		}
+		if err != nil {
 			return fmt.Errorf("%d ranks: %w", n, err)
 		}
 	}
 	verdict := "PASS"
-	if seen.differences != 0 || seen.tokens == 0 {
+	if seen.differences != 0 || seen.tokens == 0 || seen.truth.calls != seen.collectives {
 		verdict, err = "FAIL", errors.New("tokens of restored starts differ from the native ones")
 	}
-	fmt.Printf("test-ranks: %s device=simulated ranks=2,4 graphs=%d collectives=%d tokens=%d differences=%d\n",
-		verdict, seen.graphs, seen.collectives, seen.tokens, seen.differences)
+	fmt.Printf("test-ranks: %s device=simulated ranks=2,4 graphs=%d collectives=%d nodes=%d edges=%d pointers=%d tokens=%d differences=%d\n",
+		verdict, seen.graphs, seen.collectives, seen.truth.nodes, seen.truth.edges, seen.truth.pointers, seen.tokens, seen.differences)
 	return err
 }
 
@@ -88,7 +134,7 @@ func (t *test) run() error {
 
 // make starts the engine natively, and makes its artifact.
 func (t *test) make() error {
-	t.native = t.start(nil, "build/ranks")
+	t.native = t.start([]string{"RANKS_TRUTH=" + t.artifact + ".native"}, "build/ranks")
 	if t.native.err != nil || t.native.all("captured") != t.ranks {
 		return fmt.Errorf("native start: %v", t.native)
 	}
@@ -104,14 +150,37 @@ func (t *test) restore(addresses string) error {
 	if err != nil {
 		return err
 	}
-	got := t.start(nil, "build/medusa", "restore", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
+	truth := t.artifact + "." + addresses
+	got := t.start([]string{"RANKS_TRUTH=" + truth}, "build/medusa", "restore", "--addresses", addresses, "--check", "full", t.artifact, "--", "build/ranks")
 	if got.err != nil || got.all("restored") != t.ranks {
 		return fmt.Errorf("restored start (%s): %v", addresses, got)
+	}
+	if err := t.compareTruth(truth); err != nil {
+		return fmt.Errorf("restored start (%s): %w", addresses, err)
 	}
 	tokens, differences := got.compare(t.native)
 	t.seen.graphs, t.seen.collectives = t.seen.graphs+graphs, t.seen.collectives+collectives
 	t.seen.tokens, t.seen.differences = t.seen.tokens+tokens, t.seen.differences+differences
 	fmt.Printf("%d ranks, %s: all restored, %d graphs with %d collective calls, %d of %d tokens differ\n", t.ranks, addresses, graphs, collectives, differences, tokens)
+	return nil
+}
+
+// compareTruth holds each rank's restored graphs against its native ones, by the device's own account.
+func (t *test) compareTruth(restored string) error {
+	for r := range t.ranks {
+		var accounts [2]*account
+		for i, name := range []string{t.artifact + ".native", restored} {
+			var err error
+			if accounts[i], err = readAccount(fmt.Sprintf("%s.%d", name, r)); err != nil {
+				return fmt.Errorf("rank %d: read the device's account: %w", r, err)
+			}
+		}
+		counts, err := compareAccounts(accounts[0], accounts[1])
+		if err != nil {
+			return fmt.Errorf("rank %d: %w", r, err)
+		}
+		t.seen.truth.add(counts)
+	}
 	return nil
 }
 

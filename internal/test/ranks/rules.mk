@@ -7,5 +7,10 @@ build/ranks: $(RANKS)/engine/engine.c runners/example/model.h build/lib/libmedus
 
 # Graphs with collective calls, over 2 and 4 ranks, and what has to be noticed.
 .PHONY: test-ranks
-test-ranks: build/ranks build/lib/libmedusa_interpose.so build/medusa
+test-ranks: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks
+
+# Failures of a rank: `make test-ranks-faults N=100 SEED=7`.
+.PHONY: test-ranks-faults
+test-ranks-faults: build/ranks build/lib/libmedusa_interpose.so bin
+	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -faults -n $(or $(N),33) -seed $(or $(SEED),1)

@@ -1,5 +1,6 @@
 /*
- * bootstrap.c: see bootstrap.h. The place is a shared-memory object of this machine: a rank on another machine never finds it.
+ * bootstrap.c: see bootstrap.h. The place is memory of the process that made it, and has no name of its own: nothing is left of it once
+ * that process and the ranks have ended, however they end.
  */
 #include "bootstrap.h"
 
@@ -7,9 +8,9 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,35 +23,36 @@ struct place {
 	char items[NCCL_RANKS][BOOTSTRAP_ITEM];
 };
 
-static struct place *open_place(const char *name, int flags)
+static struct place *open_place(const char *name)
 {
-	int file = shm_open(name, O_RDWR | O_CLOEXEC | flags, 0600);
+	int file = open(name, O_RDWR | O_CLOEXEC);
 	if (file < 0)
 		return NULL;
-	struct place *p = MAP_FAILED;
-	if (!(flags & O_CREAT) || !ftruncate(file, sizeof(*p)))
-		p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	struct place *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	close(file);
 	return p == MAP_FAILED ? NULL : p;
 }
 
 bool bootstrap_create(char *name, size_t size)
 {
-	uint64_t number;
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+	int file = memfd_create("simgpu-nccl", MFD_CLOEXEC);
+	if (file < 0 || ftruncate(file, sizeof(struct place)))
 		return false;
-	snprintf(name, size, "/simgpu-nccl-%016llx", (unsigned long long)number);
-	struct place *p = open_place(name, O_CREAT | O_EXCL);
-	if (p)
-		munmap(p, sizeof(*p));
-	return p;
+	return snprintf(name, size, "/proc/%d/fd/%d", (int)getpid(), file) < (int)size;
+}
+
+unsigned long long bootstrap_seconds(void)
+{
+	const char *seconds = getenv("NCCL_STANDIN_SECONDS");
+	return seconds ? strtoull(seconds, NULL, 10) : BOOTSTRAP_SECONDS;
 }
 
 static bool await(const _Atomic int *count, int want)
 {
 	struct timespec ms = {0, 1000000};
-	for (int waited = 0; atomic_load(count) < want; waited++) {
-		if (waited == BOOTSTRAP_SECONDS * 1000)
+	unsigned long long most = bootstrap_seconds() * 1000;
+	for (unsigned long long waited = 0; atomic_load(count) < want; waited++) {
+		if (waited == most)
 			return false;
 		nanosleep(&ms, NULL);
 	}
@@ -59,7 +61,7 @@ static bool await(const _Atomic int *count, int want)
 
 struct place *bootstrap_enter(const char *name, int rank, int ranks, const void *own, void *all)
 {
-	struct place *p = open_place(name, 0);
+	struct place *p = open_place(name);
 	int nobody = 0;
 	if (!p)
 		return NULL;
@@ -69,7 +71,6 @@ struct place *bootstrap_enter(const char *name, int rank, int ranks, const void 
 		ok = bootstrap_meet(p);
 		memcpy(all, p->items, (size_t)ranks * BOOTSTRAP_ITEM);
 	}
-	shm_unlink(name);
 	if (ok)
 		return p;
 	bootstrap_leave(p);

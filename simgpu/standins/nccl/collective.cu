@@ -131,6 +131,72 @@ DEVICE void reduce(struct nccl_device *c, char *to, unsigned long long bytes, in
 	}
 }
 
+DEVICE struct nccl_mail *mail_of(struct nccl_device *c, int to, int from)
+{
+	return (struct nccl_mail *)(c->peers[to] + (__builtin_offsetof(struct nccl_device, mail) - __builtin_offsetof(struct nccl_device, block))) + from;
+}
+
+/* One letter of a send or receive, if it is its turn; at: how far it has come. Returns how far it has come now, and done + 1 at its end. */
+DEVICE unsigned long long exchange(struct nccl_device *c, const struct nccl_pair *p, unsigned long long at)
+{
+	SHARED unsigned posted, taken, tag;
+	struct nccl_mail *m = p->receives ? mail_of(c, c->rank, p->peer) : mail_of(c, p->peer, c->rank);
+	volatile struct nccl_mail *seen = m;
+	unsigned long long part = p->bytes - at < NCCL_LETTER ? p->bytes - at : NCCL_LETTER;
+	BARRIER;
+	if (THREAD == 0) {
+		posted = seen->posted;
+		taken = seen->taken;
+		tag = seen->tag;
+	}
+	BARRIER;
+	must(posted == taken || posted == taken + 1);
+	if (p->receives) {
+		if (posted == taken)
+			return at;
+		must(tag == (unsigned)(p->bytes - at));
+		copy((char *)p->buffer + at, m->data, part);
+		BARRIER;
+		if (THREAD == 0)
+			seen->taken = posted;
+		return at + part;
+	}
+	if (posted != taken)
+		return at;
+	if (at == p->bytes) /* the last letter was taken */
+		return at + 1;
+	copy(m->data, (const char *)p->buffer + at, part);
+	BARRIER;
+	if (THREAD == 0) {
+		seen->tag = (unsigned)(p->bytes - at);
+		seen->posted = posted + 1;
+	}
+	return at + part;
+}
+
+/* All sends and receives of a group. Fails: a trap if no other rank does its part within the deadline, or sends another number of bytes. */
+KERNEL nccl_exchange(struct nccl_device *c, struct nccl_pairs all)
+{
+	unsigned long long at[NCCL_PAIRS], begun = now();
+	must(c->magic == NCCL_MAGIC && c->self == (unsigned long long)c && all.count <= NCCL_PAIRS);
+	for (int i = 0; i < all.count; i++)
+		at[i] = 0;
+	for (int left = all.count; left > 0;) {
+		left = 0;
+		for (int i = 0; i < all.count; i++) {
+			const struct nccl_pair *p = &all.list[i];
+			unsigned long long end = p->bytes + !p->receives, before = at[i];
+			if (before == end)
+				continue;
+			left++;
+			at[i] = exchange(c, p, before);
+			if (at[i] != before)
+				begun = now();
+		}
+		must(left == 0 || now() - begun < c->deadline);
+	}
+}
+
 /* bytes: of a rank's part. A call of several pieces makes one step for each. */
 KERNEL nccl_step(struct nccl_device *c, const char *send, char *recv, unsigned long long bytes, int call, int type, int op, int root)
 {

@@ -7,6 +7,8 @@
 #define NCCL_RANKS 8
 #define NCCL_THREADS 128
 #define NCCL_PIECE 65536
+#define NCCL_LETTER 16384 /* bytes */
+#define NCCL_PAIRS 16 /* sends and receives of a group */
 #define NCCL_MAGIC 0x6d6d6f63u
 
 enum nccl_call { NCCL_ALL_REDUCE = 1, NCCL_ALL_GATHER, NCCL_REDUCE_SCATTER, NCCL_BROADCAST };
@@ -20,6 +22,17 @@ struct nccl_block {
 	char data[NCCL_PIECE];
 };
 
+/* From one rank to the one that has it. The sender waits until its letter was taken. */
+struct nccl_mail {
+	unsigned posted, taken, tag, reserved;
+	char data[NCCL_LETTER];
+};
+
+/* A send or a receive. */
+struct nccl_pair { unsigned long long buffer, bytes; int peer, receives; };
+/* All that one kernel makes, at once: a ring of ranks that first send and then receive would wait for ever. */
+struct nccl_pairs { int count, reserved; struct nccl_pair list[NCCL_PAIRS]; };
+
 /* Device memory of one rank, to which each captured call points. */
 struct nccl_device {
 	unsigned magic, step;
@@ -27,6 +40,7 @@ struct nccl_device {
 	unsigned long long self, deadline; /* its address; in ns */
 	unsigned long long peers[NCCL_RANKS]; /* nccl_block of each rank, at this process's addresses */
 	struct nccl_block block;
+	struct nccl_mail mail[NCCL_RANKS]; /* by sender */
 };
 
 #endif

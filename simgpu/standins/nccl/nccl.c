@@ -5,8 +5,9 @@
  * the communicator's memory. Fails: calls return NCCL's results; ncclGetLastError says which call of the driver it was. A kernel that
  * waits for another rank in vain traps after NCCL_STANDIN_SECONDS (20), which the driver answers as a sticky error.
  *
- * Device memory is the communicator's alone and is made at its creation: no call allocates. Not provided: sends and receives, several
- * devices of one process, registered buffers, splits. Groups are accepted and change nothing, since each call is one kernel.
+ * Device memory is the communicator's alone and is made at its creation: no call allocates. The sends and receives of a group are one kernel, at
+ * its end; other calls are a kernel each, in a group as well. Not provided: several devices of one process, groups over several communicators or streams,
+ * registered buffers, splits.
  */
 #include "../launch.h"
 #include "../stub.h"
@@ -28,6 +29,7 @@ extern const char nccl_image[];
 static struct image image = {nccl_image, NULL};
 static _Thread_local char last_error[160];
 static _Thread_local int group;
+static _Thread_local struct { struct nccl_pairs pairs; struct comm *comm; CUstream stream; } waiting; /* of the group */
 
 static struct {
 	__typeof__(&cuMemAlloc_v2) cuMemAlloc;
@@ -86,7 +88,7 @@ EXPORT int ncclGetUniqueId(ncclUniqueId *id)
 	if (!id)
 		return INVALID_ARGUMENT;
 	memset(id, 0, sizeof(*id));
-	return bootstrap_create(id->internal, sizeof(id->internal)) ? OK : fail(SYSTEM, "shm_open");
+	return bootstrap_create(id->internal, sizeof(id->internal)) ? OK : fail(SYSTEM, "memfd_create");
 }
 
 static int destroy(struct comm *c)
@@ -105,13 +107,12 @@ static int destroy(struct comm *c)
 /* The memory of this rank, filled in but for the others' addresses. */
 static int allocate(struct comm *c, struct nccl_device *d)
 {
-	const char *seconds = getenv("NCCL_STANDIN_SECONDS");
 	int r = cuda(driver.cuMemAlloc(&c->own, sizeof(*d)), "cuMemAlloc");
 	d->magic = NCCL_MAGIC;
 	d->rank = c->rank;
 	d->ranks = c->ranks;
 	d->self = c->own;
-	d->deadline = (seconds ? strtoull(seconds, NULL, 10) : 20) * 1000000000ull;
+	d->deadline = bootstrap_seconds() * 1000000000ull;
 	return r ? r : cuda(driver.cuMemcpyHtoD(c->own, d, sizeof(*d)), "cuMemcpyHtoD");
 }
 
@@ -221,6 +222,18 @@ EXPORT const char *ncclGetLastError(struct comm *c)
 	return last_error;
 }
 
+/* Makes the sends and receives that wait. */
+static int exchange(void)
+{
+	const uint32_t grid[] = {1, 1, 1};
+	if (!waiting.pairs.count)
+		return OK;
+	void *params[] = {&waiting.comm->own, &waiting.pairs};
+	int r = cuda(launch_kernel(&image, "nccl_exchange", grid, NCCL_THREADS, waiting.stream, params), "cuLaunchKernel");
+	waiting.pairs.count = 0;
+	return r;
+}
+
 EXPORT int ncclGroupStart(void)
 {
 	group++;
@@ -231,8 +244,7 @@ EXPORT int ncclGroupEnd(void)
 {
 	if (!group)
 		return fail(INVALID_USAGE, "ncclGroupEnd without ncclGroupStart");
-	group--;
-	return OK;
+	return --group ? OK : exchange();
 }
 
 static const unsigned char sizes[NCCL_TYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
@@ -267,6 +279,31 @@ EXPORT int ncclReduceScatter(const void *send, void *recv, size_t count, int typ
 EXPORT int ncclBroadcast(const void *send, void *recv, size_t count, int type, int root, struct comm *c, CUstream s)
 {
 	return step(NCCL_BROADCAST, c && c->rank != root ? recv : send, recv, count, type, 0, root, c, s);
+}
+
+static int pair(const void *buffer, size_t count, int type, int peer, bool receives, struct comm *c, CUstream s)
+{
+	struct nccl_pairs *p = &waiting.pairs;
+	if (!c || type < 0 || type >= NCCL_TYPES || peer < 0 || peer >= c->ranks || peer == c->rank || (count && !buffer))
+		return fail(INVALID_ARGUMENT, "a call's arguments");
+	if (p->count == NCCL_PAIRS || (p->count && (waiting.comm != c || waiting.stream != s)))
+		return fail(INVALID_USAGE, "a group of more than 16 sends and receives, or over several communicators or streams");
+	if (!count)
+		return OK;
+	p->list[p->count++] = (struct nccl_pair){(uintptr_t)buffer, count * sizes[type], peer, receives};
+	waiting.comm = c;
+	waiting.stream = s;
+	return group ? OK : exchange();
+}
+
+EXPORT int ncclSend(const void *send, size_t count, int type, int peer, struct comm *c, CUstream s)
+{
+	return pair(send, count, type, peer, false, c, s);
+}
+
+EXPORT int ncclRecv(void *recv, size_t count, int type, int peer, struct comm *c, CUstream s)
+{
+	return pair(recv, count, type, peer, true, c, s);
 }
 
 EXPORT int ncclBcast(void *buffer, size_t count, int type, int root, struct comm *c, CUstream s)

@@ -3,16 +3,18 @@
  *
  * The model is that of runners/example with its weights split: each rank looks up its part, all ranks add the parts up, and each mixes the sum
  * into its cache. A second call of the communicator has the ranks agree on the tokens. A worker prints how it came by its graphs, and
- * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own.
+ * the tokens. RANKS_WORKERS says how many workers there are, each with a device of its own, and RANKS_LAYERS how many layers a graph
+ * has (1), each with weights and a cache of its own; with RANKS_LARGE=1 there is a graph for each of 35 batch sizes, up to 256, as in a large engine. RANKS_COST=1 prints the processor time of a start until ready. RANKS_TRUTH names the files of the device's own account
+ * of each worker: rank 0's is NAME.0, and NAME.0.places says where the worker has its tensors and graphs.
  *
- * RANKS_BREAK makes rank 1 misbehave in a restored start, to see that it is noticed:
+ * RANKS_BREAK makes rank 1, or RANKS_RANK, misbehave in a restored start, to see that it is noticed:
  *   peer       its communicator has the memory of another process at hand, which is no peer
  *   leave-out  it captures another operation in place of a call
  *   exchange   it makes the calls of a graph in each other's place
  *   add        it captures one operation more after the last call of a graph, which changes the results of no other rank
  *   memory     memory that stays unchanged holds another byte
  *   level      its checks before ready are fewer than the other ranks'
- *   error, death, silence  while it makes a call; ...-early: before its session identifies itself; ...-late: before ready
+ *   error, death, silence  while it makes a call, the first or RANKS_CALL; KIND-STAGE: at that stage, see worker()
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -21,6 +23,7 @@
 #include <string.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cuda.h"
@@ -35,12 +38,12 @@ int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
 int ncclCommDestroy(ncclComm_t comm);
 int ncclAllReduce(const void *send, void *recv, size_t count, int type, int op, ncclComm_t comm, CUstream stream);
 
-enum { TOKENS = 64, BATCHES = 3, LARGEST = 8, MOST = 8, ALL_REDUCE = 1, INT32 = 2, SUM = 0, MAX = 2 };
-static const int batches[BATCHES] = {1, 4, LARGEST};
+enum { TOKENS = 64, SEQUENCES = 256, PRINTED = 8, MOST = 8, MOST_GRAPHS = 35, ALL_REDUCE = 1, INT32 = 2, SUM = 0, MAX = 2 };
+static int n_batches = 3, batches[MOST_GRAPHS] = {1, 4, PRINTED}, largest = PRINTED, layers = 1;
 
 static CUstream stream;
 static CUdeviceptr tokens, weights, cache, hidden, constants;
-static CUgraphExec graphs[BATCHES];
+static CUgraphExec graphs[MOST_GRAPHS];
 static ncclComm_t comm;
 static int rank, workers, calls;
 
@@ -62,10 +65,16 @@ static void must(int result, const char *call)
 			mark(__VA_ARGS__); \
 	} while (0)
 
+static int number(const char *name, int otherwise)
+{
+	const char *text = getenv(name);
+	return text ? atoi(text) : otherwise;
+}
+
 static int broken(const char *how)
 {
 	const char *asked = getenv("RANKS_BREAK");
-	return asked && !strcmp(asked, how) && rank == 1 && medusa_session_restoring() == 1;
+	return asked && !strcmp(asked, how) && rank == number("RANKS_RANK", 1) && medusa_session_restoring() == 1;
 }
 
 static int misbehaves(const char *when)
@@ -79,6 +88,32 @@ static int misbehaves(const char *when)
 		sleep(1000);
 	snprintf(how, sizeof how, "error%s", when);
 	return broken(how);
+}
+
+/* A stage at which a rank may fail. */
+static void stage(const char *when)
+{
+	if (misbehaves(when))
+		exit(1);
+}
+
+/* Where the account of the device has to look. */
+static void write_places(void)
+{
+	char name[4096];
+	const char *truth = getenv("RANKS_TRUTH");
+	if (!truth)
+		return;
+	snprintf(name, sizeof name, "%s.%d.places", truth, rank);
+	FILE *f = fopen(name, "w");
+	if (!f)
+		exit(1);
+	const struct { const char *name; CUdeviceptr at; } tensors[] = {{"tokens", tokens}, {"weights", weights}, {"cache", cache}, {"constants", constants}};
+	for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+		fprintf(f, "tensor %s 0x%llx\n", tensors[i].name, tensors[i].at);
+	for (int i = 0; i < n_batches; i++)
+		fprintf(f, "graph decode-%d %p\n", batches[i], (void *)graphs[i]);
+	fclose(f);
 }
 
 static void enter(const char *phase)
@@ -107,14 +142,26 @@ static CUfunction kernel(const char *name)
 	return f;
 }
 
+/* As vLLM's batch sizes: 1, 2, 4, and multiples of 8. */
+static void choose_shape(void)
+{
+	layers = number("RANKS_LAYERS", 1);
+	if (!number("RANKS_LARGE", 0))
+		return;
+	for (n_batches = 0; n_batches < MOST_GRAPHS; n_batches++)
+		batches[n_batches] = n_batches < 3 ? 1 << n_batches : 8 * (n_batches - 2);
+	largest = batches[n_batches - 1];
+}
+
 /* The session asks for a call of a graph. */
 static int make_call(void *arg, const struct medusa_collective *c, uint64_t s)
 {
 	(void)arg;
 	uint32_t reduce = c->reduce;
-	if (misbehaves(""))
+	int call = calls++;
+	if (call == number("RANKS_CALL", 0) && misbehaves(""))
 		return 1;
-	if (broken("leave-out") && calls++ == 0)
+	if (broken("leave-out") && call == 0)
 		return cuMemsetD8Async(c->recv, 0, c->recv_bytes, (CUstream)(uintptr_t)s);
 	if (broken("exchange"))
 		reduce = reduce == SUM ? MAX : SUM;
@@ -130,19 +177,22 @@ static void all_reduce(CUdeviceptr data, int64_t count, int op)
 	MARK(medusa_mark_collective_end, (uintptr_t)stream);
 }
 
-static void layer(int batch)
+static void forward(int batch)
 {
-	void *look_up[] = {&tokens, &weights, &hidden}, *mix[] = {&hidden, &cache, &tokens};
-	MUST(cuLaunchKernel(kernel("look_up"), 1, 1, 1, batch, 1, 1, 0, stream, look_up, NULL));
-	all_reduce(hidden, batch, SUM);
-	MUST(cuLaunchKernel(kernel("mix"), 1, 1, 1, batch, 1, 1, 0, stream, mix, NULL));
-	all_reduce(tokens, batch, MAX);
+	for (int i = 0; i < layers; i++) {
+		CUdeviceptr own_weights = weights + (CUdeviceptr)i * TOKENS * 4, own_cache = cache + (CUdeviceptr)(i * largest) * 4;
+		void *look_up[] = {&tokens, &own_weights, &hidden}, *mix[] = {&hidden, &own_cache, &tokens};
+		MUST(cuLaunchKernel(kernel("look_up"), 1, 1, 1, batch, 1, 1, 0, stream, look_up, NULL));
+		all_reduce(hidden, batch, SUM);
+		MUST(cuLaunchKernel(kernel("mix"), 1, 1, 1, batch, 1, 1, 0, stream, mix, NULL));
+		all_reduce(tokens, batch, MAX);
+	}
 }
 
 static int run_once(void *batch)
 {
-	hidden = allocate("hidden", 0, LARGEST);
-	layer(*(const int *)batch);
+	hidden = allocate("hidden", 0, largest);
+	forward(*(const int *)batch);
 	MUST(cuStreamSynchronize(stream));
 	MUST(cuMemFree(hidden));
 	return 0;
@@ -150,7 +200,7 @@ static int run_once(void *batch)
 
 static void size_cache(void)
 {
-	struct medusa_kv_profile p = {.utilization = 0.9, .profile_tokens = LARGEST};
+	struct medusa_kv_profile p = {.utilization = 0.9, .profile_tokens = largest};
 	size_t available, total;
 	uint64_t bytes;
 	if (medusa_session_kv_bytes(&bytes) != 1) {
@@ -166,8 +216,8 @@ static void size_cache(void)
 
 static void run_triggers(void)
 {
-	int64_t sizes[BATCHES];
-	int n = medusa_session_triggers(sizes, BATCHES);
+	int64_t sizes[MOST_GRAPHS];
+	int n = medusa_session_triggers(sizes, MOST_GRAPHS);
 	for (int i = 0; i < n; i++) {
 		int batch = (int)sizes[i];
 		medusa_session_trigger(run_once, &batch);
@@ -178,12 +228,12 @@ static void capture(void)
 {
 	char label[32];
 	CUgraph graph;
-	hidden = allocate("hidden", 0, LARGEST);
+	hidden = allocate("hidden", 0, largest);
 	enter("capture");
-	for (int i = 0; i < BATCHES; i++) {
+	for (int i = 0; i < n_batches; i++) {
 		snprintf(label, sizeof label, "decode-%d", batches[i]);
 		MUST(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
-		layer(batches[i]);
+		forward(batches[i]);
 		MARK(medusa_mark_graph, label, batches[i]);
 		MUST(cuStreamEndCapture(stream, &graph));
 		MUST(cuGraphInstantiateWithFlags(&graphs[i], graph, 0));
@@ -193,14 +243,19 @@ static void capture(void)
 
 static int make_graphs(void)
 {
-	struct medusa_session_graph restored[BATCHES];
+	struct medusa_session_graph restored[MOST_GRAPHS];
 	if (medusa_session_restoring() == 1) {
 		enter("capture");
+		stage("-graphs");
 		MUST(medusa_session_collectives(make_call, NULL));
-		if (medusa_session_graphs(restored, BATCHES) == BATCHES)
+		if (medusa_session_graphs(restored, n_batches) == n_batches) {
+			for (int i = 0; i < n_batches; i++)
+				graphs[i] = (CUgraphExec)(uintptr_t)restored[i].exec;
+			stage("-built");
 			return 1;
+		}
 	}
-	for (int i = 0; i < BATCHES; i++) {
+	for (int i = 0; i < n_batches; i++) {
 		int batch = batches[i];
 		run_once(&batch);
 	}
@@ -239,10 +294,21 @@ static void connect_ranks(void)
 	}
 }
 
+/* In one write: several workers share standard error. */
+static void print_cost(void)
+{
+	char line[64];
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	int n = snprintf(line, sizeof line, "cost of rank %d: %lld us\n", rank, t.tv_sec * 1000000ll + t.tv_nsec / 1000);
+	if (write(2, line, (size_t)n) != n)
+		exit(1);
+}
+
 static int worker(void)
 {
 	static const char *keys[] = {"engine.name", "engine.version", "model.checkpoint"}, *values[] = {"ranks", "1", "weights-7"};
-	int32_t host[TOKENS] = {0};
+	int32_t host[SEQUENCES] = {0};
 	char line[1024];
 	CUdevice device;
 	CUcontext context;
@@ -255,45 +321,53 @@ static int worker(void)
 	MUST(cuDeviceGet(&device, 0));
 	MUST(cuDevicePrimaryCtxRetain(&context, device));
 	MUST(cuCtxSetCurrent(context));
-	if (misbehaves("-early"))
-		return 1;
+	stage("-early");
 	medusa_session_identify(keys, values, 3);
+	stage("-identified");
 
 	enter("structure");
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	stage("-structure");
 	connect_ranks();
-	weights = allocate("weights", MEDUSA_WEIGHT, TOKENS);
-	tokens = allocate("tokens", MEDUSA_INPUT, LARGEST);
+	stage("-connected");
+	weights = allocate("weights", MEDUSA_WEIGHT, layers * TOKENS);
+	tokens = allocate("tokens", MEDUSA_INPUT, largest);
 	constants = allocate("constants", 0, TOKENS);
-	MUST(cuMemsetD8(constants, broken("memory"), TOKENS * 4));
+	MUST(cuMemsetD8(constants, (unsigned char)(16 * rank + broken("memory")), TOKENS * 4)); /* each rank has its own */
 	enter("kv_cache");
+	stage("-cache");
 	size_cache();
 	enter("weights");
+	stage("-weights");
 	for (int i = 0; i < TOKENS; i++)
 		host[i] = (i * 7 + 3) * (rank + 1);
-	MUST(cuMemcpyHtoD(weights, host, sizeof host));
-	MUST(cuMemsetD8(tokens, 0, LARGEST * 4));
-	MUST(cuMemsetD8(cache, 0, LARGEST * 4));
+	for (int i = 0; i < layers; i++)
+		MUST(cuMemcpyHtoD(weights + (CUdeviceptr)i * TOKENS * 4, host, TOKENS * 4));
+	MUST(cuMemsetD8(tokens, 0, largest * 4));
+	MUST(cuMemsetD8(cache, 0, (size_t)layers * largest * 4));
 	MUST(cuCtxSynchronize());
 	run_triggers();
 	enter("warmup");
+	stage("-warmup");
 	int restored = make_graphs();
 	run_triggers(); /* in a native start that checks */
-	if (misbehaves("-late"))
-		return 1;
+	stage("-late");
 	enter("ready");
 	MUST(medusa_session_ready(NULL, NULL));
+	write_places();
 
+	if (number("RANKS_COST", 0))
+		print_cost();
 	size_t n = (size_t)snprintf(line, sizeof line, "rank %d: %s", rank, restored ? "restored" : "captured");
-	MUST(cuMemsetD8(cache, 0, LARGEST * 4)); /* the warm-up wrote there */
-	for (int i = 0; i < LARGEST; i++)
+	MUST(cuMemsetD8(cache, 0, (size_t)layers * largest * 4)); /* the warm-up wrote there */
+	for (int i = 0; i < largest; i++)
 		host[i] = 9 * i + 1;
-	MUST(cuMemcpyHtoD(tokens, host, LARGEST * 4));
+	MUST(cuMemcpyHtoD(tokens, host, largest * 4));
 	MUST(cuCtxSynchronize());
 	for (int step = 0; step < 9; step++) {
-		decode(step % BATCHES, restored);
-		MUST(cuMemcpyDtoH(host, tokens, LARGEST * 4));
-		for (int i = 0; i < LARGEST; i++)
+		decode(step % n_batches, restored);
+		MUST(cuMemcpyDtoH(host, tokens, largest * 4));
+		for (int i = 0; i < PRINTED; i++)
 			n += (size_t)snprintf(line + n, sizeof line - n, " %d", host[i]);
 	}
 	line[n++] = '\n';
@@ -314,9 +388,11 @@ static void set(const char *name, int value)
 int main(int argc, char **argv)
 {
 	(void)argc;
-	const char *n = getenv("RANKS_WORKERS"), *own = getenv("RANKS_WORKER");
+	const char *n = getenv("RANKS_WORKERS"), *own = getenv("RANKS_WORKER"), *truth = getenv("RANKS_TRUTH");
+	char file[4096];
 	ncclUniqueId id;
 	workers = n ? atoi(n) : 2;
+	choose_shape();
 	if (own) {
 		rank = atoi(own);
 		return worker();
@@ -331,6 +407,10 @@ int main(int argc, char **argv)
 		set("MEDUSA_RANK", r);
 		set("RANKS_WORKER", r);
 		set("CUDA_VISIBLE_DEVICES", r);
+		if (truth) {
+			snprintf(file, sizeof file, "%s.%d", truth, r);
+			setenv("SIMGPU_TRUTH", file, 1);
+		}
 		if ((pids[r] = fork()) == 0) {
 			execv("/proc/self/exe", argv);
 			_exit(127);
