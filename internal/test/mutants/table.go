@@ -8,7 +8,6 @@ var table = []mutant{
 	{"replays after a difference", replace(" && !c.spec.HasCollectives(i)", ""), "./internal/test/ranks", "TestRanks/add"},
 	{"graphs with collective calls are not built at their first use", never, "./internal/test/ranks", "TestRanks/lazy"},
 	{"collective call in its place", replace("b.current", "0*b.current"), "./internal/test/ranks", "TestRanks"},
-	{"repeated sections are bounded", replace("|| s.repeats", "|| false"), "./artifacts", "TestRepeatedSections"},
 	{"ranks that ended before all were ready", never, "./supervisor", "TestRanksThatEndEarly"},
 	{"ranks tell that they are several", never, "./internal/test/ranks", "TestRanks/error-early"},
 	{"call that was not captured between its marks", never, "./interpose", "TestMistakesOfCalls"},

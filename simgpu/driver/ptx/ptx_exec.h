@@ -7,7 +7,6 @@
  * and is blended in, so that the arithmetic loops have no conditions and vectorise.
  */
 #include <math.h>
-#include <sched.h>
 #include <string.h>
 #include <time.h>
 

@@ -100,14 +100,13 @@ HANDLER(UNSUPPORTED)
 }
 
 /* The processor's clock advances with the work done, so that runs repeat. The global timer tells the time: by it a kernel knows how long it
- * has waited for another process, which may have no processor as long as this one spins. */
+ * has waited for another process. */
 HANDLER(CLOCK)
 {
 	uint64_t now = w->launch->clock += 4;
 
 	if (in->sub & CLOCK_GLOBAL) {
 		struct timespec t;
-		sched_yield();
 		clock_gettime(CLOCK_REALTIME, &t);
 		now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 	}
