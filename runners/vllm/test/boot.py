@@ -24,25 +24,8 @@ from serve import GRAPHS, MODEL, Server
 ROUNDS = 5
 AIMS = {"beside": 0.6, "pool": 0.25}  # of native
 READY_SECONDS = 600
+POOL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "pool.yaml")
 QUIET = 20  # seconds after a start without imports: longer than a start from the pool takes
-
-# What each of the two processes imports until the server is healthy, as far as imports begin no work.
-BOTH = ["vllm.entrypoints.cli.main", "vllm.plugins.lora_resolvers.filesystem_resolver", "vllm.plugins.lora_resolvers.hf_hub_resolver", "torch._inductor.compile_fx"]
-API_SERVER = [
-    *BOTH, "vllm.entrypoints.cli.serve", "vllm.entrypoints.cli.benchmark.main", "vllm.entrypoints.cli.launch", "vllm.entrypoints.cli.openai",
-    "vllm.entrypoints.cli.run_batch", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.openai.run_batch", "vllm.v1.engine.async_llm",
-    "vllm.entrypoints.openai.chat_completion.api_router", "vllm.entrypoints.openai.completion.api_router", "vllm.entrypoints.openai.responses.api_router",
-    "vllm.entrypoints.anthropic.api_router", "vllm.entrypoints.generate.generative_scoring.api_router", "vllm.entrypoints.scale_out.render.api_router",
-    "vllm.entrypoints.scale_out.derender.api_router", "vllm.entrypoints.scale_out.token_in_token_out.api_router", "vllm.entrypoints.serve.tokenize.api_router",
-    "vllm.entrypoints.serve.instrumentator.metrics", "transformers.models.llama.configuration_llama", "vllm.v1.attention.backends.mla.indexer", "vllm.renderers.hf",
-    "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto", "uvicorn.lifespan.on",
-]  # fmt: skip
-ENGINE_CORE = [
-    *BOTH, "vllm.v1.engine.core", "vllm.v1.executor.uniproc_executor", "vllm.v1.core.sched.async_scheduler", "vllm.model_executor.models.llama",
-    "vllm.v1.attention.backends.flash_attn", "vllm.v1.worker.gpu_model_runner", "vllm.model_executor.warmup.minimax_m3_msa_warmup",
-    "vllm.model_executor.kernels.linear.cute_dsl.ll_bf16", "vllm.distributed.elastic_ep.elastic_execute", "triton.experimental.gluon",
-    "setproctitle", "medusa_vllm.worker",
-]  # fmt: skip
 
 # A module that, imported first, undoes a step: the collector runs during imports again.
 COLLECTS = "boot_collects"
@@ -50,15 +33,8 @@ COLLECTS = "boot_collects"
 # Calls of the driver that load code.
 LOADS = "cuModuleLoad", "cuLibraryLoad", "cuLinkCreate"
 
-# What vLLM sets in its own environment before it spawns the engine core.
-SET_BY_VLLM = {
-    "PYTORCH_NVML_BASED_CUDA_CHECK": "1",
-    "TORCHINDUCTOR_COMPILE_THREADS": "1",
-    "TORCHINDUCTOR_CACHE_DIR": os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser()),
-    "TRITON_CACHE_AUTOTUNING": "1",
-    "TILELANG_CLEANUP_TEMP_FILES": "1",
-    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-}
+# Names a user, so no file for all can have it. vLLM sets it before it spawns the engine core, as it sets what pool.yaml has for it.
+INDUCTOR = {"TORCHINDUCTOR_CACHE_DIR": os.path.join(tempfile.gettempdir(), "torchinductor_" + getpass.getuser())}
 
 
 def processors(root):
@@ -82,6 +58,10 @@ class Boot(Server):
     def __init__(self, args):
         super().__init__(args, "V1")  # the other runner counts sampled tokens in a kernel, and kernels do nothing here
         self.socket = self.path("pool/socket")
+        # What each of the two processes imports until the server is healthy, as far as imports begin no work.
+        read = "import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)"
+        text = subprocess.check_output([args.python, "-c", read, POOL])
+        self.api_server, self.engine_core = json.loads(text)["engines"]
         self.more = {}  # variables of the start at hand
 
     def variables(self):
@@ -93,7 +73,7 @@ class Boot(Server):
     def compiled(self):
         """The files in the caches of compilers."""
         env = self.variables()
-        caches = env["VLLM_CACHE_ROOT"], env["TRITON_CACHE_DIR"], SET_BY_VLLM["TORCHINDUCTOR_CACHE_DIR"], env["MEDUSA_CACHE"]
+        caches = env["VLLM_CACHE_ROOT"], env["TRITON_CACHE_DIR"], INDUCTOR["TORCHINDUCTOR_CACHE_DIR"], env["MEDUSA_CACHE"]
         return {os.path.join(folder, name) for cache in caches for folder, _, names in os.walk(cache) for name in names if not name.endswith(".lock")}
 
     def token(self):
@@ -160,14 +140,14 @@ class Boot(Server):
         shared = {"command": self.command, "environment": self.variables(), "size": 1, "folder": os.getcwd()}
         engines = [
             shared | {"name": "api-server", "modules": list(api_server)},
-            shared | {"name": "engine-core", "modules": list(engine_core), "spawned": True, "environment": self.variables() | SET_BY_VLLM},
+            shared | {"name": "engine-core", "modules": list(engine_core), "spawned": True, "environment": self.variables() | self.engine_core["environment"] | INDUCTOR},
         ]
         with open(self.path(name), "w", encoding="utf-8") as f:  # JSON is YAML
             json.dump({"socket": self.socket, "quiet": QUIET, "engines": engines}, f)
         return self.path(name)
 
     def pool(self):
-        return subprocess.Popen([self.medusa, "pool", self.config("pool.yaml", API_SERVER, ENGINE_CORE)], env=self.variables(), stdin=subprocess.DEVNULL)
+        return subprocess.Popen([self.medusa, "pool", self.config("pool.yaml", self.api_server["modules"], self.engine_core["modules"])], env=self.variables(), stdin=subprocess.DEVNULL)
 
     def state(self):
         done = subprocess.run([self.medusa, "pool", "status", "--json", self.socket], capture_output=True, text=True, check=False)
@@ -231,7 +211,9 @@ def main():
         server.more = more
         return server.restored(way, round, artifact, *(["--pool", *socket] if socket else []))
 
-    def beside(way, round, more, api_server=API_SERVER, engine_core=ENGINE_CORE):
+    both = server.api_server["modules"], server.engine_core["modules"]
+
+    def beside(way, round, more, api_server=both[0], engine_core=both[1]):
         server.more = more
         return restored(way, round, more, server.config("beside.yaml", api_server, engine_core))
 
@@ -239,7 +221,7 @@ def main():
         "native": lambda *start: native(*start, {}),
         "restored": lambda *start: restored(*start, {}),
         "core beside": lambda *start: beside(*start, {}, api_server=[]),
-        "collector on": lambda *start: beside(*start, {"PYTHONPATH": server.folder}, [COLLECTS, *API_SERVER], [COLLECTS, *ENGINE_CORE]),
+        "collector on": lambda *start: beside(*start, {"PYTHONPATH": server.folder}, [COLLECTS, *both[0]], [COLLECTS, *both[1]]),
         "beside": lambda *start: beside(*start, {}),
         "pool": lambda *start: restored(*start, {}, server.socket),
     }
