@@ -41,6 +41,8 @@ ENGINE = "VLLM::EngineCor"  # as the kernel cuts the title of vLLM's engine proc
 class Model(Case):
     """A model of vLLM."""
 
+    rows = BATCHED
+
     def __init__(self, s, name, text, sleep):
         super().__init__(s, text)
         self.name, self.sleep, self.memory = name, sleep, MEMORY
@@ -66,8 +68,8 @@ class Model(Case):
         """What the server's page of metrics has to say of the engine."""
 
     def profiles(self, log):
-        """How many kernels of a log compute on as many tokens as the profile's forward has."""
-        return len(re.findall(rf"\tcuLaunchKernel\w*\t.*\tgrid={BATCHED},1,1\t", log))
+        """How many kernels of a log compute on as many rows as the profile's forward has."""
+        return len(re.findall(rf"\tcuLaunchKernel\w*\t.*\tgrid={self.rows},1,1\t", log))
 
     def restorable(self):
         self.materialize()
@@ -77,8 +79,10 @@ class Model(Case):
 
 
 class Elastic(Model):
-    """A model of vLLM that has memory for half of its KV cache."""
+    """A model of vLLM that has memory for half of its KV cache. It is Qwen3, which norms each of four heads: of the largest captured batch they are as many as the
+    profile's forward has tokens."""
 
+    rows = 4 * BATCHED
     mapped = RANGE // 2
 
     def engine(self):
