@@ -142,6 +142,7 @@ func (f *File) readTable(h header, fileSize int64) error {
 		if s.kind == kindGroup && s.size > maxGroup {
 			return bad("group of %d bytes (at most %d)", s.size, maxGroup)
 		}
+		// mutant: repeated sections are bounded
 		if (s.compression != stored || s.repeats) && s.kind != kindGroup {
 			if unpacked += min(s.size, maxCompressed+1); unpacked > maxCompressed {
 				return bad("more than %d bytes are compressed or repeated", maxCompressed)

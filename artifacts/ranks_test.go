@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -230,6 +232,36 @@ func TestRepeatedSections(t *testing.T) {
 	} {
 		if !isCorrupt(err) || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
+
+// Sections that are stored plainly and stand for each other are bounded as compressed ones are: a reader may decode each of them.
+func TestPlainRepeatedSections(t *testing.T) {
+	manifest, _, buffers, _ := parts(t)
+	graph := make([]byte, maxCompressed/4)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(graph)
+	for ranks, bounded := range map[int]bool{4: false, 6: true} {
+		p := &packer{version: 2}
+		for range ranks {
+			p.add(kindManifest, manifest, sha256.Sum256(manifest))
+			if at := slices.IndexFunc(p.entries, func(e entry) bool { return e.kind == kindGraph }); at < 0 {
+				p.add(kindGraph, graph, sha256.Sum256(graph))
+			} else { // as a writer does not
+				e := p.entries[at]
+				e.repeats = true
+				p.entries, p.bodies = append(p.entries, e), append(p.bodies, bytes.NewReader(nil))
+			}
+			p.add(kindBuffers, buffers, sha256.Sum256(buffers))
+		}
+		p.version = 3
+		data, err := join(p.pack())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = readBytes(data)
+		if got := err != nil && strings.Contains(err.Error(), "bytes are compressed or repeated"); got != bounded {
+			t.Errorf("%d ranks: %v, want a bound: %v", ranks, err, bounded)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"medusa/graphir"
 	"medusa/internal/contract"
@@ -12,7 +13,7 @@ import (
 
 // compileTensors turns the engine's named tensors into pointers.
 func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tensor, error) {
-	ta, tb, results := a.lastTensors(), b.lastTensors(), a.results()
+	ta, tb, results, resultsB := a.lastTensors(), b.lastTensors(), a.results(), b.results()
 	if len(ta) != len(tb) {
 		return nil, fmt.Errorf("compile tensors: %d marked in record-a, %d in record-b", len(ta), len(tb))
 	}
@@ -28,6 +29,10 @@ func compileTensors(a, b *run, allocations []graphir.Allocation) ([]graphir.Tens
 	for i, t := range ta {
 		if t.Name != tb[i].Name || t.Size != tb[i].Size || t.Role != tb[i].Role {
 			return nil, fmt.Errorf("compile tensor %q: it differs between the runs", t.Name)
+		}
+		// mutant: results of two recordings
+		if !slices.Equal(results[t.Name], resultsB[t.Name]) {
+			return nil, fmt.Errorf("compile tensor %q: it is a result of graphs %d in record-a, of %d in record-b", t.Name, results[t.Name], resultsB[t.Name])
 		}
 		at, err := tensorPlace(la, lb, t, tb[i], allocations)
 		if err != nil {

@@ -79,6 +79,11 @@ func TestResults(t *testing.T) {
 		spec, _, err := Compile(build(1, more...), build(2, more...), nil)
 		return spec, err
 	}
+	other := build(2)
+	other.Graphs[0].Results = append(other.Graphs[0].Results, "two")
+	if _, _, err := Compile(build(1), other, nil); err == nil || !strings.Contains(err.Error(), `tensor "two": it is a result of graphs [1] in record-a, of [0 1] in record-b`) {
+		t.Errorf("a result of another graph in record-b: %v", err)
+	}
 	spec, err := compile()
 	if err != nil {
 		t.Fatal(err)

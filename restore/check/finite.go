@@ -50,18 +50,22 @@ func (c *Checker) findNotFinite(graph int, out *digest.Graph) error {
 func (c *Checker) findInResults(graph int, s *span, r *digest.Range) error {
 	for _, part := range resultsIn(c.spec, uint32(graph), s) {
 		low, high, _ := exponents(part.handed)
-		of := func(k int) int { // the chunk of the range in which one of the part begins
-			offset, _ := part.piece(k)
-			return int((offset - s.offset) / s.chunk)
+		of := func(k int) (first, last int) { // the chunks of the range that one of the part lies in
+			offset, size := part.piece(k)
+			return int((offset - s.offset) / s.chunk), int((offset - s.offset + size - 1) / s.chunk)
 		}
-		// mutant: results that a graph has not written
-		bits, err := c.hasher.notFinite(&part, func(k int) bool { return r.Written.Has(of(k)) }, low, high)
+		bits, err := c.hasher.notFinite(&part, func(k int) bool {
+			first, last := of(k)
+			// mutant: results that a graph has not written
+			return r.Written.Has(first) || r.Written.Has(last)
+		}, low, high)
 		if err != nil {
 			return err
 		}
 		for k := range int(part.chunks()) {
 			if bits.Has(k) {
-				r.NotFinite.Add(of(k))
+				first, _ := of(k)
+				r.NotFinite.Add(first)
 			}
 		}
 	}

@@ -24,14 +24,15 @@ func TestFindInResults(t *testing.T) {
 		written digest.Bits
 		want    digest.Bits
 	}{
-		"an integer in another graph's result":      {[]graphir.Tensor{first, output(64, 64, graphir.F32, 1)}, 64, minus, digest.Bits{7}, nil},
-		"NaN in its own":                            {[]graphir.Tensor{first, output(64, 64, graphir.F32, 1)}, 60, nan, digest.Bits{7}, digest.Bits{1}},
-		"behind its own":                            {[]graphir.Tensor{first, output(64, 64, graphir.F32, 1)}, 64, nan, digest.Bits{7}, nil},
-		"its own, in another chunk":                 {[]graphir.Tensor{first, output(second, 64, graphir.F32, 0, 1)}, second, nan, digest.Bits{7}, digest.Bits{4}},
-		"not written":                               {[]graphir.Tensor{first, output(second, 64, graphir.F32, 0, 1)}, second, nan, digest.Bits{3}, nil},
-		"a result of which nobody says whose it is": {[]graphir.Tensor{first, output(64, 64, graphir.F32)}, 64, nan, digest.Bits{7}, digest.Bits{1}},
-		"half of a number":                          {[]graphir.Tensor{first, output(64, 64, graphir.BF16, 1), output(64, 64, graphir.F32, 0)}, 64, 0x7f80, digest.Bits{7}, nil},
-		"a number of half the size":                 {[]graphir.Tensor{first, output(64, 64, graphir.BF16, 0)}, 64, 0x7f80, digest.Bits{7}, digest.Bits{1}},
+		"an integer in another graph's result":          {[]graphir.Tensor{first, output(64, 64, graphir.F32, 1)}, 64, minus, digest.Bits{7}, nil},
+		"NaN in its own":                                {[]graphir.Tensor{first, output(64, 64, graphir.F32, 1)}, 60, nan, digest.Bits{7}, digest.Bits{1}},
+		"behind its own":                                {[]graphir.Tensor{first, output(64, 64, graphir.F32, 1)}, 64, nan, digest.Bits{7}, nil},
+		"its own, in another chunk":                     {[]graphir.Tensor{first, output(second, 64, graphir.F32, 0, 1)}, second, nan, digest.Bits{7}, digest.Bits{4}},
+		"in two chunks, of which the second is written": {[]graphir.Tensor{output(second-200, 400, graphir.F32, 0)}, second + 40, nan, digest.Bits{4}, digest.Bits{2}},
+		"not written":                                   {[]graphir.Tensor{first, output(second, 64, graphir.F32, 0, 1)}, second, nan, digest.Bits{3}, nil},
+		"a result of which nobody says whose it is":     {[]graphir.Tensor{first, output(64, 64, graphir.F32)}, 64, nan, digest.Bits{7}, digest.Bits{1}},
+		"half of a number":                              {[]graphir.Tensor{first, output(64, 64, graphir.BF16, 1), output(64, 64, graphir.F32, 0)}, 64, 0x7f80, digest.Bits{7}, nil},
+		"a number of half the size":                     {[]graphir.Tensor{first, output(64, 64, graphir.BF16, 0)}, 64, 0x7f80, digest.Bits{7}, digest.Bits{1}},
 	} {
 		memory := make([]byte, size)
 		binary.LittleEndian.PutUint32(memory[tt.place:], tt.word)
