@@ -56,8 +56,7 @@ def config_reason(config):
     parallel, model, compilation, cache = config.parallel_config, config.model_config, config.compilation_config, config.cache_config
     mode = compilation.cudagraph_mode
     checks = [
-        # mutant: several ranks of vLLM
-        (parallel.world_size > 1 or parallel.data_parallel_size > 1, "more than one rank"),
+        (ranks_reason(parallel, model), ranks_reason(parallel, model)),
         (getattr(parallel, "enable_dbo", False), "two batches that overlap (enable_dbo)"),
         (config.lora_config is not None, "LoRA"),
         (config.speculative_config is not None, "speculative decoding"),
@@ -76,6 +75,27 @@ def config_reason(config):
         (model.use_mla, "multi-head latent attention"),
         (compilation.use_inductor_graph_partition, "Inductor's graph partition"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
+    ]
+    return next((reason for applies, reason in checks if applies), None)
+
+
+def ranks_reason(parallel, model):
+    """Of several ranks: those of one model on one machine, as the multiprocess executor starts them."""
+    several = parallel.world_size > 1
+    executor = parallel.distributed_executor_backend
+    executor = executor if isinstance(executor, str) else getattr(executor, "__name__", type(executor).__name__)
+    checks = [
+        # mutant: engines that share requests
+        (parallel.data_parallel_size > 1, "several engines (data_parallel_size)"),
+        # mutant: ranks with different layers
+        (parallel.pipeline_parallel_size > 1, "ranks with different layers (pipeline_parallel_size)"),
+        (getattr(parallel, "prefill_context_parallel_size", 1) > 1, "ranks that share a prefill's context (prefill_context_parallel_size)"),
+        (getattr(parallel, "decode_context_parallel_size", 1) > 1, "ranks that share the KV cache (decode_context_parallel_size)"),
+        (getattr(parallel, "nnodes", 1) > 1, "ranks on several machines (nnodes)"),
+        # mutant: executors of several ranks
+        (several and executor != "mp", f"several ranks under the executor {executor} (supported: mp)"),
+        (getattr(parallel, "enable_eplb", False), "experts that move (enable_eplb)"),
+        (several and model.enable_sleep_mode, "sleep mode of several ranks"),
     ]
     return next((reason for applies, reason in checks if applies), None)
 
