@@ -1,8 +1,8 @@
-"""Collective calls of restored graphs, for comparison with natively captured ones.
+"""Collective calls in restored graphs, for a comparison with natively captured ones.
 
-In: the graphs of one rank, restored and native, by the device's own account (compare.py). Out: the restored ones as if the calls had been captured
-in them: a restored call is an embedded graph of one node in the place of the native one. Fails: a difference if a place that has a call natively has none, or
-another number of nodes, or if a restored graph has a communicator's node elsewhere.
+In: graphs by label, by the device's own account (compare.py). Out: restored graphs as if the calls had been captured in them, and how many calls
+they hold. A restored call is an embedded graph of one node, in the place of the native node. Nothing here fails: an embedded graph of another form stays,
+and differs from what is native.
 """
 
 import dataclasses
@@ -10,26 +10,31 @@ import dataclasses
 COMMUNICATOR = "nccl_step"  # the kernel that the stand-in for NCCL launches for a call
 
 
-def call(node):
+def at(node):
+    return node.facts[-1]
+
+
+def is_call(node):
     return node.kind == "kernel" and node.facts[0] == COMMUNICATOR
 
 
-def spliced(c, name, native, restored):
-    """The restored graphs, and how many calls they hold."""
-    found, calls = {}, 0
-    for label, graph in restored.items():
-        inner = {node.facts[-1]: node for node in graph.nodes if "/" in node.facts[-1]}
-        nodes = []
-        for node in graph.nodes:
-            at = node.facts[-1]
-            if "/" in at and at.split("/")[0] in inner_of(graph):
-                continue
-            if node.kind == "child" and (one := inner.get(at + "/0")) is not None and call(one) and node.facts[:2] == ["1", "0"]:
-                node = dataclasses.replace(one, facts=[*one.facts[:-1], at])
-                calls += 1
-            nodes.append(node)
-        found[label] = dataclasses.replace(graph, nodes=nodes)
-        places = [[node.facts[-1] for node in g.nodes if call(node)] for g in (native[label], found[label])] if label in native else [[], []]
-        if places[0] != places[1]:
-            c.differ(name, "graph", label, "calls natively at nodes", places[0], "restored at", places[1])
-    return found, calls
+def spliced(graph):
+    inner = {at(node): node for node in graph.nodes if "/" in at(node)}
+    nodes = []
+    for node in graph.nodes:
+        one = inner.get(at(node) + "/0")
+        # mutant: graphs that stand for a call
+        if node.kind == "child" and node.facts[1:3] == ["1", "0"] and one and is_call(one):
+            del inner[at(one)]
+            node = dataclasses.replace(one, facts=[*one.facts[:-1], at(node)])
+        nodes.append(node)
+    return dataclasses.replace(graph, nodes=[node for node in nodes if "/" not in at(node) or at(node) in inner])
+
+
+def splice(graphs):
+    return {label: spliced(graph) for label, graph in graphs.items()}
+
+
+def calls(graphs):
+    """In graphs as they stand: of restored ones, those that stand in a place of their own count as none."""
+    return sum(is_call(node) for graph in graphs.values() for node in graph.nodes if "/" not in at(node))
