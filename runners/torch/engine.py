@@ -312,7 +312,7 @@ def main():
     }
     if engine.args.prompt:
         report["text"] = [text(engine, row) for row in tokens[engine.batches[-1]]]
-    print(json.dumps(report))
+    sys.stdout.write(json.dumps(report) + "\n")  # one write: ranks share the output
     engine.session.close()
 
 

@@ -58,7 +58,7 @@ test-torch-ranks: torch
 
 # What the plug-in decides, where there is a Python; needs no torch.
 torch-test:
-	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges; fi
+	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges test_holes; fi
 
 test-torch: torch torch-test
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure

@@ -29,7 +29,6 @@ def reason():
     for communicator in made:
         for name, other in OTHERS.items():
             way = getattr(communicator, name, None)
-            # mutant: ways to add up other than NCCL
             if way is not None and not way.disabled:
                 return f"several ranks with {other} (supported: NCCL)"
         if communicator.pynccl_comm is None or communicator.pynccl_comm.disabled:

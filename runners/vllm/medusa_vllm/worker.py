@@ -55,7 +55,6 @@ class Worker(control.Resized, Sleeper):
 
     def init_device(self):
         ranks = self.parallel_config.world_size
-        # mutant: rank of a worker
         if ranks > 1:
             os.environ.update({contract.ENV_RANK: str(self.rank), contract.ENV_WORLD_SIZE: str(ranks)})
         try:
@@ -81,6 +80,7 @@ class Worker(control.Resized, Sleeper):
         self.session, self.names = medusa.Session(), set()
         self.session.phase("device")
         reason = platform.version_reason(vllm.__version__, torch.__version__) or gate.config_reason(self.vllm_config)
+        reason = reason or gate.ranks_reason(self.vllm_config, vllm.__version__)
         reason = reason or gate.descriptor_reason(BatchExecutionDescriptor, BatchDescriptor)
         try:
             self.elastic, self.most = share.asked(os.environ.get(contract.ENV_VLLM_KV, ""))
