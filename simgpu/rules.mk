@@ -75,7 +75,7 @@ SIMGPU_PYTHON    ?= python3
 CUDART_12        := 12080
 CUDART_13        := 13000
 STANDINS         := $(SIMGPU)/standins
-SIMGPU_LIBRARIES := $(wildcard $(SIMGPU)/cudart/* $(STANDINS)/* $(STANDINS)/kernels/* internal/cuda/include/*.h)
+SIMGPU_LIBRARIES := $(wildcard $(SIMGPU)/cudart/* $(STANDINS)/* $(STANDINS)/nccl/* $(STANDINS)/kernels/* internal/cuda/include/*.h)
 LIBRARY_CFLAGS   := -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -Iinternal/cuda/include -I$(STANDINS) -Wa,-I$(STANDINS)/kernels
 LIBRARY_LDFLAGS  := -shared -Wl,--build-id -Wl,-z,defs
 

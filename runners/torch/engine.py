@@ -24,6 +24,7 @@ import elastic
 import medusa
 import serving
 from model import Model, ModelError, configuration, digest, presets
+from parallel import Ranks
 from weights import Checkpoint, Loader, Random
 
 # vLLM captures these by default; the paper keeps it.
@@ -88,6 +89,7 @@ class Engine:
         self.graphs, self.outputs, self.sizes, self.capture = {}, {}, [], None
         self.tokenizer = self.kv_bytes = self.length = self.cache = None
         self.restored = False
+        self.ranks = Ranks()
 
     def start(self):
         s = self.session
@@ -149,6 +151,8 @@ class Engine:
             self.source = Checkpoint(a.model, self.dtype)
         else:
             self.source = Random(a.seed, self.dtype)
+        if self.ranks.count > 1 and (reason := self.ranks.share(self.config)):
+            raise ModelError(f"share model: {reason}")
         if self.session.run == medusa.NONE:
             return
         self.session.identify({
@@ -171,7 +175,11 @@ class Engine:
 
     def structure(self):
         """Memory for weights, static inputs and outputs, and the way of the weights there."""
+        if self.ranks.count > 1:
+            self.ranks.connect(medusa.Communicators(self.session), medusa.communicator())
         self.model = m = Model(self.config, self.dtype, self.batches[-1], self.device, self.args.kv == "elastic")
+        if self.ranks.count > 1:
+            self.ranks.add_up(m.net, lambda: torch.cuda.current_stream().cuda_stream)
         if self.args.triton_norms:
             import triton_norm  # not every engine has Triton
 
@@ -212,8 +220,10 @@ class Engine:
 
     def trigger(self, batch):
         """The first layer, for the modules that its kernels are in. Its results are thrown away."""
+        self.ranks.adds = False  # other ranks may have other layers to run
         with self.model.first_layer():
             self.model.step(batch)
+        self.ranks.adds = True
 
     def load_tokenizer(self):
         path = os.path.join(self.args.model or "", "tokenizer.json")
@@ -290,6 +300,7 @@ def main():
         "device": torch.cuda.get_device_name(0),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
+        "rank": engine.ranks.rank,
         "start": "restored" if engine.restored else engine.args.mode,
         "kv_bytes": engine.kv_bytes,
         **(engine.cache.described() if engine.cache else {}),
@@ -301,7 +312,7 @@ def main():
     }
     if engine.args.prompt:
         report["text"] = [text(engine, row) for row in tokens[engine.batches[-1]]]
-    print(json.dumps(report))
+    sys.stdout.write(json.dumps(report) + "\n")  # one write: ranks share the output
     engine.session.close()
 
 

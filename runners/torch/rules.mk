@@ -38,7 +38,7 @@ $(TORCH_LIB)/built: $(TORCH_VENV)/installed $(SIMGPU_LIBRARIES)
 build/simulated/libcuda.so: build/simulated/libcuda.so.1
 	ln -sf $(<F) $@
 
-.PHONY: torch test-torch torch-test torch-programs torch-shapes
+.PHONY: torch test-torch test-torch-ranks torch-test torch-programs torch-shapes
 torch: all build/simulated/libcuda.so build/lib/libmedusa.so build/lib/python $(TORCH_VENV)/engine $(TORCH_LIB)/built
 
 # Needs no GPU; the first run installs torch (900 MB). CASE: this one of test-torch alone.
@@ -52,9 +52,13 @@ TORCH_SHAPES := falcon-7b,llama2-7b,llama2-13b,qwen1.5-0.5b,qwen1.5-1.8b,qwen1.5
 torch-shapes: torch
 	$(TORCH_RUN) --title torch-shapes --shapes $(or $(SHAPES),$(TORCH_SHAPES))
 
+# Tensor parallel ranks, with collective calls in graphs (RANKS_OF=2,4).
+test-torch-ranks: torch
+	$(TORCH_PYTHON) $(TORCH)/test/run_ranks.py --python $(TORCH_VENV)/bin/python --libraries $(TORCH_LIB) --build build --work build/torch/test --ranks $(or $(RANKS_OF),2,4)
+
 # What the plug-in decides, where there is a Python; needs no torch.
 torch-test:
-	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges; fi
+	if command -v $(TORCH_PYTHON) >/dev/null; then cd $(TORCH)/test && $(TORCH_PYTHON) -m unittest -q test_plugin test_ranges test_holes; fi
 
 test-torch: torch torch-test
 	cd $(TORCH)/test && MEDUSA_BUILD=$(CURDIR)/build $(TORCH_PYTHON) -m unittest -q test_compare test_results test_libraries test_library test_measure

@@ -18,7 +18,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-sleep test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-sleep test-vllm-ranks test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
@@ -62,6 +62,10 @@ test-vllm-serve: vllm
 # vLLM sleeps and wakes, stock and restored; VLLM_CASES="--runners V2": on one model runner.
 test-vllm-sleep: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/sleep.py $(VLLM_RUN) $(VLLM_CASES)
+
+# Tensor parallel ranks, with collective calls in graphs; RANKS_OF=2,4, VLLM_CASES="--models qwen2-moe --set enable_expert_parallel=true".
+test-vllm-ranks: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/ranks_run.py $(VLLM_RUN) --ranks $(or $(RANKS_OF),2) $(VLLM_CASES)
 
 # What JIT compilers make travels along: a first start elsewhere compiles nothing.
 test-vllm-caches: vllm

@@ -9,13 +9,13 @@
 #include "stub.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 enum { NVML_SUCCESS = 0, NVML_UNINITIALIZED = 1, NVML_INVALID_ARGUMENT = 2, NVML_NOT_SUPPORTED = 3, NVML_DRIVER_NOT_LOADED = 9 };
 
 static struct {
 	__typeof__(&cuInit) cuInit;
 	__typeof__(&cuDriverGetVersion) cuDriverGetVersion;
-	__typeof__(&cuDeviceGetCount) cuDeviceGetCount;
 	__typeof__(&cuDeviceGetName) cuDeviceGetName;
 	__typeof__(&cuDeviceGetAttribute) cuDeviceGetAttribute;
 } driver;
@@ -34,7 +34,6 @@ EXPORT int nvmlInit_v2(void)
 #define GET(name, version) bad |= get(#name, (void **)&driver.name, version, 0, &status) || !driver.name
 	GET(cuInit, 2000);
 	GET(cuDriverGetVersion, 2020);
-	GET(cuDeviceGetCount, 2000);
 	GET(cuDeviceGetName, 2000);
 	GET(cuDeviceGetAttribute, 2000);
 #undef GET
@@ -58,7 +57,9 @@ EXPORT int nvmlDeviceGetCount_v2(unsigned int *n)
 {
 	if (!ready || !n)
 		return ready ? NVML_INVALID_ARGUMENT : NVML_UNINITIALIZED;
-	return driver.cuDeviceGetCount((int *)n) ? NVML_NOT_SUPPORTED : NVML_SUCCESS;
+	const char *devices = getenv("SIMGPU_DEVICES");
+	*n = devices && atoi(devices) > 0 ? (unsigned)atoi(devices) : 1;
+	return NVML_SUCCESS;
 }
 
 EXPORT int nvmlSystemGetCudaDriverVersion_v2(int *version)
@@ -85,7 +86,8 @@ EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **handle)
 	return nvmlDeviceGetHandleByIndex_v2(0, handle);
 }
 
-static CUdevice device(const void *handle) { return (CUdevice)((uintptr_t)handle - 1); }
+/* All devices of the machine are alike, and the process may see no other than its first. */
+static CUdevice device(const void *handle) { return handle ? 0 : -1; }
 
 EXPORT int nvmlDeviceGetName(void *handle, char *name, unsigned int len)
 {

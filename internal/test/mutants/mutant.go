@@ -16,7 +16,7 @@ type mutant struct {
 
 // all has the rows of all tables.
 func all() []mutant {
-	return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins, torchPlugin, interpreter, serving, pooled)
+	return slices.Concat(table, nodes, large, shipping, attack, skeptic, plugins, torchPlugin, ranks, interpreter, serving, pooled)
 }
 
 func (m *mutant) String() string {

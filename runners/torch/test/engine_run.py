@@ -1,7 +1,8 @@
 """Starts the engine with the device's ground truth and the places of tensors and graphs in files named after the run.
 
 In: a folder, the engine's command. Out: FOLDER/RUN.truth, .places and .log, RUN being the purpose of this start (MEDUSA_RUN).
-`medusa materialize` starts one command several times: without this each run would overwrite the files of the one before.
+`medusa materialize` starts one command several times: without this each run would overwrite the files of the one before. TRUTH_SUFFIX ends the
+name of the truth's file: an engine of several processes has one for each.
 """
 
 import os
@@ -17,5 +18,5 @@ def name():
 
 folder, *command = sys.argv[1:]
 path = os.path.join(folder, name())
-os.environ.update(SIMGPU_TRUTH=path + ".truth", SIMGPU_LOG=path + ".log")
+os.environ.update(SIMGPU_TRUTH=path + ".truth" + os.environ.get("TRUTH_SUFFIX", ""), SIMGPU_LOG=path + ".log")
 os.execv(command[0], [*command, "--places", path + ".places"])

@@ -17,7 +17,7 @@ torch.cuda = mock.MagicMock()
 torch.cuda.current_stream.return_value.cuda_stream = 1
 with mock.patch.dict(sys.modules, {"torch": torch}):
     import medusa
-    from medusa import capture, contract, libraries, marks, session
+    from medusa import capture, contract, libraries, marks, nccl, session
 
 
 class Tensor:
@@ -267,6 +267,77 @@ class Sessions(unittest.TestCase):
         with mock.patch.object(marks, "phase"):
             s.ready(lambda: b"longer")
         self.assertEqual(served, [(6, b"long")])
+
+
+class Made:
+    """Of a communicator: the calls that were made."""
+
+    def __init__(self):
+        self.made = []
+
+    def __getattr__(self, name):
+        return lambda *args: self.made.append((name, *args))
+
+
+class Collectives(unittest.TestCase):
+    """A call, as a capture takes it, is made anew with the same arguments."""
+
+    def setUp(self):
+        self.session, self.library, self.marked = mock.Mock(), Made(), []
+        torch.cuda.is_current_stream_capturing = mock.Mock(return_value=True)
+        self.communicators = medusa.Communicators(self.session)
+        self.communicators.add(Made(), "first", 2)
+        self.calls = self.communicators.add(self.library, "second", 4)
+
+        def collective(call, stream):
+            self.marked.append((call, stream))
+            return mock.MagicMock()
+
+        patch = mock.patch.object(marks, "collective", collective)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_calls_are_made_anew(self):
+        self.calls.ncclAllReduce(ctypes.c_void_p(64), 128, 10, 9, 3, "second", ctypes.c_void_p(7))
+        self.calls.ncclAllGather(64, 128, 10, 7, "second", 7)
+        self.calls.ncclReduceScatter(64, 128, 10, 7, 1, "second", 7)
+        self.calls.ncclBroadcast(64, 128, 10, 7, 3, "second", 7)
+        sizes = [(call.send, call.send_bytes, call.recv, call.recv_bytes, stream) for call, stream in self.marked]
+        self.assertEqual(sizes, [(64, 20, 128, 20, 7), (64, 40, 128, 160, 7), (64, 160, 128, 40, 7), (64, 40, 128, 40, 7)])
+        made, self.library.made = self.library.made, []
+        for call, _ in self.marked:
+            self.communicators.make(call, 7)
+        made[0] = ("ncclAllReduce", 64, 128, 10, 9, 3, "second", 7)
+        self.assertEqual(self.library.made, made)
+
+    def test_broadcast_to_a_rank_that_sends_nothing(self):
+        self.calls.ncclBroadcast(ctypes.c_void_p(), 128, 10, 7, 3, "second", 7)
+        self.assertEqual((self.marked[0][0].send, self.marked[0][0].recv), (128, 128))
+
+    def test_unknown_call(self):
+        with self.assertRaisesRegex(ValueError, "kind 99"):
+            self.communicators.make(contract.Collective(99), 7)
+
+    def test_calls_that_are_no_hole(self):
+        self.calls.ncclSend(64, 10, 7, 1, "second", 7)
+        self.session.refuse.assert_called_once_with("ncclSend in a graph")
+        torch.cuda.is_current_stream_capturing.return_value = False
+        self.calls.ncclGroupStart()
+        self.calls.ncclGetVersion()
+        self.session.refuse.assert_called_once()
+        self.assertEqual([name for name, *_ in self.library.made], ["ncclSend", "ncclGroupStart", "ncclGetVersion"])
+
+    def test_failed_call(self):
+        def answer(callback, _):
+            self.code = callback(None, ctypes.byref(contract.Collective(5)), 9)
+            return 0
+
+        seen = []
+        s, _ = opened(medusa_session_collectives=answer)
+        s.collectives(lambda call, stream: seen.append((call.operation, stream)))
+        self.assertEqual((self.code, seen), (0, [(5, 9)]))
+        s.collectives(lambda call, stream: seen[99])
+        self.assertEqual(self.code, 1)
 
 
 class Captures(unittest.TestCase):

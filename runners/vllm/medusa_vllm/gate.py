@@ -14,6 +14,7 @@ TRY = "try"  # of MEDUSA_VLLM
 # The releases that were tested, each with the torch that it pins.
 SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
+RANKS = ("0.26.0",)  # with which several ranks were tested
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
 
@@ -56,8 +57,6 @@ def config_reason(config):
     parallel, model, compilation, cache = config.parallel_config, config.model_config, config.compilation_config, config.cache_config
     mode = compilation.cudagraph_mode
     checks = [
-        # mutant: several ranks of vLLM
-        (parallel.world_size > 1 or parallel.data_parallel_size > 1, "more than one rank"),
         (getattr(parallel, "enable_dbo", False), "two batches that overlap (enable_dbo)"),
         (config.lora_config is not None, "LoRA"),
         (config.speculative_config is not None, "speculative decoding"),
@@ -76,6 +75,29 @@ def config_reason(config):
         (model.use_mla, "multi-head latent attention"),
         (compilation.use_inductor_graph_partition, "Inductor's graph partition"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
+    ]
+    return next((reason for applies, reason in checks if applies), None)
+
+
+def ranks_reason(config, vllm):
+    """Several ranks have to be those of one model on one machine, as the multiprocess executor starts them."""
+    parallel, several = config.parallel_config, config.parallel_config.world_size > 1
+    executor = parallel.distributed_executor_backend
+    executor = executor if isinstance(executor, str) else getattr(executor, "__name__", type(executor).__name__)
+    checks = [
+        # mutant: engines that share requests
+        (parallel.data_parallel_size > 1, "several engines (data_parallel_size)"),
+        # mutant: ranks with different layers
+        (parallel.pipeline_parallel_size > 1, "ranks with different layers (pipeline_parallel_size)"),
+        (getattr(parallel, "prefill_context_parallel_size", 1) > 1, "ranks that share a prefill's context (prefill_context_parallel_size)"),
+        (getattr(parallel, "decode_context_parallel_size", 1) > 1, "ranks that share the KV cache (decode_context_parallel_size)"),
+        (getattr(parallel, "nnodes", 1) > 1, "ranks on several machines (nnodes)"),
+        # mutant: executors of several ranks
+        (several and executor != "mp", f"several ranks under the executor {executor} (supported: mp)"),
+        (getattr(parallel, "enable_eplb", False), "experts that move (enable_eplb)"),
+        # mutant: ranks that sleep
+        (several and config.model_config.enable_sleep_mode, "sleep mode of several ranks"),
+        (several and vllm.split("+")[0] not in RANKS, f"several ranks with vLLM {vllm} (supported: {', '.join(RANKS)})"),
     ]
     return next((reason for applies, reason in checks if applies), None)
 

@@ -25,9 +25,8 @@ from vllm.v1.worker.utils import request_memory
 from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
-from medusa import marks
 
-from . import blocks, compiled, contract, control, elastic, gate, identity, inputs, metrics, platform, share, steps
+from . import blocks, communicators, compiled, contract, control, elastic, gate, identity, inputs, metrics, platform, share, steps
 from .graphs import GraphManager
 from .sleep import Sleeper
 from .watched import Watched
@@ -52,26 +51,36 @@ class Worker(control.Resized, Sleeper):
     resources = ()  # keys of what vLLM kept for kernels before its captures
     graphs = None  # the holder of graphs in place of vLLM's own
     code = None  # of a model that is compiled
-    session = None  # of ranks other than the first, which only look on: more than one rank is refused
+    session = None
 
     def init_device(self):
-        if self.rank == 0:
-            try:
-                self.open()
-            except medusa.MedusaError as e:
-                print(f"medusa: native start: {e}", file=sys.stderr, flush=True)
-        else:
-            marks.phase("device")  # tells the interposer that this process is not without a word: the first rank has it
+        ranks = self.parallel_config.world_size
+        if ranks > 1:
+            os.environ.update({contract.ENV_RANK: str(self.rank), contract.ENV_WORLD_SIZE: str(ranks)})
+        try:
+            self.open()
+        except medusa.MedusaError as e:
+            print(f"medusa: native start: {e}", file=sys.stderr, flush=True)
         if self.takes_part():
             self.given = self.session.kv_bytes()
         needed = self.session.kv_room() if self.elastic and self.takes_part() else None
         with gate.asking(self.cache_config, self.given if needed is None else needed, lambda: torch.cuda.mem_get_info()[1]):
             super().init_device()
+        if ranks > 1 and self.takes_part():
+            self.own("mark communicators", self.mark_communicators)
+
+    def mark_communicators(self):
+        reason = communicators.reason()
+        if reason:
+            self.session.refuse(reason)
+        else:
+            communicators.mark(self.session)
 
     def open(self):
         self.session, self.names = medusa.Session(), set()
         self.session.phase("device")
         reason = platform.version_reason(vllm.__version__, torch.__version__) or gate.config_reason(self.vllm_config)
+        reason = reason or gate.ranks_reason(self.vllm_config, vllm.__version__)
         reason = reason or gate.descriptor_reason(BatchExecutionDescriptor, BatchDescriptor)
         try:
             self.elastic, self.most = share.asked(os.environ.get(contract.ENV_VLLM_KV, ""))
@@ -317,8 +326,8 @@ class Worker(control.Resized, Sleeper):
         """For tests: the addresses of named tensors and graphs."""
         path = os.environ.get(contract.ENV_VLLM_PLACES)
         if path and self.session:
-            with open(path, "w", encoding="utf-8") as f:
-                json.dump(self.session.places(), f)
+            with open(path if self.parallel_config.world_size == 1 else f"{path}.{self.rank}", "w", encoding="utf-8") as f:
+                json.dump(self.session.places() | {"process": os.getpid()}, f)
 
     def drop(self, reason):
         if self.graphs:

@@ -281,6 +281,45 @@ def results():
     return {key: places(entry.output) for key, entry in entries}
 
 
+def in_worker(wrapper, args):
+    """Runs in a worker's process, which is forked from this one or this one itself."""
+    return sys.modules["__main__"].report(wrapper.worker, args)
+
+
+def report(worker, args):
+    """Requests, and what one worker shows of them, as JSON."""
+    medusa = getattr(worker, "graphs", None)
+    if args.places and not os.environ.get("MEDUSA_RUN"):
+        several = worker.parallel_config.world_size > 1
+        with open(f"{args.places}.{worker.rank}" if several else args.places, "w", encoding="utf-8") as f:
+            json.dump(places(worker.model_runner) | {"process": os.getpid()}, f)
+    count(worker.model_runner)
+    batches = [] if args.no_requests else [1, 3, 8]
+    mark("requests")
+    launches = {batch: serve(worker, batch) for batch in batches}
+    later = {}
+    if args.then_reload:
+        reload(worker)
+        later = {batch: serve(worker, batch) for batch in batches}
+    return json.dumps({
+        "device": torch.cuda.get_device_name(0),
+        "rank": worker.rank,
+        "vllm": vllm.__version__,
+        "torch": torch.__version__,
+        "start": "restored" if medusa and medusa.use.restored else "native",
+        "keys": keys(worker.model_runner),
+        "results": results(),
+        "max_tokens": MAX_TOKENS,
+        "workspace": sum(t.numel() for t in current_workspace_manager()._current_workspaces if t is not None),
+        "steps": {b: expected(worker.model_runner, b) for b in launches},
+        "launches": launches,
+        "later": later,
+        "states": states,
+        "changes": changes,
+        "compiled": COMPILATIONS.counts(),
+    })
+
+
 def main():
     args = arguments()
     COMPILATIONS.watch_triton()
@@ -298,35 +337,8 @@ def main():
     llm = LLM(**settings(args))
     if args.engine_process:
         return
-    worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
-    medusa = getattr(worker, "graphs", None)
-    if args.places and not os.environ.get("MEDUSA_RUN"):
-        with open(args.places, "w", encoding="utf-8") as f:
-            json.dump(places(worker.model_runner), f)
-    count(worker.model_runner)
-    batches = [] if args.no_requests else [1, 3, 8]
-    mark("requests")
-    launches = {batch: serve(worker, batch) for batch in batches}
-    later = {}
-    if args.then_reload:
-        reload(worker)
-        later = {batch: serve(worker, batch) for batch in batches}
-    print(json.dumps({
-        "device": torch.cuda.get_device_name(0),
-        "vllm": vllm.__version__,
-        "torch": torch.__version__,
-        "start": "restored" if medusa and medusa.use.restored else "native",
-        "keys": keys(worker.model_runner),
-        "results": results(),
-        "max_tokens": MAX_TOKENS,
-        "workspace": sum(t.numel() for t in current_workspace_manager()._current_workspaces if t is not None),
-        "steps": {b: expected(worker.model_runner, b) for b in launches},
-        "launches": launches,
-        "later": later,
-        "states": states,
-        "changes": changes,
-        "compiled": COMPILATIONS.counts(),
-    }))
+    for line in llm.llm_engine.engine_core.engine_core.model_executor.collective_rpc(in_worker, args=(args,)):
+        print(line)
 
 
 if __name__ == "__main__":

@@ -113,8 +113,6 @@ class Gate(unittest.TestCase):
 
     def test_each_reason(self):
         for change, word in [
-            ({"parallel_config__world_size": 2}, "rank"),
-            ({"parallel_config__data_parallel_size": 2}, "rank"),
             ({"parallel_config__enable_dbo": True}, "overlap"),
             ({"use_cumem_cudagraph_pool": True}, "sleep"),
             ({"cache_config__kv_sharing_fast_prefill": True}, "fast prefill"),
@@ -135,6 +133,28 @@ class Gate(unittest.TestCase):
         ]:
             with self.subTest(change):
                 self.assertIn(word, gate.config_reason(config(**change)) or "")
+
+    def test_each_reason_of_ranks(self):
+        def reason(vllm="0.26.0", **changes):
+            changes = {"distributed_executor_backend": "mp", "world_size": 2, "pipeline_parallel_size": 1} | changes
+            return gate.ranks_reason(config(**{f"parallel_config__{name}": value for name, value in changes.items()}), vllm)
+
+        self.assertIsNone(reason())
+        self.assertIsNone(reason(world_size=1, distributed_executor_backend="uni", vllm="0.33.0"))
+        for change, word in (
+            ({"data_parallel_size": 2}, "data_parallel_size"),
+            ({"pipeline_parallel_size": 2}, "pipeline_parallel_size"),
+            ({"prefill_context_parallel_size": 2}, "prefill_context"),
+            ({"decode_context_parallel_size": 2}, "decode_context"),
+            ({"nnodes": 2}, "machines"),
+            ({"distributed_executor_backend": "ray"}, "executor ray (supported: mp)"),
+            ({"enable_eplb": True}, "eplb"),
+            ({"vllm": "0.33.0"}, "0.33.0 (supported: 0.26.0)"),
+        ):
+            with self.subTest(change):
+                self.assertIn(word, reason(**change) or "")
+        asleep = config(parallel_config__world_size=2, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1, model_config__enable_sleep_mode=True)
+        self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0"))
 
     def test_backends(self):
         self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN"]))

@@ -90,8 +90,9 @@ CUresult sim_cuDevicePrimaryCtxRetain(struct call *c, CUcontext *ctx, CUdevice d
 	(void)c;
 	if (!ctx)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device_check(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult r = device_use(dev);
+	if (r)
+		return r;
 	struct context *p = context_primary();
 	if (!p->active)
 		context_start(p);
@@ -103,8 +104,9 @@ CUresult sim_cuDevicePrimaryCtxRetain(struct call *c, CUcontext *ctx, CUdevice d
 CUresult sim_cuDevicePrimaryCtxRelease_v2(struct call *c, CUdevice dev)
 {
 	(void)c;
-	if (device_check(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult r = device_own(dev);
+	if (r)
+		return r;
 	struct context *p = context_primary();
 	if (!p->retained)
 		return CUDA_ERROR_INVALID_CONTEXT;
@@ -119,8 +121,9 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(struct call *c, CUdevice dev)
 CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev)
 {
 	(void)c;
-	if (device_check(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult r = device_own(dev);
+	if (r)
+		return r;
 	struct context *p = context_primary();
 	if (p->active) {
 		context_clear(p);
@@ -154,8 +157,9 @@ CUresult sim_cuDevicePrimaryCtxGetState(struct call *c, CUdevice dev, unsigned i
 		return CUDA_ERROR_INVALID_VALUE;
 	if (device_check(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*flags = context_primary()->flags;
-	*active = context_primary()->active;
+	bool own = !device_own(dev);
+	*flags = own ? context_primary()->flags : 0;
+	*active = own && context_primary()->active;
 	return CUDA_SUCCESS;
 }
 
@@ -173,10 +177,11 @@ CUresult sim_cuCtxCreate_v2(struct call *c, CUcontext *ctx, unsigned int flags, 
 	(void)c;
 	if (!ctx || flags & ~(unsigned)CU_CTX_FLAGS_MASK)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (device_check(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult r = device_use(dev);
+	if (r)
+		return r;
 	struct context *n = xalloc(sizeof(*n));
-	CUresult r = push(n);
+	r = push(n);
 	if (r) {
 		free(n);
 		return r;
@@ -276,7 +281,7 @@ CUresult sim_cuCtxGetDevice(struct call *c, CUdevice *device)
 		return r;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	*device = 0;
+	*device = device_used();
 	return CUDA_SUCCESS;
 }
 

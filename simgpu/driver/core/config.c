@@ -36,6 +36,24 @@ static uint64_t parse_bytes(const char *name, const char *text, uint64_t fallbac
 	return n << shift;
 }
 
+/* The variable is CUDA's: the devices that a process sees, in its order. Without it, and with one device, a process sees all. */
+static void read_visible(const char *text)
+{
+	for (const char *at = text; config.devices > 1 && at && *at;) {
+		char *end;
+		long n = strtol(at, &end, 10);
+		if (end == at || (*end && *end != ',') || n < 0 || n >= config.devices || config.seen == MOST_DEVICES) {
+			fprintf(stderr, "simgpu: CUDA_VISIBLE_DEVICES=%s names no devices of %d: using all\n", text, config.devices);
+			config.seen = 0;
+			break;
+		}
+		config.visible[config.seen++] = (int)n;
+		at = *end ? end + 1 : end;
+	}
+	for (int i = 0, none = !config.seen; none && i < config.devices; i++)
+		config.visible[config.seen++] = i;
+}
+
 static const char *env(const char *name)
 {
 	const char *v = getenv(name);
@@ -113,15 +131,7 @@ const struct config *config_get(void)
 			config.devices = 1;
 		}
 	}
-	/* The variable is CUDA's: with it a process chooses its device. Without it a process has the first. */
-	if (config.devices > 1 && (v = env("CUDA_VISIBLE_DEVICES"))) {
-		char *end;
-		config.device = (int)strtol(v, &end, 10);
-		if (*end || config.device < 0 || config.device >= config.devices) {
-			fprintf(stderr, "simgpu: CUDA_VISIBLE_DEVICES=%s is no device of %d (a process has one): using 0\n", v, config.devices);
-			config.device = 0;
-		}
-	}
+	read_visible(env("CUDA_VISIBLE_DEVICES"));
 	if ((v = env("SIMGPU_OVERHEAD"))) {
 		config.overhead = strcmp(v, "charged") == 0;
 		if (!config.overhead && strcmp(v, "off") != 0)

@@ -60,7 +60,8 @@ struct config {
 	uint64_t seed, memory;
 	uint64_t neighbour; /* bytes that another process has */
 	const char *shared; /* file of the processes that share the device's memory */
-	int devices, device; /* of the machine, and the one that this process has */
+	int devices; /* of the machine */
+	int visible[MOST_DEVICES], seen; /* those that this process sees, by ordinal */
 	bool compute, leaks, machine_code, overhead;
 	int cc_major, cc_minor, version;
 	enum vmm_hints vmm_hints;
@@ -111,7 +112,11 @@ struct thread_state {
 struct thread_state *thread_state(void);
 struct context *context_current(void); /* NULL if there is none */
 struct context *context_primary(void);
-CUresult device_check(CUdevice dev);
+CUresult device_check(CUdevice dev); /* INVALID_DEVICE: the process sees none of this ordinal */
+CUresult device_own(CUdevice dev); /* NOT_SUPPORTED: the process sees it, and has its contexts on another one */
+CUresult device_use(CUdevice dev); /* a context is made on it: from then on it is the process's own */
+CUdevice device_used(void); /* the first, as long as there was no context */
+int device_number(CUdevice dev); /* on the machine */
 int device_attribute(CUdevice_attribute attr); /* -1: not an attribute */
 
 /* ---- ticket.c: objects of other processes ------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /*
- * device.c: the process's one device, its attributes and its identity, which tells it from the machine's others.
+ * device.c: the devices that the process sees, their attributes, and what tells one from another. A process has its contexts on one of them: the
+ * one on which it makes the first.
  *
  * In: queries. Out: numbers of a data-centre GPU of compute capability 9.0 if programs decide by them, and 0 for
  * features that are not simulated. Fails: unknown ordinals and attributes.
@@ -10,16 +11,32 @@
 
 #define PCI_BUS 0x5a /* of the first device; the others' follow */
 
-static const char *pci_bus_id_own(void)
+static CUdevice used = -1;
+
+static void pci_bus_id(char text[sizeof("0000:5A:00.0")], CUdevice dev)
 {
-	static char text[sizeof("0000:5A:00.0")];
-	snprintf(text, sizeof(text), "0000:%02X:00.0", (unsigned)(uint8_t)(PCI_BUS + config_get()->device));
-	return text;
+	snprintf(text, sizeof("0000:5A:00.0"), "0000:%02X:00.0", (unsigned)(uint8_t)(PCI_BUS + device_number(dev)));
 }
 
 CUresult device_check(CUdevice dev)
 {
-	return dev == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	return dev >= 0 && dev < config_get()->seen ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUdevice device_used(void) { return used < 0 ? 0 : used; }
+
+int device_number(CUdevice dev) { return config_get()->visible[device_check(dev) ? 0 : dev]; }
+
+CUresult device_own(CUdevice dev)
+{
+	return device_check(dev) ? CUDA_ERROR_INVALID_DEVICE : dev == device_used() ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult device_use(CUdevice dev)
+{
+	if (used < 0 && !device_check(dev))
+		used = dev;
+	return device_own(dev);
 }
 
 int device_attribute(CUdevice_attribute attr)
@@ -44,7 +61,7 @@ int device_attribute(CUdevice_attribute attr)
 	case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: return 1755000;
 	case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: return 512;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return 132;
-	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return PCI_BUS + config_get()->device;
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: return PCI_BUS; /* of the first device */
 	case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: return 2619000;
 	case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: return 5120;
 	case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: return 50 << 20;
@@ -78,9 +95,9 @@ CUresult sim_cuDeviceGet(struct call *c, CUdevice *device, int ordinal)
 	(void)c;
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (ordinal != 0)
+	if (device_check(ordinal))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*device = 0;
+	*device = ordinal;
 	return CUDA_SUCCESS;
 }
 
@@ -89,7 +106,7 @@ CUresult sim_cuDeviceGetCount(struct call *c, int *count)
 	(void)c;
 	if (!count)
 		return CUDA_ERROR_INVALID_VALUE;
-	*count = 1;
+	*count = config_get()->seen;
 	return CUDA_SUCCESS;
 }
 
@@ -107,7 +124,7 @@ CUresult sim_cuDeviceGetUuid(struct call *c, CUuuid *uuid, CUdevice dev)
 	(void)c;
 	if (!uuid)
 		return CUDA_ERROR_INVALID_VALUE;
-	snprintf(uuid->bytes, sizeof(uuid->bytes), "simulated-gpu-%d", config_get()->device);
+	snprintf(uuid->bytes, sizeof(uuid->bytes), "simulated-gpu-%d", device_number(dev));
 	return device_check(dev);
 }
 
@@ -131,7 +148,7 @@ CUresult sim_cuDeviceGetAttribute(struct call *c, int *value, CUdevice_attribute
 	int v = device_attribute(attr);
 	if (!value || v < 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = v;
+	*value = attr == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? v + device_number(dev) : v;
 	return device_check(dev);
 }
 
@@ -145,24 +162,29 @@ CUresult sim_cuDeviceComputeCapability(struct call *c, int *major, int *minor, C
 	return device_check(dev);
 }
 
-CUresult sim_cuDeviceGetPCIBusId(struct call *c, char *pci_bus_id, int len, CUdevice dev)
+CUresult sim_cuDeviceGetPCIBusId(struct call *c, char *text, int len, CUdevice dev)
 {
 	(void)c;
-	if (!pci_bus_id || len < (int)sizeof("0000:5A:00.0"))
+	if (!text || len < (int)sizeof("0000:5A:00.0"))
 		return CUDA_ERROR_INVALID_VALUE;
-	strcpy(pci_bus_id, pci_bus_id_own());
+	pci_bus_id(text, dev);
 	return device_check(dev);
 }
 
-CUresult sim_cuDeviceGetByPCIBusId(struct call *c, CUdevice *dev, const char *pci_bus_id)
+CUresult sim_cuDeviceGetByPCIBusId(struct call *c, CUdevice *dev, const char *text)
 {
 	(void)c;
-	if (!dev || !pci_bus_id)
+	if (!dev || !text)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (strcmp(pci_bus_id, pci_bus_id_own()))
-		return CUDA_ERROR_INVALID_DEVICE;
-	*dev = 0;
-	return CUDA_SUCCESS;
+	for (CUdevice d = 0; !device_check(d); d++) {
+		char other[sizeof("0000:5A:00.0")];
+		pci_bus_id(other, d);
+		if (!strcmp(text, other)) {
+			*dev = d;
+			return CUDA_SUCCESS;
+		}
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult sim_cuDeviceCanAccessPeer(struct call *c, int *can_access_peer, CUdevice dev, CUdevice peer_dev)

@@ -25,7 +25,7 @@ static pid_t owner; /* a child of fork has neither the locks nor the device */
 
 static off_t part(void)
 {
-	return config_get()->device * (off_t)(BYTES + sizeof(uint64_t));
+	return device_number(device_used()) * (off_t)(BYTES + sizeof(uint64_t));
 }
 
 static bool lock(int command, short type, off_t start, struct flock *out)

@@ -124,7 +124,7 @@ static CUresult prop_check(struct call *c, const CUmemAllocationProp *prop)
 	/* Asking for the possibility is granted; cuMemExportToShareableHandle then says that it is not simulated. */
 	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE && prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return call_unsupported_part(c, "memory with handles other than file descriptors");
-	return device_check(prop->location.id);
+	return device_own(prop->location.id);
 }
 
 CUresult sim_cuMemGetAllocationGranularity(struct call *c, size_t *granularity, const CUmemAllocationProp *prop, int option)
@@ -296,8 +296,9 @@ CUresult sim_cuMemSetAccess(struct call *c, CUdeviceptr ptr, size_t size, const 
 		return CUDA_ERROR_INVALID_VALUE; /* one device, which a list would name twice */
 	if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return call_unsupported_part(c, "access by the host");
-	if (device_check(desc->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
+	CUresult r = device_own(desc->location.id);
+	if (r)
+		return r;
 	if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
 		return call_unsupported_part(c, "read-only mappings");
 	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
@@ -309,7 +310,7 @@ CUresult sim_cuMemGetAccess(struct call *c, uint64_t *flags, const CUmemLocation
 {
 	const struct allocation *a = allocation_at(ptr);
 	(void)c;
-	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || device_check(location->id) || !a || a->kind != ALLOC_VMM)
+	if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || device_own(location->id) || !a || a->kind != ALLOC_VMM)
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = a->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;

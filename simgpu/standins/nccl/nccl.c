@@ -54,8 +54,25 @@ static int cuda(CUresult r, const char *call)
 	return r ? UNHANDLED_CUDA : OK;
 }
 
+/* As NCCL, which calls the runtime first: a thread that has only chosen a device gets its context. Programs without a runtime have made theirs. */
+static void runtime_context(void)
+{
+	static const char *const names[] = {"libcudart.so.13", "libcudart.so.12"};
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		void *lib = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
+		int (*release)(void *) = NULL;
+		if (lib)
+			*(void **)&release = dlsym(lib, "cudaFree");
+		if (release)
+			release(NULL);
+		if (lib)
+			dlclose(lib);
+	}
+}
+
 static int ready(void)
 {
+	runtime_context();
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW);
 	__typeof__(&cuGetProcAddress_v2) get = NULL;
 	CUdriverProcAddressQueryResult status;
@@ -178,7 +195,13 @@ EXPORT int ncclCommDestroy(struct comm *c)
 }
 
 EXPORT int ncclCommFinalize(struct comm *c) { return c ? OK : INVALID_ARGUMENT; }
-EXPORT int ncclCommAbort(struct comm *c) { return c ? destroy(c) : OK; }
+
+EXPORT int ncclCommAbort(struct comm *c)
+{
+	runtime_context(); /* it may be another thread's to abort */
+	return c ? destroy(c) : OK;
+}
+
 
 EXPORT int ncclCommCount(const struct comm *c, int *count)
 {

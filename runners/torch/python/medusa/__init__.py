@@ -13,6 +13,10 @@ An engine that uses it starts in this order, and each line does nothing if Medus
     and then once more          for b in session.triggers(): session.trigger(lambda: first_layer(b))
     session.ready(self_test)
 
+Several ranks have communicators, in memory of their own, whose calls are made through what Communicators adds:
+
+    with medusa.communicator(): make it;   library = medusa.Communicators(session).add(library, communicator, ranks)
+
 A restored graph's replay raises GraphInvalid once memory or a module that it refers to is gone, or after
 session.invalidate(reason): the engine then runs eagerly.
 
@@ -22,10 +26,11 @@ docs/architecture.md explains the phases.
 from .capture import Capture
 from .contract import CHECK, DISTINCT, INPUT, KV, NONE, OUTPUT, PROFILE, RECORD, RESTORE, UNIFORM, WEIGHT
 from .libraries import workspaces
-from .marks import kv_profile
+from .marks import communicator, kv_profile
+from .nccl import Communicators
 from .session import GraphInvalid, MedusaError, RestoredGraph, Session
 
 __all__ = [
-    "CHECK", "Capture", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
-    "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "kv_profile", "workspaces",
+    "CHECK", "Capture", "Communicators", "DISTINCT", "GraphInvalid", "INPUT", "KV", "MedusaError", "NONE", "OUTPUT", "PROFILE", "RECORD", "RESTORE",
+    "RestoredGraph", "Session", "UNIFORM", "WEIGHT", "communicator", "kv_profile", "workspaces",
 ]

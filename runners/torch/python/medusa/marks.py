@@ -5,6 +5,7 @@ interpose/preload/medusa.h. Each is looked up in the process and may be absent; 
 runs as if Medusa did not exist. Nothing here fails.
 """
 
+import contextlib
 import ctypes
 
 import torch
@@ -29,6 +30,9 @@ _SIGNATURES = {
     "medusa_mark_note": (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t),
     "medusa_mark_tensor": (ctypes.POINTER(contract.Tensor),),
     "medusa_mark_result": (ctypes.c_char_p,),
+    "medusa_mark_collective": (ctypes.POINTER(contract.Collective), ctypes.c_uint64),
+    "medusa_mark_collective_end": (ctypes.c_uint64,),
+    "medusa_mark_communicator": (ctypes.c_int,),
     "medusa_mark_block": (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int),
     "medusa_mark_kv_profile": (ctypes.POINTER(contract.KvProfile),),
 }
@@ -94,6 +98,26 @@ def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM):
 def result(name):
     """The graph whose capture ends next on this thread leaves a result in the output of this name."""
     _call("medusa_mark_result", name.encode())
+
+
+@contextlib.contextmanager
+def communicator():
+    """While it lasts, the engine makes communicators, whose memory is in no artifact."""
+    _call("medusa_mark_communicator", 1)
+    try:
+        yield
+    finally:
+        _call("medusa_mark_communicator", 0)
+
+
+@contextlib.contextmanager
+def collective(call, stream):
+    """While it lasts, the engine makes a contract.Collective on a stream: a hole of a graph, if the stream captures."""
+    _call("medusa_mark_collective", ctypes.byref(call), stream)
+    try:
+        yield
+    finally:
+        _call("medusa_mark_collective_end", stream)
 
 
 def kv_profile(kv_bytes, total, free_before, free_after, peak_forward, utilization, profile_tokens, workspace=0):

@@ -20,6 +20,7 @@ from .ranges import Memory
 
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 _STEP = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+_COLLECTIVE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(contract.Collective), ctypes.c_uint64)
 _SELF_TEST = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
@@ -320,6 +321,23 @@ class Session:
 
         self.steps = step(before_replay), step(eager)  # C keeps their addresses
         self._checked(self._lib.medusa_session_provide(*self.steps, None))
+
+    def collectives(self, make):
+        """make(call, stream) makes a call of the engine's communicators that a graph holds, on a stream that captures; before graphs, in which all
+        ranks make the same calls in the same order."""
+        if self.run == NONE:
+            return
+
+        def call(_, made, stream):
+            try:
+                make(made.contents, stream)
+            except Exception as e:  # as in trigger
+                print(f"medusa: collective call: {e}", file=sys.stderr, flush=True)
+                return 1
+            return 0
+
+        self.calls = _COLLECTIVE(call)  # C keeps its address
+        self._checked(self._lib.medusa_session_collectives(self.calls, None))
 
     def ready(self, self_test=None):
         """Ends the start. In runs that verify it does not return; self_test() is the bytes that both must serve."""

@@ -1,0 +1,17 @@
+package main
+
+// ranks has rows of engines of several ranks: the plug-ins' tests need neither torch nor vLLM.
+var ranks = []mutant{
+	plugin("call that is made anew", replace("== ALL_REDUCE", "== ALL_GATHER"), "Collectives.test_calls_are_made_anew"),
+	plugin("calls that are no hole", replace("if name in OTHERS", "if not name"), "Collectives.test_calls_that_are_no_hole"),
+	plugin("broadcast that only receives", replace("if number(send) else recv", ""), "Collectives.test_broadcast_to_a_rank_that_sends_nothing"),
+	holes("graphs that stand for a call", replace(`node.facts[1:3] == ["1", "0"] and `, ""), "Holes.test_other_embedded_graphs_stay"),
+	logic("engines that share requests", replace("> 1", "> 9"), "Gate.test_each_reason_of_ranks"),
+	logic("ranks with different layers", replace("> 1", "> 9"), "Gate.test_each_reason_of_ranks"),
+	logic("executors of several ranks", replace("several and", "not several and"), "Gate.test_each_reason_of_ranks"),
+	logic("ranks that sleep", replace("several and", "not several and"), "Gate.test_each_reason_of_ranks"),
+}
+
+func holes(name string, c change, test string) mutant {
+	return mutant{name, c, "./runners/torch/test/test_holes.py", test}
+}

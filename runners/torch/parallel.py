@@ -1,0 +1,107 @@
+"""Tensor parallelism: an engine's ranks, a process and a device each, share the heads and the inner columns of every layer.
+
+As a program: `parallel.py RANKS COMMAND...` starts the command once for each rank, with {rank} in its arguments replaced, and ends as the first
+that fails. In: the variables that it sets. Out: Ranks, whose model's layers are added up over all ranks by NCCL. Fails: ModelError for a model that
+cannot be shared, RuntimeError if a call of NCCL fails.
+"""
+
+import ctypes
+import os
+import subprocess
+import sys
+import time
+
+LIBRARY, ID, BYTES = "libnccl.so.2", "ENGINE_NCCL_ID", 128  # the last: of ncclUniqueId
+SUM, TYPES = 0, {"float16": 6, "float32": 7, "bfloat16": 9}
+ADDED = ".o_proj", ".down_proj"  # layers whose outputs are parts of a sum
+
+
+class UniqueId(ctypes.Structure):
+    _fields_ = [("internal", ctypes.c_char * BYTES)]
+
+
+class Nccl:
+    """The library's calls that an engine makes, as methods, which raise."""
+
+    def __init__(self):
+        library = ctypes.CDLL(LIBRARY)
+        pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+        self.ncclGetUniqueId = self.checked(library.ncclGetUniqueId, pointer)
+        self.ncclCommInitRank = self.checked(library.ncclCommInitRank, pointer, number, UniqueId, number)
+        self.ncclAllReduce = self.checked(library.ncclAllReduce, pointer, pointer, size, number, number, pointer, pointer)
+
+    @staticmethod
+    def checked(function, *types):
+        function.argtypes = types
+
+        def call(*args):
+            if result := function(*args):
+                raise RuntimeError(f"{function.__name__}: result {result}")
+
+        return call
+
+
+class Ranks:
+    """This process's rank among others, or the only one."""
+
+    def __init__(self):
+        self.rank, self.count = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+        self.adds = True  # whether layers are added up
+
+    def connect(self, communicators, making):
+        """Makes the communicator. All ranks come."""
+        nccl, self.communicator, unique = Nccl(), ctypes.c_void_p(), UniqueId()
+        ctypes.memmove(ctypes.byref(unique), bytes.fromhex(os.environ[ID]), BYTES)
+        with making:
+            nccl.ncclCommInitRank(ctypes.byref(self.communicator), self.count, unique, self.rank)
+        self.nccl = communicators.add(nccl, self.communicator, self.count)
+
+    def share(self, config):
+        """Makes a configuration that of one rank's part, or returns why it cannot be shared."""
+        parts = {name: getattr(config, name, None) for name in ("num_attention_heads", "num_key_value_heads", "intermediate_size")}
+        if config.model_type != "llama" or any(n % self.count for n in parts.values()):
+            return f"{config.model_type} with {parts} over {self.count} ranks"
+        config.head_dim = config.hidden_size // config.num_attention_heads
+        for name, n in parts.items():
+            setattr(config, name, n // self.count)
+        return None
+
+    def add_up(self, net, stream):
+        for name, module in net.named_modules():
+            if name.endswith(ADDED):
+                module.register_forward_hook(lambda _module, _inputs, out: self.all_reduce(out, stream()))
+
+    def all_reduce(self, t, stream):
+        if self.adds:
+            kind = TYPES[str(t.dtype).removeprefix("torch.")]
+            self.nccl.ncclAllReduce(t.data_ptr(), t.data_ptr(), t.numel(), kind, SUM, self.communicator, stream)
+        return t
+
+
+def ended(processes):
+    """The first exit status other than 0, once it is there, or 0 once all have ended."""
+    while True:
+        codes = [p.poll() for p in processes]
+        failed = next((code for code in codes if code), None)
+        if failed is not None or None not in codes:
+            return failed or 0
+        time.sleep(0.01)
+
+
+def main(count, *command):
+    unique = UniqueId()
+    Nccl().ncclGetUniqueId(ctypes.byref(unique))
+    processes = []
+    for rank in range(int(count)):
+        places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "CUDA_VISIBLE_DEVICES": rank}
+        env = os.environ | {name: str(value) for name, value in places.items()} | {ID: bytes(unique).hex()}
+        processes.append(subprocess.Popen([part.replace("{rank}", str(rank)) for part in command], env=env))
+    code = ended(processes)
+    for p in processes:  # an engine ends as a whole
+        p.terminate()
+        p.wait()
+    return code if code >= 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,93 @@
+"""Calls of communicators with NCCL's interface. A graph that holds one is restored with the call made anew.
+
+In: a session, and for each communicator the library that makes its calls: an object with NCCL's functions as methods, which raise if a call
+fails. Out: an object to be used in the library's place, which marks what a capture takes of each call. Fails: a session refuses its start if
+a capture takes a call of another kind, or one within a group.
+"""
+
+import torch
+
+from . import contract, marks
+
+ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, BROADCAST = range(1, 5)
+KINDS = 256  # an operation is the call's kind, and so many times the communicator's number
+SIZES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)  # bytes of a value, by ncclDataType_t
+OTHERS = "ncclReduce", "ncclSend", "ncclRecv", "ncclGroupStart"
+
+
+class Communicators:
+    """A session's communicators, numbered in the order in which they were added, which is the same in every start and on every rank."""
+
+    def __init__(self, session):
+        self.session, self.all = session, []
+        session.collectives(self.make)
+
+    def add(self, library, communicator, ranks):
+        """What to use in the library's place. The communicator was made within marks.communicator()."""
+        self.all.append((library, communicator))
+        return Marked(self.session, library, len(self.all) - 1, ranks)
+
+    def make(self, call, stream):
+        """One call of a restored graph, on a stream that captures."""
+        library, communicator = self.all[call.operation // KINDS]
+        kind, data = call.operation % KINDS, (call.send, call.recv, call.count, call.dtype)
+        # mutant: call that is made anew
+        if kind == ALL_REDUCE:
+            library.ncclAllReduce(*data, call.reduce, communicator, stream)
+        elif kind == ALL_GATHER:
+            library.ncclAllGather(*data, communicator, stream)
+        elif kind == REDUCE_SCATTER:
+            library.ncclReduceScatter(*data, call.reduce, communicator, stream)
+        elif kind == BROADCAST:
+            library.ncclBroadcast(*data, call.root, communicator, stream)
+        else:
+            raise ValueError(f"make a collective call: kind {kind} (known: {ALL_REDUCE} to {BROADCAST})")
+
+
+def number(pointer):
+    """Of an address or a stream: a number, or ctypes' object for one, which holds None for 0."""
+    return getattr(pointer, "value", pointer) or 0
+
+
+class Marked:
+    """A communicator's library."""
+
+    def __init__(self, session, library, communicator, ranks):
+        self.session, self.library, self.first, self.ranks = session, library, communicator * KINDS, ranks
+
+    def __getattr__(self, name):
+        function = getattr(self.library, name)
+        # mutant: calls that are no hole
+        return self.refused(name, function) if name in OTHERS else function
+
+    def refused(self, name, function):
+        def call(*args):
+            if torch.cuda.is_current_stream_capturing():
+                self.session.refuse(f"{name} in a graph")
+            return function(*args)
+
+        return call
+
+    def hole(self, kind, send, sent, recv, received, count, dtype, stream, reduce=0, root=0):
+        """sent and received: how many values the buffers hold."""
+        size = SIZES[dtype]
+        call = contract.Collective(self.first + kind, dtype, reduce, root, count, number(send), sent * size, number(recv), received * size)
+        return marks.collective(call, number(stream))
+
+    def ncclAllReduce(self, send, recv, count, dtype, op, communicator, stream):
+        with self.hole(ALL_REDUCE, send, count, recv, count, count, dtype, stream, reduce=op):
+            self.library.ncclAllReduce(send, recv, count, dtype, op, communicator, stream)
+
+    def ncclAllGather(self, send, recv, count, dtype, communicator, stream):
+        with self.hole(ALL_GATHER, send, count, recv, count * self.ranks, count, dtype, stream):
+            self.library.ncclAllGather(send, recv, count, dtype, communicator, stream)
+
+    def ncclReduceScatter(self, send, recv, count, dtype, op, communicator, stream):
+        with self.hole(REDUCE_SCATTER, send, count * self.ranks, recv, count, count, dtype, stream, reduce=op):
+            self.library.ncclReduceScatter(send, recv, count, dtype, op, communicator, stream)
+
+    def ncclBroadcast(self, send, recv, count, dtype, root, communicator, stream):
+        # mutant: broadcast that only receives
+        source = send if number(send) else recv  # only the root's is read
+        with self.hole(BROADCAST, source, count, recv, count, count, dtype, stream, root=root):
+            self.library.ncclBroadcast(source, recv, count, dtype, root, communicator, stream)

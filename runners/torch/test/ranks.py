@@ -1,0 +1,57 @@
+"""Engines of several ranks: every rank's graphs, captured natively and restored with its collective calls made anew, are compared.
+
+In: the name of a run, the files of each rank that the engine left (engine_run.py). Out: per rank, counts and differences in a Comparison. Fails: as compare.py.
+"""
+
+import dataclasses
+import json
+
+import holes
+from compare import Comparison, read
+
+NATIVE = "record-a", "record-b", "native", "check-native"
+
+
+@dataclasses.dataclass
+class Files:
+    """Of one rank and run: the device's truth, and the places of tensors and graphs."""
+
+    truth: str
+    places: str
+
+    def graphs(self):
+        return read(self.truth, self.places)
+
+
+def compare(c, name, files):
+    """files: of each run, those of one rank. Returns how many calls the rank's restored graphs hold."""
+    native, raw = [files[run].graphs() for run in NATIVE], files["restore"].graphs()
+    restored = holes.splice(raw)
+    c.pairs = {}
+    c.run(native, restored)
+    counts = [holes.calls(graphs) for graphs in (*native, restored)]
+    if len(set(counts)) > 1 or holes.calls(raw):
+        c.differ(name, "collective calls natively and restored:", counts, "not made anew:", holes.calls(raw))
+    return counts[-1]
+
+
+def all_ranks(name, files):
+    """files: of each rank. Returns the comparison, and the calls of all restored graphs."""
+    c = Comparison()
+    calls = sum(compare(c, f"{name} rank {rank}:", of) for rank, of in enumerate(files))
+    if not calls or not c.pointers:
+        c.differ(name, "nothing was compared")
+    return c, calls
+
+
+def reports(output):
+    """What each rank printed, in order."""
+    found = [json.loads(line) for line in output.splitlines() if line.startswith('{"device"')]
+    return sorted(found, key=lambda report: report["rank"])
+
+
+def told(c, name, native, restored, count):
+    """What ranks say of themselves."""
+    starts = [[report["start"] for report in of] for of in (native, restored)]
+    if starts != [["native"] * count, ["restored"] * count]:
+        c.differ(name, "starts:", *starts)

@@ -1,0 +1,90 @@
+"""make test-torch-ranks: an engine of several ranks, tensor parallel, natively, materialized, restored in new processes, and compared.
+
+In: the output of `make torch`, numbers of ranks. Out: a line about each step, and last the line with the counts. Fails: exit code 1 if a step
+fails, a rank was not restored, or anything differs.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+
+import ranks
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TORCH = os.path.dirname(HERE)
+ENGINE = ["--batch-sizes", "1,2,4", "--tokens", "2"]
+SECONDS = 280  # for a start; materialize makes five
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--python", required=True, help="interpreter of the virtual environment that holds torch")
+    p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
+    p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
+    p.add_argument("--work", required=True, help="folder for what the runs leave")
+    p.add_argument("--ranks", default="2,4")
+    return p.parse_args()
+
+
+class Case:
+    def __init__(self, args, count):
+        self.args, self.count, self.name = args, count, f"{count} ranks"
+        self.folder = os.path.join(os.path.abspath(args.work), f"ranks-{count}")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for rank in range(count):
+            os.makedirs(os.path.join(self.folder, str(rank)))
+        python, run = os.path.abspath(args.python), os.path.join(HERE, "engine_run.py")
+        engine = [sys.executable, run, os.path.join(self.folder, "{rank}"), python, os.path.join(TORCH, "engine.py"), *ENGINE]
+        self.command = [python, os.path.join(TORCH, "parallel.py"), str(count), *engine]
+
+    def run(self, step, command, starts=1):
+        build = os.path.abspath(self.args.build)
+        env = dict(
+            os.environ,
+            LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
+            PYTHONPATH=os.path.join(TORCH, "python") if step == "native" else "",
+            CUDART_STACK="clean" if step == "native" else "addresses",
+            HF_HUB_OFFLINE="1",
+            SIMGPU_MACHINE_CODE="no-op",
+            SIMGPU_DEVICES=str(self.count),
+        )
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=starts * SECONDS)
+        if done.returncode:
+            sys.exit(f"test-torch-ranks: {self.name}: {step}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+        print(f"test-torch-ranks: {self.name}: {step}: done", flush=True)
+        return done.stdout
+
+    def files(self, rank, run):
+        path = os.path.join(self.folder, str(rank), run)
+        return ranks.Files(path + ".truth", path + ".places")
+
+    def compare(self):
+        medusa, artifact = os.path.join(os.path.abspath(self.args.build), "medusa"), os.path.join(self.folder, "engine.medusa")
+        native = ranks.reports(self.run("native", self.command))
+        self.run("materialize", [medusa, "materialize", "-o", artifact, "--", *self.command], starts=5)
+        restored = ranks.reports(self.run("restored", [medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
+        runs = (*ranks.NATIVE, "restore")
+        c, calls = ranks.all_ranks(self.name, [{run: self.files(rank, run) for run in runs} for rank in range(self.count)])
+        ranks.told(c, self.name, native, restored, self.count)
+        for d in c.differences[:20]:
+            print("difference:", d)
+        return c, calls
+
+
+def main():
+    args = arguments()
+    counts = [int(n) for n in args.ranks.split(",")]
+    done = [Case(args, n).compare() for n in counts]
+    differences = sum(len(c.differences) for c, _ in done)
+    graphs, nodes, pointers = (sum(getattr(c, what) for c, _ in done) for what in ("graphs", "nodes", "pointers"))
+    print(
+        f"test-torch-ranks: {'FAIL' if differences else 'PASS'} device=simulated ranks={args.ranks} graphs={graphs} nodes={nodes} "
+        f"pointers={pointers} collectives={sum(calls for _, calls in done)} differences={differences}"
+    )
+    sys.exit(differences != 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""make test-vllm-ranks: vLLM with several ranks, tensor parallel, natively, materialized, restored in new processes, and compared.
+
+In: the output of `make vllm`, numbers of ranks. Out: a line about each step, and last the line with the counts. Fails: exit code 1 if a step fails, a
+rank was not restored, or anything differs.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+from run import TORCH, Engine
+
+import ranks  # of TORCH's tests, whose folder run.py has added
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODEL = "llama"
+NO_CUSTOM = ["--set", "disable_custom_all_reduce=true"]
+
+
+def arguments():
+    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p.add_argument("--python", required=True, help="interpreter of the virtual environment that holds vLLM")
+    p.add_argument("--libraries", required=True, help="folder of the runtime and the stand-ins")
+    p.add_argument("--build", required=True, help="folder that holds medusa, lib/ and simulated/")
+    p.add_argument("--work", required=True, help="folder for what the runs leave")
+    p.add_argument("--ranks", default="2")
+    p.add_argument("--models", default=MODEL)
+    p.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="another argument of LLM")
+    return p.parse_args()
+
+
+class Case(Engine):
+    def __init__(self, args, model, count):
+        self.count = count
+        engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model), *NO_CUSTOM]
+        self.plain = [*engine, "--set", f"tensor_parallel_size={count}", *(part for pair in args.set for part in ("--set", pair))]
+        super().__init__(args, f"{model} {count} ranks", self.plain)
+        self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
+
+    def environment(self, step):
+        env = super().environment(step)
+        del env["SIMGPU_CALL_LOG"]  # it is one for all processes
+        nccl = os.path.join(os.path.abspath(self.args.libraries), "libnccl.so.2")
+        return env | {"SIMGPU_DEVICES": str(self.count), "VLLM_NCCL_SO_PATH": nccl, "TRUTH_SUFFIX": ".%p"}
+
+    def files(self, run, rank):
+        places = self.path(f"{run}.places.{rank}")
+        with open(places, encoding="utf-8") as f:
+            return ranks.Files(self.path(f"{run}.truth.{json.load(f)['process']}"), places)
+
+    def compare(self):
+        native = ranks.reports(self.run("native", self.command))
+        artifact = self.materialize()
+        restored = ranks.reports(self.run("restored", [self.medusa, "restore", "--strict", "--check", "full", artifact, "--", *self.command]))
+        runs = (*ranks.NATIVE, "restore")
+        c, calls = ranks.all_ranks(self.name, [{run: self.files(run, rank) for run in runs} for rank in range(self.count)])
+        ranks.told(c, self.name, native, restored, self.count)
+        for one, other in zip(native, restored):
+            for what in ("keys", "launches", "steps", "states", "workspace"):
+                if one[what] != other[what] or not one["keys"]:
+                    c.differ(self.name, "rank", one["rank"], what, one[what], other[what])
+            if other["launches"] != other["steps"]:
+                c.differ(self.name, "rank", one["rank"], "graph launches:", other["launches"], "steps take:", other["steps"])
+        for d in c.differences[:20]:
+            print("difference:", d)
+        return c, calls
+
+
+def main():
+    args = arguments()
+    done = [Case(args, model, int(n)).compare() for model in args.models.split(",") for n in args.ranks.split(",")]
+    differences = sum(len(c.differences) for c, _ in done)
+    graphs, nodes, pointers = (sum(getattr(c, what) for c, _ in done) for what in ("graphs", "nodes", "pointers"))
+    print(
+        f"test-vllm-ranks: {'FAIL' if differences else 'PASS'} device=simulated ranks={args.ranks} graphs={graphs} nodes={nodes} "
+        f"pointers={pointers} collectives={sum(calls for _, calls in done)} differences={differences}"
+    )
+    sys.exit(differences != 0)
+
+
+if __name__ == "__main__":
+    main()
