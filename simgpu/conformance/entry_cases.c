@@ -185,6 +185,41 @@ static const char *device_memory(void)
 	return NULL;
 }
 
+static const char *device_peers(void)
+{
+	int n = 0, can = -1;
+	OK(cu.cuDeviceGetCount(&n));
+	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceCanAccessPeer(NULL, 0, 0));
+	WANT(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceCanAccessPeer(&can, n, 0));
+	WANT(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceCanAccessPeer(&can, 0, n));
+	for (int d = 0; d < n; d++)
+		for (int peer = 0; peer < n; peer++) {
+			int back = -1;
+			OK(cu.cuDeviceCanAccessPeer(&can, d, peer));
+			OK(cu.cuDeviceCanAccessPeer(&back, peer, d));
+			CHECK((can == 0 || can == 1) && can == back && (d != peer || !can));
+		}
+	return NULL;
+}
+
+static const char *device_several(void)
+{
+	int n = 0;
+	OK(cu.cuDeviceGetCount(&n));
+	for (int d = 0; d < n; d++) {
+		CUdevice device = -1;
+		CUuuid own, other;
+		OK(cu.cuDeviceGet(&device, d));
+		CHECK(device == d);
+		OK(cu.cuDeviceGetUuid(&own, d));
+		for (int before = 0; before < d; before++) {
+			OK(cu.cuDeviceGetUuid(&other, before));
+			CHECK(memcmp(&own, &other, sizeof(own)));
+		}
+	}
+	return NULL;
+}
+
 static const struct conformance_case cases[] = {
 	{"init/flags", "cuInit: the flags must be 0", init_flags, SHARED},
 	{"init/not_initialized", "cuInit: functions fail with NOT_INITIALIZED before it", before_init, BEFORE_INIT},
@@ -202,6 +237,8 @@ static const struct conformance_case cases[] = {
 	{"device/limits", "cuDeviceGetAttribute; programming guide, technical specifications per compute capability", device_limits, SHARED},
 	{"device/bad_attribute", "cuDeviceGetAttribute: INVALID_VALUE", device_bad_attribute, SHARED},
 	{"device/identity", "cuDeviceGetName: cut to len with a NUL; cuDeviceGetUuid_v2: equal outside MIG", device_identity, SHARED},
+	{"device/several", "cuDeviceGet, cuDeviceGetUuid: each device has an ordinal and an identity", device_several, SHARED},
+	{"device/peers", "cuDeviceCanAccessPeer: 0 for the device itself; INVALID_VALUE for NULL, INVALID_DEVICE", device_peers, SHARED},
 	{"device/memory", "cuDeviceTotalMem, cuMemGetInfo: free does not exceed total", device_memory, SHARED},
 };
 GROUP(entry_cases, cases);

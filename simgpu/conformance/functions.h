@@ -8,7 +8,7 @@
 	X(cuCtxCreate_v2) X(cuCtxDestroy_v2) X(cuCtxGetCurrent) X(cuCtxGetDevice) X(cuCtxGetLimit) \
 	X(cuCtxGetStreamPriorityRange) X(cuCtxPopCurrent_v2) X(cuCtxPushCurrent_v2) X(cuCtxSetCurrent) \
 	X(cuCtxSetLimit) X(cuCtxSynchronize) X(cuDeviceGet) X(cuDeviceGetAttribute) X(cuDeviceGetCount) \
-	X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceGetUuid_v2) X(cuDevicePrimaryCtxGetState) \
+	X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceCanAccessPeer) X(cuDeviceGetUuid_v2) X(cuDevicePrimaryCtxGetState) \
 	X(cuDevicePrimaryCtxRelease_v2) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRetain) \
 	X(cuDeviceTotalMem_v2) X(cuDriverGetVersion) X(cuEventCreate) X(cuEventDestroy_v2) \
 	X(cuEventElapsedTime) X(cuEventQuery) X(cuEventRecord) X(cuEventSynchronize) X(cuFuncGetAttribute) \
@@ -33,7 +33,7 @@
 	X(cuLibraryGetKernelCount) X(cuLibraryGetModule) X(cuLibraryLoadData) X(cuLibraryUnload) \
 	X(cuIpcCloseMemHandle) X(cuIpcGetEventHandle) X(cuIpcGetMemHandle) X(cuIpcOpenEventHandle) \
 	X(cuIpcOpenMemHandle_v2) X(cuMemAddressFree) X(cuMemAddressReserve) X(cuMemCreate) X(cuMemGetAccess) \
-	X(cuMemGetAllocationGranularity) X(cuMemMap) X(cuMemRelease) X(cuMemRetainAllocationHandle) \
+	X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle) X(cuMemGetAllocationGranularity) X(cuMemMap) X(cuMemRelease) X(cuMemRetainAllocationHandle) \
 	X(cuMemSetAccess) X(cuMemUnmap) \
 	X(cuMemAllocAsync) X(cuMemAllocHost_v2) X(cuMemAllocPitch_v2) X(cuMemAlloc_v2) X(cuMemFreeAsync) \
 	X(cuMemFreeHost) X(cuMemFree_v2) X(cuMemGetAddressRange_v2) X(cuMemGetInfo_v2) \

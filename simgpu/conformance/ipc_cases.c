@@ -5,19 +5,25 @@
  */
 #include "conformance.h"
 
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum peer_call { OPEN, CLOSE, READ, WRITE, ADD, RANGE, EVENT_OPEN, EVENT_QUERY, EVENT_SYNC, EVENT_WAIT, EVENT_RECORD, EVENT_TIME, EVENT_DESTROY };
+#define PAGE ((size_t)2 << 20)
+
+enum peer_call { OPEN, CLOSE, READ, WRITE, ADD, RANGE, EVENT_OPEN, EVENT_QUERY, EVENT_SYNC, EVENT_WAIT, EVENT_RECORD, EVENT_TIME, EVENT_DESTROY, IMPORT };
 
 struct request {
 	enum peer_call call;
 	CUipcMemHandle memory;
 	CUipcEventHandle event_handle;
 	unsigned flags, value;
+	int file;
+	size_t size;
 	CUdeviceptr ptr;
 	CUevent event;
 };
@@ -39,6 +45,28 @@ static CUresult set(CUdeviceptr p, unsigned word)
 	return r ? r : cu.cuCtxSynchronize();
 }
 
+static const CUmemAllocationProp exportable = {
+	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
+};
+
+/* Memory at an address of its own, which keeps it: the handle is released. */
+static CUresult map(CUmemGenericAllocationHandle h, size_t size, CUdeviceptr *p)
+{
+	const CUmemAccessDesc read_write = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUresult r;
+	if ((r = cu.cuMemAddressReserve(p, size, 0, 0, 0)) || (r = cu.cuMemMap(*p, size, 0, h, 0)) || (r = cu.cuMemSetAccess(*p, size, &read_write, 1)))
+		return r;
+	return cu.cuMemRelease(h);
+}
+
+static CUresult import(int file, size_t size, CUdeviceptr *p)
+{
+	CUmemGenericAllocationHandle h;
+	CUresult r = cu.cuMemImportFromShareableHandle(&h, (void *)(intptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+	close(file);
+	return r ? r : map(h, size, p);
+}
+
 static CUresult serve(const struct request *q, struct reply *a)
 {
 	float ms;
@@ -56,6 +84,7 @@ static CUresult serve(const struct request *q, struct reply *a)
 	case EVENT_RECORD: return cu.cuEventRecord(q->event, NULL);
 	case EVENT_TIME: return cu.cuEventElapsedTime(&ms, q->event, q->event);
 	case EVENT_DESTROY: return cu.cuEventDestroy_v2(q->event);
+	case IMPORT: return import(q->file, q->size, &a->ptr);
 	}
 	return CUDA_ERROR_UNKNOWN;
 }
@@ -99,6 +128,9 @@ static void peer_start(void)
 	fflush(stdout);
 	peer = fork();
 	if (peer == 0) {
+		int devices = 1;
+		if (!cu.cuDeviceGetCount(&devices) && devices > 1)
+			setenv("CUDA_VISIBLE_DEVICES", "1", 1); /* memory and events of another device, if there is one */
 		dup2(in[0], 0);
 		dup2(out[1], 1);
 		close(in[0]);
@@ -122,6 +154,8 @@ static CUresult ask(struct request q)
 	return answer.result;
 }
 #define ASK(...) ask((struct request){__VA_ARGS__})
+
+static int to_nothing(void) { return open("/dev/null", O_RDWR | O_CLOEXEC); }
 
 /* Memory of this process, with a word in it, and its handle. */
 static CUresult exported(CUdeviceptr *p, CUipcMemHandle *h, size_t bytes, unsigned word)
@@ -359,6 +393,68 @@ static const char *event_of_importer(void)
 	return NULL;
 }
 
+/* Memory of this process with a word in it, and a descriptor for the other one, which inherits it. */
+static CUresult shareable(CUdeviceptr *p, int *file, unsigned word)
+{
+	CUmemGenericAllocationHandle h;
+	CUresult r;
+	if ((r = cu.cuMemCreate(&h, PAGE, &exportable, 0)) || (r = cu.cuMemExportToShareableHandle(file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
+		return r;
+	fcntl(*file, F_SETFD, 0);
+	return (r = map(h, PAGE, p)) ? r : set(*p, word);
+}
+
+static const char *file_shared_both_ways(void)
+{
+	CUdeviceptr p;
+	int file = -1;
+	unsigned got = 0;
+	OK(shareable(&p, &file, 0x11110000));
+	peer_start();
+	close(file);
+	OK(ASK(IMPORT, .file = file, .size = PAGE));
+	CUdeviceptr there = answer.ptr;
+	OK(ASK(READ, .ptr = there));
+	CHECK(answer.value == 0x11110000);
+	OK(ASK(WRITE, .ptr = there + PAGE - 4, .value = 0x22220000));
+	OK(cu.cuMemcpyDtoH_v2(&got, p + PAGE - 4, 4));
+	CHECK(got == 0x22220000);
+	return NULL;
+}
+
+static const char *file_outlives_its_maker(void)
+{
+	CUdeviceptr p;
+	int file = -1;
+	OK(shareable(&p, &file, 0x11110000));
+	peer_start();
+	close(file);
+	OK(ASK(IMPORT, .file = file, .size = PAGE));
+	CUdeviceptr there = answer.ptr;
+	OK(cu.cuMemUnmap(p, PAGE));
+	OK(cu.cuMemAddressFree(p, PAGE));
+	OK(ASK(READ, .ptr = there));
+	CHECK(answer.value == 0x11110000);
+	return NULL;
+}
+
+static const char *file_refused(void)
+{
+	CUmemAllocationProp plain = exportable;
+	CUmemGenericAllocationHandle h, other;
+	int file = -1;
+	plain.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+	OK(cu.cuMemCreate(&h, PAGE, &plain, 0));
+	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuMemExportToShareableHandle(&file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	OK(cu.cuMemRelease(h));
+	OK(cu.cuMemCreate(&h, PAGE, &exportable, 0));
+	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuMemExportToShareableHandle(&file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1));
+	OK(cu.cuMemRelease(h));
+	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuMemExportToShareableHandle(&file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+	CHECK(cu.cuMemImportFromShareableHandle(&other, (void *)(intptr_t)to_nothing(), CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS);
+	return NULL;
+}
+
 static const struct conformance_case cases[] = {
 	{"ipc/memory", "cuIpcGetMemHandle: exports an allocation for use in another process; cuIpcOpenMemHandle maps it", shared_both_ways, ALONE},
 	{"ipc/kernels", "cuIpcOpenMemHandle: maps the memory into the current device address space", kernels_of_both, ALONE},
@@ -370,5 +466,8 @@ static const struct conformance_case cases[] = {
 	{"ipc/event-flags", "cuIpcGetEventHandle: the event was created with INTERPROCESS and DISABLE_TIMING", event_flags, ALONE},
 	{"ipc/event-exported", "cuIpcGetEventHandle: the opened event synchronises with work of this process; it has no time", event_of_exporter, ALONE},
 	{"ipc/event-imported", "cuIpcGetEventHandle: the other process may record the event, too", event_of_importer, ALONE},
+	{"ipc/file", "cuMemExportToShareableHandle: a file descriptor, with which another process imports the memory", file_shared_both_ways, ALONE},
+	{"ipc/file-outlives", "cuMemRelease: memory lives until each process has released and unmapped it", file_outlives_its_maker, ALONE},
+	{"ipc/file-refused", "cuMemExportToShareableHandle: the type was asked for at cuMemCreate, flags are 0; cuMemImportFromShareableHandle: a descriptor of memory", file_refused, ALONE},
 };
 GROUP(ipc_cases, cases);

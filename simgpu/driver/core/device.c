@@ -192,6 +192,8 @@ CUresult sim_cuDeviceCanAccessPeer(struct call *c, int *can_access_peer, CUdevic
 	(void)c;
 	if (!can_access_peer)
 		return CUDA_ERROR_INVALID_VALUE;
-	*can_access_peer = 0;
-	return device_check(dev) ? device_check(dev) : device_check(peer_dev);
+	if (device_check(dev) || device_check(peer_dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*can_access_peer = dev != peer_dev;
+	return CUDA_SUCCESS;
 }

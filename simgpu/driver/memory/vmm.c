@@ -8,7 +8,9 @@
  * SIMGPU_VMM_HINTS=fail for any address that was asked for. SIMGPU_VMM_HINTS=refuse grants another one, as drivers may, and a number
  * of bytes does so for larger reservations.
  *
- * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping.
+ * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping. If it can be exported, it has a file of its
+ * own, whose descriptor is the handle for other processes. It lives until the last of them has released it. Imported memory takes nothing of the
+ * process's device.
  */
 #include "memory/memory.h"
 
@@ -16,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -24,13 +27,16 @@
 
 #define GRANULARITY PAGE_SIZE_DEVICE
 #define HOST_PAGE 4096
+#define EXPORTED "simgpu-exported" /* name of a memory file */
 #define FILE_STEP ((uint64_t)64 << 30) /* a hole costs nothing */
 #define UNTOUCHED_LIMIT (64 * MIB) /* as in heap.c: larger memory is not filled with a pattern */
 
 struct reservation { uint64_t addr, size; };
 
 struct physical {
-	uint64_t offset, size; /* in the memory file */
+	uint64_t offset, size; /* in the file */
+	int file;
+	bool own, imported; /* the file is this memory's alone; it is another process's */
 	unsigned refs;         /* of the application: cuMemCreate and cuMemRetainAllocationHandle */
 	unsigned mappings;
 	CUmemAllocationProp prop;
@@ -121,7 +127,6 @@ static CUresult prop_check(struct call *c, const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return call_unsupported_part(c, "memory that is not the device's");
-	/* Asking for the possibility is granted; cuMemExportToShareableHandle then says that it is not simulated. */
 	if (prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE && prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return call_unsupported_part(c, "memory with handles other than file descriptors");
 	return device_own(prop->location.id);
@@ -136,12 +141,12 @@ CUresult sim_cuMemGetAllocationGranularity(struct call *c, size_t *granularity, 
 	return CUDA_SUCCESS;
 }
 
-static bool fill(uint64_t offset, uint64_t size)
+static bool fill(int file, uint64_t offset, uint64_t size)
 {
 	static unsigned char pattern[MIB];
 	memset(pattern, HEAP_PATTERN, sizeof(pattern));
 	for (uint64_t at = 0; at < size; at += sizeof(pattern))
-		if (pwrite(memory_file, pattern, sizeof(pattern), (off_t)(offset + at)) != sizeof(pattern))
+		if (pwrite(file, pattern, sizeof(pattern), (off_t)(offset + at)) != sizeof(pattern))
 			return false;
 	return true;
 }
@@ -157,6 +162,32 @@ static bool file_holds(uint64_t end)
 	return true;
 }
 
+/* Finds the file of new memory, and room in it. */
+static bool place(struct physical *p)
+{
+	if (!p->own && memory_file < 0)
+		memory_file = memfd_create("device memory", MFD_CLOEXEC);
+	p->file = p->own ? memfd_create(EXPORTED, MFD_CLOEXEC) : memory_file;
+	p->offset = p->own ? 0 : file_end;
+	bool placed = p->file >= 0 && (p->own ? !ftruncate(p->file, (off_t)p->size) : file_holds(file_end + p->size));
+	if (placed && p->size < UNTOUCHED_LIMIT && config_get()->compute)
+		placed = fill(p->file, p->offset, p->size);
+	if (placed && !p->own)
+		file_end += p->size;
+	if (!placed && p->own && p->file >= 0)
+		close(p->file);
+	return placed;
+}
+
+static CUmemGenericAllocationHandle physical_add(struct physical made)
+{
+	struct physical *p = xalloc(sizeof(*p));
+	*p = made;
+	handle_count++;
+	object_add(p, OBJECT_PHYSICAL);
+	return (uintptr_t)p;
+}
+
 CUresult sim_cuMemCreate(struct call *c, CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop, uint64_t flags)
 {
 	CUresult r = prop_check(c, prop);
@@ -164,20 +195,14 @@ CUresult sim_cuMemCreate(struct call *c, CUmemGenericAllocationHandle *handle, s
 		return r;
 	if (!handle || !size || size % GRANULARITY || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (memory_file < 0)
-		memory_file = memfd_create("device memory", MFD_CLOEXEC);
-	if (memory_file < 0 || !heap_take(size))
+	struct physical made = {.size = size, .refs = 1, .own = prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, .prop = *prop};
+	if (!heap_take(size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!file_holds(file_end + size) || (size < UNTOUCHED_LIMIT && config_get()->compute && !fill(file_end, size))) {
+	if (!place(&made)) {
 		heap_give(size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	struct physical *p = xalloc(sizeof(*p));
-	*p = (struct physical){file_end, size, 1, 0, *prop};
-	file_end += size;
-	handle_count++;
-	object_add(p, OBJECT_PHYSICAL);
-	*handle = (uintptr_t)p;
+	*handle = physical_add(made);
 	call_detail(c, "handle=0x%llx\tbytes=%zu", (unsigned long long)*handle, size);
 	return CUDA_SUCCESS;
 }
@@ -186,8 +211,12 @@ static void unref(struct physical *p)
 {
 	if (p->refs || p->mappings)
 		return;
-	fallocate(memory_file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)p->offset, (off_t)p->size);
-	heap_give(p->size);
+	if (p->own)
+		close(p->file);
+	else
+		fallocate(p->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)p->offset, (off_t)p->size);
+	if (!p->imported)
+		heap_give(p->size);
 	object_remove(p);
 	handle_count--;
 	free(p);
@@ -233,6 +262,47 @@ CUresult sim_cuMemGetAllocationPropertiesFromHandle(struct call *c, CUmemAllocat
 	return CUDA_SUCCESS;
 }
 
+/* ---- of several processes --------------------------------------------------------------------------------------- */
+
+CUresult sim_cuMemExportToShareableHandle(struct call *c, void *shareable_handle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handle_type, uint64_t flags)
+{
+	struct physical *p;
+	CUresult r = physical_resolve(handle, &p);
+	call_detail(c, "handle=0x%llx", (unsigned long long)handle);
+	if (r || !shareable_handle || flags || handle_type == CU_MEM_HANDLE_TYPE_NONE || p->prop.requestedHandleTypes != handle_type)
+		return r ? r : CUDA_ERROR_INVALID_VALUE;
+	int file = fcntl(p->file, F_DUPFD_CLOEXEC, 3);
+	if (file < 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*(int *)shareable_handle = file;
+	return CUDA_SUCCESS;
+}
+
+/* Whether a descriptor is that of exported memory. */
+static bool exported(int file)
+{
+	char link[64], target[64];
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	ssize_t n = readlink(link, target, sizeof(target) - 1);
+	target[n > 0 ? n : 0] = 0;
+	return strncmp(target, "/memfd:" EXPORTED, sizeof("/memfd:" EXPORTED) - 1) == 0;
+}
+
+/* The descriptor stays the application's. */
+CUresult sim_cuMemImportFromShareableHandle(struct call *c, CUmemGenericAllocationHandle *handle, void *os_handle, CUmemAllocationHandleType sh_handle_type)
+{
+	int file = (int)(intptr_t)os_handle;
+	struct stat s;
+	if (!handle || sh_handle_type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || !exported(file) || fstat(file, &s) || (file = fcntl(file, F_DUPFD_CLOEXEC, 3)) < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	struct physical made = {.size = (uint64_t)s.st_size, .refs = 1, .file = file, .own = true, .imported = true};
+	made.prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = sh_handle_type};
+	made.prop.location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, device_used()};
+	*handle = physical_add(made);
+	call_detail(c, "handle=0x%llx\tbytes=%llu", (unsigned long long)*handle, (unsigned long long)made.size);
+	return CUDA_SUCCESS;
+}
+
 /* ---- mappings --------------------------------------------------------------------------------------------------- */
 
 CUresult sim_cuMemMap(struct call *c, CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags)
@@ -245,7 +315,7 @@ CUresult sim_cuMemMap(struct call *c, CUdeviceptr ptr, size_t size, size_t offse
 	if (!size || ptr % GRANULARITY || size % GRANULARITY || offset || flags || size > p->size || !reservation_of(ptr, size) ||
 	    allocation_within(ptr, size))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory_file, (off_t)p->offset) == MAP_FAILED)
+	if (mmap((void *)(uintptr_t)ptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, p->file, (off_t)p->offset) == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	p->mappings++;
 	call_detail(c, "index=%llu", (unsigned long long)allocation_mapping(ptr, size, p)->index);
