@@ -7,6 +7,7 @@
 
 #include "nccl/comm.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ typedef struct comm *ncclComm_t;
 int ncclGetUniqueId(ncclUniqueId *id);
 int ncclCommInitRank(ncclComm_t *comm, int ranks, ncclUniqueId id, int rank);
 int ncclCommDestroy(ncclComm_t comm);
+int ncclCommAbort(ncclComm_t comm);
 int ncclAllReduce(const void *, void *, size_t, int, int, ncclComm_t, CUstream);
 int ncclAllGather(const void *, void *, size_t, int, ncclComm_t, CUstream);
 int ncclReduceScatter(const void *, void *, size_t, int, int, ncclComm_t, CUstream);
@@ -165,11 +167,28 @@ static CUgraphExec captured(void)
 }
 
 /* Returns PROBLEM if the driver reports one, as it has to in all cases but the first. */
+static void *on_another_thread(void *arg)
+{
+	(void)arg;
+	MUST(ncclCommAbort(comm));
+	return NULL;
+}
+
+/* On the last device that there is, by a thread that has used none. */
+static void aborts(void)
+{
+	pthread_t thread;
+	MUST(pthread_create(&thread, NULL, on_another_thread, NULL));
+	MUST(pthread_join(thread, NULL));
+}
+
 static int as_rank(const char *what, ncclUniqueId id)
 {
 	CUcontext ctx;
+	int devices;
 	MUST(cuInit(0));
-	MUST(cuDevicePrimaryCtxRetain(&ctx, 0));
+	MUST(cuDeviceGetCount(&devices));
+	MUST(cuDevicePrimaryCtxRetain(&ctx, rank % devices));
 	MUST(cuCtxSetCurrent(ctx));
 	MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
 	MUST(cuMemAlloc_v2(&in, sizeof(host)));
@@ -187,6 +206,11 @@ static int as_rank(const char *what, ncclUniqueId id)
 		exchanges();
 		MUST(cuCtxSynchronize());
 		MUST(ncclCommDestroy(comm));
+		return 0;
+	}
+	if (!strcmp(what, "aborts")) {
+		MUST(cuCtxSynchronize());
+		aborts();
 		return 0;
 	}
 	if (!strcmp(what, "alone") && rank > 0) {
@@ -235,10 +259,11 @@ int main(void)
 {
 	setenv("NCCL_STANDIN_SECONDS", "1", 1);
 	setenv("SIMGPU_LOG", "/dev/null", 0);
+	setenv("SIMGPU_DEVICES", "2", 1); /* ranks take turns */
 	bool alone = run("alone", 2, PROBLEM), other = run("other", 2, PROBLEM), filled = run("filled", 2, PROBLEM);
 	bool paired = run("unequal", 2, PROBLEM) & run("both send", 2, PROBLEM);
 	setenv("NCCL_STANDIN_SECONDS", "60", 1); /* a loaded machine */
-	bool ok = run("computes", 1, 0) & run("computes", 2, 0) & run("computes", 4, 0);
+	bool ok = run("computes", 1, 0) & run("computes", 2, 0) & run("computes", 4, 0) & run("aborts", 2, 0);
 	ok &= alone && other && filled && paired;
 	printf("nccl: %s\n", ok ? "ok" : "FAILED");
 	return !ok;

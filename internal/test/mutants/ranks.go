@@ -9,6 +9,7 @@ var ranks = []mutant{
 	logic("engines that share requests", replace("> 1", "> 9"), "Gate.test_each_reason_of_ranks"),
 	logic("ranks with different layers", replace("> 1", "> 9"), "Gate.test_each_reason_of_ranks"),
 	logic("executors of several ranks", replace("several and", "not several and"), "Gate.test_each_reason_of_ranks"),
+	logic("kernels that hold a collective operation", replace("several and", "not several and"), "Gate.test_each_reason_of_ranks"),
 	logic("ranks that sleep", replace("several and", "not several and"), "Gate.test_each_reason_of_ranks"),
 }
 

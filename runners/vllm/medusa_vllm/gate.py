@@ -15,6 +15,9 @@ TRY = "try"  # of MEDUSA_VLLM
 SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 RANKS = ("0.26.0",)  # with which several ranks were tested
+COMPILED = 3  # vLLM's CompilationMode.VLLM_COMPILE
+# Passes of the compiler whose kernels add up over ranks themselves.
+FUSED = "fuse_allreduce_rms", "fuse_gemm_comms"
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
 
 
@@ -83,6 +86,9 @@ def ranks_reason(config, vllm):
     """Several ranks have to be those of one model on one machine, as the multiprocess executor starts them."""
     parallel, several = config.parallel_config, config.parallel_config.world_size > 1
     executor = parallel.distributed_executor_backend
+    compilation = config.compilation_config
+    passes = getattr(compilation, "pass_config", None) if getattr(compilation, "mode", 0) == COMPILED else None
+    fused = [name for name in FUSED if getattr(passes, name, False)]
     executor = executor if isinstance(executor, str) else getattr(executor, "__name__", type(executor).__name__)
     checks = [
         # mutant: engines that share requests
@@ -94,6 +100,8 @@ def ranks_reason(config, vllm):
         (getattr(parallel, "nnodes", 1) > 1, "ranks on several machines (nnodes)"),
         # mutant: executors of several ranks
         (several and executor != "mp", f"several ranks under the executor {executor} (supported: mp)"),
+        # mutant: kernels that hold a collective operation
+        (several and fused, f"kernels that hold a collective operation ({', '.join(fused)})"),
         (getattr(parallel, "enable_eplb", False), "experts that move (enable_eplb)"),
         # mutant: ranks that sleep
         (several and config.model_config.enable_sleep_mode, "sleep mode of several ranks"),

@@ -153,6 +153,13 @@ class Gate(unittest.TestCase):
         ):
             with self.subTest(change):
                 self.assertIn(word, reason(**change) or "")
+        fused = types.SimpleNamespace(fuse_allreduce_rms=True)
+        for ranks, mode, word in (2, 3, "fuse_allreduce_rms"), (1, 3, "None"), (2, 0, "None"):
+            together = config(
+                parallel_config__world_size=ranks, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1,
+                compilation_config__pass_config=fused, compilation_config__mode=mode,
+            )  # fmt: skip
+            self.assertIn(word, str(gate.ranks_reason(together, "0.26.0")))
         asleep = config(parallel_config__world_size=2, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1, model_config__enable_sleep_mode=True)
         self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0"))
 

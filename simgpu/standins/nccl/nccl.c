@@ -23,7 +23,7 @@ enum { OK, UNHANDLED_CUDA, SYSTEM, INTERNAL, INVALID_ARGUMENT, INVALID_USAGE, RE
 #define VERSION 22705 /* 2.27.5, whose calls these are */
 
 typedef struct { char internal[128]; } ncclUniqueId;
-struct comm { int rank, ranks; CUdeviceptr own, opened[NCCL_RANKS]; struct place *place; };
+struct comm { int rank, ranks; CUdeviceptr own, opened[NCCL_RANKS]; CUcontext ctx; struct place *place; };
 
 extern const char nccl_image[];
 static struct image image = {nccl_image, NULL};
@@ -39,6 +39,8 @@ static struct {
 	__typeof__(&cuIpcOpenMemHandle_v2) cuIpcOpenMemHandle;
 	__typeof__(&cuIpcCloseMemHandle) cuIpcCloseMemHandle;
 	__typeof__(&cuCtxGetDevice) cuCtxGetDevice;
+	__typeof__(&cuCtxGetCurrent) cuCtxGetCurrent;
+	__typeof__(&cuCtxSetCurrent) cuCtxSetCurrent;
 } driver;
 
 static int fail(int result, const char *what)
@@ -88,6 +90,8 @@ static int ready(void)
 	GET(cuIpcOpenMemHandle, 11000);
 	GET(cuIpcCloseMemHandle, 4010);
 	GET(cuCtxGetDevice, 2000);
+	GET(cuCtxGetCurrent, 4000);
+	GET(cuCtxSetCurrent, 4000);
 #undef GET
 	return bad ? fail(UNHANDLED_CUDA, "a driver without memory of other processes") : OK;
 }
@@ -108,14 +112,17 @@ EXPORT int ncclGetUniqueId(ncclUniqueId *id)
 	return bootstrap_create(id->internal, sizeof(id->internal)) ? OK : fail(SYSTEM, "memfd_create");
 }
 
+/* Any thread may end it, also one that has used no device, or another one. */
 static int destroy(struct comm *c)
 {
-	int r = OK;
+	CUcontext before = NULL;
+	int r = cuda(driver.cuCtxGetCurrent(&before), "cuCtxGetCurrent") | cuda(driver.cuCtxSetCurrent(c->ctx), "cuCtxSetCurrent");
 	for (int i = 0; i < c->ranks; i++)
 		if (c->opened[i])
 			r |= cuda(driver.cuIpcCloseMemHandle(c->opened[i]), "cuIpcCloseMemHandle");
 	if (c->own)
 		r |= cuda(driver.cuMemFree(c->own), "cuMemFree");
+	r |= cuda(driver.cuCtxSetCurrent(before), "cuCtxSetCurrent");
 	bootstrap_leave(c->place);
 	free(c);
 	return r;
@@ -168,7 +175,8 @@ EXPORT int ncclCommInitRank(struct comm **comm, int ranks, ncclUniqueId id, int 
 	}
 	c->rank = rank;
 	c->ranks = ranks;
-	if (!(r = allocate(c, d)))
+	r = cuda(driver.cuCtxGetCurrent(&c->ctx), "cuCtxGetCurrent");
+	if (!r && !(r = allocate(c, d)))
 		r = connect_ranks(c, d, id.internal);
 	free(d);
 	if (r)
@@ -196,12 +204,7 @@ EXPORT int ncclCommDestroy(struct comm *c)
 
 EXPORT int ncclCommFinalize(struct comm *c) { return c ? OK : INVALID_ARGUMENT; }
 
-EXPORT int ncclCommAbort(struct comm *c)
-{
-	runtime_context(); /* it may be another thread's to abort */
-	return c ? destroy(c) : OK;
-}
-
+EXPORT int ncclCommAbort(struct comm *c) { return c ? destroy(c) : OK; }
 
 EXPORT int ncclCommCount(const struct comm *c, int *count)
 {
