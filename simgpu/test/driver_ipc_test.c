@@ -148,3 +148,26 @@ void between_processes(void)
 	CHECK(waitpid(owner, &status, 0) == owner && status == 0);
 	WANT(CUDA_ERROR_INVALID_HANDLE, open_memory(&q, e.other));
 }
+
+/* A process sees both devices of the machine, and has its context on the first. */
+void other_device(void)
+{
+	CUdevice device;
+	CUcontext ctx;
+	CUuuid own, other;
+	unsigned int flags;
+	int count = 0, active = -1;
+	OK(cuDeviceGetCount(&count));
+	OK(cuDeviceGet(&device, 1));
+	CHECK(count == 2 && device == 1);
+	WANT(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&device, 2));
+	OK(cuDeviceGetUuid(&own, 0));
+	OK(cuDeviceGetUuid(&other, 1));
+	CHECK(memcmp(&own, &other, sizeof(own)) != 0);
+	OK(cuCtxGetDevice(&device));
+	CHECK(device == 0);
+	WANT(CUDA_ERROR_NOT_SUPPORTED, cuDevicePrimaryCtxRetain(&ctx, 1));
+	WANT(CUDA_ERROR_NOT_SUPPORTED, cuCtxCreate(&ctx, 0, 1));
+	OK(cuDevicePrimaryCtxGetState(1, &flags, &active));
+	CHECK(active == 0);
+}

@@ -71,6 +71,7 @@ static const struct { const char *name; void (*run)(void); const char *env; } te
 	{"between_processes", between_processes, NULL},
 	{"shared_device", shared_device, NULL},
 	{"no_compute", no_compute, "SIMGPU_COMPUTE=off"},
+	{"other_device", other_device, "SIMGPU_DEVICES=2"},
 	{"capability", capability, "SIMGPU_COMPUTE_CAPABILITY=8.6"},
 	{"fat_binary", fat_binary, NULL},
 	{"library_in_capture", library_in_capture, NULL},
