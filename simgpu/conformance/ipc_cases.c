@@ -49,14 +49,14 @@ static const CUmemAllocationProp exportable = {
 	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0},
 };
 
-/* Memory at an address of its own, which keeps it: the handle is released. */
+/* Memory at an address of its own. */
 static CUresult map(CUmemGenericAllocationHandle h, size_t size, CUdeviceptr *p)
 {
 	const CUmemAccessDesc read_write = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
 	CUresult r;
-	if ((r = cu.cuMemAddressReserve(p, size, 0, 0, 0)) || (r = cu.cuMemMap(*p, size, 0, h, 0)) || (r = cu.cuMemSetAccess(*p, size, &read_write, 1)))
+	if ((r = cu.cuMemAddressReserve(p, size, 0, 0, 0)) || (r = cu.cuMemMap(*p, size, 0, h, 0)))
 		return r;
-	return cu.cuMemRelease(h);
+	return cu.cuMemSetAccess(*p, size, &read_write, 1);
 }
 
 static CUresult import(int file, size_t size, CUdeviceptr *p)
@@ -64,7 +64,7 @@ static CUresult import(int file, size_t size, CUdeviceptr *p)
 	CUmemGenericAllocationHandle h;
 	CUresult r = cu.cuMemImportFromShareableHandle(&h, (void *)(intptr_t)file, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 	close(file);
-	return r ? r : map(h, size, p);
+	return r || (r = map(h, size, p)) ? r : cu.cuMemRelease(h);
 }
 
 static CUresult serve(const struct request *q, struct reply *a)
@@ -398,10 +398,11 @@ static CUresult shareable(CUdeviceptr *p, int *file, unsigned word)
 {
 	CUmemGenericAllocationHandle h;
 	CUresult r;
-	if ((r = cu.cuMemCreate(&h, PAGE, &exportable, 0)) || (r = cu.cuMemExportToShareableHandle(file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
+	if ((r = cu.cuMemCreate(&h, PAGE, &exportable, 0)) || (r = map(h, PAGE, p)) || (r = set(*p, word)) ||
+	    (r = cu.cuMemExportToShareableHandle(file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
 		return r;
 	fcntl(*file, F_SETFD, 0);
-	return (r = map(h, PAGE, p)) ? r : set(*p, word);
+	return cu.cuMemRelease(h);
 }
 
 static const char *file_shared_both_ways(void)

@@ -160,6 +160,12 @@ void allocations_end(struct context *ctx)
 			allocation_end(table[i]);
 }
 
+void allocations_each(void (*visit)(struct allocation *a, void *arg), void *arg)
+{
+	for (size_t i = 0; i < count; i++)
+		visit(table[i], arg);
+}
+
 size_t allocation_count(void)
 {
 	return count;

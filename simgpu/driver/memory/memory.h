@@ -75,6 +75,7 @@ struct allocation *allocation_import(struct context *ctx, uint64_t addr, uint64_
 bool allocation_within(uint64_t addr, uint64_t size); /* any part of it */
 void allocation_end(struct allocation *a);
 void allocations_end(struct context *ctx);
+void allocations_each(void (*visit)(struct allocation *a, void *arg), void *arg); /* ends none */
 size_t allocation_count(void);
 extern const struct ptx_memory device_memory; /* how the interpreter asks for live ranges */
 

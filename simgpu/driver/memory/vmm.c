@@ -8,12 +8,13 @@
  * SIMGPU_VMM_HINTS=fail for any address that was asked for. SIMGPU_VMM_HINTS=refuse grants another one, as drivers may, and a number
  * of bytes does so for larger reservations.
  *
- * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping. If it can be exported, it has a file of its
- * own, whose descriptor is the handle for other processes. It lives until the last of them has released it. Imported memory takes nothing of the
+ * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping. Once it is exported, it has a file of
+ * its own, whose descriptor is the handle for other processes. It lives until the last of them has released it. Imported memory takes nothing of the
  * process's device.
  */
 #include "memory/memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,12 +142,12 @@ CUresult sim_cuMemGetAllocationGranularity(struct call *c, size_t *granularity, 
 	return CUDA_SUCCESS;
 }
 
-static bool fill(int file, uint64_t offset, uint64_t size)
+static bool fill(uint64_t offset, uint64_t size)
 {
 	static unsigned char pattern[MIB];
 	memset(pattern, HEAP_PATTERN, sizeof(pattern));
 	for (uint64_t at = 0; at < size; at += sizeof(pattern))
-		if (pwrite(file, pattern, sizeof(pattern), (off_t)(offset + at)) != sizeof(pattern))
+		if (pwrite(memory_file, pattern, sizeof(pattern), (off_t)(offset + at)) != sizeof(pattern))
 			return false;
 	return true;
 }
@@ -160,23 +161,6 @@ static bool file_holds(uint64_t end)
 		return false;
 	file_size = size;
 	return true;
-}
-
-/* Finds the file of new memory, and room in it. */
-static bool place(struct physical *p)
-{
-	if (!p->own && memory_file < 0)
-		memory_file = memfd_create("device memory", MFD_CLOEXEC);
-	p->file = p->own ? memfd_create(EXPORTED, MFD_CLOEXEC) : memory_file;
-	p->offset = p->own ? 0 : file_end;
-	bool placed = p->file >= 0 && (p->own ? !ftruncate(p->file, (off_t)p->size) : file_holds(file_end + p->size));
-	if (placed && p->size < UNTOUCHED_LIMIT && config_get()->compute)
-		placed = fill(p->file, p->offset, p->size);
-	if (placed && !p->own)
-		file_end += p->size;
-	if (!placed && p->own && p->file >= 0)
-		close(p->file);
-	return placed;
 }
 
 static CUmemGenericAllocationHandle physical_add(struct physical made)
@@ -195,14 +179,16 @@ CUresult sim_cuMemCreate(struct call *c, CUmemGenericAllocationHandle *handle, s
 		return r;
 	if (!handle || !size || size % GRANULARITY || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	struct physical made = {.size = size, .refs = 1, .own = prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE, .prop = *prop};
-	if (!heap_take(size))
+	if (memory_file < 0)
+		memory_file = memfd_create("device memory", MFD_CLOEXEC);
+	if (memory_file < 0 || !heap_take(size))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	if (!place(&made)) {
+	if (!file_holds(file_end + size) || (size < UNTOUCHED_LIMIT && config_get()->compute && !fill(file_end, size))) {
 		heap_give(size);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*handle = physical_add(made);
+	*handle = physical_add((struct physical){.offset = file_end, .size = size, .file = memory_file, .refs = 1, .prop = *prop});
+	file_end += size;
 	call_detail(c, "handle=0x%llx\tbytes=%zu", (unsigned long long)*handle, size);
 	return CUDA_SUCCESS;
 }
@@ -264,6 +250,43 @@ CUresult sim_cuMemGetAllocationPropertiesFromHandle(struct call *c, CUmemAllocat
 
 /* ---- of several processes --------------------------------------------------------------------------------------- */
 
+static void map_again(struct allocation *a, void *arg)
+{
+	const struct physical *p = arg;
+	if (a->kind == ALLOC_VMM && a->physical == p)
+		mmap((void *)(uintptr_t)a->base, a->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, p->file, (off_t)p->offset);
+}
+
+/* Gives memory a file of its own, with its contents. The driver's lock is held, so no work writes to the memory meanwhile. */
+static bool move_out(struct physical *p)
+{
+	int file = memfd_create(EXPORTED, MFD_CLOEXEC);
+	off_t from = (off_t)p->offset, end = (off_t)(p->offset + p->size);
+	bool moved = file >= 0 && !ftruncate(file, (off_t)p->size);
+	while (moved && from < end) {
+		from = lseek(p->file, from, SEEK_DATA); /* holes stay holes */
+		if (from < 0 || from >= end) {
+			moved = from >= 0 || errno == ENXIO;
+			break;
+		}
+		char piece[HOST_PAGE];
+		ssize_t n = pread(p->file, piece, sizeof(piece), from);
+		moved = n > 0 && pwrite(file, piece, (size_t)n, from - (off_t)p->offset) == n;
+		from += n;
+	}
+	if (!moved) {
+		if (file >= 0)
+			close(file);
+		return false;
+	}
+	fallocate(p->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)p->offset, (off_t)p->size);
+	p->file = file;
+	p->offset = 0;
+	p->own = true;
+	allocations_each(map_again, p);
+	return true;
+}
+
 CUresult sim_cuMemExportToShareableHandle(struct call *c, void *shareable_handle, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType handle_type, uint64_t flags)
 {
 	struct physical *p;
@@ -271,7 +294,7 @@ CUresult sim_cuMemExportToShareableHandle(struct call *c, void *shareable_handle
 	call_detail(c, "handle=0x%llx", (unsigned long long)handle);
 	if (r || !shareable_handle || flags || handle_type == CU_MEM_HANDLE_TYPE_NONE || p->prop.requestedHandleTypes != handle_type)
 		return r ? r : CUDA_ERROR_INVALID_VALUE;
-	int file = fcntl(p->file, F_DUPFD_CLOEXEC, 3);
+	int file = p->own || move_out(p) ? fcntl(p->file, F_DUPFD_CLOEXEC, 3) : -1;
 	if (file < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*(int *)shareable_handle = file;
