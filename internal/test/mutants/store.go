@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"medusa/internal/atomicfile"
 )
@@ -33,23 +34,31 @@ type result struct {
 	Commit  string  `json:"commit"`
 }
 
-// openStore reads the file. If it is to be forgotten, or is no store, all rows are tried.
+// openStore reads the file, or forgets it.
 func openStore(path, commit string, forget bool) (*store, error) {
 	s := &store{path: path, commit: commit, results: map[string]result{}, taken: map[string]int{}}
-	if forget {
-		return s, nil
-	}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
-	}
-	if err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	if json.Unmarshal(data, &s.results) != nil {
-		s.results = map[string]result{}
+	if forget {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
 	}
-	return s, nil
+	return s, s.read()
+}
+
+// read takes over what the file has. Half a file, or another one, is no store, so all rows are tried.
+func (s *store) read() error {
+	data, err := os.ReadFile(s.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	results := map[string]result{}
+	if err == nil && json.Unmarshal(data, &results) == nil {
+		s.results = results
+	}
+	return nil
 }
 
 // take returns the verdict of a row if one of the keys is that of its inputs.
@@ -64,19 +73,28 @@ func (s *store) take(row string, keys ...string) (verdict, bool) {
 	return r.Verdict, true
 }
 
-// put keeps a verdict. Only what a test reported is kept: the others may be due to a busy machine, and are to be mended.
+// put keeps a verdict. Only what a test reported is kept: the others may be due to a busy machine, and are to be mended. Another run may
+// write at the same time.
 func (s *store) put(row, key string, v verdict) error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
+	lock, err := os.OpenFile(s.path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // which releases the lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	if err := s.read(); err != nil {
+		return err
+	}
 	delete(s.results, row)
 	if v == caught || v == crashed {
 		s.results[row] = result{v, key, s.commit}
 	}
 	data, err := json.MarshalIndent(s.results, "", "\t")
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(s.path), 0o755); err != nil {
 		return err
 	}
 	return atomicfile.Write(s.path, 0o644, bytes.NewReader(data))

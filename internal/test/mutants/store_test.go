@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -207,6 +208,13 @@ func TestStore(t *testing.T) {
 	}
 	if _, ok := open("c3", false).take("caught", "key"); ok {
 		t.Error("a verdict stays that is true no more")
+	}
+	one, other := open("c3", false), open("c3", false)
+	if err := errors.Join(one.put("of one", "key", caught), other.put("of another", "key", caught)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := open("c3", false).take("of one", "key"); !ok {
+		t.Error("a run that goes on at the same time wrote over a verdict")
 	}
 	if _, ok := open("c3", true).take("crashed", "key"); ok {
 		t.Error("the store was not forgotten")
