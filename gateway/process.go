@@ -16,6 +16,9 @@ func (m *Model) command(self, gpu string) (argv []string, restored bool) {
 		if m.Pool != "" {
 			argv = append(argv, "--pool", m.Pool)
 		}
+		for _, path := range m.Weights {
+			argv = append(argv, "--weights", path)
+		}
 		argv = append(argv, m.Artifact, "--")
 	}
 	for _, word := range m.Command {

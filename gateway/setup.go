@@ -69,7 +69,7 @@ func (u *setup) next(s *Spec, vacant func(place int) bool) (*setup, error) {
 
 // sameEngine reports whether an engine of the one model may go on as the other's.
 func (m *Model) sameEngine(other *Model) bool {
-	return m.Name == other.Name && slices.Equal(m.Command, other.Command) && maps.Equal(m.Env, other.Env) && m.Artifact == other.Artifact && m.Pool == other.Pool &&
+	return m.Name == other.Name && slices.Equal(m.Command, other.Command) && maps.Equal(m.Env, other.Env) && m.Artifact == other.Artifact && m.Pool == other.Pool && slices.Equal(m.Weights, other.Weights) &&
 		m.Memory == other.Memory && m.Asleep == other.Asleep && m.HostGB == other.HostGB
 }
 

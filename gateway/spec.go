@@ -57,6 +57,7 @@ type Model struct {
 	Env      map[string]string `yaml:"env"`
 	Artifact string            `yaml:"artifact"` // starts are restored from it
 	Pool     string            `yaml:"pool"`     // file of a pool, of which each restored start has one of its own
+	Weights  []string          `yaml:"weights"`  // files and folders that a restored start reads into the page cache while its engine imports
 	Memory   float64           `yaml:"memory"`   // share of a GPU's memory; default 1
 	Slots    int               `yaml:"slots"`    // requests at a time; default 8
 	Deadline float64           `yaml:"deadline"` // of an answer, for torpor
@@ -116,6 +117,9 @@ func (s *Spec) complete() {
 	paths := []*string{&s.KeysFile, &s.State}
 	for i := range s.Models {
 		paths = append(paths, &s.Models[i].Pool)
+		for j := range s.Models[i].Weights {
+			paths = append(paths, &s.Models[i].Weights[j])
+		}
 	}
 	if s.Agent != nil {
 		paths = append(paths, &s.Agent.Secret)
@@ -275,6 +279,10 @@ func (m *Model) check(at string) error {
 		return mistake(at+".memory", "is a share of a GPU, above 0 and at most 1")
 	case m.Pool != "" && m.Artifact == "":
 		return mistake(at+".pool", "only restored starts have a pool, and model %s has no artifact", m.Name)
+	case len(m.Weights) > 0 && m.Artifact == "":
+		return mistake(at+".weights", "only restored starts read weights ahead, and model %s has no artifact", m.Name)
+	case slices.Contains(m.Weights, ""):
+		return mistake(at+".weights", "one of the paths is empty")
 	case m.Slots < 1:
 		return mistake(at+".slots", "slots must be positive")
 	case m.Sleep < 0 || m.Sleep > 2:

@@ -39,6 +39,7 @@ func TestMistakes(t *testing.T) {
 		{"an argument that would be another text", "engine,", "engine, 0.90,", 6, "quote it"},
 		{"a time that is none", "models:", "health: 1e-10\nmodels:", 4, "health"},
 		{"a pool of native starts", "name: a", "name: a\n  pool: pool.yaml", 6, "only restored starts"},
+		{"weights of native starts", "name: a", "name: a\n  weights: [w]", 6, "only restored starts"},
 		{"a level of sleep", "name: a", "name: a\n  sleep: 3", 6, "0, 1 or 2"},
 		{"an unknown policy", "models:", "policy: {name: best}\nmodels:", 4, "unknown name"},
 		{"a wrong parameter", "models:", "policy: {d: -1}\nmodels:", 4, "d must be positive"},

@@ -43,6 +43,7 @@ type Options struct {
 	Relocate bool              // leave device memory at the driver's addresses
 	Status   string            // file for the JSON status; empty: none that outlives the start
 	Pool     string            // socket of a pool that may have a process for the engine, or a pool's file for one of this start's own; empty: the start is cold
+	Weights  []string          // files and folders to read into the page cache while the engine imports
 	Env      []string          // more of the engine's environment
 	Stdin    io.Reader
 	Stdout   io.Writer
@@ -66,6 +67,7 @@ func Run(ctx context.Context, o Options) (exitCode int, err error) {
 	defer d.close()
 	if off == nil {
 		defer o.ownPool(d)()
+		defer o.readWeights()()
 	}
 	if err != nil {
 		if o.Strict && off == nil {

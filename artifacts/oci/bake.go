@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -27,10 +29,12 @@ type BakeOptions struct {
 	Artifact string // path
 	Target   string // reference to the new image
 	Platform string // platform to take from a multi-platform base, such as linux/arm64; empty: linux on this process's architecture
+	Python   string // interpreter that compiles the base's Python sources into one more layer; empty: none
 }
 
-// Bake appends an artifact to an image as a layer of its own and pushes the result. It needs no container engine. Only the layer,
-// its entries in the configuration and the environment variable differ from the base. It returns the new manifest's digest.
+// Bake appends an artifact to an image as a layer of its own, before it one with the bytecode of the image's Python sources if the options say so, and pushes the
+// result. It needs no container engine. Only these layers, their entries in the configuration and the environment variable differ from the base. It returns the new
+// manifest's digest.
 func (c *Client) Bake(ctx context.Context, o BakeOptions) (string, error) {
 	d, err := c.bake(ctx, o)
 	if err != nil {
@@ -65,7 +69,17 @@ func (c *Client) bake(ctx context.Context, o BakeOptions) (ocispec.Descriptor, e
 		return none, err
 	}
 	defer layer.file.Close()
-	config, manifest, err := image.with(layer.descriptor, art.Identity.Digest(), o.Base)
+	// The artifact's layer is not compressed, so its digest is also its diff_id.
+	added := []addition{{layer.descriptor, layer.descriptor.Digest, layer}}
+	if o.Python != "" {
+		compiled, remove, err := precompile(ctx, base, image, o.Python)
+		defer remove()
+		if err != nil {
+			return none, fmt.Errorf("compile Python of %s: %w", o.Base, err)
+		}
+		added = slices.Insert(added, 0, compiled)
+	}
+	config, manifest, err := image.with(added, art.Identity.Digest(), o.Base)
 	if err != nil {
 		return none, fmt.Errorf("read base %s: %w", o.Base, err)
 	}
@@ -74,14 +88,23 @@ func (c *Client) bake(ctx context.Context, o BakeOptions) (ocispec.Descriptor, e
 			return none, err
 		}
 	}
-	if err := c.upload(ctx, target, layer.descriptor, layer); err != nil {
-		return none, err
+	for _, a := range added {
+		if err := c.upload(ctx, target, a.descriptor, a.content); err != nil {
+			return none, err
+		}
 	}
 	if err := c.upload(ctx, target, describe(image.configType, config), bytes.NewReader(config)); err != nil {
 		return none, err
 	}
 	d := describe(image.mediaType, manifest)
 	return d, target.Manifests().PushReference(ctx, d, bytes.NewReader(manifest), target.Reference.Reference)
+}
+
+// addition is a layer that an image gets.
+type addition struct {
+	descriptor ocispec.Descriptor
+	diffID     digest.Digest // of the archive without compression
+	content    io.ReaderAt
 }
 
 // copyLayer copies a layer from the base, inside the registry if possible.
@@ -178,9 +201,9 @@ func (i *image) layerType() string {
 	return typeLayer
 }
 
-// with returns configuration and manifest of the image with one more layer.
-func (i *image) with(layer ocispec.Descriptor, identity, baseName string) (config, manifest []byte, err error) {
-	if err := i.extendConfig(layer, identity); err != nil {
+// with returns configuration and manifest of the image with more layers.
+func (i *image) with(added []addition, identity, baseName string) (config, manifest []byte, err error) {
+	if err := i.extendConfig(added, identity); err != nil {
 		return nil, nil, err
 	}
 	if config, err = json.Marshal(i.config); err != nil {
@@ -197,7 +220,10 @@ func (i *image) with(layer ocispec.Descriptor, identity, baseName string) (confi
 			return nil, nil, err
 		}
 	}
-	layers := append(i.layers[:len(i.layers):len(i.layers)], layer)
+	layers := slices.Clone(i.layers)
+	for _, a := range added {
+		layers = append(layers, a.descriptor)
+	}
 	if err := errors.Join(setMember(i.manifest, "config", describe(i.configType, config)), setMember(i.manifest, "layers", layers)); err != nil {
 		return nil, nil, err
 	}
@@ -205,7 +231,7 @@ func (i *image) with(layer ocispec.Descriptor, identity, baseName string) (confi
 	return config, manifest, err
 }
 
-func (i *image) extendConfig(layer ocispec.Descriptor, identity string) error {
+func (i *image) extendConfig(added []addition, identity string) error {
 	run, rootfs := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	var history []json.RawMessage
 	var env []string
@@ -226,14 +252,16 @@ func (i *image) extendConfig(layer ocispec.Descriptor, identity string) error {
 		}
 	}
 	labels[annotationIdentity] = identity
+	for _, a := range added {
+		diffIDs, history = append(diffIDs, a.diffID), append(history, json.RawMessage(`{"created_by":"medusa bake"}`))
+	}
 	return errors.Join(
 		setMember(run, "Env", append(kept, name+bakedPath)),
 		setMember(run, "Labels", labels),
 		setMember(i.config, "config", run),
-		// The layer is not compressed, so its digest is also its diff_id.
-		setMember(rootfs, "diff_ids", append(diffIDs, layer.Digest)),
+		setMember(rootfs, "diff_ids", diffIDs),
 		setMember(i.config, "rootfs", rootfs),
-		setMember(i.config, "history", append(history, json.RawMessage(`{"created_by":"medusa bake"}`))))
+		setMember(i.config, "history", history))
 }
 
 // member reads one member of a JSON object. If it is missing or null, out keeps its value.

@@ -189,7 +189,7 @@ func readManifests(t *testing.T, data []byte) {
 		if json.Unmarshal(data, &i.config) != nil || json.Unmarshal(data, &i.manifest) != nil || i.config == nil {
 			continue
 		}
-		config, manifest, err := i.with(describe(typeLayer, nil), "sha256:x", "base")
+		config, manifest, err := i.with([]addition{{descriptor: describe(typeLayer, nil)}}, "sha256:x", "base")
 		if err == nil && (!json.Valid(config) || !json.Valid(manifest)) {
 			t.Fatalf("%s %s", config, manifest)
 		}

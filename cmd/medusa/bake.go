@@ -18,6 +18,8 @@ func newBakeCmd() *cobra.Command {
 		Short: "Append an artifact to a container image",
 		Long: `Adds FILE to the base image as one more layer and sets ` + contract.EnvArtifact + ` to its path, so that medusa restore in the new
 image needs no argument. Base and result are in registries; no container engine is needed. Prints the manifest's digest.
+With --precompile PYTHON, an interpreter on this machine of the version that the image's packages are for, the image gets the bytecode of its Python sources
+as well: images whose packages were installed without it, such as vLLM's own, compile in each container anew.
 If medusa pull -o FILE left FILE.proof, that file is added too. --verify KEY demands a signature by KEY in it.`,
 		Example: "  medusa bake --base registry.example/serve:1 --artifact llama.medusa -t registry.example/serve:1-llama",
 		Args:    usageArgs(cobra.NoArgs),
@@ -43,5 +45,6 @@ If medusa pull -o FILE left FILE.proof, that file is added too. --verify KEY dem
 	cmd.Flags().StringVar(&o.Artifact, "artifact", "", "artifact file")
 	cmd.Flags().StringVarP(&o.Target, "tag", "t", "", "reference for the result")
 	cmd.Flags().StringVar(&o.Platform, "platform", "", "platform to take from a multi-platform base, such as linux/arm64 (default: this machine's)")
+	cmd.Flags().StringVar(&o.Python, "precompile", "", "interpreter that compiles the image's Python sources, such as python3.12")
 	return cmd
 }

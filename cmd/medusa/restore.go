@@ -43,6 +43,8 @@ fit or is not trusted, 5 if it is damaged. Otherwise the exit code is the engine
 With --pool the engine runs in a process of a medusa pool, if that process is what a new one would be. Otherwise the start is cold, and one line
 names the difference. If --pool names the file of a pool, no pool has to run: what the engine spawns begins to import together with the engine.
 
+--weights reads files, or those below a folder, into the page cache while the engine imports, so that the engine does not wait for the disk.
+
 ` + contract.EnvOff + `=1 makes every start native, also with --strict. So does an existing file "off" in the cache (with ` + contract.EnvOff + `=/PATH: that file).`,
 		Example: `  medusa restore llama.medusa -- reference run --model ./llama
   medusa restore --match model.config=sha256:5e88... --match gpu.name="NVIDIA H200" -- reference run --model ./llama`,
@@ -100,6 +102,7 @@ names the difference. If --pool names the file of a pool, no pool has to run: wh
 	cmd.Flags().BoolVar(&o.Lazy, "lazy", false, "build each graph when it is first used")
 	cmd.Flags().BoolVar(&o.Strict, "strict", false, "exit instead of starting natively")
 	cmd.Flags().StringVar(&o.Pool, "pool", "", "socket of a medusa pool, which may have a process that has imported the engine; or the file of one: this start has its own")
+	cmd.Flags().StringArrayVar(&o.Weights, "weights", nil, "file or folder to read into the page cache while the engine imports (repeatable)")
 	cmd.Flags().StringVar(&o.Status, "status", "", "file that receives the start's status as one JSON object (rank N of several: FILE.N)")
 	return cmd
 }

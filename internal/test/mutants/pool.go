@@ -16,6 +16,8 @@ var pooled = []mutant{
 	{"imports in the folder of the start", replace("e.Size, e.Folder = 1, folder", "e.Size = 1"), "./internal/test/pool", "TestSingle"},
 	{"no wait for what cannot fit", replace("&& len(e.keyDifferences(s)) == 0", ""), "./pool", "TestSingleWaits"},
 	{"no collections while modules are imported", skip, "./internal/test/pool", "TestSingle"},
+	{"weights read beside imports", never, "./supervisor", "TestWeights"},
+	{"files that do not fit", never, "./internal/pagecache", "TestReadRefuses"},
 	{"used once", skip, "./internal/test/pool", "TestPool"},
 	{"priority of the caller", replace("Nice: int32(nice)", "Nice: int32(19+0*nice)"), "./internal/test/pool", "TestPool"},
 	{"a start that differs from the pool's processes", skip, "./internal/test/pool", "TestPool"},

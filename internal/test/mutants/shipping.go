@@ -56,5 +56,9 @@ var shipping = []mutant{
 	{"engine that knows nothing of Medusa", skip, "./supervisor", "TestEngineWithoutMedusa|TestServerWithoutMedusa"},
 	{"server that knows nothing of Medusa", negate, "./interpose", "TestUnmarkedCapture"},
 	{"end at the identity", replace("atomic_load(&identified)", "!atomic_load(&identified)"), "./interpose", "TestEndAtIdentity"},
+	{"sources that a later layer removes", never, "./artifacts/bytecode", "TestLayers"},
+	{"the time of a source", becomes("return nil"), "./artifacts/bytecode", "TestBytecodeIsUsed"},
+	{"bytecode that the image has", replace(" || err == nil && info.ModTime().Unix() == 0", ""), "./artifacts/bytecode", "TestLayers"},
+	{"layers are what their digests say", never, "./artifacts/oci", "TestPrecompileRefuses"},
 	{"how a kernel was found", replace("r.copies[module]", "r.copies[module+1]"), "./internal/test/e2e", "TestKernelsFromImages"},
 }

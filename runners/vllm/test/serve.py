@@ -29,16 +29,16 @@ def free_port():
 
 
 class Server(Engine):
-    def __init__(self, args, runner="V2"):
-        self.port = free_port()
+    def __init__(self, args, runner="V2", name="serve", model=MODEL, loading="dummy", share="0.3"):
+        self.port, self.model = free_port(), model
         compilation = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [1, 2, 4, 8]}
         command = [
-            os.path.join(os.path.dirname(os.path.abspath(args.python)), "vllm"), "serve", MODEL, "--load-format", "dummy",
+            os.path.join(os.path.dirname(os.path.abspath(args.python)), "vllm"), "serve", model, "--load-format", loading,
             "--skip-tokenizer-init", "--max-model-len", "256", "--max-num-seqs", "8", "--max-num-batched-tokens", "512",
-            "--gpu-memory-utilization", "0.3", "--attention-config", json.dumps({"backend": "FLASH_ATTN"}),
+            "--gpu-memory-utilization", share, "--attention-config", json.dumps({"backend": "FLASH_ATTN"}),
             "--compilation-config", json.dumps(compilation), "--host", "127.0.0.1", "--port", str(self.port), SLEEP,
         ]  # fmt: skip
-        super().__init__(args, "serve", command, runner)
+        super().__init__(args, name, command, runner)
 
     def environment(self, step):
         kept = {k: v for k, v in super().environment(step).items() if k != "VLLM_ENABLE_V1_MULTIPROCESSING"}

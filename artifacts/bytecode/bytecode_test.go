@@ -1,0 +1,211 @@
+package bytecode
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"medusa/internal/test/testenv"
+)
+
+// stamp is the time of all sources: not a whole second, as build tools leave them.
+var stamp = time.Unix(1_700_000_000, 500_000_000)
+
+// interpreter returns Python and its version.
+func interpreter(t *testing.T) (python, version string) {
+	t.Helper()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		testenv.Skip(t, testenv.Python)
+	}
+	out, err := exec.Command(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return python, strings.TrimSpace(string(out))
+}
+
+// layer is an archive of files, with their contents. A name that ends in / is a folder, a content that begins with = a link.
+func layer(t *testing.T, files ...[2]string) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range files {
+		h := &tar.Header{Name: f[0], Mode: 0o644, ModTime: stamp, Format: tar.FormatPAX, Typeflag: tar.TypeReg, Size: int64(len(f[1]))}
+		if to, ok := strings.CutPrefix(f[1], "="); ok {
+			h.Typeflag, h.Linkname, h.Size, f[1] = tar.TypeLink, to, 0, ""
+		} else if strings.HasSuffix(f[0], "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, f[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+// make adds the layers and returns the one that was made.
+func made(t *testing.T, python string, layers ...*bytes.Buffer) (*bytes.Buffer, Counts, error) {
+	t.Helper()
+	m, err := New(context.Background(), python)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, l := range layers {
+		if err := m.Add(bytes.NewReader(l.Bytes())); err != nil {
+			return nil, Counts{}, err
+		}
+	}
+	var out bytes.Buffer
+	counts, err := m.Make(context.Background(), &out)
+	return &out, counts, err
+}
+
+// names lists the files of a layer.
+func names(t *testing.T, l *bytes.Buffer) (all []string) {
+	t.Helper()
+	for r := tar.NewReader(bytes.NewReader(l.Bytes())); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, h.Name)
+	}
+}
+
+// unpackAll writes what layers have below a folder, as a runtime of containers does.
+func unpackAll(t *testing.T, folder string, layers ...*bytes.Buffer) {
+	t.Helper()
+	for _, l := range layers {
+		for r := tar.NewReader(bytes.NewReader(l.Bytes())); ; {
+			h, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if strings.HasSuffix(h.Name, "/") {
+				continue
+			}
+			name := filepath.Join(folder, h.Name)
+			data, readErr := io.ReadAll(r)
+			if err := errors.Join(err, readErr, os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, data, 0o644), os.Chtimes(name, h.ModTime, h.ModTime)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// The image's interpreter takes the bytecode: sources that are exchanged for others of the same time and size are not looked at. Tracebacks name the files of the image.
+func TestBytecodeIsUsed(t *testing.T) {
+	python, version := interpreter(t)
+	folder := "opt/venv/lib/python" + version + "/site-packages/"
+	image := layer(t, [2]string{folder, ""}, [2]string{folder + "a.py", "value = 1\n"}, [2]string{folder + "p/__init__.py", "value = 2\n"}, [2]string{folder + "old.py", "print 'two'\n"})
+	out, counts, err := made(t, python, image)
+	if err != nil || counts != (Counts{3, 2}) {
+		t.Fatalf("%+v, %v", counts, err)
+	}
+	root := t.TempDir()
+	unpackAll(t, root, image, out)
+	for name, text := range map[string]string{"a.py": "value = 7\n", "p/__init__.py": "value = 8\n"} {
+		name = filepath.Join(root, folder, name)
+		if err := errors.Join(os.WriteFile(name, []byte(text), 0o644), os.Chtimes(name, stamp, stamp)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := "import a, p, marshal; print(a.value, p.value, marshal.loads(open(a.__cached__, 'rb').read()[16:]).co_filename)"
+	cmd := exec.Command(python, "-c", program)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(root, folder), "PYTHONDONTWRITEBYTECODE=1")
+	got, err := cmd.CombinedOutput()
+	if want := "1 2 /" + folder + "a.py\n"; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+// Later layers hide what earlier ones have, and what the image has compiled is not compiled again.
+func TestLayers(t *testing.T) {
+	python, version := interpreter(t)
+	site := "usr/lib/python" + version + "/dist-packages/"
+	first := layer(t, [2]string{site + "kept.py", "1\n"}, [2]string{site + "gone.py", "2\n"}, [2]string{site + "all/x.py", "3\n"}, [2]string{site + "kept/y.py", "4\n"},
+		[2]string{"root/cache/z.py", "5\n"}, [2]string{site + "changed.py", "6\n"}, [2]string{site + "folder.py", "7\n"})
+	second := layer(t, [2]string{site + ".wh.gone.py", ""}, [2]string{site + "all/.wh..wh..opq", ""}, [2]string{site + "all/new.py", "8\n"}, [2]string{site + "linked.py", "=root/cache/z.py"},
+		[2]string{site + "elsewhere.py", "=root/cache/none.py"}, [2]string{site + "folder.py/", ""}, [2]string{site + "folder.py/in.py", "9\n"})
+	out, counts, err := made(t, python, first, second)
+	if err != nil || counts != (Counts{6, 6}) {
+		t.Fatalf("%+v, %v", counts, err)
+	}
+	var want []string
+	for _, name := range []string{"all/new", "changed", "folder.py/in", "kept/y", "kept", "linked"} {
+		want = append(want, compiled(site+name+".py", version))
+	}
+	if got := names(t, out); strings.Join(got, " ") != strings.Join(want, " ") {
+		t.Errorf("%v, want %v", got, want)
+	}
+	third := layer(t, [2]string{site + "changed.py", "longer than before\n"})
+	out, counts, err = made(t, python, first, second, out, third)
+	if got := names(t, out); err != nil || counts != (Counts{6, 0}) || len(got) != 0 {
+		t.Errorf("a source that does not compile: %+v, %v, %v", counts, got, err)
+	}
+	third = layer(t, [2]string{site + "kept.py", "value = 10\n"})
+	out, counts, err = made(t, python, first, second, third)
+	if got := names(t, out); err != nil || counts.Compiled != 6 {
+		t.Errorf("%+v, %v, %v", counts, got, err)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	python, version := interpreter(t)
+	good := layer(t, [2]string{"lib/python" + version + "/a.py", strings.Repeat("1\n", 2000)})
+	for name, row := range map[string]struct {
+		layer *bytes.Buffer
+		want  string
+	}{
+		"of another version": {layer(t, [2]string{"lib/python3.1/a.py", "1\n"}), "the image has packages for [3.1]"},
+		"cut off":            {bytes.NewBuffer(good.Bytes()[:3000]), "unexpected EOF"},
+	} {
+		if _, _, err := made(t, python, row.layer); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %q", name, err, row.want)
+		}
+	}
+	if _, err := New(context.Background(), "/none/python3"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// No archive writes outside of the folder.
+func TestOutside(t *testing.T) {
+	python, version := interpreter(t)
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	site := "lib/python" + version + "/"
+	_, _, err := made(t, python, layer(t, [2]string{"../../../escaped.py", "1\n"}, [2]string{site + "a.py", "1\n"}, [2]string{site + "b.py", "=../../../../../../../../etc/none.py"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "..", "escaped.py")); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a file escaped")
+	}
+}

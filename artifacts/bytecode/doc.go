@@ -1,0 +1,38 @@
+// Package bytecode compiles the Python sources of an image for those who start it: an image whose packages were installed without __pycache__ compiles them in each
+// container anew.
+//
+// In: the layers of an image, as tar archives, and an interpreter of the version that the image's packages are for. Out: one more layer, as a tar archive, with the
+// bytecode that is missing or is not of its source. It is what the interpreter writes itself: the image's Python compares each with the time and the size of its
+// source, so that a source which changes later is compiled again. What can fail: an archive that is damaged or larger than the bounds, the disk, and an interpreter
+// that does not run or whose version no package is for. A source that does not compile has no bytecode, as in the image itself.
+package bytecode
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Bounds on what an image can make this process write.
+const (
+	maxFile  = 64 << 20
+	maxTotal = 8 << 30
+	maxFiles = 1_000_000
+)
+
+// Counts says what a layer holds.
+type Counts struct {
+	Sources  int // of the interpreter's version
+	Compiled int // of these, those whose bytecode is in the layer
+}
+
+var errTooLarge = errors.New("its Python files are too many or too large")
+
+// VersionError means that the image has no packages for the interpreter.
+type VersionError struct {
+	Interpreter string   // 3.12
+	Image       []string // versions of the image's packages
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("the interpreter is Python %s, and the image has packages for %v (name an interpreter of this version)", e.Interpreter, e.Image)
+}

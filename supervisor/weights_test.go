@@ -1,0 +1,51 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"medusa/internal/test/coldfile"
+)
+
+// While the engine does something else, its weights come into the page cache. Without them it starts all the same.
+func TestWeights(t *testing.T) {
+	folder := coldfile.Folder(t)
+	const size = 1 << 20
+	weights, goOn, library := coldfile.Make(t, filepath.Join(folder, "weights"), size), filepath.Join(folder, "go-on"), filepath.Join(folder, "library.so")
+	if err := os.WriteFile(library, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && coldfile.Resident(t, weights) < size; {
+			time.Sleep(time.Millisecond)
+		}
+		_ = os.WriteFile(goOn, nil, 0o600)
+	}()
+	var log bytes.Buffer
+	engine := `while [ ! -e "` + goOn + `" ]; do sleep 0.01; done`
+	run := func(path string) {
+		t.Helper()
+		o := Options{Artifact: Choice{Ref: filepath.Join(folder, "none.medusa")}, Library: library, Argv: []string{"/bin/sh", "-c", engine},
+			Weights: []string{path}, Stdout: io.Discard, Stderr: &log}
+		if _, err := Run(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(weights)
+	if got := coldfile.Resident(t, weights); got != size {
+		t.Errorf("%d bytes of the weights are resident", got)
+	}
+	if strings.Contains(log.String(), "read weights") {
+		t.Error(log.String())
+	}
+	run(filepath.Join(folder, "none"))
+	if !strings.Contains(log.String(), "medusa: read weights: ") || !strings.Contains(log.String(), "no such file") {
+		t.Error(log.String())
+	}
+}
