@@ -10,48 +10,64 @@ import (
 )
 
 func (b *builder) layKernel(t *template, i int, n *graphir.Node, first bool) error {
-	params, err := b.kernelParams(n.Kernel())
+	k, node := n.Kernel(), &t.nodes[i]
+	table := b.spec.Kernels[k.Kernel].Params
+	room, err := b.kernelParams(k, table)
 	if err != nil {
 		return err
 	}
-	node := &t.nodes[i]
-	if !first {
-		b.program.add(cuda.EntryGraphKernelNodeSetParams, i, slot(node), ptr(params))
+	set := launch{k.Kernel, uint32(len(k.Params)), room.buffer, uintptr(unsafe.Pointer(node))}
+	if !first && b.program.repeats(set) {
 		return nil
 	}
-	b.program.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params))
-	return b.layAttributes(i, node, n.Kernel().Attrs)
+	pointers, start := room.pointers[:len(table)], uint64(room.buffer)
+	for p := range table {
+		pointers[p] = start + uint64(table[p].Offset)
+	}
+	// mutant: kernel of a template's member
+	room.params.Func = b.functions[k.Kernel]
+	room.params.Params, room.params.Extra = uintptr(unsafe.Pointer(unsafe.SliceData(room.pointers))), 0
+	room.params.Kern, room.params.Ctx = 0, 0
+	if !first {
+		b.program.add(cuda.EntryGraphKernelNodeSetParams, i, slot(node), ptr(room.params))
+		b.program.steps[len(b.program.steps)-1].launch = set
+		return nil
+	}
+	b.program.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(room.params))
+	return b.layAttributes(i, node, k.Attrs)
 }
 
-// kernelParams lays the launch out in the arena: the parameter buffer with its pointers patched in place, and the array
-// of pointers into it that the driver reads.
-func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, error) {
-	table := b.spec.Kernels[k.Kernel].Params
+// kernelRoom is the part of the arena that a launch takes: the parameter buffer, the array of pointers into it that the driver reads,
+// and the node's parameters.
+type kernelRoom struct {
+	buffer   uintptr
+	pointers []uint64
+	params   *cuda.KernelNodeParams
+}
+
+// kernelParams lays the values of a launch out in the arena: the parameter buffer with its pointers patched in place, and the dimensions.
+// Everything else in the room is as it was.
+func (b *builder) kernelParams(k *graphir.KernelNode, table []graphir.Param) (room kernelRoom, err error) {
 	if n := len(table); n > 0 && uint64(table[n-1].Offset) >= uint64(len(k.Params)) { // they stand by ascending offset
-		return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
+		return room, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
 	}
 	pointersAt := (len(k.Params) + 7) &^ 7
-	nodeAt := pointersAt + 8*len(table)
-	room, err := b.arena.bytes(nodeAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
+	paramsAt := pointersAt + 8*len(table)
+	bytes, err := b.arena.bytes(paramsAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
 	if err != nil {
-		return nil, err
+		return room, err
 	}
-	buffer := room[:len(k.Params)]
+	buffer := bytes[:len(k.Params)]
 	copy(buffer, k.Params)
 	if err := b.memory.Patch(buffer, k.Relocations); err != nil {
-		return nil, fmt.Errorf("parameter %w", err)
+		return room, fmt.Errorf("parameter %w", err)
 	}
-	start := uint64(uintptr(unsafe.Pointer(&room[0])))
-	pointers := unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
-	for i := range pointers {
-		pointers[i] = start + uint64(table[i].Offset)
-	}
-	node := (*cuda.KernelNodeParams)(unsafe.Pointer(&room[nodeAt]))
-	*node = cuda.KernelNodeParams{
-		// mutant: kernel of a template's member
-		Func: b.functions[k.Kernel], Grid: k.Grid, Block: k.Block, SharedMemBytes: k.SharedBytes, Params: uintptr(start) + uintptr(pointersAt),
-	}
-	return node, nil
+	room.buffer = uintptr(unsafe.Pointer(&bytes[0]))
+	room.pointers = unsafe.Slice((*uint64)(unsafe.Pointer(&bytes[pointersAt])), len(table))
+	// Field by field: a literal is made on the stack, and copying it waits for its parts to be stored.
+	room.params = (*cuda.KernelNodeParams)(unsafe.Pointer(&bytes[paramsAt]))
+	room.params.Grid, room.params.Block, room.params.SharedMemBytes = k.Grid, k.Block, k.SharedBytes
+	return room, nil
 }
 
 // layAttributes sets the recorded node attributes, cluster dimensions and priorities among them.
