@@ -12,62 +12,51 @@ import (
 func (b *builder) layKernel(t *template, i int, n *graphir.Node, first bool) error {
 	k, node := n.Kernel(), &t.nodes[i]
 	table := b.spec.Kernels[k.Kernel].Params
-	room, err := b.kernelParams(k, table)
+	buffer, pointers, params, err := b.kernelParams(k, table)
 	if err != nil {
 		return err
 	}
-	set := launch{k.Kernel, uint32(len(k.Params)), room.buffer, uintptr(unsafe.Pointer(node))}
-	if !first && b.program.repeats(set) {
+	set := launch{k.Kernel, uint32(len(k.Params)), buffer, uintptr(unsafe.Pointer(node))}
+	if !first && b.program.repeats(&set) {
 		return nil
 	}
-	pointers, start := room.pointers[:len(table)], uint64(room.buffer)
 	for p := range table {
-		pointers[p] = start + uint64(table[p].Offset)
+		pointers[p] = uint64(buffer) + uint64(table[p].Offset)
 	}
 	// mutant: kernel of a template's member
-	room.params.Func = b.functions[k.Kernel]
-	room.params.Params, room.params.Extra = uintptr(unsafe.Pointer(unsafe.SliceData(room.pointers))), 0
-	room.params.Kern, room.params.Ctx = 0, 0
+	params.Func = b.functions[k.Kernel]
+	params.Params, params.Extra, params.Kern, params.Ctx = uintptr(unsafe.Pointer(unsafe.SliceData(pointers))), 0, 0, 0
 	if !first {
-		b.program.add(cuda.EntryGraphKernelNodeSetParams, i, slot(node), ptr(room.params))
+		b.program.add(cuda.EntryGraphKernelNodeSetParams, i, slot(node), ptr(params))
 		b.program.steps[len(b.program.steps)-1].launch = set
 		return nil
 	}
-	b.program.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(room.params))
+	b.program.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params))
 	return b.layAttributes(i, node, k.Attrs)
 }
 
-// kernelRoom is the part of the arena that a launch takes: the parameter buffer, the array of pointers into it that the driver reads,
-// and the node's parameters.
-type kernelRoom struct {
-	buffer   uintptr
-	pointers []uint64
-	params   *cuda.KernelNodeParams
-}
-
-// kernelParams lays the values of a launch out in the arena: the parameter buffer with its pointers patched in place, and the dimensions.
-// Everything else in the room is as it was.
-func (b *builder) kernelParams(k *graphir.KernelNode, table []graphir.Param) (room kernelRoom, err error) {
+// kernelParams lays the values of a launch out in the arena: the parameter buffer with its pointers patched in place, and the dimensions
+// among the node's parameters. The rest of the node's parameters, and the array of pointers into the buffer that the driver reads, have
+// their room there, and what it held before. Nothing here is a struct that goes from the stack to memory: such a copy waits for the stores
+// of its parts.
+func (b *builder) kernelParams(k *graphir.KernelNode, table []graphir.Param) (buffer uintptr, pointers []uint64, params *cuda.KernelNodeParams, err error) {
 	if n := len(table); n > 0 && uint64(table[n-1].Offset) >= uint64(len(k.Params)) { // they stand by ascending offset
-		return room, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
+		return 0, nil, nil, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
 	}
 	pointersAt := (len(k.Params) + 7) &^ 7
 	paramsAt := pointersAt + 8*len(table)
-	bytes, err := b.arena.bytes(paramsAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
+	room, err := b.arena.bytes(paramsAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
 	if err != nil {
-		return room, err
+		return 0, nil, nil, err
 	}
-	buffer := bytes[:len(k.Params)]
-	copy(buffer, k.Params)
-	if err := b.memory.Patch(buffer, k.Relocations); err != nil {
-		return room, fmt.Errorf("parameter %w", err)
+	copy(room, k.Params)
+	if err := b.memory.Patch(room[:len(k.Params)], k.Relocations); err != nil {
+		return 0, nil, nil, fmt.Errorf("parameter %w", err)
 	}
-	room.buffer = uintptr(unsafe.Pointer(&bytes[0]))
-	room.pointers = unsafe.Slice((*uint64)(unsafe.Pointer(&bytes[pointersAt])), len(table))
-	// Field by field: a literal is made on the stack, and copying it waits for its parts to be stored.
-	room.params = (*cuda.KernelNodeParams)(unsafe.Pointer(&bytes[paramsAt]))
-	room.params.Grid, room.params.Block, room.params.SharedMemBytes = k.Grid, k.Block, k.SharedBytes
-	return room, nil
+	params = (*cuda.KernelNodeParams)(unsafe.Pointer(&room[paramsAt]))
+	params.Grid, params.Block, params.SharedMemBytes = k.Grid, k.Block, k.SharedBytes
+	pointers = unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
+	return uintptr(unsafe.Pointer(&room[0])), pointers, params, nil
 }
 
 // layAttributes sets the recorded node attributes, cluster dimensions and priorities among them.

@@ -63,10 +63,10 @@ func (p *program) reserve(n int) {
 
 // repeats reports whether the next call has stood in its place since before the reset, with its arguments in the same part of the
 // arena, and if so appends it.
-func (p *program) repeats(l launch) bool {
+func (p *program) repeats(l *launch) bool {
 	n := len(p.calls)
 	// mutant: calls that are written once
-	if n >= p.held || p.steps[:n+1][n].launch != l {
+	if n >= p.held || p.steps[:n+1][n].launch != *l {
 		return false
 	}
 	p.calls, p.steps = p.calls[:n+1], p.steps[:n+1]
