@@ -105,6 +105,7 @@ type arena struct {
 	free   []byte
 }
 
+// Chunks are small because the kernel makes all their pages at once, which costs less than a fault a page.
 const (
 	arenaChunk = 64 << 10
 	arenaAlign = 16
