@@ -1,7 +1,7 @@
 // Package pagecache reads files into the operating system's page cache, so that a process that reads them later finds them there.
 //
-// In: files and folders. Out: the cache holds their bytes, as long as nothing displaces them. Fails: if a file cannot be opened or mapped, if the kernel is older
-// than 5.14, or if the files are larger than the memory that is available; no process depends on it.
+// In: files and folders. Out: the cache holds their bytes, as long as nothing displaces them. Fails: if a file cannot be opened or read, or if the files are larger
+// than the memory that is available; no process depends on it.
 package pagecache
 
 import (
@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is how much is mapped at once. The end of a context is seen between steps.
-const step = 16 << 20
+// step is how much the disk is asked for at once: little, because others wait behind it. The end of a context is seen between steps.
+const step = 1 << 20
 
 // Read reads the files, and those below the folders, in the order of their names: as loaders of checkpoints do. It returns how many bytes are in the cache.
 func Read(ctx context.Context, paths []string) (int64, error) {
@@ -65,7 +65,8 @@ func list(paths []string) (files []string, size int64, err error) {
 	return files, size, nil
 }
 
-// readFile has the kernel make each page of the file resident. Nothing is copied.
+// readFile asks for each step while the disk reads the one before. Nothing is copied, and no lock of this process's memory is held while the disk works, as it
+// would be with MADV_POPULATE_READ.
 func readFile(ctx context.Context, name string) (read int64, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -76,26 +77,24 @@ func readFile(ctx context.Context, name string) (read int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for read < info.Size() {
+	size := info.Size()
+	err = unix.Fadvise(int(f.Fd()), 0, step, unix.FADV_WILLNEED)
+	for err == nil && read < size {
 		if ctx.Err() != nil {
 			return read, ctx.Err()
 		}
-		n := min(step, info.Size()-read)
-		if err := populate(f, read, int(n)); err != nil {
-			return read, fmt.Errorf("read %s at %d: %w", name, read, err)
+		end := min(read+step, size)
+		if err = unix.Fadvise(int(f.Fd()), end, step, unix.FADV_WILLNEED); err == nil {
+			_, err = f.ReadAt(make([]byte, 1), end-1) // there once the disk has read it
 		}
-		read += n
+		if err == nil {
+			read = end
+		}
+	}
+	if err != nil {
+		return read, fmt.Errorf("read %s at %d: %w", name, read, err)
 	}
 	return read, nil
-}
-
-// populate fails where a plain access would raise SIGBUS: if the file has become shorter, or its disk fails.
-func populate(f *os.File, at int64, n int) error {
-	data, err := unix.Mmap(int(f.Fd()), at, n, unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	return errors.Join(unix.Madvise(data, unix.MADV_POPULATE_READ), unix.Munmap(data))
 }
 
 // available is what the kernel can give without swapping.

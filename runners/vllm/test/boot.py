@@ -91,7 +91,7 @@ class Boot(Server):
 
     def token(self):
         """How many tokens a request for one gets. What they are says nothing here."""
-        body = {"model": MODEL, "prompt": [1, 2, 3], "max_tokens": 1, "temperature": 0, "ignore_eos": True}
+        body = {"model": self.model, "prompt": [1, 2, 3], "max_tokens": 1, "temperature": 0, "ignore_eos": True}
         url = f"http://127.0.0.1:{self.port}/v1/completions"
         request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
         try:
@@ -248,11 +248,8 @@ def phases(what, server, ways, rounds):
         print(f"| {name} |", " | ".join(f"{statistics.median(by[way]):.2f} s" if way in by else "-" for way in ("native", *ways)), "|")
 
 
-def prepare(server):
-    """Materializes, and looks at what the first request loads."""
-    server.artifact = server.materialize()
-    if not SIMULATED:
-        return
+def look(server):
+    """What the first request loads, of the log of calls."""
     for way, command in (("native", server.command), ("restored", [server.medusa, "restore", server.artifact, "--", *server.command])):
         server.more = {"SIMGPU_CALL_LOG": server.path(way + ".calls")}
         server.timed(way, "logged", command)
@@ -265,10 +262,12 @@ def main():
     rounds = int(os.environ.get("ROUNDS") or ROUNDS)
     args = arguments()
     server = Boot(args)
-    prepare(server)
+    server.artifact = server.materialize()
+    if SIMULATED:
+        look(server)
     folder = write_checkpoint(os.path.join(os.path.abspath(args.work), "boot-weights"))
     disk = Boot(args, name="boot", model=folder, loading="safetensors", share="0.5")
-    prepare(disk)
+    disk.artifact = disk.materialize()
     with open(server.path(COLLECTS + ".py"), "w", encoding="utf-8") as f:
         f.write("import gc\n\ngc.set_threshold(700, 10, 10)\n")
     bare = {"PYTHONPYCACHEPREFIX": server.path("bytecode"), "PYTHONDONTWRITEBYTECODE": "1"}
