@@ -97,9 +97,10 @@ attack: all zoo build/test/image_fuzz
 	$(GO) build -o build/attack ./internal/test/attack
 	build/attack -n $(or $(N),20000) -seed $(or $(SEED),1)
 
+# Repeats only what changed since an earlier run, also one that was interrupted (build/mutants/results.json). FRESH=1 repeats all.
 mutants: all
 	$(GO) run ./internal/test/mutants -relocations 100
-	$(GO) run ./internal/test/mutants
+	$(GO) run ./internal/test/mutants $(if $(FRESH),-fresh)
 
 clean:
 	rm -rf build

@@ -109,6 +109,9 @@ type room struct {
 	usedNarrow, usedWide int
 	bodies               *bodies
 	referred             []bool
+	reach                []uint64 // by object
+	sound                []bool   // by template: the validator has seen a graph of it, and it is valid
+	values               values
 	chains               Contiguous
 }
 
@@ -158,7 +161,9 @@ func (c *Cursor) makeRoom() error {
 	if err != nil {
 		return err
 	}
-	c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred(), chains: c.spec.Contiguous()}
+	c.room = &room{narrow: make([]uint32, narrow), wide: make([]uint64, wide), bodies: newBodies(nodes, body), referred: c.spec.Referred(),
+		sound: make([]bool, len(c.spec.Rows.plans)), chains: c.spec.Contiguous()}
+	c.reach = c.spec.reach(c.referred, c.chains)
 	return nil
 }
 
@@ -185,7 +190,12 @@ func (c *Cursor) load(i int) error {
 	}
 	c.graph = c.spec.Graphs[i]
 	c.graph.Nodes, c.graph.Edges = nodes, p.edges
-	return c.check(i)
+	if sound := &c.sound[r.template[i]]; !*sound || !c.fits(p, cols) {
+		err := c.check(i)
+		*sound = err == nil
+		return err
+	}
+	return nil
 }
 
 // open reads and checks a group.
@@ -260,39 +270,6 @@ func (c *Cursor) columns(k int, p *plan) (*columns, error) {
 		have.graph = at
 	}
 	return have.columns, nil
-}
-
-// check validates the graph against the tables.
-func (c *Cursor) check(i int) error {
-	v := &validator{spec: c.spec, chains: c.chains}
-	v.graph(&c.graph, func() string { return fmt.Sprintf("graphs[%d]", i) }, uint32(len(c.spec.Children)))
-	// mutant: graphs of row groups are checked
-	if v.total > 0 {
-		return &FormatError{"spec", -1, &ValidationError{Problems: v.problems, Total: v.total}}
-	}
-	var err error
-	for n := range c.graph.Nodes {
-		node := &c.graph.Nodes[n]
-		if relocations, all := node.relocations(); all && c.allReferred(relocations) {
-			continue
-		}
-		node.Pointers(func(p Pointer) {
-			// mutant: row groups point to known objects only
-			if !c.referred[c.spec.Target(p)] {
-				err = fmt.Errorf("node %d: %s is not among the objects referred to", n, p)
-			}
-		})
-	}
-	return err
-}
-
-func (c *Cursor) allReferred(relocations []Relocation) bool {
-	for i := range relocations {
-		if !c.referred[c.spec.Target(relocations[i].Pointer)] {
-			return false
-		}
-	}
-	return true
 }
 
 // EachGraph visits every graph that can be launched, with its nodes and edges. They are valid during the visit only.

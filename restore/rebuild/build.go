@@ -38,7 +38,6 @@ type sheet struct {
 
 func (s *sheet) reset() {
 	s.program.reset()
-	s.program.calls, s.program.steps = slices.Grow(s.program.calls, 2*mostCalls), slices.Grow(s.program.steps, 2*mostCalls)
 	s.arena.reset()
 	s.embedded, s.graphs, s.err = nil, s.graphs[:0], nil
 }
@@ -151,6 +150,7 @@ func (b *builder) write(groups [][]int, written chan<- *sheet, blank <-chan *she
 					return
 				}
 				b.sheet.reset()
+				b.program.reserve(mostCalls + nodes)
 			}
 			exec := new(uint64)
 			if err == nil {
@@ -212,7 +212,7 @@ func destroyExecs(execs []cuda.GraphExec) error {
 // lay writes the program of one graph: nodes (or, for a later member, their parameters), edges, instantiate, upload.
 func (b *builder) lay(t *template, g *graphir.Graph, first bool, exec *uint64) error {
 	p := &b.program
-	p.calls, p.steps = slices.Grow(p.calls, len(g.Nodes)+4), slices.Grow(p.steps, len(g.Nodes)+4)
+	p.reserve(len(g.Nodes) + 4)
 	if err := b.layGraph(t, g, first); err != nil {
 		return err
 	}

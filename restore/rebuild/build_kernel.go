@@ -10,48 +10,53 @@ import (
 )
 
 func (b *builder) layKernel(t *template, i int, n *graphir.Node, first bool) error {
-	params, err := b.kernelParams(n.Kernel())
+	k, node := n.Kernel(), &t.nodes[i]
+	table := b.spec.Kernels[k.Kernel].Params
+	buffer, pointers, params, err := b.kernelParams(k, table)
 	if err != nil {
 		return err
 	}
-	node := &t.nodes[i]
+	set := launch{k.Kernel, uint32(len(k.Params)), buffer, uintptr(unsafe.Pointer(node))}
+	if !first && b.program.repeats(&set) {
+		return nil
+	}
+	for p := range table {
+		pointers[p] = uint64(buffer) + uint64(table[p].Offset)
+	}
+	// mutant: kernel of a template's member
+	params.Func = b.functions[k.Kernel]
+	params.Params, params.Extra, params.Kern, params.Ctx = uintptr(unsafe.Pointer(unsafe.SliceData(pointers))), 0, 0, 0
 	if !first {
 		b.program.add(cuda.EntryGraphKernelNodeSetParams, i, slot(node), ptr(params))
+		b.program.steps[len(b.program.steps)-1].launch = set
 		return nil
 	}
 	b.program.add(cuda.EntryGraphAddKernelNode, i, ptr(node), slot(t.graph), val(0), val(0), ptr(params))
-	return b.layAttributes(i, node, n.Kernel().Attrs)
+	return b.layAttributes(i, node, k.Attrs)
 }
 
-// kernelParams lays the launch out in the arena: the parameter buffer with its pointers patched in place, and the array
-// of pointers into it that the driver reads.
-func (b *builder) kernelParams(k *graphir.KernelNode) (*cuda.KernelNodeParams, error) {
-	table := b.spec.Kernels[k.Kernel].Params
+// kernelParams lays the values of a launch out in the arena: the parameter buffer with its pointers patched in place, and the dimensions
+// among the node's parameters. The rest of the node's parameters, and the array of pointers into the buffer that the driver reads, have
+// their room there, and what it held before. Nothing here is a struct that goes from the stack to memory: such a copy waits for the stores
+// of its parts.
+func (b *builder) kernelParams(k *graphir.KernelNode, table []graphir.Param) (buffer uintptr, pointers []uint64, params *cuda.KernelNodeParams, err error) {
 	if n := len(table); n > 0 && uint64(table[n-1].Offset) >= uint64(len(k.Params)) { // they stand by ascending offset
-		return nil, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
+		return 0, nil, nil, fmt.Errorf("parameter %d at offset %d of %d bytes", n-1, table[n-1].Offset, len(k.Params))
 	}
 	pointersAt := (len(k.Params) + 7) &^ 7
-	nodeAt := pointersAt + 8*len(table)
-	room, err := b.arena.bytes(nodeAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
+	paramsAt := pointersAt + 8*len(table)
+	room, err := b.arena.bytes(paramsAt + int(unsafe.Sizeof(cuda.KernelNodeParams{})))
 	if err != nil {
-		return nil, err
+		return 0, nil, nil, err
 	}
-	buffer := room[:len(k.Params)]
-	copy(buffer, k.Params)
-	if err := b.memory.Patch(buffer, k.Relocations); err != nil {
-		return nil, fmt.Errorf("parameter %w", err)
+	copy(room, k.Params)
+	if err := b.memory.Patch(room[:len(k.Params)], k.Relocations); err != nil {
+		return 0, nil, nil, fmt.Errorf("parameter %w", err)
 	}
-	start := uint64(uintptr(unsafe.Pointer(&room[0])))
-	pointers := unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
-	for i := range pointers {
-		pointers[i] = start + uint64(table[i].Offset)
-	}
-	node := (*cuda.KernelNodeParams)(unsafe.Pointer(&room[nodeAt]))
-	*node = cuda.KernelNodeParams{
-		// mutant: kernel of a template's member
-		Func: b.functions[k.Kernel], Grid: k.Grid, Block: k.Block, SharedMemBytes: k.SharedBytes, Params: uintptr(start) + uintptr(pointersAt),
-	}
-	return node, nil
+	params = (*cuda.KernelNodeParams)(unsafe.Pointer(&room[paramsAt]))
+	params.Grid, params.Block, params.SharedMemBytes = k.Grid, k.Block, k.SharedBytes
+	pointers = unsafe.Slice((*uint64)(unsafe.Pointer(&room[pointersAt])), len(table))
+	return uintptr(unsafe.Pointer(&room[0])), pointers, params, nil
 }
 
 // layAttributes sets the recorded node attributes, cluster dimensions and priorities among them.

@@ -3,8 +3,10 @@ package rebuild
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -204,3 +206,109 @@ func TestLayAllocations(t *testing.T) {
 		t.Errorf("laying out 1000 nodes makes %v allocations", n)
 	}
 }
+
+// A sheet that is used again holds what a new one would, though only some of it is written again: kernels of other sizes and other
+// templates come in between.
+func TestSheetsUsedAgain(t *testing.T) {
+	spec := manyShapes()
+	base := make([]uint64, spec.Objects())
+	for i := range base {
+		base[i] = uint64(i+1) << 32
+	}
+	groups, err := groupByShape(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// programs returns every graph's calls. Sheets come back if again is set.
+	programs := func(again bool) (out []string) {
+		b := &builder{spec: spec, functions: []cuda.Function{0xa0, 0xb0, 0xc0}, context: 0xc0, memory: &memory.Map{Spec: spec, Base: base}}
+		written, blank, stop := make(chan *sheet), make(chan *sheet, 1), make(chan struct{})
+		var sheets []*sheet
+		hand := func(s *sheet) {
+			sheets = append(sheets, s)
+			blank <- s
+		}
+		hand(&sheet{})
+		go b.write(groups, written, blank, stop)
+		for s := range written {
+			if s.err != nil {
+				t.Fatal(s.err)
+			}
+			out = append(out, dumpLaunches(spec, b, s)...)
+			if again {
+				blank <- s
+			} else {
+				hand(&sheet{})
+			}
+		}
+		for _, s := range sheets {
+			s.arena.release()
+		}
+		b.slots.release()
+		return out
+	}
+	got, want := programs(true), programs(false)
+	if len(got) != len(want) {
+		t.Fatalf("%d calls, want %d", len(got), len(want))
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("call %d: %s, want %s", i, got[i], want[i])
+		}
+	}
+}
+
+// manyShapes has graphs of two shapes, of 500 nodes or so, whose kernels differ in the size and number of their parameters.
+func manyShapes() *graphir.Spec {
+	spec := &graphir.Spec{
+		Allocations: []graphir.Allocation{{Owner: graphir.OwnerEngine, Size: 1 << 20}},
+		Kernels: []graphir.Kernel{
+			{Name: "a", Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 4}}},
+			{Name: "b", Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 12, Size: 4}}}, // as large, laid out otherwise
+			{Name: "c", Params: []graphir.Param{{Offset: 0, Size: 8}, {Offset: 8, Size: 4}, {Offset: 16, Size: 8}, {Offset: 24, Size: 8}}},
+		},
+	}
+	random := rand.New(rand.NewPCG(3, 3))
+	for g := range 40 {
+		graph := graphir.Graph{Label: fmt.Sprint(g)}
+		for n := range 500 + g/10%2 {
+			kernel := uint32(0)
+			if n > 100 && random.IntN(300) == 0 {
+				kernel = uint32(random.IntN(3))
+			}
+			params := make([]byte, 16+16*(kernel/2))
+			params[8], params[12] = byte(random.Uint32()), byte(random.Uint32())
+			graph.Nodes = append(graph.Nodes, graphir.Node{Type: graphir.NodeKernel, Params: &graphir.KernelNode{
+				Kernel: kernel, Grid: [3]uint32{random.Uint32(), 1, 1}, Block: [3]uint32{1, random.Uint32(), 1}, SharedBytes: random.Uint32(), Params: params,
+				Relocations: []graphir.Relocation{{Pointer: graphir.Pointer{Offset: uint64(random.IntN(1 << 20))}}},
+			}})
+		}
+		spec.Graphs = append(spec.Graphs, graph)
+	}
+	return spec
+}
+
+// dumpLaunches shows the calls of a sheet as the driver would read them; nodes by their number.
+func dumpLaunches(spec *graphir.Spec, b *builder, s *sheet) (out []string) {
+	at := 0
+	for _, g := range s.graphs {
+		for ; at < g.calls; at++ {
+			c, step := &s.program.calls[at], s.program.steps[at]
+			text := fmt.Sprintf("graph %d: %s: %d arguments, %#x read", g.graph, step, c.Nargs, c.Deref)
+			if last := c.Nargs - 1; step.node != noNode && step.call != cuda.EntryGraphKernelNodeSetAttribute {
+				node := (c.Arg[0] - uint64(uintptr(unsafe.Pointer(&g.template.nodes[0])))) / 8
+				p := pointee[cuda.KernelNodeParams](c.Arg[last])
+				text += fmt.Sprintf(", node %d: func %#x grid %v block %v shared %d rest %d %d %d", node, uint64(p.Func), p.Grid, p.Block, p.SharedMemBytes, p.Extra, p.Kern, p.Ctx)
+				kernel := slices.Index(b.functions, p.Func)
+				for i, param := range spec.Kernels[kernel].Params {
+					text += fmt.Sprintf(" %x", hostBytes(*pointee[uint64](uint64(p.Params) + 8*uint64(i)), int(param.Size)))
+				}
+			}
+			out = append(out, text)
+		}
+	}
+	return out
+}
+
+// pointee is the memory that an argument points to.
+func pointee[T any](addr uint64) *T { return (*T)(hostPointer(addr)) }

@@ -20,8 +20,8 @@ var ownInstructions = []struct {
 	workload bench.Workload
 	most     float64
 }{
-	{bench.Paper()[1], 4140},  // three row groups
-	{bench.Foundry(64), 2890}, // some twenty
+	{bench.Paper()[1], 4030},  // three row groups
+	{bench.Foundry(64), 2560}, // some twenty
 }
 
 // ownTolerance leaves room for other versions of Go and of the compressor.

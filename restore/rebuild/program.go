@@ -3,6 +3,7 @@ package rebuild
 import (
 	"fmt"
 	"math"
+	"slices"
 	"syscall"
 	"unsafe"
 
@@ -18,15 +19,25 @@ const noNode = -1
 
 // step is the purpose of a program's call, so that a failing index can be named.
 type step struct {
-	call cuda.Entry
-	node int32
+	call   cuda.Entry
+	node   int32
+	launch launch
+}
+
+// launch is what the arguments of a call that sets a kernel node's parameters depend on, the values of the parameters left out. Other
+// calls have none.
+type launch struct {
+	kernel, size uint32  // size of the parameters
+	at           uintptr // in the arena
+	node         uintptr // slot
 }
 
 // program is a flat list of driver calls. The targets of their pointers lie in an arena; handles that one call stores and a
-// later one passes lie there too (slots).
+// later one passes lie there too (slots). A program and its arena are reset together: most of the calls are then written once more.
 type program struct {
 	calls []call
 	steps []step
+	held  int // calls from before the reset, which stay until others are written
 }
 
 // arg is one argument; a slot's value is read when the call is made.
@@ -38,8 +49,29 @@ type arg struct {
 func val(v uint64) arg                   { return arg{value: v} }
 func ptr[T any](p *T) arg                { return arg{value: uint64(uintptr(unsafe.Pointer(p)))} }
 func slot(p *uint64) arg                 { return arg{value: uint64(uintptr(unsafe.Pointer(p))), slot: true} }
-func (p *program) reset()                { p.calls, p.steps = p.calls[:0], p.steps[:0] }
 func (p *program) describe(i int) string { return p.steps[i].String() }
+
+func (p *program) reset() { p.held, p.calls, p.steps = len(p.calls), p.calls[:0], p.steps[:0] }
+
+// reserve makes room for n more calls. In new memory nothing is held.
+func (p *program) reserve(n int) {
+	if cap(p.calls)-len(p.calls) < n || cap(p.steps)-len(p.steps) < n {
+		p.held = 0
+	}
+	p.calls, p.steps = slices.Grow(p.calls, n), slices.Grow(p.steps, n)
+}
+
+// repeats reports whether the next call has stood in its place since before the reset, with its arguments in the same part of the
+// arena, and if so appends it.
+func (p *program) repeats(l *launch) bool {
+	n := len(p.calls)
+	// mutant: calls that are written once
+	if n >= p.held || p.steps[:n+1][n].launch != *l {
+		return false
+	}
+	p.calls, p.steps = p.calls[:n+1], p.steps[:n+1]
+	return true
+}
 
 func (s step) String() string {
 	if s.node == noNode {
@@ -48,17 +80,22 @@ func (s step) String() string {
 	return fmt.Sprintf("node %d: %s", s.node, s.call)
 }
 
-// add appends a call. The function's address is filled in by play, so a program can be laid out with no driver.
+// add appends a call. The function's address is filled in by play, so a program can be laid out with no driver. Arguments beyond
+// those that are given keep what the sheet held before: the player does not read them.
 func (p *program) add(c cuda.Entry, node int, args ...arg) {
-	p.calls = append(p.calls, call{Nargs: uint32(len(args))})
-	next := &p.calls[len(p.calls)-1]
-	for i, a := range args {
-		next.Arg[i] = a.value
-		if a.slot {
-			next.Deref |= 1 << i
+	p.reserve(1)
+	n := len(p.calls)
+	p.calls, p.steps = p.calls[:n+1], p.steps[:n+1]
+	next := &p.calls[n]
+	deref := uint32(0)
+	for i := range args {
+		next.Arg[i] = args[i].value
+		if args[i].slot {
+			deref |= 1 << i
 		}
 	}
-	p.steps = append(p.steps, step{c, int32(node)})
+	next.Nargs, next.Deref = uint32(len(args)), deref
+	p.steps[n] = step{call: c, node: int32(node)}
 }
 
 // arena hands out memory that C may read at any time: outside the Go heap, never moved, freed all at once.
@@ -68,8 +105,9 @@ type arena struct {
 	free   []byte
 }
 
+// Chunks are small because the kernel makes all their pages at once, which costs less than a fault a page.
 const (
-	arenaChunk = 4 << 20
+	arenaChunk = 64 << 10
 	arenaAlign = 16
 )
 
@@ -81,7 +119,7 @@ func (a *arena) bytes(size int) ([]byte, error) {
 	rounded := (size + arenaAlign - 1) &^ (arenaAlign - 1)
 	for rounded > len(a.free) {
 		if a.next == len(a.chunks) {
-			chunk, err := syscall.Mmap(-1, 0, max(rounded, arenaChunk), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+			chunk, err := syscall.Mmap(-1, 0, max(rounded, arenaChunk), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_POPULATE)
 			if err != nil {
 				return nil, fmt.Errorf("map %d bytes for graph parameters: %w", rounded, err)
 			}

@@ -6,6 +6,10 @@
 // In: the tracked files of the repository. Out: one line a mutant, and last "mutants: N caught: N crashed: C timed out: T".
 // Caught means that the named test reported it; a crash of its process counts apart. Fails: if a row does not match the code, a
 // mutant does not build, or its test does not pass without it, passes with it, or hangs.
+//
+// Verdicts are kept in build/mutants/results.json, each with a key of all that it depends on: the row, this program, the compilers, and
+// the files of the tree that it was made in. A later run, or one after an interruption, tries only rows whose key is another. The
+// last line but one says how many were taken, and of which commits. -fresh forgets the file.
 package main
 
 import (
@@ -15,22 +19,26 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 )
 
 func main() {
 	only := flag.String("run", "", "only mutants whose line, as printed, matches this regular expression")
+	fresh := flag.Bool("fresh", false, "forget verdicts of earlier runs")
 	relocations := flag.Int("relocations", 0, "move this many random pointers instead")
 	seed := flag.Uint64("seed", rand.Uint64(), "of the pointers moved")
 	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
 	if *relocations > 0 {
 		build, err := filepath.Abs("build")
 		if err == nil {
-			err = moveRelocations(context.Background(), *relocations, *seed, build)
+			err = moveRelocations(ctx, *relocations, *seed, build)
 		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "relocations: seed %d: %v\n", *seed, err)
@@ -38,7 +46,7 @@ func main() {
 		}
 		return
 	}
-	counts, total, err := run(*only)
+	counts, total, err := run(ctx, *only, *fresh)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
 		os.Exit(1)
@@ -49,51 +57,60 @@ func main() {
 	}
 }
 
-// workers is how many mutants are tried at once, each in a copy of its own.
+// workers is how many mutants are tried at once, each in copies of its own.
 const workers = 2
 
-func run(only string) (counts map[verdict]int, total int, err error) {
+// kept is the file of verdicts.
+const kept = "build/mutants/results.json"
+
+func run(ctx context.Context, only string, fresh bool) (counts map[verdict]int, total int, err error) {
 	wanted, err := regexp.Compile(only)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read -run: %w", err)
 	}
-	markers, err := findMarkers(".")
+	in, err := readInputs(ctx, ".")
 	if err != nil {
+		return nil, 0, err
+	}
+	commit, err := head(ctx, ".")
+	if err != nil {
+		return nil, 0, err
+	}
+	r := &runner{in: in}
+	if r.markers, err = findMarkers("."); err != nil {
+		return nil, 0, err
+	}
+	if r.store, err = openStore(kept, commit, fresh); err != nil {
 		return nil, 0, err
 	}
 	rows := make(chan *mutant)
 	results := make(chan verdict)
-	var before baseline
-	var trees errgroup.Group
+	var work errgroup.Group
 	for range workers {
-		trees.Go(func() error {
-			dir, err := os.MkdirTemp("", "mutants-")
+		work.Go(func() (err error) {
+			copies, err := newTrees(in)
 			if err != nil {
 				return err
 			}
-			defer os.RemoveAll(dir)
-			if err := copyTree(dir); err != nil {
-				return err
-			}
-			if out, err := build(dir); err != nil {
-				return fmt.Errorf("build the copy: %w\n%s", err, out)
-			}
+			defer func() { err = errors.Join(err, copies.remove()) }()
 			for m := range rows {
-				results <- m.report(dir, markers, &before)
+				if v := r.report(ctx, m, copies); ctx.Err() == nil {
+					results <- v
+				}
 			}
-			return nil
+			return ctx.Err()
 		})
 	}
 	go func() {
 		defer close(rows)
 		for _, m := range all() {
-			if wanted.MatchString(m.String()) {
+			if wanted.MatchString(m.String()) && ctx.Err() == nil {
 				rows <- &m
 			}
 		}
 	}()
 	done := make(chan error)
-	go func() { done <- trees.Wait() }()
+	go func() { done <- work.Wait() }()
 	counts = map[verdict]int{}
 	for {
 		select {
@@ -101,14 +118,28 @@ func run(only string) (counts map[verdict]int, total int, err error) {
 			total++
 			counts[v]++
 		case err := <-done:
+			if err == nil {
+				fmt.Println(r.store.summary(total))
+			}
 			return counts, total, err
 		}
 	}
 }
 
-// report tries the mutant and prints its fate.
-func (m *mutant) report(dir string, markers map[string]marker, before *baseline) verdict {
-	v, err := m.try(dir, markers, before)
+// runner is what the workers share.
+type runner struct {
+	in      *inputs
+	markers map[string]marker
+	store   *store
+	before  baseline
+}
+
+// report finds out the mutant's fate and prints it, unless the run was interrupted.
+func (r *runner) report(ctx context.Context, m *mutant, copies *trees) verdict {
+	v, err := r.judge(ctx, m, copies)
+	if ctx.Err() != nil {
+		return broken
+	}
 	if err != nil {
 		v = broken
 		fmt.Fprintf(os.Stderr, "mutants: %s: %v\n", m, err)
@@ -117,70 +148,58 @@ func (m *mutant) report(dir string, markers map[string]marker, before *baseline)
 	return v
 }
 
-func build(dir string) (output []byte, err error) {
-	return command(dir, "make", "-s", "lib", "bin", "zoo", "programs-engine").CombinedOutput()
-}
-
-// copyTree copies the files that git knows or would add.
-func copyTree(dir string) error {
-	names, err := files(".")
+// judge takes the verdict from the store, or tries the mutant in the first scope that its test passes in without it. A mutant that
+// a small scope misses is tried in the next: a test may look at less if there are no programs.
+func (r *runner) judge(ctx context.Context, m *mutant, copies *trees) (v verdict, err error) {
+	scopes, err := r.in.scopes(ctx, m)
 	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if errors.Is(err, os.ErrNotExist) {
-			continue // deleted, not yet committed
-		}
-		if err != nil {
-			return err
-		}
-		info, err := os.Stat(name)
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, data, info.Mode().Perm()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// try sees that the test passes, applies the mutant, sees that everything still builds, runs the test, and takes it back.
-func (m *mutant) try(dir string, markers map[string]marker, before *baseline) (v verdict, err error) {
-	if err := before.passes(dir, m.Package, m.Test); err != nil {
 		return broken, err
 	}
-	at, ok := markers[m.Marker]
+	var keys []string
+	for _, s := range scopes {
+		keys = append(keys, s.key(m))
+	}
+	if v, ok := r.store.take(m.String(), keys...); ok {
+		return v, nil
+	}
+	at, ok := r.markers[m.Marker]
 	if !ok {
 		return broken, errors.New("no marker has this name")
 	}
-	path := filepath.Join(dir, at.path)
-	original, err := os.ReadFile(path)
+	changed, err := m.mutate(r.in.files[at.path].data, at)
 	if err != nil {
 		return broken, err
 	}
-	changed, err := m.mutate(original, at)
-	if err != nil {
-		return broken, err
+	for i, s := range scopes {
+		t, err := copies.of(ctx, s)
+		if err != nil {
+			return broken, err
+		}
+		last := i == len(scopes)-1
+		if !last && !t.has[at.path] {
+			continue
+		}
+		if err := r.before.passes(ctx, attempt{i, m.Package, m.Test}, t.dir); err != nil {
+			if last {
+				return broken, err
+			}
+			continue
+		}
+		v, err = t.with(at.path, changed, func() (verdict, error) {
+			if err := t.build(ctx); err != nil {
+				return broken, err
+			}
+			return runTest(ctx, t.dir, m.Package, m.Test)
+		})
+		if err != nil {
+			return broken, err
+		}
+		if v != missed || last || s.built {
+			if ctx.Err() != nil {
+				return broken, ctx.Err()
+			}
+			return v, r.store.put(m.String(), keys[i], v)
+		}
 	}
-	if err := os.WriteFile(path, changed, 0o644); err != nil {
-		return broken, err
-	}
-	defer func() { err = errors.Join(err, os.WriteFile(path, original, 0o644)) }()
-	if out, err := build(dir); err != nil {
-		return broken, fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return runTest(dir, m.Package, m.Test)
-}
-
-func command(dir, name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "MAKEFLAGS=", "CGO_ENABLED=0")
-	return cmd
+	return v, nil
 }

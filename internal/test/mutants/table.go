@@ -194,6 +194,7 @@ var table = []mutant{
 	{"outputs of other graphs", never, "./materialize", "TestJudge"},
 	{"results beyond the bound", replace("!within(", "false && !within("), "./materialize", "TestCompareDigests"},
 	{"results that vary with garbage", never, "./internal/test/e2e", "TestHarshGraphs"},
+	{"calls that are written once", replace("p.steps[:n+1][n].launch != *l", "p.steps[:n+1][n].launch.at != l.at || p.steps[:n+1][n].launch.size != l.size"), "./restore/rebuild", "TestSheetsUsedAgain"},
 	{"label of a failed call", replace("call >= s.graphs[i].calls", "false"), "./restore/rebuild", "TestFailedCallIsNamed"},
 	{"decisions of a log", never, "./dispatch", "TestReplay"},
 	{"a lost GPU", replace("true", "false"), "./dispatch", "TestLosses"},

@@ -28,15 +28,15 @@ const (
 // event is a line of go test -json.
 type event struct{ Action, Test, Output string }
 
-// runTest runs a test and says how it ended.
-func runTest(dir, pkg, test string) (verdict, error) {
+// runTest runs a test in a tree and says how it ended.
+func runTest(ctx context.Context, dir, pkg, test string) (verdict, error) {
 	switch filepath.Ext(pkg) {
 	case ".py":
-		return runPython(filepath.Join(dir, pkg), test)
+		return runPython(ctx, filepath.Join(dir, pkg), test)
 	case ".c":
-		return runInterpreter(dir, filepath.Clean(pkg))
+		return runInterpreter(ctx, dir, filepath.Clean(pkg))
 	}
-	out, err := command(dir, "go", "test", "-json", "-count=1", "-run", pattern(test), pkg).CombinedOutput()
+	out, err := command(ctx, dir, "go", "test", "-json", "-count=1", "-vet=off", "-run", pattern(test), pkg).CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return broken, err
@@ -48,11 +48,10 @@ func runTest(dir, pkg, test string) (verdict, error) {
 const pythonLimit = 10 * time.Minute
 
 // runPython runs one test of a file of Python's unittest: Class.test_name.
-func runPython(file, test string) (verdict, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), pythonLimit)
+func runPython(ctx context.Context, file, test string) (verdict, error) {
+	ctx, cancel := context.WithTimeout(ctx, pythonLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "python3", "-B", "-m", "unittest", strings.TrimSuffix(filepath.Base(file), ".py")+"."+test)
-	cmd.Dir = filepath.Dir(file)
+	cmd := command(ctx, filepath.Dir(file), "python3", "-B", "-m", "unittest", strings.TrimSuffix(filepath.Base(file), ".py")+"."+test)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
@@ -82,15 +81,13 @@ func judgePython(output []byte) (verdict, error) {
 }
 
 // runInterpreter runs the program of the interpreter's tests. A check of the file has to fail, and not only those of others.
-func runInterpreter(dir, file string) (verdict, error) {
-	if out, err := command(dir, "make", "-s", "build/test/ptx_test").CombinedOutput(); err != nil {
+func runInterpreter(ctx context.Context, dir, file string) (verdict, error) {
+	if out, err := command(ctx, dir, "make", "-s", "build/test/ptx_test").CombinedOutput(); err != nil {
 		return broken, fmt.Errorf("its test does not build:\n%s", out)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), pythonLimit)
+	ctx, cancel := context.WithTimeout(ctx, pythonLimit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "build/test/ptx_test")
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
+	out, err := command(ctx, dir, "build/test/ptx_test").CombinedOutput()
 	if ctx.Err() != nil {
 		return timedOut, nil
 	}
@@ -169,25 +166,31 @@ func pattern(test string) string {
 // baseline knows which tests pass without a mutant.
 type baseline struct {
 	lock sync.Mutex
-	ran  map[[2]string]func() error
+	ran  map[attempt]func() error
+}
+
+// attempt is a test in one of its scopes.
+type attempt struct {
+	scope     int
+	pkg, test string
 }
 
 // passes runs the test once, in the first copy of the tree that asks.
-func (b *baseline) passes(dir, pkg, test string) error {
+func (b *baseline) passes(ctx context.Context, a attempt, dir string) error {
 	b.lock.Lock()
 	if b.ran == nil {
-		b.ran = map[[2]string]func() error{}
+		b.ran = map[attempt]func() error{}
 	}
-	run, ok := b.ran[[2]string{pkg, test}]
+	run, ok := b.ran[a]
 	if !ok {
 		run = sync.OnceValue(func() error {
-			v, err := runTest(dir, pkg, test)
+			v, err := runTest(ctx, dir, a.pkg, a.test)
 			if err == nil && v != missed {
 				err = fmt.Errorf("without a mutant it is %s, too", v)
 			}
 			return err
 		})
-		b.ran[[2]string{pkg, test}] = run
+		b.ran[a] = run
 	}
 	b.lock.Unlock()
 	return run()

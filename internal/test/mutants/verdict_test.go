@@ -73,16 +73,16 @@ func TestBaseline(t *testing.T) {
 		}
 	}
 	var b baseline
-	if err := b.passes(dir, ".", "TestPass"); err != nil {
+	if err := b.passes(t.Context(), attempt{0, ".", "TestPass"}, dir); err != nil {
 		t.Error(err)
 	}
-	if err := b.passes(dir, ".", "TestFail"); err == nil {
+	if err := b.passes(t.Context(), attempt{0, ".", "TestFail"}, dir); err == nil {
 		t.Error("a test that fails without a mutant is taken")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.passes(dir, ".", "TestPass"); err != nil {
+	if err := b.passes(t.Context(), attempt{0, ".", "TestPass"}, dir); err != nil {
 		t.Errorf("second run: %v", err)
 	}
 }
