@@ -243,7 +243,7 @@ def phases(what, server, ways, rounds):
             for phase, after in itertools.pairwise(told["phases"]):
                 took.setdefault(phase["name"], {}).setdefault(way, []).append(after["began"] - phase["began"])
             took.setdefault("of these Medusa", {}).setdefault(way, []).append(told["milliseconds"] / 1000)
-    print(f"\n| {what}: phase | native | ", " | ".join(ways), "|\n|---|---|" + "---|" * len(ways))
+    print(f"\n| {what}: phase | native |", " | ".join(way.removeprefix(what + " ") for way in ways), "|\n|---|---|" + "---|" * len(ways))
     for name, by in took.items():
         print(f"| {name} |", " | ".join(f"{statistics.median(by[way]):.2f} s" if way in by else "-" for way in ("native", *ways)), "|")
 
@@ -315,6 +315,7 @@ def main():
         table(what, took[what])
     phases("start", server, [way for way in groups["start"][2] if way != "native"], rounds)
     phases("checkpoint on disk", disk, ["checkpoint on disk beside", "checkpoint on disk weights beside"], rounds)
+    print()
     for e in imported:
         print(f"{e['name']}: imported in {e['counts']['import_seconds']:.1f} s, {e['pss'] / 2**20:.0f} MiB")
     reached = {(way, what): statistics.median(ratios(took["start"], way, i)) for way in AIMS for i, what in enumerate(("healthy", "token"))}
