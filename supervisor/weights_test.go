@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"os"
@@ -27,12 +26,24 @@ func TestWeights(t *testing.T) {
 		}
 		_ = os.WriteFile(goOn, nil, 0o600)
 	}()
-	var log bytes.Buffer
+	log, err := os.Create(filepath.Join(folder, "log")) // several goroutines write to it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	logged := func() string {
+		t.Helper()
+		text, err := os.ReadFile(log.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
 	engine := `while [ ! -e "` + goOn + `" ]; do sleep 0.01; done`
 	run := func(path string) {
 		t.Helper()
 		o := Options{Artifact: Choice{Ref: filepath.Join(folder, "none.medusa")}, Library: library, Argv: []string{"/bin/sh", "-c", engine},
-			Weights: []string{path}, Stdout: io.Discard, Stderr: &log}
+			Weights: []string{path}, Stdout: io.Discard, Stderr: log}
 		if _, err := Run(context.Background(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -41,11 +52,11 @@ func TestWeights(t *testing.T) {
 	if got := coldfile.Resident(t, weights); got != size {
 		t.Errorf("%d bytes of the weights are resident", got)
 	}
-	if strings.Contains(log.String(), "read weights") {
-		t.Error(log.String())
+	if strings.Contains(logged(), "read weights") {
+		t.Error(logged())
 	}
 	run(filepath.Join(folder, "none"))
-	if !strings.Contains(log.String(), "medusa: read weights: ") || !strings.Contains(log.String(), "no such file") {
-		t.Error(log.String())
+	if !strings.Contains(logged(), "medusa: read weights: ") || !strings.Contains(logged(), "no such file") {
+		t.Error(logged())
 	}
 }

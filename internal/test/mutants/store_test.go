@@ -233,7 +233,7 @@ func TestOnlyRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := []string{"attack.go", "interpreter.go", "large.go", "nodes.go", "pool.go", "serving.go", "shipping.go", "skeptic.go", "table.go", "torch.go"}
+	tables := []string{"attack.go", "interpreter.go", "large.go", "nodes.go", "pool.go", "ranks.go", "serving.go", "shipping.go", "skeptic.go", "table.go", "torch.go"}
 	for _, name := range names {
 		source, err := os.ReadFile(name)
 		if err != nil {

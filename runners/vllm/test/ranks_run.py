@@ -42,7 +42,7 @@ class Case(Engine):
         env = super().environment(step)
         del env["SIMGPU_CALL_LOG"]  # it is one for all processes
         nccl = os.path.join(os.path.abspath(self.args.libraries), "libnccl.so.2")
-        return env | {"SIMGPU_DEVICES": str(self.count), "VLLM_NCCL_SO_PATH": nccl, "TRUTH_SUFFIX": ".%p"}
+        return env | {"SIMGPU_DEVICES": str(self.count), "VLLM_NCCL_SO_PATH": nccl, "VLLM_ALLREDUCE_USE_SYMM_MEM": "0", "TRUTH_SUFFIX": ".%p"}
 
     def files(self, run, rank):
         places = self.path(f"{run}.places.{rank}")
