@@ -19,20 +19,6 @@ import (
 // stamp is the time of all sources: not a whole second, as build tools leave them.
 var stamp = time.Unix(1_700_000_000, 500_000_000)
 
-// interpreter returns Python and its version.
-func interpreter(t *testing.T) (python, version string) {
-	t.Helper()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		testenv.Skip(t, testenv.Python)
-	}
-	out, err := exec.Command(python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return python, strings.TrimSpace(string(out))
-}
-
 // layer is an archive of files, with their contents. A name that ends in / is a folder, a content that begins with = a link.
 func layer(t *testing.T, files ...[2]string) *bytes.Buffer {
 	t.Helper()
@@ -58,7 +44,7 @@ func layer(t *testing.T, files ...[2]string) *bytes.Buffer {
 	return &b
 }
 
-// make adds the layers and returns the one that was made.
+// made adds the layers and returns the one that was made.
 func made(t *testing.T, python string, layers ...*bytes.Buffer) (*bytes.Buffer, Counts, error) {
 	t.Helper()
 	m, err := New(context.Background(), python)
@@ -118,7 +104,7 @@ func unpackAll(t *testing.T, folder string, layers ...*bytes.Buffer) {
 
 // The image's interpreter takes the bytecode: sources that are exchanged for others of the same time and size are not looked at. Tracebacks name the files of the image.
 func TestBytecodeIsUsed(t *testing.T) {
-	python, version := interpreter(t)
+	python, version := testenv.Interpreter(t)
 	folder := "opt/venv/lib/python" + version + "/site-packages/"
 	image := layer(t, [2]string{folder, ""}, [2]string{folder + "a.py", "value = 1\n"}, [2]string{folder + "p/__init__.py", "value = 2\n"}, [2]string{folder + "old.py", "print 'two'\n"})
 	out, counts, err := made(t, python, image)
@@ -144,7 +130,7 @@ func TestBytecodeIsUsed(t *testing.T) {
 
 // Later layers hide what earlier ones have, and what the image has compiled is not compiled again.
 func TestLayers(t *testing.T) {
-	python, version := interpreter(t)
+	python, version := testenv.Interpreter(t)
 	site := "usr/lib/python" + version + "/dist-packages/"
 	first := layer(t, [2]string{site + "kept.py", "1\n"}, [2]string{site + "gone.py", "2\n"}, [2]string{site + "all/x.py", "3\n"}, [2]string{site + "kept/y.py", "4\n"},
 		[2]string{"root/cache/z.py", "5\n"}, [2]string{site + "changed.py", "6\n"}, [2]string{site + "folder.py", "7\n"})
@@ -174,7 +160,12 @@ func TestLayers(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	python, version := interpreter(t)
+	python, version := testenv.Interpreter(t)
+	// Of its content nothing has to be there.
+	var large bytes.Buffer
+	if err := tar.NewWriter(&large).WriteHeader(&tar.Header{Name: "a.py", Size: maxFile + 1}); err != nil {
+		t.Fatal(err)
+	}
 	good := layer(t, [2]string{"lib/python" + version + "/a.py", strings.Repeat("1\n", 2000)})
 	for name, row := range map[string]struct {
 		layer *bytes.Buffer
@@ -182,6 +173,7 @@ func TestRefuses(t *testing.T) {
 	}{
 		"of another version": {layer(t, [2]string{"lib/python3.1/a.py", "1\n"}), "the image has packages for [3.1]"},
 		"cut off":            {bytes.NewBuffer(good.Bytes()[:3000]), "unexpected EOF"},
+		"too large":          {&large, errTooLarge.Error()},
 	} {
 		if _, _, err := made(t, python, row.layer); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: %v, want %q", name, err, row.want)
@@ -194,7 +186,7 @@ func TestRefuses(t *testing.T) {
 
 // No archive writes outside of the folder.
 func TestOutside(t *testing.T) {
-	python, version := interpreter(t)
+	python, version := testenv.Interpreter(t)
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
 	site := "lib/python" + version + "/"

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,15 +69,8 @@ func (w *world) pythonImage(t *testing.T, site string, kinds [3]string) {
 
 // The layer with the bytecode lies between the image's layers and the artifact's. Its two digests are those of its bytes, compressed and not.
 func TestPrecompile(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		testenv.Skip(t, testenv.Python)
-	}
-	out, err := exec.Command(python, "-c", "import sys; print('%d.%d %d%d' % (sys.version_info[:2] * 2))").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, tag, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
+	python, version := testenv.Interpreter(t)
+	tag := strings.ReplaceAll(version, ".", "")
 	site := "usr/lib/python" + version + "/site-packages/"
 	for _, kinds := range [][3]string{
 		{typeManifest, "application/vnd.oci.image.config.v1+json", typeLayer},
@@ -124,10 +116,7 @@ func TestPrecompile(t *testing.T) {
 
 // Nothing is pushed if a layer of the base is not what its digest says, or the interpreter is of no use.
 func TestPrecompileRefuses(t *testing.T) {
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		testenv.Skip(t, testenv.Python)
-	}
+	python, _ := testenv.Interpreter(t)
 	w := newWorld(t)
 	w.base(typeManifest, "application/vnd.oci.image.config.v1+json", typeLayer)
 	o := BakeOptions{Base: w.host + "/base:1", Artifact: w.path, Target: w.host + "/out:1", Python: "/none/python3"}

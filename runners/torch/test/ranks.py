@@ -5,6 +5,7 @@ In: the name of a run, the files of each rank that the engine left (engine_run.p
 
 import dataclasses
 import json
+import sys
 
 import holes
 from compare import Comparison, read
@@ -55,3 +56,17 @@ def told(c, name, native, restored, count):
     starts = [[report["start"] for report in of] for of in (native, restored)]
     if starts != [["native"] * count, ["restored"] * count]:
         c.differ(name, "starts:", *starts)
+
+
+def finish(title, counts, done):
+    """Prints the last line of a test, and ends it. counts: numbers of ranks, as text; done: what all_ranks has returned."""
+    for c, _ in done:
+        for d in c.differences[:20]:
+            print("difference:", d)
+    graphs, nodes, pointers = (sum(getattr(c, what) for c, _ in done) for what in ("graphs", "nodes", "pointers"))
+    differences = sum(len(c.differences) for c, _ in done)
+    print(
+        f"{title}: {'FAIL' if differences else 'PASS'} device=simulated ranks={counts} graphs={graphs} nodes={nodes} "
+        f"pointers={pointers} collectives={sum(calls for _, calls in done)} differences={differences}"
+    )
+    sys.exit(differences != 0)

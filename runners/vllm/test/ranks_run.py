@@ -62,21 +62,13 @@ class Case(Engine):
                     c.differ(self.name, "rank", one["rank"], what, one[what], other[what])
             if other["launches"] != other["steps"]:
                 c.differ(self.name, "rank", one["rank"], "graph launches:", other["launches"], "steps take:", other["steps"])
-        for d in c.differences[:20]:
-            print("difference:", d)
         return c, calls
 
 
 def main():
     args = arguments()
     done = [Case(args, model, int(n)).compare() for model in args.models.split(",") for n in args.ranks.split(",")]
-    differences = sum(len(c.differences) for c, _ in done)
-    graphs, nodes, pointers = (sum(getattr(c, what) for c, _ in done) for what in ("graphs", "nodes", "pointers"))
-    print(
-        f"test-vllm-ranks: {'FAIL' if differences else 'PASS'} device=simulated ranks={args.ranks} graphs={graphs} nodes={nodes} "
-        f"pointers={pointers} collectives={sum(calls for _, calls in done)} differences={differences}"
-    )
-    sys.exit(differences != 0)
+    ranks.finish("test-vllm-ranks", args.ranks, done)
 
 
 if __name__ == "__main__":
