@@ -46,7 +46,7 @@ func New(ctx context.Context, python string) (*Maker, error) {
 	return &Maker{python: python, version: version, folder: folder, tree: tree{root: root}}, nil
 }
 
-// Close removes what was unpacked.
+// Close removes the unpacked files.
 func (m *Maker) Close() error { return errors.Join(m.tree.root.Close(), m.folder.Close()) }
 
 // Add unpacks a layer, an archive without compression, over those before it.
@@ -65,7 +65,7 @@ func (m *Maker) Make(ctx context.Context, out io.Writer) (Counts, error) {
 	return Counts{len(sources), n}, err
 }
 
-// program compiles what has no bytecode of its source. A source that does not compile is left out.
+// program compiles each source that has no bytecode of its time and size. A source that does not compile is left out.
 const program = `
 import compileall, os, py_compile, sys
 

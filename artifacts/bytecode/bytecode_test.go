@@ -128,7 +128,7 @@ func TestBytecodeIsUsed(t *testing.T) {
 	}
 }
 
-// Later layers hide what earlier ones have, and what the image has compiled is not compiled again.
+// Later layers hide files of earlier ones, and bytecode that the image has is not made again.
 func TestLayers(t *testing.T) {
 	python, version := testenv.Interpreter(t)
 	site := "usr/lib/python" + version + "/dist-packages/"
@@ -161,7 +161,7 @@ func TestLayers(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	python, version := testenv.Interpreter(t)
-	// Of its content nothing has to be there.
+	// The reader refuses the size before it reads the content.
 	var large bytes.Buffer
 	if err := tar.NewWriter(&large).WriteHeader(&tar.Header{Name: "a.py", Size: maxFile + 1}); err != nil {
 		t.Fatal(err)

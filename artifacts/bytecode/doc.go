@@ -2,8 +2,8 @@
 // container anew.
 //
 // In: the layers of an image, as tar archives, and an interpreter of the version that the image's packages are for. Out: one more layer, as a tar archive, with the
-// bytecode that is missing or is not of its source. It is what the interpreter writes itself: the image's Python compares each with the time and the size of its
-// source, so that a source which changes later is compiled again. What can fail: an archive that is damaged or larger than the bounds, the disk, and an interpreter
+// bytecode that is missing or is not of its source. The interpreter writes it as it always does: the image's Python compares each file with the time and the size of its
+// source, and compiles a source again if that changes later. What can fail: an archive that is damaged or larger than the bounds, the disk, and an interpreter
 // that does not run or whose version no package is for. A source that does not compile has no bytecode, as in the image itself.
 package bytecode
 
@@ -12,7 +12,7 @@ import (
 	"fmt"
 )
 
-// Bounds on what an image can make this process write.
+// Bounds on the files that this process writes for an image.
 const (
 	maxFile  = 64 << 20
 	maxTotal = 8 << 30

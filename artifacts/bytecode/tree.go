@@ -24,7 +24,7 @@ const (
 // packages is a place where an interpreter of a version finds modules.
 var packages = regexp.MustCompile(`(?:^|/)lib(?:64)?/python(3\.\d+)/`)
 
-// tree is what an image has of Python, below a folder that nothing can leave.
+// tree has the Python files of an image. An os.Root keeps them below its folder.
 type tree struct {
 	root  *os.Root
 	files int
@@ -62,7 +62,7 @@ func (t *tree) entry(h *tar.Header, content io.Reader) error {
 			return nil
 		}
 	}
-	// Whatever it is, what had its name in a layer below is gone.
+	// Any entry hides the one of this name in a layer below.
 	if err := t.root.RemoveAll(name); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (t *tree) entry(h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeReg:
 		return t.write(name, h, content)
-	case tar.TypeLink: // of a package manager's cache; what it leads to may be no file of Python
+	case tar.TypeLink: // into a package manager's cache; its target may have another extension
 		err := t.root.Link(path.Clean("/" + h.Linkname)[1:], name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -108,7 +108,7 @@ func (t *tree) write(name string, h *tar.Header, content io.Reader) error {
 	return t.root.Chtimes(name, stamp, stamp)
 }
 
-// empty removes what layers below have in a folder.
+// empty removes the contents of a folder, which are of layers below.
 func (t *tree) empty(folder string) error {
 	entries, err := fs.ReadDir(t.root.FS(), folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,7 @@ func compiled(source, version string) string {
 	return path.Join(folder, "__pycache__", strings.TrimSuffix(base, ".py")+"."+tag+".pyc")
 }
 
-// pack writes the bytecode that is new. Folders have no entries, so those of the image keep their owners.
+// pack writes the new bytecode. Folders have no entries, so those of the image keep their owners.
 func (t *tree) pack(sources []string, version string, out io.Writer) (packed int, err error) {
 	w := tar.NewWriter(out)
 	for _, source := range sources {

@@ -1,6 +1,6 @@
 // Package pagecache reads files into the operating system's page cache, so that a process that reads them later finds them there.
 //
-// In: files and folders. Out: the cache holds their bytes, as long as nothing displaces them. Fails: if a file cannot be opened or read, or if the files are larger
+// In: files and folders. Out: the cache holds their bytes, until the kernel needs the memory. Fails: if a file cannot be opened or read, or if the files are larger
 // than the memory that is available; no process depends on it.
 package pagecache
 
@@ -97,7 +97,7 @@ func readFile(ctx context.Context, name string) (read int64, err error) {
 	return read, nil
 }
 
-// available is what the kernel can give without swapping.
+// available returns how much memory the kernel can give without swapping.
 func available() (int64, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package coldfile makes files of which the page cache holds nothing, and asks the kernel what it holds of a file.
+// Package coldfile makes files that only the disk has, and counts the bytes of a file that are in the page cache.
 package coldfile
 
 import (

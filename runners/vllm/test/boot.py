@@ -1,6 +1,6 @@
 """make bench-boot: how long `vllm serve` takes until it is healthy and until its first token, in turns: natively, restored, with each step of a pool of the
-start's own (`--pool FILE`) alone and with all of them, and in processes of a pool that runs already; then without bytecode, and with a checkpoint that only the disk
-has.
+start's own (`--pool FILE`) alone and with all of them, and in processes of a pool that runs already; then without bytecode, and with a checkpoint that is not in
+the page cache.
 
 In: the output of `make vllm`. DEVICE=cuda: a GPU and its driver instead of the simulated ones. Out: a line about each round, tables of wall and processor seconds, the
 phases of the starts, and a last line: PASS if the aims are met, else short. Fails: exit code 1 if a start is not as it should be, if anything is compiled between /health and the first token, or if the first
@@ -211,7 +211,7 @@ def write_checkpoint(folder):
 
 
 def forget(folder):
-    """The page cache has nothing of a checkpoint."""
+    """Takes a checkpoint out of the page cache."""
     with open(os.path.join(folder, "model.safetensors"), "rb") as f:
         os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
