@@ -161,7 +161,7 @@ class Gate(unittest.TestCase):
             )  # fmt: skip
             self.assertIn(word, str(gate.ranks_reason(together, "0.26.0")))
         asleep = config(parallel_config__world_size=2, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1, model_config__enable_sleep_mode=True)
-        self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0"))
+        self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0") or "")
 
     def test_backends(self):
         self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN"]))
