@@ -42,7 +42,7 @@ func TestQueue(t *testing.T) {
 			for i := range 400 {
 				clients.Go(func() {
 					rng := rand.New(rand.NewPCG(uint64(i), 1))
-					ctx, cancel := context.WithCancel(t.Context())
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a turn that is lost would keep others waiting
 					defer cancel()
 					if i%5 == 0 {
 						time.AfterFunc(time.Duration(rng.IntN(2000))*time.Microsecond, cancel)

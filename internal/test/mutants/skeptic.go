@@ -122,7 +122,7 @@ var plugins = []mutant{
 	logic("graphs that cannot be installed", skip, "Uses.test_what_cannot_be_installed_is_refused"),
 	logic("backend of sleep mode", replace("!=", "=="), "Gate.test_each_reason"),
 	logic("allocator of sleep mode", skip, "Identity.test_what_graphs_depend_on_counts"),
-	logic("elastic KV cache in sleep mode", never, "Share.test_elastic"),
+	logic("elastic KV cache in sleep mode", never, "Gate.test_elastic"),
 	sleep("memory that vLLM keeps itself", replace("weights or ", ""), "Backends.test_what_is_kept"),
 	sleep("memory that sleep mode discards", skip, "Backends.test_what_is_kept"),
 	sleep("memory of a tag that sleeps on", replace(" if address not in there", ""), "Backends.test_a_tag_at_a_time"),

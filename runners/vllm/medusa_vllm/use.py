@@ -45,9 +45,9 @@ class Use:
     def usable(self):
         """Whether captured or restored graphs may be launched. Memory or a module that the latter refer to may be gone: vLLM
         then runs the step eagerly."""
-        # mutant: memory of graphs that is gone
         if self.asleep:
             return False
+        # mutant: memory of graphs that is gone
         if self.graphs and not next(iter(self.graphs.values())).usable():
             self.drop(self.session.reason())
         return bool(self.graphs) or not self.restored

@@ -135,8 +135,9 @@ class Sleeps(unittest.TestCase):
         w.sleep(1)
         self.assertTrue(w.asleep and w.graphs.use.asleep and w.model_config.sleep_mode_backend == "medusa")
         w.wake_up()
+        w.told.append("awake")
         w.execute_model("step")
-        self.assertEqual(w.told, ["graphs sleep", "sleep 1", "wake", "graphs wake same=True", "check", "rise", "step"])
+        self.assertEqual(w.told, ["graphs sleep", "sleep 1", "wake", "graphs wake same=True", "check", "rise", "awake", "step"])
 
     def test_graphs_that_do_not_wake(self):
         w = Worker(True)
