@@ -258,8 +258,9 @@ func makeCandidate(ctx context.Context, e *engine, o Options, caches []cache, st
 	return c, err
 }
 
-// recordAndCompile makes record-a and record-b and compiles them, with fresh gaps as long as a word stays unproven. It returns the
-// IR and record-a of each rank.
+// recordAndCompile makes record-a and record-b and compiles them, with fresh gaps as long as a word stays unproven, and once more if they
+// allocate differently: record-a may be the first start that captures, and a compiler that measures its kernels then allocates memory
+// that no later start does (Inductor takes as much as the device's L2 cache). It returns the IR and record-a of each rank.
 func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvprofile.Profile, steps int) ([]*graphir.Spec, compile.Paddings, []*recording.Recording, error) {
 	for attempt := 1; ; attempt++ {
 		a, b, err := e.recorded(profiles)
@@ -274,7 +275,9 @@ func recordAndCompile(ctx context.Context, e *engine, o Options, profiles []kvpr
 		}
 		specs, pads, err := compileRanks(a, b)
 		var word *compile.WordError
-		if errors.As(err, &word) && word.Retry && attempt < recordAttempts {
+		var sequence *compile.SequenceError
+		// mutant: recordings of a start that compiled
+		if errors.As(err, &word) && word.Retry && attempt < recordAttempts || errors.As(err, &sequence) && attempt == 1 {
 			continue
 		}
 		return specs, pads, a, err

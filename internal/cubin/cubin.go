@@ -63,7 +63,7 @@ type Global struct {
 func (o *Object) State() []Global {
 	var state []Global
 	for _, g := range o.Globals {
-		if !g.Constant && !g.empty() && !g.asserted() {
+		if !g.Constant && !g.empty() && !g.text() {
 			state = append(state, g)
 		}
 	}
@@ -76,14 +76,18 @@ func (g *Global) empty() bool {
 	return g.Size == 1 && strings.HasPrefix(g.Name, "_ZN") && (strings.Contains(g.Name, "4cuda3std") || strings.Contains(g.Name, "6thrust"))
 }
 
-// asserted recognizes the texts of Triton's assertions, which kernels only pass to the driver.
-func (g *Global) asserted() bool {
-	name, number, _ := strings.Cut(g.Name, "_")
-	switch name {
-	case "assertMessage", "assertFile", "assertFunc":
-		return number != "" && strings.Trim(number, "0123456789") == "" // mutant: texts of assertions
+// text recognizes string literals by the names that compilers give them: those of Triton's assertions, which kernels only pass to the driver,
+// and LLVM's, which is _$_str or _$_str_$_1 in PTX (libdevice asks NVVMReflect about "__CUDA_FTZ", and the literal outlives the answer).
+func (g *Global) text() bool {
+	for _, before := range []string{"assertMessage_", "assertFile_", "assertFunc_", "_$_str_$_"} {
+		number, found := strings.CutPrefix(g.Name, before)
+		// mutant: texts of assertions
+		if found && number != "" && strings.Trim(number, "0123456789") == "" {
+			return true
+		}
 	}
-	return false
+	// mutant: string literals
+	return g.Name == "_$_str"
 }
 
 // Kernel returns the kernel with a name, or nil.

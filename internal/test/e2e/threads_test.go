@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,5 +62,28 @@ func TestRecordingsByThread(t *testing.T) {
 	var refused *compile.RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(refused.Reason, "which is which") {
 		t.Errorf("two threads alike: %v", err)
+	}
+}
+
+// The first start that captures may compile, and measure kernels in memory that no later start allocates: it is the second one here, since the
+// first profiles. The recordings are made again, once.
+func TestRecordingOfAStartThatCompiled(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	for _, c := range []struct {
+		allocatesMore string // a condition on the number of the start
+		exit          int
+	}{{"$n = 2", 0}, {"$((n % 2)) = 0", 1}} {
+		dir := t.TempDir()
+		engine := filepath.Join(dir, "engine")
+		script := "#!/bin/sh\ncd " + dir + "; read n <starts; echo $((n + 1)) >starts\nexport ZOO_THREADS=11122; [ " + c.allocatesMore +
+			" ] && export ZOO_TWINS=1\nexec " + testenv.Path(t, "build", "zoo") + "\n"
+		err := errors.Join(os.WriteFile(filepath.Join(dir, "starts"), []byte("1\n"), 0o644), os.WriteFile(engine, []byte(script), 0o755))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := start(t, nil, "medusa", "materialize", "-o", filepath.Join(dir, "x.medusa"), "--", engine)
+		if p.code != c.exit || c.exit != 0 && !strings.Contains(p.stderr, "compare allocation sequences") {
+			t.Errorf("starts with [ %s ] allocate more: exit %d, want %d\n%s", c.allocatesMore, p.code, c.exit, p.stderr)
+		}
 	}
 }
