@@ -232,8 +232,11 @@ func TestMeasuredDeviceMemory(t *testing.T) {
 		}
 	})
 	measured := func(fn int) {
-		for m.Standing(0, fn).Memory != 0.6 {
-			time.Sleep(time.Millisecond)
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); m.Standing(0, fn).Memory != 0.6; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("engine %d has %g after ten seconds", fn, m.Standing(0, fn).Memory)
+			}
 		}
 	}
 	m.run(t, 0, 0)

@@ -187,6 +187,18 @@ func TestHang(t *testing.T) {
 	}
 }
 
+// An engine that closes a connection without an answer is looked at before the next request gets it.
+func TestClosedConnection(t *testing.T) {
+	f := start(t, config("fcfs", 1, ""), nil)
+	var got *stubengine.StatusError
+	if text, err := stubengine.Ask(t.Context(), f.url, "m0", stubengine.Cut, false); !errors.As(err, &got) || got.Status != 502 {
+		t.Errorf("%q, %v", text, err)
+	}
+	if text, err := stubengine.Ask(t.Context(), f.url, "m0", "x", false); err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // The front of an engine that has died answers with errors for some time. Requests do not get them: the engine is started again, and answers.
 func TestErrorsOfADeadEngine(t *testing.T) {
 	for _, stream := range []bool{false, true} {
@@ -268,8 +280,10 @@ func TestBound(t *testing.T) {
 			}
 		})
 	f.crowd(t, 4)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // a request that waits is answered in an hour
+	defer cancel()
 	var got *stubengine.StatusError
-	if _, err := stubengine.Ask(t.Context(), f.url, "m0", "x", false); !errors.As(err, &got) || got.Status != 429 || got.Retry != "12" {
+	if _, err := stubengine.Ask(ctx, f.url, "m0", "x", false); !errors.As(err, &got) || got.Status != 429 || got.Retry != "12" {
 		t.Errorf("%v, retry after %+v", err, got)
 	}
 	if _, err := stubengine.Ask(t.Context(), f.url, "m1", "x", false); err != nil {

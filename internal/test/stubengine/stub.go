@@ -25,6 +25,7 @@ const (
 	Garbage = "garbage" // its answer is no HTTP
 	Hang    = "hang"    // it answers nothing any more, /health included
 	Fail    = "fail"    // it answers with an error, and is well
+	Cut     = "cut"     // from here on it closes connections without an answer, and is not healthy
 )
 
 // Stub describes an engine.
@@ -51,6 +52,7 @@ type Engine struct {
 	server *http.Server
 	url    string
 	hung   bool
+	cuts   bool
 	dead   bool
 	asked  int // requests
 	ended  chan struct{}
@@ -132,7 +134,7 @@ func (e *Engine) DeviceMemory(context.Context) float64 {
 // Healthy implements [agent.Engine].
 func (e *Engine) Healthy(ctx context.Context) error {
 	e.mu.Lock()
-	hung, dead, sick := e.hung, e.dead, e.Sicken > 0 && e.asked >= e.Sicken
+	hung, dead, sick := e.hung, e.dead, e.cuts || e.Sicken > 0 && e.asked >= e.Sicken
 	e.mu.Unlock()
 	switch {
 	case dead:
@@ -228,6 +230,8 @@ func (e *Engine) Handler(die func()) http.Handler {
 		e.mu.Lock()
 		sleeping := e.sleeping
 		e.hung = e.hung || q.Prompt == Hang
+		e.cuts = e.cuts || q.Prompt == Cut
+		cuts := e.cuts
 		e.asked++
 		crash := e.asked == e.Crash
 		sick := e.Sicken > 0 && e.asked >= e.Sicken
@@ -237,6 +241,8 @@ func (e *Engine) Handler(die func()) http.Handler {
 			http.Error(w, "another key", http.StatusUnauthorized)
 		case q.Model != e.Model || sleeping:
 			http.Error(w, fmt.Sprintf("%s is asked of the engine of %s, asleep: %v", q.Model, e.Model, sleeping), http.StatusInternalServerError)
+		case cuts:
+			panic(http.ErrAbortHandler)
 		case q.Prompt == Die || crash:
 			die()
 			<-r.Context().Done()
