@@ -107,10 +107,11 @@ func (in *inputs) scopes(ctx context.Context, m *mutant) ([]*scope, error) {
 	var small []string
 	switch filepath.Ext(m.Package) {
 	case ".py":
-		small = in.names(func(name string) bool { return strings.HasPrefix(name, "runners/") && !document(name) })
+		engine := strings.Join(strings.SplitAfterN(path.Clean(m.Package), "/", 3)[:2], "") // runners/vllm/, say
+		small = in.names(func(name string) bool { return strings.HasPrefix(name, engine) && !document(name) })
 	case ".c":
 		small = in.names(func(name string) bool {
-			return !slices.Contains([]string{".go", ".py"}, path.Ext(name)) && !document(name)
+			return !slices.Contains([]string{".go", ".py"}, path.Ext(name)) && !document(name) && !apart(name)
 		})
 	default:
 		var err error
@@ -119,14 +120,22 @@ func (in *inputs) scopes(ctx context.Context, m *mutant) ([]*scope, error) {
 		}
 	}
 	own := path.Clean(m.Package) + "/"
+	product := func(name string) bool {
+		test := strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, own)
+		return !test && !document(name) && !strings.HasPrefix(name, self)
+	}
 	return []*scope{
 		{in, small, false},
-		{in, in.names(func(name string) bool {
-			test := strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, own)
-			return !test && !document(name) && !strings.HasPrefix(name, self)
-		}), true},
+		{in, in.names(func(name string) bool { return product(name) && !apart(name) }), true},
+		{in, in.names(product), true},
 		{in, in.names(func(string) bool { return true }), true}, // a test that reads documents, or other tests
 	}, nil
+}
+
+// apart reports what no program of this repository is built from: the plug-in for vLLM, and results of its runs. An edit there leaves
+// the verdicts of tests of the reference engine as they are.
+func apart(name string) bool {
+	return strings.HasPrefix(name, "runners/vllm/") || strings.HasPrefix(name, "docs/")
 }
 
 func document(name string) bool {

@@ -13,20 +13,22 @@ import (
 
 // small is a repository of two packages, a plug-in and a program in C.
 var small = map[string]string{
-	"go.mod":                 "module x\n\ngo 1.23\n",
-	"a/a.go":                 "package a\n\nimport \"x/b\"\n\nfunc A() int { return b.B() }\n",
-	"a/a_test.go":            "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { if A() != 1 { t.Error(1) } }\n",
-	"a/testdata/x.txt":       "x",
-	"b/b.go":                 "package b\n\nfunc B() int {\n\t// mutant: b\n\treturn 1\n}\n",
-	"b/b_test.go":            "package b\n",
-	"c/c.go":                 "package c\n",
-	"c/c_test.go":            "package c\n",
-	"runners/test_plugin.py": "x = 1\n",
-	"simgpu/test/x_test.c":   "int x;\n",
-	"README.md":              "x\n",
-	self + "main.go":         "package main\n\nfunc main() {}\n",
-	self + "rows.go":         "package main\n\nvar rows = []mutant{{}}\n\nfunc row() mutant { return mutant{} }\n",
-	self + "main_test.go":    "package main\n",
+	"go.mod":                  "module x\n\ngo 1.23\n",
+	"a/a.go":                  "package a\n\nimport \"x/b\"\n\nfunc A() int { return b.B() }\n",
+	"a/a_test.go":             "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { if A() != 1 { t.Error(1) } }\n",
+	"a/testdata/x.txt":        "x",
+	"b/b.go":                  "package b\n\nfunc B() int {\n\t// mutant: b\n\treturn 1\n}\n",
+	"b/b_test.go":             "package b\n",
+	"c/c.go":                  "package c\n",
+	"c/c_test.go":             "package c\n",
+	"runners/torch/plugin.py": "x = 1\n",
+	"docs/result.json":        "{}",
+	"runners/vllm/plugin.py":  "x = 1\n",
+	"simgpu/test/x_test.c":    "int x;\n",
+	"README.md":               "x\n",
+	self + "main.go":          "package main\n\nfunc main() {}\n",
+	self + "rows.go":          "package main\n\nvar rows = []mutant{{}}\n\nfunc row() mutant { return mutant{} }\n",
+	self + "main_test.go":     "package main\n",
 }
 
 // repository writes files, and reads them as a run does.
@@ -54,11 +56,11 @@ func repository(t *testing.T, files map[string]string) *inputs {
 	return in
 }
 
-// Which of a row's three keys an edit changes: of its test's packages, of all that is built, of everything.
+// Which of a row's keys an edit changes: of its test's packages, of all that is built without and with plug-ins, of everything.
 func TestKeys(t *testing.T) {
 	rows := []*mutant{
 		{"b", replace("1", "2"), "./a", "TestA"},
-		{"b", replace("1", "2"), "./runners/test_plugin.py", "A.test_a"},
+		{"b", replace("1", "2"), "./runners/vllm/test_plugin.py", "A.test_a"},
 		{"b", replace("1", "2"), "./simgpu/test/x_test.c", "test_x"},
 	}
 	keys := func(files map[string]string) (all [][]string) {
@@ -78,22 +80,24 @@ func TestKeys(t *testing.T) {
 	}
 	before := keys(small)
 	for _, c := range []struct{ edited, text, changed string }{
-		{"README.md", "y\n", "001 001 001"},
-		{"a/a.go", small["a/a.go"] + "\n", "111 011 011"},
-		{"a/a_test.go", "package a\n", "111 001 001"},
-		{"a/testdata/x.txt", "y", "111 011 111"},
-		{"b/b.go", "package b\n\nfunc B() int { return 2 }\n", "111 011 011"},
-		{"b/b_test.go", "package b\n\n", "001 001 001"},
-		{"b/new.go", "package b\n", "111 011 011"},
-		{"c/c.go", "package c\n\n", "011 011 011"},
-		{"c/c_test.go", "package c\n\n", "001 001 001"},
-		{"go.sum", "\n", "111 011 111"},
-		{"runners/test_plugin.py", "x = 2\n", "011 111 011"},
-		{"simgpu/test/x_test.c", "int y;\n", "011 011 111"},
-		{self + "main.go", "package main\n\nfunc main() { main() }\n", "111 111 111"},
-		{self + "rows.go", small[self+"rows.go"] + "\nvar more = []mutant{{}}\n", "001 001 001"},
-		{self + "rows.go", "package main\n\nvar limit = 1\n", "111 111 111"},
-		{self + "main_test.go", "package main\n\n", "001 001 001"},
+		{"README.md", "y\n", "0001 0001 0001"},
+		{"a/a.go", small["a/a.go"] + "\n", "1111 0111 0111"},
+		{"a/a_test.go", "package a\n", "1111 0001 0001"},
+		{"a/testdata/x.txt", "y", "1111 0111 1111"},
+		{"b/b.go", "package b\n\nfunc B() int { return 2 }\n", "1111 0111 0111"},
+		{"b/b_test.go", "package b\n\n", "0001 0001 0001"},
+		{"b/new.go", "package b\n", "1111 0111 0111"},
+		{"c/c.go", "package c\n\n", "0111 0111 0111"},
+		{"c/c_test.go", "package c\n\n", "0001 0001 0001"},
+		{"go.sum", "\n", "1111 0111 1111"},
+		{"runners/torch/plugin.py", "x = 2\n", "0111 0111 0111"},
+		{"docs/result.json", "[]", "0011 0011 0011"},
+		{"runners/vllm/plugin.py", "x = 2\n", "0011 1011 0011"},
+		{"simgpu/test/x_test.c", "int y;\n", "0111 0111 1111"},
+		{self + "main.go", "package main\n\nfunc main() { main() }\n", "1111 1111 1111"},
+		{self + "rows.go", small[self+"rows.go"] + "\nvar more = []mutant{{}}\n", "0001 0001 0001"},
+		{self + "rows.go", "package main\n\nvar limit = 1\n", "1111 1111 1111"},
+		{self + "main_test.go", "package main\n\n", "0001 0001 0001"},
 	} {
 		files := maps.Clone(small)
 		files[c.edited] = c.text
@@ -139,7 +143,7 @@ func TestTreeHasWhatTheKeyHas(t *testing.T) {
 	}
 	defer copies.remove()
 	tree := copies.small
-	for _, s := range []*scope{scopes[2], scopes[0]} {
+	for _, s := range []*scope{scopes[len(scopes)-1], scopes[0]} {
 		if err := tree.become(t.Context(), s.files); err != nil {
 			t.Fatal(err)
 		}
