@@ -27,7 +27,7 @@ VLLM_COMMIT = $(shell git diff --quiet HEAD -- . ':!*.md' ':!docs' && git log -1
 
 VLLM_RUN = --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work build/vllm/test
 
-# Needs no GPU; the first run installs vLLM and torch (3.5 GB). Cases that the same commit has shown are not run again. VLLM_VERSIONS: several releases, or all that
+# Needs no GPU; the first run installs vLLM and torch (3.5 GB). Cases that were shown are not run again, if nothing changed that they depend on. VLLM_VERSIONS: several releases, or all that
 # are supported: the newest with every combination for four models, the oldest with the usual cases, others with six.
 ifneq ($(VLLM_VERSIONS),)
 VLLM_SUPPORTED := $(shell cd $(VLLM) && $(VLLM_PYTHON) -c "from medusa_vllm import gate; print(*gate.SUPPORTED)")
@@ -47,7 +47,7 @@ test-vllm: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/run.py $(VLLM_RUN) --results docs/results/tested/vllm-$(VLLM_VERSION).json --commit "$(VLLM_COMMIT)" $(VLLM_CASES)
 endif
 
-# What becomes of each architecture that vLLM generates text with; several hours, of which what the same commit has shown is not run again.
+# What becomes of each architecture that vLLM generates text with; several hours, of which what was shown is not run again, if nothing changed that it depends on.
 test-vllm-architectures: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/architectures.py $(VLLM_RUN) --results docs/results/vllm-architectures.json --commit "$(VLLM_COMMIT)"
 
@@ -77,7 +77,7 @@ bench-boot: vllm
 
 # What the plug-in decides, where there is a Python; needs neither vLLM nor torch.
 vllm-test:
-	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_elastic test_sleep test_run test_state test_capture test_tokens test_fingerprint test_architectures; fi
+	if command -v $(VLLM_PYTHON) >/dev/null; then cd $(VLLM)/test && $(VLLM_PYTHON) -m unittest -q test_logic test_elastic test_sleep test_run test_state test_capture test_tokens test_fingerprint test_architectures test_sources; fi
 
 # What a release has otherwise than the supported ones, as far as the plug-in uses it: VERSION=x, or the folder SOURCE with the package. STORE=1 stores the
 # result for docs/results. KEEP=1 makes the fingerprint with which starts of a supported release are compared.

@@ -1,7 +1,7 @@
 """The results of comparisons, by case, in a file that docs/results/tested.md is made of.
 
-In: the versions that ran, the commit, and for each case a row of counts with the time that Medusa itself took of the restored start. Out: the file, with these rows in place
-of older ones of the same cases. Rows of other versions are dropped: a page never mixes them.
+In: the versions that ran, the commit, a key of what the case depends on, and for each case a row of counts with the time that Medusa itself took of the restored start. Out: the
+file, with these rows in place of older ones of the same cases. Rows of other versions are dropped: a page never mixes them.
 """
 
 import datetime
@@ -26,19 +26,19 @@ def since(before, after):
     return {name: after[name] - before[name] for name in after}
 
 
-def rows(path, commit):
-    """The rows of cases that this commit has run. Without a commit, the sources have changes that no row is stamped with."""
-    if not commit or not os.path.exists(path):
+def rows(path, key):
+    """The rows of cases that ran with what they depend on as it is now. key: of a case's name, or None."""
+    if not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as f:
         cases = json.load(f)["cases"]
-    # mutant: results of another commit
-    return {case: row for case, row in cases.items() if row.get("commit") == commit}
+    # mutant: results of other sources
+    return {case: row for case, row in cases.items() if row.get("key", "") == key(case)}
 
 
-def shown(path, commit):
-    """The rows of cases that this commit has shown, without a difference."""
-    return {case: row for case, row in rows(path, commit).items() if not row["differences"]}
+def shown(path, key):
+    """Those that ran without a difference."""
+    return {case: row for case, row in rows(path, key).items() if not row["differences"]}
 
 
 def versions(path):
@@ -47,7 +47,8 @@ def versions(path):
         return json.load(f)["versions"]
 
 
-def store(path, versions, rows, commit=""):
+def store(path, versions, rows, **stamp):
+    """stamp: the commit, and the key of each row's case."""
     held = {"versions": versions, "cases": {}}
     if os.path.exists(path):
         with open(path, encoding="utf-8") as f:
@@ -56,7 +57,7 @@ def store(path, versions, rows, commit=""):
             held = old
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     today = datetime.date.today().isoformat()
-    held["cases"] |= {case: {**row, "date": today, "commit": commit} for case, row in rows.items()}
+    held["cases"] |= {case: {**row, "date": today, **stamp} for case, row in rows.items()}
     held["cases"] = dict(sorted(held["cases"].items()))
     with open(path + ".new", "w", encoding="utf-8") as f:
         json.dump(held, f, indent=1)

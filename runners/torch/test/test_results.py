@@ -26,12 +26,13 @@ class TestResults(unittest.TestCase):
     def test_shown(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "r.json")
-            self.assertEqual(results.shown(path, "abc"), {})
-            results.store(path, {"torch": "1"}, {"a": {"graphs": 1, "differences": 0}, "b": {"graphs": 2, "differences": 1}}, "abc")
-            results.store(path, {"torch": "1"}, {"c": {"graphs": 3, "differences": 0}}, "def")
-            results.store(path, {"torch": "1"}, {"d": {"graphs": 4, "differences": 0}})
-            self.assertEqual([*results.shown(path, "abc")], ["a"])
-            self.assertEqual([*results.shown(path, "")], [])
+            self.assertEqual(results.shown(path, {"a": "k"}.get), {})
+            results.store(path, {"torch": "1"}, {"a": {"graphs": 1, "differences": 0}, "b": {"graphs": 2, "differences": 1}}, commit="abc", key="k")
+            results.store(path, {"torch": "1"}, {"c": {"graphs": 3, "differences": 0}}, commit="abc", key="other")
+            results.store(path, {"torch": "1"}, {"d": {"graphs": 4, "differences": 0}}, commit="abc")
+            self.assertEqual([*results.shown(path, lambda _: "k")], ["a"])
+            self.assertEqual([*results.rows(path, lambda _: "k")], ["a", "b"])
+            self.assertEqual([*results.shown(path, {"c": "other"}.get)], ["c"])
             self.assertEqual(results.versions(path), {"torch": "1"})
 
     def test_own_time(self):

@@ -2,7 +2,7 @@
 
 In: the output of `make vllm`. Out: a line about each start, the results, a page that is made of them, and last the line with the counts. An
 architecture is restored, or starts natively for a reason, or vLLM does not start it here without Medusa either. Each result is stored once it is known; what
-the same commit has shown before is not run again.
+was shown before is not run again, if nothing changed that it depends on (sources.py).
 Fails: exit code 1 if a start ends in an exception of the plug-in's, or fails only with Medusa.
 
 The plug-in's verdict on a configuration of two layers comes first (configurations.py). The architectures that it lets take part are materialized and restored.
@@ -16,7 +16,8 @@ import shutil
 import subprocess
 import sys
 
-from run import HERE, SECONDS, Engine, arguments, results
+import sources
+from run import HERE, ROOT, SECONDS, Engine, arguments, installed, results
 
 TAKES_PART = "takes part"
 EXPECTED, RESTORED, NATIVE, ABSENT = "expected", "restored", "native", "absent"
@@ -134,15 +135,15 @@ def write_page(path):
         f.write(page)
 
 
-def known(args, path, folder):
-    """The versions, and a row for each architecture: of starts of the same commit, or of verdicts."""
-    rows = results.rows(path, args.commit)
+def known(args, path, folder, stamp):
+    """The versions, and a row for each architecture: of earlier starts, or of verdicts."""
+    rows = results.rows(path, lambda _: stamp["key"])
     if rows and os.path.isdir(folder):
         return results.versions(path), rows
     shutil.rmtree(folder, ignore_errors=True)
     said = verdicts(args, folder)
     rows = {name: of_verdict(word) | {"by": "configuration"} for name, word in said["verdicts"].items()} | {name: row for name, row in rows.items() if row["by"] == "start"}
-    results.store(path, said["versions"], rows, args.commit)
+    results.store(path, said["versions"], rows, **stamp)
     write_page(path)
     return said["versions"], rows
 
@@ -151,11 +152,12 @@ def main():
     args = arguments()
     folder = os.path.join(os.path.abspath(args.work), "architectures", "configurations")
     path = args.results or os.path.join(args.work, "architectures.json")
-    versions, rows = known(args, path, folder)
+    stamp = {"commit": args.commit, "key": sources.key(ROOT, installed(args.python), "")}
+    versions, rows = known(args, path, folder, stamp)
     for name in [name for name, row in rows.items() if row["outcome"] == EXPECTED]:
         rows[name] = Architecture(args, name, os.path.join(folder, name)).result() | {"by": "start"}
         print(f"test-vllm-architectures: {name}: {rows[name]['outcome']} {rows[name].get('reason', '')}".rstrip(), flush=True)
-        results.store(path, versions, {name: rows[name]}, args.commit)
+        results.store(path, versions, {name: rows[name]}, **stamp)
         write_page(path)
     counts = collections.Counter(row["outcome"] for row in rows.values())
     verdict = "FAIL" if counts["exception"] or not counts[RESTORED] else "PASS"

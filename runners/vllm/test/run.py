@@ -1,7 +1,7 @@
 """make test-vllm: vLLM's own start on the simulated GPU: natively, materialized, restored in a new process, and compared.
 
 In: the models of models/, and the output of `make vllm`. Out: a line about each step, and last the line with the counts. Each case is stored once it is
-compared; a case that the same commit has shown before is not run again.
+compared; a case that was shown before is not run again, if nothing changed that it depends on (sources.py).
 Fails: exit code 1 if a step fails, a graph was not restored, or anything differs.
 """
 
@@ -15,10 +15,12 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..", "..")
 TORCH = os.path.join(HERE, "..", "..", "torch")
 sys.path.insert(0, os.path.join(TORCH, "test"))
 
 import results  # noqa: E402
+import sources  # noqa: E402
 import state  # noqa: E402
 from compare import Comparison, read  # noqa: E402
 
@@ -55,6 +57,12 @@ def stop(*what):
 def listed():
     with open(os.path.join(HERE, LISTED), encoding="utf-8") as f:
         return [line.strip() for line in f if line.strip() and not line.startswith("#")]
+
+
+def installed(python):
+    """The release of vLLM that the interpreter finds."""
+    command = [python, "-c", "from importlib.metadata import version; print(version('vllm'))"]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def launches(log, labels):
@@ -237,16 +245,19 @@ def main():
     args = arguments()
     path, c = args.results or os.path.join(args.work, "results.json"), Comparison()
     wanted = {" ".join(case): case for case in chosen(args)}
-    rows = {name: row for name, row in results.shown(path, args.commit).items() if name in wanted}
-    for name in rows:
-        print(f"test-vllm: {name}: shown before by {args.commit}", flush=True)
+    release = installed(args.python)
+    keys = {name: sources.key(ROOT, release, case[0]) for name, case in wanted.items()}
+    rows = results.shown(path, keys.get)
+    for name, row in rows.items():
+        print(f"test-vllm: {name}: shown before by {row['commit']}", flush=True)
     cases = [Case(args, *case) for name, case in wanted.items() if name not in rows]
     with concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         for case, (native, restored) in zip(cases, pool.map(Case.starts, cases)):
             before = results.counts(c)
             case.compare(c, native, restored)
             rows[case.name] = results.since(before, results.counts(c)) | results.own_time(case.path("status.json"))
-            results.store(path, {name: restored[name] for name in ("device", "vllm", "torch")}, {case.name: rows[case.name]}, args.commit)
+            versions = {name: restored[name] for name in ("device", "vllm", "torch")}
+            results.store(path, versions, {case.name: rows[case.name]}, commit=args.commit, key=keys[case.name])
     versions = results.versions(path)
     for d in c.differences[:20]:
         print("difference:", d)

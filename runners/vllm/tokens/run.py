@@ -58,7 +58,7 @@ def store(args, name, row):
     """Each case as it ends: a run may be ended before the next one does."""
     if args.results:
         shown = "tokens", "identical", "captures", "distinct", "graphs", "nodes", "pointers", "reference", "changed", "refused", "minutes"
-        results.store(args.results, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}}, args.commit)
+        results.store(args.results, {"device": "Simulated GPU", "vllm": row["vllm"]}, {name: {k: row[k] for k in shown}}, commit=args.commit)
 
 
 def kind(name):
