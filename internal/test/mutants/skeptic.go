@@ -105,7 +105,7 @@ var plugins = []mutant{
 	{"every combination", replace("args.every", "False"), "./runners/vllm/test/test_run.py", "TestCases.test_every"},
 	{"exception of the plug-in", replace("any(", "False and any("), "./runners/vllm/test/test_architectures.py", "Outcome.test_an_exception_of_the_plugin"},
 	{"files that a case needs", never, "./runners/vllm/test/test_sources.py", "TestCounts.test_counts"},
-	{"packages that a start does not run", always, "./runners/vllm/test/test_sources.py", "TestKey.test_key"},
+	{"packages that a start does not run", replace("packages.get(folder, True)", "True"), "./runners/vllm/test/test_sources.py", "TestKey.test_key"},
 	{"results of other sources", replace(`row.get("key", "") == key(case)`, "True"), "./runners/torch/test/test_results.py", "TestResults.test_shown"},
 	fingerprint("documentation of a definition", never, "Sources.test_documentation_alone_does_not_count"),
 	fingerprint("file of vLLM that differs", replace("hashed(content) != known", "False"), "Starts.test_used_definitions_go_first"),
