@@ -117,7 +117,7 @@ var table = []mutant{
 	{"texts of assertions", replace("number != \"\" &&", "true ||"), "./internal/cubin", "TestState"},
 	{"string literals", replace("g.Name == \"_$_str\"", "false"), "./internal/cubin", "TestState"},
 	{"graphs built at their first use", never, "./internal/test/e2e", "TestLazyGraphs"},
-	{"hashes of the host if the device refuses", replace("cuda.Sticky(err)", "err != nil"), "./internal/test/e2e", "TestChecksOnTheHost"},
+	{"hashes of the host if the device refuses", replace("cuda.Sticky(err)", "cuda.Sticky(err) || err != nil"), "./internal/test/e2e", "TestChecksOnTheHost"},
 	{"canary replay before ready", never, "./internal/test/e2e", "TestChecksBeforeReady"},
 	{"what a canary replay writes is put back", replace("PutBack(kept)", "PutBack(kept[:0])"), "./internal/test/e2e", "TestChecksBeforeReady"},
 	{"hash of memory that stays unchanged", never, "./internal/test/e2e", "TestChecksBeforeReady"},
