@@ -87,8 +87,11 @@ func (h *harsh) allocate() (err error) {
 		shape = []int{16, elements / 16}
 	}
 	marks.Named(marks.Tensor{Name: "rows", Addr: h.rows, Size: size, Role: marks.Output, DType: marks.F32, Shape: shape})
-	if h.kind == "endless" || h.kind == "prepared" {
+	switch h.kind { // no graph does its work with such a value
+	case "endless":
 		marks.Named(marks.Tensor{Name: "flag", Addr: h.word, Size: 4, Role: marks.Input, DType: marks.I32, Lo: 2, Hi: 1000})
+	case "prepared":
+		marks.Named(marks.Tensor{Name: "rows of a batch", Addr: h.word, Size: 4, Role: marks.Input, DType: marks.I32, Lo: 1, Hi: 3})
 	}
 	if h.kind == "filled" || h.kind == "renewed" || h.kind == "told" {
 		if h.filled, err = cuda.MemAlloc(size); err != nil {
