@@ -72,7 +72,7 @@ func (a *attacker) unpack(ctx context.Context, i int, given bool) (string, error
 	if x.size != 0 {
 		size, files = x.size, x.files
 	}
-	at := filepath.Join(p.outside, "unpacked")
+	at := filepath.Join(p.outside, "triton") // a path that names itself ends like the directory's name
 	dir := filepath.Join(p.out, "unpacked")
 	file, err := b.taken.Bundled("triton", at, data, size, files)
 	if err != nil {

@@ -39,7 +39,7 @@ var nodes = []mutant{
 	programs("rows of host memory", replace("p->srcPitch", "width")),
 	programs("height and depth of a copy", replace("Depth: m.Depth", "Depth: 1")),
 	programs("values and rows of a memset", replace("Height: m.Height", "Height: 1")),
-	programs("base of an access-policy window", replace("base)", "base-base+b.memory.base[0]+a.Base.Offset)")),
+	programs("base of an access-policy window", replace("base)", "base-base+b.memory.Base[0]+a.Base.Offset)")),
 	programs("stream of a launch", replace("stream", "0*stream")),
 }
 
