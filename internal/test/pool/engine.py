@@ -60,7 +60,7 @@ if what == "die":
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
-end = time.monotonic() + 60
+end = time.monotonic() + 30
 while time.monotonic() < end and not waited:
     time.sleep(0.01)
-sys.exit(number)
+sys.exit(number if waited else 99)  # nothing came

@@ -13,7 +13,7 @@ func TestPool(t *testing.T) {
 		testenv.Skip(t, testenv.Python)
 	}
 	testenv.Build(t, "lib", "bin", "build/lib/python")
-	c, err := run(testenv.Path(t, "build"), t.TempDir(), 16, 3)
+	c, err := run(testenv.Path(t, "build"), t.TempDir(), 32, 3)
 	if err != nil {
 		t.Fatalf("%s\n%v", c, err)
 	}

@@ -39,7 +39,8 @@ type test struct {
 	pool   *exec.Cmd
 	counts counts
 	wrong  []string
-	seen   map[string]int // random numbers and processes, by request
+	seen   map[string]int  // random numbers and processes, by request
+	ended  map[string]bool // how starts from the pool have ended
 }
 
 type counts struct {
@@ -57,7 +58,7 @@ func run(build, dir string, n int, seed uint64) (counts, error) {
 	if err != nil {
 		return counts{}, err
 	}
-	t := &test{dir: dir, hashes: map[string]int64{}, seen: map[string]int{}, socket: filepath.Join(dir, "socket", "pool")}
+	t := &test{dir: dir, hashes: map[string]int64{}, seen: map[string]int{}, ended: map[string]bool{}, socket: filepath.Join(dir, "socket", "pool")}
 	if t.build, err = filepath.Abs(build); err != nil {
 		return counts{}, err
 	}
@@ -86,6 +87,11 @@ func run(build, dir string, n int, seed uint64) (counts, error) {
 	t.counts.requests = n
 	if t.counts.pooled < n/3 {
 		t.wrong = append(t.wrong, fmt.Sprintf("only %d of %d starts came from the pool, the last cold one because of: %s", t.counts.pooled, n, t.counts.reason))
+	}
+	for _, how := range []string{"exit", "die", "signal", "wait child", "wait caller"} {
+		if !t.ended[how] {
+			t.wrong = append(t.wrong, "no start from the pool ended in this way: "+how)
+		}
 	}
 	if len(t.wrong) > 0 {
 		return t.counts, errors.New(strings.Join(t.wrong[:min(len(t.wrong), 20)], "\n"))
@@ -187,7 +193,7 @@ func (t *test) ask(n int, seed uint64) {
 			t.add(err.Error())
 			return
 		}
-		var group sync.WaitGroup
+		var requests []*request
 		for range min(atOnce, n-done) {
 			q, err := t.newRequest(done, r)
 			done++
@@ -195,9 +201,14 @@ func (t *test) ask(n int, seed uint64) {
 				t.add(err.Error())
 				return
 			}
-			group.Go(func() { t.serve(q) })
+			requests = append(requests, q)
 		}
-		if r.IntN(restarts) < atOnce {
+		var group sync.WaitGroup
+		kill := r.IntN(restarts) < atOnce
+		for _, q := range requests {
+			group.Go(func() { t.serve(q, kill) })
+		}
+		if kill {
 			time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
 			_ = t.pool.Process.Kill()
 			_ = t.pool.Wait()
@@ -218,8 +229,8 @@ func (t *test) add(wrong ...string) {
 	t.wrong = append(t.wrong, wrong...)
 }
 
-// serve makes one request, and judges how it ends.
-func (t *test) serve(q *request) {
+// serve makes one request, and judges how it ends. If the pool is not killed meanwhile, it has a process for each that fits.
+func (t *test) serve(q *request, kill bool) {
 	defer q.close()
 	if err := q.command.Start(); err != nil {
 		t.add(err.Error())
@@ -247,15 +258,20 @@ func (t *test) serve(q *request) {
 		}
 		t.seen[once] = q.id
 	}
+	fits := q.seed != hashSeeds[2] && q.read == "1"
 	switch {
 	case f.Pool == pool.Yes:
 		t.counts.pooled++
-		if q.seed == hashSeeds[2] || q.read != "1" {
+		t.ended[strings.TrimSpace(q.what+" "+q.kill)] = true
+		if !fits {
 			t.wrong = append(t.wrong, fmt.Sprintf("request %d was handed a process that differs", q.id))
 		}
 	default:
 		t.counts.cold++
 		t.counts.reason = f.Pool
+		if fits && !kill {
+			t.wrong = append(t.wrong, fmt.Sprintf("request %d fits a process that waited, and its start was cold: %s", q.id, f.Pool))
+		}
 		if q.seed == hashSeeds[2] && !strings.Contains(f.Pool, "PYTHONHASHSEED") && !strings.HasPrefix(f.Pool, "ask pool") {
 			t.wrong = append(t.wrong, fmt.Sprintf("request %d: another seed is not named: %s", q.id, f.Pool))
 		}
