@@ -207,6 +207,22 @@ static bool is_default(CUlaunchAttributeID id, const CUlaunchAttributeValue *v)
 	return memcmp(v, &d, sizeof d) == 0;
 }
 
+/* The bytes of the union that are the attribute's. A driver may give back the others as the launch had them, which nobody wrote. */
+static size_t attribute_size(CUlaunchAttributeID id)
+{
+	switch (id) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+		return offsetof(CUaccessPolicyWindow, missProp) + sizeof(int);
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+		return sizeof(((CUlaunchAttributeValue *)0)->clusterDim);
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+		return sizeof(((CUlaunchAttributeValue *)0)->memSyncDomainMap);
+	default:
+		return sizeof(int);
+	}
+}
+
 static size_t read_attrs(CUgraphNode node, CUlaunchAttributeValue *values, struct kernel_attr *attrs)
 {
 	static const CUlaunchAttributeID ids[] = {
@@ -218,7 +234,11 @@ static size_t read_attrs(CUgraphNode node, CUlaunchAttributeValue *values, struc
 	size_t n = 0;
 	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
 		memset(&values[n], 0, sizeof values[n]);
-		if (REAL(cuGraphKernelNodeGetAttribute)(node, ids[i], &values[n]) != CUDA_SUCCESS || is_default(ids[i], &values[n]))
+		if (REAL(cuGraphKernelNodeGetAttribute)(node, ids[i], &values[n]) != CUDA_SUCCESS)
+			continue;
+		// mutant: bytes beside an attribute
+		memset(values[n].pad + attribute_size(ids[i]), 0, sizeof values[n] - attribute_size(ids[i]));
+		if (is_default(ids[i], &values[n]))
 			continue;
 		attrs[n] = (struct kernel_attr){ids[i], {&values[n], sizeof values[n]}};
 		n++;

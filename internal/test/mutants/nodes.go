@@ -26,6 +26,7 @@ var nodes = []mutant{
 	programs("arguments of a tensor map", replace("Swizzle: t.Swizzle", "Swizzle: 0")),
 	programs("tensor map that moved", replace("v.Addr", "from.Addr")),
 	programs("base of an access-policy window", replace("base)", "base+16)")),
+	programs("bytes beside an attribute", skip),
 	programs("data of an edge", replace("FromPort: e.FromPort, ToPort: e.ToPort, Type: e.Type", "ToPort: e.ToPort")),
 	programs("one call an edge's data", replace("data(sorted[i]) == data(sorted[i-1])", "(data(sorted[i]) == data(sorted[i-1]) || i > 0)")),
 	programs("attribute of a node", skip),

@@ -52,10 +52,10 @@ static void attributes(struct text *t, const struct exec_node *x)
 			window(t, x->launch, (uintptr_t)v.accessPolicyWindow.base_ptr);
 			memset(&v, 0, sizeof(void *));
 		}
-		if (!(x->attr_set >> id & 1) || !memcmp(&v, &zero, sizeof(v)))
+		if (!(x->attr_set >> id & 1) || !memcmp(&v, &zero, node_attribute_size(id)))
 			continue;
 		print(t, " attr%u=", id);
-		for (size_t i = 0; i < sizeof(v); i++)
+		for (size_t i = 0; i < node_attribute_size(id); i++)
 			print(t, "%02x", ((const unsigned char *)&v)[i]);
 	}
 }

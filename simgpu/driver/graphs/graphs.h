@@ -103,6 +103,7 @@ CUgraphNodeParams params_memcpy(const CUDA_MEMCPY3D *p, CUcontext ctx);
 CUgraphNodeParams params_mem_ops(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p);
 CUgraphNodeParams params_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx);
 CUresult node_attribute_check(CUlaunchAttributeID id, const CUlaunchAttributeValue *v);
+size_t node_attribute_size(CUlaunchAttributeID id);
 /* INVALID_CLUSTER_SIZE if f cannot run in clusters of that size. */
 CUresult cluster_check(const struct function *f, const CUlaunchAttributeValue *v);
 

@@ -144,6 +144,18 @@ CUresult cluster_check(const struct function *f, const CUlaunchAttributeValue *v
 	return size > (allowed ? LARGEST_CLUSTER : PORTABLE_CLUSTER) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
+/* How many bytes of the value mean something. A node keeps all 64 as it got them, since the others are nobody's business but the caller's. */
+size_t node_attribute_size(CUlaunchAttributeID id)
+{
+	switch (id) {
+	case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW: return 28; /* a pointer, a size, a float and two numbers */
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION: return 12;
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP: return 2;
+	default: return 4;
+	}
+}
+
 /* INVALID_VALUE: no attribute of kernels; NOT_SUPPORTED: one that is not simulated. */
 CUresult node_attribute_check(CUlaunchAttributeID id, const CUlaunchAttributeValue *v)
 {

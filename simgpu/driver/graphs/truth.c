@@ -89,7 +89,7 @@ static void attributes(struct truth_line *l, const struct node *n)
 			v.accessPolicyWindow.base_ptr = NULL;
 		}
 		truth_append(l, "\tattr %u=", i);
-		for (size_t b = 0; b < sizeof(v); b++)
+		for (size_t b = 0; b < node_attribute_size(i); b++)
 			truth_append(l, "%02x", (unsigned char)v.pad[b]);
 	}
 	int shared;

@@ -132,15 +132,16 @@ func (p *program) lists(op *programs.Op) (params, extra uint64, err error) {
 	return addr(list), 0, nil
 }
 
+// attributesOf are the attributes of a launch. What lies in the union beside one of them is another thing in each process.
 func (p *program) attributesOf(op *programs.Op) []cuda.LaunchAttribute {
 	var out []cuda.LaunchAttribute
 	for _, a := range op.Attrs {
 		v := cuda.LaunchAttribute{ID: cuda.LaunchAttributeID(a.ID)}
+		_, _ = rand.Read(v.Value[:])
 		for i, w := range a.Words {
 			binary.LittleEndian.PutUint32(v.Value[4*i:], w)
 		}
 		if a.Base != nil { // CUaccessPolicyWindow: base, bytes, ratio 0.5, persisting, streaming
-			v.Value = [64]byte{}
 			binary.LittleEndian.PutUint64(v.Value[0:], p.at(*a.Base))
 			binary.LittleEndian.PutUint64(v.Value[8:], uint64(a.Words[0]))
 			binary.LittleEndian.PutUint32(v.Value[16:], 0x3f000000)
