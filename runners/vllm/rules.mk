@@ -18,7 +18,7 @@ $(VLLM_VENV)/installed: $(VLLM)/requirements.txt $(wildcard $(VLLM)/requirements
 	touch $@
 endif
 
-.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-sleep test-vllm-ranks test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
+.PHONY: vllm test-vllm test-vllm-architectures test-vllm-faults test-vllm-serve test-vllm-plain test-vllm-sleep test-vllm-ranks test-vllm-caches vllm-test bench-boot vllm-fingerprint vllm-upstream
 vllm: all build/lib/libmedusa.so build/lib/python $(VLLM_VENV)/installed
 	$(MAKE) --no-print-directory $(VLLM_TORCH) $(VLLM_LIB)/built
 
@@ -58,6 +58,10 @@ test-vllm-faults: vllm
 # `vllm serve`, and an engine process of an offline LLM.
 test-vllm-serve: vllm
 	$(VLLM_PYTHON) $(VLLM)/test/serve.py $(VLLM_RUN)
+
+# `vllm serve MODEL` with all of vLLM's defaults.
+test-vllm-plain: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/plain.py $(VLLM_RUN)
 
 # vLLM sleeps and wakes, stock and restored; VLLM_CASES="--runners V2": on one model runner.
 test-vllm-sleep: vllm

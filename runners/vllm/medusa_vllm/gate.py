@@ -12,13 +12,14 @@ from . import contract, labels
 TRY = "try"  # of MEDUSA_VLLM
 
 # The releases that were tested, each with the torch that it pins.
-SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
+SUPPORTED = {"0.26.0": "2.11", "0.28.0": "2.13", "0.30.0": "2.13", "0.31.0": "2.13", "0.32.0": "2.13", "0.33.0": "2.14"}
 ELASTIC = ("0.26.0",)  # on which an elastic KV cache was tested
 RANKS = ("0.26.0",)  # with which several ranks were tested
 COMPILED = 3  # vLLM's CompilationMode.VLLM_COMPILE
 # Passes of the compiler whose kernels add up over ranks themselves.
 FUSED = "fuse_allreduce_rms", "fuse_gemm_comms"
-MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE"
+SPECULATION = None, "ngram", "ngram_gpu"  # without a draft model, and so without graphs of its own
+MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE", "FULL"
 
 
 def version_reason(vllm, torch, difference, wanted=""):
@@ -58,11 +59,12 @@ def numbers(release):
 
 def config_reason(config):
     parallel, model, compilation, cache = config.parallel_config, config.model_config, config.compilation_config, config.cache_config
-    mode = compilation.cudagraph_mode
+    mode, method = compilation.cudagraph_mode, config.speculative_config and config.speculative_config.method
     checks = [
         (getattr(parallel, "enable_dbo", False), "two batches that overlap (enable_dbo)"),
         (config.lora_config is not None, "LoRA"),
-        (config.speculative_config is not None, "speculative decoding"),
+        # mutant: speculation that has graphs of its own
+        (method not in SPECULATION, f"speculative decoding by {method} (supported: {', '.join(filter(None, SPECULATION))})"),
         (config.kv_transfer_config is not None, "a KV connector"),
         (model.enforce_eager, "graphs are switched off (enforce_eager)"),
         # mutant: backend of sleep mode
@@ -71,11 +73,12 @@ def config_reason(config):
         # mutant: helper that keeps the graph manager
         (cache.kv_sharing_fast_prefill, "fast prefill (kv_sharing_fast_prefill), which keeps vLLM's own graph manager"),
         (config.load_config.load_format == "ipc_cache", "weights that lie in another process (load_format ipc_cache)"),
-        (model.multimodal_config is not None, "a multimodal model"),
+        # mutant: graphs of an encoder
+        (getattr(compilation, "cudagraph_mm_encoder", False), "graphs of an encoder (cudagraph_mm_encoder)"),
+        (model.is_encoder_decoder, "an encoder beside the decoder"),
         (model.runner_type != "generate", "a model that does not generate"),
         # mutant: state space models
         (model.is_hybrid or model.is_attention_free, "state space layers"),
-        (model.use_mla, "multi-head latent attention"),
         (compilation.use_inductor_graph_partition, "Inductor's graph partition"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
     ]
@@ -113,7 +116,7 @@ def ranks_reason(config, vllm):
 def backend_reason(backends):
     """Names of the attention backends in use. FlashInfer makes a wrapper for each batch size while it captures, which a
     start without captures would lack."""
-    supported = {"FLASH_ATTN", "TRITON_ATTN"}
+    supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA"}
     # mutant: attention backends
     other = sorted(set(backends) - supported)
     return f"attention backend {', '.join(other)} (supported: {', '.join(sorted(supported))})" if other else None

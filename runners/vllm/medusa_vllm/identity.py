@@ -50,6 +50,13 @@ def factors(config, vllm, torch, cuda, environment):
         config.compilation_config.cudagraph_capture_sizes,
         digest(json.dumps(environment, sort_keys=True, default=str)),
     ]
+    speculative, multimodal = config.speculative_config, model.multimodal_config
+    if speculative:
+        # mutant: drafts of a step
+        arguments.append(f"{speculative.method}:{speculative.num_speculative_tokens}")
+    if multimodal:
+        # mutant: files of a prompt
+        arguments.append(f"{multimodal.language_model_only} {multimodal.limit_per_prompt} {multimodal.mm_processor_kwargs}")
     if model.enable_cumem_allocator:
         # mutant: allocator of sleep mode
         arguments.append("cumem")

@@ -71,8 +71,14 @@ def v2_buffers(runner):
         query_start_loc=inputs.query_start_loc,
         block_tables=tables.input_block_tables,
         slots=[("slot_mappings", tables.slot_mappings, min(tables.block_sizes))],
-        owners={"input": inputs, "block_tables": tables},
+        owners={"input": inputs, "block_tables": tables} | model_states(runner.model_state),
     )
+
+
+def model_states(state):
+    """What prepares the inputs of a model in its own way: positions in several dimensions, embeddings in place of tokens."""
+    parts = {"model": state, "rope": getattr(state, "rope_state", None), "encoder": getattr(state, "encoder_runner", None)}
+    return {name: part for name, part in parts.items() if part is not None}
 
 
 def buffers(runner):

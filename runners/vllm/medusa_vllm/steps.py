@@ -25,14 +25,23 @@ def prefill(worker, names, lengths):
 
 
 def decode(worker, names, computed, made):
-    """computed: tokens of each request that lie in the KV cache; made: tokens that each has got."""
+    """computed: tokens of each request that lie in the KV cache; made: tokens that each has got. With speculative decoding, each request has as many
+    drafts as the graphs are for."""
     output, cached = SchedulerOutput.make_empty(), CachedRequestData.make_empty()
     cached.req_ids = names
     cached.num_computed_tokens = computed
     cached.num_output_tokens = [made] * len(names)
     cached.new_block_ids = [None] * len(names)
     output.scheduled_cached_reqs = cached
-    return scheduled(worker, output, dict.fromkeys(names, 1))
+    drafts = width(worker.vllm_config) - 1
+    if drafts:
+        output.scheduled_spec_decode_tokens = {name: [0] * drafts for name in names}
+    return scheduled(worker, output, dict.fromkeys(names, 1 + drafts))
+
+
+def width(config):
+    """Tokens of a request in a decode step."""
+    return 1 + (config.speculative_config.num_speculative_tokens if config.speculative_config else 0)
 
 
 def scheduled(worker, output, tokens):

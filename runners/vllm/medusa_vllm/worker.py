@@ -264,7 +264,7 @@ class Worker(control.Resized, Sleeper):
 
     def step(self, tokens):
         """As a decode step runs, if a batch may have so many."""
-        self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs)
+        self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs * steps.width(self.vllm_config))
 
     def dummy_run(self, tokens, **kwargs):
         """Eagerly, with attention. The V2 runner does so if it has no graphs, and ignores the arguments that the V1 runner needs."""

@@ -48,24 +48,26 @@ def arguments():
     return p.parse_args()
 
 
-def graphs(mode):
+def graphs(mode, width):
+    """width: tokens of a request in a decode step."""
     compiled = mode.endswith("PIECEWISE")
-    return {"mode": 3 if compiled else 0, "cudagraph_mode": mode, "cudagraph_capture_sizes": PIECE_SIZES if compiled else CAPTURE_SIZES}
+    return {"mode": 3 if compiled else 0, "cudagraph_mode": mode, "cudagraph_capture_sizes": [width * size for size in (PIECE_SIZES if compiled else CAPTURE_SIZES)]}
 
 
 def settings(args):
     """The arguments of LLM."""
+    more = {name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)}
     return {
         "model": args.model,
         "load_format": "dummy",
-        "skip_tokenizer_init": True,
+        "skip_tokenizer_init": not os.path.exists(os.path.join(args.model, "tokenizer.json")),  # images need one
         "max_model_len": 256,
         "max_num_seqs": 8,
         "max_num_batched_tokens": MAX_TOKENS,
         "gpu_memory_utilization": 0.3,
         "attention_config": {"backend": args.backend},
-        "compilation_config": graphs(args.graphs),
-        **{name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)},
+        "compilation_config": graphs(args.graphs, 1 + more.get("speculative_config", {}).get("num_speculative_tokens", 0)),
+        **more,
     }
 
 
@@ -185,9 +187,12 @@ def serve(worker, batch):
 
 
 def expected(runner, batch):
-    """How many graphs such requests take: one a decode step, or as many as the model has pieces, and these for a prefill of few tokens."""
-    parts = len(pieces())
-    return STEPS * (1 if whole_steps(runner) else parts) + (parts if PROMPT * batch <= PIECE_SIZES[-1] else 0)
+    """How many graphs such requests take: one a decode step, or as many as the model has pieces, and these for a prefill of few tokens, or
+    one if graphs of whole steps are for any step."""
+    parts, mode = len(pieces()), runner.compilation_config.cudagraph_mode
+    few = PROMPT * batch <= max(runner.compilation_config.cudagraph_capture_sizes)
+    prefill = 1 if mode is CUDAGraphMode.FULL else parts
+    return STEPS * (1 if whole_steps(runner) else parts) + (prefill if few else 0)
 
 
 captures = 0

@@ -194,7 +194,7 @@ class Test:
 
     def pieces(self, runner):
         """A compiled model, whose pieces have graphs of their own: a set of graphs that does not fit, and graphs that are gone."""
-        case = Case(self.case.args, "llama", "FLASH_ATTN", runner, "FULL_AND_PIECEWISE", "faults")
+        case = Case(self.case.args, "llama", "FLASH_ATTN", runner, "FULL_AND_PIECEWISE", folder=f"faults-{runner}")
         case.command = case.plain
         artifact = case.materialize()
         fault = Fault("another set of pieces", "engine", "vLLM would capture", ["--other-keys"], late=True)
@@ -233,7 +233,7 @@ def too_little_memory(case, artifact):
 
 def main():
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = WORKSPACE
-    case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", "faults")
+    case = Case(arguments(), "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", folder="faults")
     case.command = case.plain
     artifact, found = case.materialize(), faults(case)
     with concurrent.futures.ThreadPoolExecutor(case.args.at_once) as pool:

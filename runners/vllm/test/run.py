@@ -10,6 +10,7 @@ import concurrent.futures
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ ROOT = os.path.join(HERE, "..", "..", "..")
 TORCH = os.path.join(HERE, "..", "..", "torch")
 sys.path.insert(0, os.path.join(TORCH, "test"))
 
+import features  # noqa: E402
 import results  # noqa: E402
 import sources  # noqa: E402
 import state  # noqa: E402
@@ -42,6 +44,7 @@ def arguments():
     p.add_argument("--backends", default="FLASH_ATTN,TRITON_ATTN", help="each for the first model, the first for the others")
     p.add_argument("--runners", default="V2,V1", help="model runners, likewise")
     p.add_argument("--graphs", default="FULL_DECODE_ONLY", help="vLLM's cudagraph_mode of these cases")
+    p.add_argument("--features", nargs="?", const=" ", help="the cases of features.py instead, or those of them that have these words")
     p.add_argument("--every", action="store_true", help="each model with each backend, runner and mode")
     p.add_argument("--results", help="file that receives what each case has shown (results.py of runners/torch); default: in the folder of --work")
     p.add_argument("--commit", default="", help="what the sources are, if they have no changes of their own")
@@ -81,9 +84,9 @@ def launches(log, labels):
 class Engine:
     """An engine's command, and starts of it whose files lie in one folder."""
 
-    def __init__(self, args, name, command, runner="V2"):
+    def __init__(self, args, name, command, runner="V2", folder=""):
         self.args, self.name, self.command, self.runner = args, name, command, runner
-        self.folder = os.path.join(os.path.abspath(args.work), name.replace(" ", "-"))
+        self.folder = os.path.join(os.path.abspath(args.work), folder or re.sub(r"[^\w.=-]+", "-", name))
         self.medusa = os.path.join(os.path.abspath(args.build), "medusa")
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
@@ -107,6 +110,7 @@ class Engine:
             VLLM_NO_USAGE_STATS="1",
             # Of its own: Inductor chooses a kernel's form by time, and two cases that compile at once would use each other's choice from the next start on.
             VLLM_CACHE_ROOT=self.path("cache"),
+            TORCHINDUCTOR_CACHE_DIR=self.path("inductor"),
             TRITON_CACHE_DIR=os.path.join(work, "triton"),
             HF_HUB_OFFLINE="1",
         )
@@ -144,12 +148,12 @@ class Engine:
 
 
 class Case(Engine):
-    """One model with one attention backend, one model runner and one of vLLM's modes."""
+    """One model with one attention backend, one model runner and one of vLLM's modes, and further arguments of LLM: NAME=JSON."""
 
-    def __init__(self, args, model, backend, runner="V2", graphs="FULL_DECODE_ONLY", *name):
+    def __init__(self, args, model, backend, runner="V2", graphs="FULL_DECODE_ONLY", *settings, folder=""):
         engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model)]
-        self.plain = [*engine, "--backend", backend, "--graphs", graphs]
-        super().__init__(args, " ".join([model, backend, runner, graphs, *name]), self.plain, runner)
+        self.plain = [*engine, "--backend", backend, "--graphs", graphs, *(f"--set={setting}" for setting in settings)]
+        super().__init__(args, " ".join([model, backend, runner, graphs, *settings]), self.plain, runner, folder)
         self.compiled = graphs.endswith("PIECEWISE")
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
 
@@ -229,7 +233,9 @@ class Case(Engine):
 
 
 def chosen(args):
-    """Model, attention backend, model runner and mode of each case."""
+    """Model, attention backend, model runner and mode of each case, and its further arguments."""
+    if args.features:
+        return [case for case in features.CASES if all(word in " ".join(case) for word in args.features.split())]
     models, backends, runners = args.models.split(","), args.backends.split(","), args.runners.split(",")
     pieces = [mode for mode in args.pieces.split(",") if mode]
     # mutant: every combination

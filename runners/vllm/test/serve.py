@@ -2,8 +2,7 @@
 command lines, and vLLM's /metrics then. The server sleeps and wakes once.
 
 In: the output of `make vllm`. Out: a line about each start, and last the line with the counts. Fails: exit code 1 if a start
-is not as it should be. Requests are not served here: the kernel that counts sampled tokens does nothing on the simulated GPU. It sleeps at level 2, since vLLM's copies
-to the host go by any runtime that the process has loaded.
+is not as it should be. Requests are not served here: the kernel that counts sampled tokens does nothing on the simulated GPU.
 """
 
 import json
@@ -42,7 +41,8 @@ class Server(Engine):
 
     def environment(self, step):
         kept = {k: v for k, v in super().environment(step).items() if k != "VLLM_ENABLE_V1_MULTIPROCESSING"}
-        return kept | {"VLLM_SERVER_DEV_MODE": "1"}  # for /sleep
+        path = filter(None, [kept["PYTHONPATH"], os.path.join(HERE, "served")])
+        return kept | {"VLLM_SERVER_DEV_MODE": "1", "PYTHONPATH": ":".join(path)}  # for /sleep
 
     def get(self, path):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=10) as answer:

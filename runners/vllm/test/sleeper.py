@@ -10,26 +10,21 @@ import argparse
 import ctypes
 import hashlib
 import json
+import os
 import sys
 import time
 
 import engine
 import torch
 import vllm
+from vllm import LLM
 from vllm.device_allocator import cumem
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "served"))
+
+import sleep_runtime  # noqa: E402
+
 LEVELS = 1, 2
-
-
-class Runtime:
-    """vLLM takes any runtime that the process has loaded for sleep mode's copies, torchvision's own for one, which refuses a simulated driver."""
-
-    def __init__(self):
-        self.library = ctypes.CDLL("libcudart.so.13")
-
-    def cudaMemcpy(self, to, source, size):
-        if self.library.cudaMemcpy(ctypes.c_void_p(to), ctypes.c_void_p(source), ctypes.c_size_t(size), 4):
-            raise RuntimeError("cudaMemcpy")
 
 
 def arguments():
@@ -52,9 +47,8 @@ def used():
 def constants(worker):
     """A hash of the bytes that no step writes: buffers of the model, and addresses that vLLM keeps on the device."""
     found = hashlib.sha256()
-    tables = getattr(worker.model_runner, "block_tables", None)
-    held = [t for _, t in worker.model_runner.model.named_buffers()] + [t for t in vars(tables).values() if isinstance(t, torch.Tensor)] if tables else []
-    for t in held:
+    tables = vars(worker.model_runner.block_tables) if hasattr(worker.model_runner, "block_tables") else {}
+    for t in [t for _, t in worker.model_runner.model.named_buffers()] + [t for t in tables.values() if isinstance(t, torch.Tensor)]:
         found.update(t.cpu().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
     return found.hexdigest()
 
@@ -100,8 +94,8 @@ def main():
     engine.count_captures()
     engine.unique_on_host()
     engine.cleared_schedules()
-    llm = engine.start(args)
-    cumem.libcudart = Runtime()
+    llm = LLM(**engine.settings(args))
+    sleep_runtime.install()
     worker = llm.llm_engine.engine_core.engine_core.model_executor.driver_worker.worker
     engine.count(worker.model_runner)
     engine.mark("requests")

@@ -35,7 +35,7 @@ def config(**changes):
         kv_transfer_config=None,
         model_config=space(
             enforce_eager=False, enable_cumem_allocator=False, enable_sleep_mode=False, sleep_mode_backend="cumem", multimodal_config=None, runner_type="generate",
-            use_mla=False, is_hybrid=False, is_attention_free=False,
+            is_hybrid=False, is_attention_free=False, is_encoder_decoder=False,
             max_model_len=256, dtype="bfloat16", model="org/name", revision="abc",
             hf_config=space(to_json_string=lambda: "{}"),
         ),
@@ -107,8 +107,10 @@ class Gate(unittest.TestCase):
 
     def test_supported(self):
         self.assertIsNone(gate.config_reason(config()))
-        for mode in (Mode.FULL_AND_PIECEWISE, Mode.PIECEWISE):
+        for mode in (Mode.FULL_AND_PIECEWISE, Mode.PIECEWISE, Mode.FULL):
             self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=mode)))
+        for method in "ngram", "ngram_gpu":
+            self.assertIsNone(gate.config_reason(config(speculative_config=types.SimpleNamespace(method=method))))
         self.assertIsNone(gate.config_reason(config(model_config__enable_sleep_mode=True, model_config__enable_cumem_allocator=True)))
 
     def test_each_reason(self):
@@ -118,17 +120,17 @@ class Gate(unittest.TestCase):
             ({"cache_config__kv_sharing_fast_prefill": True}, "fast prefill"),
             ({"load_config__load_format": "ipc_cache"}, "another process"),
             ({"lora_config": object()}, "LoRA"),
-            ({"speculative_config": object()}, "speculative"),
+            ({"speculative_config": types.SimpleNamespace(method="eagle")}, "speculative decoding by eagle"),
             ({"kv_transfer_config": object()}, "connector"),
             ({"model_config__enforce_eager": True}, "eager"),
             ({"model_config__enable_sleep_mode": True, "model_config__sleep_mode_backend": "other"}, "other"),
-            ({"model_config__multimodal_config": object()}, "multimodal"),
+            ({"compilation_config__cudagraph_mm_encoder": True}, "graphs of an encoder"),
+            ({"model_config__is_encoder_decoder": True}, "beside the decoder"),
             ({"model_config__runner_type": "pooling"}, "generate"),
             ({"model_config__is_hybrid": True}, "state space"),
             ({"model_config__is_attention_free": True}, "state space"),
-            ({"model_config__use_mla": True}, "latent"),
             ({"compilation_config__use_inductor_graph_partition": True}, "partition"),
-            ({"compilation_config__cudagraph_mode": Mode.FULL}, "FULL"),
+            ({"compilation_config__cudagraph_mode": Mode.NONE}, "NONE"),
             ({"compilation_config__cudagraph_mode": None}, "None"),
         ]:
             with self.subTest(change):
@@ -164,9 +166,9 @@ class Gate(unittest.TestCase):
         self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0") or "")
 
     def test_backends(self):
-        self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN"]))
-        self.assertIn("FLASHINFER", gate.backend_reason(["FLASH_ATTN", "FLASHINFER"]))
-
+        self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA"]))
+        for other in "FLASHINFER", "FLASH_ATTN_MLA":
+            self.assertIn(other, gate.backend_reason(["FLASH_ATTN", other]))
 
     def test_graphs_within_a_model(self):
         base = type("ModelState", (), {"capture_inner_cudagraphs": lambda self: None})
@@ -233,6 +235,12 @@ class Identity(unittest.TestCase):
             with self.subTest(change):
                 self.assertNotEqual(same, self.factors(**change))
         self.assertTrue(all(isinstance(v, str) for v in same.values()))
+
+    def test_settings_that_the_hash_of_vllm_leaves_out(self):
+        speculative = [types.SimpleNamespace(method="ngram", num_speculative_tokens=n) for n in (2, 3)]
+        self.assertNotEqual(*(self.factors(speculative_config=c) for c in speculative))
+        files = [types.SimpleNamespace(language_model_only=False, limit_per_prompt={"image": n}, mm_processor_kwargs=None) for n in (1, 2)]
+        self.assertNotEqual(*(self.factors(model_config__multimodal_config=c) for c in files))
 
     def test_where_a_model_lies_does_not_count(self):
         """vLLM's hash holds its path."""

@@ -8,20 +8,14 @@ import sys
 
 
 def install():
-    sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path += [os.path.join(here, ".."), os.path.join(here, "..", "..", "test", "served")]
     import aten
     import experts
     import kernels
+    import sleep_runtime
 
     aten.install()
     kernels.install()
     experts.install()
-    sleep()
-
-
-def sleep():
-    """vLLM takes any runtime that the process has loaded for sleep mode's copies, torchvision's own for one, which refuses a simulated driver."""
-    from vllm.device_allocator import cumem
-    from vllm.distributed.device_communicators.cuda_wrapper import CudaRTLibrary
-
-    cumem.libcudart = CudaRTLibrary("libcudart.so.13")
+    sleep_runtime.install()

@@ -1,0 +1,47 @@
+"""Cases of settings that people run besides the usual ones: attention, graphs for any step, quantised weights and caches, speculation, models
+with an encoder of images. Requests are text alone.
+
+In: none. Out: model, attention backend, model runner, mode, and further arguments of LLM, by case. Nothing here fails.
+
+Weights are dummies: what a kernel computes does not count here, and which kernels, with which arguments, does.
+"""
+
+import json
+
+
+def override(**config):
+    """An argument that adds to the model's configuration."""
+    return "hf_overrides=" + json.dumps({"quantization_config": config}, separators=(",", ":"))
+
+
+FP8 = 'quantization="fp8"'
+FP8_CACHE = 'kv_cache_dtype="fp8"'
+GPTQ = override(quant_method="gptq", bits=4, group_size=128, desc_act=False, sym=True)
+AWQ = override(quant_method="awq", bits=4, w_bit=4, group_size=128, q_group_size=128, zero_point=True, version="gemm")
+NGRAM = "speculative_config=" + json.dumps({"method": "ngram", "num_speculative_tokens": 2, "prompt_lookup_max": 3, "prompt_lookup_min": 1}, separators=(",", ":"))
+
+CASES = [
+    ("deepseek", "TRITON_MLA", "V2", "FULL_DECODE_ONLY"),
+    ("deepseek", "TRITON_MLA", "V1", "FULL_DECODE_ONLY"),
+    ("deepseek", "TRITON_MLA", "V2", "FULL_AND_PIECEWISE"),
+    ("deepseek", "TRITON_MLA", "V1", "FULL_AND_PIECEWISE"),
+    ("gemma2", "TRITON_ATTN", "V2", "FULL_DECODE_ONLY"),
+    ("gemma2", "TRITON_ATTN", "V1", "FULL_DECODE_ONLY"),
+    ("gemma2", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY"),
+    ("gemma2", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE"),
+    ("llama", "TRITON_ATTN", "V2", "FULL"),
+    ("llama", "TRITON_ATTN", "V1", "FULL"),
+    ("llama", "FLASH_ATTN", "V2", "FULL"),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", FP8),
+    ("qwen2-moe", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", FP8),
+    ("llama", "TRITON_ATTN", "V2", "FULL_DECODE_ONLY", FP8_CACHE),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", GPTQ),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", AWQ),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", "async_scheduling=true"),
+    ("qwen2-vl", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY"),
+    ("qwen2-vl", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY"),
+    ("qwen2-vl", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE"),
+    ("qwen2-vl", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", "language_model_only=true"),
+    ("llama", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY", NGRAM),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", NGRAM),
+]
