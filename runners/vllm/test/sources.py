@@ -45,7 +45,8 @@ def counts(name, release, model, packages):
 
 
 def lines(root, *command):
-    return subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    env = os.environ | {"CGO_ENABLED": "1"}  # for cmd/libmedusa
+    return subprocess.run(command, cwd=root, env=env, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
 
 
 @functools.cache
