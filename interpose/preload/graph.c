@@ -236,7 +236,7 @@ static size_t read_attrs(CUgraphNode node, CUlaunchAttributeValue *values, struc
 		memset(&values[n], 0, sizeof values[n]);
 		if (REAL(cuGraphKernelNodeGetAttribute)(node, ids[i], &values[n]) != CUDA_SUCCESS)
 			continue;
-		// mutant: bytes beside an attribute
+		/* mutant: bytes beside an attribute */
 		memset(values[n].pad + attribute_size(ids[i]), 0, sizeof values[n] - attribute_size(ids[i]));
 		if (is_default(ids[i], &values[n]))
 			continue;

@@ -144,7 +144,7 @@ CUresult cluster_check(const struct function *f, const CUlaunchAttributeValue *v
 	return size > (allowed ? LARGEST_CLUSTER : PORTABLE_CLUSTER) ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
-/* How many bytes of the value mean something. A node keeps all 64 as it got them, since the others are nobody's business but the caller's. */
+/* The bytes of the value that belong to the attribute. A node keeps all 64 as it got them. */
 size_t node_attribute_size(CUlaunchAttributeID id)
 {
 	switch (id) {
