@@ -33,6 +33,7 @@ class Code:
 
     def __init__(self, config, model, settings):
         self.compilation, self.settings = config.compilation_config, settings
+        self.named = bool(self.compilation.cache_dir)  # by the user: the place of the pieces
         self.root = os.path.join(envs.VLLM_CACHE_ROOT, "torch_compile_cache")
         self.parts = {}  # each compiled part of the model, with the folder in which vLLM looks for it
         for part in model.modules() if envs.VLLM_USE_AOT_COMPILE else ():
@@ -41,10 +42,10 @@ class Code:
                 self.parts[part] = os.path.join(self.root, "torch_aot_compile", key)
 
     def keep(self):
-        """Notes the compiled folders and their sources, unless the user named the place of the pieces."""
-        pieces = self.compilation.cache_dir
+        """Notes the compiled folders and their sources, unless the user named the place of the pieces. With torch 2.13 and later, the folders hold the pieces."""
+        pieces = self.compilation.cache_dir or ""
         for part, folder in self.parts.items():
-            if os.path.isdir(folder) and pieces and os.path.dirname(pieces) == self.root:
+            if os.path.isdir(folder) and not self.named:
                 sources = {s.module: digest(s.content) for s in part.aot_compiled_fn.source_info().inlined_sources}
                 note = {"settings": self.settings, "part": _model_hash_key(part.forward), "pieces": os.path.basename(pieces), "sources": sources}
                 with open(os.path.join(folder, NOTE), "w", encoding="utf-8") as f:
@@ -59,7 +60,8 @@ class Code:
                 if note and self.fits(part, note):
                     if not os.path.lexists(folder):
                         os.symlink(other, folder)
-                    self.compilation.cache_dir = self.compilation.cache_dir or os.path.join(self.root, note["pieces"])
+                    if note["pieces"] and not self.compilation.cache_dir:
+                        self.compilation.cache_dir = os.path.join(self.root, note["pieces"])
                     break
 
     def fits(self, part, note):

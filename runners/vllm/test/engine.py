@@ -190,7 +190,7 @@ def expected(runner, batch):
     """How many graphs such requests take: one a decode step, or as many as the model has pieces, and these for a prefill of few tokens, or
     one if graphs of whole steps are for any step."""
     parts, mode = len(pieces()), runner.compilation_config.cudagraph_mode
-    few = PROMPT * batch <= max(runner.compilation_config.cudagraph_capture_sizes)
+    few = PROMPT * batch <= max(runner.compilation_config.cudagraph_capture_sizes, default=0)
     prefill = 1 if mode is CUDAGraphMode.FULL else parts
     return STEPS * (1 if whole_steps(runner) else parts) + (prefill if few else 0)
 

@@ -33,7 +33,7 @@ class Server(Engine):
         compilation = {"mode": 0, "cudagraph_mode": "FULL_DECODE_ONLY", "cudagraph_capture_sizes": [1, 2, 4, 8]}
         command = [
             os.path.join(os.path.dirname(os.path.abspath(args.python)), "vllm"), "serve", model, "--load-format", loading,
-            "--skip-tokenizer-init", "--max-model-len", "256", "--max-num-seqs", "8", "--max-num-batched-tokens", "512",
+            "--skip-tokenizer-init", "--max-model-len", "256", "--max-num-seqs", "8", "--max-num-batched-tokens", "480",  # as engine.py, which takes this artifact, too
             "--gpu-memory-utilization", share, "--attention-config", json.dumps({"backend": "FLASH_ATTN"}),
             "--compilation-config", json.dumps(compilation), "--host", "127.0.0.1", "--port", str(self.port), SLEEP,
         ]  # fmt: skip
