@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 	"medusa/internal/test/testenv"
 )
 
-// tokens is the file that make test-tokens leaves (runners/vllm/tokens/run.py).
+// tokens is a file that make test-tokens leaves for a release of vLLM (runners/vllm/tokens/run.py).
 type tokens struct {
 	Versions map[string]string
 	Cases    map[string]struct {
@@ -62,16 +63,20 @@ func tokensTables(r tokens) string {
 	return page.String()
 }
 
-// The tables of docs/true-tokens.md agree with the stored results, and each case shows what it has to show.
-func TestTokensPage(t *testing.T) {
-	data, err := os.ReadFile(testenv.Path(t, "docs", "results", "tokens.json"))
+func tokensOf(t *testing.T, file string) (r tokens) {
+	t.Helper()
+	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var r tokens
 	if err := json.Unmarshal(data, &r); err != nil || len(r.Cases) == 0 {
-		t.Fatal(err, len(r.Cases))
+		t.Fatal(file, err, len(r.Cases))
 	}
+	return r
+}
+
+func checkTokens(t *testing.T, r tokens) {
+	t.Helper()
 	for name, c := range r.Cases {
 		if c.Tokens == 0 || c.Identical != c.Tokens || c.Captures != 0 || c.Distinct < 32 {
 			t.Errorf("%s is no result that make test-tokens would call a success: %+v", name, c)
@@ -81,6 +86,20 @@ func TestTokensPage(t *testing.T) {
 				t.Errorf("%s: the mistake %s changed %d tokens, and materialize refused it with %q", name, mistake, *n, c.Refused[mistake])
 			}
 		}
+	}
+}
+
+// The tables of docs/true-tokens.md agree with the stored results, and each case shows what it has to show.
+func TestTokensPage(t *testing.T) {
+	files, _ := filepath.Glob(testenv.Path(t, "docs", "results", "tokens-*.json"))
+	if len(files) == 0 {
+		t.Fatal("no results")
+	}
+	var tables []string
+	for _, file := range files {
+		r := tokensOf(t, file)
+		tables = append(tables, tokensTables(r))
+		checkTokens(t, r)
 	}
 	const begin, end = "<!-- cases: start -->\n", "\n<!-- end of cases -->"
 	path := testenv.Path(t, "docs", "true-tokens.md")
@@ -93,7 +112,7 @@ func TestTokensPage(t *testing.T) {
 	if !found || !closed {
 		t.Fatalf("%s has no place for the tables", path)
 	}
-	want := strings.TrimSuffix(tokensTables(r), "\n")
+	want := strings.TrimSuffix(strings.Join(tables, "\n"), "\n")
 	if have == want {
 		return
 	}

@@ -8,7 +8,7 @@ TOKENS_SOURCES = $(shell for do in "ls-files -s" diff "ls-files -o --exclude-sta
 test-tokens: vllm toolchain
 	$(GO) build -o build/tokens ./internal/test/tokens
 	$(VLLM_PYTHON) $(TOKENS)/run.py --python $(VLLM_VENV)/bin/python --libraries $(VLLM_LIB) --build build --work $(or $(TOKENS_WORK),build/vllm/tokens) \
-		--sources $(TOKENS_SOURCES) --results docs/results/tokens.json --commit "$(VLLM_COMMIT)" $(TITLE:%=--title %) $(if $(CASES),--cases "$(CASES)") --jobs $(or $(JOBS),2)
+		--sources $(TOKENS_SOURCES) --results docs/results/tokens-$(VLLM_VERSION).json --commit "$(VLLM_COMMIT)" $(TITLE:%=--title %) $(if $(CASES),--cases "$(CASES)") --jobs $(or $(JOBS),2)
 
 demo-vllm: vllm toolchain
 	$(GO) build -o build/tokens ./internal/test/tokens
