@@ -23,6 +23,7 @@ import vllm
 from vllm import LLM
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CUDAGraphMode
+from vllm.v1.sample.rejection_sampler import PLACEHOLDER_TOKEN_ID
 from vllm.v1.worker import gpu_worker
 from vllm.v1.worker.gpu import cudagraph_utils
 from vllm.v1.worker.workspace import current_workspace_manager
@@ -170,6 +171,20 @@ def count(runner):
             entry.cudagraph = Counted(entry.cudagraph)
 
 
+def known_tokens(runner):
+    """The V1 runner looks for n-grams among the tokens of a request, which no kernel has computed here: one a step is sampled, and no draft accepted."""
+    sample = runner._sample
+
+    def one(*args):
+        out = sample(*args)
+        tokens = torch.full(out.sampled_token_ids.shape, PLACEHOLDER_TOKEN_ID, dtype=runner.sampled_token_ids_pinned_cpu.dtype)
+        tokens[:, 0] = 0
+        out.sampled_token_ids = tokens.to(out.sampled_token_ids.device)
+        return out
+
+    runner._sample = one
+
+
 def serve(worker, batch):
     """A prefill and some decode steps of `batch` requests. Returns how many graphs were launched."""
     # Not before: vLLM looks for plug-ins in all folders of the path.
@@ -299,6 +314,8 @@ def report(worker, args):
         with open(f"{args.places}.{worker.rank}" if several else args.places, "w", encoding="utf-8") as f:
             json.dump(places(worker.model_runner) | {"process": os.getpid()}, f)
     count(worker.model_runner)
+    if worker.vllm_config.speculative_config and not hasattr(worker.model_runner, "cudagraph_manager"):
+        known_tokens(worker.model_runner)
     batches = [] if args.no_requests else [1, 3, 8]
     mark("requests")
     launches = {batch: serve(worker, batch) for batch in batches}
