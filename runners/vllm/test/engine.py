@@ -24,7 +24,7 @@ from vllm import LLM
 from vllm.compilation.cuda_graph import CUDAGraphWrapper
 from vllm.config import CUDAGraphMode
 from vllm.v1.sample.rejection_sampler import PLACEHOLDER_TOKEN_ID
-from vllm.v1.worker import gpu_worker
+from vllm.v1.worker import gpu_model_runner, gpu_worker
 from vllm.v1.worker.gpu import cudagraph_utils
 from vllm.v1.worker.workspace import current_workspace_manager
 
@@ -171,18 +171,18 @@ def count(runner):
             entry.cudagraph = Counted(entry.cudagraph)
 
 
-def known_tokens(runner):
+def known_tokens():
     """The V1 runner looks for n-grams among the tokens of a request, which no kernel has computed here: one a step is sampled, and no draft accepted."""
-    sample = runner._sample
+    sample = gpu_model_runner.GPUModelRunner._sample
 
-    def one(*args):
-        out = sample(*args)
+    def one(runner, *args):
+        out = sample(runner, *args)
         tokens = torch.full(out.sampled_token_ids.shape, PLACEHOLDER_TOKEN_ID, dtype=runner.sampled_token_ids_pinned_cpu.dtype)
         tokens[:, 0] = 0
         out.sampled_token_ids = tokens.to(out.sampled_token_ids.device)
         return out
 
-    runner._sample = one
+    gpu_model_runner.GPUModelRunner._sample = one
 
 
 def serve(worker, batch):
@@ -314,8 +314,6 @@ def report(worker, args):
         with open(f"{args.places}.{worker.rank}" if several else args.places, "w", encoding="utf-8") as f:
             json.dump(places(worker.model_runner) | {"process": os.getpid()}, f)
     count(worker.model_runner)
-    if worker.vllm_config.speculative_config and not hasattr(worker.model_runner, "cudagraph_manager"):
-        known_tokens(worker.model_runner)
     batches = [] if args.no_requests else [1, 3, 8]
     mark("requests")
     launches = {batch: serve(worker, batch) for batch in batches}
@@ -356,6 +354,8 @@ def main():
     watch_capture()
     unique_on_host()
     cleared_schedules()
+    if "speculative_config" in settings(args):
+        known_tokens()
     llm = LLM(**settings(args))
     if args.engine_process:
         return
