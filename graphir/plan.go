@@ -245,15 +245,11 @@ func (p *plan) readValues(c *columns, nodes []Node) int {
 	return -1
 }
 
-// collect is the inverse of build. It uses columns that are no longer needed, if there are any.
-func (p *plan) collect(nodes []Node, c *columns) *columns {
-	if c == nil {
-		c = newColumns(p.size)
-	}
+// collect is the inverse of build. The bytes behind parameters that end inside a word are zero in c, and stay so.
+func (p *plan) collect(nodes []Node, c *columns) {
 	for i := range p.nodes {
 		if params := nodes[i].Params; params != nil {
 			params.collect(c, &p.nodes[i].at)
 		}
 	}
-	return c
 }
