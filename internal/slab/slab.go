@@ -6,7 +6,8 @@ package slab
 
 import "unsafe"
 
-const bytesAtOnce = 8 << 10
+// bytesAtOnce is the largest size that Go's allocator has a class for. It takes about as long for each slab, whatever its size.
+const bytesAtOnce = 32 << 10
 
 func atOnce[T any]() int {
 	var one T
