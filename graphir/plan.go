@@ -84,6 +84,7 @@ type plan struct {
 	edges []Edge
 	// partial lists the nodes whose parameters end inside a word.
 	partial []int
+	others  []int // nodes that launch no kernel
 	bytes   int64 // memory of one decoded graph of this template, with its columns
 }
 
@@ -98,6 +99,9 @@ func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 		last[id] = i + 1
 		if shapes[id].paramsSize%4 != 0 {
 			p.partial = append(p.partial, i)
+		}
+		if shapes[id].node != NodeKernel {
+			p.others = append(p.others, i)
 		}
 		p.size.add(shapes[id].size)
 	}
@@ -191,10 +195,8 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	for i, alloc := range c.relocationAlloc {
 		relocations[i].Pointer.Index, relocations[i].Pointer.Offset = alloc, offsets[i]
 	}
-	if p.size.values != [valueColumns]int{} {
-		if i := p.readValues(c, in.nodes); i >= 0 {
-			return nil, fmt.Errorf("node %d: %w", i, errWide)
-		}
+	if i := p.readValues(c, in.nodes); i >= 0 {
+		return nil, fmt.Errorf("node %d: %w", i, errWide)
 	}
 	return in.nodes[:len(p.nodes)], nil
 }
@@ -231,7 +233,7 @@ func bytesOf(words []uint32) []byte {
 
 // readValues fills in the nodes that have a column of values. It returns the first node with a value too large for its field, or -1.
 func (p *plan) readValues(c *columns, nodes []Node) int {
-	for i := range p.nodes {
+	for _, i := range p.others {
 		for column, n := range p.nodes[i].shape.size.values {
 			if n == 0 {
 				continue
