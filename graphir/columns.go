@@ -96,47 +96,38 @@ func (c *columns) clear() {
 // accumulate adds to each node's values those of the previous node with the same shape. This is the prediction for a graph
 // without a base. Layers repeat, so most differences are zero.
 func (c *columns) accumulate(p *plan) {
-	c.perPair(p, c, plus[uint32], plus[uint64])
+	c.perRun(p, c, plus[uint32], plus[uint64])
 }
 
+// plus goes forward, since a run longer than the distance to the nodes that it repeats adds to values what it has summed before.
 func plus[T uint32 | uint64](sum, before []T) {
-	for i, value := range before {
-		sum[i] += value
+	before = before[:len(sum)]
+	for i := range sum {
+		sum[i] += before[i]
 	}
 }
 
 // predict sets blank columns to what accumulate adds to those of a graph.
 func (c *columns) predict(p *plan, g *columns) {
-	c.perPair(p, g, set[uint32], set[uint64])
+	c.perRun(p, g, set[uint32], set[uint64])
 }
 
 func set[T uint32 | uint64](to, before []T) { copy(to, before) }
 
-// perPair calls one of two functions for each node's span in each column, together with the span of the previous node of that
-// shape in the columns of before.
-func (c *columns) perPair(p *plan, before *columns, f32 func(to, from []uint32), f64 func(to, from []uint64)) {
-	for k := range p.nodes {
-		to := &p.nodes[k]
-		if to.like < 0 {
-			continue
-		}
-		from, size := &p.nodes[to.like], &to.shape.size
-		if size.launches > 0 {
-			f32(c.grid[perLaunch*to.at.launches:][:perLaunch], before.grid[perLaunch*from.at.launches:][:perLaunch])
-			f32(c.block[perLaunch*to.at.launches:][:perLaunch], before.block[perLaunch*from.at.launches:][:perLaunch])
-			f32(c.shared[to.at.launches:][:1], before.shared[from.at.launches:][:1])
-		}
-		if size.words > 0 {
-			f32(c.words[to.at.words:][:size.words], before.words[from.at.words:][:size.words])
-		}
-		if size.relocations > 0 {
-			f32(c.relocationAlloc[to.at.relocations:][:size.relocations], before.relocationAlloc[from.at.relocations:][:size.relocations])
-			f64(c.relocationOffset[to.at.relocations:][:size.relocations], before.relocationOffset[from.at.relocations:][:size.relocations])
-		}
-		for i, n := range size.values {
-			if per := valueTable[i].per; n > 0 {
-				f64(c.values[i][per*to.at.values[i]:][:per*n], before.values[i][per*from.at.values[i]:][:per*n])
-			}
+// perRun calls one of two functions for each run's span in each column, together with the column of before from the first node on that
+// the run repeats.
+func (c *columns) perRun(p *plan, before *columns, f32 func(to, from []uint32), f64 func(to, from []uint64)) {
+	for _, r := range p.runs {
+		from, to, end := p.start(r.from), p.start(r.to), p.start(r.end)
+		f32(c.grid[perLaunch*to.launches:perLaunch*end.launches], before.grid[perLaunch*from.launches:])
+		f32(c.block[perLaunch*to.launches:perLaunch*end.launches], before.block[perLaunch*from.launches:])
+		f32(c.shared[to.launches:end.launches], before.shared[from.launches:])
+		f32(c.words[to.words:end.words], before.words[from.words:])
+		f32(c.relocationAlloc[to.relocations:end.relocations], before.relocationAlloc[from.relocations:])
+		f64(c.relocationOffset[to.relocations:end.relocations], before.relocationOffset[from.relocations:])
+		for i := range c.values {
+			per := valueTable[i].per
+			f64(c.values[i][per*to.values[i]:per*end.values[i]], before.values[i][per*from.values[i]:])
 		}
 	}
 }
