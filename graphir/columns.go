@@ -1,7 +1,5 @@
 package graphir
 
-import "medusa/graphir/graphpb"
-
 // columns are the values of one graph that its template does not fix. There is one slice per column of the format.
 type columns struct {
 	grid, block, shared []uint32
@@ -71,6 +69,20 @@ func columnsIn(e extent, narrow []uint32, wide []uint64) *columns {
 	return c
 }
 
+// blanks are columns that no graph needs any more.
+type blanks []*columns
+
+// take returns columns for a plan, with arbitrary contents.
+func (b *blanks) take(p *plan) *columns {
+	if last := len(*b) - 1; last >= 0 {
+		c := (*b)[last]
+		if *b = (*b)[:last]; cap(c.allNarrow) >= p.size.words32() && cap(c.allWide) >= p.size.words64() {
+			return columnsIn(p.size, c.allNarrow, c.allWide)
+		}
+	}
+	return newColumns(p.size)
+}
+
 func (c *columns) copyFrom(base *columns) {
 	copy(c.allNarrow, base.allNarrow)
 	copy(c.allWide, base.allWide)
@@ -84,81 +96,38 @@ func (c *columns) clear() {
 // accumulate adds to each node's values those of the previous node with the same shape. This is the prediction for a graph
 // without a base. Layers repeat, so most differences are zero.
 func (c *columns) accumulate(p *plan) {
-	c.perPair(p, plus[uint32], plus[uint64], false)
+	c.perRun(p, c, plus[uint32], plus[uint64])
 }
 
-// reduce undoes accumulate, from the last node to the first.
-func (c *columns) reduce(p *plan) {
-	c.perPair(p, minus[uint32], minus[uint64], true)
-}
-
-func plus[T uint32 | uint64](col []T, from, to, n int) {
-	before, sum := col[from:from+n], col[to:to+n]
-	for i, value := range before {
-		sum[i] += value
+// plus goes forward, since a run longer than the distance to the nodes that it repeats adds to values what it has summed before.
+func plus[T uint32 | uint64](sum, before []T) {
+	before = before[:len(sum)]
+	for i := range sum {
+		sum[i] += before[i]
 	}
 }
 
-func minus[T uint32 | uint64](col []T, from, to, n int) {
-	before, rest := col[from:from+n], col[to:to+n]
-	for i, value := range before {
-		rest[i] -= value
-	}
+// predict sets blank columns to what accumulate adds to those of a graph.
+func (c *columns) predict(p *plan, g *columns) {
+	c.perRun(p, g, set[uint32], set[uint64])
 }
 
-// perPair calls one of two functions for each node's span in each column, together with the span of the previous node of that
-// shape.
-func (c *columns) perPair(p *plan, f32 func(col []uint32, from, to, n int), f64 func(col []uint64, from, to, n int),
-	backward bool) {
-	for k := range p.nodes {
-		if backward {
-			k = len(p.nodes) - 1 - k
-		}
-		to := &p.nodes[k]
-		if to.like < 0 {
-			continue
-		}
-		from, size := &p.nodes[to.like], &to.shape.size
-		if size.launches > 0 {
-			f32(c.grid, perLaunch*from.at.launches, perLaunch*to.at.launches, perLaunch)
-			f32(c.block, perLaunch*from.at.launches, perLaunch*to.at.launches, perLaunch)
-			f32(c.shared, from.at.launches, to.at.launches, 1)
-		}
-		if size.words > 0 {
-			f32(c.words, from.at.words, to.at.words, size.words)
-		}
-		if size.relocations > 0 {
-			f32(c.relocationAlloc, from.at.relocations, to.at.relocations, size.relocations)
-			f64(c.relocationOffset, from.at.relocations, to.at.relocations, size.relocations)
-		}
-		for i, n := range size.values {
-			if per := valueTable[i].per; n > 0 {
-				f64(c.values[i], per*from.at.values[i], per*to.at.values[i], per*n)
-			}
-		}
-	}
-}
+func set[T uint32 | uint64](to, before []T) { copy(to, before) }
 
-// alone encodes the columns of a graph without a base.
-func (c *columns) alone(p *plan, g *graphpb.Graph) {
-	reduced := newColumns(p.size)
-	reduced.copyFrom(c)
-	reduced.reduce(p)
-	reduced.changesAgainst(nil, g)
-}
-
-// changesAgainst encodes a graph's columns as changes against base. If base is nil, c was reduced before.
-func (c *columns) changesAgainst(base *columns, g *graphpb.Graph) {
-	if base == nil {
-		base = &columns{}
-	}
-	g.Grid = changesOf(c.grid, base.grid)
-	g.Block = changesOf(c.block, base.block)
-	g.Shared = changesOf(c.shared, base.shared)
-	g.Words = changesOf(c.words, base.words)
-	g.RelocationAlloc = changesOf(c.relocationAlloc, base.relocationAlloc)
-	g.RelocationOffset = changesOf(c.relocationOffset, base.relocationOffset)
-	for i := range c.values {
-		*valueTable[i].wire(g) = changesOf(c.values[i], base.values[i])
+// perRun calls one of two functions for each run's span in each column, together with the column of before from the first node on that
+// the run repeats.
+func (c *columns) perRun(p *plan, before *columns, f32 func(to, from []uint32), f64 func(to, from []uint64)) {
+	for _, r := range p.runs {
+		from, to, end := p.start(r.from), p.start(r.to), p.start(r.end)
+		f32(c.grid[perLaunch*to.launches:perLaunch*end.launches], before.grid[perLaunch*from.launches:])
+		f32(c.block[perLaunch*to.launches:perLaunch*end.launches], before.block[perLaunch*from.launches:])
+		f32(c.shared[to.launches:end.launches], before.shared[from.launches:])
+		f32(c.words[to.words:end.words], before.words[from.words:])
+		f32(c.relocationAlloc[to.relocations:end.relocations], before.relocationAlloc[from.relocations:])
+		f64(c.relocationOffset[to.relocations:end.relocations], before.relocationOffset[from.relocations:])
+		for i := range c.values {
+			per := valueTable[i].per
+			f64(c.values[i][per*to.values[i]:per*end.values[i]], before.values[i][per*from.values[i]:])
+		}
 	}
 }

@@ -105,7 +105,7 @@ type decoder struct {
 	spec    *Spec
 	budget  *budget
 	group   GroupSource
-	spare   *columns // memory that may be used again
+	blank   blanks
 }
 
 // table makes room for exactly n entries. An empty table is nil, as in a Spec made by hand.

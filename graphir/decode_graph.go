@@ -56,7 +56,7 @@ func (d *decoder) columns(plans []*plan) error {
 		}
 		// mutant: columns that another graph is predicted by
 		if lastUse[i] == i {
-			d.spare, cols[i] = cols[i], nil
+			d.blank, cols[i] = append(d.blank, cols[i]), nil
 		}
 		d.spec.Graphs = append(d.spec.Graphs, g)
 	}
@@ -107,7 +107,7 @@ func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, last
 		return nil, err
 	}
 	if r.base == 0 {
-		c := d.blank(p)
+		c := d.blank.take(p)
 		// mutant: columns that held another graph
 		c.clear()
 		if err := c.applyAll(r); err != nil {
@@ -127,20 +127,10 @@ func (d *decoder) values(i int, rows []row, plans []*plan, cols []*columns, last
 	if lastUse[base] == i { // its nodes are built, and it is not the base of a later graph
 		cols[base] = nil
 	} else {
-		c = d.blank(p)
+		c = d.blank.take(p)
 		c.copyFrom(cols[base])
 	}
 	return c, c.applyAll(r)
-}
-
-// blank returns columns for a plan, with arbitrary contents. If they fit, it reuses columns that are no longer needed as a base.
-func (d *decoder) blank(p *plan) *columns {
-	c := d.spare
-	d.spare = nil
-	if c == nil || cap(c.allNarrow) < p.size.words32() || cap(c.allWide) < p.size.words64() {
-		return newColumns(p.size)
-	}
-	return columnsIn(p.size, c.allNarrow, c.allWide)
 }
 
 // rows reads the heads of graphs whose columns are in row groups.

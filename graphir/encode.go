@@ -225,7 +225,7 @@ func (e *encoder) graphs(s *Spec, storage Storage) (*Rows, error) {
 	if err := w.Finish(&written); err != nil {
 		return nil, err
 	}
-	latest := map[uint32]prediction{}
+	rows := &w.rows.rowEncoder
 	for i := range written.Graphs {
 		g, pb := &written.Graphs[i], &graphpb.Graph{}
 		if written.Rows == nil {
@@ -233,7 +233,7 @@ func (e *encoder) graphs(s *Spec, storage Storage) (*Rows, error) {
 			if err != nil {
 				return nil, fmt.Errorf("graphs[%d]: %w", i, err)
 			}
-			pb = encodeRow(w.tables.plans[template], g, template, i, latest)
+			pb = rows.encode(w.tables.plans[template], g, template, i)
 			pb.Template = template
 		} else {
 			pb.Template = written.Rows.template[i]
@@ -248,7 +248,8 @@ func (e *encoder) graphs(s *Spec, storage Storage) (*Rows, error) {
 		if err != nil {
 			return nil, fmt.Errorf("children[%d]: %w", i, err)
 		}
-		pb := encodeRow(w.tables.plans[template], g, template, 0, map[uint32]prediction{})
+		rows.begin()
+		pb := rows.encode(w.tables.plans[template], g, template, 0)
 		pb.Template = template
 		if err := e.graph(g, pb, &e.pb.Children); err != nil {
 			return nil, err

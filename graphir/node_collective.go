@@ -167,5 +167,9 @@ func (s *Spec) HasCollectives(graph int) bool {
 	if s.Rows == nil {
 		return slices.ContainsFunc(s.Graphs[graph].Nodes, func(n Node) bool { return n.Type == NodeCollective })
 	}
-	return slices.ContainsFunc(s.Rows.plans[s.Rows.template[graph]].nodes, func(n planned) bool { return n.shape.node == NodeCollective })
+	return s.Rows.plans[s.Rows.template[graph]].hasCollectives()
+}
+
+func (p *plan) hasCollectives() bool {
+	return slices.ContainsFunc(p.others, func(i int) bool { return p.nodes[i].shape.node == NodeCollective })
 }

@@ -69,43 +69,68 @@ func newShape(pb *graphpb.Shape, attrSets [][]NodeAttr) (*shape, error) {
 	return s, nil
 }
 
-// planned is one node of a template: its shape, the start of its values in the columns, and the previous node of the same shape
-// (-1 for the first one).
+// planned is one node of a template: its shape, and the start of its values in the columns.
 type planned struct {
 	shape *shape
 	at    extent
-	like  int
 }
+
+// run is the nodes to, to+1, up to end: the previous node with the shape of the first is from, that of the second from+1, and so on.
+type run struct{ from, to, end int32 }
 
 // plan is a decoded Template. The encoder builds the same plan from its tables, so that both sides agree on the columns.
 type plan struct {
 	nodes []planned
+	runs  []run
 	size  extent
 	edges []Edge
 	// partial lists the nodes whose parameters end inside a word.
 	partial []int
+	others  []int // nodes that launch no kernel
 	bytes   int64 // memory of one decoded graph of this template, with its columns
 }
 
 func newPlan(pb *graphpb.Template, shapes []*shape) (*plan, error) {
 	p := &plan{nodes: make([]planned, len(pb.Nodes))}
 	last := make([]int, len(shapes)) // index of the latest node of each shape, plus 1
+	distance := 0                    // from a node of the current run to the one before it with its shape; 0: there is none
 	for i, id := range pb.Nodes {
 		if int64(id) >= int64(len(shapes)) {
 			return nil, fmt.Errorf("node %d: shape %d of %d", i, id, len(shapes))
 		}
-		p.nodes[i] = planned{shape: shapes[id], at: p.size, like: last[id] - 1}
+		p.nodes[i] = planned{shapes[id], p.size}
+		before := distance
+		if distance = 0; last[id] > 0 {
+			distance = i + 1 - last[id]
+		}
+		if distance > 0 && distance != before {
+			p.runs = append(p.runs, run{from: int32(i - distance), to: int32(i)})
+		}
 		last[id] = i + 1
 		if shapes[id].paramsSize%4 != 0 {
 			p.partial = append(p.partial, i)
 		}
+		if shapes[id].node != NodeKernel {
+			p.others = append(p.others, i)
+		}
 		p.size.add(shapes[id].size)
+		if distance > 0 {
+			p.runs[len(p.runs)-1].end = int32(i + 1)
+		}
 	}
 	if err := p.readEdges(pb); err != nil {
 		return nil, err
 	}
 	p.bytes = decodedBytes(len(p.nodes), len(p.edges), p.size)
 	return p, nil
+}
+
+// start is where a node's values start in the columns.
+func (p *plan) start(node int32) *extent {
+	if int(node) == len(p.nodes) {
+		return &p.size
+	}
+	return &p.nodes[node].at
 }
 
 // nodeBytes is what a decoded Node counts. It takes less, but row groups end where this number says.
@@ -191,10 +216,8 @@ func (p *plan) build(c *columns, in *bodies) ([]Node, error) {
 	for i, alloc := range c.relocationAlloc {
 		relocations[i].Pointer.Index, relocations[i].Pointer.Offset = alloc, offsets[i]
 	}
-	if p.size.values != [valueColumns]int{} {
-		if i := p.readValues(c, in.nodes); i >= 0 {
-			return nil, fmt.Errorf("node %d: %w", i, errWide)
-		}
+	if i := p.readValues(c, in.nodes); i >= 0 {
+		return nil, fmt.Errorf("node %d: %w", i, errWide)
 	}
 	return in.nodes[:len(p.nodes)], nil
 }
@@ -231,7 +254,7 @@ func bytesOf(words []uint32) []byte {
 
 // readValues fills in the nodes that have a column of values. It returns the first node with a value too large for its field, or -1.
 func (p *plan) readValues(c *columns, nodes []Node) int {
-	for i := range p.nodes {
+	for _, i := range p.others {
 		for column, n := range p.nodes[i].shape.size.values {
 			if n == 0 {
 				continue
@@ -245,15 +268,11 @@ func (p *plan) readValues(c *columns, nodes []Node) int {
 	return -1
 }
 
-// collect is the inverse of build. It uses columns that are no longer needed, if there are any.
-func (p *plan) collect(nodes []Node, c *columns) *columns {
-	if c == nil {
-		c = newColumns(p.size)
-	}
+// collect is the inverse of build. The bytes behind parameters that end inside a word are zero in c, and stay so.
+func (p *plan) collect(nodes []Node, c *columns) {
 	for i := range p.nodes {
 		if params := nodes[i].Params; params != nil {
 			params.collect(c, &p.nodes[i].at)
 		}
 	}
-	return c
 }

@@ -8,8 +8,6 @@ import (
 	"math/bits"
 
 	"google.golang.org/protobuf/encoding/protowire"
-
-	"medusa/graphir/graphpb"
 )
 
 // row is an encoded Graph. Its columns stay encoded until they are added to their prediction, so that reading a graph takes no
@@ -200,37 +198,4 @@ func varint(b []byte) (uint64, int) {
 	x = x&0x007f007f007f007f | x&0x7f007f007f007f00>>1
 	x = x&0x00003fff00003fff | x&0x3fff00003fff0000>>2
 	return x&0x0fffffff | x&0x0fffffff00000000>>4, size
-}
-
-// changesOf lists the differences between col and its prediction (nil: all zero). A difference is signed, with the column's
-// width.
-func changesOf[T uint32 | uint64](col, prediction []T) *graphpb.Changes {
-	if prediction == nil {
-		prediction = make([]T, len(col))
-	}
-	prediction = prediction[:len(col)]
-	count := 0
-	for i, value := range col {
-		if value != prediction[i] {
-			count++
-		}
-	}
-	if count == 0 {
-		return nil
-	}
-	out := &graphpb.Changes{Gap: make([]uint32, 0, count), Delta: make([]int64, 0, count)}
-	gap := uint32(0)
-	for i, value := range col {
-		if value == prediction[i] {
-			gap++
-			continue
-		}
-		delta := int64(value - prediction[i])
-		if narrow[T]() {
-			delta = int64(int32(delta))
-		}
-		out.Gap, out.Delta = append(out.Gap, gap), append(out.Delta, delta)
-		gap = 0
-	}
-	return out
 }

@@ -35,16 +35,15 @@ func (s *Spec) reach(referred []bool, chains Contiguous) []uint64 {
 
 // values says where the values of a template's graphs are that have rules.
 type values struct {
-	plan   *plan
-	holes  []uint32 // in the parameters of all nodes: each eight bytes for which a relocation stands
-	others []int    // nodes with parameters other than those of a kernel
+	plan  *plan
+	holes []uint32 // in the parameters of all nodes: each eight bytes for which a relocation stands
 }
 
 func (v *values) of(p *plan) {
 	if v.plan == p {
 		return
 	}
-	v.plan, v.holes, v.others = p, v.holes[:0], v.others[:0]
+	v.plan, v.holes = p, v.holes[:0]
 	for i := range p.nodes {
 		s, at := p.nodes[i].shape, uint32(4*p.nodes[i].at.words)
 		for f := range s.relocations {
@@ -52,9 +51,6 @@ func (v *values) of(p *plan) {
 			for from := hole.Offset; from < hole.Offset+hole.Size(); from += 8 {
 				v.holes = append(v.holes, at+from)
 			}
-		}
-		if s.node != NodeKernel {
-			v.others = append(v.others, i)
 		}
 	}
 }
@@ -92,15 +88,15 @@ func (c *Cursor) fits(p *plan, cols *columns) bool {
 			return false
 		}
 	}
-	return len(c.values.others) == 0 || c.othersFit()
+	return len(p.others) == 0 || c.othersFit(p)
 }
 
 // othersFit checks the nodes that are no kernel launches.
-func (c *Cursor) othersFit() bool {
+func (c *Cursor) othersFit(p *plan) bool {
 	v := &validator{spec: c.spec, chains: c.chains}
 	path := func() string { return "" }
 	known := true
-	for _, n := range c.values.others {
+	for _, n := range p.others {
 		v.node(&c.graph.Nodes[n], path, uint32(len(c.spec.Children)))
 		if v.total > 0 {
 			return false
@@ -108,7 +104,9 @@ func (c *Cursor) othersFit() bool {
 		// mutant: pointers of copies in a row group
 		c.graph.Nodes[n].Pointers(func(to Pointer) { known = known && c.referred[c.spec.Target(to)] })
 	}
-	v.calls(&c.graph, path)
+	if p.hasCollectives() {
+		v.calls(&c.graph, path)
+	}
 	return known && v.total == 0
 }
 

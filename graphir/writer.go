@@ -39,7 +39,7 @@ func NewWriter(storage Storage) *Writer {
 	if storage == nil {
 		storage = &memoryStorage{}
 	}
-	return &Writer{storage: storage, full: maxGroup, tables: newTables(), rows: newRows()}
+	return &Writer{storage: storage, full: maxGroup, tables: newTables(), rows: rowsToWrite{&graphpb.RowGroup{}, 0, rowEncoder{latest: map[uint32]prediction{}}}}
 }
 
 // Add appends a graph. Its nodes and edges belong to the writer until Finish or the next error.
@@ -74,13 +74,9 @@ func (g *Graph) bytes() int64 {
 
 // rowsToWrite are encoded graphs that are not in a group yet.
 type rowsToWrite struct {
-	pb     *graphpb.RowGroup
-	size   int
-	latest map[uint32]prediction
-}
-
-func newRows() rowsToWrite {
-	return rowsToWrite{&graphpb.RowGroup{}, 0, map[uint32]prediction{}}
+	pb   *graphpb.RowGroup
+	size int
+	rowEncoder
 }
 
 // flush writes all graphs that are not in a group yet.
@@ -106,7 +102,7 @@ func (w *Writer) encode(i int) error {
 	if err != nil {
 		return fmt.Errorf("encode graph %d: %w", i, err)
 	}
-	row := encodeRow(w.tables.plans[template], g, template, len(rows.pb.Graphs), rows.latest)
+	row := rows.encode(w.tables.plans[template], g, template, len(rows.pb.Graphs))
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(row)
 	if err != nil {
 		return fmt.Errorf("encode graph %d: %w", i, err)
@@ -132,27 +128,6 @@ func (w *Writer) refer(p Pointer) {
 	(*seen)[p.Index] = true
 }
 
-// prediction is the latest graph of a template in a group.
-type prediction struct {
-	index int
-	cols  *columns
-	spare *columns // of the one before
-}
-
-// encodeRow encodes the index-th graph of a group against the previous graph of the same template.
-func encodeRow(p *plan, g *Graph, template uint32, index int, before map[uint32]prediction) *graphpb.Graph {
-	row, base := &graphpb.Graph{}, before[template]
-	cols := p.collect(g.Nodes, base.spare)
-	if base.cols != nil {
-		row.Base = uint32(base.index) + 1
-		cols.changesAgainst(base.cols, row)
-	} else {
-		cols.alone(p, row)
-	}
-	before[template] = prediction{index, cols, base.cols}
-	return row
-}
-
 func (w *Writer) write() error {
 	count := len(w.rows.pb.Graphs)
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(w.rows.pb)
@@ -167,7 +142,9 @@ func (w *Writer) write() error {
 	}
 	w.groups = append(w.groups, rowGroup{w.first, count, len(data), sha256.Sum256(data)})
 	w.offsets = append(w.offsets, w.end)
-	w.first, w.end, w.rows = w.first+count, w.end+int64(len(data)), newRows()
+	w.first, w.end = w.first+count, w.end+int64(len(data))
+	w.rows.pb, w.rows.size = &graphpb.RowGroup{}, 0
+	w.rows.begin()
 	return nil
 }
 

@@ -3,18 +3,15 @@ package trace
 import (
 	"encoding/binary"
 	"math"
-
-	"medusa/internal/slab"
 )
 
 // decoder reads the body of one record. The first read past its end sets short, and all later ones return zero.
 type decoder struct {
-	b       []byte
-	at      int // in b; slicing b anew would cost a write barrier for each field
-	short   bool
-	lent    bool // a record refers to memory of b
-	small   slab.Of[byte]
-	numbers slab.Of[uint32]
+	b      []byte
+	at     int // in b; slicing b anew would cost a write barrier for each field
+	short  bool
+	lent   bool // a record refers to memory of b
+	memory *Memory
 }
 
 // lendFrom is the size from which a field of bytes refers to the chunk that it came in. Smaller fields are copied, so that they
@@ -72,7 +69,9 @@ func (d *decoder) str() string  { return string(d.take(d.count(1))) }
 func (d *decoder) bytes() []byte {
 	b := d.take(d.count(1))
 	if len(b) < lendFrom {
-		return d.small.Clone(b)
+		out := d.memory.bytes(len(b))
+		copy(out, b)
+		return out
 	}
 	d.lent = true
 	return b
@@ -84,7 +83,7 @@ func (d *decoder) u32s() []uint32 {
 	if n == 0 {
 		return nil
 	}
-	out := d.numbers.Take(n)
+	out := d.memory.numbers(n)
 	for i := range out {
 		out[i] = d.u32()
 	}

@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"sync"
-
-	"medusa/internal/slab"
 )
 
 // Version is the version of traces that this package reads and writes.
@@ -43,8 +41,6 @@ type Reader struct {
 	err        error
 	want       func(Type) bool // nil: all
 	decoder    decoder
-	kernels    slab.Of[Kernel]
-	edges      slab.Of[Edge]
 }
 
 // Open opens the trace at path and reads its header.
@@ -136,6 +132,9 @@ func (t *Reader) Next() (Record, error) {
 // fields are not.
 func (t *Reader) Only(want func(Type) bool) { t.want = want }
 
+// Into puts the records that follow into memory that the caller resets once it has no more use for them; nil: into new memory.
+func (t *Reader) Into(m *Memory) { t.decoder.memory = m }
+
 func (t *Reader) next() (Record, error) {
 	if len(t.chunk) == 0 {
 		if err := t.readChunk(); err != nil {
@@ -187,9 +186,9 @@ func (t *Reader) next() (Record, error) {
 func (t *Reader) record(number Type) Record {
 	switch number {
 	case TypeKernel:
-		return t.kernels.One()
+		return t.decoder.memory.kernel()
 	case TypeEdge:
-		return t.edges.One()
+		return t.decoder.memory.edge()
 	}
 	return newRecord(number)
 }

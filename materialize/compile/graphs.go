@@ -20,6 +20,7 @@ type shared struct {
 	contiguous neighbours
 	found      []graphir.Relocation // of one node at a time
 	deadline   uint64               // record-a: work after this order is skipped online
+	room       room
 }
 
 // graphCompiler compiles one pair of captures of the same graph.
@@ -30,7 +31,6 @@ type graphCompiler struct {
 	label   string // for errors
 	index   int    // of out among the graphs
 	padding Paddings
-	room    room
 	// embedded graphs get their index once everything in them is compiled; padding has unnumbered until then.
 	embedded bool
 }
@@ -263,7 +263,7 @@ func nodeIndex(nodes []trace.Record) func(handle uint64, guess uint32) (uint32, 
 	}
 }
 
-// room is memory for the nodes of one graph.
+// room is memory for the nodes of all graphs, which come and go in order: none leaves the rest of a slab unused.
 type room struct {
 	kernels     slab.Of[graphir.KernelNode]
 	bytes       slab.Of[byte]

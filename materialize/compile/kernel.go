@@ -50,14 +50,14 @@ func (c *graphCompiler) kernel(i int, na, nb *trace.Kernel, out *graphir.Node) (
 }
 
 func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.KernelNode, error) {
-	fa, fb := c.a.Functions[na.Function], c.b.Functions[nb.Function]
-	k, err := c.kernels.kernel(fa, fb)
+	k, err := c.kernels.kernel(na.Function, nb.Function)
 	if err != nil {
 		return nil, fmt.Errorf("compile graph %q: node %d: %w", c.label, i, err)
 	}
+	name := c.spec.Kernels[k].Name
 	if !slices.Equal(na.Grid, nb.Grid) || !slices.Equal(na.Block, nb.Block) || na.Shared != nb.Shared ||
 		len(na.Params) != len(nb.Params) || len(na.Grid) != 3 || len(na.Block) != 3 {
-		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.label, i, fa.Name)
+		return nil, fmt.Errorf("compile graph %q: node %d (%s): launch shape differs between the runs", c.label, i, name)
 	}
 	node := c.room.kernels.One()
 	*node = graphir.KernelNode{
@@ -65,7 +65,7 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 		SharedBytes: na.Shared, Params: c.room.bytes.Clone(na.Params),
 	}
 	if node.Attrs, err = c.nodeAttrs(i, na, nb); err != nil {
-		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.label, i, fa.Name, err)
+		return nil, fmt.Errorf("compile graph %q: node %d (%s): %w", c.label, i, name, err)
 	}
 	p, err := c.proverOf(i)
 	if err != nil {
@@ -75,16 +75,16 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 	for n, param := range c.spec.Kernels[k].Params {
 		if uint64(param.Offset)+uint64(param.Size) > uint64(len(na.Params)) {
 			return nil, fmt.Errorf("compile graph %q: node %d (%s): parameter %d lies outside %d recorded bytes",
-				c.label, i, fa.Name, n, len(na.Params))
+				c.label, i, name, n, len(na.Params))
 		}
 		if param.Offset >= known+8 {
-			if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, param.Offset); err != nil {
+			if err := c.outside(i, name, p, na.Params, nb.Params, known, param.Offset); err != nil {
 				return nil, err
 			}
 		}
 		known = param.Offset + param.Size
 		var werr *WordError
-		where := func() string { return fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, fa.Name, n) }
+		where := func() string { return fmt.Sprintf("graph %q node %d kernel %s parameter %d", c.label, i, name, n) }
 		pad := func(p Padding) {
 			p.Spec, p.embedded, p.graph, p.node, p.Cause.Where = c.spec, c.embedded, c.index, i, where()
 			c.padding = c.padding.add(p)
@@ -94,12 +94,12 @@ func (c *graphCompiler) kernelNode(i int, na, nb *trace.Kernel) (*graphir.Kernel
 			return nil, werr
 		}
 	}
-	if err := c.outside(i, fa.Name, p, na.Params, nb.Params, known, uint32(len(na.Params))); err != nil {
+	if err := c.outside(i, name, p, na.Params, nb.Params, known, uint32(len(na.Params))); err != nil {
 		return nil, err
 	}
 	c.found, node.Relocations = relocations, c.room.relocations.Clone(relocations)
 	for _, f := range node.Relocations {
-		if err := c.outlives(i, fa.Name, f.Pointer); err != nil {
+		if err := c.outlives(i, name, f.Pointer); err != nil {
 			return nil, err
 		}
 	}

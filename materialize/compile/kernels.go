@@ -16,12 +16,16 @@ type kernelTable struct {
 	spec     *graphir.Spec
 	modules  map[string]uint32 // module identity -> index
 	kernels  map[uint32]uint32 // record-a's function id -> index
+	equal    map[pair]uint32   // the same, for functions that were compared
 	late     map[uint32]bool   // modules that a restored process does not load by itself
 	deadline uint64            // record-a: a module loaded after this order is skipped online
 }
 
+// pair are the ids of a function in the two recordings.
+type pair struct{ a, b uint32 }
+
 func newKernelTable(a, b *run, spec *graphir.Spec, deadline uint64) *kernelTable {
-	return &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{}, late: map[uint32]bool{}, deadline: deadline}
+	return &kernelTable{a: a, b: b, spec: spec, modules: map[string]uint32{}, kernels: map[uint32]uint32{}, equal: map[pair]uint32{}, late: map[uint32]bool{}, deadline: deadline}
 }
 
 func (t *kernelTable) module(m *recording.Module) uint32 {
@@ -44,7 +48,18 @@ func (t *kernelTable) module(m *recording.Module) uint32 {
 }
 
 // kernel returns the table index for the function of a node in record-a, whose twin in record-b must be the same kernel.
-func (t *kernelTable) kernel(fa, fb *trace.Function) (uint32, error) {
+func (t *kernelTable) kernel(a, b uint32) (uint32, error) {
+	if i, ok := t.equal[pair{a, b}]; ok {
+		return i, nil
+	}
+	i, err := t.compare(t.a.Functions[a], t.b.Functions[b])
+	if err == nil {
+		t.equal[pair{a, b}] = i
+	}
+	return i, err
+}
+
+func (t *kernelTable) compare(fa, fb *trace.Function) (uint32, error) {
 	ma, mb := t.a.Modules[fa.Module], t.b.Modules[fb.Module]
 	if fa.Name != fb.Name || ma.IdentityKey() != mb.IdentityKey() {
 		return 0, fmt.Errorf("kernel %s of %s in record-a, %s of %s in record-b (is an autotuner still choosing?)",

@@ -1,9 +1,10 @@
 package recording_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"reflect"
-	"slices"
+	"strings"
 	"testing"
 
 	"medusa/internal/test/bench"
@@ -33,16 +34,63 @@ func TestGraphInUse(t *testing.T) {
 	}
 	defer w.Close()
 	var before *recording.Body
-	var nodes []trace.Record
+	var nodes string
 	for _, g := range r.Graphs {
 		b, err := w.To(g)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if before != nil && !slices.Equal(before.NodeRecords, nodes) {
+		if before != nil && text(before) != nodes {
 			t.Fatal("the graph before was dropped")
 		}
-		before, nodes = b, slices.Clone(b.NodeRecords)
+		before, nodes = b, text(b)
+	}
+}
+
+// text is what a graph's nodes and edges hold.
+func text(b *recording.Body) string {
+	var out strings.Builder
+	for _, n := range b.NodeRecords {
+		fmt.Fprintf(&out, "%T%+v", n, n)
+	}
+	for _, e := range b.EdgeRecords {
+		fmt.Fprintf(&out, "%+v", e)
+	}
+	return out.String()
+}
+
+// Graphs are read into the memory of those that were dropped, and hold what the trace says.
+func TestMemoryOfDroppedGraphs(t *testing.T) {
+	r := recorded(t, 5)
+	records, err := trace.ReadAll(r.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[uint32]*recording.Body{}
+	for _, rec := range records {
+		switch v := rec.(type) {
+		case *trace.Graph:
+			want[v.ID] = &recording.Body{}
+		case *trace.Edge:
+			want[v.Graph].EdgeRecords = append(want[v.Graph].EdgeRecords, v)
+		case trace.NodeRecord:
+			graph, _ := v.Place()
+			want[graph].NodeRecords = append(want[graph].NodeRecords, rec)
+		}
+	}
+	w, err := r.Walk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for i, g := range r.Graphs {
+		got, err := w.To(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text(got) != text(want[g.ID]) {
+			t.Errorf("graph %d has not what was recorded", i)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ type Body struct {
 	Host        map[uint64][]byte // node -> the host memory that it reads
 	Moments     map[uint64]uint64 // node -> order of the first free after it inside this capture
 	Embedded    map[uint32]*Body  // by the number of a graph that a child graph node embeds
+	memory      *trace.Memory     // of its records
 }
 
 // Walk reads a trace once more, for the nodes of its graphs, of which it holds two at a time, and those that child graph
@@ -94,7 +95,8 @@ func (w *Walk) drop(b *Body) {
 	if b != nil && !w.keeps(b) {
 		clear(b.NodeRecords)
 		clear(b.EdgeRecords)
-		w.spare = Body{NodeRecords: b.NodeRecords[:0], EdgeRecords: b.EdgeRecords[:0]}
+		b.memory.Reset()
+		w.spare = Body{NodeRecords: b.NodeRecords[:0], EdgeRecords: b.EdgeRecords[:0], memory: b.memory}
 	}
 }
 
@@ -165,7 +167,11 @@ func (w *Walk) complete(b *Body) error {
 
 // begin makes room for the parts of a graph.
 func (w *Walk) begin(v *trace.Graph) *Body {
-	b := &Body{Capture: w.r.ByID[v.ID], NodeRecords: w.spare.NodeRecords, EdgeRecords: w.spare.EdgeRecords}
+	b := &Body{Capture: w.r.ByID[v.ID], NodeRecords: w.spare.NodeRecords, EdgeRecords: w.spare.EdgeRecords, memory: w.spare.memory}
+	if b.memory == nil {
+		b.memory = &trace.Memory{}
+	}
+	w.file.Into(b.memory)
 	w.spare = Body{}
 	for _, m := range w.moments[v.Handle] {
 		for _, n := range m.Nodes {
