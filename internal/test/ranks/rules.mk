@@ -14,3 +14,8 @@ test-ranks: build/ranks build/lib/libmedusa_interpose.so bin
 .PHONY: test-ranks-faults
 test-ranks-faults: build/ranks build/lib/libmedusa_interpose.so bin
 	LD_LIBRARY_PATH=$(CURDIR)/build/simulated $(GO) run ./internal/test/ranks -faults -n $(or $(N),33) -seed $(or $(SEED),1)
+
+# The same of vLLM's ranks, ten failures: RANKS_OF=2.
+.PHONY: test-vllm-ranks-faults
+test-vllm-ranks-faults: vllm
+	$(VLLM_PYTHON) $(VLLM)/test/ranks_faults.py $(VLLM_RUN) --ranks $(or $(RANKS_OF),2)

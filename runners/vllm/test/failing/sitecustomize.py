@@ -1,0 +1,53 @@
+"""A rank of vLLM fails at a call of the plug-in's session.
+
+In: this folder in PYTHONPATH, FAILING="RANK CALL KIND": CALL is a method of medusa.Session, or `make` for a collective call of its graphs; KIND is
+error, death or silence. Out: the rank raises an exception, ends or sleeps in place of the call. Fails: if there is no such call.
+"""
+
+import importlib.util
+import os
+import sys
+import time
+
+HOLDERS = {"medusa.session": "Session", "medusa.nccl": "Communicators"}
+
+
+def fail(kind):
+    if kind == "death":
+        os._exit(9)
+    if kind == "silence":
+        time.sleep(3600)
+    raise RuntimeError("a rank that fails for a test")
+
+
+def spoil(holder, call, rank, kind):
+    good = getattr(holder, call)
+
+    def failing(*args, **kwargs):
+        restored = os.environ.get("MEDUSA_RUN") == "restore"  # and not the native start that follows
+        return fail(kind) if restored and os.environ.get("MEDUSA_RANK") == rank else good(*args, **kwargs)
+
+    setattr(holder, call, failing)
+
+
+class Finder:
+    """Spoils the call once its module is there: to import it in each process of vLLM would import torch."""
+
+    def find_spec(self, name, path, target=None):
+        rank, call, kind = os.environ["FAILING"].split()
+        if name != ("medusa.nccl" if call == "make" else "medusa.session"):
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            run(module)
+            spoil(getattr(module, HOLDERS[name]), call, rank, kind)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+if "FAILING" in os.environ:
+    sys.meta_path.insert(0, Finder())
