@@ -38,8 +38,8 @@ def reasons(output, rank):
     found, blamed = set(), set()
     for line in NATIVE_LINE.findall(output):
         code, _, text = line.partition(": ")
-        text = re.sub(rf"^rank {rank} starts natively: ", "", text)
         blamed |= {int(n) for n in re.findall(r"^rank (\d+) (?:starts natively|did not reach)", text)}
+        text = re.sub(rf"^rank {rank} starts natively: ", "", text)
         if code != "engine_ended":
             found.add(f"{code}: {text}")
     return found, blamed

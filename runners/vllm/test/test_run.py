@@ -5,6 +5,7 @@ import types
 import unittest
 from unittest import mock
 
+import ranks_faults
 import run
 from compare import Comparison
 
@@ -79,6 +80,26 @@ class TestResults(unittest.TestCase):
 
     def test_tensor(self):
         self.assertTrue(self.differences(("tensor", "kv", 0), ("memory", "x", 0, 4096)))
+
+
+class TestReasons(unittest.TestCase):
+    """Of a start in which rank 1 fails."""
+
+    @staticmethod
+    def told(*lines):
+        return ranks_faults.reasons("".join(f"(Worker pid=7) medusa: native start: {line}\n" for line in lines), 1)
+
+    def test_one_cause(self):
+        self.assertEqual(self.told("driver_error: no memory", "driver_error: rank 1 starts natively: no memory", "engine_ended: exit status 1"), ({"driver_error: no memory"}, {1}))
+
+    def test_two_causes(self):
+        self.assertEqual(len(self.told("driver_error: no memory", "engine: rank 1 did not reach built within 6s")[0]), 2)
+
+    def test_another_rank_is_blamed(self):
+        self.assertEqual(self.told("engine: rank 0 did not reach built within 6s")[1], {0})
+
+    def test_the_engine_ended(self):
+        self.assertEqual(self.told("engine_ended: exit status 1"), (set(), set()))
 
 
 if __name__ == "__main__":
