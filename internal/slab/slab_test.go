@@ -2,14 +2,16 @@ package slab
 
 import "testing"
 
-func TestThingsDoNotOverlap(t *testing.T) {
-	var s Of[int]
+// apart takes many lists. What one of them holds says nothing of those before and after it.
+func apart(t *testing.T, take func(n int) []int) {
+	t.Helper()
 	var all [][]int
 	for n := range 60 {
 		for range 40 {
-			all = append(all, s.Take(n))
+			all = append(all, take(n))
 		}
 	}
+	all = append(all, take(2*bytesAtOnce)) // more than a slab
 	for i, list := range all {
 		for k := range list {
 			if list[k] != 0 {
@@ -26,4 +28,9 @@ func TestThingsDoNotOverlap(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestThingsDoNotOverlap(t *testing.T) {
+	var s Of[int]
+	apart(t, s.Take)
 }
