@@ -20,10 +20,14 @@ func TestWeights(t *testing.T) {
 	if err := os.WriteFile(library, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	most := make(chan int, 1) // a kernel may take pages back that were there
 	go func() {
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && coldfile.Resident(t, weights) < size; {
+		resident := coldfile.Resident(t, weights)
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && resident < size; {
 			time.Sleep(time.Millisecond)
+			resident = max(resident, coldfile.Resident(t, weights))
 		}
+		most <- resident
 		_ = os.WriteFile(goOn, nil, 0o600)
 	}()
 	log, err := os.Create(filepath.Join(folder, "log")) // several goroutines write to it
@@ -49,8 +53,8 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	run(weights)
-	if got := coldfile.Resident(t, weights); got != size {
-		t.Errorf("%d bytes of the weights are resident", got)
+	if got := <-most; got != size {
+		t.Errorf("at most %d bytes of the weights were resident", got)
 	}
 	if strings.Contains(logged(), "read weights") {
 		t.Error(logged())
