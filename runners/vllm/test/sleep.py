@@ -9,9 +9,9 @@ import statistics
 
 from run import HERE, Engine, arguments, stop
 
-SEGMENT = 2 << 20  # of torch's allocator: the order of what is made and freed decides whether small tensors lie in one more
 CYCLES = 20
 MODES = {"V2": "FULL_DECODE_ONLY", "V1": "FULL_AND_PIECEWISE"}
+MORE_ASLEEP = {"V2": 0, "V1": 2 << 20}  # bytes over stock's: on V1, one segment of torch's allocator
 DROPPED = "medusa: restored graphs are no longer used: "
 # What happens during the first sleep, and why graphs are used no more then, if they are not.
 FAULTS = (
@@ -56,7 +56,7 @@ class Sleeper(Engine):
             of = [[c for c in found["cycles"] if c["level"] == level] for found in (stock, ours)]
             asleep = [max(c["asleep"] for c in cycles) for cycles in of]
             times = [[round(statistics.median(c[part] for c in cycles)) for part in ("woke", "checked", "first")] for cycles in of]
-            self.expect("restored", f"bytes asleep at level {level}:", asleep[1] <= asleep[0] + SEGMENT, *asleep)
+            self.expect("restored", f"bytes asleep at level {level}:", asleep[1] <= asleep[0] + MORE_ASLEEP[self.runner], *asleep)
             print(
                 f"test-vllm-sleep: {self.name} level={level} bytes_asleep={asleep[1]} stock_bytes_asleep={asleep[0]} "
                 f"wake,check,first_request_ms={times[1]} stock={times[0]} (on a simulated GPU)"
