@@ -25,14 +25,7 @@ func (s *Reused[T]) Take(n int) []T {
 // One returns one thing.
 func (s *Reused[T]) One() *T { return &s.Take(1)[0] }
 
-// Clone returns a copy of what is in list.
-func (s *Reused[T]) Clone(list []T) []T {
-	out := s.Take(len(list))
-	copy(out, list)
-	return out
-}
-
-// Reset takes everything back. Nobody may use it any more.
+// Reset takes everything back: it must not be used any more.
 func (s *Reused[T]) Reset() {
 	for _, used := range s.slabs[:s.next] {
 		// mutant: memory that held other things

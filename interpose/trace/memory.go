@@ -11,7 +11,7 @@ type Memory struct {
 	u32s    slab.Reused[uint32]
 }
 
-// Reset takes back all records that were read into the memory. Nobody may use them any more.
+// Reset takes back all records that were read into the memory. They must not be used any more.
 func (m *Memory) Reset() {
 	m.kernels.Reset()
 	m.edges.Reset()

@@ -145,6 +145,7 @@ var plugins = []mutant{
 	logic("buffers that serving changes", never, "Watches.test_what_changes"),
 	logic("changes from step to step", skip, "Watches.test_what_has_changed_before"),
 	{"factories of a restored start", skip, "./runners/vllm/test/test_capture.py", "Captures.test_a_restored_start_leaves_what_captures_leave"},
+	{"rows that verification chose", skip, "./runners/vllm/test/test_capture.py", "Captures.test_a_replay_has_the_rows_that_verification_chose"},
 	{"inputs that factories write", skip, "./runners/vllm/test/test_capture.py", "Captures.test_the_profile_sees_what_factories_write"},
 	state("state of the plug-in", never, "State.test_what_is_left_out"),
 	state("objects that refer to each other", replace("{id(root)}", "set()"), "State.test_scalars_and_keys"),

@@ -105,14 +105,16 @@ class GraphManager(ModelCudaGraphManager, _Base):
 
     def before_replay(self, name):
         """What attention backends keep for a step, as the graph's capture had it. Rows are a request's, with the tokens that
-        verification chose: those of a capture count as padding, and experts leave them out. Pieces lie between attention."""
+        verification chose: those of a capture count as padding, and experts leave them out. So are block tables: since 0.33 a capture
+        clears its rows, and those of the one before. Pieces lie between attention."""
         desc = next((d for d in self.whole if label(d) == name), None)
         if desc is None:
             return
         inputs, tables = self.runner.input_buffers, self.runner.block_tables
-        kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, tables.slot_mappings)]
+        kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, tables.slot_mappings, *tables.input_block_tables)]
         self.create_forward_fn(desc, False)
         for t, value in kept:
+            # mutant: rows that verification chose
             t.copy_(value)
         inputs.is_padding.fill_(False)
 

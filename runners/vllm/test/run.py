@@ -95,7 +95,7 @@ class Engine:
         return os.path.join(self.folder, name)
 
     def environment(self, step):
-        build, work = os.path.abspath(self.args.build), os.path.abspath(self.args.work)
+        build = os.path.abspath(self.args.build)
         return dict(
             os.environ,
             LD_LIBRARY_PATH=os.path.abspath(self.args.libraries) + ":" + os.path.join(build, "simulated"),
@@ -108,10 +108,11 @@ class Engine:
             VLLM_USE_FLASHINFER_SAMPLER="0",
             VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
             VLLM_NO_USAGE_STATS="1",
-            # Of its own: Inductor chooses a kernel's form by time, and two cases that compile at once would use each other's choice from the next start on.
+            # Of its own: Inductor chooses a kernel's form by time, and Triton's code tells its source's path. Two cases that compile at once would use each
+            # other's choice from the next start on.
             VLLM_CACHE_ROOT=self.path("cache"),
             TORCHINDUCTOR_CACHE_DIR=self.path("inductor"),
-            TRITON_CACHE_DIR=os.path.join(work, "triton"),
+            TRITON_CACHE_DIR=self.path("triton"),
             HF_HUB_OFFLINE="1",
         )
 

@@ -45,11 +45,13 @@ class CudaGraphManager:
 
 
 class ModelCudaGraphManager(CudaGraphManager):
-    """As vLLM's: its factory marks dummy rows as padding, which no graph does."""
+    """As vLLM's: its factory marks dummy rows as padding, which no graph does, and clears what says where rows lie."""
 
     def capture(self, inputs):
         def create_forward_fn(desc, warmup):
             inputs.is_padding = True
+            for t in inputs.rows:
+                t.value = 0
             inputs.made.append((desc.num_tokens, warmup))
             return lambda mode: inputs.forwards.append(desc.num_tokens)
 
@@ -76,6 +78,19 @@ def stand_ins():
         module("medusa_vllm.pieces", Pieces=lambda session, batches: pieces),
     ]  # fmt: skip
     return {m.__name__: m for m in modules}
+
+
+class Tensor:
+    def __init__(self, value):
+        self.value = value
+
+    def clone(self):
+        return Tensor(self.value)
+
+    def copy_(self, other):
+        self.value = other.value
+
+    fill_ = __init__
 
 
 class Session:
@@ -109,7 +124,7 @@ class Captures(unittest.TestCase):
         session = Session(map(self.label, descs) if restored else None, run)
         model = types.SimpleNamespace(get_hidden_size=lambda: 1, dtype=None)
         made = CudaGraphManager(None, None, None, 1, **made)
-        inputs = types.SimpleNamespace(is_padding=False, made=[], forwards=[])
+        inputs = types.SimpleNamespace(is_padding=False, made=[], forwards=[], rows=[])
         self.before, session.inputs = [], inputs
         self.phases = session.phases
 
@@ -128,6 +143,17 @@ class Captures(unittest.TestCase):
         self.assertEqual((captured.forwards, inputs.forwards), ([2, 2, 1, 1], []))
         self.assertTrue(native._graphs_captured and restored._graphs_captured)
         self.assertEqual({d: g.label for d, g in restored.graphs.items()}, {d: self.label(d) for d in native.graphs})
+
+    def test_a_replay_has_the_rows_that_verification_chose(self):
+        manager, inputs = self.start(False)
+        tokens, positions, slots, first, second = inputs.rows = [Tensor(n) for n in range(3, 8)]
+        padding = Tensor(True)
+        manager.runner.input_buffers = types.SimpleNamespace(input_ids=tokens, positions=positions, is_padding=padding)
+        manager.runner.block_tables = types.SimpleNamespace(slot_mappings=slots, input_block_tables=[first, second])
+        made = len(inputs.made)
+        manager.before_replay(self.label(Desc(Mode.FULL, 2)))
+        self.assertEqual(inputs.made[made:], [(2, False)])
+        self.assertEqual(([t.value for t in inputs.rows], padding.value), ([3, 4, 5, 6, 7], False))
 
     def test_factories_are_no_skipped_work(self):
         """A native start has called all of them when the phases begin that a restored one skips, and so has the latter."""
