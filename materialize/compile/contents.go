@@ -147,12 +147,13 @@ func compileContents(a, b addresses, spec *graphir.Spec, maps *tensorMaps, seen 
 	return nil
 }
 
-// pieces joins the recorder's content records, which are cut at its buffer size.
+// pieces joins the recorder's content records, which are cut at its buffer size. Memory that is not in the other run has none: no pointer leads there.
 func (r *run) pieces() []piece {
 	records := slices.Clone(r.Contents)
 	for i := range records {
 		records[i].Alloc = r.number(records[i].Alloc)
 	}
+	records = slices.DeleteFunc(records, func(s recording.Saved) bool { return int(s.Alloc) >= r.kept })
 	slices.SortStableFunc(records, func(x, y recording.Saved) int {
 		// mutant: saved contents in order
 		return cmp.Or(cmp.Compare(x.Alloc, y.Alloc), cmp.Compare(x.Offset, y.Offset))

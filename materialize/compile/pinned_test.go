@@ -10,15 +10,18 @@ import (
 	"medusa/interpose/trace"
 )
 
-// pinning makes a run with blocks of page-locked memory before each of three allocations, and with a graph that points to some of them.
+// pinning makes a run with blocks of page-locked memory before each of three allocations, and with a graph that points to some of them. The
+// recorder saves what lies in the blocks.
 func pinning(seed byte, at place, blocks [3]int, to func(device, pinned []uint64) uint64) *tape {
 	tp := newTape(seed)
 	tp.function(0, trace.ModuleModule, "k", 8)
 	var device, pinned []uint64
+	var saved []trace.Record
 	for i, n := range blocks {
 		for range n {
 			addr := at(100 + len(pinned))
 			tp.add(&trace.Alloc{ID: tp.allocs, Kind: trace.AllocPinned, Addr: addr, Size: 24})
+			saved = append(saved, &trace.Content{Alloc: tp.allocs, Data: make([]byte, 24)})
 			tp.allocs++
 			pinned = append(pinned, addr)
 		}
@@ -28,6 +31,7 @@ func pinning(seed byte, at place, blocks [3]int, to func(device, pinned []uint64
 	tp.phase("capture")
 	tp.capture("g", 1, tp.kernel(0, to(device, pinned)))
 	tp.phase("ready")
+	tp.add(saved...)
 	return tp
 }
 
