@@ -84,6 +84,7 @@ static const char *event_flags(void)
 static const char *elapsed(void)
 {
 	CUevent a, b, untimed;
+	CUdeviceptr p;
 	float ms = -1;
 	OK(cu.cuEventCreate(&a, 0));
 	OK(cu.cuEventCreate(&b, 0));
@@ -95,6 +96,16 @@ static const char *elapsed(void)
 	OK(cu.cuEventSynchronize(b));
 	OK(cu.cuEventElapsedTime(&ms, a, b));
 	CHECK(ms >= 0);
+	OK(cu.cuMemAlloc_v2(&p, 4));
+	for (int i = 0; i < 100; i++) { /* work takes time: programs divide by it */
+		OK(cu.cuEventRecord(a, NULL));
+		OK(add(NULL, p, 1, 5));
+		OK(cu.cuEventRecord(b, NULL));
+		OK(cu.cuEventSynchronize(b));
+		OK(cu.cuEventElapsedTime(&ms, a, b));
+		CHECK(ms > 0);
+	}
+	OK(cu.cuMemFree_v2(p));
 	OK(cu.cuEventSynchronize(untimed));
 	WANT(CUDA_ERROR_INVALID_HANDLE, cu.cuEventElapsedTime(&ms, a, untimed));
 	OK(cu.cuEventDestroy_v2(a));

@@ -79,7 +79,8 @@ uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step); /* of a rang
 
 /* ---- log.c ---------------------------------------------------------------------------------------------------- */
 
-uint64_t now_us(void); /* since the process met the driver */
+uint64_t now_ns(void); /* since the process met the driver */
+uint64_t now_us(void);
 unsigned thread_number(void);
 void call_log_write(const struct call *c, CUresult r);
 void call_log_mark(const char *text);

@@ -20,15 +20,20 @@
 static int call_fd = -2, error_fd = -2;
 static uint64_t call_sequence;
 
-uint64_t now_us(void)
+uint64_t now_ns(void)
 {
 	static uint64_t start;
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	uint64_t us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+	uint64_t ns = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 	if (!start)
-		start = us;
-	return us - start;
+		start = ns;
+	return ns - start;
+}
+
+uint64_t now_us(void)
+{
+	return now_ns() / 1000;
 }
 
 unsigned thread_number(void)

@@ -154,7 +154,7 @@ CUresult sim_cuEventElapsedTime(struct call *c, float *ms, CUevent start, CUeven
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!a->record->done || !b->record->done)
 		return CUDA_ERROR_NOT_READY;
-	*ms = ((float)b->record->done_us - (float)a->record->done_us) / 1000;
+	*ms = (float)((double)b->record->done_ns - (double)a->record->done_ns) / 1e6f; /* a float of the times themselves would lose the difference */
 	return CUDA_SUCCESS;
 }
 

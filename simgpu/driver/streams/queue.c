@@ -92,7 +92,7 @@ static void finish(struct op *op)
 	s->length--;
 	op->done = true;
 	op->running = false;
-	op->done_us = now_us();
+	op->done_ns = now_ns();
 	for (size_t i = 0; i < op->dep_count; i++)
 		op_unref(op->deps[i]);
 	free(op->deps);

@@ -18,7 +18,7 @@ struct op {
 	struct stream *stream;
 	struct op **deps;
 	size_t dep_count, dep_cap;
-	uint64_t done_us;
+	uint64_t done_ns;
 	union {
 		struct launch *launch;
 		struct copy copy;
