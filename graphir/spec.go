@@ -224,6 +224,7 @@ const (
 	I32
 	I64
 	U8
+	Address // of device memory: in each process another one
 )
 
 // Float says whether the type is a floating-point type.

@@ -171,7 +171,9 @@ func (k ModuleKind) String() string { return name(uint8(k), "loaded", "library",
 
 func (r Role) String() string { return name(uint8(r), "weight", "kv", "input", "output") }
 
-func (d DType) String() string { return name(uint8(d), "f32", "f16", "bf16", "i32", "i64", "u8") }
+func (d DType) String() string {
+	return name(uint8(d), "f32", "f16", "bf16", "i32", "i64", "u8", "address")
+}
 
 // name returns the name of a value. Values count from 1.
 func name(value uint8, names ...string) string {

@@ -239,8 +239,12 @@ func (v *validator) tensors() {
 		if t.Role < RoleWeight || t.Role > RoleOutput {
 			v.bad(path("role")(), "unknown role %d", t.Role)
 		}
-		if t.DType < F32 || t.DType > U8 {
+		if t.DType < F32 || t.DType > Address {
 			v.bad(path("dtype")(), "unknown type %d", t.DType)
+		}
+		// mutant: addresses that would be filled
+		if t.DType == Address && t.Role != RoleWeight {
+			v.bad(path("dtype")(), "addresses in a tensor that is no weight")
 		}
 		v.pointer(t.At, t.Size, path("at"))
 		if t.At.Space != SpaceAlloc {

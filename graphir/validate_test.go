@@ -69,6 +69,8 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		{"contents[1].unstable[0]: its bytes are not zero", func(s *graphir.Spec) { s.Contents[1].Data[2] = 1 }},
 		{"tensors[0].role: unknown role 5", func(s *graphir.Spec) { s.Tensors[0].Role = 5 }},
 		{"tensors[0].dtype: unknown type 0", func(s *graphir.Spec) { s.Tensors[0].DType = 0 }},
+		{"tensors[0].dtype: unknown type 8", func(s *graphir.Spec) { s.Tensors[0].DType = graphir.Address + 1 }},
+		{"tensors[0].dtype: addresses in a tensor that is no weight", func(s *graphir.Spec) { s.Tensors[0].DType, s.Tensors[0].Role = graphir.Address, graphir.RoleInput }},
 		{"tensors[1].at: bytes 0+1048577 of alloc 0, which has 1048576", func(s *graphir.Spec) { s.Tensors[1].Size++ }},
 		{"tensors[1].shape: negative size -2", func(s *graphir.Spec) { s.Tensors[1].Shape[0] = -2 }},
 		{"tensors[1].graphs: graph 2 of 2", func(s *graphir.Spec) { s.Tensors[1].Graphs = []uint32{0, 2} }},

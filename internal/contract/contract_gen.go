@@ -30,6 +30,8 @@ const (
 	DtypeI32  = 4
 	DtypeI64  = 5
 	DtypeU8   = 6
+	// of device memory: the engine writes them, in each process its own
+	DtypeAddress = 7
 )
 
 // How the verifier may fill an input so that every graph accepts the values.

@@ -76,6 +76,7 @@ enum medusa_dtype {
 	MEDUSA_I32 = 4,
 	MEDUSA_I64 = 5,
 	MEDUSA_U8 = 6,
+	MEDUSA_ADDRESS = 7, /* of device memory: the engine writes them, in each process its own */
 };
 
 /* How the verifier may fill an input so that every graph accepts the values. */

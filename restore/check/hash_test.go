@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -42,6 +43,18 @@ func TestHashOnHost(t *testing.T) {
 		}
 		if len(fill.spoilt) != 1 || fill.spoilt[7*digest.ChunkBytes*stride] != digest.ChunkBytes {
 			t.Errorf("stride %d: chunks to be filled again %v, want the eighth", stride, fill.spoilt)
+		}
+	}
+	held := binary.LittleEndian.AppendUint64(nil, 4096+24)
+	h.read = func(to []byte, _ cuda.DevicePtr) error {
+		copy(to, held)
+		return nil
+	}
+	for _, addresses := range []bool{false, true} {
+		s := &span{size: 8, class: digest.Weight, stride: 1, chunk: digest.ChunkBytes, addresses: addresses}
+		got, err := h.hashOnHost(s, nil)
+		if plain := bytes.Equal(got, digest.Sum(held)); err != nil || plain == addresses {
+			t.Errorf("a tensor that holds addresses: %v, hashed as numbers: %v (%v)", addresses, plain, err)
 		}
 	}
 	broken := errors.New("broken")

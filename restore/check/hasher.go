@@ -207,14 +207,15 @@ func (s *span) pieces(limit uint64, f func(from, size uint64) error) error {
 	return nil
 }
 
-// mayHoldAddresses says whether a word that looks like an address is one: in memory that kernels keep for themselves, not in
-// tensors, whose numbers may look like anything.
+// mayHoldAddresses says whether a word that looks like an address is one: in memory that kernels keep for themselves, and in tensors of
+// addresses. Numbers of other tensors may look like anything.
 func (s *span) mayHoldAddresses() bool {
 	switch s.class {
 	case digest.Permanent, digest.Other, digest.Temporary, digest.Unstable:
 		return true
 	}
-	return false
+	// mutant: addresses in tensors
+	return s.addresses
 }
 
 // second adds what another replay left to a range: its hashes, unless they are equal.

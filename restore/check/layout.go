@@ -20,6 +20,7 @@ type span struct {
 	handed       graphir.DType // floats that graphs hand on in memory of their own; 0: none
 	chunk        uint64        // bytes that one hash covers
 	row          uint64        // of the output that it belongs to; 0: unknown
+	addresses    bool          // the tensor holds them
 }
 
 // poisoned reports whether the span is an output: a graph writes it, and reads nothing that was there before.
@@ -133,6 +134,8 @@ type role struct {
 	stride uint64
 	shift  uint64 // from an offset in the object to one in the tensor
 	handed graphir.DType
+
+	addresses bool
 }
 
 // divide cuts one allocation into spans: tensors that the engine named come before saved contents, and these before the default.
@@ -200,7 +203,7 @@ func vacantIn(spec *graphir.Spec, alloc uint32) []graphir.Vacancy {
 
 // tensorLayers is size bytes of the tensor with the given index, from its byte first on, at an offset of an object.
 func tensorLayers(t *graphir.Tensor, index int, offset, first, size, kv uint64) []layer {
-	layers := []layer{{offset, offset + size, role{class: classOf(t.Role), tensor: index, stride: 1, shift: first - offset}}}
+	layers := []layer{{offset, offset + size, role{class: classOf(t.Role), tensor: index, stride: 1, shift: first - offset, addresses: t.DType == graphir.Address}}}
 	if head := kvHead(t, kv); head < first+size {
 		tail := layers[0]
 		tail.from += max(head, first) - first
@@ -240,7 +243,7 @@ func flatten(alloc uint32, layers []layer) []span {
 			spans[n-1].size += size
 			continue
 		}
-		spans = append(spans, span{alloc: alloc, offset: cuts[i-1], size: size, class: top.class, tensor: top.tensor, stride: top.stride, shift: top.shift, handed: top.handed})
+		spans = append(spans, span{alloc: alloc, offset: cuts[i-1], size: size, class: top.class, tensor: top.tensor, stride: top.stride, shift: top.shift, handed: top.handed, addresses: top.addresses})
 		last = top
 	}
 	return spans

@@ -42,11 +42,11 @@ func TestSpansOf(t *testing.T) {
 	}
 	back := func(n uint64) uint64 { return -n }
 	want := []span{
-		{0, 0, 40, digest.Weight, 0, 1, 0, 0, digest.ChunkBytes, 0}, {0, 40, 10, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {0, 50, 50, digest.KV, 1, 1, back(50), 0, digest.ChunkBytes, 0},
-		{3, 0, 10, digest.Input, 2, 1, 0, 0, digest.ChunkBytes, 0}, {3, 10, 90, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
-		{5, 0, 16, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 16, 8, digest.Permanent, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 24, 4, digest.Unstable, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
-		{5, 28, 20, digest.Permanent, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 48, 42, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {5, 90, 10, digest.Output, 3, 1, back(90), 0, digest.ChunkBytes, 0},
-		{6, 0, 100, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{0, 0, 40, digest.Weight, 0, 1, 0, 0, digest.ChunkBytes, 0, false}, {0, 40, 10, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false}, {0, 50, 50, digest.KV, 1, 1, back(50), 0, digest.ChunkBytes, 0, false},
+		{3, 0, 10, digest.Input, 2, 1, 0, 0, digest.ChunkBytes, 0, false}, {3, 10, 90, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
+		{5, 0, 16, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false}, {5, 16, 8, digest.Permanent, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false}, {5, 24, 4, digest.Unstable, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
+		{5, 28, 20, digest.Permanent, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false}, {5, 48, 42, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false}, {5, 90, 10, digest.Output, 3, 1, back(90), 0, digest.ChunkBytes, 0, false},
+		{6, 0, 100, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -65,10 +65,10 @@ func TestSpansOfVacantMemory(t *testing.T) {
 		Vacant:   []graphir.Vacancy{{Alloc: 0, Offset: 80, Size: 20, Taken: true}, {Alloc: 1, Offset: 30, Size: 20}, {Alloc: 1, Offset: 60, Size: 10, Taken: true}},
 	}
 	want := []span{
-		{0, 0, 80, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
-		{2, 0, 40, digest.Weight, 0, 1, 0, 0, digest.ChunkBytes, 0},
-		{1, 40, 10, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {1, 50, 10, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
-		{1, 70, 30, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{0, 0, 80, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
+		{2, 0, 40, digest.Weight, 0, 1, 0, 0, digest.ChunkBytes, 0, false},
+		{1, 40, 10, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false}, {1, 50, 10, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
+		{1, 70, 30, digest.Other, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -87,9 +87,9 @@ func TestSpansOfHandedMemory(t *testing.T) {
 			result(50, 10, graphir.F32), result(60, 8, graphir.I64)},
 	}
 	want := []span{
-		{0, 0, 40, digest.Output, noTensor, 1, 0, graphir.BF16, digest.ChunkBytes, 0}, {0, 40, 10, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
-		{0, 50, 10, digest.Output, noTensor, 1, 0, graphir.F32, digest.ChunkBytes, 0}, {0, 60, 8, digest.Output, 4, 1, ^uint64(59), 0, digest.ChunkBytes, 0},
-		{0, 68, 32, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{0, 0, 40, digest.Output, noTensor, 1, 0, graphir.BF16, digest.ChunkBytes, 0, false}, {0, 40, 10, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
+		{0, 50, 10, digest.Output, noTensor, 1, 0, graphir.F32, digest.ChunkBytes, 0, false}, {0, 60, 8, digest.Output, 4, 1, ^uint64(59), 0, digest.ChunkBytes, 0, false},
+		{0, 68, 32, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)
@@ -116,9 +116,9 @@ func TestSpansOfChains(t *testing.T) {
 		Tensors:     []graphir.Tensor{{Role: graphir.RoleInput, At: graphir.Pointer{Index: 1, Offset: 70}, Size: 150}},
 	}
 	want := []span{
-		{0, 0, 100, digest.Input, 0, 1, 30, 0, digest.ChunkBytes, 0},
-		{1, 0, 70, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0}, {1, 70, 30, digest.Input, 0, 1, ^uint64(69), 0, digest.ChunkBytes, 0},
-		{2, 0, 20, digest.Input, 0, 1, 130, 0, digest.ChunkBytes, 0}, {2, 20, 80, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0},
+		{0, 0, 100, digest.Input, 0, 1, 30, 0, digest.ChunkBytes, 0, false},
+		{1, 0, 70, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false}, {1, 70, 30, digest.Input, 0, 1, ^uint64(69), 0, digest.ChunkBytes, 0, false},
+		{2, 0, 20, digest.Input, 0, 1, 130, 0, digest.ChunkBytes, 0, false}, {2, 20, 80, digest.Temporary, noTensor, 1, 0, 0, digest.ChunkBytes, 0, false},
 	}
 	if got := spansOf(spec); !reflect.DeepEqual(got, want) {
 		t.Errorf("spans\n%+v, want\n%+v", got, want)

@@ -87,6 +87,10 @@ class Marks(unittest.TestCase):
         mark = self.marked(Tensor((4, 3), (3, 1), torch.float8), lo=1, hi=3)
         self.assertEqual((mark.lo, mark.hi), (1, 3))
 
+    def test_addresses(self):
+        mark = self.marked(Tensor((3,), (1,), torch.int64), addresses=True)
+        self.assertEqual((mark.dtype, mark.ndim, mark.shape[0], mark.lo, mark.hi), (contract.ADDRESS, 1, mark.size // 8, 0, 0))
+
     def test_shape_of_gaps(self):
         mark = self.marked(Tensor((4, 3), (10, 2)))
         self.assertEqual((mark.ndim, mark.shape[0]), (1, 3 * 10 + 2 * 2 + 1))

@@ -62,7 +62,10 @@ def config_reason(config):
     mode, method = compilation.cudagraph_mode, config.speculative_config and config.speculative_config.method
     checks = [
         (getattr(parallel, "enable_dbo", False), "two batches that overlap (enable_dbo)"),
-        (config.lora_config is not None, "LoRA"),
+        # mutant: adapters of an encoder
+        (getattr(config.lora_config, "enable_tower_connector_lora", False), "adapters of an encoder (enable_tower_connector_lora)"),
+        # mutant: adapters that sleep
+        (config.lora_config is not None and model.enable_sleep_mode, "LoRA in sleep mode"),
         # mutant: speculation that has graphs of its own
         (method not in SPECULATION, f"speculative decoding by {method} (supported: {', '.join(filter(None, SPECULATION))})"),
         (config.kv_transfer_config is not None, "a KV connector"),
@@ -106,6 +109,8 @@ def ranks_reason(config, vllm):
         # mutant: kernels that hold a collective operation
         (several and fused, f"kernels that hold a collective operation ({', '.join(fused)})"),
         (getattr(parallel, "enable_eplb", False), "experts that move (enable_eplb)"),
+        # mutant: adapters of several ranks
+        (several and config.lora_config is not None, "LoRA on several ranks"),
         # mutant: ranks that sleep
         (several and config.model_config.enable_sleep_mode, "sleep mode of several ranks"),
         (several and vllm.split("+")[0] not in RANKS, f"several ranks with vLLM {vllm} (supported: {', '.join(RANKS)})"),

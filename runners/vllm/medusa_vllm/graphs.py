@@ -14,7 +14,7 @@ from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphM
 import medusa
 from medusa import marks
 
-from . import factories
+from . import adapters, factories
 from .inputs import one_token_each
 from .labels import label
 from .pieces import Pieces
@@ -79,7 +79,7 @@ class GraphManager(ModelCudaGraphManager, _Base):
 
     @torch.inference_mode()
     def capture(self, *args, **kwargs):
-        batches = [in_forward(d) for d in self._capture_descs.get(CUDAGraphMode.PIECEWISE, [])]
+        batches = [self.in_forward(d) for d in self._capture_descs.get(CUDAGraphMode.PIECEWISE, [])]
         self.pieces = Pieces(self.session, batches)
         super().capture(*args, **kwargs)
         self.captured()
@@ -109,14 +109,20 @@ class GraphManager(ModelCudaGraphManager, _Base):
         clears its rows, and those of the one before. Pieces lie between attention."""
         desc = next((d for d in self.whole if label(d) == name), None)
         if desc is None:
+            self.pieces.before_replay(self.runner, name)
             return
         inputs, tables = self.runner.input_buffers, self.runner.block_tables
         kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, tables.slot_mappings, *tables.input_block_tables)]
-        self.create_forward_fn(desc, False)
+        with adapters.made_up(self.runner):
+            self.create_forward_fn(desc, False)
         for t, value in kept:
             # mutant: rows that verification chose
             t.copy_(value)
         inputs.is_padding.fill_(False)
+
+    def in_forward(self, desc):
+        """The descriptor by which the pieces' wrappers find a graph, of the manager's."""
+        return BatchDescriptor(num_tokens=desc.num_tokens, has_lora=self.runner.lora_config is not None, num_active_loras=desc.num_active_loras)
 
     def dispatch(self, *args, **kwargs):
         captured = self._graphs_captured
@@ -125,8 +131,3 @@ class GraphManager(ModelCudaGraphManager, _Base):
             return super().dispatch(*args, **kwargs)
         finally:
             self._graphs_captured = captured
-
-
-def in_forward(desc):
-    """The descriptor by which the pieces' wrappers find a graph, of the manager's."""
-    return BatchDescriptor(num_tokens=desc.num_tokens, num_active_loras=desc.num_active_loras)

@@ -11,6 +11,8 @@ from vllm.v1.utils import CpuGpuBuffer
 
 import medusa
 
+from . import adapters
+
 
 def once(found, seen):
     """Drops tensors that are not on the device, and those that start at the address of another that has a name."""
@@ -22,6 +24,11 @@ def once(found, seen):
 
 def weights(model):
     return [(name, t, medusa.WEIGHT, {}) for name, t in [*model.named_parameters(), *model.named_buffers()]]
+
+
+def made(runner):
+    """The tensors that a first forward has made."""
+    return [(name, t, medusa.WEIGHT, {"addresses": t.dtype == torch.uint64}) for name, t in adapters.tables()] if adapters.wrappers(runner) else []
 
 
 def cached(runner, blocks=None):
@@ -94,6 +101,8 @@ def named(runner, blocks):
         ("seq_lens", b.seq_lens, {"lo": 1, "hi": length}),
     ]
     found += [(f"block_table.{i}", t, {"lo": 0, "hi": blocks}) for i, t in enumerate(b.block_tables)]
+    found += [(name, t, {}) for name, t in adapters.slots(modules(runner.model))]
+    found += [(name, t, zeros(t)) for prefix, owner in adapters.owners(runner) for name, t in attributes(prefix, owner)]
     return found + [(name, t, {"lo": 0, "hi": blocks * size, "fill": medusa.DISTINCT}) for name, t, size in b.slots]
 
 
@@ -120,7 +129,11 @@ def owned(runner):
     for i, group in enumerate(g for groups in runner.attn_groups for g in groups):
         for j, builder in enumerate(group.metadata_builders):
             yield from attributes(f"attention.{i}.{j}", builder)
-    for name, module in runner.model.named_modules():
+    yield from modules(runner.model)
+
+
+def modules(model):
+    for name, module in model.named_modules():
         yield from attributes(name, module)
         if hasattr(module, "impl"):
             yield from attributes(name + ".impl", module.impl)

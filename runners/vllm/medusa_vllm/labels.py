@@ -16,7 +16,7 @@ WORDS = {
     "num_active_loras": "loras",
     "num_ubatches": "parts",
 }
-# The mode begins a label. LoRA is refused, so no descriptor has one.
+# The mode begins a label. With LoRA, either all descriptors of a start have it or those with adapters.
 OTHER = "cg_mode", "has_lora"
 
 

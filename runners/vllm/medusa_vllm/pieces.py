@@ -22,6 +22,7 @@ from vllm.forward_context import get_forward_context
 import medusa
 from medusa import marks
 
+from . import adapters
 from .labels import piece
 
 NOTE = "vllm.pieces"
@@ -75,6 +76,11 @@ class Pieces:
             marks.tensor(self.memory[at], t, medusa.OUTPUT)
         marks.result(self.memory[at])
         return self.memory[at], str(t.dtype).removeprefix("torch."), t.shape, t.stride()
+
+    def before_replay(self, runner, name):
+        """Attention lies between pieces, adapters in them."""
+        batch = self.keys[name][1]
+        adapters.select(runner, batch.num_active_loras, min(batch.num_tokens, runner.max_num_reqs), batch.num_tokens)
 
     def install(self, graphs):
         """Gives vLLM's wrappers the restored graphs, by label. Fails before it has given any."""

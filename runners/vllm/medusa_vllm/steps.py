@@ -10,13 +10,13 @@ ROUNDS = 1, 3, 2, 8, 5  # requests, of a prefill and a decode step each
 OUTPUT = 3  # tokens that a request asks for; it may be finished before
 
 
-def prefill(worker, names, lengths):
-    """Each request has a block of the KV cache to itself."""
+def prefill(worker, names, lengths, adapter=None):
+    """Each request has a block of the KV cache to itself. adapter: of all of them."""
     output = SchedulerOutput.make_empty()
     output.scheduled_new_reqs = [
         NewRequestData(
             req_id=name, prompt_token_ids=list(range(n)), mm_features=[], sampling_params=SamplingParams(max_tokens=OUTPUT, temperature=0),
-            pooling_params=None, block_ids=tuple([1 + i] for _ in range(groups(worker))), num_computed_tokens=0, lora_request=None,
+            pooling_params=None, block_ids=tuple([1 + i] for _ in range(groups(worker))), num_computed_tokens=0, lora_request=adapter,
             prefill_token_ids=list(range(n)),
         )
         for i, (name, n) in enumerate(zip(names, lengths))

@@ -210,6 +210,8 @@ class Worker(control.Resized, Sleeper):
             self.graphs = runner.cudagraph_manager = GraphManager(
                 self.session, runner, runner.cudagraph_manager, self.captured, lambda: self.own("find inputs", self.look)
             )
+        elif self.vllm_config.lora_config:
+            self.session.refuse("LoRA on the V1 model runner")
         elif type(runner.model) is CUDAGraphWrapper or isinstance(runner.model, torch.nn.Module):
             self.graphs = ModelWrapper(self.session, runner, self.captured)
         else:
@@ -226,6 +228,8 @@ class Worker(control.Resized, Sleeper):
 
     def start_up(self):
         self.compile()
+        if self.takes_part():
+            self.own("name tables", lambda: self.name(inputs.made(self.model_runner)))
         self.phase("kernels")
         self.run_triggers()
         self.mark_capture()
@@ -239,10 +243,12 @@ class Worker(control.Resized, Sleeper):
         return times
 
     def compile(self):
-        """The profile forward would have compiled the model."""
-        if not self.profiled and self.compilation_config.mode == CompilationMode.VLLM_COMPILE:
+        """The profile forward would have compiled the model, and made the tables of addresses that LoRA's kernels read."""
+        compiles = self.compilation_config.mode == CompilationMode.VLLM_COMPILE
+        if not self.profiled and (compiles or self.vllm_config.lora_config):
             self.phase("compile")
-            self.cached(self.find_code)
+            if compiles:
+                self.cached(self.find_code)
             self.dummy_run(min(COMPILE_TOKENS, self.scheduler_config.max_num_batched_tokens))
 
     def find_code(self):
@@ -267,7 +273,7 @@ class Worker(control.Resized, Sleeper):
         self.dummy_run(tokens, uniform_decode=tokens <= self.scheduler_config.max_num_seqs * steps.width(self.vllm_config))
 
     def dummy_run(self, tokens, **kwargs):
-        """Eagerly, with attention. The V2 runner does so if it has no graphs, and ignores the arguments that the V1 runner needs."""
+        """Eagerly, with attention. The V2 runner does so if it has no graphs, with all adapters, and ignores the arguments that the V1 runner needs."""
         self.model_runner._dummy_run(tokens, cudagraph_runtime_mode=CUDAGraphMode.NONE, force_attention=True, **kwargs)
 
     def mark_capture(self):

@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import sys
+import tempfile
 
 from compilations import Compilations
 
@@ -89,15 +90,12 @@ def rename():
     use.match = lambda labels, restored: match(labels[1:], restored)
 
 
-def unique_on_host():
-    """Kernels that do nothing find no lengths: the result is old contents of the memory. LoRA uses some."""
-    unique = torch.unique
+def adapters_on_host():
+    """Which row is whose is found out by kernels that do nothing here: the result is old contents of the memory. Copies from the host are made."""
+    from vllm.lora.ops.triton_ops import LoRAKernelMeta
 
-    def on_host(t, *args, **kwargs):
-        found = unique(t.cpu(), *args, **kwargs)
-        return tuple(f.to(t.device) for f in found) if isinstance(found, tuple) else found.to(t.device)
-
-    torch.unique = on_host
+    prepare = LoRAKernelMeta.prepare_tensors
+    LoRAKernelMeta.prepare_tensors = lambda meta, mapping: prepare(meta, mapping.cpu())
 
 
 def cleared_schedules():
@@ -185,7 +183,25 @@ def known_tokens():
     gpu_model_runner.GPUModelRunner._sample = one
 
 
-def serve(worker, batch):
+def adapter(worker):
+    """A request's adapter, which vLLM loads from a folder at the first step that needs it: none without LoRA."""
+    if not worker.vllm_config.lora_config:
+        return None
+    from safetensors.torch import save_file
+    from vllm.lora.request import LoRARequest
+
+    folder, rank = tempfile.mkdtemp(prefix="adapter-"), 8
+    model = worker.model_config.hf_config
+    with open(os.path.join(folder, "adapter_config.json"), "w", encoding="utf-8") as f:
+        json.dump({"peft_type": "LORA", "r": rank, "lora_alpha": rank, "target_modules": ["o_proj"], "base_model_name_or_path": ""}, f)
+    width = model.num_attention_heads * worker.model_config.get_head_size()
+    layer = "base_model.model.model.layers.0.self_attn.o_proj."
+    weights = {layer + "lora_A.weight": torch.ones(rank, width), layer + "lora_B.weight": torch.ones(model.hidden_size, rank)}
+    save_file(weights, os.path.join(folder, "adapter_model.safetensors"))
+    return LoRARequest("adapter", 1, folder)
+
+
+def serve(worker, batch, adapter=None):
     """A prefill and some decode steps of `batch` requests. Returns how many graphs were launched."""
     # Not before: vLLM looks for plug-ins in all folders of the path.
     sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -193,7 +209,7 @@ def serve(worker, batch):
 
     before = Counted.launches
     names = [f"request-{i}" for i in range(batch)]
-    steps.run(worker, steps.prefill(worker, names, [PROMPT] * batch))
+    steps.run(worker, steps.prefill(worker, names, [PROMPT] * batch, adapter))
     for i in range(STEPS):
         steps.run(worker, steps.decode(worker, names, [PROMPT + i] * batch, 1 + i))
     steps.finish(worker, names)
@@ -276,7 +292,7 @@ def places(runner):
     graphs, parts = whole_steps(runner), pieces()
     labels = [piece(i, batch) for batch in (parts[0].concrete_cudagraph_entries if parts else ()) for i in range(len(parts))]
     labels += map(label, graphs)
-    found = [*inputs.weights(runner.model), *inputs.cached(runner)]
+    found = [*inputs.weights(runner.model), *inputs.cached(runner), *inputs.made(runner)]
     if not hasattr(runner, "cudagraph_manager"):
         found += [("output " + label(desc), entry.output, 0, {}) for desc, entry in graphs.items()]
     else:
@@ -317,6 +333,8 @@ def report(worker, args):
     batches = [] if args.no_requests else [1, 3, 8]
     mark("requests")
     launches = {batch: serve(worker, batch) for batch in batches}
+    loaded = adapter(worker) if batches else None
+    adapted = {batch: serve(worker, batch, loaded) for batch in batches} if loaded else {}
     later = {}
     if args.then_reload:
         reload(worker)
@@ -333,6 +351,7 @@ def report(worker, args):
         "workspace": sum(t.numel() for t in current_workspace_manager()._current_workspaces if t is not None),
         "steps": {b: expected(worker.model_runner, b) for b in launches},
         "launches": launches,
+        "adapted": adapted,
         "later": later,
         "states": states,
         "changes": changes,
@@ -352,7 +371,7 @@ def main():
     count_captures()
     count_states()
     watch_capture()
-    unique_on_host()
+    adapters_on_host()
     cleared_schedules()
     if "speculative_config" in settings(args):
         known_tokens()

@@ -155,7 +155,7 @@ class Case(Engine):
         engine = [os.path.abspath(args.python), os.path.join(HERE, "engine.py"), os.path.join(HERE, "models", model)]
         self.plain = [*engine, "--backend", backend, "--graphs", graphs, *(f"--set={setting}" for setting in settings)]
         super().__init__(args, " ".join([model, backend, runner, graphs, *settings]), self.plain, runner, folder)
-        self.compiled = graphs.endswith("PIECEWISE")
+        self.compiled, self.adapters = graphs.endswith("PIECEWISE"), "enable_lora=true" in settings
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
 
     def graphs(self, name):
@@ -210,6 +210,8 @@ class Case(Engine):
         for start in (native, restored):
             if start["launches"] != start["steps"]:
                 c.differ(self.name, "graph launches:", start["launches"], "steps take:", start["steps"])
+            if start["adapted"] != (start["steps"] if self.adapters else {}):
+                c.differ(self.name, "graph launches with an adapter:", start["adapted"], "steps take:", start["steps"])
         if native["states"] != restored["states"] or bool(native["states"]) != (self.runner == "V2"):
             c.differ(self.name, "states built for captures:", native["states"], restored["states"])
         for path, pair in state.lost(native["changes"], restored["changes"], listed()).items():
@@ -222,8 +224,10 @@ class Case(Engine):
         if not full[0] or full[1]:
             c.differ(self.name, "kernels of forwards of", native["max_tokens"], "tokens in the call logs:", *full)
         launched = [self.launched(*s) for s in (("native", "native"), ("restored", "restore"))]
-        if launched[0] != launched[1] or len(launched[1] or []) != sum(restored["steps"].values()):
+        if launched[0] != launched[1] or len(launched[1] or []) != (1 + self.adapters) * sum(restored["steps"].values()):
             c.differ(self.name, "launches of graphs in the call logs:", *launched)
+        if self.adapters and sum("loras=0" not in label for label in launched[0]) != sum(restored["steps"].values()):
+            c.differ(self.name, "launches of graphs with adapters:", launched[0])
         left = self.results(native, "native"), self.results(restored, "restore")
         if bool(left[0]) != self.compiled:
             c.differ(self.name, "pieces:", len(left[0]))

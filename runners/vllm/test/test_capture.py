@@ -74,6 +74,7 @@ def stand_ins():
         module("vllm.forward_context", BatchDescriptor=Desc), module("vllm.v1", __path__=[]), module("vllm.v1.worker", __path__=[]),
         module("vllm.v1.worker.gpu", __path__=[]),
         module("vllm.v1.worker.gpu.cudagraph_utils", CudaGraphManager=CudaGraphManager, ModelCudaGraphManager=ModelCudaGraphManager),
+        module("medusa_vllm.adapters", made_up=lambda runner: contextlib.nullcontext()),
         module("medusa_vllm.inputs", one_token_each=lambda runner: None),
         module("medusa_vllm.pieces", Pieces=lambda session, batches: pieces),
     ]  # fmt: skip

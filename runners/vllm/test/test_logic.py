@@ -111,6 +111,7 @@ class Gate(unittest.TestCase):
             self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=mode)))
         for method in "ngram", "ngram_gpu":
             self.assertIsNone(gate.config_reason(config(speculative_config=types.SimpleNamespace(method=method))))
+        self.assertIsNone(gate.config_reason(config(lora_config=types.SimpleNamespace(enable_tower_connector_lora=False))))
         self.assertIsNone(gate.config_reason(config(model_config__enable_sleep_mode=True, model_config__enable_cumem_allocator=True)))
 
     def test_each_reason(self):
@@ -119,7 +120,8 @@ class Gate(unittest.TestCase):
             ({"use_cumem_cudagraph_pool": True}, "sleep"),
             ({"cache_config__kv_sharing_fast_prefill": True}, "fast prefill"),
             ({"load_config__load_format": "ipc_cache"}, "another process"),
-            ({"lora_config": object()}, "LoRA"),
+            ({"lora_config": types.SimpleNamespace(enable_tower_connector_lora=True)}, "adapters of an encoder"),
+            ({"lora_config": object(), "model_config__enable_sleep_mode": True}, "LoRA in sleep mode"),
             ({"speculative_config": types.SimpleNamespace(method="eagle")}, "speculative decoding by eagle"),
             ({"kv_transfer_config": object()}, "connector"),
             ({"model_config__enforce_eager": True}, "eager"),
@@ -142,6 +144,8 @@ class Gate(unittest.TestCase):
             return gate.ranks_reason(config(**{f"parallel_config__{name}": value for name, value in changes.items()}), vllm)
 
         self.assertIsNone(reason())
+        several = config(lora_config=object(), parallel_config__distributed_executor_backend="mp", parallel_config__world_size=2, parallel_config__pipeline_parallel_size=1)
+        self.assertIn("LoRA on several ranks", gate.ranks_reason(several, "0.26.0") or "")
         self.assertIsNone(reason(world_size=1, distributed_executor_backend="uni", vllm="0.33.0"))
         for change, word in (
             ({"data_parallel_size": 2}, "data_parallel_size"),

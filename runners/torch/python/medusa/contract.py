@@ -62,6 +62,7 @@ BF16 = 3
 I32 = 4
 I64 = 5
 U8 = 6
+ADDRESS = 7
 
 # enum medusa_fill
 UNIFORM = 0

@@ -22,7 +22,7 @@ _DTYPES = {
     torch.uint8: contract.U8,
 }
 
-_WIDTHS = {number: dtype.itemsize for dtype, number in _DTYPES.items()}
+_WIDTHS = {number: dtype.itemsize for dtype, number in _DTYPES.items()} | {contract.ADDRESS: 8}
 
 _SIGNATURES = {
     "medusa_mark_phase": (ctypes.c_char_p,),
@@ -79,14 +79,15 @@ def extent(tensor):
     return (last + 1) * tensor.element_size()
 
 
-def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM):
-    """Names memory. lo and hi bound the values (hi excluded) that verification may put into an integer input.
+def tensor(name, t, role, lo=0, hi=0, fill=UNIFORM, addresses=False):
+    """Names memory. lo and hi bound the values (hi excluded) that verification may put into an integer input. addresses: of device memory, for a
+    weight that each process has otherwise.
 
     A dtype that Medusa has no number for is marked as bytes.
     """
-    dtype = _DTYPES.get(t.dtype, _DTYPES[torch.uint8])
+    dtype = contract.ADDRESS if addresses else _DTYPES.get(t.dtype, _DTYPES[torch.uint8])
     # mutant: bytes of types without a number
-    if t.dtype not in _DTYPES and lo == hi:
+    if dtype == contract.U8 and t.dtype is not torch.uint8 and lo == hi:
         lo, hi = 0, 256
     size = extent(t)
     # mutant: shape of a tensor with gaps
