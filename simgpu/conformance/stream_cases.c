@@ -268,7 +268,7 @@ static const struct conformance_case cases[] = {
 	{"stream/per_thread", "Stream synchronization behaviour: CU_STREAM_PER_THREAD; _ptsz", per_thread_stream, SHARED},
 	{"event/unrecorded", "cuEventQuery, cuEventSynchronize, cuStreamWaitEvent: SUCCESS before the first record", event_unrecorded, SHARED},
 	{"event/flags", "cuEventCreate: INVALID_VALUE; INTERPROCESS needs DISABLE_TIMING", event_flags, SHARED},
-	{"event/elapsed", "cuEventElapsedTime: INVALID_HANDLE for unrecorded and untimed events", elapsed, SHARED},
+	{"event/elapsed", "cuEventElapsedTime: INVALID_HANDLE for unrecorded and untimed events, more than 0 for a kernel", elapsed, SHARED},
 	{"event/wait", "cuStreamWaitEvent: later work of the stream waits", wait_orders, SHARED},
 	{"event/wait_snapshot", "cuStreamWaitEvent: the most recent record counts, later ones and destruction do not", wait_captures_record, SHARED},
 	{"host/function", "cuLaunchHostFunc: runs after preceding work", host_function, SHARED},

@@ -183,15 +183,12 @@ def known_tokens():
     gpu_model_runner.GPUModelRunner._sample = one
 
 
-def adapter(worker):
-    """A request's adapter, which vLLM loads from a folder at the first step that needs it: none without LoRA."""
-    if not worker.vllm_config.lora_config:
-        return None
+def adapter(worker, folder):
+    """A request's adapter, which vLLM loads from the folder at the first step that needs it."""
     from safetensors.torch import save_file
     from vllm.lora.request import LoRARequest
 
-    folder, rank = tempfile.mkdtemp(prefix="adapter-"), 8
-    model = worker.model_config.hf_config
+    rank, model = 8, worker.model_config.hf_config
     with open(os.path.join(folder, "adapter_config.json"), "w", encoding="utf-8") as f:
         json.dump({"peft_type": "LORA", "r": rank, "lora_alpha": rank, "target_modules": ["o_proj"], "base_model_name_or_path": ""}, f)
     width = model.num_attention_heads * worker.model_config.get_head_size()
@@ -333,8 +330,10 @@ def report(worker, args):
     batches = [] if args.no_requests else [1, 3, 8]
     mark("requests")
     launches = {batch: serve(worker, batch) for batch in batches}
-    loaded = adapter(worker) if batches else None
-    adapted = {batch: serve(worker, batch, loaded) for batch in batches} if loaded else {}
+    adapted = {}
+    if worker.vllm_config.lora_config:
+        with tempfile.TemporaryDirectory(prefix="adapter-") as folder:
+            adapted = {batch: serve(worker, batch, adapter(worker, folder)) for batch in batches}
     later = {}
     if args.then_reload:
         reload(worker)
