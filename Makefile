@@ -46,7 +46,7 @@ all: lib bin
 include $(wildcard interpose/rules.mk cmd/*/rules.mk restore/*/rules.mk simgpu/rules.mk simgpu/*/rules.mk runners/rules.mk runners/*/rules.mk simulate/rules.mk \
 	docs/kubernetes/rules.mk picker/rules.mk internal/test/*/rules.mk scripts/*/rules.mk)
 
-lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libcalllog.so build/simulated/libcuda.so.1
+lib: build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/calllog/libcuda.so.1 build/simulated/libcuda.so.1
 
 bin:
 	echo "  build/medusa and other programs in Go"

@@ -38,6 +38,7 @@ static struct counts {
 	uint32_t *n;
 	size_t pages, cap;
 } users[ZONES]; /* of the small zones: the allocations on each page */
+static _Atomic uint64_t reserved_early; /* the size of the driver's reservation at the requested base, made by cuInit; 0: none */
 static _Atomic uint64_t region_end; /* of the part with memory; 0 without a region. May be read without the lock, as now.base then */
 static uint64_t next_hint;
 static CUdevice device;
@@ -115,6 +116,35 @@ static void child_after_fork(void)
 	refuse("the process was forked after the region was made", CUDA_ERROR_NOT_SUPPORTED);
 }
 
+/*
+ * What is mapped while the driver is initialized, it never places a reservation over, not even when that is unmapped later (driver
+ * 580.159). So the hold ends before, and a reservation of the driver's own follows it. That needs no context, but the region
+ * does: its size depends on the device.
+ */
+CUresult cuInit(unsigned int flags)
+{
+	static _Atomic bool begun;
+	uint64_t base, size;
+	CUdeviceptr got = 0;
+	CUresult rc;
+	bool first = !atomic_exchange(&begun, true);
+	/* mutant: the hold ends before cuInit */
+	if (first)
+		hold_release();
+	rc = REAL(cuInit)(flags);
+	if (rc != CUDA_SUCCESS)
+		atomic_store(&begun, false);
+	if (rc != CUDA_SUCCESS || !first || hold_requested(&base, &size) != HOLD_REGION)
+		return rc;
+	if (REAL(cuMemAddressReserve)(&got, size, 0, base, 0) == CUDA_SUCCESS) {
+		if (got == base)
+			atomic_store(&reserved_early, size);
+		else
+			REAL(cuMemAddressFree)(got, size);
+	}
+	return rc;
+}
+
 /* Called once, when a context is current: opens the region that the environment requests. */
 static void open_region(void)
 {
@@ -127,6 +157,8 @@ static void open_region(void)
 	if (REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return;
 	hold_release();
+	if (atomic_load(&reserved_early))
+		REAL(cuMemAddressFree)(now.base, atomic_exchange(&reserved_early, 0));
 	if (requested == HOLD_MALFORMED)
 		refuse(MEDUSA_ENV_EXACT " is not base:size", CUDA_ERROR_INVALID_VALUE);
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)

@@ -3,7 +3,7 @@
  *
  * Without that, other memory of the process may be placed there by chance: Go's runtime begins its heap at a random address.
  *
- * In: the environment. Out: base and size, and addresses that only the driver's reservation takes. What can fail: the variable is
+ * In: the environment. Out: base and size, and addresses that nothing takes until cuInit, where the driver's reservation follows. What can fail: the variable is
  * malformed, or the addresses are occupied at once, or later by MAP_FIXED. The reservation at the base then fails or is moved.
  */
 #ifndef MEDUSA_HOLD_H

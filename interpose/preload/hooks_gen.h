@@ -3,6 +3,7 @@
 #define MEDUSA_HOOKS_GEN_H
 
 #define MEDUSA_HOOKS(X) \
+	X(cuInit) \
 	X(cuGetProcAddress) \
 	X(cuGetProcAddress_v2) \
 	X(cuGetProcAddress_v2_ptsz) \

@@ -8,6 +8,7 @@
 #include "core.h"
 #include "graphs.h"
 #include "holes.h"
+#include "host.h"
 #include "maps.h"
 #include "medusa.h"
 #include "places.h"
@@ -63,6 +64,7 @@ void medusa_mark_phase(const char *phase)
 		return;
 	core_inside = 1;
 	content_record();
+	host_record();
 	core_inside = 0;
 	core_seal();
 	if (core_exits(MEDUSA_ENV_AT_READY))

@@ -874,4 +874,23 @@ static inline void trace_result(struct trace_writer *w, const char *tensor)
 	trace_finish(w);
 }
 
+struct host_range {
+	uint64_t addr;
+	uint64_t size;
+};
+
+static inline void trace_host(struct trace_writer *w, const struct host_range *ranges, size_t n_ranges)
+{
+	uint64_t framed = 0;
+	framed += 4 + n_ranges * 16;
+	if (!trace_begin(w, 60, framed))
+		return;
+	trace_put_u32(w, (uint32_t)n_ranges);
+	for (size_t i = 0; i < n_ranges; i++) {
+		trace_put_u64(w, ranges[i].addr);
+		trace_put_u64(w, ranges[i].size);
+	}
+	trace_finish(w);
+}
+
 #endif

@@ -150,6 +150,7 @@ static void place(void)
 	PRINT("state", e.state);
 	PRINT("base", e.base);
 	PRINT("reason", e.reason[0] != 0);
+	fprintf(stderr, "%s\n", e.reason);
 	if (e.state != MEDUSA_EXACT_ON)
 		return;
 	p = low + 64 * 512;
@@ -179,9 +180,12 @@ static void place(void)
 static void contexts(void)
 {
 	size_t before, after, total;
+	CUcontext ctx;
 	at(8 * PAGE);
 	CHECK(cuMemGetInfo(&before, &total));
-	CHECK(cuDevicePrimaryCtxReset(0));
+	CHECK(cuDevicePrimaryCtxReset(0)); /* the context can be used again once it is retained again */
+	CHECK(cuDevicePrimaryCtxRetain(&ctx, 0));
+	CHECK(cuCtxSetCurrent(ctx));
 	CHECK(cuMemGetInfo(&after, &total));
 	PRINT("reset", after - before >= 8 * PAGE);
 }

@@ -10,6 +10,7 @@
 
 #define GIB ((size_t)1 << 30)
 #define KEPT ((size_t)1 << 30) /* for the driver and small allocations */
+#define PAGE ((size_t)2 << 20)
 
 static void mark_ends(CUdeviceptr p, size_t size, uint32_t value)
 {
@@ -52,7 +53,7 @@ int main(int argc, char **argv)
 	PRINT("beyond", cuMemAlloc(&at[0], KEPT * 2));
 	for (int i = atoi(argv[2]); i > 0; i--) {
 		CUdeviceptr range;
-		CHECK(cuMemAddressReserve(&range, total + total / 8 / GIB * GIB, 0, 0, 0));
+		CHECK(cuMemAddressReserve(&range, (total + total / 8) / PAGE * PAGE, 0, 0, 0)); /* a device's memory need not be whole pages */
 		PRINT("range", range);
 	}
 	if (argc > 3) {

@@ -112,6 +112,7 @@ const (
 	TypeElastic     Type = 57
 	TypeCollective  Type = 58
 	TypeResult      Type = 59
+	TypeHost        Type = 60
 )
 
 func (t Type) String() string {
@@ -208,6 +209,8 @@ func (t Type) String() string {
 		return "collective"
 	case TypeResult:
 		return "result"
+	case TypeHost:
+		return "host"
 	}
 	return unknown("record", uint64(t))
 }
@@ -316,6 +319,8 @@ func newRecord(t Type) Record {
 		return new(Collective)
 	case TypeResult:
 		return new(Result)
+	case TypeHost:
+		return new(Host)
 	}
 	return nil
 }
@@ -1841,4 +1846,40 @@ func (r *Result) decode(d *decoder) {
 
 func (r *Result) encode(e *encoder) {
 	e.str(r.Tensor)
+}
+
+// HostRange is one entry of Host.Ranges.
+type HostRange struct {
+	Addr uint64
+	Size uint64
+}
+
+// Host is a "host" record.
+//
+// At `ready`: the process's own memory, which the device cannot read unless it is page-locked: readable private mappings, by address,
+// neighbours as one. A kernel's parameter may be an address there that the kernel never follows.
+type Host struct {
+	Head
+	Ranges []HostRange
+}
+
+// RecordType returns TypeHost.
+func (*Host) RecordType() Type { return TypeHost }
+
+func (r *Host) decode(d *decoder) {
+	if n := d.count(16); n > 0 {
+		r.Ranges = make([]HostRange, n)
+		for i := range r.Ranges {
+			r.Ranges[i].Addr = d.u64()
+			r.Ranges[i].Size = d.u64()
+		}
+	}
+}
+
+func (r *Host) encode(e *encoder) {
+	e.count(len(r.Ranges))
+	for _, v := range r.Ranges {
+		e.u64(v.Addr)
+		e.u64(v.Size)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"medusa/graphir"
+	"medusa/interpose/trace"
 	"medusa/materialize/recording"
 )
 
@@ -23,10 +24,11 @@ type timeline struct {
 	byAddr  []*recording.Allocation // and by size if several begin at one address
 	addrs   []uint64                // of byAddr
 	changes []change                // by order
+	host    []trace.HostRange       // the process's own memory, by address
 }
 
-func newTimeline(path string, allocs []recording.Allocation, variables []variable) *timeline {
-	t := &timeline{path: path}
+func newTimeline(path string, allocs []recording.Allocation, variables []variable, host []trace.HostRange) *timeline {
+	t := &timeline{path: path, host: host}
 	for i := range allocs {
 		t.byAddr = append(t.byAddr, &allocs[i])
 	}
@@ -220,6 +222,12 @@ func (s *liveSet) oneModule(addr uint64) bool {
 	x, y := s.byAddr[i], s.byAddr[k]
 	// mutant: variables of one module that touch
 	return x.Space == graphir.SpaceGlobal && y.Space == graphir.SpaceGlobal && x.Module == y.Module
+}
+
+// inHost reports whether an address is one of the process's own memory.
+func (t *timeline) inHost(addr uint64) bool {
+	i := sort.Search(len(t.host), func(i int) bool { return t.host[i].Addr > addr })
+	return i > 0 && addr-t.host[i-1].Addr < t.host[i-1].Size
 }
 
 // deviceSpan is span without page-locked memory, which lies among the host's own.

@@ -49,7 +49,7 @@ func newRun(r *recording.Recording, n numbering, numbers variableNumbers) *run {
 		}
 	}
 	out.variables, out.byNumber = numbers.of(r)
-	out.timeline = newTimeline(r.Path, out.allocs, out.variables)
+	out.timeline = newTimeline(r.Path, out.allocs, out.variables, r.Host)
 	return out
 }
 

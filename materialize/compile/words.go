@@ -213,18 +213,24 @@ func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir
 	return relocations, nil
 }
 
-// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote: a member without members of its own
-// is one in a struct of two bytes. Eight bytes can be one of a few small members or an unused capture, unless they may be an
-// address: of device memory that the recorder knows nothing of, which would lie near the memory that it does know.
+// mayHoldPadding reports whether a parameter can have bytes that do not matter: a member without members of its own is one in a
+// struct of two bytes. Eight bytes can be one of a few small members, an unused capture, or an address of the process's own memory,
+// which the device cannot follow. They are not presumed to be if they may be an address of device memory that the recorder knows
+// nothing of, which would lie near the memory that it does know.
 func (p *prover) mayHoldPadding(a, b []byte, off, size uint32) bool {
 	if size != 8 {
+		return true
+	}
+	wa, wb := binary.LittleEndian.Uint64(a[off:]), binary.LittleEndian.Uint64(b[off:])
+	// mutant: addresses of the process's own memory
+	if p.a.inHost(wa) && p.b.inHost(wb) {
 		return true
 	}
 	near := func(run *liveSet, v uint64) bool {
 		lo, hi := run.deviceSpan()
 		return lo < hi && v+nearDevice >= lo && v <= hi+nearDevice
 	}
-	return !near(p.a, binary.LittleEndian.Uint64(a[off:])) && !near(p.b, binary.LittleEndian.Uint64(b[off:]))
+	return !near(p.a, wa) && !near(p.b, wb)
 }
 
 // nearDevice is how far from known device memory an address of unknown device memory is looked for.

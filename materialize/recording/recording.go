@@ -43,6 +43,7 @@ type Recording struct {
 	faults     []*trace.Fault
 	Region     graphir.Region      // the place of device memory
 	Limits     []*trace.ExactLimit // why it should not lie there
+	Host       []trace.HostRange   // the process's own memory at ready, by address
 	ReadyOrder uint64
 	execs      map[uint64]*Capture // of executable graphs, by handle
 	updates    []update
@@ -226,6 +227,8 @@ func (r *Recording) add(rec trace.Record) error {
 		r.Region = graphir.Region{Base: v.Base, Size: v.Size}
 	case *trace.ExactLimit:
 		r.Limits = append(r.Limits, v)
+	case *trace.Host:
+		r.Host = v.Ranges
 	case *trace.Fault:
 		r.faults = append(r.faults, v)
 	default:

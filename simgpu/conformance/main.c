@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,14 @@ static const struct group *const groups[] = {
 };
 
 static const char *self;
+
+/* How far the cases are, in memory that the processes share: a driver that crashes in a case ends only that case. */
+struct progress {
+	int next, passed, failed, error; /* error: the exit status if there is no usable device */
+	bool simulated;
+	int version;
+	char device[128];
+};
 
 static bool open_driver(void)
 {
@@ -117,6 +126,73 @@ static void row(bool md, bool simulated, const struct conformance_case *c, const
 		       simulated ? "not run" : bad ? bad : "passed");
 }
 
+static const struct conformance_case *case_at(int index)
+{
+	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); index -= groups[g++]->count)
+		if (index < groups[g]->count)
+			return &groups[g]->cases[index];
+	return NULL;
+}
+
+static void count(struct progress *p, const struct conformance_case *c, bool md, const char *bad)
+{
+	row(md, p->simulated, c, bad);
+	fflush(stdout);
+	bad ? p->failed++ : p->passed++;
+	p->next++;
+}
+
+/* Runs the cases that are left until a shared one fails: what that left behind must not disturb the next. */
+static void run_rest(struct progress *p, bool md)
+{
+	const struct conformance_case *c;
+	bool first = p->next == 0, spoilt = false;
+	CUresult r = open_driver() ? fixture_open() : CUDA_ERROR_NO_DEVICE;
+	if (r) {
+		if (cu.cuGetErrorName)
+			fprintf(stderr, "conformance: no usable device: %s\n", result(r));
+		p->error = 2;
+		return;
+	}
+	cu.cuDeviceGetName(p->device, sizeof(p->device), 0);
+	cu.cuDriverGetVersion(&p->version);
+	p->simulated = strcmp(p->device, "Simulated GPU") == 0;
+	if (first)
+		header(md, p->simulated, p->device);
+	while (!spoilt && (c = case_at(p->next))) {
+		const char *bad = c->process == SHARED ? run_shared(c) : run_alone(c);
+		spoilt = bad && c->process == SHARED;
+		count(p, c, md, bad);
+	}
+}
+
+static int run_all(bool md)
+{
+	struct progress *p = mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return 2;
+	while (case_at(p->next) && !p->error) {
+		int status = 0;
+		pid_t pid = fork(); /* before any call of the driver, which does not survive it */
+		if (pid == 0) {
+			run_rest(p, md);
+			fflush(NULL);
+			_exit(0);
+		}
+		if (pid < 0 || waitpid(pid, &status, 0) != pid)
+			return 2;
+		if (status && p->device[0])
+			count(p, case_at(p->next), md, message("its process ended with status 0x%x", (unsigned)status));
+		else if (status)
+			p->error = 2;
+	}
+	if (p->error)
+		return p->error;
+	printf("%sconformance: %d passed %d failed device=%s (%s, driver %d.%d)\n", md ? "\n" : "", p->passed, p->failed,
+	       p->simulated ? "simulated" : "cuda", p->device, p->version / 1000, p->version % 1000 / 10);
+	return p->failed != 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool md = false, peer = argc == 2 && strcmp(argv[1], "-peer") == 0;
@@ -128,31 +204,9 @@ int main(int argc, char **argv)
 		else if (strcmp(argv[i], "-run") == 0)
 			only = argv[i + 1];
 	}
+	if (!peer && !only)
+		return run_all(md);
 	if (!open_driver())
 		return 2;
-	if (peer)
-		return ipc_peer();
-	if (only)
-		return run_one(only);
-	CUresult r = fixture_open();
-	if (r) {
-		fprintf(stderr, "conformance: no usable device: %s\n", result(r));
-		return 2;
-	}
-	char name[128] = "?";
-	int version = 0, passed = 0, failed = 0;
-	cu.cuDeviceGetName(name, sizeof(name), 0);
-	cu.cuDriverGetVersion(&version);
-	bool simulated = strcmp(name, "Simulated GPU") == 0;
-	header(md, simulated, name);
-	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
-		for (int i = 0; i < groups[g]->count; i++) {
-			const struct conformance_case *c = &groups[g]->cases[i];
-			const char *bad = c->process == SHARED ? run_shared(c) : run_alone(c);
-			row(md, simulated, c, bad);
-			bad ? failed++ : passed++;
-		}
-	printf("%sconformance: %d passed %d failed device=%s (%s, driver %d.%d)\n", md ? "\n" : "", passed, failed,
-	       simulated ? "simulated" : "cuda", name, version / 1000, version % 1000 / 10);
-	return failed != 0;
+	return peer ? ipc_peer() : run_one(only);
 }

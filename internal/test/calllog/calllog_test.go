@@ -18,7 +18,7 @@ func TestProxyCountsWhatTheDeviceSees(t *testing.T) {
 	ours, theirs := filepath.Join(dir, "proxy"), filepath.Join(dir, "device")
 	cmd := exec.Command(testenv.Path(t, "build", "reference"), "run", "--model", testenv.Path(t, "runners", "reference", "models", "tiny"),
 		"--batch-sizes", "1,8", "--batches", "1:3,8:5")
-	cmd.Env = testenv.Simulated(t, "LD_PRELOAD="+testenv.Path(t, "build", "lib", "libcalllog.so"), "CALLLOG="+ours,
+	cmd.Env = testenv.Simulated(t, "LD_PRELOAD="+testenv.Path(t, "build", "lib", "calllog", "libcuda.so.1"), "CALLLOG="+ours,
 		"CALLLOG_DRIVER="+testenv.Path(t, "build", "simulated", "libcuda.so.1"), "SIMGPU_CALL_LOG="+theirs)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -47,7 +47,7 @@ func newPlayers(device, model, build string) (*players, error) {
 	case "simulated":
 		p.env = append(p.env, "LD_LIBRARY_PATH="+filepath.Join(build, "simulated"))
 	case "cuda":
-		p.env = append(p.env, "LD_PRELOAD="+filepath.Join(build, "lib", "libcalllog.so"))
+		p.env = append(p.env, "LD_PRELOAD="+filepath.Join(build, "lib", "calllog", "libcuda.so.1"))
 	default:
 		return nil, fmt.Errorf("unknown device %q: simulated or cuda", device)
 	}

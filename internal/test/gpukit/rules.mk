@@ -13,15 +13,16 @@ build/test/floor: internal/test/gpukit/programs/floor.c interpose/test/common.h 
 # Without torch: what steps 1, 2, 4 and 5 need.
 .PHONY: gpu-kit-base gpu-kit test-gpu-kit
 gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test/floor build/lib/libmedusa.so
-	mkdir -p $(KIT)/lib $(KIT)/simulated
+	mkdir -p $(KIT)/lib/calllog $(KIT)/simulated
 	for p in $(KIT_GO); do CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/ ./$$p || exit 1; done
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/medusa-demo ./internal/test/demo # it keeps its work in a folder demo
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/programs ./internal/test/programs/run
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o $(KIT)/programs-engine ./internal/test/programs/engine
 	cp build/conformance build/test/large build/test/exact build/test/floor $(KIT)/
-	cp build/lib/libmedusa_interpose.so build/lib/libcalllog.so build/lib/libvendorblas.so build/lib/libmedusa.so $(KIT)/lib/
+	cp build/lib/libmedusa_interpose.so build/lib/libvendorblas.so build/lib/libmedusa.so $(KIT)/lib/
+	cp build/lib/calllog/libcuda.so.1 $(KIT)/lib/calllog/
 	cp build/simulated/libcuda.so.1 $(KIT)/simulated/
-	strip --strip-unneeded $(KIT)/lib/*.so $(KIT)/simulated/libcuda.so.1 $(KIT)/conformance
+	strip --strip-unneeded $(KIT)/lib/*.so $(KIT)/lib/calllog/libcuda.so.1 $(KIT)/simulated/libcuda.so.1 $(KIT)/conformance
 	ln -sf libcuda.so.1 $(KIT)/simulated/libcuda.so
 	rm -rf $(KIT)/model && cp -r runners/reference/models/tiny $(KIT)/model
 

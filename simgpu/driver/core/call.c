@@ -97,6 +97,8 @@ CUresult sim_cuInit(struct call *c, unsigned int flags)
 	if (flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	error_log_open();
+	if (!initialised)
+		maps_note();
 	initialised = true;
 	return CUDA_SUCCESS;
 }

@@ -77,6 +77,11 @@ uint64_t random_order(void);           /* addresses of a seed do not depend on h
 uint64_t random_of(uint64_t number);    /* the same whenever it is asked for the same number */
 uint64_t random_base(uint64_t low, uint64_t spread, uint64_t step); /* of a range of addresses */
 
+/* ---- maps.c --------------------------------------------------------------------------------------------------- */
+
+void maps_note(void); /* at cuInit */
+bool maps_noted(uint64_t addr, uint64_t size);
+
 /* ---- log.c ---------------------------------------------------------------------------------------------------- */
 
 uint64_t now_ns(void); /* since the process met the driver */

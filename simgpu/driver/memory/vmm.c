@@ -92,11 +92,11 @@ CUresult sim_cuMemAddressReserve(struct call *c, CUdeviceptr *ptr, size_t size, 
 {
 	enum vmm_hints hints = config_get()->vmm_hints;
 	uint64_t got = 0, step = alignment > GRANULARITY ? alignment : GRANULARITY;
-	if (!ptr || !size || size % HOST_PAGE || addr % HOST_PAGE || alignment & (alignment - 1) || flags)
+	if (!ptr || !size || size % GRANULARITY || addr % GRANULARITY || alignment & (alignment - 1) || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (addr && hints == HINTS_FAIL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (addr && hints == HINTS_HONOUR && addr % step == 0 && size <= config_get()->hint_limit)
+	if (addr && hints == HINTS_HONOUR && addr % step == 0 && size <= config_get()->hint_limit && !maps_noted(addr, size))
 		got = reserve_at(addr, size);
 	if (!got)
 		got = reserve_anywhere(size, step);

@@ -124,27 +124,12 @@ LAUNCH_GRAPH(cuGraphLaunch_ptsz)
 BEGIN_CAPTURE(cuStreamBeginCapture_v2)
 BEGIN_CAPTURE(cuStreamBeginCapture_v2_ptsz)
 
-#define ROW(symbol) {#symbol, (void *)symbol}
-static const struct { const char *name; void *counted; } rows[] = {
-	ROW(cuLaunchKernel), ROW(cuLaunchKernel_ptsz), ROW(cuLaunchKernelEx), ROW(cuLaunchKernelEx_ptsz),
-	ROW(cuGraphLaunch), ROW(cuGraphLaunch_ptsz), ROW(cuStreamBeginCapture_v2), ROW(cuStreamBeginCapture_v2_ptsz),
-	ROW(cuGetProcAddress), ROW(cuGetProcAddress_v2), ROW(cuGetProcAddress_v2_ptsz),
-};
-
-void *proxy_counted(void *real)
-{
-	for (size_t i = 0; real && i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (proxy_real(rows[i].name) == real)
-			return rows[i].counted;
-	return real;
-}
-
 /* The driver decides version and stream flavour; only its answer is looked up. */
 CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t flags)
 {
 	CUresult r = REAL(cuGetProcAddress)(symbol, fn, version, flags);
 	if (r == CUDA_SUCCESS && fn)
-		*fn = proxy_counted(*fn);
+		*fn = proxy_own(*fn);
 	return r;
 }
 
@@ -153,7 +138,7 @@ CUresult cuGetProcAddress(const char *symbol, void **fn, int version, uint64_t f
 	{ \
 		CUresult r = REAL(name)(symbol, fn, version, flags, status); \
 		if (r == CUDA_SUCCESS && fn) \
-			*fn = proxy_counted(*fn); \
+			*fn = proxy_own(*fn); \
 		return r; \
 	}
 GET_PROC_ADDRESS(cuGetProcAddress_v2)

@@ -20,10 +20,50 @@
 #undef SYMBOL
 
 static void *driver;
+static __typeof__(&dlsym) own_dlsym;
 
-void *proxy_real(const char *symbol) { return dlsym(driver, symbol); }
+/* The interposer's dlsym would answer with its hooks, which lead back here: the C library's own is asked, by its version. */
+static void find_dlsym(void)
+{
+	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
+	static const char *const places[] = {"libc.so.6", "libdl.so.2"}; /* before glibc 2.34 it was in the second */
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		for (size_t j = 0; j < sizeof(versions) / sizeof(versions[0]) && !own_dlsym; j++)
+			own_dlsym = (__typeof__(&dlsym))dlvsym(dlopen(places[i], RTLD_NOW), "dlsym", versions[j]);
+	if (!own_dlsym)
+		own_dlsym = dlsym;
+}
+
+void *proxy_real(const char *symbol) { return own_dlsym(driver, symbol); }
 
 static CUresult absent(void) { return CUDA_ERROR_NOT_FOUND; }
+
+enum {
+#define SYMBOL(name) ORDER_##name,
+#include "symbols_gen.h"
+#undef SYMBOL
+	SYMBOLS
+};
+
+/* The real entry points and our own, each pair at one index. */
+static void *theirs[SYMBOLS], *ours[SYMBOLS];
+
+void *proxy_own(void *real)
+{
+	for (int i = 0; real && i < SYMBOLS; i++)
+		if (theirs[i] == real)
+			return ours[i];
+	return real;
+}
+
+static void *find_own(const char *symbol)
+{
+	static void *self;
+	Dl_info info;
+	if (!self && dladdr((void *)proxy_real, &info))
+		self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+	return own_dlsym(self, symbol);
+}
 
 /* A jump needs its target before the first call, from whatever thread. */
 __attribute__((constructor)) static void open_driver(void)
@@ -38,8 +78,10 @@ __attribute__((constructor)) static void open_driver(void)
 		fprintf(stderr, "calllog: open the real driver: %s (set CALLLOG_DRIVER)\n", dlerror());
 		exit(1);
 	}
+	find_dlsym();
 #define SYMBOL(name) \
-	calllog_target_##name = dlsym(driver, #name); \
+	theirs[ORDER_##name] = calllog_target_##name = proxy_real(#name); \
+	ours[ORDER_##name] = find_own(#name); \
 	if (!calllog_target_##name) \
 		calllog_target_##name = (void *)absent;
 #include "symbols_gen.h"

@@ -18,8 +18,9 @@
 void *proxy_real(const char *symbol);
 #define REAL(name) ((__typeof__(&name))proxy_real(#name))
 
-/* Our own function for the real one at this address, or the address itself. */
-void *proxy_counted(void *real);
+/* Our own function for the real one at this address, or the address itself: whoever matches functions by address then finds that
+ * cuGetProcAddress and dlsym agree, as they do with a driver. */
+void *proxy_own(void *real);
 
 __attribute__((format(printf, 3, 4))) void proxy_log(const char *name, CUresult r, const char *details, ...);
 
