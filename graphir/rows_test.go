@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -202,5 +203,28 @@ func TestGraphTooLarge(t *testing.T) {
 	}
 	if _, err := graphir.Encode(s); err == nil || !strings.Contains(err.Error(), "bytes decoded (at most 16777216)") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The encoder begins a group where it has less than a graph may take: the first graph may be larger than that.
+func TestFirstGraphLargerThanAGroup(t *testing.T) {
+	for _, small := range []int{0, 1, 3} {
+		s := second()
+		s.Graphs = nil
+		for i, nodes := range append(slices.Repeat([]int{1}, small), 30000, 30000, 1) {
+			g := graphir.Graph{Label: fmt.Sprint("large-", i), Batch: int64(i + 1)}
+			for range nodes {
+				g.Nodes = append(g.Nodes, graphir.Node{Type: graphir.NodeMemset,
+					Params: &graphir.MemsetNode{Dst: graphir.Pointer{Index: 2}, ElemSize: 1, Width: 4, Height: 1}})
+			}
+			s.Graphs = append(s.Graphs, g)
+		}
+		encoded, err := graphir.Encode(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := graphir.Decode(encoded); err != nil || got.Rows == nil || !graphir.Equal(got, s) {
+			t.Errorf("after %d small graphs: %v, in row groups: %v", small, err, got != nil && got.Rows != nil)
+		}
 	}
 }

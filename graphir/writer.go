@@ -48,8 +48,9 @@ func (w *Writer) Add(g *Graph) error {
 	if bytes > maxGroup {
 		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, maxGroup)
 	}
+	// A graph that is larger than a full group has one to itself.
 	// mutant: row groups are encoded as soon as they are full
-	if w.bytes+bytes > w.full {
+	if w.bytes > 0 && w.bytes+bytes > w.full {
 		if err := w.flush(); err != nil {
 			return err
 		}

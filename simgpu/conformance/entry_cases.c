@@ -117,14 +117,6 @@ static const char *proc_per_thread(void)
 	return NULL;
 }
 
-static const char *proc_null(void)
-{
-	void *fn;
-	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2(NULL, &fn, 12000, 0, NULL));
-	WANT(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", NULL, 12000, 0, NULL));
-	return NULL;
-}
-
 static const char *device_ordinal(void)
 {
 	int n = 0;
@@ -232,7 +224,6 @@ static const struct conformance_case cases[] = {
 	{"entry/too_old", "cuGetProcAddress: SUCCESS, NULL and VERSION_NOT_SUFFICIENT", proc_version_too_old, SHARED},
 	{"entry/unknown", "cuGetProcAddress: SUCCESS, NULL and SYMBOL_NOT_FOUND", proc_unknown, SHARED},
 	{"entry/per_thread", "cuGetProcAddress: PER_THREAD_DEFAULT_STREAM gives that variant if there is one", proc_per_thread, SHARED},
-	{"entry/null", "cuGetProcAddress: INVALID_VALUE", proc_null, SHARED},
 	{"device/ordinal", "cuDeviceGet: ordinals are 0 to count-1, else INVALID_DEVICE", device_ordinal, SHARED},
 	{"device/limits", "cuDeviceGetAttribute; programming guide, technical specifications per compute capability", device_limits, SHARED},
 	{"device/bad_attribute", "cuDeviceGetAttribute: INVALID_VALUE", device_bad_attribute, SHARED},

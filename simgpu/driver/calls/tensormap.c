@@ -30,13 +30,22 @@ static bool valid(int type, uint32_t rank, const uint64_t *dim, const uint64_t *
 	return true;
 }
 
+/* Rows of the box are whole units of 16 bytes, and not longer than a swizzled one. Only floats have a NaN to be filled with. */
+static bool box_fits(int type, uint32_t inner, int interleave, int swizzle, int fill)
+{
+	static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4}, longest[] = {UINT32_MAX, 32, 64, 128};
+	uint32_t bytes = inner * sizes[type];
+	return interleave || (bytes % 16 == 0 && bytes <= longest[swizzle] && (!fill || type >= 6));
+}
+
 CUresult sim_cuTensorMapEncodeTiled(struct call *c, CUtensorMap *map, int type, uint32_t rank, void *address, const uint64_t *dim,
                                     const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
                                     int l2, int fill)
 {
 	(void)c;
 	if (!map || (uintptr_t)map % 64 || !address || (uintptr_t)address % 16 || interleave < 0 || interleave > 2 || swizzle < 0 ||
-	    swizzle > 3 || l2 < 0 || l2 > 3 || fill < 0 || fill > 1 || !valid(type, rank, dim, strides, box, steps))
+	    swizzle > 3 || l2 < 0 || l2 > 3 || fill < 0 || fill > 1 || !valid(type, rank, dim, strides, box, steps) ||
+	    !box_fits(type, box[0], interleave, swizzle, fill))
 		return CUDA_ERROR_INVALID_VALUE;
 	uint64_t h = mix(mix(mix(mix(mix(mix(1, (uint64_t)type), rank), (uint64_t)interleave), (uint64_t)swizzle), (uint64_t)l2), (uint64_t)fill);
 	for (uint32_t i = 0; i < rank; i++)

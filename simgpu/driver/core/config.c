@@ -111,9 +111,9 @@ const struct config *config_get(void)
 			fprintf(stderr, "simgpu: SIMGPU_VMM_HINTS=%s is none of honour, refuse, fail and a number of bytes: using honour\n", v);
 	}
 	if ((v = env("SIMGPU_NODE_KERNELS"))) {
-		config.node_kernels = !strcmp(v, "function") ? KERNELS_FUNCTION : !strcmp(v, "both") ? KERNELS_BOTH : KERNELS_LAUNCHED;
-		if (config.node_kernels == KERNELS_LAUNCHED && strcmp(v, "launched") != 0)
-			fprintf(stderr, "simgpu: SIMGPU_NODE_KERNELS=%s is none of launched, function and both: using launched\n", v);
+		config.node_kernels = !strcmp(v, "function") ? KERNELS_FUNCTION : !strcmp(v, "launched") ? KERNELS_LAUNCHED : KERNELS_BOTH;
+		if (config.node_kernels == KERNELS_BOTH && strcmp(v, "both") != 0)
+			fprintf(stderr, "simgpu: SIMGPU_NODE_KERNELS=%s is none of launched, function and both: using both\n", v);
 	}
 	if ((v = env("SIMGPU_GRAPH_ORDER"))) {
 		config.graph_order = !strcmp(v, "reversed") ? ORDER_REVERSED : !strcmp(v, "shuffled") ? ORDER_SHUFFLED : ORDER_CREATED;

@@ -52,7 +52,7 @@ char *xdup(const char *text, size_t len);
 
 enum vmm_hints { HINTS_HONOUR, HINTS_REFUSE, HINTS_FAIL };
 /* A node's answer about its kernel: the launched handle, the function of its context, or that and the kernel. */
-enum node_kernels { KERNELS_LAUNCHED, KERNELS_FUNCTION, KERNELS_BOTH };
+enum node_kernels { KERNELS_BOTH, KERNELS_FUNCTION, KERNELS_LAUNCHED };
 /* In which order a graph lists its nodes and edges: of their making, from the last to the first, or any, by the seed. */
 enum graph_order { ORDER_CREATED, ORDER_REVERSED, ORDER_SHUFFLED };
 

@@ -37,6 +37,8 @@ static CUresult fill_node(struct call *c, struct node *n, const CUgraphNodeParam
 	CUresult r = CUDA_SUCCESS;
 	switch (p->type) {
 	case CU_GRAPH_NODE_TYPE_KERNEL:
+		if (object_live(p->kernel.func, OBJECT_KERNEL)) /* a launch takes it in place of a function, a node does not (seen with driver 580.159) */
+			return CUDA_ERROR_INVALID_HANDLE;
 		r = launch_of(c->ctx, &p->kernel, &n->launch);
 		if (!r)
 			n->ctx = n->launch->function->module->ctx;

@@ -13,6 +13,7 @@ import (
 const (
 	mapBytes   = cuda.TensorMapBytes
 	typeUint32 = 2 // CU_TENSOR_MAP_DATA_TYPE_UINT32
+	typeFloat  = 7 // CU_TENSOR_MAP_DATA_TYPE_FLOAT32, which alone may be filled with NaN outside
 )
 
 // tensorMap encodes a map of a plan.
@@ -21,11 +22,12 @@ func (p *program) tensorMap(m *programs.Map) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := cuda.TiledTensorMap{DataType: typeUint32, GlobalDim: []uint64{programs.Words, 4, 4, 4, 4}[:m.Rank], Address: cuda.DevicePtr(p.addr[m.Over]),
-		Swizzle: uint32(p.plan.Seed % 4), L2Promotion: uint32(p.plan.Seed % 3), OOBFill: uint32(p.plan.Seed % 2)}
+	fill := uint32(p.plan.Seed % 2)
+	t := cuda.TiledTensorMap{DataType: []uint32{typeUint32, typeFloat}[fill], GlobalDim: []uint64{programs.Words, 4, 4, 4, 4}[:m.Rank], Address: cuda.DevicePtr(p.addr[m.Over]),
+		Swizzle: uint32(p.plan.Seed % 4), L2Promotion: uint32(p.plan.Seed % 3), OOBFill: fill}
 	for i := range t.GlobalDim {
-		t.GlobalStrides = append(t.GlobalStrides, 64<<i)
-		t.BoxDim, t.ElementStrides = append(t.BoxDim, uint32(1+i)), append(t.ElementStrides, 1)
+		t.GlobalStrides = append(t.GlobalStrides, 4*programs.Words<<(2*i))
+		t.BoxDim, t.ElementStrides = append(t.BoxDim, uint32(max(4, 1+i))), append(t.ElementStrides, 1) // the innermost has 16 bytes
 	}
 	if m.Moved {
 		t.Address = cuda.DevicePtr(p.home)
