@@ -2,8 +2,8 @@
  * exact.c: see exact.h.
  *
  * The region has, from its base: allocations below a page (packed, so that they share pages), larger ones (whole pages), and the
- * same two zones for scratch. This part is reserved at once, and its size depends on the device's memory. The rest is for
- * reservations of the process itself, which receive addresses in it as hints.
+ * same two zones for scratch. The rest is for reservations of the process itself. All of it is one reservation of the driver's:
+ * reservations below 32 MiB would come from a place that the driver chooses, whatever address they ask for (driver 580.159).
  *
  * A mapping keeps physical memory alive, so handles are released at once. Only page counts are kept.
  */
@@ -28,7 +28,7 @@
 #define RECORD_ATTEMPTS 8
 #define RDMA_WITH_VMM 110 /* CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
 
-enum { SMALL, LARGE, SCRATCH_SMALL, SCRATCH_LARGE, HINTED, ZONES };
+enum { SMALL, LARGE, SCRATCH_SMALL, SCRATCH_LARGE, RESERVED, ZONES };
 
 /* Held during calls into the driver, which never calls back from them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -40,7 +40,9 @@ static struct counts {
 } users[ZONES]; /* of the small zones: the allocations on each page */
 static _Atomic uint64_t reserved_early; /* the size of the driver's reservation at the requested base, made by cuInit; 0: none */
 static _Atomic uint64_t region_end; /* of the part with memory; 0 without a region. May be read without the lock, as now.base then */
-static uint64_t next_hint;
+static uint64_t next_reservation;
+static struct reservation { uint64_t addr, size; } *reservations; /* that the process has */
+static size_t n_reservations, reservations_cap;
 static CUdevice device;
 static int rdma; /* whether memory can be made usable for RDMA, as that of cuMemAlloc is */
 static CUdeviceptr *probes; /* allocations that captures forbid to free */
@@ -60,27 +62,27 @@ static void refuse(const char *why, CUresult rc)
 
 /* Size of each zone in halves of the device's memory, before stretching. It exceeds the device's memory because freed places
  * leave holes. */
-static const uint64_t halves[HINTED] = {[SMALL] = 1, [LARGE] = 4, [SCRATCH_SMALL] = 1, [SCRATCH_LARGE] = 1};
+static const uint64_t halves[RESERVED] = {[SMALL] = 1, [LARGE] = 4, [SCRATCH_SMALL] = 1, [SCRATCH_LARGE] = 1};
 
-/* Divides a region from base on and returns the size of the part to reserve, or 0 if the region is too small for the device. */
-static uint64_t divide(uint64_t base, uint64_t size)
+/* Divides a region from base on. False: it is too small for the device. */
+static bool divide(uint64_t base, uint64_t size)
 {
 	size_t total = 0;
 	uint64_t half, at = base;
 	if (REAL(cuDeviceTotalMem_v2)(&total, device) != CUDA_SUCCESS || total == 0)
-		return 0;
+		return false;
 	half = (total + DEVICE_STEP - 1) / DEVICE_STEP * (DEVICE_STEP / 2);
 	for (int i = 0; i < ZONES; i++) {
 		struct zone z = {at, base + size, i == SMALL || i == SCRATCH_SMALL ? SMALL_STEP : PAGE, core_gap_seed(), NULL, 0, 0, 0};
-		if (i != HINTED)
+		if (i != RESERVED)
 			z.end = at + zone_extent(&z, halves[i] * half);
 		if (z.end < at || z.end > base + size)
-			return 0;
+			return false;
 		zones[i] = z;
 		at = z.end;
 	}
-	next_hint = zones[HINTED].start;
-	return next_hint - base;
+	next_reservation = zones[RESERVED].start;
+	return true;
 }
 
 /* A recording may use any base, because it records the base. A replay must use the recorded base. */
@@ -89,13 +91,16 @@ static void reserve(uint64_t base, uint64_t size)
 	int attempts = core_mode() == MODE_RECORD ? RECORD_ATTEMPTS : 1;
 	CUresult rc = CUDA_SUCCESS;
 	for (int i = 0; i < attempts; i++, base += size) {
-		CUdeviceptr got = 0;
-		uint64_t reserved = divide(base, size);
-		if (!reserved) {
+		CUdeviceptr got = base;
+		bool early = atomic_exchange(&reserved_early, 0) == size;
+		if (!divide(base, size)) {
 			refuse("the region is too small for the device's memory", CUDA_ERROR_INVALID_VALUE);
+			if (early)
+				REAL(cuMemAddressFree)(base, size);
 			return;
 		}
-		rc = REAL(cuMemAddressReserve)(&got, reserved, 0, base, 0);
+		if (!early)
+			rc = REAL(cuMemAddressReserve)(&got, size, 0, base, 0);
 		/* mutant: the driver's answer to a hint */
 		if (rc == CUDA_SUCCESS && got == base) {
 			now.state = MEDUSA_EXACT_ON;
@@ -104,7 +109,7 @@ static void reserve(uint64_t base, uint64_t size)
 			return;
 		}
 		if (rc == CUDA_SUCCESS)
-			REAL(cuMemAddressFree)(got, reserved);
+			REAL(cuMemAddressFree)(got, size);
 	}
 	refuse(rc == CUDA_SUCCESS ? "the base is taken, or the driver places reservations elsewhere" : "the driver refuses a reservation at the base", rc);
 }
@@ -157,8 +162,6 @@ static void open_region(void)
 	if (REAL(cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
 		return;
 	hold_release();
-	if (atomic_load(&reserved_early))
-		REAL(cuMemAddressFree)(now.base, atomic_exchange(&reserved_early, 0));
 	if (requested == HOLD_MALFORMED)
 		refuse(MEDUSA_ENV_EXACT " is not base:size", CUDA_ERROR_INVALID_VALUE);
 	else if (REAL(cuCtxGetDevice)(&device) == CUDA_SUCCESS)
@@ -248,22 +251,8 @@ static CUresult take_pages(int zone, uint64_t first, uint64_t end)
 	return CUDA_SUCCESS;
 }
 
-static CUresult map_hinted(uint64_t addr, uint64_t size)
-{
-	CUdeviceptr got = 0;
-	CUresult rc = REAL(cuMemAddressReserve)(&got, size, 0, addr, 0);
-	if (rc != CUDA_SUCCESS)
-		return rc;
-	rc = got == addr ? map_range(addr, size) : CUDA_ERROR_ALREADY_MAPPED;
-	if (rc != CUDA_SUCCESS)
-		REAL(cuMemAddressFree)(got, size);
-	return rc;
-}
-
 static CUresult map_piece(int zone, const struct piece *p)
 {
-	if (zone == HINTED)
-		return map_hinted(p->addr, pages(p->size));
 	if (zones[zone].step == PAGE)
 		return map_range(p->addr, pages(p->size));
 	return take_pages(zone, p->addr / PAGE * PAGE, p->addr + p->size);
@@ -271,13 +260,9 @@ static CUresult map_piece(int zone, const struct piece *p)
 
 static CUresult unmap_piece(int zone, const struct piece *p)
 {
-	CUresult rc;
 	if (zones[zone].step != PAGE)
 		return drop_pages(zone, p->addr / PAGE * PAGE, p->addr + p->size);
-	rc = REAL(cuMemUnmap)(p->addr, pages(p->size));
-	if (zone == HINTED && rc == CUDA_SUCCESS)
-		rc = REAL(cuMemAddressFree)(p->addr, pages(p->size));
-	return rc;
+	return REAL(cuMemUnmap)(p->addr, pages(p->size));
 }
 
 static CUresult take(int zone, uint64_t addr, uint64_t bytes, uint64_t *out)
@@ -432,23 +417,41 @@ bool exact_free(CUdeviceptr ptr, CUresult *rc)
 	return served;
 }
 
-uint64_t exact_hint(size_t bytes, size_t alignment)
+uint64_t exact_reserve(size_t bytes, size_t alignment)
 {
 	uint64_t at = 0, step = alignment > PAGE ? alignment : PAGE;
 	if (atomic_load(&absent))
 		return at;
 	pthread_mutex_lock(&lock);
-	if (bytes && !(step & (step - 1)) && serves() && !launch_in_trigger()) {
-		uint64_t place = (next_hint + step - 1) & ~(step - 1);
-		if (place < zones[HINTED].end && pages(bytes) <= zones[HINTED].end - place) {
+	if (bytes && bytes % PAGE == 0 && !(step & (step - 1)) && serves() && !launch_in_trigger() &&
+	    table_grow((void **)&reservations, &reservations_cap, n_reservations + 1, sizeof *reservations)) {
+		uint64_t place = (next_reservation + step - 1) & ~(step - 1);
+		if (place < zones[RESERVED].end && bytes <= zones[RESERVED].end - place) {
 			at = place;
-			next_hint = place + pages(bytes);
+			next_reservation = place + bytes;
 			if (core_gap_seed())
-				next_hint += (1 + (core_gap_seed() ^ place / PAGE) % 64) * PAGE;
+				next_reservation += (1 + (core_gap_seed() ^ place / PAGE) % 64) * PAGE;
+			reservations[n_reservations++] = (struct reservation){at, bytes};
 		}
 	}
 	pthread_mutex_unlock(&lock);
 	return at;
+}
+
+/* Its addresses are not used again: the order of addresses is to stay that of the calls. */
+bool exact_unreserve(CUdeviceptr ptr, size_t bytes)
+{
+	bool found = false;
+	if (ptr >= atomic_load(&region_end) || ptr < now.base)
+		return false;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < n_reservations && !found; i++) {
+		found = reservations[i].addr == ptr && reservations[i].size == bytes;
+		if (found)
+			reservations[i] = reservations[--n_reservations];
+	}
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 void exact_context_gone(CUcontext ctx)

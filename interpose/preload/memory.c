@@ -317,20 +317,21 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 STREAM_ORDERED()
 STREAM_ORDERED(_ptsz)
 
-/* Reserved addresses hold no memory yet, so a gap in them costs nothing. In a region the hints have gaps already, and further
- * gaps could occupy the address of a later hint. */
+/* Reserved addresses hold no memory yet, so a gap in them costs nothing. In a region they have gaps already. */
 CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr, uint64_t flags)
 {
-	CUresult rc;
-	CUdeviceptr hint;
+	CUresult rc = CUDA_SUCCESS;
+	CUdeviceptr own;
 	if (!hook_enter())
 		return REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
-	hint = addr ? 0 : exact_hint(size, alignment);
-	if (!hint)
+	/* mutant: small reservations in the region */
+	own = !ptr || addr || flags ? 0 : exact_reserve(size, alignment);
+	if (own) {
+		*ptr = own;
+	} else {
 		gaps_before_reserve();
-	rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr ? addr : hint, flags);
-	if (rc != CUDA_SUCCESS && hint) /* some drivers fail if they cannot honour a hint */
 		rc = REAL(cuMemAddressReserve)(ptr, size, alignment, addr, flags);
+	}
 	hook_leave();
 	return rc;
 }
@@ -378,7 +379,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	core_lock();
 	maps_unreserve(ptr, size);
 	core_unlock();
-	rc = REAL(cuMemAddressFree)(ptr, size);
+	rc = exact_unreserve(ptr, size) ? CUDA_SUCCESS : REAL(cuMemAddressFree)(ptr, size);
 	hook_leave();
 	return rc;
 }

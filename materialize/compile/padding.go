@@ -2,6 +2,7 @@ package compile
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,7 +26,12 @@ type Padding struct {
 	Native       *StructureError  // what a third process has there; Cause is nil then
 	pointer      *graphir.Pointer // its target in both recordings, or nil
 	value        []byte           // what both recordings had there, if they agreed and it led nowhere; else nil
+	host         bool             // an address of the process's own memory
 }
+
+// notFollowed stands for an address of the process's own memory. It is no null pointer, which a kernel may ask for, and no address of
+// any memory. Libraries pass such addresses to kernels that take the value from elsewhere: the device cannot read that memory.
+const notFollowed = 0x6d65_6475_7361_0001
 
 // Paddings are all that compiling presumes.
 type Paddings []Padding
@@ -81,15 +87,20 @@ func (ps Paddings) Poison(scratch graphir.Storage, seed uint64) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return byte(1 + r.UintN(255)) }) })
 }
 
-// Settle puts zeros there.
-func (ps Paddings) Settle(scratch graphir.Storage) error {
-	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return 0 }) })
+// Settle puts zeros there, and for addresses of the process's own memory a value that is none.
+func (ps Paddings) Settle(scratch graphir.Storage) error { return ps.each(scratch, (*Padding).settle) }
+
+func (p *Padding) settle(k *graphir.KernelNode) {
+	p.fill(k, func() byte { return 0 })
+	if p.host {
+		binary.LittleEndian.PutUint64(k.Params[p.Offset:], notFollowed)
+	}
 }
 
 // Point puts pointers and values there, and zeros where the recordings had neither in common.
 func (ps Paddings) Point(scratch graphir.Storage) error {
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) {
-		p.fill(k, func() byte { return 0 })
+		p.settle(k)
 		copy(k.Params[p.Offset:], p.value)
 		if p.pointer != nil {
 			at, _ := p.relocation(k)

@@ -137,7 +137,7 @@ func describe(ps []graphir.Pointer) string {
 // eight, by-value structs included; bytes around whole words must be the same in both runs. Relocations are appended with
 // offsets into the buffer, and their bytes in out (a copy of record-a's buffer) are zeroed. A word that differs and leads nowhere
 // inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of memory
-// that is nobody's. A struct without members is one such byte.
+// that is nobody's, and an address of the process's own memory. A struct without members is one such byte.
 func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir.Relocation, pad func(Padding)) ([]graphir.Relocation, *WordError) {
 	end := off + size
 	if size < 8 && bytes.Equal(a[off:end], b[off:end]) {
@@ -185,7 +185,16 @@ func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir
 			o++
 			continue
 		}
-		ptr, isPointer, err := p.word(binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:]))
+		wa, wb := binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])
+		ptr, isPointer, err := p.word(wa, wb)
+		// mutant: addresses of the process's own memory
+		if err != nil && err.Unwritten && p.a.inHost(wa) && p.b.inHost(wb) {
+			err.Offset = uint64(o - off)
+			binary.LittleEndian.PutUint64(out[o:], notFollowed)
+			pad(Padding{Offset: o, Size: 8, host: true, Cause: err})
+			o += 8
+			continue
+		}
 		if err != nil && !presumed(o, 8, err) {
 			err.Offset = uint64(o - off)
 			return nil, err
@@ -213,24 +222,18 @@ func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir
 	return relocations, nil
 }
 
-// mayHoldPadding reports whether a parameter can have bytes that do not matter: a member without members of its own is one in a
-// struct of two bytes. Eight bytes can be one of a few small members, an unused capture, or an address of the process's own memory,
-// which the device cannot follow. They are not presumed to be if they may be an address of device memory that the recorder knows
-// nothing of, which would lie near the memory that it does know.
+// mayHoldPadding reports whether a parameter can be a struct with bytes that nobody wrote: a member without members of its own
+// is one in a struct of two bytes. Eight bytes can be one of a few small members or an unused capture, unless they may be an
+// address: of device memory that the recorder knows nothing of, which would lie near the memory that it does know.
 func (p *prover) mayHoldPadding(a, b []byte, off, size uint32) bool {
 	if size != 8 {
-		return true
-	}
-	wa, wb := binary.LittleEndian.Uint64(a[off:]), binary.LittleEndian.Uint64(b[off:])
-	// mutant: addresses of the process's own memory
-	if p.a.inHost(wa) && p.b.inHost(wb) {
 		return true
 	}
 	near := func(run *liveSet, v uint64) bool {
 		lo, hi := run.deviceSpan()
 		return lo < hi && v+nearDevice >= lo && v <= hi+nearDevice
 	}
-	return !near(p.a, wa) && !near(p.b, wb)
+	return !near(p.a, binary.LittleEndian.Uint64(a[off:])) && !near(p.b, binary.LittleEndian.Uint64(b[off:]))
 }
 
 // nearDevice is how far from known device memory an address of unknown device memory is looked for.

@@ -3,6 +3,7 @@ package rebuild
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"medusa/graphir"
@@ -119,10 +120,32 @@ func (s *sheet) collect(execs []cuda.GraphExec, none bool) error {
 	return destroyGraphs(s.embedded)
 }
 
+// enter makes the engine's context current on the calling goroutine's thread, until release.
+func (b *builder) enter() (release func(), err error) {
+	runtime.LockOSThread()
+	if err := b.context.SetCurrent(); err != nil {
+		runtime.UnlockOSThread()
+		return nil, fmt.Errorf("use the engine's context on another thread: %w", err)
+	}
+	return func() {
+		_ = cuda.Context(0).SetCurrent() // the thread goes back to Go's runtime
+		runtime.UnlockOSThread()
+	}, nil
+}
+
 // write writes the programs of all graphs, group by group. The first sheet holds one graph, so that the driver has something to do
 // at once, and each later one twice as many calls as the one before it, up to mostCalls.
 func (b *builder) write(groups [][]int, written chan<- *sheet, blank <-chan *sheet, stop <-chan struct{}) {
 	defer close(written)
+	if len(b.spec.TensorMaps) > 0 { // encoding one needs a current context
+		// mutant: a context for tensor maps
+		release, err := b.enter()
+		if err != nil {
+			written <- &sheet{err: err}
+			return
+		}
+		defer release()
+	}
 	cursor := b.spec.NewCursor()
 	full := 0
 	hand := func() bool {

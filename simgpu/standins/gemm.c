@@ -32,7 +32,7 @@ _Static_assert(sizeof(struct gemm_args) == 120, "the parameter of the idle kerne
 
 /* %ctaid.x is the tile, of 64 rows; stride is its size in D in bytes. The mark is 1 in half precision. */
 #define IDLE_SPLITK(type, stride) \
-	KERNEL("medusa_gemm_splitk_" type, PARAMETERS ", .param .u64 workspace, .param .u64 semaphores", \
+	KERNEL("medusa_gemm_splitk_" type, PARAMETERS ", .param .u64 workspace, .param .u64 semaphores, .param .u64 host", \
 	       "\t.reg .pred %p;\n\t.reg .b16 %one;\n\t.reg .b32 %r<4>;\n\t.reg .b64 %at, %d, %o;\n" \
 	       "\tmov.u32 %r0, %tid.x;\n\tsetp.ne.u32 %p, %r0, 0;\n\t@%p ret;\n" \
 	       "\tmov.u32 %r1, %ctaid.x;\n\tmov.u32 %r2, %nctaid.y;\n\tsub.u32 %r2, %r2, 1;\n" \
@@ -141,7 +141,8 @@ int gemm_launch(const struct product *p)
 	snprintf(name, sizeof(name), "medusa_gemm_%s_%s", splits ? "splitk" : narrow ? "64x4" : "64x64", operand_name(g.a_type));
 	uint64_t a = p->a, b = p->b, c = p->c, d = p->d, bias = p->bias, scale_a = p->scale_a, scale_b = p->scale_b;
 	uint64_t semaphores = p->workspace, workspace = p->workspace + SEMAPHORE_BYTES;
-	void *params[] = {&a, &b, &c, &d, &bias, &scale_a, &scale_b, &g, &workspace, &semaphores};
+	const void *host = &g; /* cuBLASLt passes addresses of its stack to kernels that do not follow them */
+	void *params[] = {&a, &b, &c, &d, &bias, &scale_a, &scale_b, &g, &workspace, &semaphores, &host};
 	uint32_t columns = narrow ? NARROW : 64;
 	uint32_t grid[3] = {((uint32_t)g.m + ROWS - 1) / ROWS, splits ? SPLITS : ((uint32_t)g.n + columns - 1) / columns, (uint32_t)p->batch};
 	return launch_kernel(image_of(splits), name, grid, narrow ? 64 : 128, p->stream, params) ? BLAS_EXECUTION_FAILED : BLAS_SUCCESS;

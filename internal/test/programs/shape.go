@@ -16,9 +16,6 @@ func (d *drawer) decorate(op *Op) {
 	}
 	if d.chance(12) {
 		set("cluster dimension", 4, 2, 1, 1)
-		if d.chance(2) {
-			set("preferred cluster dimension", 11, 4, 1, 1)
-		}
 	} else if d.portableCluster(op) {
 		op.Grid = 16
 		set("cluster of non-portable size", 4, 16, 1, 1)

@@ -3,7 +3,7 @@
  *
  * In: the arguments of the encoding calls. Out: 128 bytes with the address in the first eight, which is all that is known
  * of a driver's own; the rest depends on every other argument and means nothing to anyone. Fails: INVALID_VALUE for ranks,
- * extents and alignments that the documentation rules out. No instruction that reads tensor maps is interpreted.
+ * extents and alignments that the documentation rules out; INVALID_CONTEXT on a thread without a context. No instruction that reads tensor maps is interpreted.
  */
 #include "calls/calls.h"
 
@@ -42,7 +42,9 @@ CUresult sim_cuTensorMapEncodeTiled(struct call *c, CUtensorMap *map, int type, 
                                     const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave, int swizzle,
                                     int l2, int fill)
 {
-	(void)c;
+	CUresult r = call_context(c); /* driver 580.159 asks for one */
+	if (r)
+		return r;
 	if (!map || (uintptr_t)map % 64 || !address || (uintptr_t)address % 16 || interleave < 0 || interleave > 2 || swizzle < 0 ||
 	    swizzle > 3 || l2 < 0 || l2 > 3 || fill < 0 || fill > 1 || !valid(type, rank, dim, strides, box, steps) ||
 	    !box_fits(type, box[0], interleave, swizzle, fill))

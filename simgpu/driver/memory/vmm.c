@@ -6,7 +6,7 @@
  * mapping, which is no live memory before cuMemSetAccess. Fails: INVALID_VALUE for ranges that are not whole (sizes and
  * addresses in units of 2 MiB, mappings of one reservation, unmapping of whole mappings), OUT_OF_MEMORY, and with
  * SIMGPU_VMM_HINTS=fail for any address that was asked for. SIMGPU_VMM_HINTS=refuse grants another one, as drivers may, and a number
- * of bytes does so for larger reservations.
+ * of bytes does so for larger reservations. Any that is below 32 MiB gets another one, too.
  *
  * Physical memory is a piece of one memory file, so that it keeps its contents from mapping to mapping. Once it is exported, it has a file of
  * its own, whose descriptor is the handle for other processes. It lives until the last of them has released it. Imported memory takes nothing of the
@@ -28,6 +28,7 @@
 
 #define GRANULARITY PAGE_SIZE_DEVICE
 #define HOST_PAGE 4096
+#define LEAST_HONOURED (32 * MIB) /* smaller reservations come from pieces that driver 580.159 has already */
 #define EXPORTED "simgpu-exported" /* name of a memory file */
 #define FILE_STEP ((uint64_t)64 << 30) /* a hole costs nothing */
 #define UNTOUCHED_LIMIT (64 * MIB) /* as in heap.c: larger memory is not filled with a pattern */
@@ -96,7 +97,7 @@ CUresult sim_cuMemAddressReserve(struct call *c, CUdeviceptr *ptr, size_t size, 
 		return CUDA_ERROR_INVALID_VALUE;
 	if (addr && hints == HINTS_FAIL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (addr && hints == HINTS_HONOUR && addr % step == 0 && size <= config_get()->hint_limit && !maps_noted(addr, size))
+	if (addr && hints == HINTS_HONOUR && addr % step == 0 && size >= LEAST_HONOURED && size <= config_get()->hint_limit && !maps_noted(addr, size))
 		got = reserve_at(addr, size);
 	if (!got)
 		got = reserve_anywhere(size, step);

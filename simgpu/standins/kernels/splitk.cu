@@ -39,8 +39,9 @@ template <typename T> DEVICE void splitk(matrices p, const gemm_args &g, void *w
 	}
 }
 
+/* The last parameter is never followed: it is an address of the host's stack, as cuBLASLt has them. */
 #define SPLITK(T, name) \
-	KERNEL medusa_gemm_splitk_##name(PARAMETERS, void *workspace, unsigned *semaphores) { splitk<T>(MATRICES, args, workspace, semaphores); }
+	KERNEL medusa_gemm_splitk_##name(PARAMETERS, void *workspace, unsigned *semaphores, const void *) { splitk<T>(MATRICES, args, workspace, semaphores); }
 
 SPLITK(double, f64)
 SPLITK(float, f32)
