@@ -112,6 +112,7 @@ static const char *reset_clears(void)
 	CUdeviceptr p = 0, q = 0;
 	OK(cu.cuMemAlloc_v2(&p, 1 << 20));
 	OK(cu.cuDevicePrimaryCtxReset_v2(0));
+	WANT(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemAlloc_v2(&q, 64));
 	CUcontext again;
 	OK(cu.cuDevicePrimaryCtxRetain(&again, 0));
 	OK(cu.cuCtxSetCurrent(again));

@@ -287,6 +287,11 @@ func (d *drawer) anyKernel() Op {
 		op := d.kernel("tag", module, nil, d.read())
 		op.Args = []Arg{op.Args[0], {Number: d.Uint64() | 1<<63, Size: 8}, op.Args[1]}
 		d.feature("parameter: 64-bit constant")
+		if d.depth == 0 && d.chance(2) {
+			op.Kernel = "aside"
+			op.Args = append(op.Args, Arg{Host: true})
+			d.feature("parameter: address of the host's memory")
+		}
 		return op
 	case 4:
 		op := d.kernel("stateful", module, nil, d.read())

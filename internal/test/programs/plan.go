@@ -156,8 +156,9 @@ type Arg struct {
 	Number  uint64
 	Size    int // 1, 4 or 8, of a number
 	Struct  []Arg
-	Map     int // 1 + index
-	Padding int // bytes that hold something else in every process
+	Map     int  // 1 + index
+	Padding int  // bytes that hold something else in every process
+	Host    bool // an address of the process's own memory, which no kernel follows
 }
 
 // Attr is a launch attribute.

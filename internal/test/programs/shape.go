@@ -48,9 +48,7 @@ func (d *drawer) decorate(op *Op) {
 			d.feature("function: attribute set in the capture phase")
 		}
 	}
-	if op.Serial = d.chance(4); op.Serial {
-		cooperative = false
-	}
+	op.Serial = !cooperative && d.chance(4)
 	if !cooperative && d.chance(8) {
 		op.Extra = true
 		d.feature("parameter: all in one buffer")

@@ -117,7 +117,7 @@ CUresult sim_cuDevicePrimaryCtxRelease_v2(struct call *c, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* The context stays retained, and current on its threads; it is empty and works again at once. */
+/* The context stays retained, and current on its threads, but works again only once it is retained again (driver 580.159). */
 CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev)
 {
 	(void)c;
@@ -125,11 +125,8 @@ CUresult sim_cuDevicePrimaryCtxReset_v2(struct call *c, CUdevice dev)
 	if (r)
 		return r;
 	struct context *p = context_primary();
-	if (p->active) {
+	if (p->active)
 		context_clear(p);
-		if (p->retained)
-			context_start(p);
-	}
 	return CUDA_SUCCESS;
 }
 

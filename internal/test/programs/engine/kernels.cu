@@ -83,6 +83,14 @@ extern "C" __global__ void tag(u32 *out, u64 word, int n)
 		out[i] += (u32)(word >> (i % 33));
 }
 
+// As tag, with an address of the host's memory that it does not follow.
+extern "C" __global__ void aside(u32 *out, u64 word, int n, const void *)
+{
+	int i = index();
+	if (i < n)
+		out[i] += (u32)(word >> (i % 33));
+}
+
 // Reads variables of its module, which no parameter leads to.
 extern "C" __global__ void stateful(u32 *out, int n)
 {

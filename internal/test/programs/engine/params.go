@@ -97,6 +97,12 @@ func (p *program) append(b *buffer, a *programs.Arg) error {
 		if _, err := rand.Read(b.data[len(b.data)-a.Padding:]); err != nil {
 			return err
 		}
+	case a.Host:
+		room, err := p.e.room.bytes(8)
+		if err != nil {
+			return err
+		}
+		b.data = binary.LittleEndian.AppendUint64(b.data, addr(room))
 	case a.Size == 1:
 		b.data = append(b.data, byte(a.Number))
 	case a.Size == 4:
