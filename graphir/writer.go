@@ -48,9 +48,8 @@ func (w *Writer) Add(g *Graph) error {
 	if bytes > maxGroup {
 		return fmt.Errorf("encode graph %d: its %d nodes take %d bytes decoded (at most %d)", len(w.graphs), len(g.Nodes), bytes, maxGroup)
 	}
-	// A graph that is larger than a full group has one to itself.
 	// mutant: row groups are encoded as soon as they are full
-	if w.bytes > 0 && w.bytes+bytes > w.full {
+	if w.overflows(bytes) {
 		if err := w.flush(); err != nil {
 			return err
 		}
@@ -60,6 +59,12 @@ func (w *Writer) Add(g *Graph) error {
 		return nil
 	}
 	return w.encode(len(w.graphs) - 1)
+}
+
+// overflows reports whether a graph is to begin the next group. One that is larger than a full group has one to itself.
+func (w *Writer) overflows(bytes int64) bool {
+	// mutant: a group begins with a graph
+	return w.bytes > 0 && w.bytes+bytes > w.full
 }
 
 // bytes returns the graph's share of maxGroup.

@@ -54,7 +54,7 @@ func whatLiesOutside(t *testing.T, args ...string) {
 		t.Fatalf("%d tensor maps, %d moved, want one each", len(maps), len(moved))
 	}
 	m := maps[0]
-	if m.Addr != p["p"] || m.Tiled != 1 || m.Swizzle != 1 || !slices.Equal(m.Dim, []uint64{64, 2}) || !slices.Equal(m.Strides, []uint64{256}) ||
+	if m.Addr != p["p"] || m.Tiled != 1 || m.Swizzle != 2 || !slices.Equal(m.Dim, []uint64{64, 2}) || !slices.Equal(m.Strides, []uint64{256}) ||
 		!slices.Equal(m.Box, []uint32{16, 1}) || !slices.Equal(m.Steps, []uint32{1, 1}) || len(m.Map) != 128 {
 		t.Errorf("tensor map %+v", m)
 	}

@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	CHECK(cuModuleGetGlobal_v2(&counter, NULL, variables, "counter")); /* each value without the other */
 	CHECK(cuModuleGetGlobal_v2(NULL, &size, variables, "counter"));
 	CHECK(cuMemsetD32_v2(counter, 9, 1));
-	CHECK(cuTensorMapEncodeTiled(&map, 2, 2, (void *)(uintptr_t)p, dim, strides, box, steps, 0, 1, 0, 0));
+	CHECK(cuTensorMapEncodeTiled(&map, 2, 2, (void *)(uintptr_t)p, dim, strides, box, steps, 0, 2, 0, 0));
 	CHECK(cuTensorMapReplaceAddress(&map, (void *)(uintptr_t)(p + 1024)));
 	PRINT("p", p);
 	PRINT("counter", counter);

@@ -137,8 +137,8 @@ func (b *builder) enter() (release func(), err error) {
 // at once, and each later one twice as many calls as the one before it, up to mostCalls.
 func (b *builder) write(groups [][]int, written chan<- *sheet, blank <-chan *sheet, stop <-chan struct{}) {
 	defer close(written)
-	if len(b.spec.TensorMaps) > 0 { // encoding one needs a current context
-		// mutant: a context for tensor maps
+	// mutant: a context for tensor maps
+	if len(b.spec.TensorMaps) > 0 { // encoding one needs it to be current
 		release, err := b.enter()
 		if err != nil {
 			written <- &sheet{err: err}

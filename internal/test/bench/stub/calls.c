@@ -24,6 +24,7 @@ static CUdeviceptr owned;         /* an allocation */
 static void *const host = &graph; /* any address */
 static CUtensorMap map __attribute__((aligned(64)));
 
+static void init(void) { cuInit(0); }
 static void launch(void) { cuLaunchKernel((CUfunction)&node, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL); }
 static void set(void) { cuGraphKernelNodeSetParams_v2(node, &params); }
 
@@ -301,6 +302,7 @@ static const struct {
 	int calls, rounds;
 	const char *functions;
 } rows[] = {
+	{"cuInit", init, 1, 200000, "cuInit"},
 	{"cuLaunchKernel", launch, 1, 200000, "cuLaunchKernel"},
 	{"launches", launches, 5, 50000, "cuLaunchKernel_ptsz cuLaunchKernelEx cuLaunchKernelEx_ptsz cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz"},
 	{"cuMemAlloc+cuMemFree", memory, 2, 20000, "cuMemAlloc_v2 cuMemFree_v2"},
