@@ -70,6 +70,7 @@ enum cudaMemcpyKind { cudaMemcpyHostToHost, cudaMemcpyHostToDevice, cudaMemcpyDe
 	X(cuCtxGetDevice, cuCtxGetDevice, 2000) \
 	X(cuCtxSetCurrent, cuCtxSetCurrent, 4000) \
 	X(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, 11000) \
+	X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, 11000) \
 	X(cuCtxSynchronize, cuCtxSynchronize, 2000) \
 	X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, 4000) \
 	X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050) \

@@ -67,8 +67,13 @@ EXPORT cudaError_t cudaDeviceSynchronize(void)
 EXPORT cudaError_t cudaDeviceReset(void)
 {
 	CUdevice d;
+	CUcontext ctx;
 	cudaError_t r = ordinal(device_current(), &d);
-	return r ? result(r) : CALL(cuDevicePrimaryCtxReset, d);
+	if (!r)
+		r = CALL(cuDevicePrimaryCtxReset, d);
+	if (!r) /* the context works again once it is retained again; one of the two is enough to keep it */
+		r = CALL(cuDevicePrimaryCtxRetain, &ctx, d);
+	return r ? result(r) : CALL(cuDevicePrimaryCtxRelease, d);
 }
 
 EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
