@@ -141,6 +141,7 @@ void between_processes(void)
 	OK(launch(add_kernel, NULL, p, 16, 1)); /* the memory that its owner has freed */
 	WANT(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
 	OK(cuDevicePrimaryCtxReset(0));
+	OK(cuDevicePrimaryCtxRetain(&first, 0));
 	WANT(CUDA_ERROR_INVALID_HANDLE, open_memory(&p, e.large));
 	OK(open_memory(&q, e.other));
 	OK(cuIpcCloseMemHandle(q));

@@ -102,5 +102,7 @@ void past_the_end(void)
 	const char *l = line_with(getenv("SIMGPU_LOG"), "error 700", "kernel add");
 	CHECK(l && strstr(l, "block (3,0,0) thread (4,0,0)"));
 	OK(cuDevicePrimaryCtxReset(0));
+	CUcontext ctx;
+	OK(cuDevicePrimaryCtxRetain(&ctx, 0));
 	OK(cuMemAlloc(&p, 400)); /* works again */
 }
