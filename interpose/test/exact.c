@@ -150,7 +150,8 @@ static void place(void)
 	PRINT("state", e.state);
 	PRINT("base", e.base);
 	PRINT("reason", e.reason[0] != 0);
-	fprintf(stderr, "%s\n", e.reason);
+	if (e.reason[0])
+		fprintf(stderr, "%s\n", e.reason);
 	if (e.state != MEDUSA_EXACT_ON)
 		return;
 	p = low + 64 * 512;

@@ -2,7 +2,7 @@
  * large.c GIB SEGMENTS [hold]: fills a device with allocations of GIB GiB, the last one smaller. It also reserves as much as a
  * framework's expandable segments do: SEGMENTS ranges, each of nine eighths of the device. Prints addresses and sizes of
  * allocations as `at` and `size`, those of ranges as `range`, the device's memory as `total`, and whether bytes at each end are
- * kept. With `hold` it prints that and then waits to be killed.
+ * kept. With `hold` it leaves room for contexts of other processes, prints that and then waits to be killed.
  */
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 
 #define GIB ((size_t)1 << 30)
 #define KEPT ((size_t)1 << 30) /* for the driver and small allocations */
+#define CONTEXTS ((size_t)6 << 30)
 #define PAGE ((size_t)2 << 20)
 
 static void mark_ends(CUdeviceptr p, size_t size, uint32_t value)
@@ -39,7 +40,7 @@ int main(int argc, char **argv)
 	step = strtoull(argv[1], NULL, 0) * GIB;
 	CHECK(cuDeviceTotalMem(&total, 0));
 	PRINT("total", total);
-	for (size_t left = total - KEPT; left; left -= sizes[n++]) {
+	for (size_t left = total - (argc > 3 ? CONTEXTS : KEPT); left; left -= sizes[n++]) {
 		sizes[n] = left < step ? left : step;
 		at[n] = alloc(sizes[n]);
 		mark_ends(at[n], sizes[n], (uint32_t)n + 1);
@@ -50,7 +51,7 @@ int main(int argc, char **argv)
 		PRINT("size", sizes[i]);
 	}
 	PRINT("kept", kept);
-	PRINT("beyond", cuMemAlloc(&at[0], KEPT * 2));
+	PRINT("beyond", cuMemAlloc(&at[0], CONTEXTS * 2));
 	for (int i = atoi(argv[2]); i > 0; i--) {
 		CUdeviceptr range;
 		CHECK(cuMemAddressReserve(&range, (total + total / 8) / PAGE * PAGE, 0, 0, 0)); /* a device's memory need not be whole pages */

@@ -33,7 +33,7 @@ gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/built $(KIT)/wheels/complete
 	cp -r runners/torch/*.py runners/torch/presets $(KIT)/engine/
 	cp $(TORCH_LIB)/*.so* $(KIT)/simulated/torch/
 	strip --strip-unneeded $(KIT)/simulated/torch/*.so*
-	mkdir -p $(KIT_SHIPPED) && cp internal/test/gpukit/gpu-kit $(KIT_SHIPPED)/
+	rm -rf $(KIT_SHIPPED) && mkdir -p $(KIT_SHIPPED) && cp internal/test/gpukit/gpu-kit $(KIT_SHIPPED)/
 	tar -C build --exclude kit/work -czf $(KIT_SHIPPED)/kit.tar.gz kit
 	test $$(du -sm $(KIT_SHIPPED) | cut -f1) -le $(KIT_MIB) || { du -sm $(KIT_SHIPPED); echo "gpu-kit: over $(KIT_MIB) MiB"; exit 1; }
 	echo "gpu-kit: $$(du -sm $(KIT_SHIPPED) | cut -f1) MiB in $(KIT_SHIPPED)"

@@ -136,6 +136,11 @@ func machine(a *Attempt) error {
 	out, err = a.run([]string{"SIMGPU_LOG=/dev/null"}, a.path("conformance"))
 	note("conformance", err)
 	a.row("conformance", "%s", lastLine(out))
+	for line := range strings.Lines(out) {
+		if name, complaint, failed := strings.Cut(line, "FAILED: "); failed {
+			a.row(strings.TrimSpace(strings.SplitN(name, "|", 2)[0]), "%s", strings.TrimSpace(complaint))
+		}
+	}
 	for name, region := range map[string]interpose.Region{"default": interpose.DefaultRegion, "stretched": interpose.StretchedRegion} {
 		note("region "+name, a.region(name, region))
 	}
