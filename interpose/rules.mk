@@ -38,7 +38,7 @@ build/test/end build/test/plumbing: build/test/%: interpose/test/%.c interpose/t
 	$(CC) $(INTERPOSE_TEST_CFLAGS) -o $@ $< build/test/fake/libcuda.so.1
 
 # They contain the interposer's own code, so running them tests it under sanitizers.
-build/test/slow build/test/table: build/test/%: interpose/test/%.c $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
+build/test/slow build/test/table build/test/sha256: build/test/%: interpose/test/%.c $(INTERPOSE_SRC) $(INTERPOSE_HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(INTERPOSE_TEST_CFLAGS) $(SANITIZE) -pthread -o $@ $<
 

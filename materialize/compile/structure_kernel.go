@@ -69,9 +69,9 @@ func (x *relocated) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.Ke
 	}
 	for i, p := range k.Params {
 		got, want := n.Params[p.Offset:p.Offset+p.Size], want[p.Offset:p.Offset+p.Size]
-		x.hostWords(w, got, want, p.Offset, at, func(o uint32) *StructureError {
+		x.hostWord(w, got, want, p.Offset, at, func() *StructureError {
 			var e *StructureError
-			errors.As(differ(fmt.Sprintf("byte %d of parameter %d of %s", o, i, k.Name), fmt.Sprintf("%x", got[o:o+8]), fmt.Sprintf("%x", want[o:o+8])), &e)
+			errors.As(differ(fmt.Sprintf("parameter %d of %s", i, k.Name), fmt.Sprintf("%x", got), fmt.Sprintf("%x", want)), &e)
 			return e
 		})
 		switch {
@@ -91,22 +91,23 @@ func (x *relocated) params(k *graphir.Kernel, w *graphir.KernelNode, n *trace.Ke
 	return nil
 }
 
-// hostWords notes words that are addresses of this process's own memory, and something else in the artifact: two recordings may have
-// had the same address by chance. It makes them equal in want.
-func (x *relocated) hostWords(w *graphir.KernelNode, got, want []byte, offset uint32, at padPlace, cause func(o uint32) *StructureError) {
-	for o := -offset & 7; o+8 <= uint32(len(want)); o += 8 {
-		is, should := binary.LittleEndian.Uint64(got[o:]), binary.LittleEndian.Uint64(want[o:])
-		_, pointer := slices.BinarySearchFunc(w.Relocations, offset+o, func(f graphir.Relocation, o uint32) int { return cmp.Compare(f.Offset, o) })
-		if is == should || pointer || !x.run.timeline.inHost(is) {
-			continue
-		}
-		// mutant: an address of the process's own memory in a third process
-		if !x.settled || should != notFollowed {
-			x.found = append(x.found, Padding{Spec: x.spec, embedded: at.embedded, graph: at.graph, node: at.node, Offset: offset + o, Size: 8,
-				Native: cause(o), value: bytes.Clone(want[o : o+8]), host: true})
-		}
-		copy(want[o:o+8], got[o:])
+// hostWord notes a parameter that is an address of this process's own memory, and something else in the artifact: two recordings may
+// have had the same address by chance. It makes them equal in want.
+func (x *relocated) hostWord(w *graphir.KernelNode, got, want []byte, offset uint32, at padPlace, cause func() *StructureError) {
+	if len(want) != 8 {
+		return
 	}
+	is, should := binary.LittleEndian.Uint64(got), binary.LittleEndian.Uint64(want)
+	_, pointer := slices.BinarySearchFunc(w.Relocations, offset, func(f graphir.Relocation, o uint32) int { return cmp.Compare(f.Offset, o) })
+	if is == should || pointer || !x.run.timeline.inHost(is) {
+		return
+	}
+	// mutant: an address of the process's own memory in a third process
+	if !x.settled || should != notFollowed {
+		x.found = append(x.found, Padding{Spec: x.spec, embedded: at.embedded, graph: at.graph, node: at.node, Offset: offset, Size: 8,
+			Native: cause(), value: bytes.Clone(want), host: true})
+	}
+	copy(want, got)
 }
 
 // presume notes bytes of a struct that differ in a third process, pointers as wholes: no code may ever have written them. Zeros of a

@@ -137,7 +137,7 @@ func describe(ps []graphir.Pointer) string {
 // eight, by-value structs included; bytes around whole words must be the same in both runs. Relocations are appended with
 // offsets into the buffer, and their bytes in out (a copy of record-a's buffer) are zeroed. A word that differs and leads nowhere
 // inside of a by-value struct is presumed to be padding (padding.go), zeroed and handed to pad, and so is an address of memory
-// that is nobody's, and an address of the process's own memory. A struct without members is one such byte.
+// that is nobody's, and a parameter that is an address of the process's own memory. A struct without members is one such byte.
 func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir.Relocation, pad func(Padding)) ([]graphir.Relocation, *WordError) {
 	end := off + size
 	if size < 8 && bytes.Equal(a[off:end], b[off:end]) {
@@ -188,8 +188,7 @@ func (p *prover) param(out, a, b []byte, off, size uint32, relocations []graphir
 		wa, wb := binary.LittleEndian.Uint64(a[o:]), binary.LittleEndian.Uint64(b[o:])
 		ptr, isPointer, err := p.word(wa, wb)
 		// mutant: addresses of the process's own memory
-		if err != nil && err.Unwritten && p.a.inHost(wa) && p.b.inHost(wb) {
-			err.Offset = uint64(o - off)
+		if err != nil && err.Unwritten && size == 8 && p.a.inHost(wa) && p.b.inHost(wb) {
 			binary.LittleEndian.PutUint64(out[o:], notFollowed)
 			pad(Padding{Offset: o, Size: 8, host: true, Cause: err})
 			o += 8

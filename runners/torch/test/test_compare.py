@@ -106,6 +106,24 @@ class TestComparison(unittest.TestCase):
             with self.subTest(name):
                 self.assertTrue(compare(change).differences)
 
+    def test_address_of_the_host(self):
+        """A parameter that is an address of the host's own memory: restored is another word, no address and not zero."""
+        own = [0x7FFE5BEBCF00, 0x7FFE56D7BB40, 0x7FFC00001230]
+
+        def differences(restored, words=tuple(own)):
+            natives = [Process(at, 0x1111 * i) for i, at in enumerate((NATIVE, AGAIN, THIRD))]
+            z = Process(RESTORED, 0)
+            for process, word_ in zip([*natives, z], [*words, restored]):
+                process.words[1] = word_
+            c = Comparison()
+            c.run([n.graphs() for n in natives], z.graphs())
+            return len(c.differences)
+
+        self.assertEqual(differences(0x6D65647573610001), 0)
+        self.assertGreater(differences(0), 0)
+        self.assertGreater(differences(RESTORED["pool"] + 8), 0)
+        self.assertGreater(differences(0x6D65647573610001, (own[0], own[0], own[2])), 0)
+
     def test_mappings_side_by_side(self):
         """Memory that is mapped piece by piece is one range, whatever the pieces."""
 
