@@ -7,7 +7,7 @@ import (
 	"medusa/materialize/compile"
 )
 
-// provePadding verifies with poisoned padding: all at once with two patterns, and if that fails, with less and less of it until
+// provePadding verifies with poisoned padding, and with what the artifact gets there. If either fails, with less and less of it until
 // the bytes that matter are found. Their word is then an error, as it would have been without the presumption. So that one
 // that matters is told from others, pointers that are not poisoned lead to their recorded targets. verify writes the candidate and
 // restores it in a process of its own.
@@ -15,32 +15,44 @@ func provePadding(ps compile.Paddings, verify func() ([]*verification, error)) (
 	if len(ps) == 0 {
 		return verify()
 	}
-	with := func(part compile.Paddings, pattern uint64) ([]*verification, error) {
+	poisoned := func(part compile.Paddings) ([]*verification, error) {
 		// mutant: which old address a kernel follows
-		if err := errors.Join(ps.Point(&spill.File{}), part.Poison(&spill.File{}, pattern)); err != nil {
+		if err := errors.Join(ps.Point(&spill.File{}), part.Poison(&spill.File{})); err != nil {
 			return nil, err
 		}
 		return verify()
 	}
-	var v []*verification
-	for pattern := range uint64(2) {
-		var err error
-		// mutant: padding that matters
-		if v, err = with(ps, pattern); err == nil {
-			continue
+	// Code may ask whether bytes that nobody wrote are zero, which they hardly ever are.
+	settled := func(part compile.Paddings) ([]*verification, error) {
+		if err := errors.Join(ps.Poison(&spill.File{}), part.Settle(&spill.File{})); err != nil {
+			return nil, err
 		}
-		if _, plain := with(nil, pattern); plain != nil {
-			return nil, ps.Without(plain)
-		}
-		culprit := ps
-		for len(culprit) > 1 {
-			half := culprit[:len(culprit)/2]
-			if _, err := with(half, pattern); err == nil {
-				half = culprit[len(culprit)/2:]
-			}
-			culprit = half
-		}
-		return nil, culprit[0].Matters(err)
+		return verify()
 	}
-	return v, nil
+	// mutant: padding that matters
+	if _, err := tried(ps, poisoned); err != nil {
+		return nil, err
+	}
+	// mutant: padding whose zeros matter
+	return tried(ps, settled)
+}
+
+// tried changes all padding, and looks for what matters if that fails.
+func tried(ps compile.Paddings, with func(part compile.Paddings) ([]*verification, error)) ([]*verification, error) {
+	v, err := with(ps)
+	if err == nil {
+		return v, nil
+	}
+	if _, plain := with(nil); plain != nil {
+		return nil, ps.Without(plain)
+	}
+	culprit := ps
+	for len(culprit) > 1 {
+		half := culprit[:len(culprit)/2]
+		if _, err := with(half); err == nil {
+			half = culprit[len(culprit)/2:]
+		}
+		culprit = half
+	}
+	return nil, culprit[0].Matters(err)
 }

@@ -200,7 +200,7 @@ func TestPaddingOfEmbeddedGraphs(t *testing.T) {
 	for _, tt := range []struct {
 		change func() error
 		zero   bool
-	}{{func() error { return nil }, true}, {func() error { return pads.Poison(nil, 1) }, false}, {func() error { return pads.Settle(nil) }, true}} {
+	}{{func() error { return nil }, true}, {func() error { return pads.Poison(nil) }, false}, {func() error { return pads.Settle(nil) }, true}} {
 		if err := tt.change(); err != nil || (params[13] == 0) != tt.zero || params[8] != 7 || params[16] != 9 {
 			t.Errorf("parameters % x, padding is to be zero: %v, %v", params, tt.zero, err)
 		}

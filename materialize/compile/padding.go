@@ -14,8 +14,8 @@ import (
 // Padding is a run of bytes inside a by-value struct that differed between the recordings and led to no allocation, or
 // to one byte of memory that was nobody's in either (blocks.go), or that were alike in both but not in a third process
 // (structure.go): most likely bytes that no code of the engine ever wrote.
-// The presumption is tested, not believed: check-restored restores a candidate with random bytes there, twice with different
-// ones. The artifact gets zeros in their place only if every output is the same nevertheless. Random bytes are
+// The presumption is tested, not believed: check-restored restores a candidate with random bytes there, and once more with the zeros
+// that the artifact gets in their place if every output is the same both times. Random bytes are
 // no address that a device has: a kernel that follows them fails.
 type Padding struct {
 	Spec         *graphir.Spec // of whatever rank
@@ -82,8 +82,8 @@ func (ps Paddings) Without(err error) error {
 }
 
 // Poison fills the presumed padding with bytes that are neither the recorded ones nor zero.
-func (ps Paddings) Poison(scratch graphir.Storage, seed uint64) error {
-	r := rand.New(rand.NewPCG(seed, 0))
+func (ps Paddings) Poison(scratch graphir.Storage) error {
+	r := rand.New(rand.NewPCG(0, 0))
 	return ps.each(scratch, func(p *Padding, k *graphir.KernelNode) { p.fill(k, func() byte { return byte(1 + r.UintN(255)) }) })
 }
 

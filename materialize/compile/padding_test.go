@@ -102,7 +102,7 @@ func TestPoisonThenSettle(t *testing.T) {
 	}
 	k := onlyKernel(spec)
 	settled := bytes.Clone(k.Params)
-	pads.Poison(nil, 1)
+	pads.Poison(nil)
 	if k.Params[8] == 0 || !bytes.Equal(k.Params[9:], settled[9:]) || !bytes.Equal(k.Params[:8], settled[:8]) {
 		t.Errorf("poisoned % x, settled % x", k.Params, settled)
 	}

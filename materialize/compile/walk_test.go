@@ -119,7 +119,7 @@ func TestRowGroupsSayWhatWasRecorded(t *testing.T) {
 		relocations []graphir.Relocation
 		zeros       int // of ten bytes
 	}{
-		{"poisoned", func() error { return pads.Poison(nil, 1) }, before[:len(before)-1], 0},
+		{"poisoned", func() error { return pads.Poison(nil) }, before[:len(before)-1], 0},
 		{"pointing", func() error { return pads.Point(nil) }, before, 10},
 		{"settled", func() error { return pads.Settle(nil) }, before[:len(before)-1], 10},
 	} {
