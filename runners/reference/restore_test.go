@@ -44,7 +44,11 @@ func TestRestored(t *testing.T) {
 				t.Fatalf("materialize ends with exit code %d\n%s", p.code, p.stderr)
 			}
 			native := result[runResult](t, memory, run...)
-			p := underMedusa(t, append(memory, "SIMGPU_CALL_LOG="+calls), []string{"restore", artifact}, run...)
+			// The proxy that counts on real GPUs stands between the interposer and the driver.
+			counted := filepath.Join(dir, "counted")
+			proxy := []string{"SIMGPU_CALL_LOG=" + calls, "CALLLOG=" + counted, "CALLLOG_DRIVER=" + testenv.Path(t, "build/simulated/libcuda.so.1"),
+				"LD_PRELOAD=" + testenv.Path(t, "build/lib/calllog/libcuda.so.1")}
+			p := underMedusa(t, append(memory, proxy...), []string{"restore", artifact}, run...)
 			restored := decodeRun(t, p)
 			// Fewer blocks than natively: the second copy of library workspaces comes out of the KV cache.
 			if restored.Start != "restored" || restored.Graphs != native.Graphs || restored.KVBlocks >= native.KVBlocks || restored.KVBlocks == 0 {
@@ -60,6 +64,13 @@ func TestRestored(t *testing.T) {
 			}
 			if n := calllog.Count(log.Entries, "cuStreamBeginCapture"); n != 0 {
 				t.Errorf("%d captures in a restored start", n)
+			}
+			count, err := calllog.Read(counted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := calllog.Launches(count.Entries), calllog.Launches(log.Entries); got != want || want == 0 {
+				t.Errorf("the counting proxy saw %d launches, the device %d", got, want)
 			}
 			for _, e := range log.Entries {
 				if e.Mark == "profile-forward" {
