@@ -160,7 +160,8 @@ func torchRestored(a *Attempt) error {
 			return fmt.Errorf("two native starts: %w", err)
 		}
 		for _, addresses := range []string{"exact", "relocate"} {
-			if err := a.restoreOnce(env, addresses, i+1, native); err != nil {
+			if err := a.restoreOnce(env, addresses, i+1, "full", native); err != nil {
+				a.explain(env, addresses, i+1, native)
 				return fmt.Errorf("restored start %d, addresses %s: %w", i+1, addresses, err)
 			}
 		}
@@ -168,11 +169,18 @@ func torchRestored(a *Attempt) error {
 	return nil
 }
 
-func (a *Attempt) restoreOnce(env []string, addresses string, number int, native start) error {
+// explain adds what is known of a restored start that failed: whether it fails without a check, too, and what verification says.
+func (a *Attempt) explain(env []string, addresses string, number int, native start) {
+	a.row("the same without a check", "error %v", a.restoreOnce(env, addresses, number, "none", native))
+	out, code, err := a.exit(env, append([]string{"sh", "-c", `exec "$@" 2>&1`, "sh", a.path("medusa"), "verify", a.artifact("qwen3-0.6b"), "--"}, a.qwen()...)...)
+	a.row("medusa verify", "exit code %d, error %v: %s", code, err, lastLine(out))
+}
+
+func (a *Attempt) restoreOnce(env []string, addresses string, number int, check string, native start) error {
 	status := filepath.Join(a.Work, "status.json")
 	os.Remove(status)
 	began := time.Now()
-	out, err := a.run(env, append([]string{a.path("medusa"), "restore", "--strict", "--check=full", "--addresses=" + addresses, "--status", status,
+	out, err := a.run(env, append([]string{a.path("medusa"), "restore", "--strict", "--check=" + check, "--addresses=" + addresses, "--status", status,
 		a.artifact("qwen3-0.6b"), "--"}, a.qwen()...)...)
 	took := time.Since(began).Seconds()
 	if err != nil {
