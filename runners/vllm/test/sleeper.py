@@ -92,7 +92,6 @@ def cycle(worker, own, level, weights):
 def main():
     own, args = arguments()
     engine.count_captures()
-    engine.unique_on_host()
     engine.cleared_schedules()
     llm = LLM(**engine.settings(args))
     sleep_runtime.install()

@@ -1,5 +1,6 @@
 """Tests of the worker's sleep, with stand-ins for torch, vLLM and the session."""
 
+import ast
 import contextlib
 import os
 import sys
@@ -214,6 +215,21 @@ class Backends(unittest.TestCase):
             ((20, 4), (18, 4)): [(10, 8), (24, 6)], ((0, 10), (30, 1)): [(10, 20)], ((25, 10),): [(10, 15)], ((5, 10),): [(15, 15)],
         }.items():  # fmt: skip
             self.assertEqual(list(gaps(10, 20, list(known))), want)
+
+
+class TestProgram(unittest.TestCase):
+    def test_the_engine_has_what_the_sleeper_calls(self):
+        """Neither can be imported without vLLM."""
+        here = os.path.dirname(os.path.abspath(__file__))
+
+        def tree(name):
+            with open(os.path.join(here, name), encoding="utf-8") as f:
+                return ast.parse(f.read())
+
+        used = {n.attr for n in ast.walk(tree("sleeper.py")) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "engine"}
+        has = {n.name for n in tree("engine.py").body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+        self.assertGreater(len(used), 5)
+        self.assertEqual(used - has, set())
 
 
 if __name__ == "__main__":
