@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"medusa/graphir"
-	"medusa/interpose/trace"
 	"medusa/internal/spill"
+	"medusa/interpose/trace"
 )
 
 // hostTape is a run in which a kernel gets a pointer and a word. The process's own memory is [1<<20, 2<<20) times the seed, and above
