@@ -170,6 +170,28 @@ static const char *library(void)
 	return NULL;
 }
 
+/* A node takes a kernel as its kern alone. */
+static const char *kernel_in_a_node(void)
+{
+	CUlibrary lib;
+	CUkernel k;
+	CUgraph g;
+	CUgraphNode n;
+	CUDA_KERNEL_NODE_PARAMS params = add_params(0, 64, 1);
+	OK(cu.cuLibraryLoadData(&lib, fixture_ptx, NULL, NULL, 0, NULL, NULL, 0));
+	OK(cu.cuLibraryGetKernel(&k, lib, "add"));
+	OK(cu.cuGraphCreate(&g, 0));
+	params.func = (CUfunction)k;
+	WANT(CUDA_ERROR_INVALID_HANDLE, cu.cuGraphAddKernelNode_v2(&n, g, NULL, 0, &params));
+	params.func = NULL;
+	params.kern = k;
+	params.ctx = context;
+	OK(cu.cuGraphAddKernelNode_v2(&n, g, NULL, 0, &params));
+	OK(cu.cuGraphDestroy(g));
+	OK(cu.cuLibraryUnload(lib));
+	return NULL;
+}
+
 static const char *kernel_as_function(void)
 {
 	CUlibrary lib;
@@ -279,6 +301,7 @@ static const struct conformance_case cases[] = {
 	{"function/shared_opt_in", "cuFuncSetAttribute, MAX_DYNAMIC_SHARED_SIZE_BYTES: beyond 48 KiB only after opting in", shared_opt_in, SHARED},
 	{"library/kernels", "cuLibraryLoadData, cuLibraryGetKernel, cuKernelGetFunction, cuLibraryGetModule", library, SHARED},
 	{"library/kernel_as_function", "cuLaunchKernel: f may be a CUkernel cast to CUfunction", kernel_as_function, SHARED},
+	{"library/kernel_in_a_node", "cuGraphAddKernelNode: a CUkernel is kern, and func is a CUfunction", kernel_in_a_node, SHARED},
 	{"library/attributes", "cuKernelSetAttribute: per device, overridden by cuFuncSetAttribute", kernel_attribute, SHARED},
 	{"function/occupancy", "cuOccupancyMaxActiveBlocksPerMultiprocessor", occupancy, SHARED},
 };

@@ -3,12 +3,16 @@
 
 #include <string.h>
 
-static CUresult encode(CUtensorMap *map, CUdeviceptr at, uint32_t rank)
+/* A map of words; row is how many of them a row of the box has. */
+static CUresult encode_rows(CUtensorMap *map, CUdeviceptr at, uint32_t rank, uint32_t row)
 {
 	static const uint64_t dim[] = {64, 4}, strides[] = {256};
-	static const uint32_t box[] = {16, 2}, steps[] = {1, 1};
+	static const uint32_t steps[] = {1, 1};
+	const uint32_t box[] = {row, 2};
 	return cu.cuTensorMapEncodeTiled(map, 2, rank, (void *)(uintptr_t)at, dim, strides, box, steps, 0, 0, 0, 0);
 }
+
+static CUresult encode(CUtensorMap *map, CUdeviceptr at, uint32_t rank) { return encode_rows(map, at, rank, 16); }
 
 static const char *replace_address(void)
 {
@@ -39,6 +43,37 @@ static const char *bad_arguments(void)
 	return NULL;
 }
 
+static const char *rows_of_a_box(void)
+{
+	CUdeviceptr p;
+	CUtensorMap a;
+	OK(cu.cuMemAlloc_v2(&p, 4096));
+	OK(encode_rows(&a, p, 2, 4));
+	WANT(CUDA_ERROR_INVALID_VALUE, encode_rows(&a, p, 2, 1));
+	OK(cu.cuMemFree_v2(p));
+	return NULL;
+}
+
+struct encoding { CUdeviceptr at; CUresult result; };
+
+static void encode_elsewhere(void *arg)
+{
+	struct encoding *e = arg;
+	CUtensorMap a;
+	e->result = encode(&a, e->at, 2);
+}
+
+/* The documentation does not say that it needs a context: driver 580.159 does. */
+static const char *no_context(void)
+{
+	struct encoding e;
+	OK(cu.cuMemAlloc_v2(&e.at, 4096));
+	on_thread(encode_elsewhere, &e);
+	OK(cu.cuMemFree_v2(e.at));
+	WANT(CUDA_ERROR_INVALID_CONTEXT, e.result);
+	return NULL;
+}
+
 static const char *cluster(void)
 {
 	CUdeviceptr p;
@@ -65,6 +100,8 @@ static const char *cluster(void)
 static const struct conformance_case cases[] = {
 	{"tensormap/replace_address", "cuTensorMapReplaceAddress: the map is as if encoded over the new address", replace_address, SHARED},
 	{"tensormap/bad_arguments", "cuTensorMapEncodeTiled: INVALID_VALUE for bad ranks and alignments", bad_arguments, SHARED},
+	{"tensormap/rows", "cuTensorMapEncodeTiled: the rows of a box are multiples of 16 bytes", rows_of_a_box, SHARED},
+	{"tensormap/no_context", "cuTensorMapEncodeTiled: INVALID_CONTEXT on a thread without a context", no_context, SHARED},
 	{"launch/cluster", "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: the grid is a multiple of the cluster", cluster, SHARED},
 };
 GROUP(tensormap_cases, cases);

@@ -20,7 +20,7 @@
 #undef SYMBOL
 
 static void *driver;
-static __typeof__(&dlsym) own_dlsym;
+static __typeof__(&dlsym) libc_dlsym;
 
 /* The interposer's dlsym would answer with its hooks, which lead back here: the C library's own is asked, by its version. */
 static void find_dlsym(void)
@@ -28,13 +28,13 @@ static void find_dlsym(void)
 	static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"};
 	static const char *const places[] = {"libc.so.6", "libdl.so.2"}; /* before glibc 2.34 it was in the second */
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-		for (size_t j = 0; j < sizeof(versions) / sizeof(versions[0]) && !own_dlsym; j++)
-			own_dlsym = (__typeof__(&dlsym))dlvsym(dlopen(places[i], RTLD_NOW), "dlsym", versions[j]);
-	if (!own_dlsym)
-		own_dlsym = dlsym;
+		for (size_t j = 0; j < sizeof(versions) / sizeof(versions[0]) && !libc_dlsym; j++)
+			libc_dlsym = (__typeof__(&dlsym))dlvsym(dlopen(places[i], RTLD_NOW), "dlsym", versions[j]);
+	if (!libc_dlsym)
+		libc_dlsym = dlsym;
 }
 
-void *proxy_real(const char *symbol) { return own_dlsym(driver, symbol); }
+void *proxy_real(const char *symbol) { return libc_dlsym(driver, symbol); }
 
 static CUresult absent(void) { return CUDA_ERROR_NOT_FOUND; }
 
@@ -62,7 +62,7 @@ static void *find_own(const char *symbol)
 	Dl_info info;
 	if (!self && dladdr((void *)proxy_real, &info))
 		self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-	return own_dlsym(self, symbol);
+	return libc_dlsym(self, symbol);
 }
 
 /* A jump needs its target before the first call, from whatever thread. */
