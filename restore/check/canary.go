@@ -55,7 +55,8 @@ type Hashing struct {
 	Why   error  // it was not the device
 }
 
-// BeforeReady makes the checks that the level asks for, against the results of verification. Whatever they write is put back. agree is called once
+// BeforeReady makes the checks that the level asks for, against the results of verification. Whatever they write is put back, but for a large KV
+// cache, which holds zeros where no check looks: no request has written to it. agree is called once
 // nothing but the replays is left to do. If it fails, nothing is replayed.
 func (c *Checker) BeforeReady(level Level, want *artifacts.Verification, agree func() error) (err error) {
 	if level == None {
@@ -90,7 +91,7 @@ func Replayed(spec *graphir.Spec, level Level, verified *artifacts.Verification)
 	return labels
 }
 
-// onKnownData runs f, which fills memory and replays graphs. Whatever it writes is put back.
+// onKnownData runs f, which fills memory and replays graphs. Whatever it writes is put back, but for what zero clears.
 func (c *Checker) onKnownData(f func() error) error {
 	done := c.Time("canary data")
 	kept, err := c.keep()
@@ -107,7 +108,7 @@ func (c *Checker) onKnownData(f func() error) error {
 	err = f()
 	defer c.Time("canary data")()
 	// mutant: what a canary replay writes is put back
-	return errors.Join(err, memory.PutBack(kept), c.stream.Destroy())
+	return errors.Join(err, memory.PutBack(kept), c.zero(), cuda.Synchronize(), c.stream.Destroy())
 }
 
 // chooseHash has memory hashed on the device or, if that is impossible and the context is not lost, on the host.

@@ -45,6 +45,7 @@ type Checker struct {
 	spans  []span
 	hasher *hasher
 	fills  [fillings][]*known // by span; nil if no tensor data goes there
+	zeroed []bool             // by span: between the chunks that are looked at
 	saved  map[span][]byte    // contents of Other memory at ready, and Permanent memory's saved contents
 	served map[span][]byte    // contents of Permanent memory after the self test; of a native process only
 	stream cuda.Stream
@@ -53,6 +54,8 @@ type Checker struct {
 	garbage [rounds]pattern
 	stored  cuda.DevicePtr // fills; 0: they are on the host
 	filling int            // the last one
+
+	keepsCache bool // its contents mean something where no check looks
 }
 
 // New prepares to check a process.
@@ -67,7 +70,7 @@ func New(p Process) (*Checker, error) {
 			return nil, fmt.Errorf("find allocation %d: it is not live, though it was when recorded", s.alloc)
 		}
 	}
-	c := &Checker{Process: p, spec: spec, spans: spans, hasher: newHasher(p.Memory), saved: make(map[span][]byte)}
+	c := &Checker{Process: p, spec: spec, spans: spans, hasher: newHasher(p.Memory), saved: make(map[span][]byte), zeroed: make([]bool, len(spans))}
 	for filling := range c.fills {
 		c.fills[filling] = make([]*known, len(spans))
 	}

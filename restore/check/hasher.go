@@ -207,6 +207,19 @@ func (s *span) pieces(limit uint64, f func(from, size uint64) error) error {
 	return nil
 }
 
+// gaps calls f for each contiguous piece of the span that is not looked at.
+func (s *span) gaps(f func(from, size uint64) error) error {
+	if s.stride <= 1 {
+		return nil
+	}
+	for from := s.chunk; from < s.size; from += s.stride * s.chunk {
+		if err := f(from, min((s.stride-1)*s.chunk, s.size-from)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // mayHoldAddresses says whether a word that looks like an address is one: in memory that kernels keep for themselves, and in tensors of
 // addresses. Numbers of other tensors may look like anything.
 func (s *span) mayHoldAddresses() bool {

@@ -32,7 +32,7 @@ const noTensor = -1
 
 // checkedKV bounds the bytes of the KV cache that are filled and read back for each replay: a cache of a real GPU's size would take
 // hours. Beyond the bound, every KV tensor is checked from its beginning on, since the fills of block tables point there,
-// and of the rest evenly spread chunks, a quarter as much.
+// and of the rest evenly spread chunks, a quarter as much. Between these there are zeros: a graph may read them.
 const checkedKV = 64 << 20
 
 // spansOf divides the memory that verification looks at: every engine-owned allocation that is live at ready, and every

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
 	"medusa/graphir"
@@ -85,7 +86,11 @@ func (c *Checker) knows(span int, k *known) {
 // doubt says that the spans of which touched is true may no longer hold what they were filled with, until they are hashed.
 func (c *Checker) doubt(touched func(*span) bool) {
 	for i := range c.spans {
-		if k := c.fills[c.filling][i]; k != nil && touched(&c.spans[i]) {
+		if !touched(&c.spans[i]) {
+			continue
+		}
+		c.zeroed[i] = false
+		if k := c.fills[c.filling][i]; k != nil {
 			k.unsure = true
 		}
 	}
@@ -137,5 +142,25 @@ func (c *Checker) fill(filling int) error {
 			return fmt.Errorf("%s memory at %d of allocation %d: %w", s.class, s.offset, s.alloc, err)
 		}
 	}
-	return cuda.Synchronize()
+	return errors.Join(c.zero(), cuda.Synchronize())
+}
+
+// zero clears what no check looks at in a KV cache: the self test and other replays write there, and a graph may read all of it.
+func (c *Checker) zero() error {
+	if c.keepsCache {
+		return nil
+	}
+	for i, s := range c.spans {
+		if c.zeroed[i] {
+			continue
+		}
+		// mutant: KV cache that no check looks at
+		if err := s.gaps(func(from, size uint64) error {
+			return cuda.MemsetAsync(cuda.DevicePtr(c.Memory.Base[s.alloc]+s.offset+from), 0, size, 0)
+		}); err != nil {
+			return fmt.Errorf("clear KV cache: %w", err)
+		}
+		c.zeroed[i] = true
+	}
+	return nil
 }

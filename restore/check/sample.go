@@ -17,6 +17,7 @@ type Sample struct {
 
 // Sample replays the graphs whose results can be told apart, and that are wanted. Whatever is written is put back.
 func (c *Checker) Sample(wanted func(label string) bool) (found *Sample, err error) {
+	c.keepsCache = true
 	// The engine's streams need not wait for the copies here, nor the copies for them.
 	if err := cuda.Synchronize(); err != nil {
 		return nil, err

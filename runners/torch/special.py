@@ -16,7 +16,8 @@ import json
 import torch
 
 import medusa
-from medusa.session import GraphInvalid, _Memory
+from medusa.ranges import Memory
+from medusa.session import GraphInvalid
 
 WIDTH, ROWS, EXPERTS = 64, 32, 8
 
@@ -89,7 +90,7 @@ class Freed(Case):
         self.driver, self.address = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64()
         if result := self.driver.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(self.x.nbytes)):
             raise RuntimeError(f"cuMemAlloc_v2: {result}")
-        self.extra = torch.as_tensor(_Memory(self.address.value, self.x.nbytes), device="cuda").view(torch.float32).view(self.x.shape)
+        self.extra = torch.as_tensor(Memory(self.address.value, self.x.nbytes), device="cuda").view(torch.float32).view(self.x.shape)
         session.tensor("extra", self.extra, medusa.INPUT)
 
     def load(self):

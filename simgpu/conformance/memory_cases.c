@@ -178,6 +178,47 @@ static const char *fill(void)
 	return NULL;
 }
 
+/* Zeros from an odd place to another one: the bytes around them stay. */
+static const char *zeros_within(CUdeviceptr p, size_t size)
+{
+	unsigned char edge[4], between[4096];
+	OK(cu.cuMemsetD8_v2(p, 0x5a, size));
+	OK(cu.cuMemsetD8_v2(p + 3, 0, size - 8));
+	OK(cu.cuMemcpyDtoH_v2(edge, p, 4));
+	CHECK(edge[2] == 0x5a && edge[3] == 0);
+	OK(cu.cuMemcpyDtoH_v2(edge, p + size - 7, 4));
+	CHECK(edge[1] == 0 && edge[2] == 0x5a);
+	for (size_t at = 3; at + sizeof(between) < size - 8; at += size / 64) {
+		OK(cu.cuMemcpyDtoH_v2(between, p + at, sizeof(between)));
+		for (size_t i = 0; i < sizeof(between); i++)
+			CHECK(between[i] == 0);
+	}
+	return NULL;
+}
+
+static const char *fill_large(void)
+{
+	static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+	static const CUmemAccessDesc read_write = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	const size_t size = (size_t)8 << 20;
+	CUdeviceptr p;
+	CUmemGenericAllocationHandle h;
+	OK(cu.cuMemAlloc_v2(&p, size));
+	const char *failed = zeros_within(p, size);
+	OK(cu.cuMemFree_v2(p));
+	if (failed)
+		return failed;
+	OK(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+	OK(cu.cuMemCreate(&h, size, &on_device, 0));
+	OK(cu.cuMemMap(p, size, 0, h, 0));
+	OK(cu.cuMemSetAccess(p, size, &read_write, 1));
+	failed = zeros_within(p, size);
+	OK(cu.cuMemUnmap(p, size));
+	OK(cu.cuMemRelease(h));
+	OK(cu.cuMemAddressFree(p, size));
+	return failed;
+}
+
 static const char *fill_2d(void)
 {
 	unsigned char v[32];
@@ -322,6 +363,7 @@ static const struct conformance_case cases[] = {
 	{"copy/freed", "cuMemcpyDtoH: INVALID_VALUE for freed memory", copy_freed, SHARED},
 	{"copy/2d", "cuMemcpy2D: pitches; INVALID_VALUE for a pitch below the width", copy_2d, SHARED},
 	{"memset/elements", "cuMemsetD8, cuMemsetD16, cuMemsetD32: elements, not bytes", fill, SHARED},
+	{"memset/large", "cuMemsetD8: zeros in most of a large allocation, and in mapped memory", fill_large, SHARED},
 	{"memset/2d", "cuMemsetD2D8: rows of a pitch", fill_2d, SHARED},
 	{"memset/unaligned", "cuMemsetD16, cuMemsetD32: the address must be aligned to the element", fill_unaligned, SHARED},
 	{"host/pinned", "cuMemAllocHost, cuMemHostGetDevicePointer: unified addressing", pinned, SHARED},

@@ -99,6 +99,19 @@ func TestSumsInAnyOrder(t *testing.T) {
 	t.Error("thirty times, no native replays varied")
 }
 
+// A start's canary compares with a replay after the self test, which has written to the KV cache, also where no check looks.
+func TestCanaryOfLargeCache(t *testing.T) {
+	testenv.Build(t, "lib", "bin", "zoo")
+	zoo, path := testenv.Path(t, "build", "zoo"), filepath.Join(t.TempDir(), "x.medusa")
+	env := []string{"ZOO_HARSH=far", "ZOO_CACHE=134217728"}
+	must(t, env, "medusa", "materialize", "-o", path, "--", zoo)
+	_, want := zooOutput(t, must(t, env, "zoo"))
+	p, st := started(t, env, []string{"--check=canary"}, path, []string{zoo})
+	if isRestored, got := zooOutput(t, p); !isRestored || got != want {
+		t.Errorf("restored %v (%s %s), outputs as native: %v", isRestored, st.Reason, st.Detail, got == want)
+	}
+}
+
 // Inputs that the engine writes before a replay are no results of a kernel.
 func TestNothingComputes(t *testing.T) {
 	testenv.Build(t, "lib", "bin", "zoo")

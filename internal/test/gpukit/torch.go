@@ -143,7 +143,7 @@ func torchRestored(a *Attempt) error {
 		return fmt.Errorf("make step 6 first: %w", err)
 	}
 	var native start
-	for i := range sized(a.Kit, 5, 1) {
+	for i := range sized(a.Kit, 3, 1) {
 		began := time.Now()
 		out, err := a.run(env, a.qwen()...)
 		var s start

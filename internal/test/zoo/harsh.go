@@ -33,6 +33,7 @@ var harshPTX []byte
 //	sum        the same elements, of which each replay adds some in another order
 //	deaf       the output is the same with any inputs
 //	forgetful  the output is the same with any KV cache
+//	far        the output depends on a part of a large KV cache that a check does not look at, and that serving writes
 //	drift      a kernel that does nothing has another weight as its parameter in a native start that checks
 //	misled     a kernel adds another weight to the output in a native start that checks: a pointer in a struct
 //	leftover   the same, of a kernel that does not follow the pointer, as bytes that nobody writes can be a pointer
@@ -50,6 +51,9 @@ type harsh struct {
 }
 
 const rowElements = 128
+
+// far is a place in a KV cache of 128 MiB that a check does not look at: between two chunks of 64 KiB, every fifth of which it takes.
+const far = 66<<20
 
 // batches of the harsh graphs, in the order in which they are captured.
 func (h *harsh) batches() []int64 {
@@ -118,7 +122,12 @@ func (h *harsh) fill() error {
 	if h.filled == 0 {
 		return nil
 	}
-	return cuda.CopyToDevice(h.filled, bytes.Repeat(binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)), elements))
+	return h.write(h.filled)
+}
+
+// write puts numbers that are not zero where a tensor is.
+func (h *harsh) write(to cuda.DevicePtr) error {
+	return cuda.CopyToDevice(to, bytes.Repeat(binary.LittleEndian.AppendUint32(nil, math.Float32bits(1)), elements))
 }
 
 // renew is what the engine does before each replay, if it knows that the graphs read it.
@@ -245,6 +254,11 @@ func (z *zoo) harshBody(batch int64) error {
 		return z.launch(h.normalise, args().Ptr(z.weights[0]).Ptr(z.input).Ptr(h.rows))
 	case "forgetful":
 		return z.launch(h.normalise, args().Ptr(z.input).Ptr(z.cache).Ptr(h.rows))
+	case "far":
+		return enginekit.InOrder(
+			func() error { return z.launch(z.add, args().Ptr(z.input).Ptr(z.cache).Ptr(h.rows).I32(elements)) },
+			func() error { return z.launch(z.add, args().Ptr(h.rows).Ptr(z.cache+far).Ptr(h.rows).I32(elements)) },
+		)
 	case "drift":
 		return enginekit.InOrder(
 			func() error { return z.launch(z.add, args().Ptr(z.input).Ptr(z.weights[0]).Ptr(h.rows).I32(elements)) },
@@ -284,6 +298,11 @@ func (z *zoo) serveHarsh() (string, error) {
 		}
 		if err := errors.Join(z.harsh.prepare(batch), z.harsh.renew()); err != nil {
 			return "", err
+		}
+		if z.harsh.kind == "far" {
+			if err := z.harsh.write(z.cache + far); err != nil {
+				return "", err
+			}
 		}
 		if err := z.replay(batch); err != nil {
 			return "", err

@@ -10,6 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#define HOST_PAGE 4096
+#define RETURNED_LEAST (64 << 10) /* fewer zeros are written */
+
 static struct allocation **table; /* ordered by base */
 static size_t count, cap;
 static uint64_t next_index;
@@ -52,6 +55,32 @@ bool range_live(uint64_t addr, uint64_t size)
 		a = allocation_at(addr);
 	}
 	return accessible(a) && size <= a->size - (addr - a->base);
+}
+
+/* Whether the pages of an allocation can be given back to the host, which has zeros there then. */
+static bool returned(const struct allocation *a, void *pages, uint64_t size)
+{
+	if (a->kind == ALLOC_VMM)
+		return madvise(pages, size, MADV_REMOVE) == 0;
+	return a->block && !range_exported(a->base) && madvise(pages, size, MADV_DONTNEED) == 0;
+}
+
+void memory_zero(uint64_t addr, uint64_t size)
+{
+	while (size) {
+		const struct allocation *a = allocation_at(addr);
+		uint64_t here = a ? a->base + a->size - addr : size;
+		here = here < size ? here : size;
+		uint64_t from = (addr + HOST_PAGE - 1) / HOST_PAGE * HOST_PAGE, to = (addr + here) / HOST_PAGE * HOST_PAGE;
+		if (a && here >= RETURNED_LEAST && returned(a, (void *)(uintptr_t)from, to - from)) {
+			memset((void *)(uintptr_t)addr, 0, from - addr);
+			memset((void *)(uintptr_t)to, 0, addr + here - to);
+		} else {
+			memset((void *)(uintptr_t)addr, 0, here);
+		}
+		addr += here;
+		size -= here;
+	}
 }
 
 static struct ptx_range find(void *ctx, uint64_t addr)

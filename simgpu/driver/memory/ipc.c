@@ -110,6 +110,14 @@ void export_end(struct allocation *a)
 			fallocate(shared[i].file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)shared[i].size);
 }
 
+bool range_exported(uint64_t addr)
+{
+	for (size_t i = 0; i < shared_count; i++)
+		if (addr - shared[i].addr < shared[i].size)
+			return true;
+	return false;
+}
+
 /* ---- of another process ----------------------------------------------------------------------------------------- */
 
 bool range_imported(uint64_t addr)

@@ -67,6 +67,8 @@ void usage_tell(void); /* that the process has more or less device memory */
 struct allocation *allocation_at(uint64_t addr); /* the live allocation that contains addr, or NULL */
 /* True if [addr, addr+size) lies in one live allocation, or in neighbouring accessible mappings. */
 bool range_live(uint64_t addr, uint64_t size);
+/* Zeroes live memory. Of large parts the host backs nothing until they are touched again. */
+void memory_zero(uint64_t addr, uint64_t size);
 bool range_host(uint64_t addr); /* addr is outside the window of device addresses and of reserved ranges */
 CUresult allocation_new(struct context *ctx, enum alloc_kind kind, uint64_t size, unsigned flags, struct allocation **out);
 /* A mapping, at an address of a reserved range. */
@@ -80,6 +82,7 @@ size_t allocation_count(void);
 extern const struct ptx_memory device_memory; /* how the interpreter asks for live ranges */
 
 /* ipc.c */
+bool range_exported(uint64_t addr); /* to other processes, now or before */
 bool range_imported(uint64_t addr);
 void import_end(struct allocation *a);
 void export_end(struct allocation *a);

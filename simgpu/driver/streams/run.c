@@ -88,7 +88,9 @@ CUresult run_fill(const CUDA_MEMSET_NODE_PARAMS *p)
 		uint64_t row = p->dst + y * p->pitch;
 		if (!range_live(row, p->width * p->elementSize))
 			return bad_copy("memset of", row, p->width * p->elementSize);
-		if (p->elementSize == 1)
+		if (p->value == 0)
+			memory_zero(row, p->width * p->elementSize);
+		else if (p->elementSize == 1)
 			memset((void *)(uintptr_t)row, (int)(p->value & 0xff), p->width);
 		else
 			for (size_t x = 0; x < p->width; x++)
