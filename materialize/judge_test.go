@@ -58,7 +58,10 @@ func TestJudge(t *testing.T) {
 		{"no inputs", func(_ *digest.Digest, g *digest.Graph, r *digest.Range) { g.ReadsInputs, r.OtherInputs = false, nil }, ""},
 		{"a KV cache that nothing reads", func(_ *digest.Digest, _ *digest.Graph, r *digest.Range) { r.OtherKV = nil }, "row 0 does not change with another KV cache"},
 		{"no KV cache", func(_ *digest.Digest, g *digest.Graph, r *digest.Range) { g.ReadsKV, r.OtherKV = false, nil }, ""},
-		{"nothing computes", func(d *digest.Digest, _ *digest.Graph, r *digest.Range) { d.Computes, r.Written = false, nil }, "no kernel of any graph wrote a result on GPU"},
+		{"nothing computes", func(d *digest.Digest, _ *digest.Graph, r *digest.Range) {
+			d.Computes, r.Written, r.OtherInputs, r.OtherKV = false, nil, nil, nil
+		}, "no graph wrote a result that changes with inputs or KV cache on GPU"},
+		{"copies write all results", func(d *digest.Digest, _ *digest.Graph, _ *digest.Range) { d.Computes = false }, ""},
 		{"nothing computes on a simulated GPU", func(d *digest.Digest, _ *digest.Graph, r *digest.Range) {
 			d.Computes, d.Device, r.Written = false, "Simulated GPU", digest.Bits{1}
 		}, ""},
@@ -73,7 +76,7 @@ func TestJudge(t *testing.T) {
 		if err != nil && d.Computes && (!errors.As(err, &result) || result.Graph != "g") {
 			t.Errorf("%s: %#v", tt.name, err)
 		}
-		if computes != d.Computes {
+		if computes != (d.Computes || tt.name == "copies write all results") {
 			t.Errorf("%s: results were compared: %v", tt.name, computes)
 		}
 	}

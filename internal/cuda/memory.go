@@ -25,12 +25,16 @@ func (b *HostBuffer) Free() error {
 	return HostPtr(addr).Free()
 }
 
-// CopyToDevice copies src to dst and waits for the copy. An empty src copies no bytes.
+// CopyToDevice copies src to dst and waits for the copy, which the driver's call does not: it returns when src has been read. Streams that
+// do not wait for the default stream would find old bytes, and memory may be unmapped too early. An empty src copies no bytes.
 func CopyToDevice(dst DevicePtr, src []byte) error {
 	if len(src) == 0 {
 		return nil
 	}
-	return procMemcpyHtoD.Call(uintptr(dst), uintptr(unsafe.Pointer(&src[0])), uintptr(len(src)))
+	if err := procMemcpyHtoD.Call(uintptr(dst), uintptr(unsafe.Pointer(&src[0])), uintptr(len(src))); err != nil {
+		return err
+	}
+	return Stream(0).Synchronize()
 }
 
 // CopyToHost fills dst from src and waits for the copy. It waits for work on the default stream only.

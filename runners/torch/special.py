@@ -54,13 +54,13 @@ class Moe(Case):
         share, expert = torch.topk(scores, 2, -1)
         rows = torch.arange(ROWS, device="cuda").repeat_interleave(2)
         each = torch.bmm(self.x[rows][:, None], self.weight[expert.reshape(-1)])[:, 0]
-        self.out.zero_().index_add_(0, rows.remainder(4), each * share.reshape(-1, 1))
+        self.out.copy_(self.x).index_add_(0, rows.remainder(4), each * share.reshape(-1, 1))
 
 
 class Atomics(Case):
     def run(self):
         places = torch.arange(ROWS * WIDTH, device="cuda").remainder(7)
-        self.out.zero_().view(-1).scatter_add_(0, places, self.x.view(-1))
+        self.out.copy_(self.x).view(-1).scatter_add_(0, places, self.x.view(-1))
 
 
 class Stale(Case):

@@ -140,6 +140,7 @@ static const char *remap(void)
 	OK(cu.cuMemcpyHtoD_v2(p + 64, &out, 4));
 	OK(cu.cuMemRelease(h));
 	OK(cu.cuMemRetainAllocationHandle(&held, (void *)(uintptr_t)(p + 64)));
+	OK(cu.cuCtxSynchronize()); /* the copy has returned before it has written */
 	OK(cu.cuMemUnmap(p, PAGE));
 	OK(cu.cuMemAddressFree(p, PAGE));
 	OK(cu.cuMemAddressReserve(&q, 2 * PAGE, 0, 0, 0));

@@ -39,6 +39,7 @@ static void capture(void)
 	for (int i = 0; i < N; i++)
 		vector[i] = i;
 	CHECK(cuMemcpyHtoD(bias, vector, sizeof vector));
+	CHECK(cuCtxSynchronize()); /* our stream does not wait for the default one */
 	name("bias", bias, MEDUSA_INPUT);
 	enter("capture");
 	MARK(medusa_mark_graph, "add", BATCH);
@@ -80,6 +81,7 @@ static const char *usable(uint64_t *exec)
 		fprintf(stderr, "session: %s\n", medusa_session_error());
 		weight = alloc(BYTES);
 		CHECK(cuMemsetD8(weight, 0, BYTES));
+		CHECK(cuCtxSynchronize());
 		capture();
 	}
 	*exec = (uintptr_t)captured;
@@ -151,6 +153,7 @@ int main(void)
 	enter("weights");
 	CHECK(cuMemsetD8(input, 0, BYTES));
 	CHECK(cuMemsetD8(weight, 0, BYTES));
+	CHECK(cuCtxSynchronize());
 	enter("warmup");
 	provoke("graphs");
 	if (medusa_session_restoring() != 1 || medusa_session_graphs(&graph, 1) != 1)

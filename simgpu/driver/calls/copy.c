@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A synchronous copy of so little to the device returns when the host's memory has been read. The device's is written later. */
+#define STAGED (64 << 10)
+
 static bool pageable(uint64_t addr)
 {
 	return range_host(addr) && !allocation_at(addr);
@@ -51,14 +54,17 @@ CUresult copy_submit(struct call *c, struct stream *s, const CUDA_MEMCPY3D *p, b
 		n->copy = *p;
 		return capture_node(s, n);
 	}
-	struct op *op = op_new(OP_COPY);
-	op->copy.p = *p;
 	bool from_pageable = pageable(copy_source(p)), to_pageable = pageable(copy_target(p));
 	bool to_device = !range_host(copy_target(p)), from_device = !range_host(copy_source(p));
-	if (async && from_pageable && to_device)
+	bool staged = from_pageable && to_device && (async || p->WidthInBytes * p->Height * p->Depth <= STAGED);
+	if (staged && !async && (r = queue_run_stream(s)))
+		return r;
+	struct op *op = op_new(OP_COPY);
+	op->copy.p = *p;
+	if (staged)
 		take_snapshot(&op->copy);
-	/* Only copies within the device, and asynchronous ones that touch no pageable target, leave the host free. */
-	bool wait = to_pageable || (!async && !(from_device && to_device)) || (from_pageable && !to_device);
+	/* Copies within the device, staged ones, and asynchronous ones that touch no pageable target leave the host free. */
+	bool wait = to_pageable || (!async && !staged && !(from_device && to_device)) || (from_pageable && !to_device);
 	op_ref(op);
 	queue_add(s, op);
 	r = wait ? queue_run(c->ctx, op) : CUDA_SUCCESS;

@@ -35,6 +35,7 @@ static struct {
 	__typeof__(&cuMemAlloc_v2) cuMemAlloc;
 	__typeof__(&cuMemFree_v2) cuMemFree;
 	__typeof__(&cuMemcpyHtoD_v2) cuMemcpyHtoD;
+	__typeof__(&cuCtxSynchronize) cuCtxSynchronize;
 	__typeof__(&cuIpcGetMemHandle) cuIpcGetMemHandle;
 	__typeof__(&cuIpcOpenMemHandle_v2) cuIpcOpenMemHandle;
 	__typeof__(&cuIpcCloseMemHandle) cuIpcCloseMemHandle;
@@ -86,6 +87,7 @@ static int ready(void)
 	GET(cuMemAlloc, 3020);
 	GET(cuMemFree, 3020);
 	GET(cuMemcpyHtoD, 3020);
+	GET(cuCtxSynchronize, 2000);
 	GET(cuIpcGetMemHandle, 4010);
 	GET(cuIpcOpenMemHandle, 11000);
 	GET(cuIpcCloseMemHandle, 4010);
@@ -156,6 +158,8 @@ static int connect_ranks(struct comm *c, struct nccl_device *d, const char *plac
 	}
 	if (!r)
 		r = cuda(driver.cuMemcpyHtoD(c->own, d, offsetof(struct nccl_device, block)), "cuMemcpyHtoD");
+	if (!r)
+		r = cuda(driver.cuCtxSynchronize(), "cuCtxSynchronize"); /* before other ranks, or streams, look there */
 	return r ? r : bootstrap_meet(c->place) ? OK : fail(REMOTE, "a rank did not come");
 }
 

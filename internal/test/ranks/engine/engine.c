@@ -291,6 +291,7 @@ static void connect_ranks(void)
 		MARK(medusa_mark_communicator, 0);
 		memcpy(&own, (char *)comm + 8, sizeof own);
 		MUST(cuMemcpyHtoD(own + 32 + 8 * (size_t)(rank ? 0 : 1), &wrong, sizeof wrong));
+		MUST(cuCtxSynchronize());
 	}
 }
 

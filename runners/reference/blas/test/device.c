@@ -51,6 +51,7 @@ CUdeviceptr upload(const void *data, size_t bytes)
 	CUdeviceptr p;
 	MUST(device.cuMemAlloc_v2(&p, bytes));
 	MUST(device.cuMemcpyHtoD_v2(p, data, bytes));
+	MUST(device.cuStreamSynchronize(NULL));
 	return p;
 }
 

@@ -81,6 +81,7 @@ static void set_word(CUdeviceptr p, unsigned v)
 {
 	MUST(device.cuStreamSynchronize(device.stream));
 	MUST(device.cuMemcpyHtoD_v2(p, &v, sizeof v));
+	MUST(device.cuStreamSynchronize(NULL));
 }
 
 void test_split(void)
