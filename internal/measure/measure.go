@@ -37,5 +37,14 @@ func Ratios(a, b Times) (median, spread float64) {
 	return float64(all.Median()) / 1e9, float64(all.quantile(0.75)-all.quantile(0.25)) / 1e9
 }
 
+// Difference subtracts b from a, round by round, and returns the median: a machine that becomes slower makes both slower.
+func Difference(a, b Times) time.Duration {
+	var all Times
+	for i := range a {
+		all = append(all, a[i]-b[i])
+	}
+	return all.Median()
+}
+
 // String shows the median and the spread.
 func (t Times) String() string { return fmt.Sprintf("%v ± %.0f%%", t.Median(), 100*t.Spread()) }

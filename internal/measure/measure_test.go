@@ -11,4 +11,7 @@ func TestTimes(t *testing.T) {
 	if median != 3 || spread != 3.5 {
 		t.Errorf("ratio %g ± %g", median, spread)
 	}
+	if d := Difference(Times{20, 300, 90}, Times{10, 260, 30}); d != 40 {
+		t.Errorf("difference %d", d)
+	}
 }
