@@ -53,7 +53,7 @@ type harsh struct {
 const rowElements = 128
 
 // far is a place in a KV cache of 128 MiB that a check does not look at: between two chunks of 64 KiB, every fifth of which it takes.
-const far = 66<<20
+const far = 66 << 20
 
 // batches of the harsh graphs, in the order in which they are captured.
 func (h *harsh) batches() []int64 {
