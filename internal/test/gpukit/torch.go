@@ -2,17 +2,20 @@ package main
 
 import (
 	"archive/zip"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"medusa/interpose"
+	"medusa/status"
 )
 
 // small are the engine's options on the simulated GPU, on which every byte is touched by a processor.
@@ -177,10 +180,10 @@ func (a *Attempt) explain(env []string, addresses string, number int, native sta
 }
 
 func (a *Attempt) restoreOnce(env []string, addresses string, number int, check string, native start) error {
-	status := filepath.Join(a.Work, "status.json")
-	os.Remove(status)
+	path := filepath.Join(a.Work, "status.json")
+	os.Remove(path)
 	began := time.Now()
-	out, err := a.run(env, append([]string{a.path("medusa"), "restore", "--strict", "--check=" + check, "--addresses=" + addresses, "--status", status,
+	out, err := a.run(env, append([]string{a.path("medusa"), "restore", "--strict", "--check=" + check, "--addresses=" + addresses, "--status", path,
 		a.artifact("qwen3-0.6b"), "--"}, a.qwen()...)...)
 	took := time.Since(began).Seconds()
 	if err != nil {
@@ -190,15 +193,11 @@ func (a *Attempt) restoreOnce(env []string, addresses string, number int, check 
 	if err != nil {
 		return err
 	}
-	var said struct{ Addresses string }
-	text, err := os.ReadFile(status)
-	if err == nil {
-		err = json.Unmarshal(text, &said)
-	}
+	said, err := status.Read(path)
 	if err != nil {
 		return err
 	}
-	a.row(fmt.Sprintf("%s %d", addresses, number), "%.2f s, %d graphs, addresses %s", took, s.Graphs, said.Addresses)
+	a.row(fmt.Sprintf("%s %d", addresses, number), "%.2f s, %d graphs, addresses %s; %s", took, s.Graphs, said.Addresses, spans(said))
 	switch {
 	case s.Start != "restored":
 		return fmt.Errorf("it started %s", s.Start)
@@ -210,6 +209,16 @@ func (a *Attempt) restoreOnce(env []string, addresses string, number int, check 
 		return nil
 	}
 	return sameOutputs(s, native)
+}
+
+// spans says how long Medusa's own steps took, the longest first.
+func spans(s *status.Status) string {
+	names := slices.SortedFunc(maps.Keys(s.Spans), func(x, y string) int { return cmp.Compare(s.Spans[y], s.Spans[x]) })
+	text := fmt.Sprintf("%.1f ms of Medusa's own", s.Milliseconds)
+	for _, name := range names[:min(5, len(names))] {
+		text += fmt.Sprintf(", %s %.1f", name, s.Spans[name])
+	}
+	return text
 }
 
 func torchShapes(a *Attempt) error {
