@@ -184,6 +184,7 @@ void code_runs_nothing(void)
 	size_t nodes = 1;
 	OK(cuMemAlloc(&buf, sizeof(word)));
 	OK(cuMemcpyHtoD(buf, &word, sizeof(word)));
+	OK(cuCtxSynchronize());
 	WANT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, cuLaunchKernel(f, 1, 1, 1, 256, 1, 1, 0, s, params, NULL));
 	OK(cuLaunchKernel(f, 1, 1, 1, 128, 1, 1, 0, s, params, NULL));
 	OK(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL));

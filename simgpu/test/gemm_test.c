@@ -128,6 +128,7 @@ static void upload(const struct shape *s)
 	memcpy(before, host[2], ROOM);
 	for (int i = 0; i < 4; i++)
 		CHECK(cuMemcpyHtoD_v2(memory[i], host[i], ROOM) == 0);
+	CHECK(cuCtxSynchronize() == 0);
 }
 
 static double gelu(double x) { return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
@@ -211,7 +212,7 @@ static void arrays(const struct shape *s)
 	for (int i = 0; i < 3; i++)
 		for (int z = 0; z < s->batch; z++)
 			at[i][z] = memory[i] + (uint64_t)z * n[i];
-	CHECK(cuMemcpyHtoD_v2(memory[4], at, sizeof(at)) == 0);
+	CHECK(cuMemcpyHtoD_v2(memory[4], at, sizeof(at)) == 0 && cuCtxSynchronize() == 0);
 	CHECK(cublasGemmBatchedEx(handle, s->ta, s->tb, s->m, s->n, s->k, alpha, (void *)memory[4], s->type, lda(s), (void *)(memory[4] + 128), s->type,
 	                          ldb(s), beta, (void *)(memory[4] + 256), s->out, ldc(s), s->batch, C_32F, 0) == 0);
 	compare(s, 1);
@@ -230,7 +231,7 @@ static void lt(const struct shape *s, double scale_a, double scale_b)
 	where = "cublasLt";
 	upload(s);
 	factors(s, scale, alpha, beta);
-	CHECK(cuMemcpyHtoD_v2(memory[4], scales, sizeof(scales)) == 0);
+	CHECK(cuMemcpyHtoD_v2(memory[4], scales, sizeof(scales)) == 0 && cuCtxSynchronize() == 0);
 	CHECK(cublasLtMatmulDescCreate(&desc, compute, scale) == 0);
 	CHECK(cublasLtMatmulDescSetAttribute(desc, 3, &s->ta, 4) == 0 && cublasLtMatmulDescSetAttribute(desc, 4, &s->tb, 4) == 0);
 	if (s->epilogue) {
@@ -287,7 +288,7 @@ static void epilogues(void)
 static void unread_c(void)
 {
 	float nan = NAN, one = 1, zero = 0, a = 2, b = 3, c;
-	CHECK(cuMemcpyHtoD_v2(memory[0], &a, 4) == 0 && cuMemcpyHtoD_v2(memory[1], &b, 4) == 0 && cuMemcpyHtoD_v2(memory[2], &nan, 4) == 0);
+	CHECK(cuMemcpyHtoD_v2(memory[0], &a, 4) == 0 && cuMemcpyHtoD_v2(memory[1], &b, 4) == 0 && cuMemcpyHtoD_v2(memory[2], &nan, 4) == 0 && cuCtxSynchronize() == 0);
 	CHECK(cublasSgemm_v2(handle, 0, 0, 1, 1, 1, &one, (float *)memory[0], 1, (float *)memory[1], 1, &zero, (float *)memory[2], 1) == 0);
 	CHECK(cuStreamSynchronize(stream) == 0 && cuMemcpyDtoH_v2(&c, memory[2], 4) == 0 && c == 6);
 	checked++;
@@ -304,7 +305,7 @@ static void semaphores(void)
 	CHECK(cuMemcpyDtoH_v2(sem, workspace, sizeof(sem)) == 0 && !sem[0] && !sem[1] && !sem[2]);
 	upload(&s);
 	sem[1] = 0xcbcbcbcb;
-	CHECK(cuMemcpyHtoD_v2(workspace, sem, sizeof(sem)) == 0);
+	CHECK(cuMemcpyHtoD_v2(workspace, sem, sizeof(sem)) == 0 && cuCtxSynchronize() == 0);
 	CHECK(cublasSgemm_v2(handle, 1, 0, s.m, s.n, s.k, &one, (float *)memory[0], s.k, (float *)memory[1], s.k, &zero, (float *)memory[2], s.m) == 0);
 	CHECK(cuStreamSynchronize(stream) == 0 && cuMemcpyDtoH_v2(host[2], memory[2], ROOM) == 0);
 	CHECK(memcmp(host[2] + 64 * 4, before + 64 * 4, 64 * 4) == 0 && memcmp(host[2], before, 4) != 0 && memcmp(host[2] + 128 * 4, before + 128 * 4, 4) != 0);
@@ -323,6 +324,7 @@ static void captured(void)
 	CHECK(cuMemAlloc_v2(&fresh, WORKSPACE) == 0 && cuMemsetD8_v2(fresh, 0xcb, WORKSPACE) == 0 && cuCtxSynchronize() == 0);
 	CHECK(cublasCreate_v2(&other) == 0 && cublasSetStream_v2(other, stream) == 0 && cublasSetWorkspace_v2(other, (void *)fresh, WORKSPACE) == 0);
 	CHECK(cuMemcpyHtoD_v2(memory[0], &a, 4) == 0 && cuMemcpyHtoD_v2(memory[1], &b, 4) == 0);
+	CHECK(cuCtxSynchronize() == 0);
 #define PRODUCT() \
 	CHECK(cublasSgemm_v2(other, 0, 0, 1, 1, 1, &one, (float *)memory[0], 1, (float *)memory[1], 1, &zero, (float *)memory[2], 1) == 0)
 	for (int i = 0; i < 2; i++) {

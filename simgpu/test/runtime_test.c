@@ -130,6 +130,7 @@ static void batched_product(void)
 	CHECK(cudaMemcpy(operands + sizeof(operand), operand, sizeof(operand), HOST_TO_DEVICE) == 0);
 	CHECK(cudaMemcpy(a, at[0], sizeof(at[0]), HOST_TO_DEVICE) == 0 && cudaMemcpy(b, at[1], sizeof(at[1]), HOST_TO_DEVICE) == 0);
 	CHECK(cudaMemcpy(c, at[2], sizeof(at[2]), HOST_TO_DEVICE) == 0);
+	CHECK(cudaStreamSynchronize(NULL) == 0);
 	for (int batch = 1; batch <= BATCH; batch += BATCH - 1) {
 		CHECK(cudaStreamBeginCapture(stream, THREAD_LOCAL) == 0);
 		CHECK(cublasGemmBatchedEx(handle, 1, 0, M, 1, K, &one, (const void *const *)a, R_32F, K, (const void *const *)b, R_32F, K,
