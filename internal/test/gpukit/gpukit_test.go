@@ -145,8 +145,8 @@ func TestSteps(t *testing.T) {
 			t.Errorf("step %d has %v on the simulated GPU", s.Number, s.Limit)
 		}
 	}
-	if len(steps()) != 10 {
-		t.Errorf("%d steps, want 10", len(steps()))
+	if len(steps()) != 11 {
+		t.Errorf("%d steps, want 11", len(steps()))
 	}
 }
 

@@ -1,4 +1,4 @@
-// Command gpukit tries Medusa on a machine with an NVIDIA driver, in ten steps of less than ten minutes each, the most telling
+// Command gpukit tries Medusa on a machine with an NVIDIA driver, in eleven steps of less than ten minutes each, the most telling
 // first. It needs neither a network nor Go nor make: everything else comes with the folder that `make gpu-kit` builds.
 //
 // In: that folder, and a Python with torch for the steps about torch. Out: page.md, report.json and logs.tar.gz in one folder,
@@ -27,6 +27,7 @@ type Kit struct {
 	Root, Out, Work string
 	Device          string // cuda or simulated
 	Python          string
+	Parts           string // vLLM's packages
 }
 
 func main() {
@@ -40,7 +41,8 @@ func main() {
 	flag.StringVar(&k.Work, "work", filepath.Join(k.Root, "work"), "folder for artifacts and results that later calls need")
 	flag.StringVar(&k.Device, "device", first(os.Getenv("DEVICE"), "cuda"), "cuda or simulated")
 	flag.StringVar(&k.Python, "python", first(os.Getenv("PYTHON"), "python3"), "interpreter that has torch")
-	chosen := flag.String("steps", "1-10", "steps to make, such as 1-3,6")
+	flag.StringVar(&k.Parts, "vllm", first(os.Getenv("VLLM_PARTS"), filepath.Join(k.Root, "..", "..", "gpu-kit-vllm")), "folder with vLLM's packages, for step 11")
+	chosen := flag.String("steps", "1-10", "steps to make, such as 1-3,6; 11 needs vLLM's packages")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -65,7 +67,7 @@ func main() {
 // call makes steps in the given order and writes the report after each, so that a call that is ended leaves the results so far.
 func (k *Kit) call(ctx context.Context, all []Step, numbers []int) (line string, ok bool, err error) {
 	line = "gpu-kit: FAIL device=unknown steps="
-	for _, dir := range []*string{&k.Root, &k.Out, &k.Work} {
+	for _, dir := range []*string{&k.Root, &k.Out, &k.Work, &k.Parts} {
 		if *dir, err = filepath.Abs(*dir); err != nil {
 			return line, false, err
 		}

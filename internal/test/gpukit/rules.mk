@@ -30,13 +30,21 @@ gpu-kit-base: lib build/conformance build/test/large build/test/exact build/test
 gpu-kit: gpu-kit-base build/lib/python $(TORCH_LIB)/built $(KIT)/wheels/complete
 	rm -rf $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch && mkdir -p $(KIT)/lib/python $(KIT)/engine $(KIT)/simulated/torch
 	cp -r build/lib/python/medusa $(KIT)/lib/python/
+	cp -r build/lib/python/medusa_vllm build/lib/python/medusa_vllm-0.1.dist-info $(KIT)/lib/python/
 	cp -r runners/torch/*.py runners/torch/presets $(KIT)/engine/
+	mkdir $(KIT)/engine/vllm && cp runners/vllm/gpu/measure.py runners/vllm/gpu/shape.py internal/test/gpukit/vllm/pack.py $(KIT)/engine/vllm/
 	cp $(TORCH_LIB)/*.so* $(KIT)/simulated/torch/
 	strip --strip-unneeded $(KIT)/simulated/torch/*.so*
 	rm -rf $(KIT_SHIPPED) && mkdir -p $(KIT_SHIPPED) && cp internal/test/gpukit/gpu-kit $(KIT_SHIPPED)/
 	tar -C build --exclude kit/work -czf $(KIT_SHIPPED)/kit.tar.gz kit
 	test $$(du -sm $(KIT_SHIPPED) | cut -f1) -le $(KIT_MIB) || { du -sm $(KIT_SHIPPED); echo "gpu-kit: over $(KIT_MIB) MiB"; exit 1; }
 	echo "gpu-kit: $$(du -sm $(KIT_SHIPPED) | cut -f1) MiB in $(KIT_SHIPPED)"
+
+# vLLM 0.26.0's packages, for machines with torch 2.11.0 and CUDA 13: step 11 puts the parts together.
+.PHONY: gpu-kit-vllm
+gpu-kit-vllm:
+	rm -rf build/gpu-kit-vllm
+	python3 internal/test/gpukit/vllm/pack.py pack runners/vllm/requirements.txt build/gpu-kit-vllm --python $(KIT_PYTHON)
 
 # What comes with torch is left out, and what only transformers' command line and downloads use.
 KIT_UNUSED := hf.xet|pydantic.*|rich|typer|click|pygments|markdown.it.py|mdurl|shellingham|annotated.*|typing.inspection

@@ -23,6 +23,7 @@ func steps() []Step {
 		{8, "Llama 2 7B at 35 batch sizes", 590 * time.Second, torchShapes},
 		{9, "refusals and the sanitizer", 180 * time.Second, refusals},
 		{10, "random torch programs", 300 * time.Second, torchPrograms},
+		{11, "vLLM", 590 * time.Second, vllmRestored},
 	}
 }
 

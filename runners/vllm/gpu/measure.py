@@ -39,11 +39,12 @@ def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     p.add_argument("model")
     p.add_argument("--arguments", type=json.loads, default={}, help="of LLM, as JSON")
-    p.add_argument("--batches", default="1:1024,8:256,32:128,128:64", help="batch sizes, each with the tokens of a sequence")
+    p.add_argument("--batches", default="1:1024,8:256,32:128,128:64", help="batch sizes, each with the tokens of a sequence; empty: only start")
     args = p.parse_args()
     engine = LLM(model=args.model, skip_tokenizer_init=True, **args.arguments).llm_engine
-    batches = [tuple(map(int, pair.split(":"))) for pair in args.batches.split(",")]
-    serve(engine, 1, 8)
+    batches = [tuple(map(int, pair.split(":"))) for pair in args.batches.split(",") if pair]
+    if batches:
+        serve(engine, 1, 8)
     print(json.dumps({str(batch): serve(engine, batch, tokens) for batch, tokens in batches}))
 
 
