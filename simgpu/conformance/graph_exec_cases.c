@@ -206,6 +206,62 @@ static const char *copies(void)
 	return NULL;
 }
 
+/* The same copy, by several launches on streams in turn. */
+static const char *copied_again(CUdeviceptr from, CUdeviceptr to, size_t height, size_t depth)
+{
+	CUgraphNode n;
+	CUstream other;
+	unsigned in[64], out[64];
+	const size_t width = sizeof(in) / height / depth;
+	OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+	OK(open(2));
+	CUDA_MEMCPY3D cp = {.srcMemoryType = CU_MEMORYTYPE_DEVICE, .srcDevice = from, .srcPitch = width, .srcHeight = height,
+	                    .dstMemoryType = CU_MEMORYTYPE_DEVICE, .dstDevice = to, .dstPitch = width, .dstHeight = height,
+	                    .WidthInBytes = width, .Height = height, .Depth = depth};
+	OK(cu.cuGraphAddMemcpyNode(&n, g, &node, 1, &cp, context));
+	OK(cu.cuGraphInstantiateWithFlags(&x, g, 0));
+	for (unsigned round = 1; round <= 6; round++) {
+		CUstream on = round % 2 ? s : other;
+		for (unsigned i = 0; i < 64; i++)
+			in[i] = round * 1000 + i;
+		OK(cu.cuMemcpyHtoD_v2(from, in, sizeof(in)));
+		OK(cu.cuCtxSynchronize());
+		OK(cu.cuGraphLaunch(x, on));
+		OK(cu.cuStreamSynchronize(on));
+		OK(cu.cuMemcpyDtoH_v2(out, to, sizeof(out)));
+		for (unsigned i = 0; i < 64; i++)
+			CHECK(out[i] == in[i]);
+	}
+	OK(cu.cuGraphExecDestroy(x));
+	OK(close());
+	OK(cu.cuStreamDestroy_v2(other));
+	return NULL;
+}
+
+static const char *copies_in_depth(void)
+{
+	CUdeviceptr from, to;
+	OK(cu.cuMemAlloc_v2(&from, 256));
+	OK(cu.cuMemAlloc_v2(&to, 256));
+	const char *failed = copied_again(from, to, 2, 4);
+	OK(cu.cuMemFree_v2(from));
+	OK(cu.cuMemFree_v2(to));
+	return failed;
+}
+
+static const char *copies_of_pools(void)
+{
+	CUdeviceptr from, to;
+	OK(cu.cuMemAllocAsync(&from, 256, NULL));
+	OK(cu.cuMemAllocAsync(&to, 256, NULL));
+	OK(cu.cuCtxSynchronize());
+	const char *failed = copied_again(from, to, 1, 1);
+	OK(cu.cuMemFreeAsync(from, NULL));
+	OK(cu.cuMemFreeAsync(to, NULL));
+	OK(cu.cuCtxSynchronize());
+	return failed;
+}
+
 static const char *child(void)
 {
 	CUgraph outer;
@@ -307,6 +363,8 @@ static const struct conformance_case cases[] = {
 	{"exec/update_type", "cuGraphExecUpdate: NODE_TYPE_CHANGED", update_type, SHARED},
 	{"exec/order", "cuGraphLaunch: nodes run after their dependencies", order, SHARED},
 	{"exec/copies", "cuGraphAddMemcpyNode", copies, SHARED},
+	{"exec/copies_in_depth", "cuGraphLaunch: a copy with depth, by several launches", copies_in_depth, SHARED},
+	{"exec/copies_of_pools", "cuGraphLaunch: a copy of stream-ordered memory, by several launches", copies_of_pools, SHARED},
 	{"exec/child", "cuGraphAddChildGraphNode", child, SHARED},
 	{"exec/host", "cuGraphAddHostNode: called once a launch", host, SHARED},
 	{"exec/disabled", "cuGraphNodeSetEnabled: a disabled node does nothing", disabled, SHARED},
