@@ -2,12 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"time"
 
 	"medusa/status"
@@ -29,7 +27,7 @@ func (a *Attempt) vllmEnv() ([]string, error) {
 	site := filepath.Join(a.Work, "vllm")
 	if _, err := os.Stat(site); err != nil {
 		if _, err := a.run(nil, a.Python, a.path("engine", "vllm", "pack.py"), "unpack", a.Parts, site); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(site))
+			return nil, err
 		}
 	}
 	env := []string{"PYTHONPATH=" + a.path("lib", "python") + ":" + site, "VLLM_ENABLE_V1_MULTIPROCESSING=0", "VLLM_USE_FLASHINFER_SAMPLER=0", "VLLM_NO_USAGE_STATS=1",
@@ -102,13 +100,6 @@ func (a *Attempt) vllmStart(env []string, what string, argv ...string) (map[stri
 	if count == 0 && !a.simulated() {
 		return nil, fmt.Errorf("%s: no tokens", what)
 	}
-	a.row("vllm, "+what, "%.1f s with imports, %d tokens, the first %s", time.Since(began).Seconds(), count, strings.Trim(fmt.Sprint(firstTokens(tokens["1"])), "[]"))
+	a.row("vllm, "+what, "%.1f s with imports, %d tokens", time.Since(began).Seconds(), count)
 	return tokens, nil
-}
-
-func firstTokens(sequences [][]int) []int {
-	if len(sequences) == 0 {
-		return nil
-	}
-	return sequences[0][:min(8, len(sequences[0]))]
 }

@@ -22,7 +22,7 @@ import zipfile
 WITH_TORCH = "torch|torchaudio|triton|nvidia.*|cuda.*|numpy|sympy|mpmath|networkx|jinja2|markupsafe|filelock|fsspec|typing.extensions|pip|setuptools"
 UNUSED = (
     "numba|llvmlite|ray|flashinfer.*|cupy.*|tilelang|quack.*|nvtx.*|opencv.*|scipy|fastsafetensors|runai.*|humming.*|tokenspeed.*|torchcodec|model.hosting.*|sentry.*"
-    "|opentelemetry.*|mcp|anthropic|gguf|depyf|astor|supervisor|grpcio.*|wheel|z3.solver|ninja|hf.xet|pygments|dnspython|rich"
+    "|opentelemetry.*|mcp|gguf|depyf|astor|supervisor|grpcio.*|wheel|z3.solver|ninja|hf.xet|pygments|dnspython|rich"
 )
 LEFT_OUT = re.compile(
     r"\.(pyi|a|cu|cuh|cpp|h|hpp)$|^vllm/(vllm_flash_attn/.*\.so|_moe_C|_flashmla|_qutlass|_rust|third_party/deep_gemm/)|^pycountry/locales/|^mistral_common/data/"
@@ -116,7 +116,8 @@ def unpack(args):
                 whole.write(f.read())
         whole.seek(0)
         with tarfile.open(fileobj=whole, mode="r:xz") as tar:
-            tar.extractall(args.to, filter="data")
+            tar.extractall(args.to + ".new", filter="data")
+    os.rename(args.to + ".new", args.to)  # all of it, or none
 
 
 def main():
