@@ -113,20 +113,27 @@ class Marks(unittest.TestCase):
 
 class Workspaces(unittest.TestCase):
     def test_what_products_leave(self):
-        """The blocks that torch keeps once the products' own are gone: the smaller one first."""
+        """The blocks that torch keeps once the products' own are gone, of one stream after the other: of each, the smaller one first."""
         kept = [{"size": 10, "state": "active_allocated"}, {"size": 20, "state": "inactive"}, {"size": 30, "state": "inactive"}]
         torch.cuda.memory_snapshot = lambda: [{"address": 100, "blocks": kept}]
 
         def multiply():
+            if kept[1]["state"] == "active_allocated":
+                kept[0:1] = [{"size": 3, "state": "inactive"}, {"size": 7, "state": "active_allocated"}]
+                return
+            kept[0]["state"] = "inactive"
             kept[2:] = [{"size": 8, "state": "active_allocated"}, {"size": 22, "state": "inactive"}]
             kept[1]["state"] = "active_allocated"
 
-        named, session = [], mock.Mock()
+        named, session, entered = [], mock.Mock(), []
         session.memory = lambda name, *args, **bounds: named.append((name, *args, bounds))
+        torch.cuda.current_stream.return_value = current = mock.MagicMock(cuda_stream=1)
+        torch.cuda.stream = lambda stream: entered.append(stream) or mock.MagicMock()
         with mock.patch.object(libraries, "multiply", multiply), mock.patch.object(torch, "inference_mode", mock.MagicMock(), create=True):
-            libraries.workspaces(session)
-        want = [("library workspace 0", 130, 8, contract.INPUT), ("library workspace 1", 110, 20, contract.INPUT)]
-        self.assertEqual(named, [(*w, {"lo": 0, "hi": 1}) for w in want])
+            libraries.workspaces(session, ["second"])
+        self.assertEqual(entered, [current, "second"])
+        want = [("library workspace 0", 130, 8), ("library workspace 1", 110, 20), ("library workspace 2", 103, 7)]
+        self.assertEqual(named, [(*w, contract.INPUT, {"lo": 0, "hi": 1}) for w in want])
 
 
 class Sessions(unittest.TestCase):

@@ -39,6 +39,13 @@ def workspaces():
     return [t for t in current_workspace_manager()._current_workspaces if t is not None]
 
 
+def streams(model):
+    """Those that the model's modules compute on beside the current one, such as that of shared experts."""
+    held = [v for module in model.modules() for v in vars(module).values()]
+    held += [v for values in held if isinstance(values, (list, tuple)) for v in values]
+    return dict.fromkeys(v for v in held if isinstance(v, torch.cuda.Stream))
+
+
 def resources():
     """The keys of what vLLM keeps for kernels (since 0.31), in each of its lanes."""
     return [(i, key) for i, held in enumerate(getattr(current_workspace_manager(), "_persistent_resources", ())) for key in held]
@@ -140,7 +147,7 @@ class Worker(control.Resized, Sleeper):
             self.profiled = False
             # The profile forward would have made the stream that the process computes on.
             current_stream()
-            medusa.workspaces(self.session)
+            medusa.workspaces(self.session, streams(self.model_runner.model))
             self.reserve(self.session.workspace_bytes())
             return self.given
         self.phase("profile")

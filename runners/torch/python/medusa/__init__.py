@@ -6,7 +6,7 @@ An engine that uses it starts in this order, and each line does nothing if Medus
     session.identify({"engine.name": ..., "model.config": ...})
     session.phase("structure"); allocate the weights; session.tensor(name, t, medusa.WEIGHT) for each
     session.phase("kv_cache");  size = session.kv_bytes() or profile; session.tensor(name, t, medusa.KV)
-                                if the size was given: medusa.workspaces(session) before it
+                                if the size was given: medusa.workspaces(session, other streams) before it
     session.phase("weights");   copy; for b in session.triggers(): session.trigger(lambda: first_layer(b))
     graphs = session.graphs()   and if that is None:
     with medusa.Capture(session) as capture: capture.warm_up(step); capture.graph(label, batch, step)

@@ -1,8 +1,8 @@
 """Workspaces of cuBLAS and cuBLASLt, made before a framework's other memory.
 
-In: a session, and the stream that the engine computes on, as the current one. Out: torch's workspaces for that stream, named. Torch takes
-one from the allocator that is in use at a stream's first product. That would be the pool of a triggering layer in a restored
-start, and one of the engine's own segments in a native one. Fails: as torch does.
+In: a session, the stream that the engine computes on, as the current one, and other streams that it computes on. Out: torch's workspaces for
+those streams, named. Torch takes one from the allocator that is in use at a stream's first product. That would be the pool of a triggering
+layer in a restored start, and one of the engine's own segments in a native one. Fails: as torch does.
 """
 
 import torch
@@ -31,12 +31,14 @@ def multiply():
     torch.cuda.current_stream().synchronize()
 
 
-def workspaces(session):
+def workspaces(session, streams=()):
     """Makes and names them. Between products a workspace holds zeros where a library relies on it, so verification fills it with
     zeros."""
-    before = owned()
-    with torch.inference_mode():
-        multiply()
-    made = sorted(owned() - before, key=lambda block: (block[1], block[0]))
+    made = []
+    for stream in (torch.cuda.current_stream(), *streams):
+        before = owned()
+        with torch.cuda.stream(stream), torch.inference_mode():
+            multiply()
+        made += sorted(owned() - before, key=lambda block: (block[1], block[0]))
     for i, (address, size) in enumerate(made):
         session.memory(f"library workspace {i}", address, size, INPUT, lo=0, hi=1)
