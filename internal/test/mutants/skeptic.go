@@ -143,6 +143,8 @@ var plugins = []mutant{
 	logic("adapters of an encoder", replace(`"enable_tower_connector_lora", False)`, `"", False)`), "Gate.test_each_reason"),
 	logic("adapters that sleep", replace("is not None and", "is not None and False and"), "Gate.test_each_reason"),
 	logic("adapters of several ranks", replace("several and", "False and"), "Gate.test_each_reason_of_ranks"),
+	{"workspaces of other streams", replace("*streams", ""), "./runners/torch/test/test_plugin.py", "Workspaces.test_what_products_leave"},
+	{"adapters of a whole step's replay", skip, "./runners/vllm/test/test_capture.py", "Wrapper.test_adapters_of_a_replay"},
 	{"rows of each request", replace("i >= requests", "i > requests"), "./runners/vllm/test/test_adapters.py", "Adapters.test_rows_take_turns"},
 	{"adapters that are not loaded for a replay", skip, "./runners/vllm/test/test_adapters.py", "Adapters.test_nothing_is_loaded"},
 	{"adapters that were loaded before a replay", skip, "./runners/vllm/test/test_adapters.py", "Adapters.test_nothing_is_loaded"},

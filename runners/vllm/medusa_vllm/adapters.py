@@ -38,13 +38,14 @@ def owners(runner):
             yield f"lora.{part}{kind}", owner
 
 
-def select(runner, active, requests, tokens):
-    """Tells the kernels of a batch in which so many adapters take turns. The adapters are not there, and need not be."""
+def select(runner, batch):
+    """Tells the kernels of a batch in which as many adapters take turns as its descriptor says. The adapters are not there, and need not be."""
     if not wrappers(runner):
         return
+    tokens, requests = batch.num_tokens, min(batch.num_tokens, runner.max_num_reqs)
     # mutant: rows of each request
     scheduled = [tokens // requests + (i >= requests - tokens % requests) for i in range(requests)]
-    with made_up(runner), runner.maybe_select_dummy_loras(runner.lora_config, np.array(scheduled, dtype=np.int32), num_active_loras=active):
+    with made_up(runner), runner.maybe_select_dummy_loras(runner.lora_config, np.array(scheduled, dtype=np.int32), num_active_loras=batch.num_active_loras):
         pass
 
 

@@ -79,8 +79,7 @@ class Pieces:
 
     def before_replay(self, runner, name):
         """Attention lies between pieces, adapters in them."""
-        batch = self.keys[name][1]
-        adapters.select(runner, batch.num_active_loras, min(batch.num_tokens, runner.max_num_reqs), batch.num_tokens)
+        adapters.select(runner, self.keys[name][1])
 
     def install(self, graphs):
         """Gives vLLM's wrappers the restored graphs, by label. Fails before it has given any."""

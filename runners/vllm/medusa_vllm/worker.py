@@ -217,8 +217,6 @@ class Worker(control.Resized, Sleeper):
             self.graphs = runner.cudagraph_manager = GraphManager(
                 self.session, runner, runner.cudagraph_manager, self.captured, lambda: self.own("find inputs", self.look)
             )
-        elif self.vllm_config.lora_config:
-            self.session.refuse("LoRA on the V1 model runner")
         elif type(runner.model) is CUDAGraphWrapper or isinstance(runner.model, torch.nn.Module):
             self.graphs = ModelWrapper(self.session, runner, self.captured)
         else:

@@ -15,6 +15,7 @@ from vllm.v1.worker.workspace import lock_workspace
 import medusa
 from medusa import marks
 
+from . import adapters
 from .inputs import one_token_each
 from .labels import label
 from .pieces import Pieces
@@ -41,7 +42,7 @@ class ModelWrapper(CUDAGraphWrapper):
         descs = {mode: descs for mode, descs in self.dispatcher.get_capture_descs()}
         whole, size = descs.get(CUDAGraphMode.FULL, []), 0
         self.pieces = Pieces(self.session, descs.get(CUDAGraphMode.PIECEWISE, []))
-        self.session.provide(before_replay=lambda name: one_token_each(self.runner))
+        self.session.provide(before_replay=torch.inference_mode()(functools.partial(self.before_replay, {label(desc): desc for desc in whole})))
         if not self.use.restore([*self.pieces.keys, *map(label, whole)], functools.partial(self.install, whole)):
             self.use.begin_capture()
             with self.pieces.recorded():
@@ -75,6 +76,15 @@ class ModelWrapper(CUDAGraphWrapper):
         for tokens in sorted({desc.num_tokens for _, descs in self.dispatcher.get_capture_descs() for desc in descs}, reverse=True):
             step(tokens)
         one_token_each(self.runner)
+
+    def before_replay(self, whole, name):
+        """A request of one token a row, and for LoRA's kernels as many adapters as the graph's capture had."""
+        one_token_each(self.runner)
+        if name in whole:
+            # mutant: adapters of a whole step's replay
+            adapters.select(self.runner, whole[name])
+        else:
+            self.pieces.before_replay(self.runner, name)
 
     def __call__(self, *args, **kwargs):
         context = get_forward_context() if is_forward_context_available() else None

@@ -47,4 +47,6 @@ CASES = [
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", NGRAM),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", *LORA),
     ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", *LORA),
+    ("llama", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY", *LORA),
+    ("llama", "FLASH_ATTN", "V1", "FULL_AND_PIECEWISE", *LORA),
 ]

@@ -52,7 +52,7 @@ class Loader:
 class Runner:
     """As vLLM's model runners: they make up requests for adapters, and have them loaded."""
 
-    lora_config = "lora"
+    lora_config, max_num_reqs = "lora", 3
 
     def __init__(self):
         self.lora_manager = Loader()
@@ -63,6 +63,10 @@ class Runner:
         assert config == self.lora_config
         self.lora_manager.set_active_adapters({"made up"}, (scheduled, num_active_loras))
         yield
+
+
+def batch(tokens, active):
+    return types.SimpleNamespace(num_tokens=tokens, num_active_loras=active)
 
 
 class Adapters(unittest.TestCase):
@@ -79,13 +83,13 @@ class Adapters(unittest.TestCase):
 
     def test_rows_take_turns(self):
         runner = Runner()
-        self.adapters.select(runner, 2, 3, 8)
+        self.adapters.select(runner, batch(8, 2))
         self.assertEqual(runner.lora_manager._adapter_manager.told, [(([2, 3, 3], 2), [1, 2])])
 
     def test_nothing_is_loaded(self):
         """The slots are a user's: their weights stay, and the next step tells of its own adapters."""
         runner = Runner()
-        self.adapters.select(runner, 1, 1, 1)
+        self.adapters.select(runner, batch(1, 1))
         manager = runner.lora_manager._adapter_manager
         self.assertEqual((runner.lora_manager.loaded, manager.lora_index_to_id, manager._last_mapping), ([], [7, None], None))
         runner.lora_manager.set_active_adapters("a user's", None)
@@ -93,7 +97,7 @@ class Adapters(unittest.TestCase):
 
     def test_without_adapters(self):
         runner = types.SimpleNamespace(lora_config=None)
-        self.adapters.select(runner, 0, 1, 1)
+        self.adapters.select(runner, batch(1, 0))
         with self.adapters.made_up(runner):
             pass
         self.assertEqual(list(self.adapters.owners(runner)), [])

@@ -177,5 +177,27 @@ class Captures(unittest.TestCase):
         self.assertEqual(self.before, [])
 
 
+class Wrapper(unittest.TestCase):
+    def test_adapters_of_a_replay(self):
+        """Of a whole step as of a piece: as many as its capture had, once there is a token in each row."""
+        found, told = stand_ins(), []
+        found["medusa_vllm.adapters"].select = lambda runner, desc: told.append((runner, desc))
+        found["medusa_vllm.inputs"].one_token_each = told.append
+        names = "vllm.compilation", "vllm.compilation.cuda_graph", "vllm.v1.worker.workspace"
+        found |= {name: types.ModuleType(name) for name in names}
+        vars(found[names[1]]).update(CUDAGraphEntry=None, CUDAGraphWrapper=type)
+        vars(found["vllm.forward_context"]).update(get_forward_context=None, is_forward_context_available=None)
+        found[names[2]].lock_workspace = None
+        with mock.patch.dict(sys.modules, found):
+            self.addCleanup(sys.modules.pop, "medusa_vllm.wrapper", None)
+            from medusa_vllm.wrapper import ModelWrapper
+
+            pieces = types.SimpleNamespace(before_replay=lambda runner, name: told.append((runner, name)))
+            this = types.SimpleNamespace(runner="runner", pieces=pieces)
+            ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "whole")
+            ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "piece")
+        self.assertEqual(told, ["runner", ("runner", "its descriptor"), "runner", ("runner", "piece")])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -35,6 +35,7 @@ def workspaces(session, streams=()):
     """Makes and names them. Between products a workspace holds zeros where a library relies on it, so verification fills it with
     zeros."""
     made = []
+    # mutant: workspaces of other streams
     for stream in (torch.cuda.current_stream(), *streams):
         before = owned()
         with torch.cuda.stream(stream), torch.inference_mode():
