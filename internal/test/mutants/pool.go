@@ -18,7 +18,7 @@ var pooled = []mutant{
 	{"no collections while modules are imported", skip, "./internal/test/pool", "TestSingle"},
 	{"weights read beside imports", never, "./supervisor", "TestWeights"},
 	{"files that do not fit", never, "./internal/pagecache", "TestReadRefuses"},
-	{"used once", skip, "./internal/test/pool", "TestPool"},
+	{"used once", skip, "./pool", "TestUsedOnce"},
 	{"priority of the caller", replace("Nice: int32(nice)", "Nice: int32(19+0*nice)"), "./internal/test/pool", "TestPool"},
 	{"a start that differs from the pool's processes", skip, "./internal/test/pool", "TestPool"},
 	{"a caller that has died", skip, "./internal/test/pool", "TestPool"},
