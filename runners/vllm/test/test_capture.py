@@ -190,12 +190,13 @@ class Wrapper(unittest.TestCase):
         found[names[2]].lock_workspace = None
         with mock.patch.dict(sys.modules, found):
             self.addCleanup(sys.modules.pop, "medusa_vllm.wrapper", None)
-            from medusa_vllm.wrapper import ModelWrapper
+            from medusa_vllm import wrapper
 
             pieces = types.SimpleNamespace(before_replay=lambda runner, name: told.append((runner, name)))
             this = types.SimpleNamespace(runner="runner", pieces=pieces)
-            ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "whole")
-            ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "piece")
+            with mock.patch.object(wrapper, "adapters", found["medusa_vllm.adapters"]):
+                wrapper.ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "whole")
+                wrapper.ModelWrapper.before_replay(this, {"whole": "its descriptor"}, "piece")
         self.assertEqual(told, ["runner", ("runner", "its descriptor"), "runner", ("runner", "piece")])
 
 
