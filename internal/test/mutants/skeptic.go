@@ -143,6 +143,7 @@ var plugins = []mutant{
 	logic("adapters of an encoder", replace(`"enable_tower_connector_lora", False)`, `"", False)`), "Gate.test_each_reason"),
 	logic("adapters that sleep", replace("is not None and", "is not None and False and"), "Gate.test_each_reason"),
 	logic("adapters of several ranks", replace("several and", "False and"), "Gate.test_each_reason_of_ranks"),
+	{"changes that a model runner may leave out", replace("not runners or runner in runners", "True"), "./runners/vllm/test/test_run.py", "TestListed.test_of_one_runner"},
 	{"workspaces of other streams", replace("*streams", ""), "./runners/torch/test/test_plugin.py", "Workspaces.test_what_products_leave"},
 	{"adapters of a whole step's replay", skip, "./runners/vllm/test/test_capture.py", "Wrapper.test_adapters_of_a_replay"},
 	{"rows of each request", replace("i >= requests", "i > requests"), "./runners/vllm/test/test_adapters.py", "Adapters.test_rows_take_turns"},

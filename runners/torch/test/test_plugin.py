@@ -121,7 +121,6 @@ class Workspaces(unittest.TestCase):
             if kept[1]["state"] == "active_allocated":
                 kept[0:1] = [{"size": 3, "state": "inactive"}, {"size": 7, "state": "active_allocated"}]
                 return
-            kept[0]["state"] = "inactive"
             kept[2:] = [{"size": 8, "state": "active_allocated"}, {"size": 22, "state": "inactive"}]
             kept[1]["state"] = "active_allocated"
 

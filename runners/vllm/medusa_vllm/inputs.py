@@ -106,13 +106,19 @@ def named(runner, blocks):
     return found + [(name, t, {"lo": 0, "hi": blocks * size, "fill": medusa.DISTINCT}) for name, t, size in b.slots]
 
 
-def attributes(prefix, thing):
-    """(name, tensor) for each tensor that an object holds as an attribute, or in a list that is one, or with a copy on the host."""
+def held(thing):
+    """(name, value) for each attribute of an object, or element of a list that is one."""
     for key, value in vars(thing).items():
-        for i, t in enumerate(value if isinstance(value, (list, tuple)) else [value]):
-            t = t.gpu if isinstance(t, CpuGpuBuffer) else t
-            if isinstance(t, torch.Tensor):
-                yield f"{prefix}.{key}.{i}", t
+        for i, v in enumerate(value if isinstance(value, (list, tuple)) else [value]):
+            yield f"{key}.{i}", v
+
+
+def attributes(prefix, thing):
+    """(name, tensor) for each tensor that an object holds, or of which it holds a copy on the host as well."""
+    for name, t in held(thing):
+        t = t.gpu if isinstance(t, CpuGpuBuffer) else t
+        if isinstance(t, torch.Tensor):
+            yield f"{prefix}.{name}", t
 
 
 def others(runner):

@@ -41,9 +41,7 @@ def workspaces():
 
 def streams(model):
     """Those that the model's modules compute on beside the current one, such as that of shared experts."""
-    held = [v for module in model.modules() for v in vars(module).values()]
-    held += [v for values in held if isinstance(values, (list, tuple)) for v in values]
-    return dict.fromkeys(v for v in held if isinstance(v, torch.cuda.Stream))
+    return dict.fromkeys(v for module in model.modules() for _, v in inputs.held(module) if isinstance(v, torch.cuda.Stream))
 
 
 def resources():

@@ -59,6 +59,14 @@ class TestCases(unittest.TestCase):
         self.assertTrue(set(self.chosen("--models", "llama,qwen3,mistral,qwen2-moe")) < set(cases))
 
 
+class TestListed(unittest.TestCase):
+    def test_of_one_runner(self):
+        """What a start on the V1 runner may leave out is still demanded of the V2 runner."""
+        text = "# comment\n\n*.a[*]\nV1 *.b\n"
+        with mock.patch.object(run, "open", mock.mock_open(read_data=text), create=True):
+            self.assertEqual((run.listed("V1"), run.listed("V2")), (["*.a[*]", "*.b"], ["*.a[*]"]))
+
+
 class TestResults(unittest.TestCase):
     def differences(self, native, restored):
         """Graphs say that the native process's memory a is x here, and b is y."""
