@@ -91,7 +91,7 @@ def faults(case):
         Fault("another checkpoint", "incompatible", "model.checkpoint", argument("model", checkpoint(case))),
         Fault("changed arguments", "incompatible", "engine.args", argument("max_num_seqs", 16)),
         Fault("another batch limit", "incompatible", "engine.args", argument("max_num_batched_tokens", 256)),
-        Fault("LoRA", "unsupported", "LoRA", [*argument("enable_lora", True), "--no-requests"], V1),
+        Fault("LoRA", "incompatible", "engine.args", [*argument("enable_lora", True), "--no-requests"], V1),
         Fault("speculative decoding", "unsupported", "speculative", [*argument("speculative_config", spec), "--no-requests"], V1),
         Fault("eager", "unsupported", "enforce_eager", argument("enforce_eager", True)),
         Fault("sleep mode", "incompatible", "engine.args", [*argument("enable_sleep_mode", True), "--no-requests"]),
