@@ -7,6 +7,7 @@ Fails: exit code 1 if a step fails, a graph was not restored, or anything differ
 
 import argparse
 import concurrent.futures
+import functools
 import itertools
 import json
 import os
@@ -65,6 +66,7 @@ def listed(runner):
     return [pattern for *runners, pattern in lines if not runners or runner in runners]
 
 
+@functools.cache
 def installed(python):
     """The release of vLLM that the interpreter finds."""
     command = [python, "-c", "from importlib.metadata import version; print(version('vllm'))"]
@@ -111,11 +113,11 @@ class Engine:
             VLLM_USE_FLASHINFER_SAMPLER="0",
             VLLM_USE_V2_MODEL_RUNNER=str(int(self.runner == "V2")),
             VLLM_NO_USAGE_STATS="1",
-            # Of its own: Inductor chooses a kernel's form by time, and Triton's code tells its source's path. Two cases that compile at once would use each
-            # other's choice from the next start on.
+            # Of its own: Inductor chooses a kernel's form by time. Two cases that compile at once would use each other's choice from the next start on.
             VLLM_CACHE_ROOT=self.path("cache"),
             TORCHINDUCTOR_CACHE_DIR=self.path("inductor"),
-            TRITON_CACHE_DIR=self.path("triton"),
+            # Of all cases: Triton finds code by its source, which has one form.
+            TRITON_CACHE_DIR=os.path.join(os.path.abspath(self.args.work), "triton"),
             HF_HUB_OFFLINE="1",
         )
 
@@ -160,6 +162,14 @@ class Case(Engine):
         super().__init__(args, " ".join([model, backend, runner, graphs, *settings]), self.plain, runner, folder)
         self.compiled, self.adapters = graphs.endswith("PIECEWISE"), "enable_lora=true" in settings
         self.command = [sys.executable, os.path.join(TORCH, "test", "engine_run.py"), self.folder, *self.plain]
+        os.makedirs(self.path("cache"))
+        os.symlink(self.known_models(), self.path(os.path.join("cache", "modelinfos")))
+
+    def known_models(self):
+        """What vLLM has found out about classes of models, in a process of its own for each: the same for all cases."""
+        known = os.path.join(os.path.abspath(self.args.work), "modelinfos-" + installed(self.args.python))
+        os.makedirs(known, exist_ok=True)
+        return known
 
     def graphs(self, name):
         return read(self.path(name + ".truth"), self.path(name + ".places"))
