@@ -19,6 +19,7 @@ COMPILED = 3  # vLLM's CompilationMode.VLLM_COMPILE
 # Passes of the compiler whose kernels add up over ranks themselves.
 FUSED = "fuse_allreduce_rms", "fuse_gemm_comms"
 SPECULATION = None, "ngram", "ngram_gpu"  # without a draft model, and so without graphs of its own
+DRAFTS = "eagle", "eagle3", "mtp"  # by a draft model, on the V2 runner
 MODES = "FULL_DECODE_ONLY", "FULL_AND_PIECEWISE", "PIECEWISE", "FULL"
 
 
@@ -59,7 +60,9 @@ def numbers(release):
 
 def config_reason(config):
     parallel, model, compilation, cache = config.parallel_config, config.model_config, config.compilation_config, config.cache_config
-    mode, method = compilation.cudagraph_mode, config.speculative_config and config.speculative_config.method
+    mode, speculative = compilation.cudagraph_mode, config.speculative_config
+    method = speculative and speculative.method
+    drafts = method in DRAFTS
     checks = [
         (getattr(parallel, "enable_dbo", False), "two batches that overlap (enable_dbo)"),
         # mutant: adapters of an encoder
@@ -67,7 +70,14 @@ def config_reason(config):
         # mutant: adapters that sleep
         (config.lora_config is not None and model.enable_sleep_mode, "LoRA in sleep mode"),
         # mutant: speculation that has graphs of its own
-        (method not in SPECULATION, f"speculative decoding by {method} (supported: {', '.join(filter(None, SPECULATION))})"),
+        (method not in SPECULATION + DRAFTS, f"speculative decoding by {method} (supported: {', '.join(filter(None, SPECULATION + DRAFTS))})"),
+        # mutant: drafts of changing length
+        (drafts and getattr(speculative, "num_speculative_tokens_per_batch_size", None), "drafts whose length depends on the batch"),
+        (getattr(speculative, "enable_adaptive_verification", False), "adaptive verification of drafts"),
+        # mutant: adapters and a draft model
+        (drafts and config.lora_config is not None, "LoRA with a draft model"),
+        # mutant: draft model that sleeps
+        (drafts and model.enable_sleep_mode, "a draft model in sleep mode"),
         (config.kv_transfer_config is not None, "a KV connector"),
         (model.enforce_eager, "graphs are switched off (enforce_eager)"),
         # mutant: backend of sleep mode
@@ -111,6 +121,8 @@ def ranks_reason(config, vllm):
         (getattr(parallel, "enable_eplb", False), "experts that move (enable_eplb)"),
         # mutant: adapters of several ranks
         (several and config.lora_config is not None, "LoRA on several ranks"),
+        # mutant: draft model of several ranks
+        (several and config.speculative_config and config.speculative_config.method in DRAFTS, "a draft model on several ranks"),
         # mutant: ranks that sleep
         (several and config.model_config.enable_sleep_mode, "sleep mode of several ranks"),
         (several and vllm.split("+")[0] not in RANKS, f"several ranks with vLLM {vllm} (supported: {', '.join(RANKS)})"),

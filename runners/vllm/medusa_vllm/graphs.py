@@ -1,7 +1,7 @@
-"""vLLM's graph manager with captures that are recorded, or replaced by restored graphs.
+"""vLLM's graph managers with captures that are recorded, or replaced by restored graphs.
 
 In: the session, and the arguments of vLLM's own manager. Out: the manager's dictionary of graphs, filled, and those of the
-pieces of a compiled model. Fails: as capture does; a restore that cannot be used ends in vLLM's own capture.
+pieces of a compiled model; likewise for a draft model's managers. Fails: as capture does; a restore that cannot be used ends in vLLM's own capture.
 """
 
 import inspect
@@ -14,104 +14,74 @@ from vllm.v1.worker.gpu.cudagraph_utils import CudaGraphManager, ModelCudaGraphM
 import medusa
 from medusa import marks
 
-from . import adapters, factories
+from . import adapters, drafts, factories
 from .inputs import one_token_each
 from .labels import label
 from .pieces import Pieces
 from .use import Use
 
 
-class _Base(CudaGraphManager):
-    """Stands behind ModelCudaGraphManager in the order of classes. vLLM's own capture of a model ends in this one, which captures only
-    if there are no restored graphs."""
+class Captures(CudaGraphManager):
+    """Stands behind a manager of vLLM's in the order of classes. vLLM's own capture of a model ends in this one."""
+
+    def follow(self, main, part=""):
+        """main: the model's manager, whose graphs are restored together with this one's. part: begins the labels."""
+        self.main, self.part = main, part
+        self.use, self.session, self.runner = main.use, main.session, main.runner
+
+    @staticmethod
+    def arguments(made):
+        """What a manager of vLLM's was made with. Releases add arguments, which the manager keeps under their names."""
+        names = list(inspect.signature(type(made).__init__).parameters)[1:]
+        lost = [name for name in names if not hasattr(made, name)]
+        # mutant: argument of vLLM's manager that it does not keep
+        if lost:
+            raise AttributeError(f"vLLM's graph manager does not keep {', '.join(lost)}")
+        return {name: getattr(made, name) for name in names}
+
+    def descs(self, mode):
+        return self._capture_descs.get(CUDAGraphMode[mode], [])
+
+    def cut(self, batches):
+        """The pieces of the model, which are known once it is compiled. batches: as its forwards have them."""
+        self.pieces = Pieces(self.session, batches, self.part, None if self.main is self else self.main.pieces.memory)
+
+    def by_label(self):
+        return {label(d, self.part): d for d in self.descs("FULL")}
+
+    def labels(self):
+        return [*self.pieces.keys, *self.by_label()]
 
     def capture(self, create_forward_fn, progress_bar_desc="Capturing CUDA graphs"):
         self.create_forward_fn = create_forward_fn
-        self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
-        # In every start, and before the phases that a restored one skips: what factories write is no work that is missing there.
-        # mutant: factories of a restored start
-        factories.call(self._capture_descs, create_forward_fn)
-        if self.session.run == medusa.PROFILE:
-            # mutant: inputs that factories write
-            self.prepared()
-        self.session.phase("warmup")
-        if self.use.restore([*self.pieces.keys, *map(label, self.whole)], self.install):
-            return
+        self.fill(progress_bar_desc)
 
+    def call_factories(self):
+        # mutant: factories of a restored start
+        factories.call(self._capture_descs, self.create_forward_fn)
+
+    def record(self, progress_bar_desc):
         def marked(desc, warmup):
-            forward = create_forward_fn(desc, warmup)
+            forward = self.create_forward_fn(desc, warmup)
             if not warmup and desc.cg_mode is CUDAGraphMode.FULL:
-                marks.graph(label(desc), desc.num_tokens)
-                self.session.captured.append(label(desc))
+                marks.graph(label(desc, self.part), desc.num_tokens)
+                self.session.captured.append(label(desc, self.part))
             return forward
 
         self.use.begin_capture()
         with self.pieces.recorded():
             super().capture(marked, progress_bar_desc)
-        torch.cuda.synchronize()
-        marks.blocks()
 
-
-def arguments(made):
-    """What a manager of vLLM's was made with. Releases add arguments, which the manager keeps under their names."""
-    names = list(inspect.signature(ModelCudaGraphManager.__init__).parameters)[1:]
-    lost = [name for name in names if not hasattr(made, name)]
-    # mutant: argument of vLLM's manager that it does not keep
-    if lost:
-        raise AttributeError(f"vLLM's graph manager does not keep {', '.join(lost)}")
-    return {name: getattr(made, name) for name in names}
-
-
-class GraphManager(ModelCudaGraphManager, _Base):
-    """Takes the place of the manager that the model runner made, before it has captured anything."""
-
-    def __init__(self, session, runner, made, captured, prepared):
-        """prepared is called in the run profile, once the factories of all captures were called."""
-        super().__init__(**arguments(made))
-        self.use, self.session, self.runner, self.captured, self.prepared = Use(session), session, runner, captured, prepared
-        self.whole = self._capture_descs.get(CUDAGraphMode.FULL, [])
-        # vLLM makes this at the first warm-up. Made here, it is no part of the phases that a restored start skips.
-        rows = max(d.num_tokens for descs in self._capture_descs.values() for d in descs)
-        self.hidden_states = torch.empty(
-            (rows, runner.model_config.get_hidden_size()), dtype=runner.model_config.dtype, device=made.device
-        )
-        session.tensor("hidden_states", self.hidden_states, medusa.OUTPUT)
-
-    @torch.inference_mode()
-    def capture(self, *args, **kwargs):
-        batches = [self.in_forward(d) for d in self._capture_descs.get(CUDAGraphMode.PIECEWISE, [])]
-        self.pieces = Pieces(self.session, batches)
-        super().capture(*args, **kwargs)
-        self.captured()
-
-    def install(self, graphs):
+    def take(self, graphs):
+        """Restored graphs, by label."""
         self.pieces.install(graphs)
-        self.graphs, self._graphs_captured = {d: graphs[label(d)] for d in self.whole}, True
+        self.graphs, self._graphs_captured = {d: graphs[name] for name, d in self.by_label().items()}, True
 
-    def rise(self):
-        """Graphs are there again after a sleep."""
-        self.pieces.rise()
-
-    def prepare(self, step, run_triggers):
-        """Before verifying runs compare: of the two, only one has captured, and so written the output and the memory that libraries and attention
-        backends keep of their last steps. Both take the same steps, without graphs, in the order of captures."""
-        captured, self._graphs_captured = self._graphs_captured, False
-        run_triggers()
-        for tokens in sorted({desc.num_tokens for descs in self._capture_descs.values() for desc in descs}, reverse=True):
-            step(tokens)
-        self._graphs_captured = captured
-        one_token_each(self.runner)
-        self.hidden_states.zero_()
-
-    def before_replay(self, name):
+    def rebuild(self, desc):
         """What attention backends keep for a step, as the graph's capture had it. Rows are a request's, with the tokens that
         verification chose: those of a capture count as padding, and experts leave them out. So are block tables: since 0.33 a capture
-        clears its rows, and those of the one before. Pieces lie between attention."""
-        desc = next((d for d in self.whole if label(d) == name), None)
-        if desc is None:
-            self.pieces.before_replay(self.runner, name)
-            return
-        inputs, tables = self.runner.input_buffers, self.runner.block_tables
+        clears its rows, and those of the one before."""
+        inputs, tables = self.inputs, self.runner.block_tables
         kept = [(t, t.clone()) for t in (inputs.input_ids, inputs.positions, tables.slot_mappings, *tables.input_block_tables)]
         with adapters.made_up(self.runner):
             self.create_forward_fn(desc, False)
@@ -120,10 +90,6 @@ class GraphManager(ModelCudaGraphManager, _Base):
             t.copy_(value)
         inputs.is_padding.fill_(False)
 
-    def in_forward(self, desc):
-        """The descriptor by which the pieces' wrappers find a graph, of the manager's."""
-        return BatchDescriptor(num_tokens=desc.num_tokens, has_lora=self.runner.lora_config is not None, num_active_loras=desc.num_active_loras)
-
     def dispatch(self, *args, **kwargs):
         captured = self._graphs_captured
         self._graphs_captured = captured and self.use.usable()
@@ -131,3 +97,84 @@ class GraphManager(ModelCudaGraphManager, _Base):
             return super().dispatch(*args, **kwargs)
         finally:
             self._graphs_captured = captured
+
+
+class GraphManager(ModelCudaGraphManager, Captures):
+    """Takes the place of the manager that the model runner made, before it has captured anything."""
+
+    def __init__(self, session, runner, made, captured, prepared):
+        """prepared is called in the run profile, once the factories of all captures were called."""
+        super().__init__(**self.arguments(made))
+        self.use, self.session, self.runner, self.captured, self.prepared = Use(session), session, runner, captured, prepared
+        self.follow(self)
+        self.inputs, self.drafts = runner.input_buffers, drafts.Drafts(self, Captures)
+        # vLLM makes these at the first warm-up. Made here, they are no part of the phases that a restored start skips.
+        rows, width = max(d.num_tokens for descs in self._capture_descs.values() for d in descs), runner.model_config.get_hidden_size()
+        outputs = [torch.empty((rows, width), dtype=runner.model_config.dtype, device=made.device) for _ in range(1 + drafts.inner(runner))]
+        self.hidden_states, *self.aux_hidden_states = outputs
+        for i, t in enumerate(outputs):
+            session.tensor("hidden_states" + (f".{i}" if i else ""), t, medusa.OUTPUT)
+
+    @torch.inference_mode()
+    def capture(self, *args, **kwargs):
+        self.cut([self.in_forward(d) for d in self.descs("PIECEWISE")])
+        super().capture(*args, **kwargs)
+        if not self.drafts.asked:
+            self.finish()
+
+    def fill(self, progress_bar_desc):
+        self.session.provide(before_replay=torch.inference_mode()(self.before_replay))
+        # In every start, and before the phases that a restored one skips: what factories write is no work that is missing there.
+        self.call_factories()
+        self.drafts.look()
+        if self.session.run == medusa.PROFILE:
+            # mutant: inputs that factories write
+            self.prepared()
+        self.session.phase("warmup")
+        if not self.use.restore([name for m in self.managers() for name in m.labels()], self.install):
+            self.record(progress_bar_desc)
+
+    def managers(self):
+        return [self, *self.drafts.asked]
+
+    def finish(self):
+        """Behind the last capture of all."""
+        if not self.use.restored:
+            torch.cuda.synchronize()
+            marks.blocks()
+        self.captured()
+
+    def install(self, graphs):
+        for manager in self.managers():
+            manager.take(graphs)
+
+    def rise(self):
+        """Graphs are there again after a sleep."""
+        for manager in self.managers():
+            manager.pieces.rise()
+
+    def prepare(self, step, run_triggers):
+        """Before verifying runs compare: of the two, only one has captured, and so written the outputs and the memory that libraries and attention
+        backends keep of their last steps. Both take the same steps, without graphs, in the order of captures."""
+        for manager in self.managers():
+            manager._graphs_captured = False
+        run_triggers()
+        for tokens in sorted({desc.num_tokens for descs in self._capture_descs.values() for desc in descs}, reverse=True):
+            step(tokens)
+        for manager in self.managers():
+            manager._graphs_captured = True
+        one_token_each(self.runner)
+        for t in (self.hidden_states, *self.aux_hidden_states):
+            t.zero_()
+
+    def before_replay(self, name):
+        """Whole steps have metadata of attention; pieces lie between attention."""
+        for manager in self.managers():
+            if name in manager.by_label():
+                manager.rebuild(manager.by_label()[name])
+            elif name in manager.pieces.keys:
+                manager.pieces.before_replay(self.runner, name)
+
+    def in_forward(self, desc):
+        """The descriptor by which the pieces' wrappers find a graph, of the manager's."""
+        return BatchDescriptor(num_tokens=desc.num_tokens, has_lora=self.runner.lora_config is not None, num_active_loras=desc.num_active_loras)

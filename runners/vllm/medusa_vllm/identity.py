@@ -29,9 +29,17 @@ def checkpoint(model, revision):
 def settings(config):
     """vLLM's own hash of all that its compiled code depends on, without the model's place: its contents count."""
     # mutant: configuration stays as it is
-    config, config.model_config = copy.copy(config), copy.copy(config.model_config)
+    config, config.model_config, config.speculative_config = copy.copy(config), copy.copy(config.model_config), copy.copy(config.speculative_config)
     config.model_config.model = ""
+    if draft(config):
+        config.speculative_config.draft_model_config = copy.copy(draft(config))
+        config.speculative_config.draft_model_config.model = ""
     return config.compute_hash()
+
+
+def draft(config):
+    """The configuration of a draft model that is one of its own."""
+    return getattr(config.speculative_config, "draft_model_config", None)
 
 
 def factors(config, vllm, torch, cuda, environment):
@@ -54,6 +62,9 @@ def factors(config, vllm, torch, cuda, environment):
     if speculative:
         # mutant: drafts of a step
         arguments.append(f"{speculative.method}:{speculative.num_speculative_tokens}")
+    if draft(config):
+        # mutant: draft model
+        arguments.append(digest(draft(config).hf_config.to_json_string() + checkpoint(draft(config).model, draft(config).revision)))
     if multimodal:
         # mutant: files of a prompt
         arguments.append(f"{multimodal.language_model_only} {multimodal.limit_per_prompt} {multimodal.mm_processor_kwargs}")

@@ -11,7 +11,7 @@ from vllm.v1.utils import CpuGpuBuffer
 
 import medusa
 
-from . import adapters
+from . import adapters, drafts
 
 
 def once(found, seen):
@@ -22,8 +22,9 @@ def once(found, seen):
             yield name, t.detach(), role, bounds
 
 
-def weights(model):
-    return [(name, t, medusa.WEIGHT, {}) for name, t in [*model.named_parameters(), *model.named_buffers()]]
+def weights(runner):
+    found = ((prefix + name, t) for prefix, model in models(runner).items() for name, t in [*model.named_parameters(), *model.named_buffers()])
+    return [(name, t, medusa.WEIGHT, {}) for name, t in found]
 
 
 def made(runner):
@@ -78,8 +79,19 @@ def v2_buffers(runner):
         query_start_loc=inputs.query_start_loc,
         block_tables=tables.input_block_tables,
         slots=[("slot_mappings", tables.slot_mappings, min(tables.block_sizes))],
-        owners={"input": inputs, "block_tables": tables} | model_states(runner.model_state),
+        owners={"input": inputs, "block_tables": tables} | model_states(runner.model_state) | drafted(runner),
     )
+
+
+def drafted(runner):
+    found = drafts.speculator(runner)
+    return {"draft.input": found.input_buffers} if found else {}
+
+
+def models(runner):
+    """The model, and its draft model."""
+    found = drafts.speculator(runner)
+    return {"": runner.model} | ({"draft.": found.model} if found else {})
 
 
 def model_states(state):
@@ -101,8 +113,10 @@ def named(runner, blocks):
         ("seq_lens", b.seq_lens, {"lo": 1, "hi": length}),
     ]
     found += [(f"block_table.{i}", t, {"lo": 0, "hi": blocks}) for i, t in enumerate(b.block_tables)]
+    found += drafts.named(runner)
     found += [(name, t, {}) for name, t in adapters.slots(modules(runner.model))]
-    found += [(name, t, zeros(t)) for prefix, owner in adapters.owners(runner) for name, t in attributes(prefix, owner)]
+    written = [*adapters.owners(runner), *({"draft": drafts.speculator(runner)}.items() if drafts.speculator(runner) else ())]
+    found += [(name, t, zeros(t)) for prefix, owner in written for name, t in attributes(prefix, owner)]
     return found + [(name, t, {"lo": 0, "hi": blocks * size, "fill": medusa.DISTINCT}) for name, t, size in b.slots]
 
 
@@ -132,10 +146,12 @@ def others(runner):
 def owned(runner):
     for prefix, owner in buffers(runner).owners.items():
         yield from attributes(prefix, owner)
-    for i, group in enumerate(g for groups in runner.attn_groups for g in groups):
-        for j, builder in enumerate(group.metadata_builders):
-            yield from attributes(f"attention.{i}.{j}", builder)
-    yield from modules(runner.model)
+    for prefix, groups in {"attention": runner.attn_groups, "draft.attention": getattr(drafts.speculator(runner), "attn_groups", [])}.items():
+        for i, group in enumerate(g for found in groups for g in found):
+            for j, builder in enumerate(group.metadata_builders):
+                yield from attributes(f"{prefix}.{i}.{j}", builder)
+    for prefix, model in models(runner).items():
+        yield from ((prefix + name, t) for name, t in modules(model))
 
 
 def modules(model):

@@ -35,16 +35,16 @@ def told(desc):
     return " ".join(f"{WORDS[f.name]}={getattr(desc, f.name)}" for f in dataclasses.fields(desc) if f.name in WORDS)
 
 
-def label(desc):
-    """Of a whole step's descriptor, of either model runner. The V1 runner's does not hold the mode."""
+def label(desc, part=""):
+    """Of a whole step's descriptor, of either model runner. The V1 runner's does not hold the mode. part: of a draft model."""
     # mutant: label of a step
-    return f"{desc.cg_mode.name if hasattr(desc, 'cg_mode') else 'FULL'} {told(desc)}"
+    return f"{part}{desc.cg_mode.name if hasattr(desc, 'cg_mode') else 'FULL'} {told(desc)}"
 
 
-def piece(index, desc):
+def piece(index, desc, part=""):
     """Of one of the pieces of a compiled model, by its place and the descriptor of a forward."""
     # mutant: label of a piece
-    return f"PIECE {index} {told(desc)}"
+    return f"{part}PIECE {index} {told(desc)}"
 
 
 def match(labels, graphs):

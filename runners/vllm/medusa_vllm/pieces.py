@@ -26,13 +26,15 @@ from . import adapters
 from .labels import piece
 
 NOTE = "vllm.pieces"
+DRAFT = "eagle_head"  # vLLM's name, in load_eagle_model
 
 
 class Pieces:
-    def __init__(self, session, batches):
-        self.session, self.wrappers = session, wrappers() if batches else []
-        self.keys = {piece(i, b): (w, b) for b in batches for i, w in enumerate(self.wrappers)}
-        self.memory = {}  # names by address and bytes
+    def __init__(self, session, batches, part="", memory=None):
+        """part: begins the labels of a draft model's pieces. memory: names by address and bytes, which an engine's models share."""
+        self.session, self.part, self.wrappers = session, part, wrappers(bool(part)) if batches else []
+        self.keys = {piece(i, b, part): (w, b) for b in batches for i, w in enumerate(self.wrappers)}
+        self.memory = {} if memory is None else memory
         self.results = {}  # by label
         numbers = [w.runnable.piecewise_compile_index for w in self.wrappers if isinstance(w.runnable, PiecewiseBackend)]
         if numbers != list(range(len(self.wrappers))):
@@ -50,14 +52,14 @@ class Pieces:
             for w, runnable in zip(self.wrappers, compiled):
                 w.runnable = runnable
         if self.wrappers:
-            self.session.note(NOTE, json.dumps(self.results, separators=(",", ":")).encode())
+            self.session.note(self.part + NOTE, json.dumps(self.results, separators=(",", ":")).encode())
 
     def run(self, index, runnable, *args):
         context = get_forward_context()
         if context.cudagraph_runtime_mode is not CUDAGraphMode.PIECEWISE:
             return runnable(*args)  # warm-up, or part of a whole step
         batch = context.batch_descriptor
-        name = piece(index, batch)
+        name = piece(index, batch, self.part)
         marks.graph(name, batch.num_tokens)
         self.session.captured.append(name)
         results = runnable(*args)
@@ -83,7 +85,7 @@ class Pieces:
 
     def install(self, graphs):
         """Gives vLLM's wrappers the restored graphs, by label. Fails before it has given any."""
-        noted = json.loads(self.session.noted(NOTE)) if self.wrappers else {}
+        noted = json.loads(self.session.noted(self.part + NOTE)) if self.wrappers else {}
         self.results = {name: noted[name] for name in self.keys}
         for result in {memory: (memory, *form) for _, found in self.results.values() for memory, *form in found}.values():
             self.view(*result)  # its inputs are there
@@ -118,7 +120,12 @@ class Entry:
         return self.pieces.made(self.cudagraph.label)
 
 
-def wrappers():
-    """vLLM's wrappers around the pieces, in the order in which a forward runs them."""
-    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE]
+def wrappers(draft):
+    """vLLM's wrappers around the pieces of the model, or of its draft model, in the order in which a forward runs them."""
+    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE and drafts(w) == draft]
     return sorted(found, key=lambda w: getattr(w.runnable, "piecewise_compile_index", -1))
+
+
+def drafts(wrapper):
+    """Whether a piece is a draft model's: vLLM compiles one under a name of its own."""
+    return getattr(getattr(wrapper.runnable, "vllm_backend", None), "prefix", "") == DRAFT

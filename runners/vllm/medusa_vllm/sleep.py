@@ -142,7 +142,7 @@ class Sleeper(gpu_worker.Worker):
                 self.check()
 
     def named_weights(self):
-        return [(name, t) for name, t, _, _ in inputs.once(inputs.weights(self.model_runner.model), set())]
+        return [(name, t) for name, t, _, _ in inputs.once(inputs.weights(self.model_runner), set())]
 
 
 def place(t):

@@ -46,6 +46,7 @@ def width(config):
 
 def scheduled(worker, output, tokens):
     output.num_scheduled_tokens = tokens
+    output.num_spec_tokens_to_schedule = width(worker.vllm_config) - 1
     output.total_num_scheduled_tokens = sum(tokens.values())
     output.num_common_prefix_blocks = [0] * groups(worker)
     return output

@@ -26,7 +26,7 @@ from vllm.v1.worker.workspace import current_workspace_manager
 
 import medusa
 
-from . import blocks, communicators, compiled, contract, control, elastic, gate, identity, inputs, metrics, platform, share, steps
+from . import blocks, communicators, compiled, contract, control, drafts, elastic, gate, identity, inputs, metrics, platform, share, steps
 from .graphs import GraphManager
 from .sleep import Sleeper
 from .watched import Watched
@@ -127,7 +127,7 @@ class Worker(control.Resized, Sleeper):
         self.phase("weights")
         super().load_model(load_dummy_weights=load_dummy_weights)
         if self.takes_part():
-            self.own("name weights", lambda: self.name(inputs.weights(self.model_runner.model)))
+            self.own("name weights", lambda: self.name(inputs.weights(self.model_runner)))
 
     def name(self, found):
         """Returns the tensors that have got their names, with these."""
@@ -184,7 +184,7 @@ class Worker(control.Resized, Sleeper):
         if not self.takes_part():
             return
         runner = self.model_runner
-        reason = gate.backend_reason(g.backend.get_name() for groups in runner.attn_groups for g in groups) or gate.graphs_reason(runner)
+        reason = gate.backend_reason(g.backend.get_name() for groups in runner.attn_groups for g in groups) or gate.graphs_reason(runner) or drafts.reason(runner)
         if reason:
             self.session.refuse(reason)
         else:

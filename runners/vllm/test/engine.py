@@ -59,6 +59,8 @@ def graphs(mode, width):
 def settings(args):
     """The arguments of LLM."""
     more = {name: json.loads(value) for name, value in (pair.split("=", 1) for pair in args.set)}
+    if "model" in more.get("speculative_config", {}):
+        more["speculative_config"]["model"] = os.path.join(os.path.dirname(args.model), more["speculative_config"]["model"])
     return {
         "model": args.model,
         "load_format": "dummy",
@@ -107,7 +109,8 @@ def cleared_schedules():
 
     def cleared(*args, **kwargs):
         made = make(*args, **kwargs)
-        return made.copy_(torch.zeros(made.shape, dtype=made.dtype))
+        # In a graph, as a draft model's first step makes the schedule of the next, zeros are part of it.
+        return made.zero_() if torch.cuda.is_current_stream_capturing() else made.copy_(torch.zeros(made.shape, dtype=made.dtype))
 
     if make:
         flash_attn.get_scheduler_metadata = cleared
@@ -144,6 +147,11 @@ class Counted:
         self.graph.replay()
 
 
+# The managers of a draft model, in the order in which vLLM captures.
+DRAFTS = {"draft prefill ": "prefill_cudagraph_manager", "draft decode ": "decode_cudagraph_manager"}
+MODELS = {"": "backbone", "draft prefill ": "eagle_head"}  # vLLM's names for what it compiles
+
+
 def whole_steps(runner):
     """The model runner's dictionary of graphs of whole steps, of the V2 runner; of the V1 runner, whose entries hold them."""
     if hasattr(runner, "cudagraph_manager"):
@@ -151,22 +159,34 @@ def whole_steps(runner):
     return getattr(runner.model, "concrete_cudagraph_entries", {})
 
 
-def pieces():
+def all_steps(runner):
+    """The dictionaries of the model and of its draft model, by what their labels begin with."""
+    managers = {part: getattr(getattr(runner, "speculator", None), name, None) for part, name in DRAFTS.items()}
+    return {"": whole_steps(runner)} | {part: manager.graphs for part, manager in managers.items() if manager}
+
+
+def pieces(model="backbone"):
     """vLLM's wrappers around the pieces of a compiled model, in order."""
-    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE]
+    found = [w for w in CUDAGraphWrapper._all_instances if w.runtime_mode is CUDAGraphMode.PIECEWISE and w.runnable.vllm_backend.prefix == model]
     return sorted(found, key=lambda w: w.runnable.piecewise_compile_index)
 
 
+def all_entries():
+    """What the labels of pieces begin with, a piece's index, a batch, and vLLM's entry."""
+    for part, model in MODELS.items():
+        for i, wrapper in enumerate(pieces(model)):
+            yield from ((part, i, batch, entry) for batch, entry in wrapper.concrete_cudagraph_entries.items())
+
+
 def count(runner):
-    graphs = whole_steps(runner)
-    for desc, held in graphs.items():
-        if hasattr(held, "cudagraph"):
-            held.cudagraph = Counted(held.cudagraph)
-        else:
-            graphs[desc] = Counted(held)
-    for wrapper in pieces():
-        for entry in wrapper.concrete_cudagraph_entries.values():
-            entry.cudagraph = Counted(entry.cudagraph)
+    for graphs in all_steps(runner).values():
+        for desc, held in graphs.items():
+            if hasattr(held, "cudagraph"):
+                held.cudagraph = Counted(held.cudagraph)
+            else:
+                graphs[desc] = Counted(held)
+    for *_, entry in all_entries():
+        entry.cudagraph = Counted(entry.cudagraph)
 
 
 def known_tokens():
@@ -220,7 +240,18 @@ def expected(runner, batch):
     parts, mode = len(pieces()), runner.compilation_config.cudagraph_mode
     few = PROMPT * batch <= max(runner.compilation_config.cudagraph_capture_sizes, default=0)
     prefill = 1 if mode is CUDAGraphMode.FULL else parts
-    return STEPS * (1 if whole_steps(runner) else parts) + (prefill if few else 0)
+    return STEPS * (1 if whole_steps(runner) else parts) + (prefill if few else 0) + drafted(runner, batch, few)
+
+
+def drafted(runner, batch, few):
+    """Those of a draft model: its first forward is like the model's step, and so is a graph if that is one. The others follow each step, prefills
+    as well, and are one graph together if attention updates its metadata there."""
+    steps, parts = all_steps(runner), len(pieces("eagle_head"))
+    if len(steps) == 1:
+        return 0
+    first = STEPS * (1 if steps["draft prefill "] else parts) + (parts if few else 0)
+    others = 1 if getattr(runner.speculator, "supports_decode_metadata_update", False) else runner.speculator.num_speculative_steps - 1
+    return first + ((STEPS + 1) * others if any(desc.num_tokens >= batch for desc in steps["draft decode "]) else 0)
 
 
 captures = 0
@@ -286,22 +317,26 @@ def places(runner):
     from medusa_vllm.labels import label, piece
     from medusa.marks import extent
 
-    graphs, parts = whole_steps(runner), pieces()
-    labels = [piece(i, batch) for batch in (parts[0].concrete_cudagraph_entries if parts else ()) for i in range(len(parts))]
-    labels += map(label, graphs)
-    found = [*inputs.weights(runner.model), *inputs.cached(runner), *inputs.made(runner)]
+    graphs, labels = whole_steps(runner), []
+    for part, steps in all_steps(runner).items():
+        wrappers = pieces(MODELS[part]) if part in MODELS else []
+        labels += [piece(i, batch, part) for batch in (wrappers[0].concrete_cudagraph_entries if wrappers else ()) for i in range(len(wrappers))]
+        labels += [label(desc, part) for desc in steps]
+    found = [*inputs.weights(runner), *inputs.cached(runner), *inputs.made(runner)]
     if not hasattr(runner, "cudagraph_manager"):
         found += [("output " + label(desc), entry.output, 0, {}) for desc, entry in graphs.items()]
     else:
-        found.append(("hidden_states", runner.cudagraph_manager.hidden_states, 0, {}))
+        manager = runner.cudagraph_manager
+        found.append(("hidden_states", manager.hidden_states, 0, {}))
+        found += [(f"hidden_states.{i}", t, 0, {}) for i, t in enumerate(manager.aux_hidden_states, 1)]
     tensors = {name: (t.data_ptr(), extent(t)) for name, t, _, _ in inputs.once(found, set())}
     return {"tensors": tensors, "restored": {}, "captured": [None] * (captures - len(labels)) + labels}
 
 
 def keys(runner):
     """The keys by which vLLM finds its graphs."""
-    parts = [f"{i} {batch}" for i, wrapper in enumerate(pieces()) for batch in wrapper.concrete_cudagraph_entries]
-    return sorted([*map(str, whole_steps(runner)), *parts])
+    steps = [f"{part}{desc}" for part, graphs in all_steps(runner).items() for desc in graphs]
+    return sorted([*steps, *(f"{part}{i} {batch}" for part, i, batch, _ in all_entries())])
 
 
 def results():
@@ -310,8 +345,7 @@ def results():
         tensors = output if isinstance(output, (tuple, list)) else [output]
         return [(type(output).__name__ if tensors is output else "", t.data_ptr(), t.shape, t.stride(), str(t.dtype)) for t in tensors]
 
-    entries = [(f"{i} {batch}", entry) for i, wrapper in enumerate(pieces()) for batch, entry in wrapper.concrete_cudagraph_entries.items()]
-    return {key: places(entry.output) for key, entry in entries}
+    return {f"{part}{i} {batch}": places(entry.output) for part, i, batch, entry in all_entries()}
 
 
 def in_worker(wrapper, args):

@@ -19,6 +19,9 @@ FP8_CACHE = 'kv_cache_dtype="fp8"'
 GPTQ = override(quant_method="gptq", bits=4, group_size=128, desc_act=False, sym=True)
 AWQ = override(quant_method="awq", bits=4, w_bit=4, group_size=128, q_group_size=128, zero_point=True, version="gemm")
 NGRAM = "speculative_config=" + json.dumps({"method": "ngram", "num_speculative_tokens": 2, "prompt_lookup_max": 3, "prompt_lookup_min": 1}, separators=(",", ":"))
+EAGLE = "speculative_config=" + json.dumps({"method": "eagle", "model": "llama", "num_speculative_tokens": 3}, separators=(",", ":"))
+EAGLE3 = "speculative_config=" + json.dumps({"method": "eagle3", "model": "llama-eagle3", "num_speculative_tokens": 3}, separators=(",", ":"))
+MTP = "speculative_config=" + json.dumps({"method": "mtp", "num_speculative_tokens": 2}, separators=(",", ":"))
 LORA = "enable_lora=true", "max_loras=2"
 
 CASES = [
@@ -45,6 +48,13 @@ CASES = [
     ("qwen2-vl", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", "language_model_only=true"),
     ("llama", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY", NGRAM),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", NGRAM),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", EAGLE),
+    ("llama", "TRITON_ATTN", "V2", "FULL_DECODE_ONLY", EAGLE),
+    ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", EAGLE),
+    ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", EAGLE3),
+    ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", EAGLE3),
+    ("deepseek-v3", "TRITON_MLA", "V2", "FULL_DECODE_ONLY", MTP),
+    ("deepseek-v3", "TRITON_MLA", "V2", "FULL_AND_PIECEWISE", MTP),
     ("llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", *LORA),
     ("llama", "FLASH_ATTN", "V2", "FULL_AND_PIECEWISE", *LORA),
     ("llama", "FLASH_ATTN", "V1", "FULL_DECODE_ONLY", *LORA),

@@ -267,12 +267,18 @@ def chosen(args):
     return eager + [(*first[:2], r, mode) for mode in pieces for r in runners]
 
 
+def draft_model(case):
+    """The folder of a case's draft model, if it has one of its own."""
+    settings = [json.loads(argument.split("=", 1)[1]) for argument in case if argument.startswith("speculative_config=")]
+    return [s["model"] for s in settings if "model" in s]
+
+
 def main():
     args = arguments()
     path, c = args.results or os.path.join(args.work, "results.json"), Comparison()
     wanted = {" ".join(case): case for case in chosen(args)}
     release = installed(args.python)
-    keys = {name: sources.key(ROOT, release, case[0]) for name, case in wanted.items()}
+    keys = {name: sources.key(ROOT, release, case[0], *draft_model(case)) for name, case in wanted.items()}
     rows = results.shown(path, keys.get)
     for name, row in rows.items():
         print(f"test-vllm: {name}: shown before by {row['commit']}", flush=True)

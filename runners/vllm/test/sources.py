@@ -1,6 +1,6 @@
 """Which of the repository's files the outcome of a case depends on.
 
-In: the root of the repository, vLLM's release, and the folder of the case's model. Out: a key that is another if one of these files is. Fails: if git or go does.
+In: the root of the repository, vLLM's release, and the folders of the case's model and of its draft model. Out: a key that is another if one of these files is. Fails: if git or go does.
 Whatever is not known to be needless counts, so a new folder does.
 """
 
@@ -25,10 +25,10 @@ OF_A_RELEASE = "runners/vllm/requirements-", PLUGIN + "fingerprint-"
 DOCUMENTS = ".md", ".svg", ".png", "_test.go", "LICENSE", ".gitignore"
 
 
-def counts(name, release, model, packages):
+def counts(name, release, models, packages):
     """packages: whether a folder of Go is run, by name."""
     if name.startswith(MODELS):
-        return name.startswith(f"{MODELS}{model}/")
+        return name.startswith(tuple(f"{MODELS}{model}/" for model in models))
     for prefix in OF_A_RELEASE:
         if name.startswith(prefix):
             return name.startswith(prefix + release + ".")
@@ -64,10 +64,10 @@ def digest(path):
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-def key(root, release, model):
+def key(root, release, *models):
     names, packages = files(root)
     h = hashlib.sha256()
     for name in names:
-        if counts(name, release, model, packages):
+        if counts(name, release, models, packages):
             h.update(f"{name} {digest(os.path.join(root, name))}\n".encode())
     return h.hexdigest()[:16]

@@ -58,6 +58,35 @@ class ModelCudaGraphManager(CudaGraphManager):
         super().capture(create_forward_fn, "Capturing")
 
 
+class SpeculatorCudaGraphManager(CudaGraphManager):
+    """As vLLM's, of a draft model."""
+
+    def capture(self, forward_fn, model_state, input_buffers):
+        def create_forward_fn(desc, warmup):
+            input_buffers.made.append((desc.num_tokens, warmup))
+            return lambda mode: forward_fn(desc.num_tokens)
+
+        super().capture(create_forward_fn, "Capturing")
+
+
+class DraftModelSpeculator:
+    """As vLLM's for EAGLE: two managers, of which the second captures nothing if there is one draft a step."""
+
+    def __init__(self, inputs, drafts):
+        self.inputs, self.drafts, self.model = inputs, drafts, None
+        self.prefill_cudagraph_manager = SpeculatorCudaGraphManager(None, None, None, 1)
+        self.decode_cudagraph_manager = SpeculatorCudaGraphManager(None, None, None, 1)
+
+    def capture(self):
+        self.prefill_cudagraph_manager.capture(lambda tokens: self.inputs.forwards.append(("prefill", tokens)), None, self.inputs)
+        if self.drafts > 1:
+            self.decode_cudagraph_manager.capture(lambda tokens: self.inputs.forwards.append(("decode", tokens)), None, self.inputs)
+
+
+class EagleSpeculator(DraftModelSpeculator):
+    pass
+
+
 def stand_ins():
     def module(name, **attributes):
         m = types.ModuleType(name)
@@ -67,7 +96,7 @@ def stand_ins():
     cuda = types.SimpleNamespace(synchronize=lambda: None)
     torch = module("torch", inference_mode=lambda: lambda f: f, empty=lambda *args, **kwargs: None, cuda=cuda)
     marks = module("medusa.marks", graph=lambda *args: None, blocks=lambda: None)
-    pieces = types.SimpleNamespace(keys={}, recorded=contextlib.nullcontext, install=lambda graphs: None)
+    pieces = types.SimpleNamespace(keys={}, memory={}, recorded=contextlib.nullcontext, install=lambda graphs: None)
     modules = [
         torch, marks, module("medusa", marks=marks, OUTPUT=3, PROFILE=1, __path__=[]), module("vllm", __path__=[]),
         module("vllm.config", __path__=[]), module("vllm.config.compilation", CUDAGraphMode=Mode),
@@ -76,7 +105,12 @@ def stand_ins():
         module("vllm.v1.worker.gpu.cudagraph_utils", CudaGraphManager=CudaGraphManager, ModelCudaGraphManager=ModelCudaGraphManager),
         module("medusa_vllm.adapters", made_up=lambda runner: contextlib.nullcontext()),
         module("medusa_vllm.inputs", one_token_each=lambda runner: None),
-        module("medusa_vllm.pieces", Pieces=lambda session, batches: pieces),
+        module("medusa_vllm.pieces", Pieces=lambda session, batches, part, memory: pieces),
+        module("vllm.v1.worker.gpu.spec_decode", __path__=[]), module("vllm.v1.worker.gpu.spec_decode.eagle", __path__=[]),
+        module("vllm.v1.worker.gpu.spec_decode.eagle.eagle3_utils", get_eagle3_aux_layers_from_config=lambda config: config),
+        module("vllm.v1.worker.gpu.spec_decode.eagle.speculator", EagleSpeculator=EagleSpeculator), module("vllm.v1.worker.gpu.spec_decode.mtp", __path__=[]),
+        module("vllm.v1.worker.gpu.spec_decode.mtp.speculator", MTPSpeculator=type("MTPSpeculator", (), {})),
+        module("vllm.v1.worker.gpu.spec_decode.speculator", DraftModelSpeculator=DraftModelSpeculator),
     ]  # fmt: skip
     return {m.__name__: m for m in modules}
 
@@ -109,33 +143,40 @@ class Session:
         return lambda *args, **kwargs: None
 
 
-class Captures(unittest.TestCase):
+class Starts(unittest.TestCase):
     def setUp(self):
         patch = mock.patch.dict(sys.modules, stand_ins())
         patch.start()
         self.addCleanup(patch.stop)
-        self.addCleanup(sys.modules.pop, "medusa_vllm.graphs", None)
-        from medusa_vllm import graphs, labels
+        for name in "graphs", "drafts":
+            self.addCleanup(sys.modules.pop, "medusa_vllm." + name, None)
+        from medusa_vllm import drafts, graphs, labels
 
-        self.manager, self.label = graphs.GraphManager, labels.label
+        self.drafts, self.manager, self.label = drafts, graphs.GraphManager, labels.label
 
-    def start(self, restored, run=0, **made):
-        """The manager once the model's capture is done, and the inputs."""
+    def start(self, restored, run=0, drafts=0, kind=EagleSpeculator, **made):
+        """The manager once the model's capture is done, and the inputs. drafts: of a draft model's, in a step."""
         descs = [Desc(Mode.FULL, 1), Desc(Mode.FULL, 2)]
-        session = Session(map(self.label, descs) if restored else None, run)
+        parts = ["", "draft prefill ", "draft decode "][: 1 + min(drafts, 2)]
+        session = self.session = Session([self.label(d, part) for part in parts for d in descs] if restored else None, run)
         model = types.SimpleNamespace(get_hidden_size=lambda: 1, dtype=None)
-        made = CudaGraphManager(None, None, None, 1, **made)
+        made = ModelCudaGraphManager(None, None, None, 1, **made)
         inputs = types.SimpleNamespace(is_padding=False, made=[], forwards=[], rows=[])
-        self.before, session.inputs = [], inputs
+        self.before, self.ends, session.inputs = [], [], inputs
         self.phases = session.phases
 
         def prepared():
             self.before.append((inputs.is_padding, list(inputs.forwards)))
 
-        manager = self.manager(session, types.SimpleNamespace(model_config=model), made, lambda: None, prepared)
+        runner = types.SimpleNamespace(model_config=model, input_buffers=inputs, speculator=kind(inputs, drafts) if drafts else None)
+        manager = self.manager(session, runner, made, lambda: self.ends.append(list(inputs.forwards)), prepared)
         manager.capture(inputs)
+        if drafts:
+            runner.speculator.capture()
         return manager, inputs
 
+
+class Captures(Starts):
     def test_a_restored_start_leaves_what_captures_leave(self):
         native, captured = self.start(False)
         restored, inputs = self.start(True)
@@ -149,7 +190,7 @@ class Captures(unittest.TestCase):
         manager, inputs = self.start(False)
         tokens, positions, slots, first, second = inputs.rows = [Tensor(n) for n in range(3, 8)]
         padding = Tensor(True)
-        manager.runner.input_buffers = types.SimpleNamespace(input_ids=tokens, positions=positions, is_padding=padding)
+        manager.inputs = types.SimpleNamespace(input_ids=tokens, positions=positions, is_padding=padding)
         manager.runner.block_tables = types.SimpleNamespace(slot_mappings=slots, input_block_tables=[first, second])
         made = len(inputs.made)
         manager.before_replay(self.label(Desc(Mode.FULL, 2)))
@@ -165,9 +206,10 @@ class Captures(unittest.TestCase):
 
     def test_arguments_of_the_manager_that_vllm_made(self):
         self.assertTrue(self.start(False, varlen_decode=True)[0].varlen_decode)
+        made = ModelCudaGraphManager(None, None, None, 1)
         with mock.patch.object(ModelCudaGraphManager, "__init__", lambda self, device, lost: None):
             with self.assertRaisesRegex(AttributeError, "does not keep lost"):
-                self.start(False)
+                self.manager.arguments(made)
 
     def test_the_profile_sees_what_factories_write(self):
         """Before a forward has run."""
@@ -175,6 +217,54 @@ class Captures(unittest.TestCase):
         self.assertEqual((self.before, inputs.forwards), ([(True, [])], [2, 2, 1, 1]))
         self.start(False)
         self.assertEqual(self.before, [])
+
+
+class Drafts(Starts):
+    def test_a_draft_models_graphs_are_captured_behind_the_models(self):
+        """And a recording start ends behind the last of them."""
+        for drafts, parts in {1: ["prefill"], 3: ["prefill", "decode"]}.items():
+            manager, inputs = self.start(False, drafts=drafts)
+            forwards = [2, 2, 1, 1, *((part, tokens) for part in parts for tokens in (2, 2, 1, 1))]
+            self.assertEqual((inputs.forwards, self.ends), (forwards, [forwards]))
+            labels = [self.label(Desc(Mode.FULL, n), part) for part in ["", *(f"draft {p} " for p in parts)] for n in (2, 1)]
+            self.assertEqual(self.session.captured, labels)
+
+    def test_restored_with_the_models(self):
+        for drafts, factories in {1: 8, 3: 12}.items():
+            manager, inputs = self.start(True, drafts=drafts)
+            self.assertEqual((inputs.forwards, self.ends, len(inputs.made)), ([], [[]], factories))
+            for m in manager.managers():
+                self.assertEqual({d: g.label for d, g in m.graphs.items()}, {d: self.label(d, m.part) for d in m.descs("FULL")})
+                self.assertTrue(m._graphs_captured)
+            self.assertEqual([m.part for m in manager.managers()], ["", "draft prefill ", "draft decode "][: 1 + min(drafts, 2)])
+
+    def test_a_restore_that_fails_captures_all(self):
+        with mock.patch.object(Session, "graphs", lambda self: None):
+            manager, inputs = self.start(True, drafts=3)
+        self.assertEqual(len(inputs.forwards), 12)
+        self.assertEqual([set(m.graphs.values()) for m in manager.managers()], 3 * [{"captured"}])
+
+    def test_a_replay_has_its_own_managers_state(self):
+        manager, inputs = self.start(False, drafts=3)
+        for m in manager.managers():
+            m.rebuild = lambda desc, part=m.part: inputs.rows.append((part, desc.num_tokens))
+        manager.before_replay(self.label(Desc(Mode.FULL, 2), "draft decode "))
+        self.assertEqual(inputs.rows, [("draft decode ", 2)])
+
+    def test_other_speculators_are_refused(self):
+        self.assertIsNone(self.drafts.reason(types.SimpleNamespace(speculator=EagleSpeculator(None, 1))))
+        self.assertIsNone(self.drafts.reason(types.SimpleNamespace()))
+        self.assertRegex(self.drafts.reason(types.SimpleNamespace(speculator=DraftModelSpeculator(None, 1))), "drafts by a DraftModelSpeculator")
+        drafter = types.SimpleNamespace(model=None)
+        self.assertRegex(self.drafts.reason(types.SimpleNamespace(drafter=drafter)), "drafts by a SimpleNamespace")
+
+    def test_hidden_states_of_inner_layers(self):
+        model = types.SimpleNamespace(get_eagle3_default_aux_hidden_state_layers=lambda: (1, 2, 3))
+        runner = types.SimpleNamespace(use_aux_hidden_state_outputs=True, speculative_config=(0, 1), model=model)
+        self.assertEqual(self.drafts.inner(runner), 2)
+        runner.speculative_config = None
+        self.assertEqual(self.drafts.inner(runner), 3)
+        self.assertEqual(self.drafts.inner(types.SimpleNamespace()), 0)
 
 
 class Wrapper(unittest.TestCase):

@@ -109,7 +109,7 @@ class Gate(unittest.TestCase):
         self.assertIsNone(gate.config_reason(config()))
         for mode in (Mode.FULL_AND_PIECEWISE, Mode.PIECEWISE, Mode.FULL):
             self.assertIsNone(gate.config_reason(config(compilation_config__cudagraph_mode=mode)))
-        for method in "ngram", "ngram_gpu":
+        for method in "ngram", "ngram_gpu", "eagle", "eagle3", "mtp":
             self.assertIsNone(gate.config_reason(config(speculative_config=types.SimpleNamespace(method=method))))
         self.assertIsNone(gate.config_reason(config(lora_config=types.SimpleNamespace(enable_tower_connector_lora=False))))
         self.assertIsNone(gate.config_reason(config(model_config__enable_sleep_mode=True, model_config__enable_cumem_allocator=True)))
@@ -122,7 +122,11 @@ class Gate(unittest.TestCase):
             ({"load_config__load_format": "ipc_cache"}, "another process"),
             ({"lora_config": types.SimpleNamespace(enable_tower_connector_lora=True)}, "adapters of an encoder"),
             ({"lora_config": object(), "model_config__enable_sleep_mode": True}, "LoRA in sleep mode"),
-            ({"speculative_config": types.SimpleNamespace(method="eagle")}, "speculative decoding by eagle"),
+            ({"speculative_config": types.SimpleNamespace(method="dflash")}, "speculative decoding by dflash"),
+            ({"speculative_config": types.SimpleNamespace(method="mtp", num_speculative_tokens_per_batch_size=[[1, 8, 2]])}, "depends on the batch"),
+            ({"speculative_config": types.SimpleNamespace(method="mtp", enable_adaptive_verification=True)}, "adaptive verification"),
+            ({"speculative_config": types.SimpleNamespace(method="mtp"), "lora_config": types.SimpleNamespace()}, "LoRA with a draft model"),
+            ({"speculative_config": types.SimpleNamespace(method="mtp"), "model_config__enable_sleep_mode": True}, "a draft model in sleep mode"),
             ({"kv_transfer_config": object()}, "connector"),
             ({"model_config__enforce_eager": True}, "eager"),
             ({"model_config__enable_sleep_mode": True, "model_config__sleep_mode_backend": "other"}, "other"),
@@ -166,6 +170,8 @@ class Gate(unittest.TestCase):
                 compilation_config__pass_config=fused, compilation_config__mode=mode,
             )  # fmt: skip
             self.assertIn(word, str(gate.ranks_reason(together, "0.26.0")))
+        drafts = config(parallel_config__world_size=2, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1, speculative_config=types.SimpleNamespace(method="eagle"))
+        self.assertIn("draft model", gate.ranks_reason(drafts, "0.26.0") or "")
         asleep = config(parallel_config__world_size=2, parallel_config__distributed_executor_backend="mp", parallel_config__pipeline_parallel_size=1, model_config__enable_sleep_mode=True)
         self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0") or "")
 
@@ -215,6 +221,13 @@ class Hashed(types.SimpleNamespace):
         return "hash of " + self.model_config.model
 
 
+class Drafting(types.SimpleNamespace):
+    """The same of a draft model."""
+
+    def compute_hash(self):
+        return "hash of " + self.speculative_config.draft_model_config.model
+
+
 class Identity(unittest.TestCase):
     def factors(self, environment="", **changes):
         return identity.factors(config(**changes), "0.26.0", "2.11.0", "13.0", {"VLLM_X": environment})
@@ -254,6 +267,21 @@ class Identity(unittest.TestCase):
             found = [identity.factors(c, "0.26.0", "2.11.0", "13.0", {}) for c in hashed]
             self.assertEqual([c.model_config.model for c in hashed], [a, b])
         self.assertEqual(*found)
+
+    def test_draft_model(self):
+        """Its configuration and its files count, its place does not."""
+        def found(text, size):
+            with tempfile.TemporaryDirectory() as folder:
+                with open(os.path.join(folder, "a.safetensors"), "wb") as f:
+                    f.write(bytes(size))
+                draft = types.SimpleNamespace(hf_config=types.SimpleNamespace(to_json_string=lambda: text), model=folder, revision=None)
+                drafts = types.SimpleNamespace(method="eagle", num_speculative_tokens=2, draft_model_config=draft)
+                hashed = Drafting(**{k: v for k, v in vars(config(speculative_config=drafts)).items() if k != "compute_hash"})
+                return identity.factors(hashed, "0.26.0", "2.11.0", "13.0", {})
+
+        self.assertEqual(found("a", 1), found("a", 1))
+        self.assertNotEqual(found("a", 1), found("b", 1))
+        self.assertNotEqual(found("a", 1), found("a", 2))
 
     def test_checkpoint_folder(self):
         with tempfile.TemporaryDirectory() as folder:

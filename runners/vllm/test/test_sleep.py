@@ -85,7 +85,7 @@ def stand_ins():
     inputs = module(
         "medusa_vllm.inputs",
         cached=lambda runner: [("kv", runner.cache, "kv", {}), ("table", runner.table, "input", {})],
-        weights=lambda model: [(f"w{i}", t, "weight", {}) for i, t in enumerate(model.parameters())],
+        weights=lambda runner: [(f"w{i}", t, "weight", {}) for i, t in enumerate(runner.model.parameters())],
         once=lambda found, seen: found,
     )
     modules = [

@@ -43,7 +43,7 @@ class TestCounts(unittest.TestCase):
             "runners/vllm/test/models/llama/config.json": True,
             "runners/vllm/test/models/llama2/config.json": False,
         }.items():
-            self.assertEqual(sources.counts(name, "0.33.0", "llama", PACKAGES), wanted, name)
+            self.assertEqual(sources.counts(name, "0.33.0", ("llama", "qwen3"), PACKAGES), wanted, name)
 
 
 class TestKey(unittest.TestCase):

@@ -81,7 +81,7 @@ def metadata(runner):
     if not whole:
         from medusa_vllm.pieces import wrappers
 
-        for wrapper in wrappers():
+        for wrapper in wrappers(draft=False):
             for batch, entry in wrapper.concrete_cudagraph_entries.items():
                 entry.cudagraph = Disturbed(entry.cudagraph, held.positions[: batch.num_tokens])
 
