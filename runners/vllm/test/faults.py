@@ -76,6 +76,17 @@ def checkpoint(case):
     return folder
 
 
+def smaller(case):
+    """A model of another shape."""
+    folder = case.path("smaller")
+    os.makedirs(folder)
+    with open(os.path.join(HERE, "models", "llama", "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+        json.dump(config | {"intermediate_size": config["intermediate_size"] // 2}, f)
+    return folder
+
+
 def argument(name, value):
     return ["--set", f"{name}={json.dumps(value)}"]
 
@@ -140,6 +151,7 @@ class Test:
         steps.append(self.pool.submit(too_little_memory, self.case, artifact))
         steps.append(self.pool.submit(self.after_ready, self.case, artifact))
         steps.append(self.pool.submit(self.device_lost, artifact))
+        steps.append(self.pool.submit(self.draft_model))
         pieces = [self.pool.submit(self.pieces, runner) for runner in ("V2", "V1")]
         for step in steps + pieces:
             step.result()
@@ -203,10 +215,26 @@ class Test:
         case.command = case.plain
         artifact = case.materialize()
         fault = Fault("another set of pieces", "engine", "vLLM would capture", ["--other-keys"], late=True)
-        with concurrent.futures.ThreadPoolExecutor(1) as alone:  # this one may be waited for in the other
-            test = Test(case, alone)
-            test.run(fault, artifact)
+        test = self.alone(case, fault, artifact)
         test.after_ready(case, artifact)
+        self.add(test)
+
+    def draft_model(self):
+        """A draft model of another shape than the artifact's."""
+        drafts = {"method": "eagle", "model": "llama", "num_speculative_tokens": 3}
+        case = Case(self.case.args, "llama", "FLASH_ATTN", "V2", "FULL_DECODE_ONLY", f"speculative_config={json.dumps(drafts)}", folder="faults-draft")
+        case.command = case.plain
+        fault = Fault("another draft model", "incompatible", "engine.args", argument("speculative_config", drafts | {"model": smaller(case)}))
+        self.add(self.alone(case, fault, case.materialize()))
+
+    @staticmethod
+    def alone(case, fault, artifact):
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:  # this one may be waited for in the other
+            test = Test(case, pool)
+            test.run(fault, artifact)
+        return test
+
+    def add(self, test):
         self.wrong += test.wrong
         self.milliseconds += test.milliseconds
 
@@ -247,7 +275,7 @@ def main():
     if test.wrong:
         stop(f"{len(test.wrong)} differences")
     longest = max(test.milliseconds)
-    print(f"test-vllm-faults: PASS device=simulated faults={count} native={len(found) + 2} longest_ms={longest:.1f} differences=0")
+    print(f"test-vllm-faults: PASS device=simulated faults={count} native={len(found) + 3} longest_ms={longest:.1f} differences=0")
 
 
 if __name__ == "__main__":
