@@ -9,9 +9,10 @@
 #include <elf.h>
 #include <stddef.h>
 
-enum { TEXT = 1, INFO, SHARED, INIT, BSS, SYMTAB, STRTAB, SECTIONS };
+enum { TEXT = 1, INFO, SHARED, RESERVED, INIT, BSS, SYMTAB, STRTAB, SECTIONS };
 
 static const char strings[] = "\0kernel\0helper\0table\0scratch\0.text.kernel\0.nv.info.kernel\0.nv.shared.kernel\0"
+                              ".nv.shared.reserved.0\0"
                               ".nv.global.init\0.nv.global\0.symtab\0.strtab";
 
 static unsigned name_at(const char *name)
@@ -57,7 +58,8 @@ static struct cubin make(void)
 	memcpy(c.strings, strings, sizeof(strings));
 	section(&c, TEXT, ".text.kernel", SHT_PROGBITS, offsetof(struct cubin, text), sizeof(c.text), 0);
 	section(&c, INFO, ".nv.info.kernel", 0x70000000, offsetof(struct cubin, info), sizeof(c.info), TEXT);
-	section(&c, SHARED, ".nv.shared.kernel", SHT_NOBITS, 0, 48, TEXT);
+	section(&c, SHARED, ".nv.shared.kernel", SHT_NOBITS, 0, 48 + 1024, TEXT);
+	section(&c, RESERVED, ".nv.shared.reserved.0", SHT_NOBITS, 0, 0, 0);
 	section(&c, INIT, ".nv.global.init", SHT_PROGBITS, offsetof(struct cubin, init), sizeof(c.init), 0);
 	section(&c, BSS, ".nv.global", SHT_NOBITS, 0, 64, 0);
 	section(&c, SYMTAB, ".symtab", SHT_SYMTAB, offsetof(struct cubin, symbols), sizeof(c.symbols), 0);

@@ -16,6 +16,8 @@
 
 #define EM_CUDA_MACHINE 190
 #define STO_ENTRY 0x10 /* of st_other: the function is a kernel */
+#define RESERVED ".nv.shared.reserved."
+enum { RESERVED_BYTES = 1 << 10 };
 
 /* Attributes of .nv.info; a payload follows those of format 4. */
 enum { INFO_HVAL = 3, INFO_SVAL = 4 };
@@ -90,6 +92,22 @@ static const Elf64_Shdr *belonging(const struct cubin *c, const char *prefix, un
 	return NULL;
 }
 
+/* What the driver keeps of each block's shared memory. From compute capability 9.0 on, a kernel's section counts it; another section says so. */
+static uint64_t reserved_shared(const struct cubin *c)
+{
+	for (unsigned i = 0; i < c->head->e_shnum; i++)
+		if (strncmp(section_name(c, i), RESERVED, strlen(RESERVED)) == 0)
+			return RESERVED_BYTES;
+	return 0;
+}
+
+static uint32_t static_shared(const struct cubin *c, unsigned text)
+{
+	const Elf64_Shdr *shared = belonging(c, ".nv.shared.", text);
+	uint64_t reserved = reserved_shared(c);
+	return shared && shared->sh_size > reserved ? (uint32_t)(shared->sh_size - reserved) : 0;
+}
+
 static uint32_t u32(const uint8_t *p) { uint32_t v; memcpy(&v, p, 4); return v; }
 static uint16_t u16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return v; }
 
@@ -136,7 +154,7 @@ static bool add_kernel(struct cubin *c, const char *name, unsigned text)
 {
 	struct ptx_module *m = c->module;
 	struct ptx_kernel *k = &m->kernels[m->nkernels];
-	const Elf64_Shdr *info = belonging(c, ".nv.info.", text), *shared = belonging(c, ".nv.shared.", text);
+	const Elf64_Shdr *info = belonging(c, ".nv.info.", text);
 	*k = (struct ptx_kernel){.module = m, .f = ptx_alloc(&m->arena, 1, sizeof(struct func)), .machine_code = true};
 	char *own = ptx_alloc(&m->arena, strlen(name) + 1, 1);
 	if (!k->f || !own)
@@ -144,7 +162,7 @@ static bool add_kernel(struct cubin *c, const char *name, unsigned text)
 	strcpy(own, name);
 	k->f->name = own;
 	k->f->max_threads = 1024;
-	k->shared_bytes = shared ? (uint32_t)shared->sh_size : 0;
+	k->shared_bytes = static_shared(c, text);
 	if (info && !read_info(c, info, k)) {
 		c->error = "a kernel's .nv.info contradicts itself";
 		return false;
