@@ -112,7 +112,7 @@ var plugins = []mutant{
 	fingerprint("callees of what the plug-in uses", skip, "Symbols.test_what_that_calls"),
 	fingerprint("class that a method returns", replace("isinstance(s, ast.Return)", "False"), "Symbols.test_what_a_method_returns"),
 	fingerprint("definition that is the same", replace("found == known", "found"), "Comparisons.test_a_line_of_a_callee"),
-	logic("state space models", replace(" or ", " and "), "Gate.test_each_reason"),
+	logic("state space models", replace(" or ", " and "), "Gate.test_elastic"),
 	logic("attention backends", replace("set(backends) - supported", "supported - set(backends)"), "Gate.test_backends"),
 	logic("size of a checkpoint's files", replace(" {os.path.getsize(os.path.join(model, f))}", ""), "Identity.test_checkpoint_folder"),
 	logic("configuration stays as it is", replace("copy.copy(config.model_config)", "config.model_config"), "Identity.test_where_a_model_lies_does_not_count"),

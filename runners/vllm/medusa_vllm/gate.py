@@ -90,8 +90,6 @@ def config_reason(config):
         (getattr(compilation, "cudagraph_mm_encoder", False), "graphs of an encoder (cudagraph_mm_encoder)"),
         (model.is_encoder_decoder, "an encoder beside the decoder"),
         (model.runner_type != "generate", "a model that does not generate"),
-        # mutant: state space models
-        (model.is_hybrid or model.is_attention_free, "state space layers"),
         (compilation.use_inductor_graph_partition, "Inductor's graph partition"),
         (mode is None or mode.name not in MODES, f"cudagraph_mode {mode and mode.name} (supported: {', '.join(MODES)})"),
     ]
@@ -133,7 +131,7 @@ def ranks_reason(config, vllm):
 def backend_reason(backends):
     """Names of the attention backends in use. FlashInfer makes a wrapper for each batch size while it captures, which a
     start without captures would lack."""
-    supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA"}
+    supported = {"FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN"}
     # mutant: attention backends
     other = sorted(set(backends) - supported)
     return f"attention backend {', '.join(other)} (supported: {', '.join(sorted(supported))})" if other else None
@@ -147,6 +145,9 @@ def elastic_reason(config, vllm):
     # mutant: elastic KV cache in sleep mode
     if config.model_config.enable_cumem_allocator:
         return "an elastic KV cache with sleep mode's allocator"
+    # mutant: state space models
+    if config.model_config.is_hybrid or config.model_config.is_attention_free:
+        return "an elastic KV cache of state space layers"
     executor = config.parallel_config.distributed_executor_backend
     # mutant: scheduler in the worker's process
     if executor != "uni":

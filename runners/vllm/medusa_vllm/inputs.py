@@ -37,8 +37,17 @@ def cached(runner, blocks=None):
     most = runner.kv_cache_config.num_blocks
     blocks = blocks or most
     found = [(name, t, medusa.INPUT, bounds) for name, t, bounds in named(runner, blocks)]
-    found += [(f"kv_cache.{i}", t if blocks == most else t[: t.shape[0] * blocks // most], medusa.KV, {}) for i, t in enumerate(runner.kv_caches)]
+    found += [(f"kv_cache.{i}", t if blocks == most else t[: t.shape[0] * blocks // most], medusa.KV, {}) for i, t in enumerate(caches(runner))]
     return found + [(name, t, medusa.WEIGHT, {}) for name, t in others(runner)]
+
+
+def caches(runner):
+    """The tensors of the KV cache. The states of a state space layer are several, and their memory is that of attention layers as well: then it counts as a whole."""
+    if all(isinstance(held, torch.Tensor) for held in runner.kv_caches):
+        return runner.kv_caches
+    tensors = [t for held in runner.kv_caches for t in ([held] if isinstance(held, torch.Tensor) else held)]
+    storages = {t.untyped_storage().data_ptr(): t.untyped_storage() for t in tensors}
+    return [torch.empty(0, dtype=runner.model_config.dtype, device=tensors[0].device).set_(storage) for storage in storages.values()]
 
 
 @dataclasses.dataclass

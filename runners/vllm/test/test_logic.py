@@ -69,6 +69,9 @@ class Gate(unittest.TestCase):
             self.assertIsNone(gate.elastic_reason(one, release))
         self.assertIn("mp", gate.elastic_reason(config(parallel_config__distributed_executor_backend="mp"), "0.26.0") or "")
         self.assertIn("0.33.0", gate.elastic_reason(one, "0.33.0") or "")
+        for kind in "is_hybrid", "is_attention_free":
+            states = config(parallel_config__distributed_executor_backend="uni", **{"model_config__" + kind: True})
+            self.assertIn("state space", gate.elastic_reason(states, "0.26.0") or "")
         one.model_config.enable_cumem_allocator = True
         self.assertIn("sleep mode", gate.elastic_reason(one, "0.26.0") or "")
 
@@ -133,8 +136,6 @@ class Gate(unittest.TestCase):
             ({"compilation_config__cudagraph_mm_encoder": True}, "graphs of an encoder"),
             ({"model_config__is_encoder_decoder": True}, "beside the decoder"),
             ({"model_config__runner_type": "pooling"}, "generate"),
-            ({"model_config__is_hybrid": True}, "state space"),
-            ({"model_config__is_attention_free": True}, "state space"),
             ({"compilation_config__use_inductor_graph_partition": True}, "partition"),
             ({"compilation_config__cudagraph_mode": Mode.NONE}, "NONE"),
             ({"compilation_config__cudagraph_mode": None}, "None"),
@@ -176,8 +177,8 @@ class Gate(unittest.TestCase):
         self.assertIn("sleep", gate.ranks_reason(asleep, "0.26.0") or "")
 
     def test_backends(self):
-        self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA"]))
-        for other in "FLASHINFER", "FLASH_ATTN_MLA":
+        self.assertIsNone(gate.backend_reason(["FLASH_ATTN", "TRITON_ATTN", "TRITON_MLA", "FLASH_ATTN_MLA", "MAMBA1_ATTN"]))
+        for other in "FLASHINFER", "MAMBA2_ATTN":
             self.assertIn(other, gate.backend_reason(["FLASH_ATTN", other]))
 
     def test_graphs_within_a_model(self):

@@ -1,0 +1,87 @@
+"""Tests of the names that tensors get, with stand-ins for torch and vLLM."""
+
+import os
+import sys
+import types
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+
+
+class Tensor:
+    """A part of some memory."""
+
+    dtype, device = "bf16", "cuda"
+
+    def __init__(self, memory=None):
+        self.memory = memory
+
+    def untyped_storage(self):
+        return types.SimpleNamespace(data_ptr=lambda: self.memory)
+
+    def set_(self, storage):
+        self.memory = storage.data_ptr()
+        return self
+
+
+class Module:
+    def __init__(self, **parameters):
+        self.parameters = parameters
+
+    def named_parameters(self):
+        return self.parameters.items()
+
+    def named_buffers(self):
+        return ()
+
+
+class DraftModelSpeculator:
+    model = Module(weight="of the draft model")
+
+
+def stand_ins():
+    def module(name, **attributes):
+        m = types.ModuleType(name)
+        vars(m).update(attributes)
+        return m
+
+    spec = "vllm.v1.worker.gpu.spec_decode"
+    packages = "vllm", "vllm.v1", "vllm.v1.worker", "vllm.v1.worker.gpu", spec
+    modules = [
+        *(module(name, __path__=[]) for name in packages), module("vllm.v1.utils", CpuGpuBuffer=type("CpuGpuBuffer", (), {})),
+        module("vllm.forward_context", BatchDescriptor=None), module(spec + ".speculator", DraftModelSpeculator=DraftModelSpeculator),
+        module("torch", Tensor=Tensor, empty=lambda size, dtype, device: Tensor()), module("numpy"), module("medusa", WEIGHT="weight"),
+    ]  # fmt: skip
+    return {m.__name__: m for m in modules}
+
+
+class Inputs(unittest.TestCase):
+    def setUp(self):
+        patch = mock.patch.dict(sys.modules, stand_ins())
+        patch.start()
+        self.addCleanup(patch.stop)
+        for name in "inputs", "drafts", "adapters":
+            self.addCleanup(sys.modules.pop, "medusa_vllm." + name, None)
+        from medusa_vllm import inputs
+
+        self.inputs = inputs
+
+    def test_caches(self):
+        """As vLLM has them, unless a layer has several: then each memory once, as a whole."""
+        first, second = Tensor(0x1000), Tensor(0x2000)
+        self.assertEqual(self.inputs.caches(types.SimpleNamespace(kv_caches=[first, second])), [first, second])
+        states = [Tensor(0x2000), Tensor(0x2000)]
+        runner = types.SimpleNamespace(kv_caches=[first, states, second], model_config=types.SimpleNamespace(dtype="bf16"))
+        self.assertEqual([t.memory for t in self.inputs.caches(runner)], [0x1000, 0x2000])
+
+    def test_weights_of_a_draft_model(self):
+        runner = types.SimpleNamespace(model=Module(weight="of the model"), speculator=DraftModelSpeculator())
+        found = [("weight", "of the model", "weight", {}), ("draft.weight", "of the draft model", "weight", {})]
+        self.assertEqual(self.inputs.weights(runner), found)
+        runner.speculator = None
+        self.assertEqual(self.inputs.weights(runner), found[:1])
+
+
+if __name__ == "__main__":
+    unittest.main()
